@@ -6,7 +6,6 @@
  * together. */
 #include "recorder_sqlite.h"
 
-#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,7 +15,7 @@
 #include "schema.h"
 #include "vocabulary.h"
 
-enum { LOG_STEP = 256 << 10, LOG_ENOUGH = ROW_LOG_BYTES / 2 /* time to commit: the other half is for what comes before one may */ };
+enum { LOG_ENOUGH = ROW_LOG_BYTES / 2 /* time to commit: the other half is for what comes before one may */ };
 enum how { WHOLE, PART, STATEMENT, LOGGED = 4 };
 
 static const struct {
@@ -40,8 +39,17 @@ static const char *const put_sql[PUTS] = {
                   " COALESCE(NULLIF(?6, ''), (SELECT kind FROM guard WHERE guard_id = ?5)),"
                   " COALESCE(NULLIF(?7, ''), (SELECT source FROM guard WHERE guard_id = ?5)), ?8, ?9, ?10, ?11,"
                   " CASE WHEN ?12 <> '' THEN ?12 ELSE (SELECT expression FROM guard WHERE guard_id = ?5) || ' did not hold' END, ?13)",
-    /* frame.cache_entry_id of a row that is written already: set when the files are joined. */
-    [PUT_LATE_ENTRY] = "INSERT OR REPLACE INTO late_entry(frame_id, cache_entry_id) VALUES (?, ?)",
+    /* What a child has until it says otherwise: that it is called so, and runs the same Python and torch. Once only. */
+    [PUT_PROCESS_FORKED] = "UPDATE process SET (rank, local_rank, argv, executable, python_version, torch_version, torch_mode, torch_note) ="
+                           " (SELECT p.rank, p.local_rank, p.argv, p.executable, p.python_version, p.torch_version, p.torch_mode,"
+                           " p.torch_note FROM process p WHERE p.process_id = ?2) WHERE process_id = ?1 AND python_version IS NULL",
+    [PUT_TOTAL] = "INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?1, ?2, ?3, ?4, ?5)"
+                  " ON CONFLICT(code_id) DO UPDATE SET calls = calls + ?2, total_ns = total_ns + ?3, self_ns = self_ns + ?4,"
+                  " raised = raised + ?5",
+    /* Of rows of frames that are written already: set when the files are joined. */
+    [PUT_LATE_ENTRY] = "INSERT INTO late(frame_id, cache_entry_id) VALUES (?1, ?2) ON CONFLICT(frame_id) DO UPDATE SET"
+                       " cache_entry_id = ?2",
+    [PUT_LEFT_OPEN] = "INSERT INTO late(frame_id, left_open) VALUES (?1, 1) ON CONFLICT(frame_id) DO UPDATE SET left_open = 1",
 };
 
 /* A put, ready: its statement, and where its columns lie in a row. */
@@ -61,7 +69,6 @@ struct recorder {
     sqlite3_stmt *meta;
     bool begun, failed;
     struct row_log *log;    /* borrowed; NULL: none */
-    int log_fd;             /* borrowed */
     char error[256];
 };
 
@@ -133,10 +140,11 @@ struct recorder *recorder_open(const char *path, const char **error)
 
     if (!r || sqlite3_open_v2(path, &r->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
         sqlite3_busy_timeout(r->db, 50) != SQLITE_OK ||
-        sqlite3_exec(r->db, "PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; PRAGMA cache_size=-4096;"
+        sqlite3_exec(r->db, "PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; PRAGMA cache_size=-4096; BEGIN;"
                             /* Lookups may come a million a second; their indexes are in the other file. */
                             "DROP INDEX IF EXISTS lookup_code; DROP INDEX IF EXISTS guard_check_lookup;"
-                            "CREATE TABLE IF NOT EXISTS late_entry(frame_id INTEGER PRIMARY KEY, cache_entry_id INTEGER)",
+                            "CREATE TABLE IF NOT EXISTS late(frame_id INTEGER PRIMARY KEY, cache_entry_id INTEGER, left_open INTEGER);"
+                            "COMMIT",
                      NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_prepare_v2(r->db, "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)", -1, &r->meta, NULL) != SQLITE_OK)
         goto err;
@@ -223,19 +231,6 @@ static void write_values(struct recorder *r, const struct put *put, const int64_
     run(r, put->statement);
 }
 
-/* Memory for WANTED bytes of the log, before they are touched. False: there is none. */
-static bool log_reserve(struct row_log *log, int fd, uint64_t wanted)
-{
-    uint64_t bytes = (wanted + LOG_STEP - 1) / LOG_STEP * LOG_STEP;
-
-    if (wanted <= log->reserved)
-        return true;
-    if (wanted > ROW_LOG_BYTES || posix_fallocate(fd, offsetof(struct row_log, data), (off_t)bytes))
-        return false;
-    log->reserved = bytes;
-    return true;
-}
-
 /* The same into the log: the values, then the texts, of all together ROW_CAUSE_MAX bytes. A row that finds no room there is
  * only in SQLite's hands. */
 static void log_values(struct recorder *r, enum recorder_put which, int64_t *values, const char *const *texts)
@@ -253,7 +248,7 @@ static void log_values(struct recorder *r, enum recorder_put which, int64_t *val
             used += (size_t)values[i];
         }
     whole = (sizeof(struct row_head) + fixed + used + 7) & ~(size_t)7;
-    if (!log_reserve(log, r->log_fd, log->end - log->start + whole))
+    if (log->end - log->start + whole > ROW_LOG_BYTES)
         return;
     *(struct row_head *)place = (struct row_head){which, (uint32_t)whole};
     memcpy(place + sizeof(struct row_head), values, fixed);
@@ -287,19 +282,14 @@ void recorder_write(struct recorder *r, enum recorder_put which, const void *row
         log_values(r, which, values, texts);
 }
 
-void recorder_meta(struct recorder *r, const char *key, const char *text)
+void recorder_meta(struct recorder *r, const char *key, const char *text, int64_t value)
 {
     begin(r);
     sqlite3_bind_text(r->meta, 1, key, -1, SQLITE_STATIC);
-    sqlite3_bind_text(r->meta, 2, text, -1, SQLITE_STATIC);
-    run(r, r->meta);
-}
-
-void recorder_meta_integer(struct recorder *r, const char *key, int64_t value)
-{
-    begin(r);
-    sqlite3_bind_text(r->meta, 1, key, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(r->meta, 2, value);
+    if (text)
+        sqlite3_bind_text(r->meta, 2, text, -1, SQLITE_STATIC);
+    else
+        sqlite3_bind_int64(r->meta, 2, value);
     run(r, r->meta);
 }
 
@@ -325,12 +315,6 @@ bool recorder_commit(struct recorder *r)
 
 /* ---- the log ---- */
 
-void recorder_log(struct recorder *r, struct row_log *log, int fd)
-{
-    r->log = log;
-    r->log_fd = fd;
-}
-
 /* Put a row of the log again, which may have been scribbled over. */
 static void put_again(struct recorder *r, const struct row_head *head)
 {
@@ -353,9 +337,8 @@ static void put_again(struct recorder *r, const struct row_head *head)
     write_values(r, put, values, texts);
 }
 
-bool recorder_replay(struct recorder *r, uint64_t end)
+bool recorder_replay(struct recorder *r, struct row_log *log, uint64_t end)
 {
-    struct row_log *log = r->log;
     const char *at = log->data, *stop = log->data;
 
     if (log->start <= log->end && log->end - log->start <= ROW_LOG_BYTES)
@@ -370,6 +353,7 @@ bool recorder_replay(struct recorder *r, uint64_t end)
         at += head->bytes;
     }
     log->end = log->sure = log->start + (uint64_t)(stop - log->data);
+    r->log = log;
     return recorder_commit(r);
 }
 
@@ -379,18 +363,6 @@ bool recorder_log_full(const struct recorder *r)
 }
 
 /* ---- reading ---- */
-
-void recorder_totals_read(struct recorder *r, void (*take)(void *context, const struct row_code_total *total), void *context)
-{
-    sqlite3_stmt *s = NULL;
-
-    if (sqlite3_prepare_v2(r->db, "SELECT code_id, calls, total_ns, self_ns, raised FROM code_total", -1, &s, NULL) == SQLITE_OK)
-        while (sqlite3_step(s) == SQLITE_ROW)
-            take(context, &(struct row_code_total){
-                .code_id = (uint64_t)sqlite3_column_int64(s, 0), .calls = sqlite3_column_int64(s, 1),
-                .total_ns = sqlite3_column_int64(s, 2), .self_ns = sqlite3_column_int64(s, 3), .raised = sqlite3_column_int64(s, 4)});
-    sqlite3_finalize(s);
-}
 
 uint64_t recorder_missing(struct recorder *r, char *worst, size_t room)
 {

@@ -1,5 +1,7 @@
 /* recorder_sqlite.h -- the trace's tables, as the collector writes them.
  *
+ * Runs in: the collector.
+ *
  *     r = recorder_open(path)                the live file of collector/trace_files.h
  *     recorder_put(r, GUARD, .guard_id = 7, .kind = fact_string("ID_MATCH"), ...)      rows in any order
  *     recorder_commit(r)                     now readers see them
@@ -17,31 +19,28 @@
 
 #include "tables.h"
 
-enum { ROW_LOG_BYTES = 8 << 20, ROW_CAUSE_MAX = 1000 /* bytes of the texts of a row in it */ };
+enum { ROW_LOG_BYTES = 4 << 20, ROW_CAUSE_MAX = 1000 /* bytes of the texts of a row in it */ };
 
 struct recorder;
 
 /* The log of rows that are on their way into the trace.
  *
- * SQLite commits now and then; what a killed collector had said since the last
- * commit is forgotten, and most of it cannot be written again: the words that it
- * came from have been taken from their ring. So every such row is written here
- * as well, in shared memory of the session, until a commit has it:
+ * SQLite commits now and then; what a killed collector had said since the last commit is forgotten, and most of it
+ * cannot be written again: the words that it came from have been taken from their ring. So every such row is written
+ * here as well, in shared memory of the session, until a commit has it:
  *
  *          start            sure           end
  *            v                v             v
  *     .......[row][row][row]...[row][row].....
  *     in the trace              of words that a decoder may take again
  *
- * Positions only grow; data[] holds what lies from `start` on. Each decoder
- * commits `end` together with its own place (decode_at.logged). The next
- * collector puts the rows back up to the highest of those places and `sure`.
- * Every row has a key of its own, so twice is as good as once.
+ * Positions only grow; data[] holds what lies from `start` on. Each decoder commits `end` together with its own place
+ * (decode_at.logged). The next collector puts the rows back up to the highest of those places and `sure`. Every row
+ * has a key of its own, so twice is as good as once.
  *
  * Rows made from facts are not here: facts are read again. */
 struct row_log {             /* shared */
     uint64_t start, sure, end;
-    uint64_t reserved;       /* bytes of data[] that have memory */
     char data[ROW_LOG_BYTES];
 };
 
@@ -59,13 +58,15 @@ struct row_head {
  *             | LOGGED   by way of the session's log
  *   columns   the first is the key. "end_ns=": what is there already stays. "label?": an empty text is NULL */
 #define RECORDER_PUTS(X) \
-    X(PROCESS, process, PART, "process_id pid= parent_process_id rank local_rank argv executable python_version torch_version" \
-                              " mode torch_mode torch_note start_ns=") \
+    X(PROCESS, process, PART, "process_id pid= parent_process_id= mode start_ns") \
+    X(PROCESS_SAYS, process, PART, "process_id argv executable python_version torch_version torch_mode? torch_note?") \
+    X(PROCESS_RANK, process, PART, "process_id rank local_rank") \
+    X(PROCESS_FORKED, process, STATEMENT, "process_id parent_process_id") \
     X(PROCESS_END, process, PART | LOGGED, "process_id pid= end_ns= exit_code= exit_signal=") \
     X(THREAD, thread, WHOLE, "thread_id process_id os_tid name?") \
     X(CODE, code, PART, "code_id process_id filename qualname first_line kind= fingerprint") \
     X(ORIGIN, code, PART, "code_id origin_code_id kind") \
-    X(TOTAL, code_total, WHOLE, "code_id calls total_ns self_ns raised") \
+    X(TOTAL, code_total, STATEMENT, "code_id calls total_ns self_ns raised") \
     X(LOSS, loss, WHOLE | LOGGED, "rowid process_id thread_id at_ns events cause") \
     X(ENTRY, cache_entry, PART, "cache_entry_id code_id= label= backend= region_id= guard_count= born_ns=") \
     X(ENTRY_DIED, cache_entry, STATEMENT, "cache_entry_id died_ns death_cause") \
@@ -85,6 +86,7 @@ struct row_head {
     X(CHECK, guard_check, WHOLE | LOGGED, "guard_check_id lookup_id position cache_entry_id result failed_guard_id guards_run" \
                                           " duration_ns") \
     X(LATE_ENTRY, frame, STATEMENT | LOGGED, "frame_id cache_entry_id") \
+    X(LEFT_OPEN, frame, STATEMENT | LOGGED, "frame_id") \
     X(GRAPH, graph, WHOLE, "graph_id compile_id name node_count") \
     X(GRAPH_NODE, graph_node, WHOLE, "graph_id ordinal opcode name target args kwargs") \
     X(BREAK, graph_break, WHOLE, "graph_break_id compile_id code_id line offset reason user_stack resume_code_id") \
@@ -107,17 +109,15 @@ RECORDER_PUTS(X)
 #define recorder_put(r, NAME, ...) recorder_write((r), PUT_##NAME, &(PUT_##NAME##_ROW){__VA_ARGS__})
 void recorder_write(struct recorder *r, enum recorder_put which, const void *row);
 
-void recorder_meta(struct recorder *r, const char *key, const char *text);
-void recorder_meta_integer(struct recorder *r, const char *key, int64_t value);
+/* KEY is TEXT, or with NULL VALUE. */
+void recorder_meta(struct recorder *r, const char *key, const char *text, int64_t value);
 
 /* Owned by the caller; recorder_close frees it. NULL: *ERROR says why (static). */
 struct recorder *recorder_open(const char *path, const char **error);
 void recorder_close(struct recorder *r);
 
-/* From now on rows go through LOG (borrowed), whose file is FD. */
-void recorder_log(struct recorder *r, struct row_log *log, int fd);
-/* Put again what the log holds below END, and commit. */
-bool recorder_replay(struct recorder *r, uint64_t end);
+/* From now on rows go through LOG (borrowed). Put again what it holds below END, and commit. */
+bool recorder_replay(struct recorder *r, struct row_log *log, uint64_t end);
 /* Has the log so many rows that it is time to commit? */
 bool recorder_log_full(const struct recorder *r);
 
@@ -126,8 +126,6 @@ bool recorder_commit(struct recorder *r);
 /* What went wrong last, or NULL. Borrowed until the next call. */
 const char *recorder_error(const struct recorder *r);
 
-/* The rows of code_total that an earlier collector wrote: each is given to TAKE. */
-void recorder_totals_read(struct recorder *r, void (*take)(void *context, const struct row_code_total *total), void *context);
 /* Rows of `loss` for what is missing and is not counted elsewhere; WORST: what the largest of them says. */
 uint64_t recorder_missing(struct recorder *r, char *worst, size_t room);
 

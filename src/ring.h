@@ -9,7 +9,7 @@
  *     collector.lock      flock'ed by the collector as long as it lives
  *     PID-TICKS-N.ring    struct process_file: one per traced process image
  *     PID-TICKS-E.lost    empty: a process image that could not make one, errno E
- *     state, window, rows the collector's own, so that its death loses nothing
+ *     state               the collector's own, so that its death loses nothing
  *
  * A process's file is large from the start, and sparse; it is given out in extents. Memory is reserved
  * (MADV_POPULATE_WRITE) before it is touched, so that a full filesystem is an error code and never SIGBUS; a ring's in
@@ -61,7 +61,7 @@
 #include "facts.h"
 
 enum {
-    RING_FORMAT = 5,
+    RING_FORMAT = 6,
     RING_MAX = 2048,      /* rings in one process: threads alive at once */
     RING_MARGIN = 16,     /* words kept free, so that a control word always fits */
     RING_SMALLEST = 65536,/* bytes */

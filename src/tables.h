@@ -1,5 +1,7 @@
 /* tables.h -- the tables of a trace, as C writes and copies them: their columns and what each holds.
  *
+ * Runs in: the collector and the viewer.
+ *
  * A table is a list of columns, in the order of schemas/trace.sql (which says what they mean; tests/unit/test_schema.c
  * compares the two):
  *

@@ -135,9 +135,9 @@ static const struct option collect_options[] = {
 /* ---- what both do ---------------------------------------------------------- */
 
 /* The trace that --output names, else one called as the last part of NAME, as an absolute path. Its session and the
- * empty trace are made; FIRST, ROOT: recorder_create's. 0, or -1 after saying why not; the session is the caller's to
+ * empty trace are made. 0, or -1 after saying why not; the session is the caller's to
  * remove and close in both cases. From here on memory may lack: who waits for a collector outlives that. */
-static int trace_begin(struct session *session, const char *name, uint32_t *first, uint32_t *root)
+static int trace_begin(struct session *session, const char *name)
 {
     char here[PATH_MAX] = "", base[PATH_MAX], path[2 * PATH_MAX];
     bool rooted = given.trace && *given.trace == '/';
@@ -166,7 +166,7 @@ static int trace_begin(struct session *session, const char *name, uint32_t *firs
                   "nothing records any more", path, session->frames);
         return -1;
     }
-    return recorder_create(path, session->frames, given.force, first, root);
+    return recorder_create(path, session->frames, given.force);
 }
 
 /* Wait until the trace is whole. False after saying that there was no collector to do it. */
@@ -230,22 +230,21 @@ static int record(const struct program *t, int argc, char **argv)
 {
     struct session session = SESSION_CLOSED;
     struct collector_result said = {0};
-    struct launch l = {.orders = -1, .result = -1};
+    struct launch l = {.link = -1};
     struct asked asked = program_ask(t);
     char *command = json_command(given.session.no_argv ? 0 : argc, argv);
-    uint32_t first = 0, root = 0;
     int status = 2, ended;
     bool made = false, untraced = false;
 
     recover_all_quietly();
-    if (!program_inject() || trace_begin(&session, t->name, &first, &root))
+    if (!program_inject() || trace_begin(&session, t->name))
         goto done;
     made = true;
     if (!program_fits(t, &asked, given.session.frames == SESSION_NONE)) {
         untraced = given.session.frames == SESSION_NONE;
         goto done;
     }
-    if ((given.live && !live_open()) || launch_collector(&l, &session, command, first, root))
+    if ((given.live && !live_open()) || launch_collector(&l, &session, command))
         goto done;
     if (job_start(t, &l, given.live)) {
         status = 126;
@@ -326,7 +325,7 @@ static void wait_for_end(struct launch *l)
 
     while (got > 0 || (got < 0 && errno == EINTR)) {
         int again = launch_look(l);
-        fds[1].fd = l->done ? -1 : l->result; /* it says nothing before the end: this is its death */
+        fds[1].fd = l->done ? -1 : l->link; /* it says nothing before the end: this is its death */
         got = 1;
         if (poll(fds, 2, again) < 0 && errno != EINTR)
             return;
@@ -339,8 +338,7 @@ static int collect(int count, char **operands)
 {
     struct session session = SESSION_CLOSED;
     struct collector_result said = {0};
-    struct launch l = {.orders = -1, .result = -1};
-    uint32_t first, root;
+    struct launch l = {.link = -1};
     int status = 2;
 
     if (!given.trace || given.pid <= 0) {
@@ -348,10 +346,10 @@ static int collect(int count, char **operands)
         return 2;
     }
     signal(SIGPIPE, SIG_IGN); /* a dead collector's pipe */
-    if (trace_begin(&session, NULL, &first, &root))
+    if (trace_begin(&session, NULL))
         goto done;
     status = 1;
-    if (launch_collector(&l, &session, "[\"dyntrace.record\"]", first, root))
+    if (launch_collector(&l, &session, "[\"dyntrace.record\"]"))
         goto done;
     launch_order(&l, &(struct collector_order){.what = ORDER_BEGAN, .pid = (int32_t)given.pid});
     printf("%s\n", session.directory);

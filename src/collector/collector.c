@@ -1,4 +1,4 @@
-/* collector/collector.c -- drains the rings of a session into its trace. See collector/collector.h.
+/* collector/collector.c -- drains the rings of a session into its trace. See collector/launch.h.
  *
  *     until the command has ended and its children with it:
  *         new files in the session's directories -> struct traced
@@ -6,25 +6,23 @@
  *         now and then: totals and a commit, so that readers see something
  *     finish: close every decoder, the frame pages, join the two files
  *
- * A collector that is killed is replaced by the next, from what lies in shared
- * memory (collector/state.h): by the parent, which waits for it, or, when that is
- * dead as well, by the next `dyntrace run` or `fsck --recover` (collector/recover.c). One
- * without a parent is an orphan: it watches the command itself, and clears up.
+ * A collector that is killed is replaced by the next, from what lies in shared memory (collector/state.h): by the
+ * parent, which waits for it, or, when that is dead as well, by the next `dyntrace run` or `fsck --recover`
+ * (collector/recover.c). One without a parent is an orphan: it watches the command itself, and clears up.
  *
- * The sleep is long enough that the collector does not fight the producer for
- * the cache line of `head`, and short beside the 25 ms that a ring holds at full
- * speed. */
-#include "collector/collector.h"
+ * The sleep is long enough that the collector does not fight the producer for the cache line of `head`, and short
+ * beside the 25 ms that a ring holds at full speed. */
+#include "collector/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -42,7 +40,7 @@
 #define DETACHED_NS (1000 * MS)  /* what a daemon gets after the command's end */
 #define IDLE_NS (5000 * MS)      /* what another child gets while it does nothing */
 
-enum { POLL_MS = 1, IDLE_POLL_MS = 4, IDLE_ROUNDS = 64, STATUS_TRIES = 10 };
+enum { POLL_MS = 1, IDLE_POLL_MS = 4, IDLE_ROUNDS = 64, STATUS_TRIES = 10, COMMAND_ID = 1 /* the command's process_id */ };
 
 struct run {
     struct collector c;
@@ -51,11 +49,9 @@ struct run {
     int orders;
     pid_t parent;
     uint64_t last_commit;            /* CLOCK_MONOTONIC */
-    pid_t command;
     int command_watch;               /* process_watch of it, once there is no parent to say */
     bool orphan;                     /* there is none */
     bool ended, stop, said;
-    bool damaged;                    /* what was left of the state cannot be carried on */
     bool done;                       /* processes that live on are no loss */
     int status;
     uint64_t ended_ns;               /* CLOCK_MONOTONIC */
@@ -99,14 +95,14 @@ static void say_totals(struct collector *c)
             continue;
         recorder_put(c->recorder, TOTAL, .code_id = id, .calls = (int64_t)total->calls, .total_ns = (int64_t)total->total_ns,
                      .self_ns = (int64_t)total->self_ns, .raised = (int64_t)total->raised);
-        total->changed = false;
+        *total = (struct decode_total){0}; /* the row has them */
     }
 }
 
 /* The parent is gone: watch the command ourselves. */
 static void orphaned(struct run *run)
 {
-    struct state_header *header = run->c.state.header;
+    struct state_header *header = &run->c.state.file->header;
 
     if (run->orphan)
         return;
@@ -117,11 +113,16 @@ static void orphaned(struct run *run)
     run->command_watch = process_watch(header->command, header->command_started);
 }
 
+static bool is_command(const struct run *run, const struct traced *t)
+{
+    return t->row.pid == run->c.state.file->header.command;
+}
+
 /* Is the command still there, and in it something that we record? */
 static bool command_goes_on(struct run *run)
 {
     for (struct traced *t = run->c.traced; t; t = t->next)
-        if (t->row.pid == (uint32_t)run->command && !t->row.ended && has_left(t))
+        if (is_command(run, t) && !t->row.ended && has_left(t))
             return false;
     return process_lives(run->command_watch);
 }
@@ -134,10 +135,8 @@ static void commit_sometimes(struct run *run, bool now)
     if (!now && at - run->last_commit < COMMIT_NS)
         return;
     watch_statuses(c);
-    for (struct traced *t = c->traced; t; t = t->next)
-        traced_say(t);
     say_totals(c);
-    recorder_meta_integer(c->recorder, "span_ns", (int64_t)c->decode.last_ns);
+    recorder_meta(c->recorder, "span_ns", NULL, (int64_t)c->decode.last_ns);
     if (recorder_commit(c->recorder))
         watch_committed(c);
     if (getppid() != run->parent)
@@ -153,22 +152,29 @@ static void command_ended(struct run *run, int status)
     run->ended_ns = clock_monotonic_ns();
 }
 
+/* What is known of the command while no interpreter has claimed its row. */
+static void command_say(struct run *run)
+{
+    struct collector *c = &run->c;
+
+    if (c->command)
+        c->command->row.pid = c->state.file->header.command;
+    recorder_put(c->recorder, PROCESS, .process_id = COMMAND_ID, .pid = c->state.file->header.command, .start_ns = ROW_NONE);
+}
+
 static void orders_take(struct run *run)
 {
     struct collector *c = &run->c;
+    struct state_header *header = &c->state.file->header;
     struct collector_order order;
     ssize_t got = -1;
     uint32_t parent;
 
     while (run->orders >= 0 && (got = read(run->orders, &order, sizeof order)) == sizeof order) {
         if (order.what == ORDER_BEGAN) {
-            run->command = order.pid;
-            c->state.header->command = (uint32_t)order.pid;
-            process_stat((uint32_t)order.pid, &parent, &c->state.header->command_started);
-            if (c->command) {
-                c->command->row.pid = (uint32_t)order.pid;
-                c->command->changed = true;
-            }
+            header->command = (uint32_t)order.pid;
+            process_stat(header->command, &parent, &header->command_started);
+            command_say(run);
         } else if (order.what == ORDER_ENDED) {
             command_ended(run, order.status);
         } else {
@@ -195,7 +201,7 @@ static bool is_waited_for(struct run *run, struct traced *t, uint64_t now)
         return false;
     if (since < DETACHED_NS)
         return true;
-    if (session < 0 || session != run->c.state.header->session_id)
+    if (session < 0 || session != run->c.state.file->header.session_id)
         return false; /* a daemon */
     return now - (t->last_words_ns > run->ended_ns ? t->last_words_ns : run->ended_ns) < IDLE_NS;
 }
@@ -213,7 +219,7 @@ static bool stragglers(struct run *run)
             waiting++;
             pid = t->row.pid;
         }
-    if (run->watch.pending && now - run->ended_ns < DETACHED_NS)
+    if (run->watch.pending.count && now - run->ended_ns < DETACHED_NS)
         waiting++;
     if (waiting && !run->said && !run->orphan && now - run->ended_ns > SAY_NS) {
         say_error("the command has ended; still recording %u process%s that outlived it (pid %u%s); Ctrl-C stops waiting",
@@ -227,34 +233,30 @@ static bool stragglers(struct run *run)
 static void wait_for_events(struct run *run, int milliseconds)
 {
     static LIST(struct pollfd) fds;
-    static LIST(struct traced *) whose;
-    struct traced **one;
+    size_t count = 1;
 
-    fds.count = whose.count = 0;
     for (struct traced *t = run->c.traced; t; t = t->next)
-        if (!t->row.ended && (one = list_add(&whose)))
-            *one = t;
-    if (!list_reach(&fds, whose.count)) {
+        count += !t->row.ended;
+    if (!list_reach(&fds, count)) {
         usleep(1000);
         return;
     }
-    fds.at[whose.count] = (struct pollfd){run->orders, POLLIN, 0};
-    for (size_t i = 0; i < whose.count; i++)
-        fds.at[i] = (struct pollfd){whose.at[i]->pidfd, POLLIN, 0};
-    poll(fds.at, whose.count + 1, milliseconds);
-    for (size_t i = 0; i < whose.count; i++) {
-        struct traced *t = whose.at[i];
-        if (t->pidfd >= 0 && !(fds.at[i].revents & (POLLIN | POLLHUP | POLLERR)))
+    fds.at[0] = (struct pollfd){run->orders, POLLIN, 0};
+    count = 1;
+    for (struct traced *t = run->c.traced; t; t = t->next)
+        if (!t->row.ended)
+            fds.at[count++] = (struct pollfd){t->pidfd, POLLIN, 0};
+    poll(fds.at, count, milliseconds);
+    count = 1;
+    for (struct traced *t = run->c.traced; t; t = t->next) {
+        if (t->row.ended || (!fds.at[count++].revents && t->pidfd >= 0))
             continue;
-        if (t->row.pid == (uint32_t)run->command && !t->row.has_status) {
-            if (!run->ended)
-                continue; /* its parent reports the status */
+        if (is_command(run, t) && !run->ended)
+            continue; /* its parent reports the status */
+        if (is_command(run, t))
             traced_status(t, run->status);
-            if (run->orphan)
-                watch_status(t);
-        } else {
+        if (!is_command(run, t) || run->orphan)
             watch_status(t);
-        }
         watch_ended(t, collector_now_ns(&run->c));
     }
 }
@@ -290,14 +292,15 @@ static void drain_until_end(struct run *run)
 
 /* ---- the end ---- */
 
-static void say_disk_full(struct collector *c, char *error, size_t room)
+/* What went wrong first. */
+static __attribute__((format(printf, 2, 3))) void fail(struct collector_result *result, const char *format, ...)
 {
-    if (!c->pages.error)
-        return;
-    collector_lost(c, 0, c->pages.lost, "disk: the trace could not grow (%s); the frames after that are not in it",
-                   strerror(c->pages.error));
-    snprintf(error, room, "%s: %s; the program went on, %llu frames could not be stored, the trace holds those before",
-             c->session->trace, strerror(c->pages.error), (unsigned long long)c->pages.lost);
+    va_list arguments;
+
+    va_start(arguments, format);
+    if (!result->error[0])
+        vsnprintf(result->error, sizeof result->error, format, arguments);
+    va_end(arguments);
 }
 
 /* The frames are there, FRAMES of them: the rest of the trace, and then it is whole. */
@@ -307,27 +310,29 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
     const char *why;
 
     result->frames = (uint64_t)frames;
-    recorder_meta_integer(c->recorder, "frame_count", frames);
-    recorder_meta_integer(c->recorder, "open_frame_count", (int64_t)c->decode.open_frames);
+    recorder_meta(c->recorder, "frame_count", NULL, frames);
+    recorder_meta(c->recorder, "open_frame_count", NULL, (int64_t)c->decode.open_frames);
     commit_sometimes(run, true);
     result->missing = recorder_missing(c->recorder, result->worst, sizeof result->worst);
     why = recorder_error(c->recorder);
-    if (why && !result->error[0])
-        snprintf(result->error, sizeof result->error, "%s: %s", c->session->trace, why);
+    if (why)
+        fail(result, "%s: %s", c->session->trace, why);
     recorder_close(c->recorder);
-    c->recorder = NULL;
     frame_pages_close(&c->pages);
-    if (recorder_join(c->session->trace, c->session->frames, c->resumed ? "recovered" : "complete", &why)) {
-        snprintf(result->error, sizeof result->error,
-                 "%s: cannot be finished: %s; make room, then `dyntrace fsck --recover %s`", c->session->trace, why,
-                 c->session->trace);
+    if (!recorder_join(c->session->trace, c->session->frames, c->resumed, &why)) {
+        result->error[0] = 0;
+        fail(result, "%s: cannot be finished: %s; make room, then `dyntrace fsck --recover %s`", c->session->trace, why,
+             c->session->trace);
         result->frames = 0;
+    } else if (c->resumed) {
+        recorder_finished(c->session->trace, &result->frames, &result->processes);
     }
 }
 
 static void finish(struct run *run, struct collector_result *result)
 {
     struct collector *c = &run->c;
+    const char *why;
     int64_t frames;
 
     atomic_store(&c->session->file->closed, 1);
@@ -341,32 +346,42 @@ static void finish(struct run *run, struct collector_result *result)
     for (int i = 0; i < STATUS_TRIES && watch_statuses(c); i++)
         usleep(1000);
     frames = frame_pages_finish(&c->pages);
-    say_disk_full(c, result->error, sizeof result->error);
+    if (c->pages.error) {
+        why = strerror(c->pages.error);
+        collector_lost(c, 0, c->pages.lost, "disk: the trace could not grow (%s); the frames after that are not in it", why);
+        fail(result, "%s: %s; the program went on, %lu frames could not be stored, the trace holds those before",
+             c->session->trace, why, c->pages.lost);
+    }
+    result->processes = c->processes;
     if (frames >= 0)
         finish_trace(run, frames, result);
-    else if (!result->error[0])
-        snprintf(result->error, sizeof result->error, "%s: %s", c->session->frames, strerror(c->pages.error));
-    result->processes = c->processes;
     snprintf(result->torch_note, sizeof result->torch_note, "%s", c->torch_note);
-    snprintf(result->unsupported, sizeof result->unsupported, "%s", c->state.header->unsupported);
+    snprintf(result->unsupported, sizeof result->unsupported, "%s", c->state.file->header.unsupported);
 }
 
-static void collector_close(struct run *run)
+/* The state that was left, or a new one. Of a session that was damaged, or is gone, only what is in the two files is
+ * carried on; and the pages that waited to be written, where they are left. False, with *ERROR. */
+static bool state_open(struct collector *c, const char **error)
 {
-    struct collector *c = &run->c;
+    static struct session_file damaged; /* reading the true one is a SIGBUS */
+    struct session *session = c->session;
+    int failed;
 
-    while (c->traced) {
-        struct traced *t = c->traced;
-        c->traced = t->next;
-        traced_free(t);
+    if (!session_whole(session)) {
+        c->salvaged = c->resumed = true;
+        session->file = &damaged;
     }
-    watch_close(&run->watch);
-    recorder_close(c->recorder);
-    if (c->pages.window)
-        frame_pages_close(&c->pages);
-    collector_state_close(&c->state);
-    list_free(&c->decode.totals);
-    list_free(&c->fact);
+    failed = collector_state_open(&c->state, session, c->resumed);
+    if (!failed && c->resumed)
+        return true;
+    if (failed && c->resumed && (errno == EINVAL || errno == ENOENT)) {
+        c->salvaged = true;
+        unlinkat(session->place[SESSION_MAIN], "state", 0);
+        if (!(failed = collector_state_open(&c->state, session, false)))
+            c->state.file->header.next_loss = 1u << 31; /* after its own */
+    }
+    *error = failed ? strerror(errno) : "its frames are not there, or damaged";
+    return !failed && recorder_window(session->frames, &c->state.file->window);
 }
 
 /* Everything between the session's files and a working collector. False, with *ERROR. */
@@ -375,16 +390,13 @@ static bool collector_open(struct run *run, struct session *session, bool resume
     struct collector *c = &run->c;
     int fd = -1;
 
-    *c = (struct collector){.session = session, .resumed = resume, .state.fd = -1, .state.rows_fd = -1, .pages.fd = -1};
+    *c = (struct collector){.session = session, .resumed = resume};
     run->counter_then = clock_counter();
     run->ns_then = clock_monotonic_ns();
-    if (collector_state_open(&c->state, session, resume)) {
-        *error = strerror(errno);
-        run->damaged = resume && (errno == EINVAL || errno == ENOENT);
+    if (!state_open(c, error))
         return false;
-    }
     if ((fd = open(session->frames, O_RDWR | O_CLOEXEC | O_NOFOLLOW)) < 0 ||
-        frame_pages_open(&c->pages, fd, c->state.window, resume) || !watch_open(&run->watch, c)) {
+        frame_pages_open(&c->pages, fd, &c->state.file->window, c->resumed) || (!c->salvaged && !watch_open(&run->watch, c))) {
         *error = strerror(errno);
         return false;
     }
@@ -394,9 +406,8 @@ static bool collector_open(struct run *run, struct session *session, bool resume
     c->decode = (struct decode_session){
         .pages = &c->pages, .start_clock = session->file->start_clock,
         .ns_per_tick_32 = session->file->ns_per_tick_32, .min_duration_ns = session->file->min_duration_ns,
-        .logged = &c->state.rows->end, .last_ns = c->state.header->last_ns};
-    recorder_log(c->recorder, c->state.rows, c->state.rows_fd);
-    if (resume && !recorder_replay(c->recorder, collector_state_logged(&c->state))) {
+        .logged = &c->state.file->rows.end, .last_ns = c->state.file->header.last_ns};
+    if (!recorder_replay(c->recorder, &c->state.file->rows, collector_state_logged(&c->state))) {
         *error = recorder_error(c->recorder);
         return false;
     }
@@ -420,60 +431,47 @@ static void write_stats(const struct collector *c, const struct collector_result
     fclose(out);
 }
 
-/* The command's row, while no interpreter has claimed it. */
-static bool command_new(struct run *run, uint32_t process_id, const char *argv)
+/* The command, while no interpreter has claimed its row. */
+static bool command_new(struct collector *c)
 {
-    struct collector *c = &run->c;
-
-    c->command = traced_new(c, SESSION_MAIN, "");
-    if (!c->command)
-        return false;
-    c->command->argv = argv && !c->session->file->no_argv ? strdup(argv) : NULL;
-    c->command->row.process_id = process_id;
-    c->command->row.pid = c->state.header->command;
-    c->command->row.mode = "none";
-    c->traced = c->command;
-    return true;
+    c->command = c->traced = traced_new(c, SESSION_MAIN, "");
+    if (c->command) {
+        c->command->row.process_id = COMMAND_ID;
+        c->command->row.pid = c->state.file->header.command;
+    }
+    return c->command;
 }
 
 /* A new recording's first rows. False: not written. */
-static bool begin(struct run *run, const char *argv)
+static bool begin(struct collector *c, const char *argv)
 {
-    struct collector *c = &run->c;
+    static const char *const values[] = {"all", "types", "off"}; /* enum session_values */
     struct session_file *file = c->session->file;
-    struct state_header *header = c->state.header;
+    struct state_header *header = &c->state.file->header;
+    struct recorder *r = c->recorder;
     uint32_t parent;
     char host[256] = "";
 
-    if (!command_new(run, header->next_process++, argv))
-        return false;
+    header->next_process = COMMAND_ID + 1;
     header->session_id = getsid(getppid());
     header->parent = (uint32_t)getppid();
     process_stat(header->parent, &parent, &header->parent_started);
     gethostname(host, sizeof host - 1);
-    recorder_meta(c->recorder, "dyntrace_version", DYNTRACE_VERSION);
-    recorder_meta(c->recorder, "state", "recording");
-    recorder_meta(c->recorder, "host", host);
-    recorder_meta(c->recorder, "command", argv);
-    recorder_meta(c->recorder, "values", session_values_word((enum session_values)file->values));
-    recorder_meta(c->recorder, "clock", file->clock == SESSION_MONOTONIC ? "monotonic" : "tsc");
-    recorder_meta(c->recorder, "session", c->session->directory);
-    recorder_meta_integer(c->recorder, "started_unix_ns", (int64_t)file->start_unix_ns);
-    recorder_meta_integer(c->recorder, "min_duration_ns", (int64_t)file->min_duration_ns);
-    return recorder_commit(c->recorder);
+    recorder_put(r, PROCESS, .process_id = COMMAND_ID, .pid = ROW_NONE, .mode = fact_string("none"));
+    recorder_put(r, PROCESS_SAYS, .process_id = COMMAND_ID, .argv = fact_string(file->no_argv ? NULL : argv));
+    recorder_meta(r, "dyntrace_version", DYNTRACE_VERSION, 0);
+    recorder_meta(r, "state", "recording", 0);
+    recorder_meta(r, "host", host, 0);
+    recorder_meta(r, "command", argv, 0);
+    recorder_meta(r, "values", values[MIN(file->values, SESSION_VALUES_OFF)], 0);
+    recorder_meta(r, "clock", file->clock == SESSION_MONOTONIC ? "monotonic" : "tsc", 0);
+    recorder_meta(r, "session", c->session->directory, 0);
+    recorder_meta(r, "started_unix_ns", NULL, (int64_t)file->start_unix_ns);
+    recorder_meta(r, "min_duration_ns", NULL, (int64_t)file->min_duration_ns);
+    return command_new(c) && recorder_commit(r);
 }
 
 /* ---- after a kill ---- */
-
-static void total_again(void *context, const struct row_code_total *total)
-{
-    struct collector *c = context;
-    struct decode_total *again = list_reach(&c->decode.totals, total->code_id);
-
-    if (again)
-        *again = (struct decode_total){(uint64_t)total->calls, (uint64_t)total->total_ns, (uint64_t)total->self_ns,
-                                       (uint64_t)total->raised, false};
-}
 
 /* Carry on where the last collector was. */
 static void carry_on(struct run *run)
@@ -482,9 +480,9 @@ static void carry_on(struct run *run)
     uint64_t last_ns = c->decode.last_ns;
     bool lives = false;
 
-    run->command = (pid_t)c->state.header->command;
-    recorder_totals_read(c->recorder, total_again, c);
-    command_new(run, 1, NULL);
+    command_new(c);
+    if (c->state.file->header.command)
+        command_say(run);
     watch_left(&run->watch);
     for (struct traced *t = c->traced; t; t = t->next) {
         if (t->row.ended || t == c->command)
@@ -496,7 +494,7 @@ static void carry_on(struct run *run)
         do
             watch_drain(t);
         while (t->words && !t->broken);
-        if (t->row.pid == (uint32_t)run->command && !run->orphan)
+        if (is_command(run, t) && !run->orphan)
             continue; /* its parent reports the status */
         watch_status(t);
         watch_ended(t, c->decode.last_ns);
@@ -511,93 +509,71 @@ static bool is_finished(struct session *session, struct collector_result *result
 {
     const char *error = NULL;
 
-    if (recorder_finished(session->trace)) {
+    if (recorder_finished(session->trace, &result->frames, &result->processes)) {
         unlink(session->frames);
-    } else if (recorder_finished(session->frames)) {
-        if (recorder_publish(session->trace, session->frames, &error))
-            snprintf(result->error, sizeof result->error, "%s: cannot be recovered: %s", session->trace, error);
-    } else {
-        return false;
+        return true;
     }
-    if (!result->error[0])
-        recorder_mend(session->trace, &result->frames, &result->processes);
+    if (!recorder_finished(session->frames, &result->frames, &result->processes))
+        return false;
+    if (!recorder_publish(session->trace, session->frames, &error))
+        fail(result, "%s: cannot be recovered: %s", session->trace, error);
     return true;
 }
 
 /* ---- a collector's life ---- */
 
-/* Say 'R', ready, or 'E' to the parent, if there is one. False: it is gone. */
-static bool say_word(const struct collector_start *start, char word)
-{
-    return start->result < 0 || write(start->result, &word, 1) == 1;
-}
-
-/* Without a parent to report to, it removes the session itself. */
-static int report_result(struct session *session, const struct collector_start *start, const struct collector_result *result)
-{
-    if (start->result >= 0 && write(start->result, result, sizeof *result) == sizeof *result)
-        return 0;
-    if (!result->error[0] || result->frames)
-        session_remove(session);
-    return 1;
-}
-
-/* Record, or go on with that, once everything is open. False: *ERROR; NULL is that the parent is gone. */
-static bool record(struct run *run, const struct collector_start *start, struct collector_result *result, const char **error)
+/* Record, or go on with that, once everything is open. False: *ERROR. */
+static bool record(struct run *run, const char *argv, int to, struct collector_result *result, const char **error)
 {
     struct collector *c = &run->c;
-    bool resume = c->resumed;
 
-    if (!resume) {
-        c->state.window->first = start->first;
-        c->state.window->root = start->root;
-        if (!begin(run, start->argv)) {
-            *error = recorder_error(c->recorder);
-            return false;
-        }
+    if (!c->resumed && !begin(c, argv)) {
+        *error = recorder_error(c->recorder);
+        return false;
     }
     if (run->orders < 0)
         orphaned(run);
-    if (!say_word(start, 'R'))
-        return false;
-    calibrate(run);
-    if (resume)
-        carry_on(run);
-    if (run->orders >= 0)
+    else
         fcntl(run->orders, F_SETFL, O_NONBLOCK);
-    drain_until_end(run);
+    if (write(to, "", 1) != 1) { /* the command may start */
+        *error = "the parent is gone";
+        return false;
+    }
+    if (c->salvaged) {
+        collector_loss(c, 0, 0, 0, (uint64_t)ROW_NONE, LOSS_KILLED ", and the state that it left was damaged or is gone; "
+                       "frames that were not yet written, and what the programs had not handed over, are missing");
+    } else {
+        calibrate(run);
+        if (c->resumed)
+            carry_on(run);
+        drain_until_end(run);
+    }
     finish(run, result);
     write_stats(c, result);
     return true;
 }
 
-int collector_run(struct session *session, const struct collector_start *start)
+int collector_run(struct session *session, const char *argv, int orders, int to)
 {
-    struct run run = {.c = {.state.fd = -1, .state.rows_fd = -1, .pages.fd = -1}, .orders = start->orders, .command_watch = -1,
-                      .watch.absent = -1, .parent = getppid()};
+    struct run run = {.orders = orders, .command_watch = -1, .parent = getppid()};
     struct collector_result result = {0};
     const char *error = NULL;
-    bool resume = !start->argv, whole = session_whole(session), done;
 
-    if (resume && whole && is_finished(session, &result))
-        return say_word(start, 'R') ? report_result(session, start, &result) : 1;
-    done = whole && collector_open(&run, session, resume, &error) && record(&run, start, &result, &error);
-    collector_close(&run);
-    if (!whole || run.damaged) {
-        int window = session_file(session, SESSION_MAIN, "window", O_RDONLY);
-        if (!say_word(start, 'R'))
+    if (!argv && is_finished(session, &result)) {
+        if (write(to, "", 1) != 1)
             return 1;
-        recorder_salvage(session->trace, session->frames, window, &result.frames, &result.processes, result.error, sizeof result.error);
-        if (whole)
-            atomic_store(&session->file->closed, 1);
-    } else if (!done) {
-        snprintf(result.error, sizeof result.error, "%s: %s", session->trace, error ? error : "the parent is gone");
-        if (start->result >= 0 && say_word(start, 'E') && write(start->result, &result, sizeof result)) {
+    } else if (!collector_open(&run, session, !argv, &error) || !record(&run, argv, to, &result, &error)) {
+        recorder_close(run.c.recorder);
+        fail(&result, "%s: %s", session->trace, error ? error : strerror(ENOMEM));
+        if (write(to, &result, sizeof result)) {
             /* Said; if not, the parent is gone and nobody would hear it. */
         }
         return 1;
-    } else if (resume && !result.error[0]) {
-        recorder_mend(session->trace, &result.frames, &result.processes);
     }
-    return report_result(session, start, &result);
+    if (write(to, &result, sizeof result) == sizeof result)
+        return 0;
+    /* Without a parent that hears it, it removes the session itself. */
+    if (!result.error[0] || result.frames)
+        session_remove(session);
+    return 1;
 }

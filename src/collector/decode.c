@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "ring.h"
 #include "vocabulary.h"
@@ -38,10 +39,10 @@ static void commit(struct decoder *d)
     atomic_signal_fence(memory_order_release);
 }
 
-static void close_page(struct decoder *d, bool final)
+static void close_page(struct decoder *d)
 {
     if (d->now.page != DECODE_NO_PAGE && d->now.rows) {
-        frame_pages_put(d->session->pages, d->now.page, d->place->rows, d->now.rows, final);
+        frame_pages_put(d->session->pages, d->now.page, d->place->rows, d->now.rows);
         d->last_page = d->now.page;
     }
     d->now.page = DECODE_NO_PAGE;
@@ -75,10 +76,41 @@ static uint32_t *active_of(struct decoder *d, uint32_t code_id)
     return active ? active : &nowhere;
 }
 
-/* A place on top of the stack for one more frame, zeroed; NULL: no memory, or too deep. */
-static inline struct decode_frame *push(struct decoder *d)
+static inline struct decode_frame *push(struct decoder *d, uint32_t code_id)
 {
-    return d->stack.count < DECODE_DEPTH_MAX ? list_add(&d->stack) : NULL;
+    struct decode_frame *frame = d->stack.count < DECODE_DEPTH_MAX ? list_add(&d->stack) : NULL;
+
+    if (frame) {
+        frame->code_id = code_id;
+        ++*active_of(d, code_id);
+    }
+    return frame;
+}
+
+inline struct decode_frame *decode_push(struct decoder *d, uint32_t code_id, bool call)
+{
+    struct decode_frame *frame = push(d, code_id);
+    struct decode_total *total = total_of(d, code_id);
+
+    total->changed = true;
+    total->calls += frame && call;
+    return frame;
+}
+
+/* Of a function that calls itself, through whatever else, only the outermost activation on a thread counts for total_ns. */
+inline void decode_pop(struct decoder *d)
+{
+    struct decode_frame *frame = &d->stack.at[--d->stack.count];
+    struct decode_total *total = total_of(d, frame->code_id);
+    uint32_t *active = active_of(d, frame->code_id);
+
+    total->changed = true;
+    total->self_ns += frame->duration_ns > frame->child_ns ? frame->duration_ns - frame->child_ns : 0;
+    total->raised += frame->raised;
+    if (*active && !--*active)
+        total->total_ns += frame->duration_ns;
+    if (d->stack.count)
+        d->stack.at[d->stack.count - 1].child_ns += frame->duration_ns;
 }
 
 /* After a restart: the open frames are the chain of parents from `current`. */
@@ -91,11 +123,13 @@ static void rebuild_stack(struct decoder *d)
         struct decode_frame *frame;
         if (here)
             row = *here;
-        if ((!here && !frame_pages_read(d->session->pages, id, &row)) || !(frame = push(d)))
+        if ((!here && !frame_pages_read(d->session->pages, id, &row)) || !(frame = push(d, row.code_id)))
             break;
-        *frame = (struct decode_frame){.frame_id = id, .start_ns = row.start_ns, .code_id = row.code_id,
-                                       .ordinal = DECODE_ANY_ORDINAL, .outcome = row.outcome,
-                                       .looked_up = row.outcome != 0};
+        frame->frame_id = id;
+        frame->start_ns = row.start_ns;
+        frame->ordinal = DECODE_ANY_ORDINAL;
+        frame->outcome = row.outcome;
+        frame->looked_up = row.outcome != 0;
         previous = id;
         id = row.parent_id;
     }
@@ -104,8 +138,6 @@ static void rebuild_stack(struct decoder *d)
         d->stack.at[i] = d->stack.at[d->stack.count - 1 - i];
         d->stack.at[d->stack.count - 1 - i] = swap;
     }
-    for (uint32_t i = 0; i < d->stack.count; i++)
-        ++*active_of(d, d->stack.at[i].code_id);
 }
 
 /* ---- events ---- */
@@ -113,7 +145,7 @@ static void rebuild_stack(struct decoder *d)
 static void broken(struct decoder *d, const char *why)
 {
     d->broken = true;
-    d->host.loss(d->host.context, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, why);
+    traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, why);
 }
 
 /* The full clock from its low bits. Backwards by a little: the last one again. */
@@ -133,20 +165,19 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
     struct frame_pages *pages = d->session->pages;
     struct decode_at *now = &d->now;
     uint64_t ns = decode_ns(d->session, clock), id;
-    const decode_ids *codes = d->host.codes;
-    uint32_t code_id = local_code < codes->count ? codes->at[local_code] : 0;
+    uint32_t code_id = local_code < d->codes->count ? d->codes->at[local_code] : 0;
     struct decode_frame *frame;
     struct frame_row *row;
     unsigned bytes;
 
     if (!code_id)
-        code_id = d->host.code(d->host.context, local_code);
+        code_id = traced_code_row(d->owner, local_code);
     id = now->page == DECODE_NO_PAGE ? frame_id(pages->window->next_page, 0) : frame_id(now->page, now->rows);
     bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
     /* Room for the row as it is while open, and its pointer? */
     if (now->page != DECODE_NO_PAGE &&
         (now->rows == FRAME_PAGE_ROWS || now->used + bytes + 2 > FRAME_PAGE_ROOM)) {
-        close_page(d, false);
+        close_page(d);
         commit(d);
     }
     if (now->page == DECODE_NO_PAGE) {
@@ -154,7 +185,7 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
         id = frame_id(now->page, 0);
         bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
     }
-    frame = push(d);
+    frame = decode_push(d, code_id, kind == RING_CALL);
     if (!frame) {
         broken(d, "ring: its frames nest deeper than 16 million; the rest of this thread was not taken");
         return;
@@ -175,34 +206,24 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
     now->used += bytes + 2;
     frame->frame_id = id;
     frame->start_ns = ns;
-    frame->code_id = code_id;
     frame->ordinal = now->entered;
     now->entered++;
     now->current = id;
-    ++*active_of(d, code_id);
-    struct decode_total *total = total_of(d, code_id);
-    total->changed = true;
-    total->calls += kind == RING_CALL;
 }
 
 /* The innermost open frame ends. */
 static void leave(struct decoder *d, uint64_t ns, unsigned exit)
 {
     struct decode_at *now = &d->now;
-    struct decode_frame *frame = &d->stack.at[--d->stack.count];
-    uint64_t id = frame->frame_id, duration = ns - frame->start_ns;
+    struct decode_frame *frame = &d->stack.at[d->stack.count - 1];
+    uint64_t id = frame->frame_id;
     struct frame_row *row = row_here(d, id);
-    bool left_out = duration < d->session->min_duration_ns && !frame->looked_up; /* a lookup names its frame */
-    struct decode_total *total = total_of(d, frame->code_id);
-    uint32_t *active = active_of(d, frame->code_id);
+    bool left_out = ns - frame->start_ns < d->session->min_duration_ns && !frame->looked_up; /* a lookup names its frame */
+    unsigned outcome = frame->outcome;
 
-    total->changed = true;
-    total->self_ns += duration > frame->child_ns ? duration - frame->child_ns : 0;
-    total->raised += exit == EXIT_RAISE;
-    if (*active && !--*active)
-        total->total_ns += duration;
-    if (d->stack.count)
-        d->stack.at[d->stack.count - 1].child_ns += duration;
+    frame->duration_ns = ns - frame->start_ns;
+    frame->raised = exit == EXIT_RAISE;
+    decode_pop(d);
     now->current = d->stack.count ? d->stack.at[d->stack.count - 1].frame_id : 0;
 
     if (row && left_out && row == &d->place->rows[now->rows - 1]) {
@@ -213,11 +234,10 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
     } else if (row) {
         now->used -= frame_row_end(row, ns, exit);
     } else {
-        frame_pages_end(d->session->pages, id, ns, frame->outcome, exit);
+        frame_pages_end(d->session->pages, id, ns, outcome, exit);
     }
     if (!row && left_out && !now->rows && (id - 1) / FRAME_PAGE_ROWS == d->last_page) {
-        /* The row goes away once no commit names it as open. A kill before that
-         * leaves a short row, hence the end. */
+        /* The row goes away once no commit names it as open. A kill before that leaves a short row, hence the end. */
         d->dropped = id;
         d->commit_due = true;
     }
@@ -267,25 +287,20 @@ static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
         }
     }
     if (entry_id)
-        d->host.late_entry(d->host.context, frame->frame_id, entry_id);
+        traced_late_entry(d->owner, frame->frame_id, entry_id);
 }
 
 /* A lookup has ended: its checks have come before. */
 static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64_t ticks)
 {
     unsigned outcome = payload & 0xff & ~(unsigned)DECISION_OBSERVED;
-    uint32_t local = (uint32_t)(payload >> 8), entry_id = local ? d->host.entry(d->host.context, local - 1) : 0;
+    uint32_t local = (uint32_t)(payload >> 8), entry_id = local ? traced_entry_row(d->owner, local - 1) : 0;
     uint64_t start_ns = decode_ns(d->session, clock);
 
     if (d->stack.count && outcome < OUTCOMES) {
         d->stack.at[d->stack.count - 1].looked_up = true;
-        d->host.decision(d->host.context, &(struct decode_decision){
-            .frame_id = d->stack.at[d->stack.count - 1].frame_id, .thread_id = d->now.thread_id,
-            .code_id = d->stack.at[d->stack.count - 1].code_id, .start_ns = start_ns,
-            .duration_ns = decode_ns(d->session, clock + ticks) - start_ns, .outcome = (uint8_t)outcome,
-            .observed = (payload & DECISION_OBSERVED) != 0, .cache_entry_id = entry_id,
-            .compile = d->now.compile, .signature = d->now.signature, .checks = d->place->checks,
-            .count = d->now.check_count});
+        traced_lookup(d->owner, d, start_ns, decode_ns(d->session, clock + ticks) - start_ns, outcome,
+                      (payload & DECISION_OBSERVED) != 0, entry_id);
     }
     /* The next lookup's checks take their place, which the last commit may still need. */
     d->commit_due |= d->place->at[d->place->which & 1].check_count != 0;
@@ -309,11 +324,11 @@ static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
 
     while (d->stack.count) /* a thread that ends has no frames left, unless it was cancelled */
         leave(d, ns, EXIT_ABANDONED);
-    close_page(d, false);
+    close_page(d);
     d->now.clock = clock;
     d->now.entered = 0;
     d->now.current = 0;
-    d->now.thread_id = d->host.thread(d->host.context, local);
+    d->now.thread_id = traced_thread_row(d->owner, local);
     d->commit_due = true;
 }
 
@@ -334,7 +349,7 @@ static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t sin
     d->now.check_count = d->now.compile = d->now.signature = 0;
     snprintf(cause, sizeof cause, "collector: it took nothing, so the program went on after --max-stall; frames of the next "
              "%.3f s were not recorded", (double)(end_ns > ns ? end_ns - ns : 0) / 1e9);
-    d->host.loss(d->host.context, d->now.thread_id, ns, lost, cause);
+    traced_loss(d->owner, d->now.thread_id, ns, lost, cause);
     d->commit_due = true;
 }
 
@@ -344,14 +359,12 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     uint64_t word = words[0];
     uint32_t length = RING_WORD_COUNT(word);
     static const uint8_t lengths[] = {
-        [CONTROL_EPOCH] = 2, [CONTROL_THREAD] = 2, [CONTROL_ENTER] = 2, [CONTROL_STALL] = 3,
-        [CONTROL_GAP] = 4,
+        [CONTROL_EPOCH] = 2, [CONTROL_THREAD] = 2, [CONTROL_ENTER] = 2, [CONTROL_STALL] = 3, [CONTROL_GAP] = 4,
         [CONTROL_CHECK] = 2, [CONTROL_COMPILED] = 2, [CONTROL_DECISION] = 3, [CONTROL_OUTCOME] = 1,
     };
     unsigned what = RING_WORD_WHAT(word);
     uint64_t before = d->now.clock;
     char cause[96];
-
     bool event = what <= CONTROL_GAP; /* its second word is the full clock of something that happens now */
 
     if (what < sizeof lengths && lengths[what] == length && length > count)
@@ -363,12 +376,10 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
         broken(d, "ring: it holds a word that dyntrace never writes; the rest of this thread was not taken");
         return 1;
     }
-    if (!event)
-        ;
-    else if (words[1] >= d->now.clock)
-        d->now.clock = what == CONTROL_THREAD ? d->now.clock : words[1];
-    else
-        d->now.backwards += what != CONTROL_THREAD;
+    if (event && what != CONTROL_THREAD) {
+        d->now.backwards += words[1] < before;
+        d->now.clock = words[1] < before ? before : words[1];
+    }
     switch (what) {
     case CONTROL_THREAD:
         change_thread(d, (uint32_t)RING_WORD_LOW(word), words[1]);
@@ -378,7 +389,7 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
         break;
     case CONTROL_STALL:
         snprintf(cause, sizeof cause, LOSS_STALL "the program waited %.1f ms for the collector", (double)words[2] / 1e6);
-        d->host.loss(d->host.context, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, cause);
+        traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, cause);
         break;
     case CONTROL_GAP:
         gap(d, RING_WORD_LOW(word), (uint32_t)words[3], words[2] < d->now.clock ? words[2] : d->now.clock, before, words[3] >> 32);
@@ -397,18 +408,16 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
         if (RING_WORD_LOW(word) < OUTCOMES)
             decided(d, (unsigned)RING_WORD_LOW(word), 0);
         break;
-    default:
-        break;
     }
     return length;
 }
 
 /* ---- the interface ---- */
 
-void decode_open(struct decoder *d, struct decode_session *session, struct decode_host host,
+void decode_open(struct decoder *d, struct decode_session *session, struct traced *owner, const decode_ids *codes,
                  struct decode_place *place)
 {
-    *d = (struct decoder){.session = session, .host = host, .place = place, .last_page = DECODE_NO_PAGE};
+    *d = (struct decoder){.session = session, .owner = owner, .codes = codes, .place = place, .last_page = DECODE_NO_PAGE};
     d->now = place->at[place->which & 1];
     if (d->now.check_count > DECODE_CHECKS_MAX)
         d->now.check_count = 0;
@@ -450,27 +459,22 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
         }
     }
     commit(d);
-    d->session->last_ns = decode_ns(d->session, d->now.clock) > d->session->last_ns
-                              ? decode_ns(d->session, d->now.clock) : d->session->last_ns;
+    d->session->last_ns = MAX(d->session->last_ns, decode_ns(d->session, d->now.clock));
     return (size_t)(p - words);
 }
 
 static void report(struct decoder *d, uint64_t *events, const char *cause)
 {
     if (*events)
-        d->host.loss(d->host.context, d->now.thread_id, decode_ns(d->session, d->now.clock), *events, cause);
+        traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), *events, cause);
     *events = 0; /* said once, by whoever closes it */
 }
 
 void decode_close(struct decoder *d)
 {
-    close_page(d, true);
-    for (uint64_t i = 0, done = UINT64_MAX; i < d->stack.count; i++) {
-        uint64_t page = (d->stack.at[i].frame_id - 1) / FRAME_PAGE_ROWS;
-        if (page != done) /* which leaves open all that are in it */
-            frame_pages_leave_open(d->session->pages, d->stack.at[i].frame_id);
-        done = page;
-    }
+    close_page(d);
+    for (uint64_t i = 0; i < d->stack.count; i++)
+        traced_left_open(d->owner, d->stack.at[i].frame_id);
     d->session->open_frames += d->stack.count;
     d->stack.count = 0;
     d->now.current = 0;

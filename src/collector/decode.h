@@ -1,15 +1,14 @@
 /* collector/decode.h -- words of one ring become rows of `frame`.
  *
- * The decoder keeps its place in shared memory (struct decode_place), so that
- * the next collector can carry on after a kill at any instruction:
+ * The decoder keeps its place in shared memory (struct decode_place), so that the next collector can carry on after a
+ * kill at any instruction:
  *
  *     place->at[which]   the state before the words being decoded now
  *     place->rows        the page being filled; rows below at.rows are certain
  *
- * Decoding only appends rows at positions that at[which] implies and sets ends
- * by frame id. Doing it twice gives the same rows, so a commit is one store:
- * `which`. Rows of other tables go to a log first, whose end is committed too. The stack of open frames is private, a copy of what the rows' parent
- * ids say. */
+ * Decoding only appends rows at positions that at[which] implies and sets ends by frame id. Doing it twice gives the
+ * same rows, so a commit is one store: `which`. Rows of other tables go to a log first, whose end is committed too.
+ * The stack of open frames is private, a copy of what the rows' parent ids say. */
 #ifndef DYNTRACE_DECODE_H
 #define DYNTRACE_DECODE_H
 
@@ -61,36 +60,6 @@ struct decode_total {
 /* Row ids by the ids that a process uses itself; 0 = not yet. */
 typedef LIST(uint32_t) decode_ids;
 
-struct decode_decision {
-    uint64_t frame_id;
-    uint32_t thread_id, code_id;
-    uint64_t start_ns, duration_ns;
-    uint8_t outcome;
-    bool observed;                      /* which entries were tried is not known */
-    uint32_t cache_entry_id;            /* row id, 0 = none */
-    uint32_t compile, signature;        /* the process's ids + 1, 0 = none */
-    const struct decode_check *checks;  /* borrowed for the call */
-    uint32_t count;
-};
-
-/* What the decoder asks of whoever owns the ring. */
-struct decode_host {
-    void *context;
-    const decode_ids *codes; /* borrowed; grows as facts arrive */
-    /* Row ids of a process's code object and thread. Never 0: one that is not
-     * known gets a row that says so. */
-    uint32_t (*code)(void *context, uint32_t local);
-    uint32_t (*thread)(void *context, uint32_t local);
-    /* A lookup of the shim's, in frame DECISION->frame_id. */
-    void (*decision)(void *context, const struct decode_decision *decision);
-    /* The row id of a cache entry; 0: not known. */
-    uint32_t (*entry)(void *context, uint32_t local);
-    /* A frame whose row could not take its entry any more. */
-    void (*late_entry)(void *context, uint64_t frame_id, uint32_t cache_entry_id);
-    /* Something was not recorded as it was. THREAD_ID may be 0. */
-    void (*loss)(void *context, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause);
-};
-
 /* Shared by all decoders of a session. */
 struct decode_session {
     struct frame_pages *pages;       /* borrowed */
@@ -104,14 +73,18 @@ struct decode_session {
 
 struct decode_frame {
     uint64_t frame_id, start_ns, child_ns;
+    uint64_t duration_ns; /* once it has ended */
     uint32_t code_id, ordinal;
     uint8_t outcome;
-    bool looked_up;
+    bool looked_up, raised;
 };
+
+struct traced;
 
 struct decoder {
     struct decode_session *session;  /* borrowed */
-    struct decode_host host;
+    struct traced *owner;            /* borrowed: whose ring it is */
+    const decode_ids *codes;         /* borrowed; grows as facts arrive */
     struct decode_place *place;      /* borrowed, shared */
     struct decode_at now;            /* the working copy */
     LIST(struct decode_frame) stack; /* owned: the open frames */
@@ -122,18 +95,41 @@ struct decoder {
     bool broken;                     /* the words make no sense: nothing more is taken */
 };
 
-/* PLACE is either zeroed (apart from file and ring) or a killed collector's. */
-void decode_open(struct decoder *d, struct decode_session *session, struct decode_host host,
+/* PLACE is either zeroed (apart from file and ring) or a killed collector's. CODES: the rows of OWNER's code objects that
+ * are known. */
+void decode_open(struct decoder *d, struct decode_session *session, struct traced *owner, const decode_ids *codes,
                  struct decode_place *place);
 
 /* Decode records from WORDS (COUNT of them) and commit; returns how many words
  * were taken: all of them, unless the last record is cut off. */
 size_t decode_words(struct decoder *d, const uint64_t *words, size_t count);
 
-/* The thread writes no more: frames that are open stay open for ever. Frees what
- * the decoder owns. */
+/* The thread writes no more: frames that are open stay open for ever. Frees what the decoder owns. */
 void decode_close(struct decoder *d);
 
 uint64_t decode_ns(const struct decode_session *session, uint64_t clock);
+
+/* A frame of CODE_ID begins: it counts, and is the innermost. The caller fills in the rest. NULL: no memory, or too deep. */
+struct decode_frame *decode_push(struct decoder *d, uint32_t code_id, bool call);
+/* The innermost frame, whose duration_ns and raised are known, is over: into the totals with it. */
+void decode_pop(struct decoder *d);
+
+/* ---- what a decoder asks of its owner: collector/facts.c, and whoever tests it ---- */
+
+/* Row ids of a process's code object and thread. Never 0: one that is not known gets a row that says so. */
+uint32_t traced_code_row(struct traced *t, uint32_t local);
+uint32_t traced_thread_row(struct traced *t, uint32_t local);
+/* The row id of a cache entry; 0: not known. */
+uint32_t traced_entry_row(struct traced *t, uint32_t local);
+/* A lookup has ended, in D's innermost frame; its checks, compile and signature are in D->now. OBSERVED: which entries
+ * were tried is not known. */
+void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns, uint64_t duration_ns, unsigned outcome,
+                   bool observed, uint32_t cache_entry_id);
+/* A frame whose row could not take its entry any more. */
+void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry_id);
+/* A frame that will never end. */
+void traced_left_open(struct traced *t, uint64_t frame_id);
+/* Something was not recorded as it was. THREAD_ID may be 0. */
+void traced_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/param.h>
+#include <unistd.h>
 
 #include "collector/traced.h"
 #include "lib/json.h"
@@ -25,7 +26,7 @@ static uint32_t row_id(struct traced *t, struct fact *shared, uint32_t *next)
 /* The row of a table without ids of its own; 0 unless it is KNOWN what it is about. */
 static uint32_t note_id(struct traced *t, struct fact *shared, bool known)
 {
-    return known ? row_id(t, shared, &t->collector->state.header->next_note) : 0;
+    return known ? row_id(t, shared, &t->collector->state.file->header.next_note) : 0;
 }
 
 /* The row id of what process T calls LOCAL from now on; 0: no room. */
@@ -73,13 +74,6 @@ static int64_t since_start(const struct traced *t, int64_t unix_ns)
     return unix_ns > start ? unix_ns - start : 0;
 }
 
-static void keep_text(struct traced *t, char **kept, struct fact_text text)
-{
-    free(*kept);
-    *kept = text.bytes ? strndup(text.text, (size_t)text.bytes) : NULL;
-    t->changed = true;
-}
-
 /* ---- each fact ---- */
 
 /* The words of schemas/trace.sql for what a code object is. */
@@ -107,7 +101,7 @@ static const char *code_kind(const struct fact_CODE *code)
 
 static void take_entry(struct traced *t, const struct fact_ENTRY *fact, struct fact *shared)
 {
-    struct state_header *next = t->collector->state.header;
+    struct state_header *next = &t->collector->state.file->header;
     struct traced_entry *entry = (uint64_t)fact->entry < IDS_MAX ? list_reach(&t->entries, (size_t)fact->entry) : NULL;
 
     if (!entry)
@@ -128,7 +122,7 @@ static void take_graph(struct traced *t, const struct fact_GRAPH *fact, struct f
 {
     const char *at = fact->nodes.text, *end = at + fact->nodes.bytes;
     uint32_t compile = id_of(&t->compiles, fact->compile), nodes = 0;
-    uint32_t id = compile ? row_id(t, shared, &t->collector->state.header->next_graph) : 0;
+    uint32_t id = compile ? row_id(t, shared, &t->collector->state.file->header.next_graph) : 0;
 
     while (at < end) {
         struct fact_text fields[5];
@@ -191,13 +185,12 @@ static void take_note(struct traced *t, enum fact_kind kind, const union fact_an
                      .kind = fact->ORIGIN.kind);
         break;
     case FACT_TORCH:
-        keep_text(t, &t->torch[0], fact->TORCH.version);
-        if (!t->torch[0])
-            t->torch[0] = strdup(""); /* a torch without a version; NULL is no torch */
-        keep_text(t, &t->torch[1], fact->TORCH.mode);
-        keep_text(t, &t->torch[2], fact->TORCH.why);
-        if (t->torch[2] && !t->collector->torch_note[0])
-            snprintf(t->collector->torch_note, sizeof t->collector->torch_note, "%s", t->torch[2]);
+        /* Without a version there is a torch all the same; NULL is none. */
+        recorder_put(r, PROCESS_SAYS, .process_id = t->row.process_id, .torch_version = fact->TORCH.version,
+                     .torch_mode = fact->TORCH.mode, .torch_note = fact->TORCH.why);
+        if (!t->collector->torch_note[0])
+            snprintf(t->collector->torch_note, sizeof t->collector->torch_note, "%.*s", (int)MIN(fact->TORCH.why.bytes, 511),
+                     fact->TORCH.why.text);
         break;
     default:
         break;
@@ -208,26 +201,26 @@ static void take_note(struct traced *t, enum fact_kind kind, const union fact_an
 static void take_own(struct traced *t, enum fact_kind kind, const union fact_any *fact, struct fact *shared)
 {
     struct collector *c = t->collector;
-    struct state_header *next = c->state.header;
+    struct state_header *next = &c->state.file->header;
     const struct traced_entry *entry = entry_of(t, fact->numbers[0]);
     uint32_t compile = id_of(&t->compiles, fact->numbers[0]);
+    char *argv;
 
     switch (kind) {
     case FACT_ARGV:
-        free(t->argv);
-        t->argv = json_array(fact->ARGV.argv.text, (size_t)fact->ARGV.argv.bytes);
-        t->changed = true;
+        argv = json_array(fact->ARGV.argv.text, (size_t)fact->ARGV.argv.bytes);
+        recorder_put(c->recorder, PROCESS_SAYS, .process_id = t->row.process_id, .argv = fact_string(argv));
+        free(argv);
         break;
     case FACT_EXECUTABLE:
-        keep_text(t, &t->executable, fact->EXECUTABLE.path);
+        recorder_put(c->recorder, PROCESS_SAYS, .process_id = t->row.process_id, .executable = fact->EXECUTABLE.path);
         break;
     case FACT_PYTHON:
-        keep_text(t, &t->version, fact->PYTHON.version);
+        recorder_put(c->recorder, PROCESS_SAYS, .process_id = t->row.process_id, .python_version = fact->PYTHON.version);
         break;
     case FACT_RANK:
-        t->row.rank = fact->RANK.rank;
-        t->row.local_rank = fact->RANK.local_rank;
-        t->changed = true;
+        recorder_put(c->recorder, PROCESS_RANK, .process_id = t->row.process_id, .rank = known(fact->RANK.rank),
+                     .local_rank = known(fact->RANK.local_rank));
         break;
     case FACT_LOSS:
         collector_loss_row(c, row_id(t, shared, &next->next_loss), t->row.process_id, 0, (uint64_t)session_ns(t, fact->LOSS.clock),
@@ -298,15 +291,13 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
 
 bool traced_facts_next(struct traced *t, uint64_t at)
 {
-    struct facts *chunk = traced_map(t, at, 4096);
-    uint64_t bytes = chunk ? chunk->bytes : 0;
+    struct facts head = {0}, *chunk = NULL;
 
-    if (chunk)
-        munmap(chunk, 4096);
-    chunk = bytes && bytes < UINT32_MAX ? traced_map(t, at, bytes + sizeof *chunk) : NULL;
+    if (pread(t->fd, &head, sizeof head, (off_t)at) == sizeof head && head.bytes && head.bytes < UINT32_MAX)
+        chunk = traced_map(t, at, head.bytes + sizeof head);
     if (!chunk || (t->facts && at <= t->facts_off)) { /* a chain that leads back would never end */
         if (chunk)
-            munmap(chunk, bytes + sizeof *chunk);
+            munmap(chunk, head.bytes + sizeof head);
         traced_broken(t, "its names lie outside the file");
         return false;
     }
@@ -314,7 +305,7 @@ bool traced_facts_next(struct traced *t, uint64_t at)
         munmap(t->facts, t->facts_bytes);
     t->facts = chunk;
     t->facts_off = at;
-    t->facts_bytes = bytes + sizeof *chunk;
+    t->facts_bytes = head.bytes + sizeof head;
     t->facts_read = 0;
     return true;
 }
@@ -365,40 +356,31 @@ void traced_facts(struct traced *t)
 #define inherit(to, from, number) \
     do { \
         size_t ids = (number); /* read once: it is in reach of the program */ \
-        if (ids > (from)->count) \
-            ids = (from)->count; \
-        if (ids && list_reach(to, ids - 1)) \
+        ids = MIN(ids, (from)->count); \
+        if (ids && list_add_many(to, ids)) \
             memcpy((to)->at, (from)->at, ids * sizeof *(to)->at); \
     } while (0)
 
 void traced_inherit(struct traced *t, struct traced *parent)
 {
     traced_facts(parent);
-    t->row.parent_process_id = parent->row.process_id;
-    t->row.rank = parent->row.rank;
-    t->row.local_rank = parent->row.local_rank;
-    for (int i = 0; i < 3; i++)
-        t->torch[i] = parent->torch[i] ? strdup(parent->torch[i]) : NULL;
-    t->argv = parent->argv ? strdup(parent->argv) : NULL;
-    t->executable = parent->executable ? strdup(parent->executable) : NULL;
-    t->version = parent->version ? strdup(parent->version) : NULL;
     inherit(&t->codes, &parent->codes, t->file->inherited_codes);
     inherit(&t->entries, &parent->entries, t->file->inherited_entries);
     inherit(&t->signatures, &parent->signatures, t->file->inherited_signatures);
+    recorder_put(t->collector->recorder, PROCESS_FORKED, .process_id = t->row.process_id, .parent_process_id = parent->row.process_id);
 }
 
 /* ---- what a decoder asks ---- */
 
-static uint32_t host_code(void *context, uint32_t local)
+uint32_t traced_code_row(struct traced *t, uint32_t local)
 {
-    struct traced *t = context;
     struct collector *c = t->collector;
 
     traced_facts(t);
     if (id_of(&t->codes, local))
         return id_of(&t->codes, local);
     if (!t->unknown_code) { /* its fact found no room, or the ring is not to be trusted */
-        t->unknown_code = c->state.header->next_code++;
+        t->unknown_code = c->state.file->header.next_code++;
         recorder_put(c->recorder, CODE, .code_id = t->unknown_code, .process_id = t->row.process_id, .filename = fact_string(""),
                      .qualname = fact_string("(unknown code)"), .kind = fact_string("function"));
         collector_lost(c, t->row.process_id, 0, "names: no room for the names of some code; its frames are of \"(unknown code)\"");
@@ -406,64 +388,63 @@ static uint32_t host_code(void *context, uint32_t local)
     return t->unknown_code;
 }
 
-static uint32_t host_thread(void *context, uint32_t local)
+uint32_t traced_thread_row(struct traced *t, uint32_t local)
 {
-    struct traced *t = context;
     uint32_t id;
 
     traced_facts(t);
     id = id_of(&t->threads, local);
     if (!id) {
-        id = t->collector->state.header->next_thread++;
+        id = t->collector->state.file->header.next_thread++;
         recorder_put(t->collector->recorder, THREAD, .thread_id = id, .process_id = t->row.process_id, .os_tid = ROW_NONE);
     }
     return id;
 }
 
-static uint32_t host_entry(void *context, uint32_t local)
+uint32_t traced_entry_row(struct traced *t, uint32_t local)
 {
-    struct traced *t = context;
-
     if (!entry_of(t, local)->entry_id)
         traced_facts(t);
     return entry_of(t, local)->entry_id;
 }
 
-static void host_late_entry(void *context, uint64_t frame_id, uint32_t cache_entry_id)
+void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry_id)
 {
-    struct traced *t = context;
-
     recorder_put(t->collector->recorder, LATE_ENTRY, .frame_id = frame_id, .cache_entry_id = cache_entry_id);
 }
 
-static void host_loss(void *context, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
+void traced_left_open(struct traced *t, uint64_t frame_id)
 {
-    struct traced *t = context;
+    recorder_put(t->collector->recorder, LEFT_OPEN, .frame_id = frame_id);
+}
 
+void traced_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
+{
     collector_loss(t->collector, t->row.process_id, thread_id, at_ns, events, cause);
 }
 
 /* Did D try an entry whose facts were not read yet? Another thread may have made it just now. */
-static bool tries_unknown(struct traced *t, const struct decode_decision *d)
+static bool tries_unknown(struct traced *t, const struct decoder *d)
 {
-    for (uint32_t i = 0; i < d->count; i++)
-        if (!entry_of(t, d->checks[i].entry)->entry_id)
+    for (uint32_t i = 0; i < d->now.check_count; i++)
+        if (!entry_of(t, d->place->checks[i].entry)->entry_id)
             return true;
     return false;
 }
 
-static void host_decision(void *context, const struct decode_decision *d)
+void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns, uint64_t duration_ns, unsigned outcome,
+                   bool observed, uint32_t cache_entry_id)
 {
-    struct traced *t = context;
+    const struct decode_frame *frame = &d->stack.at[d->stack.count - 1];
     struct recorder *r = t->collector->recorder;
-    struct state_header *next = t->collector->state.header;
+    struct state_header *next = &t->collector->state.file->header;
     uint64_t lookup_id = next->next_lookup++;
     int64_t checked = 0, position = 0;
 
-    if (d->compile || d->signature || tries_unknown(t, d))
+    if (d->now.compile || d->now.signature || tries_unknown(t, d))
         traced_facts(t);
-    for (uint32_t i = 0; i < d->count; i++) {
-        const struct decode_check *c = &d->checks[i];
+    for (uint32_t i = 0; i < d->now.check_count; i++) {
+        const struct decode_check *c = &d->place->checks[i];
         const struct traced_entry *entry = entry_of(t, c->entry);
         if (!entry->entry_id || c->result >= CHECK_RESULTS)
             continue;
@@ -475,15 +456,10 @@ static void host_decision(void *context, const struct decode_decision *d)
                      .duration_ns = c->ticks == RING_TICKS_UNKNOWN ? ROW_NONE
                                     : session_ns(t, (int64_t)(t->collector->decode.start_clock + c->ticks)));
     }
-    recorder_put(r, LOOKUP, .lookup_id = lookup_id, .frame_id = d->frame_id, .thread_id = d->thread_id, .code_id = d->code_id,
-                 .start_ns = (int64_t)d->start_ns, .duration_ns = (int64_t)d->duration_ns, .outcome = d->outcome,
-                 .cache_entry_id = d->cache_entry_id, .entries_checked = d->observed ? ROW_NONE : checked,
-                 .signature_id = id_of(&t->signatures, (int64_t)d->signature - 1));
-    recorder_put(r, COMPILE_FRAME, .compile_id = id_of(&t->compiles, (int64_t)d->compile - 1), .frame_id = d->frame_id,
-                 .thread_id = d->thread_id);
-}
-
-struct decode_host traced_host(struct traced *t)
-{
-    return (struct decode_host){t, &t->codes, host_code, host_thread, host_decision, host_entry, host_late_entry, host_loss};
+    recorder_put(r, LOOKUP, .lookup_id = lookup_id, .frame_id = frame->frame_id, .thread_id = d->now.thread_id,
+                 .code_id = frame->code_id, .start_ns = (int64_t)start_ns, .duration_ns = (int64_t)duration_ns, .outcome = outcome,
+                 .cache_entry_id = cache_entry_id, .entries_checked = observed ? ROW_NONE : checked,
+                 .signature_id = id_of(&t->signatures, (int64_t)d->now.signature - 1));
+    recorder_put(r, COMPILE_FRAME, .compile_id = id_of(&t->compiles, (int64_t)d->now.compile - 1), .frame_id = frame->frame_id,
+                 .thread_id = d->now.thread_id);
 }

@@ -4,15 +4,14 @@
  *
  *     13, 0 0, cells(2), content(2), 0 | pointer(2) per cell | ... | cell 1 .. cell n
  *
- * A cell: payload length, rowid, then the record: its header's length, a serial
- * type per column, and the columns' bytes, big endian:
+ * A cell: payload length, rowid, then the record: its header's length, a serial type per column, and the columns'
+ * bytes, big endian:
  *
  *     column   frame_id thread parent code kind outcome start end cache_entry exit
  *     type     NULL     int    int    int  int  int     int   int int or NULL int
  *
- * Serial types 1 2 3 4 5 6 are integers of 1 2 3 4 6 8 bytes, 8 and 9 are the
- * constants 0 and 1, which take no bytes, 0 is NULL. A row stored before it
- * ended reserves outcome, end and exit at full width: patched in place later. */
+ * Serial types 1 2 3 4 5 6 are integers of 1 2 3 4 6 8 bytes, 8 and 9 are the constants 0 and 1, which take no bytes,
+ * 0 is NULL. A row stored before it ended reserves outcome, end and exit at full width: patched in place later. */
 #include "collector/frame_pages.h"
 
 #include <errno.h>
@@ -97,14 +96,6 @@ static unsigned get16(const uint8_t *p)
 
 enum { CELL_SLACK = 8 }; /* put_big_endian may write beyond the last cell */
 
-/* Bytes of ROW's cell as cell_make makes it. */
-static inline unsigned row_bytes(const struct frame_row *row, bool final)
-{
-    unsigned bytes = row->bytes + row->entry_bytes;
-
-    return !final || row->ended ? bytes : bytes - FRAME_OPEN_BYTES + (row->outcome > 1);
-}
-
 static inline uint8_t *put_number(uint8_t *p, uint64_t value, uint8_t *type)
 {
     unsigned bits = frame_bits(value);
@@ -127,10 +118,8 @@ static struct id_prefix id_prefix(uint64_t id)
     return prefix;
 }
 
-/* Make ROW's cell at P; returns its end. No loop over the columns: this is where
- * the collector's time goes. */
-static inline uint8_t *cell_make(uint8_t *p, const struct id_prefix *prefix, uint32_t slot,
-                                 const struct frame_row *row, bool final)
+/* Make ROW's cell at P; returns its end. No loop over the columns: this is where the collector's time goes. */
+static inline uint8_t *cell_make(uint8_t *p, const struct id_prefix *prefix, uint32_t slot, const struct frame_row *row)
 {
     uint8_t *cell = p, *type, *body;
 
@@ -147,14 +136,14 @@ static inline uint8_t *cell_make(uint8_t *p, const struct id_prefix *prefix, uin
         type[COLUMN_PARENT] = 0;
     body = put_number(body, row->code_id, &type[COLUMN_CODE]);
     body = put_number(body, row->kind, &type[COLUMN_KIND]);
-    if (row->ended || final)
+    if (row->ended)
         body = put_number(body, row->outcome, &type[COLUMN_OUTCOME]);
     else /* room for what comes later */
         type[COLUMN_OUTCOME] = 1, *body++ = row->outcome;
     body = put_number(body, row->start_ns, &type[COLUMN_START]);
     if (row->ended) {
         body = put_number(body, row->end_ns, &type[COLUMN_END]);
-    } else if (!final) {
+    } else {
         type[COLUMN_END] = 6;
         body = put_big_endian(body, 0, 8);
     }
@@ -162,7 +151,7 @@ static inline uint8_t *cell_make(uint8_t *p, const struct id_prefix *prefix, uin
         body = put_number(body, row->cache_entry_id, &type[COLUMN_ENTRY]);
     if (row->ended)
         body = put_number(body, row->exit, &type[COLUMN_EXIT]);
-    else if (!final)
+    else
         type[COLUMN_EXIT] = 1, *body++ = 0;
     cell[0] = (uint8_t)(body - type + 1);
     return body;
@@ -204,29 +193,6 @@ static uint64_t cell_integer(const struct cell *cell, int column)
     unsigned type = cell->type[column];
 
     return type >= 8 ? type - 8 : get_big_endian(cell->column[column], type_bytes[type]);
-}
-
-/* The row of slot SLOT, whose id is ID. False: there is none, or none that we have made. */
-static bool row_find(uint8_t *page, unsigned slot, uint64_t id, struct frame_row *row)
-{
-    struct cell cell;
-    uint64_t value[COLUMNS];
-
-    if (!cell_find(page, slot, &cell))
-        return false;
-    for (int i = 1; i < COLUMNS; i++)
-        value[i] = cell_integer(&cell, i);
-    if (value[COLUMN_KIND] > 127 || value[COLUMN_OUTCOME] > 127 || value[COLUMN_EXIT] > 127)
-        return false;
-    *row = (struct frame_row){
-        .parent_id = value[COLUMN_PARENT], .start_ns = value[COLUMN_START], .code_id = (uint32_t)value[COLUMN_CODE],
-        .thread_id = (uint32_t)value[COLUMN_THREAD], .kind = (uint8_t)value[COLUMN_KIND], .outcome = (uint8_t)value[COLUMN_OUTCOME],
-        .cache_entry_id = (uint32_t)value[COLUMN_ENTRY]};
-    row->entry_bytes = (uint8_t)frame_bytes_of(row->cache_entry_id);
-    row->bytes = row->open_bytes = (uint8_t)frame_row_bytes(id, row->parent_id, row->thread_id, row->code_id, row->kind, row->start_ns);
-    if (cell.type[COLUMN_END] && !(cell.type[COLUMN_END] == 6 && !value[COLUMN_END])) /* not left open, nor still to end */
-        frame_row_end(row, value[COLUMN_END], (unsigned)value[COLUMN_EXIT]);
-    return true;
 }
 
 /* ---- where a page is ---- */
@@ -291,9 +257,9 @@ static void disk_full(struct frame_pages *w)
     if (ftruncate(w->fd, (off_t)(file_page(w, w->limit) - 1) * FRAME_PAGE_BYTES)) {
         /* Then there is no more room than before; the pages do not count all the same. */
     }
-    for (uint32_t page = w->limit; page < w->cells_room && page < w->window->next_page; page++) {
-        w->lost += w->cells[page];
-        w->cells[page] = 0;
+    for (uint32_t page = w->limit; page < w->cells.count; page++) {
+        w->lost += w->cells.at[page];
+        w->cells.at[page] = 0;
     }
 }
 
@@ -324,13 +290,9 @@ int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window,
     uint8_t page[FRAME_PAGE_BYTES];
 
     *w = (struct frame_pages){.fd = fd, .window = window, .limit = UINT32_MAX};
-    if (!resume)
-        return 0;
-    w->cells_room = window->next_page + 1;
-    w->cells = calloc(w->cells_room, 1);
-    if (!w->cells)
+    if (resume && window->next_page && !list_reach(&w->cells, window->next_page - 1))
         return -1;
-    for (uint32_t n = 0; n < window->next_page; n++) {
+    for (uint32_t n = 0; n < w->cells.count; n++) {
         uint8_t *held = in_window(w, n);
         struct cell cell;
         if (!held && read_page(w, n, page))
@@ -339,7 +301,7 @@ int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window,
             held = page;
         /* A page that was never stored is a hole of zeros, or cut short. */
         if (held[0] == 13 && get16(held + 3) <= FRAME_PAGE_ROWS && cell_find(held, 0, &cell))
-            w->cells[n] = (uint8_t)get16(held + 3);
+            w->cells.at[n] = (uint8_t)get16(held + 3);
     }
     return 0;
 }
@@ -348,7 +310,7 @@ void frame_pages_close(struct frame_pages *w)
 {
     if (w->fd >= 0)
         close(w->fd);
-    free(w->cells);
+    list_free(&w->cells);
     *w = (struct frame_pages){.fd = -1};
 }
 
@@ -356,17 +318,9 @@ uint32_t frame_pages_take(struct frame_pages *w)
 {
     uint32_t page = w->window->next_page;
 
-    if (page >= w->cells_room) {
-        uint32_t room = w->cells_room ? w->cells_room * 2 : 4096;
-        uint8_t *more = realloc(w->cells, room);
-        if (more) {
-            memset(more + w->cells_room, 0, room - w->cells_room);
-            w->cells = more;
-            w->cells_room = room;
-        } else if (page < w->limit) { /* 1 byte a page: never in practice */
-            w->limit = page;
-            w->error = ENOMEM;
-        }
+    if (!list_reach(&w->cells, page) && page < w->limit) { /* 1 byte a page: never in practice */
+        w->limit = page;
+        w->error = ENOMEM;
     }
     if (page >= w->window->written + FRAME_WINDOW_PAGES)
         write_window(w, w->window->written + WRITE_PAGES);
@@ -374,15 +328,15 @@ uint32_t frame_pages_take(struct frame_pages *w)
     return page;
 }
 
-/* Make PAGE of COUNT rows; those that have not ended get room to, unless it is FINAL. False: they do not fit. */
-static bool page_make(uint8_t made[FRAME_PAGE_BYTES + CELL_SLACK], uint32_t page, const struct frame_row *rows, uint32_t count, bool final)
+/* Make PAGE of COUNT rows; those that have not ended get room to. False: they do not fit. */
+static bool page_make(uint8_t made[FRAME_PAGE_BYTES + CELL_SLACK], uint32_t page, const struct frame_row *rows, uint32_t count)
 {
     struct id_prefix prefix = id_prefix(frame_id(page, 0));
     unsigned bytes = 0;
     uint8_t *p;
 
     for (uint32_t i = 0; i < count; i++)
-        bytes += row_bytes(&rows[i], final);
+        bytes += rows[i].bytes + rows[i].entry_bytes;
     if (bytes + 2 * count > FRAME_PAGE_ROOM)
         return false;
     memset(made, 0, FRAME_PAGE_BYTES - bytes);
@@ -394,21 +348,21 @@ static bool page_make(uint8_t made[FRAME_PAGE_BYTES + CELL_SLACK], uint32_t page
         put16(made + 8 + 2 * i, (unsigned)(p - made));
         if (i == FRAME_PAGE_ROWS - 1)
             prefix = id_prefix(frame_id(page, i));
-        p = cell_make(p, &prefix, i, &rows[i], final);
+        p = cell_make(p, &prefix, i, &rows[i]);
     }
     return true;
 }
 
-void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows, uint32_t count, bool final)
+void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows, uint32_t count)
 {
     uint8_t made[FRAME_PAGE_BYTES + CELL_SLACK];
     uint32_t slot = page % FRAME_WINDOW_PAGES;
 
-    if (page >= w->limit || !page_make(made, page, rows, count, final)) {
+    if (page >= w->limit || !page_make(made, page, rows, count)) {
         w->lost += count;
         return;
     }
-    w->cells[page] = (uint8_t)count;
+    w->cells.at[page] = (uint8_t)count;
     if (page >= w->window->written) {
         w->window->holds[slot] = 0; /* not whole from here ... */
         atomic_signal_fence(memory_order_release); /* a kill stops between two stores */
@@ -416,7 +370,7 @@ void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_ro
         atomic_signal_fence(memory_order_release);
         w->window->holds[slot] = page + 1; /* ... to here */
     } else if (write_page(w, page, made)) {
-        w->cells[page] = 0; /* a hole, or half a page */
+        w->cells.at[page] = 0; /* a hole, or half a page */
         w->lost += count;
         disk_full(w);
     }
@@ -437,8 +391,15 @@ static uint8_t *page_of(struct frame_pages *w, uint64_t id, uint8_t copy[FRAME_P
 bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row)
 {
     uint8_t copy[FRAME_PAGE_BYTES], *data = page_of(w, id, copy);
+    struct cell cell;
 
-    return data && row_find(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), id, row);
+    if (!data || !cell_find(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), &cell))
+        return false;
+    *row = (struct frame_row){
+        .parent_id = cell_integer(&cell, COLUMN_PARENT), .start_ns = cell_integer(&cell, COLUMN_START),
+        .code_id = (uint32_t)cell_integer(&cell, COLUMN_CODE), .thread_id = (uint32_t)cell_integer(&cell, COLUMN_THREAD),
+        .kind = (uint8_t)cell_integer(&cell, COLUMN_KIND), .outcome = (uint8_t)cell_integer(&cell, COLUMN_OUTCOME) & 0x7f};
+    return true;
 }
 
 void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome, unsigned exit)
@@ -456,176 +417,142 @@ void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsign
         write_page(w, (uint32_t)((id - 1) / FRAME_PAGE_ROWS), copy);
 }
 
-/* Make the stored page of frame ID again: FINAL, or else without that frame, which must be its last. Not in the window: a
- * kill in the middle would leave half of it. The page moves to the file, by one write. False: nothing has changed. */
-static bool page_again(struct frame_pages *w, uint64_t id, bool final)
-{
-    uint8_t copy[FRAME_PAGE_BYTES], made[FRAME_PAGE_BYTES + CELL_SLACK], *data = page_of(w, id, copy);
-    uint32_t page = (uint32_t)((id - 1) / FRAME_PAGE_ROWS), slot = (uint32_t)((id - 1) % FRAME_PAGE_ROWS);
-    uint32_t count = data ? get16(data + 3) : 0;
-    struct frame_row rows[FRAME_PAGE_ROWS];
-
-    if (slot >= count || count > FRAME_PAGE_ROWS || !w->cells[page] || (!final && slot + 1 != count))
-        return false;
-    for (uint32_t i = 0; i < count; i++)
-        if (!row_find(data, i, frame_id(page, i), &rows[i]))
-            return false;
-    if (!page_make(made, page, rows, final ? count : slot, final) || !memcmp(made, data, FRAME_PAGE_BYTES))
-        return false;
-    if (!write_page(w, page, made)) {
-        if (data != copy) {
-            atomic_signal_fence(memory_order_release);
-            w->window->holds[page % FRAME_WINDOW_PAGES] = 0;
-        }
-    } else if (data != copy) {
-        memcpy(data, made, FRAME_PAGE_BYTES); /* no room: in the window after all */
-    } else {
-        return false;
-    }
-    return true;
-}
-
-void frame_pages_leave_open(struct frame_pages *w, uint64_t id)
-{
-    page_again(w, id, true);
-}
-
-void frame_pages_leave_all_open(struct frame_pages *w)
-{
-    for (uint32_t page = 0; page < w->window->next_page && page < w->cells_room; page++)
-        if (w->cells[page])
-            page_again(w, frame_id(page, 0), true);
-}
-
+/* Its cell, the page's last, becomes free space up to the page's end. In the window a kill in the middle would leave half of
+ * that: the page moves to the file, by one write. */
 void frame_pages_drop(struct frame_pages *w, uint64_t id)
 {
-    if (page_again(w, id, false))
-        w->cells[(id - 1) / FRAME_PAGE_ROWS]--;
+    uint8_t made[FRAME_PAGE_BYTES], *data = page_of(w, id, made);
+    uint32_t page = (uint32_t)((id - 1) / FRAME_PAGE_ROWS), slot = (uint32_t)((id - 1) % FRAME_PAGE_ROWS);
+    struct cell cell;
+    unsigned start;
+
+    if (!data || !w->cells.at[page] || slot + 1 != get16(data + 3) || !cell_find(data, slot, &cell))
+        return;
+    start = (unsigned)(cell.start - data);
+    memmove(made, data, FRAME_PAGE_BYTES);
+    put16(made + 1, start); /* the first free block ... */
+    put16(made + 3, slot);
+    put16(made + start, 0); /* ... and the last, of so many bytes */
+    put16(made + start + 2, FRAME_PAGE_BYTES - start);
+    if (write_page(w, page, made))
+        return; /* no room: the row stays */
+    if (data != made) {
+        atomic_signal_fence(memory_order_release);
+        w->window->holds[page % FRAME_WINDOW_PAGES] = 0;
+    }
+    w->cells.at[page]--;
 }
 
 /* ---- the end ---- */
 
-/* A list of child pages for the level that is made next. */
-struct level {
-    uint64_t *child, *key; /* file page; the largest id in it */
-    size_t count;
+struct child {
+    uint64_t page, key; /* in the file; the largest id in it */
 };
 
-static void interior_make(uint8_t *page, const struct level *level, size_t from, size_t count)
+static void interior_make(uint8_t *page, const struct child *children, size_t count)
 {
     unsigned content = FRAME_PAGE_BYTES;
 
     memset(page, 0, FRAME_PAGE_BYTES);
     page[0] = 5;
     for (size_t i = 0; i + 1 < count; i++) { /* the last child is the right-most pointer */
-        uint8_t cell[16], *p = put_big_endian(cell, level->child[from + i], 4);
-        p = put_varint(p, level->key[from + i]);
+        uint8_t cell[16], *p = put_big_endian(cell, children[i].page, 4);
+        p = put_varint(p, children[i].key);
         content -= (unsigned)(p - cell);
         memcpy(page + content, cell, (size_t)(p - cell));
         put16(page + 12 + 2 * i, content);
     }
     put16(page + 3, (unsigned)count - 1);
     put16(page + 5, content);
-    patch_big_endian(page + 8, level->child[from + count - 1], 4);
+    patch_big_endian(page + 8, children[count - 1].page, 4);
 }
 
 /* Leaf pages that hold nothing go to SQLite's list of free pages. */
-static int free_pages(struct frame_pages *w, uint8_t *header, const uint32_t *empty, uint32_t count)
+static bool free_pages(struct frame_pages *w, uint8_t *header, const uint32_t *empty, size_t count)
 {
     uint32_t next = 0;
 
-    for (uint32_t at = 0; at < count; ) {
+    for (size_t at = 0, leaves; at < count; at += leaves + 1) {
         uint8_t trunk[FRAME_PAGE_BYTES] = {0};
-        uint32_t leaves = count - at - 1 < 1000 ? count - at - 1 : 1000;
+        leaves = count - at - 1 < 1000 ? count - at - 1 : 1000;
         patch_big_endian(trunk, next, 4);
         patch_big_endian(trunk + 4, leaves, 4);
-        for (uint32_t i = 0; i < leaves; i++)
+        for (size_t i = 0; i < leaves; i++)
             patch_big_endian(trunk + 8 + 4 * i, empty[at + 1 + i], 4);
-        if (write_whole(w, trunk, sizeof trunk, (uint64_t)(empty[at] - 1) * FRAME_PAGE_BYTES))
-            return -1;
         next = empty[at];
-        at += leaves + 1;
+        if (write_whole(w, trunk, sizeof trunk, (uint64_t)(next - 1) * FRAME_PAGE_BYTES))
+            return false;
     }
     patch_big_endian(header + 32, next, 4);
     patch_big_endian(header + 36, count, 4);
-    return 0;
+    return true;
+}
+
+/* Make the levels over COUNT children, up to the root, in pages from *NEXT on. */
+static bool levels_make(struct frame_pages *w, struct child *children, size_t count, uint64_t *next)
+{
+    struct frame_window *window = w->window;
+
+    while (count > 1) {
+        size_t pages = (count + INTERIOR_CHILDREN - 1) / INTERIOR_CHILDREN, made = 0;
+        for (size_t i = 0; i < pages; i++) {
+            /* Children spread evenly: no page is left with only one. */
+            size_t from = count * i / pages, to = count * (i + 1) / pages;
+            uint64_t number = pages == 1 ? window->root : *next;
+            /* The window is written and free: pages gather there. */
+            interior_make(window->page[made++], children + from, to - from);
+            children[i] = (struct child){number, children[to - 1].key};
+            *next += pages > 1;
+            if (made == FRAME_WINDOW_PAGES || i + 1 == pages || *next == FRAME_LOCK_PAGE) {
+                if (write_whole(w, window->page, made * FRAME_PAGE_BYTES, (number - made) * FRAME_PAGE_BYTES))
+                    return false;
+                made = 0;
+                *next += *next == FRAME_LOCK_PAGE;
+            }
+        }
+        count = pages;
+    }
+    return true;
 }
 
 /* Make the tree over the pages that are stored. The number of rows, or -1. */
 static int64_t tree_make(struct frame_pages *w)
 {
-    struct frame_window *window = w->window;
-    struct level level = {0};
-    uint32_t *empty = NULL, empty_count = 0, stored;
-    uint64_t next;
-    int64_t rows = 0;
+    uint32_t stored = w->window->next_page < w->limit ? w->window->next_page : w->limit, *empty;
+    uint64_t next = file_page(w, stored);
     uint8_t page[FRAME_PAGE_BYTES], header[100];
+    size_t count = 0, empty_count = 0;
+    struct child *children;
+    int64_t rows = 0;
+    bool done;
 
-    stored = window->next_page < w->limit ? window->next_page : w->limit;
-    level.child = malloc((stored + 1) * sizeof *level.child);
-    level.key = malloc((stored + 1) * sizeof *level.key);
+    children = malloc((stored + 1) * sizeof *children);
     empty = malloc((stored + 1) * sizeof *empty);
-    if (!level.child || !level.key || !empty) {
-        w->error = ENOMEM;
-        goto err;
-    }
-    for (uint32_t n = 0; n < stored; n++) {
-        if (!w->cells[n]) {
+    done = children && empty && pread(w->fd, header, sizeof header, 0) == sizeof header;
+    for (uint32_t n = 0; done && n < stored; n++) {
+        rows += w->cells.at[n];
+        if (w->cells.at[n])
+            children[count++] = (struct child){file_page(w, n), (uint64_t)(n + 1) * FRAME_PAGE_ROWS};
+        else
             empty[empty_count++] = (uint32_t)file_page(w, n);
-            continue;
-        }
-        level.child[level.count] = file_page(w, n);
-        level.key[level.count++] = (uint64_t)(n + 1) * FRAME_PAGE_ROWS;
-        rows += w->cells[n];
     }
-    next = file_page(w, stored);
-    if (pread(w->fd, header, sizeof header, 0) != sizeof header) {
+    if (done && count == 1) { /* a root may be a leaf, but not an interior page with one child */
+        empty[empty_count++] = (uint32_t)children[0].page;
+        done = pread(w->fd, page, sizeof page, (off_t)(children[0].page - 1) * FRAME_PAGE_BYTES) == sizeof page &&
+               !write_whole(w, page, sizeof page, (uint64_t)(w->window->root - 1) * FRAME_PAGE_BYTES);
+    }
+    done = done && levels_make(w, children, count, &next) && free_pages(w, header, empty, empty_count);
+    if (done) {
+        patch_big_endian(header + 28, next - 1, 4);
+        patch_big_endian(header + 24, get_big_endian(header + 24, 4) + 1, 4); /* change counter, and the */
+        patch_big_endian(header + 92, get_big_endian(header + 24, 4), 4);     /* version this count is valid for */
+        done = !ftruncate(w->fd, (off_t)(next - 1) * FRAME_PAGE_BYTES) && !write_whole(w, header, sizeof header, 0);
+    }
+    if (!done && !w->error)
         w->error = errno ? errno : EIO;
-        goto err;
-    }
-    if (level.count == 1) { /* a root may be a leaf, but not an interior page with one child */
-        if (pread(w->fd, page, sizeof page, (off_t)(level.child[0] - 1) * FRAME_PAGE_BYTES) != sizeof page ||
-            write_whole(w, page, sizeof page, (uint64_t)(window->root - 1) * FRAME_PAGE_BYTES))
-            goto err;
-        empty[empty_count++] = (uint32_t)level.child[0];
-    }
-    while (level.count > 1) {
-        size_t pages = (level.count + INTERIOR_CHILDREN - 1) / INTERIOR_CHILDREN, made = 0;
-        for (size_t i = 0; i < pages; i++) {
-            /* Children spread evenly: no page is left with only one. */
-            size_t from = level.count * i / pages, to = level.count * (i + 1) / pages;
-            uint64_t number = pages == 1 ? window->root : next;
-            /* The window is written and free: pages gather there. */
-            interior_make(window->page[made++], &level, from, to - from);
-            level.child[i] = number;
-            level.key[i] = level.key[to - 1];
-            next += pages > 1;
-            if (made == FRAME_WINDOW_PAGES || i + 1 == pages || next == FRAME_LOCK_PAGE) {
-                if (write_whole(w, window->page, made * FRAME_PAGE_BYTES, (number - made) * FRAME_PAGE_BYTES))
-                    goto err;
-                made = 0;
-                next += next == FRAME_LOCK_PAGE;
-            }
-        }
-        level.count = pages;
-    }
-    if (free_pages(w, header, empty, empty_count))
-        goto err;
-    patch_big_endian(header + 28, next - 1, 4);
-    patch_big_endian(header + 24, get_big_endian(header + 24, 4) + 1, 4); /* change counter, and the */
-    patch_big_endian(header + 92, get_big_endian(header + 24, 4), 4);     /* version this count is valid for */
-    if (ftruncate(w->fd, (off_t)(next - 1) * FRAME_PAGE_BYTES) || write_whole(w, header, sizeof header, 0))
-        goto err;
-    goto done;
-err:
-    if (!w->error)
-        w->error = errno ? errno : EIO;
-    rows = -1;
-done:
-    free(level.child);
-    free(level.key);
+    free(children);
     free(empty);
-    return rows;
+    return done ? rows : -1;
 }
 
 int64_t frame_pages_finish(struct frame_pages *w)

@@ -1,8 +1,7 @@
 /* collector/frame_pages.h -- the `frame` table's pages, written by us.
  *
- * SQLite's own INSERT takes ten times as long as a frame may take. So the leaf
- * pages of `frame` are made here, as SQLite's file format describes them
- * (https://www.sqlite.org/fileformat2.html, "B-tree Pages"), and appended to a
+ * SQLite's own INSERT takes ten times as long as a frame may take. So the leaf pages of `frame` are made here, as
+ * SQLite's file format describes them (https://www.sqlite.org/fileformat2.html, "B-tree Pages"), and appended to a
  * database file that SQLite has made with the whole schema:
  *
  *     page 1 .. first-1        SQLite's: the schema, every table empty
@@ -10,27 +9,28 @@
  *     after them               interior pages, made at the end
  *     (page 262145, at 1 GiB, is SQLite's lock page and stays unused)
  *
- * A frame's id says where it lies: id = page * 128 + slot + 1. So its end can
- * be written long after its page went to disk, and nothing needs an index.
+ * A frame's id says where it lies: id = page * 128 + slot + 1. So its end can be written long after its page went to
+ * disk, and nothing needs an index.
  *
  *     w = frame_pages_open()
  *     for each thread, as often as it needs room:
  *         page = frame_pages_take(w)
- *         collect rows until frame_cell_bytes says the page is full
- *         frame_pages_put(w, page, rows, n, false)
+ *         collect rows until frame_row_bytes says the page is full
+ *         frame_pages_put(w, page, rows, n)
  *     when an older frame ends:   frame_pages_end(w, id, ...)
  *     at the end:
- *         frame_pages_put(.., true) for every page begun
- *         frame_pages_leave_open(w, id) for every frame that never ended
  *         frame_pages_finish(w)
+ *         of a frame that never ended, SQL makes end_ns and exit NULL (collector/trace_files.c): they are 0
  *
- * Full pages wait in a window of shared memory before they are written in large
- * pieces; the window outlives a collector that is killed. */
+ * Full pages wait in a window of shared memory before they are written in large pieces; the window outlives a
+ * collector that is killed. */
 #ifndef DYNTRACE_FRAME_PAGES_H
 #define DYNTRACE_FRAME_PAGES_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "lib/list.h"
 
 enum {
     FRAME_PAGE_BYTES = 4096,
@@ -67,14 +67,12 @@ struct frame_pages {
     int fd;                      /* the database file; owned */
     int error;                   /* errno of the write that failed, 0 = none */
     struct frame_window *window; /* borrowed, shared */
-    uint8_t *cells;              /* rows in each page, 0 = none or not yet */
-    uint32_t cells_room;
+    LIST(uint8_t) cells;         /* owned: rows in each page, 0 = none or not yet */
     uint32_t limit;              /* pages from here on are not stored (disk full) */
     uint64_t lost;               /* rows dropped since */
 };
 
-/* FD becomes the writer's. With RESUME the window and file hold a killed
- * collector's pages. 0, or -1 with errno. */
+/* FD becomes the writer's. With RESUME the window and file hold a killed collector's pages. 0, or -1 with errno. */
 int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window, bool resume);
 void frame_pages_close(struct frame_pages *w);
 
@@ -99,8 +97,7 @@ static inline unsigned frame_bytes_of(uint64_t value)
     return frame_bytes_of_bits[frame_bits(value)];
 }
 
-/* Bytes of the cell of a row that begins so and is open: FRAME_OPEN_BYTES of
- * them are for what its end brings. */
+/* Bytes of the cell of a row that begins so and is open: FRAME_OPEN_BYTES of them are for what its end brings. */
 static inline unsigned frame_row_bytes(uint64_t id, uint64_t parent_id, uint32_t thread_id, uint32_t code_id,
                                        unsigned kind, uint64_t start_ns)
 {
@@ -121,20 +118,15 @@ static inline unsigned frame_row_end(struct frame_row *row, uint64_t end_ns, uns
     return spared;
 }
 
-/* Store a page. Rows that have not ended get room to do so later; with FINAL
- * they are stored as open (end_ns NULL). */
-void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows, uint32_t count, bool final);
+/* Store a page. Rows that have not ended get room to do so later. */
+void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows, uint32_t count);
 
-/* What a stored row says; false: no such row. */
+/* What a stored row says of its beginning; false: no such row. */
 bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row);
 /* Write the end of a row that was stored without one. */
 void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome, unsigned exit);
 /* Take the row away if it is its page's last. */
 void frame_pages_drop(struct frame_pages *w, uint64_t id);
-/* The row, and those of its page, will never end where they have not yet: end_ns becomes NULL. */
-void frame_pages_leave_open(struct frame_pages *w, uint64_t id);
-/* The same for every page: nobody knows of its rows any more. */
-void frame_pages_leave_all_open(struct frame_pages *w);
 
 /* Write what is left and the interior pages. Returns the number of rows, or -1
  * with w->error. The file is a valid database afterwards. */

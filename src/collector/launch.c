@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,9 +25,8 @@
 
 enum { DEATHS_MAX = 8 /* in a row, while it finishes */ };
 
-/* The program's standard input and output and what else was handed to it are its
- * own: whoever is at the other end must see them closed when it closes them. We
- * only speak on stderr. Our own descriptors all have FD_CLOEXEC. */
+/* The program's standard input and output and what else was handed to it are its own: whoever is at the other end must
+ * see them closed when it closes them. We only speak on stderr. Our own descriptors all have FD_CLOEXEC. */
 void launch_let_go(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
@@ -44,16 +44,14 @@ void launch_let_go(void)
         close(null);
 }
 
-static const struct launch closed = {.orders = -1, .result = -1};
-
 /* Fork a collector; it lives in a session of its own. ALONE: it is to be nobody's child, and takes no orders. */
-static int start(struct launch *l, struct collector_start what, bool alone)
+static int start(struct launch *l, const char *argv, bool alone)
 {
     struct session *session = l->session;
-    int down[2] = {-1, -1}, up[2] = {-1, -1};
+    int ends[2] = {-1, -1};
     pid_t pid = -1;
 
-    if ((alone || pipe2(down, O_CLOEXEC) == 0) && pipe2(up, O_CLOEXEC) == 0) {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0) {
         fflush(NULL);
         pid = fork();
     }
@@ -74,21 +72,14 @@ static int start(struct launch *l, struct collector_start what, bool alone)
         if (chdir("/")) {
             /* Only so that no filesystem is kept busy. */
         }
-        if (!alone)
-            close(down[1]);
-        close(up[0]);
-        what.orders = down[0];
-        what.result = up[1];
+        close(ends[0]);
         bounds_memory_needed(false);
-        _exit(collector_run(session, &what));
+        _exit(collector_run(session, argv, alone ? -1 : ends[1], ends[1]));
     }
-    if (down[0] >= 0)
-        close(down[0]);
-    close(up[1]);
+    close(ends[1]);
     close(session->lock); /* the collector holds it now */
     session->lock = -1;
-    l->orders = down[1];
-    l->result = up[0];
+    l->link = ends[0];
     l->pid = pid < 0 ? 0 : pid;
     l->born_ns = clock_monotonic_ns();
     if (alone && pid > 0) {
@@ -98,47 +89,42 @@ static int start(struct launch *l, struct collector_start what, bool alone)
     return pid < 0 ? -1 : 0;
 }
 
-/* Its first byte: 'R' it works, 'E' it cannot (SAID has why), 0 it died. */
-static char first_word(struct launch *l, struct collector_result *said)
+/* Is it ready? If not, SAID may have why. */
+static bool is_ready(struct launch *l, struct collector_result *said)
 {
-    char word = 0;
+    ssize_t got;
 
-    while (read(l->result, &word, 1) < 0 && errno == EINTR)
+    while ((got = read(l->link, said, sizeof *said)) < 0 && errno == EINTR)
         ;
-    if (word == 'E' && read(l->result, said, sizeof *said) != sizeof *said)
-        word = 0;
-    return word;
+    if (got != sizeof *said)
+        said->error[0] = 0;
+    return got == 1;
 }
 
-int launch_collector(struct launch *l, struct session *session, const char *argv, uint32_t first, uint32_t root)
+int launch_collector(struct launch *l, struct session *session, const char *argv)
 {
-    struct collector_result said = {0};
-    char word;
+    struct collector_result said;
 
-    *l = closed;
-    l->session = session;
-    if (start(l, (struct collector_start){.argv = argv, .first = first, .root = root}, false)) {
+    *l = (struct launch){.session = session, .link = -1};
+    if (start(l, argv, false)) {
         say_error("cannot start the collector: %s", strerror(errno));
         return -1;
     }
-    word = first_word(l, &said);
-    if (word == 'R')
+    if (is_ready(l, &said))
         return 0;
-    say_error("%s", word == 'E' ? said.error : "the collector died at once; nothing was run");
+    say_error("%s", said.error[0] ? said.error : "the collector died at once; nothing was run");
     return -1;
 }
 
-int launch_orphan(struct launch *l, struct session *session)
+int launch_orphan(struct launch *l, struct session *session, struct collector_result *said)
 {
-    *l = closed;
-    l->session = session;
-    l->orphan = true;
-    return start(l, (struct collector_start){.argv = NULL}, true);
+    *l = (struct launch){.session = session, .link = -1, .orphan = true};
+    return start(l, NULL, true) == 0 && is_ready(l, said) ? 0 : -1;
 }
 
 static void send_order(struct launch *l, const struct collector_order *order)
 {
-    if (l->orders >= 0 && write(l->orders, order, sizeof *order) != sizeof *order) {
+    if (l->link >= 0 && write(l->link, order, sizeof *order) != sizeof *order) {
         /* It is dead: the next one gets the order again. */
     }
 }
@@ -152,24 +138,14 @@ void launch_order(struct launch *l, const struct collector_order *order)
     send_order(l, order);
 }
 
-static void pipes_close(struct launch *l)
-{
-    if (l->orders >= 0)
-        close(l->orders);
-    if (l->result >= 0)
-        close(l->result);
-    l->orders = l->result = -1;
-}
-
 /* Put another in the place of the dead one. */
 static void replace(struct launch *l)
 {
     struct collector_result said;
 
-    pipes_close(l);
-    if (session_take(l->session) || start(l, (struct collector_start){.argv = NULL}, false))
-        return;
-    if (first_word(l, &said) != 'R')
+    close(l->link);
+    l->link = -1;
+    if (session_take(l->session) || start(l, NULL, false) || !is_ready(l, &said))
         return;
     l->replaced++;
     if (l->began.pid)
@@ -181,7 +157,6 @@ static void replace(struct launch *l)
 int launch_look(struct launch *l)
 {
     uint64_t now = clock_monotonic_ns();
-
     int status = 0;
 
     if (l->pid && waitpid(l->pid, &status, WNOHANG) != 0) {
@@ -201,41 +176,22 @@ int launch_look(struct launch *l)
     return l->pid ? -1 : (int)(l->pause_ns / 1000000) + 1;
 }
 
-/* Read what it made. 1: all of it, 0: nothing yet, -1: it is dead. */
-static int result_read(struct launch *l, size_t *used, struct collector_result *said)
-{
-    struct pollfd fd = {l->result, POLLIN, 0};
-    ssize_t got;
-
-    if (l->result < 0)
-        return -1;
-    if (poll(&fd, 1, 200) <= 0)
-        return 0;
-    got = read(l->result, (char *)said + *used, sizeof *said - *used);
-    if (got <= 0)
-        return -1;
-    *used += (size_t)got;
-    return *used == sizeof *said;
-}
-
 bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted, struct collector_result *said)
 {
-    size_t used = 0;
+    struct pollfd fd = {.events = POLLIN};
 
     for (unsigned deaths = 0; deaths < DEATHS_MAX; ) {
-        int read;
         if (interrupted && *interrupted) {
             *interrupted = 0;
             send_order(l, &(struct collector_order){.what = ORDER_STOP});
         }
-        read = result_read(l, &used, said);
-        if (read > 0) {
+        fd.fd = l->link;
+        if (l->link >= 0 && poll(&fd, 1, 200) <= 0)
+            continue;
+        if (read(l->link, said, sizeof *said) == sizeof *said) {
             l->pid = 0; /* what it gives back takes time, which is nobody's who waits for the command */
             return true;
         }
-        if (read == 0)
-            continue;
-        used = 0;
         deaths++;
         if (l->orphan)
             return false;
@@ -250,7 +206,9 @@ bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted, struct co
 
 void launch_close(struct launch *l)
 {
-    pipes_close(l);
+    if (l->link >= 0)
+        close(l->link);
+    l->link = -1;
     if (l->pid)
         waitpid(l->pid, NULL, 0);
     l->pid = 0;

@@ -58,6 +58,16 @@ int process_watch(uint32_t pid, uint64_t started)
     return fd;
 }
 
+bool process_is(uint32_t pid, uint64_t started)
+{
+    int watch = process_watch(pid, started);
+    bool lives = process_lives(watch);
+
+    if (watch >= 0)
+        close(watch);
+    return lives;
+}
+
 bool process_lives(int watch)
 {
     struct pollfd fd = {watch, POLLIN, 0};

@@ -19,21 +19,16 @@
 #include "clock.h"
 #include "command.h"
 #include "lib/say.h"
-#include "session_check.h"
 
 enum {
     RING_BYTES = 16 << 20,           /* a process's first ring: 50 ms of frames at full speed */
     BUDGET_BYTES = 64 << 20,         /* rings of one process; see tracer/ring.c */
     SHARED_ROOM = 48 << 20,          /* less free than this: not in /dev/shm */
     SESSION_FILE_MAX = 1 << 20,
+    PROCESSES_MAX = 1 << 20,         /* in one file, that we believe */
 };
 
 static const char shared_memory[] = "/dev/shm";
-
-int session_file(const struct session *s, enum session_place place, const char *name, int flags)
-{
-    return session_open_file(s->place[place], name, flags);
-}
 
 enum session_clock session_clock_choose(void)
 {
@@ -60,13 +55,6 @@ enum session_clock session_clock_choose(void)
         fclose(source);
     return trusted ? SESSION_TSC : SESSION_MONOTONIC;
 #endif
-}
-
-static const char *const values_words[] = {"all", "types", "off"};
-
-const char *session_values_word(enum session_values values)
-{
-    return values_words[values > SESSION_VALUES_OFF ? SESSION_VALUES_OFF : values];
 }
 
 /* Can sessions be made in directory PATH? */
@@ -127,43 +115,66 @@ static int directories_make(struct session *s)
     return 0;
 }
 
+/* Map the session file that is there, and take from it the second directory and the trace. False: it is not one. */
+static bool file_map(struct session *s)
+{
+    int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR);
+    struct stat status = {0};
+    void *mapped = MAP_FAILED;
+    const char *text, *end;
+
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &status) == 0 && status.st_size > (off_t)sizeof *s->file && status.st_size <= SESSION_FILE_MAX)
+        mapped = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (mapped == MAP_FAILED)
+        return false;
+    s->bytes = (size_t)status.st_size;
+    s->file = mapped; /* session_close unmaps it */
+    end = (char *)mapped + s->bytes;
+    if (memcmp(s->file->magic, RING_SESSION_MAGIC, sizeof s->file->magic) || s->file->format != RING_FORMAT ||
+        s->file->bytes != s->bytes || end[-1]) /* the last byte is 0, so the strings end within */
+        return false;
+    text = s->file->text;
+    if (s->place[SESSION_SPILL] < 0 && strlen(text) < sizeof s->spill && !strcmp(basename(text), basename(s->directory)))
+        s->place[SESSION_SPILL] = session_open_directory(text);
+    if (s->place[SESSION_SPILL] >= 0)
+        snprintf(s->spill, sizeof s->spill, "%s", text);
+    text += strlen(text) + 1;
+    snprintf(s->trace, sizeof s->trace, "%s", text < end ? text : "");
+    snprintf(s->frames, sizeof s->frames, "%s-frames", s->trace);
+    return true;
+}
+
 /* Write the session file and map it. */
 static int file_make(struct session *s, const struct session_options *o)
 {
-    size_t bytes = sizeof *s->file + strlen(s->spill) + 1 + strlen(s->trace) + 1, at;
-    struct timespec now;
-    int fd;
-
-    for (uint32_t i = 0; i < o->glob_count; i++)
-        bytes += strlen(o->globs[i]) + 1;
-    if (bytes > SESSION_FILE_MAX) {
-        errno = E2BIG;
-        return -1;
-    }
-    fd = session_file(s, SESSION_MAIN, "session", O_RDWR | O_CREAT | O_EXCL);
-    if (fd < 0)
-        return -1;
-    s->file = posix_fallocate(fd, 0, (off_t)bytes) ? MAP_FAILED
-                                                   : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    if (s->file == MAP_FAILED) {
-        s->file = NULL;
-        return -1;
-    }
-    clock_gettime(CLOCK_REALTIME, &now);
-    s->bytes = bytes;
-    *s->file = (struct session_file){
-        .magic = RING_SESSION_MAGIC, .format = RING_FORMAT, .bytes = (uint32_t)bytes, .clock = session_clock_choose(),
+    struct session_file file = {
+        .magic = RING_SESSION_MAGIC, .format = RING_FORMAT, .clock = session_clock_choose(),
         .frames = o->frames, .max_depth = o->max_depth, .torch = o->torch, .values = o->values, .no_argv = o->no_argv,
         .min_duration_ns = o->min_duration_ns, .max_stall_ns = o->max_stall_ns, .globs = o->glob_count,
-        .ring_bytes = RING_BYTES, .budget_bytes = BUDGET_BYTES,
-        .start_unix_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec};
-    s->file->start_clock = s->file->clock == SESSION_MONOTONIC ? clock_monotonic_ns() : clock_counter();
-    at = (size_t)sprintf(s->file->text, "%s", s->spill) + 1;
-    at += (size_t)sprintf(s->file->text + at, "%s", s->trace) + 1;
+        .ring_bytes = RING_BYTES, .budget_bytes = BUDGET_BYTES};
+    int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR | O_CREAT | O_EXCL);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    struct timespec now;
+
+    if (!out)
+        return -1;
+    clock_gettime(CLOCK_REALTIME, &now);
+    file.start_unix_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    file.start_clock = file.clock == SESSION_MONOTONIC ? clock_monotonic_ns() : clock_counter();
+    fseek(out, offsetof(struct session_file, text), SEEK_SET);
+    fprintf(out, "%s%c%s%c", s->spill, 0, s->trace, 0);
     for (uint32_t i = 0; i < o->glob_count; i++)
-        at += (size_t)sprintf(s->file->text + at, "%s", o->globs[i]) + 1;
-    return 0;
+        fprintf(out, "%s%c", o->globs[i], 0);
+    file.bytes = (uint32_t)ftell(out);
+    rewind(out);
+    fwrite(&file, offsetof(struct session_file, text), 1, out);
+    if (fclose(out))
+        return -1;
+    errno = E2BIG;
+    return file_map(s) ? 0 : -1;
 }
 
 int session_create(struct session *s, const char *trace, const struct session_options *options)
@@ -177,7 +188,7 @@ int session_create(struct session *s, const char *trace, const struct session_op
         s->directory[0] = 0;
         return -1;
     }
-    s->lock = session_file(s, SESSION_MAIN, "collector.lock", O_RDWR | O_CREAT | O_EXCL);
+    s->lock = session_open_file(s->place[SESSION_MAIN], "collector.lock", O_RDWR | O_CREAT | O_EXCL);
     /* Locked before there is a session file, or another `run` would take this
      * for a session whose collector was killed. */
     if (s->lock < 0 || flock(s->lock, LOCK_EX | LOCK_NB) || file_make(s, options)) {
@@ -191,7 +202,7 @@ int session_create(struct session *s, const char *trace, const struct session_op
 
 int session_take(struct session *s)
 {
-    s->lock = session_file(s, SESSION_MAIN, "collector.lock", O_RDWR);
+    s->lock = session_open_file(s->place[SESSION_MAIN], "collector.lock", O_RDWR);
     if (s->lock >= 0 && flock(s->lock, LOCK_EX | LOCK_NB)) {
         close(s->lock);
         s->lock = -1;
@@ -199,75 +210,28 @@ int session_take(struct session *s)
     return s->lock < 0 ? -1 : 0;
 }
 
-/* Map the session file that is there. False: it is not one. */
-static bool file_map(struct session *s)
-{
-    int fd = session_file(s, SESSION_MAIN, "session", O_RDWR);
-    struct stat status;
-    void *mapped = MAP_FAILED;
-
-    if (fd < 0)
-        return false;
-    if (fstat(fd, &status) == 0 && status.st_size > (off_t)sizeof *s->file && status.st_size <= SESSION_FILE_MAX)
-        mapped = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    if (mapped == MAP_FAILED)
-        return false;
-    s->bytes = (size_t)status.st_size;
-    s->file = mapped; /* session_close unmaps it */
-    return !memcmp(s->file->magic, RING_SESSION_MAGIC, sizeof s->file->magic) && s->file->format == RING_FORMAT &&
-           s->file->bytes == s->bytes && !((char *)mapped)[s->bytes - 1];
-}
-
-/* What its file says of the second directory and the trace. */
-static void file_read(struct session *s)
-{
-    const char *text = s->file->text, *end = (char *)s->file + s->bytes; /* the last byte is 0, so the strings end within */
-
-    if (strlen(text) < sizeof s->spill && !strcmp(basename(text), basename(s->directory)))
-        s->place[SESSION_SPILL] = session_open_directory(text);
-    if (s->place[SESSION_SPILL] >= 0)
-        snprintf(s->spill, sizeof s->spill, "%s", text);
-    text += strlen(text) + 1;
-    snprintf(s->trace, sizeof s->trace, "%s", text < end ? text : "");
-    snprintf(s->frames, sizeof s->frames, "%s-frames", s->trace);
-}
-
-/* Open DIRECTORY and, unless it is DAMAGED, its file; hold its lock. */
-static int open_left(struct session *s, const char *directory, bool damaged, bool *busy)
+int session_open(struct session *s, const char *directory, bool *busy)
 {
     *s = SESSION_CLOSED;
-    *busy = false;
+    if (busy)
+        *busy = false;
     if (strlen(directory) < sizeof s->directory) {
         snprintf(s->directory, sizeof s->directory, "%s", directory);
         s->place[SESSION_MAIN] = session_open_directory(directory);
     }
-    if (s->place[SESSION_MAIN] >= 0 && (damaged || file_map(s))) {
-        if (!damaged)
-            file_read(s);
+    if (s->place[SESSION_MAIN] >= 0 && (!busy || file_map(s))) {
         if (session_take(s) == 0)
             return 0;
-        *busy = true;
+        if (busy)
+            *busy = true;
     }
     session_close(s);
     return -1;
 }
 
-int session_open(struct session *s, const char *directory, bool *busy)
-{
-    return open_left(s, directory, false, busy);
-}
-
-int session_open_damaged(struct session *s, const char *directory)
-{
-    bool busy;
-
-    return open_left(s, directory, true, &busy);
-}
-
 bool session_whole(const struct session *s)
 {
-    int fd = s->file ? session_file(s, SESSION_MAIN, "session", O_RDONLY) : -1;
+    int fd = s->file ? session_open_file(s->place[SESSION_MAIN], "session", O_RDONLY) : -1;
     struct stat status;
     bool whole = fd >= 0 && fstat(fd, &status) == 0 && status.st_size >= (off_t)s->bytes;
 
@@ -337,6 +301,50 @@ void session_each(void (*visit)(const char *directory, void *context), void *con
     }
 }
 
+void session_name(char name[SESSION_NAME], const char *file, uint64_t offset)
+{
+    if (offset)
+        snprintf(name, SESSION_NAME, "%.*s@%lx", (int)strcspn(file, "@"), file, offset);
+    else
+        snprintf(name, SESSION_NAME, "%s", file);
+}
+
+/* Those in FILE. */
+static void file_processes(const struct session *s, const char *file, enum session_place place, session_visitor *visit, void *context)
+{
+    const char *end = strrchr(file, '.');
+    bool ring = end && !strcmp(end, ".ring") && strlen(file) < SESSION_FILE_NAME;
+    int fd = ring ? session_open_file(s->place[place], file, O_RDONLY) : -1;
+    uint64_t at = 0;
+
+    if (fd < 0)
+        visit(context, file, place, NULL);
+    for (int count = 0; fd >= 0 && count < PROCESSES_MAX; count++) {
+        struct process_file header = {0}; /* one that is being made may be short */
+        ssize_t got = pread(fd, &header, sizeof header, (off_t)at);
+        char name[SESSION_NAME];
+        if (got < 0 || (at && got != sizeof header))
+            break;
+        session_name(name, file, at);
+        visit(context, name, place, &header);
+        if (!(at = at ? header.next_nested : header.nested))
+            break;
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+void session_processes(const struct session *s, session_visitor *visit, void *context)
+{
+    for (int place = 0; place < SESSION_PLACES && s->place[place] >= 0; place++) {
+        struct dirent **entries = NULL;
+        int count = scandirat(s->place[place], ".", &entries, NULL, NULL);
+        for (int i = 0; i < count; free(entries[i++]))
+            file_processes(s, entries[i]->d_name, (enum session_place)place, visit, context);
+        free(entries);
+    }
+}
+
 /* ---- from outside ---- */
 
 /* A place where sessions are. The name comes from a trace, and to look at some places is to ask a server. */
@@ -352,9 +360,8 @@ static bool ours(const char *directory)
     return false;
 }
 
-/* Does the collector of the session in DIRECTORY run? It holds a lock on a file
- * there. /proc/locks tells without touching the lock, which could get in the
- * way of a collector that is just starting. */
+/* Does the collector of the session in DIRECTORY run? It holds a lock on a file there. /proc/locks tells without
+ * touching the lock, which could get in the way of a collector that is just starting. */
 enum liveness session_live(const char *directory)
 {
     enum liveness live = LIVE_NO;

@@ -2,9 +2,8 @@
  *
  * Runs in: the command line (`run`, `fsck --recover`) and the collector.
  *
- * See ring.h for what lies in it. It is in shared memory (/dev/shm) where that
- * has room, and readable by its owner only. It goes away with the recording; one
- * that is left, unlocked, belongs to a collector that was killed. */
+ * See ring.h for what lies in it. It is in shared memory (/dev/shm) where that has room, and readable by its owner
+ * only. It goes away with the recording; one that is left, unlocked, belongs to a collector that was killed. */
 #ifndef DYNTRACE_SESSION_H
 #define DYNTRACE_SESSION_H
 
@@ -14,6 +13,7 @@
 #include <stdint.h>
 
 #include "ring.h"
+#include "session_check.h"
 
 #define SESSION_MAX_STALL_NS UINT64_C(1000000000) /* --max-stall by default */
 
@@ -48,17 +48,26 @@ struct session {
  * collector by fork. Prints what is wrong; 0 or -1. */
 int session_create(struct session *s, const char *trace, const struct session_options *options);
 /* Open and lock one that is left. -1: not a session of ours, or its collector lives (*BUSY). Prints nothing.
+ * With BUSY NULL its file is damaged, and not looked at: nothing but removing it is possible.
  * What its file says was in reach of the program: the trace that it names is still to be checked (recorder_is_of). */
 int session_open(struct session *s, const char *directory, bool *busy);
 /* Hold the lock again that has gone over to a collector which has died since. 0, or -1: somebody else holds it. */
 int session_take(struct session *s);
-/* The same of DIRECTORY, whose session file is damaged: nothing but removing it is possible. */
-int session_open_damaged(struct session *s, const char *directory);
 /* Is its file still as long as it was? Where not, reading it is a SIGBUS. */
 bool session_whole(const struct session *s);
 /* Delete everything but the trace. */
 void session_remove(struct session *s);
 void session_close(struct session *s);
+
+/* Call VISIT with each file of the session's directories. Of a process's file (NAME, PLACE) with its HEADER, and with each
+ * process nested in it, newest first, whose name is that of the file and its offset; of other files HEADER is NULL. */
+typedef void session_visitor(void *context, const char *name, enum session_place place, const struct process_file *header);
+void session_processes(const struct session *s, session_visitor *visit, void *context);
+
+/* Longest name of a process's file, and of what session_name makes of it. */
+enum { SESSION_FILE_NAME = 48, SESSION_NAME = 64 };
+/* How the process at OFFSET of FILE is called. FILE may be the name of another in it. */
+void session_name(char name[SESSION_NAME], const char *file, uint64_t offset);
 
 enum liveness { LIVE_NO, LIVE_YES, LIVE_UNKNOWN };
 
@@ -73,15 +82,9 @@ void session_each(void (*visit)(const char *directory, void *context), void *con
 #define SESSION_TORCH_WORDS "auto shim observe off"
 #define SESSION_VALUES_WORDS "all types off"
 
-/* The word for VALUES, as meta.values has it. */
-const char *session_values_word(enum session_values values);
-
 /* The CPU's counter where the kernel trusts it, else CLOCK_MONOTONIC. */
 enum session_clock session_clock_choose(void);
 /* Is there room for rings in directory PATH, and may we write there? */
 bool session_has_room(const char *path);
-
-/* Open one of its files, as session_open_file() does. */
-int session_file(const struct session *s, enum session_place place, const char *name, int flags);
 
 #endif

@@ -1,8 +1,6 @@
 /* collector/state.h -- what a collector must not forget when it is killed.
  *
- * Three files of the session, mapped: `window` (struct frame_window, pages not
- * yet in the trace), `rows` (struct row_log, rows not yet in the trace) and
- * `state`: this header, then the decoders' places. */
+ * The session's file `state`, mapped: struct state_file, then the decoders' places. */
 #ifndef DYNTRACE_COLLECTOR_STATE_H
 #define DYNTRACE_COLLECTOR_STATE_H
 
@@ -22,27 +20,31 @@ struct state_header {
     uint32_t command;                               /* pid of the command, 0: not begun */
     uint64_t next_lookup, next_check;
     uint64_t last_ns;                               /* the latest event taken */
-    uint64_t command_started, parent_started;       /* /proc/PID/stat's start times, as collector/process.h has them */
+    uint64_t command_started, parent_started;       /* /proc/PID/stat's start times */
     uint32_t parent;                                /* pid of the `run` or `collect` that replaces a dead collector */
     int32_t session_id;                             /* its session: who has left it is a daemon */
     char unsupported[512];                          /* what an interpreter without our extension said of itself */
 };
 
-struct collector_state {
-    struct state_header *header;  /* shared */
-    struct frame_window *window;  /* shared */
-    struct row_log *rows;         /* shared */
-    LIST(struct decode_place *) blocks; /* shared */
-    int fd, rows_fd;              /* of `state` and `rows`; owned */
+struct state_file {
+    struct state_header header;
+    struct frame_window window;       /* pages not yet in the trace */
+    _Alignas(4096) struct row_log rows; /* rows not yet in the trace */
 };
 
-/* Make the files, or with RESUME take what is there. 0, or -1 with errno. */
+struct collector_state {
+    struct state_file *file;            /* shared */
+    LIST(struct decode_place *) blocks; /* shared */
+    int fd;                             /* owned */
+};
+
+/* Make the file, or with RESUME take what is there. 0, or -1 with errno: EINVAL where what is there makes no sense. */
 int collector_state_open(struct collector_state *s, const struct session *session, bool resume);
 /* The place of ring RING of process file FILE: the old one, or a new one. NULL: no room. */
 struct decode_place *collector_state_place(struct collector_state *s, const char *file, uint32_t ring);
 /* Where the rows of the log end that no decoder will say again. */
 uint64_t collector_state_logged(struct collector_state *s);
-/* Does ADDRESS lie in one of the files? */
+/* Does ADDRESS lie in the file? */
 bool collector_state_holds(const struct collector_state *s, const void *address);
 void collector_state_close(struct collector_state *s);
 

@@ -19,7 +19,6 @@
 
 enum {
     HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
-    NESTED_MAX = 1 << 20,     /* processes in one file */
     CHUNK_WORDS = 16384,      /* tail moves on every 128 KB, so that producers wait less */
     WAKE_WORDS = 2 * CHUNK_WORDS,
 };
@@ -37,12 +36,12 @@ void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_
     recorder_put(c->recorder, LOSS, .rowid = loss_id, .process_id = process_id, .thread_id = thread_id, .at_ns = (int64_t)at_ns,
                  .events = (int64_t)events, .cause = fact_string(cause));
     if (!c->in_words) /* every decoder has committed what it said before */
-        c->state.rows->sure = c->state.rows->end;
+        c->state.file->rows.sure = c->state.file->rows.end;
 }
 
 void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
 {
-    collector_loss_row(c, c->state.header->next_loss++, process_id, thread_id, at_ns, events, cause);
+    collector_loss_row(c, c->state.file->header.next_loss++, process_id, thread_id, at_ns, events, cause);
 }
 
 void collector_lost(struct collector *c, uint32_t process_id, uint64_t events, const char *format, ...)
@@ -137,7 +136,7 @@ static bool ring_open(struct traced *t, uint32_t n)
         return false;
     }
     *more = (struct traced_ring){.ring = ring, .words = words, .count = count};
-    decode_open(&more->decoder, &c->decode, traced_host(t), place);
+    decode_open(&more->decoder, &c->decode, t, &t->codes, place);
     return true;
 }
 
@@ -195,6 +194,7 @@ void traced_drain(struct traced *t)
     t->words = t->fullest = 0;
     if (t->broken || t->drained || !t->file)
         return;
+    t->nested_newest = atomic_load_explicit(&t->root->nested, memory_order_acquire);
     rings = atomic_load_explicit(&t->file->rings, memory_order_acquire);
     if (rings > RING_MAX) {
         traced_broken(t, "it says it has more rings than a process can have");
@@ -215,9 +215,9 @@ void traced_drain(struct traced *t)
 static uint32_t process_id(struct collector *c, uint32_t pid, uint64_t given)
 {
     struct traced **link = &c->traced, *command = c->command;
-    uint32_t id = c->resumed && given < c->state.header->next_process ? (uint32_t)given : 0;
+    uint32_t id = c->resumed && given < c->state.file->header.next_process ? (uint32_t)given : 0;
 
-    if (command && (id ? id == command->row.process_id : pid == command->row.pid)) {
+    if (command && (id ? id == command->row.process_id : pid == c->state.file->header.command)) {
         id = command->row.process_id;
         while (*link != command)
             link = &(*link)->next;
@@ -225,26 +225,7 @@ static uint32_t process_id(struct collector *c, uint32_t pid, uint64_t given)
         traced_free(command);
         c->command = NULL;
     }
-    return id ? id : c->state.header->next_process++;
-}
-
-struct nested traced_nested(int fd, uint64_t newest, uint64_t seen)
-{
-    struct process_file file;
-    struct nested found = {0};
-
-    for (uint64_t at = newest; at && at != seen && found.count < NESTED_MAX; at = file.next_nested) {
-        uint64_t *one = at % 4096 == 0 && at <= INT64_MAX && pread(fd, &file, sizeof file, (off_t)at) == sizeof file ? list_add(&found) : NULL;
-        if (!one)
-            break;
-        *one = at;
-    }
-    return found;
-}
-
-void traced_nested_look(struct traced *t)
-{
-    t->nested_newest = atomic_load_explicit(&t->root->nested, memory_order_acquire);
+    return id ? id : c->state.file->header.next_process++;
 }
 
 struct traced *traced_new(struct collector *c, enum session_place place, const char *name)
@@ -252,7 +233,7 @@ struct traced *traced_new(struct collector *c, enum session_place place, const c
     struct traced *t = calloc(1, sizeof *t);
 
     if (t) {
-        *t = (struct traced){.collector = c, .place = place, .fd = -1, .pidfd = -1, .row = {.rank = -1, .local_rank = -1}};
+        *t = (struct traced){.collector = c, .place = place, .fd = -1, .pidfd = -1};
         snprintf(t->name, sizeof t->name, "%s", name);
     }
     return t;
@@ -262,11 +243,12 @@ void traced_open(struct traced *t)
 {
     static const char *const modes[] = {"all", "user", "none", "decided"};
     struct collector *c = t->collector;
+    struct traced *parent;
     char *offset = strchr(t->name, '@'), file[sizeof t->name];
     uint64_t at = offset ? strtoull(offset + 1, NULL, 16) : 0;
 
     snprintf(file, sizeof file, "%.*s", (int)strcspn(t->name, "@"), t->name);
-    t->fd = session_file(c->session, t->place, file, O_RDWR);
+    t->fd = session_open_file(c->session->place[t->place], file, O_RDWR);
     t->file = t->fd >= 0 ? traced_map(t, at, HEADER_BYTES) : NULL;
     t->root = t->file && at ? traced_map(t, 0, HEADER_BYTES) : t->file;
     t->nested = at;
@@ -288,53 +270,41 @@ void traced_open(struct traced *t)
     t->last_words_ns = clock_monotonic_ns();
     traced_facts_next(t, t->file->facts_off); /* if not, its row stays, marked as broken */
     t->parent_pid = t->file->parent_pid;
-    for (struct traced *parent = c->traced; t->file->parent_file[0] && parent; parent = parent->next)
-        if (!strncmp(parent->name, t->file->parent_file, sizeof parent->name)) {
-            traced_inherit(t, parent);
+    for (parent = c->traced; parent; parent = parent->next)
+        if (t->file->parent_file[0] && !strncmp(parent->name, t->file->parent_file, sizeof parent->name))
             break;
-        }
-    t->changed = true;
+    t->row.parent_process_id = parent ? parent->row.process_id : 0;
+    traced_say(t);
+    if (parent)
+        traced_inherit(t, parent);
     traced_facts(t);
     c->processes++;
     t->opened = TRACED_OPEN;
     if (c->resumed && atomic_load(&t->file->finished)) { /* opened for the names that its children know by its ids */
         t->row.ended = true;
         traced_finish(t);
-        t->changed = false;
     }
 }
 
 void traced_say(struct traced *t)
 {
-    if (!t->changed)
-        return;
     recorder_put(t->collector->recorder, PROCESS, .process_id = t->row.process_id, .pid = t->row.pid,
-                 .parent_process_id = t->row.parent_process_id, .rank = t->row.rank < 0 ? ROW_NONE : t->row.rank,
-                 .local_rank = t->row.local_rank < 0 ? ROW_NONE : t->row.local_rank, .argv = fact_string(t->argv),
-                 .executable = fact_string(t->executable), .python_version = fact_string(t->version), .torch_version = fact_string(t->torch[0]),
-                 .mode = fact_string(t->row.mode), .torch_mode = fact_string(t->torch[1]), .torch_note = fact_string(t->torch[2]),
-                 .start_ns = (int64_t)t->row.start_ns);
-    if (t->row.ended)
-        recorder_put(t->collector->recorder, PROCESS_END, .process_id = t->row.process_id, .pid = t->row.pid,
-                     .end_ns = (int64_t)t->row.end_ns,
-                     .exit_code = t->row.has_status && !t->row.exit_signal ? t->row.exit_code : ROW_NONE,
-                     .exit_signal = t->row.has_status && t->row.exit_signal ? t->row.exit_signal : ROW_NONE);
-    t->changed = false;
+                 .parent_process_id = t->row.parent_process_id, .mode = fact_string(t->row.mode), .start_ns = (int64_t)t->row.start_ns);
 }
 
 void traced_status(struct traced *t, int status)
 {
-    t->row.has_status = status >= 0;
-    t->row.exit_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    t->row.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-    t->changed = true;
+    if (status >= 0)
+        recorder_put(t->collector->recorder, PROCESS_END, .process_id = t->row.process_id, .pid = t->row.pid, .end_ns = ROW_NONE,
+                     .exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : ROW_NONE,
+                     .exit_signal = WIFSIGNALED(status) ? WTERMSIG(status) : ROW_NONE);
 }
 
 /* The row of `loss` whose id is kept in the file, so that it is said once. */
 static uint64_t row_of(struct collector *c, uint64_t *kept)
 {
-    if (!*kept || *kept >= c->state.header->next_loss)
-        *kept = c->state.header->next_loss++;
+    if (!*kept || *kept >= c->state.file->header.next_loss)
+        *kept = c->state.file->header.next_loss++;
     return *kept;
 }
 
@@ -391,7 +361,6 @@ static void file_close(struct traced *t)
 void traced_finish(struct traced *t)
 {
     t->drained = true;
-    t->changed = true;
     /* First what cannot fail, whatever became of the file. */
     for (size_t i = 0; i < t->rings.count; i++)
         decode_close(&t->rings.at[i].decoder);
@@ -431,10 +400,5 @@ void traced_free(struct traced *t)
     list_free(&t->compiles);
     list_free(&t->signatures);
     list_free(&t->entries);
-    free(t->argv);
-    free(t->executable);
-    for (int i = 0; i < 3; i++)
-        free(t->torch[i]);
-    free(t->version);
     free(t);
 }

@@ -1,8 +1,7 @@
 /* collector/traced.h -- one traced process image, as the collector sees it.
  *
- * Runs in: the collector. What the file says is not trusted: every offset is
- * checked against its size, and a file that shrinks while it is read is caught
- * (collector/watch.c). */
+ * Runs in: the collector. What the file says is not trusted: every offset is checked against its size, and a file that
+ * shrinks while it is read is caught (collector/watch.c). */
 #ifndef DYNTRACE_TRACED_H
 #define DYNTRACE_TRACED_H
 
@@ -22,7 +21,8 @@ struct collector {
     struct recorder *recorder;
     struct traced *traced;            /* every process seen, newest first */
     struct traced *command;           /* the command itself while no interpreter claimed its row */
-    bool resumed;                     /* carrying on a killed collector's work */
+    bool resumed;                     /* carrying on a killed collector's work ... */
+    bool salvaged;                    /* ... of which only the two files are left */
     bool in_words;                    /* a decoder is at work: what is said now is certain when it commits */
     LIST(char) fact;                  /* owned; the one being taken */
     char torch_note[512];             /* why torch is only observed, of the first process where it is */
@@ -45,14 +45,14 @@ struct traced_entry {
 struct traced {
     struct traced *next;
     struct collector *collector;  /* borrowed */
-    char name[64];                /* of its file; a nested one's with "@OFFSET" (hexadecimal) */
+    char name[SESSION_NAME];              /* of its file; a nested one's with "@OFFSET" (hexadecimal) */
     enum session_place place;     /* of its file */
     int fd;                       /* its file; owned */
     uint64_t file_bytes;          /* as last seen */
     struct process_file *file;    /* shared; NULL: a process without one (not Python) */
     struct process_file *root;    /* shared; the process at the start of its file */
     uint64_t nested;              /* the newest nested process that was looked at */
-    uint64_t nested_newest;       /* traced_nested_look() */
+    uint64_t nested_newest;       /* as of the last traced_drain() */
     LIST(struct traced_ring) rings; /* owned */
     uint64_t words, fullest;      /* of the last traced_drain(): words taken, and the share of a ring that was in use, in 1/256 */
     /* facts */
@@ -62,23 +62,18 @@ struct traced {
     uint64_t facts_read;          /* of its data */
     decode_ids codes, threads, compiles, signatures; /* owned: row ids by its own ids */
     LIST(struct traced_entry) entries; /* owned: by its own ids */
-    char *argv, *executable, *version; /* owned */
-    char *torch[3];               /* owned: version, mode, why; or NULL */
     uint32_t unknown_code;        /* code_id of the row for code it never named, or 0 */
     /* the row */
     struct {
         uint32_t process_id, parent_process_id, pid; /* parent 0: none */
         const char *mode;
-        int64_t rank, local_rank;                /* -1: none */
-        uint64_t start_ns, end_ns;
-        bool ended, has_status;
-        int exit_code, exit_signal;              /* signal 0: exited */
+        uint64_t start_ns;
+        bool ended;
     } row;
     uint32_t parent_pid;
     uint64_t started;             /* /proc start time: distinguishes processes with one pid */
     int pidfd;                    /* owned; kept until the exit status is known; -1: gone, or not known */
     enum { TRACED_NONE, TRACED_NOT_YET, TRACED_OPEN } opened; /* not a process file; a header that is not whole yet */
-    bool changed;                 /* the row must be written again */
     bool drained;                 /* ended, and everything was taken; `finished` in its file once the trace has that */
     bool broken;
     uint64_t last_words_ns;       /* when it last wrote anything (CLOCK_MONOTONIC) */
@@ -99,10 +94,8 @@ uint64_t collector_now_ns(const struct collector *c);
 void traced_facts(struct traced *t);
 /* Go on to the chunk at offset AT. False: it lies outside the file, which is broken. */
 bool traced_facts_next(struct traced *t, uint64_t at);
-/* T was forked from PARENT: it knows its code objects, entries and signatures by the parent's ids. */
+/* T, whose row is there, was forked from PARENT: it knows its code objects, entries and signatures by the parent's ids. */
 void traced_inherit(struct traced *t, struct traced *parent);
-/* What a decoder of T's rings asks. */
-struct decode_host traced_host(struct traced *t);
 
 /* ---- collector/traced.c ---- */
 
@@ -114,13 +107,6 @@ void traced_broken(struct traced *t, const char *why);
 struct traced *traced_new(struct collector *c, enum session_place place, const char *name);
 /* Open that file: T->opened. Why it is not a process file is recorded as a loss. */
 void traced_open(struct traced *t);
-/* The offsets of the nested processes of the file FD that are newer than SEEN, from NEWEST on. To be freed. */
-struct nested {
-    uint64_t *at;
-    size_t count, room;
-} traced_nested(int fd, uint64_t newest, uint64_t seen);
-/* T->nested_newest: the newest in its file now. */
-void traced_nested_look(struct traced *t);
 /* Take everything it has written. */
 void traced_drain(struct traced *t);
 /* Take nothing more from a file that cannot be trusted; its producers stop waiting. */
@@ -130,9 +116,9 @@ void traced_finish(struct traced *t);
 /* What traced_finish said is committed: a next collector need not say it again. */
 void traced_committed(struct traced *t);
 void traced_free(struct traced *t);
-/* STATUS is what waitpid() would say of it; -1: nobody knows. */
-void traced_status(struct traced *t, int status);
-/* Give its row to the recorder, if it changed. */
+/* Its row, as far as it is known when it begins. */
 void traced_say(struct traced *t);
+/* It has ended with STATUS, which is what waitpid() would say; -1: nobody knows. */
+void traced_status(struct traced *t, int status);
 
 #endif

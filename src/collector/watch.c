@@ -1,7 +1,6 @@
 /* collector/watch.c -- the processes of a recording: how they come, are read, and go. See collector/watch.h. */
 #include "collector/watch.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -10,22 +9,15 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/param.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "collector/process.h"
 #include "lib/list.h"
-#include "session_check.h"
 #include "vocabulary.h"
 
-enum { ABSENT_A_ROUND = 4, ABSENT_MAX = 1000, ANCESTORS_MAX = 32 };
-enum { NESTED_AT = 48 /* bytes of a file's name at most, before a nested process's "@OFFSET" */ };
-
-struct pending {
-    struct pending *next;
-    enum session_place place;
-    char name[64];
-};
+enum { ABSENT_A_ROUND = 4, ABSENT_MAX = 1000, ANCESTORS_MAX = 32, NESTED_MAX = 1 << 20 /* processes in one file */ };
 
 /* ---- a program's file that shrinks under us ---- */
 
@@ -40,14 +32,6 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     if (guarded && !recorder_in_sqlite && !collector_state_holds(&guarded_collector->state, info->si_addr))
         siglongjmp(guard, 1);
     _exit(125);
-}
-
-static void guard_install(struct collector *c)
-{
-    struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_NODEFER | SA_SIGINFO};
-
-    guarded_collector = c;
-    sigaction(SIGBUS, &action, NULL);
 }
 
 /* Call WHAT with T. False: a file of the program's that it read was cut short meanwhile. */
@@ -80,7 +64,7 @@ static void guarded_or_broken(void (*what)(struct traced *t), struct traced *t)
 void watch_drain(struct traced *t)
 {
     guarded_or_broken(traced_drain, t);
-    t->collector->state.header->last_ns = t->collector->decode.last_ns;
+    t->collector->state.file->header.last_ns = t->collector->decode.last_ns;
 }
 
 void watch_finish(struct traced *t)
@@ -93,9 +77,8 @@ void watch_ended(struct traced *t, uint64_t end_ns)
 {
     watch_finish(t);
     t->row.ended = true;
-    t->row.end_ns = end_ns > t->collector->decode.last_ns ? end_ns : t->collector->decode.last_ns;
-    t->changed = true;
-    traced_say(t);
+    recorder_put(t->collector->recorder, PROCESS_END, .process_id = t->row.process_id, .pid = t->row.pid,
+                 .end_ns = (int64_t)MAX(end_ns, t->collector->decode.last_ns), .exit_code = ROW_NONE, .exit_signal = ROW_NONE);
 }
 
 void watch_status(struct traced *t)
@@ -113,7 +96,7 @@ void watch_status(struct traced *t)
     known = ioctl(t->pidfd, _IOWR(0xFF, 11, char[64]), &info) == 0;
     if (known && !(info.mask & 1 << 3))
         return;
-    if (known && !t->row.has_status)
+    if (known)
         traced_status(t, info.exit_code);
     close(t->pidfd);
     t->pidfd = -1;
@@ -173,57 +156,44 @@ static int absent_open(const char *directory)
     return fd;
 }
 
-struct absent {
-    uint32_t pid, uid;
-    struct sockaddr_un address; /* where it waits for the answer */
-    socklen_t length;
-};
-
-/* The next sender on FD; false: there is none. */
-static bool absent_next(int fd, struct absent *sender)
+/* Who sends the next message on FD, and to ADDRESS waits for the answer; pid 0: the kernel does not say. False: nobody. */
+static bool absent_next(int fd, struct ucred *sender, struct sockaddr_un *address, socklen_t *length)
 {
-    char byte, control[CMSG_SPACE(sizeof(struct ucred))] __attribute__((aligned(__alignof__(struct cmsghdr))));
+    char byte, control[CMSG_SPACE(sizeof *sender)] __attribute__((aligned(__alignof__(struct cmsghdr))));
     struct iovec data = {&byte, 1};
-    struct msghdr message = {.msg_name = &sender->address, .msg_namelen = sizeof sender->address, .msg_iov = &data,
-                             .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct msghdr message = {.msg_name = address, .msg_namelen = sizeof *address, .msg_iov = &data, .msg_iovlen = 1,
+                             .msg_control = control, .msg_controllen = sizeof control};
     struct cmsghdr *head;
-    struct ucred who = {0};
 
     if (fd < 0 || recvmsg(fd, &message, MSG_CMSG_CLOEXEC) < 0)
         return false;
+    *length = message.msg_namelen;
     head = CMSG_FIRSTHDR(&message);
-    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_CREDENTIALS && head->cmsg_len == CMSG_LEN(sizeof who))
-        memcpy(&who, CMSG_DATA(head), sizeof who);
-    sender->pid = (uint32_t)who.pid;
-    sender->uid = who.uid;
-    sender->length = message.msg_namelen;
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_CREDENTIALS && head->cmsg_len == CMSG_LEN(sizeof *sender))
+        memcpy(sender, CMSG_DATA(head), sizeof *sender);
     return true;
-}
-
-static void absent_answer(int fd, const struct absent *sender)
-{
-    if (sender->length > sizeof(sa_family_t) &&
-        sendto(fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT, (const struct sockaddr *)&sender->address, sender->length) < 0) {
-        /* It waits no longer. */
-    }
 }
 
 /* Pythons that could not join, descendants of the command as far as can be seen. */
 static void absent_new(struct watch *w)
 {
-    struct collector *c = w->c;
-    struct absent sender;
+    struct sockaddr_un address;
+    struct ucred sender = {0};
+    socklen_t length;
 
-    for (int i = 0; i < ABSENT_A_ROUND && w->absent_told < ABSENT_MAX && absent_next(w->absent, &sender); i++) {
-        uint32_t parent = 0;
+    for (int i = 0; i < ABSENT_A_ROUND && w->absent_told < ABSENT_MAX && absent_next(w->absent, &sender, &address, &length); i++) {
+        uint32_t parent = 0, pid = (uint32_t)sender.pid;
         uint64_t started;
-        struct traced *ancestor = process_stat(sender.pid, &parent, &started) ? find_ancestor(c, parent, NULL) : NULL;
+        struct traced *ancestor = process_stat(pid, &parent, &started) ? find_ancestor(w->c, parent, NULL) : NULL;
         if (ancestor) {
             w->absent_told++;
-            collector_lost(c, ancestor->row.process_id, 0, "process: Python process %u of user %u may not join the recording of user %u, "
-                           "or does not see its directory; nothing of it was recorded", sender.pid, sender.uid, (unsigned)geteuid());
+            collector_lost(w->c, ancestor->row.process_id, 0, "process: Python process %u of user %u may not join the recording of "
+                           "user %u, or does not see its directory; nothing of it was recorded", pid, sender.uid, (unsigned)geteuid());
         }
-        absent_answer(w->absent, &sender);
+        if (length > sizeof(sa_family_t) && sendto(w->absent, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT, &address, length) < 0) {
+            /* It waits no longer. */
+        }
+        sender = (struct ucred){0};
     }
 }
 
@@ -244,10 +214,12 @@ static void process_add(struct collector *c, struct traced *t)
     }
     t->next = c->traced;
     c->traced = t;
+    if (t->row.ended) /* a killed collector has said all of it */
+        return;
     /* Who started it: the process that it was forked from is in its file; else the nearest ancestor that we know. */
     if (!t->row.parent_process_id && (before = find_ancestor(c, t->parent_pid, t)))
         t->row.parent_process_id = before->row.process_id;
-    if (t->pidfd < 0 && !t->row.ended)
+    if (t->pidfd < 0)
         t->pidfd = process_watch(t->row.pid, t->started);
     traced_say(t);
 }
@@ -276,25 +248,22 @@ static bool process_new(struct collector *c, const char *name, enum session_plac
     return !retry;
 }
 
-static void nested_name(char name[64], const char *file, uint64_t offset)
-{
-    snprintf(name, 64, "%.*s@%llx", (int)strcspn(file, "@"), file, (unsigned long long)offset);
-}
-
 void watch_nested(struct watch *w, struct traced *t)
 {
-    struct nested found;
+    LIST(uint64_t) found = {0};
+    struct process_file file;
 
     if (t->broken || !t->root)
         return;
-    guarded_call(traced_nested_look, t);
-    if (t->nested_newest == t->nested)
-        return;
-    found = traced_nested(t->fd, t->nested_newest, t->nested);
+    for (uint64_t at = t->nested_newest, *one; at && at != t->nested && found.count < NESTED_MAX; at = file.next_nested) {
+        if (at % 4096 || at > INT64_MAX || pread(t->fd, &file, sizeof file, (off_t)at) != sizeof file || !(one = list_add(&found)))
+            break;
+        *one = at;
+    }
     t->nested = t->nested_newest;
     for (size_t i = found.count; i--; ) { /* the oldest first */
-        char name[sizeof t->name];
-        nested_name(name, t->name, found.at[i]);
+        char name[SESSION_NAME];
+        session_name(name, t->name, found.at[i]);
         process_new(w->c, name, t->place);
     }
     list_free(&found);
@@ -303,7 +272,7 @@ void watch_nested(struct watch *w, struct traced *t)
 /* A note that an interpreter of no use to us left, or a process without room. */
 static void note_new(struct collector *c, const char *name)
 {
-    int pid = atoi(name), fd = session_file(c->session, SESSION_MAIN, name, O_RDONLY);
+    int pid = atoi(name), fd = session_open_file(c->session->place[SESSION_MAIN], name, O_RDONLY);
     const char *error = strrchr(name, '-');
     char text[256] = "";
     ssize_t got;
@@ -318,8 +287,8 @@ static void note_new(struct collector *c, const char *name)
                        strerror(error ? atoi(error + 1) : 0));
     } else {
         collector_lost(c, 0, 0, LOSS_INTERPRETER "process %d is %s, for which there is no extension; nothing of it was recorded", pid, text);
-        if (!c->state.header->unsupported[0])
-            snprintf(c->state.header->unsupported, sizeof c->state.header->unsupported, "%s", text);
+        if (!c->state.file->header.unsupported[0])
+            snprintf(c->state.file->header.unsupported, sizeof c->state.file->header.unsupported, "%s", text);
     }
     unlinkat(c->session->place[SESSION_MAIN], name, 0); /* said once */
 }
@@ -333,14 +302,12 @@ static bool ends_with(const char *text, const char *end)
 
 static void file_new(struct watch *w, const char *name, enum session_place place)
 {
-    if (strlen(name) >= NESTED_AT)
-        return;
-    if (ends_with(name, ".ring") && !process_new(w->c, name, place)) {
-        struct pending *p = calloc(1, sizeof *p);
-        if (p) {
-            *p = (struct pending){.next = w->pending, .place = place};
-            memcpy(p->name, name, strlen(name) + 1);
-            w->pending = p;
+    struct watch_file *file;
+
+    if (ends_with(name, ".ring") && strlen(name) < SESSION_FILE_NAME) {
+        if (!process_new(w->c, name, place) && (file = list_add(&w->pending))) {
+            file->place = place;
+            session_name(file->name, name, 0);
         }
     } else if (ends_with(name, ".lost")) {
         note_new(w->c, name);
@@ -348,21 +315,16 @@ static void file_new(struct watch *w, const char *name, enum session_place place
 }
 
 /* Notes are read when they are whole (IN_CLOSE_WRITE), files when their header is. */
-static void files_new(struct watch *w)
+void watch_new(struct watch *w)
 {
     char buffer[8192] __attribute__((aligned(__alignof__(struct inotify_event))));
-    struct pending **link = &w->pending;
+    size_t kept = 0;
     ssize_t got;
 
-    while (*link) {
-        struct pending *p = *link;
-        if (process_new(w->c, p->name, p->place)) {
-            *link = p->next;
-            free(p);
-        } else {
-            link = &p->next;
-        }
-    }
+    for (size_t i = 0; i < w->pending.count; i++)
+        if (!process_new(w->c, w->pending.at[i].name, w->pending.at[i].place))
+            w->pending.at[kept++] = w->pending.at[i];
+    w->pending.count = kept;
     while ((got = read(w->files, buffer, sizeof buffer)) > 0)
         for (char *at = buffer; at < buffer + got; ) {
             struct inotify_event *event = (struct inotify_event *)at;
@@ -372,20 +334,16 @@ static void files_new(struct watch *w)
                 note_new(w->c, event->name);
             at += sizeof *event + event->len;
         }
-}
-
-void watch_new(struct watch *w)
-{
-    files_new(w);
     absent_new(w);
 }
 
 bool watch_open(struct watch *w, struct collector *c)
 {
+    struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_NODEFER | SA_SIGINFO};
     struct session *session = c->session;
 
-    w->c = c;
-    guard_install(c);
+    w->c = guarded_collector = c;
+    sigaction(SIGBUS, &action, NULL);
     w->absent = absent_open(session->directory);
     w->files = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (w->files < 0 || inotify_add_watch(w->files, session->directory, IN_CREATE | IN_CLOSE_WRITE) < 0)
@@ -394,87 +352,45 @@ bool watch_open(struct watch *w, struct collector *c)
     return true;
 }
 
-void watch_close(struct watch *w)
-{
-    while (w->pending) {
-        struct pending *p = w->pending;
-        w->pending = p->next;
-        free(p);
-    }
-    if (w->absent >= 0)
-        close(w->absent);
-}
-
 /* ---- after a kill ---- */
 
-struct left_file {
-    uint64_t born; /* its header's born_clock */
-    enum session_place place;
-    char name[sizeof ((struct traced *)NULL)->name];
+struct left {
+    struct watch *watch;
+    LIST(struct watch_file) files;
 };
-
-typedef LIST(struct left_file) left_files;
 
 static int by_birth(const void *a, const void *b)
 {
-    uint64_t one = ((const struct left_file *)a)->born, other = ((const struct left_file *)b)->born;
+    uint64_t one = ((const struct watch_file *)a)->born, other = ((const struct watch_file *)b)->born;
 
     return one < other ? -1 : one > other;
 }
 
-/* The process at offset AT of FD, whose name is NAME. Returns the newest one nested in it. */
-static uint64_t left_add(left_files *files, int fd, uint64_t at, const char *name, enum session_place place)
+static void left_add(void *context, const char *name, enum session_place place, const struct process_file *header)
 {
-    struct process_file header = {0};
-    struct left_file *file;
+    struct left *left = context;
+    struct watch_file *file = header ? list_add(&left->files) : NULL;
 
-    if (pread(fd, &header, sizeof header, (off_t)at) < 0 || !(file = list_add(files)))
-        return 0;
-    /* One that is being made has no birth yet; its children come later still. */
-    file->born = header.born_clock ? header.born_clock : UINT64_MAX;
-    file->place = place;
-    if (at)
-        nested_name(file->name, name, at);
-    else
-        snprintf(file->name, sizeof file->name, "%s", name);
-    return header.nested;
-}
-
-/* What file NAME holds. */
-static void left_read(struct collector *c, left_files *files, const char *name, enum session_place place)
-{
-    struct nested found;
-    int fd;
-
-    if (ends_with(name, ".lost") || ends_with(name, ".unsupported"))
-        note_new(c, name);
-    if (!ends_with(name, ".ring") || strlen(name) >= NESTED_AT || (fd = session_file(c->session, place, name, O_RDONLY)) < 0)
+    if (!header && (ends_with(name, ".lost") || ends_with(name, ".unsupported")))
+        note_new(left->watch->c, name);
+    if (!file)
         return;
-    found = traced_nested(fd, left_add(files, fd, 0, name, place), 0);
-    for (size_t i = found.count; i--; ) /* the oldest first */
-        left_add(files, fd, found.at[i], name, place);
-    list_free(&found);
-    close(fd);
+    /* One that is being made has no birth yet; its children come later still. */
+    file->born = header->born_clock ? header->born_clock : UINT64_MAX;
+    file->place = place;
+    session_name(file->name, name, 0);
 }
 
 void watch_left(struct watch *w)
 {
-    struct session *session = w->c->session;
-    left_files files = {0};
+    struct left left = {.watch = w};
 
-    for (int place = 0; place < SESSION_PLACES && session->place[place] >= 0; place++) {
-        struct dirent **entries = NULL;
-        int count = scandirat(session->place[place], ".", &entries, NULL, NULL);
-        for (int i = 0; i < count; free(entries[i++]))
-            left_read(w->c, &files, entries[i]->d_name, (enum session_place)place);
-        free(entries);
-    }
-    if (files.count)
-        qsort(files.at, files.count, sizeof *files.at, by_birth);
-    for (size_t i = 0; i < files.count; i++)
-        if (strchr(files.at[i].name, '@'))
-            process_new(w->c, files.at[i].name, files.at[i].place);
+    session_processes(w->c->session, left_add, &left);
+    list_sort(&left.files, by_birth);
+    for (size_t i = 0; i < left.files.count; i++)
+        if (strchr(left.files.at[i].name, '@'))
+            process_new(w->c, left.files.at[i].name, left.files.at[i].place);
         else
-            file_new(w, files.at[i].name, files.at[i].place);
-    list_free(&files);
+            file_new(w, left.files.at[i].name, left.files.at[i].place);
+    list_free(&left.files);
 }

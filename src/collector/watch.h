@@ -7,17 +7,22 @@
 
 #include "collector/traced.h"
 
+struct watch_file {
+    uint64_t born; /* its header's born_clock */
+    enum session_place place;
+    char name[SESSION_NAME];
+};
+
 struct watch {
     struct collector *c;             /* borrowed */
     int files, spilled;              /* inotify, and its watch of the session's second directory */
     int absent;                      /* a socket, -1 = none */
     uint32_t absent_told;
-    struct pending *pending;         /* owned: files whose header is not whole yet */
+    LIST(struct watch_file) pending; /* owned: whose header is not whole yet */
 };
 
 /* Look at the directories of C's session from now on, and hear of those who cannot see it. False: errno. */
 bool watch_open(struct watch *w, struct collector *c);
-void watch_close(struct watch *w);
 
 /* Processes that are new: their files, and Pythons that could not join. */
 void watch_new(struct watch *w);

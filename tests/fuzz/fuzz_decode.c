@@ -10,20 +10,21 @@
 
 int fuzz_one(const uint8_t *data, size_t bytes);
 
-static uint32_t host_code(void *context, uint32_t local)
+uint32_t traced_code_row(struct traced *t, uint32_t local)
 {
-    (void)context;
+    (void)t;
     return local % 1000 + 1;
 }
-static uint32_t host_thread(void *context, uint32_t local)
+
+uint32_t traced_thread_row(struct traced *t, uint32_t local)
 {
-    (void)context;
+    (void)t;
     return local % 100 + 1;
 }
 
-static void host_loss(void *context, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
+void traced_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
 {
-    (void)context, (void)thread_id, (void)at_ns, (void)events, (void)cause;
+    (void)t, (void)thread_id, (void)at_ns, (void)events, (void)cause;
 }
 
 static struct frames_db f;
@@ -40,7 +41,6 @@ int fuzz_one(const uint8_t *data, size_t bytes)
 {
     struct decode_session session = {.pages = &f.pages, .start_clock = 1000, .ns_per_tick_32 = UINT64_C(1) << 31};
     decode_ids codes = {0};
-    const struct decode_host host = {NULL, &codes, host_code, host_thread, host_decision, host_entry, host_late_entry, host_loss};
     struct decoder decoder;
     size_t count = bytes ? (bytes - 1) / 8 : 0, at = 0, batch;
     uint64_t *words;
@@ -64,7 +64,7 @@ int fuzz_one(const uint8_t *data, size_t bytes)
     words = malloc(count * 8 + 1);
     memcpy(words, data + 1, count * 8);
     memset(&place, 0, sizeof place);
-    decode_open(&decoder, &session, host, &place);
+    decode_open(&decoder, &session, NULL, &codes, &place);
     while (at < count) {
         size_t took = decode_words(&decoder, words + at, count - at < batch ? count - at : batch);
         if (took > count - at)
@@ -85,7 +85,7 @@ int fuzz_one(const uint8_t *data, size_t bytes)
             frame_pages_close(&f.pages);
             if (frame_pages_open(&f.pages, dup(f.file), f.window, true))
                 abort();
-            decode_open(&decoder, &session, host, &place);
+            decode_open(&decoder, &session, NULL, &codes, &place);
         }
     }
     decode_close(&decoder);

@@ -76,7 +76,7 @@ static void good_make(void)
 
 static void clean_up(void)
 {
-    static const char *const names[] = {"t.db", "t.db-wal", "t.db-shm", "t.db-frames", "1-1-0.ring", "state", "window", "rows"};
+    static const char *const names[] = {"t.db", "t.db-wal", "t.db-shm", "t.db-frames", "1-1-0.ring", "state"};
     char path[128];
 
     recorder_close(recorder);
@@ -91,7 +91,6 @@ static void clean_up(void)
 static void setup(void)
 {
     char path[128], frames[128];
-    uint32_t first, root;
     const char *error;
 
     snprintf(directory, sizeof directory, "/dev/shm/fuzz-XXXXXX");
@@ -99,7 +98,7 @@ static void setup(void)
         snprintf(directory, sizeof directory, "/tmp/fuzz-XXXXXX"), mkdtemp(directory) ? (void)0 : abort();
     snprintf(path, sizeof path, "%s/t.db", directory);
     snprintf(frames, sizeof frames, "%s/t.db-frames", directory);
-    if (recorder_create(path, frames, false, &first, &root) || !(recorder = recorder_open(path, &error)))
+    if (recorder_create(path, frames, false) || !(recorder = recorder_open(path, &error)))
         abort();
     frames_db_open(&f);
     session.file = &options;
@@ -141,9 +140,9 @@ int fuzz_one(const uint8_t *data, size_t bytes)
     c->recorder = recorder;
     if (collector_state_open(&c->state, &session, false))
         abort();
-    c->state.window->first = frames_first;
-    c->state.window->root = frames_root;
-    if (frame_pages_open(&c->pages, dup(f.file), c->state.window, false))
+    c->state.file->window.first = frames_first;
+    c->state.file->window.root = frames_root;
+    if (frame_pages_open(&c->pages, dup(f.file), &c->state.file->window, false))
         abort();
     c->decode = (struct decode_session){.pages = &c->pages, .ns_per_tick_32 = UINT64_C(1) << 32};
     t = traced_new(c, SESSION_MAIN, "1-1-0.ring");
@@ -152,7 +151,6 @@ int fuzz_one(const uint8_t *data, size_t bytes)
         for (int i = 0; i < 3; i++)
             traced_drain(t);
         traced_finish(t);
-        traced_say(t);
     }
     traced_free(t);
     f.finished = frame_pages_finish(&c->pages);

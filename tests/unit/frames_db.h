@@ -48,6 +48,7 @@ static uint32_t frames_first, frames_root;
 static inline void frames_template_make(void)
 {
     char directory[] = "/tmp/dyntrace-unit-XXXXXX", path[64], frames[64];
+    struct frame_window *window;
     struct stat status;
     int fd;
 
@@ -59,8 +60,12 @@ static inline void frames_template_make(void)
     }
     snprintf(path, sizeof path, "%s/t.db", directory);
     snprintf(frames, sizeof frames, "%s/t.db-frames", directory);
-    if (recorder_create(path, frames, false, &frames_first, &frames_root))
+    window = aligned_alloc(4096, sizeof *window);
+    if (recorder_create(path, frames, false) || !recorder_window(frames, window))
         exit(1);
+    frames_first = window->first;
+    frames_root = window->root;
+    free(window);
     fd = open(frames, O_RDONLY);
     fstat(fd, &status);
     frames_template_bytes = (size_t)status.st_size;
@@ -147,6 +152,8 @@ static inline void frames_db_read(struct frames_db *f, bool with_rows)
             column_or_null(statement, 0), column_or_null(statement, 1), column_or_null(statement, 2),
             column_or_null(statement, 3), column_or_null(statement, 4), column_or_null(statement, 5),
             column_or_null(statement, 6), column_or_null(statement, 7), column_or_null(statement, 8)};
+        if (!f->row[f->rows - 1].end_ns) /* left open: SQL takes that away where a trace is finished */
+            f->row[f->rows - 1].end_ns = f->row[f->rows - 1].exit = -1;
         if (sqlite3_column_type(statement, 9) != SQLITE_NULL)
             snprintf(f->integrity, sizeof f->integrity, "a row has a cache entry");
     }

@@ -20,9 +20,9 @@ int main(void)
     CHECK(collector_state_open(&state, &session, true), "there is no state yet");
     CHECK(collector_state_open(&state, &session, false) == 0, "state is made");
     CHECK(fstatat(session.place[SESSION_MAIN], "state", &status, 0) == 0 && (status.st_mode & 0777) == 0600, "its owner's only");
-    state.window->first = 30;
-    state.window->root = 2;
-    state.header->next_code = 55;
+    state.file->window.first = 30;
+    state.file->window.root = 2;
+    state.file->header.next_code = 55;
     for (uint32_t n = 0; n < PLACES; n++) {
         snprintf(name, sizeof name, "%u-1-0.ring", n / 3);
         place[n] = collector_state_place(&state, name, n % 3);
@@ -40,14 +40,14 @@ int main(void)
     CHECK(session.file->frames == SESSION_USER && session.file->max_depth == 7 && session.file->globs == 2, "its options");
     CHECK(collector_state_open(&state, &session, false), "not made anew over the old");
     CHECK(collector_state_open(&state, &session, true) == 0, "its state");
-    CHECK(state.header->next_code == 55 && state.header->places == PLACES, "what was counted");
+    CHECK(state.file->header.next_code == 55 && state.file->header.places == PLACES, "what was counted");
     for (uint32_t n = PLACES; n--; ) {
         snprintf(name, sizeof name, "%u-1-0.ring", n / 3);
         struct decode_place *found = collector_state_place(&state, name, n % 3);
         CHECK(found && found->at[0].tail == n, "place %u is found again", n);
     }
-    CHECK(collector_state_place(&state, "new", 0)->at[0].tail == 0 && state.header->places == PLACES + 1, "a new one");
-    state.window->written = 9; /* more than there are */
+    CHECK(collector_state_place(&state, "new", 0)->at[0].tail == 0 && state.file->header.places == PLACES + 1, "a new one");
+    state.file->window.written = 9; /* more than there are */
     collector_state_close(&state);
     CHECK(collector_state_open(&state, &session, true), "a window that cannot be is not taken");
 

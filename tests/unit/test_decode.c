@@ -68,22 +68,22 @@ static void host_called(void)
     if (++host_calls == host_kill)
         siglongjmp(killed, 1);
 }
-static uint32_t host_code(void *context, uint32_t local)
+uint32_t traced_code_row(struct traced *t, uint32_t local)
 {
-    (void)context;
+    (void)t;
     host_called();
     return local + 1;
 }
-static uint32_t host_thread(void *context, uint32_t local)
+uint32_t traced_thread_row(struct traced *t, uint32_t local)
 {
-    (void)context;
+    (void)t;
     host_called();
     return local + 1;
 }
 
-static void host_loss(void *context, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
+void traced_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
 {
-    struct recording *r = context;
+    struct recording *r = (struct recording *)t;
 
     (void)thread_id, (void)at_ns;
     host_called();
@@ -101,8 +101,7 @@ static struct decode_session session_of(struct recording *r, uint64_t min_durati
 
 static void decoder_open(struct recording *r)
 {
-    decode_open(&r->decoder, &r->session, (struct decode_host){r, &r->codes, host_code, host_thread, host_decision, host_entry, host_late_entry,
-                                                                 host_loss}, r->place);
+    decode_open(&r->decoder, &r->session, (struct traced *)r, &r->codes, r->place);
 }
 
 static struct recording *recording_open(uint64_t min_duration_ns)

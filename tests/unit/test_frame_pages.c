@@ -102,6 +102,9 @@ static void model_remove(struct model *m, uint64_t id)
 static void same(const char *what, struct frames_db *f, struct model *m)
 {
     frames_db_finish(f);
+    for (size_t i = 0; i < m->rows; i++)
+        if (!m->row[i].end_ns) /* as one that was left open */
+            m->row[i].end_ns = m->row[i].exit = -1;
     if (m->rows)
         qsort(m->row, m->rows, sizeof *m->row, by_id);
     CHECK(!strcmp(f->integrity, "ok"), "%s: integrity_check: %s", what, f->integrity);
@@ -137,7 +140,7 @@ static uint32_t page_put(struct frames_db *f, struct model *m, unsigned count)
         measure(&rows[i], frame_id(page, i));
         model_add(m, frame_id(page, i), &rows[i]);
     }
-    frame_pages_put(&f->pages, page, rows, count, false);
+    frame_pages_put(&f->pages, page, rows, count);
     return page;
 }
 
@@ -181,8 +184,7 @@ static void test_holes(void)
 static void skip_pages(struct frames_db *f, uint32_t pages)
 {
     f->window->next_page = f->window->written = pages;
-    f->pages.cells_room = pages + 8192;
-    f->pages.cells = calloc(f->pages.cells_room, 1);
+    list_add_many(&f->pages.cells, pages);
 }
 
 static void test_lock_page(void)
@@ -242,7 +244,7 @@ enum { EDGES = sizeof edges / sizeof *edges };
 /* Each width of each column, ended in its place, later, or never. */
 static void test_widths(uint32_t first_page)
 {
-    enum { NOW, LATER, NEVER, LEFT, WAYS };
+    enum { NOW, LATER, NEVER, WAYS };
     struct frames_db f;
     struct model m = {0};
 
@@ -271,7 +273,7 @@ static void test_widths(uint32_t first_page)
                     model_add(&m, frame_id(page, i), &row);
                     measure(&rows[i], frame_id(page, i));
                 }
-                frame_pages_put(&f.pages, page, rows, 3, way == NEVER);
+                frame_pages_put(&f.pages, page, rows, 3);
                 CHECK(frame_pages_read(&f.pages, frame_id(page, 1), &back) && back.parent_id == row.parent_id &&
                       back.start_ns == row.start_ns && back.code_id == row.code_id && back.thread_id == row.thread_id &&
                       back.kind == row.kind, "a stored row is read back (column %u, edge %u, way %u)", column, edge, way);
@@ -282,8 +284,6 @@ static void test_widths(uint32_t first_page)
                         expected->end_ns = (int64_t)row.end_ns;
                         expected->outcome = row.outcome;
                         expected->exit = row.exit;
-                    } else if (way == LEFT) {
-                        frame_pages_leave_open(&f.pages, frame_id(page, (i + 1) % 3));
                     }
                 }
             }
@@ -300,10 +300,10 @@ struct thread {
     unsigned depth;
 };
 
-static void thread_put(struct frames_db *f, struct thread *t, bool final)
+static void thread_put(struct frames_db *f, struct thread *t)
 {
     if (t->has_page && t->rows)
-        frame_pages_put(&f->pages, t->page, t->row, t->rows, final);
+        frame_pages_put(&f->pages, t->page, t->row, t->rows);
     t->has_page = false;
     t->rows = t->used = 0;
 }
@@ -317,7 +317,7 @@ static void thread_enter(struct frames_db *f, struct model *m, struct thread *t,
         measure(&made, frame_id(t->page, t->rows));
         if (t->rows == FRAME_PAGE_ROWS || t->used + made.open_bytes + 2u > FRAME_PAGE_ROOM ||
             !random_below(12)) /* small pages: more of them */
-            thread_put(f, t, false);
+            thread_put(f, t);
     }
     if (!t->has_page) {
         t->page = frame_pages_take(&f->pages);
@@ -370,23 +370,17 @@ static void test_threads(unsigned threads, unsigned events, bool resume)
         else
             thread_leave(&f, &m, one, now);
         if (resume && !random_below(events / 8)) {
-            uint8_t *before = f.pages.cells;
             uint32_t count = f.window->next_page;
-            f.pages.cells = NULL;
+            uint8_t *before = memcpy(malloc(count), f.pages.cells.at, count);
             frame_pages_close(&f.pages);
             if (frame_pages_open(&f.pages, dup(f.file), f.window, true))
                 perror("frame_pages_open");
-            CHECK(!memcmp(before, f.pages.cells, count), "the rows of each page are known again");
+            CHECK(!memcmp(before, f.pages.cells.at, count), "the rows of each page are known again");
             free(before);
         }
     }
-    for (unsigned i = 0; i < threads; i++) {
-        thread_put(&f, &t[i], true);
-        for (unsigned d = 0; d < t[i].depth; d++) /* in any order */
-            frame_pages_leave_open(&f.pages, t[i].open[(d * 7) % t[i].depth]);
-        for (unsigned d = 0; d < t[i].depth; d++)
-            frame_pages_leave_open(&f.pages, t[i].open[d]);
-    }
+    for (unsigned i = 0; i < threads; i++)
+        thread_put(&f, &t[i]);
     same(resume ? "threads, resumed" : "threads", &f, &m);
     free(t);
 }
@@ -419,8 +413,6 @@ static void test_drop(void)
     frame_pages_end(&f.pages, frame_id(near[1], 0), 5, 0, 0); /* no such rows: no harm */
     frame_pages_end(&f.pages, 0, 5, 0, 0);
     frame_pages_end(&f.pages, UINT64_MAX, 5, 0, 0);
-    frame_pages_leave_open(&f.pages, frame_id(near[1], 1));
-    frame_pages_leave_open(&f.pages, frame_id(near[0], 1)); /* has ended */
     frame_pages_end(&f.pages, frame_id(near[2], 127), 5, 0, 0);
     same("drop", &f, &m);
 }
@@ -446,7 +438,7 @@ static void test_disk_full(void)
             page_put(&f, &m, 3);
         if (blocks % 2) /* and others have taken what we gave back */
             disk_blocks = disk_count;
-        frame_pages_put(&f.pages, slow_page, &slow, 1, true);
+        frame_pages_put(&f.pages, slow_page, &slow, 1);
         frames_db_finish(&f);
         lost = f.pages.lost;
         CHECK(f.pages.error == (blocks > 6100 && blocks % 2 == 0 ? 0 : ENOSPC), "%llu: error %d", (unsigned long long)blocks, f.pages.error);
@@ -480,7 +472,6 @@ static void test_hostile_pages(void)
         uint64_t id = 1 + random_below(20 * 128);
         frame_pages_read(&f.pages, id, &row);
         frame_pages_end(&f.pages, id, random_next(), 1, 1);
-        frame_pages_leave_open(&f.pages, id);
         if (!random_below(8))
             frame_pages_drop(&f.pages, id);
     }

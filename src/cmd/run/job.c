@@ -124,7 +124,7 @@ static void command_become(const struct program *t, const struct launch *l, int 
     ssize_t put;
 
     if (l) {
-        put = write(l->orders, &order, sizeof order); /* without a collector it runs all the same */
+        put = write(l->link, &order, sizeof order); /* without a collector it runs all the same */
         inject_environment(program_inject(), l->session->directory);
         live_command();
     }

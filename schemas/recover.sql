@@ -1,0 +1,18 @@
+-- recover.sql -- what is made of a trace whose collector was killed (src/collector/trace_files.c), in the file of the frames,
+-- once the other tables are there.
+
+-- name: mend
+-- It may have been killed before it wrote anything but frames. What it never heard the end of is open.
+UPDATE frame SET end_ns = NULL, exit = NULL WHERE end_ns = 0;
+INSERT OR IGNORE INTO process(process_id) SELECT process_id FROM thread;
+INSERT INTO process(process_id) SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM process) AND EXISTS (SELECT 1 FROM frame);
+INSERT OR IGNORE INTO thread(thread_id, process_id) SELECT DISTINCT thread_id, (SELECT MIN(process_id) FROM process) FROM frame;
+INSERT OR IGNORE INTO code(code_id, process_id, filename, qualname, first_line, kind)
+  SELECT DISTINCT f.code_id, t.process_id, '', '(unknown code)', 0, 'function' FROM frame f JOIN thread t USING(thread_id);
+INSERT OR REPLACE INTO meta(key, value) VALUES ('open_frame_count', (SELECT count(*) FROM frame WHERE end_ns IS NULL));
+-- Frames that --min-duration left out are in the totals only.
+DELETE FROM code_total WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = 'min_duration_ns' AND value > 0);
+
+-- name: frames
+-- In the order in which they began: kind 0 is a call, exit 2 an exception.
+SELECT frame_id, thread_id, parent_id, code_id, kind = 0, MAX(end_ns - start_ns, 0), exit = 2 FROM frame ORDER BY frame_id;
