@@ -1,6 +1,6 @@
 /* tui.h -- `dyntrace tui`: a trace on the whole screen.
  *
- * Runs in: the viewer. What the loop and its views share is tui/view.h. */
+ * What the loop and its views share is tui/view.h. */
 #ifndef DYNTRACE_TUI_H
 #define DYNTRACE_TUI_H
 

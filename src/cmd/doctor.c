@@ -1,6 +1,6 @@
 /* cmd/doctor.c -- `dyntrace doctor`: what works on this machine, and what it costs.
  *
- * Runs in: the command line. Each interpreter is asked by running it: it loads the extension without a session and
+ * Each interpreter is asked by running it: it loads the extension without a session and
  * measures its own hook. */
 #include <glob.h>
 #include <stdio.h>

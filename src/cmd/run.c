@@ -1,6 +1,6 @@
 /* cmd/run.c -- `dyntrace run`: start a program so that it is recorded; `collect`: record one that runs already.
  *
- * Runs in: the command line. Three processes (docs/internals.md):
+ * Three processes (docs/internals.md):
  *
  *     run --fork--> collector   in a session of its own: no key press reaches it
  *         --fork--> command     the user's program, in our place in the terminal (cmd/run/job.c)

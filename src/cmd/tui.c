@@ -1,6 +1,6 @@
 /* cmd/tui.c -- `dyntrace tui`: a trace on the whole screen.
  *
- * Runs in: the viewer. The loop is in tui.c. */
+ * The loop is in tui.c. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

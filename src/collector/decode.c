@@ -182,6 +182,7 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
     }
     if (now->page == DECODE_NO_PAGE) {
         now->page = frame_pages_take(pages);
+        commit(d); /* or the next collector would take another page for rows that this one has stored already */
         id = frame_id(now->page, 0);
         bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
     }

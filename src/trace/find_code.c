@@ -1,6 +1,4 @@
-/* trace/find_code.c -- from what a user types to a function of a trace.
- *
- * Runs in: the viewer. See trace/find_code.h. */
+/* trace/find_code.c -- from what a user types to a function of a trace. See trace/find_code.h. */
 #include "trace/find_code.h"
 
 #include <ctype.h>

@@ -1,6 +1,4 @@
-/* trace/result.c -- where a query meets the table it is printed in.
- *
- * Runs in: the viewer. See trace/result.h. */
+/* trace/result.c -- where a query meets the table it is printed in. See trace/result.h. */
 #include "trace/result.h"
 
 #include <stdlib.h>

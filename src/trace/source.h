@@ -1,6 +1,6 @@
 /* trace/source.h -- source files of the traced program.
  *
- * Runs in: the viewer. The names come from the trace: only regular files are read, and never more than some MB. */
+ * The names come from the trace: only regular files are read, and never more than some MB. */
 #ifndef DYNTRACE_SOURCE_H
 #define DYNTRACE_SOURCE_H
 

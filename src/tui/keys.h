@@ -1,6 +1,6 @@
 /* tui/keys.h -- the keys: their names, what each asks for, its name as a command, and its words in the help.
  *
- * Runs in: the viewer. KEYS is the only list of what they do. The requests, the help, `:` and its completion, the line at the
+ * KEYS is the only list of what they do. The requests, the help, `:` and its completion, the line at the
  * bottom and what the tests type are made from it; docs/tui.md is held against it. */
 #ifndef DYNTRACE_TUI_KEYS_H
 #define DYNTRACE_TUI_KEYS_H

@@ -1,6 +1,6 @@
 /* tui/screen.c -- a grid of cells, and the terminal that shows it. See tui/screen.h.
  *
- * Runs in: the viewer. The only file that knows ncurses.
+ * The only file that knows ncurses.
  *
  * ncurses finds out what changed and how to tell the terminal. When the program
  * dies by a signal the terminal is put right by what was prepared for it, since

@@ -1,6 +1,6 @@
 /* tui/view.c -- which views there are, and what they have in common: targets, and the chosen line. See tui/view.h.
  *
- * Runs in: the viewer. A list or a page is its file in schemas/tui/; the others, and what C makes of a page, are in
+ * A list or a page is its file in schemas/tui/; the others, and what C makes of a page, are in
  * tui/views/. */
 #include "tui/view.h"
 

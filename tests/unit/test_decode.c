@@ -687,14 +687,15 @@ static struct recording *left_restore(const struct left *left, uint64_t min_ns)
     return r;
 }
 
-/* WINDOWED: pages are kept in the window; else they go to the file at once. Every
- * so-manieth state that differs from the one before is tried, all with
- * DYNTRACE_ALL_KILLS. */
-static void test_every_instruction(size_t n, uint64_t min_ns, bool windowed)
+/* WINDOWED: pages are kept in the window; else they go to the file at once. A child decodes BATCH words at a time. Every
+ * so-manieth state that differs from the one before is tried, those in which a page was taken or stored or a commit made, and
+ * all with DYNTRACE_ALL_KILLS. */
+static void test_every_instruction(size_t n, uint64_t min_ns, bool windowed, size_t batch)
 {
     static struct left left, before;
     struct recording *whole, *r;
     size_t states = 0, tried = 0, every = getenv("DYNTRACE_ALL_KILLS") ? 1 : 41, steps = 0;
+    bool step;
     int status;
     pid_t child;
 
@@ -710,7 +711,7 @@ static void test_every_instruction(size_t n, uint64_t min_ns, bool windowed)
         if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
             _exit(77);
         raise(SIGSTOP);
-        decode_rest(r, 37);
+        decode_rest(r, batch);
         decode_close(&r->decoder);
         _exit(0);
     }
@@ -734,8 +735,10 @@ static void test_every_instruction(size_t n, uint64_t min_ns, bool windowed)
         left_copy(&left, r);
         if (!memcmp(&left, &before, sizeof left))
             continue;
+        step = left.next_page != before.next_page || left.place.which != before.place.which ||
+               memcmp(left.holds, before.holds, sizeof left.holds);
         before = left;
-        if (states++ % every == 0 || random_below(every) == 0) {
+        if (states++ % every == 0 || random_below(every) == 0 || step) {
             tried++;
             kill_check(windowed ? "killed in state" : "killed in state (file)", states, whole, left_restore(&left, min_ns), min_ns);
         }
@@ -765,11 +768,11 @@ int main(void)
     test_kills(quick ? 600 : 6000, 0, true);
     test_kills(quick ? 600 : 6000, 20000, false);
     test_kills(quick ? 600 : 6000, 20000, true);
-    test_every_instruction(350, 0, true);
-    test_every_instruction(350, 20000, false);
+    test_every_instruction(500, 0, true, SIZE_MAX);
+    test_every_instruction(350, 20000, false, 37);
     if (getenv("DYNTRACE_ALL_KILLS")) {
-        test_every_instruction(1000, 0, false);
-        test_every_instruction(1000, 20000, true);
+        test_every_instruction(1000, 0, false, SIZE_MAX);
+        test_every_instruction(1000, 20000, true, 37);
     }
     return failures != 0;
 }

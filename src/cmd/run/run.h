@@ -1,6 +1,6 @@
 /* cmd/run/run.h -- the parts of `dyntrace run`: what it runs, as which job, with which screen.
  *
- * Runs in: the command line. There is one of each in a process. */
+ * There is one of each in a process. */
 #ifndef DYNTRACE_RUN_H
 #define DYNTRACE_RUN_H
 

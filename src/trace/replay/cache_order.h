@@ -1,6 +1,6 @@
 /* trace/replay/cache_order.h -- which entries of a cache a lookup sees, and in what order.
  *
- * Runs in: the viewer. The evaluator's own rule is look_up() in tracer/evaluator/decide.c; this is the only other place
+ * The evaluator's own rule is look_up() in tracer/evaluator/decide.c; this is the only other place
  * that knows it. The state of a cache (replay.c), --verify and what-if all keep their caches here.
  *
  *     struct cache_order cache = {.policy = ORDER_MRU};

@@ -1,6 +1,6 @@
 /* trace/replay/cursor.h -- a place among a trace's decisions, moved either way.
  *
- * Runs in: the viewer. `dyntrace replay` moves it by commands, the TUI by keys.
+ * `dyntrace replay` moves it by commands, the TUI by keys.
  *
  *     struct cursor c;
  *     cursor_begin(&c, db, replay_open(db, false), stdout);

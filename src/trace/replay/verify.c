@@ -1,6 +1,6 @@
 /* trace/replay/verify.c -- every recorded lookup decided again.
  *
- * Runs in: the viewer. See replay.h.
+ * See replay.h.
  *
  * A lookup tries the living entries that it sees, in order, until one fits (trace/replay/cache_order.h, docs/shim.md).
  * So for each cache, from its beginning:

@@ -1,6 +1,6 @@
 /* trace/whatif/like.h -- would the guards of one call's entry let another call pass?
  *
- * Runs in: the viewer. trace/whatif/learn.c reads what is known from the recorded checks and causes, and takes inputs and
+ * trace/whatif/learn.c reads what is known from the recorded checks and causes, and takes inputs and
  * guards apart when they are first needed; trace/whatif/like.c answers for trace/whatif/decide.c.
  *
  * A class is an entry that was recorded (its index: the calls that ran it), or, from entry_count on, one signature of

@@ -1,6 +1,6 @@
 /* trace/whatif/whatif.h -- the recorded calls decided again under other settings.
  *
- * Runs in: the viewer. `dyntrace replay --what-if` prints it; `why` and the TUI show it beside what was recorded.
+ * `dyntrace replay --what-if` prints it; `why` and the TUI show it beside what was recorded.
  *
  *     struct whatif_knobs knobs = {0};
  *     struct whatif_result result = {0};

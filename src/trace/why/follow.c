@@ -1,7 +1,5 @@
 /* trace/why/follow.c -- what follows from the facts about a function's calls: what failing sources were, remedies,
- * and what would come of those.
- *
- * Runs in: the viewer. See trace/why/why.h. */
+ * and what would come of those. See trace/why/why.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

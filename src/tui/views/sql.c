@@ -1,6 +1,6 @@
 /* tui/views/sql.c -- the view `sql`: a prompt, and its result as a table.
  *
- * Runs in: the viewer. Columns that hold ids of the trace's tables (code_id, compile_id ...) lead to those rows. */
+ * Columns that hold ids of the trace's tables (code_id, compile_id ...) lead to those rows. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* tui/views/timeline.c -- the view `timeline`: threads and processes as lanes, with lookups, compiles and calls.
  *
- * Runs in: the viewer. What it shows is read by tui/views/lanes.c.
+ * What it shows is read by tui/views/lanes.c.
  *
  *     0.000 s ........................ 1.2 s      the part that is shown
  *     MainThread  pid 4711
