@@ -31,10 +31,13 @@ SELECT r.compile_id, r.cache_entry_id, COALESCE(e.label, 'entry ' || r.cache_ent
        iif(COALESCE(r.how, 'observed') = 'observed', 'observed', 'rechecked') AS how,
        COALESCE(r.ordinal, 0) = 0 AND 1 = ROW_NUMBER() OVER (
            PARTITION BY r.compile_id, r.cache_entry_id, COALESCE(r.ordinal, 0) = 0
-           ORDER BY COALESCE(r.how, 'observed') <> 'observed', r.rowid) AS decided
+           ORDER BY COALESCE(r.how, 'observed') <> 'observed', r.rowid) AS decided,
+       MIN(iif(g.guard_id IS NULL, NULL, COALESCE(r.source, '') || COALESCE(r.aspect, '') || COALESCE(r.dimension, '')))
+           OVER guard = MAX(COALESCE(r.source, '') || COALESCE(r.aspect, '') || COALESCE(r.dimension, '')) OVER guard AS whole
 FROM compile m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
-LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id
+LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id LEFT JOIN guard g ON g.guard_id = r.guard_id
 WHERE m.code_id IN (SELECT value FROM json_each(?1))
+WINDOW guard AS (PARTITION BY m.code_id, g.kind, g.source)
 ORDER BY r.compile_id, COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.cache_entry_id, r.rowid LIMIT 20000;
 
 -- name: lookups
@@ -78,6 +81,20 @@ WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry WHERE code_id IN
 -- name: guard
 -- guard ?1
 SELECT kind, source, substr(expression, 1, 400) AS expression FROM guard WHERE guard_id = ?1;
+
+-- name: declined
+-- what the inputs were like of compiles that gave no code
+WITH none AS MATERIALIZED (SELECT compile_id, frame_id FROM compile
+                           WHERE cache_entry_id IS NULL AND frame_id > 0 AND code_id IN (SELECT value FROM json_each(?1)) LIMIT 10000)
+SELECT compile_id, signature_id FROM lookup JOIN none USING (frame_id)
+WHERE outcome IN (5, 6, 8, 9) AND code_id IN (SELECT value FROM json_each(?1)) AND signature_id IS NOT NULL ORDER BY lookup_id LIMIT 10000;
+
+-- name: self
+-- of a function that wraps others: the classes of `self`
+SELECT group_concat(class, ', ') AS self_class FROM (
+    SELECT DISTINCT substr(text, 7, instr(substr(text, 1, 400) || ',', ',') - 7) AS class FROM signature
+    WHERE text GLOB 'self: *' AND signature_id IN (SELECT signature_id FROM lookup WHERE code_id IN (SELECT value FROM json_each(?1)))
+    ORDER BY 1 LIMIT 4);
 
 -- name: signature
 -- what inputs ?1 were like

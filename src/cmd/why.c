@@ -127,6 +127,7 @@ static void head_print(struct why *why, FILE *out)
 
     prose_print(out, "%.200s  %.200s:%jd  ", code->qualname, prose_path(code->filename), code->first_line);
     torch_kind_print(out, code->qualname, code->kind);
+    prose_print(out, "{ of %.200s}", why->self_class);
     if (code->code_objects > 1)
         prose_print(out, ", %jd code objects in %jd process(es)", code->code_objects, code->processes);
     putc('\n', out);
@@ -137,6 +138,13 @@ static void head_print(struct why *why, FILE *out)
     if (why->missing)
         fputs("LOSS: events are missing from this recording (`dyntrace report`); counts may be too low\n", out);
     prose_print(out, "{%.200s\n}", doubts_values(why->db));
+}
+
+/* How it was watched, and where. */
+static void watched_print(struct why *why, FILE *out)
+{
+    if (why->torch.number || why->ranks.count)
+        putc('\n', out);
     torch_print(why, out);
     ranks_print(why, out);
 }
@@ -542,10 +550,6 @@ static void whatif_print(struct why *why, FILE *out, const struct remedy *r)
 
     if (!r->what_if || !(predicted || why->long_trace))
         return;
-    /* Without that guard alone others would not hold: no figure for the remedy, which mends what they all look at. */
-    if (drops && predicted && r->predicted_compiles == r->compiles && r->predicted_eager == r->eager &&
-        !r->undecided)
-        return;
     fputs("     what-if ", out);
     if (!predicted) {
         fputs("takes a while on a trace this long: dyntrace replay ", out);
@@ -565,17 +569,19 @@ static void whatif_print(struct why *why, FILE *out, const struct remedy *r)
     if (r->eager || r->predicted_eager)
         fputs(", ", out), instead_print(out, "eager call", r->predicted_eager, r->eager);
     prose_print(out, "{, %jd call(s) not looked up any more}{, at least %jd call(s) of which the trace has nothing}"
-                     "{; %jd call(s) undecided, a guess is counted}\n",
-                prose_any(r->gone), prose_any(r->unrecorded), prose_any(r->undecided));
+                     "{; %jd call(s) undecided, a guess is counted}%s\n",
+                prose_any(r->gone), prose_any(r->unrecorded), prose_any(r->undecided), remedy_gain(r) > 0 ? "" : "; no gain by itself");
 }
 
 static void remedies_print(struct why *why, FILE *out)
 {
     if (why->remedies.count)
         prose_title(out, "What would have helped");
+    else if (why->shared.asked && !why->shared.python && !why->recompiles && !why->breaks.count && !why->undecided)
+        fprintf(out, "\nNothing to improve: compiled once%s, and every other call ran that.\n", why->missing ? ", as far as was recorded" : "");
     for (size_t i = 0; i < why->remedies.count; i++) {
         fprintf(out, "  %zu. ", i + 1);
-        prose_print(out, "%.1000s\n", why->remedies.at[i].text);
+        prose_print(out, "%.1000s\n{     because: %.300s\n}", why->remedies.at[i].text, why->remedies.at[i].because);
         whatif_print(why, out, &why->remedies.at[i]);
     }
 }
@@ -595,8 +601,8 @@ static void sql_print(struct why *why, FILE *out)
 /* ---- the command ----------------------------------------------------------- */
 
 static void (*const sections[])(struct why *why, FILE *out) = {
-    head_print, calls_print, compiles_print, histories_print, entries_print, marks_print, limit_print, guards_print,
-    breaks_print, phases_print, remedies_print, sql_print,
+    head_print, remedies_print, watched_print, calls_print, compiles_print, histories_print, entries_print, marks_print, limit_print,
+    guards_print, breaks_print, phases_print, sql_print,
 };
 
 static struct {

@@ -13,6 +13,7 @@ struct cause { /* texts are borrowed, or NULL */
     int64_t dimension; /* -1: none */
     const char *how;   /* "observed" when it happened, or "rechecked" afterwards */
     bool decided;      /* the first guard of that entry that did not hold */
+    bool whole;        /* nothing else of that guard ever failed: without it, or with this mended, is the same */
 };
 
 /* What cause_read() reads, of a row r of recompile_cause. */

@@ -28,6 +28,9 @@ struct remedy_facts {
 /* How much there is to change; "now": the call fails without. */
 enum remedy_effort { EFFORT_NOW, EFFORT_LINE, EFFORT_CALLS, EFFORT_REWRITE, EFFORT_PUT_OFF };
 
+/* What it does is what the setting for its cause does; or less, or something else. */
+enum remedy_effect { EFFECT_SAME, EFFECT_NONE };
+
 struct remedy_rule {
     bool torch;
     enum remedy_on on;
@@ -37,6 +40,7 @@ struct remedy_rule {
     enum { WHEN_ANY, WHEN_RESUME, WHEN_SMALL, WHEN_NONE, WHEN_FLAG, WHEN_NEEDED, WHEN_HINT } when;
     int since, until; /* as remedy_facts.torch; until 0: still */
     enum remedy_effort effort;
+    enum remedy_effect effect;
     const char *text;
 };
 extern const struct remedy_rule remedy_rules[]; /* up to one without a name */

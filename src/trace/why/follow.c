@@ -8,6 +8,7 @@
 #include "replay.h"
 #include "trace/db.h"
 #include "trace/prose.h"
+#include "trace/torch_words.h"
 #include "trace/whatif/whatif.h"
 #include "trace/why/why.h"
 
@@ -148,6 +149,25 @@ const struct entry *why_other_region(const struct why *why, const struct compile
 enum { CAUSES_USED = 4, BREAKS_USED = 4, DEATHS_USED = 1000, KEPT = 32, LIMIT_MOST = 100000 };
 enum { NAMED = 4, TORCH_NAMED = 6 /* at most, of a program that uses torch */ };
 
+/* What happened, of which FACTS are, in a line; NULL: the remedy says it. */
+static const char *because_of(struct why *why, enum remedy_on on, const struct remedy_facts *facts)
+{
+    const struct outcome_facts *outcome = &outcome_facts[facts->outcome];
+    const struct torch_reason reason = torch_reason_split(facts->cause.text);
+    const char *text = facts->torch ? reason.what : prose_or(facts->cause.text, ""), *colon = *text ? ": " : "";
+    const char *count = arena_print(&why->arena, "%" PRId64, facts->count), *s = facts->count == 1 ? "" : "s";
+
+    if (on == ON_CAUSE)
+        return arena_print(&why->arena, "%s%s%s, %s recompile%s", cause_name(why, &facts->cause),
+                           prose_filled(facts->values) ? " was " : ": ", prose_or(facts->values, prose_or(text, "it did not hold")), count, s);
+    if (on == ON_OUTCOME)
+        return arena_print(&why->arena, "%s call%s: %s%s%s", count, s, facts->torch && outcome->torch ? outcome->torch : outcome->words,
+                           colon, text);
+    if (on == ON_BREAK)
+        return arena_print(&why->arena, "graph break in line %" PRId64 ", %s time%s%s%s", facts->line, count, s, colon, text);
+    return on == ON_DEATH ? arena_print(&why->arena, "%s entr%s died%s%s", count, *s ? "ies" : "y", colon, text) : NULL;
+}
+
 /* The remedy for FACTS, once, before those that are more work; for other compilers than torch's they stay in the order of
  * events. NULL: there is none, or it is there already. */
 static struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remedy_facts *facts)
@@ -165,7 +185,7 @@ static struct remedy *remedy_add(struct why *why, enum remedy_on on, const struc
     for (; facts->torch && remedy > why->remedies.at && remedy[-1].effort > rule->effort; remedy--)
         *remedy = remedy[-1];
     *remedy = (struct remedy){
-        .name = rule->name, .text = text, .effort = rule->effort, .compiles = UNKNOWN, .predicted_compiles = UNKNOWN,
+        .name = rule->name, .because = because_of(why, on, facts), .text = text, .effort = rule->effort, .effect = rule->effect, .compiles = UNKNOWN, .predicted_compiles = UNKNOWN,
         .eager = UNKNOWN, .predicted_eager = UNKNOWN, .undecided = UNKNOWN, .unrecorded = UNKNOWN, .gone = UNKNOWN};
     return remedy;
 }
@@ -259,7 +279,9 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
         facts.values = h->text;
         facts.count = h->recompiles + h->refused;
         if ((remedy = remedy_add(why, ON_CAUSE, &facts))) {
-            remedy->what_if = why_keep(why, cause_setting(h->cause));
+            const char *setting = why_keep(why, cause_setting(h->cause));
+            if (setting && remedy->effect == EFFECT_SAME && (h->cause->whole || strncmp(setting, "drop_guard=", 11)))
+                remedy->what_if = setting; /* else the guard has other parts that failed, which this remedy does not mend */
             remedy->cause = h->cause;
         }
         free(about);
@@ -374,6 +396,22 @@ static void predict(struct whatif *whatif, const bool *codes, struct remedy *rem
     whatif_knobs_free(&knobs);
 }
 
+int64_t remedy_gain(const struct remedy *remedy)
+{
+    return remedy->compiles - remedy->predicted_compiles + remedy->eager - remedy->predicted_eager;
+}
+
+/* First what the call fails without, then what is known to help, last what by its own prediction does not. */
+static int remedy_order(const void *a, const void *b)
+{
+    const struct remedy *const both[] = {a, b};
+    int rank[2];
+
+    for (int i = 0; i < 2; i++)
+        rank[i] = both[i]->effort == EFFORT_NOW ? 0 : both[i]->compiles == UNKNOWN ? 2 : remedy_gain(both[i]) > 0 ? 1 : 3;
+    return rank[0] - rank[1] ?: list_order(both[0]->place, both[1]->place);
+}
+
 void why_whatif(struct why *why)
 {
     struct replay *replay = NULL;
@@ -382,7 +420,7 @@ void why_whatif(struct why *why)
     int64_t lookups;
 
     for (size_t i = 0; i < why->remedies.count; i++)
-        any = any || why->remedies.at[i].what_if;
+        why->remedies.at[i].place = i, any = any || why->remedies.at[i].what_if;
     lookups = any ? db_integer(why->db, 0, "SELECT MAX(lookup_id) FROM lookup") : 0; /* at least as many as there are */
     if (!lookups)
         return;
@@ -397,6 +435,7 @@ void why_whatif(struct why *why)
     for (size_t i = 0; codes && i < why->remedies.count; i++)
         if (why->remedies.at[i].what_if)
             predict(whatif, codes, &why->remedies.at[i]);
+    list_sort(&why->remedies, remedy_order);
     free(codes);
     whatif_free(whatif);
     replay_free(replay);

@@ -246,6 +246,13 @@ static void gather_lookups(struct why *why, struct map *places)
             entry->last_hit_ns = class->last_ns;
         }
     }
+    query = why->made < (int64_t)why->compiles.count ? ask(why, "why/declined") : NULL;
+    while (query && query_step(query)) {
+        struct compile *compile = list_find(&why->compiles, compile_id, query_integer(query, 0));
+        if (compile)
+            compile->signature_id = query_integer(query, 1);
+    }
+    query_close(query);
     query = db_query(why->db, schema_statement("why/signature"));
     for (size_t i = 0; i < why->compiles.count; i++)
         if (why->compiles.at[i].signature_id)
@@ -590,6 +597,8 @@ void why_gather(struct why *why)
     if (why_calls(why, OUTCOME_RUN_ONLY)) /* a caller that has reached its limit lets nothing new be compiled for its callees */
         READ(why, forbidders, "why/forbidders");
     gather_disabled(why);
+    if (strstr(why->code.qualname, "<locals>"))
+        ask_one(why, "why/self");
     gather_cost(why);
     list_sort(&why->calls, class_order);
     map_free(&places);

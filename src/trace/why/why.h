@@ -93,7 +93,8 @@ struct compile {
 #define CAUSE_FIELDS(F) /* trace/cause.h */ \
     F(cause, INTEGER, compile_id) F(cause, ID, cache_entry_id) F(cause, TEXT, older_entry) F(cause, ID, guard_id) \
     F(cause, TEXT, kind) F(cause, TEXT, source) F(cause, TEXT, aspect) F(cause, PLACE, dimension) \
-    F(cause, TEXT, expected) F(cause, TEXT, actual) F(cause, TEXT, text) F(cause, TEXT, how) F(cause, TRUTH, decided)
+    F(cause, TEXT, expected) F(cause, TEXT, actual) F(cause, TEXT, text) F(cause, TEXT, how) F(cause, TRUTH, decided) \
+    F(cause, TRUTH, whole)
 
 #define HISTORY_FIELDS(F) /* what a source that decided recompiles was; aspect: what of it, "size[0]"; refused: \
                              attempts that made no code */ \
@@ -135,16 +136,19 @@ struct rank { RANK_FIELDS(MEMBER) };
 #define INPUT_FIELDS(F) /* of calls that found no entry and ran as Python */ F(input, INTEGER, calls) F(input, TEXT, inputs)
 struct input { INPUT_FIELDS(MEMBER) };
 
-#define REMEDY_FIELDS(F) /* what_if: settings as `replay --what-if` takes them, NULL where none fits. Then, UNKNOWN unless \
-                            predicted, what was recorded, what would come of it, and of how many calls that is a guess, \
-                            of how many the trace has nothing, and how many would not be looked up any more */ \
-    F(remedy, TEXT, name) F(remedy, TEXT, text) F(remedy, TEXT, what_if) F(remedy, MAYBE, compiles) \
+#define REMEDY_FIELDS(F) /* because: what happened. what_if: settings as `replay --what-if` takes them that do what the \
+                            remedy does, no more, or NULL. Then, UNKNOWN unless predicted, what was recorded, what would \
+                            come of it, and of how many calls that is a guess, of how many the trace has nothing, and how \
+                            many would not be looked up any more */ \
+    F(remedy, TEXT, name) F(remedy, TEXT, because) F(remedy, TEXT, text) F(remedy, TEXT, what_if) F(remedy, MAYBE, compiles) \
     F(remedy, MAYBE, predicted_compiles) F(remedy, MAYBE, eager) F(remedy, MAYBE, predicted_eager) \
     F(remedy, MAYBE, undecided) F(remedy, MAYBE, unrecorded) F(remedy, MAYBE, gone)
 struct remedy {
     REMEDY_FIELDS(MEMBER)
     const struct cause *cause; /* that the settings stand for, or NULL */
     enum remedy_effort effort;
+    enum remedy_effect effect;
+    size_t place; /* before predictions were made */
 };
 
 #define FORBIDDER_FIELDS(F) /* a caller because of which calls, of those that were looked into, are not compiled */ \
@@ -195,6 +199,7 @@ struct torch_facts {
     F(why, INTEGER, skipped) /* calls after it was given up */ \
     F(why, TEXT, disabled_by) F(why, INTEGER, disabled_line) /* where a graph break says that this one is disabled, */ \
     F(why, TEXT, disabled_words) /* or NULL, and what it says */ \
+    F(why, TEXT, self_class)     /* of generic wrappers: which class `self` was of */ \
     F(why, INTEGER, share_ns) F(why, INTEGER, share_of_ns) /* lookup and all of a usual call that hit; or guards and the \
                                                               time but for compiles */ \
     F(why, INTEGER, different_inputs) F(why, INTEGER, unknown_inputs) /* of all misses; 0: not known */
@@ -239,6 +244,9 @@ int64_t why_calls(const struct why *why, enum outcome outcome);
 
 /* What guards take of a call, in percent; -1: not known. */
 double why_guard_share(const struct why *why);
+
+/* How many compiles and calls that run as Python it spares, by its prediction. */
+int64_t remedy_gain(const struct remedy *remedy);
 
 /* The compiler gave code. */
 bool compile_made(const struct compile *compile);
