@@ -40,7 +40,7 @@ INSERT INTO limits VALUES (?1, ?2, ?3, ?4);
 -- What the limits find: ?1 is the limit, ?2 the calls of the warm-up.
 
 -- name: compiles
--- Those that made code; for limit 0 only recompiles.
+-- Those that made code; for limit 0 only recompiles, in a part of the trace only those whose cache held an entry then.
 INSERT INTO found
 SELECT ?1, COUNT(*) OVER (PARTITION BY m.process_id), m.process_id, m.code_id, COALESCE(n.calls, 0), m.compile_id,
        substr(COALESCE(k.why, m.reason), 1, min(400, instr(COALESCE(k.why, m.reason) || char(10), char(10)) - 1))
@@ -48,7 +48,13 @@ FROM compiles m
 LEFT JOIN recompile_causes k ON k.cause_id = m.cause_id
 LEFT JOIN counted n ON n.code_id = m.code_id AND n.process_id = m.process_id
 WHERE m.cache_entry_id IS NOT NULL AND (?1 > 0 OR m.is_recompile)
+  AND (?1 > 0 OR NOT EXISTS (SELECT 1 FROM asked) OR EXISTS (
+      SELECT 1 FROM cache_entry e LEFT JOIN compile k ON k.compile_id = e.compile_id LEFT JOIN thread t ON t.thread_id = k.thread_id
+      WHERE e.code_id = m.code_id AND e.cache_entry_id <> m.cache_entry_id AND e.born_ns <= COALESCE(m.end_ns, m.start_ns)
+        AND COALESCE(e.died_ns >= (SELECT from_ns FROM part_window), 1)
+        AND COALESCE(t.process_id, m.process_id) IN (SELECT ancestor_id FROM lineage l WHERE l.process_id = m.process_id)))
   AND (m.code_id IN meant OR NOT EXISTS (SELECT 1 FROM meant)) AND COALESCE(m.start_ns >= n.warm_ns, ?2 = 0)
+  AND (m.compile_id IN part_compile OR NOT EXISTS (SELECT 1 FROM asked))
 ORDER BY m.process_id, m.start_ns, m.compile_id;
 
 -- name: breaks
@@ -60,6 +66,7 @@ FROM graph_break b
 JOIN compiles m ON m.compile_id = b.compile_id
 LEFT JOIN counted n ON n.code_id = m.code_id AND n.process_id = m.process_id
 WHERE (m.code_id IN meant OR NOT EXISTS (SELECT 1 FROM meant)) AND COALESCE(m.start_ns >= n.warm_ns, ?2 = 0)
+  AND (m.compile_id IN part_compile OR NOT EXISTS (SELECT 1 FROM asked))
 ORDER BY m.process_id, b.graph_break_id;
 
 -- name: guards
@@ -99,6 +106,11 @@ FROM guard_check k NOT INDEXED CROSS JOIN lookup l ON l.lookup_id = k.lookup_id;
 -- There were guards, but of none was seen how long it took.
 SELECT EXISTS (SELECT 1 FROM counted WHERE calls > 0 AND (code_id IN meant OR NOT EXISTS (SELECT 1 FROM meant))) AND NOT EXISTS (SELECT 1 FROM counted WHERE guards > 0)
        AND EXISTS (SELECT 1 FROM guard_check);
+
+-- name: unseen
+-- Calls of what was given up are frames, which are stored at the end.
+SELECT EXISTS (SELECT 1 FROM given_up g WHERE g.code_id IN meant OR NOT EXISTS (SELECT 1 FROM meant))
+       AND EXISTS (SELECT 1 FROM meta WHERE key = 'state' AND value = 'recording');
 
 -- name: rows
 -- The result as it is printed: at most ?1 rows of a limit (negative: all). For people (not ?2) a path is its last two parts:

@@ -1,9 +1,26 @@
 -- export.sql -- what `dyntrace export` asks. Rows come in the order in which they are written.
 
 -- name: table
--- SQL for the rows of the table or view ?1.
-SELECT 'SELECT * FROM "' || replace(name, '"', '""') || iif(name = 'frames', '" ORDER BY frame_id', '"') FROM sqlite_schema
-WHERE type IN ('table', 'view') AND name = ?1 COLLATE NOCASE AND name NOT LIKE 'sqlite|_%' ESCAPE '|';
+-- SQL for the rows of the table or view ?1. With ?2 those in the part (schemas/range.sql): a row is in it as the first id is that
+-- it has; what has none (names, guards) is whole, or with ?2 = 2 not there.
+SELECT 'SELECT * FROM "' || replace(name, '"', '""') || '"' || iif(?2, COALESCE(' WHERE COALESCE(' || part || ', 1)', ''), '') ||
+       iif(name = 'frames', ' ORDER BY frame_id', '')
+FROM (SELECT name, (
+    WITH own AS (SELECT c.name AS own FROM pragma_table_info(s.name) c),
+    rule(own, rule) AS (VALUES
+        ('lookup_id', 'lookup_id IN (SELECT lookup_id FROM part_lookup)'),
+        ('compile_id', 'compile_id IN (SELECT compile_id FROM part_compile)'),
+        ('frame_id', 'frame_id IN (SELECT frame_id FROM part_frame)'),
+        ('start_ns', '(SELECT start_ns >= from_ns AND start_ns < to_ns FROM part_window)'),
+        ('at_ns', '(SELECT at_ns >= from_ns AND at_ns < to_ns FROM part_window)' ||
+            iif('thread_id' IN own, ' AND COALESCE(thread_id IN (SELECT thread_id FROM part_thread), process_id IN part_process, 1)', '')),
+        ('thread_id', 'thread_id IN (SELECT thread_id FROM part_thread)'),
+        ('process_id', 'process_id IN part_process'))
+    SELECT group_concat(rule) FROM rule CROSS JOIN own USING (own)
+    WHERE s.name NOT IN ('code', 'functions', 'cache_entry', 'cache_entries', 'shares', 'process') OR rule.own || s.name = 'process_idprocess') AS part
+    FROM sqlite_schema s
+    WHERE type IN ('table', 'view') AND name = ?1 COLLATE NOCASE AND name NOT LIKE 'sqlite|_%' ESCAPE '|')
+WHERE ?2 < 2 OR part IS NOT NULL;
 
 -- name: tables
 SELECT name FROM sqlite_schema
@@ -12,8 +29,14 @@ ORDER BY rowid;
 
 -- name: track_names
 -- Events of Chrome's format (src/cmd/export.c). Pids and tids are those of the view `tracks`; where they are not the real
--- ones, the name says those.
+-- ones, the name says those. Pid 0 has what is of no process that is known, if there is any.
 SELECT 'M' AS ph, 0 AS pid, 0 AS tid, 'process_name' AS name, NULL AS args, 'processes that are not known' AS name, NULL AS sort_index
+WHERE EXISTS (SELECT 1 FROM tracks WHERE pid = 0)
+   OR EXISTS (SELECT 1 FROM lookup WHERE thread_id IS NULL OR thread_id NOT IN (SELECT thread_id FROM thread))
+   OR EXISTS (SELECT 1 FROM compile WHERE thread_id IS NULL OR thread_id NOT IN (SELECT thread_id FROM thread))
+   OR EXISTS (SELECT 1 FROM cache_entry e LEFT JOIN code c ON c.code_id = e.code_id
+              WHERE e.died_ns IS NOT NULL AND (c.process_id IS NULL OR c.process_id NOT IN (SELECT process_id FROM process)))
+   OR EXISTS (SELECT 1 FROM frame WHERE thread_id IS NULL OR thread_id NOT IN (SELECT thread_id FROM thread))
 UNION ALL
 SELECT * FROM (
     SELECT 'M', k.pid, k.tid, n.value, NULL,

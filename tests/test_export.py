@@ -132,6 +132,83 @@ def test_csv(run, trace):
     assert exported(run, trace, "csv", "--table=hot_functions").startswith("qualname,filename")
 
 
+# Of one thread <module> 100-5000 calls work 200-300 and work 400-900, which calls work 500-600; of another work 2000-2500 and work 2600-.
+PARTS = {
+    "time": (["--time", "0.25us..0.55us"], {1: (250, 550), 2: (250, 300), 3: (400, 550), 4: (500, 550)}),
+    "begin": (["--time=2.5us.."], {1: (2500, 5000), 129: (2500, 2500), 130: (2600, 4000000000)}),
+    "end": (["--time", "..450ns"], {1: (100, 450), 2: (200, 300), 3: (400, 450)}),
+    "open": (["--time", "3us..1s", "--process", "101"], {130: (3000, 1000000000)}),
+    "after its end": (["--time", "4.5s..", "--process", "101"], {}),
+    "process": (["--process", "101"], {129: (2000, 2500), 130: (2600, 4000000000)}),
+    "thread": (["--thread", "100"], {1: (100, 5000), 2: (200, 300), 3: (400, 900), 4: (500, 600)}),
+    "function": (["--function", "work", "--process", "100"], {2: (200, 300), 3: (400, 900), 4: (500, 600)}),
+    "both": (["--function", "wor?", "--thread", "Main*", "--time", "590ns..2.1us"], {3: (590, 900), 4: (590, 600), 129: (2000, 2100)}),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts(run, tmp_path, name):
+    options, expected = PARTS[name]
+    path = make_trace(tmp_path / "t.db")
+    events = {e["args"]["frame"]: (round(e["ts"] * 1000), round((e["ts"] + e["dur"]) * 1000))
+              for e in check_chrome(exported(run, path, "perfetto", *options))["X"]}
+    assert events == expected
+    rows = list(csv.DictReader(io.StringIO(exported(run, path, "csv", *options))))
+    assert [int(row["frame_id"]) for row in rows] == sorted(expected)
+    with sqlite3.connect(path) as db:  # tables have the whole of a frame
+        whole = dict((i, (start, end)) for i, start, end in db.execute("SELECT frame_id, start_ns, end_ns FROM frame"))
+    db.close()
+    assert all((int(r["start_ns"]), int(r["end_ns"] or 0) or None) == whole[int(r["frame_id"])] for r in rows)
+    lines = [json.loads(line) for line in exported(run, path, "jsonl", *options).splitlines()]
+    assert [line["frame_id"] for line in lines if line["table"] == "frame"] == sorted(expected)
+    document = check_speedscope(exported(run, path, "speedscope", *options))
+    opened = [e["at"] for p in document["profiles"] for e in p["events"] if e["type"] == "O"]
+    assert sorted(opened) == sorted(start for start, _ in expected.values())
+    stacks = folded(exported(run, path, "folded", *options))
+    outer = {frame: times for frame, times in expected.items() if not any(
+        other != frame and (other > 100) == (frame > 100) and times[0] >= t[0] and times[1] <= t[1] and other < frame for other, t in expected.items())}
+    assert sum(stacks.values()) == sum(end - start for start, end in outer.values())
+    if name == "function":
+        assert {stack[2] for stack in stacks} == {"work (app.py:10)"}
+
+
+def test_parts_have_their_decisions(run, tmp_path):
+    path = make_trace(tmp_path / "t.db")
+    with sqlite3.connect(path) as db:
+        db.executescript(DECISIONS + "INSERT INTO guard_check(guard_check_id, lookup_id) VALUES (1, 2);")
+    db.close()
+    events = check_chrome(exported(run, path, "perfetto", "--time", "0.4us..1us"))
+    assert [e["name"] for e in events["i"]] == ["hit"] and not events["b"]
+    events = check_chrome(exported(run, path, "perfetto", "--time", "0.22us..1us"))
+    assert [(e["ph"], e["ts"]) for e in events["b"] + events["e"]] == [("b", 0.22), ("e", 0.23)]
+    assert not check_chrome(exported(run, path, "perfetto", "--process", "101"))["i"]
+    for form, options, expected in [
+            ("lookup", ["--time", "..0.3us"], ["1"]), ("calls", ["--time", "0.3us.."], ["2"]), ("guard_check", ["--time", "0.3us.."], ["1"]),
+            ("guard_check", ["--time", "..0.3us"], []), ("graph_break", ["--thread", "100"], ["1"]), ("graph_break", ["--process", "101"], []),
+            ("lookup", ["--function", "<module>"], ["1", "2"]), ("compiles", ["--function", "work"], ["1"])]:
+        rows = list(csv.reader(io.StringIO(exported(run, path, "csv", "--table", form, *options))))
+        assert [row[0] for row in rows[1:]] == expected, (form, options)
+    assert "has no table hot_functions whose rows" in run("export", path, "--format", "csv", "--table", "hot_functions", "--time", "1s..").stderr
+
+
+@pytest.mark.parametrize("arguments, why", [
+    (["--time", "2s..1s"], "not from a time"), (["--time", "1s"], "not from a time"), (["--time", ".."], "not from a time"),
+    (["--time", "1..2"], "not from a time"), (["--thread", "nobody"], "--thread nobody: there is none in this trace"),
+    (["--process", "7"], "--process 7: there is none"), (["--function", "nix*"], "--function nix*: there is none"), (["--function", ""], "needs a value"),
+])
+def test_parts_that_are_not_there(run, tmp_path, arguments, why):
+    done = run("export", make_trace(tmp_path / "t.db"), "--format", "folded", "-o", tmp_path / "out", *arguments)
+    assert done.returncode == 2 and why in done.stderr and done.stderr.count("\n") == 1 and not (tmp_path / "out").exists()
+
+
+def test_processes_that_are_not_known(run, tmp_path):
+    """Their group is there when it has something."""
+    group = "processes that are not known"
+    assert group not in exported(run, make_trace(tmp_path / "t.db"), "perfetto")
+    assert group in exported(run, make_trace(tmp_path / "u.db", "UPDATE frame SET thread_id = 9 WHERE frame_id = 130"), "perfetto")
+    assert group in exported(run, make_trace(tmp_path / "v.db", "DELETE FROM process WHERE process_id = 2"), "perfetto")
+
+
 def test_safe_csv(run, trace):
     """Texts that a spreadsheet would run as a formula, names of columns among them; numbers stay numbers."""
     texts = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "a=1", "", '="a,b"', "'=1"]

@@ -181,11 +181,110 @@ def test_bad_marks(suite, mark, why):
     assert done.returncode == 1 and why in done.stdout and "INTERNALERROR" not in done.stdout + done.stderr, done.stdout
 
 
-def test_under_a_recording(suite, dyntrace, python, tmp_path):
-    """Two recordings at once there cannot be: a test that asks for limits has not passed unseen."""
-    done = suite("\n@pytest.mark.dyntrace(max_compiles=1, reset=True)\ndef test_it(): run(2)\ndef test_other(): pass\n",
-                 start=(dyntrace, "run", "-o", tmp_path / "outer.db", "--"))
-    assert "1 failed, 1 passed" in done.stdout and "recorded already" in done.stdout, done.stdout + done.stderr
+TOGETHER = """
+import os, threading
+
+def compiler(frame, entry, state):
+    if frame.f_code is total.__code__:
+        return GuardedCode(frame.f_code.replace(), GuardTree([TENSOR_MATCH(L["values"])], example=frame.f_locals))
+
+def run(*sizes):  # with the same compiler each time
+    set_eval_frame(compiler)
+    try:
+        for size in sizes:
+            total(array.array("d", bytes(8 * size)))
+    finally:
+        set_eval_frame(None)
+
+@pytest.mark.dyntrace(max_compiles=1, require_compiled="total")
+def test_one(): run(16, 16)
+
+@pytest.mark.dyntrace(max_recompiles=0, reset=True)
+def test_two_sizes(): run(16, 18)
+
+@pytest.mark.dyntrace(max_compiles=0)
+def test_compiled_before(): run(18, 16)
+
+@pytest.mark.dyntrace(require_compiled="total")
+def test_not_called(): pass
+
+@pytest.mark.dyntrace(max_eager_share=0, function="total", reset=True)
+def test_share(): run(2, 2)
+
+@pytest.mark.dyntrace(max_compiles=1, reset=True)
+def test_thread_and_fork():
+    thread = threading.Thread(target=run, args=(3, 3))
+    thread.start()
+    thread.join()
+    pid = os.fork()
+    if not pid:
+        run(3, 3)
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+@pytest.mark.dyntrace(max_compiles=0, reset=True)
+def test_in_a_forked_process():
+    pid = os.fork()
+    if not pid:
+        run(4)
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+def test_unmarked(): run(1, 2, 3)
+
+def test_part(dyntrace_record):
+    run(7)
+    with dyntrace_record(max_compiles=0) as path:
+        run(7, 7)
+    assert path.endswith("outer.db")
+    with pytest.raises(AssertionError, match=r"max-compiles \\(1, allowed 0\\): total"):
+        with dyntrace_record(max_compiles=0):
+            run(9)
+"""
+
+
+@pytest.mark.parametrize("frames", ["all", "decided"])
+def test_under_a_recording(suite, dyntrace, python, tmp_path, frames):
+    """The recording that goes on is asked about each test: its own calls and compiles, in whichever thread and process."""
+    done = suite(TOGETHER, start=(dyntrace, "run", "--frames", frames, "-o", tmp_path / "outer.db", "--"))
+    assert " warning" not in done.stdout and "3 failed, 6 passed" in done.stdout, done.stdout + done.stderr
+    said = re.findall(r"^  (max.*|req.*)$", done.stdout, re.M)
+    assert len(said) == 3 and "max-recompiles (1, allowed 0): total " in said[0], said
+    assert "require-compiled: total" in said[1] and "max-compiles (1, allowed 0): total " in said[2], said
+    assert f"trace: {tmp_path}/outer.db   (dyntrace why 'total' " in done.stdout
+    assert not list((tmp_path / "base").rglob("*.db")), "nothing is recorded twice"
+    assert subprocess.run([dyntrace, "fsck", tmp_path / "outer.db"], capture_output=True).returncode == 0
+
+
+def test_under_a_recording_alike(suite, dyntrace, python, tmp_path):
+    """What fails alone fails there, and what passes alone passes there."""
+    alone = suite(TOGETHER.split("def test_part")[0], "--dyntrace-dir", tmp_path / "kept")
+    assert "3 failed, 5 passed" in alone.stdout, alone.stdout
+
+
+def test_what_a_recording_cannot_tell_yet(suite, dyntrace, python, tmp_path):
+    """Calls of what was given up are known at its end: the share is not checked, and one line says so."""
+    tests = """
+from dyntrace.eval_frame import skip_code
+from dyntrace.types import FrameAction, FrameExecStrategy, ConvertFrameReturn
+
+def give_up(frame, entry, state):
+    if frame.f_code is total.__code__:
+        return ConvertFrameReturn(frame_exec_strategy=FrameExecStrategy(FrameAction.SKIP, FrameAction.DEFAULT))
+
+@pytest.mark.dyntrace(max_eager_share=0.1, function="total")
+def test_given_up():
+    set_eval_frame(give_up)
+    for _ in range(5):
+        total([1])
+    set_eval_frame(None)
+"""
+    alone = suite(tests)
+    assert "max-eager-share (1, allowed 0.1)" in alone.stdout, alone.stdout
+    done = suite(tests, start=(dyntrace, "run", "-o", tmp_path / "outer.db", "--"))
+    assert "1 passed, 1 warning" in done.stdout and "limits of this test are not checked: " in done.stdout, done.stdout
+    assert "known at the end; --no-dyntrace runs marked tests without any of this" in done.stdout, done.stdout
+    assert "1 passed" in suite(tests, "--no-dyntrace", start=(dyntrace, "run", "-o", tmp_path / "other.db", "--")).stdout
 
 
 def test_strict_markers_and_conftest(suite, tmp_path):

@@ -18,24 +18,35 @@ them the test fails, and the report shows the rows that offend and where the tra
 with underscores: max_recompiles, max_compiles, max_graph_breaks, max_guard_us, max_eager_share, require_compiled,
 function, after_warmup; the last but one and require_compiled may be lists. reset=True forgets what was compiled before.
 
+Where the process is recorded already (`dyntrace run -m pytest`) nothing is recorded twice: the limits are held against what
+that recording has of the test, from its begin to its end, in its process and those that this started. A compile is a recompile
+then where an earlier test had compiled the same function, unless reset=True. What such a recording cannot tell while it goes on is
+not checked, and a warning says so; --no-dyntrace leaves all of it out.
+
 A mark on a class or module holds for its tests; a nearer one overrides it limit by limit, None takes one back.
 """
 import contextlib
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
+import time
+import warnings
 
 import pytest
 
 from . import reset as _reset
+from ._native import native as _native
 from .record import _program, record
 
 _LIMITS = ("max_recompiles", "max_compiles", "max_graph_breaks", "max_guard_us", "max_eager_share", "after_warmup")
 _LISTS = ("require_compiled", "function")
 _values = "all"  # --dyntrace-values
 _SHOWN = 20  # rows of a failure; the trace has them all
+_WAIT = 20  # seconds at most until a recording that goes on has a test's events
+_LEFT_OUT = "--no-dyntrace runs marked tests without any of this"
 
 
 class LimitsExceeded(AssertionError):
@@ -87,16 +98,19 @@ def _line(row):
     return f"  {row['check']}{found}: {place}{again}: {row.get('why') or ''}".rstrip(": ")
 
 
-def check(path, limits):
+def check(path, limits, part=()):
     """Hold the trace PATH against LIMITS, a dict as of the mark. LimitsExceeded: it does not keep them.
 
-    Without a limit there is nothing to hold it against, and so nothing is checked."""
+    Without a limit there is nothing to hold it against, and so nothing is checked. PART: options of `dyntrace check` for a part."""
     arguments = _arguments(limits)
     if not any(a.startswith(("--max", "--require")) for a in arguments):
         return
-    done = subprocess.run([_program(), "check", os.fspath(path), "--json", "--limit", "0", *arguments], capture_output=True, text=True)
+    done = subprocess.run([_program(), "check", os.fspath(path), "--json", "--limit", "0", *arguments, *part], capture_output=True, text=True)
     if not done.returncode:
         return
+    unknown = [line for line in done.stderr.splitlines() if "while this is recorded" in line]
+    if part and unknown:
+        raise _Unknown(unknown[0].removeprefix("dyntrace: "))
     try:
         rows = json.loads(done.stdout)["rows"]
     except (ValueError, KeyError):
@@ -114,9 +128,11 @@ def check(path, limits):
 @contextlib.contextmanager
 def recorded(path, limits):
     """Record what runs inside into PATH, then hold it against LIMITS; not when it raised: that is the better message."""
+    joined = _native._active()
     with _begin(path, limits):
-        yield path
-    check(path, limits)
+        yield _native._recording()[0] if joined and _native._recording() else path
+    if not joined:
+        check(path, limits)
 
 
 def _begin(path, limits):
@@ -126,7 +142,49 @@ def _begin(path, limits):
         dynamo = sys.modules.get("torch._dynamo")
         if dynamo is not None:
             dynamo.reset()
-    return record(path, force=True, values=_values)
+    return _joined(limits) if _native._active() else record(path, force=True, values=_values)
+
+
+# ---- within a recording that is there already --------------------------------------------------------------------------
+
+class _Unknown(Exception):
+    """Why the recording that goes on cannot be asked."""
+
+
+@contextlib.contextmanager
+def _joined(limits):
+    """Hold what the recording has of what runs inside against LIMITS."""
+    begin = _native._recording()
+    yield
+    end = _native._recording()
+    try:
+        if not begin or not end or begin[0] != end[0]:
+            raise _Unknown("the recording began or ended within the test")
+        check(end[0], limits, ["--time", f"{begin[1] / 1e3:.3f}us..{end[1] / 1e3:.3f}us", *_processes(end)])
+    except (_Unknown, sqlite3.Error) as error:
+        warnings.warn(f"dyntrace: limits of this test are not checked: {error}; {_LEFT_OUT}")
+
+
+def _processes(end):
+    """Wait until the recording has all up to END; then its options for this process and those that it forked.
+
+    The collector reads all rings, then commits, again and again. What this thread wrote being taken, the second commit from
+    then on has the test, whichever thread ran it."""
+    until = time.monotonic() + _WAIT
+    with contextlib.closing(sqlite3.connect(f"file:{end[0].replace('%', '%25').replace('?', '%3f').replace('#', '%23')}?mode=ro", uri=True)) as trace:
+        version, commits = None, -1
+        while commits < 2:
+            if time.monotonic() > until:
+                raise _Unknown(f"the recording did not follow within {_WAIT} s")
+            time.sleep(0.005)
+            now = _native._recording()
+            if now and now[3] >= end[2]:
+                before, version = version, trace.execute("PRAGMA data_version").fetchone()
+                commits += version != before
+        pids = trace.execute("WITH RECURSIVE own(id) AS (SELECT MAX(process_id) FROM process WHERE pid = ?1 UNION"
+                             " SELECT p.process_id FROM own JOIN process p ON p.parent_process_id = own.id)"
+                             " SELECT pid FROM own JOIN process ON process_id = id", (os.getpid(),)).fetchall()
+    return [f"--process={pid}" for pid, in pids]
 
 
 # ---- tests -----------------------------------------------------------------------------------------------------------
@@ -159,8 +217,8 @@ def dyntrace_record(request, tmp_path_factory):
         if request.config.getoption("no_dyntrace"):
             yield path
             return
-        with recorded(path, limits):
-            yield path
+        with recorded(path, limits) as trace:
+            yield trace
         _discard(request.config, path)
     return part
 
@@ -185,6 +243,7 @@ def pytest_runtest_call(item):
         yield
         return
     wrong = path = None
+    joined = _native._active()
     stack = contextlib.ExitStack()
     try:
         path = _path(item.config, item._request.getfixturevalue("tmp_path_factory"), item.nodeid)
@@ -194,7 +253,7 @@ def pytest_runtest_call(item):
     outcome = yield
     try:
         stack.close()
-        if not wrong:
+        if not wrong and not joined:
             check(path, limits)
             if outcome.excinfo is None:
                 _discard(item.config, path)

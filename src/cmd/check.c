@@ -25,6 +25,7 @@
 #include "trace/doubts.h"
 #include "trace/find_code.h"
 #include "trace/prose.h"
+#include "trace/range.h"
 #include "trace/result.h"
 #include "vocabulary.h"
 
@@ -109,6 +110,9 @@ static const struct option options[] = {
              "may be repeated: one match is enough"},
     {"after-warmup", .value = "N", .read = option_count, .to = &given.warmup,
      .help = "the first N calls of each function, and what was compiled in them, do not count"},
+    {"time", .value = "FROM..TO", .read = range_time,
+     .help = "only calls and compiles that began between these times since the recording began: 1.5s..2s; either may be missing"},
+    {"process", .value = "PID", .read = range_read, .many = true, .help = "only in this process; may be repeated"},
     {"limit", .value = "ROWS", .read = option_rows, .to = &given.limit,
      .help = "rows printed for each limit; 0 is all. The default is 100"},
     {"json", .read = option_flag, .to = &given.json, .help = "the result for a program"},
@@ -228,15 +232,21 @@ static bool checks_run(struct check *check)
                                                  : limits[REQUIRE].name;
 
     db_temporary(check->db, schema_statement("check/tables"));
-    if (!meant_read(check))
+    if (!range_apply(check->db, "range/calls") || !meant_read(check))
         return false;
     check->progress.what = "reading lookups";
     check->counts.warmup = given.warmup;
     if (!counts_read(&check->counts, check->db, &check->progress))
         return false;
     /* As imported ones: no calls is not "none ran as Python". */
-    if (of_calls && !check->counts.all.count && db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM compile)")) {
+    if (of_calls && !check->counts.all.count &&
+        db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM compile) AND NOT EXISTS (SELECT 1 FROM main.lookup)")) {
         say_error("%s: --%s cannot be checked: the trace has compiles, but no calls", db_path(check->db), of_calls);
+        return false;
+    }
+    if (limits[EAGER].name && db_integer(check->db, 0, schema_statement("check/unseen"))) {
+        say_error("%s: --max-eager-share cannot be checked while this is recorded: a function was given up, and calls of such are known "
+                  "at the end", db_path(check->db));
         return false;
     }
     list_add_many(&check->guards, check->counts.all.count);

@@ -19,6 +19,7 @@
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
+#include "trace/range.h"
 #include "trace/result.h"
 #include "trace/stacks.h"
 
@@ -54,6 +55,13 @@ static const struct option options[] = {
      .needed = true},
     {"output", 'o', "OUT", option_text, &given.out, .help = "write this file; standard output unless given"},
     {"force", .read = option_flag, .to = &given.force, .help = "replace OUT"},
+    {"time", .value = "FROM..TO", .read = range_time,
+     .help = "only what ran between these times since the recording began: 1.5s..2s; either may be missing. Pictures show of a frame "
+             "what lies between, tables hold it whole"},
+    {"process", .value = "PID", .read = range_read, .many = true, .help = "only this process; may be repeated"},
+    {"thread", .value = "NAME", .read = range_read, .many = true, .help = "only threads of this name (a glob) or system id; may be repeated"},
+    {"function", .value = "GLOB", .read = range_read, .many = true,
+     .help = "only functions whose qualified name (or the last part of it) matches, and all that they called; may be repeated"},
     {"table", .value = "NAME", .read = option_text, .to = &given.table, .help = "csv, jsonl: this table or view"},
     {"safe-csv", .read = option_flag, .to = &given.safe_csv,
      .help = "csv: an apostrophe before texts that a spreadsheet would take for a formula (they begin with = + - @, a tab or a "
@@ -85,10 +93,12 @@ static void rows_put(struct export *export, enum table_format format, const char
     int64_t rows = 0;
 
     query_bind_text(found, 1, name);
+    query_bind_integer(found, 2, !range_is() ? 0 : given.table ? 2 : 1);
     if (query_step(found))
         query = db_query(export->db, query_whole(found, 0, NULL));
     else if (!query_failed(found))
-        say_error("%s: has no table %s", db_path(export->db), name);
+        say_error("%s: has no table %s%s", db_path(export->db), name,
+                  range_is() ? " whose rows have a time or are of a process, thread or function" : "");
     query_close(found);
     export->failed = export->failed || !query;
     table = result_open(export->out->file, format, query, extra);
@@ -475,9 +485,13 @@ static int export_main(int count, char **operands)
     } else if (out_open(&out, given.out, given.force)) {
         db_run(db, "BEGIN");
         export.end_ns = stacks_end(db);
+        export.failed = !range_apply(db, format->tables ? NULL : "range/picture");
+        if (!export.failed && export.end_ns > db_integer(db, INT64_MAX, "SELECT to_ns FROM part_window"))
+            export.end_ns = db_integer(db, 0, "SELECT to_ns FROM part_window");
         export.last_frame = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
         export.progress = progress_begin("exporting");
-        format->write(&export);
+        if (!export.failed)
+            format->write(&export);
         progress_end(&export.progress);
         ok = !export.failed && !db_failed(db) && out_commit(&out);
     }

@@ -42,23 +42,9 @@ static struct {
 
 /* ---- options --------------------------------------------------------------- */
 
-static const char *duration_read(const struct option *option, const char *value)
-{
-    static const struct { const char *name; double ns; } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-    char *end;
-    double number = strtod(value, &end);
-
-    for (size_t i = 0; i < sizeof units / sizeof *units && end != value && number >= 0 && number <= 1e12; i++)
-        if (!strcmp(end, units[i].name)) {
-            *(uint64_t *)option->to = (uint64_t)(number * units[i].ns);
-            return NULL;
-        }
-    return "not a time such as 500ns, 20us, 1.5ms or 2s";
-}
-
 static const char *stall_read(const struct option *option, const char *value)
 {
-    return !duration_read(option, value) && given.session.max_stall_ns <= MAX_STALL_MOST_NS
+    return !option_duration(option, value) && given.session.max_stall_ns <= MAX_STALL_MOST_NS
                ? NULL
                : "not a time from 0s to 60s such as 100ms";
 }
@@ -113,7 +99,7 @@ static const struct option run_options[] = {
     {"no-argv", .read = option_flag, .to = &given.session.no_argv, .help = "do not keep command lines, of the program and of its children"},
     {"max-depth", .value = "N", .read = depth_read, .to = &given.session.max_depth,
      .help = "record at most N frames on top of each other, and no lookups of deeper ones"},
-    {"min-duration", .value = "TIME", .read = duration_read, .to = &given.session.min_duration_ns,
+    {"min-duration", .value = "TIME", .read = option_duration, .to = &given.session.min_duration_ns,
      .help = "leave out frames shorter than this, such as 500ns, 20us, 1.5ms or 2s; the totals by function still count them; "
              "frames with a lookup are kept"},
     {"max-stall", .value = "TIME", .read = stall_read, .to = &given.session.max_stall_ns,

@@ -39,6 +39,7 @@ option_reader option_choice; /* int or enum: the index of the value in WORDS */
 option_reader option_count;  /* int64_t, from 0 on */
 option_reader option_rows;   /* int64_t, from 0 on, where 0 is stored as -1: all */
 option_reader option_share;  /* double from 0 on: 0.05 or 5% */
+option_reader option_duration; /* uint64_t, nanoseconds: 1.5ms */
 
 extern const char option_empty[]; /* what a reader returns for a value that must not be empty */
 

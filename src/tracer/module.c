@@ -176,6 +176,22 @@ static PyObject *active(PyObject *module, PyObject *ignored)
     return PyBool_FromLong(P.session != NULL);
 }
 
+/* Times are those of the trace. */
+static PyObject *recording(PyObject *module, PyObject *ignored)
+{
+    const struct session_file *file = P.session;
+    const struct tracer *t = tracer_thread;
+    const char *path = file ? file->text + strlen(file->text) + 1 : "";
+    uint64_t ticks = file ? tracer_now(P.monotonic) - file->start_clock : 0;
+
+    if (!file || !file->ns_per_tick_32)
+        Py_RETURN_NONE;
+    return Py_BuildValue("(NKKK)", PyUnicode_DecodeFSDefault(path),
+                         (unsigned long long)((unsigned __int128)ticks * file->ns_per_tick_32 >> 32),
+                         (unsigned long long)(t && t->ring ? t->head : 0),
+                         (unsigned long long)(t && t->ring ? atomic_load(&t->ring->tail) : 0));
+}
+
 static PyObject *pause_recording(PyObject *module, PyObject *ignored)
 {
     if (tracer_place() == PLACE_SUB)
@@ -246,6 +262,9 @@ static PyMethodDef methods[] = {
      "'denied' (probably another user's), 'room' (the session knows), 'memory', 'elsewhere' (the main one may join)."},
     {"_stop", stop, METH_NOARGS, "_stop()\n\nLeave the session. Another may be joined later."},
     {"_active", active, METH_NOARGS, "_active() -> bool\n\nIs this process being recorded?"},
+    {"_recording", recording, METH_NOARGS,
+     "_recording() -> (path, now, written, taken) | None\n\nThe trace that this process is recorded into, the time in it (ns), and\n"
+     "words that this thread has written and the collector has taken; the next commit has those. None: not recorded yet."},
     {"pause", pause_recording, METH_NOARGS,
      "pause()\n\nStop recording frames in this process until resume(); in a sub-interpreter: its own."},
     {"resume", resume_recording, METH_NOARGS, "resume()\n\nRecord frames in this process again, if a session is open."},

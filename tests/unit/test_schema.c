@@ -153,6 +153,9 @@ int main(void)
         prepares(db, schema_queries[i].name, schema_queries[i].text);
     /* `check` asks the trace and tables of its own beside it; `diff` either trace, or its own tables of both. */
     check(sqlite3_exec(db, schema_statement("check/tables"), NULL, NULL, NULL) == SQLITE_OK, "check/tables", sqlite3_errmsg(db));
+    for (int i = 0; i < 2; i++) /* a part of the trace */
+        check(sqlite3_exec(db, schema_statement((const char *[]){"range/asked", "range/part"}[i]), NULL, NULL, NULL) == SQLITE_OK, "range",
+              sqlite3_errmsg(db));
     sqlite3_open(":memory:", &both);
     check(sqlite3_exec(both, schema_statement("diff/tables"), NULL, NULL, NULL) == SQLITE_OK, "diff/tables", sqlite3_errmsg(both));
     for (const struct schema_query *s = schema_statements; s->name; s++)
@@ -162,7 +165,7 @@ int main(void)
             sqlite3_finalize(statement);
             if (!fits)
                 prepares(both, s->name, s->text);
-        } else if (strcmp(s->name, "check/tables") && strncmp(s->name, "tui/", 4) && strncmp(s->name, "import/", 7) && strncmp(s->name, "merge/", 6)) /* not SQL alone, and of temporary tables */
+        } else if (strcmp(s->name, "check/tables") && strcmp(s->name, "range/asked") && strcmp(s->name, "range/part") && strncmp(s->name, "tui/", 4) && strncmp(s->name, "import/", 7) && strncmp(s->name, "merge/", 6)) /* not SQL alone, and of temporary tables */
             prepares(db, s->name, schema_statement(s->name));
     sqlite3_close(both);
     sqlite3_close(db);

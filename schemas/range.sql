@@ -1,0 +1,89 @@
+-- range.sql -- a part of a trace, as options name it (src/trace/range.h). What is in it is worked out once, as ids.
+
+-- name: asked
+-- What was asked for: 'from' and 'to' with nanoseconds, 'process' with a pid, 'thread' with a name or tid, 'function' with a glob.
+CREATE TEMP TABLE asked(what TEXT, value TEXT);
+
+-- name: ask
+INSERT INTO asked VALUES (?1, ?2);
+
+-- name: nothing
+-- What was asked for and is not there.
+SELECT what, value FROM asked
+WHERE NOT CASE what WHEN 'process' THEN EXISTS (SELECT 1 FROM process WHERE pid = value)
+                    WHEN 'thread' THEN EXISTS (SELECT 1 FROM thread WHERE os_tid = value OR name GLOB value)
+                    WHEN 'function' THEN EXISTS (SELECT 1 FROM code WHERE qualname GLOB value OR qualname GLOB '*.' || value)
+                    ELSE 1 END;
+
+-- name: part
+-- Frames and compiles are in it that overlap its time, so the callers of a frame are; lookups that began in it. Of a
+-- function are its frames and all that they called. ended_ns: when the thread's process ended.
+CREATE TEMP TABLE part_window AS
+SELECT COALESCE((SELECT MAX(CAST(value AS INTEGER)) FROM asked WHERE what = 'from'), -9223372036854775808) AS from_ns,
+       COALESCE((SELECT MIN(CAST(value AS INTEGER)) FROM asked WHERE what = 'to'), 9223372036854775807) AS to_ns;
+CREATE TEMP TABLE part_process AS
+SELECT process_id FROM process
+WHERE NOT EXISTS (SELECT 1 FROM asked WHERE what = 'process') OR EXISTS (SELECT 1 FROM asked WHERE what = 'process' AND pid = value);
+CREATE TEMP TABLE part_thread(thread_id INTEGER PRIMARY KEY, ended_ns INTEGER);
+INSERT INTO part_thread
+SELECT t.thread_id, COALESCE(p.end_ns, 9223372036854775807) FROM thread t LEFT JOIN process p ON p.process_id = t.process_id
+WHERE (t.process_id IN part_process OR NOT EXISTS (SELECT 1 FROM asked WHERE what = 'process'))
+  AND (NOT EXISTS (SELECT 1 FROM asked WHERE what = 'thread')
+       OR EXISTS (SELECT 1 FROM asked WHERE what = 'thread' AND (t.os_tid = value OR t.name GLOB value)));
+CREATE TEMP TABLE part_code(code_id INTEGER PRIMARY KEY);
+INSERT INTO part_code
+WITH RECURSIVE m(code_id) AS (
+    SELECT code_id FROM asked JOIN code ON qualname GLOB value OR qualname GLOB '*.' || value WHERE what = 'function'
+    UNION
+    SELECT c.code_id FROM m JOIN code c ON c.origin_code_id = m.code_id)
+SELECT code_id FROM m;
+CREATE TEMP TABLE part_frame(frame_id INTEGER PRIMARY KEY);
+INSERT INTO part_frame
+WITH RECURSIVE called(frame_id) AS (
+    SELECT frame_id FROM frame WHERE code_id IN part_code
+    UNION
+    SELECT f.frame_id FROM called k CROSS JOIN frame f ON f.parent_id = k.frame_id
+    WHERE EXISTS (SELECT 1 FROM part_code))
+SELECT f.frame_id
+FROM (SELECT 1 FROM asked LIMIT 1) CROSS JOIN part_window w CROSS JOIN frame f JOIN part_thread t ON t.thread_id = f.thread_id
+WHERE f.start_ns < w.to_ns AND COALESCE(f.end_ns, t.ended_ns) >= w.from_ns
+  AND (f.frame_id IN (SELECT frame_id FROM called) OR NOT EXISTS (SELECT 1 FROM asked WHERE what = 'function'));
+CREATE TEMP TABLE part_lookup(lookup_id INTEGER PRIMARY KEY);
+INSERT INTO part_lookup
+SELECT l.lookup_id
+FROM (SELECT 1 FROM asked LIMIT 1) CROSS JOIN part_window w CROSS JOIN lookup l
+WHERE l.start_ns >= w.from_ns AND l.start_ns < w.to_ns
+  AND COALESCE(l.thread_id IN (SELECT thread_id FROM part_thread), NOT EXISTS (SELECT 1 FROM asked WHERE what IN ('thread', 'process')))
+  AND (l.code_id IN part_code OR l.frame_id IN part_frame OR NOT EXISTS (SELECT 1 FROM asked WHERE what = 'function'));
+CREATE TEMP TABLE part_compile(compile_id INTEGER PRIMARY KEY);
+INSERT INTO part_compile
+SELECT m.compile_id
+FROM (SELECT 1 FROM asked LIMIT 1) CROSS JOIN part_window w CROSS JOIN compile m
+WHERE m.start_ns < w.to_ns AND COALESCE(m.end_ns, m.start_ns) >= w.from_ns
+  AND COALESCE(m.thread_id IN (SELECT thread_id FROM part_thread), NOT EXISTS (SELECT 1 FROM asked WHERE what IN ('thread', 'process')))
+  AND (m.code_id IN part_code OR m.frame_id IN part_frame OR NOT EXISTS (SELECT 1 FROM asked WHERE what = 'function'));
+
+-- name: calls
+-- From here on `lookup` and `frame` are those of the part, for the views that read them too.
+CREATE TEMP VIEW lookup AS SELECT * FROM main.lookup WHERE lookup_id IN part_lookup;
+CREATE TEMP VIEW frame AS SELECT * FROM main.frame WHERE frame_id IN part_frame;
+
+-- name: picture
+-- What pictures show: the part of a frame that lies within the time.
+CREATE TEMP VIEW frame AS
+SELECT f.frame_id, f.thread_id, f.parent_id, f.code_id, f.kind, f.outcome, MAX(f.start_ns, w.from_ns) AS start_ns, MIN(f.end_ns, w.to_ns) AS end_ns,
+       f.cache_entry_id, f.exit
+FROM part_window w CROSS JOIN main.frame f
+WHERE f.frame_id IN part_frame;
+CREATE TEMP VIEW lookup AS SELECT * FROM main.lookup WHERE lookup_id IN part_lookup;
+CREATE TEMP VIEW compile AS
+SELECT m.compile_id, m.frame_id, m.code_id, m.thread_id, m.label, MAX(m.start_ns, w.from_ns) AS start_ns, MIN(m.end_ns, w.to_ns) AS end_ns,
+       m.outcome, m.cache_entry_id, m.reason, m.sticky
+FROM part_window w CROSS JOIN main.compile m
+WHERE m.compile_id IN part_compile;
+CREATE TEMP VIEW cache_entry AS
+SELECT e.* FROM main.cache_entry e JOIN part_window w
+WHERE e.compile_id IN part_compile OR e.died_ns >= w.from_ns AND e.died_ns < w.to_ns AND NOT EXISTS (SELECT 1 FROM asked WHERE what IN ('thread', 'function'))
+   AND (SELECT process_id FROM code c WHERE c.code_id = e.code_id) IN part_process;
+CREATE TEMP VIEW thread AS SELECT * FROM main.thread WHERE thread_id IN (SELECT thread_id FROM part_thread);
+CREATE TEMP VIEW process AS SELECT * FROM main.process WHERE process_id IN part_process
