@@ -242,6 +242,11 @@ evaluator-fuzz: all
 	$(MAKE) BUILD=build/san SANITIZE="$(SAN_FLAGS)" CFLAGS="-O1 -g" all
 	$(firstword $(PYTHONS)) tests/fuzz/evaluator.py $(PYTHONS:%=--python %) --build $(BUILD) --build build/san --seconds $(FUZZ_SECONDS)
 
+# Random programs under random settings: what --what-if predicts beside what then happens.
+PAIRS ?= 400
+whatif-pairs: all
+	$(firstword $(PYTHONS)) tests/fuzz/whatif_pairs.py --dyntrace $(BUILD)/dyntrace --pairs $(PAIRS)
+
 # Every key in every view of the TUI, with ASan and UBSan in it, then under valgrind.
 tui-tour: program
 	$(MAKE) BUILD=build/san SANITIZE="$(SAN_FLAGS)" CFLAGS="-O1 -g" program
@@ -291,6 +296,7 @@ help:
 	@echo "make check-valgrind  unit tests and a recording under valgrind"
 	@echo "make fuzz            each tests/fuzz/fuzz_*.c for FUZZ_SECONDS (now: $(FUZZ_SECONDS))"
 	@echo "make tui-fuzz        random keys in the TUI under ASan, for FUZZ_SECONDS"
+	@echo "make whatif-pairs    what --what-if predicts of PAIRS random programs, beside what then happens"
 	@echo "make evaluator-fuzz  random hostile programs for the evaluator, as it is and under ASan, for FUZZ_SECONDS"
 	@echo "make tui-tour        every key in every view of the TUI, under ASan and UBSan, then under valgrind"
 	@echo "make cpython-tests   CPython's own tests with and without dyntrace; COMPARE=--quick takes minutes"
@@ -302,7 +308,7 @@ help:
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit install uninstall test unit unit-build lint check-san check-valgrind \
-        fuzz fuzz-build tui-fuzz evaluator-fuzz tui-tour bench cpython-tests torch-tests conformance shim-torture clean help
+        fuzz fuzz-build tui-fuzz evaluator-fuzz whatif-pairs tui-tour bench cpython-tests torch-tests conformance shim-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 

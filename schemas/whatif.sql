@@ -12,11 +12,9 @@ SELECT each(cache_entry_id, backend)
 FROM (SELECT cache_entry_id, dense_rank() OVER (ORDER BY COALESCE(backend, '')) AS backend FROM cache_entry);
 
 -- name: codes
--- Of each code object: are guards of it functions; are its entries of several regions or backends; is it a resume
--- function; did a compile of it meet the limit on all entries ever?
+-- Of each code object: are its entries of several regions or backends; is it a resume function; did a compile of it meet
+-- the limit on all entries ever?
 SELECT each(f.code_id,
-    f.code_id IN (SELECT e.code_id FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id
-                  WHERE g.kind = 'LAMBDA' AND COALESCE(g.source, '') = ''),
     f.code_id IN (SELECT code_id FROM cache_entry GROUP BY code_id
                   HAVING COUNT(DISTINCT COALESCE(region_id, -1)) > 1 OR COUNT(DISTINCT COALESCE(backend, '')) > 1),
     f.is_resume,
@@ -30,18 +28,14 @@ SELECT each(code_id, resume_code_id)
 FROM (SELECT DISTINCT m.code_id, b.resume_code_id FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id
       WHERE b.resume_code_id IS NOT NULL);
 
--- name: causes
--- Which older entry did not fit, so that which was made, and why. A stride follows from the sizes of other dimensions.
-SELECT m.cache_entry_id, r.cache_entry_id, r.kind, r.source, r.aspect IN ('size', 'stride'),
-       iif(r.aspect = 'size', r.dimension, NULL)
-FROM recompile_cause r JOIN compile m ON m.compile_id = r.compile_id
-WHERE m.cache_entry_id IS NOT NULL
-ORDER BY m.cache_entry_id, r.cache_entry_id, r.rowid;
-
 -- name: guards
 -- Of entry ?1: in the order in which those of two entries are compared.
 SELECT guard_id, kind, COALESCE(source, ''), expression FROM guard WHERE cache_entry_id = ?1
 ORDER BY COALESCE(source, ''), COALESCE(kind, ''), guard_id LIMIT 4096;
+
+-- name: passed
+-- The guards of entry ?2 that passed when lookup ?1 tried it.
+SELECT guard_id FROM guard_evaluation WHERE lookup_id = ?1 AND cache_entry_id = ?2 AND result = 'pass';
 
 -- name: dropped
 -- What drop_guard=?1 stands for: a guard's id, or a kind anywhere.

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from shared import ROOT, predict
+from shared import PYTHONS, ROOT, predict
 
 CASES = ROOT / "tests/programs/whatif_cases.py"
 
@@ -73,7 +73,6 @@ TRUTHS = {
 @pytest.fixture(scope="module")
 def sizes(dyntrace, tmp_path_factory):
     """A recording of "size_and_number". Copy it before you change it."""
-    from conftest import PYTHONS
     path = tmp_path_factory.mktemp("whatif") / "t.db"
     done = subprocess.run([dyntrace, "run", "-o", path, "--python", PYTHONS[0], "--", CASES, "size_and_number"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -100,7 +99,17 @@ def test_predictions_come_true(record, dyntrace, case, under, settings):
     a = record([CASES, case, *words(under)])
     b = record([CASES, case, *words({**under, **as_program(settings)})])
     told, truth = predicted(dyntrace, a.path, settings), recorded(b.path)
-    assert compare(told, truth) == sum(map(len, truth.values())), "none of these needs a guess"
+    decided = compare(told, truth)
+    if case == "types" and under:  # what is guarded of a type of which nothing was compiled is a guess
+        assert decided >= 9
+    else:
+        assert decided == sum(map(len, truth.values())), "none of these needs a guess"
+
+
+def test_random_programs(dyntrace):
+    """Some of `make whatif-pairs`: no prediction is wrong but where it says that it may be."""
+    done = subprocess.run([PYTHONS[0], ROOT / "tests/fuzz/whatif_pairs.py", "--dyntrace", dyntrace, "--pairs", "24"], capture_output=True, text=True)
+    assert done.returncode == 0 and " 0 wrong; " in done.stdout, done.stdout + done.stderr
 
 
 def test_a_guard_by_its_id_is_those_like_it(dyntrace, sizes):

@@ -32,7 +32,8 @@ enum order_policy {
 
 struct cached {
     uint32_t id;    /* whatever the owner numbers entries by */
-    bool unsure;    /* the owner's: it is there only if a guess was right */
+    bool unsure;    /* the owner's: it is there only if a guess was right, */
+    bool ghost;     /* or only if one was wrong */
     int64_t region; /* -1: the common one */
 };
 

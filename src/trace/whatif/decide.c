@@ -20,7 +20,7 @@
 #include "trace/whatif/like.h"
 #include "trace/whatif/whatif.h"
 
-enum { DEFAULT_LIMIT = 8, NESTED = 64, UNKNOWN_GROUP = -2, LIMIT_UNKNOWN = -2, TICK = 1 << 12 };
+enum { DEFAULT_LIMIT = 8, NESTED = 64, GHOSTS = 64, UNKNOWN_GROUP = -2, LIMIT_UNKNOWN = -2, TICK = 1 << 12 };
 
 struct group_limit {
     int64_t group;
@@ -30,10 +30,11 @@ struct group_limit {
 struct sim {                          /* a predicted cache */
     struct cache_order cache;         /* ids: classes; regions: groups, see group_of */
     uint32_t dead;                    /* torch counts them */
-    int64_t ever;                     /* made since the last reset */
+    int64_t ever;                     /* made since the last reset; */
     LIST(struct group_limit) limited; /* groups that torch does not compile for any more */
     uint32_t dying, born;             /* how many of the recorded deaths and births are done */
-    bool begun, unsure_made;
+    int64_t less, more;               /* of them may not have been made, or so many besides */
+    bool begun;
 };
 
 /* On a thread, calls that do not run as they were recorded, and until when they last. */
@@ -81,8 +82,7 @@ static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
             continue;
         if (entries[entry].reset) {
             s->cache.count = s->cache.pinned = s->limited.count = s->dead = 0;
-            s->ever = 0;
-            s->unsure_made = false;
+            s->ever = s->less = s->more = 0;
         } else if (place < s->cache.count) {
             cache_order_died(&s->cache, place);
             s->dead++;
@@ -103,7 +103,8 @@ static void forks_until(struct whatif *w, size_t *next, int64_t now)
         s->begun = true;
         sim_advance(w, cache->parent, fork_ns);
         cache_order_fork(&s->cache, &parent->cache);
-        s->unsure_made = parent->unsure_made;
+        s->less = parent->less;
+        s->more = parent->more;
         s->dead = parent->dead;
         s->ever = parent->ever;
         while (s->born < cache->entry_count && w->r->entries.at[cache->entries[s->born]].born_ns <= fork_ns)
@@ -153,7 +154,7 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
 
     *unsure = false;
     if (s->cache.count && front->id == c->class_ && c->class_ < w->r->entries.count && !front->unsure &&
-        front->region == c->group) {
+        !front->ghost && front->region == c->group) {
         check_cost(w, front->id, true, t); /* by far the most: the entry in front is the one that ran */
         return 0;
     }
@@ -163,6 +164,10 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
         if (c->backend != REPLAY_NONE && backend != REPLAY_NONE && backend != c->backend)
             continue;
         like = like_fits(w, tried->id, c->lookup);
+        if (tried->ghost) {
+            *unsure = *unsure || like != LIKE_NO;
+            continue;
+        }
         if (tried->unsure && like == LIKE_YES)
             like = LIKE_GUESS_YES;
         if (!hit)
@@ -178,17 +183,18 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
     return hit ? (size_t)(hit - s->cache.at) : s->cache.count;
 }
 
-/* How many entries count towards the limit for C; *UNSURE of them may not be there. */
-static int64_t counted(const struct whatif *w, const struct sim *s, const struct call *c, int64_t *unsure)
+/* How many entries count towards the limit for C; *LESS of them may not be there, and there may be *MORE. */
+static int64_t counted(const struct whatif *w, const struct sim *s, const struct call *c, int64_t *less, int64_t *more)
 {
     bool all = !c->torch && !w->knobs->isolate && !w->knobs->backends_apart;
     int64_t count = c->torch ? s->dead : 0;
 
-    *unsure = 0;
+    *less = *more = 0;
     for (size_t i = 0; i < s->cache.count; i++)
         if (all || s->cache.at[i].region == c->group) {
-            count++;
-            *unsure += s->cache.at[i].unsure;
+            count += !s->cache.at[i].ghost;
+            *less += s->cache.at[i].unsure;
+            *more += s->cache.at[i].ghost;
         }
     return count;
 }
@@ -197,7 +203,7 @@ static int64_t counted(const struct whatif *w, const struct sim *s, const struct
 static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
 {
     const struct like_code *f = &w->codes[c->code];
-    int64_t maybe, count = counted(w, s, c, &maybe);
+    int64_t less, more, count = counted(w, s, c, &less, &more), made;
     int64_t limit = w->knobs->recompile_limit ? w->knobs->recompile_limit
                     : f->limit && !f->accumulated ? f->limit
                                                   : LIMIT_UNKNOWN;
@@ -215,16 +221,17 @@ static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, 
     }
     if (limit == LIMIT_UNKNOWN) { /* never met: at least as many as there were */
         limit = DEFAULT_LIMIT > c->cache->entry_count ? DEFAULT_LIMIT : (int64_t)c->cache->entry_count;
-        if (count >= limit) {
+        if (count + more >= limit) {
             *unsure = true;
             w->assumed[ASSUMED_LIMIT] = true;
         }
     }
     over = count >= limit;
-    *unsure = *unsure || (over && count - maybe < limit);
-    if (ever && (c->torch ? (int64_t)s->cache.count + s->dead : s->ever) >= ever) {
-        *unsure = *unsure || s->unsure_made;
-        over = true;
+    *unsure = *unsure || (over && count - less < limit) || (!over && count + more >= limit);
+    made = c->torch ? (int64_t)s->cache.count + s->dead : s->ever;
+    if (ever && made + s->more >= ever) {
+        *unsure = *unsure || (!over && (made < ever || made - s->less < ever));
+        over = over || made >= ever;
     }
     if (over && c->torch)
         *list_add(&s->limited) = (struct group_limit){c->group, *unsure};
@@ -279,6 +286,22 @@ static bool runs_compiled(unsigned outcome)
     return outcome == OUTCOME_HIT || outcome == OUTCOME_COMPILED;
 }
 
+/* An entry for C is made, or, a ghost, may have been. */
+static void sim_insert(struct sim *s, const struct call *c, bool unsure, bool ghost)
+{
+    cache_order_born(&s->cache, (struct cached){.id = c->class_, .unsure = unsure, .ghost = ghost, .region = c->group}, false);
+    s->ever += !ghost;
+    s->less += unsure;
+    s->more += ghost;
+}
+
+/* UNSURE whether C is compiled: if it is, there is an entry for it. */
+static void maybe_made(struct sim *s, const struct call *c, bool unsure)
+{
+    if (unsure && !c->run_only && s->more < GHOSTS)
+        sim_insert(s, c, false, true);
+}
+
 /* Everything of one lookup. Returns its predicted outcome, as in a result. */
 static uint8_t decide(struct whatif *w, struct call c)
 {
@@ -301,6 +324,7 @@ static uint8_t decide(struct whatif *w, struct call c)
     if (hit < s->cache.count) {
         f->trusting += s->cache.at[hit].id >= w->r->entries.count;
         cache_order_hit(&s->cache, hit);
+        maybe_made(s, &c, unsure);
         return OUTCOME_HIT | (unsure ? WHATIF_UNDECIDED : 0);
     }
     if (c.l->outcome == OUTCOME_CALLBACK_ERROR) {
@@ -313,12 +337,12 @@ static uint8_t decide(struct whatif *w, struct call c)
     } else if (declined) {
         f->unrecorded++; /* later calls would have been looked up: the compiler was not asked, so it did not decline */
     } else if (outcome == OUTCOME_COMPILED) {
-        cache_order_born(&s->cache, (struct cached){c.class_, unsure, c.group}, false);
-        s->unsure_made = s->unsure_made || unsure;
-        s->ever++;
+        sim_insert(s, &c, unsure, false);
         f->trusting += !known;
         f->predicted.compile_ns += w->classes.at[c.class_].compile_ns;
     }
+    if (outcome == OUTCOME_LIMIT)
+        maybe_made(s, &c, unsure);
     return (uint8_t)outcome | (unsure ? WHATIF_UNDECIDED : 0);
 }
 
@@ -529,12 +553,13 @@ void whatif_free(struct whatif *w)
         return;
     for (size_t i = 0; i < w->signatures.count; i++)
         list_free(&w->signatures.at[i].parts);
-    for (size_t i = 0; i < w->r->entries.count; i++)
+    for (size_t i = 0; i < w->classes.count; i++)
         list_free(&w->classes.at[i].guards);
     map_free(&w->pairs);
+    map_free(&w->failing);
     arena_free(&w->texts);
     void *const owned[] = {
-        w->class_of, w->classes.at, w->signatures.at, w->differences.at, w->names.at, w->codes, w->rests.at,
+        w->class_of, w->classes.at, w->signatures.at, w->varying.at, w->codes, w->rests.at,
         w->forks.at, w->drops.at, w->base, w->recorded, w};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);

@@ -1,20 +1,11 @@
-/* trace/whatif/learn.c -- what a trace says of which calls are alike. See trace/whatif/like.h.
- *
- *     x: Tensor float32[4, 3] cpu, n: int 2          a signature: parts, one with a shape
- *     check_tensor(L['x'], ..., size=[None, 3], ...) a guard of torch's: the shape 4 or any, 3
- *     L['x'] is array.array d size (16,) stride (8,) one of ours */
-#include <ctype.h>
-
+/* trace/whatif/learn.c -- what a trace says of which calls are alike. See trace/whatif/like.h. */
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/torch_words.h"
 #include "trace/whatif/like.h"
 
-enum {
-    PAIRS_MAX = 1 << 19, /* remembered; more can be found out again */
-    PARTS = 48,          /* of a signature */
-};
+enum { PAIRS_MAX = 1 << 19 /* remembered; more can be found out again */ };
 
 int64_t *pair_at(struct whatif *w, uint32_t made, uint32_t other)
 {
@@ -30,175 +21,6 @@ int64_t *pair_at(struct whatif *w, uint32_t made, uint32_t other)
 const char *text_copy(struct whatif *w, const char *text)
 {
     return arena_text(&w->texts, text, strlen(text));
-}
-
-/* ---- inputs, taken apart ---------------------------------------------------- */
-
-/* The numbers between TEXT and END; what is no number is dynamic. */
-static struct shape shape_of(const char *text, const char *end)
-{
-    struct shape shape = {.rank = 0};
-
-    for (const char *stop; text < end; text = stop + 1) {
-        char *rest;
-        int64_t size;
-        text += strspn(text, " ");
-        if (!(stop = memchr(text, ',', (size_t)(end - text))))
-            stop = end;
-        if (text == stop)
-            continue;
-        if (shape.rank == DIMENSIONS)
-            return (struct shape){.rank = -1};
-        size = isdigit((unsigned char)*text) ? strtoll(text, &rest, 10) : SIZE_ANY;
-        shape.size[shape.rank++] = size >= 0 && rest >= stop ? size : SIZE_ANY;
-    }
-    return shape;
-}
-
-/* Where the part of a signature that begins at TEXT ends: at a ", " outside of brackets and quotes. */
-static char *part_end(char *text)
-{
-    int depth = 0;
-    char quote = 0;
-
-    for (; *text; text++) {
-        if (quote) {
-            if (*text == '\\' && text[1])
-                text++;
-            else if (*text == quote)
-                quote = 0;
-        } else if (*text == '\'' || *text == '"') {
-            quote = *text;
-        } else if (*text == '[' || *text == '(') {
-            depth++;
-        } else if (*text == ']' || *text == ')') {
-            depth--;
-        } else if (depth <= 0 && text[0] == ',' && text[1] == ' ') {
-            break;
-        }
-    }
-    return text;
-}
-
-/* A part, from AT, which may be changed: "x: int 2". */
-static struct part part_of(struct whatif *w, char *at)
-{
-    char *colon = strstr(at, ": ");
-    struct part part = {.text = colon ? colon + 2 : at + strlen(at), .shape.rank = -1};
-    const char *open = strchr(part.text, '['), *close = open ? strchr(open, ']') : NULL;
-
-    if (colon)
-        *colon = 0;
-    part.source = arena_print(&w->texts, "L['%s']", at);
-    /* "Tensor float32[4, 3] cpu", "array.array d[16]"; not "list[3]" */
-    if (close && memchr(part.text, ' ', (size_t)(open - part.text)) &&
-        !memchr(part.text, '\'', (size_t)(open - part.text))) {
-        part.shape = shape_of(open + 1, close);
-        part.before = (int)(open - part.text);
-        part.after = (int)(close - part.text);
-    }
-    return part;
-}
-
-const struct signature *signature_of(struct whatif *w, int64_t id)
-{
-    struct signature *s = id <= 0 ? NULL : list_find(&w->signatures, id, id);
-    struct query *query;
-
-    if (!s || s->read)
-        return s;
-    s->read = true;
-    query = db_query(w->db, schema_statement("replay/inputs"));
-    query_bind_integer(query, 1, id);
-    if (query_step(query)) {
-        size_t bytes;
-        const char *text = query_whole(query, 0, &bytes);
-        char *at = arena_text(&w->texts, text, strlen(text));
-        while (*at && s->parts.count < PARTS) {
-            char *end = part_end(at), *next = *end ? end + 2 : end;
-            *end = 0;
-            *list_add(&s->parts) = part_of(w, at);
-            at = next;
-        }
-    }
-    query_close(query);
-    return s;
-}
-
-/* ---- guards ---------------------------------------------------------------- */
-
-const char *source_local(const char *source)
-{
-    const char *end = strncmp(source, "L['", 3) ? NULL : strstr(source + 3, "']");
-
-    return end ? end + 2 : NULL;
-}
-
-/* Does a guard of KIND at SOURCE see something that signatures do not show? */
-static bool guard_hidden(const struct whatif *w, const char *kind, const char *source)
-{
-    const char *rest = source_local(source);
-
-    if (!rest)
-        return strcmp(kind, "LAMBDA") || *source; /* a function of the locals */
-    if (*rest)
-        return strncmp(rest, ".size()", 7) && strncmp(rest, ".stride()", 9);
-    return (w->blind && guard_exact(kind) && strcmp(kind, "TYPE_MATCH")) || !strcmp(kind, "ID_MATCH") ||
-           strstr(kind, "FUNCTION") || strstr(kind, "CLOSURE") || !strcmp(kind, "DICT_KEYS");
-}
-
-bool guard_exact(const char *kind)
-{
-    static const char kinds[] = " EQUALS_MATCH CONSTANT_MATCH TYPE_MATCH CLASS_MATCH ID_MATCH FUNCTION_MATCH"
-                                " CLOSURE_MATCH BUILTIN_MATCH MODULE_MATCH SEQUENCE_LENGTH LENGTH_CHECK LIST_LENGTH TUPLE_LENGTH"
-                                " DICT_LENGTH DICT_KEYS NONE_MATCH TRUE_MATCH FALSE_MATCH BOOL_MATCH ";
-    size_t bytes = strlen(kind);
-
-    for (const char *at = kinds; bytes && (at = strstr(at, kind)); at++)
-        if (at[-1] == ' ' && at[bytes] == ' ')
-            return true;
-    return false;
-}
-
-const struct guards *guards_of(struct whatif *w, uint32_t entry)
-{
-    struct guards *g = &w->classes.at[entry].guards;
-    struct query *query;
-
-    if (g->read)
-        return g;
-    g->read = true;
-    query = db_query(w->db, schema_statement("whatif/guards"));
-    query_bind_integer(query, 1, w->r->entries.at[entry].id);
-    while (query_step(query)) {
-        struct guard *one = list_add(g);
-        const char *open, *close;
-        *one = (struct guard){.id = query_integer(query, 0),
-                              .kind = text_copy(w, query_text(query, 1, NULL)),
-                              .source = text_copy(w, query_text(query, 2, NULL)),
-                              .expression = text_copy(w, query_text(query, 3, NULL)),
-                              .shape = {.rank = -1}};
-        /* torch: "size=[4, None], stride=[...]"; ours: "size (4, 3) stride (3, 1)" */
-        if (!strcmp(one->kind, "TENSOR_MATCH") &&
-            (open = strstr(one->expression, "size=[") ?: strstr(one->expression, "size ("))) {
-            one->before = (int)(open - one->expression);
-            open = strpbrk(open, "[(") + 1;
-            if ((close = strpbrk(open, "])")))
-                one->shape = shape_of(open, close);
-        }
-    }
-    query_close(query);
-    return g;
-}
-
-const struct guard *guard_of(struct whatif *w, uint32_t entry, int64_t id)
-{
-    const struct guards *g = guards_of(w, entry);
-
-    for (size_t i = 0; i < g->count; i++)
-        if (g->at[i].id == id)
-            return &g->at[i];
-    return NULL;
 }
 
 /* ---- rows: each function takes one of schemas/whatif.sql ------------------- */
@@ -227,7 +49,7 @@ static bool code_row(void *context, const int64_t *v, unsigned nulls)
     uint32_t code = replay_index(&w->r->code_ids, v[0]);
 
     if (code != REPLAY_NONE)
-        w->codes[code] = (struct like_code){.lambdas = v[1], .several = v[2], .resume = v[3], .accumulated = v[4]};
+        w->codes[code] = (struct like_code){.several = v[1], .resume = v[2], .accumulated = v[3]};
     return true;
 }
 
@@ -243,60 +65,21 @@ static bool rest_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* By entry made, as indices follow row ids. */
-static void load_causes(struct whatif *w)
-{
-    struct query *query = db_query(w->db, schema_statement("whatif/causes"));
-
-    while (query_step(query)) {
-        uint32_t made = replay_index(&w->r->entry_ids, query_integer(query, 0)),
-                 older = replay_index(&w->r->entry_ids, query_integer(query, 1));
-        struct difference c = {.made = made, .older = older, .shaped = query_integer(query, 4), .dimension = -1};
-        bool backend;
-        if (made == REPLAY_NONE || older == REPLAY_NONE)
-            continue;
-        c.kind = text_copy(w, query_text(query, 2, NULL));
-        c.source = text_copy(w, query_text(query, 3, NULL));
-        if (query_type(query, 5) == QUERY_INTEGER)
-            c.dimension = (int)query_integer(query, 5);
-        *list_add(&w->differences) = c;
-        backend = !strcmp(c.kind, "BACKEND_MATCH");
-        if (!backend && guard_hidden(w, c.kind, c.source))
-            w->codes[w->r->entries.at[made].code].varied = true;
-        *pair_at(w, older, made) |= backend ? SEEN_MISMATCH : FIRST_FAIL;
-    }
-    query_close(query);
-}
-
 /* ---- who is like whom ------------------------------------------------------ */
 
-/* The class of a call that ran no entry: its code, its signature, and the guards that failed where those look at
- * something else. KNOWN: what makes a class -> its number + 1. */
+/* The class of a call that ran no entry: its code, signature and backend. KNOWN: what makes a class -> its number + 1. */
 static uint32_t miss_class(struct whatif *w, struct map *known, uint32_t lookup)
 {
     const struct replay_lookup *k = &w->r->lookups.at[lookup];
-    int64_t signature = k->signature, *number;
-    struct like_class made = {.signature = signature,
-                              .code = w->r->caches.at[k->cache].code,
-                              .backend = REPLAY_NONE,
-                              .hidden = signature <= 0};
+    struct like_class made = {
+        .signature = k->signature, .code = w->r->caches.at[k->cache].code, .backend = REPLAY_NONE, .founder = lookup};
     const struct like_code *code = &w->codes[made.code];
-    uint64_t key = (uint64_t)made.code * 0x9e3779b97f4a7c15u ^ (uint64_t)signature * 0xc2b2ae3d27d4eb4fu;
+    uint64_t key = (uint64_t)made.code * 0x9e3779b97f4a7c15u ^ (uint64_t)made.signature * 0xc2b2ae3d27d4eb4fu;
+    int64_t *number;
 
-    for (uint32_t i = k->checks; i < k->checks + k->check_count; i++) {
-        const struct replay_check *c = &w->r->checks.at[i];
-        int64_t failed = c->failed;
-        const struct guard *g;
-        if (c->entry == REPLAY_CHECK_NONE)
-            continue;
-        if (c->result != CHECK_BACKEND_MISMATCH)
-            made.backend = w->classes.at[c->entry].backend;
-        if (c->result == CHECK_FAIL && failed && (g = guard_of(w, c->entry, failed)) &&
-            guard_hidden(w, g->kind, g->source)) {
-            made.hidden = true;
-            key = key * 31 + (uint64_t)failed;
-        }
-    }
+    for (uint32_t i = k->checks; i < k->checks + k->check_count; i++)
+        if (w->r->checks.at[i].entry != REPLAY_CHECK_NONE && w->r->checks.at[i].result != CHECK_BACKEND_MISMATCH)
+            made.backend = w->classes.at[w->r->checks.at[i].entry].backend;
     number = map_put(known, (int64_t)(key ^ made.backend * 0x9e3779b9u));
     if (!*number) {
         memcpy(made.check_ns, code->check_ns, sizeof made.check_ns);
@@ -322,25 +105,21 @@ static void learn_unseen(struct whatif *w, uint32_t lookup)
     }
 }
 
-/* What the checks of LOOKUP, whose class is known, say of pairs. FIRST: it made an entry or ran none. */
-static void learn_checks(struct whatif *w, uint32_t lookup, bool first)
+/* What the checks of LOOKUP, whose class is known, say of guards and backends. */
+static void learn_checks(struct whatif *w, uint32_t lookup)
 {
     const struct replay_lookup *k = &w->r->lookups.at[lookup];
     uint32_t class_ = w->class_of[lookup];
 
     for (uint32_t i = k->checks; i < k->checks + k->check_count; i++) {
         const struct replay_check *c = &w->r->checks.at[i];
-        if (c->entry == REPLAY_CHECK_NONE || c->entry == class_)
+        if (c->failed)
+            map_put(&w->failing, c->failed);
+        if (c->entry == REPLAY_CHECK_NONE || c->result != CHECK_BACKEND_MISMATCH)
             continue;
-        if (c->result == CHECK_BACKEND_MISMATCH) {
-            if (w->classes.at[c->entry].backend == w->classes.at[class_].backend)
-                w->codes[w->r->caches.at[k->cache].code].namesakes = true;
-            *pair_at(w, c->entry, class_) |= SEEN_MISMATCH;
-        } else if (c->result == CHECK_PASS) {
-            *pair_at(w, c->entry, class_) |= SEEN_PASS;
-        } else if (c->result == CHECK_FAIL) {
-            *pair_at(w, c->entry, class_) |= first ? FIRST_FAIL : SEEN_FAIL;
-        }
+        if (w->classes.at[c->entry].backend == w->classes.at[class_].backend)
+            w->codes[w->r->caches.at[k->cache].code].namesakes = true;
+        *pair_at(w, c->entry, class_) |= SEEN_MISMATCH;
     }
 }
 
@@ -351,10 +130,9 @@ static void learn_pairs(struct whatif *w)
 
     for (uint32_t i = 0; i < r->lookups.count; i++) { /* who made what */
         const struct replay_lookup *k = &r->lookups.at[i];
-        struct like_class *made = k->entry == REPLAY_NONE ? NULL : &w->classes.at[k->entry];
-        if (made && k->outcome == OUTCOME_COMPILED && made->founder == REPLAY_NONE) {
-            made->founder = i;
-            made->signature = k->signature;
+        if (k->outcome == OUTCOME_COMPILED && k->entry != REPLAY_NONE && w->classes.at[k->entry].founder == REPLAY_NONE) {
+            w->classes.at[k->entry].founder = i;
+            w->classes.at[k->entry].signature = k->signature;
         }
     }
     for (uint32_t i = 0; i < r->lookups.count; i++) {
@@ -364,7 +142,7 @@ static void learn_pairs(struct whatif *w)
         w->class_of[i] = ran ? k->entry : miss_class(w, &known, i);
         if (k->observed && first)
             learn_unseen(w, i);
-        learn_checks(w, i, first);
+        learn_checks(w, i);
     }
     map_free(&known);
     w->learnt = true;
@@ -512,7 +290,6 @@ void whatif_learn(struct whatif *w)
     db_each(w->db, schema_statement("whatif/codes"), code_row, w);
     db_each(w->db, schema_statement("whatif/rests"), rest_row, w);
     list_sort(&w->rests, by_code);
-    load_causes(w);
     learn_times(w);
     learn_pairs(w);
     learn_limits(w);

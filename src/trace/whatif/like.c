@@ -1,49 +1,16 @@
 /* trace/whatif/like.c -- would the guards of one call's entry let another call pass? See trace/whatif/like.h.
  *
- * What is asked, best answer first:
- *
- *     the call's own guard checks       it tried that entry: recorded
- *     other calls of its class          they tried it, and it always ended alike
- *     the guards of both entries        x must be 4 in one and 5 in the other: no call fits both
- *     the signatures of both            compared name by name, as strictly as the guards recorded for that name are:
- *                                       what no guard looks at does not count
- *     nothing of that                   a guess, and said to be one
- *
- * A setting that makes guards weaker (dynamic, drop_guard) turns a no into a yes when everything that told the two
- * apart is weakened: the recorded causes of the recompile say what that was, else the signatures. */
+ * A call that tried the entry did what was recorded, unless a setting (dynamic, drop_guard) weakens the guard that
+ * failed. For others each guard of the entry is asked of what is known of the call's values (trace/whatif/facts.c): one
+ * that does not hold is a no, a yes needs all. Everything else is a guess, and said to be one. */
 #include "trace/whatif/like.h"
+
+#include <math.h>
 
 #include "schema.h"
 #include "trace/db.h"
 
-/* ---- guards ---------------------------------------------------------------- */
-
-/* Sizes that exclude each other. Torch compiles 0 and 1 apart from dynamic sizes. */
-static bool sizes_apart(int64_t a, int64_t b, bool torch)
-{
-    if (a != SIZE_ANY && b != SIZE_ANY)
-        return a != b;
-    return torch && a != b && ((a >= 0 && a <= 1) || (b >= 0 && b <= 1));
-}
-
-static bool guards_exclude(const struct guard *a, const struct guard *b, bool torch)
-{
-    bool null = !strcmp(a->kind, "NONE_MATCH"), tensor = a->shape.rank >= 0;
-
-    if (strcmp(a->kind, b->kind)) /* on one source: None, a tensor, or something else */
-        return (null != !strcmp(b->kind, "NONE_MATCH") || tensor != (b->shape.rank >= 0)) &&
-               (guard_exact(a->kind) || tensor) && (guard_exact(b->kind) || b->shape.rank >= 0);
-    if (tensor && b->shape.rank >= 0) {
-        if (a->before != b->before || strncmp(a->expression, b->expression, (size_t)a->before) ||
-            a->shape.rank != b->shape.rank)
-            return true;
-        for (int i = 0; i < a->shape.rank; i++)
-            if (sizes_apart(a->shape.size[i], b->shape.size[i], torch))
-                return true;
-        return false;
-    }
-    return guard_exact(a->kind) && strcmp(a->expression, b->expression);
-}
+/* ---- the knobs ------------------------------------------------------------- */
 
 /* What follows BASE in SOURCE; NULL: it does not begin so. */
 static const char *after(const char *source, const char *base)
@@ -52,127 +19,6 @@ static const char *after(const char *source, const char *base)
 
     return strncmp(source, base, bytes) ? NULL : source + bytes;
 }
-
-static bool holds_value(const char *kind)
-{
-    return !strcmp(kind, "EQUALS_MATCH") || !strcmp(kind, "CONSTANT_MATCH");
-}
-
-/* Is the type of SOURCE settled by one of GUARDS? */
-static bool type_settled(const struct guards *guards, const char *source)
-{
-    for (size_t i = 0; i < guards->count; i++) {
-        const struct guard *g = &guards->at[i];
-        if (!strcmp(g->source, source) &&
-            (g->shape.rank >= 0 || holds_value(g->kind) || !strcmp(g->kind, "TYPE_MATCH")))
-            return true;
-    }
-    return false;
-}
-
-/* The part of SIGNATURE that is SOURCE; NULL: it has none. */
-static const struct part *signature_part(const struct signature *signature, const char *source)
-{
-    for (size_t i = 0; i < signature->parts.count; i++)
-        if (!strcmp(signature->parts.at[i].source, source))
-            return &signature->parts.at[i];
-    return NULL;
-}
-
-/* Both are of one type. */
-static bool typed_alike(const struct part *a, const struct part *b)
-{
-    size_t bytes = strcspn(a->text, " [");
-
-    return strcspn(b->text, " [") == bytes && !strncmp(a->text, b->text, bytes);
-}
-
-static bool types_apart(struct whatif *w, uint32_t one, uint32_t other)
-{
-    const struct signature *a = signature_of(w, w->classes.at[one].signature),
-                           *b = signature_of(w, w->classes.at[other].signature);
-
-    for (size_t i = 0; a && b && i < a->parts.count; i++) {
-        const struct part *x = &a->parts.at[i], *y = signature_part(b, x->source);
-        if (y && !typed_alike(x, y) && type_settled(guards_of(w, one), x->source) &&
-            type_settled(guards_of(w, other), x->source))
-            return true;
-    }
-    return false;
-}
-
-/* No call fits the guards of both. */
-static bool entries_apart(struct whatif *w, uint32_t one, uint32_t other)
-{
-    const struct guards *a = guards_of(w, one), *b = guards_of(w, other);
-    size_t i = 0, k = 0;
-
-    while (i < a->count && k < b->count) {
-        int order = strcmp(a->at[i].source, b->at[k].source);
-        if (order) {
-            order < 0 ? i++ : k++;
-            continue;
-        }
-        for (size_t end = k; end < b->count && !strcmp(b->at[end].source, a->at[i].source); end++)
-            if (guards_exclude(&a->at[i], &b->at[end], w->torch))
-                return true;
-        i++;
-    }
-    return types_apart(w, one, other);
-}
-
-/* ---- how strictly names are looked at -------------------------------------- */
-
-static void shape_learn(struct name *n, const struct shape *shape)
-{
-    if (n->shape.rank < 0)
-        n->shape = *shape;
-    for (int k = 0; k < shape->rank && n->shape.rank == shape->rank; k++)
-        if (shape->size[k] == SIZE_ANY)
-            n->shape.size[k] = SIZE_ANY;
-        else if (n->shape.size[k] != SIZE_ANY && n->shape.size[k] != shape->size[k])
-            n->varied |= 1u << k;
-}
-
-static void name_learn(struct name *n, const struct guards *guards)
-{
-    for (size_t i = 0; i < guards->count; i++) {
-        const struct guard *g = &guards->at[i];
-        const char *rest = after(g->source, n->source);
-        if (!rest)
-            continue;
-        n->guarded = true;
-        if (*rest) {
-            n->opaque = n->opaque || (!after(rest, ".size()") && !after(rest, ".stride()"));
-        } else if (g->shape.rank >= 0) {
-            shape_learn(n, &g->shape);
-        } else if (!strcmp(g->kind, "TYPE_MATCH")) {
-            n->typed = true;
-        } else if (guard_exact(g->kind)) {
-            n->exact = true;
-            if (!n->value)
-                n->value = g->expression;
-            n->several = n->several || strcmp(n->value, g->expression);
-        }
-    }
-}
-
-static const struct name *name_of(struct whatif *w, uint32_t code, const char *source)
-{
-    struct name *n;
-
-    for (size_t i = 0; i < w->names.count; i++)
-        if (w->names.at[i].code == code && !strcmp(w->names.at[i].source, source))
-            return &w->names.at[i];
-    n = list_add(&w->names);
-    *n = (struct name){.code = code, .source = text_copy(w, source), .shape = {.rank = -1}};
-    for (size_t i = 0; i < w->r->entries.count; i++)
-        if (w->r->entries.at[i].code == code)
-            name_learn(n, guards_of(w, (uint32_t)i));
-    return n;
-}
-
-/* ---- the knobs ------------------------------------------------------------- */
 
 static bool knobs_meant(const struct whatif *w, uint32_t code)
 {
@@ -194,205 +40,221 @@ static bool made_dynamic(const struct whatif *w, uint32_t code, const char *sour
     return w->knobs->dynamic_all;
 }
 
-/* Is a guard of KIND at SOURCE dropped? SOURCE may be narrower than the guard's own: "L['x'].size()[0]". */
-static bool dropped(const struct whatif *w, uint32_t code, const char *kind, const char *source)
+static bool dropped(const struct whatif *w, uint32_t code, const struct guard *g)
 {
     for (size_t i = 0; i < w->drops.count && knobs_meant(w, code); i++) {
         const struct drop *d = &w->drops.at[i];
-        if (!strcmp(d->kind, kind) &&
-            (!d->source || (d->code == code && !strncmp(d->source, source, strlen(d->source)))))
+        if (!strcmp(d->kind, g->kind) && (!d->source || (d->code == code && !strcmp(d->source, g->source))))
             return true;
     }
     return false;
 }
-
-/* ---- two signatures -------------------------------------------------------- */
 
 static enum like least(enum like a, enum like b)
 {
     return a < b ? a : b;
 }
 
-/* Sizes of a name that differ: does an entry made for A take B? */
-static enum like sizes_like(struct whatif *w, uint32_t code, const struct name *n, const struct part *a,
-                            const struct part *b, int i)
+/* Is what a module holds at SOURCE? Torch never makes its sizes dynamic by itself. */
+static bool held_by_module(const char *source)
 {
-    int64_t x = a->shape.size[i], y = b->shape.size[i];
-    bool small = w->torch && (x <= 1 || y <= 1);
-
-    if (x == y)
-        return LIKE_YES;
-    if (w->relaxed && made_dynamic(w, code, n->source, i)) {
-        w->assumed[ASSUMED_DYNAMIC] = true;
-        if (small && !w->knobs->dynamic_all) /* mark_dynamic on a size of 0 or 1 is an error or a warning, by version */
-            return LIKE_GUESS_NO;
-        return small ? LIKE_NO : LIKE_YES;
-    }
-    if (n->shape.rank == a->shape.rank && n->shape.size[i] == SIZE_ANY)
-        return small ? LIKE_NO : LIKE_YES;
-    if (!w->torch || n->varied & 1u << i || small)
-        return n->shape.rank < 0 && !n->opaque ? LIKE_GUESS_NO : LIKE_NO;
-    w->assumed[ASSUMED_AUTOMATIC] = true; /* one entry does not show how the next is made */
-    return LIKE_GUESS_YES;
+    return strstr(source, "._parameters") || strstr(source, "._buffers") || strstr(source, "._modules");
 }
 
-static enum like shapes_like(struct whatif *w, uint32_t code, const struct name *n, const struct part *a,
-                             const struct part *b)
+/* Do all conditions that entries of CODE have for the number at SOURCE say the same of A and B? Code compiled for A with
+ * a symbol there would have such. */
+static enum like conditions_agree(struct whatif *w, uint32_t code, const char *source, const struct value *a,
+                                  const struct value *b)
 {
-    enum like like = LIKE_YES;
+    for (uint32_t i = 0; i < w->r->entries.count; i++) {
+        const struct guards *guards = w->r->entries.at[i].code == code ? guards_of(w, i) : NULL;
+        for (size_t k = 0; guards && k < guards->count; k++) {
+            const struct guard *g = &guards->at[k];
+            enum like x, y;
+            if (strcmp(g->source, source) || (g->about != ABOUT_NUMBER && g->about != ABOUT_OTHER))
+                continue;
+            x = g->about == ABOUT_NUMBER ? number_holds(&g->want, a) : LIKE_GUESS_NO;
+            y = g->about == ABOUT_NUMBER ? number_holds(&g->want, b) : LIKE_GUESS_NO;
+            if (x == LIKE_GUESS_NO || y == LIKE_GUESS_NO)
+                return LIKE_GUESS_NO;
+            if (x != y)
+                return LIKE_NO;
+        }
+    }
+    return LIKE_YES;
+}
 
-    if (dropped(w, code, "TENSOR_MATCH", a->source))
+/* Does an entry made for the number A at SOURCE, which a setting made a symbol, take B? */
+static enum like symbol_takes(struct whatif *w, uint32_t code, const char *source, const struct value *a,
+                              const struct value *b, bool size)
+{
+    bool small = w->torch && (a->high <= 1 || b->high <= 1), maybe_small = w->torch && b->low <= 1;
+
+    w->assumed[ASSUMED_DYNAMIC] = true;
+    if (a->low == a->high && a->low == b->low && a->low == b->high)
         return LIKE_YES;
-    if (a->before != b->before || strncmp(a->text, b->text, (size_t)a->before) ||
-        strcmp(a->text + a->after, b->text + b->after) || a->shape.rank != b->shape.rank)
+    if (small) /* mark_dynamic on a size of 0 or 1 is an error or a warning, by version */
+        return size && !w->knobs->dynamic_all ? LIKE_GUESS_NO : LIKE_NO;
+    return least(conditions_agree(w, code, source, a, b), maybe_small ? LIKE_GUESS_NO : LIKE_YES);
+}
+
+static struct value number_of(int64_t size)
+{
+    return (struct value){.low = size == SIZE_ANY ? 0 : (double)size, .high = size == SIZE_ANY ? INFINITY : (double)size};
+}
+
+/* G, of a tensor, with the sizes that are made dynamic, or that torch may have made so. */
+static enum like tensor_takes(struct whatif *w, uint32_t code, const struct guard *g, uint32_t other, bool first)
+{
+    struct value v = value_of(w, other, first, g->source);
+    struct guard weaker = *g;
+    enum like like = LIKE_YES, rest;
+
+    for (int i = 0; i < g->want.sizes.rank && v.sizes.rank == g->want.sizes.rank; i++) {
+        int64_t x = g->want.sizes.size[i], y = v.sizes.size[i];
+        struct value a = number_of(x), b = number_of(y);
+        char source[600];
+        if (x == SIZE_ANY || x == y)
+            continue;
+        if (w->weaker && made_dynamic(w, code, g->source, i) && !(w->knobs->dynamic_all && held_by_module(g->source))) {
+            snprintf(source, sizeof source, "%.500s.size()[%d]", g->source, i);
+            if (y == SIZE_ANY)
+                b = value_of(w, other, first, source);
+            like = least(like, symbol_takes(w, code, source, &a, &b, true));
+            snprintf(source, sizeof source, "%.500s.shape[%d]", g->source, i);
+            like = least(like, conditions_agree(w, code, source, &a, &b));
+            weaker.want.sizes.size[i] = SIZE_ANY;
+        } else if (w->torch && g->loose & 1u << i && x > 1 && y != 0 && y != 1) {
+            w->assumed[ASSUMED_AUTOMATIC] = true; /* one entry does not show how the next is made */
+            like = least(like, LIKE_GUESS_YES);
+            weaker.want.sizes.size[i] = SIZE_ANY;
+        }
+    }
+    rest = guard_holds(w, &weaker, other, first);
+    return least(like, rest);
+}
+
+/* G, of a number that is made dynamic, or that torch may have made so. */
+static enum like number_takes(struct whatif *w, uint32_t code, const struct guard *g, uint32_t other, bool first)
+{
+    struct value v = value_of(w, other, first, g->source);
+    const char *end = strncmp(g->source, "L['", 3) ? NULL : strstr(g->source, "']");
+    bool small = g->want.low <= 1 || v.low <= 1;
+
+    if (!v.type || !g->want.type || strcmp(v.type, g->want.type))
         return LIKE_NO;
-    for (int i = 0; i < a->shape.rank; i++)
-        like = least(like, sizes_like(w, code, n, a, b, i));
-    return like;
-}
-
-/* "int 0", "int 1": torch takes them for constants. */
-static bool zero_or_one(const struct part *p)
-{
-    return !strcmp(p->text, "int 0") || !strcmp(p->text, "int 1");
-}
-
-/* Does an entry made for a call with part A take a call with part B? */
-static enum like parts_like(struct whatif *w, uint32_t code, const struct part *a, const struct part *b)
-{
-    bool same = !strcmp(a->text, b->text), number = !strncmp(a->text, "int ", 4) || !strncmp(a->text, "float ", 6);
-    const struct name *n;
-
-    if (same && !w->blind)
-        return LIKE_YES;
-    n = name_of(w, code, a->source);
-    if (same) /* as far as it was recorded */
-        return n->exact || n->opaque ? LIKE_GUESS_YES : LIKE_YES;
-    if (w->codes[code].lambdas && !n->guarded) { /* who knows what it looks at */
-        w->assumed[ASSUMED_LAMBDA] = true;
-        return LIKE_GUESS_NO;
-    }
-    if (!n->guarded)
-        return LIKE_YES;
-    if (a->shape.rank >= 0 && b->shape.rank >= 0)
-        return shapes_like(w, code, n, a, b);
-    if (!typed_alike(a, b))
-        return n->exact || n->typed || n->shape.rank >= 0 ? LIKE_NO : LIKE_GUESS_NO;
-    if (n->exact && (dropped(w, code, "EQUALS_MATCH", a->source) || dropped(w, code, "CONSTANT_MATCH", a->source)))
-        return LIKE_YES;
-    if (number && w->relaxed && made_dynamic(w, code, n->source, -1)) {
-        if (w->floats_later && *a->text == 'f')
+    if (w->weaker && made_dynamic(w, code, g->source, -1) && !held_by_module(g->source)) {
+        if (w->floats_later && !strcmp(v.type, "float"))
             return LIKE_GUESS_NO;
-        w->assumed[ASSUMED_DYNAMIC] = true;
-        return w->torch && (zero_or_one(a) || zero_or_one(b)) ? LIKE_NO : LIKE_YES;
+        if (w->knobs->dynamic_all && !(end && !end[2])) /* some torches make it a symbol, too */
+            return g->loose ? LIKE_GUESS_NO : LIKE_NO;
+        if (!strcmp(v.type, "float")) { /* of which none is special */
+            w->assumed[ASSUMED_DYNAMIC] = true;
+            return conditions_agree(w, code, g->source, &g->want, &v);
+        }
+        return symbol_takes(w, code, g->source, &g->want, &v, false);
     }
-    if (!n->exact)
-        return n->opaque ? LIKE_GUESS_NO : LIKE_YES;
-    if (number && w->torch && !n->several) {
+    if (w->torch && g->loose && !(small && !strcmp(v.type, "int"))) {
         w->assumed[ASSUMED_AUTOMATIC] = true;
         return LIKE_GUESS_YES;
     }
     return LIKE_NO;
 }
 
-/* Under dynamic=True sizes that were equal in A are one symbol: they must be equal in B. */
-static bool ducks_fit(const struct whatif *w, uint32_t code, const struct signature *a, const struct signature *b)
+/* Do guards of CODE like ONE want several things, or did one of them fail? */
+static bool varies(struct whatif *w, uint32_t code, const struct guard *one)
 {
-    for (size_t i = 0; i < a->parts.count; i++) {
-        const struct part *x = &a->parts.at[i], *p = signature_part(b, x->source);
-        for (int d = 0; p && d < x->shape.rank && p->shape.rank == x->shape.rank; d++)
-            for (size_t k = i; k < a->parts.count; k++) {
-                const struct part *y = &a->parts.at[k], *q = signature_part(b, y->source);
-                for (int e = 0; q && e < y->shape.rank && q->shape.rank == y->shape.rank; e++)
-                    if (x->shape.size[d] > 1 && x->shape.size[d] == y->shape.size[e] &&
-                        p->shape.size[d] != q->shape.size[e] && made_dynamic(w, code, x->source, d) &&
-                        made_dynamic(w, code, y->source, e))
-                        return false;
-            }
+    const struct guard *before = NULL;
+    struct varying v = {code, one->kind, one->source, false};
+
+    for (size_t i = 0; i < w->varying.count; i++)
+        if (w->varying.at[i].code == code && !strcmp(w->varying.at[i].source, one->source) &&
+            !strcmp(w->varying.at[i].kind, one->kind))
+            return w->varying.at[i].varies;
+    for (uint32_t i = 0; i < w->r->entries.count && !v.varies; i++) {
+        const struct guards *guards = w->r->entries.at[i].code == code ? guards_of(w, i) : NULL;
+        for (size_t k = 0; guards && k < guards->count; k++) {
+            const struct guard *g = &guards->at[k];
+            if (strcmp(g->source, one->source) || (*one->kind && strcmp(g->kind, one->kind)))
+                continue;
+            v.varies = v.varies || map_get(&w->failing, g->id) ||
+                       (before && !strcmp(before->kind, g->kind) && strcmp(before->expression, g->expression));
+            before = g;
+        }
     }
-    return true;
+    *list_add(&w->varying) = v;
+    return v.varies;
 }
 
-static enum like signatures_like(struct whatif *w, uint32_t made, uint32_t other)
+/* Does guard G of an entry made for CODE hold for a call of class OTHER, as the knobs have it? */
+static enum like guard_takes(struct whatif *w, uint32_t code, const struct guard *g, uint32_t other, bool first)
 {
-    uint32_t code = w->classes.at[made].code;
-    int64_t one = w->classes.at[made].signature, two = w->classes.at[other].signature;
-    const struct signature *a = signature_of(w, one), *b = signature_of(w, two);
-    enum like like = LIKE_YES;
+    enum like like;
 
-    if (!a || !b)
-        return LIKE_GUESS_NO;
-    if (one == two && !w->blind) {
-        w->assumed[ASSUMED_SIGNATURE] = true;
+    if (dropped(w, code, g)) {
+        w->assumed[ASSUMED_DROPPED] = true;
         return LIKE_YES;
     }
-    for (size_t i = 0; i < a->parts.count; i++) {
-        const struct part *p = signature_part(b, a->parts.at[i].source);
-        like = least(like, p ? parts_like(w, code, &a->parts.at[i], p) : LIKE_GUESS_NO);
+    like = guard_holds(w, g, other, first);
+    if (like == LIKE_NO && g->about == ABOUT_ALIKE && w->weaker)
+        like = LIKE_GUESS_NO; /* which kind would say so is not known */
+    if (like != LIKE_YES && g->about == ABOUT_TENSOR)
+        like = tensor_takes(w, code, g, other, first);
+    else if (like == LIKE_NO && g->about == ABOUT_VALUE && g->want.low == g->want.high)
+        like = number_takes(w, code, g, other, first);
+    if (like != LIKE_GUESS_NO || (w->steady && !varies(w, code, g))) {
+        w->assumed[ASSUMED_HIDDEN] = w->assumed[ASSUMED_HIDDEN] || like == LIKE_GUESS_NO;
+        return like == LIKE_GUESS_NO ? LIKE_YES : like;
     }
-    if (a->parts.count != b->parts.count)
-        like = least(like, LIKE_GUESS_NO);
-    if (like != LIKE_NO && w->torch && w->relaxed && w->knobs->dynamic_all && !ducks_fit(w, code, a, b))
-        return LIKE_NO;
+    w->assumed[strstr(g->kind, "LAMBDA") ? ASSUMED_LAMBDA : ASSUMED_HIDDEN] = true;
+    return like;
+}
+
+/* Under dynamic=True sizes that were equal in the call that MADE was compiled for are one symbol: they must be equal in
+ * others, too. */
+static enum like ducks_fit(struct whatif *w, uint32_t code, const struct guards *guards, uint32_t other, bool first)
+{
+    for (size_t i = 0; i < guards->count; i++)
+        for (size_t k = i; k < guards->count; k++) {
+            const struct guard *a = &guards->at[i], *b = &guards->at[k];
+            struct value x, y;
+            if (a->about != ABOUT_TENSOR || b->about != ABOUT_TENSOR)
+                continue;
+            x = value_of(w, other, first, a->source);
+            y = value_of(w, other, first, b->source);
+            for (int d = 0; d < a->want.sizes.rank && x.sizes.rank == a->want.sizes.rank; d++)
+                for (int e = 0; e < b->want.sizes.rank && y.sizes.rank == b->want.sizes.rank; e++)
+                    if (a->want.sizes.size[d] > 1 && a->want.sizes.size[d] == b->want.sizes.size[e] &&
+                        x.sizes.size[d] != y.sizes.size[e] && made_dynamic(w, code, a->source, d) &&
+                        made_dynamic(w, code, b->source, e))
+                        return LIKE_NO;
+        }
+    return LIKE_YES;
+}
+
+/* Do all guards of an entry made for class MADE hold for a call of class OTHER? FIRST as in guard_holds(); PASSED, or
+ * NULL: row ids of those that are known to. */
+static enum like guards_take(struct whatif *w, uint32_t made, uint32_t other, bool first, const struct map *passed)
+{
+    const struct guards *guards = guards_of(w, made);
+    uint32_t code = w->classes.at[made].code;
+    enum like like = LIKE_YES;
+
+    if (guards->unlike)
+        return made == other ? LIKE_GUESS_YES : LIKE_GUESS_NO;
+    for (size_t i = 0; i < guards->count && like != LIKE_NO; i++)
+        if (!passed || !map_get(passed, guards->at[i].id))
+            like = least(like, guard_takes(w, code, &guards->at[i], other, first));
+    if (like != LIKE_NO && w->torch && w->knobs->dynamic_all && knobs_meant(w, code))
+        like = least(like, ducks_fit(w, code, guards, other, first));
     if (like != LIKE_NO)
         w->assumed[ASSUMED_SIGNATURE] = true;
     return like;
 }
 
-/* ---- weaker guards --------------------------------------------------------- */
-
-/* Is what a guard of KIND at SOURCE told apart weakened (LIKE_YES)? DIMENSION of SOURCE, or -1. */
-static enum like weakened(struct whatif *w, uint32_t code, const char *kind, const char *source, bool shaped,
-                          int dimension)
-{
-    bool value = holds_value(kind);
-    const char *rest;
-
-    if (dropped(w, code, kind, source)) {
-        w->assumed[ASSUMED_DROPPED] = true;
-        return LIKE_YES;
-    }
-    if (!knobs_meant(w, code))
-        return LIKE_NO;
-    if (w->knobs->dynamic_all) { /* what a module holds stays as it is */
-        if (strstr(source, "._parameters") || strstr(source, "._buffers") || strstr(source, "._modules"))
-            return LIKE_NO;
-        if (shaped || !strcmp(kind, "SHAPE_ENV") || (value && (rest = source_local(source)) && !*rest))
-            return LIKE_YES;
-        /* Other numbers: some torches make them dynamic, too; where there is a second value, this one did not. */
-        return value && !name_of(w, code, source)->several ? LIKE_GUESS_NO : LIKE_NO;
-    }
-    return (shaped || value) && made_dynamic(w, code, source, dimension) ? LIKE_YES : LIKE_NO;
-}
-
-/* Entry MADE against the class OTHER, with weaker guards: does what told them apart still do so? */
-static enum like weak_like(struct whatif *w, uint32_t made, uint32_t other)
-{
-    uint32_t code = w->classes.at[made].code;
-    size_t at = sorted_count(w->differences.count, i, w->differences.at[i].made < other);
-    bool known = false; /* all that told them apart is known */
-    enum like like, weakest = LIKE_YES;
-
-    for (; at < w->differences.count && w->differences.at[at].made == other; at++) {
-        const struct difference *c = &w->differences.at[at];
-        if (c->older != made)
-            continue;
-        known = true;
-        weakest = least(weakest, weakened(w, code, c->kind, c->source, c->shaped, c->dimension));
-        if (weakest == LIKE_NO)
-            return LIKE_NO;
-    }
-    like = least(weakest, signatures_like(w, made, other));
-    if (like == LIKE_YES && !known && w->codes[code].varied) {
-        w->assumed[ASSUMED_HIDDEN] = true;
-        return LIKE_GUESS_NO;
-    }
-    return like;
-}
-
 /* ---- the question ---------------------------------------------------------- */
 
-/* LOOKUP's own check of entry MADE: LIKE_YES it passed, LIKE_NO it failed, LIKE_GUESS_NO it was not tried. *FAILED: by
+/* LOOKUP's own check of entry MADE: LIKE_YES it passed, LIKE_NO it did not, LIKE_GUESS_NO it was not tried. *FAILED: by
  * which guard. */
 static enum like own_check(const struct whatif *w, uint32_t made, uint32_t lookup, int64_t *failed)
 {
@@ -406,68 +268,57 @@ static enum like own_check(const struct whatif *w, uint32_t made, uint32_t looku
     return LIKE_GUESS_NO;
 }
 
-/* Without weaker guards. FIRST: the call is the one that the other class's entry was made for, or ran none. */
-static enum like plain_like(struct whatif *w, uint32_t made, uint32_t other, bool first)
+/* The same for LOOKUP, a call of that class, which tried the entry: the guards before the one that failed have passed. */
+static enum like rest_takes(struct whatif *w, uint32_t made, uint32_t other, uint32_t lookup, bool first)
 {
-    int64_t bits = *pair_at(w, made, other);
-    uint32_t entries = (uint32_t)w->r->entries.count;
+    struct query *query = db_query(w->db, schema_statement("whatif/passed"));
+    struct map passed = {0};
+    enum like like;
 
-    if (bits & SEEN_MISMATCH || (first && bits & FIRST_FAIL))
-        return LIKE_NO;
-    if ((bits & (SEEN_PASS | SEEN_FAIL)) == (SEEN_PASS | SEEN_FAIL))
-        return LIKE_GUESS_NO;
-    if (bits & (SEEN_PASS | SEEN_FAIL)) {
-        w->assumed[ASSUMED_ALIKE] = true;
-        return bits & SEEN_PASS ? LIKE_YES : LIKE_NO;
-    }
-    if (made < entries && other < entries) {
-        if (!(bits & APART_KNOWN)) {
-            bits |= APART_KNOWN | (entries_apart(w, made, other) ? APART : 0);
-            *pair_at(w, made, other) |= bits;
-        }
-        if (bits & APART)
-            return LIKE_NO;
-        if (bits & FIRST_FAIL)
-            return LIKE_GUESS_NO; /* its first call did not fit; others ran what was made for that one */
-    }
-    return signatures_like(w, made, other);
+    query_bind_integer(query, 1, w->r->lookups.at[lookup].id);
+    query_bind_integer(query, 2, w->r->entries.at[made].id);
+    while (query_step(query))
+        map_put(&passed, query_integer(query, 0));
+    query_close(query);
+    like = passed.count ? guards_take(w, made, other, first, &passed) : LIKE_GUESS_NO;
+    map_free(&passed);
+    return like;
 }
 
 enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
 {
-    uint32_t other = w->class_of[lookup], entries = (uint32_t)w->r->entries.count, code = w->classes.at[made].code;
+    uint32_t other = w->class_of[lookup], entries = (uint32_t)w->r->entries.count;
+    bool first = other >= entries || w->classes.at[other].founder == lookup;
+    int shift = first ? KNOWN_SHIFT + 2 : KNOWN_SHIFT, known = first ? KNOWN_FIRST : KNOWN;
+    const struct guard *g = NULL;
     enum like like, own;
     int64_t failed = 0, bits;
-    bool first;
 
-    if (made == other && (other < entries || !w->classes.at[other].hidden))
+    if (made == other && other < entries)
         return LIKE_YES;
-    if (made == other) {
-        w->assumed[ASSUMED_HIDDEN] = true;
-        return LIKE_GUESS_YES;
-    }
-    w->torch = replay_torch(w->r, w->r->lookups.at[lookup].cache);
-    own = own_check(w, made, lookup, &failed);
-    w->relaxed = false;
-    first = other >= entries || w->classes.at[other].founder == lookup;
-    like = own != LIKE_GUESS_NO ? own : plain_like(w, made, other, first);
-    w->relaxed = w->weaker;
-    if (like == LIKE_YES || !w->relaxed || !knobs_meant(w, code))
-        return like;
     bits = *pair_at(w, made, other);
+    w->torch = replay_torch(w->r, w->r->lookups.at[lookup].cache);
+    w->steady = w->torch && !w->r->lookups.at[lookup].observed;
     if (bits & SEEN_MISMATCH)
         return LIKE_NO;
-    if (own == LIKE_NO && failed) { /* the first guard that did not hold, as recorded */
-        const struct guard *g = guard_of(w, made, failed);
-        if (g && g->shape.rank < 0 &&
-            weakened(w, code, g->kind, g->source, strstr(g->source, ".size()") != NULL, -1) == LIKE_NO)
-            return LIKE_NO;
+    own = own_check(w, made, lookup, &failed);
+    if (own == LIKE_GUESS_NO && first && bits & FIRST_FAIL && w->r->lookups.at[lookup].observed)
+        own = LIKE_NO; /* it was seen from outside, and found nothing */
+    if (own == LIKE_YES || (own == LIKE_NO && (!w->weaker || !knobs_meant(w, w->classes.at[made].code))))
+        return own;
+    if (own == LIKE_NO && failed && (g = guard_of(w, made, failed)) &&
+        guard_takes(w, w->classes.at[made].code, g, other, first) == LIKE_NO)
+        return LIKE_NO;
+    if (!(bits & known)) {
+        bits |= known | (int64_t)guards_take(w, made, other, first, NULL) << shift;
+        *pair_at(w, made, other) |= bits;
     }
-    if (bits & WEAK_KNOWN)
-        return (enum like)(bits >> WEAK_SHIFT & 3);
-    like = weak_like(w, made, other);
-    *pair_at(w, made, other) |= WEAK_KNOWN | (int64_t)like << WEAK_SHIFT;
-    return like;
+    like = (enum like)(bits >> shift & 3);
+    if (like == LIKE_GUESS_NO && g)
+        like = rest_takes(w, made, other, lookup, first);
+    if (like != LIKE_GUESS_NO)
+        return like;
+    return made == other ? LIKE_GUESS_YES : LIKE_GUESS_NO;
 }
 
 /* What the kinds and ids of guards stand for that are to be dropped. */
@@ -491,8 +342,8 @@ void like_begin(struct whatif *w)
     const struct whatif_knobs *knobs = w->knobs;
 
     drops_read(w);
-    w->weaker = w->relaxed = knobs->dynamic_all || knobs->dynamic.count || knobs->drops.count;
+    w->weaker = knobs->dynamic_all || knobs->dynamic.count || knobs->drops.count;
     memset(w->assumed, 0, sizeof w->assumed);
     for (size_t i = 0; i < w->pairs.room; i++)
-        w->pairs.slots[i].value &= ~(int64_t)(WEAK_KNOWN | 3 << WEAK_SHIFT);
+        w->pairs.slots[i].value &= ~(int64_t)(KNOWN | KNOWN_FIRST | 15 << KNOWN_SHIFT);
 }

@@ -1,10 +1,11 @@
 /* trace/whatif/like.h -- would the guards of one call's entry let another call pass?
  *
- * trace/whatif/learn.c reads what is known from the recorded checks and causes, and takes inputs and
- * guards apart when they are first needed; trace/whatif/like.c answers for trace/whatif/decide.c.
+ * trace/whatif/learn.c reads what is known of calls, trace/whatif/facts.c what is known of the values
+ * that guards look at; trace/whatif/like.c answers for trace/whatif/decide.c.
  *
  * A class is an entry that was recorded (its index: the calls that ran it), or, from entry_count on, one signature of
- * calls that ran none. */
+ * calls that ran none. An entry made for such a class has the guards of the recorded entry most like it, on the values of
+ * that class (trace/whatif/made.c). */
 #ifndef DYNTRACE_WHATIF_LIKE_H
 #define DYNTRACE_WHATIF_LIKE_H
 
@@ -49,14 +50,13 @@ enum assumption {
     ASSUMED_KINDS,
 };
 
-/* ---- inputs and guards, taken apart ---------------------------------------- */
+/* ---- guards and values ----------------------------------------------------- */
 
 enum { DIMENSIONS = 16, SIZE_ANY = -1 };
 
-/* A TENSOR_MATCH's or a signature's sizes. */
 struct shape {
-    int rank;                 /* -1: not a shape */
-    int64_t size[DIMENSIONS]; /* SIZE_ANY: dynamic */
+    int rank;                 /* -1: not known */
+    int64_t size[DIMENSIONS]; /* SIZE_ANY: not known, or any */
 };
 
 struct part {                  /* of a signature: "x: Tensor float32[4, 3] cpu" */
@@ -71,68 +71,68 @@ struct signature {
     bool read;
 };
 
+/* What is known of the value at a source, or what a guard wants of it. Texts are NULL where that is not known. */
+struct value {
+    const char *type;        /* its name */
+    const char *literal;     /* "3", "'a'", "None" */
+    const char *object;      /* which one, in words */
+    const char *keys;        /* of a dict: "(('a', 'b'))" */
+    const char *tensor;      /* dtype and the like, as a guard writes them, */
+    const struct part *part; /* as a signature does */
+    struct shape sizes, strides;
+    int64_t length;   /* -1 */
+    double low, high; /* of a number; not known: -INFINITY, INFINITY */
+    int64_t by;       /* a number is a multiple of this; 0: not known */
+    bool something;   /* it is not None */
+};
+
+/* What of a value a guard looks at. */
+enum about {
+    ABOUT_OTHER, /* what is not taken apart */
+    ABOUT_TYPE, ABOUT_VALUE, ABOUT_SOMETHING, ABOUT_LENGTH, ABOUT_KEYS, ABOUT_KEY, ABOUT_OBJECT, ABOUT_TENSOR,
+    ABOUT_NUMBER, ABOUT_EQUAL,
+    ABOUT_ALIKE,   /* of an entry like no recorded one: it wants the type, and perhaps more */
+    ABOUT_UNKNOWN, /* of an entry that was not recorded: it wants something, and it is not known what */
+};
+
 struct guard {
     int64_t id;
-    const char *kind, *source, *expression;
-    struct shape shape; /* of a TENSOR_MATCH */
-    int before;         /* bytes of its expression that come before the sizes */
+    const char *kind, *source, *expression; /* EXPRESSION: NULL of an entry that was not recorded */
+    enum about about;
+    struct value want;
+    uint32_t loose; /* bits: dimensions of which torch may have made a symbol; 1 of a number */
 };
 
 struct guards { /* by source, then kind */
     struct guard *at;
     size_t count, room;
-    bool read;
+    bool read, unlike; /* UNLIKE: the code has no recorded entry */
 };
 
 /* ---- what is known --------------------------------------------------------- */
 
-struct difference { /* why a call did not fit OLDER, so that MADE was compiled: entries */
-    uint32_t made, older;
-    const char *kind, *source;
-    bool shaped;   /* is about a size or stride */
-    int dimension; /* of which; -1: not known */
-};
-
-/* How strictly the guards of a code object look at something. */
-struct name {
-    uint32_t code;
-    const char *source;
-    bool guarded, exact, typed, opaque;
-    struct shape shape; /* sizes that all its entries have alike; SIZE_ANY where one has it dynamic */
-    uint32_t varied;    /* bits: sizes that were told apart by several entries, none of them dynamic */
-    bool several;       /* different exact values */
-    const char *value;  /* the first of them */
-};
-
-/* What is known of a pair, a class made, and calls of another one: bits. */
+/* Bits of a pair, a class made, and calls of another one. */
 enum {
-    SEEN_PASS = 1 << 0,
-    SEEN_FAIL = 1 << 1,
-    FIRST_FAIL = 1 << 2,
-    SEEN_MISMATCH = 1 << 3,
-    APART_KNOWN = 1 << 4,
-    APART = 1 << 5,
-    WEAK_KNOWN = 1 << 6,
-    WEAK_SHIFT = 8,
+    FIRST_FAIL = 1 << 0,
+    SEEN_MISMATCH = 1 << 1,
+    KNOWN = 1 << 2,       /* what the guards say of calls that hit OTHER: enum like at KNOWN_SHIFT */
+    KNOWN_FIRST = 1 << 3, /* of the call that OTHER was made for, or that ran none: the two bits after it */
+    KNOWN_SHIFT = 4,
 };
 
 struct like_class {
     int64_t signature; /* row id, or -1 */
     uint32_t code;
     uint32_t backend; /* number of its name: the one that its calls came with, or REPLAY_NONE */
-    bool hidden;      /* something that is not in the signature told its calls apart */
     /* What a check of an entry for it takes that fails, that passes, and a compile: as recorded, else as others of its
      * code. TIMED: the compile was recorded. */
     int64_t check_ns[2], compile_ns;
     bool timed;
-    /* of an entry */
-    uint32_t founder;     /* the lookup that made it, or REPLAY_NONE */
+    uint32_t founder;     /* of an entry: the lookup that made it, or REPLAY_NONE */
     struct guards guards; /* owned, read when they are first needed */
 };
 
 struct like_code {
-    bool lambdas;     /* guards of it are functions */
-    bool varied;      /* something that is not in signatures made recompiles */
     bool namesakes;   /* two of its backends have one name, which then does not tell calls apart */
     bool several;     /* its calls are of several regions or backends */
     bool resume;      /* it is a resume function */
@@ -154,6 +154,12 @@ struct drop {
     const char *kind, *source; /* source NULL: all of the kind */
 };
 
+struct varying { /* do guards of a code object, of KIND at SOURCE, want several things, or did one of them fail? */
+    uint32_t code;
+    const char *kind, *source;
+    bool varies;
+};
+
 struct whatif {
     struct db *db;                    /* borrowed */
     const struct replay *r;           /* borrowed */
@@ -166,8 +172,8 @@ struct whatif {
     int64_t scratch;  /* the bits of a pair that is not */
     LIST(struct signature) signatures; /* by id */
     bool blind;                        /* the trace is without values */
-    LIST(struct difference) differences; /* by made */
-    LIST(struct name) names;
+    LIST(struct varying) varying;
+    struct map failing;                /* row ids of guards that failed */
     struct arena texts;
     struct like_code *codes; /* owned */
     LIST(struct rest) rests; /* by the code that breaks off */
@@ -177,8 +183,8 @@ struct whatif {
     /* What the knobs change (like_begin): */
     LIST(struct drop) drops;     /* guards that are not checked */
     bool weaker;                 /* the knobs make guards weaker */
-    bool relaxed;                /* that counts just now */
-    bool torch;                  /* the call that is asked about is a torch program's */
+    bool torch;                  /* the call that is asked about is a torch program's, */
+    bool steady;                 /* which guards are known to fail of: what none told apart is taken for the same */
     bool assumed[ASSUMED_KINDS]; /* since like_begin */
     /* The calls decided again (decide.c): */
     uint8_t *base;                     /* owned: outcomes without a change, as in a result; NULL the first time */
@@ -208,17 +214,36 @@ int64_t *pair_at(struct whatif *w, uint32_t made, uint32_t other);
 /* A copy of TEXT that lives as long as W. */
 const char *text_copy(struct whatif *w, const char *text);
 
-/* The signature with that row id; NULL: there is none. */
-const struct signature *signature_of(struct whatif *w, int64_t id);
+/* ---- trace/whatif/facts.c -------------------------------------------------- */
 
-const struct guards *guards_of(struct whatif *w, uint32_t entry);
+/* The guards of an entry made for CLASS_. */
+const struct guards *guards_of(struct whatif *w, uint32_t class_);
 /* The one with that row id; NULL: there is none. */
 const struct guard *guard_of(struct whatif *w, uint32_t entry, int64_t id);
 
-/* Guards of this kind exclude each other when their expressions differ. */
-bool guard_exact(const char *kind);
+/* Does GUARD hold for calls of class OTHER? FIRST: of the one that its entry was made for. LIKE_GUESS_NO: not known. */
+enum like guard_holds(struct whatif *w, const struct guard *guard, uint32_t other, bool first);
 
-/* Is SOURCE a local, "L['x']", or of one? What follows that in it; NULL: it is another source. */
-const char *source_local(const char *source);
+/* What is known of what is at SOURCE in calls of class OTHER. */
+struct value value_of(struct whatif *w, uint32_t other, bool first, const char *source);
+
+extern const struct value value_unknown;
+/* TEXT is all of V. */
+void value_is(struct value *v, const char *text);
+/* The name of V's type; NULL: not known. */
+const char *value_type(struct whatif *w, const struct value *v);
+
+/* The signature with that row id, and its part for SOURCE; NULL: there is none. */
+const struct signature *signature_of(struct whatif *w, int64_t id);
+const struct part *signature_part(const struct signature *signature, const char *source);
+
+/* NUMBER against the conditions that GUARD has for one. */
+enum like number_holds(const struct value *want, const struct value *number);
+
+/* Dimension and source of "L['x']" for a SOURCE like "L['x'].size()[0]", its bytes in *BYTES; -1: it is no size. */
+int source_dimension(const char *source, size_t *bytes);
+
+/* The guards of an entry made for CLASS_, which was not recorded, into GUARDS (trace/whatif/made.c). */
+void guards_make(struct whatif *w, uint32_t class_, struct guards *guards);
 
 #endif

@@ -1,0 +1,158 @@
+/* trace/whatif/made.c -- the guards of entries that were not recorded. See trace/whatif/like.h.
+ *
+ * A call that was not compiled would have been: its entry has the guards of the newest entry whose inputs had the same
+ * types, on the values of that call. Where those are not known, or no entry is like it, what it wants is not either. */
+#include "trace/whatif/like.h"
+
+/* The newest recorded entry of CLASS_'s code whose inputs had, if TYPED, the types that those of CLASS_ have, or
+ * REPLAY_NONE. */
+static uint32_t most_alike(struct whatif *w, uint32_t class_, bool typed)
+{
+    const struct signature *mine = signature_of(w, w->classes.at[class_].signature), *s;
+
+    for (size_t i = w->r->entries.count; mine && i--;) {
+        bool alike = w->r->entries.at[i].code == w->classes.at[class_].code &&
+                     (s = signature_of(w, w->classes.at[i].signature)) && s->parts.count == mine->parts.count;
+        for (size_t k = 0; alike && typed && k < mine->parts.count; k++) {
+            const struct part *a = &mine->parts.at[k], *b = signature_part(s, a->source);
+            size_t bytes = strcspn(a->text, " [");
+            alike = b && strcspn(b->text, " [") == bytes && !strncmp(a->text, b->text, bytes) &&
+                    a->shape.rank == b->shape.rank;
+        }
+        if (alike)
+            return (uint32_t)i;
+    }
+    return REPLAY_NONE;
+}
+
+/* Which sizes of G's tensor differ between the recorded entries of its code, or are dynamic in one: bits. */
+static void sizes_seen(struct whatif *w, uint32_t code, const struct guard *g, uint32_t *several, uint32_t *any)
+{
+    for (uint32_t i = 0; i < w->r->entries.count; i++) {
+        const struct guards *guards = w->r->entries.at[i].code == code ? guards_of(w, i) : NULL;
+        for (size_t k = 0; guards && k < guards->count; k++) {
+            const struct guard *h = &guards->at[k];
+            if (h->about != g->about || strcmp(h->source, g->source))
+                continue;
+            if (g->about == ABOUT_VALUE && strcmp(h->expression, g->expression))
+                *several |= 1;
+            for (int d = 0; d < g->want.sizes.rank && h->want.sizes.rank == g->want.sizes.rank; d++)
+                if (h->want.sizes.size[d] == SIZE_ANY)
+                    *any |= 1u << d;
+                else if (h->want.sizes.size[d] != g->want.sizes.size[d])
+                    *several |= 1u << d;
+        }
+    }
+}
+
+/* A guard of the code's at G's source, about the same, that holds for CLASS_; NULL: none is known to. */
+static const struct guard *guard_fitting(struct whatif *w, uint32_t class_, const struct guard *g)
+{
+    for (uint32_t i = 0; i < w->r->entries.count; i++) {
+        const struct guards *guards = w->r->entries.at[i].code == w->classes.at[class_].code ? guards_of(w, i) : NULL;
+        for (size_t k = 0; guards && k < guards->count; k++)
+            if (guards->at[k].about == g->about && !strcmp(guards->at[k].source, g->source) &&
+                guard_holds(w, &guards->at[k], class_, true) == LIKE_YES)
+                return &guards->at[k];
+    }
+    return NULL;
+}
+
+/* G, of the entry most like it, as it would be for CLASS_. */
+static struct guard guard_made(struct whatif *w, uint32_t class_, const struct guard *g)
+{
+    struct value v = value_of(w, class_, true, g->source);
+    struct guard made = *g;
+    const struct guard *fitting;
+    uint32_t several = 0, any = 0;
+    bool known = false;
+
+    made.want = value_unknown;
+    made.expression = NULL;
+    made.id = 0;
+    switch (g->about) {
+    case ABOUT_TYPE:
+        known = (made.want.type = value_type(w, &v)) != NULL;
+        break;
+    case ABOUT_VALUE:
+        if (!(known = v.literal != NULL))
+            break;
+        value_is(&made.want, v.literal);
+        if (strcmp(g->kind, "EQUALS_MATCH") && strcmp(g->kind, "CONSTANT_MATCH")) /* of a kind for each constant */
+            made.kind = !strcmp(v.literal, "None") ? "NONE_MATCH" : !strcmp(v.literal, "True") ? "TRUE_MATCH" : "FALSE_MATCH";
+        sizes_seen(w, w->classes.at[class_].code, g, &several, &any);
+        made.loose = !several && v.low == v.high;
+        break;
+    case ABOUT_LENGTH:
+        known = (made.want.length = v.length) >= 0;
+        made.want.type = g->want.type;
+        break;
+    case ABOUT_TENSOR:
+        if (!(known = v.sizes.rank == g->want.sizes.rank && v.sizes.rank >= 0))
+            break;
+        made.want.sizes = v.sizes;
+        made.want.part = v.part;
+        made.want.tensor = v.tensor;
+        sizes_seen(w, w->classes.at[class_].code, g, &several, &any);
+        for (int d = 0; d < v.sizes.rank; d++)
+            if (w->torch && v.sizes.size[d] <= 1)
+                continue; /* compiled apart */
+            else if (any & 1u << d || g->want.sizes.size[d] == SIZE_ANY)
+                made.want.sizes.size[d] = SIZE_ANY;
+            else if (!(several & 1u << d))
+                made.loose |= 1u << d;
+        break;
+    case ABOUT_SOMETHING:
+        known = v.literal || v.something || value_type(w, &v);
+        break;
+    default:
+        if ((fitting = guard_fitting(w, class_, g)))
+            return *fitting;
+        known = w->torch && g->about == ABOUT_NUMBER && v.low == v.high && v.low <= 1; /* compiled apart */
+        made.want.low = v.low;
+        made.want.high = v.high;
+        break;
+    }
+    if (!known)
+        made.about = ABOUT_UNKNOWN;
+    return made;
+}
+
+/* Does every recorded entry of CODE want one type at SOURCE? */
+static bool types_settled(struct whatif *w, uint32_t code, const char *source)
+{
+    bool settled = true;
+
+    for (uint32_t i = 0; i < w->r->entries.count && settled; i++) {
+        const struct guards *guards = w->r->entries.at[i].code == code ? guards_of(w, i) : NULL;
+        settled = !guards;
+        for (size_t k = 0; guards && k < guards->count && !settled; k++)
+            settled = !strcmp(guards->at[k].source, source) &&
+                      (guards->at[k].want.type || guards->at[k].about == ABOUT_TENSOR);
+    }
+    return settled;
+}
+
+/* For inputs of types that no entry was made for: it looks where the entry with GUARDS does, and wants their types at
+ * least. */
+static struct guard guard_guessed(struct whatif *w, uint32_t class_, const struct guard *g)
+{
+    struct guard made = {.kind = strstr(g->kind, "LAMBDA") ? "LAMBDA" : "", .source = g->source, .about = ABOUT_UNKNOWN};
+
+    made.want = value_of(w, class_, true, g->source);
+    made.want.type = value_type(w, &made.want);
+    if (made.want.type && types_settled(w, w->classes.at[class_].code, g->source))
+        made.about = ABOUT_ALIKE;
+    return made;
+}
+
+void guards_make(struct whatif *w, uint32_t class_, struct guards *g)
+{
+    uint32_t model = most_alike(w, class_, true), any = model == REPLAY_NONE ? most_alike(w, class_, false) : model;
+
+    g->unlike = any == REPLAY_NONE;
+    for (size_t i = 0; !g->unlike && i < guards_of(w, any)->count; i++) {
+        const struct guard *one = &guards_of(w, any)->at[i];
+        *list_add(g) = model == any ? guard_made(w, class_, one) : guard_guessed(w, class_, one);
+    }
+}

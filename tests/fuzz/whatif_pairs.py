@@ -1,0 +1,342 @@
+#!/usr/bin/env python3
+"""Random programs for `replay --what-if`: what it predicts of one, beside what happens when the setting is really changed.
+
+    make whatif-pairs PAIRS=2000
+    tests/fuzz/whatif_pairs.py [--dyntrace PROGRAM] [--python PY] [--pairs N] [SEED...]
+
+Each seed is a program (functions that call one another; sizes, dtypes, flags, numbers, texts, types, lists, dicts, objects
+that die, globals, resets, threads) with a compiler of its own that obeys settings, and one pair of settings. The program is
+recorded under the first, the second is predicted and recorded, too; then they are held together call by call:
+
+    equal      every outcome, and all numbers of functions without an undecided call, came as predicted
+    announced  some did not, and what-if had said of so many calls that they are undecided
+    wrong      some did not, and it had not
+
+Prints a line for each pair that is wrong, and the number of each kind by setting. The exit status is 1 if any was wrong.
+"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+PAIR_SECONDS = 60
+
+# ---- the program ----------------------------------------------------------------------------------------------------
+
+KINDS = "buffer", "number", "flag", "text", "list", "dict", "thing", "mixed", "global", "ignored"
+
+
+def draw(r, kind, rank):
+    """A value of KIND as data; `make` makes the object."""
+    if kind == "buffer":
+        return [r.choice("ddddf"), *(r.choice((2, 3, 3, 4, 5, 6)) for _ in range(rank))]
+    return {"number": lambda: r.choice((1, 2, 3, 4, 7)), "flag": lambda: r.choice((True, False, None)), "text": lambda: r.choice("abc"),
+            "list": lambda: r.choice((1, 2, 3)), "dict": lambda: r.sample("pqr", r.choice((1, 2, 3))), "thing": lambda: r.randrange(3),
+            "mixed": lambda: r.choice((1, 2.5, "x", None, True)), "global": lambda: r.choice((1, 2)), "ignored": lambda: r.randrange(9)}[kind]()
+
+
+def plan_of(seed):
+    """The program of SEED: its functions and what it does, step by step. All of it is data."""
+    r = random.Random(f"program {seed}")
+    functions = []
+    for _ in range(r.choice((1, 1, 2, 3))):
+        parameters = []
+        for name in "xyz"[:r.choice((1, 2, 2, 3))]:
+            kind = r.choice(KINDS)
+            guard = {"buffer": ("tensor", "tensor", "tensor", "shape-equal", "shape-bound", "divisible"), "number": ("equals", "equals", "type"),
+                     "flag": ("constant", "constant", "equals", "type"), "text": ("equals", "type"),
+                     "list": ("length", "sequence", "item"), "dict": ("keys", "length", "contains"), "thing": ("identity", "attribute", "class"),
+                     "mixed": ("type", "constant", "not-none"), "global": ("equals",), "ignored": (None,)}[kind]
+            parameters.append({"name": name, "kind": kind, "guard": r.choice(guard), "rank": r.choice((1, 1, 2))})
+        functions.append({"parameters": parameters, "calls": None, "lambda": r.random() < 0.05})
+    for i, function in enumerate(functions[:-1]):
+        if r.random() < 0.4:
+            function["calls"] = i + 1
+    steps = []
+    threads = r.random() < 0.15
+    for _ in range(r.choice((6, 10, 16, 24))):
+        what = r.random()
+        if what < 0.03:
+            steps.append(["reset", r.randrange(len(functions))])
+        elif what < 0.06:
+            steps.append(["death", r.randrange(3)])
+        elif what < 0.09 and threads:
+            steps.append(["thread"])
+        else:
+            function = r.randrange(len(functions))
+            steps.append(["call", function, arguments(r, functions, function), [arguments(r, functions, functions[function]["calls"])
+                          for _ in range(r.choice((0, 1, 2)))] if functions[function]["calls"] is not None else []])
+    return functions, steps
+
+
+def arguments(r, functions, function):
+    return [draw(r, one["kind"], one["rank"]) for one in functions[function]["parameters"]]
+
+
+def play(seed, settings):
+    """Run the program of SEED under SETTINGS, in the process that is recorded."""
+    import threading
+
+    import dyntrace.config
+    from dyntrace import guards as g
+    from dyntrace.eval_frame import reset_code, set_eval_frame
+    from dyntrace.types import GuardedCode
+
+    functions, steps = plan_of(seed)
+    dyntrace.config.recompile_limit = settings.get("recompile_limit", 8)
+    dyntrace.config.accumulated_recompile_limit = settings.get("accumulated_limit", 256)
+    dynamic, drop, shared = settings.get("dynamic", []), settings.get("drop_guard", []), settings.get("backend_shared", True)
+
+    class Thing:
+        def __init__(self, mode):
+            self.mode = mode
+
+    class Other(Thing):
+        pass
+    things = [Thing("a"), Thing("b"), Other("a")]
+    space, inner = {"state": 1}, []
+    for i, function in enumerate(functions):
+        names = [one["name"] for one in function["parameters"]]
+        body = f" for values in inner.pop() if inner else []: f{function['calls']}(*map(make, {functions[function['calls']]['parameters']!r}, values))\n" if function["calls"] is not None else ""
+        exec(compile(f"def f{i}({', '.join(names)}):\n{body} return {i}", f"<program {seed}>", "exec"), space)
+    space.update(inner=inner)
+
+    def make(one, value):
+        kind = one["kind"]
+        if kind == "buffer":
+            letter, *sizes = value
+            count = 1
+            for size in sizes:
+                count *= size
+            flat = memoryview(bytearray(8 * count if letter == "d" else 4 * count)).cast(letter)
+            return flat if len(sizes) == 1 else flat.cast("B").cast(letter, sizes)
+        if kind == "list":
+            return [value] * value
+        if kind == "dict":
+            return dict.fromkeys(value, 0)
+        if kind == "thing":
+            return things[value]
+        if kind == "global":
+            space["state"] = value
+        return value
+    space.update(make=make)
+
+    def guards_of(one, value):
+        source, guard = g.L[one["name"]], one["guard"]
+        shape = source.shape[0]
+        if guard == "tensor":
+            fixed = [d for name, d in dynamic if name in (one["name"], None)]
+            yield g.TENSOR_MATCH(source, dynamic_sizes=True if None in fixed else [d for d in fixed if d < value.ndim])
+        elif guard in ("shape-equal", "shape-bound", "divisible"):
+            yield g.TENSOR_MATCH(source, dynamic_sizes=True)
+            size = value.shape[0]
+            if guard == "shape-equal":
+                yield g.SHAPE_EQUAL(shape, size)
+            elif guard == "divisible":
+                yield g.SHAPE_DIVISIBLE(shape, 2 if size % 2 == 0 else 1)
+            elif size < 4:
+                yield g.SHAPE_BOUND(shape, None, 3)
+            else:
+                yield g.SHAPE_BOUND(shape, 4, None)
+        elif guard == "equals" and one["kind"] == "global":
+            yield g.EQUALS_MATCH(g.G["state"])
+        elif guard == "equals" and one["kind"] == "number" and [one["name"], None] in dynamic:
+            yield g.TYPE_MATCH(source)
+        elif guard == "equals":
+            yield g.EQUALS_MATCH(source)
+        elif guard == "constant":
+            yield g.CONSTANT_MATCH(source, value)
+        elif guard == "not-none":
+            yield g.NONE_MATCH(source) if value is None else g.NOT_NONE(source)
+        elif guard in ("type", "class"):
+            yield g.TYPE_MATCH(source)
+        elif guard == "length":
+            yield (g.LIST_LENGTH if one["kind"] == "list" else g.DICT_LENGTH)(source)
+        elif guard == "sequence":
+            yield g.SEQUENCE_LENGTH(source)
+        elif guard == "item":
+            yield g.EQUALS_MATCH(source[0])
+        elif guard == "keys":
+            yield g.DICT_KEYS(source)
+        elif guard == "contains":
+            yield (g.DICT_CONTAINS if "p" in value else g.DICT_NOT_CONTAINS)(source, "p")
+        elif guard == "identity":
+            yield g.ID_MATCH(source)
+            yield g.WEAKREF_ALIVE(source)
+        elif guard == "attribute":
+            yield g.EQUALS_MATCH(source.mode)
+
+    codes = {space[f"f{i}"].__code__: function for i, function in enumerate(functions)}
+
+    def compiler(frame, entry, state):
+        function = codes.get(frame.f_code)
+        if function is None:
+            return None
+        values = frame.f_locals
+        found = [guard for one in function["parameters"] for guard in guards_of(one, values[one["name"]]) if guard.kind not in drop]
+        return GuardedCode(frame.f_code.replace(), g.GuardTree(found, example=values, globals=frame.f_globals))
+
+    def second(frame, entry, state):
+        return compiler(frame, entry, state)
+    second.backend_shared = shared
+
+    def call(function, values):
+        space[f"f{function}"](*map(make, functions[function]["parameters"], values))
+
+    def run(steps):
+        set_eval_frame(compiler)
+        for n, (what, *rest) in enumerate(steps):
+            if what == "thread":
+                set_eval_frame(None)
+                one = threading.Thread(target=run, args=(steps[n + 1:],))
+                one.start()
+                one.join()
+                return
+            if what == "reset":
+                reset_code(space[f"f{rest[0]}"].__code__)
+            elif what == "death":
+                things[rest[0]] = type(things[rest[0]])("ab"[rest[0] % 2])
+            else:
+                inner[:] = [rest[2]]
+                call(rest[0], rest[1])
+        set_eval_frame(None)
+    run(steps)
+
+
+# ---- the pair -------------------------------------------------------------------------------------------------------
+
+def before_of(seed):
+    """The settings under which the program is recorded."""
+    r = random.Random(f"before {seed}")
+    return {"recompile_limit": r.choice((1, 2, 3, 4))} if r.random() < 0.5 else {}
+
+
+def change_of(seed, kinds):
+    """What is changed, and the knob's name. KINDS: of the guards that were recorded."""
+    r = random.Random(f"pair {seed}")
+    functions, _ = plan_of(seed)
+    used = {one["kind"] for function in functions for one in function["parameters"]}
+    knob = r.choice(("recompile_limit", "recompile_limit", "dynamic", "dynamic", "dynamic", "drop_guard", "drop_guard", "drop_guard", "accumulated_limit"))
+    if knob == "dynamic" and "buffer" not in used:
+        knob = "drop_guard"
+    if knob == "drop_guard" and not kinds:
+        knob = "recompile_limit"
+    changed = {}
+    if knob in ("recompile_limit", "accumulated_limit"):
+        changed[knob] = r.choice((1, 2, 3, 5, 8, 16) if knob == "recompile_limit" else (1, 2, 4, 8))
+    elif knob == "dynamic":
+        names = [one["name"] for function in functions for one in function["parameters"] if one["kind"] == "buffer"]
+        changed["dynamic"] = [[r.choice(names), r.choice((0, 0, 1, None))]]
+    else:
+        changed["drop_guard"] = [r.choice(kinds)]
+    if r.random() < 0.25 and knob != "recompile_limit":
+        changed["recompile_limit"] = r.choice((1, 2, 4, 8))
+    return changed, knob
+
+
+def as_words(changed):
+    words = []
+    for key, value in changed.items():
+        if key == "dynamic":
+            words += [f"dynamic={name}" + ("" if d is None else f"[{d}]") for name, d in value]
+        elif key == "drop_guard":
+            words += [f"drop_guard={kind}" for kind in value]
+        else:
+            words.append(f"{key}={value}")
+    return ",".join(words)
+
+
+def record(options, path, seed, settings):
+    done = subprocess.run([options.dyntrace, "run", "-o", path, "--python", options.python, "--", os.path.abspath(__file__), "--play", str(seed), json.dumps(settings)],
+                          capture_output=True, text=True, timeout=PAIR_SECONDS)
+    if done.returncode:
+        raise RuntimeError(f"seed {seed}: the program failed: {done.stderr[-2000:]}")
+
+
+def recorded(path):
+    """What happened: {(function, process): [outcome]}, and of each function the number of checks."""
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+        calls, checks = collections.defaultdict(list), collections.Counter()
+        for name, process, outcome, tried in db.execute(
+                "SELECT qualname, process_id, outcome, entries_checked FROM call_ledger ORDER BY start_ns, lookup_id"):
+            calls[name, process].append(outcome)
+            checks[name] += tried or 0
+    return calls, checks
+
+
+def judge(options, seed):
+    """(verdict, knob, calls, undecided calls, why) of SEED's pair."""
+    before = before_of(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        a, b = f"{folder}/a.db", f"{folder}/b.db"
+        record(options, a, seed, before)
+        with sqlite3.connect(f"file:{a}?mode=ro", uri=True) as db:
+            changed, knob = change_of(seed, [kind for kind, in db.execute("SELECT DISTINCT kind FROM guard ORDER BY kind")])
+        record(options, b, seed, {**before, **changed})
+        words = as_words(changed)
+        done = subprocess.run([options.dyntrace, "replay", a, "--what-if", words, "--json", "--calls"], capture_output=True, text=True, timeout=PAIR_SECONDS)
+        whole = subprocess.run([options.dyntrace, "replay", a, "--what-if", words, "--json"], capture_output=True, text=True, timeout=PAIR_SECONDS)
+        if done.returncode or whole.returncode:
+            return "refused", knob, 0, 0, done.stderr.strip() or whole.stderr.strip()
+        rows, whole = json.loads(done.stdout), json.loads(whole.stdout)
+        truth, checks = recorded(b)
+        with sqlite3.connect(f"file:{a}?mode=ro", uri=True) as db:
+            process_of = dict(db.execute("SELECT lookup_id, process_id FROM call_ledger"))
+    told = collections.defaultdict(list)
+    for row in rows:
+        told[row["function"], process_of[row["lookup_id"]]].append((row["predicted"], row["undecided"]))
+    wrong, announced, calls, undecided = [], [], 0, 0
+    numbers = {one["qualname"]: one for one in whole["functions"]}
+    for key in sorted(set(told) | set(truth)):
+        mine, real = told.get(key, []), truth.get(key, [])
+        guesses = sum(guess for _, guess in mine)
+        calls, undecided = calls + len(mine), undecided + guesses
+        differ = [i for i, ((outcome, _), r) in enumerate(zip(mine, real)) if outcome != r]
+        if len(mine) != len(real):
+            differ.append(len(mine))
+        if [i for i in differ if i >= len(mine) or not mine[i][1]]:
+            wrong.append(f"{key[0]}: {[o + '?' * g for o, g in mine]}, really {real}")
+        elif differ:
+            announced.append(key)
+        elif not guesses and key[0] in numbers and numbers[key[0]]["predicted"]["checks"] != checks[key[0]]:
+            wrong.append(f"{key[0]}: {numbers[key[0]]['predicted']['checks']} checks, really {checks[key[0]]}")
+    verdict = "wrong" if wrong else "announced" if announced else "equal"
+    return verdict, knob, calls, undecided, f"{json.dumps(before)} -> {words}: {'; '.join(wrong)}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--dyntrace", default=os.environ.get("DYNTRACE", "build/dyntrace"))
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--pairs", type=int, default=200)
+    parser.add_argument("--play", nargs=2, metavar=("SEED", "SETTINGS"), help=argparse.SUPPRESS)
+    parser.add_argument("seeds", nargs="*", type=int)
+    options = parser.parse_args()
+    if options.play:
+        play(int(options.play[0]), json.loads(options.play[1]))
+        return 0
+    seeds = options.seeds or range(options.pairs)
+    table, calls, undecided = collections.defaultdict(collections.Counter), 0, 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for seed, (verdict, knob, some, open_, why) in zip(seeds, pool.map(lambda seed: judge(options, seed), seeds)):
+            table[knob][verdict] += 1
+            calls, undecided = calls + some, undecided + open_
+            if verdict in ("wrong", "refused"):
+                print(f"{verdict} {seed}: {why}", flush=True)
+    kinds = "equal", "announced", "refused", "wrong"
+    print(f"{'setting':20}" + "".join(f"{kind:>11}" for kind in kinds))
+    for knob, counts in sorted(table.items()):
+        print(f"{knob:20}" + "".join(f"{counts[kind]:11}" for kind in kinds))
+    total = sum(table.values(), collections.Counter())
+    print(f"{total.total()} pairs, {total['wrong']} wrong; {calls} calls, {100 * (1 - undecided / max(calls, 1)):.1f} % of them decided")
+    return 1 if total["wrong"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
