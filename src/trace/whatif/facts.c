@@ -424,15 +424,21 @@ const char *value_type(struct whatif *w, const struct value *v)
     return v->type ? v->type : v->part ? arena_text(&w->texts, v->part->text, strcspn(v->part->text, " [")) : NULL;
 }
 
-/* A type that has neither items nor sizes. */
-static bool is_scalar(const char *type)
+/* Is TYPE one of TYPES, with a space after each? */
+static bool is_one(const char *type, const char *types)
 {
-    static const char *const types[] = {"int", "float", "bool", "NoneType", "complex"};
+    size_t bytes = type ? strlen(type) : 0;
 
-    for (size_t i = 0; type && i < sizeof types / sizeof *types; i++)
-        if (!strcmp(type, types[i]))
+    for (const char *at = types; bytes && (at = strstr(at, type)); at++)
+        if ((at == types || at[-1] == ' ') && at[bytes] == ' ')
             return true;
     return false;
+}
+
+/* A type that has no items, or none of a size. */
+static bool is_scalar(const char *type)
+{
+    return is_one(type, "int float bool NoneType complex ");
 }
 
 static enum like yes(bool is)
@@ -500,7 +506,7 @@ static enum like tensor_holds(const struct value *want, const char *type, const 
     enum like like;
     bool fixed = true;
 
-    if (v->literal || is_scalar(type) || v->length >= 0)
+    if (v->literal || is_scalar(type) || is_one(type, "str bytes list tuple dict set "))
         return LIKE_NO;
     if (v->sizes.rank < 0)
         return NOT_KNOWN;
