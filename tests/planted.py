@@ -68,6 +68,14 @@ def aspect_of(kind, source, actual):
     return next((aspect for aspect, kinds in KINDS if re.fullmatch(kinds, kind or "")), None), None
 
 
+WORDS = {"TYPE_MATCH": "type(%s) is %s", "EQUALS_MATCH": "%s == %s", "LIST_LENGTH": "len(%s) == %s", "DICT_KEYS": "%s.keys() == set(%s)"}
+
+
+def tensor_words(source, size):
+    """A guard on a tensor as python/dyntrace/guards.py writes it."""
+    return f"{source} is torch.Tensor torch.float32 on device(type='cpu') requires_grad=False size ({size}, 4) stride (4, 1)"
+
+
 class Plant:
     """A trace of one function f() in which a cause is planted; times pass by themselves."""
 
@@ -151,10 +159,10 @@ class Plant:
     def sequence(self, kind, source, values, template="%s", signatures=None):
         """A compile for each of VALUES, because the older entries wanted the others."""
         for i, value in enumerate(values):
+            words = tensor_words(source, value) if kind == "TENSOR_MATCH" and signatures else WORDS.get(kind, "%s is %s") % (source, value)
             self.compile([dict(entry=j, kind=kind, source=source, expected=template % older, actual=template % value)
                           for j, older in enumerate(values[:i])],
-                         guards=((kind, source, f"{source}: float32, size ({value}, 4)" if kind == "TENSOR_MATCH" and signatures else
-                                  f"{source} is {value}"),), signature=signatures and signatures % value)
+                         guards=((kind, source, words),), signature=signatures and signatures % value)
 
     def die(self, entry, cause):
         self.now += MS
@@ -170,11 +178,11 @@ class Plant:
 
 
 def size_changes(p):
-    p.sequence("TENSOR_MATCH", "L['x']", [16, 18, 20, 22], "size[0] = %d", "x: float32[%d, 4]")
+    p.sequence("TENSOR_MATCH", "L['x']", [16, 18, 20, 22], "size[0] = %d", "x: Tensor float32[%d, 4] cpu")
     for i in range(5):
         p.call("hit", p.entries[3][0])
     for i in range(7):
-        p.call("limit", failed=[(e, g[0]) for e, _, g in p.entries], signature="x: float32[64, 4]")
+        p.call("limit", failed=[(e, g[0]) for e, _, g in p.entries], signature="x: Tensor float32[64, 4] cpu")
 
 
 FILE = "/home/me/src/app/net.py"

@@ -277,10 +277,10 @@ def planted(tmp_path_factory):
     for entry, (code, ms, label, died) in enumerate([(1, 10, "0/0", None), (1, 30, "0/1", 60), (3, 50, "1/0", None)], 1):
         db.execute("INSERT INTO cache_entry VALUES (?, ?, ?, ?, 'eager', NULL, 1, ?, ?, ?)",
                    (entry, code, entry, label, ms * MS + 2000, died and died * MS, died and "the model was freed\x1b[31m"))
-        db.execute("INSERT INTO guard VALUES (?, ?, 0, 'EQUALS', 'L[''x'']', ?, NULL)", (entry, entry, f"L['x'] == {entry}"))
+        db.execute("INSERT INTO guard VALUES (?, ?, 0, 'EQUALS_MATCH', 'L[''x'']', ?, NULL)", (entry, entry, f"L['x'] == {entry}"))
         db.execute("INSERT INTO compile VALUES (?, ?, ?, ?, ?, ?, ?, 'compiled', ?, ?, NULL)",
                    (entry, {1: 2, 2: 4, 3: 6}[entry], code, min(entry, 2), label, ms * MS + 1000, ms * MS + 2500, entry, "no entry fitted" if entry == 2 else "first call"))
-    db.execute("INSERT INTO recompile_cause VALUES (2, 1, 0, 1, 'EQUALS', 'L[''x'']', 'value', NULL, '1', '2', '', 'observed')")
+    db.execute("INSERT INTO recompile_cause VALUES (2, 1, 0, 1, 'EQUALS_MATCH', 'L[''x'']', 'value', NULL, '1', '2', '', 'observed')")
     db.execute("INSERT INTO graph_break VALUES (1, 3, 3, 7, 4, 'a call of print()', NULL, NULL)")
     db.commit()
     db.close()
@@ -304,7 +304,7 @@ def test_the_whole_page(replay, planted):
 
 def test_the_whole_prediction(replay, planted):
     text = ""
-    for settings in ("recompile_limit=1", "recompile_limit=4", "drop_guard=EQUALS", "order=fifo", "dynamic=x", "isolate=region", "best"):
+    for settings in ("recompile_limit=1", "recompile_limit=4", "drop_guard=EQUALS_MATCH", "order=fifo", "dynamic=x", "isolate=region", "best"):
         done = replay(planted, "--what-if", settings)
         assert done.returncode == 0, done.stderr
         text += f"$ --what-if {settings}\n{done.stdout}\n"

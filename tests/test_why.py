@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from planted import EVIL, MS, OUTCOMES, size_changes
+from planted import EVIL, MS, OUTCOMES, size_changes, tensor_words
 from shared import ROOT, SCHEMA, golden
 
 
@@ -253,11 +253,12 @@ def test_calls_without_a_lookup_are_told_from_their_frames(run, plant):
 def rich(plant):
     """A bit of everything that `show` shows."""
     p = plant("Net.forward", "/src/app/net.py", 12)
-    two = (("TYPE_MATCH", "L['self']", "type(L['self']) is Net"), ("TENSOR_MATCH", "L['x']", "L['x'] is Tensor float32 size (16, 4)"))
-    p.compile(guards=two, signature="self: Net, x: float32[16, 4]", reason="first call")
+    old, new = ((("TYPE_MATCH", "L['self']", "type(L['self']) is Net"), ("TENSOR_MATCH", "L['x']", tensor_words("L['x']", size)),
+                 ("FALSE_MATCH" if size == 16 else "TRUE_MATCH", "L['flag']", f"L['flag'] is {size != 16}")) for size in (16, 18))
+    p.compile(guards=old, signature="self: Net, x: Tensor float32[16, 4] cpu, flag: bool False", reason="first call")
     p.compile([dict(guard=1, kind="TENSOR_MATCH", source="L['x']", expected="size[0] = 16", actual="size[0] = 18"),
-               dict(guard=0, kind="EQUALS_MATCH", source="L['flag']", expected="False", actual="True", how="rechecked")],
-              guards=two, signature="self: Net, x: float32[18, 4]", reason="no entry fitted")
+               dict(guard=2, source="L['flag']", expected="False", actual="True", how="rechecked")],
+              guards=new, signature="self: Net, x: Tensor float32[18, 4] cpu, flag: bool True", reason="no entry fitted")
     for i in range(3):
         p.call("hit", 2)
     p.die(1, "reset")

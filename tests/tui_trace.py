@@ -74,7 +74,7 @@ def make_trace(path, lookups=400, hostile=True, state="complete"):
         guards += [(base, entry, 0, "GLOBAL_STATE", "global state", "___check_global_state()", None),
                    (base + 1, entry, 1, "TYPE_MATCH", "L['model']", "type(L['model']) is Net", 'File "model.py", line 6, in step'),
                    (base + 2, entry, 2, "ID_MATCH", "L['model'].fc", "id(L['model'].fc) == 7", None),
-                   (base + 3, entry, 3, "TENSOR_MATCH", "L['x']", f"check_tensor(L['x'], size=[{size}, 8])", 'File "model.py", line 6, in step')]
+                   (base + 3, entry, 3, "TENSOR_MATCH", "L['x']", f"check_tensor(L['x'], Tensor, DispatchKeySet(CPU), torch.float32, device=None, requires_grad=False, size=[{size}, 8], stride=[8, 1])", 'File "model.py", line 6, in step')]
     guards.append((40, 4, 0, "ID_MATCH", "L['self']" if not hostile else HOSTILE[:200], "___check_obj_id(L['self'])", None))
     put("INSERT INTO guard VALUES (?, ?, ?, ?, ?, ?, ?)", guards)
     put("INSERT INTO guard_order VALUES (?, ?, ?)", [(2, 1_200_000_000, "[0, 3, 1, 2]")])

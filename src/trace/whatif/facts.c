@@ -157,12 +157,18 @@ static const char *literal_type(const char *text)
     return NULL;
 }
 
+/* Does TEXT say all, or was it cut, or the value left out (--values)? */
+static bool text_whole(const char *text)
+{
+    return !strstr(text, "...") && !strstr(text, "value not recorded");
+}
+
 /* TEXT is all of the value. */
 void value_is(struct value *v, const char *text)
 {
     char *end;
 
-    if (strstr(text, "...") || strstr(text, "value not recorded") || !literal_type(text))
+    if (!text_whole(text) || !literal_type(text))
         return;
     v->literal = text;
     v->type = literal_type(text);
@@ -580,7 +586,7 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
                 return LIKE_NO;
             if (strcmp(h->kind, g->kind))
                 continue;
-            if (!strcmp(h->expression, g->expression) && (strcmp(g->kind, "LAMBDA") || *g->source))
+            if (!strcmp(h->expression, g->expression) && strcmp(g->kind, "LAMBDA") && text_whole(g->expression))
                 return LIKE_YES;
             if (g->about == ABOUT_OTHER && exclusive(g) && strcmp(h->expression, g->expression))
                 return LIKE_NO;
