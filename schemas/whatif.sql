@@ -33,9 +33,13 @@ FROM (SELECT DISTINCT m.code_id, b.resume_code_id FROM graph_break b JOIN compil
 SELECT guard_id, kind, COALESCE(source, ''), expression FROM guard WHERE cache_entry_id = ?1
 ORDER BY COALESCE(source, ''), COALESCE(kind, ''), guard_id LIMIT 4096;
 
--- name: passed
--- The guards of entry ?2 that passed when lookup ?1 tried it.
-SELECT guard_id FROM guard_evaluation WHERE lookup_id = ?1 AND cache_entry_id = ?2 AND result = 'pass';
+-- name: tried
+-- What is known of the guards of entry ?2 when lookup ?1 tried it, which had entry ?3 made, or NULL: whether each passed. The
+-- causes of a compile are all that failed; 1 in the third column: they are there.
+SELECT guard_id, result = 'pass', 0 FROM guard_evaluation WHERE lookup_id = ?1 AND cache_entry_id = ?2
+UNION ALL
+SELECT r.guard_id, 0, 1 FROM recompile_cause r JOIN compile m ON m.compile_id = r.compile_id
+WHERE m.cache_entry_id = ?3 AND r.cache_entry_id = ?2 AND r.guard_id IS NOT NULL;
 
 -- name: dropped
 -- What drop_guard=?1 stands for: a guard's id, or a kind anywhere.

@@ -25,7 +25,7 @@ FLOATS = {"factors.<locals>.factors_f"}
 # (recorded under, what if, the other recording's words), and the functions of which calls may be guesses; None: any.
 TRUTHS = [
     ("", "recompile_limit=2", "recompile_limit=2", HIDDEN),
-    ("recompile_limit=2", "recompile_limit=8", "recompile_limit=8", HIDDEN | {"backends.<locals>.backends_f"}),
+    ("recompile_limit=2", "recompile_limit=8", "recompile_limit=8", HIDDEN | {"backends.<locals>.backends_f", "layers.<locals>.Layer.forward"}),
     ("recompile_limit=1", "recompile_limit=8", "recompile_limit=8", None), # one entry does not tell what the next is like
     ("", "dynamic=all", "dynamic=all", HIDDEN),
     ("", "dynamic=x[0]", "mark=x[0]", HIDDEN | {"batches.<locals>.batches_f"}), # which has a size of 1

@@ -10,6 +10,8 @@
 #include "schema.h"
 #include "trace/db.h"
 
+enum { ANY = -2 };
+
 /* ---- the knobs ------------------------------------------------------------- */
 
 /* What follows BASE in SOURCE; NULL: it does not begin so. */
@@ -25,7 +27,7 @@ static bool knobs_meant(const struct whatif *w, uint32_t code)
     return !w->knobs->codes || w->knobs->codes[code];
 }
 
-/* Is dimension DIMENSION (-1: the value) of SOURCE made dynamic? "L['x'].size()[0]" is of L['x']. */
+/* Is dimension DIMENSION (-1: the value, or ANY of them) of SOURCE made dynamic? "L['x'].size()[0]" is of L['x']. */
 static bool made_dynamic(const struct whatif *w, uint32_t code, const char *source, int dimension)
 {
     if (!knobs_meant(w, code))
@@ -34,7 +36,7 @@ static bool made_dynamic(const struct whatif *w, uint32_t code, const char *sour
         const struct whatif_dimension *d = &w->knobs->dynamic.at[i];
         const char *rest = after(source, d->source);
         if (rest && (!*rest || after(rest, ".size()") || after(rest, ".stride()")) &&
-            (d->dimension < 0 || d->dimension == dimension))
+            (d->dimension < 0 || d->dimension == dimension || dimension == ANY))
             return true;
     }
     return w->knobs->dynamic_all;
@@ -232,9 +234,24 @@ static enum like ducks_fit(struct whatif *w, uint32_t code, const struct guards 
     return LIKE_YES;
 }
 
-/* Do all guards of an entry made for class MADE hold for a call of class OTHER? FIRST as in guard_holds(); PASSED, or
- * NULL: row ids of those that are known to. */
-static enum like guards_take(struct whatif *w, uint32_t made, uint32_t other, bool first, const struct map *passed)
+/* G did not hold for a call of class OTHER: do the knobs change that? */
+static enum like failed_takes(struct whatif *w, uint32_t code, const struct guard *g, uint32_t other, bool first)
+{
+    bool dynamic = (g->about == ABOUT_TENSOR || g->about == ABOUT_VALUE) && made_dynamic(w, code, g->source, ANY);
+
+    return dynamic || dropped(w, code, g) ? guard_takes(w, code, g, other, first) : LIKE_NO;
+}
+
+/* What became of an entry's guards when a call tried it: by row id PASSED or FAILED; ALL: of the others, too, they passed. */
+struct tried {
+    struct map guards;
+    bool all;
+};
+enum { PASSED = 1, FAILED = 2 };
+
+/* Do all guards of an entry made for class MADE hold for a call of class OTHER, which TRIED it, or NULL? FIRST as in
+ * guard_holds(). */
+static enum like guards_take(struct whatif *w, uint32_t made, uint32_t other, bool first, const struct tried *tried)
 {
     const struct guards *guards = guards_of(w, made);
     uint32_t code = w->classes.at[made].code;
@@ -242,9 +259,14 @@ static enum like guards_take(struct whatif *w, uint32_t made, uint32_t other, bo
 
     if (guards->unlike)
         return made == other ? LIKE_GUESS_YES : LIKE_GUESS_NO;
-    for (size_t i = 0; i < guards->count && like != LIKE_NO; i++)
-        if (!passed || !map_get(passed, guards->at[i].id))
-            like = least(like, guard_takes(w, code, &guards->at[i], other, first));
+    for (size_t i = 0; i < guards->count && like != LIKE_NO; i++) {
+        const struct guard *g = &guards->at[i];
+        const int64_t *known = tried ? map_get(&tried->guards, g->id) : NULL;
+        if (known && *known & FAILED)
+            like = least(like, failed_takes(w, code, g, other, first));
+        else if (!known && !(tried && tried->all))
+            like = least(like, guard_takes(w, code, g, other, first));
+    }
     if (like != LIKE_NO && w->torch && w->knobs->dynamic_all && knobs_meant(w, code))
         like = least(like, ducks_fit(w, code, guards, other, first));
     if (like != LIKE_NO)
@@ -268,20 +290,24 @@ static enum like own_check(const struct whatif *w, uint32_t made, uint32_t looku
     return LIKE_GUESS_NO;
 }
 
-/* The same for LOOKUP, a call of that class, which tried the entry: the guards before the one that failed have passed. */
+/* The same for LOOKUP, a call of that class, which tried the entry. */
 static enum like rest_takes(struct whatif *w, uint32_t made, uint32_t other, uint32_t lookup, bool first)
 {
-    struct query *query = db_query(w->db, schema_statement("whatif/passed"));
-    struct map passed = {0};
+    struct query *query = db_query(w->db, schema_statement("whatif/tried"));
+    struct tried tried = {.all = false};
     enum like like;
 
     query_bind_integer(query, 1, w->r->lookups.at[lookup].id);
     query_bind_integer(query, 2, w->r->entries.at[made].id);
-    while (query_step(query))
-        map_put(&passed, query_integer(query, 0));
+    if (first && other < w->r->entries.count)
+        query_bind_integer(query, 3, w->r->entries.at[other].id);
+    while (query_step(query)) {
+        *map_put(&tried.guards, query_integer(query, 0)) |= query_integer(query, 1) ? PASSED : FAILED;
+        tried.all = tried.all || (!w->torch && query_integer(query, 2));
+    }
     query_close(query);
-    like = passed.count ? guards_take(w, made, other, first, &passed) : LIKE_GUESS_NO;
-    map_free(&passed);
+    like = tried.guards.count ? guards_take(w, made, other, first, &tried) : LIKE_GUESS_NO;
+    map_free(&tried.guards);
     return like;
 }
 
@@ -307,7 +333,7 @@ enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     if (own == LIKE_YES || (own == LIKE_NO && (!w->weaker || !knobs_meant(w, w->classes.at[made].code))))
         return own;
     if (own == LIKE_NO && failed && (g = guard_of(w, made, failed)) &&
-        guard_takes(w, w->classes.at[made].code, g, other, first) == LIKE_NO)
+        failed_takes(w, w->classes.at[made].code, g, other, first) == LIKE_NO)
         return LIKE_NO;
     if (!(bits & known)) {
         bits |= known | (int64_t)guards_take(w, made, other, first, NULL) << shift;
