@@ -308,7 +308,7 @@ def test_show_of_one_compile(run, plant):
     assert "compile 0/0" in text and "compile 0/1" not in text
     found = json.loads(run("show", "0/1", path, "--json").stdout)
     one, = found["compiles"]
-    assert [guard["kind"] for guard in one["guards"]] == ["TYPE_MATCH", "TENSOR_MATCH"]
+    assert [guard["kind"] for guard in one["guards"]] == ["TYPE_MATCH", "TENSOR_MATCH", "TRUE_MATCH"]
     assert [listing["kind"] for listing in one["listings"]] == ["original_bytecode", "modified_bytecode", "guards"]
     assert one["graphs"][0]["nodes"][1]["target"] == "operator.add" and one["graph_breaks"][0]["line"] == 14
     assert "never compiled" in run("show", "main", path).stdout
