@@ -41,6 +41,7 @@ static void witness_start(void)
 {
     sigset_t set;
     siginfo_t info;
+    const pid_t parent = getpid();
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC))
@@ -52,6 +53,8 @@ static void witness_start(void)
             sigaddset(&set, passed_on[i]);
         sigprocmask(SIG_BLOCK, &set, NULL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) /* killed before that */
+            _exit(0);
         launch_let_go();
         close(ends[0]);
         for (;;) {
