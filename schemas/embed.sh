@@ -43,6 +43,17 @@ echo
 
 # The other files: a statement from each "-- name: X" to the next, without the ';' at its end; a file without one is one.
 echo "const struct schema_query schema_statements[] = {"
+# The list of the named queries is a statement, too.
+awk 'FNR == 1 {
+        name = FILENAME
+        sub(/.*\//, "", name)
+        sub(/\.sql$/, "", name)
+        sub(/^-- */, "")
+        gsub(/\047/, "\047\047")
+        gsub(/[\\"]/, "\\\\&")
+        rows = rows (rows == "" ? "" : ", ") "(\047" name "\047, \047" $0 "\047)"
+    }
+    END { print "    {\"sql/.queries\",\n     \"SELECT column1 AS name, column2 AS \\\"what it shows\\\" FROM (VALUES " rows ")\"}," }' schemas/queries/*.sql
 find schemas -name '*.sql' ! -path 'schemas/queries/*' ! -path schemas/trace.sql ! -path schemas/views.sql | LC_ALL=C sort |
 while read -r file; do
     awk -v file="$file" '

@@ -19,11 +19,26 @@ UNION ALL SELECT * FROM (
     ORDER BY name
     LIMIT 5000);
 
--- name: tables
-SELECT name, type FROM sqlite_schema WHERE type = 'table' UNION SELECT name, type FROM temp.sqlite_schema ORDER BY type, name;
+-- Commands that begin with a dot. What stands behind one is in argument(word), else NULL.
 
--- name: schema
--- How the tables and views ?1 are made, with what each column means; NULL: all of them.
-SELECT sql || ';'
-FROM (SELECT * FROM sqlite_schema WHERE type <> 'view' UNION ALL SELECT * FROM temp.sqlite_schema)
-WHERE sql IS NOT NULL AND (?1 IS NULL OR tbl_name LIKE ?1 OR name LIKE ?1);
+-- name: .tables
+SELECT name, type FROM sqlite_schema WHERE type = 'table' UNION SELECT name, type FROM temp.sqlite_schema
+WHERE sql NOT LIKE 'CREATE TABLE%' ORDER BY type, name;
+
+-- name: .schema
+-- How the tables and views, or that of the argument, are made, with what each column means, line by line.
+SELECT l.value AS "how it is made"
+FROM (SELECT * FROM sqlite_schema WHERE type <> 'view' UNION ALL SELECT * FROM temp.sqlite_schema) s
+JOIN argument ON word IS NULL OR tbl_name LIKE word OR name LIKE word
+JOIN json_each('["' || replace(trim(replace(json_quote(sql || ';'), '\\', '\u005c'), '"'), '\n', '","') || '"]') l
+WHERE sql IS NOT NULL
+UNION ALL
+SELECT word || ': no such table or view' FROM argument
+WHERE NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE tbl_name LIKE word OR name LIKE word)
+  AND NOT EXISTS (SELECT 1 FROM temp.sqlite_schema WHERE name LIKE word);
+
+-- name: .help
+SELECT * FROM (SELECT '.help' AS command, 'this list' AS "what it shows" UNION ALL VALUES
+    ('.tables', 'tables and views'), ('.schema [T]', 'how they, or T, are made, with what each column means'), ('.queries', 'the named queries'),
+    ('.quit', 'at the prompt: leave it, as Ctrl-D does'), ('NAME', 'the answer of a named query'),
+    ('SQL;', 'its rows; at the prompt Tab completes, and Ctrl-C ends a query'));

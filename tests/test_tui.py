@@ -155,6 +155,13 @@ def test_export_writes_what_is_shown(dyntrace, place):
     assert not list(place.glob("half.csv*"))
 
 
+def test_commands_that_begin_with_a_dot(dyntrace, place):
+    assert "guard_check" in dump(dyntrace, place, ":sql Space .tables Enter")
+    assert "as the system knew it" in dump(dyntrace, place, ":sql Space .schema Space thread Enter")
+    assert "how they, or T, are made" in dump(dyntrace, place, ":sql Space .help Enter")
+    assert "process-tree" in dump(dyntrace, place, ":sql Space .queries Enter")
+
+
 def test_the_sql_of_a_list_finds_its_rows(dyntrace, place):
     out = dump(dyntrace, place, "3 y", "1000x24")
     sql = out.splitlines()[-1]

@@ -174,6 +174,26 @@ def test_sql_from_stdin(run, trace):
     assert run("sql", trace, input="").returncode == 0
 
 
+def test_commands_that_begin_with_a_dot(run, trace):
+    """The same as an argument, on standard input and (below) at the prompt; in the TUI: test_tui.py."""
+    for how in ("argument", "stdin"):
+        def ask(line, *more):
+            return run("sql", trace, *more, input=line) if how == "stdin" else run("sql", trace, line, *more)
+        assert "guard_check\ttable\n" in ask(".tables").stdout and "recompiles\tview\n" in ask(".tables;").stdout
+        assert "    os_tid     INTEGER, -- as the system knew it\n" in ask(".schema thread\n").stdout
+        assert "CREATE TABLE guard(" in ask(".schema").stdout and "CREATE TABLE guard(" not in ask(".schema thread").stdout
+        assert "CREATE VIEW recompiles AS" in ask(".schema RECOMPILES").stdout and "no such" not in ask(".schema RECOMPILES").stdout
+        assert "nix: no such table or view" in ask(".schema nix").stdout
+        assert ".schema [T]\thow they" in ask(".help").stdout
+        assert ask(".queries").stdout == run("sql", "--list").stdout and len(ask(".queries").stdout.splitlines()) == len(QUERIES) + 1
+        assert {"name": "frame", "type": "table"} in json.loads(ask(".tables", "--json").stdout)
+        done = ask(".nix")
+        assert (done.returncode, done.stderr) == (1, "dyntrace: .nix: no such command; .help lists them\n")
+        assert ask(".schema it's").stderr == ""
+    done = run("sql", trace, "--no-header", input="SELECT 1;\n.schema enum\nSELECT 2;SELECT 3")
+    assert done.stdout.startswith("1\n\nCREATE TABLE enum(\n") and done.stdout.endswith(";\n\n2\n\n3\n") and done.returncode == 0
+
+
 # ---- sql: which file, which query ------------------------------------------
 
 def test_the_default_is_the_newest_trace_here(run, tmp_path):

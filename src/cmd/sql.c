@@ -72,46 +72,29 @@ static bool result_print(struct session *session, struct query *query)
     return out_flush() && ok && !db_failed(session->db);
 }
 
-/* Run every statement of SQL, up to the first that fails. */
+/* Run every statement of SQL, up to the first that fails. A line that begins with a dot is a command. */
 static bool sql_run(struct session *session, const char *sql)
 {
-    bool first = true;
+    bool first = true, ok = true;
 
     db_retry(session->db);
-    while (*sql) {
-        struct query *query = db_query_next(session->db, sql, &sql);
-        if (db_failed(session->db))
-            return false;
-        if (!query)
-            continue; /* a lone ';' or a comment */
-        if (!first && session->format != TABLE_JSON)
+    while (ok && *(sql += strspn(sql, " \t\r\n;"))) {
+        bool dot = *sql == '.';
+        char *named = dot ? sql_named(sql) : NULL;
+        const char *rest = sql + strcspn(sql, "\n");
+        struct query *query = dot && !named ? NULL : db_query_next(session->db, named ? named : sql, dot ? &(const char *){0} : &rest);
+        ok = !db_failed(session->db) && (!dot || named);
+        if (dot && !named)
+            say_error("%.*s: no such command; .help lists them", (int)strcspn(sql, " ;\n"), sql);
+        if (query && !first && session->format != TABLE_JSON)
             putchar('\n');
-        first = false;
-        if (!result_print(session, query))
-            return false;
+        first = first && !query;
+        if (query)
+            ok = result_print(session, query);
+        free(named);
+        sql = rest;
     }
-    return true;
-}
-
-/* The text of the named query in the first LENGTH bytes of NAME, or NULL. Borrowed. */
-static const char *named_query(const char *name, size_t length)
-{
-    for (int i = 0; i < schema_query_count; i++)
-        if (strlen(schema_queries[i].name) == length && !memcmp(schema_queries[i].name, name, length))
-            return schema_queries[i].text;
-    return NULL;
-}
-
-static bool queries_print(enum table_format format)
-{
-    struct table *table = table_open(stdout, format, 2, (const char *[]){"name", "what it shows"});
-
-    for (int i = 0; i < schema_query_count; i++) {
-        const char *line = schema_queries[i].text + strspn(schema_queries[i].text, "- ");
-        table_string(table, schema_queries[i].name);
-        table_text(table, line, strcspn(line, "\n"));
-    }
-    return table_close(table);
+    return ok;
 }
 
 /* ---- the prompt ------------------------------------------------------------ */
@@ -138,45 +121,6 @@ static char **complete(const char *text, int start, int end)
     return rl_completion_matches(text, start == 0 && text[0] == '.' ? dot_match : word_match);
 }
 
-/* How tables and views are made, line by line and made safe: a schema is to be read with its comments. */
-static void schema_print(struct session *session, const char *name)
-{
-    struct query *query = db_query(session->db, schema_statement("sql/schema"));
-    bool any = false;
-
-    query_bind_text(query, 1, name);
-    for (; query_step(query); any = true)
-        prose_lines(stdout, query_text(query, 0, NULL), 0, -1);
-    query_close(query);
-    if (!any && !db_failed(session->db))
-        say_error("%s: no such table or view", name ? name : "schema");
-}
-
-/* A line that begins with a dot. False when the prompt is to end. */
-static bool dot_command(struct session *session, char *line)
-{
-    char *word = strtok(line, " \t;"), *argument = strtok(NULL, " \t;");
-
-    db_retry(session->db);
-    if (!strcmp(word, ".quit") || !strcmp(word, ".exit"))
-        return false;
-    if (!strcmp(word, ".queries"))
-        queries_print(session->format);
-    else if (!strcmp(word, ".tables"))
-        sql_run(session, schema_statement("sql/tables"));
-    else if (!strcmp(word, ".schema"))
-        schema_print(session, argument);
-    else if (!strcmp(word, ".help"))
-        fputs("SQL ending in ';', or the name of a query. Tab completes, Ctrl-C stops a query.\n"
-              "  .tables      tables and views\n"
-              "  .schema [T]  how they are made, with what each column means\n"
-              "  .queries     the named queries\n"
-              "  .quit        or Ctrl-D\n", stdout);
-    else
-        say_error("%s: no such command; .help lists them", word);
-    return true;
-}
-
 /* Put a statement into the history, as one line where that does not change it. */
 static void remember(const struct session *session, char *statement)
 {
@@ -192,18 +136,16 @@ static void remember(const struct session *session, char *statement)
 /* Do what LINE says, or keep it until its statement is whole. False when the prompt is to end. */
 static bool line_take(struct session *session, char *line)
 {
-    size_t length = strcspn(line, "; \t");
-    bool one_word = !line[length + strspn(line + length, "; \t")];
-    const char *named = one_word ? named_query(line, length) : NULL;
-    char *joined;
+    char *named = *session->pending ? NULL : sql_named(line), *joined;
 
     if (!*session->pending && !line[strspn(line, "; \t")])
         return true; /* nothing typed */
     if (!*session->pending && (line[0] == '.' || named)) {
         remember(session, line);
-        if (!named)
-            return dot_command(session, line);
-        sql_run(session, named);
+        if (!strncmp(line, ".quit", 5) || !strncmp(line, ".exit", 5))
+            return false;
+        sql_run(session, line[0] == '.' ? line : named);
+        free(named);
         return true;
     }
     joined = say_print("%s%s%s", session->pending, *session->pending ? "\n" : "", line);
@@ -280,20 +222,18 @@ static int sql_main(int count, char **operands)
     struct session session = {.format = table_format(stdout, given.json)};
     bool with_file = count == 2 || (count == 1 && is_file(operands[0]));
     const char *path = with_file ? operands[0] : NULL, *text = with_file ? operands[1] : operands[0];
-    const char *named = text ? named_query(text, strlen(text)) : NULL;
-    char *typed = NULL;
+    char *typed = NULL, *named = text && *text != '.' ? sql_named(text) : NULL;
     int status = 2;
 
-    if (given.list)
-        return queries_print(session.format) ? 0 : 2;
     if (named) {
         text = named;
-    } else if (text && !strpbrk(text, " \t\n;(")) {
+    } else if (text && !strpbrk(text, " \t\n;(") && *text != '.') {
         say_error("%s: no such file and no such query; `dyntrace sql --list` lists the named ones", text);
         return 2;
     }
-
-    session.db = db_open(path);
+    if (given.list)
+        text = ".queries";
+    session.db = given.list ? db_scratch("sql", "") : db_open(path);
     if (!session.db)
         return 2;
     bounds_no_time(); /* a query takes what it takes; Ctrl-C ends it */
@@ -307,6 +247,7 @@ static int sql_main(int count, char **operands)
     }
     db_close(session.db);
     free(typed);
+    free(named);
     return status;
 }
 

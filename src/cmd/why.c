@@ -656,7 +656,8 @@ const struct command command_why = {
         "What was decided about the calls of a function, and why: hits, compiles and recompiles with the guard that "
         "failed, calls that ran as Python, entries that died, what would have helped, and how much.\n\n"
         "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, a compile such as 0/1, or FUNC@LINE, the rest of "
-        "FUNC after a graph break in that line. FILE is the newest *.db trace here unless given.",
+        "FUNC after a graph break in that line. FILE is the newest *.db trace here unless given. A FILE alone answers about its only "
+        "function that was compiled again, broke or ran as Python, or lists them.",
     .options = options,
     .operands_most = 2,
     .too_many = "one function and one trace at a time",

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/json.h"
 #include "lib/list.h"
@@ -17,8 +18,8 @@
 
 enum {
     LISTED = 40,       /* functions in a list of several, */
-    LISTED_COLUMNS = 6, /* with the first columns of find/functions, */
-    FUNCTIONS = LISTED_COLUMNS + 6, /* of which the last counts the rows */
+    LISTED_COLUMNS = 6, /* with the first columns of find/functions and find/worst; the others: */
+    COMPILES = LISTED_COLUMNS, QUALNAME, KIND, FILE_NAME, LINE, IDS, CODE_OBJECTS, PROCESSES, IS_LABEL, FUNCTIONS,
     NEAREST = 5,       /* names suggested */
     NAME_MOST = 96,    /* bytes of a name that are compared */
     IDS_MOST = 1 << 14 /* bytes of a list of ids */
@@ -30,15 +31,15 @@ enum {
 static struct found_code found_read(struct query *query, const char *name)
 {
     struct found_code found = {
-        .compiles = query_integer(query, 1),
-        .qualname = strdup(query_whole(query, 3, NULL)),
-        .kind = strdup(query_text(query, 4, NULL)),
-        .filename = strdup(query_whole(query, LISTED_COLUMNS, NULL)),
-        .first_line = query_integer(query, LISTED_COLUMNS + 1),
-        .ids = strdup(query_whole(query, LISTED_COLUMNS + 2, NULL)),
-        .code_objects = query_integer(query, LISTED_COLUMNS + 3),
-        .processes = query_integer(query, LISTED_COLUMNS + 4),
-        .label = query_integer(query, LISTED_COLUMNS + 5) ? strdup(name) : NULL,
+        .compiles = query_integer(query, COMPILES),
+        .qualname = strdup(query_whole(query, QUALNAME, NULL)),
+        .kind = strdup(query_text(query, KIND, NULL)),
+        .filename = strdup(query_whole(query, FILE_NAME, NULL)),
+        .first_line = query_integer(query, LINE),
+        .ids = strdup(query_whole(query, IDS, NULL)),
+        .code_objects = query_integer(query, CODE_OBJECTS),
+        .processes = query_integer(query, PROCESSES),
+        .label = query_integer(query, IS_LABEL) ? strdup(name) : NULL,
     };
 
     if (strlen(found.ids) > IDS_MOST) {
@@ -81,26 +82,29 @@ void found_json(struct json *json, const struct found_code *found)
 }
 
 /* The current row of QUERY, of COUNT, and those that follow. */
-static void list_print(struct query *query, int64_t count, const char *name, FILE *out, bool json)
+static void list_print(struct query *query, int64_t count, const char *name, const char *heading, FILE *out, bool json)
 {
     struct json j = {.out = out};
     struct table *table;
+    const char *columns[LISTED_COLUMNS];
     int listed = 0;
 
+    for (int i = 0; i < LISTED_COLUMNS; i++)
+        columns[i] = query_name(query, i);
     if (json) {
         json_object(&j, NULL);
         json_lines(&j);
         json_string(&j, "name", name);
         json_key(&j, "matches");
     } else {
-        prose_print(out, "%.200s is several functions; name one by its qualified name, or by FILE:LINE\n\n", name);
+        prose_print(out, count ? "%.300s\n\n" : "%.300s\n", heading);
     }
-    table = table_open(out, table_format(out, json), LISTED_COLUMNS,
-                       (const char *[]){"calls", "compiles", "entries", "function", "kind", "where"});
-    do
+    if (!json && !count)
+        return;
+    table = table_open(out, table_format(out, json), LISTED_COLUMNS, columns);
+    for (bool any = count; any; any = ++listed < LISTED && query_step(query))
         for (int i = 0; i < LISTED_COLUMNS; i++)
             result_cell(table, query, i);
-    while (++listed < LISTED && query_step(query));
     table_close(table);
     if (json) {
         json_integer(&j, "match_count", count);
@@ -186,6 +190,7 @@ static void none_say(struct db *db, const char *name)
 {
     const char *last = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
     struct query *query = db_query(db, schema_statement("find/taker"));
+    bool is_label = strchr(name, '/') && !name[strspn(name, "0123456789_/")];
     char *list;
 
     query_bind_text(query, 1, last);
@@ -195,8 +200,9 @@ static void none_say(struct db *db, const char *name)
     } else {
         list = nearest_list(db, name);
         if (!db_failed(db)) /* which was said: it may be there */
-            say_error("%.200s: no such function in %s%s", name, db_path(db),
-                      *list                 ? list
+            say_error("%.200s: no %s in %s%s", name, is_label ? "compile or cache entry has this label" : "such function", db_path(db),
+                      is_label              ? "; `dyntrace sql compiles` lists them"
+                      : *list                 ? list
                       : strrchr(name, ':') ? "; FILE:LINE names one by its line"
                                             : "");
         free(list);
@@ -206,17 +212,27 @@ static void none_say(struct db *db, const char *name)
 
 enum find_result find_code(struct db *db, const char *name, struct found_code *found, FILE *out, bool json)
 {
-    struct query *query = db_query(db, schema_statement("find/functions"));
+    struct query *query = db_query(db, schema_statement(name ? "find/functions" : "find/worst"));
     enum find_result result = FIND_NONE;
+    int64_t count;
+    char *heading;
+    bool any;
 
     *found = (struct found_code){0};
-    query_bind_text(query, 1, name);
-    if (!query_step(query)) {
+    if (name)
+        query_bind_text(query, 1, name);
+    any = query_step(query);
+    count = any ? query_integer(query, FUNCTIONS) : 0;
+    if (any ? count > 1 : !name && !db_failed(db)) {
+        result = name ? FIND_SEVERAL : FIND_LISTED;
+        heading = name ? say_print("%.200s is several functions; name one by its qualified name, or by FILE:LINE", name)
+                       : strdup(any ? "What to ask, the worst first: `dyntrace why FUNC`"
+                                    : "Nothing was compiled again, broke, or ran as Python though compiled code was wanted");
+        list_print(query, count, name, heading, out, json);
+        free(heading);
+    } else if (!any) {
         if (!db_failed(db))
             none_say(db, name);
-    } else if (query_integer(query, FUNCTIONS) > 1) {
-        result = FIND_SEVERAL;
-        list_print(query, query_integer(query, FUNCTIONS), name, out, json);
     } else {
         result = FIND_ONE;
         *found = found_read(query, name);
@@ -237,13 +253,14 @@ static bool is_trace_name(const char *argument)
 bool find_operands(const char *command, int count, char **given, const char **name, const char **path)
 {
     bool turned = count == 2 && is_trace_name(given[0]) && !is_trace_name(given[1]); /* the order of the other commands */
+    bool alone = count == 1 && is_trace_name(given[0]) && access(given[0], F_OK) == 0;
 
     if (count == 0 || !*given[0]) {
         say_error("%s: needs the name of a function; `dyntrace %s --help` tells more", command, command);
         return false;
     }
-    *name = given[turned];
-    *path = given[!turned];
+    *name = alone ? NULL : given[turned];
+    *path = given[alone ? 0 : !turned];
     return true;
 }
 

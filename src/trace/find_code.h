@@ -29,12 +29,12 @@ struct found_code {
     char *label;          /* owned: the compile that was named, "0/1", or NULL */
 };
 
-enum find_result { FIND_ONE, FIND_SEVERAL, FIND_NONE };
+enum find_result { FIND_ONE, FIND_SEVERAL, FIND_NONE, FIND_LISTED };
 
-/* Find NAME: a qualified name, its last part, FILE:LINE, a GLOB, or a compile's
+/* Find NAME (NULL: what is most worth asking about): a qualified name, its last part, FILE:LINE, a GLOB, or a compile's
  * label such as 0/1. FIND_ONE fills FOUND, which the caller ends with
  * found_code_free. FIND_SEVERAL: they were listed on OUT with their counts.
- * FIND_NONE: it was said on stderr; db_failed() when it may be there all the same. */
+ * FIND_LISTED: the same without a NAME. FIND_NONE: it was said on stderr; db_failed() when it may be there all the same. */
 enum find_result find_code(struct db *db, const char *name, struct found_code *found, FILE *out, bool json);
 void found_code_free(struct found_code *found);
 
@@ -44,8 +44,8 @@ void find_bind(struct query *query, int parameter, const struct found_code *foun
 /* FOUND as the member "function". */
 void found_json(struct json *json, const struct found_code *found);
 
-/* What `why` and `show` have in common: FUNC and FILE, in either order when one of them is called *.db. False after
- * saying that FUNC is missing, as COMMAND. */
+/* What `why` and `show` have in common: FUNC and FILE, in either order when one of them is called *.db; a FILE alone that
+ * is there leaves *NAME NULL. False after saying that FUNC is missing, as COMMAND. */
 bool find_operands(const char *command, int count, char **given, const char **name, const char **path);
 
 /* Open the trace at PATH, or the newest one, for an answer about decisions: one snapshot, so that the facts agree

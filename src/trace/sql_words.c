@@ -28,6 +28,20 @@ void sql_words_free(struct sql_words *words)
     arena_free(&words->arena);
 }
 
+char *sql_named(const char *line)
+{
+    size_t length = strcspn(line, "; \t\n"), to = length + strspn(line + length, "; \t"), word = strcspn(line + to, "; \t\n'");
+    char *name = say_print("%s%.*s", *line == '.' ? "sql/" : "", (int)length, line), *made = NULL;
+
+    for (const struct schema_query *s = *line == '.' ? schema_statements : schema_queries; s->name && !made; s++)
+        if (!strcmp(s->name, name) && *line == '.')
+            made = say_print("WITH argument(word) AS (SELECT NULLIF('%.*s', ''))\n%s", (int)word, line + to, s->text);
+        else if (!strcmp(s->name, name) && !line[to + strspn(line + to, "\n")])
+            made = strdup(s->text);
+    free(name);
+    return made;
+}
+
 char *sql_match(const char *text, const char *const *list, size_t count, size_t *next, int again)
 {
     const char *dot = strrchr(text, '.'), *part = dot ? dot + 1 : text;

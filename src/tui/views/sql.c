@@ -5,18 +5,20 @@
 #include <string.h>
 
 #include "schema.h"
+#include "trace/sql_words.h"
 #include "tui/list.h"
 
 static void sql_input(struct view *view, const char *text)
 {
+    char *named;
+
     text += strspn(text, " ");
     if (!*text)
         return;
+    named = sql_named(text);
     snprintf(view->title, sizeof view->title, "%.150s", text);
-    for (int i = 0; i < schema_query_count; i++)
-        if (!strcmp(schema_queries[i].name, text))
-            text = schema_queries[i].text;
-    list_open_sql((struct list *)view, text);
+    list_open_sql((struct list *)view, named ? named : text);
+    free(named);
 }
 
 static void sql_open(struct view *view)
