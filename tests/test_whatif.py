@@ -161,7 +161,7 @@ def test_backends_of_one_name(dyntrace, record):
     ("", "KEY=VALUE"), ("nonsense", "KEY=VALUE"), ("colour=red", "no such setting"), ("recompile_limit=0", "not a number"), ("recompile_limit=1x", "not a number"),
     ("recompile_limit=99999999999999999999", "not a number"), ("order=random", "not an order"), ("isolate=yes", "isolate=region"), ("backend_shared=maybe", "yes or no"),
     ("dynamic=", "of what"), ("dynamic=y[0]", "no guard looks at that; most recompiles come of L['x']"), ("drop_guard=", "which"), ("drop_guard=NO_SUCH", "no guard"),
-    ("drop_guard=123456", "no guard"), ("best,order=mru", "KEY=VALUE"), ("\x1b[31m=1", "no such setting")])
+    ("drop_guard=123456", "no guard"), ("best,order=mru", "KEY=VALUE"), ("recompile_limit=3,recompile_limit=5", "it is set already"), ("\x1b[31m=1", "no such setting")])
 def test_bad_settings(dyntrace, sizes, settings, why):
     done = subprocess.run([dyntrace, "replay", sizes, "--what-if", settings], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") == 1

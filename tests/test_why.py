@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from planted import EVIL, MS, OUTCOMES, size_changes, tensor_words
-from shared import ROOT, SCHEMA, golden
+from shared import ROOT, SCHEMA, golden, table
 
 
 # ---- planted causes --------------------------------------------------------
@@ -651,3 +651,38 @@ def test_shares_are_those_of_every_command(run, plant):
     assert found["shares"]["calls"] == found["call_count"] - 1
     asked = run("sql", path, "SELECT COUNT(*) AS n FROM recompiles WHERE qualname = 'f'", "--json")
     assert found["recompiles"] == json.loads(asked.stdout)[0]["n"] == 3
+
+
+def test_a_trace_alone(run, plant, tmp_path):
+    """What to ask, the worst first, with the numbers of `report`; the answer itself where there is one only."""
+    from planted import make_trace
+    p = plant()
+    size_changes(p)
+    p.insert("code", code_id=7, process_id=1, filename="/src/app.py", qualname="g", first_line=30, kind="function")
+    one = p.done()
+    assert run("why", one).stdout == run("why", "f", one).stdout
+    with sqlite3.connect(one) as db:
+        db.execute("INSERT INTO lookup(lookup_id, thread_id, code_id, start_ns, duration_ns, outcome) VALUES (900, 1, 7, 1, 1, 5)")
+        db.execute("INSERT INTO graph_break(graph_break_id, compile_id, code_id, line, reason) VALUES (1, 2, 1, 12, 'print')")
+    db.close()
+    done = run("why", one)
+    assert (done.returncode, done.stderr) == (0, "")
+    heading, rows = done.stdout.split("\n\n")
+    assert heading.startswith("What to ask, the worst first")
+    assert [(r["recompiles"], r["graph breaks"], r["ran as Python"], r["function"]) for r in table(rows)] == [("3", "1", "7", "f"), ("0", "0", "1", "g")]
+    assert [m["function"] for m in json.loads(run("why", one, "--json").stdout)["matches"]] == ["f", "g"]
+    assert run("show", one).stdout == done.stdout
+    none = make_trace(tmp_path / "none.db")
+    done = run("why", none)
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith("Nothing was compiled again") and done.stdout.count("\n") == 1
+    assert json.loads(run("why", none, "--json").stdout) == {"name": None, "matches": [], "match_count": 0}
+    assert "no such function" in run("why", "not-there.db", cwd=tmp_path).stderr
+
+
+def test_a_label_that_is_not_there(run, plant):
+    p = plant()
+    size_changes(p)
+    path = p.done()
+    done = run("why", "99/99", path)
+    assert done.returncode == 2 and done.stderr.startswith("dyntrace: 99/99: no compile or cache entry has this label in ")
+    assert "no such function" in run("why", "a/b", path).stderr

@@ -98,7 +98,7 @@ static bool knob(struct whatif_knobs *k, char *text)
 {
     char *value = strchr(text, '='), *before = k->text;
     const struct setting *s = table, *end = table + sizeof table / sizeof *table;
-    bool taken;
+    bool taken, again;
 
     if (!value)
         return refuse(text, "not KEY=VALUE: " NAMES);
@@ -107,8 +107,12 @@ static bool knob(struct whatif_knobs *k, char *text)
         s++;
     if (s == end)
         return refuse(text, "no such setting: " NAMES);
+    again = !s->add && k->given & 1u << (s - table);
+    k->given |= 1u << (s - table);
     taken = setting_take(k, s, value);
     value[-1] = '=';
+    if (again)
+        return refuse(text, "it is set already: one setting has one value");
     if (!taken)
         return refuse(text, s->refused);
     if (!s->words[0] || strcmp(value, s->words[0])) {
