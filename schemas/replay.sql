@@ -183,7 +183,7 @@ SELECT COALESCE(e.label, '#' || r.cache_entry_id), r.kind, r.source,
        COALESCE(', wanted ' || NULLIF(r.expected, ''), ': ' || NULLIF(r.text, ''), ''),
        iif(r.expected <> '', ', saw ' || COALESCE(r.actual, '?'), '')
 FROM recompile_cause r LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id
-WHERE r.compile_id = ?1 AND r.how IS NOT 're-checked'
+WHERE r.compile_id = ?1 AND COALESCE(r.how, '') NOT LIKE 're-checked%'
 ORDER BY r.rowid LIMIT 8;
 
 -- name: break

@@ -285,7 +285,8 @@ CREATE TABLE recompile_cause(
     expected       TEXT,    -- what it wanted
     actual         TEXT,    -- what it saw
     text           TEXT,    -- the whole in words
-    how            TEXT     -- 'observed' when it happened, 're-checked' when it was asked afterwards
+    how            TEXT     -- 'observed' when it happened, 're-checked' when it was asked afterwards; 're-checked in part':
+                            --   no cause, but there was no time to ask all the others
 );
 CREATE INDEX recompile_cause_compile ON recompile_cause(compile_id);
 
@@ -330,7 +331,8 @@ CREATE TABLE graph_node(
 -- A text that a compile produced.
 CREATE TABLE listing(
     compile_id INTEGER, -- which compile
-    kind       TEXT,    -- original_bytecode, modified_bytecode, guards, ...
+    kind       TEXT,    -- original_bytecode, modified_bytecode, guards, ...; of torch called_as, the addresses of the function and
+                        --   of `self`, and automatic_dynamic_shapes, "False" where sizes that change are not made dynamic
     text       TEXT
 );
 CREATE INDEX listing_compile ON listing(compile_id, kind);

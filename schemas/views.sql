@@ -127,8 +127,8 @@ SELECT m.compile_id, p.process_id, p.pid, p.rank, m.thread_id, m.frame_id, m.cod
            SELECT 1 FROM line l CROSS JOIN held h ON h.process_id = l.ancestor_id AND h.code_id = m.code_id
            WHERE l.process_id = p.process_id AND h.born_ns <= MIN(l.until_ns, COALESCE(m.end_ns, m.start_ns))
              AND h.compile_id IS NOT m.compile_id) AS is_recompile,
-       (SELECT r.rowid FROM recompile_cause r WHERE r.compile_id = m.compile_id
-        ORDER BY r.ordinal, r.cache_entry_id DESC LIMIT 1) AS cause_id, m.reason, m.sticky
+       COALESCE((SELECT r.rowid FROM recompile_cause r WHERE r.compile_id = m.compile_id
+                 ORDER BY r.ordinal, r.cache_entry_id DESC LIMIT 1), -m.compile_id) AS cause_id, m.reason, m.sticky
 FROM compile m
 LEFT JOIN thread t ON t.thread_id = m.thread_id
 LEFT JOIN code c ON c.code_id = m.code_id
@@ -259,7 +259,8 @@ LEFT JOIN cache_entry e ON e.cache_entry_id = v.cache_entry_id;
 
 
 -- recompile_causes: why each recompile was needed: which guard of which older entry, what it wanted, what it saw.
--- `decided` is 1 for the first thing that did not fit in that entry; the others would have failed as well.
+-- `decided` is 1 for the first thing that did not fit in that entry; the others would have failed as well. Of a compile whose
+-- older entries had all died, why the last one did.
 CREATE VIEW recompile_causes AS
 SELECT r.rowid AS cause_id, r.compile_id, m.label, m.code_id, c.qualname, c.filename, c.first_line, m.start_ns,
        m.end_ns - m.start_ns AS compile_ns, r.cache_entry_id, e.label AS older_entry, r.ordinal,
@@ -269,7 +270,18 @@ SELECT r.rowid AS cause_id, r.compile_id, m.label, m.code_id, c.qualname, c.file
 FROM recompile_cause r
 LEFT JOIN compile m ON m.compile_id = r.compile_id
 LEFT JOIN code c ON c.code_id = m.code_id
-LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id;
+LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id
+UNION ALL
+SELECT -m.compile_id, m.compile_id, m.label, m.code_id, c.qualname, c.filename, c.first_line, m.start_ns, m.end_ns - m.start_ns,
+       e.cache_entry_id, e.label, 0, 1, NULL, NULL, NULL, 'alive', NULL, NULL, NULL, e.death_cause,
+       COALESCE(e.label, 'entry ' || e.cache_entry_id) || ' had died' || COALESCE(': ' || e.death_cause, ''), 'observed'
+FROM compile m
+JOIN cache_entry e ON e.cache_entry_id = (
+    SELECT d.cache_entry_id FROM cache_entry d
+    WHERE d.code_id = m.code_id AND d.died_ns <= m.start_ns AND d.cache_entry_id IS NOT m.cache_entry_id
+    ORDER BY d.died_ns DESC, d.cache_entry_id DESC LIMIT 1)
+LEFT JOIN code c ON c.code_id = m.code_id
+WHERE m.cache_entry_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM recompile_cause r WHERE r.compile_id = m.compile_id);
 
 
 -- recompiles: the compiles that are recompiles, each with what decided it.

@@ -32,13 +32,66 @@ SELECT r.compile_id, r.cache_entry_id, COALESCE(e.label, 'entry ' || r.cache_ent
        COALESCE(r.ordinal, 0) = 0 AND 1 = ROW_NUMBER() OVER (
            PARTITION BY r.compile_id, r.cache_entry_id, COALESCE(r.ordinal, 0) = 0
            ORDER BY COALESCE(r.how, 'observed') <> 'observed', r.rowid) AS decided,
-       MIN(iif(g.guard_id IS NULL, NULL, COALESCE(r.source, '') || COALESCE(r.aspect, '') || COALESCE(r.dimension, '')))
-           OVER guard = MAX(COALESCE(r.source, '') || COALESCE(r.aspect, '') || COALESCE(r.dimension, '')) OVER guard AS whole
+       MIN(iif(r.aspect = 'stride', 'stride', COALESCE(r.source, '') || COALESCE(r.aspect, ''))) OVER guard
+           = MAX(iif(r.aspect = 'stride', 'stride', COALESCE(r.source, '') || COALESCE(r.aspect, ''))) OVER guard AS whole
 FROM compile m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
 LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id LEFT JOIN guard g ON g.guard_id = r.guard_id
 WHERE m.code_id IN (SELECT value FROM json_each(?1))
 WINDOW guard AS (PARTITION BY m.code_id, g.kind, g.source)
 ORDER BY r.compile_id, COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.cache_entry_id, r.rowid LIMIT 20000;
+
+-- name: about
+-- A cause that looked at ?2, aspect ?3, dimension ?4: is it one of these cases, with what, and which what-if is for it?
+--   many      each compile was of another function, or of a method of another object
+--   again     a class of one name was another one
+--   constant  torch made a size a number again after it had changed, although it makes such sizes dynamic by itself
+--   needs     compiled code holds for some sizes only
+--   together  other sizes changed with this one
+WITH ours AS MATERIALIZED (
+    SELECT compile_id, cache_entry_id, outcome FROM compile WHERE code_id IN (SELECT value FROM json_each(?1)) LIMIT 10000),
+mine AS MATERIALIZED (
+    SELECT m.compile_id, m.cache_entry_id, r.expected, r.actual
+    FROM ours m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
+    WHERE COALESCE(r.source, '') = ?2 AND COALESCE(r.aspect, '') = ?3 AND COALESCE(r.dimension, -1) = ?4 LIMIT 10000),
+called AS MATERIALIZED (
+    SELECT l.text FROM ours m CROSS JOIN listing l ON l.compile_id = m.compile_id AND l.kind = 'called_as'
+    WHERE m.cache_entry_id IS NOT NULL OR m.outcome = 'limit'),
+together AS MATERIALIZED (
+    SELECT r.source, 'dynamic=' || substr(r.source, 1, instr(r.source, '.size()') - 1) || '[' || r.dimension || ']' AS setting
+    FROM mine m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
+    WHERE ?3 = 'size' AND r.aspect = 'size' AND r.source GLOB 'L*.size()[[]*' AND r.dimension >= 0 AND length(r.source) < 200
+    GROUP BY 1 ORDER BY r.source <> ?2, 1 LIMIT 8),
+static AS MATERIALIZED (
+    SELECT '[' || replace(substr(size, 1, instr(size, ']') - 1), 'None', 'null') || ']' AS sizes
+    FROM (SELECT substr(g.expression, instr(g.expression, 'size=[') + 6, 400) AS size
+          FROM mine m CROSS JOIN guard g ON g.cache_entry_id = m.cache_entry_id
+          WHERE ?3 = 'size' AND g.kind = 'TENSOR_MATCH' AND g.source = substr(?2, 1, instr(?2, '.size()') - 1)
+            AND CAST(m.actual AS INTEGER) > 1
+            AND (SELECT MIN(kind) FROM listing l WHERE l.compile_id = m.compile_id
+                 AND kind IN ('automatic_dynamic_shapes', 'called_as')) = 'called_as' -- else it was off, or is not known
+          LIMIT 1000)),
+parts AS MATERIALIZED (
+    SELECT '["' || replace(replace(replace(substr(g.expression, 1, 4000), '\', '\\'), '"', '\"'), ' and ', '","') || '"]' AS parts
+    FROM ours m CROSS JOIN guard g ON g.cache_entry_id = m.cache_entry_id
+    WHERE ?3 = 'size' AND (g.kind GLOB 'LAMBDA_GUARD*' OR g.kind GLOB '*SHAPE*') AND instr(g.expression, ?2) LIMIT 1000),
+needs AS MATERIALIZED (
+    SELECT part.value AS part FROM parts CROSS JOIN json_each(iif(json_valid(parts), parts, '[]')) part
+    WHERE instr(part.value, ?2) AND part.value <> '2 <= ' || ?2 AND part.value NOT GLOB 'L* == L*' LIMIT 1),
+found AS (
+    SELECT CASE
+        WHEN (?2 GLOB 'L[[]''self''*' OR ?3 <> 'size' AND (SELECT COUNT(DISTINCT substr(text, 1, 30)) > 1 FROM called))
+            AND (SELECT COUNT(*) > 2 AND COUNT(*) = COUNT(DISTINCT text) FROM called) THEN 'many'
+        WHEN EXISTS (SELECT 1 FROM mine WHERE ?3 = 'type' AND instr(expected, ' at 0x') > 0 AND expected <> actual
+                     AND substr(expected, 1, instr(expected, ' at 0x')) = substr(actual, 1, instr(actual, ' at 0x'))) THEN 'again'
+        WHEN EXISTS (SELECT 1 FROM static WHERE json_valid(sizes) AND json_type(sizes, '$[' || ?4 || ']') = 'integer') THEN 'constant'
+        WHEN EXISTS (SELECT 1 FROM needs) THEN 'needs'
+        WHEN (SELECT COUNT(*) FROM together) > 1 THEN 'together' END AS "is")
+SELECT "is", CASE "is" WHEN 'many' THEN (SELECT COUNT(*) FROM called)
+                       WHEN 'again' THEN (SELECT substr(expected, 1, instr(expected, ' at 0x') - 1) FROM mine LIMIT 1)
+                       WHEN 'together' THEN (SELECT group_concat(source, ', ') FROM together)
+                       WHEN 'needs' THEN (SELECT part FROM needs) END AS more,
+       iif("is" = 'together', (SELECT group_concat(setting) FROM together), NULL) AS setting
+FROM found;
 
 -- name: lookups
 -- how its calls were decided, hits by entry

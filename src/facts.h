@@ -46,9 +46,10 @@ struct fact_GUARD { int64_t entry, ordinal; struct fact_text kind, source, expre
 struct fact_ASKED { int64_t compile, code, clock; /* before anything else is said of that compile */ };
 struct fact_COMPILE { int64_t compile, code, began, ended; struct fact_text label, outcome, reason; };
 struct fact_COMPILED { int64_t compile, entry; /* which it made */ };
-enum fact_how { CAUSE_DECIDED, CAUSE_ALSO /* would have failed as well */, CAUSE_ASKED /* decided, as a check afterwards showed */ };
+enum fact_how { CAUSE_DECIDED, CAUSE_ALSO /* would have failed as well */, CAUSE_ASKED /* decided, as a check afterwards showed */,
+                CAUSE_CUT /* no cause: there was no time to ask all others */ };
 struct fact_CAUSE {
-    int64_t compile, entry, guard /* its ordinal, -1: none */, how /* enum fact_how */, dimension /* -1: none */;
+    int64_t compile, entry, guard /* its ordinal, -1: none, -2: CAUSE_CUT */, how /* enum fact_how */, dimension /* -1: none */;
     struct fact_text kind, source /* "": the guard's */, aspect, expected, actual, words;
 };
 struct fact_ORDER { int64_t entry, clock; struct fact_text ordinals; /* in the order tried, a JSON array */ };

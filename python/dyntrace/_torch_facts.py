@@ -651,6 +651,9 @@ def _note_listings(token, result, made):
         if len(_listings) > 64:
             _listings.popitem(last=False)
     notes.listing(token.id, "original_bytecode", known[1])
+    config = sys.modules.get("torch._dynamo.config")
+    if not getattr(config, "automatic_dynamic_shapes", True):   # torch.compile(dynamic=False)
+        notes.listing(token.id, "automatic_dynamic_shapes", "False")
     if made is None:
         return
     notes.listing(token.id, "modified_bytecode", _bytecode(made, whole))

@@ -53,7 +53,8 @@ MAX_PARTS = 256         # of a guard
 MAX_CAUSES = 64         # rows of one explanation
 MAX_KNOWN = 512         # remembered messages of one entry
 MAX_CACHE = 1024        # of each cache below
-MAX_SECONDS = 0.1       # for one explanation
+MAX_SECONDS = 0.1       # of processor time for what else would have failed; what decided is always looked at
+_CUT = -2               # in place of a guard's ordinal: the others were not all looked at
 MAX_DICT = 100_000      # items walked to find a dict's n-th key
 MAX_FINALIZERS = 20_000 # looked through for the object that a guard names by its id
 
@@ -293,21 +294,43 @@ class _Look:
         self.tensors = {}           # id -> source, for NO_TENSOR_ALIASING
         self.relations = {}         # a relation's code -> its part of `causes`
         self.message = ""           # torch's, of the guard that failed first
+        self.cut = False            # time was over before all guards were asked
         self._alive = None          # id -> weak reference, see alive()
 
     def run(self, most=MAX_CAUSES):
-        """Fills `causes`, up to MOST of them and as far as time allows."""
+        """Fills `causes`, up to MOST of them, and those after the first as far as time allows. Processor time: how busy
+        the machine is changes nothing."""
         ordinals = self.guards._places()
-        end = time.monotonic() + MAX_SECONDS
+        end = time.thread_time() + MAX_SECONDS
         values = {}                 # serial -> ("is", value), ("missing", [its source, until reported]), ("skip", None)
         steps = _walk(self.root)
         self._step(next(steps), values, ordinals)
         with quiet():               # as torch does, from the root's children on
             for step in steps:
-                if len(self.causes) >= most or time.monotonic() > end:
+                if len(self.causes) >= most or most > 1 and time.thread_time() > end:
+                    self.cut = len(self.causes) < most
                     break
                 self._step(step, values, ordinals)
         del self.causes[most:]
+
+    def decide(self, ordinal):
+        """What the guard ORDINAL saw, which has ended the check: only what leads to it is read, so no time is too short."""
+        ordinals = self.guards._places()
+        for step in _walk(self.root):
+            found = [guard for guard in step.guards if ordinals.next(_mark(guard)) == ordinal]
+            if found:
+                break
+        else:
+            return []
+        path, values, state, value, self.causes = [step], {}, "skip", None, []
+        while path[0].parent is not None:
+            path.insert(0, path[0].parent)
+        with quiet():
+            for each in path:
+                state, value = values[each.serial] = self._value(each, values)
+            if state == "is":
+                self._guard(step, found[0], value, ordinal)
+        return self.causes
 
     def _cause(self, ordinal, kind, source, expected, actual, aspect=None, dimension=-1):
         self.causes.append((ordinal, kind, source, expected, actual, aspect or ASPECT.get(kind, ""), dimension))
@@ -664,7 +687,16 @@ class Guards:
                 look.run()
             except Exception:
                 pass
-            return self._order(look.causes, first, parts)
+            causes = look.causes
+            if first >= 0 and not any(cause[0] == first for cause in causes):
+                try:
+                    causes = look.decide(first)
+                except Exception:
+                    causes = []
+            rows = self._order(causes, first, parts)
+            if look.cut:
+                rows.append((_CUT, "", "", "", "", "", -1, "not every guard was looked at: there was no time for more"))
+            return rows
         except Exception:
             return []
 
@@ -681,9 +713,8 @@ class Guards:
             decided = [(first, kind, source, clip(expression, MAX_VALUE), "", ASPECT.get(kind, ""), -1)]
         rows = []
         for number, cause in enumerate(decided):
-            if len(parts) > 1:      # a shape guard: the part that this row is about
-                text = next((p for p in parts if _split(p)[0] == cause[3]), parts[min(number, len(parts) - 1)])
-                rows.append((*cause, _sentence([text])))
+            if len(parts) > 1:      # a shape guard: the part that this row is about, or all of them
+                rows.append((*cause, _sentence([p for p in parts if _split(p)[0] == cause[3]] or parts)))
             else:
                 rows.append((*cause, _sentence(parts) if number == 0 else ""))
         seen = {first}

@@ -260,11 +260,12 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
     case FACT_CAUSE:
         entry = entry_of(t, fact->CAUSE.entry);
         recorder_put(c->recorder, CAUSE, .rowid = note_id(t, shared, entry->entry_id && compile), .compile_id = compile,
-                     .cache_entry_id = entry->entry_id, .ordinal = fact->CAUSE.how == CAUSE_ALSO,
+                     .cache_entry_id = entry->entry_id, .ordinal = fact->CAUSE.how == CAUSE_ALSO || fact->CAUSE.how == CAUSE_CUT,
                      .guard_id = guard_id(entry, fact->CAUSE.guard), .kind = fact->CAUSE.kind, .source = fact->CAUSE.source,
                      .aspect = fact->CAUSE.aspect, .dimension = known(fact->CAUSE.dimension), .expected = fact->CAUSE.expected,
                      .actual = fact->CAUSE.actual, .text = fact->CAUSE.words,
-                     .how = fact_string(fact->CAUSE.how == CAUSE_DECIDED ? "observed" : "re-checked"));
+                     .how = fact_string(fact->CAUSE.how == CAUSE_DECIDED ? "observed"
+                                        : fact->CAUSE.how == CAUSE_CUT   ? "re-checked in part" : "re-checked"));
         break;
     case FACT_ORDER:
         recorder_put(c->recorder, GUARD_ORDER, .rowid = note_id(t, shared, entry->entry_id), .cache_entry_id = entry->entry_id,

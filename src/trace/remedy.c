@@ -106,7 +106,7 @@ static bool fits(const struct remedy_rule *rule, enum remedy_on on, const struct
     return rule->on == on && rule->torch == (facts->torch > 0) && (on != ON_OUTCOME || rule->outcome == outcome) &&
            facts->torch >= rule->since && (!rule->until || facts->torch <= rule->until) &&
            is_aspect(rule->aspect, facts) && is_like(rule->kind, facts->cause.kind) && is_like(rule->source, facts->cause.source) &&
-           is_like(rule->reason, facts->cause.text) && (!rule->code || prose_same(rule->code, facts->code)) &&
+           is_like(rule->reason, facts->cause.text) && (!rule->code || prose_same(rule->code, facts->code)) && (!rule->is || prose_same(rule->is, facts->is)) &&
            (!said || has_words(facts->cause.expected, said) || has_words(facts->cause.actual, said) ||
             has_words(facts->cause.text, said)) &&
            break_says(facts->cause.text, rule->words) && is_when(rule, facts);
@@ -181,6 +181,7 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
         {"text", prose_or(facts->cause.text, "no reason was recorded")},
         {"what", prose_or(reason.what, "no reason was recorded")},
         {"hint", prose_or(reason.hint, "none")},
+        {"more", prose_or(facts->more, "?")},
         {"function", function_of(&arena, facts)},
         {"limit", torch_limit_name(facts->torch, facts->cause.text && strcasestr(facts->cause.text, "accumulated"))},
         {"count", count},

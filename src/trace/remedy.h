@@ -10,7 +10,7 @@
 #include "trace/cause.h"
 #include "vocabulary.h"
 
-enum remedy_on { ON_CAUSE, ON_DEATH, ON_OUTCOME, ON_BREAK, ON_GUARDS };
+enum remedy_on { ON_CAUSE, ON_DEATH, ON_OUTCOME, ON_BREAK, ON_GUARDS, ON_AGAIN };
 
 /* What happened. Texts are borrowed and may be NULL. */
 struct remedy_facts {
@@ -19,6 +19,7 @@ struct remedy_facts {
     const char *values;   /* "16, 18, 20": over the recompiles; of guards their share of a call */
     const char *function; /* in which */
     const char *code;     /* what that is: "generator" */
+    const char *is, *more, *setting; /* of a cause, by why/about: its case, and what that is about; a what-if for it */
     int64_t count;        /* calls or recompiles concerned */
     int64_t needed;       /* different inputs seen, 0 when not known */
     int64_t line;         /* of a break; 0 not known */
@@ -36,7 +37,7 @@ struct remedy_rule {
     enum remedy_on on;
     enum outcome outcome;
     const char *name;
-    const char *kind, *source, *aspect, *said, *reason, *words, *code; /* NULL: any */
+    const char *kind, *source, *aspect, *said, *reason, *words, *code, *is; /* NULL: any; is: none */
     enum { WHEN_ANY, WHEN_RESUME, WHEN_SMALL, WHEN_NONE, WHEN_FLAG, WHEN_NEEDED, WHEN_HINT } when;
     int since, until; /* as remedy_facts.torch; until 0: still */
     enum remedy_effort effort;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "replay.h"
+#include "schema.h"
 #include "trace/db.h"
 #include "trace/prose.h"
 #include "trace/torch_words.h"
@@ -267,6 +268,22 @@ static void add_for_outcome(struct why *why, enum outcome outcome, struct remedy
         remedy->what_if = setting_of_limit(why, &facts);
 }
 
+/* What the trace has about the cause of FACTS besides. */
+static void facts_about(struct why *why, struct remedy_facts *facts)
+{
+    static const struct field fields[] = {FIELD(remedy_facts, TEXT, is) FIELD(remedy_facts, TEXT, more)
+                                          FIELD(remedy_facts, TEXT, setting) {0}};
+    struct query *query = db_query(why->db, schema_statement("why/about"));
+
+    find_bind(query, 1, &why->code);
+    query_bind_text(query, 2, prose_or(facts->cause.source, ""));
+    query_bind_text(query, 3, prose_or(facts->cause.aspect, ""));
+    query_bind_integer(query, 4, facts->cause.dimension);
+    if (query_step(query))
+        why_row(why, query, fields, facts);
+    query_close(query);
+}
+
 static void add_for_causes(struct why *why, const struct remedy_facts *base)
 {
     for (size_t i = 0; i < why->histories.count && i < CAUSES_USED - !base->torch; i++) {
@@ -275,11 +292,12 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
         char *about = cause_about(h->cause);
         struct remedy *remedy;
         facts.cause = *h->cause;
+        facts_about(why, &facts);
         facts.cause.source = base->torch && h->source ? about : h->source;
         facts.values = h->text;
         facts.count = h->recompiles + h->refused;
         if ((remedy = remedy_add(why, ON_CAUSE, &facts))) {
-            const char *setting = why_keep(why, cause_setting(h->cause));
+            const char *setting = facts.setting ? facts.setting : why_keep(why, cause_setting(h->cause));
             if (setting && remedy->effect == EFFECT_SAME && (h->cause->whole || strncmp(setting, "drop_guard=", 11)))
                 remedy->what_if = setting; /* else the guard has other parts that failed, which this remedy does not mend */
             remedy->cause = h->cause;
@@ -309,12 +327,24 @@ static void add_for_deaths(struct why *why, const struct remedy_facts *base)
     }
 }
 
+/* The innermost place of STACK, which is the last, is torch's own. */
+static bool in_torch(const char *stack)
+{
+    const char *last = NULL, *torch;
+
+    while (stack && (stack = strstr(stack, "File \"")))
+        last = ++stack;
+    torch = last ? strstr(last, "/torch/") : NULL;
+    return torch && torch < last + strcspn(last, "\n");
+}
+
 static void add_for_breaks(struct why *why, const struct remedy_facts *base)
 {
     for (size_t i = 0; base->torch && i < why->breaks.count && i < BREAKS_USED; i++) {
         struct remedy_facts facts = *base;
         facts.cause.text = why->breaks.at[i].reason;
         facts.line = why->breaks.at[i].line;
+        facts.is = in_torch(why->breaks.at[i].user_stack) ? "torch" : NULL;
         facts.count = why->breaks.at[i].times;
         remedy_add(why, ON_BREAK, &facts);
     }
@@ -341,6 +371,8 @@ static void remedies_make(struct why *why)
     add_for_outcome(why, OUTCOME_CALLBACK_ERROR, base, reasons.raised);
     add_for_causes(why, &base);
     add_for_deaths(why, &base);
+    if (why->code.code_objects > why->code.processes && why->made > why->code.processes && !torch_resume(base.function, NULL, NULL))
+        remedy_add(why, ON_AGAIN, &(struct remedy_facts){.function = base.function, .torch = base.torch, .cause.source = why->code.filename, .count = why->code.code_objects});
     add_for_outcome(why, OUTCOME_LIMIT, base, reasons.limit);
     add_for_outcome(why, OUTCOME_RUN_ONLY, run_only,
                     why->forbidders.count ? "called from a caller that forbids it" : reasons.declined);
@@ -398,7 +430,7 @@ static void predict(struct whatif *whatif, const bool *codes, struct remedy *rem
 
 int64_t remedy_gain(const struct remedy *remedy)
 {
-    return remedy->compiles - remedy->predicted_compiles + remedy->eager - remedy->predicted_eager;
+    return remedy->eager - remedy->predicted_eager ?: remedy->compiles - remedy->predicted_compiles;
 }
 
 /* First what the call fails without, then what is known to help, last what by its own prediction does not. */

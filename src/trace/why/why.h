@@ -245,7 +245,7 @@ int64_t why_calls(const struct why *why, enum outcome outcome);
 /* What guards take of a call, in percent; -1: not known. */
 double why_guard_share(const struct why *why);
 
-/* How many compiles and calls that run as Python it spares, by its prediction. */
+/* How many calls that run as Python it spares by its prediction, or else how many compiles. */
 int64_t remedy_gain(const struct remedy *remedy);
 
 /* The compiler gave code. */

@@ -409,6 +409,18 @@ bool decision_missed(struct decision *d, bool asks)
     return !PyErr_Occurred();
 }
 
+/* Of which function and which `self` the call is: several may have one code object, and then share its entries. */
+static void called_as(const struct decision *d)
+{
+    PyCodeObject *code = compat_code(d->frame);
+    struct text text = {.used = 0};
+
+    text_print(&text, "function at %p", (void *)compat_function(d->frame));
+    if (code->co_argcount > 0 && !PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(code->co_localsplusnames, 0), "self"))
+        text_print(&text, ", self at %p", (void *)compat_local(d->frame, 0));
+    tracer_fact(LISTING, .compile = d->compile - 1, .kind = fact_string("called_as"), .text = text_all(&text));
+}
+
 void decision_ask(struct decision *d, const struct code_state *state)
 {
     if (!d->on)
@@ -417,6 +429,8 @@ void decision_ask(struct decision *d, const struct code_state *state)
     d->compile_began = tracer_now(P.monotonic);
     tracer_fact(ASKED, .compile = d->compile - 1, .code = (int64_t)(state->mark >> CODE_SHIFT),
                 .clock = (int64_t)d->compile_began);
+    if (d->front->compile_begins && values_kept() != SESSION_VALUES_OFF)
+        called_as(d);
     if (d->front->compile_begins)
         d->token = d->front->compile_begins(d->compile - 1, (PyObject *)compat_code(d->frame));
 }
@@ -434,7 +448,7 @@ static void cause_fact(const struct decision *d, const struct decision_check *ch
 {
     cause.compile = d->compile - 1;
     cause.entry = check->entry->id;
-    cause.how = !decided ? CAUSE_ALSO : d->front->observed ? CAUSE_ASKED : CAUSE_DECIDED;
+    cause.how = cause.guard == -2 ? CAUSE_CUT : !decided ? CAUSE_ALSO : d->front->observed ? CAUSE_ASKED : CAUSE_DECIDED;
     tracer_put_fact(FACT_CAUSE, &cause);
 }
 
