@@ -4,6 +4,8 @@ The programs are unittest scripts that need nothing but the package; run one by 
 
     PYTHONPATH=build/lib/python python3 tests/programs/shim_rules.py -v
 """
+import json
+
 import pytest
 
 
@@ -29,6 +31,22 @@ def test_threads(evaluate):
     out, err, _ = evaluate("shim_threads.py", "2")
     assert out.startswith("4 threads, ")
     assert err == ""
+
+
+def test_frames_with_tracing_set(evaluate):
+    """Audit hooks and the like run in the middle of what the evaluator and the recorder do: all are recorded, those
+    with tracing set are not decided, nothing hangs."""
+    out, err, trace = evaluate("shim_tracing.py")
+    said = json.loads(out)
+    assert err == "" and set(said["decided"]) <= {"open_hook", "watched", "deeper"}  # it asks to be traced
+    assert all(count > 10 for name, count in said["ran"].items() if name != "started")
+    if trace:
+        parents = dict(trace.rows("""
+            SELECT c.qualname, count(*) FROM frame f JOIN code d ON d.code_id = f.code_id JOIN frame w ON w.frame_id = f.parent_id
+                JOIN frame h ON h.frame_id = w.parent_id JOIN code c ON c.code_id = h.code_id JOIN thread t ON t.thread_id = f.thread_id
+            WHERE d.qualname = 'deeper' AND t.process_id = (SELECT min(process_id) FROM process) GROUP BY 1"""))
+        assert parents == {name: count for name, count in said["ran"].items() if count}
+        assert not trace.rows("SELECT cause FROM loss WHERE cause NOT LIKE 'stall%'")
 
 
 @pytest.mark.no_sanitizer  # which keeps what is freed

@@ -114,7 +114,8 @@ def _first(facts):
 def _bridge(torch, module):
     """Give the extension what it asks about guards and compiles. Without a part it records less."""
     parts = {part: getattr(module, name) for name, part in versions.ANSWERS.items() if hasattr(module, name)}
-    parts.update(tensor=getattr(torch, "Tensor", None),
+    parts.update(while_tracing=versions.decides_while_tracing(_minor(str(torch.__version__))) or None,
+                 tensor=getattr(torch, "Tensor", None),
                  range=getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None))
     try:
         from . import _torch_guards

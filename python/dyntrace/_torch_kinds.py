@@ -272,13 +272,22 @@ def _flag_now(torch, name):
     return asked() if asked else None
 
 
+def _state_text(guard):
+    """What a GlobalStateGuard of torch's compares with, JSON; None: this torch does not say."""
+    for name in ("__getstate__", "dump"):       # dump: torch 2.7 to 2.9
+        said = getattr(guard, name, None)
+        text = said() if said is not None else None
+        if type(text) is str:
+            return text
+
+
 def _global_state(look):
     torch = torch_here()
     check = look.look.scope.helpers.get("___check_global_state")
     guard = getattr(check, "__self__", None)
     changed = str(guard.reason()).split() if hasattr(guard, "reason") else []
-    before = guard.__getstate__() if hasattr(guard, "__getstate__") else None
-    if type(before) is not str:
+    before = _state_text(guard)
+    if before is None:
         found = look.expression.partition(" against ")
         before = found[2] or None
     if before is None:
@@ -287,10 +296,11 @@ def _global_state(look):
             now = _flag_now(torch, name)
             rows.append((name, str(not now) if type(now) is bool else "", "" if now is None else str(now)))
         return rows
-    was, now = _flags(json.loads(before)), _flags(json.loads(torch._C._dynamo.guards.GlobalStateGuard().__getstate__()))
+    was, now = _flags(json.loads(before)), _flags(json.loads(_state_text(torch._C._dynamo.guards.GlobalStateGuard())))
     names = [name for name in was if was[name] != now.get(name)]
-    # In the order in which torch compares them: whoever asks wants the first to be the one that decided.
-    names = [name for name in changed if name in names] or names
+    # In the order in which torch compares them: whoever asks wants the first to be the one that decided. Up to torch 2.9
+    # all of autocast is one name.
+    names = [name for said in changed for name in names if name == said or said == "autocast" and name.startswith(said)] or names
     return [(name, str(was[name]), str(now.get(name))) for name in names]
 
 

@@ -24,6 +24,14 @@ ANSWERS = {"skip_code_recursive_flag": "skip_recursively", "cache_limit_hit_flag
 
 # ---- CPython's frames ----
 
+
+def decides_while_tracing(torch):
+    """Whether torch (minor version; None: not known) decides frames that CPython runs with tracing set: trace and profile
+    functions, callbacks of sys.monitoring, audit hooks. From 2.9 on it leaves them alone, from CPython 3.12 on."""
+    return sys.version_info < (3, 12) or torch is not None and torch < (2, 9)
+
+
+
 # 3.11 may count a frame more on the stack of one that was replaced (_torch's canary).
 REPLACED_MAY_BE_DEEPER = sys.version_info < (3, 12)
 

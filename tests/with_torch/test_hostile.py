@@ -547,6 +547,96 @@ def test_threads_and_trace_functions(same, mode):
     assert trace.rows("SELECT count(DISTINCT thread_id) FROM compile JOIN code USING (code_id) WHERE qualname LIKE 'mine_'") == [(5,)]
 
 
+# Frames that CPython runs with tracing set: torch counts those that its evaluator gave it, and so must ours.
+program("tracing", """
+    import threading, warnings
+    from torch._dynamo.utils import counters
+    warnings.simplefilter("ignore")
+    on, seen = False, []
+    def note(what, x=torch.ones(4)):
+        if on:
+            seen.append(what)
+            return float(double(x).sum())
+    def double(x): return x * 2
+    def hook(event, args):
+        if event == "hostile.event":
+            note(event)
+    def open_hook(event, args):
+        if event == "hostile.open":
+            note(event)
+    open_hook.__cantrace__ = True
+    def trace(frame, event, arg):
+        if frame.f_code.co_name in ("f", "g", "work") or "resume_in_f" in frame.f_code.co_name:
+            note(event)
+        return trace
+    def f(x):
+        sys.audit("hostile.event", 1)
+        sys.audit("hostile.open", 2)
+        return g(x) + 1
+    def g(x): return x * 3
+    def work():
+        c = C(f)
+        for n in 2, 2, 3:
+            c(torch.ones(n))
+    def watched(name, begin, end, work=work):
+        global on
+        torch._dynamo.reset()
+        counters.clear()
+        del seen[:], ran[:]
+        begin()
+        on = True
+        work()
+        on = False
+        end()
+        out(name, sorted(counters["frames"].items()), sorted(counters["stats"].items()), len(seen), sorted(set(seen)), len(ran))
+    nothing = lambda: None
+    watched("nothing", nothing, nothing)
+    def in_a_thread():
+        thread = threading.Thread(target=work)
+        thread.start(), thread.join()
+    watched("settrace", lambda: sys.settrace(trace), lambda: sys.settrace(None))
+    watched("setprofile", lambda: sys.setprofile(trace), lambda: sys.setprofile(None))
+    watched("threading.settrace", lambda: threading.settrace(trace), lambda: threading.settrace(None), in_a_thread)
+    if hasattr(sys, "monitoring"):
+        m, tool = sys.monitoring, 3
+        def begin():
+            m.use_tool_id(tool, "hostile")
+            m.register_callback(tool, m.events.PY_START, lambda code, offset: note("start") if code.co_name in ("f", "g") else None)
+            m.set_events(tool, m.events.PY_START)
+        def end():
+            m.set_events(tool, 0)
+            m.free_tool_id(tool)
+        watched("monitoring", begin, end)
+    sys.addaudithook(hook)
+    watched("audit hook", nothing, nothing)
+    sys.addaudithook(open_hook)
+    watched("open audit hook", nothing, nothing)
+    def f(x):
+        sys.settrace(trace)
+        y = g(x)
+        sys.settrace(None)
+        return y + 1
+    watched("set in compiled code", nothing, lambda: sys.settrace(None))
+    # An audit hook that runs Python at every event there is, those that we raise included.
+    events = []
+    def every(event, args):
+        events.append(event)
+        return every.__name__
+    sys.addaudithook(every)
+    watched("every event", nothing, nothing)
+    out(len(events) > 3)
+""")
+
+
+@modes
+def test_frames_with_tracing_set(same, mode):
+    trace = same("tracing", mode)
+    assert not trace.lost()
+    decided = dict(trace.rows("SELECT qualname, count(*) FROM lookup JOIN code USING (code_id) WHERE qualname IN ('hook', 'open_hook') GROUP BY 1"))
+    if trace.rows("SELECT python_version < '3.12' FROM process") == [(1,)]:
+        assert set(decided) == {"hook", "open_hook"}
+
+
 program("signals", """
     import signal, time
     @C

@@ -302,7 +302,14 @@ extern struct shim_settings {
     unsigned long active_threads;    /* with a callback that is not None */
     PyObject *guard_error_hook, *guard_fail_hook; /* owned, or NULL */
     PyObject *skip_recursively, *limit_reached; /* owned: answers of torch 2.6's callback, no strategies; or NULL */
+    PyObject *while_tracing;         /* owned: torch decides frames that CPython runs with tracing set; or NULL */
 } shim_settings;
+/* Are calls decided now that are FRONT's? CPython sets tracing while trace functions, profile functions, monitoring's
+ * callbacks and audit hooks run, and we do while our own code runs. */
+static inline bool shim_decides(const struct tracer *t, const PyThreadState *ts, const struct front *front)
+{
+    return likely(ts->tracing <= 0) || (shim_settings.while_tracing && !t->quiet && front != &front_own);
+}
 PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag);
 /* The evaluator's own steps of decide(). The first entry that fits: a new reference in *FOUND, or NULL. -1: a guard
  * raised, or gave something that is not a bool. */

@@ -15,7 +15,8 @@
  * What differs for torch's callbacks, which keep their limits themselves, is in their struct front.
  *
  * While guards and callback run, the thread's callback is None. After an exception from either it stays None, and the
- * exception is the call's result. Frames that are thrown into or have started are evaluated as they are. */
+ * exception is the call's result. Frames that are thrown into or have started are evaluated as they are, and so are those
+ * of trace functions, audit hooks and the like, unless torch of this version decides them (shim_decides). */
 #include "tracer/evaluator/cache.h"
 #include "tracer/record.h"
 
@@ -675,7 +676,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     if (!t->callback && tracer_process.every_frame)
         return record_unasked(t, ts, frame, throwflag);
     resumed = compat_is_resumed(frame);
-    asks = t->callback && !throwflag && !resumed && ts->tracing <= 0 && !compat_has_started(frame);
+    asks = t->callback && !throwflag && !resumed && shim_decides(t, ts, t->front) && !compat_has_started(frame);
     if (tracer_process.recording) {
         if (!tracer_process.decided_only || asks || !(compat_code(frame)->co_flags & CO_OPTIMIZED)) /* torch's module? */
             mark = record_mark(frame);

@@ -357,7 +357,8 @@ static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, str
 static inline bool is_watched(const struct tracer *t, const PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     return t->observed != ACTION_SKIP && (!t->pending || t->pending->done || t->pending == t->observed_at) &&
-           P.recording && !throwflag && !compat_is_resumed(frame) && !compat_has_started(frame) && ts->tracing <= 0;
+           P.recording && !throwflag && !compat_is_resumed(frame) && !compat_has_started(frame) &&
+           shim_decides(t, ts, NULL);
 }
 
 /* Does torch run a call of this code as it is, in every region, and leave the callback alone? Half of the calls of

@@ -416,7 +416,8 @@ static PyObject *set_guard_error_hook(PyObject *module, PyObject *hook)
 
 PyDoc_STRVAR(bridge_doc, "_torch_bridge(name, value)\n\n"
              "Give the shim what it calls or compares with: guards, begin, end, describe, tensor (see _torch.py);\n"
-             "skip_recursively, limit_reached (torch 2.6's answers); range (torch's profiler range); and, to be observed,\n"
+             "skip_recursively, limit_reached (torch 2.6's answers); range (torch's profiler range); while_tracing (it decides what\n"
+             "CPython runs with tracing set); and, to be observed,\n"
              "what torch._C._dynamo.eval_frame has under the other names.");
 
 static PyObject *set_bridge(PyObject *module, PyObject *args)
@@ -427,6 +428,7 @@ static PyObject *set_bridge(PyObject *module, PyObject *args)
     } slots[] = {
         {"guards", &S.guards}, {"begin", &S.begin}, {"end", &S.end}, {"describe", &S.describe}, {"tensor", &S.tensor},
         {"skip_recursively", &shim_settings.skip_recursively}, {"limit_reached", &shim_settings.limit_reached},
+        {"while_tracing", &shim_settings.while_tracing},
         {"range", &S.range}, {"set_eval_frame", &S.set}, {"set_code_exec_strategy", &S.strategy}, {"skip_code", &S.skip},
         {"reset_code", &S.reset}, {"_debug_get_cache_entry_list", &S.entries}, {"_PyInterpreterFrame", &S.frame_type},
         {"get_eval_frame_isolate_recompiles_id", &S.region_now},
