@@ -1,8 +1,8 @@
--- recover.sql -- what is made of a trace whose collector was killed (src/collector/trace_files.c), in the file of the frames,
--- once the other tables are there.
+-- recover.sql -- what is made of a trace at its end (src/collector/trace_files.c), in the file of the frames, once the other
+-- tables are there.
 
 -- name: mend
--- It may have been killed before it wrote anything but frames. What it never heard the end of is open.
+-- Of one whose collector was killed. It may have been killed before it wrote anything but frames. What it never heard the end of is open.
 UPDATE frame SET end_ns = NULL, exit = NULL WHERE end_ns = 0;
 INSERT OR IGNORE INTO process(process_id) SELECT process_id FROM thread;
 INSERT INTO process(process_id) SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM process) AND EXISTS (SELECT 1 FROM frame);
@@ -16,3 +16,12 @@ DELETE FROM code_total WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = 'min_dur
 -- name: frames
 -- In the order in which they began: kind 0 is a call, exit 2 an exception.
 SELECT frame_id, thread_id, parent_id, code_id, kind = 0, MAX(end_ns - start_ns, 0), exit = 2 FROM frame ORDER BY frame_id;
+
+-- name: end
+-- Of every trace. An entry for another backend: which it was for, and for which the new one is; the same name, another object.
+UPDATE recompile_cause SET (expected, actual) =
+    (SELECT o.backend, CASE n.backend WHEN o.backend THEN n.backend || ' (another object)' ELSE n.backend END
+     FROM cache_entry o LEFT JOIN compile m ON m.compile_id = recompile_cause.compile_id
+     LEFT JOIN cache_entry n ON n.cache_entry_id = m.cache_entry_id
+     WHERE o.cache_entry_id = recompile_cause.cache_entry_id)
+WHERE kind = 'BACKEND_MATCH' AND expected IS NULL;

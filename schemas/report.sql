@@ -164,8 +164,8 @@ HAVING COUNT(m.cache_entry_id) + SUM(m.outcome IS 'limit') + SUM(m.outcome IS 'e
 ORDER BY recompiles DESC, graph_breaks DESC, compile_ns DESC, m.qualname;
 
 -- name: causes
--- The guards that decided recompiles, by function and by what they looked at. What they saw is a list in order, of the
--- first hundred.
+-- The guards that decided recompiles (compiles.cause_id), by function and by what they looked at: each recompile once. What
+-- they saw is a list in order, of the first hundred.
 --id recompiles
 --title Recompiles, by what made them needed
 --none Nothing was compiled again.
@@ -173,11 +173,9 @@ ORDER BY recompiles DESC, graph_breaks DESC, compile_ns DESC, m.qualname;
 --page recompiles | `qualname`: function | filename: where | `kind`: guard (its kind) | `looked_at`: looked at | `expected`: wanted first | `seen`: saw (one after the other) | first_ns: first at | last_ns: last at
 WITH decided AS MATERIALIZED (
     SELECT k.compile_id, k.qualname, k.filename, k.first_line, k.start_ns, k.kind, k.source, k.aspect, k.dimension,
-           MIN(k.expected) AS expected, k.actual,
-           COALESCE(k.text, '') AS text, k.how
-    FROM compiles m JOIN recompile_causes k ON k.compile_id = m.compile_id
-    WHERE m.is_recompile AND k.decided
-    GROUP BY k.compile_id, k.kind, k.source
+           k.expected, k.actual, COALESCE(k.text, '') AS text, k.how
+    FROM compiles m JOIN recompile_causes k ON k.cause_id = m.cause_id
+    WHERE m.is_recompile
     ORDER BY k.compile_id
 ),
 ranked AS MATERIALIZED (

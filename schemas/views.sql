@@ -266,7 +266,7 @@ SELECT r.rowid AS cause_id, r.compile_id, m.label, m.code_id, c.qualname, c.file
        m.end_ns - m.start_ns AS compile_ns, r.cache_entry_id, e.label AS older_entry, r.ordinal,
        COALESCE(r.ordinal, 0) = 0 AS decided,
        r.guard_id, r.kind, r.source, r.aspect, r.dimension, r.expected, r.actual, r.text,
-       COALESCE(r.source || ' was ' || r.actual || ', wanted ' || r.expected, r.text) AS why, r.how
+       COALESCE(CASE WHEN r.aspect = 'length' AND r.source NOT LIKE 'len(%' THEN 'len(' || r.source || ')' ELSE r.source END || ' was ' || r.actual || ', wanted ' || r.expected, r.text) AS why, r.how
 FROM recompile_cause r
 LEFT JOIN compile m ON m.compile_id = r.compile_id
 LEFT JOIN code c ON c.code_id = m.code_id

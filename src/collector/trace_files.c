@@ -233,7 +233,8 @@ bool recorder_join(const char *live, const char *frames, bool recovered, const c
     char *end = sqlite3_mprintf("UPDATE main.meta SET value = %Q WHERE key = 'state'; DELETE FROM main.meta WHERE key = 'session';"
                                 "COMMIT; DETACH live", recovered ? "recovered" : "complete");
     bool joined = attach && end && run(db, attach) && tables_copy(db) && /* with a journal: all or nothing */
-                  (!recovered || (run(db, schema_statement("recover/mend")) && totals_mend(db))) && run(db, end);
+                  (!recovered || (run(db, schema_statement("recover/mend")) && totals_mend(db))) &&
+                  run(db, schema_statement("recover/end")) && run(db, end);
 
     snprintf(why, sizeof why, "%s", sqlite3_errmsg(db));
     *error = why;

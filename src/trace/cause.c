@@ -35,7 +35,7 @@ char *cause_about(const struct cause *cause)
 
     if (flags)
         return strndup(flags + strlen(changed), strcspn(flags + strlen(changed), "\n"));
-    return strdup(source ? source : cause->kind ? cause->kind : "?");
+    return strdup(source ? source : prose_same(cause->kind, "BACKEND_MATCH") ? "the backend" : prose_filled(cause->kind) ?: "?");
 }
 
 enum { HEAD_BYTES = 120 };

@@ -637,6 +637,24 @@ def test_frames_with_tracing_set(same, mode):
         assert set(decided) == {"hook", "open_hook"}
 
 
+program("backends", """
+    def first(graph, inputs): return graph.forward
+    def made():
+        def inner(graph, inputs): return graph.forward
+        return inner
+    def f(x): return x + 1
+    for one_of in first, made(), made():
+        out(torch.compile(f, backend=one_of)(one).tolist())
+""")
+
+
+@modes
+def test_a_backend_match_names_both(same, mode):
+    trace = same("backends", mode)
+    rows = trace.rows("SELECT DISTINCT expected, actual FROM recompile_cause WHERE kind = 'BACKEND_MATCH' ORDER BY 1, 2")
+    assert rows == [("first", "inner"), ("inner", "inner (another object)")]
+
+
 program("signals", """
     import signal, time
     @C

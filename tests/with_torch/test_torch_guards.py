@@ -476,6 +476,12 @@ def test_grad_mode():
     assert case.first == ("GLOBAL_STATE", "grad_mode", "True", "False")
 
 
+@contextlib.contextmanager
+def both():
+    with torch.no_grad(), torch.autocast("cpu"):
+        yield
+
+
 def test_autocast():
     case = Case(plus, [ones(3)], [ones(3)], during=torch.autocast("cpu"))
     keys = ("TENSOR_MATCH", "torch._C._dispatch_keys(L['x'])", "not AutocastCPU", "AutocastCPU")
@@ -483,6 +489,8 @@ def test_autocast():
         assert case.first == keys       # it was no part of the global state yet
     else:
         assert case.all == [("GLOBAL_STATE", "autocast(cpu)_enabled", "False", "True"), keys]
+        case = Case(plus, [ones(3)], [ones(3)], during=both())     # up to 2.9 torch's name for it is plain "autocast"
+        assert ("GLOBAL_STATE", "autocast(cpu)_enabled", "False", "True") in case.all
 
 
 @contextlib.contextmanager

@@ -18,7 +18,8 @@ enum { HISTORIES_KEPT = 1000, VALUES_KEPT = 1000 };
 const char *cause_name(struct why *why, const struct cause *cause)
 {
     char *about = cause_about(cause), *part = cause_part(cause);
-    const char *name = arena_print(&why->arena, "%s%s%s", about, part ? " " : "", part ? part : "");
+    const bool counted = prose_same(cause->aspect, "length") && !part && strncmp(about, "len(", 4) != 0;
+    const char *name = arena_print(&why->arena, counted ? "len(%s)%s%s" : "%s%s%s", about, part ? " " : "", part ? part : "");
 
     free(about), free(part);
     return name;
