@@ -61,7 +61,7 @@
 #include "facts.h"
 
 enum {
-    RING_FORMAT = 6,
+    RING_FORMAT = 7,
     RING_MAX = 2048,      /* rings in one process: threads alive at once */
     RING_MARGIN = 16,     /* words kept free, so that a control word always fits */
     RING_SMALLEST = 65536,/* bytes */
@@ -88,8 +88,10 @@ enum ring_control {
     CONTROL_ENTER,  /* +1 word: the clock; payload: a code id too wide for ENTER | tag << 37 */
     CONTROL_STALL,  /* +2 words: clock at its end, nanoseconds waited for the collector */
     CONTROL_GAP,    /* +3 words: clock at its end and at its start, frames lost 32 | ordinal 32; payload: open frames that
-                       are left of those from before it, the innermost of that ordinal. Those that it began are
-                       INHERITED next. */
+                       are left of those from before it, the innermost of that ordinal, or RING_ALL. Those that it began
+                       are INHERITED next. */
+    CONTROL_SWITCH, /* +2 words: the clock, how many frames are open; payload: the FACT_THREAD that stands for the stack of
+                       frames that runs from here on. Open frames that are not in the ring yet are INHERITED next. */
     /* What the shim decided for the innermost open frame, in this order:
      *
      *     CHECK*  COMPILED?  DECISION     a lookup, before the frame runs
@@ -103,6 +105,7 @@ enum ring_control {
 };
 
 #define RING_TICKS_UNKNOWN UINT64_C(0xffffff)
+#define RING_ALL RING_CLOCK_MASK /* of CONTROL_GAP: another stack runs now, and a SWITCH is next */
 enum { DECISION_OBSERVED = 0x80 /* with the outcome: which entries were tried is not known */ };
 
 #define RING_WORD(tag, id, clock) \

@@ -46,7 +46,7 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const bool m
     /* Static code (COMPAT_SHARES_CODE) has data that only the main interpreter's GIL guards. */
     mark = sub && compat_is_shared(compat_code(frame)) ? tracer_mark_code(compat_code(frame)) : record_mark(frame);
     resumed = compat_is_resumed(frame);
-    if (!record_call(t, &open, mark, throwflag, resumed, monotonic, limit_depth))
+    if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, monotonic, limit_depth))
         return evaluate(t, ts, frame, throwflag, sub);
     result = evaluate(t, ts, frame, throwflag, sub);
     record_exit(t, &open, ts, frame, result, resumed, monotonic);

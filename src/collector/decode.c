@@ -113,10 +113,10 @@ inline void decode_pop(struct decoder *d)
         d->stack.at[d->stack.count - 1].child_ns += frame->duration_ns;
 }
 
-/* After a restart: the open frames are the chain of parents from `current`. */
-static void rebuild_stack(struct decoder *d)
+/* After a restart: the open frames are the chain of parents from ID. */
+static void rebuild_stack(struct decoder *d, uint64_t id)
 {
-    uint64_t id = d->now.current, previous = UINT64_MAX;
+    uint64_t previous = UINT64_MAX;
 
     while (id && id < previous && d->stack.count < DECODE_DEPTH_MAX) {
         struct frame_row *here = row_here(d, id), row;
@@ -318,6 +318,77 @@ static void check(struct decoder *d, uint64_t payload, uint64_t word)
             .failed = (uint32_t)(word >> 24 & 0xfffff), .ticks = (uint32_t)(word & 0xffffff)};
 }
 
+/* The frames that are open are those of THREAD_ID from here on. True: it has run since this collector began. */
+static bool take_stack(struct decoder *d, uint32_t thread_id)
+{
+    struct decode_stack *to, *from;
+    bool known = false;
+
+    for (size_t i = 0; i < d->stack.count; i++)
+        --*active_of(d, d->stack.at[i].code_id);
+    to = list_reach(&d->parked, MAX(thread_id, d->now.thread_id));
+    if (to) {
+        to = &d->parked.at[thread_id];
+        from = &d->parked.at[d->now.thread_id];
+        known = to->known;
+        from->known = true;
+        memcpy(&from->frames, &d->stack, sizeof from->frames);
+        memcpy(&d->stack, &to->frames, sizeof to->frames);
+        memset(&to->frames, 0, sizeof to->frames);
+    } else {
+        d->stack.count = 0; /* without memory they stay open */
+    }
+    for (size_t i = 0; i < d->stack.count; i++)
+        ++*active_of(d, d->stack.at[i].code_id);
+    d->now.thread_id = thread_id;
+    d->now.current = d->stack.count ? d->stack.at[d->stack.count - 1].frame_id : 0;
+    return known;
+}
+
+/* The last row of THREAD_ID, one of this ring's; 0: none. */
+static uint64_t last_of(struct decoder *d, uint32_t thread_id)
+{
+    for (uint32_t i = d->now.rows; i--;)
+        if (d->place->rows[i].thread_id == thread_id)
+            return frame_id(d->now.page, i);
+    return frame_pages_last(d->session->pages, thread_id, d->now.page);
+}
+
+/* Another greenlet of the thread runs from here on. LEFT of its frames are open: others ended in a gap. */
+static void change_stack(struct decoder *d, uint32_t local, uint64_t left)
+{
+    uint32_t thread_id = traced_thread_row(d->owner, local);
+
+    if (thread_id == d->now.thread_id || take_stack(d, thread_id)) {
+        while (d->stack.count > left)
+            leave(d, decode_ns(d->session, d->now.clock), EXIT_ABANDONED);
+    } else if (left) {
+        /* An earlier collector saw it go. Its last frame is one of those that are open, or was called by one. */
+        rebuild_stack(d, last_of(d, thread_id));
+        while (d->stack.count > left)
+            --*active_of(d, d->stack.at[--d->stack.count].code_id);
+        d->now.current = d->stack.count ? d->stack.at[d->stack.count - 1].frame_id : 0;
+    }
+}
+
+/* The frames that are open, in all greenlets of the thread, will never end. */
+static void leave_open(struct decoder *d)
+{
+    for (uint32_t id = 0; id <= d->parked.count; id++) {
+        for (size_t i = 0; i < d->stack.count; i++)
+            traced_left_open(d->owner, d->stack.at[i].frame_id);
+        d->session->open_frames += d->stack.count;
+        while (d->stack.count)
+            --*active_of(d, d->stack.at[--d->stack.count].code_id);
+        if (id < d->parked.count && d->parked.at[id].frames.count)
+            take_stack(d, id);
+    }
+    for (size_t i = 0; i < d->parked.count; i++)
+        list_free(&d->parked.at[i].frames);
+    list_free(&d->parked);
+    d->now.current = 0;
+}
+
 /* Another thread writes from here on, or the ring's writer begins. */
 static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
 {
@@ -325,6 +396,7 @@ static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
 
     while (d->stack.count) /* a thread that ends has no frames left, unless it was cancelled */
         leave(d, ns, EXIT_ABANDONED);
+    leave_open(d);
     close_page(d);
     d->now.clock = clock;
     d->now.entered = 0;
@@ -341,7 +413,7 @@ static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t sin
     uint32_t at = left ? d->stack.count : 0;
     char cause[160];
 
-    while (at && d->stack.at[at - 1].ordinal != ordinal)
+    while (left != RING_ALL && at && d->stack.at[at - 1].ordinal != ordinal)
         at--;
     if (!at && left) /* an earlier collector took its ENTER, and nothing but the count is known */
         at = left < d->stack.count ? (uint32_t)left : d->stack.count;
@@ -361,12 +433,13 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     uint32_t length = RING_WORD_COUNT(word);
     static const uint8_t lengths[] = {
         [CONTROL_EPOCH] = 2, [CONTROL_THREAD] = 2, [CONTROL_ENTER] = 2, [CONTROL_STALL] = 3, [CONTROL_GAP] = 4,
+        [CONTROL_SWITCH] = 3,
         [CONTROL_CHECK] = 2, [CONTROL_COMPILED] = 2, [CONTROL_DECISION] = 3, [CONTROL_OUTCOME] = 1,
     };
     unsigned what = RING_WORD_WHAT(word);
     uint64_t before = d->now.clock;
     char cause[96];
-    bool event = what <= CONTROL_GAP; /* its second word is the full clock of something that happens now */
+    bool event = what <= CONTROL_SWITCH; /* its second word is the full clock of something that happens now */
 
     if (what < sizeof lengths && lengths[what] == length && length > count)
         return 0;
@@ -394,6 +467,9 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
         break;
     case CONTROL_GAP:
         gap(d, RING_WORD_LOW(word), (uint32_t)words[3], words[2] < d->now.clock ? words[2] : d->now.clock, before, words[3] >> 32);
+        break;
+    case CONTROL_SWITCH:
+        change_stack(d, (uint32_t)RING_WORD_LOW(word), words[2]);
         break;
     case CONTROL_CHECK:
         check(d, RING_WORD_LOW(word), words[1]);
@@ -425,7 +501,7 @@ void decode_open(struct decoder *d, struct decode_session *session, struct trace
     if (!d->now.thread_id && !d->now.tail)
         d->now.page = DECODE_NO_PAGE;
     else
-        rebuild_stack(d);
+        rebuild_stack(d, d->now.current);
 }
 
 size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
@@ -474,11 +550,7 @@ static void report(struct decoder *d, uint64_t *events, const char *cause)
 void decode_close(struct decoder *d)
 {
     close_page(d);
-    for (uint64_t i = 0; i < d->stack.count; i++)
-        traced_left_open(d->owner, d->stack.at[i].frame_id);
-    d->session->open_frames += d->stack.count;
-    d->stack.count = 0;
-    d->now.current = 0;
+    leave_open(d);
     report(d, &d->now.unmatched, "order: exits of frames that were not open (greenlets?) were left out");
     report(d, &d->now.overtaken, "order: frames ended after the frame around them (greenlets?); they end with it");
     report(d, &d->now.backwards, "clock: it went backwards on this thread; the time before was kept");

@@ -79,6 +79,12 @@ struct decode_frame {
     bool looked_up, raised;
 };
 
+/* The open frames of a greenlet that does not run. */
+struct decode_stack {
+    LIST(struct decode_frame) frames; /* owned */
+    bool known;                       /* it has run since this collector began */
+};
+
 struct traced;
 
 struct decoder {
@@ -88,6 +94,7 @@ struct decoder {
     struct decode_place *place;      /* borrowed, shared */
     struct decode_at now;            /* the working copy */
     LIST(struct decode_frame) stack; /* owned: the open frames */
+    LIST(struct decode_stack) parked; /* owned, by thread_id: those of greenlets, while another runs */
     LIST(uint32_t) active;           /* owned, by code_id: open activations on this thread */
     uint32_t last_page;              /* the page stored last, for --min-duration */
     uint64_t dropped;                /* a stored row to take away after the next commit, or 0 */

@@ -402,6 +402,20 @@ bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row)
     return true;
 }
 
+uint64_t frame_pages_last(struct frame_pages *w, uint32_t thread_id, uint32_t except)
+{
+    uint8_t copy[FRAME_PAGE_BYTES], *data;
+    struct cell cell;
+
+    for (uint32_t page = w->window->next_page; page--;) {
+        data = page == except || page >= w->cells.count || !w->cells.at[page] ? NULL : page_of(w, frame_id(page, 0), copy);
+        for (unsigned slot = data ? get16(data + 3) : 0; slot--;)
+            if (cell_find(data, slot, &cell) && cell_integer(&cell, COLUMN_THREAD) == thread_id)
+                return frame_id(page, slot);
+    }
+    return 0;
+}
+
 void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome, unsigned exit)
 {
     uint8_t copy[FRAME_PAGE_BYTES], *data = page_of(w, id, copy);

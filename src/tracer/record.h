@@ -80,9 +80,10 @@ record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring
 
 /* The same for a frame whose code has MARK: 0 as well when that is not recorded. */
 static inline __attribute__((always_inline)) uint64_t
-record_call(struct tracer *t, struct open_frame *open, uintptr_t mark, int throwflag, bool resumed, const bool monotonic,
-            const bool limit_depth)
+record_call(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame, uintptr_t mark, int throwflag,
+            bool resumed, const bool monotonic, const bool limit_depth)
 {
+    tracer_follow(t, ts, frame);
     if (unlikely(mark & CODE_SKIP))
         return 0;
     return record_enter(t, open, (uint32_t)(mark >> CODE_SHIFT), throwflag ? RING_THROW : resumed ? RING_RESUME : RING_CALL,
@@ -103,6 +104,7 @@ record_exit(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat
         else if (COMPAT_SEND_RAISES_UNDER_HOOK && unlikely(ts->c_tracefunc))
             tracer_generator_finished(t, ts);
     }
+    tracer_follow(t, ts, NULL);
     now = tracer_now(monotonic);
     /* Still open while room is made: after a fork that numbers it anew. */
     if (likely(t->head < t->limit && now - t->epoch <= RING_EPOCH_TICKS) || (now = tracer_room(t, now)))

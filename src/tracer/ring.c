@@ -9,7 +9,8 @@
  * When the collector takes nothing for --max-stall, or the filesystem is full, a thread goes on in a *gap*: nothing is
  * written, frames are counted. It ends with the first event for which there is room: a CONTROL_GAP says how many frames
  * were lost and which of the open ones are left, and those that began in the gap are named. After a fork the open
- * frames are named likewise: struct open_frame lies on the C stack, which the child has a copy of. */
+ * frames are named likewise: struct open_frame lies on the C stack, which the child has a copy of. Of greenlets each has
+ * its own frames and its own FACT_THREAD; the words are of one of them until a CONTROL_SWITCH. */
 #include "tracer/file.h"
 #include "tracer/record.h"
 
@@ -266,6 +267,51 @@ static bool gap_write_open(struct tracer *t, uint64_t *now)
     return room;
 }
 
+/* How many of T's open frames are in the ring, and the ORDINAL of the innermost of them. */
+static uint64_t open_written(const struct tracer *t, uint32_t *ordinal)
+{
+    struct open_frame *open = t->open;
+    uint64_t count = 0;
+
+    while (open && open->code & OPEN_LOST)
+        open = open->outer;
+    *ordinal = open ? open->ordinal : 0;
+    for (; open; open = open->outer)
+        count++;
+    return count;
+}
+
+/* The stack that T is in has no frame in its ring. */
+static void forget_written(struct tracer *t)
+{
+    for (struct open_frame *open = t->open; open; open = open->outer)
+        open->code |= OPEN_LOST;
+}
+
+/* The words are of T's stack from here on. False: there was no room for all of its open frames. */
+static bool write_switch(struct tracer *t, uint64_t *now)
+{
+    struct tracer_stack *here = t->here;
+    uint32_t innermost;
+    uint64_t left;
+
+    if (here->rings != t->rings) { /* new to this ring */
+        char name[32];
+        forget_written(t);
+        tracer_lock();
+        snprintf(name, sizeof name, "greenlet %u", P.threads);
+        here->thread = P.threads;
+        tracer_fact(THREAD, .thread = P.threads++, .os_tid = syscall(SYS_gettid), .name = fact_string(name));
+        tracer_unlock();
+        here->rings = t->rings;
+    }
+    left = open_written(t, &innermost);
+    tracer_put_control(t, CONTROL_SWITCH, here->thread, 2, (uint64_t[]){*now, left});
+    t->epoch = *now;
+    t->written = here;
+    return gap_write_open(t, now);
+}
+
 /* Say in the ring what is missing from it. LEFT open frames are those from before the gap. */
 static void write_gap(struct tracer *t, uint64_t now, uint64_t left, uint32_t innermost, uint64_t still_open)
 {
@@ -278,24 +324,28 @@ static void write_gap(struct tracer *t, uint64_t now, uint64_t left, uint32_t in
     t->epoch = now;
 }
 
+/* There was no room for all that is open: what was not written is lost. */
+static void gap_again(struct tracer *t, uint64_t now)
+{
+    gap_begin(t, now, 0);
+    for (struct open_frame *open = t->open; open && open->code & OPEN_LOST; open = open->outer)
+        t->ring->lost++;
+}
+
 /* There is room again: the words go on, unless it does not suffice for what is open. */
 static bool gap_end(struct tracer *t, uint64_t *now)
 {
-    uint64_t left = 0, still_open = 0;
-    struct open_frame *open = t->open;
+    uint64_t left, still_open = 0;
+    struct open_frame *open;
     uint32_t innermost;
+    bool same = t->written == t->here;
 
-    for (; open && open->code & OPEN_LOST; open = open->outer)
+    for (open = t->open; open && open->code & OPEN_LOST; open = open->outer)
         still_open++;
-    innermost = open ? open->ordinal : 0;
-    for (; open; open = open->outer)
-        left++;
-    write_gap(t, *now, left, innermost, still_open);
-    if (!gap_write_open(t, now)) {
-        gap_begin(t, *now, 0);
-        for (open = t->open; open && open->code & OPEN_LOST; open = open->outer)
-            t->ring->lost++;
-    }
+    left = open_written(t, &innermost);
+    write_gap(t, *now, same ? left : RING_ALL, same ? innermost : 0, still_open);
+    if (!(same ? gap_write_open(t, now) : write_switch(t, now)))
+        gap_again(t, *now);
     return !t->ring->lost_since;
 }
 
@@ -341,8 +391,10 @@ static bool ring_attach(struct tracer *t, compat_frame *frame)
         write_gap(t, now, 0, 0, 0); /* of the thread before */
     tracer_put_control(t, CONTROL_THREAD, id, 1, &now);
     t->epoch = now;
-    for (struct open_frame *open = t->open; open; open = open->outer)
-        open->code |= OPEN_LOST;
+    t->rings++;
+    *t->here = (struct tracer_stack){.bottom = t->here->bottom, .thread = id, .rings = t->rings};
+    t->written = t->here;
+    forget_written(t);
     if (!gap_write_open(t, &now))
         gap_begin(t, now, 0);
     return true;
@@ -374,6 +426,7 @@ static void thread_ended(void *value)
         *link = t->next_tracer;
     tracer_unlock();
     tracer_stack_release(t);
+    tracer_stacks_release(t);
     free(t);
 }
 
@@ -387,9 +440,16 @@ struct tracer *tracer_attach(compat_frame *frame)
     t = aligned_alloc(64, (sizeof *t + 63) & ~(size_t)63);
     if (t) {
         memset(t, 0, sizeof *t);
+        t->here = tracer_stack_new(t, NULL);
+    }
+    if (t && !t->here) {
+        free(t);
+        t = NULL;
+    }
+    if (t) {
         t->region = -1;
         t->observed = TRACER_NO_CALLBACK;
-        t->stack_low = tracer_stack_low();
+        t->stack_low = tracer_stack_low(false);
         tracer_thread = t;
         tracer_lock();
         t->next_tracer = all_tracers;
@@ -439,6 +499,8 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
                 gap_begin(t, *now, 0);
         }
     }
+    if (room && t->written != t->here && !(room = write_switch(t, now)))
+        gap_again(t, *now);
     if (room && waited > STALL_MS * MS)
         tracer_put_control(t, CONTROL_STALL, 0, 2, (uint64_t[]){*now, waited});
     if (room && *now - t->epoch > RING_EPOCH_TICKS) {

@@ -95,12 +95,15 @@ static void segment_free(char *base)
 PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag,
                                        _PyFrameEvalFunction evaluate)
 {
-    char *segment = t->spare, *low = t->stack_low;
+    char *segment = t->greenlets ? NULL : t->spare, *low = t->stack_low;
     struct compat_bounds bounds;
     PyObject *result;
 
-    t->spare = NULL;
-    if (!segment && !(segment = segment_new())) {
+    if (segment)
+        t->spare = NULL;
+    else if (!t->greenlets) /* greenlet copies all that is between two addresses of the C stack */
+        segment = segment_new();
+    if (!segment) {
         int remaining = compat_recursion_remaining(ts);
         compat_recursion_remaining(ts) = 0;
         result = evaluate(ts, frame, throwflag);
@@ -127,9 +130,10 @@ void tracer_stack_release(struct tracer *t)
     t->spare = NULL;
 }
 
-/* Where the calling thread's stack is half used. NULL: unknown, never switch. */
-char *tracer_stack_low(void)
+/* Where the calling thread's stack is half used; MOST: nearly all of it. NULL: unknown, never switch. */
+char *tracer_stack_low(bool most)
 {
+    const size_t part = most ? 16 : 2;
     pthread_attr_t attributes;
     void *base = NULL;
     size_t bytes = 0;
@@ -144,6 +148,6 @@ char *tracer_stack_low(void)
     /* The main thread's stack may be "unlimited": its lower part can hold other
      * mappings, so only the top is certain. */
     if (bytes > HUGE_STACK)
-        return (char *)base + bytes - HUGE_STACK / 2;
-    return (char *)base + bytes / 2;
+        return (char *)base + bytes - HUGE_STACK + HUGE_STACK / part;
+    return (char *)base + bytes / part;
 }

@@ -9,6 +9,7 @@
  *   session.c          joining a session, and fork(); file.c, ring.c: what is shared with the collector
  *   code.c             code objects: their ids, names, and whether to record them
  *   stack.c            deep recursion: more C stack when a thread's runs short
+ *   greenlet.c         one thread, several stacks of frames
  *   builtins.c         children, and the environment that makes them trace themselves; perf's trampolines
  *   evaluator/         the shim: what to run for a call; guards/: when; torch/: what torch's front end needs besides
  *   compat/            what differs between CPython's versions, and what mends it
@@ -69,6 +70,15 @@ struct open_frame {
 
 #define OPEN_LOST (UINT32_C(1) << 31)
 
+/* A stack of frames. A thread has one, and one more for each greenlet. */
+struct tracer_stack {
+    const void *bottom;      /* its lowest chunk (compat_chunk); NULL: none yet */
+    struct open_frame *open; /* while another runs: its innermost recorded frame, on a C stack that may be elsewhere then */
+    char *stack_low;         /* likewise: the thread's */
+    uint32_t thread;         /* its FACT_THREAD ... */
+    uint32_t rings;          /* ... in the ring that was the thread's so-manieth */
+};
+
 enum { TRACER_NO_CALLBACK = 1 }; /* ACTION_SKIP of tracer/evaluator/cache.h */
 
 /* One thread's state. Invariant: words [head, limit) are free to write, or limit is 0 and the slow path decides. */
@@ -83,6 +93,12 @@ struct tracer {
     /* frames */
     struct open_frame *open;/* innermost recorded frame */
     uint32_t entered;       /* ENTERs so far: the next frame's ordinal */
+    const void *chunk;      /* compat_chunk() at the last event: if it is another now, look whether the stack is */
+    struct tracer_stack *here, *written; /* the stack that runs, and the one that the ring's words are of */
+    PyThreadState *switches; /* borrowed, compared only: whose stacks they are */
+    void *stacks;           /* tsearch()'s, of all struct tracer_stack of this thread; owned */
+    uint32_t rings;         /* that it has had */
+    bool greenlets;         /* it has had more than one stack */
     bool gone;              /* no ring, or none that is read: count losses, write nothing */
     compat_frame *finished_under; /* the frame whose generator has just finished, and */
     uint32_t finished_at;         /* `entered` then; see tracer/compat/mend.c */
@@ -220,10 +236,23 @@ uintptr_t tracer_shared_mark(PyCodeObject *code, uintptr_t mark);
 /* A generator's last frame ended while a trace function is set (COMPAT_SEND_RAISES_UNDER_HOOK). */
 void tracer_generator_finished(struct tracer *t, PyThreadState *ts);
 
+/* tracer/greenlet.c */
+/* The frames' data is put elsewhere now. FRAME is about to begin, or NULL. */
+void tracer_switched(struct tracer *t, PyThreadState *ts, compat_frame *frame);
+/* Another stack of T, with the lowest chunk BOTTOM; NULL: not known yet. NULL: no memory. */
+struct tracer_stack *tracer_stack_new(struct tracer *t, const void *bottom);
+void tracer_stacks_release(struct tracer *t);
+/* To be asked before each event: T's open frames are those of the stack that runs afterwards. */
+static inline __attribute__((always_inline)) void tracer_follow(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+{
+    if (unlikely(compat_chunk(ts) != t->chunk))
+        tracer_switched(t, ts, frame);
+}
+
 /* tracer/stack.c */
 PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag,
                                        _PyFrameEvalFunction evaluate);
-char *tracer_stack_low(void);
+char *tracer_stack_low(bool most);
 void tracer_stack_release(struct tracer *t);
 
 /* tracer/torch/bridge.c */

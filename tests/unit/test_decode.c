@@ -401,6 +401,32 @@ static void test_threads(void)
     recording_close(r);
 }
 
+/* A greenlet's frames are its own, whoever runs meanwhile; those of which an exit was lost are not kept open. */
+static void test_greenlets(void)
+{
+    struct recording *r;
+
+    fresh();
+    thread_word(0);
+    now = 1010, enter(RING_CALL, 1);
+    now = 1020, word(RING_CONTROL_WORD(CONTROL_SWITCH, 3, 1)), word(now), word(0);
+    now = 1030, enter(RING_CALL, 2);
+    now = 1040, enter(RING_CALL, 3);
+    now = 1050, word(RING_CONTROL_WORD(CONTROL_SWITCH, 3, 0)), word(now), word(1);
+    now = 1060, enter(RING_CALL, 3);
+    now = 1070, leave(RING_RETURN, 3);
+    now = 1080, word(RING_CONTROL_WORD(CONTROL_SWITCH, 3, 1)), word(now), word(1);
+    now = 1090, leave(RING_RETURN, 1);
+    r = decoded(0);
+    CHECK(r->db.rows == 4 && r->db.row[1].thread_id == 2 && r->db.row[2].thread_id == 2 && r->db.row[3].thread_id == 1, "rows");
+    CHECK(r->db.row[1].parent_id == -1 && r->db.row[2].parent_id == r->db.row[1].frame_id &&
+              r->db.row[3].parent_id == r->db.row[0].frame_id, "callers");
+    CHECK(r->db.row[0].end_ns == -1 && r->db.row[1].end_ns == 1090 && r->db.row[1].exit == 0 && r->db.row[2].end_ns == 1080 &&
+              r->db.row[2].exit == 3 && r->db.row[3].end_ns == 1070, "ends");
+    CHECK(r->session.totals.at[4].calls == 2 && r->session.totals.at[4].total_ns == 10 + 40, "one did not call the other");
+    recording_close(r);
+}
+
 static void test_order(void)
 {
     struct recording *r;
@@ -528,11 +554,15 @@ static void test_not_ours(void)
 
 /* ---- kills ---- */
 
-/* Some life of a thread: about N words. */
+/* Some life of a thread, with some greenlets: about N words. */
 static void story(size_t n, unsigned deepest, bool odd)
 {
-    uint32_t stack[64], entered = 0, threads = 0;
-    unsigned depth = 0;
+    enum { GREENLETS = 5 };
+    struct {
+        uint32_t stack[64], thread;
+        unsigned depth;
+    } greenlet[GREENLETS] = {0}, *g = greenlet;
+    uint32_t entered = 0, threads = 0;
 
     fresh();
     now = UINT64_C(1) << 34; /* wide times: fewer rows in a page */
@@ -543,13 +573,22 @@ static void story(size_t n, unsigned deepest, bool odd)
             word(RING_CONTROL_WORD(CONTROL_EPOCH, 2, 0));
             word(now);
         } else if (odd && !random_below(400)) {
-            depth = entered = 0;
-            thread_word(threads++);
+            memset(greenlet, 0, sizeof greenlet);
+            entered = 0;
+            g = greenlet;
+            thread_word(g->thread = threads++);
         } else if (odd && !random_below(300)) {
             word(RING_CONTROL_WORD(CONTROL_STALL, 3, 0));
             word(now);
             word(20000000);
-        } else if (depth < 2 || (depth < deepest && random_below(2))) {
+        } else if (!random_below(20)) {
+            g = &greenlet[random_below(GREENLETS)];
+            if (g != greenlet && !g->thread)
+                g->thread = threads++;
+            word(RING_CONTROL_WORD(CONTROL_SWITCH, 3, g->thread));
+            word(now);
+            word(g->depth);
+        } else if (g->depth < 2 || (g->depth < deepest && random_below(2))) {
             uint32_t code = (uint32_t)random_below(300);
             if (odd && !random_below(50)) {
                 word(RING_CONTROL_WORD(CONTROL_ENTER, 2, (uint64_t)random_below(4) << 37 | (code + 60000)));
@@ -557,9 +596,9 @@ static void story(size_t n, unsigned deepest, bool odd)
             } else {
                 enter((unsigned)random_below(4), code);
             }
-            stack[depth++] = entered++;
+            g->stack[g->depth++] = entered++;
         } else {
-            leave(RING_RETURN + (unsigned)random_below(3), stack[--depth]);
+            leave(RING_RETURN + (unsigned)random_below(3), g->stack[--g->depth]);
         }
     }
 }
@@ -760,6 +799,7 @@ int main(void)
     test_clock();
     test_control();
     test_threads();
+    test_greenlets();
     test_order();
     test_min_duration();
     test_depth();

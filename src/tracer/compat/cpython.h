@@ -286,6 +286,14 @@ static inline void compat_set_evaluator(PyInterpreterState *interpreter, _PyFram
  * instruction, those before at the last one. */
 #define COMPAT_NOT_STARTED (PY_VERSION_HEX >= 0x030d0000 ? 0 : -1)
 
+/* Where the frames' data is put: a list of chunks, of which the lowest stays as long as the stack of frames lives. What
+ * switches stacks (greenlet) switches this. Is FRAME the first of its stack? */
+#define compat_chunk(ts) ((ts)->datastack_chunk)
+static inline int compat_is_first(PyThreadState *ts, const compat_frame *frame)
+{
+    return ts->datastack_chunk && !ts->datastack_chunk->previous && (const void *)frame == &ts->datastack_chunk->data[1];
+}
+
 /* What is left of the recursion limit; split into a Python and a C count in 3.12. */
 #if PY_VERSION_HEX >= 0x030c0000
 #define compat_recursion_remaining(ts) ((ts)->py_recursion_remaining)

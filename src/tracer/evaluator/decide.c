@@ -649,7 +649,7 @@ record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int thr
     struct open_frame open;
     PyObject *result;
 
-    if (!record_call(t, &open, mark, throwflag, resumed, false, false))
+    if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, false, false))
         return record_evaluate(t, ts, frame, throwflag);
     if (unlikely(has_entries(compat_code(frame))))
         decision_outcome(t, OUTCOME_DISABLED);
@@ -682,7 +682,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
             mark = record_mark(frame);
         if (!tracer_process.decided_only || (asks && is_decided(t, compat_code(frame))))
             entered =
-                record_call(t, &open, mark, throwflag, resumed, monotonic, tracer_process.session->max_depth != 0);
+                record_call(t, &open, ts, frame, mark, throwflag, resumed, monotonic, tracer_process.session->max_depth != 0);
     }
     callback = t->callback;
     if (!asks || !callback) {

@@ -541,6 +541,7 @@ static inline __attribute__((always_inline)) void put_words(struct tracer *t, co
 {
     uint64_t head, mask, *ring;
 
+    tracer_follow(t, PyThreadState_GET(), NULL); /* what asked us to write has run the program's code */
     if (unlikely(t->head >= t->limit && !tracer_room_within(t)))
         return;
     head = t->head;

@@ -377,7 +377,7 @@ static HOT __attribute__((noinline)) PyObject *passed(struct tracer *t, PyThread
     struct open_frame open;
     PyObject *result;
 
-    if (!record_call(t, &open, mark, 0, false, monotonic, P.session->max_depth != 0))
+    if (!record_call(t, &open, ts, frame, mark, 0, false, monotonic, P.session->max_depth != 0))
         return record_evaluate(t, ts, frame, 0);
     decision_outcome(t, OUTCOME_SKIP);
     result = record_evaluate(t, ts, frame, 0);
@@ -437,7 +437,7 @@ static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThrea
     struct pending p;
     PyObject *result;
 
-    if (!(p.entered = record_call(t, &open, record_mark(frame), 0, false, monotonic, P.session->max_depth != 0)))
+    if (!(p.entered = record_call(t, &open, ts, frame, record_mark(frame), 0, false, monotonic, P.session->max_depth != 0)))
         return torch_evaluate(ts, frame, 0);
     p.outer = t->pending;
     p.frame = frame;

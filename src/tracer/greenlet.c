@@ -1,0 +1,101 @@
+/* tracer/greenlet.c -- one thread, several stacks of frames: greenlet, gevent, eventlet, and whatever else switches them.
+ *
+ * Who switches stacks exchanges, in the thread state, the chunks of memory that the frames' data is in. So each event asks
+ * whether they are those of the event before: two loads and a compare. A stack is known by its lowest chunk. Each has its
+ * own list of open frames, which lie on its C stack: greenlet moves that to the heap while another runs, so a list is
+ * only looked at while its stack runs. What the ring's words are of is said by a CONTROL_SWITCH (tracer/ring.c). */
+#include "tracer/tracer.h"
+
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+
+/* A stack without chunks: a greenlet that has run nothing but a generator's frame. */
+static const char no_chunk;
+
+static const void *bottom_of(PyThreadState *ts)
+{
+    const _PyStackChunk *chunk = compat_chunk(ts);
+
+    while (chunk && chunk->previous)
+        chunk = chunk->previous;
+    return chunk ? (const void *)chunk : &no_chunk;
+}
+
+static int by_bottom(const void *a, const void *b)
+{
+    const char *x = ((const struct tracer_stack *)a)->bottom, *y = ((const struct tracer_stack *)b)->bottom;
+
+    return (x > y) - (x < y);
+}
+
+/* The stack that runs is from now on that of BOTTOM. */
+static void rename_here(struct tracer *t, const void *bottom)
+{
+    tdelete(t->here, &t->stacks, by_bottom);
+    t->here->bottom = bottom;
+    tsearch(t->here, &t->stacks, by_bottom); /* without memory it is not found again, and is a new one then */
+}
+
+struct tracer_stack *tracer_stack_new(struct tracer *t, const void *bottom)
+{
+    struct tracer_stack *stack = calloc(1, sizeof *stack);
+
+    if (!stack)
+        return NULL;
+    *stack = (struct tracer_stack){.bottom = bottom, .stack_low = t->stack_low};
+    if (tsearch(stack, &t->stacks, by_bottom))
+        return stack;
+    free(stack);
+    return NULL;
+}
+
+void tracer_stacks_release(struct tracer *t)
+{
+    tdestroy(t->stacks, free);
+}
+
+static void switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+{
+    struct tracer_stack key = {.bottom = bottom_of(ts)}, **found, *to;
+
+    if (t->switches != ts) {
+        if (t->open) /* another interpreter's, or an embedder's: its frames are on top of ours */
+            return;
+        t->switches = ts;
+        rename_here(t, key.bottom);
+        return;
+    }
+    if (t->here->bottom == key.bottom) /* it has grown, or become smaller */
+        return;
+    found = tfind(&key, &t->stacks, by_bottom);
+    to = found ? *found : NULL;
+    if (to && frame && compat_is_first(ts, frame))
+        to->open = NULL; /* the one that had this address is gone */
+    if (!to && (!t->open || t->here->bottom == &no_chunk)) {
+        rename_here(t, key.bottom); /* nothing of the one before is open: most likely it has ended */
+        return;
+    }
+    if (!to && !(to = tracer_stack_new(t, key.bottom))) {
+        tracer_loss("memory: no room to follow another greenlet; the callers of its frames are not true");
+        return;
+    }
+    if (!t->greenlets && (char *)__builtin_frame_address(0) >= t->stack_low) /* there are no segments for it from now on */
+        t->stack_low = to->stack_low = tracer_stack_low(true);
+    t->greenlets = true;
+    t->here->open = t->open;
+    t->here->stack_low = t->stack_low;
+    t->here = to;
+    t->open = to->open;
+    t->stack_low = to->stack_low;
+    t->limit = 0; /* the next event makes room for a CONTROL_SWITCH */
+}
+
+void tracer_switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+{
+    int saved_errno = errno;
+
+    t->chunk = compat_chunk(ts);
+    switched(t, ts, frame);
+    errno = saved_errno;
+}

@@ -1,0 +1,129 @@
+"""Callers and times are true whatever switches stacks: greenlet, gevent, eventlet, SQLAlchemy's bridge to asyncio."""
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import defaultdict
+
+import pytest
+
+from crash_help import collector_of, rows
+from shared import PROGRAMS, holds
+
+PROGRAM = PROGRAMS / "greenlets.py"
+PACKAGES = ["greenlet", "gevent", "eventlet", "sqlalchemy"]
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """PYTHON -> the one of a virtual environment with the packages, which are installed where there is a network."""
+    made = {}
+
+    def of(python):
+        if python not in made:
+            where = tmp_path_factory.mktemp("greenlets") / "venv"
+            subprocess.run([python, "-m", "venv", where], capture_output=True, check=True)
+            done = subprocess.run([where / "bin" / "python", "-m", "pip", "install", "--quiet", "--retries", "0", "--timeout", "10", *PACKAGES],
+                                  capture_output=True, text=True)
+            made[python] = where / "bin" / "python" if done.returncode == 0 else None
+        if not made[python]:
+            pytest.skip("greenlet cannot be installed here")
+        return made[python]
+    return of
+
+
+def same_calls(path, noted):
+    """The trace in PATH has the calls that the program NOTED of each thread, in that order, with the callers, and their ends
+    in that order."""
+    functions = {name for thread in noted.values() for name, _ in thread["calls"]}
+    calls, number = defaultdict(list), {}
+    frames = {frame: (parent, tid, name, end) for frame, parent, tid, name, end in rows(path, f"""
+        SELECT f.frame_id, f.parent_id, t.os_tid, iif(c.filename = '{PROGRAM}' AND f.kind = 0, c.qualname, ''), f.end_ns
+        FROM frame f JOIN code c USING (code_id) JOIN thread t USING (thread_id) ORDER BY f.start_ns, f.frame_id""")}
+    for frame, (parent, tid, name, _) in frames.items():
+        if name not in functions:
+            continue
+        while parent and parent not in number:
+            parent = frames[parent][0]
+        number[frame] = len(calls[tid])
+        calls[tid].append([name, number.get(parent, -1)])
+    ends = defaultdict(list)
+    for frame, (_, tid, _, end) in sorted(frames.items(), key=lambda item: item[1][3] or 0):
+        if frame in number and end:
+            ends[tid].append(number[frame])
+    for tid, thread in noted.items():
+        assert calls[int(tid)] == thread["calls"], f"thread {tid}: (function, number of its caller's call)"
+        assert ends[int(tid)] == thread["ends"], f"thread {tid}: ends"
+
+
+def noted_in(out):
+    return [json.loads(line) for line in out.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("how,n,options", [("raw", 40, []), ("raw", 40, ["--frames", "user"]), ("deep", 20, []), ("threads", 20, []), ("pool", 20, []),
+                                           ("server", 10, []), ("eventlet", 20, []), ("sqlalchemy", 20, [])])
+def test_callers_and_ends(record, environment, python, tmp_path, how, n, options):
+    out = tmp_path / "noted"
+    trace = record([PROGRAM, how, out, n], *options, python=environment(python))
+    same_calls(trace.path, noted_in(out)[0])
+    assert trace.rows("SELECT cause FROM losses WHERE NOT is_stall") == []
+    holds(trace)
+
+
+def started(dyntrace, tmp_path, python, *words):
+    return subprocess.Popen(list(map(str, [dyntrace, "run", "-o", tmp_path / "t.db", "--python", python, *words])),
+                            stderr=subprocess.PIPE, text=True)
+
+
+def test_fork(record, environment, python, tmp_path):
+    """The child goes on with its parent's greenlets, each in a stack of its own there, too."""
+    out = tmp_path / "noted"
+    trace = record([PROGRAM, "fork", out, 40], python=environment(python))
+    child, parent = sorted(noted_in(out), key=lambda notes: len(next(iter(notes.values()))["calls"]))
+    same_calls(trace.path, parent)
+    assert trace.rows("SELECT cause FROM losses WHERE NOT is_stall") == []
+    wrong = trace.rows("""SELECT c.qualname, p.qualname FROM frame f JOIN code c USING (code_id) JOIN frame pf ON pf.frame_id = f.parent_id
+        JOIN code p ON p.code_id = pf.code_id JOIN thread t USING (thread_id) WHERE t.process_id <> 1
+        AND c.qualname IN ('Life.leaf', 'Life.walk') AND p.qualname NOT IN ('Life.walk', 'Life.run')""")
+    assert wrong == []
+    forked = trace.rows("""SELECT c.qualname, count(*) FROM frame f JOIN code c USING (code_id) JOIN thread t USING (thread_id)
+        WHERE t.process_id <> 1 AND c.qualname = 'Life.leaf' AND f.kind = 0 GROUP BY 1""")
+    assert forked == [("Life.leaf", sum(name == "Life.leaf" for name, _ in next(iter(child.values()))["calls"]))]
+    holds(trace)
+
+
+def test_collector_killed(dyntrace, environment, python, tmp_path):
+    """The next one knows which frames are open, of greenlets as well that did not run since."""
+    random.seed(7)
+    out = tmp_path / "noted"
+    run = started(dyntrace, tmp_path, environment(python), PROGRAM, "threads", out, 600)
+    while run.poll() is None and not out.exists():
+        time.sleep(0.05 + 0.1 * random.random())
+        collector = collector_of(run.pid)
+        if collector and not out.exists():
+            os.kill(collector, signal.SIGKILL)
+    assert run.wait(60) == 0, run.stderr.read()
+    losses = rows(tmp_path / "t.db", "SELECT events, cause FROM losses WHERE NOT is_stall")
+    assert losses and all("was killed" in cause for _, cause in losses)
+    same_calls(tmp_path / "t.db", noted_in(out)[0])
+    holds(tmp_path / "t.db")
+
+
+def test_collector_stopped(dyntrace, environment, python, tmp_path):
+    """Frames are lost, and nobody gets a caller that he did not have."""
+    run = started(dyntrace, tmp_path, environment(python), "--max-stall", "20ms", PROGRAM, "pairs", tmp_path / "noted", 200000)
+    while run.poll() is None:
+        time.sleep(0.1)
+        collector = collector_of(run.pid)
+        if collector:
+            os.kill(collector, signal.SIGSTOP)
+            time.sleep(1)
+            os.kill(collector, signal.SIGCONT)
+    assert run.wait(60) == 0, run.stderr.read()
+    assert rows(tmp_path / "t.db", "SELECT count(*) > 0, TOTAL(events) > 0 FROM losses WHERE NOT is_stall") == [(1, 1)]
+    pairs = rows(tmp_path / "t.db", """SELECT substr(c.qualname, 2), substr(p.qualname, 2), count(*) FROM frame f JOIN code c USING (code_id)
+        JOIN frame pf ON pf.frame_id = f.parent_id JOIN code p ON p.code_id = pf.code_id WHERE c.qualname GLOB 'l[0-9]' GROUP BY 1, 2""")
+    assert [pair[0] for pair in pairs] == list("012345") and all(callee == caller for callee, caller, _ in pairs), pairs
+    holds(tmp_path / "t.db")
