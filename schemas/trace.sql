@@ -74,7 +74,7 @@ INSERT INTO enum VALUES
     ('frame.exit', 0, 'return'),
     ('frame.exit', 1, 'yield'),        -- suspended; the next frame of this activation is a 'resume'
     ('frame.exit', 2, 'raise'),        -- an exception left it
-    ('frame.exit', 3, 'abandoned');    -- it never ended by itself (a greenlet, a cancelled thread): the end is that
+    ('frame.exit', 3, 'abandoned');    -- it never ended by itself (a cancelled thread): the end is that
                                         --   of the frame around it; or in a gap of the recording, and the end is
                                         --   where that begins. A frame open at the end has exit NULL
 
@@ -103,12 +103,13 @@ CREATE TABLE process(
 );
 
 
--- A thread that evaluated at least one frame.
+-- A stack of frames: that of a thread that evaluated at least one frame, or of one of its greenlets. Greenlets that have no
+-- frame in common may share a row.
 CREATE TABLE thread(
     thread_id  INTEGER PRIMARY KEY,
     process_id INTEGER, -- whose
     os_tid     INTEGER, -- as the system knew it
-    name       TEXT     -- threading's name for it, if it had one
+    name       TEXT     -- threading's name for it, if it had one; of a greenlet "greenlet N"
 );
 CREATE INDEX thread_process ON thread(process_id);
 

@@ -250,7 +250,7 @@ static void end(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clo
     uint32_t at = d->stack.count, lowest = at > DECODE_SEARCH_MAX ? at - DECODE_SEARCH_MAX : 0;
 
     /* Nearly always the innermost frame. Frames above the one that ends were
-     * left without an exit: a C stack was switched (greenlet) or unwound. */
+     * left without an exit: the C stack was unwound. */
     while (at > lowest && (d->stack.at[at - 1].ordinal & RING_ID_MASK) != ordinal &&
            d->stack.at[at - 1].ordinal != DECODE_ANY_ORDINAL)
         at--;
@@ -551,8 +551,8 @@ void decode_close(struct decoder *d)
 {
     close_page(d);
     leave_open(d);
-    report(d, &d->now.unmatched, "order: exits of frames that were not open (greenlets?) were left out");
-    report(d, &d->now.overtaken, "order: frames ended after the frame around them (greenlets?); they end with it");
+    report(d, &d->now.unmatched, "order: exits of frames that were not open were left out");
+    report(d, &d->now.overtaken, "order: frames ended after the frame around them; they end with it");
     report(d, &d->now.backwards, "clock: it went backwards on this thread; the time before was kept");
     commit(d);
     list_free(&d->stack);
