@@ -23,6 +23,15 @@ SELECT compile_id, code_id, cache_entry_id, label, start_ns, end_ns, outcome, su
        is_recompile AS recompile
 FROM compiles WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY compile_id LIMIT 10000;
 
+-- name: deaths
+-- why entries died after which there were compiles
+WITH last AS MATERIALIZED (
+    SELECT code_id, MAX(start_ns) AS start_ns FROM compile WHERE code_id IN (SELECT value FROM json_each(?1)) GROUP BY 1)
+SELECT substr(death_cause, 1, 1000) AS text, COUNT(*) AS deaths
+FROM cache_entry e JOIN last USING (code_id)
+WHERE death_cause <> '' AND died_ns IS NOT NULL GROUP BY 1 HAVING MAX(start_ns >= died_ns)
+ORDER BY MIN(cache_entry_id) LIMIT 1000;
+
 -- name: causes
 -- why each recompile was needed; the guard that decided comes first
 SELECT r.compile_id, r.cache_entry_id, COALESCE(e.label, 'entry ' || r.cache_entry_id) AS older_entry, r.guard_id,
@@ -60,7 +69,7 @@ together AS MATERIALIZED (
     SELECT r.source, 'dynamic=' || substr(r.source, 1, instr(r.source, '.size()') - 1) || '[' || r.dimension || ']' AS setting
     FROM mine m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
     WHERE ?3 = 'size' AND r.aspect = 'size' AND r.source GLOB 'L*.size()[[]*' AND r.dimension >= 0 AND length(r.source) < 200
-    GROUP BY 1 ORDER BY r.source <> ?2, 1 LIMIT 8),
+    GROUP BY 1 ORDER BY 1 LIMIT 8),
 static AS MATERIALIZED (
     SELECT '[' || replace(substr(size, 1, instr(size, ']') - 1), 'None', 'null') || ']' AS sizes
     FROM (SELECT substr(g.expression, instr(g.expression, 'size=[') + 6, 400) AS size
@@ -96,11 +105,11 @@ FROM found;
 -- name: lookups
 -- how its calls were decided, hits by entry
 SELECT outcome, cache_entry_id, COUNT(*) AS calls, MIN(start_ns) AS first_ns, MAX(start_ns) AS last_ns,
-       SUM(duration_ns) AS lookup_ns, MIN(signature_id) AS signature_id
+       SUM(duration_ns) AS lookup_ns
 FROM lookup WHERE code_id IN (SELECT value FROM json_each(?1)) GROUP BY outcome, cache_entry_id;
 
 -- name: lookups-rows
-SELECT outcome, cache_entry_id, start_ns, duration_ns, signature_id FROM lookup
+SELECT outcome, cache_entry_id, start_ns, duration_ns FROM lookup
     WHERE code_id IN (SELECT value FROM json_each(?1));
 
 -- name: skipped
@@ -135,12 +144,17 @@ WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry WHERE code_id IN
 -- guard ?1
 SELECT kind, source, substr(expression, 1, 400) AS expression FROM guard WHERE guard_id = ?1;
 
--- name: declined
--- what the inputs were like of compiles that gave no code
-WITH none AS MATERIALIZED (SELECT compile_id, frame_id FROM compile
-                           WHERE cache_entry_id IS NULL AND frame_id > 0 AND code_id IN (SELECT value FROM json_each(?1)) LIMIT 10000)
-SELECT compile_id, signature_id FROM lookup JOIN none USING (frame_id)
-WHERE outcome IN (5, 6, 8, 9) AND code_id IN (SELECT value FROM json_each(?1)) AND signature_id IS NOT NULL ORDER BY lookup_id LIMIT 10000;
+-- name: signatures
+-- what the inputs of its compiles were like
+WITH ours AS MATERIALIZED (SELECT compile_id, frame_id, cache_entry_id FROM compile
+                           WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY compile_id LIMIT 10000),
+taken AS (SELECT lookup_id, frame_id, cache_entry_id, signature_id, outcome FROM lookup
+          WHERE outcome IN (2, 5, 6, 8, 9) AND signature_id IS NOT NULL AND code_id IN (SELECT value FROM json_each(?1)))
+SELECT m.compile_id, (SELECT substr(text, 1, 400) FROM signature s WHERE s.signature_id = l.signature_id) AS inputs
+FROM taken l JOIN ours m ON m.cache_entry_id = l.cache_entry_id WHERE l.outcome = 2
+UNION ALL
+SELECT m.compile_id, (SELECT substr(text, 1, 400) FROM signature s WHERE s.signature_id = l.signature_id)
+FROM taken l JOIN ours m ON m.frame_id = l.frame_id WHERE l.outcome > 2 AND m.cache_entry_id IS NULL;
 
 -- name: self
 -- of a function that wraps others: the classes of `self`
@@ -148,10 +162,6 @@ SELECT group_concat(class, ', ') AS self_class FROM (
     SELECT DISTINCT substr(text, 7, instr(substr(text, 1, 400) || ',', ',') - 7) AS class FROM signature
     WHERE text GLOB 'self: *' AND signature_id IN (SELECT signature_id FROM lookup WHERE code_id IN (SELECT value FROM json_each(?1)))
     ORDER BY 1 LIMIT 4);
-
--- name: signature
--- what inputs ?1 were like
-SELECT substr(text, 1, 400) AS inputs FROM signature WHERE signature_id = ?1;
 
 -- name: inputs
 -- inputs of calls that no entry fitted and that ran as Python

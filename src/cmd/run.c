@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd/run/run.h"
@@ -28,6 +29,8 @@
 #include "lib/option.h"
 #include "lib/say.h"
 #include "inject.h"
+#include "schema.h"
+#include "trace/db.h"
 #include "versions.h"
 
 static struct {
@@ -180,6 +183,21 @@ static char *json_command(int argc, char **argv)
     return made;
 }
 
+enum { BIG = 200 << 20, MB = 1 << 20 }; /* bytes */
+
+/* A large trace of a program that used torch: what would have done. */
+static void say_size(const struct session *session)
+{
+    struct stat file;
+    struct db *db = given.session.frames != SESSION_DECIDED && !stat(session->trace, &file) && file.st_size >= BIG ? db_open(session->trace) : NULL;
+    int64_t spared = db ? db_integer(db, 0, schema_statement("run/more-than-decided")) : 0;
+
+    if (spared > 0 && spared < file.st_size)
+        say_error("%s has %lld MB; --frames decided would have made %lld MB at most, with the same decisions", session->trace,
+                  (long long)file.st_size / MB, (long long)(file.st_size - spared) / MB + 1);
+    db_close(db);
+}
+
 /* What the user should know at the end. */
 static void say_result(const struct session *session, const struct collector_result *said)
 {
@@ -249,6 +267,7 @@ static int record(const struct program *t, int argc, char **argv)
     if (l.replaced)
         say_error("the collector was killed; another took its place");
     say_result(&session, &said);
+    say_size(&session);
     if (said.error[0] && !said.frames)
         session.directory[0] = 0;
 done:

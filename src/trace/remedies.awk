@@ -14,7 +14,7 @@ BEGIN {
     close_rule()
     split(substr($0, 2, index($0, "]") - 2), head, " ")
     on = toupper(head[2])
-    if (on !~ /^(CAUSE|DEATH|BREAK|GUARDS|AGAIN)$/) { outcome = ", .outcome = OUTCOME_" on; on = "OUTCOME" } else outcome = ""
+    if (on !~ /^(CAUSE|DEATH|BREAK|GUARDS|AGAIN|BEST)$/) { outcome = ", .outcome = OUTCOME_" on; on = "OUTCOME" } else outcome = ""
     printf "    {.torch = %d, .on = ON_%s%s, .name = %s", head[1] == "torch", on, outcome, quoted(substr($0, index($0, "]") + 2))
     next
 }

@@ -10,7 +10,7 @@
 #include "trace/cause.h"
 #include "vocabulary.h"
 
-enum remedy_on { ON_CAUSE, ON_DEATH, ON_OUTCOME, ON_BREAK, ON_GUARDS, ON_AGAIN };
+enum remedy_on { ON_CAUSE, ON_DEATH, ON_OUTCOME, ON_BREAK, ON_GUARDS, ON_AGAIN, ON_BEST };
 
 /* What happened. Texts are borrowed and may be NULL. */
 struct remedy_facts {

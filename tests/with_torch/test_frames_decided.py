@@ -1,4 +1,5 @@
 """--frames decided: every decision that --frames all has, no other frame, and no hook where nothing is decided."""
+import re
 import sqlite3
 import subprocess
 from pathlib import Path
@@ -52,3 +53,19 @@ def test_the_hook_is_taken_away(dyntrace, python, tmp_path, mode):
     said, db = record(dyntrace, python, tmp_path, mode, "decided", "-c", HOOK)
     assert said == "[True, True]\n"
     assert db.execute("SELECT outcome, count(*) FROM lookup JOIN code USING (code_id) WHERE qualname = 'f' GROUP BY 1 ORDER BY 1").fetchall() == [(1, 1), (2, 1)]
+
+
+def test_a_large_trace_says_what_would_have_done(dyntrace, python, tmp_path):
+    program = "import torch\nf = torch.compile(lambda x: x + 1, backend='eager')\nf(torch.ones(3))\ndef g():\n    pass\nfor _ in range(6_000_000): g()"
+    path, small = tmp_path / "t.db", tmp_path / "small.db"
+    for frames, where in (("all", path), ("decided", small)):
+        done = subprocess.run([dyntrace, "run", "--frames", frames, "-o", where, "--python", python, "-c", program], capture_output=True,
+                              text=True, timeout=280, check=True)
+        said = [line for line in done.stderr.splitlines() if " MB" in line]
+        if frames == "decided":
+            assert not said
+        else:
+            size, most = map(int, re.fullmatch(r"dyntrace: .*t\.db has (\d+) MB; --frames decided would have made (\d+) MB at most, with the same "
+                                               r"decisions", *said).groups())
+    assert size == path.stat().st_size >> 20 >= 200
+    assert small.stat().st_size / 2**20 <= most < size / 20

@@ -148,7 +148,7 @@ const struct entry *why_other_region(const struct why *why, const struct compile
 
 /* ---- remedies -------------------------------------------------------------- */
 
-enum { CAUSES_USED = 4, BREAKS_USED = 4, DEATHS_USED = 1000, KEPT = 32, LIMIT_MOST = 100000 };
+enum { CAUSES_USED = 4, BREAKS_USED = 4, KEPT = 32, LIMIT_MOST = 100000 };
 enum { NAMED = 4, TORCH_NAMED = 6 /* at most, of a program that uses torch */ };
 
 /* What happened, of which FACTS are, in a line; NULL: the remedy says it. */
@@ -290,42 +290,39 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
     for (size_t i = 0; i < why->histories.count && i < CAUSES_USED - !base->torch; i++) {
         const struct history *h = &why->histories.at[i];
         struct remedy_facts facts = *base;
-        char *about = cause_about(h->cause);
+        const char *about = why_keep(why, cause_about(h->cause)), *setting;
         struct remedy *remedy;
+        bool there = false;
         facts.cause = *h->cause;
         facts_about(why, &facts);
         facts.cause.source = base->torch && h->source ? about : h->source;
         facts.values = h->text;
         facts.count = h->recompiles + h->refused;
-        if ((remedy = remedy_add(why, ON_CAUSE, &facts))) {
-            const char *setting = facts.setting ? facts.setting : why_keep(why, cause_setting(h->cause));
-            if (setting && remedy->effect == EFFECT_SAME && (h->cause->whole || strncmp(setting, "drop_guard=", 11)))
-                remedy->what_if = setting; /* else the guard has other parts that failed, which this remedy does not mend */
+        setting = facts.setting ? facts.setting : why_keep(why, cause_setting(h->cause));
+        for (size_t j = 0; setting && j < why->remedies.count; j++)
+            there = there || prose_same(why->remedies.at[j].what_if, setting);
+        if (!there && (remedy = remedy_add(why, ON_CAUSE, &facts))) {
+            /* A dropped guard stands for all of its parts that failed, of which this remedy may mend one. */
+            bool same = remedy->effect == EFFECT_SAME && (h->cause->whole || (setting && strncmp(setting, "drop_guard=", 11)));
+            *(same ? &remedy->what_if : &remedy->refused) = setting;
             remedy->cause = h->cause;
         }
-        free(about);
     }
 }
 
 /* Entries that died and were asked for again. */
 static void add_for_deaths(struct why *why, const struct remedy_facts *base)
 {
-    for (size_t i = 0; i < why->entries.count && i < DEATHS_USED; i++) {
-        const struct entry *e = &why->entries.at[i];
+    struct query *query = db_query(why->db, schema_statement("why/deaths"));
+
+    find_bind(query, 1, &why->code);
+    while (query_step(query)) {
         struct remedy_facts facts = *base;
-        bool missed = false;
-        facts.cause.text = e->death_cause;
-        if (e->died_ns == UNKNOWN || !e->death_cause)
-            continue;
-        for (size_t j = 0; j < why->entries.count; j++)
-            facts.count +=
-                why->entries.at[j].died_ns != UNKNOWN && prose_same(why->entries.at[j].death_cause, e->death_cause);
-        for (size_t j = 0; j < why->compiles.count; j++)
-            missed =
-                missed || (why->compiles.at[j].code_id == e->code_id && why->compiles.at[j].start_ns >= e->died_ns);
-        if (missed)
-            remedy_add(why, ON_DEATH, &facts);
+        facts.cause.text = query_text(query, 0, NULL);
+        facts.count = query_integer(query, 1);
+        remedy_add(why, ON_DEATH, &facts);
     }
+    query_close(query);
 }
 
 /* The innermost place of STACK, which is the last, is torch's own. */
@@ -401,7 +398,7 @@ void why_follow(struct why *why)
  * another one whose guard is known a guard that is not checked, a limit a higher one; of the function that is asked
  * about only. All decisions of a trace are read for it, so a long one is left to `replay`, unless it is asked for. */
 
-enum { LOOKUPS_READ = 200000, CHECKS_READ = 1000000 };
+enum { LOOKUPS_READ = 200000, CHECKS_READ = 1000000, LOOKUPS_SEARCHED = 20000 };
 
 static void predict(struct whatif *whatif, const bool *codes, struct remedy *remedy)
 {
@@ -434,6 +431,13 @@ int64_t remedy_gain(const struct remedy *remedy)
     return remedy->eager - remedy->predicted_eager ?: remedy->compiles - remedy->predicted_compiles;
 }
 
+/* By what comes of it, and what is known before what is guessed. */
+static int result_order(const struct remedy *a, const struct remedy *b)
+{
+    return list_order(a->predicted_eager, b->predicted_eager) ?: list_order(a->predicted_compiles, b->predicted_compiles)
+               ?: list_order(a->undecided, b->undecided);
+}
+
 /* First what the call fails without, then what is known to help, last what by its own prediction does not. */
 static int remedy_order(const void *a, const void *b)
 {
@@ -442,7 +446,36 @@ static int remedy_order(const void *a, const void *b)
 
     for (int i = 0; i < 2; i++)
         rank[i] = both[i]->effort == EFFORT_NOW ? 0 : both[i]->compiles == UNKNOWN ? 2 : remedy_gain(both[i]) > 0 ? 1 : 3;
-    return rank[0] - rank[1] ?: list_order(both[0]->place, both[1]->place);
+    return rank[0] - rank[1] ?: rank[0] == 1 ? result_order(a, b) ?: list_order(both[0]->place, both[1]->place)
+                                             : list_order(both[0]->place, both[1]->place);
+}
+
+/* What `replay --what-if best` finds, unless a remedy alone does as much. */
+static void add_best(struct why *why, struct replay *replay, struct whatif *whatif, const bool *codes)
+{
+    const struct remedy_facts facts = {.torch = why->torch.number, .cause.dimension = -1};
+    const char *function = arena_print(&why->arena, "%s:%" PRId64, why->code.filename, why->code.first_line);
+    FILE *nowhere = fopen("/dev/null", "w");
+    struct whatif_answer answer = {0};
+    struct remedy *best;
+    char *settings = "", *limit;
+
+    if (nowhere && whatif_ask(&(struct whatif_asked){.db = why->db, .replay = replay, .settings = (const char *const[]){"best"},
+                                                     .count = 1, .function = function, .out = nowhere}, &answer))
+        settings = arena_print(&why->arena, "%s", answer.knobs.text ? answer.knobs.text : "");
+    if (!why_calls(why, OUTCOME_LIMIT) && (limit = strstr(settings, "recompile_limit="))) /* it is for others */
+        limit[-(limit > settings)] = 0;
+    if (*settings && (best = remedy_add(why, ON_BEST, &facts))) { /* at the end */
+        best->what_if = settings;
+        predict(whatif, codes, best);
+        for (struct remedy *r = why->remedies.at; r < best; r++)
+            if (remedy_gain(best) <= 0 || (r->refused && strstr(settings, r->refused)) ||
+                (r->compiles != UNKNOWN && result_order(r, best) <= 0))
+                why->remedies.count = (size_t)(best - why->remedies.at);
+    }
+    whatif_answer_free(&answer);
+    if (nowhere)
+        fclose(nowhere);
 }
 
 void why_whatif(struct why *why)
@@ -468,6 +501,8 @@ void why_whatif(struct why *why)
     for (size_t i = 0; codes && i < why->remedies.count; i++)
         if (why->remedies.at[i].what_if)
             predict(whatif, codes, &why->remedies.at[i]);
+    if (codes && strchr(why->code.filename, '/') && (why->force_whatif || lookups <= LOOKUPS_SEARCHED))
+        add_best(why, replay, whatif, codes);
     list_sort(&why->remedies, remedy_order);
     free(codes);
     whatif_free(whatif);

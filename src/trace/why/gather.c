@@ -226,14 +226,10 @@ static void gather_lookups(struct why *why, struct map *places)
     while (query_step(query)) {
         enum outcome outcome = outcome_of(query_integer(query, 0));
         int64_t entry_id = query_integer(query, 1), start = query_integer(query, 2);
-        struct compile *compile;
         calls[outcome]++;
         if (!entry || entry->cache_entry_id != entry_id)
             entry = why_entry(why, entry_id);
         class_add(class_of(why, places, outcome, entry), 1, start, start, query_integer(query, 3));
-        if (outcome == OUTCOME_COMPILED && entry && /* its inputs are the compile's */
-            (compile = list_find(&why->compiles, compile_id, entry->compile_id)))
-            compile->signature_id = query_integer(query, 4);
     }
     query_close(query);
     ask_one(why, "why/skipped");
@@ -246,17 +242,12 @@ static void gather_lookups(struct why *why, struct map *places)
             entry->last_hit_ns = class->last_ns;
         }
     }
-    query = why->made < (int64_t)why->compiles.count ? ask(why, "why/declined") : NULL;
-    while (query && query_step(query)) {
+    query = ask(why, "why/signatures");
+    while (query_step(query)) {
         struct compile *compile = list_find(&why->compiles, compile_id, query_integer(query, 0));
         if (compile)
-            compile->signature_id = query_integer(query, 1);
+            why_row(why, query, compiles_fields, compile);
     }
-    query_close(query);
-    query = db_query(why->db, schema_statement("why/signature"));
-    for (size_t i = 0; i < why->compiles.count; i++)
-        if (why->compiles.at[i].signature_id)
-            read_by_id(why, query, why->compiles.at[i].signature_id, compiles_fields, &why->compiles.at[i]);
     query_close(query);
 }
 

@@ -86,7 +86,6 @@ struct parent { PARENT_FIELDS(MEMBER) };
     F(compile, PARENT, follows_from)
 struct compile {
     COMPILE_FIELDS(MEMBER)
-    int64_t signature_id;
     size_t first_cause, causes;
 };
 
@@ -148,7 +147,8 @@ struct remedy {
     const struct cause *cause; /* that the settings stand for, or NULL */
     enum remedy_effort effort;
     enum remedy_effect effect;
-    size_t place; /* before predictions were made */
+    const char *refused; /* settings that do something else than this one, which helps against the same, or NULL */
+    size_t place;        /* before predictions were made */
 };
 
 #define FORBIDDER_FIELDS(F) /* a caller because of which calls, of those that were looked into, are not compiled */ \
