@@ -199,7 +199,10 @@ def test_why_names_what_changed(why, function, mode):
     if whatif:
         settings, compiles = whatif
         assert first["what_if"].startswith(settings) and first["compiles"] == recompiles + 1
-        assert (first["predicted_compiles"], first["undecided"]) == (compiles, 0)
+        if first["undecided"]: # what the trace does not say is said to be a guess
+            assert "undecided, a guess is counted" in page
+            return
+        assert first["predicted_compiles"] == compiles
         assert re.search(r"^     what-if %s.*: 1 compile instead of %d$" % (re.escape(settings), recompiles + 1), page, re.M)
 
 
@@ -242,9 +245,9 @@ def test_what_the_limit_costs(why, mode):
         by_setting = {remedy["what_if"].split("=")[0]: remedy for remedy in found["remedies"]}
         dynamic, limit = by_setting["dynamic"], by_setting[key]
         assert limit["eager"] == dynamic["eager"] == eager
-        assert limit["predicted_eager"] == dynamic["predicted_eager"] == 0
-        assert limit["compiles"] == 2 and limit["predicted_compiles"] == 4
+        assert limit["compiles"] == 2
         if mode == "shim":
+            assert limit["predicted_eager"] == dynamic["predicted_eager"] == 0 and limit["predicted_compiles"] == 4
             assert (limit["undecided"], dynamic["undecided"], dynamic["predicted_compiles"]) == (0, 0, 1)
         else: # inputs of calls that torch was not asked about are not known there, and it is said
             assert limit["undecided"] > 0 and "undecided, a guess is counted" in page
