@@ -96,12 +96,14 @@ GROUP BY side, name, file, kind, line;
 --     3  name, kind, file and line                its bytecode changed
 --     4  name, kind and file                      both
 --     5  name, kind and fingerprint               it moved to another file
+--     6  last part of the name, kind, file, line  torch's logs, so imports, have forward for Net.forward
 -- Directories may differ (another checkout, another machine). Of several that agree the first is that of the first.
 WITH keyed AS (
-    SELECT function_id, side, name, kind, iif(?1 < 5, file, '') AS file, iif(?1 IN (1, 3), line, 0) AS line,
+    SELECT function_id, side, iif(?1 < 6, name, replace(name, rtrim(name, replace(name, '.', '')), '')) AS name, kind,
+           iif(?1 = 5, '', file) AS file, iif(?1 IN (1, 3, 6), line, 0) AS line,
            iif(?1 IN (1, 2, 5), fingerprint, 0) AS fingerprint, line AS place
     FROM function
-    WHERE pair IS NULL AND (fingerprint <> 0 OR ?1 IN (3, 4))
+    WHERE pair IS NULL AND (fingerprint <> 0 OR ?1 IN (3, 4, 6))
 ),
 ranked AS (
     SELECT *, ROW_NUMBER() OVER (PARTITION BY side, name, kind, file, line, fingerprint ORDER BY place, function_id) AS nth
@@ -177,8 +179,11 @@ ORDER BY iif(n.kind = 'reason', 1, 2 * (n.kind = 'break' AND number = 1)), iif(n
 SELECT * FROM difference ORDER BY rowid LIMIT ?1;
 
 -- name: fails
--- Whether one is of the kinds ?1, "outcome,entry" or "any".
-SELECT 1 FROM difference WHERE instr(',' || ?1 || ',', ',' || kind || ',') OR instr(',' || ?1 || ',', ',any,');
+-- A row if one is of the kinds ?1, "outcome,entry", "decisions" or "any": whether all of these are times.
+SELECT MIN(kind IN ('guard', 'time')) FROM difference
+WHERE instr(',' || ?1 || ',', ',' || kind || ',') OR instr(',' || ?1 || ',', ',any,')
+   OR instr(',' || ?1 || ',', ',decisions,') AND kind NOT IN ('guard', 'time', 'lookup')
+HAVING COUNT(*) > 0;
 
 -- name: counts
 -- How many there are of each kind.

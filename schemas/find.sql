@@ -54,7 +54,7 @@ WITH made AS MATERIALIZED (
            SUM((SELECT COUNT(*) FROM graph_break b WHERE b.compile_id = m.compile_id)) AS breaks
     FROM compiles m GROUP BY code_id),
 ran AS MATERIALIZED (SELECT code_id, SUM(ran_as_python) AS python FROM calls WHERE counted GROUP BY code_id)
-SELECT COALESCE(SUM(recompiles), 0) AS recompiles, COALESCE(SUM(breaks), 0) AS "graph breaks", COALESCE(SUM(python), 0) AS "ran as Python",
+SELECT COALESCE(SUM(recompiles), 0) AS recompiles, COALESCE(SUM(breaks), 0) AS "graph breaks", iif(EXISTS (SELECT 1 FROM lookup), COALESCE(SUM(python), 0), NULL) AS "ran as Python",
        COALESCE(SUM(compiles), 0) AS compiles,
        COALESCE(f.qualname, '?') AS function, COALESCE(f.filename, '?') || ':' || COALESCE(f.first_line, 0) AS "where",
        TOTAL(compiles), COALESCE(f.qualname, '?'), COALESCE(iif(f.is_resume, 'resume', f.kind), 'code') AS shown_kind, COALESCE(f.filename, '?'),

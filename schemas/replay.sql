@@ -57,6 +57,9 @@ SELECT frame_id FROM lookup WHERE lookup_id = ?1;
 -- name: frame-of-compile
 SELECT frame_id FROM compile WHERE compile_id = ?1;
 
+-- name: frame-of-break
+SELECT frame_id FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id WHERE graph_break_id = ?1;
+
 -- name: frame
 SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id = ?1;
 
@@ -174,7 +177,7 @@ SELECT code_id, (SELECT name FROM enum WHERE kind = 'outcome' AND value = frame.
 FROM frame WHERE frame_id = ?1;
 
 -- name: compile
-SELECT outcome, COALESCE(' ' || NULLIF(label, ''), ''), end_ns - start_ns, COALESCE('; ' || reason, '')
+SELECT outcome, COALESCE(' ' || NULLIF(label, ''), ''), end_ns - start_ns, COALESCE('; ' || substr(reason, 1, instr(reason || char(10), char(10)) - 1), '')
 FROM compile WHERE compile_id = ?1;
 
 -- name: causes
@@ -187,7 +190,8 @@ WHERE r.compile_id = ?1 AND COALESCE(r.how, '') NOT LIKE 're-checked%'
 ORDER BY r.rowid LIMIT 8;
 
 -- name: break
-SELECT code_id, line, reason FROM graph_break WHERE graph_break_id = ?1;
+-- Of the reason its first line.
+SELECT code_id, line, substr(reason, 1, instr(reason || char(10), char(10)) - 1) FROM graph_break WHERE graph_break_id = ?1;
 
 -- name: names
 SELECT code_id, qualname FROM code WHERE qualname IS NOT NULL;

@@ -19,6 +19,12 @@ def _program():
     return shutil.which("dyntrace")
 
 
+def _in_python(errors):
+    """What the program said, its options as record() has them."""
+    said = os.fsdecode(errors).strip().replace("use --force to replace it, or -o for another name", "force=True replaces it, or give another path")
+    return said.replace("use -o to record to another place", "give another path")
+
+
 @contextlib.contextmanager
 def record(path, *, force=False, values="all", argv=True):
     """Record every frame that this process evaluates inside the `with` block into the trace PATH.
@@ -44,7 +50,7 @@ def record(path, *, force=False, values="all", argv=True):
     why = _native._start(session, os.path.dirname(os.__file__)) if session else "gone"
     if why is not None:
         _, errors = collector.communicate()
-        raise RuntimeError(os.fsdecode(errors).strip() or ("record() is for the main interpreter" if why == "elsewhere" else
+        raise RuntimeError(_in_python(errors) or ("record() is for the main interpreter" if why == "elsewhere" else
                                                            "the recording could not be started"))
     try:
         yield path
@@ -52,4 +58,4 @@ def record(path, *, force=False, values="all", argv=True):
         _native._stop()
         said, errors = collector.communicate()
         if collector.returncode and not said.startswith(b"done"):
-            raise RuntimeError(os.fsdecode(errors).strip() or "the recording could not be finished")
+            raise RuntimeError(_in_python(errors) or "the recording could not be finished")

@@ -27,7 +27,7 @@
 enum {
     LIMIT = 200,    /* rows, unless --limit */
     TICK = 1 << 15, /* rows read between two looks at the clock */
-    STEPS = 5,      /* of diff/pairs */
+    STEPS = 6,      /* of diff/pairs */
 };
 
 struct side {
@@ -360,6 +360,8 @@ static int traces_diff(void)
     query = db_query(diff.both, schema_statement("diff/fails"));
     query_bind_text(query, 1, diff.fails);
     fails = query_step(query);
+    if (fails && query_integer(query, 0))
+        say_error("diff: only times differ, which equal runs do, too: kinds guard, time and any are noisy; --fail-on decisions leaves them out");
     query_close(query);
     if (diff.json) {
         json_object(&json, NULL);
@@ -418,8 +420,9 @@ static const char *rank_read(const struct option *option, const char *value)
 
 static const struct option options[] = {
     {"fail-on", .value = "KIND,...", .read = fail_read,
-     .words = "function code outcome entry reason break guard time lookup any",
-     .help = "exit with 1 when there is a difference of these kinds, or of any:\n"
+     .words = "function code outcome entry reason break guard time lookup any decisions",
+     .help = "exit with 1 when there is a difference of these kinds, or of any, or of `decisions`: function, code, outcome, entry, reason "
+             "and break, which equal runs have alike. `guard`, `time` and so `any` are noisy, as times differ from run to run\n"
              "  function: compiled in one only\n"
              "  code: its bytecode changed\n"
              "  outcome: how its calls ended\n"

@@ -258,6 +258,12 @@ static int whatif(const struct whatif_asked *asked, bool calls)
     struct whatif_answer answer;
     bool ok = whatif_ask(asked, &answer);
 
+    if (ok && !answer.result.total.recorded.calls) {
+        say_error("%s: no lookups are recorded, so there is nothing to decide again%s", db_path(asked->db),
+                  db_integer(asked->db, 0, "SELECT EXISTS (SELECT 1 FROM process WHERE torch_mode = 'import')")
+                      ? ": what torch logs, and import reads, is compiles without calls" : "");
+        ok = false;
+    }
     if (ok && calls)
         ok = calls_print(asked, &answer);
     else if (ok && asked->json)

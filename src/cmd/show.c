@@ -186,8 +186,10 @@ static void nodes_print(int64_t graph_id)
 
 static void graph_row(struct query *query)
 {
-    prose_print(stdout, "  graph %.*s, %jd node(s)\n", wide(WIDTH), text(query, "name"),
-                integer(query, "node_count"));
+    int64_t nodes = integer(query, "node_count"); /* an imported graph is a text alone */
+
+    prose_print(stdout, "  graph{ %.*s}{, %jd node(s)}%s\n", wide(WIDTH), filled(query, "name"), nodes,
+                nodes == PROSE_UNKNOWN ? ": its text alone is known; --full shows it" : "");
     nodes_print(integer(query, "graph_id"));
 }
 

@@ -141,10 +141,10 @@ int64_t cursor_frame(const struct cursor *c)
 {
     const struct replay_event *e = cursor_event(c);
 
-    if (c->frame_id || !e || (e->kind != REPLAY_LOOKUP && e->kind != REPLAY_COMPILE))
+    if (c->frame_id || !e || e->kind == REPLAY_DEATH)
         return c->frame_id;
-    return number_of(c, e->kind == REPLAY_LOOKUP ? "replay/frame-of-lookup" : "replay/frame-of-compile",
-                     cursor_subject(c).id, 0);
+    return number_of(c, e->kind == REPLAY_LOOKUP    ? "replay/frame-of-lookup"
+                        : e->kind == REPLAY_COMPILE ? "replay/frame-of-compile" : "replay/frame-of-break", cursor_subject(c).id, 0);
 }
 
 /* To the frame that STATEMENT finds with these parameters. */

@@ -423,10 +423,6 @@ void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *a
     size_t listed = 0, same = 0;
 
     headline(out, answer);
-    if (!r->total.recorded.calls) {
-        fputs("No lookups are recorded.\n", out);
-        return;
-    }
     fprintf(out, "\n    %-10s %9s %9s %9s %9s %9s %9s  %-10s %s\n", "", "calls", "hits", "misses", "compiles", "eager",
             "checks", "guard time", "compile time");
     for (size_t i = 0; i < r->functions.count; i++) {
