@@ -196,11 +196,17 @@ ORDER BY recompiles DESC, first_ns, kind, source;
 --id each-recompile
 --title Each recompile
 --none Nothing was compiled again.
---page start_ns: at | `label`: compile | compile_ns: took | `qualname`: function | filename: where | `older_entry`: did not fit (the older entry) | `kind`: guard | `source`: looked at | `expected`: wanted | `actual`: saw | text: in words | how (observed when it happened, or asked afterwards)
+--page start_ns: at | `label`: compile | compile_ns: took | `qualname`: function | filename: where | `older_entry`: did not fit (the older entry) | what: because (click: the guard, the source lines that it is there for, and the what-if setting that spares it)
 SELECT k.compile_id, k.label, k.start_ns, k.compile_ns, k.qualname, k.filename, k.first_line, k.older_entry, k.kind,
-       k.source, k.aspect, k.dimension, k.expected, k.actual, substr(k.text, 1, 2000) AS text, k.how
+       k.source, k.aspect, k.dimension, k.expected, k.actual, substr(k.text, 1, 2000) AS text, -- from `kind` on as cause_read() wants them
+       k.guard_id AS _guard_id, k.compile_id AS _compile_id, k.cache_entry_id AS _cache_entry_id, k.how,
+       substr(COALESCE(k.why, k.kind, '?'), 1, 400) AS what,
+       COALESCE(k.kind, 'guard') || COALESCE(' ' || k.source, '') || COALESCE(': ' || substr(g.expression, 1, 1500), '') ||
+       COALESCE(char(10) || substr(k.text, 1, 1500), '') || COALESCE(char(10) || k.how, '') AS _guard,
+       COALESCE(substr(g.user_stack, 1, 3000), k.filename || ':' || k.first_line, '') AS _source
 FROM compiles m
 JOIN recompile_causes k ON k.compile_id = m.compile_id
+LEFT JOIN guard g ON g.guard_id = k.guard_id
 WHERE m.is_recompile AND k.decided
 ORDER BY k.compile_id, k.cache_entry_id;
 

@@ -210,7 +210,7 @@ same AS MATERIALIZED (
     WHERE f.kind IS NOT 'compiled' AND f.function_id IN (
         SELECT function_id FROM broken WHERE function_id IS NOT NULL GROUP BY 1 ORDER BY MIN(graph_break_id) LIMIT 16)),
 rest AS MATERIALIZED (
-    SELECT s.function_id, COALESCE(SUM(n.calls), 0) AS rest_calls, COALESCE(SUM(l.eager), 0) AS rest_eager_calls,
+    SELECT s.function_id, iif(EXISTS (SELECT 1 FROM code_total), COALESCE(SUM(n.calls), 0), NULL) AS rest_calls, COALESCE(SUM(l.eager), 0) AS rest_eager_calls,
            COALESCE(SUM(m.compiles), 0) AS rest_compiles, COALESCE(SUM(m.entries), 0) AS rest_entries,
            COALESCE(SUM(m.recompiles), 0) AS rest_recompiles, COALESCE(SUM(m.compile_ns), 0) AS rest_compile_ns,
            CAST(TOTAL(l.hit_ns) AS INTEGER) AS rest_lookup_ns

@@ -78,6 +78,55 @@ def test_changes(run, two, name):
     assert {k for k, n in found["counts"].items() if n} - {"lookup"} == kinds
 
 
+def test_noisy_kinds(run, two):
+    """Times differ between equal runs: `decisions` leaves them out, and a failure by them alone says so."""
+    noise = "UPDATE guard_check SET duration_ns = 100000; UPDATE code_total SET self_ns = 90000000 WHERE code_id = 1;"
+    a, b = two(noise)
+    for kinds in ("guard", "time", "any", "entry,time"):
+        done = run("diff", a, b, "--fail-on", kinds)
+        assert done.returncode == 1 and "only times differ" in done.stderr and done.stderr.count("\n") == 1
+    done = run("diff", a, b, "--fail-on", "decisions")
+    assert (done.returncode, done.stderr) == (0, "")
+    a, b = two(noise + "UPDATE lookup SET outcome = 5 WHERE outcome = 1")
+    for kinds in ("any", "decisions"):
+        done = run("diff", a, b, "--fail-on", kinds)
+        assert (done.returncode, done.stderr) == (1, "")
+
+
+EQUAL = """
+import array
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.guards import GuardTree, L, TENSOR_MATCH, ID_MATCH, TYPE_MATCH
+from dyntrace.types import GuardedCode
+class Thing: pass
+things = [Thing() for _ in range(3)]
+def total(values, thing): return len(values)
+def other(thing): return thing
+def compiler(frame, entry, state):
+    locals_ = frame.f_locals
+    if frame.f_code is total.__code__:
+        return GuardedCode(frame.f_code.replace(), GuardTree([TENSOR_MATCH(L["values"]), ID_MATCH(L["thing"])], example=locals_))
+    if frame.f_code is other.__code__:
+        return GuardedCode(frame.f_code.replace(), GuardTree([TYPE_MATCH(L["thing"])], example=locals_))
+set_eval_frame(compiler)
+for size in (2, 3, 4, 2):
+    for thing in things:
+        total(array.array("d", bytes(8 * size)), thing)
+        other(thing)
+        other(size)
+set_eval_frame(None)
+"""
+
+
+def test_equal_runs_make_the_same_decisions(run, record, tmp_path):
+    """Addresses, ids and times are others in each: no kind of `decisions` may take them for a change."""
+    (tmp_path / "equal.py").write_text(EQUAL)
+    paths = [record(["equal.py"]).path for _ in range(5)]
+    for a, b in zip(paths, paths[1:]):
+        done = run("diff", a, b, "--fail-on", "decisions,lookup")
+        assert done.returncode == 0, done.stdout
+
+
 def test_golden(run, two):
     a, b = two("""UPDATE lookup SET outcome = 5 WHERE outcome = 1; UPDATE graph_break SET reason = 'call of open';
                   UPDATE guard_check SET duration_ns = 100000; UPDATE code SET fingerprint = 8 WHERE code_id = 1;""")

@@ -208,6 +208,32 @@ def test_answers_do_not_make_up_calls(logs, rows, run):
         assert run(arguments[0], *arguments[1:2] if arguments[0] == "show" else [], out, *arguments[1:] if arguments[0] != "show" else []).returncode == 0
 
 
+def test_what_is_not_known_is_not_told(logs, rows, run):
+    one(logs).write()
+    out = rows()
+    shown = run("show", "f", out).stdout
+    assert "graph" in shown and "?, " not in shown and " 0 node" not in shown and "its text alone is known; --full shows it" in shown
+    assert "\n  graph\n" in run("show", "f", out, "--full").stdout
+    assert "0 call" not in run("why", "f", out).stdout
+    done = run("replay", out, "--what-if", "recompile_limit=3")
+    assert (done.returncode, done.stdout) == (2, "") and "no lookups are recorded" in done.stderr and "compiles without calls" in done.stderr
+    assert run("why", out).stdout == run("why", "f", out).stdout  # the only one that needs an answer
+
+
+def test_a_method_is_its_name_in_the_log(logs, rows, run, plant):
+    """torch logs `f` for Net.f: file and line say that it is the same."""
+    one(logs).write()
+    out = rows()
+    p = plant(qualname="Net.f", filename=FILE, line=3)
+    p.insert("lookup", lookup_id=1, thread_id=1, code_id=1, start_ns=1, duration_ns=1, outcome=1)
+    differences = json.loads(run("diff", out, p.done(), "--json").stdout)["differences"]
+    assert not [d for d in differences if d["kind"] == "function" and d["function"] in ("f", "Net.f")], differences
+    p = plant(qualname="Net.f", filename=FILE, line=4)
+    p.insert("lookup", lookup_id=1, thread_id=1, code_id=1, start_ns=1, duration_ns=1, outcome=1)
+    differences = json.loads(run("diff", out, p.done(), "--json").stdout)["differences"]
+    assert {d["function"] for d in differences if d["kind"] == "function"} >= {"f", "Net.f"}
+
+
 def test_hostile_log(logs, rows, run):
     evil = "\x1b]0;owned\x07\u202e'; DROP TABLE code; --"
     log = Log(logs)

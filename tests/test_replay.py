@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from planted import size_changes
 from shared import PROGRAMS, SCHEMA, golden
 
 
@@ -358,6 +359,18 @@ def test_the_cache_at_a_lookup_is_what_it_tried(replay, worked):
 def test_a_recording_shows_its_source(replay, worked):
     line = (PROGRAMS / "replay_work.py").read_text().splitlines().index("def f(x):") + 1
     assert f"\n  > {line:4}  def f(x):\n" in steps(replay, worked, "filter function f; n")
+
+
+def test_a_break_is_in_the_frame_of_its_compile(run, plant, dyntrace):
+    p = plant()
+    size_changes(p)
+    p.db.executescript("INSERT INTO frame VALUES (1, 1, NULL, 2, 0, 0, 0, 90000000, NULL, 0), (2, 1, 1, 1, 0, 0, 1, 80000000, NULL, 0);"
+                       "UPDATE compile SET frame_id = 2 WHERE compile_id = 2;")
+    p.insert("graph_break", graph_break_id=7, compile_id=2, code_id=1, line=12, reason="call of print\n  Hint: do not\n")
+    path = p.done()
+    done = run("replay", path, input="next break\nstack\n")
+    assert "): line 12: call of print\n" in done.stdout and "Hint" not in done.stdout and "\\n" not in done.stdout, done.stdout
+    assert "no frame is known" not in done.stdout and "main" in done.stdout, done.stdout
 
 
 def test_filters_hold_together(replay, planted):

@@ -131,6 +131,21 @@ def test_page_is_whole(run, decided):
     assert [drawn["outcomes"][m[4]] for m in drawn["misses"]] == ["compiled"] * 4 + ["limit"] * 7
 
 
+def test_each_recompile_leads_to_its_guard_and_what_if(run, decided):
+    with sqlite3.connect(decided) as db:
+        db.execute("UPDATE guard SET user_stack = 'File \"/src/app.py\", line 11, in f' || char(10) || '    y = x + 1'")
+    db.close()
+    section = page_of(run, decided).split('id="each-recompile"')[1].split("</section>")[0]
+    rows = re.findall(r"<tr>(<td.*?)</tr>", section, re.S)
+    assert len(rows) == 6 and section.count("<th") <= 9  # a row for each older entry; columns, and thead: at 1400 px they have room
+    for row in rows:
+        text = html.unescape(row)
+        assert "<summary>L['x'] was " in text and "TENSOR_MATCH L['x']" in text and "observed" in text
+        assert "    y = x + 1" in text and "without it: dyntrace replay --what-if dynamic=L['x'][0]" in text
+    one = json.loads(run("report", decided, "--json").stdout)["recompiles"][0]
+    assert not [key for key in one if key.startswith("_")]
+
+
 def test_page_needs_no_network(run, decided):
     text = page_of(run, decided)
     assert set(re.findall(r"https?://[^\s\"'<]+", text)) == {"http://www.w3.org/2000/svg"}  # a name, not an address
@@ -284,8 +299,8 @@ def test_browser(run, decided, tmp_path, hostile):
         assert any(t.startswith("f  src/app.py:10\ncompile 0/1 took 500 us at ") and "graph broke" in t for t in done["titles"])
         assert sum("\nlimit at " in t for t in done["titles"]) == 7
     assert done["owned"] is False and done["theme"] is True and done["sorted"] is True
-    assert (done["narrow"], done["wide"], done["again"]) == (180, 1200, 180)
-    assert done["zoomed"] != done["all"] == "0.0000 1200.0000"
+    assert 320 <= done["wide"] <= 1200 and done["narrow"] == done["again"] == pytest.approx(0.15 * done["wide"])
+    assert done["zoomed"] != done["all"] == f"0.0000 {done['wide']:.4f}"
     assert done["found"] == (1 if hostile else 2) and done["shown"] == 1  # "f" is in "of", too
     image = tmp_path / "page.png"
     browse(tried, tmp_path, f"--screenshot={image}", "--window-size=1200,2000")

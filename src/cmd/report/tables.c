@@ -10,6 +10,7 @@
 #include "lib/say.h"
 #include "lib/table.h"
 #include "schema.h"
+#include "trace/cause.h"
 #include "trace/db.h"
 #include "trace/prose.h"
 
@@ -131,6 +132,19 @@ static bool is_number(struct query *query, const struct column *column)
     return type == QUERY_INTEGER || type == QUERY_REAL;
 }
 
+/* How to ask what would be without the cause in the columns from FIRST on; < 0: there is none. */
+static void setting_html(struct query *query, int first, FILE *out)
+{
+    struct cause cause = first < 0 ? (struct cause){0} : cause_read(query, first);
+    char *setting = first < 0 ? NULL : cause_setting(&cause);
+
+    if (setting) {
+        fputs("\n\nwithout it: dyntrace replay --what-if ", out);
+        html_text(out, setting, 400);
+    }
+    free(setting);
+}
+
 static void cell_html(const struct report *report, struct query *query, const struct column *column)
 {
     FILE *out = report->out;
@@ -156,6 +170,7 @@ static void cell_html(const struct report *report, struct query *query, const st
         html_text(out, query_text(query, column->at + 1, NULL), 4000);
         fputs("\n\n", out);
         html_text(out, query_text(query, column->at + 2, NULL), 4000);
+        setting_html(query, column_at(query, "_guard_id") - CAUSE_READ + 3, out);
         fputs("</pre></details>", out);
     } else {
         html_text(out, words, 400);

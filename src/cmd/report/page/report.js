@@ -11,7 +11,8 @@
 
   // ---- tables: a click on a head sorts, what is typed selects
   for (const table of document.querySelectorAll("table.sort")) {
-    const body = table.tBodies[0];
+    const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells].map(head => head.textContent);
+    for (const row of body.rows) [...row.cells].forEach((cell, i) => { cell.dataset.h = heads[i]; }); // for narrow windows
     const value = (row, i) => {
       const cell = row.cells[i], v = cell.dataset.v;
       return cell.className === "soft" ? null : v === undefined ? cell.textContent : Number(v);
@@ -34,8 +35,10 @@
     });
   }
 
-  // ---- pictures: boxes { x, w, y, kind, name, title, least } in units of a picture WIDTH wide, which is shown from x0 to x1
-  const WIDTH = 1200, ROW = 16, HEAD = 22, TICKS = 7, LANES = 64, SVG = "http://www.w3.org/2000/svg";
+  // ---- pictures: boxes { x, w, y, kind, name, title, least } in units of a picture WIDTH wide, which is shown from x0 to x1.
+  // A unit is a pixel, or a little more, of the window as it is now, so that texts can be read.
+  const WIDTH = Math.min(1200, Math.max(320, document.querySelector("main").clientWidth - 40));
+  const ROW = 16, HEAD = 22, TICKS = WIDTH < 700 ? 4 : 7, LANES = 64, SVG = "http://www.w3.org/2000/svg";
   const data = JSON.parse(document.getElementById("pictures").textContent);
   const human = ns => {
     const size = Math.abs(ns);
