@@ -23,6 +23,21 @@ SELECT compile_id, code_id, cache_entry_id, label, start_ns, end_ns, outcome, su
        is_recompile AS recompile
 FROM compiles WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY compile_id LIMIT 10000;
 
+-- name: reasons
+-- the first reason of compiles that made nothing, of each kind; or why the function was marked
+WITH ours AS MATERIALIZED (
+    SELECT m.outcome, iif(m.reason IN ('first call', 'no entry fitted') AND p.torch_version <> '', NULL, m.reason) AS reason
+    FROM compile m JOIN code c USING (code_id) LEFT JOIN process p USING (process_id)
+    WHERE m.code_id IN (SELECT value FROM json_each(?1)) AND m.cache_entry_id IS NULL AND m.outcome NOT IN ('ok', 'compiled')
+    ORDER BY m.compile_id LIMIT 10000)
+SELECT (SELECT substr(reason, 1, 2000) FROM ours WHERE outcome = 'limit' AND reason <> '' LIMIT 1) AS limit_reason,
+       (SELECT substr(reason, 1, 2000) FROM ours WHERE outcome IN ('failed', 'error') AND reason <> '' LIMIT 1) AS raised_reason,
+       COALESCE((SELECT substr(reason, 1, 2000) FROM ours WHERE outcome NOT IN ('limit', 'failed', 'error') AND reason <> '' LIMIT 1),
+                (SELECT COALESCE(NULLIF(substr(k.reason, 1, 2000), ''),
+                                 iif(EXISTS (SELECT 1 FROM ours WHERE outcome IN ('skipped', 'declined')), NULL, 'it was asked to'))
+                 FROM code_mark k WHERE k.action = 'skip' AND k.code_id IN (SELECT value FROM json_each(?1))
+                 ORDER BY COALESCE(k.reason, '') = '', k.at_ns LIMIT 1)) AS declined_reason;
+
 -- name: deaths
 -- why entries died after which there were compiles
 WITH last AS MATERIALIZED (
@@ -198,6 +213,8 @@ WHERE c.code_id IN (SELECT value FROM json_each(?1)) AND p.rank IS NOT NULL GROU
 -- its graph breaks, and what runs after them: calls, compiles and lookups of the resume functions
 WITH broken AS MATERIALIZED (
     SELECT b.graph_break_id, b.line, substr(b.reason, 1, 4000) AS reason, substr(b.user_stack, 1, 4000) AS user_stack,
+           iif(replace(b.user_stack, rtrim(b.user_stack, replace(b.user_stack, char(10), '')), '') LIKE '%/torch/%', 'torch', NULL)
+               AS made_by, -- the innermost place is the last line
            r.qualname AS resume_function, r.function_id
     FROM compile m CROSS JOIN graph_break b ON b.compile_id = m.compile_id
     LEFT JOIN functions r ON r.code_id = b.resume_code_id

@@ -366,15 +366,6 @@ static void entries_print(struct why *why, FILE *out)
     more_print(out, ENTRIES_SHOWN, why->entries.count);
 }
 
-/* Which limit was reached, as the compiler says it, or NULL. */
-static const char *limit_of(struct why *why)
-{
-    for each(c, why->compiles)
-        if (prose_same(c->outcome, "limit") && prose_filled(c->reason))
-            return c->reason;
-    return NULL;
-}
-
 /* From when on calls are not compiled, and why. */
 static void marks_print(struct why *why, FILE *out)
 {
@@ -393,7 +384,7 @@ static void marks_print(struct why *why, FILE *out)
                            : ": for the calls that it makes nothing new is compiled",
                   out);
         prose_print(out, ": %.140s\n",
-                    run_only && limit_of(why) ? limit_of(why) /* torch's words for it are about how it is done */
+                    run_only && why->limit_reason ? why->limit_reason /* torch's words for it are about how it is done */
                     : prose_filled(m->reason) ? what_of(why, m->reason)
                     : !why_turned_away(why)   ? "it was asked to"
                     : why->torch.number       ? "torch did not say why"
@@ -404,7 +395,7 @@ static void marks_print(struct why *why, FILE *out)
 
 static void limit_print(struct why *why, FILE *out)
 {
-    const char *limit = limit_of(why);
+    const char *limit = why->limit_reason;
 
     for each(class, why->calls) {
         if (class->outcome != OUTCOME_LIMIT)

@@ -73,14 +73,8 @@ static bool all_small(const char *values)
 static bool is_when(const struct remedy_rule *rule, const struct remedy_facts *facts)
 {
     switch (rule->when) {
-    case WHEN_RESUME:
-        return facts->function && torch_resume(facts->function, NULL, NULL);
     case WHEN_SMALL:
         return all_small(facts->values);
-    case WHEN_NONE:
-        return prose_same(facts->cause.expected, "None");
-    case WHEN_FLAG:
-        return prose_same(facts->cause.expected, "True") || prose_same(facts->cause.expected, "False");
     case WHEN_NEEDED:
         return facts->needed > 0;
     case WHEN_HINT:
@@ -106,6 +100,7 @@ static bool fits(const struct remedy_rule *rule, enum remedy_on on, const struct
     return rule->on == on && rule->torch == (facts->torch > 0) && (on != ON_OUTCOME || rule->outcome == outcome) &&
            facts->torch >= rule->since && (!rule->until || facts->torch <= rule->until) &&
            is_aspect(rule->aspect, facts) && is_like(rule->kind, facts->cause.kind) && is_like(rule->source, facts->cause.source) &&
+           is_like(rule->expected, facts->cause.expected) && is_like(rule->function, facts->function) &&
            is_like(rule->reason, facts->cause.text) && (!rule->code || prose_same(rule->code, facts->code)) && (!rule->is || prose_same(rule->is, facts->is)) &&
            (!said || has_words(facts->cause.expected, said) || has_words(facts->cause.actual, said) ||
             has_words(facts->cause.text, said)) &&

@@ -37,8 +37,8 @@ struct remedy_rule {
     enum remedy_on on;
     enum outcome outcome;
     const char *name;
-    const char *kind, *source, *aspect, *said, *reason, *words, *code, *is; /* NULL: any; is: none */
-    enum { WHEN_ANY, WHEN_RESUME, WHEN_SMALL, WHEN_NONE, WHEN_FLAG, WHEN_NEEDED, WHEN_HINT } when;
+    const char *kind, *source, *aspect, *said, *reason, *words, *code, *is, *expected, *function; /* NULL: any; is: none */
+    enum { WHEN_ANY, WHEN_SMALL, WHEN_NEEDED, WHEN_HINT } when;
     int since, until; /* as remedy_facts.torch; until 0: still */
     enum remedy_effort effort;
     enum remedy_effect effect;

@@ -6,6 +6,7 @@ in src/trace/remedies.txt and by words of it, and UNTRIED the rules of that tabl
 import json
 import os
 import re
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -124,7 +125,7 @@ def traces(dyntrace, python, tmp_path_factory):
                 [dyntrace, "run", "-o", path, "--frames", "user", "--torch", mode, "--python", python, "--", PROGRAM, state],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder, env=environment)
     for path, one in running.values():
-        said = one.communicate(timeout=280)[0]
+        said = one.communicate(timeout=560)[0]
         assert one.returncode == 0, said[-3000:]
     return {key: path for key, (path, _) in running.items()}
 
@@ -176,6 +177,31 @@ def test_clean_functions_and_wrappers(traces, dyntrace, mode):
 def test_inputs_of_the_first_call_are_told(traces, dyntrace):
     for mode in MODES:
         assert re.search(r"skipped, for good: .*\n         inputs: tensors: list\[0\]\n", why(dyntrace, traces[mode, "needs"], "first_call"))
+
+
+def test_entries_that_died_are_causes(traces, dyntrace):
+    rows = subprocess.run([dyntrace, "sql", traces["shim", "needs"], "SELECT why FROM recompiles WHERE qualname LIKE '%class_dies_f' ORDER BY compile_id"],
+                          capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()[1:]
+    assert len(rows) == 2 and all(re.fullmatch(r"\S+ had died: .*type\(L\['options'\]\) got deallocated", row) for row in rows), rows
+
+
+def test_time_that_ran_out_is_said_in_a_row(dyntrace, python, tmp_path):
+    """And what decided is right all the same."""
+    program = tmp_path / "short.py"
+    program.write_text("""
+import torch
+import dyntrace._torch_guards
+dyntrace._torch_guards.MAX_SECONDS = 0.0
+@torch.compile(backend="eager", dynamic=True)
+def f(x):
+    return x + 1 if 10 < x.shape[0] < 20 and x.shape[1] < 30 else x - 1
+f(torch.ones(12, 5)), f(torch.ones(12, 40))
+""")
+    trace = tmp_path / "t.db"
+    subprocess.run([dyntrace, "run", "-o", trace, "--torch", "shim", "--python", python, program], check=True, timeout=200)
+    with sqlite3.connect(trace) as db:
+        rows = db.execute("SELECT ordinal, source, actual, how FROM recompile_cause ORDER BY ordinal").fetchall()
+    assert rows == [(0, "L['x'].size()[1]", "L['x'].size()[1] = 40", "observed"), (1, None, None, "re-checked in part")]
 
 
 def test_every_rule_is_tried_or_named():

@@ -192,33 +192,6 @@ static struct remedy *remedy_add(struct why *why, enum remedy_on on, const struc
     return remedy;
 }
 
-/* Reasons of compiles that made nothing, the first of each kind. */
-struct reasons {
-    const char *limit, *declined, *raised;
-};
-
-static struct reasons reasons_of(const struct why *why)
-{
-    struct reasons found = {0};
-
-    for (size_t i = 0; i < why->compiles.count; i++) {
-        const struct compile *c = &why->compiles.at[i];
-        const char *reason = compile_refusal(why, c);
-        const char **of = compile_made(c) || !reason                                      ? NULL
-                          : !strcmp(c->outcome, "failed") || !strcmp(c->outcome, "error") ? &found.raised
-                          : !strcmp(c->outcome, "limit")                                  ? &found.limit
-                                                                                          : &found.declined;
-        if (of && !*of)
-            *of = reason;
-    }
-    for (size_t i = 0; i < why->marks.count; i++) { /* what was marked without a compile */
-        const struct mark *m = &why->marks.at[i];
-        if (!found.declined && prose_same(m->action, "skip"))
-            found.declined = prose_filled(m->reason) ? m->reason : why_turned_away(why) ? NULL : "it was asked to";
-    }
-    return found;
-}
-
 /* Torch gave up for something that would elsewhere be a graph break: what to do about that, where a rule knows it. */
 static void add_for_unsupported(struct why *why, const struct remedy_facts *facts)
 {
@@ -325,24 +298,13 @@ static void add_for_deaths(struct why *why, const struct remedy_facts *base)
     query_close(query);
 }
 
-/* The innermost place of STACK, which is the last, is torch's own. */
-static bool in_torch(const char *stack)
-{
-    const char *last = NULL, *torch;
-
-    while (stack && (stack = strstr(stack, "File \"")))
-        last = ++stack;
-    torch = last ? strstr(last, "/torch/") : NULL;
-    return torch && torch < last + strcspn(last, "\n");
-}
-
 static void add_for_breaks(struct why *why, const struct remedy_facts *base)
 {
     for (size_t i = 0; base->torch && i < why->breaks.count && i < BREAKS_USED; i++) {
         struct remedy_facts facts = *base;
         facts.cause.text = why->breaks.at[i].reason;
         facts.line = why->breaks.at[i].line;
-        facts.is = in_torch(why->breaks.at[i].user_stack) ? "torch" : NULL;
+        facts.is = why->breaks.at[i].made_by;
         facts.count = why->breaks.at[i].times;
         remedy_add(why, ON_BREAK, &facts);
     }
@@ -353,7 +315,6 @@ static void remedies_make(struct why *why)
 {
     const struct remedy_facts base = {
         .function = why->code.qualname, .code = why->code.kind, .torch = why->torch.number, .cause.dimension = -1};
-    const struct reasons reasons = reasons_of(why);
     bool guard_raised = why->guards.count && !strcmp(why->guards.at->result, check_words[CHECK_ERROR]); /* they are first */
     const struct failed_guard none = {0}, *guard = guard_raised ? why->guards.at : &none;
     struct remedy_facts raised = base, run_only = base, plain = base, slow = base;
@@ -366,17 +327,17 @@ static void remedies_make(struct why *why)
     plain.count = why->all_calls;
     slow.values = arena_print(&why->arena, "%.2g %%", why_guard_share(why));
     add_for_outcome(why, OUTCOME_GUARD_ERROR, raised, guard->expression);
-    add_for_outcome(why, OUTCOME_CALLBACK_ERROR, base, reasons.raised);
+    add_for_outcome(why, OUTCOME_CALLBACK_ERROR, base, why->raised_reason);
     add_for_causes(why, &base);
     add_for_deaths(why, &base);
     if (why->code.code_objects > why->code.processes && why->made > why->code.processes && !torch_resume(base.function, NULL, NULL))
         remedy_add(why, ON_AGAIN, &(struct remedy_facts){.function = base.function, .torch = base.torch, .cause.source = why->code.filename, .count = why->code.code_objects});
-    add_for_outcome(why, OUTCOME_LIMIT, base, reasons.limit);
+    add_for_outcome(why, OUTCOME_LIMIT, base, why->limit_reason);
     add_for_outcome(why, OUTCOME_RUN_ONLY, run_only,
-                    why->forbidders.count ? "called from a caller that forbids it" : reasons.declined);
-    add_for_outcome(why, OUTCOME_SKIP, base, reasons.declined);
-    add_for_outcome(why, OUTCOME_DECLINED, base, reasons.declined);
-    add_for_outcome(why, OUTCOME_DISABLED, base, reasons.declined);
+                    why->forbidders.count ? "called from a caller that forbids it" : why->declined_reason);
+    add_for_outcome(why, OUTCOME_SKIP, base, why->declined_reason);
+    add_for_outcome(why, OUTCOME_DECLINED, base, why->declined_reason);
+    add_for_outcome(why, OUTCOME_DISABLED, base, why->declined_reason);
     if (why->disabled_words || (plain_calls && plain_calls == why->all_calls))
         add_for_outcome(why, OUTCOME_PLAIN, plain, why->disabled_words);
     add_for_breaks(why, &base);
@@ -439,15 +400,17 @@ static int result_order(const struct remedy *a, const struct remedy *b)
 }
 
 /* First what the call fails without, then what is known to help, last what by its own prediction does not. */
+static int remedy_rank(const struct remedy *r)
+{
+    return r->effort == EFFORT_NOW ? 0 : r->compiles == UNKNOWN ? 2 : remedy_gain(r) > 0 ? 1 : 3;
+}
+
 static int remedy_order(const void *a, const void *b)
 {
-    const struct remedy *const both[] = {a, b};
-    int rank[2];
+    const struct remedy *x = a, *y = b;
+    int rank = remedy_rank(x);
 
-    for (int i = 0; i < 2; i++)
-        rank[i] = both[i]->effort == EFFORT_NOW ? 0 : both[i]->compiles == UNKNOWN ? 2 : remedy_gain(both[i]) > 0 ? 1 : 3;
-    return rank[0] - rank[1] ?: rank[0] == 1 ? result_order(a, b) ?: list_order(both[0]->place, both[1]->place)
-                                             : list_order(both[0]->place, both[1]->place);
+    return rank - remedy_rank(y) ?: (rank == 1 ? result_order(x, y) : 0) ?: list_order(x->place, y->place);
 }
 
 /* What `replay --what-if best` finds, unless a remedy alone does as much. */

@@ -571,6 +571,7 @@ void why_gather(struct why *why)
         why->made += compile_made(&why->compiles.at[i]);
         why->recompiles += why->compiles.at[i].recompile;
     }
+    ask_one(why, "why/reasons");
     gather_causes(why);
     gather_lookups(why, &places);
     gather_frames(why, &places);

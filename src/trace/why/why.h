@@ -116,7 +116,7 @@ struct failed_guard {
 
 #define BREAK_FIELDS(F) /* graph breaks that are alike, and what the resume function behind them cost */ \
     F(graph_break, INTEGER, line) F(graph_break, INTEGER, times) F(graph_break, TEXT, reason) \
-    F(graph_break, TEXT, user_stack) F(graph_break, TEXT, resume_function) F(graph_break, MAYBE, rest_calls) \
+    F(graph_break, TEXT, user_stack) F(graph_break, TEXT, made_by) F(graph_break, TEXT, resume_function) F(graph_break, MAYBE, rest_calls) \
     F(graph_break, MAYBE, rest_eager_calls) F(graph_break, MAYBE, rest_compiles) F(graph_break, MAYBE, rest_entries) \
     F(graph_break, MAYBE, rest_recompiles) F(graph_break, MAYBE, rest_compile_ns) F(graph_break, MAYBE, rest_lookup_ns)
 struct graph_break { BREAK_FIELDS(MEMBER) };
@@ -199,6 +199,7 @@ struct torch_facts {
     F(why, INTEGER, skipped) /* calls after it was given up */ \
     F(why, TEXT, disabled_by) F(why, INTEGER, disabled_line) /* where a graph break says that this one is disabled, */ \
     F(why, TEXT, disabled_words) /* or NULL, and what it says */ \
+    F(why, TEXT, limit_reason) F(why, TEXT, raised_reason) F(why, TEXT, declined_reason) /* of compiles that made nothing */ \
     F(why, TEXT, self_class)     /* of generic wrappers: which class `self` was of */ \
     F(why, INTEGER, share_ns) F(why, INTEGER, share_of_ns) /* lookup and all of a usual call that hit; or guards and the \
                                                               time but for compiles */ \

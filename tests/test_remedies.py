@@ -1,0 +1,53 @@
+"""What `why` promises of a remedy comes true, of programs with a compiler of their own: programs/remedy_cases.py as it is and with
+each remedy applied; the promise equals the count. Torch's are in with_torch/test_torch_remedies.py."""
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).resolve().parent / "programs" / "remedy_cases.py"
+# function: remedy, words of it, has it a figure
+EXPECTED = {
+    "size_f": ("dynamic dimension", "dynamic_sizes=[0]", True),
+    "dtype_f": ("one dtype", "Cast L['x']", True),
+    "length_f": ("one length", "Keep the length of L['items']", True),
+    "keys_f": ("one set of keys", "Keep the keys of L['batch']", True),
+    "none_f": ("one value", "L['mask']", True),
+    "flag_f": ("one value", "Keep L['flag'] fixed", True),
+    "number_f": ("hoist", "L['n'] was 2, 3, 4", True),
+    "string_f": ("one value", "Hoist L['mode']", True),
+    "global_f": ("hoist", "Set the global G['SCALE'] once", True),
+    "function_f": ("define once", "Define the function L['act'] once", True),
+    "object_f": ("one object", "Make L['thing'] once", True),
+    "type_f": ("one type", "Pass one type as L['thing']", True),
+    "attribute_f": ("attribute", "in __init__", True),
+    "limit_f": ("raise the limit", "to 6 at most", True),
+    "reset_f": ("no reset", "Do not reset the cache", False),
+}
+
+
+@pytest.fixture(scope="module")
+def traces(dyntrace, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("remedies")
+    for state in ("needs", "mended"):
+        subprocess.run([dyntrace, "run", "-o", folder / f"{state}.db", "--python", sys.executable, "--", PROGRAM, state], check=True, timeout=100)
+    return folder
+
+
+def counted(found):
+    return sum(c["cache_entry_id"] is not None for c in found["compiles"]), found["shares"]["ran_as_python"]
+
+
+@pytest.mark.parametrize("function", EXPECTED)
+def test_the_promise_equals_the_count(dyntrace, traces, function):
+    name, words, figure = EXPECTED[function]
+    found, mended = (json.loads(subprocess.run([dyntrace, "why", function, traces / f"{state}.db", "--json"], capture_output=True, check=True,
+                                               timeout=60).stdout) for state in ("needs", "mended"))
+    given, = [r for r in found["remedies"] if r["name"] == name and words in r["text"]]
+    now, then = counted(found), counted(mended)
+    assert then != now and then[::-1] < now[::-1]
+    assert (given["predicted_compiles"] is not None) == figure
+    if figure and not given["undecided"]:
+        assert (given["compiles"], given["eager"]) == now and (given["predicted_compiles"], given["predicted_eager"]) == then
