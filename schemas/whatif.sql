@@ -41,6 +41,11 @@ UNION ALL
 SELECT r.guard_id, 0, 1 FROM recompile_cause r JOIN compile m ON m.compile_id = r.compile_id
 WHERE m.cache_entry_id = ?3 AND r.cache_entry_id = ?2 AND r.guard_id IS NOT NULL;
 
+-- name: killers
+-- Entries that died because what a guard names by identity did, and that guard.
+SELECT each(e.cache_entry_id, g.guard_id) FROM cache_entry e JOIN guard g ON g.cache_entry_id = e.cache_entry_id
+WHERE instr(substr(e.death_cause, 1, 1000), 'which guard ' || g.ordinal || ' named:');
+
 -- name: dropped
 -- What drop_guard=?1 stands for: a guard's id, or a kind anywhere.
 SELECT e.code_id, g.kind, COALESCE(g.source, '') FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id

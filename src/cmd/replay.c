@@ -176,6 +176,7 @@ static void numbers_json(struct json *json, const struct whatif_function *f)
     json_integer(json, "gone", f->gone);
     json_integer(json, "undecided", f->undecided);
     json_integer(json, "trusting", f->trusting);
+    json_integer(json, "either", f->either);
     json_integer(json, "unrecorded", f->unrecorded);
 }
 

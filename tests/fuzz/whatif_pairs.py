@@ -29,16 +29,32 @@ PAIR_SECONDS = 60
 
 # ---- the program ----------------------------------------------------------------------------------------------------
 
-KINDS = "buffer", "number", "flag", "text", "list", "dict", "thing", "mixed", "global", "ignored"
+# What a value may be, as data: (how it is drawn, the guards of which one is taken). `make` makes the object.
+LONG = "long " * 30
+KINDS = {
+    "buffer": (None, ("tensor", "tensor", "tensor", "shape-equal", "shape-bound", "divisible", "relation")),
+    "number": ((0, 1, 2, 3, 4, 7, -1, 2**70), ("equals", "equals", "type")),
+    "flag": ((True, False, None), ("constant", "constant", "equals", "type", "not-none")),
+    "text": (("a", "b", "it's", "a, b: int 2", LONG, LONG + "more"), ("equals", "equals", "type", "sequence")),
+    "list": ((0, 1, 2, 3), ("length", "sequence", "item")),
+    "tuple": ((0, 1, 2), ("length", "sequence", "equals")),
+    "dict": (("", "p", "q", "pq", "qp", "pqr"), ("keys", "length", "contains")),
+    "thing": ((0, 1, 2), ("identity", "attribute", "class", "has", "alive", "other-attribute")),
+    "function": (range(5), ("function", "closure", "builtin", "identity")),
+    "module": ((0, 1), ("module",)),
+    "mixed": ((1, 2.5, "x", None, True, 1.0, -0.0, 0.0), ("type", "constant", "not-none", "equals", "test")),
+    "global": ((1, 2), ("equals",)),
+    "mode": ((1, 2), ("state",)),
+    "ignored": (range(9), (None,)),
+}
 
 
 def draw(r, kind, rank):
-    """A value of KIND as data; `make` makes the object."""
+    """A value of KIND."""
     if kind == "buffer":
-        return [r.choice("ddddf"), *(r.choice((2, 3, 3, 4, 5, 6)) for _ in range(rank))]
-    return {"number": lambda: r.choice((1, 2, 3, 4, 7)), "flag": lambda: r.choice((True, False, None)), "text": lambda: r.choice("abc"),
-            "list": lambda: r.choice((1, 2, 3)), "dict": lambda: r.sample("pqr", r.choice((1, 2, 3))), "thing": lambda: r.randrange(3),
-            "mixed": lambda: r.choice((1, 2.5, "x", None, True)), "global": lambda: r.choice((1, 2)), "ignored": lambda: r.randrange(9)}[kind]()
+        sizes = [r.choice((2, 3, 3, 4, 5, 6) if rank > 1 else (0, 1, 2, 3, 3, 4, 5, 6)) for _ in range(rank)]
+        return [r.choice("ddddfi"), *sizes]
+    return r.choice(KINDS[kind][0])
 
 
 def plan_of(seed):
@@ -48,18 +64,15 @@ def plan_of(seed):
     for _ in range(r.choice((1, 1, 2, 3))):
         parameters = []
         for name in "xyz"[:r.choice((1, 2, 2, 3))]:
-            kind = r.choice(KINDS)
-            guard = {"buffer": ("tensor", "tensor", "tensor", "shape-equal", "shape-bound", "divisible"), "number": ("equals", "equals", "type"),
-                     "flag": ("constant", "constant", "equals", "type"), "text": ("equals", "type"),
-                     "list": ("length", "sequence", "item"), "dict": ("keys", "length", "contains"), "thing": ("identity", "attribute", "class"),
-                     "mixed": ("type", "constant", "not-none"), "global": ("equals",), "ignored": (None,)}[kind]
-            parameters.append({"name": name, "kind": kind, "guard": r.choice(guard), "rank": r.choice((1, 1, 2))})
-        functions.append({"parameters": parameters, "calls": None, "lambda": r.random() < 0.05})
+            kind = r.choice(list(KINDS))
+            parameters.append({"name": name, "kind": kind, "guard": r.choice(KINDS[kind][1]), "rank": r.choice((1, 1, 2))})
+        declines = draw(r, parameters[0]["kind"], parameters[0]["rank"]) if r.random() < 0.05 and parameters[0]["kind"] not in ("global", "mode") else None
+        functions.append({"parameters": parameters, "calls": None, "declines": declines})
+    threads, forks, two = r.random() < 0.15, r.random() < 0.1, r.random() < 0.1
     for i, function in enumerate(functions[:-1]):
-        if r.random() < 0.4:
+        if r.random() < 0.4 and not two:
             function["calls"] = i + 1
     steps = []
-    threads = r.random() < 0.15
     for _ in range(r.choice((6, 10, 16, 24))):
         what = r.random()
         if what < 0.03:
@@ -68,10 +81,12 @@ def plan_of(seed):
             steps.append(["death", r.randrange(3)])
         elif what < 0.09 and threads:
             steps.append(["thread"])
+        elif what < 0.12 and forks:
+            steps.append(["fork", r.choice((2, 4))])
         else:
             function = r.randrange(len(functions))
             steps.append(["call", function, arguments(r, functions, function), [arguments(r, functions, functions[function]["calls"])
-                          for _ in range(r.choice((0, 1, 2)))] if functions[function]["calls"] is not None else []])
+                          for _ in range(r.choice((0, 1, 2)))] if functions[function]["calls"] is not None else [], two and r.randrange(2)])
     return functions, steps
 
 
@@ -82,6 +97,7 @@ def arguments(r, functions, function):
 def play(seed, settings):
     """Run the program of SEED under SETTINGS, in the process that is recorded."""
     import threading
+    import types
 
     import dyntrace.config
     from dyntrace import guards as g
@@ -96,11 +112,16 @@ def play(seed, settings):
     class Thing:
         def __init__(self, mode):
             self.mode = mode
+            if mode == "b":
+                self.extra = 1
 
     class Other(Thing):
         pass
     things = [Thing("a"), Thing("b"), Other("a")]
-    space, inner = {"state": 1}, []
+    space, inner, mode = {"state": 1}, [], [1]
+    callables = [lambda: 1, *(lambda i=i: i for i in (1, 2)), len, abs]
+    modules = [json, random]
+    g.register_global_state("mode", lambda: mode[0])
     for i, function in enumerate(functions):
         names = [one["name"] for one in function["parameters"]]
         body = f" for values in inner.pop() if inner else []: f{function['calls']}(*map(make, {functions[function['calls']]['parameters']!r}, values))\n" if function["calls"] is not None else ""
@@ -118,28 +139,38 @@ def play(seed, settings):
             return flat if len(sizes) == 1 else flat.cast("B").cast(letter, sizes)
         if kind == "list":
             return [value] * value
+        if kind == "tuple":
+            return tuple(range(value))
         if kind == "dict":
             return dict.fromkeys(value, 0)
-        if kind == "thing":
-            return things[value]
+        if kind in ("thing", "function", "module"):
+            return {"thing": things, "function": callables, "module": modules}[kind][value]
+        if kind == "mode":
+            mode[0] = value
         if kind == "global":
             space["state"] = value
         return value
     space.update(make=make)
 
-    def guards_of(one, value):
+    def guards_of(one, value, values):
         source, guard = g.L[one["name"]], one["guard"]
         shape = source.shape[0]
         if guard == "tensor":
             fixed = [d for name, d in dynamic if name in (one["name"], None)]
             yield g.TENSOR_MATCH(source, dynamic_sizes=True if None in fixed else [d for d in fixed if d < value.ndim])
-        elif guard in ("shape-equal", "shape-bound", "divisible"):
+        elif guard in ("shape-equal", "shape-bound", "divisible", "relation"):
             yield g.TENSOR_MATCH(source, dynamic_sizes=True)
             size = value.shape[0]
+            others = [g.L[name] for name, other in values.items() if isinstance(other, memoryview) and name != one["name"]]
             if guard == "shape-equal":
                 yield g.SHAPE_EQUAL(shape, size)
             elif guard == "divisible":
                 yield g.SHAPE_DIVISIBLE(shape, 2 if size % 2 == 0 else 1)
+            elif guard == "relation":
+                if others and values[str(others[0])[3]].shape[0] == size:
+                    yield g.SHAPE_EQUAL(shape, others[0].shape[0])
+                if others:
+                    yield g.NO_ALIASING([source, others[0]])
             elif size < 4:
                 yield g.SHAPE_BOUND(shape, None, 3)
             else:
@@ -157,20 +188,42 @@ def play(seed, settings):
         elif guard in ("type", "class"):
             yield g.TYPE_MATCH(source)
         elif guard == "length":
-            yield (g.LIST_LENGTH if one["kind"] == "list" else g.DICT_LENGTH)(source)
+            yield {"list": g.LIST_LENGTH, "tuple": g.TUPLE_LENGTH, "dict": g.DICT_LENGTH}[one["kind"]](source)
         elif guard == "sequence":
             yield g.SEQUENCE_LENGTH(source)
         elif guard == "item":
-            yield g.EQUALS_MATCH(source[0])
+            yield g.EQUALS_MATCH(source[0]) if value else g.SEQUENCE_LENGTH(source)
         elif guard == "keys":
             yield g.DICT_KEYS(source)
         elif guard == "contains":
             yield (g.DICT_CONTAINS if "p" in value else g.DICT_NOT_CONTAINS)(source, "p")
         elif guard == "identity":
             yield g.ID_MATCH(source)
+            if one["kind"] == "thing":
+                yield g.WEAKREF_ALIVE(source)
+        elif guard == "alive":
             yield g.WEAKREF_ALIVE(source)
         elif guard == "attribute":
             yield g.EQUALS_MATCH(source.mode)
+        elif guard == "other-attribute":  # which not all of them have
+            yield g.TYPE_MATCH(source)
+            if hasattr(value, "extra"):
+                yield g.EQUALS_MATCH(source.extra)
+        elif guard == "has":
+            yield (g.HASATTR if hasattr(value, "extra") else g.NO_HASATTR)(source, "extra")
+        elif guard == "function":
+            yield g.FUNCTION_MATCH(source)
+        elif guard == "closure":
+            yield g.FUNCTION_MATCH(source) if value in (len, abs) else g.CLOSURE_MATCH(source)
+        elif guard == "builtin":
+            yield g.BUILTIN_MATCH(source) if value in (len, abs) else g.TYPE_MATCH(source)
+        elif guard == "module":
+            yield g.MODULE_MATCH(source)
+        elif guard == "state":
+            yield g.GLOBAL_STATE("mode")
+        elif guard == "test":
+            truth = bool(value)
+            yield g.LAMBDA(lambda x: bool(x) == truth, f"bool({one['name']}) is {truth}" if value != 1 else "as before", source)
 
     codes = {space[f"f{i}"].__code__: function for i, function in enumerate(functions)}
 
@@ -179,33 +232,42 @@ def play(seed, settings):
         if function is None:
             return None
         values = frame.f_locals
-        found = [guard for one in function["parameters"] for guard in guards_of(one, values[one["name"]]) if guard.kind not in drop]
+        if function["declines"] is not None and values[function["parameters"][0]["name"]] == make(function["parameters"][0], function["declines"]):
+            return None
+        found = [guard for one in function["parameters"] for guard in guards_of(one, values[one["name"]], values) if guard.kind not in drop]
         return GuardedCode(frame.f_code.replace(), g.GuardTree(found, example=values, globals=frame.f_globals))
 
     def second(frame, entry, state):
         return compiler(frame, entry, state)
-    second.backend_shared = shared
-
-    def call(function, values):
-        space[f"f{function}"](*map(make, functions[function]["parameters"], values))
+    spaces = [space, space]
+    if not shared:  # each backend has functions of its own, which is what that means
+        spaces[1] = {name: types.FunctionType(space[name].__code__.replace(), space, name) for name in (f"f{i}" for i in range(len(functions)))}
+        codes.update((spaces[1][f"f{i}"].__code__, function) for i, function in enumerate(functions))
 
     def run(steps):
-        set_eval_frame(compiler)
         for n, (what, *rest) in enumerate(steps):
             if what == "thread":
-                set_eval_frame(None)
                 one = threading.Thread(target=run, args=(steps[n + 1:],))
                 one.start()
                 one.join()
                 return
-            if what == "reset":
-                reset_code(space[f"f{rest[0]}"].__code__)
+            if what == "fork":
+                child = os.fork()
+                if not child:
+                    run([step for step in steps[n + 1:n + 1 + rest[0]] if step[0] != "fork"])
+                    os._exit(0)
+                os.waitpid(child, 0)
+            elif what == "reset":
+                for one in {id(space): space for space in spaces}.values():
+                    reset_code(one[f"f{rest[0]}"].__code__)
             elif what == "death":
                 things[rest[0]] = type(things[rest[0]])("ab"[rest[0] % 2])
             else:
-                inner[:] = [rest[2]]
-                call(rest[0], rest[1])
-        set_eval_frame(None)
+                function, values, inner[:], which = rest[0], rest[1], [rest[2]], int(rest[3])
+                values = list(map(make, functions[function]["parameters"], values))
+                set_eval_frame((compiler, second)[which])
+                spaces[which][f"f{function}"](*values)
+                set_eval_frame(None)
     run(steps)
 
 
@@ -220,9 +282,11 @@ def before_of(seed):
 def change_of(seed, kinds):
     """What is changed, and the knob's name. KINDS: of the guards that were recorded."""
     r = random.Random(f"pair {seed}")
-    functions, _ = plan_of(seed)
+    functions, steps = plan_of(seed)
     used = {one["kind"] for function in functions for one in function["parameters"]}
     knob = r.choice(("recompile_limit", "recompile_limit", "dynamic", "dynamic", "dynamic", "drop_guard", "drop_guard", "drop_guard", "accumulated_limit"))
+    if any(step[0] == "call" and step[4] for step in steps):
+        knob = "backend_shared"
     if knob == "dynamic" and "buffer" not in used:
         knob = "drop_guard"
     if knob == "drop_guard" and not kinds:
@@ -230,6 +294,8 @@ def change_of(seed, kinds):
     changed = {}
     if knob in ("recompile_limit", "accumulated_limit"):
         changed[knob] = r.choice((1, 2, 3, 5, 8, 16) if knob == "recompile_limit" else (1, 2, 4, 8))
+    elif knob == "backend_shared":
+        changed[knob] = False
     elif knob == "dynamic":
         names = [one["name"] for function in functions for one in function["parameters"] if one["kind"] == "buffer"]
         changed["dynamic"] = [[r.choice(names), r.choice((0, 0, 1, None))]]
@@ -248,7 +314,7 @@ def as_words(changed):
         elif key == "drop_guard":
             words += [f"drop_guard={kind}" for kind in value]
         else:
-            words.append(f"{key}={value}")
+            words.append(f"{key}={'no' if value is False else value}")
     return ",".join(words)
 
 
@@ -292,7 +358,11 @@ def judge(options, seed):
     for row in rows:
         told[row["function"], process_of[row["lookup_id"]]].append((row["predicted"], row["undecided"]))
     wrong, announced, calls, undecided = [], [], 0, 0
-    numbers = {one["qualname"]: one for one in whole["functions"]}
+    predicted, doubts, either = collections.Counter(), collections.Counter(), collections.Counter()
+    for one in whole["functions"]:
+        predicted[one["qualname"]] += one["predicted"]["checks"]
+        either[one["qualname"]] += one["either"]
+        doubts[one["qualname"]] += one["trusting"] + one["unrecorded"]
     for key in sorted(set(told) | set(truth)):
         mine, real = told.get(key, []), truth.get(key, [])
         guesses = sum(guess for _, guess in mine)
@@ -300,12 +370,16 @@ def judge(options, seed):
         differ = [i for i, ((outcome, _), r) in enumerate(zip(mine, real)) if outcome != r]
         if len(mine) != len(real):
             differ.append(len(mine))
-        if [i for i in differ if i >= len(mine) or not mine[i][1]]:
+        if doubts[key[0]] and differ and ("declined" in real or len(real) > len(mine)):  # the recording has nothing of that
+            announced.append(key)
+        elif [i for i in differ if i >= len(mine) or not mine[i][1]]:
             wrong.append(f"{key[0]}: {[o + '?' * g for o, g in mine]}, really {real}")
         elif differ:
             announced.append(key)
-        elif not guesses and key[0] in numbers and numbers[key[0]]["predicted"]["checks"] != checks[key[0]]:
-            wrong.append(f"{key[0]}: {numbers[key[0]]['predicted']['checks']} checks, really {checks[key[0]]}")
+    guessed = {name for (name, _), calls in told.items() if any(guess for _, guess in calls)} | {key[0] for key in announced}
+    for name in predicted if not wrong else ():
+        if name not in guessed and not either[name] and predicted[name] != checks[name]:
+            wrong.append(f"{name}: {predicted[name]} checks, really {checks[name]}")
     verdict = "wrong" if wrong else "announced" if announced else "equal"
     return verdict, knob, calls, undecided, f"{json.dumps(before)} -> {words}: {'; '.join(wrong)}"
 

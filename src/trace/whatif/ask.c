@@ -368,6 +368,7 @@ static void function_print(FILE *out, const struct whatif_function *f)
     } more[] = {
         {f->gone, "", " of its calls would not be looked up: the caller's code takes them in, or does not make them"},
         {f->undecided, "", " undecided: the trace does not say; a guess is counted"},
+        {f->either, "", " hit one of several entries: which is a guess, and so is the number of checks"},
         {f->trusting, "", " would run code of which the recording has no compile"},
         {f->unrecorded, "at least ", " more calls would be looked up, of which the trace has nothing"},
     };

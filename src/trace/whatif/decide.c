@@ -84,8 +84,13 @@ static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
             s->cache.count = s->cache.pinned = s->limited.count = s->dead = 0;
             s->ever = s->less = s->more = 0;
         } else if (place < s->cache.count) {
-            cache_order_died(&s->cache, place);
-            s->dead++;
+            enum like dies = like_dies(w, entry);
+            s->cache.at[place].unsure = s->cache.at[place].unsure || dies == LIKE_GUESS_YES;
+            s->less += dies == LIKE_GUESS_YES;
+            if (dies == LIKE_YES) {
+                cache_order_died(&s->cache, place);
+                s->dead++;
+            }
         }
     }
 }
@@ -109,6 +114,8 @@ static void forks_until(struct whatif *w, size_t *next, int64_t now)
         s->ever = parent->ever;
         while (s->born < cache->entry_count && w->r->entries.at[cache->entries[s->born]].born_ns <= fork_ns)
             s->born++;
+        while (s->dying < cache->entry_count && w->r->entries.at[cache->deaths[s->dying]].died_ns <= fork_ns)
+            s->dying++;
     }
 }
 
@@ -176,6 +183,7 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
             hit = tried;
         *unsure = *unsure || like != LIKE_NO;
         if (like == LIKE_YES) { /* whatever the others are, it hits */
+            w->functions[c->code].either += *unsure;
             *unsure = false;
             break;
         }
@@ -323,6 +331,7 @@ static uint8_t decide(struct whatif *w, struct call c)
     hit = find_entry(w, s, &c, &unsure, &f->predicted);
     if (hit < s->cache.count) {
         f->trusting += s->cache.at[hit].id >= w->r->entries.count;
+        f->unrecorded += declined; /* and so are later ones, of which there was no lookup */
         cache_order_hit(&s->cache, hit);
         maybe_made(s, &c, unsure);
         return OUTCOME_HIT | (unsure ? WHATIF_UNDECIDED : 0);
@@ -333,7 +342,8 @@ static uint8_t decide(struct whatif *w, struct call c)
     } else if (c.run_only) {
         outcome = OUTCOME_RUN_ONLY;
     } else if ((outcome = miss(w, s, &c, &unsure)) == OUTCOME_COMPILED && declined) {
-        outcome = OUTCOME_DECLINED; /* the same again */
+        outcome = OUTCOME_DECLINED; /* the same again; of other backends later ones would be looked up */
+        f->unrecorded += w->knobs->backends_apart || w->knobs->isolate;
     } else if (declined) {
         f->unrecorded++; /* later calls would have been looked up: the compiler was not asked, so it did not decline */
     } else if (outcome == OUTCOME_COMPILED) {
@@ -557,6 +567,7 @@ void whatif_free(struct whatif *w)
         list_free(&w->classes.at[i].guards);
     map_free(&w->pairs);
     map_free(&w->failing);
+    map_free(&w->killers);
     arena_free(&w->texts);
     void *const owned[] = {
         w->class_of, w->classes.at, w->signatures.at, w->varying.at, w->codes, w->rests.at,

@@ -43,6 +43,14 @@ static bool backend_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
+static bool killer_row(void *context, const int64_t *v, unsigned nulls)
+{
+    struct whatif *w = context;
+
+    *map_put(&w->killers, v[0]) = v[1];
+    return true;
+}
+
 static bool code_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct whatif *w = context;
@@ -287,6 +295,7 @@ void whatif_learn(struct whatif *w)
     query_close(query);
     db_each(w->db, schema_statement("whatif/signatures"), signature_row, w);
     db_each(w->db, schema_statement("whatif/backends"), backend_row, w);
+    db_each(w->db, schema_statement("whatif/killers"), killer_row, w);
     db_each(w->db, schema_statement("whatif/codes"), code_row, w);
     db_each(w->db, schema_statement("whatif/rests"), rest_row, w);
     list_sort(&w->rests, by_code);

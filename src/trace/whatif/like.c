@@ -347,6 +347,27 @@ enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     return made == other ? LIKE_GUESS_YES : LIKE_GUESS_NO;
 }
 
+enum like like_dies(struct whatif *w, uint32_t entry)
+{
+    const struct guards *guards = w->drops.count ? guards_of(w, entry) : NULL;
+    const int64_t *killer = map_get(&w->killers, w->r->entries.at[entry].id);
+    const struct guard *of = killer ? guard_of(w, entry, *killer) : NULL;
+    bool gone = false, stays = false;
+
+    for (size_t i = 0; guards && i < guards->count; i++) {
+        const struct guard *g = &guards->at[i];
+        bool names = g->about == ABOUT_OBJECT || !strcmp(g->kind, "CLOSURE_MATCH") || !strcmp(g->kind, "WEAKREF_ALIVE") ||
+                     ((!of || of->about == g->about) && (g->about == ABOUT_TYPE || g->about == ABOUT_TENSOR));
+        if (dropped(w, w->classes.at[entry].code, g))
+            gone = gone || (of ? g == of : names);
+        else if (names && of && !strcmp(g->source, of->source) && g->about != ABOUT_TYPE && g->about != ABOUT_TENSOR)
+            return LIKE_YES; /* the same object */
+        else
+            stays = stays || names;
+    }
+    return !gone ? LIKE_YES : stays ? LIKE_GUESS_YES : LIKE_NO;
+}
+
 /* What the kinds and ids of guards stand for that are to be dropped. */
 static void drops_read(struct whatif *w)
 {

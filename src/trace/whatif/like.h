@@ -174,6 +174,7 @@ struct whatif {
     bool blind;                        /* the trace is without values */
     LIST(struct varying) varying;
     struct map failing;                /* row ids of guards that failed */
+    struct map killers;                /* row ids of entries that died of what a guard names -> of that guard */
     struct arena texts;
     struct like_code *codes; /* owned */
     LIST(struct rest) rests; /* by the code that breaks off */
@@ -199,6 +200,9 @@ void like_begin(struct whatif *w);
 
 /* Would an entry made for class MADE take the call of LOOKUP? */
 enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup);
+
+/* Does ENTRY still die when it did? */
+enum like like_dies(struct whatif *w, uint32_t entry);
 
 /* ---- trace/whatif/learn.c -------------------------------------------------- */
 

@@ -61,6 +61,7 @@ struct whatif_function { /* a code object; those of other processes are others *
     int64_t gone;       /* calls that would not be looked up any more */
     int64_t undecided;  /* calls whose outcome is a guess */
     int64_t trusting;   /* calls that would run code of which the recording has no compile */
+    int64_t either;     /* calls that hit, and which entry is a guess: so is the number of checks */
     int64_t unrecorded; /* calls, at least, that would be looked up and of which the trace has nothing */
     uint32_t code;      /* index; behind the numbers */
 };
