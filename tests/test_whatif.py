@@ -1,5 +1,6 @@
 """`dyntrace replay --what-if`: what it predicts, beside what then is recorded."""
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -110,6 +111,38 @@ def test_random_programs(dyntrace):
     """Some of `make whatif-pairs`: no prediction is wrong but where it says that it may be."""
     done = subprocess.run([PYTHONS[0], ROOT / "tests/fuzz/whatif_pairs.py", "--dyntrace", dyntrace, "--pairs", "24"], capture_output=True, text=True)
     assert done.returncode == 0 and " 0 wrong; " in done.stdout, done.stdout + done.stderr
+
+
+KINDS = re.findall(r'^    "([A-Z_]+)": Kind', (ROOT / "python/dyntrace/_guard_words.py").read_text(), re.M)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_drop_guard_of_each_kind(record, dyntrace, kind):
+    """It does what a compiler without that guard does, call by call; the number of checks, too, where nothing is a guess."""
+    a, b = record([CASES, "kinds", f"kind={kind}"]), record([CASES, "kinds", f"kind={kind}", f"drop={kind}"])
+    told, truth = predicted(dyntrace, a.path, f"drop_guard={kind}"), recorded(b.path)
+    found = predict(dyntrace, a.path, f"drop_guard={kind}")
+    assert compare(told, truth) == sum(map(len, truth.values())), (told, truth)
+    assert (found["changed"] > 0) == (truth != recorded(a.path))
+    with sqlite3.connect(f"file:{b.path}?mode=ro", uri=True) as db:
+        checks, = db.execute("SELECT SUM(entries_checked) FROM call_ledger").fetchone()
+    assert found["functions"][0]["either"] or found["predicted"]["checks"] == checks
+
+
+def test_a_call_may_fit_several_entries(record, dyntrace):
+    """In another order it runs another one: known where the values are, else told."""
+    path = record([CASES, "several_fit"]).path
+    found = predict(dyntrace, path, "order=static")
+    assert found["changed"] == 0 and found["functions"][0]["either"] > 0
+    page = subprocess.run([dyntrace, "replay", path, "--what-if", "order=static"], capture_output=True, text=True).stdout
+    assert "which is a guess, and so is the number of checks" in page
+
+
+def test_best_is_no_guess(record, dyntrace):
+    """Undecided calls count as bad: what only guesses gain does not win."""
+    path = record([CASES, "functions_as_guards", "recompile_limit=1"]).path
+    found = predict(dyntrace, path, "best")
+    assert found["settings"] == "" and found["undecided"] == 0
 
 
 def test_a_guard_by_its_id_is_those_like_it(dyntrace, sizes):

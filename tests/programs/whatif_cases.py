@@ -231,5 +231,88 @@ def functions_as_guards():
         g(n)
 
 
+def kinds():
+    """Each argument is guarded by one kind of guard, kind=NAME, unless it is dropped; what CASES call has it differ."""
+    import math
+
+    from dyntrace import guards
+
+    class Thing:
+        pass
+
+    class Other(Thing):
+        extra = 1
+    mode, twice, thing = [1], [0], Thing()
+    guards.register_global_state("mode", lambda: mode[0])
+    functions = [lambda: 1, *(lambda i=i: i for i in range(2))]
+    two = numbers(2)
+    cases = {  # kind: the values that it tells apart
+        "TYPE_MATCH": (1, "a", 1.5), "ID_MATCH": (thing, Thing, len), "EQUALS_MATCH": (1, 2, "x", 2.5), "NONE_MATCH": (None, True, False),
+        "NOT_NONE": (None, 1, None), "TRUE_MATCH": (None, True, False), "FALSE_MATCH": (None, True, False), "HASATTR": (Thing(), Other()),
+        "NO_HASATTR": (Thing(), Other()), "DICT_LENGTH": ({}, {1: 1}, {2: 2}), "LIST_LENGTH": ([0], [0, 0], [1]), "TUPLE_LENGTH": ((), (1,), (2,)),
+        "SEQUENCE_LENGTH": ("ab", [1, 2], (1,)), "DICT_KEYS": ({1: 1}, {1: 2, 2: 2}, {1: 3}), "DICT_CONTAINS": ({"p": 1}, {"q": 1}), "DICT_NOT_CONTAINS": ({"p": 1}, {"q": 1}),
+        "FUNCTION_MATCH": functions, "CLOSURE_MATCH": functions, "BUILTIN_MATCH": (len, abs), "MODULE_MATCH": (math, re), "WEAKREF_ALIVE": (thing, Other()),
+        "GLOBAL_STATE": (1, 2, 3), "TENSOR_MATCH": (numbers(2), numbers(3), numbers(2, 3)), "SHAPE_EQUAL": ((two, numbers(2)), (numbers(3), numbers(2)), (numbers(3), numbers(3))),
+        "SHAPE_BOUND": (numbers(2), numbers(9)), "SHAPE_DIVISIBLE": (numbers(2), numbers(3), numbers(4)), "NO_ALIASING": ((two, numbers(2)), (two, two)), "LAMBDA": (0, 1, 2)}
+    kind = SETTINGS["kind"]
+    values = cases[kind]
+
+    def guard(x, y):
+        one, other = L["x"], L["y"]
+        make = getattr(guards, kind)
+        if kind in ("NONE_MATCH", "TRUE_MATCH", "FALSE_MATCH", "NOT_NONE"):
+            return guards.CONSTANT_MATCH(one, x) if (x is None) == (kind != "NOT_NONE") or kind in ("TRUE_MATCH", "FALSE_MATCH") else make(one)
+        if kind in ("HASATTR", "NO_HASATTR"):
+            return (guards.HASATTR if hasattr(x, "extra") else guards.NO_HASATTR)(one, "extra")
+        if kind in ("DICT_CONTAINS", "DICT_NOT_CONTAINS"):
+            return (guards.DICT_CONTAINS if "p" in x else guards.DICT_NOT_CONTAINS)(one, "p")
+        if kind in ("SHAPE_EQUAL", "NO_ALIASING"):
+            same = x is y if kind == "NO_ALIASING" else len(x) == len(y)
+            if kind == "NO_ALIASING":
+                return ID_MATCH(one) if same else make([one, other])
+            return make(one.shape[0], other.shape[0]) if same else guards.NOT_NONE(one)
+        if kind == "SHAPE_BOUND":
+            return make(one.shape[0], None, 5) if len(x) <= 5 else make(one.shape[0], 6, None)
+        if kind == "SHAPE_DIVISIBLE":
+            return make(one.shape[0], 2 - len(x) % 2)
+        if kind == "GLOBAL_STATE":
+            return make("mode")
+        if kind == "LAMBDA":
+            return make(lambda n: n == x, f"{x} is it", one)
+        return make(one)
+
+    def h(x, y):
+        return x
+
+    def compiler(frame, entry, state):
+        if frame.f_code is not h.__code__:
+            return None
+        values = frame.f_locals
+        made = [one for one in (guard(values["x"], values["y"]),) if one.kind != SETTINGS.get("drop")]
+        return GuardedCode(frame.f_code.replace(), GuardTree(made, example=values, globals=globals()))
+    for value in [*values, *values, values[0], *reversed(values)]:
+        x, y = value if kind in ("SHAPE_EQUAL", "NO_ALIASING") else (value, None)
+        mode[0] = x
+        set_eval_frame(compiler)
+        h(x, y)
+        set_eval_frame(None)
+
+
+def several_fit():
+    """The entry for a length under 6 and the one for an even length: a call with 4 fits both."""
+    from dyntrace.guards import SHAPE_BOUND, SHAPE_DIVISIBLE
+
+    def compiler(frame, entry, state):
+        size, shape = len(frame.f_locals["x"]), L["x"].shape[0]
+        made = [TENSOR_MATCH(L["x"], dynamic_sizes=True)]
+        made += [SHAPE_BOUND(shape, None, 5)] if size < 6 else [SHAPE_DIVISIBLE(shape, 2 - size % 2)]
+        return GuardedCode(frame.f_code.replace(), GuardTree(made, example=frame.f_locals)) if frame.f_code is f.__code__ else None
+    for size in (8, 4, 3, 4, 5, 8, 4, 3, 9, 4, 6, 2, 3):
+        x = numbers(size)
+        set_eval_frame(compiler)
+        f(x)
+        set_eval_frame(None)
+
+
 globals()[sys.argv[1]]()
 set_eval_frame(None)

@@ -187,10 +187,10 @@ struct search {
     int tried;
 };
 
-/* What is bad in it: less is better. Guesses count for half a recompile. */
+/* What is bad in it: less is better. What is not decided counts as bad: no guess may win. */
 static int64_t badness(const struct whatif_result *r)
 {
-    return 2 * r->total.predicted.compiles + 2 * r->total.predicted.eager + r->total.undecided;
+    return r->total.predicted.compiles + r->total.predicted.eager + r->total.undecided;
 }
 
 /* How bad it would be with the setting MORE as well. */

@@ -20,7 +20,7 @@
 #include "trace/whatif/like.h"
 #include "trace/whatif/whatif.h"
 
-enum { DEFAULT_LIMIT = 8, NESTED = 64, GHOSTS = 64, UNKNOWN_GROUP = -2, LIMIT_UNKNOWN = -2, TICK = 1 << 12 };
+enum { RESTS = 8, DEFAULT_LIMIT = 8, NESTED = 64, GHOSTS = 64, UNKNOWN_GROUP = -2, LIMIT_UNKNOWN = -2, TICK = 1 << 12 };
 
 struct group_limit {
     int64_t group;
@@ -30,7 +30,7 @@ struct group_limit {
 struct sim {                          /* a predicted cache */
     struct cache_order cache;         /* ids: classes; regions: groups, see group_of */
     uint32_t dead;                    /* torch counts them */
-    int64_t ever;                     /* made since the last reset; */
+    int64_t ever, failed;             /* made since the last reset; compiles that raised, which torch counts */
     LIST(struct group_limit) limited; /* groups that torch does not compile for any more */
     uint32_t dying, born;             /* how many of the recorded deaths and births are done */
     int64_t less, more;               /* of them may not have been made, or so many besides */
@@ -41,7 +41,7 @@ struct sim {                          /* a predicted cache */
 struct thread {
     struct nested {
         int64_t until_ns;
-        bool compiled;
+        bool compiled, unsure; /* UNSURE: it may run as it was recorded, or not */
         uint32_t code;
     } stack[NESTED];
     int depth;
@@ -82,7 +82,7 @@ static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
             continue;
         if (entries[entry].reset) {
             s->cache.count = s->cache.pinned = s->limited.count = s->dead = 0;
-            s->ever = s->less = s->more = 0;
+            s->ever = s->failed = s->less = s->more = 0;
         } else if (place < s->cache.count) {
             enum like dies = like_dies(w, entry);
             s->cache.at[place].unsure = s->cache.at[place].unsure || dies == LIKE_GUESS_YES;
@@ -125,6 +125,7 @@ struct call {
     uint32_t lookup, class_, code, backend;
     const struct replay_lookup *l;
     const struct replay_cache *cache;
+    const struct nested *around; /* the call that it lies in and that does not run as it was recorded; or NULL */
     int64_t region, group;
     bool torch, run_only; /* run_only: compiling is not allowed */
 };
@@ -236,7 +237,7 @@ static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, 
     }
     over = count >= limit;
     *unsure = *unsure || (over && count - less < limit) || (!over && count + more >= limit);
-    made = c->torch ? (int64_t)s->cache.count + s->dead : s->ever;
+    made = c->torch ? (int64_t)s->cache.count + s->dead + s->failed : s->ever;
     if (ever && made + s->more >= ever) {
         *unsure = *unsure || (!over && (made < ever || made - s->less < ever));
         over = over || made >= ever;
@@ -255,6 +256,16 @@ static void rests_called(struct whatif *w, uint32_t code)
 
     for (; at < w->rests.count && w->rests.at[at].code == code; at++)
         w->functions[w->rests.at[at].resume].unrecorded++;
+}
+
+/* Is CODE the rest of OF, or, DEPTH times at most, of such a rest? */
+static bool is_rest(const struct whatif *w, uint32_t of, uint32_t code, int depth)
+{
+    for (size_t at = sorted_count(w->rests.count, i, w->rests.at[i].code < of);
+         depth && at < w->rests.count && w->rests.at[at].code == of; at++)
+        if (w->rests.at[at].resume == code || is_rest(w, w->rests.at[at].resume, code, depth - 1))
+            return true;
+    return false;
 }
 
 static int64_t frame_end(struct whatif *w, int64_t lookup_id)
@@ -281,12 +292,12 @@ static const struct nested *nested_in(struct whatif *w, uint32_t thread, int64_t
     return t && t->depth ? &t->stack[t->depth - 1] : NULL;
 }
 
-static void nested_enter(struct whatif *w, const struct call *c, bool compiled)
+static void nested_enter(struct whatif *w, const struct call *c, bool compiled, bool unsure)
 {
     struct thread *t = c->l->thread == REPLAY_NONE ? NULL : &w->threads[c->l->thread];
 
     if (t && t->depth < NESTED)
-        t->stack[t->depth++] = (struct nested){frame_end(w, c->l->id), compiled, c->code};
+        t->stack[t->depth++] = (struct nested){frame_end(w, c->l->id), compiled, unsure, c->code};
 }
 
 static bool runs_compiled(unsigned outcome)
@@ -315,14 +326,16 @@ static uint8_t decide(struct whatif *w, struct call c)
 {
     struct sim *s = &w->sims[c.l->cache];
     struct whatif_function *f = &w->functions[c.code];
-    const struct nested *around = c.torch ? nested_in(w, c.l->thread, c.l->start_ns) : NULL;
+    const struct nested *around = c.around && !c.around->unsure ? c.around : NULL;
     bool declined = c.l->outcome == OUTCOME_DECLINED, known = c.class_ < w->r->entries.count, unsure = false;
     enum outcome outcome;
     size_t hit;
 
-    if (around && (around->compiled || w->codes[c.code].resume)) {
+    if (around && (around->compiled || is_rest(w, around->code, c.code, RESTS))) {
         /* What compiled code takes in is not called; nor is the rest of what runs as Python now. */
         unsure = around->compiled && w->codes[around->code].breaks;
+        if (unsure)
+            rests_called(w, c.code);
         return WHATIF_GONE | (unsure ? WHATIF_UNDECIDED : 0);
     }
     c.run_only = c.run_only || around;
@@ -338,12 +351,13 @@ static uint8_t decide(struct whatif *w, struct call c)
     }
     if (c.l->outcome == OUTCOME_CALLBACK_ERROR) {
         outcome = OUTCOME_CALLBACK_ERROR; /* the compiler says the same again */
-        unsure = unsure || w->knobs->recompile_limit;
+        unsure = unsure || w->knobs->recompile_limit || w->knobs->accumulated_limit || w->weaker;
+        s->failed++;
     } else if (c.run_only) {
         outcome = OUTCOME_RUN_ONLY;
     } else if ((outcome = miss(w, s, &c, &unsure)) == OUTCOME_COMPILED && declined) {
-        outcome = OUTCOME_DECLINED; /* the same again; of other backends later ones would be looked up */
-        f->unrecorded += w->knobs->backends_apart || w->knobs->isolate;
+        outcome = OUTCOME_DECLINED; /* the same again; but later ones, and those of other backends, may be looked up */
+        f->unrecorded += unsure || w->knobs->backends_apart || w->knobs->isolate;
     } else if (declined) {
         f->unrecorded++; /* later calls would have been looked up: the compiler was not asked, so it did not decline */
     } else if (outcome == OUTCOME_COMPILED) {
@@ -400,6 +414,7 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
     struct whatif_function *f = &w->functions[c.code];
     unsigned recorded = outcome_of(c.l->outcome), predicted;
     uint8_t found;
+    bool unsure;
 
     w->sims[c.l->cache].begun = true;
     sim_advance(w, c.l->cache, c.l->start_ns);
@@ -410,7 +425,8 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
         outcomes[lookup] = (uint8_t)recorded;
         return;
     }
-    found = decide(w, c);
+    c.around = c.torch ? nested_in(w, c.l->thread, c.l->start_ns) : NULL;
+    found = decide(w, c) | (c.around && c.around->unsure ? WHATIF_UNDECIDED : 0);
     predicted = found & WHATIF_OUTCOME;
     /* Without a change it must come out as it was recorded; where it does not, this call is not understood. */
     if (w->base && (w->base[lookup] & WHATIF_OUTCOME) != recorded)
@@ -428,11 +444,13 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
     }
     count(&f->predicted, (enum outcome)predicted);
     f->changed += predicted != recorded;
-    if (c.torch && w->base && runs_compiled(predicted) != runs_compiled(recorded)) {
-        nested_enter(w, &c, runs_compiled(predicted));
-        if (runs_compiled(predicted))
-            rests_called(w, c.code);
-    }
+    unsure = found & WHATIF_UNDECIDED;
+    if (!c.torch || !w->base || (runs_compiled(predicted) == runs_compiled(recorded) && !unsure))
+        return;
+    if (!unsure || !c.around)
+        nested_enter(w, &c, runs_compiled(predicted), unsure);
+    if (!runs_compiled(recorded) && (unsure || runs_compiled(predicted)))
+        rests_called(w, c.code);
 }
 
 /* ---- a run ----------------------------------------------------------------- */

@@ -321,6 +321,8 @@ static void guard_read(struct whatif *w, struct guard *g)
         break;
     case ABOUT_LENGTH:
         want->length = equal ? strtoll(equal + 4, NULL, 10) : -1;
+        if (!equal) /* torch: "type and length of L['x']" */
+            g->about = ABOUT_OTHER;
         want->something = true;
         break;
     case ABOUT_KEYS:
@@ -628,7 +630,9 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
     case ABOUT_ALIKE:
         if ((type && !types_same(type, g->want.type)) || (v.sizes.rank >= 0 && v.sizes.rank != g->want.sizes.rank))
             return LIKE_NO;
-        return v.part && g->want.part && !strcmp(v.part->text, g->want.part->text) ? LIKE_YES : NOT_KNOWN;
+        return (v.literal || v.sizes.rank >= 0) && v.part && g->want.part && !strcmp(v.part->text, g->want.part->text)
+                   ? LIKE_YES
+                   : NOT_KNOWN; /* else there is more to it than its signature */
     default:
         return NOT_KNOWN;
     }

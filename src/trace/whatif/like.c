@@ -86,18 +86,52 @@ static enum like conditions_agree(struct whatif *w, uint32_t code, const char *s
     return LIKE_YES;
 }
 
-/* Does an entry made for the number A at SOURCE, which a setting made a symbol, take B? */
-static enum like symbol_takes(struct whatif *w, uint32_t code, const char *source, const struct value *a,
-                              const struct value *b, bool size)
+/* Has an entry of CODE a symbol for DIMENSION (-1: the number) of SOURCE? Then its guards have all conditions that the code
+ * sets to it; those of code for one number are not known. */
+static bool symbol_seen(struct whatif *w, uint32_t code, const char *source, int dimension)
 {
-    bool small = w->torch && (a->high <= 1 || b->high <= 1), maybe_small = w->torch && b->low <= 1;
+    bool seen = false;
+
+    for (uint32_t i = 0; i < w->r->entries.count && !seen; i++) {
+        const struct guards *guards = w->r->entries.at[i].code == code ? guards_of(w, i) : NULL;
+        for (size_t k = 0; guards && k < guards->count; k++) {
+            const struct guard *g = &guards->at[k];
+            if (strcmp(g->source, source))
+                continue;
+            if (dimension >= 0)
+                seen = seen || (g->want.sizes.rank > dimension && g->want.sizes.size[dimension] == SIZE_ANY);
+            else if (g->about == ABOUT_VALUE) {
+                seen = false;
+                break;
+            } else
+                seen = seen || g->about == ABOUT_TYPE;
+        }
+    }
+    return seen;
+}
+
+/* Does an entry made for the number A of SOURCE, or of its DIMENSION, which a setting made a symbol, take B? */
+static enum like symbol_takes(struct whatif *w, uint32_t code, const char *source, int dimension, const struct value *a,
+                              const struct value *b)
+{
+    bool small = w->torch && (a->high <= 1 || b->high <= 1), maybe_small = w->torch && b->low <= 1, size = dimension >= 0;
+    enum like like = LIKE_YES;
+    char number[600];
 
     w->assumed[ASSUMED_DYNAMIC] = true;
     if (a->low == a->high && a->low == b->low && a->low == b->high)
         return LIKE_YES;
-    if (small) /* mark_dynamic on a size of 0 or 1 is an error or a warning, by version */
-        return size && !w->knobs->dynamic_all ? LIKE_GUESS_NO : LIKE_NO;
-    return least(conditions_agree(w, code, source, a, b), maybe_small ? LIKE_GUESS_NO : LIKE_YES);
+    if (small) /* mark_dynamic on a size of 0 or 1 is an error or a warning, by version; of numbers it is not the rule */
+        return size && w->knobs->dynamic_all ? LIKE_NO : LIKE_GUESS_NO;
+    for (int i = 0; size && i < 2 && like != LIKE_NO; i++) {
+        snprintf(number, sizeof number, i ? "%.500s.shape[%d]" : "%.500s.size()[%d]", source, dimension);
+        like = least(like, conditions_agree(w, code, number, a, b));
+    }
+    if (!size)
+        like = conditions_agree(w, code, source, a, b);
+    if (like == LIKE_YES && (maybe_small || (w->torch && !symbol_seen(w, code, source, dimension))))
+        return LIKE_GUESS_YES;
+    return like;
 }
 
 static struct value number_of(int64_t size)
@@ -122,9 +156,7 @@ static enum like tensor_takes(struct whatif *w, uint32_t code, const struct guar
             snprintf(source, sizeof source, "%.500s.size()[%d]", g->source, i);
             if (y == SIZE_ANY)
                 b = value_of(w, other, first, source);
-            like = least(like, symbol_takes(w, code, source, &a, &b, true));
-            snprintf(source, sizeof source, "%.500s.shape[%d]", g->source, i);
-            like = least(like, conditions_agree(w, code, source, &a, &b));
+            like = least(like, symbol_takes(w, code, g->source, i, &a, &b));
             weaker.want.sizes.size[i] = SIZE_ANY;
         } else if (w->torch && g->loose & 1u << i && x > 1 && y != 0 && y != 1) {
             w->assumed[ASSUMED_AUTOMATIC] = true; /* one entry does not show how the next is made */
@@ -154,7 +186,7 @@ static enum like number_takes(struct whatif *w, uint32_t code, const struct guar
             w->assumed[ASSUMED_DYNAMIC] = true;
             return conditions_agree(w, code, g->source, &g->want, &v);
         }
-        return symbol_takes(w, code, g->source, &g->want, &v, false);
+        return symbol_takes(w, code, g->source, -1, &g->want, &v);
     }
     if (w->torch && g->loose && !(small && !strcmp(v.type, "int"))) {
         w->assumed[ASSUMED_AUTOMATIC] = true;
@@ -212,10 +244,22 @@ static enum like guard_takes(struct whatif *w, uint32_t code, const struct guard
     return like;
 }
 
-/* Under dynamic=True sizes that were equal in the call that MADE was compiled for are one symbol: they must be equal in
- * others, too. */
-static enum like ducks_fit(struct whatif *w, uint32_t code, const struct guards *guards, uint32_t other, bool first)
+/* Is CLASS_ the first entry of its code? */
+static bool is_oldest(const struct whatif *w, uint32_t class_)
 {
+    uint32_t i = 0;
+
+    while (i < class_ && i < w->r->entries.count && w->r->entries.at[i].code != w->classes.at[class_].code)
+        i++;
+    return i == class_;
+}
+
+/* Under dynamic=True sizes that were equal in the call that MADE was compiled for are one symbol: they must be equal in
+ * others, too; but sizes that torch has seen to vary by then have a symbol each. */
+static enum like ducks_fit(struct whatif *w, uint32_t made, const struct guards *guards, uint32_t other, bool first)
+{
+    uint32_t code = w->classes.at[made].code;
+
     for (size_t i = 0; i < guards->count; i++)
         for (size_t k = i; k < guards->count; k++) {
             const struct guard *a = &guards->at[i], *b = &guards->at[k];
@@ -229,7 +273,7 @@ static enum like ducks_fit(struct whatif *w, uint32_t code, const struct guards 
                     if (a->want.sizes.size[d] > 1 && a->want.sizes.size[d] == b->want.sizes.size[e] &&
                         x.sizes.size[d] != y.sizes.size[e] && made_dynamic(w, code, a->source, d) &&
                         made_dynamic(w, code, b->source, e))
-                        return LIKE_NO;
+                        return is_oldest(w, made) ? LIKE_NO : LIKE_GUESS_NO;
         }
     return LIKE_YES;
 }
@@ -268,7 +312,7 @@ static enum like guards_take(struct whatif *w, uint32_t made, uint32_t other, bo
             like = least(like, guard_takes(w, code, g, other, first));
     }
     if (like != LIKE_NO && w->torch && w->knobs->dynamic_all && knobs_meant(w, code))
-        like = least(like, ducks_fit(w, code, guards, other, first));
+        like = least(like, ducks_fit(w, made, guards, other, first));
     if (like != LIKE_NO)
         w->assumed[ASSUMED_SIGNATURE] = true;
     return like;
@@ -342,9 +386,7 @@ enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     like = (enum like)(bits >> shift & 3);
     if (like == LIKE_GUESS_NO && g)
         like = rest_takes(w, made, other, lookup, first);
-    if (like != LIKE_GUESS_NO)
-        return like;
-    return made == other ? LIKE_GUESS_YES : LIKE_GUESS_NO;
+    return like == LIKE_GUESS_NO && made == other ? LIKE_GUESS_YES : like;
 }
 
 enum like like_dies(struct whatif *w, uint32_t entry)

@@ -16,7 +16,6 @@ enum like { LIKE_NO, LIKE_GUESS_NO, LIKE_GUESS_YES, LIKE_YES };
 
 /* What is taken for granted, in the order in which it is said. */
 #define ASSUMPTIONS(X) \
-    X(ALIKE, "Calls that ran one entry are alike: what some of them did with another entry, the others would do.") \
     X(SIGNATURE, "Calls whose inputs have one signature (types, shapes, small values) are alike, as far as guards look at" \
                  " inputs.") \
     X(DYNAMIC, "Code with a dynamic size has no other condition on it: a program that tests the size itself compiles more" \
