@@ -1,9 +1,9 @@
 -- export.sql -- what `dyntrace export` asks. Rows come in the order in which they are written.
 
 -- name: table
--- SQL for the rows of the table or view ?1. With ?2 those in the part (schemas/range.sql): a row is in it as the first id is that
--- it has; what has none (names, guards) is whole, or with ?2 = 2 not there.
-SELECT 'SELECT * FROM "' || replace(name, '"', '""') || '"' || iif(?2, COALESCE(' WHERE COALESCE(' || part || ', 1)', ''), '') ||
+-- SQL for the rows of the table or view ?1. Where a part was asked for, those in it (schemas/range.sql): a row is in it as the first id is
+-- that it has; what has none (names, guards) is whole, or with ?2, the table that was named, not there.
+SELECT 'SELECT * FROM "' || replace(name, '"', '""') || '"' || iif(EXISTS (SELECT 1 FROM asked), COALESCE(' WHERE COALESCE(' || part || ', 1)', ''), '') ||
        iif(name = 'frames', ' ORDER BY frame_id', '')
 FROM (SELECT name, (
     WITH own AS (SELECT c.name AS own FROM pragma_table_info(s.name) c),
@@ -20,7 +20,7 @@ FROM (SELECT name, (
     WHERE s.name NOT IN ('code', 'functions', 'cache_entry', 'cache_entries', 'shares', 'process') OR rule.own || s.name = 'process_idprocess') AS part
     FROM sqlite_schema s
     WHERE type IN ('table', 'view') AND name = ?1 COLLATE NOCASE AND name NOT LIKE 'sqlite|_%' ESCAPE '|')
-WHERE ?2 < 2 OR part IS NOT NULL;
+WHERE NOT ?2 OR part IS NOT NULL OR NOT EXISTS (SELECT 1 FROM asked);
 
 -- name: tables
 SELECT name FROM sqlite_schema

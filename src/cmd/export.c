@@ -93,12 +93,12 @@ static void rows_put(struct export *export, enum table_format format, const char
     int64_t rows = 0;
 
     query_bind_text(found, 1, name);
-    query_bind_integer(found, 2, !range_is() ? 0 : given.table ? 2 : 1);
+    query_bind_integer(found, 2, given.table != NULL);
     if (query_step(found))
         query = db_query(export->db, query_whole(found, 0, NULL));
     else if (!query_failed(found))
         say_error("%s: has no table %s%s", db_path(export->db), name,
-                  range_is() ? " whose rows have a time or are of a process, thread or function" : "");
+                  db_integer(export->db, 0, "SELECT EXISTS (SELECT 1 FROM asked)") ? " whose rows have a time or are of a process, thread or function" : "");
     query_close(found);
     export->failed = export->failed || !query;
     table = result_open(export->out->file, format, query, extra);

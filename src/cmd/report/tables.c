@@ -132,24 +132,14 @@ static bool is_number(struct query *query, const struct column *column)
     return type == QUERY_INTEGER || type == QUERY_REAL;
 }
 
-/* How to ask what would be without the cause in the columns from FIRST on; < 0: there is none. */
-static void setting_html(struct query *query, int first, FILE *out)
-{
-    struct cause cause = first < 0 ? (struct cause){0} : cause_read(query, first);
-    char *setting = first < 0 ? NULL : cause_setting(&cause);
-
-    if (setting) {
-        fputs("\n\nwithout it: dyntrace replay --what-if ", out);
-        html_text(out, setting, 400);
-    }
-    free(setting);
-}
-
 static void cell_html(const struct report *report, struct query *query, const struct column *column)
 {
     FILE *out = report->out;
-    char *words = cell_words(report, query, column, 400);
+    char *words = cell_words(report, query, column, 400), *setting = NULL;
+    int guard = !strcmp(column->name, "what") ? column_at(query, "_guard_id") : -1; /* behind it are the last two of a cause's columns */
 
+    if (guard >= 0)
+        setting = cause_setting(&(struct cause[]){cause_read(query, guard - CAUSE_READ + 3)}[0]);
     if (!words) {
         fputs("<td class=\"soft\">-</td>", out);
         return;
@@ -170,12 +160,16 @@ static void cell_html(const struct report *report, struct query *query, const st
         html_text(out, query_text(query, column->at + 1, NULL), 4000);
         fputs("\n\n", out);
         html_text(out, query_text(query, column->at + 2, NULL), 4000);
-        setting_html(query, column_at(query, "_guard_id") - CAUSE_READ + 3, out);
+        if (setting) {
+            fputs("\n\nwithout it: dyntrace replay --what-if ", out);
+            html_text(out, setting, 400);
+        }
         fputs("</pre></details>", out);
     } else {
         html_text(out, words, 400);
     }
     fputs("</td>", out);
+    free(setting);
     free(words);
 }
 
