@@ -58,16 +58,33 @@ WHERE m.cache_entry_id IS NOT NULL AND (?1 > 0 OR m.is_recompile)
 ORDER BY m.process_id, m.start_ns, m.compile_id;
 
 -- name: breaks
+-- Those of compiles, and those of the warm-up that calls after it met: they ran the entry that such a compile had made, be it
+-- in a process that inherited it.
 INSERT INTO found
-SELECT ?1, COUNT(*) OVER (PARTITION BY m.process_id), m.process_id, m.code_id, COALESCE(n.calls, 0), m.compile_id,
-       'line ' || COALESCE(b.line, '?') || ': ' ||
-       substr(COALESCE(b.reason, '?'), 1, min(400, instr(COALESCE(b.reason, '?') || char(10), char(10)) - 1))
-FROM graph_break b
-JOIN compiles m ON m.compile_id = b.compile_id
-LEFT JOIN counted n ON n.code_id = m.code_id AND n.process_id = m.process_id
-WHERE (m.code_id IN meant OR NOT EXISTS (SELECT 1 FROM meant)) AND COALESCE(m.start_ns >= n.warm_ns, ?2 = 0)
-  AND (m.compile_id IN part_compile OR NOT EXISTS (SELECT 1 FROM asked))
-ORDER BY m.process_id, b.graph_break_id;
+WITH made AS MATERIALIZED (
+    SELECT b.graph_break_id, b.line, COALESCE(b.reason, '?') AS reason, m.compile_id, m.code_id, m.process_id, m.cache_entry_id, m.start_ns
+    FROM graph_break b JOIN compiles m ON m.compile_id = b.compile_id
+    WHERE m.code_id IN meant OR NOT EXISTS (SELECT 1 FROM meant)),
+met AS MATERIALIZED (
+    SELECT l.cache_entry_id, n.process_id, n.warm_ns, COUNT(*) AS times
+    FROM lookup l CROSS JOIN thread t ON t.thread_id = l.thread_id
+    CROSS JOIN counted n ON n.code_id = l.code_id AND n.process_id = t.process_id
+    WHERE ?2 > 0 AND l.outcome = 1 AND l.start_ns >= n.warm_ns
+      AND (NOT EXISTS (SELECT 1 FROM asked) OR l.lookup_id IN (SELECT lookup_id FROM part_lookup)) AND l.cache_entry_id IN (SELECT cache_entry_id FROM made)
+    GROUP BY l.cache_entry_id, n.process_id),
+broke AS (
+    SELECT m.*, m.process_id AS met_in, NULL AS times
+    FROM made m LEFT JOIN counted n ON n.code_id = m.code_id AND n.process_id = m.process_id
+    WHERE COALESCE(m.start_ns >= n.warm_ns, ?2 = 0) AND (m.compile_id IN part_compile OR NOT EXISTS (SELECT 1 FROM asked))
+    UNION ALL
+    SELECT m.*, met.process_id, met.times FROM made m JOIN met ON met.cache_entry_id = m.cache_entry_id
+    WHERE met.process_id IS NOT m.process_id OR m.start_ns < met.warm_ns
+)
+SELECT ?1, COUNT(*) OVER (PARTITION BY met_in), met_in, b.code_id, COALESCE(n.calls, 0), b.compile_id,
+       'line ' || COALESCE(b.line, '?') || ': ' || substr(b.reason, 1, min(400, instr(b.reason || char(10), char(10)) - 1)) ||
+       iif(times, printf('; compiled in the warm-up, met by %d call%s after it', times, iif(times = 1, '', 's')), '')
+FROM broke b LEFT JOIN counted n ON n.code_id = b.code_id AND n.process_id = b.met_in
+ORDER BY met_in, b.graph_break_id;
 
 -- name: guards
 INSERT INTO found

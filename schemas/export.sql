@@ -56,11 +56,9 @@ SELECT * FROM (
     ORDER BY k.thread_id);
 
 -- name: track_frames
--- `dur` is where a frame ends: one that is open with its process.
+-- `dur` is where a frame ends.
 WITH track AS MATERIALIZED (
-    SELECT k.thread_id, k.pid, k.tid, MIN(COALESCE(p.end_ns, ?1), ?1) AS end_ns
-    FROM tracks k LEFT JOIN process p ON p.process_id = k.process_id
-    WHERE k.thread_id IS NOT NULL)
+    SELECT k.thread_id, k.pid, k.tid, e.end_ns FROM tracks k JOIN thread_ends e ON e.thread_id = k.thread_id)
 SELECT 'X' AS ph, COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid, f.start_ns AS ts, COALESCE(f.end_ns, k.end_ns, ?1) AS dur,
        'frame' AS cat, COALESCE(c.qualname, '?') AS name, NULL AS args, f.frame_id AS frame, c.filename AS file, c.first_line AS line,
        CASE WHEN f.kind <> 0 THEN (SELECT name FROM enum WHERE kind = 'frame.kind' AND value = f.kind) END AS kind,
@@ -88,7 +86,7 @@ ORDER BY l.lookup_id;
 -- Two events each; the first has the arguments.
 WITH track AS MATERIALIZED (SELECT thread_id, pid, tid FROM tracks WHERE thread_id IS NOT NULL)
 SELECT part.value AS ph, COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid,
-       iif(part.key, MAX(COALESCE(m.end_ns, ?1), m.start_ns), m.start_ns) AS ts, CAST(m.compile_id AS TEXT) AS id, 'compile' AS cat,
+       iif(part.key, MAX(COALESCE(m.end_ns, (SELECT e.end_ns FROM thread_ends e WHERE e.thread_id = m.thread_id), ?1), m.start_ns), m.start_ns) AS ts, CAST(m.compile_id AS TEXT) AS id, 'compile' AS cat,
        'compile ' || COALESCE(c.qualname, '?') || COALESCE(' ' || m.label, '') AS name, NULL AS args, m.compile_id AS compile,
        iif(part.key, NULL, m.outcome) AS outcome, iif(part.key, NULL, m.reason) AS reason, iif(part.key, NULL, c.filename) AS file,
        iif(part.key, NULL, c.first_line) AS line,

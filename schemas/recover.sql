@@ -15,7 +15,9 @@ DELETE FROM code_total WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = 'min_dur
 
 -- name: frames
 -- In the order in which they began: kind 0 is a call, exit 2 an exception.
-SELECT frame_id, thread_id, parent_id, code_id, kind = 0, MAX(end_ns - start_ns, 0), exit = 2 FROM frame ORDER BY frame_id;
+SELECT frame_id, thread_id, parent_id, code_id, kind = 0,
+       MAX(COALESCE(end_ns, (SELECT e.end_ns FROM thread_ends e WHERE e.thread_id = frame.thread_id)) - start_ns, 0), exit = 2
+FROM frame ORDER BY frame_id;
 
 -- name: end
 -- Of every trace. An entry for another backend: which it was for, and for which the new one is; the same name, another object.

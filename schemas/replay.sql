@@ -172,9 +172,7 @@ FROM thread t LEFT JOIN process p ON p.process_id = t.process_id
 WHERE t.thread_id = ?1;
 
 -- name: frame-ran
-SELECT code_id, (SELECT name FROM enum WHERE kind = 'outcome' AND value = frame.outcome),
-       iif(end_ns IS NULL, ', never ended', ''), end_ns - start_ns
-FROM frame WHERE frame_id = ?1;
+SELECT code_id, outcome, iif(end_ns IS NULL, ', never ended', ''), duration_ns FROM frames WHERE frame_id = ?1;
 
 -- name: compile
 SELECT outcome, COALESCE(' ' || NULLIF(label, ''), ''), end_ns - start_ns, COALESCE('; ' || substr(reason, 1, instr(reason || char(10), char(10)) - 1), '')

@@ -164,14 +164,32 @@ SELECT t.process_id, t.thread_id, COALESCE(h.pid, 0),
 FROM thread t LEFT JOIN home h ON h.process_id = t.process_id;
 
 
--- frames: every frame, spelled out. Reads `frame`; give it a range of frame_id or a LIMIT.
+-- recording_end: when the recording ended, as far as that is known; one that does not say how long it is lasts as long as
+-- its frames.
+CREATE VIEW recording_end(end_ns) AS
+SELECT MAX(COALESCE((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'span_ns' AND value >= 0), (SELECT MAX(end_ns) FROM frame), 0),
+           COALESCE((SELECT MAX(end_ns) FROM process), 0),
+           COALESCE((SELECT start_ns FROM frame ORDER BY frame_id DESC LIMIT 1), 0));
+
+
+-- thread_ends: when what never ended by itself did: an open frame ends with its process, at the latest with the recording.
+-- (A thread that ends before its process leaves no open frame: the recorder ends them there.)
+CREATE VIEW thread_ends AS
+SELECT t.thread_id, COALESCE(p.end_ns, (SELECT end_ns FROM recording_end)) AS end_ns
+FROM thread t LEFT JOIN process p ON p.process_id = t.process_id;
+
+
+-- frames: every frame, spelled out. An open frame has no end_ns, but lasted until that of its thread (thread_ends). Reads
+-- `frame`; give it a range of frame_id or a LIMIT.
 CREATE VIEW frames AS
 SELECT f.frame_id, f.parent_id, t.process_id, p.pid, f.thread_id, t.name AS thread, f.code_id,
        c.qualname, c.filename, c.first_line, c.kind AS code_kind,
        (SELECT name FROM enum WHERE kind = 'frame.kind' AND value = f.kind) AS kind,
        (SELECT name FROM enum WHERE kind = 'outcome' AND value = f.outcome) AS outcome,
        (SELECT name FROM enum WHERE kind = 'frame.exit' AND value = f.exit) AS exit,
-       f.start_ns, f.end_ns, f.end_ns - f.start_ns AS duration_ns, f.cache_entry_id
+       f.start_ns, f.end_ns,
+       COALESCE(f.end_ns, (SELECT e.end_ns FROM thread_ends e WHERE e.thread_id = f.thread_id)) - f.start_ns AS duration_ns,
+       f.cache_entry_id
 FROM frame f
 LEFT JOIN code c ON c.code_id = f.code_id
 LEFT JOIN thread t ON t.thread_id = f.thread_id
@@ -200,16 +218,27 @@ LEFT JOIN process p ON p.process_id = l.process_id
 LEFT JOIN thread t ON t.thread_id = l.thread_id;
 
 
--- call_ledger: a row per call of code that the compiler watches: how it was decided and what that cost.
--- Reads `lookup`.
+-- call_ledger: a row per call of code that the compiler watches: how it was decided and what that cost. Calls of code that
+-- is marked skip, or that has entries while the compiler is off (disabled), have no lookup: they are known where their
+-- frames were stored. Reads `lookup`, and `frame` if anything was ever looked up or marked.
 CREATE VIEW call_ledger AS
+WITH call AS (
+    SELECT lookup_id, frame_id, thread_id, code_id, outcome, cache_entry_id, entries_checked, start_ns, duration_ns, signature_id
+    FROM lookup
+    UNION ALL
+    SELECT NULL, f.frame_id, f.thread_id, f.code_id, f.outcome, NULL, 0, f.start_ns, 0, NULL
+    FROM (SELECT 1 FROM lookup UNION ALL SELECT 1 FROM code_mark LIMIT 1) CROSS JOIN frame f
+    WHERE f.outcome IN (4, 7) AND f.kind = 0
+      AND f.frame_id NOT IN (SELECT frame_id FROM lookup WHERE outcome IN (4, 7) AND frame_id IS NOT NULL)
+)
 SELECT l.lookup_id, l.frame_id, t.process_id, l.thread_id, l.code_id, c.qualname, c.filename, c.first_line,
        (SELECT name FROM enum WHERE kind = 'outcome' AND value = l.outcome) AS outcome,
        l.cache_entry_id, e.label AS entry, l.entries_checked,
        l.start_ns, l.duration_ns AS lookup_ns,
-       f.start_ns AS frame_start_ns, f.end_ns AS frame_end_ns, f.end_ns - f.start_ns AS frame_ns,
+       f.start_ns AS frame_start_ns, f.end_ns AS frame_end_ns,
+       COALESCE(f.end_ns, (SELECT e.end_ns FROM thread_ends e WHERE e.thread_id = f.thread_id)) - f.start_ns AS frame_ns,
        s.text AS signature
-FROM lookup l
+FROM call l
 LEFT JOIN frame f ON f.frame_id = l.frame_id
 LEFT JOIN thread t ON t.thread_id = l.thread_id
 LEFT JOIN code c ON c.code_id = l.code_id

@@ -4,9 +4,9 @@
 -- Columns: thread_id, pid, os_tid, name: the thread; stacks: outermost frames; busy_s: time within them; first_s,
 --   last_s: when it ran Python.
 WITH bottom AS (
-    SELECT thread_id, COUNT(*) AS stacks, SUM(end_ns - start_ns) AS busy_ns, MIN(start_ns) AS first_ns,
-           MAX(COALESCE(end_ns, start_ns)) AS last_ns
-    FROM frame WHERE parent_id IS NULL
+    SELECT thread_id, COUNT(*) AS stacks, SUM(duration_ns) AS busy_ns, MIN(start_ns) AS first_ns,
+           MAX(start_ns + duration_ns) AS last_ns
+    FROM frames WHERE parent_id IS NULL
     GROUP BY thread_id
 )
 SELECT t.thread_id, p.pid, t.os_tid, t.name, b.stacks, round(b.busy_ns / 1e9, 6) AS busy_s,

@@ -14,7 +14,7 @@
 SELECT l.lookup_id, (SELECT name FROM enum WHERE kind = 'outcome' AND value = l.outcome) AS outcome,
        c.qualname AS function, c.filename, c.first_line,
        l.start_ns AS at, l.duration_ns AS took, e.label AS entry, l.cache_entry_id, l.code_id, l.thread_id, t.name AS thread, p.pid,
-       f.end_ns - f.start_ns AS call,
+       COALESCE(f.end_ns, (SELECT x.end_ns FROM thread_ends x WHERE x.thread_id = f.thread_id)) - f.start_ns AS call,
        (SELECT compile_id FROM compile WHERE frame_id = l.frame_id AND code_id IS l.code_id LIMIT 1) AS compile_id
 FROM lookup l LEFT JOIN code c ON c.code_id = l.code_id LEFT JOIN cache_entry e ON e.cache_entry_id = l.cache_entry_id
      LEFT JOIN thread t ON t.thread_id = l.thread_id LEFT JOIN process p ON p.process_id = t.process_id

@@ -98,7 +98,7 @@ static const struct option options[] = {
     {"max-compiles", .value = "N", .read = limit_read, .to = &limits[COMPILES],
      .help = "compiles that made code, in each process"},
     {"max-graph-breaks", .value = "N", .read = limit_read, .to = &limits[BREAKS],
-     .help = "graph breaks of all compiles, in each process"},
+     .help = "graph breaks of all compiles, in each process; with --after-warmup those that are met after it, too"},
     {"max-guard-us", .value = "T", .read = limit_read, .to = &limits[GUARDS],
      .help = "microseconds in guards for a call of a function, on average over its calls"},
     {"max-eager-share", .value = "P", .read = limit_read, .to = &limits[EAGER],
@@ -109,7 +109,8 @@ static const struct option options[] = {
      .help = "only functions whose qualified name (or the last part of it) or file matches, and what a compiler made of them; "
              "may be repeated: one match is enough"},
     {"after-warmup", .value = "N", .read = option_count, .to = &given.warmup,
-     .help = "the first N calls of each function, and what was compiled in them, do not count"},
+     .help = "the first N calls of each function, and what was compiled in them, do not count; a graph break does if a later "
+             "call meets it"},
     {"time", .value = "FROM..TO", .read = range_time,
      .help = "only calls and compiles that began between these times since the recording began: 1.5s..2s; either may be missing"},
     {"process", .value = "PID", .read = range_read, .many = true, .help = "only in this process; may be repeated"},

@@ -34,7 +34,7 @@ struct export {
     bool failed;          /* for another reason than the trace or OUT: it was said why */
     struct speedscope *speedscope; /* borrowed: of that format */
     struct progress progress;
-    int64_t end_ns;       /* where frames without an end are drawn to */
+    int64_t end_ns;       /* of the recording */
     int64_t last_frame;   /* greatest frame_id: for progress */
 };
 
@@ -275,7 +275,7 @@ static void folded_put(struct export *export)
     LIST(uint32_t) path = {0};
 
     export->progress.what = "folding stacks";
-    stacks_walk(export->db, &stacks, export->end_ns, &(struct walk){.context = export, .fold = true, .tick = frames_tick});
+    stacks_walk(export->db, &stacks, &(struct walk){.context = export, .fold = true, .tick = frames_tick});
     for (uint32_t node = 1; node < tree->nodes.count; node++) {
         if (!(node % TICK) && !export_tick(export, 0, 0))
             break;
@@ -427,7 +427,7 @@ static void speedscope_put(struct export *export)
     json_list(json, "profiles");
     for (; s->from < count && !export->failed; s->from += FILES) {
         stacks_free(&s->stacks);
-        stacks_walk(export->db, &s->stacks, export->end_ns,
+        stacks_walk(export->db, &s->stacks,
                     &(struct walk){.context = export, .tick = frames_tick, .push = speedscope_push, .pop = speedscope_pop});
         count = s->stacks.tracks.count;
         for (size_t i = 0; i < FILES; i++) {
@@ -508,7 +508,7 @@ const struct command command_export = {
     .operands = "[FILE]",
     .about = "Writes a trace in the format of another program, reading it once; the result is there whole or not at all.",
     .options = options,
-    .more = "FILE is the newest *.db trace here unless given. Frames that were still open end with the recording.",
+    .more = "FILE is the newest *.db trace here unless given. Frames that were still open end with their process.",
     .operands_most = 1,
     .run = export_main,
 };

@@ -75,10 +75,14 @@ void watch_finish(struct traced *t)
 
 void watch_ended(struct traced *t, uint64_t end_ns)
 {
-    watch_finish(t);
+    uint64_t *last_ns = &t->collector->decode.last_ns;
+
+    watch_drain(t);
+    *last_ns = MAX(end_ns, *last_ns); /* what is still open ends with it */
+    guarded_or_broken(traced_finish, t);
     t->row.ended = true;
     recorder_put(t->collector->recorder, PROCESS_END, .process_id = t->row.process_id, .pid = t->row.pid,
-                 .end_ns = (int64_t)MAX(end_ns, t->collector->decode.last_ns), .exit_code = ROW_NONE, .exit_signal = ROW_NONE);
+                 .end_ns = (int64_t)*last_ns, .exit_code = ROW_NONE, .exit_signal = ROW_NONE);
 }
 
 void watch_status(struct traced *t)

@@ -90,7 +90,7 @@ struct walking {
     const struct walk *walk;              /* borrowed, as the others */
     struct stacks *stacks;
     struct track *recent;                 /* of the last frame */
-    int64_t end_ns, rows;
+    int64_t rows;
 };
 
 /* The frame on top of TRACK's stack gets its node, and takes its time from its caller's. */
@@ -126,7 +126,7 @@ static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
         return true;
     w->recent = track;
     if (nulls & 1u << 5)
-        frame.end_ns = track->ended_ns < w->end_ns ? track->ended_ns : w->end_ns;
+        frame.end_ns = track->ended_ns;
     if (frame.end_ns < frame.start_ns)
         frame.end_ns = frame.start_ns;
     for (; track->stack.count && (root || track_top(track)->id != values[2]); track->stack.count--)
@@ -140,9 +140,9 @@ static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
     return true;
 }
 
-void stacks_walk(struct db *db, struct stacks *stacks, int64_t end_ns, const struct walk *walk)
+void stacks_walk(struct db *db, struct stacks *stacks, const struct walk *walk)
 {
-    struct walking walking = {.walk = walk, .stacks = stacks, .end_ns = end_ns};
+    struct walking walking = {.walk = walk, .stacks = stacks};
     struct query *query = db_query(db, schema_statement("stacks/threads"));
 
     if (walk->fold) {

@@ -6,7 +6,7 @@
  *                     then push it
  *
  * and, if that is asked for, counts time of their own in a tree of (caller's node, code), which has at most STACKS_NODES of
- * them; what does not fit is counted for its caller. A frame without an end lasted as long as its process did. */
+ * them; what does not fit is counted for its caller. A frame without an end lasted until that of its thread (view thread_ends). */
 #ifndef DYNTRACE_STACKS_H
 #define DYNTRACE_STACKS_H
 
@@ -23,7 +23,7 @@ struct open_frame {
 
 struct track {
     int64_t thread_id;
-    int64_t ended_ns; /* its process; INT64_MAX: not yet, or nobody knows */
+    int64_t ended_ns; /* what it had still open */
     LIST(struct open_frame) stack;
     uint32_t what;    /* its node, or as above */
 };
@@ -64,8 +64,8 @@ struct walk {
     void (*pop)(void *context, struct track *track);  /* it has ended; or NULL */
 };
 
-/* All frames of DB. Those without an end last until END_NS at most. */
-void stacks_walk(struct db *db, struct stacks *stacks, int64_t end_ns, const struct walk *walk);
+/* All frames of DB. */
+void stacks_walk(struct db *db, struct stacks *stacks, const struct walk *walk);
 void tree_link(struct tree *tree);
 void stacks_free(struct stacks *stacks);
 

@@ -172,7 +172,7 @@ static void *frames_read(void *context)
     struct picture *picture = context;
     struct db *db = picture->db ? picture->db : picture->report->db;
 
-    stacks_walk(db, &picture->stacks, picture->end_ns,
+    stacks_walk(db, &picture->stacks,
                 &(struct walk){.context = picture, .fold = true, .tick = picture_tick, .push = picture_push});
     picture->failed = db_failed(db);
     return NULL;

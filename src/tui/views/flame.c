@@ -41,7 +41,7 @@ static void flame_run(struct job *base, struct db *db)
     struct flame_job *job = (struct flame_job *)base;
 
     atomic_store(&base->all, db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"));
-    stacks_walk(db, &job->stacks, stacks_end(db), &(struct walk){.context = job, .fold = true, .tick = frames_tick});
+    stacks_walk(db, &job->stacks, &(struct walk){.context = job, .fold = true, .tick = frames_tick});
     if (atomic_load(&base->cancelled))
         return;
     names_read(&job->names, db, "tui/flame-code");

@@ -148,7 +148,7 @@ static void lanes_run(struct job *base, struct db *db)
             .lane = lane_find(job, query_integer(query, 1)), .bad = query_integer(query, 4), .broke = query_integer(query, 5)};
     query_close(query);
     names_read(&job->names, db, "tui/flame-code");
-    stacks_walk(db, &stacks, job->span_ns, &(struct walk){.context = job, .tick = frames_tick, .push = frame_note});
+    stacks_walk(db, &stacks, &(struct walk){.context = job, .tick = frames_tick, .push = frame_note});
     stacks_free(&stacks);
 }
 
