@@ -45,14 +45,135 @@ WHERE COALESCE(cause, '') = ''
    OR (process_id IS NOT NULL AND process_id NOT IN (SELECT process_id FROM process))
    OR (thread_id IS NOT NULL AND thread_id NOT IN (SELECT thread_id FROM thread));
 
--- name: compile-code
--- a compile's code exists
-SELECT compile_id FROM compile WHERE code_id IS NOT NULL AND code_id NOT IN (SELECT code_id FROM code);
+-- name: code-kind
+-- a code has a kind of the vocabulary, and one that was made from another says which
+SELECT code_id FROM code
+WHERE COALESCE(kind, '') NOT IN ('function', 'generator', 'coroutine', 'async_generator', 'class', 'module', 'lambda', 'comprehension',
+                                 'resume', 'compiled')
+   OR (origin_code_id IS NOT NULL AND kind NOT IN ('resume', 'compiled'));
+
+-- name: outcomes
+-- the outcomes of `enum` are those of the vocabulary
+SELECT o.outcome FROM outcomes o WHERE o.name IS NOT (SELECT name FROM enum WHERE kind = 'outcome' AND value = o.outcome);
+
+-- name: span
+-- the recording lasts until its last lookup and compile are over
+SELECT key FROM meta
+WHERE key = 'span_ns' AND value < MAX((SELECT COALESCE(MAX(start_ns + duration_ns), 0) FROM lookup), (SELECT COALESCE(MAX(end_ns), 0) FROM compile));
+
+-- name: lookup
+-- a lookup's call, thread, code and inputs exist, and it is not shorter than nothing
+SELECT lookup_id FROM lookup
+WHERE frame_id IS NULL OR start_ns IS NULL OR COALESCE(duration_ns, -1) < 0
+   OR thread_id IS NULL OR thread_id NOT IN (SELECT thread_id FROM thread)
+   OR code_id IS NULL OR code_id NOT IN (SELECT code_id FROM code)
+   OR (signature_id IS NOT NULL AND signature_id NOT IN (SELECT signature_id FROM signature));
+
+-- name: lookup-frame
+-- a lookup and the frame of its call agree: thread, code, outcome, entry, time
+SELECT l.lookup_id FROM lookup l LEFT JOIN frame f ON f.frame_id = l.frame_id
+WHERE CASE WHEN f.frame_id IS NULL THEN EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%')
+           ELSE f.kind <> 0 OR f.thread_id IS NOT l.thread_id OR f.code_id IS NOT l.code_id OR f.outcome IS NOT l.outcome
+                OR f.cache_entry_id IS NOT l.cache_entry_id OR l.start_ns < f.start_ns
+                OR l.start_ns + l.duration_ns > f.end_ns END;
+
+-- name: lookup-once
+-- a call is looked up once
+SELECT MIN(lookup_id) FROM lookup WHERE frame_id IS NOT NULL GROUP BY frame_id HAVING COUNT(*) > 1;
+
+-- name: lookup-entry
+-- a lookup that compiled, or that hit an entry whose guards passed, says which entry
+SELECT lookup_id FROM lookup l
+WHERE cache_entry_id IS NULL
+  AND (outcome = 2 OR (outcome = 1 AND EXISTS (SELECT 1 FROM guard_check k WHERE k.lookup_id = l.lookup_id AND k.result = 'pass')));
+
+-- name: lookup-compile
+-- a lookup that asked the compiler has its compile
+SELECT lookup_id FROM lookup l
+WHERE outcome IN (2, 9) AND NOT EXISTS (SELECT 1 FROM compile m WHERE m.frame_id = l.frame_id AND m.code_id IS l.code_id);
+
+-- name: check-guards
+-- a check that passed ran all guards of its entry; one that failed ran those before the guard that failed, and that
+WITH orders AS (SELECT cache_entry_id, from_ns, iif(json_valid(ordinals), ordinals, '[]') AS ordinals FROM guard_order)
+SELECT k.guard_check_id
+FROM guard_check k CROSS JOIN lookup l ON l.lookup_id = k.lookup_id CROSS JOIN cache_entry e ON e.cache_entry_id = k.cache_entry_id
+LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
+WHERE k.duration_ns < 0 OR k.duration_ns > l.duration_ns
+   OR CASE k.result
+      WHEN 'pass' THEN k.guards_run IS NOT e.guard_count
+      WHEN 'backend_mismatch' THEN k.guards_run IS NOT 0
+      ELSE k.failed_guard_id IS NULL
+        OR CASE WHEN k.cache_entry_id NOT IN (SELECT cache_entry_id FROM orders) THEN k.guards_run <> g.ordinal + 1
+           ELSE g.ordinal IS NOT NULL AND NOT EXISTS ( -- that before the lookup, or the next: torch moves a guard when it fails
+               SELECT 1 FROM (SELECT from_ns, ordinals FROM orders WHERE cache_entry_id = k.cache_entry_id UNION ALL SELECT -1, '[]') o
+               WHERE o.from_ns IN ((SELECT COALESCE(MAX(from_ns), -1) FROM orders WHERE cache_entry_id = k.cache_entry_id AND from_ns <= l.start_ns),
+                                   (SELECT MIN(from_ns) FROM orders WHERE cache_entry_id = k.cache_entry_id AND from_ns > l.start_ns))
+                 AND k.guards_run = 1 + COALESCE((SELECT j.key FROM json_each(o.ordinals) j WHERE j.value = g.ordinal), g.ordinal)) END
+      END;
+
+-- name: entry
+-- an entry's code exists; it dies after its birth, and of something
+SELECT cache_entry_id FROM cache_entry
+WHERE code_id IS NULL OR code_id NOT IN (SELECT code_id FROM code) OR guard_count IS NULL OR died_ns < born_ns
+   OR (died_ns IS NULL) <> (death_cause IS NULL);
 
 -- name: entry-guards
--- an entry's guards are all there
+-- an entry's guards are all there, numbered 0, 1, 2 and so on
 SELECT e.cache_entry_id FROM cache_entry e LEFT JOIN guard g ON g.cache_entry_id = e.cache_entry_id
-GROUP BY e.cache_entry_id HAVING e.guard_count <> COUNT(g.guard_id);
+GROUP BY e.cache_entry_id
+HAVING e.guard_count <> COUNT(g.guard_id) OR COUNT(DISTINCT g.ordinal) <> COUNT(g.guard_id) OR MIN(g.ordinal) <> 0
+    OR MAX(g.ordinal) <> COUNT(g.guard_id) - 1;
+
+-- name: guard
+-- a guard belongs to an entry, and has a kind
+SELECT guard_id FROM guard WHERE kind IS NULL OR cache_entry_id IS NULL OR cache_entry_id NOT IN (SELECT cache_entry_id FROM cache_entry);
+
+-- name: guard-order
+-- an order of guards names each guard of its entry once
+SELECT o.rowid FROM guard_order o LEFT JOIN cache_entry e ON e.cache_entry_id = o.cache_entry_id
+WHERE e.cache_entry_id IS NULL OR o.from_ns IS NULL OR NOT json_valid(o.ordinals)
+   OR e.guard_count <> (SELECT COUNT(DISTINCT j.value) FROM json_each(iif(json_valid(o.ordinals), o.ordinals, '[]')) j
+                        WHERE j.value BETWEEN 0 AND e.guard_count - 1)
+   OR e.guard_count <> json_array_length(iif(json_valid(o.ordinals), o.ordinals, '[]'));
+
+-- name: compile-code
+-- a compile's code and thread exist, and it ends no earlier than it starts
+SELECT compile_id FROM compile
+WHERE (code_id IS NOT NULL AND code_id NOT IN (SELECT code_id FROM code))
+   OR (thread_id IS NOT NULL AND thread_id NOT IN (SELECT thread_id FROM thread)) OR end_ns < start_ns;
+
+-- name: compile-outcome
+-- a compile's outcome is of the vocabulary: with an entry it is 'compiled', and was neither given up nor not
+SELECT compile_id FROM compile
+WHERE COALESCE(outcome, '') NOT IN ('compiled', 'declined', 'skipped', 'limit', 'error') OR (cache_entry_id IS NOT NULL AND outcome <> 'compiled')
+   OR sticky NOT IN (0, 1) OR (outcome = 'compiled' AND sticky IS NOT NULL);
+
+-- name: compile-entry
+-- a compile and the entry that it made name each other, have one label and one code, and the entry was born meanwhile
+SELECT m.compile_id FROM compile m LEFT JOIN cache_entry e ON e.cache_entry_id = m.cache_entry_id
+WHERE m.cache_entry_id IS NOT NULL
+  AND (e.compile_id IS NOT m.compile_id OR e.code_id IS NOT m.code_id OR e.label IS NOT m.label OR e.born_ns < m.start_ns OR e.born_ns > m.end_ns)
+UNION ALL
+SELECT e.compile_id FROM cache_entry e LEFT JOIN compile m ON m.compile_id = e.compile_id
+WHERE e.compile_id IS NOT NULL AND m.cache_entry_id IS NOT e.cache_entry_id;
+
+-- name: compile-frame
+-- a compile and the frame for which it ran agree: thread, code, time, what came of it
+SELECT m.compile_id FROM compile m JOIN frame f ON f.frame_id = m.frame_id
+WHERE f.thread_id IS NOT m.thread_id OR f.code_id IS NOT m.code_id OR m.start_ns < f.start_ns OR m.end_ns > f.end_ns
+   OR CASE m.outcome WHEN 'compiled' THEN f.outcome <> 2 OR f.cache_entry_id IS NOT m.cache_entry_id WHEN 'limit' THEN f.outcome <> 5
+                     WHEN 'error' THEN f.outcome <> 9 ELSE f.outcome <> 6 END;
+
+-- name: compile-phase
+-- a phase belongs to its compile, and ends no earlier than it starts
+SELECT p.rowid FROM compile_phase p LEFT JOIN compile m ON m.compile_id = p.compile_id
+WHERE p.name IS NULL OR p.end_ns < p.start_ns OR (p.compile_id IS NOT NULL AND (m.compile_id IS NULL OR p.label IS NOT m.label));
+
+-- name: code-mark
+-- a mark is on a code, says since when, and what is done with its calls
+SELECT rowid FROM code_mark
+WHERE code_id IS NULL OR code_id NOT IN (SELECT code_id FROM code) OR at_ns IS NULL
+   OR COALESCE(action, '') NOT IN ('default', 'skip', 'run_only') OR recursive_action NOT IN ('default', 'skip', 'run_only');
 
 -- name: compile-facts
 -- a break, a graph, a cause and a listing belong to a compile
@@ -60,7 +181,43 @@ SELECT compile_id FROM (SELECT compile_id FROM graph_break UNION ALL SELECT comp
                         UNION ALL SELECT compile_id FROM recompile_cause UNION ALL SELECT compile_id FROM listing)
 WHERE compile_id IS NULL OR compile_id NOT IN (SELECT compile_id FROM compile);
 
+-- name: cause
+-- a cause names an older entry of the same code, a guard of it, and that guard's kind
+SELECT r.rowid
+FROM recompile_cause r
+LEFT JOIN compile m ON m.compile_id = r.compile_id
+LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id
+LEFT JOIN guard g ON g.guard_id = r.guard_id
+WHERE COALESCE(r.how, '') NOT IN ('observed', 're-checked') OR r.ordinal < 0
+   OR (r.cache_entry_id IS NOT NULL AND (e.code_id IS NOT m.code_id OR e.born_ns > m.end_ns OR e.compile_id IS m.compile_id))
+   OR (r.guard_id IS NOT NULL AND (g.cache_entry_id IS NOT r.cache_entry_id OR g.kind IS NOT r.kind));
+
+-- name: cause-check
+-- what decided is the guard that failed in the lookup, and every entry that did not fit has its cause
+SELECT COALESCE(r.rowid, 'compile ' || m.compile_id)
+FROM lookup l
+CROSS JOIN compile m ON m.frame_id = l.frame_id AND m.code_id = l.code_id
+CROSS JOIN guard_check k ON k.lookup_id = l.lookup_id AND k.result <> 'pass'
+LEFT JOIN recompile_cause r ON r.compile_id = m.compile_id AND r.cache_entry_id = k.cache_entry_id AND r.ordinal = 0 AND r.how = 'observed'
+WHERE l.outcome = 2 AND (r.rowid IS NULL OR r.guard_id IS NOT k.failed_guard_id);
+
+-- name: graph-break
+-- a break is in its compile's code, and the rest of that exists
+SELECT b.graph_break_id FROM graph_break b LEFT JOIN compile m ON m.compile_id = b.compile_id
+WHERE b.code_id NOT IN (SELECT code_id FROM code) OR b.code_id IS NOT m.code_id
+   OR b.resume_code_id NOT IN (SELECT code_id FROM code WHERE kind = 'resume');
+
 -- name: graph-nodes
--- a graph's nodes are all there
+-- a graph's nodes are all there, numbered 0, 1, 2 and so on
 SELECT g.graph_id FROM graph g LEFT JOIN graph_node n ON n.graph_id = g.graph_id
-GROUP BY g.graph_id HAVING g.node_count <> COUNT(n.ordinal);
+GROUP BY g.graph_id HAVING g.node_count <> COUNT(n.ordinal) OR MIN(n.ordinal) <> 0 OR MAX(n.ordinal) <> COUNT(n.ordinal) - 1
+UNION ALL
+SELECT graph_id FROM graph_node WHERE graph_id NOT IN (SELECT graph_id FROM graph) GROUP BY graph_id;
+
+-- name: listing
+-- a listing has a kind and a text
+SELECT rowid FROM listing WHERE kind IS NULL OR text IS NULL;
+
+-- name: signature
+-- inputs have a text
+SELECT signature_id FROM signature WHERE text IS NULL;

@@ -17,7 +17,7 @@ WHERE NOT CASE what WHEN 'process' THEN EXISTS (SELECT 1 FROM process WHERE pid 
 
 -- name: part
 -- Frames and compiles are in it that overlap its time, so the callers of a frame are; lookups that began in it. Of a
--- function are its frames and all that they called. ended_ns: when the thread's process ended.
+-- function are its frames and all that they called. ended_ns: when what the thread had open ended.
 CREATE TEMP TABLE part_window AS
 SELECT COALESCE((SELECT MAX(CAST(value AS INTEGER)) FROM asked WHERE what = 'from'), -9223372036854775808) AS from_ns,
        COALESCE((SELECT MIN(CAST(value AS INTEGER)) FROM asked WHERE what = 'to'), 9223372036854775807) AS to_ns;
@@ -26,7 +26,7 @@ SELECT process_id FROM process
 WHERE NOT EXISTS (SELECT 1 FROM asked WHERE what = 'process') OR EXISTS (SELECT 1 FROM asked WHERE what = 'process' AND pid = value);
 CREATE TEMP TABLE part_thread(thread_id INTEGER PRIMARY KEY, ended_ns INTEGER);
 INSERT INTO part_thread
-SELECT t.thread_id, COALESCE(p.end_ns, 9223372036854775807) FROM thread t LEFT JOIN process p ON p.process_id = t.process_id
+SELECT t.thread_id, e.end_ns FROM thread t JOIN thread_ends e ON e.thread_id = t.thread_id
 WHERE (t.process_id IN part_process OR NOT EXISTS (SELECT 1 FROM asked WHERE what = 'process'))
   AND (NOT EXISTS (SELECT 1 FROM asked WHERE what = 'thread')
        OR EXISTS (SELECT 1 FROM asked WHERE what = 'thread' AND (t.os_tid = value OR t.name GLOB value)));
@@ -69,11 +69,12 @@ CREATE TEMP VIEW lookup AS SELECT * FROM main.lookup WHERE lookup_id IN part_loo
 CREATE TEMP VIEW frame AS SELECT * FROM main.frame WHERE frame_id IN part_frame;
 
 -- name: picture
--- What pictures show: the part of a frame that lies within the time.
+-- What pictures show: the part of a frame that lies within the time. One that is open beyond it ends with it.
 CREATE TEMP VIEW frame AS
-SELECT f.frame_id, f.thread_id, f.parent_id, f.code_id, f.kind, f.outcome, MAX(f.start_ns, w.from_ns) AS start_ns, MIN(f.end_ns, w.to_ns) AS end_ns,
+SELECT f.frame_id, f.thread_id, f.parent_id, f.code_id, f.kind, f.outcome, MAX(f.start_ns, w.from_ns) AS start_ns,
+       CASE WHEN f.end_ns IS NOT NULL OR t.ended_ns > w.to_ns THEN MIN(COALESCE(f.end_ns, w.to_ns), w.to_ns) END AS end_ns,
        f.cache_entry_id, f.exit
-FROM part_window w CROSS JOIN main.frame f
+FROM part_window w CROSS JOIN main.frame f JOIN part_thread t ON t.thread_id = f.thread_id
 WHERE f.frame_id IN part_frame;
 CREATE TEMP VIEW lookup AS SELECT * FROM main.lookup WHERE lookup_id IN part_lookup;
 CREATE TEMP VIEW compile AS

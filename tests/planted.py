@@ -28,8 +28,8 @@ INSERT INTO frame VALUES
     (3, 1, 1, 2, 0, 0, 400, 900, NULL, 2),
     (4, 1, 3, 2, 1, 0, 500, 600, NULL, 1),
     (129, 2, NULL, 3, 0, 0, 2000, 2500, NULL, 0),
-    (130, 2, NULL, 3, 0, 0, 2600, NULL, NULL, 3);
-INSERT INTO code_total VALUES (1, 1, 4900, 4300, 0), (2, 2, 600, 600, 1), (3, 2, 500, 500, 0);
+    (130, 2, NULL, 3, 0, 0, 2600, NULL, NULL, NULL);
+INSERT INTO code_total VALUES (1, 1, 4900, 4300, 0), (2, 2, 600, 600, 1), (3, 2, 3999997900, 3999997900, 0);
 """
 
 

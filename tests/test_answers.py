@@ -132,6 +132,54 @@ def test_what_was_given_up_counts(record, run, python, tmp_path):
     assert sum(int(row["calls"]) for row in table(run("sql", path, "eager-calls").stdout)) == 15
 
 
+LEDGER = """
+import threading
+from dyntrace.eval_frame import set_eval_frame, skip_code
+from dyntrace.types import GuardedCode
+
+def good(x):
+    return x + 1
+
+def excluded(x):
+    return x + 3
+
+def compiler(frame, entry, state):
+    return GuardedCode(frame.f_code.replace(), lambda f_locals: True) if frame.f_code is good.__code__ else None
+
+def elsewhere():
+    set_eval_frame(compiler)
+    ready.set(), stop.wait()
+    set_eval_frame(None)
+
+skip_code(excluded.__code__)
+set_eval_frame(compiler)
+for i in range(4):
+    good(i), excluded(i)
+set_eval_frame(None)
+ready, stop = threading.Event(), threading.Event()
+other = threading.Thread(target=elsewhere)
+other.start()
+ready.wait()
+for i in range(4):
+    good(i), excluded(i)
+stop.set()
+other.join()
+"""
+
+
+def test_the_ledger_has_every_call(record, run, python, tmp_path):
+    """R11: also those without a lookup: of code that is marked skip, and while the compiler is off."""
+    (tmp_path / "ledger.py").write_text(LEDGER)
+    path = record([tmp_path / "ledger.py"], python=python).path
+    rows = table(run("sql", path, "SELECT qualname, outcome, COUNT(*) AS n, COUNT(lookup_id) AS lookups, COUNT(DISTINCT frame_id) AS calls,"
+                                  " SUM(frame_ns > 0) AS timed FROM call_ledger WHERE qualname IN ('good', 'excluded') GROUP BY 1, 2 ORDER BY 1, 2").stdout)
+    assert [(r["qualname"], r["outcome"], r["n"], r["lookups"]) for r in rows] == [
+        ("excluded", "skip", "4", "0"), ("good", "compiled", "1", "1"), ("good", "disabled", "4", "0"), ("good", "hit", "3", "3")]
+    assert all(r["calls"] == r["timed"] == r["n"] for r in rows)
+    done = run("replay", path, input="filter where qualname = 'good'\n")
+    assert done.returncode == 0 and not done.stderr and "4 of " in done.stdout, done
+
+
 def test_events_of_a_cache(run, thirteen):
     events = table(run("sql", thirteen, "SELECT event, COUNT(*) AS n FROM cache_events GROUP BY 1 ORDER BY 1").stdout)
     assert {row["event"]: row["n"] for row in events} == {"born": "2", "hit": "3", "miss": "10"}

@@ -142,6 +142,29 @@ def test_times_that_were_not_seen(run, sized):
     assert done.returncode == 2 and "was not seen" in done.stderr
 
 
+def test_breaks_of_the_warmup_that_are_met_later(run, plant):
+    """V11: a break that was compiled in the first call costs every later one, also in a process that inherited the entry."""
+    p = plant()
+    first = p.compile()
+    p.insert("graph_break", graph_break_id=1, compile_id=1, code_id=1, line=12, reason="call of print\nmore")
+    for _ in range(29):
+        p.call("hit", first)
+    p.insert("process", process_id=2, pid=101, parent_process_id=1, start_ns=p.now)
+    p.insert("thread", thread_id=2, process_id=2, os_tid=101)
+    for n in range(3):
+        p.insert("lookup", lookup_id=900 + n, frame_id=900 + n, thread_id=2, code_id=1, start_ns=p.now + n, duration_ns=1, outcome=1,
+                 cache_entry_id=first, entries_checked=1)
+    path = p.done()
+    rows = table(run("check", path, "--max-graph-breaks", "0", "--after-warmup", "1").stdout)
+    said = "line 12: call of print; compiled in the warm-up, met by "
+    assert [(r["function"], r["found"], r["pid"], r["why"]) for r in rows] == [
+        ("f", "1", "100", said + "29 calls after it"), ("f", "1", "101", said + "2 calls after it")]
+    assert run("check", path, "--max-graph-breaks", "1", "--after-warmup", "1").returncode == 0
+    assert [r["why"] for r in table(run("check", path, "--max-graph-breaks", "0").stdout)] == ["line 12: call of print"]
+    assert run("check", path, "--max-graph-breaks", "0", "--after-warmup", "30").returncode == 0
+    assert run("check", path, "--max-graph-breaks", "0", "--after-warmup", "1", "--function", "main").returncode == 0
+
+
 def test_warmup_without_calls(run, sized):
     with sqlite3.connect(sized) as db:
         db.execute("DELETE FROM lookup")

@@ -40,7 +40,7 @@ def trace(plant, monkeypatch):
     ("export-jsonl", ["export", "p1.db", "--format", "jsonl", "--table", "guard_check"], 0),
     ("report-json", ["report", "p1.db", "--json"], 0),
     ("sql", ["sql", "p1.db", "recompile-causes"], 0),
-    ("fsck", ["fsck", "p1.db"], 0),
+    ("fsck", ["fsck", "p1.db"], 1),
 ])
 def test_page(run, trace, name, arguments, status):
     done = run(*arguments)

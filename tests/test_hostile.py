@@ -132,7 +132,7 @@ def test_long_values_are_cut(all_readers, run, tmp_path):
                         f"UPDATE guard SET expression = expression || {text} WHERE guard_id < 4", f"UPDATE recompile_cause SET text = text || {text}",
                         f"UPDATE thread SET name = {text} WHERE thread_id = 1")
     for name, (status, err) in found.items():
-        assert status == 0 or name in ("verify", "why", "show", "show-json", "why-json", "diff"), (name, err)
+        assert status == 0 or name in ("verify", "fsck", "why", "show", "show-json", "why-json", "diff"), (name, err)
     assert "… (cut: 5000004 bytes)" in run("export", tmp_path / "h.db", "--format", "perfetto", "-o", "-").stdout
     done = run("sql", tmp_path / "h.db", "SELECT length(qualname) FROM code WHERE code_id = 2")  # the whole, where it is copied
     assert int(done.stdout.split()[-1]) > 5_000_000
@@ -214,7 +214,7 @@ def test_ctrl_c_ends_every_reader(dyntrace, tmp_path, all_readers):
         except subprocess.TimeoutExpired:
             child.send_signal(signal.SIGINT)
         child.communicate(timeout=60)
-        assert child.returncode in (0, 130, -signal.SIGINT), argv
+        assert child.returncode in (0, 130, -signal.SIGINT) or argv[0] == "fsck", argv  # done before that: the trace is made up
         assert not [f for f in os.listdir(tmp_path) if f.startswith("out.")]
 
 

@@ -52,10 +52,10 @@ def test_views_spell_out_what_tables_hold(trace):
     db = sqlite3.connect(trace)
     assert db.execute("SELECT qualname, pid, kind, outcome, exit, duration_ns FROM frames WHERE frame_id = 4").fetchone() \
         == ("work", 100, "resume", "plain", "yield", 100)
-    assert db.execute("SELECT exit, end_ns FROM frames WHERE frame_id = 130").fetchone() == ("abandoned", None)
+    assert db.execute("SELECT exit, end_ns FROM frames WHERE frame_id = 130").fetchone() == (None, None)
     # the same function in two processes is one line
     assert db.execute("SELECT qualname, calls, total_ns, self_ns, ns_per_call FROM hot_functions").fetchall() \
-        == [("<module>", 1, 4900, 4300, 4900), ("work", 4, 1100, 1100, 275)]
+        == [("work", 4, 3999998500, 3999998500, 999999625), ("<module>", 1, 4900, 4300, 4900)]
 
 
 DECISIONS = """
@@ -163,7 +163,7 @@ def test_what_named_queries_find(run, trace):
         return json.loads(run("sql", trace, name, "--json").stdout)
     assert rows("deepest-stacks")[0]["depth"] == 3 and rows("deepest-stacks")[0]["frame_id"] == 4
     assert [row["frame_id"] for row in rows("open-frames")] == [130]
-    assert [(row["qualname"], row["exit"]) for row in rows("slowest-frames")[:2]] == [("work", "abandoned"), ("<module>", "return")]
+    assert [(row["qualname"], row["exit"]) for row in rows("slowest-frames")[:2]] == [("work", None), ("<module>", "return")]
     assert [(row["qualname"], row["raised"]) for row in rows("raised-frames")] == [("work", 1)]
     assert [(row["pid"], row["ended"]) for row in rows("process-tree")] == [("100", "exit 3"), ("  101", "signal 9")]
 
@@ -474,8 +474,8 @@ pid	tid	name
 
 Functions, most own time first
 calls	total	self	per call	raised	function	where
+4	4 s	4 s	1 s	1	work	app/app.py:10
 1	4.9 us	4.3 us	4.9 us	0	<module>	app/app.py:1
-4	1.1 us	1.1 us	275 ns	1	work	app/app.py:10
 """
 
 
@@ -501,9 +501,9 @@ def test_report_json(run, trace):
     assert (found["frames"], found["open_frames"], found["process_count"], found["thread_count"]) == (6, 1, 2, 2)
     assert [(row["pid"], row["depth"], row["argv"]) for row in found["processes"]] == [
         (100, 0, ["python", "app.py", "--fast"]), (101, 1, ["python", "-c", "pass"])]
-    assert found["hot_functions"][1] == {
+    assert found["hot_functions"][0] == {
         "qualname": "work", "filename": "/src/app/app.py", "first_line": 10, "kind": "function", "calls": 4,
-        "total_ns": 1100, "self_ns": 1100, "ns_per_call": 275, "raised": 1}
+        "total_ns": 3999998500, "self_ns": 3999998500, "ns_per_call": 999999625, "raised": 1}
 
 
 def test_report_limit(run, trace):
@@ -603,7 +603,10 @@ def test_fsck_finds_parents_that_left_its_memory(run, tmp_path):
                       f"UPDATE meta SET value = {count} WHERE key = 'frame_count'",
                       f"INSERT INTO frame VALUES (1, 1, NULL, 1, 0, 0, 0, {count * 10}, NULL, 0)",
                       f"WITH RECURSIVE r(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM r WHERE i < {count}) "
-                      "INSERT INTO frame SELECT i, 1, 1, 2, 0, 0, i * 10, i * 10 + 9 - 9 * (i = %d), NULL, 0 FROM r" % count)
+                      "INSERT INTO frame SELECT i, 1, 1, 2, 0, 0, i * 10, i * 10 + 9 - 9 * (i = %d), NULL, 0 FROM r" % count,
+                      "DELETE FROM code_total", "UPDATE meta SET value = 0 WHERE key = 'open_frame_count'",
+                      f"INSERT INTO code_total VALUES (1, 1, {count * 10}, {count * 10 - (count - 2) * 9}, 0),"
+                      f" (2, {count - 1}, {(count - 2) * 9}, {(count - 2) * 9}, 0)")
     assert run("fsck", path).returncode == 0
     with sqlite3.connect(path) as db:
         db.execute(f"UPDATE frame SET end_ns = {count * 10 + 1} WHERE frame_id = {count}")

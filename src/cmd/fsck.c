@@ -1,9 +1,8 @@
 /* cmd/fsck.c -- `dyntrace fsck`: is this trace whole, and does it hold what a trace promises?
  *
  * A rule is a sentence that should be true. Most are queries of schemas/fsck.sql that return the rows which break them.
- * Here are those of frames, one pass in order of frame_id, in bounded memory: the last frames are remembered by id, and
- * a parent that is no longer among them is fetched by primary key. Such a parent forgets which child it had last, so
- * overlapping siblings more than CACHE frames apart are not found. */
+ * Here are those of frames, one pass in order of frame_id, with the stack of each thread's open frames. A parent that is not
+ * on it is fetched by primary key, and put there. What the pass counts schemas/fsck-frames.sql holds against other tables. */
 #include <errno.h>
 #include <inttypes.h>
 #include <unistd.h>
@@ -19,10 +18,10 @@
 #include "collector/launch.h"
 #include "lib/say.h"
 #include "lib/table.h"
+#include "lib/times.h"
 
 enum {
     SHOWN = 5,         /* offending rows quoted for each rule */
-    CACHE = 1 << 16,   /* frames remembered, a power of two */
     TICK_FRAMES = 1 << 14,
 };
 
@@ -40,10 +39,10 @@ static const struct option options[] = {
 
 /* ---- rules ----------------------------------------------------------------- */
 
-/* Those that are held here; the others are statements of schemas/fsck.sql. */
+/* Those that are held here; the others are statements in SQL. */
 enum rule_id {
     RULE_SCHEMA, RULE_RECORDER, RULE_THREAD, RULE_CODE, RULE_SPAN, RULE_ORDER, RULE_ENUM, RULE_PARENT, RULE_PARENT_ID,
-    RULE_PARENT_THREAD, RULE_ENCLOSED, RULE_PARENT_OPEN, RULE_SIBLINGS, RULE_COUNT, RULES_HERE
+    RULE_PARENT_THREAD, RULE_ENCLOSED, RULE_PARENT_OPEN, RULE_SIBLINGS, RULE_LIFE, RULES_HERE
 };
 static const char *const rules_here[] = {
     [RULE_SCHEMA] = "tables, views and indexes are those of the schema",
@@ -59,14 +58,14 @@ static const char *const rules_here[] = {
     [RULE_ENCLOSED] = "a parent begins before its child and ends after it",
     [RULE_PARENT_OPEN] = "a frame that has ended has no open child",
     [RULE_SIBLINGS] = "siblings do not overlap",
-    [RULE_COUNT] = "meta.frame_count is the number of frames",
+    [RULE_LIFE] = "a frame lies within the life of its process",
 };
 
 static LIST(struct rule {
     const char *what;         /* what should hold */
     int64_t broken;           /* how many rows do not */
     const char *shown[SHOWN]; /* the first of them */
-}) rules; /* by rule_id, then those of schemas/fsck.sql */
+}) rules; /* by rule_id, then those in SQL */
 static struct arena texts;
 
 /* Count one more row that breaks rule ID. TEXT is copied. */
@@ -129,34 +128,49 @@ static void recorder_check(struct db *db)
 /* ---- the pass over frames -------------------------------------------------- */
 
 struct frame {
-    int64_t id; /* 0: this place of the cache is free */
-    int64_t thread_id, start_ns, end_ns;
-    int64_t last_child_end_ns;
-    bool open;       /* no end */
-    bool child_open; /* a child without an end was seen; only the last may be one */
+    int64_t id, thread_id, start_ns, end_ns, last_child_end_ns, child_ns;
+    struct total *total; /* of its code; NULL: of none that is known */
+    bool open;           /* no end */
+    bool child_open;     /* a child without an end was seen; only the last may be one */
 };
 
 /* Where a thread stands: its frames without a parent are children of a frame that is always there. */
 struct thread_state {
+    int64_t began_ns, ended_ns; /* its process; what is open ends there */
+    bool ended;                 /* that is known */
     int64_t last_start_ns;
     struct frame root;
+    LIST(struct frame) stack;
 };
+
+/* What code_total should say of a code object: a row of the table `seen`. */
+struct total {
+    int64_t code_id, calls, total_ns, self_ns, raised, skipped, loose;
+};
+enum { TOTAL_COLUMNS = sizeof(struct total) / sizeof(int64_t), COUNT_FRAMES = OUTCOMES, COUNT_OPEN, COUNTS };
 
 struct pass {
     struct progress progress;
-    struct map threads, codes; /* row id -> index */
+    struct map threads, codes;   /* row id -> index */
+    struct map active;           /* thread << 32 | code, indices -> how many of its frames are on the stack */
     LIST(struct thread_state) states;
-    struct frame *cache; /* owned, by id % CACHE */
+    LIST(struct total) totals;   /* by index of the code */
+    int64_t counted[COUNTS];     /* calls by outcome, frames: the table `tally` */
     struct query *fetch;
-    int64_t last_id, frames, open;
+    int64_t last_id;
 };
 
+/* thread_id, when its process began, when that ended, when its open frames did */
 static bool thread_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct pass *pass = context;
 
     *map_put(&pass->threads, v[0]) = (int64_t)pass->states.count;
-    *list_add(&pass->states) = (struct thread_state){INT64_MIN, {.last_child_end_ns = INT64_MIN}};
+    *list_add(&pass->states) = (struct thread_state){.began_ns = v[1],
+                                                     .ended_ns = v[3],
+                                                     .ended = !(nulls & 1 << 2),
+                                                     .last_start_ns = INT64_MIN,
+                                                     .root.last_child_end_ns = INT64_MIN};
     return true;
 }
 
@@ -164,21 +178,48 @@ static bool code_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct pass *pass = context;
 
-    map_put(&pass->codes, v[0]);
+    *map_put(&pass->codes, v[0]) = (int64_t)pass->totals.count;
+    list_add(&pass->totals)->code_id = v[0];
     return true;
 }
 
-/* The frame ID, remembered or fetched; NULL when there is none. */
-static struct frame *frame_find(struct pass *pass, int64_t id)
+/* How many frames of TOTAL's code are on THREAD's stack. */
+static int64_t *active_of(struct pass *pass, const struct thread_state *thread, const struct total *total)
 {
-    struct frame *place = &pass->cache[(uint64_t)id % CACHE];
+    return map_put(&pass->active, (thread - pass->states.at) << 32 | (total - pass->totals.at));
+}
 
-    if (place->id == id && id)
-        return place;
+/* The innermost frame of THREAD is over, and counts as in the recorder (decode_pop). */
+static void frame_pop(struct pass *pass, struct thread_state *thread)
+{
+    struct frame *frame = &thread->stack.at[--thread->stack.count];
+    struct total *total = frame->total;
+    int64_t length = times_span(frame->start_ns, frame->open ? thread->ended_ns : frame->end_ns);
+
+    if (thread->stack.count)
+        frame[-1].child_ns = times_sum(frame[-1].child_ns, length);
+    if (!total)
+        return;
+    total->loose |= frame->open && !thread->ended;
+    total->self_ns = times_sum(total->self_ns, length > frame->child_ns ? length - frame->child_ns : 0);
+    if (!--*active_of(pass, thread, total))
+        total->total_ns = times_sum(total->total_ns, length);
+}
+
+/* The frame ID on THREAD's stack: those above it are over. Else fetched, and put there; NULL when there is none. */
+static struct frame *frame_find(struct pass *pass, struct thread_state *thread, int64_t id)
+{
+    struct frame *place;
+
+    while (thread->stack.count && thread->stack.at[thread->stack.count - 1].id != id)
+        frame_pop(pass, thread);
+    if (thread->stack.count)
+        return &thread->stack.at[thread->stack.count - 1];
     query_reset(pass->fetch);
     query_bind_integer(pass->fetch, 1, id);
     if (!query_step(pass->fetch))
         return NULL;
+    place = list_add(&thread->stack);
     *place = (struct frame){.id = id,
                             .thread_id = query_integer(pass->fetch, 0),
                             .start_ns = query_integer(pass->fetch, 1),
@@ -215,58 +256,91 @@ static void parent_check(const struct frame *frame, struct frame *parent)
 static bool frame_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct pass *pass = context;
-    struct frame frame = {v[0], v[1], v[2], v[3], INT64_MIN, nulls >> 3 & 1, false}, *parent;
+    struct frame frame = {v[0], v[1], v[2], v[3], INT64_MIN, .open = nulls >> 3 & 1}, *parent;
     int64_t *index = nulls & 1 << 1 ? NULL : map_get(&pass->threads, frame.thread_id);
+    int64_t *code = nulls & 1 << 4 ? NULL : map_get(&pass->codes, v[4]);
     struct thread_state *thread = index ? &pass->states.at[*index] : NULL;
-    bool child = !(nulls & 1 << 5);
+    bool child = !(nulls & 1 << 5), call = v[6] == FRAME_CALL;
 
-    if (!(++pass->frames % TICK_FRAMES))
+    if (!(++pass->counted[COUNT_FRAMES] % TICK_FRAMES))
         progress_tick(&pass->progress, frame.id, pass->last_id);
-    pass->open += frame.open;
-    if (!thread)
-        frame_broken(RULE_THREAD, frame.id);
-    if (nulls & 1 << 4 || !map_get(&pass->codes, v[4]))
+    pass->counted[COUNT_OPEN] += frame.open;
+    if (!code)
         frame_broken(RULE_CODE, frame.id);
     if (nulls & 1 << 2 || (!frame.open && frame.end_ns < frame.start_ns))
         frame_broken(RULE_SPAN, frame.id);
     if ((uint64_t)v[6] >= FRAME_KINDS || (uint64_t)v[7] >= OUTCOMES || (uint64_t)v[8] >= FRAME_EXITS)
         frame_broken(RULE_ENUM, frame.id);
-    if (thread && frame.start_ns < thread->last_start_ns)
+    else
+        pass->counted[v[7]] += call;
+    if (!thread) {
+        frame_broken(RULE_THREAD, frame.id);
+        return true;
+    }
+    if (frame.start_ns < thread->last_start_ns)
         frame_broken(RULE_ORDER, frame.id);
-    if (thread)
-        thread->last_start_ns = frame.start_ns;
-    if (thread && !child)
+    if (frame.start_ns < thread->began_ns || (thread->ended && !frame.open && frame.end_ns > thread->ended_ns))
+        frame_broken(RULE_LIFE, frame.id);
+    thread->last_start_ns = frame.start_ns;
+    if (!child)
         siblings_check(&frame, &thread->root);
-    if (child && (parent = frame_find(pass, v[5])))
+    while (!child && thread->stack.count)
+        frame_pop(pass, thread);
+    if (child && (parent = frame_find(pass, thread, v[5])))
         parent_check(&frame, parent);
     else if (child)
         frame_broken(RULE_PARENT, frame.id);
-    pass->cache[(uint64_t)frame.id % CACHE] = frame;
+    if (code) {
+        frame.total = &pass->totals.at[*code];
+        frame.total->calls += call;
+        frame.total->raised += v[8] == EXIT_RAISE;
+        frame.total->skipped += call && v[7] == OUTCOME_SKIP;
+        ++*active_of(pass, thread, frame.total);
+    }
+    *list_add(&thread->stack) = frame;
     return true;
 }
 
-/* Check every frame. *FRAMES and *OPEN count them. */
-static void frames_check(struct db *db, int64_t *frames, int64_t *open)
+/* COUNT rows of COLUMNS numbers each, for STATEMENT. */
+static void rows_put(struct db *db, const char *statement, const int64_t *rows, size_t count, int columns)
+{
+    struct query *put = db_query(db, schema_statement(statement));
+
+    for (size_t i = 0; i < count; i++, query_reset(put), rows += columns) {
+        for (int n = 0; n < columns; n++)
+            query_bind_integer(put, n + 1, rows[n]);
+        query_step(put);
+    }
+    query_close(put);
+}
+
+/* Check every frame, and count them. */
+static void frames_check(struct db *db)
 {
     struct pass pass = {.progress = progress_begin("checking frames"),
-                        .cache = calloc(CACHE, sizeof *pass.cache),
                         .fetch = db_query(db, "SELECT thread_id, start_ns, end_ns FROM frame WHERE frame_id = ?1"),
                         .last_id = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame")};
 
-    db_each(db, "SELECT each(thread_id) FROM thread", thread_row, &pass);
+    db_each(db, schema_statement("fsck-frames/threads"), thread_row, &pass);
     db_each(db, "SELECT each(code_id) FROM code", code_row, &pass);
     db_each(db,
             "SELECT each(frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind, outcome, exit)"
             " FROM frame NOT INDEXED",
             frame_row, &pass);
     progress_end(&pass.progress);
-    *frames = pass.frames;
-    *open = pass.open;
+    for (size_t i = 0; i < pass.states.count; i++) {
+        while (pass.states.at[i].stack.count)
+            frame_pop(&pass, &pass.states.at[i]);
+        list_free(&pass.states.at[i].stack);
+    }
+    rows_put(db, "fsck-frames/keep-seen", (const int64_t *)pass.totals.at, pass.totals.count, TOTAL_COLUMNS);
+    rows_put(db, "fsck-frames/keep-tally", pass.counted, COUNTS, 1);
     query_close(pass.fetch);
     map_free(&pass.threads);
     map_free(&pass.codes);
+    map_free(&pass.active);
     list_free(&pass.states);
-    free(pass.cache);
+    list_free(&pass.totals);
 }
 
 /* ---- the result ------------------------------------------------------------ */
@@ -327,11 +401,11 @@ static void result_print_text(const char *path, bool ok, bool complete, struct q
     putchar('\n');
 }
 
-/* Hold the rules of schemas/fsck.sql, "-- a thread's process exists". */
-static void tables_check(struct db *db)
+/* Hold the rules below schemas/ whose names begin with NAMES: "-- a thread's process exists". */
+static void tables_check(struct db *db, const char *names)
 {
     for (const struct schema_query *s = schema_statements; s->name; s++)
-        if (!strncmp(s->name, "fsck/", 5)) {
+        if (!strncmp(s->name, names, strlen(names))) {
             list_add(&rules)->what = arena_text(&texts, s->text + 3, strcspn(s->text + 3, "\n"));
             rows_broken(rules.count - 1, db_query(db, s->text));
         }
@@ -343,8 +417,7 @@ static int trace_check(const char *path)
     struct db *db = db_open(path);
     struct progress progress;
     struct query *counts;
-    int64_t frames, open, known;
-    char *state, text[96];
+    char *state;
     bool ok, recording;
 
     if (!db)
@@ -352,6 +425,7 @@ static int trace_check(const char *path)
     for (int i = 0; i < RULES_HERE; i++)
         list_add(&rules)->what = rules_here[i];
     db_run(db, "BEGIN"); /* one snapshot: the recording may go on */
+    db_temporary(db, schema_statement("fsck-frames/tables"));
     progress = progress_begin("checking the file");
     db_on_progress(db, progress_spin, &progress);
     state = db_meta(db, "state");
@@ -359,18 +433,13 @@ static int trace_check(const char *path)
     schema_check(db, recording);
     if (recording)
         recorder_check(db);
-    tables_check(db);
+    tables_check(db, "fsck/");
     db_on_progress(db, NULL, NULL);
     progress_end(&progress);
-    frames_check(db, &frames, &open);
-    known = db_meta_integer(db, "frame_count", -1);
-    if (state && !recording && known != frames) {
-        snprintf(text, sizeof text, "meta says %" PRId64 ", there are %" PRId64, known, frames);
-        rule_broken(RULE_COUNT, text);
-    }
-    counts = db_query(db, schema_statement("counts"));
-    query_bind_integer(counts, 1, frames);
-    query_bind_integer(counts, 2, open);
+    frames_check(db);
+    if (state && !recording)
+        tables_check(db, "fsck-frames/rule-");
+    counts = db_query(db, schema_statement("fsck-frames/counts"));
     query_step(counts);
     ok = !db_failed(db);
     for (size_t i = 0; i < rules.count; i++)

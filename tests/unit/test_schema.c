@@ -152,6 +152,7 @@ int main(void)
     for (int i = 0; i < schema_query_count; i++)
         prepares(db, schema_queries[i].name, schema_queries[i].text);
     /* `check` asks the trace and tables of its own beside it; `diff` either trace, or its own tables of both. */
+    check(sqlite3_exec(db, schema_statement("fsck-frames/tables"), NULL, NULL, NULL) == SQLITE_OK, "fsck-frames/tables", sqlite3_errmsg(db));
     check(sqlite3_exec(db, schema_statement("check/tables"), NULL, NULL, NULL) == SQLITE_OK, "check/tables", sqlite3_errmsg(db));
     for (int i = 0; i < 2; i++) /* a part of the trace */
         check(sqlite3_exec(db, schema_statement((const char *[]){"range/asked", "range/part"}[i]), NULL, NULL, NULL) == SQLITE_OK, "range",
@@ -165,7 +166,7 @@ int main(void)
             sqlite3_finalize(statement);
             if (!fits)
                 prepares(both, s->name, s->text);
-        } else if (strcmp(s->name, "check/tables") && strcmp(s->name, "range/asked") && strcmp(s->name, "range/part") && strncmp(s->name, "tui/", 4) && strncmp(s->name, "import/", 7) && strncmp(s->name, "merge/", 6)) /* not SQL alone, and of temporary tables */ {
+        } else if (strcmp(s->name, "check/tables") && strcmp(s->name, "fsck-frames/tables") && strcmp(s->name, "range/asked") && strcmp(s->name, "range/part") && strncmp(s->name, "tui/", 4) && strncmp(s->name, "import/", 7) && strncmp(s->name, "merge/", 6)) /* not SQL alone, and of temporary tables */ {
             char *sql = sqlite3_mprintf("%s%s", strncmp(s->name, "sql/.", 5) ? "" : "WITH argument(word) AS (SELECT 'frame') ", s->text);
             prepares(db, s->name, sql);
             sqlite3_free(sql);

@@ -384,7 +384,7 @@ static bool *filter_marks(struct cursor *c, const char *kind, char *text, int *f
     if (*filter == FILTER_OUTCOME)
         return outcomes_marked(c, text);
     if (*filter == FILTER_WHERE) {
-        char *sql = say_print("SELECT lookup_id FROM call_ledger WHERE (%s\n)", text);
+        char *sql = say_print("SELECT lookup_id FROM call_ledger WHERE lookup_id IS NOT NULL AND (%s\n)", text);
         query = db_query(c->db, sql);
         free(sql);
         return ids_marked(c, query, text, NULL, r->lookups.count);

@@ -1,0 +1,56 @@
+-- fsck-frames.sql -- what `dyntrace fsck` asks once it has read every frame. Statements "rule-" are rules, as those of fsck.sql.
+
+-- name: threads
+-- Of each thread the life of its process, and the end of its open frames.
+SELECT each(t.thread_id, p.start_ns, p.end_ns, e.end_ns)
+FROM thread t JOIN thread_ends e ON e.thread_id = t.thread_id LEFT JOIN process p ON p.process_id = t.process_id;
+
+-- name: tables
+-- seen: of each code object what code_total should say; skipped: its calls that were; loose: a frame of it is open and nobody
+-- knows when its process ended. tally: calls by outcome; 10: frames, 11: of them open.
+CREATE TEMP TABLE seen(code_id INTEGER PRIMARY KEY, calls, total_ns, self_ns, raised, skipped, loose);
+CREATE TEMP TABLE tally(number INTEGER PRIMARY KEY, count);
+
+-- name: keep-seen
+INSERT INTO seen VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7);
+
+-- name: keep-tally
+-- In order.
+INSERT INTO tally SELECT COUNT(*), ?1 FROM tally;
+
+-- name: rule-count
+-- meta.frame_count is the number of frames, open_frame_count that of those without an end
+SELECT 'meta says ' || COALESCE(m.value, 'nothing') || ', there are ' || c.count || iif(c.number = 11, ' open ones', '')
+FROM tally c LEFT JOIN meta m ON m.key = iif(c.number = 10, 'frame_count', 'open_frame_count')
+WHERE c.number IN (10, 11) AND m.value IS NOT c.count;
+
+-- name: rule-totals
+-- code_total is what the frames add up to, with those that were too short to be stored
+SELECT s.code_id
+FROM seen s LEFT JOIN code_total n ON n.code_id = s.code_id
+JOIN (SELECT EXISTS (SELECT 1 FROM meta WHERE key = 'min_duration_ns' AND value > 0) AS some,
+             EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%') AS full,
+             (SELECT value FROM meta WHERE key = 'state') AS state) m
+WHERE CASE WHEN m.some AND m.state = 'recovered' THEN 0 -- the last ones before the kill are missing
+           WHEN m.some OR m.full THEN COALESCE(n.calls, 0) < s.calls OR COALESCE(n.total_ns, 0) < s.total_ns * (NOT s.loose)
+                                      OR COALESCE(n.raised, 0) < s.raised
+           ELSE COALESCE(n.calls, 0) <> s.calls OR COALESCE(n.raised, 0) <> s.raised
+                OR NOT s.loose AND (COALESCE(n.total_ns, 0) <> s.total_ns OR COALESCE(n.self_ns, 0) <> s.self_ns) END;
+
+-- name: rule-lookups
+-- every call that was decided has its lookup
+SELECT o.name || ': ' || c.count || ' frames, ' || COALESCE(l.count, 0) || ' lookups'
+FROM tally c JOIN outcomes o ON o.outcome = c.number
+LEFT JOIN (SELECT outcome, COUNT(*) AS count FROM lookup GROUP BY outcome) l ON l.outcome = c.number
+WHERE (o.missed OR o.name = 'hit') AND c.count > COALESCE(l.count, 0);
+
+-- name: rule-skipped
+-- code whose calls were skipped is marked so
+SELECT code_id FROM seen WHERE skipped > 0 AND code_id NOT IN (SELECT code_id FROM code_mark WHERE action = 'skip' AND code_id IS NOT NULL);
+
+-- name: counts
+-- What there is, for the last line.
+SELECT (SELECT COUNT(*) FROM process) AS processes, (SELECT COUNT(*) FROM thread) AS threads,
+       (SELECT COUNT(*) FROM code) AS "code objects", (SELECT count FROM tally WHERE number = 10) AS frames,
+       (SELECT count FROM tally WHERE number = 11) AS "open frames",
+       (SELECT COUNT(*) FROM loss WHERE events IS NULL OR events > 0) AS losses;
