@@ -94,7 +94,7 @@ WHERE outcome IN (2, 9) AND NOT EXISTS (SELECT 1 FROM compile m WHERE m.frame_id
 
 -- name: check-guards
 -- a check that passed ran all guards of its entry; one that failed ran those before the guard that failed, and that
-WITH orders AS (SELECT cache_entry_id, from_ns, iif(json_valid(ordinals), ordinals, '[]') AS ordinals FROM guard_order)
+-- In the order before the lookup, or in the next: torch moves a guard when it fails.
 SELECT k.guard_check_id
 FROM guard_check k CROSS JOIN lookup l ON l.lookup_id = k.lookup_id CROSS JOIN cache_entry e ON e.cache_entry_id = k.cache_entry_id
 LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
@@ -102,13 +102,12 @@ WHERE k.duration_ns < 0 OR k.duration_ns > l.duration_ns
    OR CASE k.result
       WHEN 'pass' THEN k.guards_run IS NOT e.guard_count
       WHEN 'backend_mismatch' THEN k.guards_run IS NOT 0
-      ELSE k.failed_guard_id IS NULL
-        OR CASE WHEN k.cache_entry_id NOT IN (SELECT cache_entry_id FROM orders) THEN k.guards_run <> g.ordinal + 1
-           ELSE g.ordinal IS NOT NULL AND NOT EXISTS ( -- that before the lookup, or the next: torch moves a guard when it fails
-               SELECT 1 FROM (SELECT from_ns, ordinals FROM orders WHERE cache_entry_id = k.cache_entry_id UNION ALL SELECT -1, '[]') o
-               WHERE o.from_ns IN ((SELECT COALESCE(MAX(from_ns), -1) FROM orders WHERE cache_entry_id = k.cache_entry_id AND from_ns <= l.start_ns),
-                                   (SELECT MIN(from_ns) FROM orders WHERE cache_entry_id = k.cache_entry_id AND from_ns > l.start_ns))
-                 AND k.guards_run = 1 + COALESCE((SELECT j.key FROM json_each(o.ordinals) j WHERE j.value = g.ordinal), g.ordinal)) END
+      ELSE g.guard_id IS NULL
+        OR COALESCE((SELECT CASE WHEN json_valid(o.ordinals) THEN o.ordinals ->> (k.guards_run - 1) END FROM guard_order o
+                     WHERE o.cache_entry_id = k.cache_entry_id AND o.from_ns <= l.start_ns ORDER BY o.from_ns DESC, o.rowid DESC LIMIT 1),
+                    k.guards_run - 1) IS NOT g.ordinal
+       AND (SELECT CASE WHEN json_valid(o.ordinals) THEN o.ordinals ->> (k.guards_run - 1) END FROM guard_order o
+            WHERE o.cache_entry_id = k.cache_entry_id AND o.from_ns > l.start_ns ORDER BY o.from_ns, o.rowid LIMIT 1) IS NOT g.ordinal
       END;
 
 -- name: entry
@@ -143,9 +142,9 @@ WHERE (code_id IS NOT NULL AND code_id NOT IN (SELECT code_id FROM code))
    OR (thread_id IS NOT NULL AND thread_id NOT IN (SELECT thread_id FROM thread)) OR end_ns < start_ns;
 
 -- name: compile-outcome
--- a compile's outcome is of the vocabulary: with an entry it is 'compiled', and was neither given up nor not
+-- a compile's outcome is of the vocabulary, and 'compiled' if it made an entry; then no call was given up
 SELECT compile_id FROM compile
-WHERE COALESCE(outcome, '') NOT IN ('compiled', 'declined', 'skipped', 'limit', 'error') OR (cache_entry_id IS NOT NULL AND outcome <> 'compiled')
+WHERE outcome NOT IN ('compiled', 'declined', 'skipped', 'limit', 'error') OR (cache_entry_id IS NOT NULL AND outcome IS NOT 'compiled')
    OR sticky NOT IN (0, 1) OR (outcome = 'compiled' AND sticky IS NOT NULL);
 
 -- name: compile-entry
@@ -162,7 +161,7 @@ WHERE e.compile_id IS NOT NULL AND m.cache_entry_id IS NOT e.cache_entry_id;
 SELECT m.compile_id FROM compile m JOIN frame f ON f.frame_id = m.frame_id
 WHERE f.thread_id IS NOT m.thread_id OR f.code_id IS NOT m.code_id OR m.start_ns < f.start_ns OR m.end_ns > f.end_ns
    OR CASE m.outcome WHEN 'compiled' THEN f.outcome <> 2 OR f.cache_entry_id IS NOT m.cache_entry_id WHEN 'limit' THEN f.outcome <> 5
-                     WHEN 'error' THEN f.outcome <> 9 ELSE f.outcome <> 6 END;
+                     WHEN 'error' THEN f.outcome <> 9 WHEN 'declined' THEN f.outcome <> 6 WHEN 'skipped' THEN f.outcome <> 6 END;
 
 -- name: compile-phase
 -- a phase belongs to its compile, and ends no earlier than it starts
