@@ -113,7 +113,7 @@ WHERE k.duration_ns < 0 OR k.duration_ns > l.duration_ns
 -- name: entry
 -- an entry's code exists; it dies after its birth, and of something
 SELECT cache_entry_id FROM cache_entry
-WHERE code_id IS NULL OR code_id NOT IN (SELECT code_id FROM code) OR guard_count IS NULL OR died_ns < born_ns
+WHERE code_id IS NULL OR code_id NOT IN (SELECT code_id FROM code) OR died_ns < born_ns
    OR (died_ns IS NULL) <> (death_cause IS NULL);
 
 -- name: entry-guards
