@@ -187,7 +187,7 @@ FROM recompile_cause r
 LEFT JOIN compile m ON m.compile_id = r.compile_id
 LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id
 LEFT JOIN guard g ON g.guard_id = r.guard_id
-WHERE COALESCE(r.how, '') NOT IN ('observed', 're-checked') OR r.ordinal < 0
+WHERE COALESCE(r.how, '') NOT IN ('observed', 're-checked', 're-checked in part') OR r.ordinal < 0
    OR (r.cache_entry_id IS NOT NULL AND (e.code_id IS NOT m.code_id OR e.born_ns > m.end_ns OR e.compile_id IS m.compile_id))
    OR (r.guard_id IS NOT NULL AND (g.cache_entry_id IS NOT r.cache_entry_id OR g.kind IS NOT r.kind));
 
