@@ -1,9 +1,10 @@
 -- fsck-frames.sql -- what `dyntrace fsck` asks once it has read every frame. Statements "rule-" are rules, as those of fsck.sql.
 
 -- name: threads
--- Of each thread the life of its process, and the end of its open frames.
-SELECT each(t.thread_id, p.start_ns, p.end_ns, e.end_ns)
-FROM thread t JOIN thread_ends e ON e.thread_id = t.thread_id LEFT JOIN process p ON p.process_id = t.process_id;
+-- Of each thread the life of its process, and the end of its open frames. Those of greenlets may have ended with their thread, which
+-- is not known.
+SELECT each(t.thread_id, p.start_ns, iif(t.others, NULL, p.end_ns), e.end_ns)
+FROM (SELECT *, COUNT(*) OVER (PARTITION BY process_id, os_tid) > 1 AS others FROM thread) t JOIN thread_ends e ON e.thread_id = t.thread_id LEFT JOIN process p ON p.process_id = t.process_id;
 
 -- name: tables
 -- seen: of each code object what code_total should say; skipped: its calls that were; loose: a frame of it is open and nobody

@@ -173,7 +173,7 @@ SELECT MAX(COALESCE((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'span_n
 
 
 -- thread_ends: when what never ended by itself did: an open frame ends with its process, at the latest with the recording.
--- (A thread that ends before its process leaves no open frame: the recorder ends them there.)
+-- (A thread that ends before its process leaves no open frame, but for greenlets that sleep: the recorder ends them there.)
 CREATE VIEW thread_ends AS
 SELECT t.thread_id, COALESCE(p.end_ns, (SELECT end_ns FROM recording_end)) AS end_ns
 FROM thread t LEFT JOIN process p ON p.process_id = t.process_id;

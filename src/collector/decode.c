@@ -371,13 +371,10 @@ static void change_stack(struct decoder *d, uint32_t local, uint64_t left)
     }
 }
 
-/* The frames that are open, in all greenlets of the thread, will never end by themselves: at ENDED_NS, when the thread did; 0: they
- * stay open, and lasted as long as the process. */
-static void leave_open(struct decoder *d, uint64_t ended_ns)
+/* The frames that are open, in all greenlets of the thread, will never end: they lasted until now. */
+static void leave_open(struct decoder *d)
 {
     for (uint32_t id = 0; id <= d->parked.count; id++) {
-        while (ended_ns && d->stack.count)
-            leave(d, ended_ns, EXIT_ABANDONED);
         d->session->open_frames += d->stack.count;
         for (struct decode_frame *frame; d->stack.count; decode_pop(d)) {
             frame = &d->stack.at[d->stack.count - 1];
@@ -399,7 +396,9 @@ static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
 {
     uint64_t ns = decode_ns(d->session, d->now.clock);
 
-    leave_open(d, ns); /* a thread that ends has no frames left, unless it was cancelled, or greenlets of it sleep */
+    while (d->stack.count) /* a thread that ends has no frames left, unless it was cancelled */
+        leave(d, ns, EXIT_ABANDONED);
+    leave_open(d);
     close_page(d);
     d->now.clock = clock;
     d->now.entered = 0;
@@ -553,7 +552,7 @@ static void report(struct decoder *d, uint64_t *events, const char *cause)
 void decode_close(struct decoder *d)
 {
     close_page(d);
-    leave_open(d, 0);
+    leave_open(d);
     report(d, &d->now.unmatched, "order: exits of frames that were not open were left out");
     report(d, &d->now.overtaken, "order: frames ended after the frame around them; they end with it");
     report(d, &d->now.backwards, "clock: it went backwards on this thread; the time before was kept");
