@@ -50,14 +50,14 @@ ORDER BY compiles > 0 DESC, MIN(f.code_id);
 -- What to ask about where no function was named, in the columns of find/functions: functions that were compiled again, broke, or ran
 -- as Python though compiled code was wanted, the worst first as in report/compiles.
 WITH made AS MATERIALIZED (
-    SELECT code_id, COUNT(*) AS compiles, SUM(is_recompile) AS recompiles,
+    SELECT code_id, COUNT(cache_entry_id) AS compiles, COUNT(*) AS tries, SUM(is_recompile) AS recompiles,
            SUM((SELECT COUNT(*) FROM graph_break b WHERE b.compile_id = m.compile_id)) AS breaks
     FROM compiles m GROUP BY code_id),
 ran AS MATERIALIZED (SELECT code_id, SUM(ran_as_python) AS python FROM calls WHERE counted GROUP BY code_id)
 SELECT COALESCE(SUM(recompiles), 0) AS recompiles, COALESCE(SUM(breaks), 0) AS "graph breaks", iif(EXISTS (SELECT 1 FROM lookup), COALESCE(SUM(python), 0), NULL) AS "ran as Python",
        COALESCE(SUM(compiles), 0) AS compiles,
        COALESCE(f.qualname, '?') AS function, COALESCE(f.filename, '?') || ':' || COALESCE(f.first_line, 0) AS "where",
-       TOTAL(compiles), COALESCE(f.qualname, '?'), COALESCE(iif(f.is_resume, 'resume', f.kind), 'code') AS shown_kind, COALESCE(f.filename, '?'),
+       TOTAL(tries), COALESCE(f.qualname, '?'), COALESCE(iif(f.is_resume, 'resume', f.kind), 'code') AS shown_kind, COALESCE(f.filename, '?'),
        f.first_line, group_concat(f.code_id, ', '), COUNT(*), COUNT(DISTINCT f.process_id), 0, COUNT(*) OVER ()
 FROM functions f LEFT JOIN made m ON m.code_id = f.code_id LEFT JOIN ran r ON r.code_id = f.code_id
 WHERE f.kind IS NOT 'compiled'

@@ -670,6 +670,8 @@ def test_a_trace_alone(run, plant, tmp_path):
     heading, rows = done.stdout.split("\n\n")
     assert heading.startswith("What to ask, the worst first")
     assert [(r["recompiles"], r["graph breaks"], r["ran as Python"], r["function"]) for r in table(rows)] == [("3", "1", "7", "f"), ("0", "0", "1", "g")]
+    report = {(r["qualname"], r["compiles"], r["recompiles"]) for r in json.loads(run("report", one, "--json").stdout)["compiles"]}
+    assert {(r["function"], int(r["compiles"]), int(r["recompiles"])) for r in table(rows) if int(r["compiles"])} == report
     assert [m["function"] for m in json.loads(run("why", one, "--json").stdout)["matches"]] == ["f", "g"]
     assert run("show", one).stdout == done.stdout
     none = make_trace(tmp_path / "none.db")
