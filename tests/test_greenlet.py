@@ -94,6 +94,18 @@ def test_fork(record, environment, python, tmp_path):
     holds(trace)
 
 
+def test_decisions(record, environment, python, tmp_path):
+    """A lookup is of the frame that was looked up, whatever ran during its guards and its compile."""
+    trace = record([PROGRAM, "shim", tmp_path / "noted", 100], python=environment(python))
+    looked_up = trace.rows("""SELECT c.qualname, fc.qualname, l.thread_id = f.thread_id, l.outcome = f.outcome, count(*) > 20 FROM lookup l
+        JOIN code c USING (code_id) JOIN frame f ON f.frame_id = l.frame_id JOIN code fc ON fc.code_id = f.code_id
+        WHERE c.qualname GLOB 'f[0-9]' GROUP BY 1, 2, 3, 4 ORDER BY 1""")
+    assert {row[:4] for row in looked_up} == {(f"f{i}", f"f{i}", 1, 1) for i in range(4)}, looked_up
+    assert any(row[4] for row in looked_up)
+    assert trace.rows("SELECT cause FROM losses WHERE NOT is_stall") == []
+    holds(trace)
+
+
 def test_collector_killed(dyntrace, environment, python, tmp_path):
     """The next one knows which frames are open, of greenlets as well that did not run since."""
     random.seed(7)

@@ -170,6 +170,38 @@ def pairs(n):
             g.switch()
 
 
+def shim(n):
+    """A compiler and guards during which other greenlets run."""
+    import greenlet
+    from dyntrace.eval_frame import set_eval_frame
+    from dyntrace.types import GuardedCode
+    alive, wanted = [], {}
+
+    def switch():
+        random.choice(alive).switch()
+
+    def callback(frame, entry, state):
+        if frame.f_code in wanted:
+            switch()
+            kind = type(frame.f_locals["x"])
+            return GuardedCode(frame.f_code.replace(), lambda f_locals: (switch(), type(f_locals["x"]) is kind)[1])
+
+    def work(function):
+        for i in range(n):
+            set_eval_frame(callback)
+            function((1, 2.0, "three")[i % 3])
+
+    for i in range(4):
+        names = {}
+        exec(f"def f{i}(x): return x", names)
+        wanted[names[f"f{i}"].__code__] = i
+        alive.append(greenlet.greenlet(functools.partial(work, names[f"f{i}"])))
+    while any(not g.dead for g in alive):
+        alive = [g for g in alive if not g.dead]
+        alive[0].switch()
+    set_eval_frame(None)
+
+
 def pool(n):
     import gevent.pool
     workers = gevent.pool.Pool(10)

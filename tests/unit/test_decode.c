@@ -119,6 +119,9 @@ static struct recording *recording_open(uint64_t min_duration_ns)
 /* As a new collector would find it: nothing private is left. */
 static void recording_resume(struct recording *r)
 {
+    for (size_t i = 0; i < r->decoder.parked.count; i++)
+        list_free(&r->decoder.parked.at[i].frames);
+    list_free(&r->decoder.parked);
     list_free(&r->decoder.stack);
     list_free(&r->decoder.active);
     frame_pages_close(&r->db.pages);
@@ -808,8 +811,8 @@ int main(void)
     test_kills(quick ? 600 : 6000, 0, true);
     test_kills(quick ? 600 : 6000, 20000, false);
     test_kills(quick ? 600 : 6000, 20000, true);
-    test_every_instruction(500, 0, true, SIZE_MAX);
-    test_every_instruction(350, 20000, false, 37);
+    test_every_instruction(450, 0, true, SIZE_MAX);
+    test_every_instruction(250, 20000, false, 37);
     if (getenv("DYNTRACE_ALL_KILLS")) {
         test_every_instruction(1000, 0, false, SIZE_MAX);
         test_every_instruction(1000, 20000, true, 37);
