@@ -93,7 +93,7 @@ def test_calls_lead_to_their_frames(dyntrace, place):
 
 def test_what_was_recorded_beside_a_prediction_leads_to_the_calls(dyntrace, place):
     rows = sqlite3.connect(place / "t.db").execute("SELECT count(*) FROM lookup WHERE code_id = 2").fetchone()[0]
-    for way, place_of_step in ((":what-if Space recompile_limit=2 Enter", "n"), ("3 Enter j Enter w", "n n")):
+    for way, place_of_step in ((":what-if Space recompile_limit=2 Enter", "n"), ("3 Enter j Enter w", "n")):
         first = dump(dyntrace, place, f"{way} /recorded Enter {place_of_step} Enter", "200x60").splitlines()[0]
         assert "> ledger" in first and first.endswith(f"/{rows}")
 

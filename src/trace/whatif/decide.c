@@ -182,12 +182,12 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
             check_cost(w, tried->id, like >= LIKE_GUESS_YES, t);
         if (!hit && like >= LIKE_GUESS_YES)
             hit = tried;
-        *unsure = *unsure || like != LIKE_NO;
         if (like == LIKE_YES) { /* whatever the others are, it hits */
             w->functions[c->code].either += *unsure;
             *unsure = false;
             break;
         }
+        *unsure = *unsure || like != LIKE_NO;
     }
     return hit ? (size_t)(hit - s->cache.at) : s->cache.count;
 }
