@@ -166,11 +166,8 @@ static bool thread_row(void *context, const int64_t *v, unsigned nulls)
     struct pass *pass = context;
 
     *map_put(&pass->threads, v[0]) = (int64_t)pass->states.count;
-    *list_add(&pass->states) = (struct thread_state){.began_ns = v[1],
-                                                     .ended_ns = v[3],
-                                                     .ended = !(nulls & 1 << 2),
-                                                     .last_start_ns = INT64_MIN,
-                                                     .root.last_child_end_ns = INT64_MIN};
+    *list_add(&pass->states) = (struct thread_state){
+        v[1], v[3], !(nulls & 1 << 2), .last_start_ns = INT64_MIN, .root.last_child_end_ns = INT64_MIN};
     return true;
 }
 
@@ -220,11 +217,7 @@ static struct frame *frame_find(struct pass *pass, struct thread_state *thread, 
     if (!query_step(pass->fetch))
         return NULL;
     place = list_add(&thread->stack);
-    *place = (struct frame){.id = id,
-                            .thread_id = query_integer(pass->fetch, 0),
-                            .start_ns = query_integer(pass->fetch, 1),
-                            .end_ns = query_integer(pass->fetch, 2),
-                            .last_child_end_ns = INT64_MIN,
+    *place = (struct frame){id, query_integer(pass->fetch, 0), query_integer(pass->fetch, 1), query_integer(pass->fetch, 2), INT64_MIN,
                             .open = query_type(pass->fetch, 2) == QUERY_NULL};
     return place;
 }
