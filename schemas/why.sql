@@ -107,7 +107,8 @@ found AS (
             AND (SELECT COUNT(*) > 2 AND COUNT(*) = COUNT(DISTINCT text) FROM called) THEN 'many'
         WHEN EXISTS (SELECT 1 FROM mine WHERE ?3 = 'type' AND instr(expected, ' at 0x') > 0 AND expected <> actual
                      AND substr(expected, 1, instr(expected, ' at 0x')) = substr(actual, 1, instr(actual, ' at 0x'))) THEN 'again'
-        WHEN EXISTS (SELECT 1 FROM static WHERE json_valid(sizes) AND json_type(sizes, '$[' || ?4 || ']') = 'integer') THEN 'constant'
+        WHEN EXISTS (SELECT 1 FROM static WHERE json_type(iif(json_valid(sizes), sizes, '[]'), '$[' || MIN(MAX(?4, 0), 99) || ']') = 'integer')
+            THEN 'constant'
         WHEN EXISTS (SELECT 1 FROM needs) THEN 'needs'
         WHEN (SELECT COUNT(*) FROM together) > 1 THEN 'together' END AS "is")
 SELECT "is", CASE "is" WHEN 'many' THEN (SELECT COUNT(*) FROM called)
@@ -213,8 +214,8 @@ WHERE c.code_id IN (SELECT value FROM json_each(?1)) AND p.rank IS NOT NULL GROU
 -- its graph breaks, and what runs after them: calls, compiles and lookups of the resume functions
 WITH broken AS MATERIALIZED (
     SELECT b.graph_break_id, b.line, substr(b.reason, 1, 4000) AS reason, substr(b.user_stack, 1, 4000) AS user_stack,
-           iif(replace(b.user_stack, rtrim(b.user_stack, replace(b.user_stack, char(10), '')), '') LIKE '%/torch/%', 'torch', NULL)
-               AS made_by, -- the innermost place is the last line
+           iif(replace(substr(b.user_stack, -2000), rtrim(substr(b.user_stack, -2000), replace(substr(b.user_stack, -2000), char(10), '')), '')
+               LIKE '%/torch/%', 'torch', NULL) AS made_by, -- the innermost place is the last line
            r.qualname AS resume_function, r.function_id
     FROM compile m CROSS JOIN graph_break b ON b.compile_id = m.compile_id
     LEFT JOIN functions r ON r.code_id = b.resume_code_id
