@@ -15,7 +15,7 @@ CASES = ROOT / "tests/programs/whatif_cases.py"
 def recorded(path):
     """The outcomes of each function's calls, in order, by process."""
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
-        rows = db.execute("SELECT qualname, process_id, outcome FROM call_ledger ORDER BY start_ns, lookup_id").fetchall()
+        rows = db.execute("SELECT qualname, process_id, outcome FROM call_ledger WHERE lookup_id IS NOT NULL ORDER BY start_ns, lookup_id").fetchall()
     calls = {}
     for name, process, outcome in rows:
         calls.setdefault((name, process), []).append(outcome)

@@ -330,7 +330,7 @@ def recorded(path):
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
         calls, checks = collections.defaultdict(list), collections.Counter()
         for name, process, outcome, tried in db.execute(
-                "SELECT qualname, process_id, outcome, entries_checked FROM call_ledger ORDER BY start_ns, lookup_id"):
+                "SELECT qualname, process_id, outcome, entries_checked FROM call_ledger WHERE lookup_id IS NOT NULL ORDER BY start_ns, lookup_id"):
             calls[name, process].append(outcome)
             checks[name] += tried or 0
     return calls, checks

@@ -100,7 +100,7 @@ def record(options, path, seed, settings):
 def recorded(path):
     calls = collections.defaultdict(list)
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
-        for name, outcome in db.execute("SELECT qualname, outcome FROM call_ledger WHERE filename LIKE '<programs%' ORDER BY start_ns, lookup_id"):
+        for name, outcome in db.execute("SELECT qualname, outcome FROM call_ledger WHERE filename LIKE '<programs%' AND lookup_id IS NOT NULL ORDER BY start_ns, lookup_id"):
             calls[name].append(outcome)
     return calls
 

@@ -68,7 +68,7 @@ def recorded(path):
     """The outcomes of each of the program's functions, in order."""
     calls = collections.defaultdict(list)
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
-        for name, outcome in db.execute("SELECT qualname, outcome FROM call_ledger WHERE filename LIKE '%/whatif_cases.py' ORDER BY start_ns, lookup_id"):
+        for name, outcome in db.execute("SELECT qualname, outcome FROM call_ledger WHERE filename LIKE '%/whatif_cases.py' AND lookup_id IS NOT NULL ORDER BY start_ns, lookup_id"):
             calls[name].append(outcome)
     return calls
 

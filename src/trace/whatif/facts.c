@@ -157,10 +157,10 @@ static const char *literal_type(const char *text)
     return NULL;
 }
 
-/* Does TEXT say all, or was it cut, or the value left out (--values)? */
+/* Does TEXT say all, or was it cut, or the value left out (--values; torch's "type and length of L['x']")? */
 static bool text_whole(const char *text)
 {
-    return !strstr(text, "...") && !strstr(text, "value not recorded");
+    return !strstr(text, "...") && !strstr(text, "value not recorded") && strncmp(text, "type and length of", 18);
 }
 
 /* TEXT is all of the value. */

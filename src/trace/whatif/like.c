@@ -236,7 +236,8 @@ static enum like guard_takes(struct whatif *w, uint32_t code, const struct guard
         like = tensor_takes(w, code, g, other, first);
     else if (like == LIKE_NO && g->about == ABOUT_VALUE && g->want.low == g->want.high)
         like = number_takes(w, code, g, other, first);
-    if (like != LIKE_GUESS_NO || (w->steady && !varies(w, code, g))) {
+    if (like != LIKE_GUESS_NO ||
+        (w->steady && (other >= w->r->entries.count || !after(g->source, "L[")) && !varies(w, code, g))) {
         w->assumed[ASSUMED_HIDDEN] = w->assumed[ASSUMED_HIDDEN] || like == LIKE_GUESS_NO;
         return like == LIKE_GUESS_NO ? LIKE_YES : like;
     }
