@@ -27,10 +27,10 @@ TRUTHS = [
     ("", "recompile_limit=2", "recompile_limit=2", HIDDEN),
     ("recompile_limit=2", "recompile_limit=8", "recompile_limit=8", HIDDEN | {"backends.<locals>.backends_f", "layers.<locals>.Layer.forward"}),
     ("recompile_limit=1", "recompile_limit=8", "recompile_limit=8", None), # one entry does not tell what the next is like
-    ("", "dynamic=all", "dynamic=all", HIDDEN),
-    ("", "dynamic=x[0]", "mark=x[0]", HIDDEN | {"batches.<locals>.batches_f"}), # which has a size of 1
-    ("recompile_limit=2", "dynamic=all", "recompile_limit=2 dynamic=all", HIDDEN | {"layers.<locals>.Layer.forward"}),
-    ("", "recompile_limit=2,dynamic=x[0]", "recompile_limit=2 mark=x[0]", HIDDEN | {"batches.<locals>.batches_f"}),
+    ("", "dynamic=all", "dynamic=all", None),
+    ("", "dynamic=x[0]", "mark=x[0]", None), # code for one size does not show what conditions it has for others
+    ("recompile_limit=2", "dynamic=all", "recompile_limit=2 dynamic=all", None),
+    ("", "recompile_limit=2,dynamic=x[0]", "recompile_limit=2 mark=x[0]", None),
     ("", "isolate=region", "isolate=region", None), # a trace does not tell of which torch.compile() a call was
     ("recompile_limit=2", "isolate=region", "recompile_limit=2 isolate=region", None),
 ]
