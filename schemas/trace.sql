@@ -333,7 +333,9 @@ CREATE TABLE graph_node(
 CREATE TABLE listing(
     compile_id INTEGER, -- which compile
     kind       TEXT,    -- original_bytecode, modified_bytecode, guards, ...; of torch called_as, the addresses of the function and
-                        --   of `self`, and automatic_dynamic_shapes, "False" where sizes that change are not made dynamic
+                        --   of `self`, and automatic_dynamic_shapes, "False" where sizes that change are not made dynamic,
+                        --   inductor_output_code, inductor_post_grad_graph, and fx_graph_cache_hit and the like: JSON, what
+                        --   torch said of its cache (view compile_caches)
     text       TEXT
 );
 CREATE INDEX listing_compile ON listing(compile_id, kind);

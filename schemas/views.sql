@@ -263,8 +263,8 @@ LEFT JOIN (SELECT cache_entry_id, SUM(outcome = 1) AS hit, MAX(iif(outcome = 2, 
 
 
 -- cache_events: what happened to caches: an entry was 'born', 'hit' or 'died', a lookup was a 'miss', calls of a code
--- object were 'marked'. Not in order of time: ORDER BY at_ns. detail: the outcome of a miss, why it died or was marked.
--- Reads `lookup`.
+-- object were 'marked'; and what torch's own caches did for a compile, 'fx_graph_cache_hit' and so on (view compile_caches).
+-- Not in order of time: ORDER BY at_ns. detail: the outcome of a miss, why it died, was marked or bypassed. Reads `lookup`.
 CREATE VIEW cache_events AS
 WITH event(at_ns, event, code_id, thread_id, cache_entry_id, lookup_id, compile_id, detail) AS (
     SELECT e.born_ns, 'born', e.code_id, m.thread_id, e.cache_entry_id, NULL, e.compile_id, NULL
@@ -278,6 +278,9 @@ WITH event(at_ns, event, code_id, thread_id, cache_entry_id, lookup_id, compile_
     WHERE o.missed OR o.name = 'hit'
     UNION ALL
     SELECT at_ns, 'marked', code_id, NULL, NULL, NULL, NULL, action || COALESCE(': ' || reason, '') FROM code_mark
+    UNION ALL
+    SELECT start_ns, cache || '_cache_' || state, code_id, NULL, NULL, NULL, compile_id, COALESCE(reason, 'the key differs: ' || differed)
+    FROM compile_caches
 )
 SELECT v.at_ns, v.event, COALESCE(t.process_id, c.process_id) AS process_id, v.thread_id, v.code_id, c.qualname, c.filename, c.first_line,
        v.cache_entry_id, e.label AS entry, v.lookup_id, v.compile_id, v.detail
@@ -339,6 +342,38 @@ SELECT p.compile_id, COALESCE(m.label, p.label) AS label, m.code_id, c.qualname,
 FROM compile_phase p
 LEFT JOIN compile m ON m.compile_id = p.compile_id
 LEFT JOIN code c ON c.code_id = m.code_id;
+
+
+-- compile_caches: what torch's own caches (FX graphs, AOTAutograd, precompiled code) did for each compile: 'hit', 'miss' or
+-- 'bypass', why, and what a hit saved by torch's account. differed: of a miss, up to ten parts of the key that the same cache
+-- did not have when the function was compiled before (compared_with); NULL: torch gives no parts, or there was none before.
+CREATE VIEW compile_caches AS
+WITH event AS MATERIALIZED (
+    SELECT l.rowid AS listing_id, m.compile_id, m.label, m.code_id, c.qualname, c.filename, c.first_line, m.start_ns,
+           substr(l.kind, 1, instr(l.kind, '_cache_') - 1) AS cache, substr(l.kind, instr(l.kind, '_cache_') + 7) AS state,
+           ROW_NUMBER() OVER (PARTITION BY m.compile_id, substr(l.kind, 1, instr(l.kind, '_cache_')) ORDER BY l.rowid) AS nth
+    FROM compile m
+    CROSS JOIN listing l ON l.compile_id = m.compile_id AND l.kind IN (
+        'fx_graph_cache_hit', 'fx_graph_cache_miss', 'fx_graph_cache_bypass',
+        'aotautograd_cache_hit', 'aotautograd_cache_miss', 'aotautograd_cache_bypass',
+        'precompile_cache_hit', 'precompile_cache_miss', 'precompile_cache_bypass', 'dynamo_cache_bypass')
+    LEFT JOIN code c ON c.code_id = m.code_id
+),
+told AS (
+    SELECT e.*, iif(json_valid(l.text), l.text, '{}') AS text,
+           iif(e.state = 'miss', (SELECT MAX(p.listing_id) FROM event p WHERE p.cache = e.cache AND p.nth = e.nth AND p.compile_id < e.compile_id
+                AND p.qualname IS e.qualname AND p.filename IS e.filename AND p.first_line IS e.first_line), NULL) AS before_id
+    FROM event e JOIN listing l ON l.rowid = e.listing_id
+)
+SELECT t.compile_id, t.label, t.code_id, t.qualname, t.filename, t.first_line, t.start_ns, t.cache, t.state, json_extract(t.text, '$.key') AS key,
+       substr(COALESCE(json_extract(t.text, '$.cache_bypass_reason'), json_extract(t.text, '$._reason')), 1, 2000) AS reason,
+       CAST(json_extract(t.text, '$.time_saved_ms') * 1e6 AS INTEGER) AS saved_ns, b.compile_id AS compared_with,
+       (SELECT group_concat(part, ', ') FROM (
+            SELECT DISTINCT substr(k.value, instr(k.value, '] ') + 2, instr(k.value || ': ', ': ') - instr(k.value, '] ') - 2) AS part
+            FROM json_each(t.text, '$.components') k
+            WHERE b.text IS NOT NULL AND k.value NOT IN (SELECT o.value FROM json_each(b.text, '$.components') o) LIMIT 10)) AS differed
+FROM told t
+LEFT JOIN (SELECT rowid AS listing_id, compile_id, iif(json_valid(text), text, '{}') AS text FROM listing) b ON b.listing_id = t.before_id;
 
 
 -- code_marks: since when calls of a function, or those that it makes, are not compiled any more, and why.

@@ -255,6 +255,19 @@ FROM (SELECT p.*, 0 AS late FROM compile m CROSS JOIN compile_phase p ON p.compi
               AND COUNT(DISTINCT c.process_id) = 1))
 ORDER BY late, compile_id, label, start_ns, end_ns DESC LIMIT 200000;
 
+-- name: caches
+-- what torch's caches did for its compiles, and what those took that one of them served
+WITH had AS (SELECT * FROM compile_caches WHERE code_id IN (SELECT value FROM json_each(?1))),
+warm AS (SELECT DISTINCT compile_id FROM had WHERE state = 'hit')
+SELECT (SELECT group_concat(words, ', ') FROM (
+            SELECT CASE cache WHEN 'fx_graph' THEN 'FX graph' WHEN 'aotautograd' THEN 'AOTAutograd' WHEN 'precompile' THEN 'precompiled code'
+                       ELSE 'Dynamo' END || ' ' || COUNT(*) || ' ' || state
+                   || COALESCE(' (' || substr(COALESCE(MAX(reason), 'another key: ' || MAX(differed)), 1, 300) || ')', '') AS words
+            FROM had GROUP BY cache, state ORDER BY cache, state)) AS caches,
+       (SELECT SUM(m.end_ns - m.start_ns) FROM compile m WHERE m.compile_id IN (SELECT compile_id FROM warm)) AS warm_ns,
+       (SELECT SUM(p.end_ns - p.start_ns) FROM compile_phase p WHERE p.name = 'backend_compile' AND p.compile_id IN (SELECT compile_id FROM warm)) AS warm_backend_ns,
+       (SELECT SUM(saved_ns) FROM had) AS saved_ns;
+
 -- name: marks
 -- from when on its calls, or those that it makes, were not compiled
 SELECT at_ns, action, recursive_action, region_id, substr(reason, 1, 2000) AS reason FROM code_mark

@@ -13,7 +13,8 @@ Where each fact comes from:
                     an empty function, there to be filled, and a leaf: filling it adds no frame to any traceback
     graphs          the graph module is a local of the frame that times "backend_compile", before the backend sees it
     graph breaks    Unsupported.add_to_stats and GraphCompileReason.__post_init__, both leaves as well
-    listings        the code objects and the guards in what the callback returned
+    listings        the code objects and the guards in what the callback returned; of inductor and of torch's caches what
+                    it tells its structured log (_torch_caches)
 
 **Graph breaks and torch's counter.** counters["graph_break"][message] goes up when an `Unsupported` reaches an
 instruction that the graph can be broken at (also for one that came out of an inlined call, and also again when the
@@ -44,7 +45,7 @@ import time
 import types
 import weakref
 
-from . import _torch_notes as notes, _torch_private as private
+from . import _torch_caches as caches, _torch_notes as notes, _torch_private as private
 from ._native import native
 
 _BOUND = 2000           # characters of one node's arguments, one instruction's argument
@@ -123,7 +124,7 @@ def prepare():
     except (KeyError, AttributeError) as error:
         _lost("prepare", error)
         return
-    for hook in (_hook_events, _hook_unsupported, _hook_break, _skip_ourselves, _note_rank_given):
+    for hook in (_hook_events, _hook_unsupported, _hook_break, _hook_caches, _skip_ourselves, _note_rank_given):
         _try(hook.__name__, hook)
 
 
@@ -148,12 +149,18 @@ def end(token, result, error):
     # A frame that was turned away unread costs as good as nothing: there may be thousands.
     if token.label and outcome != "limit":
         _try("listing", _note_listings, token, result, made)
+        caches.ended(token.label, token.id)
     if made is not None:
+        _try("caches", caches.missed, token.id)
         _try("origin", notes.origin, made, token.code, "compiled")
     if token.breaks:
         _try("graph breaks", _note_breaks, token, made)
     if not _rank_known and token.label:
         _try("rank", _note_rank)
+
+
+def _hook_caches():
+    caches.hook(lambda: _thread.compiles[-1] if _thread.compiles else None, _lost)
 
 
 def _note_rank_given():
@@ -176,7 +183,7 @@ def _skip_ourselves():
 
     Torch's own files are on its list of files to skip; this is the same for ours, without touching that list."""
     skip_code = sys.modules["torch._dynamo.eval_frame"].skip_code
-    owners = globals(), vars(private), vars(notes), vars(_Compile), vars(_Thread), vars(_Hidden)
+    owners = globals(), vars(caches), vars(private), vars(notes), vars(_Compile), vars(_Thread), vars(_Hidden)
     pending = [value.__code__ for owner in owners for value in owner.values() if isinstance(value, types.FunctionType)]
     while pending:
         code = pending.pop()

@@ -138,14 +138,16 @@ FROM phase b JOIN phase e ON e.process_id = b.process_id AND e.label IS b.label 
 CREATE TEMP TABLE text AS SELECT p.compile_id, r.id, COALESCE(r.attempt, 0) AS attempt,
   CASE WHEN r.name <> 'artifact' THEN r.name ELSE json_extract(r.data, '$.name') END AS name FROM piece p JOIN record r ON r.id = p.id
   WHERE p.compile_id IS NOT NULL AND r.body IS NOT NULL AND (r.name IN ('dynamo_cpp_guards_str', 'dynamo_output_graph', 'optimize_ddp_split_graph', 'aot_joint_graph', 'aot_forward_graph', 'aot_backward_graph', 'aot_inference_graph', 'inductor_post_grad_graph', 'inductor_output_code')
-  OR (r.name = 'artifact' AND (json_extract(r.data, '$.name') IN ('dynamo_graph_break_reason', 'recompile_reasons')
+  OR (r.name = 'artifact' AND (json_extract(r.data, '$.name') IN ('dynamo_graph_break_reason', 'recompile_reasons', 'inductor_post_grad_graph')
+      OR json_extract(r.data, '$.name') GLOB '*_cache_[hmb]*'
       OR json_extract(r.data, '$.name') GLOB '*_ORIGINAL_BYTECODE' OR json_extract(r.data, '$.name') GLOB '*_MODIFIED_BYTECODE')));
 CREATE INDEX temp.text_name ON text(compile_id, name, attempt);
 DELETE FROM text WHERE name GLOB '*_graph' AND attempt < (SELECT MAX(t.attempt) FROM text t WHERE t.compile_id = text.compile_id
   AND t.name = text.name);
 INSERT INTO graph(compile_id, node_count) SELECT compile_id, NULL FROM text WHERE name = 'dynamo_output_graph' ORDER BY id;
 INSERT INTO listing SELECT t.compile_id, CASE t.name WHEN 'dynamo_output_graph' THEN 'graph' ELSE t.name END, r.body
-  FROM text t CROSS JOIN record r ON r.id = t.id WHERE t.name IN ('dynamo_output_graph', 'optimize_ddp_split_graph', 'aot_joint_graph', 'aot_forward_graph', 'aot_backward_graph', 'aot_inference_graph', 'inductor_post_grad_graph', 'inductor_output_code') ORDER BY t.id;
+  FROM text t CROSS JOIN record r ON r.id = t.id WHERE t.name IN ('dynamo_output_graph', 'optimize_ddp_split_graph', 'aot_joint_graph', 'aot_forward_graph', 'aot_backward_graph', 'aot_inference_graph', 'inductor_post_grad_graph', 'inductor_output_code')
+    OR t.name GLOB '*_cache_[hmb]*' ORDER BY t.id;
 INSERT INTO listing SELECT l.compile_id, l.kind, r.body FROM (SELECT compile_id, MAX(id) AS id, CASE WHEN name GLOB '*_ORIGINAL_BYTECODE'
   THEN 'original_bytecode' WHEN name GLOB '*_MODIFIED_BYTECODE' THEN 'modified_bytecode' WHEN name = 'dynamo_cpp_guards_str' THEN 'guards'
   END AS kind FROM text GROUP BY compile_id, 3) l CROSS JOIN record r ON r.id = l.id WHERE l.kind IS NOT NULL ORDER BY l.id;

@@ -496,6 +496,9 @@ static void phases_print(struct why *why, FILE *out)
     int64_t all = 0, late = 0;
     int shown = 0;
 
+    if (why->caches)
+        prose_print(out, "\nTorch's caches: %.1000s{; the warm start still paid %+jd}{, %+jd of it in the backend}{, and saved %+jd}\n",
+                    why->caches, why->warm_ns, why->warm_backend_ns, why->saved_ns);
     for each(p, why->phases) {
         all += p->self_ns;
         late += p->late ? p->self_ns : 0;

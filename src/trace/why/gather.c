@@ -583,6 +583,7 @@ void why_gather(struct why *why)
         if (db_integer(why->db, 0, "SELECT EXISTS (SELECT 1 FROM graph_break)"))
             gather_breaks(why);
         gather_phases(why);
+        ask_one(why, "why/caches");
     }
     READ(why, marks, "why/marks");
     gather_parents(why);

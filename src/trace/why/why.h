@@ -200,6 +200,8 @@ struct torch_facts {
     F(why, TEXT, disabled_by) F(why, INTEGER, disabled_line) /* where a graph break says that this one is disabled, */ \
     F(why, TEXT, disabled_words) /* or NULL, and what it says */ \
     F(why, TEXT, limit_reason) F(why, TEXT, raised_reason) F(why, TEXT, declined_reason) /* of compiles that made nothing */ \
+    F(why, TEXT, caches)         /* what torch's caches did for its compiles, or NULL; what those took that one served, */ \
+    F(why, MAYBE, warm_ns) F(why, MAYBE, warm_backend_ns) F(why, MAYBE, saved_ns) /* and saved, as torch says */ \
     F(why, TEXT, self_class)     /* of generic wrappers: which class `self` was of */ \
     F(why, INTEGER, share_ns) F(why, INTEGER, share_of_ns) /* lookup and all of a usual call that hit; or guards and the \
                                                               time but for compiles */ \

@@ -1,0 +1,97 @@
+"""What torch's caches did for a compile, and what inductor made of it: listings of the compile.
+
+Runs in: the traced process, within torch's compiles. Torch tells its structured log (TORCH_TRACE) of each by
+torch._logging.trace_structured(name, metadata_fn, payload_fn=...), which is a leaf; what is asked for here are texts that it
+has ready, whether anybody listens or not. `dyntrace import` has them from that log, under the same kinds:
+
+    inductor_output_code, inductor_post_grad_graph      texts
+    fx_graph_cache_hit, aotautograd_cache_bypass, ...   JSON: what torch says of the cache, its view is compile_caches
+"""
+import collections
+import json
+import re
+import sys
+
+from . import _torch_notes as notes, _torch_private as private
+from ._native import native
+
+_TEXTS = ("inductor_output_code", "inductor_post_grad_graph")
+_EVENT = re.compile(r"(?:fx_graph|aotautograd|precompile|dynamo)_cache_(?:hit|miss|bypass)")
+_KEPT = ("key", "cache_bypass_reason", "_reason", "cache_status_detailed", "time_saved_ms", "time_taken_ns")
+_PARTS, _NAME, _VALUE, _HASH = 2000, 100, 40, 10    # of a key: how many; characters of a part's name, value and hash
+
+_compiles = collections.OrderedDict()   # label -> our id, of the last compiles: a backward may be compiled long after
+_current = None                         # -> the compile under way on this thread, or None: see _torch_facts
+_lost = None
+
+
+def hook(current, lost):
+    """Called once torch._dynamo is imported. Whoever imported the function by name has it replaced, too."""
+    global _current, _lost
+    _current, _lost = current, lost
+    theirs = sys.modules["torch._logging"].trace_structured
+    ours = native._around(None, theirs, _told)
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "torch" and getattr(module, "__dict__", {}).get("trace_structured") is theirs:
+            module.trace_structured = ours
+
+
+def ended(label, compile):
+    """The compile with that LABEL is over."""
+    _compiles[label] = compile
+    _compiles.move_to_end(label)
+    if len(_compiles) > 1000:
+        _compiles.popitem(last=False)
+
+
+def missed(compile):
+    """A frame was compiled. Where torch keeps precompiled code, none of that was for it."""
+    if getattr(sys.modules.get("torch._dynamo.config"), "caching_precompile", False):
+        notes.listing(compile, "precompile_cache_miss", "{}")
+
+
+def _told(token, name, metadata_fn=dict, *_, payload_fn=None, **__):
+    if name == "artifact":
+        name = metadata_fn().get("name")
+    if payload_fn is None or name not in _TEXTS and not (type(name) is str and _EVENT.fullmatch(name)):
+        return
+    try:
+        _note(name, payload_fn)
+    except Exception as error:
+        _lost("what torch's caches did", error)
+
+
+def _note(name, payload_fn):
+    if name in _TEXTS and not private.whole():      # the program's constants are in them
+        return
+    compile = _compile()
+    if compile is not None:
+        text = payload_fn()
+        notes.listing(compile, name, text if name in _TEXTS else _event(text))
+
+
+def _compile():
+    token = _current()
+    label = str(sys.modules["torch._guards"].CompileContext.current_compile_id())
+    return token.id if token is not None and token.label == label else _compiles.get(label)
+
+
+def _event(said):
+    """What torch SAID of a cache, as far as it is kept: of the parts of a key their hashes, names and beginnings."""
+    said = json.loads(said) if type(said) is str else said
+    kept = {name: said[name] for name in _KEPT if said.get(name) is not None}
+    parts = said.get("components")
+    if type(parts) is list:
+        kept["components"] = list(dict.fromkeys(map(_part, parts[:_PARTS])))
+    for name in "cache_bypass_reason", "_reason":
+        if name in kept:
+            kept[name] = private.reason(str(kept[name]))[:2000]
+    return json.dumps(kept, default=lambda other: type(other).__name__)
+
+
+def _part(line):
+    """"[hash] name: value", bounded. Of hundreds of settings the value is left to torch's config."""
+    hash, mark, rest = str(line).partition("] ")
+    name, colon, value = rest.partition(": ")
+    value = " ".join(value[:2 * _VALUE].split())[:_VALUE] if private.whole() and not name.startswith("inductor_config") else ""
+    return "%s%s%s%s%s" % (hash[:_HASH], mark, name[:_NAME], colon, value)
