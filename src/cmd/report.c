@@ -202,10 +202,10 @@ static void rows_json(struct report *report, struct json *json, const char *key,
     json_key(json, key);
     table = table_open(report->out, TABLE_JSON, columns, names);
     for (int64_t row = 0; row != report->limit && query_step(query); row++)
-        for (int i = 0; i < columns; i++)
-            if (!strcmp(names[i], "argv") && query_type(query, i) == QUERY_TEXT)
+        for (int i = 0; i < all; i++)
+            if (!strcmp(query_name(query, i), "argv") && query_type(query, i) == QUERY_TEXT)
                 table_json(table, query_whole(query, i, NULL));
-            else
+            else if (*query_name(query, i) != '_')
                 result_cell(table, query, i);
     table_close(table);
     query_close(query);
