@@ -129,5 +129,5 @@ def test_without_a_change_nothing_changes(recordings, dyntrace, mode):
 
 def test_best_finds_what_helps(recordings, dyntrace):
     found = predict(dyntrace, recordings("shim", "recompile_limit=2"), "best")
-    assert "dynamic=L['x'][0]" in found["settings"] and "recompile_limit=" in found["settings"]
+    assert "dynamic=" in found["settings"] and "recompile_limit=" in found["settings"] # what only guesses gain does not win
     assert found["predicted"]["compiles"] + found["predicted"]["eager"] < found["recorded"]["compiles"] + found["recorded"]["eager"] - 20
