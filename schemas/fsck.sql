@@ -71,10 +71,11 @@ WHERE frame_id IS NULL OR start_ns IS NULL OR COALESCE(duration_ns, -1) < 0
 
 -- name: lookup-frame
 -- a lookup and the frame of its call agree: thread, code, outcome, entry, time
+-- In a child that was forked meanwhile the frame is one that it inherited, and begins later.
 SELECT l.lookup_id FROM lookup l LEFT JOIN frame f ON f.frame_id = l.frame_id
 WHERE CASE WHEN f.frame_id IS NULL THEN EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%')
-           ELSE f.kind <> 0 OR f.thread_id IS NOT l.thread_id OR f.code_id IS NOT l.code_id OR f.outcome IS NOT l.outcome
-                OR f.cache_entry_id IS NOT l.cache_entry_id OR l.start_ns < f.start_ns
+           ELSE f.kind NOT IN (0, 3) OR f.thread_id IS NOT l.thread_id OR f.code_id IS NOT l.code_id
+                OR f.outcome IS NOT l.outcome OR f.cache_entry_id IS NOT l.cache_entry_id OR (l.start_ns < f.start_ns AND f.kind = 0)
                 OR l.start_ns + l.duration_ns > f.end_ns END;
 
 -- name: lookup-once
@@ -89,12 +90,14 @@ WHERE cache_entry_id IS NULL
 
 -- name: lookup-compile
 -- a lookup that asked the compiler has its compile
+-- The parent's, of one that was forked while it compiled.
 SELECT lookup_id FROM lookup l
-WHERE outcome IN (2, 9) AND NOT EXISTS (SELECT 1 FROM compile m WHERE m.frame_id = l.frame_id AND m.code_id IS l.code_id);
+WHERE outcome IN (2, 9) AND NOT EXISTS (SELECT 1 FROM compile m WHERE m.frame_id = l.frame_id AND m.code_id IS l.code_id)
+  AND NOT EXISTS (SELECT 1 FROM frame f WHERE f.frame_id = l.frame_id AND f.kind = 3);
 
 -- name: check-guards
 -- a check that passed ran all guards of its entry; one that failed ran those before the guard that failed, and that
--- In the order before the lookup, or in the next: torch moves a guard when it fails.
+-- Those of an entry whose guards change places may have run in another order: a guard that fails moves, and entries may share it.
 SELECT k.guard_check_id
 FROM guard_check k CROSS JOIN lookup l ON l.lookup_id = k.lookup_id CROSS JOIN cache_entry e ON e.cache_entry_id = k.cache_entry_id
 LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
@@ -102,12 +105,8 @@ WHERE k.duration_ns < 0 OR k.duration_ns > l.duration_ns
    OR CASE k.result
       WHEN 'pass' THEN k.guards_run IS NOT e.guard_count
       WHEN 'backend_mismatch' THEN k.guards_run IS NOT 0
-      ELSE g.guard_id IS NULL
-        OR COALESCE((SELECT CASE WHEN json_valid(o.ordinals) THEN o.ordinals ->> (k.guards_run - 1) END FROM guard_order o
-                     WHERE o.cache_entry_id = k.cache_entry_id AND o.from_ns <= l.start_ns ORDER BY o.from_ns DESC, o.rowid DESC LIMIT 1),
-                    k.guards_run - 1) IS NOT g.ordinal
-       AND (SELECT CASE WHEN json_valid(o.ordinals) THEN o.ordinals ->> (k.guards_run - 1) END FROM guard_order o
-            WHERE o.cache_entry_id = k.cache_entry_id AND o.from_ns > l.start_ns ORDER BY o.from_ns, o.rowid LIMIT 1) IS NOT g.ordinal
+      ELSE g.guard_id IS NULL OR k.guards_run NOT BETWEEN 1 AND e.guard_count
+        OR (k.guards_run - 1 <> g.ordinal AND NOT EXISTS (SELECT 1 FROM guard_order o WHERE o.cache_entry_id = k.cache_entry_id))
       END;
 
 -- name: entry
@@ -143,9 +142,11 @@ WHERE (code_id IS NOT NULL AND code_id NOT IN (SELECT code_id FROM code))
 
 -- name: compile-outcome
 -- a compile's outcome is of the vocabulary, and 'compiled' if it made an entry; then no call was given up
-SELECT compile_id FROM compile
-WHERE outcome NOT IN ('compiled', 'declined', 'skipped', 'limit', 'error') OR (cache_entry_id IS NOT NULL AND outcome IS NOT 'compiled')
-   OR sticky NOT IN (0, 1) OR (outcome = 'compiled' AND sticky IS NOT NULL);
+-- Of a compile during which a process was forked, child and parent may say different things.
+SELECT compile_id FROM compile m
+WHERE (outcome NOT IN ('compiled', 'declined', 'skipped', 'limit', 'error') OR (cache_entry_id IS NOT NULL AND outcome IS NOT 'compiled')
+       OR sticky NOT IN (0, 1) OR (outcome = 'compiled' AND sticky IS NOT NULL))
+  AND NOT EXISTS (SELECT 1 FROM process p WHERE p.parent_process_id IS NOT NULL AND p.start_ns BETWEEN m.start_ns AND m.end_ns);
 
 -- name: compile-entry
 -- a compile and the entry that it made name each other, have one label and one code, and the entry was born meanwhile
@@ -159,9 +160,10 @@ WHERE e.compile_id IS NOT NULL AND m.cache_entry_id IS NOT e.cache_entry_id;
 -- name: compile-frame
 -- a compile and the frame for which it ran agree: thread, code, time, what came of it
 SELECT m.compile_id FROM compile m JOIN frame f ON f.frame_id = m.frame_id
-WHERE f.thread_id IS NOT m.thread_id OR f.code_id IS NOT m.code_id OR m.start_ns < f.start_ns OR m.end_ns > f.end_ns
-   OR CASE m.outcome WHEN 'compiled' THEN f.outcome <> 2 OR f.cache_entry_id IS NOT m.cache_entry_id WHEN 'limit' THEN f.outcome <> 5
-                     WHEN 'error' THEN f.outcome <> 9 WHEN 'declined' THEN f.outcome <> 6 WHEN 'skipped' THEN f.outcome <> 6 END;
+WHERE (f.thread_id IS NOT m.thread_id OR f.code_id IS NOT m.code_id OR m.start_ns < f.start_ns OR m.end_ns > f.end_ns
+       OR CASE m.outcome WHEN 'compiled' THEN f.outcome <> 2 OR f.cache_entry_id IS NOT m.cache_entry_id WHEN 'limit' THEN f.outcome <> 5
+                         WHEN 'error' THEN f.outcome <> 9 WHEN 'declined' THEN f.outcome <> 6 WHEN 'skipped' THEN f.outcome <> 6 END)
+  AND NOT EXISTS (SELECT 1 FROM process p WHERE p.parent_process_id IS NOT NULL AND p.start_ns BETWEEN m.start_ns AND m.end_ns);
 
 -- name: compile-phase
 -- a phase belongs to its compile, and ends no earlier than it starts
