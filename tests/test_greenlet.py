@@ -12,6 +12,8 @@ import pytest
 from crash_help import collector_of, rows
 from shared import PROGRAMS, holds
 
+pytestmark = pytest.mark.one_python # DYNTRACE_PYTHONS=... names another
+
 PROGRAM = PROGRAMS / "greenlets.py"
 PACKAGES = ["greenlet", "gevent", "eventlet", "sqlalchemy"]
 
