@@ -137,9 +137,9 @@ static const char *error_words(sqlite3 *handle, int status)
     }
 }
 
-/* The first column of the first row of SQL, whose ?1 is TEXT; the caller frees it. NULL: none, or an error, now or
- * before, in *STATUS. */
-static char *ask(sqlite3 *handle, int *status, const char *sql, const char *text)
+/* The first column of the first row of SQL, whose ?1 is TEXT and ?2 SECOND; the caller frees it. NULL: none, or an
+ * error, now or before, in *STATUS. */
+static char *ask(sqlite3 *handle, int *status, const char *sql, const char *text, const char *second)
 {
     sqlite3_stmt *statement = NULL;
     char *found = NULL;
@@ -147,6 +147,7 @@ static char *ask(sqlite3 *handle, int *status, const char *sql, const char *text
     if (*status == SQLITE_OK)
         *status = sqlite3_prepare_v2(handle, sql, -1, &statement, NULL);
     sqlite3_bind_text(statement, 1, text, -1, SQLITE_STATIC);
+    sqlite3_bind_text(statement, 2, second, -1, SQLITE_STATIC);
     if (*status == SQLITE_OK && (*status = sqlite3_step(statement)) == SQLITE_ROW)
         found = say_print("%s", (const char *)sqlite3_column_text(statement, 0));
     if (*status == SQLITE_ROW || *status == SQLITE_DONE)
@@ -157,7 +158,7 @@ static char *ask(sqlite3 *handle, int *status, const char *sql, const char *text
 
 static int64_t ask_number(sqlite3 *handle, int *status, const char *sql, int64_t otherwise)
 {
-    char *found = ask(handle, status, sql, NULL);
+    char *found = ask(handle, status, sql, NULL, NULL);
 
     if (found)
         otherwise = strtoll(found, NULL, 10);
@@ -175,7 +176,7 @@ char *db_schema_made(void)
     sqlite3_exec(ours, schema_trace_sql, NULL, NULL, NULL);
     sqlite3_exec(ours, schema_views_sql, NULL, NULL, NULL);
     made = ask(ours, &status,
-               "SELECT json_group_array(json_object('type', type, 'name', name, 'sql', sql)) FROM sqlite_schema", NULL);
+               "SELECT json_group_array(json_object('type', type, 'name', name, 'sql', sql)) FROM sqlite_schema", NULL, NULL);
     sqlite3_close(ours);
     return made;
 }
@@ -194,25 +195,27 @@ static char *schema_refused(sqlite3 *handle, int *status)
     } foreign[] = {
         {"SELECT '1000 of them' FROM main.sqlite_schema LIMIT 1 OFFSET 1000", "more tables, views and indexes than"},
         {"SELECT name FROM main.sqlite_schema WHERE type = 'trigger' OR sql LIKE 'CREATE TRIGGER%'", "the trigger"},
-        {"SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('virtual', 'shadow')",
-         "the virtual table"},
-        {"SELECT l.name FROM pragma_table_list l, pragma_table_xinfo(l.name, 'main') x WHERE l.schema = 'main'"
-         " AND l.type <> 'view' AND x.hidden > 0", "generated columns in the table"},
-        {"SELECT i.name FROM pragma_table_list l, pragma_index_list(l.name, 'main') i,"
-         " pragma_index_xinfo(i.name, 'main') x WHERE l.schema = 'main' AND l.type <> 'view'"
+        {"SELECT value ->> 'name' FROM json_each(?2) WHERE value ->> 'type' IN ('virtual', 'shadow')", "the virtual table"},
+        {"SELECT l.value ->> 'name' FROM json_each(?2) l, pragma_table_xinfo(l.value ->> 'name', 'main') x"
+         " WHERE l.value ->> 'type' <> 'view' AND x.hidden > 0", "generated columns in the table"},
+        {"SELECT i.name FROM json_each(?2) l, pragma_index_list(l.value ->> 'name', 'main') i,"
+         " pragma_index_xinfo(i.name, 'main') x WHERE l.value ->> 'type' <> 'view'"
          " AND (x.cid = -2 OR i.partial OR x.coll <> 'BINARY')",
          "an index on expressions, on some rows only or in an order of its own,"},
-        /* With an argument it is SQLite's own: where the file has a table of that name, this is an error. */
-        {"SELECT l.name FROM json_each(?1) o, pragma_table_list(o.value ->> 'name') l"
-         " WHERE o.value ->> 'type' = 'table' AND l.schema = 'main' AND l.type <> 'table'",
+        {"SELECT l.value ->> 'name' FROM json_each(?1) o JOIN json_each(?2) l ON lower(l.value ->> 'name') = o.value ->> 'name'"
+         " WHERE o.value ->> 'type' = 'table' AND l.value ->> 'type' <> 'table'",
          "something else in the place of the table"},
         {"SELECT o.value ->> 'name' FROM json_each(?1) o WHERE o.value ->> 'type' = 'table'"
-         " AND NOT EXISTS (SELECT 1 FROM pragma_table_list(o.value ->> 'name') WHERE schema = 'main')", NULL},
+         " AND o.value ->> 'name' NOT IN (SELECT lower(value ->> 'name') FROM json_each(?2))", NULL},
     };
+    /* Once, for each time makes SQLite read every view. With an argument it is SQLite's own: where the file has a table
+     * of that name, this is an error. */
+    char *theirs = ask(handle, status, "SELECT json_group_array(json_object('name', name, 'type', type))"
+                                       " FROM pragma_table_list(NULL) WHERE schema = 'main'", NULL, NULL);
     char *made = db_schema_made(), *found = NULL, *why = NULL, *views;
 
     for (size_t i = 0; !found && i < sizeof foreign / sizeof *foreign; i++) {
-        found = ask(handle, status, foreign[i].sql, made);
+        found = ask(handle, status, foreign[i].sql, made, theirs);
         if (found && foreign[i].what)
             why = say_print("is not read, for it has %s %.100s: a recording's schema only holds rows, and "
                             "others may do endless work", foreign[i].what, found);
@@ -221,12 +224,13 @@ static char *schema_refused(sqlite3 *handle, int *status)
     }
     if (!found) {
         views = ask(handle, status, "SELECT group_concat('CREATE TEMP ' || substr(value ->> 'sql', 8), ';')"
-                                    " FROM json_each(?1) WHERE value ->> 'type' = 'view'", made);
+                                    " FROM json_each(?1) WHERE value ->> 'type' = 'view'", made, NULL);
         if (views)
             *status = sqlite3_exec(handle, views, NULL, NULL, NULL);
         free(views);
     }
     free(made);
+    free(theirs);
     free(found);
     return why;
 }
