@@ -45,6 +45,10 @@ FROM tally c JOIN outcomes o ON o.outcome = c.number
 LEFT JOIN (SELECT outcome, COUNT(*) AS count FROM lookup GROUP BY outcome) l ON l.outcome = c.number
 WHERE (o.missed OR o.name = 'hit') AND c.count > COALESCE(l.count, 0);
 
+-- name: rule-skipped
+-- code whose calls were skipped is marked so
+SELECT code_id FROM seen WHERE skipped > 0 AND code_id NOT IN (SELECT code_id FROM code_mark WHERE action = 'skip' AND code_id IS NOT NULL);
+
 -- name: counts
 -- What there is, for the last line.
 SELECT (SELECT COUNT(*) FROM process) AS processes, (SELECT COUNT(*) FROM thread) AS threads,

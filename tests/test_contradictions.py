@@ -69,6 +69,7 @@ NOTICED = {
     "a check failed without a guard": f"UPDATE guard_check SET failed_guard_id = NULL WHERE {CHECK % 'failed_guard_id IS NOT NULL'}",
     "a guard of another entry failed": f"UPDATE guard_check SET failed_guard_id = (SELECT guard_id FROM guard g WHERE g.cache_entry_id <>"
                                        f" guard_check.cache_entry_id LIMIT 1) WHERE {CHECK % 'failed_guard_id IS NOT NULL'}",
+    "a check that failed ran one more": f"UPDATE guard_check SET guards_run = guards_run + 1 WHERE {CHECK % 'guards_run = 2'}",
     "a check ran more than there are": f"UPDATE guard_check SET guards_run = 99 WHERE {CHECK % '1'}",
     "a check took longer than its lookup": f"UPDATE guard_check SET duration_ns = 10000000000 WHERE {CHECK % '1'}",
     # entries and guards
@@ -107,6 +108,10 @@ NOTICED = {
     "a cause names another guard": "UPDATE recompile_cause SET guard_id = guard_id - 1 WHERE rowid = (SELECT MIN(rowid) FROM recompile_cause)",
     "a cause of another kind": "UPDATE recompile_cause SET kind = 'NONE_MATCH' WHERE rowid = (SELECT MIN(rowid) FROM recompile_cause)",
     "a cause names a younger entry": "UPDATE recompile_cause SET cache_entry_id = (SELECT MAX(cache_entry_id) FROM cache_entry) WHERE rowid = (SELECT MIN(rowid) FROM recompile_cause)",
+    # marks
+    "a mark is gone": "DELETE FROM code_mark WHERE code_id = (SELECT code_id FROM code WHERE qualname = 'excluded')",
+    "a mark of another action": "UPDATE code_mark SET action = 'run_only' WHERE code_id = (SELECT code_id FROM code WHERE qualname = 'excluded')",
+    "a mark on another code": "UPDATE code_mark SET code_id = 1 WHERE code_id = (SELECT code_id FROM code WHERE qualname = 'excluded')",
     # frames, threads, processes, code, meta
     "a frame is gone": f"DELETE FROM frame WHERE {FRAME % 'outcome = 4'}",
     "a frame of another caller": f"UPDATE frame SET parent_id = parent_id - 1 WHERE {FRAME % 'outcome = 1'}",
@@ -140,14 +145,6 @@ UNNOTICED = {
     "what a cause saw": ("UPDATE recompile_cause SET actual = 'x' WHERE rowid = (SELECT MIN(rowid) FROM recompile_cause)", "values are said once"),
     "a check's time": (f"UPDATE guard_check SET duration_ns = duration_ns / 2 WHERE {CHECK % '1'}",
                        "a time within what holds it is as good as another"),
-    "a check that failed ran one more": (f"UPDATE guard_check SET guards_run = guards_run + 1 WHERE {CHECK % 'guards_run = 2'}",
-                                         "guards that changed places may be another entry's as well, and ran in its order"),
-    "a mark is gone": ("DELETE FROM code_mark WHERE code_id = (SELECT code_id FROM code WHERE qualname = 'excluded')",
-     "a call may be skipped for what its caller, its region or a parent process was told"),
-    "a mark of another action": ("UPDATE code_mark SET action = 'run_only' WHERE code_id = (SELECT code_id FROM code WHERE qualname = 'excluded')",
-     "a call may be skipped for what its caller, its region or a parent process was told"),
-    "a mark on another code": ("UPDATE code_mark SET code_id = 1 WHERE code_id = (SELECT code_id FROM code WHERE qualname = 'excluded')",
-     "a call may be skipped for what its caller, its region or a parent process was told"),
     "a lookup's inputs": (f"UPDATE lookup SET signature_id = NULL WHERE {LOOKUP % 'signature_id IS NOT NULL'}", "inputs need not be known"),
     "an exit code": ("UPDATE process SET exit_code = 7 WHERE exit_code = 0", "the system says it once"),
     "a pid": ("UPDATE process SET pid = pid + 1", "the same"),

@@ -578,8 +578,10 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     actions = code_state_actions(state, region);
     under = callback_under(callback, actions.callees);
     outcome = refused(state, &actions, callback, front);
-    if (outcome != OUTCOME_COMPILED)
+    if (outcome != OUTCOME_COMPILED) {
+        decision_actions(state, region, NULL); /* those that a guard has just set */
         goto run;
+    }
     if (ask(ts, callback, state, &decision, &answer)) {
         outcome = OUTCOME_CALLBACK_ERROR;
         decision_answer(&decision, state, NULL, outcome);
