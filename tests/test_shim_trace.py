@@ -147,3 +147,35 @@ def test_frames_decided_has_every_decision_and_no_other_frame(dyntrace, record, 
         assert decided.rows("SELECT DISTINCT mode FROM process") == [("decided",)]
         report = subprocess.run([dyntrace, "report", decided.path], capture_output=True, text=True, check=True).stdout
         assert "only calls that a compiler decided" in report
+
+
+FORKED_IN_A_COMPILE = """
+import os
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.types import GuardedCode
+
+def inner(x): return x
+def outer(x): return x
+def compiler(frame, entry, state):
+    if frame.f_code is outer.__code__ and not os.fork():  # the child's first compile has the number that the parent's first had
+        set_eval_frame(compiler)
+        inner(1)
+        set_eval_frame(None)
+    if frame.f_code in (inner.__code__, outer.__code__):
+        return GuardedCode(frame.f_code.replace(), lambda f_locals: True)
+pid = os.getpid()
+set_eval_frame(compiler)
+outer(1)
+set_eval_frame(None)
+if os.getpid() == pid:
+    os.wait()
+"""
+
+
+def test_a_child_s_compiles_are_not_the_one_that_it_was_forked_in(dyntrace, record, python):
+    trace = record(["-c", FORKED_IN_A_COMPILE], python=python)
+    rows = trace.rows("SELECT qualname, c.outcome, e.code_id = c.code_id FROM compile c JOIN code USING (code_id)"
+                      " JOIN cache_entry e USING (cache_entry_id) ORDER BY 1")
+    assert rows == [("inner", "compiled", 1), ("outer", "compiled", 1)]
+    done = subprocess.run([dyntrace, "fsck", trace.path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
