@@ -1,18 +1,66 @@
--- import/text.sql -- what `dyntrace import` makes of torch's texts: guards, which src/cmd/import.c reads, causes and breaks.
+-- import/text.sql -- what `dyntrace import` makes of torch's texts: guards, causes and breaks.
 
--- name: guards
--- The guards that torch wrote of each entry.
-SELECT e.cache_entry_id, l.text, c.filename FROM cache_entry e
- JOIN listing l ON l.compile_id = e.compile_id AND l.kind = 'guards' LEFT JOIN code c ON c.code_id = e.code_id ORDER BY e.cache_entry_id;
+-- The tree of guards is a listing of managers, each with the guards of its value; two blanks and a '#' begin a comment:
+--
+--     | +- GuardManager: source=L['x'], accessed_by=...
+--     | | +- TENSOR_MATCH: check_tensor(L['x'], ...)    # y = x * k  # a/b.py:4 in f
+--
+-- A row for each line of the text of an entry; kind NULL: a manager. Also "KeyManager: GuardManager: source=...". (A backslash
+-- takes another shape while JSON parts the lines, so that "\n" is a line's end for sure.)
+CREATE TEMP TABLE leaf(entry INTEGER, line INTEGER, depth INTEGER, kind TEXT, source TEXT, said TEXT, comment TEXT, PRIMARY KEY (entry, line));
+INSERT INTO leaf
+WITH line AS MATERIALIZED (
+    SELECT e.cache_entry_id AS entry, j.key AS line, replace(j.value, char(57344), '\') AS text, instr(j.value, '+- ') AS mark
+    FROM cache_entry e JOIN listing l ON l.compile_id = e.compile_id AND l.kind = 'guards',
+         json_each('[' || replace(json_quote(replace(l.text, '\', char(57344))), '\n', '","') || ']') j),
+named AS (
+    SELECT entry, line, (mark - 1) / 2 AS depth, substr(text, mark + 3) AS text, instr(substr(text, mark + 3), ': ') AS colon
+    FROM line WHERE mark BETWEEN 1 AND 400 AND replace(substr(text, 1, mark - 1), '| ', '') = ''),
+parted AS MATERIALIZED (
+    SELECT *, iif(colon, substr(text, 1, colon - 1), text) AS kind, iif(colon, substr(text, colon + 2), '') AS said
+    FROM named WHERE colon OR text NOT GLOB '*[^A-Z_]*'), -- not "RootGuardManager"
+sourced AS (
+    SELECT *, kind GLOB '*Manager*' OR kind GLOB '*Accessor*' AS is_manager, instr(said, '  # ') AS hash,
+           iif(said GLOB 'GuardManager: *', substr(said, 15), said) AS manager
+    FROM parted)
+SELECT entry, line, depth, iif(is_manager, NULL, kind),
+       iif(is_manager AND manager GLOB 'source=*', substr(manager, 8, COALESCE(NULLIF(instr(manager, ', accessed_by='), 0),
+               NULLIF(instr(manager, ', type=<class '), 0), length(manager) + 1) - 8), NULL),
+       rtrim(iif(hash, substr(said, 1, hash - 1), said)), iif(hash, substr(substr(said, hash + 2), -4000), NULL)
+FROM sourced ORDER BY entry, line;
 
--- name: guard
--- What the guards of the whole call look at has the names that our own recorder gives it.
+-- Torch prints each part of a long guard on a line of its own. Those of OBJECT_ALIASING are guards by themselves, and of
+-- LAMBDA_GUARD but for the one of all sizes at the end. What is between several values is printed once. The user's line is the
+-- last "# a/b.py:4 in f" of a comment, unless that is torch's own code; torch shortens paths, so that of the compiled function
+-- stands for what it ends in. What the guards of the whole call look at has the names that our own recorder gives it.
 INSERT INTO guard(cache_entry_id, ordinal, kind, source, expression, user_stack)
- VALUES (?1, ?2, ?3, COALESCE(substr(?4, 1, 2000), CASE ?3 WHEN 'GLOBAL_STATE' THEN 'global state'
- WHEN 'TORCH_FUNCTION_MODE_STACK' THEN 'torch function modes' WHEN 'DEFAULT_DEVICE' THEN 'torch.utils._device.CURRENT_DEVICE'
- ELSE iif(instr(?5, 'top_saved_tensors_hooks'), 'saved tensors hooks', NULL) END), ?5, ?6);
-
--- name: rest
+WITH begun AS (
+    SELECT *, kind IS NULL OR kind IS NOT LAG(kind) OVER entry OR depth IS NOT LAG(depth) OVER entry
+              OR kind = 'OBJECT_ALIASING' OR kind = 'LAMBDA_GUARD' AND depth AS begins,
+           MAX(iif(kind IS NULL, line, NULL)) OVER (PARTITION BY entry, depth - (kind IS NOT NULL) ORDER BY line) AS manager,
+           MAX(iif(kind GLOB '*ALIASING*' AND said <> '', line, NULL)) OVER (PARTITION BY entry, kind ORDER BY line) AS relation
+    FROM leaf WINDOW entry AS (PARTITION BY entry ORDER BY line)),
+part AS (
+    SELECT b.*, SUM(begins) OVER (PARTITION BY b.entry ORDER BY b.line) AS guard, iif(begins AND b.said = '', COALESCE(r.said, ''), b.said) AS says
+    FROM begun b LEFT JOIN leaf r ON r.entry = b.entry AND r.line = b.relation),
+whole AS (
+    SELECT entry, kind, MIN(line) AS line, manager, comment, group_concat(says, ' and ') AS expression
+    FROM (SELECT * FROM part WHERE kind IS NOT NULL ORDER BY entry, line) GROUP BY entry, guard),
+marked AS (SELECT *, replace(comment, '# ', char(1)) AS marks FROM whole),
+placed AS MATERIALIZED (SELECT *, substr(marks, length(rtrim(marks, replace(marks, char(1), ''))) + 1) AS place FROM marked),
+stack AS MATERIALIZED (
+    SELECT *, substr(place, 1, instr(place, ':') - 1) AS file, substr(place, instr(place, ':') + 1) AS rest FROM placed)
+SELECT s.entry, ROW_NUMBER() OVER (PARTITION BY s.entry ORDER BY s.line) - 1, s.kind,
+    COALESCE(substr(m.source, 1, 2000), CASE s.kind WHEN 'GLOBAL_STATE' THEN 'global state'
+        WHEN 'TORCH_FUNCTION_MODE_STACK' THEN 'torch function modes' WHEN 'DEFAULT_DEVICE' THEN 'torch.utils._device.CURRENT_DEVICE'
+        ELSE iif(instr(expression, 'top_saved_tensors_hooks'), 'saved tensors hooks', NULL) END), expression,
+    iif(file <> '' AND file NOT GLOB '_dynamo/*' AND file NOT GLOB 'torch/*' AND rest GLOB '[0-9]* in ?*',
+        'File "' || iif(length(file) >= 8 AND length(filename) > length(file) AND substr(filename, -length(file)) = file, filename, file)
+        || '", line ' || CAST(rest AS INTEGER) || ', in ' || substr(rest, instr(rest, ' in ') + 4, instr(substr(rest, instr(rest, ' in ') + 4) || ' ', ' ') - 1),
+        NULL)
+FROM stack s JOIN cache_entry e ON e.cache_entry_id = s.entry LEFT JOIN code c ON c.code_id = e.code_id
+LEFT JOIN leaf m ON m.entry = s.entry AND m.line = s.manager ORDER BY s.entry, s.line;
+DROP TABLE leaf;
 UPDATE cache_entry SET guard_count = (SELECT NULLIF(COUNT(*), 0) FROM guard g WHERE g.cache_entry_id = cache_entry.cache_entry_id);
 
 -- A cause of a recompile is a sentence after the label of an entry,

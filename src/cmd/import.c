@@ -5,9 +5,8 @@
  *     V1121 15:44:00.566000 28697 torch/_dynamo/utils.py:2350] {...}
  *     <tab>a line of the record's text
  *
- * They go into a temporary table as they are; SQL then makes rows of them (schemas/import/map.sql, text.sql), but for
- * guards. The log has compiles, not calls: frames, lookups, hits and what guards took are not in it, and so not in the
- * trace.
+ * They go into a temporary table as they are; SQL then makes rows of them (schemas/import/map.sql, text.sql). The log has
+ * compiles, not calls: frames, lookups, hits and what guards took are not in it, and so not in the trace.
  *
  * Files come from anybody, are cut short when a program is killed, and two processes may have written into one: so
  * nothing is taken that is not whole. */
@@ -31,7 +30,6 @@
 enum {
     TICK_ROWS = 1 << 8,
     MOST = 15 << 20, /* bytes of a line, and of a record's text: readers take a row of 16 MB */
-    DEPTH = 200,     /* of the tree of guards */
 };
 
 struct import {
@@ -197,155 +195,6 @@ static bool file_read(struct import *import, const char *path)
     return whole;
 }
 
-/* ---- guards ---------------------------------------------------------------- */
-
-/* The tree of guards is a listing of managers, each with the guards of its value; two blanks and a '#' begin a comment:
- *
- *     | +- GuardManager: source=L['x'], accessed_by=...
- *     | | +- TENSOR_MATCH: check_tensor(L['x'], ...)    # y = x * k  # a/b.py:4 in f */
-
-/* 'File "/x/a/b.py", line 4, in f' of the last "# a/b.py:4 in f" of a comment; NULL: there is none, or it is torch's own code.
- * Torch shortens paths: FILENAME, the compiled function's, stands for what it ends in. The caller frees it. */
-static char *user_stack(const char *comment, const char *filename)
-{
-    const char *mark = NULL;
-    size_t whole = strlen(filename);
-    int shown = 0, line, name = 0;
-
-    for (const char *next = comment; (next = strstr(next, "# ")); next++)
-        mark = next + 2;
-    if (!mark || sscanf(mark, "%*[^:]%n:%9d in %n", &shown, &line, &name) != 1 || !name ||
-        !strncmp(mark, "_dynamo/", 8) || !strncmp(mark, "torch/", 6))
-        return NULL;
-    comment = mark + name; /* after the name there may be a "(HINT: ...)" */
-    if (shown >= 8 && whole > (size_t)shown && !strncmp(filename + whole - shown, mark, (size_t)shown)) {
-        mark = filename;
-        shown = (int)whole;
-    }
-    return say_print("File \"%.*s\", line %d, in %.*s", shown, mark, line, (int)strcspn(comment, " \n"), comment);
-}
-
-/* Of a manager "source=L['x'], accessed_by=..." the source, which TEXT then ends with; NULL: it says none. */
-static const char *manager_source(char *text)
-{
-    char *end = strstr(text, ", accessed_by=");
-
-    if (strncmp(text, "source=", 7) != 0)
-        return NULL;
-    if (end || (end = strstr(text, ", type=<class ")))
-        *end = 0;
-    return text + 7;
-}
-
-/* A guard that is being read: torch prints each part of a long one on a line of its own. */
-struct guard {
-    const char *kind, *source; /* borrowed */
-    char *stack;               /* owned, or NULL */
-    LIST(char) said;           /* empty: there is no guard */
-    size_t depth;
-};
-
-static void guard_says(struct guard *guard, const char *text)
-{
-    if (*text)
-        memcpy(list_add_many(&guard->said, strlen(text)), text, strlen(text));
-}
-
-/* The guard that was read, as a row of ENTRY. */
-static void guard_put(struct query *insert, int64_t entry, struct guard *guard, int64_t *count)
-{
-    if (guard->kind) {
-        *list_add(&guard->said) = 0;
-        query_bind_integer(insert, 1, entry);
-        query_bind_integer(insert, 2, (*count)++);
-        query_bind_text(insert, 3, guard->kind);
-        query_bind_text(insert, 4, guard->source);
-        query_bind_text(insert, 5, guard->said.at);
-        query_bind_text(insert, 6, guard->stack);
-        query_step(insert);
-        query_reset(insert);
-    }
-    list_free(&guard->said);
-    free(guard->stack);
-    *guard = (struct guard){0};
-}
-
-/* Is what comes next another part of GUARD? Those of OBJECT_ALIASING are guards by themselves, and of LAMBDA_GUARD but for
- * the one of all sizes at the end. */
-static bool goes_on(const struct guard *guard, const char *kind, size_t depth)
-{
-    return guard->kind && guard->depth == depth && !strcmp(guard->kind, kind) && !(depth && !strcmp(kind, "LAMBDA_GUARD")) &&
-           strcmp(kind, "OBJECT_ALIASING") != 0;
-}
-
-/* The guards of TEXT, which is written over, as rows of ENTRY, for code of FILENAME. */
-static void guards_put(struct query *insert, int64_t entry, char *text, const char *filename)
-{
-    const char *sources[DEPTH] = {0}, *related = NULL;
-    char *line, *rest = text, *relation = NULL;
-    struct guard guard = {0};
-    int64_t count = 0;
-
-    while ((line = strsep(&rest, "\n"))) {
-        size_t depth = 0;
-        char *kind, *colon, *said, *comment;
-        for (; !strncmp(line, "| ", 2); line += 2)
-            depth++;
-        if (strncmp(line, "+- ", 3) != 0 || depth >= DEPTH)
-            continue;
-        kind = line + 3;
-        colon = strstr(kind, ": ");
-        if (!colon && kind[strspn(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_")]) /* "RootGuardManager" */
-            continue;
-        said = colon ? colon + 2 : kind + strlen(kind);
-        if (colon)
-            *colon = 0;
-        if (strstr(kind, "Manager") || strstr(kind, "Accessor")) { /* also "KeyManager: GuardManager: source=..." */
-            const char *source = manager_source(!strncmp(said, "GuardManager: ", 14) ? said + 14 : said);
-            guard_put(insert, entry, &guard, &count);
-            if (source)
-                sources[depth] = source;
-            memset(sources + depth + 1, 0, (DEPTH - depth - 1) * sizeof *sources);
-            continue;
-        }
-        comment = strstr(said, "  # ");
-        if (comment)
-            *comment++ = 0;
-        for (char *end = said + strlen(said); end > said && end[-1] == ' ';)
-            *--end = 0;
-        if (goes_on(&guard, kind, depth)) {
-            guard_says(&guard, " and ");
-            guard_says(&guard, said);
-            continue;
-        }
-        guard_put(insert, entry, &guard, &count);
-        if (*said && strstr(kind, "ALIASING")) {
-            relation = said;
-            related = kind;
-        } else if (related && !strcmp(related, kind)) { /* between several values: printed once */
-            said = relation;
-        }
-        guard = (struct guard){.kind = kind, .source = depth ? sources[depth - 1] : NULL, .depth = depth,
-                               .stack = comment ? user_stack(comment, filename) : NULL};
-        guard_says(&guard, said);
-    }
-    guard_put(insert, entry, &guard, &count);
-}
-
-static void all_guards(struct db *out)
-{
-    struct query *lists = db_query(out, schema_statement("import/text/guards"));
-    struct query *insert = db_query(out, schema_statement("import/text/guard"));
-
-    while (query_step(lists)) {
-        char *text = strdup(query_whole(lists, 1, NULL));
-        guards_put(insert, query_integer(lists, 0), text, query_whole(lists, 2, NULL));
-        free(text);
-    }
-    query_close(lists);
-    query_close(insert);
-}
-
 /* ---- the directory --------------------------------------------------------- */
 
 static int is_log(const struct dirent *entry)
@@ -444,8 +293,7 @@ static int import_main(int count, char **operands)
         ask(&import, "import/log/version", DYNTRACE_VERSION, 0, 0);
         ask(&import, "import/log/meta", operands[0], 0, 0);
         db_run(import.out, schema_statement("import/map"));
-        all_guards(import.out);
-        db_run(import.out, schema_statement("import/text/rest"));
+        db_run(import.out, schema_statement("import/text"));
         db_run(import.out, "DROP TABLE record; DROP TABLE source; COMMIT");
         broken = db_integer(import.out, 0, "SELECT SUM(events) FROM loss");
         ok = db_made(import.out);
