@@ -216,12 +216,18 @@ WITH broken AS MATERIALIZED (
     SELECT b.graph_break_id, b.line, substr(b.reason, 1, 4000) AS reason, substr(b.user_stack, 1, 4000) AS user_stack,
            iif(replace(substr(b.user_stack, -2000), rtrim(substr(b.user_stack, -2000), replace(substr(b.user_stack, -2000), char(10), '')), '')
                LIKE '%/torch/%', 'torch', NULL) AS made_by, -- the innermost place is the last line
-           r.qualname AS resume_function, r.function_id
+           r.qualname AS resume_function, r.function_id,
+           '[' || replace(json_quote(substr(b.reason, 1, 4000)), '0x', '","') || ']' AS at -- parted where addresses begin
     FROM compile m CROSS JOIN graph_break b ON b.compile_id = m.compile_id
     LEFT JOIN functions r ON r.code_id = b.resume_code_id
     WHERE m.code_id IN (SELECT value FROM json_each(?1))
     ORDER BY b.graph_break_id
     LIMIT 10000),
+alike AS MATERIALIZED ( -- in their line and, but for addresses, their reason; an analysis that starts anew has no resume function yet
+    SELECT *, COUNT(*) AS times, MIN(graph_break_id + iif(function_id IS NULL, 1 << 60, 0)) AS first
+    FROM broken
+    GROUP BY line, COALESCE((SELECT group_concat(ltrim(part.value, '0123456789abcdef'))
+                             FROM json_each(iif(json_valid(at), at, '[]')) part), reason)),
 same AS MATERIALIZED (
     SELECT f.code_id, f.function_id
     FROM functions f
@@ -240,20 +246,37 @@ rest AS MATERIALIZED (
                FROM lookup JOIN outcomes o USING (outcome) WHERE code_id IN (SELECT code_id FROM same)
                GROUP BY code_id) l ON l.code_id = s.code_id
     GROUP BY s.function_id)
-SELECT * FROM broken LEFT JOIN rest USING (function_id) ORDER BY graph_break_id;
+SELECT * FROM alike LEFT JOIN rest USING (function_id) ORDER BY times DESC, line, first LIMIT 1000;
 
 -- name: phases
--- where the time of its compiles went; phases lie within one another. Late: compiled later on its own, as backward
--- graphs are (labels are given again after a reset, and in other processes)
-SELECT compile_id, iif(name GLOB 'compile_attempt_[0-9]*', rtrim(rtrim(name, '0123456789'), '_'), COALESCE(name, '?')) AS name,
-       start_ns, end_ns, late, label
-FROM (SELECT p.*, 0 AS late FROM compile m CROSS JOIN compile_phase p ON p.compile_id = m.compile_id
-      WHERE m.code_id IN (SELECT value FROM json_each(?1))
-      UNION ALL SELECT *, 1 FROM compile_phase WHERE compile_id IS NULL AND label IN (
-          SELECT m.label FROM compile m LEFT JOIN code c ON c.code_id = m.code_id WHERE m.label <> ''
-          GROUP BY m.label HAVING SUM(m.code_id IN (SELECT value FROM json_each(?1))) = COUNT(*)
-              AND COUNT(DISTINCT c.process_id) = 1))
-ORDER BY late, compile_id, label, start_ns, end_ns DESC LIMIT 200000;
+-- where the time of its compiles went: what a phase took by itself is what those within it leave. Late: compiled later on its
+-- own, as backward graphs are (labels are given again after a reset, and in other processes)
+WITH RECURSIVE ours AS (
+    SELECT p.*, 0 AS late FROM compile m CROSS JOIN compile_phase p ON p.compile_id = m.compile_id
+    WHERE m.code_id IN (SELECT value FROM json_each(?1))
+    UNION ALL SELECT *, 1 FROM compile_phase WHERE compile_id IS NULL AND label IN (
+        SELECT m.label FROM compile m LEFT JOIN code c ON c.code_id = m.code_id WHERE m.label <> ''
+        GROUP BY m.label HAVING SUM(m.code_id IN (SELECT value FROM json_each(?1))) = COUNT(*)
+            AND COUNT(DISTINCT c.process_id) = 1)),
+phase AS MATERIALIZED ( -- a longer one before those that it holds; what takes more than ten hours is not believed
+    SELECT ROW_NUMBER() OVER (ORDER BY late, compile_id, label, start_ns, end_ns DESC) AS place, compile_id, late,
+           iif(name GLOB 'compile_attempt_[0-9]*', rtrim(rtrim(name, '0123456789'), '_'), COALESCE(name, '?')) AS name,
+           iif(start_ns >= 0 AND end_ns >= start_ns, start_ns, 0) AS start_ns,
+           iif(start_ns >= 0 AND end_ns >= start_ns, MIN(end_ns, start_ns + (1 << 45)), 0) AS end_ns
+    FROM ours ORDER BY place LIMIT 200000),
+walk AS ( -- with the places and ends of those around each, the innermost last
+    SELECT 0 AS place, 0 AS compile_id, 0 AS start_ns, 0 AS end_ns, '[]' AS around
+    UNION ALL
+    SELECT p.place, p.compile_id, p.start_ns, p.end_ns, (
+        SELECT json_group_array(json(value)) FROM (
+            SELECT value FROM (SELECT value FROM json_each(w.around) UNION ALL SELECT json_array(w.place, w.end_ns))
+            WHERE p.compile_id IS w.compile_id AND value ->> 1 > p.start_ns LIMIT 64))
+    FROM walk w CROSS JOIN phase p ON p.place = w.place + 1),
+held AS (
+    SELECT around ->> '$[#-1][0]' AS place, SUM(MIN(end_ns, around ->> '$[#-1][1]') - start_ns) AS within_ns FROM walk GROUP BY 1)
+SELECT name, late, COUNT(*) AS times, SUM(end_ns - start_ns) AS total_ns,
+       SUM(MAX(end_ns - start_ns - COALESCE(within_ns, 0), 0)) AS self_ns
+FROM phase LEFT JOIN held USING (place) GROUP BY late, name ORDER BY self_ns DESC, name LIMIT 500;
 
 -- name: caches
 -- what torch's caches did for its compiles, and what those took that one of them served
@@ -335,11 +358,17 @@ JOIN (SELECT DISTINCT qualname FROM code WHERE code_id IN (SELECT value FROM jso
 LEFT JOIN code c ON c.code_id = b.code_id WHERE b.reason LIKE '%disable%' ORDER BY b.graph_break_id LIMIT 1;
 
 -- name: kinds
--- its guards by entry and kind
-SELECT cache_entry_id, COALESCE(kind, '?') AS kind, COUNT(*) AS guards FROM guard
-WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1))
-    LIMIT 10000)
-GROUP BY cache_entry_id, kind ORDER BY cache_entry_id LIMIT 20000;
+-- its guards by kind, and what they take by estimate: the time of an entry's checks, shared out among its guards alike
+SELECT COALESCE(g.kind, '?') AS kind, COUNT(*) AS guards, CAST(TOTAL(k.ns / e.guard_count) AS INTEGER) AS estimated_ns
+FROM cache_entry e JOIN guard g ON g.cache_entry_id = e.cache_entry_id
+LEFT JOIN (SELECT cache_entry_id, SUM(duration_ns) AS ns FROM guard_check GROUP BY 1) k ON k.cache_entry_id = e.cache_entry_id
+WHERE e.code_id IN (SELECT value FROM json_each(?1)) GROUP BY 1 ORDER BY estimated_ns DESC, guards DESC, kind LIMIT 100;
+
+-- name: kinds-rows
+-- ?2: entries and what their checks took, [[12, 3400], ...].
+SELECT COALESCE(g.kind, '?') AS kind, COUNT(*) AS guards, CAST(TOTAL(k.value ->> 1 / e.guard_count) AS INTEGER) AS estimated_ns
+FROM json_each(?2) k CROSS JOIN cache_entry e ON e.cache_entry_id = k.value ->> 0
+JOIN guard g ON g.cache_entry_id = e.cache_entry_id GROUP BY 1 ORDER BY estimated_ns DESC, guards DESC, kind LIMIT 100;
 
 -- name: share
 -- the last calls that hit: time in the lookup, and in all. The medians of both, because a call that was interrupted takes

@@ -141,18 +141,6 @@ struct torch_reason torch_reason_split(const char *reason)
     return made;
 }
 
-bool torch_reason_same(const char *one, const char *other)
-{
-    if (!one || !other)
-        return one == other;
-    for (; *one && *one == *other; one++, other++)
-        if (one[0] == '0' && one[1] == 'x' && other[1] == 'x') {
-            one += 2 + strspn(one + 2, "0123456789abcdef") - 1;
-            other += 2 + strspn(other + 2, "0123456789abcdef") - 1;
-        }
-    return *one == *other;
-}
-
 const char *torch_phase_words(const char *name)
 {
     static const struct { const char *name, *words; } phases[] = {

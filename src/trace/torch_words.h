@@ -42,9 +42,6 @@ struct torch_reason {
 
 struct torch_reason torch_reason_split(const char *reason);
 
-/* Two reasons are the same but for addresses in them. NULL equals NULL. */
-bool torch_reason_same(const char *one, const char *other);
-
 /* What a phase of a compile is about, in words, or NULL. */
 const char *torch_phase_words(const char *name);
 

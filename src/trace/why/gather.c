@@ -2,6 +2,7 @@
  *
  * One statement of schemas/why.sql for each kind of fact; they are also what --sql prints. `lookup`, `guard_check`
  * and `frame` are long: their rows are summed up here, and --sql prints the GROUP BY for it. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,12 +20,7 @@ enum {
     SLOW_NS = 1000,         /* time a call, */
     SLOW_CALLS = 10,        /* and calls, from which on guards are called slow */
     GUARDS_READ = 10000,    /* failing guards; the SQL bounds the rest */
-    KINDS = 100,            /* of guards */
-    PHASE_NAMES = 500,      /* others are summed up in the last */
-    PHASE_DEPTH = 64,       /* deeper ones count as the one that they lie in */
-    BREAKS_KEPT = 1000,
 };
-static const int64_t PHASE_LONGEST = (int64_t)1 << 45; /* ten hours; more is not believed, so that sums stay numbers */
 
 static FIELDS(single_fields, WHY_FIELDS)
 static FIELDS(torches_fields, TORCHES_FIELDS)
@@ -75,14 +71,15 @@ static bool ask_one(struct why *why, const char *name)
     return found;
 }
 
-/* All rows of the statement NAME, as they are. */
-#define READ(why, list, name)                                              \
+/* All rows of QUERY, as they are; it is closed. */
+#define READ_ROWS(why, list, from)                                        \
     do {                                                                   \
-        struct query *query_ = ask(why, name);                             \
+        struct query *query_ = from;                                       \
         while (query_step(query_))                                         \
             why_row(why, query_, list##_fields, list_add(&(why)->list));   \
         query_close(query_);                                               \
     } while (0)
+#define READ(why, list, name) READ_ROWS(why, list, ask(why, name))
 
 /* The row that QUERY has for ID into ITEM. */
 static void read_by_id(struct why *why, struct query *query, int64_t id, const struct field *fields, void *item)
@@ -379,40 +376,21 @@ double why_guard_share(const struct why *why)
     return why->share_of_ns > 0 && why->guard_calls > 0 ? 100.0 * (double)why->share_ns / (double)why->share_of_ns : -1;
 }
 
-static int cost_more(const void *a, const void *b)
-{
-    const struct guard_cost *x = a, *y = b;
-
-    return list_order(y->estimated_ns, x->estimated_ns) ?: list_order(y->guards, x->guards) ?: strcmp(x->kind, y->kind);
-}
-
 /* Which kinds of guards the time is of. */
 static void gather_kinds(struct why *why)
 {
-    struct query *query = ask(why, "why/kinds");
+    struct query *query = ask_rows(why, "why/kinds", "why/kinds-rows");
+    char *spent = NULL;
+    size_t room = 0;
+    FILE *out = open_memstream(&spent, &room);
 
-    while (query_step(query)) {
-        const struct entry *entry = why_entry(why, query_integer(query, 0));
-        struct guard_cost *cost = why->costs.at, *end = cost + why->costs.count;
-        int64_t count = query_integer(query, 2);
-        if (!entry || count < 0)
-            continue;
-        while (cost < end && strcmp(cost->kind, query_text(query, 1, NULL)))
-            cost++;
-        if (cost == end && why->costs.count == KINDS)
-            continue;
-        if (cost == end) {
-            cost = list_add(&why->costs);
-            why_row(why, query, costs_fields, cost);
-            cost->guards = 0;
-        }
-        cost->guards += count;
-        if (entry->guards >= count && entry->check_ns > 0)
-            cost->estimated_ns =
-                times_sum(cost->estimated_ns, (int64_t)((double)(entry->check_ns / entry->guards) * (double)count));
-    }
-    query_close(query);
-    list_sort(&why->costs, cost_more);
+    for (size_t i = 0; i < why->entries.count; i++)
+        fprintf(out, "%s[%" PRId64 ",%" PRId64 "]", i ? "," : "[", why->entries.at[i].cache_entry_id, why->entries.at[i].check_ns);
+    fputs(why->entries.count ? "]" : "[]", out);
+    fclose(out);
+    query_bind_text(query, 2, spent);
+    free(spent);
+    READ_ROWS(why, costs, query);
 }
 
 static void gather_cost(struct why *why)
@@ -467,96 +445,6 @@ static void gather_disabled(struct why *why)
         ask_one(why, "why/disabled");
 }
 
-static int break_more(const void *a, const void *b)
-{
-    const struct graph_break *x = a, *y = b;
-
-    return list_order(y->times, x->times) ?: list_order(x->line, y->line);
-}
-
-/* Graph breaks, those alike as one. */
-static void gather_breaks(struct why *why)
-{
-    struct query *query = ask(why, "why/breaks");
-
-    while (query_step(query)) {
-        struct graph_break row = {0}, *b = why->breaks.at, *end = b + why->breaks.count;
-        why_row(why, query, breaks_fields, &row);
-        while (b < end && !(b->line == row.line && torch_reason_same(b->reason, row.reason)))
-            b++;
-        if (b == end && why->breaks.count == BREAKS_KEPT)
-            continue;
-        if (b == end)
-            b = list_add(&why->breaks);
-        row.times = b->times + 1;
-        if (!b->resume_function) /* an analysis that starts anew has none yet */
-            *b = row;
-        b->times = row.times;
-    }
-    query_close(query);
-    list_sort(&why->breaks, break_more);
-}
-
-static struct phase *phase_of(struct why *why, struct query *query)
-{
-    struct phase row = {0}, *phase = why->phases.at, *end = phase + why->phases.count;
-
-    for (; phase < end; phase++)
-        if (phase->late == query_integer(query, 4) && !strcmp(phase->name, query_text(query, 1, NULL)))
-            return phase;
-    if (why->phases.count == PHASE_NAMES)
-        return end - 1;
-    why_row(why, query, phases_fields, &row);
-    *(phase = list_add(&why->phases)) = row;
-    return phase;
-}
-
-static int phase_longer(const void *a, const void *b)
-{
-    const struct phase *x = a, *y = b;
-
-    return list_order(y->self_ns, x->self_ns) ?: strcmp(x->name, y->name);
-}
-
-/* Where the time of compiles went. Phases lie within one another: what one took by itself is what those within leave.
- * The rows come by compile and start, a longer one before those that it holds. */
-static void gather_phases(struct why *why)
-{
-    struct query *query = ask(why, "why/phases");
-    struct { int64_t end; size_t phase; } open[PHASE_DEPTH];
-    int64_t compile = -1;
-    int depth = 0;
-
-    while (query_step(query)) {
-        int64_t id = query_integer(query, 0), start = query_integer(query, 2), end = query_integer(query, 3);
-        struct phase *phase = phase_of(why, query);
-        if (id != compile)
-            depth = 0;
-        compile = id;
-        if (start < 0 || end < start)
-            start = end = 0;
-        else if (end - start > PHASE_LONGEST)
-            end = start + PHASE_LONGEST;
-        while (depth > 0 && open[depth - 1].end <= start)
-            depth--;
-        phase->times++;
-        phase->total_ns += end - start;
-        phase->self_ns += end - start;
-        if (depth > 0) { /* as much of it as lies within */
-            struct phase *around = &why->phases.at[open[depth - 1].phase];
-            around->self_ns -= (end < open[depth - 1].end ? end : open[depth - 1].end) - start;
-            if (around->self_ns < 0)
-                around->self_ns = 0;
-        }
-        if (depth < PHASE_DEPTH) {
-            open[depth].end = end;
-            open[depth++].phase = (size_t)(phase - why->phases.at);
-        }
-    }
-    query_close(query);
-    list_sort(&why->phases, phase_longer);
-}
-
 /* ---- all of it ------------------------------------------------------------- */
 
 void why_gather(struct why *why)
@@ -581,8 +469,8 @@ void why_gather(struct why *why)
     if (why->compiles.count) {
         READ(why, ranks, "why/ranks");
         if (db_integer(why->db, 0, "SELECT EXISTS (SELECT 1 FROM graph_break)"))
-            gather_breaks(why);
-        gather_phases(why);
+            READ(why, breaks, "why/breaks");
+        READ(why, phases, "why/phases");
         ask_one(why, "why/caches");
     }
     READ(why, marks, "why/marks");
