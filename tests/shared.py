@@ -2,6 +2,7 @@
 import base64
 import contextlib
 import fcntl
+import functools
 import importlib.util
 import io
 import json
@@ -22,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = [p for p in os.environ.get("DYNTRACE_PYTHONS", "").split(":") if p] or [sys.executable]
 
 
+@functools.cache  # asked for each test
 def version_of(python):
     return subprocess.run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
                           capture_output=True, text=True, check=True).stdout.strip()
