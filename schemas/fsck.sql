@@ -97,9 +97,9 @@ WHERE outcome IN (2, 9) AND NOT EXISTS (SELECT 1 FROM compile m WHERE m.frame_id
 
 -- name: check-guards
 -- a check that passed ran all guards of its entry; one that failed ran those before the guard that failed, and that
--- The guards of an entry with rows in guard_order change places, in the middle of a check too: what ran is then at most what
--- stands before the guard in the order before the lookup or in the one after. Where a value cannot be read, the first guard on
--- it is the one that failed, and that may stand further on.
+-- The guards of an entry with rows in guard_order change places, in the middle of a check too, and in each forked process for
+-- itself: what ran is then at most what stands before the guard in one of these orders. Where a value cannot be read, the first
+-- guard on it is the one that failed, and that may stand further on.
 SELECT k.guard_check_id
 FROM guard_check k CROSS JOIN lookup l ON l.lookup_id = k.lookup_id CROSS JOIN cache_entry e ON e.cache_entry_id = k.cache_entry_id
 LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
@@ -108,11 +108,8 @@ WHERE k.duration_ns < 0 OR k.duration_ns > l.duration_ns
       WHEN 'pass' THEN k.guards_run IS NOT e.guard_count
       WHEN 'backend_mismatch' THEN k.guards_run IS NOT 0
       ELSE g.guard_id IS NULL OR k.guards_run NOT BETWEEN 1 AND e.guard_count OR k.guards_run - 1 > (
-          SELECT MAX(IFNULL(MAX(o.key), 0), iif(MIN(w.from_ns) <= l.start_ns, 0, g.ordinal))
-          FROM guard_order w, json_each(iif(json_valid(w.ordinals), w.ordinals, '[]')) o
-          WHERE w.cache_entry_id = k.cache_entry_id AND o.value = g.ordinal
-            AND w.from_ns IN ((SELECT MAX(from_ns) FROM guard_order WHERE cache_entry_id = w.cache_entry_id AND from_ns <= l.start_ns),
-                              (SELECT MIN(from_ns) FROM guard_order WHERE cache_entry_id = w.cache_entry_id AND from_ns > l.start_ns)))
+          SELECT IFNULL(MAX(o.key), 0) FROM guard_order w, json_each(iif(json_valid(w.ordinals), w.ordinals, '[]')) o
+          WHERE w.cache_entry_id = k.cache_entry_id AND o.value = g.ordinal HAVING COUNT(*))
         OR (k.guards_run - 1 <> g.ordinal AND NOT EXISTS (SELECT 1 FROM guard_order o WHERE o.cache_entry_id = k.cache_entry_id))
       END;
 

@@ -99,7 +99,7 @@ NOTICED = {
     "a compile with another label": f"UPDATE compile SET label = '9/9' WHERE {MADE}",
     "a compile ended before it began": f"UPDATE compile SET end_ns = start_ns - 1 WHERE {MADE}",
     "a compile began before its call": f"UPDATE compile SET start_ns = 0 WHERE {MADE}",
-    "a compile ended after its call": f"UPDATE compile SET end_ns = end_ns + 100000000 WHERE {MADE}",
+    "a compile ended after its call": f"UPDATE compile SET end_ns = end_ns + 100000000000 WHERE {MADE}",
     "a compile without an entry compiled": "UPDATE compile SET outcome = 'compiled' WHERE compile_id = (SELECT compile_id FROM compile WHERE outcome = 'error')",
     "an error was declined": "UPDATE compile SET outcome = 'declined' WHERE compile_id = (SELECT compile_id FROM compile WHERE outcome = 'error')",
     "a compile without its entry": f"UPDATE compile SET cache_entry_id = NULL WHERE {MADE}",
