@@ -585,10 +585,11 @@ void whatif_free(struct whatif *w)
         list_free(&w->classes.at[i].guards);
     map_free(&w->pairs);
     map_free(&w->failing);
+    map_free(&w->varying);
     map_free(&w->killers);
     arena_free(&w->texts);
     void *const owned[] = {
-        w->class_of, w->classes.at, w->signatures.at, w->varying.at, w->codes, w->rests.at,
+        w->class_of, w->classes.at, w->signatures.at, w->codes, w->rests.at,
         w->forks.at, w->drops.at, w->base, w->recorded, w};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);

@@ -390,6 +390,19 @@ static size_t guards_at(const struct guards *g, const char *source)
     return sorted_count(g->count, i, strcmp(g->at[i].source, source) < 0);
 }
 
+bool guard_next(struct whatif *w, uint32_t code, const char *source, struct look *at)
+{
+    for (; at->entry < w->r->entries.count; at->entry++, at->g = NULL) {
+        const struct guards *all = w->r->entries.at[at->entry].code == code ? guards_of(w, at->entry) : NULL;
+        if (!all || !all->count)
+            continue;
+        at->g = at->g ? at->g + 1 : all->at + guards_at(all, source);
+        if (at->g < all->at + all->count && !strcmp(at->g->source, source))
+            return true;
+    }
+    return false;
+}
+
 /* ---- what is known of a call's values ------------------------------------------ */
 
 struct value value_of(struct whatif *w, uint32_t other, bool first, const char *source)
@@ -502,11 +515,6 @@ static enum like tensors_alike(const struct value *want, const struct value *v)
         if (!strncmp(strncmp(at, " torch.", 7) ? at + 1 : at + 7, word, bytes))
             return LIKE_YES;
     return LIKE_NO;
-}
-
-static enum like least(enum like a, enum like b)
-{
-    return a < b ? a : b;
 }
 
 static enum like tensor_holds(const struct value *want, const char *type, const struct value *v)

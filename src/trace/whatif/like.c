@@ -52,11 +52,6 @@ static bool dropped(const struct whatif *w, uint32_t code, const struct guard *g
     return false;
 }
 
-static enum like least(enum like a, enum like b)
-{
-    return a < b ? a : b;
-}
-
 /* Is what a module holds at SOURCE? Torch never makes its sizes dynamic by itself. */
 static bool held_by_module(const char *source)
 {
@@ -68,20 +63,12 @@ static bool held_by_module(const char *source)
 static enum like conditions_agree(struct whatif *w, uint32_t code, const char *source, const struct value *a,
                                   const struct value *b)
 {
-    for (uint32_t i = 0; i < w->r->entries.count; i++) {
-        const struct guards *guards = w->r->entries.at[i].code == code ? guards_of(w, i) : NULL;
-        for (size_t k = 0; guards && k < guards->count; k++) {
-            const struct guard *g = &guards->at[k];
-            enum like x, y;
-            if (strcmp(g->source, source) || (g->about != ABOUT_NUMBER && g->about != ABOUT_OTHER))
-                continue;
-            x = g->about == ABOUT_NUMBER ? number_holds(&g->want, a) : LIKE_GUESS_NO;
-            y = g->about == ABOUT_NUMBER ? number_holds(&g->want, b) : LIKE_GUESS_NO;
-            if (x == LIKE_GUESS_NO || y == LIKE_GUESS_NO)
-                return LIKE_GUESS_NO;
-            if (x != y)
-                return LIKE_NO;
-        }
+    for (struct look at = {0}; guard_next(w, code, source, &at);) {
+        bool number = at.g->about == ABOUT_NUMBER;
+        enum like x = number ? number_holds(&at.g->want, a) : LIKE_GUESS_NO,
+                  y = number ? number_holds(&at.g->want, b) : LIKE_GUESS_NO;
+        if ((number || at.g->about == ABOUT_OTHER) && (x != y || x == LIKE_GUESS_NO))
+            return x == LIKE_GUESS_NO || y == LIKE_GUESS_NO ? LIKE_GUESS_NO : LIKE_NO;
     }
     return LIKE_YES;
 }
@@ -90,24 +77,17 @@ static enum like conditions_agree(struct whatif *w, uint32_t code, const char *s
  * sets to it; those of code for one number are not known. */
 static bool symbol_seen(struct whatif *w, uint32_t code, const char *source, int dimension)
 {
-    bool seen = false;
+    uint32_t fixed = REPLAY_NONE; /* the last entry that was made for one number */
 
-    for (uint32_t i = 0; i < w->r->entries.count && !seen; i++) {
-        const struct guards *guards = w->r->entries.at[i].code == code ? guards_of(w, i) : NULL;
-        for (size_t k = 0; guards && k < guards->count; k++) {
-            const struct guard *g = &guards->at[k];
-            if (strcmp(g->source, source))
-                continue;
-            if (dimension >= 0)
-                seen = seen || (g->want.sizes.rank > dimension && g->want.sizes.size[dimension] == SIZE_ANY);
-            else if (g->about == ABOUT_VALUE) {
-                seen = false;
-                break;
-            } else
-                seen = seen || g->about == ABOUT_TYPE;
-        }
+    for (struct look at = {0}; guard_next(w, code, source, &at);) {
+        const struct shape *sizes = &at.g->want.sizes;
+        if (at.g->about == ABOUT_VALUE)
+            fixed = at.entry; /* its kinds come before TYPE_MATCH */
+        if (dimension < 0 ? at.g->about == ABOUT_TYPE && at.entry != fixed
+                          : sizes->rank > dimension && sizes->size[dimension] == SIZE_ANY)
+            return true;
     }
-    return seen;
+    return false;
 }
 
 /* Does an entry made for the number A of SOURCE, or of its DIMENSION, which a setting made a symbol, take B? */
@@ -199,25 +179,20 @@ static enum like number_takes(struct whatif *w, uint32_t code, const struct guar
 static bool varies(struct whatif *w, uint32_t code, const struct guard *one)
 {
     const struct guard *before = NULL;
-    struct varying v = {code, one->kind, one->source, false};
+    int64_t *known = map_put(&w->varying, one->id), found = 1;
 
-    for (size_t i = 0; i < w->varying.count; i++)
-        if (w->varying.at[i].code == code && !strcmp(w->varying.at[i].source, one->source) &&
-            !strcmp(w->varying.at[i].kind, one->kind))
-            return w->varying.at[i].varies;
-    for (uint32_t i = 0; i < w->r->entries.count && !v.varies; i++) {
-        const struct guards *guards = w->r->entries.at[i].code == code ? guards_of(w, i) : NULL;
-        for (size_t k = 0; guards && k < guards->count; k++) {
-            const struct guard *g = &guards->at[k];
-            if (strcmp(g->source, one->source) || (*one->kind && strcmp(g->kind, one->kind)))
-                continue;
-            v.varies = v.varies || map_get(&w->failing, g->id) ||
-                       (before && !strcmp(before->kind, g->kind) && strcmp(before->expression, g->expression));
-            before = g;
-        }
+    if (one->id && *known)
+        return *known == 2;
+    for (struct look at = {0}; found == 1 && guard_next(w, code, one->source, &at);) {
+        if (*one->kind && strcmp(at.g->kind, one->kind))
+            continue;
+        if (map_get(&w->failing, at.g->id) ||
+            (before && !strcmp(before->kind, at.g->kind) && strcmp(before->expression, at.g->expression)))
+            found = 2;
+        before = at.g;
     }
-    *list_add(&w->varying) = v;
-    return v.varies;
+    *known = found;
+    return found == 2;
 }
 
 /* Does guard G of an entry made for CODE hold for a call of class OTHER, as the knobs have it? */

@@ -14,6 +14,11 @@
 
 enum like { LIKE_NO, LIKE_GUESS_NO, LIKE_GUESS_YES, LIKE_YES };
 
+static inline enum like least(enum like a, enum like b)
+{
+    return a < b ? a : b;
+}
+
 /* What is taken for granted, in the order in which it is said. */
 #define ASSUMPTIONS(X) \
     X(SIGNATURE, "Calls whose inputs have one signature (types, shapes, small values) are alike, as far as guards look at" \
@@ -95,7 +100,7 @@ enum about {
 };
 
 struct guard {
-    int64_t id;
+    int64_t id; /* row id; of an entry that was not recorded that of the guard which it is made like, or less that */
     const char *kind, *source, *expression; /* EXPRESSION: NULL of an entry that was not recorded */
     enum about about;
     struct value want;
@@ -153,12 +158,6 @@ struct drop {
     const char *kind, *source; /* source NULL: all of the kind */
 };
 
-struct varying { /* do guards of a code object, of KIND at SOURCE, want several things, or did one of them fail? */
-    uint32_t code;
-    const char *kind, *source;
-    bool varies;
-};
-
 struct whatif {
     struct db *db;                    /* borrowed */
     const struct replay *r;           /* borrowed */
@@ -171,7 +170,7 @@ struct whatif {
     int64_t scratch;  /* the bits of a pair that is not */
     LIST(struct signature) signatures; /* by id */
     bool blind;                        /* the trace is without values */
-    LIST(struct varying) varying;
+    struct map varying;                /* row ids of guards -> 1, or 2: guards like it vary (like.c) */
     struct map failing;                /* row ids of guards that failed */
     struct map killers;                /* row ids of entries that died of what a guard names -> of that guard */
     struct arena texts;
@@ -223,6 +222,13 @@ const char *text_copy(struct whatif *w, const char *text);
 const struct guards *guards_of(struct whatif *w, uint32_t class_);
 /* The one with that row id; NULL: there is none. */
 const struct guard *guard_of(struct whatif *w, uint32_t entry, int64_t id);
+
+/* What all recorded entries of a code object look at SOURCE for: for (struct look at = {0}; guard_next(...); ) at.g. */
+struct look {
+    uint32_t entry;
+    const struct guard *g;
+};
+bool guard_next(struct whatif *w, uint32_t code, const char *source, struct look *at);
 
 /* Does GUARD hold for calls of class OTHER? FIRST: of the one that its entry was made for. LIKE_GUESS_NO: not known. */
 enum like guard_holds(struct whatif *w, const struct guard *guard, uint32_t other, bool first);

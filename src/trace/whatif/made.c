@@ -28,34 +28,27 @@ static uint32_t most_alike(struct whatif *w, uint32_t class_, bool typed)
 /* Which sizes of G's tensor differ between the recorded entries of its code, or are dynamic in one: bits. */
 static void sizes_seen(struct whatif *w, uint32_t code, const struct guard *g, uint32_t *several, uint32_t *any)
 {
-    for (uint32_t i = 0; i < w->r->entries.count; i++) {
-        const struct guards *guards = w->r->entries.at[i].code == code ? guards_of(w, i) : NULL;
-        for (size_t k = 0; guards && k < guards->count; k++) {
-            const struct guard *h = &guards->at[k];
-            if (h->about != g->about || strcmp(h->source, g->source))
-                continue;
-            if (g->about == ABOUT_VALUE && strcmp(h->expression, g->expression))
-                *several |= 1;
-            for (int d = 0; d < g->want.sizes.rank && h->want.sizes.rank == g->want.sizes.rank; d++)
-                if (h->want.sizes.size[d] == SIZE_ANY)
-                    *any |= 1u << d;
-                else if (h->want.sizes.size[d] != g->want.sizes.size[d])
-                    *several |= 1u << d;
-        }
+    const struct shape *a = &g->want.sizes;
+
+    for (struct look at = {0}; guard_next(w, code, g->source, &at);) {
+        const struct shape *b = &at.g->want.sizes;
+        if (at.g->about != g->about)
+            continue;
+        *several |= g->about == ABOUT_VALUE && strcmp(at.g->expression, g->expression);
+        for (int d = 0; d < a->rank && b->rank == a->rank; d++)
+            *(b->size[d] == SIZE_ANY ? any : several) |= (uint32_t)(b->size[d] != a->size[d] || b->size[d] == SIZE_ANY) << d;
     }
 }
 
 /* A guard of the code's at G's source, about the same, that holds for CLASS_; NULL: none is known to. */
 static const struct guard *guard_fitting(struct whatif *w, uint32_t class_, const struct guard *g)
 {
-    for (uint32_t i = 0; i < w->r->entries.count; i++) {
-        const struct guards *guards = w->r->entries.at[i].code == w->classes.at[class_].code ? guards_of(w, i) : NULL;
-        for (size_t k = 0; guards && k < guards->count; k++)
-            if (guards->at[k].about == g->about && !strcmp(guards->at[k].source, g->source) &&
-                guard_holds(w, &guards->at[k], class_, true) == LIKE_YES)
-                return &guards->at[k];
-    }
-    return NULL;
+    struct look at = {0};
+
+    while (guard_next(w, w->classes.at[class_].code, g->source, &at))
+        if (at.g->about == g->about && guard_holds(w, at.g, class_, true) == LIKE_YES)
+            break;
+    return at.g;
 }
 
 /* G, of the entry most like it, as it would be for CLASS_. */
@@ -69,7 +62,6 @@ static struct guard guard_made(struct whatif *w, uint32_t class_, const struct g
 
     made.want = value_unknown;
     made.expression = NULL;
-    made.id = 0;
     switch (g->about) {
     case ABOUT_TYPE:
         known = (made.want.type = value_type(w, &v)) != NULL;
@@ -79,7 +71,7 @@ static struct guard guard_made(struct whatif *w, uint32_t class_, const struct g
             break;
         value_is(&made.want, v.literal);
         if (strcmp(g->kind, "EQUALS_MATCH") && strcmp(g->kind, "CONSTANT_MATCH")) /* of a kind for each constant */
-            made.kind = !strcmp(v.literal, "None") ? "NONE_MATCH" : !strcmp(v.literal, "True") ? "TRUE_MATCH" : "FALSE_MATCH";
+            made.id = 0, made.kind = !strcmp(v.literal, "None") ? "NONE_MATCH" : !strcmp(v.literal, "True") ? "TRUE_MATCH" : "FALSE_MATCH";
         sizes_seen(w, w->classes.at[class_].code, g, &several, &any);
         made.loose = !several && v.low == v.high;
         break;
@@ -121,23 +113,25 @@ static struct guard guard_made(struct whatif *w, uint32_t class_, const struct g
 /* Does every recorded entry of CODE want one type at SOURCE? */
 static bool types_settled(struct whatif *w, uint32_t code, const char *source)
 {
-    bool settled = true;
+    uint32_t last = REPLAY_NONE;
+    int64_t missing = 0;
 
-    for (uint32_t i = 0; i < w->r->entries.count && settled; i++) {
-        const struct guards *guards = w->r->entries.at[i].code == code ? guards_of(w, i) : NULL;
-        settled = !guards;
-        for (size_t k = 0; guards && k < guards->count && !settled; k++)
-            settled = !strcmp(guards->at[k].source, source) &&
-                      (guards->at[k].want.type || guards->at[k].about == ABOUT_TENSOR);
-    }
-    return settled;
+    for (uint32_t i = 0; i < w->r->entries.count; i++)
+        missing += w->r->entries.at[i].code == code;
+    for (struct look at = {0}; guard_next(w, code, source, &at);)
+        if (at.entry != last && (at.g->want.type || at.g->about == ABOUT_TENSOR)) {
+            last = at.entry;
+            missing--;
+        }
+    return !missing;
 }
 
 /* For inputs of types that no entry was made for: it looks where the entry with GUARDS does, and wants their types at
  * least. */
 static struct guard guard_guessed(struct whatif *w, uint32_t class_, const struct guard *g)
 {
-    struct guard made = {.kind = strstr(g->kind, "LAMBDA") ? "LAMBDA" : "", .source = g->source, .about = ABOUT_UNKNOWN};
+    struct guard made = {
+        .id = -g->id, .kind = strstr(g->kind, "LAMBDA") ? "LAMBDA" : "", .source = g->source, .about = ABOUT_UNKNOWN};
 
     made.want = value_of(w, class_, true, g->source);
     made.want.type = value_type(w, &made.want);
