@@ -3,24 +3,20 @@
 -- name: torches
 SELECT DISTINCT torch_version FROM process;
 
--- name: signatures
-SELECT each(signature_id) FROM signature NOT INDEXED;
-
 -- name: backends
 -- Each entry's backend as a number of its name.
 SELECT each(cache_entry_id, backend)
 FROM (SELECT cache_entry_id, dense_rank() OVER (ORDER BY COALESCE(backend, '')) AS backend FROM cache_entry);
 
--- name: codes
--- Of each code object: are its entries of several regions or backends; is it a resume function; did a compile of it meet
--- the limit on all entries ever?
-SELECT each(f.code_id,
-    f.code_id IN (SELECT code_id FROM cache_entry GROUP BY code_id
-                  HAVING COUNT(DISTINCT COALESCE(region_id, -1)) > 1 OR COUNT(DISTINCT COALESCE(backend, '')) > 1),
-    f.is_resume,
-    f.code_id IN (SELECT code_id FROM compile
-                  WHERE outcome = 'limit' AND substr(reason, 1, 400) LIKE '%accumulated%'))
-FROM functions f;
+-- name: several
+-- Code objects whose entries are of several regions or backends.
+SELECT each(code_id, 1)
+FROM (SELECT code_id FROM cache_entry GROUP BY code_id
+      HAVING COUNT(DISTINCT COALESCE(region_id, -1)) > 1 OR COUNT(DISTINCT COALESCE(backend, '')) > 1);
+
+-- name: accumulated
+-- Code objects of which a compile met the limit on all entries ever.
+SELECT each(code_id, 1) FROM compile WHERE outcome = 'limit' AND substr(reason, 1, 400) LIKE '%accumulated%';
 
 -- name: rests
 -- A code object whose compiled code breaks off, and the resume function that it then calls.

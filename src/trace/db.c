@@ -478,6 +478,15 @@ void query_bind_column(struct query *query, int parameter, struct query *from, i
         sqlite3_bind_value(query->statement, parameter, sqlite3_column_value(from->statement, column));
 }
 
+struct query *db_asked_(struct db *db, const char *sql, const int64_t *values, size_t count)
+{
+    struct query *query = db_query(db, sql);
+
+    for (size_t i = 1; i < count; i++)
+        query_bind_integer(query, (int)i, values[i]);
+    return query;
+}
+
 bool query_step(struct query *query)
 {
     int status;

@@ -45,6 +45,16 @@ void db_on_progress(struct db *db, void (*call)(void *context), void *context);
 struct query *db_query(struct db *db, const char *sql);
 struct query *db_query_next(struct db *db, const char *sql, const char **rest);
 
+/* The same with integers for its ?1, ?2, and so on; and a loop over its rows, with a query ROW of its own, which is left by its
+ * end and by `continue` alone:
+ *     db_rows(row, db, "SELECT pid FROM process WHERE process_id > ?1", 3)
+ *         printf("%lld\n", (long long)query_integer(row, 0)); */
+#define db_asked(db, sql, ...) \
+    db_asked_(db, sql, (const int64_t[]){0, ##__VA_ARGS__}, sizeof (const int64_t[]){0, ##__VA_ARGS__} / sizeof(int64_t))
+#define db_rows(row, ...) \
+    for (struct query *row = db_asked(__VA_ARGS__); query_step(row) || (query_close(row), false);)
+struct query *db_asked_(struct db *db, const char *sql, const int64_t *values, size_t count);
+
 /* True when any query of DB has failed since it was opened, or since db_retry: it was said why. So nobody needs to carry
  * errors upwards: a query that failed has no more rows, and a command asks once, at its end. db_retry forgets it, and damage
  * is said once more. */

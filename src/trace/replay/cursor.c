@@ -123,16 +123,11 @@ int64_t cursor_ns(const struct cursor *c)
     return c->gap ? c->frame_ns : c->r->events.at[c->at].at_ns;
 }
 
-/* The first column of STATEMENT's first row, or 0; ONE and TWO are its parameters. */
-static int64_t number_of(const struct cursor *c, const char *statement, int64_t one, int64_t two)
+/* The first column of QUERY's first row, or 0. Ends it. */
+static int64_t number_of(struct query *query)
 {
-    struct query *query = db_query(c->db, schema_statement(statement));
-    int64_t number;
+    int64_t number = query_step(query) ? query_integer(query, 0) : 0;
 
-    query_bind_integer(query, 1, one);
-    if (two)
-        query_bind_integer(query, 2, two);
-    number = query_step(query) ? query_integer(query, 0) : 0;
     query_close(query);
     return number;
 }
@@ -143,38 +138,35 @@ int64_t cursor_frame(const struct cursor *c)
 
     if (c->frame_id || !e || e->kind == REPLAY_DEATH)
         return c->frame_id;
-    return number_of(c, e->kind == REPLAY_LOOKUP    ? "replay/frame-of-lookup"
-                        : e->kind == REPLAY_COMPILE ? "replay/frame-of-compile" : "replay/frame-of-break", cursor_subject(c).id, 0);
+    return number_of(db_asked(c->db, schema_statement(e->kind == REPLAY_LOOKUP    ? "replay/frame-of-lookup"
+                                                      : e->kind == REPLAY_COMPILE ? "replay/frame-of-compile"
+                                                                                  : "replay/frame-of-break"),
+                              cursor_subject(c).id));
 }
 
-/* To the frame that STATEMENT finds with these parameters. */
-static enum cursor_result to_frame(struct cursor *c, const char *statement, int64_t id, int64_t thread)
+/* To the frame that QUERY finds. Ends it. */
+static enum cursor_result to_frame(struct cursor *c, struct query *query)
 {
-    struct query *query = db_query(c->db, schema_statement(statement));
-    bool found, failed;
+    enum cursor_result result = query_step(query) ? CURSOR_THERE : query_failed(query) ? CURSOR_ERROR : CURSOR_NONE;
 
-    query_bind_integer(query, 1, id);
-    if (thread)
-        query_bind_integer(query, 2, thread);
-    found = query_step(query);
-    if (found) {
+    if (result == CURSOR_THERE) {
         cursor_to_time(c, query_integer(query, 1));
         c->frame_id = query_integer(query, 0);
         c->frame_thread = query_integer(query, 2);
     }
-    failed = query_failed(query);
     query_close(query);
-    return failed ? CURSOR_ERROR : found ? CURSOR_THERE : CURSOR_NONE;
+    return result;
 }
 
 /* The next frame of the thread that the cursor is on; frames stay in the file. */
 static enum cursor_result frame_step(struct cursor *c, int direction)
 {
-    int64_t at = cursor_frame(c), from = at ? at : number_of(c, "replay/frame-since", cursor_ns(c), c->frame_thread);
+    int64_t at = cursor_frame(c),
+            from = at ? at : number_of(db_asked(c->db, schema_statement("replay/frame-since"), cursor_ns(c), c->frame_thread));
 
-    if (direction < 0)
-        return to_frame(c, "replay/frame-before", from, c->frame_thread);
-    return to_frame(c, at ? "replay/frame-after" : "replay/frame-from", from, c->frame_thread);
+    return to_frame(c, db_asked(c->db, schema_statement(direction < 0 ? "replay/frame-before"
+                                                        : at          ? "replay/frame-after" : "replay/frame-from"),
+                                from, c->frame_thread));
 }
 
 enum cursor_result cursor_step(struct cursor *c, enum cursor_what what, int direction)
@@ -194,7 +186,7 @@ enum cursor_result cursor_to(struct cursor *c, enum cursor_what what, int64_t id
     uint32_t index;
 
     if (what == NEXT_FRAME)
-        return to_frame(c, "replay/frame", id, 0);
+        return to_frame(c, db_asked(c->db, schema_statement("replay/frame"), id));
     if (what == NEXT_EVENT)
         return to_event(c, id > 0 && (uint64_t)id <= r->events.count ? (size_t)id - 1 : r->events.count);
     switch (kinds[what]) {

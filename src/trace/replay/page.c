@@ -22,37 +22,24 @@ enum {
 
 /* ---- rows and names -------------------------------------------------------- */
 
-/* STATEMENT with ID as its ?1, at its first row; NULL: it has none. The caller closes it. */
-static struct query *row_of(struct db *db, const char *statement, int64_t id)
-{
-    struct query *query = db_query(db, schema_statement(statement));
-
-    query_bind_integer(query, 1, id);
-    if (query_step(query))
-        return query;
-    query_close(query);
-    return NULL;
-}
-
 char *replay_entry_name(const struct replay *r, uint32_t entry)
 {
-    struct query *query = entry == REPLAY_NONE ? NULL : row_of(r->db, "replay/entry-name", r->entries.at[entry].id);
-    char *name = query ? prose_column(query, 0) : NULL;
+    char *name = NULL;
 
-    query_close(query);
+    db_rows(row, r->db, schema_statement("replay/entry-name"), entry == REPLAY_NONE ? 0 : r->entries.at[entry].id)
+        name = prose_column(row, 0);
     return name;
 }
 
 /* The same by row id. */
 static char *code_name(struct db *db, int64_t code_id)
 {
-    struct query *query = row_of(db, "replay/code", code_id);
-    char *name = query ? say_print("%s (%s:%" PRId64 ")", query_text(query, 0, NULL),
-                                   prose_path(query_text(query, 1, NULL)), query_integer(query, 2))
-                       : say_print("code %" PRId64, code_id);
+    char *name = NULL;
 
-    query_close(query);
-    return name;
+    db_rows(row, db, schema_statement("replay/code"), code_id)
+        name = say_print("%s (%s:%" PRId64 ")", query_text(row, 0, NULL), prose_path(query_text(row, 1, NULL)),
+                         query_integer(row, 2));
+    return name ? name : say_print("code %" PRId64, code_id);
 }
 
 char *replay_code_name(const struct replay *r, uint32_t code)
@@ -71,23 +58,21 @@ static void name_print(const struct cursor *c, char *name)
  * long text, @ for a code object by its row id, + for a duration with a comma before it, unless there is none. */
 static void rows_print(const struct cursor *c, const char *statement, int64_t id, const char *format)
 {
-    struct query *query = db_query(c->db, schema_statement(statement));
-
-    query_bind_integer(query, 1, id);
-    for (int column = 0; query_step(query); column = 0)
+    db_rows(row, c->db, schema_statement(statement), id) {
+        int column = 0;
         for (const char *at = format; *at; at++) {
-            bool known = query_type(query, column) != QUERY_NULL;
+            bool known = query_type(row, column) != QUERY_NULL;
             if (*at == '%' || *at == '*')
-                prose_text(c->out, known ? query_text(query, column, NULL) : NULL, *at == '*' ? 2 * WIDTH : WIDTH);
+                prose_text(c->out, known ? query_text(row, column, NULL) : NULL, *at == '*' ? 2 * WIDTH : WIDTH);
             else if (*at == '@')
-                name_print(c, code_name(c->db, query_integer(query, column)));
+                name_print(c, code_name(c->db, query_integer(row, column)));
             else if (*at == '+' && known)
-                prose_print(c->out, ", %+jd", query_integer(query, column));
+                prose_print(c->out, ", %+jd", query_integer(row, column));
             else if (*at != '+')
                 putc(*at, c->out);
             column += strchr("%*@+", *at) != NULL;
         }
-    query_close(query);
+    }
 }
 
 /* ---- the cache ------------------------------------------------------------- */
@@ -96,12 +81,9 @@ static void rows_print(const struct cursor *c, const char *statement, int64_t id
 static void slot_print(const struct cursor *c, const struct replay_slot *slot, size_t at, bool regions, int64_t checked)
 {
     const struct replay_entry *e = &c->r->entries.at[slot->entry];
-    struct query *query = db_query(c->db, schema_statement("replay/entry"));
+    struct query *query = db_asked(c->db, schema_statement("replay/entry"), e->id, checked);
     char born[TABLE_HUMAN], hit[TABLE_HUMAN];
 
-    query_bind_integer(query, 1, e->id);
-    if (checked)
-        query_bind_integer(query, 2, checked);
     query_step(query);
     fprintf(c->out, slot->dead ? "     - " : "    %2zu ", at);
     prose_print(c->out, "%-10.10s ", query_text(query, 0, NULL));
@@ -156,27 +138,22 @@ bool replay_page_stack(const struct cursor *c, bool all)
 {
     int64_t id = cursor_frame(c);
     int depth = 0, most = all ? STACK_ALL : STACK_SHOWN;
-    struct query *query;
 
     if (!id)
         return false;
     fputs("  call stack\n", c->out);
-    query = db_query(c->db, schema_statement("replay/stack"));
-    query_bind_integer(query, 1, id);
-    query_bind_integer(query, 2, most + 1);
-    while (query_step(query))
+    db_rows(row, c->db, schema_statement("replay/stack"), id, most + 1)
         if (++depth > most) {
             fputs("    ...\n", c->out);
-        } else if (query_type(query, 1) == QUERY_NULL) {
+        } else if (query_type(row, 1) == QUERY_NULL) {
             fputs(depth > 1 ? "    (what called it is not recorded)\n"
                             : "    (its frame is not in the trace: too short, or not written yet)\n",
                   c->out);
         } else {
             fputs("    ", c->out);
-            name_print(c, code_name(c->db, query_integer(query, 0)));
+            name_print(c, code_name(c->db, query_integer(row, 0)));
             putc('\n', c->out);
         }
-    query_close(query);
     return true;
 }
 
@@ -199,17 +176,15 @@ static void lines_print(const struct cursor *c, const char *filename, int64_t li
 void replay_page_source(const struct cursor *c)
 {
     const struct replay_event *e = cursor_event(c);
-    struct query *query = NULL;
+    const char *statement = schema_statement("replay/line-of-frame");
+    int64_t id = c->frame_id;
 
-    if (c->frame_id)
-        query = row_of(c->db, "replay/line-of-frame", c->frame_id);
-    else if (e && e->kind == REPLAY_BREAK)
-        query = row_of(c->db, "replay/line-of-break", cursor_subject(c).id);
-    else if (e)
-        query = row_of(c->db, "replay/line-of-code", c->r->codes.at[cursor_subject(c).code].id);
-    if (query)
-        lines_print(c, query_text(query, 0, NULL), query_integer(query, 1));
-    query_close(query);
+    if (!id && e && e->kind == REPLAY_BREAK)
+        id = cursor_subject(c).id, statement = schema_statement("replay/line-of-break");
+    else if (!id && e)
+        id = c->r->codes.at[cursor_subject(c).code].id, statement = schema_statement("replay/line-of-code");
+    db_rows(row, c->db, statement, id)
+        lines_print(c, query_text(row, 0, NULL), query_integer(row, 1));
 }
 
 bool replay_page_guards(const struct cursor *c, const char *label)

@@ -270,15 +270,11 @@ static bool is_rest(const struct whatif *w, uint32_t of, uint32_t code, int dept
 
 static int64_t frame_end(struct whatif *w, int64_t lookup_id)
 {
-    struct query *query = db_query(w->db, schema_statement("whatif/frame-end"));
     int64_t end = -1;
 
-    query_bind_integer(query, 1, lookup_id);
-    if (query_step(query))
-        end = query_type(query, 0) == QUERY_NULL ? REPLAY_NEVER : query_integer(query, 0);
-    else
-        w->assumed[ASSUMED_FRAMES] = true;
-    query_close(query);
+    db_rows(row, w->db, schema_statement("whatif/frame-end"), lookup_id)
+        end = query_type(row, 0) == QUERY_NULL ? REPLAY_NEVER : query_integer(row, 0);
+    w->assumed[ASSUMED_FRAMES] = w->assumed[ASSUMED_FRAMES] || end == -1;
     return end;
 }
 
@@ -579,18 +575,10 @@ void whatif_free(struct whatif *w)
 {
     if (!w)
         return;
-    for (size_t i = 0; i < w->signatures.count; i++)
-        list_free(&w->signatures.at[i].parts);
-    for (size_t i = 0; i < w->classes.count; i++)
-        list_free(&w->classes.at[i].guards);
-    map_free(&w->pairs);
-    map_free(&w->failing);
-    map_free(&w->varying);
-    map_free(&w->killers);
     arena_free(&w->texts);
     void *const owned[] = {
-        w->class_of, w->classes.at, w->signatures.at, w->codes, w->rests.at,
-        w->forks.at, w->drops.at, w->base, w->recorded, w};
+        w->class_of, w->classes.at, w->codes, w->rests.at, w->forks.at, w->drops.at, w->base, w->recorded,
+        w->pairs.slots, w->signatures.slots, w->failing.slots, w->varying.slots, w->killers.slots, w};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);
 }

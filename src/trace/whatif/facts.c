@@ -88,18 +88,15 @@ static struct part part_of(struct whatif *w, char *at)
 
 const struct signature *signature_of(struct whatif *w, int64_t id)
 {
-    struct signature *s = id <= 0 ? NULL : list_find(&w->signatures, id, id);
-    struct query *query;
+    int64_t *known = id > 0 ? map_put(&w->signatures, id) : NULL;
+    struct signature *s = known ? (struct signature *)*known : NULL;
 
-    if (!s || s->read)
+    if (!known || s)
         return s;
-    s->read = true;
-    query = db_query(w->db, schema_statement("replay/inputs"));
-    query_bind_integer(query, 1, id);
-    if (query_step(query)) {
-        size_t bytes;
-        const char *text = query_whole(query, 0, &bytes);
-        char *at = arena_text(&w->texts, text, strlen(text));
+    s = arena_take(&w->texts, sizeof *s);
+    *known = (int64_t)s;
+    db_rows(row, w->db, schema_statement("replay/inputs"), id) {
+        char *at = (char *)text_copy(w, query_whole(row, 0, NULL));
         while (*at && s->parts.count < PARTS) {
             char *end = part_end(at), *next = *end ? end + 2 : end;
             *end = 0;
@@ -107,7 +104,7 @@ const struct signature *signature_of(struct whatif *w, int64_t id)
             at = next;
         }
     }
-    query_close(query);
+    arena_keep(&w->texts, s->parts.at);
     return s;
 }
 
@@ -359,19 +356,14 @@ static void guard_read(struct whatif *w, struct guard *g)
 
 static void guards_load(struct whatif *w, uint32_t entry)
 {
-    struct guards *guards = &w->classes.at[entry].guards;
-    struct query *query = db_query(w->db, schema_statement("whatif/guards"));
-
-    query_bind_integer(query, 1, w->r->entries.at[entry].id);
-    while (query_step(query)) {
-        struct guard *g = list_add(guards);
-        *g = (struct guard){.id = query_integer(query, 0),
-                            .kind = text_copy(w, query_text(query, 1, NULL)),
-                            .source = text_copy(w, query_text(query, 2, NULL)),
-                            .expression = text_copy(w, query_text(query, 3, NULL))};
+    db_rows(row, w->db, schema_statement("whatif/guards"), w->r->entries.at[entry].id) {
+        struct guard *g = list_add(&w->classes.at[entry].guards);
+        *g = (struct guard){.id = query_integer(row, 0),
+                            .kind = text_copy(w, query_text(row, 1, NULL)),
+                            .source = text_copy(w, query_text(row, 2, NULL)),
+                            .expression = text_copy(w, query_text(row, 3, NULL))};
         guard_read(w, g);
     }
-    query_close(query);
 }
 
 const struct guard *guard_of(struct whatif *w, uint32_t entry, int64_t id)
@@ -656,6 +648,7 @@ const struct guards *guards_of(struct whatif *w, uint32_t class_)
             guards_load(w, class_);
         else
             guards_make(w, class_, g);
+        arena_keep(&w->texts, g->at);
     }
     return g;
 }

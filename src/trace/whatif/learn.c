@@ -23,41 +23,12 @@ const char *text_copy(struct whatif *w, const char *text)
     return arena_text(&w->texts, text, strlen(text));
 }
 
-/* ---- rows: each function takes one of schemas/whatif.sql ------------------- */
+/* ---- rows of schemas/whatif.sql -------------------------------------------- */
 
-static bool signature_row(void *context, const int64_t *v, unsigned nulls)
+/* A map's key and value. */
+static bool map_row(void *map, const int64_t *v, unsigned nulls)
 {
-    struct whatif *w = context;
-
-    list_add(&w->signatures)->id = v[0];
-    return true;
-}
-
-static bool backend_row(void *context, const int64_t *v, unsigned nulls)
-{
-    struct whatif *w = context;
-    uint32_t entry = replay_index(&w->r->entry_ids, v[0]);
-
-    if (entry != REPLAY_NONE)
-        w->classes.at[entry].backend = (uint32_t)v[1];
-    return true;
-}
-
-static bool killer_row(void *context, const int64_t *v, unsigned nulls)
-{
-    struct whatif *w = context;
-
-    *map_put(&w->killers, v[0]) = v[1];
-    return true;
-}
-
-static bool code_row(void *context, const int64_t *v, unsigned nulls)
-{
-    struct whatif *w = context;
-    uint32_t code = replay_index(&w->r->code_ids, v[0]);
-
-    if (code != REPLAY_NONE)
-        w->codes[code] = (struct like_code){.several = v[1], .resume = v[2], .accumulated = v[3]};
+    *map_put(map, v[0]) = v[1];
     return true;
 }
 
@@ -280,23 +251,27 @@ static void learn_forks(struct whatif *w)
 void whatif_learn(struct whatif *w)
 {
     const struct replay *r = w->r;
-    struct query *query = db_query(w->db, schema_statement("whatif/torches"));
+    struct map several = {0}, accumulated = {0}, backends = {0};
 
+    db_each(w->db, schema_statement("whatif/several"), map_row, &several);
+    db_each(w->db, schema_statement("whatif/accumulated"), map_row, &accumulated);
+    db_each(w->db, schema_statement("whatif/backends"), map_row, &backends);
+    db_each(w->db, schema_statement("whatif/killers"), map_row, &w->killers);
     w->blind = doubts_values(w->db) != NULL;
     w->class_of = malloc((r->lookups.count + 1) * sizeof *w->class_of);
     w->codes = calloc(r->codes.count + 1, sizeof *w->codes);
     for (size_t i = 0; i < r->entries.count; i++) {
+        const struct replay_entry *e = &r->entries.at[i];
         *list_add(&w->classes) = (struct like_class){
-            .code = r->entries.at[i].code, .backend = REPLAY_NONE, .founder = REPLAY_NONE};
-        w->regions = w->regions || r->entries.at[i].region >= 0;
+            .code = e->code, .backend = replay_index(&backends, e->id), .founder = REPLAY_NONE};
+        w->regions = w->regions || e->region >= 0;
     }
-    while (query_step(query))
-        w->floats_later = w->floats_later || torch_floats_later(torch_version(query_text(query, 0, NULL)));
-    query_close(query);
-    db_each(w->db, schema_statement("whatif/signatures"), signature_row, w);
-    db_each(w->db, schema_statement("whatif/backends"), backend_row, w);
-    db_each(w->db, schema_statement("whatif/killers"), killer_row, w);
-    db_each(w->db, schema_statement("whatif/codes"), code_row, w);
+    for (size_t i = 0; i < r->codes.count; i++)
+        w->codes[i] = (struct like_code){.several = map_get(&several, r->codes.at[i].id),
+                                         .accumulated = map_get(&accumulated, r->codes.at[i].id)};
+    map_free(&several), map_free(&accumulated), map_free(&backends);
+    db_rows(torch, w->db, schema_statement("whatif/torches"))
+        w->floats_later = w->floats_later || torch_floats_later(torch_version(query_text(torch, 0, NULL)));
     db_each(w->db, schema_statement("whatif/rests"), rest_row, w);
     list_sort(&w->rests, by_code);
     learn_times(w);

@@ -313,19 +313,15 @@ static enum like own_check(const struct whatif *w, uint32_t made, uint32_t looku
 /* The same for LOOKUP, a call of that class, which tried the entry. */
 static enum like rest_takes(struct whatif *w, uint32_t made, uint32_t other, uint32_t lookup, bool first)
 {
-    struct query *query = db_query(w->db, schema_statement("whatif/tried"));
+    const struct replay_entry *entries = w->r->entries.at;
     struct tried tried = {.all = false};
     enum like like;
 
-    query_bind_integer(query, 1, w->r->lookups.at[lookup].id);
-    query_bind_integer(query, 2, w->r->entries.at[made].id);
-    if (first && other < w->r->entries.count)
-        query_bind_integer(query, 3, w->r->entries.at[other].id);
-    while (query_step(query)) {
-        *map_put(&tried.guards, query_integer(query, 0)) |= query_integer(query, 1) ? PASSED : FAILED;
-        tried.all = tried.all || (!w->torch && query_integer(query, 2));
+    db_rows(row, w->db, schema_statement("whatif/tried"), w->r->lookups.at[lookup].id, entries[made].id,
+            first && other < w->r->entries.count ? entries[other].id : 0) {
+        *map_put(&tried.guards, query_integer(row, 0)) |= query_integer(row, 1) ? PASSED : FAILED;
+        tried.all = tried.all || (!w->torch && query_integer(row, 2));
     }
-    query_close(query);
     like = tried.guards.count ? guards_take(w, made, other, first, &tried) : LIKE_GUESS_NO;
     map_free(&tried.guards);
     return like;

@@ -70,9 +70,7 @@ struct part {                  /* of a signature: "x: Tensor float32[4, 3] cpu" 
 };
 
 struct signature {
-    int64_t id;
     LIST(struct part) parts;
-    bool read;
 };
 
 /* What is known of the value at a source, or what a guard wants of it. Texts are NULL where that is not known. */
@@ -133,13 +131,12 @@ struct like_class {
     int64_t check_ns[2], compile_ns;
     bool timed;
     uint32_t founder;     /* of an entry: the lookup that made it, or REPLAY_NONE */
-    struct guards guards; /* owned, read when they are first needed */
+    struct guards guards; /* read when they are first needed */
 };
 
 struct like_code {
     bool namesakes;   /* two of its backends have one name, which then does not tell calls apart */
     bool several;     /* its calls are of several regions or backends */
-    bool resume;      /* it is a resume function */
     int64_t limit;    /* in force, as far as the trace shows; 0 not known, LIMIT_VARIES */
     bool accumulated; /* it is one of all entries ever */
     bool breaks;      /* its compiled code calls resume functions */
@@ -168,12 +165,12 @@ struct whatif {
     struct map pairs; /* made << 32 | other -> bits */
     bool learnt;      /* from now on only so many pairs are remembered */
     int64_t scratch;  /* the bits of a pair that is not */
-    LIST(struct signature) signatures; /* by id */
-    bool blind;                        /* the trace is without values */
-    struct map varying;                /* row ids of guards -> 1, or 2: guards like it vary (like.c) */
-    struct map failing;                /* row ids of guards that failed */
-    struct map killers;                /* row ids of entries that died of what a guard names -> of that guard */
-    struct arena texts;
+    struct map signatures; /* row ids -> struct signature *, of those that were asked for */
+    bool blind;            /* the trace is without values */
+    struct map varying;    /* row ids of guards -> 1, or 2: guards like it vary (like.c) */
+    struct map failing;    /* row ids of guards that failed */
+    struct map killers;    /* row ids of entries that died of what a guard names -> of that guard */
+    struct arena texts;    /* and what guards and signatures are in */
     struct like_code *codes; /* owned */
     LIST(struct rest) rests; /* by the code that breaks off */
     bool regions;            /* some entries are of a region */
