@@ -150,7 +150,7 @@ static struct call call_of(const struct whatif *w, uint32_t lookup)
 static void check_cost(const struct whatif *w, uint32_t class_, bool passed, struct whatif_tally *t)
 {
     t->checks++;
-    t->check_ns += w->classes.at[class_].check_ns[passed];
+    t->check_ns += like_cost(w, class_, passed ? TIMED_PASS : TIMED_FAIL);
 }
 
 /* The entry that C hits: its place, or the number of entries. *UNSURE: that is a guess. */
@@ -359,7 +359,7 @@ static uint8_t decide(struct whatif *w, struct call c)
     } else if (outcome == OUTCOME_COMPILED) {
         sim_insert(s, &c, unsure, false);
         f->trusting += !known;
-        f->predicted.compile_ns += w->classes.at[c.class_].compile_ns;
+        f->predicted.compile_ns += like_cost(w, c.class_, TIMED_COMPILE);
     }
     if (outcome == OUTCOME_LIMIT)
         maybe_made(s, &c, unsure);
@@ -383,8 +383,8 @@ static void count_recorded(struct whatif *w, const struct call *c, struct whatif
         if (k->entry != REPLAY_CHECK_NONE && k->result != CHECK_BACKEND_MISMATCH)
             check_cost(w, k->entry, k->result == CHECK_PASS, t);
     }
-    if (c->l->outcome == OUTCOME_COMPILED && c->l->entry != REPLAY_NONE && w->classes.at[c->l->entry].timed)
-        t->compile_ns += w->classes.at[c->l->entry].compile_ns;
+    if (c->l->outcome == OUTCOME_COMPILED && c->l->entry != REPLAY_NONE && w->classes.at[c->l->entry].times.count[TIMED_COMPILE])
+        t->compile_ns += like_cost(w, c->l->entry, TIMED_COMPILE);
 }
 
 /* Calls that no knob touches, because no cache is asked. */

@@ -96,7 +96,9 @@ const struct signature *signature_of(struct whatif *w, int64_t id)
     s = arena_take(&w->texts, sizeof *s);
     *known = (int64_t)s;
     db_rows(row, w->db, schema_statement("replay/inputs"), id) {
-        char *at = (char *)text_copy(w, query_whole(row, 0, NULL));
+        size_t bytes;
+        const char *text = query_whole(row, 0, &bytes);
+        char *at = arena_text(&w->texts, text, bytes);
         while (*at && s->parts.count < PARTS) {
             char *end = part_end(at), *next = *end ? end + 2 : end;
             *end = 0;
@@ -237,9 +239,14 @@ static const struct {
 /* "2 <= SOURCE <= 20", "SOURCE < 5", "SOURCE is 2 to 9", "is a multiple of 2": bounds of a number. False: something else. */
 static bool read_bounds(const char *text, const char *source, struct value *want)
 {
+    static const struct {
+        const char *words;
+        int low, high; /* what the number after them is of each: 1 the bound, 2 just not it */
+    } ways[] = {{" <= ", 0, 1},          {" < ", 0, 2},          {" >= ", 1, 0}, {" > ", 2, 0},
+                {" is at least ", 1, 0}, {" is at most ", 0, 1}, {" is ", 1, 1}};
     const char *at = strstr(text, source), *rest = at ? at + strlen(source) : NULL;
     char *end = (char *)text;
-    double number;
+    double number, high;
 
     if (!at || strstr(rest, source))
         return false;
@@ -249,23 +256,23 @@ static bool read_bounds(const char *text, const char *source, struct value *want
             return false;
         want->low = end[2] == '=' ? number : nextafter(number, INFINITY);
     }
-    if (!strncmp(rest, " is ", 4)) {
-        rest += 4;
-        if (sscanf(rest, "a multiple of %" SCNd64, &want->by) == 1 || sscanf(rest, "at least %lf", &want->low) == 1 ||
-            sscanf(rest, "at most %lf", &want->high) == 1 || sscanf(rest, "%lf to %lf", &want->low, &want->high) == 2)
-            return true;
-        want->low = want->high = strtod(rest, &end);
-        return end != rest && !*end;
+    if (sscanf(rest, " is a multiple of %" SCNd64, &want->by) == 1)
+        return true;
+    if (sscanf(rest, " is %lf to %lf", &number, &high) == 2) {
+        want->low = number, want->high = high;
+        return true;
     }
-    if (*rest == ' ' && strchr("<>", rest[1])) {
-        bool equal = rest[2] == '=';
-        number = strtod(rest + 2 + equal, &end);
-        if (end == rest + 2 + equal || *end)
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        const char *digits = rest + strlen(ways[i].words);
+        if (strncmp(rest, ways[i].words, strlen(ways[i].words)))
+            continue;
+        number = strtod(digits, &end);
+        if (end == digits || *end)
             return false;
-        if (rest[1] == '<')
-            want->high = equal ? number : nextafter(number, -INFINITY);
-        else
-            want->low = equal ? number : nextafter(number, INFINITY);
+        if (ways[i].low)
+            want->low = ways[i].low == 1 ? number : nextafter(number, INFINITY);
+        if (ways[i].high)
+            want->high = ways[i].high == 1 ? number : nextafter(number, -INFINITY);
         return true;
     }
     return at != text && !*rest;
@@ -304,6 +311,8 @@ static void guard_read(struct whatif *w, struct guard *g)
             g->about = kinds[i].about;
             want->type = kinds[i].type;
         }
+    want->something = 1u << g->about & (1u << ABOUT_LENGTH | 1u << ABOUT_KEYS | 1u << ABOUT_KEY | 1u << ABOUT_TENSOR |
+                                        1u << ABOUT_SOMETHING);
     switch (g->about) {
     case ABOUT_TYPE: /* "type(L['x']) is int"; torch: "___check_type_id(L['x'], 7), type=<class 'int'>" */
         if ((type = strstr(g->expression, "type=<class '")))
@@ -317,14 +326,13 @@ static void guard_read(struct whatif *w, struct guard *g)
             value_is(want, (equal && strcmp(g->kind, "NONE_MATCH") ? equal : is ? is : equal) + 4);
         break;
     case ABOUT_LENGTH:
-        want->length = equal ? strtoll(equal + 4, NULL, 10) : -1;
-        if (!equal) /* torch: "type and length of L['x']" */
+        if (equal)
+            want->length = strtoll(equal + 4, NULL, 10);
+        else /* torch: "type and length of L['x']" */
             g->about = ABOUT_OTHER;
-        want->something = true;
         break;
     case ABOUT_KEYS:
         want->keys = strstr(g->expression, "...") ? NULL : strstr(g->expression, "((");
-        want->something = true;
         break;
     case ABOUT_OBJECT:
         want->object = is ? is + 4 : g->expression;
@@ -333,22 +341,10 @@ static void guard_read(struct whatif *w, struct guard *g)
         break;
     case ABOUT_TENSOR:
         read_tensor(w, g, want);
-        want->something = true;
-        break;
-    case ABOUT_SOMETHING:
-        want->something = true;
         break;
     case ABOUT_NUMBER:
-        if (!read_bounds(g->expression, g->source, want))
-            g->about = ABOUT_OTHER;
-        break;
     case ABOUT_OTHER:
-        if (*g->source && read_bounds(g->expression, g->source, want))
-            g->about = ABOUT_NUMBER;
-        break;
-    case ABOUT_KEY:
-        want->something = true;
-        break;
+        g->about = *g->source && read_bounds(g->expression, g->source, want) ? ABOUT_NUMBER : ABOUT_OTHER;
     default:
         break;
     }
@@ -557,11 +553,10 @@ static enum like equal_holds(struct whatif *w, const struct guard *g, uint32_t o
     return LIKE_YES;
 }
 
-/* Do guards of one kind at one source exclude each other, as each wants one thing? */
-static bool exclusive(const struct guard *g)
+/* Is what G wants one thing, so that others of its kind at its source want another? */
+static bool wants_one(const struct guard *g)
 {
-    return g->about != ABOUT_SOMETHING && g->about != ABOUT_KEY && g->about != ABOUT_NUMBER && g->about != ABOUT_EQUAL &&
-           (strstr(g->expression, " == ") || strstr(g->expression, " against ") || !strcmp(g->kind, "CLOSURE_MATCH"));
+    return strstr(g->expression, " == ") || strstr(g->expression, " against ") || !strcmp(g->kind, "CLOSURE_MATCH");
 }
 
 /* Is one the other with a "not "? */
@@ -577,24 +572,23 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
     struct value v;
     const char *type;
 
-    if (g->about == ABOUT_UNKNOWN)
-        return NOT_KNOWN;
     if (other < w->r->entries.count && g->expression) {
         const struct guards *held = guards_of(w, other);
         for (size_t i = guards_at(held, g->source);
              i < held->count && !strcmp(held->at[i].source, g->source); i++) {
             const struct guard *h = &held->at[i];
+            bool same = !strcmp(h->expression, g->expression);
             if (opposite(h->expression, g->expression))
                 return LIKE_NO;
             if (strcmp(h->kind, g->kind))
                 continue;
-            if (!strcmp(h->expression, g->expression) && strcmp(g->kind, "LAMBDA") && text_whole(g->expression))
+            if (same && strcmp(g->kind, "LAMBDA") && text_whole(g->expression))
                 return LIKE_YES;
-            if (g->about == ABOUT_OTHER && exclusive(g) && strcmp(h->expression, g->expression))
+            if (!same && g->about == ABOUT_OTHER && wants_one(g))
                 return LIKE_NO;
         }
     }
-    if (g->about == ABOUT_OTHER)
+    if (g->about == ABOUT_OTHER || g->about == ABOUT_UNKNOWN)
         return NOT_KNOWN;
     if (g->about == ABOUT_EQUAL)
         return equal_holds(w, g, other, first);
@@ -608,11 +602,9 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
     case ABOUT_SOMETHING:
         return v.literal || v.something || type ? yes(v.something || (type && strcmp(type, "NoneType"))) : NOT_KNOWN;
     case ABOUT_LENGTH:
-        if ((v.length >= 0 && v.length != g->want.length) || is_scalar(type))
+        if (is_scalar(type) || (v.length >= 0 && v.length != g->want.length))
             return LIKE_NO;
-        if (v.length < 0)
-            return NOT_KNOWN;
-        return !g->want.type || (type && !strcmp(type, g->want.type)) ? LIKE_YES : NOT_KNOWN;
+        return v.length >= 0 && (!g->want.type || (type && !strcmp(type, g->want.type))) ? LIKE_YES : NOT_KNOWN;
     case ABOUT_KEYS:
         if (v.keys && g->want.keys)
             return yes(!strcmp(v.keys, g->want.keys));
@@ -620,9 +612,7 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
     case ABOUT_OBJECT:
         if (v.object && g->want.object)
             return yes(!strcmp(v.object, g->want.object));
-        if (v.literal || g->want.literal)
-            return v.literal && g->want.literal ? yes(!strcmp(v.literal, g->want.literal)) : NOT_KNOWN;
-        return NOT_KNOWN;
+        return v.literal && g->want.literal ? yes(!strcmp(v.literal, g->want.literal)) : NOT_KNOWN;
     case ABOUT_TENSOR:
         return tensor_holds(&g->want, type, &v);
     case ABOUT_NUMBER:

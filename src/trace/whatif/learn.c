@@ -52,7 +52,6 @@ static uint32_t miss_class(struct whatif *w, struct map *known, uint32_t lookup)
     const struct replay_lookup *k = &w->r->lookups.at[lookup];
     struct like_class made = {
         .signature = k->signature, .code = w->r->caches.at[k->cache].code, .backend = REPLAY_NONE, .founder = lookup};
-    const struct like_code *code = &w->codes[made.code];
     uint64_t key = (uint64_t)made.code * 0x9e3779b97f4a7c15u ^ (uint64_t)made.signature * 0xc2b2ae3d27d4eb4fu;
     int64_t *number;
 
@@ -61,8 +60,6 @@ static uint32_t miss_class(struct whatif *w, struct map *known, uint32_t lookup)
             made.backend = w->classes.at[w->r->checks.at[i].entry].backend;
     number = map_put(known, (int64_t)(key ^ made.backend * 0x9e3779b9u));
     if (!*number) {
-        memcpy(made.check_ns, code->check_ns, sizeof made.check_ns);
-        made.compile_ns = code->compile_ns;
         *list_add(&w->classes) = made;
         *number = (int64_t)w->classes.count;
     }
@@ -183,9 +180,14 @@ static void learn_limits(struct whatif *w)
     free(least);
 }
 
-static int64_t mean(const struct replay_times *times, int passed, int64_t otherwise)
+static void time_add(struct whatif *w, uint32_t entry, enum timed kind, int64_t ns, int64_t count)
 {
-    return times->count[passed] ? times->ns[passed] / times->count[passed] : otherwise;
+    struct like_times *both[] = {&w->classes.at[entry].times, &w->codes[w->classes.at[entry].code].times};
+
+    for (int i = 0; i < 2; i++) {
+        both[i]->ns[kind] += ns;
+        both[i]->count[kind] += count;
+    }
 }
 
 static void learn_times(struct whatif *w)
@@ -194,33 +196,21 @@ static void learn_times(struct whatif *w)
 
     for (size_t i = 0; i < r->compiles.count; i++) {
         const struct replay_compile *c = &r->compiles.at[i];
-        struct like_class *class_ = c->entry == REPLAY_NONE ? NULL : &w->classes.at[c->entry];
-        if (!class_)
-            continue;
-        class_->timed = true;
-        class_->compile_ns = c->end_ns > c->start_ns ? c->end_ns - c->start_ns : 0;
-        w->codes[c->code].compile_ns += class_->compile_ns;
-        w->codes[c->code].compiles++;
+        if (c->entry != REPLAY_NONE)
+            time_add(w, c->entry, TIMED_COMPILE, c->end_ns > c->start_ns ? c->end_ns - c->start_ns : 0, 1);
     }
-    for (size_t i = 0; i < 2 * r->entries.count; i++) {
-        struct replay_times *all = &w->codes[r->entries.at[i / 2].code].checks;
-        all->ns[i % 2] += r->times[i / 2].ns[i % 2];
-        all->count[i % 2] += r->times[i / 2].count[i % 2];
-    }
-    for (size_t i = 0; i < r->codes.count; i++) {
-        struct like_code *c = &w->codes[i];
-        for (int passed = 0; passed < 2; passed++)
-            c->check_ns[passed] = mean(&c->checks, passed, mean(&c->checks, !passed, 0));
-        c->compile_ns /= c->compiles ? c->compiles : 1;
-    }
-    for (size_t i = 0; i < r->entries.count; i++) {
-        struct like_class *class_ = &w->classes.at[i];
-        const struct like_code *c = &w->codes[class_->code];
-        for (int passed = 0; passed < 2; passed++)
-            class_->check_ns[passed] = mean(&r->times[i], passed, c->check_ns[passed]);
-        if (!class_->timed)
-            class_->compile_ns = c->compile_ns;
-    }
+    for (uint32_t i = 0; i < 2 * r->entries.count; i++)
+        time_add(w, i / 2, i % 2, r->times[i / 2].ns[i % 2], r->times[i / 2].count[i % 2]);
+}
+
+int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind)
+{
+    const struct like_times *own = &w->classes.at[class_].times, *all = &w->codes[w->classes.at[class_].code].times;
+    const struct like_times *from = own->count[kind] ? own : all;
+
+    if (!from->count[kind] && kind != TIMED_COMPILE)
+        kind = !kind;
+    return from->count[kind] ? from->ns[kind] / from->count[kind] : 0;
 }
 
 static int by_code(const void *a, const void *b)

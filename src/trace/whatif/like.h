@@ -122,14 +122,17 @@ enum {
     KNOWN_SHIFT = 4,
 };
 
+/* What takes time: a check that fails, one that passes, a compile. */
+enum timed { TIMED_FAIL, TIMED_PASS, TIMED_COMPILE, TIMED_KINDS };
+struct like_times {
+    int64_t ns[TIMED_KINDS], count[TIMED_KINDS];
+};
+
 struct like_class {
     int64_t signature; /* row id, or -1 */
     uint32_t code;
-    uint32_t backend; /* number of its name: the one that its calls came with, or REPLAY_NONE */
-    /* What a check of an entry for it takes that fails, that passes, and a compile: as recorded, else as others of its
-     * code. TIMED: the compile was recorded. */
-    int64_t check_ns[2], compile_ns;
-    bool timed;
+    uint32_t backend;        /* number of its name: the one that its calls came with, or REPLAY_NONE */
+    struct like_times times; /* of an entry: those recorded */
     uint32_t founder;     /* of an entry: the lookup that made it, or REPLAY_NONE */
     struct guards guards; /* read when they are first needed */
 };
@@ -140,9 +143,7 @@ struct like_code {
     int64_t limit;    /* in force, as far as the trace shows; 0 not known, LIMIT_VARIES */
     bool accumulated; /* it is one of all entries ever */
     bool breaks;      /* its compiled code calls resume functions */
-    struct replay_times checks; /* of all its entries */
-    int64_t check_ns[2], compile_ns; /* as of a class */
-    int64_t compiles;
+    struct like_times times; /* of all its entries */
 };
 enum { LIMIT_VARIES = -1 /* another one at times, or not one of entries */ };
 
@@ -203,6 +204,9 @@ enum like like_dies(struct whatif *w, uint32_t entry);
 
 /* Into W, which has its trace. whatif_free forgets it. */
 void whatif_learn(struct whatif *w);
+
+/* What KIND takes of an entry for CLASS_: as recorded, else as others of its code. */
+int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind);
 
 /* The region of LOOKUP, as far as the entries show that it ran, RAN, or tried; -1: the common one. */
 int64_t like_region(const struct replay *replay, const struct replay_lookup *lookup, uint32_t ran);
