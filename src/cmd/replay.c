@@ -182,16 +182,12 @@ static void numbers_json(struct json *json, const struct whatif_function *f)
 
 static void function_json(struct json *json, const struct whatif_asked *asked, const struct whatif_function *f)
 {
-    struct query *query = db_query(asked->db, schema_statement("replay/function"));
-
-    query_bind_integer(query, 1, asked->replay->codes.at[f->code].id);
-    query_step(query);
     json_object(json, NULL);
-    for (int i = 0; i < query_columns(query); i++)
-        result_member(json, query_name(query, i), query, i);
+    db_rows(row, asked->db, schema_statement("replay/function"), asked->replay->codes.at[f->code].id)
+        for (int i = 0; i < query_columns(row); i++)
+            result_member(json, query_name(row, i), row, i);
     numbers_json(json, f);
     json_end(json);
-    query_close(query);
 }
 
 static void json_print(const struct whatif_asked *asked, const struct whatif_answer *answer)
@@ -225,17 +221,13 @@ static bool calls_print(const struct whatif_asked *asked, const struct whatif_an
     struct table *table =
         table_open(asked->out, table_format(asked->out, asked->json), 6,
                    (const char *[]){"lookup_id", "at_ns", "function", "recorded", "predicted", "undecided"});
-    struct query *query = db_query(asked->db, schema_statement("replay/names"));
-    const char **names = calloc(r->codes.count + 1, sizeof *names);
-    struct arena texts = {0};
+    char **names = calloc(r->codes.count + 1, sizeof *names);
 
-    while (query_step(query)) {
-        uint32_t code = replay_index(&r->code_ids, query_integer(query, 0));
-        const char *name = query_text(query, 1, NULL);
+    db_rows(row, asked->db, schema_statement("replay/names")) {
+        uint32_t code = replay_index(&r->code_ids, query_integer(row, 0));
         if (code != REPLAY_NONE)
-            names[code] = arena_text(&texts, name, strlen(name));
+            names[code] = prose_column(row, 1);
     }
-    query_close(query);
     for (size_t i = 0; i < r->lookups.count; i++) {
         const struct replay_lookup *l = &r->lookups.at[r->order[i]];
         uint32_t code = r->caches.at[l->cache].code;
@@ -249,8 +241,9 @@ static bool calls_print(const struct whatif_asked *asked, const struct whatif_an
         table_string(table, predicted == WHATIF_GONE ? "gone" : outcome_word(predicted));
         table_integer(table, found & WHATIF_UNDECIDED ? 1 : 0);
     }
+    for (size_t i = 0; i < r->codes.count; i++)
+        free(names[i]);
     free(names);
-    arena_free(&texts);
     return table_close(table);
 }
 
@@ -470,30 +463,14 @@ static bool steps(char *list)
     return true;
 }
 
-/* The next line that is typed, or comes from stdin; the caller frees it. NULL: that was all. */
-static char *line_read(bool terminal)
-{
-    char *line = NULL;
-    size_t room = 0;
-
-    if (terminal && (line = prompt_line("replay> ")))
-        prompt_remember(line);
-    else if (terminal)
-        putchar('\n');
-    else if (getline(&line, &room, stdin) < 0) {
-        free(line);
-        line = NULL;
-    }
-    return line;
-}
-
 /* Do TODO, or, when that is empty, what is typed at a prompt or comes from stdin. The exit status: 2 when a command
  * of a script could not be done. */
 static int step_all(struct db *db, struct replay *replay, const script *todo)
 {
     bool scripted = todo->count > 0, terminal = !scripted && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO),
          go_on = true;
-    char *line;
+    char *line = NULL;
+    size_t room = 0;
 
     at.last = NEXT_LOOKUP;
     at.failed = false;
@@ -510,10 +487,16 @@ static int step_all(struct db *db, struct replay *replay, const script *todo)
         go_on = name ? step(line) : steps(line);
         free(line);
     }
-    while (!scripted && go_on && (line = line_read(terminal))) {
+    for (line = NULL; !scripted && go_on && (terminal ? (line = prompt_line("replay> ")) != NULL
+                                                      : getline(&line, &room, stdin) >= 0);) {
+        if (terminal)
+            prompt_remember(line);
         go_on = steps(line);
-        free(line);
+        free(line), line = NULL, room = 0;
     }
+    free(line);
+    if (terminal && go_on)
+        putchar('\n');
     cursor_end(&at.c);
     return at.failed && !terminal ? 2 : 0;
 }

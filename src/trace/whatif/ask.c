@@ -182,7 +182,7 @@ static bool knobs_known(const struct whatif_knobs *k, struct db *db)
 
 struct search {
     struct whatif *w;          /* borrowed */
-    struct whatif_knobs *best; /* borrowed: what was kept so far */
+    struct whatif_knobs *best; /* borrowed: what was kept so far; texts that were tried are in it */
     int64_t bad;               /* what comes of it */
     int tried;
 };
@@ -211,43 +211,44 @@ static int64_t try(struct search *s, const char *more)
     return bad;
 }
 
-static void best_dimensions(struct search *s, char **candidates, int count)
+/* What makes dynamic what decided most recompiles, one beside the other while that helps. */
+static void best_dimensions(struct search *s, struct db *db)
 {
-    for (int step = 0; step < STEPS; step++) {
-        int64_t least = s->bad;
-        int found = -1;
-        for (int i = 0; i < count; i++) {
-            int64_t now = candidates[i] ? try(s, candidates[i]) : least;
-            if (now < least) {
-                least = now;
-                found = i;
-            }
-        }
+    const char *settings[CANDIDATES];
+    int count = 0, found = 0;
+
+    db_rows(row, db, schema_statement("whatif/candidates")) {
+        struct cause cause = cause_read(row, 0);
+        char *setting = count < CANDIDATES ? arena_keep(&s->best->texts, cause_setting(&cause)) : NULL;
+        if (setting && !strncmp(setting, "dynamic=", 8))
+            settings[count++] = setting;
+    }
+    for (int step = 0; step < STEPS && found >= 0; step++) {
+        int64_t least = s->bad, now;
+        found = -1;
+        for (int i = 0; i < count; i++)
+            if (settings[i] && (now = try(s, settings[i])) < least)
+                least = now, found = i;
         if (found < 0)
             return;
-        whatif_knob(s->best, candidates[found]);
-        free(candidates[found]);
-        candidates[found] = NULL;
+        whatif_knob(s->best, settings[found]);
+        settings[found] = NULL;
         s->bad = least;
     }
 }
 
-static int64_t try_limit(struct search *s, int64_t limit)
+static const char *limit_of(struct search *s, int64_t limit)
 {
-    char text[48];
-
-    snprintf(text, sizeof text, "recompile_limit=%" PRId64, limit);
-    return try(s, text);
+    return arena_print(&s->best->texts, "recompile_limit=%" PRId64, limit);
 }
 
 /* The least limit under which as few calls run as Python as under any. */
 static void best_limit(struct search *s)
 {
     int64_t low = 0, least = s->bad;
-    char text[48];
 
     for (int64_t high = 2; high <= LIMIT_MAX; high *= 2) {
-        int64_t now = try_limit(s, high);
+        int64_t now = try(s, limit_of(s, high));
         if (now < least)
             least = now, low = high;
         else if (low)
@@ -257,50 +258,24 @@ static void best_limit(struct search *s)
         return;
     for (int64_t from = low / 2; from + 1 < low;) {
         int64_t middle = from + (low - from) / 2;
-        if (try_limit(s, middle) <= least)
-            low = middle;
-        else
-            from = middle;
+        *(try(s, limit_of(s, middle)) <= least ? &low : &from) = middle;
     }
-    snprintf(text, sizeof text, "recompile_limit=%" PRId64, low);
-    whatif_knob(s->best, text);
-}
-
-/* The settings that make dynamic what decided most recompiles, which the caller frees; how many. */
-static int candidates_of(struct db *db, char **made)
-{
-    struct query *query = db_query(db, schema_statement("whatif/candidates"));
-    int count = 0;
-
-    while (query_step(query) && count < CANDIDATES) {
-        struct cause cause = cause_read(query, 0);
-        char *setting = cause_setting(&cause);
-        if (setting && !strncmp(setting, "dynamic=", 8))
-            made[count++] = setting;
-        else
-            free(setting);
-    }
-    query_close(query);
-    return count;
+    whatif_knob(s->best, limit_of(s, low));
 }
 
 /* The smallest change, tried one after the other, into ANSWER; without settings when nothing helps. */
 static void best_of(struct whatif *w, struct db *db, struct whatif_answer *answer)
 {
     struct search search = {.w = w, .best = &answer->knobs};
-    char *candidates[CANDIDATES] = {NULL};
-    int count = candidates_of(db, candidates);
 
     whatif_run(w, &answer->knobs, &answer->result);
     search.bad = badness(&answer->result);
-    best_dimensions(&search, candidates, count);
+    best_dimensions(&search, db);
     if (answer->result.total.recorded.eager)
         best_limit(&search);
     whatif_result_free(&answer->result);
     whatif_run(w, &answer->knobs, &answer->result);
     answer->tried = search.tried;
-    for (int i = 0; i < count; i++)
-        free(candidates[i]);
 }
 
 /* ---- as it is typed -------------------------------------------------------- */

@@ -120,7 +120,8 @@ const struct part *signature_part(const struct signature *s, const char *source)
 
 /* ---- sources ---------------------------------------------------------------- */
 
-int source_dimension(const char *source, size_t *bytes)
+/* Dimension and source of "L['x']" for a SOURCE like "L['x'].size()[0]", its bytes in *BYTES; -1: it is no size. */
+static int source_dimension(const char *source, size_t *bytes)
 {
     static const char *const ways[] = {".size()[", ".shape["};
 
@@ -138,7 +139,7 @@ int source_dimension(const char *source, size_t *bytes)
 
 /* ---- values ----------------------------------------------------------------- */
 
-const struct value value_unknown = {.sizes.rank = -1, .strides.rank = -1, .length = -1, .low = -INFINITY, .high = INFINITY};
+static const struct value value_unknown = {.sizes.rank = -1, .strides.rank = -1, .length = -1, .low = -INFINITY, .high = INFINITY};
 
 /* The type of a literal; NULL: it does not show. */
 static const char *literal_type(const char *text)
@@ -163,7 +164,7 @@ static bool text_whole(const char *text)
 }
 
 /* TEXT is all of the value. */
-void value_is(struct value *v, const char *text)
+static void value_is(struct value *v, const char *text)
 {
     char *end;
 

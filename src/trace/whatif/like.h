@@ -237,9 +237,6 @@ enum like guard_holds(struct whatif *w, const struct guard *guard, uint32_t othe
 /* What is known of what is at SOURCE in calls of class OTHER. */
 struct value value_of(struct whatif *w, uint32_t other, bool first, const char *source);
 
-extern const struct value value_unknown;
-/* TEXT is all of V. */
-void value_is(struct value *v, const char *text);
 /* The name of V's type; NULL: not known. */
 const char *value_type(struct whatif *w, const struct value *v);
 
@@ -249,9 +246,6 @@ const struct part *signature_part(const struct signature *signature, const char 
 
 /* NUMBER against the conditions that GUARD has for one. */
 enum like number_holds(const struct value *want, const struct value *number);
-
-/* Dimension and source of "L['x']" for a SOURCE like "L['x'].size()[0]", its bytes in *BYTES; -1: it is no size. */
-int source_dimension(const char *source, size_t *bytes);
 
 /* The guards of an entry made for CLASS_, which was not recorded, into GUARDS (trace/whatif/made.c). */
 void guards_make(struct whatif *w, uint32_t class_, struct guards *guards);

@@ -51,59 +51,52 @@ static const struct guard *guard_fitting(struct whatif *w, uint32_t class_, cons
     return at.g;
 }
 
-/* G, of the entry most like it, as it would be for CLASS_. */
+/* G, of the entry most like it, as it would be for CLASS_: it wants what is known of that value. */
 static struct guard guard_made(struct whatif *w, uint32_t class_, const struct guard *g)
 {
-    struct value v = value_of(w, class_, true, g->source);
     struct guard made = *g;
+    struct value *v = &made.want;
     const struct guard *fitting;
     uint32_t several = 0, any = 0;
     bool known = false;
 
-    made.want = value_unknown;
+    *v = value_of(w, class_, true, g->source);
+    v->type = g->about == ABOUT_LENGTH ? g->want.type : value_type(w, v);
     made.expression = NULL;
+    if (g->about == ABOUT_VALUE || g->about == ABOUT_TENSOR)
+        sizes_seen(w, w->classes.at[class_].code, g, &several, &any);
     switch (g->about) {
     case ABOUT_TYPE:
-        known = (made.want.type = value_type(w, &v)) != NULL;
+        known = v->type;
         break;
     case ABOUT_VALUE:
-        if (!(known = v.literal != NULL))
-            break;
-        value_is(&made.want, v.literal);
-        if (strcmp(g->kind, "EQUALS_MATCH") && strcmp(g->kind, "CONSTANT_MATCH")) /* of a kind for each constant */
-            made.id = 0, made.kind = !strcmp(v.literal, "None") ? "NONE_MATCH" : !strcmp(v.literal, "True") ? "TRUE_MATCH" : "FALSE_MATCH";
-        sizes_seen(w, w->classes.at[class_].code, g, &several, &any);
-        made.loose = !several && v.low == v.high;
+        known = v->literal;
+        made.loose = known && !several && v->low == v->high;
+        if (known && strcmp(g->kind, "EQUALS_MATCH") && strcmp(g->kind, "CONSTANT_MATCH")) { /* of a kind for each constant */
+            made.id = 0;
+            made.kind = !strcmp(v->literal, "None") ? "NONE_MATCH" : !strcmp(v->literal, "True") ? "TRUE_MATCH" : "FALSE_MATCH";
+        }
         break;
     case ABOUT_LENGTH:
-        known = (made.want.length = v.length) >= 0;
-        made.want.type = g->want.type;
+        known = v->length >= 0;
         break;
     case ABOUT_TENSOR:
-        if (!(known = v.sizes.rank == g->want.sizes.rank && v.sizes.rank >= 0))
-            break;
-        made.want.sizes = v.sizes;
-        made.want.part = v.part;
-        made.want.tensor = v.tensor;
-        sizes_seen(w, w->classes.at[class_].code, g, &several, &any);
-        for (int d = 0; d < v.sizes.rank; d++)
-            if (w->torch && v.sizes.size[d] <= 1)
+        known = v->sizes.rank == g->want.sizes.rank && v->sizes.rank >= 0;
+        for (int d = 0; known && d < v->sizes.rank; d++)
+            if (w->torch && v->sizes.size[d] <= 1)
                 continue; /* compiled apart */
             else if (any & 1u << d || g->want.sizes.size[d] == SIZE_ANY)
-                made.want.sizes.size[d] = SIZE_ANY;
+                v->sizes.size[d] = SIZE_ANY;
             else if (!(several & 1u << d))
                 made.loose |= 1u << d;
         break;
     case ABOUT_SOMETHING:
-        known = v.literal || v.something || value_type(w, &v);
+        known = v->literal || v->something || v->type;
         break;
     default:
         if ((fitting = guard_fitting(w, class_, g)))
             return *fitting;
-        known = w->torch && g->about == ABOUT_NUMBER && v.low == v.high && v.low <= 1; /* compiled apart */
-        made.want.low = v.low;
-        made.want.high = v.high;
-        break;
+        known = w->torch && g->about == ABOUT_NUMBER && v->low == v->high && v->low <= 1; /* compiled apart */
     }
     if (!known)
         made.about = ABOUT_UNKNOWN;
