@@ -64,6 +64,50 @@ WHERE m.code_id IN (SELECT value FROM json_each(?1))
 WINDOW guard AS (PARTITION BY m.code_id, g.kind, g.source)
 ORDER BY r.compile_id, COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.cache_entry_id, r.rowid LIMIT 20000;
 
+-- name: histories
+-- What the sources that decided recompiles were: before the first, of which the oldest entry knows, then at each. Behind
+-- "WITH causes AS (...)", the statement above, in whose order `place` is that of the last cause that decided. A recompile counts for
+-- a source once, however many older entries it failed in; an expression that was wanted is no value.
+, told AS MATERIALIZED (SELECT ROW_NUMBER() OVER () - 1 AS place, * FROM causes),
+headed AS (
+    SELECT t.*, m.code_id, m.outcome IS NULL OR COALESCE(m.cache_entry_id, 0) > 0 OR m.outcome IN ('ok', 'compiled') AS made,
+           t.aspect || iif(t.dimension >= 0, '[' || t.dimension || '] = ', ' ') AS head -- as cause_part()
+    FROM told t CROSS JOIN compile m ON m.compile_id = t.compile_id),
+parted AS MATERIALIZED (
+    SELECT *, iif(actual <> head AND substr(actual, 1, length(head)) = head AND COALESCE(substr(expected, 1, length(head)) = head, 1),
+                  length(head), 0) AS cut
+    FROM headed),
+cut AS MATERIALIZED (
+    SELECT *, iif(kind GLOB 'LAMBDA_GUARD*' OR kind GLOB '*SHAPE*', source IS NULL OR instr(expected, source) OR instr(expected, '['), 0)
+                  AS is_expression,
+           substr(NULLIF(expected, ''), cut + 1) AS wanted, substr(NULLIF(actual, ''), cut + 1) AS actually,
+           FIRST_VALUE(place) OVER same AS history, FIRST_VALUE(compile_id) OVER same AS began,
+           ROW_NUMBER() OVER (PARTITION BY code_id, source, kind, aspect, dimension, compile_id ORDER BY place) AS nth
+    FROM parted WINDOW same AS (PARTITION BY code_id, source, kind, aspect, dimension ORDER BY place)),
+value AS (
+    SELECT history, -1 AS place, iif(is_expression, NULL, wanted) AS value
+    FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY history ORDER BY cache_entry_id, place) AS age FROM cut WHERE compile_id = began)
+    WHERE age = 1
+    UNION ALL -- a guard that is an expression saw "L['x'].size()[0] = 8"
+    SELECT history, place, iif(source <> '' AND actually GLOB '?* = ?*' AND substr(actually, 1, length(source) + 3) = source || ' = ',
+                               substr(actually, length(source) + 4), actually) FROM cut WHERE nth = 1),
+changed AS (
+    SELECT *, ROW_NUMBER() OVER (PARTITION BY history ORDER BY place) AS nth
+    FROM (SELECT *, LAG(value) OVER (PARTITION BY history ORDER BY place) IS NOT value AS changes FROM value WHERE value IS NOT NULL)
+    WHERE changes),
+said AS (
+    SELECT history, '[' || group_concat(json_quote(CAST(value AS TEXT)), ', ') || ']' AS "values",
+           group_concat(CASE WHEN nth <= 12 THEN substr(value, 1, 70) WHEN nth = 13 THEN '…' END, ', ') AS text
+    FROM (SELECT * FROM changed WHERE nth <= 1000 ORDER BY history, nth) GROUP BY history),
+kept AS (
+    SELECT history, code_id, kind, source, MAX(iif(decided, place, NULL)) AS place,
+           COUNT(DISTINCT iif(decided AND made, compile_id, NULL)) AS recompiles,
+           COUNT(DISTINCT iif(decided AND NOT made, compile_id, NULL)) AS refused
+    FROM cut GROUP BY history HAVING place IS NOT NULL)
+SELECT k.code_id, k.kind, k.source, k.place, k.recompiles, k.refused, iif(c.cut, substr(c.head, 1, instr(c.head, ' ') - 1), NULL) AS aspect, COALESCE(s."values", '[]') AS "values", s.text
+FROM kept k JOIN cut c ON c.place = k.place LEFT JOIN said s ON s.history = k.history
+ORDER BY k.recompiles + k.refused DESC, k.place LIMIT 1000;
+
 -- name: about
 -- A cause that looked at ?2, aspect ?3, dimension ?4: is it one of these cases, with what, and which what-if is for it?
 --   many      each compile was of another function, or of a method of another object
@@ -217,7 +261,7 @@ WITH broken AS MATERIALIZED (
            iif(replace(substr(b.user_stack, -2000), rtrim(substr(b.user_stack, -2000), replace(substr(b.user_stack, -2000), char(10), '')), '')
                LIKE '%/torch/%', 'torch', NULL) AS made_by, -- the innermost place is the last line
            r.qualname AS resume_function, r.function_id,
-           '[' || replace(json_quote(substr(b.reason, 1, 4000)), '0x', '","') || ']' AS at -- parted where addresses begin
+           '[' || replace(json_quote(CAST(substr(b.reason, 1, 4000) AS TEXT)), '0x', '","') || ']' AS at -- parted where addresses begin
     FROM compile m CROSS JOIN graph_break b ON b.compile_id = m.compile_id
     LEFT JOIN functions r ON r.code_id = b.resume_code_id
     WHERE m.code_id IN (SELECT value FROM json_each(?1))

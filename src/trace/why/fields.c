@@ -19,7 +19,7 @@ static void field_read(struct why *why, struct query *query, int column, const s
     bool null = query_type(query, column) == QUERY_NULL;
     int64_t otherwise = field->kind == MAYBE ? UNKNOWN : field->kind == PLACE ? -1 : 0;
 
-    if (field->kind == TEXT)
+    if (field->kind == TEXT || field->kind == JSON)
         *(const char **)to = null ? NULL : arena_print(&why->arena, "%s", query_text(query, column, NULL));
     else if (field->kind == TRUTH)
         *(bool *)to = query_integer(query, column);
@@ -42,7 +42,7 @@ static void fields_put(struct json *json, const struct field *fields, const void
 {
     for (const struct field *field = fields; field->name; field++) {
         const void *at = (const char *)item + field->offset;
-        int64_t number = field->kind == TRUTH || field->kind == TEXT ? 0 : *(const int64_t *)at;
+        int64_t number = field->kind == TRUTH || field->kind == TEXT || field->kind == JSON ? 0 : *(const int64_t *)at;
         switch (field->kind) {
         case INTEGER:
             json_integer(json, field->name, number);
@@ -65,11 +65,8 @@ static void fields_put(struct json *json, const struct field *fields, const void
         case OUTCOME:
             json_string(json, field->name, outcome_word(number));
             break;
-        case VALUES:
-            json_list(json, field->name);
-            for (size_t i = 0; i < ((const struct history *)item)->values.count; i++)
-                json_string(json, NULL, ((const struct history *)item)->values.at[i]);
-            json_end(json);
+        case JSON:
+            json_raw(json, field->name, *(const char *const *)at, strlen(*(const char *const *)at));
             break;
         case PARENT:
             if (!((const struct parent *)at)->compile_id) {

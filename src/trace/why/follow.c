@@ -13,8 +13,6 @@
 #include "trace/whatif/whatif.h"
 #include "trace/why/why.h"
 
-enum { HISTORIES_KEPT = 1000, VALUES_KEPT = 1000 };
-
 const char *cause_name(struct why *why, const struct cause *cause)
 {
     char *about = cause_about(cause), *part = cause_part(cause);
@@ -27,85 +25,21 @@ const char *cause_name(struct why *why, const struct cause *cause)
 
 /* ---- histories ------------------------------------------------------------- */
 
-/* CAUSE, of a compile of this code, is about what HISTORY is about. */
-static bool history_holds(const struct history *history, const struct cause *cause, int64_t code_id)
-{
-    const struct cause *other = history->cause;
-
-    return history->code_id == code_id && prose_same(cause->source, other->source) && prose_same(cause->kind, other->kind) &&
-           prose_same(cause->aspect, other->aspect) && cause->dimension == other->dimension;
-}
-
-/* What the source was next, once while it stays the same. */
-static void history_add(struct why *why, struct history *history, const char *value)
-{
-    size_t count = history->values.count;
-    const char *shown = count < WHY_VALUES ? value : "…";
-
-    if (!value || count == VALUES_KEPT || (count && !strcmp(history->values.at[count - 1], value)))
-        return;
-    *list_add(&history->values) = value;
-    if (count <= WHY_VALUES)
-        history->text = arena_print(&why->arena, "%s%s%.*s", count ? history->text : "", count ? ", " : "",
-                                    (int)prose_cut(shown, WHY_WIDTH), shown);
-}
-
-/* The first cause FROM is of what HISTORY is about: the oldest entry of that recompile knows what was before. An
- * expression that was wanted is no value. */
-static void history_begin(struct why *why, struct history *history, const struct cause *from)
-{
-    const struct cause *oldest = from, *end = why->causes.at + why->causes.count;
-    bool expression;
-
-    for (const struct cause *c = from; c < end && c->compile_id == from->compile_id; c++)
-        if (c->cache_entry_id < oldest->cache_entry_id && history_holds(history, c, history->code_id))
-            oldest = c;
-    expression = oldest->kind && (!strncmp(oldest->kind, "LAMBDA_GUARD", 12) || strstr(oldest->kind, "SHAPE")) &&
-                 oldest->expected &&
-                 (!oldest->source || strstr(oldest->expected, oldest->source) || strchr(oldest->expected, '['));
-    history_add(why, history, expression ? NULL : cause_wanted(oldest));
-}
-
-static int history_more(const void *a, const void *b)
-{
-    const struct history *x = a, *y = b;
-
-    return list_order(y->recompiles + y->refused, x->recompiles + x->refused) ?: (x->cause > y->cause) - (x->cause < y->cause);
-}
-
-/* One for each source that decided a recompile, and what it was before the first, then at each of them. A recompile
- * counts for a source once, however many older entries it failed in. */
 static void histories_make(struct why *why)
 {
-    for (size_t i = 0, at; i < why->causes.count; i++) {
-        const struct cause *c = &why->causes.at[i];
-        const struct compile *compile = list_find(&why->compiles, compile_id, c->compile_id);
-        struct history *h;
-        for (at = 0; compile && at < why->histories.count; at++)
-            if (history_holds(&why->histories.at[at], c, compile->code_id))
-                break;
-        if (!compile || at == HISTORIES_KEPT)
-            continue;
-        if (at == why->histories.count) {
-            h = list_add(&why->histories);
-            *h = (struct history){.kind = c->kind, .source = c->source, .code_id = compile->code_id, .cause = c};
-            history_begin(why, h, c);
-        }
-        h = &why->histories.at[at];
-        if (h->seen_in != c->compile_id) /* else another entry of the same recompile */
-            history_add(why, h, cause_seen(c));
-        h->seen_in = c->compile_id;
-        if (c->decided && h->decided_in != c->compile_id)
-            *(compile_made(compile) ? &h->recompiles : &h->refused) += 1;
-        if (c->decided) {
-            h->decided_in = c->compile_id;
-            h->cause = c;
-            h->aspect = why_keep(why, cause_part(c));
-        }
+    static const struct field fields[] = {FIELD(history, TEXT, text) FIELD(history, INTEGER, place) {0}};
+    char *sql = say_print("WITH causes AS MATERIALIZED (\n%s)\n%s", schema_statement("why/causes"), schema_statement("why/histories"));
+    struct query *query = db_query(why->db, sql);
+
+    find_bind(query, 1, &why->code);
+    while (query_step(query)) {
+        struct history *h = list_add(&why->histories);
+        why_row(why, query, histories_fields, h);
+        why_row(why, query, fields, h);
+        h->cause = &why->causes.at[h->place];
     }
-    list_sort(&why->histories, history_more);
-    for (; why->histories.count && !why->histories.at[why->histories.count - 1].decided_in; why->histories.count--)
-        list_free(&why->histories.at[why->histories.count - 1].values);
+    query_close(query);
+    free(sql);
 }
 
 /* ---- what became of compiles ------------------------------------------------ */

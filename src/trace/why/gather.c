@@ -487,8 +487,6 @@ void why_gather(struct why *why)
 
 void why_free(struct why *why)
 {
-    for (size_t i = 0; i < why->histories.count; i++)
-        list_free(&why->histories.at[i].values);
 #define LIST_FREE(member, type, fields, key) list_free(&why->member);
     WHY_LISTS(LIST_FREE)
     arena_free(&why->arena);

@@ -25,7 +25,6 @@
 #include "trace/remedy.h"
 
 enum {
-    WHY_VALUES = 12, /* of a history */
     WHY_WIDTH = 70,  /* longest value printed, in bytes */
 };
 
@@ -43,7 +42,7 @@ enum field_kind {
     TEXT,
     TRUTH,   /* bool */
     OUTCOME, /* a number, in JSON its word */
-    VALUES,  /* a list of texts */
+    JSON,    /* text that is JSON */
     PARENT,  /* struct parent: an object, or null */
 };
 
@@ -53,7 +52,7 @@ enum field_kind {
 #define TYPE_TEXT const char *
 #define TYPE_TRUTH bool
 #define TYPE_OUTCOME int64_t
-#define TYPE_VALUES LIST(const char *)
+#define TYPE_JSON const char *
 #define TYPE_PARENT struct parent
 #define MEMBER(type, kind, member) TYPE_##kind member;
 
@@ -98,12 +97,12 @@ struct compile {
 #define HISTORY_FIELDS(F) /* what a source that decided recompiles was; aspect: what of it, "size[0]"; refused: \
                              attempts that made no code */ \
     F(history, INTEGER, code_id) F(history, TEXT, kind) F(history, TEXT, source) F(history, TEXT, aspect) \
-    F(history, INTEGER, recompiles) F(history, INTEGER, refused) F(history, VALUES, values)
+    F(history, INTEGER, recompiles) F(history, INTEGER, refused) F(history, JSON, values)
 struct history {
     HISTORY_FIELDS(MEMBER)
-    const struct cause *cause; /* the last one, borrowed */
     const char *text;          /* the values in short: "16, 18" */
-    int64_t seen_in, decided_in; /* the last compile with a value, or that it decided */
+    int64_t place;             /* in `causes`, of the last one that decided: */
+    const struct cause *cause; /* borrowed */
 };
 
 #define GUARD_FIELDS(F) /* that ended checks */ \
