@@ -1,6 +1,12 @@
 -- recover.sql -- what is made of a trace at its end (src/collector/trace_files.c), in the file of the frames, once the other
 -- tables are there.
 
+-- name: late
+-- What the collector learned of frames whose rows were written already: `late` of the live file, attached.
+UPDATE main.frame SET cache_entry_id = (SELECT l.cache_entry_id FROM live.late l WHERE l.frame_id = main.frame.frame_id)
+WHERE frame_id IN (SELECT frame_id FROM live.late WHERE cache_entry_id);
+UPDATE main.frame SET end_ns = NULL, exit = NULL WHERE frame_id IN (SELECT frame_id FROM live.late WHERE left_open);
+
 -- name: mend
 -- Of one whose collector was killed. It may have been killed before it wrote anything but frames. What it never heard the end of is open.
 UPDATE frame SET end_ns = NULL, exit = NULL WHERE end_ns = 0;

@@ -21,35 +21,11 @@ enum how { WHOLE, PART, STATEMENT, LOGGED = 4 };
 static const struct {
     enum row_table table;
     int how; /* enum how */
-    const char *columns;
+    const char *columns, *statement; /* its name in schemas/ */
 } put_facts[PUTS] = {
-#define X(NAME, table, how, columns) {TABLE_##table, how, columns},
+#define X(NAME, table, how, columns) {TABLE_##table, how, columns, "recorder/" #NAME},
     RECORDER_PUTS(X)
 #undef X
-};
-
-/* Those of how STATEMENT. */
-static const char *const put_sql[PUTS] = {
-    /* The first of its deaths: what a fork has handed on dies in each process. */
-    [PUT_ENTRY_DIED] = "UPDATE cache_entry SET died_ns = ?2, death_cause = ?3 WHERE cache_entry_id = ?1"
-                       " AND (died_ns IS NULL OR died_ns > ?2)",
-    /* What a cause leaves empty is its guard's: readers need not look there. */
-    [PUT_CAUSE] = "INSERT OR REPLACE INTO recompile_cause(rowid, compile_id, cache_entry_id, ordinal, guard_id, kind, source, aspect,"
-                  " dimension, expected, actual, text, how) VALUES (?1, ?2, ?3, ?4, ?5,"
-                  " COALESCE(NULLIF(?6, ''), (SELECT kind FROM guard WHERE guard_id = ?5)),"
-                  " COALESCE(NULLIF(?7, ''), (SELECT source FROM guard WHERE guard_id = ?5)), ?8, ?9, ?10, ?11,"
-                  " CASE WHEN ?12 <> '' THEN ?12 ELSE (SELECT expression FROM guard WHERE guard_id = ?5) || ' did not hold' END, ?13)",
-    /* What a child has until it says otherwise: that it is called so, and runs the same Python and torch. Once only. */
-    [PUT_PROCESS_FORKED] = "UPDATE process SET (rank, local_rank, argv, executable, python_version, torch_version, torch_mode, torch_note) ="
-                           " (SELECT p.rank, p.local_rank, p.argv, p.executable, p.python_version, p.torch_version, p.torch_mode,"
-                           " p.torch_note FROM process p WHERE p.process_id = ?2) WHERE process_id = ?1 AND python_version IS NULL",
-    [PUT_TOTAL] = "INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?1, ?2, ?3, ?4, ?5)"
-                  " ON CONFLICT(code_id) DO UPDATE SET calls = calls + ?2, total_ns = total_ns + ?3, self_ns = self_ns + ?4,"
-                  " raised = raised + ?5",
-    /* Of rows of frames that are written already: set when the files are joined. */
-    [PUT_LATE_ENTRY] = "INSERT INTO late(frame_id, cache_entry_id) VALUES (?1, ?2) ON CONFLICT(frame_id) DO UPDATE SET"
-                       " cache_entry_id = ?2",
-    [PUT_LEFT_OPEN] = "INSERT INTO late(frame_id, left_open) VALUES (?1, 1) ON CONFLICT(frame_id) DO UPDATE SET left_open = 1",
 };
 
 /* A put, ready: its statement, and where its columns lie in a row. */
@@ -126,7 +102,8 @@ static bool put_prepare(struct recorder *r, enum recorder_put which)
 {
     struct put *put = &r->put[which];
     char *made = put_text(which, put);
-    const char *sql = put_sql[which] ? put_sql[which] : made;
+    bool own = (put_facts[which].how & ~LOGGED) == STATEMENT;
+    const char *sql = own ? schema_statement(put_facts[which].statement) : made;
     bool done = sql && sqlite3_prepare_v3(r->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &put->statement, NULL) == SQLITE_OK;
 
     sqlite3_free(made);
@@ -140,12 +117,7 @@ struct recorder *recorder_open(const char *path, const char **error)
 
     if (!r || sqlite3_open_v2(path, &r->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
         sqlite3_busy_timeout(r->db, 50) != SQLITE_OK ||
-        sqlite3_exec(r->db, "PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; PRAGMA cache_size=-4096; BEGIN;"
-                            /* Lookups may come a million a second; their indexes are in the other file. */
-                            "DROP INDEX IF EXISTS lookup_code; DROP INDEX IF EXISTS guard_check_lookup;"
-                            "CREATE TABLE IF NOT EXISTS late(frame_id INTEGER PRIMARY KEY, cache_entry_id INTEGER, left_open INTEGER);"
-                            "COMMIT",
-                     NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(r->db, schema_statement("recorder/begin"), NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_prepare_v2(r->db, "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)", -1, &r->meta, NULL) != SQLITE_OK)
         goto err;
     for (int i = 0; i < PUTS; i++)

@@ -54,7 +54,7 @@ struct row_head {
  *
  *   how       WHOLE   all columns: the row as it was is replaced
  *             PART    these columns, in a row that may be there or not; what is NULL stays as it was
- *             STATEMENT  of recorder_sqlite.c, with these columns as parameters
+ *             STATEMENT  of schemas/recorder.sql, with these columns as parameters
  *             | LOGGED   by way of the session's log
  *   columns   the first is the key. "end_ns=": what is there already stays. "label?": an empty text is NULL */
 #define RECORDER_PUTS(X) \

@@ -211,14 +211,8 @@ static bool tables_copy(sqlite3 *db)
 
     for (int i = -1; done && i < ROW_TABLES; i++) {
         const char *name = i < 0 ? "meta" : row_tables[i].name;
-        char *copy = i == TABLE_frame ? sqlite3_mprintf(
-                         "UPDATE main.frame SET cache_entry_id ="
-                         " (SELECT l.cache_entry_id FROM live.late l WHERE l.frame_id = main.frame.frame_id)"
-                         " WHERE frame_id IN (SELECT frame_id FROM live.late WHERE cache_entry_id);"
-                         "UPDATE main.frame SET end_ns = NULL, exit = NULL"
-                         " WHERE frame_id IN (SELECT frame_id FROM live.late WHERE left_open)")
-                     : sqlite3_mprintf("DELETE FROM main.%s; INSERT INTO main.%s SELECT * FROM live.%s", name, name, name);
-        done = copy && run(db, copy);
+        char *copy = sqlite3_mprintf("DELETE FROM main.%s; INSERT INTO main.%s SELECT * FROM live.%s", name, name, name);
+        done = i == TABLE_frame || (copy && run(db, copy));
         sqlite3_free(copy);
     }
     return done;
@@ -232,7 +226,7 @@ bool recorder_join(const char *live, const char *frames, bool recovered, const c
     /* Only at the end: a trace that says it is whole is taken at its word (recorder_finished). */
     char *end = sqlite3_mprintf("UPDATE main.meta SET value = %Q WHERE key = 'state'; DELETE FROM main.meta WHERE key = 'session';"
                                 "COMMIT; DETACH live", recovered ? "recovered" : "complete");
-    bool joined = attach && end && run(db, attach) && tables_copy(db) && /* with a journal: all or nothing */
+    bool joined = attach && end && run(db, attach) && tables_copy(db) && run(db, schema_statement("recover/late")) && /* with a journal: all or nothing */
                   (!recovered || (run(db, schema_statement("recover/mend")) && totals_mend(db))) &&
                   run(db, schema_statement("recover/end")) && run(db, end);
 
