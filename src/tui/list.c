@@ -1,7 +1,9 @@
 /* tui/list.c -- a view that is a table of rows: what is drawn of them, and its keys. See tui/list.h. */
 #include "tui/list.h"
 
+#include "schema.h"
 #include "trace/db.h"
+#include "trace/sql_words.h"
 
 enum {
     TEXT_WIDEST = 72,    /* of a text column, while there is room */
@@ -377,21 +379,78 @@ static void list_close(struct view *view)
     sheet_close(&list->sheet);
 }
 
-void list_open_sql(struct list *list, const char *sql)
-{
-    char *copy = arena_print(&list->view.arena, "%s", sql);
-
-    for (char *end = copy + strlen(copy); end > copy && strchr("; \t\r\n", end[-1]); end--)
-        end[-1] = 0;
-    list_close(&list->view);
-    *list = (struct list){.view = list->view, .q = {.sql = copy, .sort = -1, .typed = true}};
-    list->view.at = list->view.top = 0;
-    list->view.head = 1;
-    rows_ask(list);
-}
-
 const struct view_ops list_ops = {
     .size = sizeof(struct list), .open = list_open, .close = list_close, .settle = list_settle, .draw = list_draw,
     .request = list_request, .refresh = list_refresh, .sql = list_sql, .search = list_search, .filter = list_filter,
     .export = list_export, .place = list_place, .subject = list_subject,
+};
+
+/* ---- the view `sql`: a prompt for a query, and its result ------------------- */
+
+/* Columns that hold ids of the trace's tables (code_id, compile_id ...) lead to those rows: rows.c. */
+static void sql_input(struct view *view, const char *text)
+{
+    struct list *list = (struct list *)view;
+    char *named, *sql;
+
+    text += strspn(text, " ");
+    if (!*text)
+        return;
+    named = sql_named(text);
+    sql = arena_print(&view->arena, "%s", named ? named : text);
+    free(named);
+    for (char *end = sql + strlen(sql); end > sql && strchr("; \t\r\n", end[-1]); end--)
+        end[-1] = 0;
+    snprintf(view->title, sizeof view->title, "%.150s", text);
+    list_close(view);
+    *list = (struct list){.view = *view, .q = {.sql = sql, .sort = -1, .typed = true}};
+    view->at = view->top = 0;
+    view->head = 1;
+    rows_ask(list);
+}
+
+static void sql_open(struct view *view)
+{
+    struct list *list = (struct list *)view;
+
+    list->q.sort = -1;
+    if (view->target.where)
+        sql_input(view, view->target.where);
+    else
+        tui_ask(view->tui, "SQL: ", "", true);
+}
+
+static bool sql_request(struct view *view, enum request request, const struct key *key)
+{
+    struct list *list = (struct list *)view;
+
+    if (request == REQUEST_INPUT || request == REQUEST_SQL || (request == REQUEST_OPEN && !list->q.sql)) {
+        const char *sql = list->q.sql && strlen(list->q.sql) < 300 && !strchr(list->q.sql, '\n') ? list->q.sql : "";
+        tui_ask(view->tui, "SQL: ", sql, true);
+        return true;
+    }
+    return list_ops.request(view, request, key);
+}
+
+static void sql_draw(struct view *view, struct screen *screen)
+{
+    struct list *list = (struct list *)view;
+
+    if (list->q.sql) {
+        list_ops.draw(view, screen);
+        return;
+    }
+    screen_put(screen, view->y + 1, 2, view->columns - 4, STYLE_NORMAL, "i: type a query, or the name of one of these. Tab completes, Up is what was typed before.");
+    for (int i = 0; i < schema_query_count && i + 3 < view->rows; i++) {
+        const char *line = schema_queries[i].text + strspn(schema_queries[i].text, "- ");
+        char made[200];
+        snprintf(made, sizeof made, "%.*s", (int)strcspn(line, "\n"), line);
+        screen_put(screen, view->y + 3 + i, 2, 22, STYLE_ACCENT, schema_queries[i].name);
+        screen_put(screen, view->y + 3 + i, 26, view->columns - 27, STYLE_NORMAL, made);
+    }
+}
+
+const struct view_ops view_sql = {
+    .name = "sql", .summary = "a prompt for SQL, and the result; :sql QUERY", .base = &list_ops, .open = sql_open, .draw = sql_draw,
+    .request = sql_request, .input = sql_input,
 };

@@ -129,7 +129,4 @@ void rows_forget(struct list *list);
 bool list_export(struct view *view, const char *path);
 void list_settle(struct view *view);
 
-/* A list of any SQL; columns are what it has. */
-void list_open_sql(struct list *list, const char *sql);
-
 #endif

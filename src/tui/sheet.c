@@ -143,27 +143,15 @@ int value_compare(const struct value *a, const struct value *b)
     return (x > y) - (x < y);
 }
 
-FILE *print_begin(struct print *print)
-{
-    return print->out = open_memstream(&print->text, &print->bytes);
-}
-
-const char *print_end(struct print *print, struct arena *arena)
-{
-    const char *kept;
-
-    fclose(print->out);
-    kept = arena_text(arena, print->text, print->bytes);
-    free(print->text);
-    return kept;
-}
-
 const char *text_safe(struct arena *arena, const char *text, size_t width)
 {
-    struct print print;
+    char *made;
+    size_t bytes;
+    FILE *out = open_memstream(&made, &bytes);
 
-    prose_text(print_begin(&print), text, width);
-    return print_end(&print, arena);
+    prose_text(out, text, width);
+    fclose(out);
+    return arena_keep(arena, made);
 }
 
 const char *text_fit(struct arena *arena, const char *text, int columns)
@@ -374,52 +362,43 @@ static const char *bracket_end(const char *text, const char *end)
     return NULL;
 }
 
-/* TEXT up to END; false: a field of it was NULL. */
-static bool fields_put(const struct printer *p, const char *text, const char *end)
+/* TEXT up to END with its fields; *ALL becomes false where one of them is NULL. */
+static const char *fields_print(struct arena *arena, const struct row *row, enum way way, const char *text, const char *end,
+                                bool *all)
 {
-    bool all = true;
+    char *made;
+    size_t bytes;
+    struct printer printer = {open_memstream(&made, &bytes), arena, row, way};
 
     for (; text < end; text++) {
-        bool bracket = *text == '[' && p->way != SQL;
+        bool bracket = *text == '[' && way != SQL, whole = true;
         const char *close = *text == '{' ? memchr(text, '}', (size_t)(end - text))
                             : bracket    ? bracket_end(text, end)
                                          : NULL;
         if (!close) {
-            putc(*text, p->out);
+            putc(*text, printer.out);
             continue;
         }
         if (bracket) {
-            struct print print;
-            struct printer inner = {print_begin(&print), p->arena, p->row, p->way};
-            bool whole = fields_put(&inner, text + 1, close);
-            const char *made = print_end(&print, p->arena);
-            fputs(whole ? made : "", p->out);
+            const char *inner = fields_print(arena, row, way, text + 1, close, &whole);
+            fputs(whole ? inner : "", printer.out);
         } else {
-            all = field_put(p, text + 1, (size_t)(close - text - 1)) && all;
+            *all = field_put(&printer, text + 1, (size_t)(close - text - 1)) && *all;
         }
         text = close;
     }
-    return all;
-}
-
-/* The same as a text. */
-static const char *fields_print(struct arena *arena, const struct row *row, enum way way, const char *text,
-                                const char *end)
-{
-    struct print print;
-    struct printer printer = {print_begin(&print), arena, row, way};
-
-    fields_put(&printer, text, end);
-    return print_end(&print, arena);
+    fclose(printer.out);
+    return arena_keep(arena, made);
 }
 
 const char *row_print(struct arena *arena, const struct row *row, const char *text, bool marked)
 {
     const char *end = strstr(text, "=> "), *made;
+    bool all = true;
 
     for (end = end ? end : text + strlen(text); end > text && end[-1] == ' ' && *end;)
         end--; /* spaces before "=>" */
-    made = fields_print(arena, row, marked ? MARKED : PLAIN, text, end);
+    made = fields_print(arena, row, marked ? MARKED : PLAIN, text, end, &all);
     return *made || *text != '[' ? made : NULL;
 }
 
@@ -428,6 +407,7 @@ struct target row_target(struct arena *arena, const struct row *row, const char 
     const char *lead = strstr(text, "=> "), *where, *title, *at;
     struct target target = {0};
     size_t name;
+    bool all = true;
 
     if (!lead)
         return target;
@@ -442,7 +422,7 @@ struct target row_target(struct arena *arena, const struct row *row, const char 
     if (lead[name] == ' ' && lead[name + 1] == '{' && !row_integer(row, lead + name, &target.id))
         target.kind = VIEW_NONE;
     if (target.kind && where)
-        target.where = fields_print(arena, row, SQL, where + 7, title ? title : lead + strlen(lead));
+        target.where = fields_print(arena, row, SQL, where + 7, title ? title : lead + strlen(lead), &all);
     if (target.kind && title)
         target.title = row_print(arena, row, title + 3, false);
     return target;

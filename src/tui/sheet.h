@@ -42,16 +42,6 @@ const char *value_print(char *made, const struct value *value, enum cell_format 
 /* Less than, equal to or greater than zero; NULL is least, numbers come before texts. */
 int value_compare(const struct value *a, const struct value *b);
 
-/* What is printed to a stream, as a text: FILE *out = print_begin(&print); ... print_end(&print, arena). */
-struct print {
-    FILE *out;
-    char *text;
-    size_t bytes;
-};
-
-FILE *print_begin(struct print *print);
-const char *print_end(struct print *print, struct arena *arena);
-
 /* TEXT escaped and cut to WIDTH bytes; NULL is "?". */
 const char *text_safe(struct arena *arena, const char *text, size_t width);
 
