@@ -13,9 +13,6 @@
  *     prints "done FRAMES" when the trace is whole */
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

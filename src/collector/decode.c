@@ -5,9 +5,6 @@
 #include "collector/decode.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/param.h>
 
 #include "ring.h"

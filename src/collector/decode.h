@@ -12,10 +12,6 @@
 #ifndef DYNTRACE_DECODE_H
 #define DYNTRACE_DECODE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "collector/frame_pages.h"
 #include "lib/list.h"
 

@@ -3,8 +3,6 @@
  * Runs in: the collector. See collector/traced.h; facts.h lists the facts. The process's own ids (entry 3, compile 7) become
  * row ids here; the guards of an entry have row ids that follow each other, so a guard is named by its entry and its
  * ordinal. A row whose own id is 0, because what it is about is not known, is not written (recorder_put). */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/param.h>
 #include <unistd.h>

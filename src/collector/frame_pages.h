@@ -27,9 +27,6 @@
 #ifndef DYNTRACE_FRAME_PAGES_H
 #define DYNTRACE_FRAME_PAGES_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "lib/list.h"
 
 enum {

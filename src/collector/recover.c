@@ -7,8 +7,6 @@
  * recording as long as the command lives, or finishes the trace at once if nothing does. */
 #include "collector/launch.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "collector/process.h"

@@ -8,9 +8,6 @@
 #ifndef DYNTRACE_TRACE_FILES_H
 #define DYNTRACE_TRACE_FILES_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "collector/frame_pages.h"
 
 /* Make the live database PATH (owner-only) with every table, and FRAMES beside it for the pages of `frame`. With FORCE

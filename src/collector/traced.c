@@ -5,9 +5,6 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/param.h>
 #include <sys/stat.h>

@@ -10,7 +10,7 @@
  *     struct code *code = list_find(&codes, id, 7);  by its member `id`, by which the list is sorted; NULL: none
  *     list_free(&codes);
  *
- * An item's address holds until the next list_add(). */
+ * An item's address holds until the next list_add(). Who includes this has stdio.h, stdlib.h, string.h and the integers. */
 #ifndef DYNTRACE_LIST_H
 #define DYNTRACE_LIST_H
 

@@ -5,8 +5,6 @@
  * leads is ours, which goes on to the original. */
 #include "tracer/tracer.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "inject.h"

@@ -10,8 +10,6 @@
 #include "tracer/evaluator/cache.h"
 
 #include <fnmatch.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define P tracer_process
 

@@ -5,12 +5,8 @@
  * be. A forked child makes a file of its own, or a nested one in its parent's. */
 #include "tracer/file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>

@@ -6,9 +6,7 @@
  * only looked at while its stack runs. What the ring's words are of is said by a CONTROL_SWITCH (tracer/ring.c). */
 #include "tracer/tracer.h"
 
-#include <errno.h>
 #include <search.h>
-#include <stdlib.h>
 
 /* A stack without chunks: a greenlet that has run nothing but a generator's frame. */
 static const char no_chunk;

@@ -11,7 +11,6 @@
 #include "tracer/torch/torch.h"
 
 #include <dlfcn.h>
-#include <string.h>
 
 #define P tracer_process
 

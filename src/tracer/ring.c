@@ -14,12 +14,8 @@
 #include "tracer/file.h"
 #include "tracer/record.h"
 
-#include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

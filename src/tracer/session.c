@@ -7,10 +7,8 @@
 #include "session_check.h"
 #include "tracer/file.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -2,7 +2,6 @@
 #include "tracer/tracer.h"
 
 #include <search.h>
-#include <stdlib.h>
 
 /* ---- calls of __init__ that CPython 3.13 hides from the hook ----
  *

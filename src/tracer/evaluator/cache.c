@@ -3,7 +3,6 @@
  * Runs in: the traced process, under the GIL. */
 #include "tracer/evaluator/cache.h"
 
-#include <stdlib.h>
 #include <structmember.h>
 
 static LIST_HEAD(, code_state) all_states;

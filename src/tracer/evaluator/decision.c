@@ -11,9 +11,6 @@
 #include "tracer/torch/torch.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define P tracer_process
 

@@ -12,8 +12,6 @@
  * An object is one to be held weakly, with what is said when it dies, or None. */
 #include "tracer/guards/tree.h"
 
-#include <string.h>
-
 enum { DEEPEST = 200 }; /* steps in a path: a check is that many C calls deep */
 
 /* ---- nodes ---- */

@@ -8,8 +8,6 @@
 #include "tracer/guards/tree.h"
 #include "tracer/torch/torch.h"
 
-#include <string.h>
-
 /* ---- checking ---- */
 
 enum { KEPT_ON_STACK = 16 };

@@ -4,8 +4,6 @@
  * Runs in: the traced process, under the GIL. */
 #include "tracer/guards/tree.h"
 
-#include <string.h>
-
 #define KINDS(X) \
     X(TYPE_MATCH) X(ID_MATCH) X(EQUALS_MATCH) X(NONE_MATCH) X(NOT_NONE) X(HASATTR) X(NO_HASATTR) X(DICT_LENGTH) \
     X(LIST_LENGTH) X(TUPLE_LENGTH) X(SEQUENCE_LENGTH) X(DICT_KEYS) X(DICT_CONTAINS) X(DICT_NOT_CONTAINS) \

@@ -11,8 +11,6 @@
  *     TENSOR_BUFFER      the buffer protocol's format, shape and strides: array.array, memoryview, bytearray, mmap */
 #include "tracer/guards/tree.h"
 
-#include <string.h>
-
 #define DYNAMIC PY_SSIZE_T_MIN /* in sizes and strides: any */
 
 struct guard_tensor {

@@ -8,8 +8,6 @@
  *     flame    boxes as wide as their time, callers above; + zooms into one */
 #include <inttypes.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "trace/db.h"
 #include "trace/stacks.h"

@@ -2,8 +2,6 @@
  *
  * Runs in: the viewer, in a thread. */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "lib/say.h"
 #include "lib/times.h"

@@ -8,8 +8,6 @@
  */
 #include <inttypes.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "lib/list.h"
 #include "lib/say.h"

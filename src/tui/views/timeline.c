@@ -9,8 +9,6 @@
  *      │main                                      the chosen lane: calls, when few enough are in sight
  */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "lib/table.h"
 #include "tui/views/lanes.h"
