@@ -74,14 +74,16 @@ static const char *node_name(const struct flame *flame, uint32_t node)
     return node ? node_of(flame, node)->text : "all threads";
 }
 
-/* The unfolded part of the tree below FOCUS, as lines. */
+/* The unfolded part of the tree below FOCUS, as lines, one of which is the chosen node's. */
 static void rows_make(struct flame *flame)
 {
     const struct node *nodes = flame->read->stacks.tree.nodes.at;
     uint32_t at = nodes[flame->focus].child;
 
-    flame->rows.count = 0;
+    flame->rows.count = flame->view.at = 0;
     while (at && flame->rows.count < ROWS_MOST) {
+        if (at == flame->chosen)
+            flame->view.at = flame->rows.count;
         *list_add(&flame->rows) = at;
         if (nodes[at].open && nodes[at].child) {
             at = nodes[at].child;
@@ -92,14 +94,6 @@ static void rows_make(struct flame *flame)
         at = at != flame->focus ? nodes[at].sibling : 0;
     }
     flame->view.count = flame->rows.count;
-}
-
-static size_t row_of(const struct flame *flame)
-{
-    for (size_t i = 0; i < flame->rows.count; i++)
-        if (flame->rows.at[i] == flame->chosen)
-            return i;
-    return 0;
 }
 
 /* Unfold from NODE down as long as one callee has most of it. */
@@ -127,12 +121,12 @@ static void focus(struct flame *flame, uint32_t node)
     uint32_t at = flame->chosen;
 
     flame->focus = node_at(flame, node)->child ? node : node_at(flame, node)->parent; /* a leaf has nothing to look into */
-    rows_make(flame);
     while (at && at != flame->focus)
         at = node_at(flame, at)->parent;
     if (at != flame->focus || flame->chosen == flame->focus)
         flame->chosen = node_at(flame, flame->focus)->child;
     flame->view.top = 0;
+    rows_make(flame);
 }
 
 static void answer_take(struct flame *flame)
@@ -161,6 +155,8 @@ static void flame_settle(struct view *view)
 
     if (flame->job && work_done(view->tui->work, &flame->job->job))
         answer_take(flame);
+    view->head = 1;
+    view_choose(view, view->at);
     view->busy = flame->job != NULL;
     view->note[0] = 0;
     if (flame->job && !view->tui->scripted)
@@ -215,7 +211,6 @@ static void tree_draw(struct flame *flame, struct screen *screen)
     struct view *view = &flame->view;
     char line[80];
 
-    view_choose(view, row_of(flame));
     screen_fill(screen, view->y, 0, view->columns, STYLE_HEAD);
     snprintf(line, sizeof line, " %6s %10s %10s %8s  %s", "share", "total", "self", "calls", "function");
     screen_put(screen, view->y, 0, view->columns, STYLE_HEAD, line);
@@ -303,9 +298,9 @@ static bool flame_request(struct view *view, enum request request, const struct 
         return false;
     if (flame->graph && (request == REQUEST_UP || request == REQUEST_DOWN || request == REQUEST_LEFT || request == REQUEST_RIGHT)) {
         graph_move(flame, request);
+        rows_make(flame);
         return true;
     }
-    view->at = row_of(flame);
     if (view_move(view, request)) {
         flame->chosen = flame->rows.at[view->at];
         return true;
@@ -408,12 +403,6 @@ static void flame_refresh(struct view *view)
     work_start(view->tui->work, &flame->job->job);
 }
 
-static void flame_open(struct view *view)
-{
-    view->head = 1;
-    flame_refresh(view);
-}
-
 static void flame_close(struct view *view)
 {
     struct flame *flame = (struct flame *)view;
@@ -426,6 +415,6 @@ static void flame_close(struct view *view)
 
 const struct view_ops view_flame = {
     .name = "flame", .summary = "who called whom and what it took, as a tree or a flame graph (Tab)", .size = sizeof(struct flame),
-    .open = flame_open, .close = flame_close, .settle = flame_settle, .draw = flame_draw, .request = flame_request, .refresh = flame_refresh,
+    .open = flame_refresh, .close = flame_close, .settle = flame_settle, .draw = flame_draw, .request = flame_request, .refresh = flame_refresh,
     .search = flame_search, .place = flame_place, .subject = flame_subject,
 };

@@ -27,15 +27,9 @@ struct move {
 };
 typedef LIST(struct move) moves;
 
-/* What is moved: a job has it from the one before. */
-struct core {
-    struct replay *replay; /* owned */
-    struct cursor cursor;
-};
-
 struct replay_job {
     struct job job;
-    struct core *core;     /* owned; NULL: not yet, or no more */
+    struct cursor *cursor; /* owned, and its replay: from the job before; NULL: not yet, or no more */
     moves moves;
     /* what it found */
     char *page;            /* owned: the text of */
@@ -161,28 +155,27 @@ static void where_note(struct replay_job *job, struct cursor *c, struct db *db)
 static void replay_run(struct job *base, struct db *db)
 {
     struct replay_job *job = (struct replay_job *)base;
-    struct core *core = job->core;
+    struct cursor *c = job->cursor;
     size_t bytes;
     FILE *out;
 
-    if (!core) {
+    if (!c) {
         struct replay *replay = replay_open(db, false);
         if ((job->failed = !replay))
             return;
-        core = job->core = calloc(1, sizeof *core);
-        core->replay = replay;
-        cursor_begin(&core->cursor, db, replay, NULL);
+        c = job->cursor = calloc(1, sizeof *c);
+        cursor_begin(c, db, replay, NULL);
     }
     /* Each job may be in another thread, with another connection. */
-    core->cursor.db = core->replay->db = db;
-    core->cursor.out = out = open_memstream(&job->page, &bytes);
+    c->db = c->r->db = db;
+    c->out = out = open_memstream(&job->page, &bytes);
     for (size_t i = 0; i < job->moves.count && !atomic_load(&base->cancelled); i++)
-        move_make(job, &core->cursor, &job->moves.at[i]);
-    if (core->replay->events.count)
-        replay_page(&core->cursor);
+        move_make(job, c, &job->moves.at[i]);
+    if (c->r->events.count)
+        replay_page(c);
     else
         fputs("There is nothing to replay: no lookup, compile or graph break was recorded.\n", out);
-    where_note(job, &core->cursor, db);
+    where_note(job, c, db);
     fclose(out);
     for (char *rest = job->page, *line; (line = strsep(&rest, "\n")) && rest;)
         *list_add(&job->lines) = line;
@@ -196,10 +189,10 @@ static void replay_job_free(struct job *base)
     list_free(&job->lines);
     free(job->page);
     free(job->function);
-    if (job->core) {
-        cursor_end(&job->core->cursor);
-        replay_free(job->core->replay);
-        free(job->core);
+    if (job->cursor) {
+        cursor_end(job->cursor);
+        replay_free(job->cursor->r);
+        free(job->cursor);
     }
 }
 
@@ -218,13 +211,13 @@ static void move_add(struct replay_view *r, enum move_kind kind, enum cursor_wha
 
 static void moves_start(struct replay_view *r)
 {
-    struct replay_job *job = job_new(sizeof *job, replay_run, replay_job_free, !r->shown || !r->shown->core);
+    struct replay_job *job = job_new(sizeof *job, replay_run, replay_job_free, !r->shown || !r->shown->cursor);
 
     job->moves = r->moves;
     r->moves = (moves){0};
     if (r->shown) {
-        job->core = r->shown->core;
-        r->shown->core = NULL;
+        job->cursor = r->shown->cursor;
+        r->shown->cursor = NULL;
     }
     r->job = job;
     work_start(r->view.tui->work, &job->job);

@@ -475,11 +475,6 @@ static void timeline_refresh(struct view *view)
         t->asking = lanes_ask(view->tui->work);
 }
 
-static void timeline_open(struct view *view)
-{
-    timeline_refresh(view);
-}
-
 static void timeline_close(struct view *view)
 {
     struct timeline *t = (struct timeline *)view;
@@ -494,6 +489,6 @@ static void timeline_close(struct view *view)
 
 const struct view_ops view_timeline = {
     .name = "timeline", .summary = "threads and processes as lanes; + - zoom, n N to the next compile", .size = sizeof(struct timeline),
-    .open = timeline_open, .close = timeline_close, .settle = timeline_settle, .draw = timeline_draw, .request = timeline_request,
+    .open = timeline_refresh, .close = timeline_close, .settle = timeline_settle, .draw = timeline_draw, .request = timeline_request,
     .refresh = timeline_refresh, .subject = timeline_subject,
 };
