@@ -308,7 +308,6 @@ typedef LIST(struct to_do) script;
 
 static struct {
     struct cursor c;
-    enum cursor_what last; /* what `next` alone goes to */
     bool failed;           /* a command could not be done */
 } at;
 
@@ -318,74 +317,9 @@ static void step_refuse(const char *what, const char *why)
     say_error("replay: %s: %s", what, why);
 }
 
-/* Print where a move to WHAT led; WHERE it was looked for if there is none. */
-static void moved(enum cursor_result result, const char *where, enum cursor_what what)
+static bool interrupted(void *unused)
 {
-    if (result == CURSOR_THERE)
-        replay_page(&at.c);
-    else if (result == CURSOR_ERROR)
-        at.failed = true;
-    else
-        printf("(no %s%s%s)\n", where, cursor_whats[what],
-               what == NEXT_FRAME ? " on this thread"
-               : at.c.filtered    ? " that passes the filter"
-                                  : "");
-}
-
-static void step_by(const char *what, int direction)
-{
-    if (*what && !cursor_what(what, &at.last))
-        step_refuse(what, "no such event: lookup, compile, recompile, break, death, hit, miss, event or frame");
-    else
-        moved(cursor_step(&at.c, at.last, direction), direction > 0 ? "later " : "earlier ", at.last);
-}
-
-static void step_filter(const char *by)
-{
-    if (*by && strcmp(by, "off")) {
-        if (cursor_filter(&at.c, by))
-            printf("%zu of %zu events pass\n", cursor_passing(&at.c), at.c.r->events.count);
-        else
-            at.failed = true;
-        return;
-    }
-    if (*by)
-        cursor_filter_off(&at.c);
-    prose_print(stdout, at.c.filtered ? "filter: %.280s\n" : "no filter\n", at.c.filtered);
-}
-
-static void step_stop(const char *when)
-{
-    if (*when && strcmp(when, "off")) {
-        at.failed = !cursor_stop_add(&at.c, when) || at.failed;
-        return;
-    }
-    if (*when)
-        cursor_stops_off(&at.c);
-    for (size_t i = 0; i < at.c.stops.count; i++)
-        prose_print(stdout, "%jd. %.140s\n", (int64_t)i + 1, at.c.stops.at[i].text);
-    if (!at.c.stops.count)
-        puts("no stops");
-}
-
-/* On to a stop, DIRECTION 1 or -1. */
-static void step_run(int direction)
-{
-    const struct cursor_stop *stop = NULL;
-    size_t passed = 0;
-
-    for (; !stop && !prompt_interrupted() && cursor_step(&at.c, NEXT_EVENT, direction) == CURSOR_THERE; passed++)
-        stop = cursor_stopped(&at.c);
-    if (stop) {
-        prose_print(stdout, "stopped: %.140s\n", stop->text);
-        replay_page(&at.c);
-    } else {
-        printf("(%s after %zu events)\n",
-               prompt_interrupted() ? "interrupted"
-               : direction > 0      ? "the end"
-                                    : "the beginning",
-               passed);
-    }
+    return prompt_interrupted();
 }
 
 static void step_help(void)
@@ -403,7 +337,6 @@ static bool step(char *line)
 {
     char *rest, *word = strtok_r(line, " \t\r", &rest);
     enum cursor_result result;
-    enum cursor_what what;
     int command = 0;
 
     if (!word)
@@ -414,17 +347,13 @@ static bool step(char *line)
     while (command < STEPS && strcmp(word, commands[command].name) && strcmp(word, commands[command].brief))
         command++;
     switch (command) {
-    case STEP_next: step_by(rest, 1); break;
-    case STEP_previous: step_by(rest, -1); break;
-    case STEP_goto:
-        result = cursor_goto(&at.c, rest, &what);
-        moved(result, "", what);
+    case STEP_next: case STEP_previous: case STEP_goto: case STEP_filter: case STEP_stop: case STEP_continue: case STEP_back:
+        result = cursor_do(&at.c, commands[command].name, rest);
+        at.failed = at.failed || result == CURSOR_ERROR;
+        if (result == CURSOR_THERE)
+            replay_page(&at.c);
         break;
     case STEP_here: replay_page(&at.c); break;
-    case STEP_filter: step_filter(rest); break;
-    case STEP_stop: step_stop(rest); break;
-    case STEP_continue: step_run(1); break;
-    case STEP_back: step_run(-1); break;
     case STEP_cache:
         if (!replay_page_cache(&at.c, true))
             step_refuse("cache", "here is no decision about one; `next` goes to one");
@@ -472,9 +401,9 @@ static int step_all(struct db *db, struct replay *replay, const script *todo)
     char *line = NULL;
     size_t room = 0;
 
-    at.last = NEXT_LOOKUP;
     at.failed = false;
     cursor_begin(&at.c, db, replay, stdout);
+    at.c.interrupted = interrupted;
     if (terminal) {
         prose_print(stdout, "Replays the decisions recorded in %.70s (%jd lookups, %jd compiles), not the program."
                             " \"help\" lists the commands.\n",

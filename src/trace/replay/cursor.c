@@ -7,6 +7,7 @@
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/find_code.h"
+#include "trace/prose.h"
 
 const char *const cursor_whats[NEXT_KINDS] = {"lookup", "compile", "recompile", "break", "death",
                                               "hit",    "miss",    "event",     "frame"};
@@ -479,6 +480,78 @@ const struct cursor_stop *cursor_stopped(const struct cursor *c)
             return stop;
     }
     return NULL;
+}
+
+/* ---- commands -------------------------------------------------------------- */
+
+/* On to a stop, DIRECTION 1 or -1. */
+static enum cursor_result run_on(struct cursor *c, int direction)
+{
+    const struct cursor_stop *stop = NULL;
+    bool interrupted = false;
+    size_t passed = 0;
+
+    for (; !stop && !(interrupted = c->interrupted(c->context)) && cursor_step(c, NEXT_EVENT, direction) == CURSOR_THERE; passed++)
+        stop = cursor_stopped(c);
+    if (stop)
+        prose_print(c->out, "stopped: %.140s\n", stop->text);
+    else
+        fprintf(c->out, "(%s after %zu events)\n", interrupted ? "interrupted" : direction > 0 ? "the end" : "the beginning", passed);
+    return stop ? CURSOR_THERE : CURSOR_NONE;
+}
+
+/* Words, or "off"; without any, which there are. */
+static enum cursor_result filter_do(struct cursor *c, const char *by)
+{
+    if (*by && strcmp(by, "off")) {
+        if (!cursor_filter(c, by))
+            return CURSOR_ERROR;
+        fprintf(c->out, "%zu of %zu events pass\n", cursor_passing(c), c->r->events.count);
+        return CURSOR_NONE;
+    }
+    if (*by)
+        cursor_filter_off(c);
+    prose_print(c->out, c->filtered ? "filter: %.280s\n" : "no filter\n", c->filtered);
+    return CURSOR_NONE;
+}
+
+static enum cursor_result stop_do(struct cursor *c, const char *when)
+{
+    if (*when && strcmp(when, "off"))
+        return cursor_stop_add(c, when) ? CURSOR_NONE : CURSOR_ERROR;
+    if (*when)
+        cursor_stops_off(c);
+    for (size_t i = 0; i < c->stops.count; i++)
+        prose_print(c->out, "%jd. %.140s\n", (int64_t)i + 1, c->stops.at[i].text);
+    if (!c->stops.count)
+        fputs("no stops\n", c->out);
+    return CURSOR_NONE;
+}
+
+enum cursor_result cursor_do(struct cursor *c, const char *name, const char *rest)
+{
+    bool next = !strcmp(name, "next");
+    enum cursor_result result;
+    enum cursor_what what;
+
+    if (!strcmp(name, "filter"))
+        return filter_do(c, rest);
+    if (!strcmp(name, "stop"))
+        return stop_do(c, rest);
+    if (!strcmp(name, "continue") || !strcmp(name, "back"))
+        return run_on(c, *name == 'c' ? 1 : -1);
+    if (!strcmp(name, "goto")) {
+        result = cursor_goto(c, rest, &what);
+    } else {
+        if (*rest && !cursor_what(rest, &c->last))
+            return wrong(rest, "no such event: lookup, compile, recompile, break, death, hit, miss, event or frame");
+        what = c->last;
+        result = cursor_step(c, what, next ? 1 : -1);
+    }
+    if (result == CURSOR_NONE)
+        fprintf(c->out, "(no %s%s%s)\n", *name == 'g' ? "" : next ? "later " : "earlier ", cursor_whats[what],
+                what == NEXT_FRAME ? " on this thread" : c->filtered ? " that passes the filter" : "");
+    return result;
 }
 
 /* ---- the cache as it stood ------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* trace/replay/cursor.h -- a place among a trace's decisions, moved either way.
  *
- * `dyntrace replay` moves it by commands, the TUI by keys.
+ * `dyntrace replay` moves it by commands that are typed, the TUI by keys that stand for some.
  *
  *     struct cursor c;
  *     cursor_begin(&c, db, replay_open(db, false), stdout);
@@ -55,7 +55,10 @@ enum { FILTER_CODE, FILTER_THREAD, FILTER_OUTCOME, FILTER_WHERE, FILTERS };
 struct cursor {
     struct db *db;    /* borrowed */
     struct replay *r; /* borrowed */
-    FILE *out;        /* borrowed: where a name that fits several functions lists them */
+    FILE *out;        /* borrowed: what commands come to, and pages; a name that fits several functions lists them */
+    bool (*interrupted)(void *context); /* asked while it runs on to a stop */
+    void *context;
+    enum cursor_what last; /* what `next` alone goes to */
     size_t at;        /* the event that it is on, or before which it is */
     bool gap;
     int64_t frame_id; /* after a step over frames: that frame; else 0 */
@@ -101,6 +104,10 @@ void cursor_stops_off(struct cursor *cursor);
 
 /* The stop that the event which it is on is one for, or NULL. */
 const struct cursor_stop *cursor_stopped(const struct cursor *cursor);
+
+/* The command NAME: next, previous, goto, filter, stop, continue, back, with what follows it; its words go to OUT, in a
+ * line. THERE: it has moved. NONE: it has not, or to the end. */
+enum cursor_result cursor_do(struct cursor *cursor, const char *name, const char *rest);
 
 /* What it is on: NULL in a gap or on a frame. */
 const struct replay_event *cursor_event(const struct cursor *cursor);

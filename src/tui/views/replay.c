@@ -15,27 +15,20 @@
 #include "trace/replay/cursor.h"
 #include "tui/view.h"
 
-enum { SETTLE_MS = 8, RUN_MOST = 50000000 };
+enum { SETTLE_MS = 8, PAGE_EVENTS = 20 /* what half a page is */ };
 
-enum move_kind { MOVE_STEP, MOVE_RUN, MOVE_GOTO, MOVE_FILTER, MOVE_STOP, MOVE_FUNCTION };
-
-struct move {
-    enum move_kind kind;
-    enum cursor_what what; /* it steps by */
-    int64_t by;            /* steps, with their direction; MOVE_FUNCTION: a row id */
-    char *text;            /* owned: as `dyntrace replay` has it */
-};
-typedef LIST(struct move) moves;
+typedef LIST(char *) moves; /* each owned: a command of `dyntrace replay` */
 
 struct replay_job {
     struct job job;
     struct cursor *cursor; /* owned, and its replay: from the job before; NULL: not yet, or no more */
     moves moves;
+    int64_t function;      /* before them: its code object, of which alone events are shown; or 0 */
     /* what it found */
     char *page;            /* owned: the text of */
     LIST(char *) lines;
     char said[300];        /* "the end", what stopped it */
-    char *function;        /* owned: where it is, for the words of a stop; or NULL */
+    char *here;            /* owned: the function that it is in, for the words of a stop; or NULL */
     struct target at;      /* what the event is */
     size_t event, events;
     bool filtered, stops;
@@ -48,13 +41,13 @@ struct replay_view {
     struct replay_job *shown; /* owned: the last one */
     moves moves;              /* waiting */
     enum cursor_what unit;    /* what ] and [ step by */
-    enum move_kind asking;    /* what the prompt is for */
+    const char *asking;       /* what the prompt is for: a command */
 };
 
 static void moves_free(moves *moves)
 {
     for (size_t i = 0; i < moves->count; i++)
-        free(moves->at[i].text);
+        free(moves->at[i]);
     list_free(moves);
 }
 
@@ -70,65 +63,6 @@ static char *function_name(struct db *db, const char *words, int64_t code_id)
     made = say_print("%s%s", words, query_step(query) ? query_text(query, 0, NULL) : "?");
     query_close(query);
     return made;
-}
-
-/* On to a stop, and when there is none to the end. */
-static void run_on(struct replay_job *job, struct cursor *c, int direction)
-{
-    const struct cursor_stop *stop = NULL;
-
-    for (long i = 0; i < RUN_MOST && !stop && !atomic_load(&job->job.cancelled); i++) {
-        if (cursor_step(c, NEXT_EVENT, direction) != CURSOR_THERE)
-            break;
-        stop = cursor_stopped(c);
-    }
-    if (stop)
-        snprintf(job->said, sizeof job->said, "stopped: %.200s", stop->text);
-    else
-        strcpy(job->said, direction > 0 ? "no stop from here on" : "no stop before");
-}
-
-static void move_make(struct replay_job *job, struct cursor *c, const struct move *move)
-{
-    enum cursor_result result = CURSOR_THERE;
-    enum cursor_what what = move->what;
-    char *words;
-
-    switch (move->kind) {
-    case MOVE_STEP:
-        for (int64_t i = 0; i < (move->by < 0 ? -move->by : move->by) && result == CURSOR_THERE; i++)
-            result = cursor_step(c, what, move->by < 0 ? -1 : 1);
-        break;
-    case MOVE_RUN:
-        run_on(job, c, move->by < 0 ? -1 : 1);
-        break;
-    case MOVE_GOTO:
-        result = cursor_goto(c, move->text, &what);
-        break;
-    case MOVE_FILTER:
-        if (!*move->text)
-            cursor_filter_off(c);
-        else if (cursor_filter(c, move->text))
-            snprintf(job->said, sizeof job->said, "%zu of %zu events pass", cursor_passing(c), c->r->events.count);
-        break;
-    case MOVE_STOP:
-        if (*move->text) {
-            cursor_stop_add(c, move->text);
-        } else {
-            cursor_stops_off(c);
-            strcpy(job->said, "no more stops");
-        }
-        break;
-    case MOVE_FUNCTION:
-        words = function_name(c->db, "function ", move->by);
-        if (cursor_filter(c, words))
-            strcpy(job->said, "this function alone; f and Enter end that");
-        free(words);
-        result = cursor_far(c, what, false);
-        break;
-    }
-    if (result == CURSOR_NONE)
-        snprintf(job->said, sizeof job->said, "no %s there", cursor_whats[what]);
 }
 
 /* What the event that it is on is, as a row. */
@@ -149,15 +83,35 @@ static void where_note(struct replay_job *job, struct cursor *c, struct db *db)
     }
     job->at.at_ns = cursor_ns(c);
     if (about.code != REPLAY_NONE)
-        job->function = function_name(db, "", c->r->codes.at[about.code].id);
+        job->here = function_name(db, "", c->r->codes.at[about.code].id);
+}
+
+static bool is_cancelled(void *job)
+{
+    return atomic_load(&((struct job *)job)->cancelled);
+}
+
+/* The job's commands, "next miss". */
+static void moves_make(struct replay_job *job, struct cursor *c, struct db *db)
+{
+    if (job->function) {
+        char *words = function_name(db, "function ", job->function);
+        if (cursor_filter(c, words))
+            strcpy(job->said, "this function alone; f and Enter end that");
+        free(words);
+    }
+    for (size_t i = 0; i < job->moves.count && !is_cancelled(job); i++) {
+        char *rest, *name = strtok_r(job->moves.at[i], " ", &rest);
+        cursor_do(c, name, rest);
+    }
 }
 
 static void replay_run(struct job *base, struct db *db)
 {
     struct replay_job *job = (struct replay_job *)base;
     struct cursor *c = job->cursor;
+    char *said;
     size_t bytes;
-    FILE *out;
 
     if (!c) {
         struct replay *replay = replay_open(db, false);
@@ -165,18 +119,26 @@ static void replay_run(struct job *base, struct db *db)
             return;
         c = job->cursor = calloc(1, sizeof *c);
         cursor_begin(c, db, replay, NULL);
+        c->interrupted = is_cancelled;
     }
     /* Each job may be in another thread, with another connection. */
     c->db = c->r->db = db;
-    c->out = out = open_memstream(&job->page, &bytes);
-    for (size_t i = 0; i < job->moves.count && !atomic_load(&base->cancelled); i++)
-        move_make(job, c, &job->moves.at[i]);
+    c->context = job;
+    c->out = open_memstream(&said, &bytes);
+    moves_make(job, c, db);
+    fclose(c->out);
+    c->out = open_memstream(&job->page, &bytes);
+    if (base->error) /* a name fits several functions: these */
+        fputs(said, c->out);
+    for (char *rest = said, *line; (line = strsep(&rest, "\n")) && rest;) /* the last of them */
+        snprintf(job->said, sizeof job->said, "%s", line);
+    free(said);
     if (c->r->events.count)
         replay_page(c);
     else
-        fputs("There is nothing to replay: no lookup, compile or graph break was recorded.\n", out);
+        fputs("There is nothing to replay: no lookup, compile or graph break was recorded.\n", c->out);
     where_note(job, c, db);
-    fclose(out);
+    fclose(c->out);
     for (char *rest = job->page, *line; (line = strsep(&rest, "\n")) && rest;)
         *list_add(&job->lines) = line;
 }
@@ -188,7 +150,7 @@ static void replay_job_free(struct job *base)
     moves_free(&job->moves);
     list_free(&job->lines);
     free(job->page);
-    free(job->function);
+    free(job->here);
     if (job->cursor) {
         cursor_end(job->cursor);
         replay_free(job->cursor->r);
@@ -198,22 +160,14 @@ static void replay_job_free(struct job *base)
 
 /* ---- the view -------------------------------------------------------------- */
 
-/* TEXT is taken over. */
-static void move_add(struct replay_view *r, enum move_kind kind, enum cursor_what what, int64_t by, char *text)
-{
-    struct move *last = r->moves.count ? &r->moves.at[r->moves.count - 1] : NULL;
-
-    if (last && last->kind == MOVE_STEP && kind == MOVE_STEP && last->what == what)
-        last->by += by;
-    else
-        *list_add(&r->moves) = (struct move){kind, what, by, text};
-}
+#define move_add(r, ...) (*list_add(&(r)->moves) = say_print(__VA_ARGS__))
 
 static void moves_start(struct replay_view *r)
 {
     struct replay_job *job = job_new(sizeof *job, replay_run, replay_job_free, !r->shown || !r->shown->cursor);
 
     job->moves = r->moves;
+    job->function = !r->shown && r->view.target.about == VIEW_FUNCTION ? r->view.target.id : 0;
     r->moves = (moves){0};
     if (r->shown) {
         job->cursor = r->shown->cursor;
@@ -274,25 +228,22 @@ static bool replay_request(struct view *view, enum request request, const struct
     struct replay_view *r = (struct replay_view *)view;
     static const struct {
         enum request request;
-        enum move_kind kind;
-        int by;
-        bool unit; /* by what ] and [ step by; else by events */
-        const char *place;
+        int times;
+        const char *move; /* "%s": what ] and [ step by */
     } moves[] = {
-        {REQUEST_DOWN, MOVE_STEP, .by = 1}, {REQUEST_WHEEL_DOWN, MOVE_STEP, .by = 1}, {REQUEST_HALF_DOWN, MOVE_STEP, .by = 20},
-        {REQUEST_UP, MOVE_STEP, .by = -1}, {REQUEST_WHEEL_UP, MOVE_STEP, .by = -1}, {REQUEST_HALF_UP, MOVE_STEP, .by = -20},
-        {REQUEST_STEP, MOVE_STEP, .by = 1, .unit = true}, {REQUEST_RIGHT, MOVE_STEP, .by = 1, .unit = true},
-        {REQUEST_STEP_BACK, MOVE_STEP, .by = -1, .unit = true}, {REQUEST_LEFT, MOVE_STEP, .by = -1, .unit = true},
-        {REQUEST_RUN, MOVE_RUN, .by = 1}, {REQUEST_RUN_BACK, MOVE_RUN, .by = -1},
-        {REQUEST_HOME, MOVE_GOTO, .place = "first event"}, {REQUEST_END, MOVE_GOTO, .place = "last event"},
+        {REQUEST_DOWN, 1, "next event"}, {REQUEST_WHEEL_DOWN, 1, "next event"}, {REQUEST_HALF_DOWN, PAGE_EVENTS, "next event"},
+        {REQUEST_UP, 1, "previous event"}, {REQUEST_WHEEL_UP, 1, "previous event"}, {REQUEST_HALF_UP, PAGE_EVENTS, "previous event"},
+        {REQUEST_STEP, 1, "next %s"}, {REQUEST_RIGHT, 1, "next %s"}, {REQUEST_STEP_BACK, 1, "previous %s"},
+        {REQUEST_LEFT, 1, "previous %s"}, {REQUEST_RUN, 1, "continue"}, {REQUEST_RUN_BACK, 1, "back"},
+        {REQUEST_HOME, 1, "goto first event"}, {REQUEST_END, 1, "goto last event"},
     };
     size_t half = (size_t)view->rows / 2;
     char words[200];
 
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
         if (moves[i].request == request) {
-            char *place = moves[i].place ? strdup(moves[i].place) : NULL;
-            move_add(r, moves[i].kind, moves[i].unit ? r->unit : NEXT_EVENT, moves[i].by, place);
+            for (int n = 0; n < moves[i].times; n++)
+                move_add(r, moves[i].move, cursor_whats[r->unit]);
             return true;
         }
     switch (request) {
@@ -307,12 +258,12 @@ static bool replay_request(struct view *view, enum request request, const struct
         tui_say(view->tui, "] and [ step by %s", cursor_whats[r->unit]);
         break;
     case REQUEST_BREAKPOINT:
-        snprintf(words, sizeof words, "when %.100s recompiles", r->shown && r->shown->function ? r->shown->function : "FUNC");
-        r->asking = MOVE_STOP;
+        snprintf(words, sizeof words, "when %.100s recompiles", r->shown && r->shown->here ? r->shown->here : "FUNC");
+        r->asking = "stop";
         tui_ask(view->tui, "stop (empty: none): ", words, false);
         break;
     case REQUEST_INPUT:
-        r->asking = MOVE_GOTO;
+        r->asking = "goto";
         tui_ask(view->tui, "go to (50%, 1.5s, lookup 20, first miss): ", "", false);
         break;
     case REQUEST_OPEN:
@@ -333,8 +284,8 @@ static void replay_input(struct view *view, const char *text)
 {
     struct replay_view *r = (struct replay_view *)view;
 
-    if (*text || r->asking == MOVE_STOP)
-        move_add(r, r->asking, NEXT_EVENT, 0, strdup(text));
+    if (*text || !strcmp(r->asking, "stop"))
+        move_add(r, "%s %s", r->asking, *text ? text : "off");
 }
 
 /* "function NAME", "outcome limit,skip": as `dyntrace replay` has it. A name alone is a function's. */
@@ -346,7 +297,7 @@ static void replay_filter(struct view *view, const char *text)
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         known = known || !strncmp(text, kinds[i], strlen(kinds[i]));
-    move_add(r, MOVE_FILTER, NEXT_EVENT, 0, say_print("%s%s", known ? "" : "function ", text));
+    move_add(r, "filter %s%s", known ? "" : "function ", *text ? text : "off");
 }
 
 static void replay_subject(struct view *view, struct target *subject)
@@ -361,7 +312,7 @@ static bool replay_search(struct view *view, const char *text, int direction)
 {
     struct replay_view *r = (struct replay_view *)view;
 
-    move_add(r, MOVE_STEP, r->unit, direction, NULL);
+    move_add(r, "%s %s", direction > 0 ? "next" : "previous", cursor_whats[r->unit]);
     return true;
 }
 
@@ -372,17 +323,15 @@ static void replay_view_open(struct view *view)
     enum view_kind kind = about->about;
 
     r->unit = NEXT_MISS;
-    r->asking = MOVE_GOTO;
-    if (about->id > 0 && kind == VIEW_FUNCTION) {
-        move_add(r, MOVE_FUNCTION, NEXT_EVENT, about->id, NULL);
-    } else if (about->id > 0 && (kind == VIEW_CALL || kind == VIEW_NONE || kind == VIEW_COMPILE || kind == VIEW_BREAK)) {
+    r->asking = "goto";
+    if (about->id > 0 && (kind == VIEW_CALL || kind == VIEW_NONE || kind == VIEW_COMPILE || kind == VIEW_BREAK)) {
         const char *what = kind == VIEW_COMPILE ? "compile" : kind == VIEW_BREAK ? "break" : "lookup";
-        move_add(r, MOVE_GOTO, NEXT_EVENT, 0, say_print("%s %" PRId64, what, about->id));
-    } else if (about->at_ns > 0) {
-        move_add(r, MOVE_GOTO, NEXT_EVENT, 0, say_print("%" PRId64 "ns", about->at_ns));
-        move_add(r, MOVE_STEP, NEXT_EVENT, 1, NULL);
+        move_add(r, "goto %s %" PRId64, what, about->id);
+    } else if (about->at_ns > 0 && !(about->id > 0 && kind == VIEW_FUNCTION)) {
+        move_add(r, "goto %" PRId64 "ns", about->at_ns);
+        move_add(r, "next event");
     } else {
-        move_add(r, MOVE_GOTO, NEXT_EVENT, 0, strdup("first event"));
+        move_add(r, "goto first event");
     }
     moves_start(r);
 }
