@@ -213,16 +213,16 @@ static char *complete(void *context, const char *word, bool first, int again)
     return sql_match(word, loop->words.words.at, loop->words.words.count, &loop->next_word, again);
 }
 
-static void ask_line(struct loop *loop, enum request asked, const char *label, const char *text, enum prompt_history history)
+static void ask_line(struct loop *loop, enum request asked, const char *label, const char *text)
 {
     loop->asked = asked;
     loop->message[0] = 0;
-    tui_prompt_begin(&loop->prompt, label, text, history);
+    tui_prompt_begin(&loop->prompt, label, text);
 }
 
-void tui_ask(struct tui *tui, const char *label, const char *text, bool sql)
+void tui_ask(struct tui *tui, const char *label, const char *text)
 {
-    ask_line((struct loop *)tui, REQUEST_INPUT, label, text, sql ? HISTORY_SQL : HISTORY_COMMAND);
+    ask_line((struct loop *)tui, REQUEST_INPUT, label, text);
 }
 
 /* HAS, and if not, it is said. */
@@ -386,7 +386,7 @@ static void export(struct loop *loop)
     if (!can(loop, view_op(view->ops, export), "this view cannot be exported"))
         return;
     snprintf(name, sizeof name, "%s.%s", view->ops->name, view_op(view->ops, filter) ? "csv" : "txt");
-    ask_line(loop, REQUEST_EXPORT, "write to: ", name, HISTORY_FILE);
+    ask_line(loop, REQUEST_EXPORT, "write to: ", name);
 }
 
 /* Open KIND about what the line of the view on top is about. */
@@ -418,7 +418,7 @@ static void request(struct loop *loop, enum request request, const struct key *k
         break;
     case REQUEST_FILTER:
         if (can(loop, view_op(view->ops, filter), "there are no rows to filter in this view"))
-            ask_line(loop, request, "filter: ", "", HISTORY_FILTER);
+            ask_line(loop, request, "filter: ", "");
         break;
     case REQUEST_REFRESH:
         if (loop->replaced)
@@ -437,8 +437,8 @@ static void request(struct loop *loop, enum request request, const struct key *k
     case REQUEST_REPLAY:
     case REQUEST_TIMELINE:
     case REQUEST_WHATIF: go_subject(loop, bindings[request].view); break;
-    case REQUEST_SEARCH: ask_line(loop, request, "/", "", HISTORY_SEARCH); break;
-    case REQUEST_COMMAND: ask_line(loop, request, ":", "", HISTORY_COMMAND); break;
+    case REQUEST_SEARCH: ask_line(loop, request, "/", ""); break;
+    case REQUEST_COMMAND: ask_line(loop, request, ":", ""); break;
     case REQUEST_SEARCH_NEXT: search_from(loop, 1); break;
     case REQUEST_SEARCH_PREVIOUS: search_from(loop, -1); break;
     case REQUEST_QUIT: loop->quit = true; break;

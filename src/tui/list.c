@@ -417,7 +417,7 @@ static void sql_open(struct view *view)
     if (view->target.where)
         sql_input(view, view->target.where);
     else
-        tui_ask(view->tui, "SQL: ", "", true);
+        tui_ask(view->tui, "SQL: ", "");
 }
 
 static bool sql_request(struct view *view, enum request request, const struct key *key)
@@ -426,7 +426,7 @@ static bool sql_request(struct view *view, enum request request, const struct ke
 
     if (request == REQUEST_INPUT || request == REQUEST_SQL || (request == REQUEST_OPEN && !list->q.sql)) {
         const char *sql = list->q.sql && strlen(list->q.sql) < 300 && !strchr(list->q.sql, '\n') ? list->q.sql : "";
-        tui_ask(view->tui, "SQL: ", sql, true);
+        tui_ask(view->tui, "SQL: ", sql);
         return true;
     }
     return list_ops.request(view, request, key);

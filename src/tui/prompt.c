@@ -19,10 +19,9 @@ static void replace(struct prompt *prompt, size_t from, size_t to, const char *t
     prompt->at = from + length;
 }
 
-void tui_prompt_begin(struct prompt *prompt, const char *label, const char *text, enum prompt_history history)
+void tui_prompt_begin(struct prompt *prompt, const char *label, const char *text)
 {
     prompt->active = true;
-    prompt->history = history;
     prompt->scroll = prompt->back = 0;
     prompt->again = 0;
     snprintf(prompt->label, sizeof prompt->label, "%s", label);
@@ -54,7 +53,7 @@ void tui_prompt_past_keep(struct prompt *prompt)
 /* What was typed; each line stands once, at its latest place. */
 static void past_add(struct prompt *prompt)
 {
-    char *line = say_print("%d %s", (int)prompt->history, prompt->text);
+    char *line = say_print("%s%s", prompt->label, prompt->text);
     HistEvent event;
     int found = history(prompt->past, &event, H_FIRST);
 
@@ -66,19 +65,19 @@ static void past_add(struct prompt *prompt)
     free(line);
 }
 
-/* BY lines up in those of this kind. */
+/* BY lines up in those with this label. */
 static void past_move(struct prompt *prompt, int by)
 {
-    size_t back = prompt->back + (size_t)by, left = back;
+    size_t back = prompt->back + (size_t)by, left = back, label = strlen(prompt->label);
     const char *line = "";
     HistEvent event;
 
     if (!prompt->back && by < 0)
         return;
     for (int way = H_FIRST; left && history(prompt->past, &event, way) >= 0; way = H_NEXT)
-        if (event.str[0] == '0' + (int)prompt->history && event.str[1] == ' ') {
+        if (!strncmp(event.str, prompt->label, label)) {
             left--;
-            line = event.str + 2;
+            line = event.str + label;
         }
     if (left) /* there are not so many */
         return;

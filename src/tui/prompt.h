@@ -9,15 +9,11 @@
 
 enum { PROMPT_BYTES = 8000 };
 
-/* Lines typed before come back where one of their kind is typed. */
-enum prompt_history { HISTORY_COMMAND, HISTORY_SEARCH, HISTORY_FILTER, HISTORY_SQL, HISTORY_FILE, HISTORIES };
-
 struct prompt {
     bool active;
-    char label[40];
+    char label[48];           /* lines typed before come back where they are asked for by the same */
     char text[PROMPT_BYTES];  /* UTF-8 */
     size_t at, scroll;        /* bytes: the cursor, the first that is shown */
-    enum prompt_history history;
     size_t back;              /* how many lines of the history up */
     int again;                /* completions of one word tried so far */
     size_t word;              /* where that word begins */
@@ -27,11 +23,11 @@ struct prompt {
     char *(*complete)(void *context, const char *word, bool first, int again);
     void *context;
 
-    struct history *past;     /* owned: lines "KIND LINE" */
+    struct history *past;     /* owned: lines, each behind its label */
     char *path;               /* owned: of the file they are kept in; NULL: in none */
 };
 
-void tui_prompt_begin(struct prompt *prompt, const char *label, const char *text, enum prompt_history history);
+void tui_prompt_begin(struct prompt *prompt, const char *label, const char *text);
 /* True: the line is whole. */
 bool tui_prompt_key(struct prompt *prompt, const struct key *key);
 void tui_prompt_draw(struct prompt *prompt, struct screen *screen);

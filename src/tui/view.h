@@ -127,6 +127,6 @@ void tui_go(struct tui *tui, const struct target *target);
 void tui_print(struct tui *tui, bool alarm, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Ask for a line, begun with TEXT; ops->input() of the view on top gets it. */
-void tui_ask(struct tui *tui, const char *prompt, const char *text, bool sql);
+void tui_ask(struct tui *tui, const char *label, const char *text);
 
 #endif

@@ -412,7 +412,7 @@ static void whatif_build(struct doc *doc, struct db *db)
 static bool whatif_request(struct view *view, enum request request, const struct key *key)
 {
     if (request == REQUEST_INPUT || request == REQUEST_WHATIF) {
-        tui_ask(view->tui, "what if: ", view->target.where ? view->target.where : "", false);
+        tui_ask(view->tui, "what if: ", view->target.where ? view->target.where : "");
         return true;
     }
     return text_ops.request(view, request, key);

@@ -260,11 +260,11 @@ static bool replay_request(struct view *view, enum request request, const struct
     case REQUEST_BREAKPOINT:
         snprintf(words, sizeof words, "when %.100s recompiles", r->shown && r->shown->here ? r->shown->here : "FUNC");
         r->asking = "stop";
-        tui_ask(view->tui, "stop (empty: none): ", words, false);
+        tui_ask(view->tui, "stop (empty: none): ", words);
         break;
     case REQUEST_INPUT:
         r->asking = "goto";
-        tui_ask(view->tui, "go to (50%, 1.5s, lookup 20, first miss): ", "", false);
+        tui_ask(view->tui, "go to (50%, 1.5s, lookup 20, first miss): ", "");
         break;
     case REQUEST_OPEN:
         if (r->shown && r->shown->at.kind)
