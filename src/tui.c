@@ -653,11 +653,23 @@ static void keys_take(struct loop *loop)
     }
 }
 
-int tui_run(const struct tui_options *options, struct db *db, struct screen *screen)
+int tui_run(const struct tui_options *options, const char *path)
 {
+    struct db *db = db_open(path);
     struct loop all = {.options = options, .db = db, .live = options->live}, *loop = &all;
+    struct screen *screen;
+    const char *why;
     bool open;
 
+    if (!db)
+        return 2;
+    screen = options->dump ? screen_open_memory(options->rows, options->columns, options->ascii)
+                           : screen_open_terminal(options->ascii, &why);
+    if (!screen) {
+        say_error("%s: %s", options->running ? "run: --live" : "tui", why);
+        db_close(db);
+        return 2;
+    }
     loop->face = (struct tui){.screen = screen, .scripted = options->keys, .output = options->running ? &loop->output : NULL};
     loop->prompt = (struct prompt){.complete = complete, .context = loop};
     loop->output.open = options->running;
@@ -690,6 +702,7 @@ int tui_run(const struct tui_options *options, struct db *db, struct screen *scr
     list_free(&loop->output.text);
     sql_words_free(&loop->words);
     db_close(loop->fresh);
+    db_close(db);
     free(loop->path);
     return open ? 0 : 2;
 }

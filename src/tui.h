@@ -6,18 +6,16 @@
 
 #include <stdbool.h>
 
-struct db;
-struct screen;
-
 struct tui_options {
-    const char *keys; /* borrowed: typed first, or NULL */
-    bool dump;        /* then print the screen and end */
-    bool live;
-    bool running;     /* under `run --live`: output_fd is what the program prints */
+    const char *keys;  /* borrowed: typed first, or NULL */
+    bool dump;         /* then print the screen and end; it needs no terminal and is of this size: */
+    int rows, columns;
+    bool ascii, live;
+    bool running;      /* under `run --live`: output_fd is what the program prints */
     int output_fd;
 };
 
-/* SCREEN is taken over. Returns the exit status. */
-int tui_run(const struct tui_options *options, struct db *db, struct screen *screen);
+/* The trace at PATH, or for NULL the newest here. Returns the exit status. */
+int tui_run(const struct tui_options *options, const char *path);
 
 #endif

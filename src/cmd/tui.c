@@ -3,21 +3,14 @@
  * The loop is in tui.c. */
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "command.h"
 #include "lib/option.h"
 #include "lib/say.h"
-#include "trace/db.h"
 #include "tui.h"
 #include "tui/screen.h"
 
-static struct {
-    struct tui_options tui;
-    bool ascii;
-    int columns, rows; /* of --screen; 0: not given */
-} given;
+static struct tui_options given; /* rows 0: no --screen */
 
 static const char *size_read(const struct option *option, const char *value)
 {
@@ -30,43 +23,31 @@ static const char *size_read(const struct option *option, const char *value)
 }
 
 static const struct option options[] = {
-    {"live", .read = option_flag, .to = &given.tui.live, .help = "follow a trace that is still being recorded"},
+    {"live", .read = option_flag, .to = &given.live, .help = "follow a trace that is still being recorded"},
     {"ascii", .read = option_flag, .to = &given.ascii, .help = "use no other characters than ASCII"},
-    {"keys", .value = "KEYS", .read = option_any, .to = &given.tui.keys,
+    {"keys", .value = "KEYS", .read = option_any, .to = &given.keys,
      .help = "type these first: 'j j Enter /forward Enter'; also Esc Tab S-Tab Space Up Down Left Right PgUp PgDn Home End "
              "Backspace Delete F1 C-l Click:X,Y Double:X,Y WheelUp WheelDown Resize:WxH"},
-    {"dump", .read = option_flag, .to = &given.tui.dump, .help = "then print the screen as text and end; needs no terminal"},
+    {"dump", .read = option_flag, .to = &given.dump, .help = "then print the screen as text and end; needs no terminal"},
     {"screen", .value = "WxH", .read = size_read, .help = "the size of that screen; 80x24 unless given"},
     OPTION_END,
 };
 
 static int tui_main(int count, char **operands)
 {
-    const char *why = NULL;
-    int status = 2;
-    struct screen *screen = NULL;
-    struct db *db;
-
-    if (given.rows && !given.tui.dump) {
+    if (given.rows && !given.dump) {
         say_error("tui: --screen is for --dump: a terminal has its own size");
         return 2;
     }
-    if (given.tui.dump && !given.tui.keys)
-        given.tui.keys = "";
+    if (given.dump && !given.keys)
+        given.keys = "";
+    if (!given.rows) {
+        given.rows = 24;
+        given.columns = 80;
+    }
     signal(SIGXFSZ, SIG_IGN); /* an export that may not grow fails, and that can be said */
     signal(SIGPIPE, SIG_IGN);
-    if (!(db = db_open(operands[0])))
-        return 2;
-    if (!given.tui.dump)
-        screen = screen_open_terminal(given.ascii, &why);
-    else
-        screen = screen_open_memory(given.rows ? given.rows : 24, given.rows ? given.columns : 80, given.ascii);
-    if (!screen)
-        say_error("tui: %s", why);
-    else
-        status = tui_run(&given.tui, db, screen);
-    db_close(db);
-    return status;
+    return tui_run(&given, operands[0]);
 }
 
 const struct command command_tui = {

@@ -17,9 +17,7 @@
 #include <unistd.h>
 
 #include "lib/say.h"
-#include "trace/db.h"
 #include "tui.h"
-#include "tui/screen.h"
 
 enum { LOOK_MS = 100, QUIET_MS = 300 };
 
@@ -76,24 +74,12 @@ static int screen_run(const char *trace)
 {
     struct tui_options options = {.live = true, .output_fd = live.master, .running = true};
     static const int given[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-    const char *why = NULL;
-    struct screen *screen;
-    struct db *db;
-    int status = 2;
 
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         signal(given[i], SIG_DFL);
     dup2(live.in, STDIN_FILENO);
     dup2(live.out, STDOUT_FILENO);
-    if (!(db = db_open(trace)))
-        return 2;
-    screen = screen_open_terminal(false, &why);
-    if (!screen)
-        say_error("run: --live: %s", why);
-    else
-        status = tui_run(&options, db, screen);
-    db_close(db);
-    return status;
+    return tui_run(&options, trace);
 }
 
 /* Wait for the screen's end; from then on what the command writes goes where it would have gone. */
