@@ -1,6 +1,6 @@
 /* clock.h -- the session's clock: the CPU's counter where it can be trusted.
  *
- * Runs in: the traced process (hot path) and the collector.
+ * Runs in: the traced process (hot path), the collector, and the viewer.
  *
  * The counter is read without a fence: an event may be stamped a few
  * nanoseconds early or late, but the stamps of one thread never go backwards on
@@ -33,6 +33,11 @@ static inline uint64_t clock_monotonic_ns(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline int64_t clock_monotonic_ms(void)
+{
+    return (int64_t)(clock_monotonic_ns() / 1000000);
 }
 
 #endif

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "lib/bounds.h"
 #include "lib/say.h"
 #include "lib/out_file.h"
@@ -161,7 +162,7 @@ static void tick(struct loop *loop)
     char *state;
     bool recording;
 
-    loop->ticked_ms = work_now();
+    loop->ticked_ms = clock_monotonic_ms();
     if (!loop->gone && !loop->replaced) {
         loop->gone = stat(loop->path, &st) != 0;
         loop->replaced = !loop->gone && (st.st_dev != loop->file.st_dev || st.st_ino != loop->file.st_ino);
@@ -620,10 +621,10 @@ static void keys_play(struct loop *loop, const char *keys)
 /* Give what a key asked a moment, so that the next screen has it. */
 static void settle_soon(struct loop *loop)
 {
-    int64_t until = work_now() + DRAW_WAIT_MS, left;
+    int64_t until = clock_monotonic_ms() + DRAW_WAIT_MS, left;
 
     settle(loop);
-    while (top(loop)->busy && (left = until - work_now()) > 0) {
+    while (top(loop)->busy && (left = until - clock_monotonic_ms()) > 0) {
         wait_for_something(loop, left, false);
         settle(loop);
     }
@@ -639,7 +640,7 @@ static void keys_take(struct loop *loop)
             bounds_attended();
         settle_soon(loop);
         draw(loop);
-        idle = work_now() - loop->ticked_ms;
+        idle = clock_monotonic_ms() - loop->ticked_ms;
         wait_for_something(loop, idle < TICK_MS ? TICK_MS - idle : 0, true);
         /* All keys that are there, then one screen: a held key does not queue up. */
         while (!loop->quit && (key = screen_key(loop->face.screen)).code != KEY_NONE) {
@@ -648,7 +649,7 @@ static void keys_take(struct loop *loop)
             settle(loop);
             any = true;
         }
-        if (!any && work_now() - loop->ticked_ms >= TICK_MS)
+        if (!any && clock_monotonic_ms() - loop->ticked_ms >= TICK_MS)
             tick(loop);
     }
 }

@@ -315,17 +315,24 @@ static void file_new(struct watch *w, const char *name, enum session_place place
     }
 }
 
+/* Look again at those that are pending; one that was forked into another's file is found there (watch_nested). */
+static void pending_take(struct watch *w)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < w->pending.count; i++)
+        if (!process_new(w->c, w->pending.at[i].name, w->pending.at[i].place) && !strchr(w->pending.at[i].name, '@'))
+            w->pending.at[kept++] = w->pending.at[i];
+    w->pending.count = kept;
+}
+
 /* Notes are read when they are whole (IN_CLOSE_WRITE), files when their header is. */
 void watch_new(struct watch *w)
 {
     char buffer[8192] __attribute__((aligned(__alignof__(struct inotify_event))));
-    size_t kept = 0;
     ssize_t got;
 
-    for (size_t i = 0; i < w->pending.count; i++)
-        if (!process_new(w->c, w->pending.at[i].name, w->pending.at[i].place))
-            w->pending.at[kept++] = w->pending.at[i];
-    w->pending.count = kept;
+    pending_take(w);
     while ((got = read(w->files, buffer, sizeof buffer)) > 0)
         for (char *at = buffer; at < buffer + got; ) {
             struct inotify_event *event = (struct inotify_event *)at;
@@ -355,11 +362,6 @@ bool watch_open(struct watch *w, struct collector *c)
 
 /* ---- after a kill ---- */
 
-struct left {
-    struct watch *watch;
-    LIST(struct watch_file) files;
-};
-
 static int by_birth(const void *a, const void *b)
 {
     uint64_t one = ((const struct watch_file *)a)->born, other = ((const struct watch_file *)b)->born;
@@ -369,11 +371,11 @@ static int by_birth(const void *a, const void *b)
 
 static void left_add(void *context, const char *name, enum session_place place, const struct process_file *header)
 {
-    struct left *left = context;
-    struct watch_file *file = header ? list_add(&left->files) : NULL;
+    struct watch *w = context;
+    struct watch_file *file = header ? list_add(&w->pending) : NULL;
 
     if (!header && (ends_with(name, ".lost") || ends_with(name, ".unsupported")))
-        note_new(left->watch->c, name);
+        note_new(w->c, name);
     if (!file)
         return;
     /* One that is being made has no birth yet; its children come later still. */
@@ -384,14 +386,7 @@ static void left_add(void *context, const char *name, enum session_place place, 
 
 void watch_left(struct watch *w)
 {
-    struct left left = {.watch = w};
-
-    session_processes(w->c->session, left_add, &left);
-    list_sort(&left.files, by_birth);
-    for (size_t i = 0; i < left.files.count; i++)
-        if (strchr(left.files.at[i].name, '@'))
-            process_new(w->c, left.files.at[i].name, left.files.at[i].place);
-        else
-            file_new(w, left.files.at[i].name, left.files.at[i].place);
-    list_free(&left.files);
+    session_processes(w->c->session, left_add, w);
+    list_sort(&w->pending, by_birth);
+    pending_take(w);
 }

@@ -6,9 +6,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "lib/json.h"
 
 void say_escaped(FILE *out, const char *text, size_t bytes)
@@ -96,17 +96,9 @@ bool say_colour(FILE *out)
 
 enum { QUIET_MS = 1000, REDRAW_MS = 200 };
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 struct progress progress_begin(const char *what)
 {
-    int64_t now = now_ms();
+    int64_t now = clock_monotonic_ms();
 
     return (struct progress){what, now, now, isatty(STDERR_FILENO), false};
 }
@@ -117,7 +109,7 @@ void progress_tick(struct progress *progress, int64_t done, int64_t all)
 
     if (!progress->terminal)
         return;
-    now = now_ms();
+    now = clock_monotonic_ms();
     if (now - progress->begun_ms < QUIET_MS || now - progress->drawn_ms < REDRAW_MS)
         return;
     progress->drawn_ms = now;

@@ -29,10 +29,10 @@
 #undef lines
 #undef columns
 
+#include "clock.h"
 #include "lib/bounds.h"
 #include "lib/json.h"
 #include "lib/say.h"
-#include "tui/work.h"
 
 /* The last press of the mouse, and since when what it did is SHOWN: before that nobody can have waited. */
 static struct {
@@ -419,7 +419,7 @@ void screen_show(struct screen *screen)
     }
     refresh();
     if (!press.shown)
-        press.ms = work_now();
+        press.ms = clock_monotonic_ms();
     press.shown = true;
 }
 
@@ -429,7 +429,7 @@ void screen_show(struct screen *screen)
  * waited for another. */
 static struct key mouse_read(void)
 {
-    int64_t now = work_now();
+    int64_t now = clock_monotonic_ms();
     MEVENT event;
     bool twice;
 

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 
-#include "trace/db.h"
+#include "clock.h"
 #include "lib/say.h"
+#include "trace/db.h"
 
 enum { THREADS = 3 };
 
@@ -35,14 +35,6 @@ struct work {
     int generation;   /* of connections */
     int ended_fd;     /* borrowed: an eventfd */
 };
-
-int64_t work_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 void *job_new(size_t size, void (*run)(struct job *job, struct db *db), void (*free)(struct job *job), bool slow)
 {
@@ -270,7 +262,7 @@ void work_drop_(struct work *work, struct job *job)
 
 bool work_wait(struct work *work, struct job *job, int ms)
 {
-    int64_t end = work_now() + ms;
+    int64_t end = clock_monotonic_ms() + ms;
     struct timespec until = {end / 1000, end % 1000 * 1000000};
     bool done;
 

@@ -62,7 +62,4 @@ void work_reconnect(struct work *work);
 /* There are jobs that have not ended. */
 bool work_pending(struct work *work);
 
-/* Milliseconds of a clock that only goes forward. */
-int64_t work_now(void);
-
 #endif
