@@ -73,7 +73,7 @@ static const struct option options[] = {
 static bool export_tick(struct export *export, int64_t done, int64_t all)
 {
     progress_tick(&export->progress, done, all);
-    export->failed = export->failed || out_failed(export->out);
+    export->failed = export->failed || ferror(export->out->file);
     return !export->failed;
 }
 

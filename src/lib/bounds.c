@@ -169,14 +169,11 @@ void bounds_attended(void)
         timer_set();
 }
 
-bool bounds_time_over(void)
+const char *bounds_time_over(void)
 {
-    return armed && mode == ATTENDED && time_used() - atomic_load(&since_ns) > atomic_load(&time_ns);
-}
+    bool over = armed && mode == ATTENDED && time_used() - atomic_load(&since_ns) > atomic_load(&time_ns);
 
-const char *bounds_time_words(void)
-{
-    return time_words;
+    return over ? time_words : NULL;
 }
 
 void bounds_memory_over(void)

@@ -33,11 +33,8 @@ void bounds_no_time(void);
 /* Somebody is there, now: time counts from here, and it is for bounds_time_over to ask. */
 void bounds_attended(void);
 
-/* True in a process that is attended, once its time is over: stop what runs. */
-bool bounds_time_over(void);
-
-/* What to say then. Borrowed. */
-const char *bounds_time_words(void);
+/* What to say in a process that is attended, once its time is over: stop what runs. NULL: it is not. Borrowed. */
+const char *bounds_time_over(void);
 
 /* From here on memory never lacks: our own malloc, calloc, realloc and strdup, and what is made of them (lib/list.h,
  * say_print), answer with memory or end the process by one line, with or without a bound; nobody asks for NULL. So it is

@@ -94,11 +94,6 @@ bool out_open(struct out_file *out, const char *path, bool force)
     return true;
 }
 
-bool out_failed(const struct out_file *out)
-{
-    return ferror(out->file);
-}
-
 /* What was written to FILE is there; else it is said, once. */
 static bool flush(FILE *file, const char *name)
 {

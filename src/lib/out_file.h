@@ -29,9 +29,6 @@ struct out_file {
  * when it is not a regular file. */
 bool out_open(struct out_file *out, const char *path, bool force);
 
-/* True when writing has failed so far: a reason to stop early. */
-bool out_failed(const struct out_file *out);
-
 /* Write what was printed to standard output. False: it was said why it is not there. */
 bool out_flush(void);
 

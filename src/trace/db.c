@@ -114,6 +114,8 @@ static char *uri_make(const char *absolute, bool write)
 /* Words for an SQLite error, where ours are clearer. Borrowed. */
 static const char *error_words(sqlite3 *handle, int status)
 {
+    const char *over = bounds_time_over();
+
     switch (status & 0xff) {
     case SQLITE_NOTADB:
         return "not an SQLite database, so not a trace";
@@ -122,7 +124,7 @@ static const char *error_words(sqlite3 *handle, int status)
     case SQLITE_BUSY:
         return "another program keeps it locked";
     case SQLITE_INTERRUPT:
-        return bounds_time_over() ? bounds_time_words() : "interrupted";
+        return over ? over : "interrupted";
     case SQLITE_TOOBIG:
         return "holds a value or makes a row of more than 16 MB, which no recording does";
     case SQLITE_READONLY:
@@ -267,7 +269,7 @@ static int progress(void *context)
 
     if (db->progress)
         db->progress(db->progress_context);
-    return bounds_time_over();
+    return bounds_time_over() != NULL;
 }
 
 static struct db *db_new(const char *path)

@@ -166,7 +166,7 @@ static void ask_export(struct list_job *ask, struct query *query)
     table = result_open(out.file, TABLE_CSV, query, NULL);
     while (query_step(query)) {
         result_row(table, query);
-        if (++ask->row_count % 4096 == 0 && out_failed(&out))
+        if (++ask->row_count % 4096 == 0 && ferror(out.file))
             break;
     }
     table_close(table); /* out_commit says what could not be written */
