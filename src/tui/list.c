@@ -397,8 +397,7 @@ static void sql_input(struct view *view, const char *text)
     if (!*text)
         return;
     named = sql_named(text);
-    sql = arena_print(&view->arena, "%s", named ? named : text);
-    free(named);
+    sql = arena_keep(&view->arena, named ? named : strdup(text));
     for (char *end = sql + strlen(sql); end > sql && strchr("; \t\r\n", end[-1]); end--)
         end[-1] = 0;
     snprintf(view->title, sizeof view->title, "%.150s", text);

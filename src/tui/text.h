@@ -54,6 +54,7 @@ struct text {
 
 /* By printf: a text that lives as long as DOC, a line, a heading. */
 #define doc_print(doc, ...) arena_print(&(doc)->arena, __VA_ARGS__)
+#define doc_keep(doc, text) arena_keep(&(doc)->arena, text) /* TEXT is DOC's from here on */
 #define doc_line(doc, ...) doc_add(doc, doc_print(doc, __VA_ARGS__))
 #define doc_part(doc, ...) doc_add_part(doc, doc_print(doc, __VA_ARGS__))
 void doc_add(struct doc *doc, const char *text);

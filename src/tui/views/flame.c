@@ -26,7 +26,7 @@ struct flame {
     struct view view;
     struct flame_job *job;  /* owned: what is being read */
     struct flame_job *read; /* owned: what is shown */
-    char *failed;           /* owned */
+    const char *failed;     /* why there is nothing newer, or NULL */
     bool graph;             /* the flame graph, not the tree */
     uint32_t chosen, focus; /* nodes */
     LIST(uint32_t) rows;    /* nodes of the tree, as far as it is unfolded */
@@ -134,8 +134,7 @@ static void answer_take(struct flame *flame)
     struct work *work = flame->view.tui->work;
     struct flame_job *job = flame->job;
 
-    free(flame->failed);
-    flame->failed = job->job.error ? strdup(job->job.error) : NULL;
+    flame->failed = job->job.error ? arena_print(&flame->view.arena, "%s", job->job.error) : NULL;
     if (flame->failed || atomic_load(&job->job.cancelled)) {
         work_drop(work, flame->job);
         return;
@@ -410,7 +409,6 @@ static void flame_close(struct view *view)
     work_drop(view->tui->work, flame->job);
     work_drop(view->tui->work, flame->read);
     list_free(&flame->rows);
-    free(flame->failed);
 }
 
 const struct view_ops view_flame = {

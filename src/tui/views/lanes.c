@@ -136,7 +136,7 @@ static void lanes_run(struct job *base, struct db *db)
     while (job->lanes.count < LANES_MOST && query_step(query)) { /* there is no room for more */
         struct lane *lane = list_add(&job->lanes);
         lane->thread_id = query_integer(query, 0);
-        lane->name = prose_column(query, 1);
+        lane->name = arena_keep(&job->names.arena, prose_column(query, 1));
     }
     query_close(query);
     lookups_read(job, db);
@@ -156,8 +156,6 @@ static void lanes_free(struct job *base)
 {
     struct lanes_job *job = (struct lanes_job *)base;
 
-    for (size_t i = 0; i < job->lanes.count; i++)
-        free(job->lanes.at[i].name);
     list_free(&job->lanes);
     list_free(&job->compiles);
     names_free(&job->names);

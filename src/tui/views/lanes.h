@@ -45,7 +45,7 @@ struct ids {
 
 struct lane {
     int64_t thread_id, ended_ns; /* ended_ns: its process */
-    char *name;                  /* owned */
+    const char *name;            /* in the arena of names */
     int64_t calls;               /* lookups */
     struct bucket {
         uint32_t hits, misses, eager; /* lookups that began there */

@@ -101,12 +101,11 @@ static void origin_put(struct doc *doc, struct query *row)
     int64_t line = 0;
 
     if (torch_resume(query_text(row, 0, NULL), &origin, &line))
-        doc_line(doc, "the rest of %s after line %" PRId64 ", where its graph broke", doc_safe(doc, origin, 160), line);
+        doc_line(doc, "the rest of %s after line %" PRId64 ", where its graph broke", doc_safe(doc, doc_keep(doc, origin), 160), line);
     else if (query_type(row, 1) != QUERY_NULL)
         doc_line(doc, "made from another function: Enter shows it");
     if (query_type(row, 1) != QUERY_NULL)
         doc_leads(doc, VIEW_FUNCTION, query_integer(row, 1), NULL, NULL);
-    free(origin);
 }
 
 /* What stands at the left of a line, by a row of schemas/tui/function-lines.sql. */
@@ -116,11 +115,10 @@ static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first
     int64_t id = query_integer(row, 1), line = query_integer(row, 2), after = 0;
     int64_t self = query_integer(row, 5), all = query_integer(row, 7);
     struct gutter gutter = {.line = line, .id = id, .kind = line == first ? VIEW_NONE : VIEW_FUNCTION};
-    char *function = NULL;
 
     if (!query_integer(row, 0)) {
         gutter = (struct gutter){line, MARK "rbreak" MARK "n", doc_print(doc, MARK "r<- %s", doc_safe(doc, name, 70)), id, VIEW_BREAK};
-    } else if (torch_resume(name, &function, &after)) {
+    } else if (torch_resume(name, NULL, &after)) {
         gutter = (struct gutter){after >= first && after <= last ? after : line, MARK "aresum" MARK "n",
                                  doc_print(doc, MARK "aresumed: %s calls", doc_count(doc, query_integer(row, 6))), id, VIEW_FUNCTION};
     } else if (!strcmp(query_text(row, 3, NULL), "resume")) {
@@ -130,7 +128,6 @@ static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first
                                 100.0 * (double)self / (double)all);
         gutter.note = doc_print(doc, MARK "d%s own time, %s calls", doc_time(doc, self), doc_count(doc, query_integer(row, 6)));
     }
-    free(function);
     return gutter;
 }
 
@@ -223,16 +220,13 @@ static void bytecode_put(struct doc *doc, struct query *row)
     int half = (doc->columns - 6) / 2;
 
     if (both && half >= 44) {
-        char *left = strdup(query_whole(row, 0, NULL)), *right = strdup(query_whole(row, 1, NULL));
-        char *a = left, *b = right;
+        char *a = doc_print(doc, "%s", query_whole(row, 0, NULL)), *b = doc_print(doc, "%s", query_whole(row, 1, NULL));
         doc_part(doc, "%s%s", doc_fit(doc, titles[0], half + 3), titles[1]);
         for (int count = 0; (a || b) && count < 4000; count++) {
             const char *original = doc_safe(doc, a ? strsep(&a, "\n") : "", 400);
             const char *modified = doc_safe(doc, b ? strsep(&b, "\n") : "", 400);
             doc_line(doc, "  %s " MARK "d│" MARK "n %s", doc_fit(doc, original, half), modified);
         }
-        free(left);
-        free(right);
         return;
     }
     for (int i = 0; i < 2; i++)
@@ -263,25 +257,21 @@ static void compile_part(struct doc *doc, struct db *db, struct query *row, cons
 {
     enum { CAUSE = 2, FUNCTION = CAUSE + CAUSE_READ };
     struct cause cause;
-    char *values, *function, *code, *remedy;
+    const char *values = NULL, *remedy;
 
     if (query_integer(row, 0) != 1 || query_type(row, 1) == QUERY_NULL)
         return;
     cause = cause_read(row, CAUSE);
-    function = prose_column(row, FUNCTION);
-    code = prose_column(row, FUNCTION + 1);
-    values = cause.expected && cause.actual ? say_print("%.100s, %.100s", cause_wanted(&cause), cause_seen(&cause)) : NULL;
-    struct remedy_facts facts = {.cause = cause, .values = values, .function = function, .code = code, .count = 1,
+    if (cause.expected && cause.actual)
+        values = doc_print(doc, "%.100s, %.100s", cause_wanted(&cause), cause_seen(&cause));
+    struct remedy_facts facts = {.cause = cause, .values = values, .function = doc_keep(doc, prose_column(row, FUNCTION)),
+                                 .code = doc_keep(doc, prose_column(row, FUNCTION + 1)), .count = 1,
                                  .torch = torch_version(query_text(row, FUNCTION + 2, NULL))};
-    if ((remedy = remedy_for(ON_CAUSE, &facts, NULL))) {
+    if ((remedy = doc_keep(doc, remedy_for(ON_CAUSE, &facts, NULL)))) {
         doc_line(doc, "    " MARK "gWhat would have helped" MARK "n, and what it would have made of the run: Enter");
         doc_target(doc, (struct target){.kind = VIEW_WHATIF, .id = doc->target.id, .about = VIEW_COMPILE});
         doc_wrap(doc, "", 4, remedy, 800);
     }
-    free(remedy);
-    free(values);
-    free(function);
-    free(code);
 }
 
 const struct view_ops view_compile = {
@@ -298,16 +288,13 @@ static void break_part(struct doc *doc, struct db *db, struct query *row, const 
         source_put(doc, db, &source, line > 6 ? line - 6 : 1, line + 6, line, NULL, 0);
         source_free(&source);
     } else {
-        char *reason = prose_column(row, 0), *function = prose_column(row, 1), *remedy;
-        struct remedy_facts facts = {.cause.text = reason, .function = function, .line = query_integer(row, 2),
-                                     .torch = torch_version(query_text(row, 3, NULL)), .count = 1};
-        if ((remedy = remedy_for(ON_BREAK, &facts, NULL))) {
+        struct remedy_facts facts = {.cause.text = doc_keep(doc, prose_column(row, 0)), .function = doc_keep(doc, prose_column(row, 1)),
+                                     .line = query_integer(row, 2), .torch = torch_version(query_text(row, 3, NULL)), .count = 1};
+        const char *remedy = doc_keep(doc, remedy_for(ON_BREAK, &facts, NULL));
+        if (remedy) {
             doc_part(doc, "What would have helped");
             doc_wrap(doc, "", 2, remedy, 800);
         }
-        free(remedy);
-        free(reason);
-        free(function);
     }
 }
 
@@ -386,27 +373,26 @@ static void predict(struct doc *doc, struct db *db, struct replay *replay, const
 
 static void whatif_build(struct doc *doc, struct db *db)
 {
-    struct replay *replay = NULL;
-    char *knob = NULL;
+    struct replay *replay;
+    const char *knob = doc->target.where;
 
     doc_line(doc, "Predicted from the recorded calls, beside what was recorded. " MARK "ai" MARK "n asks for other settings:");
     doc_line(doc, MARK "drecompile_limit=N accumulated_limit=N order=mru|fifo|static isolate=region backend_shared=no");
     doc_line(doc, MARK "ddynamic=SOURCE[DIM]|all drop_guard=ID|KIND, with commas between them, or best");
-    if (doc->target.where)
-        snprintf(doc->title, sizeof doc->title, "%.100s", doc_safe(doc, doc->target.where, 100));
+    if (knob)
+        snprintf(doc->title, sizeof doc->title, "%.100s", doc_safe(doc, knob, 100));
     else if (doc->target.about == VIEW_COMPILE && doc->target.id > 0)
-        knob = knob_for(db, doc->target.id);
+        knob = doc_keep(doc, knob_for(db, doc->target.id));
     replay = replay_open(db, true);
     if (replay && !replay->lookups.count)
         doc_line(doc, "There is nothing to decide again: no lookup was recorded.");
     if (replay && replay->lookups.count) {
-        if (doc->target.where || knob)
-            predict(doc, db, replay, doc->target.where ? doc->target.where : knob);
+        if (knob)
+            predict(doc, db, replay, knob);
         if (!doc->target.where)
             predict(doc, db, replay, "best");
     }
     replay_free(replay);
-    free(knob);
 }
 
 static bool whatif_request(struct view *view, enum request request, const struct key *key)

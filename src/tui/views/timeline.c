@@ -19,7 +19,7 @@ struct timeline {
     struct view view;
     struct lanes_job *asking, *lanes;      /* owned */
     struct detail_job *detailing, *detail; /* owned */
-    char *failed;                          /* owned */
+    const char *failed;                    /* why there is nothing newer, or NULL */
     double from, to;                       /* ns */
     int lane, first, column;
     bool too_much, placed;
@@ -110,8 +110,7 @@ static void lanes_take(struct timeline *t)
     struct work *work = t->view.tui->work;
 
     if (t->asking->job.error) {
-        free(t->failed);
-        t->failed = strdup(t->asking->job.error);
+        t->failed = arena_print(&t->view.arena, "%s", t->asking->job.error);
         work_drop(work, t->asking);
         return;
     }
@@ -484,7 +483,6 @@ static void timeline_close(struct view *view)
     work_drop(work, t->detailing);
     work_drop(work, t->asking);
     work_drop(work, t->lanes);
-    free(t->failed);
 }
 
 const struct view_ops view_timeline = {
