@@ -24,6 +24,34 @@ SELECT each(code_id, resume_code_id)
 FROM (SELECT DISTINCT m.code_id, b.resume_code_id FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id
       WHERE b.resume_code_id IS NOT NULL);
 
+-- name: inlined
+-- Code objects with entries of their own that what was compiled of ?1 took in, as far as its guards show: they are there for
+-- the sake of a line of it, or look at its code by its name, which no other has. A function in which it broke off is called,
+-- and that call is recorded.
+WITH RECURSIVE
+    named AS (SELECT code_id, filename, first_line, replace(qualname, rtrim(qualname, replace(qualname, '.', '')), '') AS name FROM code
+              WHERE code_id IN (SELECT code_id FROM cache_entry) AND code_id <> ?1
+                AND code_id NOT IN (SELECT resume_code_id FROM graph_break WHERE resume_code_id IS NOT NULL)),
+    mine AS MATERIALIZED (SELECT DISTINCT substr(g.user_stack, 1, 4000) AS stack,
+                                 CASE WHEN g.source LIKE '%.__code__' THEN replace(substr(g.source, 1, 400), '.__code__', '') END AS source
+                          FROM cache_entry e JOIN guard g ON g.cache_entry_id = e.cache_entry_id WHERE e.code_id = ?1 LIMIT 4096),
+    lines(line, rest) AS (SELECT '', stack || char(10) FROM (SELECT DISTINCT stack FROM mine WHERE stack <> '' LIMIT 256)
+                          UNION SELECT substr(rest, 1, instr(rest, char(10)) - 1), substr(rest, instr(rest, char(10)) + 1)
+                          FROM lines WHERE rest <> ''),
+    places AS MATERIALIZED (SELECT DISTINCT substr(line, 7, instr(line, '", line ') - 7) AS filename, substr(line, instr(line, ', in ') + 5) AS name,
+                                   CAST(substr(line, instr(line, '", line ') + 8) AS INTEGER) AS at
+                            FROM lines WHERE line LIKE 'File "%", line %, in %'),
+    broken AS MATERIALIZED (SELECT DISTINCT substr(b.user_stack, 1, 4000) || char(10) AS stack FROM graph_break b
+                            JOIN compile m ON m.compile_id = b.compile_id WHERE m.code_id = ?1)
+SELECT n.code_id FROM named n
+WHERE NOT EXISTS (SELECT 1 FROM broken b WHERE instr(b.stack, ', in ' || n.name || char(10)))
+  AND (EXISTS (SELECT 1 FROM places p WHERE p.filename = n.filename AND p.name = n.name AND p.at >= n.first_line
+               AND NOT EXISTS (SELECT 1 FROM code o WHERE o.filename = n.filename AND o.first_line > n.first_line AND o.first_line <= p.at
+                               AND (o.qualname = n.name OR o.qualname LIKE '%.' || n.name)))
+       OR (EXISTS (SELECT 1 FROM mine m WHERE m.source LIKE '%[''' || n.name || ''']' OR m.source LIKE '%.' || n.name)
+           AND (SELECT COUNT(*) FROM named o WHERE o.name = n.name) = 1))
+LIMIT 1000;
+
 -- name: guards
 -- Of entry ?1: in the order in which those of two entries are compared.
 SELECT guard_id, kind, COALESCE(source, ''), expression FROM guard WHERE cache_entry_id = ?1

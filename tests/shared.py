@@ -1,5 +1,6 @@
 """What the tests share, but for fixtures (conftest.py) and planted traces (planted.py)."""
 import base64
+import collections
 import contextlib
 import fcntl
 import functools
@@ -58,6 +59,14 @@ def holds(trace):
 def query(path, sql, *values):
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
         return db.execute(sql, values).fetchall()
+
+
+def outcomes(path, like="%"):
+    """What became of the calls of each function in files like LIKE, in order."""
+    found = collections.defaultdict(list)
+    for name, outcome in query(path, "SELECT qualname, outcome FROM call_ledger WHERE filename LIKE ? AND lookup_id IS NOT NULL ORDER BY start_ns, lookup_id", like):
+        found[name].append(outcome)
+    return found
 
 
 def calls(trace, name):

@@ -384,6 +384,17 @@ def judge(options, seed):
     return verdict, knob, calls, undecided, f"{json.dumps(before)} -> {words}: {'; '.join(wrong)}"
 
 
+def verdicts_print(table, calls, undecided):
+    """TABLE is {setting: {verdict: pairs}}, UNDECIDED so many of CALLS. The exit status."""
+    kinds = "equal", "announced", "refused", "wrong"
+    print(f"{'setting':28}" + "".join(f"{kind:>11}" for kind in kinds))
+    for setting, counts in sorted(table.items()):
+        print(f"{setting:28}" + "".join(f"{counts[kind]:11}" for kind in kinds))
+    total = sum(table.values(), collections.Counter())
+    print(f"{total.total()} pairs, {total['wrong']} wrong; {calls} calls, {100 * (1 - undecided / max(calls, 1)):.1f} % of them decided")
+    return 1 if total["wrong"] else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--dyntrace", default=os.environ.get("DYNTRACE", "build/dyntrace"))
@@ -403,13 +414,7 @@ def main():
             calls, undecided = calls + some, undecided + open_
             if verdict in ("wrong", "refused"):
                 print(f"{verdict} {seed}: {why}", flush=True)
-    kinds = "equal", "announced", "refused", "wrong"
-    print(f"{'setting':20}" + "".join(f"{kind:>11}" for kind in kinds))
-    for knob, counts in sorted(table.items()):
-        print(f"{knob:20}" + "".join(f"{counts[kind]:11}" for kind in kinds))
-    total = sum(table.values(), collections.Counter())
-    print(f"{total.total()} pairs, {total['wrong']} wrong; {calls} calls, {100 * (1 - undecided / max(calls, 1)):.1f} % of them decided")
-    return 1 if total["wrong"] else 0
+    return verdicts_print(table, calls, undecided)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,13 @@ import concurrent.futures
 import json
 import os
 import random
-import sqlite3
 import subprocess
 import sys
 import tempfile
 
+from whatif_pairs import verdicts_print
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 RUN_SECONDS = 300
 ALSO = {"EQUALS_MATCH": "CONSTANT_MATCH"}  # what makes guards of that kind
 
@@ -97,14 +99,6 @@ def record(options, path, seed, settings):
         raise RuntimeError(f"seed {seed}, {settings}: {done.stderr[-2000:]}")
 
 
-def recorded(path):
-    calls = collections.defaultdict(list)
-    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
-        for name, outcome in db.execute("SELECT qualname, outcome FROM call_ledger WHERE filename LIKE '<programs%' AND lookup_id IS NOT NULL ORDER BY start_ns, lookup_id"):
-            calls[name].append(outcome)
-    return calls
-
-
 def asked(options, path, words, *more):
     done = subprocess.run([options.dyntrace, "replay", path, "--what-if", words, "--json", *more], capture_output=True, text=True, timeout=RUN_SECONDS)
     return json.loads(done.stdout) if not done.returncode else None
@@ -112,7 +106,9 @@ def asked(options, path, words, *more):
 
 def judge(options, before, words, after):
     """{program: (verdict, why)}, calls, undecided calls."""
-    rows, whole, truth = asked(options, before, words, "--calls"), asked(options, before, words), recorded(after)
+    from shared import outcomes
+
+    rows, whole, truth = asked(options, before, words, "--calls"), asked(options, before, words), outcomes(after, "<programs%")
     if rows is None:
         return {}, 0, 0
     summary = {one["qualname"]: one for one in whole["functions"]}
@@ -171,13 +167,7 @@ def main():
                     table[words][verdict] += 1
                     if verdict == "wrong":
                         print(f"wrong {seed}: program {program}: {under or ''} -> {words}: {why}", flush=True)
-    kinds = "equal", "announced", "wrong"
-    print(f"{'setting':28}" + "".join(f"{kind:>11}" for kind in kinds))
-    for words, counts in table.items():
-        print(f"{words:28}" + "".join(f"{counts[kind]:11}" for kind in kinds))
-    total = sum(table.values(), collections.Counter())
-    print(f"{total.total()} pairs, {total['wrong']} wrong; {calls} calls, {100 * (1 - undecided / max(calls, 1)):.1f} % of them decided")
-    return 1 if total["wrong"] else 0
+    return verdicts_print(table, calls, undecided)
 
 
 if __name__ == "__main__":

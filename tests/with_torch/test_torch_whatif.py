@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from shared import predict
+from shared import outcomes, predict
 
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -64,15 +64,6 @@ def recordings(dyntrace, python, tmp_path_factory):
             one.cancel()
 
 
-def recorded(path):
-    """The outcomes of each of the program's functions, in order."""
-    calls = collections.defaultdict(list)
-    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
-        for name, outcome in db.execute("SELECT qualname, outcome FROM call_ledger WHERE filename LIKE '%/whatif_cases.py' AND lookup_id IS NOT NULL ORDER BY start_ns, lookup_id"):
-            calls[name].append(outcome)
-    return calls
-
-
 def has_isolation(python):
     return subprocess.run([python, "-c", "import inspect, torch; exit('isolate_recompiles' not in inspect.signature(torch.compile).parameters)"],
                           cwd="/").returncode == 0
@@ -82,7 +73,7 @@ def has_isolation(python):
 def test_predictions_come_true(recordings, dyntrace, python, mode, under, settings, words, guesses):
     if "isolate" in words and not has_isolation(python):
         pytest.skip("this torch has no isolate_recompiles")
-    before, truth = recordings(mode, under), recorded(recordings(mode, words))
+    before, truth = recordings(mode, under), outcomes(recordings(mode, words), "%/whatif_cases.py")
     with sqlite3.connect(before) as db:
         old = db.execute("SELECT torch_version LIKE '2.6%' FROM process").fetchone()[0] # which of its floats are dynamic is a guess
     summary = {f["qualname"]: f for f in predict(dyntrace, before, settings)["functions"] if f["filename"].endswith("/whatif_cases.py")}
@@ -131,3 +122,22 @@ def test_best_finds_what_helps(recordings, dyntrace):
     found = predict(dyntrace, recordings("shim", "recompile_limit=2"), "best")
     assert "dynamic=" in found["settings"] and "recompile_limit=" in found["settings"] # what only guesses gain does not win
     assert found["predicted"]["compiles"] + found["predicted"]["eager"] < found["recorded"]["compiles"] + found["recorded"]["eager"] - 20
+
+
+@pytest.mark.parametrize("case, taken_in", [("breaks_off", None), ("taken_in", "leaf"), ("method", "leaf")])
+def test_a_limit_and_what_is_called_within(dyntrace, python, tmp_path, case, taken_in):
+    """Callees with code of their own come out as predicted; of each that was taken in it is told how often it is looked up."""
+    for limit in (8, 2):
+        done = subprocess.run([dyntrace, "run", "-o", tmp_path / f"{limit}.db", "--frames", "user", "--torch", "shim", "--python", python, "--",
+                               PROGRAM.with_name("whatif_callees.py"), case, str(limit)],
+                              capture_output=True, text=True, timeout=280, env={**os.environ, "OMP_NUM_THREADS": "1"}, stdin=subprocess.DEVNULL)
+        assert done.returncode == 0, done.stderr[-3000:]
+    truth, told = outcomes(tmp_path / "2.db", "%/whatif_callees.py"), collections.defaultdict(list)
+    for row in predict(dyntrace, tmp_path / "8.db", "recompile_limit=2", "--calls"):
+        if row["predicted"] != "gone":
+            told[row["function"]].append(row["predicted"])
+    found = {f["qualname"]: f for f in predict(dyntrace, tmp_path / "8.db", "recompile_limit=2")["functions"]}
+    assert set(told) >= set(truth) and len(truth) >= 2
+    for name, real in truth.items():
+        assert found[name]["unrecorded"] == len(real) - len(told[name]) and (found[name]["unrecorded"] > 0) == (name.rpartition(".")[2] == taken_in), name
+        assert told[name] == real or found[name]["unrecorded"]

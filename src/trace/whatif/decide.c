@@ -258,6 +258,24 @@ static void rests_called(struct whatif *w, uint32_t code)
         w->functions[w->rests.at[at].resume].unrecorded++;
 }
 
+/* The same of what C's compiled code takes in, now that it runs as Python: such calls are looked up where there is an entry. */
+static void inlined_called(struct whatif *w, const struct call *c)
+{
+    struct like_code *code = &w->codes[c->code];
+
+    if (!code->callees) {
+        code->callees = true;
+        db_rows(row, w->db, schema_statement("whatif/inlined"), w->r->codes.at[c->code].id)
+            *list_add(&code->inlined) = replay_index(&w->r->code_ids, query_integer(row, 0));
+        arena_keep(&w->texts, code->inlined.at);
+    }
+    for (size_t i = 0; i < code->inlined.count; i++) {
+        uint32_t cache = replay_index(&w->r->cache_ids, replay_cache_key(code->inlined.at[i], c->cache->process));
+        if (cache != REPLAY_NONE && w->sims[cache].cache.count)
+            w->functions[code->inlined.at[i]].unrecorded++;
+    }
+}
+
 /* Is CODE the rest of OF, or, DEPTH times at most, of such a rest? */
 static bool is_rest(const struct whatif *w, uint32_t of, uint32_t code, int depth)
 {
@@ -436,6 +454,8 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
         f->undecided++;
     if (predicted == WHATIF_GONE) {
         f->gone++;
+        if (runs_compiled(recorded) && !c.around->compiled)
+            inlined_called(w, &c);
         return;
     }
     count(&f->predicted, (enum outcome)predicted);
@@ -447,6 +467,8 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
         nested_enter(w, &c, runs_compiled(predicted), unsure);
     if (!runs_compiled(recorded) && (unsure || runs_compiled(predicted)))
         rests_called(w, c.code);
+    if (runs_compiled(recorded) && (unsure || !runs_compiled(predicted)))
+        inlined_called(w, &c);
 }
 
 /* ---- a run ----------------------------------------------------------------- */

@@ -143,6 +143,8 @@ struct like_code {
     int64_t limit;    /* in force, as far as the trace shows; 0 not known, LIMIT_VARIES */
     bool accumulated; /* it is one of all entries ever */
     bool breaks;      /* its compiled code calls resume functions */
+    bool callees;     /* INLINED was read: */
+    LIST(uint32_t) inlined; /* code objects that have entries of their own and that its compiled code takes in */
     struct like_times times; /* of all its entries */
 };
 enum { LIMIT_VARIES = -1 /* another one at times, or not one of entries */ };
