@@ -51,7 +51,7 @@ RECOMPILED = {
     "lambda_f": (2, "L['act'].__code__ was code <lambda>", "L['act'].__code__", None, "define once", "once, outside of the loop",
                  ("drop_guard=", 1)),
     "closure_f": (1, "L['factor'] was 3; ", "L['factor']", ["2", "3"], "move into a tensor", "L['factor']", ("dynamic=", 1)),
-    "list_f": (2, "L['tensors'] was 2; ", "L['tensors']", ["1", "2", "3"], "one length", "at one length", None),
+    "list_f": (2, "len(L['tensors']) was 2; ", "L['tensors']", ["1", "2", "3"], "one length", "at one length", None),
     "dict_f": (1, "L['batch'] was has 'mask'; ", "L['batch']", ["lacks 'mask'", "has 'mask'"], "one set of keys",
                "Keep the keys of L['batch'] fixed", None),
     "none_f": (1, "L['mask'] was Tensor float32[3] cpu; ", "L['mask']", ["None", "Tensor float32[3] cpu"], "one value",
@@ -66,7 +66,7 @@ RECOMPILED = {
 
 # function: the outcomes of its calls, what the page says, remedy's name and words
 ANSWERED = {
-    "backend_f": ({"compiled": 2}, r"was compiled by another backend, eager, than now, other", "backend", "one backend object"),
+    "backend_f": ({"compiled": 2}, r"the backend was other; \S+ wanted eager  \[BACKEND_MATCH", "backend", "one backend object"),
     "limit_f": ({"limit": 4, "compiled": 2}, r"(?:recompile_limit|cache_size_limit) \(2\) reached at .* with 2 compiles; since then 4 calls",
                 "raise the limit", "4 calls ran eagerly for want of it"),
     "accumulated_f": ({"limit": 2, "compiled": 2}, r"accumulated_\w+_limit \(2\) reached at .* with 2 compiles; since then 2 calls",
@@ -248,7 +248,8 @@ def test_what_the_limit_costs(why, mode):
         assert limit["compiles"] == 2
         if mode == "shim":
             assert limit["predicted_eager"] == dynamic["predicted_eager"] == 0 and limit["predicted_compiles"] == 4
-            assert (limit["undecided"], dynamic["undecided"], dynamic["predicted_compiles"]) == (0, 0, 1)
+            assert (limit["undecided"], dynamic["predicted_compiles"]) == (0, 1)
+            assert dynamic["undecided"] > 0 and "undecided, a guess is counted" in page # what a size that was not dynamic does
         else: # inputs of calls that torch was not asked about are not known there, and it is said
             assert limit["undecided"] > 0 and "undecided, a guess is counted" in page
 
