@@ -171,8 +171,10 @@ WHERE (f.thread_id IS NOT m.thread_id OR f.code_id IS NOT m.code_id OR m.start_n
 
 -- name: compile-phase
 -- a phase belongs to its compile, and ends no earlier than it starts
+-- A compile in which its process died never got a label.
 SELECT p.rowid FROM compile_phase p LEFT JOIN compile m ON m.compile_id = p.compile_id
-WHERE p.name IS NULL OR p.end_ns < p.start_ns OR (p.compile_id IS NOT NULL AND (m.compile_id IS NULL OR p.label IS NOT m.label));
+WHERE p.name IS NULL OR p.end_ns < p.start_ns
+   OR (p.compile_id IS NOT NULL AND (m.compile_id IS NULL OR (p.label IS NOT m.label AND m.end_ns IS NOT NULL)));
 
 -- name: code-mark
 -- a mark is on a code, says since when, and what is done with its calls
@@ -207,17 +209,27 @@ LEFT JOIN recompile_cause r ON r.compile_id = m.compile_id AND r.cache_entry_id 
 WHERE l.outcome = 2 AND (r.rowid IS NULL OR r.guard_id IS NOT k.failed_guard_id);
 
 -- name: graph-break
--- a break is in its compile's code, and the rest of that exists
-SELECT b.graph_break_id FROM graph_break b LEFT JOIN compile m ON m.compile_id = b.compile_id
-WHERE b.code_id NOT IN (SELECT code_id FROM code) OR b.code_id IS NOT m.code_id
-   OR b.resume_code_id NOT IN (SELECT code_id FROM code WHERE kind = 'resume');
+-- a break is in its compile's code, and what is behind it is a rest of that
+-- With nested_graph_breaks it may be in what was inlined: then the stack has both, and behind the break is the rest of either.
+WITH breaks AS (SELECT b.*, m.code_id AS compiled, '[' || replace(json_quote(b.user_stack), '\n', '","') || ']' AS lines
+                FROM graph_break b LEFT JOIN compile m ON m.compile_id = b.compile_id)
+SELECT b.graph_break_id
+FROM breaks b LEFT JOIN code o ON o.code_id = b.code_id LEFT JOIN code m ON m.code_id = b.compiled LEFT JOIN code r ON r.code_id = b.resume_code_id
+WHERE (b.code_id IS NOT NULL AND o.code_id IS NULL)
+   OR (b.code_id IS NOT b.compiled AND IIF(json_valid(b.lines), NOT EXISTS (
+           SELECT 1 FROM json_each(b.lines) j
+           WHERE instr(j.value, ', line ' || b.line || ', in ') AND instr(o.qualname, substr(j.value, instr(j.value, ', in ') + 5))
+             AND instr(m.qualname, substr(b.lines ->> '$[0]', instr(b.lines ->> '$[0]', ', in ') + 5))), 1))
+   OR (b.resume_code_id IS NOT NULL AND (r.kind IS NOT 'resume' OR r.origin_code_id NOT IN (b.code_id, m.code_id, IFNULL(o.origin_code_id, 0), IFNULL(m.origin_code_id, 0))));
 
 -- name: graph-nodes
--- a graph's nodes are all there, numbered 0, 1, 2 and so on
+-- a graph's nodes are all there, numbered 0, 1, 2 and so on, and what torch skipped has none
 SELECT g.graph_id FROM graph g LEFT JOIN graph_node n ON n.graph_id = g.graph_id
 GROUP BY g.graph_id HAVING g.node_count <> COUNT(n.ordinal) OR MIN(n.ordinal) <> 0 OR MAX(n.ordinal) <> COUNT(n.ordinal) - 1
 UNION ALL
-SELECT graph_id FROM graph_node WHERE graph_id NOT IN (SELECT graph_id FROM graph) GROUP BY graph_id;
+SELECT graph_id FROM graph_node WHERE graph_id NOT IN (SELECT graph_id FROM graph) GROUP BY graph_id
+UNION ALL
+SELECT g.graph_id FROM graph g JOIN compile m USING (compile_id) WHERE m.outcome = 'skipped';
 
 -- name: listing
 -- a listing has a kind and a text

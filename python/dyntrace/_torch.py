@@ -8,6 +8,8 @@ torch itself is loaded and its compiler is not: whoever imports a name from torc
 
 Nothing here raises to the program or prints. What goes wrong is a row of the table `loss`, or the process's torch_note.
 """
+import functools
+import operator
 import sys
 
 import _dyntrace
@@ -84,9 +86,42 @@ def _minor(version):
 
 
 def _attributes():
-    """What takes the place of torch._C._dynamo.eval_frame's attributes. An entry is its own state (cache.c)."""
+    """What takes the place of torch._C._dynamo.eval_frame's attributes. An entry is its own state (cache.c). What every call
+    runs through is a function of C; here is what only sets or asks."""
+    part, entries = _dyntrace._torch_bridge, _dyntrace._torch_entries
     types = dict.fromkeys(("_CacheEntry", "_PrecompileEntry", "_ExtraState"), _dyntrace.CacheEntry)
-    return {**_dyntrace._torch_attributes(), **types, "_PyInterpreterFrame": _dyntrace.DynamoFrameType}
+    return {
+        **_dyntrace._torch_attributes(), **types, "_PyInterpreterFrame": _dyntrace.DynamoFrameType,
+        "set_guard_error_hook": _setter("guard_error_hook"),
+        "set_guard_complete_hook": functools.partial(part, "guard_complete_hook"),
+        "set_bytecode_debugger_callback": _setter("debugger"),
+        "get_bytecode_debugger_callback": functools.partial(part, "debugger"),
+        "register_breakpoint_code": _register_breakpoint,
+        "set_c_recursion_limit": _set_c_recursion_limit,
+        "get_c_recursion_limit": lambda: part("c_recursion_limit") or -1,
+        "_get_cache_entries_for_region": functools.partial(entries, False),
+        "_get_total_cache_entry_count": lambda code: len(entries(False, code)),
+        "_debug_get_precompile_entries": functools.partial(entries, True),
+    }
+
+
+def _setter(name):
+    def set(value):  # gives None, not what it was
+        _dyntrace._torch_bridge(name, value)
+
+    return set
+
+
+def _register_breakpoint(code):
+    known = _dyntrace._torch_bridge("breakpoints") or set()
+    known.add(code)
+    _dyntrace._torch_bridge("breakpoints", known)
+
+
+def _set_c_recursion_limit(limit):
+    if limit != -1 and not 1 <= limit <= 0x7fffffff:
+        raise ValueError("recursion limit must be >= 1, or -1 to reset")
+    _dyntrace._torch_bridge("c_recursion_limit", operator.index(limit))
 
 
 def _replace(module):

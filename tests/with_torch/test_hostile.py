@@ -277,6 +277,88 @@ def test_torch_that_is_patched_later(same, mode):
     assert trace.compiles("h") == [("skipped",)]
 
 
+# The functions that set what calls do, and those that ask, as far as this torch has them.
+program("settings", """
+    module = torch._C._dynamo.eval_frame
+    def call(name, *values):
+        if not hasattr(module, name):
+            return
+        try:
+            got = getattr(module, name)(*values)
+        except Exception as error:
+            got = type(error).__name__, str(error)
+        out(name, len(got) if isinstance(got, list) else got)
+    def f(x): return x + 1
+    c = C(f, dynamic=False)
+    for n in 2, 3, 3:
+        c(torch.ones(n))
+    code = f.__code__
+    call("_debug_get_cache_entry_list", code), call("_get_total_cache_entry_count", code), call("_debug_get_precompile_entries", code)
+    for region in -1, 0, 7:
+        call("_get_cache_entries_for_region", code, region)
+    for name in "_get_total_cache_entry_count", "_debug_get_precompile_entries":
+        call(name, C.__code__)
+    if hasattr(module, "_load_precompile_entry"):
+        entry = module._debug_get_cache_entry_list(code)[0]
+        def other(x): return x + 2
+        module._load_precompile_entry(other.__code__, entry.guard_manager, entry.code.replace())
+        call("_debug_get_precompile_entries", other.__code__), call("_get_total_cache_entry_count", other.__code__)
+        out(C(other)(torch.ones(3 if entry.guard_manager.check({"x": torch.ones(3)}) else 2)))
+        call("_reset_precompile_entries", other.__code__), call("_debug_get_precompile_entries", other.__code__)
+    for limit in 5000, 1, 0, -1, -2:
+        call("set_c_recursion_limit", limit), call("get_c_recursion_limit")
+    hits = []
+    hook = lambda hit: (hits.append(hit), hit)[1]
+    out(call("set_guard_complete_hook", hook))
+    c(torch.ones(3)), c(torch.ones(4))
+    if hasattr(module, "set_guard_complete_hook"):
+        out(module.set_guard_complete_hook(None) is hook, module.set_guard_complete_hook(None), hits)
+    seen = []
+    debugger = lambda code: seen.append(code.co_name)
+    if hasattr(module, "set_bytecode_debugger_callback"):
+        out(module.get_bytecode_debugger_callback(), module.set_bytecode_debugger_callback(debugger))
+        c(torch.ones(3))
+        out(module.get_bytecode_debugger_callback() is debugger, module.set_bytecode_debugger_callback(None), seen)
+        out(module.get_bytecode_debugger_callback(), module.register_breakpoint_code(C.__code__))
+        c(torch.ones(3))
+""")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_functions_that_set_and_ask(same, mode):
+    same("settings", mode)
+
+
+# A break in what was inlined, where this torch stays within it.
+program("nested_breaks", """
+    import torch._dynamo
+    if hasattr(torch._dynamo.config, "nested_graph_breaks"):
+        torch._dynamo.config.nested_graph_breaks = True
+    def inner(x):
+        y = x + 1
+        torch._dynamo.graph_break()
+        return y * 2
+    def mid(x): return inner(x) + 3
+    def last(x):
+        y = x + 1
+        return torch._dynamo.graph_break()
+    def f(x):
+        with torch.no_grad():
+            y = mid(x)
+        last(x)
+        return mid(y) + y.sum().item()
+    for function in f, last, lambda x: last(x):
+        c = C(function)
+        out(c(one), c(torch.ones(3)), len(ran))
+""")
+
+
+@modes
+def test_a_break_in_what_was_inlined(same, mode):
+    trace = same("nested_breaks", mode)
+    assert trace.rows("SELECT COUNT(*) > 3 FROM graph_break") == [(1,)]
+
+
 program("switched_off", """
     from torch._dynamo import types
     set_eval_frame = torch._C._dynamo.eval_frame.set_eval_frame

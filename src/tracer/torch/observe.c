@@ -114,24 +114,31 @@ static struct decision *decision_of(struct pending *p)
 
 /* ---- a compile ---- */
 
+/* Is ARGUMENT torch's view of P's frame? What torch does beside may make it look at others. */
+static bool is_view(const struct pending *p, PyObject *argument)
+{
+    const bool view = argument && (PyObject *)Py_TYPE(argument) == S.frame_type;
+    OWNED PyObject *code = view ? tracer_attribute(argument, "f_code") : NULL;
+
+    PyErr_Clear();
+    return code && code == (PyObject *)compat_code(p->frame);
+}
+
 /* Is FRAME the callback's? It gets torch's view of the frame that it is asked about, first, or after self. */
 static bool is_callback(const struct tracer *t, const struct pending *p, compat_frame *frame)
 {
     const PyCodeObject *code = compat_code(frame);
-    PyObject *argument;
+    PyObject *rest;
 
     if (t->open != p->open)
         return false;
-    for (int i = 0; i < 2 && i < code->co_argcount; i++) {
-        argument = compat_local(frame, i);
-        if (argument && (PyObject *)Py_TYPE(argument) == S.frame_type)
+    for (int i = 0; i < 2 && i < code->co_argcount; i++)
+        if (is_view(p, compat_local(frame, i)))
             return true;
-    }
     if (code->co_argcount > 1 || !(code->co_flags & CO_VARARGS))
         return false;
-    argument = compat_local(frame, code->co_argcount + code->co_kwonlyargcount); /* torch 2.6: fail_callback(*args) */
-    return argument && PyTuple_Check(argument) && PyTuple_GET_SIZE(argument) &&
-           (PyObject *)Py_TYPE(PyTuple_GET_ITEM(argument, 0)) == S.frame_type;
+    rest = compat_local(frame, code->co_argcount + code->co_kwonlyargcount); /* torch 2.6: fail_callback(*args) */
+    return rest && PyTuple_Check(rest) && PyTuple_GET_SIZE(rest) && is_view(p, PyTuple_GET_ITEM(rest, 0));
 }
 
 /* What torch calls to compile, of which FRAME is the call: its self, or a function, as a stance has it. Borrowed. */
@@ -238,9 +245,7 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
         return NULL;
     }
     decision_ask(d, p->state);
-    p->asking = true; /* whatever runs in there is the callback's */
     result = below(ts, frame, 0);
-    p->asking = false;
     decision_asked(d, result);
     d->outcome = OUTCOME_CALLBACK_ERROR;
     if (result) {
@@ -341,15 +346,19 @@ static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, str
                                                            compat_frame *frame)
 {
     struct cache_entry *entry;
+    PyObject *result;
 
     if (frame == p->frame)
         return run_for(t, p, ts, frame, NULL);
     entry = entry_of(compat_code(frame));
     if (t->open == p->open && (entry || made_from(compat_code(frame), compat_code(p->frame))))
         return run_for(t, p, ts, frame, entry);
-    if (!p->asked && is_callback(t, p, frame))
-        return compile(p, ts, frame);
-    return below(ts, frame, 0);
+    if (p->asked || !is_callback(t, p, frame))
+        return below(ts, frame, 0);
+    p->asking = true; /* whatever runs in there is the callback's, or ours, whose code may look like compiled code of the frame */
+    result = compile(p, ts, frame);
+    p->asking = false;
+    return result;
 }
 
 /* Is a call that torch's evaluator gets one that it decides? Guards and callbacks of the pending frame run without a

@@ -10,7 +10,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-struct torch_settings torch_settings = {.fullgraph_frames = -1, .c_recursion_limit = -1};
+struct torch_settings torch_settings = {.fullgraph_frames = -1};
 static PyObject *lookup_name;    /* "TorchDynamo Cache Lookup" */
 static bool (*profiled)(void);   /* at::hasCallbacks(): does anybody want ranges in torch's profiler? */
 static PyObject *random_module;  /* torch.package changes imports later */
@@ -146,7 +146,7 @@ static int look_up(struct code_state *state, PyObject *backend, struct decision 
 /* The callback leaves the state of the module random, and the C recursion limit, as it finds them. */
 static PyObject *ask(PyThreadState *ts, PyObject *callback, PyObject *const arguments[3])
 {
-    const long limit = COMPAT_COUNTS_C_RECURSION ? S.c_recursion_limit : -1;
+    const long limit = COMPAT_COUNTS_C_RECURSION && S.c_recursion_limit ? PyLong_AsLong(S.c_recursion_limit) : -1;
     const int remaining = compat_c_remaining(ts);
     OWNED PyObject *random = NULL;
     PyObject *result;
@@ -304,68 +304,15 @@ static PyObject *get_region(PyObject *module, PyObject *ignored)
     return PyLong_FromLongLong(front_region(&torch_front));
 }
 
-static PyObject *set_part(PyObject **slot, PyObject *value)
+static PyObject *entries(PyObject *module, PyObject *args)
 {
-    PyObject *old = shim_exchange(slot, value);
-
-    Py_DECREF(old);
-    Py_RETURN_NONE;
-}
-
-static PyObject *set_guard_complete_hook(PyObject *module, PyObject *hook)
-{
-    return shim_exchange(&S.guard_complete_hook, hook);
-}
-
-static PyObject *set_debugger(PyObject *module, PyObject *callback)
-{
-    return set_part(&S.debugger, callback);
-}
-
-static PyObject *get_debugger(PyObject *module, PyObject *ignored)
-{
-    return Py_NewRef(S.debugger ? S.debugger : Py_None);
-}
-
-static PyObject *register_breakpoint(PyObject *module, PyObject *code)
-{
-    if (!S.breakpoints)
-        S.breakpoints = PySet_New(NULL);
-    return !S.breakpoints || PySet_Add(S.breakpoints, code) ? NULL : Py_NewRef(Py_None);
-}
-
-static PyObject *set_c_recursion_limit(PyObject *module, PyObject *value)
-{
-    long limit = PyLong_AsLong(value);
-
-    if (limit == -1 && PyErr_Occurred())
-        return NULL;
-    if (limit < 1 && limit != -1)
-        return PyErr_Format(PyExc_ValueError, "recursion limit must be >= 1, or -1 to reset");
-    S.c_recursion_limit = limit;
-    Py_RETURN_NONE;
-}
-
-static PyObject *get_c_recursion_limit(PyObject *module, PyObject *ignored)
-{
-    return PyLong_FromLong(S.c_recursion_limit);
-}
-
-static PyObject *entries_of_region(PyObject *module, PyObject *args)
-{
+    long long region = SHIM_ALL_REGIONS;
     PyObject *code;
-    long long region;
+    int precompiled;
 
-    if (!PyArg_ParseTuple(args, "OL:_get_cache_entries_for_region", &code, &region))
+    if (!PyArg_ParseTuple(args, "pO|L:_torch_entries", &precompiled, &code, &region))
         return NULL;
-    return shim_list(code, false, region);
-}
-
-static PyObject *entry_count(PyObject *module, PyObject *object)
-{
-    OWNED PyObject *list = shim_list(object, false, SHIM_ALL_REGIONS);
-
-    return list ? PyLong_FromSsize_t(PyList_GET_SIZE(list)) : NULL;
+    return shim_list(code, precompiled, region);
 }
 
 /* Later versions say for which region and owner: an entry for another region than the common one is seen there only. */
@@ -392,11 +339,6 @@ static PyObject *reset_precompiled(PyObject *module, PyObject *object)
     Py_RETURN_NONE;
 }
 
-static PyObject *list_precompiled(PyObject *module, PyObject *object)
-{
-    return shim_list(object, true, SHIM_ALL_REGIONS);
-}
-
 /* torch's _PyInterpreterFrame, _CacheEntry etc. are checked with isinstance(). */
 static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
 {
@@ -409,16 +351,11 @@ static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
     return shim_set_eval_frame(callback, &torch_front);
 }
 
-static PyObject *set_guard_error_hook(PyObject *module, PyObject *hook)
-{
-    return set_part(&shim_settings.guard_error_hook, hook);
-}
-
-PyDoc_STRVAR(bridge_doc, "_torch_bridge(name, value)\n\n"
-             "Give the shim what it calls or compares with: guards, begin, end, describe, tensor (see _torch.py);\n"
-             "skip_recursively, limit_reached (torch 2.6's answers); range (torch's profiler range); while_tracing (it decides what\n"
-             "CPython runs with tracing set); and, to be observed,\n"
-             "what torch._C._dynamo.eval_frame has under the other names.");
+PyDoc_STRVAR(bridge_doc, "_torch_bridge(name[, value]) -> what it was\n\n"
+             "What the shim calls or compares with: guards, begin, end, describe, tensor (see _torch.py); skip_recursively,\n"
+             "limit_reached (torch 2.6's answers); range (torch's profiler range); while_tracing (it decides what CPython runs\n"
+             "with tracing set); hooks and limits that the program sets by functions of torch._C._dynamo.eval_frame; and, to be\n"
+             "observed, what that module has under the other names.");
 
 static PyObject *set_bridge(PyObject *module, PyObject *args)
 {
@@ -428,27 +365,30 @@ static PyObject *set_bridge(PyObject *module, PyObject *args)
     } slots[] = {
         {"guards", &S.guards}, {"begin", &S.begin}, {"end", &S.end}, {"describe", &S.describe}, {"tensor", &S.tensor},
         {"skip_recursively", &shim_settings.skip_recursively}, {"limit_reached", &shim_settings.limit_reached},
-        {"while_tracing", &shim_settings.while_tracing},
+        {"while_tracing", &shim_settings.while_tracing}, {"guard_error_hook", &shim_settings.guard_error_hook},
+        {"guard_complete_hook", &S.guard_complete_hook}, {"debugger", &S.debugger}, {"breakpoints", &S.breakpoints},
+        {"c_recursion_limit", &S.c_recursion_limit},
         {"range", &S.range}, {"set_eval_frame", &S.set}, {"set_code_exec_strategy", &S.strategy}, {"skip_code", &S.skip},
         {"reset_code", &S.reset}, {"_debug_get_cache_entry_list", &S.entries}, {"_PyInterpreterFrame", &S.frame_type},
         {"get_eval_frame_isolate_recompiles_id", &S.region_now},
     };
+    PyObject *value = NULL;
     const char *name;
-    PyObject *value;
     void *library;
 
-    if (!PyArg_ParseTuple(args, "sO:_torch_bridge", &name, &value))
+    if (!PyArg_ParseTuple(args, "s|O:_torch_bridge", &name, &value))
         return NULL;
-    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
-        if (!strcmp(name, slots[i].name)) {
-            value = shim_exchange(slots[i].slot, value);
-            Py_DECREF(value);
-            library = S.range ? dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY) : NULL;
-            *(void **)&profiled = library ? dlsym(library, "_ZN2at12hasCallbacksEv") : NULL;
-            if (library)
-                dlclose(library); /* it stays: torch has it */
-            Py_RETURN_NONE;
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
+        if (strcmp(name, slots[i].name))
+            continue;
+        if (!value)
+            return Py_NewRef(*slots[i].slot ? *slots[i].slot : Py_None);
+        if (slots[i].slot == &S.range && (library = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY))) {
+            *(void **)&profiled = dlsym(library, "_ZN2at12hasCallbacksEv");
+            dlclose(library); /* it stays: torch has it */
         }
+        return shim_exchange(slots[i].slot, value);
+    }
     return PyErr_Format(PyExc_ValueError, "%s: no such part", name);
 }
 
@@ -457,8 +397,6 @@ static PyMethodDef attributes[] = {
     {"get_eval_frame_callback", shim_get_eval_frame_callback, METH_NOARGS, NULL},
     {"set_code_exec_strategy", shim_set_code_exec_strategy, METH_VARARGS, NULL},
     {"reset_code", shim_reset_code, METH_O, NULL},
-    {"set_guard_error_hook", set_guard_error_hook, METH_O, NULL},
-    {"set_guard_complete_hook", set_guard_complete_hook, METH_O, NULL},
     {"set_skip_guard_eval_unsafe", set_skip_guard_eval_unsafe, METH_O, NULL},
     {"set_fullgraph_compiled_frame_count", set_fullgraph_count, METH_O, NULL},
     {"set_fullgraph_error_on_nested_compile", set_fullgraph_error, METH_O, NULL},
@@ -466,16 +404,8 @@ static PyMethodDef attributes[] = {
     {"get_eval_frame_isolate_recompiles_id", get_region, METH_NOARGS, NULL},
     {"_set_lru_cache", set_lru_cache, METH_O, NULL},
     {"_debug_get_cache_entry_list", shim_entry_list, METH_O, NULL},
-    {"_get_cache_entries_for_region", entries_of_region, METH_VARARGS, NULL},
-    {"_get_total_cache_entry_count", entry_count, METH_O, NULL},
     {"_load_precompile_entry", load_precompiled, METH_VARARGS, NULL},
     {"_reset_precompile_entries", reset_precompiled, METH_O, NULL},
-    {"_debug_get_precompile_entries", list_precompiled, METH_O, NULL},
-    {"set_bytecode_debugger_callback", set_debugger, METH_O, NULL},
-    {"get_bytecode_debugger_callback", get_debugger, METH_NOARGS, NULL},
-    {"register_breakpoint_code", register_breakpoint, METH_O, NULL},
-    {"set_c_recursion_limit", set_c_recursion_limit, METH_O, NULL},
-    {"get_c_recursion_limit", get_c_recursion_limit, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -498,8 +428,9 @@ static PyObject *torch_attributes(PyObject *module, PyObject *ignored)
 
 static PyMethodDef torch_methods[] = {
     {"_torch_attributes", torch_attributes, METH_NOARGS,
-     "_torch_attributes() -> dict\n\nFunctions under the names of torch._C._dynamo.eval_frame."},
+     "_torch_attributes() -> dict\n\nFunctions under the names of torch._C._dynamo.eval_frame; _torch.py has the others."},
     {"_torch_bridge", set_bridge, METH_VARARGS, bridge_doc},
+    {"_torch_entries", entries, METH_VARARGS, "_torch_entries(precompiled, code[, region]) -> list\n\nIn the order tried."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -12,7 +12,7 @@
 extern struct torch_settings {
     long fullgraph_frames;           /* compiled frames run since torch began to count; -1: it does not */
     bool fullgraph_fails;            /* compiling below a fullgraph frame is an error rather than not done */
-    long c_recursion_limit;          /* while the callback runs; -1: as it is (COMPAT_COUNTS_C_RECURSION) */
+    PyObject *c_recursion_limit;     /* owned int, while the callback runs; NULL, -1: as it is (COMPAT_COUNTS_C_RECURSION) */
     PyObject *guard_complete_hook;   /* owned, or NULL: hook(hit) -> bool */
     PyObject *debugger;              /* owned, or NULL: debugger(code) before compiled code runs */
     PyObject *breakpoints;           /* owned set of compiled code, or NULL */
