@@ -355,7 +355,7 @@ static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, str
         return run_for(t, p, ts, frame, entry);
     if (p->asked || !is_callback(t, p, frame))
         return below(ts, frame, 0);
-    p->asking = true; /* whatever runs in there is the callback's, or ours, whose code may look like compiled code of the frame */
+    p->asking = true; /* whatever runs in there is the callback's or ours, even if it looks like compiled code */
     result = compile(p, ts, frame);
     p->asking = false;
     return result;
