@@ -272,7 +272,6 @@ static bool checks_run(struct check *check)
 static bool rows_print(struct check *check)
 {
     struct query *rows = db_query(check->db, schema_statement("check/rows"));
-    struct query *totals = db_query(check->db, schema_statement("check/totals"));
     struct table *table = NULL;
     bool ok = true;
 
@@ -287,13 +286,12 @@ static bool rows_print(struct check *check)
         ok = table_close(table);
     else if (given.json)
         fputs("[]", stdout);
-    while (query_step(totals)) {
+    db_rows(totals, check->db, schema_statement("check/totals")) {
         struct limit *limit = &limits[query_integer(totals, 0)];
         limit->found = query_real(totals, 1);
         limit->rows = query_integer(totals, 2);
     }
     query_close(rows);
-    query_close(totals);
     return ok && !db_failed(check->db);
 }
 

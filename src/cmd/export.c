@@ -120,16 +120,12 @@ static void csv_put(struct export *export)
 
 static void jsonl_put(struct export *export)
 {
-    struct query *tables = db_query(export->db, schema_statement("export/tables"));
-
-    if (given.table)
+    if (given.table) {
         rows_put(export, TABLE_LINES, given.table);
-    while (!given.table && query_step(tables)) {
-        char *name = strdup(query_whole(tables, 0, NULL));
-        rows_put(export, TABLE_LINES, name);
-        free(name);
+        return;
     }
-    query_close(tables);
+    db_rows(tables, export->db, schema_statement("export/tables"))
+        rows_put(export, TABLE_LINES, query_whole(tables, 0, NULL));
 }
 
 /* ---- Chrome's Trace Event format --------------------------------------------- */
@@ -208,7 +204,6 @@ static void events_put(struct export *export, struct json *json, const char *sta
 static void chrome_put(struct export *export)
 {
     struct json *json = &(struct json){.out = export->out->file, .compact = true};
-    struct query *query = db_query(export->db, schema_statement("export/about"));
 
     json_object(json, NULL);
     json_list(json, "traceEvents");
@@ -223,9 +218,8 @@ static void chrome_put(struct export *export)
     json_string(json, "displayTimeUnit", "ns");
     json_line(json);
     json_object(json, "otherData");
-    while (query_step(query))
+    db_rows(query, export->db, schema_statement("export/about"))
         result_member(json, query_text(query, 0, NULL), query, 1);
-    query_close(query);
     json_end(json);
     json_end(json);
     putc('\n', json->out);
@@ -313,12 +307,10 @@ struct speedscope {
 /* shared.frames; after the last a "?" for code that is not known. */
 static void codes_put(struct export *export, struct json *json)
 {
-    struct query *query = db_query(export->db, schema_statement("export/codes"));
-
     json_line(json);
     json_object(json, "shared");
     json_list(json, "frames");
-    while (query_step(query)) {
+    db_rows(query, export->db, schema_statement("export/codes")) {
         *list_add(&export->speedscope->codes) = query_integer(query, 0);
         json_line(json);
         json_object(json, NULL);
@@ -327,7 +319,6 @@ static void codes_put(struct export *export, struct json *json)
                 member_put(json, query_name(query, i), query, i);
         json_end(json);
     }
-    query_close(query);
     json_line(json);
     json_object(json, NULL);
     json_string(json, "name", "?");

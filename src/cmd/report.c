@@ -128,12 +128,11 @@ void report_facts(struct report *report, void (*put)(void *to, const char *name,
     struct db *db = report->db;
     const char *which = doubts_frames(db), *values = doubts_values(db);
     int64_t frames = report->frames, open = report->open_frames, shortest = db_meta_integer(db, "min_duration_ns", 0);
-    struct query *query = db_query(db, schema_statement("report/facts"));
     char human[TABLE_HUMAN], other[TABLE_HUMAN], text[200];
 
     put(to, "trace", db_path(db));
     put(to, "state", state_words(report));
-    while (query_step(query)) {
+    db_rows(query, db, schema_statement("report/facts")) {
         const char *name = query_text(query, 0, NULL);
         int64_t value = query_integer(query, 1);
         if (query_type(query, 1) == QUERY_TEXT)
@@ -156,7 +155,6 @@ void report_facts(struct report *report, void (*put)(void *to, const char *name,
         if (shortest > 0)
             put(to, "stored", text);
     }
-    query_close(query);
 }
 
 /* ---- for a terminal --------------------------------------------------------- */
@@ -213,10 +211,8 @@ static void rows_json(struct report *report, struct json *json, const char *key,
 
 static void meta_json(struct report *report, struct json *json)
 {
-    struct query *query = db_query(report->db, schema_statement("report/meta"));
-
     json_object(json, "meta");
-    while (query_step(query)) {
+    db_rows(query, report->db, schema_statement("report/meta")) {
         size_t bytes;
         const char *key = query_whole(query, 0, NULL), *text;
         if (query_type(query, 1) != QUERY_NULL && query_integer(query, 2)) {
@@ -226,7 +222,6 @@ static void meta_json(struct report *report, struct json *json)
             result_member(json, key, query, 1);
         }
     }
-    query_close(query);
     json_end(json);
 }
 

@@ -94,14 +94,11 @@ static void looked_at(struct counts *counts, int64_t code_id)
 
 bool counts_read(struct counts *counts, struct db *db, struct progress *progress)
 {
-    struct query *threads = db_query(db, "SELECT thread_id, process_id FROM thread WHERE process_id IS NOT NULL");
-    struct query *compiled = db_query(db, "SELECT DISTINCT code_id FROM compile"
-                                          " WHERE outcome IS NOT 'skipped' AND code_id IS NOT NULL");
     struct query *home = db_query(db, "SELECT process_id FROM code WHERE code_id = ?1");
 
     counts->progress = progress;
     counts->last_id = db_integer(db, 0, "SELECT MAX(lookup_id) FROM lookup");
-    while (query_step(threads))
+    db_rows(threads, db, "SELECT thread_id, process_id FROM thread WHERE process_id IS NOT NULL")
         *map_put(&counts->threads, query_integer(threads, 0)) = query_integer(threads, 1);
     db_each(db, "SELECT each(lookup_id, code_id, thread_id, outcome, start_ns, duration_ns) FROM lookup NOT INDEXED",
             call_count, counts);
@@ -117,10 +114,8 @@ bool counts_read(struct counts *counts, struct db *db, struct progress *progress
             count->process_id = query_integer(home, 0);
         query_reset(home);
     }
-    while (query_step(compiled))
+    db_rows(compiled, db, "SELECT DISTINCT code_id FROM compile WHERE outcome IS NOT 'skipped' AND code_id IS NOT NULL")
         looked_at(counts, query_integer(compiled, 0));
-    query_close(threads);
-    query_close(compiled);
     query_close(home);
     return !db_failed(db);
 }

@@ -159,13 +159,12 @@ static int nearer(const void *a, const void *b)
 /* "; nearest: f, g", which the caller frees. */
 static char *nearest_list(struct db *db, const char *name)
 {
-    struct query *query = db_query(db, schema_statement("find/names"));
     LIST(struct near) nearest = {0};
     struct arena names = {0};
     int worst = (int)strnlen(name, NAME_MOST); /* half of its letters are others */
     char *list = strdup("");
 
-    while (query_step(query)) {
+    db_rows(query, db, schema_statement("find/names")) {
         const char *qualname = query_text(query, 0, NULL), *last = strrchr(qualname, '.');
         int whole = distance_of(name, qualname), part = last ? distance_of(name, last + 1) + 1 : whole;
         if (part < whole)
@@ -173,7 +172,6 @@ static char *nearest_list(struct db *db, const char *name)
         if (whole <= worst)
             *list_add(&nearest) = (struct near){arena_print(&names, "%s", qualname), whole, nearest.count};
     }
-    query_close(query);
     list_sort(&nearest, nearer);
     for (size_t i = 0; i < nearest.count && i < NEAREST; i++) {
         char *longer = say_print("%s%s%s", list, i ? ", " : "; nearest: ", nearest.at[i].name);

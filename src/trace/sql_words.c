@@ -10,16 +10,13 @@
 
 void sql_words_gather(struct sql_words *words, struct db *db)
 {
-    struct query *query = db_query(db, schema_statement("sql/words"));
-
     for (int i = 0; i < schema_query_count; i++)
         *list_add(&words->words) = schema_queries[i].name;
-    while (query_step(query)) {
+    db_rows(query, db, schema_statement("sql/words")) {
         size_t bytes;
         const char *word = query_text(query, 0, &bytes);
         *list_add(&words->words) = arena_text(&words->arena, word, bytes);
     }
-    query_close(query);
 }
 
 void sql_words_free(struct sql_words *words)

@@ -143,19 +143,17 @@ static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
 void stacks_walk(struct db *db, struct stacks *stacks, const struct walk *walk)
 {
     struct walking walking = {.walk = walk, .stacks = stacks};
-    struct query *query = db_query(db, schema_statement("stacks/threads"));
 
     if (walk->fold) {
         stacks->tree.heads = calloc(HEADS, sizeof *stacks->tree.heads);
         list_add(&stacks->tree.nodes);
     }
-    while (query_step(query)) {
+    db_rows(query, db, schema_statement("stacks/threads")) {
         struct track track = {.thread_id = query_integer(query, 0), .ended_ns = query_integer(query, 1)};
         if (walk->fold)
             track.what = tree_node(&stacks->tree, 0, track.thread_id);
         *list_add(&stacks->tracks) = track;
     }
-    query_close(query);
     db_each(db, schema_statement("stacks/frames"), frame_walk, &walking);
     for (size_t i = 0; i < stacks->tracks.count; i++)
         for (struct track *track = &stacks->tracks.at[i]; walk->pop && track->stack.count; track->stack.count--)

@@ -58,14 +58,10 @@ static void fact(void *to, const char *name, const char *value)
 
 static void cards_put(struct report *report)
 {
-    struct query *query = db_query(report->db, schema_statement("report/cards"));
+    const struct call_sums *sums = &report->sums;
     char value[TABLE_HUMAN];
 
-    query_bind_integer(query, 1, report->sums.asked);
-    query_bind_integer(query, 2, report->sums.hits);
-    query_bind_integer(query, 3, report->sums.python);
-    query_bind_integer(query, 4, report_decided(report));
-    while (query_step(query)) {
+    db_rows(query, report->db, schema_statement("report/cards"), sums->asked, sums->hits, sums->python, report_decided(report)) {
         const char *what = query_text(query, 0, NULL), *title = query_text(query, 1, NULL), *type = query_text(query, 3, NULL);
         if (!strcmp(type, "percent"))
             snprintf(value, sizeof value, "%.3g %%", query_real(query, 2));
@@ -73,7 +69,6 @@ static void cards_put(struct report *report)
             (*type == 'n' ? table_duration : table_count)(value, query_integer(query, 2));
         fprintf(report->out, "<div class=\"card %s\" title=\"%s\"><b>%s</b>%s</div>\n", query_text(query, 4, NULL), title, value, what);
     }
-    query_close(query);
 }
 
 static void overview_put(struct report *report)
@@ -249,7 +244,6 @@ static void timeline_rows(struct rows *rows, struct picture *picture)
 {
     struct json *json = &rows->json;
     struct report *report = picture->report;
-    struct query *query = db_query(report->db, schema_statement("report/picture_compiles"));
 
     json_list(json, "frames");
     for (size_t i = 0; i < picture->count; i++) {
@@ -258,7 +252,7 @@ static void timeline_rows(struct rows *rows, struct picture *picture)
     }
     json_end(json);
     json_list(json, "compiles");
-    while (query_step(query)) {
+    db_rows(query, report->db, schema_statement("report/picture_compiles")) {
         *map_put(&rows->threads, query_integer(query, 0)) = *map_put(&rows->codes, query_integer(query, 1)) = 1;
         json_list(json, NULL);
         for (int i = 0; i < 4; i++)
@@ -267,7 +261,6 @@ static void timeline_rows(struct rows *rows, struct picture *picture)
         member_put(rows, query, 5);
         json_end(json);
     }
-    query_close(query);
     json_end(json);
     json_list(json, "misses");
     for (size_t i = 0; i < report->mark_count; i++) {
@@ -298,10 +291,8 @@ static void flame_rows(struct rows *rows, const struct node *nodes, uint32_t nod
 /* The names of those that are USED. */
 static void names_put(struct rows *rows, struct db *db, const char *key, const char *statement, const struct map *used)
 {
-    struct query *query = db_query(db, schema_statement(statement));
-
     json_object(&rows->json, key);
-    while (query_step(query)) {
+    db_rows(query, db, schema_statement(statement)) {
         if (!map_get(used, query_integer(query, 0)))
             continue;
         json_list(&rows->json, query_text(query, 0, NULL));
@@ -309,7 +300,6 @@ static void names_put(struct rows *rows, struct db *db, const char *key, const c
             member_put(rows, query, i);
         json_end(&rows->json);
     }
-    query_close(query);
     json_end(&rows->json);
 }
 
