@@ -84,7 +84,7 @@ $(BUILD)/obj/schema_sql.o: $(BUILD)/schema_sql.c Makefile
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIE -MMD -MP -Isrc -c -o $@ $<
 
 # Removing a file must also renew it, hence the directories.
-$(BUILD)/schema_sql.c: schemas/embed.sh $(SQL) | $(BUILD)/obj
+$(BUILD)/schema_sql.c: schemas/embed.sh $(SQL) python/dyntrace/_torch_kinds.py | $(BUILD)/obj
 	sh schemas/embed.sh > $@.new
 	mv $@.new $@
 

@@ -25,7 +25,7 @@ CREATE TABLE thread(side, thread_id, who);
 CREATE TABLE difference(kind, function, place, what, a, b);
 
 -- name: fact
-INSERT INTO fact VALUES (?1, ?2, ?3, ?4, ?5, ?6);
+INSERT INTO fact VALUES (?1, ?2, ?5, ?3, ?6, ?4);
 
 -- name: rank
 -- The processes that are meant.

@@ -54,6 +54,12 @@ awk 'FNR == 1 {
         rows = rows (rows == "" ? "" : ", ") "(\047" name "\047, \047" $0 "\047)"
     }
     END { print "    {\"sql/.queries\",\n     \"SELECT column1 AS name, column2 AS \\\"what it shows\\\" FROM (VALUES " rows ")\"}," }' schemas/queries/*.sql
+# So is what guards of torch's kinds look at, which the recorder says in Python: the table `aspect` of an import.
+awk '/^}/ { listed = 0 }
+    listed { gsub(/^ +| +$/, ""); gsub(/": "/, "\047, \047"); gsub(/", "/, "\047), (\047"); gsub(/^"/, "(\047"); gsub(/",$/, "\047)")
+             rows = rows (rows == "" ? "" : ", ") $0 }
+    /^ASPECT = {/ { listed = 1 }
+    END { print "    {\"import/aspects\",\n     \"CREATE TEMP TABLE aspect AS SELECT column1 AS kind, column2 AS aspect FROM (VALUES " rows ")\"}," }' python/dyntrace/_torch_kinds.py
 find schemas -name '*.sql' ! -path 'schemas/queries/*' ! -path schemas/trace.sql ! -path schemas/views.sql | LC_ALL=C sort |
 while read -r file; do
     awk -v file="$file" '

@@ -378,7 +378,7 @@ def _constant(expected):
     return lambda look: [(look.source, expected, describe(look.value))]
 
 
-# What guards of a kind look at, where a row does not say it itself.
+# What guards of a kind look at, where a row does not say it itself. schemas/embed.sh reads these lines for `dyntrace import`, too.
 ASPECT = {
     "EQUALS_MATCH": "value", "CONSTANT_MATCH": "value", "TRUE_MATCH": "value", "FALSE_MATCH": "value", "NONE_MATCH": "value",
     "NOT_NONE": "value", "FLOAT_IS_NAN": "value", "COMPLEX_IS_NAN": "value", "RANGE_ITERATOR_MATCH": "value",

@@ -118,10 +118,7 @@ SELECT r.compile_id, f.entry, ROW_NUMBER() OVER (PARTITION BY r.compile_id, f.en
     iif(flag IS NOT NULL AND guard, substr(flag, 1, instr(flag || ' ', ' ') - 1),
         g.source || COALESCE(narrow, '') || COALESCE('[' || dimension || ']', '')),
     COALESCE(aspect, iif(instr(f.text, ' got deallocated'), 'alive', NULL),
-        CASE WHEN g.kind IN ('EQUALS_MATCH', 'CONSTANT_MATCH', 'NONE_MATCH', 'NOT_NONE', 'TRUE_MATCH', 'FALSE_MATCH') THEN 'value'
-             WHEN g.kind = 'TYPE_MATCH' THEN 'type' WHEN g.kind = 'ID_MATCH' THEN 'identity' WHEN g.kind GLOB '*LENGTH*' THEN 'length'
-             WHEN g.kind GLOB '*CONTAINS' THEN 'keys' WHEN g.kind GLOB '*HASATTR' THEN 'attribute' WHEN g.kind GLOB '*ALIASING' THEN 'relation'
-             WHEN g.kind IN ('GLOBAL_STATE', 'DEFAULT_DEVICE', 'TORCH_FUNCTION_MODE_STACK') THEN 'state' END),
+        (SELECT a.aspect FROM aspect a WHERE a.kind = g.kind)), -- embed.sh
     dimension,
     COALESCE(substr(values_, 1, instr(values_, ', actual ') - 1), iif(g.kind = 'EQUALS_MATCH' AND instr(f.text, ' == '),
                                                                      substr(f.text, instr(f.text, ' == ') + 4), NULL)),

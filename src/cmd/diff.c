@@ -65,15 +65,6 @@ static struct query *ask(const struct side *side, const char *name)
     return query;
 }
 
-/* The statement NAME, of both, with an integer as its ?1. */
-static struct query *ask_both(const char *name, int64_t parameter)
-{
-    struct query *query = db_query(diff.both, schema_statement(name));
-
-    query_bind_integer(query, 1, parameter);
-    return query;
-}
-
 static void run(struct query *query)
 {
     query_step(query);
@@ -99,13 +90,10 @@ static void rows_copy(const struct side *side, const char *statement, const char
 static void fact_add(const struct side *side, int64_t code_id, const char *kind, int64_t number, const char *what,
                      int64_t value)
 {
-    struct query *to = ask_both("diff/fact", side - diff.sides);
+    struct query *to = db_asked(diff.both, schema_statement("diff/fact"), side - diff.sides, code_id, number, value);
 
-    query_bind_integer(to, 2, code_id);
-    query_bind_text(to, 3, kind);
-    query_bind_integer(to, 4, number);
-    query_bind_text(to, 5, what);
-    query_bind_integer(to, 6, value);
+    query_bind_text(to, 5, kind);
+    query_bind_text(to, 6, what);
     run(to);
 }
 
@@ -162,17 +150,17 @@ static void traces_read(void)
         calls_read(side);
         checks_read(side);
     }
-    run(ask_both("diff/functions", 0));
+    db_run(diff.both, schema_statement("diff/functions"));
     for (int step = 1; step <= STEPS; step++)
-        run(ask_both("diff/pairs", step));
-    run(ask_both("diff/alone", 0));
-    run(ask_both("diff/totals", 0));
+        run(db_asked(diff.both, schema_statement("diff/pairs"), step));
+    db_run(diff.both, schema_statement("diff/alone"));
+    db_run(diff.both, schema_statement("diff/totals"));
 }
 
 /* Of functions: times, or all else. */
 static void functions_compare(bool times)
 {
-    struct query *query = ask_both("diff/rows", times);
+    struct query *query = db_asked(diff.both, schema_statement("diff/rows"), times);
     char *tolerance = say_print("%.17g", diff.tolerance);
 
     query_bind_text(query, 2, tolerance);
@@ -185,12 +173,10 @@ static void functions_compare(bool times)
 /* The numbers that STATEMENT gives what SIDE has. */
 static struct map numbers_read(const struct side *side, const char *statement)
 {
-    struct query *query = ask_both(statement, side - diff.sides);
     struct map numbers = {0};
 
-    while (query_step(query))
+    db_rows(query, diff.both, schema_statement(statement), side - diff.sides)
         *map_put(&numbers, query_integer(query, 0)) = query_integer(query, 1);
-    query_close(query);
     return numbers;
 }
 
@@ -269,7 +255,6 @@ static void lookups_compare(void)
 {
     static const char alone[] = "a thread with lookups";
     struct side *a = &diff.sides[0], *b = &diff.sides[1];
-    struct query *threads;
 
     for (struct side *side = a; side <= b; side++) {
         rows_copy(side, "diff/threads", "INSERT INTO thread VALUES (?1, ?2, ?3)");
@@ -278,8 +263,7 @@ static void lookups_compare(void)
         side->rows = ask(side, "diff/lookups");
         side->more = query_step(side->rows);
     }
-    threads = ask_both("diff/same-threads", 0);
-    while (query_step(threads)) {
+    db_rows(threads, diff.both, schema_statement("diff/same-threads")) {
         const char *name = query_text(threads, 0, NULL);
         for (struct side *side = a; side <= b; side++) {
             side->thread = query_integer(threads, (int)(side - a) + 1);
@@ -291,7 +275,6 @@ static void lookups_compare(void)
         else
             lookup_put(NULL, NULL, name, a->thread ? alone : NULL, b->thread ? alone : NULL);
     }
-    query_close(threads);
     for (struct side *side = a; side <= b; side++) {
         query_close(side->rows);
         map_free(&side->codes);
@@ -321,18 +304,16 @@ static bool side_open(struct side *side, const char *path)
 /* The differences, as many as --limit. Integers are durations. */
 static void differences_print(void)
 {
-    struct query *query = ask_both("diff/differences", diff.limit);
     struct table *table = table_open(stdout, table_format(stdout, diff.json), 6,
                                      (const char *[]){"kind", "function", "where", "what", "a", "b"});
     char human[TABLE_HUMAN];
 
-    while (query_step(query))
+    db_rows(query, diff.both, schema_statement("diff/differences"), diff.limit)
         for (int i = 0; i < 6; i++)
             if (query_type(query, i) == QUERY_INTEGER)
                 table_string(table, table_duration(human, query_integer(query, i)));
             else
                 table_string(table, query_type(query, i) == QUERY_NULL ? NULL : query_text(query, i, NULL));
-    query_close(query);
     table_close(table);
 }
 
@@ -370,10 +351,8 @@ static int traces_diff(void)
         differences_print();
         json_bool(&json, "fails", fails);
         json_object(&json, "counts");
-        query = ask_both("diff/counts", 0);
-        while (query_step(query))
-            json_integer(&json, query_text(query, 0, NULL), query_integer(query, 1));
-        query_close(query);
+        db_rows(row, diff.both, schema_statement("diff/counts"))
+            json_integer(&json, query_text(row, 0, NULL), query_integer(row, 1));
         json_end(&json);
         json_end(&json);
         putchar('\n');

@@ -293,6 +293,7 @@ static int import_main(int count, char **operands)
         ask(&import, "import/log/version", DYNTRACE_VERSION, 0, 0);
         ask(&import, "import/log/meta", operands[0], 0, 0);
         db_run(import.out, schema_statement("import/map"));
+        db_run(import.out, schema_statement("import/aspects"));
         db_run(import.out, schema_statement("import/text"));
         db_run(import.out, "DROP TABLE record; DROP TABLE source; COMMIT");
         broken = db_integer(import.out, 0, "SELECT SUM(events) FROM loss");

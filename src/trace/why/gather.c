@@ -81,15 +81,6 @@ static bool ask_one(struct why *why, const char *name)
     } while (0)
 #define READ(why, list, name) READ_ROWS(why, list, ask(why, name))
 
-/* The row that QUERY has for ID into ITEM. */
-static void read_by_id(struct why *why, struct query *query, int64_t id, const struct field *fields, void *item)
-{
-    query_bind_integer(query, 1, id);
-    if (query_step(query))
-        why_row(why, query, fields, item);
-    query_reset(query);
-}
-
 const char *why_keep(struct why *why, char *owned)
 {
     const char *kept = owned ? arena_text(&why->arena, owned, strlen(owned)) : NULL;
@@ -190,18 +181,10 @@ int64_t why_calls(const struct why *why, enum outcome outcome)
     return calls;
 }
 
-/* The calls with OUTCOME; of hits, those of ENTRY. PLACES has for each class one more than its place. */
-static struct call_class *class_of(struct why *why, struct map *places, enum outcome outcome, const struct entry *entry)
+/* `calls` has a row for each outcome, then one for the hits of each entry; those that stay empty are dropped at the end. */
+static struct call_class *class_of(struct why *why, enum outcome outcome, const struct entry *entry)
 {
-    int64_t entry_id = outcome == OUTCOME_HIT && entry ? entry->cache_entry_id : 0;
-    int64_t *place = map_put(places, (int64_t)((uint64_t)entry_id * OUTCOMES + outcome));
-
-    if (!*place) {
-        *list_add(&why->calls) = (struct call_class){
-            .outcome = outcome, .cache_entry_id = entry_id, .entry = entry_id ? entry->label : NULL};
-        *place = (int64_t)why->calls.count;
-    }
-    return &why->calls.at[*place - 1];
+    return &why->calls.at[outcome == OUTCOME_HIT && entry ? OUTCOMES + (entry - why->entries.at) : (ptrdiff_t)outcome];
 }
 
 static void class_add(struct call_class *class, int64_t calls, int64_t first_ns, int64_t last_ns, int64_t lookup_ns)
@@ -214,30 +197,32 @@ static void class_add(struct call_class *class, int64_t calls, int64_t first_ns,
     class->lookup_ns = times_sum(class->lookup_ns, lookup_ns);
 }
 
-static void gather_lookups(struct why *why, struct map *places)
+static void gather_lookups(struct why *why)
 {
     struct query *query = ask_rows(why, "why/lookups", "why/lookups-rows");
     int64_t calls[OUTCOMES] = {0};
     struct entry *entry = NULL;
 
+    for (int o = 0; o < OUTCOMES; o++)
+        list_add(&why->calls)->outcome = o;
+    for (size_t i = 0; i < why->entries.count; i++)
+        *list_add(&why->calls) = (struct call_class){
+            .outcome = OUTCOME_HIT, .cache_entry_id = why->entries.at[i].cache_entry_id, .entry = why->entries.at[i].label};
     while (query_step(query)) {
         enum outcome outcome = outcome_of(query_integer(query, 0));
         int64_t entry_id = query_integer(query, 1), start = query_integer(query, 2);
         calls[outcome]++;
         if (!entry || entry->cache_entry_id != entry_id)
             entry = why_entry(why, entry_id);
-        class_add(class_of(why, places, outcome, entry), 1, start, start, query_integer(query, 3));
+        class_add(class_of(why, outcome, entry), 1, start, start, query_integer(query, 3));
     }
     query_close(query);
     ask_one(why, "why/skipped");
     calls[OUTCOME_SKIP] = why->skipped;
     why->shared = calls_sum(calls);
-    for (size_t i = 0; i < why->calls.count; i++) {
-        const struct call_class *class = &why->calls.at[i];
-        if ((entry = why_entry(why, class->cache_entry_id))) {
-            entry->hit = class->calls;
-            entry->last_hit_ns = class->last_ns;
-        }
+    for (entry = why->entries.at; entry < why->entries.at + why->entries.count; entry++) {
+        entry->hit = class_of(why, OUTCOME_HIT, entry)->calls;
+        entry->last_hit_ns = class_of(why, OUTCOME_HIT, entry)->last_ns;
     }
     query = ask(why, "why/signatures");
     while (query_step(query)) {
@@ -249,7 +234,7 @@ static void gather_lookups(struct why *why, struct map *places)
 }
 
 /* Calls without a lookup: their frames say how they were decided. */
-static void gather_frames(struct why *why, struct map *places)
+static void gather_frames(struct why *why)
 {
     struct call_class sums[OUTCOMES] = {0};
     struct query *query;
@@ -273,7 +258,7 @@ static void gather_frames(struct why *why, struct map *places)
         if (calls <= 0)
             continue;
         why->undecided -= calls;
-        class_add(class_of(why, places, i, NULL), calls, sums[i].first_ns, sums[i].last_ns, 0);
+        class_add(class_of(why, i, NULL), calls, sums[i].first_ns, sums[i].last_ns, 0);
     }
 }
 
@@ -358,8 +343,11 @@ static void gather_checks(struct why *why)
     if (why->guards.count > GUARDS_READ)
         why->guards.count = GUARDS_READ;
     query = db_query(why->db, schema_statement("why/guard"));
-    for (size_t i = 0; i < why->guards.count; i++)
-        read_by_id(why, query, why->guards.at[i].guard_id, guards_fields, &why->guards.at[i]);
+    for (size_t i = 0; i < why->guards.count; i++, query_reset(query)) {
+        query_bind_integer(query, 1, why->guards.at[i].guard_id);
+        if (query_step(query))
+            why_row(why, query, guards_fields, &why->guards.at[i]);
+    }
     query_close(query);
 }
 
@@ -449,8 +437,6 @@ static void gather_disabled(struct why *why)
 
 void why_gather(struct why *why)
 {
-    struct map places = {0};
-
     ask_one(why, "why/totals");
     why->missing = db_integer(why->db, 0, "SELECT EXISTS (SELECT 1 FROM loss WHERE events IS NULL OR events > 0)");
     READ(why, entries, "why/entries");
@@ -461,8 +447,8 @@ void why_gather(struct why *why)
     }
     ask_one(why, "why/reasons");
     gather_causes(why);
-    gather_lookups(why, &places);
-    gather_frames(why, &places);
+    gather_lookups(why);
+    gather_frames(why);
     gather_checks(why);
     gather_inputs(why);
     gather_processes(why);
@@ -482,7 +468,8 @@ void why_gather(struct why *why)
         ask_one(why, "why/self");
     gather_cost(why);
     list_sort(&why->calls, class_order);
-    map_free(&places);
+    while (why->calls.count && !why->calls.at[why->calls.count - 1].calls)
+        why->calls.count--;
 }
 
 void why_free(struct why *why)
