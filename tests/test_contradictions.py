@@ -153,7 +153,7 @@ UNNOTICED = {
 
 @pytest.fixture(scope="module")
 def good(dyntrace, tmp_path_factory):
-    from conftest import PYTHONS
+    from shared import PYTHONS
     path = tmp_path_factory.mktemp("contradictions") / "t.db"
     subprocess.run([dyntrace, "run", "-o", path, "--python", PYTHONS[0], "--", PROGRAMS / "damage_work.py"], check=True,
                    capture_output=True, timeout=60)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.one_python
 TABLES = "frame code lookup guard_check cache_entry guard compile recompile_cause graph_break signature lookup_code".split()
 @pytest.fixture(scope="module")
 def whole(dyntrace, tmp_path_factory):
-    from conftest import PYTHONS
+    from shared import PYTHONS
     path = tmp_path_factory.mktemp("damage") / "t.db"
     subprocess.run([dyntrace, "run", "-o", path, "--python", PYTHONS[0], "--", ROOT / "examples/shapes.py"], check=True,
                    capture_output=True, timeout=60)

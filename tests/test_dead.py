@@ -31,7 +31,7 @@ lives()
 @pytest.fixture(scope="module")
 def dead(dyntrace, tmp_path_factory):
     import subprocess
-    from conftest import PYTHONS
+    from shared import PYTHONS
     folder = tmp_path_factory.mktemp("dead")
     (folder / "dies.py").write_text(DIES)
     subprocess.run([dyntrace, "run", "-o", folder / "t.db", "--python", PYTHONS[0], "--", folder / "dies.py"], check=True,

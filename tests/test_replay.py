@@ -24,7 +24,7 @@ def replay(dyntrace):
 @pytest.fixture(scope="module")
 def worked(dyntrace, tmp_path_factory):
     """A recording of replay_work.py, made once. Copy it before you change it."""
-    from conftest import PYTHONS
+    from shared import PYTHONS
     path = tmp_path_factory.mktemp("replay") / "work.db"
     done = subprocess.run([dyntrace, "run", "-o", str(path), "--python", PYTHONS[0], "--", str(PROGRAMS / "replay_work.py")],
                           capture_output=True, text=True, timeout=120)

@@ -815,13 +815,16 @@ def test_sleeping_child_does_not_hang(record, detach):
     program = f"""if True:
         import os, time
         def sleeper():
+            os.write(begun, b"1")
             time.sleep(120)
+        wait, begun = os.pipe()
         if os.fork() == 0:
             {detach}
             null = os.open(os.devnull, os.O_RDWR)
             for fd in range(3): os.dup2(null, fd)
             sleeper()
             os._exit(0)
+        os.read(wait, 1)
         """
     trace = record(["-c", program], timeout=60)
     pids = started_pids(trace)

@@ -370,7 +370,8 @@ struct screen *screen_open_terminal(bool ascii, const char **why)
 void screen_close(struct screen *screen)
 {
     if (screen->terminal) {
-        endwin();
+        if (!isendwin()) /* since the editor: what the terminal is told twice puts its cursor on what the editor wrote */
+            endwin();
         rescue.armed = 0;
         delscreen(terminal);
         keys_close();
