@@ -25,6 +25,7 @@ EXPECTED = {
     "size": ("dynamic dimension", "_dynamo.mark_dynamic(x, 0)", True),
     "two_sizes": ("dynamic dimension", "L['x'].size()[0], L['y'].size()[0]", True),
     "apart": ("together", "several changes at once", True),
+    "size_and_number": ("dynamic dimension", "_dynamo.mark_dynamic(x, 0)", True),
     "constant_at_limit": ("raise the limit", "2 calls ran eagerly for want of it", True),
     "square": ("dynamic dimension", "L['x'].size()[0], L['x'].size()[1]", True),
     "branching_size": ("dynamic dimension", "_dynamo.maybe_mark_dynamic(x, 0)", False),
@@ -160,7 +161,7 @@ def test_the_promise_equals_the_count(traces, dyntrace, name, mode):
     # Cause and remedy are within the first lines, and what is known to help comes before what is not.
     assert given["text"][:60] in "\n".join(page.splitlines()[:12]) or given is not found["remedies"][0]
     if name == "apart":
-        assert given["text"] in page.splitlines()[4] and set(given["what_if"].split(",")) == {"dynamic=L['x'][0]", "dynamic=L['n']"}
+        assert given["text"] in page.splitlines()[4] and set(given["what_if"].split(",")) == {"dynamic=L['rate']", "dynamic=L['bias']"}
     assert all(r["what_if"] is None or "dynamic=" not in r["what_if"] for r in found["remedies"]) or not name.startswith("constant")
     gains = [None if r["compiles"] is None else (r["eager"] - r["predicted_eager"] or r["compiles"] - r["predicted_compiles"]) > 0
              for r in found["remedies"]]

@@ -66,10 +66,20 @@ def two_sizes(mended):
 
 @case
 def apart(mended):
-    """A size and a number: to mend one of them leaves recompiles."""
-    def apart_f(x, n):
-        return x * n
+    """Two numbers: to mend one of them leaves recompiles."""
+    def apart_f(x, rate, bias):
+        return x * rate + bias
     f = static(apart_f)
+    for numbers in ((0.5, 0.25), (0.75, 0.25), (0.75, 0.125), (0.3, 0.125), (0.3, 0.6)):
+        f(ones(3), *(map(torch.tensor, numbers) if mended else numbers))
+
+
+@case
+def size_and_number(mended):
+    """The same of a size and a number: what a size that was not dynamic would do is a guess, and so is what both do."""
+    def size_and_number_f(x, n):
+        return x * n
+    f = static(size_and_number_f)
     for size, n in ((4, 2), (5, 2), (5, 3), (6, 3), (6, 4)):
         x = ones(size)
         if mended:
