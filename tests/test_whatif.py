@@ -129,6 +129,14 @@ def test_drop_guard_of_each_kind(record, dyntrace, kind):
     assert found["functions"][0]["either"] or found["predicted"]["checks"] == checks
 
 
+@pytest.mark.parametrize("under, settings, guesses", [("recompile_limit=2", "recompile_limit=8", 5), ("", "recompile_limit=2", 0), ("", "order=static", 0)])
+def test_classes_of_one_name_are_several(record, dyntrace, under, settings, guesses):
+    a = record([CASES, "one_qualname", *words(as_program(under))])
+    b = record([CASES, "one_qualname", *words({**as_program(under), **as_program(settings if "order" not in settings else "")})])
+    told, truth = predicted(dyntrace, a.path, settings), recorded(b.path)
+    assert compare(told, truth) == sum(map(len, truth.values())) - guesses, (told, truth)
+
+
 def test_a_call_may_fit_several_entries(record, dyntrace):
     """In another order it runs another one: known where the values are, else told."""
     path = record([CASES, "several_fit"]).path

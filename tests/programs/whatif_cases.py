@@ -97,6 +97,18 @@ def types():
         g(n)
 
 
+def one_qualname():
+    """Three classes of one name, which no signature and no guard's words tell apart."""
+    def make():
+        class Thing:
+            pass
+        return Thing
+    a, b, c = make(), make(), make()
+    set_eval_frame(compile_all(g))
+    for one in (1, a, b, c, a, a, b, b, c, c, 1):
+        g(one if one == 1 else one())
+
+
 def unguarded():
     """What no guard looks at does not make a call another one."""
     set_eval_frame(compile_all(g, name="ignore"))

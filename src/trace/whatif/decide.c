@@ -146,6 +146,27 @@ static struct call call_of(const struct whatif *w, uint32_t lookup)
     return c;
 }
 
+/* Entries that a fork handed on died in some process: where C's lookup tried all, in its own those that it did not try. */
+static void deaths_seen(struct whatif *w, struct sim *s, const struct call *c)
+{
+    const struct replay_check *checks = w->r->checks.at + c->l->checks;
+
+    if (c->cache->parent == REPLAY_NONE || c->l->observed || c->l->check_count < c->l->checked ||
+        !outcome_facts[outcome_of(c->l->outcome)].missed)
+        return;
+    for (size_t i = s->cache.count; i-- > 0;) {
+        uint32_t id = s->cache.at[i].id, k = 0;
+        const struct replay_entry *e = id < w->r->entries.count ? &w->r->entries.at[id] : NULL;
+        while (k < c->l->check_count && checks[k].entry != id)
+            k++;
+        if (e && k == c->l->check_count && e->shared && e->process != c->cache->process && e->region < 0 &&
+            e->died_ns < c->l->start_ns && like_dies(w, id) == LIKE_YES) {
+            cache_order_died(&s->cache, i);
+            s->dead++;
+        }
+    }
+}
+
 /* An entry of class CLASS_ was checked. */
 static void check_cost(const struct whatif *w, uint32_t class_, bool passed, struct whatif_tally *t)
 {
@@ -439,6 +460,7 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
         outcomes[lookup] = (uint8_t)recorded;
         return;
     }
+    deaths_seen(w, &w->sims[c.l->cache], &c);
     c.around = c.torch ? nested_in(w, c.l->thread, c.l->start_ns) : NULL;
     found = decide(w, c) | (c.around && c.around->unsure ? WHATIF_UNDECIDED : 0);
     predicted = found & WHATIF_OUTCOME;
@@ -600,7 +622,7 @@ void whatif_free(struct whatif *w)
     arena_free(&w->texts);
     void *const owned[] = {
         w->class_of, w->classes.at, w->codes, w->rests.at, w->forks.at, w->drops.at, w->base, w->recorded,
-        w->pairs.slots, w->signatures.slots, w->failing.slots, w->varying.slots, w->killers.slots, w};
+        w->pairs.slots, w->signatures.slots, w->failing.slots, w->failed_by.slots, w->varying.slots, w->killers.slots, w};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);
 }

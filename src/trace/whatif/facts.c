@@ -583,9 +583,9 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
                 return LIKE_NO;
             if (strcmp(h->kind, g->kind))
                 continue;
-            if (same && strcmp(g->kind, "LAMBDA") && text_whole(g->expression))
+            if (same && strcmp(g->kind, "LAMBDA") && text_whole(g->expression) && !map_get(&w->failed_by, failed_key(other, g->id)))
                 return LIKE_YES;
-            if (!same && g->about == ABOUT_OTHER && wants_one(g))
+            if (!same && (g->about == ABOUT_TYPE || (g->about == ABOUT_OTHER && wants_one(g))))
                 return LIKE_NO;
         }
     }
@@ -597,7 +597,14 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
     type = value_type(w, &v);
     switch (g->about) {
     case ABOUT_TYPE:
-        return g->want.type && type ? yes(types_same(g->want.type, type)) : NOT_KNOWN;
+        if (!g->want.type || !type)
+            return NOT_KNOWN;
+        if (types_same(g->want.type, type)) /* two classes may have one name: then one failed the other's guard */
+            for (struct look at = {0}; guard_next(w, w->classes.at[other].code, g->source, &at);)
+                if (at.g->about == ABOUT_TYPE && at.g->want.type && types_same(at.g->want.type, type) &&
+                    map_get(&w->failed_by, failed_key(other, at.g->id)))
+                    return other < w->r->entries.count && at.g->id == g->id ? LIKE_NO : NOT_KNOWN;
+        return yes(types_same(g->want.type, type));
     case ABOUT_VALUE:
         return literal_holds(&g->want, type, &v);
     case ABOUT_SOMETHING:

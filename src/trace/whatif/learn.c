@@ -82,7 +82,7 @@ static void learn_unseen(struct whatif *w, uint32_t lookup)
 }
 
 /* What the checks of LOOKUP, whose class is known, say of guards and backends. */
-static void learn_checks(struct whatif *w, uint32_t lookup)
+static void learn_checks(struct whatif *w, uint32_t lookup, bool first)
 {
     const struct replay_lookup *k = &w->r->lookups.at[lookup];
     uint32_t class_ = w->class_of[lookup];
@@ -91,6 +91,8 @@ static void learn_checks(struct whatif *w, uint32_t lookup)
         const struct replay_check *c = &w->r->checks.at[i];
         if (c->failed)
             map_put(&w->failing, c->failed);
+        if (c->failed && first)
+            map_put(&w->failed_by, failed_key(class_, c->failed));
         if (c->entry == REPLAY_CHECK_NONE || c->result != CHECK_BACKEND_MISMATCH)
             continue;
         if (w->classes.at[c->entry].backend == w->classes.at[class_].backend)
@@ -118,7 +120,7 @@ static void learn_pairs(struct whatif *w)
         w->class_of[i] = ran ? k->entry : miss_class(w, &known, i);
         if (k->observed && first)
             learn_unseen(w, i);
-        learn_checks(w, i);
+        learn_checks(w, i, first);
     }
     map_free(&known);
     w->learnt = true;

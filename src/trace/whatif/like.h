@@ -172,6 +172,7 @@ struct whatif {
     bool blind;            /* the trace is without values */
     struct map varying;    /* row ids of guards -> 1, or 2: guards like it vary (like.c) */
     struct map failing;    /* row ids of guards that failed */
+    struct map failed_by;  /* failed_key() of those that a call failed which made an entry, or ran none */
     struct map killers;    /* row ids of entries that died of what a guard names -> of that guard */
     struct arena texts;    /* and what guards and signatures are in */
     struct like_code *codes; /* owned */
@@ -212,6 +213,11 @@ int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind);
 
 /* The region of LOOKUP, as far as the entries show that it ran, RAN, or tried; -1: the common one. */
 int64_t like_region(const struct replay *replay, const struct replay_lookup *lookup, uint32_t ran);
+
+static inline int64_t failed_key(uint32_t class_, int64_t guard)
+{
+    return (int64_t)((uint64_t)guard ^ (uint64_t)class_ << 36);
+}
 
 /* The bits of a pair, 0 at first; good until the next call. */
 int64_t *pair_at(struct whatif *w, uint32_t made, uint32_t other);
