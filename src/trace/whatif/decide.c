@@ -59,6 +59,25 @@ static int64_t group_of(const struct whatif *w, uint32_t code, int64_t region, u
     return region;
 }
 
+/* ENTRY died. */
+static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
+{
+    size_t place = cache_order_find(&s->cache, entry);
+
+    if (w->r->entries.at[entry].reset) {
+        s->cache.count = s->cache.pinned = s->limited.count = s->dead = 0;
+        s->ever = s->failed = s->less = s->more = 0;
+    } else if (place < s->cache.count) {
+        enum like dies = like_dies(w, entry);
+        s->cache.at[place].unsure = s->cache.at[place].unsure || dies == LIKE_GUESS_YES;
+        s->less += dies == LIKE_GUESS_YES;
+        if (dies == LIKE_YES) {
+            cache_order_died(&s->cache, place);
+            s->dead++;
+        }
+    }
+}
+
 /* What the recorded cache went through up to NOW that does not depend on calls: deaths, resets, entries that were
  * loaded. */
 static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
@@ -77,21 +96,9 @@ static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
     }
     while (s->dying < cache->entry_count && entries[cache->deaths[s->dying]].died_ns < now) {
         uint32_t entry = cache->deaths[s->dying++];
-        size_t place = cache_order_find(&s->cache, entry);
-        if (entries[entry].shared && entries[entry].process != cache->process)
-            continue;
-        if (entries[entry].reset) {
-            s->cache.count = s->cache.pinned = s->limited.count = s->dead = 0;
-            s->ever = s->failed = s->less = s->more = 0;
-        } else if (place < s->cache.count) {
-            enum like dies = like_dies(w, entry);
-            s->cache.at[place].unsure = s->cache.at[place].unsure || dies == LIKE_GUESS_YES;
-            s->less += dies == LIKE_GUESS_YES;
-            if (dies == LIKE_YES) {
-                cache_order_died(&s->cache, place);
-                s->dead++;
-            }
-        }
+        if (!entries[entry].shared ||
+            (entries[entry].process == cache->process && w->classes.at[entry].seen_ns < entries[entry].died_ns))
+            sim_death(w, s, entry); /* else it was another process's */
     }
 }
 
@@ -151,19 +158,20 @@ static void deaths_seen(struct whatif *w, struct sim *s, const struct call *c)
 {
     const struct replay_check *checks = w->r->checks.at + c->l->checks;
 
-    if (c->cache->parent == REPLAY_NONE || c->l->observed || c->l->check_count < c->l->checked ||
+    if (c->l->observed || c->l->check_count < c->l->checked ||
         !outcome_facts[outcome_of(c->l->outcome)].missed)
         return;
     for (size_t i = s->cache.count; i-- > 0;) {
         uint32_t id = s->cache.at[i].id, k = 0;
         const struct replay_entry *e = id < w->r->entries.count ? &w->r->entries.at[id] : NULL;
+        if (!e || !e->shared || e->region >= 0 || e->died_ns >= c->l->start_ns)
+            continue;
         while (k < c->l->check_count && checks[k].entry != id)
             k++;
-        if (e && k == c->l->check_count && e->shared && e->process != c->cache->process && e->region < 0 &&
-            e->died_ns < c->l->start_ns && like_dies(w, id) == LIKE_YES) {
-            cache_order_died(&s->cache, i);
-            s->dead++;
-        }
+        if (k == c->l->check_count)
+            sim_death(w, s, id);
+        if (i > s->cache.count)
+            i = s->cache.count;
     }
 }
 

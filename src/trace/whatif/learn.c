@@ -85,10 +85,13 @@ static void learn_unseen(struct whatif *w, uint32_t lookup)
 static void learn_checks(struct whatif *w, uint32_t lookup, bool first)
 {
     const struct replay_lookup *k = &w->r->lookups.at[lookup];
-    uint32_t class_ = w->class_of[lookup];
+    uint32_t class_ = w->class_of[lookup], process = w->r->caches.at[k->cache].process;
 
     for (uint32_t i = k->checks; i < k->checks + k->check_count; i++) {
         const struct replay_check *c = &w->r->checks.at[i];
+        const struct replay_entry *e = c->entry == REPLAY_CHECK_NONE ? NULL : &w->r->entries.at[c->entry];
+        if (e && e->shared && e->process == process && w->classes.at[c->entry].seen_ns < k->start_ns)
+            w->classes.at[c->entry].seen_ns = k->start_ns;
         if (c->failed)
             map_put(&w->failing, c->failed);
         if (c->failed && first)

@@ -133,6 +133,7 @@ struct like_class {
     uint32_t code;
     uint32_t backend;        /* number of its name: the one that its calls came with, or REPLAY_NONE */
     struct like_times times; /* of an entry: those recorded */
+    int64_t seen_ns;         /* of an entry that forks handed on: when the process that made it tried it last */
     uint32_t founder;     /* of an entry: the lookup that made it, or REPLAY_NONE */
     struct guards guards; /* read when they are first needed */
 };
