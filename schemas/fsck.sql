@@ -96,7 +96,7 @@ WHERE outcome IN (2, 9) AND NOT EXISTS (SELECT 1 FROM compile m WHERE m.frame_id
   AND NOT EXISTS (SELECT 1 FROM frame f WHERE f.frame_id = l.frame_id AND f.kind = 3);
 
 -- name: check-guards
--- a check that passed ran all guards of its entry; one that failed ran those before the guard that failed, and that
+-- a check that passed ran all guards of its entry, or those that tell torch's entries apart; one that failed ran those before the guard that failed, and that
 -- The guards of an entry with rows in guard_order change places, in the middle of a check too, and in each forked process for
 -- itself: what ran is then at most what stands before the guard in one of these orders. Where a value cannot be read, the first
 -- guard on it is the one that failed, and that may stand further on.
@@ -106,6 +106,7 @@ LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
 WHERE k.duration_ns < 0 OR k.duration_ns > l.duration_ns
    OR CASE k.result
       WHEN 'pass' THEN k.guards_run IS NOT e.guard_count
+          AND NOT (k.guards_run = 0 AND EXISTS (SELECT 1 FROM code c JOIN process p USING (process_id) WHERE c.code_id = e.code_id AND p.torch_mode = 'shim'))
       WHEN 'backend_mismatch' THEN k.guards_run IS NOT 0
       ELSE g.guard_id IS NULL OR k.guards_run NOT BETWEEN 1 AND e.guard_count OR k.guards_run - 1 > (
           SELECT IFNULL(MAX(o.key), 0) FROM guard_order w, json_each(iif(json_valid(w.ordinals), w.ordinals, '[]')) o

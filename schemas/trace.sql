@@ -184,7 +184,8 @@ CREATE TABLE guard_check(
     cache_entry_id  INTEGER, -- whose guards
     result          TEXT,    -- 'pass', 'fail', 'error' (a guard raised), 'backend_mismatch' (no guard ran)
     failed_guard_id INTEGER, -- the guard that failed or raised
-    guards_run      INTEGER, -- how many ran, the failed one included
+    guards_run      INTEGER, -- how many ran, the failed one included; 0 of one that passed: only those of torch's that tell
+                             -- entries apart (its stance skip_guard_eval_unsafe)
     duration_ns     INTEGER  -- of all of them together
 );
 CREATE INDEX guard_check_lookup ON guard_check(lookup_id); -- made when the recording ends, like lookup_code

@@ -358,6 +358,14 @@ def test_guards_that_failed_are_named(runs, parts, program):
                     "WHERE r.ordinal = 0 AND k.result = 'fail' AND r.guard_id IS NOT k.failed_guard_id") == []
 
 
+@pytest.mark.parametrize("program", ["stances"])
+def test_a_hit_that_looked_at_few_guards_says_so(runs, program):
+    """Under skip_guard_eval_unsafe torch runs only what tells entries apart: two calls, and no other."""
+    rows = runs(program, "shim").rows("SELECT k.guards_run FROM guard_check k JOIN cache_entry e USING (cache_entry_id) "
+                                      "WHERE k.result = 'pass' AND k.guards_run <> e.guard_count")
+    assert rows == [(0,), (0,)]
+
+
 @compiling
 def test_observe_says_nothing_of_guards(runs, program):
     """Observe: guards ran within torch, unseen: no single check is claimed to have been seen."""

@@ -59,6 +59,8 @@ bool shim_same_backend(PyObject *entry, PyObject *wanted)
 static struct guard_outcome check_entry(const struct cache_entry *entry, const struct cache_parts *parts,
                                         struct decision *d)
 {
+    /* How many of those that tell entries apart there are is torch's: none is said to have run. */
+    const uint32_t run = entry->front->skip_guards_unsafe ? 0 : entry->guards;
     OWNED PyObject *check = NULL, *result = NULL;
 
     if (entry->tree)
@@ -69,7 +71,7 @@ static struct guard_outcome check_entry(const struct cache_entry *entry, const s
     if (decision_locals(d))
         result = PyObject_CallOneArg(check, d->locals);
     if (result && PyBool_Check(result))
-        return (struct guard_outcome){result == Py_True ? GUARD_PASS : GUARD_FAIL, entry->guards,
+        return (struct guard_outcome){result == Py_True ? GUARD_PASS : GUARD_FAIL, run,
                                       result == Py_True ? UINT32_MAX : 0};
     if (result) {
         OWNED PyObject *type = Py_NewRef((PyObject *)Py_TYPE(result));
