@@ -29,7 +29,8 @@ FROM (SELECT DISTINCT m.code_id, b.resume_code_id FROM graph_break b JOIN compil
 -- the sake of a line of it, or look at its code by its name, which no other has. A function in which it broke off is called,
 -- and that call is recorded.
 WITH RECURSIVE
-    named AS (SELECT code_id, filename, first_line, replace(qualname, rtrim(qualname, replace(qualname, '.', '')), '') AS name FROM code
+    named AS (SELECT code_id, filename, first_line, replace(tail, rtrim(tail, replace(tail, '.', '')), '') AS name
+              FROM (SELECT code_id, filename, first_line, substr(qualname, -400) AS tail FROM code)
               WHERE code_id IN (SELECT code_id FROM cache_entry) AND code_id <> ?1
                 AND code_id NOT IN (SELECT resume_code_id FROM graph_break WHERE resume_code_id IS NOT NULL)),
     mine AS MATERIALIZED (SELECT DISTINCT substr(g.user_stack, 1, 4000) AS stack,
@@ -47,8 +48,9 @@ SELECT n.code_id FROM named n
 WHERE NOT EXISTS (SELECT 1 FROM broken b WHERE instr(b.stack, ', in ' || n.name || char(10)))
   AND (EXISTS (SELECT 1 FROM places p WHERE p.filename = n.filename AND p.name = n.name AND p.at >= n.first_line
                AND NOT EXISTS (SELECT 1 FROM code o WHERE o.filename = n.filename AND o.first_line > n.first_line AND o.first_line <= p.at
-                               AND (o.qualname = n.name OR o.qualname LIKE '%.' || n.name)))
-       OR (EXISTS (SELECT 1 FROM mine m WHERE m.source LIKE '%[''' || n.name || ''']' OR m.source LIKE '%.' || n.name)
+                               AND (o.qualname = n.name OR substr(o.qualname, -length(n.name) - 1) = '.' || n.name)))
+       OR (EXISTS (SELECT 1 FROM mine m WHERE substr(m.source, -length(n.name) - 4) = '[''' || n.name || ''']'
+                                                  OR substr(m.source, -length(n.name) - 1) = '.' || n.name)
            AND (SELECT COUNT(*) FROM named o WHERE o.name = n.name) = 1))
 LIMIT 1000;
 
