@@ -25,7 +25,8 @@ static uint32_t most_alike(struct whatif *w, uint32_t class_, bool typed)
     return REPLAY_NONE;
 }
 
-/* Which sizes of G's tensor differ between the recorded entries of its code, or are dynamic in one: bits. */
+/* Which sizes of G's tensor differ between the recorded entries of its code, or are dynamic in one: bits. Of torch's 0 and 1 tell
+ * nothing: they are compiled apart. */
 static void sizes_seen(struct whatif *w, uint32_t code, const struct guard *g, uint32_t *several, uint32_t *any)
 {
     const struct shape *a = &g->want.sizes;
@@ -36,7 +37,10 @@ static void sizes_seen(struct whatif *w, uint32_t code, const struct guard *g, u
             continue;
         *several |= g->about == ABOUT_VALUE && strcmp(at.g->expression, g->expression);
         for (int d = 0; d < a->rank && b->rank == a->rank; d++)
-            *(b->size[d] == SIZE_ANY ? any : several) |= (uint32_t)(b->size[d] != a->size[d] || b->size[d] == SIZE_ANY) << d;
+            if (b->size[d] == SIZE_ANY)
+                *any |= 1u << d;
+            else if (b->size[d] != a->size[d] && !(w->torch && (a->size[d] <= 1 || b->size[d] <= 1)))
+                *several |= 1u << d;
     }
 }
 
