@@ -25,7 +25,7 @@ static uint32_t most_alike(struct whatif *w, uint32_t class_, bool typed)
     return REPLAY_NONE;
 }
 
-/* Which sizes of G's tensor differ between the recorded entries of its code, or are dynamic in one: bits. Of torch's 0 and 1 tell
+/* Which sizes of G's tensor differ between the recorded entries of its code, or are dynamic in one: bits. Torch's 0 and 1 say
  * nothing: they are compiled apart. */
 static void sizes_seen(struct whatif *w, uint32_t code, const struct guard *g, uint32_t *several, uint32_t *any)
 {
