@@ -62,8 +62,13 @@ static int64_t group_of(const struct whatif *w, uint32_t code, int64_t region, u
 /* ENTRY died. */
 static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
 {
-    size_t place = cache_order_find(&s->cache, entry);
+    size_t place = cache_order_find(&s->cache, entry), count = w->r->entries.count;
+    bool object = map_get(&w->killers, w->r->entries.at[entry].id); /* that it named: of entries that were not recorded, too? */
 
+    for (size_t i = 0; object && i < s->cache.count; i++) {
+        s->less += s->cache.at[i].id >= count && !s->cache.at[i].unsure;
+        s->cache.at[i].unsure = s->cache.at[i].unsure || s->cache.at[i].id >= count;
+    }
     if (w->r->entries.at[entry].reset) {
         s->cache.count = s->cache.pinned = s->limited.count = s->dead = 0;
         s->ever = s->failed = s->less = s->more = 0;
