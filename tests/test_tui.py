@@ -2,6 +2,7 @@
 golden/tui/; in a real terminal (tmux) it is the same text.
 
 After a wanted change: DYNTRACE_RENEW=1 pytest tests/test_tui.py, then read the difference."""
+import contextlib
 import csv
 import os
 import re
@@ -439,10 +440,13 @@ def test_the_mouse(dyntrace, place):
         folded = rows_of(dump(dyntrace, place, "8", trace="plain.db"))
         terminal.wait(lambda screen: rows_of(screen) == folded)
         y = next(y for y, line in enumerate(folded) if "step" in line)
-        terminal.mouse(0, 10, y, times=2)  # a double click unfolds
         wanted = rows_of(dump(dyntrace, place, f"8 Double:10,{y}", trace="plain.db"))
         assert wanted != rows_of(dump(dyntrace, place, f"8 Click:10,{y} Click:10,{y}", trace="plain.db"))
-        terminal.wait(lambda screen: rows_of(screen) == wanted)
+        for last in (False, False, True):  # a double click unfolds, unless its presses come too far apart on a busy machine
+            terminal.mouse(0, 10, y, times=2)
+            with contextlib.suppress(*() if last else (AssertionError,)):
+                terminal.wait(lambda screen: rows_of(screen) == wanted, 20 if last else 5)
+                break
         terminal.type("5")
         wanted = rows_of(dump(dyntrace, place, "8 5", trace="plain.db"))
         terminal.wait(lambda screen: rows_of(screen) == wanted)

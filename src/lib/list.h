@@ -65,7 +65,7 @@ static inline void *list_more_(void *array, size_t *count, size_t *room, size_t 
     }
     at += *count * size;
     *count += more;
-    return memset(at, 0, more * size);
+    return more ? memset(at, 0, more * size) : at;
 }
 
 /* ---- what is sorted -------------------------------------------------------- */
