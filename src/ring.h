@@ -161,7 +161,7 @@ struct process_file {
     _Atomic uint64_t nested;           /* offset of the newest nested process, 0 = none (release) */
     _Atomic uint64_t orphans, orphan_frames; /* forked children for which there was no room at all */
     _Atomic uint32_t orphan_error;     /* errno */
-    uint32_t reserved;
+    _Atomic uint32_t forking;          /* forks whose child has not made its file yet, or that failed */
     /* Of this process. */
     uint64_t next_nested;
     _Atomic uint32_t rings;      /* how many of ring_off are set (release) */

@@ -806,6 +806,50 @@ def test_child_that_outlives_the_command(record, python):
     assert trace.rows("SELECT count(*) FROM loss") == [(0,)]
 
 
+@pytest.fixture(scope="module")
+def slow_to_start(tmp_path_factory):
+    """A library whose child handler of fork() comes before ours and takes its time, as a busy machine does."""
+    where = tmp_path_factory.mktemp("slow")
+    source = where / "slow.c"
+    source.write_text("#include <pthread.h>\n#include <unistd.h>\nstatic void late(void) { usleep(300000); }\n"
+                      "__attribute__((constructor)) static void begin(void) { pthread_atfork(0, 0, late); }\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", where / "slow.so", source], check=True)
+    return str(where / "slow.so")
+
+
+@pytest.mark.no_sanitizer
+@pytest.mark.parametrize("generations", [1, 3])
+def test_child_that_begins_after_the_command_ended(record, python, slow_to_start, generations):
+    """It is waited for, and so is what that forks."""
+    program = f"""if True:
+        import os
+        def late(): pass
+        for _ in range({generations}):
+            if os.fork():
+                os._exit(0)
+        late()
+        """
+    trace = holds(record(["-c", program], python=python, stdin=subprocess.DEVNULL, env={**os.environ, "LD_PRELOAD": slow_to_start}))
+    assert calls(trace, "late") == 1
+    assert trace.rows("SELECT count(*) FROM process") == [(generations + 1,)]
+    assert trace.rows("SELECT count(*) FROM loss") == [(0,)]
+
+
+def test_forks_that_fail_are_not_waited_for_long(record, python):
+    program = """if True:
+        import ctypes, os, resource
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+        ctypes.CDLL(None).setresuid(65534, 65534, 65534)
+        try:
+            os.fork()
+        except OSError:
+            print("no child")
+        """
+    trace = holds(record(["-c", program], python=python))
+    assert trace.out == "no child\n"
+    assert trace.rows("SELECT count(*) FROM process") == [(1,)]
+
+
 def started_pids(trace):
     return [pid for pid, in trace.rows("SELECT pid FROM process WHERE end_ns IS NULL")]
 

@@ -98,8 +98,8 @@ def test_to_the_shell_and_to_the_editor_from_every_view(dyntrace, place, name):
         if end == "Escape":
             time.sleep(0.5)  # or it is the first byte of Alt-Q
         terminal.type("Q")
-        screen = terminal.wait(lambda screen: re.search(r"^status \d", screen, re.M))
-        assert re.search("^status 0", screen, re.M) and ("edited +" in screen) == opens
+        screen = terminal.wait(lambda screen: re.search(r"status \d", screen))  # a Q typed early stands before it
+        assert "status 0" in screen and ("edited +" in screen) == opens
 
 
 @needs_tmux

@@ -208,6 +208,7 @@ static bool stragglers(struct run *run)
 {
     uint64_t now = clock_monotonic_ns();
     uint32_t waiting = 0, pid = 0;
+    bool coming = run->watch.pending.count; /* it has no row yet */
 
     if (run->stop)
         return false;
@@ -215,15 +216,15 @@ static bool stragglers(struct run *run)
         if (!t->row.ended && is_waited_for(run, t, now)) {
             waiting++;
             pid = t->row.pid;
+        } else if (t->forking) {
+            coming = true;
         }
-    if (run->watch.pending.count && now - run->ended_ns < DETACHED_NS)
-        waiting++;
     if (waiting && !run->said && !run->orphan && now - run->ended_ns > SAY_NS) {
         say_error("the command has ended; still recording %u process%s that outlived it (pid %u%s); Ctrl-C stops waiting",
                   waiting, waiting == 1 ? "" : "es", pid, waiting == 1 ? "" : ", ...");
         run->said = true;
     }
-    return waiting > 0;
+    return waiting > 0 || (coming && now - run->ended_ns < DETACHED_NS);
 }
 
 /* Sleep until something happens or MS milliseconds; mark processes that ended. */
@@ -264,21 +265,22 @@ static void drain_until_end(struct run *run)
 
     for (;;) {
         uint64_t words = 0, fullest = 0;
+        uint32_t changes = run->c.changes;
         bool go_on = true;
 
         orders_take(run);
-        watch_new(&run->watch);
         for (struct traced *t = run->c.traced; t; t = t->next) {
             watch_drain(t);
             words += t->words;
             fullest = MAX(fullest, t->fullest);
             watch_nested(&run->watch, t);
         }
+        watch_new(&run->watch); /* after `forking` was read: who is no longer counted there has a file */
         commit_sometimes(run, false);
         idle = words ? 0 : idle + 1;
         if (run->ended) {
             wait_for_events(run, 0); /* reap exits first, so they do not count as stragglers */
-            go_on = stragglers(run);
+            go_on = stragglers(run) || run->c.changes != changes; /* one that came or ended may have forked */
         }
         /* Half full already: it fills while we sleep. */
         wait_for_events(run, fullest > 64 || !go_on ? 0 : idle > IDLE_ROUNDS ? IDLE_POLL_MS : POLL_MS);

@@ -189,9 +189,12 @@ void traced_drain(struct traced *t)
     uint32_t rings;
 
     t->words = t->fullest = 0;
-    if (t->broken || t->drained || !t->file)
+    if (t->broken || !t->file)
         return;
+    t->forking = atomic_load(&t->root->forking);
     t->nested_newest = atomic_load_explicit(&t->root->nested, memory_order_acquire);
+    if (t->drained)
+        return;
     rings = atomic_load_explicit(&t->file->rings, memory_order_acquire);
     if (rings > RING_MAX) {
         traced_broken(t, "it says it has more rings than a process can have");
@@ -384,7 +387,8 @@ void traced_committed(struct traced *t)
         return;
     if (!t->broken)
         atomic_store(&t->file->finished, 1);
-    file_close(t);
+    if (!t->forking || t->broken) /* what they leave there is still to be read */
+        file_close(t);
 }
 
 void traced_free(struct traced *t)

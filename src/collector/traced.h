@@ -28,6 +28,7 @@ struct collector {
     char torch_note[512];             /* why torch is only observed, of the first process where it is */
     uint64_t waits, wait_ns;          /* of all producers */
     uint32_t processes;               /* that recorded */
+    uint32_t changes;                 /* processes that came or ended */
 };
 
 struct traced_ring {
@@ -52,7 +53,8 @@ struct traced {
     struct process_file *file;    /* shared; NULL: a process without one (not Python) */
     struct process_file *root;    /* shared; the process at the start of its file */
     uint64_t nested;              /* the newest nested process that was looked at */
-    uint64_t nested_newest;       /* as of the last traced_drain() */
+    uint32_t forking;             /* as of the last traced_drain(): its children that have no file yet */
+    uint64_t nested_newest;       /* likewise, after that */
     LIST(struct traced_ring) rings; /* owned */
     uint64_t words, fullest;      /* of the last traced_drain(): words taken, and the share of a ring that was in use, in 1/256 */
     /* facts */

@@ -78,6 +78,7 @@ void watch_ended(struct traced *t, uint64_t end_ns)
     *last_ns = MAX(end_ns, *last_ns); /* what is still open ends with it */
     guarded_or_broken(traced_finish, t);
     t->row.ended = true;
+    t->collector->changes++;
     recorder_put(t->collector->recorder, PROCESS_END, .process_id = t->row.process_id, .pid = t->row.pid,
                  .end_ns = (int64_t)*last_ns, .exit_code = ROW_NONE, .exit_signal = ROW_NONE);
 }
@@ -215,6 +216,7 @@ static void process_add(struct collector *c, struct traced *t)
     }
     t->next = c->traced;
     c->traced = t;
+    c->changes++;
     if (t->row.ended) /* a killed collector has said all of it */
         return;
     /* Who started it: the process that it was forked from is in its file; else the nearest ancestor that we know. */

@@ -440,7 +440,7 @@ static int nested_make(const struct birth *birth)
  * parent's. When there is no room at all, the parent's file or an empty one lets the collector know. */
 void file_open(const char *parent, uint64_t clock)
 {
-    const bool forked = P.root != NULL;
+    struct process_file *forked = P.root; /* the parent's, or NULL */
     const struct birth birth = {start_ticks(), clock, parent};
     char name[sizeof P.file_name];
     int fd, error;
@@ -454,10 +454,12 @@ void file_open(const char *parent, uint64_t clock)
     if (error && forked) {
         error = nested_make(&birth);
         if (error) {
-            atomic_fetch_add(&P.root->orphans, 1);
-            atomic_store(&P.root->orphan_error, (uint32_t)error);
+            atomic_fetch_add(&forked->orphans, 1);
+            atomic_store(&forked->orphan_error, (uint32_t)error);
         }
-    } else if (forked) { /* the parent's header */
+        atomic_fetch_sub(&forked->forking, 1);
+    } else if (forked) {
+        atomic_fetch_sub(&forked->forking, 1);
         munmap(mappings[0].at, mappings[0].bytes);
         memmove(mappings, mappings + 1, --mapping_count * sizeof *mappings);
     } else if (error) {

@@ -29,6 +29,8 @@ static void forking(void)
     tracer_lock();
     fork_clock = tracer_now(P.monotonic);
     forking_pid = getpid();
+    if (P.root)
+        atomic_fetch_add(&P.root->forking, 1);
     if (tracer_thread)
         tracer_thread->limit = 0;
     if (!P.interpreters)
