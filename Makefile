@@ -55,7 +55,7 @@ LIBS     := $(WRAP) -lsqlite3 -ledit -lncursesw -lresolv -lpthread -lm
 
 TRACER  := src/tracer_shim.c $(sort $(shell find src/tracer -name "*.c"))
 SOURCES := $(filter-out $(TRACER),$(sort $(shell find src -name "*.c")))
-OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o $(BUILD)/obj/remedies.o $(BUILD)/obj/report_page.o
+OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o $(BUILD)/obj/schema_empty.o $(BUILD)/obj/remedies.o $(BUILD)/obj/report_page.o
 SQL     := $(sort $(shell find schemas -name "*.sql" -o -type d))
 
 all: program extensions
@@ -80,12 +80,20 @@ $(BUILD)/obj/%.o: src/%.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIE -MMD -MP -Isrc -c -o $@ $<
 
-$(BUILD)/obj/schema_sql.o: $(BUILD)/schema_sql.c Makefile
+$(BUILD)/obj/schema_%.o: $(BUILD)/schema_%.c Makefile
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIE -MMD -MP -Isrc -c -o $@ $<
 
 # Removing a file must also renew it, hence the directories.
 $(BUILD)/schema_sql.c: schemas/embed.sh $(SQL) python/dyntrace/_torch_kinds.py | $(BUILD)/obj
 	sh schemas/embed.sh > $@.new
+	mv $@.new $@
+
+# The machine that builds makes it: HOSTCC is for that machine.
+HOSTCC ?= $(CC)
+$(BUILD)/schema_empty.c: schemas/empty.c $(BUILD)/schema_sql.c
+	$(HOSTCC) -Isrc -o $(BUILD)/empty $^ -lsqlite3
+	rm -f $(BUILD)/empty.db
+	$(BUILD)/empty $(BUILD)/empty.db > $@.new
 	mv $@.new $@
 
 $(BUILD)/obj/remedies.o: $(BUILD)/remedies.c Makefile

@@ -28,6 +28,11 @@ enum { SCHEMA_VERSION = 2 }; /* meta.schema_version and user_version of the trac
 extern const char schema_trace_sql[]; /* schemas/trace.sql */
 extern const char schema_views_sql[]; /* schemas/views.sql */
 
+/* A trace without rows, a file's bytes; and the root page of `frame` in it. Made by schemas/empty.c. */
+extern const unsigned char schema_empty[];
+extern const unsigned long schema_empty_bytes;
+extern const unsigned schema_empty_frame_root;
+
 struct schema_query {
     const char *name;
     const char *text;

@@ -806,6 +806,21 @@ def test_child_that_outlives_the_command(record, python):
     assert trace.rows("SELECT count(*) FROM loss") == [(0,)]
 
 
+def test_an_interpreter_is_believed_by_its_name_until_it_runs(record, python, tmp_path):
+    """One of whose CPython there is an extension is not started twice; a name that lies costs the user nothing but the recording."""
+    version = version_of(python)
+    log, honest, liar = tmp_path / "log", tmp_path / "python3", tmp_path / "bin" / f"python{version}"
+    liar.parent.mkdir()
+    for place, command in (honest, python), (liar, "echo"):
+        place.write_text(f'#!/bin/sh\necho started >> {log}\nexec {command} "$@"\n')
+        place.chmod(0o755)
+    assert record(["-c", "print(5)"], python=honest).out == "5\n" and log.read_text() == "started\n" * 2  # asked first
+    log.unlink()
+    lied = record(["-c", "print(5)"], python=liar)
+    assert (lied.out, log.read_text()) == ("-c print(5)\n", "started\n")
+    assert "nothing was recorded" in lied.err and len(lied.err.splitlines()) == 1
+
+
 @pytest.fixture(scope="module")
 def slow_to_start(tmp_path_factory):
     """A library whose child handler of fork() comes before ours and takes its time, as a busy machine does."""

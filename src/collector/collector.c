@@ -380,7 +380,7 @@ static bool state_open(struct collector *c, const char **error)
             c->state.file->header.next_loss = 1u << 31; /* after its own */
     }
     *error = failed ? strerror(errno) : "its frames are not there, or damaged";
-    return !failed && recorder_window(session->frames, &c->state.file->window);
+    return !failed && recorder_window(session->frames, !c->resumed, &c->state.file->window);
 }
 
 /* Everything between the session's files and a working collector. False, with *ERROR. */

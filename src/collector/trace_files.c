@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,51 +82,39 @@ static int file_new(const char *path, bool force)
     return fd;
 }
 
-/* Make the empty file PATH an empty trace. False: it was said why not. */
-static bool trace_make(const char *path)
-{
-    sqlite3 *db = file_open(path, true);
-    bool made = run(db, "PRAGMA page_size=4096; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN") &&
-                run(db, schema_trace_sql) && run(db, schema_views_sql) && run(db, "COMMIT");
-
-    if (!made)
-        say_error("%s: cannot make the trace: %s", path, sqlite3_errmsg(db));
-    sqlite3_close(db);
-    return made;
-}
-
 int recorder_create(const char *path, const char *frames, bool force)
 {
-    int fd = file_new(path, force), frames_fd = -1;
-    ssize_t copied = -1;
-    off_t at = 0;
+    const char *const paths[] = {path, frames};
+    int made = 0, fd;
 
-    if (fd < 0)
-        return -1;
-    side_files_remove(path); /* a killed recording may have left these */
-    if (trace_make(path) && (frames_fd = file_new(frames, true)) >= 0) {
-        while ((copied = sendfile(frames_fd, fd, &at, 1 << 20)) > 0)
-            ;
-        if (copied)
-            say_error("%s: cannot be written: %s", frames, strerror(errno));
-        close(frames_fd);
+    for (bool whole = true; whole && made < 2; made += whole) {
+        if ((fd = file_new(paths[made], force || made)) < 0)
+            break;
+        side_files_remove(paths[made]); /* a killed recording may have left these */
+        errno = ENOSPC; /* what a part that is written means */
+        whole = write(fd, schema_empty, schema_empty_bytes) == (ssize_t)schema_empty_bytes;
+        if (!whole) {
+            say_error("%s: cannot be written: %s", paths[made], strerror(errno));
+            unlink(paths[made]);
+        }
+        close(fd);
     }
-    if (copied) {
+    if (made == 1)
         unlink(path);
-        if (frames_fd >= 0)
-            unlink(frames);
-    }
-    close(fd);
-    return copied ? -1 : 0;
+    return made < 2 ? -1 : 0;
 }
 
-bool recorder_window(const char *frames, struct frame_window *window)
+bool recorder_window(const char *frames, bool fresh, struct frame_window *window)
 {
-    char *pages = ask(frames, false, "SELECT page_count || ' ' || rootpage FROM pragma_page_count, sqlite_schema"
-                                     " WHERE name = 'frame'", NULL);
-    bool found = pages && sscanf(pages, "%u %u", &window->first, &window->root) == 2;
+    char *pages = fresh ? NULL : ask(frames, false, "SELECT page_count || ' ' || rootpage FROM pragma_page_count, sqlite_schema"
+                                                  " WHERE name = 'frame'", NULL);
+    bool found = fresh || (pages && sscanf(pages, "%u %u", &window->first, &window->root) == 2);
     struct stat status;
 
+    if (fresh) {
+        window->first = (uint32_t)(schema_empty_bytes / FRAME_PAGE_BYTES);
+        window->root = schema_empty_frame_root;
+    }
     free(pages);
     if (!found || stat(frames, &status) || status.st_size / FRAME_PAGE_BYTES < window->first)
         return false;

@@ -13,9 +13,9 @@
 /* Make the live database PATH (owner-only) with every table, and FRAMES beside it for the pages of `frame`. With FORCE
  * an existing PATH is replaced. Prints what is wrong; 0 or -1. */
 int recorder_create(const char *path, const char *frames, bool force);
-/* Where the pages of `frame` lie in FRAMES: `first` and `root`; and how many have been written there. False: it is none of
- * ours. */
-bool recorder_window(const char *frames, struct frame_window *window);
+/* Where the pages of `frame` lie in FRAMES: `first` and `root`; and how many have been written there. FRESH: it is as
+ * recorder_create() made it. False: it is none of ours. */
+bool recorder_window(const char *frames, bool fresh, struct frame_window *window);
 
 /* Copy the tables of the live database LIVE into FRAMES, whose `frame` table is finished, and publish it. Nothing may be
  * open on either. RECOVERED: what a killed collector had only in its memory is made from the frames: rows for the code and

@@ -61,7 +61,7 @@ static inline void frames_template_make(void)
     snprintf(path, sizeof path, "%s/t.db", directory);
     snprintf(frames, sizeof frames, "%s/t.db-frames", directory);
     window = aligned_alloc(4096, sizeof *window);
-    if (recorder_create(path, frames, false) || !recorder_window(frames, window))
+    if (recorder_create(path, frames, false) || !recorder_window(frames, true, window))
         exit(1);
     frames_first = window->first;
     frames_root = window->root;

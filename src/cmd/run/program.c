@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,6 +124,24 @@ bool interpreter_answer(struct asked *asked, char *text, size_t room)
     return !(WIFEXITED(status) && WEXITSTATUS(status) == 127);
 }
 
+/* Does the name of PATH say which CPython it is, and is there an extension for that? One that is another after all finds
+ * none, and says so when it runs. To ask takes as long as to start a Python. */
+static bool is_known(const char *path)
+{
+    char real[PATH_MAX], pattern[PATH_MAX + 80];
+    const char *name = realpath(path, real) ? strrchr(real, '/') : NULL;
+    int minor, length = 0;
+    glob_t found;
+    bool known;
+
+    if (!name || sscanf(name, "/python3.%d%n", &minor, &length) < 1 || name[length])
+        return false;
+    snprintf(pattern, sizeof pattern, "%s/_dyntrace.cpython-3%d-*.so", command_library_directory(), minor);
+    known = glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
+    globfree(&found);
+    return known;
+}
+
 struct asked program_ask(const struct program *t)
 {
     static const char code[] =
@@ -134,7 +153,7 @@ struct asked program_ask(const struct program *t)
         "name = getattr(getattr(sys, 'implementation', None), 'name', 'cpython')\n"
         "print('%s %d %d %s' % (name, sys.version_info[0], sys.version_info[1], extension_suffixes()[0]))\n";
 
-    return t->python ? interpreter_ask(t->path, code, NULL) : (struct asked){.fd = -1};
+    return t->python && !is_known(t->path) ? interpreter_ask(t->path, code, NULL) : (struct asked){.fd = -1};
 }
 
 bool program_fits(const struct program *t, struct asked *asked, bool quiet)

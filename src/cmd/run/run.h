@@ -37,7 +37,7 @@ struct program {
  * why not. */
 int program_find(struct program *t, const char *python, int argc, char **argv);
 
-/* Ask T's interpreter which it is; nothing is asked of a program. */
+/* Ask T's interpreter which it is; nothing is asked of a program, or where the interpreter's name says it. */
 struct asked program_ask(const struct program *t);
 
 /* False: the interpreter is not supported, or has no extension, which is said unless QUIET. */
