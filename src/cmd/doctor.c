@@ -1,7 +1,8 @@
 /* cmd/doctor.c -- `dyntrace doctor`: what works on this machine, and what it costs.
  *
- * Each interpreter is asked by running it: it loads the extension without a session and
- * measures its own hook. */
+ * Each interpreter is asked by running it twice: alone, where it loads the extension without a session and measures its
+ * own hook, and recorded, as `dyntrace run` records it. What is said of torch is what that trace says. */
+#include <errno.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,8 @@
 #include "lib/list.h"
 #include "lib/option.h"
 #include "lib/say.h"
+#include "schema.h"
+#include "trace/db.h"
 #include "versions.h"
 
 /* Prints: name, major, minor, suffix, then after the extension is loaded the
@@ -36,14 +39,72 @@ static const char question[] =
     "costs = [module._cost(calls) for _ in range(5)]\n"
     "print(module._owner(), *('%.1f' % (min(c[i] for c in costs) / 200000) for i in (0, 1)))\n";
 
-/* One line about PYTHON. True when it can be recorded. */
+/* Prints, with tabs between: nanoseconds of a recorded call; who has the slot when torch and CinderX have been imported,
+ * as far as they are here; and which of them cannot be, and why. */
+static const char recorded_question[] =
+    "import sys, time\n"
+    "def call(): pass\n"
+    "def calls():\n"
+    "    begin = time.perf_counter_ns()\n"
+    "    for _ in range(200000): call()\n"
+    "    return (time.perf_counter_ns() - begin) / 200000\n"
+    "ns, why = min(calls() for _ in range(6)), ''\n"
+    "import importlib.util\n"
+    "for name, needed in ('torch', 'torch._dynamo'), ('cinderx', 'cinderx'):\n"
+    "    try:\n"
+    "        importlib.util.find_spec(name) and __import__(needed)\n"
+    "    except BaseException as error:\n"
+    "        why = why or '%s cannot be imported: %s: %s' % (name, type(error).__name__, str(error).partition('\\n')[0])\n"
+    "def afterwards(): pass\n"
+    "afterwards()\n"
+    "print('\\t%.1f\\t%s\\t%s' % (ns, sys.modules['_dyntrace']._owner(), why))\n";
+
+static void line(const char *what, const char *text)
+{
+    printf("    %s", what);
+    say_escaped(stdout, text, strcspn(text, "\n"));
+    printf("\n");
+}
+
+/* What a recording of PYTHON into TRACE shows. False: there is none. */
+static bool diagnose_recorded(const char *python, const char *trace, double plain, double hooked)
+{
+    const char *const argv[] = {"/proc/self/exe", "run", "-o", trace, "--python", python, "--", "-c", recorded_question, NULL};
+    struct asked asked = interpreter_ask(argv, true);
+    char text[4096], *rest = text, *ns, *owner, *why;
+    struct query *rows;
+    struct db *db;
+
+    interpreter_answer(&asked, text, sizeof text);
+    strsep(&rest, "\t");
+    ns = strsep(&rest, "\t");
+    owner = strsep(&rest, "\t");
+    why = strsep(&rest, "\t");
+    if (!why || !(db = db_open(trace))) {
+        line("cannot be recorded: ", *text ? text : "it ended without a word");
+        return false;
+    }
+    printf("    a call takes %.1f ns, under a bare hook %.1f ns, recorded %.1f ns\n", plain, hooked, strtod(ns, NULL));
+    if (*why != '\n')
+        line("", why);
+    rows = db_query(db, schema_statement("doctor"));
+    query_bind_text(rows, 1, strstr(owner, "_dyntrace") ? "" : owner);
+    while (query_step(rows))
+        line("", query_text(rows, 0, NULL));
+    query_close(rows);
+    db_close(db);
+    return true;
+}
+
+/* What is to be said about PYTHON. True when it can be recorded. */
 static bool diagnose(const char *python)
 {
-    struct asked asked = interpreter_ask(python, question, command_library_directory());
-    char text[512], name[64] = "", suffix[128] = "", owner[256] = "";
+    const char *const argv[] = {python, "-E", "-S", "-c", question, command_library_directory(), NULL};
+    struct asked asked = interpreter_ask(argv, false);
+    char text[512], name[64] = "", suffix[128] = "", owner[256] = "", *directory, *trace;
     double plain, hooked;
     int major = 0, minor = 0, fields;
-    bool answers = interpreter_answer(&asked, text, sizeof text), supported;
+    bool answers = interpreter_answer(&asked, text, sizeof text), supported, ready = false;
 
     fields = sscanf(text, "%63s %d %d %127s %255s %lf %lf", name, &major, &minor, suffix, owner, &plain, &hooked);
     supported = fields >= 4 && versions_supports(name, major, minor);
@@ -54,13 +115,25 @@ static bool diagnose(const char *python)
     else if (fields < 4)
         printf(": not a Python 3 that answers; not supported\n");
     else if (!supported)
-        printf(": %s %d.%d is not supported (" CPYTHON_SUPPORTED " are)\n", name, major, minor);
+        printf(": %s %d.%d is not supported: use " CPYTHON_SUPPORTED "\n", name, major, minor);
     else if (fields < 7)
         printf(": CPython %d.%d, no extension: build it with `make PYTHONS=%s`\n", major, minor, python);
     else
-        printf(": CPython %d.%d, ready; PEP 523 slot: %s; a call takes %.1f ns, with a bare hook %.1f ns\n", major, minor,
-               strcmp(owner, "-") ? owner : "free", plain, hooked);
-    return answers && supported && fields == 7;
+        printf(": CPython %d.%d\n", major, minor);
+    if (!answers || !supported || fields < 7)
+        return false;
+    directory = say_print("%s/dyntrace.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    trace = mkdtemp(directory) ? say_print("%s/trace.db", directory) : NULL;
+    if (trace) {
+        ready = diagnose_recorded(python, trace, plain, hooked);
+        unlink(trace);
+        rmdir(directory);
+    } else {
+        printf("    cannot be recorded: %s: %s; set TMPDIR to a place that can be written\n", directory, strerror(errno));
+    }
+    free(trace);
+    free(directory);
+    return ready;
 }
 
 /* Every python3 and python3.N on PATH, each file once. */
@@ -88,18 +161,24 @@ static int diagnose_path(int *ready)
     return count;
 }
 
+enum { CLOCK_READS = 1000000 };
+
 static void clock_report(void)
 {
     FILE *file = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
     char source[64] = "unknown";
     bool trusted = session_clock_choose() == SESSION_TSC;
+    uint64_t begin = clock_monotonic_ns();
 
     if (file && fscanf(file, "%63s", source) != 1)
         strcpy(source, "unknown");
     if (file)
         fclose(file);
     printf("  %s: %s (the kernel's clock source is %s)%s\n", CLOCK_COUNTER, trusted ? "trusted" : "not trusted", source,
-           trusted ? "" : ", so CLOCK_MONOTONIC is read, which costs more");
+           trusted ? "" : ", so CLOCK_MONOTONIC is read, which costs more; dmesg says why the kernel does not trust it");
+    for (int i = 0; i < CLOCK_READS; i++)
+        (void)(trusted ? clock_counter() : clock_monotonic_ns());
+    printf("  a read takes %.1f ns; the recording of a frame needs two\n", (double)(clock_monotonic_ns() - begin) / CLOCK_READS);
 }
 
 static void memory_report(void)
@@ -108,7 +187,7 @@ static void memory_report(void)
 
     if (statvfs("/dev/shm", &status) == 0 && access("/dev/shm", W_OK) == 0)
         printf("  /dev/shm: %llu MB free%s\n", (unsigned long long)status.f_bavail * status.f_frsize >> 20,
-               session_has_room("/dev/shm") ? "" : ", too little: rings go to TMPDIR or /tmp, which may be slower");
+               session_has_room("/dev/shm") ? "" : ", too little: rings go to TMPDIR or /tmp, which may be slower; make room there");
     else
         printf("  /dev/shm: not usable: rings go to TMPDIR or /tmp, which may be slower\n");
 }
@@ -136,8 +215,9 @@ const struct command command_doctor = {
     .name = "doctor",
     .summary = "what works on this machine, and what it costs",
     .operands = "[PYTHON]...",
-    .about = "Shows which interpreters can be recorded (those named, else every python3 on PATH), what owns their PEP 523 "
-             "slot, what a bare hook costs a call there, whether the CPU's clock is trusted, and where rings are kept. Exits "
+    .about = "Records each interpreter (those named, else every python3 on PATH) for a moment and says whether that works, what a "
+             "call costs there alone, under a bare hook and recorded, in which mode its torch is recorded and why, and whether "
+             "another evaluator takes the PEP 523 slot; then the clock, what a read of it costs, and where rings are kept. Exits "
              "with 1 when none of the interpreters can be recorded.",
     .options = (const struct option[]){OPTION_END},
     .operands_most = OPERANDS_ANY,

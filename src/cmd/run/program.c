@@ -88,7 +88,7 @@ int program_find(struct program *t, const char *python, int argc, char **argv)
     return 0;
 }
 
-struct asked interpreter_ask(const char *python, const char *code, const char *argument)
+struct asked interpreter_ask(const char *const *argv, bool errors)
 {
     struct asked asked = {.fd = -1};
     int ends[2];
@@ -101,8 +101,8 @@ struct asked interpreter_ask(const char *python, const char *code, const char *a
         int null = open("/dev/null", O_RDWR);
         dup2(null, 0);
         dup2(ends[1], 1);
-        dup2(null, 2);
-        execlp(python, python, "-E", "-S", "-c", code, argument, (char *)NULL); /* Python 2 knows no -I */
+        dup2(errors ? ends[1] : null, 2);
+        execvp(argv[0], (char **)argv);
         _exit(127);
     }
     close(ends[1]);
@@ -152,8 +152,9 @@ struct asked program_ask(const struct program *t)
         "    extension_suffixes = lambda: ['-']\n"
         "name = getattr(getattr(sys, 'implementation', None), 'name', 'cpython')\n"
         "print('%s %d %d %s' % (name, sys.version_info[0], sys.version_info[1], extension_suffixes()[0]))\n";
+    const char *const argv[] = {t->path, "-E", "-S", "-c", code, NULL}; /* Python 2 knows no -I */
 
-    return t->python && !is_known(t->path) ? interpreter_ask(t->path, code, NULL) : (struct asked){.fd = -1};
+    return t->python && !is_known(t->path) ? interpreter_ask(argv, false) : (struct asked){.fd = -1};
 }
 
 bool program_fits(const struct program *t, struct asked *asked, bool quiet)

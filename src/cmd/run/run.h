@@ -19,9 +19,9 @@ struct asked {
     int fd; /* -1: nothing was asked */
 };
 
-/* PYTHON, found on PATH if it is no path, runs CODE with sys.argv[1] = ARGUMENT. No environment and no site, and
- * nothing on its streams but what it prints. */
-struct asked interpreter_ask(const char *python, const char *code, const char *argument);
+/* Run ARGV, an interpreter with code, its first word found on PATH if it is no path. What it prints is the answer, with
+ * ERRORS also what it writes to its standard error; nothing of it is shown. */
+struct asked interpreter_ask(const char *const *argv, bool errors);
 
 /* What it printed, cut to ROOM. False: it could not be run, or nothing was asked. */
 bool interpreter_answer(struct asked *asked, char *text, size_t room);

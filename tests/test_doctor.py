@@ -1,0 +1,72 @@
+"""`dyntrace doctor`: what it says of an interpreter is what a recording of that interpreter then does."""
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from shared import PYTHONS, ROOT, version_of
+
+CALL = r"    a call takes [\d.]+ ns, under a bare hook [\d.]+ ns, recorded [\d.]+ ns"
+
+
+def said(done):
+    """What is said of the first interpreter: its own line and those below it."""
+    lines = done.stdout.split("\nClock\n")[0].splitlines()
+    assert lines[0] == "Interpreters"
+    return lines[1:]
+
+
+def test_what_a_call_costs(run, python):
+    done = run("doctor", python)
+    head, call = said(done)
+    assert (done.returncode, done.stderr, head) == (0, "", f"  {python}: CPython {version_of(python)}")
+    assert re.fullmatch(CALL, call)
+    assert re.search(r"^  a read takes [\d.]+ ns; ", done.stdout, re.M) and re.search(r"^  /dev/shm: ", done.stdout, re.M)
+
+
+def test_those_on_path(run, tmp_path):
+    os.symlink(PYTHONS[0], tmp_path / "python3")
+    os.symlink(PYTHONS[0], tmp_path / "python3.99")  # the same one
+    done = run("doctor", env={**os.environ, "PATH": str(tmp_path)})
+    assert done.returncode == 0 and [line for line in said(done) if line.startswith("  /")] == [f"  {tmp_path}/python3: CPython {version_of(PYTHONS[0])}"]
+
+
+@pytest.mark.parametrize("file, says", [("#!/bin/sh\necho hi\n", ": not a Python 3 that answers; not supported"), ("none", ": cannot be run"),
+                                        ("#!/bin/sh\necho pypy 3 11 .pypy311.so\n", ": pypy 3.11 is not supported: use CPython 3."),
+                                        ("#!/bin/sh\necho cpython 3 11 .other.so\n", ": CPython 3.11, no extension: build it with `make PYTHONS=")])
+def test_what_cannot_be_recorded(run, tmp_path, file, says):
+    (tmp_path / "odd").write_text(file)
+    (tmp_path / "odd").chmod(0o755)
+    done = run("doctor", tmp_path / "odd" if file != "none" else tmp_path / "none")
+    assert done.returncode == 1 and says in said(done)[0] and len(said(done)) == 1
+
+
+def test_no_room_for_a_recording(run):
+    done = run("doctor", PYTHONS[0], env={**os.environ, "TMPDIR": "/nowhere"})
+    assert done.returncode == 1 and said(done)[1].startswith("    cannot be recorded: /nowhere/") and "TMPDIR" in said(done)[1]
+
+
+def test_torch_that_does_not_load(run, tmp_path):
+    (tmp_path / "torch.py").write_text("raise RuntimeError('no libraries\\nof its own')\n")
+    done = run("doctor", PYTHONS[0], env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert said(done)[2:] == ["    torch cannot be imported: RuntimeError: no libraries"]
+
+
+@pytest.mark.parametrize("passes_on", [True, False])
+def test_another_evaluator(run, python, tmp_path, passes_on):
+    """CinderX takes the slot when it is imported. The one of this test is called so; it passes calls on, or does not."""
+    includes = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('include'))"], capture_output=True,
+                              text=True).stdout.strip()
+    if not shutil.which("gcc") or not os.path.exists(os.path.join(includes, "internal", "pycore_frame.h")):
+        pytest.skip("no compiler, or no headers of this Python")
+    source = (ROOT / "tests/programs/foreign.c").read_text()
+    if not passes_on:
+        source = source.replace("return found(", "return _PyEval_EvalFrameDefault(")
+    (tmp_path / "foreign.c").write_text(source)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-I", includes, "-I", ROOT / "src", "-o", tmp_path / "foreign.so", tmp_path / "foreign.c"], check=True)
+    (tmp_path / "cinderx.py").write_text("import foreign; foreign.install()\n")
+    *_, last = said(run("doctor", python, env={**os.environ, "PYTHONPATH": str(tmp_path)}))
+    assert last == f"    {tmp_path}/foreign.so takes the PEP 523 slot" + (
+        " and passes calls on: they are recorded" if passes_on else ", and nothing is recorded from then on: leave out what loads it")
