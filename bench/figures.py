@@ -5,6 +5,7 @@ it. What is compared is measured in one run, in turns; a figure is the best of
 its rounds, since what else happens on a machine only ever adds time. `noise` is
 how far the median round lay above the best.
 """
+import collections
 import os
 import sqlite3
 import statistics
@@ -250,15 +251,19 @@ def tools(table, python, options):
             table.raw.append({"python": python.version, "tool": tool, "bytes": size, "runs": runs})
 
 
-@figure("startup", "Start-up and end: -c pass, ms", [
-    "python", "python3 -c pass", "dyntrace run", "added", "median added"])
+@figure("startup", "Start-up and end, ms", [
+    "command", "alone", "python -X importtime", "dyntrace run", "added", "median added", "run / alone"])
 def startup(table, python, options):
-    """What `dyntrace run` adds to a program that does nothing."""
-    plain, recorded = [], []
-    with trace_path() as path:
-        for _ in range(options.starts):
-            plain.append(python.run(["-c", "pass"])["wall_s"] * 1e3)
-            recorded.append(python.run(["-c", "pass"], dyntrace=["-o", path])["wall_s"] * 1e3)
-    table.add(python.version, f"{min(plain):.1f}", f"{min(recorded):.1f}", f"{min(recorded) - min(plain):.1f}",
-              f"{statistics.median(recorded) - statistics.median(plain):.1f}")
-    table.raw.append({"python": python.version, "plain_ms": plain, "recorded_ms": recorded})
+    """What `dyntrace run` adds to a program that does nothing; -X importtime is the yardstick, a tool that CPython has inside."""
+    for command, arguments, program in ((f"{python.version} -c pass", ["-c", "pass"], None), ("/bin/true", [], "/bin/true")):
+        ms = collections.defaultdict(list)
+        with trace_path() as path:
+            for _ in range(options.starts):
+                ms["alone"].append(python.run(arguments, program=program)["wall_s"] * 1e3)
+                ms["recorded"].append(python.run(arguments, dyntrace=["-o", path], program=program)["wall_s"] * 1e3)
+                if not program:
+                    ms["yardstick"].append(python.run(["-X", "importtime", *arguments])["wall_s"] * 1e3)
+        alone, recorded = min(ms["alone"]), min(ms["recorded"])
+        table.add(command, f"{alone:.1f}", f"{min(ms['yardstick']):.1f}" if ms["yardstick"] else "-", f"{recorded:.1f}",
+                  f"{recorded - alone:.1f}", f"{statistics.median(ms['recorded']) - statistics.median(ms['alone']):.1f}", f"{recorded / alone:.2f}")
+        table.raw.append({"command": command, **ms})

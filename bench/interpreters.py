@@ -60,8 +60,8 @@ class Interpreter:
         code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({name!r}) is None)"
         return subprocess.run([self.executable, "-c", code]).returncode == 0
 
-    def run(self, arguments, dyntrace=None, report=False, stats=None, keep_off=None):
-        """Runs the interpreter to its end, under `dyntrace run` if its options are given.
+    def run(self, arguments, dyntrace=None, report=False, stats=None, keep_off=None, program=None):
+        """Runs the interpreter, or PROGRAM, to its end, under `dyntrace run` if its options are given.
 
         Everything starts off the processor KEEP_OFF, to which a measured program then
         moves by itself: so the collector cannot take time from the program.
@@ -69,7 +69,7 @@ class Interpreter:
         The answer has `start_ns` and `end_ns` of the whole command, its
         `output`, what the program left in its --report file (report=True),
         and `stats`: what `dyntrace run` tells of its collector (stats=True)."""
-        command = [self.executable] + arguments
+        command = [program or self.executable] + arguments
         others = os.sched_getaffinity(0) - {keep_off}
         environment = {name: value for name, value in os.environ.items() if name != "DYNTRACE_STATS"}
         with tempfile.TemporaryDirectory(prefix="dyntrace-bench-") as directory:
