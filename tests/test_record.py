@@ -86,7 +86,8 @@ def test_unwritable(here, python):
 
 
 HANDLERS = """
-import ctypes, os, threading, time, dyntrace
+import ctypes, os, sys, threading, time, dyntrace
+sys.setswitchinterval(1000)  # CPython: a child waits for ever for the thread that had asked for the GIL before the fork
 def before(): leaf("before")
 def in_parent(): leaf("in_parent"); time.sleep(0.02); leaf("in_parent")
 def in_child(): leaf("in_child"); time.sleep(0.02); leaf("in_child")
@@ -121,3 +122,28 @@ def test_handlers_of_fork_that_come_before_ours(here, dyntrace, python, tmp_path
     assert calls == {"before 1": 5, "in_parent 1": 10, "in_child 0": 10, "- 0": 5}
     assert query(path, "SELECT cause FROM loss WHERE cause NOT LIKE 'stall:%'") == []
     subprocess.run([dyntrace, "fsck", path], check=True, capture_output=True)
+
+
+KILLED = """
+import contextlib, glob, os, signal, time, dyntrace
+def late(): pass
+with dyntrace.record("killed.db"):
+    if os.fork():
+        os.kill(os.getpid(), signal.SIGKILL)
+    for _ in range(20): time.sleep(0.05); late()
+    ticks = 0
+    for process in glob.glob("/proc/[0-9]*"):
+        with contextlib.suppress(OSError):
+            if b"killed.db" in open(process + "/cmdline", "rb").read().split(b"\\0"):
+                ticks += sum(map(int, open(process + "/stat").read().rpartition(")")[2].split()[11:13]))
+    os.write(1, b"%d ms" % (1000 * ticks / os.sysconf("SC_CLK_TCK")))
+    os._exit(0)
+"""
+
+
+def test_a_killed_process_is_not_waited_for_in_a_hurry(here, dyntrace, tmp_path, python):
+    """Its forked child is recorded to its end, and the recorder sleeps while that does."""
+    done = here(python, "-c", KILLED)
+    assert done.returncode == -9 and int(done.stdout.split()[0]) < 500, done
+    subprocess.run([dyntrace, "fsck", "--recover", tmp_path / "killed.db"], capture_output=True)
+    assert query(tmp_path / "killed.db", "SELECT count(*) FROM frames WHERE qualname = 'late'") == [(20,)]

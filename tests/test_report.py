@@ -274,6 +274,7 @@ def browse(path, tmp_path, *more):
     return done.stdout, console
 
 
+@pytest.mark.no_sanitizer
 @pytest.mark.skipif(not CHROMIUM, reason="no chromium here")
 @pytest.mark.parametrize("hostile", [False, True])
 def test_browser(run, decided, tmp_path, hostile):

@@ -243,7 +243,8 @@ static void wait_for_events(struct run *run, int milliseconds)
     count = 1;
     for (struct traced *t = run->c.traced; t; t = t->next)
         if (!t->row.ended)
-            fds.at[count++] = (struct pollfd){t->pidfd, POLLIN, 0};
+            /* The command's end is not news until its parent has reported it: there may be none that does. */
+            fds.at[count++] = (struct pollfd){is_command(run, t) && !run->ended ? -1 : t->pidfd, POLLIN, 0};
     poll(fds.at, count, milliseconds);
     count = 1;
     for (struct traced *t = run->c.traced; t; t = t->next) {
