@@ -100,6 +100,9 @@ WHERE outcome IN (2, 9) AND NOT EXISTS (SELECT 1 FROM compile m WHERE m.frame_id
 -- The guards of an entry with rows in guard_order change places, in the middle of a check too, and in each forked process for
 -- itself: what ran is then at most what stands before the guard in one of these orders. Where a value cannot be read, the first
 -- guard on it is the one that failed, and that may stand further on.
+WITH place AS MATERIALIZED (
+    SELECT w.cache_entry_id, o.value AS ordinal, MAX(o.key) AS last
+    FROM guard_order w, json_each(iif(json_valid(w.ordinals), w.ordinals, '[]')) o GROUP BY 1, 2)
 SELECT k.guard_check_id
 FROM guard_check k CROSS JOIN lookup l ON l.lookup_id = k.lookup_id CROSS JOIN cache_entry e ON e.cache_entry_id = k.cache_entry_id
 LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
@@ -109,8 +112,7 @@ WHERE k.duration_ns < 0 OR k.duration_ns > l.duration_ns
           AND NOT (k.guards_run = 0 AND EXISTS (SELECT 1 FROM code c JOIN process p USING (process_id) WHERE c.code_id = e.code_id AND p.torch_mode = 'shim'))
       WHEN 'backend_mismatch' THEN k.guards_run IS NOT 0
       ELSE g.guard_id IS NULL OR k.guards_run NOT BETWEEN 1 AND e.guard_count OR k.guards_run - 1 > (
-          SELECT IFNULL(MAX(o.key), 0) FROM guard_order w, json_each(iif(json_valid(w.ordinals), w.ordinals, '[]')) o
-          WHERE w.cache_entry_id = k.cache_entry_id AND o.value = g.ordinal HAVING COUNT(*))
+          SELECT p.last FROM place p WHERE p.cache_entry_id = k.cache_entry_id AND p.ordinal = g.ordinal)
         OR (k.guards_run - 1 <> g.ordinal AND NOT EXISTS (SELECT 1 FROM guard_order o WHERE o.cache_entry_id = k.cache_entry_id))
       END;
 
@@ -132,9 +134,10 @@ HAVING e.guard_count <> COUNT(g.guard_id) OR COUNT(DISTINCT g.ordinal) <> COUNT(
 SELECT guard_id FROM guard WHERE kind IS NULL OR cache_entry_id IS NULL OR cache_entry_id NOT IN (SELECT cache_entry_id FROM cache_entry);
 
 -- name: guard-order
--- an order of guards names each guard of its entry once
+-- an order of guards names each guard of its entry once, and its process had that entry
 SELECT o.rowid FROM guard_order o LEFT JOIN cache_entry e ON e.cache_entry_id = o.cache_entry_id
 WHERE e.cache_entry_id IS NULL OR o.from_ns IS NULL OR NOT json_valid(o.ordinals)
+   OR NOT EXISTS (SELECT 1 FROM code c JOIN lineage a ON a.ancestor_id = c.process_id WHERE c.code_id = e.code_id AND a.process_id = o.process_id)
    OR e.guard_count <> (SELECT COUNT(DISTINCT j.value) FROM json_each(iif(json_valid(o.ordinals), o.ordinals, '[]')) j
                         WHERE j.value BETWEEN 0 AND e.guard_count - 1)
    OR e.guard_count <> json_array_length(iif(json_valid(o.ordinals), o.ordinals, '[]'));

@@ -225,7 +225,8 @@ CREATE INDEX guard_entry ON guard(cache_entry_id, ordinal);
 CREATE TABLE guard_order(
     cache_entry_id INTEGER, -- whose guards
     from_ns        INTEGER, -- for lookups that start then or later
-    ordinals       TEXT     -- guard.ordinal in the order tried, a JSON array
+    ordinals       TEXT,    -- guard.ordinal in the order tried, a JSON array
+    process_id     INTEGER  -- in which process: a forked one goes on from the order at the fork (the view guard_orders)
 );
 CREATE INDEX guard_order_entry ON guard_order(cache_entry_id, from_ns);
 

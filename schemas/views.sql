@@ -383,6 +383,15 @@ FROM code_mark k
 LEFT JOIN code c ON c.code_id = k.code_id;
 
 
+-- guard_orders: in which order each process tried an entry's guards, from a moment on; a forked one goes on from the order
+-- that its parent had at the fork. (In traces made before guard_order had a process_id, that name is a.process_id: each
+-- process has all orders.)
+CREATE VIEW guard_orders AS
+SELECT a.process_id, o.cache_entry_id, o.from_ns, o.ordinals, o.rowid AS order_id
+FROM guard_order o CROSS JOIN lineage a
+  ON a.ancestor_id = (SELECT process_id FROM guard_order w WHERE w.rowid = o.rowid) AND o.from_ns <= a.until_ns;
+
+
 -- guard_evaluation: a row for each guard that ran. Those before the end of a check passed; the one that ended it
 -- has the check's own result. share_ns is an estimate: the check's time divided evenly among the guards that ran.
 CREATE VIEW guard_evaluation AS
@@ -393,8 +402,10 @@ SELECT k.guard_check_id, k.lookup_id, k.position, k.cache_entry_id, g.guard_id, 
 FROM guard_check k
 JOIN lookup l ON l.lookup_id = k.lookup_id
 JOIN guard g ON g.cache_entry_id = k.cache_entry_id
-LEFT JOIN guard_order o ON o.rowid = (SELECT w.rowid FROM guard_order w WHERE w.cache_entry_id = k.cache_entry_id
-                                      AND w.from_ns <= l.start_ns ORDER BY w.from_ns DESC, w.rowid DESC LIMIT 1)
+LEFT JOIN thread t ON t.thread_id = l.thread_id
+LEFT JOIN guard_order o ON o.rowid = (SELECT w.order_id FROM guard_orders w WHERE w.cache_entry_id = k.cache_entry_id
+                                      AND w.process_id = t.process_id AND w.from_ns <= l.start_ns
+                                      ORDER BY w.from_ns DESC, w.order_id DESC LIMIT 1)
 WHERE g.guard_id = k.failed_guard_id
    OR COALESCE((SELECT j.key FROM json_each(o.ordinals) j WHERE j.value = g.ordinal), g.ordinal) < k.guards_run;
 
@@ -405,9 +416,10 @@ CREATE VIEW guard_bill AS
 WITH checks AS MATERIALIZED (
     SELECT cache_entry_id, failed_guard_id, guards_run,
            CASE WHEN cache_entry_id IN (SELECT cache_entry_id FROM guard_order) THEN
-               (SELECT w.rowid FROM guard_order w JOIN lookup l ON w.from_ns <= l.start_ns
+               (SELECT w.order_id FROM lookup l JOIN thread t USING (thread_id)
+                JOIN guard_orders w ON w.process_id = t.process_id AND w.from_ns <= l.start_ns
                 WHERE w.cache_entry_id = k.cache_entry_id AND l.lookup_id = k.lookup_id
-                ORDER BY w.from_ns DESC, w.rowid DESC LIMIT 1) END AS order_id,
+                ORDER BY w.from_ns DESC, w.order_id DESC LIMIT 1) END AS order_id,
            COUNT(*) AS times, SUM(result <> 'pass') AS failures, SUM(duration_ns) AS ns
     FROM guard_check k
     GROUP BY 1, 2, 3, 4

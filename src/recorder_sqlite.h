@@ -72,7 +72,7 @@ struct row_head {
     X(ENTRY_DIED, cache_entry, STATEMENT, "cache_entry_id died_ns death_cause") \
     X(ENTRY_COMPILE, cache_entry, PART, "cache_entry_id compile_id") \
     X(GUARD, guard, WHOLE, "guard_id cache_entry_id ordinal kind source expression user_stack?") \
-    X(GUARD_ORDER, guard_order, WHOLE, "rowid cache_entry_id from_ns ordinals") \
+    X(GUARD_ORDER, guard_order, WHOLE, "rowid cache_entry_id from_ns ordinals process_id") \
     X(COMPILE_BEGUN, compile, PART, "compile_id code_id= start_ns=") \
     X(COMPILE_FRAME, compile, PART | LOGGED, "compile_id frame_id thread_id") \
     X(COMPILE_ENTRY, compile, PART, "compile_id cache_entry_id") \

@@ -49,7 +49,7 @@
 #define COLUMNS_guard(KEY, ID, TIME, NUMBER, TEXT) \
     KEY(guard_id, GUARD) ID(cache_entry_id, ENTRY) NUMBER(ordinal) TEXT(kind) TEXT(source) TEXT(expression) TEXT(user_stack)
 #define COLUMNS_guard_order(KEY, ID, TIME, NUMBER, TEXT) \
-    ID(cache_entry_id, ENTRY) TIME(from_ns) TEXT(ordinals) ID(rowid, ROW)
+    ID(cache_entry_id, ENTRY) TIME(from_ns) TEXT(ordinals) ID(process_id, PROCESS) ID(rowid, ROW)
 #define COLUMNS_compile(KEY, ID, TIME, NUMBER, TEXT) \
     KEY(compile_id, COMPILE) ID(frame_id, FRAME) ID(code_id, CODE) ID(thread_id, THREAD) TEXT(label) TIME(start_ns) \
     TIME(end_ns) TEXT(outcome) ID(cache_entry_id, ENTRY) TEXT(reason) NUMBER(sticky)

@@ -91,6 +91,7 @@ NOTICED = {
     "an order that is none": "UPDATE guard_order SET ordinals = 'x' WHERE rowid = 1",
     "an order with a guard twice": "UPDATE guard_order SET ordinals = '[0, 0, 1, 2]' WHERE rowid = 1",
     "an order of another entry": "UPDATE guard_order SET cache_entry_id = 999 WHERE rowid = 1",
+    "an order of another process": "UPDATE guard_order SET process_id = 999 WHERE rowid = 1",
     # compiles, causes, marks
     "a compile is gone": f"DELETE FROM compile WHERE {MADE}",
     "a compile of another frame": f"UPDATE compile SET frame_id = frame_id + 1 WHERE {MADE}",

@@ -21,7 +21,7 @@ INSERT INTO guard_check VALUES (1, 2, 0, 1, 'pass', NULL, 1, 9), (2, 3, 0, 1, 'f
 INSERT INTO compile VALUES (4, 2, 2, 1, '0/0', 210, 230, 'compiled', 1, 'first call', NULL);
 INSERT INTO cache_entry VALUES (1, 2, 4, '0/0', 'eager', NULL, 2, 229, 4000, 'x died');
 INSERT INTO guard VALUES (1, 1, 0, 'A', 'a', 'a', NULL), (2, 1, 1, 'B', 'b', 'b', NULL);
-INSERT INTO guard_order VALUES (1, 300, '[1, 0]');
+INSERT INTO guard_order VALUES (1, 300, '[1, 0]', 1);
 INSERT INTO compile_phase VALUES (4, 'all', 211, 220, '0/0'), (NULL, 'backward', 400, 500, '0/0');
 INSERT INTO code_mark VALUES (2, 600, 'skip', 'default', NULL, 'why');
 INSERT INTO recompile_cause VALUES (4, 1, 0, 2, 'B', 'b', 'size', 3, '1', '2', 'text', 'observed');

@@ -179,3 +179,65 @@ def test_a_child_s_compiles_are_not_the_one_that_it_was_forked_in(dyntrace, reco
     assert rows == [("inner", "compiled", 1), ("outer", "compiled", 1)]
     done = subprocess.run([dyntrace, "fsck", trace.path], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+ORDERS = """
+import json, os, sys
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.guards import EQUALS_MATCH, GuardTree, L
+from dyntrace.types import GuardedCode
+
+def f(a, b, c, d): return a
+tree = GuardTree([EQUALS_MATCH(L[name], 1) for name in "abcd"])
+def compiler(frame, entry, state):
+    if frame.f_code is f.__code__:
+        return GuardedCode(frame.f_code.replace(), tree)
+ran = []
+def fail(wrong, times):
+    set_eval_frame(False)  # entries are tried, nothing new is compiled
+    for _ in range(times):
+        order = tree.order()
+        f(*(2 if i == wrong else 1 for i in range(4)))
+        ran.append(sorted(order[:order.index(wrong) + 1]))
+    set_eval_frame(None)
+def say(who):
+    with open(who, "w") as file:
+        json.dump([os.getpid(), ran], file)
+set_eval_frame(compiler)
+f(1, 1, 1, 1)
+fail(2, 2)
+if pid := os.fork():
+    fail(3, 4)  # the parent's order changes, and the child, which has not begun yet, still has that of the fork
+    open("go", "w").close()
+    os.waitpid(pid, 0)
+    fail(1, 1)
+    say("parent")
+else:
+    ran.clear()
+    while not os.path.exists("go"): pass
+    fail(0, 1)
+    fail(1, 4)
+    if not (pid := os.fork()):
+        ran.clear()
+        fail(2, 1)
+        fail(0, 6)
+        say("grandchild")
+    else:
+        os.waitpid(pid, 0)
+        fail(0, 1)
+        say("child")
+"""
+
+
+def test_each_forked_process_has_orders_of_guards_of_its_own(dyntrace, record, python, tmp_path):
+    trace = record(["-c", ORDERS], python=python, cwd=tmp_path)
+    told = [json.loads((tmp_path / who).read_text()) for who in ("parent", "child", "grandchild")]
+    for pid, ran in told:
+        rows = trace.rows("SELECT json_group_array(ordinal) FROM (SELECT v.lookup_id, v.ordinal FROM guard_evaluation v JOIN lookup l USING (lookup_id)"
+                          " JOIN thread t USING (thread_id) JOIN process p USING (process_id) WHERE p.pid = ? ORDER BY 1, 2) GROUP BY lookup_id", pid)
+        assert [json.loads(row[0]) for row in rows] == ran
+    counted = [sum(guard in one for _, ran in told for one in ran) for guard in range(4)]
+    assert trace.rows("SELECT evaluations FROM guard_bill ORDER BY source") == [(n,) for n in counted]
+    assert trace.rows("SELECT COUNT(DISTINCT process_id) FROM guard_order") == [(3,)]
+    done = subprocess.run([dyntrace, "fsck", trace.path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout

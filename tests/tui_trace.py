@@ -77,7 +77,7 @@ def make_trace(path, lookups=400, hostile=True, state="complete"):
                    (base + 3, entry, 3, "TENSOR_MATCH", "L['x']", f"check_tensor(L['x'], Tensor, DispatchKeySet(CPU), torch.float32, device=None, requires_grad=False, size=[{size}, 8], stride=[8, 1])", 'File "model.py", line 6, in step')]
     guards.append((40, 4, 0, "ID_MATCH", "L['self']" if not hostile else HOSTILE[:200], "___check_obj_id(L['self'])", None))
     put("INSERT INTO guard VALUES (?, ?, ?, ?, ?, ?, ?)", guards)
-    put("INSERT INTO guard_order VALUES (?, ?, ?)", [(2, 1_200_000_000, "[0, 3, 1, 2]")])
+    put("INSERT INTO guard_order VALUES (?, ?, ?, ?)", [(2, 1_200_000_000, "[0, 3, 1, 2]", 1)])
     put("INSERT INTO recompile_cause VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [
         (2, 1, 0, 13, "TENSOR_MATCH", "L['x']", "size", 0, "size[0] = 16", "size[0] = 18", "tensor 'x' size mismatch at index 0", "observed"),
         (3, 1, 0, 13, "TENSOR_MATCH", "L['x']", "size", 0, "size[0] = 16", "size[0] = 20", "tensor 'x' size mismatch at index 0", "observed"),

@@ -3,9 +3,9 @@
 WITH ended AS MATERIALIZED (
   SELECT k.guards_run, k.failed_guard_id, k.result <> 'pass' AS failed, COUNT(*) AS times,
          CASE WHEN ?1 IN (SELECT cache_entry_id FROM guard_order) THEN
-           (SELECT o.rowid FROM guard_order o WHERE o.cache_entry_id = ?1
-             AND o.from_ns <= (SELECT l.start_ns FROM lookup l WHERE l.lookup_id = k.lookup_id)
-            ORDER BY o.from_ns DESC, o.rowid DESC LIMIT 1) END AS order_id
+           (SELECT o.order_id FROM lookup l JOIN thread t USING (thread_id)
+             JOIN guard_orders o ON o.process_id = t.process_id AND o.from_ns <= l.start_ns
+            WHERE o.cache_entry_id = ?1 AND l.lookup_id = k.lookup_id ORDER BY o.from_ns DESC, o.order_id DESC LIMIT 1) END AS order_id
   FROM guard_check k WHERE k.cache_entry_id = ?1 AND NOT ?2 GROUP BY 1, 2, 3, 5),
 place AS MATERIALIZED (
   SELECT o.rowid AS order_id, j.value AS ordinal, j.key AS place

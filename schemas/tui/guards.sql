@@ -21,9 +21,10 @@ FROM guard GROUP BY kind, source ORDER BY COUNT(*) DESC, MIN(guard_id);
 WITH ended AS MATERIALIZED (
   SELECT k.cache_entry_id, k.guards_run, k.failed_guard_id, k.result,
          CASE WHEN k.cache_entry_id IN (SELECT cache_entry_id FROM guard_order) THEN
-           (SELECT w.rowid FROM guard_order w WHERE w.cache_entry_id = k.cache_entry_id
-             AND w.from_ns <= (SELECT l.start_ns FROM lookup l WHERE l.lookup_id = k.lookup_id)
-            ORDER BY w.from_ns DESC, w.rowid DESC LIMIT 1) END AS orders,
+           (SELECT w.order_id FROM lookup l JOIN thread t USING (thread_id)
+             JOIN guard_orders w ON w.process_id = t.process_id AND w.from_ns <= l.start_ns
+            WHERE w.cache_entry_id = k.cache_entry_id AND l.lookup_id = k.lookup_id
+            ORDER BY w.from_ns DESC, w.order_id DESC LIMIT 1) END AS orders,
          COUNT(*) AS n, SUM(k.duration_ns * 1.0 / NULLIF(k.guards_run, 0)) AS share
   FROM guard_check k GROUP BY 1, 2, 3, 4, 5)
 SELECT g.kind AS kind, g.source AS source, COUNT(DISTINCT g.cache_entry_id) AS entries, SUM(d.n) AS evaluations,

@@ -266,8 +266,9 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
                                         : fact->CAUSE.how == CAUSE_CUT   ? "re-checked in part" : "re-checked"));
         break;
     case FACT_ORDER:
-        recorder_put(c->recorder, GUARD_ORDER, .rowid = note_id(t, shared, entry->entry_id), .cache_entry_id = entry->entry_id,
-                     .from_ns = session_ns(t, fact->ORDER.clock), .ordinals = fact->ORDER.ordinals);
+        recorder_put(c->recorder, GUARD_ORDER, .rowid = note_id(t, shared, entry->entry_id),
+                     .cache_entry_id = entry->entry_id, .from_ns = session_ns(t, fact->ORDER.clock),
+                     .ordinals = fact->ORDER.ordinals, .process_id = t->row.process_id);
         break;
     case FACT_DEATH:
         recorder_put(c->recorder, ENTRY_DIED, .cache_entry_id = entry->entry_id, .died_ns = session_ns(t, fact->DEATH.clock),
