@@ -20,12 +20,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 pytestmark = pytest.mark.slow
 PROGRAM = Path(__file__).resolve().parent / "programs" / "whatif_cases.py"
 HIDDEN = {"attributes.<locals>.Scaled.forward"}  # its guards look at an attribute, which no signature shows
+SLICES = {"slices.<locals>.slices_f"}  # conditions on its size come of its number
 FLOATS = {"factors.<locals>.factors_f"}
 
 # (recorded under, what if, the other recording's words), and the functions of which calls may be guesses; None: any.
 TRUTHS = [
-    ("", "recompile_limit=2", "recompile_limit=2", HIDDEN),
-    ("recompile_limit=2", "recompile_limit=8", "recompile_limit=8", HIDDEN | {"backends.<locals>.backends_f", "layers.<locals>.Layer.forward"}),
+    ("", "recompile_limit=2", "recompile_limit=2", HIDDEN | SLICES),
+    ("recompile_limit=2", "recompile_limit=8", "recompile_limit=8", HIDDEN | SLICES | {"backends.<locals>.backends_f", "layers.<locals>.Layer.forward"}),
     ("recompile_limit=1", "recompile_limit=8", "recompile_limit=8", None), # one entry does not tell what the next is like
     ("", "dynamic=all", "dynamic=all", None),
     ("", "dynamic=x[0]", "mark=x[0]", None), # code for one size does not show what conditions it has for others

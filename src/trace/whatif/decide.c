@@ -405,6 +405,7 @@ static uint8_t decide(struct whatif *w, struct call c)
         outcome = OUTCOME_RUN_ONLY;
     } else if ((outcome = miss(w, s, &c, &unsure)) == OUTCOME_COMPILED && declined) {
         outcome = OUTCOME_DECLINED; /* the same again; but later ones, and those of other backends, may be looked up */
+        unsure = unsure || like_symbols(w, c.class_); /* of which there may be something to compile */
         f->unrecorded += unsure || w->knobs->backends_apart || w->knobs->isolate;
     } else if (declined) {
         f->unrecorded++; /* later calls would have been looked up: the compiler was not asked, so it did not decline */

@@ -349,6 +349,8 @@ static void guard_read(struct whatif *w, struct guard *g)
     default:
         break;
     }
+    g->condition = g->about == ABOUT_NUMBER || g->about == ABOUT_EQUAL ||
+                   (strstr(g->kind, "LAMBDA") && !strncmp(g->source, "L[", 2) && !strstr(g->expression, " is "));
 }
 
 static void guards_load(struct whatif *w, uint32_t entry)

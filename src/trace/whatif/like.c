@@ -58,121 +58,14 @@ static bool held_by_module(const char *source)
     return strstr(source, "._parameters") || strstr(source, "._buffers") || strstr(source, "._modules");
 }
 
-/* Do all conditions that entries of CODE have for the number at SOURCE say the same of A and B? Code compiled for A with
- * a symbol there would have such. */
-static enum like conditions_agree(struct whatif *w, uint32_t code, const char *source, const struct value *a,
-                                  const struct value *b)
+bool like_symbols(struct whatif *w, uint32_t class_)
 {
-    for (struct look at = {0}; guard_next(w, code, source, &at);) {
-        bool number = at.g->about == ABOUT_NUMBER;
-        enum like x = number ? number_holds(&at.g->want, a) : LIKE_GUESS_NO,
-                  y = number ? number_holds(&at.g->want, b) : LIKE_GUESS_NO;
-        if ((number || at.g->about == ABOUT_OTHER) && (x != y || x == LIKE_GUESS_NO))
-            return x == LIKE_GUESS_NO || y == LIKE_GUESS_NO ? LIKE_GUESS_NO : LIKE_NO;
-    }
-    return LIKE_YES;
-}
+    const struct signature *s = signature_of(w, w->classes.at[class_].signature);
 
-/* Has an entry of CODE a symbol for DIMENSION (-1: the number) of SOURCE? Then its guards have all conditions that the code
- * sets to it; those of code for one number are not known. */
-static bool symbol_seen(struct whatif *w, uint32_t code, const char *source, int dimension)
-{
-    uint32_t fixed = REPLAY_NONE; /* the last entry that was made for one number */
-
-    for (struct look at = {0}; guard_next(w, code, source, &at);) {
-        const struct shape *sizes = &at.g->want.sizes;
-        if (at.g->about == ABOUT_VALUE)
-            fixed = at.entry; /* its kinds come before TYPE_MATCH */
-        if (dimension < 0 ? at.g->about == ABOUT_TYPE && at.entry != fixed
-                          : sizes->rank > dimension && sizes->size[dimension] == SIZE_ANY)
+    for (size_t i = 0; s && i < s->parts.count; i++)
+        if (made_dynamic(w, w->classes.at[class_].code, s->parts.at[i].source, ANY))
             return true;
-    }
     return false;
-}
-
-/* Does an entry made for the number A of SOURCE, or of its DIMENSION, which a setting made a symbol, take B? */
-static enum like symbol_takes(struct whatif *w, uint32_t code, const char *source, int dimension, const struct value *a,
-                              const struct value *b)
-{
-    bool small = w->torch && (a->high <= 1 || b->high <= 1), maybe_small = w->torch && b->low <= 1, size = dimension >= 0;
-    enum like like = LIKE_YES;
-    char number[600];
-
-    w->assumed[ASSUMED_DYNAMIC] = true;
-    if (a->low == a->high && a->low == b->low && a->low == b->high)
-        return LIKE_YES;
-    if (small) /* mark_dynamic on a size of 0 or 1 is an error or a warning, by version; of numbers it is not the rule */
-        return size && w->knobs->dynamic_all ? LIKE_NO : LIKE_GUESS_NO;
-    for (int i = 0; size && i < 2 && like != LIKE_NO; i++) {
-        snprintf(number, sizeof number, i ? "%.500s.shape[%d]" : "%.500s.size()[%d]", source, dimension);
-        like = least(like, conditions_agree(w, code, number, a, b));
-    }
-    if (!size)
-        like = conditions_agree(w, code, source, a, b);
-    if (like == LIKE_YES && (maybe_small || (w->torch && !symbol_seen(w, code, source, dimension))))
-        return LIKE_GUESS_YES;
-    return like;
-}
-
-static struct value number_of(int64_t size)
-{
-    return (struct value){.low = size == SIZE_ANY ? 0 : (double)size, .high = size == SIZE_ANY ? INFINITY : (double)size};
-}
-
-/* G, of a tensor, with the sizes that are made dynamic, or that torch may have made so. */
-static enum like tensor_takes(struct whatif *w, uint32_t code, const struct guard *g, uint32_t other, bool first)
-{
-    struct value v = value_of(w, other, first, g->source);
-    struct guard weaker = *g;
-    enum like like = LIKE_YES, rest;
-
-    for (int i = 0; i < g->want.sizes.rank && v.sizes.rank == g->want.sizes.rank; i++) {
-        int64_t x = g->want.sizes.size[i], y = v.sizes.size[i];
-        struct value a = number_of(x), b = number_of(y);
-        char source[600];
-        if (x == SIZE_ANY || x == y)
-            continue;
-        if (w->weaker && made_dynamic(w, code, g->source, i) && !(w->knobs->dynamic_all && held_by_module(g->source))) {
-            snprintf(source, sizeof source, "%.500s.size()[%d]", g->source, i);
-            if (y == SIZE_ANY)
-                b = value_of(w, other, first, source);
-            like = least(like, symbol_takes(w, code, g->source, i, &a, &b));
-            weaker.want.sizes.size[i] = SIZE_ANY;
-        } else if (w->torch && g->loose & 1u << i && x > 1 && y != 0 && y != 1) {
-            w->assumed[ASSUMED_AUTOMATIC] = true; /* one entry does not show how the next is made */
-            like = least(like, LIKE_GUESS_YES);
-            weaker.want.sizes.size[i] = SIZE_ANY;
-        }
-    }
-    rest = guard_holds(w, &weaker, other, first);
-    return least(like, rest);
-}
-
-/* G, of a number that is made dynamic, or that torch may have made so. */
-static enum like number_takes(struct whatif *w, uint32_t code, const struct guard *g, uint32_t other, bool first)
-{
-    struct value v = value_of(w, other, first, g->source);
-    const char *end = strncmp(g->source, "L['", 3) ? NULL : strstr(g->source, "']");
-    bool small = g->want.low <= 1 || v.low <= 1;
-
-    if (!v.type || !g->want.type || strcmp(v.type, g->want.type))
-        return LIKE_NO;
-    if (w->weaker && made_dynamic(w, code, g->source, -1) && !held_by_module(g->source)) {
-        if (w->floats_later && !strcmp(v.type, "float"))
-            return LIKE_GUESS_NO;
-        if (w->knobs->dynamic_all && !(end && !end[2])) /* some torches make it a symbol, too */
-            return g->loose ? LIKE_GUESS_NO : LIKE_NO;
-        if (!strcmp(v.type, "float")) { /* of which none is special */
-            w->assumed[ASSUMED_DYNAMIC] = true;
-            return conditions_agree(w, code, g->source, &g->want, &v);
-        }
-        return symbol_takes(w, code, g->source, -1, &g->want, &v);
-    }
-    if (w->torch && g->loose && !(small && !strcmp(v.type, "int"))) {
-        w->assumed[ASSUMED_AUTOMATIC] = true;
-        return LIKE_GUESS_YES;
-    }
-    return LIKE_NO;
 }
 
 /* Do guards of CODE like ONE want several things, or did one of them fail? */
@@ -195,9 +88,162 @@ static bool varies(struct whatif *w, uint32_t code, const struct guard *one)
     return found == 2;
 }
 
-/* Does guard G of an entry made for CODE hold for a call of class OTHER, as the knobs have it? */
-static enum like guard_takes(struct whatif *w, uint32_t code, const struct guard *g, uint32_t other, bool first)
+bool like_stands(struct whatif *w, uint32_t entry, uint32_t class_, const struct guard *but)
 {
+    const struct guards *guards = guards_of(w, entry);
+
+    for (size_t i = 0; i < guards->count; i++) {
+        const struct guard *g = &guards->at[i];
+        enum like like = g == but ? LIKE_YES : guard_holds(w, g, class_, true);
+        if (like == LIKE_NO || (like != LIKE_YES && varies(w, w->classes.at[entry].code, g)))
+            return false;
+    }
+    return true;
+}
+
+/* Is G, of the entry made for MADE, a condition that may be another one for OTHER? It is not sure to be the entry's, or it
+ * came of a number that is a symbol now: "5 <= size" where that is "n <= size". */
+static bool condition_moved(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other, bool first)
+{
+    uint32_t code = w->classes.at[made].code;
+    const struct guards *all = guards_of(w, made);
+    bool is = g->condition && !dropped(w, code, g), moved = is && g->loose;
+
+    for (size_t i = 0; is && !moved && i < all->count; i++) {
+        const struct guard *h = &all->at[i];
+        moved = (h->about == ABOUT_TENSOR || h->about == ABOUT_VALUE) &&
+                (h->loose || made_dynamic(w, code, h->source, ANY)) && guard_holds(w, h, other, first) != LIKE_YES;
+    }
+    return moved;
+}
+
+/* Do the conditions that entries of its code have for the number at SOURCE say the same of A, which MADE was compiled for,
+ * and B? With a symbol there it would have those of the entries that else stand for it; what relates it to other numbers
+ * is not known. */
+static enum like conditions_agree(struct whatif *w, uint32_t made, const char *source, const struct value *a,
+                                  const struct value *b)
+{
+    enum like like = LIKE_YES;
+
+    for (uint32_t i = 0; like && i < w->r->entries.count; i++)
+        for (size_t k = 0; w->r->entries.at[i].code == w->classes.at[made].code && k < guards_of(w, i)->count; k++) {
+            const struct guard *g = &guards_of(w, i)->at[k];
+            bool alone = g->about == ABOUT_NUMBER && !strcmp(g->source, source), known;
+            enum like x = alone ? number_holds(&g->want, a) : LIKE_GUESS_NO, y = alone ? number_holds(&g->want, b) : x;
+            known = x != LIKE_GUESS_NO && y != LIKE_GUESS_NO;
+            if (g->condition && strstr(g->source, source) && !(known && x == y))
+                like = least(like, known && like_stands(w, i, made, g) ? LIKE_NO : LIKE_GUESS_NO);
+        }
+    return like;
+}
+
+/* Has an entry of its code that else takes MADE's call a symbol for DIMENSION (-1: the number) of SOURCE? Then its guards
+ * have all conditions that the code sets to it; those of code for one number are not known. */
+static bool symbol_seen(struct whatif *w, uint32_t made, const char *source, int dimension)
+{
+    uint32_t fixed = REPLAY_NONE; /* the last entry that was made for one number */
+
+    for (struct look at = {0}; guard_next(w, w->classes.at[made].code, source, &at);) {
+        const struct shape *sizes = &at.g->want.sizes;
+        if (at.g->about == ABOUT_VALUE)
+            fixed = at.entry; /* its kinds come before TYPE_MATCH */
+        if ((dimension < 0 ? at.g->about == ABOUT_TYPE && at.entry != fixed
+                           : sizes->rank > dimension && sizes->size[dimension] == SIZE_ANY) &&
+            like_stands(w, at.entry, made, NULL))
+            return true;
+    }
+    return false;
+}
+
+/* Does an entry made for the number A of SOURCE, or of its DIMENSION, which a setting made a symbol, take B? */
+static enum like symbol_takes(struct whatif *w, uint32_t made, const char *source, int dimension, const struct value *a,
+                              const struct value *b)
+{
+    bool small = w->torch && (a->high <= 1 || b->high <= 1), maybe_small = w->torch && b->low <= 1, size = dimension >= 0;
+    enum like like = LIKE_YES;
+    char number[600];
+
+    w->assumed[ASSUMED_DYNAMIC] = true;
+    if (a->low == a->high && a->low == b->low && a->low == b->high)
+        return LIKE_YES;
+    if (small) /* mark_dynamic on a size of 0 or 1 is an error or a warning, by version; of numbers it is not the rule */
+        return size && w->knobs->dynamic_all ? LIKE_NO : LIKE_GUESS_NO;
+    for (int i = 0; size && i < 2 && like != LIKE_NO; i++) {
+        snprintf(number, sizeof number, i ? "%.500s.shape[%d]" : "%.500s.size()[%d]", source, dimension);
+        like = least(like, conditions_agree(w, made, number, a, b));
+    }
+    if (!size)
+        like = conditions_agree(w, made, source, a, b);
+    if (like == LIKE_YES && (maybe_small || (w->torch && !symbol_seen(w, made, source, dimension))))
+        return LIKE_GUESS_YES;
+    return like;
+}
+
+static struct value number_of(int64_t size)
+{
+    return (struct value){.low = size == SIZE_ANY ? 0 : (double)size, .high = size == SIZE_ANY ? INFINITY : (double)size};
+}
+
+/* G, of a tensor, with the sizes that are made dynamic, or that torch may have made so. */
+static enum like tensor_takes(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other, bool first)
+{
+    struct value v = value_of(w, other, first, g->source);
+    struct guard weaker = *g;
+    enum like like = LIKE_YES, rest;
+
+    for (int i = 0; i < g->want.sizes.rank && v.sizes.rank == g->want.sizes.rank; i++) {
+        int64_t x = g->want.sizes.size[i], y = v.sizes.size[i];
+        struct value a = number_of(x), b = number_of(y);
+        char source[600];
+        if (x == SIZE_ANY || x == y)
+            continue;
+        if (w->weaker && made_dynamic(w, w->classes.at[made].code, g->source, i) && !(w->knobs->dynamic_all && held_by_module(g->source))) {
+            snprintf(source, sizeof source, "%.500s.size()[%d]", g->source, i);
+            if (y == SIZE_ANY)
+                b = value_of(w, other, first, source);
+            like = least(like, symbol_takes(w, made, g->source, i, &a, &b));
+            weaker.want.sizes.size[i] = SIZE_ANY;
+        } else if (w->torch && g->loose & 1u << i && x > 1 && y != 0 && y != 1) {
+            w->assumed[ASSUMED_AUTOMATIC] = true; /* one entry does not show how the next is made */
+            like = least(like, LIKE_GUESS_YES);
+            weaker.want.sizes.size[i] = SIZE_ANY;
+        }
+    }
+    rest = guard_holds(w, &weaker, other, first);
+    return least(like, rest);
+}
+
+/* G, of a number that is made dynamic, or that torch may have made so. */
+static enum like number_takes(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other, bool first)
+{
+    struct value v = value_of(w, other, first, g->source);
+    const char *end = strncmp(g->source, "L['", 3) ? NULL : strstr(g->source, "']");
+    bool small = g->want.low <= 1 || v.low <= 1;
+
+    if (!v.type || !g->want.type || strcmp(v.type, g->want.type))
+        return LIKE_NO;
+    if (w->weaker && made_dynamic(w, w->classes.at[made].code, g->source, -1) && !held_by_module(g->source)) {
+        if (w->floats_later && !strcmp(v.type, "float"))
+            return LIKE_GUESS_NO;
+        if (w->knobs->dynamic_all && !(end && !end[2])) /* some torches make it a symbol, too */
+            return g->loose ? LIKE_GUESS_NO : LIKE_NO;
+        if (!strcmp(v.type, "float")) { /* of which none is special */
+            w->assumed[ASSUMED_DYNAMIC] = true;
+            return conditions_agree(w, made, g->source, &g->want, &v);
+        }
+        return symbol_takes(w, made, g->source, -1, &g->want, &v);
+    }
+    if (w->torch && g->loose && !(small && !strcmp(v.type, "int"))) {
+        w->assumed[ASSUMED_AUTOMATIC] = true;
+        return LIKE_GUESS_YES;
+    }
+    return LIKE_NO;
+}
+
+/* Does guard G of an entry made for MADE hold for a call of class OTHER, as the knobs have it? */
+static enum like guard_takes(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other, bool first)
+{
+    uint32_t code = w->classes.at[made].code;
     enum like like;
 
     if (dropped(w, code, g)) {
@@ -208,9 +254,9 @@ static enum like guard_takes(struct whatif *w, uint32_t code, const struct guard
     if (like == LIKE_NO && g->about == ABOUT_ALIKE && w->weaker)
         like = LIKE_GUESS_NO; /* which kind would say so is not known */
     if (like != LIKE_YES && g->about == ABOUT_TENSOR)
-        like = tensor_takes(w, code, g, other, first);
+        like = tensor_takes(w, made, g, other, first);
     else if (like == LIKE_NO && g->about == ABOUT_VALUE && g->want.low == g->want.high)
-        like = number_takes(w, code, g, other, first);
+        like = number_takes(w, made, g, other, first);
     if (like != LIKE_GUESS_NO ||
         (w->steady && (other >= w->r->entries.count || !after(g->source, "L[")) && !varies(w, code, g))) {
         w->assumed[ASSUMED_HIDDEN] = w->assumed[ASSUMED_HIDDEN] || like == LIKE_GUESS_NO;
@@ -255,11 +301,12 @@ static enum like ducks_fit(struct whatif *w, uint32_t made, const struct guards 
 }
 
 /* G did not hold for a call of class OTHER: do the knobs change that? */
-static enum like failed_takes(struct whatif *w, uint32_t code, const struct guard *g, uint32_t other, bool first)
+static enum like failed_takes(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other, bool first)
 {
+    uint32_t code = w->classes.at[made].code;
     bool dynamic = (g->about == ABOUT_TENSOR || g->about == ABOUT_VALUE) && made_dynamic(w, code, g->source, ANY);
 
-    return dynamic || dropped(w, code, g) ? guard_takes(w, code, g, other, first) : LIKE_NO;
+    return dynamic || dropped(w, code, g) ? guard_takes(w, made, g, other, first) : LIKE_NO;
 }
 
 /* What became of an entry's guards when a call tried it: by row id PASSED or FAILED; ALL: of the others, too, they passed. */
@@ -282,10 +329,12 @@ static enum like guards_take(struct whatif *w, uint32_t made, uint32_t other, bo
     for (size_t i = 0; i < guards->count && like != LIKE_NO; i++) {
         const struct guard *g = &guards->at[i];
         const int64_t *known = tried ? map_get(&tried->guards, g->id) : NULL;
-        if (known && *known & FAILED)
-            like = least(like, failed_takes(w, code, g, other, first));
-        else if (!known && !(tried && tried->all))
-            like = least(like, guard_takes(w, code, g, other, first));
+        enum like one = known && *known & FAILED             ? failed_takes(w, made, g, other, first)
+                        : known || (tried && tried->all) ? LIKE_YES
+                                                         : guard_takes(w, made, g, other, first);
+        if (condition_moved(w, made, g, other, first))
+            one = one >= LIKE_GUESS_YES ? LIKE_GUESS_YES : LIKE_GUESS_NO;
+        like = least(like, one);
     }
     if (like != LIKE_NO && w->torch && w->knobs->dynamic_all && knobs_meant(w, code))
         like = least(like, ducks_fit(w, made, guards, other, first));
@@ -349,7 +398,7 @@ enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     if (own == LIKE_YES || (own == LIKE_NO && (!w->weaker || !knobs_meant(w, w->classes.at[made].code))))
         return own;
     if (own == LIKE_NO && failed && (g = guard_of(w, made, failed)) &&
-        failed_takes(w, w->classes.at[made].code, g, other, first) == LIKE_NO)
+        failed_takes(w, made, g, other, first) == LIKE_NO && !condition_moved(w, made, g, other, first))
         return LIKE_NO;
     if (!(bits & known)) {
         bits |= known | (int64_t)guards_take(w, made, other, first, NULL) << shift;

@@ -102,7 +102,8 @@ struct guard {
     const char *kind, *source, *expression; /* EXPRESSION: NULL of an entry that was not recorded */
     enum about about;
     struct value want;
-    uint32_t loose; /* bits: dimensions of which torch may have made a symbol; 1 of a number */
+    uint32_t loose; /* bits: dimensions of which torch may have made a symbol; 1 of a number, or of a condition: it may be another */
+    bool condition; /* on sizes or numbers */
 };
 
 struct guards { /* by source, then kind */
@@ -200,6 +201,13 @@ void like_begin(struct whatif *w);
 
 /* Would an entry made for class MADE take the call of LOOKUP? */
 enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup);
+
+/* Do the guards of ENTRY, a recorded one, but for BUT, or NULL, hold for the call that CLASS_ was made for? Then the conditions
+ * on sizes and numbers are those of an entry for CLASS_, too. */
+bool like_stands(struct whatif *w, uint32_t entry, uint32_t class_, const struct guard *but);
+
+/* Is an input of CLASS_'s calls made a symbol? */
+bool like_symbols(struct whatif *w, uint32_t class_);
 
 /* Does ENTRY still die when it did? */
 enum like like_dies(struct whatif *w, uint32_t entry);

@@ -5,10 +5,11 @@
 #include "trace/whatif/like.h"
 
 /* The newest recorded entry of CLASS_'s code whose inputs had, if TYPED, the types that those of CLASS_ have, or
- * REPLAY_NONE. */
+ * REPLAY_NONE; if there is one, of those that stand for CLASS_. */
 static uint32_t most_alike(struct whatif *w, uint32_t class_, bool typed)
 {
     const struct signature *mine = signature_of(w, w->classes.at[class_].signature), *s;
+    uint32_t newest = REPLAY_NONE;
 
     for (size_t i = w->r->entries.count; mine && i--;) {
         bool alike = w->r->entries.at[i].code == w->classes.at[class_].code &&
@@ -19,10 +20,12 @@ static uint32_t most_alike(struct whatif *w, uint32_t class_, bool typed)
             alike = b && strcspn(b->text, " [") == bytes && !strncmp(a->text, b->text, bytes) &&
                     a->shape.rank == b->shape.rank;
         }
-        if (alike)
+        if (alike && newest == REPLAY_NONE)
+            newest = (uint32_t)i;
+        if (alike && (!typed || like_stands(w, (uint32_t)i, class_, NULL)))
             return (uint32_t)i;
     }
-    return REPLAY_NONE;
+    return newest;
 }
 
 /* Which sizes of G's tensor differ between the recorded entries of its code, or are dynamic in one: bits. Torch's 0 and 1 say
@@ -55,12 +58,13 @@ static const struct guard *guard_fitting(struct whatif *w, uint32_t class_, cons
     return at.g;
 }
 
-/* G, of the entry most like it, as it would be for CLASS_: it wants what is known of that value. */
-static struct guard guard_made(struct whatif *w, uint32_t class_, const struct guard *g)
+/* G, of the entry most like it, as it would be for CLASS_: it wants what is known of that value. That entry STANDS for CLASS_,
+ * or else conditions may be others. */
+static struct guard guard_made(struct whatif *w, uint32_t class_, const struct guard *g, bool stands)
 {
     struct guard made = *g;
     struct value *v = &made.want;
-    const struct guard *fitting;
+    const struct guard *fitting = NULL;
     uint32_t several = 0, any = 0;
     bool known = false;
 
@@ -98,9 +102,11 @@ static struct guard guard_made(struct whatif *w, uint32_t class_, const struct g
         known = v->literal || v->something || v->type;
         break;
     default:
-        if ((fitting = guard_fitting(w, class_, g)))
-            return *fitting;
         known = w->torch && g->about == ABOUT_NUMBER && v->low == v->high && v->low <= 1; /* compiled apart */
+        if (!known && (fitting = guard_fitting(w, class_, g)))
+            made = *fitting;
+        made.loose = !stands && !known;
+        known = known || fitting;
     }
     if (!known)
         made.about = ABOUT_UNKNOWN;
@@ -140,10 +146,11 @@ static struct guard guard_guessed(struct whatif *w, uint32_t class_, const struc
 void guards_make(struct whatif *w, uint32_t class_, struct guards *g)
 {
     uint32_t model = most_alike(w, class_, true), any = model == REPLAY_NONE ? most_alike(w, class_, false) : model;
+    bool stands = model != REPLAY_NONE && like_stands(w, model, class_, NULL);
 
     g->unlike = any == REPLAY_NONE;
     for (size_t i = 0; !g->unlike && i < guards_of(w, any)->count; i++) {
         const struct guard *one = &guards_of(w, any)->at[i];
-        *list_add(g) = model == any ? guard_made(w, class_, one) : guard_guessed(w, class_, one);
+        *list_add(g) = model == any ? guard_made(w, class_, one, stands) : guard_guessed(w, class_, one);
     }
 }

@@ -100,6 +100,26 @@ def gives_up():
 
 
 @case
+def evens():
+    """A size of which nothing comes but a condition: Dynamo finds nothing to compile, unless the size is a symbol."""
+    def evens_f(x):
+        return x / 2 if x.shape[0] % 2 == 0 else x
+    f = compiled(evens_f, dynamic=False)
+    for size, dtype in ((0, torch.float32), (6, torch.float32), (1, torch.float64), (8, torch.float64), (0, torch.float32), (2, torch.float32)):
+        f(torch.ones(size, 3, dtype=dtype))
+
+
+@case
+def slices():
+    """What one number must be depends on the other: 5 <= size is n <= size where n is a symbol, too."""
+    def slices_f(x, n):
+        return x[:n] * 2
+    f = compiled(slices_f)
+    for size, n in ((1, 5), (6, 5), (4, 3), (8, 1), (2, 4), (4, 1), (2, 2), (3, 1), (0, 0), (4, 2), (5, 5)):
+        f(torch.ones(size, 3), n)
+
+
+@case
 def dtypes():
     def dtypes_f(x):
         return x + x
