@@ -61,11 +61,11 @@ static bool held_by_module(const char *source)
 bool like_symbols(struct whatif *w, uint32_t class_)
 {
     const struct signature *s = signature_of(w, w->classes.at[class_].signature);
+    size_t i = 0;
 
-    for (size_t i = 0; s && i < s->parts.count; i++)
-        if (made_dynamic(w, w->classes.at[class_].code, s->parts.at[i].source, ANY))
-            return true;
-    return false;
+    while (s && i < s->parts.count && !made_dynamic(w, w->classes.at[class_].code, s->parts.at[i].source, ANY))
+        i++;
+    return s && i < s->parts.count;
 }
 
 /* Do guards of CODE like ONE want several things, or did one of them fail? */
@@ -106,11 +106,10 @@ bool like_stands(struct whatif *w, uint32_t entry, uint32_t class_, const struct
 static bool condition_moved(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other, bool first)
 {
     uint32_t code = w->classes.at[made].code;
-    const struct guards *all = guards_of(w, made);
     bool is = g->condition && !dropped(w, code, g), moved = is && g->loose;
 
-    for (size_t i = 0; is && !moved && i < all->count; i++) {
-        const struct guard *h = &all->at[i];
+    for (size_t i = 0; is && !moved && i < guards_of(w, made)->count; i++) {
+        const struct guard *h = &guards_of(w, made)->at[i];
         moved = (h->about == ABOUT_TENSOR || h->about == ABOUT_VALUE) &&
                 (h->loose || made_dynamic(w, code, h->source, ANY)) && guard_holds(w, h, other, first) != LIKE_YES;
     }
@@ -144,11 +143,10 @@ static bool symbol_seen(struct whatif *w, uint32_t made, const char *source, int
     uint32_t fixed = REPLAY_NONE; /* the last entry that was made for one number */
 
     for (struct look at = {0}; guard_next(w, w->classes.at[made].code, source, &at);) {
-        const struct shape *sizes = &at.g->want.sizes;
         if (at.g->about == ABOUT_VALUE)
             fixed = at.entry; /* its kinds come before TYPE_MATCH */
         if ((dimension < 0 ? at.g->about == ABOUT_TYPE && at.entry != fixed
-                           : sizes->rank > dimension && sizes->size[dimension] == SIZE_ANY) &&
+                           : at.g->want.sizes.rank > dimension && at.g->want.sizes.size[dimension] == SIZE_ANY) &&
             like_stands(w, at.entry, made, NULL))
             return true;
     }

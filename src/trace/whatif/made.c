@@ -47,26 +47,14 @@ static void sizes_seen(struct whatif *w, uint32_t code, const struct guard *g, u
     }
 }
 
-/* A guard of the code's at G's source, about the same, that holds for CLASS_; NULL: none is known to. */
-static const struct guard *guard_fitting(struct whatif *w, uint32_t class_, const struct guard *g)
-{
-    struct look at = {0};
-
-    while (guard_next(w, w->classes.at[class_].code, g->source, &at))
-        if (at.g->about == g->about && guard_holds(w, at.g, class_, true) == LIKE_YES)
-            break;
-    return at.g;
-}
-
 /* G, of the entry most like it, as it would be for CLASS_: it wants what is known of that value. That entry STANDS for CLASS_,
  * or else conditions may be others. */
 static struct guard guard_made(struct whatif *w, uint32_t class_, const struct guard *g, bool stands)
 {
     struct guard made = *g;
     struct value *v = &made.want;
-    const struct guard *fitting = NULL;
     uint32_t several = 0, any = 0;
-    bool known = false;
+    bool known = false, apart;
 
     *v = value_of(w, class_, true, g->source);
     v->type = g->about == ABOUT_LENGTH ? g->want.type : value_type(w, v);
@@ -102,11 +90,11 @@ static struct guard guard_made(struct whatif *w, uint32_t class_, const struct g
         known = v->literal || v->something || v->type;
         break;
     default:
-        known = w->torch && g->about == ABOUT_NUMBER && v->low == v->high && v->low <= 1; /* compiled apart */
-        if (!known && (fitting = guard_fitting(w, class_, g)))
-            made = *fitting;
-        made.loose = !stands && !known;
-        known = known || fitting;
+        apart = known = w->torch && g->about == ABOUT_NUMBER && v->low == v->high && v->low <= 1; /* as torch compiles it */
+        for (struct look at = {0}; !known && guard_next(w, w->classes.at[class_].code, g->source, &at);)
+            if ((known = at.g->about == g->about && guard_holds(w, at.g, class_, true) == LIKE_YES))
+                made = *at.g;
+        made.loose = !stands && !apart;
     }
     if (!known)
         made.about = ABOUT_UNKNOWN;
