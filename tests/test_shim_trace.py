@@ -241,3 +241,31 @@ def test_each_forked_process_has_orders_of_guards_of_its_own(dyntrace, record, p
     assert trace.rows("SELECT COUNT(DISTINCT process_id) FROM guard_order") == [(3,)]
     done = subprocess.run([dyntrace, "fsck", trace.path], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+def test_guards_that_cannot_be_told(dyntrace, python, tmp_path):
+    """What makes the list of an entry's guards is Python code, which a signal's handler or a full stack may end."""
+    program = tmp_path / "p.py"
+    program.write_text("""
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.guards import EQUALS_MATCH, GuardTree, L, TYPE_MATCH
+from dyntrace.types import GuardedCode
+
+def f(x): return 1
+def rows(self, keep): raise KeyboardInterrupt
+GuardTree._rows = rows
+def callback(frame, entry, state):
+    if frame.f_code is f.__code__:
+        x = frame.f_locals["x"]
+        return GuardedCode(frame.f_code.replace(), GuardTree([TYPE_MATCH(L["x"], type(x)), EQUALS_MATCH(L["x"], x)]))
+set_eval_frame(callback)
+for x in 1, 1, 2, 1: f(x)
+set_eval_frame(None)
+""")
+    path = tmp_path / "t.db"
+    subprocess.run([dyntrace, "run", "-o", path, "--python", python, program], check=True)
+    done = subprocess.run([dyntrace, "fsck", path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    rows = sqlite3.connect(path).execute
+    assert rows("SELECT kind, expression, count(*) FROM guard GROUP BY 1, 2").fetchall() == [("LAMBDA", "GuardTree(f_locals)", 4)]
+    assert rows("SELECT group_concat(outcome) FROM (SELECT outcome FROM frames WHERE qualname = 'f' ORDER BY frame_id)").fetchone() == ("compiled,hit,compiled,hit",)

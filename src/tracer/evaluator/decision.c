@@ -188,6 +188,18 @@ static PyObject *backend_name(PyObject *backend, bool wrapped)
     return name ? name : PyUnicode_FromString(Py_TYPE(backend)->tp_name);
 }
 
+/* COUNT guards, of which only what holds them is known: GUARD. New reference; NULL: no memory. */
+static PyObject *leaves_unknown(PyObject *guard, uint32_t count)
+{
+    OWNED PyObject *text = PyUnicode_FromFormat("%s(f_locals)", Py_TYPE(guard)->tp_name);
+    OWNED PyObject *leaf = text ? Py_BuildValue("ssO", "LAMBDA", "", text) : NULL;
+    PyObject *leaves = leaf ? PyTuple_New(count) : NULL;
+
+    for (uint32_t i = 0; leaves && i < count; i++)
+        PyTuple_SET_ITEM(leaves, i, Py_NewRef(leaf));
+    return leaves;
+}
+
 /* The birth is (leaves, backend), where a leaf is (kind, source, expression[, user's code]). */
 PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *guard, PyObject *backend)
 {
@@ -206,7 +218,7 @@ PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *gu
     if (leaves)
         entry->guards = (uint32_t)PyTuple_GET_SIZE(leaves);
     else
-        leaves = Py_BuildValue("((ssN))", "LAMBDA", "", PyUnicode_FromFormat("%s(f_locals)", Py_TYPE(guard)->tp_name));
+        leaves = leaves_unknown(guard, entry->guards); /* foreign code raised, or it is no tree */
     /* Torch's ids are its own; a callback's is a value of the program's like others. */
     if (entry->compile_id && (entry->front->ids_public || values_kept() == SESSION_VALUES_ALL))
         label = PyObject_Str(entry->compile_id);
