@@ -55,7 +55,7 @@ LIBS     := $(WRAP) -lsqlite3 -ledit -lncursesw -lresolv -lpthread -lm
 
 TRACER  := src/tracer_shim.c $(sort $(shell find src/tracer -name "*.c"))
 SOURCES := $(filter-out $(TRACER),$(sort $(shell find src -name "*.c")))
-OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o $(BUILD)/obj/schema_empty.o $(BUILD)/obj/remedies.o $(BUILD)/obj/report_page.o
+OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o $(BUILD)/obj/schema_empty.o $(BUILD)/obj/remedies.o $(BUILD)/obj/embedded.o
 SQL     := $(sort $(shell find schemas -name "*.sql" -o -type d))
 
 all: program extensions
@@ -103,11 +103,11 @@ $(BUILD)/remedies.c: src/trace/remedies.txt src/trace/remedies.awk src/trace/rem
 	awk -f src/trace/remedies.awk src/trace/remedies.txt > $@.new
 	mv $@.new $@
 
-$(BUILD)/obj/report_page.o: $(BUILD)/report_page.c Makefile
+$(BUILD)/obj/embedded.o: $(BUILD)/embedded.c Makefile
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIE -c -o $@ $<
 
-$(BUILD)/report_page.c: $(wildcard src/cmd/report/page/*) | $(BUILD)/obj
-	sh src/cmd/report/page/embed.sh > $@.new
+$(BUILD)/embedded.c: src/cmd/embed.sh $(wildcard src/cmd/report/page/* src/cmd/ask/*) | $(BUILD)/obj
+	sh $^ > $@.new
 	mv $@.new $@
 
 $(BUILD)/obj $(BUILD)/unit $(BUILD)/fuzz:

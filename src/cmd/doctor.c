@@ -22,43 +22,6 @@
 #include "trace/db.h"
 #include "versions.h"
 
-/* Prints: name, major, minor, suffix, then after the extension is loaded the
- * owner of the slot and the nanoseconds of a call without and with a hook. */
-static const char question[] =
-    "import sys, _imp\n"
-    "suffix = _imp.extension_suffixes()[0]\n"
-    "print(sys.implementation.name, sys.version_info[0], sys.version_info[1], suffix, flush=True)\n"
-    "import _frozen_importlib as b, _frozen_importlib_external as e\n"
-    "path = sys.argv[1] + '/_dyntrace' + suffix\n"
-    "module = _imp.create_dynamic(b.ModuleSpec('_dyntrace', e.ExtensionFileLoader('_dyntrace', path), origin=path))\n"
-    "_imp.exec_dynamic(module)\n"
-    "def call(): pass\n"
-    "def calls():\n"
-    "    for _ in range(200000): call()\n"
-    "calls()\n"
-    "costs = [module._cost(calls) for _ in range(5)]\n"
-    "print(module._owner(), *('%.1f' % (min(c[i] for c in costs) / 200000) for i in (0, 1)))\n";
-
-/* Prints, with tabs between: nanoseconds of a recorded call; who has the slot when torch and CinderX have been imported,
- * as far as they are here; and which of them cannot be, and why. */
-static const char recorded_question[] =
-    "import sys, time\n"
-    "def call(): pass\n"
-    "def calls():\n"
-    "    begin = time.perf_counter_ns()\n"
-    "    for _ in range(200000): call()\n"
-    "    return (time.perf_counter_ns() - begin) / 200000\n"
-    "ns, why = min(calls() for _ in range(6)), ''\n"
-    "import importlib.util\n"
-    "for name, needed in ('torch', 'torch._dynamo'), ('cinderx', 'cinderx'):\n"
-    "    try:\n"
-    "        importlib.util.find_spec(name) and __import__(needed)\n"
-    "    except BaseException as error:\n"
-    "        why = why or '%s cannot be imported: %s: %s' % (name, type(error).__name__, str(error).partition('\\n')[0])\n"
-    "def afterwards(): pass\n"
-    "afterwards()\n"
-    "print('\\t%.1f\\t%s\\t%s' % (ns, sys.modules['_dyntrace']._owner(), why))\n";
-
 static void line(const char *what, const char *text)
 {
     printf("    %s", what);
@@ -69,7 +32,7 @@ static void line(const char *what, const char *text)
 /* What a recording of PYTHON into TRACE shows. False: there is none. */
 static bool diagnose_recorded(const char *python, const char *trace, double plain, double hooked)
 {
-    const char *const argv[] = {"/proc/self/exe", "run", "-o", trace, "--python", python, "--", "-c", recorded_question, NULL};
+    const char *const argv[] = {"/proc/self/exe", "run", "-o", trace, "--python", python, "--", "-c", ask_recorded_py, NULL};
     struct asked asked = interpreter_ask(argv, true);
     char text[4096], *rest = text, *ns, *owner, *why;
     struct query *rows;
@@ -99,7 +62,7 @@ static bool diagnose_recorded(const char *python, const char *trace, double plai
 /* What is to be said about PYTHON. True when it can be recorded. */
 static bool diagnose(const char *python)
 {
-    const char *const argv[] = {python, "-E", "-S", "-c", question, command_library_directory(), NULL};
+    const char *const argv[] = {python, "-E", "-S", "-c", ask_alone_py, command_library_directory(), NULL};
     struct asked asked = interpreter_ask(argv, false);
     char text[512], name[64] = "", suffix[128] = "", owner[256] = "", *directory, *trace;
     double plain, hooked;

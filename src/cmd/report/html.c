@@ -22,7 +22,7 @@
 #include "trace/prose.h"
 #include "trace/stacks.h"
 
-extern const char report_css[], report_js[]; /* made by src/cmd/report/page/embed.sh */
+extern const char report_css[], report_js[]; /* made by src/cmd/embed.sh */
 
 void html_text(FILE *out, const char *text, size_t width)
 {

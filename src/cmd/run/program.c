@@ -144,15 +144,7 @@ static bool is_known(const char *path)
 
 struct asked program_ask(const struct program *t)
 {
-    static const char code[] =
-        "import sys\n"
-        "try:\n"
-        "    from _imp import extension_suffixes\n"
-        "except ImportError:\n" /* Python 2 */
-        "    extension_suffixes = lambda: ['-']\n"
-        "name = getattr(getattr(sys, 'implementation', None), 'name', 'cpython')\n"
-        "print('%s %d %d %s' % (name, sys.version_info[0], sys.version_info[1], extension_suffixes()[0]))\n";
-    const char *const argv[] = {t->path, "-E", "-S", "-c", code, NULL}; /* Python 2 knows no -I */
+    const char *const argv[] = {t->path, "-E", "-S", "-c", ask_which_py, NULL}; /* Python 2 knows no -I */
 
     return t->python && !is_known(t->path) ? interpreter_ask(argv, false) : (struct asked){.fd = -1};
 }

@@ -13,6 +13,9 @@
 
 /* ---- the program (program.c) ----------------------------------------------- */
 
+/* What interpreters are asked: src/cmd/ask/. */
+extern const char ask_which_py[], ask_alone_py[], ask_recorded_py[];
+
 /* A Python that runs meanwhile. */
 struct asked {
     pid_t pid;

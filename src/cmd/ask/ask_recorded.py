@@ -1,0 +1,18 @@
+# Run by `dyntrace run`. Prints, with tabs between: nanoseconds of a recorded call; who has the slot when torch and CinderX
+# have been imported, as far as they are here; and which of them cannot be, and why.
+import sys, time
+def call(): pass
+def calls():
+    begin = time.perf_counter_ns()
+    for _ in range(200000): call()
+    return (time.perf_counter_ns() - begin) / 200000
+ns, why = min(calls() for _ in range(6)), ''
+import importlib.util
+for name, needed in ('torch', 'torch._dynamo'), ('cinderx', 'cinderx'):
+    try:
+        importlib.util.find_spec(name) and __import__(needed)
+    except BaseException as error:
+        why = why or '%s cannot be imported: %s: %s' % (name, type(error).__name__, str(error).partition('\n')[0])
+def afterwards(): pass
+afterwards()
+print('\t%.1f\t%s\t%s' % (ns, sys.modules['_dyntrace']._owner(), why))
