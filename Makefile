@@ -4,6 +4,7 @@
 #   make PYTHONS="python3.11 python3.13"      an extension for each of these, side by side
 #   make test                  lint, unit tests, then pytest
 #   make install PREFIX=/usr/local DESTDIR=
+#   make wheel PYTHONS="python3.11 python3.13"   for pip, one for each, in build/dist/
 #   make help                  the other targets
 #
 # There are two halves, and which side of the process boundary a source lives
@@ -52,6 +53,10 @@ STANDARD := -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Wno-unused-parameter $(GUARD
 # Where a reader of traces runs out of its memory is said in one place: src/lib/bounds.c.
 WRAP     := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
 LIBS     := $(WRAP) -lsqlite3 -ledit -lncursesw -lresolv -lpthread -lm
+# Of a program for other machines: all but the C library inside, where there is an archive of it. bsd and md are what
+# Debian's libedit needs.
+inside    = $(foreach name,$(1),$(if $(filter /%,$(shell $(CC) -print-file-name=lib$(name).a)),-l$(name)))
+BUNDLE    = $(WRAP) -Wl,-Bstatic $(call inside,sqlite3 edit ncursesw tinfo bsd md) -Wl,-Bdynamic -lsqlite3 -ledit -lncursesw -lresolv -lpthread -lm
 
 TRACER  := src/tracer_shim.c $(sort $(shell find src/tracer -name "*.c"))
 SOURCES := $(filter-out $(TRACER),$(sort $(shell find src -name "*.c")))
@@ -64,6 +69,10 @@ program: $(BUILD)/dyntrace $(BUILD)/dyntrace.1
 
 $(BUILD)/dyntrace: $(BUILD)/obj/main.o $(BUILD)/libdyntrace.a
 	$(CC) $(CFLAGS) $(STANDARD) $(RELRO) $(LDFLAGS) -pie -o $@ $^ $(LIBS)
+
+$(BUILD)/bundle/dyntrace: $(BUILD)/obj/main.o $(BUILD)/libdyntrace.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(STANDARD) $(RELRO) $(LDFLAGS) -pie -s -o $@ $^ -Wl,--as-needed $(BUNDLE)
 
 # The manual page: what the program itself says of its options is put in.
 $(BUILD)/dyntrace.1: docs/man.awk docs/dyntrace.1.in $(BUILD)/dyntrace
@@ -137,6 +146,9 @@ define extension_rules
 EXTENSIONS += $(BUILD)/lib/_dyntrace$(2)
 $(BUILD)/lib/_dyntrace$(2): $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.o) | $(BUILD)/lib/inject/__pycache__
 	$(CC) $(CFLAGS) $(STANDARD) $(RELRO) $(LDFLAGS) -shared -fPIC -o $$@ $$^ -lpthread
+$(BUILD)/bundle/_dyntrace$(2): $(BUILD)/lib/_dyntrace$(2)
+	@mkdir -p $$(@D)
+	strip -o $$@ $$<
 $(BUILD)/obj-$(1)/%.o: src/%.c Makefile
 	@mkdir -p $$(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) $$(if $(GUARDS),$$(if $$(filter $(HOT),$$*),-fno-stack-protector)) -fPIC -fvisibility=hidden -MD -MP -Isrc $(3) -c -o $$@ $$<
@@ -154,7 +166,7 @@ $$(eval $$(call extension_rules,$$(word 2,$$(FACTS)),$$(word 3,$$(FACTS)),$$(wor
 endif
 endef
 
-ifneq ($(filter-out clean help program uninstall,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out clean help program sdist uninstall wheel-test,$(or $(MAKECMDGOALS),all)),)
 $(foreach python,$(PYTHONS),$(eval $(call interpreter,$(python))))
 endif
 
@@ -188,6 +200,16 @@ install: all
 	$(INSTALL) -m 644 README.md SECURITY.md LICENSE $(wildcard docs/*.md) $(DOCDIR)
 	$(INSTALL) -m 644 schemas/trace.sql schemas/views.sql $(DOCDIR)/schemas
 	$(INSTALL) -m 644 $(wildcard schemas/queries/*.sql) $(DOCDIR)/schemas/queries
+
+# What packaging/backend.py puts into a wheel.
+bundle: fit $(BUILD)/bundle/dyntrace $(EXTENSIONS:$(BUILD)/lib/%=$(BUILD)/bundle/%) $(BUILD)/dyntrace.1
+
+# A wheel for each interpreter, that runs elsewhere, and the source distribution.
+wheel: fit
+	+@set -e; for python in $(PYTHONS); do $$python packaging/backend.py wheel $(BUILD)/dist; done
+
+sdist:
+	@$(firstword $(PYTHONS)) packaging/backend.py sdist $(BUILD)/dist
 
 uninstall:
 	rm -f $(BINDIR)/dyntrace $(MANDIR)/dyntrace.1 $(COMPLETIONDIR)/dyntrace
@@ -287,6 +309,11 @@ conformance:
 	    --dyntrace $(BUILD)/dyntrace --baseline-dir $(BUILD)/conformance \
 	    $(if $(ANY_VERSION),--any-version) $(if $(FILES),--files $(FILES)) $(CONFORMANCE)
 
+# Wheels and source distribution for every one of PYTHONS as they are released: slower than tests/test_wheel.py as it is.
+wheel-test:
+	DYNTRACE_WHEELS=all DYNTRACE_PYTHONS="$(subst $() $(),:,$(foreach python,$(PYTHONS),$(shell $(python) -c 'import sys; print(sys.executable)')))" \
+	    DYNTRACE="$(abspath $(BUILD))/dyntrace" $(PYTEST) tests/test_wheel.py
+
 # CPython's test modules with every frame of the test files replaced by a copy.
 shim-torture: all
 	SHIM_TORTURE=1 DYNTRACE="$(abspath $(BUILD))/dyntrace" $(PYTEST) tests/test_shim_torture.py
@@ -300,6 +327,8 @@ help:
 	@echo "make test            lint, unit tests, then pytest; TESTS=tests/test_x.py for a part"
 	@echo "make unit            unit tests alone"
 	@echo "make lint            what the tree promises: includes run downwards, files are short, versions are named once"
+	@echo "make wheel           build/dist/: a wheel for each of PYTHONS, for other machines, too; make sdist: the sources"
+	@echo "make wheel-test      wheels and sdist of every one of PYTHONS, installed and used"
 	@echo "make check-san       the same under ASan and UBSan"
 	@echo "make check-valgrind  unit tests and a recording under valgrind"
 	@echo "make fuzz            each tests/fuzz/fuzz_*.c for FUZZ_SECONDS (now: $(FUZZ_SECONDS))"

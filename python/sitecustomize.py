@@ -15,11 +15,14 @@ import sys
 
 def _package(directory):
     """The package dyntrace, for programs that use it; nothing of it is read before they do."""
+    import _frozen_importlib
     import _thread
 
     package = type(sys)("dyntrace")
     package.__path__ = [directory]
     package.__file__ = os.path.join(directory, "__init__.py")
+    package.__spec__ = _frozen_importlib.ModuleSpec("dyntrace", None, origin=package.__file__, is_package=True)  # for python -m dyntrace
+    package.__spec__.submodule_search_locations.append(directory)
 
     lock = _thread.RLock()
     state = []
@@ -41,32 +44,41 @@ def _package(directory):
     return package
 
 
-def _start(inject, session):
-    """Record this process. None, or why that cannot be: see _start.__doc__ of the extension."""
-    library = os.path.dirname(inject)
+def _extension():
+    """The extension for this interpreter, or None."""
     try:
         import _imp
     except ImportError:  # Python 2
-        _imp = None
-    suffixes = _imp.extension_suffixes() if _imp else []
-    if suffixes:  # the first names the implementation and its version: no extension of ours is for another
-        path = os.path.join(library, "_dyntrace" + suffixes[0])
+        return None
+    # The first suffix names the implementation and its version: no extension of ours is for another.
+    for suffix in _imp.extension_suffixes()[:1]:
+        path = os.path.join(os.path.dirname(_inject), "_dyntrace" + suffix)
         if os.path.exists(path):
-            import _frozen_importlib
-            import _frozen_importlib_external
+            return path
+    return None
 
-            loader = _frozen_importlib_external.ExtensionFileLoader("_dyntrace", path)
-            module = _imp.create_dynamic(_frozen_importlib.ModuleSpec("_dyntrace", loader, origin=path))
-            _imp.exec_dynamic(module)
-            package = _package(os.path.join(library, "python", "dyntrace"))
-            standard = os.path.dirname(os.__file__)
-            why = module._start(session, standard, inject)  # from here on calls of Python functions are recorded
-            if why is None:
-                sys.modules["_dyntrace"] = module
-                sys.modules["dyntrace"] = package
-            else:
-                sys.modules.pop("_dyntrace", None)
-            return why
+
+def _start(inject, session):
+    """Record this process. None, or why that cannot be: see _start.__doc__ of the extension."""
+    library, path = os.path.dirname(inject), _extension()
+    if path:
+        import _frozen_importlib
+        import _frozen_importlib_external
+        import _imp
+
+        loader = _frozen_importlib_external.ExtensionFileLoader("_dyntrace", path)
+        module = _imp.create_dynamic(_frozen_importlib.ModuleSpec("_dyntrace", loader, origin=path))
+        _imp.exec_dynamic(module)
+        package = os.path.join(library, "python", "dyntrace")
+        package = _package(package if os.path.exists(package) else library)  # pip: they are one
+        standard = os.path.dirname(os.__file__)
+        why = module._start(session, standard, inject)  # from here on calls of Python functions are recorded
+        if why is None:
+            sys.modules["_dyntrace"] = module
+            sys.modules["dyntrace"] = package
+        else:
+            sys.modules.pop("_dyntrace", None)
+        return why
     _note(session, "%s %d.%d at %s" % (getattr(getattr(sys, "implementation", None), "name", "python"),
                                        sys.version_info[0], sys.version_info[1], sys.executable))
     return "unsupported"
@@ -111,15 +123,19 @@ def _hide(inject):
 
 
 def _uncache():
-    """With -X pycache_prefix our bytecode lies among the user's: take it away again."""
+    """Take our bytecode away again where it lies among the user's (-X pycache_prefix), or `pip uninstall` would not know of it."""
     cached = globals().get("__cached__")
-    if getattr(sys, "pycache_prefix", None) and cached:
-        try:
+    if not cached:
+        return
+    try:
+        if getattr(sys, "pycache_prefix", None):
             os.remove(cached)
             os.rmdir(os.path.dirname(cached))
             os.rmdir(os.path.dirname(os.path.dirname(cached)))
-        except OSError:  # a child process was quicker
-            pass
+        elif sys.flags.optimize or not _extension():
+            os.remove(cached)
+    except OSError:  # a child process was quicker, or it is not ours
+        pass
 
 
 _inject = os.path.dirname(os.path.abspath(__file__))

@@ -3,11 +3,13 @@
  * Runs in: the command line. */
 #include <libgen.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "command.h"
+#include "versions.h"
 
 static const struct command *const commands[] = {
     &command_run,    &command_tui,    &command_report, &command_why, &command_show, &command_replay, &command_check,
@@ -15,22 +17,36 @@ static const struct command *const commands[] = {
     &command_collect, NULL,
 };
 
-const char *command_library_directory(void)
+const char *command_library_directory(const char *suffix)
 {
+    /* In place; by `make install`; by pip, as Pythons that share a bin/ have it, then with --target. */
+    static const char *const places[] = {"lib", "../lib/dyntrace", "../lib/python3.%d/site-packages/dyntrace",
+                                         "../lib64/python3.%d/site-packages/dyntrace",
+                                         "../lib/python3.%d/dist-packages/dyntrace", "../dyntrace", NULL};
     static char path[PATH_MAX + 64];
-    char self[PATH_MAX], place[PATH_MAX + 64], *real;
+    char self[PATH_MAX], place[PATH_MAX + 64], file[PATH_MAX + 400], real[PATH_MAX];
     ssize_t length;
+    bool whole = false;
 
-    if (path[0])
+    if (path[0] && !suffix)
         return path;
     length = readlink("/proc/self/exe", self, sizeof self - 1);
     self[length > 0 ? length : 0] = 0;
-    /* In place: build/dyntrace with build/lib beside it. Installed: PREFIX/bin. */
-    snprintf(place, sizeof place, "%s/lib/inject/sitecustomize.py", dirname(self));
-    snprintf(place, sizeof place, access(place, F_OK) ? "%s/../lib/dyntrace" : "%s/lib", self);
-    real = realpath(place, NULL);
-    snprintf(path, sizeof path, "%s", real ? real : place);
-    free(real);
+    dirname(self);
+    for (int i = 0; places[i] && !whole; i++)
+        for (int minor = CPYTHON_OLDEST; minor <= CPYTHON_NEWEST && !whole; minor++) {
+            int end = snprintf(place, sizeof place, "%s/", self);
+            snprintf(place + end, sizeof place - end, places[i], minor);
+            snprintf(file, sizeof file, "%s/inject", place);
+            if (access(file, F_OK))
+                continue;
+            snprintf(file, sizeof file, "%s/_dyntrace%s", place, suffix ? suffix : "");
+            whole = !suffix || access(file, R_OK) == 0;
+            if (whole || !path[0])
+                snprintf(path, sizeof path, "%s", realpath(place, real) ? real : place);
+        }
+    if (!path[0])
+        snprintf(path, sizeof path, "%s/../lib/dyntrace", self);
     return path;
 }
 

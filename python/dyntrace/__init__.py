@@ -9,8 +9,7 @@ Runs in: the traced process. The work is done in C (`_dyntrace`); this package g
     dyntrace.guards       native guards
     dyntrace.config       recompile_limit, accumulated_recompile_limit
 """
-from . import config
-from ._native import native as _native
+from . import _native, config
 from .record import record
 
 __all__ = ["config", "record", "reset"]
@@ -18,4 +17,4 @@ __all__ = ["config", "record", "reset"]
 
 def reset():
     """Forget the cache entries and marks of every code object."""
-    _native.reset()
+    _native.native.reset()

@@ -1,4 +1,6 @@
-"""Finds the C extension: the one that `dyntrace run` has loaded, or the one that lies beside this package's folder.
+"""Finds the C extension: the one that `dyntrace run` has loaded, one that lies in this package's folder (pip) or beside it.
+
+    from ._native import native         loads it; `import dyntrace` alone does not: a plugin of pytest's costs those nothing who have no use for it
 
 Runs in: the traced process.
 """
@@ -11,18 +13,22 @@ import sys
 def _load():
     if "_dyntrace" in sys.modules:
         return sys.modules["_dyntrace"]
-    directory = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    for suffix in importlib.machinery.EXTENSION_SUFFIXES[:1]:
-        path = os.path.join(directory, "_dyntrace" + suffix)
-        if os.path.exists(path):
-            loader = importlib.machinery.ExtensionFileLoader("_dyntrace", path)
-            spec = importlib.util.spec_from_file_location("_dyntrace", path, loader=loader)
-            module = importlib.util.module_from_spec(spec)
-            loader.exec_module(module)
-            sys.modules["_dyntrace"] = module
-            return module
-    raise ImportError("dyntrace has no extension for this Python (%s in %s): build it with `make PYTHONS=%s`"
-                      % ("_dyntrace" + importlib.machinery.EXTENSION_SUFFIXES[0], directory, sys.executable))
+    package = os.path.dirname(os.path.abspath(__file__))
+    file = "_dyntrace" + importlib.machinery.EXTENSION_SUFFIXES[0]
+    built = os.path.basename(os.path.dirname(package)) == "python"  # by make, not by pip
+    path = os.path.join(os.path.dirname(os.path.dirname(package)) if built else package, file)
+    if not os.path.exists(path):
+        raise ImportError("dyntrace has no extension for this Python (%s): %s" %
+                          (path, ("build it with `make PYTHONS=%s`" if built else "reinstall it with `%s -m pip`") % sys.executable))
+    loader = importlib.machinery.ExtensionFileLoader("_dyntrace", path)
+    spec = importlib.util.spec_from_file_location("_dyntrace", path, loader=loader)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    sys.modules["_dyntrace"] = module
+    return module
 
 
-native = _load()
+def __getattr__(name):
+    if name != "native":
+        raise AttributeError("module %r has no attribute %r" % (__name__, name))
+    return globals().setdefault("native", _load())

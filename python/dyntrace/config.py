@@ -8,7 +8,7 @@ A call that would need one more runs as it is. Runs in: the traced process.
 import sys
 import types
 
-from ._native import native as _native
+from . import _native
 
 
 class _Config(types.ModuleType):
@@ -19,19 +19,19 @@ class _Config(types.ModuleType):
 
     @property
     def recompile_limit(self):
-        return _native._get_limits()[0]
+        return _native.native._get_limits()[0]
 
     @recompile_limit.setter
     def recompile_limit(self, value):
-        _native._set_limits(value, self.accumulated_recompile_limit)
+        _native.native._set_limits(value, self.accumulated_recompile_limit)
 
     @property
     def accumulated_recompile_limit(self):
-        return _native._get_limits()[1]
+        return _native.native._get_limits()[1]
 
     @accumulated_recompile_limit.setter
     def accumulated_recompile_limit(self, value):
-        _native._set_limits(self.recompile_limit, value)
+        _native.native._set_limits(self.recompile_limit, value)
 
 
 sys.modules[__name__].__class__ = _Config

@@ -2,7 +2,8 @@
 
 Runs in: the traced process.
 
-    pytest -p dyntrace.pytest_plugin            or, in conftest.py:  pytest_plugins = ["dyntrace.pytest_plugin"]
+    pip install dyntrace has it installed; else pytest -p dyntrace.pytest_plugin, or in conftest.py:
+    pytest_plugins = ["dyntrace.pytest_plugin"]
 
     @pytest.mark.dyntrace(max_recompiles=0, after_warmup=1, require_compiled="Net.forward")
     def test_step():
@@ -23,22 +24,23 @@ that recording has of the test, from its begin to its end, in its process and th
 then where an earlier test had compiled the same function, unless reset=True. What such a recording cannot tell while it goes on is
 not checked, and a warning says so; --no-dyntrace leaves all of it out.
 
+`pytest --dyntrace` records the other tests, too, and keeps the traces of those that fail. Where nothing is to be recorded neither the
+extension nor the program is touched: an installation that lacks them fails marked tests only.
+
 A mark on a class or module holds for its tests; a nearer one overrides it limit by limit, None takes one back.
 """
 import contextlib
 import json
 import os
 import re
-import sqlite3
-import subprocess
 import sys
 import time
 import warnings
 
 import pytest
 
+from . import _native
 from . import reset as _reset
-from ._native import native as _native
 from .record import _program, record
 
 _LIMITS = ("max_recompiles", "max_compiles", "max_graph_breaks", "max_guard_us", "max_eager_share", "after_warmup")
@@ -62,6 +64,7 @@ def pytest_addoption(parser):
     group.addoption("--dyntrace-dir", metavar="DIR", help="keep the trace of every recorded test as DIR/TEST.db; else only of those that fail")
     group.addoption("--dyntrace-values", metavar="WHICH", choices=("all", "types", "off"), default="all",
                     help="what traces keep of arguments and of what guards compare: all, types or off")
+    group.addoption("--dyntrace", action="store_true", help="record tests without the mark, too, and keep the traces of those that fail")
     group.addoption("--no-dyntrace", action="store_true", help="run tests that are marked `dyntrace` without recording them")
 
 
@@ -105,6 +108,8 @@ def check(path, limits, part=()):
     arguments = _arguments(limits)
     if not any(a.startswith(("--max", "--require")) for a in arguments):
         return
+    import subprocess
+
     done = subprocess.run([_program(), "check", os.fspath(path), "--json", "--limit", "0", *arguments, *part], capture_output=True, text=True)
     if not done.returncode:
         return
@@ -128,9 +133,9 @@ def check(path, limits, part=()):
 @contextlib.contextmanager
 def recorded(path, limits):
     """Record what runs inside into PATH, then hold it against LIMITS; not when it raised: that is the better message."""
-    joined = _native._active()
+    joined = _native.native._active()
     with _begin(path, limits):
-        yield _native._recording()[0] if joined and _native._recording() else path
+        yield _native.native._recording()[0] if joined and _native.native._recording() else path
     if not joined:
         check(path, limits)
 
@@ -142,7 +147,7 @@ def _begin(path, limits):
         dynamo = sys.modules.get("torch._dynamo")
         if dynamo is not None:
             dynamo.reset()
-    return _joined(limits) if _native._active() else record(path, force=True, values=_values)
+    return _joined(limits) if _native.native._active() else record(path, force=True, values=_values)
 
 
 # ---- within a recording that is there already --------------------------------------------------------------------------
@@ -154,9 +159,11 @@ class _Unknown(Exception):
 @contextlib.contextmanager
 def _joined(limits):
     """Hold what the recording has of what runs inside against LIMITS."""
-    begin = _native._recording()
+    import sqlite3
+
+    begin = _native.native._recording()
     yield
-    end = _native._recording()
+    end = _native.native._recording()
     try:
         if not begin or not end or begin[0] != end[0]:
             raise _Unknown("the recording began or ended within the test")
@@ -170,6 +177,8 @@ def _processes(end):
 
     The collector reads all rings, then commits, again and again. What this thread wrote being taken, the second commit from
     then on has the test, whichever thread ran it."""
+    import sqlite3
+
     until = time.monotonic() + _WAIT
     with contextlib.closing(sqlite3.connect(f"file:{end[0].replace('%', '%25').replace('?', '%3f').replace('#', '%23')}?mode=ro", uri=True)) as trace:
         version, commits = None, -1
@@ -177,7 +186,7 @@ def _processes(end):
             if time.monotonic() > until:
                 raise _Unknown(f"the recording did not follow within {_WAIT} s")
             time.sleep(0.005)
-            now = _native._recording()
+            now = _native.native._recording()
             if now and now[3] >= end[2]:
                 before, version = version, trace.execute("PRAGMA data_version").fetchone()
                 commits += version != before
@@ -224,9 +233,9 @@ def dyntrace_record(request, tmp_path_factory):
 
 
 def _limits(item):
-    """What all marks of a test say together; None: it has none."""
+    """What all marks of a test say together; None: it is not recorded."""
     marks = list(item.iter_markers("dyntrace"))
-    if not marks:
+    if item.config.getoption("no_dyntrace") or not (marks or item.config.getoption("dyntrace")):
         return None
     limits = {}
     for mark in reversed(marks):  # the nearest comes first
@@ -238,14 +247,14 @@ def _limits(item):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
-    limits = None if item.config.getoption("no_dyntrace") else _limits(item)
+    limits = _limits(item)
     if limits is None:
         yield
         return
-    wrong = path = None
-    joined = _native._active()
+    wrong = path = joined = None
     stack = contextlib.ExitStack()
     try:
+        joined = _native.native._active()
         path = _path(item.config, item._request.getfixturevalue("tmp_path_factory"), item.nodeid)
         stack.enter_context(_begin(path, limits))
     except Exception as error:  # a test that asks for limits and is not recorded has not passed
@@ -257,6 +266,8 @@ def pytest_runtest_call(item):
             check(path, limits)
             if outcome.excinfo is None:
                 _discard(item.config, path)
+            else:
+                item.add_report_section("call", "dyntrace", f"trace: {path}")
     except Exception as error:
         wrong = error
     if wrong is None:

@@ -7,13 +7,15 @@ import os
 import shutil
 import subprocess
 
-from ._native import native as _native
+from . import _native
 
 
 def _program():
-    """The `dyntrace` that belongs to this package: beside the library (in place), in bin/ (installed), or on PATH."""
-    library = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    for path in (os.path.join(library, os.pardir, "dyntrace"), os.path.join(library, os.pardir, os.pardir, "bin", "dyntrace")):
+    """The `dyntrace` that belongs to this package: in bin/ (installed; by pip, too), beside the library (in place), or on PATH."""
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    library = os.path.dirname(folder)
+    for path in (os.path.join(library, os.pardir, os.pardir, "bin", "dyntrace"), os.path.join(library, os.pardir, "dyntrace"),
+                 os.path.join(folder, "bin", "dyntrace")):  # the last: pip install --target
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return os.path.abspath(path)
     return shutil.which("dyntrace")
@@ -36,18 +38,18 @@ def record(path, *, force=False, values="all", argv=True):
 
     RuntimeError: the process is being recorded already, or no trace could be made; the message says why.
     """
-    if _native._active():
+    if _native.native._active():
         raise RuntimeError("this process is being recorded already (by `dyntrace run`, or by another record())")
     program = _program()
     if program is None:
-        raise RuntimeError("the program `dyntrace` is neither beside this package nor on PATH")
+        raise RuntimeError("the program `dyntrace` is neither beside this package nor on PATH: reinstall it")
     command = [program, "collect", "-o", os.fspath(path), "--pid", str(os.getpid()), "--values", values]
     command += (["--force"] if force else []) + ([] if argv else ["--no-argv"])
     # A session of its own: Ctrl-C in a terminal is the program's affair.
     collector = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  start_new_session=True)
     session = os.fsdecode(collector.stdout.readline()).rstrip("\n")
-    why = _native._start(session, os.path.dirname(os.__file__)) if session else "gone"
+    why = _native.native._start(session, os.path.dirname(os.__file__)) if session else "gone"
     if why is not None:
         _, errors = collector.communicate()
         raise RuntimeError(_in_python(errors) or ("record() is for the main interpreter" if why == "elsewhere" else
@@ -55,7 +57,7 @@ def record(path, *, force=False, values="all", argv=True):
     try:
         yield path
     finally:
-        _native._stop()
+        _native.native._stop()
         said, errors = collector.communicate()
         if collector.returncode and not said.startswith(b"done"):
             raise RuntimeError(_in_python(errors) or "the recording could not be finished")

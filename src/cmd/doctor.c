@@ -62,9 +62,9 @@ static bool diagnose_recorded(const char *python, const char *trace, double plai
 /* What is to be said about PYTHON. True when it can be recorded. */
 static bool diagnose(const char *python)
 {
-    const char *const argv[] = {python, "-E", "-S", "-c", ask_alone_py, command_library_directory(), NULL};
+    const char *const argv[] = {python, "-E", "-S", "-c", ask_alone_py, command_library_directory(NULL), NULL};
     struct asked asked = interpreter_ask(argv, false);
-    char text[512], name[64] = "", suffix[128] = "", owner[256] = "", *directory, *trace;
+    char text[512], name[64] = "", suffix[128] = "", owner[256] = "", remedy[PATH_MAX + 80], *directory, *trace;
     double plain, hooked;
     int major = 0, minor = 0, fields;
     bool answers = interpreter_answer(&asked, text, sizeof text), supported, ready = false;
@@ -80,7 +80,7 @@ static bool diagnose(const char *python)
     else if (!supported)
         printf(": %s %d.%d is not supported: use " CPYTHON_SUPPORTED "\n", name, major, minor);
     else if (fields < 7)
-        printf(": CPython %d.%d, no extension: build it with `make PYTHONS=%s`\n", major, minor, python);
+        printf(": CPython %d.%d, no extension: %s\n", major, minor, extension_remedy(python, remedy));
     else
         printf(": CPython %d.%d\n", major, minor);
     if (!answers || !supported || fields < 7)
@@ -162,6 +162,8 @@ static int run(int count, char **operands)
     printf("Interpreters\n");
     for (int i = 0; i < count; i++)
         ready += diagnose(operands[i]);
+    if (!count && strchr(program_python(), '/')) /* the environment's */
+        ready += diagnose(program_python());
     if (!count)
         count = diagnose_path(&ready);
     if (!count)
@@ -170,7 +172,7 @@ static int run(int count, char **operands)
     clock_report();
     printf("Ring memory\n");
     memory_report();
-    printf("Extensions\n  %s\n", command_library_directory());
+    printf("Extensions\n  %s\n", command_library_directory(NULL));
     return ready ? 0 : 1;
 }
 

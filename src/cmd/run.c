@@ -36,7 +36,7 @@ static struct {
     int64_t pid; /* of `collect` */
     struct session_options session;
     LIST(const char *) globs; /* each owned, till the end */
-} given = {.python = "python3", .session.max_stall_ns = SESSION_MAX_STALL_NS};
+} given = {.session.max_stall_ns = SESSION_MAX_STALL_NS};
 
 #define MAX_STALL_MOST_NS (60 * UINT64_C(1000000000)) /* the program is stopped so long if the recorder is killed */
 
@@ -76,7 +76,8 @@ static const struct option run_options[] = {
     {"live", .read = option_flag, .to = &given.live,
      .help = "show the recording on the screen while the program runs, as `dyntrace tui` does. What the program prints is kept "
              "apart and printed after the screen has gone; its standard input is empty"},
-    {"python", .value = "PY", .read = option_any, .to = &given.python, .help = "run scripts, -m and -c with this interpreter instead of python3"},
+    {"python", .value = "PY", .read = option_any, .to = &given.python, .help = "run scripts, -m and -c with this interpreter instead of that of the virtual environment in which dyntrace "
+             "is installed, or of python3 on PATH"},
     {"frames", .value = "WHICH", .read = option_choice, .to = &given.session.frames, .words = SESSION_FRAMES_WORDS,
      .help = "all (default): every frame\n"
              "user: not the standard library, not site-packages\n"
@@ -289,7 +290,7 @@ static int run(int count, char **operands)
 
     if (!count)
         say_error("run: no program given; `dyntrace run --help` tells more");
-    if (!count || program_find(&program, given.python, count, operands))
+    if (!count || program_find(&program, given.python ? given.python : program_python(), count, operands))
         goto done;
     ignoring = program.python ? python_ignores_us((const char *const *)program.argv + 1) : 0;
     if (ignoring && given.session.frames == SESSION_NONE)

@@ -4,7 +4,8 @@ import sys, _imp
 suffix = _imp.extension_suffixes()[0]
 print(sys.implementation.name, sys.version_info[0], sys.version_info[1], suffix, flush=True)
 import _frozen_importlib as b, _frozen_importlib_external as e
-path = sys.argv[1] + '/_dyntrace' + suffix
+import re
+path = re.sub('/python3[.][0-9]+/', '/python%d.%d/' % sys.version_info[:2], sys.argv[1]) + '/_dyntrace' + suffix  # pip has a folder for each version
 module = _imp.create_dynamic(b.ModuleSpec('_dyntrace', e.ExtensionFileLoader('_dyntrace', path), origin=path))
 _imp.exec_dynamic(module)
 def call(): pass

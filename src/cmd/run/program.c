@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,6 +54,19 @@ static bool is_script(const char *file)
         return true;
     say_error("%s: %s", file, directory ? "a directory without __main__.py, which Python cannot run" : strerror(errno));
     return false;
+}
+
+/* By the name that we were called by: a link from elsewhere, as pipx makes, leads into no environment of the user's. */
+const char *program_python(void)
+{
+    static char path[PATH_MAX + 16];
+    const char *called = (const char *)getauxval(AT_EXECFN), *end = called ? strrchr(called, '/') : NULL;
+    int length = end ? (int)(end - called) : 0;
+
+    snprintf(path, sizeof path, "%.*s/../pyvenv.cfg", length, called);
+    if (end && access(path, F_OK) == 0)
+        snprintf(path, sizeof path, "%.*s/python3", length, called);
+    return end && is_program(path) ? path : "python3";
 }
 
 int program_find(struct program *t, const char *python, int argc, char **argv)
@@ -136,7 +150,7 @@ static bool is_known(const char *path)
 
     if (!name || sscanf(name, "/python3.%d%n", &minor, &length) < 1 || name[length])
         return false;
-    snprintf(pattern, sizeof pattern, "%s/_dyntrace.cpython-3%d-*.so", command_library_directory(), minor);
+    snprintf(pattern, sizeof pattern, "%s/_dyntrace.cpython-3%d-*.so", command_library_directory(NULL), minor);
     known = glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
     globfree(&found);
     return known;
@@ -149,9 +163,22 @@ struct asked program_ask(const struct program *t)
     return t->python && !is_known(t->path) ? interpreter_ask(argv, false) : (struct asked){.fd = -1};
 }
 
+const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80])
+{
+    char beside[PATH_MAX + 16], own[PATH_MAX], other[PATH_MAX];
+
+    snprintf(beside, sizeof beside, "%.*sdyntrace", strrchr(python, '/') ? (int)(strrchr(python, '/') + 1 - python) : 0, python);
+    if (is_program(beside) && realpath(beside, other) && realpath("/proc/self/exe", own) && strcmp(own, other))
+        snprintf(remedy, PATH_MAX + 80, "%s is another dyntrace: use that", beside);
+    else
+        snprintf(remedy, PATH_MAX + 80, strstr(command_library_directory(NULL), "-packages/") /* pip's */
+                 ? "install dyntrace, or reinstall it, with `%s -m pip`" : "build it with `make PYTHONS=%s`", python);
+    return remedy;
+}
+
 bool program_fits(const struct program *t, struct asked *asked, bool quiet)
 {
-    char text[256], name[64], suffix[128], path[PATH_MAX + 80];
+    char text[256], name[64], suffix[128], path[PATH_MAX + 400], remedy[PATH_MAX + 80];
     int major, minor;
     bool fits;
 
@@ -162,12 +189,12 @@ bool program_fits(const struct program *t, struct asked *asked, bool quiet)
     if (!fits && !quiet)
         say_error("%s: %s %d.%d is not supported: use " CPYTHON_SUPPORTED ", or run untraced with --frames none", t->path,
                   strcmp(name, "cpython") ? name : "CPython", major, minor);
-    snprintf(path, sizeof path, "%s/_dyntrace%s", command_library_directory(), suffix);
+    snprintf(path, sizeof path, "%s/_dyntrace%s", command_library_directory(suffix), suffix);
     if (!fits || access(path, R_OK) == 0)
         return fits;
     if (!quiet)
-        say_error("%s: no extension for this CPython %d.%d is built (%s): build it with `make PYTHONS=%s`", t->path, major,
-                  minor, path, t->path);
+        say_error("%s: no extension for this CPython %d.%d is built (%s): %s", t->path, major, minor, path,
+                  extension_remedy(t->path, remedy));
     return false;
 }
 
@@ -175,7 +202,7 @@ static char inject[PATH_MAX + 80];
 
 const char *program_inject(void)
 {
-    const char *library = command_library_directory();
+    const char *library = command_library_directory(NULL);
     char file[sizeof inject + 32];
 
     snprintf(inject, sizeof inject, "%s/inject", library);

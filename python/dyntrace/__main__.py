@@ -1,0 +1,23 @@
+"""`python -m dyntrace ...` is the program dyntrace, asked to record with this Python."""
+import os
+import sys
+
+from .record import _program
+
+
+def main(words):
+    if words[:1] == ["run"]:
+        words = ["run", "--python", sys.executable, *words[1:]]  # one that is given after it wins
+    elif words == ["doctor"]:
+        words = ["doctor", sys.executable]
+    program = _program()
+    if program is None:
+        return "dyntrace: the program `dyntrace` is neither beside this package nor on PATH: reinstall it with `%s -m pip`" % sys.executable
+    try:
+        os.execv(program, ["dyntrace", *words])
+    except OSError as error:
+        return "dyntrace: %s: %s" % (program, error.strerror)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
