@@ -10,6 +10,7 @@ needed, so that pip needs no network.
     site-packages/dyntrace/                     the package, which is the program's library directory, too:
         _dyntrace.SOABI.so                      the extension
         inject/sitecustomize.py                 alone in its folder (SECURITY.md)
+        share/                                  manual page and completion; pip would leave the folders of share/man/man1 behind
 
 A folder's __pycache__ is in the wheel (a file .keep), so that whoever installs makes it, with the rights that he gives: a recorded program
 would make it with those that its umask leaves.
@@ -142,11 +143,11 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None, 
         stop("a wheel for other machines needs libsqlite3.a, libedit.a, libncursesw.a and libtinfo.a, which are not here; "
              "Debian's -dev packages have them. `pip install .` works as it is")
     tag = f"{interpreter()}-{interpreter()}-{where}"
-    share, inject = f"{NAME}.data/data/share", "dyntrace/inject"
+    inject = "dyntrace/inject"
     sources = {f"dyntrace/{path.name}": path for path in sorted(Path("python/dyntrace").glob("*.py"))}
     sources |= {f"{inject}/sitecustomize.py": Path("python/sitecustomize.py"),
-                f"{share}/man/man1/dyntrace.1": program.parent.parent / "dyntrace.1",
-                f"{share}/bash-completion/completions/dyntrace": Path("completions/dyntrace.bash")}
+                "dyntrace/share/dyntrace.1": program.parent.parent / "dyntrace.1",
+                "dyntrace/share/dyntrace.bash": Path("completions/dyntrace.bash")}
     files = {name: (path.read_bytes(), 0o644) for name, path in sources.items()}
     files |= {f"{folder}/__pycache__/.keep": (b"", 0o644) for folder in ("dyntrace", inject)}
     files[f"dyntrace/{extension.name}"] = extension.read_bytes(), 0o755
