@@ -170,7 +170,7 @@ def test_as_a_module(there):
     there.write("f.py", "import sys\ndef f(): pass\nf()\nprint(sys.executable)")
     assert there.run(there.python, "-m", "dyntrace", "run", "f.py").stdout == f"{there.python}\n"
     assert there.run(there.python, "-m", "dyntrace", "why", "f", "f.db").stdout
-    assert "ready" in there.run(there.python, "-m", "dyntrace", "doctor").stdout
+    assert "recorded " in there.run(there.python, "-m", "dyntrace", "doctor").stdout
     # a recorded program that starts it
     there.run(there.program, "run", "-o", "outer.db", "-m", "dyntrace", "run", "-o", "inner.db", "f.py")
     assert query(there.here / "outer.db", "SELECT count(*) FROM process") == [(1,)]

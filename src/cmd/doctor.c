@@ -162,10 +162,8 @@ static int run(int count, char **operands)
     printf("Interpreters\n");
     for (int i = 0; i < count; i++)
         ready += diagnose(operands[i]);
-    if (!count && strchr(program_python(), '/')) /* the environment's */
-        ready += diagnose(program_python());
     if (!count)
-        count = diagnose_path(&ready);
+        count = (strchr(program_python(), '/') && (ready += diagnose(program_python()), true)) + diagnose_path(&ready);
     if (!count)
         printf("  no python3 on PATH\n");
     printf("Clock\n");

@@ -76,8 +76,7 @@ static const struct option run_options[] = {
     {"live", .read = option_flag, .to = &given.live,
      .help = "show the recording on the screen while the program runs, as `dyntrace tui` does. What the program prints is kept "
              "apart and printed after the screen has gone; its standard input is empty"},
-    {"python", .value = "PY", .read = option_any, .to = &given.python, .help = "run scripts, -m and -c with this interpreter instead of that of the virtual environment in which dyntrace "
-             "is installed, or of python3 on PATH"},
+    {"python", .value = "PY", .read = option_any, .to = &given.python, .help = "run scripts, -m and -c with this interpreter, not that of dyntrace's virtual environment or python3 on PATH"},
     {"frames", .value = "WHICH", .read = option_choice, .to = &given.session.frames, .words = SESSION_FRAMES_WORDS,
      .help = "all (default): every frame\n"
              "user: not the standard library, not site-packages\n"

@@ -56,17 +56,16 @@ static bool is_script(const char *file)
     return false;
 }
 
-/* By the name that we were called by: a link from elsewhere, as pipx makes, leads into no environment of the user's. */
 const char *program_python(void)
 {
     static char path[PATH_MAX + 16];
-    const char *called = (const char *)getauxval(AT_EXECFN), *end = called ? strrchr(called, '/') : NULL;
-    int length = end ? (int)(end - called) : 0;
+    const char *called = (const char *)getauxval(AT_EXECFN); /* not /proc/self/exe: pipx links from where no environment is */
 
-    snprintf(path, sizeof path, "%.*s/../pyvenv.cfg", length, called);
-    if (end && access(path, F_OK) == 0)
-        snprintf(path, sizeof path, "%.*s/python3", length, called);
-    return end && is_program(path) ? path : "python3";
+    snprintf(path, sizeof path, "%.*s/../pyvenv.cfg", (int)(basename(called) - called) - 1, called);
+    if (access(path, F_OK))
+        return "python3";
+    snprintf(path, sizeof path, "%.*s/python3", (int)(basename(called) - called) - 1, called);
+    return is_program(path) ? path : "python3";
 }
 
 int program_find(struct program *t, const char *python, int argc, char **argv)
@@ -166,13 +165,12 @@ struct asked program_ask(const struct program *t)
 const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80])
 {
     char beside[PATH_MAX + 16], own[PATH_MAX], other[PATH_MAX];
+    bool another = snprintf(beside, sizeof beside, "%.*s/dyntrace", (int)(basename(python) - python) - 1, python) > 0 &&
+                   is_program(beside) && realpath(beside, other) && realpath("/proc/self/exe", own) && strcmp(own, other);
 
-    snprintf(beside, sizeof beside, "%.*sdyntrace", strrchr(python, '/') ? (int)(strrchr(python, '/') + 1 - python) : 0, python);
-    if (is_program(beside) && realpath(beside, other) && realpath("/proc/self/exe", own) && strcmp(own, other))
-        snprintf(remedy, PATH_MAX + 80, "%s is another dyntrace: use that", beside);
-    else
-        snprintf(remedy, PATH_MAX + 80, strstr(command_library_directory(NULL), "-packages/") /* pip's */
-                 ? "install dyntrace, or reinstall it, with `%s -m pip`" : "build it with `make PYTHONS=%s`", python);
+    snprintf(remedy, PATH_MAX + 80, another ? "%s is another dyntrace: use that"
+             : strstr(command_library_directory(NULL), "-packages/") ? "install dyntrace, or reinstall it, with `%s -m pip`" /* pip's */
+             : "build it with `make PYTHONS=%s`", another ? beside : python);
     return remedy;
 }
 
@@ -222,10 +220,8 @@ bool program_inject_is_for_all(void)
     struct stat status;
 
     memcpy(path, inject, sizeof path);
-    for (char *end = path + strlen(path); end > path; end = strrchr(path, '/')) {
-        *end = 0;
-        if (stat(path, &status) || !(status.st_mode & S_IXOTH))
+    for (char *end = path + strlen(path); end > path; end = strrchr(path, '/'))
+        if (*end = 0, stat(path, &status) || !(status.st_mode & S_IXOTH))
             return false;
-    }
     return true;
 }

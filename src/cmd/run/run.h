@@ -38,7 +38,6 @@ struct program {
 
 /* That of the environment that we were called from, else "python3", to be looked for on PATH. Owned by the callee. */
 const char *program_python(void);
-
 /* What the words ARGV mean: a script, -m, -c or a program; the first three are run by PYTHON. 0, or -1 after saying
  * why not. */
 int program_find(struct program *t, const char *python, int argc, char **argv);
@@ -51,7 +50,6 @@ bool program_fits(const struct program *t, struct asked *asked, bool quiet);
 
 /* What to do where there is no extension for PYTHON. Returns REMEDY. */
 const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80]);
-
 /* Where interpreters find sitecustomize.py (inject.h); NULL after saying why they would not. Owned by the callee. */
 const char *program_inject(void);
 
