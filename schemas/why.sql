@@ -189,7 +189,8 @@ WHERE code_id IN (SELECT value FROM json_each(?1)) AND COALESCE(kind, 0) = 0 AND
 -- name: checks
 -- its entries' guards: how often tried, what failed, what it took
 SELECT k.*, g.kind, g.source, g.expression
-FROM (SELECT cache_entry_id, result, failed_guard_id, COUNT(*) AS times, SUM(duration_ns) AS duration_ns
+FROM (SELECT cache_entry_id, result, failed_guard_id, COUNT(*) AS times, SUM(duration_ns) AS duration_ns,
+             SUM(result = 'pass' AND guards_run = 0) AS few_guards
       FROM guard_check WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry
           WHERE code_id IN (SELECT value FROM json_each(?1)))
       GROUP BY cache_entry_id, result, failed_guard_id) k
@@ -197,7 +198,7 @@ LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
 ORDER BY k.result = 'error' DESC, k.times DESC;
 
 -- name: checks-rows
-SELECT cache_entry_id, result, failed_guard_id, duration_ns FROM guard_check
+SELECT cache_entry_id, result, failed_guard_id, duration_ns, guards_run = 0 AS few_guards FROM guard_check
 WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1)));
 
 -- name: guard

@@ -44,8 +44,9 @@ struct replay_check {
     uint32_t result : 3;    /* enum check_result; CHECK_RESULTS: a word that is none */
     uint32_t bad_guard : 1; /* the guard that failed is not one of the entry's, or it ran more than the entry has */
     uint32_t misplaced : 1; /* its position is not the one after that of the check before it, or the first not 0 */
-    int64_t failed;         /* row id of the guard that failed, 0: none */
+    int64_t failed;         /* row id of the guard that failed, 0: none, REPLAY_IN_PART: it passed, but not all ran */
 };
+enum { REPLAY_IN_PART = -1 };
 enum { REPLAY_CHECK_NONE = (1 << 27) - 1 }; /* no trace has as many entries, or anything else: it is not read then */
 
 struct replay_lookup {

@@ -358,10 +358,10 @@ static void entries_print(struct why *why, FILE *out)
             continue;
         }
         prose_print(out, "{tried %'jd time(s), }%s{hit %'jd, last at %+jd}{, passed over %'jd time(s): another backend asked}"
-                         "{; died at %+jd: %.70s}\n",
+                         "{; %'jd hit(s) under set_stance(skip_guard_eval_unsafe=True): not all guards ran}{; died at %+jd: %.70s}\n",
                     why->torch.observed ? UNKNOWN : e->tried, /* only the tries that ended in a hit were seen there */
                     e->hit ? "" : "never hit", prose_any(e->hit), e->last_hit_ns, prose_any(e->backend_mismatches),
-                    e->died_ns, prose_or(e->death_cause, NO_CAUSE));
+                    prose_any(e->few_guards), e->died_ns, prose_or(e->death_cause, NO_CAUSE));
     }
     more_print(out, ENTRIES_SHOWN, why->entries.count);
 }

@@ -5,7 +5,9 @@ Its last line of output is what it knows of itself, in ways that have nothing to
 observe mode cannot see may be NULL; it is never something else than the truth.
 """
 import collections
+import json
 import re
+import subprocess
 
 import pytest
 
@@ -359,8 +361,12 @@ def test_guards_that_failed_are_named(runs, parts, program):
 
 
 @pytest.mark.parametrize("program", ["stances"])
-def test_a_hit_that_looked_at_few_guards_says_so(runs, program):
+def test_a_hit_that_looked_at_few_guards_says_so(runs, dyntrace, program):
     """Under skip_guard_eval_unsafe torch runs only what tells entries apart: two calls, and no other."""
+    page, found = (subprocess.run([dyntrace, "why", "f", runs(program, "shim").path, *more], capture_output=True, text=True,
+                                  check=True).stdout for more in ([], ["--json"]))
+    assert page.count("; 1 hit under set_stance(skip_guard_eval_unsafe=True): not all guards ran") == 2
+    assert sum(entry["few_guards"] for entry in json.loads(found)["entries"]) == 2
     rows = runs(program, "shim").rows("SELECT k.guards_run FROM guard_check k JOIN cache_entry e USING (cache_entry_id) "
                                       "WHERE k.result = 'pass' AND k.guards_run <> e.guard_count")
     assert rows == [(0,), (0,)]

@@ -247,7 +247,7 @@ static bool check_row(void *context, const int64_t *v, unsigned nulls)
         .bad_guard = (named && (replay_index(&c->owners, v[3]) != entry || v[2] == CHECK_PASS)) ||
                      (allowed >= 0 && v[5] > allowed),
         .misplaced = v[4] != c->position++ || nulls & 1 << 4,
-        .failed = v[3]};
+        .failed = v[2] == CHECK_PASS && allowed > 0 && !v[5] && !(nulls & 1 << 5) ? REPLAY_IN_PART : v[3]};
     *list_add(&c->lookups) = v[0];
     if (known && v[2] <= CHECK_PASS && !(nulls & 1 << 6)) {
         c->times[entry].ns[v[2]] += ns < INT32_MAX ? ns : INT32_MAX; /* so that no trace makes the sum overflow */

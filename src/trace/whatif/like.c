@@ -374,7 +374,7 @@ static enum like rest_takes(struct whatif *w, uint32_t made, uint32_t other, uin
     return like;
 }
 
-enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
+static enum like fits(struct whatif *w, uint32_t made, uint32_t lookup)
 {
     uint32_t other = w->class_of[lookup], entries = (uint32_t)w->r->entries.count;
     bool first = other >= entries || w->classes.at[other].founder == lookup;
@@ -406,6 +406,16 @@ enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     if (like == LIKE_GUESS_NO && g)
         like = rest_takes(w, made, other, lookup, first);
     return like == LIKE_GUESS_NO && made == other ? LIKE_GUESS_YES : like;
+}
+
+enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
+{
+    const struct replay_lookup *k = &w->r->lookups.at[lookup];
+    enum like like = fits(w, made, lookup);
+
+    if (k->check_count && w->r->checks.at[k->checks + k->check_count - 1].failed == REPLAY_IN_PART)
+        like = like >= LIKE_GUESS_YES ? LIKE_GUESS_YES : LIKE_GUESS_NO; /* its inputs may be others than its entry's */
+    return like;
 }
 
 enum like like_dies(struct whatif *w, uint32_t entry)

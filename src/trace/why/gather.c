@@ -323,6 +323,7 @@ static void gather_checks(struct why *why)
         if (entry) {
             entry->check_ns = times_sum(entry->check_ns, spent);
             *(ran ? &entry->tried : &entry->backend_mismatches) += 1;
+            entry->few_guards += result == CHECK_PASS && entry->guards && query_integer(query, 4);
         }
         if (result == CHECK_PASS)
             continue;

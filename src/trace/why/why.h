@@ -66,6 +66,7 @@ struct call_class { CALL_FIELDS(MEMBER) };
     F(entry, INTEGER, cache_entry_id) F(entry, INTEGER, code_id) F(entry, TEXT, label) F(entry, TEXT, backend) \
     F(entry, MAYBE, region_id) F(entry, INTEGER, guards) F(entry, INTEGER, compile_id) F(entry, INTEGER, born_ns) \
     F(entry, INTEGER, tried) F(entry, INTEGER, hit) F(entry, ID, last_hit_ns) F(entry, INTEGER, backend_mismatches) \
+    F(entry, INTEGER, few_guards) /* hits for which only the guards that tell entries apart ran */ \
     F(entry, MAYBE, died_ns) F(entry, TEXT, death_cause)
 struct entry {
     ENTRY_FIELDS(MEMBER)
