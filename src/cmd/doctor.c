@@ -64,12 +64,12 @@ static bool diagnose(const char *python)
 {
     const char *const argv[] = {python, "-E", "-S", "-c", ask_alone_py, command_library_directory(NULL), NULL};
     struct asked asked = interpreter_ask(argv, false);
-    char text[512], name[64] = "", suffix[128] = "", owner[256] = "", remedy[PATH_MAX + 80], *directory, *trace;
+    char text[512], name[64] = "", suffix[128] = "", remedy[PATH_MAX + 80], *directory, *trace;
     double plain, hooked;
     int major = 0, minor = 0, fields;
     bool answers = interpreter_answer(&asked, text, sizeof text), supported, ready = false;
 
-    fields = sscanf(text, "%63s %d %d %127s %255s %lf %lf", name, &major, &minor, suffix, owner, &plain, &hooked);
+    fields = sscanf(text, "%63s %d %d %127s %lf %lf", name, &major, &minor, suffix, &plain, &hooked);
     supported = fields >= 4 && versions_supports(name, major, minor);
     printf("  ");
     say_escaped(stdout, python, strlen(python));
@@ -79,11 +79,11 @@ static bool diagnose(const char *python)
         printf(": not a Python 3 that answers; not supported\n");
     else if (!supported)
         printf(": %s %d.%d is not supported: use " CPYTHON_SUPPORTED "\n", name, major, minor);
-    else if (fields < 7)
+    else if (fields < 6)
         printf(": CPython %d.%d, no extension: %s\n", major, minor, extension_remedy(python, remedy));
     else
         printf(": CPython %d.%d\n", major, minor);
-    if (!answers || !supported || fields < 7)
+    if (!answers || !supported || fields < 6)
         return false;
     directory = say_print("%s/dyntrace.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     trace = mkdtemp(directory) ? say_print("%s/trace.db", directory) : NULL;
@@ -124,8 +124,6 @@ static int diagnose_path(int *ready)
     return count;
 }
 
-enum { CLOCK_READS = 1000000 };
-
 static void clock_report(void)
 {
     FILE *file = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
@@ -139,9 +137,9 @@ static void clock_report(void)
         fclose(file);
     printf("  %s: %s (the kernel's clock source is %s)%s\n", CLOCK_COUNTER, trusted ? "trusted" : "not trusted", source,
            trusted ? "" : ", so CLOCK_MONOTONIC is read, which costs more; dmesg says why the kernel does not trust it");
-    for (int i = 0; i < CLOCK_READS; i++)
+    for (int i = 0; i < 1000000; i++)
         (void)(trusted ? clock_counter() : clock_monotonic_ns());
-    printf("  a read takes %.1f ns; the recording of a frame needs two\n", (double)(clock_monotonic_ns() - begin) / CLOCK_READS);
+    printf("  a read takes %.1f ns; the recording of a frame needs two\n", (double)(clock_monotonic_ns() - begin) / 1000000);
 }
 
 static void memory_report(void)

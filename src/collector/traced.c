@@ -1,7 +1,6 @@
 /* collector/traced.c -- one traced process image, as the collector sees it. See collector/traced.h. */
 #include "collector/traced.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <stdarg.h>

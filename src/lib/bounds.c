@@ -3,7 +3,6 @@
  * Runs in: the viewer. */
 #include "lib/bounds.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sqlite3.h>

@@ -5,8 +5,6 @@
  * leads is ours, which goes on to the original. */
 #include "tracer/tracer.h"
 
-#include <unistd.h>
-
 #include "inject.h"
 
 #define P tracer_process

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <langinfo.h>
-#include <locale.h>
 #include <poll.h>
 #include <resolv.h>
 #include <signal.h>

@@ -61,10 +61,9 @@ const char *program_python(void)
     static char path[PATH_MAX + 16];
     const char *called = (const char *)getauxval(AT_EXECFN); /* not /proc/self/exe: pipx links from where no environment is */
 
-    snprintf(path, sizeof path, "%.*s/../pyvenv.cfg", (int)(basename(called) - called) - 1, called);
-    if (access(path, F_OK))
-        return "python3";
-    snprintf(path, sizeof path, "%.*s/python3", (int)(basename(called) - called) - 1, called);
+    snprintf(path, sizeof path, "%.*s../pyvenv.cfg", (int)(basename(called) - called), called);
+    if (access(path, F_OK) == 0)
+        snprintf(path, sizeof path, "%.*spython3", (int)(basename(called) - called), called);
     return is_program(path) ? path : "python3";
 }
 
@@ -220,8 +219,10 @@ bool program_inject_is_for_all(void)
     struct stat status;
 
     memcpy(path, inject, sizeof path);
-    for (char *end = path + strlen(path); end > path; end = strrchr(path, '/'))
-        if (*end = 0, stat(path, &status) || !(status.st_mode & S_IXOTH))
+    for (char *end = path + strlen(path); end > path; end = strrchr(path, '/')) {
+        *end = 0;
+        if (stat(path, &status) || !(status.st_mode & S_IXOTH))
             return false;
+    }
     return true;
 }

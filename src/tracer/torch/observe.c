@@ -21,8 +21,6 @@
 #include "tracer/record.h"
 #include "tracer/torch/torch.h"
 
-#include <string.h>
-
 #define P tracer_process
 #define S torch_settings
 

@@ -6,8 +6,6 @@
  *
  *     tree     a line per node, the longest first; Space folds and unfolds
  *     flame    boxes as wide as their time, callers above; + zooms into one */
-#include <inttypes.h>
-#include <limits.h>
 
 #include "trace/db.h"
 #include "trace/stacks.h"
