@@ -90,10 +90,9 @@ WHERE cache_entry_id IS NULL
 
 -- name: lookup-compile
 -- a lookup that asked the compiler has its compile
--- The parent's, of one that was forked while it compiled. A miss under torch's stance skip_guard_eval_unsafe raises before that.
+-- The parent's, of one that was forked while it compiled. One that ended in an error may have raised before it asked.
 SELECT lookup_id FROM lookup l
-WHERE outcome IN (2, 9) AND NOT EXISTS (SELECT 1 FROM compile m WHERE m.frame_id = l.frame_id AND m.code_id IS l.code_id)
-  AND NOT (outcome = 9 AND EXISTS (SELECT 1 FROM thread t JOIN process p USING (process_id) WHERE t.thread_id = l.thread_id AND p.torch_mode = 'shim'))
+WHERE outcome = 2 AND NOT EXISTS (SELECT 1 FROM compile m WHERE m.frame_id = l.frame_id AND m.code_id IS l.code_id)
   AND NOT EXISTS (SELECT 1 FROM frame f WHERE f.frame_id = l.frame_id AND f.kind = 3);
 
 -- name: check-guards

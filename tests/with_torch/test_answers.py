@@ -75,6 +75,27 @@ def test_breaks_backends_and_stances(ask, runs, way):
         assert any(guard["user_stack"] for guard in one["guards"])
 
 
+FORBIDDEN = """
+import contextlib, torch
+@torch.compile(backend="eager")
+def scaled(x): return x * 2
+scaled(torch.ones(3))
+with torch.compiler.set_stance(skip_guard_eval_unsafe=True), contextlib.suppress(RuntimeError):
+    scaled(torch.ones(3, dtype=torch.int64))
+"""
+
+
+@pytest.mark.parametrize("way", ["shim", "observe"])
+def test_a_miss_that_a_stance_forbids(dyntrace, python, tmp_path, way):
+    """Under skip_guard_eval_unsafe a miss raises before torch compiles; to who only looks on that is a guard that raised."""
+    said = [subprocess.run([dyntrace, *map(str, words)], capture_output=True, text=True, check=True).stdout for words in (
+        ["run", "--torch", way, "-o", tmp_path / "t.db", "--python", python, "-c", FORBIDDEN], ["fsck", tmp_path / "t.db"],
+        ["replay", tmp_path / "t.db", "--verify"], ["why", tmp_path / "t.db", "scaled"])]
+    assert ("error: RuntimeError: Recompilation triggered with skip_guard_eval_unsafe stance" in said[-1]) == (way == "shim")
+    assert ("Warm up scaled with these inputs before set_stance(skip_guard_eval_unsafe=True)" in said[-1]) == (way == "shim")
+    assert ("it may be a miss, which set_stance(skip_guard_eval_unsafe=True) forbids" in " ".join(said[-1].split())) == (way == "observe")
+
+
 def test_deaths(ask):
     page, found = ask("reset_reload", "shim", "why", "shift")
     assert "0 had died at " in page and "L['kind']" in page and "Do not call torch.compiler.reset()" in texts(found)

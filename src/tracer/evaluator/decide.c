@@ -568,15 +568,17 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         outcome = OUTCOME_CALLBACK_ERROR;
         goto err;
     }
-    if (front->skip_guards_unsafe) { /* in torch's words: programs look for them */
-        PyErr_SetString(PyExc_RuntimeError, "Recompilation triggered with skip_guard_eval_unsafe stance. "
-                        "This usually means that you have not warmed up your model "
-                        "with enough inputs such that you can guarantee no more recompilations.");
-        outcome = OUTCOME_CALLBACK_ERROR;
-        goto err;
-    }
     if (callback != Py_False && !(state = state_now(state, code)))
         goto err;
+    if (front->skip_guards_unsafe) { /* a compile that fails, in torch's words: programs look for them */
+        decision_ask(&decision, state);
+        PyErr_SetString(PyExc_RuntimeError, "Recompilation triggered with skip_guard_eval_unsafe stance. This usually means that you "
+                        "have not warmed up your model with enough inputs such that you can guarantee no more recompilations.");
+        decision_asked(&decision, NULL);
+        outcome = OUTCOME_CALLBACK_ERROR;
+        decision_answer(&decision, state, NULL, outcome);
+        goto err;
+    }
     actions = code_state_actions(state, region);
     under = callback_under(callback, actions.callees);
     outcome = refused(state, &actions, callback, front);
