@@ -413,7 +413,7 @@ enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     const struct replay_lookup *k = &w->r->lookups.at[lookup];
     enum like like = fits(w, made, lookup);
 
-    if (!k->check_count || w->r->checks.at[k->checks + k->check_count - 1].failed != REPLAY_IN_PART)
+    if (k->entry == made || !k->check_count || w->r->checks.at[k->checks + k->check_count - 1].failed != REPLAY_IN_PART)
         return like;
     return like >= LIKE_GUESS_YES ? LIKE_GUESS_YES : LIKE_GUESS_NO; /* its inputs may be others than its entry's */
 }
