@@ -32,9 +32,9 @@ static void line(const char *what, const char *text)
 /* What a recording of PYTHON into TRACE shows. False: there is none. */
 static bool diagnose_recorded(const char *python, const char *trace, double plain, double hooked)
 {
-    const char *const argv[] = {"/proc/self/exe", "run", "-o", trace, "--python", python, "--", "-c", ask_recorded_py, NULL};
+    char own[PATH_MAX], text[4096], *rest = text, *ns, *owner, *why;
+    const char *const argv[] = {realpath("/proc/self/exe", own), "run", "-o", trace, "--python", python, "--", "-c", ask_recorded_py, NULL};
     struct asked asked = interpreter_ask(argv, true);
-    char text[4096], *rest = text, *ns, *owner, *why;
     struct query *rows;
     struct db *db;
 
