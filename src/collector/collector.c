@@ -555,10 +555,11 @@ static bool record(struct run *run, const char *argv, int to, struct collector_r
 
 int collector_run(struct session *session, const char *argv, int orders, int to)
 {
-    struct run run = {.orders = orders, .command_watch = -1, .parent = getppid()};
+    static struct run run; /* once in a process: what it owns is its till the end */
     struct collector_result result = {0};
     const char *error = NULL;
 
+    run = (struct run){.orders = orders, .command_watch = -1, .parent = getppid()};
     if (!argv && is_finished(session, &result)) {
         if (write(to, "", 1) != 1)
             return 1;

@@ -191,8 +191,7 @@ static PyObject *backend_name(PyObject *backend, bool wrapped)
 /* COUNT guards, of which only what holds them is known: GUARD. New reference; NULL: no memory. */
 static PyObject *leaves_unknown(PyObject *guard, uint32_t count)
 {
-    OWNED PyObject *text = PyUnicode_FromFormat("%s(f_locals)", Py_TYPE(guard)->tp_name);
-    OWNED PyObject *leaf = text ? Py_BuildValue("ssO", "LAMBDA", "", text) : NULL;
+    OWNED PyObject *leaf = Py_BuildValue("ssN", "LAMBDA", "", PyUnicode_FromFormat("%s(f_locals)", Py_TYPE(guard)->tp_name));
     PyObject *leaves = leaf ? PyTuple_New(count) : NULL;
 
     for (uint32_t i = 0; leaves && i < count; i++)
