@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from crash_help import until
+
 PROGRAM = """
 import os, sys, threading, dyntrace
 def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
@@ -145,5 +147,5 @@ def test_a_killed_process_is_not_waited_for_in_a_hurry(here, dyntrace, tmp_path,
     """Its forked child is recorded to its end, and the recorder sleeps while that does."""
     done = here(python, "-c", KILLED)
     assert done.returncode == -9 and int(done.stdout.split()[0]) < 500, done
-    subprocess.run([dyntrace, "fsck", "--recover", tmp_path / "killed.db"], capture_output=True)
+    until(lambda: query(tmp_path / "killed.db", "SELECT value FROM meta WHERE key = 'state'") != [("recording",)], "the trace is finished")
     assert query(tmp_path / "killed.db", "SELECT count(*) FROM frames WHERE qualname = 'late'") == [(20,)]

@@ -142,7 +142,8 @@ def test_while_it_runs_and_after_a_crash(dyntrace, python, tmp_path, kept):
         run.wait()
         until(lambda: gone(program), "the program dies")
         done = subprocess.run([dyntrace, "fsck", "--recover", trace], capture_output=True, text=True, timeout=60)
-        assert "recovered an interrupted recording" in done.stdout + done.stderr
+        told = "recovered an interrupted recording" in done.stdout + done.stderr
+        until(lambda: told or not session.exists(), "else another run of this user's was faster")
         assert rows(trace, "SELECT value FROM meta WHERE key IN ('state', 'values') ORDER BY key") == [("recovered",), (kept,)]
         assert leaks([trace], words) == []
     finally:
