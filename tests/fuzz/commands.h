@@ -34,7 +34,7 @@ const char *__ubsan_default_options(void)
     return "abort_on_error=1:print_stacktrace=1";
 }
 
-const char *command_library_directory(void) /* main.c's */
+const char *command_library_directory(const char *suffix) /* main.c's */
 {
     return "/nowhere";
 }

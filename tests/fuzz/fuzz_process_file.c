@@ -10,7 +10,7 @@
 
 int fuzz_one(const uint8_t *data, size_t bytes);
 
-const char *command_library_directory(void) /* main.c's */
+const char *command_library_directory(const char *suffix) /* main.c's */
 {
     return "/nowhere";
 }
