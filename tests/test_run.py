@@ -806,6 +806,16 @@ def test_child_that_outlives_the_command(record, python):
     assert trace.rows("SELECT count(*) FROM loss") == [(0,)]
 
 
+def test_words_that_are_no_text(record, dyntrace, python):
+    """A sequence of UTF-8 that breaks off where its first bits are those of a line's end, a quote or a backslash."""
+    words = [b"\xea\x1da", b"\xe9=", b"\xe0\xa2x", b"\xe1\x9c\x22", b"\xf0\x80\x9c", b"\xe0\xa2"]
+    trace = holds(record(["-c", "pass", *map(os.fsdecode, words)], python=python, timeout=20))
+    told = [os.fsencode(word) for word in json.loads(trace.rows("SELECT argv FROM process")[0][0])[3:]]
+    assert told == words
+    for command in ["report"], ["report", "--json"], ["sql", "SELECT argv FROM process"], ["export", "--format", "jsonl", "-o", "-"]:
+        subprocess.run([dyntrace, command[0], trace.path, *command[1:]], capture_output=True, check=True, timeout=20)
+
+
 def test_an_interpreter_is_believed_by_its_name_until_it_runs(record, python, tmp_path):
     """One of whose CPython there is an extension is not started twice; a name that lies costs the user nothing but the recording."""
     version = version_of(python)
