@@ -128,6 +128,7 @@ $(BUILD)/lib/inject/__pycache__:
 # ---- the extension, once per interpreter -----------------------------------
 
 EXTENSIONS :=
+BYTECODE :=
 SEEN :=
 UNFIT :=
 PACKAGE := $(wildcard python/dyntrace/*.py python/dyntrace/*.pyi)
@@ -141,8 +142,15 @@ FOLDERS := inject inject/__pycache__ python python/dyntrace python/dyntrace/__py
 # why nothing can be built for it. See python/build_facts.py.
 facts = $(or $(shell $(1) python/build_facts.py $(1) 2>/dev/null),$(1): cannot be run: is it on PATH?)
 
-# The rules for one interpreter: 1 SOABI, 2 suffix, 3 include flags.
+# Of an interpreter with that SOABI, what each start of a recorded program would else compile anew, where Python may not write
+# or is told not to. With a hash of the source in it, which is looked at: another sitecustomize.py is never mistaken for this.
+bytecode = $(BUILD)/lib/inject/__pycache__/sitecustomize.$(word 1,$(subst -, ,$(1)))-$(word 2,$(subst -, ,$(1))).pyc
+
+# The rules for one interpreter: 1 SOABI, 2 suffix, 3 include flags, 4 its name.
 define extension_rules
+BYTECODE += $(call bytecode,$(1))
+$(call bytecode,$(1)): $(BUILD)/lib/inject/sitecustomize.py
+	$(4) -c 'import py_compile as p; p.compile("$$<", "$$@", doraise=True, invalidation_mode=p.PycInvalidationMode.CHECKED_HASH)'
 EXTENSIONS += $(BUILD)/lib/_dyntrace$(2)
 $(BUILD)/lib/_dyntrace$(2): $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.o) | $(BUILD)/lib/inject/__pycache__
 	$(CC) $(CFLAGS) $(STANDARD) $(RELRO) $(LDFLAGS) -shared -fPIC -o $$@ $$^ -lpthread
@@ -162,7 +170,7 @@ ifneq ($$(firstword $$(FACTS)),ok)
 UNFIT += $$(FACTS);
 else ifeq ($$(filter $$(word 2,$$(FACTS)),$$(SEEN)),)
 SEEN += $$(word 2,$$(FACTS))
-$$(eval $$(call extension_rules,$$(word 2,$$(FACTS)),$$(word 3,$$(FACTS)),$$(wordlist 4,99,$$(FACTS))))
+$$(eval $$(call extension_rules,$$(word 2,$$(FACTS)),$$(word 3,$$(FACTS)),$$(wordlist 4,99,$$(FACTS)),$(1)))
 endif
 endef
 
@@ -170,7 +178,7 @@ ifneq ($(filter-out clean help program sdist uninstall wheel-test,$(or $(MAKECMD
 $(foreach python,$(PYTHONS),$(eval $(call interpreter,$(python))))
 endif
 
-extensions: fit $(EXTENSIONS) $(MODULE)
+extensions: fit $(EXTENSIONS) $(MODULE) $(BYTECODE)
 
 fit:
 	@if [ -n "$(UNFIT)" ]; then echo "$(UNFIT)" | tr ';' '\n' | sed -n 's/^ *\(..*\)/make: &/p' >&2; exit 1; fi
@@ -194,6 +202,7 @@ install: all
 	$(INSTALL) -m 755 $(BUILD)/dyntrace $(BINDIR)/dyntrace
 	$(INSTALL) -m 755 $(BUILD)/lib/_dyntrace*.so $(LIBDIR)
 	$(INSTALL) -m 644 python/sitecustomize.py $(LIBDIR)/inject
+	$(INSTALL) -m 644 $(BYTECODE) $(LIBDIR)/inject/__pycache__
 	$(INSTALL) -m 644 $(PACKAGE) $(LIBDIR)/python/dyntrace
 	$(INSTALL) -m 644 $(BUILD)/dyntrace.1 $(MANDIR)/dyntrace.1
 	$(INSTALL) -m 644 completions/dyntrace.bash $(COMPLETIONDIR)/dyntrace
@@ -301,6 +310,12 @@ torch-tests:
 	DYNTRACE="$(abspath $(BUILD))/dyntrace" DYNTRACE_TORCH_PYTHON="$(TORCH_PYTHON)" \
 	    $(TORCH_PYTHON) -m pytest $(or $(TORCH_TESTS),tests/with_torch)
 
+# The same with every pair of torch and CPython that is said to work, each torch fetched; PAIRS names some of them, and
+# MATRIX has more options, such as --keep. What came of it stays in build/torch-matrix, and in the table of docs/torch.md
+# with MATRIX="--docs docs/torch.md".
+torch-matrix:
+	$(firstword $(PYTHONS)) tests/matrix/matrix.py $(PYTHONS:%=--python %) $(MATRIX) $(PAIRS)
+
 # PyTorch's own tests of its Dynamo, on torch's evaluator and on ours. TORCH_PYTHON has the torch, PYTORCH_SRC the
 # tests; FILES names some of them or says all; CONFORMANCE has more options, such as --torch observe.
 conformance:
@@ -338,6 +353,7 @@ help:
 	@echo "make tui-tour        every key in every view of the TUI, under ASan and UBSan, then under valgrind"
 	@echo "make cpython-tests   CPython's own tests with and without dyntrace; COMPARE=--quick takes minutes"
 	@echo "make torch-tests     torch.compile programs, with and without dyntrace; TORCH_PYTHON=PY has torch"
+	@echo "make torch-matrix    the same for each torch and CPython, fetched; PAIRS=\"2.8.0-3.12 2.11.0-3.12\" for a part"
 	@echo "make conformance     PyTorch's test/dynamo with and without dyntrace; PYTORCH_SRC=/path [TORCH_PYTHON=] [FILES=]"
 	@echo "make shim-torture    the same with every frame replaced by the shim"
 	@echo "make bench           the tables of docs/costs.md; wants a quiet machine; BENCH=--quick"
@@ -345,7 +361,7 @@ help:
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit install uninstall test unit unit-build lint check-san check-valgrind \
-        fuzz fuzz-build tui-fuzz evaluator-fuzz whatif-pairs tui-tour bench cpython-tests torch-tests conformance shim-torture clean help
+        fuzz fuzz-build tui-fuzz evaluator-fuzz whatif-pairs tui-tour bench cpython-tests torch-tests torch-matrix conformance shim-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -5,6 +5,7 @@ it. What is compared is measured in one run, in turns; a figure is the best of
 its rounds, since what else happens on a machine only ever adds time. `noise` is
 how far the median round lay above the best.
 """
+import argparse
 import collections
 import os
 import sqlite3
@@ -67,6 +68,11 @@ def time_modes(python, program, options, modes, dyntrace=None, load=None):
         return {**run["report"], "stats": run["stats"]}
 
 
+def shorter(options):
+    """Many rounds of a few milliseconds: some are over before anything else on the machine comes in between."""
+    return argparse.Namespace(**{**vars(options), "rounds": options.rounds * 6, "divisor": options.divisor * 30})
+
+
 def best_ns(report):
     """Nanoseconds a frame in the best round of each mode."""
     return {mode: min(seconds) / report["frames"] * 1e9 for mode, seconds in report["seconds"].items()}
@@ -99,14 +105,17 @@ def inspect(path):
 
 @figure("frames", "Recording every frame, ns a frame", [
     "python", "program", "frames", "no hook", "pass-through", "recording", "setprofile", "noise",
-    "rec:pass", "target", "extra ns", "rec:setprofile", "", "waits"], [
+    "rec:pass", "target", "extra ns", "two reads", "rec:setprofile", "", "waits", "coarse", "coarse:pass"], [
     "pass-through: a PEP 523 hook that only calls the interpreter's evaluator; setprofile: an empty C profile function",
     f"pass: rec:pass within its target or at most {EXTRA_NS} ns above pass-through, and rec:setprofile <= {MAX_OF_SETPROFILE}",
+    "two reads: what reading the counter twice takes, and how much that is of the extra; more than all of it where other work hides it",
+    "coarse: recording with --clock coarse, in a process of its own, beside the pass-through hook there",
     "waits: how often, in all rounds together, the program had to wait for a collector that did not keep up",
     "on 3.13 `no hook` and `pass-through` run with __init__ calls made visible, as recording needs them"],
     needs_dyntrace=False)
 def frames(table, python, options):
     """What recording costs each frame; without dyntrace, the yardsticks alone."""
+    options = shorter(options)
     for program in chosen_programs(options):
         if python.extension:
             report = time_modes(python, program, options, ["none", "pass", "record", "setprofile"], dyntrace=[])
@@ -118,11 +127,13 @@ def frames(table, python, options):
             ratio, extra, share = ns["record"] / ns["pass"], ns["record"] - ns["pass"], ns["record"] / ns["setprofile"]
             good = share <= MAX_OF_SETPROFILE and (
                 program.target is None or ratio <= program.target or extra <= EXTRA_NS)
+            coarse = best_ns(time_modes(python, program, options, ["pass", "record"], dyntrace=["--clock", "coarse"]))
             row += [f"{ns['record']:.1f}", f"{ns['setprofile']:.1f}", noise(report, "pass"), f"{ratio:.2f}",
-                    f"<= {program.target:.2f}" if program.target else "-", f"{extra:.1f}", f"{share:.2f}", verdict(good),
-                    report["stats"]["waits"]]
+                    f"<= {program.target:.2f}" if program.target else "-", f"{extra:.1f}",
+                    f"{2 * report['read_ns']:.1f}, {200 * report['read_ns'] / extra:.0f} %", f"{share:.2f}", verdict(good),
+                    report["stats"]["waits"], f"{coarse['record']:.1f}", f"{coarse['record'] / coarse['pass']:.2f}"]
         else:
-            row += ["-", f"{ns['setprofile']:.1f}", noise(report, "pass"), "-", "-", "-", "-", "not built", "-"]
+            row += ["-", f"{ns['setprofile']:.1f}", noise(report, "pass"), "-", "-", "-", "-", "-", "not built", "-", "-", "-"]
         table.add(*row)
         table.raw.append({"python": python.version, **report})
 
@@ -139,6 +150,30 @@ def filtered(table, python, options):
         table.add(python.version, program.name, f"{ns['pass']:.1f}", f"{ns['record']:.1f}", noise(report, "pass"),
                   *at_most(ns["record"] / ns["pass"], MAX_FILTERED))
         table.raw.append({"python": python.version, **report})
+
+
+@figure("objects", "Objects whose class has a Python __init__, ns an object", [
+    "python", "no hook", "pass-through, as it comes", "pass-through, all seen", "recording", "noise", "rec:all seen", "target",
+    "", "rec:as it comes", "excluded", "excluded:as it comes", "target", ""], [
+    "3.13 specialises calls of such a class so that no hook sees them; dyntrace has its own way, which `all seen` goes as well",
+    "as it comes: in a process without dyntrace. Different processes, in turns"])
+def objects(table, python, options):
+    """What it costs that a class is called so that its __init__ is seen, and that it need not be."""
+    program = PROGRAMS["objects"]
+    options = shorter(options)
+    exclude = ["--frames", "user", "--exclude", "*/bench/programs/*"]
+    bare, seen, out = [], [], []
+    for _ in range(options.processes):
+        bare.append(time_modes(python, program, options, ["none", "pass"]))
+        seen.append(time_modes(python, program, options, ["pass", "record"], dyntrace=[]))
+        out.append(time_modes(python, program, options, ["record"], dyntrace=exclude))
+    made = seen[0]["frames"] - 1  # `as it comes` none is seen
+    ns = {name: min(min(report["seconds"][mode]) for report in reports) / made * 1e9 for name, reports, mode in (
+        ("none", bare, "none"), ("bare", bare, "pass"), ("pass", seen, "pass"), ("record", seen, "record"), ("out", out, "record"))}
+    table.add(python.version, *(f"{ns[name]:.1f}" for name in ("none", "bare", "pass", "record")), noise(seen[0], "pass"),
+              *at_most(ns["record"] / ns["pass"], program.target), f"{ns['record'] / ns['bare']:.2f}",
+              f"{ns['out']:.1f}", *at_most(ns["out"] / ns["bare"], MAX_FILTERED))
+    table.raw.append({"python": python.version, "bare": bare, "seen": seen, "excluded": out})
 
 
 @figure("import", "`import _dyntrace`, nothing recorded, ns a frame", [

@@ -98,7 +98,7 @@ def measure(program, times, modes, rounds, switch):
             switch.off(mode)
             seconds[mode].append(stop - start)
             good = good and bool(program.check(result))
-    return {"program": program.name, "frames": frames, "good": good, "seconds": seconds}
+    return {"program": program.name, "frames": frames, "good": good, "seconds": seconds, "read_ns": switch.yardstick.counter_ns()}
 
 
 def parse_arguments():

@@ -27,7 +27,7 @@ def facts(name):
     if sys.version_info[0] < 3 or sys.implementation.name != "cpython":
         return "%s: this is not CPython 3.%d to 3.%d" % (name, oldest, newest)
     if not oldest <= sys.version_info[1] <= newest or sys.version_info[0] != 3:
-        return "%s: CPython %s is not supported, only 3.%d to 3.%d are" % (name, version, oldest, newest)
+        return "%s: CPython %s is not supported, only 3.%d to 3.%d are, build for one of those" % (name, version, oldest, newest)
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         return "%s: this CPython %s is free-threaded, only builds with the GIL are supported" % (name, version)
     directories = []

@@ -124,7 +124,7 @@ def _hide(inject):
 
 def _uncache():
     """Take our bytecode away again where it lies among the user's (-X pycache_prefix), or `pip uninstall` would not know of it."""
-    cached = globals().get("__cached__")
+    cached = getattr(globals().get("__spec__"), "cached", None)
     if not cached:
         return
     try:

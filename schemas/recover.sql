@@ -1,5 +1,5 @@
--- recover.sql -- what is made of a trace at its end (src/collector/trace_files.c), in the file of the frames, once the other
--- tables are there.
+-- recover.sql -- what is asked of the two files that become a trace (src/collector/trace_files.c), and what is made of them
+-- at the end, in the file of the frames, once the other tables are there.
 
 -- name: late
 -- What the collector learned of frames whose rows were written already: `late` of the live file, attached.
@@ -25,6 +25,13 @@ SELECT frame_id, thread_id, parent_id, code_id, kind = 0,
        MAX(COALESCE(end_ns, (SELECT e.end_ns FROM thread_ends e WHERE e.thread_id = frame.thread_id)) - start_ns, 0), exit = 2
 FROM frame ORDER BY frame_id;
 
+-- name: orphan
+-- A frame whose parent was lost.
+UPDATE frame SET parent_id = NULL WHERE frame_id = ?1;
+
+-- name: total
+INSERT OR IGNORE INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?1, ?2, ?3, ?4, ?5);
+
 -- name: end
 -- Of every trace. An entry for another backend: which it was for, and for which the new one is; the same name, another object.
 UPDATE recompile_cause SET (expected, actual) =
@@ -33,3 +40,21 @@ UPDATE recompile_cause SET (expected, actual) =
      LEFT JOIN cache_entry n ON n.cache_entry_id = m.cache_entry_id
      WHERE o.cache_entry_id = recompile_cause.cache_entry_id)
 WHERE kind = 'BACKEND_MATCH' AND expected IS NULL;
+
+-- name: pages
+-- Of the file of the frames: how many pages it has, and the root of their table.
+SELECT page_count || ' ' || rootpage FROM pragma_page_count, sqlite_schema WHERE name = 'frame';
+
+-- name: named
+-- Does the trace name the session ?1?
+SELECT 1 FROM meta WHERE key = 'session' AND value = ?1;
+
+-- name: session
+-- That of a trace that host ?1 was recording.
+SELECT value FROM meta WHERE key = 'session' AND (SELECT value FROM meta WHERE key = 'host') = ?1
+                         AND (SELECT value FROM meta WHERE key = 'state') = 'recording';
+
+-- name: finished
+-- How many frames a finished recording has, and how many processes of Python.
+SELECT (SELECT value FROM meta WHERE key = 'frame_count') || ' ' || (SELECT count(executable) FROM process)
+FROM meta WHERE key = 'state' AND value <> 'recording';

@@ -35,7 +35,8 @@ SELECT 'processes', COUNT(*), NULL FROM process
 UNION ALL
 SELECT 'threads', COUNT(*), NULL FROM thread
 UNION ALL
-SELECT key, value, NULL FROM meta WHERE key = 'clock'
+SELECT key, value, (SELECT 'times are right within ' || round(value / 1e6, 2) || ' ms, in the mean' FROM meta WHERE key = 'clock_resolution_ns')
+FROM meta WHERE key = 'clock'
 UNION ALL
 SELECT * FROM (
     SELECT 'torch', substr(torch_version, 1, 100) || COALESCE(', ' || substr(torch_mode, 1, 20), '') || iif(COUNT(*) > 1, ', ' || COUNT(*) || ' processes', ''),

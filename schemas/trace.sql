@@ -27,7 +27,9 @@ PRAGMA user_version = 2;            -- the same number as meta.schema_version
 --   values            what was kept of arguments and of what guards compare (--values): 'all'; 'types', which is types, shapes
 --                     and dtypes; 'off', nothing. Texts say "value not recorded" where one would stand, and a key in a
 --                     guard's source is given by its type. Traces without this row have 'all'
---   clock             'tsc' or 'monotonic'
+--   clock             'tsc', 'monotonic' or 'coarse' (--clock coarse: times are those that the recorder last wrote down)
+--   clock_resolution_ns  with 'coarse': how long that was ago at most, in the mean. Where it was ever over 20 ms `loss` has
+--                     a row, "stall: for up to ..."
 --   span_ns           from the start to the last event seen
 --   frame_count       rows in `frame`; kept here because counting them is slow
 --   open_frame_count  those of them without an end

@@ -1,7 +1,9 @@
 -- whatif.sql -- what `replay --what-if` reads besides schemas/replay.sql: src/trace/whatif/.
 
--- name: torches
-SELECT DISTINCT torch_version FROM process;
+-- name: floats-later
+-- Did a torch take part for which a float is a constant in the first compile, even with dynamic=True? Up to 2.12.
+SELECT EXISTS (SELECT 1 FROM process WHERE torch_version GLOB '[12].[0-9]*'
+               AND (torch_version GLOB '1.*' OR CAST(substr(torch_version, 3, 2) AS INTEGER) <= 12));
 
 -- name: backends
 -- Each entry's backend as a number of its name.
@@ -66,6 +68,11 @@ SELECT guard_id, result = 'pass', 0 FROM guard_evaluation WHERE lookup_id = ?1 A
 UNION ALL
 SELECT r.guard_id, 0, 1 FROM recompile_cause r JOIN compile m ON m.compile_id = r.compile_id
 WHERE m.cache_entry_id = ?3 AND r.cache_entry_id = ?2 AND r.guard_id IS NOT NULL;
+
+-- name: failed
+-- The guards that the call which had an entry made failed: all that were found, not only those that decided.
+SELECT each(m.cache_entry_id, r.guard_id) FROM recompile_cause r JOIN compile m ON m.compile_id = r.compile_id
+WHERE m.cache_entry_id IS NOT NULL AND r.guard_id IS NOT NULL;
 
 -- name: killers
 -- Entries that died because what a guard names by identity did, and that guard.

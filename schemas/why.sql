@@ -38,6 +38,16 @@ SELECT (SELECT substr(reason, 1, 2000) FROM ours WHERE outcome = 'limit' AND rea
                  FROM code_mark k WHERE k.action = 'skip' AND k.code_id IN (SELECT value FROM json_each(?1))
                  ORDER BY COALESCE(k.reason, '') = '', k.at_ns LIMIT 1)) AS declined_reason;
 
+-- name: errors
+-- what its compiler raised, each by its first line, and how often
+WITH failed AS MATERIALIZED (
+    SELECT compile_id, substr(reason, 1, 2000) AS reason FROM compile
+    WHERE code_id IN (SELECT value FROM json_each(?1)) AND cache_entry_id IS NULL AND outcome IN ('failed', 'error') LIMIT 10000)
+SELECT reason, times FROM (
+    SELECT MIN(compile_id), reason, COUNT(*) AS times FROM failed WHERE reason <> ''
+    GROUP BY substr(reason, 1, instr(replace(reason, ':' || char(10), '  ') || char(10), char(10)) - 1) ORDER BY 1 LIMIT 8)
+UNION ALL SELECT NULL, COUNT(*) FROM failed WHERE COALESCE(reason, '') = '' HAVING COUNT(*) > 0 OR NOT EXISTS (SELECT 1 FROM failed);
+
 -- name: deaths
 -- why entries died after which there were compiles
 WITH last AS MATERIALIZED (

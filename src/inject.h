@@ -37,9 +37,7 @@ static inline char *inject_paths(const char *inject, const char *paths)
 
     if (paths && inject_leads(inject, paths))
         return strdup(paths);
-    if (asprintf(&value, "%s%s%s", inject, !paths ? "" : *paths ? ":" : "/", paths ? paths : "") < 0)
-        return NULL;
-    return value;
+    return asprintf(&value, "%s%s%s", inject, !paths ? "" : *paths ? ":" : "/", paths ? paths : "") < 0 ? NULL : value;
 }
 
 /* Both variables in C's environment. It is not touched without need: other threads may be reading it. */

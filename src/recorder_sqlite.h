@@ -14,8 +14,6 @@
 #define DYNTRACE_RECORDER_SQLITE_H
 
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "tables.h"
 

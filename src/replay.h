@@ -21,10 +21,6 @@
 #ifndef DYNTRACE_REPLAY_H
 #define DYNTRACE_REPLAY_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "lib/list.h"
 #include "trace/replay/cache_order.h"
 #include "vocabulary.h"

@@ -56,12 +56,11 @@
 #define DYNTRACE_RING_H
 
 #include <stdatomic.h>
-#include <stdint.h>
 
 #include "facts.h"
 
 enum {
-    RING_FORMAT = 7,
+    RING_FORMAT = 8,
     RING_MAX = 2048,      /* rings in one process: threads alive at once */
     RING_MARGIN = 16,     /* words kept free, so that a control word always fits */
     RING_SMALLEST = 65536,/* bytes */
@@ -178,11 +177,11 @@ struct process_file {
 
 enum session_frames { SESSION_ALL, SESSION_USER, SESSION_NONE, SESSION_DECIDED };
 enum session_torch { SESSION_TORCH_AUTO, SESSION_TORCH_SHIM, SESSION_TORCH_OBSERVE, SESSION_TORCH_OFF };
-enum session_clock { SESSION_TSC, SESSION_MONOTONIC };
+enum session_clock { SESSION_TSC, SESSION_MONOTONIC, SESSION_COARSE /* `now` of the session's file, made of one of those */ };
 /* What of the program's values may be recorded: python/dyntrace/_guard_words.py. */
 enum session_values { SESSION_VALUES_ALL, SESSION_VALUES_TYPES, SESSION_VALUES_OFF };
 
-/* Written once by `dyntrace run`, then only `closed` changes. */
+/* Written once by `dyntrace run`, then only `closed` and `now` change. */
 struct session_file {
     char magic[8];
     uint32_t format, bytes;      /* of this whole file */
@@ -196,10 +195,12 @@ struct session_file {
     uint64_t max_stall_ns;       /* how long a full ring stops a thread at most */
     uint64_t start_clock, start_unix_ns;
     uint64_t ns_per_tick_32;     /* nanoseconds per tick << 32; set by the collector, 0 before */
+    _Atomic uint64_t now;        /* the clock, which the collector keeps current, if `coarse` */
     _Atomic uint32_t closed;     /* 1: no more recording; producers stop */
     uint32_t torch;              /* enum session_torch */
     uint32_t values;             /* enum session_values */
     uint32_t no_argv;            /* 1: command lines are not recorded */
+    uint32_t coarse;             /* 1: programs read no clock, but `now` */
     char text[];                 /* second directory for rings, of the same name, or "" \0 database path \0 then globs:
                                     "+GLOB\0" or "-GLOB\0" */
 };

@@ -17,7 +17,6 @@
 #define DYNTRACE_TABLES_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "facts.h"
 
@@ -110,7 +109,7 @@ struct row_column {
     enum row_id id;
 };
 
-enum { ROW_COLUMNS = 18 /* of a table at most, and one for the end */ };
+enum { ROW_COLUMNS = 24 /* of a table at most, and one for the end: the compiler tells when that is too few */ };
 
 static const struct row_table_facts {
     const char *name;
@@ -121,7 +120,7 @@ static const struct row_table_facts {
 #define LISTED_TIME(name) {#name, ROW_TIME, ID_NONE},
 #define LISTED_NUMBER(name) {#name, ROW_NUMBER, ID_NONE},
 #define LISTED_TEXT(name) {#name, ROW_STRING, ID_NONE},
-#define X(table) {#table, {COLUMNS_##table(LISTED_KEY, LISTED_ID, LISTED_TIME, LISTED_NUMBER, LISTED_TEXT)}},
+#define X(table) {#table, {COLUMNS_##table(LISTED_KEY, LISTED_ID, LISTED_TIME, LISTED_NUMBER, LISTED_TEXT) {NULL}}},
     TABLES(X)
 #undef X
 };

@@ -11,7 +11,6 @@
  * and parents. A list of open frames runs through the C stack; fork needs it (tracer/ring.c).
  *
  * The hook is one function per combination of options, so that the common one does nothing it need not. */
-#include "tracer/evaluator/cache.h"
 #include "tracer/record.h"
 #include "tracer/torch/torch.h"
 
@@ -27,8 +26,8 @@ evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag
 }
 
 static inline __attribute__((always_inline)) PyObject *
-record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const bool monotonic, const bool limit_depth,
-             const bool sub)
+record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const enum session_clock clock,
+             const bool limit_depth, const bool sub)
 {
     struct tracer *t = tracer_thread;
     struct open_frame open;
@@ -46,34 +45,37 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const bool m
     /* Static code (COMPAT_SHARES_CODE) has data that only the main interpreter's GIL guards. */
     mark = sub && compat_is_shared(compat_code(frame)) ? tracer_mark_code(compat_code(frame)) : record_mark(frame);
     resumed = compat_is_resumed(frame);
-    if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, monotonic, limit_depth))
+    if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, clock, limit_depth))
         return evaluate(t, ts, frame, throwflag, sub);
     result = evaluate(t, ts, frame, throwflag, sub);
-    record_exit(t, &open, ts, frame, result, resumed, monotonic);
+    record_exit(t, &open, ts, frame, result, resumed, clock);
     return result;
 }
 
-#define RECORDER(name, monotonic, limit_depth) \
+#define RECORDER(name, clock, limit_depth) \
     static PyObject *name(PyThreadState *ts, compat_frame *frame, int throwflag) \
     { \
-        return record_frame(ts, frame, throwflag, monotonic, limit_depth, false); \
+        return record_frame(ts, frame, throwflag, clock, limit_depth, false); \
     }
-RECORDER(record_by_counter, false, false)
-RECORDER(record_by_counter_to_depth, false, true)
-RECORDER(record_by_monotonic, true, false)
-RECORDER(record_by_monotonic_to_depth, true, true)
+RECORDER(record_by_counter, SESSION_TSC, false)
+RECORDER(record_by_counter_to_depth, SESSION_TSC, true)
+RECORDER(record_by_monotonic, SESSION_MONOTONIC, false)
+RECORDER(record_by_monotonic_to_depth, SESSION_MONOTONIC, true)
+RECORDER(record_coarsely, SESSION_COARSE, false)
+RECORDER(record_coarsely_to_depth, SESSION_COARSE, true)
 
 static PyObject *record_in_sub(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     const bool limit_depth = tracer_process.recording && tracer_process.session->max_depth;
 
-    return record_frame(ts, frame, throwflag, tracer_process.monotonic, limit_depth, true);
+    return record_frame(ts, frame, throwflag, tracer_process.clock, limit_depth, true);
 }
 
 static _PyFrameEvalFunction wanted_hook(void)
 {
-    static const _PyFrameEvalFunction recorders[2][2] = {{record_by_counter, record_by_counter_to_depth},
-                                                         {record_by_monotonic, record_by_monotonic_to_depth}};
+    static const _PyFrameEvalFunction recorders[][2] = {{record_by_counter, record_by_counter_to_depth},
+                                                        {record_by_monotonic, record_by_monotonic_to_depth},
+                                                        {record_coarsely, record_coarsely_to_depth}};
 
     if (shim_settings.active_threads)
         return decide_frame;
@@ -81,7 +83,7 @@ static _PyFrameEvalFunction wanted_hook(void)
         return NULL;
     if (tracer_process.decided_only)
         return tracer_process.torch_seen ? NULL : decide_frame; /* which sees its import */
-    return recorders[tracer_process.monotonic][tracer_process.session->max_depth != 0];
+    return recorders[tracer_process.clock][tracer_process.session->max_depth != 0];
 }
 
 void tracer_hook_sub(bool on)
@@ -118,6 +120,6 @@ void tracer_record(bool on)
 {
     tracer_process.recording = on;
     tracer_process.every_frame =
-        on && !tracer_process.decided_only && !tracer_process.monotonic && !tracer_process.session->max_depth;
+        on && !tracer_process.decided_only && tracer_process.clock == SESSION_TSC && !tracer_process.session->max_depth;
     tracer_rehook();
 }

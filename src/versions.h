@@ -11,7 +11,7 @@
 
 /* Minor versions of CPython 3. */
 #define CPYTHON_OLDEST 11
-#define CPYTHON_NEWEST 14
+#define CPYTHON_NEWEST 15
 
 #define VERSIONS_TEXT_OF(number) #number
 #define VERSIONS_TEXT(number) VERSIONS_TEXT_OF(number)

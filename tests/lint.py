@@ -61,7 +61,7 @@ def versions():
                 yield f"{path}:{at}: names a CPython version: that belongs in {' or '.join(VERSIONED)}"
     oldest, newest = (re.search(rf"#define CPYTHON_{end} (\d+)", "\n".join(read("src/versions.h")))[1]
                       for end in ("OLDEST", "NEWEST"))
-    for path in ["README.md", "CONTRIBUTING.md"] + files("docs", ".md", ".1"):
+    for path in ["README.md", "CONTRIBUTING.md"] + files("docs", ".md", ".1.in"):
         for said in re.finditer(r"CPython 3\.(\d+) to 3\.(\d+)", " ".join(read(path))):
             if said.groups() != (oldest, newest):
                 yield f"{path}: says {said[0]}, src/versions.h 3.{oldest} to 3.{newest}"

@@ -11,6 +11,7 @@ import os
 import pty
 import random
 import select
+import signal
 import sqlite3
 import struct
 import subprocess
@@ -34,6 +35,17 @@ PROGRAMS = ROOT / "tests" / "programs"
 
 
 CONTRACT = ROOT.parent / "shared" / "contract" / "check_trace.py"
+
+
+def run_whole(words, timeout, **more):
+    """subprocess.run() with its output as text, which at its time limit ends not only what it started but what that started."""
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **more) as child:
+        try:
+            out, err = child.communicate(timeout=timeout)
+        except BaseException:
+            os.killpg(child.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(words, child.returncode, out, err)
 
 
 def command_path():

@@ -37,10 +37,11 @@ def test_those_on_path(run, tmp_path):
                                         ("#!/bin/sh\necho pypy 3 11 .pypy311.so\n", ": pypy 3.11 is not supported: use CPython 3."),
                                         ("#!/bin/sh\necho cpython 3 11 .other.so\n", ": CPython 3.11, no extension: build it with `make PYTHONS=")])
 def test_what_cannot_be_recorded(run, tmp_path, file, says):
-    (tmp_path / "odd").write_text(file)
-    (tmp_path / "odd").chmod(0o755)
-    done = run("doctor", tmp_path / "odd" if file != "none" else tmp_path / "none")
-    assert done.returncode == 1 and says in said(done)[0] and len(said(done)) == 1
+    odd = tmp_path / "a\x1b[31m\r"
+    odd.write_text(file)
+    odd.chmod(0o755)
+    done = run("doctor", odd if file != "none" else tmp_path / "none")
+    assert done.returncode == 1 and says in said(done)[0] and len(said(done)) == 1 and not {"\x1b", "\r"} & set(done.stdout)
 
 
 def test_no_room_for_a_recording(run):

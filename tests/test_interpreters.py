@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from shared import ROOT, holds
+from shared import ROOT, holds, version_of
 
 CALLS = """
 def leaf(i):
@@ -212,9 +212,9 @@ def test_a_crowd(record, python, tmp_path):
 @pytest.fixture(scope="module")
 def embed(python, tmp_path_factory):
     """tests/programs/embed.c, built for PYTHON."""
-    config = os.path.realpath(python)[:-len(os.path.basename(os.path.realpath(python)))] + "python3-config"
+    config = os.path.dirname(os.path.realpath(python)) + f"/python{version_of(python)}-config"
     if not os.path.exists(config) or not shutil.which("gcc"):
-        pytest.skip("no python3-config beside this Python, or no compiler")
+        pytest.skip("no python3.N-config beside this Python, or no compiler")
     flags = [subprocess.run([config, *what], capture_output=True, text=True, check=True).stdout.split()
              for what in (["--includes"], ["--embed", "--ldflags"])]
     where = [flag[2:] for flag in flags[1] if flag.startswith("-L")]

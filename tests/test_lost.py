@@ -576,3 +576,64 @@ for name in "1.db", "2.db":
     for name in "1.db", "2.db":
         assert recorded(tmp_path / name, "outer") > 100_000
         check_parents(tmp_path / name)
+
+
+COARSE = """
+import subprocess
+def work(seconds):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        before(10)
+work(0.3)
+print("begin", flush=True)
+if sys.stdin.readline() == "wait\\n":  # its collector is stopped, or killed
+    work(0.5)
+    print("now", flush=True)
+    sys.stdin.readline()
+t = threading.Thread(target=work, args=(0.2,))
+t.start()
+t.join()
+pid = os.fork()
+if not pid:
+    work(0.2)
+    os._exit(0)
+os.waitpid(pid, 0)
+subprocess.run([sys.executable, "-c", "import time; f = lambda: time.sleep(0.2); f()"])
+""".replace("import subprocess", "import os, subprocess", 1)
+
+
+@pytest.mark.parametrize("what", ["", "stop", "kill"])
+def test_coarse_clock(dyntrace, python, tmp_path, what):
+    """Times that the collector makes: in order, right within what the trace says of it, in threads, children and programs
+    that are started; and it is said where the collector did not make them."""
+    trace = tmp_path / "t.db"
+    with running(dyntrace, python, tmp_path, COARSE, "--clock", "coarse") as (run, collector):
+        if what:
+            os.kill(collector, signal.SIGSTOP if what == "stop" else signal.SIGKILL)
+            run.stdin.write("wait\n")
+            run.stdin.flush()
+            assert run.stdout.readline() == "now\n"
+            if what == "stop":
+                os.kill(collector, signal.SIGCONT)
+            time.sleep(0.1)
+        _, err = run.communicate("\n", timeout=120)
+    assert run.returncode == 0, err
+    fsck(dyntrace, trace)
+    if not what:
+        assert not rows(trace, "SELECT * FROM losses WHERE NOT is_stall")
+    check_parents(trace)
+    meta = dict(rows(trace, "SELECT key, value FROM meta WHERE key LIKE 'clock%'"))
+    assert meta["clock"] == "coarse" and 100_000 <= meta["clock_resolution_ns"] < 20_000_000
+    still, = rows(trace, "SELECT max(CAST(substr(cause, 18) AS REAL)) FROM losses WHERE cause LIKE 'stall: for up to %clock coarse%'")[0]
+    if what == "stop":
+        assert 400 < still < 5000
+    assert rows(trace, "SELECT count(*) FROM frame f LEFT JOIN frame p ON p.frame_id = f.parent_id"
+                       " WHERE f.end_ns < f.start_ns OR f.start_ns < p.start_ns OR f.end_ns > p.end_ns") == [(0,)]
+    took = [ns / 1e9 for ns, in rows(trace, "SELECT end_ns - start_ns FROM frames WHERE qualname = 'work' ORDER BY start_ns")]
+    slack = 0.05 + (still or 0) / 1000
+    wanted = [0.3, *([0.5] if what else []), 0.2, 0.2]
+    assert len(took) == len(wanted) and all(a - slack < b < a + slack + 2 for a, b in zip(wanted, took)), (took, still)
+    assert rows(trace, "SELECT end_ns - start_ns >= 190000000 FROM frames WHERE qualname = '<lambda>' AND filename = '<string>'") == [(1,)]
+    assert rows(trace, "SELECT count(*) FROM process WHERE end_ns < start_ns OR start_ns IS NULL") == [(0,)]
+    report = subprocess.run([dyntrace, "report", trace], capture_output=True, text=True, check=True).stdout
+    assert "times are right within" in report

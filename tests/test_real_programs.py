@@ -126,7 +126,7 @@ def test_compiles_the_standard_library(record, python, tmp_path):
     """compileall with two workers: real files, processes of its own."""
     stdlib = subprocess.run([python, "-c", "import json; print(json.__path__[0])"], capture_output=True, text=True, check=True).stdout.strip()
     shutil.copytree(stdlib, tmp_path / "json", ignore=shutil.ignore_patterns("__pycache__"))
-    trace = no_loss(record(["-m", "compileall", "-j", "2", "json"], python=python))
+    trace = no_loss(record(["-m", "compileall", "-f", "-j", "2", "json"], python=python))
     assert len(trace.out.splitlines()) == 1 + len(list((tmp_path / "json").glob("*.py"))), trace.out
 
 

@@ -149,3 +149,31 @@ def test_a_killed_process_is_not_waited_for_in_a_hurry(here, dyntrace, tmp_path,
     assert done.returncode == -9 and int(done.stdout.split()[0]) < 500, done
     until(lambda: query(tmp_path / "killed.db", "SELECT value FROM meta WHERE key = 'state'") != [("recording",)], "the trace is finished")
     assert query(tmp_path / "killed.db", "SELECT count(*) FROM frames WHERE qualname = 'late'") == [(20,)]
+
+
+JITTED = """
+import sys, dyntrace
+def leaf(a): return a + 1
+class Made:
+    def __init__(self, a): self.a = leaf(a)
+def numbers(n): yield from range(n)
+recording = dyntrace.record("jit.db")
+def work(n):
+    for i in numbers(n + 1000):
+        if i == n: recording.__enter__()
+        leaf(i)
+        Made(i)
+work(20000)
+recording.__exit__(None, None, None)
+print(sys._jit.is_enabled())
+"""
+
+
+def test_in_a_loop_that_is_machine_code_by_then(here, python, tmp_path):
+    """A Python with CPython's JIT: what it runs in one piece becomes calls again, which are recorded."""
+    if here(python, "-c", "import sys; print(sys._jit.is_available())").stdout != "True\n":
+        pytest.skip("this Python has no JIT")
+    done = here("env", "PYTHON_JIT=1", python, "-c", JITTED)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+    assert query(tmp_path / "jit.db", "SELECT qualname, count(*) FROM frames WHERE qualname IN ('leaf', 'Made.__init__', 'numbers')"
+                 " GROUP BY 1 ORDER BY 1") == [("Made.__init__", 1000), ("leaf", 2000), ("numbers", 1000)]

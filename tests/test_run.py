@@ -6,9 +6,11 @@ import collections
 import contextlib
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
+import sys
 import textwrap
 import time
 import zipfile
@@ -364,6 +366,49 @@ def test_unsupported_interpreter(run, tmp_path, old):
     assert (done.returncode, done.stdout) == (3, alone.stdout)
     assert len(done.stderr.splitlines()) == 1 and old.rsplit("/", 1)[0] in done.stderr
     assert query(holds(tmp_path / "via.db"), "SELECT count(*) FROM loss WHERE cause LIKE '%interpreter%'") == [(1,)]
+
+
+def test_a_newer_cpython_than_we_know(run, tmp_path):
+    """One sentence, with the way out, wherever it is met: named directly, by doctor, on the way, when built for."""
+    text = (ROOT / "src/versions.h").read_text()
+    oldest, newest = (int(re.search(rf"#define CPYTHON_{end} (\d+)", text)[1]) for end in ("OLDEST", "NEWEST"))
+    ours, theirs = f"CPython 3.{oldest} to 3.{newest}", f"3.{newest + 1}"
+    python = script(tmp_path / f"python{theirs}", f"""
+        #!/bin/sh
+        [ "$1" != -m ] || {{ umask 077; echo -n "cpython {theirs} at $0" > "$DYNTRACE_SESSION/$$.unsupported"; exit 3; }}
+        echo "cpython 3 {newest + 1} .cpython-3{newest + 1}-x86_64-linux-gnu.so"
+        """, 0o755)
+    for words in (["--python", python, "-c", "print(1)"], [python, "-c", "print(1)"]):
+        done = run("-o", "t.db", *words)
+        one_line(done, f"CPython {theirs} is not supported: use {ours}, or run untraced with --frames none")
+        assert done.stdout == "" and not (tmp_path / "t.db").exists()
+    done = subprocess.run([command_path(), "doctor", python], capture_output=True, text=True)
+    assert f"cpython {theirs} is not supported: use {ours}\n" in done.stdout
+    done = run("-o", "t.db", "sh", "-c", f"'{python}' -m x")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == f"dyntrace: cpython {theirs} at {python} was not recorded: it is not supported; use {ours}\n"
+    facts = str(ROOT / "python/build_facts.py")
+    done = subprocess.run([PYTHONS[0], "-c", f"import runpy, sys; sys.version_info = (3, {newest + 1}, 0); sys.argv = ['', 'python{theirs}']; "
+                                             f"runpy.run_path({facts!r}, run_name='__main__')"], capture_output=True, text=True)
+    assert done.stdout == f"python{theirs}: CPython {theirs} is not supported, only {ours.removeprefix('CPython ')} are, build for one of those\n"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 15), reason="lazy imports are 3.15's")
+def test_lazy_imports(run, tmp_path):
+    """PEP 810: what the program imports lazily stays so, by the statement and by -X lazy_imports=all."""
+    script(tmp_path / "s.py", """
+        import sys
+        lazy import json
+        lazy from textwrap import dedent
+        import email
+        print(sorted(sys.lazy_modules), *("_json" in sys.modules for _ in [0]), sys.path[1:], json.dumps([1]), dedent(" x"))
+        """)
+    for option in ("normal", "all"):
+        words = ["-X", f"lazy_imports={option}", "s.py"]
+        alone = subprocess.run([PYTHONS[0], *words], capture_output=True, text=True, cwd=tmp_path)
+        done = run("--force", "-o", "t.db", PYTHONS[0], *words)
+        assert (done.returncode, done.stdout, done.stderr) == (0, alone.stdout, alone.stderr) and "json" in alone.stdout
+        assert calls(holds(tmp_path / "t.db"), "dumps") == 1
 
 
 @pytest.mark.skipif(not UNSUPPORTED, reason="no such interpreter here")

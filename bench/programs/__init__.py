@@ -23,6 +23,7 @@ PROGRAMS = {
     for program in (
         Program("fib", calls.run_fib, calls.check_fib, 500, 1.25),
         Program("methods", calls.run_methods, calls.check_methods, 1500, 1.15),
+        Program("objects", calls.run_objects, calls.check_objects, 800, 1.3),
         Program("generators", calls.run_generators, calls.check_generators, 1500, 1.5),
         Program("coroutines", calls.run_coroutines, calls.check_coroutines, 800, None),
         Program("scheduler", scheduler.run, scheduler.check, 60, 1.15),

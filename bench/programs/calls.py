@@ -39,6 +39,23 @@ def check_methods(result):
     return result == 500 * 501 // 2
 
 
+class Point:
+    def __init__(self, x, y):
+        self.x = x
+        self.y = y
+
+
+def run_objects(times):
+    for _ in range(times):
+        for i in range(1000):
+            result = Point(i, 1)
+    return result
+
+
+def check_objects(result):
+    return result.x == 999
+
+
 def count_to(n):
     for i in range(n):
         yield i

@@ -97,6 +97,7 @@ def _attributes():
         "set_bytecode_debugger_callback": _setter("debugger"),
         "get_bytecode_debugger_callback": functools.partial(part, "debugger"),
         "register_breakpoint_code": _register_breakpoint,
+        "set_eval_frame_override": functools.partial(part, "override"),
         "set_c_recursion_limit": _set_c_recursion_limit,
         "get_c_recursion_limit": lambda: part("c_recursion_limit") or -1,
         "_get_cache_entries_for_region": functools.partial(entries, False),
@@ -151,6 +152,7 @@ def _bridge(torch, module):
     parts = {part: getattr(module, name) for name, part in versions.ANSWERS.items() if hasattr(module, name)}
     parts.update(while_tracing=versions.decides_while_tracing(_minor(str(torch.__version__))) or None,
                  tensor=getattr(torch, "Tensor", None),
+                 override=getattr(getattr(module, "_EvalFrameOverride", None), "NONE", None),
                  range=getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None))
     try:
         from . import _torch_guards

@@ -76,7 +76,7 @@ class _Compile:
     """A compile from begin() to end(). Holds on to objects of torch's and the program's, but no longer than that."""
 
     __slots__ = ("id", "code", "label", "breaks", "places", "globals", "event_depth", "counted", "unsupported",
-                 "graphs")
+                 "skipped", "graphs")
 
     def __init__(self, id, code, event_depth):
         self.id, self.code, self.event_depth = id, code, event_depth
@@ -86,6 +86,7 @@ class _Compile:
         self.globals = None     # of the frame: there torch puts the resume functions
         self.counted = None     # reason of the break that add_to_stats has just counted
         self.unsupported = ""   # the last thing that torch said it cannot do
+        self.skipped = ""       # why it last gave up a frame as a whole, where only its exception says so
         self.graphs = 0
 
 
@@ -124,7 +125,7 @@ def prepare():
     except (KeyError, AttributeError) as error:
         _lost("prepare", error)
         return
-    for hook in (_hook_events, _hook_unsupported, _hook_break, _hook_caches, _skip_ourselves, _note_rank_given):
+    for hook in (_hook_events, _hook_unsupported, _hook_skipped, _hook_break, _hook_caches, _skip_ourselves, _note_rank_given):
         _try(hook.__name__, hook)
 
 
@@ -228,6 +229,10 @@ def _outcome(token, result, error):
     else:
         return "declined", "torch returned %s" % type(result).__name__, None
     failure = _suppressed_failure(token)
+    in_loop = not failure and "graph break in a" in token.skipped     # a failure, though torch says it skips
+    if token.skipped and not failure:
+        cause = "Unsupported: %s\n" % token.unsupported if in_loop and token.unsupported else ""
+        failure = cause + "SkipFrame: " + token.skipped
     limit = _limit(failure)
     if limit:
         return "limit", limit, sticky
@@ -235,7 +240,7 @@ def _outcome(token, result, error):
     if action == "RUN_ONLY":
         # Only a limit makes torch do this today; if the metrics are gone or say otherwise, tell what is known.
         return "limit", reason, sticky
-    excluded = (action == "SKIP" or said) and (not failure or failure.startswith("SkipFrame"))
+    excluded = (action == "SKIP" or said) and (not failure or failure.startswith("SkipFrame")) and not in_loop
     return ("skipped" if excluded else "declined"), reason, sticky
 
 
@@ -523,6 +528,19 @@ def _hook_unsupported():
             _thread.compiles[-1].unsupported = getattr(self, "msg", "")
 
     unsupported.add_to_stats = native._around(None, unsupported.add_to_stats, after)
+
+
+def _hook_skipped():
+    """Where torch does not return why it skips a frame, only the exception that it catches has it."""
+    if hasattr(getattr(sys.modules.get("torch._dynamo.types"), "ConvertFrameReturn", None), "skip_reason"):
+        return
+    skipped = sys.modules["torch._dynamo.exc"].SkipFrame
+
+    def after(token, self, *words):
+        if _thread.compiles:
+            _thread.compiles[-1].skipped = str(words[0]) if words else ""
+
+    skipped.__init__ = native._around(None, skipped.__init__, after)
 
 
 def _hook_break():

@@ -15,7 +15,7 @@ INSTALLED = {(3, 11): "2.13.0"}
 
 # Attributes that hold no state of the evaluator: torch's are kept. The others are in src/tracer/torch/torch.c.
 STATELESS = {
-    "NULL_STACK_VALUE", "NullStackValue", "VectorUInt8", "_FrameAction", "_FrameExecStrategy",
+    "NULL_STACK_VALUE", "NullStackValue", "VectorUInt8", "_EvalFrameOverride", "_FrameAction", "_FrameExecStrategy",
     "_get_frame_value_stack_with_depth", "code_framelocals_names", "get_method_ml_flags", "py_opcode_caches",
     "raise_sigtrap", "unsupported",
 }

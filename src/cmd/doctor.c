@@ -29,34 +29,43 @@ static void line(const char *what, const char *text)
     printf("\n");
 }
 
-/* What a recording of PYTHON into TRACE shows. False: there is none. */
-static bool diagnose_recorded(const char *python, const char *trace, double plain, double hooked)
+/* What a recording of PYTHON shows. False: there is none. */
+static bool diagnose_recorded(const char *python, double plain, double hooked)
 {
-    char own[PATH_MAX], text[4096], *rest = text, *ns, *owner, *why;
+    char own[PATH_MAX], directory[PATH_MAX], trace[PATH_MAX + 16], text[4096], *rest = text, *ns, *owner, *why;
     const char *const argv[] = {realpath("/proc/self/exe", own), "run", "-o", trace, "--python", python, "--", "-c", ask_recorded_py, NULL};
-    struct asked asked = interpreter_ask(argv, true);
+    struct asked asked;
     struct query *rows;
     struct db *db;
 
+    snprintf(directory, sizeof directory, "%s/dyntrace.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    if (!mkdtemp(directory)) {
+        printf("    cannot be recorded: %s: %s; set TMPDIR to a place that can be written\n", directory, strerror(errno));
+        return false;
+    }
+    snprintf(trace, sizeof trace, "%s/trace.db", directory);
+    asked = interpreter_ask(argv, true);
     interpreter_answer(&asked, text, sizeof text);
     strsep(&rest, "\t");
     ns = strsep(&rest, "\t");
     owner = strsep(&rest, "\t");
     why = strsep(&rest, "\t");
-    if (!why || !(db = db_open(trace))) {
+    if ((db = why ? db_open(trace) : NULL)) {
+        printf("    a call takes %.1f ns, under a bare hook %.1f ns, recorded %.1f ns\n", plain, hooked, strtod(ns, NULL));
+        if (*why != '\n')
+            line("", why);
+        rows = db_query(db, schema_statement("doctor"));
+        query_bind_text(rows, 1, strstr(owner, "_dyntrace") ? "" : owner);
+        while (query_step(rows))
+            line("", query_text(rows, 0, NULL));
+        query_close(rows);
+        db_close(db);
+    } else {
         line("cannot be recorded: ", *text ? text : "it ended without a word");
-        return false;
     }
-    printf("    a call takes %.1f ns, under a bare hook %.1f ns, recorded %.1f ns\n", plain, hooked, strtod(ns, NULL));
-    if (*why != '\n')
-        line("", why);
-    rows = db_query(db, schema_statement("doctor"));
-    query_bind_text(rows, 1, strstr(owner, "_dyntrace") ? "" : owner);
-    while (query_step(rows))
-        line("", query_text(rows, 0, NULL));
-    query_close(rows);
-    db_close(db);
-    return true;
+    unlink(trace);
+    rmdir(directory);
+    return db;
 }
 
 /* What is to be said about PYTHON. True when it can be recorded. */
@@ -64,10 +73,10 @@ static bool diagnose(const char *python)
 {
     const char *const argv[] = {python, "-E", "-S", "-c", ask_alone_py, command_library_directory(NULL), NULL};
     struct asked asked = interpreter_ask(argv, false);
-    char text[512], name[64] = "", suffix[128] = "", remedy[PATH_MAX + 80], *directory, *trace;
+    char text[512], name[64] = "", suffix[128] = "", remedy[PATH_MAX + 80];
     double plain, hooked;
     int major = 0, minor = 0, fields;
-    bool answers = interpreter_answer(&asked, text, sizeof text), supported, ready = false;
+    bool answers = interpreter_answer(&asked, text, sizeof text), supported;
 
     fields = sscanf(text, "%63s %d %d %127s %lf %lf", name, &major, &minor, suffix, &plain, &hooked);
     supported = fields >= 4 && versions_supports(name, major, minor);
@@ -80,26 +89,13 @@ static bool diagnose(const char *python)
     else if (!supported)
         printf(": %s %d.%d is not supported: use " CPYTHON_SUPPORTED "\n", name, major, minor);
     else if (fields < 6)
-        printf(": CPython %d.%d, no extension: %s\n", major, minor, extension_remedy(python, remedy));
+        printf(": CPython %d.%d, no extension: ", major, minor), extension_remedy(python, remedy), say_escaped(stdout, remedy, strlen(remedy)), puts("");
     else
         printf(": CPython %d.%d\n", major, minor);
-    if (!answers || !supported || fields < 6)
-        return false;
-    directory = say_print("%s/dyntrace.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    trace = mkdtemp(directory) ? say_print("%s/trace.db", directory) : NULL;
-    if (trace) {
-        ready = diagnose_recorded(python, trace, plain, hooked);
-        unlink(trace);
-        rmdir(directory);
-    } else {
-        printf("    cannot be recorded: %s: %s; set TMPDIR to a place that can be written\n", directory, strerror(errno));
-    }
-    free(trace);
-    free(directory);
-    return ready;
+    return answers && supported && fields == 6 && diagnose_recorded(python, plain, hooked);
 }
 
-/* Every python3 and python3.N on PATH, each file once. */
+/* The environment's Python, and every python3 and python3.N on PATH, each file once. */
 static int diagnose_path(int *ready)
 {
     const char *path = getenv("PATH");
@@ -107,6 +103,8 @@ static int diagnose_path(int *ready)
     glob_t found = {0};
     int count;
 
+    if (strchr(program_python(), '/'))
+        glob(program_python(), GLOB_NOCHECK, NULL, &found);
     for (const char *part = path ? path : "/usr/bin"; part; part = strchr(part, ':') ? strchr(part, ':') + 1 : NULL) {
         char *pattern = say_print("%.*s/python3{,.[0-9],.[0-9][0-9]}", (int)strcspn(part, ":"), part);
         glob(pattern, GLOB_BRACE | (found.gl_pathc ? GLOB_APPEND : 0), NULL, &found);
@@ -160,9 +158,7 @@ static int run(int count, char **operands)
     printf("Interpreters\n");
     for (int i = 0; i < count; i++)
         ready += diagnose(operands[i]);
-    if (!count)
-        count = (strchr(program_python(), '/') && (ready += diagnose(program_python()), true)) + diagnose_path(&ready);
-    if (!count)
+    if (!count && !diagnose_path(&ready))
         printf("  no python3 on PATH\n");
     printf("Clock\n");
     clock_report();

@@ -11,20 +11,14 @@
  *     prints the session's directory; the program joins it
  *     reads standard input: its end is the end of the recording
  *     prints "done FRAMES" when the trace is whole */
-#include <errno.h>
 #include <poll.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cmd/run/run.h"
-#include "collector/launch.h"
 #include "collector/trace_files.h"
 #include "command.h"
 #include "lib/bounds.h"
 #include "lib/json.h"
-#include "lib/list.h"
 #include "lib/option.h"
-#include "lib/say.h"
 #include "inject.h"
 #include "schema.h"
 #include "trace/db.h"
@@ -97,6 +91,12 @@ static const struct option run_options[] = {
              "types: types, shapes and dtypes, devices and strides\n"
              "off: nothing"},
     {"no-argv", .read = option_flag, .to = &given.session.no_argv, .help = "do not keep command lines, of the program and of its children"},
+    {"clock", .value = "WHICH", .read = option_choice, .to = &given.session.clock, .words = SESSION_READING_WORDS,
+     .help = "what the times of frames are read from\n"
+             "exact (default): the processor's counter, or the kernel's clock where that cannot be trusted\n"
+             "coarse: a word in memory which the recorder sets 10,000 times a second, where reading the counter is slow, as on "
+             "some virtual machines. Order and numbers of calls stay exact; single calls mostly take no time or a tenth of a "
+             "millisecond, sums over many are right"},
     {"max-depth", .value = "N", .read = depth_read, .to = &given.session.max_depth,
      .help = "record at most N frames on top of each other, and no lookups of deeper ones"},
     {"min-duration", .value = "TIME", .read = option_duration, .to = &given.session.min_duration_ns,
@@ -199,12 +199,15 @@ static void say_size(const struct session *session)
 static void say_result(const struct session *session, const struct collector_result *said)
 {
     bool terminal = isatty(2), for_all = program_inject_is_for_all();
+    char name[64];
+    int major, minor;
 
     if (said->error[0])
         say_error("%s", said->error);
     if (said->unsupported[0])
-        say_error("%s was not recorded: there is no extension for it (" CPYTHON_SUPPORTED "; `make PYTHONS=...` builds one)",
-                  said->unsupported);
+        say_error("%s was not recorded: %s", said->unsupported,
+                  sscanf(said->unsupported, "%63s %d.%d", name, &major, &minor) == 3 && versions_supports(name, major, minor)
+                  ? "there is no extension for it; `make PYTHONS=...` builds one" : "it is not supported; use " CPYTHON_SUPPORTED);
     else if (!said->processes && given.session.frames != SESSION_NONE)
         say_error("nothing was recorded: no Python process loaded the recorder; it is not Python, or was started with "
                   "-I, -E or -S, which you would have to leave out%s%s%s", for_all ? "" : ", or as a user who cannot read ",

@@ -387,6 +387,7 @@ static void marks_print(struct why *why, FILE *out)
                     run_only && why->limit_reason ? why->limit_reason /* torch's words for it are about how it is done */
                     : prose_filled(m->reason) ? what_of(why, m->reason)
                     : !why_turned_away(why)   ? "it was asked to"
+                    : skip && why->declined_reason ? what_of(why, why->declined_reason)
                     : why->torch.number       ? "torch did not say why"
                                               : "the compiler gave no code");
     }

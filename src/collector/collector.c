@@ -14,20 +14,17 @@
  * beside the 25 ms that a ring holds at full speed. */
 #include "collector/launch.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <sys/param.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include "clock.h"
 #include "command.h"
 #include "collector/process.h"
 #include "collector/trace_files.h"
 #include "collector/watch.h"
-#include "lib/say.h"
 #include "vocabulary.h"
 
 #define MS UINT64_C(1000000)
@@ -37,6 +34,7 @@
 #define DETACHED_NS (1000 * MS)  /* what a daemon gets after the command's end */
 #define IDLE_NS (5000 * MS)      /* what another child gets while it does nothing */
 
+enum { TICK_NS = 100000, STILL_NS = 20000000 /* longer is a row */ };
 enum { POLL_MS = 1, IDLE_POLL_MS = 4, IDLE_ROUNDS = 64, STATUS_TRIES = 10, COMMAND_ID = 1 /* the command's process_id */ };
 
 struct run {
@@ -52,12 +50,67 @@ struct run {
     bool done;                       /* processes that live on are no loss */
     int status;
     uint64_t ended_ns;               /* CLOCK_MONOTONIC */
+    /* --clock coarse: */
+    pthread_t ticker;
+    _Atomic bool ticking;
+    uint64_t ticks, ticked_ns, still_ns; /* how many, in how long together, and the longest time between two */
 };
+
+/* ---- the clock that programs read with --clock coarse ---- */
+
+static void *tick(void *of)
+{
+    struct run *run = of;
+    struct session_file *file = run->c.session->file;
+    uint64_t began = clock_monotonic_ns(), before = began, now = began;
+
+    prctl(PR_SET_TIMERSLACK, 1);
+    while (run->ticking) {
+        nanosleep(&(struct timespec){.tv_nsec = TICK_NS}, NULL);
+        atomic_store_explicit(&file->now, session_now(file), memory_order_relaxed);
+        now = clock_monotonic_ns();
+        run->ticks++;
+        run->still_ns = MAX(run->still_ns, now - before);
+        before = now;
+    }
+    run->ticked_ns = now - began;
+    return NULL;
+}
+
+/* False: there can be no thread for it. */
+static bool ticker_start(struct run *run)
+{
+    const struct session_file *file = run->c.session->file;
+    sigset_t all, old;
+
+    if (!file->coarse)
+        return true;
+    run->still_ns = decode_ns(&run->c.decode, file->start_clock + (session_now(file) - file->now)); /* while there was none */
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &old);
+    run->ticking = pthread_create(&run->ticker, NULL, tick, run) == 0;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return run->ticking;
+}
+
+static void ticker_stop(struct run *run)
+{
+    if (!run->ticking)
+        return;
+    run->ticking = false;
+    pthread_join(run->ticker, NULL);
+    recorder_meta(run->c.recorder, "clock_resolution_ns", NULL, (int64_t)(run->ticked_ns / MAX(run->ticks, 1)));
+    if (run->still_ns > STILL_NS)
+        collector_lost(&run->c, 0, 0, LOSS_STALL "for up to %.0f ms the recorder did not set the clock (--clock coarse): times "
+                       "may be wrong by as much", (double)run->still_ns / 1e6);
+}
 
 /* ---- the loop ---- */
 
-/* Nanoseconds per tick, measured since the collector began; waits until the
- * measure is good. The program's start-up takes longer than that. */
+static void orders_take(struct run *run);
+
+/* Nanoseconds per tick, measured since the collector began; waits until the measure is good, which is before a Python has
+ * started, or the command has ended: then there is little to measure with it. */
 static void calibrate(struct run *run)
 {
     struct collector *c = &run->c;
@@ -66,8 +119,10 @@ static void calibrate(struct run *run)
 
     if (c->decode.ns_per_tick_32)
         return;
-    while (file->clock != SESSION_MONOTONIC && clock_monotonic_ns() - run->ns_then < CALIBRATE_NS)
-        usleep(1000);
+    while (file->clock != SESSION_MONOTONIC && !run->ended && clock_monotonic_ns() - run->ns_then < CALIBRATE_NS) {
+        poll(&(struct pollfd){run->orders, POLLIN, 0}, 1, 1);
+        orders_take(run);
+    }
     for (int i = 0; i < 8 && file->clock != SESSION_MONOTONIC; i++) {
         uint64_t before = clock_counter(), now = clock_monotonic_ns(), after = clock_counter();
         if (after - before < best) { /* the reading that was interrupted least */
@@ -336,6 +391,7 @@ static void finish(struct run *run, struct collector_result *result)
     int64_t frames;
 
     atomic_store(&c->session->file->closed, 1);
+    ticker_stop(run);
     for (struct traced *t = c->traced; t; t = t->next) {
         if (t->row.ended)
             continue;
@@ -464,7 +520,9 @@ static bool begin(struct collector *c, const char *argv)
     recorder_meta(r, "host", host, 0);
     recorder_meta(r, "command", argv, 0);
     recorder_meta(r, "values", values[MIN(file->values, SESSION_VALUES_OFF)], 0);
-    recorder_meta(r, "clock", file->clock == SESSION_MONOTONIC ? "monotonic" : "tsc", 0);
+    recorder_meta(r, "clock", file->coarse ? "coarse" : file->clock == SESSION_MONOTONIC ? "monotonic" : "tsc", 0);
+    if (file->coarse)
+        recorder_meta(r, "clock_resolution_ns", NULL, TICK_NS); /* which at the end is what it was */
     recorder_meta(r, "session", c->session->directory, 0);
     recorder_meta(r, "started_unix_ns", NULL, (int64_t)file->start_unix_ns);
     recorder_meta(r, "min_duration_ns", NULL, (int64_t)file->min_duration_ns);
@@ -531,12 +589,21 @@ static bool record(struct run *run, const char *argv, int to, struct collector_r
         *error = recorder_error(c->recorder);
         return false;
     }
+    if (!ticker_start(run)) {
+        *error = "there is no thread for --clock coarse";
+        return false;
+    }
     if (run->orders < 0)
         orphaned(run);
     else
         fcntl(run->orders, F_SETFL, O_NONBLOCK);
     if (write(to, "", 1) != 1) { /* the command may start */
         *error = "the parent is gone";
+        return false;
+    }
+    if (!collector_state_reserve(&c->state)) {
+        atomic_store(&c->session->file->closed, 1);
+        *error = strerror(errno);
         return false;
     }
     if (c->salvaged) {

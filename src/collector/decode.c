@@ -4,7 +4,6 @@
  * table, bounded memory, and a loss row that says so. */
 #include "collector/decode.h"
 
-#include <stdatomic.h>
 #include <sys/param.h>
 
 #include "ring.h"

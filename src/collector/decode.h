@@ -13,7 +13,6 @@
 #define DYNTRACE_DECODE_H
 
 #include "collector/frame_pages.h"
-#include "lib/list.h"
 
 enum { DECODE_DEPTH_MAX = 16 << 20, DECODE_SEARCH_MAX = 4096, DECODE_CHECKS_MAX = 512 };
 #define DECODE_NO_PAGE UINT32_MAX

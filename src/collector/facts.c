@@ -5,7 +5,6 @@
  * ordinal. A row whose own id is 0, because what it is about is not known, is not written (recorder_put). */
 #include <sys/mman.h>
 #include <sys/param.h>
-#include <unistd.h>
 
 #include "collector/traced.h"
 #include "lib/json.h"

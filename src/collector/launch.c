@@ -4,18 +4,11 @@
 #include "collector/launch.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "clock.h"
 #include "lib/bounds.h"
 #include "lib/say.h"
 

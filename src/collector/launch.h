@@ -4,10 +4,7 @@
 #ifndef DYNTRACE_LAUNCH_H
 #define DYNTRACE_LAUNCH_H
 
-#include <limits.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "collector/session.h"
 

@@ -7,12 +7,9 @@
  * recording as long as the command lives, or finishes the trace at once if nothing does. */
 #include "collector/launch.h"
 
-#include <unistd.h>
-
 #include "collector/process.h"
 #include "collector/state.h"
 #include "collector/trace_files.h"
-#include "lib/say.h"
 
 enum { LOCK_LOOKS = 50, LOCK_LOOK_MS = 20 };
 

@@ -4,19 +4,11 @@
 #include "collector/session.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "clock.h"
 #include "command.h"
 #include "lib/say.h"
 
@@ -152,7 +144,7 @@ static int file_make(struct session *s, const struct session_options *o)
 {
     struct session_file file = {
         .magic = RING_SESSION_MAGIC, .format = RING_FORMAT, .clock = session_clock_choose(),
-        .frames = o->frames, .max_depth = o->max_depth, .torch = o->torch, .values = o->values, .no_argv = o->no_argv,
+        .frames = o->frames, .max_depth = o->max_depth, .torch = o->torch, .values = o->values, .no_argv = o->no_argv, .coarse = o->clock,
         .min_duration_ns = o->min_duration_ns, .max_stall_ns = o->max_stall_ns, .globs = o->glob_count,
         .ring_bytes = RING_BYTES, .budget_bytes = BUDGET_BYTES};
     int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR | O_CREAT | O_EXCL);
@@ -163,7 +155,7 @@ static int file_make(struct session *s, const struct session_options *o)
         return -1;
     clock_gettime(CLOCK_REALTIME, &now);
     file.start_unix_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    file.start_clock = file.clock == SESSION_MONOTONIC ? clock_monotonic_ns() : clock_counter();
+    file.start_clock = file.now = session_now(&file);
     fseek(out, offsetof(struct session_file, text), SEEK_SET);
     fprintf(out, "%s%c%s%c", s->spill, 0, s->trace, 0);
     for (uint32_t i = 0; i < o->glob_count; i++)

@@ -8,10 +8,8 @@
 #define DYNTRACE_SESSION_H
 
 #include <limits.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
+#include "clock.h"
 #include "ring.h"
 #include "session_check.h"
 
@@ -22,6 +20,7 @@ struct session_options {
     enum session_torch torch;
     enum session_values values;
     bool no_argv;
+    enum session_reading { SESSION_EXACT, SESSION_OF_COLLECTOR } clock;
     uint32_t max_depth;
     uint64_t min_duration_ns;
     uint64_t max_stall_ns;
@@ -81,9 +80,15 @@ void session_each(void (*visit)(const char *directory, void *context), void *con
 #define SESSION_FRAMES_WORDS "all user none decided"
 #define SESSION_TORCH_WORDS "auto shim observe off"
 #define SESSION_VALUES_WORDS "all types off"
+#define SESSION_READING_WORDS "exact coarse"
 
 /* The CPU's counter where the kernel trusts it, else CLOCK_MONOTONIC. */
 enum session_clock session_clock_choose(void);
+/* What FILE's clock says. */
+static inline uint64_t session_now(const struct session_file *file)
+{
+    return file->clock == SESSION_MONOTONIC ? clock_monotonic_ns() : clock_counter();
+}
 /* Is there room for rings in directory PATH, and may we write there? */
 bool session_has_room(const char *path);
 

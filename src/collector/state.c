@@ -3,20 +3,31 @@
  * Runs in: the collector, and `fsck --recover`, which looks at it. */
 #include "collector/state.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { BLOCK_BYTES = (STATE_BLOCK * sizeof(struct decode_place) + 4095) & ~4095 };
 
-/* BYTES at AT of FD, with memory for them. NULL with errno. */
-static void *map_part(int fd, off_t at, size_t bytes)
+enum { LOG_FIRST = 64 << 10 /* bytes of the log of rows that have memory at once */ };
+
+bool collector_state_reserve(const struct collector_state *s)
+{
+    return !(errno = posix_fallocate(s->fd, 0, sizeof *s->file));
+}
+
+/* The file of a new session, with memory for what is written before collector_state_reserve(). False with errno. */
+static bool make(int fd)
+{
+    return !(errno = posix_fallocate(fd, 0, offsetof(struct state_file, window.page))) &&
+           !(errno = posix_fallocate(fd, offsetof(struct state_file, rows), LOG_FIRST)) &&
+           ftruncate(fd, sizeof(struct state_file)) == 0;
+}
+
+/* BYTES at AT of FD, with memory for them unless they are SPARSE. NULL with errno. */
+static void *map_part(int fd, off_t at, size_t bytes, bool sparse)
 {
     void *mapped = MAP_FAILED;
 
-    if (!(errno = posix_fallocate(fd, at, (off_t)bytes)))
+    if (sparse || !(errno = posix_fallocate(fd, at, (off_t)bytes)))
         mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
     return mapped == MAP_FAILED ? NULL : mapped;
 }
@@ -41,8 +52,8 @@ int collector_state_open(struct collector_state *s, const struct session *sessio
     if (s->fd < 0 || fstat(s->fd, &status))
         return -1;
     errno = EINVAL;
-    if (!resume || status.st_size >= (off_t)sizeof *s->file)
-        s->file = map_part(s->fd, 0, sizeof *s->file);
+    if (resume ? status.st_size >= (off_t)sizeof *s->file : make(s->fd))
+        s->file = map_part(s->fd, 0, sizeof *s->file, !resume);
     if (s->file && !resume) {
         s->file->header = (struct state_header){
             .magic = STATE_MAGIC, .format = RING_FORMAT, .next_process = 1, .next_thread = 1, .next_code = 1, .next_entry = 1,
@@ -62,7 +73,7 @@ static struct decode_place *place_at(struct collector_state *s, uint32_t n)
         struct decode_place **block = list_add(&s->blocks);
         if (!block)
             return NULL;
-        if (!(*block = map_part(s->fd, at, BLOCK_BYTES))) {
+        if (!(*block = map_part(s->fd, at, BLOCK_BYTES, false))) {
             s->blocks.count--;
             return NULL;
         }

@@ -40,6 +40,8 @@ struct collector_state {
 
 /* Make the file, or with RESUME take what is there. 0, or -1 with errno: EINVAL where what is there makes no sense. */
 int collector_state_open(struct collector_state *s, const struct session *session, bool resume);
+/* Memory for all of a new one, which takes a millisecond or two. False with errno: what was there before has it. */
+bool collector_state_reserve(const struct collector_state *s);
 /* The place of ring RING of process file FILE: the old one, or a new one. NULL: no room. */
 struct decode_place *collector_state_place(struct collector_state *s, const char *file, uint32_t ring);
 /* Where the rows of the log end that no decoder will say again. */

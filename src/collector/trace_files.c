@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "collector/decode.h"
-#include "lib/say.h"
 #include "schema.h"
 #include "tables.h"
 #include "vocabulary.h"
@@ -30,14 +29,14 @@ static bool run(sqlite3 *db, const char *sql)
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-/* What SQL, of which ?1 may be TEXT, finds in the database PATH, to be freed; NULL: nothing. */
-static char *ask(const char *path, bool write, const char *sql, const char *text)
+/* What the statement NAME, of which ?1 may be TEXT, finds in the database PATH, to be freed; NULL: nothing. */
+static char *ask(const char *path, bool write, const char *name, const char *text)
 {
     sqlite3 *db = file_open(path, write);
     sqlite3_stmt *statement = NULL;
     char *found = NULL;
 
-    sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+    sqlite3_prepare_v2(db, schema_statement(name), -1, &statement, NULL);
     sqlite3_bind_text(statement, 1, text, -1, SQLITE_STATIC);
     if (sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_text(statement, 0))
         found = strdup((const char *)sqlite3_column_text(statement, 0));
@@ -82,32 +81,36 @@ static int file_new(const char *path, bool force)
     return fd;
 }
 
+/* An empty trace at PATH. False: it was said why not. */
+static bool trace_make(const char *path, bool force)
+{
+    int fd = file_new(path, force);
+    ssize_t put;
+
+    if (fd < 0)
+        return false;
+    side_files_remove(path); /* a killed recording may have left these */
+    put = write(fd, schema_empty, schema_empty_bytes);
+    if (put != (ssize_t)schema_empty_bytes) {
+        say_error("%s: cannot be written: %s", path, strerror(put < 0 ? errno : ENOSPC));
+        unlink(path);
+    }
+    close(fd);
+    return put == (ssize_t)schema_empty_bytes;
+}
+
 int recorder_create(const char *path, const char *frames, bool force)
 {
-    const char *const paths[] = {path, frames};
-    int made = 0, fd;
+    bool live = trace_make(path, force), both = live && trace_make(frames, true);
 
-    for (bool whole = true; whole && made < 2; made += whole) {
-        if ((fd = file_new(paths[made], force || made)) < 0)
-            break;
-        side_files_remove(paths[made]); /* a killed recording may have left these */
-        errno = ENOSPC; /* what a part that is written means */
-        whole = write(fd, schema_empty, schema_empty_bytes) == (ssize_t)schema_empty_bytes;
-        if (!whole) {
-            say_error("%s: cannot be written: %s", paths[made], strerror(errno));
-            unlink(paths[made]);
-        }
-        close(fd);
-    }
-    if (made == 1)
+    if (live && !both)
         unlink(path);
-    return made < 2 ? -1 : 0;
+    return both ? 0 : -1;
 }
 
 bool recorder_window(const char *frames, bool fresh, struct frame_window *window)
 {
-    char *pages = fresh ? NULL : ask(frames, false, "SELECT page_count || ' ' || rootpage FROM pragma_page_count, sqlite_schema"
-                                                  " WHERE name = 'frame'", NULL);
+    char *pages = fresh ? NULL : ask(frames, false, "recover/pages", NULL);
     bool found = fresh || (pages && sscanf(pages, "%u %u", &window->first, &window->root) == 2);
     struct stat status;
 
@@ -137,9 +140,8 @@ static bool totals_mend(sqlite3 *db)
     int step = SQLITE_ERROR;
 
     sqlite3_prepare_v2(db, schema_statement("recover/frames"), -1, &rows, NULL);
-    sqlite3_prepare_v2(db, "UPDATE frame SET parent_id = NULL WHERE frame_id = ?", -1, &orphan, NULL);
-    sqlite3_prepare_v2(db, "INSERT OR IGNORE INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?, ?, ?, ?, ?)",
-                       -1, &insert, NULL);
+    sqlite3_prepare_v2(db, schema_statement("recover/orphan"), -1, &orphan, NULL);
+    sqlite3_prepare_v2(db, schema_statement("recover/total"), -1, &insert, NULL);
     while ((step = sqlite3_step(rows)) == SQLITE_ROW) {
         uint64_t parent = (uint64_t)sqlite3_column_int64(rows, PARENT);
         struct decoder *thread = list_reach(&threads, (uint32_t)sqlite3_column_int64(rows, THREAD));
@@ -252,7 +254,7 @@ bool recorder_is_of(const char *live, const char *frames, const char *session)
 
     /* Until the two change places the trace names its session, after that what was the trace. */
     for (int i = 0; i < 2 && !named && is_own_file(live) && is_own_file(frames); i++) {
-        char *row = ask(paths[i], false, "SELECT 1 FROM meta WHERE key = 'session' AND value = ?1", session);
+        char *row = ask(paths[i], false, "recover/named", session);
         named = row;
         free(row);
     }
@@ -261,9 +263,7 @@ bool recorder_is_of(const char *live, const char *frames, const char *session)
 
 bool recorder_finished(const char *path, uint64_t *frames, uint32_t *processes)
 {
-    char *counts = ask(path, true, "SELECT (SELECT value FROM meta WHERE key = 'frame_count') || ' ' ||"
-                                   " (SELECT count(executable) FROM process) FROM meta WHERE key = 'state' AND value <> 'recording'",
-                       NULL);
+    char *counts = ask(path, true, "recover/finished", NULL);
     bool finished = counts && sscanf(counts, "%lu %u", frames, processes) == 2;
 
     free(counts);
@@ -275,6 +275,5 @@ char *recorder_session(const char *path)
     char host[256] = "";
 
     gethostname(host, sizeof host - 1);
-    return ask(path, true, "SELECT value FROM meta WHERE key = 'session' AND (SELECT value FROM meta WHERE key = 'host') = ?1"
-                           " AND (SELECT value FROM meta WHERE key = 'state') = 'recording'", host);
+    return ask(path, true, "recover/session", host);
 }

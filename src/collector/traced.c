@@ -1,17 +1,12 @@
 /* collector/traced.c -- one traced process image, as the collector sees it. See collector/traced.h. */
 #include "collector/traced.h"
 
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/param.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#include "clock.h"
 
 enum {
     HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
@@ -23,7 +18,7 @@ enum {
 
 uint64_t collector_now_ns(const struct collector *c)
 {
-    return decode_ns(&c->decode, c->session->file->clock == SESSION_MONOTONIC ? clock_monotonic_ns() : clock_counter());
+    return decode_ns(&c->decode, session_now(c->session->file));
 }
 
 void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,

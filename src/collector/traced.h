@@ -6,9 +6,6 @@
 #define DYNTRACE_TRACED_H
 
 #include "collector/state.h"
-#include "collector/decode.h"
-#include "recorder_sqlite.h"
-#include "ring.h"
 
 struct traced;
 

@@ -1,17 +1,13 @@
 /* collector/watch.c -- the processes of a recording: how they come, are read, and go. See collector/watch.h. */
 #include "collector/watch.h"
 
-#include <fcntl.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/param.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "collector/process.h"
-#include "lib/list.h"
 #include "vocabulary.h"
 
 enum { ABSENT_A_ROUND = 4, ABSENT_MAX = 1000, ANCESTORS_MAX = 32, NESTED_MAX = 1 << 20 /* processes in one file */ };
@@ -26,7 +22,7 @@ static struct collector *guarded_collector;
  * going on: the next collector begins from what was certain. */
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
-    if (guarded && !recorder_in_sqlite && !collector_state_holds(&guarded_collector->state, info->si_addr))
+    if (guarded && gettid() == getpid() && !recorder_in_sqlite && !collector_state_holds(&guarded_collector->state, info->si_addr))
         siglongjmp(guard, 1);
     _exit(125);
 }

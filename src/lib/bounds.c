@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "lib/list.h"
-#include "lib/say.h"
 
 enum {
     BASE_S = 60,

@@ -16,9 +16,11 @@ size_t json_rune(const unsigned char *text, size_t bytes, unsigned long *rune)
     if (!length || length > bytes)
         return 0;
     unsigned long found = length == 1 ? c : c & (0xffu >> (length + 1));
-    for (size_t i = 1; i < length; found = found << 6 | (text[i++] & 0x3f))
+    for (size_t i = 1; i < length; i++) {
         if ((text[i] & 0xc0) != 0x80)
             return 0;
+        found = found << 6 | (text[i] & 0x3f);
+    }
     if (found < least[length] || found > 0x10ffff || (found >= 0xd800 && found <= 0xdfff))
         return 0;
     *rune = found; /* only now: callers look at it first */

@@ -14,9 +14,6 @@
 #ifndef DYNTRACE_LIST_H
 #define DYNTRACE_LIST_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

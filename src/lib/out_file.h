@@ -13,7 +13,6 @@
 #ifndef DYNTRACE_OUT_FILE_H
 #define DYNTRACE_OUT_FILE_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "lib/option.h"

@@ -13,7 +13,6 @@
 
 #include "lib/json.h"
 #include "lib/list.h"
-#include "lib/say.h"
 
 enum {
     KEPT_ROWS = 500,

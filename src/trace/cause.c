@@ -2,9 +2,7 @@
 #include "trace/cause.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/say.h"
 #include "trace/db.h"
@@ -92,7 +90,8 @@ const char *cause_seen(const struct cause *cause)
 int cause_base(const char *source)
 {
     static const char *const asked[] = {".size()", ".shape", ".stride()", ".strides", ".dtype", ".device",
-                                        ".requires_grad", ".ndim", ".dim()"};
+                                        ".requires_grad", ".ndim", ".dim()", "._dynamo_dynamic_indices",
+                                        "._dynamo_weak_dynamic_indices", "._dynamo_static_indices"};
     const char *dot = strrchr(source, '.');
     size_t bytes = strlen(source);
 

@@ -2,7 +2,6 @@
 #include "trace/range.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "lib/list.h"
 #include "schema.h"

@@ -3,9 +3,6 @@
 
 #include <fnmatch.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "lib/list.h"
 #include "trace/prose.h"
@@ -63,18 +60,12 @@ static bool is_aspect(const char *aspect, const struct remedy_facts *facts)
     return !aspect || (strcmp(aspect, "number") ? prose_same(facts->cause.aspect, aspect) : number);
 }
 
-/* Sizes of 0 and 1 only, of "1, 0". */
-static bool all_small(const char *values)
-{
-    return prose_filled(values) && strspn(values, "01, ") == strlen(values) && !strstr(values, "10") &&
-           !strstr(values, "11");
-}
-
 static bool is_when(const struct remedy_rule *rule, const struct remedy_facts *facts)
 {
     switch (rule->when) {
-    case WHEN_SMALL:
-        return all_small(facts->values);
+    case WHEN_SMALL: /* sizes of 0 and 1 only, of "1, 0" */
+        return prose_filled(facts->values) && !facts->values[strspn(facts->values, "01, ")] && !strstr(facts->values, "10") &&
+               !strstr(facts->values, "11");
     case WHEN_NEEDED:
         return facts->needed > 0;
     case WHEN_HINT:
@@ -84,18 +75,10 @@ static bool is_when(const struct remedy_rule *rule, const struct remedy_facts *f
     }
 }
 
-/* WORDS are in the reason for a break; with ^ first, in its first line. */
-static bool break_says(const char *reason, const char *words)
-{
-    if (!words)
-        return true;
-    return *words == '^' ? has_words(torch_reason_split(reason).what, words + 1) : has_words(reason, words);
-}
-
 static bool fits(const struct remedy_rule *rule, enum remedy_on on, const struct remedy_facts *facts)
 {
     enum outcome outcome = facts->torch && facts->outcome == OUTCOME_DECLINED ? OUTCOME_SKIP : facts->outcome;
-    const char *said = rule->said;
+    const char *said = rule->said, *words = rule->words;
 
     return rule->on == on && rule->torch == (facts->torch > 0) && (on != ON_OUTCOME || rule->outcome == outcome) &&
            facts->torch >= rule->since && (!rule->until || facts->torch <= rule->until) &&
@@ -104,7 +87,8 @@ static bool fits(const struct remedy_rule *rule, enum remedy_on on, const struct
            is_like(rule->reason, facts->cause.text) && (!rule->code || prose_same(rule->code, facts->code)) && (!rule->is || prose_same(rule->is, facts->is)) &&
            (!said || has_words(facts->cause.expected, said) || has_words(facts->cause.actual, said) ||
             has_words(facts->cause.text, said)) &&
-           break_says(facts->cause.text, rule->words) && is_when(rule, facts);
+           (!words || (*words == '^' ? has_words(torch_reason_split(facts->cause.text).what, words + 1) /* in its first line */
+                                     : has_words(facts->cause.text, words))) && is_when(rule, facts);
 }
 
 /* ---- sentences ------------------------------------------------------------- */

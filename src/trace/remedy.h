@@ -4,9 +4,6 @@
 #ifndef DYNTRACE_REMEDY_H
 #define DYNTRACE_REMEDY_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "trace/cause.h"
 #include "vocabulary.h"
 

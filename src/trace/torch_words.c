@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/say.h"
 #include "trace/prose.h"
@@ -20,11 +19,6 @@ int torch_version(const char *text)
         return 0;
     minor = strtol(end + 1, NULL, 10);
     return minor < 0 || minor > 99 ? 0 : (int)(major * 100 + minor);
-}
-
-bool torch_floats_later(int version)
-{
-    return version && version <= 212;
 }
 
 const char *torch_limit_name(int version, bool ever)

@@ -14,7 +14,6 @@
 int torch_version(const char *text);
 
 /* What torch's versions do differently, besides what helps against what (trace/remedies.txt). VERSION is torch_version()'s. */
-bool torch_floats_later(int version); /* even with dynamic=True a float is a constant in the first compile */
 /* The option for the limit on what one code object has, or on what it EVER had. */
 const char *torch_limit_name(int version, bool ever);
 

@@ -25,14 +25,10 @@ struct led {
 static PyObject *call_original(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count,
                                PyObject *names)
 {
-    PyObject *module = PyUnicode_FromString(f->module), *result = NULL;
-    PyObject *function = module ? PyCFunction_NewEx((PyMethodDef *)&f->real, self, module) : NULL;
+    OWNED PyObject *module = PyUnicode_FromString(f->module);
+    OWNED PyObject *function = module ? PyCFunction_NewEx((PyMethodDef *)&f->real, self, module) : NULL;
 
-    if (function)
-        result = PyObject_Vectorcall(function, args, (size_t)count, names);
-    Py_XDECREF(module);
-    Py_XDECREF(function);
-    return result;
+    return function ? PyObject_Vectorcall(function, args, (size_t)count, names) : NULL;
 }
 
 /* ---- a child that is started so that it cannot be recorded is a row of loss ----
@@ -149,11 +145,9 @@ static const char *value_in(PyObject *entry, const char *name)
 
 static bool list_add(PyObject *list, const char *name, const char *value)
 {
-    PyObject *entry = PyBytes_FromFormat("%s=%s", name, value);
-    bool added = entry && PyList_Append(list, entry) == 0;
+    OWNED PyObject *entry = PyBytes_FromFormat("%s=%s", name, value);
 
-    Py_XDECREF(entry);
-    return added;
+    return entry && PyList_Append(list, entry) == 0;
 }
 
 /* A copy of a list of b"NAME=value", mended. NULL without an exception: pass the caller's own. */
@@ -182,12 +176,9 @@ static PyObject *mend_list(PyObject *list)
 
 static int mapping_set(PyObject *mapping, const char *name, const char *value)
 {
-    PyObject *key = PyBytes_FromString(name), *bytes = PyBytes_FromString(value);
-    int result = key && bytes ? PyDict_SetItem(mapping, key, bytes) : -1;
+    OWNED PyObject *key = PyBytes_FromString(name), *bytes = PyBytes_FromString(value);
 
-    Py_XDECREF(key);
-    Py_XDECREF(bytes);
-    return result;
+    return key && bytes ? PyDict_SetItem(mapping, key, bytes) : -1;
 }
 
 /* The same for a mapping of names to values, str or bytes. It is read as the original would read it, by keys() and
@@ -195,16 +186,16 @@ static int mapping_set(PyObject *mapping, const char *name, const char *value)
  * str and as bytes the first counts, as it does for getenv(). */
 static PyObject *mend_mapping(PyObject *mapping)
 {
-    PyObject *copy = PyDict_New(), *path_key = PyBytes_FromString(INJECT_PATHS), *old = NULL;
-    PyObject *keys = PyMapping_Keys(mapping), *values = keys ? PyMapping_Values(mapping) : NULL;
+    OWNED PyObject *path_key = PyBytes_FromString(INJECT_PATHS), *old = NULL;
+    OWNED PyObject *keys = PyMapping_Keys(mapping), *values = keys ? PyMapping_Values(mapping) : NULL;
+    PyObject *copy = PyDict_New();
     char *paths = NULL;
     bool mended = copy && path_key && values && PyList_GET_SIZE(keys) == PyList_GET_SIZE(values);
 
     for (Py_ssize_t i = 0; mended && i < PyList_GET_SIZE(keys); i++) {
-        PyObject *key = NULL;
+        OWNED PyObject *key = NULL;
         mended = PyUnicode_FSConverter(PyList_GET_ITEM(keys, i), &key) &&
                  PyDict_SetDefault(copy, key, PyList_GET_ITEM(values, i));
-        Py_XDECREF(key);
     }
     if (mended && PyDict_Contains(copy, path_key))
         mended = PyUnicode_FSConverter(PyDict_GetItemWithError(copy, path_key), &old);
@@ -216,10 +207,6 @@ static PyObject *mend_mapping(PyObject *mapping)
     PyErr_Clear();
     if (!mended)
         Py_CLEAR(copy);
-    Py_XDECREF(path_key);
-    Py_XDECREF(keys);
-    Py_XDECREF(values);
-    Py_XDECREF(old);
     free(paths);
     return copy;
 }
@@ -227,7 +214,8 @@ static PyObject *mend_mapping(PyObject *mapping)
 static PyObject *follow(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     Py_ssize_t given = count + (names ? PyTuple_GET_SIZE(names) : 0), at = -1;
-    PyObject *mended = NULL, **changed = NULL, *result;
+    OWNED PyObject *mended = NULL;
+    PyObject **changed = NULL, *result;
 
     if (P.session && !atomic_load_explicit(&P.session->closed, memory_order_relaxed)) {
         if (f->environment >= 0 && f->environment < count)
@@ -251,7 +239,6 @@ static PyObject *follow(const struct led *f, PyObject *self, PyObject *const *ar
         changed[at] = mended;
     }
     result = call_original(f, self, changed ? changed : args, count, names);
-    Py_XDECREF(mended);
     PyMem_Free(changed);
     return result;
 }
@@ -300,7 +287,7 @@ static PyMethodDef after_fork_method = {"after_fork", after_fork, METH_NOARGS, N
 
 static void watch_fork(void)
 {
-    PyObject *posix, *function, *names, *given, *done = NULL;
+    OWNED PyObject *posix = NULL, *function = NULL, *names = NULL, *given = NULL, *done = NULL;
 
     if (watched || P.evaluate == _PyEval_EvalFrameDefault)
         return;
@@ -312,11 +299,6 @@ static void watch_fork(void)
         done = PyObject_Vectorcall(function, &given, 0, names);
     watched = done != NULL;
     PyErr_Clear();
-    Py_XDECREF(posix);
-    Py_XDECREF(function);
-    Py_XDECREF(given);
-    Py_XDECREF(names);
-    Py_XDECREF(done);
 }
 
 static PyObject *without_us(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count,
@@ -326,11 +308,9 @@ static PyObject *without_us(const struct led *f, PyObject *self, PyObject *const
     PyObject *result = call_original(f, self, args, count, names);
 
     if (out) {
-        PyObject *type, *value, *traceback;
+        KEPT struct tracer_exception pending = tracer_exception_aside();
         put_in();
-        PyErr_Fetch(&type, &value, &traceback);
         watch_fork();
-        PyErr_Restore(type, value, traceback);
     }
     return result;
 }
@@ -368,8 +348,8 @@ static void lead(struct led *f)
 {
     PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
     bool there = PyDict_GetItemString(modules, f->module) != NULL;
-    PyObject *module = PyImport_ImportModule(f->module), *ours = NULL;
-    PyObject *function = module ? tracer_attribute(module, f->name) : NULL;
+    OWNED PyObject *module = PyImport_ImportModule(f->module), *ours = NULL;
+    OWNED PyObject *function = module ? tracer_attribute(module, f->name) : NULL;
     PyCFunctionObject *target = (PyCFunctionObject *)function;
     const PyCFunction entry = (PyCFunction)(void (*)(void))f->entry;
     PyMethodDef *table;
@@ -391,9 +371,6 @@ done:
     if (module && !there)
         PyDict_DelItemString(modules, f->module);
     PyErr_Clear();
-    Py_XDECREF(module);
-    Py_XDECREF(function);
-    Py_XDECREF(ours);
 }
 
 void tracer_follow_children(const char *inject)

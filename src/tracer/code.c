@@ -76,7 +76,7 @@ static bool is_wanted(const char *file, const char *name)
     const char *glob = P.session->text;
     bool any_include = false, included = false;
 
-    if (P.session->frames == SESSION_USER && is_library(file))
+    if (P.session->frames == SESSION_USER && is_library(file) && strcmp(name, "wrap_inline.<locals>.inner")) /* torch's, around the user's */
         return false;
     if (is_ours(file))
         return false;
@@ -92,6 +92,16 @@ static bool is_wanted(const char *file, const char *name)
         }
     }
     return included || !any_include;
+}
+
+bool tracer_is_wanted(PyCodeObject *code)
+{
+    OWNED PyObject *keep_name = NULL, *keep_file = NULL;
+    size_t bytes;
+    const char *name = values_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes, &keep_name);
+    const char *file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes, &keep_file);
+
+    return !P.session || is_wanted(file, name);
 }
 
 /* ---- fingerprint ---- */
@@ -132,11 +142,10 @@ static uint64_t hash_object(uint64_t hash, PyObject *object, int depth)
 static uint64_t fingerprint(PyCodeObject *code)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    PyObject *bytecode = compat_is_shared(code) ? NULL : PyCode_GetCode(code); /* without specialisations */
+    OWNED PyObject *bytecode = compat_is_shared(code) ? NULL : PyCode_GetCode(code); /* without specialisations */
 
     if (bytecode)
         hash = hash_bytes(hash, PyBytes_AS_STRING(bytecode), (size_t)PyBytes_GET_SIZE(bytecode));
-    Py_XDECREF(bytecode);
     PyErr_Clear();
     hash = hash_object(hash, code->co_names, 0);
     return hash_object(hash, code->co_consts, 0);
@@ -178,7 +187,7 @@ static bool ends_in(const char *name, size_t bytes, const char *end)
 
 uintptr_t tracer_mark_code(PyCodeObject *code)
 {
-    PyObject *type, *value, *traceback, *keep[2];
+    OWNED PyObject *keep_name = NULL, *keep_file = NULL;
     size_t bytes[2];
     const char *name, *file;
     uintptr_t mark = is_elsewhere(code) ? 0 : tracer_mark_in(compat_extra(code, P.extra));
@@ -188,9 +197,9 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
     if (mark & CODE_SEEN)
         return mark;
 
-    PyErr_Fetch(&type, &value, &traceback);
-    name = values_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes[0], &keep[0]);
-    file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes[1], &keep[1]);
+    KEPT struct tracer_exception pending = tracer_exception_aside();
+    name = values_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes[0], &keep_name);
+    file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes[1], &keep_file);
     if (!is_wanted(file, name)) {
         mark = CODE_SEEN | CODE_SKIP;
     } else {
@@ -207,8 +216,5 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
     if (ends_in(name, bytes[0], "<module>") && ends_in(file, bytes[1], "/torch/_dynamo/__init__.py") &&
         tracer_place() == PLACE_HOME)
         torch_attach(false);
-    Py_XDECREF(keep[0]);
-    Py_XDECREF(keep[1]);
-    PyErr_Restore(type, value, traceback);
     return mark;
 }

@@ -5,7 +5,6 @@
  * be. A forked child makes a file of its own, or a nested one in its parent's. */
 #include "tracer/file.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -204,7 +203,7 @@ void tracer_put_fact(enum fact_kind kind, const void *fact)
 
 void tracer_loss(const char *cause)
 {
-    tracer_fact(LOSS, .clock = (int64_t)tracer_now(P.monotonic), .events = 1, .cause = fact_string(cause));
+    tracer_fact(LOSS, .clock = (int64_t)tracer_now(), .events = 1, .cause = fact_string(cause));
 }
 
 /* NAME's value in the environment; -1: it is no number. */

@@ -7,7 +7,6 @@
  * One process is recorded once, whatever interpreters it has: docs/internals.md has what each has for itself. The
  * shim's objects belong to the home, the main interpreter as it was first initialised; elsewhere its functions
  * raise. */
-#include "tracer/evaluator/cache.h"
 #include "tracer/torch/torch.h"
 
 #include <dlfcn.h>
@@ -107,7 +106,7 @@ void tracer_join_interpreter(void)
         tracer_loss(words);
     } else if (!P.decided_only || place != PLACE_SUB) {
         if (COMPAT_INIT_BYPASSES_HOOK)
-            tracer_fix_all_types();
+            tracer_fix_all_types(false);
         if (place == PLACE_SUB)
             tracer_hook_sub(true);
         else
@@ -138,7 +137,7 @@ static const char *join(const char *session, const char *library, const char *in
         tracer_follow_children(inject);
     if (P.session->frames != SESSION_NONE) {
         if (COMPAT_INIT_BYPASSES_HOOK)
-            tracer_fix_all_types();
+            tracer_fix_all_types(false);
         tracer_record(true);
         if (COMPAT_HAS_TRAMPOLINES)
             tracer_perf_start();
@@ -181,7 +180,7 @@ static PyObject *recording(PyObject *module, PyObject *ignored)
     const struct session_file *file = P.session;
     const struct tracer *t = tracer_thread;
     const char *path = file ? file->text + strlen(file->text) + 1 : "";
-    uint64_t ticks = file ? tracer_now(P.monotonic) - file->start_clock : 0;
+    uint64_t ticks = file ? tracer_now() - file->start_clock : 0;
 
     if (!file || !file->ns_per_tick_32)
         Py_RETURN_NONE;
@@ -202,10 +201,13 @@ static PyObject *pause_recording(PyObject *module, PyObject *ignored)
 
 static PyObject *resume_recording(PyObject *module, PyObject *ignored)
 {
-    if (tracer_place() == PLACE_SUB)
+    if (tracer_place() == PLACE_SUB) {
         tracer_join_interpreter();
-    else if (P.session && P.session->frames != SESSION_NONE)
+    } else if (P.session && P.session->frames != SESSION_NONE) {
+        if (COMPAT_INIT_BYPASSES_HOOK)
+            tracer_fix_all_types(false); /* for those that were made meanwhile */
         tracer_record(true);
+    }
     Py_RETURN_NONE;
 }
 

@@ -65,10 +65,10 @@ record_open(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_
 
 /* Write the ENTER. When, by the session's clock; 0: this frame is not recorded. */
 static inline __attribute__((always_inline)) uint64_t
-record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag, const bool monotonic,
-             const bool limit_depth)
+record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag,
+             const enum session_clock clock, const bool limit_depth)
 {
-    uint64_t now = tracer_now(monotonic);
+    uint64_t now = tracer_now_by(clock);
 
     if (limit_depth && t->open && t->open->depth + 1 >= tracer_process.session->max_depth)
         return 0;
@@ -81,19 +81,19 @@ record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring
 /* The same for a frame whose code has MARK: 0 as well when that is not recorded. */
 static inline __attribute__((always_inline)) uint64_t
 record_call(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame, uintptr_t mark, int throwflag,
-            bool resumed, const bool monotonic, const bool limit_depth)
+            bool resumed, const enum session_clock clock, const bool limit_depth)
 {
     tracer_follow(t, ts, frame);
     if (unlikely(mark & CODE_SKIP))
         return 0;
     return record_enter(t, open, (uint32_t)(mark >> CODE_SHIFT), throwflag ? RING_THROW : resumed ? RING_RESUME : RING_CALL,
-                        monotonic, limit_depth);
+                        clock, limit_depth);
 }
 
 /* Write the EXIT of a frame that gave RESULT. */
 static inline __attribute__((always_inline)) void
 record_exit(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame, PyObject *result,
-            bool resumed, const bool monotonic)
+            bool resumed, const enum session_clock clock)
 {
     enum ring_tag tag = !result ? RING_RAISE : RING_RETURN;
     uint64_t now;
@@ -105,7 +105,7 @@ record_exit(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat
             tracer_generator_finished(t, ts);
     }
     tracer_follow(t, ts, NULL);
-    now = tracer_now(monotonic);
+    now = tracer_now_by(clock);
     /* Still open while room is made: after a fork that numbers it anew. */
     if (likely(t->head < t->limit && now - t->epoch <= RING_EPOCH_TICKS) || (now = tracer_room(t, now)))
         tracer_put(t, RING_WORD(tag, open->ordinal & RING_ID_MASK, now));

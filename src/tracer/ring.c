@@ -219,7 +219,7 @@ static bool room_held(struct tracer *t, uint64_t *now)
     bool room = ring_has_room(t);
 
     if (!room && t->limit && wait_for_collector(t, false, &waited)) {
-        *now = tracer_now(P.monotonic);
+        *now = tracer_now();
         room = ring_has_room(t);
     }
     return room;
@@ -359,7 +359,7 @@ static void stop(struct tracer *t, uint64_t now, int error)
 static bool ring_attach(struct tracer *t, compat_frame *frame)
 {
     struct ring *ring;
-    uint64_t now = tracer_now(P.monotonic);
+    uint64_t now = tracer_now();
     char name[256];
     uint32_t id;
 
@@ -429,11 +429,8 @@ static void thread_ended(void *value)
 struct tracer *tracer_attach(compat_frame *frame)
 {
     int saved_errno = errno;
-    PyObject *type, *value, *traceback;
-    struct tracer *t;
-
-    PyErr_Fetch(&type, &value, &traceback); /* a throw arrives with its exception set */
-    t = aligned_alloc(64, (sizeof *t + 63) & ~(size_t)63);
+    KEPT struct tracer_exception pending = tracer_exception_aside(); /* a throw arrives with its exception set */
+    struct tracer *t = aligned_alloc(64, (sizeof *t + 63) & ~(size_t)63);
     if (t) {
         memset(t, 0, sizeof *t);
         t->here = tracer_stack_new(t, NULL);
@@ -456,7 +453,6 @@ struct tracer *tracer_attach(compat_frame *frame)
         if (P.session)
             ring_attach(t, frame);
     }
-    PyErr_Restore(type, value, traceback);
     errno = saved_errno;
     return t;
 }
@@ -472,7 +468,7 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
     while (!t->quiet && !room && P.session && !t->gone) {
         if (!t->ring) { /* the first event after a fork, or of a thread older than the session */
             ring_attach(t, NULL);
-            *now = tracer_now(P.monotonic);
+            *now = tracer_now();
         } else if (is_abandoned()) {
             stop(t, *now, 0);
         } else if (t->ring->lost_since) {
@@ -489,7 +485,7 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
             stop(t, *now, ENOSPC);
         } else {
             bool moved = wait_for_collector(t, at_frame, &waited);
-            *now = tracer_now(P.monotonic);
+            *now = tracer_now();
             /* Anything may have happened meanwhile, if the GIL was let go. */
             if (!moved && P.session && t->ring && !is_abandoned())
                 gap_begin(t, *now, 0);
@@ -516,7 +512,7 @@ uint64_t tracer_room(struct tracer *t, uint64_t now)
 
 bool tracer_room_within(struct tracer *t)
 {
-    uint64_t now = tracer_now(P.monotonic);
+    uint64_t now = tracer_now();
 
     return make_room(t, &now, false);
 }
@@ -547,7 +543,7 @@ uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, 
         open->code = code | OPEN_LOST;
         open->depth = open->outer ? open->outer->depth + 1 : 0;
         t->open = open;
-        entered = tracer_now(P.monotonic);
+        entered = tracer_now();
     }
 done:
     return entered;

@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define P tracer_process
 
@@ -27,7 +26,7 @@ static bool watched;        /* for fork() */
 static void forking(void)
 {
     tracer_lock();
-    fork_clock = tracer_now(P.monotonic);
+    fork_clock = tracer_now();
     forking_pid = getpid();
     if (P.root)
         atomic_fetch_add(&P.root->forking, 1);
@@ -66,7 +65,7 @@ static void forked(void)
         parent[0] = 0;
     file_forked();
     rings_forked(t);
-    file_open(parent, *parent ? fork_clock : tracer_now(P.monotonic));
+    file_open(parent, *parent ? fork_clock : tracer_now());
     if (t)
         t->gone = !P.file;
     errno = saved_errno;
@@ -159,14 +158,15 @@ static const char *open_session(const char *directory)
     if (strlen(spill) < sizeof P.spill_directory && !strcmp(basename(spill), basename(directory)))
         strcpy(P.spill_directory, spill);
     P.session = session;
-    P.monotonic = session->clock == SESSION_MONOTONIC;
+    P.clock = session->coarse ? SESSION_COARSE : session->clock != SESSION_TSC ? SESSION_MONOTONIC : SESSION_TSC;
+    P.now = session->coarse ? &session->now : NULL;
     P.decided_only = session->frames == SESSION_DECIDED;
     if (!watched && pthread_atfork(forking, has_forked, forked)) {
         P.session = NULL;
         return "memory";
     }
     watched = true;
-    file_open("", tracer_now(P.monotonic));
+    file_open("", tracer_now());
     if (!P.file) {
         P.session = NULL;
         return "room";
@@ -197,6 +197,7 @@ void tracer_close_session(void)
     }
     rings_leave();
     file_close();
+    P.now = NULL;
     munmap((void *)P.session, P.session->bytes);
     P.session = NULL;
 }

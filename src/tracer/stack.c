@@ -10,7 +10,6 @@
 #include "tracer/tracer.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -20,9 +20,6 @@
 
 #include "tracer/compat/cpython.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "clock.h"
 #include "ring.h"
 
@@ -137,7 +134,8 @@ struct tracer_process {
     bool decided_only;                   /* ... those that a compiler decides */
     bool every_frame;                    /* ... all, to any depth, by the counter: nothing need be asked again */
     bool torch_seen;                     /* torch_attach() was called: its import need not be waited for */
-    bool monotonic;                      /* clock: CLOCK_MONOTONIC instead of the counter */
+    enum session_clock clock;            /* what is read */
+    const _Atomic uint64_t *now;         /* shared; what SESSION_COARSE reads; NULL: this is no such session */
     Py_ssize_t extra;                    /* code-extra slot, the same in all interpreters */
     uint32_t codes;                      /* code ids given */
     uint32_t threads;                    /* FACT_THREAD ids given */
@@ -215,6 +213,8 @@ static inline uintptr_t tracer_mark_in(uintptr_t slot)
     return tracer_is_state(slot) ? *(const uintptr_t *)slot : slot;
 }
 uintptr_t tracer_mark_code(PyCodeObject *code);
+/* Would frames of CODE be recorded? */
+bool tracer_is_wanted(PyCodeObject *code);
 
 /* TEXT as UTF-8, cut between two characters where it is longer than MOST bytes. Lone surrogates, which UTF-8 cannot
  * hold, become \udcXX. Borrowed from TEXT or from *KEEP, which the caller releases. */
@@ -228,9 +228,10 @@ static inline enum session_values values_kept(void)
 }
 
 /* tracer/compat/mend.c, each only where a CPython needs it */
-/* Calls of the type of SELF, or of all types, reach the hook from now on (COMPAT_INIT_BYPASSES_HOOK). */
+/* Calls of the type of SELF, or of all types whose __init__ is recorded, or, FILTERED, is not, reach the hook from now on
+ * (COMPAT_INIT_BYPASSES_HOOK). */
 void tracer_fix_init(PyObject *self);
-void tracer_fix_all_types(void);
+void tracer_fix_all_types(bool filtered);
 /* CODE's mark, which is MARK if it has none yet; 0: none, and none given (COMPAT_SHARES_CODE). */
 uintptr_t tracer_shared_mark(PyCodeObject *code, uintptr_t mark);
 /* A generator's last frame ended while a trace function is set (COMPAT_SEND_RAISES_UNDER_HOOK). */
@@ -281,9 +282,15 @@ static inline PyObject *tracer_call(PyObject *object, const char *name, PyObject
     return word ? PyObject_CallMethodObjArgs(object, word, a, b, c, NULL) : NULL;
 }
 
-static inline uint64_t tracer_now(bool monotonic)
+static inline uint64_t tracer_now_by(const enum session_clock clock)
 {
-    return monotonic ? clock_monotonic_ns() : clock_counter();
+    if (clock == SESSION_COARSE && likely(tracer_process.now)) /* a frame may outlive the session that it began in */
+        return atomic_load_explicit(tracer_process.now, memory_order_relaxed);
+    return clock == SESSION_MONOTONIC ? clock_monotonic_ns() : clock_counter();
+}
+static inline uint64_t tracer_now(void)
+{
+    return tracer_now_by(tracer_process.clock);
 }
 
 static inline void tracer_put(struct tracer *t, uint64_t word)

@@ -14,7 +14,6 @@
 #define DYNTRACE_TUI_LIST_H
 
 #include "tui/sheet.h"
-#include "tui/view.h"
 
 struct list_column {
     const char *name;        /* in the SQL, and the heading */

@@ -8,12 +8,10 @@
 #include "tui/screen.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <langinfo.h>
 #include <poll.h>
 #include <resolv.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>

@@ -6,7 +6,6 @@
 #ifndef DYNTRACE_TUI_SCREEN_H
 #define DYNTRACE_TUI_SCREEN_H
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <wchar.h>
 

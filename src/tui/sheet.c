@@ -10,7 +10,6 @@
 #include "trace/db.h"
 #include "trace/prose.h"
 #include "trace/torch_words.h"
-#include "tui/screen.h"
 #include "vocabulary.h"
 
 enum { TEXT_MOST = 400 /* bytes of a cell */, BARS_MOST = 60, FIELD_BYTES = 200 };

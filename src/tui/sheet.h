@@ -5,7 +5,6 @@
 #ifndef DYNTRACE_TUI_SHEET_H
 #define DYNTRACE_TUI_SHEET_H
 
-#include "lib/list.h"
 #include "tui/view.h"
 
 /* What a row is, read by a query. Texts are cut. */

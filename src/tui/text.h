@@ -15,7 +15,6 @@
 #ifndef DYNTRACE_TUI_TEXT_H
 #define DYNTRACE_TUI_TEXT_H
 
-#include "lib/list.h"
 #include "lib/table.h"
 #include "tui/sheet.h"
 

@@ -12,7 +12,6 @@
 #define DYNTRACE_TUI_VIEW_H
 
 #include "lib/list.h"
-#include "tui/keys.h"
 #include "tui/screen.h"
 #include "tui/work.h"
 

@@ -54,11 +54,14 @@ QUICK = """
     test_runpy test_site test_cmd_line test_code
 """.split()
 
-# Differences that a bare pass-through PEP 523 hook makes as well, each with its reason: {pattern of the item: reason}.
-# Reported as "any hook", counted as real only with --strict. Nothing belongs here that such a hook was not seen to do.
+# Differences that a bare pass-through PEP 523 hook makes as well, or one that keeps something for each code object in
+# co_extra, as that PEP has it; each with its reason: {pattern of the item: reason}. Reported as "any hook", counted as real
+# only with --strict. Nothing belongs here that such a hook was not seen to do.
 ANY_HOOK = {
     r"test\.test_sys\.TestSysJIT\.test_jit_is_active":
-        "3.14 built with the JIT: CPython runs no jitted code while any hook is installed, and sys._jit.is_active() says so",
+        "3.14 and 3.15 built with the JIT: CPython runs no jitted code while any hook is installed, and sys._jit.is_active() says so",
+    r"test\.test_code\.CodeTest\.test_stateless":
+        "3.14 and later: code with data in co_extra is no longer stateless (_PyCode_CheckNoInternalState); docs/limits.md has what follows",
 }
 
 # Tests that an interpreter's own bug hangs at random, plainly too: {module: (test left out on both sides, the question

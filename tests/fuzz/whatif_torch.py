@@ -17,9 +17,10 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from shared import outcomes, run_whole
 from whatif_pairs import verdicts_print
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 RUN_SECONDS = 300
 ALSO = {"EQUALS_MATCH": "CONSTANT_MATCH"}  # what makes guards of that kind
 
@@ -98,8 +99,8 @@ def play(seed, count, settings):
 
 
 def record(options, path, seed, settings):
-    done = subprocess.run([options.dyntrace, "run", "-o", path, "--frames", "user", "--torch", options.mode, "--python", options.python, "--", os.path.abspath(__file__), "--play", str(seed),
-                           str(options.programs), json.dumps(settings)], capture_output=True, text=True, timeout=RUN_SECONDS, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    done = run_whole([options.dyntrace, "run", "-o", path, "--frames", "user", "--torch", options.mode, "--python", options.python, "--", os.path.abspath(__file__), "--play", str(seed),
+                      str(options.programs), json.dumps(settings)], RUN_SECONDS, env={**os.environ, "OMP_NUM_THREADS": "1"})
     if done.returncode:
         raise RuntimeError(f"seed {seed}, {settings}: {done.stderr[-2000:]}")
 
@@ -111,8 +112,6 @@ def asked(options, path, words, *more):
 
 def judge(options, before, words, after):
     """{program: (verdict, why)}, calls, undecided calls."""
-    from shared import outcomes
-
     rows, whole, truth = asked(options, before, words, "--calls"), asked(options, before, words), outcomes(after, "<programs%")
     if rows is None:
         return {}, 0, 0

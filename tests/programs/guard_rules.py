@@ -241,6 +241,16 @@ class Sources(unittest.TestCase):
             self.assertIs(tree.check(values), False, source)
             self.assertEqual(len(tree.explain(values)), 1)
 
+    @unittest.skipIf(sys.version_info < (3, 15), "lazy imports are 3.15's")
+    def test_a_name_that_a_module_imports_lazily_is_what_it_stands_for(self):
+        one, other = types.ModuleType("one"), types.ModuleType("other")
+        one.colorsys = __import__("colorsys")
+        exec("lazy import colorsys", other.__dict__)
+        tree = GuardTree([MODULE_MATCH(X.colorsys, one.colorsys)])
+        self.assertTrue(tree.check({"x": one}) and tree.check({"x": one}))
+        self.assertIsNot(other.__dict__["colorsys"], one.colorsys)
+        self.assertTrue(tree.check({"x": other}))
+
     def test_an_attribute_is_found_wherever_it_moves(self):
         class Moving:
             pass

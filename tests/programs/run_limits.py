@@ -15,7 +15,7 @@ def counted(function):
     try:
         function()
     except RecursionError as error:
-        return "%d %s" % (depth, str(error).split(" in ")[0].split(" while ")[0])
+        return "%d %s" % (depth, str(error).split(" in ")[0].split(" while ")[0].split(" (used ")[0])
     return "%d no error" % depth
 
 
@@ -187,5 +187,7 @@ KINDS = {
     "exec": by_exec, "comprehension": by_comprehension, "cached": functools.partial(cached, 0), "class": by_class_body,
     "json": nested_json, "deepcopy": nested_copy, "getattr": lambda: Method().missing, "attrgetter": by_attrgetter,
 }
+if sys.version_info[:2] == (3, 15):  # has no limit where f(*args, **named) is specialised (gh-155151)
+    del KINDS["arguments"]
 for name in sys.argv[1:] or KINDS:
     print(name, counted(KINDS[name]), flush=True)

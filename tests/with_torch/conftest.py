@@ -23,6 +23,8 @@ from pathlib import Path
 
 import pytest
 
+from shared import run_whole
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 MODES = ("shim", "observe")
@@ -108,13 +110,15 @@ def run_program(dyntrace, python, folder, program, mode):
     environment.update(PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0", OMP_NUM_THREADS="1",
                        TORCHINDUCTOR_CACHE_DIR=str(folder / f"inductor-{program}"), TMPDIR=str(work))
     command, path = [python, *words_of(program)], None
-    if mode != "plain":
+    if mode == "counted":
+        path = work / "counts.json"
+        command[1:1] = [str(PROGRAMS.parent / "count_calls.py"), str(path)]
+    elif mode != "plain":
         path = work / "t.db"
         frames = ["--min-duration", "100us"] if program in LONG_FRAMES else ["--frames", "all" if program in ALL_FRAMES else "user"]
         command = [dyntrace, "run", "--torch", mode, *frames, "-o", str(path), "--python", python, "--", *command[1:]]
     began = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, cwd=work, env=environment, timeout=280,
-                          stdin=subprocess.DEVNULL)
+    done = run_whole(command, 280, cwd=work, env=environment)
     return Run(program, mode, done, path, time.monotonic() - began)
 
 
@@ -126,7 +130,8 @@ def runs(request, dyntrace, python):
     for item in request.session.items:
         asked = getattr(item, "callspec", None) and item.callspec.params
         if asked and "program" in asked:
-            for mode in ("plain", *([asked["mode"]] if "mode" in asked else MODES)):
+            counted = ["counted"] if "counted" in item.name else []
+            for mode in ("plain", *counted, *([asked["mode"]] if "mode" in asked else MODES)):
                 wanted[asked["program"], mode] = None
     folder = Path(tempfile.mkdtemp(prefix="dyntrace-torch-"))
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:

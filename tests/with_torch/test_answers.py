@@ -87,13 +87,37 @@ with torch.compiler.set_stance(skip_guard_eval_unsafe=True), contextlib.suppress
 
 @pytest.mark.parametrize("way", ["shim", "observe"])
 def test_a_miss_that_a_stance_forbids(dyntrace, python, tmp_path, way):
-    """Under skip_guard_eval_unsafe a miss raises before torch compiles; to who only looks on that is a guard that raised."""
+    """Under skip_guard_eval_unsafe a miss raises before torch compiles: a compile that failed, whoever looks on."""
     said = [subprocess.run([dyntrace, *map(str, words)], capture_output=True, text=True, check=True).stdout for words in (
         ["run", "--torch", way, "-o", tmp_path / "t.db", "--python", python, "-c", FORBIDDEN], ["fsck", tmp_path / "t.db"],
         ["replay", tmp_path / "t.db", "--verify"], ["why", tmp_path / "t.db", "scaled"])]
-    assert ("error: RuntimeError: Recompilation triggered with skip_guard_eval_unsafe stance" in said[-1]) == (way == "shim")
-    assert ("Warm up scaled with these inputs before set_stance(skip_guard_eval_unsafe=True)" in said[-1]) == (way == "shim")
-    assert ("it may be a miss, which set_stance(skip_guard_eval_unsafe=True) forbids" in " ".join(said[-1].split())) == (way == "observe")
+    assert "error: RuntimeError: Recompilation triggered with skip_guard_eval_unsafe stance" in said[-1]
+    assert "Warm up scaled with these inputs before set_stance(skip_guard_eval_unsafe=True)" in said[-1] and "guard that raised" not in said[-1]
+    outcomes = subprocess.run([dyntrace, "sql", tmp_path / "t.db", "SELECT outcome FROM call_ledger WHERE qualname = 'scaled' ORDER BY lookup_id"],
+                              capture_output=True, text=True, check=True).stdout.split()
+    assert outcomes == ["outcome", "compiled", "callback_error"]
+
+
+TWO_ERRORS = """
+import contextlib, torch
+@torch.compile(backend="eager", fullgraph=True)
+def f(x, way):
+    if way == "print":
+        print(x)
+    return x @ x if way == "shape" else x * 2
+for way in ("print", "fine", "shape", "print"):
+    with contextlib.suppress(Exception):
+        f(torch.ones(3, 2), way)
+"""
+
+
+@pytest.mark.parametrize("way", ["shim", "observe"])
+def test_each_error_has_a_remedy_of_its_own(dyntrace, python, tmp_path, way):
+    trace = tmp_path / "t.db"
+    subprocess.run([dyntrace, "run", "--torch", way, "--frames", "decided", "-o", trace, "--python", python, "-c", TWO_ERRORS], check=True)
+    found = json.loads(subprocess.run([dyntrace, "why", trace, "f", "--json"], capture_output=True, text=True, check=True).stdout)
+    told = {one["name"]: one["because"] for one in found["remedies"]}
+    assert told["allow the break"].startswith("2 calls") and told["mend the call"].startswith("1 call:")
 
 
 def test_deaths(ask):

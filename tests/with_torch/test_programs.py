@@ -25,6 +25,8 @@ def programs(but=()):
 
 
 every, compiling = programs(), programs(but=["no_torch"])
+# What starts by other words than its name alone cannot be counted so; ranks count for themselves.
+monitored = programs(but=["no_torch", "ddp"])
 modes = pytest.mark.parametrize("mode", MODES)
 
 
@@ -200,6 +202,25 @@ def test_frames(parts, program, mode):
             rows = part.of(f"SELECT process_id, count(*) FROM frames WHERE qualname = '{name}' AND kind = 'call' "
                            f"AND filename LIKE '%/{part.known['file']}' GROUP BY process_id", family=True)
             assert (name, sum(row[0] for row in rows)) == (name, count)
+
+
+@monitored
+@modes
+def test_frames_are_those_that_python_counted(runs, program, mode):
+    """A fourth run, without us, in which sys.monitoring says how often each function of the program's file was entered."""
+    counted = runs(program, "counted")
+    assert counted.known
+    with open(counted.path, encoding="utf-8") as file:
+        counts = collections.Counter(json.load(file))
+    run = runs(program, mode)
+    found = collections.Counter()
+    # a call that ended in an error of the compiler never entered the function
+    for qualname, line, count in run.rows(
+            "SELECT qualname, first_line, count(*) FROM frames JOIN process p USING (process_id) WHERE p.parent_process_id IS NULL "
+            f"AND filename LIKE '%/{run.known['file']}' AND kind = 'call' AND COALESCE(outcome, '') NOT IN ('callback_error', 'guard_error') "
+            "GROUP BY code_id"):
+        found[f"{qualname.rpartition('.')[2]}:{line}"] += count
+    assert found == counts
 
 
 @compiling

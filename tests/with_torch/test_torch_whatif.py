@@ -142,3 +142,26 @@ def test_a_limit_and_what_is_called_within(dyntrace, python, tmp_path, case, tak
     for name, real in truth.items():
         assert found[name]["unrecorded"] == len(real) - len(told[name]) and (found[name]["unrecorded"] > 0) == (name.rpartition(".")[2] == taken_in), name
         assert told[name] == real or found[name]["unrecorded"]
+
+
+SEVERAL_FAILED = """
+import torch
+class Mode(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+@torch.compile(backend="eager")
+def f(x):
+    return x * 2
+f(torch.ones(3))
+with torch.no_grad(), Mode():
+    f(torch.ones(3))
+"""
+
+
+def test_a_guard_that_would_have_failed_as_well_is_known(dyntrace, python, tmp_path):
+    """Its words are those that the other entry has: only that it was asked again tells them apart."""
+    trace = tmp_path / "t.db"
+    subprocess.run([dyntrace, "run", "--torch", "shim", "--frames", "decided", "-o", trace, "--python", python, "-c", SEVERAL_FAILED], check=True, timeout=280)
+    for kinds, left in (("GLOBAL_STATE", 2), ("TORCH_FUNCTION_MODE_STACK", 2), ("GLOBAL_STATE,drop_guard=TORCH_FUNCTION_MODE_STACK", 1)):
+        found, = [one for one in predict(dyntrace, trace, f"drop_guard={kinds}")["functions"] if one["qualname"] == "f"]
+        assert (found["predicted"]["compiles"], found["undecided"]) == (left, 0), kinds

@@ -3,15 +3,9 @@
  * Runs in: the command line. */
 #include "cmd/run/run.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "collector/process.h"
 #include "inject.h"

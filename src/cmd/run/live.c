@@ -1,20 +1,12 @@
 /* cmd/run/live.c -- a program that runs while its recording is on the screen: `dyntrace run --live`. See cmd/run/run.h. */
 #include "cmd/run/run.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <pty.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <termios.h>
-#include <unistd.h>
 
 #include "lib/say.h"
 #include "tui.h"

@@ -1,17 +1,9 @@
 /* cmd/run/program.c -- what `dyntrace run` runs, and whether it can be recorded. See cmd/run/run.h. */
 #include "cmd/run/run.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "command.h"
 #include "lib/say.h"

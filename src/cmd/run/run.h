@@ -4,9 +4,6 @@
 #ifndef DYNTRACE_RUN_H
 #define DYNTRACE_RUN_H
 
-#include <limits.h>
-#include <signal.h>
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "collector/launch.h"

@@ -20,11 +20,6 @@
 #ifndef DYNTRACE_REPLAY_CURSOR_H
 #define DYNTRACE_REPLAY_CURSOR_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "replay.h"
 
 enum cursor_what {

@@ -318,12 +318,6 @@ void whatif_answer_free(struct whatif_answer *answer)
 
 /* ---- in words -------------------------------------------------------------- */
 
-static bool differs(const struct whatif_function *f)
-{
-    return f->changed || f->gone || f->undecided || f->unrecorded ||
-           memcmp(&f->recorded, &f->predicted, sizeof f->recorded);
-}
-
 static void tally_print(FILE *out, const char *what, const struct whatif_tally *t)
 {
     char guards[TABLE_HUMAN], compiles[TABLE_HUMAN];
@@ -404,7 +398,8 @@ void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *a
     for (size_t i = 0; i < r->functions.count; i++) {
         const struct whatif_function *f = &r->functions.at[i];
         char *name;
-        if (answer->codes ? !answer->codes[f->code] : !differs(f)) {
+        if (answer->codes ? !answer->codes[f->code]
+                          : !f->changed && !f->gone && !f->undecided && !f->unrecorded && !memcmp(&f->recorded, &f->predicted, sizeof f->recorded)) {
             same++;
             continue;
         }

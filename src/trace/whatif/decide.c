@@ -440,23 +440,6 @@ static void count_recorded(struct whatif *w, const struct call *c, struct whatif
         t->compile_ns += like_cost(w, c->l->entry, TIMED_COMPILE);
 }
 
-/* Calls that no knob touches, because no cache is asked. */
-static bool untouched(const struct replay_lookup *l)
-{
-    enum outcome outcome = outcome_of(l->outcome);
-
-    return outcome == OUTCOME_HIT ? l->entry == REPLAY_NONE
-                                  : !outcome_facts[outcome].missed || outcome == OUTCOME_GUARD_ERROR;
-}
-
-/* Of which torch.compile(), of which backend was the call? The knobs depend on that, and the trace does not tell. */
-static bool group_guessed(const struct whatif *w, const struct call *c, unsigned recorded)
-{
-    return (recorded == OUTCOME_HIT || recorded == OUTCOME_LIMIT) && c->cache->count > 1 && c->region < 0 &&
-           ((w->knobs->isolate && c->torch && !w->codes[c->code].several) ||
-            ((w->knobs->isolate || w->knobs->backends_apart) && w->codes[c->code].namesakes));
-}
-
 static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
 {
     struct call c = call_of(w, lookup);
@@ -469,7 +452,8 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
     sim_advance(w, c.l->cache, c.l->start_ns);
     if (!w->base)
         count_recorded(w, &c, &f->recorded);
-    if (untouched(c.l)) {
+    if (recorded == OUTCOME_HIT ? c.l->entry == REPLAY_NONE : !outcome_facts[recorded].missed || recorded == OUTCOME_GUARD_ERROR) {
+        /* no knob touches it: no cache is asked */
         count_recorded(w, &c, &f->predicted);
         outcomes[lookup] = (uint8_t)recorded;
         return;
@@ -481,7 +465,10 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
     /* Without a change it must come out as it was recorded; where it does not, this call is not understood. */
     if (w->base && (w->base[lookup] & WHATIF_OUTCOME) != recorded)
         found |= WHATIF_UNDECIDED;
-    if (w->base && group_guessed(w, &c, recorded)) {
+    /* Of which torch.compile(), of which backend was the call? The knobs depend on that, and the trace does not tell. */
+    if (w->base && (recorded == OUTCOME_HIT || recorded == OUTCOME_LIMIT) && c.cache->count > 1 && c.region < 0 &&
+        ((w->knobs->isolate && c.torch && !w->codes[c.code].several) ||
+         ((w->knobs->isolate || w->knobs->backends_apart) && w->codes[c.code].namesakes))) {
         found |= WHATIF_UNDECIDED;
         w->assumed[ASSUMED_GROUPS] = true;
     }
@@ -509,13 +496,6 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
 
 /* ---- a run ----------------------------------------------------------------- */
 
-/* All numbers of MORE, which come before its code. */
-static void function_add(struct whatif_function *sum, const struct whatif_function *more)
-{
-    for (size_t i = 0; i < offsetof(struct whatif_function, code) / sizeof(int64_t); i++)
-        ((int64_t *)sum)[i] += ((const int64_t *)more)[i];
-}
-
 static int64_t difference(const struct whatif_function *f)
 {
     return f->changed + f->gone + f->undecided + f->unrecorded;
@@ -525,11 +505,7 @@ static int by_change(const void *a, const void *b)
 {
     const struct whatif_function *x = a, *y = b;
 
-    if (difference(x) != difference(y))
-        return difference(x) > difference(y) ? -1 : 1;
-    if (x->recorded.calls != y->recorded.calls)
-        return x->recorded.calls > y->recorded.calls ? -1 : 1;
-    return (x->code > y->code) - (x->code < y->code);
+    return list_order(difference(y), difference(x)) ?: list_order(y->recorded.calls, x->recorded.calls) ?: list_order(x->code, y->code);
 }
 
 static void notes_make(struct whatif *w, struct whatif_result *result)
@@ -586,7 +562,8 @@ void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
         if (!f->recorded.calls && !f->unrecorded)
             continue;
         f->code = i;
-        function_add(&result->total, f);
+        for (size_t k = 0; k < offsetof(struct whatif_function, code) / sizeof(int64_t); k++) /* all numbers come before it */
+            ((int64_t *)&result->total)[k] += ((const int64_t *)f)[k];
         *list_add(&result->functions) = *f;
     }
     if (result->functions.count)

@@ -9,6 +9,7 @@
 #include "trace/whatif/like.h"
 
 #include <ctype.h>
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -251,6 +252,10 @@ static bool read_bounds(const char *text, const char *source, struct value *want
 
     if (!at || strstr(rest, source))
         return false;
+    if (!strncmp(text, "not math.isnan(", 15)) { /* what torch asks of each float that is a symbol */
+        want->low = -DBL_MAX, want->high = DBL_MAX;
+        return true;
+    }
     if (at != text) { /* NUMBER <= SOURCE */
         number = strtod(text, &end);
         if (end == text || (strncmp(end, " <= ", 4) && strncmp(end, " < ", 3)) || end + (end[2] == '=' ? 4 : 3) != at)
@@ -556,12 +561,6 @@ static enum like equal_holds(struct whatif *w, const struct guard *g, uint32_t o
     return LIKE_YES;
 }
 
-/* Is what G wants one thing, so that others of its kind at its source want another? */
-static bool wants_one(const struct guard *g)
-{
-    return strstr(g->expression, " == ") || strstr(g->expression, " against ") || !strcmp(g->kind, "CLOSURE_MATCH");
-}
-
 /* Is one the other with a "not "? */
 static bool opposite(const char *a, const char *b)
 {
@@ -587,7 +586,8 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
                 continue;
             if (same && strcmp(g->kind, "LAMBDA") && text_whole(g->expression) && !map_get(&w->failed_by, failed_key(other, g->id)))
                 return LIKE_YES;
-            if (!same && (g->about == ABOUT_TYPE || (g->about == ABOUT_OTHER && wants_one(g))))
+            if (!same && (g->about == ABOUT_TYPE || (g->about == ABOUT_OTHER && /* it wants one thing, so that others of its kind at its source want another */
+                          (strstr(g->expression, " == ") || strstr(g->expression, " against ") || !strcmp(g->kind, "CLOSURE_MATCH")))))
                 return LIKE_NO;
         }
     }

@@ -2,7 +2,6 @@
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
-#include "trace/torch_words.h"
 #include "trace/whatif/like.h"
 
 enum { PAIRS_MAX = 1 << 19 /* remembered; more can be found out again */ };
@@ -41,6 +40,16 @@ static bool rest_row(void *context, const int64_t *v, unsigned nulls)
         *list_add(&w->rests) = rest;
         w->codes[rest.code].breaks = true;
     }
+    return true;
+}
+
+/* A guard of which the call that made an entry is known to have failed it, though another decided. */
+static bool failed_row(void *context, const int64_t *v, unsigned nulls)
+{
+    struct whatif *w = context;
+
+    map_put(&w->failing, v[1]);
+    map_put(&w->failed_by, failed_key(replay_index(&w->r->entry_ids, v[0]), v[1]));
     return true;
 }
 
@@ -265,11 +274,11 @@ void whatif_learn(struct whatif *w)
         w->codes[i] = (struct like_code){.several = map_get(&several, r->codes.at[i].id),
                                          .accumulated = map_get(&accumulated, r->codes.at[i].id)};
     map_free(&several), map_free(&accumulated), map_free(&backends);
-    db_rows(torch, w->db, schema_statement("whatif/torches"))
-        w->floats_later = w->floats_later || torch_floats_later(torch_version(query_text(torch, 0, NULL)));
+    w->floats_later = db_integer(w->db, 0, schema_statement("whatif/floats-later"));
     db_each(w->db, schema_statement("whatif/rests"), rest_row, w);
     list_sort(&w->rests, by_code);
     learn_times(w);
+    db_each(w->db, schema_statement("whatif/failed"), failed_row, w);
     learn_pairs(w);
     learn_limits(w);
     learn_forks(w);

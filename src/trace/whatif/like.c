@@ -221,7 +221,7 @@ static enum like number_takes(struct whatif *w, uint32_t made, const struct guar
     if (!v.type || !g->want.type || strcmp(v.type, g->want.type))
         return LIKE_NO;
     if (w->weaker && made_dynamic(w, w->classes.at[made].code, g->source, -1) && !held_by_module(g->source)) {
-        if (w->floats_later && !strcmp(v.type, "float"))
+        if (w->floats_later && w->knobs->dynamic_all && !strcmp(v.type, "float"))
             return LIKE_GUESS_NO;
         if (w->knobs->dynamic_all && !(end && !end[2])) /* some torches make it a symbol, too */
             return g->loose ? LIKE_GUESS_NO : LIKE_NO;
@@ -255,6 +255,9 @@ static enum like guard_takes(struct whatif *w, uint32_t made, const struct guard
         like = tensor_takes(w, made, g, other, first);
     else if (like == LIKE_NO && g->about == ABOUT_VALUE && g->want.low == g->want.high)
         like = number_takes(w, made, g, other, first);
+    else if (like == LIKE_GUESS_NO && g->about == ABOUT_VALUE && made_dynamic(w, code, g->source, -1) &&
+             number_takes(w, made, g, other, first) == LIKE_YES)
+        like = LIKE_YES; /* whichever number it is */
     if (like != LIKE_GUESS_NO ||
         (w->steady && (other >= w->r->entries.count || !after(g->source, "L[")) && !varies(w, code, g))) {
         w->assumed[ASSUMED_HIDDEN] = w->assumed[ASSUMED_HIDDEN] || like == LIKE_GUESS_NO;

@@ -181,7 +181,7 @@ struct whatif {
     LIST(struct rest) rests; /* by the code that breaks off */
     bool regions;            /* some entries are of a region */
     LIST(uint32_t) forks;    /* caches with a parent, by their process's start */
-    bool floats_later;       /* of any process: torch_floats_later() */
+    bool floats_later;       /* some torch has floats for constants in the first compile, even with dynamic=True */
     /* What the knobs change (like_begin): */
     LIST(struct drop) drops;     /* guards that are not checked */
     bool weaker;                 /* the knobs make guards weaker */

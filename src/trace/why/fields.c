@@ -1,6 +1,5 @@
 /* trace/why/fields.c -- the facts of trace/why/why.h member by member: read from rows, and written as JSON. */
 #include <math.h>
-#include <string.h>
 
 #include "lib/json.h"
 #include "trace/db.h"

@@ -1,14 +1,10 @@
 /* trace/why/follow.c -- what follows from the facts about a function's calls: what failing sources were, remedies,
  * and what would come of those. See trace/why/why.h. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "replay.h"
 #include "schema.h"
 #include "trace/db.h"
-#include "trace/prose.h"
 #include "trace/torch_words.h"
 #include "trace/whatif/whatif.h"
 #include "trace/why/why.h"
@@ -99,7 +95,7 @@ static const char *because_of(struct why *why, enum remedy_on on, const struct r
     if (on == ON_OUTCOME)
         return arena_print(&why->arena, "%s call%s: %s%s%s", count, s, facts->torch && outcome->torch ? outcome->torch : outcome->words,
                            colon, text);
-    if (on == ON_BREAK)
+    if (on == ON_BREAK && facts->line > 0)
         return arena_print(&why->arena, "graph break in line %" PRId64 ", %s time%s%s%s", facts->line, count, s, colon, text);
     return on == ON_DEATH ? arena_print(&why->arena, "%s entr%s died%s%s", count, *s ? "ies" : "y", colon, text) : NULL;
 }
@@ -217,17 +213,21 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
     }
 }
 
-/* Entries that died and were asked for again. */
-static void add_for_deaths(struct why *why, const struct remedy_facts *base)
+/* A remedy for each of the reasons that STATEMENT has, with how often: of calls that ended in OUTCOME, or, PLAIN, of
+ * entries that died and were asked for again. */
+static void add_for_reasons(struct why *why, const struct remedy_facts *base, enum outcome outcome, const char *statement)
 {
-    struct query *query = db_query(why->db, schema_statement("why/deaths"));
+    struct query *query = db_query(why->db, schema_statement(statement));
 
     find_bind(query, 1, &why->code);
-    while (query_step(query)) {
+    while (query_step(query) && (!outcome || why_calls(why, outcome))) {
         struct remedy_facts facts = *base;
         facts.cause.text = query_text(query, 0, NULL);
         facts.count = query_integer(query, 1);
-        remedy_add(why, ON_DEATH, &facts);
+        if (outcome)
+            add_for_outcome(why, outcome, facts, facts.cause.text);
+        else
+            remedy_add(why, ON_DEATH, &facts);
     }
     query_close(query);
 }
@@ -249,21 +249,24 @@ static void remedies_make(struct why *why)
 {
     const struct remedy_facts base = {
         .function = why->code.qualname, .code = why->code.kind, .torch = why->torch.number, .cause.dimension = -1};
-    bool guard_raised = why->guards.count && !strcmp(why->guards.at->result, check_words[CHECK_ERROR]); /* they are first */
-    const struct failed_guard none = {0}, *guard = guard_raised ? why->guards.at : &none;
     struct remedy_facts raised = base, run_only = base, plain = base, slow = base;
     size_t most = base.torch ? TORCH_NAMED : NAMED;
     int64_t plain_calls = why_calls(why, OUTCOME_PLAIN);
 
     if (why->forbidders.count)
         run_only.cause.source = why->forbidders.at[0].function;
-    raised.cause.source = guard->source;
     plain.count = why->all_calls;
     slow.values = arena_print(&why->arena, "%.2g %%", why_guard_share(why));
-    add_for_outcome(why, OUTCOME_GUARD_ERROR, raised, guard->expression);
-    add_for_outcome(why, OUTCOME_CALLBACK_ERROR, base, why->raised_reason);
+    for (size_t i = 0; i < why->guards.count && !strcmp(why->guards.at[i].result, check_words[CHECK_ERROR]); i++) { /* they are first */
+        raised.cause.source = why->guards.at[i].source;
+        raised.count = why->guards.at[i].times;
+        add_for_outcome(why, OUTCOME_GUARD_ERROR, raised, why->guards.at[i].expression);
+    }
+    if (!raised.count)
+        add_for_outcome(why, OUTCOME_GUARD_ERROR, raised, NULL);
+    add_for_reasons(why, &base, OUTCOME_CALLBACK_ERROR, "why/errors");
     add_for_causes(why, &base);
-    add_for_deaths(why, &base);
+    add_for_reasons(why, &base, OUTCOME_PLAIN, "why/deaths");
     if (why->code.code_objects > why->code.processes && why->made > why->code.processes && !torch_resume(base.function, NULL, NULL))
         remedy_add(why, ON_AGAIN, &(struct remedy_facts){.function = base.function, .torch = base.torch, .cause.source = why->code.filename, .count = why->code.code_objects});
     add_for_outcome(why, OUTCOME_LIMIT, base, why->limit_reason);

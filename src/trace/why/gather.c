@@ -3,14 +3,11 @@
  * One statement of schemas/why.sql for each kind of fact; they are also what --sql prints. `lookup`, `guard_check`
  * and `frame` are long: their rows are summed up here, and --sql prints the GROUP BY for it. */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "lib/times.h"
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
-#include "trace/prose.h"
 #include "trace/torch_words.h"
 #include "trace/why/why.h"
 
@@ -427,13 +424,6 @@ static void gather_processes(struct why *why)
     query_close(query);
 }
 
-/* No call was looked up: does a graph break say that somebody disabled the function? */
-static void gather_disabled(struct why *why)
-{
-    if (why->torch.number && why->all_calls > 0 && why_calls(why, OUTCOME_PLAIN) + why->undecided == why->all_calls)
-        ask_one(why, "why/disabled");
-}
-
 /* ---- all of it ------------------------------------------------------------- */
 
 void why_gather(struct why *why)
@@ -464,7 +454,8 @@ void why_gather(struct why *why)
     gather_parents(why);
     if (why_calls(why, OUTCOME_RUN_ONLY)) /* a caller that has reached its limit lets nothing new be compiled for its callees */
         READ(why, forbidders, "why/forbidders");
-    gather_disabled(why);
+    if (why->torch.number && why->all_calls > 0 && why_calls(why, OUTCOME_PLAIN) + why->undecided == why->all_calls)
+        ask_one(why, "why/disabled"); /* no call was looked up: does a graph break say that somebody disabled the function? */
     if (strstr(why->code.qualname, "<locals>"))
         ask_one(why, "why/self");
     gather_cost(why);

@@ -11,14 +11,6 @@
 #ifndef DYNTRACE_WHY_H
 #define DYNTRACE_WHY_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include "lib/list.h"
-#include "lib/say.h"
-#include "trace/cause.h"
 #include "trace/counts.h"
 #include "trace/find_code.h"
 #include "trace/prose.h"

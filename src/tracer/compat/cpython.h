@@ -22,6 +22,7 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* in 3.14's own headers */
 #undef _PyGC_FINALIZED /* 3.12: defined both publicly and internally */
 #include <internal/pycore_frame.h>
+#include <internal/pycore_call.h>
 #include <internal/pycore_code.h>
 #include <internal/pycore_interp.h>
 #if PY_VERSION_HEX >= 0x030e0000 /* gh-120834: the structs moved to headers of their own */
@@ -50,6 +51,24 @@ typedef struct _PyInterpreterFrame compat_frame;
 #endif
 #if PY_VERSION_HEX < 0x030c0000
 #define f_funcobj f_func
+#endif
+
+/* What was public, and often called otherwise, only later: an attribute that need not be there, without the cost of an
+ * exception; is the interpreter shutting down; user data in code objects. And what is left of the recursion limit, which
+ * counts Python and C apart since 3.12. */
+#if PY_VERSION_HEX >= 0x030d0000
+#define compat_optional_attribute PyObject_GetOptionalAttr
+#define compat_is_finalizing Py_IsFinalizing
+#else
+#define compat_optional_attribute _PyObject_LookupAttr
+#define compat_is_finalizing _Py_IsFinalizing
+#endif
+#if PY_VERSION_HEX >= 0x030c0000
+#define compat_request_extra PyUnstable_Eval_RequestCodeExtraIndex
+#define compat_recursion_remaining(ts) ((ts)->py_recursion_remaining)
+#else
+#define compat_request_extra _PyEval_RequestCodeExtraIndex
+#define compat_recursion_remaining(ts) ((ts)->recursion_remaining)
 #endif
 
 /* The frame's code object, borrowed. */
@@ -131,13 +150,6 @@ static inline int compat_has_started(compat_frame *frame)
 #endif
 }
 
-/* An attribute that need not be there, without the cost of an exception. */
-#if PY_VERSION_HEX >= 0x030d0000
-#define compat_optional_attribute PyObject_GetOptionalAttr
-#else
-#define compat_optional_attribute _PyObject_LookupAttr
-#endif
-
 /* A frame that lives in a generator, coroutine or async generator: it is being
  * resumed. (The call that makes the generator runs in an ordinary frame.) */
 static inline int compat_is_resumed(const compat_frame *frame)
@@ -146,7 +158,8 @@ static inline int compat_is_resumed(const compat_frame *frame)
 }
 
 /* After a resumed frame gave back control without an exception: did it yield?
- * The caller of the evaluator holds the generator, so its memory is valid. */
+ * The caller of the evaluator holds the generator, so its memory is valid. 3.15's caller (gh-143939) asks the thread
+ * state, where the next generator's answer takes its place: between its end and here and there no Python code may run. */
 static inline int compat_has_yielded(compat_frame *frame)
 {
     PyGenObject *generator = (PyGenObject *)((char *)frame - offsetof(PyGenObject, gi_iframe));
@@ -200,13 +213,6 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
 #define compat_is_shared(code) ((void)(code), false)
 #endif
 
-/* Public, if unstable, since 3.12. */
-#if PY_VERSION_HEX >= 0x030c0000
-#define compat_request_extra PyUnstable_Eval_RequestCodeExtraIndex
-#else
-#define compat_request_extra _PyEval_RequestCodeExtraIndex
-#endif
-
 /* With any PEP 523 hook a Python-to-Python call goes through C. 3.12 and 3.13 count that against the C recursion limit,
  * two units a call, so that a program would raise RecursionError far sooner than without us: give the units back. 3.11
  * has no such count; 3.14 looks at the stack pointer instead. */
@@ -258,7 +264,9 @@ static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
 #define COMPAT_HAS_BUFFER_METHOD (PY_VERSION_HEX >= 0x030c0000)
 
 /* What runs frames, _PyInterpreterState_GetEvalFrameFunc() and _PyInterpreterState_SetEvalFrameFunc(): in line, as it
- * changes with each compiled call of an observed torch. Since 3.13 more belongs to a change. */
+ * changes with each compiled call of an observed torch. Since 3.13 more belongs to a change. 3.15's
+ * _PyInterpreterState_SetEvalFrameAllowSpecialization() (gh-146031) stays off: CPython's own loop takes the general way
+ * as long as any hook is there, so that a specialised call is one more test that fails (docs/costs.md). */
 static inline _PyFrameEvalFunction compat_evaluator(PyInterpreterState *interpreter)
 {
     return interpreter->eval_frame ? interpreter->eval_frame : _PyEval_EvalFrameDefault;
@@ -275,13 +283,6 @@ static inline void compat_set_evaluator(PyInterpreterState *interpreter, _PyFram
 /* sys.activate_stack_trampoline(), -X perf. */
 #define COMPAT_HAS_TRAMPOLINES (PY_VERSION_HEX >= 0x030c0000)
 
-/* Is the interpreter shutting down? Public since 3.13. */
-#if PY_VERSION_HEX >= 0x030d0000
-#define compat_is_finalizing() Py_IsFinalizing()
-#else
-#define compat_is_finalizing() _Py_IsFinalizing()
-#endif
-
 /* f_lasti of a frame that has not started, in code units: 3.13 points at the next
  * instruction, those before at the last one. */
 #define COMPAT_NOT_STARTED (PY_VERSION_HEX >= 0x030d0000 ? 0 : -1)
@@ -293,13 +294,6 @@ static inline int compat_is_first(PyThreadState *ts, const compat_frame *frame)
 {
     return ts->datastack_chunk && !ts->datastack_chunk->previous && (const void *)frame == &ts->datastack_chunk->data[1];
 }
-
-/* What is left of the recursion limit; split into a Python and a C count in 3.12. */
-#if PY_VERSION_HEX >= 0x030c0000
-#define compat_recursion_remaining(ts) ((ts)->py_recursion_remaining)
-#else
-#define compat_recursion_remaining(ts) ((ts)->recursion_remaining)
-#endif
 
 /* 3.14 takes the thread's stack bounds from the thread state: while we run on
  * a stack segment of our own they must be that segment's. */

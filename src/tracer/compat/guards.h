@@ -15,34 +15,33 @@
 #undef _PyGC_FINALIZED
 #include <internal/pycore_dict.h>
 #include <internal/pycore_object.h>
+#if PY_VERSION_HEX >= 0x030f0000 /* a name of a module that is imported when it is first read (PEP 810) */
+#include <internal/pycore_lazyimportobject.h>
+#define compat_is_lazy(value) PyLazyImport_CheckExact(value)
+#else
+#define compat_is_lazy(value) false
+#endif
 #pragma GCC diagnostic pop
 #undef Py_BUILD_CORE
 
 /* The array of OBJECT's attribute values, or NULL: it has a dict, or neither. */
 static inline PyObject **compat_inline_values(PyObject *object)
 {
+    PyDictValues *values = NULL;
 #if PY_VERSION_HEX >= 0x030d0000 /* in the object itself */
-    PyDictValues *values;
-
-    if (!(Py_TYPE(object)->tp_flags & Py_TPFLAGS_INLINE_VALUES))
-        return NULL;
-    values = _PyObject_InlineValues(object);
-    return values->valid ? values->values : NULL;
-#elif PY_VERSION_HEX >= 0x030c0000 /* one pointer for both, tagged */
-    PyDictOrValues either;
-
-    if (!(Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT))
-        return NULL;
-    either = *_PyObject_DictOrValuesPointer(object);
-    return _PyDictOrValues_IsValues(either) ? _PyDictOrValues_GetValues(either)->values : NULL;
+    if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_INLINE_VALUES && !(values = _PyObject_InlineValues(object))->valid)
+        values = NULL;
 #else
-    PyDictValues *values;
-
-    if (!(Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT))
-        return NULL;
-    values = *_PyObject_ValuesPointer(object);
-    return values ? values->values : NULL;
+    if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
+#if PY_VERSION_HEX >= 0x030c0000 /* one pointer for both, tagged */
+        PyDictOrValues either = *_PyObject_DictOrValuesPointer(object);
+        values = _PyDictOrValues_IsValues(either) ? _PyDictOrValues_GetValues(either) : NULL;
+#else
+        values = *_PyObject_ValuesPointer(object);
 #endif
+    }
+#endif
+    return values ? values->values : NULL;
 }
 
 /* OBJECT's dict, borrowed, if it has made one; NULL otherwise. */

@@ -118,7 +118,7 @@ static void see_all_types(void)
     static unsigned int known;
 
     if (COMPAT_INIT_BYPASSES_HOOK && compat_type_versions(tracer_process.interpreter) != known) {
-        tracer_fix_all_types();
+        tracer_fix_all_types(true);
         known = compat_type_versions(tracer_process.interpreter);
     }
 }

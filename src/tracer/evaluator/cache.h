@@ -41,7 +41,6 @@
 #ifndef DYNTRACE_TRACER_CACHE_H
 #define DYNTRACE_TRACER_CACHE_H
 
-#include "tracer/tracer.h"
 #include "tracer/guards/guard.h"
 #include "vocabulary.h"
 
@@ -278,6 +277,8 @@ bool decision_missed(struct decision *d, bool asks);
 void decision_ask(struct decision *d, const struct code_state *state);
 void decision_asked(struct decision *d, PyObject *result);
 void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry, enum outcome outcome);
+/* An observed lookup raised before it asked: a guard did, or torch's stance forbids a miss, which is a compile that failed. */
+enum outcome decision_raised(struct decision *d, uint32_t code);
 /* The frame runs now: write the lookup. Of an observed evaluator's, which entries were tried in vain is not known. */
 void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, struct cache_entry *entry);
 void decision_outcome(struct tracer *t, enum outcome outcome);

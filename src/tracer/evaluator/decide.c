@@ -100,7 +100,7 @@ static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_
 {
     struct cache_entry *entry = check->entry;
     struct cache_parts *parts = cache_entry_pin(entry);
-    uint64_t began = d->on ? tracer_now(tracer_process.monotonic) : 0;
+    uint64_t began = d->on ? tracer_now() : 0;
     struct guard_outcome outcome;
     PyObject *hook;
     bool fits;
@@ -109,17 +109,17 @@ static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_
         return 0;
     outcome = check_entry(entry, parts, d);
     if (d->on)
-        check->ticks = tracer_now(tracer_process.monotonic) - began;
+        check->ticks = tracer_now() - began;
     if (entry->front->failed && d->on && outcome.result == GUARD_FAIL) {
-        began = tracer_now(tracer_process.monotonic);
+        began = tracer_now();
         outcome = entry->front->failed(entry, parts, d->frame, d->locals);
-        d->ours += tracer_now(tracer_process.monotonic) - began;
+        d->ours += tracer_now() - began;
     }
     check->result = outcome.result == GUARD_PASS ? CHECK_PASS : outcome.result ? CHECK_ERROR : CHECK_FAIL;
     check->run = outcome.guards_run;
     check->failed = outcome.failed;
     if (d->on && entry->tree && guard_tree_moves(parts->guard) != entry->moves)
-        decision_entry_order(entry, parts->guard, tracer_now(tracer_process.monotonic));
+        decision_entry_order(entry, parts->guard, tracer_now());
     fits = outcome.result == GUARD_PASS && entry->valid;
     if (outcome.result == GUARD_ERROR)
         hook = shim_settings.guard_error_hook;
@@ -655,12 +655,12 @@ record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int thr
     struct open_frame open;
     PyObject *result;
 
-    if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, false, false))
+    if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, SESSION_TSC, false))
         return record_evaluate(t, ts, frame, throwflag);
     if (unlikely(has_entries(compat_code(frame))))
         decision_outcome(t, OUTCOME_DISABLED);
     result = record_evaluate(t, ts, frame, throwflag);
-    record_exit(t, &open, ts, frame, result, resumed, false);
+    record_exit(t, &open, ts, frame, result, resumed, SESSION_TSC);
     return result;
 }
 
@@ -669,7 +669,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     struct tracer *t = tracer_thread;
     PyObject *callback, *result;
     struct open_frame open;
-    bool resumed, asks, monotonic = tracer_process.monotonic;
+    const enum session_clock clock = tracer_process.clock;
+    bool resumed, asks;
     uint64_t entered = 0;
     uintptr_t mark = 0;
 
@@ -688,7 +689,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
             mark = record_mark(frame);
         if (!tracer_process.decided_only || (asks && is_decided(t, compat_code(frame))))
             entered =
-                record_call(t, &open, ts, frame, mark, throwflag, resumed, monotonic, tracer_process.session->max_depth != 0);
+                record_call(t, &open, ts, frame, mark, throwflag, resumed, clock, tracer_process.session->max_depth != 0);
     }
     callback = t->callback;
     if (!asks || !callback) {
@@ -701,6 +702,6 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         Py_DECREF(callback);
     }
     if (entered)
-        record_exit(t, &open, ts, frame, result, resumed, monotonic);
+        record_exit(t, &open, ts, frame, result, resumed, clock);
     return result;
 }

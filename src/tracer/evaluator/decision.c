@@ -7,7 +7,6 @@
  * the process's own ids, so words and facts may be read in any order.
  *
  * Nothing here changes a decision, and no failure shows: a thing that cannot be noted is left out. */
-#include "tracer/evaluator/cache.h"
 #include "tracer/torch/torch.h"
 
 #include <stdarg.h>
@@ -138,7 +137,7 @@ void decision_entry_ordinals(const struct cache_entry *entry, PyObject *ordinals
 
     text_part(&text, ordinals, TEXT_MAX);
     if (text.used)
-        order_fact(entry, &text, tracer_now(P.monotonic));
+        order_fact(entry, &text, tracer_now());
 }
 
 void decision_actions(struct code_state *state, int64_t region, PyObject *reason)
@@ -153,7 +152,7 @@ void decision_actions(struct code_state *state, int64_t region, PyObject *reason
     if (code_state_act(state, region, actions) || !recorded(state->mark))
         return;
     words.used = 0;
-    tracer_fact(MARK, .code = (int64_t)(state->mark >> CODE_SHIFT), .clock = (int64_t)tracer_now(P.monotonic),
+    tracer_fact(MARK, .code = (int64_t)(state->mark >> CODE_SHIFT), .clock = (int64_t)tracer_now(),
                 .own = actions.own, .callees = actions.callees, .region = region,
                 .reason = text_part(&words, values_kept() == SESSION_VALUES_ALL ? reason : NULL, 1000));
 }
@@ -241,7 +240,7 @@ void decision_entry_born(PyObject *birth, struct cache_entry *entry, const struc
         snprintf(entry->label, sizeof entry->label, "%lu/%lu", state->number ? state->number - 1 : 0,
                  state->compiles ? state->compiles - 1 : 0);
     tracer_fact(ENTRY, .entry = entry->id, .code = (int64_t)(state->mark >> CODE_SHIFT),
-                .clock = (int64_t)tracer_now(P.monotonic), .guards = entry->guards, .region = entry->region,
+                .clock = (int64_t)tracer_now(), .guards = entry->guards, .region = entry->region,
                 .label = fact_string(entry->label), .backend = text_part(&backend, PyTuple_GET_ITEM(birth, 1), 255));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(leaves); i++) {
         PyObject *leaf = PyTuple_GET_ITEM(leaves, i);
@@ -298,7 +297,7 @@ void decision_entry_died(struct cache_entry *entry, const char *cause)
     if (entry->id != ENTRY_UNRECORDED)
         facts_entry_died(entry->id);
     if (P.recording && entry->id != ENTRY_UNRECORDED)
-        tracer_fact(DEATH, .entry = entry->id, .clock = (int64_t)tracer_now(P.monotonic),
+        tracer_fact(DEATH, .entry = entry->id, .clock = (int64_t)tracer_now(),
                     .cause = fact_string(cause));
 }
 
@@ -408,12 +407,12 @@ bool decision_missed(struct decision *d, bool asks)
 
     if (!d->on)
         return true;
-    began = tracer_now(P.monotonic);
+    began = tracer_now();
     if (values_kept() != SESSION_VALUES_OFF)
         d->signature = signature_of(d->locals);
     for (uint32_t i = 0; asks && i < d->count && !PyErr_Occurred(); i++)
         d->check[i].why = explain(d, &d->check[i]);
-    d->ours += tracer_now(P.monotonic) - began;
+    d->ours += tracer_now() - began;
     return !PyErr_Occurred();
 }
 
@@ -429,14 +428,18 @@ static void called_as(const struct decision *d)
     tracer_fact(LISTING, .compile = d->compile - 1, .kind = fact_string("called_as"), .text = text_all(&text));
 }
 
+static void ask(struct decision *d, int64_t code)
+{
+    d->compile = ++P.compiles;
+    d->compile_began = tracer_now();
+    tracer_fact(ASKED, .compile = d->compile - 1, .code = code, .clock = (int64_t)d->compile_began);
+}
+
 void decision_ask(struct decision *d, const struct code_state *state)
 {
     if (!d->on)
         return;
-    d->compile = ++P.compiles;
-    d->compile_began = tracer_now(P.monotonic);
-    tracer_fact(ASKED, .compile = d->compile - 1, .code = (int64_t)(state->mark >> CODE_SHIFT),
-                .clock = (int64_t)d->compile_began);
+    ask(d, (int64_t)(state->mark >> CODE_SHIFT));
     if (d->front->compile_begins && values_kept() != SESSION_VALUES_OFF)
         called_as(d);
     if (d->front->compile_begins)
@@ -496,20 +499,25 @@ static void causes_of(const struct decision *d, const struct decision_check *che
             .words = fact_string(check->entry->tree ? "it did not hold when it was checked" : d->front->unexplained)});
 }
 
+/* The words of an exception's VALUE, owned; NULL: they are not simple. */
+static PyObject *words_of(PyObject *value)
+{
+    PyObject *arguments = value && PyExceptionInstance_Check(value) ? ((PyBaseExceptionObject *)value)->args : NULL;
+    const bool one = arguments && PyTuple_Check(arguments) && PyTuple_GET_SIZE(arguments) == 1;
+    PyObject *words = one ? PyTuple_GET_ITEM(arguments, 0) : value;
+
+    return words && PyUnicode_Check(words) ? Py_NewRef(words) : NULL;
+}
+
 /* The exception that a callback left: its type, and its words if they are simple and may be recorded. */
 static void text_exception(struct text *t, PyObject *type, PyObject *value)
 {
-    PyObject *arguments = value && PyExceptionInstance_Check(value) ? ((PyBaseExceptionObject *)value)->args : NULL;
-    PyObject *words = arguments && PyTuple_Check(arguments) && PyTuple_GET_SIZE(arguments) == 1
-                          ? PyTuple_GET_ITEM(arguments, 0)
-                          : value;
+    OWNED PyObject *words = words_of(value);
 
     text_print(t, "%s", ((PyTypeObject *)type)->tp_name);
-    if (words && PyUnicode_Check(words) && values_kept() == SESSION_VALUES_ALL) {
-        Py_INCREF(words);
+    if (words && values_kept() == SESSION_VALUES_ALL) {
         text_print(t, ": ");
         text_part(t, words, 500);
-        Py_DECREF(words);
     }
 }
 
@@ -528,7 +536,7 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
     else
         text_print(&reason, d->count || d->older ? "no entry fitted" : "first call");
     tracer_fact(COMPILE, .compile = d->compile - 1, .code = (int64_t)(state->mark >> CODE_SHIFT),
-                .began = (int64_t)d->compile_began, .ended = (int64_t)tracer_now(P.monotonic),
+                .began = (int64_t)d->compile_began, .ended = (int64_t)tracer_now(),
                 .label = fact_string(entry ? entry->label : label),
                 .outcome = fact_string(outcome == OUTCOME_COMPILED   ? "compiled"
                                        : outcome == OUTCOME_DECLINED ? "declined"
@@ -539,6 +547,29 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
     for (uint32_t i = 0; i < d->count; i++)
         if (d->check[i].entry->id != ENTRY_UNRECORDED)
             causes_of(d, &d->check[i]);
+}
+
+/* Did torch's stance skip_guard_eval_unsafe forbid a miss? */
+static bool is_forbidden(void)
+{
+    KEPT struct tracer_exception pending = tracer_exception_aside();
+    OWNED PyObject *words = pending.type == PyExc_RuntimeError ? words_of(pending.value) : NULL;
+    const char *said = words ? PyUnicode_AsUTF8(words) : NULL;
+
+    return said && !strncmp(said, "Recompilation triggered with skip_guard_eval_unsafe", 51);
+}
+
+enum outcome decision_raised(struct decision *d, uint32_t code)
+{
+    struct code_state state = {.mark = (uintptr_t)code << CODE_SHIFT};
+
+    if (!is_forbidden())
+        return OUTCOME_GUARD_ERROR;
+    if (d->on) { /* as a compile that failed: who sees torch's evaluator from within does so, too */
+        ask(d, code);
+        decision_answer(d, &state, NULL, OUTCOME_CALLBACK_ERROR);
+    }
+    return OUTCOME_CALLBACK_ERROR;
 }
 
 /* ---- words ---- */
@@ -600,7 +631,7 @@ UNGUARDED void decision_write(struct decision *d, struct tracer *t, enum outcome
         put_words(t, (uint64_t[]){RING_CONTROL_WORD(CONTROL_COMPILED, 2, d->compile), d->signature}, 2);
     /* A compile's entry was born within it: that has all of the time. */
     put_words(t, (uint64_t[]){decision_word(entry, outcome | (observed ? DECISION_OBSERVED : 0)), d->began,
-                              tracer_now(P.monotonic) - d->began - (d->compile ? 0 : d->ours)}, 3);
+                              tracer_now() - d->began - (d->compile ? 0 : d->ours)}, 3);
 }
 
 HOT UNGUARDED void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry)
@@ -608,7 +639,7 @@ HOT UNGUARDED void decision_hit(struct tracer *t, uint64_t began, const struct c
     const uint64_t decided = decision_word(entry, OUTCOME_HIT | DECISION_OBSERVED),
                    checked = check_word(entry->id, CHECK_PASS),
                    guards = (uint64_t)(entry->guards & 0xfffff) << 44 | RING_TICKS_UNKNOWN,
-                   ticks = tracer_now(P.monotonic) - began;
+                   ticks = tracer_now() - began;
 
     if (unlikely(entry->id == ENTRY_UNRECORDED))
         put_words(t, (uint64_t[]){decided, began, ticks}, 3);

@@ -149,12 +149,9 @@ static PyObject *object_died(PyObject *capsule, PyObject *ref)
 static PyObject *watch_new(struct guard_tree *tree)
 {
     static PyMethodDef method = {"object_died", object_died, METH_O, NULL};
-    PyObject *capsule = PyCapsule_New(&method, NULL, NULL), *watch = NULL;
+    OWNED PyObject *capsule = PyCapsule_New(&method, NULL, NULL);
 
-    if (capsule && !PyCapsule_SetContext(capsule, tree))
-        watch = PyCFunction_New(&method, capsule);
-    Py_XDECREF(capsule);
-    return watch;
+    return capsule && !PyCapsule_SetContext(capsule, tree) ? PyCFunction_New(&method, capsule) : NULL;
 }
 
 /* ---- leaves ---- */
@@ -425,11 +422,11 @@ void guard_tree_each(PyObject *self, void (*add)(void *, uint32_t), void *contex
 
 static void append_ordinal(void *context, uint32_t ordinal)
 {
-    PyObject **list = context, *number = *list ? PyLong_FromUnsignedLong(ordinal) : NULL;
+    PyObject **list = context;
+    OWNED PyObject *number = *list ? PyLong_FromUnsignedLong(ordinal) : NULL;
 
     if (*list && (!number || PyList_Append(*list, number)))
         Py_CLEAR(*list);
-    Py_XDECREF(number);
 }
 
 uint32_t guard_tree_count(PyObject *tree)

@@ -182,14 +182,13 @@ struct explanation {
 /* The pending exception, as a new reference; NULL: it is no Exception, and still pending. */
 static PyObject *take_exception(void)
 {
-    PyObject *type, *value, *traceback;
+    OWNED PyObject *type = NULL, *traceback = NULL;
+    PyObject *value = NULL;
 
     if (!PyErr_ExceptionMatches(PyExc_Exception))
         return NULL;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
-    Py_XDECREF(type);
-    Py_XDECREF(traceback);
     return value;
 }
 
@@ -198,28 +197,24 @@ static PyObject *take_exception(void)
 static int add_failure(struct explanation *x, const struct guard_leaf *leaf, int step, PyObject *raised,
                        PyObject *const *values, uint32_t count)
 {
-    PyObject *tuple = PyTuple_New(count), *item = NULL;
-    int status;
+    PyObject *tuple = PyTuple_New(count);
+    OWNED PyObject *item = NULL;
 
     for (uint32_t i = 0; tuple && i < count; i++)
         PyTuple_SET_ITEM(tuple, i, Py_NewRef(values[i]));
     if (tuple)
         item = Py_BuildValue("(IiON)", leaf->ordinal, step, raised ? raised : Py_None, tuple);
-    status = item ? PyList_Append(x->list, item) : -1;
-    Py_XDECREF(item);
-    return status;
+    return item ? PyList_Append(x->list, item) : -1;
 }
 
 static int explain_leaf(struct explanation *x, const struct guard_leaf *leaf, PyObject *const *values)
 {
     int result = guard_check(leaf, values);
-    PyObject *raised = result < 0 ? take_exception() : NULL;
+    OWNED PyObject *raised = result < 0 ? take_exception() : NULL;
 
     if (result == 1 || (result < 0 && !raised))
         return result == 1 ? 0 : -1;
-    result = add_failure(x, leaf, -1, raised, values, leaf->relation ? leaf->slot_count : 1);
-    Py_XDECREF(raised);
-    return result;
+    return add_failure(x, leaf, -1, raised, values, leaf->relation ? leaf->slot_count : 1);
 }
 
 /* All leaves of NODE and below could not be read. */
@@ -239,16 +234,13 @@ static int add_unread(struct explanation *x, const struct guard_node *node, int 
 static int explain_node(struct explanation *x, struct guard_node *node, PyObject *parent)
 {
     struct guard_step step = node->step; /* a copy: what it remembers of places is not for us to change */
-    PyObject *value = NULL, *raised = NULL;
+    OWNED PyObject *value = NULL, *raised = NULL;
     int status = guard_step_read(&step, parent, &x->values, &value);
 
     if (status < 0 && !(raised = take_exception()))
         return -1;
-    if (status <= 0) {
-        status = add_unread(x, node, node->at, raised);
-        Py_XDECREF(raised);
-        return status;
-    }
+    if (status <= 0)
+        return add_unread(x, node, node->at, raised);
     status = 0;
     for (uint32_t i = 0; status == 0 && i < node->leaves.count; i++)
         status = explain_leaf(x, node->leaves.at[i], &value);
@@ -256,7 +248,6 @@ static int explain_node(struct explanation *x, struct guard_node *node, PyObject
         status = explain_node(x, node->children[i], value);
     if (node->slot >= 0)
         Py_XSETREF(x->kept[node->slot], Py_XNewRef(value));
-    Py_XDECREF(value);
     return status;
 }
 
@@ -309,7 +300,8 @@ PyObject *guard_tree_failures(PyObject *self, PyObject *locals)
  * exception is pending if it is no Exception: a signal's handler ran, say. */
 static PyObject *ask(PyObject *self, const char *name, PyObject *first, enum session_values keep)
 {
-    PyObject *kept = PyLong_FromLong(keep), *list;
+    OWNED PyObject *kept = PyLong_FromLong(keep);
+    PyObject *list;
     struct tracer_exception raised = {0};
     struct torch_quiet quiet;
 
@@ -317,7 +309,6 @@ static PyObject *ask(PyObject *self, const char *name, PyObject *first, enum ses
     list = first ? tracer_call(self, name, first, kept, NULL) : tracer_call(self, name, kept, NULL, NULL);
     if (list && !PyList_CheckExact(list))
         Py_CLEAR(list);
-    Py_XDECREF(kept);
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
         raised = tracer_exception_aside();
     torch_quiet_end(&quiet);
@@ -328,20 +319,19 @@ static PyObject *ask(PyObject *self, const char *name, PyObject *first, enum ses
 
 PyObject *guard_tree_explain(PyObject *self, const struct guard_values *values, enum session_values keep)
 {
-    PyObject *found = failures((struct guard_tree *)self, values), *list = found ? ask(self, "_why", found, keep) : NULL;
+    OWNED PyObject *found = failures((struct guard_tree *)self, values);
 
-    Py_XDECREF(found);
-    return list;
+    return found ? ask(self, "_why", found, keep) : NULL;
 }
 
 PyObject *guard_tree_list(PyObject *self, enum session_values keep)
 {
-    PyObject *list = ask(self, "_rows", NULL, keep), *rows = list ? PyList_AsTuple(list) : NULL;
+    OWNED PyObject *list = ask(self, "_rows", NULL, keep);
+    PyObject *rows = list ? PyList_AsTuple(list) : NULL;
     bool whole = rows && PyTuple_GET_SIZE(rows) == ((struct guard_tree *)self)->count;
 
     for (Py_ssize_t i = 0; whole && i < PyTuple_GET_SIZE(rows); i++)
         whole = PyTuple_CheckExact(PyTuple_GET_ITEM(rows, i)) && PyTuple_GET_SIZE(PyTuple_GET_ITEM(rows, i)) == 3;
-    Py_XDECREF(list);
     if (!whole)
         Py_CLEAR(rows);
     return rows;

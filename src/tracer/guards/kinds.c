@@ -83,11 +83,9 @@ static int same(PyObject *wanted, PyObject *value)
     if (Py_EnterRecursiveCall(" in a guard"))
         return -1;
     for (Py_ssize_t i = 0; result == 1 && i < Py_SIZE(wanted); i++) {
-        PyObject *first = Py_NewRef(PySequence_Fast_GET_ITEM(wanted, i));
-        PyObject *second = i < Py_SIZE(value) ? Py_NewRef(PySequence_Fast_GET_ITEM(value, i)) : NULL;
+        OWNED PyObject *first = Py_NewRef(PySequence_Fast_GET_ITEM(wanted, i));
+        OWNED PyObject *second = i < Py_SIZE(value) ? Py_NewRef(PySequence_Fast_GET_ITEM(value, i)) : NULL;
         result = second ? same(first, second) : 0; /* none: an __eq__ made it shorter */
-        Py_DECREF(first);
-        Py_XDECREF(second);
     }
     Py_LeaveRecursiveCall();
     return result;
@@ -154,7 +152,7 @@ static APART int has_keys(const struct guard_leaf *leaf, PyObject *dict)
 /* VALUE as an integer: 1, 0 if it is none (or beyond 64 bits), -1 with an exception. */
 static int integer(PyObject *value, long long *number)
 {
-    PyObject *index = NULL;
+    OWNED PyObject *index = NULL;
     int overflow;
 
     if (!PyLong_Check(value)) {
@@ -165,7 +163,6 @@ static int integer(PyObject *value, long long *number)
             return -1;
     }
     *number = PyLong_AsLongLongAndOverflow(value, &overflow);
-    Py_XDECREF(index);
     return !overflow;
 }
 
@@ -227,14 +224,13 @@ static APART int are_different(const struct guard_leaf *leaf, PyObject *const *v
 
 static APART int call_lambda(const struct guard_leaf *leaf, PyObject *const *values)
 {
-    PyObject *result = PyObject_Vectorcall(leaf->constant, values, leaf->slot_count, NULL);
+    OWNED PyObject *result = PyObject_Vectorcall(leaf->constant, values, leaf->slot_count, NULL);
     int passed = result == Py_True;
 
     if (result && !PyBool_Check(result)) {
         PyErr_Format(PyExc_TypeError, "the guard %R returned %s, not bool", leaf->constant, Py_TYPE(result)->tp_name);
         passed = -1;
     }
-    Py_XDECREF(result);
     return result ? passed : -1;
 }
 

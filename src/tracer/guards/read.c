@@ -71,7 +71,8 @@ static inline PyObject *remembered(const struct attribute_cache *cache, PyObject
         if (!dict)
             return NULL;
         Py_INCREF(dict); /* the object may be given another */
-        value = Py_XNewRef(_PyDict_GetItem_KnownHash(dict, name, ((PyASCIIObject *)name)->hash));
+        value = _PyDict_GetItem_KnownHash(dict, name, ((PyASCIIObject *)name)->hash);
+        value = value && compat_is_lazy(value) ? NULL : Py_XNewRef(value);
         Py_DECREF(dict);
         return value;
     case WHERE_SLOT:
@@ -220,7 +221,8 @@ static int call(PyObject *callable, PyObject **value)
 
 static int call_method(struct guard_step *step, PyObject *parent, PyObject **value)
 {
-    PyObject *method, *type, *raised, *traceback;
+    OWNED PyObject *method = NULL;
+    struct tracer_exception raised;
     int found;
 
     *value = PyObject_CallMethodNoArgs(parent, step->key);
@@ -229,18 +231,17 @@ static int call_method(struct guard_step *step, PyObject *parent, PyObject **val
     if (!PyErr_ExceptionMatches(PyExc_AttributeError) && !PyErr_ExceptionMatches(PyExc_TypeError))
         return -1;
     /* Did the method raise it, or is there none? */
-    PyErr_Fetch(&type, &raised, &traceback);
+    raised = tracer_exception_aside();
     found = compat_optional_attribute(parent, step->key, &method);
     if (found > 0 && !PyCallable_Check(method))
         found = 0;
-    Py_XDECREF(method);
     if (found > 0) {
-        PyErr_Restore(type, raised, traceback);
+        tracer_exception_back(&raised);
         return -1;
     }
-    Py_XDECREF(type);
-    Py_XDECREF(raised);
-    Py_XDECREF(traceback);
+    Py_XDECREF(raised.type);
+    Py_XDECREF(raised.value);
+    Py_XDECREF(raised.traceback);
     return found;
 }
 

@@ -61,9 +61,8 @@ static int compare_numpy(const struct guard_tensor *t, PyObject *value)
     const struct numpy_array *array = (const struct numpy_array *)value;
 
     if (array->descr != t->dtype) { /* byte orders and structures are objects of their own */
-        PyObject *descr = Py_NewRef(array->descr);
+        OWNED PyObject *descr = Py_NewRef(array->descr);
         int same = PyObject_RichCompareBool(t->dtype, descr, Py_EQ);
-        Py_DECREF(descr);
         if (same <= 0)
             return same;
     }

@@ -6,8 +6,6 @@
  * or, where a reader would miss it, a loss row. */
 #include "tracer/torch/torch.h"
 
-#include <string.h>
-
 #define P tracer_process
 #define S torch_settings
 

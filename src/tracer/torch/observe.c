@@ -17,7 +17,6 @@
  *     nothing, and an exception    a guard or the callback raised
  *
  * Which entries failed before a hit, and at which guard, cannot be seen: NULL. */
-#include "tracer/evaluator/cache.h"
 #include "tracer/record.h"
 #include "tracer/torch/torch.h"
 
@@ -267,13 +266,6 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
 
 /* ---- the hooks ---- */
 
-/* Is CODE compiled code for ORIGINAL? torch keeps the name and the place. */
-static bool made_from(const PyCodeObject *code, const PyCodeObject *original)
-{
-    return code != original && code->co_firstlineno == original->co_firstlineno &&
-           code->co_filename == original->co_filename && code->co_name == original->co_name;
-}
-
 /* The frame runs as it is: why, if that is known. */
 static enum outcome plain_outcome(const struct pending *p, struct code_actions actions)
 {
@@ -343,13 +335,16 @@ static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct 
 static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, struct pending *p, PyThreadState *ts,
                                                            compat_frame *frame)
 {
+    PyCodeObject *code, *original;
     struct cache_entry *entry;
     PyObject *result;
 
     if (frame == p->frame)
         return run_for(t, p, ts, frame, NULL);
-    entry = entry_of(compat_code(frame));
-    if (t->open == p->open && (entry || made_from(compat_code(frame), compat_code(p->frame))))
+    code = compat_code(frame), original = compat_code(p->frame);
+    entry = entry_of(code);
+    if (t->open == p->open && (entry || (code != original && code->co_firstlineno == original->co_firstlineno && /* torch keeps name and place */
+                                         code->co_filename == original->co_filename && code->co_name == original->co_name)))
         return run_for(t, p, ts, frame, entry);
     if (p->asked || !is_callback(t, p, frame))
         return below(ts, frame, 0);
@@ -379,16 +374,16 @@ static inline bool is_passed(const struct tracer *t, const struct code_state *st
 /* One of those. */
 static HOT __attribute__((noinline)) PyObject *passed(struct tracer *t, PyThreadState *ts, compat_frame *frame)
 {
-    const bool monotonic = P.monotonic;
+    const enum session_clock clock = P.clock;
     const uintptr_t mark = record_mark(frame);
     struct open_frame open;
     PyObject *result;
 
-    if (!record_call(t, &open, ts, frame, mark, 0, false, monotonic, P.session->max_depth != 0))
+    if (!record_call(t, &open, ts, frame, mark, 0, false, clock, P.session->max_depth != 0))
         return record_evaluate(t, ts, frame, 0);
     decision_outcome(t, OUTCOME_SKIP);
     result = record_evaluate(t, ts, frame, 0);
-    record_exit(t, &open, ts, frame, result, false, monotonic);
+    record_exit(t, &open, ts, frame, result, false, clock);
     return result;
 }
 
@@ -428,7 +423,7 @@ static __attribute__((noinline)) void settle(struct tracer *t, struct pending *p
     else if (!p->untouched)
         t->observed = p->callback;
     if (!p->done) /* it never ran */
-        decision_write(decision_of(p), t, p->asked ? OUTCOME_CALLBACK_ERROR : OUTCOME_GUARD_ERROR, NULL);
+        decision_write(decision_of(p), t, p->asked ? OUTCOME_CALLBACK_ERROR : decision_raised(decision_of(p), p->open->code & ~OPEN_LOST), NULL);
     if (p->deciding)
         decision_end(&p->decision);
     Py_XDECREF(p->entry);
@@ -439,12 +434,12 @@ static __attribute__((noinline)) void settle(struct tracer *t, struct pending *p
 /* torch decides what runs for FRAME. */
 static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThreadState *ts, compat_frame *frame)
 {
-    const bool monotonic = P.monotonic;
+    const enum session_clock clock = P.clock;
     struct open_frame open;
     struct pending p;
     PyObject *result;
 
-    if (!(p.entered = record_call(t, &open, ts, frame, record_mark(frame), 0, false, monotonic, P.session->max_depth != 0)))
+    if (!(p.entered = record_call(t, &open, ts, frame, record_mark(frame), 0, false, clock, P.session->max_depth != 0)))
         return torch_evaluate(ts, frame, 0);
     p.outer = t->pending;
     p.frame = frame;
@@ -462,7 +457,7 @@ static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThrea
         settle(t, &p, result);
     if (t->observed_at == &p)
         t->observed_at = NULL;
-    record_exit(t, &open, ts, frame, result, false, monotonic);
+    record_exit(t, &open, ts, frame, result, false, clock);
     return result;
 }
 

@@ -8,7 +8,6 @@
 #include "tracer/torch/torch.h"
 
 #include <dlfcn.h>
-#include <string.h>
 
 struct torch_settings torch_settings = {.fullgraph_frames = -1};
 static PyObject *lookup_name;    /* "TorchDynamo Cache Lookup" */
@@ -156,10 +155,8 @@ static PyObject *ask(PyThreadState *ts, PyObject *callback, PyObject *const argu
                          "new c_recursion limit (%ld) is lower than thread's current c_recursion_remaining (%d).", limit,
                          remaining))
         return NULL;
-    if (!random_module && !(random_module = PyImport_ImportModule("random")))
-        return NULL;
-    random = tracer_call(random_module, "getstate", NULL, NULL, NULL);
-    if (!random)
+    if ((!random_module && !(random_module = PyImport_ImportModule("random"))) ||
+        !(random = tracer_call(random_module, "getstate", NULL, NULL, NULL)))
         return NULL;
     if (limit >= 0)
         compat_set_c_remaining(ts, (int)limit);
@@ -184,17 +181,18 @@ static PyObject *debug_begin(void)
 static int run_begins(PyObject *code, PyObject **under, PyObject **instead, PyObject **debugging)
 {
     OWNED PyObject *debugger = NULL, *done = NULL;
+    const long override = S.override ? PyLong_AsLong(S.override) : 0;
     int stops;
 
-    if (S.fullgraph_frames >= 0) {
-        S.fullgraph_frames++;
-        if (*under && *under != Py_False) { /* callees of fullgraph code may not be compiled */
-            *instead = S.fullgraph_fails ? call_in("torch._dynamo.convert_frame", "get_fail_callback", *under)
-                                         : Py_NewRef(Py_None);
-            if (!*instead)
-                return -1;
-            *under = *instead == Py_None ? NULL : *instead;
-        }
+    if (PyErr_Occurred()) /* the program's own value */
+        return -1;
+    S.fullgraph_frames += S.fullgraph_frames >= 0;
+    if ((S.fullgraph_frames >= 0 || override) && *under && *under != Py_False) { /* its callees may not be compiled */
+        *instead = S.fullgraph_fails || override == 2 ? call_in("torch._dynamo.convert_frame", "get_fail_callback", *under)
+                                                      : Py_NewRef(Py_None);
+        if (!*instead)
+            return -1;
+        *under = *instead == Py_None ? NULL : *instead;
     }
     stops = S.breakpoints && !S.debugger ? PySet_Contains(S.breakpoints, code) : 0;
     if (stops < 0 || (stops && !(*debugging = debug_begin())))
@@ -354,7 +352,7 @@ static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
 PyDoc_STRVAR(bridge_doc, "_torch_bridge(name[, value]) -> what it was\n\n"
              "What the shim calls or compares with: guards, begin, end, describe, tensor (see _torch.py); skip_recursively,\n"
              "limit_reached (torch 2.6's answers); range (torch's profiler range); while_tracing (it decides what CPython runs\n"
-             "with tracing set); hooks and limits that the program sets by functions of torch._C._dynamo.eval_frame; and, to be\n"
+             "with tracing set); hooks, limits and torch 2.11's override, set by functions of torch._C._dynamo.eval_frame; and, to be\n"
              "observed, what that module has under the other names.");
 
 static PyObject *set_bridge(PyObject *module, PyObject *args)
@@ -367,9 +365,9 @@ static PyObject *set_bridge(PyObject *module, PyObject *args)
         {"skip_recursively", &shim_settings.skip_recursively}, {"limit_reached", &shim_settings.limit_reached},
         {"while_tracing", &shim_settings.while_tracing}, {"guard_error_hook", &shim_settings.guard_error_hook},
         {"guard_complete_hook", &S.guard_complete_hook}, {"debugger", &S.debugger}, {"breakpoints", &S.breakpoints},
-        {"c_recursion_limit", &S.c_recursion_limit},
-        {"range", &S.range}, {"set_eval_frame", &S.set}, {"set_code_exec_strategy", &S.strategy}, {"skip_code", &S.skip},
-        {"reset_code", &S.reset}, {"_debug_get_cache_entry_list", &S.entries}, {"_PyInterpreterFrame", &S.frame_type},
+        {"c_recursion_limit", &S.c_recursion_limit}, {"override", &S.override}, {"range", &S.range},
+        {"set_eval_frame", &S.set}, {"set_code_exec_strategy", &S.strategy}, {"skip_code", &S.skip}, {"reset_code", &S.reset},
+        {"_debug_get_cache_entry_list", &S.entries}, {"_PyInterpreterFrame", &S.frame_type},
         {"get_eval_frame_isolate_recompiles_id", &S.region_now},
     };
     PyObject *value = NULL;

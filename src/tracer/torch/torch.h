@@ -16,6 +16,7 @@ extern struct torch_settings {
     PyObject *guard_complete_hook;   /* owned, or NULL: hook(hit) -> bool */
     PyObject *debugger;              /* owned, or NULL: debugger(code) before compiled code runs */
     PyObject *breakpoints;           /* owned set of compiled code, or NULL */
+    PyObject *override;              /* owned _EvalFrameOverride: 1, as if torch counted; 2, fullgraph_fails, too. Or NULL */
     PyObject *range;                 /* owned: torch's profiler range, or NULL */
     PyObject *guards, *begin, *end, *describe, *tensor; /* the bridge's: owned, or NULL */
     /* torch's own, when it is observed: owned, or NULL where this torch has it not */

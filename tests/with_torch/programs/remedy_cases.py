@@ -674,8 +674,8 @@ def log_break(mended):
         logger.warning("careful")
         return y * 2
     logger.addHandler(logging.NullHandler()), setattr(logger, "propagate", False)
-    more = {"ignore_logging_functions": {logging.Logger.warning}} if mended and hasattr(config, "ignore_logging_functions") else {}
-    with config.patch(**more) if more else contextlib.nullcontext():
+    name = "ignore_logging_functions" if hasattr(config, "ignore_logging_functions") else "ignore_logger_methods"
+    with config.patch(**{name: {logging.Logger.warning} if mended else set()}):
         each(compiled(log_break_f), (ones(3),), (ones(3),))
 
 
