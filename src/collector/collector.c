@@ -88,6 +88,7 @@ static bool ticker_start(struct run *run)
     run->still_ns = decode_ns(&run->c.decode, file->start_clock + (session_now(file) - file->now)); /* while there was none */
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
+    run->ticking = true; /* before the thread reads it */
     run->ticking = pthread_create(&run->ticker, NULL, tick, run) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return run->ticking;

@@ -16,7 +16,8 @@ uint64_t decode_ns(const struct decode_session *session, uint64_t clock)
 {
     unsigned __int128 ns = (unsigned __int128)(clock - session->start_clock) * session->ns_per_tick_32 >> 32;
 
-    return clock <= session->start_clock ? 0 : ns > INT64_MAX ? INT64_MAX : (uint64_t)ns;
+    /* A frame's end_ns of 0 would say that it has not ended. */
+    return clock <= session->start_clock ? 1 : MIN(MAX(ns, 1), INT64_MAX);
 }
 
 /* ---- committing ---- */

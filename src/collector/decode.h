@@ -109,6 +109,7 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count);
 /* The thread writes no more: frames that are open stay open for ever. Frees what the decoder owns. */
 void decode_close(struct decoder *d);
 
+/* CLOCK, of the session's, in nanoseconds since its start; at least 1. */
 uint64_t decode_ns(const struct decode_session *session, uint64_t clock);
 
 /* A frame of CODE_ID begins: it counts, and is the innermost. The caller fills in the rest. NULL: no memory, or too deep. */

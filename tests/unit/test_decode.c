@@ -346,8 +346,10 @@ static void test_clock(void)
     word(now);
     leave(RING_RETURN, 0);
     r = decoded(0);
-    CHECK(r->db.rows == 1 && (uint64_t)r->db.row[0].end_ns == now && r->db.row[0].start_ns == 0, "extremes");
+    CHECK(r->db.rows == 1 && (uint64_t)r->db.row[0].end_ns == now && r->db.row[0].start_ns == 1, "extremes");
     CHECK(decode_ns(&(struct decode_session){.ns_per_tick_32 = UINT64_MAX}, UINT64_MAX) == INT64_MAX, "never negative");
+    CHECK(decode_ns(&(struct decode_session){.start_clock = 7, .ns_per_tick_32 = UINT64_MAX}, 7) == 1,
+          "never 0, which as an end says that there was none");
     recording_close(r);
 }
 
