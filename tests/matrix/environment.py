@@ -40,7 +40,7 @@ def make(version, python, place, wheels=None):
     with tempfile.TemporaryDirectory(dir=place) as scratch:
         folder = Path(wheels or scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        find = lambda: sorted(folder.glob(f"torch-{version}-{tag}-{tag}-*.whl"))
+        find = lambda: sorted(folder.glob(f"torch-{version}-*{tag}-{tag}-*.whl")) # 2.10.0 has a build number there
         if not find():
             done = subprocess.run([*pip, "download", "--no-cache-dir", "--no-deps", "--only-binary=:all:", "-d", folder, f"torch=={version}"],
                                   capture_output=True, text=True)
