@@ -3,8 +3,10 @@
 A package `torch` made here has the few things that the bridge asks of one. Whatever it lacks, the program does what it
 does without us, and the trace says how it was watched, or that it was not.
 """
+import runpy
 import subprocess
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -126,16 +128,27 @@ def test_the_compiler_cannot_be_imported(watched, mode, what):
     assert not trace.ours and not trace.lost
 
 
+TESTED = runpy.run_path(str(Path(__file__).resolve().parents[1] / "python" / "dyntrace" / "_torch_versions.py"))["TESTED"]
+NEXT = "%d.%d.0" % max((major, minor + 1) for tested in TESTED.values() for major, minor in tested)
+
+
 @pytest.mark.one_python
-@pytest.mark.parametrize("version", ["2.5.0", "3.1.0", "dev", "", "2", "2.13", "99999999999999999999.1"])
+@pytest.mark.parametrize("version", ["2.5.0", NEXT, "3.1.0", "dev", "", "2", "99999999999999999999.1"])
 def test_a_version_that_nobody_tested_is_observed(watched, version):
     trace = watched(torch(version))
-    if version == "2.13" and not trace.ours:
-        return  # 3.11 has it
     line, = trace.ours
     assert trace.torch == (version, "observe", line.removeprefix("dyntrace: "))
     assert f"torch {version} is observed" in line and "not tested with Python" in line and "--torch shim" in line
     assert not trace.lost
+
+
+def test_a_version_that_was_tested_with_this_python_is_run_on_the_shim(watched, python):
+    """And one that was tested with another only is not."""
+    minor = tuple(int(n) for n in subprocess.run([python, "-c", "import sys; print(*sys.version_info[:2])"],
+                                                 capture_output=True, text=True).stdout.split())
+    for version in sorted(set().union(*TESTED.values())):
+        mode, note = watched(torch("%d.%d.0+cpu" % version)).torch[1:]
+        assert (mode, bool(note)) == (("shim", False) if version in TESTED.get(minor, ()) else ("observe", True)), version
 
 
 def test_it_runs_all_the_same_when_asked(watched):

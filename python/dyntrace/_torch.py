@@ -72,7 +72,7 @@ def _why_not(version, module, asked):
     owner = _dyntrace._owner()
     if owner != "-" and "_dyntrace" not in owner:
         return "%s has taken CPython's place for a frame evaluator" % owner
-    if not asked and (_minor(version), sys.version_info[:2]) not in versions.TESTED:
+    if not asked and _minor(version) not in versions.TESTED.get(sys.version_info[:2], ()):
         return ("it was not tested with Python %d.%d; --torch shim runs it all the same" % sys.version_info[:2])
     return ""
 

@@ -4,9 +4,12 @@ Runs in: the traced process, and ./dev, which asks for the torch to install. Onl
 """
 import sys
 
-# Minor versions of torch and CPython that were tested together, by tests/with_torch and `make conformance`.
+# Minor versions of torch that were tested, by minor version of CPython: `make torch-matrix`, whose table is in docs/torch.md.
 TESTED = {
-    ((2, 6), (3, 13)), ((2, 13), (3, 11)), ((2, 14), (3, 14)),
+    (3, 11): {(2, 13)},
+    (3, 12): {(2, 7), (2, 8), (2, 9)},
+    (3, 13): {(2, 6)},
+    (3, 14): {(2, 14)},
 }
 # The one of them that `pip` has, by CPython.
 INSTALLED = {(3, 11): "2.13.0"}

@@ -6,6 +6,7 @@ usage: matrix.py [--keep] [--wheels DIR] [--results DIR] [--python PY]... [--tes
     matrix.py                                  every pair of VERSIONS and the Pythons here; hours
     matrix.py 2.8.0-3.12 2.11.0-3.12           these two
     matrix.py /usr/bin/python3                 the torch that this Python has (Debian's python3-torch), as it is
+    matrix.py --tests=-mslow --tests=tests/with_torch 2.8.0-3.12   the slow tests, to what is kept of the others; an hour or two
     matrix.py none                             nothing: the table of what was run before
 
 For each pair, one after the other:
@@ -142,6 +143,10 @@ def pair(name, options, pythons):
         finally:
             if not options.keep:
                 shutil.rmtree(place, ignore_errors=True)
+    if options.tests and kept.exists():     # some tests more of a pair whose others were run
+        before = json.loads(kept.read_text())
+        if "tests" in before and "tests" in result:
+            result.update(part=before["part"], tests={**before["tests"], **result["tests"]})
     kept.write_text(json.dumps(result, indent=1) + "\n")
     return not any(outcome == "failed" for outcome, *_ in result.get("tests", {}).values())
 
