@@ -174,7 +174,7 @@ $$(eval $$(call extension_rules,$$(word 2,$$(FACTS)),$$(word 3,$$(FACTS)),$$(wor
 endif
 endef
 
-ifneq ($(filter-out clean help program sdist uninstall wheel-test,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out clean help program sdist uninstall wheel-test deb-test,$(or $(MAKECMDGOALS),all)),)
 $(foreach python,$(PYTHONS),$(eval $(call interpreter,$(python))))
 endif
 
@@ -198,7 +198,7 @@ DOCDIR := $(DESTDIR)$(PREFIX)/share/doc/dyntrace
 COMPLETIONDIR := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 
 install: all
-	$(INSTALL) -d $(BINDIR) $(LIBDIR) $(FOLDERS:%=$(LIBDIR)/%) $(MANDIR) $(DOCDIR)/schemas/queries $(COMPLETIONDIR)
+	$(INSTALL) -d $(BINDIR) $(LIBDIR) $(FOLDERS:%=$(LIBDIR)/%) $(MANDIR) $(DOCDIR)/docs $(DOCDIR)/examples $(DOCDIR)/schemas/queries $(COMPLETIONDIR)
 	$(INSTALL) -m 755 $(BUILD)/dyntrace $(BINDIR)/dyntrace
 	$(INSTALL) -m 755 $(BUILD)/lib/_dyntrace*.so $(LIBDIR)
 	$(INSTALL) -m 644 python/sitecustomize.py $(LIBDIR)/inject
@@ -206,7 +206,9 @@ install: all
 	$(INSTALL) -m 644 $(PACKAGE) $(LIBDIR)/python/dyntrace
 	$(INSTALL) -m 644 $(BUILD)/dyntrace.1 $(MANDIR)/dyntrace.1
 	$(INSTALL) -m 644 completions/dyntrace.bash $(COMPLETIONDIR)/dyntrace
-	$(INSTALL) -m 644 README.md SECURITY.md LICENSE $(wildcard docs/*.md) $(DOCDIR)
+	$(INSTALL) -m 644 README.md SECURITY.md LICENSE $(DOCDIR)
+	$(INSTALL) -m 644 $(wildcard docs/*.md) $(DOCDIR)/docs
+	$(INSTALL) -m 644 $(wildcard examples/*.py) $(DOCDIR)/examples
 	$(INSTALL) -m 644 schemas/trace.sql schemas/views.sql $(DOCDIR)/schemas
 	$(INSTALL) -m 644 $(wildcard schemas/queries/*.sql) $(DOCDIR)/schemas/queries
 
@@ -329,6 +331,10 @@ wheel-test:
 	DYNTRACE_WHEELS=all DYNTRACE_PYTHONS="$(subst $() $(),:,$(foreach python,$(PYTHONS),$(shell $(python) -c 'import sys; print(sys.executable)')))" \
 	    DYNTRACE="$(abspath $(BUILD))/dyntrace" $(PYTEST) tests/test_wheel.py
 
+# Debian's packages, as root: made, installed and used in chroots under build/.
+deb-test:
+	sh tests/run_deb.sh
+
 # CPython's test modules with every frame of the test files replaced by a copy.
 shim-torture: all
 	SHIM_TORTURE=1 DYNTRACE="$(abspath $(BUILD))/dyntrace" $(PYTEST) tests/test_shim_torture.py
@@ -344,6 +350,7 @@ help:
 	@echo "make lint            what the tree promises: includes run downwards, files are short, versions are named once"
 	@echo "make wheel           build/dist/: a wheel for each of PYTHONS, for other machines, too; make sdist: the sources"
 	@echo "make wheel-test      wheels and sdist of every one of PYTHONS, installed and used"
+	@echo "make deb-test        Debian's packages: made in a trixie chroot, installed, used and purged in another; as root"
 	@echo "make check-san       the same under ASan and UBSan"
 	@echo "make check-valgrind  unit tests and a recording under valgrind"
 	@echo "make fuzz            each tests/fuzz/fuzz_*.c for FUZZ_SECONDS (now: $(FUZZ_SECONDS))"
@@ -360,7 +367,7 @@ help:
 	@echo "make install         PREFIX (now: $(PREFIX)) and DESTDIR; make uninstall undoes it"
 	@echo "make clean           remove $(BUILD)/"
 
-.PHONY: all program extensions fit install uninstall test unit unit-build lint check-san check-valgrind \
+.PHONY: all program extensions fit bundle wheel sdist install uninstall test unit unit-build lint wheel-test deb-test check-san check-valgrind \
         fuzz fuzz-build tui-fuzz evaluator-fuzz whatif-pairs tui-tour bench cpython-tests torch-tests torch-matrix conformance shim-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -2,6 +2,8 @@
 
     python packaging/backend.py wheel DIRECTORY        a wheel for this python, one that runs elsewhere, or the reason why not
     python packaging/backend.py sdist DIRECTORY
+    python packaging/backend.py metadata DIRECTORY     what pip and pytest know a package by, for one that pip did not install
+    python packaging/backend.py version
 
 make does the work (its target `bundle`); here the files are put where pip wants them. Nothing but Python's own library is
 needed, so that pip needs no network.
@@ -193,8 +195,12 @@ def build_sdist(sdist_directory, config_settings=None):
     return f"{NAME}.tar.gz"
 
 
-def main(what, directory):
+def main(what, directory="."):
+    if what == "version":
+        return print(VERSION)
     os.makedirs(directory, exist_ok=True)
+    if what == "metadata":
+        return prepare_metadata_for_build_wheel(directory)
     name = build_sdist(directory) if what == "sdist" else build_wheel(directory, everywhere=True)
     print(f"{directory}/{name}: {os.path.getsize(os.path.join(directory, name)) / 1e6:.1f} MB")
 

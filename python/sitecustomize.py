@@ -58,17 +58,27 @@ def _extension():
     return None
 
 
+def _load(path):
+    """The extension PATH. None: there is none that this interpreter can load."""
+    if not path:
+        return None
+    import _frozen_importlib
+    import _frozen_importlib_external
+    import _imp
+
+    loader = _frozen_importlib_external.ExtensionFileLoader("_dyntrace", path)
+    try:
+        module = _imp.create_dynamic(_frozen_importlib.ModuleSpec("_dyntrace", loader, origin=path))
+    except ImportError:
+        return None
+    _imp.exec_dynamic(module)
+    return module
+
+
 def _start(inject, session):
     """Record this process. None, or why that cannot be: see _start.__doc__ of the extension."""
-    library, path = os.path.dirname(inject), _extension()
-    if path:
-        import _frozen_importlib
-        import _frozen_importlib_external
-        import _imp
-
-        loader = _frozen_importlib_external.ExtensionFileLoader("_dyntrace", path)
-        module = _imp.create_dynamic(_frozen_importlib.ModuleSpec("_dyntrace", loader, origin=path))
-        _imp.exec_dynamic(module)
+    library, module = os.path.dirname(inject), _load(_extension())
+    if module:
         package = os.path.join(library, "python", "dyntrace")
         package = _package(package if os.path.exists(package) else library)  # pip: they are one
         standard = os.path.dirname(os.__file__)
@@ -76,9 +86,10 @@ def _start(inject, session):
         if why is None:
             sys.modules["_dyntrace"] = module
             sys.modules["dyntrace"] = package
-        else:
-            sys.modules.pop("_dyntrace", None)
-        return why
+            return None
+        sys.modules.pop("_dyntrace", None)
+        if why != "another":  # an extension of another version is as good as none
+            return why
     _note(session, "%s %d.%d at %s" % (getattr(getattr(sys, "implementation", None), "name", "python"),
                                        sys.version_info[0], sys.version_info[1], sys.executable))
     return "unsupported"

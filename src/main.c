@@ -36,7 +36,7 @@ const char *command_library_directory(const char *suffix)
                 snprintf(path, sizeof path, "%s", realpath(place, real) ? real : place);
         }
     if (!path[0])
-        snprintf(path, sizeof path, "%s/../lib/dyntrace", self);
+        snprintf(path, sizeof path, "%s/lib/dyntrace", dirname(self));
     return path;
 }
 

@@ -278,6 +278,47 @@ def test_two_installations(there, dyntrace, tmp_path):
     assert said.endswith(f": {tmp_path}/other/dyntrace is another dyntrace: use that\n")
 
 
+# Makes a session one of another version of dyntrace: struct session_file of src/ring.h.
+AGE = "import os; file = os.open(session + '/session', os.O_WRONLY); os.pwrite(file, b'\\x63', 8); os.close(file)"
+
+
+def test_the_program_of_another_version(there, half, dyntrace, tmp_path):
+    """The package has lost its own program and finds another's on PATH."""
+    half(there.program)
+    (tmp_path / "bin").mkdir()
+    script(tmp_path / "bin/dyntrace", f"""
+        #!{sys.executable}
+        import subprocess, sys
+        real = subprocess.Popen([{os.path.realpath(dyntrace)!r}, *sys.argv[1:]], stdout=subprocess.PIPE, text=True)
+        session = real.stdout.readline().strip()
+        {AGE}
+        print(session, flush=True)
+        print(real.stdout.read(), end="")
+        sys.exit(real.wait())
+        """, 0o755)
+    said = there.run(there.python, "-c", "import dyntrace\nwith dyntrace.record('x.db'): pass", status=1, PATH=f"{tmp_path}/bin:/usr/bin:/bin").stderr
+    assert said.splitlines()[-1] == (f"RuntimeError: {tmp_path}/bin/dyntrace is of another version of dyntrace than this package: "
+                                     f"reinstall it with `{there.python} -m pip`")
+
+
+def test_the_extension_of_another_version(there):
+    """It cannot join the recording. The program runs as it would, and the last line says what was not recorded."""
+    there.write("age.py", f"import os\nsession = os.environ['DYNTRACE_SESSION']\n{AGE}\n")
+    said = there.run(there.program, "run", "-o", "aged.db", "/bin/sh", "-c", f"{sys.executable} -ISE age.py; {there.python} -c pass").stderr
+    assert re.fullmatch(rf"dyntrace: cpython 3\.\d+ at {there.python} was not recorded: there is no extension of dyntrace [\d.]+ for it: "
+                        rf"install dyntrace, or reinstall it, with `{there.python} -m pip`\n", one_line(said))
+
+
+def test_an_extension_that_cannot_be_loaded(there, half):
+    extension, = there.package.glob("_dyntrace*.so")
+    half(extension)
+    extension.write_bytes(b"cut off")
+    done = there.run(there.program, "run", "-o", "cut.db", "-c", "print(1)")
+    assert done.stdout == "1\n" and "was not recorded: there is no extension of dyntrace" in one_line(done.stderr)
+    assert "file too short" in there.run(there.python, "-c", "import dyntrace.eval_frame", status=1).stderr.splitlines()[-1]
+    extension.unlink()
+
+
 def test_the_extension_is_gone(there, half, suite):
     extension, = there.package.glob("_dyntrace*.so")
     half(extension)

@@ -10,11 +10,11 @@ def main(words):
         words = ["run", "--python", sys.executable, *words[1:]]  # one that is given after it wins
     elif words == ["doctor"]:
         words = ["doctor", sys.executable]
-    program = _program()
-    if program is None:
-        return "dyntrace: the program `dyntrace` is neither beside this package nor on PATH: reinstall it with `%s -m pip`" % sys.executable
     try:
+        program = _program()
         os.execv(program, ["dyntrace", *words])
+    except RuntimeError as error:
+        return "dyntrace: %s" % error
     except OSError as error:
         return "dyntrace: %s: %s" % (program, error.strerror)
 

@@ -10,16 +10,24 @@ import os
 import sys
 
 
+_package = os.path.realpath(os.path.dirname(__file__))  # Debian's Python finds a link to it
+_library = os.path.dirname(os.path.dirname(_package))
+_built = not os.path.isdir(os.path.join(_package, "inject"))  # by make, not by pip
+
+
+def remedy():
+    """How what this installation lacks is had: src/cmd/run/program.c says it, too."""
+    if _library == "/usr/lib/dyntrace":
+        return "apt install --reinstall dyntrace python3-dyntrace"
+    return ("build it with `make PYTHONS=%s`" if _built else "reinstall it with `%s -m pip`") % sys.executable
+
+
 def _load():
     if "_dyntrace" in sys.modules:
         return sys.modules["_dyntrace"]
-    package = os.path.dirname(os.path.abspath(__file__))
-    file = "_dyntrace" + importlib.machinery.EXTENSION_SUFFIXES[0]
-    built = os.path.basename(os.path.dirname(package)) == "python"  # by make, not by pip
-    path = os.path.join(os.path.dirname(os.path.dirname(package)) if built else package, file)
+    path = os.path.join(_library if _built else _package, "_dyntrace" + importlib.machinery.EXTENSION_SUFFIXES[0])
     if not os.path.exists(path):
-        raise ImportError("dyntrace has no extension for this Python (%s): %s" %
-                          (path, ("build it with `make PYTHONS=%s`" if built else "reinstall it with `%s -m pip`") % sys.executable))
+        raise ImportError("dyntrace has no extension for this Python (%s): %s" % (path, remedy()))
     loader = importlib.machinery.ExtensionFileLoader("_dyntrace", path)
     spec = importlib.util.spec_from_file_location("_dyntrace", path, loader=loader)
     module = importlib.util.module_from_spec(spec)

@@ -11,14 +11,18 @@ from . import _native
 
 
 def _program():
-    """The `dyntrace` that belongs to this package: in bin/ (installed; by pip, too), beside the library (in place), or on PATH."""
-    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    """The `dyntrace` that belongs to this package: in bin/ (installed; by pip, too), beside the library (in place), or on PATH.
+
+    RuntimeError: it is nowhere."""
+    folder = os.path.dirname(os.path.realpath(os.path.dirname(__file__)))
     library = os.path.dirname(folder)
     for path in (os.path.join(library, os.pardir, os.pardir, "bin", "dyntrace"), os.path.join(library, os.pardir, "dyntrace"),
                  os.path.join(folder, "bin", "dyntrace")):  # the last: pip install --target
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return os.path.abspath(path)
-    return shutil.which("dyntrace")
+    if not (path := shutil.which("dyntrace")):
+        raise RuntimeError("the program `dyntrace` is neither beside this package nor on PATH: " + _native.remedy())
+    return path
 
 
 def _in_python(errors):
@@ -41,8 +45,6 @@ def record(path, *, force=False, values="all", argv=True):
     if _native.native._active():
         raise RuntimeError("this process is being recorded already (by `dyntrace run`, or by another record())")
     program = _program()
-    if program is None:
-        raise RuntimeError("the program `dyntrace` is neither beside this package nor on PATH: reinstall it")
     command = [program, "collect", "-o", os.fspath(path), "--pid", str(os.getpid()), "--values", values]
     command += (["--force"] if force else []) + ([] if argv else ["--no-argv"])
     # A session of its own: Ctrl-C in a terminal is the program's affair.
@@ -52,8 +54,9 @@ def record(path, *, force=False, values="all", argv=True):
     why = _native.native._start(session, os.path.dirname(os.__file__)) if session else "gone"
     if why is not None:
         _, errors = collector.communicate()
-        raise RuntimeError(_in_python(errors) or ("record() is for the main interpreter" if why == "elsewhere" else
-                                                           "the recording could not be started"))
+        reasons = {"elsewhere": "record() is for the main interpreter",
+                   "another": "%s is of another version of dyntrace than this package: %s" % (program, _native.remedy())}
+        raise RuntimeError(reasons.get(why) or _in_python(errors) or "the recording could not be started")
     try:
         yield path
     finally:

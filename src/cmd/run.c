@@ -199,15 +199,17 @@ static void say_size(const struct session *session)
 static void say_result(const struct session *session, const struct collector_result *said)
 {
     bool terminal = isatty(2), for_all = program_inject_is_for_all();
-    char name[64];
-    int major, minor;
+    char name[64], remedy[PATH_MAX + 80];
+    int major, minor, path = 0;
 
     if (said->error[0])
         say_error("%s", said->error);
-    if (said->unsupported[0])
-        say_error("%s was not recorded: %s", said->unsupported,
-                  sscanf(said->unsupported, "%63s %d.%d", name, &major, &minor) == 3 && versions_supports(name, major, minor)
-                  ? "there is no extension for it; `make PYTHONS=...` builds one" : "it is not supported; use " CPYTHON_SUPPORTED);
+    if (said->unsupported[0] && sscanf(said->unsupported, "%63s %d.%d at %n", name, &major, &minor, &path) == 3 &&
+        versions_supports(name, major, minor))
+        say_error("%s was not recorded: there is no extension of dyntrace " DYNTRACE_VERSION " for it: %s", said->unsupported,
+                  extension_remedy(said->unsupported + path, remedy));
+    else if (said->unsupported[0])
+        say_error("%s was not recorded: it is not supported; use " CPYTHON_SUPPORTED, said->unsupported);
     else if (!said->processes && given.session.frames != SESSION_NONE)
         say_error("nothing was recorded: no Python process loaded the recorder; it is not Python, or was started with "
                   "-I, -E or -S, which you would have to leave out%s%s%s", for_all ? "" : ", or as a user who cannot read ",

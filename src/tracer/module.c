@@ -260,7 +260,8 @@ static PyMethodDef methods[] = {
      "Join the recording session in directory SESSION and install the frame hook. STANDARD_LIBRARY is the directory\n"
      "whose files `--frames user` leaves out. With INJECT, sitecustomize.py's, programs that this one starts join too.\n"
      "None: done. Else why nothing is recorded in this process: 'gone' (no such session of this user's), 'over',\n"
-     "'denied' (probably another user's), 'room' (the session knows), 'memory', 'elsewhere' (the main one may join)."},
+     "'another' (another version's), 'denied' (probably another user's), 'room' (the session knows), 'memory',\n"
+     "'elsewhere' (the main one may join)."},
     {"_stop", stop, METH_NOARGS, "_stop()\n\nLeave the session. Another may be joined later."},
     {"_active", active, METH_NOARGS, "_active() -> bool\n\nIs this process being recorded?"},
     {"_recording", recording, METH_NOARGS,

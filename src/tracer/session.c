@@ -130,9 +130,9 @@ static struct session_file *session_map(const char *directory)
         (memcmp(session->magic, RING_SESSION_MAGIC, sizeof session->magic) || session->format != RING_FORMAT ||
          session->bytes != status.st_size || ((char *)session)[status.st_size - 1] != 0 ||
          session->ring_bytes < RING_SMALLEST || (session->ring_bytes & (session->ring_bytes - 1)))) {
+        errno = session->format != RING_FORMAT ? EPROTO /* another version's */ : ENOENT;
         munmap(session, (size_t)status.st_size);
         session = MAP_FAILED;
-        errno = ENOENT;
     }
     return session;
 }
@@ -146,7 +146,7 @@ static const char *open_session(const char *directory)
     if (strlen(directory) < sizeof P.session_directory)
         session = session_map(directory);
     if (session == MAP_FAILED)
-        return errno == ENOENT ? "gone" : errno == EACCES ? "denied" : "memory";
+        return errno == ENOENT ? "gone" : errno == EACCES ? "denied" : errno == EPROTO ? "another" : "memory";
     if (atomic_load(&session->closed)) {
         munmap(session, session->bytes);
         return "over";
@@ -180,7 +180,7 @@ const char *tracer_open_session(const char *directory)
 {
     const char *why = open_session(directory);
 
-    if (why && strcmp(why, "over") && strcmp(why, "room"))
+    if (why && strcmp(why, "over") && strcmp(why, "room") && strcmp(why, "another"))
         absent(directory);
     return why;
 }

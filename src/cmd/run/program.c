@@ -153,14 +153,22 @@ struct asked program_ask(const struct program *t)
     return t->python && !is_known(t->path) ? interpreter_ask(argv, false) : (struct asked){.fd = -1};
 }
 
+static bool is_debian(void)
+{
+    return !strcmp(command_library_directory(NULL), "/usr/lib/dyntrace");
+}
+
+static const char debian[] = "apt install --reinstall python3-dyntrace";
+
 const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80])
 {
+    bool pip = strstr(command_library_directory(NULL), "-packages/") || (is_debian() && strncmp(python, "/usr/bin/", 9));
     char beside[PATH_MAX + 16], own[PATH_MAX], other[PATH_MAX];
     bool another = snprintf(beside, sizeof beside, "%.*s/dyntrace", (int)(basename(python) - python) - 1, python) > 0 &&
                    is_program(beside) && realpath(beside, other) && realpath("/proc/self/exe", own) && strcmp(own, other);
 
     snprintf(remedy, PATH_MAX + 80, another ? "%s is another dyntrace: use that"
-             : strstr(command_library_directory(NULL), "-packages/") ? "install dyntrace, or reinstall it, with `%s -m pip`" /* pip's */
+             : pip ? "install dyntrace, or reinstall it, with `%s -m pip`" : is_debian() ? debian
              : "build it with `make PYTHONS=%s`", another ? beside : python);
     return remedy;
 }
@@ -199,7 +207,7 @@ const char *program_inject(void)
     if (strchr(library, ':'))
         say_error("%s: Python cannot be led to a directory with a colon in its name; put dyntrace somewhere else", library);
     else if (access(file, R_OK))
-        say_error("%s: not there: run `make`, or reinstall dyntrace", file);
+        say_error("%s: not there: %s", file, is_debian() ? debian : "run `make`, or reinstall dyntrace");
     else
         return inject;
     return NULL;
