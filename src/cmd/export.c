@@ -1,6 +1,6 @@
 /* cmd/export.c -- `dyntrace export`: a trace in the formats of other programs.
  *
- * A format is a row of a table and a function that writes the trace as it reads it. None keeps frames: memory is bounded
+ * A format is a row of FORMATS and a function that writes the trace as it reads it. None keeps frames: memory is bounded
  * by the number of code objects, threads and, for folded stacks, different stacks. */
 #include <errno.h>
 #include <inttypes.h>
@@ -44,8 +44,15 @@ static struct {
     bool force, safe_csv;
 } given = {.format = -1};
 
+/* X(name, function that writes it, does --table mean something?) */
+#define FORMATS(X) \
+    X(perfetto, chrome_put, false) X(chrome, chrome_put, false) X(speedscope, speedscope_put, false) \
+    X(folded, folded_put, false) X(csv, csv_put, true) X(jsonl, jsonl_put, true)
+#define FORMAT_WORD(name, ...) #name " "
+#define FORMAT_ROW(name, ...) {__VA_ARGS__},
+
 static const struct option options[] = {
-    {"format", .value = "FORMAT", .read = option_choice, .to = &given.format, .words = "perfetto chrome speedscope folded csv jsonl",
+    {"format", .value = "FORMAT", .read = option_choice, .to = &given.format, .words = FORMATS(FORMAT_WORD),
      .help = "perfetto, chrome: Chrome's Trace Event JSON, for ui.perfetto.dev or chrome://tracing: a slice for each frame, an "
              "instant for each lookup, a track for compiles\n"
              "speedscope: frames of each thread, for speedscope.app\n"
@@ -446,12 +453,10 @@ static void speedscope_put(struct export *export)
 /* ---- the command line -------------------------------------------------------- */
 
 static const struct format {
-    const char *name;
     void (*write)(struct export *export);
     bool tables; /* --table means something */
 } formats[] = {
-    {"perfetto", chrome_put, false}, {"chrome", chrome_put, false}, {"speedscope", speedscope_put, false},
-    {"folded", folded_put, false}, {"csv", csv_put, true}, {"jsonl", jsonl_put, true},
+    FORMATS(FORMAT_ROW)
 };
 
 static int export_main(int count, char **operands)
