@@ -78,16 +78,22 @@ static void table_columns(sqlite3 *db, const struct row_table_facts *table)
     const struct row_column *c = table->columns;
     char *sql = sqlite3_mprintf("SELECT name, pk, type FROM pragma_table_info(%Q)", table->name);
     sqlite3_stmt *s = NULL;
+    bool same = true;
+    char why[200];
 
     sqlite3_prepare_v2(db, sql, -1, &s, NULL);
     sqlite3_free(sql);
-    for (; sqlite3_step(s) == SQLITE_ROW; c++)
-        check(c->name && !strcmp(c->name, (const char *)sqlite3_column_text(s, 0)) &&
-                  (c->holds == ROW_KEY) == (sqlite3_column_int(s, 1) == 1 && strcmp(table->name, "graph_node")) &&
-                  (c->holds == ROW_STRING) == !strcmp((const char *)sqlite3_column_text(s, 2), "TEXT"),
-              table->name, (const char *)sqlite3_column_text(s, 0));
+    for (; same && sqlite3_step(s) == SQLITE_ROW; c += same) {
+        same = c->name && !strcmp(c->name, (const char *)sqlite3_column_text(s, 0)) &&
+               (c->holds == ROW_KEY) == (sqlite3_column_int(s, 1) == 1 && strcmp(table->name, "graph_node")) &&
+               (c->holds == ROW_STRING) == !strcmp((const char *)sqlite3_column_text(s, 2), "TEXT");
+        snprintf(why, sizeof why, "schemas/trace.sql has %s %s where src/tables.h has %s", sqlite3_column_text(s, 0),
+                 sqlite3_column_text(s, 2), c->name ? c->name : "nothing");
+        check(same, table->name, why);
+    }
     sqlite3_finalize(s);
-    check(!c->name || (c->id == ID_ROW && !c[1].name), table->name, "no columns besides");
+    snprintf(why, sizeof why, "src/tables.h has %s, schemas/trace.sql has not", c->name ? c->name : "it");
+    check(!same || !c->name || (c->id == ID_ROW && !c[1].name), table->name, why);
 }
 
 /* Of what the recorder writes a row of: it writes each column of TABLE, but for the host, which merge knows. */
@@ -103,6 +109,7 @@ static void columns_written(enum row_table table)
     };
     const char *name = row_tables[table].name;
     bool any = false;
+    char why[200];
 
     for (const struct row_column *c = row_tables[table].columns; c->name; c++) {
         bool written = !strcmp(name, "process") && !strcmp(c->name, "host");
@@ -111,7 +118,8 @@ static void columns_written(enum row_table table)
                 any = true;
                 written = written || (strcspn(at, " ?=") == strlen(c->name) && !strncmp(at, c->name, strlen(c->name)));
             }
-        check(written || !any || !strcmp(name, "frame"), name, c->name);
+        snprintf(why, sizeof why, "no row of src/recorder_sqlite.h has %s", c->name);
+        check(written || !any || !strcmp(name, "frame"), name, why);
     }
 }
 
