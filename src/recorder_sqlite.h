@@ -54,7 +54,10 @@ struct row_head {
  *             PART    these columns, in a row that may be there or not; what is NULL stays as it was
  *             STATEMENT  of schemas/recorder.sql, with these columns as parameters
  *             | LOGGED   by way of the session's log
- *   columns   the first is the key. "end_ns=": what is there already stays. "label?": an empty text is NULL */
+ *   columns   the first is the key. "end_ns=": what is there already stays. "label?": an empty text is NULL
+ *
+ * Who puts a row fills in all its columns: a text or an id that is left out is NULL, but a time or a number is 0, and 0 is
+ * written over what a PART has there. What becomes known on its own is a put of its own (PROCESS_RANK). */
 #define RECORDER_PUTS(X) \
     X(PROCESS, process, PART, "process_id pid= parent_process_id= mode start_ns") \
     X(PROCESS_SAYS, process, PART, "process_id argv executable python_version torch_version torch_mode? torch_note?") \
