@@ -36,7 +36,7 @@ static void recover(struct recovery *r, struct session *session, uint32_t proces
 
     if (launch_orphan(&l, session, &result)) {
         if (result.error[0])
-            say_error("%s", result.error);
+            say_error("an interrupted recording cannot be carried on: %s", result.error);
         else
             say_error("%s: cannot be recovered: no collector could be started, or it was killed as well", session->trace);
         r->failed++;
