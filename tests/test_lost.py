@@ -584,6 +584,7 @@ def work(seconds):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         before(10)
+        time.sleep(0.0005)
 work(0.3)
 print("begin", flush=True)
 if sys.stdin.readline() == "wait\\n":  # its collector is stopped, or killed
