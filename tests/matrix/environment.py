@@ -56,8 +56,10 @@ def make(version, python, place, wheels=None):
     if "nvidia-" in needs:
         subprocess.run([*pip, "install", "--no-deps", *(CUDA12 if "nvidia-cuda-runtime-cu12" in needs else CUDA13)], check=True)
         stub(site)
-    subprocess.run([place / "bin" / "python", "-c", "import torch; torch.compile(lambda x: x + 1, backend='eager')(torch.ones(3))"],
-                   check=True, cwd="/")
+    # pip compiles what it installs; of what was unpacked, this compiles what programs import, so that not each of them does.
+    warm = "import torch, torch._inductor.compile_fx; torch.compile(lambda x: x + 1, backend='eager')(torch.ones(3))"
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run([place / "bin" / "python", "-c", warm], check=True, cwd="/", env=environ)
 
 
 def symbols(path):
