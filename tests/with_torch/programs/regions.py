@@ -3,7 +3,7 @@ import torch
 
 from know import Know, recompile_limit
 
-know = Know(__file__, needs=(2, 12))
+know = Know(__file__, needs=(2, 13))
 recompile_limit(2)
 
 
