@@ -24,7 +24,7 @@ static inline uint64_t clock_counter(void)
     return ticks;
 }
 #else
-#error "dyntrace runs on Linux x86-64 and aarch64 only: clock.h needs this machine's counter"
+#error "dyntrace compiles for Linux on x86-64 and aarch64 only: clock.h needs this machine's counter"
 #endif
 
 static inline uint64_t clock_monotonic_ns(void)

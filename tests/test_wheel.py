@@ -45,14 +45,14 @@ class Environment:
         self.package, = (self.path / "lib").glob("python3.*/site-packages")
         self.package /= "dyntrace"
 
-    def run(self, *argv, status=0, start=(), **changes):
+    def run(self, *argv, status=0, start=(), timeout=300, **changes):
         done = subprocess.run([*start, *map(str, argv)], cwd=self.here, env=clean(**changes), stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=300)
+                              text=True, timeout=timeout)
         assert status is None or done.returncode == status, done.stdout + done.stderr
         return done
 
     def pip(self, *argv, **rest):
-        return self.run(self.python, "-m", "pip", *argv, **rest)
+        return self.run(self.python, "-m", "pip", *argv, timeout=3600, **rest)  # it may build
 
     def listing(self):
         return sorted(str(path) for path in self.path.rglob("*"))
@@ -72,6 +72,8 @@ def interpreter(python):
 def bare(interpreter, tmp_path_factory):
     """An environment without dyntrace, and what is in it."""
     environment = Environment(interpreter, tmp_path_factory.mktemp("wheel"))
+    if ALL and environment.run(environment.python, "-c", "import pytest", status=None).returncode:
+        environment.pip("install", "pytest", status=None, PIP_NO_INDEX="0")  # for the plugin, if there is a network
     environment.run(environment.python, "-O", "-c", "pass")  # what Python itself leaves
     environment.pip("--version")
     environment.before = environment.listing()
