@@ -184,7 +184,11 @@ SELECT outcome, cache_entry_id, start_ns, duration_ns FROM lookup
 
 -- name: skipped
 -- calls after it was given up: they count, too
-SELECT COUNT(*) AS skipped FROM skipped_calls WHERE code_id IN (SELECT value FROM json_each(?1));
+SELECT COUNT(*) AS skipped FROM skipped_calls WHERE code_id IN (SELECT value FROM json_each(?1))
+-- which reads every frame: not where each call had a lookup; what is resumed may have more of those
+AND (COALESCE((SELECT SUM(calls) FROM code_total WHERE code_id IN (SELECT value FROM json_each(?1))), 1e18)
+     > (SELECT COUNT(*) FROM lookup WHERE code_id IN (SELECT value FROM json_each(?1)))
+     OR EXISTS (SELECT 1 FROM code WHERE code_id IN (SELECT value FROM json_each(?1)) AND kind NOT IN ('function', 'lambda')));
 
 -- name: frames
 -- the same by its frames, for calls that needed no lookup
@@ -208,8 +212,16 @@ LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
 ORDER BY k.result = 'error' DESC, k.times DESC;
 
 -- name: checks-rows
+-- By the index of its lookups, where these are few; to read all checks in their order takes as long as to find a tenth of them so.
+WITH ours AS MATERIALIZED (SELECT cache_entry_id FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1))),
+few(lookups) AS MATERIALIZED (SELECT COUNT(*) < (SELECT MAX(lookup_id) FROM lookup) / 10 FROM (
+    SELECT 1 FROM lookup WHERE code_id IN (SELECT value FROM json_each(?1)) LIMIT (SELECT MAX(lookup_id) / 10 + 1 FROM lookup)))
 SELECT cache_entry_id, result, failed_guard_id, duration_ns, guards_run = 0 AS few_guards FROM guard_check
-WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1)));
+WHERE (SELECT lookups FROM few) AND cache_entry_id IN ours
+AND lookup_id IN (SELECT lookup_id FROM lookup WHERE code_id IN (SELECT value FROM json_each(?1)))
+UNION ALL
+SELECT cache_entry_id, result, failed_guard_id, duration_ns, guards_run = 0 AS few_guards FROM guard_check NOT INDEXED
+WHERE NOT (SELECT lookups FROM few) AND cache_entry_id IN ours;
 
 -- name: guard
 -- guard ?1
