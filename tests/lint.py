@@ -5,11 +5,13 @@
 * No file is longer than 800 lines.
 * CPython's versions are listed in src/versions.h, and documents agree with it. What differs between them is named in
   src/tracer/compat/ and python/dyntrace/_torch_versions.py alone.
+* The pairs of torch and CPython that take the shim by default are those that passed in the table of docs/torch.md.
 * A statement that C asks for, schema_statement("report/functions"), is in schemas/: src/schema.h.
 """
 
 import os
 import re
+import runpy
 import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
@@ -67,6 +69,17 @@ def versions():
                 yield f"{path}: says {said[0]}, src/versions.h 3.{oldest} to 3.{newest}"
 
 
+def torches():
+    """Pairs that python/dyntrace/_torch_versions.py calls tested and docs/torch.md does not, or the other way round."""
+    path, minor = VERSIONED[2], lambda version: tuple(int(number) for number in version.split(".")[:2])
+    tested = {(torch, python) for python, all_ in runpy.run_path(os.path.join(ROOT, path))["TESTED"].items() for torch in all_}
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) \| \w+ \|(?!.*failed)", "\n".join(read("docs/torch.md")), re.M)
+    passed = {(minor(torch), minor(python)) for torch, python in rows}
+    for torch, python in sorted(tested ^ passed):
+        has, lacks = (path, "docs/torch.md") if (torch, python) in tested else ("docs/torch.md", path)
+        yield "%s: has torch %d.%d with CPython %d.%d as tested, %s has not" % (has, *torch, *python, lacks)
+
+
 def circles(edges):
     """Groups of nodes that lead to each other (Tarjan)."""
     number, low, stack, found = {}, {}, [], []
@@ -101,7 +114,7 @@ def statements():
 
 
 def main():
-    wrong, edges, total, known = list(versions()), {}, 0, set(statements())
+    wrong, edges, total, known = [*versions(), *torches()], {}, 0, set(statements())
     for name in files("src", ".c", ".h"):
         path, lines = name[len("src/"):], read(name)
         total += len(lines) - 1
