@@ -165,3 +165,27 @@ def test_a_guard_that_would_have_failed_as_well_is_known(dyntrace, python, tmp_p
     for kinds, left in (("GLOBAL_STATE", 2), ("TORCH_FUNCTION_MODE_STACK", 2), ("GLOBAL_STATE,drop_guard=TORCH_FUNCTION_MODE_STACK", 1)):
         found, = [one for one in predict(dyntrace, trace, f"drop_guard={kinds}")["functions"] if one["qualname"] == "f"]
         assert (found["predicted"]["compiles"], found["undecided"]) == (left, 0), kinds
+
+
+SYMBOL = """
+import sys, torch
+options = {"guard_filter_fn": lambda guards: [one.guard_type != "TENSOR_MATCH" for one in guards]} if sys.argv[1:] else None
+@torch.compile(backend="eager", options=options)
+def f(x, mode):
+    return x.relu() if mode == "a" else x.tanh()
+for size, kind, mode in (6, torch.float, "b"), (4, torch.float, "b"), (6, torch.int64, "a"), (1, torch.float, "a"):
+    f(torch.ones(size, 3, dtype=kind), mode)
+"""
+
+
+def test_a_symbol_that_torch_would_not_have_made(dyntrace, python, tmp_path):
+    """The second compile made the size a symbol, so the third has a condition on it. Without the second, has it?"""
+    (tmp_path / "p.py").write_text(SYMBOL)
+    for name, words in ("kept", []), ("dropped", ["drop"]):
+        subprocess.run([dyntrace, "run", "--torch", "shim", "--frames", "decided", "-o", tmp_path / f"{name}.db", "--python", python, tmp_path / "p.py", *words],
+                       check=True, timeout=280)
+    told = [(row["predicted"], row["undecided"]) for row in predict(dyntrace, tmp_path / "kept.db", "drop_guard=TENSOR_MATCH", "--calls")
+            if row["function"] == "f"]
+    real = outcomes(tmp_path / "dropped.db", "%p.py")["f"]
+    assert real == ["compiled", "hit", "compiled", "hit"] and [outcome for outcome, _ in told[:3]] == real[:3]
+    assert [guess for _, guess in told] == [False, False, False, True]

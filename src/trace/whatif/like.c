@@ -102,7 +102,8 @@ bool like_stands(struct whatif *w, uint32_t entry, uint32_t class_, const struct
 }
 
 /* Is G, of the entry made for MADE, a condition that may be another one for OTHER? It is not sure to be the entry's, or it
- * came of a number that is a symbol now: "5 <= size" where that is "n <= size". */
+ * came of a number that is a symbol now: "5 <= size" where that is "n <= size"; or torch made the symbol because of a compile
+ * that a dropped guard had needed. */
 static bool condition_moved(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other, bool first)
 {
     uint32_t code = w->classes.at[made].code;
@@ -111,7 +112,8 @@ static bool condition_moved(struct whatif *w, uint32_t made, const struct guard 
     for (size_t i = 0; is && !moved && i < guards_of(w, made)->count; i++) {
         const struct guard *h = &guards_of(w, made)->at[i];
         moved = (h->about == ABOUT_TENSOR || h->about == ABOUT_VALUE) &&
-                (h->loose || made_dynamic(w, code, h->source, ANY)) && guard_holds(w, h, other, first) != LIKE_YES;
+                (h->loose || made_dynamic(w, code, h->source, ANY) || (w->torch && dropped(w, code, h))) &&
+                guard_holds(w, h, other, first) != LIKE_YES;
     }
     return moved;
 }
