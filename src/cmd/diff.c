@@ -7,9 +7,6 @@
  * --lookups goes through the lookups of both in order of time, thread by thread of one name, up to the first that was
  * decided differently: where one rank began to do what the others did not. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "command.h"
 #include "lib/json.h"

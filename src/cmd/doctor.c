@@ -4,9 +4,6 @@
  * own hook, and recorded, as `dyntrace run` records it. What is said of torch is what that trace says. */
 #include <errno.h>
 #include <glob.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>

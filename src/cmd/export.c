@@ -4,9 +4,6 @@
  * by the number of code objects, threads and, for folded stacks, different stacks. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "command.h"

@@ -5,7 +5,6 @@
  *     dyntrace help --complete WORD...   what may stand for the last word, a line each: completions/dyntrace.bash */
 #include <ctype.h>
 #include <locale.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "command.h"

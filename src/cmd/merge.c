@@ -12,8 +12,6 @@
  *
  * What a column holds is in tables.h; the rest of the SQL in schemas/merge.sql. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "command.h"
 #include "lib/out_file.h"

@@ -6,8 +6,6 @@
  * quick on a day's recording, and works while that goes on. Losses come before
  * anything that they make doubtful. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cmd/report/report.h"
 #include "command.h"

@@ -3,9 +3,7 @@
  * A compile, then the rows of each section about it (schemas/show.sql): why it was needed, the guards of its entry
  * and the user's lines that they are there for, graph breaks, graphs, where its time went, and the listings that were
  * recorded, such as the bytecode before and after. The JSON is the same rows. */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "command.h"
 #include "lib/json.h"

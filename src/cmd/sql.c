@@ -4,9 +4,6 @@
  * completion. It can only read (trace/db.h). Ctrl-C ends the query that runs, not the prompt. */
 #include <editline/readline.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cmd/prompt.h"

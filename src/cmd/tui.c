@@ -2,7 +2,6 @@
  *
  * The loop is in tui.c. */
 #include <signal.h>
-#include <stdio.h>
 
 #include "command.h"
 #include "lib/option.h"

@@ -2,8 +2,6 @@
  *
  * The facts are gathered first (trace/why/why.h), then the page is written from them, section by section. Of a program
  * that uses torch the page is in torch's words: its labels and names, "eagerly" for what others call "as Python". */
-#include <stdlib.h>
-#include <string.h>
 
 #include "command.h"
 #include "lib/option.h"

@@ -5,7 +5,6 @@
 
 #include <dirent.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 

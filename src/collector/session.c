@@ -4,7 +4,6 @@
 #include "collector/session.h"
 
 #include <dirent.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>

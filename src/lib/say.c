@@ -4,7 +4,6 @@
 #include "lib/say.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "clock.h"

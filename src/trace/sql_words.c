@@ -1,8 +1,6 @@
 /* trace/sql_words.c -- what Tab may complete in SQL. See trace/sql_words.h. */
 #include "trace/sql_words.h"
 
-#include <string.h>
-
 #include "lib/say.h"
 #include "schema.h"
 #include "trace/db.h"

@@ -1,7 +1,6 @@
 /* tui/keys.c -- the keys: what they are bound to, their names, and scripts of them. See tui/keys.h. */
 #include "tui/keys.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "lib/json.h"

@@ -12,7 +12,6 @@
 #include <poll.h>
 #include <resolv.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>

@@ -167,25 +167,38 @@ def test_a_guard_that_would_have_failed_as_well_is_known(dyntrace, python, tmp_p
         assert (found["predicted"]["compiles"], found["undecided"]) == (left, 0), kinds
 
 
-SYMBOL = """
+DROPS = """
 import sys, torch
-options = {"guard_filter_fn": lambda guards: [one.guard_type != "TENSOR_MATCH" for one in guards]} if sys.argv[1:] else None
+options = {"guard_filter_fn": lambda guards: [one.guard_type != sys.argv[1] for one in guards]} if sys.argv[1:] else None
+"""
+# The second compile made the size a symbol, so the third has a condition on it. Without the second, has it?
+SYMBOL = DROPS + """
 @torch.compile(backend="eager", options=options)
 def f(x, mode):
     return x.relu() if mode == "a" else x.tanh()
 for size, kind, mode in (6, torch.float, "b"), (4, torch.float, "b"), (6, torch.int64, "a"), (1, torch.float, "a"):
     f(torch.ones(size, 3, dtype=kind), mode)
 """
+# The guard on a key turned the third call away; no call came to the guard on what lies there.
+KEYS = DROPS + """
+torch._dynamo.config.recompile_limit = 2
+@torch.compile(backend="eager", options=options)
+def f(x, d):
+    return x * sum(d.values())
+for keys, size in ("qp", 1), ("q", 4), ("rq", 1), ("q", 1):
+    f(torch.ones(size), dict.fromkeys(keys, torch.ones(1)))
+"""
 
 
-def test_a_symbol_that_torch_would_not_have_made(dyntrace, python, tmp_path):
-    """The second compile made the size a symbol, so the third has a condition on it. Without the second, has it?"""
-    (tmp_path / "p.py").write_text(SYMBOL)
-    for name, words in ("kept", []), ("dropped", ["drop"]):
+@pytest.mark.parametrize("program, kind, real, guesses", [
+    (SYMBOL, "TENSOR_MATCH", ["compiled", "hit", "compiled", "hit"], [3]),
+    (KEYS, "EQUALS_MATCH", ["compiled", "compiled", "limit", "limit"], [2, 3])], ids=["a symbol that torch would not have made", "a key"])
+def test_what_a_dropped_guard_hid(dyntrace, python, tmp_path, program, kind, real, guesses):
+    (tmp_path / "p.py").write_text(program)
+    for name, words in ("kept", []), ("dropped", [kind]):
         subprocess.run([dyntrace, "run", "--torch", "shim", "--frames", "decided", "-o", tmp_path / f"{name}.db", "--python", python, tmp_path / "p.py", *words],
                        check=True, timeout=280)
-    told = [(row["predicted"], row["undecided"]) for row in predict(dyntrace, tmp_path / "kept.db", "drop_guard=TENSOR_MATCH", "--calls")
-            if row["function"] == "f"]
-    real = outcomes(tmp_path / "dropped.db", "%p.py")["f"]
-    assert real == ["compiled", "hit", "compiled", "hit"] and [outcome for outcome, _ in told[:3]] == real[:3]
-    assert [guess for _, guess in told] == [False, False, False, True]
+    told = [row for row in predict(dyntrace, tmp_path / "kept.db", f"drop_guard={kind}", "--calls") if row["function"] == "f"]
+    assert outcomes(tmp_path / "dropped.db", "%p.py")["f"] == real
+    assert [n for n, row in enumerate(told) if row["undecided"]] == guesses
+    assert all(row["undecided"] or row["predicted"] == is_ for row, is_ in zip(told, real))

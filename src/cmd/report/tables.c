@@ -2,8 +2,6 @@
  *
  * What a table asks, its heading and its columns are in schemas/report.sql, whose head has the form. */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cmd/report/report.h"
 #include "lib/json.h"

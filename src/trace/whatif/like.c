@@ -240,6 +240,21 @@ static enum like number_takes(struct whatif *w, uint32_t made, const struct guar
     return LIKE_NO;
 }
 
+/* Is what G looks at within something that a dropped guard of that entry looked at? Then perhaps no call came as far as G. */
+static bool shadowed(struct whatif *w, uint32_t made, const struct guard *g)
+{
+    const char *end = after(g->source, "L['") ? strstr(g->source, "']") : NULL, *in;
+    size_t bytes = end ? (size_t)(end + 2 - g->source) : 0;
+    bool within = false;
+
+    for (size_t i = 0; bytes && g->source[bytes] && !within && i < guards_of(w, made)->count; i++) {
+        const struct guard *h = &guards_of(w, made)->at[i];
+        in = memmem(h->source, strlen(h->source), g->source, bytes); /* "L['d']", "list(dict.keys(L['d']))[0]" */
+        within = in && (in > h->source || !in[bytes]) && dropped(w, w->classes.at[made].code, h);
+    }
+    return within;
+}
+
 /* Does guard G of an entry made for MADE hold for a call of class OTHER, as the knobs have it? */
 static enum like guard_takes(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other, bool first)
 {
@@ -261,7 +276,7 @@ static enum like guard_takes(struct whatif *w, uint32_t made, const struct guard
              number_takes(w, made, g, other, first) == LIKE_YES)
         like = LIKE_YES; /* whichever number it is */
     if (like != LIKE_GUESS_NO ||
-        (w->steady && (other >= w->r->entries.count || !after(g->source, "L[")) && !varies(w, code, g))) {
+        (w->steady && (other >= w->r->entries.count || !after(g->source, "L[")) && !varies(w, code, g) && !shadowed(w, made, g))) {
         w->assumed[ASSUMED_HIDDEN] = w->assumed[ASSUMED_HIDDEN] || like == LIKE_GUESS_NO;
         return like == LIKE_GUESS_NO ? LIKE_YES : like;
     }
