@@ -97,6 +97,7 @@ def fsck(dyntrace, path):
 class Work:
     def __init__(self, dyntrace, python, tmp_path, threads=1, rounds=None, how=None, name="work", options=()):
         self.dyntrace, self.threads = dyntrace, threads
+        self.rounds = rounds
         self.trace = tmp_path / f"{name}.db"
         self.counters_path = tmp_path / f"{name}.counters"
         self.counters_path.write_bytes(bytes(4096))
@@ -159,7 +160,7 @@ class Work:
         inside = tuple(name for name in opened if name in WHOLE)
         assert base in ((["<module>", "main", "work"], []) if thread == 0 else
                         (["Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run", "work"], [])) or \
-            (not inside and not least), opened
+            (not inside and least in (0, self.rounds)), opened  # it begins, or ends
         for partial, stack in STATES:
             whole, rest = divmod(ended["round_"] - partial["round_"], WHOLE["round_"])
             if rest == 0 and stack == inside and all(ended[n] == partial[n] + whole * WHOLE[n] for n in WHOLE):
