@@ -34,6 +34,7 @@ static bool diagnose_recorded(const char *python, double plain, double hooked)
     struct asked asked;
     struct query *rows;
     struct db *db;
+    bool recorded;
 
     snprintf(directory, sizeof directory, "%s/dyntrace.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     if (!mkdtemp(directory)) {
@@ -47,7 +48,9 @@ static bool diagnose_recorded(const char *python, double plain, double hooked)
     ns = strsep(&rest, "\t");
     owner = strsep(&rest, "\t");
     why = strsep(&rest, "\t");
-    if ((db = why ? db_open(trace) : NULL)) {
+    db = why ? db_open(trace) : NULL;
+    recorded = db;
+    if (recorded) {
         printf("    a call takes %.1f ns, under a bare hook %.1f ns, recorded %.1f ns\n", plain, hooked, strtod(ns, NULL));
         if (*why != '\n')
             line("", why);
@@ -62,7 +65,7 @@ static bool diagnose_recorded(const char *python, double plain, double hooked)
     }
     unlink(trace);
     rmdir(directory);
-    return db;
+    return recorded;
 }
 
 /* What is to be said about PYTHON. True when it can be recorded. */
@@ -85,10 +88,14 @@ static bool diagnose(const char *python)
         printf(": not a Python 3 that answers; not supported\n");
     else if (!supported)
         printf(": %s %d.%d is not supported: use " CPYTHON_SUPPORTED "\n", name, major, minor);
-    else if (fields < 6)
-        printf(": CPython %d.%d, no extension: ", major, minor), extension_remedy(python, remedy), say_escaped(stdout, remedy, strlen(remedy)), puts("");
-    else
+    else if (fields == 6)
         printf(": CPython %d.%d\n", major, minor);
+    else {
+        printf(": CPython %d.%d, no extension: ", major, minor);
+        extension_remedy(python, remedy);
+        say_escaped(stdout, remedy, strlen(remedy));
+        printf("\n");
+    }
     return answers && supported && fields == 6 && diagnose_recorded(python, plain, hooked);
 }
 
