@@ -6,14 +6,15 @@ usage: matrix.py [--keep] [--wheels DIR] [--results DIR] [--python PY]... [--tes
     matrix.py                                  every pair of VERSIONS and the Pythons here; hours
     matrix.py 2.8.0-3.12 2.11.0-3.12           these two
     matrix.py /usr/bin/python3                 the torch that this Python has (Debian's python3-torch), as it is
-    matrix.py --tests=-mslow --tests=tests/with_torch 2.8.0-3.12   the slow tests, to what is kept of the others; an hour or two
+    matrix.py --slow 2.8.0-3.12                the tests marked slow, to what is kept of the others; half an hour to two
+    matrix.py --slow --tests=tests/with_torch/test_caches.py 2.8.0-3.12   these of them
     matrix.py none                             nothing: the table of what was run before
 
 For each pair, one after the other:
 
     1. build/torch-VERSION-PYTHON, an environment with that torch for the CPU (environment.py), unless it lies there
     2. the extension for that Python
-    3. tests/with_torch, without those marked slow: every program plain, in shim mode and observed, and beside
+    3. tests/with_torch, without those marked slow (--slow: these): every program plain, in shim mode and observed, and beside
        sys.monitoring; results, torch's counters and the ledger of calls must be the same
     4. build/torch-matrix/VERSION-PYTHON.json: date, commit, outcomes; then the environment is removed (--keep: not)
 
@@ -91,8 +92,8 @@ def outcomes_of(report):
     return found
 
 
-def run_pair(python, name, options):
-    """The tests with PYTHON -> what is kept of them."""
+def run_pair(python, name, options, before):
+    """The tests with PYTHON -> what is kept of them, with those that ran BEFORE."""
     folder = BUILD / "torch-matrix" / f"work-{name}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -102,19 +103,31 @@ def run_pair(python, name, options):
     report = folder / "report.xml"
     environ = dict(os.environ, DYNTRACE=str(dyntrace), DYNTRACE_TORCH_PYTHON=python)
     say(f"{name}: tests, {mode} by default")
+    pytest = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     with open(folder / "log", "w", encoding="utf-8") as log:
-        subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", f"--junitxml={report}",
+        subprocess.run([*pytest, "-m", "slow" if options.slow else "not slow", f"--junitxml={report}",
                         *(options.tests or ["tests/with_torch"])], cwd=ROOT, env=environ, stdout=log, stderr=subprocess.STDOUT)
+    listed = subprocess.run([*pytest, "--collect-only", "tests/with_torch"], cwd=ROOT, env=environ, capture_output=True, text=True).stdout
+    there = set(re.findall(r"^tests/with_torch/(\w+)\.py(::.+)$", listed, re.M))
     version, minor = facts_of(python)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     tests = outcomes_of(report)
     for test, (outcome, _, why) in tests.items():
         if outcome == "failed":
             say(f"{name}: FAILED {test}: {why}")
+    part = options.tests
+    if options.slow or options.tests:       # some tests more of a pair whose others were run
+        part = before.get("part", part)
+        tests = {**before.get("tests", {}), **tests}
     (folder / "log").replace(options.results / f"{name}.log")
     shutil.rmtree(folder, ignore_errors=True)
     return {"torch": version, "python": minor, "date": f"{datetime.date.today()}", "commit": commit, "default": mode, "note": note,
-            "part": options.tests or None, "tests": tests}
+            "part": part, "slow": options.slow or before.get("slow", False) and bool(options.tests),
+            "not_run": len({module + test for module, test in there} - set(tests)), "tests": tests}
+
+
+def what_is_in(kept):
+    return json.loads(kept.read_text()) if kept.exists() else {}
 
 
 def pair(name, options, pythons):
@@ -123,7 +136,7 @@ def pair(name, options, pythons):
     if name.startswith("/"):
         version, minor = facts_of(name)
         kept = options.results / f"{version}-{minor.rpartition('.')[0]}.json"
-        result = run_pair(name, kept.stem, options)
+        result = run_pair(name, kept.stem, options, what_is_in(kept))
     else:
         version, _, minor = name.partition("-")
         if minor not in pythons:
@@ -136,17 +149,13 @@ def pair(name, options, pythons):
             if not ready:
                 say(f"{name}: making {place}")
                 environment.make(version, pythons[minor], place, options.wheels)
-            result = run_pair(python, name, options)
+            result = run_pair(python, name, options, what_is_in(kept))
         except environment.NoWheel as error:
             say(f"{name}: {error}")
             result = {"torch": version, "python": minor, "date": f"{datetime.date.today()}", "no_wheel": True}
         finally:
             if not options.keep:
                 shutil.rmtree(place, ignore_errors=True)
-    if options.tests and kept.exists():     # some tests more of a pair whose others were run
-        before = json.loads(kept.read_text())
-        if "tests" in before and "tests" in result:
-            result.update(part=before["part"], tests={**before["tests"], **result["tests"]})
     kept.write_text(json.dumps(result, indent=1) + "\n")
     return not any(outcome == "failed" for outcome, *_ in result.get("tests", {}).values())
 
@@ -162,7 +171,7 @@ def rows_of(results):
     for path in sorted(results.glob("*.json"), key=lambda path: [int(part) for part in re.findall(r"\d+", path.stem)]):
         one = json.loads(path.read_text())
         if one.get("no_wheel"):
-            yield [one["torch"], one["python"], "no wheel", "", "", "", "", one["date"]]
+            yield [one["torch"], one["python"], "no wheel", "", "", "", "", "", one["date"]]
             continue
         tests = one["tests"]
         cells = []
@@ -170,11 +179,12 @@ def rows_of(results):
             passed, failed = count(tests, "passed", words), count(tests, "failed", words)
             cells.append(f"{passed}" + (f", **{failed} failed**" if failed else ""))
         part = f" ({' '.join(one['part'])})" if one["part"] else ""
-        yield [one["torch"], one["python"], one["default"], *cells, f"{count(tests, 'skipped')}", one["date"] + part]
+        which = "quick" if not one.get("slow") else f"all but {one['not_run']}" if one["not_run"] else "all"
+        yield [one["torch"], one["python"], one["default"], which, *cells, f"{count(tests, 'skipped')}", one["date"] + part]
 
 
 def table(results):
-    head = ["torch", "CPython", "by default", "in shim mode", "observed", "all tests", "skipped", "run on"]
+    head = ["torch", "CPython", "by default", "tests", "in shim mode", "observed", "passed", "skipped", "run on"]
     rows = [head, ["-" * 3] * len(head), *rows_of(results)]
     return "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
@@ -186,6 +196,7 @@ def main():
     parser.add_argument("--wheels", type=Path, help="keep wheels of torch in this folder, and take them from there")
     parser.add_argument("--results", type=Path, default=BUILD / "torch-matrix", help="where results are kept")
     parser.add_argument("--python", action="append", default=[], help="a Python to make environments from; again for more")
+    parser.add_argument("--slow", action="store_true", help="run the tests marked slow, not the quick ones")
     parser.add_argument("--tests", action="append", help="an argument to pytest, instead of tests/with_torch; again for more")
     parser.add_argument("--make", action="append", default=[], help="an argument to make; again for more")
     parser.add_argument("--docs", type=Path, help="put the table into this file, between its marks")
