@@ -326,7 +326,8 @@ def remedies_of(torch, why, version):
      [" recompile_limit", "config.recompile_limit", "isolate_recompiles", "allow_unspec_int", "ignore_logging_functions"]),
     ("2.7.1", ["config.recompile_limit", "allow_unspec_int_on_nn_module", "ignore_logger_methods"],
      ["cache_size_limit", "isolate_recompiles", "(..., recompile_limit", "ignore_logging_functions"]),
-    ("2.12.0", ["config.recompile_limit", "allow_unspec_int_on_nn_module"], ["isolate_recompiles", "(..., recompile_limit"]),
+    ("2.11.0", ["config.recompile_limit", "ignore_logging_functions"], ["isolate_recompiles", "(..., recompile_limit"]),
+    ("2.12.0", ["torch.compile(..., recompile_limit=", "allow_unspec_int_on_nn_module"], ["isolate_recompiles"]),
     ("2.13.0+cpu", ["torch.compile(..., recompile_limit=", "isolate_recompiles=True", "ignore_logging_functions"], ["cache_size_limit"]),
     ("2.14.1+debian", ["torch.compile(..., recompile_limit=", "isolate_recompiles=True", "allow_unspec_int_on_nn_module"], ["cache_size"]),
 ])
