@@ -154,7 +154,7 @@ def facts_of(python):
 
 
 def is_old(python):
-    return facts_of(python)[0] < (2, 9)
+    return facts_of(python)[0] < (2, 13)
 
 
 def why(dyntrace, path, name, *more, old=False):
