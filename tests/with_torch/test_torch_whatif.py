@@ -167,9 +167,10 @@ def test_a_guard_that_would_have_failed_as_well_is_known(dyntrace, python, tmp_p
         assert (found["predicted"]["compiles"], found["undecided"]) == (left, 0), kinds
 
 
+# Torch's CONSTANT_MATCH becomes an EQUALS_MATCH.
 DROPS = """
 import sys, torch
-options = {"guard_filter_fn": lambda guards: [one.guard_type != sys.argv[1] for one in guards]} if sys.argv[1:] else None
+options = {"guard_filter_fn": lambda guards: [one.guard_type.replace("CONSTANT", "EQUALS") != sys.argv[1] for one in guards]} if sys.argv[1:] else None
 """
 # The second compile made the size a symbol, so the third has a condition on it. Without the second, has it?
 SYMBOL = DROPS + """
@@ -188,11 +189,20 @@ def f(x, d):
 for keys, size in ("qp", 1), ("q", 4), ("rq", 1), ("q", 1):
     f(torch.ones(size), dict.fromkeys(keys, torch.ones(1)))
 """
+# The third compile made n a symbol, and later ones have a condition on it. Without the third?
+NUMBER = DROPS + """
+@torch.compile(backend="eager", options=options)
+def f(x, n):
+    return x + sum(range(n))
+for size, kind, n in (6, torch.float, 2), (2, torch.double, 2), (3, torch.double, 0), (2, torch.float, 2), (4, torch.float, 3):
+    f(torch.ones(size, 3, dtype=kind), n)
+"""
 
 
 @pytest.mark.parametrize("program, kind, real, guesses", [
     (SYMBOL, "TENSOR_MATCH", ["compiled", "hit", "compiled", "hit"], [3]),
-    (KEYS, "EQUALS_MATCH", ["compiled", "compiled", "limit", "limit"], [2, 3])], ids=["a symbol that torch would not have made", "a key"])
+    (NUMBER, "EQUALS_MATCH", ["compiled", "compiled", "hit", "compiled", "hit"], [4]),
+    (KEYS, "EQUALS_MATCH", ["compiled", "compiled", "limit", "limit"], [2, 3])], ids=["a size", "a number", "a key"])
 def test_what_a_dropped_guard_hid(dyntrace, python, tmp_path, program, kind, real, guesses):
     (tmp_path / "p.py").write_text(program)
     for name, words in ("kept", []), ("dropped", [kind]):
@@ -202,3 +212,24 @@ def test_what_a_dropped_guard_hid(dyntrace, python, tmp_path, program, kind, rea
     assert outcomes(tmp_path / "dropped.db", "%p.py")["f"] == real
     assert [n for n, row in enumerate(told) if row["undecided"]] == guesses
     assert all(row["undecided"] or row["predicted"] == is_ for row, is_ in zip(told, real))
+
+
+def test_what_is_left_out_if_a_guess_is_right(dyntrace, python, tmp_path):
+    """It is a guess that f is at its limit; then its resume function is not called. Both are said."""
+    (tmp_path / "p.py").write_text("""
+import sys, torch
+torch._dynamo.config.recompile_limit = int(sys.argv[1])
+@torch.compile(backend="eager")
+def f(x):
+    return x * 2 if x.sum().item() > 20 else x * 3
+for size, kind in (4, torch.float), (5, torch.int64), (6, torch.float), (6, torch.float), (8, torch.int64), (3, torch.float), (4, torch.float):
+    f(torch.ones(size, 3, dtype=kind))
+""")
+    for limit in "8", "2":
+        subprocess.run([dyntrace, "run", "--torch", "shim", "--frames", "user", "-o", tmp_path / f"{limit}.db", "--python", python, tmp_path / "p.py", limit],
+                       check=True, timeout=280)
+    (name, real), = [(name, real) for name, real in outcomes(tmp_path / "2.db", "%p.py").items() if "resume" in name]
+    told = [row for row in predict(dyntrace, tmp_path / "8.db", "recompile_limit=2", "--calls") if row["function"] == name]
+    called = [row for row in told if row["predicted"] != "gone"]
+    assert len(called) <= len(real) <= len(called) + sum(row["predicted"] == "gone" and row["undecided"] for row in told)
+    assert all(row["undecided"] or row["predicted"] == is_ for row, is_ in zip(called, real))

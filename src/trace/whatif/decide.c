@@ -12,8 +12,8 @@
  * and count as undecided.
  *
  * In a torch program, if a call falls back to Python, so do its callees: torch does not compile the callees of a call
- * at its limit, and its resume functions are not called. What becomes compiled takes its callees in. Such calls are
- * found by time: they lie in their caller's frame. */
+ * at its limit, not even where one of its entries still runs, and its resume functions are not called. What becomes
+ * compiled takes its callees in. Such calls are found by time: they lie in their caller's frame. */
 #include "lib/say.h"
 #include "schema.h"
 #include "trace/db.h"
@@ -37,11 +37,16 @@ struct sim {                          /* a predicted cache */
     bool begun;
 };
 
+/* How a call now runs: as Python, compiled, or compiled as recorded, with its function at its limit: then torch compiles
+ * nothing that it calls. */
+enum around { AROUND_PYTHON, AROUND_COMPILED, AROUND_LIMITED };
+
 /* On a thread, calls that do not run as they were recorded, and until when they last. */
 struct thread {
     struct nested {
         int64_t until_ns;
-        bool compiled, unsure; /* UNSURE: it may run as it was recorded, or not */
+        enum around runs;
+        bool unsure; /* it may run as it was recorded, or not */
         uint32_t code;
     } stack[NESTED];
     int depth;
@@ -242,10 +247,20 @@ static int64_t counted(const struct whatif *w, const struct sim *s, const struct
     return count;
 }
 
+/* The limit that C's group has reached, or NULL: torch compiles nothing for it any more. */
+static const struct group_limit *limited(const struct sim *s, const struct call *c)
+{
+    for (size_t i = 0; c->torch && i < s->limited.count; i++)
+        if (s->limited.at[i].group == c->group)
+            return &s->limited.at[i];
+    return NULL;
+}
+
 /* What becomes of a miss: OUTCOME_COMPILED, OUTCOME_LIMIT. */
 static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
 {
     const struct like_code *f = &w->codes[c->code];
+    const struct group_limit *reached = limited(s, c);
     int64_t less, more, count = counted(w, s, c, &less, &more), made;
     int64_t limit = w->knobs->recompile_limit ? w->knobs->recompile_limit
                     : f->limit && !f->accumulated ? f->limit
@@ -253,11 +268,10 @@ static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, 
     int64_t ever = w->knobs->accumulated_limit ? w->knobs->accumulated_limit : f->accumulated ? f->limit : 0;
     bool over;
 
-    for (size_t i = 0; c->torch && i < s->limited.count; i++)
-        if (s->limited.at[i].group == c->group) {
-            *unsure = *unsure || s->limited.at[i].unsure;
-            return OUTCOME_LIMIT;
-        }
+    if (reached) {
+        *unsure = *unsure || reached->unsure;
+        return OUTCOME_LIMIT;
+    }
     if (limit == LIMIT_VARIES) { /* as it was recorded, if it was */
         *unsure = *unsure || c->l->outcome == OUTCOME_HIT;
         return c->l->outcome == OUTCOME_LIMIT ? OUTCOME_LIMIT : OUTCOME_COMPILED;
@@ -340,12 +354,12 @@ static const struct nested *nested_in(struct whatif *w, uint32_t thread, int64_t
     return t && t->depth ? &t->stack[t->depth - 1] : NULL;
 }
 
-static void nested_enter(struct whatif *w, const struct call *c, bool compiled, bool unsure)
+static void nested_enter(struct whatif *w, const struct call *c, enum around runs, bool unsure)
 {
     struct thread *t = c->l->thread == REPLAY_NONE ? NULL : &w->threads[c->l->thread];
 
     if (t && t->depth < NESTED)
-        t->stack[t->depth++] = (struct nested){frame_end(w, c->l->id), compiled, unsure, c->code};
+        t->stack[t->depth++] = (struct nested){frame_end(w, c->l->id), runs, unsure, c->code};
 }
 
 static bool runs_compiled(unsigned outcome)
@@ -374,20 +388,25 @@ static uint8_t decide(struct whatif *w, struct call c)
 {
     struct sim *s = &w->sims[c.l->cache];
     struct whatif_function *f = &w->functions[c.code];
-    const struct nested *around = c.around && !c.around->unsure ? c.around : NULL;
-    bool declined = c.l->outcome == OUTCOME_DECLINED, known = c.class_ < w->r->entries.count, unsure = false;
+    bool guess = c.around && c.around->unsure, declined = c.l->outcome == OUTCOME_DECLINED;
+    bool known = c.class_ < w->r->entries.count, unsure = false;
     enum outcome outcome;
     size_t hit;
 
-    if (around && (around->compiled || is_rest(w, around->code, c.code, RESTS))) {
-        /* What compiled code takes in is not called; nor is the rest of what runs as Python now. */
-        unsure = around->compiled && w->codes[around->code].breaks;
+    if (c.around && c.around->runs == AROUND_COMPILED && !guess) { /* What compiled code takes in is not called. */
+        unsure = w->codes[c.around->code].breaks;
         if (unsure)
             rests_called(w, c.code);
         return WHATIF_GONE | (unsure ? WHATIF_UNDECIDED : 0);
     }
-    c.run_only = c.run_only || around;
-    if (around && !s->cache.count)
+    if (c.around && c.around->runs == AROUND_PYTHON && is_rest(w, c.around->code, c.code, RESTS)) {
+        /* Nor is the rest of what runs as Python now; if that is a guess, it may be called and compiled. */
+        if (guess && (find_entry(w, s, &c, &unsure, &(struct whatif_tally){0}) == s->cache.count || unsure))
+            maybe_made(s, &c, true);
+        return WHATIF_GONE | (guess ? WHATIF_UNDECIDED : 0);
+    }
+    c.run_only = c.run_only || (c.around && (!guess || c.around->runs == AROUND_LIMITED));
+    if (c.around && !guess && !s->cache.count)
         return WHATIF_GONE; /* nothing was compiled for it: under torch's limit it is not looked up */
     hit = find_entry(w, s, &c, &unsure, &f->predicted);
     if (hit < s->cache.count) {
@@ -401,8 +420,10 @@ static uint8_t decide(struct whatif *w, struct call c)
         outcome = OUTCOME_CALLBACK_ERROR; /* the compiler says the same again */
         unsure = unsure || w->knobs->recompile_limit || w->knobs->accumulated_limit || w->weaker;
         s->failed++;
-    } else if (c.run_only) {
+    } else if (c.run_only && !(c.around && limited(s, &c))) {
         outcome = OUTCOME_RUN_ONLY;
+        /* perhaps for the limit of what called it */
+        unsure = unsure || (c.torch && c.l->outcome == OUTCOME_RUN_ONLY && (w->knobs->recompile_limit || w->knobs->accumulated_limit));
     } else if ((outcome = miss(w, s, &c, &unsure)) == OUTCOME_COMPILED && declined) {
         outcome = OUTCOME_DECLINED; /* the same again; but later ones, and those of other backends, may be looked up */
         unsure = unsure || like_symbols(w, c.class_); /* of which there may be something to compile */
@@ -445,8 +466,9 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
     struct call c = call_of(w, lookup);
     struct whatif_function *f = &w->functions[c.code];
     unsigned recorded = outcome_of(c.l->outcome), predicted;
+    const struct group_limit *at_limit;
     uint8_t found;
-    bool unsure;
+    bool unsure, same;
 
     w->sims[c.l->cache].begun = true;
     sim_advance(w, c.l->cache, c.l->start_ns);
@@ -477,17 +499,22 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
         f->undecided++;
     if (predicted == WHATIF_GONE) {
         f->gone++;
-        if (runs_compiled(recorded) && !c.around->compiled)
+        if (runs_compiled(recorded) && c.around->runs != AROUND_COMPILED)
             inlined_called(w, &c);
         return;
     }
     count(&f->predicted, (enum outcome)predicted);
     f->changed += predicted != recorded;
     unsure = found & WHATIF_UNDECIDED;
-    if (!c.torch || !w->base || (runs_compiled(predicted) == runs_compiled(recorded) && !unsure))
+    same = runs_compiled(predicted) == runs_compiled(recorded);
+    at_limit = predicted == OUTCOME_HIT && same && w->codes[c.code].breaks ? limited(&w->sims[c.l->cache], &c) : NULL;
+    if (!c.torch || !w->base || (same && !unsure && !at_limit))
         return;
     if (!unsure || !c.around)
-        nested_enter(w, &c, runs_compiled(predicted), unsure);
+        nested_enter(w, &c, at_limit ? AROUND_LIMITED : runs_compiled(predicted) ? AROUND_COMPILED : AROUND_PYTHON,
+                     unsure || (at_limit && at_limit->unsure));
+    if (same && !unsure)
+        return;
     if (!runs_compiled(recorded) && (unsure || runs_compiled(predicted)))
         rests_called(w, c.code);
     if (runs_compiled(recorded) && (unsure || !runs_compiled(predicted)))
@@ -613,7 +640,7 @@ void whatif_free(struct whatif *w)
     arena_free(&w->texts);
     void *const owned[] = {
         w->class_of, w->classes.at, w->codes, w->rests.at, w->forks.at, w->drops.at, w->base, w->recorded,
-        w->pairs.slots, w->signatures.slots, w->failing.slots, w->failed_by.slots, w->varying.slots, w->killers.slots, w};
+        w->pairs.slots, w->signatures.slots, w->failing.slots, w->failed_by.slots, w->varying.slots, w->killers.slots, w->symbols.slots, w};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);
 }

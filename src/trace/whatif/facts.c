@@ -334,6 +334,8 @@ static void guard_read(struct whatif *w, struct guard *g)
     case ABOUT_LENGTH:
         if (equal)
             want->length = strtoll(equal + 4, NULL, 10);
+        else if (!strncmp(g->expression, "not ", 4)) /* "not L['x']" */
+            want->length = 0;
         else /* torch: "type and length of L['x']" */
             g->about = ABOUT_OTHER;
         break;

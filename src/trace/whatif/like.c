@@ -101,19 +101,36 @@ bool like_stands(struct whatif *w, uint32_t entry, uint32_t class_, const struct
     return true;
 }
 
+/* Is G a condition on a number that guards looked at which are dropped, and of which one failed? Torch made the number a symbol
+ * because of a compile that is not needed now. */
+static bool symbol_unsure(struct whatif *w, uint32_t code, const struct guard *g)
+{
+    int64_t *known = map_put(&w->symbols, g->id), found = 1;
+
+    if (g->id && *known)
+        return *known == 2;
+    for (uint32_t i = 0; w->drops.count && found == 1 && i < w->r->entries.count; i++)
+        for (size_t k = 0; w->r->entries.at[i].code == code && k < guards_of(w, i)->count; k++) {
+            const struct guard *h = &guards_of(w, i)->at[k];
+            if ((h->about == ABOUT_TENSOR || h->about == ABOUT_VALUE) && strstr(g->source, h->source) &&
+                map_get(&w->failing, h->id) && dropped(w, code, h))
+                found = 2;
+        }
+    *map_put(&w->symbols, g->id) = found;
+    return found == 2;
+}
+
 /* Is G, of the entry made for MADE, a condition that may be another one for OTHER? It is not sure to be the entry's, or it
- * came of a number that is a symbol now: "5 <= size" where that is "n <= size"; or torch made the symbol because of a compile
- * that a dropped guard had needed. */
+ * came of a number that is a symbol now: "5 <= size" where that is "n <= size". */
 static bool condition_moved(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other, bool first)
 {
     uint32_t code = w->classes.at[made].code;
-    bool is = g->condition && !dropped(w, code, g), moved = is && g->loose;
+    bool is = g->condition && !dropped(w, code, g), moved = is && (g->loose || (w->torch && symbol_unsure(w, code, g)));
 
     for (size_t i = 0; is && !moved && i < guards_of(w, made)->count; i++) {
         const struct guard *h = &guards_of(w, made)->at[i];
         moved = (h->about == ABOUT_TENSOR || h->about == ABOUT_VALUE) &&
-                (h->loose || made_dynamic(w, code, h->source, ANY) || (w->torch && dropped(w, code, h))) &&
-                guard_holds(w, h, other, first) != LIKE_YES;
+                (h->loose || made_dynamic(w, code, h->source, ANY)) && guard_holds(w, h, other, first) != LIKE_YES;
     }
     return moved;
 }
@@ -218,7 +235,6 @@ static enum like number_takes(struct whatif *w, uint32_t made, const struct guar
 {
     struct value v = value_of(w, other, first, g->source);
     const char *end = strncmp(g->source, "L['", 3) ? NULL : strstr(g->source, "']");
-    bool small = g->want.low <= 1 || v.low <= 1;
 
     if (!v.type || !g->want.type || strcmp(v.type, g->want.type))
         return LIKE_NO;
@@ -233,7 +249,7 @@ static enum like number_takes(struct whatif *w, uint32_t made, const struct guar
         }
         return symbol_takes(w, made, g->source, -1, &g->want, &v);
     }
-    if (w->torch && g->loose && !(small && !strcmp(v.type, "int"))) {
+    if (w->torch && g->loose) { /* 0 and 1 by themselves are no constants either */
         w->assumed[ASSUMED_AUTOMATIC] = true;
         return LIKE_GUESS_YES;
     }
@@ -480,6 +496,7 @@ void like_begin(struct whatif *w)
     const struct whatif_knobs *knobs = w->knobs;
 
     drops_read(w);
+    map_free(&w->symbols);
     w->weaker = knobs->dynamic_all || knobs->dynamic.count || knobs->drops.count;
     memset(w->assumed, 0, sizeof w->assumed);
     for (size_t i = 0; i < w->pairs.room; i++)

@@ -184,6 +184,7 @@ struct whatif {
     bool floats_later;       /* some torch has floats for constants in the first compile, even with dynamic=True */
     /* What the knobs change (like_begin): */
     LIST(struct drop) drops;     /* guards that are not checked */
+    struct map symbols;          /* row ids of conditions -> 1, or 2: on a number that dropped guards looked at (like.c) */
     bool weaker;                 /* the knobs make guards weaker */
     bool torch;                  /* the call that is asked about is a torch program's, */
     bool steady;                 /* which guards are known to fail of: what none told apart is taken for the same */
