@@ -29,7 +29,7 @@ collect_ignore = ["programs", "seeds", "cpython", "fuzz", "unit"]
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: takes more than some ten seconds")
+    config.addinivalue_line("markers", "slow: takes more than some ten seconds: `./dev slow` runs these")
     config.addinivalue_line("markers", "no_sanitizer: sets a limit of memory, or an environment without LD_PRELOAD, under which "
                                        "the sanitizers' runtime does not start, or counts memory")
     config.addinivalue_line("markers", "one_python: with the first interpreter only; what is tested is the same for all")

@@ -127,6 +127,7 @@ def test_views_of_ours_are_our_own(run, all_readers, tmp_path):
     assert set(done.stdout.split()) == {"1"}
 
 
+@pytest.mark.slow
 def test_long_values_are_cut(all_readers, run, tmp_path):
     """Names, reasons, values of 5 MB each: every command answers, and shows that there was more."""
     text = LONG % 5_000_000
@@ -148,6 +149,7 @@ def test_a_value_above_the_limit_is_an_error(all_readers):
         assert status in (0, 2) or name in ("sql", "queries", "fsck", "check", "guards", "diff", "verify"), (name, err)
 
 
+@pytest.mark.slow
 def test_values_that_need_no_room_in_the_file(all_readers):
     """A column's default is in the file once and in every row: 5 GB of names in 1 MB. Time and memory run out, in one line."""
     found = all_readers(

@@ -342,6 +342,7 @@ all()
                        " WHERE qualname = 'within')") == [(2000,)]
 
 
+@pytest.mark.slow
 def test_other_threads_run_while_one_waits(dyntrace, python, tmp_path):
     """One thread's ring is full and it may wait for long; the others have the GIL, forks and ends of threads included."""
     trace = tmp_path / "t.db"
@@ -383,6 +384,7 @@ t.join()
     check_parents(trace)
 
 
+@pytest.mark.slow
 def test_one_bound_for_the_whole_process(dyntrace, python, tmp_path):
     """A hundred threads one after the other, each with more than fits: the first waits, the others go on at once."""
     trace = tmp_path / "t.db"

@@ -243,6 +243,7 @@ def test_part(dyntrace_record):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frames", ["all", "decided"])
 def test_under_a_recording(suite, dyntrace, python, tmp_path, frames):
     """The recording that goes on is asked about each test: its own calls and compiles, in whichever thread and process."""

@@ -297,6 +297,7 @@ def test_the_orphan_is_killed_too(dyntrace, python, tmp_path):
     assert leaves(trace) == 30000
 
 
+@pytest.mark.slow
 def test_collector_killed_again_and_again(dyntrace, python, tmp_path):
     """Whatever moment it dies at, and the one after it. Nothing is missing, nothing is there twice."""
     random.seed(5)

@@ -21,6 +21,7 @@ def test_bad_input(evaluate):
     assert "\nOK" in evaluate("shim_bad.py")[1]
 
 
+@pytest.mark.slow
 def test_random_programs(evaluate):
     """2000 each in test_shim_torture.py."""
     out, err, _ = evaluate("shim_random.py", "0", "150")
@@ -49,6 +50,7 @@ def test_frames_with_tracing_set(evaluate):
         assert not trace.rows("SELECT cause FROM loss WHERE cause NOT LIKE 'stall%'")
 
 
+@pytest.mark.slow
 @pytest.mark.no_sanitizer  # which keeps what is freed
 def test_leaks(evaluate):
     out, err, _ = evaluate("shim_leaks.py", "20000")

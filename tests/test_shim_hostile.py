@@ -6,6 +6,7 @@ Python, and under ASan and UBSan in `make check-san`.
 import pytest
 
 
+@pytest.mark.slow
 def test_every_act_in_every_place(evaluate):
     """Resets, invalidations, refills, other code, death, a fork, ... in the middle of a decision: the call's result is the
     function's, entries can be looked at, later calls are decided as usual."""

@@ -52,6 +52,7 @@ def test_the_names_of_keys_are_said_alike(dyntrace):
         assert not [name for name in (*names, "Space", "C-l") if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
 
 
+@pytest.mark.slow
 def test_a_screen_has_its_size_and_no_controls(dyntrace, place):
     for keys in VIEWS.values():
         for size in SIZES:

@@ -102,6 +102,7 @@ def test_to_the_shell_and_to_the_editor_from_every_view(dyntrace, place, name):
         assert "status 0" in screen and ("edited +" in screen) == opens
 
 
+@pytest.mark.slow
 @needs_tmux
 def test_every_key_as_a_terminal_sends_it(dyntrace, place, table):
     """Each does in a terminal what it does in a script."""

@@ -18,7 +18,7 @@ import pytest
 
 from shared import PYTHONS, ROOT, holds, one_line, query, script, version_of
 
-pytestmark = pytest.mark.no_sanitizer
+pytestmark = [pytest.mark.no_sanitizer, pytest.mark.slow]
 
 ALL = os.environ.get("DYNTRACE_WHEELS") == "all"
 LOADED = "next(line.split()[-1] for line in open('/proc/self/maps') if '/_dyntrace.' in line)"  # in a program: the extension's path
