@@ -178,7 +178,7 @@ WHERE (f.thread_id IS NOT m.thread_id OR f.code_id IS NOT m.code_id OR m.start_n
 -- A compile in which its process died never got a label.
 SELECT p.rowid FROM compile_phase p LEFT JOIN compile m ON m.compile_id = p.compile_id
 WHERE p.name IS NULL OR p.end_ns < p.start_ns
-   OR (p.compile_id IS NOT NULL AND (m.compile_id IS NULL OR (p.label IS NOT m.label AND m.end_ns IS NOT NULL)));
+   OR (p.compile_id IS NOT NULL AND (m.compile_id IS NULL OR (p.label <> '' AND p.label IS NOT m.label AND m.end_ns IS NOT NULL)));
 
 -- name: code-mark
 -- a mark is on a code, says since when, and what is done with its calls

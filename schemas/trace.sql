@@ -258,7 +258,7 @@ CREATE TABLE compile_phase(
     name       TEXT,    -- the compiler's name for it
     start_ns   INTEGER, -- by the wall clock, so to a microsecond or so
     end_ns     INTEGER,
-    label      TEXT     -- the compile's label
+    label      TEXT     -- the compile's label, as far as it was known then
 );
 CREATE INDEX compile_phase_compile ON compile_phase(compile_id);
 

@@ -7,6 +7,7 @@ Runs in: the traced process. The work is done in C (`_dyntrace`); this package g
     dyntrace.bytecode     questions about code objects
     dyntrace.record       record("trace.db"): a context manager that records the process it runs in
     dyntrace.guards       native guards
+    dyntrace.note         what a callback has to say of its compile
     dyntrace.config       recompile_limit, accumulated_recompile_limit
 """
 from . import _native, config

@@ -14,7 +14,7 @@ import sys
 
 import _dyntrace
 
-from . import _torch_notes as notes, _torch_private as private, _torch_versions as versions
+from . import _notes as notes, _torch_private as private, _torch_versions as versions
 
 AUTO, SHIM, OBSERVE, OFF = range(4)
 

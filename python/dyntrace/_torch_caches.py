@@ -12,7 +12,7 @@ import json
 import re
 import sys
 
-from . import _torch_notes as notes, _torch_private as private
+from . import _notes as notes, _torch_private as private
 from ._native import native
 
 _TEXTS = ("inductor_output_code", "inductor_post_grad_graph")

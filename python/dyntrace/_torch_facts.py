@@ -45,7 +45,7 @@ import time
 import types
 import weakref
 
-from . import _torch_caches as caches, _torch_notes as notes, _torch_private as private
+from . import _torch_caches as caches, _notes as notes, _torch_private as private
 from ._native import native
 
 _BOUND = 2000           # characters of one node's arguments, one instruction's argument
@@ -207,7 +207,7 @@ def _note_outcome(token, result, error):
 
 
 def _outcome(token, result, error):
-    """(outcome, reason, sticky): see _torch_notes.compile(). Sticky: the answer holds for the calls to come as well."""
+    """(outcome, reason, sticky): see _notes.compile(). Sticky: the answer holds for the calls to come as well."""
     if error is not None:
         return "error", private.reason(_exception_text(error)), None
     if _made_code(result) is not None:

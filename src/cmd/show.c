@@ -134,12 +134,9 @@ static void break_row(struct query *query)
     const struct torch_reason reason = torch_reason_split(text(query, "reason"));
 
     prose_print(stdout, "    line %jd: ", integer(query, "line"));
-    if (show.torch)
-        prose_print(stdout, "%.200s{\n      %.300s}{\n      hint: %.300s}", reason.what, reason.why, reason.hint);
-    else
-        prose_print(stdout, "%.*s", wide(WIDTH * 2), text(query, "reason"));
+    prose_print(stdout, "%.200s{\n      %.300s}{\n      hint: %.300s}", reason.what, reason.why, reason.hint);
     if (filled(query, "resume_function")) {
-        fputs(show.torch ? "\n      goes on in " : "; goes on in ", stdout);
+        fputs("\n      goes on in ", stdout);
         torch_name_print(stdout, text(query, "resume_function"), WIDTH);
         prose_print(stdout, "{ (%.*s)}", wide(WIDTH), show.torch ? text(query, "resume_function") : NULL);
     }

@@ -476,10 +476,6 @@ static void breaks_print(struct why *why, FILE *out)
     for each_of(b, why->breaks, BREAKS_SHOWN) {
         const struct torch_reason reason = torch_reason_split(b->reason);
         prose_print(out, "  line %jd, %jd time(s): ", b->line, b->times);
-        if (!why->torch.number) {
-            prose_print(out, "%.140s{; goes on in %.70s}\n", b->reason, b->resume_function);
-            continue;
-        }
         prose_print(out, "%.140s\n{           %.140s\n}", reason.what, reason.why);
         if (b->user_stack && strchr(b->user_stack, '\n')) /* one line is the break's own */
             prose_lines(out, b->user_stack, 11, 6);

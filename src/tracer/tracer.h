@@ -108,6 +108,7 @@ struct tracer {
     struct pending *pending;      /* the frame that torch's own evaluator has; tracer/torch/observe.c */
     struct pending *observed_at;  /* the one in whose compile `observed` was set, or NULL */
     int observed;                 /* enum frame_action: SKIP = no callback */
+    struct decision *asking;      /* its innermost compile, in a C frame below; or NULL */
     unsigned quiet;               /* > 0: dyntrace's own Python code runs, which is not recorded */
     PyCodeObject *replacement;    /* borrowed: code about to run in place of a frame, and */
     PyCodeObject *replacement_for; /* what it was made of, or itself; see tracer/evaluator/decide.c */

@@ -54,7 +54,7 @@ KINDS = {"torch": "torch", "compile": "compile", "graph": "graph", "graph_break"
 
 
 class Notes:
-    """Stands for _torch_notes and for the extension: keeps every note."""
+    """Stands for _notes and for the extension: keeps every note."""
 
     def __init__(self):
         self.rows, self.begun, self.broken = [], {}, set()
@@ -107,7 +107,7 @@ def load(native):
     stub = types.ModuleType("dyntrace_under_test._native")
     stub.native = native
     sys.modules.update({"dyntrace_under_test": package, "dyntrace_under_test._native": stub,
-                        "dyntrace_under_test._torch_notes": native})
+                        "dyntrace_under_test._notes": native})
     try:
         return importlib.import_module("dyntrace_under_test._torch_facts")
     finally:

@@ -86,7 +86,7 @@ static const char *because_of(struct why *why, enum remedy_on on, const struct r
 {
     const struct outcome_facts *outcome = &outcome_facts[facts->outcome];
     const struct torch_reason reason = torch_reason_split(facts->cause.text);
-    const char *text = facts->torch ? reason.what : prose_or(facts->cause.text, ""), *colon = *text ? ": " : "";
+    const char *text = facts->torch || on == ON_BREAK ? reason.what : prose_or(facts->cause.text, ""), *colon = *text ? ": " : "";
     const char *count = arena_print(&why->arena, "%" PRId64, facts->count), *s = facts->count == 1 ? "" : "s";
 
     if (on == ON_CAUSE)
@@ -234,7 +234,7 @@ static void add_for_reasons(struct why *why, const struct remedy_facts *base, en
 
 static void add_for_breaks(struct why *why, const struct remedy_facts *base)
 {
-    for (size_t i = 0; base->torch && i < why->breaks.count && i < BREAKS_USED; i++) {
+    for (size_t i = 0; i < why->breaks.count && i < BREAKS_USED; i++) {
         struct remedy_facts facts = *base;
         facts.cause.text = why->breaks.at[i].reason;
         facts.line = why->breaks.at[i].line;

@@ -247,6 +247,7 @@ struct decision {
     uint32_t compile;           /* compile id + 1, 0 = none */
     uint32_t signature;         /* signature id + 1, 0 = none */
     uint64_t compile_began;
+    struct decision *around;    /* whose compile this one lies in, while the callback runs; or NULL */
     PyObject *token;            /* owned: the bridge's, while the callback runs; or NULL */
     uint32_t count, room;
     struct decision_check *check; /* in the order tried; owned unless it is `small` */
@@ -276,6 +277,8 @@ bool decision_missed(struct decision *d, bool asks);
  * kept); and that made ENTRY, or nothing: OUTCOME says why. */
 void decision_ask(struct decision *d, const struct code_state *state);
 void decision_asked(struct decision *d, PyObject *result);
+/* What this thread is asked to compile: (compile id, code). None: nothing, or nothing that is recorded. */
+PyObject *decision_compiling(void);
 void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry, enum outcome outcome);
 /* An observed lookup raised before it asked: a guard did, or torch's stance forbids a miss, which is a compile that failed. */
 enum outcome decision_raised(struct decision *d, uint32_t code);

@@ -437,6 +437,8 @@ static void ask(struct decision *d, int64_t code)
 
 void decision_ask(struct decision *d, const struct code_state *state)
 {
+    d->around = tracer_thread->asking;
+    tracer_thread->asking = d;
     if (!d->on)
         return;
     ask(d, (int64_t)(state->mark >> CODE_SHIFT));
@@ -448,9 +450,17 @@ void decision_ask(struct decision *d, const struct code_state *state)
 
 void decision_asked(struct decision *d, PyObject *result)
 {
+    tracer_thread->asking = d->around;
     if (d->token)
         d->front->compile_ends(d->token, result);
     d->token = NULL;
+}
+
+PyObject *decision_compiling(void)
+{
+    const struct decision *d = tracer_thread ? tracer_thread->asking : NULL;
+
+    return d && d->on && P.recording ? Py_BuildValue("IO", d->compile - 1, compat_code(d->frame)) : Py_NewRef(Py_None);
 }
 
 /* Why CHECK's entry did not fit: CAUSE, which DECIDED, or would have failed as well. */

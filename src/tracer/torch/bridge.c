@@ -203,6 +203,11 @@ static PyObject *code_id(PyObject *module, PyObject *code)
     return PyLong_FromLongLong(mark & CODE_SKIP ? -1 : (long long)(mark >> CODE_SHIFT));
 }
 
+static PyObject *compiling(PyObject *module, PyObject *none)
+{
+    return decision_compiling();
+}
+
 static PyObject *kept(PyObject *module, PyObject *none)
 {
     const enum session_values kept = values_kept();
@@ -259,6 +264,8 @@ PyMethodDef bridge_methods[] = {
      "_note(name, numbers, texts)\n\nA fact of src/facts.h, its members in their order, texts as bytes."},
     {"_note_loss", note_loss, METH_O, "_note_loss(text)\n\nSomething could not be recorded."},
     {"_code_id", code_id, METH_O, "_code_id(code) -> the trace's id of it + 1; 0: it is not recorded"},
+    {"_compiling", compiling, METH_NOARGS,
+     "_compiling() -> (compile, code)\n\nWhat this thread's callback compiles. None: nothing, or nothing that is recorded."},
     {"_values", kept, METH_NOARGS,
      "_values() -> 'all', 'types' or 'off'\n\nWhat of the program's values may be noted."},
     {"_around", around, METH_VARARGS,

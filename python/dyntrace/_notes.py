@@ -1,4 +1,4 @@
-"""What is noted of torch and its compiles: each function makes one fact of src/facts.h.
+"""What is noted of compiles, and of torch: each function makes one fact of src/facts.h.
 
 Runs in: the traced process. native._note(name, numbers, texts) takes the members of struct fact_NAME in their order. A
 compile is named by the id that the evaluator gave it.

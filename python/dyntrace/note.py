@@ -1,0 +1,94 @@
+"""What a compile of yours did, for the trace: its graphs, graph breaks, texts, phases and inputs.
+
+A callback of dyntrace.eval_frame calls these while it compiles, on its own thread. They are rows of that compile, the same as
+those of torch's compiles, so that `report`, `why`, `show`, `check` and the TUI tell them. Where nothing is recorded, or no
+compile is asked for, they do nothing. None of them raises but for an argument of a wrong type.
+"""
+import contextlib
+import time
+import types
+
+from . import _notes as notes
+from ._native import native
+
+__all__ = ["graph", "graph_break", "input", "listing", "phase"]
+
+
+def _text(value, what):
+    if not isinstance(value, str):
+        raise TypeError("%s is a %s, not a str" % (what, type(value).__name__))
+    return value
+
+
+def _word(value):
+    """One member of a node as text: a str as it is, a function by its name, anything else by its repr."""
+    if isinstance(value, str):
+        return value
+    if callable(value) and isinstance(getattr(value, "__qualname__", None), str):
+        module = getattr(value, "__module__", None)
+        return value.__qualname__ if module in (None, "builtins") else "%s.%s" % (module, value.__qualname__)
+    return repr(value)
+
+
+def graph(name, nodes):
+    """A graph that the compile made. NODES: of each node (op, name, target, args, kwargs), or an object with these attributes."""
+    _text(name, "name")
+    compiling = native._compiling()
+    if compiling:
+        members = [node if isinstance(node, (tuple, list)) else (node.op, node.name, node.target, node.args, node.kwargs) for node in nodes]
+        if any(len(node) != 5 for node in members):
+            raise TypeError("a node is (op, name, target, args, kwargs)")
+        notes.graph(compiling[0], name, [tuple(map(_word, node)) for node in members])
+
+
+def graph_break(reason, line=None, offset=None, hint=None, resume=None):
+    """Where the code that is compiled leaves the graph, and why.
+
+    REASON in words; HINT says what to do about it. OFFSET, in bytes, is that of the instruction in the code, LINE its line,
+    which OFFSET gives as well. RESUME is the function, or its code, that goes on from there.
+    """
+    _text(reason, "reason")
+    if hint is not None:
+        reason += "\n  Hint: " + _text(hint, "hint")
+    compiling = native._compiling()
+    if not compiling:
+        return
+    compile, code = compiling
+    resume = getattr(resume, "__code__", resume)
+    if resume is not None and not isinstance(resume, types.CodeType):
+        raise TypeError("resume is a %s, not a function or a code object" % type(resume).__name__)
+    if line is None and offset is not None:
+        line = next((line for start, end, line in code.co_lines() if start <= offset < end), None)
+    if resume is not None:
+        notes.origin(resume, code, "resume")
+    stack = 'File "%s", line %d, in %s' % (code.co_filename, line or code.co_firstlineno, code.co_name)
+    notes.graph_break(compile, code, -1 if line is None else line, -1 if offset is None else offset, reason, stack, resume)
+
+
+def listing(kind, text):
+    """A text that the compile made or read: KIND is your word for it, such as "modified_bytecode"."""
+    _text(kind, "kind"), _text(text, "text")
+    compiling = native._compiling()
+    if compiling:
+        notes.listing(compiling[0], kind, text)
+
+
+@contextlib.contextmanager
+def phase(name):
+    """with phase("lowering"): the time that this part of the compile takes."""
+    _text(name, "name")
+    compiling = native._compiling()
+    start = time.time_ns()
+    try:
+        yield
+    finally:
+        if compiling:
+            notes.phase(compiling[0], name, start, time.time_ns(), "")
+
+
+def input(name, text):
+    """What the compile took for an input: "x", "float32[4, 3]". Not recorded under --values types and off."""
+    _text(name, "name"), _text(text, "text")
+    compiling = native._compiling()
+    if compiling and native._values() == "all":
+        notes.listing(compiling[0], "input " + name, text)
