@@ -455,15 +455,17 @@ static void rest_print(FILE *out, const struct graph_break *rest)
 {
     char *function = NULL;
     int64_t line;
+    bool torch = torch_resume(rest->resume_function, &function, &line);
 
     fputs("           goes on in ", out);
     torch_name_print(out, rest->resume_function, WIDTH);
-    prose_print(out, " (%.140s){: %'jd call(s)}{, %'jd of them eagerly}{, %jd compile(s) (%jd recompile(s)) took %+jd}"
+    if (torch)
+        prose_print(out, " (%.140s)", rest->resume_function);
+    prose_print(out, "{: %'jd call(s)}{, %'jd of them eagerly}{, %jd compile(s) (%jd recompile(s)) took %+jd}"
                      "{, lookups %+jd}",
-                rest->resume_function, rest->rest_calls, prose_any(rest->rest_eager_calls), prose_any(rest->rest_compiles),
+                rest->rest_calls, prose_any(rest->rest_eager_calls), prose_any(rest->rest_compiles),
                 rest->rest_recompiles, rest->rest_compile_ns, prose_any(rest->rest_lookup_ns));
-    if ((rest->rest_recompiles > 0 || rest->rest_eager_calls > 0) &&
-        torch_resume(rest->resume_function, &function, &line))
+    if (torch && (rest->rest_recompiles > 0 || rest->rest_eager_calls > 0))
         prose_print(out, "; see `dyntrace why %.70s@%jd`", function, line);
     free(function);
     putc('\n', out);
