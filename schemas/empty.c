@@ -26,10 +26,10 @@ int main(int argc, char **argv)
 
     if (argc != 2 || sqlite3_open(argv[1], &db) || run("PRAGMA page_size=4096; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF") ||
         run("BEGIN") || run(schema_trace_sql) || run(schema_views_sql) || run("COMMIT") ||
-        sqlite3_prepare_v2(db, "SELECT rootpage FROM sqlite_schema WHERE name = 'frame'", -1, &root, NULL) || sqlite3_step(root) != SQLITE_ROW)
+        sqlite3_prepare_v2(db, schema_statement("recover/pages"), -1, &root, NULL) || sqlite3_step(root) != SQLITE_ROW)
         return fail();
-    printf("/* Made by schemas/empty.c. */\n#include \"schema.h\"\n\nconst unsigned schema_empty_frame_root = %d;\n"
-           "const unsigned char schema_empty[] = {", sqlite3_column_int(root, 0));
+    printf("/* Made by schemas/empty.c. */\n#include \"schema.h\"\n\nconst char schema_empty_pages[] = \"%s\";\n"
+           "const unsigned char schema_empty[] = {", sqlite3_column_text(root, 0));
     sqlite3_finalize(root);
     if (sqlite3_close(db) || !(in = fopen(argv[1], "rb")))
         return fail();

@@ -42,8 +42,16 @@ UPDATE recompile_cause SET (expected, actual) =
 WHERE kind = 'BACKEND_MATCH' AND expected IS NULL;
 
 -- name: pages
--- Of the file of the frames: how many pages it has, and the root of their table.
-SELECT page_count || ' ' || rootpage FROM pragma_page_count, sqlite_schema WHERE name = 'frame';
+-- Of the file of the frames: how many pages it has, and the roots of enum page_tree_of (src/collector/frame_pages.h).
+SELECT page_count || (SELECT group_concat(' ' || rootpage, '') FROM (
+    SELECT rootpage FROM json_each('["frame", "lookup", "guard_check", "lookup_code", "guard_check_lookup"]') j
+    JOIN sqlite_schema ON name = j.value ORDER BY j.key))
+FROM pragma_page_count;
+
+-- name: index
+-- What the pages of lookups and guard checks have none of after a kill, or on a full disk.
+REINDEX lookup;
+REINDEX guard_check;
 
 -- name: named
 -- Does the trace name the session ?1?

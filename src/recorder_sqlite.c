@@ -2,20 +2,18 @@
  *
  * Runs in: the collector, never in the traced program.
  *
- * Only `frame` is written elsewhere (collector/frame_pages.c): its rows come a thousand times more often than all others
- * together. */
+ * Frames, lookups and guard checks are written elsewhere (collector/frame_pages.c, lookup_pages.c): they come a thousand times
+ * more often than all others together. The latter two come here as well, for those who read while the program runs. */
 #include "recorder_sqlite.h"
 
 #include <sqlite3.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "schema.h"
 #include "vocabulary.h"
 
-enum { LOG_ENOUGH = ROW_LOG_BYTES / 2 /* time to commit: the other half is for what comes before one may */ };
-enum how { WHOLE, PART, STATEMENT, LOGGED = 4 };
+enum how { WHOLE, PART, STATEMENT, ONCE = 4 };
 
 static const struct {
     enum row_table table;
@@ -43,7 +41,7 @@ struct recorder {
     struct put put[PUTS];
     sqlite3_stmt *meta;
     bool begun, failed;
-    struct row_log *log;    /* borrowed; NULL: none */
+    bool once;              /* a row that will not be said again is not committed */
     char error[256];
 };
 
@@ -87,7 +85,7 @@ static char *put_text(enum recorder_put which, struct put *put)
         else
             sqlite3_str_appendf(updates, "%s%.*s = COALESCE(excluded.%.*s, %.*s)", comma, length, name, length, name, length, name);
     }
-    update = (put_facts[which].how & ~LOGGED) == PART
+    update = (put_facts[which].how & ~ONCE) == PART
                  ? sqlite3_mprintf("ON CONFLICT(%.*s) DO UPDATE SET %s", (int)strcspn(key, " "), key, sqlite3_str_value(updates)) : NULL;
     made = sqlite3_mprintf("INSERT %s INTO %s(%s) VALUES (?%.*s) %s", update ? "" : "OR REPLACE", table, sqlite3_str_value(names),
                            (int)(put->count - 1) * 2, ",?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?", update ? update : "");
@@ -101,7 +99,7 @@ static bool put_prepare(struct recorder *r, enum recorder_put which)
 {
     struct put *put = &r->put[which];
     char *made = put_text(which, put);
-    bool own = (put_facts[which].how & ~LOGGED) == STATEMENT;
+    bool own = (put_facts[which].how & ~ONCE) == STATEMENT;
     const char *sql = own ? schema_statement(put_facts[which].statement) : made;
     bool done = sql && sqlite3_prepare_v3(r->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &put->statement, NULL) == SQLITE_OK;
 
@@ -188,44 +186,19 @@ static void run(struct recorder *r, sqlite3_stmt *statement)
     recorder_in_sqlite = 0;
 }
 
-/* VALUES are those of the put's columns, of a text its bytes (ROW_NONE: NULL), which are in TEXTS in their order. */
-static void write_values(struct recorder *r, const struct put *put, const int64_t *values, const char *const *texts)
+void recorder_values(struct recorder *r, enum recorder_put which, const int64_t *values, const char *const *texts)
 {
+    const struct put *put = &r->put[which];
+
     begin(r);
     for (unsigned i = 0; i < put->count; i++)
-        if (values[i] != (put->column[i].id ? 0 : ROW_NONE)) {
+        if (values[i] != ROW_NONE && (values[i] || !put->column[i].id)) {
             if (put->column[i].text)
                 sqlite3_bind_text(put->statement, (int)i + 1, *texts++, (int)values[i], SQLITE_STATIC);
             else
                 sqlite3_bind_int64(put->statement, (int)i + 1, values[i]);
         }
     run(r, put->statement);
-}
-
-/* The same into the log: the values, then the texts, of all together ROW_CAUSE_MAX bytes. A row that finds no room there is
- * only in SQLite's hands. */
-static void log_values(struct recorder *r, enum recorder_put which, int64_t *values, const char *const *texts)
-{
-    const struct put *put = &r->put[which];
-    struct row_log *log = r->log;
-    char kept[ROW_CAUSE_MAX], *place = log->data + (log->end - log->start);
-    size_t used = 0, fixed = put->count * sizeof *values, whole;
-
-    for (unsigned i = 0; i < put->count; i++)
-        if (put->column[i].text && values[i] != ROW_NONE) {
-            if ((size_t)values[i] > sizeof kept - used)
-                values[i] = (int64_t)(sizeof kept - used);
-            memcpy(kept + used, *texts++, (size_t)values[i]);
-            used += (size_t)values[i];
-        }
-    whole = (sizeof(struct row_head) + fixed + used + 7) & ~(size_t)7;
-    if (log->end - log->start + whole > ROW_LOG_BYTES)
-        return;
-    *(struct row_head *)place = (struct row_head){which, (uint32_t)whole};
-    memcpy(place + sizeof(struct row_head), values, fixed);
-    memcpy(place + sizeof(struct row_head) + fixed, kept, used);
-    atomic_signal_fence(memory_order_release); /* a kill stops between two stores */
-    log->end += whole;
 }
 
 void recorder_write(struct recorder *r, enum recorder_put which, const void *row)
@@ -248,9 +221,8 @@ void recorder_write(struct recorder *r, enum recorder_put which, const void *row
     }
     if (!values[0])
         return;
-    write_values(r, put, values, texts);
-    if (put_facts[which].how & LOGGED && r->log)
-        log_values(r, which, values, texts);
+    recorder_values(r, which, values, texts);
+    r->once |= put_facts[which].how & ONCE;
 }
 
 void recorder_meta(struct recorder *r, const char *key, const char *text, int64_t value)
@@ -271,8 +243,6 @@ bool recorder_commit(struct recorder *r)
     if (r->begun) {
         if (execute(r, "COMMIT")) {
             r->begun = false;
-            if (r->log)
-                r->log->start = r->log->end;
         } else {
             remember_error(r);
             if (sqlite3_get_autocommit(r->db)) /* SQLite has rolled back by itself */
@@ -284,53 +254,11 @@ bool recorder_commit(struct recorder *r)
     return !failed;
 }
 
-/* ---- the log ---- */
-
-/* Put a row of the log again, which may have been scribbled over. */
-static void put_again(struct recorder *r, const struct row_head *head)
+void recorder_settle(struct recorder *r)
 {
-    const struct put *put = head->kind < PUTS ? &r->put[head->kind] : NULL;
-    size_t bytes = head->bytes - sizeof *head, fixed = put ? put->count * sizeof(int64_t) : 0;
-    const char *at = (const char *)(head + 1) + fixed, *end = (const char *)(head + 1) + bytes, *texts[ROW_COLUMNS];
-    int64_t values[ROW_COLUMNS];
-    unsigned count = 0;
-
-    if (!put || !(put_facts[head->kind].how & LOGGED) || bytes < fixed)
-        return;
-    memcpy(values, head + 1, fixed);
-    for (unsigned i = 0; i < put->count; i++)
-        if (put->column[i].text && values[i] != ROW_NONE) {
-            if (values[i] < 0 || values[i] > end - at)
-                return;
-            texts[count++] = at;
-            at += values[i];
-        }
-    write_values(r, put, values, texts);
-}
-
-bool recorder_replay(struct recorder *r, struct row_log *log, uint64_t end)
-{
-    const char *at = log->data, *stop = log->data;
-
-    if (log->start <= log->end && log->end - log->start <= ROW_LOG_BYTES)
-        stop += (end < log->start ? log->start : end > log->end ? log->end : end) - log->start;
-    else
-        log->end = log->start;
-    while ((size_t)(stop - at) >= sizeof(struct row_head)) {
-        const struct row_head *head = (const struct row_head *)at;
-        if (head->bytes < sizeof *head || head->bytes % 8 || head->bytes > (size_t)(stop - at))
-            break;
-        put_again(r, head);
-        at += head->bytes;
-    }
-    log->end = log->sure = log->start + (uint64_t)(stop - log->data);
-    r->log = log;
-    return recorder_commit(r);
-}
-
-bool recorder_log_full(const struct recorder *r)
-{
-    return r->log && r->log->end - r->log->start > LOG_ENOUGH;
+    if (r->once && !recorder_commit(r))
+        r->failed = true; /* it stays in the transaction */
+    r->once = false;
 }
 
 /* ---- reading ---- */

@@ -8,8 +8,9 @@
  *     recorder_close(r)
  *
  * Rows have ids that the collector gives, and a row that is put again is written over, so that a recovered session may
- * repeat itself. Those that could not be made again after a kill go through the session's log (struct row_log) until
- * they are committed. A row that cannot be written (disk full) is tried again at the next recorder_commit. */
+ * repeat itself. What a killed collector had said since the last commit is forgotten; most of it is said again, from facts. Rows
+ * that come from words, which are taken from their ring, or from what the system says once, are committed before anything else
+ * happens: recorder_settle(). A row that cannot be written (disk full) is tried again at the next recorder_commit. */
 #ifndef DYNTRACE_RECORDER_SQLITE_H
 #define DYNTRACE_RECORDER_SQLITE_H
 
@@ -17,35 +18,9 @@
 
 #include "tables.h"
 
-enum { ROW_LOG_BYTES = 4 << 20, ROW_CAUSE_MAX = 1000 /* bytes of the texts of a row in it */ };
+enum { ROW_CAUSE_MAX = 1000 /* bytes of a cause that a program gives */ };
 
 struct recorder;
-
-/* The log of rows that are on their way into the trace.
- *
- * SQLite commits now and then; what a killed collector had said since the last commit is forgotten, and most of it
- * cannot be written again: the words that it came from have been taken from their ring. So every such row is written
- * here as well, in shared memory of the session, until a commit has it:
- *
- *          start            sure           end
- *            v                v             v
- *     .......[row][row][row]...[row][row].....
- *     in the trace              of words that a decoder may take again
- *
- * Positions only grow; data[] holds what lies from `start` on. Each decoder commits `end` together with its own place
- * (decode_at.logged). The next collector puts the rows back up to the highest of those places and `sure`. Every row
- * has a key of its own, so twice is as good as once.
- *
- * Rows made from facts are not here: facts are read again. */
-struct row_log {             /* shared */
-    uint64_t start, sure, end;
-    char data[ROW_LOG_BYTES];
-};
-
-/* A row: this, then BYTES of what it says. */
-struct row_head {
-    uint32_t kind, bytes;    /* whole, a multiple of 8 */
-};
 
 /* What can be put: X(name, table, how, columns). A compile and a process become known in parts, each with columns of its
  * own, which come in any order.
@@ -53,7 +28,7 @@ struct row_head {
  *   how       WHOLE   all columns: the row as it was is replaced
  *             PART    these columns, in a row that may be there or not; what is NULL stays as it was
  *             STATEMENT  of schemas/recorder.sql, with these columns as parameters
- *             | LOGGED   by way of the session's log
+ *             | ONCE     it will not be said again
  *   columns   the first is the key. "end_ns=": what is there already stays. "label?": an empty text is NULL
  *
  * Who puts a row fills in all its columns: a text or an id that is left out is NULL, but a time or a number is 0, and 0 is
@@ -63,31 +38,31 @@ struct row_head {
     X(PROCESS_SAYS, process, PART, "process_id argv executable python_version torch_version torch_mode? torch_note?") \
     X(PROCESS_RANK, process, PART, "process_id rank local_rank") \
     X(PROCESS_FORKED, process, STATEMENT, "process_id parent_process_id") \
-    X(PROCESS_END, process, PART | LOGGED, "process_id pid= end_ns= exit_code= exit_signal=") \
+    X(PROCESS_END, process, PART | ONCE, "process_id pid= end_ns= exit_code= exit_signal=") \
     X(THREAD, thread, WHOLE, "thread_id process_id os_tid name?") \
     X(CODE, code, PART, "code_id process_id filename qualname first_line kind= fingerprint") \
     X(ORIGIN, code, PART, "code_id origin_code_id kind") \
     X(TOTAL, code_total, STATEMENT, "code_id calls total_ns self_ns raised") \
-    X(LOSS, loss, WHOLE | LOGGED, "rowid process_id thread_id at_ns events cause") \
+    X(LOSS, loss, WHOLE | ONCE, "rowid process_id thread_id at_ns events cause") \
     X(ENTRY, cache_entry, PART, "cache_entry_id code_id= label= backend= region_id= guard_count= born_ns=") \
     X(ENTRY_DIED, cache_entry, STATEMENT, "cache_entry_id died_ns death_cause") \
     X(ENTRY_COMPILE, cache_entry, PART, "cache_entry_id compile_id") \
     X(GUARD, guard, WHOLE, "guard_id cache_entry_id ordinal kind source expression user_stack?") \
     X(GUARD_ORDER, guard_order, WHOLE, "rowid cache_entry_id from_ns ordinals process_id") \
     X(COMPILE_BEGUN, compile, PART, "compile_id code_id= start_ns=") \
-    X(COMPILE_FRAME, compile, PART | LOGGED, "compile_id frame_id thread_id") \
+    X(COMPILE_FRAME, compile, PART | ONCE, "compile_id frame_id thread_id") \
     X(COMPILE_ENTRY, compile, PART, "compile_id cache_entry_id") \
     X(COMPILE, compile, PART, "compile_id code_id label?= outcome?= reason?= start_ns end_ns") \
     X(COMPILE_NOTE, compile, PART, "compile_id label? outcome? reason? sticky") \
     X(CAUSE, recompile_cause, STATEMENT, "rowid compile_id cache_entry_id ordinal guard_id kind source aspect? dimension" \
                                          " expected? actual? text how") \
     X(SIGNATURE, signature, WHOLE, "signature_id text") \
-    X(LOOKUP, lookup, WHOLE | LOGGED, "lookup_id frame_id thread_id code_id start_ns duration_ns outcome cache_entry_id" \
+    X(LOOKUP, lookup, WHOLE, "lookup_id frame_id thread_id code_id start_ns duration_ns outcome cache_entry_id" \
                                       " entries_checked signature_id") \
-    X(CHECK, guard_check, WHOLE | LOGGED, "guard_check_id lookup_id position cache_entry_id result failed_guard_id guards_run" \
+    X(CHECK, guard_check, WHOLE, "guard_check_id lookup_id position cache_entry_id result failed_guard_id guards_run" \
                                           " duration_ns") \
-    X(LATE_ENTRY, frame, STATEMENT | LOGGED, "frame_id cache_entry_id") \
-    X(LEFT_OPEN, frame, STATEMENT | LOGGED, "frame_id") \
+    X(LATE_ENTRY, frame, STATEMENT | ONCE, "frame_id cache_entry_id") \
+    X(LEFT_OPEN, frame, STATEMENT | ONCE, "frame_id") \
     X(GRAPH, graph, WHOLE, "graph_id compile_id name node_count") \
     X(GRAPH_NODE, graph_node, WHOLE, "graph_id ordinal opcode name target args kwargs") \
     X(BREAK, graph_break, WHOLE, "graph_break_id compile_id code_id line offset reason user_stack resume_code_id") \
@@ -110,6 +85,9 @@ RECORDER_PUTS(X)
 #define recorder_put(r, NAME, ...) recorder_write((r), PUT_##NAME, &(PUT_##NAME##_ROW){__VA_ARGS__})
 void recorder_write(struct recorder *r, enum recorder_put which, const void *row);
 
+/* The same, from VALUES: those of the columns of WHICH, ROW_NONE for NULL, of a text its bytes, which are in TEXTS in their order. */
+void recorder_values(struct recorder *r, enum recorder_put which, const int64_t *values, const char *const *texts);
+
 /* KEY is TEXT, or with NULL VALUE. */
 void recorder_meta(struct recorder *r, const char *key, const char *text, int64_t value);
 
@@ -117,11 +95,8 @@ void recorder_meta(struct recorder *r, const char *key, const char *text, int64_
 struct recorder *recorder_open(const char *path, const char **error);
 void recorder_close(struct recorder *r);
 
-/* From now on rows go through LOG (borrowed). Put again what it holds below END, and commit. */
-bool recorder_replay(struct recorder *r, struct row_log *log, uint64_t end);
-/* Has the log so many rows that it is time to commit? */
-bool recorder_log_full(const struct recorder *r);
-
+/* Commit if a row was put that will not be said again. */
+void recorder_settle(struct recorder *r);
 /* True while everything put so far is in the file. */
 bool recorder_commit(struct recorder *r);
 /* What went wrong last, or NULL. Borrowed until the next call. */

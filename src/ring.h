@@ -60,7 +60,7 @@
 #include "facts.h"
 
 enum {
-    RING_FORMAT = 8,      /* one more with each change of a shared struct, of FACTS, of RECORDER_PUTS or of a table: a session
+    RING_FORMAT = 9,      /* one more with each change of a shared struct, of FACTS, of RECORDER_PUTS or of a table: a session
                            * that another build left behind is then not carried on by this one */
     RING_MAX = 2048,      /* rings in one process: threads alive at once */
     RING_MARGIN = 16,     /* words kept free, so that a control word always fits */

@@ -28,10 +28,10 @@ enum { SCHEMA_VERSION = 2 }; /* meta.schema_version and user_version of the trac
 extern const char schema_trace_sql[]; /* schemas/trace.sql */
 extern const char schema_views_sql[]; /* schemas/views.sql */
 
-/* A trace without rows, a file's bytes; and the root page of `frame` in it. Made by schemas/empty.c. */
+/* A trace without rows, a file's bytes; and what the statement recover/pages says of it. Made by schemas/empty.c. */
 extern const unsigned char schema_empty[];
 extern const unsigned long schema_empty_bytes;
-extern const unsigned schema_empty_frame_root;
+extern const char schema_empty_pages[];
 
 struct schema_query {
     const char *name;

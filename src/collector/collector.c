@@ -35,7 +35,7 @@
 #define IDLE_NS (5000 * MS)      /* what another child gets while it does nothing */
 
 enum { TICK_NS = 100000, STILL_NS = 20000000 /* longer is a row */ };
-enum { POLL_MS = 1, IDLE_POLL_MS = 4, IDLE_ROUNDS = 64, STATUS_TRIES = 10, COMMAND_ID = 1 /* the command's process_id */ };
+enum { POLL_MS = 1, IDLE_POLL_MS = 4, IDLE_ROUNDS = 64, STATUS_TRIES = 10, SHOW_PAGES = 8 /* of lookups, in one round */, COMMAND_ID = 1 /* the command's process_id */ };
 
 struct run {
     struct collector c;
@@ -107,6 +107,24 @@ static void ticker_stop(struct run *run)
 }
 
 /* ---- the loop ---- */
+
+static void show_row(void *context, enum lookup_table table, int64_t *values, const char *word)
+{
+    recorder_values(context, table == PAGES_LOOKUP ? PUT_LOOKUP : PUT_CHECK, values, &word);
+}
+
+/* Readers see what is in the live file: put a few of the rows there that are in pages. True: not all of them. */
+static bool show(struct collector *c)
+{
+    bool more = false;
+
+    for (int table = 0; table < LOOKUP_TABLES; table++) {
+        for (int i = 0; i < SHOW_PAGES && c->lookups.shown[table] < c->lookups.next[table]; i++)
+            lookup_pages_show(&c->lookups, table, show_row, c->recorder);
+        more = more || c->lookups.shown[table] < c->lookups.next[table];
+    }
+    return more;
+}
 
 static void orders_take(struct run *run);
 
@@ -323,7 +341,7 @@ static void drain_until_end(struct run *run)
     for (;;) {
         uint64_t words = 0, fullest = 0;
         uint32_t changes = run->c.changes;
-        bool go_on = true;
+        bool go_on = true, more;
 
         orders_take(run);
         for (struct traced *t = run->c.traced; t; t = t->next) {
@@ -333,6 +351,7 @@ static void drain_until_end(struct run *run)
             watch_nested(&run->watch, t);
         }
         watch_new(&run->watch); /* after `forking` was read: who is no longer counted there has a file */
+        more = fullest <= 64 && show(&run->c);
         commit_sometimes(run, false);
         idle = words ? 0 : idle + 1;
         if (run->ended) {
@@ -340,7 +359,7 @@ static void drain_until_end(struct run *run)
             go_on = stragglers(run) || run->c.changes != changes; /* one that came or ended may have forked */
         }
         /* Half full already: it fills while we sleep. */
-        wait_for_events(run, fullest > 64 || !go_on ? 0 : idle > IDLE_ROUNDS ? IDLE_POLL_MS : POLL_MS);
+        wait_for_events(run, fullest > 64 || more || !go_on ? 0 : idle > IDLE_ROUNDS ? IDLE_POLL_MS : POLL_MS);
         if (!go_on)
             break;
     }
@@ -363,6 +382,7 @@ static __attribute__((format(printf, 2, 3))) void fail(struct collector_result *
 static void finish_trace(struct run *run, int64_t frames, struct collector_result *result)
 {
     struct collector *c = &run->c;
+    bool indexed = c->pages.indexed;
     const char *why;
 
     result->frames = (uint64_t)frames;
@@ -375,7 +395,8 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
         fail(result, "%s: %s", c->session->trace, why);
     recorder_close(c->recorder);
     frame_pages_close(&c->pages);
-    if (!recorder_join(c->session->trace, c->session->frames, c->resumed, &why)) {
+    lookup_pages_close(&c->lookups);
+    if (!recorder_join(c->session->trace, c->session->frames, c->resumed, indexed, &why)) {
         result->error[0] = 0;
         fail(result, "%s: cannot be finished: %s; make room, then `dyntrace fsck --recover %s`", c->session->trace, why,
              c->session->trace);
@@ -402,6 +423,7 @@ static void finish(struct run *run, struct collector_result *result)
     }
     for (int i = 0; i < STATUS_TRIES && watch_statuses(c); i++)
         usleep(1000);
+    lookup_pages_finish(&c->lookups);
     frames = frame_pages_finish(&c->pages);
     if (c->pages.error) {
         why = strerror(c->pages.error);
@@ -435,7 +457,7 @@ static bool state_open(struct collector *c, const char **error)
         c->salvaged = true;
         unlinkat(session->place[SESSION_MAIN], "state", 0);
         if (!(failed = collector_state_open(&c->state, session, false)))
-            c->state.file->header.next_loss = 1u << 31; /* after its own */
+            memcpy(c->state.file->header.sure, (uint64_t[]){UINT64_MAX, UINT64_MAX, 1u << 31}, sizeof c->state.file->header.sure);
     }
     *error = failed ? strerror(errno) : "its frames are not there, or damaged";
     return !failed && recorder_window(session->frames, !c->resumed, &c->state.file->window);
@@ -457,17 +479,16 @@ static bool collector_open(struct run *run, struct session *session, bool resume
         *error = strerror(errno);
         return false;
     }
+    if (c->resumed)
+        collector_state_recall(&c->state);
+    lookup_pages_open(&c->lookups, &c->pages, &c->state.file->lookups, c->state.file->header.next, c->resumed);
     c->recorder = recorder_open(session->trace, error);
     if (!c->recorder)
         return false;
     c->decode = (struct decode_session){
         .pages = &c->pages, .start_clock = session->file->start_clock,
         .ns_per_tick_32 = session->file->ns_per_tick_32, .min_duration_ns = session->file->min_duration_ns,
-        .logged = &c->state.file->rows.end, .last_ns = c->state.file->header.last_ns};
-    if (!recorder_replay(c->recorder, &c->state.file->rows, collector_state_logged(&c->state))) {
-        *error = recorder_error(c->recorder);
-        return false;
-    }
+        .next = c->state.file->header.next, .last_ns = c->state.file->header.last_ns};
     return true;
 }
 

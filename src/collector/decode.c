@@ -26,8 +26,10 @@ static void commit(struct decoder *d)
 {
     uint32_t next = d->place->which ^ 1;
 
-    if (d->session->logged)
-        d->now.logged = *d->session->logged;
+    if (d->session->next) {
+        traced_settle(d->owner);
+        memcpy(d->now.next, d->session->next, sizeof d->now.next);
+    }
     d->place->at[next] = d->now;
     /* A killed process has stored a prefix of what the program says, in order;
      * only the compiler must be kept from changing that order. */

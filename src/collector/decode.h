@@ -7,7 +7,7 @@
  *     place->rows        the page being filled; rows below at.rows are certain
  *
  * Decoding only appends rows at positions that at[which] implies and sets ends by frame id. Doing it twice gives the
- * same rows, so a commit is one store: `which`. Rows of other tables go to a log first, whose end is committed too.
+ * same rows, so a commit is one store: `which`. Rows of other tables get ids that are committed with it.
  * The stack of open frames is private, a copy of what the rows' parent ids say. */
 #ifndef DYNTRACE_DECODE_H
 #define DYNTRACE_DECODE_H
@@ -15,6 +15,7 @@
 #include "collector/frame_pages.h"
 
 enum { DECODE_DEPTH_MAX = 16 << 20, DECODE_SEARCH_MAX = 4096, DECODE_CHECKS_MAX = 512 };
+enum id_of_words { NEXT_LOOKUP, NEXT_CHECK, NEXT_LOSS, IDS_OF_WORDS };
 #define DECODE_NO_PAGE UINT32_MAX
 #define DECODE_ANY_ORDINAL UINT32_MAX /* of a frame whose ENTER an earlier collector took */
 
@@ -28,7 +29,7 @@ struct decode_at {
     uint32_t used;       /* bytes of that page its rows need */
     uint32_t check_count, compile, signature; /* of the lookup whose end has not come yet */
     uint64_t unmatched, overtaken, backwards; /* reported at the end */
-    uint64_t logged;     /* where the log of rows ended (struct row_log): those after it come from words not yet taken */
+    uint64_t next[IDS_OF_WORDS]; /* ids: rows that have these or larger ones come from words not yet taken */
 };
 
 struct decode_check {
@@ -63,7 +64,7 @@ struct decode_session {
     uint64_t min_duration_ns;
     uint64_t last_ns;                /* the latest event seen */
     uint64_t open_frames;            /* that never ended, of the decoders closed so far */
-    const uint64_t *logged;          /* borrowed: where the log of rows ends now; NULL: there is none */
+    const uint64_t *next;            /* borrowed: the next ids of what words say; NULL: nobody counts */
 };
 
 struct decode_frame {
@@ -128,6 +129,8 @@ uint32_t traced_entry_row(struct traced *t, uint32_t local);
  * were tried is not known. */
 void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns, uint64_t duration_ns, unsigned outcome,
                    bool observed, uint32_t cache_entry_id);
+/* What was said of words is in the trace from here on: the words are about to be forgotten. */
+void traced_settle(struct traced *t);
 /* A frame whose row could not take its entry any more. */
 void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry_id);
 /* A frame that will never end. */

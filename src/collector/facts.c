@@ -200,7 +200,7 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
     struct collector *c = t->collector;
     struct state_header *next = &c->state.file->header;
     const struct traced_entry *entry = entry_of(t, fact->numbers[0]);
-    uint32_t compile = id_of(&t->compiles, fact->numbers[0]);
+    uint32_t compile = id_of(&t->compiles, fact->numbers[0]), loss = (uint32_t)next->next[NEXT_LOSS];
     char *argv;
 
     switch (kind) {
@@ -220,7 +220,9 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
                      .local_rank = known(fact->RANK.local_rank));
         break;
     case FACT_LOSS:
-        collector_loss_row(c, row_id(t, shared, &next->next_loss), t->row.process_id, 0, (uint64_t)session_ns(t, fact->LOSS.clock),
+        row_id(t, shared, &loss);
+        next->next[NEXT_LOSS] = loss;
+        collector_loss_row(c, shared->row_id, t->row.process_id, 0, (uint64_t)session_ns(t, fact->LOSS.clock),
                            (uint64_t)fact->LOSS.events, strndupa(fact->LOSS.cause.text, MIN((size_t)fact->LOSS.cause.bytes, ROW_CAUSE_MAX)));
         break;
     case FACT_THREAD:
@@ -412,6 +414,11 @@ void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry
     recorder_put(t->collector->recorder, LATE_ENTRY, .frame_id = frame_id, .cache_entry_id = cache_entry_id);
 }
 
+void traced_settle(struct traced *t)
+{
+    recorder_settle(t->collector->recorder);
+}
+
 void traced_left_open(struct traced *t, uint64_t frame_id)
 {
     recorder_put(t->collector->recorder, LEFT_OPEN, .frame_id = frame_id);
@@ -435,9 +442,8 @@ void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
                    bool observed, uint32_t cache_entry_id)
 {
     const struct decode_frame *frame = &d->stack.at[d->stack.count - 1];
-    struct recorder *r = t->collector->recorder;
-    struct state_header *next = &t->collector->state.file->header;
-    uint64_t lookup_id = next->next_lookup++;
+    struct lookup_pages *pages = &t->collector->lookups;
+    uint32_t signature;
     int64_t checked = 0, position = 0;
 
     if (d->now.compile || d->now.signature || tries_unknown(t, d))
@@ -445,20 +451,20 @@ void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
     for (uint32_t i = 0; i < d->now.check_count; i++) {
         const struct decode_check *c = &d->place->checks[i];
         const struct traced_entry *entry = entry_of(t, c->entry);
+        uint32_t failed = guard_id(entry, (int64_t)c->failed - 1);
         if (!entry->entry_id || c->result >= CHECK_RESULTS)
             continue;
         checked += c->result != CHECK_BACKEND_MISMATCH;
-        recorder_put(r, CHECK, .guard_check_id = next->next_check++, .lookup_id = lookup_id, .position = position++,
-                     .cache_entry_id = entry->entry_id, .result = fact_string(check_words[c->result]),
-                     .failed_guard_id = guard_id(entry, (int64_t)c->failed - 1),
-                     .guards_run = c->guards_run || c->result != CHECK_FAIL ? (int64_t)c->guards_run : ROW_NONE,
-                     .duration_ns = c->ticks == RING_TICKS_UNKNOWN ? ROW_NONE
-                                    : session_ns(t, (int64_t)(t->collector->decode.start_clock + c->ticks)));
+        lookup_pages_add(pages, PAGES_CHECK, (int64_t[]){
+            (int64_t)pages->next[NEXT_LOOKUP], position++, entry->entry_id, 0, failed ? failed : ROW_NONE,
+            c->guards_run || c->result != CHECK_FAIL ? (int64_t)c->guards_run : ROW_NONE,
+            c->ticks == RING_TICKS_UNKNOWN ? ROW_NONE : session_ns(t, (int64_t)(t->collector->decode.start_clock + c->ticks))},
+            check_words[c->result]);
     }
-    recorder_put(r, LOOKUP, .lookup_id = lookup_id, .frame_id = frame->frame_id, .thread_id = d->now.thread_id,
-                 .code_id = frame->code_id, .start_ns = (int64_t)start_ns, .duration_ns = (int64_t)duration_ns, .outcome = outcome,
-                 .cache_entry_id = cache_entry_id, .entries_checked = observed ? ROW_NONE : checked,
-                 .signature_id = id_of(&t->signatures, (int64_t)d->now.signature - 1));
-    recorder_put(r, COMPILE_FRAME, .compile_id = id_of(&t->compiles, (int64_t)d->now.compile - 1), .frame_id = frame->frame_id,
-                 .thread_id = d->now.thread_id);
+    signature = id_of(&t->signatures, (int64_t)d->now.signature - 1);
+    lookup_pages_add(pages, PAGES_LOOKUP, (int64_t[]){
+        (int64_t)frame->frame_id, d->now.thread_id, frame->code_id, (int64_t)start_ns, (int64_t)duration_ns, outcome,
+        cache_entry_id ? cache_entry_id : ROW_NONE, observed ? ROW_NONE : checked, signature ? signature : ROW_NONE}, NULL);
+    recorder_put(t->collector->recorder, COMPILE_FRAME, .compile_id = id_of(&t->compiles, (int64_t)d->now.compile - 1),
+                 .frame_id = frame->frame_id, .thread_id = d->now.thread_id);
 }

@@ -24,14 +24,12 @@ enum {
     COLUMN_THREAD = 1, COLUMN_PARENT = 2, COLUMN_CODE = 3, COLUMN_KIND = 4, COLUMN_OUTCOME = 5,
     COLUMN_START = 6, COLUMN_END = 7, COLUMN_ENTRY = 8, COLUMN_EXIT = 9,
     INTERIOR_CHILDREN = 250, /* 4084 bytes / (4 child + 9 key + 2 pointer), less some */
+    INDEX_CHILDREN = 150,    /* 4084 bytes / (4 child + 20 record + 2 pointer), less some */
     WRITE_PAGES = 256,       /* 1 MB at a time */
     DISK_FULL_PAGES = 256,   /* given back when the disk is full, for the rest of the database */
 };
 
-/* ---- numbers ---- */
-
-static const uint8_t type_bytes[10] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
-
+const uint8_t frame_bytes_of_type[10] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
 const uint8_t frame_type_of_bits[65] = {
     8, 9, [2 ... 7] = 1, [8 ... 15] = 2, [16 ... 23] = 3, [24 ... 31] = 4, [32 ... 47] = 5, [48 ... 64] = 6,
 };
@@ -39,68 +37,7 @@ const uint8_t frame_bytes_of_bits[65] = {
     0, 0, [2 ... 7] = 1, [8 ... 15] = 2, [16 ... 23] = 3, [24 ... 31] = 4, [32 ... 47] = 6, [48 ... 64] = 8,
 };
 
-/* Store the low BYTES of VALUE. May write up to 8 bytes, all of them P's. */
-static inline uint8_t *put_big_endian(uint8_t *p, uint64_t value, unsigned bytes)
-{
-    uint64_t stored = __builtin_bswap64(value << (64 - 8 * bytes) % 64);
-
-    memcpy(p, &stored, sizeof stored);
-    return p + bytes;
-}
-
-/* The same, and not a byte more: for pages that are full already. */
-static inline void patch_big_endian(uint8_t *p, uint64_t value, unsigned bytes)
-{
-    while (bytes--)
-        *p++ = (uint8_t)(value >> 8 * bytes);
-}
-
-static uint64_t get_big_endian(const uint8_t *p, unsigned bytes)
-{
-    uint64_t value = 0;
-
-    while (bytes--)
-        value = value << 8 | *p++;
-    return value;
-}
-
-static inline unsigned varint_bytes(uint64_t value)
-{
-    /* Seven bits a byte. Ids stay below 2^56, so never the 9-byte form. */
-    return (unsigned)(63 - __builtin_clzll(value | 1)) / 7 + 1;
-}
-
-static inline uint8_t *put_varint(uint8_t *p, uint64_t value)
-{
-    unsigned bytes = varint_bytes(value);
-
-    for (unsigned i = bytes; i--; )
-        *p++ = (uint8_t)((value >> (7 * i) & 0x7f) | (i ? 0x80 : 0));
-    return p;
-}
-
-static void put16(uint8_t *p, unsigned value)
-{
-    p[0] = (uint8_t)(value >> 8);
-    p[1] = (uint8_t)value;
-}
-
-static unsigned get16(const uint8_t *p)
-{
-    return (unsigned)p[0] << 8 | p[1];
-}
-
 /* ---- cells ---- */
-
-enum { CELL_SLACK = 8 }; /* put_big_endian may write beyond the last cell */
-
-static inline uint8_t *put_number(uint8_t *p, uint64_t value, uint8_t *type)
-{
-    unsigned bits = frame_bits(value);
-
-    *type = frame_type_of_bits[bits];
-    return put_big_endian(p, value, frame_bytes_of_bits[bits]);
-}
 
 /* A page's ids as varints: 128 ids a page, so only the last 7 bits differ. */
 struct id_prefix {
@@ -160,27 +97,37 @@ struct cell {
     uint8_t *start, *type, *column[COLUMNS + 1]; /* column[COLUMNS] is the cell's end */
 };
 
+uint8_t *page_row(uint8_t *page, unsigned slot, uint64_t *id)
+{
+    uint8_t *p = page + get16(page + 8 + 2 * (slot % FRAME_PAGE_ROWS)), *end = page + FRAME_PAGE_BYTES;
+
+    if (page[0] != PAGE_TABLE || slot >= get16(page + 3) || slot >= FRAME_PAGE_ROWS || p < page + 8)
+        return NULL;
+    for (*id = 0, p++; p < end && *p & 0x80; p++)
+        *id = (*id | (*p & 0x7f)) << 7;
+    if (end - p < 2)
+        return NULL;
+    *id |= *p++;
+    return p;
+}
+
 /* The cell of slot SLOT, checked against the page's bounds and our own form. */
 static bool cell_find(uint8_t *page, unsigned slot, struct cell *cell)
 {
     uint8_t *p, *end = page + FRAME_PAGE_BYTES;
+    uint64_t id;
 
-    if (page[0] != 13 || slot >= get16(page + 3) || slot >= FRAME_PAGE_ROWS)
-        return false;
-    p = cell->start = page + get16(page + 8 + 2 * slot);
-    if (p < page + 8 || end - p < 2 + 1 + COLUMNS)
-        return false;
-    for (p++; p < end && *p & 0x80; p++)
-        ;
-    if (end - ++p < 1 + COLUMNS || *p++ != 1 + COLUMNS)
+    cell->start = page + get16(page + 8 + 2 * (slot % FRAME_PAGE_ROWS));
+    p = page_row(page, slot, &id);
+    if (!p || end - p < 1 + COLUMNS || *p++ != 1 + COLUMNS)
         return false;
     cell->type = p;
     p += COLUMNS;
     for (int i = 0; i < COLUMNS; i++) {
         cell->column[i] = p;
-        if (cell->type[i] > 9 || end - p < type_bytes[cell->type[i]])
+        if (cell->type[i] > 9 || end - p < frame_bytes_of_type[cell->type[i]])
             return false;
-        p += type_bytes[cell->type[i]];
+        p += frame_bytes_of_type[cell->type[i]];
     }
     cell->column[COLUMNS] = p;
     return true;
@@ -190,7 +137,7 @@ static uint64_t cell_integer(const struct cell *cell, int column)
 {
     unsigned type = cell->type[column];
 
-    return type >= 8 ? type - 8 : get_big_endian(cell->column[column], type_bytes[type]);
+    return type >= 8 ? type - 8 : get_big_endian(cell->column[column], frame_bytes_of_type[type]);
 }
 
 /* ---- where a page is ---- */
@@ -252,13 +199,17 @@ static void disk_full(struct frame_pages *w)
     uint32_t given_back = DISK_FULL_PAGES + keep / 100;
 
     w->limit = keep > given_back ? keep - given_back : 0;
+    w->indexed = false;
     if (ftruncate(w->fd, (off_t)(file_page(w, w->limit) - 1) * FRAME_PAGE_BYTES)) {
         /* Then there is no more room than before; the pages do not count all the same. */
     }
     for (uint32_t page = w->limit; page < w->cells.count; page++) {
-        w->lost += w->cells.at[page];
+        w->lost += w->cells.at[page] == FRAME_PAGE_OTHER ? 0 : w->cells.at[page];
         w->cells.at[page] = 0;
     }
+    for (int tree = TREE_LOOKUP; tree <= TREE_CHECK; tree++)
+        for (page_leaves *leaves = &w->leaves[tree]; leaves->count && leaves->at[leaves->count - 1].page >= w->limit; leaves->count--)
+            w->lost += leaves->at[leaves->count - 1].id;
 }
 
 /* Write the window's pages [written, end) that are there. The others are still
@@ -293,12 +244,15 @@ int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window,
     for (uint32_t n = 0; n < w->cells.count; n++) {
         uint8_t *held = in_window(w, n);
         struct cell cell;
+        uint64_t id;
         if (!held && read_page(w, n, page))
             continue;
         if (!held)
             held = page;
-        /* A page that was never stored is a hole of zeros, or cut short. */
-        if (held[0] == 13 && get16(held + 3) <= FRAME_PAGE_ROWS && cell_find(held, 0, &cell))
+        /* A page that was never stored is a hole of zeros, or cut short. Other tables' ids are smaller than frames' would be. */
+        if (page_row(held, 0, &id) && id != frame_id(n, 0))
+            w->cells.at[n] = FRAME_PAGE_OTHER;
+        else if (get16(held + 3) <= FRAME_PAGE_ROWS && cell_find(held, 0, &cell))
             w->cells.at[n] = (uint8_t)get16(held + 3);
     }
     return 0;
@@ -309,6 +263,8 @@ void frame_pages_close(struct frame_pages *w)
     if (w->fd >= 0)
         close(w->fd);
     list_free(&w->cells);
+    for (int tree = 0; tree < PAGE_TREES; tree++)
+        list_free(&w->leaves[tree]);
     *w = (struct frame_pages){.fd = -1};
 }
 
@@ -327,7 +283,7 @@ uint32_t frame_pages_take(struct frame_pages *w)
 }
 
 /* Make PAGE of COUNT rows; those that have not ended get room to. False: they do not fit. */
-static bool page_make(uint8_t made[FRAME_PAGE_BYTES + CELL_SLACK], uint32_t page, const struct frame_row *rows, uint32_t count)
+static bool page_make(uint8_t made[FRAME_PAGE_BYTES + PAGE_SLACK], uint32_t page, const struct frame_row *rows, uint32_t count)
 {
     struct id_prefix prefix = id_prefix(frame_id(page, 0));
     unsigned bytes = 0;
@@ -338,7 +294,7 @@ static bool page_make(uint8_t made[FRAME_PAGE_BYTES + CELL_SLACK], uint32_t page
     if (bytes + 2 * count > FRAME_PAGE_ROOM)
         return false;
     memset(made, 0, FRAME_PAGE_BYTES - bytes);
-    made[0] = 13;
+    made[0] = PAGE_TABLE;
     put16(made + 3, count);
     put16(made + 5, FRAME_PAGE_BYTES - bytes);
     p = made + FRAME_PAGE_BYTES - bytes;
@@ -351,16 +307,12 @@ static bool page_make(uint8_t made[FRAME_PAGE_BYTES + CELL_SLACK], uint32_t page
     return true;
 }
 
-void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows, uint32_t count)
+/* PAGE is MADE: into the window, or where that has moved on, into the file. */
+static void store(struct frame_pages *w, uint32_t page, const uint8_t *made, uint32_t count, uint8_t cells)
 {
-    uint8_t made[FRAME_PAGE_BYTES + CELL_SLACK];
     uint32_t slot = page % FRAME_WINDOW_PAGES;
 
-    if (page >= w->limit || !page_make(made, page, rows, count)) {
-        w->lost += count;
-        return;
-    }
-    w->cells.at[page] = (uint8_t)count;
+    w->cells.at[page] = cells;
     if (page >= w->window->written) {
         w->window->holds[slot] = 0; /* not whole from here ... */
         atomic_signal_fence(memory_order_release); /* a kill stops between two stores */
@@ -374,16 +326,45 @@ void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_ro
     }
 }
 
-/* The stored page of frame ID, in the window or else in COPY; NULL: there is none. */
-static uint8_t *page_of(struct frame_pages *w, uint64_t id, uint8_t copy[FRAME_PAGE_BYTES])
+void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows, uint32_t count)
 {
-    uint64_t page = (id - 1) / FRAME_PAGE_ROWS;
+    uint8_t made[FRAME_PAGE_BYTES + PAGE_SLACK];
+
+    if (page < w->limit && page_make(made, page, rows, count))
+        store(w, page, made, count, (uint8_t)count);
+    else
+        w->lost += count;
+}
+
+bool frame_pages_store(struct frame_pages *w, uint32_t page, const uint8_t *made, uint32_t count)
+{
+    if (page < w->limit)
+        store(w, page, made, count, FRAME_PAGE_OTHER);
+    else
+        w->lost += count;
+    return page < w->limit;
+}
+
+uint8_t *frame_pages_at(struct frame_pages *w, uint64_t page, uint8_t copy[FRAME_PAGE_BYTES])
+{
     uint8_t *data;
 
-    if (!id || page >= w->window->next_page || page >= w->limit)
+    if (page >= w->window->next_page || page >= w->limit)
         return NULL;
     data = in_window(w, (uint32_t)page);
     return data ? data : read_page(w, (uint32_t)page, copy) ? NULL : copy;
+}
+
+void frame_pages_rewrite(struct frame_pages *w, uint32_t page, const uint8_t *data)
+{
+    if (data != in_window(w, page))
+        write_page(w, page, data);
+}
+
+/* The stored page of frame ID. */
+static uint8_t *page_of(struct frame_pages *w, uint64_t id, uint8_t copy[FRAME_PAGE_BYTES])
+{
+    return id ? frame_pages_at(w, (id - 1) / FRAME_PAGE_ROWS, copy) : NULL;
 }
 
 bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row)
@@ -457,19 +438,16 @@ void frame_pages_drop(struct frame_pages *w, uint64_t id)
 
 /* ---- the end ---- */
 
-struct child {
-    uint64_t page, key; /* in the file; the largest id in it */
-};
-
-static void interior_make(uint8_t *page, const struct child *children, size_t count)
+/* An interior page of TREE over COUNT children. */
+static void interior_make(uint8_t *page, enum page_tree_of tree, const struct page_leaf *children, size_t count)
 {
     unsigned content = FRAME_PAGE_BYTES;
 
     memset(page, 0, FRAME_PAGE_BYTES);
-    page[0] = 5;
+    page[0] = (tree >= TREE_LOOKUP_CODE ? PAGE_INDEX : PAGE_TABLE) - 8;
     for (size_t i = 0; i + 1 < count; i++) { /* the last child is the right-most pointer */
-        uint8_t cell[16], *p = put_big_endian(cell, children[i].page, 4);
-        p = put_varint(p, children[i].key);
+        uint8_t cell[40], *p = put_big_endian(cell, children[i].page, 4);
+        p = tree >= TREE_LOOKUP_CODE ? put_key(p, children[i].key, children[i].id) : put_varint(p, children[i].key);
         content -= (unsigned)(p - cell);
         memcpy(page + content, cell, (size_t)(p - cell));
         put16(page + 12 + 2 * i, content);
@@ -500,20 +478,21 @@ static bool free_pages(struct frame_pages *w, uint8_t *header, const uint32_t *e
     return true;
 }
 
-/* Make the levels over COUNT children, up to the root, in pages from *NEXT on. */
-static bool levels_make(struct frame_pages *w, struct child *children, size_t count, uint64_t *next)
+/* Make the levels of TREE over COUNT children, up to the root, in pages from *NEXT on. */
+static bool levels_make(struct frame_pages *w, enum page_tree_of tree, struct page_leaf *children, size_t count, uint64_t *next)
 {
+    const size_t most = tree >= TREE_LOOKUP_CODE ? INDEX_CHILDREN : INTERIOR_CHILDREN;
     struct frame_window *window = w->window;
 
     while (count > 1) {
-        size_t pages = (count + INTERIOR_CHILDREN - 1) / INTERIOR_CHILDREN, made = 0;
+        size_t pages = (count + most - 1) / most, made = 0;
         for (size_t i = 0; i < pages; i++) {
             /* Children spread evenly: no page is left with only one. */
             size_t from = count * i / pages, to = count * (i + 1) / pages;
-            uint64_t number = pages == 1 ? window->root : *next;
+            uint64_t number = pages == 1 ? window->root[tree] : *next;
             /* The window is written and free: pages gather there. */
-            interior_make(window->page[made++], children + from, to - from);
-            children[i] = (struct child){number, children[to - 1].key};
+            interior_make(window->page[made++], tree, children + from, to - from);
+            children[i] = (struct page_leaf){number, children[to - 1].key, children[to - 1].id};
             *next += pages > 1;
             if (made == FRAME_WINDOW_PAGES || i + 1 == pages || *next == FRAME_LOCK_PAGE) {
                 if (write_whole(w, window->page, made * FRAME_PAGE_BYTES, (number - made) * FRAME_PAGE_BYTES))
@@ -527,33 +506,60 @@ static bool levels_make(struct frame_pages *w, struct child *children, size_t co
     return true;
 }
 
-/* Make the tree over the pages that are stored. The number of rows, or -1. */
-static int64_t tree_make(struct frame_pages *w)
+/* The leaves of TREE into CHILDREN, which hold them; their pages into USED. How many. */
+static size_t tree_leaves(struct frame_pages *w, enum page_tree_of tree, uint32_t stored, struct page_leaf *children, bool *used)
+{
+    size_t count = 0;
+
+    if (tree == TREE_FRAME) {
+        for (uint32_t n = 0; n < stored; n++)
+            if (w->cells.at[n] && w->cells.at[n] <= FRAME_PAGE_ROWS)
+                children[count++] = (struct page_leaf){n, (uint64_t)(n + 1) * FRAME_PAGE_ROWS, 0};
+    } else if (tree < TREE_LOOKUP_CODE || w->indexed) {
+        for (; count < w->leaves[tree].count; count++)
+            children[count] = w->leaves[tree].at[count];
+    }
+    for (size_t i = 0; i < count; i++) {
+        used[children[i].page] = count > 1; /* a root may be a leaf, but not an interior page with one child */
+        children[i].page = file_page(w, children[i].page);
+    }
+    return count;
+}
+
+/* Make TREE over COUNT children. */
+static bool tree_make(struct frame_pages *w, enum page_tree_of tree, struct page_leaf *children, size_t count, uint64_t *next)
+{
+    uint8_t page[FRAME_PAGE_BYTES] = {tree >= TREE_LOOKUP_CODE ? PAGE_INDEX : PAGE_TABLE, [5] = FRAME_PAGE_BYTES >> 8};
+
+    if (count > 1)
+        return levels_make(w, tree, children, count, next);
+    return (!count || pread(w->fd, page, sizeof page, (off_t)(children[0].page - 1) * FRAME_PAGE_BYTES) == sizeof page) &&
+           !write_whole(w, page, sizeof page, (uint64_t)(w->window->root[tree] - 1) * FRAME_PAGE_BYTES);
+}
+
+/* Make the trees over the pages that are stored. The number of frames, or -1. */
+static int64_t trees_make(struct frame_pages *w)
 {
     uint32_t stored = w->window->next_page < w->limit ? w->window->next_page : w->limit, *empty;
     uint64_t next = file_page(w, stored);
-    uint8_t page[FRAME_PAGE_BYTES], header[100];
-    size_t count = 0, empty_count = 0;
-    struct child *children;
+    uint8_t header[100];
+    size_t empty_count = 0;
+    struct page_leaf *children;
     int64_t rows = 0;
-    bool done;
+    bool done, *used;
 
     children = malloc((stored + 1) * sizeof *children);
     empty = malloc((stored + 1) * sizeof *empty);
-    done = children && empty && pread(w->fd, header, sizeof header, 0) == sizeof header;
+    used = calloc(stored + 1, 1);
+    done = children && empty && used && pread(w->fd, header, sizeof header, 0) == sizeof header;
+    for (int tree = 0; done && tree < PAGE_TREES; tree++)
+        done = tree_make(w, tree, children, tree_leaves(w, tree, stored, children, used), &next);
     for (uint32_t n = 0; done && n < stored; n++) {
-        rows += w->cells.at[n];
-        if (w->cells.at[n])
-            children[count++] = (struct child){file_page(w, n), (uint64_t)(n + 1) * FRAME_PAGE_ROWS};
-        else
+        rows += w->cells.at[n] <= FRAME_PAGE_ROWS ? w->cells.at[n] : 0;
+        if (!used[n])
             empty[empty_count++] = (uint32_t)file_page(w, n);
     }
-    if (done && count == 1) { /* a root may be a leaf, but not an interior page with one child */
-        empty[empty_count++] = (uint32_t)children[0].page;
-        done = pread(w->fd, page, sizeof page, (off_t)(children[0].page - 1) * FRAME_PAGE_BYTES) == sizeof page &&
-               !write_whole(w, page, sizeof page, (uint64_t)(w->window->root - 1) * FRAME_PAGE_BYTES);
-    }
-    done = done && levels_make(w, children, count, &next) && free_pages(w, header, empty, empty_count);
+    done = done && free_pages(w, header, empty, empty_count);
     if (done) {
         patch_big_endian(header + 28, next - 1, 4);
         patch_big_endian(header + 24, get_big_endian(header + 24, 4) + 1, 4); /* change counter, and the */
@@ -564,6 +570,7 @@ static int64_t tree_make(struct frame_pages *w)
         w->error = errno ? errno : EIO;
     free(children);
     free(empty);
+    free(used);
     return done ? rows : -1;
 }
 
@@ -572,8 +579,8 @@ int64_t frame_pages_finish(struct frame_pages *w)
     int64_t rows;
 
     write_window(w, w->window->next_page);
-    /* The disk may have room for the leaves and not for the tree over them. */
-    while ((rows = tree_make(w)) < 0 && (w->error == ENOSPC || w->error == EDQUOT) && w->limit)
+    /* The disk may have room for the leaves and not for the trees over them. */
+    while ((rows = trees_make(w)) < 0 && (w->error == ENOSPC || w->error == EDQUOT) && w->limit)
         disk_full(w);
     return rows;
 }

@@ -27,6 +27,7 @@
 #ifndef DYNTRACE_FRAME_PAGES_H
 #define DYNTRACE_FRAME_PAGES_H
 
+#include "collector/page_bytes.h"
 #include "lib/list.h"
 
 enum {
@@ -37,6 +38,7 @@ enum {
     FRAME_OPEN_BYTES = 10,      /* reserved in a cell for outcome, end and exit */
     FRAME_WINDOW_PAGES = 1024,  /* 4 MB */
     FRAME_LOCK_PAGE = (1 << 30) / FRAME_PAGE_BYTES + 1,
+    FRAME_PAGE_OTHER = 255,     /* in `cells`: a page of another table */
 };
 
 struct frame_row {
@@ -50,12 +52,22 @@ struct frame_row {
     uint32_t cache_entry_id;   /* 0: none */
 };
 
+/* The trees that are made here: `frame`, those of collector/lookup_pages.h, and their indexes. */
+enum page_tree_of { TREE_FRAME, TREE_LOOKUP, TREE_CHECK, TREE_LOOKUP_CODE, TREE_CHECK_LOOKUP, PAGE_TREES };
+
+/* A leaf of a tree and what is largest in it; of an index: what stands between it and the next. */
+struct page_leaf {
+    uint64_t page; /* as taken; while the tree is made, in the file */
+    uint64_t key, id;
+};
+typedef LIST(struct page_leaf) page_leaves;
+
 /* Shared: survives the collector. Pages below `written` are in the file. */
 struct frame_window {
     uint32_t next_page; /* the first page nobody has */
     uint32_t written;
     uint32_t first;     /* file page of leaf page 0 */
-    uint32_t root;      /* file page of the table's root */
+    uint32_t root[PAGE_TREES]; /* file pages of the roots */
     uint32_t holds[FRAME_WINDOW_PAGES]; /* page + 1 in that slot of the window, or 0 */
     _Alignas(4096) uint8_t page[FRAME_WINDOW_PAGES][FRAME_PAGE_BYTES];
 };
@@ -65,6 +77,8 @@ struct frame_pages {
     int error;                   /* errno of the write that failed, 0 = none */
     struct frame_window *window; /* borrowed, shared */
     LIST(uint8_t) cells;         /* owned: rows in each page, 0 = none or not yet */
+    page_leaves leaves[PAGE_TREES]; /* owned: of all but `frame`, in their order */
+    bool indexed;                /* the leaves of both indexes are whole */
     uint32_t limit;              /* pages from here on are not stored (disk full) */
     uint64_t lost;               /* rows dropped since */
 };
@@ -78,20 +92,6 @@ uint32_t frame_pages_take(struct frame_pages *w);
 static inline uint64_t frame_id(uint32_t page, uint32_t slot)
 {
     return (uint64_t)page * FRAME_PAGE_ROWS + slot + 1;
-}
-
-/* SQLite's serial type for a number by its significant bits, and the bytes that
- * it takes: 7 bits fit in a signed byte; 0 and 1 have types of their own. */
-extern const uint8_t frame_type_of_bits[65], frame_bytes_of_bits[65];
-
-static inline unsigned frame_bits(uint64_t value)
-{
-    return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
-}
-
-static inline unsigned frame_bytes_of(uint64_t value)
-{
-    return frame_bytes_of_bits[frame_bits(value)];
 }
 
 /* Bytes of the cell of a row that begins so and is open: FRAME_OPEN_BYTES of them are for what its end brings. */
@@ -115,6 +115,16 @@ static inline unsigned frame_row_end(struct frame_row *row, uint64_t end_ns, uns
     return spared;
 }
 
+/* Where the record of row SLOT of a leaf page begins, within the page; its *ID. NULL: there is no such row. */
+uint8_t *page_row(uint8_t *page, unsigned slot, uint64_t *id);
+
+/* Store PAGE of another table, MADE, of COUNT rows. False: there is no room, and they are lost. */
+bool frame_pages_store(struct frame_pages *w, uint32_t page, const uint8_t *made, uint32_t count);
+/* The stored page PAGE, in the window or else in COPY; NULL: there is none. */
+uint8_t *frame_pages_at(struct frame_pages *w, uint64_t page, uint8_t copy[FRAME_PAGE_BYTES]);
+/* Write the page again, which frame_pages_at() gave as DATA. */
+void frame_pages_rewrite(struct frame_pages *w, uint32_t page, const uint8_t *data);
+
 /* Store a page. Rows that have not ended get room to do so later. */
 void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows, uint32_t count);
 
@@ -127,7 +137,7 @@ void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsign
 /* Take the row away if it is its page's last. */
 void frame_pages_drop(struct frame_pages *w, uint64_t id);
 
-/* Write what is left and the interior pages. Returns the number of rows, or -1
+/* Write what is left and the interior pages; indexes are left empty unless they are whole (w->indexed). Returns the number of rows, or -1
  * with w->error. The file is a valid database afterwards. */
 int64_t frame_pages_finish(struct frame_pages *w);
 

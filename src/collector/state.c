@@ -4,10 +4,9 @@
 #include "collector/state.h"
 
 #include <sys/mman.h>
+#include <sys/param.h>
 
 enum { BLOCK_BYTES = (STATE_BLOCK * sizeof(struct decode_place) + 4095) & ~4095 };
-
-enum { LOG_FIRST = 64 << 10 /* bytes of the log of rows that have memory at once */ };
 
 bool collector_state_reserve(const struct collector_state *s)
 {
@@ -18,7 +17,7 @@ bool collector_state_reserve(const struct collector_state *s)
 static bool make(int fd)
 {
     return !(errno = posix_fallocate(fd, 0, offsetof(struct state_file, window.page))) &&
-           !(errno = posix_fallocate(fd, offsetof(struct state_file, rows), LOG_FIRST)) &&
+           !(errno = posix_fallocate(fd, offsetof(struct state_file, lookups), sizeof(struct lookup_window))) &&
            ftruncate(fd, sizeof(struct state_file)) == 0;
 }
 
@@ -38,9 +37,9 @@ static bool is_sound(const struct state_file *f, off_t bytes)
     const struct state_header *h = &f->header;
 
     return !memcmp(h->magic, STATE_MAGIC, sizeof h->magic) && h->format == RING_FORMAT && h->next_process && h->next_thread &&
-           h->next_code && h->next_loss &&
+           h->next_code && h->sure[NEXT_LOSS] &&
            bytes >= (off_t)(sizeof *f + ((size_t)h->places + STATE_BLOCK - 1) / STATE_BLOCK * BLOCK_BYTES) &&
-           f->window.written <= f->window.next_page && f->window.first && f->window.root;
+           f->window.written <= f->window.next_page && f->window.first && f->window.root[TREE_FRAME];
 }
 
 int collector_state_open(struct collector_state *s, const struct session *session, bool resume)
@@ -57,8 +56,8 @@ int collector_state_open(struct collector_state *s, const struct session *sessio
     if (s->file && !resume) {
         s->file->header = (struct state_header){
             .magic = STATE_MAGIC, .format = RING_FORMAT, .next_process = 1, .next_thread = 1, .next_code = 1, .next_entry = 1,
-            .next_guard = 1, .next_compile = 1, .next_signature = 1, .next_graph = 1, .next_note = 1, .next_loss = 1,
-            .next_lookup = 1, .next_check = 1};
+            .next_guard = 1, .next_compile = 1, .next_signature = 1, .next_graph = 1, .next_note = 1,
+            .next = {1, 1, 1}, .sure = {1, 1, 1}};
     } else if (s->file && !is_sound(s->file, status.st_size)) {
         collector_state_close(s);
         errno = EINVAL;
@@ -101,16 +100,16 @@ struct decode_place *collector_state_place(struct collector_state *s, const char
     return place;
 }
 
-uint64_t collector_state_logged(struct collector_state *s)
+void collector_state_recall(struct collector_state *s)
 {
-    uint64_t logged = s->file->rows.sure;
+    struct state_header *header = &s->file->header;
 
-    for (uint32_t n = 0; n < s->file->header.places; n++) {
-        struct decode_place *place = place_at(s, n);
-        if (place && place->at[place->which & 1].logged > logged)
-            logged = place->at[place->which & 1].logged;
+    memcpy(header->next, header->sure, sizeof header->next);
+    for (uint32_t n = 0; n < header->places; n++) {
+        const struct decode_place *place = place_at(s, n);
+        for (int i = 0; place && i < IDS_OF_WORDS; i++)
+            header->next[i] = MAX(header->next[i], place->at[place->which & 1].next[i]);
     }
-    return logged;
 }
 
 static bool holds(const void *mapped, size_t bytes, const void *address)

@@ -5,8 +5,8 @@
 #define DYNTRACE_COLLECTOR_STATE_H
 
 #include "collector/decode.h"
+#include "collector/lookup_pages.h"
 #include "collector/session.h"
-#include "recorder_sqlite.h"
 
 enum { STATE_BLOCK = 16 /* places are mapped so many at a time */ };
 #define STATE_MAGIC "DYNSTAT"
@@ -16,9 +16,8 @@ struct state_header {
     uint32_t format, places;                        /* places given so far */
     uint32_t next_process, next_thread, next_code;  /* row ids: the next to give */
     uint32_t next_entry, next_guard, next_compile, next_signature, next_graph, next_note;
-    uint32_t next_loss;
     uint32_t command;                               /* pid of the command, 0: not begun */
-    uint64_t next_lookup, next_check;
+    uint64_t next[IDS_OF_WORDS], sure[IDS_OF_WORDS]; /* ids, and those that no decoder will give again whatever it committed */
     uint64_t last_ns;                               /* the latest event taken */
     uint64_t command_started, parent_started;       /* /proc/PID/stat's start times */
     uint32_t parent;                                /* pid of the `run` or `collect` that replaces a dead collector */
@@ -29,7 +28,7 @@ struct state_header {
 struct state_file {
     struct state_header header;
     struct frame_window window;       /* pages not yet in the trace */
-    _Alignas(4096) struct row_log rows; /* rows not yet in the trace */
+    struct lookup_window lookups;
 };
 
 struct collector_state {
@@ -44,8 +43,8 @@ int collector_state_open(struct collector_state *s, const struct session *sessio
 bool collector_state_reserve(const struct collector_state *s);
 /* The place of ring RING of process file FILE: the old one, or a new one. NULL: no room. */
 struct decode_place *collector_state_place(struct collector_state *s, const char *file, uint32_t ring);
-/* Where the rows of the log end that no decoder will say again. */
-uint64_t collector_state_logged(struct collector_state *s);
+/* The ids to go on with after a kill: what was not committed is said again. */
+void collector_state_recall(struct collector_state *s);
 /* Does ADDRESS lie in the file? */
 bool collector_state_holds(const struct collector_state *s, const void *address);
 void collector_state_close(struct collector_state *s);

@@ -111,15 +111,14 @@ int recorder_create(const char *path, const char *frames, bool force)
 bool recorder_window(const char *frames, bool fresh, struct frame_window *window)
 {
     char *pages = fresh ? NULL : ask(frames, false, "recover/pages", NULL);
-    bool found = fresh || (pages && sscanf(pages, "%u %u", &window->first, &window->root) == 2);
+    const char *found = fresh ? schema_empty_pages : pages;
+    uint32_t *root = window->root;
     struct stat status;
+    bool sound = found && sscanf(found, "%u %u %u %u %u %u", &window->first, &root[TREE_FRAME], &root[TREE_LOOKUP], &root[TREE_CHECK],
+                                 &root[TREE_LOOKUP_CODE], &root[TREE_CHECK_LOOKUP]) == 1 + PAGE_TREES;
 
-    if (fresh) {
-        window->first = (uint32_t)(schema_empty_bytes / FRAME_PAGE_BYTES);
-        window->root = schema_empty_frame_root;
-    }
     free(pages);
-    if (!found || stat(frames, &status) || status.st_size / FRAME_PAGE_BYTES < window->first)
+    if (!sound || stat(frames, &status) || status.st_size / FRAME_PAGE_BYTES < window->first)
         return false;
     /* Beyond SQLite's lock page one more than there are. */
     window->next_page = window->written = (uint32_t)(status.st_size / FRAME_PAGE_BYTES) - window->first++;
@@ -190,7 +189,7 @@ static bool totals_mend(sqlite3 *db)
 
 /* ---- joining ---- */
 
-/* Copy every table but `frame` from the attached live file. */
+/* Copy every table that is not made of pages from the attached live file. */
 static bool tables_copy(sqlite3 *db)
 {
     bool done = true;
@@ -198,13 +197,13 @@ static bool tables_copy(sqlite3 *db)
     for (int i = -1; done && i < ROW_TABLES; i++) {
         const char *name = i < 0 ? "meta" : row_tables[i].name;
         char *copy = sqlite3_mprintf("DELETE FROM main.%s; INSERT INTO main.%s SELECT * FROM live.%s", name, name, name);
-        done = i == TABLE_frame || (copy && run(db, copy));
+        done = i == TABLE_frame || i == TABLE_lookup || i == TABLE_guard_check || (copy && run(db, copy));
         sqlite3_free(copy);
     }
     return done;
 }
 
-bool recorder_join(const char *live, const char *frames, bool recovered, const char **error)
+bool recorder_join(const char *live, const char *frames, bool recovered, bool indexed, const char **error)
 {
     static char why[512];
     sqlite3 *db = file_open(frames, true);
@@ -214,7 +213,7 @@ bool recorder_join(const char *live, const char *frames, bool recovered, const c
                                 "COMMIT; DETACH live", recovered ? "recovered" : "complete");
     bool joined = attach && end && run(db, attach) && tables_copy(db) && run(db, schema_statement("recover/late")) && /* with a journal: all or nothing */
                   (!recovered || (run(db, schema_statement("recover/mend")) && totals_mend(db))) &&
-                  run(db, schema_statement("recover/end")) && run(db, end);
+                  (indexed || run(db, schema_statement("recover/index"))) && run(db, schema_statement("recover/end")) && run(db, end);
 
     snprintf(why, sizeof why, "%s", sqlite3_errmsg(db));
     *error = why;

@@ -26,13 +26,15 @@ void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_
 {
     recorder_put(c->recorder, LOSS, .rowid = loss_id, .process_id = process_id, .thread_id = thread_id, .at_ns = (int64_t)at_ns,
                  .events = (int64_t)events, .cause = fact_string(cause));
-    if (!c->in_words) /* every decoder has committed what it said before */
-        c->state.file->rows.sure = c->state.file->rows.end;
+    if (!c->in_words) { /* every decoder has committed what it said before */
+        recorder_settle(c->recorder);
+        c->state.file->header.sure[NEXT_LOSS] = c->state.file->header.next[NEXT_LOSS];
+    }
 }
 
 void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
 {
-    collector_loss_row(c, c->state.file->header.next_loss++, process_id, thread_id, at_ns, events, cause);
+    collector_loss_row(c, c->state.file->header.next[NEXT_LOSS]++, process_id, thread_id, at_ns, events, cause);
 }
 
 void collector_lost(struct collector *c, uint32_t process_id, uint64_t events, const char *format, ...)
@@ -173,8 +175,6 @@ static void ring_drain(struct traced *t, struct traced_ring *r)
         /* C: the words are no longer needed; matches the producer's D. */
         atomic_store_explicit(&r->ring->tail, tail, memory_order_release);
         wake(r, tail, tail == head);
-        if (recorder_log_full(t->collector->recorder))
-            recorder_commit(t->collector->recorder);
     }
 }
 
@@ -292,13 +292,14 @@ void traced_status(struct traced *t, int status)
         recorder_put(t->collector->recorder, PROCESS_END, .process_id = t->row.process_id, .pid = t->row.pid, .end_ns = ROW_NONE,
                      .exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : ROW_NONE,
                      .exit_signal = WIFSIGNALED(status) ? WTERMSIG(status) : ROW_NONE);
+    recorder_settle(t->collector->recorder);
 }
 
 /* The row of `loss` whose id is kept in the file, so that it is said once. */
 static uint64_t row_of(struct collector *c, uint64_t *kept)
 {
-    if (!*kept || *kept >= c->state.file->header.next_loss)
-        *kept = c->state.file->header.next_loss++;
+    if (!*kept || *kept >= c->state.file->header.next[NEXT_LOSS])
+        *kept = c->state.file->header.next[NEXT_LOSS]++;
     return *kept;
 }
 

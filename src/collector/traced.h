@@ -6,6 +6,7 @@
 #define DYNTRACE_TRACED_H
 
 #include "collector/state.h"
+#include "recorder_sqlite.h"
 
 struct traced;
 
@@ -14,6 +15,7 @@ struct collector {
     struct session *session;          /* borrowed */
     struct collector_state state;
     struct frame_pages pages;
+    struct lookup_pages lookups;
     struct decode_session decode;
     struct recorder *recorder;
     struct traced *traced;            /* every process seen, newest first */

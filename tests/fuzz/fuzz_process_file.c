@@ -59,6 +59,7 @@ static void good_make(void)
     facts->next_off = HEADER + 4096;
     used = FACT(more, 0, CODE, .code = 1, .first_line = 7, .flags = 3, .qualname = fact_string("g<locals>"), .filename = fact_string("/y.py"));
     used = FACT(more, used, RANK, .rank = 6, .local_rank = 2);
+    used = FACT(more, used, ENTRY, .entry = 0, .code = 1, .clock = 9, .guards = 3, .region = -1);
     more->used = used;
     for (int i = 0; i < RINGS; i++) {
         char *at = good + HEADER + FACTS + i * RING;
@@ -70,7 +71,10 @@ static void good_make(void)
         words[1] = 10;
         for (int n = 0; n < 40; n++)
             words[2 + n] = RING_WORD(n % 2 ? RING_RETURN : RING_CALL, n % 2 ? n / 2 : n % 3, 20u + (unsigned)n);
-        ring->head = 42;
+        words[42] = RING_WORD(RING_CALL, 1, 70u);
+        memcpy(words + 43, (uint64_t[]){RING_CONTROL_WORD(CONTROL_CHECK, 2, 0u), UINT64_C(3) << 44 | 7,
+                                        RING_CONTROL_WORD(CONTROL_DECISION, 3, UINT64_C(1) << 8 | 1), 71, 5}, 5 * sizeof *words);
+        ring->head = 48;
     }
 }
 
@@ -141,10 +145,11 @@ int fuzz_one(const uint8_t *data, size_t bytes)
     if (collector_state_open(&c->state, &session, false))
         abort();
     c->state.file->window.first = frames_first;
-    c->state.file->window.root = frames_root;
+    memcpy(c->state.file->window.root, frames_root, sizeof frames_root);
     if (frame_pages_open(&c->pages, dup(f.file), &c->state.file->window, false))
         abort();
-    c->decode = (struct decode_session){.pages = &c->pages, .ns_per_tick_32 = UINT64_C(1) << 32};
+    lookup_pages_open(&c->lookups, &c->pages, &c->state.file->lookups, c->state.file->header.next, false);
+    c->decode = (struct decode_session){.pages = &c->pages, .ns_per_tick_32 = UINT64_C(1) << 32, .next = c->state.file->header.next};
     t = traced_new(c, SESSION_MAIN, "1-1-0.ring");
     traced_open(t);
     if (t->opened == TRACED_OPEN) {
@@ -153,6 +158,7 @@ int fuzz_one(const uint8_t *data, size_t bytes)
         traced_finish(t);
     }
     traced_free(t);
+    lookup_pages_finish(&c->lookups);
     f.finished = frame_pages_finish(&c->pages);
     frames_db_read(&f, false);
     if (strcmp(f.integrity, "ok") || f.finished < 0) {
@@ -160,6 +166,7 @@ int fuzz_one(const uint8_t *data, size_t bytes)
         abort();
     }
     frame_pages_close(&c->pages);
+    lookup_pages_close(&c->lookups);
     collector_state_close(&c->state);
     snprintf(path, sizeof path, "%s/state", directory);
     unlink(path);

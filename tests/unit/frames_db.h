@@ -43,7 +43,7 @@ struct frames_db {
 
 static char *frames_template; /* an empty trace */
 static size_t frames_template_bytes;
-static uint32_t frames_first, frames_root;
+static uint32_t frames_first, frames_root[PAGE_TREES];
 
 static inline void frames_template_make(void)
 {
@@ -64,7 +64,7 @@ static inline void frames_template_make(void)
     if (recorder_create(path, frames, false) || !recorder_window(frames, true, window))
         exit(1);
     frames_first = window->first;
-    frames_root = window->root;
+    memcpy(frames_root, window->root, sizeof frames_root);
     free(window);
     fd = open(frames, O_RDONLY);
     fstat(fd, &status);
@@ -99,7 +99,7 @@ static inline struct frame_window *frames_window_make(void)
         exit(1);
     }
     window->first = frames_first;
-    window->root = frames_root;
+    memcpy(window->root, frames_root, sizeof frames_root);
     return window;
 }
 

@@ -21,7 +21,7 @@ int main(void)
     CHECK(collector_state_open(&state, &session, false) == 0, "state is made");
     CHECK(fstatat(session.place[SESSION_MAIN], "state", &status, 0) == 0 && (status.st_mode & 0777) == 0600, "its owner's only");
     state.file->window.first = 30;
-    state.file->window.root = 2;
+    state.file->window.root[TREE_FRAME] = 2;
     state.file->header.next_code = 55;
     for (uint32_t n = 0; n < PLACES; n++) {
         snprintf(name, sizeof name, "%u-1-0.ring", n / 3);

@@ -1,0 +1,99 @@
+/* collector/page_bytes.h -- what the pages of SQLite's files are made of: numbers, big endian, and varints. */
+#ifndef DYNTRACE_PAGE_BYTES_H
+#define DYNTRACE_PAGE_BYTES_H
+
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    PAGE_SLACK = 8, /* put_big_endian may write beyond the last cell */
+    PAGE_TABLE = 13, PAGE_INDEX = 10, /* leaves: the first byte; 8 less of interior pages */
+};
+
+/* SQLite's serial type for a number by its significant bits, and the bytes that
+ * it takes: 7 bits fit in a signed byte; 0 and 1 have types of their own. */
+extern const uint8_t frame_type_of_bits[65], frame_bytes_of_bits[65];
+/* The bytes that a serial type below 10 takes. */
+extern const uint8_t frame_bytes_of_type[10];
+
+static inline unsigned frame_bits(uint64_t value)
+{
+    return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
+}
+
+static inline unsigned frame_bytes_of(uint64_t value)
+{
+    return frame_bytes_of_bits[frame_bits(value)];
+}
+
+/* Store the low BYTES of VALUE. May write up to 8 bytes, all of them P's. */
+static inline uint8_t *put_big_endian(uint8_t *p, uint64_t value, unsigned bytes)
+{
+    uint64_t stored = __builtin_bswap64(value << (64 - 8 * bytes) % 64);
+
+    memcpy(p, &stored, sizeof stored);
+    return p + bytes;
+}
+
+/* The same, and not a byte more: for pages that are full already. */
+static inline void patch_big_endian(uint8_t *p, uint64_t value, unsigned bytes)
+{
+    while (bytes--)
+        *p++ = (uint8_t)(value >> 8 * bytes);
+}
+
+static inline uint64_t get_big_endian(const uint8_t *p, unsigned bytes)
+{
+    uint64_t value = 0;
+
+    while (bytes--)
+        value = value << 8 | *p++;
+    return value;
+}
+
+static inline unsigned varint_bytes(uint64_t value)
+{
+    /* Seven bits a byte. Ids stay below 2^56, so never the 9-byte form. */
+    return (unsigned)(63 - __builtin_clzll(value | 1)) / 7 + 1;
+}
+
+static inline uint8_t *put_varint(uint8_t *p, uint64_t value)
+{
+    unsigned bytes = varint_bytes(value);
+
+    for (unsigned i = bytes; i--; )
+        *p++ = (uint8_t)((value >> (7 * i) & 0x7f) | (i ? 0x80 : 0));
+    return p;
+}
+
+static inline void put16(uint8_t *p, unsigned value)
+{
+    p[0] = (uint8_t)(value >> 8);
+    p[1] = (uint8_t)value;
+}
+
+static inline unsigned get16(const uint8_t *p)
+{
+    return (unsigned)p[0] << 8 | p[1];
+}
+
+static inline uint8_t *put_number(uint8_t *p, uint64_t value, uint8_t *type)
+{
+    unsigned bits = frame_bits(value);
+
+    *type = frame_type_of_bits[bits];
+    return put_big_endian(p, value, frame_bytes_of_bits[bits]);
+}
+
+/* What the index has for row ID of a table, by KEY: a record of the two. */
+static inline uint8_t *put_key(uint8_t *cell, uint64_t key, uint64_t id)
+{
+    uint8_t *p = put_number(cell + 4, key, &cell[2]);
+
+    cell[1] = 3;
+    p = put_number(p, id, &cell[3]);
+    cell[0] = (uint8_t)(p - cell - 1);
+    return p;
+}
+
+#endif
