@@ -15,7 +15,10 @@ INSERT INTO process(process_id) SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM process
 INSERT OR IGNORE INTO thread(thread_id, process_id) SELECT DISTINCT thread_id, (SELECT MIN(process_id) FROM process) FROM frame;
 INSERT OR IGNORE INTO code(code_id, process_id, filename, qualname, first_line, kind)
   SELECT DISTINCT f.code_id, t.process_id, '', '(unknown code)', 0, 'function' FROM frame f JOIN thread t USING(thread_id);
-INSERT OR REPLACE INTO meta(key, value) VALUES ('open_frame_count', (SELECT count(*) FROM frame WHERE end_ns IS NULL));
+INSERT OR REPLACE INTO meta(key, value) VALUES
+  ('frame_count', (SELECT count(*) FROM frame)), ('open_frame_count', (SELECT count(*) FROM frame WHERE end_ns IS NULL));
+UPDATE meta SET value = MAX(value, (SELECT COALESCE(MAX(MAX(start_ns, COALESCE(end_ns, 0))), 0) FROM frame),
+    (SELECT COALESCE(MAX(start_ns + duration_ns), 0) FROM lookup), (SELECT COALESCE(MAX(end_ns), 0) FROM compile)) WHERE key = 'span_ns';
 -- Frames that --min-duration left out are in the totals only.
 DELETE FROM code_total WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = 'min_duration_ns' AND value > 0);
 

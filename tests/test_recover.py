@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import time
 
@@ -397,6 +398,45 @@ def test_decisions_survive(dyntrace, python, tmp_path):
         assert rows(trace, "SELECT count(*), count(DISTINCT cache_entry_id) FROM guard") == [(0, 0)] or \
             rows(trace, "SELECT count(*) FROM (SELECT 1 FROM guard GROUP BY cache_entry_id, ordinal HAVING count(*) > 1)") == [(0,)]
         trace.unlink()
+
+
+FINISHED = """
+import sys, time
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.types import GuardedCode
+def f(x): return x
+set_eval_frame(lambda frame, *rest: GuardedCode(frame.f_code.replace(), lambda f_locals: True) if frame.f_code is f.__code__ else None)
+open(sys.argv[1], "w").close()
+time.sleep(1)
+for n in range({calls}):
+    f(n)
+set_eval_frame(None)
+"""
+
+
+@pytest.mark.parametrize("left", ["all", "no state", "no session"])
+@pytest.mark.parametrize("calls", [5, 20000])
+def test_the_end_is_made_again(dyntrace, python, tmp_path, calls, left):
+    """The pages are whole, but the two files could not be joined: a later recovery does not make less of them."""
+    run, trace = started(dyntrace, python, tmp_path, "t", FINISHED.format(calls=calls), "--frames", "decided")
+    session = session_of(trace)
+    with contextlib.closing(sqlite3.connect(f"{trace}-frames", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM frame").fetchall()
+        err = run.communicate(timeout=60)[1]
+    assert "cannot be finished: database is locked" in err
+    for name in os.listdir(session):
+        if left == "no session" or (left == "no state" and name == "state"):
+            os.unlink(f"{session}/{name}")
+    if left == "no session":
+        os.rmdir(session)
+    done = subprocess.run([dyntrace, "fsck", trace, "--recover"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    fsck(dyntrace, trace)
+    for table in "lookup", "frame":
+        assert rows(trace, f"SELECT count(*) FROM {table} JOIN code USING (code_id) WHERE qualname = 'f'") == [(calls,)], table
+    assert rows(trace, "SELECT count(*) FROM guard_check") == [(calls - 1,)]
+    assert rows(trace, "SELECT value FROM meta WHERE key = 'frame_count'") == rows(trace, "SELECT count(*) FROM frame")
 
 
 RECORDS_ITSELF = """

@@ -238,8 +238,8 @@ int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window,
 {
     uint8_t page[FRAME_PAGE_BYTES];
 
-    *w = (struct frame_pages){.fd = fd, .window = window, .limit = UINT32_MAX};
-    if (resume && window->next_page && !list_reach(&w->cells, window->next_page - 1))
+    *w = (struct frame_pages){.fd = fd, .window = window, .limit = window->finished ? 0 : UINT32_MAX};
+    if (resume && !window->finished && window->next_page && !list_reach(&w->cells, window->next_page - 1))
         return -1;
     for (uint32_t n = 0; n < w->cells.count; n++) {
         uint8_t *held = in_window(w, n);
@@ -457,24 +457,26 @@ static void interior_make(uint8_t *page, enum page_tree_of tree, const struct pa
     patch_big_endian(page + 8, children[count - 1].page, 4);
 }
 
-/* Leaf pages that hold nothing go to SQLite's list of free pages. */
-static bool free_pages(struct frame_pages *w, uint8_t *header, const uint32_t *empty, size_t count)
+/* Leaf pages that hold nothing go to SQLite's list of free pages. They stay as they are: after a kill all is made again, and the
+ * only leaf of a tree, which is in its root now, is among them. The list is in pages from *NEXT on. */
+static bool free_pages(struct frame_pages *w, uint8_t *header, const uint32_t *empty, size_t count, uint64_t *next)
 {
-    uint32_t next = 0;
+    uint64_t last = 0, trunks = 0;
 
-    for (size_t at = 0, leaves; at < count; at += leaves + 1) {
+    for (size_t at = 0, leaves; at < count; at += leaves, trunks++) {
         uint8_t trunk[FRAME_PAGE_BYTES] = {0};
-        leaves = count - at - 1 < 1000 ? count - at - 1 : 1000;
-        patch_big_endian(trunk, next, 4);
+        leaves = count - at < 1000 ? count - at : 1000;
+        patch_big_endian(trunk, last, 4);
         patch_big_endian(trunk + 4, leaves, 4);
         for (size_t i = 0; i < leaves; i++)
-            patch_big_endian(trunk + 8 + 4 * i, empty[at + 1 + i], 4);
-        next = empty[at];
-        if (write_whole(w, trunk, sizeof trunk, (uint64_t)(next - 1) * FRAME_PAGE_BYTES))
+            patch_big_endian(trunk + 8 + 4 * i, empty[at + i], 4);
+        if (write_whole(w, trunk, sizeof trunk, (*next - 1) * FRAME_PAGE_BYTES))
             return false;
+        last = *next;
+        *next += 1 + (*next + 1 == FRAME_LOCK_PAGE);
     }
-    patch_big_endian(header + 32, next, 4);
-    patch_big_endian(header + 36, count, 4);
+    patch_big_endian(header + 32, last, 4);
+    patch_big_endian(header + 36, count + trunks, 4);
     return true;
 }
 
@@ -559,7 +561,7 @@ static int64_t trees_make(struct frame_pages *w)
         if (!used[n])
             empty[empty_count++] = (uint32_t)file_page(w, n);
     }
-    done = done && free_pages(w, header, empty, empty_count);
+    done = done && free_pages(w, header, empty, empty_count, &next);
     if (done) {
         patch_big_endian(header + 28, next - 1, 4);
         patch_big_endian(header + 24, get_big_endian(header + 24, 4) + 1, 4); /* change counter, and the */
@@ -578,9 +580,12 @@ int64_t frame_pages_finish(struct frame_pages *w)
 {
     int64_t rows;
 
+    if (w->window->finished)
+        return 0; /* SQL counts them (schemas/recover.sql) */
     write_window(w, w->window->next_page);
     /* The disk may have room for the leaves and not for the trees over them. */
     while ((rows = trees_make(w)) < 0 && (w->error == ENOSPC || w->error == EDQUOT) && w->limit)
         disk_full(w);
+    w->window->finished = rows >= 0;
     return rows;
 }

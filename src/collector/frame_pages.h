@@ -68,6 +68,7 @@ struct frame_window {
     uint32_t written;
     uint32_t first;     /* file page of leaf page 0 */
     uint32_t root[PAGE_TREES]; /* file pages of the roots */
+    uint32_t finished;  /* the trees are made: the pages are SQLite's from here on */
     uint32_t holds[FRAME_WINDOW_PAGES]; /* page + 1 in that slot of the window, or 0 */
     _Alignas(4096) uint8_t page[FRAME_WINDOW_PAGES][FRAME_PAGE_BYTES];
 };
@@ -138,7 +139,7 @@ void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsign
 void frame_pages_drop(struct frame_pages *w, uint64_t id);
 
 /* Write what is left and the interior pages; indexes are left empty unless they are whole (w->indexed). Returns the number of rows, or -1
- * with w->error. The file is a valid database afterwards. */
+ * with w->error. The file is a valid database afterwards, and a collector that resumes changes no page of it. */
 int64_t frame_pages_finish(struct frame_pages *w);
 
 #endif

@@ -120,6 +120,7 @@ bool recorder_window(const char *frames, bool fresh, struct frame_window *window
     free(pages);
     if (!sound || stat(frames, &status) || status.st_size / FRAME_PAGE_BYTES < window->first)
         return false;
+    window->finished = !fresh && status.st_size == (off_t)window->first * FRAME_PAGE_BYTES;
     /* Beyond SQLite's lock page one more than there are. */
     window->next_page = window->written = (uint32_t)(status.st_size / FRAME_PAGE_BYTES) - window->first++;
     return true;
