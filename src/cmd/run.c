@@ -20,8 +20,6 @@
 #include "lib/json.h"
 #include "lib/option.h"
 #include "inject.h"
-#include "schema.h"
-#include "trace/db.h"
 #include "versions.h"
 
 static struct {
@@ -183,16 +181,13 @@ static char *json_command(int argc, char **argv)
 enum { BIG = 200 << 20, MB = 1 << 20 }; /* bytes */
 
 /* A large trace of a program that used torch: what would have done. */
-static void say_size(const struct session *session)
+static void say_size(const struct session *session, const struct collector_result *said)
 {
     struct stat file;
-    struct db *db = given.session.frames != SESSION_DECIDED && !stat(session->trace, &file) && file.st_size >= BIG ? db_open(session->trace) : NULL;
-    int64_t spared = db ? db_integer(db, 0, schema_statement("run/more-than-decided")) : 0;
 
-    if (spared > 0 && spared < file.st_size)
+    if (said->undecided && given.session.frames != SESSION_DECIDED && !stat(session->trace, &file) && file.st_size >= BIG)
         say_error("%s has %lld MB; --frames decided would have made %lld MB at most, with the same decisions", session->trace,
-                  (long long)file.st_size / MB, (long long)(file.st_size - spared) / MB + 1);
-    db_close(db);
+                  (long long)file.st_size / MB, ((long long)file.st_size - (long long)said->undecided) / MB + 1);
 }
 
 /* What the user should know at the end. */
@@ -269,7 +264,7 @@ static int record(const struct program *t, int argc, char **argv)
     if (l.replaced)
         say_error("the collector was killed; another took its place");
     say_result(&session, &said);
-    say_size(&session);
+    say_size(&session, &said);
     if (said.error[0] && !said.frames)
         session.directory[0] = 0;
 done:

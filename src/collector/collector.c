@@ -35,7 +35,8 @@
 #define IDLE_NS (5000 * MS)      /* what another child gets while it does nothing */
 
 enum { TICK_NS = 100000, STILL_NS = 20000000 /* longer is a row */ };
-enum { POLL_MS = 1, IDLE_POLL_MS = 4, IDLE_ROUNDS = 64, STATUS_TRIES = 10, SHOW_PAGES = 8 /* of lookups, in one round */, COMMAND_ID = 1 /* the command's process_id */ };
+enum { POLL_MS = 1, IDLE_POLL_MS = 4, IDLE_ROUNDS = 64, STATUS_TRIES = 10, COMMAND_ID = 1 /* the command's process_id */ };
+enum { SHOW_PAGES = 2 /* of each table, in a round of a millisecond: a third of the time at most */ };
 
 struct run {
     struct collector c;
@@ -113,17 +114,12 @@ static void show_row(void *context, enum lookup_table table, int64_t *values, co
     recorder_values(context, table == PAGES_LOOKUP ? PUT_LOOKUP : PUT_CHECK, values, &word);
 }
 
-/* Readers see what is in the live file: put a few of the rows there that are in pages. True: not all of them. */
-static bool show(struct collector *c)
+/* Readers see what is in the live file: put a few of the rows there that are in pages. */
+static void show(struct collector *c)
 {
-    bool more = false;
-
-    for (int table = 0; table < LOOKUP_TABLES; table++) {
+    for (int table = 0; table < LOOKUP_TABLES; table++)
         for (int i = 0; i < SHOW_PAGES && c->lookups.shown[table] < c->lookups.next[table]; i++)
             lookup_pages_show(&c->lookups, table, show_row, c->recorder);
-        more = more || c->lookups.shown[table] < c->lookups.next[table];
-    }
-    return more;
 }
 
 static void orders_take(struct run *run);
@@ -341,7 +337,7 @@ static void drain_until_end(struct run *run)
     for (;;) {
         uint64_t words = 0, fullest = 0;
         uint32_t changes = run->c.changes;
-        bool go_on = true, more;
+        bool go_on = true;
 
         orders_take(run);
         for (struct traced *t = run->c.traced; t; t = t->next) {
@@ -351,7 +347,8 @@ static void drain_until_end(struct run *run)
             watch_nested(&run->watch, t);
         }
         watch_new(&run->watch); /* after `forking` was read: who is no longer counted there has a file */
-        more = fullest <= 64 && show(&run->c);
+        if (fullest <= 64 && !run->ended)
+            show(&run->c);
         commit_sometimes(run, false);
         idle = words ? 0 : idle + 1;
         if (run->ended) {
@@ -359,7 +356,7 @@ static void drain_until_end(struct run *run)
             go_on = stragglers(run) || run->c.changes != changes; /* one that came or ended may have forked */
         }
         /* Half full already: it fills while we sleep. */
-        wait_for_events(run, fullest > 64 || more || !go_on ? 0 : idle > IDLE_ROUNDS ? IDLE_POLL_MS : POLL_MS);
+        wait_for_events(run, fullest > 64 || !go_on ? 0 : idle > IDLE_ROUNDS ? IDLE_POLL_MS : POLL_MS);
         if (!go_on)
             break;
     }
@@ -383,9 +380,12 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
 {
     struct collector *c = &run->c;
     bool indexed = c->pages.indexed;
+    uint64_t lookups = c->lookups.next[PAGES_LOOKUP] - 1;
     const char *why;
 
     result->frames = (uint64_t)frames;
+    if (c->torch && result->frames > lookups)
+        result->undecided = c->pages.leaves_of_frames * (result->frames - lookups) / result->frames * FRAME_PAGE_BYTES;
     recorder_meta(c->recorder, "frame_count", NULL, frames);
     recorder_meta(c->recorder, "open_frame_count", NULL, (int64_t)c->decode.open_frames);
     commit_sometimes(run, true);

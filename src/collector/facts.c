@@ -185,6 +185,7 @@ static void take_note(struct traced *t, enum fact_kind kind, const union fact_an
         /* Without a version there is a torch all the same; NULL is none. */
         recorder_put(r, PROCESS_SAYS, .process_id = t->row.process_id, .torch_version = fact->TORCH.version,
                      .torch_mode = fact->TORCH.mode, .torch_note = fact->TORCH.why);
+        t->collector->torch |= fact->TORCH.version.bytes > 0;
         if (!t->collector->torch_note[0])
             snprintf(t->collector->torch_note, sizeof t->collector->torch_note, "%.*s", (int)MIN(fact->TORCH.why.bytes, 511),
                      fact->TORCH.why.text);
@@ -465,6 +466,7 @@ void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
     lookup_pages_add(pages, PAGES_LOOKUP, (int64_t[]){
         (int64_t)frame->frame_id, d->now.thread_id, frame->code_id, (int64_t)start_ns, (int64_t)duration_ns, outcome,
         cache_entry_id ? cache_entry_id : ROW_NONE, observed ? ROW_NONE : checked, signature ? signature : ROW_NONE}, NULL);
-    recorder_put(t->collector->recorder, COMPILE_FRAME, .compile_id = id_of(&t->compiles, (int64_t)d->now.compile - 1),
-                 .frame_id = frame->frame_id, .thread_id = d->now.thread_id);
+    if (d->now.compile)
+        recorder_put(t->collector->recorder, COMPILE_FRAME, .compile_id = id_of(&t->compiles, (int64_t)d->now.compile - 1),
+                     .frame_id = frame->frame_id, .thread_id = d->now.thread_id);
 }

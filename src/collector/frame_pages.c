@@ -556,8 +556,12 @@ static int64_t trees_make(struct frame_pages *w)
     done = children && empty && used && pread(w->fd, header, sizeof header, 0) == sizeof header;
     for (int tree = 0; done && tree < PAGE_TREES; tree++)
         done = tree_make(w, tree, children, tree_leaves(w, tree, stored, children, used), &next);
+    w->leaves_of_frames = 0;
     for (uint32_t n = 0; done && n < stored; n++) {
-        rows += w->cells.at[n] <= FRAME_PAGE_ROWS ? w->cells.at[n] : 0;
+        if (w->cells.at[n] && w->cells.at[n] <= FRAME_PAGE_ROWS) {
+            rows += w->cells.at[n];
+            w->leaves_of_frames++;
+        }
         if (!used[n])
             empty[empty_count++] = (uint32_t)file_page(w, n);
     }

@@ -82,6 +82,7 @@ struct frame_pages {
     bool indexed;                /* the leaves of both indexes are whole */
     uint32_t limit;              /* pages from here on are not stored (disk full) */
     uint64_t lost;               /* rows dropped since */
+    uint32_t leaves_of_frames;   /* once it is finished */
 };
 
 /* FD becomes the writer's. With RESUME the window and file hold a killed collector's pages. 0, or -1 with errno. */

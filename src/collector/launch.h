@@ -18,6 +18,7 @@ struct collector_order {
  * command to start. */
 struct collector_result {
     uint64_t frames, missing;
+    uint64_t undecided;             /* of a program that used torch, bytes: pages of frames that nobody decided */
     uint32_t processes;
     char unsupported[512], torch_note[512];
     char worst[256];                /* the largest of what is missing */

@@ -24,6 +24,7 @@ struct collector {
     bool salvaged;                    /* ... of which only the two files are left */
     bool in_words;                    /* a decoder is at work: what is said now is certain when it commits */
     LIST(char) fact;                  /* owned; the one being taken */
+    bool torch;                       /* a process used it */
     char torch_note[512];             /* why torch is only observed, of the first process where it is */
     uint64_t waits, wait_ns;          /* of all producers */
     uint32_t processes;               /* that recorded */
