@@ -7,6 +7,11 @@ UPDATE main.frame SET cache_entry_id = (SELECT l.cache_entry_id FROM live.late l
 WHERE frame_id IN (SELECT frame_id FROM live.late WHERE cache_entry_id);
 UPDATE main.frame SET end_ns = NULL, exit = NULL WHERE frame_id IN (SELECT frame_id FROM live.late WHERE left_open);
 
+-- name: salvage
+-- Where the pages of lookups and guard checks were lost that the collector had in memory.
+INSERT OR IGNORE INTO main.lookup SELECT * FROM live.lookup;
+INSERT OR IGNORE INTO main.guard_check SELECT * FROM live.guard_check;
+
 -- name: mend
 -- Of one whose collector was killed. It may have been killed before it wrote anything but frames. What it never heard the end of is open.
 UPDATE frame SET end_ns = NULL, exit = NULL WHERE end_ns = 0;

@@ -439,6 +439,28 @@ def test_the_end_is_made_again(dyntrace, python, tmp_path, calls, left):
     assert rows(trace, "SELECT value FROM meta WHERE key = 'frame_count'") == rows(trace, "SELECT count(*) FROM frame")
 
 
+def test_decisions_that_were_shown(dyntrace, python, tmp_path):
+    """The machine was started again while lookups were in memory of the session: those that a reader saw are kept."""
+    program = FINISHED.format(calls=500).replace("set_eval_frame(None)", "time.sleep(100)")
+    run, trace = started(dyntrace, python, tmp_path, "t", program, "--frames", "decided")
+    session = session_of(trace)
+    until(lambda: rows(trace, "SELECT count(*) FROM lookup JOIN code USING (code_id) WHERE qualname = 'f'") == [(500,)], "a reader sees all")
+    pids = [collector_of(run.pid), *map(int, open(f"/proc/{run.pid}/task/{run.pid}/children").read().split()), run.pid]
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    run.communicate()
+    until(lambda: all(map(gone, pids)), "all are dead")
+    for name in os.listdir(session):
+        os.unlink(f"{session}/{name}")
+    os.rmdir(session)
+    done = subprocess.run([dyntrace, "fsck", trace, "--recover"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    fsck(dyntrace, trace)
+    assert rows(trace, "SELECT count(*) FROM lookup JOIN code USING (code_id) WHERE qualname = 'f'") == [(500,)]
+    assert rows(trace, "SELECT count(*), count(DISTINCT lookup_id) FROM guard_check") == [(499, 499)]
+
+
 RECORDS_ITSELF = """
 import sys, time, dyntrace
 def leaf(): pass

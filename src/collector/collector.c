@@ -379,7 +379,7 @@ static __attribute__((format(printf, 2, 3))) void fail(struct collector_result *
 static void finish_trace(struct run *run, int64_t frames, struct collector_result *result)
 {
     struct collector *c = &run->c;
-    bool indexed = c->pages.indexed;
+    unsigned how = (c->resumed ? JOIN_RECOVERED : 0) | (c->salvaged ? JOIN_SALVAGED : 0) | (c->pages.indexed ? JOIN_INDEXED : 0);
     uint64_t lookups = c->lookups.next[PAGES_LOOKUP] - 1;
     const char *why;
 
@@ -396,7 +396,7 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
     recorder_close(c->recorder);
     frame_pages_close(&c->pages);
     lookup_pages_close(&c->lookups);
-    if (!recorder_join(c->session->trace, c->session->frames, c->resumed, indexed, &why)) {
+    if (!recorder_join(c->session->trace, c->session->frames, how, &why)) {
         result->error[0] = 0;
         fail(result, "%s: cannot be finished: %s; make room, then `dyntrace fsck --recover %s`", c->session->trace, why,
              c->session->trace);

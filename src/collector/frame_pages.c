@@ -16,7 +16,6 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum {

@@ -12,7 +12,6 @@
 #include "collector/decode.h"
 #include "schema.h"
 #include "tables.h"
-#include "vocabulary.h"
 
 /* The database PATH, which is there, to be read or to WRITE it. Where it cannot be opened, nothing can be done with it, and
  * sqlite3_errmsg says why. */
@@ -204,17 +203,19 @@ static bool tables_copy(sqlite3 *db)
     return done;
 }
 
-bool recorder_join(const char *live, const char *frames, bool recovered, bool indexed, const char **error)
+bool recorder_join(const char *live, const char *frames, unsigned how, const char **error)
 {
     static char why[512];
     sqlite3 *db = file_open(frames, true);
+    bool recovered = how & JOIN_RECOVERED;
     char *attach = sqlite3_mprintf("PRAGMA synchronous=OFF; ATTACH %Q AS live; BEGIN", live);
     /* Only at the end: a trace that says it is whole is taken at its word (recorder_finished). */
     char *end = sqlite3_mprintf("UPDATE main.meta SET value = %Q WHERE key = 'state'; DELETE FROM main.meta WHERE key = 'session';"
                                 "COMMIT; DETACH live", recovered ? "recovered" : "complete");
     bool joined = attach && end && run(db, attach) && tables_copy(db) && run(db, schema_statement("recover/late")) && /* with a journal: all or nothing */
+                  (!(how & JOIN_SALVAGED) || run(db, schema_statement("recover/salvage"))) &&
                   (!recovered || (run(db, schema_statement("recover/mend")) && totals_mend(db))) &&
-                  (indexed || run(db, schema_statement("recover/index"))) && run(db, schema_statement("recover/end")) && run(db, end);
+                  (how & JOIN_INDEXED || run(db, schema_statement("recover/index"))) && run(db, schema_statement("recover/end")) && run(db, end);
 
     snprintf(why, sizeof why, "%s", sqlite3_errmsg(db));
     *error = why;

@@ -17,12 +17,16 @@ int recorder_create(const char *path, const char *frames, bool force);
  * recorder_create() made it. False: it is none of ours. */
 bool recorder_window(const char *frames, bool fresh, struct frame_window *window);
 
-/* Copy the tables of the live database LIVE into FRAMES, where `frame`, `lookup` and `guard_check` are finished (their indexes,
- * unless INDEXED, are made here), and publish it. Nothing may be
- * open on either. RECOVERED: what a killed collector had only in its memory is made from the frames: rows for the code and
- * threads that it had no time to name, and totals, unless --min-duration keeps some of them to itself. False: *ERROR
- * (static); LIVE stays as it is when that fails. */
-bool recorder_join(const char *live, const char *frames, bool recovered, bool indexed, const char **error);
+enum join_how {
+    JOIN_RECOVERED = 1, /* what a killed collector had only in its memory is made from the frames: rows for the code and threads
+                         * that it had no time to name, and totals, unless --min-duration keeps some of them to itself */
+    JOIN_SALVAGED = 2,  /* lookups whose pages were lost are taken from LIVE, as far as readers had been shown them there */
+    JOIN_INDEXED = 4,   /* the indexes of lookups and guard checks are in FRAMES */
+};
+
+/* Copy the tables of the live database LIVE into FRAMES, where those that are made of pages are finished, and publish it. HOW is
+ * of enum join_how. Nothing may be open on either. False: *ERROR (static); LIVE stays as it is when that fails. */
+bool recorder_join(const char *live, const char *frames, unsigned how, const char **error);
 /* Rename FRAMES to LIVE, and take away what belongs to the old LIVE. False: *ERROR. */
 bool recorder_publish(const char *live, const char *frames, const char **error);
 /* Are LIVE and FRAMES the two files of the recording in directory SESSION? Whoever has their names from a session
