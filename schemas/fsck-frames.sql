@@ -43,7 +43,8 @@ WHERE CASE WHEN m.some AND m.state = 'recovered' THEN 0 -- the last ones before 
 SELECT o.name || ': ' || c.count || ' frames, ' || COALESCE(l.count, 0) || ' lookups'
 FROM tally c JOIN outcomes o ON o.outcome = c.number
 LEFT JOIN (SELECT outcome, COUNT(*) AS count FROM lookup GROUP BY outcome) l ON l.outcome = c.number
-WHERE (o.missed OR o.name = 'hit') AND c.count > COALESCE(l.count, 0);
+WHERE (o.missed OR o.name = 'hit') AND c.count > COALESCE(l.count, 0)
+  AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%' OR events IS NULL);
 
 -- name: rule-skipped
 -- code whose calls were skipped is marked so

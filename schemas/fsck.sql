@@ -73,7 +73,7 @@ WHERE frame_id IS NULL OR start_ns IS NULL OR COALESCE(duration_ns, -1) < 0
 -- a lookup and the frame of its call agree: thread, code, outcome, entry, time
 -- In a child that was forked meanwhile the frame is one that it inherited, and begins later.
 SELECT l.lookup_id FROM lookup l LEFT JOIN frame f ON f.frame_id = l.frame_id
-WHERE CASE WHEN f.frame_id IS NULL THEN EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%')
+WHERE CASE WHEN f.frame_id IS NULL THEN EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%' OR events IS NULL)
            ELSE f.kind NOT IN (0, 3) OR f.thread_id IS NOT l.thread_id OR f.code_id IS NOT l.code_id
                 OR f.outcome IS NOT l.outcome OR f.cache_entry_id IS NOT l.cache_entry_id OR (l.start_ns < f.start_ns AND f.kind = 0)
                 OR l.start_ns + l.duration_ns > f.end_ns END;

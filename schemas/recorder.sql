@@ -2,7 +2,7 @@
 -- RECORDER_PUTS (src/recorder_sqlite.h) that are a STATEMENT, whose columns are ?1, ?2, ...
 
 -- name: begin
--- Lookups may come a million a second; their indexes are in the other file.
+-- Lookups come a hundred thousand a second; their indexes are in the other file.
 PRAGMA synchronous=OFF;
 PRAGMA journal_mode=WAL;
 PRAGMA cache_size=-4096;

@@ -33,18 +33,35 @@ sys.exit(3)
 """
 
 
+DECIDED = """
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.types import GuardedCode
+import sys
+def leaf(n):
+    return n
+set_eval_frame(lambda frame, *rest: GuardedCode(frame.f_code.replace(), lambda f_locals: True) if frame.f_code is leaf.__code__ else None)
+total = 0
+for i in range({calls}):
+    total += leaf(i)
+set_eval_frame(None)
+print(total)
+sys.exit(3)
+"""
+
+
 def integrity(path):
     return rows(path, "PRAGMA integrity_check")
 
 
 @needs_root
+@pytest.mark.parametrize("program", [CALLS, DECIDED], ids=["frames", "lookups"])
 @pytest.mark.parametrize("size", ["500k", "1500k", "4m", "9m"])
-def test_full_disk(dyntrace, python, tmp_path, size):
+def test_full_disk(dyntrace, python, tmp_path, size, program):
     small, after = tmp_path / "small", tmp_path / "after.db"
     small.mkdir()
     # The filesystem goes with its namespace: a shell keeps it until the trace is copied out.
-    run = f'"{dyntrace}" run -o "{small}/t.db" --python "{python}" -c "$CODE"; s=$?; ls "{small}" >&2; cp "{small}/t.db" "{after}"; exit $s'
-    done = mounted(size, small, ["sh", "-c", run], env={**os.environ, "CODE": CALLS.format(calls=500000)})
+    run = f'"{dyntrace}" run -o "{small}/t.db" --python "{python}" -c "$CODE"; s=$?; ls "{small}" >&2; cp "{small}/t.db" "{after}"; cp "{small}/t.db-wal" "{after}-wal" 2>/dev/null; exit $s'
+    done = mounted(size, small, ["sh", "-c", run], env={**os.environ, "CODE": program.format(calls=500000)})
     assert done.returncode == 3, done.stderr
     assert done.stdout == "124999750000\n"
     assert "No space left on device" in done.stderr or "disk is full" in done.stderr, done.stderr

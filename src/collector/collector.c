@@ -20,6 +20,7 @@
 #include <sys/param.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 
 #include "command.h"
 #include "collector/process.h"
@@ -36,7 +37,7 @@
 
 enum { TICK_NS = 100000, STILL_NS = 20000000 /* longer is a row */ };
 enum { POLL_MS = 1, IDLE_POLL_MS = 4, IDLE_ROUNDS = 64, STATUS_TRIES = 10, COMMAND_ID = 1 /* the command's process_id */ };
-enum { SHOW_PAGES = 2 /* of each table, in a round of a millisecond: a third of the time at most */ };
+enum { SHOW_ROOM = 64 << 20 /* bytes of the disk */ };
 
 struct run {
     struct collector c;
@@ -114,11 +115,19 @@ static void show_row(void *context, enum lookup_table table, int64_t *values, co
     recorder_values(context, table == PAGES_LOOKUP ? PUT_LOOKUP : PUT_CHECK, values, &word);
 }
 
-/* Readers see what is in the live file: put a few of the rows there that are in pages. */
+static bool has_room(const struct collector *c)
+{
+    struct statvfs disk;
+
+    return fstatvfs(c->pages.fd, &disk) == 0 && disk.f_bavail * disk.f_frsize >= SHOW_ROOM;
+}
+
+/* Readers see what is in the live file: put some of the rows there that are in pages, for a sixth of a round of POLL_MS. On a disk
+ * that is nearly full the pages come first. */
 static void show(struct collector *c)
 {
     for (int table = 0; table < LOOKUP_TABLES; table++)
-        for (int i = 0; i < SHOW_PAGES && c->lookups.shown[table] < c->lookups.next[table]; i++)
+        if (c->lookups.shown[table] < c->lookups.next[table] && has_room(c))
             lookup_pages_show(&c->lookups, table, show_row, c->recorder);
 }
 
@@ -427,8 +436,8 @@ static void finish(struct run *run, struct collector_result *result)
     frames = frame_pages_finish(&c->pages);
     if (c->pages.error) {
         why = strerror(c->pages.error);
-        collector_lost(c, 0, c->pages.lost, "disk: the trace could not grow (%s); the frames after that are not in it", why);
-        fail(result, "%s: %s; the program went on, %lu frames could not be stored, the trace holds those before",
+        collector_lost(c, 0, c->pages.lost, "disk: the trace could not grow (%s); the frames and lookups after that are not in it", why);
+        fail(result, "%s: %s; the program went on, %lu rows could not be stored, the trace holds those before",
              c->session->trace, why, c->pages.lost);
     }
     result->processes = c->processes;

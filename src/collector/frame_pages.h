@@ -5,8 +5,8 @@
  * database file that SQLite has made with the whole schema:
  *
  *     page 1 .. first-1        SQLite's: the schema, every table empty
- *     first + 0, first + 1 ..  leaf pages, one thread's frames each
- *     after them               interior pages, made at the end
+ *     first + 0, first + 1 ..  leaf pages, one thread's frames each, or those of collector/lookup_pages.h
+ *     after them               interior pages and the list of free pages, made at the end
  *     (page 262145, at 1 GiB, is SQLite's lock page and stays unused)
  *
  * A frame's id says where it lies: id = page * 128 + slot + 1. So its end can be written long after its page went to

@@ -121,11 +121,12 @@ static void read_row(void *context, enum lookup_table table, int64_t *values, co
 static void test_numbers(void)
 {
     static const unsigned codes[] = {1, 2, 3, 7, 100, 5000};
+    const unsigned most = under_valgrind() ? 400 : 6000;
     char what[100];
     struct trace t;
 
     for (size_t c = 0; c < sizeof codes / sizeof *codes; c++)
-        for (unsigned count = 0; count < 20000; count += count < 3 || (count > 280 && count < 310 && c < 4) ? 1 : count / 3 + 7) {
+        for (unsigned count = 0; count < most; count += count < 3 || (count > 280 && count < 310 && c < 4) ? 1 : count / 3 + 7) {
             uint64_t first = (uint64_t[]){1, 1, 120, 32000, UINT64_C(1) << 31, UINT64_C(1) << 40}[random_below(4)];
             snprintf(what, sizeof what, "%u lookups of %u from %llu", count, codes[c], (unsigned long long)first);
             trace_open(&t, first);
@@ -143,8 +144,8 @@ static void test_resume(void)
     char what[100];
     struct trace t;
 
-    for (int n = 0; n < 200; n++) {
-        unsigned count = (unsigned)random_below(n < 190 ? 700 : 100000), after = (unsigned)random_below(300), kept = count ? (unsigned)random_below(count + 1) : 0;
+    for (int n = under_valgrind() ? 70 : 0; n < 80; n++) {
+        unsigned count = (unsigned)random_below(n < 78 || under_valgrind() ? 700 : 50000), after = (unsigned)random_below(300), kept = count ? (unsigned)random_below(count + 1) : 0;
         uint64_t given[2] = {1, 1};
         snprintf(what, sizeof what, "%u of %u lookups kept, %u more", kept, count, after);
         trace_open(&t, 1);
@@ -178,7 +179,7 @@ static void test_damaged(void)
     uint64_t given[2] = {UINT64_MAX, UINT64_MAX};
     struct trace t;
 
-    for (int n = 0; n < 300; n++) {
+    for (int n = under_valgrind() ? 280 : 0; n < 300; n++) {
         trace_open(&t, 1);
         for (int i = 0; i < 60; i++)
             lookup(&t, 1, 1);
@@ -200,7 +201,7 @@ static void test_full_disk(void)
 {
     struct trace t;
 
-    for (uint64_t megabytes = 5; megabytes < 15; megabytes += 2) {
+    for (uint64_t megabytes = under_valgrind() ? 9 : 5; megabytes < 10; megabytes += 4) {
         trace_open(&t, 1);
         disk_bytes = megabytes << 20;
         for (int i = 0; i < 200000; i++)
