@@ -1,51 +1,51 @@
 -- recover.sql -- what is asked of the two files that become a trace (src/collector/trace_files.c), and what is made of them
--- at the end, in the file of the frames, once the other tables are there.
+-- at the end, in the file of the frames, `trace`, once the other tables are there; `main` is the live file then.
 
 -- name: late
--- What the collector learned of frames whose rows were written already: `late` of the live file, attached.
-UPDATE main.frame SET cache_entry_id = (SELECT l.cache_entry_id FROM live.late l WHERE l.frame_id = main.frame.frame_id)
-WHERE frame_id IN (SELECT frame_id FROM live.late WHERE cache_entry_id);
-UPDATE main.frame SET end_ns = NULL, exit = NULL WHERE frame_id IN (SELECT frame_id FROM live.late WHERE left_open);
+-- What the collector learned of frames whose rows were written already: `late` of the live file.
+UPDATE trace.frame SET cache_entry_id = (SELECT l.cache_entry_id FROM main.late l WHERE l.frame_id = trace.frame.frame_id)
+WHERE frame_id IN (SELECT frame_id FROM main.late WHERE cache_entry_id);
+UPDATE trace.frame SET end_ns = NULL, exit = NULL WHERE frame_id IN (SELECT frame_id FROM main.late WHERE left_open);
 
 -- name: salvage
 -- Where the pages of lookups and guard checks were lost that the collector had in memory.
-INSERT OR IGNORE INTO main.lookup SELECT * FROM live.lookup;
-INSERT OR IGNORE INTO main.guard_check SELECT * FROM live.guard_check;
+INSERT OR IGNORE INTO trace.lookup SELECT * FROM main.lookup;
+INSERT OR IGNORE INTO trace.guard_check SELECT * FROM main.guard_check;
 
 -- name: mend
 -- Of one whose collector was killed. It may have been killed before it wrote anything but frames. What it never heard the end of is open.
-UPDATE frame SET end_ns = NULL, exit = NULL WHERE end_ns = 0;
-INSERT OR IGNORE INTO process(process_id) SELECT process_id FROM thread;
-INSERT INTO process(process_id) SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM process) AND EXISTS (SELECT 1 FROM frame);
-INSERT OR IGNORE INTO thread(thread_id, process_id) SELECT DISTINCT thread_id, (SELECT MIN(process_id) FROM process) FROM frame;
-INSERT OR IGNORE INTO code(code_id, process_id, filename, qualname, first_line, kind)
-  SELECT DISTINCT f.code_id, t.process_id, '', '(unknown code)', 0, 'function' FROM frame f JOIN thread t USING(thread_id);
-INSERT OR REPLACE INTO meta(key, value) VALUES
-  ('frame_count', (SELECT count(*) FROM frame)), ('open_frame_count', (SELECT count(*) FROM frame WHERE end_ns IS NULL));
-UPDATE meta SET value = MAX(value, (SELECT COALESCE(MAX(MAX(start_ns, COALESCE(end_ns, 0))), 0) FROM frame),
-    (SELECT COALESCE(MAX(start_ns + duration_ns), 0) FROM lookup), (SELECT COALESCE(MAX(end_ns), 0) FROM compile)) WHERE key = 'span_ns';
+UPDATE trace.frame SET end_ns = NULL, exit = NULL WHERE end_ns = 0;
+INSERT OR IGNORE INTO trace.process(process_id) SELECT process_id FROM trace.thread;
+INSERT INTO trace.process(process_id) SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM trace.process) AND EXISTS (SELECT 1 FROM trace.frame);
+INSERT OR IGNORE INTO trace.thread(thread_id, process_id) SELECT DISTINCT thread_id, (SELECT MIN(process_id) FROM trace.process) FROM trace.frame;
+INSERT OR IGNORE INTO trace.code(code_id, process_id, filename, qualname, first_line, kind)
+  SELECT DISTINCT f.code_id, t.process_id, '', '(unknown code)', 0, 'function' FROM trace.frame f JOIN trace.thread t USING(thread_id);
+INSERT OR REPLACE INTO trace.meta(key, value) VALUES
+  ('frame_count', (SELECT count(*) FROM trace.frame)), ('open_frame_count', (SELECT count(*) FROM trace.frame WHERE end_ns IS NULL));
+UPDATE trace.meta SET value = MAX(value, (SELECT COALESCE(MAX(MAX(start_ns, COALESCE(end_ns, 0))), 0) FROM trace.frame),
+    (SELECT COALESCE(MAX(start_ns + duration_ns), 0) FROM trace.lookup), (SELECT COALESCE(MAX(end_ns), 0) FROM trace.compile)) WHERE key = 'span_ns';
 -- Frames that --min-duration left out are in the totals only.
-DELETE FROM code_total WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = 'min_duration_ns' AND value > 0);
+DELETE FROM trace.code_total WHERE NOT EXISTS (SELECT 1 FROM trace.meta WHERE key = 'min_duration_ns' AND value > 0);
 
 -- name: frames
 -- In the order in which they began: kind 0 is a call, exit 2 an exception.
 SELECT frame_id, thread_id, parent_id, code_id, kind = 0,
-       MAX(COALESCE(end_ns, (SELECT e.end_ns FROM thread_ends e WHERE e.thread_id = frame.thread_id)) - start_ns, 0), exit = 2
-FROM frame ORDER BY frame_id;
+       MAX(COALESCE(end_ns, (SELECT e.end_ns FROM trace.thread_ends e WHERE e.thread_id = frame.thread_id)) - start_ns, 0), exit = 2
+FROM trace.frame ORDER BY frame_id;
 
 -- name: orphan
 -- A frame whose parent was lost.
-UPDATE frame SET parent_id = NULL WHERE frame_id = ?1;
+UPDATE trace.frame SET parent_id = NULL WHERE frame_id = ?1;
 
 -- name: total
-INSERT OR IGNORE INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?1, ?2, ?3, ?4, ?5);
+INSERT OR IGNORE INTO trace.code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?1, ?2, ?3, ?4, ?5);
 
 -- name: end
 -- Of every trace. An entry for another backend: which it was for, and for which the new one is; the same name, another object.
-UPDATE recompile_cause SET (expected, actual) =
+UPDATE trace.recompile_cause SET (expected, actual) =
     (SELECT o.backend, CASE n.backend WHEN o.backend THEN n.backend || ' (another object)' ELSE n.backend END
-     FROM cache_entry o LEFT JOIN compile m ON m.compile_id = recompile_cause.compile_id
-     LEFT JOIN cache_entry n ON n.cache_entry_id = m.cache_entry_id
+     FROM trace.cache_entry o LEFT JOIN trace.compile m ON m.compile_id = recompile_cause.compile_id
+     LEFT JOIN trace.cache_entry n ON n.cache_entry_id = m.cache_entry_id
      WHERE o.cache_entry_id = recompile_cause.cache_entry_id)
 WHERE kind = 'BACKEND_MATCH' AND expected IS NULL;
 
@@ -58,8 +58,8 @@ FROM pragma_page_count;
 
 -- name: index
 -- What the pages of lookups and guard checks have none of after a kill, or on a full disk.
-REINDEX lookup;
-REINDEX guard_check;
+REINDEX trace.lookup;
+REINDEX trace.guard_check;
 
 -- name: named
 -- Does the trace name the session ?1?

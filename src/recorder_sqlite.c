@@ -45,6 +45,8 @@ struct recorder {
     char error[256];
 };
 
+volatile sig_atomic_t recorder_in_sqlite;
+
 /* ---- opening ---- */
 
 /* The column called NAME (BYTES of it) in a row of TABLE. False: it has none. */
@@ -69,6 +71,7 @@ static char *put_text(enum recorder_put which, struct put *put)
     sqlite3_str *names = sqlite3_str_new(NULL), *updates = sqlite3_str_new(NULL);
     char *made, *update;
 
+    put->count = 0;
     for (const char *at = key; *at; at += strspn(at, " ")) {
         int length = (int)strcspn(at, " ?=");
         struct put_column *c = &put->column[put->count++];
@@ -95,16 +98,26 @@ static char *put_text(enum recorder_put which, struct put *put)
     return made;
 }
 
-static bool put_prepare(struct recorder *r, enum recorder_put which)
+static void remember_error(struct recorder *r)
+{
+    r->failed = true;
+    snprintf(r->error, sizeof r->error, "%s", sqlite3_errmsg(r->db));
+}
+
+/* What writes a row, made when the first one comes: a short recording has few kinds. NULL: that is remembered. */
+static const struct put *put_of(struct recorder *r, enum recorder_put which)
 {
     struct put *put = &r->put[which];
-    char *made = put_text(which, put);
-    bool own = (put_facts[which].how & ~ONCE) == STATEMENT;
-    const char *sql = own ? schema_statement(put_facts[which].statement) : made;
-    bool done = sql && sqlite3_prepare_v3(r->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &put->statement, NULL) == SQLITE_OK;
+    char *made = put->statement ? NULL : put_text(which, put);
+    const char *sql = (put_facts[which].how & ~ONCE) == STATEMENT ? schema_statement(put_facts[which].statement) : made;
 
+    recorder_in_sqlite = 1;
+    if (!put->statement &&
+        (!sql || sqlite3_prepare_v3(r->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &put->statement, NULL) != SQLITE_OK))
+        remember_error(r);
     sqlite3_free(made);
-    return done;
+    recorder_in_sqlite = 0;
+    return put->statement ? put : NULL;
 }
 
 struct recorder *recorder_open(const char *path, const char **error)
@@ -112,20 +125,22 @@ struct recorder *recorder_open(const char *path, const char **error)
     static char why[256];
     struct recorder *r = calloc(1, sizeof *r);
 
-    if (!r || sqlite3_open_v2(path, &r->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
+    if (!r || sqlite3_open_v2(path, &r->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK ||
         sqlite3_busy_timeout(r->db, 50) != SQLITE_OK ||
         sqlite3_exec(r->db, schema_statement("recorder/begin"), NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_prepare_v2(r->db, "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)", -1, &r->meta, NULL) != SQLITE_OK)
         goto err;
-    for (int i = 0; i < PUTS; i++)
-        if (!put_prepare(r, (enum recorder_put)i))
-            goto err;
     return r;
 err:
     snprintf(why, sizeof why, "%s", r && r->db ? sqlite3_errmsg(r->db) : "out of memory");
     *error = why;
     recorder_close(r);
     return NULL;
+}
+
+struct sqlite3 *recorder_database(struct recorder *r)
+{
+    return r->db;
 }
 
 void recorder_close(struct recorder *r)
@@ -141,18 +156,10 @@ void recorder_close(struct recorder *r)
 
 /* ---- writing ---- */
 
-static void remember_error(struct recorder *r)
-{
-    r->failed = true;
-    snprintf(r->error, sizeof r->error, "%s", sqlite3_errmsg(r->db));
-}
-
 const char *recorder_error(const struct recorder *r)
 {
     return r->error[0] ? r->error : NULL;
 }
-
-volatile sig_atomic_t recorder_in_sqlite;
 
 /* SQL without rows. */
 static bool execute(struct recorder *r, const char *sql)
@@ -188,8 +195,10 @@ static void run(struct recorder *r, sqlite3_stmt *statement)
 
 void recorder_values(struct recorder *r, enum recorder_put which, const int64_t *values, const char *const *texts)
 {
-    const struct put *put = &r->put[which];
+    const struct put *put = put_of(r, which);
 
+    if (!put)
+        return;
     begin(r);
     for (unsigned i = 0; i < put->count; i++)
         if (values[i] != ROW_NONE && (values[i] || !put->column[i].id)) {
@@ -203,12 +212,12 @@ void recorder_values(struct recorder *r, enum recorder_put which, const int64_t 
 
 void recorder_write(struct recorder *r, enum recorder_put which, const void *row)
 {
-    const struct put *put = &r->put[which];
+    const struct put *put = put_of(r, which);
     const char *texts[ROW_COLUMNS];
     int64_t values[ROW_COLUMNS];
     unsigned count = 0;
 
-    for (unsigned i = 0; i < put->count; i++) {
+    for (unsigned i = 0; put && i < put->count; i++) {
         const char *member = (const char *)row + put->column[i].offset;
         if (put->column[i].text) {
             const struct fact_text *text = (const struct fact_text *)member;
@@ -219,7 +228,7 @@ void recorder_write(struct recorder *r, enum recorder_put which, const void *row
             memcpy(&values[i], member, sizeof *values);
         }
     }
-    if (!values[0])
+    if (!put || !values[0])
         return;
     recorder_values(r, which, values, texts);
     r->once |= put_facts[which].how & ONCE;

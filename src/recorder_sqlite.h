@@ -93,6 +93,8 @@ void recorder_meta(struct recorder *r, const char *key, const char *text, int64_
 
 /* Owned by the caller; recorder_close frees it. NULL: *ERROR says why (static). */
 struct recorder *recorder_open(const char *path, const char **error);
+/* Its connection, borrowed. */
+struct sqlite3 *recorder_database(struct recorder *r);
 void recorder_close(struct recorder *r);
 
 /* Commit if a row was put that will not be said again. */

@@ -402,10 +402,9 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
     why = recorder_error(c->recorder);
     if (why)
         fail(result, "%s: %s", c->session->trace, why);
-    recorder_close(c->recorder);
     frame_pages_close(&c->pages);
     lookup_pages_close(&c->lookups);
-    if (!recorder_join(c->session->trace, c->session->frames, how, &why)) {
+    if (!recorder_join(c->recorder, c->session->trace, c->session->frames, how, &why)) {
         result->error[0] = 0;
         fail(result, "%s: cannot be finished: %s; make room, then `dyntrace fsck --recover %s`", c->session->trace, why,
              c->session->trace);

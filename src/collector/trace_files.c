@@ -100,8 +100,11 @@ static bool trace_make(const char *path, bool force)
 
 int recorder_create(const char *path, const char *frames, bool force)
 {
-    bool live = trace_make(path, force), both = live && trace_make(frames, true);
+    bool live, both;
 
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* nobody asks, and to count is a fifth of what a schema costs */
+    live = trace_make(path, force);
+    both = live && trace_make(frames, true);
     if (live && !both)
         unlink(path);
     return both ? 0 : -1;
@@ -189,29 +192,29 @@ static bool totals_mend(sqlite3 *db)
 
 /* ---- joining ---- */
 
-/* Copy every table that is not made of pages from the attached live file. */
+/* Copy every table that is not made of pages into the attached trace. */
 static bool tables_copy(sqlite3 *db)
 {
     bool done = true;
 
     for (int i = -1; done && i < ROW_TABLES; i++) {
         const char *name = i < 0 ? "meta" : row_tables[i].name;
-        char *copy = sqlite3_mprintf("DELETE FROM main.%s; INSERT INTO main.%s SELECT * FROM live.%s", name, name, name);
+        char *copy = sqlite3_mprintf("DELETE FROM trace.%s; INSERT INTO trace.%s SELECT * FROM main.%s", name, name, name);
         done = i == TABLE_frame || i == TABLE_lookup || i == TABLE_guard_check || (copy && run(db, copy));
         sqlite3_free(copy);
     }
     return done;
 }
 
-bool recorder_join(const char *live, const char *frames, unsigned how, const char **error)
+bool recorder_join(struct recorder *r, const char *live, const char *frames, unsigned how, const char **error)
 {
     static char why[512];
-    sqlite3 *db = file_open(frames, true);
+    sqlite3 *db = recorder_database(r); /* to open LIVE once more would be to read its schema once more */
     bool recovered = how & JOIN_RECOVERED;
-    char *attach = sqlite3_mprintf("PRAGMA synchronous=OFF; ATTACH %Q AS live; BEGIN", live);
+    char *attach = sqlite3_mprintf("ATTACH %Q AS trace; PRAGMA trace.synchronous=OFF; BEGIN", frames);
     /* Only at the end: a trace that says it is whole is taken at its word (recorder_finished). */
-    char *end = sqlite3_mprintf("UPDATE main.meta SET value = %Q WHERE key = 'state'; DELETE FROM main.meta WHERE key = 'session';"
-                                "COMMIT; DETACH live", recovered ? "recovered" : "complete");
+    char *end = sqlite3_mprintf("UPDATE trace.meta SET value = %Q WHERE key = 'state'; DELETE FROM trace.meta WHERE key = 'session';"
+                                "COMMIT; DETACH trace", recovered ? "recovered" : "complete");
     bool joined = attach && end && run(db, attach) && tables_copy(db) && run(db, schema_statement("recover/late")) && /* with a journal: all or nothing */
                   (!(how & JOIN_SALVAGED) || run(db, schema_statement("recover/salvage"))) &&
                   (!recovered || (run(db, schema_statement("recover/mend")) && totals_mend(db))) &&
@@ -221,7 +224,7 @@ bool recorder_join(const char *live, const char *frames, unsigned how, const cha
     *error = why;
     sqlite3_free(attach);
     sqlite3_free(end);
-    sqlite3_close(db);
+    recorder_close(r);
     return joined && recorder_publish(live, frames, error);
 }
 

@@ -4,11 +4,12 @@
  *
  *     recorder_create(path, frames)     an empty trace, and a copy of it for the frames
  *     ...                               the recorder writes to PATH, collector/frame_pages.c to FRAMES
- *     recorder_join(path, frames)       one plain file, under PATH */
+ *     recorder_join(r, path, frames)    one plain file, under PATH */
 #ifndef DYNTRACE_TRACE_FILES_H
 #define DYNTRACE_TRACE_FILES_H
 
 #include "collector/frame_pages.h"
+#include "recorder_sqlite.h"
 
 /* Make the live database PATH (owner-only) with every table, and FRAMES beside it for the pages of `frame`. With FORCE
  * an existing PATH is replaced. Prints what is wrong; 0 or -1. */
@@ -24,9 +25,9 @@ enum join_how {
     JOIN_INDEXED = 4,   /* the indexes of lookups and guard checks are in FRAMES */
 };
 
-/* Copy the tables of the live database LIVE into FRAMES, where those that are made of pages are finished, and publish it. HOW is
- * of enum join_how. Nothing may be open on either. False: *ERROR (static); LIVE stays as it is when that fails. */
-bool recorder_join(const char *live, const char *frames, unsigned how, const char **error);
+/* Copy the tables of R, whose file is LIVE and which is closed then, into FRAMES, where those that are made of pages are finished,
+ * and publish that. HOW is of enum join_how. False: *ERROR (static); LIVE stays as it is when that fails. */
+bool recorder_join(struct recorder *r, const char *live, const char *frames, unsigned how, const char **error);
 /* Rename FRAMES to LIVE, and take away what belongs to the old LIVE. False: *ERROR. */
 bool recorder_publish(const char *live, const char *frames, const char **error);
 /* Are LIVE and FRAMES the two files of the recording in directory SESSION? Whoever has their names from a session
