@@ -339,6 +339,12 @@ deb-test:
 shim-torture: all
 	SHIM_TORTURE=1 DYNTRACE="$(abspath $(BUILD))/dyntrace" $(PYTEST) tests/test_shim_torture.py
 
+# Functions split in two, at random points and at every point: CPython's test modules, suites from PyPI, random programs.
+# RESUME has more options, such as --quick or --seeds 1 2 3; PACKAGES names the suites.
+PACKAGES ?= attrs more-itertools sortedcontainers toolz packaging
+resume-torture: all
+	$(firstword $(PYTHONS)) tests/cpython/resume.py $(PYTHONS:%=--python %) --build $(BUILD) --packages $(PACKAGES) --random 20000 $(RESUME)
+
 clean:
 	rm -rf $(BUILD)
 
@@ -363,12 +369,13 @@ help:
 	@echo "make torch-matrix    the same for each torch and CPython, fetched; PAIRS=\"2.8.0-3.12 2.11.0-3.12\" for a part"
 	@echo "make conformance     PyTorch's test/dynamo with and without dyntrace; PYTORCH_SRC=/path [TORCH_PYTHON=] [FILES=]"
 	@echo "make shim-torture    the same with every frame replaced by the shim"
+	@echo "make resume-torture  CPython's tests, suites from PyPI and random programs with their functions split in two; RESUME=--quick"
 	@echo "make bench           the tables of docs/costs.md; wants a quiet machine; BENCH=--quick"
 	@echo "make install         PREFIX (now: $(PREFIX)) and DESTDIR; make uninstall undoes it"
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit bundle wheel sdist install uninstall test unit unit-build lint wheel-test deb-test check-san check-valgrind \
-        fuzz fuzz-build tui-fuzz evaluator-fuzz whatif-pairs tui-tour bench cpython-tests torch-tests torch-matrix conformance shim-torture clean help
+        fuzz fuzz-build tui-fuzz evaluator-fuzz whatif-pairs tui-tour bench cpython-tests torch-tests torch-matrix conformance shim-torture resume-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 

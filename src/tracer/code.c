@@ -8,6 +8,7 @@
  *
  * so that the choice of --frames, --include and --exclude costs nothing later. */
 #include "tracer/evaluator/cache.h"
+#include "tracer/resume/resume.h"
 
 #include <fnmatch.h>
 
@@ -190,6 +191,7 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
     OWNED PyObject *keep_name = NULL, *keep_file = NULL;
     size_t bytes[2];
     const char *name, *file;
+    PyCodeObject *origin;
     uintptr_t mark = is_elsewhere(code) ? 0 : tracer_mark_in(compat_extra(code, P.extra));
 
     if (!(mark & CODE_SEEN) && compat_is_shared(code) && (mark = tracer_shared_mark(code, 0)))
@@ -207,6 +209,11 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
         tracer_fact(CODE, .code = id, .first_line = code->co_firstlineno, .flags = code->co_flags,
                     .fingerprint = (int64_t)fingerprint(code), .qualname = {name, bytes[0]}, .filename = {file, bytes[1]});
         mark = (uintptr_t)id << CODE_SHIFT | CODE_SEEN;
+        if (resume_is(code, &origin)) {
+            uintptr_t from = origin ? tracer_mark_code(origin) : CODE_SKIP;
+            tracer_fact(ORIGIN, .code = id, .from = from & CODE_SKIP ? -1 : (int64_t)(from >> CODE_SHIFT), .kind = fact_string("resume"));
+            Py_XDECREF(origin);
+        }
     }
     if (COMPAT_INIT_BYPASSES_HOOK && !(mark & CODE_SKIP) && code->co_argcount >= 1 &&
         !PyUnicode_CompareWithASCIIString(code->co_name, "__init__"))

@@ -7,6 +7,7 @@
  * One process is recorded once, whatever interpreters it has: docs/internals.md has what each has for itself. The
  * shim's objects belong to the home, the main interpreter as it was first initialised; elsewhere its functions
  * raise. */
+#include "tracer/resume/resume.h"
 #include "tracer/torch/torch.h"
 
 #include <dlfcn.h>
@@ -285,6 +286,8 @@ static PyObject *not_here(PyObject *module, PyObject *name)
 
     for (const PyMethodDef *method = shim_methods; method->ml_name && PyUnicode_Check(name); method++)
         shim |= !PyUnicode_CompareWithASCIIString(name, method->ml_name);
+    for (const PyMethodDef *method = resume_methods; method->ml_name && PyUnicode_Check(name); method++)
+        shim |= !PyUnicode_CompareWithASCIIString(name, method->ml_name);
     for (size_t i = 0; i < sizeof types / sizeof *types && PyUnicode_Check(name); i++)
         shim |= !PyUnicode_CompareWithASCIIString(name, types[i]);
     if (shim)
@@ -308,7 +311,7 @@ static int fill(PyObject *module)
     }
     if (place != PLACE_HOME)
         return PyModule_AddFunctions(module, elsewhere);
-    return shim_types_ready(module) || torch_types_ready(module) ? -1 : 0;
+    return shim_types_ready(module) || torch_types_ready(module) || resume_types_ready(module) ? -1 : 0;
 }
 
 static PyModuleDef_Slot slots[] = {

@@ -12,6 +12,7 @@
  *   greenlet.c         one thread, several stacks of frames
  *   builtins.c         children, and the environment that makes them trace themselves; perf's trampolines
  *   evaluator/         the shim: what to run for a call; guards/: when; torch/: what torch's front end needs besides
+ *   resume/            a function split in two, for compilers
  *   compat/            what differs between CPython's versions, and what mends it
  *
  * The traced program comes first: nothing here raises, prints or exits. */

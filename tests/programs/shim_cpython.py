@@ -1,8 +1,13 @@
-"""Run modules of CPython's own tests with their frames replaced by copies, or under a hook that replaces nothing.
+"""Run modules of CPython's own tests with their frames replaced by copies, split in two, or under a hook that replaces nothing.
 
-usage: shim_cpython.py replaced|declined MODULE...      one line of JSON: {"ran": N, "replaced": N, "bad": [test ids]}
+usage: shim_cpython.py MODE MODULE...      one line of JSON: {"ran": N, "replaced": N, "bad": [test ids], "off": [test ids]}
 
-The callback is set again before each test: an exception from it (a test that exhausts the stack) turns it off.
+    declined   nothing is replaced
+    replaced   by a copy
+    split=N    by dyntrace.resume.split() at a random point, and resume functions again, or not; N: another number, other points
+    every      functions of up to 200 instructions at every point in turn: each resume function is split at the point after its own
+
+The callback is set again before each test: an exception from it (a test that exhausts the stack) turns it off. Those are "off".
 """
 
 import functools
@@ -12,7 +17,9 @@ import operator
 import sys
 import unittest
 
-from dyntrace.eval_frame import set_eval_frame
+from resume_help import Splitting
+
+from dyntrace.eval_frame import get_eval_frame_callback, set_eval_frame
 from dyntrace.types import ConvertFrameReturn, FrameAction, FrameExecStrategy, GuardedCode
 
 OTHERS = ("functools.py", "contextlib.py", "traceback.py", "tasks.py")  # what the tests are about
@@ -33,26 +40,45 @@ def replaced(frame, entry, state):
     return GuardedCode(code.replace(co_name=code.co_name), true)
 
 
+def resumed(splitting, frame, entry, state):
+    global count
+    code = frame.f_code
+    if "/test/" not in code.co_filename and not code.co_filename.endswith(OTHERS):
+        return DECLINED
+    made = None if sys.gettrace() or sys.getprofile() else splitting.instead(code)  # they would see a second call
+    if made is None:
+        return DECLINED
+    count += 1
+    return GuardedCode(made, true)
+
+
 def declined(frame, entry, state):
     return DECLINED
 
 
 def main(mode, *modules):
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromName("test." + m) for m in modules)
-    callback = {"replaced": replaced, "declined": declined}[mode]
+    callback = {"replaced": replaced, "declined": declined}.get(mode) or functools.partial(resumed, Splitting(mode))
 
     class Result(unittest.TextTestResult):
         def startTest(self, test):
             super().startTest(test)
             set_eval_frame(callback)
+
+        def stopTest(self, test):
+            if not get_eval_frame_callback():
+                off.append(str(test))
+            super().stopTest(test)
+    off = []
     runner = unittest.TextTestRunner(stream=io.StringIO(), verbosity=0, resultclass=Result)
     set_eval_frame(callback)
     try:
         result = runner.run(suite)
     finally:
         set_eval_frame(None)
-    bad = sorted({str(test) for test, _ in result.failures + result.errors} | {str(t) for t in result.unexpectedSuccesses})
-    print(json.dumps({"ran": result.testsRun, "replaced": count, "bad": bad}))
+    bad = sorted({str(getattr(test, "test_case", test)) for test, _ in result.failures + result.errors} |  # not a subtest's
+                 {str(t) for t in result.unexpectedSuccesses})
+    print(json.dumps({"ran": result.testsRun, "replaced": count, "bad": bad, "off": off}))
 
 
 if __name__ == "__main__":

@@ -140,6 +140,42 @@ static inline void compat_drop_local(compat_frame *frame, int i)
 #endif
 }
 
+/* Local number I, which the frame lets go of: a new reference, or NULL. */
+static inline PyObject *compat_take_local(compat_frame *frame, int i)
+{
+#if PY_VERSION_HEX >= 0x030e0000
+    _PyStackRef old = frame->localsplus[i];
+    frame->localsplus[i] = PyStackRef_NULL;
+    return PyStackRef_IsNull(old) ? NULL : PyStackRef_AsPyObjectSteal(old);
+#else
+    PyObject *old = frame->localsplus[i];
+    frame->localsplus[i] = NULL;
+    return old;
+#endif
+}
+
+/* Local number I, without a value now, becomes VALUE, whose reference goes to the frame; or NULL. */
+static inline void compat_give_local(compat_frame *frame, int i, PyObject *value)
+{
+#if PY_VERSION_HEX >= 0x030e0000
+    frame->localsplus[i] = value ? PyStackRef_FromPyObjectSteal(value) : PyStackRef_NULL;
+#else
+    frame->localsplus[i] = value;
+#endif
+}
+
+/* Let tracebacks, sys._getframe() and all else pass over FRAME, as over one that has not started, until its next
+ * instruction. */
+static inline void compat_hide(compat_frame *frame)
+{
+    PyCodeObject *code = compat_code(frame);
+#if PY_VERSION_HEX >= 0x030d0000
+    frame->instr_ptr = _PyCode_CODE(code) + code->_co_firsttraceable - 1;
+#else
+    frame->prev_instr = _PyCode_CODE(code) + code->_co_firsttraceable - 1;
+#endif
+}
+
 /* Has it run already? (A generator resumed, or a frame that another hook began.) */
 static inline int compat_has_started(compat_frame *frame)
 {

@@ -95,6 +95,7 @@ void code_state_release(struct code_state *state)
         Py_DECREF(state->compiled);
     }
     Py_XDECREF(state->frame_state);
+    Py_XDECREF(state->splits);
     free(state->regions);
     free(state);
 }

@@ -155,6 +155,7 @@ struct code_state {
     unsigned long serial;       /* each state has a higher one than those before it */
     struct entry_list entries, precompiled; /* precompiled: torch's that were loaded, tried before the others */
     PyObject *frame_state;      /* owned dict: the callback's own notes */
+    PyObject *splits;           /* owned dict: what tracer/resume/ has made of the code; or NULL */
     struct code_actions actions;
     struct code_actions *regions; /* owned: of torch's regions that have their own */
     unsigned region_count;

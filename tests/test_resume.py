@@ -1,0 +1,44 @@
+"""dyntrace.resume: tests/programs/resume_cases.py by hand and under the evaluator, a part of `make resume-torture`, the
+example of docs/resume.md, and what a trace says of a resume function.
+"""
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from shared import ROOT
+
+EXAMPLE = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "resume.md").read_text(), re.S)[1]
+
+
+def test_cases(evaluate):
+    assert "\nOK" in evaluate("resume_cases.py")[1]
+
+
+@pytest.mark.parametrize("mode", ["split", "every"])
+def test_random_programs(evaluate, mode):
+    out, _, _ = evaluate("shim_random.py", "5000", "25", mode)
+    assert out.startswith("25 programs, ")
+
+
+@pytest.mark.parametrize("module", ["test_contextlib", "test_super"])
+def test_cpython(dyntrace, python, module):
+    """`make resume-torture` for one module."""
+    if subprocess.run([python, "-c", f"import test.{module}"], capture_output=True).returncode:
+        pytest.skip(f"no test.{module} here")
+    done = subprocess.run([sys.executable, ROOT / "tests" / "cpython" / "resume.py", "--python", python, "--build", os.path.dirname(dyntrace),
+                           "--modules", module], capture_output=True, text=True, timeout=600)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "resume-torture: 0 differences"), done.stdout + done.stderr
+
+
+def test_example(evaluate, tmp_path):
+    """The callback of docs/resume.md breaks f() at its call of print, and goes on behind it."""
+    (tmp_path / "example.py").write_text(EXAMPLE)
+    out, err, trace = evaluate(tmp_path / "example.py")
+    lines = out.splitlines()
+    assert lines[0] == "3" and lines[1:] == ["f", "__resume_at_%s" % lines[2].removeprefix("__resume_at_")] and err == ""
+    if trace:
+        assert trace.rows("""SELECT r.qualname GLOB '__resume_at_[0-9]*_[0-9]*', r.kind, o.qualname, r.filename = o.filename
+                             FROM code r JOIN code o ON o.code_id = r.origin_code_id""") == [(1, "resume", "f", 1)]
