@@ -214,6 +214,9 @@ def _outcome(token, result, error):
         return "compiled", "", None
     strategy = getattr(result, "frame_exec_strategy", None)
     said = getattr(result, "skip_reason", None) or ""
+    if not said and getattr(result, "apply_to_code", True) is False:
+        # Torch 2.8 to 2.12 does not say why, but answers for a single call in this case only. 2.13's words.
+        said = "tracing is non-recursively disabled for this frame"
     flags = sys.modules["torch._C._dynamo.eval_frame"]
     if strategy is not None:
         action = str(getattr(strategy, "cur_action", "")).rpartition(".")[2]

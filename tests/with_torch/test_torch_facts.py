@@ -34,6 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "dyntrace"
 VERSION = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
 NEW = VERSION >= (2, 8) # ConvertFrameReturn, types of graph breaks
+LOOPS = hasattr(torch._dynamo.symbolic_convert.InstructionTranslatorBase, "raise_loop_graph_break") # they are Unsupported
 REASONS = hasattr(getattr(torch._dynamo.types, "ConvertFrameReturn", None), "skip_reason") # why it skipped a frame
 
 Compile = collections.namedtuple("Compile", "id label outcome reason sticky")
@@ -487,7 +488,7 @@ def test_what_torch_suppressed_is_the_reason(notes):
     compile(in_loop)(torch.ones(2))
     one = notes.compile_of(in_loop.__code__)
     assert one.outcome == "declined" and one.sticky is True
-    assert ("Unsupported: " if REASONS else "SkipFrame: ") in one.reason and "loop" in one.reason
+    assert ("Unsupported: " if LOOPS else "SkipFrame: ") in one.reason and "loop" in one.reason
     check_breaks(notes) # no break: the frame was given up
 
 
