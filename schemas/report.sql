@@ -105,7 +105,7 @@ SELECT t.process_id, p.pid, p.parent_process_id, t.depth, p.rank, p.local_rank,
        (SELECT COUNT(*) FROM thread h WHERE h.process_id = p.process_id) AS threads,
        p.end_ns - p.start_ns AS ran_ns,
        printf('%*s%d', t.depth * 2, '', p.pid) AS _pid,
-       COALESCE('signal ' || p.exit_signal, 'exit ' || p.exit_code, iif(p.end_ns IS NULL, NULL, 'ended')) AS _ended,
+       t.ended AS _ended,
        p.rank || iif(p.local_rank <> p.rank, ' (' || p.local_rank || ' here)', '') AS _rank,
        CASE WHEN json_valid(p.argv) THEN (SELECT group_concat(value, ' ') FROM json_each(p.argv)) ELSE p.argv END AS _command
 FROM process_tree t

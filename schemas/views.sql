@@ -136,7 +136,7 @@ LEFT JOIN process p ON p.process_id = COALESCE(t.process_id, c.process_id);
 
 
 -- process_tree: processes in the order of a tree (by path), a parent before its children. A process whose parent was
--- not followed, or is itself, is a root.
+-- not followed, or is itself, is a root. ended: 'exit 1', 'signal 9', 'ended' when only that is known, NULL: no end was seen.
 CREATE VIEW process_tree AS
 WITH RECURSIVE tree(process_id, depth, path) AS (
     SELECT process_id, 0, printf('%020d', process_id) FROM process
@@ -147,7 +147,9 @@ WITH RECURSIVE tree(process_id, depth, path) AS (
     FROM tree CROSS JOIN process p ON p.parent_process_id = tree.process_id
     WHERE depth < 60 AND p.process_id <> tree.process_id
 )
-SELECT process_id, depth, path FROM tree;
+SELECT t.process_id, t.depth, t.path,
+       COALESCE('signal ' || p.exit_signal, 'exit ' || p.exit_code, iif(p.end_ns IS NULL, NULL, 'ended')) AS ended
+FROM tree t JOIN process p ON p.process_id = t.process_id;
 
 
 -- tracks: the pid and tid under which a timeline has a process (thread_id NULL) or thread. Pids and tids come back, and

@@ -154,6 +154,17 @@ static void reopen(struct loop *loop)
     work_reconnect(loop->face.work);
 }
 
+/* How the program ended, which is the first process of the trace. */
+static void end_say(struct loop *loop, const char *state)
+{
+    struct query *query = db_query(loop->db, "SELECT ended FROM process_tree ORDER BY path LIMIT 1");
+    char *ended = query_step(query) && query_type(query, 0) != QUERY_NULL ? prose_ended(query_text(query, 0, NULL)) : NULL;
+
+    tui_print(&loop->face, ended && !strncmp(ended, "signal", 6), "the program has ended%s%s: the trace is %s", ended ? ", " : "", ended ? ended : "", state);
+    free(ended);
+    query_close(query);
+}
+
 /* See whether the file is still there, and has other rows. */
 static void tick(struct loop *loop)
 {
@@ -186,7 +197,7 @@ static void tick(struct loop *loop)
     refresh_all(loop);
     if (!recording) {
         loop->live = false;
-        tui_say(&loop->face, "the program has ended: the trace is %s", state);
+        end_say(loop, state);
     }
     free(state);
 }

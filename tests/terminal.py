@@ -41,6 +41,8 @@ VIEWS = {
     "what-if": "3 Enter j Enter w",
     "what-if-asked": ":what-if Space recompile_limit=2 Enter",
     "processes": "0",
+    "process": "0 j Enter",
+    "frames": ":frames Enter",
     "losses": ":losses Enter",
     "sql-result": ":sql Space SELECT Space compile_id, Space code_id, Space label Space FROM Space compile Enter",
     "sql-error": ":sql Space SELECT Space nothing Enter",

@@ -89,7 +89,7 @@ def test_calls_lead_to_their_frames(dyntrace, place):
     frames = sqlite3.connect(place / "t.db").execute("SELECT count(*) FROM frame WHERE code_id = 2").fetchone()[0]
     for keys in ("2 Right Enter", "2 Enter g j Enter"):
         out = dump(dyntrace, place, keys, "200x60").splitlines()
-        assert "> sql " in out[0] and out[0].endswith(f"1/{frames}") and "frame_id" in out[1]
+        assert "> frames step" in out[0] and out[0].endswith(f"1/{frames}") and "frame_id" in out[1]
         assert re.search(r"^> *\d+ .* step ", out[2])
 
 

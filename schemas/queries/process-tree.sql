@@ -4,10 +4,7 @@
 -- Columns: pid: set in under its parent; ended: exit status or signal; seconds: it ran; threads: that ran Python;
 --   python_version: of its interpreter; argv: its command line.
 SELECT printf('%*s%d', depth * 2, '', p.pid) AS pid,
-       CASE WHEN p.exit_signal IS NOT NULL THEN 'signal ' || p.exit_signal
-            WHEN p.exit_code IS NOT NULL THEN 'exit ' || p.exit_code
-            WHEN p.end_ns IS NOT NULL THEN 'ended'
-            ELSE 'still running' END AS ended,
+       COALESCE(ended, 'still running') AS ended,
        round((p.end_ns - p.start_ns) / 1e9, 3) AS seconds,
        (SELECT COUNT(*) FROM thread t WHERE t.process_id = p.process_id) AS threads,
        p.python_version, p.argv

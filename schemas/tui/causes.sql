@@ -17,11 +17,8 @@
 --id id
 --title function
 --none nothing was compiled again
-SELECT m.start_ns AS at, c.qualname AS function, m.label AS compile, COALESCE(e.label, '#' || r.cache_entry_id) AS "older entry",
-       r.source AS source, r.expected AS expected, r.actual AS actual, r.kind AS kind,
-       m.end_ns - m.start_ns AS compiling, r.ordinal AS ordinal, r.how AS how, r.text AS text,
-       r.compile_id AS compile_id, r.cache_entry_id AS cache_entry_id, m.code_id AS code_id, r.rowid AS id,
-       c.filename || ':' || c.first_line AS "where"
-FROM recompile_cause r LEFT JOIN compile m ON m.compile_id = r.compile_id LEFT JOIN code c ON c.code_id = m.code_id
-     LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id
-ORDER BY m.start_ns, r.cache_entry_id, r.ordinal;
+SELECT r.start_ns AS at, r.qualname AS function, r.label AS compile, COALESCE(r.older_entry, '#' || r.cache_entry_id) AS "older entry",
+       r.source AS source, r.expected AS expected, r.actual AS actual, r.kind AS kind, r.compile_ns AS compiling, r.ordinal AS ordinal,
+       r.how AS how, r.text AS text, r.compile_id AS compile_id, r.cache_entry_id AS cache_entry_id, r.code_id AS code_id, r.cause_id AS id,
+       r.filename || ':' || r.first_line AS "where"
+FROM recompile_causes r ORDER BY r.start_ns, r.cache_entry_id, r.ordinal;

@@ -16,10 +16,10 @@ GROUP BY c.filename, c.qualname, c.first_line, c.kind
 ORDER BY recompiles DESC, breaks DESC, entries DESC, self DESC, MIN(c.code_id);
 
 --| function  text 24
---| calls  count  => sql WHERE SELECT frame_id, start_ns, duration_ns, outcome, qualname, thread, pid, parent_id, code_id, cache_entry_id FROM frames WHERE code_id IN $codes
+--| calls  count  => frames WHERE code_id IN $codes
 --| hits  count  => ledger WHERE outcome = 'hit' AND code_id IN $codes
 --| misses  count  => ledger WHERE outcome IN (SELECT name FROM outcomes WHERE missed) AND code_id IN $codes
---| recompiles  alarm  => causes WHERE code_id IN $codes
+--| recompiles  alarm  => causes WHERE code_id IN $codes AND id IN (SELECT cause_id FROM recompiles)
 --| breaks  alarm  => breaks WHERE code_id IN $codes
 --| entries  count  => entries WHERE code_id IN $codes
 --| guards  duration  => checks WHERE code_id IN $codes

@@ -18,6 +18,26 @@ FROM (SELECT COALESCE(state, 'state unknown') AS state, span, frames, open, proc
 --call doubts
 ;
 
+--| {!r}{died:count} of {processes:count} process{es} died by a signal{!n}  => processes WHERE ended GLOB 'signal *'
+SELECT SUM(exit_signal IS NOT NULL) AS died, COUNT(*) AS processes, iif(COUNT(*) = 1, '', 'es') AS es FROM process HAVING died > 0;
+
+-- Of several threads, that whose innermost open call is the newest.
+--slow
+--start
+--|   {!r}{pid} {ended:ended}{!n}[ at {at:seconds}][ in {!b}{function:80}{!n}  {!d}{filename:path}:{first_line}]  => process {process_id}
+--more 4   {!d}more ...  => processes WHERE ended GLOB 'signal *'
+WITH died AS MATERIALIZED (SELECT process_id, pid, end_ns FROM process WHERE exit_signal IS NOT NULL ORDER BY end_ns, process_id LIMIT 5),
+  open AS MATERIALIZED (
+    SELECT t.process_id, MAX(f.frame_id) AS frame_id
+    FROM (SELECT 1 FROM died LIMIT 1) CROSS JOIN frame f CROSS JOIN thread t ON t.thread_id = f.thread_id
+    WHERE f.end_ns IS NULL AND t.process_id IN (SELECT process_id FROM died) GROUP BY f.thread_id)
+SELECT d.process_id, d.pid, t.ended, d.end_ns AS at, c.qualname AS function, c.filename, c.first_line
+FROM died d JOIN process_tree t ON t.process_id = d.process_id
+     LEFT JOIN frame f ON f.frame_id = (SELECT o.frame_id FROM open o JOIN frame g ON g.frame_id = o.frame_id
+                                        WHERE o.process_id = d.process_id ORDER BY g.start_ns DESC LIMIT 1)
+     LEFT JOIN code c ON c.code_id = f.code_id
+ORDER BY d.end_ns, d.process_id;
+
 --| torch {version:40}, {mode:40}[: {note:200}]  => processes
 SELECT torch_version AS version,
        CASE WHEN torch_mode IS NULL THEN 'not watched' WHEN torch_mode = 'shim' THEN 'shim: every guard check was seen' ELSE torch_mode END AS mode,
@@ -46,14 +66,11 @@ SELECT COUNT(*) AS n, iif(COUNT(*), 'r', 'g') AS style, iif(COUNT(*) = 1, '', 's
 
 --start
 --| [{?one}  {!r}{n:count>4}{!n} x {!b}{function:60}{!n}: [{source:80} was {!r}{was:80}{!n}, not {expected:60}][{text:160}]]  => compile {compile_id}
---| [{?more}  {!r}{n:count>4}{!n} x {!b}{function:60}{!n}: [{source:80} was {!r}{was:80}{!n}, not {expected:60}][{text:160}]]  => causes WHERE source IS (SELECT r.source FROM recompile_cause r WHERE r.rowid = {id}) AND code_id IN $codes | {function}
-WITH found AS (
-  SELECT MIN(r.rowid) AS id, m.qualname AS function, COALESCE(r.source, r.kind) AS source, COUNT(DISTINCT r.compile_id) AS n,
-         replace(group_concat(DISTINCT r.actual), ',', ', ') AS was, MIN(r.expected) AS expected, r.text,
-         MIN(r.compile_id) AS compile_id, MIN(m.code_id) AS code_id
-  FROM compiles m JOIN recompile_cause r ON r.compile_id = m.compile_id
-  WHERE m.is_recompile AND COALESCE(r.ordinal, 0) = 0
-  GROUP BY m.filename, m.qualname, m.first_line, 3 ORDER BY 4 DESC, MIN(r.rowid) LIMIT 8)
+--| [{?more}  {!r}{n:count>4}{!n} x {!b}{function:60}{!n}: [{source:80} was {!r}{was:80}{!n}, not {expected:60}][{text:160}]]  => causes WHERE id IN (SELECT m.cause_id FROM recompiles m JOIN recompiles o ON o.cause_id = {id} AND COALESCE(m.source, m.kind) IS COALESCE(o.source, o.kind)) AND code_id IN $codes | {function}
+WITH found AS ( -- the bare columns are those of the first
+  SELECT cause_id AS id, qualname AS function, COALESCE(source, kind) AS source, COUNT(*) AS n,
+         replace(group_concat(DISTINCT actual), ',', ', ') AS was, expected, why AS text, compile_id, code_id, MIN(start_ns)
+  FROM recompiles GROUP BY filename, qualname, first_line, 3 ORDER BY 4 DESC, MIN(start_ns) LIMIT 8)
 SELECT id, function, iif(was IS NULL OR expected IS NULL, NULL, source) AS source, n, was, expected, compile_id, code_id,
        iif(was IS NULL OR expected IS NULL, COALESCE(text, '?'), NULL) AS text, iif(n = 1, 1, NULL) AS one, iif(n > 1, 1, NULL) AS more
 FROM found;

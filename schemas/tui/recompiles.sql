@@ -11,28 +11,25 @@
 --| last  time
 --| where  path 10  => function {code_id}
 --| text  text 10
---row => causes WHERE kind IS (SELECT r.kind FROM recompile_cause r WHERE r.rowid = {id}) AND source IS (SELECT r.source FROM recompile_cause r WHERE r.rowid = {id}) AND code_id IN $codes
+--row => causes WHERE id IN (SELECT m.cause_id FROM recompiles m JOIN recompiles o ON o.cause_id = {id} AND m.kind IS o.kind AND m.source IS o.source) AND code_id IN $codes
 --subject => function {code_id}
 --id id
 --title function
 --none nothing was compiled again
--- One row of each compile and guard: several older entries may have failed by the same.
-WITH decided AS MATERIALIZED (
-  SELECT r.rowid AS id, r.compile_id, r.kind, r.source, r.expected, r.actual, r.text, m.code_id, m.start_ns, m.compile_ns AS ns, m.filename, m.qualname, m.first_line,
-         row_number() OVER (PARTITION BY r.compile_id, r.kind, r.source ORDER BY r.rowid) AS nth
-  FROM compiles m JOIN recompile_cause r ON r.compile_id = m.compile_id
-  WHERE m.is_recompile AND COALESCE(r.ordinal, 0) = 0),
+-- A recompile counts where what decided it is: the view recompiles, as in the numbers of the other views.
+WITH decided AS MATERIALIZED (SELECT cause_id AS id, kind, source, expected, actual, why, code_id, start_ns, compile_ns, filename, qualname, first_line,
+         MAX(start_ns) OVER (PARTITION BY filename, qualname, first_line, kind, source) AS last FROM recompiles),
 seen AS MATERIALIZED (
-  SELECT filename, qualname, first_line, kind, source, actual, MIN(id) AS id FROM decided WHERE actual IS NOT NULL
+  SELECT filename, qualname, first_line, kind, source, actual, MIN(start_ns) AS at FROM decided WHERE actual IS NOT NULL
   GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 7),
-grouped AS MATERIALIZED (
-  SELECT MIN(id) AS id, filename, qualname, first_line, kind, source, COUNT(*) AS recompiles, SUM(ns) AS ns,
-         MIN(start_ns) AS first, MAX(start_ns) AS last, MIN(code_id) AS code_id
-  FROM decided WHERE nth = 1 GROUP BY filename, qualname, first_line, kind, source)
-SELECT d.qualname AS function, d.recompiles AS recompiles, d.source AS source, x.expected AS expected,
+grouped AS MATERIALIZED ( -- the bare columns are those of the first
+  SELECT id, filename, qualname, first_line, kind, source, expected, why, COUNT(*) AS recompiles, SUM(compile_ns) AS ns,
+         MIN(start_ns) AS first, last, code_id
+  FROM decided GROUP BY filename, qualname, first_line, kind, source)
+SELECT d.qualname AS function, d.recompiles AS recompiles, d.source AS source, d.expected AS expected,
        (SELECT group_concat(substr(v.actual, 1, 60), ', ')
         FROM (SELECT actual FROM seen v WHERE v.filename IS d.filename AND v.qualname IS d.qualname AND v.first_line IS d.first_line
               AND v.kind IS d.kind AND v.source IS d.source LIMIT 12) v) AS "then",
-       d.kind AS kind, d.ns AS compiling, d.first AS first, d.last AS last, d.filename || ':' || d.first_line AS "where", x.text AS text,
+       d.kind AS kind, d.ns AS compiling, d.first AS first, d.last AS last, d.filename || ':' || d.first_line AS "where", d.why AS text,
        d.code_id AS code_id, d.id AS id
-FROM grouped d JOIN decided x ON x.id = d.id ORDER BY d.recompiles DESC, d.ns DESC, d.id;
+FROM grouped d ORDER BY d.recompiles DESC, d.ns DESC, d.id;

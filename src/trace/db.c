@@ -25,6 +25,7 @@ static atomic_bool damage_said; /* since db_retry, of whatever connection */
 
 struct db {
     sqlite3 *handle; /* owned */
+    atomic_bool interrupted;
     char *path;      /* owned */
     void (*progress)(void *context);
     void *progress_context;
@@ -399,7 +400,13 @@ const char *db_path(const struct db *db)
 
 void db_interrupt(struct db *db)
 {
+    atomic_store(&db->interrupted, true);
     sqlite3_interrupt(db->handle);
+}
+
+bool db_interrupted(const struct db *db)
+{
+    return atomic_load(&db->interrupted);
 }
 
 void db_on_progress(struct db *db, void (*call)(void *context), void *context)
@@ -450,6 +457,7 @@ bool db_failed(const struct db *db)
 void db_retry(struct db *db)
 {
     db->error = false;
+    atomic_store(&db->interrupted, false);
     damage_said = false;
 }
 

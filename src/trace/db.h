@@ -36,6 +36,8 @@ const char *db_path(const struct db *db);
 
 /* Make a running query of DB return an error soon. Safe in a signal handler. */
 void db_interrupt(struct db *db);
+/* That was asked since db_retry: what takes long without a query looks. */
+bool db_interrupted(const struct db *db);
 
 /* While a query runs, call CALL every few milliseconds or so. NULL ends that. */
 void db_on_progress(struct db *db, void (*call)(void *context), void *context);

@@ -38,6 +38,14 @@ void prose_text(FILE *out, const char *text, size_t width)
         say_escaped(out, text, bytes), fputs(text[bytes] ? "…" : "", out);
 }
 
+char *prose_ended(const char *ended)
+{
+    int number;
+    const char *name = sscanf(ended, "signal %d", &number) == 1 ? sigabbrev_np(number) : NULL;
+
+    return name ? say_print("%s (SIG%s)", ended, name) : strdup(ended);
+}
+
 /* TEXT as it is printed; the caller frees it. */
 static char *printed(const char *text, size_t width)
 {

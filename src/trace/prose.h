@@ -66,6 +66,9 @@ void prose_lines(FILE *out, const char *text, int indent, long lines);
 /* The last two parts of a path: enough to know a file by. Borrowed from PATH. */
 const char *prose_path(const char *path);
 
+/* How a process ended, as the view process_tree has it, with a signal's name: "signal 9 (SIGKILL)". The caller frees it. */
+char *prose_ended(const char *ended);
+
 /* A column as text that the caller frees; NULL when it is NULL. */
 char *prose_column(struct query *query, int column);
 

@@ -132,7 +132,7 @@ static void row_draw(struct list *list, struct screen *screen, const struct layo
 }
 
 /* What stands there in place of rows. */
-static const char *empty_words(const struct list *list)
+static const char *empty_words(const struct list *list, char *made, size_t bytes)
 {
     const char *none = block_word(list->block, "none");
 
@@ -140,17 +140,23 @@ static const char *empty_words(const struct list *list)
         return list->failed;
     if (!list->ready || list->asking)
         return "…";
-    return list->q.filter ? "nothing fits the filter; f and Enter end it" : none ? none : "no rows";
+    if (list->q.filter)
+        return "nothing fits the filter; f and Enter end it";
+    if (!list->q.where || !list->block)
+        return none ? none : "no rows";
+    snprintf(made, bytes, "there are none here; :%s has those of the whole trace", list->view.ops->name);
+    return made;
 }
 
 static void list_draw(struct view *view, struct screen *screen)
 {
     struct list *list = (struct list *)view;
     struct layout layout = layout_make(list, screen);
+    char made[120];
 
     head_draw(list, screen, &layout);
     if (!view->count)
-        screen_put(screen, view->y + 2, 2, view->columns - 4, *list->failed ? STYLE_ALARM : STYLE_DIM, empty_words(list));
+        screen_put(screen, view->y + 2, 2, view->columns - 4, *list->failed ? STYLE_ALARM : STYLE_DIM, empty_words(list, made, sizeof made));
     for (size_t i = 0; view->top + i < view->count && (int)i + 1 < view->rows; i++)
         row_draw(list, screen, &layout, view->top + i, view->y + 1 + (int)i);
 }
@@ -184,6 +190,8 @@ static void sort_by(struct list *list, int column)
     list->q.descending = list->q.sort == column ? !list->q.descending : !is_text(column_at(list, column));
     list->q.sort = column;
     rows_again(list, false);
+    list->wanted_id = -1; /* what comes first now is what one wants to see */
+    view_choose(&list->view, 0);
 }
 
 /* Where TEXT leads from the chosen row. */

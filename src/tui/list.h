@@ -35,6 +35,7 @@ struct question {
     int sort;                /* column, -1: as it comes */
     bool descending;
     bool typed;              /* a user's SQL, not all of which can stand within another query */
+    bool cut;                /* whole: not all rows are kept, so SQLite sorts and filters them */
 };
 
 /* ASK_ROWS    whole lists: all rows, at first those that are quick

@@ -44,7 +44,7 @@ static void words_put(FILE *out, const struct question *q)
 
 char *question_sql(const struct question *q, enum ask what, bool first)
 {
-    bool filter = q->filter && (q->filter_sql || q->key);
+    bool filter = q->filter && (q->filter_sql || q->key || q->cut);
     char *made = NULL;
     size_t bytes;
     FILE *out;
@@ -66,7 +66,7 @@ char *question_sql(const struct question *q, enum ask what, bool first)
             words_put(out, q);
         putc(')', out);
     }
-    if (q->sort >= 0 && (what != ASK_ROWS || q->typed)) {
+    if (q->sort >= 0 && (what != ASK_ROWS || q->typed || q->cut)) {
         const char *by = q->columns.at[q->sort].name;
         fputs(" ORDER BY ", out);
         text_quote(out, by, strlen(by), '"');
@@ -291,7 +291,7 @@ static void order_make(struct list *list)
 
     list->view.count = 0;
     for (size_t i = 0; read && i < read->row_count; i++)
-        if (list->q.filter_sql || row_fits(list, &read->values.at[i * (size_t)read->width]))
+        if (list->q.filter_sql || list->q.cut || row_fits(list, &read->values.at[i * (size_t)read->width]))
             list->order[list->view.count++] = (uint32_t)i;
     if (list->q.sort >= 0 && list->view.count)
         qsort_r(list->order, list->view.count, sizeof *list->order, order_compare, list);
@@ -315,7 +315,7 @@ void rows_ask(struct list *list)
 void rows_again(struct list *list, bool ask)
 {
     list->wanted_id = list->ready ? id_at(list, list->view.at) : -1;
-    if ((windowed(list) || ask) && list->q.sql) {
+    if ((windowed(list) || list->q.cut || ask) && list->q.sql) {
         work_drop(list->view.tui->work, list->seeking);
         work_drop(list->view.tui->work, list->fetching);
         rows_ask(list);
@@ -402,7 +402,7 @@ static const char *answer_fault(struct list *list, const struct list_job *job)
 static void answer_take(struct list *list)
 {
     struct list_job *job = list->asking;
-    bool cancelled = atomic_load(&job->job.cancelled), more;
+    bool cancelled = atomic_load(&job->job.cancelled), more, again = false;
     const char *fault;
 
     list->asking = NULL;
@@ -420,6 +420,8 @@ static void answer_take(struct list *list)
         work_drop(list->view.tui->work, job);
     } else {
         list->read = job;
+        again = job->cut && !windowed(list) && !list->q.cut && (list->q.sort >= 0 || list->q.filter);
+        list->q.cut = list->q.cut || (job->cut && !windowed(list));
         list->view.count = job->ids.count;
         list->order = calloc(job->row_count + 1, sizeof *list->order);
         list->q.sort = list->q.sort < column_count(list) ? list->q.sort : -1;
@@ -432,7 +434,7 @@ static void answer_take(struct list *list)
         place_restore(list);
     if (!windowed(list) && more && list->view.at > 0)
         list->wanted_id = id_at(list, list->view.at);
-    if (more)
+    if (more || again) /* again: by an order or a filter that came while it was not known that SQLite has to do it */
         ask(list, false);
 }
 

@@ -36,7 +36,10 @@ static struct {
     bool shown;
     int64_t ms;
 } press = {.y = -1};
-enum { DOUBLE_MS = 400 }; /* at most between the two presses of a double click */
+enum {
+    DOUBLE_MS = 400, /* at most between the two presses of a double click */
+    ESCAPE_MS = 25,  /* between the bytes of one key */
+};
 
 /* ---- glyphs ---------------------------------------------------------------- */
 
@@ -326,7 +329,7 @@ static const char *terminal_start(void)
     raw();
     noecho();
     nonl();
-    set_escdelay(25);
+    set_escdelay(ESCAPE_MS);
     keypad(stdscr, TRUE);
     nodelay(stdscr, TRUE);
     leaveok(stdscr, FALSE);
@@ -443,6 +446,24 @@ static struct key mouse_read(void)
     return (struct key){twice ? K_DOUBLE : K_CLICK, event.y, event.x};
 }
 
+/* After an ESC: what ncurses does not know, Ctrl-Left of another terminal, is no key, nor are its bytes. False: it was Esc. */
+static bool sequence_skip(void)
+{
+    wint_t wide;
+    int got = get_wch(&wide); /* ncurses has waited for it */
+    bool csi = got == OK && wide == '[';
+
+    if (got == OK && !csi && wide != 'O')
+        unget_wch((wchar_t)wide);
+    if (got == ERR || (got == OK && !csi && wide != 'O'))
+        return false;
+    timeout(ESCAPE_MS);
+    while (got == OK && (got = get_wch(&wide)) == OK && csi && (wide < 0x40 || wide > 0x7e))
+        continue;
+    nodelay(stdscr, TRUE);
+    return true;
+}
+
 struct key screen_key(struct screen *screen)
 {
 #define CURSES_(code, name, curses) {curses, code},
@@ -456,7 +477,9 @@ struct key screen_key(struct screen *screen)
         size_changed = 0;
         return (struct key){.code = K_RESIZE};
     }
-    got = get_wch(&wide);
+    do
+        got = get_wch(&wide);
+    while (got == OK && wide == 27 && sequence_skip());
     if (got == KEY_CODE_YES && wide == KEY_MOUSE)
         return mouse_read();
     if (got == KEY_CODE_YES) {

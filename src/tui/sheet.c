@@ -80,9 +80,11 @@ static void bar_print(char *made, double share, int width)
 /* What is shown of TEXT. */
 static void text_print(char *made, const char *text, enum cell_format format)
 {
-    char what[TORCH_PART];
+    char what[TORCH_PART], *ended = format == AS_ENDED ? prose_ended(text) : NULL;
 
-    if (format == AS_REASON)
+    if (ended)
+        text = ended;
+    else if (format == AS_REASON)
         text = strcpy(what, torch_reason_split(text).what);
     else if (format == AS_PATH)
         text = prose_path(text);
@@ -95,6 +97,7 @@ static void text_print(char *made, const char *text, enum cell_format format)
         }
     if (text)
         snprintf(made, CELL_TEXT, "%.*s", (int)prose_cut(text, CELL_TEXT - 8), text);
+    free(ended);
 }
 
 const char *value_print(char *made, const struct value *value, enum cell_format format, int width)

@@ -114,6 +114,21 @@ static const struct doc_line *line_at(const struct text *text)
     return text->view.at < text->view.count ? &text->doc->lines.at[text->view.at] : NULL;
 }
 
+/* What DOC has is not all: its first line says why, and nothing is waited for any more. */
+static void doc_failed(struct doc *doc, const char *why)
+{
+    if (doc->failed)
+        return;
+    doc->failed = true;
+    for (size_t i = 0; i < doc->lines.count; i++)
+        if (!strcmp(doc->lines.at[i].text, "  ..."))
+            doc->lines.at[i].text = "  ?";
+    list_add(&doc->lines);
+    memmove(doc->lines.at + 1, doc->lines.at, (doc->lines.count - 1) * sizeof *doc->lines.at);
+    doc->lines.at[0] = (struct doc_line){.text = doc_print(doc, MARK "rthis is not all: %s", doc_safe(doc, why, 400))};
+    doc->start += doc->start > 0;
+}
+
 static void answer_take(struct text *text)
 {
     struct view *view = &text->view;
@@ -123,12 +138,17 @@ static void answer_take(struct text *text)
     text->asked = NULL;
     if (doc->job.error && text->doc) { /* what is shown is still true */
         tui_alarm(view->tui, "%s", doc->job.error);
+        view->at += !text->doc->failed;
+        doc_failed(text->doc, doc->job.error);
+        view->count = text->doc->lines.count;
         text->doc->columns = doc->columns; /* not asked for again */
         work_drop(view->tui->work, doc);
         return;
     }
     work_drop(view->tui->work, text->doc);
     text->doc = doc;
+    if (doc->job.error && doc->lines.count)
+        doc_failed(doc, doc->job.error);
     view->count = doc->lines.count;
     if (doc->title[0])
         snprintf(view->title, sizeof view->title, "%s", doc->title);

@@ -37,6 +37,7 @@ struct doc {
     bool dense;             /* set by build(): no empty lines between parts */
     bool quick;             /* only what takes no time, for the first look */
     bool more;              /* set by build(): quick was not all */
+    bool failed;            /* a line says why it is not all */
     const char *heading;    /* the last one of a page */
     char title[160];        /* set by build() */
     const char *file;       /* set by build(): of source_line, and for an editor */

@@ -82,17 +82,11 @@ static int columns_read(struct column *columns, char *spec, struct query *query)
 
 /* ---- cells ------------------------------------------------------------------- */
 
-/* "signal 9 (SIGKILL)": how a process ended. */
 static char *ended_words(const struct report *report, struct query *query, int at)
 {
-    const char *ended = query_text(query, at, NULL), *name = NULL;
-    int number;
-
     if (query_type(query, at) == QUERY_NULL)
         return strdup(report->live == LIVE_NO ? "end not seen" : "still running");
-    if (sscanf(ended, "signal %d", &number) == 1)
-        name = sigabbrev_np(number);
-    return name ? say_print("%s (SIG%s)", ended, name) : strdup(ended);
+    return prose_ended(query_text(query, at, NULL));
 }
 
 /* The value of COLUMN for people, a text up to WIDTH bytes; the caller frees it. NULL is NULL. */

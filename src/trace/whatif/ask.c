@@ -306,7 +306,9 @@ bool whatif_ask(const struct whatif_asked *asked, struct whatif_answer *answer)
     else
         whatif_run(w, &answer->knobs, &answer->result);
     whatif_free(w);
-    return !db_failed(asked->db);
+    if (db_interrupted(asked->db))
+        say_error("what-if: cancelled");
+    return !db_failed(asked->db) && !db_interrupted(asked->db);
 }
 
 void whatif_answer_free(struct whatif_answer *answer)

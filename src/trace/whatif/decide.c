@@ -578,8 +578,11 @@ void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
     for (size_t i = 0; i < r->lookups.count; i++) {
         forks_until(w, &fork, r->lookups.at[r->order[i]].start_ns);
         one(w, r->order[i], result->outcomes);
-        if (!(i & (TICK - 1)))
-            progress_tick(&progress, (int64_t)i, (int64_t)r->lookups.count);
+        if (i & (TICK - 1))
+            continue;
+        progress_tick(&progress, (int64_t)i, (int64_t)r->lookups.count);
+        if (db_interrupted(w->db))
+            break;
     }
     progress_end(&progress);
     for (uint32_t i = 0; i < r->codes.count; i++) {

@@ -87,6 +87,9 @@ static void place(struct timeline *t)
     for (int i = 0; i < lane_count(t); i++) /* the busiest lane is what one wants to see */
         if (t->lanes->lanes.at[i].calls > t->lanes->lanes.at[t->lane].calls)
             t->lane = i;
+    for (int i = 0; i < lane_count(t) && t->view.target.about == VIEW_NONE; i++)
+        if (t->lanes->lanes.at[i].thread_id == t->view.target.id)
+            t->lane = i;
     if (t->view.target.at_ns <= 0)
         return;
     for (size_t i = 0; i < t->lanes->compiles.count; i++) {

@@ -1,0 +1,190 @@
+"""dyntrace tui: what it shows is right, on real recordings: the order of all rows, how processes died, what is damaged."""
+import re
+import sqlite3
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from shared import PYTHONS
+from terminal import Terminal, dump, needs_tmux, rows_of
+from tui_trace import make_trace
+
+pytestmark = pytest.mark.one_python
+
+CALLS = """
+def spin(n):
+    for _ in range(n):
+        pass
+def work(n):
+    spin(n)
+for i in range(101_000):
+    work(1)
+work(500_000)
+"""
+
+DYING = """
+import os, signal
+def die(how):
+    os.kill(os.getpid(), how)
+    while True:
+        pass
+def child(how):
+    die(how)
+for how in (signal.SIGKILL, signal.SIGSEGV):
+    pid = os.fork()
+    if not pid:
+        child(how)
+    os.waitpid(pid, 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(dyntrace, tmp_path_factory):
+    """A folder with recordings, each made once: folder("calls.db", CALLS)."""
+    path = tmp_path_factory.mktemp("right")
+
+    def made(name, program):
+        if not (path / name).exists():
+            (path / f"{name}.py").write_text(program)
+            subprocess.run([dyntrace, "run", "-o", name, "--python", PYTHONS[0], f"{name}.py"], cwd=path, check=True, capture_output=True)
+        return path
+    return made
+
+
+def lines(dyntrace, place, keys, trace, size="120x24"):
+    return [line.rstrip() for line in dump(dyntrace, place, keys, size, trace=trace).splitlines()]
+
+
+def test_the_slowest_call_is_first_of_all_calls(dyntrace, folder):
+    place = folder("calls.db", CALLS)
+    ((slowest, calls),) = sqlite3.connect(place / "calls.db").execute(
+        "SELECT frame_id, (SELECT COUNT(*) FROM frames WHERE qualname = 'work') FROM frames WHERE qualname = 'work' ORDER BY duration_ns DESC LIMIT 1")
+    assert calls == 101_001
+    out = lines(dyntrace, place, "2 /work Enter Right Enter Right Right s", "calls.db")
+    assert out[2].replace(">", "").split()[0] == str(slowest)
+    assert "call↓" in out[1] and "1/101 k" in out[0] and "+" not in out[0]
+
+
+def test_a_query_of_one_s_own_is_sorted_and_filtered_as_a_whole(dyntrace, folder):
+    place = folder("calls.db", CALLS)
+    query = ":sql Space SELECT Space frame_id,'f'||frame_id Space AS Space name,duration_ns Space FROM Space frames Space WHERE Space qualname='work' Enter"
+    db = sqlite3.connect(place / "calls.db")
+    slowest, = db.execute("SELECT frame_id FROM frames WHERE qualname = 'work' ORDER BY duration_ns DESC LIMIT 1").fetchone()
+    last, = db.execute("SELECT MAX(frame_id) FROM frames WHERE qualname = 'work'").fetchone()
+    assert str(slowest) in lines(dyntrace, place, f"{query} Right Right s", "calls.db")[2]
+    assert lines(dyntrace, place, f"{query} f f{last} Enter", "calls.db")[2].replace(">", "").split()[0] == str(last)
+
+
+def test_calls_are_filtered_by_a_condition(dyntrace, folder):
+    out = lines(dyntrace, folder("calls.db", CALLS), "2 f work Enter Enter g j Enter f call>3000000 Space AND Space function='work' Enter", "calls.db")
+    assert "> frames work" in out[0] and re.search(r"1/\d+$", out[0]) and "ms" in out[2]
+
+
+def test_a_sorted_list_begins_with_its_first_row(dyntrace, folder):
+    place = folder("calls.db", CALLS)
+    out = lines(dyntrace, place, "2 G s", "calls.db")
+    assert " 1/" in out[0] and out[2].startswith("><module>")
+
+
+def test_how_processes_died_is_on_the_first_screen(dyntrace, folder):
+    place = folder("dying.db", DYING)
+    first = lines(dyntrace, place, "", "dying.db", "100x24")
+    assert " 2 of 3 processes died by a signal" in first
+    found = [re.match(r"[ >]  (\d+) signal (9 \(SIGKILL\)|11 \(SIGSEGV\)) at [\d.]+ s in die  .*dying.db.py:3$", line) for line in first]
+    assert [match[2] for match in found if match] == ["9 (SIGKILL)", "11 (SIGSEGV)"]
+    assert first[next(i for i, match in enumerate(found) if match)][0] == ">"
+    page = lines(dyntrace, place, "Enter", "dying.db", "100x24")
+    at = next(i for i, line in enumerate(page) if "Open when it ended" in line)
+    assert [line.split()[0] for line in page[at + 1:at + 4]] == ["die", "child", "<module>"]
+    assert "signal 9 (SIGKILL)" in "".join(lines(dyntrace, place, "0", "dying.db", "100x24"))
+
+
+@needs_tmux
+def test_live_says_how_the_program_ended(dyntrace, tmp_path):
+    (tmp_path / "p.py").write_text("import os, signal, time\ntime.sleep(1)\nos.kill(os.getpid(), signal.SIGSEGV)\n")
+    with Terminal(tmp_path, 100, 24, f"{dyntrace} run --live --python {PYTHONS[0]} p.py; echo status $?") as terminal:
+        terminal.wait(lambda screen: "the program has ended, signal 11 (SIGSEGV): the trace is complete" in screen)
+        terminal.type("Q")
+
+
+@needs_tmux
+def test_unknown_escape_sequences_do_nothing(dyntrace, folder):
+    place = folder("dying.db", DYING)
+    with Terminal(place, 80, 24, f"{dyntrace} tui dying.db") as terminal:
+        terminal.wait(lambda screen: "dying.db > overview" in screen)
+        terminal.type("2")
+        wanted = rows_of(dump(dyntrace, place, "2 j", trace="dying.db"))
+        for sequence in (b"\x1b[1;5D", b"\x1b[99;9~", b"\x1bOz", b"\x1b[15;5~"):
+            terminal.tmux("send-keys", "-H", *(f"{byte:x}" for byte in sequence))
+            time.sleep(0.2)  # what they would have done
+        terminal.type("j")
+        terminal.wait(lambda screen: rows_of(screen) == wanted)
+
+
+def damaged(path, table):
+    """The first page of TABLE is no page."""
+    make_trace(path)
+    db = sqlite3.connect(path)
+    (root,), (size,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone(), db.execute("PRAGMA page_size").fetchone()
+    db.close()
+    with path.open("r+b") as file:
+        file.seek((root - 1) * size)
+        file.write(b"\xff" * size)
+
+
+@pytest.mark.parametrize("table", ["lookup", "code_total", "guard_check"])
+def test_damage_is_told_on_the_first_screen(dyntrace, tmp_path, table):
+    damaged(tmp_path / "t.db", table)
+    for keys in ("", "j j"):
+        out = lines(dyntrace, tmp_path, keys, "t.db", "100x40")
+        assert out[1].strip(" >") == "this is not all: the file is damaged; `dyntrace fsck` tells more"
+        assert "  ..." not in [line.rstrip()[1:] for line in out]
+
+
+def test_a_list_without_rows_says_whose_rows_it_has_not(dyntrace, place):
+    """Of a guard that never failed: there were checks."""
+    out = lines(dyntrace, place, "6 /fc Enter Enter", "plain.db")
+    assert "> checks" in out[0] and "no check was recorded" not in "".join(out) and "there are none here; :checks has those of the whole trace" in out[3]
+
+
+@pytest.fixture
+def twice_failed(tmp_path):
+    """The second recompile of step was decided by another guard for each of the two older entries; and a check's
+    failing guard stands behind those that ran."""
+    db = sqlite3.connect(make_trace(tmp_path / "t.db"))
+    db.execute("UPDATE recompile_cause SET source = 'L[''other'']', kind = 'EQUALS_MATCH' WHERE compile_id = 3 AND cache_entry_id = 1")
+    db.execute("UPDATE guard_check SET guards_run = 2 WHERE cache_entry_id = 1 AND result = 'fail'")
+    db.commit()
+    return tmp_path
+
+
+def test_the_list_of_recompiles_sums_to_its_heading(dyntrace, twice_failed):
+    first = dump(dyntrace, twice_failed, "", "120x50")
+    assert re.search(r"^.2 recompiles$", first, re.M)
+    assert sum(int(n) for n in re.findall(r"^. *(\d+) x step: ", first, re.M)) == 2
+    out = lines(dyntrace, twice_failed, "3", "t.db")
+    assert out[2].replace(">", " ").split()[:2] == ["step", "2"] and out[0].endswith("1/1")
+    assert lines(dyntrace, twice_failed, "3 Enter", "t.db")[0].endswith("1/2")
+    assert lines(dyntrace, twice_failed, "2 Right Right Right Right Enter", "t.db")[0].endswith("1/2")
+
+
+def test_a_guard_that_failed_has_run(dyntrace, twice_failed):
+    out = dump(dyntrace, twice_failed, ":entry Space 1 Enter", "120x50")
+    rows = re.findall(r"^. +\d+ +(\d+) +(\d+)  .*(?:MATCH|STATE)", out, re.M)
+    assert len(rows) == 4 and all(int(ran) >= int(failed) for ran, failed in rows) and any(int(failed) for _, failed in rows)
+
+
+@needs_tmux
+def test_a_prediction_can_be_cancelled(dyntrace, tmp_path):
+    make_trace(tmp_path / "t.db", 300_000)
+    with Terminal(tmp_path, 80, 24, f"{dyntrace} tui t.db; echo status $?") as terminal:
+        terminal.wait(lambda screen: "checks of entries took" in screen)
+        terminal.type("w")
+        terminal.wait(lambda screen: "> what-if" in screen)
+        terminal.type("C-c")
+        terminal.wait(lambda screen: "this is not all: what-if: cancelled" in screen or "this is not all: interrupted" in screen)
+        terminal.type("w")  # asks for a setting
+        terminal.type("b", "e", "s", "t", "Enter", "Q")
+        terminal.wait(lambda screen: "status 0" in screen)
