@@ -198,7 +198,7 @@ bool compat_correct(int op, uint32_t arg, unsigned char *stack, int before, int 
     case PUSH_EXC_INFO:
         stack[depth - 1] = SLOT_HANDLER;
         break;
-    case GET_ITER: /* gh-142043 or so: an iteration may need no iterator */
+    case GET_ITER: /* since 3.15 an iteration may need no iterator */
         if (depth > before)
             stack[depth - 1] = SLOT_INDEX;
         break;

@@ -78,6 +78,23 @@ static PyObject *take(compat_frame *frame, PyCodeObject *resume, int i, PyObject
     return value ? value : Py_NewRef(&resume_unbound);
 }
 
+/* VALUE, which was in the stack's slot NAME (owned here), or an iterator at the place where the slot above says that it is. */
+static PyObject *iterated(compat_frame *frame, PyObject *name, PyObject *value)
+{
+    const char *text = PyUnicode_AsUTF8(name);
+    OWNED PyObject *above = text ? PyUnicode_FromFormat("___stack%ld", strtol(text + strlen("___stack"), NULL, 10) + 1) : NULL;
+    OWNED PyObject *iterator = NULL, *set = NULL;
+    int at = above ? find(compat_code(frame), 0, above, false) : -1;
+    Py_ssize_t index = at < 0 ? -1 : compat_take_index(frame, at);
+
+    if (index < 0)
+        return value;
+    iterator = PyObject_GetIter(value);
+    Py_DECREF(value);
+    set = iterator ? PyObject_CallMethod(iterator, "__setstate__", "n", index) : NULL;
+    return set ? Py_NewRef(iterator) : NULL;
+}
+
 static PyObject *leave(PyObject *object, PyObject *const *ignored, size_t count, PyObject *names)
 {
     struct leave *self = (struct leave *)object;
@@ -94,6 +111,8 @@ static PyObject *leave(PyObject *object, PyObject *const *ignored, size_t count,
         return NULL;
     for (int i = arguments - 1; i >= 0; i--) { /* the stack first: it may borrow from variables */
         PyObject *value = take(frame, self->resume, i, cells);
+        if (value && i >= self->taken)
+            value = iterated(frame, PyTuple_GET_ITEM(self->resume->co_localsplusnames, i), value);
         if (!value)
             return NULL;
         PyTuple_SET_ITEM(handed, i, value);
@@ -181,12 +200,13 @@ static void enter_free(PyObject *object)
     PyObject_Free(object);
 }
 
-struct leave *leave_make(PyCodeObject *resume)
+struct leave *leave_make(PyCodeObject *resume, int taken)
 {
     struct leave *made = PyObject_New(struct leave, &leave_type);
 
     if (made) {
         made->call = leave;
+        made->taken = taken;
         made->resume = (PyCodeObject *)Py_NewRef((PyObject *)resume);
     }
     return made;

@@ -12,6 +12,7 @@ struct leave {
     PyObject_HEAD
     vectorcallfunc call;
     PyCodeObject *resume; /* owned */
+    int taken;            /* its arguments from here on are slots of the stack */
 };
 
 /* A constant of the second part, its last: called when the values of the stack are back in their place. */
@@ -32,7 +33,7 @@ extern PyTypeObject leave_type, enter_type, unbound_type;
 /* What a variable or a slot of the stack without a value is handed over as. */
 extern PyObject resume_unbound;
 
-struct leave *leave_make(PyCodeObject *resume);
+struct leave *leave_make(PyCodeObject *resume, int taken);
 /* With no units yet. */
 struct enter *enter_make(PyObject *origin, int locals, int taken, int arguments);
 

@@ -514,7 +514,7 @@ static int make_parts(struct split *made, struct request *r, int32_t step)
     struct enter *enter = status ? NULL : enter_make(r->held, l.locals, l.taken, l.arguments);
 
     if (enter && (made->resume = make_resume(origin, &r->a, step, &l, enter)) &&
-        (made->leave = leave_make((PyCodeObject *)made->resume)) && (made->stack = PyList_AsTuple(l.stack)))
+        (made->leave = leave_make((PyCodeObject *)made->resume, l.taken)) && (made->stack = PyList_AsTuple(l.stack)))
         made->locals = PyList_GetSlice(l.names, 0, l.taken);
     if (made->locals)
         Py_SETREF(made->locals, PyList_AsTuple(made->locals));
