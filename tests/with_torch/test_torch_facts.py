@@ -430,7 +430,7 @@ def test_limit(notes):
         return x + 1
 
     run = compile(function, dynamic=False)
-    name = "recompile_limit" if NEW else "cache_size_limit"
+    name = "recompile_limit" if VERSION >= (2, 7) else "cache_size_limit"
     with config.patch({name: 2}):
         for size in range(1, 6):
             run(torch.ones(size))
@@ -442,7 +442,7 @@ def test_limit(notes):
 
 
 def test_accumulated_limit(notes):
-    name = "accumulated_recompile_limit" if NEW else "accumulated_cache_size_limit"
+    name = "accumulated_recompile_limit" if VERSION >= (2, 7) else "accumulated_cache_size_limit"
 
     class Module(torch.nn.Module):
         def forward(self, x, k):
@@ -678,6 +678,7 @@ def test_a_user_error(notes):
 
 # ---- several at a time
 
+@pytest.mark.skipif(VERSION == (2, 7), reason="this torch cannot compile within a backend")
 def test_a_compile_within_a_compile(notes):
     def inner(x):
         x = x - 1
