@@ -100,6 +100,8 @@ OLD = {
     # Code without a source file is compiled through a wrapper of torch's own.
     "exec_again": ("define once", "as exec() makes them", True),
 }
+# Up to 2.7 it is a guess which floats torch makes dynamic: two are not tried together.
+GUESSED = {"apart": ("move into a tensor", "Pass L['rate'] as a tensor", True)}
 ASKED = {"exec_again": "wrap_inline.<locals>.inner"}
 # Which mends what a count of compiles does not show: see MENDED.
 SAME_COUNT = {"branching_size"}
@@ -174,7 +176,9 @@ def counted(found):
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_promise_equals_the_count(traces, dyntrace, python, name, mode):
     ask, old = functools.partial(why, dyntrace, old=is_old(python)), is_old(python)
-    here = EXPECTED | (OBSERVED if mode == "observe" else {}) | ({} if facts_of(python)[1] else OLDER) | (OLD if old else {})
+    here = EXPECTED | (OBSERVED if mode == "observe" else {}) | ({} if facts_of(python)[1] else OLDER) | (OLD if old else {}) | (GUESSED if facts_of(python)[0] < (2, 8) else {})
+    if name == "module_integer" and facts_of(python)[0] < (2, 8):
+        pytest.skip("this torch makes a module's integer dynamic by itself")
     remedy, words, figure = here[name]
     page, found = ask(traces[mode, "needs"], name), json.loads(ask(traces[mode, "needs"], name, "--json"))
     given, = [r for r in found["remedies"] if r["name"] == remedy and words in r["text"]]
@@ -189,7 +193,7 @@ def test_the_promise_equals_the_count(traces, dyntrace, python, name, mode):
         assert promised == figure
     # Cause and remedy are within the first lines, and what is known to help comes before what is not.
     assert given["text"][:60] in "\n".join(page.splitlines()[:12]) or given is not found["remedies"][0]
-    if name == "apart":
+    if remedy == "together":
         assert given["text"] in page.splitlines()[4] and set(given["what_if"].split(",")) == {"dynamic=L['rate']", "dynamic=L['bias']"}
     assert all(r["what_if"] is None or "dynamic=" not in r["what_if"] for r in found["remedies"]) or not name.startswith("constant")
     gains = [None if r["compiles"] is None else (r["eager"] - r["predicted_eager"] or r["compiles"] - r["predicted_compiles"]) > 0
