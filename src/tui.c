@@ -19,6 +19,7 @@
 
 #include "clock.h"
 #include "lib/bounds.h"
+#include "schema.h"
 #include "lib/say.h"
 #include "lib/out_file.h"
 #include "trace/db.h"
@@ -204,7 +205,7 @@ static void tick(struct loop *loop)
 
 /* ---- the prompt ------------------------------------------------------------ */
 
-/* Names of commands, then of views; for SQL the trace's own words. */
+/* Names of commands, then of views; for a filter the columns first; for SQL the trace's own words. */
 static char *complete(void *context, const char *word, bool first, int again)
 {
     struct loop *loop = context;
@@ -220,6 +221,15 @@ static char *complete(void *context, const char *word, bool first, int again)
         }
         return NULL;
     }
+    for (size_t at = 0; loop->asked == REQUEST_FILTER && view_op(top(loop)->ops, column); at++) {
+        const char *name = view_op(top(loop)->ops, column)(top(loop), at);
+        if (!name)
+            break;
+        if (!strncmp(name + (*name == '"'), word, length) && skip-- == 0)
+            return strdup(name);
+    }
+    if (loop->asked == REQUEST_FILTER)
+        again = skip;
     if (!loop->words.words.count)
         sql_words_gather(&loop->words, loop->db);
     return sql_match(word, loop->words.words.at, loop->words.words.count, &loop->next_word, again);
@@ -346,6 +356,25 @@ static void answer(struct loop *loop, enum request asked, char *text)
     default:
         command(loop, text);
     }
+}
+
+bool view_source(struct view *view, const struct target *target, const char **file, int64_t *line)
+{
+    struct query *query = NULL;
+    bool found = false;
+
+    if (target->kind && target->id > 0) {
+        query = db_query(((struct loop *)view->tui)->db, schema_statement("tui/place"));
+        query_bind_text(query, 1, view_of((int)target->kind)->name);
+        query_bind_integer(query, 2, target->id);
+        found = query_step(query);
+    }
+    if (found) {
+        *file = arena_print(&view->arena, "%s", query_text(query, 0, NULL));
+        *line = query_integer(query, 1);
+    }
+    query_close(query);
+    return found;
 }
 
 /* ---- requests that no view takes ------------------------------------------- */

@@ -188,3 +188,44 @@ def test_a_prediction_can_be_cancelled(dyntrace, tmp_path):
         terminal.type("w")  # asks for a setting
         terminal.type("b", "e", "s", "t", "Enter", "Q")
         terminal.wait(lambda screen: "status 0" in screen)
+
+
+def moment(screen):
+    return screen.splitlines()[-2].split()[0]
+
+
+def test_zooming_stays_at_the_cursor(dyntrace, place):
+    for start in ("7 Right Right", "7 Right Right Right Right", "7 G Left Left"):
+        before = moment(dump(dyntrace, place, start, trace="plain.db"))
+        for zoom in ("+", "+ + +", "+ + + - - -", "-"):
+            assert moment(dump(dyntrace, place, f"{start} {zoom}", trace="plain.db")) == before, (start, zoom)
+
+
+def test_callers_do_not_begin_with_the_call_itself(dyntrace, place):
+    out = lines(dyntrace, place, "5 Enter", "plain.db")
+    at = next(i for i, line in enumerate(out) if "Called by" in line)
+    assert "lines are where functions begin" in out[at] and out[at + 1].split()[0] == "<module>" and "step" in out[0]
+
+
+def test_filters_have_units_and_columns(dyntrace, place):
+    plain = dump(dyntrace, place, "2 f total>10000000 Space AND Space calls>40 Enter", trace="plain.db").splitlines()
+    units = dump(dyntrace, place, "2 f total>10ms Space AND Space calls>0.04k Enter", trace="plain.db").splitlines()
+    assert plain[2:] == units[2:] and "step" in units[2] and "where: total>10ms" in units[0]
+    assert dump(dyntrace, place, "2 f tot Tab", trace="plain.db").splitlines()[-1].strip() == "filter: total"
+    assert dump(dyntrace, place, "6 f tim Tab", trace="plain.db").splitlines()[-1].strip() == 'filter: "time (est.)"'
+    assert dump(dyntrace, place, "2 f ca Tab", trace="plain.db").splitlines()[-1].strip() == "filter: calls"
+    told = "".join(lines(dyntrace, place, "2 f nosuch>1 Enter", "plain.db", "200x12"))
+    assert "no such column: nosuch; there are function, calls, hits" in told
+    assert "step" in dump(dyntrace, place, "2 f function='step' Enter", trace="plain.db").splitlines()[2]
+
+
+def test_one_call_is_one_call(dyntrace, place):
+    assert "<module>  1 call  model.py:1" in dump(dyntrace, place, "", "100x40", trace="plain.db")
+
+
+@pytest.mark.parametrize("keys, line", [
+    ("/size[0] Enter o", 5), ("/step:7 Enter o", 7), ("9 o", None), ("6 o", 5), (":checks Enter o", 5), (":entries Enter o", 5), ("7 n o", None),
+    ("3 Enter w o", 5), ("5 Enter /<module> Enter o", 1), ("3 Enter Enter o", 5)])
+def test_the_source_opens_wherever_there_is_one(dyntrace, place, keys, line):
+    told = dump(dyntrace, place, keys, trace="plain.db").splitlines()[-1].strip()
+    assert re.fullmatch(rf"vi \+{line or r'[0-9]+'} (./)?model.py", told), told

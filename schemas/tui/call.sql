@@ -36,7 +36,7 @@ SELECT e.label AS entry, k.result,
 FROM guard_check k LEFT JOIN cache_entry e ON e.cache_entry_id = k.cache_entry_id LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
 WHERE k.lookup_id = ?1 ORDER BY k.position LIMIT 1000;
 
---# Called by, innermost first
+--# Called by, innermost first; lines are where functions begin
 --|   {function:100}  {!d}{filename:200}:{first_line}  => function {code_id}
 WITH RECURSIVE up(frame_id, parent_id, code_id, depth) AS (
   SELECT frame_id, parent_id, code_id, 0 FROM frame WHERE frame_id = (SELECT frame_id FROM lookup WHERE lookup_id = ?1)
@@ -44,4 +44,4 @@ WITH RECURSIVE up(frame_id, parent_id, code_id, depth) AS (
   SELECT f.frame_id, f.parent_id, f.code_id, depth + 1 FROM up CROSS JOIN frame f ON f.frame_id = up.parent_id
   WHERE depth < 200 AND f.frame_id < up.frame_id)
 SELECT c.qualname AS function, c.filename, c.first_line, c.code_id
-FROM up LEFT JOIN code c ON c.code_id = up.code_id ORDER BY depth;
+FROM up LEFT JOIN code c ON c.code_id = up.code_id WHERE depth > 0 ORDER BY depth;

@@ -9,9 +9,9 @@
 --none the trace has no such code object
 SELECT qualname AS function, origin_code_id, code_id, filename, first_line, kind FROM code WHERE code_id = ?1;
 
---| [{calls:count} calls, {total:duration} in it, {self:duration} of that its own[; {!w}{raised:count}{!n} ended by an exception]]  => frames WHERE code_id IN $codes | {function}
+--| [{calls:count} call{s}, {total:duration} in it, {self:duration} of that its own[; {!w}{raised:count}{!n} ended by an exception]]  => frames WHERE code_id IN $codes | {function}
 --| [{!d}{objects} code objects in {processes} processes, {fingerprints} different by fingerprint]
-SELECT SUM(calls) AS calls, SUM(total_ns) AS total, SUM(self_ns) AS self, NULLIF(SUM(raised), 0) AS raised,
+SELECT SUM(calls) AS calls, iif(SUM(calls) = 1, '', 's') AS s, SUM(total_ns) AS total, SUM(self_ns) AS self, NULLIF(SUM(raised), 0) AS raised,
        (SELECT NULLIF(COUNT(*), 1) FROM code WHERE code_id IN $codes) AS objects,
        (SELECT COUNT(DISTINCT process_id) FROM code WHERE code_id IN $codes) AS processes,
        (SELECT COUNT(DISTINCT fingerprint) FROM code WHERE code_id IN $codes) AS fingerprints,

@@ -2,7 +2,7 @@
 
 -- What can be said at once: which guards there are.
 SELECT kind, source, COUNT(DISTINCT cache_entry_id) AS entries, NULL AS evaluations, NULL AS failures, NULL AS "time (est.)",
-       MIN(expression) AS expression, MIN(guard_id) AS guard_id
+       MIN(expression) AS expression, MIN(guard_id) AS guard_id, MIN(cache_entry_id) AS cache_entry_id
 FROM guard GROUP BY kind, source ORDER BY COUNT(*) DESC, MIN(guard_id);
 
 --| kind  text 14
@@ -13,6 +13,7 @@ FROM guard GROUP BY kind, source ORDER BY COUNT(*) DESC, MIN(guard_id);
 --| time (est.)  duration
 --| expression  text 24
 --row => checks WHERE failed_guard_id IN (SELECT g.guard_id FROM guard g JOIN guard one ON one.guard_id = {guard_id} AND g.kind IS one.kind AND g.source IS one.source)
+--subject => entry {cache_entry_id}
 --id guard_id
 --title source
 --none no guard was recorded
@@ -29,7 +30,8 @@ WITH ended AS MATERIALIZED (
   FROM guard_check k GROUP BY 1, 2, 3, 4, 5)
 SELECT g.kind AS kind, g.source AS source, COUNT(DISTINCT g.cache_entry_id) AS entries, SUM(d.n) AS evaluations,
        SUM(CASE WHEN g.guard_id = d.failed_guard_id AND d.result <> 'pass' THEN d.n ELSE 0 END) AS failures,
-       CAST(SUM(d.share) AS INTEGER) AS "time (est.)", MIN(g.expression) AS expression, MIN(g.guard_id) AS guard_id
+       CAST(SUM(d.share) AS INTEGER) AS "time (est.)", MIN(g.expression) AS expression, MIN(g.guard_id) AS guard_id,
+       MIN(g.cache_entry_id) AS cache_entry_id
 FROM ended d CROSS JOIN guard g ON g.cache_entry_id = d.cache_entry_id LEFT JOIN guard_order o ON o.rowid = d.orders
 WHERE g.guard_id = d.failed_guard_id
    OR COALESCE((SELECT j.key FROM json_each(CASE WHEN json_valid(o.ordinals) THEN o.ordinals ELSE '[]' END) j

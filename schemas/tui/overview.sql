@@ -66,7 +66,7 @@ SELECT COUNT(*) AS n, iif(COUNT(*), 'r', 'g') AS style, iif(COUNT(*) = 1, '', 's
 
 --start
 --| [{?one}  {!r}{n:count>4}{!n} x {!b}{function:60}{!n}: [{source:80} was {!r}{was:80}{!n}, not {expected:60}][{text:160}]]  => compile {compile_id}
---| [{?more}  {!r}{n:count>4}{!n} x {!b}{function:60}{!n}: [{source:80} was {!r}{was:80}{!n}, not {expected:60}][{text:160}]]  => causes WHERE id IN (SELECT m.cause_id FROM recompiles m JOIN recompiles o ON o.cause_id = {id} AND COALESCE(m.source, m.kind) IS COALESCE(o.source, o.kind)) AND code_id IN $codes | {function}
+--| [{?more}  {!r}{n:count>4}{!n} x {!b}{function:60}{!n}: [{source:80} was {!r}{was:80}{!n}, not {expected:60}][{text:160}]]  => causes {compile_id} WHERE id IN (SELECT m.cause_id FROM recompiles m JOIN recompiles o ON o.cause_id = {id} AND COALESCE(m.source, m.kind) IS COALESCE(o.source, o.kind)) AND code_id IN $codes | {function}
 WITH found AS ( -- the bare columns are those of the first
   SELECT cause_id AS id, qualname AS function, COALESCE(source, kind) AS source, COUNT(*) AS n,
          replace(group_concat(DISTINCT actual), ',', ', ') AS was, expected, why AS text, compile_id, code_id, MIN(start_ns)
@@ -104,9 +104,9 @@ SELECT COUNT(*) AS n, COALESCE(SUM(duration_ns), 0) AS ns, COALESCE(SUM(duration
 FROM guard_check HAVING COUNT(*) > 0;
 
 --# Most own time
---|   {self:duration>9}  {!b}{function:80}{!n}  {calls:count} calls  {!d}{filename:path}:{first_line}  => function {code_id}
+--|   {self:duration>9}  {!b}{function:80}{!n}  {calls:count} call{s}  {!d}{filename:path}:{first_line}  => function {code_id}
 --none # Most own time
-SELECT MIN(n.code_id) AS code_id, c.qualname AS function, SUM(n.self_ns) AS self, SUM(n.calls) AS calls, c.filename, c.first_line
+SELECT MIN(n.code_id) AS code_id, c.qualname AS function, SUM(n.self_ns) AS self, SUM(n.calls) AS calls, iif(SUM(n.calls) = 1, '', 's') AS s, c.filename, c.first_line
 FROM code_total n LEFT JOIN code c ON c.code_id = n.code_id
 GROUP BY c.filename, c.qualname, c.first_line, c.kind ORDER BY 3 DESC, 1 LIMIT 4;
 

@@ -1,6 +1,8 @@
 /* tui/list.c -- a view that is a table of rows: what is drawn of them, and its keys. See tui/list.h. */
 #include "tui/list.h"
 
+#include <ctype.h>
+
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/sql_words.h"
@@ -232,8 +234,10 @@ static bool list_place(struct view *view, const char **file, int64_t *line)
     const char *text = row && where >= 0 && row[where].type == QUERY_TEXT ? row[where].text : "";
     const char *colon = strrchr(text, ':');
 
-    if (!colon)
-        return false;
+    if (!colon) {
+        struct target subject = target_of(list, &view->arena, block_word(list->block, "subject"));
+        return view_source(view, &subject, file, line);
+    }
     *line = strtoll(colon + 1, NULL, 10);
     *file = arena_text(&view->arena, text, (size_t)(colon - text));
     return true;
@@ -313,6 +317,42 @@ static bool looks_like_sql(const char *text)
     return any;
 }
 
+/* TEXT with numbers for what stands there for people: 10ms as nanoseconds, 2k, 3M. What is quoted stays. */
+static const char *units_out(struct arena *arena, const char *text)
+{
+    static const struct { const char *unit; double factor; } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"k", 1e3}, {"M", 1e6}};
+    size_t bytes;
+    char *made;
+    FILE *out = open_memstream(&made, &bytes);
+
+    while (*text) {
+        const char *quoted = strchr("'\"[", *text) ? strchr(text + 1, *text == '[' ? ']' : *text) : NULL;
+        bool word = isalpha((unsigned char)*text) || *text == '_';
+        size_t length = quoted ? (size_t)(quoted - text) + 1 : 1, unit = 0;
+        while (word && (isalnum((unsigned char)text[length]) || text[length] == '_'))
+            length++;
+        if (isdigit((unsigned char)*text)) {
+            char *end;
+            double number = strtod(text, &end);
+            size_t letters = 0;
+            length = (size_t)(end - text);
+            while (isalnum((unsigned char)end[letters]) || end[letters] == '_')
+                letters++;
+            while (unit < sizeof units / sizeof *units && (strlen(units[unit].unit) != letters || memcmp(units[unit].unit, end, letters)))
+                unit++;
+            if (unit < sizeof units / sizeof *units) {
+                fprintf(out, "%.0f", number * units[unit].factor);
+                text = end + letters;
+                continue;
+            }
+        }
+        fwrite(text, 1, length, out);
+        text += length;
+    }
+    fclose(out);
+    return arena_keep(arena, made);
+}
+
 static void list_filter(struct view *view, const char *text)
 {
     struct list *list = (struct list *)view;
@@ -320,7 +360,26 @@ static void list_filter(struct view *view, const char *text)
 
     list->q.filter = *text ? arena_print(&view->arena, "%s", text) : NULL;
     list->q.filter_sql = looks_like_sql(text);
+    list->q.condition = list->q.filter_sql ? units_out(&view->arena, text) : NULL;
     rows_again(list, list->q.filter_sql || was_sql);
+}
+
+static const char *list_column(struct view *view, size_t at)
+{
+    struct list *list = (struct list *)view;
+    FILE *out;
+    char *made;
+    size_t bytes;
+
+    if (at >= list->q.columns.count)
+        return NULL;
+    out = open_memstream(&made, &bytes);
+    if (strspn(column_at(list, (int)at)->name, "abcdefghijklmnopqrstuvwxyz_") == strlen(column_at(list, (int)at)->name))
+        fputs(column_at(list, (int)at)->name, out);
+    else
+        text_quote(out, column_at(list, (int)at)->name, strlen(column_at(list, (int)at)->name), '"');
+    fclose(out);
+    return arena_keep(&view->arena, made);
 }
 
 static void list_refresh(struct view *view)
@@ -390,7 +449,7 @@ static void list_close(struct view *view)
 const struct view_ops list_ops = {
     .size = sizeof(struct list), .open = list_open, .close = list_close, .settle = list_settle, .draw = list_draw,
     .request = list_request, .refresh = list_refresh, .sql = list_sql, .search = list_search, .filter = list_filter,
-    .export = list_export, .place = list_place, .subject = list_subject,
+    .column = list_column, .export = list_export, .place = list_place, .subject = list_subject,
 };
 
 /* ---- the view `sql`: a prompt for a query, and its result ------------------- */

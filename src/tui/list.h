@@ -31,6 +31,7 @@ struct question {
     const char *where;       /* a condition, or NULL */
     list_columns columns;
     const char *filter;      /* words, or a condition; or NULL */
+    const char *condition;   /* that, as SQL: "total > 10ms" with numbers for units */
     bool filter_sql;
     int sort;                /* column, -1: as it comes */
     bool descending;

@@ -61,7 +61,7 @@ char *question_sql(const struct question *q, enum ask what, bool first)
     if (filter) {
         fputs(q->where ? " AND (" : " WHERE (", out);
         if (q->filter_sql)
-            fprintf(out, "%s\n", q->filter);
+            fprintf(out, "%s\n", q->condition);
         else
             words_put(out, q);
         putc(')', out);
@@ -398,6 +398,15 @@ static const char *answer_fault(struct list *list, const struct list_job *job)
     return job->width == column_count(list) || job->what == ASK_IDS ? NULL : "the columns are others than before";
 }
 
+/* What a condition may be about, behind why it failed. */
+static void columns_name(struct list *list)
+{
+    for (int i = 0; i < column_count(list); i++) {
+        size_t used = strlen(list->failed);
+        snprintf(list->failed + used, sizeof list->failed - used, "%s%s", i ? ", " : "; there are ", column_at(list, i)->name);
+    }
+}
+
 /* What asking found becomes what is shown. */
 static void answer_take(struct list *list)
 {
@@ -412,6 +421,8 @@ static void answer_take(struct list *list)
     }
     fault = answer_fault(list, job);
     snprintf(list->failed, sizeof list->failed, "%s", fault ? fault : "");
+    if (fault && strstr(fault, "no such column"))
+        columns_name(list);
     more = job->first && !fault && !cancelled && (!windowed(list) || job->ids.count >= FIRST_IDS);
     if (!fault || !list->ready || !cancelled) /* else what was shown is still true */
         rows_forget(list);

@@ -369,6 +369,11 @@ struct screen *screen_open_terminal(bool ascii, const char **why)
 void screen_close(struct screen *screen)
 {
     if (screen->terminal) {
+        if (!isendwin() && !*capability("rmcup")) { /* what is there stays: the shell's prompt is not to stand in the last line */
+            move(screen->rows - 1, 0);
+            clrtoeol();
+            refresh();
+        }
         if (!isendwin()) /* since the editor: what the terminal is told twice puts its cursor on what the editor wrote */
             endwin();
         rescue.armed = 0;

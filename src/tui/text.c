@@ -274,8 +274,10 @@ static bool text_place(struct view *view, const char **file, int64_t *line)
     struct text *text = (struct text *)view;
     const struct doc_line *chosen = line_at(text);
 
+    if (chosen && !chosen->source_line && view_source(view, &chosen->target, file, line))
+        return true;
     if (!text->doc || !text->doc->file)
-        return false;
+        return text->doc && view_source(view, &text->doc->subject, file, line);
     *line = chosen && chosen->source_line ? chosen->source_line : text->doc->file_line;
     *file = text->doc->file;
     return true;

@@ -68,6 +68,7 @@ struct view_ops {
     char *(*sql)(struct view *view);                          /* what is shown, as SQL; the caller frees it; or NULL */
     bool (*search)(struct view *view, const char *text, int direction); /* false: not found; or NULL */
     void (*filter)(struct view *view, const char *text);      /* "" ends it; or NULL */
+    const char *(*column)(struct view *view, size_t at);      /* a name that a filter may have; borrowed; NULL: no more; or NULL */
     bool (*export)(struct view *view, const char *path);      /* true: it goes its way; or NULL */
     bool (*place)(struct view *view, const char **file, int64_t *line); /* for an editor; borrowed; or NULL */
     void (*subject)(struct view *view, struct target *subject); /* what the line is about, for replay ...; borrowed; or NULL */
@@ -119,6 +120,9 @@ int view_row(const struct view *view, struct screen *screen, int y, bool chosen)
 
 /* Open what TARGET names on top. TARGET stays the caller's. */
 void tui_go(struct tui *tui, const struct target *target);
+
+/* Where the code of the row that TARGET names stands, for view_ops.place; *FILE lives as long as VIEW. */
+bool view_source(struct view *view, const struct target *target, const char **file, int64_t *line);
 
 /* A line for the user, at the bottom until the next key. */
 #define tui_say(tui, ...) tui_print(tui, false, __VA_ARGS__)

@@ -376,6 +376,7 @@ static void whatif_build(struct doc *doc, struct db *db)
     struct replay *replay;
     const char *knob = doc->target.where;
 
+    doc->subject = (struct target){.kind = doc->target.about, .id = doc->target.id, .at_ns = doc->target.at_ns};
     doc_line(doc, "Predicted from the recorded calls, beside what was recorded. " MARK "ai" MARK "n asks for other settings:");
     doc_line(doc, MARK "drecompile_limit=N accumulated_limit=N order=mru|fifo|static isolate=region backend_shared=no");
     doc_line(doc, MARK "ddynamic=SOURCE[DIM]|all drop_guard=ID|KIND, with commas between them, or best");
@@ -442,8 +443,8 @@ static void help_build(struct doc *doc, struct db *db)
         doc_leads(doc, (enum view_kind)kind, 0, NULL, NULL);
     }
     doc_part(doc, "What is typed");
-    doc_line(doc, "  f takes words, all of which must be in a row, or an SQL condition on the columns: lookup > 1000 AND outcome = 'hit'.");
-    doc_line(doc, "  Times in conditions are nanoseconds. Up and Down bring back what was typed before, Tab completes.");
+    doc_line(doc, "  f takes words, all of which must be in a row, or an SQL condition on the columns: lookup > 1us AND outcome = 'hit'.");
+    doc_line(doc, "  Times without a unit are nanoseconds. Up and Down bring back what was typed before, Tab completes.");
     doc_line(doc, "  In a table, the chosen column (Left, Right) is what Enter follows and s sorts by.");
 }
 

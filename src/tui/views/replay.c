@@ -308,6 +308,13 @@ static void replay_subject(struct view *view, struct target *subject)
         *subject = r->shown->at;
 }
 
+static bool source_place(struct view *view, const char **file, int64_t *line)
+{
+    struct replay_view *r = (struct replay_view *)view;
+
+    return r->shown && view_source(view, &r->shown->at, file, line);
+}
+
 static bool replay_search(struct view *view, const char *text, int direction)
 {
     struct replay_view *r = (struct replay_view *)view;
@@ -348,5 +355,5 @@ static void replay_view_close(struct view *view)
 const struct view_ops view_replay = {
     .name = "replay", .summary = "step through the recorded decisions, the cache as it stood; it replays decisions, not the program",
     .size = sizeof(struct replay_view), .open = replay_view_open, .close = replay_view_close, .settle = replay_settle, .draw = replay_draw,
-    .request = replay_request, .search = replay_search, .filter = replay_filter, .subject = replay_subject, .input = replay_input,
+    .request = replay_request, .search = replay_search, .filter = replay_filter, .subject = replay_subject, .place = source_place, .input = replay_input,
 };

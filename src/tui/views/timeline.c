@@ -71,10 +71,11 @@ static void window_move(struct timeline *t, double by)
 
 static void zoom(struct timeline *t, double by)
 {
-    double share = t->view.columns > 0 ? ((double)t->column + 0.5) / t->view.columns : 0.5;
+    double share = t->view.columns > 0 ? (double)t->column / t->view.columns : 0;
     double at = t->from + (t->to - t->from) * share, wide = (t->to - t->from) * by;
 
     window_set(t, at - wide * share, at + wide * (1 - share));
+    t->column = column_at(t, at + column_wide(t) / 1024); /* at an edge of the trace the window stands elsewhere; rounded down */
 }
 
 /* Begin where the target says: at a moment, on the lane where it was. */
@@ -371,6 +372,28 @@ static void lane_choose(struct timeline *t, int y)
     }
 }
 
+/* The code of the innermost call under the cursor; 0: none is drawn. */
+static int64_t cursor_code(const struct timeline *t)
+{
+    for (int depth = detail_fits(t, t->detail) ? t->detail->depth : 0; depth-- > 0;)
+        if (t->detail->cells[depth][t->column].frame_id)
+            return t->detail->cells[depth][t->column].code_id;
+    return 0;
+}
+
+static bool timeline_place(struct view *view, const char **file, int64_t *line)
+{
+    struct timeline *t = (struct timeline *)view;
+    struct compiles compiles;
+
+    if (!lane_count(t))
+        return false;
+    compiles = compiles_find(t, t->lane);
+    return view_source(view, &(struct target){.kind = VIEW_FUNCTION, .id = cursor_code(t)}, file, line) ||
+           (compiles.longest[t->column] &&
+            view_source(view, &(struct target){.kind = VIEW_COMPILE, .id = compiles.longest[t->column]->id}, file, line));
+}
+
 /* Deeper from what is under the cursor: its compile, else its lookups, else its innermost call. */
 static void cursor_open(struct timeline *t)
 {
@@ -386,10 +409,8 @@ static void cursor_open(struct timeline *t)
         snprintf(where, sizeof where, "at >= %" PRId64 " AND at < %" PRId64 " AND thread = %" PRId64, column_ns(t, t->column), column_ns(t, t->column + 1),
                  t->lanes->lanes.at[t->lane].thread_id);
         target = (struct target){.kind = VIEW_LEDGER, .where = where, .title = "this moment"};
-    } else if (detailed) {
-        for (int depth = t->detail->depth; depth-- > 0 && !target.kind;)
-            if (t->detail->cells[depth][t->column].frame_id)
-                target = (struct target){.kind = VIEW_FUNCTION, .id = t->detail->cells[depth][t->column].code_id};
+    } else if (cursor_code(t)) {
+        target = (struct target){.kind = VIEW_FUNCTION, .id = cursor_code(t)};
     }
     if (target.kind)
         tui_go(t->view.tui, &target);
@@ -491,5 +512,5 @@ static void timeline_close(struct view *view)
 const struct view_ops view_timeline = {
     .name = "timeline", .summary = "threads and processes as lanes; + - zoom, n N to the next compile", .size = sizeof(struct timeline),
     .open = timeline_refresh, .close = timeline_close, .settle = timeline_settle, .draw = timeline_draw, .request = timeline_request,
-    .refresh = timeline_refresh, .subject = timeline_subject,
+    .refresh = timeline_refresh, .subject = timeline_subject, .place = timeline_place,
 };
