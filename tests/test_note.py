@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shared import PROGRAMS, holds, query
+from shared import PROGRAMS, ROOT, holds, query
 
 PROGRAM = PROGRAMS / "notes.py"
 
@@ -78,3 +78,18 @@ def test_inputs_are_values(dyntrace, python, tmp_path, values):
     subprocess.run([dyntrace, "run", "--values", values, "-o", tmp_path / "t.db", "--python", python, PROGRAM], capture_output=True)
     assert query(holds(tmp_path / "t.db"), "SELECT count(*) FROM listing WHERE kind LIKE 'input%'") == [(0,)]
     assert query(tmp_path / "t.db", "SELECT count(*) FROM graph_break") == [(4,)]
+
+
+def test_the_compiler_of_the_docs(dyntrace, python, tmp_path):
+    trace, program = tmp_path / "t.db", ROOT / "examples/breaks.py"
+    assert len(program.read_text().splitlines()) <= 60
+    done = subprocess.run([dyntrace, "run", "-o", trace, "--python", python, program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()[-1], done.stdout.count("is")) == (0, "6 9 10.5", 6)
+    broken = query(holds(trace), "SELECT qualname, line - (SELECT first_line FROM code WHERE qualname = 'steps'), resume_function, count(*) FROM graph_breaks GROUP BY 1 ORDER BY 2")
+    (first, line, rest, times), (second, later, last, again) = broken
+    assert (first, line, times, rest, later, again) == ("steps", 2, 2, second, 4, 2)
+    assert query(trace, "SELECT qualname, kind, calls FROM code JOIN code_total USING (code_id) WHERE kind = 'resume' ORDER BY code_id") == [(rest, "resume", 3), (last, "resume", 3)]
+    assert {origin for origin, in query(trace, "SELECT o.qualname FROM code c JOIN code o ON o.code_id = c.origin_code_id WHERE c.kind = 'resume'")} == {"steps"}
+    page = subprocess.run([dyntrace, "why", "steps", trace], capture_output=True, text=True).stdout
+    assert "(a call of print): return the values and print them outside." in page
+    assert f"goes on in {rest}: 3 calls, 2 compiles (1 recompile)" in page and "inputs: x: float 2.5" in page

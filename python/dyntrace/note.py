@@ -45,7 +45,7 @@ def graph_break(reason, line=None, offset=None, hint=None, resume=None):
     """Where the code that is compiled leaves the graph, and why.
 
     REASON in words; HINT says what to do about it. OFFSET, in bytes, is that of the instruction in the code, LINE its line,
-    which OFFSET gives as well. RESUME is the function, or its code, that goes on from there.
+    which OFFSET gives as well. RESUME goes on from there: a function, its code, or what dyntrace.resume.split() returned.
     """
     _text(reason, "reason")
     if hint is not None:
@@ -54,12 +54,13 @@ def graph_break(reason, line=None, offset=None, hint=None, resume=None):
     if not compiling:
         return
     compile, code = compiling
-    resume = getattr(resume, "__code__", resume)
+    split = isinstance(resume, native.Split)
+    resume = resume.resume if split else getattr(resume, "__code__", resume)
     if resume is not None and not isinstance(resume, types.CodeType):
         raise TypeError("resume is a %s, not a function or a code object" % type(resume).__name__)
     if line is None and offset is not None:
         line = next((line for start, end, line in code.co_lines() if start <= offset < end), None)
-    if resume is not None:
+    if resume is not None and not split:  # of a split's the recorder knows it
         notes.origin(resume, code, "resume")
     stack = 'File "%s", line %d, in %s' % (code.co_filename, line or code.co_firstlineno, code.co_name)
     notes.graph_break(compile, code, -1 if line is None else line, -1 if offset is None else offset, reason, stack, resume)

@@ -50,12 +50,10 @@ static bool lead(struct walk *w, int32_t step, int32_t depth)
     return true;
 }
 
-/* STEP raises. */
-static bool raises(struct walk *w, int32_t step)
+/* What handles exceptions of STEP; NULL: nothing does. */
+static const struct span *span_of(const struct program *p, int32_t step)
 {
-    const struct program *p = &w->a->program;
-    int32_t low = 0, high = p->span_count, depth;
-    const struct span *span;
+    int32_t low = 0, high = p->span_count;
 
     while (low < high) { /* the first that ends behind it */
         int32_t middle = (low + high) / 2;
@@ -64,8 +62,16 @@ static bool raises(struct walk *w, int32_t step)
         else
             high = middle;
     }
-    span = &p->spans[low];
-    if (low == p->span_count || span->first > step)
+    return low == p->span_count || p->spans[low].first > step ? NULL : &p->spans[low];
+}
+
+/* STEP raises. */
+static bool raises(struct walk *w, int32_t step)
+{
+    const struct span *span = span_of(&w->a->program, step);
+    int32_t depth;
+
+    if (!span)
         return true;
     depth = (int32_t)(span->depth >> 1);
     if (depth > w->a->depth[step] || depth + 2 > w->a->width - w->a->variables)
@@ -206,6 +212,38 @@ int analysis_open(struct analysis *a, PyCodeObject *code, const char **why)
     free(w.queued);
     free(w.now);
     return status;
+}
+
+int analysis_from(struct analysis *a, int32_t first)
+{
+    const struct program *p = &a->program;
+    int32_t *queue = malloc(sizeof *queue * (3 * (size_t)p->count + 1)), length = 0;
+    bool *seen = calloc((size_t)p->count, sizeof *seen);
+
+    if (!queue || !seen) {
+        free(queue);
+        free(seen);
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (queue[length++] = first; length;) {
+        int32_t at = queue[--length];
+        const struct span *span = span_of(p, at);
+        if (seen[at])
+            continue;
+        seen[at] = true;
+        if (span)
+            queue[length++] = span->to;
+        if (p->steps[at].to >= 0)
+            queue[length++] = p->steps[at].to;
+        if (compat_falls_through(p->steps[at].op))
+            queue[length++] = at + 1;
+    }
+    for (int32_t i = 0; i < p->count; i++)
+        a->depth[i] = seen[i] ? a->depth[i] : -1;
+    free(queue);
+    free(seen);
+    return 0;
 }
 
 const char *analysis_forbids(const struct analysis *a, int32_t step)

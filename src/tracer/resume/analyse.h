@@ -18,6 +18,8 @@ struct analysis {
 /* 0; -1: MemoryError; 1: *WHY no function can be split that has CODE (static). In every case the caller closes it. */
 int analysis_open(struct analysis *a, PyCodeObject *code, const char **why);
 void analysis_close(struct analysis *a);
+/* The function is entered at step FIRST: what is not reached from there is not reached. 0; -1: MemoryError. */
+int analysis_from(struct analysis *a, int32_t first);
 /* Why the function cannot be split before STEP; NULL: it can be. */
 const char *analysis_forbids(const struct analysis *a, int32_t step);
 static inline unsigned char *analysis_slots(const struct analysis *a, int32_t step)

@@ -361,6 +361,31 @@ bool resume_is(PyCodeObject *code, PyCodeObject **origin)
     return enter != NULL;
 }
 
+/* The last step of the prologue of R's code, a resume function of which P is made: it leads to where that goes on. -1: there is none. */
+static int32_t prologue_end(const struct request *r, const struct program *p)
+{
+    for (int32_t unit = 0; r->enter && unit < r->enter->units; unit++)
+        if (!r->enter->unit[unit]) /* the original begins */
+            return p->step_at[unit] - 1;
+    return -1;
+}
+
+/* R's code is a resume function: what lies before it is not reached. */
+static int reached_only(struct request *r)
+{
+    struct program p = {0};
+    int status = program_read(&p, r->code);
+
+    if (!status) {
+        int32_t last = prologue_end(r, &p), first = last < 0 ? -1 : p.steps[last].to;
+        int32_t unit = first < 0 ? -1 : r->enter->unit[p.steps[first].from];
+        if (unit >= 0 && r->a.program.step_at[unit] >= 0)
+            status = analysis_from(&r->a, r->a.program.step_at[unit]);
+    }
+    program_close(&p);
+    return status < 0 ? -1 : 0;
+}
+
 /* -1 with an exception. In every case the caller closes it. */
 static int request_open(struct request *r, PyCodeObject *code)
 {
@@ -373,7 +398,7 @@ static int request_open(struct request *r, PyCodeObject *code)
         return 0;
     }
     origin = (PyCodeObject *)r->held;
-    if (analysis_open(&r->a, origin, &r->why) < 0)
+    if (analysis_open(&r->a, origin, &r->why) < 0 || (r->enter && !r->why && reached_only(r)))
         return -1;
     for (int i = 0; i < origin->co_nlocalsplus && !r->why; i++) {
         const char *name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(origin->co_localsplusnames, i));
@@ -538,15 +563,12 @@ static int take_parts(struct split *made, PyCodeObject *origin)
     return 0;
 }
 
-/* The step of R's code, a resume function of which P is made, that leads to STEP from its prologue; -1: elsewhere. */
-static int32_t begins_at(const struct request *r, const struct program *p, int32_t step)
+/* The last step of the prologue, if it leads to STEP, else -1. */
+static int32_t prologue_leads(const struct request *r, const struct program *p, int32_t step)
 {
-    for (int32_t unit = 0; r->enter && unit < r->enter->units; unit++)
-        if (!r->enter->unit[unit]) { /* the original begins */
-            int32_t last = p->step_at[unit] - 1;
-            return last >= 0 && p->steps[last].to == step ? last : -1;
-        }
-    return -1;
+    int32_t last = prologue_end(r, p);
+
+    return last >= 0 && p->steps[last].to == step ? last : -1;
 }
 
 /* R's code, split where its original is at STEP. UNIT: in the code that was given. */
@@ -563,7 +585,7 @@ static struct split *split_make(struct request *r, int32_t step, int32_t unit)
     made->origin = PyWeakref_NewRef(r->held, NULL);
     if (made->origin && !(r->enter ? take_parts(made, (PyCodeObject *)r->held) : make_parts(made, r, step)) &&
         !program_read(&p, r->code))
-        made->prefix = make_prefix(r->code, &p, p.step_at[unit], depth, made->leave, begins_at(r, &p, p.step_at[unit]));
+        made->prefix = make_prefix(r->code, &p, p.step_at[unit], depth, made->leave, prologue_leads(r, &p, p.step_at[unit]));
     program_close(&p);
     if (!made->prefix)
         Py_CLEAR(made);
