@@ -341,7 +341,7 @@ shim-torture: all
 
 # Functions split in two, at random points and at every point: CPython's test modules, suites from PyPI, random programs.
 # RESUME has more options, such as --quick or --seeds 1 2 3; PACKAGES names the suites.
-PACKAGES ?= attrs more-itertools sortedcontainers toolz packaging
+PACKAGES ?= toolz attrs more-itertools packaging idna
 resume-torture: all
 	$(firstword $(PYTHONS)) tests/cpython/resume.py $(PYTHONS:%=--python %) --build $(BUILD) --packages $(PACKAGES) --random 20000 $(RESUME)
 

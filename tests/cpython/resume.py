@@ -104,7 +104,7 @@ def install(python, name, folder):
         if any(place.glob("test_*.py")):
             return place
     source = folder / "source"
-    subprocess.run([*pip, "download", "--no-deps", "--no-binary", ":all:", "--no-build-isolation", "-d", source, name], env=env, capture_output=True)
+    subprocess.run([*pip, "download", "--no-deps", "--no-binary", name, "-d", source, name], env=env, capture_output=True)
     for archive in source.glob("*.tar.gz"):
         with tarfile.open(archive) as file:
             file.extractall(source)
