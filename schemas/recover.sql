@@ -24,7 +24,9 @@ INSERT OR REPLACE INTO trace.meta(key, value) VALUES
   ('frame_count', (SELECT count(*) FROM trace.frame)), ('open_frame_count', (SELECT count(*) FROM trace.frame WHERE end_ns IS NULL));
 UPDATE trace.meta SET value = MAX(value, (SELECT COALESCE(MAX(MAX(start_ns, COALESCE(end_ns, 0))), 0) FROM trace.frame),
     (SELECT COALESCE(MAX(start_ns + duration_ns), 0) FROM trace.lookup), (SELECT COALESCE(MAX(end_ns), 0) FROM trace.compile)) WHERE key = 'span_ns';
--- Frames that --min-duration left out are in the totals only.
+
+-- name: totals
+-- They are made again. Frames that --min-duration left out are in them only.
 DELETE FROM trace.code_total WHERE NOT EXISTS (SELECT 1 FROM trace.meta WHERE key = 'min_duration_ns' AND value > 0);
 
 -- name: frames

@@ -400,8 +400,10 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
     commit_sometimes(run, true);
     result->missing = recorder_missing(c->recorder, result->worst, sizeof result->worst);
     why = recorder_error(c->recorder);
-    if (why)
+    if (why) {
+        how |= JOIN_TOTALS;
         fail(result, "%s: %s", c->session->trace, why);
+    }
     frame_pages_close(&c->pages);
     lookup_pages_close(&c->lookups);
     if (!recorder_join(c->recorder, c->session->trace, c->session->frames, how, &why)) {

@@ -217,7 +217,8 @@ bool recorder_join(struct recorder *r, const char *live, const char *frames, uns
                                 "COMMIT; DETACH trace", recovered ? "recovered" : "complete");
     bool joined = attach && end && run(db, attach) && tables_copy(db) && run(db, schema_statement("recover/late")) && /* with a journal: all or nothing */
                   (!(how & JOIN_SALVAGED) || run(db, schema_statement("recover/salvage"))) &&
-                  (!recovered || (run(db, schema_statement("recover/mend")) && totals_mend(db))) &&
+                  (!recovered || run(db, schema_statement("recover/mend"))) &&
+                  (!(how & (JOIN_RECOVERED | JOIN_TOTALS)) || (run(db, schema_statement("recover/totals")) && totals_mend(db))) &&
                   (how & JOIN_INDEXED || run(db, schema_statement("recover/index"))) && run(db, schema_statement("recover/end")) && run(db, end);
 
     snprintf(why, sizeof why, "%s", sqlite3_errmsg(db));

@@ -23,6 +23,7 @@ enum join_how {
                          * that it had no time to name, and totals, unless --min-duration keeps some of them to itself */
     JOIN_SALVAGED = 2,  /* lookups whose pages were lost are taken from LIVE, as far as readers had been shown them there */
     JOIN_INDEXED = 4,   /* the indexes of lookups and guard checks are in FRAMES */
+    JOIN_TOTALS = 8,    /* totals are made from the frames: some that were written went with a transaction that a full disk ended */
 };
 
 /* Copy the tables of R, whose file is LIVE and which is closed then, into FRAMES, where those that are made of pages are finished,
