@@ -5,6 +5,7 @@
 
 What runs has the names of the original, so that programs that print names can be compared.
 """
+import bisect
 import random
 
 from dyntrace import resume
@@ -39,8 +40,8 @@ class Splitting:
         return None if before and self.random.random() < 0.5 else self.random.choice(points)
 
     def behind(self, points, before, code):
-        """The points of a resume function are those of its original, in the same order."""
+        """A resume function has the points of its original that it reaches, in the same order."""
         if len(points) > MOST:
             return None
-        at = resume.points(before.origin).index(before.offset) + 1 if before else 0
+        at = bisect.bisect(points, before.offset, key=lambda at: resume.split(code, at).offset) if before else 0
         return points[at] if at < len(points) else None
