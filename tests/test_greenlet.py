@@ -97,6 +97,14 @@ def test_fork(record, environment, python, tmp_path):
     holds(trace)
 
 
+def test_notes_of_compiles_on_other_stacks(record, environment, python):
+    """What is noted is of the compile on that stack, however the stacks are switched; and no stack that was moved away is read."""
+    trace = record([PROGRAMS / "notes_greenlet.py"], python=environment(python))
+    assert trace.rows("SELECT c.qualname, l.text FROM listing l JOIN compile m USING (compile_id) JOIN code c USING (code_id) WHERE l.kind = 'who' ORDER BY 2") == [
+        ("first", "first"), ("second", "second")]
+    holds(trace)
+
+
 def test_decisions(record, environment, python, tmp_path):
     """A lookup is of the frame that was looked up, whatever ran during its guards and its compile."""
     trace = record([PROGRAM, "shim", tmp_path / "noted", 100], python=environment(python))

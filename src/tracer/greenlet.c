@@ -11,7 +11,7 @@
 /* A stack without chunks: a greenlet that has run nothing but a generator's frame. */
 static const char no_chunk;
 
-static const void *bottom_of(PyThreadState *ts)
+const void *tracer_stack_bottom(PyThreadState *ts)
 {
     const _PyStackChunk *chunk = compat_chunk(ts);
 
@@ -55,7 +55,7 @@ void tracer_stacks_release(struct tracer *t)
 
 static void switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
 {
-    struct tracer_stack key = {.bottom = bottom_of(ts)}, **found, *to;
+    struct tracer_stack key = {.bottom = tracer_stack_bottom(ts)}, **found, *to;
 
     if (t->switches != ts) {
         if (t->open) /* another interpreter's, or an embedder's: its frames are on top of ours */

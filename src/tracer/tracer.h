@@ -79,6 +79,15 @@ struct tracer_stack {
 
 enum { TRACER_NO_CALLBACK = 1 }; /* ACTION_SKIP of tracer/evaluator/cache.h */
 
+/* A compile that a thread's callback is asked for. Not on the C stack: greenlet moves that away meanwhile. */
+struct asking {
+    struct asking *around; /* the one that began before; owned */
+    const void *stack;     /* bottom of the stack that it runs on (tracer_stack_bottom) */
+    PyCodeObject *code;    /* owned */
+    uint32_t compile;      /* compile id + 1, 0: it is not recorded */
+    bool ended;            /* while a later one, on another stack, goes on */
+};
+
 /* One thread's state. Invariant: words [head, limit) are free to write, or limit is 0 and the slow path decides. */
 struct tracer {
     /* the ring, as this producer sees it */
@@ -109,7 +118,7 @@ struct tracer {
     struct pending *pending;      /* the frame that torch's own evaluator has; tracer/torch/observe.c */
     struct pending *observed_at;  /* the one in whose compile `observed` was set, or NULL */
     int observed;                 /* enum frame_action: SKIP = no callback */
-    struct decision *asking;      /* its innermost compile, in a C frame below; or NULL */
+    struct asking *asking;        /* owned: its compiles, the latest first; tracer/evaluator/decision.c */
     unsigned quiet;               /* > 0: dyntrace's own Python code runs, which is not recorded */
     PyCodeObject *replacement;    /* borrowed: code about to run in place of a frame, and */
     PyCodeObject *replacement_for; /* what it was made of, or itself; see tracer/evaluator/decide.c */
@@ -240,6 +249,8 @@ uintptr_t tracer_shared_mark(PyCodeObject *code, uintptr_t mark);
 void tracer_generator_finished(struct tracer *t, PyThreadState *ts);
 
 /* tracer/greenlet.c */
+/* What a stack is known by: its lowest chunk. */
+const void *tracer_stack_bottom(PyThreadState *ts);
 /* The frames' data is put elsewhere now. FRAME is about to begin, or NULL. */
 void tracer_switched(struct tracer *t, PyThreadState *ts, compat_frame *frame);
 /* Another stack of T, with the lowest chunk BOTTOM; NULL: not known yet. NULL: no memory. */

@@ -248,7 +248,7 @@ struct decision {
     uint32_t compile;           /* compile id + 1, 0 = none */
     uint32_t signature;         /* signature id + 1, 0 = none */
     uint64_t compile_began;
-    struct decision *around;    /* whose compile this one lies in, while the callback runs; or NULL */
+    struct asking *asking;      /* borrowed: the thread's node of it, while the callback runs; or NULL */
     PyObject *token;            /* owned: the bridge's, while the callback runs; or NULL */
     uint32_t count, room;
     struct decision_check *check; /* in the order tried; owned unless it is `small` */

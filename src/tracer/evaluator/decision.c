@@ -435,13 +435,38 @@ static void ask(struct decision *d, int64_t code)
     tracer_fact(ASKED, .compile = d->compile - 1, .code = code, .clock = (int64_t)d->compile_began);
 }
 
+static void asking_begin(struct decision *d)
+{
+    d->asking = malloc(sizeof *d->asking);
+    if (!d->asking)
+        return;
+    *d->asking = (struct asking){.around = tracer_thread->asking, .stack = tracer_stack_bottom(PyThreadState_Get()),
+                                 .code = (PyCodeObject *)Py_NewRef((PyObject *)compat_code(d->frame)), .compile = d->compile};
+    tracer_thread->asking = d->asking;
+}
+
+static void asking_end(struct decision *d)
+{
+    struct tracer *t = tracer_thread;
+
+    if (d->asking)
+        d->asking->ended = true;
+    d->asking = NULL;
+    while (t->asking && t->asking->ended) {
+        struct asking *ended = t->asking;
+        t->asking = ended->around;
+        Py_DECREF(ended->code);
+        free(ended);
+    }
+}
+
 void decision_ask(struct decision *d, const struct code_state *state)
 {
-    d->around = tracer_thread->asking;
-    tracer_thread->asking = d;
+    if (d->on)
+        ask(d, (int64_t)(state->mark >> CODE_SHIFT));
+    asking_begin(d);
     if (!d->on)
         return;
-    ask(d, (int64_t)(state->mark >> CODE_SHIFT));
     if (d->front->compile_begins && values_kept() != SESSION_VALUES_OFF)
         called_as(d);
     if (d->front->compile_begins)
@@ -450,7 +475,7 @@ void decision_ask(struct decision *d, const struct code_state *state)
 
 void decision_asked(struct decision *d, PyObject *result)
 {
-    tracer_thread->asking = d->around;
+    asking_end(d);
     if (d->token)
         d->front->compile_ends(d->token, result);
     d->token = NULL;
@@ -458,9 +483,12 @@ void decision_asked(struct decision *d, PyObject *result)
 
 PyObject *decision_compiling(void)
 {
-    const struct decision *d = tracer_thread ? tracer_thread->asking : NULL;
+    const struct asking *a = tracer_thread ? tracer_thread->asking : NULL;
+    const void *here = tracer_stack_bottom(PyThreadState_Get());
 
-    return d && d->on && P.recording ? Py_BuildValue("IO", d->compile - 1, compat_code(d->frame)) : Py_NewRef(Py_None);
+    while (a && (a->ended || a->stack != here))
+        a = a->around;
+    return a && a->compile && P.recording ? Py_BuildValue("IO", a->compile - 1, a->code) : Py_NewRef(Py_None);
 }
 
 /* Why CHECK's entry did not fit: CAUSE, which DECIDED, or would have failed as well. */
