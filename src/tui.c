@@ -363,7 +363,7 @@ bool view_source(struct view *view, const struct target *target, const char **fi
     struct query *query = NULL;
     bool found = false;
 
-    if (target->kind && target->id > 0) {
+    if (target->kind && target->id) {
         query = db_query(((struct loop *)view->tui)->db, schema_statement("tui/place"));
         query_bind_text(query, 1, view_of((int)target->kind)->name);
         query_bind_integer(query, 2, target->id);

@@ -28,6 +28,7 @@ VIEWS = {
     "ledger-filter": "5 f limit Enter",
     "ledger-search": "5 /Net Enter n",
     "call": "5 j j j j j j j Enter",
+    "call-plain": ":frames Enter j j j j Enter",
     "guards": "6",
     "checks": "6 Right Right Right Right Enter",
     "timeline": "7",

@@ -1,29 +1,42 @@
--- One call: what was tried, and who called.
+-- One call: how long it took, how it was decided if it was, what ran inside, and who called. ?1 is its frame_id, or -lookup_id:
+-- then the lookup is known at once, and no frame need be stored. What is slow is asked with the lookup, if there is one.
 
---title {function:80} #{lookup_id}
+--title {function:80} #{frame_id|not stored}
 --file {filename} {first_line}
---subject => call {lookup_id} AT {at}
---| {!b}{outcome}{!n}  {outcome:words}
---| function   {function:200}  {!d}{filename:300}:{first_line}  => function {code_id}
---| at         {at:time} s, thread {thread_id} {thread:60|} of process {pid}  => replay {lookup_id}
+--subject => call {call_id} AT {at}
+--| {!b}{function:200}{!n}  {!d}{filename:300}:{first_line}{!n}  {kind:30|}  => function {code_id}
+--| at         {at:time} s, thread {thread_id} {thread:60|} of process {pid}  => timeline {thread_id} AT {at}
+--| [took       {took:duration}[, {!w}{ended}{!n}]]
+--| [began      {begun}]
+--none the trace has no such call
+WITH me(frame_id, lookup_id) AS (SELECT ?1, NULL WHERE ?1 > 0 UNION ALL SELECT frame_id, lookup_id FROM lookup WHERE lookup_id = -?1)
+SELECT ?1 AS call_id, me.frame_id, c.qualname AS function, c.filename, c.first_line, c.kind, c.code_id, COALESCE(f.start_ns, l.start_ns) AS at, h.thread_id,
+       h.name AS thread, p.pid, COALESCE(f.end_ns, (SELECT x.end_ns FROM thread_ends x WHERE x.thread_id = f.thread_id)) - f.start_ns AS took,
+       iif(f.end_ns IS NULL, 'still open when its process ended',
+           CASE f.exit WHEN 1 THEN 'then suspended by a yield' WHEN 2 THEN 'ended by an exception' WHEN 3 THEN 'abandoned' END) AS ended,
+       CASE f.kind WHEN 1 THEN 'as a generator or coroutine that carried on after a yield' WHEN 2 THEN 'with an exception that was thrown into a generator'
+                   WHEN 3 THEN 'before this process was forked, or before what was lost' END AS begun
+FROM me LEFT JOIN frame f ON f.frame_id = me.frame_id LEFT JOIN lookup l ON l.lookup_id = me.lookup_id
+     LEFT JOIN code c ON c.code_id = COALESCE(f.code_id, l.code_id) LEFT JOIN thread h ON h.thread_id = COALESCE(f.thread_id, l.thread_id)
+     LEFT JOIN process p ON p.process_id = h.process_id
+WHERE f.frame_id NOTNULL OR l.lookup_id NOTNULL;
+
+--| decided    {!outcome}{outcome}{!n}  {outcome:words}  => replay {call_id}
 --| lookup     {took:duration|time not known}
---| [the call   {call:duration}]
 --| [ran        compiled code of {entry:60}]  => entry {cache_entry_id}
 --| [{?compile_id}compiled   Enter shows that compile]  => compile {compile_id}
---none the trace has no such call
-SELECT l.lookup_id, (SELECT name FROM enum WHERE kind = 'outcome' AND value = l.outcome) AS outcome,
-       c.qualname AS function, c.filename, c.first_line,
-       l.start_ns AS at, l.duration_ns AS took, e.label AS entry, l.cache_entry_id, l.code_id, l.thread_id, t.name AS thread, p.pid,
-       COALESCE(f.end_ns, (SELECT x.end_ns FROM thread_ends x WHERE x.thread_id = f.thread_id)) - f.start_ns AS call,
+SELECT ?1 AS call_id, (SELECT name FROM enum WHERE kind = 'outcome' AND value = l.outcome) AS outcome, l.duration_ns AS took, e.label AS entry, l.cache_entry_id,
        (SELECT compile_id FROM compile WHERE frame_id = l.frame_id AND code_id IS l.code_id LIMIT 1) AS compile_id
-FROM lookup l LEFT JOIN code c ON c.code_id = l.code_id LEFT JOIN cache_entry e ON e.cache_entry_id = l.cache_entry_id
-     LEFT JOIN thread t ON t.thread_id = l.thread_id LEFT JOIN process p ON p.process_id = t.process_id
-     LEFT JOIN frame f ON f.frame_id = l.frame_id
-WHERE l.lookup_id = ?1;
+FROM lookup l LEFT JOIN cache_entry e ON e.cache_entry_id = l.cache_entry_id
+WHERE l.lookup_id = -?1;
+
+--slow by time    ...
+--call rank
+;
 
 --# Inputs
 --text 60 {inputs}
-SELECT s.text AS inputs FROM lookup l JOIN signature s ON s.signature_id = l.signature_id WHERE l.lookup_id = ?1;
+SELECT s.text AS inputs FROM lookup l JOIN signature s ON s.signature_id = l.signature_id WHERE l.lookup_id = -?1;
 
 --# Entries tried, in this order
 --|   {entry:<8} {!result}{result:<8}{!n}  {ran:90}, {took:duration|time not known}  => entry {cache_entry_id}
@@ -34,14 +47,18 @@ SELECT e.label AS entry, k.result,
            COALESCE(k.guards_run, '?') || ' of ' || COALESCE(e.guard_count, '?') || ' guards ran') AS ran, k.duration_ns AS took, g.kind, g.source, g.expression,
        k.cache_entry_id
 FROM guard_check k LEFT JOIN cache_entry e ON e.cache_entry_id = k.cache_entry_id LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
-WHERE k.lookup_id = ?1 ORDER BY k.position LIMIT 1000;
+WHERE k.lookup_id = -?1 ORDER BY k.position LIMIT 1000;
+
+--call inside
+;
 
 --# Called by, innermost first; lines are where functions begin
---|   {function:100}  {!d}{filename:200}:{first_line}  => function {code_id}
-WITH RECURSIVE up(frame_id, parent_id, code_id, depth) AS (
-  SELECT frame_id, parent_id, code_id, 0 FROM frame WHERE frame_id = (SELECT frame_id FROM lookup WHERE lookup_id = ?1)
+--|   {function:100}  {!d}{filename:200}:{first_line}{!n}  since {at:time} s  => call {frame_id}
+--more 3000   {!d}more ...
+WITH RECURSIVE up(frame_id, parent_id, code_id, start_ns, depth) AS (
+  SELECT frame_id, parent_id, code_id, start_ns, 0 FROM frame WHERE frame_id = iif(?1 > 0, ?1, (SELECT frame_id FROM lookup WHERE lookup_id = -?1))
   UNION ALL
-  SELECT f.frame_id, f.parent_id, f.code_id, depth + 1 FROM up CROSS JOIN frame f ON f.frame_id = up.parent_id
-  WHERE depth < 200 AND f.frame_id < up.frame_id)
-SELECT c.qualname AS function, c.filename, c.first_line, c.code_id
+  SELECT f.frame_id, f.parent_id, f.code_id, f.start_ns, depth + 1 FROM up CROSS JOIN frame f ON f.frame_id = up.parent_id
+  WHERE depth < 3002 AND f.frame_id < up.frame_id)
+SELECT c.qualname AS function, c.filename, c.first_line, up.frame_id, up.start_ns AS at
 FROM up LEFT JOIN code c ON c.code_id = up.code_id WHERE depth > 0 ORDER BY depth;

@@ -4,7 +4,7 @@
 --file {filename} {first_line}
 --subject => compile {compile_id} AT {at}
 --| {!b}{function:200}{!n}  {!d}{filename:300}:{first_line}  => function {code_id}
---| compile    {label:40|(no label)} at {at:time} s, took {took:duration|no end}  => call {lookup_id}
+--| compile    {label:40|(no label)} at {at:time} s, took {took:duration|no end}  => call {call_id}
 --| outcome    {!style}{outcome:40}{!n}{again|}
 --| [{?cache_entry_id}made       a cache entry: Enter shows its guards, graphs and bytecode]  => entry {cache_entry_id}
 --none the trace has no such compile
@@ -12,7 +12,7 @@ SELECT m.compile_id, c.qualname AS function, c.filename, c.first_line, m.label, 
        iif(m.outcome = 'compiled', 'g', 'w') AS style,
        CASE WHEN m.sticky THEN ', and it is never asked again' WHEN m.sticky = 0 THEN '; it is asked again' END AS again,
        m.cache_entry_id, m.code_id,
-       (SELECT lookup_id FROM lookup l WHERE l.code_id = m.code_id AND l.frame_id = m.frame_id LIMIT 1) AS lookup_id
+       (SELECT -lookup_id FROM lookup l WHERE l.code_id = m.code_id AND l.frame_id = m.frame_id LIMIT 1) AS call_id
 FROM compile m LEFT JOIN code c ON c.code_id = m.code_id WHERE m.compile_id = ?1;
 
 --wrap 600 reason     {reason}
@@ -22,8 +22,8 @@ SELECT reason FROM compile WHERE compile_id = ?1 AND NOT instr(reason, char(10))
 --text 60 {reason}
 SELECT reason FROM compile WHERE compile_id = ?1 AND instr(reason, char(10));
 
---wrap 600 inputs     {inputs}  => call {lookup_id}
-SELECT s.text AS inputs, l.lookup_id
+--wrap 600 inputs     {inputs}  => call {call_id}
+SELECT s.text AS inputs, -l.lookup_id AS call_id
 FROM compile m JOIN lookup l ON l.code_id = m.code_id AND l.frame_id = m.frame_id JOIN signature s ON s.signature_id = l.signature_id
 WHERE m.compile_id = ?1 LIMIT 1;
 

@@ -1,7 +1,7 @@
 -- Every call that was recorded, of watched code or not.
 
 --| frame_id  integer
---| at  time
+--| at  time  => timeline {thread_id} AT {at}
 --| call  duration
 --| ended  text 8
 --| outcome  outcome 8
@@ -9,12 +9,12 @@
 --| thread  text 10
 --| pid  integer
 --| where  path 12
---row => timeline {thread_id} AT {at}
---subject => function {code_id} AT {at}
+--row => call {frame_id}
+--subject => call {frame_id} AT {at}
 --window frame_id
 --sort frame_id
 --title function
 --none no call was recorded one by one
 SELECT f.frame_id, f.start_ns AS at, f.duration_ns AS call, COALESCE(f.exit, 'open') AS ended, f.outcome, f.qualname AS function, f.thread, f.pid,
-       f.filename || ':' || f.first_line AS "where", f.code_id, f.process_id, f.thread_id
+       f.filename || ':' || f.first_line AS "where", f.code_id, f.process_id, f.thread_id, f.parent_id
 FROM frames f;

@@ -72,6 +72,11 @@ SELECT MIN(b.graph_break_id) AS graph_break_id, b.line, substr(b.reason, 1, inst
 FROM graph_break b LEFT JOIN code r ON r.code_id = b.resume_code_id
 WHERE b.code_id IN $codes GROUP BY b.line, 3 ORDER BY b.line LIMIT 60;
 
+--slow # Durations
+--slow   ...
+--call spread
+SELECT 1 FROM frame LIMIT 1;
+
 --# Source
 --call source
 SELECT filename, first_line FROM code WHERE code_id = ?1 AND filename IS NOT NULL;

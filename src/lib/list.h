@@ -90,6 +90,14 @@ static inline void *list_more_(void *array, size_t *count, size_t *room, size_t 
         found_ < (list)->count && (list)->at[found_].member == key_ ? &(list)->at[found_] : NULL; \
     })
 
+/* LIST, of numbers, sorted, has KEY. */
+#define list_has(list, key)                                                                             \
+    ({                                                                                                  \
+        __typeof__((list)->at[0]) key_ = (key);                                                         \
+        size_t found_ = sorted_count((list)->count, index_, (list)->at[index_] < key_);                 \
+        found_ < (list)->count && (list)->at[found_] == key_;                                           \
+    })
+
 /* Sort LIST, which may be empty, by ORDER; which of two numbers comes first in one. */
 #define list_sort(list, order) ((list)->count ? qsort((list)->at, (list)->count, sizeof *(list)->at, order) : (void)0)
 

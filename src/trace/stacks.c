@@ -104,6 +104,10 @@ static void frame_fold(struct tree *tree, struct track *track)
     frame->what = tree_node(tree, caller, frame->code_id);
     node = &tree->nodes.at[frame->what];
     node->calls++;
+    if (length > node->longest_ns || !node->longest_id) {
+        node->longest_ns = length;
+        node->longest_id = frame->id;
+    }
     node->self_ns = times_sum(node->self_ns, length);
     if (track->stack.count > 1)
         tree->nodes.at[caller].self_ns = times_difference(tree->nodes.at[caller].self_ns, length);

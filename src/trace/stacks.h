@@ -31,6 +31,7 @@ struct track {
 struct node {
     int64_t code_id; /* of a thread's own node: its thread_id */
     int64_t self_ns, calls;
+    int64_t longest_ns, longest_id; /* of the frames that it stands for */
     uint32_t parent; /* 0: a thread's own node */
     uint32_t next;   /* with the same hash */
     uint32_t recent; /* the node that was last found from here */

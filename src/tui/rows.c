@@ -371,7 +371,7 @@ static struct list_column column_guess(const char *name, const struct list_job *
     static const struct { const char *name, *lead; } leads[] = {
         {"code_id", "=> function {code_id}"}, {"origin_code_id", "=> function {origin_code_id}"},
         {"resume_code_id", "=> function {resume_code_id}"}, {"cache_entry_id", "=> entry {cache_entry_id}"},
-        {"compile_id", "=> compile {compile_id}"}, {"lookup_id", "=> call {lookup_id}"}, {"graph_break_id", "=> break {graph_break_id}"},
+        {"compile_id", "=> compile {compile_id}"}, {"frame_id", "=> call {frame_id}"}, {"lookup_id", "=> ledger WHERE lookup_id = {lookup_id}"}, {"graph_break_id", "=> break {graph_break_id}"},
     };
     struct list_column made = {.name = name, .format = AS_INTEGER, .width = 4};
 

@@ -114,6 +114,25 @@ static const struct doc_line *line_at(const struct text *text)
     return text->view.at < text->view.count ? &text->doc->lines.at[text->view.at] : NULL;
 }
 
+/* The half of the chosen line is chosen. False: it has none there. */
+static bool half_choose(struct text *text, bool right)
+{
+    if (!line_at(text) || !line_at(text)->half || text->right == right)
+        return false;
+    text->right = right;
+    return true;
+}
+
+/* Show another row of the same kind in its place. */
+static bool row_change(struct text *text, int64_t id)
+{
+    if (id) {
+        text->view.target.id = id;
+        text_restart(&text->view);
+    }
+    return id != 0;
+}
+
 /* What DOC has is not all: its first line says why, and nothing is waited for any more. */
 static void doc_failed(struct doc *doc, const char *why)
 {
@@ -187,6 +206,10 @@ static void text_draw(struct view *view, struct screen *screen)
         int y = view->y + (int)(at - view->top), selected = view_row(view, screen, y, at == view->at);
         int style = searched[0] && strcasestr(line, searched) ? STYLE_MATCH : STYLE_NORMAL;
         screen_text(screen, y, 1, view->columns - 1, text->skip, style | selected, line, true);
+        if (selected && text->right && text->doc->lines.at[at].half > text->skip) {
+            screen_put(screen, y, 0, 1, style | selected, " ");
+            screen_put(screen, y, text->doc->lines.at[at].half - text->skip, 1, style | selected, ">");
+        }
     }
 }
 
@@ -200,12 +223,21 @@ static bool line_is_part(struct view *view, size_t at, const char *unused)
     return ((struct text *)view)->doc->lines.at[at].part;
 }
 
+/* Where the chosen line, or the half of it, leads. */
+static const struct target *line_lead(const struct text *text)
+{
+    static const struct target nowhere = {0};
+    const struct doc_line *line = line_at(text);
+
+    return !line ? &nowhere : line->half && text->right ? &line->beside : &line->target;
+}
+
 static void line_open(struct text *text)
 {
     const struct doc_line *line = line_at(text);
 
-    if (line && line->target.kind != VIEW_NONE)
-        tui_go(text->view.tui, &line->target);
+    if (line_lead(text)->kind != VIEW_NONE)
+        tui_go(text->view.tui, line_lead(text));
     else if (line)
         tui_say(text->view.tui,
                 line->source_line ? "a line of the source: o opens it in $EDITOR" : "this line leads nowhere further");
@@ -221,8 +253,17 @@ static bool text_request(struct view *view, enum request request, const struct k
         return true;
     }
     switch (request) {
-    case REQUEST_LEFT: text->skip = text->skip > 8 ? text->skip - 8 : 0; break;
-    case REQUEST_RIGHT: text->skip += text->skip < 4000 ? 8 : 0; break;
+    case REQUEST_PREVIOUS: return text->doc && row_change(text, text->doc->previous);
+    case REQUEST_SEARCH_NEXT: return text->doc && !view->tui->searched[0] && row_change(text, text->doc->next);
+    case REQUEST_LEFT:
+    case REQUEST_RIGHT:
+        if (half_choose(text, request == REQUEST_RIGHT))
+            break;
+        if (request == REQUEST_LEFT)
+            text->skip = text->skip > 8 ? text->skip - 8 : 0;
+        else
+            text->skip += text->skip < 4000 ? 8 : 0;
+        break;
     case REQUEST_OPEN: line_open(text); break;
     case REQUEST_NEXT_PART:
     case REQUEST_PREVIOUS_PART:
@@ -233,7 +274,10 @@ static bool text_request(struct view *view, enum request request, const struct k
         break;
     case REQUEST_CLICK:
     case REQUEST_DOUBLE:
-        if (view_click(view, request, key, &again) && again)
+        if (!view_click(view, request, key, &again))
+            break;
+        again = (!half_choose(text, line_at(text)->half && key->x >= line_at(text)->half) && again) || request == REQUEST_DOUBLE;
+        if (again)
             line_open(text);
         break;
     default: return false;

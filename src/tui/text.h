@@ -25,6 +25,8 @@ struct doc_line {
     struct target target;
     int64_t source_line;  /* in the doc's file, 0: none */
     bool part;            /* a heading */
+    int half;             /* where its right half begins, 0: it is one */
+    struct target beside; /* where that leads */
 };
 
 struct doc {
@@ -44,12 +46,14 @@ struct doc {
     int64_t file_line;
     size_t start;           /* set by build(): the line to begin on */
     struct target subject;  /* set by build(): what it is about */
+    int64_t previous, next; /* set by build(): what p and n show in its place, 0: nothing */
 };
 
 struct text {
     struct view view;
     struct doc *doc, *asked; /* owned: what is shown, and what is being made; or NULL */
     int skip;                /* columns scrolled to the right */
+    bool right;              /* the right half of lines that have one is chosen */
 };
 
 /* By printf: a text that lives as long as DOC, a line, a heading. */

@@ -6,7 +6,7 @@
 
 #define LIST_VIEW(name_, summary_) &(const struct view_ops){.name = name_, .summary = summary_, .base = &list_ops}
 
-extern const struct view_ops view_overview, view_function, view_entry, view_compile, view_break, view_sql, view_help, view_flame,
+extern const struct view_ops view_overview, view_function, view_call, view_entry, view_compile, view_break, view_sql, view_help, view_flame,
     view_timeline, view_replay, view_whatif, view_output;
 
 static const struct view_ops *const views[VIEW_KINDS] = {
@@ -22,9 +22,8 @@ static const struct view_ops *const views[VIEW_KINDS] = {
     [VIEW_BREAKS] = LIST_VIEW("breaks", "graph breaks, by reason and place"),
     [VIEW_BREAK] = &view_break,
     [VIEW_LEDGER] = LIST_VIEW("ledger", "every call of watched code and how it was decided"),
-    [VIEW_FRAMES] = LIST_VIEW("frames", "every call that was recorded, of any function; Enter: where it stands in the timeline"),
-    [VIEW_CALL] = &(const struct view_ops){.name = "call", .summary = "one call: what was tried, and who called", .all = VIEW_LEDGER,
-                                              .base = &text_ops},
+    [VIEW_FRAMES] = LIST_VIEW("frames", "every call that was recorded, of any function"),
+    [VIEW_CALL] = &view_call,
     [VIEW_REPLAY] = &view_replay,
     [VIEW_TIMELINE] = &view_timeline,
     [VIEW_FLAME] = &view_flame,

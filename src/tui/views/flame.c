@@ -343,7 +343,7 @@ static bool flame_request(struct view *view, enum request request, const struct 
         break;
     case REQUEST_OPEN:
         if (chosen->parent)
-            tui_go(view->tui, &(struct target){.kind = VIEW_FUNCTION, .id = chosen->code_id});
+            tui_go(view->tui, &(struct target){.kind = VIEW_CALL, .id = chosen->longest_id});
         else
             chosen->open = !chosen->open;
         break;

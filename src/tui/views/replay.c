@@ -79,7 +79,7 @@ static void where_note(struct replay_job *job, struct cursor *c, struct db *db)
     job->filtered = c->filtered != NULL;
     if (event) {
         about = cursor_subject(c);
-        job->at = (struct target){.kind = kinds[event->kind], .id = about.id};
+        job->at = (struct target){.kind = kinds[event->kind], .id = event->kind == REPLAY_LOOKUP ? -about.id : about.id};
     }
     job->at.at_ns = cursor_ns(c);
     if (about.code != REPLAY_NONE)
@@ -331,9 +331,10 @@ static void replay_view_open(struct view *view)
 
     r->unit = NEXT_MISS;
     r->asking = "goto";
-    if (about->id > 0 && (kind == VIEW_CALL || kind == VIEW_NONE || kind == VIEW_COMPILE || kind == VIEW_BREAK)) {
-        const char *what = kind == VIEW_COMPILE ? "compile" : kind == VIEW_BREAK ? "break" : "lookup";
-        move_add(r, "goto %s %" PRId64, what, about->id);
+    if (about->id < 0) { /* a call by its lookup */
+        move_add(r, "goto lookup %" PRId64, -about->id);
+    } else if (about->id > 0 && (kind == VIEW_COMPILE || kind == VIEW_BREAK)) {
+        move_add(r, "goto %s %" PRId64, view_of((int)kind)->name, about->id);
     } else if (about->at_ns > 0 && !(about->id > 0 && kind == VIEW_FUNCTION)) {
         move_add(r, "goto %" PRId64 "ns", about->at_ns);
         move_add(r, "next event");

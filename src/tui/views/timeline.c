@@ -372,12 +372,12 @@ static void lane_choose(struct timeline *t, int y)
     }
 }
 
-/* The code of the innermost call under the cursor; 0: none is drawn. */
-static int64_t cursor_code(const struct timeline *t)
+/* The innermost call under the cursor; 0: none is drawn. */
+static int64_t cursor_frame(const struct timeline *t)
 {
     for (int depth = detail_fits(t, t->detail) ? t->detail->depth : 0; depth-- > 0;)
         if (t->detail->cells[depth][t->column].frame_id)
-            return t->detail->cells[depth][t->column].code_id;
+            return t->detail->cells[depth][t->column].frame_id;
     return 0;
 }
 
@@ -389,7 +389,7 @@ static bool timeline_place(struct view *view, const char **file, int64_t *line)
     if (!lane_count(t))
         return false;
     compiles = compiles_find(t, t->lane);
-    return view_source(view, &(struct target){.kind = VIEW_FUNCTION, .id = cursor_code(t)}, file, line) ||
+    return view_source(view, &(struct target){.kind = VIEW_CALL, .id = cursor_frame(t)}, file, line) ||
            (compiles.longest[t->column] &&
             view_source(view, &(struct target){.kind = VIEW_COMPILE, .id = compiles.longest[t->column]->id}, file, line));
 }
@@ -409,8 +409,8 @@ static void cursor_open(struct timeline *t)
         snprintf(where, sizeof where, "at >= %" PRId64 " AND at < %" PRId64 " AND thread = %" PRId64, column_ns(t, t->column), column_ns(t, t->column + 1),
                  t->lanes->lanes.at[t->lane].thread_id);
         target = (struct target){.kind = VIEW_LEDGER, .where = where, .title = "this moment"};
-    } else if (cursor_code(t)) {
-        target = (struct target){.kind = VIEW_FUNCTION, .id = cursor_code(t)};
+    } else if (cursor_frame(t)) {
+        target = (struct target){.kind = VIEW_CALL, .id = cursor_frame(t)};
     }
     if (target.kind)
         tui_go(t->view.tui, &target);

@@ -1,0 +1,544 @@
+/* tui/views/calls.c -- what C makes of the pages `call` and `function` (tui/text.h): what ran inside a call, how long all calls
+ * of a function took, who made them, and what they called.
+ *
+ * Runs in: the viewer, in a thread.
+ *
+ *     inside    reads what a call called, and passes over what those called in turn: a frame's callees are the next frames of
+ *               its thread, in order of id and of time, so the end of one is found by bisection, with no index
+ *     all calls of a function are one pass over all frames (trace/stacks.h), which says who called, too */
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+
+#include "lib/times.h"
+#include "schema.h"
+#include "trace/db.h"
+#include "trace/prose.h"
+#include "trace/source.h"
+#include "trace/stacks.h"
+#include "trace/torch_words.h"
+#include "tui/text.h"
+#include "tui/views/lanes.h"
+
+enum {
+    GROUPS_MOST = 100,     /* lines of callers or callees */
+    PASS_OVER = 64,        /* frames within a callee that are read before its end is looked for */
+    QUICK_FRAMES = 60000,  /* that are read for the first look */
+    FINE_BITS = 7,         /* durations are counted to one part in so many powers of two */
+    FINE = 1 << FINE_BITS,
+    SLOWEST = 5,
+    BAR = 12,
+    SIDE_BY_SIDE = 100,    /* columns */
+};
+
+/* ---- calls of one function from one place ------------------------------------------------------------------ */
+
+struct group {
+    int64_t code_id, calls, ns, first_ns, longest_ns, longest_id, first_id, last_id;
+};
+
+struct groups {
+    LIST(struct group) all;
+    struct map at; /* by code_id */
+};
+
+static void group_add(struct groups *groups, int64_t code_id, const struct open_frame *frame)
+{
+    size_t before = groups->at.count;
+    int64_t *at = map_put(&groups->at, code_id), ns = times_span(frame->start_ns, frame->end_ns);
+    struct group *group;
+
+    if (groups->at.count > before) {
+        *at = (int64_t)groups->all.count;
+        *list_add(&groups->all) = (struct group){.code_id = code_id, .first_ns = frame->start_ns, .first_id = frame->id, .longest_ns = -1};
+    }
+    group = &groups->all.at[*at];
+    group->calls++;
+    group->ns = times_sum(group->ns, ns);
+    group->last_id = frame->id;
+    if (ns > group->longest_ns) {
+        group->longest_ns = ns;
+        group->longest_id = frame->id;
+    }
+}
+
+static int group_order(const void *a, const void *b)
+{
+    const struct group *x = a, *y = b;
+
+    return x->ns != y->ns ? list_order(y->ns, x->ns) : list_order(x->first_id, y->first_id);
+}
+
+static void groups_free(struct groups *groups)
+{
+    list_free(&groups->all);
+    map_free(&groups->at);
+}
+
+/* What code object CODE_ID is called, and where it stands. */
+static const char *code_name(struct doc *doc, struct db *db, int64_t code_id, const char **place)
+{
+    const char *name = NULL;
+
+    db_rows(row, db, "SELECT COALESCE(NULLIF(qualname, ''), '?'), filename, first_line FROM code WHERE code_id = ?1", code_id) {
+        name = doc_safe(doc, query_text(row, 0, NULL), 160);
+        *place = doc_print(doc, "%s:%" PRId64, doc_safe(doc, prose_path(query_text(row, 1, NULL)), 80), query_integer(row, 2));
+    }
+    if (!name)
+        *place = "";
+    return name ? name : code_id ? "?" : "(nothing: the bottom of a stack)";
+}
+
+/* ---- inside a call ----------------------------------------------------------------------------------------- */
+
+/* A frame of SELECT_FRAME. */
+#define SELECT_FRAME "SELECT frame_id, parent_id, code_id, start_ns, end_ns FROM frame WHERE "
+
+/* The last frame of a thread before the first that began at or after AT_NS; it comes after frame FROM, which began before. */
+static int64_t frame_before(struct query *probe, int64_t from, int64_t at_ns)
+{
+    int64_t low = from, high = INT64_MAX;
+
+    for (int64_t step = PASS_OVER; high - low > 1; step *= 2) {
+        int64_t middle = high == INT64_MAX ? low + step : low + (high - low) / 2;
+        query_reset(probe);
+        query_bind_integer(probe, 1, middle);
+        if (query_step(probe) && query_integer(probe, 0) < high && query_integer(probe, 3) < at_ns) {
+            low = query_integer(probe, 0);
+        } else if (query_failed(probe)) {
+            break;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* All callees of FRAME on THREAD_ID. False: it takes too long for the first look. */
+static bool inside_read(struct doc *doc, struct db *db, const struct open_frame *frame, int64_t thread_id, struct groups *groups)
+{
+    struct query *walk = db_query(db, SELECT_FRAME "frame_id > ?1 AND thread_id = ?2 ORDER BY frame_id");
+    struct query *probe = db_query(db, SELECT_FRAME "frame_id >= ?1 AND thread_id = ?2 ORDER BY frame_id LIMIT 1");
+    struct open_frame callee = {.end_ns = INT64_MAX};
+    int within = 0, left = doc->quick ? QUICK_FRAMES : INT_MAX;
+
+    query_bind_integer(walk, 1, frame->id);
+    query_bind_integer(walk, 2, thread_id);
+    query_bind_integer(probe, 2, thread_id);
+    while (left > 0 && !atomic_load(&doc->job.cancelled) && query_step(walk)) {
+        int64_t id = query_integer(walk, 0), parent = query_integer(walk, 1);
+        left -= left < INT_MAX;
+        if (query_type(walk, 1) == QUERY_NULL || parent < frame->id)
+            break;
+        if (parent == frame->id) {
+            bool open = query_type(walk, 4) == QUERY_NULL;
+            callee = (struct open_frame){.id = id, .start_ns = query_integer(walk, 3), .end_ns = open ? frame->end_ns : query_integer(walk, 4)};
+            group_add(groups, query_integer(walk, 2), &callee);
+            within = 0;
+        } else if (++within == PASS_OVER) {
+            query_reset(walk);
+            query_bind_integer(walk, 1, frame_before(probe, id, callee.end_ns));
+            left -= left < INT_MAX ? PASS_OVER : 0;
+        }
+    }
+    query_close(walk);
+    query_close(probe);
+    return left > 0;
+}
+
+/* The frame that DOC is about, its end where it has none as that of its thread; false: none is stored. */
+static bool frame_read(struct doc *doc, struct db *db, struct open_frame *frame, int64_t *thread_id)
+{
+    bool found = false;
+
+    db_rows(row, db, "SELECT f.frame_id, f.thread_id, f.code_id, f.start_ns, COALESCE(f.end_ns, (SELECT x.end_ns FROM thread_ends x WHERE x.thread_id = f.thread_id))"
+                     " FROM frame f WHERE f.frame_id = iif(?1 > 0, ?1, (SELECT frame_id FROM lookup WHERE lookup_id = -?1))", doc->target.id) {
+        *frame = (struct open_frame){query_integer(row, 0), query_integer(row, 2), query_integer(row, 3), query_integer(row, 4), 0};
+        *thread_id = query_integer(row, 1);
+        found = true;
+    }
+    return found;
+}
+
+static void inside_put(struct doc *doc, struct db *db)
+{
+    struct groups inside = {0};
+    struct open_frame frame;
+    int64_t thread_id, calls = 0, ns = 0, took;
+    char bar[CELL_TEXT];
+    const char *place;
+
+    if (!frame_read(doc, db, &frame, &thread_id))
+        return;
+    if (!inside_read(doc, db, &frame, thread_id, &inside)) {
+        doc_part(doc, "Inside");
+        doc_line(doc, "  ...");
+        groups_free(&inside);
+        doc->more = true;
+        return;
+    }
+    took = times_span(frame.start_ns, frame.end_ns);
+    for (size_t i = 0; i < inside.all.count; i++) {
+        calls += inside.all.at[i].calls;
+        ns = times_sum(ns, inside.all.at[i].ns);
+    }
+    doc_part(doc, "Inside: %s call%s, %s" MARK "n; %s its own", calls ? doc_count(doc, calls) : "no", calls == 1 ? "" : "s", doc_time(doc, ns),
+             doc_time(doc, took > ns ? took - ns : 0));
+    list_sort(&inside.all, group_order);
+    for (size_t i = 0; i < inside.all.count && i < GROUPS_MOST; i++) {
+        const struct group *g = &inside.all.at[i];
+        struct value share = {QUERY_REAL, {.real = took > 0 ? (double)g->ns / (double)took : 0}};
+        const char *name = code_name(doc, db, g->code_id, &place);
+        doc_line(doc, "  " MARK "a%s" MARK "n %8s x " MARK "b%s" MARK "n %9s  first %.6f s, longest %s  " MARK "d%s", value_print(bar, &share, AS_BAR, BAR),
+                 doc_count(doc, g->calls), doc_fit(doc, name, 20), doc_time(doc, g->ns), (double)g->first_ns / 1e9, doc_time(doc, g->longest_ns), place);
+        if (g->calls == 1)
+            doc_leads(doc, VIEW_CALL, g->longest_id, NULL, NULL);
+        else
+            doc_leads(doc, VIEW_FRAMES, 0,
+                      doc_print(doc, "parent_id = %" PRId64 " AND code_id = %" PRId64 " AND frame_id BETWEEN %" PRId64 " AND %" PRId64, frame.id, g->code_id, g->first_id, g->last_id),
+                      name);
+    }
+    if (inside.all.count > GROUPS_MOST)
+        doc_line(doc, "  " MARK "d%zu more functions", inside.all.count - GROUPS_MOST);
+    groups_free(&inside);
+}
+
+/* ---- all calls of a function ------------------------------------------------------------------------------- */
+
+struct near {
+    int64_t ns, id; /* id 0: none */
+};
+
+struct spread {
+    struct doc *doc;               /* whose job may be cancelled */
+    LIST(int64_t) codes;           /* sorted: the code objects that are the function */
+    int64_t calls;
+    uint32_t buckets[64 * FINE];   /* of durations */
+    struct { int64_t ns, id, at_ns; } slowest[SLOWEST];
+    struct groups callers, callees;
+    struct near asked, slower, faster; /* of one of the calls, and those beside it in order of duration */
+    int64_t longer;                /* calls before it in that order, the longest first */
+};
+
+static int bucket_of(int64_t ns)
+{
+    int power = ns < FINE ? 0 : 64 - __builtin_clzll((uint64_t)ns) - FINE_BITS;
+
+    return ns <= 0 ? 0 : power ? power * FINE + (int)(ns >> (power - 1) & (FINE - 1)) : (int)ns;
+}
+
+/* Its middle. */
+static int64_t bucket_ns(int bucket)
+{
+    int power = bucket / FINE;
+
+    return power ? ((int64_t)(FINE + bucket % FINE) << (power - 1)) + ((int64_t)1 << (power - 1)) / 2 : bucket;
+}
+
+static bool spread_tick(void *context, int64_t frame_id)
+{
+    struct spread *spread = context;
+
+    return frames_tick(&spread->doc->job, frame_id);
+}
+
+/* Whether call A comes before B: it took longer, or as long and came first. */
+static bool before(struct near a, struct near b)
+{
+    return a.ns > b.ns || (a.ns == b.ns && a.id < b.id);
+}
+
+static void call_note(struct spread *spread, const struct open_frame *frame, const struct open_frame *caller)
+{
+    struct near call = {times_span(frame->start_ns, frame->end_ns), frame->id}, asked = spread->asked;
+    int at = SLOWEST;
+
+    spread->calls++;
+    spread->buckets[bucket_of(call.ns)]++;
+    while (at > 0 && (!spread->slowest[at - 1].id || before(call, (struct near){spread->slowest[at - 1].ns, spread->slowest[at - 1].id})))
+        at--;
+    if (at < SLOWEST) {
+        memmove(&spread->slowest[at + 1], &spread->slowest[at], (size_t)(SLOWEST - 1 - at) * sizeof *spread->slowest);
+        spread->slowest[at].ns = call.ns, spread->slowest[at].id = call.id, spread->slowest[at].at_ns = frame->start_ns;
+    }
+    if (!asked.id) {
+        group_add(&spread->callers, caller ? caller->code_id : 0, frame);
+    } else if (before(call, asked)) {
+        spread->longer++;
+        if (!spread->slower.id || before(spread->slower, call))
+            spread->slower = call;
+    } else if (call.id != asked.id && (!spread->faster.id || before(call, spread->faster))) {
+        spread->faster = call;
+    }
+}
+
+/* Of open_frame.what: 1: a call of the function. */
+static void frame_note(void *context, struct track *track)
+{
+    struct spread *spread = context;
+    struct open_frame *frame = track_top(track);
+    const struct open_frame *caller = track->stack.count > 1 ? frame - 1 : NULL;
+
+    frame->what = list_has(&spread->codes, frame->code_id);
+    if (frame->what)
+        call_note(spread, frame, caller);
+    if (!spread->asked.id && caller && caller->what)
+        group_add(&spread->callees, frame->code_id, frame);
+}
+
+/* Read all calls of the function that CODE_ID is; of the call ASKED only what stands beside it. The caller frees it. */
+static struct spread *spread_read(struct doc *doc, struct db *db, int64_t code_id, struct near asked)
+{
+    struct spread *spread = calloc(1, sizeof *spread);
+    struct stacks stacks = {0};
+
+    spread->doc = doc;
+    spread->asked = asked;
+    db_rows(row, db, "SELECT s.code_id FROM functions s JOIN functions o ON o.code_id = ?1 AND s.function_id = o.function_id AND s.kind IS o.kind ORDER BY 1", code_id)
+        *list_add(&spread->codes) = query_integer(row, 0);
+    stacks_walk(db, &stacks, &(struct walk){.context = spread, .tick = spread_tick, .push = frame_note});
+    stacks_free(&stacks);
+    return spread;
+}
+
+static void spread_free(struct spread *spread)
+{
+    list_free(&spread->codes);
+    groups_free(&spread->callers);
+    groups_free(&spread->callees);
+    free(spread);
+}
+
+/* Which of the calls of its function it is. */
+static void rank_put(struct doc *doc, struct db *db)
+{
+    struct open_frame frame;
+    struct spread *spread;
+    int64_t thread_id;
+
+    if (!frame_read(doc, db, &frame, &thread_id))
+        return;
+    spread = spread_read(doc, db, frame.code_id, (struct near){times_span(frame.start_ns, frame.end_ns), frame.id});
+    doc->previous = spread->slower.id;
+    doc->next = spread->faster.id;
+    doc_line(doc, "by time    %s of %s, the slowest first%s%s%s%s", doc_count(doc, spread->longer + 1), doc_count(doc, spread->calls),
+             doc->previous ? "; p: " : "", doc->previous ? doc_time(doc, spread->slower.ns) : "", doc->next ? "; n: " : "",
+             doc->next ? doc_time(doc, spread->faster.ns) : "");
+    spread_free(spread);
+}
+
+/* Which duration SHARE of the calls do not exceed, to a part in a hundred. */
+static int64_t share_ns(const struct spread *spread, double share)
+{
+    int64_t wanted = (int64_t)ceil(share * (double)spread->calls);
+    int bucket = 0;
+
+    while (bucket < 64 * FINE - 1 && (wanted -= spread->buckets[bucket]) > 0)
+        bucket++;
+    return bucket_ns(bucket) < spread->slowest[0].ns ? bucket_ns(bucket) : spread->slowest[0].ns;
+}
+
+/* A line for each power of ten, from the fastest call to the slowest. */
+static void decades_put(struct doc *doc, const struct spread *spread, const char *codes, const char *name)
+{
+    int64_t counts[20] = {0}, most = 0, from = 1;
+    int first = 20, last = 0;
+    char bar[CELL_TEXT];
+
+    for (int bucket = 0; bucket < 64 * FINE; bucket++) {
+        int decade = (int)log10((double)bucket_ns(bucket) + 0.5);
+        if (!spread->buckets[bucket])
+            continue;
+        decade = decade < 0 ? 0 : decade;
+        counts[decade] += spread->buckets[bucket];
+        most = counts[decade] > most ? counts[decade] : most;
+        first = decade < first ? decade : first;
+        last = decade;
+    }
+    for (int decade = 0; decade <= last; decade++, from *= 10) {
+        struct value share = {QUERY_REAL, {.real = (double)counts[decade] / (double)most}};
+        if (decade < first)
+            continue;
+        doc_line(doc, "  %8s .. %-8s " MARK "a%s" MARK "n %8s", doc_time(doc, decade ? from : 0), doc_time(doc, from * 10),
+                 value_print(bar, &share, AS_BAR, BAR * 2), doc_count(doc, counts[decade]));
+        if (counts[decade])
+            doc_leads(doc, VIEW_FRAMES, 0, doc_print(doc, "code_id IN %s AND call >= %" PRId64 " AND call < %" PRId64, codes, decade ? from : 0, from * 10), name);
+    }
+}
+
+/* Group I of GROUPS in COLUMNS, or spaces, and where it leads. */
+static const char *group_line(struct doc *doc, struct db *db, const struct groups *groups, size_t i, int columns, struct target *target)
+{
+    const struct group *g = &groups->all.at[i];
+    const char *place, *text = "";
+
+    *target = (struct target){0};
+    if (i < groups->all.count) {
+        const char *name = code_name(doc, db, g->code_id, &place);
+        text = doc_print(doc, "%8s x %s %9s  " MARK "d%s", doc_count(doc, g->calls), doc_fit(doc, name, columns < 60 ? columns - 24 : 30), doc_time(doc, g->ns),
+                         columns < 60 ? "" : place);
+        *target = (struct target){.kind = g->code_id ? VIEW_FUNCTION : VIEW_NONE, .id = g->code_id};
+    }
+    return text;
+}
+
+/* Callers, and beside them callees, where there is room for both. */
+static void neighbours_put(struct doc *doc, struct db *db, struct spread *spread)
+{
+    int half = doc->columns >= SIDE_BY_SIDE ? (doc->columns - 4) / 2 : 0;
+    struct groups *sides[] = {&spread->callers, &spread->callees};
+    static const char *const titles[] = {"Called from", "Calls"};
+    struct target target;
+
+    list_sort(&spread->callers.all, group_order);
+    list_sort(&spread->callees.all, group_order);
+    if (half)
+        doc_part(doc, "%s%s%s", doc_fit(doc, titles[0], half), "   ", titles[1]);
+    for (int side = 0; side < (half ? 1 : 2); side++) {
+        size_t count = sides[side]->all.count;
+        if (half && sides[1]->all.count > count)
+            count = sides[1]->all.count;
+        if (!half)
+            doc_part(doc, "%s", titles[side]);
+        for (size_t i = 0; i < count && i < GROUPS_MOST; i++) {
+            const char *left = group_line(doc, db, sides[side], i, half ? half : doc->columns - 2, &target);
+            doc_line(doc, "%s", left);
+            doc_target(doc, target);
+            if (half) {
+                const char *right = group_line(doc, db, &spread->callees, i, half, &target);
+                struct doc_line *line = &doc->lines.at[doc->lines.count - 1];
+                line->text = doc_print(doc, "%s " MARK "d│" MARK "n %s", doc_fit(doc, left, half), right);
+                line->half = half + 2;
+                line->beside = target;
+            }
+        }
+        if (!count)
+            doc_line(doc, "  " MARK "dnothing");
+    }
+}
+
+static void spread_put(struct doc *doc, struct db *db)
+{
+    struct spread *spread = spread_read(doc, db, doc->target.id, (struct near){0, 0});
+    struct query *query = page_query(doc, db, "codes");
+    const char *codes = query_step(query) ? doc_print(doc, "%s", query_whole(query, 0, NULL)) : "(NULL)", *place;
+    const char *name = code_name(doc, db, doc->target.id, &place);
+
+    query_close(query);
+    if (spread->calls) {
+        doc_part(doc, "Durations of %s call%s: p50 ~%s, p95 ~%s, longest %s", doc_count(doc, spread->calls), spread->calls == 1 ? "" : "s",
+                 doc_time(doc, share_ns(spread, 0.5)), doc_time(doc, share_ns(spread, 0.95)), doc_time(doc, spread->slowest[0].ns));
+        decades_put(doc, spread, codes, name);
+        doc_part(doc, "Slowest calls");
+        for (int i = 0; i < SLOWEST && spread->slowest[i].id; i++) {
+            doc_line(doc, "  %9s  at %.6f s", doc_time(doc, spread->slowest[i].ns), (double)spread->slowest[i].at_ns / 1e9);
+            doc_leads(doc, VIEW_CALL, spread->slowest[i].id, NULL, NULL);
+        }
+        neighbours_put(doc, db, spread);
+    }
+    spread_free(spread);
+}
+
+/* ---- function: where its code came from, and its source with marks --------------------------------------- */
+
+enum { GUTTERS = 400, LINES_MOST = 1000 };
+
+/* Columns: name, the code object that it was made from. */
+static void origin_put(struct doc *doc, struct query *row)
+{
+    char *origin = NULL;
+    int64_t line = 0;
+
+    if (torch_resume(query_text(row, 0, NULL), &origin, &line))
+        doc_line(doc, "the rest of %s after line %" PRId64 ", where its graph broke", doc_safe(doc, doc_keep(doc, origin), 160), line);
+    else if (query_type(row, 1) != QUERY_NULL)
+        doc_line(doc, "made from another function: Enter shows it");
+    if (query_type(row, 1) != QUERY_NULL)
+        doc_leads(doc, VIEW_FUNCTION, query_integer(row, 1), NULL, NULL);
+}
+
+/* What stands at the left of a line, by a row of schemas/tui/function-lines.sql. */
+static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first, int64_t last)
+{
+    const char *name = query_text(row, 4, NULL);
+    int64_t id = query_integer(row, 1), line = query_integer(row, 2), after = 0;
+    int64_t self = query_integer(row, 5), all = query_integer(row, 7);
+    struct gutter gutter = {.line = line, .id = id, .kind = line == first ? VIEW_NONE : VIEW_FUNCTION};
+
+    if (!query_integer(row, 0)) {
+        gutter = (struct gutter){line, MARK "rbreak" MARK "n", doc_print(doc, MARK "r<- %s", doc_safe(doc, name, 70)), id, VIEW_BREAK};
+    } else if (torch_resume(name, NULL, &after)) {
+        gutter = (struct gutter){after >= first && after <= last ? after : line, MARK "aresum" MARK "n",
+                                 doc_print(doc, MARK "aresumed: %s calls", doc_count(doc, query_integer(row, 6))), id, VIEW_FUNCTION};
+    } else if (!strcmp(query_text(row, 3, NULL), "resume")) {
+        gutter = (struct gutter){line, MARK "aresum" MARK "n", MARK "athe rest after a graph break", id, VIEW_FUNCTION};
+    } else if (self > 0 && (double)self * 20 >= (double)all) {
+        gutter.mark = doc_print(doc, MARK "%c%3.0f %%" MARK "n", (double)self * 2 >= (double)all ? 'r' : 'w',
+                                100.0 * (double)self / (double)all);
+        gutter.note = doc_print(doc, MARK "d%s own time, %s calls", doc_time(doc, self), doc_count(doc, query_integer(row, 6)));
+    }
+    return gutter;
+}
+
+/* Columns: file, first line. */
+static void source_show(struct doc *doc, struct db *db, struct query *row)
+{
+    struct source source = source_read(query_text(row, 0, NULL));
+    int64_t first = query_integer(row, 1), last = source.text ? source_end(&source, first) : first;
+    struct query *query = page_query(doc, db, "function-lines");
+    struct gutter gutter[GUTTERS];
+    size_t count = 0;
+
+    if (last > first + LINES_MOST)
+        last = first + LINES_MOST;
+    query_bind_integer(query, 2, first);
+    query_bind_integer(query, 3, last);
+    while (count < GUTTERS && query_step(query)) {
+        gutter[count] = gutter_of(doc, query, first, last);
+        count += gutter[count].mark != NULL;
+    }
+    query_close(query);
+    source_put(doc, db, &source, first, last, 0, gutter, count);
+    source_free(&source);
+}
+
+static void function_part(struct doc *doc, struct db *db, struct query *row, const char *name)
+{
+    if (!strcmp(name, "origin"))
+        origin_put(doc, row);
+    else if (!strcmp(name, "spread"))
+        spread_put(doc, db);
+    else
+        source_show(doc, db, row);
+}
+
+const struct view_ops view_function = {
+    .name = "function", .summary = "one function: calls, entries, recompiles, breaks, durations, callers and callees, source", .part = function_part,
+    .all = VIEW_FUNCTIONS, .base = &text_ops,
+};
+
+/* ---- call -------------------------------------------------------------------------------------------------- */
+
+/* The lookup of a frame is found among those of its function, which takes as long as those are many. */
+static void call_build(struct doc *doc, struct db *db)
+{
+    int64_t id = doc->target.id;
+
+    if (id > 0 && !doc->quick)
+        db_rows(row, db, "SELECT -l.lookup_id FROM frame f CROSS JOIN lookup l ON l.code_id = f.code_id WHERE f.frame_id = ?1 AND f.outcome <> 0 AND l.frame_id = ?1", id)
+            doc->target.id = query_integer(row, 0);
+    page_build(doc, db);
+}
+
+static void call_part(struct doc *doc, struct db *db, struct query *row, const char *name)
+{
+    if (!strcmp(name, "rank"))
+        rank_put(doc, db);
+    else
+        inside_put(doc, db);
+}
+
+const struct view_ops view_call = {
+    .name = "call", .summary = "one call: how it was decided, what ran inside, and who called; p n: a slower or a faster one of its function",
+    .build = call_build, .part = call_part, .all = VIEW_FRAMES, .base = &text_ops,
+};

@@ -1,0 +1,186 @@
+"""dyntrace tui: one call, and all calls of a function, on real recordings; what SQL says of the same frames is what is shown."""
+import re
+import sqlite3
+import subprocess
+
+import pytest
+
+from shared import PYTHONS
+from terminal import dump
+
+pytestmark = pytest.mark.one_python
+
+PROGRAM = """
+import threading
+def leaf(n):
+    return n
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+def wide(n):
+    for i in range(n):
+        leaf(i)
+    for i in range(30):
+        fib(12)
+def steps(n):
+    for i in range(n):
+        yield leaf(i)
+def fails():
+    raise ValueError
+def slow(n):
+    for i in range(n * 2000):
+        pass
+def helper():
+    for i in range(20):
+        wide(20)
+def main():
+    thread = threading.Thread(target=helper, name="helper")
+    thread.start()
+    wide(500)
+    for n in (3, 1, 9, 2):
+        slow(n)
+    list(steps(3))
+    try:
+        fails()
+    except ValueError:
+        pass
+    thread.join()
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(dyntrace, tmp_path_factory):
+    path = tmp_path_factory.mktemp("calls")
+    (path / "p.py").write_text(PROGRAM)
+    subprocess.run([dyntrace, "run", "-o", "t.db", "--python", PYTHONS[0], "p.py"], cwd=path, check=True, capture_output=True)
+    return path
+
+
+@pytest.fixture
+def ask(folder):
+    return lambda sql, *values: sqlite3.connect(folder / "t.db").execute(sql, values).fetchall()
+
+
+def lines(dyntrace, folder, keys, size="120x50"):
+    return [line.rstrip() for line in dump(dyntrace, folder, keys, size).splitlines()]
+
+
+def part(screen, title):
+    """The lines below a heading."""
+    at = next(i for i, line in enumerate(screen) if line[1:].startswith(title))
+    return [line[1:] for line in screen[at + 1:at + 1 + screen[at + 1:].index("")]]
+
+
+def call(ask, name, order="f.frame_id"):
+    return ask(f"SELECT f.frame_id FROM frames f WHERE qualname = ? ORDER BY {order} LIMIT 1", name)[0][0]
+
+
+@pytest.mark.parametrize("name, order", [("wide", "duration_ns DESC"), ("wide", "f.frame_id"), ("wide", "f.frame_id DESC"), ("fib", "duration_ns DESC"),
+                                         ("main", "f.frame_id"), ("<module>", "filename NOT GLOB '*p.py'"), ("leaf", "f.frame_id")])
+def test_what_ran_inside_a_call(dyntrace, folder, ask, name, order):
+    """Callees, with all that they called passed over, among the frames of another thread."""
+    frame = call(ask, name, order)
+    wanted = {(function, str(calls)) for function, calls in
+              ask("SELECT c.qualname, COUNT(*) FROM frame f JOIN code c USING(code_id) WHERE f.parent_id = ? GROUP BY 1", frame)}
+    screen = lines(dyntrace, folder, f":call Space {frame} Enter", "140x60")
+    heading = next(line for line in screen if line[1:].startswith("Inside: "))
+    count = sum(int(calls) for _, calls in wanted)
+    assert f"Inside: {count or 'no'} call" in heading
+    if wanted:
+        found = [re.match(r".{14} +(\d+) x (\S+) ", line) for line in part(screen, "Inside: ")]
+        assert {(match[2], match[1]) for match in found} == wanted
+
+
+def test_a_callee_leads_to_its_calls_from_there(dyntrace, folder, ask):
+    frame = call(ask, "wide", "duration_ns DESC")
+    callees, = ask("SELECT COUNT(*) FROM frame f JOIN code c USING(code_id) WHERE f.parent_id = ? AND c.qualname = 'leaf'", frame)[0]
+    screen = lines(dyntrace, folder, f":call Space {frame} Enter /x_leaf Enter".replace("_", " Space "))
+    assert "> frames leaf" in lines(dyntrace, folder, f":call Space {frame} Enter /leaf Enter Enter")[0]
+    assert lines(dyntrace, folder, f":call Space {frame} Enter /leaf Enter Enter")[0].endswith(f"1/{callees}"), screen
+
+
+def test_callers_lead_on_to_their_calls(dyntrace, folder, ask):
+    frame, caller = ask("SELECT f.frame_id, f.parent_id FROM frames f WHERE qualname = 'slow' LIMIT 1")[0]
+    screen = lines(dyntrace, folder, f":call Space {frame} Enter")
+    callers = [line.split()[0] for line in part(screen, "Called by")]
+    assert callers == ["main", "<module>"]
+    assert f"> call main #{caller}" in lines(dyntrace, folder, f":call Space {frame} Enter /main Space Space Enter Enter")[0]
+
+
+def test_a_slower_and_a_faster_call_of_the_same_function(dyntrace, folder, ask):
+    ids = [frame for frame, in ask("SELECT frame_id FROM frames WHERE qualname = 'slow' ORDER BY duration_ns DESC, frame_id")]
+    for at, frame in enumerate(ids):
+        screen = lines(dyntrace, folder, f":call Space {frame} Enter")
+        assert f" by time    {at + 1} of {len(ids)}, the slowest first" in screen[4]
+        assert f"slow #{ids[max(at - 1, 0)]}" in lines(dyntrace, folder, f":call Space {frame} Enter p")[0]
+        assert f"slow #{ids[min(at + 1, len(ids) - 1)]}" in lines(dyntrace, folder, f":call Space {frame} Enter n")[0]
+    assert f"slow #{ids[2]}" in lines(dyntrace, folder, f":call Space {ids[0]} Enter n n n p")[0]
+
+
+def test_how_a_call_began_and_ended(dyntrace, folder, ask):
+    frame = call(ask, "fails")
+    assert "ended by an exception" in lines(dyntrace, folder, f":call Space {frame} Enter")[3]
+    first, second, *rest = [frame for frame, in ask("SELECT frame_id FROM frames WHERE qualname = 'steps' ORDER BY frame_id")]
+    assert "began" not in "".join(lines(dyntrace, folder, f":call Space {first} Enter")[:6])
+    screen = lines(dyntrace, folder, f":call Space {second} Enter")
+    assert "then suspended by a yield" in screen[3]
+    assert "as a generator or coroutine that carried on after a yield" in screen[4] and "generator" in screen[1]
+    helped = ask("SELECT frame_id FROM frames WHERE qualname = 'wide' AND thread = 'helper' LIMIT 1")[0][0]
+    assert " helper of process " in lines(dyntrace, folder, f":call Space {helped} Enter")[2]
+
+
+def test_a_function_s_durations_callers_and_callees(dyntrace, folder, ask):
+    """Each line leads on."""
+    durations = [ns for ns, in ask("SELECT duration_ns FROM frames WHERE qualname = 'leaf' ORDER BY 1")]
+    keys = "2 f function='leaf' Enter Enter"
+    screen = lines(dyntrace, folder, keys)
+    calls, p50, p95, longest = re.match(r" Durations of (\S+) calls: p50 ~(.*), p95 ~(.*), longest (.*)", next(line for line in screen if " Durations of" in line)).groups()
+    assert int(calls) == len(durations)
+
+    def ns(text):
+        number, unit = text.split()
+        return float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
+    for shown, wanted in ((p50, durations[(len(durations) + 1) // 2 - 1]), (p95, durations[-(-len(durations) * 95 // 100) - 1]), (longest, durations[-1])):
+        assert abs(ns(shown) - wanted) <= max(wanted * 0.02, 1), (shown, wanted)
+    decades = part(screen, "Durations of")
+    assert sum(int(line.split()[-1]) for line in decades) == len(durations)
+    slowest = part(screen, "Slowest calls")
+    assert len(slowest) == 5 and ns(" ".join(slowest[0].split()[:2])) >= ns(" ".join(slowest[4].split()[:2]))
+    frame = call(ask, "leaf", "duration_ns DESC, frame_id")
+    assert f"> call leaf #{frame}" in lines(dyntrace, folder, f"{keys} /Slowest Enter j Enter")[0]
+    assert lines(dyntrace, folder, f"{keys} /Durations Enter j Enter")[0].endswith(f"1/{decades[0].split()[-1]}")
+    callers = {name: calls for calls, name in (re.match(r" +(\d+) x (\S+)", line).groups() for line in part(screen, "Called from"))}
+    wanted = ask("SELECT c.qualname, COUNT(*) FROM frames f JOIN frame p ON p.frame_id = f.parent_id JOIN code c ON c.code_id = p.code_id"
+                 " WHERE f.qualname = 'leaf' GROUP BY 1")
+    assert callers == {name: str(calls) for name, calls in wanted}
+
+
+@pytest.mark.parametrize("size, beside", [("80x50", False), ("120x50", True)])
+def test_callees_stand_beside_callers_where_there_is_room(dyntrace, folder, size, beside):
+    keys = "2 f function='wide' Enter Enter /Called Enter j"
+    screen = lines(dyntrace, folder, "2 f function='wide' Enter Enter", size)
+    assert ("│" in "".join(part(screen, "Called from"))) == beside
+    assert "> function main" in lines(dyntrace, folder, f"{keys} Enter", size)[0] or "> function helper" in lines(dyntrace, folder, f"{keys} Enter", size)[0]
+    right = f"{keys} Right Enter" if beside else "2 f function='wide' Enter Enter Tab Tab Tab Tab j Enter"
+    assert re.search("> function (fib|leaf)$", lines(dyntrace, folder, right, size)[0])
+    if beside:
+        row = next(i for i, line in enumerate(screen) if line.startswith(" Called from")) + 1
+        assert re.search("> function (fib|leaf)$", lines(dyntrace, folder, f"2 f function='wide' Enter Enter Click:90,{row} Double:90,{row}", size)[0])
+
+
+@pytest.mark.parametrize("keys", [":frames Enter", "8 j", ":frames Space function='slow' Enter Enter t"])
+def test_every_row_of_a_call_opens_it(dyntrace, folder, keys):
+    assert "> call " in lines(dyntrace, folder, f"{keys} Enter")[0]
+
+
+def test_a_call_that_was_decided_says_how(dyntrace, place):
+    """By its lookup and by its frame: the same page."""
+    frame, lookup = sqlite3.connect(place / "plain.db").execute("SELECT frame_id, lookup_id FROM lookup WHERE outcome = 2 LIMIT 1").fetchone()
+    by_lookup = dump(dyntrace, place, f"5 f lookup_id={lookup} Enter Enter", "100x60", trace="plain.db").splitlines()
+    by_frame = dump(dyntrace, place, f":call Space {frame} Enter", "100x60", trace="plain.db").splitlines()
+    assert by_lookup[1:] == by_frame[1:] and any(line.startswith(" decided    compiled") for line in by_frame)
+
+
+def test_processes_that_died_lead_to_the_open_calls(dyntrace, place):
+    screen = dump(dyntrace, place, "0 j Enter /work Enter Enter", "100x40", trace="plain.db").splitlines()
+    assert "> call work #2" in screen[0] and "still open when its process ended" in screen[3]
