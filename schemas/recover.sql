@@ -1,6 +1,13 @@
 -- recover.sql -- what is asked of the two files that become a trace (src/collector/trace_files.c), and what is made of them
 -- at the end, in the file of the frames, `trace`, once the other tables are there; `main` is the live file then.
 
+-- name: views
+-- The file of the frames began without (one of an older program has them).
+PRAGMA writable_schema=ON;
+INSERT INTO trace.sqlite_schema SELECT * FROM main.sqlite_schema v
+WHERE v.type = 'view' AND NOT EXISTS (SELECT 1 FROM trace.sqlite_schema h WHERE h.name = v.name);
+PRAGMA writable_schema=OFF;
+
 -- name: late
 -- What the collector learned of frames whose rows were written already: `late` of the live file.
 UPDATE trace.frame SET cache_entry_id = (SELECT l.cache_entry_id FROM main.late l WHERE l.frame_id = trace.frame.frame_id)
@@ -26,7 +33,8 @@ UPDATE trace.meta SET value = MAX(value, (SELECT COALESCE(MAX(MAX(start_ns, COAL
     (SELECT COALESCE(MAX(start_ns + duration_ns), 0) FROM trace.lookup), (SELECT COALESCE(MAX(end_ns), 0) FROM trace.compile)) WHERE key = 'span_ns';
 
 -- name: totals
--- They are made again. Frames that --min-duration left out are in them only.
+-- They are made again, with a view, which SQLite sees once the version is another. Frames that --min-duration left out are in them only.
+PRAGMA trace.schema_version=1000;
 DELETE FROM trace.code_total WHERE NOT EXISTS (SELECT 1 FROM trace.meta WHERE key = 'min_duration_ns' AND value > 0);
 
 -- name: frames

@@ -80,8 +80,8 @@ static int file_new(const char *path, bool force)
     return fd;
 }
 
-/* An empty trace at PATH. False: it was said why not. */
-static bool trace_make(const char *path, bool force)
+/* A file at PATH of these BYTES. False: it was said why not. */
+static bool file_make(const char *path, bool force, const unsigned char *content, size_t bytes)
 {
     int fd = file_new(path, force);
     ssize_t put;
@@ -89,13 +89,13 @@ static bool trace_make(const char *path, bool force)
     if (fd < 0)
         return false;
     side_files_remove(path); /* a killed recording may have left these */
-    put = write(fd, schema_empty, schema_empty_bytes);
-    if (put != (ssize_t)schema_empty_bytes) {
+    put = write(fd, content, bytes);
+    if (put != (ssize_t)bytes) {
         say_error("%s: cannot be written: %s", path, strerror(put < 0 ? errno : ENOSPC));
         unlink(path);
     }
     close(fd);
-    return put == (ssize_t)schema_empty_bytes;
+    return put == (ssize_t)bytes;
 }
 
 int recorder_create(const char *path, const char *frames, bool force)
@@ -103,8 +103,9 @@ int recorder_create(const char *path, const char *frames, bool force)
     bool live, both;
 
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* nobody asks, and to count is a fifth of what a schema costs */
-    live = trace_make(path, force);
-    both = live && trace_make(frames, true);
+    live = file_make(path, force, schema_empty, schema_empty_bytes);
+    /* SQLite reads all views of a file that it opens: most of the time that a short recording takes. They come last. */
+    both = live && file_make(frames, true, schema_bare, schema_bare_bytes);
     if (live && !both)
         unlink(path);
     return both ? 0 : -1;
@@ -113,7 +114,7 @@ int recorder_create(const char *path, const char *frames, bool force)
 bool recorder_window(const char *frames, bool fresh, struct frame_window *window)
 {
     char *pages = fresh ? NULL : ask(frames, false, "recover/pages", NULL);
-    const char *found = fresh ? schema_empty_pages : pages;
+    const char *found = fresh ? schema_bare_pages : pages;
     uint32_t *root = window->root;
     struct stat status;
     bool sound = found && sscanf(found, "%u %u %u %u %u %u", &window->first, &root[TREE_FRAME], &root[TREE_LOOKUP], &root[TREE_CHECK],
@@ -215,7 +216,8 @@ bool recorder_join(struct recorder *r, const char *live, const char *frames, uns
     /* Only at the end: a trace that says it is whole is taken at its word (recorder_finished). */
     char *end = sqlite3_mprintf("UPDATE trace.meta SET value = %Q WHERE key = 'state'; DELETE FROM trace.meta WHERE key = 'session';"
                                 "COMMIT; DETACH trace", recovered ? "recovered" : "complete");
-    bool joined = attach && end && run(db, attach) && tables_copy(db) && run(db, schema_statement("recover/late")) && /* with a journal: all or nothing */
+    bool joined = attach && end && run(db, attach) && tables_copy(db) && run(db, schema_statement("recover/views")) &&
+                  run(db, schema_statement("recover/late")) && /* with a journal: all or nothing */
                   (!(how & JOIN_SALVAGED) || run(db, schema_statement("recover/salvage"))) &&
                   (!recovered || run(db, schema_statement("recover/mend"))) &&
                   (!(how & (JOIN_RECOVERED | JOIN_TOTALS)) || (run(db, schema_statement("recover/totals")) && totals_mend(db))) &&
