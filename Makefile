@@ -101,6 +101,7 @@ $(BUILD)/schema_sql.c: schemas/embed.sh $(SQL) python/dyntrace/_torch_kinds.py |
 HOSTCC ?= $(CC)
 $(BUILD)/schema_empty.c: schemas/empty.c $(BUILD)/schema_sql.c
 	$(HOSTCC) -Isrc -o $(BUILD)/empty $^ -lsqlite3
+	rm -f $(BUILD)/empty.db
 	$(BUILD)/empty $(BUILD)/empty.db > $@.new
 	mv $@.new $@
 
