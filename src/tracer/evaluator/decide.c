@@ -33,6 +33,8 @@ PyObject *shim_backend_of(PyObject *callback)
     }
     for (int depth = 0; depth < 64; depth++) {
         PyObject *inner = NULL;
+        if (PyFunction_Check(at) && !((PyFunctionObject *)at)->func_dict)
+            break; /* it has no attribute of its own, and each lookup comes here */
         for (int i = 0; i < 2 && !inner; i++)
             if (!names[i] || compat_optional_attribute(at, names[i], &inner) < 0)
                 PyErr_Clear();
