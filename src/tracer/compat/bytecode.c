@@ -18,220 +18,147 @@
 #define CALLABLE_FIRST 0
 #endif
 
-const struct compat_op compat_call[] = {
-#if CALLABLE_FIRST
-    COMPAT_OP(LOAD_CONST), COMPAT_OP(PUSH_NULL),
-#else
-    COMPAT_OP(PUSH_NULL), COMPAT_OP(LOAD_CONST),
-#endif
-#ifdef PRECALL
-    COMPAT_OP(PRECALL),
-#endif
-    COMPAT_OP(CALL),
-};
-const int compat_call_length = sizeof compat_call / sizeof *compat_call;
+#define SET_UP "variables are still being set up there"
+#define CALLS "a call has begun there"
+#define LOOPS "the end of a loop belongs to its beginning"
+#define FORWARD {.jumps = 1}
+#define BACKWARD {.jumps = -1}
+#define ENDS {.ends = true}
+#define VARIABLE {.has_variable = true}
+#define RESULT {.top = SLOT_VALUE} /* where the NULL was */
 
+const struct compat_op compat_ops[256] = {
+    [JUMP_FORWARD] = {.jumps = 1, .ends = true},
+    [JUMP_BACKWARD] = {.jumps = -1, .ends = true},
+    [JUMP_BACKWARD_NO_INTERRUPT] = {.jumps = -1, .ends = true},
+    [FOR_ITER] = FORWARD, [SEND] = FORWARD,
 #ifdef POP_JUMP_FORWARD_IF_FALSE
-const int compat_jump_if_false = POP_JUMP_FORWARD_IF_FALSE;
+    [POP_JUMP_FORWARD_IF_FALSE] = FORWARD, [POP_JUMP_FORWARD_IF_TRUE] = FORWARD,
+    [POP_JUMP_FORWARD_IF_NONE] = FORWARD, [POP_JUMP_FORWARD_IF_NOT_NONE] = FORWARD,
+    [POP_JUMP_BACKWARD_IF_FALSE] = BACKWARD, [POP_JUMP_BACKWARD_IF_TRUE] = BACKWARD,
+    [POP_JUMP_BACKWARD_IF_NONE] = BACKWARD, [POP_JUMP_BACKWARD_IF_NOT_NONE] = BACKWARD,
+    [JUMP_IF_FALSE_OR_POP] = FORWARD, [JUMP_IF_TRUE_OR_POP] = FORWARD,
 #else
-const int compat_jump_if_false = POP_JUMP_IF_FALSE;
+    [POP_JUMP_IF_FALSE] = FORWARD, [POP_JUMP_IF_TRUE] = FORWARD,
+    [POP_JUMP_IF_NONE] = FORWARD, [POP_JUMP_IF_NOT_NONE] = FORWARD,
 #endif
+
+    [RETURN_VALUE] = ENDS, [RAISE_VARARGS] = ENDS, [RERAISE] = ENDS,
+#ifdef RETURN_CONST
+    [RETURN_CONST] = ENDS,
+#endif
+
+    [LOAD_FAST] = VARIABLE, [STORE_FAST] = VARIABLE, [DELETE_FAST] = VARIABLE,
+    [LOAD_DEREF] = VARIABLE, [STORE_DEREF] = VARIABLE, [DELETE_DEREF] = VARIABLE,
+    [MAKE_CELL] = {.has_variable = true, .not_before = SET_UP},
+#ifdef LOAD_FAST_CHECK
+    [LOAD_FAST_CHECK] = VARIABLE, [LOAD_FAST_AND_CLEAR] = VARIABLE, [LOAD_FROM_DICT_OR_DEREF] = VARIABLE,
+#endif
+#ifdef LOAD_FAST_BORROW
+    [LOAD_FAST_BORROW] = VARIABLE,
+    [LOAD_FAST_BORROW_LOAD_FAST_BORROW] = {.half = {LOAD_FAST_BORROW, LOAD_FAST_BORROW}},
+#endif
+#ifdef LOAD_CLASSDEREF
+    [LOAD_CLASSDEREF] = VARIABLE,
+#endif
+#if PY_VERSION_HEX < 0x030d0000 /* later it is the compiler's own */
+    [LOAD_CLOSURE] = VARIABLE,
+#else
+    [LOAD_FAST_LOAD_FAST] = {.half = {LOAD_FAST, LOAD_FAST}},
+    [STORE_FAST_LOAD_FAST] = {.half = {STORE_FAST, LOAD_FAST}},
+    [STORE_FAST_STORE_FAST] = {.half = {STORE_FAST, STORE_FAST}},
+#endif
+
+    [PUSH_NULL] = {.top = SLOT_NULL},
+    [LOAD_GLOBAL] = {.top = SLOT_NULL, .below = !CALLABLE_FIRST, .if_odd = true},
+#if PY_VERSION_HEX < 0x030c0000 /* NULL and the attribute, or a function and its self */
+    [LOAD_METHOD] = {.top = SLOT_VALUE | SLOT_NULL, .below = true},
+#else
+    [LOAD_ATTR] = {.top = SLOT_VALUE | SLOT_NULL, .below = !CALLABLE_FIRST, .if_odd = true},
+    [LOAD_SUPER_ATTR] = {.top = SLOT_VALUE | SLOT_NULL, .below = !CALLABLE_FIRST, .if_odd = true},
+#endif
+#ifdef LOAD_SPECIAL
+    [LOAD_SPECIAL] = {.top = SLOT_VALUE | SLOT_NULL},
+#endif
+#if PY_VERSION_HEX >= 0x030f0000 /* an iteration may need no iterator */
+    [GET_ITER] = {.top = SLOT_INDEX},
+#endif
+    [PUSH_EXC_INFO] = {.top = SLOT_HANDLER},
+    [CALL] = RESULT, [CALL_FUNCTION_EX] = RESULT,
+#ifdef CALL_KW
+    [CALL_KW] = RESULT,
+#endif
+
+    [RESUME] = {.not_before = SET_UP}, [COPY_FREE_VARS] = {.not_before = SET_UP},
+#ifdef PRECALL
+    [PRECALL] = {.not_behind = CALLS},
+#endif
+#ifdef KW_NAMES /* the names are not on the stack */
+    [KW_NAMES] = {.not_behind = CALLS},
+#endif
+#if PY_VERSION_HEX >= 0x030d0000 && PY_VERSION_HEX < 0x030e0000 /* FOR_ITER jumps over END_FOR and POP_TOP */
+    [END_FOR] = {.not_before = LOOPS, .not_behind = LOOPS},
+#elif defined(END_FOR)
+    [END_FOR] = {.not_before = LOOPS},
+#endif
+};
 
 int compat_caches(int op)
 {
     return _PyOpcode_Caches[op];
 }
 
-int compat_jumps(int op)
+bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *stack, int before, int depth)
 {
-    switch (op) {
-    case JUMP_FORWARD:
-    case FOR_ITER:
-    case SEND:
-#ifdef POP_JUMP_FORWARD_IF_FALSE
-    case POP_JUMP_FORWARD_IF_FALSE:
-    case POP_JUMP_FORWARD_IF_TRUE:
-    case POP_JUMP_FORWARD_IF_NONE:
-    case POP_JUMP_FORWARD_IF_NOT_NONE:
-    case JUMP_IF_FALSE_OR_POP:
-    case JUMP_IF_TRUE_OR_POP:
-#else
-    case POP_JUMP_IF_FALSE:
-    case POP_JUMP_IF_TRUE:
-    case POP_JUMP_IF_NONE:
-    case POP_JUMP_IF_NOT_NONE:
-#endif
-        return 1;
-    case JUMP_BACKWARD:
-    case JUMP_BACKWARD_NO_INTERRUPT:
-#ifdef POP_JUMP_BACKWARD_IF_FALSE
-    case POP_JUMP_BACKWARD_IF_FALSE:
-    case POP_JUMP_BACKWARD_IF_TRUE:
-    case POP_JUMP_BACKWARD_IF_NONE:
-    case POP_JUMP_BACKWARD_IF_NOT_NONE:
-#endif
-        return -1;
-    }
-    return 0;
-}
+    const struct compat_op *is = &compat_ops[op];
+    const unsigned char top = before ? stack[before - 1] & (SLOT_VALUE | SLOT_NULL | SLOT_CELL) : 0;
+    unsigned char was;
 
-bool compat_falls_through(int op)
-{
-    switch (op) {
-    case JUMP_FORWARD:
-    case JUMP_BACKWARD:
-    case JUMP_BACKWARD_NO_INTERRUPT:
-    case RETURN_VALUE:
-    case RAISE_VARARGS:
-    case RERAISE:
-#ifdef RETURN_CONST
-    case RETURN_CONST:
-#endif
-        return false;
-    }
-    return true;
-}
-
-bool compat_has_variable(int op)
-{
-    switch (op) {
-    case LOAD_FAST:
-    case STORE_FAST:
-    case DELETE_FAST:
-    case MAKE_CELL:
-    case LOAD_DEREF:
-    case STORE_DEREF:
-    case DELETE_DEREF:
-#ifdef LOAD_FAST_CHECK
-    case LOAD_FAST_CHECK:
-    case LOAD_FAST_AND_CLEAR:
-    case LOAD_FROM_DICT_OR_DEREF:
-#endif
-#ifdef LOAD_FAST_BORROW
-    case LOAD_FAST_BORROW:
-#endif
-#ifdef LOAD_CLASSDEREF
-    case LOAD_CLASSDEREF:
-#endif
-#if defined(LOAD_CLOSURE) && PY_VERSION_HEX < 0x030d0000 /* later it is the compiler's own */
-    case LOAD_CLOSURE:
-#endif
-        return true;
-    }
-    return false;
-}
-
-bool compat_halves(int op, int half[2])
-{
-    switch (op) {
-#ifdef LOAD_FAST_LOAD_FAST
-    case LOAD_FAST_LOAD_FAST:
-        half[0] = half[1] = LOAD_FAST;
-        return true;
-    case STORE_FAST_LOAD_FAST:
-        half[0] = STORE_FAST;
-        half[1] = LOAD_FAST;
-        return true;
-    case STORE_FAST_STORE_FAST:
-        half[0] = half[1] = STORE_FAST;
-        return true;
-#endif
-#ifdef LOAD_FAST_BORROW_LOAD_FAST_BORROW
-    case LOAD_FAST_BORROW_LOAD_FAST_BORROW:
-        half[0] = half[1] = LOAD_FAST_BORROW;
-        return true;
-#endif
-    }
-    return false;
-}
-
-bool compat_correct(int op, uint32_t arg, unsigned char *stack, int before, int depth)
-{
-    const unsigned char either = SLOT_VALUE | SLOT_NULL;
-    unsigned char swapped;
-
-    switch (op) {
-    case PUSH_NULL:
-        stack[depth - 1] = SLOT_NULL;
-        break;
-    case LOAD_GLOBAL:
-        if (arg & 1)
-            stack[CALLABLE_FIRST ? depth - 1 : depth - 2] = SLOT_NULL;
-        break;
-#if PY_VERSION_HEX < 0x030c0000
-    case LOAD_METHOD: /* NULL and the attribute, or a function and its self */
-        stack[depth - 2] = either;
-        break;
-#else
-    case LOAD_SUPER_ATTR:
-    case LOAD_ATTR:
-        if (arg & 1)
-            stack[CALLABLE_FIRST ? depth - 1 : depth - 2] = either;
-        break;
-#endif
-#ifdef LOAD_SPECIAL
-    case LOAD_SPECIAL:
-        stack[depth - 1] = either;
-        break;
-#endif
-    case COPY:
-        if (!arg || arg > (uint32_t)before)
+    for (int i = before; i < depth; i++)
+        stack[i] = SLOT_VALUE;
+    if (is->top && (!is->if_odd || arg & 1)) {
+        if (depth < 1 + is->below)
             return false;
-        stack[depth - 1] = stack[before - (int)arg];
-        break;
+        stack[depth - 1 - is->below] = is->top;
+    }
+    switch (op) {
+    case COPY:
     case SWAP:
         if (!arg || arg > (uint32_t)before)
             return false;
-        swapped = stack[depth - 1];
-        stack[depth - 1] = stack[depth - (int)arg];
-        stack[depth - (int)arg] = swapped;
+        was = stack[before - (int)arg];
+        if (op == SWAP)
+            stack[before - (int)arg] = stack[before - 1];
+        stack[depth - 1] = was;
         break;
-    case CALL: /* the result lies where the NULL was */
-    case CALL_FUNCTION_EX:
-#ifdef CALL_KW
-    case CALL_KW:
+    case MAKE_CELL:
+        variables[arg] = SLOT_CELL;
+        break;
+    case STORE_FAST:
+        variables[arg] = top ? top : SLOT_VALUE;
+        break;
+    case DELETE_FAST:
+        variables[arg] = SLOT_NULL;
+        break;
+#ifdef LOAD_FAST_AND_CLEAR
+    case LOAD_FAST_AND_CLEAR:
+        stack[depth - 1] = variables[arg];
+        variables[arg] = SLOT_NULL;
 #endif
-        if (!depth)
-            return false;
-        stack[depth - 1] = SLOT_VALUE;
-        break;
-    case PUSH_EXC_INFO:
-        stack[depth - 1] = SLOT_HANDLER;
-        break;
-    case GET_ITER: /* since 3.15 an iteration may need no iterator */
-        if (depth > before)
-            stack[depth - 1] = SLOT_INDEX;
-        break;
     }
     return true;
 }
 
-const char *compat_inseparable(int before, int op)
-{
-    switch (op) {
-    case RESUME:
-    case MAKE_CELL:
-    case COPY_FREE_VARS:
-        return "variables are still being set up there";
-#ifdef END_FOR
-    case END_FOR:
-        return "the end of a loop belongs to its beginning";
-#endif
-    }
-    switch (before) {
-#ifdef KW_NAMES
-    case KW_NAMES: /* the names are not on the stack */
+#define NAMED(name) {name, #name}
+const struct compat_named compat_call[] = {
+#if CALLABLE_FIRST
+    NAMED(LOAD_CONST), NAMED(PUSH_NULL),
+#else
+    NAMED(PUSH_NULL), NAMED(LOAD_CONST),
 #endif
 #ifdef PRECALL
-    case PRECALL:
+    NAMED(PRECALL),
 #endif
-#if defined(KW_NAMES) || defined(PRECALL)
-        return "a call has begun there";
-#endif
-#if PY_VERSION_HEX >= 0x030d0000 && PY_VERSION_HEX < 0x030e0000
-    case END_FOR: /* FOR_ITER jumps over END_FOR and POP_TOP */
-        return "the end of a loop belongs to its beginning";
-#endif
-    }
-    return NULL;
-}
+    NAMED(CALL),
+};
+const int compat_call_length = sizeof compat_call / sizeof *compat_call;

@@ -16,33 +16,28 @@ enum compat_slot {
     SLOT_INDEX = 16,  /* the place that an iteration has come to in the list or tuple below, or NULL */
 };
 
-/* Units of cache behind an instruction. */
-int compat_caches(int op);
-/* Is the argument a way to jump? 1: forwards, -1: backwards, from behind the caches. */
-int compat_jumps(int op);
-/* Does what follows run after it? */
-bool compat_falls_through(int op);
-/* Is the argument the number of a variable? */
-bool compat_has_variable(int op);
-/* The two instructions with one variable each that OP, with two, is. False: it is no such. */
-bool compat_halves(int op, int half[2]);
-/* STACK, of DEPTH after OP and of BEFORE before it, where all that was pushed is a SLOT_VALUE: correct that. False: it makes no
- * sense. */
-bool compat_correct(int op, uint32_t arg, unsigned char *stack, int before, int depth);
-/* What is not on the stack stands between OP and the instruction before it, or OP belongs to that one: why. */
-const char *compat_inseparable(int before, int op);
-
-/* OP with a name, for those who write code. */
+/* An instruction. */
 struct compat_op {
+    signed char jumps;       /* its argument is a way, from behind the caches. 1: forwards, -1: backwards */
+    bool ends;               /* what follows does not run after it */
+    bool has_variable;       /* its argument is the number of one */
+    unsigned char half[2];   /* the two instructions with one variable each that it is; or 0 */
+    unsigned char top;       /* the top of the stack after it, if that is not what was there or a SLOT_VALUE pushed; or 0 */
+    bool below, if_odd;      /* of top: the slot below that one; only if the argument is odd */
+    const char *not_before, *not_behind; /* why a function cannot be split there; or NULL */
+};
+
+extern const struct compat_op compat_ops[256];
+/* Units of cache behind OP. */
+int compat_caches(int op);
+/* OP runs: what the variables and the stack hold, BEFORE slots and then DEPTH. False: that makes no sense. */
+bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *stack, int before, int depth);
+
+/* A call of a constant without arguments: these, LOAD_CONST with the constant and all else with 0. */
+extern const struct compat_named {
     int op;
     const char *name;
-};
-#define COMPAT_OP(name) {name, #name}
-
-/* A call of a constant without arguments: these, the first LOAD_CONST with the constant and all else with 0. */
-extern const struct compat_op compat_call[];
+} compat_call[];
 extern const int compat_call_length;
-/* What jumps forward if the top of the stack, a bool, is False. */
-extern const int compat_jump_if_false;
 
 #endif

@@ -6,35 +6,29 @@
 
 #include "tracer/tracer.h"
 
-/* A constant of the first part, called where that ends: it hands the frame's variables over to the second part, and returns
- * what that returns. The stack is in variables by then, "___stack0" and so on. */
-struct leave {
-    PyObject_HEAD
-    vectorcallfunc call;
-    PyCodeObject *resume; /* owned */
-    int taken;            /* its arguments from here on are slots of the stack */
-};
-
-/* A constant of the second part, its last: called when the values of the stack are back in their place. */
-struct enter {
-    PyObject_HEAD
-    vectorcallfunc call;
-    PyObject *origin;   /* owned: weak reference to the code that was split */
-    PyCodeObject *made; /* borrowed, compared only: the second part */
-    /* Arguments of it that are variables; and those in the place of a cell, which an inlined comprehension has taken; all, slots
-     * of the stack too. */
-    int locals, taken, arguments;
-    long number;        /* its own, in its name */
-    int32_t units;
-    int32_t *unit;      /* owned: by unit of the second part, that of the origin; -1: none begins there */
-};
-
-extern PyTypeObject leave_type, enter_type, unbound_type;
 /* What a variable or a slot of the stack without a value is handed over as. */
-extern PyObject resume_unbound;
+extern PyTypeObject resume_unbound;
+#define UNBOUND ((PyObject *)&resume_unbound)
 
-struct leave *leave_make(PyCodeObject *resume, int taken);
-/* With no units yet. */
-struct enter *enter_make(PyObject *origin, int locals, int taken, int arguments);
+/* What the constant of a resume function knows: a tuple. */
+enum link {
+    LINK_ORIGIN,    /* weak reference to the code that was split */
+    LINK_CODE,      /* weak reference to the resume function's, when that is made */
+    LINK_FIRST,     /* the step of the original at which it goes on */
+    LINK_LOCALS,    /* arguments that are variables; the others are slots of the stack */
+    LINK_DEPTH,     /* of the stack */
+};
+static inline Py_ssize_t link_number(PyObject *link, enum link number)
+{
+    return PyLong_AsSsize_t(PyTuple_GET_ITEM(link, number));
+}
+
+/* Those of a resume function or its prefix: borrowed; NULL: CODE is none. */
+PyObject *link_of(PyCodeObject *code);
+/* The constants that are called: at the end of the first part, where the stack is in variables, "___stack0" and so on, to hand the
+ * frame's variables over to RESUME, and return what that returns; and in the second one, when the stack is back in its place.
+ * New references. */
+PyObject *leave_make(PyCodeObject *resume);
+PyObject *enter_make(PyObject *origin, int32_t first, int32_t locals, int32_t depth);
 
 #endif

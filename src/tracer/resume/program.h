@@ -1,4 +1,4 @@
-/* tracer/resume/program.h -- a function's bytecode as steps that can be moved.
+/* tracer/resume/program.h -- a function's bytecode as steps, what each finds, and new code of it with some more in one place.
  *
  * Runs in: the traced process, under the GIL. */
 #ifndef DYNTRACE_RESUME_PROGRAM_H
@@ -8,37 +8,52 @@
 
 /* An instruction: EXTENDED_ARG before it and caches behind it included. One that is two in one becomes two. */
 struct step {
-    uint8_t op;
-    bool starts;   /* an instruction of the code that was read */
-    bool silent;   /* it has no line */
-    uint8_t size;  /* units without caches; made anew by program_code() */
+    uint8_t op, size;   /* size: units without caches */
+    bool starts;        /* an instruction of the code that was read */
+    bool due;           /* analyse.c's */
     uint32_t arg;
-    int32_t to;    /* the step that it may jump to, or -1 */
-    int32_t from;  /* the unit of the code that was read which it comes from, or whose line it has */
-    int32_t at;    /* its unit; made by program_code() */
+    int32_t to;         /* the step that it may jump to, or -1 */
+    int32_t span;       /* or -1 */
+    int32_t from, at;   /* its unit in the code that was read, and in the new */
 };
 
-/* A row of the exception table: steps [first, end) are handled at step `to`. */
+/* What a row of the exception table says. */
 struct span {
-    int32_t first, end, to;
+    int32_t to;     /* the step that handles exceptions */
     uint32_t depth; /* of the stack, << 1, | 1: the place of the instruction is pushed, too */
 };
 
 struct program {
     PyCodeObject *code; /* borrowed */
-    struct step *steps; /* owned */
+    struct step *steps; /* owned: those that were read, then those that were added */
     struct span *spans; /* owned */
-    int32_t count, span_count, units;
     int32_t *step_at;   /* owned: by unit, the step that begins there, or -1 */
+    int32_t count, units;
+    int32_t added, at;  /* added steps come before step AT: what jumps to that jumps to them, */
+    int32_t direct;     /* but for this one; or -1 */
+    /* Of one that was opened, by step: the stack's depth, or -1: never reached; and sums of enum compat_slot: the variables, then
+     * the stack. Owned; the last of these are worked on. */
+    int32_t *depth;
+    unsigned char *slots;
+    int32_t variables, width;
 };
 
 /* 0; 1: that is no bytecode of a compiler; -1: MemoryError. In every case the caller closes it. */
 int program_read(struct program *p, PyCodeObject *code);
+/* Read, and known what it does. FIRST: it is entered at that step, and what is not reached from there is not reached; or 0. 1: *WHY
+ * no function can be split that has CODE (static). */
+int program_open(struct program *p, PyCodeObject *code, int32_t first, const char **why);
+/* Why the function cannot be split before STEP; NULL: it can be. */
+const char *program_forbids(const struct program *p, int32_t step);
+static inline unsigned char *program_slots(const struct program *p, int32_t step)
+{
+    return p->slots + (size_t)step * (size_t)p->width;
+}
 void program_close(struct program *p);
-/* COUNT steps come before step AT, outside of what handles exceptions there; with LED what jumps to it jumps to them. -1:
- * MemoryError. */
-int program_insert(struct program *p, int32_t at, const struct step *steps, int32_t count, bool led);
-/* co_code, co_linetable and co_exceptiontable: new references. -1 with an exception. */
-int program_code(struct program *p, PyObject *made[3]);
+/* One more added step; at most as many as the function's stack is deep, and PROGRAM_ADDS. */
+enum { PROGRAM_ADDS = 12 };
+struct step *program_add(struct program *p, int op, uint32_t arg);
+/* Its code's replace(**CHANGES) with what the steps are now: a new reference. CHANGES is owned here; NULL: there was an exception. */
+PyObject *program_make(struct program *p, PyObject *changes);
 
 #endif

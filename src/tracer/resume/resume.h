@@ -8,6 +8,9 @@
 
 /* Is CODE a resume function's? Then *ORIGIN becomes the code that it was made from: a new reference, or NULL, it is gone. */
 bool resume_is(PyCodeObject *code, PyCodeObject **origin);
+/* dyntrace.resume.split(): a new reference, or NULL with an exception. And what calls its second part: borrowed. */
+PyObject *resume_split(PyCodeObject *code, Py_ssize_t offset);
+PyObject *resume_leave(PyObject *split);
 extern PyMethodDef resume_methods[];
 int resume_types_ready(PyObject *module);
 

@@ -7,178 +7,114 @@
  *               the original has them, too: what CPython says of an unbound variable depends on that
  *     prefix    the original with an epilogue before the offset: the stack into variables, then the call (links.c)
  *
- * A resume function that is split again goes on in the same resume function as the original, split there, would: its constant
- * `enter` knows which offset that is. What was made of a code object is kept with its state, until a reset; nothing of it holds
- * that code object. */
+ * A resume function that is split again goes on in the same resume function as the original, split there, would: its steps are
+ * those of the original behind the prologue's. What was made of a code object is kept with its state, until a reset; nothing of it
+ * holds that code object. */
 #include "tracer/evaluator/cache.h"
-#include "tracer/resume/analyse.h"
 #include "tracer/resume/links.h"
+#include "tracer/resume/program.h"
 #include "tracer/resume/resume.h"
 
 #include <structmember.h>
 
 static const char TEMPORARY[] = "___stack";
 
+/* Of all that were split there, the original and resume functions, only the prefix is another. */
+enum part { RESUME_CODE, LEAVE, STACK, LOCALS, ORIGIN, PREFIX, PARTS };
+
 struct split {
     PyObject_HEAD
-    PyObject *prefix, *resume; /* owned: code */
-    PyObject *stack, *locals;  /* owned: tuples of str */
-    struct leave *leave;       /* owned */
-    PyObject *origin;          /* owned: weak reference */
+    PyObject *part[PARTS]; /* owned: code, what the prefix calls, tuples of str, a weak reference, code */
     Py_ssize_t offset;
 };
 
-/* What split(), points() and why_not() begin with. */
+/* What split(), points() and why_not() begin with. Where CODE is the original, the two programs are alike. */
 struct request {
-    PyCodeObject *code;        /* borrowed: as it was given */
-    PyObject *held;            /* owned: the original */
-    const struct enter *enter; /* borrowed: CODE is a resume function; or NULL */
-    struct analysis a;         /* of the original */
-    const char *why;           /* no split can be made; or NULL */
+    PyCodeObject *code;       /* borrowed: as it was given */
+    PyObject *origin;         /* owned: the original */
+    struct program p;         /* of CODE, read */
+    struct program o;         /* of the original, opened */
+    int32_t prologue;         /* the steps of CODE before those of the original */
+    const char *why;          /* no split can be made; or NULL */
 };
 
+static PyTypeObject split_type;
+
 /* ---- a code object made of another ---- */
-
-static PyObject *make_code(PyCodeObject *code, struct program *p, PyObject *changes)
-{
-    static const char *const names[3] = {"co_code", "co_linetable", "co_exceptiontable"};
-    OWNED PyObject *replace = tracer_attribute((PyObject *)code, "replace"), *none = PyTuple_New(0);
-    PyObject *part[3] = {NULL, NULL, NULL}, *made = NULL;
-    int status = changes && replace && none ? program_code(p, part) : -1;
-
-    for (int i = 0; i < 3 && !status; i++)
-        status = PyDict_SetItemString(changes, names[i], part[i]);
-    if (!status)
-        made = PyObject_Call(replace, none, changes);
-    for (int i = 0; i < 3; i++)
-        Py_XDECREF(part[i]);
-    Py_XDECREF(changes);
-    return made;
-}
 
 static PyObject *temporary(int32_t slot)
 {
     return PyUnicode_FromFormat("%s%d", TEMPORARY, (int)slot);
 }
 
-/* -1, or that of NAME's variable in CODE. */
-static int variable_of(PyCodeObject *code, PyObject *name)
+/* ITEM is owned here; NULL: there was an exception. */
+static bool append(PyObject *list, PyObject *item)
 {
-    for (int i = 0; i < code->co_nlocals; i++)
-        if (!PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, i), name))
-            return i;
-    return -1;
+    bool done = item && !PyList_Append(list, item);
+
+    Py_XDECREF(item);
+    return done;
 }
 
-static PyObject *more_constants(PyCodeObject *code, PyObject *more)
+/* CODE's, and one more, which is owned here. */
+static PyObject *more_constants(PyCodeObject *code, PyObject *one)
 {
-    PyObject *made = more ? PySequence_Concat(code->co_consts, more) : NULL;
+    OWNED PyObject *more = one ? PyTuple_Pack(1, one) : NULL;
 
-    Py_XDECREF(more);
-    return made;
+    Py_XDECREF(one);
+    return more ? PySequence_Concat(code->co_consts, more) : NULL;
 }
 
-static void rename_variables(struct program *p, const int32_t *map)
-{
-    for (int32_t i = 0; i < p->count; i++)
-        if (compat_has_variable(p->steps[i].op))
-            p->steps[i].arg = (uint32_t)map[p->steps[i].arg];
-}
-
-/* Step N; the number of the next. */
-static int32_t put(struct step *steps, int32_t n, int op, uint32_t arg, int32_t to)
-{
-    steps[n] = (struct step){.op = (uint8_t)op, .silent = true, .arg = arg, .to = to};
-    return n + 1;
-}
-
-/* The call of constant number CONSTANT. */
-static int32_t put_call(struct step *steps, uint32_t constant)
+/* The call of the last of CONSTANTS. */
+static void add_call(struct program *p, PyObject *constants)
 {
     for (int i = 0; i < compat_call_length; i++)
-        put(steps, i, compat_call[i].op, compat_call[i].op == LOAD_CONST ? constant : 0, -1);
-    return compat_call_length;
+        program_add(p, compat_call[i].op, compat_call[i].op == LOAD_CONST ? (uint32_t)PyTuple_GET_SIZE(constants) - 1 : 0);
 }
 
-/* ---- the first part ---- */
-
-/* Variables for DEPTH slots of the stack, behind those that CODE has: all names, and where each slot's is. */
-static PyObject *temporaries(PyCodeObject *code, int32_t depth, uint32_t *where)
+/* Of CODE, if there is a call with DEPTH slots below it. */
+static int stack_size(PyCodeObject *code, int32_t depth)
 {
-    PyObject *names = PyList_New(0);
-    int status = names ? 0 : -1;
+    int size = depth + compat_call_length;
 
-    for (int i = 0; i < code->co_nlocals && !status; i++)
-        status = PyList_Append(names, PyTuple_GET_ITEM(code->co_localsplusnames, i));
-    for (int32_t slot = 0; slot < depth && !status; slot++) {
+    return size > code->co_stacksize ? size : code->co_stacksize;
+}
+
+/* R's code until STEP of the original, where LEAVE takes over. A resume function goes on where it begins, and leaves when it comes
+ * there once more, in a loop. */
+static PyObject *make_prefix(struct request *r, int32_t step, PyObject *leave)
+{
+    struct program *p = &r->p;
+    const int locals = r->code->co_nlocals;
+    OWNED PyObject *constants = more_constants(r->code, Py_NewRef(leave));
+    OWNED PyObject *known = PyTuple_GetSlice(r->code->co_localsplusnames, 0, locals), *names = known ? PySequence_List(known) : NULL;
+
+    for (int32_t slot = r->o.depth[step] - 1; slot >= 0 && names; slot--) {
         OWNED PyObject *name = temporary(slot);
-        int at = name ? variable_of(code, name) : -1;
-        where[slot] = (uint32_t)(at >= 0 ? at : PyList_GET_SIZE(names));
-        status = !name ? -1 : at >= 0 ? 0 : PyList_Append(names, name);
+        const int has = name ? PySequence_Contains(names, name) : -1;
+        if (has < 0 || (!has && PyList_Append(names, name)))
+            return NULL;
+        program_add(p, STORE_FAST, (uint32_t)PySequence_Index(names, name));
     }
-    if (!status)
-        Py_SETREF(names, PyList_AsTuple(names));
-    else
-        Py_CLEAR(names);
-    return names;
+    if (!constants || !names)
+        return NULL;
+    add_call(p, constants);
+    program_add(p, RETURN_VALUE, 0);
+    for (int32_t i = 0; i < p->count; i++) /* cells and free variables come behind the new ones */
+        if (compat_ops[p->steps[i].op].has_variable && p->steps[i].arg >= (uint32_t)locals)
+            p->steps[i].arg += (uint32_t)(PyList_GET_SIZE(names) - locals);
+    p->at = r->prologue + step;
+    p->direct = r->prologue - 1;
+    return program_make(p, Py_BuildValue("{s:N,s:n,s:O,s:i}", "co_varnames", PyList_AsTuple(names), "co_nlocals", PyList_GET_SIZE(names),
+                                         "co_consts", constants, "co_stacksize", stack_size(r->code, 0)));
 }
 
-/* CODE, which P is of, until STEP, where the stack has DEPTH slots and LEAVE takes over. BEGINS: the step that leads there
- * where a resume function begins; it goes on and leaves when it comes there again, in a loop. Or -1. */
-static PyObject *make_prefix(PyCodeObject *code, struct program *p, int32_t step, int32_t depth, struct leave *leave, int32_t begins)
-{
-    struct step *steps = calloc((size_t)(depth + compat_call_length + 1), sizeof *steps);
-    int32_t *map = malloc(sizeof *map * (size_t)(code->co_nlocalsplus + 1)), count = 0;
-    uint32_t *where = malloc(sizeof *where * (size_t)(depth + 1));
-    OWNED PyObject *names = NULL, *constants = NULL;
-    PyObject *made = NULL;
-    int status;
-
-    if (!steps || !map || !where)
-        PyErr_NoMemory();
-    else if ((constants = more_constants(code, Py_BuildValue("(O)", leave))))
-        names = temporaries(code, depth, where);
-    if (names) {
-        int added = (int)PyTuple_GET_SIZE(names) - code->co_nlocals;
-        for (int32_t i = 0; i < code->co_nlocalsplus; i++)
-            map[i] = i < code->co_nlocals ? i : i + added;
-        rename_variables(p, map);
-        while (count < depth)
-            count = put(steps, count, STORE_FAST, where[depth - 1 - count], -1);
-        count += put_call(steps + count, (uint32_t)PyTuple_GET_SIZE(constants) - 1);
-        count = put(steps, count, RETURN_VALUE, 0, -1);
-        status = program_insert(p, step, steps, count, true);
-        if (begins >= 0)
-            p->steps[begins].to = step + count;
-        if (!status)
-            made = make_code(code, p,
-                             Py_BuildValue("{s:O,s:n,s:O,s:i}", "co_varnames", names, "co_nlocals", PyTuple_GET_SIZE(names),
-                                           "co_consts", constants, "co_stacksize",
-                                           code->co_stacksize < compat_call_length ? compat_call_length : code->co_stacksize));
-    }
-    free(steps);
-    free(map);
-    free(where);
-    return made;
-}
-
-/* ---- the second part ---- */
-
+/* The variables of a resume function. */
 struct layout {
-    PyObject *names, *cells, *free; /* owned: lists: of variables, arguments first; of cells; of these and free variables */
-    PyObject *stack;                 /* owned: list: of what slots hold */
-    int32_t *map;                    /* owned: from the original's variables */
-    int locals, taken, arguments, apart; /* apart: cells that are no arguments */
+    PyObject *names, *stack;   /* owned: lists: the variables' names, arguments first; what slots hold */
+    int32_t *map;              /* owned: from the original's variables */
+    int32_t locals, arguments; /* arguments that are variables, and all */
 };
-
-static void layout_close(struct layout *l)
-{
-    Py_XDECREF(l->names);
-    Py_XDECREF(l->cells);
-    Py_XDECREF(l->free);
-    Py_XDECREF(l->stack);
-    free(l->map);
-}
 
 /* super() without arguments takes the first argument of the frame, and has a message if there are none. */
 static bool calls_super(PyCodeObject *code)
@@ -189,162 +125,105 @@ static bool calls_super(PyCodeObject *code)
     return false;
 }
 
-/* The variables of CODE for which KIND is 0: arguments, 1: other variables, 2: cells, 3: free variables come next; 4: cells that
- * an inlined comprehension has taken, which are arguments besides. A cell that is an argument, too, lies there. */
-static int lay_variables(struct layout *l, PyCodeObject *code, const unsigned char *slots, int kind)
-{
-    bool super = code->co_argcount && calls_super(code);
-
-    for (int i = 0; i < code->co_nlocalsplus; i++) {
-        PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
-        int flags = _PyLocals_GetKind(code->co_localspluskinds, i);
-        int is = flags & CO_FAST_FREE ? 3 : flags & CO_FAST_CELL ? 2 : (slots[i] & SLOT_VALUE) || (!i && super) ? 0 : 1;
-        bool argument = kind == 4 ? is == 2 && slots[i] != SLOT_CELL : !kind && is == 2 && !i && super && slots[i] == SLOT_CELL;
-
-        if ((kind < 2 && is == kind) || argument) {
-            l->map[i] = (int32_t)PyList_GET_SIZE(l->names);
-            if (PyList_Append(l->names, name))
-                return -1;
-        } else if (is == kind) {
-            if (is == 3)
-                l->map[i] = (int32_t)(PyList_GET_SIZE(l->names) + l->apart + PyList_GET_SIZE(l->free));
-            else if (l->map[i] < 0)
-                l->map[i] = (int32_t)PyList_GET_SIZE(l->names) + l->apart++;
-            if (PyList_Append(l->free, name) || (is == 2 && PyList_Append(l->cells, name)))
-                return -1;
-        }
-    }
-    return 0;
-}
-
-static int lay_stack(struct layout *l, const unsigned char *stack, int32_t depth)
+static bool lay_stack(struct layout *l, const unsigned char *stack, int32_t depth)
 {
     for (int32_t slot = 0; slot < depth; slot++) {
-        bool value = stack[slot] & (SLOT_VALUE | SLOT_CELL);
-        OWNED PyObject *name = temporary(slot);
-        OWNED PyObject *word = PyUnicode_FromString(!value ? "NULL" : !(stack[slot] & SLOT_NULL) ? "value" : "value or NULL");
-        if (!name || !word || PyList_Append(l->stack, word) || (value && PyList_Append(l->names, name)))
-            return -1;
+        const bool value = stack[slot] & (SLOT_VALUE | SLOT_CELL);
+        if (!append(l->stack, PyUnicode_FromString(!value ? "NULL" : !(stack[slot] & SLOT_NULL) ? "value" : "value or NULL")) ||
+            (value && !append(l->names, temporary(slot))))
+            return false;
     }
-    return 0;
+    return true;
 }
 
-static int lay_out(struct layout *l, PyCodeObject *code, const unsigned char *slots, int32_t depth)
+/* What an inlined comprehension has in the place of a cell is an argument, and a first argument for super(). */
+static bool lay_out(struct layout *l, PyCodeObject *code, const unsigned char *slots, int32_t depth)
 {
-    *l = (struct layout){.names = PyList_New(0), .cells = PyList_New(0), .free = PyList_New(0), .stack = PyList_New(0)};
-    l->map = malloc(sizeof *l->map * (size_t)(code->co_nlocalsplus + 1));
-    if (!l->map)
+    enum { ARGUMENT, OTHER, CELL, FREE };
+    const bool super = code->co_argcount && calls_super(code);
+    int32_t next = 0;
+
+    *l = (struct layout){PyList_New(0), PyList_New(0), .map = malloc(sizeof *l->map * (size_t)(code->co_nlocalsplus + 1))};
+    if (!l->names || !l->stack || !l->map) {
         PyErr_NoMemory();
-    else
-        memset(l->map, -1, sizeof *l->map * (size_t)code->co_nlocalsplus);
-    if (!l->names || !l->cells || !l->free || !l->stack || !l->map || lay_variables(l, code, slots, 0))
-        return -1;
-    l->locals = (int)PyList_GET_SIZE(l->names);
-    if (lay_variables(l, code, slots, 4))
-        return -1;
-    l->taken = (int)PyList_GET_SIZE(l->names);
-    if (lay_stack(l, slots + code->co_nlocalsplus, depth))
-        return -1;
-    l->arguments = (int)PyList_GET_SIZE(l->names);
-    return lay_variables(l, code, slots, 1) || lay_variables(l, code, slots, 2) || lay_variables(l, code, slots, 3) ? -1 : 0;
+        return false;
+    }
+    for (int part = ARGUMENT; part <= FREE; part++) {
+        if (part == OTHER) {
+            l->locals = next;
+            if (!lay_stack(l, slots + code->co_nlocalsplus, depth))
+                return false;
+            l->arguments = next = (int32_t)PyList_GET_SIZE(l->names);
+        }
+        next += part == FREE ? code->co_ncellvars : 0; /* each is a free variable as well */
+        for (int i = 0; i < code->co_nlocalsplus; i++) {
+            const int kind = _PyLocals_GetKind(code->co_localspluskinds, i);
+            const bool argument = slots[i] & SLOT_VALUE || (!i && super);
+            if (part != (kind & CO_FAST_FREE ? FREE : argument ? ARGUMENT : kind & CO_FAST_CELL ? CELL : OTHER))
+                continue;
+            l->map[i] = next++;
+            if (part < CELL && PyList_Append(l->names, PyTuple_GET_ITEM(code->co_localsplusnames, i)))
+                return false;
+        }
+    }
+    return true;
 }
 
-/* The steps before the second part, which goes on at STEP: their number. CONSTANT: resume_unbound's, enter's follows. */
-static int32_t put_prologue(struct step *steps, const struct layout *l, const struct analysis *a, int32_t step, uint32_t constant)
+/* P, laid out as L says, begins with what leads to STEP. */
+static void add_prologue(struct program *p, int32_t step, const struct layout *l, Py_ssize_t cells, PyObject *constants)
 {
-    const unsigned char *stack = analysis_slots(a, step) + a->variables;
-    uint32_t argument = (uint32_t)l->taken;
-    int32_t n = 0;
+    const unsigned char *stack = program_slots(p, step) + p->variables;
+    uint32_t argument = (uint32_t)l->locals;
 
-    if (PyList_GET_SIZE(l->free))
-        n = put(steps, n, COPY_FREE_VARS, (uint32_t)PyList_GET_SIZE(l->free), -1);
-    steps[n++] = (struct step){.op = RESUME, .to = -1, .from = a->program.steps[a->begun].from};
-    for (int32_t slot = 0; slot < a->depth[step]; slot++) {
-        if (!(stack[slot] & (SLOT_VALUE | SLOT_CELL))) {
-            n = put(steps, n, PUSH_NULL, 0, -1);
-            continue;
-        }
-        n = put(steps, n, LOAD_FAST, argument, -1);
-        if (stack[slot] & SLOT_NULL) {
-            n = put(steps, n, LOAD_CONST, constant, -1);
-            n = put(steps, n, IS_OP, 0, -1);
-            n = put(steps, n, compat_jump_if_false, 0, n + 3);
-            n = put(steps, n, PUSH_NULL, 0, -1);
-            n = put(steps, n, JUMP_FORWARD, 0, n + 2);
-            n = put(steps, n, LOAD_FAST, argument, -1);
-        }
-        argument++;
-    }
-    n += put_call(steps + n, constant + 1);
-    n = put(steps, n, POP_TOP, 0, -1);
-    return put(steps, n, JUMP_FORWARD, 0, n + 1 + step);
-}
-
-/* Where the instructions of the second part, P, come from. */
-static int map_units(struct enter *enter, const struct program *p)
-{
-    enter->unit = malloc(sizeof *enter->unit * (size_t)p->units);
-    if (!enter->unit) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    enter->units = p->units;
-    memset(enter->unit, -1, sizeof *enter->unit * (size_t)p->units);
+    if (cells)
+        program_add(p, COPY_FREE_VARS, (uint32_t)cells);
+    program_add(p, RESUME, 0);
+    for (int32_t slot = 0; slot < p->depth[step]; slot++)
+        if (stack[slot] & (SLOT_VALUE | SLOT_CELL))
+            program_add(p, LOAD_FAST, argument++);
+        else
+            program_add(p, PUSH_NULL, 0);
+    add_call(p, constants);
+    program_add(p, POP_TOP, 0);
+    program_add(p, JUMP_FORWARD, 0)->to = step;
     for (int32_t i = 0; i < p->count; i++)
-        if (p->steps[i].starts)
-            enter->unit[p->steps[i].at] = p->steps[i].from;
-    return 0;
+        if (compat_ops[p->steps[i].op].has_variable)
+            p->steps[i].arg = (uint32_t)l->map[p->steps[i].arg];
 }
 
-static PyObject *make_resume(PyCodeObject *code, struct analysis *a, int32_t step, const struct layout *l, struct enter *enter)
+/* R's code, the original, which ORIGIN refers to, from STEP on. */
+static PyObject *make_resume(struct request *r, int32_t step, const struct layout *l, PyObject *origin)
 {
     static long numbers;
-    struct program *p = &a->program;
-    int32_t depth = a->depth[step], from = p->steps[step].from;
-    struct step *steps = calloc((size_t)(7 * depth + compat_call_length + 4), sizeof *steps);
-    int most = depth + 4;
-    bool bare = !code->co_argcount && calls_super(code);
-    const char *qualname = PyUnicode_AsUTF8(code->co_qualname), *dot = qualname ? strrchr(qualname, '.') : NULL;
-    OWNED PyObject *name = PyUnicode_FromFormat("__resume_at_%d_%ld", (int)(2 * from), enter->number = numbers++);
-    OWNED PyObject *path = NULL, *constants = NULL, *names = PyList_AsTuple(l->names), *cells = PyList_AsTuple(l->cells), *free_ = PyList_AsTuple(l->free);
-    PyObject *made = NULL;
+    PyCodeObject *code = r->code;
+    struct program *p = &r->o;
+    const int32_t depth = r->o.depth[step];
+    const bool bare = !code->co_argcount && calls_super(code);
+    const Py_ssize_t dot = PyUnicode_FindChar(code->co_qualname, '.', 0, PyUnicode_GET_LENGTH(code->co_qualname), -1);
+    OWNED PyObject *constants = more_constants(code, enter_make(origin, step, l->locals, depth));
+    OWNED PyObject *name = PyUnicode_FromFormat("__resume_at_%d_%ld", (int)(2 * p->steps[step].from), numbers++);
+    OWNED PyObject *class = PyUnicode_Substring(code->co_qualname, 0, dot + 1);
+    OWNED PyObject *cells = tracer_attribute((PyObject *)code, "co_cellvars"), *outer = tracer_attribute((PyObject *)code, "co_freevars");
+    OWNED PyObject *free_ = cells && outer ? PySequence_Concat(cells, outer) : NULL;
+    PyObject *made, *itself;
 
-    PyErr_Clear(); /* a name that is no UTF-8 */
-    constants = more_constants(code, Py_BuildValue("(OO)", &resume_unbound, enter));
-    if (name)
-        path = dot ? PyUnicode_FromFormat("%.*s.%U", (int)(dot - qualname), qualname, name) : Py_NewRef(name);
-    if (steps && path && constants && names && cells && free_) {
-        int32_t count = put_prologue(steps, l, a, step, (uint32_t)PyTuple_GET_SIZE(constants) - 2);
-        rename_variables(p, l->map);
-        if (!program_insert(p, 0, steps, count, false))
-            made = make_code(code, p,
-                             Py_BuildValue("{s:O,s:O,s:i,s:i,s:i,s:i,s:n,s:O,s:O,s:O,s:O,s:i}", "co_name", name,
-                                           "co_qualname", path, "co_flags",
-                                           code->co_flags & ~(CO_VARARGS | CO_VARKEYWORDS), "co_argcount", bare ? 0 : l->arguments,
-                                           "co_posonlyargcount", 0, "co_kwonlyargcount", bare ? l->arguments : 0, "co_nlocals",
-                                           PyTuple_GET_SIZE(names), "co_varnames", names, "co_consts", constants,
-                                           "co_cellvars", cells, "co_freevars", free_, "co_stacksize",
-                                           code->co_stacksize < most ? most : code->co_stacksize));
-        if (made && map_units(enter, p))
-            Py_CLEAR(made);
-        enter->made = (PyCodeObject *)made;
-    } else if (!PyErr_Occurred()) {
-        PyErr_NoMemory();
-    }
-    free(steps);
+    if (!constants || !name || !class || !free_)
+        return NULL;
+    add_prologue(p, step, l, PyTuple_GET_SIZE(free_), constants);
+    made = program_make(p, Py_BuildValue("{s:O,s:N,s:i,s:i,s:i,s:i,s:n,s:N,s:O,s:O,s:i}", "co_name", name, "co_qualname",
+                                         PyUnicode_Concat(class, name), "co_flags", code->co_flags & ~(CO_VARARGS | CO_VARKEYWORDS),
+                                         "co_argcount", bare ? 0 : l->arguments, "co_posonlyargcount", 0, "co_kwonlyargcount",
+                                         bare ? l->arguments : 0, "co_nlocals", PyList_GET_SIZE(l->names), "co_varnames",
+                                         PyList_AsTuple(l->names), "co_consts", constants, "co_freevars", free_, "co_stacksize",
+                                         stack_size(code, depth)));
+    if (!made || !(itself = PyWeakref_NewRef(made, NULL)))
+        Py_CLEAR(made);
+    else
+        Py_SETREF(((PyTupleObject *)link_of((PyCodeObject *)made))->ob_item[LINK_CODE], itself);
     return made;
 }
 
 /* ---- a request ---- */
-
-/* CODE's, if it is a resume function's and no copy, which may be changed. */
-static const struct enter *enter_of(PyCodeObject *code)
-{
-    Py_ssize_t count = PyTuple_GET_SIZE(code->co_consts);
-    const struct enter *last = count ? (const struct enter *)PyTuple_GET_ITEM(code->co_consts, count - 1) : NULL;
-
-    return last && Py_IS_TYPE((PyObject *)last, &enter_type) && last->made == code && last->units == Py_SIZE(code) ? last : NULL;
-}
 
 static PyObject *origin_of(PyObject *reference)
 {
@@ -355,96 +234,67 @@ static PyObject *origin_of(PyObject *reference)
 
 bool resume_is(PyCodeObject *code, PyCodeObject **origin)
 {
-    const struct enter *enter = enter_of(code);
+    PyObject *link = link_of(code);
 
-    *origin = enter ? (PyCodeObject *)origin_of(enter->origin) : NULL;
-    return enter != NULL;
+    *origin = link ? (PyCodeObject *)origin_of(PyTuple_GET_ITEM(link, LINK_ORIGIN)) : NULL;
+    return link != NULL;
 }
 
-/* The last step of the prologue of R's code, a resume function of which P is made: it leads to where that goes on. -1: there is none. */
-static int32_t prologue_end(const struct request *r, const struct program *p)
+static const char *names_forbid(PyCodeObject *code)
 {
-    for (int32_t unit = 0; r->enter && unit < r->enter->units; unit++)
-        if (!r->enter->unit[unit]) /* the original begins */
-            return p->step_at[unit] - 1;
-    return -1;
-}
-
-/* R's code is a resume function: what lies before it is not reached. */
-static int reached_only(struct request *r)
-{
-    struct program p = {0};
-    int status = program_read(&p, r->code);
-
-    if (!status) {
-        int32_t last = prologue_end(r, &p), first = last < 0 ? -1 : p.steps[last].to;
-        int32_t unit = first < 0 ? -1 : r->enter->unit[p.steps[first].from];
-        if (unit >= 0 && r->a.program.step_at[unit] >= 0)
-            status = analysis_from(&r->a, r->a.program.step_at[unit]);
+    for (int i = 0; i < code->co_nlocalsplus; i++) {
+        PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
+        const char *text = PyUnicode_AsUTF8(name);
+        if (!text)
+            PyErr_Clear();
+        else if (!strncmp(text, TEMPORARY, strlen(TEMPORARY)))
+            return "it has a variable whose name begins with ___stack, as those have that are added here";
+        for (int j = code->co_nlocalsplus - code->co_nfreevars; j < code->co_nlocalsplus; j++)
+            if (j > i && name == PyTuple_GET_ITEM(code->co_localsplusnames, j) &&
+                _PyLocals_GetKind(code->co_localspluskinds, i) & (CO_FAST_CELL | CO_FAST_FREE))
+                return "a comprehension in it has a variable of its own in the place of a free variable";
     }
-    program_close(&p);
-    return status < 0 ? -1 : 0;
+    return NULL;
 }
 
 /* -1 with an exception. In every case the caller closes it. */
 static int request_open(struct request *r, PyCodeObject *code)
 {
-    PyCodeObject *origin;
+    PyObject *link = link_of(code);
+    const bool resumes = link && ((PyWeakReference *)PyTuple_GET_ITEM(link, LINK_CODE))->wr_object == (PyObject *)code; /* no copy */
+    const int32_t first = resumes ? (int32_t)link_number(link, LINK_FIRST) : 0;
+    int status = 0;
 
-    *r = (struct request){.code = code, .enter = enter_of(code)};
-    r->held = r->enter ? origin_of(r->enter->origin) : Py_NewRef((PyObject *)code);
-    if (!r->held) {
-        r->why = "the code object that it was made from is gone";
-        return 0;
-    }
-    origin = (PyCodeObject *)r->held;
-    if (analysis_open(&r->a, origin, &r->why) < 0 || (r->enter && !r->why && reached_only(r)))
-        return -1;
-    for (int i = 0; i < origin->co_nlocalsplus && !r->why; i++) {
-        const char *name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(origin->co_localsplusnames, i));
-        for (int j = origin->co_nlocalsplus - origin->co_nfreevars; j < origin->co_nlocalsplus; j++)
-            if (j > i && PyTuple_GET_ITEM(origin->co_localsplusnames, i) == PyTuple_GET_ITEM(origin->co_localsplusnames, j) &&
-                _PyLocals_GetKind(origin->co_localspluskinds, i) & (CO_FAST_CELL | CO_FAST_FREE))
-                r->why = "a comprehension in it has a variable of its own in the place of a free variable";
-        if (!name)
-            PyErr_Clear();
-        else if (!strncmp(name, TEMPORARY, strlen(TEMPORARY)))
-            r->why = "it has a variable whose name begins with ___stack, as those have that are added here";
-    }
-    return 0;
+    *r = (struct request){.code = code};
+    r->origin = resumes ? origin_of(PyTuple_GET_ITEM(link, LINK_ORIGIN)) : Py_NewRef((PyObject *)code);
+    r->why = r->origin ? names_forbid((PyCodeObject *)r->origin) : "the code object that it was made from is gone";
+    if (!r->why)
+        status = program_open(&r->o, (PyCodeObject *)r->origin, first, &r->why);
+    if (!status && !r->why)
+        status = program_read(&r->p, code);
+    r->prologue = r->p.count - r->o.count;
+    return status < 0 ? -1 : 0;
 }
 
 static void request_close(struct request *r)
 {
-    analysis_close(&r->a);
-    Py_XDECREF(r->held);
+    program_close(&r->p);
+    program_close(&r->o);
+    Py_XDECREF(r->origin);
 }
 
-/* The step of P that has UNIT as its beginning, or as its instruction behind EXTENDED_ARG; -1: none. */
-static int32_t step_at(const struct program *p, int64_t unit)
-{
-    for (int32_t back = 0; back < 4 && unit >= back && unit < p->units; back++) {
-        int32_t step = p->step_at[unit - back];
-        if (step >= 0)
-            return back < p->steps[step].size ? step : -1;
-    }
-    return -1;
-}
-
-/* The step of the original where OFFSET of the code that was given is. -1: there is none; r->why says why, if nothing did. */
+/* The step of the original where OFFSET of the code that was given is, or that has it behind an EXTENDED_ARG. -1: there is none; r->why
+ * says why, if nothing did. */
 static int32_t request_step(struct request *r, Py_ssize_t offset)
 {
-    int64_t unit = offset >= 0 && offset % 2 == 0 ? offset / 2 : -1;
-    int32_t step = -1;
+    int32_t found = -1;
 
-    if (r->why)
-        return -1;
-    if (r->enter) /* behind EXTENDED_ARG: only beginnings */
-        unit = unit >= 0 && unit < r->enter->units ? r->enter->unit[unit] : -1;
-    if (unit >= 0)
-        step = step_at(&r->a.program, unit);
-    r->why = step < 0 ? "no instruction begins there" : analysis_forbids(&r->a, step);
-    return r->why ? -1 : step;
+    for (int32_t i = r->prologue; i < r->p.count && offset >= 0 && offset % 2 == 0; i++)
+        if (r->p.steps[i].starts && offset / 2 >= r->p.steps[i].from && offset / 2 < r->p.steps[i].from + r->p.steps[i].size)
+            found = i - r->prologue;
+    if (!r->why)
+        r->why = found < 0 ? "no instruction begins there" : program_forbids(&r->o, found);
+    return r->why ? -1 : found;
 }
 
 /* ---- splits ---- */
@@ -453,12 +303,8 @@ static void split_free(PyObject *object)
 {
     struct split *self = (struct split *)object;
 
-    Py_XDECREF(self->prefix);
-    Py_XDECREF(self->resume);
-    Py_XDECREF(self->stack);
-    Py_XDECREF(self->locals);
-    Py_XDECREF(self->leave);
-    Py_XDECREF(self->origin);
+    for (int part = 0; part < PARTS; part++)
+        Py_XDECREF(self->part[part]);
     PyObject_Free(self);
 }
 
@@ -466,23 +312,23 @@ static PyObject *split_repr(PyObject *object)
 {
     struct split *self = (struct split *)object;
 
-    return PyUnicode_FromFormat("<split of %U() at offset %zd>", ((PyCodeObject *)self->prefix)->co_qualname, self->offset);
+    return PyUnicode_FromFormat("<split of %U() at offset %zd>", ((PyCodeObject *)self->part[PREFIX])->co_qualname, self->offset);
 }
 
 static PyObject *split_origin(PyObject *object, void *closure)
 {
-    PyObject *origin = origin_of(((struct split *)object)->origin);
+    PyObject *origin = origin_of(((struct split *)object)->part[ORIGIN]);
 
     return origin ? origin : Py_NewRef(Py_None);
 }
 
-#define SPLIT_MEMBER(type, name) #name, type, offsetof(struct split, name), READONLY
+#define PART(which) T_OBJECT_EX, offsetof(struct split, part[which]), READONLY
 static PyMemberDef split_members[] = {
-    {SPLIT_MEMBER(T_OBJECT_EX, prefix), "Code with the same arguments: runs up to the offset, then returns what the rest does."},
-    {SPLIT_MEMBER(T_OBJECT_EX, resume), "Code of the rest: its arguments are variables, then slots of the stack."},
-    {SPLIT_MEMBER(T_OBJECT_EX, stack), "For each slot of the stack, from the bottom: 'value', 'NULL' or 'value or NULL'."},
-    {SPLIT_MEMBER(T_OBJECT_EX, locals), "The names of the variables that are handed over, without those in cells."},
-    {SPLIT_MEMBER(T_PYSSIZET, offset), "Where, in the original."},
+    {"prefix", PART(PREFIX), "Code with the same arguments: runs up to the offset, then returns what the rest does."},
+    {"resume", PART(RESUME_CODE), "Code of the rest: its arguments are variables, then slots of the stack."},
+    {"stack", PART(STACK), "For each slot of the stack, from the bottom: 'value', 'NULL' or 'value or NULL'."},
+    {"locals", PART(LOCALS), "The names of the variables that are handed over, without those in cells."},
+    {"offset", T_PYSSIZET, offsetof(struct split, offset), READONLY, "Where, in the original."},
     {NULL, 0, 0, 0, NULL},
 };
 static PyGetSetDef split_properties[] = {
@@ -502,127 +348,80 @@ static PyTypeObject split_type = {
     .tp_getset = split_properties,
 };
 
-/* What R's original keeps, under KEY: a new reference, or NULL. */
-static struct split *kept(const struct request *r, PyObject *key)
+/* What is kept with CODE: a new reference. */
+static PyObject *splits_of(PyCodeObject *code)
 {
-    struct code_state *state = code_state_of((PyCodeObject *)r->held, false);
+    OWNED PyObject *none = PyDict_New();
+    struct code_state *state = none ? code_state_of(code, true) : NULL;
 
-    return state && state->splits ? (struct split *)Py_XNewRef(PyDict_GetItem(state->splits, key)) : NULL;
+    if (state && !state->splits)
+        state->splits = Py_NewRef(none);
+    return state ? Py_NewRef(state->splits) : NULL;
 }
 
-/* It keeps MADE from now on, or has kept another meanwhile: that becomes *MADE. */
-static int keep(const struct request *r, PyObject *key, struct split **made)
+/* The original of R is split before STEP: all but the prefix. */
+static void make_parts(struct request *r, int32_t step, PyObject *part[PARTS])
 {
-    OWNED PyObject *splits = PyDict_New();
-    struct code_state *state = splits ? code_state_of((PyCodeObject *)r->held, true) : NULL;
-    PyObject *one;
-
-    if (!state)
-        return -1;
-    if (!state->splits)
-        state->splits = Py_NewRef(splits);
-    Py_SETREF(splits, Py_NewRef(state->splits)); /* whatever happens to the state */
-    one = PyDict_SetDefault(splits, key, (PyObject *)*made); /* borrowed */
-    if (one)
-        Py_SETREF(*made, (struct split *)Py_NewRef(one));
-    return one ? 0 : -1;
-}
-
-static struct split *split_code(PyCodeObject *code, Py_ssize_t offset);
-
-/* The parts of R's original, split before STEP. */
-static int make_parts(struct split *made, struct request *r, int32_t step)
-{
-    PyCodeObject *origin = (PyCodeObject *)r->held;
     struct layout l;
-    int status = lay_out(&l, origin, analysis_slots(&r->a, step), r->a.depth[step]);
-    struct enter *enter = status ? NULL : enter_make(r->held, l.locals, l.taken, l.arguments);
 
-    if (enter && (made->resume = make_resume(origin, &r->a, step, &l, enter)) &&
-        (made->leave = leave_make((PyCodeObject *)made->resume, l.taken)) && (made->stack = PyList_AsTuple(l.stack)))
-        made->locals = PyList_GetSlice(l.names, 0, l.taken);
-    if (made->locals)
-        Py_SETREF(made->locals, PyList_AsTuple(made->locals));
-    Py_XDECREF(enter);
-    layout_close(&l);
-    return made->locals ? 0 : -1;
+    if (lay_out(&l, r->code, program_slots(&r->o, step), r->o.depth[step]) && (part[ORIGIN] = PyWeakref_NewRef(r->origin, NULL)) &&
+        (part[RESUME_CODE] = make_resume(r, step, &l, part[ORIGIN])) && (part[LEAVE] = leave_make((PyCodeObject *)part[RESUME_CODE])) &&
+        (part[STACK] = PyList_AsTuple(l.stack)))
+        part[LOCALS] = PyTuple_GetSlice(((PyCodeObject *)part[RESUME_CODE])->co_localsplusnames, 0, l.locals);
+    Py_XDECREF(l.names);
+    Py_XDECREF(l.stack);
+    free(l.map);
 }
 
-/* A resume function is split: the rest is that of its original, split there. */
-static int take_parts(struct split *made, PyCodeObject *origin)
+/* R's code, split where its original is at STEP. A new reference. */
+static PyObject *make_split(struct request *r, int32_t step)
 {
-    struct split *other = split_code(origin, made->offset);
+    OWNED PyObject *made = PyType_GenericAlloc(&split_type, 0);
+    OWNED PyObject *other = r->prologue ? resume_split((PyCodeObject *)r->origin, 2 * r->o.steps[step].from) : NULL;
+    struct split *self = (struct split *)made;
 
-    if (!other)
-        return -1;
-    made->resume = Py_NewRef(other->resume);
-    made->stack = Py_NewRef(other->stack);
-    made->locals = Py_NewRef(other->locals);
-    made->leave = (struct leave *)Py_NewRef((PyObject *)other->leave);
-    Py_DECREF(other);
-    return 0;
-}
-
-/* The last step of the prologue, if it leads to STEP, else -1. */
-static int32_t prologue_leads(const struct request *r, const struct program *p, int32_t step)
-{
-    int32_t last = prologue_end(r, p);
-
-    return last >= 0 && p->steps[last].to == step ? last : -1;
-}
-
-/* R's code, split where its original is at STEP. UNIT: in the code that was given. */
-static struct split *split_make(struct request *r, int32_t step, int32_t unit)
-{
-    struct split *made = PyObject_New(struct split, &split_type);
-    struct program p = {0};
-    int32_t depth = r->a.depth[step];
-
-    if (!made)
+    if (!made || (r->prologue && !other))
         return NULL;
-    memset((char *)made + sizeof(PyObject), 0, sizeof *made - sizeof(PyObject));
-    made->offset = 2 * r->a.program.steps[step].from;
-    made->origin = PyWeakref_NewRef(r->held, NULL);
-    if (made->origin && !(r->enter ? take_parts(made, (PyCodeObject *)r->held) : make_parts(made, r, step)) &&
-        !program_read(&p, r->code))
-        made->prefix = make_prefix(r->code, &p, p.step_at[unit], depth, made->leave, prologue_leads(r, &p, p.step_at[unit]));
-    program_close(&p);
-    if (!made->prefix)
-        Py_CLEAR(made);
-    return made;
+    self->offset = 2 * r->o.steps[step].from;
+    if (!other)
+        make_parts(r, step, self->part);
+    for (int part = 0; other && part < PREFIX; part++)
+        self->part[part] = Py_NewRef(((struct split *)other)->part[part]);
+    if (self->part[LOCALS])
+        self->part[PREFIX] = make_prefix(r, step, self->part[LEAVE]);
+    return self->part[PREFIX] ? Py_NewRef(made) : NULL;
 }
 
-static struct split *split_code(PyCodeObject *code, Py_ssize_t offset)
+PyObject *resume_split(PyCodeObject *code, Py_ssize_t offset)
 {
     struct request r;
-    struct split *made = NULL;
-    OWNED PyObject *key = NULL;
-    int32_t step, unit;
+    OWNED PyObject *splits = NULL, *key = NULL, *made = NULL;
+    PyObject *kept = NULL; /* borrowed */
 
     if (!request_open(&r, code)) {
-        step = request_step(&r, offset);
-        unit = step < 0 ? 0 : r.enter ? (int32_t)(offset / 2) : r.a.program.steps[step].from;
+        const int32_t step = request_step(&r, offset);
         if (step < 0)
             PyErr_Format(PyExc_ValueError, "%U() cannot be split at offset %zd: %s", code->co_qualname, offset, r.why);
-        else if ((key = Py_BuildValue("(li)", r.enter ? r.enter->number : -1L, (int)unit)) && !(made = kept(&r, key)) &&
-                 (made = split_make(&r, step, unit)) && keep(&r, key, &made))
-            Py_CLEAR(made);
+        else if ((splits = splits_of((PyCodeObject *)r.origin)) && (key = Py_BuildValue("(Oi)", r.prologue ? code->co_name : Py_None, (int)step)) &&
+                 !(kept = PyDict_GetItem(splits, key)) && (made = make_split(&r, step)))
+            kept = PyDict_SetDefault(splits, key, made);
     }
     request_close(&r);
-    return made;
+    return Py_XNewRef(kept);
+}
+
+PyObject *resume_leave(PyObject *split)
+{
+    return ((struct split *)split)->part[LEAVE];
 }
 
 /* ---- the functions ---- */
 
-/* Of (code, offset). False with an exception. */
-static bool arguments(PyObject *args, const char *format, PyCodeObject **code, Py_ssize_t *offset)
+/* For PyArg_ParseTuple: a number that is too large is one at which no instruction begins. */
+static int any_offset(PyObject *number, void *offset)
 {
-    PyObject *number;
-
-    if (!PyArg_ParseTuple(args, format, &PyCode_Type, code, &number))
-        return false;
-    *offset = PyNumber_AsSsize_t(number, NULL);
-    return *offset != -1 || !PyErr_Occurred();
+    *(Py_ssize_t *)offset = PyNumber_AsSsize_t(number, NULL);
+    return !PyErr_Occurred();
 }
 
 static PyObject *split(PyObject *module, PyObject *args)
@@ -630,7 +429,7 @@ static PyObject *split(PyObject *module, PyObject *args)
     PyCodeObject *code;
     Py_ssize_t offset;
 
-    return arguments(args, "O!O:split", &code, &offset) ? (PyObject *)split_code(code, offset) : NULL;
+    return PyArg_ParseTuple(args, "O!O&:split", &PyCode_Type, &code, any_offset, &offset) ? resume_split(code, offset) : NULL;
 }
 
 static PyObject *why_not(PyObject *module, PyObject *args)
@@ -640,7 +439,7 @@ static PyObject *why_not(PyObject *module, PyObject *args)
     struct request r;
     PyObject *answer = NULL;
 
-    if (!arguments(args, "O!O:why_not", &code, &offset))
+    if (!PyArg_ParseTuple(args, "O!O&:why_not", &PyCode_Type, &code, any_offset, &offset))
         return NULL;
     if (!request_open(&r, code))
         answer = request_step(&r, offset) < 0 ? PyUnicode_FromString(r.why) : Py_NewRef(Py_None);
@@ -656,15 +455,11 @@ static PyObject *points(PyObject *module, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "O!:points", &PyCode_Type, &code))
         return NULL;
-    if (!request_open(&r, code) && (found = PyList_New(0))) {
-        int32_t units = r.why ? 0 : r.enter ? r.enter->units : r.a.program.units;
-        for (int32_t unit = 0; unit < units && found; unit++, r.why = NULL) {
-            int32_t step = r.enter || r.a.program.step_at[unit] >= 0 ? request_step(&r, 2 * unit) : -1;
-            OWNED PyObject *offset = step < 0 ? NULL : PyLong_FromLong(2 * unit);
-            if (step >= 0 && (!offset || PyList_Append(found, offset)))
-                Py_CLEAR(found);
-        }
-    }
+    if (!request_open(&r, code))
+        found = PyList_New(0);
+    for (int32_t i = r.prologue; i < r.p.count && found && !r.why; i++)
+        if (r.p.steps[i].starts && !program_forbids(&r.o, i - r.prologue) && !append(found, PyLong_FromLong(2 * r.p.steps[i].from)))
+            Py_CLEAR(found);
     request_close(&r);
     if (found)
         Py_SETREF(found, PyList_AsTuple(found));
@@ -673,22 +468,18 @@ static PyObject *points(PyObject *module, PyObject *args)
 
 static PyObject *call_resume(PyObject *module, PyObject *object)
 {
-    PyObject *steps;
-    struct split *self = (struct split *)object;
+    PyObject *const *part = ((struct split *)object)->part;
+    OWNED PyObject *steps = PyList_New(0);
+    bool good = steps;
 
     if (!Py_IS_TYPE(object, &split_type))
         return PyErr_Format(PyExc_TypeError, "expected what split() returns, got %s", Py_TYPE(object)->tp_name);
-    steps = PyList_New(0);
-    for (Py_ssize_t slot = PyTuple_GET_SIZE(self->stack) - 1; slot >= -1 - compat_call_length && steps; slot--) {
-        const struct compat_op *op = slot >= 0 || slot < -compat_call_length ? NULL : &compat_call[-1 - slot];
-        OWNED PyObject *step = slot >= 0 ? Py_BuildValue("(sN)", "STORE_FAST", temporary((int32_t)slot))
-                               : !op     ? Py_BuildValue("(sO)", "RETURN_VALUE", Py_None)
-                               : op->op == LOAD_CONST ? Py_BuildValue("(sO)", op->name, self->leave)
-                                                      : Py_BuildValue("(si)", op->name, 0);
-        if (!step || PyList_Append(steps, step))
-            Py_CLEAR(steps);
-    }
-    return steps;
+    for (Py_ssize_t slot = good ? PyTuple_GET_SIZE(part[STACK]) - 1 : -1; slot >= 0 && good; slot--)
+        good = append(steps, Py_BuildValue("(sN)", "STORE_FAST", temporary((int32_t)slot)));
+    for (int i = 0; i < compat_call_length && good; i++)
+        good = append(steps, compat_call[i].op == LOAD_CONST ? Py_BuildValue("(sO)", compat_call[i].name, part[LEAVE])
+                                                             : Py_BuildValue("(si)", compat_call[i].name, 0));
+    return good && append(steps, Py_BuildValue("(sO)", "RETURN_VALUE", Py_None)) ? Py_NewRef(steps) : NULL;
 }
 
 PyMethodDef resume_methods[] = {
@@ -707,6 +498,5 @@ PyMethodDef resume_methods[] = {
 
 int resume_types_ready(PyObject *module)
 {
-    return PyType_Ready(&unbound_type) || PyType_Ready(&leave_type) || PyType_Ready(&enter_type) || PyModule_AddType(module, &split_type) ||
-                   PyModule_AddFunctions(module, resume_methods) || PyModule_AddObjectRef(module, "UNBOUND", &resume_unbound) ? -1 : 0;
+    return PyModule_AddType(module, &resume_unbound) || PyModule_AddType(module, &split_type) || PyModule_AddFunctions(module, resume_methods) ? -1 : 0;
 }
