@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """CPython's own test modules, and test suites from PyPI, with their functions split in two: `make resume-torture`.
 
-usage: resume.py [--python PY]... [--build DIR] [--modules NAME... | --quick] [--packages NAME...] [--seeds N...] [--random COUNT]
+usage: resume.py [--python PY]... [--build DIR] [--modules NAME... | --quick] [--packages NAME...] [--seeds N|every...] [--random COUNT]
 
 For each interpreter and module, or package, the tests that fail must be the same
 
     with a callback that replaces nothing, or frames by copies (a test that wants its own code object fails then),
-    with functions split at a random point, and every second resume function again (--seeds: that many times, other points),
-    with functions of up to 200 instructions split at every point in turn
+    with functions split at a random point, and every second resume function again (--seeds: each number other points),
+    with functions of up to 200 instructions split at every point in turn (--seeds: every)
 
 and COUNT random programs (tests/programs/shim_random.py) do the same split as not. Packages are installed with pip, their
 tests from the source distribution where the wheel has none. Needs no pytest but for packages, which pip fetches as well.
@@ -37,7 +37,6 @@ KNOWN = {
     "test_get_objects_arguments (test.test_gc.": "counts all objects; a split makes some",
     "test_frame (test.test_gc.": "a frame object taken before the split is not the frame of the rest",
     "test_print (test.test_traceback.TestTracebackException": "the same, of a traceback: the values have moved on",
-    "test_setrecursionlimit": "the callback, being Python, runs into the limit first",
     "test_objecttypes (test.test_sys.": "sys.getsizeof(frame): more variables",
     "test_origin_tracking (test.test_coroutines.": "3.11 counts frames there that have not started",
     "test_origin_tracking_warning (test.test_coroutines.": "the same",
@@ -78,7 +77,7 @@ def compare(name, run, seeds):
         return []
     allowed = set(plain["bad"]) | (set(copied["bad"]) if isinstance(copied, dict) else set())
     wrong, words = [], [f"plain {plain['ran']} run, {len(plain['bad'])} fail"]
-    for mode in [*(f"split={seed}" for seed in seeds), "every"]:
+    for mode in (seed if seed == "every" else f"split={seed}" for seed in seeds):
         split = run(mode)
         if isinstance(split, str):
             wrong.append(f"{mode}: {split}")
@@ -119,7 +118,7 @@ def main():
     parser.add_argument("--modules", nargs="*")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--packages", nargs="*", default=[])
-    parser.add_argument("--seeds", nargs="*", default=["1"])
+    parser.add_argument("--seeds", nargs="*", default=["1", "every"])
     parser.add_argument("--random", type=int, default=0)
     parser.add_argument("--patience", type=int, default=1800)
     options = parser.parse_args()
@@ -139,7 +138,7 @@ def main():
                     continue
                 wrong += compare(f"{version} {name}", lambda mode: answer(
                     [python, PROGRAMS / "resume_pytest.py", mode, place], build, options.patience, place.parent, [folder, place.parent]), options.seeds)
-        for mode in ("split", "every") if options.random else ():
+        for mode in (["split", "every"] if "every" in options.seeds else ["split"]) if options.random else ():
             done = subprocess.run([python, PROGRAMS / "shim_random.py", "0", str(options.random), mode], capture_output=True, text=True,
                                   env=environment(build))
             print(f"{version} random, {mode}: {done.stdout.splitlines()[-1] if done.stdout else done.stderr[-2000:]}", flush=True)
