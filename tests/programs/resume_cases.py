@@ -470,7 +470,9 @@ class Parts(unittest.TestCase):
         for table in (b"\x80", b"\xff" * 9, b"\x81\x7f\x7f\x7f\x7f\x7f\x7f", code.co_exceptiontable[:-1] + b"\x3f"):
             refused += not resume.points(code.replace(co_exceptiontable=table))
         for changes in ({"co_stacksize": 1}, {"co_code": code.co_code[:-2]}):
-            refused += not resume.points(code.replace(**changes))
+            made = code.replace(**changes)
+            refused += not resume.points(made)
+            self.assertEqual(resume.why_not(made, 20), "its bytecode is none that CPython's compiler makes")
         self.assertGreater(refused, 20)
         split = resume.split(code, resume.points(code)[9])
         copy = split.resume.replace(co_consts=split.resume.co_consts)

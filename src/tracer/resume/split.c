@@ -272,7 +272,8 @@ static int request_open(struct request *r, PyCodeObject *code)
         status = program_open(&r->o, (PyCodeObject *)r->origin, first, &r->why);
     if (!status && !r->why)
         status = program_read(&r->p, code);
-    r->prologue = r->p.count - r->o.count;
+    if (!r->why)
+        r->prologue = r->p.count - r->o.count;
     return status < 0 ? -1 : 0;
 }
 
