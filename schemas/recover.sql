@@ -84,3 +84,7 @@ SELECT value FROM meta WHERE key = 'session' AND (SELECT value FROM meta WHERE k
 -- How many frames a finished recording has, and how many processes of Python.
 SELECT (SELECT value FROM meta WHERE key = 'frame_count') || ' ' || (SELECT count(executable) FROM process)
 FROM meta WHERE key = 'state' AND value <> 'recording';
+
+-- name: destination
+-- Where a trace moves when it is whole.
+SELECT value FROM meta WHERE key = 'destination';

@@ -38,6 +38,10 @@ PRAGMA user_version = 2;            -- the same number as meta.schema_version
 --                     the traces differ in is 'several', and ids are in order of birth within each of them only
 --   imported_from     of a trace that `dyntrace import` made: the directory of torch's logs, a JSON string
 --   session           directory of the live session, only while recording
+--   job, rank, local_rank, world_size  what the launcher said of the recorded rank (torchrun, mpirun, srun, ray), where it did
+--   destination       where the trace belongs, when it was recorded on a local disk to be moved there (run -o DIR/)
+--   clock_offset_ns   by how much the clock of the machine that keeps that place is ahead of this one's, as the time of a new file
+--                     there said; clock_doubt_ns: how wrong that may be
 CREATE TABLE meta(
     key   TEXT PRIMARY KEY,
     value

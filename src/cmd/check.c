@@ -24,6 +24,7 @@
 #include "trace/prose.h"
 #include "trace/range.h"
 #include "trace/result.h"
+#include "trace/traces.h"
 #include "vocabulary.h"
 
 /* ---- limits ---------------------------------------------------------------- */
@@ -47,7 +48,7 @@ static struct limit {
 static struct {
     LIST(char) globs;      /* of --function, a NUL behind each */
     int64_t warmup, limit; /* limit: rows for each limit; -1: all */
-    bool json;
+    bool json, partly;
 } given = {.limit = 100};
 
 #define EACH_LIMIT(l) (struct limit *l = limits; l < limits + LIMITS; l++)
@@ -113,6 +114,7 @@ static const struct option options[] = {
     {"process", .value = "PID", .read = range_read, .many = true, .help = "only in this process; may be repeated"},
     {"limit", .value = "ROWS", .read = option_rows, .to = &given.limit,
      .help = "rows printed for each limit; 0 is all. The default is 100"},
+    {"allow-left-out", .read = option_flag, .to = &given.partly, .help = "traces that cannot be read do not fail the check"},
     {"json", .read = option_flag, .to = &given.json, .help = "the result for a program"},
     OPTION_END,
 };
@@ -378,8 +380,10 @@ static int check_main(int count, char **operands)
         any = any || l->name;
     if (!any)
         say_error("check: no limit is given, such as --max-recompiles 0; `dyntrace check --help` lists them");
-    if (any && (check.db = db_open(operands[0])))
+    if (any && (check.db = traces_open(operands, MERGE_DECISIONS)))
         status = check_trace(&check);
+    if (given.partly)
+        traces_left_out(-traces_left_out(0));
     db_close(check.db);
     counts_free(&check.counts);
     list_free(&check.guards);
@@ -389,12 +393,12 @@ static int check_main(int count, char **operands)
 const struct command command_check = {
     .name = "check",
     .summary = "hold a trace against limits: a gate for CI",
-    .operands = "[FILE]",
+    .operands = "[FILE...]",
     .about = "Holds a trace against limits. Exit status: 0 it keeps them, 1 it does not, and the rows that offend are printed, all "
-             "of them, 2 bad usage or a trace that cannot answer.",
+             "of them, 2 bad usage or a trace that cannot answer, 3 it keeps them but some traces were left out.",
     .options = options,
     .more = "Functions that the compiler only turned away unread (its own, those without tensors) count for --max-eager-share "
             "only when --function names them. FILE is the newest *.db trace here unless given.",
-    .operands_most = 1,
+    .operands_most = OPERANDS_ANY,
     .run = check_main,
 };

@@ -19,7 +19,7 @@
 #include "trace/counts.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
-#include "trace/find_code.h"
+#include "trace/traces.h"
 
 enum {
     LIMIT = 200,    /* rows, unless --limit */
@@ -281,12 +281,12 @@ static void lookups_compare(void)
 
 /* ---- the command line ------------------------------------------------------ */
 
-static bool side_open(struct side *side, const char *path)
+static bool side_open(struct side *side, char *path)
 {
     struct query *query;
     bool any;
 
-    if (!(side->db = find_open(path)))
+    if (!(side->db = traces_open((char *[]){path, NULL}, MERGE_DECISIONS)) || !db_run(side->db, "BEGIN"))
         return false;
     db_run(side->db, "PRAGMA cache_size = -12288"); /* what is read once needs no more, and there are two traces */
     query = ask(side, "diff/rank");

@@ -18,6 +18,7 @@
 #include "trace/doubts.h"
 #include "trace/range.h"
 #include "trace/result.h"
+#include "trace/traces.h"
 #include "trace/stacks.h"
 
 enum {
@@ -471,9 +472,9 @@ static int export_main(int count, char **operands)
 
     if (wrong)
         say_error("export: %s", wrong);
-    if (wrong || !(db = export.db = db_open(operands[0])))
+    if (wrong || !(db = export.db = traces_open(operands, MERGE_FRAMES)))
         return 2;
-    if (given.out && out_is(given.out, db_path(db))) {
+    if (given.out && traces_has(given.out)) {
         say_error("export: %s: is the trace itself", given.out);
     } else if (out_open(&out, given.out, given.force)) {
         db_run(db, "BEGIN");
@@ -498,10 +499,10 @@ static int export_main(int count, char **operands)
 const struct command command_export = {
     .name = "export",
     .summary = "write Perfetto, Chrome, speedscope, folded stacks, csv, jsonl",
-    .operands = "[FILE]",
+    .operands = "[FILE...]",
     .about = "Writes a trace in the format of another program, reading it once; the result is there whole or not at all.",
     .options = options,
     .more = "FILE is the newest *.db trace here unless given. Frames that were still open end with their process.",
-    .operands_most = 1,
+    .operands_most = OPERANDS_ANY,
     .run = export_main,
 };

@@ -11,6 +11,7 @@
 #include "schema.h"
 #include "vocabulary.h"
 #include "trace/db.h"
+#include "trace/traces.h"
 #include "lib/json.h"
 #include "lib/list.h"
 #include "lib/option.h"
@@ -455,25 +456,33 @@ static int trace_check(const char *path)
 
 static int fsck_main(int count, char **operands)
 {
-    const char *path = operands[0];
-    int status = 0;
+    struct traces traces = traces_list(operands);
+    int worst = 0, status = 0;
 
-    if (!path && !given.recover) {
+    if (!*operands && !given.recover) {
         say_error("fsck: which file? `dyntrace fsck FILE`");
-        return 2;
+        worst = 2;
+    } else if (!*operands) {
+        worst = recover_trace(NULL);
     }
-    if (given.recover)
-        status = recover_trace(path);
-    return status || !path ? status : trace_check(path);
+    for (size_t i = 0; i < traces.paths.count; i++) {
+        const char *path = traces.paths.at[i];
+        status = given.recover ? recover_trace(path) : 0;
+        status = status ? status : trace_check(path);
+        worst = status > worst ? status : worst;
+    }
+    worst = *operands && !traces.paths.count ? 2 : worst;
+    traces_free(&traces);
+    return worst;
 }
 
 const struct command command_fsck = {
     .name = "fsck",
     .summary = "check a trace, or recover an interrupted one",
-    .operands = "[FILE]",
+    .operands = "[FILE...]",
     .about = "Checks that a trace is undamaged and keeps the promises of its schema. Exit status: 0 all is well, 1 something is "
              "broken, 2 it cannot be read.",
     .options = options,
-    .operands_most = 1,
+    .operands_most = OPERANDS_ANY,
     .run = fsck_main,
 };

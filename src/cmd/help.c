@@ -12,6 +12,7 @@
 #include "lib/option.h"
 #include "lib/out_file.h"
 #include "lib/say.h"
+#include "trace/traces.h"
 
 enum {
     WIDTH = 100,     /* columns of --help */
@@ -303,5 +304,7 @@ int command_start(const struct command *command, int argc, char **argv)
     }
     setlocale(LC_CTYPE, "");
     status = command->run(count, argv);
-    return command->runs || command->internal || out_flush() ? status : 2;
+    if (!command->runs && !command->internal && !out_flush())
+        status = 2;
+    return !status && traces_left_out(0) ? TRACES_LEFT_OUT : status;
 }

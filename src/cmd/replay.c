@@ -509,7 +509,7 @@ static int replay_main(int count, char **operands)
                                  .function = given.function, .out = stdout, .json = given.json};
     int status = 2;
 
-    if (!options_agree() || !(asked.db = find_open(operands[0])))
+    if (!options_agree() || !(asked.db = find_open(operands)))
         return 2;
     doubts_say(asked.db, "what is replayed is what it has so far",
                asked.count ? NULL : "what came after them is uncertain");
@@ -528,11 +528,11 @@ static int replay_main(int count, char **operands)
 const struct command command_replay = {
     .name = "replay",
     .summary = "step through the recorded decisions, verify them, or decide them otherwise",
-    .operands = "[FILE]",
+    .operands = "[FILE...]",
     .about = "Steps through the decisions that a trace has recorded, forwards and backwards. It does not run the program again. "
              "FILE is the newest *.db trace here unless given. Commands come from a prompt on a terminal, else from standard "
              "input.",
     .options = options,
-    .operands_most = 1,
+    .operands_most = OPERANDS_ANY,
     .run = replay_main,
 };

@@ -19,6 +19,7 @@
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/result.h"
+#include "trace/traces.h"
 
 enum {
     LIMIT = 20,       /* rows of each table, unless --limit */
@@ -311,9 +312,9 @@ static int report_main(int count, char **operands)
         say_error("report: --json and --html: one form at a time");
         return 2;
     }
-    if (!(report.db = db_open(operands[0])))
+    if (!(report.db = traces_open(operands, given.page ? MERGE_FRAMES : MERGE_COUNTED)))
         return 2;
-    if (given.page && out_is(given.page, db_path(report.db))) {
+    if (given.page && traces_has(given.page)) {
         say_error("report: %s: is the trace itself", given.page);
     } else if (!given.page || out_open(&out, given.page, given.force)) {
         report.page = given.page;
@@ -331,10 +332,10 @@ static int report_main(int count, char **operands)
 const struct command command_report = {
     .name = "report",
     .summary = "a trace on one page, for a terminal, a program or a browser",
-    .operands = "[FILE]",
+    .operands = "[FILE...]",
     .about = "A trace on one page: losses, processes, threads, how calls were decided, what was compiled and why again, graph "
              "breaks, guards, where the time went. FILE is the newest *.db trace here unless given; it may still be recorded.",
     .options = options,
-    .operands_most = 1,
+    .operands_most = OPERANDS_ANY,
     .run = report_main,
 };

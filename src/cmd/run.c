@@ -63,7 +63,9 @@ static const char *glob_read(const struct option *option, const char *value)
 static const struct option run_options[] = {
     {.letter = 'm', .value = "MODULE", .help = "run a module, as Python does; what follows is the program's"},
     {.letter = 'c', .value = "CODE", .help = "run this code, as Python does; what follows is the program's"},
-    {"output", 'o', "FILE", option_any, &given.trace, .help = "write the trace to FILE; the default is the script's or module's name with .db"},
+    {"output", 'o', "FILE", option_any, &given.trace, .help = "write the trace to FILE; the default is the script's or module's name with .db. For each rank of a job by itself: DIR/, or "
+             "a FILE with %h, %r, %p in its name, the host, the rank that torchrun, mpirun, srun or ray say, and the process; DIR/ is "
+             "DIR/%h-%r-%p.db. Such a trace is recorded on a local disk ($TMPDIR or /var/tmp) and moved to its place when it is whole"},
     {"force", .read = option_flag, .to = &given.force, .help = "replace FILE if it is there"},
     {"live", .read = option_flag, .to = &given.live,
      .help = "show the recording on the screen while the program runs, as `dyntrace tui` does. What the program prints is kept "
@@ -118,20 +120,24 @@ static const struct option collect_options[] = {
 
 /* ---- what both do ---------------------------------------------------------- */
 
-/* The trace that --output names, else one called as the last part of NAME, as an absolute path. Its session and the
- * empty trace are made. 0, or -1 after saying why not; the session is the caller's to
+/* The trace that --output names, else one called as the last part of NAME, as an absolute path: of a rank, on a local disk, to be
+ * moved. Its session and the empty trace are made. 0, or -1 after saying why not; the session is the caller's to
  * remove and close in both cases. From here on memory may lack: who waits for a collector outlives that. */
 static int trace_begin(struct session *session, const char *name)
 {
     char here[PATH_MAX] = "", base[PATH_MAX], path[2 * PATH_MAX];
-    bool rooted = given.trace && *given.trace == '/';
+    bool rooted = given.trace && *given.trace == '/', apart = given.trace && rank_is_apart(given.trace);
+    struct session place = SESSION_CLOSED;
     size_t length;
 
     if (!rooted && !getcwd(here, sizeof here)) {
         say_error("%s: cannot be a trace: there is no working directory", given.trace ? given.trace : name);
         return -1;
     }
-    if (given.trace) {
+    if (apart) {
+        if (!rank_place(&place, given.trace, here, given.force, path, sizeof path))
+            return -1;
+    } else if (given.trace) {
         snprintf(path, sizeof path, "%s%s%s", here, rooted ? "" : "/", given.trace);
     } else {
         snprintf(base, sizeof base, "%s", name);
@@ -145,6 +151,9 @@ static int trace_begin(struct session *session, const char *name)
     bounds_memory_needed(false);
     if (session_create(session, path, &given.session))
         return -1;
+    memcpy(session->destination, place.destination, sizeof session->destination);
+    session->clock_offset_ns = place.clock_offset_ns;
+    session->clock_doubt_ns = place.clock_doubt_ns;
     if (access(session->frames, F_OK) == 0) {
         say_error("%s: another recording writes this trace (%s is there); wait for it, use -o, or delete that file if "
                   "nothing records any more", path, session->frames);
@@ -263,6 +272,8 @@ static int record(const struct program *t, int argc, char **argv)
     live_close();
     if (l.replaced)
         say_error("the collector was killed; another took its place");
+    if (*session.destination && access(session.trace, F_OK) != 0) /* from here on it is called so */
+        memcpy(session.trace, session.destination, sizeof session.trace);
     say_result(&session, &said);
     say_size(&session, &said);
     if (said.error[0] && !said.frames)
@@ -273,6 +284,10 @@ done:
     if (made) { /* nothing ran: leave nothing behind */
         unlink(session.trace);
         unlink(session.frames);
+        if (*session.destination) { /* and so its directory */
+            *strrchr(session.trace, '/') = 0;
+            rmdir(session.trace);
+        }
     }
     session_remove(&session);
     session_close(&session);

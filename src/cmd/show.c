@@ -378,12 +378,13 @@ static const struct option options[] = {
 
 static int show_main(int count, char **operands)
 {
-    const char *name, *path;
+    const char *name;
+    char **files;
     struct query *torch;
     enum find_result found;
     int status;
 
-    if (!find_operands("show", count, operands, &name, &path) || !(show.db = find_open(path)))
+    if (!find_operands("show", count, operands, &name, &files) || !(show.db = find_open(files)))
         return 2;
     doubts_say(show.db, "what is shown is what it has so far", "there may be more");
     found = find_code(show.db, name, &show.code, stdout, given.json);
@@ -403,14 +404,13 @@ static int show_main(int count, char **operands)
 const struct command command_show = {
     .name = "show",
     .summary = "what each compile of a function made: guards, bytecode, graphs",
-    .operands = "FUNC [FILE]",
+    .operands = "FUNC [FILE...]",
     .about = "What each compile of a function made: cache entry, guards, graphs, graph breaks, where its time went, "
              "bytecode before and after, as far as the recording has them.\n\n"
              "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, FUNC@LINE (the rest of FUNC after a graph "
              "break in that line), or a compile such as 0/1, which is then shown alone. FILE is the newest *.db trace here "
              "unless given.",
     .options = options,
-    .operands_most = 2,
-    .too_many = "one function and one trace at a time",
+    .operands_most = OPERANDS_ANY,
     .run = show_main,
 };

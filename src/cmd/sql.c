@@ -9,6 +9,7 @@
 #include "cmd/prompt.h"
 #include "command.h"
 #include "lib/bounds.h"
+#include "lib/list.h"
 #include "lib/option.h"
 #include "lib/out_file.h"
 #include "lib/say.h"
@@ -18,6 +19,7 @@
 #include "trace/prose.h"
 #include "trace/result.h"
 #include "trace/sql_words.h"
+#include "trace/traces.h"
 
 enum {
     STDIN_MAX = 1 << 20, /* bytes of SQL taken from stdin; trace/db.c sets the same limit */
@@ -26,12 +28,16 @@ enum {
 
 static struct {
     bool list, json, headless;
+    const char *then;
 } given;
 
 static const struct option options[] = {
     {"list", .read = option_flag, .to = &given.list, .help = "the named queries and what they answer"},
     {"json", .read = option_flag, .to = &given.json, .help = "an array of objects instead of a table or TSV"},
     {"no-header", .read = option_flag, .to = &given.headless, .help = "no line of column names"},
+    {"then", .value = "QUERY", .read = option_text, .to = &given.then,
+     .help = "of several traces: run this over the rows of all, which are the table `result`, with the column `trace` before those of "
+             "the query"},
     OPTION_END,
 };
 
@@ -92,6 +98,77 @@ static bool sql_run(struct session *session, const char *sql)
         sql = rest;
     }
     return ok;
+}
+
+/* ---- several traces -------------------------------------------------------- */
+
+/* Make the table `result` in ALL for the rows of QUERY: how one is put there. The caller ends it with query_close. */
+static struct query *result_make(struct db *all, struct query *query)
+{
+    struct arena names = {0};
+    char *made = arena_print(&names, "CREATE TABLE result(trace"), *put = arena_print(&names, "INSERT INTO result VALUES (?1");
+    struct query *to = NULL;
+
+    for (int i = 0; i < query_columns(query); i++) {
+        char *name = arena_print(&names, "%s", query_name(query, i));
+        bool taken = !strcasecmp(name, "trace");
+        for (int before = 0; before < i; before++)
+            taken = taken || !strcasecmp(name, query_name(query, before));
+        for (char *quote = name; (quote = strchr(quote, '"'));)
+            *quote = '\'';
+        made = arena_print(&names, taken ? "%s, \"%s:%d\"" : "%s, \"%s\"", made, name, i + 1);
+        put = arena_print(&names, "%s, ?%d", put, i + 2);
+    }
+    if (db_run(all, arena_print(&names, "%s); BEGIN", made)))
+        to = db_query(all, arena_print(&names, "%s)", put));
+    arena_free(&names);
+    return to;
+}
+
+/* Add what SQL finds in DB to ALL's `result`. False: SQL is none, or one row could not be put there. */
+static bool result_add(struct db *all, struct query **to, struct db *db, const char *sql)
+{
+    const char *rest = "";
+    struct query *query = db_query_next(db, sql, &rest);
+    bool fits = query && query_columns(query) && !rest[strspn(rest, " \t\r\n;")];
+
+    if (!fits && !db_failed(db))
+        say_error("sql: several traces are asked one statement that has rows");
+    if (fits && !*to)
+        *to = result_make(all, query);
+    query_bind_text(*to, 1, db_path(db));
+    while (fits && query_step(query)) {
+        for (int i = 0; i < query_columns(query); i++)
+            query_bind_column(*to, i + 2, query, i);
+        query_step(*to);
+        query_reset(*to);
+        fits = !db_failed(all);
+    }
+    if (fits && db_failed(db))
+        traces_left_out(1);
+    query_close(query);
+    return fits;
+}
+
+/* Ask each of TRACES, then the rows of all. The exit status. */
+static int traces_ask(struct traces *traces, const char *sql)
+{
+    struct session session = {.format = table_format(stdout, given.json), .db = db_scratch("sql", "PRAGMA cache_size = -65536")};
+    struct progress progress = progress_begin("running");
+    struct query *to = NULL;
+    bool ok = true;
+
+    for (struct db *db; ok && (db = traces_next(traces)); db_close(db)) {
+        progress_tick(&progress, (int64_t)traces->next, (int64_t)traces->paths.count);
+        ok = result_add(session.db, &to, db, sql);
+    }
+    progress_end(&progress);
+    ok = ok && to;
+    query_close(to);
+    if (ok)
+        ok = sql_run(&session, given.then ? given.then : "SELECT * FROM result");
+    db_close(session.db);
+    return ok ? 0 : 1;
 }
 
 /* ---- the prompt ------------------------------------------------------------ */
@@ -209,41 +286,60 @@ static char *stdin_read(void)
 
 static bool is_file(const char *argument)
 {
-    size_t length = strlen(argument);
+    return traces_named(argument) || access(argument, F_OK) == 0;
+}
 
-    return (length > 3 && !strcmp(argument + length - 3, ".db")) || access(argument, F_OK) == 0;
+/* TEXT, of FILES; NULL: at a prompt, or from standard input. The exit status. */
+static int files_ask(char **files, const char *text)
+{
+    struct session session = {.format = table_format(stdout, given.json)};
+    struct traces traces = traces_list(files);
+    char *typed = NULL;
+    int status = 2;
+
+    if (traces.failed || (*files && !traces.paths.count))
+        return 2;
+    bounds_no_time(); /* a query takes what it takes; Ctrl-C ends it */
+    if (traces.paths.count < 2 && given.then) {
+        say_error("sql: --then is for the rows of several traces");
+    } else if (traces.paths.count > 1) {
+        if (text || (text = typed = stdin_read()))
+            status = traces_ask(&traces, text);
+    } else if ((session.db = given.list ? db_scratch("sql", "") : db_open(traces.paths.count ? traces.paths.at[0] : NULL))) {
+        prompt_catch();
+        if (!text && !given.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
+            prompt(&session);
+            status = 0;
+        } else if (text || (text = typed = stdin_read())) {
+            bool ok = sql_run(&session, text);
+            status = prompt_interrupted() ? 130 : ok ? 0 : 1;
+        }
+        db_close(session.db);
+    }
+    traces_free(&traces);
+    free(typed);
+    return status;
 }
 
 static int sql_main(int count, char **operands)
 {
-    struct session session = {.format = table_format(stdout, given.json)};
-    bool with_file = count == 2 || (count == 1 && is_file(operands[0]));
-    const char *path = with_file ? operands[0] : NULL, *text = with_file ? operands[1] : operands[0];
-    char *typed = NULL, *named = text && *text != '.' ? sql_named(text) : NULL;
+    bool asked = count && !is_file(operands[count - 1]);
+    const char *text = asked ? operands[count - 1] : NULL;
+    char *named = text && *text != '.' ? sql_named(text) : NULL;
     int status = 2;
 
-    if (named) {
-        text = named;
-    } else if (text && !strpbrk(text, " \t\n;(") && *text != '.') {
+    for (int i = 0; i + 1 < count; i++)
+        if (!is_file(operands[i]) && strpbrk(operands[i], " ;(")) {
+            say_error("sql: %s: one query at a time; put it in quotes", operands[count - 1]);
+            return 2;
+        }
+    if (text && !named && !strpbrk(text, " \t\n;(") && *text != '.') {
         say_error("%s: no such file and no such query; `dyntrace sql --list` lists the named ones", text);
         return 2;
     }
-    if (given.list)
-        text = ".queries";
-    session.db = given.list ? db_scratch("sql", "") : db_open(path);
-    if (!session.db)
-        return 2;
-    bounds_no_time(); /* a query takes what it takes; Ctrl-C ends it */
-    prompt_catch();
-    if (!text && !given.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
-        prompt(&session);
-        status = 0;
-    } else if (text || (text = typed = stdin_read())) {
-        bool ok = sql_run(&session, text);
-        status = prompt_interrupted() ? 130 : ok ? 0 : 1;
-    }
-    db_close(session.db);
-    free(typed);
+    if (asked)
+        operands[count - 1] = NULL;
+    status = files_ask(operands, given.list ? ".queries" : named ? named : text);
     free(named);
     return status;
 }
@@ -251,13 +347,14 @@ static int sql_main(int count, char **operands)
 const struct command command_sql = {
     .name = "sql",
     .summary = "ask a trace in SQL, by a named query or at a prompt",
-    .operands = "[FILE] [QUERY|NAME]",
+    .operands = "[FILE...] [QUERY|NAME]",
     .about = "Runs SQL on a trace, which is only read. FILE is the newest *.db trace here unless given. Without a query: a prompt "
-             "with history and completion on a terminal, else SQL from standard input.",
+             "with history and completion on a terminal, else SQL from standard input. Several traces are asked one after the other, "
+             "and their rows have a column `trace`.",
     .options = options,
     .more = "  dyntrace sql hot-functions\n"
-            "  dyntrace sql app.db \"SELECT * FROM frames LIMIT 10\"",
-    .operands_most = 2,
-    .too_many = "one query at a time; put it in quotes",
+            "  dyntrace sql app.db \"SELECT * FROM frames LIMIT 10\"\n"
+            "  dyntrace sql ranks/ \"SELECT COUNT(*) AS n FROM recompiles\" --then \"SELECT trace, n FROM result ORDER BY n DESC\"",
+    .operands_most = OPERANDS_ANY,
     .run = sql_main,
 };

@@ -6,6 +6,7 @@
 #include "command.h"
 #include "lib/option.h"
 #include "lib/say.h"
+#include "trace/traces.h"
 #include "tui.h"
 #include "tui/screen.h"
 
@@ -34,6 +35,8 @@ static const struct option options[] = {
 
 static int tui_main(int count, char **operands)
 {
+    const char *path, *name;
+
     if (given.rows && !given.dump) {
         say_error("tui: --screen is for --dump: a terminal has its own size");
         return 2;
@@ -46,17 +49,18 @@ static int tui_main(int count, char **operands)
     }
     signal(SIGXFSZ, SIG_IGN); /* an export that may not grow fails, and that can be said */
     signal(SIGPIPE, SIG_IGN);
-    return tui_run(&given, operands[0]);
+    path = operands[0] ? traces_file(operands, MERGE_FRAMES, &name) : NULL;
+    return operands[0] && !path ? 2 : tui_run(&given, path);
 }
 
 const struct command command_tui = {
     .name = "tui",
     .summary = "look at a trace on the whole screen",
-    .operands = "[FILE]",
+    .operands = "[FILE...]",
     .about = "Shows a trace on the whole screen: what was compiled and why, function by function and call by call. FILE is the "
              "newest *.db trace here unless given; it is only read. ? lists the keys.",
     .options = options,
     .more = "NO_COLOR is honoured. VISUAL or EDITOR is what `o` opens.",
-    .operands_most = 1,
+    .operands_most = OPERANDS_ANY,
     .run = tui_main,
 };

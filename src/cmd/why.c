@@ -612,11 +612,12 @@ static const struct option options[] = {
 static int why_main(int count, char **operands)
 {
     struct why why = {.with_sql = given.sql, .force_whatif = given.whatif};
-    const char *name, *path;
+    const char *name;
+    char **files;
     enum find_result found;
     int status;
 
-    if (!find_operands("why", count, operands, &name, &path) || !(why.db = find_open(path)))
+    if (!find_operands("why", count, operands, &name, &files) || !(why.db = find_open(files)))
         return 2;
     doubts_say(why.db, "the answer is about what it has so far", NULL); /* losses are in the answer */
     why.progress = progress_begin("reading decisions");
@@ -642,7 +643,7 @@ static int why_main(int count, char **operands)
 const struct command command_why = {
     .name = "why",
     .summary = "why a function was compiled again, or ran as Python",
-    .operands = "FUNC [FILE]",
+    .operands = "FUNC [FILE...]",
     .about =
         "What was decided about the calls of a function, and why: hits, compiles and recompiles with the guard that "
         "failed, calls that ran as Python, entries that died, what would have helped, and how much.\n\n"
@@ -650,7 +651,6 @@ const struct command command_why = {
         "FUNC after a graph break in that line. FILE is the newest *.db trace here unless given. A FILE alone answers about its only "
         "function that was compiled again, broke or ran as Python, or lists them.",
     .options = options,
-    .operands_most = 2,
-    .too_many = "one function and one trace at a time",
+    .operands_most = OPERANDS_ANY,
     .run = why_main,
 };

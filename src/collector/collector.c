@@ -23,6 +23,7 @@
 #include <sys/statvfs.h>
 
 #include "command.h"
+#include "job.h"
 #include "collector/process.h"
 #include "collector/trace_files.h"
 #include "collector/watch.h"
@@ -384,6 +385,15 @@ static __attribute__((format(printf, 2, 3))) void fail(struct collector_result *
     va_end(arguments);
 }
 
+/* A whole trace goes to the place that it names. */
+static void move(const char *trace, struct collector_result *result)
+{
+    const char *why = NULL;
+
+    if (!recorder_move(trace, &why))
+        fail(result, "%s: is whole, but cannot be moved to its place: %s", trace, why);
+}
+
 /* The frames are there, FRAMES of them: the rest of the trace, and then it is whole. */
 static void finish_trace(struct run *run, int64_t frames, struct collector_result *result)
 {
@@ -414,6 +424,8 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
     } else if (c->resumed) {
         recorder_finished(c->session->trace, &result->frames, &result->processes);
     }
+    if (result->frames || !result->error[0])
+        move(c->session->trace, result);
 }
 
 static void finish(struct run *run, struct collector_result *result)
@@ -558,6 +570,15 @@ static bool begin(struct collector *c, const char *argv)
     recorder_meta(r, "session", c->session->directory, 0);
     recorder_meta(r, "started_unix_ns", NULL, (int64_t)file->start_unix_ns);
     recorder_meta(r, "min_duration_ns", NULL, (int64_t)file->min_duration_ns);
+    for (int i = 0; i < JOB_FACTS; i++)
+        if (job_fact((enum job_fact)i))
+            recorder_meta(r, (const char *const[]){JOB_KEYS}[i], job_fact((enum job_fact)i), 0);
+    if (*c->session->destination)
+        recorder_meta(r, "destination", c->session->destination, 0);
+    if (c->session->clock_doubt_ns) {
+        recorder_meta(r, "clock_offset_ns", NULL, c->session->clock_offset_ns);
+        recorder_meta(r, "clock_doubt_ns", NULL, c->session->clock_doubt_ns);
+    }
     return command_new(c) && recorder_commit(r);
 }
 
@@ -601,12 +622,15 @@ static bool is_finished(struct session *session, struct collector_result *result
 
     if (recorder_finished(session->trace, &result->frames, &result->processes)) {
         unlink(session->frames);
+        move(session->trace, result);
         return true;
     }
     if (!recorder_finished(session->frames, &result->frames, &result->processes))
         return false;
     if (!recorder_publish(session->trace, session->frames, &error))
         fail(result, "%s: cannot be recovered: %s", session->trace, error);
+    else
+        move(session->trace, result);
     return true;
 }
 

@@ -39,6 +39,8 @@ struct session {
     struct session_file *file;   /* shared, and in reach of the program */
     size_t bytes;                /* mapped of it */
     int lock;                    /* descriptor that holds the lock, -1 = not held */
+    char destination[PATH_MAX];  /* where the trace moves when it is whole; "": nowhere */
+    int64_t clock_offset_ns, clock_doubt_ns; /* by how much the clock there is ahead of ours, and how wrong that may be; 0 doubt: not known */
 };
 
 #define SESSION_CLOSED ((struct session){.place = {-1, -1}, .lock = -1})

@@ -246,6 +246,57 @@ bool recorder_publish(const char *live, const char *frames, const char **error)
     return true;
 }
 
+/* All of FROM, on the disk, as TO, a new file. */
+static bool file_copy(const char *from, const char *to)
+{
+    int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), failed;
+    ssize_t got = -1;
+
+    while (in >= 0 && out >= 0 && (got = copy_file_range(in, NULL, out, NULL, 1 << 30, 0)) > 0)
+        ;
+    if (in >= 0 && out >= 0 && got < 0) { /* between two filesystems that cannot */
+        static char part[1 << 16];
+        lseek(in, 0, SEEK_SET);
+        lseek(out, 0, SEEK_SET);
+        while ((got = read(in, part, sizeof part)) > 0 && write(out, part, (size_t)got) == got)
+            ;
+    }
+    failed = in < 0 || out < 0 || got != 0 || fsync(out) || (close(out) ? (out = -1) : 0);
+    got = failed ? errno : 0;
+    if (in >= 0)
+        close(in);
+    if (out >= 0 && failed)
+        close(out);
+    errno = (int)got;
+    return !failed;
+}
+
+bool recorder_move(const char *path, const char **error)
+{
+    char *to = ask(path, true, "recover/destination", NULL), *hidden = NULL, *folder = strdup(path);
+    const char *name = to ? strrchr(to, '/') : NULL, *own = strrchr(path, '/');
+    bool moved = true;
+
+    /* Elsewhere under its own name: no other file of the user's can be meant. */
+    if (folder && own && name && !strcmp(name, own) && strcmp(to, path)) {
+        hidden = sqlite3_mprintf("%.*s/.%s.%d", (int)(name - to), to, name + 1, (int)getpid());
+        moved = renameat2(AT_FDCWD, path, AT_FDCWD, to, RENAME_NOREPLACE) == 0 ||
+                (errno != EEXIST && file_copy(path, hidden) &&
+                 (renameat2(AT_FDCWD, hidden, AT_FDCWD, to, RENAME_NOREPLACE) == 0 || (errno != EEXIST && link(hidden, to) == 0)) &&
+                 (unlink(path), true));
+        if (!moved)
+            *error = strerror(errno);
+        unlink(hidden);
+        folder[own - path] = 0;
+        if (moved)
+            rmdir(folder);
+    }
+    sqlite3_free(hidden);
+    free(folder);
+    free(to);
+    return moved;
+}
+
 /* Is PATH a regular file of this user's, and no link to one? */
 static bool is_own_file(const char *path)
 {

@@ -31,6 +31,9 @@ enum join_how {
 bool recorder_join(struct recorder *r, const char *live, const char *frames, unsigned how, const char **error);
 /* Rename FRAMES to LIVE, and take away what belongs to the old LIVE. False: *ERROR. */
 bool recorder_publish(const char *live, const char *frames, const char **error);
+/* Move the whole trace PATH to the place that it names, if it names one, and remove the directory that it was in. Nothing is ever
+ * replaced there, and until all of it is there it has another name. False: *ERROR; PATH stays. */
+bool recorder_move(const char *path, const char **error);
 /* Are LIVE and FRAMES the two files of the recording in directory SESSION? Whoever has their names from a session
  * asks before it writes to them. */
 bool recorder_is_of(const char *live, const char *frames, const char *session);

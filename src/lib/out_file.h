@@ -28,6 +28,9 @@ struct out_file {
  * when it is not a regular file. */
 bool out_open(struct out_file *out, const char *path, bool force);
 
+/* A new, empty file that is gone when the program ends, however it does; NULL: it was said why. Twice at most. Borrowed. */
+const char *out_scratch(void);
+
 /* Write what was printed to standard output. False: it was said why it is not there. */
 bool out_flush(void);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <glob.h>
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -26,10 +27,10 @@ static atomic_bool damage_said; /* since db_retry, of whatever connection */
 struct db {
     sqlite3 *handle; /* owned */
     atomic_bool interrupted;
-    char *path;      /* owned */
+    char *path;      /* owned: the file */
+    char *name;      /* owned: what it is called; NULL: as its file */
     void (*progress)(void *context);
     void *progress_context;
-    const char *attached; /* borrowed: db_attach */
     bool error;
 };
 
@@ -165,19 +166,57 @@ static int64_t ask_number(sqlite3 *handle, int *status, const char *sql, int64_t
     return otherwise;
 }
 
-char *db_schema_made(void)
+/* What SQL, one statement, finds in a database that schemas/ made. The caller frees it. */
+static char *made_asked(const char *sql)
 {
     sqlite3 *ours = NULL;
     int status = SQLITE_OK;
-    char *made;
+    char *found;
 
     sqlite3_open(":memory:", &ours);
     sqlite3_exec(ours, schema_trace_sql, NULL, NULL, NULL);
     sqlite3_exec(ours, schema_views_sql, NULL, NULL, NULL);
-    made = ask(ours, &status,
-               "SELECT json_group_array(json_object('type', type, 'name', name, 'sql', sql)) FROM sqlite_schema", NULL, NULL);
+    found = ask(ours, &status, sql, NULL, NULL);
     sqlite3_close(ours);
-    return made;
+    return found;
+}
+
+char *db_schema_made(void)
+{
+    return made_asked("SELECT json_group_array(json_object('type', type, 'name', name, 'sql', sql)) FROM sqlite_schema");
+}
+
+static const char schema_words[] = "SELECT group_concat(words, char(10)) FROM (SELECT type || ' ' || name || ' ' || tbl_name || ' '"
+                                   " || COALESCE(sql, '') AS words FROM main.sqlite_schema ORDER BY 1)";
+static char *words_made; /* owned: what that says of schemas/ */
+static pthread_once_t words_once = PTHREAD_ONCE_INIT;
+
+static void words_make(void)
+{
+    words_made = made_asked(schema_words);
+}
+
+/* Is the schema of HANDLE's file ours, word for word? SQLite has made of those words what it makes of ours. */
+static bool schema_is_ours(sqlite3 *handle, int *status)
+{
+    char *words = ask(handle, status, schema_words, NULL, NULL);
+    bool same;
+
+    pthread_once(&words_once, words_make);
+    same = words && words_made && !strcmp(words, words_made);
+    free(words);
+    return same;
+}
+
+/* Our views, in `temp`. */
+static void views_make(sqlite3 *handle, const char *made, int *status)
+{
+    char *views = ask(handle, status, "SELECT group_concat('CREATE TEMP ' || substr(value ->> 'sql', 8), ';')"
+                                      " FROM json_each(?1) WHERE value ->> 'type' = 'view'", made, NULL);
+
+    if (views)
+        *status = sqlite3_exec(handle, views, NULL, NULL, NULL);
+    free(views);
 }
 
 /* A file's schema is a program: a view or a generated column runs whenever it is read. Ours has neither but for the
@@ -186,8 +225,11 @@ char *db_schema_made(void)
  * asked, by pragmas: the columns of sqlite_schema may say anything. Views are always our own: they are made in `temp`,
  * where SQLite looks first, so that SQL of readers may use them whatever the file has under their names.
  *
+ * A schema that is ours word for word needs no such look, which takes longer than the rest of an opening. Without VIEWS none
+ * are made: for a reader of tables.
+ *
  * NULL when HANDLE may be read. Else why not, in words that the caller frees, or NULL with SQLite's error in *STATUS. */
-static char *schema_refused(sqlite3 *handle, int *status)
+static char *schema_refused(sqlite3 *handle, bool views, int *status)
 {
     static const struct {
         const char *sql, *what;
@@ -209,11 +251,13 @@ static char *schema_refused(sqlite3 *handle, int *status)
     };
     /* Once, for each time makes SQLite read every view. With an argument it is SQLite's own: where the file has a table
      * of that name, this is an error. */
-    char *theirs = ask(handle, status, "SELECT json_group_array(json_object('name', name, 'type', type))"
-                                       " FROM pragma_table_list(NULL) WHERE schema = 'main'", NULL, NULL);
-    char *made = db_schema_made(), *found = NULL, *why = NULL, *views;
+    static const char listed[] = "SELECT json_group_array(json_object('name', name, 'type', type))"
+                                 " FROM pragma_table_list(NULL) WHERE schema = 'main'";
+    bool ours = schema_is_ours(handle, status);
+    char *theirs = ours ? NULL : ask(handle, status, listed, NULL, NULL);
+    char *made = ours && !views ? NULL : db_schema_made(), *found = NULL, *why = NULL;
 
-    for (size_t i = 0; !found && i < sizeof foreign / sizeof *foreign; i++) {
+    for (size_t i = 0; !ours && !found && i < sizeof foreign / sizeof *foreign; i++) {
         found = ask(handle, status, foreign[i].sql, made, theirs);
         if (found && foreign[i].what)
             why = say_print("is not read, for it has %s %.100s: a recording's schema only holds rows, and "
@@ -221,13 +265,8 @@ static char *schema_refused(sqlite3 *handle, int *status)
         else if (found)
             why = say_print("is not read, for it has no table %s, as every trace has", found);
     }
-    if (!found) {
-        views = ask(handle, status, "SELECT group_concat('CREATE TEMP ' || substr(value ->> 'sql', 8), ';')"
-                                    " FROM json_each(?1) WHERE value ->> 'type' = 'view'", made, NULL);
-        if (views)
-            *status = sqlite3_exec(handle, views, NULL, NULL, NULL);
-        free(views);
-    }
+    if (!found && views)
+        views_make(handle, made, status);
     free(made);
     free(theirs);
     free(found);
@@ -236,7 +275,7 @@ static char *schema_refused(sqlite3 *handle, int *status)
 
 /* NULL when HANDLE is of a trace that we can read; else why not, in words that the caller frees. The version stands
  * in the file's header, too, which can be read before the schema is trusted. */
-static char *not_a_trace(sqlite3 *handle)
+static char *not_a_trace(sqlite3 *handle, bool views)
 {
     static const char tables[] = "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
                                  " AND name IN ('meta', 'process', 'thread', 'code', 'frame', 'loss')";
@@ -248,7 +287,7 @@ static char *not_a_trace(sqlite3 *handle)
 
     if (status == SQLITE_OK && found != 6)
         return say_print("a database, but not a dyntrace trace");
-    if (version == SCHEMA_VERSION && !(why = schema_refused(handle, &status)))
+    if (version == SCHEMA_VERSION && !(why = schema_refused(handle, views, &status)))
         version = ask_number(handle, &status, "SELECT value FROM meta WHERE key = 'schema_version'", SCHEMA_VERSION);
     if (status != SQLITE_OK)
         return say_print("%s", error_words(handle, status));
@@ -288,7 +327,7 @@ static int connect(struct db *db, const char *uri, int flags)
 }
 
 /* Make DB a reader of its file. NULL, or why that cannot be, which the caller frees. */
-static char *open_file(struct db *db)
+static char *open_file(struct db *db, bool views)
 {
     char *absolute, *uri, *why;
     struct stat st;
@@ -308,7 +347,7 @@ static char *open_file(struct db *db)
     if (status == SQLITE_OK)
         status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
                                           "PRAGMA cache_size = -65536", NULL, NULL, NULL);
-    why = status == SQLITE_OK ? not_a_trace(db->handle) : say_print("%s", error_words(db->handle, status));
+    why = status == SQLITE_OK ? not_a_trace(db->handle, views) : say_print("%s", error_words(db->handle, status));
     if (!why) {
         sqlite3_exec(db->handle, "PRAGMA query_only = ON", NULL, NULL, NULL);
         sqlite3_set_authorizer(db->handle, authorize, NULL);
@@ -317,10 +356,10 @@ static char *open_file(struct db *db)
 }
 
 /* Open PATH. NULL when it is no trace that can be read; unless QUIET it was said why. */
-static struct db *open_path(const char *path, bool quiet)
+static struct db *open_path(const char *path, bool quiet, bool views)
 {
     struct db *db = db_new(path);
-    char *why = open_file(db);
+    char *why = open_file(db, views);
 
     if (!why)
         return db;
@@ -361,7 +400,7 @@ static struct db *open_newest(void)
         path = *newest;
         *newest = *last;
         *last = path;
-        db = open_path(path + 2, true);
+        db = open_path(path + 2, true, true);
     }
     if (!db)
         say_error("no trace: this directory has no *.db that is one; name a file, or record one by `dyntrace run`");
@@ -372,14 +411,33 @@ static struct db *open_newest(void)
 struct db *db_open(const char *path)
 {
     bounds_memory_needed(true);
-    return path ? open_path(path, false) : open_newest();
+    return path ? open_path(path, false, true) : open_newest();
+}
+
+struct db *db_open_tables(const char *path)
+{
+    struct db *db;
+
+    bounds_memory_needed(true);
+    if ((db = open_path(path, false, false)))
+        db_run(db, "PRAGMA cache_size = -4096"); /* what is read once, in order, needs no more */
+    return db;
+}
+
+struct db *db_open_called(const char *path, const char *name)
+{
+    struct db *db = db_open(path);
+
+    if (db)
+        db->name = strdup(name);
+    return db;
 }
 
 struct db *db_scratch(const char *what, const char *script)
 {
     struct db *db = db_new(what);
 
-    connect(db, ":memory:", SQLITE_OPEN_READWRITE);
+    connect(db, "", SQLITE_OPEN_READWRITE); /* in memory up to the size of its cache, then in a file without a name */
     db_run(db, script);
     return db;
 }
@@ -390,10 +448,16 @@ void db_close(struct db *db)
         return;
     sqlite3_close(db->handle);
     free(db->path);
+    free(db->name);
     free(db);
 }
 
 const char *db_path(const struct db *db)
+{
+    return db->name ? db->name : db->path;
+}
+
+const char *db_file(const struct db *db)
 {
     return db->path;
 }
@@ -426,7 +490,7 @@ static void query_error(struct db *db)
     db->error = true;
     if (damage && !say_diverted() && atomic_exchange(&damage_said, true)) /* an answer is made of many queries */
         return;
-    say_error("%s: %s", damage && db->attached ? db->attached : db->path, error_words(db->handle, status));
+    say_error("%s: %s", db_path(db), error_words(db->handle, status));
 }
 
 struct query *db_query_next(struct db *db, const char *sql, const char **rest)
@@ -708,23 +772,4 @@ struct db *db_make(const char *path)
 bool db_made(struct db *db)
 {
     return db_run(db, "CREATE INDEX lookup_code ON lookup(code_id); CREATE INDEX guard_check_lookup ON guard_check(lookup_id)");
-}
-
-bool db_attach(struct db *db, const struct db *source)
-{
-    char *absolute = source ? realpath(source->path, NULL) : NULL, *uri = absolute ? uri_make(absolute, false) : NULL;
-    struct query *query = NULL;
-
-    if (db->attached)
-        db_run(db, "DETACH source");
-    db->attached = source ? source->path : NULL;
-    if (source) {
-        query = db_query(db, "ATTACH ?1 AS source");
-        query_bind_text(query, 1, uri ? uri : source->path);
-        query_step(query);
-        query_close(query);
-    }
-    free(absolute);
-    free(uri);
-    return !db->error;
 }

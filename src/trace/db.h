@@ -28,11 +28,19 @@ struct query;
 struct db *db_open(const char *path);
 void db_close(struct db *db);
 
-/* A database in memory, made by SCRIPT, for what is worked out from more than one trace. WHAT stands before its errors. */
+/* For who only copies its tables: without views, in a tenth of the time. */
+struct db *db_open_tables(const char *path);
+
+/* The same as db_open, but NAME is what it is called: it is made of what the user has named. */
+struct db *db_open_called(const char *path, const char *name);
+
+/* A database of our own, made by SCRIPT, for what is worked out from more than one trace. WHAT stands before its errors. */
 struct db *db_scratch(const char *what, const char *script);
 
-/* The path it was opened by. Borrowed: lives as long as DB. */
+/* What it is called: the path it was opened by, or what db_open_called says. db_file: the file, to open it once more. Both are
+ * borrowed: they live as long as DB. */
 const char *db_path(const struct db *db);
+const char *db_file(const struct db *db);
 
 /* Make a running query of DB return an error soon. Safe in a signal handler. */
 void db_interrupt(struct db *db);
@@ -128,9 +136,5 @@ char *db_schema_made(void);
  * it is worth nothing before db_made, after which nothing more is written; false when anything failed. */
 struct db *db_make(const char *path);
 bool db_made(struct db *db);
-
-/* From here on the tables of SOURCE can be read in DB, a trace that is made, as source.NAME. SOURCE, borrowed, is there
- * until another or NULL takes its place, which is not done within a transaction. */
-bool db_attach(struct db *db, const struct db *source);
 
 #endif

@@ -13,6 +13,7 @@
 #include "trace/db.h"
 #include "trace/prose.h"
 #include "trace/result.h"
+#include "trace/traces.h"
 
 enum {
     LISTED = 40,       /* functions in a list of several, */
@@ -239,30 +240,32 @@ enum find_result find_code(struct db *db, const char *name, struct found_code *f
 
 /* ---- the command line -------------------------------------------------------- */
 
-static bool is_trace_name(const char *argument)
+bool find_operands(const char *command, int count, char **given, const char **name, char ***files)
 {
-    const char *dot = strrchr(argument, '.');
+    bool here = count > 0, turned;
 
-    return dot && dot > argument && !strcmp(dot, ".db");
-}
-
-bool find_operands(const char *command, int count, char **given, const char **name, const char **path)
-{
-    bool turned = count == 2 && is_trace_name(given[0]) && !is_trace_name(given[1]); /* the order of the other commands */
-    bool alone = count == 1 && is_trace_name(given[0]) && access(given[0], F_OK) == 0;
-
+    for (int i = 0; i < count; i++)
+        here = here && traces_named(given[i]) && (strpbrk(given[i], "*?[") || access(given[i], F_OK) == 0);
     if (count == 0 || !*given[0]) {
         say_error("%s: needs the name of a function; `dyntrace %s --help` tells more", command, command);
         return false;
     }
-    *name = alone ? NULL : given[turned];
-    *path = given[alone ? 0 : !turned];
+    turned = count > 1 && traces_named(given[0]) && !traces_named(given[count - 1]); /* the order of the other commands */
+    for (int i = turned ? 0 : 1; !here && i < count - turned; i++)
+        if (i > 1 && !traces_named(given[i]) && access(given[i], F_OK) != 0) {
+            say_error("%s: %s: one function at a time", command, given[i]);
+            return false;
+        }
+    *name = here ? NULL : given[turned ? count - 1 : 0];
+    *files = given + (here || turned ? 0 : 1);
+    if (turned)
+        given[count - 1] = NULL;
     return true;
 }
 
-struct db *find_open(const char *path)
+struct db *find_open(char *const *files)
 {
-    struct db *db = db_open(path);
+    struct db *db = traces_open(files, MERGE_FRAMES);
 
     if (db)
         db_run(db, "BEGIN");

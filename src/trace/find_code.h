@@ -44,13 +44,13 @@ void find_bind(struct query *query, int parameter, const struct found_code *foun
 /* FOUND as the member "function". */
 void found_json(struct json *json, const struct found_code *found);
 
-/* What `why` and `show` have in common: FUNC and FILE, in either order when one of them is called *.db; a FILE alone that
- * is there leaves *NAME NULL. False after saying that FUNC is missing, as COMMAND. */
-bool find_operands(const char *command, int count, char **given, const char **name, const char **path);
+/* What `why` and `show` have in common: FUNC and FILEs, FUNC first or last; FILEs alone that are there leave *NAME NULL. *FILES
+ * ends with a NULL, for which GIVEN, the operands, may be changed. False after saying what is missing or too much, as COMMAND. */
+bool find_operands(const char *command, int count, char **given, const char **name, char ***files);
 
-/* Open the trace at PATH, or the newest one, for an answer about decisions: one snapshot, so that the facts agree
+/* Open the traces that FILES name, or the newest one, for an answer about decisions: one snapshot, so that the facts agree
  * while the recording goes on. NULL: it was said why not. */
-struct db *find_open(const char *path);
+struct db *find_open(char *const *files);
 
 /* The exit status of an answer: 0, 1 when several functions were listed, 2 when it failed. */
 int find_status(struct db *db, enum find_result result);

@@ -4,6 +4,7 @@
  * nothing but the header's mapping is needed to map more of the file (mremap), and the file is as large as it will ever
  * be. A forked child makes a file of its own, or a nested one in its parent's. */
 #include "tracer/file.h"
+#include "job.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -206,10 +207,10 @@ void tracer_loss(const char *cause)
     tracer_fact(LOSS, .clock = (int64_t)tracer_now(), .events = 1, .cause = fact_string(cause));
 }
 
-/* NAME's value in the environment; -1: it is no number. */
-static int64_t rank_in(const char *name)
+/* What the launcher says; -1: it is no number. */
+static int64_t rank_in(enum job_fact which)
 {
-    const char *text = getenv(name);
+    const char *text = job_fact(which);
 
     return text && *text >= '0' && *text <= '9' ? atoll(text) : -1;
 }
@@ -233,8 +234,8 @@ void facts_of_process(void)
     if (text)
         tracer_fact(EXECUTABLE, .path = {text, (uint64_t)used});
     PyErr_Clear();
-    if (rank_in("RANK") >= 0)
-        tracer_fact(RANK, .rank = rank_in("RANK"), .local_rank = rank_in("LOCAL_RANK"));
+    if (rank_in(JOB_RANK) >= 0)
+        tracer_fact(RANK, .rank = rank_in(JOB_RANK), .local_rank = rank_in(JOB_LOCAL_RANK));
 }
 
 /* ---- from one session to the next ---- */

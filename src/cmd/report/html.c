@@ -181,7 +181,7 @@ void pictures_begin(struct report *report)
     picture->end_ns = stacks_end(db);
     picture->last_frame = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
     /* A trace that is finished is the same for two readers, one that is being recorded has no frames yet. */
-    if (report->state && strcmp(report->state, "recording") && (picture->db = db_open(db_path(db)))) {
+    if (report->state && strcmp(report->state, "recording") && (picture->db = db_open(db_file(db)))) {
         db_run(picture->db, "PRAGMA cache_size = -2048"); /* what is read once needs no more */
         picture->threaded = pthread_create(&picture->thread, NULL, frames_read, picture) == 0;
     }

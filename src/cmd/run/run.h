@@ -73,6 +73,15 @@ void live_show(const char *trace);
 /* The command has ended and the trace is whole: wait until the user has seen enough. */
 void live_close(void);
 
+/* ---- a rank that records itself apart (rank.c) ------------------------------ */
+
+/* Is OUTPUT, of -o, a directory, or has its name a %h, %r or %p? */
+bool rank_is_apart(const char *output);
+
+/* Fill the destination of SESSION with OUTPUT below HERE, its directory made, and how far the clock there is ahead; PATH becomes where
+ * to record it, in a new directory on a local disk. With FORCE what is there now goes. False: it was said why not. */
+bool rank_place(struct session *session, const char *output, const char *here, bool force, char *path, size_t room);
+
 /* ---- the job in the terminal (job.c) --------------------------------------- */
 
 /* It gets our standard streams, directory, signals and environment as they were, with two variables changed. We pass on

@@ -278,7 +278,7 @@ static void checks_begin(struct check_reader *c, const struct replay *r)
     char *state = db_meta(r->db, "state");
 
     *c = (struct check_reader){.r = r, .db = r->db};
-    if (state && strcmp(state, "recording") && db_path(r->db) && (c->db = db_open(db_path(r->db)))) {
+    if (state && strcmp(state, "recording") && db_file(r->db) && (c->db = db_open(db_file(r->db)))) {
         db_integer(c->db, 0, "PRAGMA cache_size = -2048");
         c->threaded = pthread_create(&c->thread, NULL, checks_read, c) == 0;
     }

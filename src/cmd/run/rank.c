@@ -1,0 +1,137 @@
+/* cmd/run/rank.c -- where a rank of a job records itself: apart from the others, on a local disk. See cmd/run/run.h.
+ *
+ * The directory may be on a shared file system, whose locks SQLite cannot trust, and which is slow. So nothing is written there
+ * while the program runs; the collector moves the whole trace at the end (recorder_move). The time of a new file there is that
+ * of the machine that keeps it, which is the same one for all ranks: what their clocks have in common.
+ *
+ * Runs in: the command line. */
+#include "cmd/run/run.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "job.h"
+#include "lib/say.h"
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* A % and a letter that stands for something, in the last part of NAME. */
+static const char *letter_in(const char *name)
+{
+    while ((name = strchr(name, '%')) && (!name[1] || !strchr("hrp%", name[1])))
+        name++;
+    return name;
+}
+
+bool rank_is_apart(const char *output)
+{
+    const char *name = strrchr(output, '/');
+
+    return *output && (output[strlen(output) - 1] == '/' || is_directory(output) || letter_in(name ? name : output));
+}
+
+/* TEXT at the end of PATH, without what a file's name cannot have. */
+static void put(char *path, size_t room, const char *text)
+{
+    size_t used = strlen(path);
+
+    for (; *text && used + 1 < room; text++)
+        path[used++] = *text == '/' ? '_' : *text;
+    path[used] = 0;
+}
+
+static void name_expand(char *path, size_t room, const char *pattern)
+{
+    const char *rank = job_fact(JOB_RANK);
+    char host[256] = "", number[32];
+
+    gethostname(host, sizeof host - 1);
+    snprintf(number, sizeof number, "%d", (int)getpid());
+    for (const char *at; (at = letter_in(pattern)); pattern = at + 2) {
+        snprintf(path + strlen(path), room - strlen(path), "%.*s", (int)(at - pattern), pattern);
+        put(path, room, at[1] == 'h' ? host : at[1] == 'p' ? number : at[1] == '%' ? "%" : rank ? rank : "none");
+    }
+    snprintf(path + strlen(path), room - strlen(path), "%s", pattern);
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* How far the clock of the machine that keeps FOLDER is ahead. A file's time may be as old as the kernel's last tick. */
+static bool clock_compare(struct session *session, const char *folder)
+{
+    enum { TICK_NS = 10000000 };
+    char *path = say_print("%s/.dyntrace-clock-XXXXXX", folder);
+    int64_t before = now_ns(), after;
+    int fd = path ? mkstemp(path) : -1;
+    struct stat st;
+    bool ok = fd >= 0 && write(fd, "", 1) == 1 && fsync(fd) == 0 && fstat(fd, &st) == 0;
+
+    after = now_ns();
+    if (ok) {
+        session->clock_offset_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec - (before + (after - before) / 2);
+        session->clock_doubt_ns = (after - before) / 2 + TICK_NS;
+    } else {
+        say_error("%s: no trace can be made there: %s", folder, strerror(errno));
+    }
+    if (fd >= 0) {
+        close(fd);
+        unlink(path);
+    }
+    free(path);
+    return ok;
+}
+
+bool rank_place(struct session *session, const char *output, const char *here, bool force, char *path, size_t room)
+{
+    const char *places[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
+    char *to = session->destination, *name;
+    bool folder = output[strlen(output) - 1] == '/' || is_directory(output);
+    size_t most = sizeof session->destination;
+    const char *last = folder ? NULL : strrchr(output, '/');
+    int written = snprintf(to, most, "%s%s%.*s%s", *output == '/' ? "" : here, *output == '/' ? "" : "/",
+                           (int)(folder ? strlen(output) : last ? (size_t)(last - output) : 0), output, last || folder ? "/" : "");
+
+    while (written > 1 && written < (int)most && to[written - 1] == '/' && to[written - 2] == '/')
+        to[--written] = 0;
+    if (written < 0 || (size_t)written + 300 > most) {
+        say_error("run: %s: too long for a file's name", output);
+        return false;
+    }
+    if (mkdir(to, 0777) && errno != EEXIST) {
+        say_error("%s: cannot be made: %s", to, strerror(errno));
+        return false;
+    }
+    if (!clock_compare(session, to))
+        return false;
+    name_expand(to, most, folder ? "%h-%r-%p.db" : last ? last + 1 : output);
+    if (force)
+        unlink(to);
+    if (access(to, F_OK) == 0) {
+        say_error("%s: exists already; --force replaces it", to);
+        return false;
+    }
+    name = strrchr(to, '/');
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (!places[i] || *places[i] != '/')
+            continue;
+        snprintf(path, room, "%s/dyntrace-rank-XXXXXX", places[i]);
+        if (mkdtemp(path)) {
+            snprintf(path + strlen(path), room - strlen(path), "%s", name);
+            return true;
+        }
+    }
+    say_error("no place for the trace while it is recorded: %s", strerror(errno));
+    return false;
+}

@@ -1,0 +1,37 @@
+/* trace/merge.h -- many traces as one.
+ *
+ * The traces are copied one after the other, table by table. Ids of each are moved up by what the ones before it have
+ * used, of that kind:
+ *
+ *     A: frames 1..900     B: frames 1..500  ->  901..1400
+ *
+ * so parents keep smaller ids than their children and a thread's frames follow start time, as within each trace. Times
+ * are moved so that they count from the start of the earliest, by the wall clocks of the machines. A process is known
+ * by (host, pid, start): `process.host` says the machine where they differ, and a trace with a process that another
+ * has is left out, for its frames would count twice. One trace is open at a time.
+ *
+ * What a column holds is in tables.h; the SQL in schemas/merge.sql. */
+#ifndef DYNTRACE_MERGE_H
+#define DYNTRACE_MERGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Which frames are copied. */
+enum merge_frames {
+    MERGE_FRAMES,    /* all */
+    MERGE_DECISIONS, /* those of calls that were skipped or disabled, which have no lookup and are counted by them */
+    MERGE_COUNTED,   /* the same, but meta.frame_count and open_frame_count are those of all: for a table of totals */
+};
+
+/* Make PATH, an empty file, one trace of the COUNT at PATHS. What cannot be read is said and left out; *MERGED is how many
+ * were not. False: it could not be made, which was said, or none was left. *LOST: events that the traces lost. */
+bool merge_traces(const char *path, char *const *paths, size_t count, enum merge_frames frames, size_t *merged, int64_t *lost);
+
+struct db;
+
+/* False after saying that the recording of DB goes on. */
+bool merge_ended(struct db *db);
+
+#endif

@@ -1,0 +1,189 @@
+/* trace/traces.c -- the words of a command line as traces. See trace/traces.h. */
+#include "trace/traces.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <sys/stat.h>
+
+#include "lib/out_file.h"
+#include "lib/say.h"
+#include "trace/db.h"
+
+enum { OTHERS_NAMED = 3, NAME_MOST = 600 };
+
+static struct traces known; /* all that were listed */
+static size_t left_out;
+static struct arena names;
+
+size_t traces_left_out(size_t more)
+{
+    return left_out += more;
+}
+
+bool traces_has(const char *path)
+{
+    for (size_t i = 0; i < known.paths.count; i++)
+        if (out_is(path, known.paths.at[i]))
+            return true;
+    return false;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t length = strlen(name), tail = strlen(end);
+
+    return length > tail && !strcmp(name + length - tail, end);
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool traces_named(const char *word)
+{
+    glob_t found = {0};
+    bool matches;
+
+    if (ends_with(word, ".db") || is_directory(word))
+        return true;
+    matches = strpbrk(word, "*?[") && !strpbrk(word, " \n(") && glob(word, 0, NULL, &found) == 0 && ends_with(found.gl_pathv[0], ".db");
+    globfree(&found);
+    return matches;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* What is no trace, nor a file that SQLite or a recorder keeps beside one. */
+static bool is_other(const struct dirent *entry)
+{
+    static const char *const beside[] = {".db", ".db-wal", ".db-shm", ".db-journal", ".db-frames"};
+    bool other = *entry->d_name != '.' && entry->d_type != DT_DIR;
+
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
+        other = other && !ends_with(entry->d_name, beside[i]);
+    return other;
+}
+
+static void directory_add(struct traces *traces, const char *path)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(path, &entries, NULL, by_name);
+    size_t others = 0, before = traces->paths.count;
+    char *named = strdup("");
+
+    if (count < 0)
+        say_error("%s: %s", path, strerror(errno));
+    for (int i = 0; i < count; i++) {
+        const char *name = entries[i]->d_name;
+        if (*name != '.' && ends_with(name, ".db")) {
+            *list_add(&traces->paths) = say_print("%s%s%s", path, ends_with(path, "/") ? "" : "/", name);
+        } else if (is_other(entries[i]) && others++ < OTHERS_NAMED) {
+            char *longer = say_print("%s%s%.100s", named, *named ? ", " : "", name);
+            free(named);
+            named = longer;
+        }
+        free(entries[i]);
+    }
+    if (count >= 0 && traces->paths.count == before)
+        say_error("%s: no *.db is in this directory", path);
+    if (others)
+        say_error("%s: %zu other file%s left out: %s%s", path, others, others == 1 ? "" : "s", named,
+                  others > OTHERS_NAMED ? ", ..." : "");
+    left_out += others + (count < 0 || traces->paths.count == before);
+    free(entries);
+    free(named);
+}
+
+struct traces traces_list(char *const *words)
+{
+    struct traces traces = {0};
+    glob_t found;
+
+    for (; *words; words++) {
+        struct stat st;
+        if (!strpbrk(*words, "*?[") && stat(*words, &st) != 0) {
+            say_error("%s: %s", *words, strerror(errno));
+            traces_free(&traces);
+            traces.failed = true;
+            return traces;
+        }
+        if (is_directory(*words)) {
+            directory_add(&traces, *words);
+        } else if (stat(*words, &st) == 0) {
+            *list_add(&traces.paths) = strdup(*words);
+        } else if (glob(*words, 0, NULL, &found) == 0) {
+            for (size_t i = 0; i < found.gl_pathc; i++)
+                *list_add(&traces.paths) = strdup(found.gl_pathv[i]);
+            globfree(&found);
+        } else {
+            say_error("%s: no file is named like this", *words);
+            left_out++;
+        }
+    }
+    for (size_t i = 0; i < traces.paths.count; i++)
+        *list_add(&known.paths) = strdup(traces.paths.at[i]);
+    return traces;
+}
+
+void traces_free(struct traces *traces)
+{
+    for (size_t i = 0; i < traces->paths.count; i++)
+        free(traces->paths.at[i]);
+    list_free(&traces->paths);
+}
+
+struct db *traces_next(struct traces *traces)
+{
+    while (traces->next < traces->paths.count) {
+        struct db *db = db_open(traces->paths.at[traces->next++]);
+        if (db && merge_ended(db))
+            return db;
+        db_close(db);
+        left_out++;
+    }
+    return NULL;
+}
+
+/* What the user calls them, "ranks/" or "a.db and 9 others". */
+static const char *words_name(char *const *words, size_t count)
+{
+    return words[1] ? arena_print(&names, "%.*s and %zu other%s", NAME_MOST, words[0], count - 1, count == 2 ? "" : "s")
+                    : arena_print(&names, "%.*s", NAME_MOST, words[0]);
+}
+
+const char *traces_file(char *const *words, enum merge_frames frames, const char **name)
+{
+    struct traces traces = traces_list(words);
+    const char *path = NULL;
+    size_t merged;
+    int64_t lost;
+
+    *name = NULL;
+    if (traces.paths.count == 1) {
+        path = arena_print(&names, "%s", traces.paths.at[0]);
+    } else if (traces.paths.count && (path = out_scratch())) {
+        *name = words_name(words, traces.paths.count);
+        if (!merge_traces(path, traces.paths.at, traces.paths.count, frames, &merged, &lost))
+            path = NULL;
+        left_out += traces.paths.count - merged;
+    }
+    traces_free(&traces);
+    return path;
+}
+
+struct db *traces_open(char *const *words, enum merge_frames frames)
+{
+    const char *name = NULL, *path = *words ? traces_file(words, frames, &name) : NULL;
+
+    if (*words && !path)
+        return NULL;
+    return name ? db_open_called(path, name) : db_open(path);
+}

@@ -1,0 +1,48 @@
+/* trace/traces.h -- the words of a command line as traces.
+ *
+ * A word is a file, a directory, which is every *.db in it, or a pattern such as 'rank*.db'. One trace is opened as it is.
+ * Several are first made one (trace/merge.h) in a temporary file, so that a command gives the answer that it gives of what
+ * `dyntrace merge` makes of them, with one of them open at a time. What a directory has beside traces, and what cannot be
+ * read, is said in a line each and left out: the command then ends with status 3, unless its own says more. */
+#ifndef DYNTRACE_TRACES_H
+#define DYNTRACE_TRACES_H
+
+#include "lib/list.h"
+#include "trace/merge.h"
+
+struct db;
+
+enum { TRACES_LEFT_OUT = 3 }; /* the exit status that says so */
+
+/* Is WORD one that may name traces, and not a function or a query? */
+bool traces_named(const char *word);
+
+struct traces {
+    LIST(char *) paths; /* each owned, in the order of the words; those of a word by name */
+    size_t next;
+    bool failed;
+};
+
+/* The traces of WORDS, which ends with a NULL; none, FAILED, after saying that a word is no file at all. */
+struct traces traces_list(char *const *words);
+
+/* The next of them that can be read, for one answer after the other; NULL: that was the last. What is still being recorded is left
+ * out as well. The caller ends it with db_close. */
+struct db *traces_next(struct traces *traces);
+void traces_free(struct traces *traces);
+
+/* The traces of WORDS as one; without a word the newest *.db here. Of several it has the frames that FRAMES says. NULL: it was
+ * said why. The caller ends it with db_close. */
+struct db *traces_open(char *const *words, enum merge_frames frames);
+
+/* The same as a file: the only one itself, or a temporary one. NULL: it was said why. Borrowed. *NAME: what to call it, borrowed,
+ * or NULL. */
+const char *traces_file(char *const *words, enum merge_frames frames, const char **name);
+
+/* Is PATH one of those that were listed? An output must not be an input. */
+bool traces_has(const char *path);
+
+/* That many have been left out; from here on MORE of them. */
+size_t traces_left_out(size_t more);
+
+#endif

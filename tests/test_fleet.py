@@ -1,0 +1,211 @@
+"""Many traces as one: every command that takes a trace takes several, and what it says is what it says of `dyntrace merge`."""
+import json
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from planted import make_trace
+from shared import one_line
+from tui_trace import make_trace as make_decided
+
+pytestmark = pytest.mark.one_python
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Four traces with decisions, of machines and times of their own; the third began first."""
+    folder = tmp_path_factory.mktemp("made")
+    first = make_decided(folder / "r0.db")
+    for rank, began in enumerate((5, 7, 2, 9)):
+        path = folder / f"r{rank}.db"
+        if rank:
+            path.write_bytes(first.read_bytes())
+        with sqlite3.connect(path) as db:
+            db.execute("PRAGMA synchronous = OFF")
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('host', ?), ('started_unix_ns', ?)", (f"box{rank}", 1700000000000000000 + began * 1000))
+            db.execute("UPDATE process SET rank = ?", (rank,))
+            db.execute("DELETE FROM loss WHERE events > 0")
+        db.close()
+    return folder
+
+
+@pytest.fixture
+def ranks(made, tmp_path):
+    return Path(shutil.copytree(made, tmp_path / "ranks"))
+
+
+@pytest.fixture
+def scratch(tmp_path, monkeypatch):
+    """Where temporary files go: nothing may be left there."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    yield folder
+    assert os.listdir(folder) == []
+
+
+COMMANDS = [
+    ["report", "FILE"], ["report", "FILE", "--json", "--limit", "0"],
+    ["check", "FILE", "--max-recompiles", "0", "--max-graph-breaks", "0", "--max-eager-share", "1%", "--max-guard-us", "0.001", "--json"],
+    ["check", "FILE", "--max-compiles", "1000"],
+    ["why", "FILE"], ["why", "Net.forward", "FILE", "--json"], ["why", "FILE", "Net.forward"], ["show", "Net.forward", "FILE"], ["diff", "FILE", "FILE", "--lookups"],
+    ["replay", "FILE", "--verify"], ["replay", "FILE", "--what-if", "recompile_limit=1"],
+    ["export", "FILE", "--format", "csv", "--table", "lookup", "-o", "-"], ["export", "FILE", "--format", "folded", "-o", "-"],
+    ["export", "FILE", "--format", "perfetto", "-o", "-"], ["export", "FILE", "--format", "jsonl", "--table", "frame", "-o", "-"],
+    ["tui", "FILE", "--dump", "--keys", "Enter"],
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words))
+@pytest.mark.parametrize("several", ["directory", "pattern", "files"])
+def test_as_merged(run, ranks, tmp_path, scratch, words, several):
+    files = {"directory": [ranks], "pattern": [ranks / "r*.db"], "files": sorted(ranks.glob("*.db"))}[several]
+    if several == "files" and words[0] == "diff":
+        pytest.skip("takes two")
+    merged = tmp_path / "merged.db"
+    assert run("merge", *files, "-o", merged).returncode == 0
+    replaced = [word for part in words for word in (files if part == "FILE" else [part])]
+    one, all = run(*[merged if part == "FILE" else part for part in words]), run(*replaced)
+
+    def said(done):
+        text = done.stdout
+        for name in (str(merged), f"{files[0]} and 3 others", str(files[0]), str(ranks)):
+            text = text.replace(name, "FILE")
+        return [line.rstrip() for line in text.split("\n") if not (words[0] == "tui" and " > overview" in line)]
+
+    assert said(all) == said(one) and all.returncode == one.returncode and len(one.stdout) > 5
+    assert all.stderr.count("\n") == one.stderr.count("\n")
+
+
+def test_html(run, ranks, tmp_path, scratch):
+    assert run("report", ranks, "--html", tmp_path / "page.html").returncode == 0 and (tmp_path / "page.html").stat().st_size > 10000
+    done = run("report", ranks, "--html", ranks / "r1.db", "--force")
+    assert done.returncode == 2 and "is the trace itself" in done.stderr
+
+
+def test_fsck_each(run, ranks):
+    whole = run("fsck", ranks)
+    assert whole.stdout.count("r2.db") >= 1 and whole.stdout.count("r3.db") >= 1
+    (ranks / "r1.db").write_bytes((ranks / "r1.db").read_bytes()[:5000])
+    assert run("fsck", ranks).returncode == 2
+
+
+def test_sql(run, ranks):
+    done = run("sql", ranks, "SELECT rank AS r, rank, 'x' AS trace FROM process ORDER BY 1 LIMIT 1")
+    assert done.stdout.split("\n")[:2] == ["trace\tr\trank\ttrace:3", f"{ranks}/r0.db\t0\t0\tx"] and done.stdout.count("\n") == 5
+    done = run("sql", ranks, "SELECT COUNT(*) AS n FROM lookup", "--then", "SELECT COUNT(*), COUNT(DISTINCT trace), SUM(n) FROM result", "--no-header")
+    each = [int(run("sql", path, "SELECT COUNT(*) FROM lookup", "--no-header").stdout) for path in sorted(ranks.glob("*.db"))]
+    assert done.stdout == f"4\t4\t{sum(each)}\n"
+    assert run("sql", ranks, "compiles").stdout.startswith("trace\t")
+    assert run("sql", ranks / "*1.db", "SELECT 1").stdout == "1\n1\n"  # one trace is asked as it is
+    for words in (["SELECT nix"], ["SELECT 1; SELECT 2"], ["DELETE FROM frame"], ["SELECT 1", "--then", "SELECT nix FROM result"]):
+        done = run("sql", ranks, *words)
+        assert done.returncode == 1 and done.stdout == ""
+        one_line(done.stderr)
+    assert run("sql", ranks / "r0.db", "SELECT 1", "--then", "SELECT 1").returncode == 2
+
+
+BAD = {
+    "newer": ("newer dyntrace", lambda path: make_trace(path, "UPDATE meta SET value = 3 WHERE key = 'schema_version'")),
+    "damaged": ("damaged", lambda path: path.write_bytes(make_trace(path).read_bytes()[:9000] + b"x" * 90000)),
+    "recording": ("still being recorded", lambda path: make_trace(path, "UPDATE meta SET value = 'recording' WHERE key = 'state'")),
+    "no trace": ("not an SQLite database", lambda path: path.write_text("hello " * 1000)),
+    "twice": ("would count twice", lambda path: path.write_bytes((path.parent / "r0.db").read_bytes())),
+    "late": ("cannot be", lambda path: make_trace(path, "UPDATE meta SET value = 'other' WHERE key = 'host'",
+                                                  "INSERT INTO loss VALUES ('x', 1, 1, 1, 'x')")),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_left_out(run, ranks, tmp_path, scratch, kind):
+    """Named in one line, the others are answered, and the status says so."""
+    good = tmp_path / "good.db"
+    assert run("merge", ranks, "-o", good).returncode == 0
+    words, make = BAD[kind]
+    make(ranks / "r1x.db")
+    for command in (["report", ranks, "--json"], ["check", ranks, "--max-recompiles", "1000"], ["merge", ranks, "-o", tmp_path / "m.db"]):
+        done = run(*command)
+        assert done.returncode == 3 and words in one_line(done.stderr) and "r1x.db" in done.stderr
+    assert run("check", ranks, "--max-recompiles", "1000", "--allow-left-out").returncode == 0
+    assert run("check", ranks, "--max-recompiles", "0").returncode == 1
+    assert run("diff", good, tmp_path / "m.db", "--fail-on", "any").stdout == "no difference\n"
+    for table in ("frame", "lookup", "guard_check", "compile", "listing", "graph_node", "loss", "process", "recompile_cause", "signature"):
+        counts = [run("sql", path, f"SELECT COUNT(*) FROM {table}").stdout for path in (good, tmp_path / "m.db")]
+        assert counts[0] == counts[1], table
+    if kind in ("newer", "recording", "no trace"):
+        done = run("sql", ranks, "SELECT 1 AS one", "--no-header")
+        assert done.returncode == 3 and done.stdout.count("\n") == 4 and words in one_line(done.stderr)
+
+
+def test_other_files(run, ranks, scratch):
+    for name in ("train.log", "notes.txt"):
+        (ranks / name).write_text("x")
+    (ranks / "r0.db-wal.old").mkdir()
+    done = run("report", ranks)
+    assert done.returncode == 3 and "2 other files left out: notes.txt, train.log" in one_line(done.stderr)
+    empty = ranks / "empty"
+    empty.mkdir()
+    assert run("report", empty).returncode == 2 and run("sql", empty, "SELECT 1").returncode == 2
+    assert run("report", ranks, ranks / "nix.db").returncode == 2
+
+
+def test_decisions_only(run, ranks, tmp_path):
+    whole, some = tmp_path / "whole.db", tmp_path / "some.db"
+    assert run("merge", ranks, "-o", whole).returncode == 0 and run("merge", ranks, "-o", some, "--decisions-only").returncode == 0
+    frames = "SELECT COUNT(*) FROM frame WHERE outcome NOT IN (4, 7)"
+    assert int(run("sql", whole, frames, "--no-header").stdout) > 0 and run("sql", some, frames, "--no-header").stdout == "0\n"
+    assert [run("check", path, "--max-eager-share", "0", "--json").stdout.replace(str(path), "") for path in (whole, some)].count(
+        run("check", whole, "--max-eager-share", "0", "--json").stdout.replace(str(whole), "")) == 2
+    assert json.loads(run("fsck", some, "--json").stdout)["rules"] and \
+        {rule["rule"] for rule in json.loads(run("fsck", some, "--json").stdout)["rules"] if rule["broken"]} <= \
+        {rule["rule"] for rule in json.loads(run("fsck", whole, "--json").stdout)["rules"] if rule["broken"]}
+
+
+@pytest.fixture(scope="module")
+def hundreds(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hundreds")
+    first = make_trace(folder / "0000.db")
+    for number in range(1, 120):
+        path = folder / f"{number:04}.db"
+        path.write_bytes(first.read_bytes())
+        with sqlite3.connect(path) as db:
+            db.execute("PRAGMA synchronous = OFF")
+            db.execute("UPDATE meta SET value = ? WHERE key = 'host'", (f"host{number}",))
+        db.close()
+    return folder
+
+
+@pytest.mark.no_sanitizer
+def test_bounded(dyntrace, hundreds, tmp_path):
+    """With few files open, and no more memory for many traces than for some."""
+    def limits():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+        resource.setrlimit(resource.RLIMIT_AS, (200 << 20, 200 << 20))
+
+    for words in (["merge", hundreds, "-o", tmp_path / "m.db"], ["report", hundreds], ["sql", hundreds, "SELECT COUNT(*) FROM frame"],
+                  ["check", hundreds, "--max-recompiles", "0"], ["diff", hundreds, hundreds]):
+        done = subprocess.run([dyntrace, *map(str, words)], capture_output=True, text=True, preexec_fn=limits, cwd=tmp_path)
+        assert done.returncode == 0, (words, done.stderr)
+    with sqlite3.connect(tmp_path / "m.db") as db:
+        assert db.execute("SELECT COUNT(*) FROM process").fetchone() == (240,)
+    db.close()
+
+
+@pytest.mark.parametrize("words", [["merge", "-o", "m.db"], ["report"]])
+def test_interrupted(dyntrace, hundreds, tmp_path, scratch, words):
+    for after in (0.02, 0.1, 0.3):
+        with subprocess.Popen([dyntrace, words[0], str(hundreds), *words[1:]], cwd=tmp_path, stdout=subprocess.DEVNULL) as child:
+            time.sleep(after)
+            child.send_signal(signal.SIGINT)
+            assert child.wait() in (0, -signal.SIGINT)
+        if child.returncode:
+            assert sorted(os.listdir(tmp_path)) == ["scratch"] and os.listdir(scratch) == []
+        else:
+            (tmp_path / "m.db").unlink(missing_ok=True)
