@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from planted import make_trace
-from shared import one_line
+from shared import holds, one_line, query
 from tui_trace import make_trace as make_decided
 
 pytestmark = pytest.mark.one_python
@@ -209,3 +209,70 @@ def test_interrupted(dyntrace, hundreds, tmp_path, scratch, words):
             assert sorted(os.listdir(tmp_path)) == ["scratch"] and os.listdir(scratch) == []
         else:
             (tmp_path / "m.db").unlink(missing_ok=True)
+
+
+# ---- ranks that record themselves apart -----------------------------------------------------------------------------
+
+LAUNCHERS = {
+    "torchrun": {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "8", "TORCHELASTIC_RUN_ID": "job1"},
+    "mpirun": {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_SIZE": "8", "PMIX_NAMESPACE": "job1"},
+    "srun": {"SLURM_PROCID": "3", "SLURM_LOCALID": "1", "SLURM_NTASKS": "8", "SLURM_JOB_ID": "job1", "SLURM_STEP_ID": "0"},
+    "ray": {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "8", "RAY_JOB_ID": "job1"},
+    "sbatch": {"SLURM_PROCID": "0", "SLURM_JOB_ID": "job1"},
+}
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_recorded_apart(dyntrace, python, tmp_path, scratch, launcher):
+    done = subprocess.run([dyntrace, "run", "-o", f"{tmp_path}/job/", "--python", python, "-c", "print(1)"], capture_output=True, text=True,
+                          env={**os.environ, **LAUNCHERS[launcher]})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+    [path] = (tmp_path / "job").iterdir()
+    holds(path)
+    ranked = launcher != "sbatch"
+    host, rank, _ = path.stem.rsplit("-", 2)
+    assert (host, rank) == (os.uname().nodename, "3" if ranked else "none")
+    meta = dict(query(path, "SELECT key, value FROM meta"))
+    assert meta["job"] == "job1" and meta["destination"] == str(path) and meta["clock_doubt_ns"] > 0 and abs(meta["clock_offset_ns"]) < 10**10
+    assert [meta.get(key) for key in ("rank", "local_rank", "world_size")] == (["3", "1", "8"] if ranked else [None] * 3)
+    assert query(path, "SELECT rank, local_rank FROM process") == [(3, 1) if ranked else (None, None)]
+
+
+def test_names(dyntrace, python, tmp_path, scratch):
+    def start(output, *more):
+        return subprocess.run([dyntrace, "run", "-o", output, *more, "--python", python, "-c", "import sys; sys.exit(3)"], capture_output=True,
+                              text=True, cwd=tmp_path, env={**os.environ, "RANK": "../7"})
+
+    assert start("x-%r-%%-%q.db").returncode == 3 and os.path.exists(tmp_path / "x-.._7-%-%q.db")
+    again = start("x-%r-%%-%q.db")
+    assert again.returncode == 2 and "exists already" in one_line(again.stderr)
+    assert start("x-%r-%%-%q.db", "--force").returncode == 3
+    assert start("nodir/deeper/%p.db").returncode == 2
+    assert sorted(os.listdir(tmp_path)) == ["scratch", "x-.._7-%-%q.db"]
+
+
+def test_collector_killed(dyntrace, python, tmp_path, scratch):
+    """Another finishes the trace, and moves it as well."""
+    program = "import os, signal, time\nfor line in os.popen('ps -eo pid,args'):\n    if 'PLACE' in line: pass\ntime.sleep(1)"
+    with subprocess.Popen([dyntrace, "run", "-o", f"{tmp_path}/job/", "--python", python, "-c", program], start_new_session=True) as child:
+        deadline = time.time() + 20
+        while time.time() < deadline and not list(scratch.glob("*/*.db")):
+            time.sleep(0.05)
+        time.sleep(0.3)
+        for line in subprocess.run(["ps", "-o", "pid=", "--ppid", str(child.pid)], capture_output=True, text=True).stdout.split():
+            if os.getsid(int(line)) == int(line):  # the collector has a session of its own
+                os.kill(int(line), signal.SIGKILL)
+    [path] = (tmp_path / "job").iterdir()
+    assert query(path, "SELECT value FROM meta WHERE key = 'state'") == [("recovered",)]
+    holds(path)
+
+
+def test_place_without_room(dyntrace, python, tmp_path, scratch):
+    """What cannot be moved stays, and it is said where."""
+    program = f"import shutil; shutil.rmtree({str(tmp_path / 'job')!r})"
+    done = subprocess.run([dyntrace, "run", "-o", f"{tmp_path}/job/", "--python", python, "-c", program], capture_output=True, text=True)
+    line = one_line(done.stderr)
+    assert done.returncode == 0 and "cannot be moved to its place: No such file" in line
+    [left] = scratch.glob("*/*.db")
+    assert str(left) in line
+    shutil.rmtree(left.parent)

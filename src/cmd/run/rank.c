@@ -14,13 +14,6 @@
 #include "job.h"
 #include "lib/say.h"
 
-static bool is_directory(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* A % and a letter that stands for something, in the last part of NAME. */
 static const char *letter_in(const char *name)
 {
@@ -33,7 +26,7 @@ bool rank_is_apart(const char *output)
 {
     const char *name = strrchr(output, '/');
 
-    return *output && (output[strlen(output) - 1] == '/' || is_directory(output) || letter_in(name ? name : output));
+    return *output && (output[strlen(output) - 1] == '/' || letter_in(name ? name : output));
 }
 
 /* TEXT at the end of PATH, without what a file's name cannot have. */
@@ -97,7 +90,7 @@ bool rank_place(struct session *session, const char *output, const char *here, b
 {
     const char *places[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
     char *to = session->destination, *name;
-    bool folder = output[strlen(output) - 1] == '/' || is_directory(output);
+    bool folder = output[strlen(output) - 1] == '/';
     size_t most = sizeof session->destination;
     const char *last = folder ? NULL : strrchr(output, '/');
     int written = snprintf(to, most, "%s%s%.*s%s", *output == '/' ? "" : here, *output == '/' ? "" : "/",

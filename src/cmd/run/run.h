@@ -75,7 +75,7 @@ void live_close(void);
 
 /* ---- a rank that records itself apart (rank.c) ------------------------------ */
 
-/* Is OUTPUT, of -o, a directory, or has its name a %h, %r or %p? */
+/* Ends OUTPUT, of -o, in a slash, or has its name a %h, %r or %p? */
 bool rank_is_apart(const char *output);
 
 /* Fill the destination of SESSION with OUTPUT below HERE, its directory made, and how far the clock there is ahead; PATH becomes where

@@ -1,0 +1,66 @@
+"""Ranks of a gloo job that record themselves apart: on two hosts, which are network namespaces, and one of them is killed."""
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+
+import pytest
+from conftest import PROGRAMS, torch_python
+
+from shared import command_path, holds, query
+
+torchrun = ["-m", "torch.distributed.run"]
+
+
+def run(*words, **more):
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, **more)
+
+
+@pytest.fixture
+def hosts():
+    """Two network namespaces with a wire between them."""
+    if os.geteuid() or not shutil.which("ip"):
+        pytest.skip("needs root and ip(8) to make network namespaces")
+    names = [f"dt{os.getpid()}{letter}" for letter in "ab"]
+    try:
+        for name in names:
+            if run("ip", "netns", "add", name).returncode:
+                pytest.skip("no network namespaces here")
+        run("ip", "link", "add", "v0", "netns", names[0], "type", "veth", "peer", "name", "v1", "netns", names[1], check=True)
+        for i, name in enumerate(names):
+            for words in (["addr", "add", f"10.77.0.{i + 1}/24", "dev", f"v{i}"], ["link", "set", f"v{i}", "up"], ["link", "set", "lo", "up"]):
+                run("ip", "-n", name, *words, check=True)
+        yield names
+    finally:
+        for name in names:
+            run("ip", "netns", "del", name)
+
+
+@pytest.mark.slow
+def test_two_hosts_and_one_killed(hosts, tmp_path):
+    python, why = torch_python()
+    if not python:
+        pytest.skip(why)
+    started = []
+    for node, host in enumerate(hosts):
+        torch = " ".join([str(python), *torchrun, "--nnodes 2 --nproc-per-node 4 --node-rank", str(node), "--master-addr 10.77.0.1 --master-port 29533",
+                          "--no-python", command_path(), "run -o", f"{tmp_path}/job/", "--frames decided --python", str(python),
+                          str(PROGRAMS / "rank.py"), "crash 5"])
+        started.append(subprocess.Popen(["ip", "netns", "exec", host, "unshare", "-u", "sh", "-c", f"hostname host{node}; exec {torch}"],
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                        env={**os.environ, "GLOO_SOCKET_IFNAME": f"v{node}", "TP_SOCKET_IFNAME": f"v{node}", "OMP_NUM_THREADS": "1"}))
+    said = [child.communicate(timeout=560)[0] for child in started]
+    assert any(child.returncode for child in started), said
+    traces = sorted((tmp_path / "job").iterdir())
+    assert len(traces) == 8, (traces, said)
+    for path in traces:
+        holds(path)
+        host, rank, _ = path.stem.split("-")
+        meta = dict(query(path, "SELECT key, value FROM meta"))
+        assert meta["rank"] == rank and meta["host"] == host == f"host{int(rank) // 4}" and meta["world_size"] == "8", meta
+        assert meta["local_rank"] == str(int(rank) % 4) and meta["job"] and abs(meta["clock_offset_ns"]) <= meta["clock_doubt_ns"] + 10**8
+        assert query(path, "SELECT COUNT(*) FROM lookup WHERE outcome = 2")[0][0] >= 2
+        if rank == "5":
+            assert query(path, "SELECT exit_signal FROM process WHERE rank = 5") == [(9,)]
