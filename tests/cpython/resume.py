@@ -36,6 +36,7 @@ KNOWN = {
     "test_get_count (test.test_gc.": "the same",
     "test_get_objects_arguments (test.test_gc.": "counts all objects; a split makes some",
     "test_frame (test.test_gc.": "a frame object taken before the split is not the frame of the rest",
+    "test_current_frames (test.test_sys.": "the same",
     "test_print (test.test_traceback.TestTracebackException": "the same, of a traceback: the values have moved on",
     "test_objecttypes (test.test_sys.": "sys.getsizeof(frame): more variables",
     "test_origin_tracking (test.test_coroutines.": "3.11 counts frames there that have not started",

@@ -1,4 +1,5 @@
 """dyntrace.resume on functions made by hand: split at every point, each does what it did, to the moment at which values die."""
+import dis
 import functools
 import gc
 import sys
@@ -367,6 +368,8 @@ class Parts(unittest.TestCase):
         self.assertLessEqual(set(split.stack), {"value", "NULL", "value or NULL"})
         self.assertRegex(split.resume.co_name, rf"^__resume_at_{offset}_\d+$")
         self.assertEqual((split.resume.co_filename, split.resume.co_firstlineno), (__file__, f.__code__.co_firstlineno))
+        begins = [next(at.positions for at in dis.get_instructions(code) if at.opname == "RESUME") for code in (f.__code__, split.resume)]
+        self.assertEqual(*begins)
         self.assertEqual(split.prefix.co_varnames[:2], ("a", "b"))
         self.assertIs(resume.split(f.__code__, offset), split)
         self.assertIn(f"offset {offset}>", repr(split))

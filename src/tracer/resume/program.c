@@ -212,8 +212,8 @@ static void write_low(uint32_t number, FILE *out)
     putc((int)number, out);
 }
 
-/* Each step has the place in the source that it had: line, last line, column, last column; -1: none. What was added has none, RESUME the
- * function's first line. */
+/* Each step has the place in the source that it had: line, last line, column, last column; -1: none. What was added has none, but for
+ * RESUME. */
 static void write_lines(const struct program *p, FILE *out)
 {
     OWNED PyObject *places = PyObject_CallMethod((PyObject *)p->code, "co_positions", NULL), *place = NULL;
@@ -222,7 +222,9 @@ static void write_lines(const struct program *p, FILE *out)
     for (int32_t n = 0; n < p->count + p->added && places; n++) {
         const struct step *step = nth(p, n);
         const bool added = step >= p->steps + p->count;
-        int at[4] = {added && step->op == RESUME ? p->code->co_firstlineno : -1, -1, -1, -1};
+        int at[4] = {-1, -1, -1, -1};
+        if (added && step->op == RESUME) /* as the compiler has it */
+            memcpy(at, (int[4]){p->code->co_firstlineno, p->code->co_firstlineno, 0, 0}, sizeof at);
         for (; !added && unit < step->from; unit++)
             Py_XSETREF(place, PyIter_Next(places));
         for (int i = 0; i < 4 && !added && place; i++)
