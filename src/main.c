@@ -12,7 +12,7 @@
 
 static const struct command *const commands[] = {
     &command_run,    &command_tui,    &command_report, &command_why, &command_show, &command_replay, &command_check,
-    &command_export, &command_merge,  &command_import, &command_diff, &command_sql, &command_fsck,   &command_doctor,
+    &command_export, &command_merge,  &command_import, &command_diff, &command_ranks, &command_sql, &command_fsck,   &command_doctor,
     &command_collect, NULL,
 };
 

@@ -3,6 +3,7 @@
  * The facts are gathered first (trace/why/why.h), then the page is written from them, section by section. Of a program
  * that uses torch the page is in torch's words: its labels and names, "eagerly" for what others call "as Python". */
 
+#include "cmd/ranks.h"
 #include "command.h"
 #include "lib/option.h"
 #include "lib/say.h"
@@ -597,11 +598,12 @@ static void (*const sections[])(struct why *why, FILE *out) = {
 };
 
 static struct {
-    bool sql, json, whatif;
+    bool sql, json, whatif, ranks;
 } given;
 
 static const struct option options[] = {
     {"sql", .read = option_flag, .to = &given.sql, .help = "also print the SQL that answers"},
+    {"ranks", .read = option_flag, .to = &given.ranks, .help = "which of a job's ranks compiled it otherwise, as `ranks --function FUNC`"},
     {"json", .read = option_flag, .to = &given.json, .help = "the same for a program, complete, times in nanoseconds"},
     {"what-if", .read = option_flag, .to = &given.whatif,
      .help = "decide the recorded calls again for each remedy, on a long trace too. One with more than 200,000 lookups "
@@ -617,7 +619,13 @@ static int why_main(int count, char **operands)
     enum find_result found;
     int status;
 
-    if (!find_operands("why", count, operands, &name, &files) || !(why.db = find_open(files)))
+    if (!find_operands("why", count, operands, &name, &files))
+        return 2;
+    if (given.ranks && !name)
+        say_error("why: --ranks needs the name of a function; `dyntrace ranks` compares all");
+    if (given.ranks)
+        return name ? ranks_compare(files, name, -1, given.json) : 2;
+    if (!(why.db = find_open(files)))
         return 2;
     doubts_say(why.db, "the answer is about what it has so far", NULL); /* losses are in the answer */
     why.progress = progress_begin("reading decisions");

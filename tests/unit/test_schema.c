@@ -126,7 +126,7 @@ static void columns_written(enum row_table table)
 int main(void)
 {
     char text[100];
-    sqlite3 *db, *both;
+    sqlite3 *db, *both, *ranks;
 
     sqlite3_open(":memory:", &db);
     sqlite3_create_function(db, "each", -1, SQLITE_UTF8, NULL, each, NULL, NULL);
@@ -164,7 +164,7 @@ int main(void)
               sqlite3_deserialize(db, "trace", (unsigned char *)schema_empty, (sqlite3_int64)schema_empty_bytes,
                                   (sqlite3_int64)schema_empty_bytes, SQLITE_DESERIALIZE_READONLY) == SQLITE_OK,
           "the other file, of recover.sql", sqlite3_errmsg(db));
-    /* `check` asks the trace and tables of its own beside it; `diff` either trace, or its own tables of both. */
+    /* `check` asks the trace and tables of its own beside it; `diff` and `ranks` a trace, or their own tables of several. */
     check(sqlite3_exec(db, schema_statement("fsck-frames/tables"), NULL, NULL, NULL) == SQLITE_OK, "fsck-frames/tables", sqlite3_errmsg(db));
     check(sqlite3_exec(db, schema_statement("check/tables"), NULL, NULL, NULL) == SQLITE_OK, "check/tables", sqlite3_errmsg(db));
     for (int i = 0; i < 2; i++) /* a part of the trace */
@@ -172,13 +172,15 @@ int main(void)
               sqlite3_errmsg(db));
     sqlite3_open(":memory:", &both);
     check(sqlite3_exec(both, schema_statement("diff/tables"), NULL, NULL, NULL) == SQLITE_OK, "diff/tables", sqlite3_errmsg(both));
+    sqlite3_open(":memory:", &ranks);
+    check(sqlite3_exec(ranks, schema_statement("ranks/tables"), NULL, NULL, NULL) == SQLITE_OK, "ranks/tables", sqlite3_errmsg(ranks));
     for (const struct schema_query *s = schema_statements; s->name; s++)
-        if (!strncmp(s->name, "diff/", 5)) {
+        if (!strncmp(s->name, "diff/", 5) || !strncmp(s->name, "ranks/", 6)) {
             sqlite3_stmt *statement = NULL;
-            bool fits = !strcmp(s->name, "diff/tables") || sqlite3_prepare_v2(db, s->text, -1, &statement, NULL) == SQLITE_OK;
+            bool fits = strstr(s->name, "/tables") || sqlite3_prepare_v2(db, s->text, -1, &statement, NULL) == SQLITE_OK;
             sqlite3_finalize(statement);
             if (!fits)
-                prepares(both, s->name, s->text);
+                prepares(*s->name == 'd' ? both : ranks, s->name, s->text);
         } else if (strcmp(s->name, "check/tables") && strcmp(s->name, "fsck-frames/tables") && strcmp(s->name, "range/asked") && strcmp(s->name, "range/part") && strncmp(s->name, "tui/", 4) && strncmp(s->name, "import/", 7) && strncmp(s->name, "merge/", 6)) /* not SQL alone, and of temporary tables */ {
             bool causes = !strcmp(s->name, "why/histories"), argument = !strncmp(s->name, "sql/.", 5);
             char *sql = sqlite3_mprintf("%s%s%s%s", causes ? "WITH causes AS (" : argument ? "WITH argument(word) AS (SELECT 'frame') " : "",
@@ -187,6 +189,7 @@ int main(void)
             sqlite3_free(sql);
         }
     sqlite3_close(both);
+    sqlite3_close(ranks);
     sqlite3_close(db);
     return failures != 0;
 }

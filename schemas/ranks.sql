@@ -1,0 +1,211 @@
+-- ranks.sql -- what `dyntrace ranks` asks of each trace (processes, events, guards, waits), and of what it has kept of all of them
+-- in a database of its own (src/cmd/ranks.c).
+
+-- name: tables
+-- rank: a rank as its trace has it; times are of the day, by the clock that the ranks share if they share one. asked, python: calls
+-- that wanted compiled code, and those of them that ran as Python. died: by a signal or a status; ended: it came to its end.
+CREATE TABLE rank(
+    rank_id INTEGER PRIMARY KEY, file TEXT, job TEXT, rank INTEGER, world_size INTEGER, doubt_ns INTEGER, host TEXT, pid INTEGER,
+    began_ns INTEGER, ended_ns INTEGER, exit_code INTEGER, exit_signal INTEGER, compiles INTEGER, recompiles INTEGER, breaks INTEGER,
+    asked INTEGER, python INTEGER, compile_ns INTEGER, wait_ns INTEGER,
+    died GENERATED ALWAYS AS (exit_signal IS NOT NULL OR COALESCE(exit_code, 0) <> 0));
+CREATE TABLE function(function_id INTEGER PRIMARY KEY, filename TEXT, qualname TEXT, first_line INTEGER, UNIQUE(filename, qualname, first_line));
+-- event: the nth compile of a function in a rank; key: equal for what is alike. lookup: of how many of the function it was the last.
+CREATE TABLE event(
+    event_id INTEGER PRIMARY KEY, rank_id INTEGER, function_id INTEGER, nth INTEGER, key INTEGER, at_ns INTEGER, ended_ns INTEGER,
+    lookup INTEGER, compile_id INTEGER, outcome TEXT, source TEXT, expected TEXT, actual TEXT);
+CREATE INDEX event_place ON event(function_id, nth, key, rank_id);
+CREATE TABLE wait(rank_id INTEGER, start_ns INTEGER, end_ns INTEGER);
+-- differs: ranks that do at one place what most do not. event_id: theirs, other_id: of one of the most; NULL: has no such compile.
+CREATE TABLE differs(
+    differs_id INTEGER PRIMARY KEY, function_id INTEGER, nth INTEGER, key INTEGER, ranks INTEGER, event_id INTEGER, other_id INTEGER,
+    source TEXT, here TEXT, there TEXT);
+CREATE TABLE differing(differs_id INTEGER, rank_id INTEGER);
+CREATE TABLE side_guard(side INTEGER, ordinal INTEGER, kind TEXT, source TEXT, expression TEXT);
+
+-- name: processes
+-- Of a trace: its ranks, each with all of its processes, of which the first is the one that began and ended. ?1: names of
+-- collectives, a JSON array.
+WITH one AS MATERIALIZED (
+    SELECT process_id, COALESCE(rank, CAST((SELECT value FROM meta WHERE key = 'rank') AS INTEGER)) AS rank FROM process),
+compiled AS (SELECT o.rank, SUM(m.cache_entry_id IS NOT NULL) AS compiles, SUM(m.is_recompile) AS recompiles,
+                    SUM(MAX(0, COALESCE(m.compile_ns, 0))) AS compile_ns FROM compiles m JOIN one o USING(process_id) GROUP BY 1),
+broke AS (SELECT o.rank, COUNT(*) AS breaks FROM graph_break b JOIN compiles m USING(compile_id) JOIN one o USING(process_id) GROUP BY 1),
+called AS (SELECT o.rank, SUM(k.counted) AS asked, SUM(k.counted AND k.ran_as_python) AS python FROM calls k JOIN one o USING(process_id) GROUP BY 1),
+waited AS (SELECT o.rank, SUM(n.total_ns) AS wait_ns FROM code c JOIN code_total n USING(code_id) JOIN one o USING(process_id)
+           WHERE c.filename GLOB '*/distributed_c10d.py' AND c.qualname IN (SELECT value FROM json_each(?1)) GROUP BY 1),
+said AS (SELECT MAX(value) FILTER (WHERE key = 'job') AS job, MAX(value) FILTER (WHERE key = 'world_size') AS world_size,
+                MAX(value) FILTER (WHERE key = 'clock_doubt_ns') AS doubt_ns, MAX(value) FILTER (WHERE key = 'host') AS host,
+                CAST(MAX(value) FILTER (WHERE key = 'started_unix_ns') AS INTEGER) +
+                COALESCE(CAST(MAX(value) FILTER (WHERE key = 'clock_offset_ns') AS INTEGER), 0) AS zero_ns FROM meta)
+SELECT s.job, o.rank, CAST(s.world_size AS INTEGER), CAST(s.doubt_ns AS INTEGER), COALESCE(p.host, s.host), p.pid, s.zero_ns + p.start_ns,
+       s.zero_ns + p.end_ns, p.exit_code, p.exit_signal, COALESCE(c.compiles, 0), COALESCE(c.recompiles, 0), COALESCE(b.breaks, 0),
+       COALESCE(k.asked, 0), COALESCE(k.python, 0), COALESCE(c.compile_ns, 0), w.wait_ns
+FROM said s CROSS JOIN (SELECT rank, MIN(process_id) AS process_id FROM one WHERE rank >= 0 GROUP BY rank) o
+JOIN process p ON p.process_id = o.process_id
+LEFT JOIN compiled c ON c.rank = o.rank LEFT JOIN broke b ON b.rank = o.rank LEFT JOIN called k ON k.rank = o.rank
+LEFT JOIN waited w ON w.rank = o.rank ORDER BY o.rank;
+
+-- name: events
+-- Of a trace: the compiles of each rank, in order of time. ?1: a GLOB for functions, or NULL. What is in no column of `event` is for
+-- its key only: where graphs broke.
+WITH zero AS (SELECT CAST((SELECT value FROM meta WHERE key = 'started_unix_ns') AS INTEGER) +
+                     COALESCE(CAST((SELECT value FROM meta WHERE key = 'clock_offset_ns') AS INTEGER), 0) AS ns)
+SELECT COALESCE(p.rank, CAST((SELECT value FROM meta WHERE key = 'rank') AS INTEGER)) AS rank, m.filename, m.qualname, m.first_line,
+       z.ns + m.start_ns, z.ns + COALESCE(m.end_ns, m.start_ns),
+       (SELECT COUNT(*) FROM lookup l WHERE l.code_id = m.code_id AND l.start_ns <= m.start_ns), m.compile_id, m.outcome,
+       iif(m.is_recompile, COALESCE(k.source, k.text), NULL), iif(m.is_recompile, k.expected, NULL), iif(m.is_recompile, k.actual, NULL),
+       (SELECT group_concat(b.line || ' ' || COALESCE(b.reason, ''), char(10)) FROM graph_break b WHERE b.compile_id = m.compile_id),
+       m.cache_entry_id
+FROM zero z CROSS JOIN compiles m JOIN process p USING(process_id) LEFT JOIN recompile_cause k ON k.rowid = m.cause_id
+WHERE m.outcome IS NOT 'skipped' AND m.qualname IS NOT NULL AND (?1 IS NULL OR m.qualname GLOB ?1 OR m.qualname GLOB '*.' || ?1)
+ORDER BY m.start_ns, m.compile_id;
+
+-- name: guards
+-- Of a trace: by entry, for keys. What the address of an object is in, says nothing.
+SELECT cache_entry_id, kind, source, expression FROM guard NOT INDEXED;
+
+-- name: compile-guards
+-- Of a trace: the guards of compile ?1.
+SELECT g.ordinal, g.kind, g.source, g.expression FROM compile m JOIN guard g ON g.cache_entry_id = m.cache_entry_id
+WHERE m.compile_id = ?1 ORDER BY g.ordinal;
+
+-- name: waits
+-- Of a trace: when each rank was in a collective, one of ?1, for 5 ms and longer.
+WITH zero AS (SELECT CAST((SELECT value FROM meta WHERE key = 'started_unix_ns') AS INTEGER) +
+                     COALESCE(CAST((SELECT value FROM meta WHERE key = 'clock_offset_ns') AS INTEGER), 0) AS ns)
+SELECT COALESCE(p.rank, CAST((SELECT value FROM meta WHERE key = 'rank') AS INTEGER)), z.ns + f.start_ns, z.ns + f.end_ns
+FROM zero z CROSS JOIN frame f JOIN code c ON c.code_id = f.code_id JOIN thread t ON t.thread_id = f.thread_id
+JOIN process p ON p.process_id = t.process_id
+WHERE f.end_ns - f.start_ns >= 5000000
+  AND f.code_id IN (SELECT code_id FROM code WHERE filename GLOB '*/distributed_c10d.py' AND qualname IN (SELECT value FROM json_each(?1)));
+
+-- name: rank
+INSERT INTO rank(file, job, rank, world_size, doubt_ns, host, pid, began_ns, ended_ns, exit_code, exit_signal, compiles, recompiles, breaks,
+                 asked, python, compile_ns, wait_ns)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18);
+
+-- name: function
+INSERT OR IGNORE INTO function(filename, qualname, first_line) VALUES (?1, ?2, ?3);
+
+-- name: event
+-- ?1: the file; ?2 to ?13: the first columns of the statement `events`; ?14: the key.
+INSERT INTO event(rank_id, function_id, nth, key, at_ns, ended_ns, lookup, compile_id, outcome, source, expected, actual)
+SELECT r.rank_id, f.function_id, 1 + (SELECT COUNT(*) FROM event e WHERE e.function_id = f.function_id AND e.rank_id = r.rank_id),
+       ?14, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13
+FROM rank r CROSS JOIN function f
+WHERE r.file = ?1 AND r.rank = ?2 AND f.filename IS ?3 AND f.qualname = ?4 AND f.first_line IS ?5;
+
+-- name: others
+-- Traces of another job than most are of, and those of a rank that another trace has later: file, and why.
+WITH most AS (SELECT job FROM rank GROUP BY job ORDER BY COUNT(*) DESC, job LIMIT 1)
+SELECT DISTINCT file, 'is of job ' || COALESCE(job, '?') || ', most are of ' || COALESCE((SELECT job FROM most), '?') AS why
+FROM rank WHERE job IS NOT (SELECT job FROM most)
+UNION ALL
+SELECT DISTINCT a.file, 'rank ' || a.rank || ' is in ' || b.file || ' as well, which began later' FROM rank a JOIN rank b
+ON b.rank = a.rank AND b.job IS a.job AND b.rank_id <> a.rank_id AND (b.began_ns, b.rank_id) > (a.began_ns, a.rank_id)
+WHERE a.job IS (SELECT job FROM most);
+
+-- name: forget
+DELETE FROM event WHERE rank_id IN (SELECT rank_id FROM rank WHERE file = ?1);
+DELETE FROM wait WHERE rank_id IN (SELECT rank_id FROM rank WHERE file = ?1);
+DELETE FROM rank WHERE file = ?1;
+
+-- name: compare
+-- What most ranks have as the nth compile of a function is what they agree on: one key, or none. A rank that died may not have come
+-- so far. Where as many have this as that, those that compiled are the ones that differ, then the higher rank.
+CREATE TEMP TABLE tally AS
+SELECT e.function_id, e.nth, e.key, COUNT(*) AS ranks, SUM(NOT r.died) AS alive, MIN(r.rank) AS least, MIN(e.event_id) AS event_id
+FROM event e JOIN rank r USING(rank_id) GROUP BY 1, 2, 3;
+INSERT INTO tally SELECT function_id, nth, NULL, (SELECT COUNT(*) FROM rank WHERE NOT died) - SUM(alive), 0, -1, NULL
+FROM tally GROUP BY 1, 2 HAVING (SELECT COUNT(*) FROM rank WHERE NOT died) > SUM(alive);
+CREATE TEMP TABLE agreed AS
+SELECT * FROM (SELECT *, SUM(ranks) OVER w AS everyone, COUNT(*) OVER w AS kinds,
+                      ROW_NUMBER() OVER (PARTITION BY function_id, nth ORDER BY ranks DESC, least) AS place
+               FROM tally WINDOW w AS (PARTITION BY function_id, nth))
+WHERE place = 1 AND kinds > 1 AND ranks * 2 >= everyone;
+-- Only the first place in a function at which a rank differs.
+CREATE TEMP TABLE odd AS
+SELECT a.function_id, a.nth, r.rank_id, e.key, e.event_id, a.event_id AS other_id
+FROM agreed a CROSS JOIN rank r LEFT JOIN event e ON e.function_id = a.function_id AND e.nth = a.nth AND e.rank_id = r.rank_id
+WHERE e.key IS NOT a.key AND (e.event_id IS NOT NULL OR NOT r.died);
+DELETE FROM odd WHERE EXISTS (SELECT 1 FROM odd b WHERE b.function_id = odd.function_id AND b.rank_id = odd.rank_id AND b.nth < odd.nth);
+INSERT INTO differs(function_id, nth, key, ranks, event_id, other_id)
+SELECT o.function_id, o.nth, o.key, COUNT(*), MIN(o.event_id), MIN(o.other_id) FROM odd o LEFT JOIN event e USING(event_id)
+LEFT JOIN event t ON t.event_id = o.other_id GROUP BY 1, 2, 3 ORDER BY MIN(COALESCE(e.at_ns, t.at_ns));
+INSERT INTO differing SELECT d.differs_id, o.rank_id FROM odd o JOIN differs d ON d.function_id = o.function_id AND d.nth = o.nth AND d.key IS o.key;
+UPDATE differs SET source = COALESCE(e.source, t.source),
+    here = iif(e.event_id IS NULL, 'no such compile', e.actual),
+    there = CASE WHEN e.event_id IS NULL THEN COALESCE(t.actual, 'a compile') WHEN t.source IS e.source THEN t.actual ELSE e.expected END
+FROM (SELECT differs_id, event_id AS mine, other_id AS others FROM differs) d LEFT JOIN event e ON e.event_id = d.mine
+LEFT JOIN event t ON t.event_id = d.others WHERE differs.differs_id = d.differs_id;
+
+-- name: unexplained
+-- Both compiled, for the same cause or none: which guard of the new entries is another? The two traces, and the compiles.
+SELECT d.differs_id, a.file, e.compile_id, b.file, t.compile_id FROM differs d JOIN event e ON e.event_id = d.event_id
+JOIN event t ON t.event_id = d.other_id JOIN rank a ON a.rank_id = e.rank_id JOIN rank b ON b.rank_id = t.rank_id
+WHERE e.source IS t.source AND e.actual IS t.actual AND e.expected IS t.expected LIMIT 50;
+
+-- name: guard
+INSERT INTO side_guard VALUES (?1, ?2, ?3, ?4, ?5);
+
+-- name: explain
+-- The first guard of side 0 that side 1 has otherwise.
+UPDATE differs SET source = g.source, here = g.expression, there = g.other
+FROM (SELECT a.source, a.expression, (SELECT b.expression FROM side_guard b WHERE b.side = 1 AND b.source IS a.source AND b.kind IS a.kind LIMIT 1) AS other
+      FROM side_guard a WHERE a.side = 0 AND a.expression NOT LIKE '%0x%' AND a.expression NOT GLOB '*[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]*'
+        AND NOT EXISTS (SELECT 1 FROM side_guard b WHERE b.side = 1 AND b.source IS a.source AND b.expression IS a.expression)
+      ORDER BY a.ordinal LIMIT 1) g
+WHERE differs_id = ?1;
+
+-- name: about
+-- The job as a whole: a name and a value.
+SELECT 'job', COALESCE((SELECT job FROM rank LIMIT 1), '?')
+UNION ALL SELECT 'ranks', COUNT(DISTINCT rank) || ' of ' || MAX(COALESCE(MAX(world_size), 0), MAX(rank) + 1) || ', on ' || COUNT(DISTINCT host) || ' host'
+          || iif(COUNT(DISTINCT host) = 1, '', 's') FROM rank
+UNION ALL SELECT 'missing', group_concat(rank, ', ') FROM (
+    WITH RECURSIVE n(rank) AS (SELECT 0 UNION ALL SELECT rank + 1 FROM n WHERE rank + 1 < MIN(1000000, (SELECT MAX(COALESCE(MAX(world_size), 0), MAX(rank) + 1) FROM rank)))
+    SELECT rank FROM n WHERE rank NOT IN (SELECT rank FROM rank) LIMIT 100)
+UNION ALL SELECT 'clocks', CASE WHEN COUNT(DISTINCT host) = 1 THEN 'one machine''s' WHEN COUNT(doubt_ns) = COUNT(*) THEN
+    'aligned by the clock of the traces'' directory, to ' || (MAX(doubt_ns) / 1000000 + 1) * 2 || ' ms' ELSE
+    'each machine''s own: times of different machines may be any amount apart' END FROM rank;
+
+-- name: ranks
+-- Who differs, the most suspicious first; ?1: how many rows, -1 all. A rank for which others wait is in collectives for a shorter time.
+WITH middle AS (
+    SELECT (SELECT compile_ns FROM rank ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(*) FROM rank) / 2) AS compile_ns,
+           (SELECT wait_ns FROM rank WHERE wait_ns IS NOT NULL ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(wait_ns) FROM rank) / 2) AS wait_ns),
+spread AS (SELECT (SELECT ABS(r.wait_ns - m.wait_ns) FROM rank r WHERE r.wait_ns IS NOT NULL ORDER BY 1
+                   LIMIT 1 OFFSET (SELECT COUNT(wait_ns) FROM rank) / 2) AS wait_ns FROM middle m),
+noted AS (
+    SELECT r.*, (SELECT COUNT(*) FROM differing d WHERE d.rank_id = r.rank_id) AS differs,
+           CASE WHEN r.exit_signal IS NOT NULL THEN 'died of signal ' || r.exit_signal WHEN r.exit_code <> 0 THEN 'exit ' || r.exit_code
+                WHEN r.exit_code IS NULL AND r.ended_ns IS NULL THEN 'no end was seen' END AS ended,
+           iif(r.died AND r.ended_ns = (SELECT MIN(ended_ns) FROM rank WHERE died), 'the first to die', NULL) AS before,
+           iif(r.wait_ns < m.wait_ns - MAX(3000000000, 3.5 * s.wait_ns), 'late: others waited for it', NULL) AS late,
+           iif(r.compile_ns > m.compile_ns * 2 + 2000000000, 'compiled longer than most', NULL) AS slow
+    FROM rank r, middle m, spread s)
+SELECT rank, host, pid, compiles, recompiles, breaks, iif(asked, ROUND(100.0 * python / asked, 1), NULL) AS eager_percent, compile_ns, wait_ns,
+       COALESCE(ended, 'exit 0') AS ended, NULLIF(RTRIM(notes, '; '), '') AS note
+FROM (SELECT *, COALESCE(before || '; ', '') || COALESCE(late || '; ', '') || iif(differs, 'differs in ' || differs || iif(differs = 1, ' function; ', ' functions; '), '')
+             || COALESCE(slow || '; ', '') AS notes FROM noted)
+ORDER BY before IS NULL, differs = 0, late IS NULL, ended IS NULL, slow IS NULL, rank LIMIT ?1;
+
+-- name: differs
+-- Where ranks differ, in order of time; ?1: how many rows, -1 all.
+SELECT f.qualname AS function, f.filename || ':' || f.first_line AS "where",
+       (SELECT group_concat(rank, ',') FROM (SELECT r.rank FROM differing g JOIN rank r USING(rank_id) WHERE g.differs_id = d.differs_id ORDER BY 1 LIMIT 16))
+       || iif(d.ranks > 16, ',...', '') AS ranks, d.nth AS compile, COALESCE(e.lookup, t.lookup) AS lookup,
+       d.source AS guard, substr(d.here, 1, 500) AS here, substr(d.there, 1, 500) AS others,
+       COALESCE(e.at_ns, t.at_ns) - (SELECT MIN(began_ns) FROM rank) AS at_ns
+FROM differs d JOIN function f USING(function_id) LEFT JOIN event e ON e.event_id = d.event_id LEFT JOIN event t ON t.event_id = d.other_id
+ORDER BY d.differs_id LIMIT ?1;
+
+-- name: storms
+-- Compiles during which others waited in collectives; ?1: how many rows, -1 all.
+SELECT r.rank, f.qualname AS function, e.at_ns - (SELECT MIN(began_ns) FROM rank) AS at_ns, e.ended_ns - e.at_ns AS took_ns,
+       COUNT(DISTINCT w.rank_id) AS waiting, SUM(MIN(w.end_ns, e.ended_ns) - MAX(w.start_ns, e.at_ns)) AS waited_ns
+FROM (SELECT * FROM event WHERE ended_ns - at_ns >= 5000000 ORDER BY ended_ns - at_ns DESC LIMIT 200) e
+JOIN rank r USING(rank_id) JOIN function f USING(function_id)
+JOIN wait w ON w.start_ns < e.ended_ns AND w.end_ns > e.at_ns AND w.rank_id <> e.rank_id
+GROUP BY e.event_id HAVING waited_ns >= 5000000 ORDER BY waited_ns DESC LIMIT ?1;
