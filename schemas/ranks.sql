@@ -14,7 +14,10 @@ CREATE TABLE function(function_id INTEGER PRIMARY KEY, filename TEXT, qualname T
 CREATE TABLE event(
     event_id INTEGER PRIMARY KEY, rank_id INTEGER, function_id INTEGER, nth INTEGER, key INTEGER, at_ns INTEGER, ended_ns INTEGER,
     lookup INTEGER, compile_id INTEGER, outcome TEXT, source TEXT, expected TEXT, actual TEXT);
-CREATE INDEX event_place ON event(function_id, nth, key, rank_id);
+CREATE INDEX rank_number ON rank(rank);
+CREATE INDEX rank_file ON rank(file);
+CREATE INDEX event_place ON event(function_id, nth, rank_id);
+CREATE INDEX event_rank ON event(rank_id, function_id);
 CREATE TABLE wait(rank_id INTEGER, start_ns INTEGER, end_ns INTEGER);
 -- differs: ranks that do at one place what most do not. event_id: theirs, other_id: of one of the most; NULL: has no such compile.
 CREATE TABLE differs(
@@ -102,9 +105,10 @@ WITH most AS (SELECT job FROM rank GROUP BY job ORDER BY COUNT(*) DESC, job LIMI
 SELECT DISTINCT file, 'is of job ' || COALESCE(job, '?') || ', most are of ' || COALESCE((SELECT job FROM most), '?') AS why
 FROM rank WHERE job IS NOT (SELECT job FROM most)
 UNION ALL
-SELECT DISTINCT a.file, 'rank ' || a.rank || ' is in ' || b.file || ' as well, which began later' FROM rank a JOIN rank b
-ON b.rank = a.rank AND b.job IS a.job AND b.rank_id <> a.rank_id AND (b.began_ns, b.rank_id) > (a.began_ns, a.rank_id)
-WHERE a.job IS (SELECT job FROM most);
+SELECT a.file, 'rank ' || a.rank || ' is in ' || (SELECT b.file FROM rank b WHERE b.rank = a.rank AND b.job IS a.job
+                ORDER BY b.began_ns DESC, b.rank_id DESC LIMIT 1) || ' as well, which began later' FROM rank a
+WHERE a.job IS (SELECT job FROM most) AND EXISTS (SELECT 1 FROM rank b WHERE b.rank = a.rank AND b.job IS a.job
+      AND (b.began_ns, b.rank_id) > (a.began_ns, a.rank_id)) GROUP BY a.file;
 
 -- name: forget
 DELETE FROM event WHERE rank_id IN (SELECT rank_id FROM rank WHERE file = ?1);
@@ -146,6 +150,28 @@ SELECT d.differs_id, a.file, e.compile_id, b.file, t.compile_id FROM differs d J
 JOIN event t ON t.event_id = d.other_id JOIN rank a ON a.rank_id = e.rank_id JOIN rank b ON b.rank_id = t.rank_id
 WHERE e.source IS t.source AND e.actual IS t.actual AND e.expected IS t.expected LIMIT 50;
 
+-- name: recompiled
+-- Where a rank compiled again: its trace and compile, which lookup of which function it was, and a rank of the most, with its trace.
+SELECT d.differs_id, a.file, e.compile_id, e.lookup, f.filename, f.qualname, f.first_line, b.file, b.rank
+FROM differs d JOIN event e ON e.event_id = d.event_id JOIN rank a ON a.rank_id = e.rank_id JOIN function f ON f.function_id = d.function_id
+JOIN rank b ON b.rank_id = (SELECT r.rank_id FROM rank r WHERE NOT r.died AND r.rank_id NOT IN
+    (SELECT g.rank_id FROM differing g JOIN differs o USING(differs_id) WHERE o.function_id = d.function_id) ORDER BY r.rank LIMIT 1)
+WHERE e.source IS NOT NULL ORDER BY d.differs_id LIMIT 50;
+
+-- name: entry-hit
+-- Of a trace: which entry lookup ?1 of a function (?2, ?3, ?4) hit in rank ?5.
+SELECT e.label FROM code c JOIN lookup l ON l.code_id = c.code_id JOIN thread t ON t.thread_id = l.thread_id JOIN process p ON p.process_id = t.process_id
+LEFT JOIN cache_entry e ON e.cache_entry_id = l.cache_entry_id AND l.outcome = 1
+WHERE c.filename IS ?2 AND c.qualname = ?3 AND c.first_line IS ?4
+  AND COALESCE(p.rank, CAST((SELECT value FROM meta WHERE key = 'rank') AS INTEGER)) = ?5 ORDER BY l.start_ns LIMIT 1 OFFSET MAX(0, ?1 - 1);
+
+-- name: cause-of
+-- Of a trace: what did not fit in entry ?2 when ?1 was compiled.
+SELECT COALESCE(k.source, k.text), k.actual, k.expected FROM recompile_causes k WHERE k.compile_id = ?1 AND k.older_entry = ?2 AND k.decided LIMIT 1;
+
+-- name: caused
+UPDATE differs SET source = ?2, here = ?3, there = ?4 WHERE differs_id = ?1;
+
 -- name: guard
 INSERT INTO side_guard VALUES (?1, ?2, ?3, ?4, ?5);
 
@@ -167,7 +193,7 @@ UNION ALL SELECT 'missing', group_concat(rank, ', ') FROM (
     WITH RECURSIVE n(rank) AS (SELECT 0 UNION ALL SELECT rank + 1 FROM n WHERE rank + 1 < MIN(1000000, (SELECT MAX(COALESCE(MAX(world_size), 0), MAX(rank) + 1) FROM rank)))
     SELECT rank FROM n WHERE rank NOT IN (SELECT rank FROM rank) LIMIT 100)
 UNION ALL SELECT 'clocks', CASE WHEN COUNT(DISTINCT host) = 1 THEN 'one machine''s' WHEN COUNT(doubt_ns) = COUNT(*) THEN
-    'aligned by the clock of the traces'' directory, to ' || (MAX(doubt_ns) / 1000000 + 1) * 2 || ' ms' ELSE
+    'aligned by the clock of the traces'' directory, to ' || ((MAX(doubt_ns) / 1000000 + 1) * 2) || ' ms' ELSE
     'each machine''s own: times of different machines may be any amount apart' END FROM rank;
 
 -- name: ranks

@@ -229,6 +229,43 @@ static void guards_explain(struct ranks *ranks)
     query_close(rows);
 }
 
+/* A rank that compiled where most hit an entry: what did not fit in its own of that name says why. What did not fit in others may be
+ * as it is in all ranks. */
+static void recompile_explain(struct ranks *ranks, struct query *row, struct db *here, struct db *there)
+{
+    struct query *hit = db_query(there, schema_statement("ranks/entry-hit")), *cause = db_query(here, schema_statement("ranks/cause-of"));
+    struct query *to = db_query(ranks->all, schema_statement("ranks/caused"));
+
+    query_bind_column(hit, 1, row, 3);
+    query_bind_column(hit, 2, row, 4);
+    query_bind_column(hit, 3, row, 5);
+    query_bind_column(hit, 4, row, 6);
+    query_bind_column(hit, 5, row, 8);
+    query_bind_column(cause, 1, row, 2);
+    if (query_step(hit))
+        query_bind_column(cause, 2, hit, 0);
+    if (query_step(cause)) {
+        query_bind_column(to, 1, row, 0);
+        for (int i = 0; i < 3; i++)
+            query_bind_column(to, i + 2, cause, i);
+        query_step(to);
+    }
+    query_close(hit);
+    query_close(cause);
+    query_close(to);
+}
+
+static void recompiles_explain(struct ranks *ranks)
+{
+    db_rows(row, ranks->all, schema_statement("ranks/recompiled")) {
+        struct db *here = db_open(query_text(row, 1, NULL)), *there = here ? db_open(query_text(row, 7, NULL)) : NULL;
+        if (there)
+            recompile_explain(ranks, row, here, there);
+        db_close(here);
+        db_close(there);
+    }
+}
+
 /* ---- the answer -------------------------------------------------------------- */
 
 /* The rows of the statement NAME: durations, columns that end with _ns, in words unless JSON. Returns how many. */
@@ -314,7 +351,7 @@ int ranks_compare(char *const *files, const char *function, int64_t limit, bool 
         db_on_progress(ranks.all, progress_spin, &ranks.progress);
         ok = ok && db_run(ranks.all, schema_statement("ranks/compare"));
         if (ok)
-            guards_explain(&ranks);
+            guards_explain(&ranks), recompiles_explain(&ranks);
         progress_end(&ranks.progress);
         db_on_progress(ranks.all, NULL, NULL);
         if (ok && json)

@@ -603,7 +603,7 @@ static struct {
 
 static const struct option options[] = {
     {"sql", .read = option_flag, .to = &given.sql, .help = "also print the SQL that answers"},
-    {"ranks", .read = option_flag, .to = &given.ranks, .help = "which of a job's ranks compiled it otherwise, as `ranks --function FUNC`"},
+    {"ranks", .read = option_flag, .to = &given.ranks, .help = "which of a job's ranks compiled it otherwise, as `dyntrace ranks` says of all functions"},
     {"json", .read = option_flag, .to = &given.json, .help = "the same for a program, complete, times in nanoseconds"},
     {"what-if", .read = option_flag, .to = &given.whatif,
      .help = "decide the recorded calls again for each remedy, on a long trace too. One with more than 200,000 lookups "

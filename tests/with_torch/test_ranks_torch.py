@@ -38,6 +38,45 @@ def hosts():
             run("ip", "netns", "del", name)
 
 
+FAULTS = {"none": None, "shape": ("L['x'].size()[0]", "12"), "dtype": ("L['x']", "float64"), "flag": ("G['FLAG']", "7"),
+          "attribute": ("L['self'].scale", "5"), "order": ("L['x']", "16"), "late": None, "crash": None}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", [2, 4])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted(tmp_path, world, fault):
+    """A fault in one rank: the right rank and guard are named, and nothing else."""
+    python, why = torch_python()
+    if not python:
+        pytest.skip(why)
+    odd = world - 1
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    done = run(python, *torchrun, "--nproc-per-node", world, "--master-port", port, "--no-python", command_path(), "run", "-o", f"{tmp_path}/job/",
+               "--include", "*distributed_c10d.py", "--include", "*/rank.py", "--python", python, PROGRAMS / "rank.py", fault, odd,
+               env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=560)
+    assert (done.returncode != 0) == (fault == "crash"), done.stderr
+    asked = run(command_path(), "ranks", tmp_path / "job", "--json")
+    found = json.loads(asked.stdout)
+    assert asked.returncode == 0 and len(found["table"]) == world, (asked.stderr, done.stderr)
+    noted = {row["rank"]: row["note"] for row in found["table"] if row["note"]}
+    if fault in ("none", "late", "crash"):
+        assert not found["differs"], found["differs"]
+    if fault == "none":
+        assert not noted
+    elif fault == "crash":
+        assert noted == {odd: "the first to die"} and found["table"][0]["ended"] == "died of signal 9"
+    elif fault == "late":
+        assert noted == {odd: "late: others waited for it"}
+    else:
+        guard, here = FAULTS[fault]
+        assert list(noted) == [odd] and {row["ranks"] for row in found["differs"]} == {str(odd)}
+        [row] = [row for row in found["differs"] if row["function"] == "Model.forward"]
+        assert row["guard"].startswith(guard) and here in row["here"] and row["others"], row
+
+
 @pytest.mark.slow
 def test_two_hosts_and_one_killed(hosts, tmp_path):
     python, why = torch_python()

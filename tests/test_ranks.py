@@ -1,0 +1,115 @@
+"""`dyntrace ranks`: faults are planted in jobs of 2 to 64 ranks, and the right rank and guard are named each time, and nothing else."""
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+
+import pytest
+
+from shared import PROGRAMS, PYTHONS, one_line
+
+pytestmark = pytest.mark.one_python
+FAULTS = {"shape": ("L['values']", "size[0] = 12"), "dtype": ("L['values']", "dtype 'f'"), "flag": ("G['FLAG']", "7"),
+          "attribute": ("L['self'].scale", "5"), "order": ("L['values']", "(16,)"), "crash": None, "none": None}
+
+
+@pytest.fixture(scope="module")
+def recorded(dyntrace, tmp_path_factory):
+    """A trace of a rank with each fault."""
+    folder = tmp_path_factory.mktemp("recorded")
+    for fault in FAULTS:
+        done = subprocess.run([dyntrace, "run", "-o", folder / f"{fault}.db", "--python", PYTHONS[0], PROGRAMS / "rank.py", fault],
+                              capture_output=True, text=True, env={**os.environ, "RANK": "0", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "j"})
+        assert done.returncode == (137 if fault == "crash" else 0) and not done.stderr, done.stderr
+    return folder
+
+
+def job(folder, recorded, world, **faults):
+    """A directory with a trace for each rank; FAULTS: by name, the rank that has it. Rank r began r ms later, on host r % 4."""
+    folder.mkdir()
+    which = {rank: fault for fault, rank in faults.items()}
+    for rank in range(world):
+        path = shutil.copy(recorded / f"{which.get(rank, 'none')}.db", folder / f"{rank:03}.db")
+        with sqlite3.connect(path) as db:
+            db.execute("PRAGMA synchronous = OFF")
+            db.execute("UPDATE process SET rank = ?", (rank,))
+            db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [("rank", rank), ("world_size", world), ("host", f"host{rank % 4}"),
+                                                                         ("started_unix_ns", 1700000000000000000 + rank * 1000000)])
+        db.close()
+    return folder
+
+
+def asked(run, folder, *words):
+    done = run("ranks", folder, "--json", *words)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("world", [2, 3, 8, 64])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted(run, recorded, tmp_path, world, fault):
+    odd = world - 1 if fault == "order" else world // 2
+    found = asked(run, job(tmp_path / "job", recorded, world, **({fault: odd} if fault != "none" else {})))
+    named = [row for row in found["table"] if row["note"]]
+    assert found["ranks"].startswith(f"{world} of {world}, ") and found["missing"] is None and len(found["table"]) == world
+    if fault == "none":
+        assert not named and not found["differs"] and not found["storms"]
+        return
+    assert [row["rank"] for row in named] == [odd] and found["table"][0]["rank"] == odd
+    if fault == "crash":
+        assert named[0]["ended"] == "died of signal 9" and not found["differs"]
+        return
+    [row] = found["differs"]
+    guard, here = FAULTS[fault]
+    assert row["function"] == "Model.forward" and row["ranks"] == str(odd) and row["guard"] == guard and here in row["here"]
+    assert row["others"] and here not in row["others"] and row["lookup"] == (1 if fault == "order" else 3)
+
+
+def test_several_at_once(run, recorded, tmp_path):
+    folder = job(tmp_path / "job", recorded, 16, shape=3, flag=7, crash=9)
+    (folder / "012.db").unlink()
+    found = asked(run, folder)
+    assert found["missing"] == "12" and [row["rank"] for row in found["table"][:3]] == [9, 3, 7] and not found["table"][3]["note"]
+    assert sorted((row["ranks"], row["guard"]) for row in found["differs"]) == [("3", "L['values']"), ("7", "G['FLAG']")]
+    text = run("ranks", folder).stdout
+    assert "missing    12" in text and "G['FLAG']" in text
+    assert run("why", "forward", folder, "--ranks").stdout.count("G['FLAG']") == 1
+    assert "All ranks compiled alike" in run("ranks", folder, "--function", "nosuch").stdout
+    assert run("why", folder, "--ranks").returncode == 2
+
+
+def test_left_out(run, recorded, tmp_path):
+    folder = job(tmp_path / "job", recorded, 4)
+    with sqlite3.connect(folder / "003.db") as db:
+        db.execute("UPDATE meta SET value = 'k' WHERE key = 'job'")
+    db.close()
+    with sqlite3.connect(folder / "002.db") as db:
+        db.execute("UPDATE process SET rank = 1")
+    db.close()
+    done = run("ranks", folder, "--json")
+    lines = done.stderr.splitlines()
+    assert done.returncode == 3 and len(lines) == 2 and "003.db: left out: is of job k, most are of j" in lines[0], lines
+    assert "001.db: left out: rank 1 is in" in lines[1] and json.loads(done.stdout)["ranks"] == "2 of 4, on 2 hosts"
+    with sqlite3.connect(folder / "002.db") as db:
+        db.execute("UPDATE process SET rank = NULL")
+        db.execute("DELETE FROM meta WHERE key = 'rank'")
+    db.close()
+    done = run("ranks", folder / "002.db")
+    assert done.returncode == 2 and "has no rank" in one_line(done.stderr)
+    assert run("ranks").returncode == 2
+
+
+def test_clocks(run, recorded, tmp_path):
+    """Ranks of a machine whose clock is a minute ahead are put beside the others."""
+    folder = job(tmp_path / "job", recorded, 8, shape=3)
+    assert "may be any amount apart" in asked(run, folder)["clocks"]
+    for path in folder.iterdir():
+        with sqlite3.connect(path) as db:
+            host = db.execute("SELECT value FROM meta WHERE key = 'host'").fetchone()[0]
+            if host == "host3":
+                db.execute("UPDATE meta SET value = value + 60000000000 WHERE key = 'started_unix_ns'")
+            db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [("clock_offset_ns", -60000000000 if host == "host3" else 0), ("clock_doubt_ns", 12000000)])
+        db.close()
+    found = asked(run, folder)
+    assert found["clocks"] == "aligned by the clock of the traces' directory, to 26 ms" and found["differs"][0]["at_ns"] < 5e9
