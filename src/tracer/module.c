@@ -7,6 +7,7 @@
  * One process is recorded once, whatever interpreters it has: docs/internals.md has what each has for itself. The
  * shim's objects belong to the home, the main interpreter as it was first initialised; elsewhere its functions
  * raise. */
+#include "tracer/capture/capture.h"
 #include "tracer/resume/resume.h"
 #include "tracer/torch/torch.h"
 
@@ -281,12 +282,14 @@ static PyMethodDef methods[] = {
 /* The shim is for the home: elsewhere each of its names says so. */
 static PyObject *not_here(PyObject *module, PyObject *name)
 {
-    static const char *const types[] = {"CacheEntry", "DynamoFrameType", "GuardTree"};
+    static const char *const types[] = {"CacheEntry", "DynamoFrameType", "GuardTree", "Capture", "Compiled", "Node"};
     bool shim = false;
 
     for (const PyMethodDef *method = shim_methods; method->ml_name && PyUnicode_Check(name); method++)
         shim |= !PyUnicode_CompareWithASCIIString(name, method->ml_name);
     for (const PyMethodDef *method = resume_methods; method->ml_name && PyUnicode_Check(name); method++)
+        shim |= !PyUnicode_CompareWithASCIIString(name, method->ml_name);
+    for (const PyMethodDef *method = capture_methods; method->ml_name && PyUnicode_Check(name); method++)
         shim |= !PyUnicode_CompareWithASCIIString(name, method->ml_name);
     for (size_t i = 0; i < sizeof types / sizeof *types && PyUnicode_Check(name); i++)
         shim |= !PyUnicode_CompareWithASCIIString(name, types[i]);
@@ -311,7 +314,8 @@ static int fill(PyObject *module)
     }
     if (place != PLACE_HOME)
         return PyModule_AddFunctions(module, elsewhere);
-    return shim_types_ready(module) || torch_types_ready(module) || resume_types_ready(module) ? -1 : 0;
+    return shim_types_ready(module) || torch_types_ready(module) || resume_types_ready(module) ||
+                   capture_types_ready(module) ? -1 : 0;
 }
 
 static PyModuleDef_Slot slots[] = {

@@ -123,6 +123,8 @@ struct tracer {
     PyCodeObject *replacement;    /* borrowed: code about to run in place of a frame, and */
     PyCodeObject *replacement_for; /* what it was made of, or itself; see tracer/evaluator/decide.c */
     compat_frame *replaced;        /* the frame whose arguments it takes over, or NULL */
+    struct capture *capturing;     /* the call that is watched: tracer/capture/capture.h; or NULL */
+    struct capture_going *replay;  /* what its code gives when it runs for the first time; or NULL */
     /* C stack */
     char *stack_low;        /* below this address the stack runs short */
     char *spare;            /* a segment of stack that is not in use: tracer/stack.c; or NULL */

@@ -17,7 +17,7 @@
  * While guards and callback run, the thread's callback is None. After an exception from either it stays None, and the
  * exception is the call's result. Frames that are thrown into or have started are evaluated as they are, and so are those
  * of trace functions, audit hooks and the like, unless torch of this version decides them (shim_decides). */
-#include "tracer/evaluator/cache.h"
+#include "tracer/capture/capture.h"
 #include "tracer/record.h"
 
 struct shim_settings shim_settings = {.recompile_limit = 8, .accumulated_limit = 256};
@@ -396,6 +396,8 @@ static void replace_begin(struct tracer *t, compat_frame *frame)
     int count = t->replaced ? argument_count(compat_code(t->replaced)) : 0;
 
     t->replacement = NULL;
+    if (unlikely(t->replay != NULL) && t->replay->original == t->replaced)
+        t->replay->frame = frame;
     if (t->replacement_for != compat_code(frame))
         compat_set_code(frame, t->replacement_for);
     for (int i = 0; i < count; i++)
@@ -518,6 +520,31 @@ static enum outcome refused(const struct code_state *state, const struct code_ac
     return front->limits && is_at_limit(state) ? OUTCOME_LIMIT : OUTCOME_COMPILED;
 }
 
+/* FRAME has been watched: it goes on where GOING says, or, with an entry that was made of it, from its start. */
+static PyObject *go_on(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under,
+                       struct cache_entry *entry, PyObject *code, struct capture_going *going)
+{
+    struct capture_going *const around = t->replay;
+    PyObject *result;
+
+    if (!going->on && code) {
+        t->replay = going;
+        result = run(t, ts, frame, callback, under, entry, code);
+    } else {
+        if (entry) /* what it did is what the entry does */
+            entry->hits++;
+        if (t->callback != under)
+            set_callback(t, under);
+        tracer_exception_back(&going->pending);
+        going->pending = (struct tracer_exception){0};
+        result = record_evaluate(t, ts, frame, going->throws);
+        if (under != callback && t->callback == under)
+            set_callback(t, callback);
+    }
+    t->replay = around;
+    return result;
+}
+
 static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, uint64_t entered)
 {
     const struct front *front = t->front;
@@ -529,6 +556,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     struct cache_entry *entry = NULL;
     struct code_actions actions;
     struct answer answer = {0};
+    struct capture_going going = {0};
     enum outcome outcome = OUTCOME_PLAIN;
     struct decision decision;
 
@@ -588,7 +616,8 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         decision_actions(state, region, NULL); /* those that a guard has just set */
         goto run;
     }
-    if (ask(ts, callback, state, &decision, &answer)) {
+    if (capture_is(callback) ? capture_ask(t, ts, callback, state, &decision, &answer, &going)
+                             : ask(ts, callback, state, &decision, &answer)) {
         outcome = OUTCOME_CALLBACK_ERROR;
         decision_answer(&decision, state, NULL, outcome);
         goto err;
@@ -614,8 +643,11 @@ run:
     decision_end(&decision); /* with its locals: what the frame drops must die when it does */
     if (entry && entry->valid) /* nothing has just invalidated it */
         compiled = Py_NewRef(entry->parts->code);
-    result = compiled && front->run ? front->run(t, ts, frame, callback, under, entry, compiled)
-                                    : run(t, ts, frame, callback, under, entry, compiled);
+    if (unlikely(going.on || going.plan))
+        result = go_on(t, ts, frame, callback, under, entry, compiled, &going);
+    else
+        result = compiled && front->run ? front->run(t, ts, frame, callback, under, entry, compiled)
+                                        : run(t, ts, frame, callback, under, entry, compiled);
     goto done;
 err:
     decision_write(&decision, t, outcome, NULL);
@@ -627,6 +659,7 @@ done:
     Py_XDECREF(entry);
     Py_XDECREF(answer.guarded);
     Py_XDECREF(answer.reason);
+    capture_going_end(&going);
     if (state)
         code_state_release(state);
     return result;
@@ -682,6 +715,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         replace_begin(t, frame);
         return record_evaluate(t, ts, frame, throwflag);
     }
+    if (unlikely(t->capturing != NULL) && capture_awaits(t->capturing, frame))
+        return capture_inline(t, ts, frame);
     if (!t->callback && tracer_process.every_frame)
         return record_unasked(t, ts, frame, throwflag);
     resumed = compat_is_resumed(frame);

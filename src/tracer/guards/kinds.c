@@ -4,6 +4,8 @@
  * Runs in: the traced process, under the GIL. */
 #include "tracer/guards/tree.h"
 
+#include <math.h>
+
 #define KINDS(X) \
     X(TYPE_MATCH) X(ID_MATCH) X(EQUALS_MATCH) X(NONE_MATCH) X(NOT_NONE) X(HASATTR) X(NO_HASATTR) X(DICT_LENGTH) \
     X(LIST_LENGTH) X(TUPLE_LENGTH) X(SEQUENCE_LENGTH) X(DICT_KEYS) X(DICT_CONTAINS) X(DICT_NOT_CONTAINS) \
@@ -61,7 +63,7 @@ int guard_prepare(struct guard_leaf *leaf, const char *name)
 /* Not in line, so that guard_check() needs no stack frame: most guards are short. */
 #define APART __attribute__((noinline))
 
-/* Equal and of the same type, down through tuples and lists: 1, True and 1.0 are three. A nan is as good as another. */
+/* Equal and of the same type, down through tuples and lists: 1, True and 1.0 are three, 0.0 and -0.0 two. A nan is as good as another. */
 static int same(PyObject *wanted, PyObject *value)
 {
     int result = 1;
@@ -74,7 +76,7 @@ static int same(PyObject *wanted, PyObject *value)
         return PyUnicode_Compare(wanted, value) == 0;
     if (PyFloat_CheckExact(wanted)) {
         double a = PyFloat_AS_DOUBLE(wanted), b = PyFloat_AS_DOUBLE(value);
-        return a == b || (a != a && b != b);
+        return (a == b && !signbit(a) == !signbit(b)) || (a != a && b != b);
     }
     if (!PyTuple_CheckExact(wanted) && !PyList_CheckExact(wanted))
         return PyObject_RichCompareBool(wanted, value, Py_EQ);

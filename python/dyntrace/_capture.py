@@ -1,0 +1,37 @@
+"""The guards of a capture, from what C saw (src/tracer/capture/).
+
+Runs in: the traced process.
+"""
+from . import guards as _guards
+from .guards import Guard, GuardTree, Source
+
+
+def _sizes(record, text, value):
+    """Dimensions of VALUE that may be of any size: those that have changed between compiles of this code."""
+    dynamic = record["dynamic"]  # -1: when they have changed; 0: never; 1: from the start
+    shape = getattr(value, "shape", None)
+    if dynamic == 0 or not isinstance(shape, tuple):
+        return None
+    seen = record["frame_state"].setdefault("sizes", {})
+    before = seen.get(text)
+    now = tuple(map(int, shape))
+    if before is None or len(before) != len(now):
+        seen[text] = now if dynamic < 0 else tuple(None if size > 1 else size for size in now)
+    else:
+        seen[text] = tuple(old if old == new else None for old, new in zip(before, now))
+    found = [i for i, size in enumerate(seen[text]) if size is None]
+    return None if record["shapes_read"] else found or None
+
+
+def guards_of(record):
+    """The GuardTree of RECORD."""
+    made = []
+    for kind, path, value in record["guards"]:
+        source = Source(path)
+        if kind == "TENSOR_MATCH":
+            made.append(_guards.TENSOR_MATCH(source, _sizes(record, path[-1][2], value), value=value))
+        elif kind == "CONSTANT_MATCH":
+            made.append(_guards.CONSTANT_MATCH(source, value))
+        else:
+            made.append(getattr(_guards, kind)(source, value))
+    return GuardTree(made)

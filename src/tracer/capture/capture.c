@@ -1,0 +1,661 @@
+/* tracer/capture/capture.c -- dyntrace.compile: a call that missed is watched, and what becomes of that. See capture.h.
+ *
+ * What Python does with the record of a run, it does in finish(record) (python/dyntrace/_capture.py): names the nodes, asks the
+ * backend, makes the guards. */
+#include "tracer/capture/capture.h"
+#include "tracer/resume/links.h"
+#include "tracer/torch/torch.h"
+
+#include <structmember.h>
+#include <time.h>
+
+/* ---- nodes ---- */
+
+struct node {
+    PyObject_HEAD
+    PyObject *op, *name, *target, *args, *keywords; /* owned; name: None until it has one */
+};
+
+PyObject *node_new(const char *op, PyObject *name, PyObject *target, PyObject *args, PyObject *keywords)
+{
+    struct node *made = args ? PyObject_GC_New(struct node, &node_type) : NULL;
+
+    if (made) {
+        made->op = PyUnicode_InternFromString(op);
+        made->name = Py_NewRef(name ? name : Py_None);
+        made->target = Py_NewRef(target);
+        made->args = args;
+        made->keywords = keywords ? keywords : PyDict_New();
+        if (made->op && made->keywords)
+            return PyObject_GC_Track(made), (PyObject *)made;
+        Py_XSETREF(made->keywords, Py_NewRef(Py_None));
+        Py_XSETREF(made->op, Py_NewRef(Py_None));
+        PyObject_GC_Track(made);
+        Py_CLEAR(made);
+    } else {
+        Py_XDECREF(args);
+        Py_XDECREF(keywords);
+    }
+    return NULL;
+}
+
+static PyObject *node_make(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    PyObject *op, *name, *target, *arguments, *named;
+
+    if ((keywords && PyDict_GET_SIZE(keywords)) || !PyArg_ParseTuple(args, "UOOO!O!:Node", &op, &name, &target, &PyTuple_Type, &arguments,
+                                                                    &PyDict_Type, &named))
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "Node(op, name, target, args, kwargs) takes no keywords");
+    return PyUnicode_AsUTF8(op) ? node_new(PyUnicode_AsUTF8(op), name, target, Py_NewRef(arguments), Py_NewRef(named)) : NULL;
+}
+
+static int node_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    struct node *node = (struct node *)object;
+
+    Py_VISIT(node->target);
+    Py_VISIT(node->args);
+    Py_VISIT(node->keywords);
+    return 0;
+}
+
+static int node_clear(PyObject *object)
+{
+    struct node *node = (struct node *)object;
+
+    Py_CLEAR(node->target);
+    Py_CLEAR(node->args);
+    Py_CLEAR(node->keywords);
+    return 0;
+}
+
+static void node_free(PyObject *object)
+{
+    struct node *node = (struct node *)object;
+
+    PyObject_GC_UnTrack(object);
+    Py_TRASHCAN_BEGIN(object, node_free)
+    node_clear(object);
+    Py_CLEAR(node->op);
+    Py_CLEAR(node->name);
+    PyObject_GC_Del(object);
+    Py_TRASHCAN_END
+}
+
+static PyObject *node_repr(PyObject *object)
+{
+    PyObject *name = ((struct node *)object)->name;
+
+    return name && PyUnicode_Check(name) ? Py_NewRef(name) : PyUnicode_FromFormat("<node at %p>", (void *)object);
+}
+
+#define NODE_MEMBER(name, at) {name, T_OBJECT, offsetof(struct node, at), 0, NULL}
+static PyMemberDef node_members[] = {
+    NODE_MEMBER("op", op), NODE_MEMBER("name", name), NODE_MEMBER("target", target), NODE_MEMBER("args", args),
+    NODE_MEMBER("kwargs", keywords), {NULL, 0, 0, 0, NULL},
+};
+
+PyTypeObject node_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dyntrace.Node",
+    .tp_basicsize = sizeof(struct node),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "Node(op, name, target, args, kwargs)\n\nOne step of a graph.",
+    .tp_new = node_make,
+    .tp_dealloc = node_free,
+    .tp_traverse = node_traverse,
+    .tp_clear = node_clear,
+    .tp_repr = node_repr,
+    .tp_members = node_members,
+};
+
+/* ---- is it worth while? ---- */
+
+static bool is_package(PyObject *name)
+{
+    const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+
+    PyErr_Clear();
+    return text && (!strncmp(text, "numpy", 5) || !strncmp(text, "torch", 5)) && (!text[5] || text[5] == '.');
+}
+
+/* Does FRAME's function get arrays, or name what makes them? An object may have some among its attributes. */
+static bool has_arrays(compat_frame *frame)
+{
+    PyCodeObject *code = compat_code(frame);
+    PyObject *closure = compat_function(frame)->func_closure;
+
+    for (int i = 0; i < code->co_nlocalsplus; i++) {
+        PyObject *value = compat_local(frame, i), **dict;
+        if (!value)
+            continue;
+        dict = _PyObject_GetDictPtr(value);
+        if (value_has_array(value, 3) || (dict && *dict && PyDict_CheckExact(*dict) && value_has_array(*dict, 2)))
+            return true;
+    }
+    for (Py_ssize_t i = 0; closure && i < PyTuple_GET_SIZE(closure); i++)
+        if (PyCell_GET(PyTuple_GET_ITEM(closure, i)) && value_has_array(PyCell_GET(PyTuple_GET_ITEM(closure, i)), 2))
+            return true;
+    if (!PyDict_CheckExact(frame->f_globals))
+        return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_names); i++) {
+        PyObject *value = PyDict_GetItemWithError(frame->f_globals, PyTuple_GET_ITEM(code->co_names, i));
+        if (value && (PyModule_CheckExact(value) ? is_package(PyDict_GetItemString(PyModule_GetDict(value), "__name__"))
+                                                 : value_is_array(value) || is_array_function(value)))
+            return true;
+    }
+    PyErr_Clear();
+    return false;
+}
+
+/* ---- a capture ---- */
+
+static void capture_close(struct capture *c)
+{
+    struct { void *next; } *chunk = c->arena, *next;
+
+    Py_XDECREF(c->keep);
+    Py_XDECREF(c->nodes);
+    Py_XDECREF(c->inputs);
+    Py_XDECREF(c->placeholders);
+    Py_XDECREF(c->guards);
+    Py_XDECREF(c->stack);
+    Py_XDECREF(c->closure);
+    for (; chunk; chunk = next) {
+        next = chunk->next;
+        free(chunk);
+    }
+}
+
+static bool capture_open(struct capture *c, struct tracer *t, PyThreadState *ts, PyObject *callback, compat_frame *frame)
+{
+    *c = (struct capture){.t = t, .ts = ts, .callback = (struct capture_callback *)callback, .keep = PyList_New(0),
+                          .nodes = PyList_New(0), .inputs = PyList_New(0), .placeholders = PyList_New(0), .guards = PyList_New(0)};
+    c->locals = shadow_new(c, SHADOW_SOURCE, 0);
+    c->globals = shadow_new(c, SHADOW_SOURCE, 0);
+    c->builtins = shadow_new(c, SHADOW_SOURCE, 0);
+    c->taken = shadow_new(c, SHADOW_TUPLE, 0);
+    if (!c->keep || !c->nodes || !c->inputs || !c->placeholders || !c->guards || !c->taken || c->failed)
+        return false;
+    c->locals->step = 'L';
+    c->globals->step = 'G';
+    c->globals->value = capture_keep(c, frame->f_globals);
+    c->builtins->step = 'B';
+    c->initial = capture_room(c, sizeof *c->initial * (size_t)(compat_code(frame)->co_nlocalsplus + 1));
+    c->first = capture_room(c, sizeof *c->first * (size_t)(compat_code(frame)->co_nlocalsplus + 1));
+    return c->initial && c->first && !c->failed;
+}
+
+/* The arguments, and what a resume function has when it has been entered. */
+static bool begin(struct capture *c, struct watched *w)
+{
+    w->globals = c->globals;
+    w->resumed = link_of(w->code) != NULL;
+    for (int i = 0; i < w->variables; i++) {
+        PyObject *value = compat_local(w->frame, i);
+        if (value && !(w->shadow[i] = source_read(c, c->locals, 'l', PyTuple_GET_ITEM(w->code->co_localsplusnames, i), value)))
+            return false;
+        c->initial[i] = c->first[i] = w->shadow[i];
+    }
+    c->closure = Py_XNewRef(compat_function(w->frame)->func_closure);
+    return true;
+}
+
+/* Is the break within a loop, so that what follows comes there again? */
+static bool in_loop(const struct watched *w)
+{
+    uint32_t arg = 0;
+
+    for (int32_t unit = 0; unit < w->units; unit++) {
+        int op = w->bytes[2 * unit];
+        arg = arg << 8 | w->bytes[2 * unit + 1];
+        if (op == EXTENDED_ARG)
+            continue;
+        if (unit >= w->group && compat_ops[op].jumps < 0 && unit + 1 + compat_caches(op) - (int32_t)arg <= w->group)
+            return true;
+        unit += compat_caches(op);
+        arg = 0;
+    }
+    return false;
+}
+
+/* The frame of W as it was before it was watched. */
+static void restore(struct capture *c, struct watched *w)
+{
+    PyFunctionObject *function = compat_function(w->frame);
+
+    stack_drop(w, w->depth);
+    for (int i = 0; i < w->variables; i++) {
+        PyObject *old = compat_take_local(w->frame, i);
+        compat_give_local(w->frame, i, c->first[i] ? Py_NewRef(c->first[i]->value) : NULL);
+        Py_XDECREF(old);
+    }
+    if (c->closure && !function->func_closure) /* which a resume function lets go of when it is entered */
+        function->func_closure = Py_NewRef(c->closure);
+    compat_go_on(w->frame, 0, w->variables);
+}
+
+static long long wall_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* What a frame is watched for. */
+struct outcome_of {
+    enum ended ended;
+    struct plan *plan;       /* owned */
+    PyObject *modified, *splits, *values; /* owned; values: for the first run, or NULL */
+    long long began;
+    char why[500];           /* it is skipped; or empty */
+};
+
+static void make_parts(struct capture *c, struct watched *w, struct outcome_of *o)
+{
+    const bool returns = o->ended == ENDED_RETURN;
+    char why[200];
+    struct shadow *const *shadows = w->shadow + w->variables + w->code->co_stacksize; /* as the instruction began */
+
+    if (!returns && in_loop(w)) {
+        snprintf(o->why, sizeof o->why, "a break in a loop: %.400s", c->reason);
+        return;
+    }
+    o->plan = plan_make(c, w, c->make_bool ? w->shadow + w->variables : shadows, c->make_bool ? w->depth : w->before,
+                        returns ? c->returned_shadow : NULL, why);
+    if (!o->plan) {
+        if (!returns || !c->returned_shadow)
+            snprintf(o->why, sizeof o->why, "%.180s; %.280s", returns ? "what it returns is not known" : c->reason, why);
+        else
+            snprintf(o->why, sizeof o->why, "%.180s", why);
+        return;
+    }
+    o->values = o->ended == ENDED_BEFORE ? plan_values(o->plan, w) : NULL; /* before its variables are those of the new code */
+    o->modified = assemble(c, w, o->plan, returns, &o->splits);
+    if (!o->modified) {
+        PyErr_Clear();
+        snprintf(o->why, sizeof o->why, "code for it could not be made");
+    }
+}
+
+/* GuardedCode(CODE, GUARDS), a new reference. */
+static PyObject *guarded_code(PyObject *code, PyObject *guards)
+{
+    OWNED PyObject *types = PyImport_ImportModule("dyntrace.types"), *type = types ? tracer_attribute(types, "GuardedCode") : NULL;
+
+    return type ? PyObject_CallFunctionObjArgs(type, code, guards, NULL) : NULL;
+}
+
+/* finish(record): (callable, GuardTree), or None: it is not to be. A new reference. */
+static PyObject *finish(struct capture *c, struct watched *w, struct outcome_of *o, PyObject *frame_state)
+{
+    PyObject *finish = c->callback->finish, *result = NULL, *nodes = NULL;
+    OWNED PyObject *broke = NULL, *record = NULL, *outputs = PyList_AsTuple(o->plan->outputs), *output = NULL, *name = NULL;
+    struct tracer_exception raised;
+    struct torch_quiet quiet;
+
+    name = PyUnicode_InternFromString("output");
+    output = outputs && name ? node_new("output", name, name, Py_BuildValue("(O)", outputs), NULL) : NULL;
+    if (PyList_GET_SIZE(c->nodes) && output) {
+        nodes = PySequence_Concat(c->placeholders, c->nodes);
+        if (nodes && PyList_Append(nodes, output))
+            Py_CLEAR(nodes);
+    } else if (output) {
+        nodes = PyList_New(0);
+    }
+    broke = o->ended == ENDED_RETURN
+                ? Py_NewRef(Py_None)
+                : Py_BuildValue("(ssiiO)", c->kind, c->reason, 2 * w->group, PyCode_Addr2Line(w->code, 2 * w->group), c->stack ? c->stack : Py_None);
+    if (nodes && broke)
+        record = Py_BuildValue("{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:L,s:L,s:O,s:O,s:i,s:O,s:O}", "code", w->code, "nodes", nodes, "inputs", c->inputs,
+                               "guards", c->guards, "break", broke, "resume", o->splits, "modified", o->modified, "plan", o->plan,
+                               "began", o->began, "ended", wall_ns(), "frame_state", frame_state, "shapes_read",
+                               c->shapes_read ? Py_True : Py_False, "dynamic", c->callback->dynamic, "fullgraph",
+                               c->callback->fullgraph ? Py_True : Py_False, "backend", c->callback->backend);
+    Py_XDECREF(nodes);
+    if (!record)
+        return NULL;
+    Py_INCREF(finish);
+    torch_quiet_begin(&quiet);
+    result = PyObject_CallOneArg(finish, record);
+    raised = tracer_exception_aside(); /* quiet_end has those from before it */
+    torch_quiet_end(&quiet);
+    tracer_exception_back(&raised);
+    Py_DECREF(finish);
+    if (!result && c->callback->every && PyErr_ExceptionMatches(PyExc_Exception)) { /* the program has not asked for it */
+        PyErr_Clear();
+        return Py_NewRef(Py_None);
+    }
+    if (result == Py_None)
+        return result;
+    if (result && (!PyTuple_CheckExact(result) || PyTuple_GET_SIZE(result) != 2)) {
+        PyErr_SetString(PyExc_TypeError, "finish() of a capture gave no (callable, GuardTree)");
+        Py_CLEAR(result);
+    }
+    if (result && PyList_GET_SIZE(c->nodes))
+        Py_XSETREF(o->plan->callable, Py_NewRef(PyTuple_GET_ITEM(result, 0)));
+    return result;
+}
+
+static void skip(struct answer *answer, const char *why, bool for_code)
+{
+    *answer = (struct answer){.reason = PyUnicode_FromString(why), .for_code = for_code};
+    PyErr_Clear();
+    answer->actions.own = for_code ? ACTION_SKIP : ACTION_DEFAULT;
+}
+
+/* W has been watched. -1: an exception of finish(); then and in every case the frame is in order. */
+static int conclude(struct capture *c, struct watched *w, struct outcome_of *o, PyObject *frame_state, struct answer *answer,
+                    struct capture_going *going)
+{
+    struct tracer_exception raised = o->ended == ENDED_RAISED ? tracer_exception_aside() : (struct tracer_exception){0};
+    OWNED PyObject *made = NULL;
+    bool replays = false;
+
+    PyErr_Clear();
+    *answer = (struct answer){0};
+    if (c->failed)
+        skip(answer, "", false);
+    else
+        make_parts(c, w, o);
+    if (!c->failed && o->modified && (made = finish(c, w, o, frame_state)) && made == Py_None) {
+        skip(answer, "it was declined", true);
+    } else if (made) {
+        answer->guarded = guarded_code(o->modified, PyTuple_GET_ITEM(made, 1));
+        replays = o->values != NULL;
+    } else if (!c->failed && o->modified) {
+        Py_CLEAR(raised.type);
+        Py_CLEAR(raised.value);
+        Py_CLEAR(raised.traceback);
+        restore(c, w);
+        return -1;
+    } else if (!c->failed) {
+        skip(answer, o->why, true);
+    }
+    if (replays) {
+        going->plan = Py_NewRef((PyObject *)o->plan);
+        going->values = Py_NewRef(o->values);
+        going->original = w->frame;
+        restore(c, w);
+        return 0;
+    }
+    PyErr_Clear();
+    going->on = true;
+    if (o->ended == ENDED_RAISED)
+        tracer_exception_back(&raised);
+    going->throws = hand_over(c, w, o->ended, &going->pending);
+    return 0;
+}
+
+int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct code_state *state, struct decision *d,
+                struct answer *answer, struct capture_going *going)
+{
+    compat_frame *frame = d->frame;
+    const int needed = CO_OPTIMIZED | CO_NEWLOCALS, refused = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+    const int flags = compat_code(frame)->co_flags;
+    struct capture *const around = t->capturing;
+    OWNED PyObject *frame_state = Py_NewRef(state->frame_state);
+    struct outcome_of o = {.began = wall_ns()};
+    struct capture c;
+    struct watched w;
+    int status = 0;
+
+    values_begin();
+    if (!compat_steps || (flags & (needed | refused)) != needed) {
+        skip(answer, !compat_steps ? "this CPython's instructions are not known to dyntrace.compile" : flags & refused
+             ? "it is a generator or coroutine" : "its variables lie in a mapping: it is a module, a class body or the like", true);
+        return 0;
+    }
+    if (ts->c_tracefunc || ts->c_profilefunc || !has_arrays(frame)) {
+        skip(answer, "", false);
+        return 0;
+    }
+    decision_ask(d, state);
+    if (!capture_open(&c, t, ts, callback, frame) || watched_open(&c, &w, frame)) {
+        skip(answer, "", false);
+        capture_close(&c);
+        PyErr_Clear();
+        decision_asked(d, Py_None);
+        return 0;
+    }
+    t->capturing = &c;
+    if (!begin(&c, &w))
+        c.failed = true;
+    o.ended = watch(&c, &w);
+    t->capturing = around;
+    status = conclude(&c, &w, &o, frame_state, answer, going);
+    watched_close(&c, &w);
+    Py_CLEAR(c.returned);
+    Py_XDECREF(o.plan);
+    Py_XDECREF(o.modified);
+    Py_XDECREF(o.splits);
+    Py_XDECREF(o.values);
+    capture_close(&c);
+    decision_asked(d, status ? NULL : Py_None);
+    return status;
+}
+
+void capture_going_end(struct capture_going *going)
+{
+    Py_CLEAR(going->values);
+    Py_CLEAR(going->plan);
+    Py_CLEAR(going->pending.type);
+    Py_CLEAR(going->pending.value);
+    Py_CLEAR(going->pending.traceback);
+}
+
+/* ---- callbacks ---- */
+
+static PyObject *callback_make(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"finish", "backend", "dynamic", "fullgraph", "every", NULL};
+    PyObject *finish, *backend, *dynamic = Py_None;
+    int fullgraph = 0, every = 0;
+    struct capture_callback *made;
+
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|Opp:Capture", names, &finish, &backend, &dynamic, &fullgraph, &every))
+        return NULL;
+    made = (struct capture_callback *)type->tp_alloc(type, 0);
+    if (!made)
+        return NULL;
+    made->finish = Py_NewRef(finish);
+    made->backend = Py_NewRef(backend);
+    made->dynamic = dynamic == Py_None ? -1 : PyObject_IsTrue(dynamic);
+    made->fullgraph = fullgraph;
+    made->every = every;
+    if (PyErr_Occurred())
+        Py_CLEAR(made);
+    return (PyObject *)made;
+}
+
+static int callback_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    Py_VISIT(((struct capture_callback *)object)->finish);
+    Py_VISIT(((struct capture_callback *)object)->backend);
+    return 0;
+}
+
+static int callback_clear(PyObject *object)
+{
+    Py_CLEAR(((struct capture_callback *)object)->finish);
+    Py_CLEAR(((struct capture_callback *)object)->backend);
+    return 0;
+}
+
+static void callback_free(PyObject *object)
+{
+    PyObject_GC_UnTrack(object);
+    callback_clear(object);
+    Py_TYPE(object)->tp_free(object);
+}
+
+static PyObject *callback_call(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    return PyErr_Format(PyExc_TypeError, "a Capture is for set_eval_frame(), which does not call it");
+}
+
+static PyMemberDef callback_members[] = {
+    {"finish", T_OBJECT_EX, offsetof(struct capture_callback, finish), READONLY, NULL},
+    {"backend", T_OBJECT_EX, offsetof(struct capture_callback, backend), READONLY, NULL},
+    {"_torchdynamo_orig_backend", T_OBJECT_EX, offsetof(struct capture_callback, backend), READONLY, NULL},
+    {"dynamic", T_INT, offsetof(struct capture_callback, dynamic), READONLY, NULL},
+    {"fullgraph", T_BOOL, offsetof(struct capture_callback, fullgraph), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+PyTypeObject capture_callback_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dyntrace.Capture",
+    .tp_basicsize = sizeof(struct capture_callback),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "Capture(finish, backend, dynamic=None, fullgraph=False, every=False)\n\nA callback under which calls are captured.",
+    .tp_new = callback_make,
+    .tp_dealloc = callback_free,
+    .tp_traverse = callback_traverse,
+    .tp_clear = callback_clear,
+    .tp_call = callback_call,
+    .tp_members = callback_members,
+};
+
+/* ---- a function under a callback ---- */
+
+struct compiled {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *function, *callback, *dict, *references; /* owned; callback: None: without any; references: weak ones */
+};
+
+static PyObject *compiled_call(PyObject *object, PyObject *const *args, size_t given, PyObject *names)
+{
+    struct compiled *self = (struct compiled *)object;
+    OWNED PyObject *function = Py_NewRef(self->function), *callback = Py_NewRef(self->callback), *before = shim_get_eval_frame_callback(NULL, NULL);
+    OWNED PyObject *old = NULL;
+    PyObject *result;
+
+    if (callback == before)
+        return PyObject_Vectorcall(function, args, given, names);
+    old = shim_set_eval_frame(callback, &front_own);
+    if (!old)
+        return NULL;
+    result = PyObject_Vectorcall(function, args, given, names);
+    {
+        KEPT struct tracer_exception pending = tracer_exception_aside();
+        OWNED PyObject *now = shim_set_eval_frame(before, &front_own);
+        PyErr_Clear();
+    }
+    return result;
+}
+
+static PyObject *compiled_make(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    PyObject *function, *callback;
+    struct compiled *made;
+
+    if (!PyArg_ParseTuple(args, "OO:Compiled", &function, &callback))
+        return NULL;
+    if (!PyCallable_Check(function) || (callback != Py_None && !capture_is(callback)))
+        return PyErr_Format(PyExc_TypeError, "Compiled(fn, callback): expected a callable and a Capture or None");
+    made = (struct compiled *)type->tp_alloc(type, 0);
+    if (made) {
+        made->call = compiled_call;
+        made->function = Py_NewRef(function);
+        made->callback = Py_NewRef(callback);
+    }
+    return (PyObject *)made;
+}
+
+static PyObject *compiled_get(PyObject *self, PyObject *object, PyObject *type)
+{
+    return !object || object == Py_None ? Py_NewRef(self) : PyMethod_New(self, object);
+}
+
+static int compiled_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    struct compiled *self = (struct compiled *)object;
+
+    Py_VISIT(self->function);
+    Py_VISIT(self->callback);
+    Py_VISIT(self->dict);
+    return 0;
+}
+
+static int compiled_clear(PyObject *object)
+{
+    struct compiled *self = (struct compiled *)object;
+
+    Py_CLEAR(self->dict);
+    Py_CLEAR(self->callback);
+    Py_CLEAR(self->function);
+    return 0;
+}
+
+static void compiled_free(PyObject *object)
+{
+    PyObject_GC_UnTrack(object);
+    if (((struct compiled *)object)->references)
+        PyObject_ClearWeakRefs(object);
+    compiled_clear(object);
+    Py_TYPE(object)->tp_free(object);
+}
+
+static PyObject *compiled_repr(PyObject *object)
+{
+    struct compiled *self = (struct compiled *)object;
+
+    return PyUnicode_FromFormat(self->callback == Py_None ? "<%R, not compiled>" : "<%R, compiled>", self->function);
+}
+
+static PyMemberDef compiled_members[] = {
+    {"fn", T_OBJECT_EX, offsetof(struct compiled, function), READONLY, "The function as it was given."},
+    {"callback", T_OBJECT_EX, offsetof(struct compiled, callback), READONLY, "Under which it is called."},
+    {NULL, 0, 0, 0, NULL},
+};
+static PyGetSetDef compiled_properties[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyTypeObject compiled_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dyntrace.Compiled",
+    .tp_basicsize = sizeof(struct compiled),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc = "Compiled(fn, callback)\n\nFN, called under a Capture; or, with None, under no callback.",
+    .tp_new = compiled_make,
+    .tp_dealloc = compiled_free,
+    .tp_traverse = compiled_traverse,
+    .tp_clear = compiled_clear,
+    .tp_repr = compiled_repr,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(struct compiled, call),
+    .tp_descr_get = compiled_get,
+    .tp_members = compiled_members,
+    .tp_getset = compiled_properties,
+    .tp_dictoffset = offsetof(struct compiled, dict),
+    .tp_weaklistoffset = offsetof(struct compiled, references),
+};
+
+/* ---- functions ---- */
+
+static PyObject *graph_break(PyObject *module, PyObject *ignored)
+{
+    Py_RETURN_NONE;
+}
+
+static PyObject *register_array(PyObject *module, PyObject *type)
+{
+    return value_register(type) ? NULL : Py_NewRef(Py_None);
+}
+
+PyMethodDef capture_methods[] = {
+    {"graph_break", graph_break, METH_NOARGS, "graph_break()\n\nA graph ends here."},
+    {"_register_array", register_array, METH_O, "_register_array(type)\n\nOperations on instances of TYPE go into graphs."},
+    {NULL, NULL, 0, NULL},
+};
+
+int capture_types_ready(PyObject *module)
+{
+    return PyType_Ready(&plan_type) || PyModule_AddType(module, &node_type) || PyModule_AddType(module, &capture_callback_type) ||
+                   PyModule_AddType(module, &compiled_type) || PyModule_AddFunctions(module, capture_methods) ? -1 : 0;
+}

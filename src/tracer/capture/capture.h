@@ -1,0 +1,265 @@
+/* tracer/capture/capture.h -- dyntrace.compile: graphs of what functions do with arrays.
+ *
+ * Runs in: the traced process, under the GIL. The shim's place only (tracer/module.c).
+ *
+ * A call that misses under a capture callback is watched: step.c runs its first real run itself, in the call's own frame, by the
+ * C functions that CPython calls, and keeps beside each slot of the frame a shadow: where the value comes from. What it
+ * does not understand is a break, and CPython goes on, in the same frame or in code made here:
+ *
+ *     value.c      shadows, sources and the guards on what was read
+ *     operate.c    operations: nodes of the graph, or Python on known values
+ *     build.c      containers
+ *     invoke.c     calls: array functions, functions that are stepped as well
+ *     known.c      calls of builtins on what is known, and what is known of numpy's and torch's functions
+ *     step.c       one instruction after the other
+ *     plan.c       what rebuilds variables and stack behind the graph
+ *     assemble.c   the code that runs instead: call the plan, then the instruction at the break, then a resume function
+ *     capture.c    all of it, and the types that Python sees */
+#ifndef DYNTRACE_CAPTURE_H
+#define DYNTRACE_CAPTURE_H
+
+#include "tracer/compat/step.h"
+#include "tracer/evaluator/cache.h"
+
+enum shadow_kind {
+    SHADOW_CONST,    /* value is the object, which nobody can change */
+    SHADOW_SOURCE,   /* read from outside: step and key behind parent; value was there */
+    SHADOW_NODE,     /* a node of the graph gives it */
+    SHADOW_TUPLE, SHADOW_LIST, SHADOW_DICT, SHADOW_SLICE, /* built here of items */
+    SHADOW_METHOD,   /* attribute key of parent, a bound method; value: its function, or NULL */
+    SHADOW_ITERATOR, /* over parent, at number count */
+    SHADOW_FUNCTION, /* made here; items: cells of its closure */
+    SHADOW_CELL,     /* made here; items[0]: what is in it, or NULL */
+};
+
+struct shadow {
+    enum shadow_kind kind;
+    char step;              /* of a source: 'l' 'G' 'B' '.' '[' */
+    char guarded;           /* a source: 1: its type (and length), 2: what it is is guarded */
+    bool fixed, counted;    /* a node: its shape, or that of its arguments, follows from those of the inputs */
+    int recipe;             /* of plan.c: number + 1 */
+    uint32_t serial;
+    struct shadow *parent, *child, *next; /* child: of a source, the first that was read from it */
+    PyObject *key, *value, *node; /* borrowed from capture->keep; node: of a node, or a source's placeholder, or NULL */
+    struct shadow **items;
+    PyObject **keys;        /* of a dict, borrowed likewise */
+    Py_ssize_t count, room;
+};
+
+/* A frame that is stepped. */
+struct watched {
+    struct watched *outer;
+    compat_frame *frame;
+    PyCodeObject *code;       /* borrowed: the frame's */
+    const uint8_t *bytes;     /* of its bytecode as it was compiled */
+    PyObject *held;           /* owned: them */
+    int32_t units, unit, next, group; /* unit: the instruction; group: where it or the call that it belongs to begins */
+    int op;
+    int variables, depth, before; /* depth: of the stack; before: as the instruction began */
+    struct shadow **shadow;   /* owned: of variables, then the stack; then the stack as the instruction began */
+    PyObject *names;          /* borrowed: of keyword arguments, for the call that has begun; or NULL */
+    struct shadow *function;  /* of the function, or NULL */
+    struct shadow *globals;   /* source of its globals */
+    uint32_t serial;          /* shadows made before it have a lower one */
+    bool resumed;             /* its code is a resume function's: arguments may stand for no value */
+};
+
+enum ended { ENDED_NOT, ENDED_RETURN, ENDED_BEFORE, ENDED_BEHIND, ENDED_RAISED };
+
+struct capture {
+    struct tracer *t;
+    PyThreadState *ts;
+    struct capture_callback *callback; /* borrowed */
+    PyObject *keep;           /* owned list: what shadows refer to */
+    PyObject *nodes, *inputs, *placeholders, *guards; /* owned lists; nodes without placeholders */
+    void *arena;              /* owned: chunks of shadows */
+    uint32_t serial, jumps, inlines;
+    struct watched *innermost;
+    struct shadow *locals, *globals, *builtins; /* the three roots */
+    struct shadow *taken;     /* items: sources of the placeholders */
+    bool shapes_read, failed; /* failed: no memory, or nothing that was read can be believed */
+    bool make_bool;           /* what is on top, behind a comparison, is yet to be made a bool */
+    bool handled;             /* what the operation raises would be handled there */
+    bool begun;               /* it is a resume function, and has put its own things in place */
+    struct shadow **first, **initial; /* of the variables: of the call; and when the function, if a resume function, has begun */
+    PyObject *closure;        /* owned: the function's; or NULL */
+    /* how it ended */
+    const char *kind;
+    char reason[400];
+    PyObject *stack;          /* owned list of (file, line, name), or NULL */
+    PyObject *returned;       /* owned; and its shadow */
+    struct shadow *returned_shadow;
+    struct shadow **awaited;  /* shadows of the arguments of the call that is to be stepped */
+    struct shadow *awaited_function;
+    PyCodeObject *awaited_code;
+    Py_ssize_t awaited_count;
+    PyObject *awaited_names;
+    bool entered, inner_broke; /* it began; it could not be stepped to its end */
+};
+
+struct capture_callback {
+    PyObject_HEAD
+    PyObject *finish, *backend; /* owned */
+    int dynamic;                /* 1, 0, or -1: when a size has changed */
+    bool fullgraph, every;
+};
+
+/* What the thread is to do with a frame that was watched. */
+struct capture_going {
+    bool on;                    /* go on in it, from where it is */
+    int throws;
+    struct tracer_exception pending;
+    PyObject *values, *plan;    /* owned: what the plan gives when its code runs the first time; or NULL */
+    compat_frame *original, *frame; /* in whose place it runs, and where; NULL: it has not begun */
+};
+
+extern PyTypeObject capture_callback_type, plan_type, node_type;
+static inline bool capture_is(PyObject *callback)
+{
+    return Py_IS_TYPE(callback, &capture_callback_type);
+}
+
+/* ---- value.c ---- */
+/* numpy and torch are looked for among the modules that are there. */
+void values_begin(void);
+bool value_is_array(PyObject *value);
+bool value_is_simple(PyObject *value);
+int value_register(PyObject *type);
+struct shadow *shadow_new(struct capture *c, enum shadow_kind kind, Py_ssize_t room);
+struct shadow *shadow_const(struct capture *c, PyObject *value);
+struct shadow *shadow_node(struct capture *c, PyObject *node, bool fixed, bool counted);
+int shadow_add(struct capture *c, struct shadow *container, PyObject *key, struct shadow *item);
+/* OBJECT lives as long as the capture. Borrowed, or NULL: no memory. */
+PyObject *capture_keep(struct capture *c, PyObject *object);
+void *capture_room(struct capture *c, size_t size);
+/* The source STEP KEY behind PARENT, where VALUE was read now. NULL: something else was there before, or no memory. */
+struct shadow *source_read(struct capture *c, struct shadow *parent, char step, PyObject *key, PyObject *value);
+PyObject *source_path(const struct shadow *source);
+int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value);
+/* What VALUE is follows from the guards from here on. False: that cannot be. */
+bool value_known(struct capture *c, PyObject *value, struct shadow *shadow);
+/* Likewise its type (and length, if it is a tuple or list). */
+bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow);
+/* Item I of VALUE, a tuple or list, whose type is known: its shadow. */
+struct shadow *value_item(struct capture *c, PyObject *value, struct shadow *shadow, Py_ssize_t i);
+/* What stands for VALUE in the arguments of a node: a new reference. NULL: nothing can, or an exception is set. */
+PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shadow);
+bool value_has_array(PyObject *value, int depth);
+
+/* ---- operate.c ---- */
+/* Each takes what it needs from the stack of W, and leaves what CPython would. */
+enum ended break_at(struct capture *c, const char *kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+extern struct shadow shadow_of_null; /* on the stack */
+PyObject *stack_value(const struct watched *w, int from_top);
+struct shadow *stack_shadow(const struct watched *w, int from_top);
+void stack_push(struct watched *w, PyObject *value, struct shadow *shadow);
+void stack_drop(struct watched *w, int count);
+/* COUNT values give way to RESULT (taken), with SHADOW; NULL: it raised. */
+enum ended stack_result(struct capture *c, struct watched *w, int count, PyObject *result, struct shadow *shadow);
+/* An operation whose operands have a value in the graph: the instruction's COUNT values give way to what it gives. */
+struct operation {
+    const char *op;
+    PyObject *target;           /* borrowed */
+    PyObject *args, *keywords;  /* owned, of the node; keywords may be NULL */
+    bool fixed, counted;        /* as of its shadow */
+};
+/* OPERATION gave RESULT (taken; NULL: it raised). What OPERATION owns goes. */
+enum ended node_result(struct capture *c, struct watched *w, int count, struct operation *operation, PyObject *result);
+/* May an operation run here? ENDED_NOT: yes. */
+enum ended may_operate(struct capture *c);
+/* Is VALUE one of the graph's, or an input? */
+bool is_graph(PyObject *value, const struct shadow *shadow);
+/* Is its shape known from the inputs'? */
+bool is_fixed(PyObject *value, const struct shadow *shadow);
+PyObject *operator_named(const char *name); /* operator.NAME, borrowed */
+enum ended operate(struct capture *c, struct watched *w, struct compat_action action);
+/* A container is built or changed. */
+enum ended build(struct capture *c, struct watched *w, struct compat_action action);
+enum ended subscript(struct capture *c, struct watched *w, struct compat_action action);
+enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, bool method);
+enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t count);
+enum ended iterate(struct capture *c, struct watched *w);
+enum ended next_item(struct capture *c, struct watched *w, struct compat_action action);
+
+/* ---- invoke.c ---- */
+/* COUNT arguments; the last have NAMES (NULL: none do), which are on top if ON_TOP. */
+enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *names, bool on_top);
+/* A function, type or ufunc of numpy's or torch's? */
+bool is_array_function(PyObject *callable);
+
+/* ---- known.c ---- */
+/* Does the shape of what the array function or method NAME gives follow from its arguments' shapes? REST: arguments behind the first
+ * are of the graph. */
+bool keeps_shape(const char *name, int count, bool rest);
+/* Does NAME only look at shape and type? */
+bool is_fact(const char *name);
+/* A call, as invoke() has found it on the stack. */
+struct call {
+    PyObject *callable, **args, *names; /* borrowed; names: of the last arguments, or NULL */
+    struct shadow *of, **shadows;       /* of the callable and of the arguments */
+    int count, slots;                   /* arguments; values on the stack that give way to the result */
+};
+/* Builtins, and methods of builtin types, of what is known. ENDED_BEFORE: it is no such, and nothing has happened. */
+enum ended call_known(struct capture *c, struct watched *w, const struct call *call);
+
+/* ---- step.c ---- */
+enum ended watch(struct capture *c, struct watched *w);
+int watched_open(struct capture *c, struct watched *w, compat_frame *frame);
+void watched_close(struct capture *c, struct watched *w);
+static inline bool capture_awaits(const struct capture *c, compat_frame *frame)
+{
+    return c->awaited_code == compat_code(frame) && !compat_has_started(frame);
+}
+/* The frame of the function that C awaits is about to begin: step it. */
+PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *frame);
+
+/* The frame of W goes on under CPython: where, and with what. 1: it is to throw PENDING. */
+int hand_over(struct capture *c, struct watched *w, enum ended ended, struct tracer_exception *pending);
+
+/* ---- plan.c ---- */
+/* How one value is made again. */
+struct recipe {
+    enum { MAKE_CONST, MAKE_ARGUMENT, MAKE_GLOBAL, MAKE_BUILTIN, MAKE_ATTRIBUTE, MAKE_ITEM, MAKE_OUTPUT, MAKE_TUPLE, MAKE_LIST,
+           MAKE_DICT, MAKE_SLICE, MAKE_ITERATOR } how;
+    PyObject *object;   /* owned: the constant, key, name; of a dict, a tuple of its keys; or NULL */
+    int from, count;    /* number of the argument, output or recipe; of items; an iterator's place */
+    int *items;         /* owned: recipes */
+};
+/* Called in the code that takes a function's place: runs the graph, and gives what the variables and the stack have behind it. */
+struct plan {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *name, *callable;  /* owned; callable: NULL: the graph is empty */
+    struct recipe *recipes;     /* owned, in the order made; `early` of them before the graph runs */
+    int count, early, room;
+    int *inputs, *gives;        /* owned: recipes: arguments of the graph; what is given, stores first, then the stack from its top */
+    int input_count, give_count;
+    bool single;                /* it gives the only one, no tuple */
+    int *arguments;             /* owned: variables of the code that it is called with */
+    int argument_count;
+    int *stores, *deletes;      /* owned: variables that get a value, and those that lose theirs */
+    int store_count, delete_count;
+    bool *nulls;                /* owned: which slots of the stack are NULL */
+    int depth, null_count;
+    PyObject *outputs;          /* owned: list of nodes */
+};
+/* The plan for what W has, whose stack has DEPTH SHADOWS, or, with RETURNED, for only that. NULL: WHY says why not, or an exception. */
+struct plan *plan_make(struct capture *c, const struct watched *w, struct shadow *const *shadows, int depth, struct shadow *returned, char why[200]);
+/* What it gives when its code runs for the first time: a new tuple of what W has. */
+PyObject *plan_values(const struct plan *plan, const struct watched *w);
+
+/* ---- assemble.c ---- */
+/* The code in place of W's: PLAN, then the instruction at the break, then what SPLITS (a new list) go on with. BEHIND: it returns. */
+PyObject *assemble(struct capture *c, const struct watched *w, struct plan *plan, bool returns, PyObject **splits);
+
+/* ---- capture.c ---- */
+/* A node of the graph; the references of ARGS and KEYWORDS (NULL: none) go to it. */
+PyObject *node_new(const char *op, PyObject *name, PyObject *target, PyObject *args, PyObject *keywords);
+/* FRAME missed under CALLBACK. 0: ANSWER and GOING say what becomes of it; -1: an exception, and FRAME is to be disposed of. */
+int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct code_state *state, struct decision *d,
+                struct answer *answer, struct capture_going *going);
+void capture_going_end(struct capture_going *going);
+extern PyMethodDef capture_methods[];
+int capture_types_ready(PyObject *module);
+
+#endif

@@ -1,0 +1,408 @@
+/* tracer/capture/invoke.c -- calls: of array functions and methods, which become nodes, and of functions that are stepped. See capture.h.
+ *
+ * A function that is stepped is called as CPython would call it, and its frame comes back to the evaluator (capture_inline). If it
+ * cannot be stepped to its end, CPython goes on in it, what the graph got of it is taken back, and the call is a break. */
+#include "tracer/capture/capture.h"
+#include "tracer/resume/links.h"
+
+enum { MOST_INLINES = 24, MOST_ARGUMENTS = 256 };
+
+static bool is_of(const char *name, const char *package)
+{
+    size_t length = strlen(package);
+
+    return !strncmp(name, package, length) && (name[length] == '.' || !name[length]);
+}
+
+static bool is_array_package(const char *name)
+{
+    return name && (is_of(name, "numpy") || is_of(name, "torch"));
+}
+
+bool is_array_function(PyObject *callable)
+{
+    PyObject *module = NULL, *self;
+    bool is = false;
+
+    if (PyFunction_Check(callable)) {
+        module = ((PyFunctionObject *)callable)->func_module;
+    } else if (PyCFunction_Check(callable)) {
+        module = ((PyCFunctionObject *)callable)->m_module;
+        self = PyCFunction_GET_SELF(callable);
+        is = self && (PyType_Check(self) ? is_array_package(((PyTypeObject *)self)->tp_name)
+                      : !PyModule_Check(self) && is_array_package(Py_TYPE(self)->tp_name));
+    } else {
+        is = is_array_package(PyType_Check(callable) ? ((PyTypeObject *)callable)->tp_name : Py_TYPE(callable)->tp_name);
+    }
+    if (!is && module && PyUnicode_CheckExact(module))
+        is = is_array_package(PyUnicode_AsUTF8(module));
+    PyErr_Clear();
+    return is;
+}
+
+/* What CALLABLE is called, for a reason: in TEXT. */
+static const char *name_of(PyObject *callable, char *text, size_t room)
+{
+    PyObject *name = PyFunction_Check(callable) ? ((PyFunctionObject *)callable)->func_qualname : NULL;
+    const char *words = name ? PyUnicode_AsUTF8(name)
+                        : PyCFunction_Check(callable) ? ((PyCFunctionObject *)callable)->m_ml->ml_name
+                        : PyType_Check(callable) ? ((PyTypeObject *)callable)->tp_name
+                        : PyMethod_Check(callable) ? name_of(PyMethod_GET_FUNCTION(callable), text, room) : NULL;
+
+    PyErr_Clear();
+    if (!words)
+        snprintf(text, room, "a %.80s", Py_TYPE(callable)->tp_name);
+    else if (words != text)
+        snprintf(text, room, "%.100s", words);
+    return text;
+}
+
+/* ---- operations ---- */
+
+/* The arguments of a node for CALL, after SELF (with OF_SELF), if that is not NULL. False: one is not known. */
+static bool node_arguments(struct capture *c, const struct call *call, PyObject *self, struct shadow *of_self, struct operation *made,
+                           bool *rest)
+{
+    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0, positional = call->count - named, first = self ? 1 : 0;
+
+    *rest = false;
+    made->fixed = !self || is_fixed(self, of_self);
+    made->args = PyTuple_New(first + positional);
+    made->keywords = named ? PyDict_New() : NULL;
+    if (!made->args || (named && !made->keywords))
+        goto unknown;
+    if (self) {
+        PyObject *one = value_argument(c, self, of_self);
+        if (!one)
+            goto unknown;
+        PyTuple_SET_ITEM(made->args, 0, one);
+    }
+    for (int i = 0; i < call->count; i++) {
+        PyObject *one = value_argument(c, call->args[i], call->shadows[i]);
+        if (!one)
+            goto unknown;
+        made->fixed &= is_fixed(call->args[i], call->shadows[i]);
+        *rest |= (self || i) && is_graph(call->args[i], call->shadows[i]);
+        if (i < positional) {
+            PyTuple_SET_ITEM(made->args, first + i, one);
+            continue;
+        }
+        if (PyDict_SetItem(made->keywords, PyTuple_GET_ITEM(call->names, i - positional), one)) {
+            Py_DECREF(one);
+            goto unknown;
+        }
+        Py_DECREF(one);
+    }
+    made->counted = made->fixed;
+    PyErr_Clear();
+    return true;
+unknown:
+    PyErr_Clear();
+    Py_CLEAR(made->args);
+    Py_CLEAR(made->keywords);
+    return false;
+}
+
+static PyObject *run(const struct call *call)
+{
+    return PyObject_Vectorcall(call->callable, call->args, (size_t)(call->count - (call->names ? PyTuple_GET_SIZE(call->names) : 0)), call->names);
+}
+
+/* Something about an array that its guards, or those of the inputs, say. */
+static enum ended fact(struct capture *c, struct watched *w, const struct call *call, const struct operation *operation)
+{
+    PyObject *result;
+
+    if (!operation->fixed)
+        return break_at(c, "data", "a fact about a result, which may depend on its data");
+    c->shapes_read = true;
+    result = run(call);
+    return stack_result(c, w, call->slots, result, result ? shadow_const(c, result) : NULL);
+}
+
+static enum ended unknown_argument(struct capture *c, const struct call *call)
+{
+    char text[120];
+
+    for (int i = 0; i < call->count; i++)
+        if (!call->shadows[i])
+            return break_at(c, "value", "a call of %.100s() with a %.100s that is not known", name_of(call->callable, text, sizeof text),
+                            Py_TYPE(call->args[i])->tp_name);
+    return break_at(c, "value", "a call of %.100s() with an argument that cannot be in a graph", name_of(call->callable, text, sizeof text));
+}
+
+/* OPERATION's call: it becomes a node, or breaks. */
+static enum ended array_call(struct capture *c, struct watched *w, const struct call *call, PyObject *self, struct shadow *of_self,
+                             const char *name, struct operation *operation)
+{
+    bool rest;
+    enum ended ended = may_operate(c);
+
+    if (ended)
+        return ended;
+    if (!node_arguments(c, call, self, of_self, operation, &rest))
+        return unknown_argument(c, call);
+    if (is_fact(name)) {
+        ended = fact(c, w, call, operation);
+        Py_XDECREF(operation->args);
+        Py_XDECREF(operation->keywords);
+        return ended;
+    }
+    operation->fixed &= keeps_shape(name, call->count + (self != NULL), rest);
+    return node_result(c, w, call->slots, operation, run(call));
+}
+
+static enum ended array_method(struct capture *c, struct watched *w, const struct call *call)
+{
+    static const char *const breaks[] = {"item", "tolist", "tobytes", "tofile", "dump", "dumps", "backward", "register_hook", NULL};
+    PyObject *self = PyCFunction_Check(call->callable) ? PyCFunction_GET_SELF(call->callable)
+                     : PyMethod_Check(call->callable) ? PyMethod_GET_SELF(call->callable) : NULL;
+    struct operation operation = {.op = "call_method", .target = call->of->key};
+    const char *name = PyUnicode_AsUTF8(call->of->key);
+
+    for (int i = 0; breaks[i]; i++)
+        if (!strcmp(breaks[i], name))
+            return break_at(c, "data", "%.100s() of an array gives what depends on its data", name);
+    if (!self)
+        return break_at(c, "call", "a call of the method %.100s() of an array", name);
+    return array_call(c, w, call, self, call->of->parent, name, &operation);
+}
+
+static enum ended array_function(struct capture *c, struct watched *w, const struct call *call)
+{
+    struct operation operation = {.op = "call_function", .target = call->callable};
+    OWNED PyObject *word = PyUnicode_InternFromString("__name__"), *name = word ? PyObject_GetAttr(call->callable, word) : NULL;
+    const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+
+    PyErr_Clear();
+    return array_call(c, w, call, NULL, NULL, text ? text : "", &operation);
+}
+
+/* ---- functions that are stepped ---- */
+
+/* Argument NUMBER of CODE as CALL gives it, SELF being the first if it is not NULL. NULL: what it is is not known. */
+static struct shadow *passed(const struct call *call, PyCodeObject *code, struct shadow *of_self, int number)
+{
+    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0, positional = call->count - named, first = of_self ? 1 : 0;
+    PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, number);
+
+    if (number < code->co_argcount && number < first + positional)
+        return number < first ? of_self : call->shadows[number - first];
+    for (int i = 0; i < named; i++)
+        if (number >= code->co_posonlyargcount && !PyUnicode_Compare(PyTuple_GET_ITEM(call->names, i), name))
+            return call->shadows[positional + i];
+    return NULL;
+}
+
+/* What FUNCTION has for argument NUMBER if it is not given. */
+static struct shadow *defaulted(struct capture *c, PyFunctionObject *function, struct shadow *of, int number)
+{
+    PyCodeObject *code = (PyCodeObject *)function->func_code;
+    const bool keyword = number >= code->co_argcount;
+    PyObject *all = keyword ? function->func_kwdefaults : function->func_defaults, *key, *value;
+    OWNED PyObject *word = PyUnicode_InternFromString(keyword ? "__kwdefaults__" : "__defaults__"), *at = NULL;
+    struct shadow *from;
+
+    if (!all || !word || !of || of->kind != SHADOW_SOURCE)
+        return NULL;
+    if (keyword) {
+        key = PyTuple_GET_ITEM(code->co_localsplusnames, number);
+        value = PyDict_CheckExact(all) ? PyDict_GetItemWithError(all, key) : NULL;
+    } else {
+        Py_ssize_t i = number - (code->co_argcount - PyTuple_GET_SIZE(all));
+        key = at = PyLong_FromSsize_t(i);
+        value = i >= 0 && i < PyTuple_GET_SIZE(all) ? PyTuple_GET_ITEM(all, i) : NULL;
+    }
+    PyErr_Clear();
+    from = value && key ? source_read(c, of, '.', word, all) : NULL;
+    return from ? source_read(c, from, '[', key, value) : NULL;
+}
+
+/* *args and **kwargs of CODE as CALL gives them. */
+static struct shadow *collected(struct capture *c, const struct call *call, PyCodeObject *code, struct shadow *of_self, bool keywords)
+{
+    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0, positional = call->count - named, first = of_self ? 1 : 0;
+    struct shadow *made = shadow_new(c, keywords ? SHADOW_DICT : SHADOW_TUPLE, 0);
+
+    for (int i = code->co_argcount; made && !keywords && i < first + positional; i++)
+        if (shadow_add(c, made, NULL, i < first ? of_self : call->shadows[i - first]))
+            return NULL;
+    for (int i = 0; made && keywords && i < named; i++) {
+        bool is = false;
+        for (int j = code->co_posonlyargcount; j < code->co_argcount + code->co_kwonlyargcount; j++)
+            is |= !PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, j), PyTuple_GET_ITEM(call->names, i));
+        if (!is && shadow_add(c, made, PyTuple_GET_ITEM(call->names, i), call->shadows[positional + i]))
+            return NULL;
+    }
+    return made;
+}
+
+/* FUNCTION, whose source is OF, is called with CALL: step it. */
+static enum ended inlined(struct capture *c, struct watched *w, const struct call *call, PyFunctionObject *function, struct shadow *of,
+                          struct shadow *of_self)
+{
+    PyCodeObject *code = (PyCodeObject *)function->func_code;
+    const int arguments = code->co_argcount + code->co_kwonlyargcount, flags = code->co_flags;
+    const int all = arguments + !!(flags & CO_VARARGS) + !!(flags & CO_VARKEYWORDS);
+    struct shadow **shadows = capture_room(c, sizeof *shadows * (size_t)(all + 1));
+    const Py_ssize_t mark = PyList_GET_SIZE(c->nodes);
+    struct { struct shadow *iterator; Py_ssize_t count; } *iterators = capture_room(c, sizeof *iterators * (size_t)(call->count + 1));
+    PyObject *result;
+    int depth = 0;
+
+    for (const struct watched *at = w; at; at = at->outer)
+        depth++;
+    if (depth > MOST_INLINES)
+        return break_at(c, "limit", "calls more than %d deep", MOST_INLINES);
+    if (!shadows || !iterators)
+        return break_at(c, "value", "no memory");
+    for (int i = 0; i < arguments; i++)
+        if (!(shadows[i] = passed(call, code, of_self, i)))
+            shadows[i] = defaulted(c, function, of, i);
+    if (flags & CO_VARARGS)
+        shadows[arguments] = collected(c, call, code, of_self, false);
+    if (flags & CO_VARKEYWORDS)
+        shadows[all - 1] = collected(c, call, code, of_self, true);
+    for (int i = 0; i < call->count; i++)
+        if (call->shadows[i] && call->shadows[i]->kind == SHADOW_ITERATOR) {
+            iterators[i].iterator = call->shadows[i];
+            iterators[i].count = call->shadows[i]->count;
+        }
+    c->awaited = shadows;
+    c->awaited_count = all;
+    c->awaited_code = code;
+    c->awaited_function = of;
+    c->entered = c->inner_broke = false;
+    c->returned_shadow = NULL;
+    Py_INCREF(function);
+    result = run(call);
+    Py_DECREF(function);
+    c->awaited_code = NULL;
+    if (c->entered && !c->inner_broke) /* then it has a result */
+        return stack_result(c, w, call->slots, result, c->returned_shadow);
+    if (PyList_SetSlice(c->nodes, mark, PyList_GET_SIZE(c->nodes), NULL))
+        c->failed = true;
+    for (int i = 0; i < call->count; i++)
+        if (iterators[i].iterator)
+            iterators[i].iterator->count = iterators[i].count;
+    c->make_bool = false;
+    if (!c->inner_broke)
+        break_at(c, "call", "a call that did not begin as it was expected to");
+    if (!result)
+        return ENDED_RAISED;
+    stack_result(c, w, call->slots, result, NULL);
+    return ENDED_BEHIND;
+}
+
+/* Can a call of FUNCTION be stepped? Its source, OF, is guarded then. */
+static bool can_step(struct capture *c, PyObject *function, struct shadow *of)
+{
+    const int needed = CO_OPTIMIZED | CO_NEWLOCALS, refused = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+    PyCodeObject *code;
+    OWNED PyObject *word = NULL;
+    struct shadow *source;
+
+    if (!PyFunction_Check(function) || !of)
+        return false;
+    code = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
+    if ((code->co_flags & (needed | refused)) != needed)
+        return false;
+    if (of->kind == SHADOW_FUNCTION)
+        return true;
+    word = PyUnicode_InternFromString("__code__");
+    source = of->kind == SHADOW_SOURCE && value_known(c, function, of) && word ? source_read(c, of, '.', word, (PyObject *)code) : NULL;
+    if (!source)
+        return false;
+    if (!source->guarded)
+        guard_on(c, of, "CLOSURE_MATCH", function);
+    source->guarded = 2;
+    return !c->failed;
+}
+
+/* ---- the call ---- */
+
+/* A resume function puts its own things in place: those are what it begins with. */
+static enum ended enter(struct capture *c, struct watched *w, const struct call *call)
+{
+    PyObject *result = run(call);
+
+    for (int i = 0; i < w->variables; i++)
+        if (!compat_local(w->frame, i) || PyCell_Check(compat_local(w->frame, i)))
+            w->shadow[i] = NULL;
+    for (int i = 0; i < w->depth - call->slots; i++)
+        if (!compat_local(w->frame, w->variables + i))
+            w->shadow[w->variables + i] = &shadow_of_null;
+    c->begun |= !w->outer;
+    if (!w->outer)
+        memcpy(c->initial, w->shadow, sizeof *c->initial * (size_t)w->variables);
+    return stack_result(c, w, call->slots, result, result ? shadow_const(c, result) : NULL);
+}
+
+static enum ended dispatch(struct capture *c, struct watched *w, const struct call *call)
+{
+    PyObject *callable = call->callable;
+    struct shadow *of = call->of;
+    char text[120];
+    enum ended ended;
+
+    if (w->resumed && PyCFunction_CheckExact(callable) && PyCFunction_GET_SELF(callable) == link_of(w->code))
+        return enter(c, w, call);
+    if (of && of->kind == SHADOW_METHOD && !of->value && (of->parent->kind == SHADOW_NODE || of->parent->kind == SHADOW_SOURCE) &&
+        (PyCFunction_Check(callable) || PyMethod_Check(callable)) &&
+        is_graph(PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : PyMethod_GET_SELF(callable), of->parent))
+        return array_method(c, w, call);
+    if (of && of->kind == SHADOW_METHOD && of->value && PyMethod_Check(callable)) {
+        OWNED PyObject *word = PyUnicode_InternFromString("__func__");
+        struct shadow *bound = source_read(c, of->parent, '.', of->key, NULL);
+        struct shadow *function = bound && word ? source_read(c, bound, '.', word, of->value) : NULL;
+        if (can_step(c, of->value, function))
+            return inlined(c, w, call, (PyFunctionObject *)of->value, function, of->parent);
+    }
+    if (of && of->kind == SHADOW_FUNCTION && can_step(c, callable, of))
+        return inlined(c, w, call, (PyFunctionObject *)callable, of, NULL);
+    if (of && of->kind == SHADOW_SOURCE && is_array_function(callable)) {
+        if (!value_known(c, callable, of))
+            return unknown_argument(c, call);
+        return array_function(c, w, call);
+    }
+    if (of && of->kind == SHADOW_SOURCE && can_step(c, callable, of))
+        return inlined(c, w, call, (PyFunctionObject *)callable, of, NULL);
+    c->kind = NULL;
+    if ((ended = call_known(c, w, call)) != ENDED_BEFORE || c->kind)
+        return ended;
+    PyErr_Clear();
+    return break_at(c, "call", "a call of %.100s()", name_of(callable, text, sizeof text));
+}
+
+enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *names, bool on_top)
+{
+    PyObject *values[MOST_ARGUMENTS + 1];
+    struct shadow *shadows[MOST_ARGUMENTS + 1];
+    struct call call = {.args = values + 1, .shadows = shadows + 1, .names = names, .slots = count + 2 + on_top, .count = count};
+    const int base = call.slots - 1;
+    PyObject *pair[2];
+
+    if (count > MOST_ARGUMENTS - 1)
+        return break_at(c, "call", "a call with %d arguments", count);
+    for (int i = 0; i < count; i++) {
+        values[1 + i] = stack_value(w, base - 2 - i);
+        shadows[1 + i] = stack_shadow(w, base - 2 - i);
+    }
+    pair[0] = stack_value(w, base);
+    pair[1] = stack_value(w, base - 1);
+    if (COMPAT_CALLABLE_FIRST || pair[0]) {
+        call.callable = pair[0];
+        call.of = stack_shadow(w, base);
+        if (pair[1]) { /* self: of an unbound method */
+            call.args--;
+            call.shadows--;
+            call.count++;
+            values[0] = pair[1];
+            shadows[0] = stack_shadow(w, base - 1);
+        }
+    } else {
+        call.callable = pair[1];
+        call.of = stack_shadow(w, base - 1);
+    }
+    return call.callable ? dispatch(c, w, &call) : break_at(c, "call", "a call of nothing");
+}

@@ -1,0 +1,623 @@
+/* tracer/capture/operate.c -- operations: on arrays, which become nodes, and on known values. See capture.h.
+ *
+ * Whether an operation is understood is found out before it runs: until then the frame is as CPython left it, and ENDED_BEFORE
+ * breaks there. What has run and gave no array breaks behind it (ENDED_BEHIND), what raised is raised (ENDED_RAISED). */
+#include "tracer/capture/capture.h"
+
+#include <stdarg.h>
+
+enum ended break_at(struct capture *c, const char *kind, const char *format, ...)
+{
+    va_list arguments;
+
+    if (c->failed) {
+        kind = "value";
+        format = "a value that was read has changed meanwhile, or there is no memory";
+    }
+    c->kind = kind;
+    va_start(arguments, format);
+    vsnprintf(c->reason, sizeof c->reason, format, arguments);
+    va_end(arguments);
+    return ENDED_BEFORE;
+}
+
+/* ---- the stack ---- */
+
+PyObject *stack_value(const struct watched *w, int from_top)
+{
+    return compat_local(w->frame, w->variables + w->depth - 1 - from_top);
+}
+
+struct shadow *stack_shadow(const struct watched *w, int from_top)
+{
+    return w->shadow[w->variables + w->depth - 1 - from_top];
+}
+
+struct shadow shadow_of_null = {.kind = SHADOW_CONST};
+
+void stack_push(struct watched *w, PyObject *value, struct shadow *shadow)
+{
+    w->shadow[w->variables + w->depth] = value ? shadow : &shadow_of_null;
+    compat_give_local(w->frame, w->variables + w->depth++, value);
+}
+
+void stack_drop(struct watched *w, int count)
+{
+    while (count--) {
+        PyObject *value = compat_take_local(w->frame, w->variables + --w->depth);
+        w->shadow[w->variables + w->depth] = NULL;
+        Py_XDECREF(value);
+    }
+}
+
+enum ended stack_result(struct capture *c, struct watched *w, int count, PyObject *result, struct shadow *shadow)
+{
+    if (!result)
+        return ENDED_RAISED;
+    stack_drop(w, count);
+    stack_push(w, result, shadow);
+    return ENDED_NOT;
+}
+
+/* A value that is known, from known ones. */
+static enum ended known_result(struct capture *c, struct watched *w, int count, PyObject *result)
+{
+    struct shadow *shadow = result ? shadow_const(c, result) : NULL;
+
+    if (result && !shadow) {
+        Py_DECREF(result);
+        return break_at(c, "value", "no memory");
+    }
+    if (result && !value_is_simple(result) && !PySlice_Check(result)) {
+        break_at(c, "value", "a %s was made of known values", Py_TYPE(result)->tp_name);
+        stack_result(c, w, count, result, NULL);
+        return ENDED_BEHIND;
+    }
+    return stack_result(c, w, count, result, shadow);
+}
+
+/* ---- nodes ---- */
+
+bool is_graph(PyObject *value, const struct shadow *shadow)
+{
+    return value && ((shadow && shadow->kind == SHADOW_NODE) || value_is_array(value));
+}
+
+bool is_fixed(PyObject *value, const struct shadow *shadow)
+{
+    return !is_graph(value, shadow) || (shadow && (shadow->kind == SHADOW_SOURCE || (shadow->kind == SHADOW_NODE && shadow->fixed)));
+}
+
+PyObject *operator_named(const char *name)
+{
+    static PyObject *module;
+
+    if (!module && !(module = PyImport_ImportModule("operator")))
+        PyErr_Clear();
+    return module ? PyDict_GetItemString(PyModule_GetDict(module), name) : NULL;
+}
+
+/* Does something handle what W's instruction raises, other than by cleaning up behind a comprehension? */
+static bool is_handled(const struct watched *w)
+{
+    PyObject *table = w->code->co_exceptiontable;
+    const uint8_t *at = (const uint8_t *)PyBytes_AS_STRING(table), *end = at + PyBytes_GET_SIZE(table);
+
+    while (at < end) {
+        uint32_t row[4];
+        for (int i = 0; i < 4; i++) {
+            row[i] = 0;
+            while (at < end) {
+                uint8_t byte = *at++;
+                row[i] = row[i] << 6 | (byte & 63);
+                if (!(byte & 64))
+                    break;
+            }
+        }
+        if ((uint32_t)w->unit >= row[0] && (uint32_t)w->unit < row[0] + row[1] && row[2] < (uint32_t)w->units)
+            return w->bytes[2 * row[2]] == PUSH_EXC_INFO;
+    }
+    return false;
+}
+
+/* The graph runs where its code begins: no handler sees what it raises. */
+enum ended may_operate(struct capture *c)
+{
+    for (const struct watched *w = c->innermost; w; w = w->outer)
+        if (PyBytes_GET_SIZE(w->code->co_exceptiontable) && is_handled(w)) {
+            c->handled = true;
+            return break_at(c, "instruction", "an operation inside try or with, where its exception would be handled");
+        }
+    return ENDED_NOT;
+}
+
+static bool is_result(PyObject *value)
+{
+    Py_ssize_t count = PyTuple_Check(value) || PyList_CheckExact(value) ? PySequence_Fast_GET_SIZE(value) : 0;
+
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!value_is_array(PySequence_Fast_GET_ITEM(value, i)))
+            return false;
+    return count || value_is_array(value);
+}
+
+enum ended node_result(struct capture *c, struct watched *w, int count, struct operation *operation, PyObject *result)
+{
+    OWNED PyObject *args = operation->args, *keywords = operation->keywords, *node = NULL;
+    struct shadow *shadow = NULL;
+
+    if (!result)
+        return ENDED_RAISED;
+    if (is_result(result)) {
+        node = node_new(operation->op, NULL, operation->target, Py_NewRef(args), Py_XNewRef(keywords));
+        if (node && !PyList_Append(c->nodes, node) && capture_keep(c, node))
+            shadow = shadow_node(c, node, operation->fixed, operation->counted);
+        if (!shadow)
+            c->failed = true;
+        PyErr_Clear();
+        if (shadow)
+            return stack_result(c, w, count, result, shadow);
+    }
+    break_at(c, "data", "%.100s gives a %.100s", operation->op[5] == 'm' ? PyUnicode_AsUTF8(operation->target) : "a call",
+             Py_TYPE(result)->tp_name);
+    stack_result(c, w, count, result, NULL);
+    return ENDED_BEHIND;
+}
+
+/* operator.NAME of COUNT values from the top of the stack. False: not of values that are known. */
+static bool prepare(struct capture *c, const struct watched *w, int count, const char *name, struct operation *made)
+{
+    *made = (struct operation){.op = "call_function", .target = operator_named(name), .args = PyTuple_New(count), .fixed = true};
+    for (int i = 0; made->args && i < count; i++) {
+        PyObject *value = stack_value(w, count - 1 - i);
+        struct shadow *shadow = stack_shadow(w, count - 1 - i);
+        PyObject *one = value_argument(c, value, shadow);
+        if (!one) {
+            Py_CLEAR(made->args);
+            break;
+        }
+        PyTuple_SET_ITEM(made->args, i, one);
+        made->fixed &= is_fixed(value, shadow);
+    }
+    made->counted = made->fixed;
+    PyErr_Clear();
+    return made->args && made->target && !c->failed;
+}
+
+static enum ended unknown_operand(struct capture *c, const struct watched *w, int count, const char *what)
+{
+    for (int i = 0; i < count; i++)
+        if (!stack_shadow(w, i))
+            return break_at(c, "value", "%s of a %.200s that is not known", what, Py_TYPE(stack_value(w, i))->tp_name);
+    return break_at(c, "value", "%s of a %.200s", what, Py_TYPE(stack_value(w, count - 1))->tp_name);
+}
+
+/* ---- operators ---- */
+
+static const struct {
+    const char *name;
+    PyObject *(*run)(PyObject *, PyObject *);
+} binary[] = { /* NB_ADD ... */
+    {"add", PyNumber_Add}, {"and_", PyNumber_And}, {"floordiv", PyNumber_FloorDivide}, {"lshift", PyNumber_Lshift},
+    {"matmul", PyNumber_MatrixMultiply}, {"mul", PyNumber_Multiply}, {"mod", PyNumber_Remainder}, {"or_", PyNumber_Or},
+    {"pow", NULL}, {"rshift", PyNumber_Rshift}, {"sub", PyNumber_Subtract}, {"truediv", PyNumber_TrueDivide}, {"xor", PyNumber_Xor},
+    {"iadd", PyNumber_InPlaceAdd}, {"iand", PyNumber_InPlaceAnd}, {"ifloordiv", PyNumber_InPlaceFloorDivide},
+    {"ilshift", PyNumber_InPlaceLshift}, {"imatmul", PyNumber_InPlaceMatrixMultiply}, {"imul", PyNumber_InPlaceMultiply},
+    {"imod", PyNumber_InPlaceRemainder}, {"ior", PyNumber_InPlaceOr}, {"ipow", NULL}, {"irshift", PyNumber_InPlaceRshift},
+    {"isub", PyNumber_InPlaceSubtract}, {"itruediv", PyNumber_InPlaceTrueDivide}, {"ixor", PyNumber_InPlaceXor},
+};
+
+static PyObject *run_binary(uint32_t which, PyObject *a, PyObject *b)
+{
+    if (binary[which].run)
+        return binary[which].run(a, b);
+    return which < 13 ? PyNumber_Power(a, b, Py_None) : PyNumber_InPlacePower(a, b, Py_None);
+}
+
+/* The two on top, tuples or lists of one type, put together. */
+static enum ended join(struct capture *c, struct watched *w)
+{
+    PyObject *part[2] = {stack_value(w, 1), stack_value(w, 0)}, *made;
+    struct shadow *of[2] = {stack_shadow(w, 1), stack_shadow(w, 0)}, *shadow;
+
+    if (!value_type_known(c, part[0], of[0]) || !value_type_known(c, part[1], of[1]) ||
+        !(shadow = shadow_new(c, PyTuple_CheckExact(part[0]) ? SHADOW_TUPLE : SHADOW_LIST, 0)))
+        return unknown_operand(c, w, 2, "+");
+    for (int i = 0; i < 2; i++)
+        for (Py_ssize_t j = 0; j < PySequence_Fast_GET_SIZE(part[i]); j++) {
+            struct shadow *item = value_item(c, part[i], of[i], j);
+            if (!item || shadow_add(c, shadow, NULL, item))
+                return unknown_operand(c, w, 2, "+");
+        }
+    made = PySequence_Concat(part[0], part[1]);
+    return stack_result(c, w, 2, made, shadow);
+}
+
+static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t which)
+{
+    PyObject *a = stack_value(w, 1), *b = stack_value(w, 0);
+    struct shadow *of_a = stack_shadow(w, 1), *of_b = stack_shadow(w, 0);
+    struct operation operation;
+    enum ended ended;
+
+    if (which >= sizeof binary / sizeof *binary)
+        return break_at(c, "instruction", "an operator that is not known");
+    if (is_graph(a, of_a) || is_graph(b, of_b)) {
+        if ((ended = may_operate(c)))
+            return ended;
+        if (!prepare(c, w, 2, binary[which].name, &operation))
+            return unknown_operand(c, w, 2, binary[which].name);
+        return node_result(c, w, 2, &operation, run_binary(which, a, b));
+    }
+    if (value_is_simple(a) && value_is_simple(b) && value_known(c, a, of_a) && value_known(c, b, of_b))
+        return known_result(c, w, 2, run_binary(which, a, b));
+    if (which == 0 && of_a && of_b && Py_TYPE(a) == Py_TYPE(b) && (PyTuple_CheckExact(a) || PyList_CheckExact(a)))
+        return join(c, w);
+    return unknown_operand(c, w, 2, binary[which].name);
+}
+
+static enum ended operate_unary(struct capture *c, struct watched *w, uint32_t sign)
+{
+    PyObject *(*const run)(PyObject *) = sign == '-' ? PyNumber_Negative : sign == '~' ? PyNumber_Invert : PyNumber_Positive;
+    const char *name = sign == '-' ? "neg" : sign == '~' ? "invert" : "pos";
+    PyObject *value = stack_value(w, 0);
+    struct operation operation;
+    enum ended ended;
+
+    if (is_graph(value, stack_shadow(w, 0))) {
+        if ((ended = may_operate(c)))
+            return ended;
+        if (!prepare(c, w, 1, name, &operation))
+            return unknown_operand(c, w, 1, name);
+        return node_result(c, w, 1, &operation, run(value));
+    }
+    if (value_is_simple(value) && value_known(c, value, stack_shadow(w, 0)))
+        return known_result(c, w, 1, run(value));
+    return unknown_operand(c, w, 1, name);
+}
+
+static enum ended compare(struct capture *c, struct watched *w, struct compat_action action)
+{
+    static const char *const names[] = {"lt", "le", "eq", "ne", "gt", "ge"};
+    PyObject *a = stack_value(w, 1), *b = stack_value(w, 0), *result;
+    struct operation operation;
+    enum ended ended;
+
+    if (is_graph(a, stack_shadow(w, 1)) || is_graph(b, stack_shadow(w, 0))) {
+        if ((ended = may_operate(c)))
+            return ended;
+        if (!prepare(c, w, 2, names[action.arg], &operation))
+            return unknown_operand(c, w, 2, names[action.arg]);
+        ended = node_result(c, w, 2, &operation, PyObject_RichCompare(a, b, (int)action.arg));
+        if (ended == ENDED_NOT && action.flag) { /* the next instruction jumps by it */
+            c->make_bool = true;
+            w->unit = w->group = w->next;
+            w->before = w->depth;
+            memcpy(w->shadow + w->variables + w->code->co_stacksize, w->shadow + w->variables, sizeof *w->shadow * (size_t)w->depth);
+            return break_at(c, "data", "whether a %.100s is true decides what runs", Py_TYPE(stack_value(w, 0))->tp_name);
+        }
+        if (ended == ENDED_BEHIND && action.flag) { /* a plain value */
+            int truth = PyObject_IsTrue(stack_value(w, 0));
+            if (truth < 0)
+                return ENDED_RAISED;
+            stack_drop(w, 1);
+            stack_push(w, PyBool_FromLong(truth), NULL);
+        }
+        return ended;
+    }
+    if (value_is_simple(a) && value_is_simple(b) && value_known(c, a, stack_shadow(w, 1)) && value_known(c, b, stack_shadow(w, 0))) {
+        result = PyObject_RichCompare(a, b, (int)action.arg);
+        return known_result(c, w, 2, result);
+    }
+    return unknown_operand(c, w, 2, names[action.arg]);
+}
+
+/* Are the two on top one object? */
+static enum ended is_same(struct capture *c, struct watched *w, bool negated)
+{
+    PyObject *a = stack_value(w, 1), *b = stack_value(w, 0);
+    struct shadow *of_a = stack_shadow(w, 1), *of_b = stack_shadow(w, 0);
+    bool single = a == Py_None || b == Py_None || PyBool_Check(a) || PyBool_Check(b);
+    bool sure = of_a && of_a == of_b;
+
+    if (!sure && value_type_known(c, a, of_a) && value_type_known(c, b, of_b))
+        sure = Py_TYPE(a) != Py_TYPE(b) || (single && value_known(c, a, of_a) && value_known(c, b, of_b)) ||
+               (!value_is_simple(a) && !is_graph(a, of_a) && value_known(c, a, of_a) && value_known(c, b, of_b));
+    if (!sure)
+        return unknown_operand(c, w, 2, "identity");
+    return known_result(c, w, 2, PyBool_FromLong((a == b) != negated));
+}
+
+static enum ended contains(struct capture *c, struct watched *w, bool negated)
+{
+    PyObject *item = stack_value(w, 1), *container = stack_value(w, 0);
+    struct shadow *of = stack_shadow(w, 0);
+    int found;
+
+    if (!value_is_simple(item) || !value_known(c, item, stack_shadow(w, 1)) || !of)
+        return unknown_operand(c, w, 2, "in");
+    if (of->kind == SHADOW_SOURCE && PyDict_CheckExact(container) && value_type_known(c, container, of)) {
+        found = PyDict_Contains(container, item);
+        if (found >= 0)
+            guard_on(c, of, found ? "DICT_CONTAINS" : "DICT_NOT_CONTAINS", item);
+    } else if (value_is_simple(container) || PyAnySet_CheckExact(container) || PyTuple_CheckExact(container)) {
+        if (!value_known(c, container, of))
+            return unknown_operand(c, w, 2, "in");
+        found = PySequence_Contains(container, item);
+    } else {
+        return unknown_operand(c, w, 2, "in");
+    }
+    return found < 0 ? ENDED_RAISED : known_result(c, w, 2, PyBool_FromLong((found == 1) != negated));
+}
+
+static enum ended format(struct capture *c, struct watched *w, struct compat_action action)
+{
+    PyObject *value = stack_value(w, action.flag ? 1 : 0), *spec = action.flag ? stack_value(w, 0) : NULL;
+    OWNED PyObject *converted = NULL;
+
+    if (!value_is_simple(value) || !value_known(c, value, stack_shadow(w, action.flag ? 1 : 0)) ||
+        (spec && !value_known(c, spec, stack_shadow(w, 0))))
+        return unknown_operand(c, w, 1, "the text");
+    if (action.arg)
+        converted = action.arg == 1 ? PyObject_Str(value) : action.arg == 2 ? PyObject_Repr(value) : PyObject_ASCII(value);
+    if (action.arg && !converted)
+        return ENDED_RAISED;
+    return known_result(c, w, action.flag ? 2 : 1, PyObject_Format(action.arg ? converted : value, spec));
+}
+
+static enum ended truth(struct capture *c, struct watched *w, bool negated)
+{
+    PyObject *value = stack_value(w, 0);
+    struct shadow *shadow = stack_shadow(w, 0);
+    int is;
+
+    if (is_graph(value, shadow))
+        return break_at(c, "data", "whether a %.100s is true decides what runs", Py_TYPE(value)->tp_name);
+    if (value_is_simple(value) ? !value_known(c, value, shadow)
+                               : !((PyTuple_CheckExact(value) || PyList_CheckExact(value)) && value_type_known(c, value, shadow)))
+        return unknown_operand(c, w, 1, "truth");
+    is = PyObject_IsTrue(value);
+    return is < 0 ? ENDED_RAISED : known_result(c, w, 1, PyBool_FromLong(is != negated));
+}
+
+enum ended operate(struct capture *c, struct watched *w, struct compat_action action)
+{
+    switch (action.does) {
+    case DOES_BINARY:
+        return operate_binary(c, w, action.arg);
+    case DOES_UNARY:
+        return operate_unary(c, w, action.arg);
+    case DOES_NOT:
+        return truth(c, w, true);
+    case DOES_BOOL:
+        return truth(c, w, false);
+    case DOES_COMPARE:
+        return compare(c, w, action);
+    case DOES_IS:
+        return is_same(c, w, action.arg);
+    case DOES_CONTAINS:
+        return contains(c, w, action.arg);
+    default:
+        return format(c, w, action);
+    }
+}
+
+/* ---- attributes ---- */
+
+static bool is_one_of(PyObject *name, const char *const *names)
+{
+    for (; *names; names++)
+        if (!PyUnicode_CompareWithASCIIString(name, *names))
+            return true;
+    return false;
+}
+
+static enum ended push_attribute(struct watched *w, bool method, PyObject *value, struct shadow *shadow)
+{
+    stack_drop(w, 1);
+    if (method && !COMPAT_CALLABLE_FIRST)
+        stack_push(w, NULL, NULL);
+    stack_push(w, value, shadow);
+    if (method && COMPAT_CALLABLE_FIRST)
+        stack_push(w, NULL, NULL);
+    return ENDED_NOT;
+}
+
+static struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name, PyObject *function)
+{
+    struct shadow *made = shadow_new(c, SHADOW_METHOD, 0);
+
+    if (made) {
+        made->parent = owner;
+        made->key = capture_keep(c, name);
+        made->value = function ? capture_keep(c, function) : NULL;
+    }
+    return made;
+}
+
+/* Of an array, or of what an operation gave. */
+static enum ended array_attribute(struct capture *c, struct watched *w, PyObject *name, bool method)
+{
+    static const char *const facts[] = {"shape", "size", "ndim", "dtype", "device", "itemsize", "nbytes", "strides", "requires_grad",
+                                        "is_cuda", "layout", "is_sparse", "is_quantized", "is_meta", NULL};
+    PyObject *owner = stack_value(w, 0), *descriptor = _PyType_Lookup(Py_TYPE(owner), name), *value;
+    struct shadow *of = stack_shadow(w, 0), *shadow;
+    struct operation operation;
+    enum ended ended;
+
+    if (!of)
+        return unknown_operand(c, w, 1, "an attribute");
+    if (!descriptor)
+        return break_at(c, "attribute", "a %.100s has no attribute %.100s in its class", Py_TYPE(owner)->tp_name, PyUnicode_AsUTF8(name));
+    if (PyFunction_Check(descriptor) || Py_IS_TYPE(descriptor, &PyMethodDescr_Type)) {
+        value = PyObject_GetAttr(owner, name);
+        if (!value)
+            return ENDED_RAISED;
+        shadow = method_of(c, of, name, NULL);
+        return push_attribute(w, method, value, shadow);
+    }
+    if ((ended = may_operate(c)))
+        return ended;
+    if (is_one_of(name, facts)) {
+        if (!is_fixed(owner, of) || !value_type_known(c, owner, of))
+            return break_at(c, "data", "%.100s of a result, which may depend on its data", PyUnicode_AsUTF8(name));
+        value = PyObject_GetAttr(owner, name);
+        if (!value)
+            return ENDED_RAISED;
+        c->shapes_read |= !is_one_of(name, (const char *const[]){"dtype", "device", "ndim", "requires_grad", "is_cuda", NULL});
+        shadow = shadow_const(c, value);
+        return push_attribute(w, method, value, shadow);
+    }
+    operation = (struct operation){.op = "call_function", .target = PyDict_GetItemString(PyEval_GetBuiltins(), "getattr"),
+                                   .args = PyTuple_New(2), .fixed = false, .counted = is_fixed(owner, of)};
+    value = value_argument(c, owner, of);
+    if (!operation.args || !value || !operation.target) {
+        Py_XDECREF(value);
+        Py_XDECREF(operation.args);
+        return unknown_operand(c, w, 1, "an attribute");
+    }
+    PyTuple_SET_ITEM(operation.args, 0, value);
+    PyTuple_SET_ITEM(operation.args, 1, Py_NewRef(name));
+    operation.fixed = is_fixed(owner, of) && is_one_of(name, (const char *const[]){"T", "mT", "real", "imag", "data", "H", "mH", NULL});
+    if (!method)
+        return node_result(c, w, 1, &operation, PyObject_GetAttr(owner, name));
+    Py_DECREF(operation.args);
+    return break_at(c, "attribute", "a call of the attribute %.100s of an array", PyUnicode_AsUTF8(name));
+}
+
+/* What an object of the program's has as NAME, found without running any of its code: a new reference in *VALUE. */
+enum found { FOUND_NOT, FOUND_OWN, FOUND_CLASS, FOUND_METHOD, FOUND_NN };
+static enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)
+{
+    static PyObject *own_getattribute;
+    PyTypeObject *type = Py_TYPE(owner);
+    PyObject *descriptor = Py_XNewRef(_PyType_Lookup(type, name)), **dict_at, *dict;
+    enum found found = FOUND_NOT;
+
+    if (!own_getattribute)
+        own_getattribute = PyUnicode_InternFromString("__getattribute__");
+    *value = NULL;
+    if (type->tp_getattro != PyObject_GenericGetAttr && type->tp_getattro != PyModule_Type.tp_getattro &&
+        _PyType_Lookup(type, own_getattribute) != _PyType_Lookup(&PyBaseObject_Type, own_getattribute))
+        goto done;
+    if (descriptor && Py_TYPE(descriptor)->tp_descr_set) {
+        if (Py_IS_TYPE(descriptor, &PyMemberDescr_Type) && (*value = PyObject_GenericGetAttr(owner, name)))
+            found = FOUND_OWN;
+        PyErr_Clear();
+        goto done;
+    }
+    dict_at = _PyObject_GetDictPtr(owner);
+    dict = dict_at ? *dict_at : NULL;
+    if (!dict && type->tp_dictoffset) { /* values without a dict yet: asking makes it */
+        OWNED PyObject *made = PyObject_GenericGetDict(owner, NULL);
+        PyErr_Clear();
+        dict = made;
+        if (made && PyDict_CheckExact(made) && (*value = Py_XNewRef(PyDict_GetItemWithError(made, name))))
+            found = FOUND_OWN;
+    } else if (dict && PyDict_CheckExact(dict) && (*value = Py_XNewRef(PyDict_GetItemWithError(dict, name)))) {
+        found = FOUND_OWN;
+    }
+    PyErr_Clear();
+    if (found || !descriptor)
+        goto done;
+    if (PyFunction_Check(descriptor)) {
+        *value = Py_NewRef(descriptor);
+        found = FOUND_METHOD;
+    } else if (!Py_TYPE(descriptor)->tp_descr_get || Py_IS_TYPE(descriptor, &PyStaticMethod_Type)) {
+        *value = PyObject_GenericGetAttr(owner, name);
+        found = *value ? FOUND_CLASS : FOUND_NOT;
+        PyErr_Clear();
+    }
+done:
+    Py_XDECREF(descriptor);
+    return found;
+}
+
+/* torch.nn.Module keeps parameters, buffers and modules in dicts of their own, which its __getattr__ looks through. */
+static struct shadow *module_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyObject *name, PyObject **value)
+{
+    static const char *const dicts[] = {"_parameters", "_buffers", "_modules"};
+    static PyObject *hook;
+    PyObject *function = hook || (hook = PyUnicode_InternFromString("__getattr__")) ? _PyType_Lookup(Py_TYPE(owner), hook) : NULL;
+    PyObject *module = function && PyFunction_Check(function) ? ((PyFunctionObject *)function)->func_module : NULL;
+
+    if (!module || !PyUnicode_Check(module) || PyUnicode_CompareWithASCIIString(module, "torch.nn.modules.module"))
+        return NULL;
+    for (int i = 0; i < 3; i++) {
+        OWNED PyObject *word = PyUnicode_InternFromString(dicts[i]), *dict = NULL;
+        if (!word || find_attribute(owner, word, &dict) != FOUND_OWN || !PyDict_CheckExact(dict))
+            continue;
+        if ((*value = Py_XNewRef(PyDict_GetItemWithError(dict, name)))) {
+            struct shadow *in = source_read(c, of, '.', word, dict);
+            return in ? source_read(c, in, '[', name, *value) : NULL;
+        }
+    }
+    return NULL;
+}
+
+static enum ended object_attribute(struct capture *c, struct watched *w, PyObject *name, bool method)
+{
+    PyObject *owner = stack_value(w, 0), *value = NULL;
+    struct shadow *of = stack_shadow(w, 0), *shadow = NULL;
+    enum found found = of && of->kind == SHADOW_SOURCE && value_type_known(c, owner, of) ? find_attribute(owner, name, &value) : FOUND_NOT;
+
+    if (found == FOUND_METHOD) {
+        PyObject *function = value;
+        struct shadow *bound = source_read(c, of, '.', name, NULL);
+        OWNED PyObject *word = PyUnicode_InternFromString("__func__");
+        struct shadow *source = bound && word ? source_read(c, bound, '.', word, function) : NULL;
+        shadow = source && value_known(c, function, source) ? method_of(c, of, name, function) : NULL;
+        value = shadow ? PyMethod_New(function, owner) : NULL;
+        Py_DECREF(function);
+    } else if (found) {
+        shadow = source_read(c, of, '.', name, value);
+    } else if (of && of->kind == SHADOW_SOURCE && !c->failed) {
+        shadow = module_attribute(c, owner, of, name, &value);
+    }
+    if (shadow && value)
+        return push_attribute(w, method, value, shadow);
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return break_at(c, "attribute", "attribute %.100s of a %.100s, which may run code of the program's", PyUnicode_AsUTF8(name),
+                    Py_TYPE(owner)->tp_name);
+}
+
+enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, bool method)
+{
+    PyObject *owner = stack_value(w, 0), *value;
+    struct shadow *of = stack_shadow(w, 0), *shadow;
+
+    if (!PyUnicode_AsUTF8(name)) {
+        PyErr_Clear();
+        return break_at(c, "attribute", "an attribute whose name is no UTF-8");
+    }
+    if (is_graph(owner, of))
+        return array_attribute(c, w, name, method);
+    if (of && PyModule_CheckExact(owner)) {
+        value = PyDict_GetItemWithError(PyModule_GetDict(owner), name);
+        PyErr_Clear();
+        shadow = value && of->kind == SHADOW_SOURCE ? source_read(c, of, '.', name, value) : NULL;
+        if (!shadow)
+            return break_at(c, "attribute", "attribute %.100s of a module, which it has not", PyUnicode_AsUTF8(name));
+        return push_attribute(w, method, Py_NewRef(value), shadow);
+    }
+    if (of && PyType_Check(owner) && Py_IS_TYPE(owner, &PyType_Type) && of->kind == SHADOW_SOURCE) {
+        value = _PyType_Lookup((PyTypeObject *)owner, name);
+        if (value && (!Py_TYPE(value)->tp_descr_get || PyFunction_Check(value) || Py_IS_TYPE(value, &PyStaticMethod_Type) ||
+                      Py_IS_TYPE(value, &PyMethodDescr_Type)) && (value = PyObject_GetAttr(owner, name))) {
+            shadow = source_read(c, of, '.', name, value);
+            if (shadow)
+                return push_attribute(w, method, value, shadow);
+            Py_DECREF(value);
+        }
+        PyErr_Clear();
+        return break_at(c, "attribute", "attribute %.100s of a class", PyUnicode_AsUTF8(name));
+    }
+    if (of && (value_is_simple(owner) || PyList_CheckExact(owner) || PyDict_CheckExact(owner) || PyTuple_Check(owner))) {
+        PyObject *descriptor = _PyType_Lookup(Py_TYPE(owner), name);
+        if (descriptor && Py_IS_TYPE(descriptor, &PyMethodDescr_Type) && (value = PyObject_GetAttr(owner, name)))
+            return push_attribute(w, method, value, method_of(c, of, name, NULL));
+        PyErr_Clear();
+    }
+    return object_attribute(c, w, name, method);
+}

@@ -1,0 +1,440 @@
+/* tracer/capture/plan.c -- what rebuilds variables and stack behind the graph. See capture.h.
+ *
+ * A plan is a constant of the code that takes a function's place, called there with those of its variables that are
+ * needed. It reads what else it needs from the frame's globals and from there on by attribute and item, as the guards have just
+ * done; calls the graph; makes containers anew. A container that two variables share is made once. */
+#include "tracer/capture/capture.h"
+
+#include <structmember.h>
+
+struct maker {
+    struct capture *c;
+    const struct watched *w;
+    struct plan *plan;
+    char *why;
+};
+
+static int add_number(int **numbers, int *count, int number)
+{
+    int *more = PyMem_Realloc(*numbers, sizeof *more * (size_t)(*count + 1));
+
+    if (!more)
+        return -1;
+    *numbers = more;
+    more[(*count)++] = number;
+    return 0;
+}
+
+/* The number of a new recipe; -1: no memory. OBJECT is borrowed. */
+static int add(struct maker *m, struct recipe recipe, PyObject *object)
+{
+    struct plan *plan = m->plan;
+
+    if (plan->count == plan->room) {
+        int room = 2 * plan->room + 16;
+        struct recipe *more = PyMem_Realloc(plan->recipes, sizeof *more * (size_t)room);
+        if (!more)
+            return -1;
+        plan->recipes = more;
+        plan->room = room;
+    }
+    recipe.object = Py_XNewRef(object);
+    plan->recipes[plan->count] = recipe;
+    return plan->count++;
+}
+
+static int recipe_of(struct maker *m, struct shadow *shadow);
+
+/* Argument of the plan: variable NAME. */
+static int argument_of(struct maker *m, PyObject *name)
+{
+    PyCodeObject *code = m->w->code;
+    int variable = 0;
+
+    while (variable < code->co_nlocalsplus && PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, variable), name))
+        variable++;
+    for (int i = 0; i < m->plan->argument_count; i++)
+        if (m->plan->arguments[i] == variable)
+            return add(m, (struct recipe){.how = MAKE_ARGUMENT, .from = i}, NULL);
+    if (variable == code->co_nlocalsplus || add_number(&m->plan->arguments, &m->plan->argument_count, variable))
+        return -1;
+    return add(m, (struct recipe){.how = MAKE_ARGUMENT, .from = m->plan->argument_count - 1}, NULL);
+}
+
+static int source_recipe(struct maker *m, struct shadow *shadow)
+{
+    struct capture *c = m->c;
+    int parent;
+
+    if (shadow->guarded == 2 && value_is_simple(shadow->value))
+        return add(m, (struct recipe){.how = MAKE_CONST}, shadow->value);
+    if (!shadow->key)
+        return -1;
+    if (shadow->step == 'l')
+        return argument_of(m, shadow->key);
+    if (shadow->parent == c->globals)
+        return add(m, (struct recipe){.how = MAKE_GLOBAL}, shadow->key);
+    if (shadow->parent == c->builtins)
+        return add(m, (struct recipe){.how = MAKE_BUILTIN}, shadow->key);
+    parent = recipe_of(m, shadow->parent);
+    return parent < 0 ? -1 : add(m, (struct recipe){.how = shadow->step == '.' ? MAKE_ATTRIBUTE : MAKE_ITEM, .from = parent}, shadow->key);
+}
+
+static int output_of(struct maker *m, PyObject *node)
+{
+    PyObject *outputs = m->plan->outputs;
+
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(outputs); i++)
+        if (PyList_GET_ITEM(outputs, i) == node)
+            return add(m, (struct recipe){.how = MAKE_OUTPUT, .from = (int)i}, NULL);
+    return PyList_Append(outputs, node) ? -1 : add(m, (struct recipe){.how = MAKE_OUTPUT, .from = (int)PyList_GET_SIZE(outputs) - 1}, NULL);
+}
+
+static int container_recipe(struct maker *m, struct shadow *shadow)
+{
+    struct recipe made = {.how = shadow->kind == SHADOW_TUPLE ? MAKE_TUPLE : shadow->kind == SHADOW_LIST ? MAKE_LIST
+                                 : shadow->kind == SHADOW_DICT ? MAKE_DICT : MAKE_SLICE};
+    OWNED PyObject *keys = shadow->kind == SHADOW_DICT ? PyTuple_New(shadow->count) : NULL;
+    int number = -1;
+
+    for (Py_ssize_t i = 0; i < shadow->count; i++) {
+        int item = recipe_of(m, shadow->items[i]);
+        if (item < 0 || add_number(&made.items, &made.count, item))
+            goto done;
+        if (keys)
+            PyTuple_SET_ITEM(keys, i, Py_NewRef(shadow->keys[i]));
+    }
+    if (shadow->kind != SHADOW_DICT || keys)
+        number = add(m, made, keys);
+done:
+    if (number < 0)
+        PyMem_Free(made.items);
+    return number;
+}
+
+/* -1: it cannot be made. */
+static int recipe_of(struct maker *m, struct shadow *shadow)
+{
+    int made = -1;
+
+    if (!shadow)
+        return -1;
+    if (shadow->recipe)
+        return shadow->recipe - 1;
+    if (Py_EnterRecursiveCall(" while a graph is made"))
+        return PyErr_Clear(), -1;
+    switch (shadow->kind) {
+    case SHADOW_CONST:
+        made = shadow->value ? add(m, (struct recipe){.how = MAKE_CONST}, shadow->value) : -1;
+        break;
+    case SHADOW_SOURCE:
+        made = source_recipe(m, shadow);
+        break;
+    case SHADOW_NODE:
+        made = output_of(m, shadow->node);
+        break;
+    case SHADOW_TUPLE:
+    case SHADOW_LIST:
+    case SHADOW_DICT:
+    case SHADOW_SLICE:
+        made = container_recipe(m, shadow);
+        break;
+    case SHADOW_METHOD:
+        made = recipe_of(m, shadow->parent);
+        made = made < 0 ? -1 : add(m, (struct recipe){.how = MAKE_ATTRIBUTE, .from = made}, shadow->key);
+        break;
+    default:
+        break;
+    }
+    Py_LeaveRecursiveCall();
+    shadow->recipe = made + 1;
+    return made;
+}
+
+static bool is_cell(const struct watched *w, int variable)
+{
+    PyObject *value = compat_local(w->frame, variable);
+
+    return value && _PyLocals_GetKind(w->code->co_localspluskinds, variable) & (CO_FAST_CELL | CO_FAST_FREE) && PyCell_Check(value);
+}
+
+/* Variable I of W is given, or deleted, if it is another than at the beginning. -1: it cannot be made. */
+static int add_variable(struct maker *m, int i)
+{
+    const struct watched *w = m->w;
+    PyObject *value = compat_local(w->frame, i);
+    struct shadow *shadow = w->shadow[i], *before = m->c->initial[i];
+    int made;
+
+    if (is_cell(w, i)) {
+        if (!shadow || shadow->kind != SHADOW_CELL || shadow->guarded)
+            return 0; /* it is not ours to set */
+        value = PyCell_GET(value);
+        shadow = shadow->items[0];
+        if (!value && !before)
+            return 0;
+    }
+    if (!value)
+        return before && add_number(&m->plan->deletes, &m->plan->delete_count, i) ? -1 : 0;
+    if (shadow && shadow == before)
+        return 0;
+    made = recipe_of(m, shadow);
+    if (made < 0) {
+        snprintf(m->why, 200, "its variable %.60s has a %.60s there that cannot be made again",
+                 PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, i)), Py_TYPE(value)->tp_name);
+        PyErr_Clear();
+        return -1;
+    }
+    return add_number(&m->plan->stores, &m->plan->store_count, i) || add_number(&m->plan->gives, &m->plan->give_count, made) ? -1 : 0;
+}
+
+static int add_state(struct maker *m, struct shadow *const *shadows, int depth)
+{
+    struct plan *plan = m->plan;
+
+    for (int i = 0; i < m->w->variables; i++)
+        if (add_variable(m, i))
+            return -1;
+    plan->depth = depth;
+    if (!(plan->nulls = PyMem_Calloc((size_t)depth + 1, sizeof *plan->nulls)))
+        return -1;
+    for (int i = depth - 1; i >= 0; i--) {
+        int made = shadows[i] == &shadow_of_null ? -1 : recipe_of(m, shadows[i]);
+        if (shadows[i] == &shadow_of_null) {
+            plan->nulls[i] = true;
+            plan->null_count++;
+        } else if (made < 0 || add_number(&plan->gives, &plan->give_count, made)) {
+            snprintf(m->why, 200, "a value on its stack there cannot be made again");
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t count, PyObject *names);
+
+struct plan *plan_make(struct capture *c, const struct watched *w, struct shadow *const *shadows, int depth, struct shadow *returned, char why[200])
+{
+    struct plan *plan = PyObject_New(struct plan, &plan_type);
+    struct maker m = {c, w, plan, why};
+    int status = 0;
+
+    snprintf(why, 200, "no memory");
+    if (!plan)
+        return NULL;
+    memset((char *)plan + sizeof(PyObject), 0, sizeof *plan - sizeof(PyObject));
+    plan->call = call_plan;
+    plan->outputs = PyList_New(0);
+    plan->name = PyUnicode_FromString("graph");
+    if (!plan->outputs || !plan->name)
+        status = -1;
+    for (Py_ssize_t i = 0; i < c->taken->count && !status; i++) {
+        int made = recipe_of(&m, c->taken->items[i]);
+        status = made < 0 || add_number(&plan->inputs, &plan->input_count, made) ? -1 : 0;
+    }
+    plan->early = plan->count;
+    if (!status && returned) {
+        int made = recipe_of(&m, returned);
+        plan->single = true;
+        snprintf(why, 200, "what it returns cannot be made again");
+        status = made < 0 || add_number(&plan->gives, &plan->give_count, made) ? -1 : 0;
+    } else if (!status) {
+        status = add_state(&m, shadows, depth);
+    }
+    if (status) {
+        PyErr_Clear();
+        Py_CLEAR(plan);
+    }
+    return plan;
+}
+
+PyObject *plan_values(const struct plan *plan, const struct watched *w)
+{
+    PyObject *made = PyTuple_New(plan->give_count);
+    int n = 0;
+
+    for (int i = 0; made && i < plan->store_count; i++) {
+        PyObject *value = compat_local(w->frame, plan->stores[i]);
+        PyTuple_SET_ITEM(made, n++, Py_NewRef(is_cell(w, plan->stores[i]) ? PyCell_GET(value) : value));
+    }
+    for (int slot = plan->depth - 1; made && slot >= 0; slot--)
+        if (!plan->nulls[slot])
+            PyTuple_SET_ITEM(made, n++, Py_NewRef(compat_local(w->frame, w->variables + slot)));
+    return made;
+}
+
+/* ---- a plan that runs ---- */
+
+static PyObject *make_container(const struct recipe *recipe, PyObject *const *made)
+{
+    PyObject *container;
+
+    if (recipe->how == MAKE_SLICE)
+        return PySlice_New(made[recipe->items[0]], made[recipe->items[1]], made[recipe->items[2]]);
+    if (recipe->how == MAKE_DICT) {
+        container = PyDict_New();
+        for (int i = 0; container && i < recipe->count; i++)
+            if (PyDict_SetItem(container, PyTuple_GET_ITEM(recipe->object, i), made[recipe->items[i]]))
+                Py_CLEAR(container);
+        return container;
+    }
+    container = recipe->how == MAKE_TUPLE ? PyTuple_New(recipe->count) : PyList_New(recipe->count);
+    for (int i = 0; container && i < recipe->count; i++)
+        if (recipe->how == MAKE_TUPLE)
+            PyTuple_SET_ITEM(container, i, Py_NewRef(made[recipe->items[i]]));
+        else
+            PyList_SET_ITEM(container, i, Py_NewRef(made[recipe->items[i]]));
+    return container;
+}
+
+static PyObject *make_one(const struct recipe *recipe, PyObject *const *made, PyObject *const *args, PyObject *outputs, compat_frame *frame)
+{
+    PyObject *found;
+
+    switch (recipe->how) {
+    case MAKE_CONST:
+        return Py_NewRef(recipe->object);
+    case MAKE_ARGUMENT:
+        return Py_NewRef(args[recipe->from]);
+    case MAKE_GLOBAL:
+    case MAKE_BUILTIN:
+        found = PyDict_GetItemWithError(recipe->how == MAKE_GLOBAL ? frame->f_globals : frame->f_builtins, recipe->object);
+        if (!found && !PyErr_Occurred())
+            PyErr_Format(PyExc_NameError, "name '%U' is not defined", recipe->object);
+        return Py_XNewRef(found);
+    case MAKE_ATTRIBUTE:
+        return PyObject_GetAttr(made[recipe->from], recipe->object);
+    case MAKE_ITEM:
+        return PyObject_GetItem(made[recipe->from], recipe->object);
+    case MAKE_OUTPUT:
+        return Py_NewRef(PyTuple_GET_ITEM(outputs, recipe->from));
+    default:
+        return make_container(recipe, made);
+    }
+}
+
+static PyObject *run_graph(struct plan *plan, PyObject **made)
+{
+    PyObject *small[32], **args = plan->input_count < 31 ? small : PyMem_New(PyObject *, (size_t)plan->input_count + 1), *outputs;
+    OWNED PyObject *callable = Py_NewRef(plan->callable);
+    struct tracer *t = tracer_thread;
+    PyObject *before;
+
+    if (!args)
+        return PyErr_NoMemory();
+    for (int i = 0; i < plan->input_count; i++)
+        args[i + 1] = made[plan->inputs[i]];
+    /* What the backend made is not captured. */
+    before = t ? t->callback : NULL;
+    if (before)
+        t->callback = NULL;
+    outputs = PyObject_Vectorcall(callable, args + 1, (size_t)plan->input_count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    if (before && !t->callback)
+        t->callback = before;
+    else
+        Py_XDECREF(before);
+    if (args != small)
+        PyMem_Free(args);
+    if (outputs && (PyList_CheckExact(outputs)))
+        Py_SETREF(outputs, PyList_AsTuple(outputs));
+    if (outputs && (!PyTuple_CheckExact(outputs) || PyTuple_GET_SIZE(outputs) != PyList_GET_SIZE(plan->outputs))) {
+        PyErr_Format(PyExc_TypeError, "the backend's function for %U gave a %s, not the %zd values that the graph gives: return a tuple of them",
+                     plan->name, Py_TYPE(outputs)->tp_name, PyList_GET_SIZE(plan->outputs));
+        Py_CLEAR(outputs);
+    }
+    return outputs;
+}
+
+/* The first run: what it gives is there. */
+static PyObject *replayed(struct plan *plan)
+{
+    struct capture_going *going = tracer_thread ? tracer_thread->replay : NULL;
+    PyObject *values;
+
+    if (!going || going->plan != (PyObject *)plan || going->frame != compat_current_frame(PyThreadState_Get()))
+        return NULL;
+    values = going->values;
+    going->values = NULL;
+    tracer_thread->replay = NULL;
+    return values;
+}
+
+static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given, PyObject *names)
+{
+    struct plan *plan = (struct plan *)object;
+    compat_frame *frame = compat_current_frame(PyThreadState_Get());
+    PyObject *small[64], **made, *result = replayed(plan);
+    OWNED PyObject *outputs = NULL;
+    int done = 0;
+
+    if (result)
+        return result;
+    if (PyVectorcall_NARGS(given) != plan->argument_count || names || !frame)
+        return PyErr_Format(PyExc_TypeError, "only code that dyntrace made may call %U", plan->name);
+    made = plan->count <= 64 ? small : PyMem_New(PyObject *, (size_t)plan->count);
+    if (!made)
+        return PyErr_NoMemory();
+    for (bool good = true; good; done += good) {
+        if (done == plan->early && plan->callable && !outputs && !(outputs = run_graph(plan, made)))
+            break;
+        if (done == plan->count) {
+            result = plan->single ? Py_NewRef(made[plan->gives[0]]) : PyTuple_New(plan->give_count);
+            for (int i = 0; result && !plan->single && i < plan->give_count; i++)
+                PyTuple_SET_ITEM(result, i, Py_NewRef(made[plan->gives[i]]));
+            break;
+        }
+        good = (made[done] = make_one(&plan->recipes[done], made, args, outputs, frame)) != NULL;
+    }
+    while (done--)
+        Py_DECREF(made[done]);
+    if (made != small)
+        PyMem_Free(made);
+    return result;
+}
+
+static void plan_free(PyObject *object)
+{
+    struct plan *plan = (struct plan *)object;
+
+    for (int i = 0; i < plan->count; i++) {
+        Py_XDECREF(plan->recipes[i].object);
+        PyMem_Free(plan->recipes[i].items);
+    }
+    PyMem_Free(plan->recipes);
+    PyMem_Free(plan->inputs);
+    PyMem_Free(plan->gives);
+    PyMem_Free(plan->arguments);
+    PyMem_Free(plan->stores);
+    PyMem_Free(plan->deletes);
+    PyMem_Free(plan->nulls);
+    Py_XDECREF(plan->name);
+    Py_XDECREF(plan->callable);
+    Py_XDECREF(plan->outputs);
+    PyObject_Free(object);
+}
+
+static PyObject *plan_repr(PyObject *object)
+{
+    PyObject *name = ((struct plan *)object)->name;
+
+    return name && PyUnicode_Check(name) ? Py_NewRef(name) : PyUnicode_FromString("graph");
+}
+
+static PyMemberDef plan_members[] = {
+    {"name", T_OBJECT_EX, offsetof(struct plan, name), 0, "What the graph is called."},
+    {"callable", T_OBJECT_EX, offsetof(struct plan, callable), READONLY, "What the backend made of it."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+PyTypeObject plan_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dyntrace.Plan",
+    .tp_basicsize = sizeof(struct plan),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc = "Runs a graph in the code that was made for it, and gives that the values behind it.",
+    .tp_dealloc = plan_free,
+    .tp_repr = plan_repr,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(struct plan, call),
+    .tp_members = plan_members,
+};

@@ -1,0 +1,587 @@
+/* tracer/capture/step.c -- one instruction after the other, in the frame that is CPython's. See capture.h.
+ *
+ * Before each instruction, the shadows of the stack are kept: where it breaks after all, what the graph has to give is what
+ * was there then. */
+#include "tracer/capture/capture.h"
+#include "tracer/record.h"
+
+enum { MOST_JUMPS = 4000, MOST_NODES = 40000 };
+
+/* ---- variables ---- */
+
+static enum ended unbound(struct capture *c, const struct watched *w, uint32_t variable)
+{
+    return break_at(c, "instruction", "variable %.100s has no value", PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
+}
+
+static enum ended load_fast(struct capture *c, struct watched *w, uint32_t variable)
+{
+    PyObject *value = compat_local(w->frame, (int)variable);
+
+    if (!value)
+        return unbound(c, w, variable);
+    if (w->resumed && w->shadow[variable] && !w->shadow[variable]->guarded && !value_type_known(c, value, w->shadow[variable]))
+        return break_at(c, "value", "variable %.100s may have no value", PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
+    stack_push(w, Py_NewRef(value), w->shadow[variable]);
+    return ENDED_NOT;
+}
+
+static void store(struct watched *w, uint32_t variable, PyObject *value, struct shadow *shadow)
+{
+    PyObject *old = compat_take_local(w->frame, (int)variable);
+
+    compat_give_local(w->frame, (int)variable, value);
+    w->shadow[variable] = shadow;
+    Py_XDECREF(old);
+}
+
+/* The top of the stack, which goes: its reference is the caller's. */
+static PyObject *pop(struct watched *w, struct shadow **shadow)
+{
+    int at = w->variables + --w->depth;
+
+    *shadow = w->shadow[at];
+    w->shadow[at] = NULL;
+    return compat_take_local(w->frame, at);
+}
+
+static void store_fast(struct watched *w, uint32_t variable)
+{
+    struct shadow *shadow;
+    PyObject *value = pop(w, &shadow);
+
+    store(w, variable, value, shadow);
+}
+
+static enum ended two(struct capture *c, struct watched *w, uint32_t arg)
+{
+    const unsigned char *half = compat_ops[w->op].half;
+    enum ended ended = ENDED_NOT;
+
+    for (int i = 0; i < 2; i++) {
+        uint32_t variable = i ? arg & 15 : arg >> 4;
+        if (half[i] == STORE_FAST)
+            store_fast(w, variable);
+        else if (i && half[0] == STORE_FAST && !compat_local(w->frame, (int)variable)) {
+            c->failed = true; /* half of it has run; compilers do not make that */
+            return unbound(c, w, variable);
+        } else if (!i && half[1] != STORE_FAST && !compat_local(w->frame, (int)(arg & 15)))
+            return unbound(c, w, arg & 15); /* before any of it has run */
+        else
+            ended = load_fast(c, w, variable);
+    }
+    return ended;
+}
+
+/* ---- cells ---- */
+
+static struct shadow *cell_shadow(struct capture *c, struct shadow *content, bool outside)
+{
+    struct shadow *made = shadow_new(c, SHADOW_CELL, 1);
+
+    if (made) {
+        made->items[0] = content;
+        made->count = 1;
+        made->guarded = outside;
+    }
+    return made;
+}
+
+static enum ended make_cell(struct capture *c, struct watched *w, uint32_t variable)
+{
+    PyObject *value = compat_take_local(w->frame, (int)variable), *cell = PyCell_New(value);
+
+    Py_XDECREF(value);
+    if (!cell)
+        return ENDED_RAISED;
+    compat_give_local(w->frame, (int)variable, cell);
+    w->shadow[variable] = cell_shadow(c, w->shadow[variable], false);
+    return ENDED_NOT;
+}
+
+static bool has_cell_of(PyCodeObject *code, PyObject *name)
+{
+    for (int i = 0; i < code->co_nlocalsplus - code->co_nfreevars; i++)
+        if (!PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, i), name))
+            return true;
+    return false;
+}
+
+/* What is in CELL, free variable I of W's function. */
+static struct shadow *free_content(struct capture *c, struct watched *w, int i, PyObject *name, PyObject *cell)
+{
+    OWNED PyObject *closure = PyUnicode_InternFromString("__closure__"), *contents = PyUnicode_InternFromString("cell_contents");
+    OWNED PyObject *number = PyLong_FromLong(i);
+    PyObject *value = PyCell_GET(cell);
+    struct shadow *at;
+
+    if (!value || !closure || !contents || !number)
+        return NULL;
+    if (!w->function) /* a resume function has its own cells under the same name: a guard would find those */
+        return has_cell_of(w->code, name) ? NULL : source_read(c, c->locals, 'l', name, value);
+    if (w->function->kind != SHADOW_SOURCE || !(at = source_read(c, w->function, '.', closure, NULL)) ||
+        !(at = source_read(c, at, '[', number, NULL)))
+        return NULL;
+    return source_read(c, at, '.', contents, value);
+}
+
+static enum ended copy_free(struct capture *c, struct watched *w, int count)
+{
+    PyObject *closure = compat_function(w->frame)->func_closure;
+    const int first = w->variables - count;
+
+    if (!closure || PyTuple_GET_SIZE(closure) < count)
+        return break_at(c, "instruction", "a function without its closure");
+    for (int i = 0; i < count; i++) {
+        PyObject *cell = PyTuple_GET_ITEM(closure, i);
+        struct shadow *shadow;
+        if (w->function && w->function->kind == SHADOW_FUNCTION && i < w->function->count)
+            shadow = w->function->items[i];
+        else
+            shadow = cell_shadow(c, free_content(c, w, i, PyTuple_GET_ITEM(w->code->co_localsplusnames, first + i), cell), true);
+        store(w, (uint32_t)(first + i), Py_NewRef(cell), shadow);
+    }
+    return ENDED_NOT;
+}
+
+static enum ended deref(struct capture *c, struct watched *w, uint32_t variable, bool stores)
+{
+    PyObject *cell = compat_local(w->frame, (int)variable), *value, *old;
+    struct shadow *of = w->shadow[variable], *shadow;
+
+    if (!cell || !PyCell_Check(cell))
+        return unbound(c, w, variable);
+    if (!stores) {
+        value = PyCell_GET(cell);
+        if (!value)
+            return unbound(c, w, variable);
+        stack_push(w, Py_NewRef(value), of && of->kind == SHADOW_CELL ? of->items[0] : NULL);
+        return ENDED_NOT;
+    }
+    if (!of || of->kind != SHADOW_CELL || of->guarded || of->serial <= c->innermost->serial)
+        return break_at(c, "mutation", "variable %.100s of another function is set",
+                        PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
+    value = pop(w, &shadow);
+    of->items[0] = shadow;
+    old = PyCell_GET(cell);
+    PyCell_SET(cell, value);
+    Py_XDECREF(old);
+    return ENDED_NOT;
+}
+
+/* ---- functions ---- */
+
+enum { CLOSURE = 8 };
+
+static void take_closure(struct watched *w, PyFunctionObject *function, struct shadow *shadow)
+{
+    struct shadow *cells;
+    PyObject *closure = pop(w, &cells);
+
+    function->func_closure = closure;
+    if (cells && cells->kind == SHADOW_TUPLE) {
+        shadow->items = cells->items;
+        shadow->count = cells->count;
+    }
+}
+
+static enum ended make_function(struct capture *c, struct watched *w, struct compat_action action)
+{
+    struct shadow *ignored, *shadow = shadow_new(c, SHADOW_FUNCTION, 0);
+    PyObject *code, *made;
+
+    if (!shadow || (action.arg & ~(unsigned)CLOSURE))
+        return break_at(c, "instruction", "a function is made that has defaults or annotations");
+    made = PyFunction_New(stack_value(w, 0), w->frame->f_globals);
+    if (!made)
+        return ENDED_RAISED;
+    code = pop(w, &ignored);
+    Py_DECREF(code);
+    if (action.arg & CLOSURE)
+        take_closure(w, (PyFunctionObject *)made, shadow);
+    stack_push(w, made, shadow);
+    return ENDED_NOT;
+}
+
+static enum ended function_part(struct capture *c, struct watched *w, struct compat_action action)
+{
+    struct shadow *shadow = stack_shadow(w, 0);
+    PyObject *function;
+
+    if (action.arg != CLOSURE || !shadow || shadow->kind != SHADOW_FUNCTION)
+        return break_at(c, "instruction", "a function is made that has defaults or annotations");
+    function = pop(w, &shadow);
+    take_closure(w, (PyFunctionObject *)function, shadow);
+    stack_push(w, function, shadow);
+    return ENDED_NOT;
+}
+
+/* ---- the rest ---- */
+
+static enum ended load_global(struct capture *c, struct watched *w, PyObject *name, bool null)
+{
+    PyObject *globals = w->frame->f_globals, *builtins = w->frame->f_builtins, *value;
+    struct shadow *shadow;
+
+    if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins) || !w->globals)
+        return break_at(c, "instruction", "globals that are no dict");
+    value = PyDict_GetItemWithError(globals, name);
+    if (value) {
+        shadow = source_read(c, w->globals, '[', name, value);
+    } else {
+        struct shadow *missing = source_read(c, w->globals, '!', name, NULL);
+        value = PyErr_Occurred() ? NULL : PyDict_GetItemWithError(builtins, name);
+        if (!value || !missing) {
+            PyErr_Clear();
+            return break_at(c, "instruction", "global %.100s, which is not there", PyUnicode_AsUTF8(name));
+        }
+        if (!missing->guarded)
+            guard_on(c, w->globals, "DICT_NOT_CONTAINS", name);
+        missing->guarded = 2;
+        shadow = builtins == PyEval_GetBuiltins() ? source_read(c, c->builtins, '[', name, value) : NULL;
+    }
+    if (!shadow)
+        return break_at(c, "value", "global %.100s changed", PyUnicode_AsUTF8(name));
+    if (null && !COMPAT_CALLABLE_FIRST)
+        stack_push(w, NULL, NULL);
+    stack_push(w, Py_NewRef(value), shadow);
+    if (null && COMPAT_CALLABLE_FIRST)
+        stack_push(w, NULL, NULL);
+    return ENDED_NOT;
+}
+
+static void swap(struct watched *w, int count)
+{
+    const int a = w->variables + w->depth - 1, b = w->variables + w->depth - count;
+    PyObject *first = compat_take_local(w->frame, a), *second = compat_take_local(w->frame, b);
+    struct shadow *shadow = w->shadow[a];
+
+    compat_give_local(w->frame, a, second);
+    compat_give_local(w->frame, b, first);
+    w->shadow[a] = w->shadow[b];
+    w->shadow[b] = shadow;
+}
+
+/* Does what is on top fulfil the condition? 1, 0; -1: it raised; -2: it is not known, and C says why. */
+static int fulfils(struct capture *c, struct watched *w, enum compat_condition condition)
+{
+    PyObject *value = stack_value(w, 0);
+    struct shadow *shadow = stack_shadow(w, 0);
+    int is;
+
+    if (condition == IF_NONE || condition == IF_NOT_NONE) {
+        if (!(value == Py_None ? value_known(c, value, shadow) : value_type_known(c, value, shadow))) {
+            break_at(c, "value", "whether a %.100s that is not known is None", Py_TYPE(value)->tp_name);
+            return -2;
+        }
+        return (value == Py_None) == (condition == IF_NONE);
+    }
+    if (is_graph(value, shadow)) {
+        break_at(c, "data", "whether a %.100s is true decides what runs", Py_TYPE(value)->tp_name);
+        return -2;
+    }
+    if (value_is_simple(value) ? !value_known(c, value, shadow)
+                               : !((PyTuple_Check(value) || PyList_CheckExact(value)) && value_type_known(c, value, shadow)) &&
+                                     !(shadow && shadow->kind == SHADOW_DICT && PyDict_CheckExact(value))) {
+        break_at(c, "value", "whether a %.100s is true", Py_TYPE(value)->tp_name);
+        return -2;
+    }
+    is = PyObject_IsTrue(value);
+    return is < 0 ? -1 : is == (condition == IF_TRUE);
+}
+
+static enum ended jump(struct capture *c, struct watched *w, uint32_t to)
+{
+    if (to <= (uint32_t)w->unit && ++c->jumps > MOST_JUMPS)
+        return break_at(c, "limit", "a loop of more than %d rounds", MOST_JUMPS);
+    w->next = (int32_t)to;
+    return ENDED_NOT;
+}
+
+static enum ended jump_if(struct capture *c, struct watched *w, struct compat_action action)
+{
+    int is = fulfils(c, w, (enum compat_condition)action.flag);
+    enum ended ended = is == -1 ? ENDED_RAISED : is < 0 ? ENDED_BEFORE : is ? jump(c, w, action.arg) : ENDED_NOT;
+
+    if (!ended && !(action.does == DOES_JUMP_OR_POP && is))
+        stack_drop(w, 1);
+    return ended;
+}
+
+static enum ended step(struct capture *c, struct watched *w, struct compat_action action)
+{
+    struct shadow *shadow;
+    PyObject *value;
+
+    switch (action.does) {
+    case DOES_SOMETHING:
+    case DOES_STORE_ATTR:
+        break;
+    case DOES_NOTHING:
+        return ENDED_NOT;
+    case DOES_LOAD_FAST:
+    case DOES_LOAD_CLOSURE:
+        return load_fast(c, w, action.arg);
+    case DOES_STORE_FAST:
+        store_fast(w, action.arg);
+        return ENDED_NOT;
+    case DOES_DELETE_FAST:
+        if (!compat_local(w->frame, (int)action.arg))
+            return unbound(c, w, action.arg);
+        store(w, action.arg, NULL, NULL);
+        return ENDED_NOT;
+    case DOES_TAKE_FAST:
+        shadow = w->shadow[action.arg];
+        w->shadow[action.arg] = NULL;
+        stack_push(w, compat_take_local(w->frame, (int)action.arg), shadow);
+        return ENDED_NOT;
+    case DOES_TWO:
+        return two(c, w, action.arg);
+    case DOES_LOAD_CONST:
+        value = PyTuple_GET_ITEM(w->code->co_consts, action.arg);
+        stack_push(w, Py_NewRef(value), shadow_const(c, value));
+        return ENDED_NOT;
+    case DOES_LOAD_GLOBAL:
+        return load_global(c, w, PyTuple_GET_ITEM(w->code->co_names, action.arg), action.flag);
+    case DOES_LOAD_DEREF:
+        return deref(c, w, action.arg, false);
+    case DOES_STORE_DEREF:
+        return deref(c, w, action.arg, true);
+    case DOES_MAKE_CELL:
+        return make_cell(c, w, action.arg);
+    case DOES_COPY_FREE:
+        return copy_free(c, w, (int)action.arg);
+    case DOES_LOAD_ATTR:
+        return read_attribute(c, w, PyTuple_GET_ITEM(w->code->co_names, action.arg), action.flag);
+    case DOES_POP:
+    case DOES_POP_ITERATOR:
+        stack_drop(w, 1);
+        return ENDED_NOT;
+    case DOES_PUSH_NULL:
+        stack_push(w, NULL, NULL);
+        return ENDED_NOT;
+    case DOES_COPY:
+        value = stack_value(w, (int)action.arg - 1);
+        stack_push(w, Py_XNewRef(value), stack_shadow(w, (int)action.arg - 1));
+        return ENDED_NOT;
+    case DOES_SWAP:
+        if (action.arg > 1)
+            swap(w, (int)action.arg);
+        return ENDED_NOT;
+    case DOES_BINARY:
+    case DOES_UNARY:
+    case DOES_NOT:
+    case DOES_BOOL:
+    case DOES_COMPARE:
+    case DOES_IS:
+    case DOES_CONTAINS:
+    case DOES_FORMAT:
+        return operate(c, w, action);
+    case DOES_SUBSCRIPT:
+    case DOES_STORE_SUBSCRIPT:
+    case DOES_SLICE:
+    case DOES_STORE_SLICE:
+        return subscript(c, w, action);
+    case DOES_BUILD_TUPLE:
+    case DOES_BUILD_LIST:
+    case DOES_BUILD_MAP:
+    case DOES_BUILD_KEYED:
+    case DOES_BUILD_SLICE:
+    case DOES_BUILD_STRING:
+    case DOES_LIST_APPEND:
+    case DOES_LIST_EXTEND:
+    case DOES_MAP_ADD:
+    case DOES_LIST_TO_TUPLE:
+        return build(c, w, action);
+    case DOES_UNPACK:
+        return unpack(c, w, (Py_ssize_t)action.arg);
+    case DOES_ITERATE:
+        return iterate(c, w);
+    case DOES_NEXT:
+        return next_item(c, w, action);
+    case DOES_JUMP:
+        return jump(c, w, action.arg);
+    case DOES_JUMP_IF:
+    case DOES_JUMP_OR_POP:
+        return jump_if(c, w, action);
+    case DOES_NAME_ARGUMENTS:
+        w->names = PyTuple_GET_ITEM(w->code->co_consts, action.arg);
+        return ENDED_NOT;
+    case DOES_BEGIN_CALL:
+        return ENDED_NOT;
+    case DOES_CALL:
+        value = action.flag ? stack_value(w, 0) : w->names;
+        return invoke(c, w, (int)action.arg, value, action.flag);
+    case DOES_CALL_VARIABLE:
+        break;
+    case DOES_MAKE_FUNCTION:
+        return make_function(c, w, action);
+    case DOES_FUNCTION_PART:
+        return function_part(c, w, action);
+    case DOES_RETURN:
+        c->returned = pop(w, &c->returned_shadow);
+        return ENDED_RETURN;
+    case DOES_RETURN_CONST:
+        c->returned = Py_NewRef(PyTuple_GET_ITEM(w->code->co_consts, action.arg));
+        c->returned_shadow = shadow_const(c, c->returned);
+        return ENDED_RETURN;
+    }
+    return break_at(c, action.does == DOES_STORE_ATTR ? "mutation" : "instruction", action.does == DOES_STORE_ATTR ? "an attribute is set"
+                    : action.does == DOES_CALL_VARIABLE ? "a call with *arguments" : "an instruction that is not followed");
+}
+
+/* Where the user's code is, outermost first. */
+static void note_stack(struct capture *c)
+{
+    PyObject *stack = PyList_New(0);
+
+    for (const struct watched *w = c->innermost; stack && w; w = w->outer) {
+        OWNED PyObject *one = Py_BuildValue("(OiO)", w->code->co_filename, PyCode_Addr2Line(w->code, 2 * w->unit), w->code->co_name);
+        if (!one || PyList_Insert(stack, 0, one))
+            Py_CLEAR(stack);
+    }
+    PyErr_Clear();
+    Py_XSETREF(c->stack, stack);
+}
+
+enum ended watch(struct capture *c, struct watched *w)
+{
+    bool in_call = false;
+    enum ended ended = ENDED_NOT;
+
+    while (!ended) {
+        struct compat_action action;
+        uint32_t arg = 0;
+        int32_t unit = w->next, begin = unit;
+        do {
+            w->op = w->bytes[2 * unit];
+            arg = arg << 8 | w->bytes[2 * unit + 1];
+        } while (w->op == EXTENDED_ARG && ++unit < w->units);
+        w->unit = unit;
+        if (!in_call)
+            w->group = begin;
+        w->next = unit + 1 + compat_caches(w->op);
+        action = compat_action(w->op, arg, unit);
+        in_call = action.does == DOES_NAME_ARGUMENTS || action.does == DOES_BEGIN_CALL;
+        compat_step_at(w->frame, unit);
+        w->before = w->depth;
+        memcpy(w->shadow + w->variables + w->code->co_stacksize, w->shadow + w->variables, sizeof *w->shadow * (size_t)w->depth);
+        if (c->failed || PyList_GET_SIZE(c->nodes) > MOST_NODES) {
+            break_at(c, "limit", "a graph of more than %d operations", MOST_NODES);
+            ended = ENDED_BEFORE;
+            w->unit = unit;
+        } else {
+            ended = step(c, w, action);
+        }
+        if (!in_call)
+            w->names = NULL;
+    }
+    if (ended == ENDED_RAISED)
+        break_at(c, "raised", "it raised %.100s", PyErr_Occurred() ? ((PyTypeObject *)PyErr_Occurred())->tp_name : "nothing");
+    if (ended != ENDED_RETURN && !(c->stack && c->inner_broke)) {
+        struct tracer_exception pending = tracer_exception_aside();
+        note_stack(c);
+        tracer_exception_back(&pending);
+    }
+    return ended;
+}
+
+int watched_open(struct capture *c, struct watched *w, compat_frame *frame)
+{
+    PyCodeObject *code = compat_code(frame);
+
+    *w = (struct watched){.outer = c->innermost, .frame = frame, .code = code, .variables = code->co_nlocalsplus, .serial = c->serial};
+    w->held = PyCode_GetCode(code);
+    w->shadow = calloc((size_t)code->co_nlocalsplus + 2 * (size_t)code->co_stacksize + 2, sizeof *w->shadow);
+    if (!w->held || !w->shadow) {
+        Py_CLEAR(w->held);
+        free(w->shadow);
+        PyErr_Clear();
+        return -1;
+    }
+    w->bytes = (const uint8_t *)PyBytes_AS_STRING(w->held);
+    w->units = (int32_t)(PyBytes_GET_SIZE(w->held) / 2);
+    c->innermost = w;
+    compat_step_begin(c->ts, frame);
+    return 0;
+}
+
+void watched_close(struct capture *c, struct watched *w)
+{
+    compat_step_end(c->ts, w->frame);
+    c->innermost = w->outer;
+    free(w->shadow);
+    w->shadow = NULL;
+    Py_CLEAR(w->held);
+}
+
+int hand_over(struct capture *c, struct watched *w, enum ended ended, struct tracer_exception *pending)
+{
+    const int count = w->variables + w->depth;
+
+    if (ended == ENDED_BEFORE && c->make_bool) {
+        int is = PyObject_IsTrue(stack_value(w, 0));
+        stack_drop(w, 1);
+        stack_push(w, PyBool_FromLong(is > 0), NULL);
+        ended = is < 0 ? ENDED_RAISED : ENDED_BEFORE;
+    }
+    if (ended == ENDED_RETURN) { /* which is yet to be done */
+        if (compat_action(w->op, 0, w->unit).does == DOES_RETURN)
+            stack_push(w, c->returned, NULL);
+        else
+            Py_DECREF(c->returned);
+        c->returned = NULL;
+        compat_go_on(w->frame, w->unit, w->variables + w->depth);
+        return 0;
+    }
+    if (ended == ENDED_RAISED && compat_throw_at(w->frame, w->unit, w->op, count)) {
+        *pending = tracer_exception_aside();
+        return 1;
+    }
+    PyErr_Clear();
+    compat_go_on(w->frame, ended == ENDED_BEHIND ? w->next : w->group, count);
+    return 0;
+}
+
+PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+{
+    struct capture *c = t->capturing;
+    PyCodeObject *code = c->awaited_code;
+    struct tracer_exception pending = {0};
+    struct watched w;
+    PyObject *result;
+    enum ended ended;
+    int throws;
+
+    c->awaited_code = NULL;
+    if (c->failed || ts != c->ts || watched_open(c, &w, frame))
+        return record_evaluate(t, ts, frame, 0);
+    c->entered = true;
+    w.function = c->awaited_function;
+    for (Py_ssize_t i = 0; i < c->awaited_count && i < code->co_nlocalsplus; i++)
+        w.shadow[i] = c->awaited[i];
+    if (w.function && w.function->kind == SHADOW_SOURCE) {
+        OWNED PyObject *word = PyUnicode_InternFromString("__globals__");
+        w.globals = frame->f_globals == c->globals->value ? c->globals : word ? source_read(c, w.function, '.', word, frame->f_globals) : NULL;
+    } else {
+        w.globals = w.outer->globals;
+    }
+    ended = watch(c, &w);
+    if (ended == ENDED_RETURN) {
+        result = c->returned;
+        c->returned = NULL;
+        stack_drop(&w, w.depth);
+        compat_go_on(frame, 0, w.variables);
+        watched_close(c, &w);
+        compat_dispose(ts, frame);
+        c->entered = true; /* what it called has said so of itself */
+        c->inner_broke = false;
+        return result;
+    }
+    throws = hand_over(c, &w, ended, &pending);
+    watched_close(c, &w);
+    tracer_exception_back(&pending);
+    result = record_evaluate(t, ts, frame, throws);
+    c->entered = c->inner_broke = true;
+    return result;
+}

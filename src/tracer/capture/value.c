@@ -1,0 +1,453 @@
+/* tracer/capture/value.c -- what is known of values: shadows, sources, and guards on what was read. See capture.h.
+ *
+ * A source is guarded when something that depends on it has been done, and no earlier: an argument that is only handed on
+ * needs none. What is read twice must be the same both times, else nothing that was read is believed (capture->failed). */
+#include "tracer/capture/capture.h"
+
+/* ---- arrays ---- */
+
+enum { MOST_TYPES = 64 };
+static PyTypeObject *array_types[MOST_TYPES]; /* owned: instances of theirs and of subclasses are arrays */
+static int array_type_count;
+
+static bool is_known_type(PyTypeObject *type)
+{
+    for (int i = 0; i < array_type_count; i++)
+        if (array_types[i] == type)
+            return true;
+    return false;
+}
+
+int value_register(PyObject *type)
+{
+    if (!PyType_Check(type)) {
+        PyErr_Format(PyExc_TypeError, "expected a type of arrays, got %s", Py_TYPE(type)->tp_name);
+        return -1;
+    }
+    if (is_known_type((PyTypeObject *)type))
+        return 0;
+    if (array_type_count == MOST_TYPES) {
+        PyErr_Format(PyExc_ValueError, "%d types of arrays are registered, which is all there can be", MOST_TYPES);
+        return -1;
+    }
+    array_types[array_type_count++] = (PyTypeObject *)Py_NewRef(type);
+    return 0;
+}
+
+void values_begin(void)
+{
+    static const char *const names[][2] = {{"numpy", "ndarray"}, {"numpy", "generic"}, {"torch", "Tensor"}};
+    static bool found[3];
+    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
+
+    for (int i = 0; i < 3; i++) {
+        PyObject *module = found[i] ? NULL : PyDict_GetItemString(modules, names[i][0]);
+        PyObject *type = module && PyModule_CheckExact(module) ? PyDict_GetItemString(PyModule_GetDict(module), names[i][1]) : NULL;
+        if (type && PyType_Check(type))
+            found[i] = !value_register(type);
+    }
+    PyErr_Clear();
+}
+
+bool value_is_array(PyObject *value)
+{
+    PyTypeObject *type = Py_TYPE(value);
+
+    if (type == &PyLong_Type || type == &PyUnicode_Type || type == &PyTuple_Type || type == &PyFloat_Type || type == &PyFunction_Type)
+        return false;
+    for (int i = 0; i < array_type_count; i++)
+        if (PyType_IsSubtype(type, array_types[i]))
+            return true;
+    return false;
+}
+
+bool value_has_array(PyObject *value, int depth)
+{
+    if (depth && (PyTuple_CheckExact(value) || PyList_CheckExact(value)))
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value) && i < 64; i++)
+            if (value_has_array(PySequence_Fast_GET_ITEM(value, i), depth - 1))
+                return true;
+    if (depth && PyDict_CheckExact(value)) {
+        PyObject *key, *item;
+        Py_ssize_t at = 0;
+        while (PyDict_Next(value, &at, &key, &item) && at < 256)
+            if (value_has_array(item, depth - 1))
+                return true;
+    }
+    return value_is_array(value);
+}
+
+/* Of a type that nobody can change, and whose operations run no code of the program? */
+bool value_is_simple(PyObject *value)
+{
+    PyTypeObject *type = Py_TYPE(value);
+
+    if (type == &PyTuple_Type) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++)
+            if (!value_is_simple(PyTuple_GET_ITEM(value, i)))
+                return false;
+        return true;
+    }
+    return value == Py_None || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type || type == &PyUnicode_Type ||
+           type == &PyBytes_Type || type == &PyComplex_Type || type == &PyRange_Type || value == Py_Ellipsis || value == Py_NotImplemented;
+}
+
+/* ---- shadows ---- */
+
+enum { CHUNK = 16 << 10 };
+struct chunk {
+    struct chunk *next;
+    size_t used, size;
+    max_align_t room[];
+};
+
+void *capture_room(struct capture *c, size_t size)
+{
+    struct chunk *chunk = c->arena;
+
+    size = (size + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
+    if (!chunk || chunk->used + size > chunk->size) {
+        size_t most = size > CHUNK ? size : CHUNK;
+        chunk = malloc(sizeof *chunk + most);
+        if (!chunk) {
+            c->failed = true;
+            return NULL;
+        }
+        *chunk = (struct chunk){c->arena, 0, most};
+        c->arena = chunk;
+    }
+    chunk->used += size;
+    return memset((char *)chunk->room + chunk->used - size, 0, size);
+}
+
+PyObject *capture_keep(struct capture *c, PyObject *object)
+{
+    if (object && PyList_Append(c->keep, object)) {
+        PyErr_Clear();
+        c->failed = true;
+        return NULL;
+    }
+    return object;
+}
+
+struct shadow *shadow_new(struct capture *c, enum shadow_kind kind, Py_ssize_t room)
+{
+    struct shadow *made = capture_room(c, sizeof *made);
+
+    if (made && room && !(made->items = capture_room(c, sizeof *made->items * (size_t)room)))
+        return NULL;
+    if (made) {
+        made->kind = kind;
+        made->room = room;
+        made->serial = ++c->serial;
+    }
+    return made;
+}
+
+struct shadow *shadow_const(struct capture *c, PyObject *value)
+{
+    struct shadow *made = capture_keep(c, value) ? shadow_new(c, SHADOW_CONST, 0) : NULL;
+
+    if (made)
+        made->value = value;
+    return made;
+}
+
+struct shadow *shadow_node(struct capture *c, PyObject *node, bool fixed, bool counted)
+{
+    struct shadow *made = shadow_new(c, SHADOW_NODE, 0);
+
+    if (made) {
+        made->node = node;
+        made->fixed = fixed;
+        made->counted = counted;
+    }
+    return made;
+}
+
+/* -1: no memory. */
+int shadow_add(struct capture *c, struct shadow *container, PyObject *key, struct shadow *item)
+{
+    if (container->count == container->room) {
+        Py_ssize_t room = 2 * container->room + 4;
+        struct shadow **items = capture_room(c, sizeof *items * (size_t)room);
+        PyObject **keys = container->kind == SHADOW_DICT ? capture_room(c, sizeof *keys * (size_t)room) : NULL;
+        if (!items || (container->kind == SHADOW_DICT && !keys))
+            return -1;
+        if (container->count)
+            memcpy(items, container->items, sizeof *items * (size_t)container->count);
+        if (keys && container->count)
+            memcpy(keys, container->keys, sizeof *keys * (size_t)container->count);
+        container->items = items;
+        container->keys = keys;
+        container->room = room;
+    }
+    if (container->kind == SHADOW_DICT)
+        container->keys[container->count] = capture_keep(c, key);
+    container->items[container->count++] = item;
+    return c->failed ? -1 : 0;
+}
+
+/* ---- sources ---- */
+
+static bool is_same_key(PyObject *a, PyObject *b)
+{
+    if (a == b)
+        return true;
+    if (Py_TYPE(a) != Py_TYPE(b))
+        return false;
+    if (PyUnicode_CheckExact(a))
+        return PyUnicode_Compare(a, b) == 0;
+    return PyLong_CheckExact(a) && PyObject_RichCompareBool(a, b, Py_EQ) == 1;
+}
+
+struct shadow *source_read(struct capture *c, struct shadow *parent, char step, PyObject *key, PyObject *value)
+{
+    struct shadow *one, **last = &parent->child;
+
+    for (one = parent->child; one; last = &one->next, one = one->next)
+        if (one->step == step && (one->key == key || (one->key && key && is_same_key(one->key, key)))) {
+            if (value && one->value != value && !(value_is_simple(value) && value_is_simple(one->value) &&
+                                                  Py_TYPE(value) == Py_TYPE(one->value) &&
+                                                  PyObject_RichCompareBool(value, one->value, Py_EQ) == 1)) {
+                c->failed = true; /* it has changed meanwhile */
+                return NULL;
+            }
+            return one;
+        }
+    one = shadow_new(c, SHADOW_SOURCE, 0);
+    if (!one)
+        return NULL;
+    one->step = step;
+    one->parent = parent;
+    one->key = capture_keep(c, key);
+    one->value = capture_keep(c, value);
+    *last = one;
+    return c->failed ? NULL : one;
+}
+
+/* As dyntrace.guards has it: ((what, key, text), ...). A new reference; NULL with an exception. */
+PyObject *source_path(const struct shadow *source)
+{
+    OWNED PyObject *before = NULL, *text = NULL, *one = NULL;
+    char step[2] = {source->step == 'l' ? 'L' : source->step, 0};
+
+    if (!source->key)
+        return Py_BuildValue("((sOs))", step, Py_None, step);
+    before = source_path(source->parent);
+    if (!before)
+        return NULL;
+    text = PyTuple_GET_ITEM(PyTuple_GET_ITEM(before, PyTuple_GET_SIZE(before) - 1), 2);
+    text = source->step == '.' ? PyUnicode_FromFormat("%U.%U", text, source->key) : PyUnicode_FromFormat("%U[%R]", text, source->key);
+    one = text ? Py_BuildValue("((sOO))", source->step == '.' ? "." : "[", source->key, text) : NULL;
+    return one ? PySequence_Concat(before, one) : NULL;
+}
+
+int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value)
+{
+    OWNED PyObject *path = source_path(source);
+    OWNED PyObject *guard = path ? Py_BuildValue("(sNO)", kind, Py_NewRef(path), value) : NULL;
+
+    if (!guard || PyList_Append(c->guards, guard)) {
+        PyErr_Clear();
+        c->failed = true;
+        return -1;
+    }
+    return 0;
+}
+
+static bool starts(const char *name, const char *with)
+{
+    return !strncmp(name, with, strlen(with));
+}
+
+/* One of numpy's or torch's small descriptions: a dtype, a device, a layout. */
+static bool is_description(PyObject *value)
+{
+    const char *name = Py_TYPE(value)->tp_name;
+
+    return starts(name, "numpy.dtype") || !strcmp(name, "torch.dtype") || !strcmp(name, "torch.device") ||
+           !strcmp(name, "torch.layout") || !strcmp(name, "torch.memory_format") || !strcmp(name, "torch.Size");
+}
+
+bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
+{
+    if (!shadow)
+        return false;
+    switch (shadow->kind) {
+    case SHADOW_CONST:
+        return true;
+    case SHADOW_TUPLE:
+    case SHADOW_LIST:
+    case SHADOW_DICT:
+    case SHADOW_SLICE:
+        for (Py_ssize_t i = 0; i < shadow->count; i++)
+            if (!value_known(c, NULL, shadow->items[i]))
+                return false;
+        return true;
+    case SHADOW_METHOD:
+        return value_known(c, NULL, shadow->parent);
+    case SHADOW_SOURCE:
+        break;
+    default:
+        return false;
+    }
+    value = shadow->value;
+    if (shadow->guarded == 2)
+        return true;
+    if (!value || value_is_array(value) || PyComplex_CheckExact(value)) /* its zeros have signs that no guard sees */
+        return false;
+    if (value_is_simple(value) || is_description(value))
+        guard_on(c, shadow, value == Py_None || PyBool_Check(value) ? "CONSTANT_MATCH" : "EQUALS_MATCH", value);
+    else if (PyFunction_Check(value) || PyCFunction_Check(value) || PyMethod_Check(value) || PyType_Check(value) ||
+             is_array_function(value))
+        guard_on(c, shadow, "FUNCTION_MATCH", value);
+    else if (PyModule_Check(value))
+        guard_on(c, shadow, "MODULE_MATCH", value);
+    else
+        return false;
+    shadow->guarded = 2;
+    return !c->failed;
+}
+
+bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
+{
+    if (!shadow)
+        return false;
+    if (shadow->kind != SHADOW_SOURCE || shadow->guarded)
+        return true;
+    value = shadow->value;
+    if (!value)
+        return false;
+    if (value_is_array(value)) {
+        guard_on(c, shadow, "TENSOR_MATCH", value);
+    } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
+        OWNED PyObject *length = PyLong_FromSsize_t(PySequence_Fast_GET_SIZE(value));
+        guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(value));
+        if (length)
+            guard_on(c, shadow, PyTuple_CheckExact(value) ? "TUPLE_LENGTH" : "LIST_LENGTH", length);
+    } else if (value_known(c, value, shadow)) {
+        return true;
+    } else {
+        guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(value));
+    }
+    shadow->guarded = 1;
+    return !c->failed;
+}
+
+struct shadow *value_item(struct capture *c, PyObject *value, struct shadow *shadow, Py_ssize_t i)
+{
+    PyObject *item = i < PySequence_Fast_GET_SIZE(value) ? PySequence_Fast_GET_ITEM(value, i) : NULL;
+    OWNED PyObject *number = PyLong_FromSsize_t(i);
+
+    if (!item || !number)
+        return NULL;
+    if (shadow->kind == SHADOW_CONST || (shadow->kind == SHADOW_SOURCE && shadow->guarded == 2))
+        return shadow_const(c, item);
+    if (shadow->kind == SHADOW_SOURCE)
+        return source_read(c, shadow, '[', number, item);
+    if ((shadow->kind == SHADOW_TUPLE || shadow->kind == SHADOW_LIST) && shadow->count == PySequence_Fast_GET_SIZE(value))
+        return shadow->items[i];
+    return NULL;
+}
+
+/* ---- arguments of nodes ---- */
+
+/* The placeholder of SOURCE, an array: borrowed. */
+static PyObject *placeholder(struct capture *c, struct shadow *source)
+{
+    char text[80];
+    size_t used = 0;
+    OWNED PyObject *path = source_path(source), *name = NULL, *node = NULL;
+    const char *whole = path ? PyUnicode_AsUTF8(PyTuple_GET_ITEM(PyTuple_GET_ITEM(path, PyTuple_GET_SIZE(path) - 1), 2)) : NULL;
+
+    if (source->node)
+        return source->node;
+    if (!whole) {
+        PyErr_Clear();
+        whole = "L_value";
+    }
+    for (const char *at = whole + 1; *at && used + 1 < sizeof text; at++) /* without the root */
+        if (Py_ISALNUM(*at) || *at == '_')
+            text[used++] = *at;
+        else if (used && text[used - 1] != '_')
+            text[used++] = '_';
+    while (used && text[used - 1] == '_')
+        used--;
+    text[used] = 0;
+    name = PyUnicode_FromFormat("%s%s", !used || Py_ISDIGIT(text[0]) ? "arg_" : "", text);
+    node = name ? node_new("placeholder", name, name, PyTuple_New(0), NULL) : NULL;
+    if (!node || PyList_Append(c->placeholders, node) || PyList_Append(c->inputs, source->value)) {
+        c->failed = true;
+        return NULL;
+    }
+    if (shadow_add(c, c->taken, NULL, source))
+        return NULL;
+    return source->node = capture_keep(c, node);
+}
+
+static PyObject *dict_argument(struct capture *c, struct shadow *shadow)
+{
+    PyObject *made = PyDict_New();
+
+    for (Py_ssize_t i = 0; made && i < shadow->count; i++) {
+        OWNED PyObject *item = value_argument(c, NULL, shadow->items[i]);
+        if (!item || PyDict_SetItem(made, shadow->keys[i], item))
+            Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* Of COUNT items of SHADOW, a source's VALUE or built here: a new tuple, or NULL. */
+static PyObject *items_argument(struct capture *c, PyObject *value, struct shadow *shadow, Py_ssize_t count)
+{
+    PyObject *made = PyTuple_New(count);
+
+    for (Py_ssize_t i = 0; made && i < count; i++) {
+        struct shadow *item = shadow->kind == SHADOW_SOURCE ? value_item(c, value, shadow, i) : shadow->items[i];
+        PyObject *one = item ? value_argument(c, NULL, item) : NULL;
+        if (one)
+            PyTuple_SET_ITEM(made, i, one);
+        else
+            Py_CLEAR(made);
+    }
+    return made;
+}
+
+PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shadow)
+{
+    OWNED PyObject *items = NULL;
+
+    if (!shadow || c->failed)
+        return NULL;
+    switch (shadow->kind) {
+    case SHADOW_CONST:
+        return Py_NewRef(shadow->value);
+    case SHADOW_NODE:
+        return Py_XNewRef(shadow->node);
+    case SHADOW_SOURCE:
+        value = shadow->value;
+        if (!value)
+            return NULL;
+        if (value_is_array(value))
+            return value_type_known(c, value, shadow) ? Py_XNewRef(placeholder(c, shadow)) : NULL;
+        if (value_known(c, value, shadow))
+            return Py_NewRef(value);
+        if ((!PyTuple_CheckExact(value) && !PyList_CheckExact(value)) || !value_type_known(c, value, shadow))
+            return NULL;
+        items = items_argument(c, value, shadow, PySequence_Fast_GET_SIZE(value));
+        return items && PyList_CheckExact(value) ? PySequence_List(items) : Py_XNewRef(items);
+    case SHADOW_TUPLE:
+        return items_argument(c, NULL, shadow, shadow->count);
+    case SHADOW_LIST:
+        items = items_argument(c, NULL, shadow, shadow->count);
+        return items ? PySequence_List(items) : NULL;
+    case SHADOW_SLICE:
+        items = items_argument(c, NULL, shadow, shadow->count);
+        return items ? PySlice_New(PyTuple_GET_ITEM(items, 0), PyTuple_GET_ITEM(items, 1), PyTuple_GET_ITEM(items, 2)) : NULL;
+    case SHADOW_DICT:
+        return dict_argument(c, shadow);
+    default:
+        return NULL;
+    }
+}

@@ -1,0 +1,120 @@
+/* tracer/compat/step.h -- what an instruction does, by CPython version, and a frame that somebody else than CPython steps.
+ *
+ * Runs in: the traced process, under the GIL. For src/tracer/capture/. */
+#ifndef DYNTRACE_COMPAT_STEP_H
+#define DYNTRACE_COMPAT_STEP_H
+
+#include "tracer/compat/bytecode.h"
+
+/* What an instruction does. ARG and FLAG of struct compat_action say with what. */
+enum compat_does {
+    DOES_SOMETHING,     /* what is not known here */
+    DOES_NOTHING,
+    DOES_LOAD_FAST, DOES_STORE_FAST, DOES_DELETE_FAST, /* variable ARG */
+    DOES_TAKE_FAST,     /* LOAD_FAST_AND_CLEAR */
+    DOES_TWO,           /* compat_ops[].half, variables ARG >> 4 and ARG & 15 */
+    DOES_LOAD_CONST, DOES_LOAD_GLOBAL, /* FLAG: NULL as well */
+    DOES_LOAD_DEREF, DOES_STORE_DEREF, DOES_LOAD_CLOSURE, DOES_MAKE_CELL, DOES_COPY_FREE,
+    DOES_LOAD_ATTR,     /* name ARG. FLAG: as a method, two slots */
+    DOES_STORE_ATTR, DOES_POP, DOES_PUSH_NULL, DOES_COPY, DOES_SWAP,
+    DOES_BINARY,        /* ARG: NB_ADD ... */
+    DOES_UNARY,         /* ARG: '-', '~', '+' */
+    DOES_NOT, DOES_BOOL,
+    DOES_COMPARE,       /* ARG: Py_LT ... FLAG: and makes it a bool */
+    DOES_IS, DOES_CONTAINS, /* ARG: 1: not */
+    DOES_SUBSCRIPT, DOES_STORE_SUBSCRIPT, DOES_SLICE, DOES_STORE_SLICE,
+    DOES_BUILD_TUPLE, DOES_BUILD_LIST, DOES_BUILD_MAP, DOES_BUILD_KEYED, DOES_BUILD_SLICE, DOES_BUILD_STRING,
+    DOES_LIST_APPEND, DOES_LIST_EXTEND, DOES_MAP_ADD, DOES_LIST_TO_TUPLE, DOES_UNPACK,
+    DOES_ITERATE, DOES_NEXT, DOES_POP_ITERATOR, /* NEXT: ARG is the unit that the end leads to; FLAG: the iterator stays */
+    DOES_JUMP, DOES_JUMP_IF, /* ARG: the unit; JUMP_IF: FLAG is enum compat_condition */
+    DOES_JUMP_OR_POP,
+    DOES_CALL,          /* ARG arguments; FLAG: their names are on top */
+    DOES_NAME_ARGUMENTS, DOES_BEGIN_CALL, /* KW_NAMES, PRECALL: a call's group begins there */
+    DOES_CALL_VARIABLE, /* FLAG: with keywords */
+    DOES_FORMAT,        /* ARG: conversion; FLAG: with a specification */
+    DOES_MAKE_FUNCTION, DOES_FUNCTION_PART, /* ARG: what of it */
+    DOES_RETURN, DOES_RETURN_CONST,
+};
+enum compat_condition { IF_FALSE, IF_TRUE, IF_NONE, IF_NOT_NONE };
+
+struct compat_action {
+    enum compat_does does;
+    uint32_t arg;
+    int flag;
+};
+
+/* Is this CPython one whose instructions are known here? */
+extern const bool compat_steps;
+/* What OP with ARG, at UNIT of a code object, does. */
+struct compat_action compat_action(int op, uint32_t arg, int32_t unit);
+/* OP makes a bool of what is compared; this does it alone. -1: none does. */
+extern const int compat_to_bool;
+
+/* Where the callable of a call is: slot 0 or 1 of the two below its arguments. */
+#if PY_VERSION_HEX >= 0x030d0000
+#define COMPAT_CALLABLE_FIRST 1
+#else
+#define COMPAT_CALLABLE_FIRST 0
+#endif
+
+/* ---- the frame ---- */
+
+/* FRAME, which has not started, is the thread's innermost from here on, until compat_step_end(). */
+static inline void compat_step_begin(PyThreadState *ts, compat_frame *frame)
+{
+    frame->previous = compat_current_frame(ts);
+    compat_current_frame(ts) = frame;
+}
+static inline void compat_step_end(PyThreadState *ts, compat_frame *frame)
+{
+    compat_current_frame(ts) = frame->previous;
+    frame->previous = NULL;
+}
+
+/* The instruction at UNIT runs. */
+static inline void compat_step_at(compat_frame *frame, int32_t unit)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+    frame->instr_ptr = _PyCode_CODE(compat_code(frame)) + unit;
+#else
+    frame->prev_instr = _PyCode_CODE(compat_code(frame)) + unit;
+#endif
+}
+
+/* COUNT slots of the frame are in use: variables, then the stack. */
+static inline void compat_set_depth(compat_frame *frame, int count)
+{
+#if PY_VERSION_HEX >= 0x030e0000
+    frame->stackpointer = frame->localsplus + count;
+#else
+    frame->stacktop = count;
+#endif
+}
+
+/* CPython, given the frame, goes on with the instruction at UNIT, or begins if UNIT is 0. */
+static inline void compat_go_on(compat_frame *frame, int32_t unit, int count)
+{
+    compat_set_depth(frame, count);
+#if PY_VERSION_HEX >= 0x030d0000
+    frame->instr_ptr = _PyCode_CODE(compat_code(frame)) + unit;
+#else
+    frame->prev_instr = _PyCode_CODE(compat_code(frame)) + unit - 1;
+#endif
+}
+
+/* CPython, given the frame and told to throw, raises the pending exception at the instruction OP at UNIT. False: it cannot be
+ * told where without it being said wrongly, so that the instruction has to run (again). Since 3.13 a frame says what comes
+ * next, and the handler is looked for one unit before that: a unit of cache does for both. */
+static inline bool compat_throw_at(compat_frame *frame, int32_t unit, int op, int count)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+    compat_go_on(frame, unit + 1, count);
+    return compat_caches(op) > 0;
+#else
+    (void)op;
+    compat_go_on(frame, unit + 1, count);
+    return true;
+#endif
+}
+
+#endif

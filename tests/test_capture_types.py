@@ -1,0 +1,198 @@
+"""What dyntrace.compile is made of, with an array type of the program's own: no numpy, no torch. test_capture.py has those."""
+import subprocess
+from pathlib import Path
+
+import pytest
+
+COMMON = '''
+import sys, warnings
+from dyntrace._native import native
+from dyntrace._capture import guards_of
+
+class Array:
+    def __init__(self, *items): self.items = items
+    dtype = "any"
+    shape = property(lambda self: (len(self.items),))
+    strides = property(lambda self: (1,))
+    def _with(self, other, do):
+        others = other.items if isinstance(other, Array) else (other,) * len(self.items)
+        return Array(*map(do, self.items, others))
+    def __add__(self, other): log("+"); return self._with(other, lambda a, b: a + b)
+    def __mul__(self, other): log("*"); return self._with(other, lambda a, b: a * b)
+    def __lt__(self, other): return self._with(other, lambda a, b: a < b)
+    def __neg__(self): return Array(*[-a for a in self.items])
+    def __getitem__(self, key): return Array(self.items[key])
+    def __bool__(self): log("bool"); return all(self.items)
+    def total(self): return Array(sum(self.items))
+    def first(self): return self.items[0]
+    def __repr__(self): return repr(self.items)
+
+native._register_array(Array)
+logged = []
+log = logged.append
+runs, breaks = [], []
+
+def finish(record):
+    nodes = record["nodes"]
+    if not hasattr(Array, record["code"].co_name):
+        breaks.append(record["break"] and record["break"][:2])
+    def run(*inputs):
+        runs.append(len(nodes))
+        values, given = {}, iter(inputs)
+        def of(one):
+            if isinstance(one, native.Node): return values[one]
+            if isinstance(one, (tuple, list)): return type(one)(map(of, one))
+            return one
+        for node in nodes:
+            if node.op == "placeholder": values[node] = next(given)
+            elif node.op == "output": return of(node.args[0])
+            elif node.op == "call_method": values[node] = getattr(of(node.args[0]), node.target)(*of(node.args[1:]))
+            else: values[node] = node.target(*of(node.args))
+    return run, guards_of(record)
+
+def compile(function):
+    return native.Compiled(function, native.Capture(finish, "eager"))
+
+def entries(function):
+    return [entry.hits for entry in native._debug_get_cache_entry_list(function.__code__)]
+'''
+
+PROGRAMS = {
+    "seed": ('''
+def toy(a, b):
+    x = a * (a + 1)
+    if b.total() < 0:
+        b = b * -1
+    return x * b
+
+run = compile(toy)
+for b in (Array(1, 2), Array(-1, -2), Array(1, 3), Array(-1, 1)):
+    print(run(Array(2, 3), b))
+print(entries(toy), breaks[0])
+''', ["(6, 24)", "(6, 24)", "(6, 36)", "(-6, 12)",
+      "[4] ('data', 'whether a Array is true decides what runs')"]),
+    "effects once, in order": ('''
+def f(a):
+    b = a + 1
+    print("between")
+    return b * 2
+
+run = compile(f)
+for i in range(3):
+    print(run(Array(i)), "".join(logged))
+''', ["between", "(2,) +*", "between", "(4,) +*+*", "between", "(6,) +*+*+*"]),
+    "exceptions are handled where they are": ('''
+def f(a, n):
+    try:
+        b = a + 1
+        c = b[n]
+    except IndexError as error:
+        return str(error)
+    return c * 2
+
+run = compile(f)
+print(run(Array(1, 2), 0), run(Array(1, 2), 5), run(Array(1, 2), 1))
+''', ["(4,) tuple index out of range (6,)"]),
+    "containers, loops and calls": ('''
+def double(v, by=2):
+    return v * by
+
+class Model:
+    def __init__(self): self.w, self.n = Array(3, 4), 2
+    def forward(self, x):
+        out = []
+        for i in range(self.n):
+            x = double(x) + self.w
+            out.append(x)
+        return {"last": out[-1], "all": [v + 1 for v in out]}
+
+model, model2 = Model(), Model()
+run = compile(Model.forward)
+print(run(model, Array(1, 1)))
+model2.n = 1
+print(run(model2, Array(1, 1)))
+print(breaks, runs)
+''', ["{'last': (13, 16), 'all': [(6, 7), (14, 17)]}", "{'last': (5, 6), 'all': [(6, 7)]}", "[None, None] []"]),
+    "guards": ('''
+def f(a, how, many):
+    return a + many[0] if how == "add" else a * many[1]
+
+run = compile(f)
+print(run(Array(5), "add", [1, 2]), run(Array(5), "mul", [1, 2]), run(Array(5), "add", [3, 2]), run(Array(5), "add", [1, 2]))
+print(run(Array(5), "mul", (1, 4)), run(Array(1, 2), "add", [1, 1]), entries(f))
+''', ["(6,) (10,) (8,) (6,)", "(20,) (2, 3) [1, 1, 2, 1, 1]"]),
+    "a value decides": ('''
+def f(a):
+    b = a + 1
+    n = b.first()
+    return b * n
+
+run = compile(f)
+print(run(Array(1)), run(Array(2)), run(Array(3)), breaks[0])
+''', ["(4,) (9,) (16,) ('data', 'first gives a int')"]),
+    "handed over in the midst": ('''
+def inner(a):
+    b = a * 2
+    print("inner", b)
+    return b + 1
+
+def f(a):
+    return inner(a + 1) * 2
+
+run = compile(f)
+print(run(Array(1)), run(Array(1)), run(Array(2)))
+print("".join(logged))
+''', ["inner (4,)", "inner (4,)", "inner (6,)", "(10,) (10,) (14,)", "+*+*+*+*+*+*"]),
+    "a backend that raises": ('''
+def bad(record):
+    raise ValueError("no")
+
+def f(a):
+    return a + 1
+
+try:
+    native.Compiled(f, native.Capture(bad, "eager"))(Array(1))
+except ValueError as error:
+    print(error)
+print(native.Compiled(f, native.Capture(bad, "eager", every=True))(Array(1)))
+print(native.Compiled(f, native.Capture(lambda record: None, "eager"))(Array(1)))
+''', ["no", "(2,)", "(2,)"]),
+    "deep and hostile": ('''
+class Rude:
+    def __getattr__(self, name): raise ZeroDivisionError(name)
+    def __eq__(self, other): native.reset(); return True
+    __hash__ = None
+    def __bool__(self): raise KeyError
+
+def recursive(a, n):
+    return a if n == 0 else recursive(a + 1, n - 1)
+
+def rude(a, r):
+    b = a + 1
+    if r == b: b = b * 2
+    try:
+        r.x
+    except ZeroDivisionError:
+        b = b + 1
+    return b
+
+print(compile(recursive)(Array(1), 200), compile(rude)(Array(1), Rude()), compile(rude)(Array(1), Rude()))
+source = "def long(a):\\n" + "    a = a + 1\\n" * 3000 + "    return a"
+exec(source)
+print(compile(long)(Array(1)), compile(long)(Array(2)))
+def loops(a):
+    for i in range(100000): a = a * 1
+    return a
+print(compile(loops)(Array(1)))
+''', ["(201,) (5,) (5,)", "(3001,) (3002,)", "(1,)"]),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(dyntrace, python, name, tmp_path):
+    """What is printed is what the program prints as it is; and graphs, breaks and entries are as they are written here."""
+    program, said = PROGRAMS[name]
+    (tmp_path / "program.py").write_text(COMMON + program)
+    done = subprocess.run([python, "-X", "faulthandler", tmp_path / "program.py"], capture_output=True, text=True, timeout=300,
+                          env={"PYTHONPATH": str(Path(dyntrace).parent / "lib" / "python")})
+    assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", said)
