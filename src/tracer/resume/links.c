@@ -153,17 +153,6 @@ PyObject *link_of(PyCodeObject *code)
     return NULL;
 }
 
-static PyMethodDef leave_method = {"leave", leave, METH_NOARGS, "leave()\n\nHands the caller's variables over to its resume function, and calls that."};
-static PyMethodDef enter_method = {"enter", enter, METH_NOARGS, "enter()\n\nCalled by a resume function that has put the stack in place: unbinds what has no value."};
-
-PyObject *leave_make(PyCodeObject *resume)
-{
-    return PyCFunction_New(&leave_method, (PyObject *)resume);
-}
-
-PyObject *enter_make(PyObject *origin, int32_t first, int32_t locals, int32_t depth)
-{
-    OWNED PyObject *link = Py_BuildValue("(OOiii)", origin, origin, first, locals, depth);
-
-    return link ? PyCFunction_New(&enter_method, link) : NULL;
-}
+PyMethodDef leave_method = {"leave", leave, METH_NOARGS, "leave()\n\nHands the caller's variables over to its resume function, and calls that."};
+PyMethodDef enter_method = {"enter", enter, METH_NOARGS,
+                            "enter()\n\nCalled by a resume function that has put the stack in place: unbinds what has no value."};

@@ -72,14 +72,6 @@ static void add_call(struct program *p, PyObject *constants)
         program_add(p, compat_call[i].op, compat_call[i].op == LOAD_CONST ? (uint32_t)PyTuple_GET_SIZE(constants) - 1 : 0);
 }
 
-/* Of CODE, if there is a call with DEPTH slots below it. */
-static int stack_size(PyCodeObject *code, int32_t depth)
-{
-    int size = depth + compat_call_length;
-
-    return size > code->co_stacksize ? size : code->co_stacksize;
-}
-
 /* R's code until STEP of the original, where LEAVE takes over. A resume function goes on where it begins, and leaves when it comes
  * there once more, in a loop. */
 static PyObject *make_prefix(struct request *r, int32_t step, PyObject *leave)
@@ -106,7 +98,7 @@ static PyObject *make_prefix(struct request *r, int32_t step, PyObject *leave)
     p->at = r->prologue + step;
     p->direct = r->prologue - 1;
     return program_make(p, Py_BuildValue("{s:N,s:n,s:O,s:i}", "co_varnames", PyList_AsTuple(names), "co_nlocals", PyList_GET_SIZE(names),
-                                         "co_consts", constants, "co_stacksize", stack_size(r->code, 0)));
+                                         "co_consts", constants, "co_stacksize", r->code->co_stacksize + compat_call_length));
 }
 
 /* The variables of a resume function. */
@@ -197,10 +189,10 @@ static PyObject *make_resume(struct request *r, int32_t step, const struct layou
     static long numbers;
     PyCodeObject *code = r->code;
     struct program *p = &r->o;
-    const int32_t depth = r->o.depth[step];
     const bool bare = !code->co_argcount && calls_super(code);
     const Py_ssize_t dot = PyUnicode_FindChar(code->co_qualname, '.', 0, PyUnicode_GET_LENGTH(code->co_qualname), -1);
-    OWNED PyObject *constants = more_constants(code, enter_make(origin, step, l->locals, depth));
+    OWNED PyObject *link = Py_BuildValue("(OOiii)", origin, origin, (int)step, (int)l->locals, (int)r->o.depth[step]);
+    OWNED PyObject *constants = link ? more_constants(code, PyCFunction_New(&enter_method, link)) : NULL;
     OWNED PyObject *name = PyUnicode_FromFormat("__resume_at_%d_%ld", (int)(2 * p->steps[step].from), numbers++);
     OWNED PyObject *class = PyUnicode_Substring(code->co_qualname, 0, dot + 1);
     OWNED PyObject *cells = tracer_attribute((PyObject *)code, "co_cellvars"), *outer = tracer_attribute((PyObject *)code, "co_freevars");
@@ -215,11 +207,11 @@ static PyObject *make_resume(struct request *r, int32_t step, const struct layou
                                          "co_argcount", bare ? 0 : l->arguments, "co_posonlyargcount", 0, "co_kwonlyargcount",
                                          bare ? l->arguments : 0, "co_nlocals", PyList_GET_SIZE(l->names), "co_varnames",
                                          PyList_AsTuple(l->names), "co_consts", constants, "co_freevars", free_, "co_stacksize",
-                                         stack_size(code, depth)));
+                                         code->co_stacksize + compat_call_length));
     if (!made || !(itself = PyWeakref_NewRef(made, NULL)))
         Py_CLEAR(made);
     else
-        Py_SETREF(((PyTupleObject *)link_of((PyCodeObject *)made))->ob_item[LINK_CODE], itself);
+        Py_SETREF(((PyTupleObject *)link)->ob_item[LINK_CODE], itself);
     return made;
 }
 
@@ -366,7 +358,7 @@ static void make_parts(struct request *r, int32_t step, PyObject *part[PARTS])
     struct layout l;
 
     if (lay_out(&l, r->code, program_slots(&r->o, step), r->o.depth[step]) && (part[ORIGIN] = PyWeakref_NewRef(r->origin, NULL)) &&
-        (part[RESUME_CODE] = make_resume(r, step, &l, part[ORIGIN])) && (part[LEAVE] = leave_make((PyCodeObject *)part[RESUME_CODE])) &&
+        (part[RESUME_CODE] = make_resume(r, step, &l, part[ORIGIN])) && (part[LEAVE] = PyCFunction_New(&leave_method, part[RESUME_CODE])) &&
         (part[STACK] = PyList_AsTuple(l.stack)))
         part[LOCALS] = PyTuple_GetSlice(((PyCodeObject *)part[RESUME_CODE])->co_localsplusnames, 0, l.locals);
     Py_XDECREF(l.names);
