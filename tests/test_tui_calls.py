@@ -82,7 +82,7 @@ def test_what_ran_inside_a_call(dyntrace, folder, ask, name, order):
     frame = call(ask, name, order)
     wanted = {(function, str(calls)) for function, calls in
               ask("SELECT c.qualname, COUNT(*) FROM frame f JOIN code c USING(code_id) WHERE f.parent_id = ? GROUP BY 1", frame)}
-    screen = lines(dyntrace, folder, f":call Space {frame} Enter", "140x60")
+    screen = lines(dyntrace, folder, f":call Space {frame} Enter", "240x60")
     heading = next(line for line in screen if line[1:].startswith("Inside: "))
     count = sum(int(calls) for _, calls in wanted)
     assert f"Inside: {count or 'no'} call" in heading

@@ -190,7 +190,7 @@ static void inside_put(struct doc *doc, struct db *db)
         struct value share = {QUERY_REAL, {.real = took > 0 ? (double)g->ns / (double)took : 0}};
         const char *name = code_name(doc, db, g->code_id, &place);
         doc_line(doc, "  " MARK "a%s" MARK "n %8s x " MARK "b%s" MARK "n %9s  first %.6f s, longest %s  " MARK "d%s", value_print(bar, &share, AS_BAR, BAR),
-                 doc_count(doc, g->calls), doc_fit(doc, name, 20), doc_time(doc, g->ns), (double)g->first_ns / 1e9, doc_time(doc, g->longest_ns), place);
+                 doc_count(doc, g->calls), doc_fit(doc, name, doc->columns < 80 ? 20 : doc->columns / 4), doc_time(doc, g->ns), (double)g->first_ns / 1e9, doc_time(doc, g->longest_ns), place);
         if (g->calls == 1)
             doc_leads(doc, VIEW_CALL, g->longest_id, NULL, NULL);
         else
