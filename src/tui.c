@@ -25,22 +25,20 @@
 #include "trace/db.h"
 #include "trace/prose.h"
 #include "trace/sql_words.h"
+#include "tui/places.h"
 #include "tui/prompt.h"
 #include "tui/view.h"
 
 enum {
-    STACK = 64,          /* views; the oldest but the first goes when there are more */
     DRAW_WAIT_MS = 20,   /* for what a key asked, so that a screen is drawn once and not twice */
     TICK_MS = 500,       /* between two looks at a live trace */
     SAY = 400,
-    PATH_BYTES = 160 + STACK * 44,
 };
 
 struct loop {
     struct tui face;        /* screen and work are owned */
     const struct tui_options *options; /* borrowed */
-    struct view *stack[STACK]; /* owned */
-    int depth;
+    struct places places;   /* owned: the views */
     struct prompt prompt;
     enum request asked;     /* what the prompt is for */
     struct sql_words words; /* owned; gathered when first needed */
@@ -82,60 +80,61 @@ static void on_error(void *context, const char *line)
 
 static struct view *top(struct loop *loop)
 {
-    return loop->depth ? loop->stack[loop->depth - 1] : NULL;
+    return places_top(&loop->places);
 }
 
-static void view_end(struct view *view)
+/* What the line of the view on top is about. */
+static struct target subject(struct loop *loop)
 {
-    if (view_op(view->ops, close))
-        view_op(view->ops, close)(view);
-    arena_free(&view->arena);
-    free(view);
+    struct target subject = {0};
+
+    if (loop->places.depth && view_op(top(loop)->ops, subject))
+        view_op(top(loop)->ops, subject)(top(loop), &subject);
+    return subject;
 }
 
-static void view_place(struct loop *loop, struct view *view)
+/* The view on top shows the moment that was looked at last; NEAR: from near by. False: it has none to show. */
+static bool moment_show(struct loop *loop, bool near)
 {
-    const struct screen *screen = loop->face.screen;
+    struct view *view = top(loop);
 
-    view->y = 1;
-    view->rows = screen->rows > 3 ? screen->rows - 2 : 1;
-    view->columns = screen->columns;
+    if (!view_op(view->ops, moment))
+        return false;
+    if (near || subject(loop).at_ns != loop->face.moment_ns)
+        view_op(view->ops, moment)(view, loop->face.moment_ns, near);
+    return true;
 }
 
 void tui_go(struct tui *tui, const struct target *target)
 {
     struct loop *loop = (struct loop *)tui;
-    const struct view_ops *ops = view_of((int)target->kind);
-    const struct target *now = loop->depth ? &top(loop)->target : &(struct target){0};
-    const char *was = now->where ? now->where : "", *is = target->where ? target->where : "";
-    struct view *view;
+    struct target was = subject(loop);
+    bool again;
 
-    if (!ops || (now->kind == target->kind && now->id == target->id && !strcmp(was, is) && !target->at_ns))
-        return; /* it is shown */
-    view = calloc(1, view_op(ops, size));
-    view->ops = ops;
-    view->tui = &loop->face;
-    view->target = target_keep(&view->arena, target);
-    snprintf(view->title, sizeof view->title, "%s", target->title ? target->title : "");
-    view_place(loop, view);
-    if (view_op(ops, open))
-        view_op(ops, open)(view);
-    if (loop->depth == STACK) {
-        view_end(loop->stack[1]);
-        memmove(&loop->stack[1], &loop->stack[2], (STACK - 2) * sizeof *loop->stack);
-        loop->depth--;
+    if (was.at_ns > 0)
+        tui->moment_ns = was.at_ns;
+    again = places_go(&loop->places, target);
+    if (again && target->kind == VIEW_OVERVIEW) { /* all is as it was at first */
+        tui->moment_ns = 0;
+        if (tui->split)
+            places_split(&loop->places);
     }
-    loop->stack[loop->depth++] = view;
+    if (!again && tui->moment_ns && !target->id && !target->at_ns && !target->where)
+        moment_show(loop, false);
+}
+
+void tui_open(struct tui *tui)
+{
+    struct loop *loop = (struct loop *)tui;
+    struct target target = places_lead(&loop->places);
+
+    if (target.kind)
+        tui_go(tui, &target);
+    else
+        tui_say(tui, "this leads nowhere further; o opens the source where there is one");
 }
 
 /* ---- a trace that changes -------------------------------------------------- */
-
-static void refresh_all(struct loop *loop)
-{
-    for (int i = 0; i < loop->depth; i++)
-        if (view_op(loop->stack[i]->ops, refresh))
-            view_op(loop->stack[i]->ops, refresh)(loop->stack[i]);
-}
 
 /* The file that has its name now becomes the trace; when it cannot be read all is as it was. */
 static void reopen(struct loop *loop)
@@ -195,7 +194,7 @@ static void tick(struct loop *loop)
     recording = !state || !strcmp(state, "recording");
     if (!recording)
         work_reconnect(loop->face.work); /* frames were joined to the file without SQLite: it need not notice */
-    refresh_all(loop);
+    places_refresh(&loop->places);
     if (!recording) {
         loop->live = false;
         end_say(loop, state);
@@ -269,12 +268,36 @@ static void request(struct loop *loop, enum request request, const struct key *k
 
 static const struct key no_key = {KEY_NONE, 0, 0};
 
-/* To line NUMBER. */
+/* To line NUMBER; where lines are events, or lanes, so many down. */
 static void line_go(struct loop *loop, long number)
 {
+    struct view *view = top(loop);
+
     request(loop, REQUEST_HOME, &no_key);
-    for (long i = 1; i < number && i < 20000000; i++)
-        view_op(top(loop)->ops, request)(top(loop), REQUEST_DOWN, &no_key);
+    if (number > 2 && view->count) {
+        view_choose(view, (size_t)number - 2);
+        number = 2;
+    }
+    for (long i = 1; i < number && i < 1000; i++)
+        view_op(view->ops, request)(view, REQUEST_DOWN, &no_key);
+}
+
+/* To a moment, in the view on top or in the timeline. */
+static void moment_go(struct loop *loop, int64_t ns)
+{
+    loop->face.moment_ns = ns > 1 ? ns : 1;
+    if (!moment_show(loop, true)) {
+        places_go(&loop->places, &(struct target){.kind = VIEW_TIMELINE});
+        moment_show(loop, true);
+    }
+}
+
+/* Where "+1s" counts from. */
+static int64_t moment_now(struct loop *loop)
+{
+    int64_t here = subject(loop).at_ns;
+
+    return here ? here : loop->face.moment_ns;
 }
 
 /* `:view REST`: its number, or what to filter by, or what is typed into it. */
@@ -304,6 +327,7 @@ static void command(struct loop *loop, char *text)
     const struct view_ops *ops = top(loop)->ops;
     char *name = text + strspn(text, " :"), *rest = name + strcspn(name, " "), *end;
     long number = strtol(name, &end, 10);
+    int64_t ns;
     enum view_kind kind = view_named(name, (size_t)(rest - name));
     int i = REQUEST_NONE + 1;
 
@@ -314,7 +338,9 @@ static void command(struct loop *loop, char *text)
         i++;
     if (!*name)
         return;
-    if (!*end && number > 0)
+    if (moment_read(name, false, moment_now(loop), &ns))
+        moment_go(loop, ns);
+    else if (!*end && number > 0)
         line_go(loop, number);
     else if (!strcmp(name, "q") || !strcmp(name, "qa") || !strcmp(name, "quit!"))
         loop->quit = true;
@@ -334,10 +360,12 @@ static void answer(struct loop *loop, enum request asked, char *text)
 {
     struct view *view = top(loop);
     struct stat st;
+    int64_t ns;
 
     switch (asked) {
     case REQUEST_SEARCH:
         snprintf(loop->face.searched, sizeof loop->face.searched, "%s", text);
+        view->searched = *text;
         if (*text)
             search_from(loop, 1);
         break;
@@ -353,9 +381,24 @@ static void answer(struct loop *loop, enum request asked, char *text)
     case REQUEST_INPUT:
         view_op(view->ops, input)(view, text);
         break;
+    case REQUEST_MOMENT:
+        if (moment_read(text, true, moment_now(loop), &ns))
+            moment_go(loop, ns);
+        else if (*text)
+            tui_alarm(&loop->face, "%s: not a moment such as 0.3, 15.2s, +100ms", text);
+        break;
     default:
         command(loop, text);
     }
+}
+
+int64_t view_thread(struct view *view, int64_t call_id)
+{
+    int64_t thread_id = 0;
+
+    db_rows(row, ((struct loop *)view->tui)->db, "SELECT thread_id FROM frame WHERE frame_id = ?1 UNION ALL SELECT thread_id FROM lookup WHERE lookup_id = -?1", call_id)
+        thread_id = query_integer(row, 0);
+    return thread_id;
 }
 
 bool view_source(struct view *view, const struct target *target, const char **file, int64_t *line)
@@ -433,12 +476,23 @@ static void export(struct loop *loop)
 /* Open KIND about what the line of the view on top is about. */
 static void go_subject(struct loop *loop, enum view_kind kind)
 {
-    struct view *view = top(loop);
-    struct target subject = {0};
+    struct target about = subject(loop);
 
-    if (view_op(view->ops, subject))
-        view_op(view->ops, subject)(view, &subject);
-    tui_go(&loop->face, &(struct target){.kind = kind, .id = subject.id, .at_ns = subject.at_ns, .about = subject.kind});
+    tui_go(&loop->face, &(struct target){.kind = kind, .id = about.id, .at_ns = about.at_ns, .about = about.kind});
+}
+
+/* Keep where the line leads, or else the view itself. */
+static void mark(struct loop *loop)
+{
+    struct target target = places_lead(&loop->places);
+    const struct view *view = top(loop);
+    char words[240];
+
+    target = target.kind ? target : view->target;
+    snprintf(words, sizeof words, "%s %.160s%s", view_of((int)target.kind)->name, target.title ? target.title : "",
+             target.where && !target.title ? target.where : "");
+    places_mark(&loop->places, &target, words);
+    tui_say(&loop->face, "marked: %s; ' lists what is marked", words);
 }
 
 static void request(struct loop *loop, enum request request, const struct key *key)
@@ -450,13 +504,19 @@ static void request(struct loop *loop, enum request request, const struct key *k
         return;
     switch (request) {
     case REQUEST_BACK:
-        if (loop->depth > 1)
-            view_end(loop->stack[--loop->depth]);
-        else if (key->code == 'q')
+        if (places_move(&loop->places, -1))
+            break;
+        if (key->code == 'q')
             loop->quit = true;
         else
             tui_say(tui, "this is the first view; q or :quit ends");
         break;
+    case REQUEST_FORWARD: can(loop, places_move(&loop->places, 1), "there is nothing to go forward to"); break;
+    case REQUEST_OPEN: tui_open(tui); break;
+    case REQUEST_SPLIT: places_split(&loop->places); break;
+    case REQUEST_BOOKMARK: mark(loop); break;
+    case REQUEST_MOMENT: ask_line(loop, request, "go to: ", ""); break;
+    case REQUEST_HELP: tui_go(tui, &(struct target){.kind = VIEW_HELP, .about = view->target.kind}); break;
     case REQUEST_FILTER:
         if (can(loop, view_op(view->ops, filter), "there are no rows to filter in this view"))
             ask_line(loop, request, "filter: ", "");
@@ -464,7 +524,7 @@ static void request(struct loop *loop, enum request request, const struct key *k
     case REQUEST_REFRESH:
         if (loop->replaced)
             reopen(loop);
-        refresh_all(loop);
+        places_refresh(&loop->places);
         break;
     case REQUEST_FOLLOW:
         loop->hold = !loop->hold;
@@ -495,14 +555,14 @@ static void request(struct loop *loop, enum request request, const struct key *k
     }
 }
 
-static void key_take(struct loop *loop, const struct key *key)
+static void key_take(struct loop *loop, const struct key *typed)
 {
     const struct view *view = top(loop);
+    struct key at = *typed, *key = &at;
 
     if (key->code == K_RESIZE) {
         screen_resize(loop->face.screen, key->y, key->x);
-        for (int i = 0; i < loop->depth; i++)
-            view_place(loop, loop->stack[i]);
+        places_fit(&loop->places);
         return;
     }
     if (key->code == K_CLOSED) {
@@ -521,6 +581,8 @@ static void key_take(struct loop *loop, const struct key *key)
         return;
     loop->message[0] = 0;
     loop->clicked = false;
+    if ((key->code == K_CLICK || key->code == K_DOUBLE) && !places_click(&loop->places, key))
+        return;
     for (int i = REQUEST_NONE + 1; i < REQUESTS; i++)
         for (int k = 0; k < 4 && bindings[i].keys[k]; k++)
             if (bindings[i].keys[k] == key->code) {
@@ -532,46 +594,6 @@ static void key_take(struct loop *loop, const struct key *key)
 }
 
 /* ---- drawing --------------------------------------------------------------- */
-
-/* The trace, as many of the last views as there is room for, and the note of the one on top. */
-static void bar_draw(struct loop *loop)
-{
-    struct screen *screen = loop->face.screen;
-    struct view *view = top(loop);
-    const char *slash = strrchr(loop->path, '/');
-    int note = screen_width(screen, view->note, screen->columns / 2), room = screen->columns - note - 6, x = 1, from = 0;
-    char path[PATH_BYTES], *end = path; /* " > functions > function scale" */
-    const char *starts[STACK];
-
-    screen_fill(screen, 0, 0, screen->columns, STYLE_BAR);
-    screen_put(screen, 0, screen->columns - note - 1, note, STYLE_BAR, view->note);
-    if (view->busy && !loop->face.scripted)
-        screen_put(screen, 0, screen->columns - note - 5, 3, STYLE_BAR, "...");
-    x += screen_put(screen, 0, x, room / 3, STYLE_BAR, slash + 1);
-    if (loop->live)
-        x += screen_put(screen, 0, x, room - x, STYLE_BAR, loop->hold ? " (held)" : " (live)");
-    for (int i = 0; i < loop->depth; i++) {
-        starts[i] = end;
-        end += sprintf(end, " > %.40s", loop->stack[i]->ops->name);
-    }
-    sprintf(end, "%s%s", view->title[0] ? " " : "", view->title);
-    while (from < loop->depth - 1 && screen_width(screen, starts[from], SCREEN_MOST) > room - x)
-        from++;
-    screen_put(screen, 0, x, room - x, STYLE_BAR, starts[from]);
-}
-
-/* Some of the keys, where nothing is to be said. */
-static void hint_draw(struct screen *screen)
-{
-    static const enum request wide[] = {REQUEST_OPEN, REQUEST_BACK, REQUEST_SEARCH, REQUEST_FILTER, REQUEST_SORT, REQUEST_VIEW_1,
-                                        REQUEST_COMMAND, REQUEST_HELP, REQUEST_QUIT, REQUEST_NONE},
-                              narrow[] = {REQUEST_OPEN, REQUEST_BACK, REQUEST_HELP, REQUEST_QUIT, REQUEST_NONE};
-    char line[160] = "", *end = line;
-
-    for (const enum request *at = screen->columns < 72 ? narrow : wide; *at; at++)
-        end = stpcpy(stpcpy(end, at == wide || at == narrow ? "" : "  "), bindings[*at].foot);
-    screen_put(screen, screen->rows - 1, 0, screen->columns, STYLE_DIM, line);
-}
 
 static void foot_draw(struct loop *loop)
 {
@@ -588,14 +610,13 @@ static void foot_draw(struct loop *loop)
         screen_put(screen, y, x, screen->columns - x, STYLE_NORMAL, last);
         free(last);
     } else {
-        hint_draw(screen);
+        places_hint_draw(&loop->places);
     }
 }
 
 static void settle(struct loop *loop)
 {
-    for (int i = 0; i < loop->depth; i++)
-        view_op(loop->stack[i]->ops, settle)(loop->stack[i]);
+    places_settle(&loop->places);
 }
 
 static void draw(struct loop *loop)
@@ -606,8 +627,8 @@ static void draw(struct loop *loop)
     if (screen->rows < SCREEN_ROWS_LEAST || screen->columns < SCREEN_COLUMNS_LEAST) {
         screen_put(screen, screen->rows / 2, 0, screen->columns, STYLE_BOLD, "too small: 40x12 is needed");
     } else {
-        view_op(top(loop)->ops, draw)(top(loop), screen);
-        bar_draw(loop);
+        places_draw(&loop->places);
+        places_bar_draw(&loop->places, strrchr(loop->path, '/') + 1, !loop->live ? "" : loop->hold ? " (held)" : " (live)");
         foot_draw(loop);
     }
     screen_show(screen);
@@ -712,6 +733,8 @@ int tui_run(const struct tui_options *options, const char *path)
         return 2;
     }
     loop->face = (struct tui){.screen = screen, .scripted = options->keys, .output = options->running ? &loop->output : NULL};
+    loop->places.tui = &loop->face;
+    loop->face.marks = &loop->places.marks;
     loop->prompt = (struct prompt){.complete = complete, .context = loop};
     loop->output.open = options->running;
     loop->path = realpath(db_path(db), NULL);
@@ -733,8 +756,7 @@ int tui_run(const struct tui_options *options, const char *path)
             keys_take(loop);
         say_divert(NULL, NULL);
     }
-    while (loop->depth)
-        view_end(loop->stack[--loop->depth]);
+    places_close(&loop->places);
     screen_close(screen); /* first: should a query not end, Ctrl-C does */
     work_close(loop->face.work);
     close(loop->ended_fd);

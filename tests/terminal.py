@@ -50,6 +50,8 @@ VIEWS = {
     "sql": "! Esc",
     "output": ":output Enter",
     "help": "?",
+    "marks": "2 m j m '",
+    "split": "2 v",
     "prompt": "2 f self Space > 1",
 }
 

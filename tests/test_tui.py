@@ -22,7 +22,7 @@ from tui_trace import SCHEMA, SOURCE, make_trace
 
 pytestmark = pytest.mark.one_python
 
-SIZES = ("80x24", "40x12", "200x60")
+SIZES = ("80x24", "40x12", "120x40", "200x50")
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_the_screen_of_each_view(dyntrace, place, name):

@@ -155,7 +155,7 @@ void stacks_walk(struct db *db, struct stacks *stacks, const struct walk *walk)
     db_rows(query, db, schema_statement("stacks/threads")) {
         struct track track = {.thread_id = query_integer(query, 0), .ended_ns = query_integer(query, 1)};
         if (walk->fold)
-            track.what = tree_node(&stacks->tree, 0, track.thread_id);
+            track.what = tree_node(&stacks->tree, 0, walk->merge ? 0 : track.thread_id);
         *list_add(&stacks->tracks) = track;
     }
     db_each(db, schema_statement("stacks/frames"), frame_walk, &walking);

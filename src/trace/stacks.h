@@ -60,6 +60,7 @@ struct stacks {
 struct walk {
     void *context;
     bool fold;                                        /* make the tree */
+    bool merge;                                       /* all threads are one in it, whose thread_id is 0 */
     bool (*tick)(void *context, int64_t frame_id);    /* every so many rows; false: stop */
     void (*push)(void *context, struct track *track); /* it began; or NULL */
     void (*pop)(void *context, struct track *track);  /* it has ended; or NULL */

@@ -48,7 +48,7 @@ struct key {
 enum view_kind {
     VIEW_NONE, VIEW_OVERVIEW, VIEW_FUNCTIONS, VIEW_FUNCTION, VIEW_ENTRIES, VIEW_ENTRY, VIEW_RECOMPILES, VIEW_CAUSES,
     VIEW_COMPILES, VIEW_COMPILE, VIEW_BREAKS, VIEW_BREAK, VIEW_LEDGER, VIEW_FRAMES, VIEW_CALL, VIEW_REPLAY, VIEW_TIMELINE, VIEW_FLAME,
-    VIEW_GUARDS, VIEW_CHECKS, VIEW_PROCESSES, VIEW_PROCESS, VIEW_LOSSES, VIEW_SQL, VIEW_HELP, VIEW_WHATIF, VIEW_OUTPUT, VIEW_KINDS,
+    VIEW_GUARDS, VIEW_CHECKS, VIEW_PROCESSES, VIEW_PROCESS, VIEW_LOSSES, VIEW_SQL, VIEW_HELP, VIEW_MARKS, VIEW_WHATIF, VIEW_OUTPUT, VIEW_KINDS,
 };
 
 /* X(request, name, keys, view that it opens, group of the help that begins here, words, words at the bottom of the screen) */
@@ -69,6 +69,11 @@ enum view_kind {
       "go deeper: what this line, or this number of it, is made of", "Enter opens")                                   \
     X(BACK, "back", (K_ESCAPE, 'q', K_BACKSPACE), NONE, 0,                                                            \
       "back to the view before; q in the first one ends", "Esc back")                                                 \
+    X(FORWARD, "forward", ('>'), NONE, 0, "forward again, to where one went back from", 0)                            \
+    X(SPLIT, "split", ('v'), NONE, 0, "show what Enter opens below, or beside, and follow the cursor; again: no more", 0) \
+    X(BOOKMARK, "mark", ('m'), NONE, 0, "mark what this line leads to", 0)                                            \
+    X(MARKS, "marks", ('\''), MARKS, 0, "what was marked", 0)                                                         \
+    X(MOMENT, "moment", ('@'), NONE, 0, "go to a moment: 0.3, 15.2s, +100ms; also :0.3, :+100ms", 0)                  \
     X(QUIT, "quit", ('Q'), NONE, 0, "end", "q ends")                                                                  \
     X(SEARCH, "search", ('/'), NONE, "Finding", "search for a text", "/ search")                                      \
     X(SEARCH_NEXT, "search-next", ('n'), NONE, 0, "the next place", 0)                                                \
@@ -103,6 +108,7 @@ enum view_kind {
     X(ZOOM_OUT, "zoom-out", ('-'), NONE, 0, "zoom out", 0)                                                            \
     X(ZOOM_ALL, "zoom-all", ('*'), NONE, 0, "all of it", 0)                                                           \
     X(TOGGLE, "toggle", (' '), NONE, 0, "fold or unfold; in other views a page down", 0)                              \
+    X(MERGE, "merge-threads", ('M'), NONE, 0, "call tree: all threads as one, or apart again", 0)                         \
     X(STEP, "step", (']'), NONE, 0, "replay: a step on", 0)                                                           \
     X(STEP_BACK, "step-back", ('['), NONE, 0, "replay: a step back", 0)                                               \
     X(RUN, "run", ('}'), NONE, 0, "replay: on to the next breakpoint", 0)                                             \

@@ -207,23 +207,16 @@ static struct target target_of(const struct list *list, struct arena *arena, con
     return row ? row_target(arena, &(struct row){row, names, column_count(list)}, text) : (struct target){0};
 }
 
-static void row_open(struct list *list)
+static void list_lead(struct view *view, struct arena *arena, struct target *target)
 {
+    struct list *list = (struct list *)view;
     const struct list_column *column = list->column < column_count(list) ? column_at(list, list->column) : NULL;
-    const struct value *row = row_at(list, list->view.at);
+    const struct value *row = row_at(list, view->at);
     int title = column_named(list, block_word(list->block, "title"));
-    struct arena arena = {0};
-    const char *lead = column && column->lead ? column->lead : block_word(list->block, "row");
-    struct target target = target_of(list, &arena, lead);
-    char made[CELL_TEXT];
 
-    if (row && !target.title) /* what the row is called */
-        target.title = value_print(made, &row[title < 0 ? 0 : title], AS_TEXT, 0);
-    if (target.kind != VIEW_NONE)
-        tui_go(list->view.tui, &target);
-    else if (row)
-        tui_say(list->view.tui, "this leads nowhere further");
-    arena_free(&arena);
+    *target = target_of(list, arena, column && column->lead ? column->lead : block_word(list->block, "row"));
+    if (row && !target->title) /* what the row is called */
+        target->title = value_print(arena_take(arena, CELL_TEXT), &row[title < 0 ? 0 : title], AS_TEXT, 0);
 }
 
 static bool list_place(struct view *view, const char **file, int64_t *line)
@@ -267,7 +260,7 @@ static void click(struct list *list, enum request request, const struct key *key
     again = again && (column < 0 || column == list->column || request == REQUEST_DOUBLE);
     list->column = column < 0 ? list->column : column;
     if (again)
-        row_open(list);
+        tui_open(list->view.tui);
 }
 
 static bool list_request(struct view *view, enum request request, const struct key *key)
@@ -281,7 +274,6 @@ static bool list_request(struct view *view, enum request request, const struct k
     case REQUEST_RIGHT: column_move(list, 1); break;
     case REQUEST_SORT: sort_by(list, list->column); break;
     case REQUEST_SORT_TURN: sort_by(list, list->q.sort >= 0 ? list->q.sort : list->column); break;
-    case REQUEST_OPEN: row_open(list); break;
     case REQUEST_CLICK:
     case REQUEST_DOUBLE: click(list, request, key); break;
     default: return false;
@@ -382,6 +374,11 @@ static const char *list_column(struct view *view, size_t at)
     return arena_keep(&view->arena, made);
 }
 
+static void list_moment(struct view *view, int64_t at_ns, bool near)
+{
+    rows_moment((struct list *)view, at_ns);
+}
+
 static void list_refresh(struct view *view)
 {
     struct list *list = (struct list *)view;
@@ -449,7 +446,8 @@ static void list_close(struct view *view)
 const struct view_ops list_ops = {
     .size = sizeof(struct list), .open = list_open, .close = list_close, .settle = list_settle, .draw = list_draw,
     .request = list_request, .refresh = list_refresh, .sql = list_sql, .search = list_search, .filter = list_filter,
-    .column = list_column, .export = list_export, .place = list_place, .subject = list_subject,
+    .column = list_column, .export = list_export, .lead = list_lead, .moment = list_moment, .place = list_place, .subject = list_subject,
+    .keys = "Enter opens  s sort  f filter  / search  v beside",
 };
 
 /* ---- the view `sql`: a prompt for a query, and its result ------------------- */

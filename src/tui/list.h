@@ -43,8 +43,9 @@ struct question {
  * ASK_IDS     windowed lists: ids of all rows as they are sorted and filtered; at first a screenful
  * ASK_WINDOW  windowed lists: the rows of some ids
  * ASK_SEEK    windowed lists: the next row with a text in it
+ * ASK_MOMENT  windowed lists: the id of the last row that is not after a moment
  * ASK_EXPORT  all rows to a file */
-enum ask { ASK_ROWS, ASK_IDS, ASK_WINDOW, ASK_SEEK, ASK_EXPORT };
+enum ask { ASK_ROWS, ASK_IDS, ASK_WINDOW, ASK_SEEK, ASK_MOMENT, ASK_EXPORT };
 
 struct list_job {
     struct job job;
@@ -56,6 +57,7 @@ struct list_job {
     LIST(int64_t) ids;     /* ASK_WINDOW, ASK_SEEK; ASK_IDS: found */
     size_t from;           /* ASK_WINDOW: which is the first; ASK_SEEK: where it stood, then where it is */
     int direction;
+    int64_t moment_ns;     /* ASK_MOMENT */
     char *text;            /* owned: looked for; a path */
     list_columns columns;  /* ASK_SEEK: their formats */
 
@@ -86,6 +88,7 @@ struct list {
     bool ready;                   /* the first answer is there */
     char failed[400];             /* why there is none, or "" */
     int column, scroll;           /* the chosen column; the first one after the frozen */
+    int64_t moment_ns;            /* go to the last row that is not after it, 0: no */
     int64_t wanted_id;            /* stay on this row when rows come anew; -1: on none */
 };
 
@@ -124,6 +127,8 @@ bool row_has(const list_columns *columns, const struct value *row, const char *t
 void rows_ask(struct list *list);
 /* It is sorted or filtered otherwise. ASK: for other rows; else a whole list arranges those that it has. */
 void rows_again(struct list *list, bool ask);
+/* Go to the row of that moment, by the column `at`. */
+void rows_moment(struct list *list, int64_t at_ns);
 /* Look for TEXT in the rows of a windowed list. */
 void rows_seek(struct list *list, const char *text, int direction);
 void rows_forget(struct list *list);

@@ -54,7 +54,7 @@ char *question_sql(const struct question *q, enum ask what, bool first)
     if (what == ASK_WINDOW || what == ASK_SEEK)
         return say_print("SELECT * FROM (%s\n) WHERE %s = ?1", q->sql, q->key);
     out = open_memstream(&made, &bytes);
-    fprintf(out, "SELECT %s FROM (%s\n)", what == ASK_IDS ? q->key : "*",
+    fprintf(out, "SELECT %s FROM (%s\n)", what == ASK_IDS || what == ASK_MOMENT ? q->key : "*",
             what == ASK_ROWS && first && q->quick ? q->quick : q->sql);
     if (q->where)
         fprintf(out, " WHERE (%s)", q->where);
@@ -65,6 +65,11 @@ char *question_sql(const struct question *q, enum ask what, bool first)
         else
             words_put(out, q);
         putc(')', out);
+    }
+    if (what == ASK_MOMENT) { /* only of those that are shown */
+        fprintf(out, "%s at <= ?1 ORDER BY at DESC, %s DESC LIMIT 1", q->where || filter ? " AND" : " WHERE", q->key);
+        fclose(out);
+        return made;
     }
     if (q->sort >= 0 && (what != ASK_ROWS || q->typed || q->cut)) {
         const char *by = q->columns.at[q->sort].name;
@@ -156,6 +161,13 @@ static void ask_seek(struct list_job *ask, struct query *query)
     }
 }
 
+static void ask_moment(struct list_job *ask, struct query *query)
+{
+    query_bind_integer(query, 1, ask->moment_ns);
+    ask->found = query_step(query);
+    *list_add(&ask->ids) = ask->found ? query_integer(query, 0) : -1;
+}
+
 static void ask_export(struct list_job *ask, struct query *query)
 {
     struct out_file out = {0};
@@ -177,7 +189,7 @@ static void ask_export(struct list_job *ask, struct query *query)
 static void list_run(struct job *job, struct db *db)
 {
     static void (*const runs[])(struct list_job *ask, struct query *query) = {
-        [ASK_ROWS] = ask_rows, [ASK_IDS] = ask_ids, [ASK_WINDOW] = ask_window, [ASK_SEEK] = ask_seek,
+        [ASK_ROWS] = ask_rows, [ASK_IDS] = ask_ids, [ASK_WINDOW] = ask_window, [ASK_SEEK] = ask_seek, [ASK_MOMENT] = ask_moment,
         [ASK_EXPORT] = ask_export,
     };
     struct list_job *ask = (struct list_job *)job;
@@ -207,7 +219,7 @@ static void list_job_free(struct job *job)
 static struct list_job *job_make(struct list *list, struct list_job **held, enum ask what, bool first)
 {
     const struct question *q = &list->q;
-    bool slow = what == ASK_SEEK || what == ASK_EXPORT || (what == ASK_IDS && !first) ||
+    bool slow = what == ASK_SEEK || what == ASK_MOMENT || what == ASK_EXPORT || (what == ASK_IDS && !first) ||
                 (what == ASK_ROWS && !first && (q->typed || q->quick));
     struct list_job *ask = job_new(sizeof *ask, list_run, list_job_free, slow);
 
@@ -341,6 +353,42 @@ void rows_seek(struct list *list, const char *text, int direction)
     memcpy(list_add_many(&job->columns, columns), list->q.columns.at, columns * sizeof *job->columns.at);
     ids_give(list, job, 0, list->view.count);
     work_start(list->view.tui->work, &job->job);
+}
+
+/* The last row of a whole list that is not after its moment. */
+static void moment_find(struct list *list)
+{
+    int column = column_named(list, "at");
+    int64_t best = INT64_MIN;
+
+    for (size_t i = 0; i < list->view.count; i++) {
+        const struct value *row = row_at(list, i);
+        if (row[column].type == QUERY_INTEGER && row[column].integer <= list->moment_ns && row[column].integer >= best) {
+            best = row[column].integer;
+            list->view.at = i;
+        }
+    }
+    list->moment_ns = 0;
+    view_choose(&list->view, list->view.at);
+}
+
+void rows_moment(struct list *list, int64_t at_ns)
+{
+    list->moment_ns = column_named(list, "at") >= 0 ? at_ns : 0;
+}
+
+/* What was asked for when all rows were not there yet. */
+static void moment_settle(struct list *list)
+{
+    if (!list->moment_ns || !list->ready || list->asking || list->seeking)
+        return;
+    if (!windowed(list)) {
+        moment_find(list);
+        return;
+    }
+    job_make(list, &list->seeking, ASK_MOMENT, false)->moment_ns = list->moment_ns;
+    list->moment_ns = 0;
+    work_start(list->view.tui->work, &list->seeking->job);
 }
 
 bool list_export(struct view *view, const char *path)
@@ -521,10 +569,14 @@ void list_settle(struct view *view)
     if (list->asking && work_done(work, &list->asking->job))
         answer_take(list);
     if (seek && work_done(work, &list->seeking->job)) {
-        if (seek->found)
+        if (seek->what == ASK_MOMENT) {
+            list->wanted_id = seek->found ? seek->ids.at[0] : -1;
+            place_restore(list);
+        } else if (seek->found) {
             view_choose(view, seek->from);
-        else if (!atomic_load(&seek->job.cancelled))
+        } else if (!atomic_load(&seek->job.cancelled)) {
             tui_alarm(view->tui, "%s: not found", seek->text);
+        }
         work_drop(work, list->seeking);
     }
     if (export && work_done(work, &list->exporting->job)) {
@@ -536,6 +588,7 @@ void list_settle(struct view *view)
     }
     if (list->ready)
         view_choose(view, view->at);
+    moment_settle(list);
     if (windowed(list) && list->ready)
         window_settle(list);
     note_make(list);

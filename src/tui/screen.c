@@ -90,7 +90,7 @@ static int glyph_read(const struct screen *screen, const char **text, wchar_t ma
 
 static struct cell *cell_at(const struct screen *screen, int y, int x)
 {
-    return &screen->cells[(size_t)y * (size_t)screen->columns + (size_t)x];
+    return &screen->cells[(size_t)y * (size_t)screen->columns + (size_t)(screen->left + x)];
 }
 
 /* Put one rune; it has room. A wide one that is half overwritten becomes spaces. */
@@ -100,7 +100,7 @@ static void cell_put(struct screen *screen, int y, int x, wchar_t rune, int widt
 
     if (cell->width == 0 && x > 0)
         cell[-1] = (struct cell){{L' '}, 1, cell[-1].style};
-    if (cell[width - 1].width == 2 && x + width < screen->columns)
+    if (cell[width - 1].width == 2 && x + width < screen->wide)
         cell[width] = (struct cell){{L' '}, 1, cell[width].style};
     *cell = (struct cell){{rune}, (unsigned char)width, (unsigned char)style};
     if (width == 2)
@@ -124,10 +124,10 @@ int screen_text(struct screen *screen, int y, int x, int width, int skip, int st
     int used = 0, base = style;
     wchar_t made[GLYPH];
 
-    if (x < 0 || y < 0 || y >= screen->rows || x >= screen->columns)
+    if (x < 0 || y < 0 || y >= screen->rows || x >= screen->wide)
         return 0;
-    if (width > screen->columns - x)
-        width = screen->columns - x;
+    if (width > screen->wide - x)
+        width = screen->wide - x;
     while (*text && width > 0) {
         if (marked && *text == MARK[0] && text[1]) {
             const char *letter = strchr(STYLE_LETTERS, text[1]);
@@ -167,12 +167,19 @@ int screen_width(const struct screen *screen, const char *text, int limit)
 void screen_fill(struct screen *screen, int y, int x, int width, int style)
 {
     for (int end = x + width; x < end; x++)
-        if (y >= 0 && y < screen->rows && x >= 0 && x < screen->columns)
+        if (y >= 0 && y < screen->rows && x >= 0 && x < screen->wide)
             cell_put(screen, y, x, L' ', 1, style);
+}
+
+void screen_window(struct screen *screen, int left, int wide)
+{
+    screen->left = left;
+    screen->wide = wide;
 }
 
 void screen_clear(struct screen *screen)
 {
+    screen_window(screen, 0, screen->columns);
     for (int y = 0; y < screen->rows; y++)
         for (int x = 0; x < screen->columns; x++)
             *cell_at(screen, y, x) = (struct cell){{L' '}, 1, STYLE_NORMAL};

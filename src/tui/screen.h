@@ -33,6 +33,7 @@ struct cell {
 struct screen {
     int rows, columns;
     struct cell *cells;    /* owned: rows * columns */
+    int left, wide;        /* the window that is drawn into: columns count from its left */
     bool terminal, ascii;
     int cursor_y, cursor_x; /* -1: hidden */
     int keys_fd;            /* readable when something was typed */
@@ -47,6 +48,9 @@ void screen_close(struct screen *screen);
 void screen_resize(struct screen *screen, int rows, int columns);
 
 void screen_clear(struct screen *screen);
+
+/* From here on draw into WIDE columns, which begin at LEFT and are 0 then. */
+void screen_window(struct screen *screen, int left, int wide);
 
 /* TEXT from column X on, at most WIDTH columns, the last one a "…" if it is cut. Returns the columns used. SKIP columns
  * are left out at the left. MARKED: it has style marks, which begin from STYLE. */

@@ -232,15 +232,9 @@ static const struct target *line_lead(const struct text *text)
     return !line ? &nowhere : line->half && text->right ? &line->beside : &line->target;
 }
 
-static void line_open(struct text *text)
+static void text_lead(struct view *view, struct arena *arena, struct target *target)
 {
-    const struct doc_line *line = line_at(text);
-
-    if (line_lead(text)->kind != VIEW_NONE)
-        tui_go(text->view.tui, line_lead(text));
-    else if (line)
-        tui_say(text->view.tui,
-                line->source_line ? "a line of the source: o opens it in $EDITOR" : "this line leads nowhere further");
+    *target = *line_lead((struct text *)view);
 }
 
 static bool text_request(struct view *view, enum request request, const struct key *key)
@@ -254,7 +248,7 @@ static bool text_request(struct view *view, enum request request, const struct k
     }
     switch (request) {
     case REQUEST_PREVIOUS: return text->doc && row_change(text, text->doc->previous);
-    case REQUEST_SEARCH_NEXT: return text->doc && !view->tui->searched[0] && row_change(text, text->doc->next);
+    case REQUEST_SEARCH_NEXT: return text->doc && !view->searched && row_change(text, text->doc->next);
     case REQUEST_LEFT:
     case REQUEST_RIGHT:
         if (half_choose(text, request == REQUEST_RIGHT))
@@ -264,7 +258,6 @@ static bool text_request(struct view *view, enum request request, const struct k
         else
             text->skip += text->skip < 4000 ? 8 : 0;
         break;
-    case REQUEST_OPEN: line_open(text); break;
     case REQUEST_NEXT_PART:
     case REQUEST_PREVIOUS_PART:
         if (view_find(view, request == REQUEST_NEXT_PART ? 1 : -1, line_is_part, NULL)) {
@@ -278,7 +271,7 @@ static bool text_request(struct view *view, enum request request, const struct k
             break;
         again = (!half_choose(text, line_at(text)->half && key->x >= line_at(text)->half) && again) || request == REQUEST_DOUBLE;
         if (again)
-            line_open(text);
+            tui_open(view->tui);
         break;
     default: return false;
     }
@@ -345,5 +338,5 @@ static void text_subject(struct view *view, struct target *subject)
 const struct view_ops text_ops = {
     .size = sizeof(struct text), .build = page_build, .open = text_restart, .close = text_close, .settle = text_settle,
     .draw = text_draw, .request = text_request, .refresh = text_refresh, .search = text_search, .export = text_export,
-    .place = text_place, .subject = text_subject,
+    .lead = text_lead, .place = text_place, .subject = text_subject, .keys = "Enter opens  Tab next part  / search  v beside  o source",
 };

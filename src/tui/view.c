@@ -4,10 +4,13 @@
  * tui/views/. */
 #include "tui/view.h"
 
+#include <ctype.h>
+#include <math.h>
+
 #define LIST_VIEW(name_, summary_) &(const struct view_ops){.name = name_, .summary = summary_, .base = &list_ops}
 
 extern const struct view_ops view_overview, view_function, view_call, view_entry, view_compile, view_break, view_sql, view_help, view_flame,
-    view_timeline, view_replay, view_whatif, view_output;
+    view_timeline, view_replay, view_whatif, view_output, view_marks;
 
 static const struct view_ops *const views[VIEW_KINDS] = {
     [VIEW_OVERVIEW] = &view_overview,
@@ -35,6 +38,7 @@ static const struct view_ops *const views[VIEW_KINDS] = {
     [VIEW_LOSSES] = LIST_VIEW("losses", "what is missing from the trace, and why"),
     [VIEW_SQL] = &view_sql,
     [VIEW_HELP] = &view_help,
+    [VIEW_MARKS] = &view_marks,
     [VIEW_WHATIF] = &view_whatif,
     [VIEW_OUTPUT] = &view_output,
 };
@@ -59,6 +63,25 @@ struct target target_keep(struct arena *arena, const struct target *target)
     kept.where = target->where ? arena_print(arena, "%s", target->where) : NULL;
     kept.title = target->title ? arena_print(arena, "%s", target->title) : NULL;
     return kept;
+}
+
+bool moment_read(const char *text, bool sure, int64_t from_ns, int64_t *ns)
+{
+    static const struct { const char *unit; double ns; } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"min", 60e9}};
+    bool asked = sure || strchr("@+-.", *text) || strchr(text, '.') || isalpha((unsigned char)text[strspn(text, "0123456789")]);
+    double number;
+    char *end;
+    size_t at = 0;
+
+    text += strspn(text, "@ ");
+    number = strtod(text, &end);
+    end += strspn(end, " ");
+    while (at < sizeof units / sizeof *units && strcmp(units[at].unit, end))
+        at++;
+    if (!asked || end == text || isalpha((unsigned char)*text) || at == sizeof units / sizeof *units || !(fabs(number * units[at].ns) < 4e18))
+        return false;
+    *ns = (*text == '+' || *text == '-' ? from_ns : 0) + (int64_t)llround(number * units[at].ns);
+    return true;
 }
 
 void view_choose(struct view *view, size_t at)
@@ -127,7 +150,7 @@ void view_words(struct view *view, struct screen *screen, int style, const char 
 
 int view_row(const struct view *view, struct screen *screen, int y, bool chosen)
 {
-    if (!chosen)
+    if (!chosen || view->aside)
         return STYLE_NORMAL;
     screen_fill(screen, y, 0, view->columns, STYLE_SELECTED);
     screen_put(screen, y, 0, 1, STYLE_SELECTED, ">");

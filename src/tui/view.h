@@ -29,12 +29,17 @@ char *output_last(const struct output *output);
 /* All of it, as it came. */
 void output_print(const struct output *output);
 
+struct marks;
+
 /* What views see of the loop. Borrowed. */
 struct tui {
     struct work *work;
     struct screen *screen;
+    int64_t moment_ns;           /* the one that was looked at last, 0: none */
+    bool split;                  /* what Enter opens stands beside the view on top */
     bool scripted;               /* keys come from a script: what changes while one looks is not shown */
     char searched[200];          /* what the last search looked for, "" when there was none */
+    const struct marks *marks;
     const struct output *output; /* what the program under `run --live` has printed, NULL where none runs */
 };
 
@@ -50,6 +55,12 @@ struct target {
 /* A copy whose texts are in ARENA. */
 struct target target_keep(struct arena *arena, const struct target *target);
 
+/* What was marked, for the view `marks`. */
+struct marks {
+    LIST(struct mark { const char *words; struct target target; }) all;
+    struct arena arena; /* of texts */
+};
+
 struct view;
 struct doc;
 struct db;
@@ -58,6 +69,7 @@ struct query;
 struct view_ops {
     const char *name;    /* of the view, as `:name` opens it, and of its file in schemas/tui/ */
     const char *summary; /* for the help */
+    const char *keys;    /* what its keys do: "+ - zooms  n finds", two spaces between; for the last line, and the help */
     size_t size;         /* of the struct that begins with a struct view */
     void (*open)(struct view *view);  /* target is set; or NULL */
     void (*close)(struct view *view); /* or NULL */
@@ -70,6 +82,8 @@ struct view_ops {
     void (*filter)(struct view *view, const char *text);      /* "" ends it; or NULL */
     const char *(*column)(struct view *view, size_t at);      /* a name that a filter may have; borrowed; NULL: no more; or NULL */
     bool (*export)(struct view *view, const char *path);      /* true: it goes its way; or NULL */
+    void (*lead)(struct view *view, struct arena *arena, struct target *target); /* where the line leads; texts in ARENA or borrowed; or NULL */
+    void (*moment)(struct view *view, int64_t at_ns, bool near); /* show that, near: from near by; or NULL */
     bool (*place)(struct view *view, const char **file, int64_t *line); /* for an editor; borrowed; or NULL */
     void (*subject)(struct view *view, struct target *subject); /* what the line is about, for replay ...; borrowed; or NULL */
     void (*input)(struct view *view, const char *text);       /* what was typed after REQUEST_INPUT; or NULL */
@@ -91,7 +105,9 @@ struct view {
     struct tui *tui;       /* borrowed */
     struct arena arena;    /* lives as long as the view */
     struct target target;  /* by which it was opened; its texts are in the arena */
-    int y, rows, columns;  /* of the screen, set before settle() */
+    int x, y, rows, columns; /* of the screen, set before settle() */
+    bool searched;         /* the last search was made here: n goes on with it */
+    bool aside;            /* it stands beside the one on top, and has no cursor */
     size_t count, at, top; /* lines, the chosen one, and the first that is shown */
     int head;              /* rows above the first line */
     char title[160];       /* beside the name: made by the view */
@@ -103,6 +119,10 @@ struct view {
 const struct view_ops *view_of(int kind);
 /* By its name, BYTES long; VIEW_NONE: none has it. */
 enum view_kind view_named(const char *name, size_t bytes);
+
+/* "0.3", "15.2s", "@12.744", and "+100ms" from FROM_NS on, which is no more than 4e18: a moment. False: it is none; without a unit,
+ * a point or a sign it is a number, unless one is SURE. */
+bool moment_read(const char *text, bool sure, int64_t from_ns, int64_t *ns);
 
 /* Choose line AT, or the last. */
 void view_choose(struct view *view, size_t at);
@@ -118,8 +138,12 @@ void view_words(struct view *view, struct screen *screen, int style, const char 
 /* The ground of a line, which has a mark where it is the chosen one. Returns what that adds to its styles. */
 int view_row(const struct view *view, struct screen *screen, int y, bool chosen);
 
-/* Open what TARGET names on top. TARGET stays the caller's. */
+/* Open what TARGET names on top; what the line under the cursor leads to. TARGET stays the caller's. */
 void tui_go(struct tui *tui, const struct target *target);
+void tui_open(struct tui *tui);
+
+/* The thread of the call CALL_ID; 0: not known. */
+int64_t view_thread(struct view *view, int64_t call_id);
 
 /* Where the code of the row that TARGET names stands, for view_ops.place; *FILE lives as long as VIEW. */
 bool view_source(struct view *view, const struct target *target, const char **file, int64_t *line);

@@ -517,6 +517,25 @@ const struct view_ops view_function = {
     .all = VIEW_FUNCTIONS, .base = &text_ops,
 };
 
+int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns)
+{
+    struct query *probe = db_query(db, SELECT_FRAME "frame_id >= ?1 AND thread_id = ?2 ORDER BY frame_id LIMIT 1");
+    int64_t frame_id, found = 0;
+
+    query_bind_integer(probe, 2, thread_id);
+    frame_id = frame_before(probe, 0, at_ns + 1);
+    query_close(probe);
+    while (frame_id && !found) {
+        int64_t caller = 0;
+        db_rows(row, db, SELECT_FRAME "frame_id = ?1", frame_id) {
+            found = query_type(row, 4) == QUERY_NULL || query_integer(row, 4) > at_ns ? frame_id : 0;
+            caller = query_integer(row, 1);
+        }
+        frame_id = caller < frame_id ? caller : 0;
+    }
+    return found;
+}
+
 /* ---- call -------------------------------------------------------------------------------------------------- */
 
 /* The lookup of a frame is found among those of its function, which takes as long as those are many. */
@@ -524,6 +543,8 @@ static void call_build(struct doc *doc, struct db *db)
 {
     int64_t id = doc->target.id;
 
+    if (doc->target.about == VIEW_TIMELINE) /* what ran there at that moment */
+        id = doc->target.id = frame_at(db, id, doc->target.at_ns);
     if (id > 0 && !doc->quick)
         db_rows(row, db, "SELECT -l.lookup_id FROM frame f CROSS JOIN lookup l ON l.code_id = f.code_id WHERE f.frame_id = ?1 AND f.outcome <> 0 AND l.frame_id = ?1", id)
             doc->target.id = query_integer(row, 0);
@@ -540,5 +561,5 @@ static void call_part(struct doc *doc, struct db *db, struct query *row, const c
 
 const struct view_ops view_call = {
     .name = "call", .summary = "one call: how it was decided, what ran inside, and who called; p n: a slower or a faster one of its function",
-    .build = call_build, .part = call_part, .all = VIEW_FRAMES, .base = &text_ops,
+    .keys = "Enter opens  p slower  n faster  t timeline  r replay  v beside  o source", .build = call_build, .part = call_part, .all = VIEW_FRAMES, .base = &text_ops,
 };

@@ -18,12 +18,17 @@ struct flame_job {
     struct job job;
     struct stacks stacks;
     struct names names, threads;
+    bool merge;
+    int64_t moment_ns;      /* not 0: only this is asked for: */
+    LIST(int64_t) stack;    /* the code objects that ran then on the first thread on which any did, the innermost first, and it */
 };
 
 struct flame {
     struct view view;
     struct flame_job *job;  /* owned: what is being read */
     struct flame_job *read; /* owned: what is shown */
+    struct flame_job *moment; /* owned: what ran at a moment */
+    bool merge;             /* all threads are one */
     const char *failed;     /* why there is nothing newer, or NULL */
     bool graph;             /* the flame graph, not the tree */
     uint32_t chosen, focus; /* nodes */
@@ -32,12 +37,32 @@ struct flame {
 
 /* ---- reading --------------------------------------------------------------- */
 
+static void stack_read(struct flame_job *job, struct db *db)
+{
+    db_rows(thread, db, "SELECT thread_id FROM thread ORDER BY 1") {
+        int64_t frame_id = job->stack.count ? 0 : frame_at(db, query_integer(thread, 0), job->moment_ns), caller;
+        for (bool any = frame_id; frame_id; frame_id = caller) {
+            caller = 0;
+            db_rows(row, db, "SELECT code_id, parent_id FROM frame WHERE frame_id = ?1", frame_id) {
+                *list_add(&job->stack) = query_integer(row, 0);
+                caller = query_integer(row, 1) < frame_id ? query_integer(row, 1) : 0;
+            }
+            if (any && !caller)
+                *list_add(&job->stack) = query_integer(thread, 0);
+        }
+    }
+}
+
 static void flame_run(struct job *base, struct db *db)
 {
     struct flame_job *job = (struct flame_job *)base;
 
+    if (job->moment_ns) {
+        stack_read(job, db);
+        return;
+    }
     atomic_store(&base->all, db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"));
-    stacks_walk(db, &job->stacks, &(struct walk){.context = job, .fold = true, .tick = frames_tick});
+    stacks_walk(db, &job->stacks, &(struct walk){.context = job, .fold = true, .merge = job->merge, .tick = frames_tick});
     if (atomic_load(&base->cancelled))
         return;
     names_read(&job->names, db, "tui/flame-code");
@@ -52,6 +77,7 @@ static void flame_job_free(struct job *base)
     stacks_free(&job->stacks);
     names_free(&job->names);
     names_free(&job->threads);
+    list_free(&job->stack);
 }
 
 /* ---- nodes ----------------------------------------------------------------- */
@@ -69,7 +95,7 @@ static const struct name *node_of(const struct flame *flame, uint32_t node)
 
 static const char *node_name(const struct flame *flame, uint32_t node)
 {
-    return node ? node_of(flame, node)->text : "all threads";
+    return node && node_at(flame, node)->code_id ? node_of(flame, node)->text : "all threads";
 }
 
 /* The unfolded part of the tree below FOCUS, as lines, one of which is the chosen node's. */
@@ -146,12 +172,35 @@ static void answer_take(struct flame *flame)
     rows_make(flame);
 }
 
+/* Choose what ran at the moment that was asked for. */
+static void moment_take(struct flame *flame)
+{
+    struct flame_job *job = flame->moment;
+    uint32_t node = 0;
+
+    for (size_t i = job->stack.count; i-- > 0;) {
+        uint32_t child = node_at(flame, node)->child;
+        int64_t wanted = !node && flame->read->merge ? 0 : job->stack.at[i];
+        while (child && node_at(flame, child)->code_id != wanted)
+            child = node_at(flame, child)->sibling;
+        if (!child)
+            break;
+        node = child;
+    }
+    flame->focus = node ? 0 : flame->focus;
+    if (node)
+        choose(flame, node);
+    work_drop(flame->view.tui->work, flame->moment);
+}
+
 static void flame_settle(struct view *view)
 {
     struct flame *flame = (struct flame *)view;
 
     if (flame->job && work_done(view->tui->work, &flame->job->job))
         answer_take(flame);
+    if (flame->moment && flame->read && flame->chosen && work_done(view->tui->work, &flame->moment->job))
+        moment_take(flame);
     view->head = 1;
     view_choose(view, view->at);
     view->busy = flame->job != NULL;
@@ -266,6 +315,8 @@ static void flame_draw(struct view *view, struct screen *screen)
         tree_draw(flame, screen);
 }
 
+static void flame_refresh(struct view *view);
+
 /* ---- requests -------------------------------------------------------------- */
 
 /* In the graph: the box beside, above or below. */
@@ -333,6 +384,11 @@ static bool flame_request(struct view *view, enum request request, const struct 
     case REQUEST_ZOOM_ALL:
         focus(flame, 0);
         break;
+    case REQUEST_MERGE:
+        flame->merge = !flame->merge;
+        work_drop(view->tui->work, flame->job);
+        flame_refresh(view);
+        break;
     case REQUEST_CLICK:
     case REQUEST_DOUBLE:
         if (flame->graph || !view_click(view, request, key, &again))
@@ -343,9 +399,8 @@ static bool flame_request(struct view *view, enum request request, const struct 
         break;
     case REQUEST_OPEN:
         if (chosen->parent)
-            tui_go(view->tui, &(struct target){.kind = VIEW_CALL, .id = chosen->longest_id});
-        else
-            chosen->open = !chosen->open;
+            return false;
+        chosen->open = !chosen->open;
         break;
     default:
         return false;
@@ -390,6 +445,25 @@ static void flame_subject(struct view *view, struct target *subject)
         *subject = (struct target){.kind = VIEW_FUNCTION, .id = node_at(flame, flame->chosen)->code_id};
 }
 
+static void flame_lead(struct view *view, struct arena *arena, struct target *target)
+{
+    struct flame *flame = (struct flame *)view;
+    const struct node *chosen = flame->read && flame->chosen ? node_at(flame, flame->chosen) : NULL;
+
+    if (chosen && chosen->parent)
+        *target = (struct target){.kind = VIEW_CALL, .id = chosen->longest_id};
+}
+
+static void flame_moment(struct view *view, int64_t at_ns, bool near)
+{
+    struct flame *flame = (struct flame *)view;
+
+    work_drop(view->tui->work, flame->moment);
+    flame->moment = job_new(sizeof *flame->moment, flame_run, flame_job_free, false);
+    flame->moment->moment_ns = at_ns;
+    work_start(view->tui->work, &flame->moment->job);
+}
+
 static void flame_refresh(struct view *view)
 {
     struct flame *flame = (struct flame *)view;
@@ -397,6 +471,7 @@ static void flame_refresh(struct view *view)
     if (flame->job)
         return;
     flame->job = job_new(sizeof *flame->job, flame_run, flame_job_free, true);
+    flame->job->merge = flame->merge;
     work_start(view->tui->work, &flame->job->job);
 }
 
@@ -406,11 +481,13 @@ static void flame_close(struct view *view)
 
     work_drop(view->tui->work, flame->job);
     work_drop(view->tui->work, flame->read);
+    work_drop(view->tui->work, flame->moment);
     list_free(&flame->rows);
 }
 
 const struct view_ops view_flame = {
     .name = "flame", .summary = "who called whom and what it took, as a tree or a flame graph (Tab)", .size = sizeof(struct flame),
     .open = flame_refresh, .close = flame_close, .settle = flame_settle, .draw = flame_draw, .request = flame_request, .refresh = flame_refresh,
-    .search = flame_search, .place = flame_place, .subject = flame_subject,
+    .search = flame_search, .place = flame_place, .subject = flame_subject, .moment = flame_moment, .lead = flame_lead,
+    .keys = "Enter longest call  Tab tree or graph  Space fold  + - * zoom  M threads as one  v beside",
 };

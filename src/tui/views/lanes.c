@@ -68,6 +68,12 @@ static void ids_add(struct ids *ids, int64_t id)
         ids->last = id;
 }
 
+static void lane_note(struct lane *lane, int from, int to)
+{
+    lane->first = from < lane->first ? from : lane->first;
+    lane->last = to > lane->last ? to : lane->last;
+}
+
 static int lane_find(const struct lanes_job *job, int64_t thread_id)
 {
     int at = (int)job->lanes.count;
@@ -88,6 +94,7 @@ static void lookups_read(struct lanes_job *job, struct db *db)
         if (at < 0)
             continue;
         bucket = &job->lanes.at[at].buckets[bucket_of(query_integer(query, 2), job->span_ns)];
+        lane_note(&job->lanes.at[at], (int)(bucket - job->lanes.at[at].buckets), (int)(bucket - job->lanes.at[at].buckets));
         *(outcome == OUTCOME_HIT ? &bucket->hits : outcome == OUTCOME_COMPILED ? &bucket->misses : &bucket->eager) += 1;
         ids_add(&bucket->lookups, query_integer(query, 0));
         job->lanes.at[at].calls++;
@@ -117,6 +124,7 @@ static void frame_note(void *context, struct track *track)
     track->what = (uint32_t)at + 1;
     job->lanes.at[at].ended_ns = track->ended_ns;
     buckets = job->lanes.at[at].buckets;
+    lane_note(&job->lanes.at[at], from, to);
     for (int i = from; i <= to; i++)
         if (buckets[i].depth < track->stack.count)
             buckets[i].depth = (uint32_t)track->stack.count;
@@ -136,6 +144,8 @@ static void lanes_run(struct job *base, struct db *db)
     while (job->lanes.count < LANES_MOST && query_step(query)) { /* there is no room for more */
         struct lane *lane = list_add(&job->lanes);
         lane->thread_id = query_integer(query, 0);
+        lane->buckets = calloc(BUCKETS, sizeof *lane->buckets); /* most of it is never touched */
+        lane->first = BUCKETS;
         lane->name = arena_keep(&job->names.arena, prose_column(query, 1));
     }
     query_close(query);
@@ -156,6 +166,8 @@ static void lanes_free(struct job *base)
 {
     struct lanes_job *job = (struct lanes_job *)base;
 
+    for (size_t i = 0; i < job->lanes.count; i++)
+        free(job->lanes.at[i].buckets);
     list_free(&job->lanes);
     list_free(&job->compiles);
     names_free(&job->names);

@@ -14,7 +14,7 @@
 
 enum {
     BUCKETS = 4096,
-    LANES_MOST = 128,      /* threads */
+    LANES_MOST = 1000,     /* threads */
     DETAIL_ROWS = 400000,  /* read for one screen */
     DETAIL_DEPTH = 40,
 };
@@ -35,6 +35,9 @@ void names_read(struct names *names, struct db *db, const char *statement);
 void names_free(struct names *names);
 const struct name *name_find(const struct names *names, int64_t id); /* never NULL: one that is not there is "?" */
 
+/* The innermost call of a thread at a moment; 0: nothing ran then (tui/views/calls.c). */
+int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns);
+
 /* Of a walk over frames (trace/stacks.h) for a job. */
 bool frames_tick(void *job, int64_t frame_id);
 
@@ -51,7 +54,8 @@ struct lane {
         uint32_t hits, misses, eager; /* lookups that began there */
         uint32_t depth;               /* of frames, the deepest */
         struct ids frames, lookups;
-    } buckets[BUCKETS];
+    } *buckets; /* owned: BUCKETS */
+    int first, last; /* those that have anything */
 };
 
 struct compile_mark {

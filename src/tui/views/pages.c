@@ -346,6 +346,18 @@ const struct view_ops view_whatif = {
 
 static void help_build(struct doc *doc, struct db *db)
 {
+    const struct view_ops *from = view_of((int)doc->target.about);
+
+    if (from && view_op(from, keys)) {
+        doc_line(doc, MARK "bIn this view" MARK "n, %s: %s", from->name, from->summary);
+        for (const char *at = view_op(from, keys); *at;) {
+            const char *end = strstr(at, "  ");
+            size_t bytes = end ? (size_t)(end - at) : strlen(at), key = strcspn(at, " ");
+            doc_line(doc, "  " MARK "a%s" MARK "n%.*s", doc_fit(doc, doc_print(doc, "%.*s", (int)key, at), 15), (int)(bytes - key), at + key);
+            at += bytes + (end ? 2 : 0);
+        }
+        doc_line(doc, "%s", "");
+    }
     doc_line(doc, MARK "bKeys" MARK "n, and the names that : knows them by");
     for (int request = REQUEST_NONE + 1; request < REQUESTS; request++) {
         const struct binding *b = &bindings[request];

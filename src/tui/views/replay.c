@@ -266,12 +266,6 @@ static bool replay_request(struct view *view, enum request request, const struct
         r->asking = "goto";
         tui_ask(view->tui, "go to (50%, 1.5s, lookup 20, first miss): ", "");
         break;
-    case REQUEST_OPEN:
-        if (r->shown && r->shown->at.kind)
-            tui_go(view->tui, &r->shown->at);
-        else
-            tui_say(view->tui, "no event is here");
-        break;
     case REQUEST_CLICK: case REQUEST_DOUBLE:
         break;
     default:
@@ -306,6 +300,20 @@ static void replay_subject(struct view *view, struct target *subject)
 
     if (r->shown)
         *subject = r->shown->at;
+}
+
+static void replay_lead(struct view *view, struct arena *arena, struct target *target)
+{
+    replay_subject(view, target);
+}
+
+static void replay_moment(struct view *view, int64_t at_ns, bool near)
+{
+    struct replay_view *r = (struct replay_view *)view;
+
+    move_add(r, "goto %" PRId64 "ns", at_ns);
+    if (!r->job)
+        moves_start(r);
 }
 
 static bool source_place(struct view *view, const char **file, int64_t *line)
@@ -356,5 +364,6 @@ static void replay_view_close(struct view *view)
 const struct view_ops view_replay = {
     .name = "replay", .summary = "step through the recorded decisions, the cache as it stood; it replays decisions, not the program",
     .size = sizeof(struct replay_view), .open = replay_view_open, .close = replay_view_close, .settle = replay_settle, .draw = replay_draw,
-    .request = replay_request, .search = replay_search, .filter = replay_filter, .subject = replay_subject, .place = source_place, .input = replay_input,
+    .request = replay_request, .search = replay_search, .filter = replay_filter, .subject = replay_subject, .lead = replay_lead, .moment = replay_moment, .place = source_place, .input = replay_input,
+    .keys = "] [ step  s steps by what  } { breakpoint  b stop  i go to  Enter opens",
 };

@@ -22,7 +22,11 @@ struct timeline {
     const char *failed;                    /* why there is nothing newer, or NULL */
     double from, to;                       /* ns */
     int lane, first, column;
-    bool too_much, placed;
+    int64_t exact_ns;                      /* the moment that the cursor is on, if that is in its column */
+    bool too_much, placed, near;           /* near: exact_ns is to be shown from near by */
+    int64_t was_ns;                        /* what the cursor was on, when there were so many columns */
+    int was_columns;
+    const char *filter;                    /* words in the names of the lanes that are shown, or NULL */
 };
 
 static int lane_count(const struct timeline *t)
@@ -40,6 +44,37 @@ static double column_wide(const struct timeline *t)
 static int64_t column_ns(const struct timeline *t, int column)
 {
     return (int64_t)(t->from + column_wide(t) * column);
+}
+
+/* The moment that the cursor is on. */
+static int64_t cursor_ns(const struct timeline *t)
+{
+    int64_t from = column_ns(t, t->column);
+
+    return t->exact_ns >= from && t->exact_ns < column_ns(t, t->column + 1) ? t->exact_ns : from;
+}
+
+/* It is the chosen one, or has something in what is shown, and fits the filter. */
+static bool lane_shown(const struct timeline *t, int at)
+{
+    const struct lane *lane = &t->lanes->lanes.at[at];
+    double wide = (double)t->lanes->span_ns / BUCKETS;
+
+    if (at == t->lane)
+        return true;
+    if ((lane->first + 0.0) * wide > t->to || (lane->last + 1.0) * wide < t->from)
+        return false;
+    return !t->filter || (lane->name && strcasestr(lane->name, t->filter));
+}
+
+/* The next lane that is shown in that direction, or the same. */
+static int lane_beside(const struct timeline *t, int by)
+{
+    int at = t->lane + by;
+
+    while (at >= 0 && at < lane_count(t) && !lane_shown(t, at))
+        at += by;
+    return at >= 0 && at < lane_count(t) ? at : t->lane;
 }
 
 /* The column of a moment, within the screen. */
@@ -82,14 +117,17 @@ static void zoom(struct timeline *t, double by)
 static void place(struct timeline *t)
 {
     double at = (double)t->view.target.at_ns, wide = (double)t->lanes->span_ns / 40;
+    int64_t thread_id = t->view.target.id;
 
     t->placed = true;
     window_set(t, 0, (double)t->lanes->span_ns);
     for (int i = 0; i < lane_count(t); i++) /* the busiest lane is what one wants to see */
         if (t->lanes->lanes.at[i].calls > t->lanes->lanes.at[t->lane].calls)
             t->lane = i;
-    for (int i = 0; i < lane_count(t) && t->view.target.about == VIEW_NONE; i++)
-        if (t->lanes->lanes.at[i].thread_id == t->view.target.id)
+    if (t->view.target.about == VIEW_CALL)
+        thread_id = view_thread(&t->view, t->view.target.id);
+    for (int i = 0; i < lane_count(t) && (t->view.target.about == VIEW_NONE || t->view.target.about == VIEW_CALL); i++)
+        if (t->lanes->lanes.at[i].thread_id == thread_id)
             t->lane = i;
     if (t->view.target.at_ns <= 0)
         return;
@@ -102,6 +140,30 @@ static void place(struct timeline *t)
     }
     window_set(t, at - wide / 2, at + wide / 2);
     t->column = column_at(t, at);
+    t->exact_ns = t->view.target.at_ns;
+}
+
+/* A moment from elsewhere: where one is, if that is in sight; NEAR: by itself. */
+static void timeline_moment(struct view *view, int64_t at_ns, bool near)
+{
+    struct timeline *t = (struct timeline *)view;
+
+    t->exact_ns = at_ns;
+    t->near = near;
+    t->column = -1; /* when lanes and window are there */
+}
+
+static void moment_settle(struct timeline *t)
+{
+    double at = (double)t->exact_ns, wide = t->near ? (double)t->lanes->span_ns / 40 : t->to - t->from;
+
+    if (wide > t->to - t->from)
+        wide = t->to - t->from;
+    if (t->near || at < t->from || at >= t->to)
+        window_set(t, at - wide / 2, at + wide / 2);
+    t->near = false;
+    t->column = column_at(t, at);
+    t->exact_ns = t->exact_ns < t->lanes->span_ns ? t->exact_ns : t->lanes->span_ns;
 }
 
 static bool detail_fits(const struct timeline *t, const struct detail_job *job)
@@ -149,22 +211,37 @@ static void detail_settle(struct timeline *t)
 static void timeline_settle(struct view *view)
 {
     struct timeline *t = (struct timeline *)view;
-    char wide[TABLE_HUMAN];
+    char wide[TABLE_HUMAN], lanes[80] = "";
+    int shown = 0;
 
     if (t->asking && work_done(view->tui->work, &t->asking->job))
         lanes_take(t);
-    if (lane_count(t) && !t->placed)
+    if (lane_count(t) && !t->placed) {
+        int column = t->column;
         place(t);
-    if (t->column >= view->columns)
-        t->column = view->columns - 1;
+        t->column = column < 0 ? column : t->column;
+    }
+    if (lane_count(t) && t->column < 0)
+        moment_settle(t);
+    for (int i = 0; i < lane_count(t); i++)
+        shown += lane_shown(t, i);
+    if (lane_count(t) && t->was_columns && t->was_columns != view->columns) {
+        t->exact_ns = t->was_ns;
+        t->column = column_at(t, (double)t->was_ns);
+    }
+    t->was_columns = view->columns;
+    t->was_ns = cursor_ns(t);
     if (lane_count(t))
         detail_settle(t);
     view->busy = t->asking || t->detailing;
     view->note[0] = 0;
     if (t->asking && !view->tui->scripted)
         snprintf(view->note, sizeof view->note, "reading: %d %%", job_percent(&t->asking->job));
-    else if (t->lanes)
-        snprintf(view->note, sizeof view->note, "%s  + - zoom", table_duration(wide, (int64_t)(t->to - t->from)));
+    else if (t->lanes) {
+        if (shown < lane_count(t))
+            snprintf(lanes, sizeof lanes, "%s%.30s%s%d of %d lanes  ", t->filter ? "filter: " : "", t->filter ? t->filter : "", t->filter ? "  " : "", shown, lane_count(t));
+        snprintf(view->note, sizeof view->note, "%s%s", lanes, table_duration(wide, (int64_t)(t->to - t->from)));
+    }
 }
 
 /* ---- what is in a column ------------------------------------------------------- */
@@ -286,9 +363,9 @@ static void foot_draw(struct timeline *t, struct screen *screen, int y)
     const struct compile_mark *compile = compiles.longest[t->column];
     struct bucket sums = column_sums(t, t->lane, t->column);
     char line[300], wide[TABLE_HUMAN], took[TABLE_HUMAN];
-    int used;
+    int used, innermost = 0;
 
-    used = snprintf(line, sizeof line, "%.6f s (a column is %s)", (double)column_ns(t, t->column) / 1e9,
+    used = snprintf(line, sizeof line, "%.6f s (a column is %s)", (double)cursor_ns(t) / 1e9,
                     table_duration(wide, (int64_t)column_wide(t)));
     if (compile)
         used += snprintf(line + used, sizeof line - (size_t)used, "  compile, %s%s%s", table_duration(took, compile->end_ns - compile->start_ns),
@@ -297,16 +374,23 @@ static void foot_draw(struct timeline *t, struct screen *screen, int y)
         snprintf(line + used, sizeof line - (size_t)used, "  %u lookups", t->detail->lookups_at[t->column]);
     else
         snprintf(line + used, sizeof line - (size_t)used, "  about here: %u hits, %u compiled, %u eager", sums.hits, sums.misses, sums.eager);
-    screen_put(screen, y, 0, t->view.columns, STYLE_NORMAL, line);
+    used = screen_put(screen, y, 0, t->view.columns, STYLE_NORMAL, line);
+    for (int depth = detail_fits(t, t->detail) ? t->detail->depth : 0; depth-- > 0;) /* the stack, the innermost first */
+        if (t->detail->cells[depth][t->column].frame_id) {
+            used += screen_put(screen, y, used, t->view.columns - used, STYLE_DIM, depth + 1 == t->detail->depth || !innermost++ ? "  " : " < ");
+            used += screen_put(screen, y, used, t->view.columns - used, STYLE_BOLD, name_find(&t->lanes->names, t->detail->cells[depth][t->column].code_id)->text);
+        }
 }
 
 /* How many rows lane AT takes at row Y: the chosen one has its calls below it. */
 static int lane_rows(const struct timeline *t, int at, int y, int last)
 {
-    int others = lane_count(t) - 1 - at, below = others * LANE_ROWS, left = last - y - LANE_ROWS, rows;
+    int below = 0, left = last - y - LANE_ROWS, rows;
 
+    for (int other = at + 1; other < lane_count(t); other++)
+        below += lane_shown(t, other) ? LANE_ROWS : 0;
     if (at != t->lane)
-        return LANE_ROWS;
+        return lane_shown(t, at) ? LANE_ROWS : 0;
     rows = left + 1 - (below < left / 2 ? below : left / 2);
     if (detail_fits(t, t->detail) && t->detail->depth < rows)
         rows = t->detail->depth;
@@ -335,10 +419,13 @@ static void timeline_draw(struct view *view, struct screen *screen)
     /* The chosen lane has to be in sight, and what is left of the screen is its. */
     if (t->lane < t->first)
         t->first = t->lane;
-    if (t->lane - t->first > (room - 1) / 2)
-        t->first = t->lane - (room - 1) / 2;
+    for (int at = t->lane, above = 0; at > t->first; at--)
+        if (lane_shown(t, at - 1) && ++above > (room - 1) / 2)
+            t->first = at;
     for (int at = t->first, rows; at < lane_count(t) && y <= last; at++, y += rows) {
         rows = lane_rows(t, at, y, last);
+        if (!rows)
+            continue;
         lane_draw(t, screen, at, y, last);
         if (at == t->lane)
             detail_draw(t, screen, y + LANE_ROWS, y + rows - 1 < last ? y + rows - 1 : last);
@@ -394,28 +481,29 @@ static bool timeline_place(struct view *view, const char **file, int64_t *line)
             view_source(view, &(struct target){.kind = VIEW_COMPILE, .id = compiles.longest[t->column]->id}, file, line));
 }
 
-/* Deeper from what is under the cursor: its compile, else its lookups, else its innermost call. */
-static void cursor_open(struct timeline *t)
+/* What is under the cursor: its compile, else its lookups, else its innermost call. */
+static void timeline_lead(struct view *view, struct arena *arena, struct target *target)
 {
-    struct compiles compiles = compiles_find(t, t->lane);
-    struct bucket sums = column_sums(t, t->lane, t->column);
+    struct timeline *t = (struct timeline *)view;
+    struct compiles compiles;
+    struct bucket sums;
     bool detailed = detail_fits(t, t->detail);
-    struct target target = {0};
-    char where[200];
 
-    if (compiles.longest[t->column]) {
-        target = (struct target){.kind = VIEW_COMPILE, .id = compiles.longest[t->column]->id};
-    } else if (detailed ? t->detail->lookups_at[t->column] > 0 : sums.hits + sums.misses + sums.eager > 0) {
-        snprintf(where, sizeof where, "at >= %" PRId64 " AND at < %" PRId64 " AND thread = %" PRId64, column_ns(t, t->column), column_ns(t, t->column + 1),
-                 t->lanes->lanes.at[t->lane].thread_id);
-        target = (struct target){.kind = VIEW_LEDGER, .where = where, .title = "this moment"};
-    } else if (cursor_frame(t)) {
-        target = (struct target){.kind = VIEW_CALL, .id = cursor_frame(t)};
-    }
-    if (target.kind)
-        tui_go(t->view.tui, &target);
-    else
-        tui_say(t->view.tui, "nothing is here");
+    if (!lane_count(t) || t->column < 0)
+        return;
+    *target = (struct target){.kind = VIEW_CALL, .id = t->lanes->lanes.at[t->lane].thread_id, .at_ns = cursor_ns(t), .about = VIEW_TIMELINE};
+    if (view->tui->split) /* the whole stack of the moment */
+        return;
+    compiles = compiles_find(t, t->lane);
+    sums = column_sums(t, t->lane, t->column);
+    if (compiles.longest[t->column])
+        *target = (struct target){.kind = VIEW_COMPILE, .id = compiles.longest[t->column]->id};
+    else if (detailed ? t->detail->lookups_at[t->column] > 0 : sums.hits + sums.misses + sums.eager > 0)
+        *target = (struct target){.kind = VIEW_LEDGER, .title = "this moment",
+                                  .where = arena_print(arena, "at >= %" PRId64 " AND at < %" PRId64 " AND thread = %" PRId64, column_ns(t, t->column),
+                                                       column_ns(t, t->column + 1), t->lanes->lanes.at[t->lane].thread_id)};
+    else if (cursor_frame(t)) /* not that of the moment: of several in a column the longest */
+        *target = (struct target){.kind = VIEW_CALL, .id = cursor_frame(t)};
 }
 
 /* To the next compile of the lane, or the one before. */
@@ -441,15 +529,13 @@ static void compile_seek(struct timeline *t, bool next)
 static bool timeline_request(struct view *view, enum request request, const struct key *key)
 {
     struct timeline *t = (struct timeline *)view;
-    int page = view->columns / 2, lanes = lane_count(t);
+    int page = view->columns / 2;
 
-    if (!lanes)
+    if (!lane_count(t))
         return false;
     switch (request) {
-    case REQUEST_UP: t->lane -= t->lane > 0; break;
-    case REQUEST_DOWN: t->lane += t->lane + 1 < lanes; break;
-    case REQUEST_PREVIOUS_PART: t->lane = (t->lane + lanes - 1) % lanes; break;
-    case REQUEST_NEXT_PART: t->lane = (t->lane + 1) % lanes; break;
+    case REQUEST_UP: case REQUEST_PREVIOUS_PART: t->lane = lane_beside(t, -1); break;
+    case REQUEST_DOWN: case REQUEST_NEXT_PART: t->lane = lane_beside(t, 1); break;
     case REQUEST_LEFT: cursor_move(t, -1); break;
     case REQUEST_RIGHT: cursor_move(t, 1); break;
     case REQUEST_HALF_UP: cursor_move(t, -8); break;
@@ -472,14 +558,40 @@ static bool timeline_request(struct view *view, enum request request, const stru
     case REQUEST_DOUBLE:
         t->column = key->x < view->columns && key->x >= 0 ? key->x : t->column;
         if (request == REQUEST_DOUBLE)
-            cursor_open(t);
+            tui_open(view->tui);
         break;
-    case REQUEST_OPEN: cursor_open(t); break;
-    case REQUEST_SEARCH_NEXT: compile_seek(t, true); break;
-    case REQUEST_SEARCH_PREVIOUS: compile_seek(t, false); break;
+    case REQUEST_SEARCH_NEXT:
+    case REQUEST_SEARCH_PREVIOUS:
+        if (view->searched) /* for a lane */
+            return false;
+        compile_seek(t, request == REQUEST_SEARCH_NEXT);
+        break;
     default: return false;
     }
     return true;
+}
+
+static bool timeline_search(struct view *view, const char *text, int direction)
+{
+    struct timeline *t = (struct timeline *)view;
+
+    for (int i = 1, count = lane_count(t); i <= count; i++) {
+        int at = (t->lane + direction * i % count + count) % count;
+        if (t->lanes->lanes.at[at].name && strcasestr(t->lanes->lanes.at[at].name, text)) {
+            t->lane = at;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void timeline_filter(struct view *view, const char *text)
+{
+    struct timeline *t = (struct timeline *)view;
+
+    t->filter = *text ? arena_print(&view->arena, "%s", text) : NULL;
+    for (int i = 0; i < lane_count(t) && t->filter && !strcasestr(t->lanes->lanes.at[t->lane].name, t->filter); i++)
+        t->lane = strcasestr(t->lanes->lanes.at[i].name, t->filter) ? i : t->lane;
 }
 
 static void timeline_subject(struct view *view, struct target *subject)
@@ -487,7 +599,7 @@ static void timeline_subject(struct view *view, struct target *subject)
     struct timeline *t = (struct timeline *)view;
 
     if (t->lanes)
-        subject->at_ns = column_ns(t, t->column);
+        subject->at_ns = t->column < 0 ? t->exact_ns : cursor_ns(t);
 }
 
 static void timeline_refresh(struct view *view)
@@ -512,5 +624,7 @@ static void timeline_close(struct view *view)
 const struct view_ops view_timeline = {
     .name = "timeline", .summary = "threads and processes as lanes; + - zoom, n N to the next compile", .size = sizeof(struct timeline),
     .open = timeline_refresh, .close = timeline_close, .settle = timeline_settle, .draw = timeline_draw, .request = timeline_request,
-    .refresh = timeline_refresh, .subject = timeline_subject, .place = timeline_place,
+    .refresh = timeline_refresh, .subject = timeline_subject, .lead = timeline_lead, .place = timeline_place,
+    .search = timeline_search, .filter = timeline_filter, .moment = timeline_moment,
+    .keys = "Enter opens  + - * zoom  n N compile  @ moment  / lane  f lanes  v stack beside",
 };

@@ -1,0 +1,376 @@
+/* tui/places.c -- the views that are open. See tui/places.h. */
+#include "tui/places.h"
+
+#include <ctype.h>
+
+enum { BESIDE_COLUMNS = 120 /* from here on a split screen has its halves side by side */ };
+
+/* ---- views begin and end ------------------------------------------------------ */
+
+static bool beside(const struct screen *screen)
+{
+    return screen->columns >= BESIDE_COLUMNS;
+}
+
+/* Its part of the screen: ASIDE is the lower or the right half, which has a line of its own for what it is. */
+static void view_fit(const struct places *places, struct view *view, bool aside)
+{
+    const struct screen *screen = places->tui->screen;
+    int rows = screen->rows > 3 ? screen->rows - 2 : 1, half = beside(screen) ? screen->columns / 2 : rows / 2;
+
+    view->x = 0;
+    view->y = 1;
+    view->rows = rows;
+    view->columns = screen->columns;
+    if (!places->tui->split)
+        return;
+    if (beside(screen)) {
+        view->x = aside ? half + 1 : 0;
+        view->columns = aside ? screen->columns - half - 1 : half;
+    } else {
+        view->rows = aside ? rows - half : half;
+        view->y = aside ? 1 + half : 1;
+    }
+    view->y += aside;
+    view->rows -= aside && view->rows > 1;
+}
+
+static struct view *view_begin(struct places *places, const struct target *target, bool aside)
+{
+    const struct view_ops *ops = view_of((int)target->kind);
+    struct view *view = calloc(1, view_op(ops, size));
+
+    view->ops = ops;
+    view->tui = places->tui;
+    view->aside = aside;
+    view->target = target_keep(&view->arena, target);
+    snprintf(view->title, sizeof view->title, "%s", target->title ? target->title : "");
+    view_fit(places, view, aside);
+    if (view_op(ops, open))
+        view_op(ops, open)(view);
+    return view;
+}
+
+static void view_end(struct view *view)
+{
+    if (!view)
+        return;
+    if (view_op(view->ops, close))
+        view_op(view->ops, close)(view);
+    arena_free(&view->arena);
+    free(view);
+}
+
+static void view_settle(struct view *view)
+{
+    if (view && view_op(view->ops, settle))
+        view_op(view->ops, settle)(view);
+}
+
+/* ---- going -------------------------------------------------------------------- */
+
+bool place_is(const struct target *target)
+{
+    bool numbered = false;
+
+    for (int i = REQUEST_NONE + 1; i < REQUESTS; i++)
+        numbered = numbered || (bindings[i].view == target->kind && isdigit(bindings[i].keys[0]));
+    return numbered && !target->id && !target->at_ns && !target->where;
+}
+
+static bool target_same(const struct target *a, const struct target *b)
+{
+    const char *was = a->where ? a->where : "", *is = b->where ? b->where : "";
+
+    return a->kind == b->kind && a->id == b->id && a->at_ns == b->at_ns && a->about == b->about && !strcmp(was, is);
+}
+
+/* A view that is on no way any more. */
+static void leave(struct places *places, struct view *view)
+{
+    struct view **parked = place_is(&view->target) ? &places->parked[view->target.kind] : NULL;
+
+    if (parked) {
+        view_end(*parked);
+        *parked = view;
+    } else {
+        view_end(view);
+    }
+}
+
+bool places_go(struct places *places, const struct target *target)
+{
+    struct view **parked = &places->parked[target->kind], *view = NULL;
+    bool place = place_is(target);
+    int at = 0;
+
+    if (!view_of((int)target->kind))
+        return false;
+    while (place && at < places->height && !(place_is(&places->stack[at]->target) && places->stack[at]->target.kind == target->kind))
+        at++;
+    if (place && at < places->height) {
+        bool again = at == places->depth - 1;
+        places->depth = at + 1;
+        if (again) {
+            view_end(places->stack[at]);
+            places->stack[at] = view_begin(places, target, false);
+        }
+        return again;
+    }
+    if (places->depth && !place && target_same(&places_top(places)->target, target))
+        return false; /* it is shown */
+    while (places->height > places->depth)
+        leave(places, places->stack[--places->height]);
+    if (place && *parked) {
+        view = *parked;
+        *parked = NULL;
+        view_fit(places, view, false);
+        if (view_op(view->ops, refresh) && !places->tui->scripted)
+            view_op(view->ops, refresh)(view);
+    }
+    if (places->depth == PLACES_DEEP) {
+        leave(places, places->stack[1]);
+        memmove(&places->stack[1], &places->stack[2], (PLACES_DEEP - 2) * sizeof *places->stack);
+        places->depth = --places->height;
+    }
+    places->stack[places->depth] = view ? view : view_begin(places, target, false);
+    places->height = ++places->depth;
+    return false;
+}
+
+bool places_move(struct places *places, int by)
+{
+    int to = places->depth + by;
+
+    if (to < 1 || to > places->height)
+        return false;
+    places->depth = to;
+    return true;
+}
+
+void places_split(struct places *places)
+{
+    places->tui->split = !places->tui->split;
+    if (!places->tui->split) {
+        view_end(places->aside);
+        places->aside = NULL;
+    }
+    places_fit(places);
+}
+
+struct target places_lead(struct places *places)
+{
+    struct view *view = places_top(places);
+    struct target target = {0};
+
+    arena_free(&places->lead);
+    if (view_op(view->ops, lead))
+        view_op(view->ops, lead)(view, &places->lead, &target);
+    return target;
+}
+
+void places_fit(struct places *places)
+{
+    for (int i = 0; i < places->height; i++)
+        view_fit(places, places->stack[i], false);
+    if (places->aside)
+        view_fit(places, places->aside, true);
+}
+
+void places_refresh(struct places *places)
+{
+    for (int i = 0; i < places->height; i++)
+        if (view_op(places->stack[i]->ops, refresh))
+            view_op(places->stack[i]->ops, refresh)(places->stack[i]);
+}
+
+/* The view beside the one on top is that of the line under its cursor. */
+static void aside_settle(struct places *places)
+{
+    struct target target = places_lead(places);
+
+    if (places->aside && target_same(&places->aside->target, &target))
+        return;
+    if (!target.kind && places_top(places)->busy) /* it is not known yet */
+        return;
+    view_end(places->aside);
+    places->aside = target.kind ? view_begin(places, &target, true) : NULL;
+}
+
+void places_settle(struct places *places)
+{
+    for (int i = 0; i < places->height; i++)
+        view_settle(places->stack[i]);
+    if (places->tui->split)
+        aside_settle(places);
+    view_settle(places->aside);
+}
+
+/* ---- marks -------------------------------------------------------------------- */
+
+void places_mark(struct places *places, const struct target *target, const char *words)
+{
+    struct marks *marks = &places->marks;
+
+    for (size_t i = 0; i < marks->all.count; i++)
+        if (target_same(&marks->all.at[i].target, target))
+            return;
+    *list_add(&marks->all) = (struct mark){arena_print(&marks->arena, "%s", words), target_keep(&marks->arena, target)};
+}
+
+static void marks_settle(struct view *view)
+{
+    view->count = view->tui->marks->all.count;
+    view_choose(view, view->at);
+}
+
+static void marks_draw(struct view *view, struct screen *screen)
+{
+    if (!view->count)
+        view_words(view, screen, STYLE_DIM, "nothing was marked: m marks what a line leads to");
+    for (size_t at = view->top; at < view->count && at < view->top + (size_t)view->rows; at++) {
+        int y = view->y + (int)(at - view->top), style = view_row(view, screen, y, at == view->at);
+        screen_put(screen, y, 2, view->columns - 2, style, view->tui->marks->all.at[at].words);
+    }
+}
+
+static void marks_lead(struct view *view, struct arena *arena, struct target *target)
+{
+    if (view->at < view->tui->marks->all.count)
+        *target = view->tui->marks->all.at[view->at].target;
+}
+
+static bool marks_request(struct view *view, enum request request, const struct key *key)
+{
+    bool again = false;
+
+    if (request == REQUEST_CLICK || request == REQUEST_DOUBLE) {
+        if (view_click(view, request, key, &again) && again)
+            tui_open(view->tui);
+        return true;
+    }
+    return view_move(view, request);
+}
+
+const struct view_ops view_marks = {
+    .name = "marks", .summary = "what was marked with m", .keys = "Enter opens  v beside", .size = sizeof(struct view), .settle = marks_settle,
+    .draw = marks_draw, .request = marks_request, .lead = marks_lead,
+};
+
+/* ---- drawing ------------------------------------------------------------------ */
+
+static void view_show(struct places *places, struct view *view)
+{
+    struct screen *screen = places->tui->screen;
+
+    screen_window(screen, view->x, view->columns);
+    view_op(view->ops, draw)(view, screen);
+    screen_window(screen, 0, screen->columns);
+}
+
+void places_draw(struct places *places)
+{
+    struct screen *screen = places->tui->screen;
+    struct view *aside = places->aside, edge = {0};
+    char words[220];
+
+    view_show(places, places_top(places));
+    if (!places->tui->split)
+        return;
+    view_fit(places, &edge, true);
+    if (aside)
+        view_show(places, aside);
+    for (int y = edge.y - 1; edge.x && y < edge.y + edge.rows; y++)
+        screen_put(screen, y, edge.x - 1, 1, STYLE_DIM, "│");
+    screen_fill(screen, edge.y - 1, edge.x, edge.columns, STYLE_BAR);
+    snprintf(words, sizeof words, " %s %.160s%s", aside ? aside->ops->name : "this line leads nowhere further", aside ? aside->title : "",
+             aside && aside->busy && !places->tui->scripted ? " ..." : "");
+    screen_put(screen, edge.y - 1, edge.x, edge.columns, STYLE_BAR, words);
+}
+
+/* The trace, as many of the last views as there is room for, and the note of the one on top. */
+void places_bar_draw(struct places *places, const char *name, const char *state)
+{
+    struct screen *screen = places->tui->screen;
+    struct view *view = places_top(places);
+    int note = screen_width(screen, view->note, screen->columns / 2), room = screen->columns - note - 6, x = 1, from = 0, wide;
+    char path[160 + PLACES_DEEP * 44], *end = path; /* " > functions > function scale" */
+    const char *starts[PLACES_DEEP];
+
+    screen_fill(screen, 0, 0, screen->columns, STYLE_BAR);
+    screen_put(screen, 0, screen->columns - note - 1, note, STYLE_BAR, view->note);
+    if (view->busy && !places->tui->scripted)
+        screen_put(screen, 0, screen->columns - note - 5, 3, STYLE_BAR, "...");
+    x += screen_put(screen, 0, x, room / 3, STYLE_BAR, name);
+    x += screen_put(screen, 0, x, room - x, STYLE_BAR, state);
+    for (int i = 0; i < places->depth; i++) {
+        starts[i] = end;
+        end += sprintf(end, " > %.40s", places->stack[i]->ops->name);
+    }
+    sprintf(end, "%s%s", view->title[0] ? " " : "", view->title);
+    while (from < places->depth - 1 && screen_width(screen, starts[from], SCREEN_MOST) > room - x)
+        from++;
+    wide = screen_put(screen, 0, x, room - x, STYLE_BAR, starts[from]);
+    memset(places->crumbs, 0, sizeof places->crumbs);
+    for (int i = from; i < places->depth; i++)
+        places->crumbs[i] = x + (int)(starts[i] - starts[from]);
+    places->crumbs[places->depth] = x + wide;
+}
+
+/* The keys of the view, and those of all, as far as there is room. */
+void places_hint_draw(struct places *places)
+{
+    static const enum request all[] = {REQUEST_BACK, REQUEST_HELP, REQUEST_VIEW_1, REQUEST_COMMAND, REQUEST_QUIT};
+    struct screen *screen = places->tui->screen;
+    const char *keys = view_op(places_top(places)->ops, keys), *at = keys ? keys : "";
+    char line[400] = "";
+
+    for (size_t i = 0, used = 0; i < sizeof all / sizeof *all || *at;) { /* back and help first, then the view's, then the others */
+        const char *word = i < 2 || !*at ? bindings[all[i]].foot : at;
+        size_t bytes = word == at ? strcspn(at, " ") : strlen(word);
+        while (word == at && at[bytes] && strncmp(at + bytes, "  ", 2))
+            bytes++;
+        if (word == at)
+            at += bytes + strspn(at + bytes, " ");
+        else
+            i++;
+        if (used + bytes + 2 < (size_t)screen->columns && used + bytes + 2 < sizeof line)
+            used += (size_t)sprintf(line + used, "%s%.*s", used ? "  " : "", (int)bytes, word);
+        if (i >= sizeof all / sizeof *all && !*at)
+            break;
+    }
+    screen_put(screen, screen->rows - 1, 0, screen->columns, STYLE_DIM, line);
+}
+
+bool places_click(struct places *places, struct key *key)
+{
+    const struct view *view = places_top(places), *aside = places->aside;
+
+    if (key->y == 0) { /* the way here */
+        for (int i = places->depth; i-- > 0;)
+            if (places->crumbs[i] && key->x >= places->crumbs[i] && key->x < places->crumbs[places->depth]) {
+                places->depth = i + 1;
+                break;
+            }
+        return false;
+    }
+    if (places->tui->split && (key->y >= view->y + view->rows || key->x >= view->columns)) {
+        if (aside && key->y < places->tui->screen->rows - 1)
+            tui_go(places->tui, &aside->target);
+        return false;
+    }
+    return true;
+}
+
+void places_close(struct places *places)
+{
+    while (places->height)
+        view_end(places->stack[--places->height]);
+    for (int kind = 0; kind < VIEW_KINDS; kind++)
+        view_end(places->parked[kind]);
+    view_end(places->aside);
+    arena_free(&places->lead);
+    list_free(&places->marks.all);
+    arena_free(&places->marks.arena);
+    *places = (struct places){.tui = places->tui};
+}

@@ -1,0 +1,183 @@
+"""dyntrace tui: views as places, the screen split, marks, and one moment that all views show."""
+import re
+import sqlite3
+import subprocess
+
+import pytest
+
+from shared import PYTHONS
+from terminal import dump
+
+pytestmark = pytest.mark.one_python
+
+THREADS = """
+import threading, time
+def wait(n):
+    time.sleep(n)
+def early():
+    wait(0.01)
+def late():
+    wait(0.01)
+def run(function, name):
+    thread = threading.Thread(target=function, name=name)
+    thread.start()
+    thread.join()
+for i in range(6):
+    run(early, f"early-{i}")
+time.sleep(0.5)
+for i in range(3):
+    run(late, f"late-{i}")
+"""
+
+
+@pytest.fixture(scope="module")
+def threads(dyntrace, tmp_path_factory):
+    path = tmp_path_factory.mktemp("threads")
+    (path / "p.py").write_text(THREADS)
+    subprocess.run([dyntrace, "run", "-o", "t.db", "--python", PYTHONS[0], "p.py"], cwd=path, check=True, capture_output=True)
+    return path
+
+
+def screen(dyntrace, place, keys, size="100x30", trace="plain.db"):
+    return dump(dyntrace, place, keys, size, trace=trace).splitlines()
+
+
+def way(lines):
+    """The views of the uppermost line."""
+    return re.findall(r" > (\S+)", lines[0])
+
+
+def test_a_number_s_view_is_one_with_its_filter_order_and_line(dyntrace, place):
+    before = screen(dyntrace, place, "2 f Net Enter")
+    assert screen(dyntrace, place, "2 f Net Enter 3 2") == before
+    assert screen(dyntrace, place, "2 f Net Enter Enter 4 2") == before
+    assert screen(dyntrace, place, "2 Right Right s j 5 3 2")[1:-1] == screen(dyntrace, place, "2 Right Right s j")[1:-1]
+    assert way(screen(dyntrace, place, "2 1 2 1 2 Esc")) == ["overview"]
+    assert "the first view" in screen(dyntrace, place, "2 1 2 1 2 Esc Esc")[-1]
+
+
+def test_the_number_again_begins_anew(dyntrace, place):
+    assert screen(dyntrace, place, "2 f Net Enter 2") == screen(dyntrace, place, "2")
+    assert screen(dyntrace, place, "5 j j j 5") == screen(dyntrace, place, "5")
+
+
+def test_what_was_left_on_the_way_is_parked_not_lost(dyntrace, place):
+    """3, with its filter, is cut off from the way by what was opened instead."""
+    kept = screen(dyntrace, place, "2 3 f L['x'] Enter")
+    assert screen(dyntrace, place, "2 3 f L['x'] Enter 2 Enter 3")[1:] == kept[1:]
+    assert way(screen(dyntrace, place, "2 3 f L['x'] Enter 2 Enter 3")) == ["overview", "functions", "function", "recompiles"]
+
+
+def test_back_and_forward(dyntrace, place):
+    deep = screen(dyntrace, place, "2 Enter Enter j j")
+    assert way(deep) == ["overview", "functions", "function", "ledger"]
+    assert screen(dyntrace, place, "2 Enter Enter j j Esc Esc > >") == deep
+    assert screen(dyntrace, place, "2 Enter Enter j j 1 > > >") == deep
+    assert way(screen(dyntrace, place, "2 Enter Enter Esc Esc j Enter Esc >")) == ["overview", "functions", "function"]
+    assert "nothing to go forward to" in screen(dyntrace, place, ">")[-1]
+
+
+def test_the_way_can_be_clicked(dyntrace, place):
+    first = screen(dyntrace, place, "2 Enter Enter")[0]
+    at = first.index("functions")
+    assert screen(dyntrace, place, f"2 Enter Enter Click:{at},0") == screen(dyntrace, place, "2")
+    assert way(screen(dyntrace, place, f"2 Enter Enter Click:{first.index('overview')},0")) == ["overview"]
+    assert screen(dyntrace, place, "2 Enter Enter Click:1,0") == screen(dyntrace, place, "2 Enter Enter")
+
+
+def test_marks(dyntrace, place):
+    out = screen(dyntrace, place, "2 m j m 5 j m '")
+    assert [line.strip(" >") for line in out[1:5]] == ["function step", "function Net.forward", "call Net.forward", ""] or "function step" in out[1]
+    assert way(screen(dyntrace, place, "2 m j m ' Enter"))[-2:] == ["marks", "function"]
+    assert screen(dyntrace, place, "2 m m '")[2].strip() == ""
+    assert "nothing was marked" in "".join(screen(dyntrace, place, "'"))
+
+
+@pytest.mark.parametrize("size", ["80x24", "120x40"])
+def test_a_split_screen_follows_the_cursor(dyntrace, place, size):
+    columns, rows = map(int, size.split("x"))
+    for keys in ("2", "2 j", "2 j j"):
+        both = screen(dyntrace, place, f"{keys} v", size)
+        alone = screen(dyntrace, place, f"{keys} Enter", size)
+        shown = [line[columns // 2 + 1:] for line in both[1:]] if columns >= 120 else both[1 + (rows - 2) // 2:]
+        title = re.search(r"> function (\S+)", alone[0])[1]
+        assert shown[0].split() == ["function", title]
+        assert shown[1].strip(" >").split("  ")[0] == alone[1].strip(" >").split("  ")[0]
+        assert screen(dyntrace, place, f"{keys} v v", size) == screen(dyntrace, place, keys, size)
+    assert screen(dyntrace, place, "2 v Enter v", size) == screen(dyntrace, place, "2 Enter", size)
+
+
+def test_a_click_on_the_half_beside_opens_it(dyntrace, place):
+    assert way(screen(dyntrace, place, "2 v Click:90,20", "120x40")) == ["overview", "functions", "function"]
+    assert screen(dyntrace, place, "2 v Click:5,5", "120x40") == screen(dyntrace, place, "2 v j j j", "120x40")
+
+
+def test_the_last_line_and_the_help_are_about_the_view(dyntrace, place):
+    for keys, word in (("", "Tab next part"), ("2", "s sort"), ("7", "n N compile"), ("8", "M threads as one"), ("9", "} { breakpoint"), (":frames Enter Enter", "p slower")):
+        assert word in screen(dyntrace, place, keys, "140x24")[-1]
+        helped = screen(dyntrace, place, f"{keys} ?", "140x40")
+        assert "In this view" in helped[1] and any(word.split()[0] in line for line in helped[2:10])
+    assert "Esc back  ? keys" in screen(dyntrace, place, "7", "40x12")[-1]
+
+
+def rows(place, sql, *values):
+    return sqlite3.connect(place / "plain.db").execute(sql, values).fetchall()
+
+
+@pytest.mark.parametrize("typed, ns", [(":0.7", 700_000_000), (":@0.7", 700_000_000), (":700ms", 700_000_000), ("@ 0.7", 700_000_000), ("@ 1", 1_000_000_000),])
+def test_all_views_go_to_a_moment(dyntrace, place, typed, ns):
+    lookup, = rows(place, "SELECT lookup_id FROM lookup WHERE start_ns <= ? ORDER BY start_ns DESC LIMIT 1", ns)[0]
+    frame, = rows(place, "SELECT frame_id FROM frame WHERE start_ns <= ? ORDER BY start_ns DESC, frame_id DESC LIMIT 1", ns)[0]
+    chosen = [line for line in screen(dyntrace, place, f"5 {typed} Enter") if line.startswith(">")]
+    assert chosen[0].split()[1] == str(lookup)
+    chosen = [line for line in screen(dyntrace, place, f":frames Enter {typed} Enter") if line.startswith(">")]
+    assert chosen[0].split()[1] == str(frame)
+    out = screen(dyntrace, place, f"{typed} Enter")
+    assert way(out)[-1] == "timeline" and out[-2].startswith(f"{ns / 1e9:.6f} s")
+
+
+def test_the_moment_goes_along_from_view_to_view(dyntrace, place):
+    at = screen(dyntrace, place, "5 :0.7 Enter 7")[-2].split()[0]
+    lookup, start = rows(place, "SELECT lookup_id, start_ns FROM lookup WHERE start_ns <= 700000000 ORDER BY start_ns DESC LIMIT 1")[0]
+    assert at == f"{start / 1e9:.6f}"
+    chosen = [line for line in screen(dyntrace, place, "5 7 :0.7 Enter 5") if line.startswith(">")]
+    assert chosen[0].split()[1] == str(lookup)
+    assert "0.700000 s" in screen(dyntrace, place, "9 7 :0.7 Enter 9")[1]
+    at = next(line for line in screen(dyntrace, place, "7 :0.7 Enter 8") if line.startswith(">"))
+    assert at.split()[-1] == "<module>"
+    for typed in ("7 :0.2s Enter :+500ms Enter", ":1.2 Enter :-0.5s Enter"):
+        assert screen(dyntrace, place, typed)[-2].startswith("0.700000 s")
+    # going back finds the view as it was
+    assert screen(dyntrace, place, "5 j j 7 l l l Esc")[1:-1] == screen(dyntrace, place, "5 j j")[1:-1]
+
+
+def test_what_is_no_moment_is_said(dyntrace, place):
+    assert "not a moment such as" in screen(dyntrace, place, "@ x Enter")[-1]
+    assert "no such command" in screen(dyntrace, place, ":0.x Enter")[-1]
+    assert screen(dyntrace, place, "5 :3 Enter")[4].startswith(">") and screen(dyntrace, place, "5 :999999999999 Enter") == screen(dyntrace, place, "5 G")
+    assert screen(dyntrace, place, "8 :999999999999 Enter") == screen(dyntrace, place, "8 G")
+
+
+def test_the_stack_of_the_moment_beside_the_lanes(dyntrace, threads):
+    db = sqlite3.connect(threads / "t.db")
+    start, end = db.execute("SELECT start_ns, end_ns FROM frames WHERE qualname = 'late' LIMIT 1").fetchone()
+    out = screen(dyntrace, threads, f"7 /late-0 Enter @ {(start + end) // 2}ns Enter v", "140x30", "t.db")
+    beside = "\n".join(line[71:] for line in out)
+    assert re.search(r"call wait #.*wait .*Called by.* late .* Thread.run .*Thread._bootstrap", beside, re.S)
+    assert "wait < late < Thread.run" in screen(dyntrace, threads, f"7 /late-0 Enter @ {(start + end) // 2}ns Enter", "140x30", "t.db")[-2]
+
+
+def test_lanes_are_searched_and_filtered_and_idle_ones_are_hidden(dyntrace, threads):
+    assert any(line.startswith(">late-2") for line in screen(dyntrace, threads, "7 /late-2 Enter", "100x40", "t.db"))
+    assert any(line.startswith(">early-1") for line in screen(dyntrace, threads, "7 /early Enter n", "100x40", "t.db"))
+    out = screen(dyntrace, threads, "7 f late Enter", "100x40", "t.db")
+    assert "filter: late  3 of 10 lanes" in out[0] and not any("early" in line or "MainThread" in line for line in out)
+    start, = sqlite3.connect(threads / "t.db").execute("SELECT start_ns FROM frames WHERE qualname = 'late' LIMIT 1").fetchone()
+    out = screen(dyntrace, threads, f"7 @ {start}ns Enter + + +", "100x40", "t.db")
+    assert "of 10 lanes" in out[0] and not any("early-0" in line for line in out)
+
+
+def test_threads_are_one_in_the_flame_graph(dyntrace, threads):
+    calls = "\n".join(screen(dyntrace, threads, "8 M /early Enter", "100x40", "t.db"))
+    assert "all threads" in calls and re.search(r"^>.* 6 +. early$", calls, re.M)
+    assert screen(dyntrace, threads, "8 M M", "100x40", "t.db") == screen(dyntrace, threads, "8", "100x40", "t.db")
