@@ -5,8 +5,8 @@
 --| compile  text 6
 --| older entry  text 6  => entry {cache_entry_id}
 --| source  text 16
---| expected  text 13
---| actual  text 13
+--| expected  differ 13
+--| actual  differ 13
 --| kind  text 8
 --| compiling  duration
 --| ordinal  integer

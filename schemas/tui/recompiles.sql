@@ -3,8 +3,8 @@
 --| function  text 16
 --| recompiles  alarm
 --| source  text 16
---| expected  text 13
---| then  text 14
+--| expected  differ 13
+--| then  differ 14
 --| kind  text 8
 --| compiling  duration
 --| first  time

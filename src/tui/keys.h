@@ -78,7 +78,7 @@ enum view_kind {
     X(SEARCH, "search", ('/'), NONE, "Finding", "search for a text", "/ search")                                      \
     X(SEARCH_NEXT, "search-next", ('n'), NONE, 0, "the next place", 0)                                                \
     X(SEARCH_PREVIOUS, "search-previous", ('N'), NONE, 0, "the place before", 0)                                      \
-    X(PREVIOUS, "previous", ('p'), NONE, 0, "a call: a slower one of the same function; n: a faster one", 0)                      \
+    X(PREVIOUS, "previous", ('p'), NONE, 0, "a call: a slower one of the same function; n: a faster one; a function: its slowest", 0) \
     X(FILTER, "filter", ('f'), NONE, 0,                                                                               \
       "only rows with all these words, or an SQL condition such as calls > 10", "f filter")                           \
     X(SORT, "sort", ('s'), NONE, 0, "sort by the chosen column; again turns it around", "s sort")                     \

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 
+#include "lib/table.h"
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/sql_words.h"
@@ -25,15 +26,24 @@ struct layout {
     struct { int column, x, width; } at[LAYOUT_MOST];
 };
 
+/* The heading of a column: a time has its unit there. */
+static const char *heading(char made[160], const struct list *list, int column)
+{
+    const struct list_column *c = column_at(list, column);
+
+    snprintf(made, 160, "%.120s%s%s", c->name, c->format == AS_TIME ? " (s)" : "", column != list->q.sort ? "" : list->q.descending ? "↓" : "↑");
+    return made;
+}
+
 /* What a column would like to be wide, by its heading and by the rows that are there. */
 static int natural_width(const struct list *list, const struct screen *screen, int column)
 {
     const struct list_column *c = column_at(list, column);
-    int width = screen_width(screen, c->name, TEXT_WIDEST) + (list->q.sort == column); /* the arrow */
+    char made[CELL_TEXT];
+    int width = screen_width(screen, heading(made, list, column), TEXT_WIDEST);
     int least = is_text(c) ? c->width : 0;
     size_t from = list->window ? list->window->from : list->view.top;
     size_t to = from + (list->window ? list->window->row_count : (size_t)list->view.rows * 2);
-    char made[CELL_TEXT];
 
     for (size_t i = from; i < to; i++) {
         const struct value *row = row_at(list, i);
@@ -98,16 +108,38 @@ static void cell_draw(struct screen *screen, int y, int x, int width, int style,
     screen_put(screen, y, right ? x + width - wide : x, right ? wide : width, style, text);
 }
 
+/* Text that is wider than its column without the beginning that it shares with the value beside it. */
+static void difference_print(char made[CELL_TEXT], const struct list *list, const struct screen *screen, const struct value *row, int column, int width)
+{
+    const char *text = made, *other = NULL;
+    size_t same = 0, room;
+    int used;
+
+    for (int i = 0; i < column_count(list); i++)
+        if (i != column && column_at(list, i)->format == AS_DIFFER && row[i].type == QUERY_TEXT)
+            other = row[i].text;
+    while (other && text[same] && text[same] == other[same])
+        same++;
+    room = text_room(text, width / 2, &used);
+    if (!other || same <= room || screen_width(screen, text, TEXT_WIDEST * 8) <= width)
+        return;
+    same -= room;
+    while (same && ((unsigned char)text[same] & 0xc0) == 0x80)
+        same--;
+    if (same > strlen("…")) {
+        memmove(made + strlen("…"), text + same, strlen(text + same) + 1);
+        memcpy(made, "…", strlen("…"));
+    }
+}
+
 static void head_draw(struct list *list, struct screen *screen, const struct layout *layout)
 {
     screen_fill(screen, list->view.y, 0, list->view.columns, STYLE_HEAD);
     for (int i = 0; i < layout->count; i++) {
         int c = layout->at[i].column;
         char text[160];
-        snprintf(text, sizeof text, "%.120s%s", column_at(list, c)->name,
-                 c != list->q.sort ? "" : list->q.descending ? "↓" : "↑");
         cell_draw(screen, list->view.y, layout->at[i].x, layout->at[i].width,
-                  c == list->column ? STYLE_HEAD | STYLE_SELECTED : STYLE_HEAD, text, !is_text(column_at(list, c)));
+                  c == list->column ? STYLE_HEAD | STYLE_SELECTED : STYLE_HEAD, heading(text, list, c), !is_text(column_at(list, c)));
     }
 }
 
@@ -126,6 +158,10 @@ static void row_draw(struct list *list, struct screen *screen, const struct layo
             continue;
         }
         value_print(made, &row[c], column->format, column->width);
+        if (column->format == AS_DIFFER)
+            difference_print(made, list, screen, row, c, layout->at[i].width);
+        if (!made[0] && !strcmp(column->name, "function") && row[c].type == QUERY_TEXT)
+            strcpy(made, "''");
         style = (selected && c == list->column) || (searched[0] && strcasestr(made, searched))
                     ? STYLE_MATCH : cell_style(column, &row[c], made);
         cell_draw(screen, y, layout->at[i].x, layout->at[i].width, style | selected, made,

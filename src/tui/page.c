@@ -27,18 +27,43 @@ static bool is(const struct sheet_line *line, const char *word)
     return !strcmp(line->word, word);
 }
 
+/* MADE, marked, as a line; one that is wider than the screen goes on in others, which lead where it does. */
+static void line_wrap(struct doc *doc, const char *made, struct target target)
+{
+    int indent = (int)strspn(made, " "), width = doc->columns > 40 ? doc->columns - 2 : 38, used;
+    char style = 'n';
+
+    while (!doc->dense) {
+        size_t room = text_room(made, width, &used), cut = room;
+        while (made[room] && cut && made[cut] != ' ')
+            cut--;
+        if (!made[room])
+            break;
+        if (cut <= strspn(made, " ")) /* a word that is longer than the line is cut */
+            cut = room;
+        doc_line(doc, "%.*s", (int)cut, made);
+        doc_target(doc, target);
+        for (size_t i = 0; i + 1 < cut; i++)
+            style = made[i] == MARK[0] ? made[i + 1] : style;
+        indent = indent < width / 2 ? indent : width / 2;
+        made = doc_print(doc, "%*s" MARK "%c%s", indent + 4, "", style, made + cut + strspn(made + cut, " "));
+    }
+    doc_line(doc, "%s", made);
+}
+
 /* A line or a heading, with where it leads; what is printed on the way is in ARENA. */
 static void line_put(struct doc *doc, struct arena *arena, const struct row *row, const char *text, bool part)
 {
     const char *made = row_print(arena, row, text, true);
+    struct target target = made ? row_target(&doc->arena, row, text) : (struct target){0};
 
     if (!made)
         return;
     if (part)
         doc_part(doc, "%s", made);
     else
-        doc_line(doc, "%s", made);
-    doc_target(doc, row_target(&doc->arena, row, text));
+        line_wrap(doc, made, target);
+    doc_target(doc, target);
 }
 
 /* The text of the first field of TEXT, whole, or NULL. */

@@ -17,10 +17,10 @@ struct value {
     };
 };
 
-/* How it is shown, and the word for that in the files of schemas/tui/. The first five are for texts; ended is how a process
- * ended; words are an outcome's; phase and reason are torch's: what a phase of a compile is about, what broke a graph. */
+/* How it is shown, and the word for that in the files of schemas/tui/. The first six are for texts; ended is how a process
+ * ended; differ is a value that is to be told from another such one beside it; words are an outcome's; phase and reason are torch's: what a phase of a compile is about, what broke a graph. */
 #define FORMAT_ROWS(X)                                                                                               \
-    X(TEXT, "text") X(PATH, "path") X(ENDED, "ended") X(OUTCOME, "outcome") X(SPARK, "spark")                                          \
+    X(TEXT, "text") X(PATH, "path") X(ENDED, "ended") X(DIFFER, "differ") X(OUTCOME, "outcome") X(SPARK, "spark")                                          \
     X(INTEGER, "integer") X(COUNT, "count") X(ALARM_COUNT, "alarm") X(DURATION, "duration") X(TIME, "time")          \
     X(SECONDS, "seconds") X(BAR, "bar") X(WORDS, "words") X(PHASE, "phase") X(REASON, "reason") X(HIDDEN, "hidden")
 

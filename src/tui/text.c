@@ -123,14 +123,16 @@ static bool half_choose(struct text *text, bool right)
     return true;
 }
 
-/* Show another row of the same kind in its place. */
-static bool row_change(struct text *text, int64_t id)
+/* Show what is before or after it, another of its kind in its place. */
+static bool beside_go(struct text *text, const struct target *target)
 {
-    if (id) {
-        text->view.target.id = id;
+    if (target->kind == text->view.target.kind) {
+        text->view.target = *target;
         text_restart(&text->view);
+    } else if (target->kind) {
+        tui_go(text->view.tui, target);
     }
-    return id != 0;
+    return target->kind;
 }
 
 /* What DOC has is not all: its first line says why, and nothing is waited for any more. */
@@ -247,8 +249,8 @@ static bool text_request(struct view *view, enum request request, const struct k
         return true;
     }
     switch (request) {
-    case REQUEST_PREVIOUS: return text->doc && row_change(text, text->doc->previous);
-    case REQUEST_SEARCH_NEXT: return text->doc && !view->searched && row_change(text, text->doc->next);
+    case REQUEST_PREVIOUS: return text->doc && beside_go(text, &text->doc->previous);
+    case REQUEST_SEARCH_NEXT: return text->doc && !view->searched && beside_go(text, &text->doc->next);
     case REQUEST_LEFT:
     case REQUEST_RIGHT:
         if (half_choose(text, request == REQUEST_RIGHT))

@@ -46,7 +46,7 @@ struct doc {
     int64_t file_line;
     size_t start;           /* set by build(): the line to begin on */
     struct target subject;  /* set by build(): what it is about */
-    int64_t previous, next; /* set by build(): what p and n show in its place, 0: nothing */
+    struct target previous, next; /* set by build(): what p and n show, in its place if it is another of its kind */
 };
 
 struct text {

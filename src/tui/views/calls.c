@@ -319,11 +319,13 @@ static void rank_put(struct doc *doc, struct db *db)
     if (!frame_read(doc, db, &frame, &thread_id))
         return;
     spread = spread_read(doc, db, frame.code_id, (struct near){times_span(frame.start_ns, frame.end_ns), frame.id});
-    doc->previous = spread->slower.id;
-    doc->next = spread->faster.id;
+    if (spread->slower.id)
+        doc->previous = (struct target){.kind = VIEW_CALL, .id = spread->slower.id};
+    if (spread->faster.id)
+        doc->next = (struct target){.kind = VIEW_CALL, .id = spread->faster.id};
     doc_line(doc, "by time    %s of %s, the slowest first%s%s%s%s", doc_count(doc, spread->longer + 1), doc_count(doc, spread->calls),
-             doc->previous ? "; p: " : "", doc->previous ? doc_time(doc, spread->slower.ns) : "", doc->next ? "; n: " : "",
-             doc->next ? doc_time(doc, spread->faster.ns) : "");
+             spread->slower.id ? "; p: " : "", spread->slower.id ? doc_time(doc, spread->slower.ns) : "", spread->faster.id ? "; n: " : "",
+             spread->faster.id ? doc_time(doc, spread->faster.ns) : "");
     spread_free(spread);
 }
 
@@ -429,7 +431,8 @@ static void spread_put(struct doc *doc, struct db *db)
         doc_part(doc, "Durations of %s call%s: p50 ~%s, p95 ~%s, longest %s", doc_count(doc, spread->calls), spread->calls == 1 ? "" : "s",
                  doc_time(doc, share_ns(spread, 0.5)), doc_time(doc, share_ns(spread, 0.95)), doc_time(doc, spread->slowest[0].ns));
         decades_put(doc, spread, codes, name);
-        doc_part(doc, "Slowest calls");
+        doc_part(doc, "Slowest calls: p shows the first");
+        doc->previous = (struct target){.kind = VIEW_CALL, .id = spread->slowest[0].id};
         for (int i = 0; i < SLOWEST && spread->slowest[i].id; i++) {
             doc_line(doc, "  %9s  at %.6f s", doc_time(doc, spread->slowest[i].ns), (double)spread->slowest[i].at_ns / 1e9);
             doc_leads(doc, VIEW_CALL, spread->slowest[i].id, NULL, NULL);
@@ -514,7 +517,7 @@ static void function_part(struct doc *doc, struct db *db, struct query *row, con
 
 const struct view_ops view_function = {
     .name = "function", .summary = "one function: calls, entries, recompiles, breaks, durations, callers and callees, source", .part = function_part,
-    .all = VIEW_FUNCTIONS, .base = &text_ops,
+    .all = VIEW_FUNCTIONS, .base = &text_ops, .keys = "Enter opens  p slowest call  Tab next part  / search  v beside  o source",
 };
 
 int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns)

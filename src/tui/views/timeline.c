@@ -377,7 +377,7 @@ static void foot_draw(struct timeline *t, struct screen *screen, int y)
     used = screen_put(screen, y, 0, t->view.columns, STYLE_NORMAL, line);
     for (int depth = detail_fits(t, t->detail) ? t->detail->depth : 0; depth-- > 0;) /* the stack, the innermost first */
         if (t->detail->cells[depth][t->column].frame_id) {
-            used += screen_put(screen, y, used, t->view.columns - used, STYLE_DIM, depth + 1 == t->detail->depth || !innermost++ ? "  " : " < ");
+            used += screen_put(screen, y, used, t->view.columns - used, STYLE_DIM, innermost++ ? " < " : "  ");
             used += screen_put(screen, y, used, t->view.columns - used, STYLE_BOLD, name_find(&t->lanes->names, t->detail->cells[depth][t->column].code_id)->text);
         }
 }

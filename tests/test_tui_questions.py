@@ -1,0 +1,90 @@
+"""dyntrace tui: what one asks of a trace, answered by the TUI alone in at most three keys (what is typed into a line, and the Enter that
+ends it, is one), on a program with a compiler and on a plain one that dies."""
+import re
+import sqlite3
+import subprocess
+
+import pytest
+
+from shared import PYTHONS
+from terminal import dump
+
+pytestmark = pytest.mark.one_python
+
+PLAIN = """
+import os, signal, time
+def leaf(n):
+    return n
+def work(n):
+    time.sleep(0.001 * n)
+    for i in range(n):
+        leaf(i)
+def busy():
+    for n in (1, 30, 2):
+        work(n)
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+    while True:
+        pass
+busy()
+time.sleep(0.3)
+pid = os.fork()
+if not pid:
+    die()
+os.waitpid(pid, 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def plain(dyntrace, tmp_path_factory):
+    path = tmp_path_factory.mktemp("plain")
+    (path / "p.py").write_text(PLAIN)
+    subprocess.run([dyntrace, "run", "-o", "t.db", "--python", PYTHONS[0], "p.py"], cwd=path, check=True, capture_output=True)
+    return path
+
+
+def pressed(keys):
+    """Keys of a script, a typed line being one with its Enter."""
+    words, count = keys.split(), 0
+    while words:
+        word = words.pop(0)
+        if word[0] in "/:@f" and "Enter" in words:
+            del words[:words.index("Enter") + 1]
+        count += 1
+    return count
+
+
+def answered(dyntrace, place, trace, keys, pattern):
+    assert pressed(keys) <= 3
+    out = dump(dyntrace, place, keys, "120x40", trace=trace)
+    assert re.search(pattern, out, re.M | re.S), out
+
+
+@pytest.mark.parametrize("question, keys, pattern", [
+    ("what recompiles most, and why", "", r"^.  +2 x step: L\['x'\] was size\[0\] = 18, size\[0\] = 20, not size\[0\] = 16"),
+    ("which guard, which value", "3 Enter Enter", r"L\['x'\] was size\[0\] = 18; entry 0/0 wanted size\[0\] = 16"),
+    ("where it breaks, and what runs after", "2 Enter", r"line 7  2 x  Failed to trace builtin operator.*the rest runs as torch_dynamo_resume_in_step_at_7"),
+    ("eager since when", "", r"50 x helper  limit since 0\.143 s"),
+    ("what ran at 0.7 s", ":0.7 Enter", r"^0\.700000 s .* <module>"),
+    ("who called step", "2 Enter", r"Called from.*300 x <module>"),
+    ("the slowest call of step, and what it did inside", "2 Enter p", r"> call step .*Inside: 1 call, .* 1 x step.<locals>.<listcomp>"),
+    ("which process died", "", r"1 of 2 processes died by a signal.*4712 signal 9 \(SIGKILL\).* in work "),
+    ("the stack it died in", "Enter", r"Open when it ended: .*\n.*work  worker.py:3"),
+    ("what a change would have made of it", "w", r"recorded .*\n.*predicted"),
+])
+def test_a_program_with_a_compiler(dyntrace, place, question, keys, pattern):
+    answered(dyntrace, place, "plain.db", keys, pattern)
+
+
+@pytest.mark.parametrize("question, keys, pattern", [
+    ("where the time went", "", r"Most own time.*work"),
+    ("what ran at a moment", ":MOMENT Enter", r"work < busy < <module>"),
+    ("the whole stack of it", ":MOMENT Enter v", r"call work.*Called by.*busy.*<module>"),
+    ("who called work", ":functions Space work Enter Enter", r"Called from +Calls\n +3 x busy .*│ +33 x leaf"),
+    ("the slowest call of work, and what it did inside", ":functions Space work Enter Enter p", r"> call work .*by time +1 of 3.*Inside: 30 calls.* 30 x leaf"),
+    ("which process died, where", "", r"1 of 2 processes died by a signal.*signal 9 \(SIGKILL\).* in die .*p.py:12"),
+    ("the stack it died in", "Enter", r"Open when it ended.*\n.die .*\n.<module>".replace(r"\n.", r"\n. +")),
+])
+def test_a_plain_program(dyntrace, plain, question, keys, pattern):
+    start, end = sqlite3.connect(plain / "t.db").execute("SELECT start_ns, end_ns FROM frames WHERE qualname = 'work' ORDER BY duration_ns DESC LIMIT 1").fetchone()
+    answered(dyntrace, plain, "t.db", keys.replace("MOMENT", f"{(start + end) // 2}ns"), pattern)
