@@ -49,7 +49,6 @@ struct loop {
     struct output output;   /* owned: what the program printed */
 
     /* the trace, whose file may be deleted, replaced or written to */
-    struct db *db;          /* borrowed, or FRESH: for what is known at once */
     struct db *fresh;       /* owned: of the file that took its place, or NULL */
     char *path;             /* owned: absolute */
     int ended_fd;           /* owned: readable when a job has ended */
@@ -147,7 +146,7 @@ static void reopen(struct loop *loop)
         return;
     }
     db_close(loop->fresh);
-    loop->db = loop->fresh = fresh;
+    loop->face.db = loop->fresh = fresh;
     loop->file = st;
     loop->gone = loop->replaced = false;
     loop->version = 0;
@@ -157,7 +156,7 @@ static void reopen(struct loop *loop)
 /* How the program ended, which is the first process of the trace. */
 static void end_say(struct loop *loop, const char *state)
 {
-    struct query *query = db_query(loop->db, "SELECT ended FROM process_tree ORDER BY path LIMIT 1");
+    struct query *query = db_query(loop->face.db, "SELECT ended FROM process_tree ORDER BY path LIMIT 1");
     char *ended = query_step(query) && query_type(query, 0) != QUERY_NULL ? prose_ended(query_text(query, 0, NULL)) : NULL;
 
     tui_print(&loop->face, ended && !strncmp(ended, "signal", 6), "the program has ended%s%s: the trace is %s", ended ? ", " : "", ended ? ended : "", state);
@@ -186,11 +185,11 @@ static void tick(struct loop *loop)
         return;
     if (loop->replaced) /* the recorder puts the whole trace in the place of the one that it wrote */
         reopen(loop);
-    version = db_integer(loop->db, 0, "PRAGMA data_version");
+    version = db_integer(loop->face.db, 0, "PRAGMA data_version");
     if (version == loop->version)
         return;
     loop->version = version;
-    state = db_meta(loop->db, "state");
+    state = db_meta(loop->face.db, "state");
     recording = !state || !strcmp(state, "recording");
     if (!recording)
         work_reconnect(loop->face.work); /* frames were joined to the file without SQLite: it need not notice */
@@ -202,6 +201,10 @@ static void tick(struct loop *loop)
     free(state);
 }
 
+/* Commands of dyntrace that `:` runs on the trace, and shows. */
+static const char *const commands[] = {"check", "diff", "fsck", "report", "show", "verify", "why"};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
 /* ---- the prompt ------------------------------------------------------------ */
 
 /* Names of commands, then of views; for a filter the columns first; for SQL the trace's own words. */
@@ -212,9 +215,9 @@ static char *complete(void *context, const char *word, bool first, int again)
     int skip = again;
 
     if (loop->asked == REQUEST_COMMAND && first) {
-        for (int i = 0; i < REQUESTS + VIEW_KINDS; i++) {
+        for (int i = 0; i < REQUESTS + VIEW_KINDS + (int)COMMANDS; i++) {
             const struct view_ops *ops = view_of(i - REQUESTS);
-            const char *name = i < REQUESTS ? bindings[i].name : ops ? ops->name : NULL;
+            const char *name = i < REQUESTS ? bindings[i].name : ops ? ops->name : i >= REQUESTS + VIEW_KINDS ? commands[i - REQUESTS - VIEW_KINDS] : NULL;
             if (name && !strncmp(name, word, length) && skip-- == 0)
                 return strdup(name);
         }
@@ -230,7 +233,7 @@ static char *complete(void *context, const char *word, bool first, int again)
     if (loop->asked == REQUEST_FILTER)
         again = skip;
     if (!loop->words.words.count)
-        sql_words_gather(&loop->words, loop->db);
+        sql_words_gather(&loop->words, loop->face.db);
     return sql_match(word, loop->words.words.at, loop->words.words.count, &loop->next_word, again);
 }
 
@@ -300,6 +303,32 @@ static int64_t moment_now(struct loop *loop)
     return here ? here : loop->face.moment_ns;
 }
 
+/* Another trace takes the place of this one, unless it cannot be read, which is said. */
+static void trace_open(struct loop *loop, const char *path)
+{
+    struct db *fresh = db_open(path);
+    char *absolute = fresh ? realpath(db_path(fresh), NULL) : NULL;
+    struct work *work = absolute && stat(absolute, &loop->file) == 0 ? work_open(absolute, loop->ended_fd) : NULL;
+
+    if (!work) {
+        db_close(fresh);
+        free(absolute);
+        return;
+    }
+    places_close(&loop->places);
+    work_close(loop->face.work);
+    loop->face.work = work;
+    sql_words_free(&loop->words);
+    loop->words = (struct sql_words){0};
+    db_close(loop->fresh);
+    loop->face.db = loop->fresh = fresh;
+    free(loop->path);
+    loop->path = absolute;
+    loop->live = loop->gone = loop->replaced = false;
+    loop->face.moment_ns = 0;
+    tui_go(&loop->face, &(struct target){.kind = VIEW_OVERVIEW});
+}
+
 /* `:view REST`: its number, or what to filter by, or what is typed into it. */
 static void view_command(struct loop *loop, enum view_kind kind, const char *rest)
 {
@@ -330,7 +359,11 @@ static void command(struct loop *loop, char *text)
     int64_t ns;
     enum view_kind kind = view_named(name, (size_t)(rest - name));
     int i = REQUEST_NONE + 1;
+    char *whole = arena_print(&top(loop)->arena, "%s", name);
+    size_t at = 0;
 
+    while (at < COMMANDS && (strlen(commands[at]) != (size_t)(rest - name) || strncmp(commands[at], name, (size_t)(rest - name))))
+        at++;
     if (*rest)
         *rest++ = 0;
     rest += strspn(rest, " ");
@@ -344,6 +377,10 @@ static void command(struct loop *loop, char *text)
         line_go(loop, number);
     else if (!strcmp(name, "q") || !strcmp(name, "qa") || !strcmp(name, "quit!"))
         loop->quit = true;
+    else if (!strcmp(name, "open") && *rest)
+        trace_open(loop, rest);
+    else if (at < COMMANDS)
+        tui_go(&loop->face, &(struct target){.kind = VIEW_DYNTRACE, .where = whole});
     else if (kind)
         view_command(loop, kind, rest);
     else if (i == REQUEST_SEARCH || (i == REQUEST_FILTER && view_op(ops, filter)) ||
@@ -390,34 +427,6 @@ static void answer(struct loop *loop, enum request asked, char *text)
     default:
         command(loop, text);
     }
-}
-
-int64_t view_thread(struct view *view, int64_t call_id)
-{
-    int64_t thread_id = 0;
-
-    db_rows(row, ((struct loop *)view->tui)->db, "SELECT thread_id FROM frame WHERE frame_id = ?1 UNION ALL SELECT thread_id FROM lookup WHERE lookup_id = -?1", call_id)
-        thread_id = query_integer(row, 0);
-    return thread_id;
-}
-
-bool view_source(struct view *view, const struct target *target, const char **file, int64_t *line)
-{
-    struct query *query = NULL;
-    bool found = false;
-
-    if (target->kind && target->id) {
-        query = db_query(((struct loop *)view->tui)->db, schema_statement("tui/place"));
-        query_bind_text(query, 1, view_of((int)target->kind)->name);
-        query_bind_integer(query, 2, target->id);
-        found = query_step(query);
-    }
-    if (found) {
-        *file = arena_print(&view->arena, "%s", query_text(query, 0, NULL));
-        *line = query_integer(query, 1);
-    }
-    query_close(query);
-    return found;
 }
 
 /* ---- requests that no view takes ------------------------------------------- */
@@ -469,7 +478,7 @@ static void export(struct loop *loop)
 
     if (!can(loop, view_op(view->ops, export), "this view cannot be exported"))
         return;
-    snprintf(name, sizeof name, "%s.%s", view->ops->name, view_op(view->ops, filter) ? "csv" : "txt");
+    snprintf(name, sizeof name, "%s.%s", view->ops->name, view_op(view->ops, writes));
     ask_line(loop, REQUEST_EXPORT, "write to: ", name);
 }
 
@@ -718,7 +727,7 @@ static void keys_take(struct loop *loop)
 int tui_run(const struct tui_options *options, const char *path)
 {
     struct db *db = db_open(path);
-    struct loop all = {.options = options, .db = db, .live = options->live}, *loop = &all;
+    struct loop all = {.options = options, .live = options->live}, *loop = &all;
     struct screen *screen;
     const char *why;
     bool open;
@@ -732,7 +741,7 @@ int tui_run(const struct tui_options *options, const char *path)
         db_close(db);
         return 2;
     }
-    loop->face = (struct tui){.screen = screen, .scripted = options->keys, .output = options->running ? &loop->output : NULL};
+    loop->face = (struct tui){.screen = screen, .scripted = options->keys, .db = db, .output = options->running ? &loop->output : NULL};
     loop->places.tui = &loop->face;
     loop->face.marks = &loop->places.marks;
     loop->prompt = (struct prompt){.complete = complete, .context = loop};

@@ -8,7 +8,7 @@ WITH made AS MATERIALIZED (SELECT code_id, SUM(is_recompile) AS again, SUM(compi
 SELECT c.qualname AS function, SUM(n.calls) AS calls, NULL AS hits, NULL AS misses,
        COALESCE(SUM(m.again), 0) AS recompiles, COALESCE(SUM(b.n), 0) AS breaks,
        COALESCE(SUM(e.n), 0) AS entries, NULL AS guards, SUM(m.ns) AS compiling, SUM(n.self_ns) AS self,
-       SUM(n.total_ns) AS total, NULL AS "over time", c.filename || ':' || c.first_line AS "where", c.kind AS kind,
+       SUM(n.total_ns) AS total, SUM(n.total_ns) / NULLIF(SUM(n.calls), 0) AS "per call", SUM(n.raised) AS raised, NULL AS "over time", c.filename || ':' || c.first_line AS "where", c.kind AS kind,
        MIN(c.code_id) AS code_id
 FROM code c LEFT JOIN code_total n ON n.code_id = c.code_id LEFT JOIN made m ON m.code_id = c.code_id
      LEFT JOIN broken b ON b.code_id = c.code_id LEFT JOIN entered e ON e.code_id = c.code_id
@@ -26,6 +26,8 @@ ORDER BY recompiles DESC, breaks DESC, entries DESC, self DESC, MIN(c.code_id);
 --| compiling  duration  => compiles WHERE code_id IN $codes
 --| self  duration
 --| total  duration
+--| per call  duration
+--| raised  alarm
 --| over time  spark 24  => timeline
 --| where  path 16
 --| kind  text 8
@@ -51,7 +53,7 @@ WITH made AS MATERIALIZED (SELECT code_id, SUM(is_recompile) AS again, SUM(compi
 SELECT c.qualname AS function, SUM(n.calls) AS calls, SUM(d.hits) AS hits, SUM(d.misses) AS misses,
        COALESCE(SUM(m.again), 0) AS recompiles, COALESCE(SUM(b.n), 0) AS breaks,
        COALESCE(SUM(e.n), 0) AS entries, SUM(k.ns) AS guards, SUM(m.ns) AS compiling, SUM(n.self_ns) AS self,
-       SUM(n.total_ns) AS total, group_concat(d.wave) AS "over time", c.filename || ':' || c.first_line AS "where", c.kind AS kind,
+       SUM(n.total_ns) AS total, SUM(n.total_ns) / NULLIF(SUM(n.calls), 0) AS "per call", SUM(n.raised) AS raised, group_concat(d.wave) AS "over time", c.filename || ':' || c.first_line AS "where", c.kind AS kind,
        MIN(c.code_id) AS code_id
 FROM code c LEFT JOIN code_total n ON n.code_id = c.code_id LEFT JOIN made m ON m.code_id = c.code_id
      LEFT JOIN broken b ON b.code_id = c.code_id LEFT JOIN entered e ON e.code_id = c.code_id

@@ -483,7 +483,7 @@ const struct view_ops list_ops = {
     .size = sizeof(struct list), .open = list_open, .close = list_close, .settle = list_settle, .draw = list_draw,
     .request = list_request, .refresh = list_refresh, .sql = list_sql, .search = list_search, .filter = list_filter,
     .column = list_column, .export = list_export, .lead = list_lead, .moment = list_moment, .place = list_place, .subject = list_subject,
-    .keys = "Enter opens  s sort  f filter  / search  v beside",
+    .writes = "csv", .keys = "Enter opens  s sort  f filter  / search  v beside",
 };
 
 /* ---- the view `sql`: a prompt for a query, and its result ------------------- */

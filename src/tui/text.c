@@ -340,5 +340,6 @@ static void text_subject(struct view *view, struct target *subject)
 const struct view_ops text_ops = {
     .size = sizeof(struct text), .build = page_build, .open = text_restart, .close = text_close, .settle = text_settle,
     .draw = text_draw, .request = text_request, .refresh = text_refresh, .search = text_search, .export = text_export,
-    .lead = text_lead, .place = text_place, .subject = text_subject, .keys = "Enter opens  Tab next part  / search  v beside  o source",
+    .lead = text_lead, .place = text_place, .subject = text_subject, .writes = "txt",
+    .keys = "Enter opens  Tab next part  / search  v beside  o source",
 };

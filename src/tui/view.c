@@ -7,10 +7,13 @@
 #include <ctype.h>
 #include <math.h>
 
+#include "schema.h"
+#include "trace/db.h"
+
 #define LIST_VIEW(name_, summary_) &(const struct view_ops){.name = name_, .summary = summary_, .base = &list_ops}
 
 extern const struct view_ops view_overview, view_function, view_call, view_entry, view_compile, view_break, view_sql, view_help, view_flame,
-    view_timeline, view_replay, view_whatif, view_output, view_marks;
+    view_timeline, view_replay, view_whatif, view_output, view_marks, view_dyntrace;
 
 static const struct view_ops *const views[VIEW_KINDS] = {
     [VIEW_OVERVIEW] = &view_overview,
@@ -39,6 +42,7 @@ static const struct view_ops *const views[VIEW_KINDS] = {
     [VIEW_SQL] = &view_sql,
     [VIEW_HELP] = &view_help,
     [VIEW_MARKS] = &view_marks,
+    [VIEW_DYNTRACE] = &view_dyntrace,
     [VIEW_WHATIF] = &view_whatif,
     [VIEW_OUTPUT] = &view_output,
 };
@@ -63,6 +67,34 @@ struct target target_keep(struct arena *arena, const struct target *target)
     kept.where = target->where ? arena_print(arena, "%s", target->where) : NULL;
     kept.title = target->title ? arena_print(arena, "%s", target->title) : NULL;
     return kept;
+}
+
+int64_t view_thread(struct view *view, int64_t call_id)
+{
+    int64_t thread_id = 0;
+
+    db_rows(row, view->tui->db, "SELECT thread_id FROM frame WHERE frame_id = ?1 UNION ALL SELECT thread_id FROM lookup WHERE lookup_id = -?1", call_id)
+        thread_id = query_integer(row, 0);
+    return thread_id;
+}
+
+bool view_source(struct view *view, const struct target *target, const char **file, int64_t *line)
+{
+    struct query *query = NULL;
+    bool found = false;
+
+    if (target->kind && target->id) {
+        query = db_query(view->tui->db, schema_statement("tui/place"));
+        query_bind_text(query, 1, view_of((int)target->kind)->name);
+        query_bind_integer(query, 2, target->id);
+        found = query_step(query);
+    }
+    if (found) {
+        *file = arena_print(&view->arena, "%s", query_text(query, 0, NULL));
+        *line = query_integer(query, 1);
+    }
+    query_close(query);
+    return found;
 }
 
 bool moment_read(const char *text, bool sure, int64_t from_ns, int64_t *ns)

@@ -30,10 +30,12 @@ char *output_last(const struct output *output);
 void output_print(const struct output *output);
 
 struct marks;
+struct db;
 
 /* What views see of the loop. Borrowed. */
 struct tui {
     struct work *work;
+    struct db *db;               /* for what is known at once */
     struct screen *screen;
     int64_t moment_ns;           /* the one that was looked at last, 0: none */
     bool split;                  /* what Enter opens stands beside the view on top */
@@ -69,6 +71,7 @@ struct query;
 struct view_ops {
     const char *name;    /* of the view, as `:name` opens it, and of its file in schemas/tui/ */
     const char *summary; /* for the help */
+    const char *writes;  /* how the names end of the files that e writes */
     const char *keys;    /* what its keys do: "+ - zooms  n finds", two spaces between; for the last line, and the help */
     size_t size;         /* of the struct that begins with a struct view */
     void (*open)(struct view *view);  /* target is set; or NULL */

@@ -7,6 +7,8 @@
  *     tree     a line per node, the longest first; Space folds and unfolds
  *     flame    boxes as wide as their time, callers above; + zooms into one */
 
+#include <limits.h>
+
 #include "trace/db.h"
 #include "trace/stacks.h"
 #include "lib/table.h"
@@ -445,6 +447,16 @@ static void flame_subject(struct view *view, struct target *subject)
         *subject = (struct target){.kind = VIEW_FUNCTION, .id = node_at(flame, flame->chosen)->code_id};
 }
 
+/* For speedscope.app. */
+static bool flame_export(struct view *view, const char *path)
+{
+    char words[PATH_MAX + 100];
+
+    snprintf(words, sizeof words, "export --format speedscope -o '%s'", path);
+    tui_go(view->tui, &(struct target){.kind = VIEW_DYNTRACE, .where = words});
+    return true;
+}
+
 static void flame_lead(struct view *view, struct arena *arena, struct target *target)
 {
     struct flame *flame = (struct flame *)view;
@@ -488,6 +500,6 @@ static void flame_close(struct view *view)
 const struct view_ops view_flame = {
     .name = "flame", .summary = "who called whom and what it took, as a tree or a flame graph (Tab)", .size = sizeof(struct flame),
     .open = flame_refresh, .close = flame_close, .settle = flame_settle, .draw = flame_draw, .request = flame_request, .refresh = flame_refresh,
-    .search = flame_search, .place = flame_place, .subject = flame_subject, .moment = flame_moment, .lead = flame_lead,
+    .search = flame_search, .place = flame_place, .subject = flame_subject, .moment = flame_moment, .export = flame_export, .writes = "json", .lead = flame_lead,
     .keys = "Enter longest call  Tab tree or graph  Space fold  + - * zoom  M threads as one  v beside",
 };

@@ -380,6 +380,7 @@ static void help_build(struct doc *doc, struct db *db)
     }
     doc_part(doc, "What is typed");
     doc_line(doc, "  f takes words, all of which must be in a row, or an SQL condition on the columns: lookup > 1us AND outcome = 'hit'.");
+    doc_line(doc, "  : also takes a moment, 0.3 or +100ms, open FILE, and check, diff, fsck, report, show, verify and why with what they take.");
     doc_line(doc, "  Times without a unit are nanoseconds. Up and Down bring back what was typed before, Tab completes.");
     doc_line(doc, "  In a table, the chosen column (Left, Right) is what Enter follows and s sorts by.");
 }

@@ -9,6 +9,7 @@
  *      │main                                      the chosen lane: calls, when few enough are in sight
  */
 #include <inttypes.h>
+#include <limits.h>
 
 #include "lib/table.h"
 #include "tui/views/lanes.h"
@@ -594,6 +595,17 @@ static void timeline_filter(struct view *view, const char *text)
         t->lane = strcasestr(t->lanes->lanes.at[i].name, t->filter) ? i : t->lane;
 }
 
+/* The stretch that is shown, for ui.perfetto.dev. */
+static bool timeline_export(struct view *view, const char *path)
+{
+    struct timeline *t = (struct timeline *)view;
+    char words[PATH_MAX + 100];
+
+    snprintf(words, sizeof words, "export --format perfetto --time %" PRId64 "ns..%" PRId64 "ns -o '%s'", (int64_t)t->from, (int64_t)t->to + 1, path);
+    tui_go(view->tui, &(struct target){.kind = VIEW_DYNTRACE, .where = words});
+    return lane_count(t) > 0;
+}
+
 static void timeline_subject(struct view *view, struct target *subject)
 {
     struct timeline *t = (struct timeline *)view;
@@ -625,6 +637,6 @@ const struct view_ops view_timeline = {
     .name = "timeline", .summary = "threads and processes as lanes; + - zoom, n N to the next compile", .size = sizeof(struct timeline),
     .open = timeline_refresh, .close = timeline_close, .settle = timeline_settle, .draw = timeline_draw, .request = timeline_request,
     .refresh = timeline_refresh, .subject = timeline_subject, .lead = timeline_lead, .place = timeline_place,
-    .search = timeline_search, .filter = timeline_filter, .moment = timeline_moment,
+    .export = timeline_export, .writes = "json", .search = timeline_search, .filter = timeline_filter, .moment = timeline_moment,
     .keys = "Enter opens  + - * zoom  n N compile  @ moment  / lane  f lanes  v stack beside",
 };

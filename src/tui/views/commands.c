@@ -1,0 +1,196 @@
+/* tui/views/commands.c -- the view `dyntrace`: what another command says of this trace, `:check --max-recompiles 0`, `:diff OTHER`.
+ *
+ * Runs in: the viewer, in a thread; the command is a process of its own, which is ended when nobody waits for it any more.
+ *
+ * A command writes tables with tabs between cells where it does not write to a terminal, and the names of columns first: they are
+ * set in columns here, and a row leads to what it names: a compile, a lookup, or the function that begins at FILE:LINE. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/bounds.h"
+#include "trace/db.h"
+#include "tui/text.h"
+
+enum { WORDS_MOST = 40, CELLS_MOST = 24, OUTPUT_MOST = 16 << 20, LOOK_MS = 100, CELL_WIDEST = 60 };
+
+/* TEXT in words at its spaces but for what is quoted; ARGV gets COUNT more. */
+static int words_split(struct doc *doc, const char *text, char **argv, int count)
+{
+    while (*(text += strspn(text, " ")) && count < WORDS_MOST) {
+        char quote = *text == '\'' || *text == '"' ? *text : 0;
+        size_t length = quote ? strcspn(text + 1, (char[]){quote, 0}) : strcspn(text, " ");
+        argv[count++] = arena_text(&doc->arena, text + (quote != 0), length);
+        text += length + (quote != 0);
+        text += quote && *text;
+    }
+    return count;
+}
+
+/* What ARGV prints on both streams, as it ends or is ended. Owned by DOC; *STATUS as wait(2) has it, -1: it could not be run. */
+static char *command_run(struct doc *doc, char **argv, int *status)
+{
+    LIST(char) text = {0};
+    int ends[2];
+    pid_t child;
+
+    *status = -1;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return doc_print(doc, "%s", "");
+    child = fork();
+    if (child == 0) {
+        bounds_child();
+        dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+        dup2(ends[1], STDOUT_FILENO);
+        dup2(ends[1], STDERR_FILENO);
+        execv("/proc/self/exe", argv);
+        _exit(127);
+    }
+    close(ends[1]);
+    for (ssize_t got = 1; child > 0 && got > 0 && text.count < OUTPUT_MOST;) {
+        struct pollfd polled = {ends[0], POLLIN, 0};
+        if (atomic_load(&doc->job.cancelled)) {
+            kill(child, SIGTERM);
+            break;
+        }
+        if (poll(&polled, 1, LOOK_MS) <= 0)
+            continue;
+        got = read(ends[0], list_add_many(&text, 65536), 65536);
+        text.count -= 65536 - (size_t)(got > 0 ? got : 0);
+    }
+    close(ends[0]);
+    while (child > 0 && waitpid(child, status, 0) < 0 && errno == EINTR)
+        continue;
+    *list_add(&text) = 0;
+    return doc_keep(doc, text.at);
+}
+
+/* A table as it was written: lines of cells, the first of which are names. */
+struct cells {
+    char *at[CELLS_MOST];
+    int count;
+};
+
+static struct cells line_cut(char *line)
+{
+    struct cells cells = {0};
+
+    for (char *at = line; at && cells.count < CELLS_MOST;)
+        cells.at[cells.count++] = strsep(&at, "\t");
+    return cells;
+}
+
+/* Where a row leads, by the names of its columns. */
+static struct target row_lead(struct db *db, const struct cells *names, const struct cells *row)
+{
+    static const struct { const char *name; enum view_kind kind; int sign; } ids[] = {
+        {"compile_id", VIEW_COMPILE, 1}, {"lookup_id", VIEW_CALL, -1}, {"frame_id", VIEW_CALL, 1}, {"graph_break_id", VIEW_BREAK, 1}};
+    struct target target = {0};
+
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        for (int c = 0; c < row->count && c < names->count; c++)
+            if (!target.kind && !strcmp(names->at[c], ids[i].name) && strtoll(row->at[c], NULL, 10) > 0)
+                target = (struct target){.kind = ids[i].kind, .id = ids[i].sign * strtoll(row->at[c], NULL, 10)};
+    for (int c = 0; c < row->count && !target.kind; c++) {
+        const char *colon = strrchr(row->at[c], ':');
+        struct query *query = colon && colon[1] && !colon[1 + strspn(colon + 1, "0123456789")]
+                                  ? db_query(db, "SELECT code_id FROM code WHERE first_line = ?1 AND substr('/' || filename, -length(?2) - 1) = '/' || ?2 ORDER BY 1 LIMIT 1")
+                                  : NULL;
+        char file[400];
+        if (!query)
+            continue;
+        snprintf(file, sizeof file, "%.*s", (int)(colon - row->at[c]), row->at[c]);
+        query_bind_integer(query, 1, strtoll(colon + 1, NULL, 10));
+        query_bind_text(query, 2, *file == '/' ? file + 1 : file);
+        if (query_step(query))
+            target = (struct target){.kind = VIEW_FUNCTION, .id = query_integer(query, 0)};
+        query_close(query);
+    }
+    return target;
+}
+
+/* TEXT, which is cut up, as lines. */
+static void output_put(struct doc *doc, struct db *db, char *text)
+{
+    int widths[CELLS_MOST] = {0}, used;
+    struct cells names = {0};
+
+    for (char *line, *rest = strdup(text), *at = rest; (line = strsep(&at, "\n")) || (free(rest), false);) {
+        struct cells cells = line_cut(line);
+        for (int c = 0; c + 1 < cells.count; c++) {
+            text_room(cells.at[c], CELL_WIDEST, &used);
+            widths[c] = used > widths[c] ? used : widths[c];
+        }
+    }
+    for (char *line; (line = strsep(&text, "\n"));) {
+        struct cells cells = line_cut(line);
+        const char *made = "";
+        bool head = cells.count > 1 && !names.count;
+        if (!*line && !text)
+            break;
+        for (int c = 0; c < cells.count; c++)
+            made = doc_print(doc, "%s%s%s", made, c ? "  " : "", c + 1 < cells.count ? doc_fit(doc, doc_safe(doc, cells.at[c], 400), widths[c]) : doc_safe(doc, cells.at[c], 4000));
+        if (head)
+            doc_part(doc, "%s", made);
+        else
+            doc_line(doc, "%s", made);
+        if (head)
+            names = cells;
+        else
+            doc_target(doc, row_lead(db, &names, &cells));
+    }
+}
+
+/* `verify` is short for what the trace's decisions are held against. */
+static void command_build(struct doc *doc, struct db *db)
+{
+    char *argv[WORDS_MOST + 4] = {"dyntrace"};
+    const char *asked = doc->target.where ? doc->target.where : "report";
+    int count = words_split(doc, asked, argv, 1), status;
+
+    if (count > 1 && !strcmp(argv[1], "verify")) {
+        argv[1] = "replay";
+        argv[count++] = "--verify";
+    }
+    memmove(argv + 3, argv + 2, (size_t)(count > 1 ? count - 2 : 0) * sizeof *argv); /* the trace is the first operand */
+    if (count > 1 && (!strcmp(argv[1], "why") || !strcmp(argv[1], "show")) && count > 2) { /* but for these the second */
+        argv[2] = argv[3];
+        argv[3] = doc_print(doc, "%s", db_path(db));
+    } else {
+        argv[2] = doc_print(doc, "%s", db_path(db));
+    }
+    snprintf(doc->title, sizeof doc->title, "%.140s", doc_safe(doc, asked, 140));
+    output_put(doc, db, command_run(doc, argv, &status));
+    if (status < 0 || !WIFEXITED(status))
+        doc_line(doc, MARK "rit could not be run to its end");
+    else if (WEXITSTATUS(status))
+        doc_line(doc, MARK "wexit status %d", WEXITSTATUS(status));
+    else if (!doc->lines.count)
+        doc_line(doc, MARK "gdone: it says nothing more");
+}
+
+static bool command_request(struct view *view, enum request request, const struct key *key)
+{
+    if (request != REQUEST_INPUT)
+        return text_ops.request(view, request, key);
+    tui_ask(view->tui, "dyntrace ", view->target.where ? view->target.where : "");
+    return true;
+}
+
+static void command_input(struct view *view, const char *text)
+{
+    if (!*text)
+        return;
+    view->target.where = arena_print(&view->arena, "%s", text);
+    text_restart(view);
+}
+
+const struct view_ops view_dyntrace = {
+    .name = "dyntrace", .summary = "what another command says of this trace: :check --max-recompiles 0, :diff OTHER, :fsck, :verify, :why FUNC",
+    .keys = "Enter opens  i another command  / search  v beside  e export", .base = &text_ops, .build = command_build, .slow = true,
+    .request = command_request, .input = command_input,
+};

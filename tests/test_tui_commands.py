@@ -1,0 +1,89 @@
+"""dyntrace tui: what the other commands say of the trace, in it, with lines that lead on; exports; another trace."""
+import json
+import re
+import shutil
+import sqlite3
+import subprocess
+import time
+
+import pytest
+
+from shared import PYTHONS, ROOT
+from terminal import Terminal, dump, needs_tmux
+
+pytestmark = pytest.mark.one_python
+
+
+@pytest.fixture(scope="module")
+def folder(dyntrace, tmp_path_factory):
+    """a.db and b.db: a program with a compiler, and the same with one size more."""
+    path = tmp_path_factory.mktemp("commands")
+    program = (ROOT / "examples/shapes.py").read_text()
+    for name, text in (("a.db", program), ("b.db", program.replace("(16, 18, 20, 20, 16)", "(16, 18, 20, 22, 16)"))):
+        (path / "p.py").write_text(text)
+        subprocess.run([dyntrace, "run", "-o", name, "--python", PYTHONS[0], "p.py"], cwd=path, check=True, capture_output=True)
+    return path
+
+
+def screen(dyntrace, folder, keys, trace="a.db", size="150x30"):
+    return dump(dyntrace, folder, keys, size, trace=trace)
+
+
+def test_the_rows_that_offend_lead_to_their_compiles(dyntrace, folder):
+    out = screen(dyntrace, folder, ":check Space --max-recompiles Space 0 Enter")
+    assert "exit status 1" in out and len(re.findall(r"^.max-recompiles +0 +2 ", out, re.M)) == 2
+    assert "> compile total 0/1" in screen(dyntrace, folder, ":check Space --max-recompiles Space 0 Enter j Enter").splitlines()[0]
+    assert "recompiles" in screen(dyntrace, folder, ":check Space --max-recompiles Space 9 Enter")
+
+
+def test_two_traces_side_by_side(dyntrace, folder):
+    out = screen(dyntrace, folder, ":diff Space b.db Enter")
+    assert re.search(r"^.kind +function +where +what +a +b$", out, re.M) and re.search(r"^.outcome +total +p.py:7 +compiled +3 +4$", out, re.M)
+    assert "> function total" in screen(dyntrace, folder, ":diff Space b.db Enter /compiled Enter Enter").splitlines()[0]
+    assert "No such file" in screen(dyntrace, folder, ":diff Space nothing.db Enter")
+
+
+@pytest.mark.parametrize("command, words", [("fsck", "rules hold"), ("verify", "5 lookups decided again"), ("report", "total"), ("why Space total", "recompile"),
+                                            ("show Space total", "total"), ("dyntrace Space export Space --format Space folded", "_find_and_l")])
+def test_what_others_say(dyntrace, folder, command, words):
+    assert words in screen(dyntrace, folder, f":{command} Enter")
+
+
+def test_another_trace_is_opened(dyntrace, folder):
+    out = screen(dyntrace, folder, "2 j Enter :open Space b.db Enter").splitlines()
+    assert out[0].strip() == "b.db > overview" or out[0].startswith(" b.db > overview ")
+    assert "3 recompiles" in "\n".join(out)
+    assert "No such file" in screen(dyntrace, folder, ":open Space nothing.db Enter") and "a.db > overview" in screen(dyntrace, folder, ":open Space nothing.db Enter")
+    assert "> ledger" in screen(dyntrace, folder, ":open Space b.db Enter 5 :open Space a.db Enter 5")
+
+
+def test_the_stretch_that_is_shown_is_exported(dyntrace, folder):
+    for name in ("whole it.json", "part.json", "flame.json"):
+        (folder / name).unlink(missing_ok=True)
+    first, last = sqlite3.connect(folder / "a.db").execute("SELECT MIN(start_ns), MAX(start_ns) FROM frames WHERE qualname = 'total'").fetchone()
+    screen(dyntrace, folder, "7 :export Space whole Space it.json Enter")
+    screen(dyntrace, folder, f"7 @ {first}ns Enter + + :export Space part.json Enter")
+    counts = [len([e for e in json.loads((folder / name).read_text())["traceEvents"] if e["ph"] == "X"]) for name in ("whole it.json", "part.json")]
+    assert 0 < counts[1] < counts[0]
+    screen(dyntrace, folder, "8 :export Space flame.json Enter")
+    assert "speedscope" in json.loads((folder / "flame.json").read_text())["$schema"]
+    assert "exists" in screen(dyntrace, folder, "8 :export Space flame.json Enter")
+
+
+def test_what_a_command_says_is_escaped(dyntrace, place):
+    out = screen(dyntrace, place, ":report Enter", "t.db")
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\x80-\x9f\u200b-\u200f\u202a-\u202e]", out)
+
+
+@needs_tmux
+def test_a_command_that_takes_long_is_ended(dyntrace, folder, tmp_path):
+    """Ctrl-C, or going back, ends its process."""
+    shutil.copy(folder / "a.db", tmp_path / "a.db")
+    with Terminal(tmp_path, 100, 24, f"{dyntrace} tui a.db; echo status $?") as terminal:
+        terminal.wait(lambda screen: "a.db > overview" in screen)
+        terminal.type(":", *"replay", "Space", "x", "Escape")
+        time.sleep(0.3)
+        terminal.type(*":dyntrace", "Space", *"sql", "Enter")
+        terminal.wait(lambda screen: "> dyntrace sql" in screen)
+        terminal.type("Q")
+        terminal.wait(lambda screen: "status 0" in screen)
