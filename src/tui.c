@@ -12,9 +12,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -27,6 +29,7 @@
 #include "trace/sql_words.h"
 #include "tui/places.h"
 #include "tui/prompt.h"
+#include "tui/rates.h"
 #include "tui/view.h"
 
 enum {
@@ -56,6 +59,8 @@ struct loop {
     bool gone, replaced;    /* there is none of that name any more, or another */
     bool live, hold;
     int64_t ticked_ms;
+    struct rates rates;     /* while it is live */
+    int killed;             /* how often the program was told to end */
     int64_t version;        /* of its rows when it was looked at last, 0: not yet */
 };
 
@@ -164,6 +169,13 @@ static void end_say(struct loop *loop, const char *state)
     query_close(query);
 }
 
+static void live_set(struct loop *loop, bool live)
+{
+    loop->live = live;
+    loop->face.below = live;
+    places_fit(&loop->places);
+}
+
 /* See whether the file is still there, and has other rows. */
 static void tick(struct loop *loop)
 {
@@ -185,6 +197,7 @@ static void tick(struct loop *loop)
         return;
     if (loop->replaced) /* the recorder puts the whole trace in the place of the one that it wrote */
         reopen(loop);
+    rates_look(&loop->rates, loop->face.db);
     version = db_integer(loop->face.db, 0, "PRAGMA data_version");
     if (version == loop->version)
         return;
@@ -195,7 +208,7 @@ static void tick(struct loop *loop)
         work_reconnect(loop->face.work); /* frames were joined to the file without SQLite: it need not notice */
     places_refresh(&loop->places);
     if (!recording) {
-        loop->live = false;
+        live_set(loop, false);
         end_say(loop, state);
     }
     free(state);
@@ -324,7 +337,8 @@ static void trace_open(struct loop *loop, const char *path)
     loop->face.db = loop->fresh = fresh;
     free(loop->path);
     loop->path = absolute;
-    loop->live = loop->gone = loop->replaced = false;
+    loop->gone = loop->replaced = false;
+    live_set(loop, false);
     loop->face.moment_ns = 0;
     tui_go(&loop->face, &(struct target){.kind = VIEW_OVERVIEW});
 }
@@ -431,34 +445,6 @@ static void answer(struct loop *loop, enum request asked, char *text)
 
 /* ---- requests that no view takes ------------------------------------------- */
 
-/* $VISUAL or $EDITOR at a line of a file. The file's name came from the trace: it is an argument of its own, never
- * part of a command line, and does not begin with a dash. */
-static void edit(struct loop *loop)
-{
-    struct view *view = top(loop);
-    bool (*place)(struct view *, const char **, int64_t *) = view_op(view->ops, place);
-    const char *file, *editor = prose_filled(getenv("VISUAL"));
-    char *path, line[32];
-    int64_t number = 0;
-    struct stat st;
-
-    if (!editor && !(editor = prose_filled(getenv("EDITOR"))))
-        editor = "vi";
-    if (!can(loop, place && place(view, &file, &number), "no source belongs to this line"))
-        return;
-    path = say_print("%s%s", file[0] == '/' ? "" : "./", file);
-    snprintf(line, sizeof line, "+%" PRId64, number > 0 ? number : 1);
-    if (stat(file, &st) != 0)
-        tui_alarm(&loop->face, "%s: %s", file, strerror(errno));
-    else if (!S_ISREG(st.st_mode))
-        tui_alarm(&loop->face, "%s: not a regular file", file);
-    else if (!loop->face.screen->terminal)
-        tui_say(&loop->face, "%s %s %s", editor, line, file);
-    else if (!screen_shell((const char *[]){"sh", "-c", "exec $0 \"$@\"", editor, line, path, NULL}))
-        tui_alarm(&loop->face, "%s: cannot be run; set EDITOR", editor);
-    free(path);
-}
-
 static void copy(struct loop *loop)
 {
     struct view *view = top(loop);
@@ -504,6 +490,17 @@ static void mark(struct loop *loop)
     tui_say(&loop->face, "marked: %s; ' lists what is marked", words);
 }
 
+/* To the program under `run --live`. */
+static void program_signal(struct loop *loop, int number, const char *done)
+{
+    if (!can(loop, loop->options->running && loop->options->program_fd >= 0, "no program runs under this screen: that is for run --live"))
+        return;
+    if (syscall(SYS_pidfd_send_signal, loop->options->program_fd, number, NULL, 0) == 0)
+        tui_say(&loop->face, "%s", done);
+    else
+        tui_alarm(&loop->face, "the program was not reached: %s", errno == ESRCH ? "it has ended" : strerror(errno));
+}
+
 static void request(struct loop *loop, enum request request, const struct key *key)
 {
     struct view *view = top(loop);
@@ -547,12 +544,19 @@ static void request(struct loop *loop, enum request request, const struct key *k
     case REQUEST_REPLAY:
     case REQUEST_TIMELINE:
     case REQUEST_WHATIF: go_subject(loop, bindings[request].view); break;
+    case REQUEST_INTERRUPT: program_signal(loop, SIGINT, "the program was interrupted (SIGINT)"); break;
+    case REQUEST_KILL:
+        if (loop->killed++)
+            program_signal(loop, SIGKILL, "the program was killed (SIGKILL)");
+        else
+            program_signal(loop, SIGTERM, "the program was told to end (SIGTERM); again: SIGKILL");
+        break;
     case REQUEST_SEARCH: ask_line(loop, request, "/", ""); break;
     case REQUEST_COMMAND: ask_line(loop, request, ":", ""); break;
     case REQUEST_SEARCH_NEXT: search_from(loop, 1); break;
     case REQUEST_SEARCH_PREVIOUS: search_from(loop, -1); break;
     case REQUEST_QUIT: loop->quit = true; break;
-    case REQUEST_EDIT: edit(loop); break;
+    case REQUEST_EDIT: view_edit(view); break;
     case REQUEST_COPY: copy(loop); break;
     case REQUEST_EXPORT: export(loop); break;
     case REQUEST_TOGGLE: view_op(view->ops, request)(view, REQUEST_PAGE_DOWN, key); break;
@@ -608,11 +612,18 @@ static void foot_draw(struct loop *loop)
 {
     struct screen *screen = loop->face.screen;
     int y = screen->rows - 1;
+    char line[400];
 
+    if (loop->live) {
+        rates_print(&loop->rates, loop->options->running ? loop->options->program_pid : 0, screen->columns, line, sizeof line);
+        screen_put(screen, y - 1, 0, screen->columns, STYLE_HEAD, line);
+    }
     if (loop->prompt.active) {
         tui_prompt_draw(&loop->prompt, screen);
     } else if (loop->message[0]) {
         screen_put(screen, y, 0, screen->columns, loop->alarm ? STYLE_ALARM : STYLE_NORMAL, loop->message);
+    } else if (loop->output.screen && loop->output.open) {
+        screen_put(screen, y, 0, screen->columns, STYLE_ALARM, "the program draws a screen of its own: run it without --live, and `dyntrace tui --live` on its trace in another terminal");
     } else if (loop->output.text.count && top(loop)->ops != view_of(VIEW_OUTPUT)) {
         char *last = output_last(&loop->output);
         int x = screen_put(screen, y, 0, screen->columns, STYLE_DIM, "O: ");
@@ -746,6 +757,8 @@ int tui_run(const struct tui_options *options, const char *path)
     loop->face.marks = &loop->places.marks;
     loop->prompt = (struct prompt){.complete = complete, .context = loop};
     loop->output.open = options->running;
+    loop->output.input_fd = options->running && options->program_reads ? options->output_fd : -1;
+    loop->face.below = loop->live;
     loop->path = realpath(db_path(db), NULL);
     loop->ended_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     open = loop->path && stat(loop->path, &loop->file) == 0;

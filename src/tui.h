@@ -12,7 +12,9 @@ struct tui_options {
     int rows, columns;
     bool ascii, live;
     bool running;      /* under `run --live`: output_fd is what the program prints */
-    int output_fd;
+    int output_fd;     /* what is written to it is typed to the program, where it reads from there: */
+    bool program_reads;
+    int program_fd, program_pid; /* a pidfd, or -1 */
 };
 
 /* The trace at PATH, or for NULL the newest here. Returns the exit status. */

@@ -163,7 +163,7 @@ def test_the_stack_of_the_moment_beside_the_lanes(dyntrace, threads):
     start, end = db.execute("SELECT start_ns, end_ns FROM frames WHERE qualname = 'late' LIMIT 1").fetchone()
     out = screen(dyntrace, threads, f"7 /late-0 Enter @ {(start + end) // 2}ns Enter v", "140x30", "t.db")
     beside = "\n".join(line[71:] for line in out)
-    assert re.search(r"call wait #.*wait .*Called by.* late .* Thread.run .*Thread._bootstrap", beside, re.S)
+    assert re.search(r"call wait #.*wait .*Called by.* late\s.* Thread.run\s.*Thread._bootstrap", beside, re.S)
     assert "wait < late < Thread.run" in screen(dyntrace, threads, f"7 /late-0 Enter @ {(start + end) // 2}ns Enter", "140x30", "t.db")[-2]
 
 

@@ -23,6 +23,7 @@ bool output_read(struct output *output, int fd)
             return true;
         if (got <= 0)
             return false;
+        output->screen = output->screen || memmem(bytes, (size_t)got, "\033[?1049h", 8) || memmem(bytes, (size_t)got, "\033[?47h", 6);
         memcpy(list_add_many(&output->text, (size_t)got + 1), bytes, (size_t)got);
         output->text.count--; /* a NUL at the end, which is not counted */
         if (output->text.count > OUTPUT_MOST) { /* the older half goes */
@@ -96,6 +97,12 @@ static bool output_request(struct view *view, enum request request, const struct
     long page = view->rows > 2 ? view->rows - 1 : 1, by;
 
     switch (request) {
+    case REQUEST_INPUT:
+        if (view->tui->output && view->tui->output->open && view->tui->output->input_fd >= 0)
+            tui_ask(view->tui, "to the program (^D: end of input): ", "");
+        else
+            tui_say(view->tui, "the program does not read from here");
+        return true;
     case REQUEST_UP: by = 1; break;
     case REQUEST_DOWN: by = -1; break;
     case REQUEST_WHEEL_UP: by = 3; break;
@@ -109,7 +116,17 @@ static bool output_request(struct view *view, enum request request, const struct
     return true;
 }
 
+static void output_input(struct view *view, const char *text)
+{
+    char line[4200];
+    bool end = !strcmp(text, "^D");
+    int length = snprintf(line, sizeof line, "%.4000s\n", text);
+
+    if (write(view->tui->output->input_fd, end ? "\004" : line, end ? 1 : (size_t)length) < 0)
+        tui_alarm(view->tui, "not typed: %s", strerror(errno));
+}
+
 const struct view_ops view_output = {
     .name = "output", .summary = "what the program printed, under run --live", .size = sizeof(struct view),
-    .settle = output_settle, .draw = output_draw, .request = output_request,
+    .keys = "i types a line to the program  G follows  I interrupts it  K ends it", .input = output_input, .settle = output_settle, .draw = output_draw, .request = output_request,
 };

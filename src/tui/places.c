@@ -16,7 +16,7 @@ static bool beside(const struct screen *screen)
 static void view_fit(const struct places *places, struct view *view, bool aside)
 {
     const struct screen *screen = places->tui->screen;
-    int rows = screen->rows > 3 ? screen->rows - 2 : 1, half = beside(screen) ? screen->columns / 2 : rows / 2;
+    int rows = screen->rows > 3 + places->tui->below ? screen->rows - 2 - places->tui->below : 1, half = beside(screen) ? screen->columns / 2 : rows / 2;
 
     view->x = 0;
     view->y = 1;

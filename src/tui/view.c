@@ -5,10 +5,14 @@
 #include "tui/view.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
 #include <math.h>
+#include <sys/stat.h>
 
 #include "schema.h"
 #include "trace/db.h"
+#include "trace/prose.h"
 
 #define LIST_VIEW(name_, summary_) &(const struct view_ops){.name = name_, .summary = summary_, .base = &list_ops}
 
@@ -95,6 +99,35 @@ bool view_source(struct view *view, const struct target *target, const char **fi
     }
     query_close(query);
     return found;
+}
+
+/* $VISUAL or $EDITOR at a line of a file. The file's name came from the trace: it is an argument of its own, never
+ * part of a command line, and does not begin with a dash. */
+void view_edit(struct view *view)
+{
+    bool (*place)(struct view *, const char **, int64_t *) = view_op(view->ops, place);
+    const char *file, *editor = prose_filled(getenv("VISUAL"));
+    char *path, line[32];
+    int64_t number = 0;
+    struct stat st;
+
+    if (!editor && !(editor = prose_filled(getenv("EDITOR"))))
+        editor = "vi";
+    if (!place || !place(view, &file, &number)) {
+        tui_say(view->tui, "no source belongs to this line");
+        return;
+    }
+    path = say_print("%s%s", file[0] == '/' ? "" : "./", file);
+    snprintf(line, sizeof line, "+%" PRId64, number > 0 ? number : 1);
+    if (stat(file, &st) != 0)
+        tui_alarm(view->tui, "%s: %s", file, strerror(errno));
+    else if (!S_ISREG(st.st_mode))
+        tui_alarm(view->tui, "%s: not a regular file", file);
+    else if (!view->tui->screen->terminal)
+        tui_say(view->tui, "%s %s %s", editor, line, file);
+    else if (!screen_shell((const char *[]){"sh", "-c", "exec $0 \"$@\"", editor, line, path, NULL}))
+        tui_alarm(view->tui, "%s: cannot be run; set EDITOR", editor);
+    free(path);
 }
 
 bool moment_read(const char *text, bool sure, int64_t from_ns, int64_t *ns)

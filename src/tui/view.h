@@ -20,6 +20,8 @@ struct output {
     LIST(char) text; /* and a NUL at its end */
     bool cut;        /* its beginning was left out */
     bool open;       /* more may come */
+    bool screen;     /* it draws a whole screen, as an editor does */
+    int input_fd;    /* lines are typed into this, -1: no */
 };
 
 /* Take what is there. False: no more will come. */
@@ -38,6 +40,7 @@ struct tui {
     struct db *db;               /* for what is known at once */
     struct screen *screen;
     int64_t moment_ns;           /* the one that was looked at last, 0: none */
+    int below;                   /* lines at the bottom that no view has, but the last */
     bool split;                  /* what Enter opens stands beside the view on top */
     bool scripted;               /* keys come from a script: what changes while one looks is not shown */
     char searched[200];          /* what the last search looked for, "" when there was none */
@@ -122,6 +125,9 @@ struct view {
 const struct view_ops *view_of(int kind);
 /* By its name, BYTES long; VIEW_NONE: none has it. */
 enum view_kind view_named(const char *name, size_t bytes);
+
+/* The editor, at the place of the line under the cursor. */
+void view_edit(struct view *view);
 
 /* "0.3", "15.2s", "@12.744", and "+100ms" from FROM_NS on, which is no more than 4e18: a moment. False: it is none; without a unit,
  * a point or a sign it is a number, unless one is SURE. */

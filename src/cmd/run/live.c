@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <pty.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
 
@@ -16,18 +17,25 @@ enum { LOOK_MS = 100, QUIET_MS = 300 };
 static struct {
     int master, slave; /* of the pseudo terminal; -1: none */
     int in, out;       /* the user's, which `run` lets go of once the command has them */
+    bool keeps;        /* the command keeps its standard input, which is no terminal: the keys come from /dev/tty */
+    int command;       /* a pidfd; -1: none */
     pid_t screen;
     pthread_t thread;
     bool started;
     atomic_bool ended; /* the command has */
-} live = {.master = -1, .slave = -1, .in = -1, .out = -1};
+} live = {.master = -1, .slave = -1, .in = -1, .out = -1, .command = -1};
 
 bool live_open(void)
 {
     struct termios modes;
     struct winsize size = {.ws_row = 24, .ws_col = 80};
 
-    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+    int keys = isatty(STDIN_FILENO) ? -1 : open("/dev/tty", O_RDONLY | O_CLOEXEC);
+
+    live.keeps = !isatty(STDIN_FILENO);
+    if (keys >= 0)
+        close(keys);
+    if ((live.keeps && keys < 0) || !isatty(STDOUT_FILENO)) {
         say_error("run: --live needs a terminal; without one, record, and `dyntrace tui --live FILE` follows from another");
         return false;
     }
@@ -41,7 +49,7 @@ bool live_open(void)
         modes.c_lflag &= ~(tcflag_t)ECHO;
         tcsetattr(live.slave, TCSANOW, &modes);
     }
-    live.in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    live.in = live.keeps ? -1 : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
     live.out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     fcntl(live.master, F_SETFD, FD_CLOEXEC);
     fcntl(live.master, F_SETFL, O_NONBLOCK);
@@ -51,27 +59,43 @@ bool live_open(void)
 
 void live_command(void)
 {
-    int null;
-
     if (live.slave < 0)
         return;
-    /* The keys are the screen's. */
-    null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    dup2(null, STDIN_FILENO);
+    if (!live.keeps) /* the keys are the screen's, which types lines into this */
+        dup2(live.slave, STDIN_FILENO);
     dup2(live.slave, STDOUT_FILENO);
     dup2(live.slave, STDERR_FILENO);
 }
 
 static int screen_run(const char *trace)
 {
-    struct tui_options options = {.live = true, .output_fd = live.master, .running = true};
+    struct tui_options options = {.live = true, .output_fd = live.master, .running = true, .program_fd = live.command, .program_pid = job_pid(),
+                                  .program_reads = !live.keeps};
     static const int given[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         signal(given[i], SIG_DFL);
-    dup2(live.in, STDIN_FILENO);
+    dup2(live.keeps ? open("/dev/null", O_RDONLY | O_CLOEXEC) : live.in, STDIN_FILENO);
     dup2(live.out, STDOUT_FILENO);
     return tui_run(&options, trace);
+}
+
+/* Lines that are typed once the screen is gone. */
+static void typed_pass(void)
+{
+    struct pollfd polled = {live.in, POLLIN, 0};
+    char bytes[4096];
+    ssize_t got;
+
+    if (live.in < 0 || atomic_load(&live.ended) || poll(&polled, 1, 0) <= 0)
+        return;
+    got = read(live.in, bytes, sizeof bytes);
+    if (got == 0)
+        bytes[got++] = 4; /* the end of input, as a terminal has it */
+    if (got < 0 || write(live.master, bytes, (size_t)got) < 0) {
+        close(live.in);
+        live.in = -1;
+    }
 }
 
 /* Wait for the screen's end; from then on what the command writes goes where it would have gone. */
@@ -85,6 +109,7 @@ static void *live_thread(void *unused)
         struct pollfd polled = {live.master, POLLIN, 0};
         int ready = poll(&polled, 1, atomic_load(&live.ended) ? QUIET_MS : LOOK_MS);
         ssize_t got;
+        typed_pass();
         if (ready == 0 && atomic_load(&live.ended))
             break; /* somebody keeps it open; the command itself is gone */
         if (ready <= 0)
@@ -108,6 +133,7 @@ void live_show(const char *trace)
     close(live.slave);
     live.slave = -1;
     fflush(NULL);
+    live.command = (int)syscall(SYS_pidfd_open, job_pid(), 0); /* nobody has waited for it yet */
     live.screen = fork();
     if (live.screen == 0)
         _exit(screen_run(trace));
@@ -121,7 +147,7 @@ void live_show(const char *trace)
 
 void live_close(void)
 {
-    int *const ends[] = {&live.master, &live.slave, &live.in, &live.out};
+    int *const ends[] = {&live.master, &live.slave, &live.in, &live.out, &live.command};
 
     atomic_store(&live.ended, true);
     if (live.started)

@@ -1,0 +1,75 @@
+/* tui/rates.c -- what a program does per second. See tui/rates.h. */
+#include "tui/rates.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "lib/table.h"
+#include "trace/db.h"
+
+enum { CALLS, HITS, COMPILES, RECOMPILES };
+
+void rates_look(struct rates *rates, struct db *db)
+{
+    int64_t now_ms = clock_monotonic_ms(), sums[RATES] = {[HITS] = rates->sums[HITS], [RECOMPILES] = rates->sums[RECOMPILES]};
+    double seconds = (double)(now_ms - rates->at_ms) / 1e3;
+
+    sums[CALLS] = db_integer(db, 0, "SELECT SUM(calls) FROM code_total");
+    sums[COMPILES] = db_integer(db, 0, "SELECT COUNT(*) FROM compile");
+    db_rows(row, db, "SELECT COALESCE(SUM(outcome = 1), 0), MAX(lookup_id) FROM lookup WHERE lookup_id > ?1", rates->lookup_id) {
+        sums[HITS] += query_integer(row, 0);
+        rates->lookup_id = query_integer(row, 1) > rates->lookup_id ? query_integer(row, 1) : rates->lookup_id;
+    }
+    if (sums[COMPILES] != rates->sums[COMPILES])
+        sums[RECOMPILES] = db_integer(db, 0, "SELECT SUM(is_recompile) FROM compiles");
+    for (int i = 0; i < RATES && rates->at_ms && seconds > 0; i++) {
+        double rate = (double)(sums[i] - rates->sums[i]) / seconds;
+        rates->kept[rates->looks % RATES_KEPT][i] = rate > 0 ? rate : 0;
+    }
+    rates->looks += rates->at_ms && seconds > 0;
+    for (int i = 0; i < RATES; i++)
+        rates->sums[i] = sums[i];
+    rates->at_ms = now_ms;
+}
+
+/* The last WIDTH looks at one of them as bars, the oldest first. */
+static void bars_print(const struct rates *rates, int which, int width, char *made)
+{
+    static const char *const bars[] = {"·", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    int kept = rates->looks < RATES_KEPT ? rates->looks : RATES_KEPT;
+    double most = 0;
+
+    width = width < kept ? width : kept;
+    for (int i = 0; i < kept; i++)
+        most = rates->kept[i][which] > most ? rates->kept[i][which] : most;
+    for (int i = rates->looks - width; i < rates->looks; i++) {
+        double share = most > 0 ? rates->kept[i % RATES_KEPT][which] / most : 0;
+        const char *bar = bars[share > 0 ? 1 + (int)(share * 7.999) : 0];
+        while (*bar)
+            *made++ = *bar++;
+    }
+    *made = 0;
+}
+
+void rates_print(const struct rates *rates, int pid, int columns, char *line, size_t bytes)
+{
+    static const char *const names[RATES] = {"calls", "hits", "compiles", "recompiles"};
+    size_t used = 0;
+    char path[64], count[TABLE_HUMAN], bars[RATES_KEPT * 3 + 1];
+    long pages = 0;
+    FILE *file;
+
+    for (int i = 0; i < RATES && used + 1 < bytes; i++) {
+        double rate = rates->looks ? rates->kept[(rates->looks - 1) % RATES_KEPT][i] : 0;
+        bars_print(rates, i, columns < 60 ? 0 : columns < 130 ? 6 : 12, bars);
+        used += (size_t)snprintf(line + used, bytes - used, "%s%s %s/s%s%s", i ? "  " : "", names[i], table_count(count, (int64_t)(rate + 0.5)), *bars ? " " : "", bars);
+    }
+    snprintf(path, sizeof path, "/proc/%d/statm", pid);
+    file = pid > 0 ? fopen(path, "re") : NULL;
+    if (file && fscanf(file, "%*d %ld", &pages) == 1 && used + 1 < bytes)
+        snprintf(line + used, bytes - used, "  memory %.0f MB", (double)pages * (double)sysconf(_SC_PAGESIZE) / 1e6);
+    if (file)
+        fclose(file);
+}

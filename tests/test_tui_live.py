@@ -1,0 +1,87 @@
+"""dyntrace run --live: what the program reads, how it is ended from the screen, what it does per second, and programs with a screen of their own."""
+import re
+import time
+
+import pytest
+
+from shared import PYTHONS
+from terminal import Terminal, needs_tmux
+
+pytestmark = [pytest.mark.one_python, needs_tmux]
+
+BUSY = """
+import sys, time
+def step(n):
+    return n
+began = time.time()
+while time.time() < began + 60:
+    for i in range(1000):
+        step(i)
+    time.sleep(0.01)
+"""
+
+
+def live(dyntrace, tmp_path, program, before="", size=(110, 24)):
+    (tmp_path / "p.py").write_text(program)
+    return Terminal(tmp_path, *size, f"{before}{dyntrace} run --live --python {PYTHONS[0]} p.py; echo status $?")
+
+
+def test_the_program_keeps_a_standard_input_that_is_a_pipe(dyntrace, tmp_path):
+    with live(dyntrace, tmp_path, "import time\nprint('got', input())\ntime.sleep(1)\n", "echo hello | ") as terminal:
+        terminal.wait(lambda screen: "the program has ended, exit 0" in screen)
+        terminal.type("O")
+        terminal.wait(lambda screen: "got hello" in screen)
+        terminal.type("Q")
+        terminal.wait(lambda screen: re.search("^status 0", screen, re.M))
+
+
+def test_a_line_is_typed_to_the_program(dyntrace, tmp_path):
+    with live(dyntrace, tmp_path, "import sys\nprint('got', input())\nprint('then', sys.stdin.read())\n") as terminal:
+        terminal.wait(lambda screen: "(live) > overview" in screen)
+        terminal.type("O", "i")
+        terminal.wait(lambda screen: "to the program" in screen)
+        terminal.type("a", "b", "c", "Enter")
+        terminal.wait(lambda screen: "got abc" in screen)
+        terminal.type("i", "^", "D", "Enter")
+        terminal.wait(lambda screen: "the program has ended, exit 0" in screen)
+        terminal.type("Q")
+        terminal.wait(lambda screen: re.search("^status 0", screen, re.M))
+
+
+def test_once_the_screen_is_left_the_terminal_is_the_program_s(dyntrace, tmp_path):
+    with live(dyntrace, tmp_path, "print('got', input())\n") as terminal:
+        terminal.wait(lambda screen: "(live) > overview" in screen)
+        terminal.type("Q")
+        time.sleep(1)
+        terminal.type("x", "y", "Enter")
+        terminal.wait(lambda screen: "got xy" in screen and re.search("^status 0", screen, re.M))
+
+
+@pytest.mark.parametrize("keys, end, status", [("I", "exit 130|signal 2|exit 1", None), ("K", "signal 15", 143), ("KK", "signal (15|9)", None)])
+def test_the_program_is_ended_from_the_screen(dyntrace, tmp_path, keys, end, status):
+    with live(dyntrace, tmp_path, BUSY) as terminal:
+        terminal.wait(lambda screen: re.search(r"^calls [1-9].*/s", screen, re.M))
+        terminal.type(*keys)
+        terminal.wait(lambda screen: re.search(f"the program has ended, ({end})", screen))
+        terminal.type("Q")
+        screen = terminal.wait(lambda screen: re.search(r"^status \d", screen, re.M))
+        assert status is None or f"status {status}" in screen
+
+
+def test_what_it_does_per_second_is_shown_with_its_memory(dyntrace, tmp_path):
+    with live(dyntrace, tmp_path, BUSY) as terminal:
+        line = terminal.wait(lambda screen: re.search(r"^calls [\d.]+( [kM])?/s [·▁-█]{3,} .*hits 0/s .*compiles 0/s .*recompiles 0/s .*memory \d+ MB$", screen, re.M))
+        assert line
+        terminal.type("K")
+        terminal.wait(lambda screen: "the program has ended" in screen and not re.search(r"^calls .*/s", screen, re.M))
+        terminal.type("K")
+        terminal.wait(lambda screen: "it has ended" in screen)
+        terminal.type("Q")
+
+
+def test_a_program_with_a_screen_of_its_own_is_recognised(dyntrace, tmp_path):
+    with live(dyntrace, tmp_path, "import time\nprint('\\033[?1049h\\033[2Jmine', flush=True)\ntime.sleep(30)\n") as terminal:
+        terminal.wait(lambda screen: "the program draws a screen of its own" in screen and "dyntrace tui --live" in screen)
+        terminal.type("K")
+        terminal.wait(lambda screen: "the program has ended" in screen)
+        terminal.type("Q")
