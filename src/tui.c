@@ -741,7 +741,7 @@ int tui_run(const struct tui_options *options, const char *path)
     struct loop all = {.options = options, .live = options->live}, *loop = &all;
     struct screen *screen;
     const char *why;
-    bool open;
+    bool open, damaged = false;
 
     if (!db)
         return 2;
@@ -776,6 +776,7 @@ int tui_run(const struct tui_options *options, const char *path)
             screen_dump(screen, stdout);
         else if (!loop->quit)
             keys_take(loop);
+        damaged = options->dump && work_damaged(loop->face.work);
         say_divert(NULL, NULL);
     }
     places_close(&loop->places);
@@ -789,5 +790,5 @@ int tui_run(const struct tui_options *options, const char *path)
     db_close(loop->fresh);
     db_close(db);
     free(loop->path);
-    return open ? 0 : 2;
+    return open && !damaged ? 0 : 2;
 }

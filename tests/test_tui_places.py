@@ -107,6 +107,14 @@ def test_a_split_screen_follows_the_cursor(dyntrace, place, size):
     assert screen(dyntrace, place, "2 v Enter v", size) == screen(dyntrace, place, "2 Enter", size)
 
 
+def test_a_view_beside_asks_for_nothing(dyntrace, place):
+    """sql, which asks for a query as it opens."""
+    for steps in range(1, 6):
+        out = screen(dyntrace, place, "? v /sql Enter" + " n" * steps, "120x40")
+        assert "SQL: " not in out[-1]
+        assert screen(dyntrace, place, "? v /sql Enter" + " n" * steps + " x Enter", "120x40")
+
+
 def test_a_click_on_the_half_beside_opens_it(dyntrace, place):
     assert way(screen(dyntrace, place, "2 v Click:90,20", "120x40")) == ["overview", "functions", "function"]
     assert screen(dyntrace, place, "2 v Click:5,5", "120x40") == screen(dyntrace, place, "2 v j j j", "120x40")

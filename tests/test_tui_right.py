@@ -53,8 +53,8 @@ def folder(dyntrace, tmp_path_factory):
     return made
 
 
-def lines(dyntrace, place, keys, trace, size="120x24"):
-    return [line.rstrip() for line in dump(dyntrace, place, keys, size, trace=trace).splitlines()]
+def lines(dyntrace, place, keys, trace, size="120x24", **rest):
+    return [line.rstrip() for line in dump(dyntrace, place, keys, size, trace=trace, **rest).splitlines()]
 
 
 def test_the_slowest_call_is_first_of_all_calls(dyntrace, folder):
@@ -138,7 +138,7 @@ def damaged(path, table):
 def test_damage_is_told_on_the_first_screen(dyntrace, tmp_path, table):
     damaged(tmp_path / "t.db", table)
     for keys in ("", "j j"):
-        out = lines(dyntrace, tmp_path, keys, "t.db", "100x40")
+        out = lines(dyntrace, tmp_path, keys, "t.db", "100x40", status=2)
         assert out[1].strip(" >") == "this is not all: the file is damaged; `dyntrace fsck` tells more"
         assert "  ..." not in [line.rstrip()[1:] for line in out]
 
@@ -229,3 +229,35 @@ def test_one_call_is_one_call(dyntrace, place):
 def test_the_source_opens_wherever_there_is_one(dyntrace, place, keys, line):
     told = dump(dyntrace, place, keys, trace="plain.db").splitlines()[-1].strip()
     assert re.fullmatch(rf"vi \+{line or r'[0-9]+'} (./)?model.py", told), told
+
+
+def test_a_plain_program_has_no_lines_about_compiles(dyntrace, folder):
+    first = lines(dyntrace, folder("calls.db", CALLS), "", "calls.db", "100x40")
+    assert not [line for line in first if "ompile" in line and "anything" not in line and "nothing that compiles" not in line or "recompiles" in line]
+    at = next(i for i, line in enumerate(first) if "Most own time" in line)
+    assert len([line for line in first[at + 1:] if " call" in line]) > 4
+
+
+def test_a_named_query_is_chosen_by_arrows(dyntrace, place):
+    shown = lines(dyntrace, place, "! Esc j j", "plain.db", "80x12")
+    name = shown[next(i for i, line in enumerate(shown) if line.startswith(">"))].split()[1]
+    assert f"> sql {name}" in lines(dyntrace, place, "! Esc j j Enter", "plain.db")[0]
+    assert lines(dyntrace, place, "! Esc G", "plain.db", "80x12")[-2].startswith(">")
+
+
+def test_values_begin_where_they_differ(dyntrace, tmp_path):
+    db = sqlite3.connect(make_trace(tmp_path / "t.db"))
+    same = "a_long_module_name." * 6
+    db.execute("UPDATE recompile_cause SET expected = ? || 'wanted', actual = ? || 'seen'", (same, same))
+    db.commit()
+    db.close()
+    row = lines(dyntrace, tmp_path, "3 Enter", "t.db", "120x24")[2]
+    assert "wanted" in row and "seen" in row and "at (s)" in lines(dyntrace, tmp_path, "3 Enter", "t.db", "120x24")[1]
+
+
+def test_a_function_without_a_name_is_seen(dyntrace, tmp_path):
+    db = sqlite3.connect(make_trace(tmp_path / "t.db"))
+    db.execute("UPDATE code SET qualname = '' WHERE code_id = 2")
+    db.commit()
+    db.close()
+    assert any(line.startswith((">''", " ''")) for line in lines(dyntrace, tmp_path, "2", "t.db"))

@@ -8,7 +8,7 @@
 --| at         {at:time} s, thread {thread_id} {thread:60|} of process {pid}  => timeline {thread_id} AT {at}
 --| [took       {took:duration}[, {!w}{ended}{!n}]]
 --| [began      {begun}]
---none the trace has no such call
+--none no such call is in the trace, or nothing ran then
 WITH me(frame_id, lookup_id) AS (SELECT ?1, NULL WHERE ?1 > 0 UNION ALL SELECT frame_id, lookup_id FROM lookup WHERE lookup_id = -?1)
 SELECT ?1 AS call_id, me.frame_id, c.qualname AS function, c.filename, c.first_line, c.kind, c.code_id, COALESCE(f.start_ns, l.start_ns) AS at, h.thread_id,
        h.name AS thread, p.pid, COALESCE(f.end_ns, (SELECT x.end_ns FROM thread_ends x WHERE x.thread_id = f.thread_id)) - f.start_ns AS took,

@@ -59,10 +59,10 @@ SELECT 1 WHERE EXISTS (SELECT 1 FROM losses WHERE is_stall);
 --| [  {!r}{limits:count} reached a limit, {errors:count} raised]  => compiles WHERE outcome IN ('limit', 'error') | limit or error
 SELECT COUNT(*) AS compiles, COUNT(cache_entry_id) AS made, COUNT(*) - COUNT(cache_entry_id) AS none, COALESCE(SUM(end_ns - start_ns), 0) AS ns,
        iif(SUM(outcome IN ('limit', 'error')) > 0, SUM(outcome = 'limit'), NULL) AS limits, SUM(outcome = 'error') AS errors
-FROM compile;
+FROM compile HAVING COUNT(*) OR EXISTS (SELECT 1 FROM lookup);
 
 --# {!style}{n:count} recompile{s}  => recompiles
-SELECT COUNT(*) AS n, iif(COUNT(*), 'r', 'g') AS style, iif(COUNT(*) = 1, '', 's') AS s FROM compiles WHERE is_recompile;
+SELECT COUNT(*) AS n, iif(COUNT(*), 'r', 'g') AS style, iif(COUNT(*) = 1, '', 's') AS s FROM compiles WHERE is_recompile HAVING EXISTS (SELECT 1 FROM compile UNION ALL SELECT 1 FROM lookup);
 
 --start
 --| [{?one}  {!r}{n:count>4}{!n} x {!b}{function:60}{!n}: [{source:80} was {!r}{was:80}{!n}, not {expected:60}][{text:160}]]  => compile {compile_id}
@@ -76,7 +76,7 @@ SELECT id, function, iif(was IS NULL OR expected IS NULL, NULL, source) AS sourc
 FROM found;
 
 --# {!style}{n:count} graph break{s}  => breaks
-SELECT COUNT(*) AS n, iif(COUNT(*), 'w', 'g') AS style, iif(COUNT(*) = 1, '', 's') AS s FROM graph_break;
+SELECT COUNT(*) AS n, iif(COUNT(*), 'w', 'g') AS style, iif(COUNT(*) = 1, '', 's') AS s FROM graph_break HAVING EXISTS (SELECT 1 FROM compile UNION ALL SELECT 1 FROM lookup);
 
 --start
 --|   {!w}{times:count>4}{!n} x {!b}{function:60}:{line}{!n} {reason:160}  => break {graph_break_id}
@@ -94,10 +94,7 @@ SELECT MIN(e.code_id) AS code_id, c.qualname AS function, e.outcome, SUM(e.calls
 FROM eager e LEFT JOIN code c ON c.code_id = e.code_id
 GROUP BY c.filename, c.qualname, c.first_line, e.outcome ORDER BY 4 DESC, 1 LIMIT 4;
 
---slow # Guards
---slow   ...
---none # Guards
---none   no check was seen  => guards
+--slow
 --# Guards
 --|   {n:count} checks of entries took {ns:duration}, {each:duration} each; {failed:count} failed  => guards
 SELECT COUNT(*) AS n, COALESCE(SUM(duration_ns), 0) AS ns, COALESCE(SUM(duration_ns), 0) / COUNT(*) AS each, SUM(result = 'fail') AS failed
@@ -108,7 +105,7 @@ FROM guard_check HAVING COUNT(*) > 0;
 --none # Most own time
 SELECT MIN(n.code_id) AS code_id, c.qualname AS function, SUM(n.self_ns) AS self, SUM(n.calls) AS calls, iif(SUM(n.calls) = 1, '', 's') AS s, c.filename, c.first_line
 FROM code_total n LEFT JOIN code c ON c.code_id = n.code_id
-GROUP BY c.filename, c.qualname, c.first_line, c.kind ORDER BY 3 DESC, 1 LIMIT 4;
+GROUP BY c.filename, c.qualname, c.first_line, c.kind ORDER BY 3 DESC, 1 LIMIT iif(EXISTS (SELECT 1 FROM lookup), 4, 12);
 
 --|   {!d}all functions  => functions
 ;

@@ -328,8 +328,12 @@ static bool list_search(struct view *view, const char *text, int direction)
 {
     struct list *list = (struct list *)view;
 
-    if (!list->view.count || !windowed(list))
-        return view_find(view, direction, row_fits, text);
+    if (!list->view.count || !windowed(list)) {
+        bool found = view_find(view, direction, row_fits, text);
+        if (!found && list->read && list->read->cut)
+            tui_alarm(view->tui, "%s: not in the first %zu rows; f looks in all of them", text, list->read->row_count);
+        return found || (list->read && list->read->cut);
+    }
     rows_seek(list, text, direction); /* a thread looks for it */
     return true;
 }
@@ -514,22 +518,31 @@ static void sql_open(struct view *view)
     struct list *list = (struct list *)view;
 
     list->q.sort = -1;
+    view->head = 2;
+    view->count = (size_t)schema_query_count;
     if (view->target.where)
         sql_input(view, view->target.where);
-    else
+    else if (!view->aside)
         tui_ask(view->tui, "SQL: ", "");
 }
 
 static bool sql_request(struct view *view, enum request request, const struct key *key)
 {
     struct list *list = (struct list *)view;
+    bool again = false;
 
-    if (request == REQUEST_INPUT || request == REQUEST_SQL || (request == REQUEST_OPEN && !list->q.sql)) {
+    if (request == REQUEST_INPUT || request == REQUEST_SQL) {
         const char *sql = list->q.sql && strlen(list->q.sql) < 300 && !strchr(list->q.sql, '\n') ? list->q.sql : "";
         tui_ask(view->tui, "SQL: ", sql);
         return true;
     }
-    return list_ops.request(view, request, key);
+    if (list->q.sql)
+        return list_ops.request(view, request, key);
+    if ((request == REQUEST_CLICK || request == REQUEST_DOUBLE) && view_click(view, request, key, &again) && again)
+        request = REQUEST_OPEN;
+    if (request == REQUEST_OPEN)
+        sql_input(view, schema_queries[view->at].name);
+    return request == REQUEST_OPEN || request == REQUEST_CLICK || request == REQUEST_DOUBLE || view_move(view, request);
 }
 
 static void sql_draw(struct view *view, struct screen *screen)
@@ -540,17 +553,18 @@ static void sql_draw(struct view *view, struct screen *screen)
         list_ops.draw(view, screen);
         return;
     }
-    screen_put(screen, view->y + 1, 2, view->columns - 4, STYLE_NORMAL, "i: type a query, or the name of one of these. Tab completes, Up is what was typed before.");
-    for (int i = 0; i < schema_query_count && i + 3 < view->rows; i++) {
+    screen_put(screen, view->y, 2, view->columns - 4, STYLE_NORMAL, "i: type a query, or choose one of these. Tab completes, Up is what was typed before.");
+    for (size_t i = view->top; i < view->count && (int)(i - view->top) + 2 < view->rows; i++) {
         const char *line = schema_queries[i].text + strspn(schema_queries[i].text, "- ");
+        int y = view->y + 2 + (int)(i - view->top), selected = view_row(view, screen, y, i == view->at);
         char made[200];
         snprintf(made, sizeof made, "%.*s", (int)strcspn(line, "\n"), line);
-        screen_put(screen, view->y + 3 + i, 2, 22, STYLE_ACCENT, schema_queries[i].name);
-        screen_put(screen, view->y + 3 + i, 26, view->columns - 27, STYLE_NORMAL, made);
+        screen_put(screen, y, 2, 22, STYLE_ACCENT | selected, schema_queries[i].name);
+        screen_put(screen, y, 26, view->columns - 27, selected, made);
     }
 }
 
 const struct view_ops view_sql = {
-    .name = "sql", .summary = "a prompt for SQL, and the result; :sql QUERY", .base = &list_ops, .open = sql_open, .draw = sql_draw,
+    .keys = "i query  Enter opens  s sort  f filter  / search  e export", .name = "sql", .summary = "a prompt for SQL, and the result; :sql QUERY", .base = &list_ops, .open = sql_open, .draw = sql_draw,
     .request = sql_request, .input = sql_input,
 };

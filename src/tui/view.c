@@ -10,6 +10,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
+#include "lib/times.h"
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/prose.h"
@@ -145,7 +146,7 @@ bool moment_read(const char *text, bool sure, int64_t from_ns, int64_t *ns)
         at++;
     if (!asked || end == text || isalpha((unsigned char)*text) || at == sizeof units / sizeof *units || !(fabs(number * units[at].ns) < 4e18))
         return false;
-    *ns = (*text == '+' || *text == '-' ? from_ns : 0) + (int64_t)llround(number * units[at].ns);
+    *ns = times_sum(*text == '+' || *text == '-' ? from_ns : 0, (int64_t)llround(number * units[at].ns));
     return true;
 }
 

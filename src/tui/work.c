@@ -30,6 +30,7 @@ struct work {
     pthread_cond_t changed;
     struct job *jobs; /* that have not ended, oldest first; those that run have a connection */
     bool closing;
+    bool damaged;     /* a job met damage */
     char *path;       /* owned */
     int generation;   /* of connections */
     int ended_fd;     /* borrowed: an eventfd */
@@ -149,6 +150,7 @@ static void *work_thread(void *argument)
         say_divert(NULL, NULL);
         pthread_mutex_lock(&work->lock);
         job_out(work, job);
+        work->damaged = work->damaged || (job->error && strstr(job->error, "is damaged"));
         work->slow_running -= job->slow;
         job->db = NULL;
         job->ended = true;
@@ -185,6 +187,16 @@ struct work *work_open(const char *path, int ended_fd)
         return NULL;
     }
     return work;
+}
+
+bool work_damaged(struct work *work)
+{
+    bool damaged;
+
+    pthread_mutex_lock(&work->lock);
+    damaged = work->damaged;
+    pthread_mutex_unlock(&work->lock);
+    return damaged;
 }
 
 void work_close(struct work *work)

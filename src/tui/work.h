@@ -59,6 +59,9 @@ bool work_wait(struct work *work, struct job *job, int ms);
 /* From the next job on, new connections: the file was changed in a way that the old ones do not see. */
 void work_reconnect(struct work *work);
 
+/* Some job has found the trace damaged. */
+bool work_damaged(struct work *work);
+
 /* There are jobs that have not ended. */
 bool work_pending(struct work *work);
 

@@ -28,7 +28,9 @@ TYPED = ["/step Enter", "/日 Enter", "f step Enter", "f calls Space > Space 3 E
          ":timeline Enter", ":flame Enter", ":sql Space SELECT Space * Space FROM Space lookup Enter", ":sql Space SELECT Space 1 Enter",
          ":sql Space hot-functions Enter", ":sql Space DROP Space TABLE Space x Enter", ":sql Space (( Enter", "! SEL Tab Space x'00', Space NULL, Space 1e999 Enter",
          ":function Space 2 Enter", ":entry Space 1 Enter", ":compile Space 99 Enter", ":call Space 7 Enter", ":break Space 1 Enter", ":losses Enter",
-         ":entries Enter", ":causes Enter", ":compiles Enter", ":checks Enter", ":nonsense Enter", "f ' Enter", "f x( Space IN Space Enter", ":999999999999 Enter"]
+         ":entries Enter", ":causes Enter", ":compiles Enter", ":checks Enter", ":nonsense Enter", "f ' Enter", "f x( Space IN Space Enter", ":999999999999 Enter",
+         "@ 0.7 Enter", ":+100ms Enter", ":-1s Enter", ":9e18ns Enter", ":call Space -3 Enter", ":frames Enter", ":check Space --max-recompiles Space 0 Enter",
+         ":verify Enter", ":open Space plain.db Enter", ":marks Enter", "7 f main Enter", "/Main Enter"]
 RARE = ("Resize:40x12", "Resize:80x24", "Resize:200x60", "Resize:3x2", "Resize:41x13")
 
 
@@ -79,7 +81,7 @@ def script(random_):
         if choice < 0.5:
             keys.append(random_.choice(KEYS))
         elif choice < 0.72:
-            keys.append(random_.choice("kjhlgGnNsSRFyobwrt+-*[]{}i0123456789?"))
+            keys.append(random_.choice("kjhlgGnNsSRFyobwrt+-*[]{}i0123456789?pvm'@>MvIK"))
         elif choice < 0.9:
             keys.append(random_.choice(TYPED))
         elif choice < 0.97:

@@ -99,8 +99,8 @@ static int64_t frame_before(struct query *probe, int64_t from, int64_t at_ns)
 {
     int64_t low = from, high = INT64_MAX;
 
-    for (int64_t step = PASS_OVER; high - low > 1; step *= 2) {
-        int64_t middle = high == INT64_MAX ? low + step : low + (high - low) / 2;
+    for (int64_t step = PASS_OVER; high - low > 1; step = times_sum(step, step)) {
+        int64_t half = low + (high - low) / 2, middle = high == INT64_MAX && step < half - low ? low + step : half;
         query_reset(probe);
         query_bind_integer(probe, 1, middle);
         if (query_step(probe) && query_integer(probe, 0) < high && query_integer(probe, 3) < at_ns) {
@@ -343,28 +343,28 @@ static int64_t share_ns(const struct spread *spread, double share)
 /* A line for each power of ten, from the fastest call to the slowest. */
 static void decades_put(struct doc *doc, const struct spread *spread, const char *codes, const char *name)
 {
-    int64_t counts[20] = {0}, most = 0, from = 1;
+    int64_t counts[20] = {0}, most = 0, from = 1, to;
     int first = 20, last = 0;
     char bar[CELL_TEXT];
 
     for (int bucket = 0; bucket < 64 * FINE; bucket++) {
-        int decade = (int)log10((double)bucket_ns(bucket) + 0.5);
+        int decade = spread->buckets[bucket] ? (int)log10((double)bucket_ns(bucket) + 0.5) : 0;
         if (!spread->buckets[bucket])
             continue;
-        decade = decade < 0 ? 0 : decade;
         counts[decade] += spread->buckets[bucket];
         most = counts[decade] > most ? counts[decade] : most;
         first = decade < first ? decade : first;
         last = decade;
     }
-    for (int decade = 0; decade <= last; decade++, from *= 10) {
+    for (int decade = 0; decade <= last; decade++, from = to) {
         struct value share = {QUERY_REAL, {.real = (double)counts[decade] / (double)most}};
+        to = decade < 18 ? from * 10 : INT64_MAX;
         if (decade < first)
             continue;
-        doc_line(doc, "  %8s .. %-8s " MARK "a%s" MARK "n %8s", doc_time(doc, decade ? from : 0), doc_time(doc, from * 10),
+        doc_line(doc, "  %8s .. %-8s " MARK "a%s" MARK "n %8s", doc_time(doc, decade ? from : 0), doc_time(doc, to),
                  value_print(bar, &share, AS_BAR, BAR * 2), doc_count(doc, counts[decade]));
         if (counts[decade])
-            doc_leads(doc, VIEW_FRAMES, 0, doc_print(doc, "code_id IN %s AND call >= %" PRId64 " AND call < %" PRId64, codes, decade ? from : 0, from * 10), name);
+            doc_leads(doc, VIEW_FRAMES, 0, doc_print(doc, "code_id IN %s AND call >= %" PRId64 " AND call < %" PRId64, codes, decade ? from : 0, to), name);
     }
 }
 
@@ -526,7 +526,7 @@ int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns)
     int64_t frame_id, found = 0;
 
     query_bind_integer(probe, 2, thread_id);
-    frame_id = frame_before(probe, 0, at_ns + 1);
+    frame_id = frame_before(probe, 0, times_sum(at_ns, 1));
     query_close(probe);
     while (frame_id && !found) {
         int64_t caller = 0;

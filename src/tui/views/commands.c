@@ -117,6 +117,7 @@ static struct target row_lead(struct db *db, const struct cells *names, const st
 static void output_put(struct doc *doc, struct db *db, char *text)
 {
     int widths[CELLS_MOST] = {0}, used;
+    const char *path = db_path(db); /* which is on the screen already */
     struct cells names = {0};
 
     for (char *line, *rest = strdup(text), *at = rest; (line = strsep(&at, "\n")) || (free(rest), false);) {
@@ -127,8 +128,8 @@ static void output_put(struct doc *doc, struct db *db, char *text)
         }
     }
     for (char *line; (line = strsep(&text, "\n"));) {
-        struct cells cells = line_cut(line);
-        const char *made = "";
+        const char *told = !strncmp(line, "dyntrace: ", 10) ? line + 10 : line, *made = "";
+        struct cells cells = line_cut(!strncmp(told, path, strlen(path)) && !strncmp(told + strlen(path), ": ", 2) ? line + (told - line) + strlen(path) + 2 : line);
         bool head = cells.count > 1 && !names.count;
         if (!*line && !text)
             break;
