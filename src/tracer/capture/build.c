@@ -342,7 +342,7 @@ static enum ended set_item(struct capture *c, struct watched *w, int count, PyOb
         if (PyObject_SetItem(container, key, value))
             return ENDED_RAISED;
         node = node_new("call_function", NULL, target, Py_NewRef(args), NULL);
-        if (!node || PyList_Append(c->nodes, node))
+        if (!node || add_node(c, node))
             c->failed = true;
         PyErr_Clear();
         stack_drop(w, count);
@@ -404,7 +404,7 @@ static struct shadow *item_node(struct capture *c, PyObject *value, struct shado
     OWNED PyObject *node = args && target ? node_new("call_function", NULL, target, Py_NewRef(args), NULL) : NULL;
 
     PyErr_Clear();
-    if (!node || PyList_Append(c->nodes, node) || !capture_keep(c, node))
+    if (!node || add_node(c, node) || !capture_keep(c, node))
         return NULL;
     return shadow_node(c, node, is_fixed(value, of) && value_is_array(value), is_fixed(value, of));
 }

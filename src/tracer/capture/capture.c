@@ -156,6 +156,7 @@ static void capture_close(struct capture *c)
 
     Py_XDECREF(c->keep);
     Py_XDECREF(c->nodes);
+    Py_XDECREF(c->places);
     Py_XDECREF(c->inputs);
     Py_XDECREF(c->placeholders);
     Py_XDECREF(c->guards);
@@ -170,12 +171,12 @@ static void capture_close(struct capture *c)
 static bool capture_open(struct capture *c, struct tracer *t, PyThreadState *ts, PyObject *callback, compat_frame *frame)
 {
     *c = (struct capture){.t = t, .ts = ts, .callback = (struct capture_callback *)callback, .keep = PyList_New(0),
-                          .nodes = PyList_New(0), .inputs = PyList_New(0), .placeholders = PyList_New(0), .guards = PyList_New(0)};
+                          .nodes = PyList_New(0), .places = PyList_New(0), .inputs = PyList_New(0), .placeholders = PyList_New(0), .guards = PyList_New(0)};
     c->locals = shadow_new(c, SHADOW_SOURCE, 0);
     c->globals = shadow_new(c, SHADOW_SOURCE, 0);
     c->builtins = shadow_new(c, SHADOW_SOURCE, 0);
     c->taken = shadow_new(c, SHADOW_TUPLE, 0);
-    if (!c->keep || !c->nodes || !c->inputs || !c->placeholders || !c->guards || !c->taken || c->failed)
+    if (!c->keep || !c->nodes || !c->places || !c->inputs || !c->placeholders || !c->guards || !c->taken || c->failed)
         return false;
     c->locals->step = 'L';
     c->globals->step = 'G';

@@ -72,6 +72,7 @@ struct capture {
     struct capture_callback *callback; /* borrowed */
     PyObject *keep;           /* owned list: what shadows refer to */
     PyObject *nodes, *inputs, *placeholders, *guards; /* owned lists; nodes without placeholders */
+    PyObject *places;         /* owned list: of each of nodes the unit; in functions that are stepped: (unit, code, unit, ...) */
     void *arena;              /* owned: chunks of shadows */
     uint32_t serial, jumps, inlines;
     struct watched *innermost;
@@ -172,6 +173,8 @@ bool is_graph(PyObject *value, const struct shadow *shadow);
 /* Is its shape known from the inputs'? */
 bool is_fixed(PyObject *value, const struct shadow *shadow);
 PyObject *operator_named(const char *name); /* operator.NAME, borrowed */
+/* NODE is the next; 0, or -1: no memory. */
+int add_node(struct capture *c, PyObject *node);
 enum ended operate(struct capture *c, struct watched *w, struct compat_action action);
 /* A container is built or changed. */
 enum ended build(struct capture *c, struct watched *w, struct compat_action action);
@@ -242,6 +245,7 @@ struct plan {
     bool *nulls;                /* owned: which slots of the stack are NULL */
     int depth, null_count;
     PyObject *outputs;          /* owned: list of nodes */
+    PyObject *places, *code;    /* owned: of the capture's nodes, and its code: for tracebacks */
 };
 /* The plan for what W has, whose stack has DEPTH SHADOWS, or, with RETURNED, for only that. NULL: WHY says why not, or an exception. */
 struct plan *plan_make(struct capture *c, const struct watched *w, struct shadow *const *shadows, int depth, struct shadow *returned, char why[200]);

@@ -280,7 +280,7 @@ static enum ended inlined(struct capture *c, struct watched *w, const struct cal
     c->awaited_code = NULL;
     if (c->entered && !c->inner_broke) /* then it has a result */
         return stack_result(c, w, call->slots, result, c->returned_shadow);
-    if (PyList_SetSlice(c->nodes, mark, PyList_GET_SIZE(c->nodes), NULL))
+    if (PyList_SetSlice(c->nodes, mark, PyList_GET_SIZE(c->nodes), NULL) || PyList_SetSlice(c->places, mark, PyList_GET_SIZE(c->places), NULL))
         c->failed = true;
     for (int i = 0; i < call->count; i++)
         if (iterators[i].iterator)

@@ -97,6 +97,21 @@ PyObject *operator_named(const char *name)
     return module ? PyDict_GetItemString(PyModule_GetDict(module), name) : NULL;
 }
 
+int add_node(struct capture *c, PyObject *node)
+{
+    PyObject *place = PyLong_FromLong(c->innermost->unit);
+    int status;
+
+    for (const struct watched *w = c->innermost; w->outer && place; w = w->outer) {
+        OWNED PyObject *inner = place, *rest = PyTuple_Check(inner) ? Py_NewRef(inner) : PyTuple_Pack(1, inner);
+        OWNED PyObject *outer = rest ? Py_BuildValue("(iO)", (int)w->outer->unit, w->code) : NULL;
+        place = outer ? PySequence_Concat(outer, rest) : NULL;
+    }
+    status = place && !PyList_Append(c->places, place) && !PyList_Append(c->nodes, node) ? 0 : -1;
+    Py_XDECREF(place);
+    return status;
+}
+
 /* Does something handle what W's instruction raises, other than by cleaning up behind a comprehension? */
 static bool is_handled(const struct watched *w)
 {
@@ -150,7 +165,7 @@ enum ended node_result(struct capture *c, struct watched *w, int count, struct o
         return ENDED_RAISED;
     if (is_result(result)) {
         node = node_new(operation->op, NULL, operation->target, Py_NewRef(args), Py_XNewRef(keywords));
-        if (node && !PyList_Append(c->nodes, node) && capture_keep(c, node))
+        if (node && !add_node(c, node) && capture_keep(c, node))
             shadow = shadow_node(c, node, operation->fixed, operation->counted);
         if (!shadow)
             c->failed = true;

@@ -5,6 +5,8 @@
  * done; calls the graph; makes containers anew. A container that two variables share is made once. */
 #include "tracer/capture/capture.h"
 
+#include <frameobject.h>
+
 #include <structmember.h>
 
 struct maker {
@@ -226,6 +228,8 @@ struct plan *plan_make(struct capture *c, const struct watched *w, struct shadow
     plan->call = call_plan;
     plan->outputs = PyList_New(0);
     plan->name = PyUnicode_FromString("graph");
+    plan->places = Py_NewRef(c->places);
+    plan->code = Py_NewRef((PyObject *)w->code);
     if (!plan->outputs || !plan->name)
         status = -1;
     for (Py_ssize_t i = 0; i < c->taken->count && !status; i++) {
@@ -313,7 +317,47 @@ static PyObject *make_one(const struct recipe *recipe, PyObject *const *made, Py
     }
 }
 
-static PyObject *run_graph(struct plan *plan, PyObject **made)
+/* The pending exception was raised UNIT's line in CODE. */
+static void add_traceback(PyObject *code, PyObject *unit)
+{
+    PyCodeObject *of = (PyCodeObject *)code;
+    const char *name, *file;
+    KEPT struct tracer_exception raised = tracer_exception_aside();
+
+    name = PyUnicode_AsUTF8(of->co_name);
+    file = PyUnicode_AsUTF8(of->co_filename);
+    PyErr_Clear();
+    if (!name || !file)
+        return;
+    tracer_exception_back(&raised);
+    _PyTraceback_Add(name, file, PyCode_Addr2Line(of, 2 * (int)PyLong_AsLong(unit)));
+    raised = tracer_exception_aside();
+}
+
+/* The graph has raised. If what ran it is the function of its source, one line for each node, the traceback has the lines of the user's
+ * code from there on, and not FRAME. */
+static void tell_place(const struct plan *plan, PyObject *callable, compat_frame *frame)
+{
+    PyObject *code = PyFunction_Check(callable) ? PyFunction_GET_CODE(callable) : NULL, *place;
+    struct tracer_exception raised = tracer_exception_aside();
+    const PyTracebackObject *at = (const PyTracebackObject *)raised.traceback;
+    Py_ssize_t node = -1;
+
+    for (; at && PyTraceBack_Check(at) && node < 0; at = at->tb_next) {
+        OWNED PyObject *of = (PyObject *)PyFrame_GetCode(at->tb_frame);
+        if (of == code)
+            node = PyCode_Addr2Line((PyCodeObject *)of, at->tb_lasti) - ((PyCodeObject *)of)->co_firstlineno - 1;
+    }
+    tracer_exception_back(&raised);
+    if (node < 0 || node >= PyList_GET_SIZE(plan->places))
+        return;
+    place = PyList_GET_ITEM(plan->places, node);
+    for (Py_ssize_t i = PyTuple_Check(place) ? PyTuple_GET_SIZE(place) - 1 : 0; i >= 0; i -= 2)
+        add_traceback(i ? PyTuple_GET_ITEM(place, i - 1) : plan->code, i || PyTuple_Check(place) ? PyTuple_GET_ITEM(place, i) : place);
+    compat_hide(frame);
+}
+
+static PyObject *run_graph(struct plan *plan, PyObject **made, compat_frame *frame)
 {
     PyObject *small[32], **args = plan->input_count < 31 ? small : PyMem_New(PyObject *, (size_t)plan->input_count + 1), *outputs;
     OWNED PyObject *callable = Py_NewRef(plan->callable);
@@ -335,6 +379,8 @@ static PyObject *run_graph(struct plan *plan, PyObject **made)
         Py_XDECREF(before);
     if (args != small)
         PyMem_Free(args);
+    if (!outputs)
+        tell_place(plan, callable, frame);
     if (outputs && (PyList_CheckExact(outputs)))
         Py_SETREF(outputs, PyList_AsTuple(outputs));
     if (outputs && (!PyTuple_CheckExact(outputs) || PyTuple_GET_SIZE(outputs) != PyList_GET_SIZE(plan->outputs))) {
@@ -375,7 +421,7 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
     if (!made)
         return PyErr_NoMemory();
     for (bool good = true; good; done += good) {
-        if (done == plan->early && plan->callable && !outputs && !(outputs = run_graph(plan, made)))
+        if (done == plan->early && plan->callable && !outputs && !(outputs = run_graph(plan, made, frame)))
             break;
         if (done == plan->count) {
             result = plan->single ? Py_NewRef(made[plan->gives[0]]) : PyTuple_New(plan->give_count);
@@ -410,6 +456,8 @@ static void plan_free(PyObject *object)
     Py_XDECREF(plan->name);
     Py_XDECREF(plan->callable);
     Py_XDECREF(plan->outputs);
+    Py_XDECREF(plan->places);
+    Py_XDECREF(plan->code);
     PyObject_Free(object);
 }
 

@@ -57,6 +57,11 @@ extern const int compat_to_bool;
 #define COMPAT_CALLABLE_FIRST 0
 #endif
 
+/* Public only up to 3.12, exported all the same. */
+#if PY_VERSION_HEX >= 0x030d0000
+extern void _PyTraceback_Add(const char *function, const char *file, int line);
+#endif
+
 /* ---- the frame ---- */
 
 /* FRAME, which has not started, is the thread's innermost from here on, until compat_step_end(). */
