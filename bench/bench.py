@@ -25,6 +25,7 @@ import time
 sys.dont_write_bytecode = True
 
 import answers  # noqa: F401  enters its figure
+import fleet  # noqa: F401
 import decisions  # noqa: F401  enters its figure
 import replay  # noqa: F401  enters its figure
 import shim  # noqa: F401  enters its figure

@@ -208,7 +208,7 @@ noted AS (
            CASE WHEN r.exit_signal IS NOT NULL THEN 'died of signal ' || r.exit_signal WHEN r.exit_code <> 0 THEN 'exit ' || r.exit_code
                 WHEN r.exit_code IS NULL AND r.ended_ns IS NULL THEN 'no end was seen' END AS ended,
            iif(r.died AND r.ended_ns = (SELECT MIN(ended_ns) FROM rank WHERE died), 'the first to die', NULL) AS before,
-           iif(r.wait_ns < m.wait_ns - MAX(3000000000, 3.5 * s.wait_ns), 'late: others waited for it', NULL) AS late,
+           iif(r.wait_ns < m.wait_ns - MAX(4000000000, iif((SELECT COUNT(*) FROM rank) < 4, 0, 3.5 * s.wait_ns)), 'late: others waited for it', NULL) AS late,
            iif(r.compile_ns > m.compile_ns * 2 + 2000000000, 'compiled longer than most', NULL) AS slow
     FROM rank r, middle m, spread s)
 SELECT rank, host, pid, compiles, recompiles, breaks, iif(asked, ROUND(100.0 * python / asked, 1), NULL) AS eager_percent, compile_ns, wait_ns,

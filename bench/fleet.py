@@ -1,0 +1,100 @@
+"""The figure `fleet`: what commands take on the traces of a job of many ranks, of which one in a thousand has a fault.
+
+A job is hosts of 10 ranks. A rank has 40 functions that were compiled, some of them again for another size or for a flag, with ten guards an
+entry, graph breaks, 300 lookups and guard checks, and 1200 frames. One trace is made by SQL for each kind of rank; the others are copies of
+its file in which rank, host and times are set. They are kept in build/.
+"""
+import os
+import shutil
+import sqlite3
+import tempfile
+
+from answers import measure
+from figures import figure
+from interpreters import BENCH
+from made import made_trace
+from tables import at_most
+
+ROOT = os.path.dirname(BENCH)
+DYNTRACE = os.path.join(ROOT, "build", "dyntrace")
+HOST_RANKS, FUNCTIONS, GUARDS, LOOKUPS, FRAMES = 10, 40, 10, 300, 1200
+FAULTS = ("shape", "flag", "crash")
+VERSION = 1  # of what is below: traces of another one are made anew
+MEMORY_MB = 200
+
+
+def rank_fill(db, fault):
+    """A rank: function f is compiled at f * 10 ms, every fourth again for a size, every tenth breaks."""
+    put = db.executemany
+    put("INSERT INTO meta VALUES (?, ?)", [("dyntrace_version", "0.1.0"), ("state", "complete"), ("started_unix_ns", 1), ("host", "h"), ("job", "bench"),
+                                          ("command", '["train.py"]'), ("clock", "tsc"), ("values", "all"), ("span_ns", 10**9), ("frame_count", FRAMES),
+                                          ("open_frame_count", 0), ("clock_offset_ns", 0), ("clock_doubt_ns", 12000000)])
+    db.execute("INSERT INTO process(process_id, pid, rank, argv, executable, python_version, mode, start_ns, end_ns, exit_code, exit_signal)"
+               " VALUES (1, 1, 0, '[\"train.py\"]', '/usr/bin/python3', '3.12.1', 'all', 0, 1000000000, ?, ?)",
+               (None if fault == "crash" else 0, 9 if fault == "crash" else None))
+    db.execute("INSERT INTO thread VALUES (1, 1, 1, 'MainThread')")
+    put("INSERT INTO code VALUES (?, 1, ?, ?, ?, 'function', NULL, ?)",
+        [(f, f"/job/model_{f % 8}.py", f"Block{f}.forward", f * 7, f * 77) for f in range(1, FUNCTIONS + 1)])
+    put("INSERT INTO code_total VALUES (?, ?, ?, ?, 0)", [(f, FRAMES // FUNCTIONS, f * 1000000, f * 500000) for f in range(1, FUNCTIONS + 1)])
+    compiles = [(f, 8, None, None) for f in range(1, FUNCTIONS + 1)] + [(f, 16, "L['x'].size()[0]", "size") for f in range(4, FUNCTIONS + 1, 4)]
+    compiles += {"shape": [(8, 12, "L['x'].size()[0]", "size")], "flag": [(5, 8, "G['FLAG']", "value")]}.get(fault, [])
+    for compile_id, (f, size, source, aspect) in enumerate(compiles[:30] if fault == "crash" else compiles, 1):
+        at = compile_id * 10**7
+        label = f"{f - 1}/{sum(c[0] == f for c in compiles[:compile_id - 1])}"
+        db.execute("INSERT INTO compile VALUES (?, ?, ?, 1, ?, ?, ?, 'compiled', ?, NULL, NULL)", (compile_id, compile_id, f, label, at, at + 5000000, compile_id))
+        db.execute("INSERT INTO cache_entry VALUES (?, ?, ?, ?, 'inductor', NULL, ?, ?, NULL, NULL)", (compile_id, f, compile_id, label, GUARDS, at + 5000000))
+        put("INSERT INTO guard VALUES (?, ?, ?, ?, ?, ?, NULL)",
+            [(compile_id * GUARDS + g, compile_id, g, *(("TENSOR_MATCH", "L['x']", f"L['x'] is Tensor float32 size ({size}, 64)") if g == GUARDS - 1 else
+                                                        ("EQUALS_MATCH", f"L['self'].a{g}", f"L['self'].a{g} == {g}"))) for g in range(GUARDS)])
+        if source:
+            db.execute("INSERT INTO recompile_cause VALUES (?, (SELECT MIN(cache_entry_id) FROM cache_entry WHERE code_id = ?), 0, NULL, NULL, ?, ?, ?, '8', ?,"
+                       " NULL, 'observed')", (compile_id, f, source, aspect, 0 if aspect == "size" else None, str(size)))
+        if f % 10 == 0:
+            db.execute("INSERT INTO graph_break VALUES (?, ?, ?, ?, 8, 'call of print', NULL, NULL)", (compile_id, compile_id, f, f * 7 + 3))
+    put("INSERT INTO frame VALUES (?, 1, NULL, ?, 0, ?, ?, ?, NULL, 0)",
+        [(i, i % FUNCTIONS + 1, 1 if i % 4 == 0 else 0, i * 800000, i * 800000 + 300000) for i in range(1, FRAMES + 1)])
+    put("INSERT INTO lookup VALUES (?, ?, 1, ?, ?, 400, ?, ?, 1, NULL)",
+        [(i, i * 4, i % FUNCTIONS + 1, i * 3200000, 5 if i % 97 == 0 else 1, None if i % 97 == 0 else min(i % FUNCTIONS + 1, 30)) for i in range(1, LOOKUPS + 1)])
+    put("INSERT INTO guard_check VALUES (?, ?, 0, ?, 'pass', NULL, ?, 300)", [(i, i, min(i % FUNCTIONS + 1, 30), GUARDS) for i in range(1, LOOKUPS + 1)])
+
+
+def job(ranks):
+    """The directory of a job's traces."""
+    folder = os.path.join(ROOT, "build", f"bench-fleet-{ranks}-{VERSION}")
+    if os.path.exists(folder):
+        return folder
+    kinds = {fault: made_trace(f"bench-rank-{fault}-{VERSION}", lambda db, fault=fault: rank_fill(db, fault)) for fault in ("none", *FAULTS)}
+    os.makedirs(folder + ".part", exist_ok=True)
+    for rank in range(ranks):
+        host = rank // HOST_RANKS
+        fault = FAULTS[rank // 1000 % 3] if rank % 1000 == 500 else "none"
+        path = shutil.copyfile(kinds[fault], os.path.join(folder + ".part", f"host{host:04}-{rank}-{1000 + rank}.db"))
+        db = sqlite3.connect(path, isolation_level=None)
+        db.executescript(f"""PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF; BEGIN;
+            REPLACE INTO meta VALUES ('host', 'host{host:04}'), ('rank', '{rank}'), ('local_rank', '{rank % HOST_RANKS}'), ('world_size', '{ranks}'),
+                ('started_unix_ns', {1700000000000000000 + rank * 7919 % 1000 * 1000000});
+            UPDATE process SET rank = {rank}, pid = {1000 + rank}; COMMIT""")
+        db.close()
+    os.rename(folder + ".part", folder)
+    return folder
+
+
+COMMANDS = [
+    ("report DIR", ["report", "{job}"]), ("check DIR", ["check", "{job}", "--max-recompiles", "1000000"]), ("ranks DIR", ["ranks", "{job}"]),
+    ("sql DIR, a count of each", ["sql", "{job}", "SELECT COUNT(*) FROM recompiles"]),
+    ("merge --decisions-only", ["merge", "{job}", "--decisions-only", "-o", "{out}/d.db"]), ("merge", ["merge", "{job}", "-o", "{out}/m.db"]),
+]
+
+
+@figure("fleet", "Commands on the traces of a job", ["python", "ranks", "command", "s", "processor ms a trace", "target", "", "resident MB", "target", ""], [
+    f"a rank has {FRAMES} frames, {LOOKUPS} lookups and {FUNCTIONS + FUNCTIONS // 4} compiles (--quick: a fiftieth of the ranks)",
+    "with at most 256 files open; the target is for merge, which takes 3 ms a trace besides its rows"], needs_dyntrace=False)
+def fleet(table, python, options):
+    for ranks in [200] if options.divisor > 1 else [1000, 10000]:
+        folder = job(ranks)
+        with tempfile.TemporaryDirectory(prefix="dyntrace-bench-", dir="/var/tmp") as out:
+            for name, argv in COMMANDS:
+                plain = [DYNTRACE, *(word.format(job=folder, out=out) for word in argv)]
+                cpu, wall, memory = measure(["sh", "-c", 'ulimit -n 256; exec "$@"', "sh", *plain], times=1)
+                table.add(python.version, ranks, name, f"{wall:.1f}", f"{cpu / ranks * 1000:.2f}", "", "", *at_most(memory, MEMORY_MB, "{:.0f}"))
+                table.raw.append({"command": name, "ranks": ranks, "cpu_s": cpu, "wall_s": wall, "memory_mb": memory})
