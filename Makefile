@@ -302,6 +302,12 @@ $(BUILD)/obj/fuzz_driver.o: tests/fuzz/driver.c | $(BUILD)/obj
 bench: all
 	$(firstword $(PYTHONS)) bench/bench.py $(PYTHONS:%=--python %) $(BENCH)
 
+# What is exported to engines, asked by them: they are fetched into build/engines.
+engines: all
+	$(firstword $(PYTHONS)) -m venv $(BUILD)/engines
+	$(BUILD)/engines/bin/pip install -q pyarrow duckdb chdb pyspark pytest
+	DYNTRACE="$(abspath $(BUILD))/dyntrace" DYNTRACE_PYTHONS="$(firstword $(PYTHONS))" $(BUILD)/engines/bin/python -m pytest -rs tests/test_engines.py
+
 cpython-tests: all
 	$(firstword $(PYTHONS)) tests/cpython/compare.py $(PYTHONS:%=--python %) $(COMPARE)
 
@@ -371,11 +377,12 @@ help:
 	@echo "make shim-torture    the same with every frame replaced by the shim"
 	@echo "make resume-torture  CPython's tests, suites from PyPI and random programs with their functions split in two; RESUME=--quick"
 	@echo "make bench           the tables of docs/costs.md; wants a quiet machine; BENCH=--quick"
+	@echo "make engines         DuckDB, ClickHouse and Spark, fetched, on exported traces"
 	@echo "make install         PREFIX (now: $(PREFIX)) and DESTDIR; make uninstall undoes it"
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit bundle wheel sdist install uninstall test unit unit-build lint wheel-test deb-test check-san check-valgrind \
-        fuzz fuzz-build tui-fuzz evaluator-fuzz whatif-pairs tui-tour bench cpython-tests torch-tests torch-matrix conformance shim-torture resume-torture clean help
+        fuzz fuzz-build tui-fuzz evaluator-fuzz whatif-pairs tui-tour bench engines cpython-tests torch-tests torch-matrix conformance shim-torture resume-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 

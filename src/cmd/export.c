@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "cmd/parquet.h"
 #include "command.h"
 #include "lib/json.h"
 #include "lib/list.h"
@@ -38,14 +39,15 @@ struct export {
 
 static struct {
     int format;
-    const char *out, *table;
-    bool force, safe_csv;
+    const char *out, *table, *python;
+    bool force, safe_csv, frames;
 } given = {.format = -1};
 
 /* X(name, function that writes it, does --table mean something?) */
 #define FORMATS(X) \
     X(perfetto, chrome_put, false) X(chrome, chrome_put, false) X(speedscope, speedscope_put, false) \
-    X(folded, folded_put, false) X(csv, csv_put, true) X(jsonl, jsonl_put, true)
+    X(folded, folded_put, false) X(csv, csv_put, true) X(jsonl, jsonl_put, true) \
+    X(parquet, NULL, false)
 #define FORMAT_WORD(name, ...) #name " "
 #define FORMAT_ROW(name, ...) {__VA_ARGS__},
 
@@ -56,7 +58,8 @@ static const struct option options[] = {
              "speedscope: frames of each thread, for speedscope.app\n"
              "folded: own nanoseconds of every stack, a line each, for flamegraph.pl\n"
              "csv: frames with their names, or the table or view that --table names\n"
-             "jsonl: every row of every table as a line of JSON, or of --table",
+             "jsonl: every row of every table as a line of JSON, or of --table\n"
+             "parquet: a dataset OUT/table=TABLE/job=JOB/rank=RANK/ of all tables but frames, zstd, for DuckDB, ClickHouse, Spark and the like",
      .needed = true},
     {"output", 'o', "OUT", option_text, &given.out, .help = "write this file; standard output unless given"},
     {"force", .read = option_flag, .to = &given.force, .help = "replace OUT"},
@@ -68,6 +71,8 @@ static const struct option options[] = {
     {"function", .value = "GLOB", .read = range_read, .many = true,
      .help = "only functions whose qualified name (or the last part of it) matches, and all that they called; may be repeated"},
     {"table", .value = "NAME", .read = option_text, .to = &given.table, .help = "csv, jsonl: this table or view"},
+    {"frames", .read = option_flag, .to = &given.frames, .help = "parquet: frames, too"},
+    {"python", .value = "PY", .read = option_text, .to = &given.python, .help = "parquet: the Python that has pyarrow, which writes it; python3 unless given"},
     {"safe-csv", .read = option_flag, .to = &given.safe_csv,
      .help = "csv: an apostrophe before texts that a spreadsheet would take for a formula (they begin with = + - @, a tab or a "
              "carriage return); a trace holds names that its program chose"},
@@ -463,6 +468,7 @@ static int export_main(int count, char **operands)
     const char *wrong = !format                                       ? "which format? --format names one"
                         : given.table && !format->tables               ? "--table is for csv and jsonl"
                         : given.safe_csv && format->write != csv_put ? "--safe-csv is for csv"
+                        : !format->write && (!out_is_named(given.out) || given.force) ? "parquet is written into a new directory: -o OUT"
                         : !given.out && isatty(STDOUT_FILENO)          ? "-o OUT names the file to write; `-o -` prints it here"
                                                                       : NULL;
     struct out_file out = {0};
@@ -472,6 +478,8 @@ static int export_main(int count, char **operands)
 
     if (wrong)
         say_error("export: %s", wrong);
+    if (!wrong && !format->write)
+        return parquet_export(operands, given.out, given.python, given.frames);
     if (wrong || !(db = export.db = traces_open(operands, MERGE_FRAMES)))
         return 2;
     if (given.out && traces_has(given.out)) {

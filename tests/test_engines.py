@@ -1,0 +1,161 @@
+"""`dyntrace export --format parquet`: a dataset that engines read, and the five questions of schemas/engines/ on them.
+
+DYNTRACE_ENGINES_PYTHON  a Python with pyarrow, and duckdb, chdb or pyspark, else the one that runs pytest, else the one that `make engines`
+                         makes. What it does not have is skipped
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from shared import ROOT, one_line
+from test_ranks import job, recorded  # noqa: F401  a fixture
+
+pytestmark = pytest.mark.one_python
+HERE = ROOT / "build" / "engines" / "bin" / "python"
+PYTHON = os.environ.get("DYNTRACE_ENGINES_PYTHON") or (str(HERE) if HERE.exists() else sys.executable)
+QUESTIONS = dict(re.findall(r"^-- name: (\w+)\n((?:.|\n)*?);\n", (ROOT / "schemas/engines/questions.sql").read_text(), re.M))
+
+ASK = {
+    "duckdb": """
+import duckdb
+db = duckdb.connect()
+db.execute(open(folder + "/duckdb.sql").read())
+answers = {name: db.execute(sql).fetchall() for name, sql in questions.items()}
+""",
+    "chdb": """
+import os
+from chdb import session
+db = session.Session()
+db.query("CREATE DATABASE job")
+for entry in os.listdir(folder):
+    if entry.startswith("table="):
+        db.query(f"CREATE VIEW job.{entry[6:]} AS SELECT * FROM file('{folder}/{entry}/*/*/*.parquet', Parquet) SETTINGS use_hive_partitioning = 1")
+answers = {}
+for name, sql in questions.items():
+    import re
+    sql = re.sub(r"(FROM|JOIN) (compile|code|recompile_cause|guard_check|lookup|thread|process)\\\\b", r"\\\\1 job.\\\\2", sql)
+    lines = str(db.query(sql, "JSONCompactEachRow")).splitlines()
+    answers[name] = [[int(v) if isinstance(v, str) and v.isdigit() else v for v in json.loads(line)] for line in lines]
+""",
+    "pyspark": """
+import os
+from pyspark.sql import SparkSession
+db = SparkSession.builder.master("local[1]").getOrCreate()
+for entry in os.listdir(folder):
+    if entry.startswith("table="):
+        db.read.parquet(folder + "/" + entry).createOrReplaceTempView(entry[6:])
+answers = {name: [list(row) for row in db.sql(sql).collect()] for name, sql in questions.items()}
+""",
+}
+
+
+def has(module):
+    return subprocess.run([PYTHON, "-I", "-c", f"import {module}"], capture_output=True).returncode == 0
+
+
+needs_pyarrow = pytest.mark.skipif(not has("pyarrow"), reason="no pyarrow: `make engines` installs it")
+
+
+@pytest.fixture
+def traces(recorded, tmp_path):
+    return job(tmp_path / "job", recorded, 8, shape=3, flag=6)
+
+
+@pytest.fixture
+def dataset(run, traces, tmp_path):
+    done = run("export", traces, "--format", "parquet", "-o", tmp_path / "out", "--python", PYTHON)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    return tmp_path / "out"
+
+
+def own_answers(traces):
+    """The same questions of the traces themselves, in SQLite: their tables put together, with job and rank."""
+    db = sqlite3.connect(":memory:")
+    for path in sorted(traces.iterdir()):
+        db.execute("ATTACH ? AS t", (str(path),))
+        meta = dict(db.execute("SELECT key, value FROM t.meta"))
+        for (table,) in db.execute("SELECT name FROM t.sqlite_schema WHERE type = 'table' AND name NOT IN ('meta', 'enum')").fetchall():
+            columns = [row[1] for row in db.execute(f"PRAGMA t.table_info({table})")]
+            names = ", ".join("rank AS own_rank" if c == "rank" else f"{c} + {meta['started_unix_ns']} AS {c}" if c in ("start_ns", "end_ns") else
+                              f"COALESCE(host, '{meta['host']}') AS host" if c == "host" else c for c in columns)
+            select = f"SELECT '{meta['job']}' AS job, {meta['rank']} AS rank, {names} FROM t.{table}"
+            known = db.execute("SELECT 1 FROM main.sqlite_schema WHERE name = ?", (table,)).fetchone()
+            db.execute(f"INSERT INTO main.{table} {select}" if known else f"CREATE TABLE main.{table} AS {select}")
+        db.commit()
+        db.execute("DETACH t")
+    answers = {name: [list(row) for row in db.execute(sql)] for name, sql in QUESTIONS.items()}
+    db.close()
+    return answers
+
+
+@needs_pyarrow
+@pytest.mark.parametrize("engine", ASK)
+def test_five_questions(traces, dataset, engine):
+    if not has(engine):
+        pytest.skip(f"no {engine}: `make engines` installs it")
+    code = f"import json, sys\nfolder, questions = sys.argv[1], json.loads(sys.argv[2])\n{ASK[engine]}\nprint(json.dumps(answers))"
+    done = subprocess.run([PYTHON, "-c", code, dataset, json.dumps(QUESTIONS)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found, own = json.loads(done.stdout.splitlines()[-1]), own_answers(traces)
+    assert set(found) == set(QUESTIONS) == {"recompiles", "divergence", "slowest", "guards", "eager"}
+    for name in QUESTIONS:
+        assert [list(row) for row in found[name]] == own[name], name
+    assert sorted(row[1] for row in own["divergence"]) == [3, 6] and len(own["eager"]) == 4
+
+
+@needs_pyarrow
+def test_layout(run, traces, dataset, tmp_path):
+    tables = sorted(path.name for path in dataset.iterdir())
+    assert "duckdb.sql" in tables and "table=lookup" in tables and "table=frame" not in tables
+    files = sorted(str(path.relative_to(dataset)) for path in dataset.glob("table=lookup/**/*.parquet"))
+    assert files == [f"table=lookup/job=j/rank={rank}/{rank:03}.db.parquet" for rank in range(8)]
+    done = run("export", traces, "--format", "parquet", "-o", tmp_path / "all", "--python", PYTHON, "--frames")
+    assert done.returncode == 0 and (tmp_path / "all" / "table=frame").is_dir()
+    code = "import sys, pyarrow.parquet as p; t = p.read_table(sys.argv[1]); print(t.num_rows, t.schema.field('frame_id').type, p.ParquetFile(sys.argv[2]).metadata.row_group(0).column(0).compression)"
+    path = str(tmp_path / "all/table=frame/job=j/rank=0/000.db.parquet")
+    said = subprocess.run([PYTHON, "-c", code, path, path], capture_output=True, text=True).stdout.split()
+    assert said == [run("sql", traces / "000.db", "SELECT COUNT(*) FROM frame", "--no-header").stdout.strip(), "int64", "ZSTD"]
+    before = sorted(dataset.rglob("*"))
+    again = run("export", traces, "--format", "parquet", "-o", dataset, "--python", PYTHON)
+    assert again.returncode == 2 and "exists already" in one_line(again.stderr) and sorted(dataset.rglob("*")) == before
+
+
+@needs_pyarrow
+def test_left_out(run, traces, tmp_path):
+    (traces / "003.db").write_text("no trace " * 1000)
+    done = run("export", traces, "--format", "parquet", "-o", tmp_path / "out", "--python", PYTHON)
+    assert done.returncode == 3 and "003.db" in one_line(done.stderr) and len(list((tmp_path / "out" / "table=code").glob("*/*"))) == 7
+
+
+@needs_pyarrow
+def test_interrupted(dyntrace, traces, tmp_path):
+    for number in range(100, 300):
+        shutil.copy(traces / "001.db", traces / f"{number}.db")
+    with subprocess.Popen([dyntrace, "export", traces, "--format", "parquet", "-o", tmp_path / "out", "--python", PYTHON], start_new_session=True) as child:
+        while not list(tmp_path.glob("out.*/table=*")):
+            time.sleep(0.01)
+        os.killpg(child.pid, signal.SIGINT)
+        assert child.wait() == -signal.SIGINT
+    deadline = time.time() + 20
+    while list(tmp_path.glob("out*")) and time.time() < deadline:
+        time.sleep(0.05)
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_without_pyarrow(run, traces, tmp_path):
+    bare = tmp_path / "python"
+    bare.write_text(f"#!/bin/sh\nexec {sys.executable} -S \"$@\"\n")
+    bare.chmod(0o755)
+    for python, words in ((bare, "`pip install pyarrow`"), (tmp_path / "nix", "cannot be started")):
+        done = run("export", traces, "--format", "parquet", "-o", tmp_path / "out", "--python", python)
+        assert done.returncode == 2 and words in one_line(done.stderr) and not list(tmp_path.glob("out*"))
+    for words in (["-o", "-"], [], ["-o", tmp_path / "out", "--force"]):
+        assert run("export", traces, "--format", "parquet", *words).returncode == 2
