@@ -34,14 +34,11 @@ answers = {name: db.execute(sql).fetchall() for name, sql in questions.items()}
 import os
 from chdb import session
 db = session.Session()
-db.query("CREATE DATABASE job")
 for entry in os.listdir(folder):
     if entry.startswith("table="):
-        db.query(f"CREATE VIEW job.{entry[6:]} AS SELECT * FROM file('{folder}/{entry}/*/*/*.parquet', Parquet) SETTINGS use_hive_partitioning = 1")
+        db.query(f"CREATE VIEW {entry[6:]} AS SELECT * FROM file('{folder}/{entry}/*/*/*.parquet', Parquet) SETTINGS use_hive_partitioning = 1")
 answers = {}
 for name, sql in questions.items():
-    import re
-    sql = re.sub(r"(FROM|JOIN) (compile|code|recompile_cause|guard_check|lookup|thread|process)\\\\b", r"\\\\1 job.\\\\2", sql)
     lines = str(db.query(sql, "JSONCompactEachRow")).splitlines()
     answers[name] = [[int(v) if isinstance(v, str) and v.isdigit() else v for v in json.loads(line)] for line in lines]
 """,
