@@ -285,9 +285,11 @@ static int trim(struct assembly *a)
     }
     for (int32_t i = 0; i < a->count && !status; i++) {
         int32_t next = i + 1;
-        while (next < a->count && !kept[next])
+        if (!kept[i] || a->steps[i].op != JUMP_FORWARD)
+            continue;
+        while (next < a->steps[i].to && !kept[next])
             next++;
-        if (kept[i] && a->steps[i].op == JUMP_FORWARD && a->steps[i].to == next)
+        if (a->steps[i].to == next)
             kept[i] = false;
     }
     for (int32_t i = 0; i <= a->count && !status; i++) { /* a step that goes: the next that stays */
