@@ -176,6 +176,23 @@ static enum ended map_add(struct capture *c, struct watched *w, int below)
     return ENDED_NOT;
 }
 
+/* The dict on top is put into the one BELOW. */
+static enum ended merge(struct capture *c, struct watched *w, int below)
+{
+    PyObject *dict = stack_value(w, below), *from = stack_value(w, 0);
+    struct shadow *shadow = stack_shadow(w, below), *of = stack_shadow(w, 0);
+
+    if (!may_change(c, shadow, SHADOW_DICT) || PyDict_GET_SIZE(dict) != shadow->count || shadow == of)
+        return not_ours(c, dict);
+    if (!of || of->kind != SHADOW_DICT || !PyDict_CheckExact(from) || PyDict_GET_SIZE(from) != of->count || shadow->count)
+        return break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
+    for (Py_ssize_t i = 0; i < of->count; i++)
+        if (put(c, dict, shadow, of->keys[i], PyDict_GetItemWithError(from, of->keys[i]), of->items[i]))
+            return no_memory_at(c);
+    stack_drop(w, 1);
+    return ENDED_NOT;
+}
+
 static enum ended to_tuple(struct capture *c, struct watched *w)
 {
     PyObject *list = stack_value(w, 0), *made;
@@ -214,6 +231,8 @@ enum ended build(struct capture *c, struct watched *w, struct compat_action acti
         return extend(c, w, count);
     case DOES_MAP_ADD:
         return map_add(c, w, count);
+    case DOES_MERGE:
+        return merge(c, w, count);
     default:
         return to_tuple(c, w);
     }

@@ -187,6 +187,8 @@ enum ended next_item(struct capture *c, struct watched *w, struct compat_action 
 /* ---- invoke.c ---- */
 /* COUNT arguments; the last have NAMES (NULL: none do), which are on top if ON_TOP. */
 enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *names, bool on_top);
+/* The arguments are in a tuple; KEYWORDS: and in a dict. */
+enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords);
 /* A function, type or ufunc of numpy's or torch's? */
 bool is_array_function(PyObject *callable);
 

@@ -406,3 +406,38 @@ enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *nam
     }
     return call.callable ? dispatch(c, w, &call) : break_at(c, "call", "a call of nothing");
 }
+
+enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords)
+{
+    PyObject *tuple = stack_value(w, keywords ? 1 : 0), *dict = keywords ? stack_value(w, 0) : NULL;
+    struct shadow *of = stack_shadow(w, keywords ? 1 : 0), *of_dict = keywords ? stack_shadow(w, 0) : NULL;
+    const int base = keywords ? 3 : 2, at = COMPAT_CALLABLE_FIRST ? base : base - 1;
+    struct call call = {.callable = stack_value(w, at), .of = stack_shadow(w, at), .slots = base + 1};
+    PyObject *values[MOST_ARGUMENTS + 1], *held;
+    struct shadow *shadows[MOST_ARGUMENTS + 1];
+    OWNED PyObject *names = NULL, *kept = NULL;
+    Py_ssize_t count = PyTuple_CheckExact(tuple) ? PyTuple_GET_SIZE(tuple) : -1, named = dict && of_dict ? of_dict->count : 0;
+
+    if (count < 0 || count + named > MOST_ARGUMENTS || !value_type_known(c, tuple, of) || stack_value(w, COMPAT_CALLABLE_FIRST ? base - 1 : base) ||
+        (dict && (!of_dict || of_dict->kind != SHADOW_DICT || !PyDict_CheckExact(dict) || PyDict_GET_SIZE(dict) != named)))
+        return break_at(c, "call", "a call with *arguments that are not known");
+    held = kept = PyTuple_New(count + named);
+    names = named ? PyTuple_New(named) : NULL;
+    if (!held || (named && !names))
+        return PyErr_Clear(), break_at(c, "value", "no memory");
+    for (Py_ssize_t i = 0; i < count + named; i++) {
+        PyObject *key = i < count ? NULL : of_dict->keys[i - count];
+        values[1 + i] = i < count ? PyTuple_GET_ITEM(tuple, i) : PyDict_GetItemWithError(dict, key);
+        shadows[1 + i] = i < count ? value_item(c, tuple, of, i) : of_dict->items[i - count];
+        if (!values[1 + i] || (key && !PyUnicode_CheckExact(key)))
+            return PyErr_Clear(), break_at(c, "call", "a call with **keywords that are not known");
+        PyTuple_SET_ITEM(held, i, Py_NewRef(values[1 + i]));
+        if (key)
+            PyTuple_SET_ITEM(names, i - count, Py_NewRef(key));
+    }
+    call.args = values + 1;
+    call.shadows = shadows + 1;
+    call.count = (int)(count + named);
+    call.names = names;
+    return call.callable ? dispatch(c, w, &call) : break_at(c, "call", "a call of nothing");
+}

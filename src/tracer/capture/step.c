@@ -391,6 +391,7 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case DOES_LIST_APPEND:
     case DOES_LIST_EXTEND:
     case DOES_MAP_ADD:
+    case DOES_MERGE:
     case DOES_LIST_TO_TUPLE:
         return build(c, w, action);
     case DOES_UNPACK:
@@ -413,7 +414,7 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
         value = action.flag ? stack_value(w, 0) : w->names;
         return invoke(c, w, (int)action.arg, value, action.flag);
     case DOES_CALL_VARIABLE:
-        break;
+        return invoke_variable(c, w, action.flag);
     case DOES_MAKE_FUNCTION:
         return make_function(c, w, action);
     case DOES_FUNCTION_PART:
@@ -426,8 +427,7 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
         c->returned_shadow = shadow_const(c, c->returned);
         return ENDED_RETURN;
     }
-    return break_at(c, action.does == DOES_STORE_ATTR ? "mutation" : "instruction", action.does == DOES_STORE_ATTR ? "an attribute is set"
-                    : action.does == DOES_CALL_VARIABLE ? "a call with *arguments" : "an instruction that is not followed");
+    return break_at(c, action.does == DOES_STORE_ATTR ? "mutation" : "instruction", action.does == DOES_STORE_ATTR ? "an attribute is set" : "an instruction that is not followed");
 }
 
 /* Where the user's code is, outermost first. */

@@ -203,6 +203,9 @@ static struct compat_action stack_action(int op, uint32_t arg)
         return ACTION(LIST_EXTEND, arg, 0);
     case MAP_ADD:
         return ACTION(MAP_ADD, arg, 0);
+    case DICT_MERGE:
+    case DICT_UPDATE:
+        return ACTION(MERGE, arg, 0);
 #ifdef LIST_TO_TUPLE
     case LIST_TO_TUPLE:
         return ACTION(LIST_TO_TUPLE, 0, 0);
