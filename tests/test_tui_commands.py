@@ -40,6 +40,8 @@ def test_two_traces_side_by_side(dyntrace, folder):
     out = screen(dyntrace, folder, ":diff Space b.db Enter")
     assert re.search(r"^.kind +function +where +what +a +b$", out, re.M) and re.search(r"^.outcome +total +p.py:7 +compiled +3 +4$", out, re.M)
     assert "> function total" in screen(dyntrace, folder, ":diff Space b.db Enter /compiled Enter Enter").splitlines()[0]
+    other = screen(dyntrace, folder, ":diff Space b.db Enter /compiled Enter Right Enter").splitlines()
+    assert "> dyntrace in 'b.db' why 'total'" in other[0] and "3 recompiles" in "".join(other)
     assert "No such file" in screen(dyntrace, folder, ":diff Space nothing.db Enter")
 
 

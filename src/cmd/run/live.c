@@ -87,7 +87,8 @@ static void typed_pass(void)
     char bytes[4096];
     ssize_t got;
 
-    if (live.in < 0 || atomic_load(&live.ended) || poll(&polled, 1, 0) <= 0)
+    if (live.in < 0 || atomic_load(&live.ended) || tcgetpgrp(live.in) != getpgrp() /* in the background lines are the shell's */ ||
+        poll(&polled, 1, 0) <= 0)
         return;
     got = read(live.in, bytes, sizeof bytes);
     if (got == 0)

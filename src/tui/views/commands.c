@@ -113,11 +113,22 @@ static struct target row_lead(struct db *db, const struct cells *names, const st
     return target;
 }
 
-/* TEXT, which is cut up, as lines. */
-static void output_put(struct doc *doc, struct db *db, char *text)
+/* Of two traces' differences the right half is the other's, and leads to what that says of the function. */
+static void sides_put(struct doc *doc, const char *other, const struct cells *names, const struct cells *row, int half)
 {
-    int widths[CELLS_MOST] = {0}, used;
-    const char *path = db_path(db); /* which is on the screen already */
+    struct doc_line *line = &doc->lines.at[doc->lines.count - 1];
+
+    for (int c = 0; c < names->count && c < row->count; c++)
+        if (!strcmp(names->at[c], "function")) {
+            line->half = half;
+            line->beside = (struct target){.kind = VIEW_DYNTRACE, .where = doc_print(doc, "in '%s' why '%s'", other, row->at[c])};
+        }
+}
+
+/* TEXT, which is cut up, as lines; it is about the trace at PATH, and how OTHER, if not NULL, differs. */
+static void output_put(struct doc *doc, struct db *db, char *text, const char *path, const char *other)
+{
+    int widths[CELLS_MOST] = {0}, used, last;
     struct cells names = {0};
 
     for (char *line, *rest = strdup(text), *at = rest; (line = strsep(&at, "\n")) || (free(rest), false);) {
@@ -133,6 +144,9 @@ static void output_put(struct doc *doc, struct db *db, char *text)
         bool head = cells.count > 1 && !names.count;
         if (!*line && !text)
             break;
+        last = 1;
+        for (int c = 0; c + 1 < cells.count; c++)
+            last += widths[c] + 2;
         for (int c = 0; c < cells.count; c++)
             made = doc_print(doc, "%s%s%s", made, c ? "  " : "", c + 1 < cells.count ? doc_fit(doc, doc_safe(doc, cells.at[c], 400), widths[c]) : doc_safe(doc, cells.at[c], 4000));
         if (head)
@@ -142,17 +156,23 @@ static void output_put(struct doc *doc, struct db *db, char *text)
         if (head)
             names = cells;
         else
-            doc_target(doc, row_lead(db, &names, &cells));
+            doc_target(doc, strcmp(path, db_path(db)) ? (struct target){0} : row_lead(db, &names, &cells));
+        if (other && !head && cells.count > 1)
+            sides_put(doc, other, &names, &cells, last);
     }
 }
 
-/* `verify` is short for what the trace's decisions are held against. */
+/* `verify` is short for what the trace's decisions are held against, `in FILE` asks of another trace. */
 static void command_build(struct doc *doc, struct db *db)
 {
     char *argv[WORDS_MOST + 4] = {"dyntrace"};
-    const char *asked = doc->target.where ? doc->target.where : "report";
+    const char *asked = doc->target.where ? doc->target.where : "report", *path = db_path(db);
     int count = words_split(doc, asked, argv, 1), status;
 
+    if (count > 3 && !strcmp(argv[1], "in")) {
+        path = argv[2];
+        memmove(argv + 1, argv + 3, (size_t)(count -= 2) * sizeof *argv);
+    }
     if (count > 1 && !strcmp(argv[1], "verify")) {
         argv[1] = "replay";
         argv[count++] = "--verify";
@@ -160,12 +180,12 @@ static void command_build(struct doc *doc, struct db *db)
     memmove(argv + 3, argv + 2, (size_t)(count > 1 ? count - 2 : 0) * sizeof *argv); /* the trace is the first operand */
     if (count > 1 && (!strcmp(argv[1], "why") || !strcmp(argv[1], "show")) && count > 2) { /* but for these the second */
         argv[2] = argv[3];
-        argv[3] = doc_print(doc, "%s", db_path(db));
+        argv[3] = doc_print(doc, "%s", path);
     } else {
-        argv[2] = doc_print(doc, "%s", db_path(db));
+        argv[2] = doc_print(doc, "%s", path);
     }
     snprintf(doc->title, sizeof doc->title, "%.140s", doc_safe(doc, asked, 140));
-    output_put(doc, db, command_run(doc, argv, &status));
+    output_put(doc, db, command_run(doc, argv, &status), path, !strcmp(argv[1], "diff") ? argv[3] : NULL);
     if (status < 0 || !WIFEXITED(status))
         doc_line(doc, MARK "rit could not be run to its end");
     else if (WEXITSTATUS(status))
