@@ -157,6 +157,99 @@ except ValueError as error:
 print(native.Compiled(f, native.Capture(bad, "eager", every=True))(Array(1)))
 print(native.Compiled(f, native.Capture(lambda record: None, "eager"))(Array(1)))
 ''', ["no", "(2,)", "(2,)"]),
+    "what operations may do": ('''
+import gc, signal, threading
+
+class Evil(Array):
+    mode = None
+    def __add__(self, other):
+        m = Evil.mode
+        if m == "reset": native.reset()
+        if m == "code": h.__code__ = (lambda a: a).__code__
+        if m == "callback": native.set_eval_frame(None)
+        if m == "callback2": native.set_eval_frame(lambda *a: None)
+        if m == "raise": raise KeyError("evil")
+        if m == "gc": gc.collect()
+        if m == "list": del shared[:]
+        if m == "frame": sys._getframe(1).f_locals; sys._getframe(1).f_lineno
+        if m == "recurse" and len(self.items) < 4: return h(Evil(*self.items, 1))
+        if m == "trace": sys.settrace(lambda *a: None); sys.settrace(None)
+        if m == "global": globals()["GLOBAL"] = 5 if GLOBAL == 1 else 1
+        if m == "thread":
+            th = threading.Thread(target=lambda: h(Evil(1))); Evil.mode = None; th.start(); th.join()
+        return Evil(*[i + 1 for i in self.items])
+GLOBAL = 1
+shared = []
+def make():
+    def h(a):
+        many = [a, 1, 2]
+        shared.append(many)
+        c = many[0] + many[1]
+        try:
+            d = c + GLOBAL
+        except KeyError:
+            d = c
+        e = d + GLOBAL
+        return [e, len(many), c.items]
+    return h
+for mode in ("reset", "code", "callback", "callback2", "raise", "gc", "list", "frame", "recurse", "trace", "global", "thread"):
+    for rounds in range(4):
+        said = []
+        for compiled in False, True:
+            GLOBAL = 1
+            del shared[:]
+            h = make()
+            run = compile(h) if compiled else h
+            for call in range(3):
+                Evil.mode = mode
+                try: said.append(repr(run(Evil(1, 2))))
+                except Exception as error: said.append(repr(error))
+                native.set_eval_frame(None)
+        if said[:3] != said[3:]: print(mode, said)
+hits = []
+signal.signal(signal.SIGALRM, lambda *a: hits.append(h(Evil(1))))
+Evil.mode = None
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+h = make(); run = compile(h)
+for i in range(3000):
+    if i % 50 == 0: native.reset()
+    assert repr(run(Evil(i))[0]) == repr((i + 3,)), run(Evil(i))
+    del shared[:]
+signal.setitimer(signal.ITIMER_REAL, 0)
+print("signals", len(hits) > 0)
+errors = []
+def work():
+    run = compile(h)
+    for i in range(500):
+        if repr(run(Evil(i))[0]) != repr((i + 3,)): errors.append(i)
+        if i % 100 == 0: native.reset()
+ths = [threading.Thread(target=work) for _ in range(4)]
+[t.start() for t in ths]; [t.join() for t in ths]
+print("threads", errors[:3])
+''', ["signals True", "threads []"]),
+    "generators and endless recursion": ('''
+def gen(a):
+    yield a + 1
+    yield a * 2
+
+def endless(a):
+    return endless(a + 1)
+
+print(list(compile(gen)(Array(1))))
+try:
+    compile(endless)(Array(0))
+except RecursionError:
+    print("RecursionError")
+''', ["[(2,), (2,)]", "RecursionError"]),
+    "code without lines": ('''
+def f(a):
+    b = a + 1
+    print("x", end=" ")
+    return b * 2
+
+f.__code__ = f.__code__.replace(co_linetable=b"", co_filename="", co_name="")
+for i in range(3): print(compile(f)(Array(i)), end=" ")
+''', ["x (2,) x (4,) x (6,) "]),
     "deep and hostile": ('''
 class Rude:
     def __getattr__(self, name): raise ZeroDivisionError(name)
