@@ -148,8 +148,10 @@ static struct compat_action compute_action(int op, uint32_t arg)
         return ACTION(IS, arg, 0);
     case CONTAINS_OP:
         return ACTION(CONTAINS, arg, 0);
+#ifdef BINARY_SUBSCR
     case BINARY_SUBSCR:
         return ACTION(SUBSCRIPT, 0, 0);
+#endif
     case STORE_SUBSCR:
         return ACTION(STORE_SUBSCRIPT, 0, 0);
 #ifdef BINARY_SLICE
@@ -191,8 +193,10 @@ static struct compat_action stack_action(int op, uint32_t arg)
         return ACTION(BUILD_LIST, arg, 0);
     case BUILD_MAP:
         return ACTION(BUILD_MAP, arg, 0);
+#ifdef BUILD_CONST_KEY_MAP
     case BUILD_CONST_KEY_MAP:
         return ACTION(BUILD_KEYED, arg, 0);
+#endif
     case BUILD_SLICE:
         return ACTION(BUILD_SLICE, arg, 0);
     case BUILD_STRING:
