@@ -206,7 +206,6 @@ def test_an_empty_trace(dyntrace, place, tmp_path):
     (["t.db", "--screen", "80"], "not a size"),
     (["t.db", "--screen", "80x24"], "--screen is for --dump"),
     (["t.db", "--nonsense"], "no such option"),
-    (["t.db", "t.db"], "one trace"),
     (["t.db", "--keys"], "--keys needs a value"),
 ])
 def test_errors_are_one_line(dyntrace, place, arguments, words):

@@ -5,6 +5,7 @@ need a terminal, are typed into each view in one; and there each key comes once 
 `make tui-tour` runs this with ASan and UBSan, then under valgrind: neither may find an error or a leak."""
 import os
 import re
+import shlex
 import time
 
 import pytest
@@ -91,7 +92,7 @@ def test_to_the_shell_and_to_the_editor_from_every_view(dyntrace, place, name):
     editor = place / "editor.sh"
     editor.write_text("#!/bin/sh\necho edited $1\n")
     editor.chmod(0o755)
-    with Terminal(place, 80, 24, f"{dyntrace} tui plain.db --keys '{start}'" + "; echo status $?" * (not STOPS), EDITOR=str(editor), TERM="xterm-256color") as terminal:
+    with Terminal(place, 80, 24, f"{dyntrace} tui plain.db --keys {shlex.quote(start)}" + "; echo status $?" * (not STOPS), EDITOR=str(editor), TERM="xterm-256color") as terminal:
         terminal.wait(lambda screen: rows_of(screen) == wanted[0])
         terminal.type("C-z")
         if STOPS:

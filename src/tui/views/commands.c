@@ -172,6 +172,7 @@ static void command_build(struct doc *doc, struct db *db)
     if (count > 3 && !strcmp(argv[1], "in")) {
         path = argv[2];
         memmove(argv + 1, argv + 3, (size_t)(count -= 2) * sizeof *argv);
+        argv[count] = argv[count + 1] = NULL;
     }
     if (count > 1 && !strcmp(argv[1], "verify")) {
         argv[1] = "replay";
