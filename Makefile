@@ -311,6 +311,18 @@ engines: all
 cpython-tests: all
 	$(firstword $(PYTHONS)) tests/cpython/compare.py $(PYTHONS:%=--python %) $(COMPARE)
 
+# dyntrace.compile judged: functions by language feature and random ones beside themselves uncompiled, with numpy, and with torch
+# where TORCH_PYTHON is one; CPython's tests under `run --capture`; graphs beside torch.compile's. RANDOM: how many functions.
+RANDOM ?= 2000
+JUDGED = $(1) tests/capture/corpus.py --library $(2); $(1) tests/capture/random_functions.py --library $(2) --count $(RANDOM)
+capture-judges: all
+	@set -ex; export PYTHONPATH="$(abspath $(BUILD))/lib/python"; \
+	    for python in $(PYTHONS); do if $$python -c 'import numpy'; then $(call JUDGED,$$python,numpy); fi; done
+	$(firstword $(PYTHONS)) tests/cpython/compare.py $(PYTHONS:%=--python %) --quick --dyntrace-option=--capture $(COMPARE)
+	@if ! $(TORCH_PYTHON) -c 'import torch' 2>/dev/null; then echo "$(TORCH_PYTHON) has no torch: with numpy only"; else set -ex; \
+	    export PYTHONPATH="$(abspath $(BUILD))/lib/python"; $(call JUDGED,$(TORCH_PYTHON),torch); \
+	    $(TORCH_PYTHON) tests/capture/beside_torch.py --dyntrace $(BUILD)/dyntrace; fi
+
 # torch.compile programs with and without us; TORCH_PYTHON has torch and pytest.
 TORCH_PYTHON ?= $(or $(DYNTRACE_TORCH_PYTHON),$(firstword $(PYTHONS)))
 torch-tests:
@@ -370,6 +382,7 @@ help:
 	@echo "make whatif-pairs    what --what-if predicts of PAIRS random programs, beside what then happens"
 	@echo "make evaluator-fuzz  random hostile programs for the evaluator, as it is and under ASan, for FUZZ_SECONDS"
 	@echo "make tui-tour        every key in every view of the TUI, under ASan and UBSan, then under valgrind"
+	@echo "make capture-judges  dyntrace.compile on its corpus, random functions and CPython's tests, beside torch.compile; RANDOM=2000"
 	@echo "make cpython-tests   CPython's own tests with and without dyntrace; COMPARE=--quick takes minutes"
 	@echo "make torch-tests     torch.compile programs, with and without dyntrace; TORCH_PYTHON=PY has torch"
 	@echo "make torch-matrix    the same for each torch and CPython, fetched; PAIRS=\"2.8.0-3.12 2.11.0-3.12\" for a part"
@@ -382,7 +395,7 @@ help:
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit bundle wheel sdist install uninstall test unit unit-build lint wheel-test deb-test check-san check-valgrind \
-        fuzz fuzz-build tui-fuzz evaluator-fuzz whatif-pairs tui-tour bench engines cpython-tests torch-tests torch-matrix conformance shim-torture resume-torture clean help
+        fuzz fuzz-build tui-fuzz evaluator-fuzz whatif-pairs tui-tour bench engines cpython-tests capture-judges torch-tests torch-matrix conformance shim-torture resume-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 

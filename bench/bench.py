@@ -25,8 +25,9 @@ import time
 sys.dont_write_bytecode = True
 
 import answers  # noqa: F401  enters its figure
-import fleet  # noqa: F401
+import capture  # noqa: F401  enters its figure
 import decisions  # noqa: F401  enters its figure
+import fleet  # noqa: F401  enters its figure
 import replay  # noqa: F401  enters its figure
 import shim  # noqa: F401  enters its figure
 import tui  # noqa: F401  enters its figure

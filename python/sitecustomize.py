@@ -26,17 +26,20 @@ def _package(directory):
 
     lock = _thread.RLock()
     state = []
+    names = "compile", "config", "disable", "explain", "graph_break", "record", "register_array", "reset", "resume"
 
     def load(name):
         # Only for what is the package's: programs ask every module for all sorts of
         # attributes while they walk sys.modules, which must not change then.
         with lock:
-            if name in ("config", "record", "reset") and not state:
+            if name in names and not state:
                 state.append("loading")  # an attribute that the package itself lacks ends here
                 with open(package.__file__, encoding="utf-8") as source:
                     exec(compile(source.read(), package.__file__, "exec"), package.__dict__)
         if name in package.__dict__:
             return package.__dict__[name]
+        if name in names and package.__getattr__ is not load:  # the package's own: what it loads when it is asked for
+            return package.__getattr__(name)
         raise AttributeError("module 'dyntrace' has no attribute %r" % name)
 
     package.__package__ = "dyntrace"

@@ -60,7 +60,7 @@
 #include "facts.h"
 
 enum {
-    RING_FORMAT = 9,      /* one more with each change of a shared struct, of FACTS, of RECORDER_PUTS or of a table: a session
+    RING_FORMAT = 10,     /* one more with each change of a shared struct, of FACTS, of RECORDER_PUTS or of a table: a session
                            * that another build left behind is then not carried on by this one */
     RING_MAX = 2048,      /* rings in one process: threads alive at once */
     RING_MARGIN = 16,     /* words kept free, so that a control word always fits */
@@ -202,6 +202,7 @@ struct session_file {
     uint32_t values;             /* enum session_values */
     uint32_t no_argv;            /* 1: command lines are not recorded */
     uint32_t coarse;             /* 1: programs read no clock, but `now` */
+    uint32_t capture;            /* 1: the user's functions are captured: dyntrace.compile */
     char text[];                 /* second directory for rings, of the same name, or "" \0 database path \0 then globs:
                                     "+GLOB\0" or "-GLOB\0" */
 };

@@ -1,4 +1,4 @@
-"""dyntrace from inside a program: a frame evaluator that runs what your compiler returns.
+"""dyntrace from inside a program: a frame evaluator that runs what your compiler returns, and graphs of array operations for it.
 
 Runs in: the traced process. The work is done in C (`_dyntrace`); this package gives it names.
 
@@ -9,22 +9,35 @@ Runs in: the traced process. The work is done in C (`_dyntrace`); this package g
     dyntrace.guards       native guards
     dyntrace.note         what a callback has to say of its compile
     dyntrace.resume       functions split in two, where compiled code ends and Python goes on
+    dyntrace.graph        the graphs that dyntrace.compile makes
     dyntrace.config       recompile_limit, accumulated_recompile_limit
+
+    compile, explain, disable, graph_break, register_array: dyntrace.capture, loaded when one of them is first asked for
 """
 import importlib
+import sys
 
 from . import _native, config
 from .record import record
 
-__all__ = ["config", "record", "reset"]
+__all__ = ["compile", "config", "disable", "explain", "graph_break", "record", "register_array", "reset"]
+
+
+_CAPTURE = "compile", "disable", "explain", "graph_break", "register_array"
 
 
 def reset():
     """Forget the cache entries and marks of every code object."""
     _native.native.reset()
+    if __name__ + ".capture" in sys.modules:
+        sys.modules[__name__ + ".capture"].reset_names()
 
 
 def __getattr__(name):
-    if name != "resume":  # loads the extension
+    if name == "resume":  # these load the extension
+        return importlib.import_module(".resume", __name__)
+    if name not in _CAPTURE:
         raise AttributeError("module %r has no attribute %r" % (__name__, name))
-    return importlib.import_module(".resume", __name__)
+    capture = importlib.import_module(".capture", __name__)
+    globals().update({name: getattr(capture, name) for name in _CAPTURE})  # captured code reads them as it reads any module's
+    return globals()[name]

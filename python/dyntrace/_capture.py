@@ -23,12 +23,22 @@ def _sizes(record, text, value):
     return None if record["shapes_read"] else found or None
 
 
+def _has_shape(value):
+    """Is there more of an array to guard than its class? One that a program registered may have nothing."""
+    try:
+        return hasattr(value, "dtype") and hasattr(value, "shape") or memoryview(value) is not None
+    except TypeError:
+        return False
+
+
 def guards_of(record):
     """The GuardTree of RECORD."""
     made = []
     for kind, path, value in record["guards"]:
         source = Source(path)
-        if kind == "TENSOR_MATCH":
+        if kind == "TENSOR_MATCH" and not _has_shape(value):
+            made.append(_guards.TYPE_MATCH(source, type(value)))
+        elif kind == "TENSOR_MATCH":
             made.append(_guards.TENSOR_MATCH(source, _sizes(record, path[-1][2], value), value=value))
         elif kind == "CONSTANT_MATCH":
             made.append(_guards.CONSTANT_MATCH(source, value))

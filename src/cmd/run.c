@@ -85,6 +85,9 @@ static const struct option run_options[] = {
              "shim: it runs on dyntrace's evaluator, and every guard check is seen\n"
              "observe: it runs on its own, and what is seen of it from outside is recorded\n"
              "off: not at all"},
+    {"capture", .read = option_flag, .to = &given.session.capture,
+     .help = "run every function of the program, but the standard library's and installed packages', under dyntrace.compile: its operations "
+             "on numpy's and torch's arrays are captured as graphs, and what breaks them is in the trace"},
     {"values", .value = "WHICH", .read = option_choice, .to = &given.session.values, .words = SESSION_VALUES_WORDS,
      .help = "what is kept of the values of arguments and of what guards compare\n"
              "all (default): numbers, strings and other small values as they are, passwords among them\n"
@@ -296,6 +299,22 @@ done:
     return untraced ? run_untraced(t) : status;
 }
 
+/* Does --capture go with what else is given? */
+static bool capture_fits(void)
+{
+    const enum session_torch torch = given.session.torch;
+
+    if (!given.session.capture)
+        return true;
+    if (given.session.frames == SESSION_NONE)
+        say_error("run: --capture needs the hook that --frames none leaves out: give one of the two");
+    else if (torch == SESSION_TORCH_SHIM || torch == SESSION_TORCH_OBSERVE)
+        say_error("run: --capture compiles, and --torch %s watches torch compile: give one of the two", torch == SESSION_TORCH_SHIM ? "shim" : "observe");
+    else
+        return true;
+    return false;
+}
+
 static int run(int count, char **operands)
 {
     struct program program = {0};
@@ -304,7 +323,7 @@ static int run(int count, char **operands)
 
     if (!count)
         say_error("run: no program given; `dyntrace run --help` tells more");
-    if (!count || program_find(&program, given.python ? given.python : program_python(), count, operands))
+    if (!count || !capture_fits() || program_find(&program, given.python ? given.python : program_python(), count, operands))
         goto done;
     ignoring = program.python ? python_ignores_us((const char *const *)program.argv + 1) : 0;
     if (ignoring && given.session.frames == SESSION_NONE)

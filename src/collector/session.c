@@ -143,7 +143,7 @@ static int file_make(struct session *s, const struct session_options *o)
 {
     struct session_file file = {
         .magic = RING_SESSION_MAGIC, .format = RING_FORMAT, .clock = session_clock_choose(),
-        .frames = o->frames, .max_depth = o->max_depth, .torch = o->torch, .values = o->values, .no_argv = o->no_argv, .coarse = o->clock,
+        .frames = o->frames, .max_depth = o->max_depth, .torch = o->torch, .values = o->values, .no_argv = o->no_argv, .coarse = o->clock, .capture = o->capture,
         .min_duration_ns = o->min_duration_ns, .max_stall_ns = o->max_stall_ns, .globs = o->glob_count,
         .ring_bytes = RING_BYTES, .budget_bytes = BUDGET_BYTES};
     int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR | O_CREAT | O_EXCL);

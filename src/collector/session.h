@@ -19,7 +19,7 @@ struct session_options {
     enum session_frames frames;
     enum session_torch torch;
     enum session_values values;
-    bool no_argv;
+    bool no_argv, capture;
     enum session_reading { SESSION_EXACT, SESSION_OF_COLLECTOR } clock;
     uint32_t max_depth;
     uint64_t min_duration_ns;

@@ -95,6 +95,19 @@ static bool is_wanted(const char *file, const char *name)
     return included || !any_include;
 }
 
+bool tracer_is_users(PyCodeObject *code)
+{
+    OWNED PyObject *keep = NULL;
+    size_t bytes;
+    const char *file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes, &keep);
+
+    size_t library = strlen(P.standard_library);
+
+    if (library && !strncmp(file, P.standard_library, library) && !strncmp(file + library, "/test/", 6)) /* CPython's tests are programs */
+        return true;
+    return !is_library(file) && !is_ours(file) && !strstr(file, "/python/dyntrace/");
+}
+
 bool tracer_is_wanted(PyCodeObject *code)
 {
     OWNED PyObject *keep_name = NULL, *keep_file = NULL;

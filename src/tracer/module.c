@@ -118,6 +118,27 @@ void tracer_join_interpreter(void)
 
 /* ---- the module ---- */
 
+/* `dyntrace run --capture`: from here on the user's functions are captured. */
+static void capture_all(PyObject *module)
+{
+    OWNED PyObject *finish = PyObject_GetAttrString(module, "_finish_late"), *capture = NULL;
+
+    if (finish)
+        capture = PyObject_CallMethod(module, "Capture", "OsOOO", finish, "eager", Py_None, Py_False, Py_True);
+    if (!capture || tracer_callback_for_all(capture)) {
+        PyErr_Clear();
+        tracer_loss("capture: could not be begun");
+    }
+}
+
+/* What a capture comes to (python/dyntrace/capture.py, finish), in Python that is loaded when there is one. */
+static PyObject *finish_late(PyObject *module, PyObject *record)
+{
+    OWNED PyObject *capture = PyImport_ImportModule("dyntrace.capture");
+
+    return capture ? PyObject_CallMethod(capture, "finish", "sOOO", "eager", Py_None, Py_False, record) : NULL;
+}
+
 /* Join the session, or say why that cannot be: see _start. */
 static const char *join(const char *session, const char *library, const char *inject)
 {
@@ -159,6 +180,8 @@ static PyObject *start(PyObject *module, PyObject *args)
                           PyUnicode_FSConverter, &inject))
         return NULL;
     why = join(PyBytes_AS_STRING(session), PyBytes_AS_STRING(library), inject ? PyBytes_AS_STRING(inject) : NULL);
+    if (!why && inject && P.session->capture && tracer_place() == PLACE_HOME)
+        capture_all(module);
     Py_DECREF(session);
     Py_DECREF(library);
     Py_XDECREF(inject);
@@ -264,6 +287,7 @@ static PyMethodDef methods[] = {
      "None: done. Else why nothing is recorded in this process: 'gone' (no such session of this user's), 'over',\n"
      "'another' (another version's), 'denied' (probably another user's), 'room' (the session knows), 'memory',\n"
      "'elsewhere' (the main one may join)."},
+    {"_finish_late", finish_late, METH_O, "_finish_late(record)\n\ndyntrace.capture.finish(), of `dyntrace run --capture`."},
     {"_stop", stop, METH_NOARGS, "_stop()\n\nLeave the session. Another may be joined later."},
     {"_active", active, METH_NOARGS, "_active() -> bool\n\nIs this process being recorded?"},
     {"_recording", recording, METH_NOARGS,

@@ -452,6 +452,8 @@ struct tracer *tracer_attach(compat_frame *frame)
             pthread_setspecific(thread_key, t);
         if (P.session)
             ring_attach(t, frame);
+        if (frame)
+            tracer_thread_begins();
     }
     errno = saved_errno;
     return t;

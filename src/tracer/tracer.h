@@ -190,6 +190,9 @@ void tracer_unlock(void);
 /* tracer/ring.c and file.c. All are slow paths; they keep the pending exception. */
 /* The interpreter is initialised again: what threads kept of the shim went with the one before. */
 void tracer_forget_callbacks(void);
+/* tracer/evaluator/api.c: `dyntrace run --capture`: CALLBACK (a new reference to it is kept) is that of each thread from its first frame on. */
+int tracer_callback_for_all(PyObject *callback);
+void tracer_thread_begins(void);
 /* Make this thread's tracer; FRAME is its first, or NULL. NULL: no memory. */
 struct tracer *tracer_attach(compat_frame *frame);
 static inline struct tracer *tracer_here(void)
@@ -228,6 +231,8 @@ static inline uintptr_t tracer_mark_in(uintptr_t slot)
 uintptr_t tracer_mark_code(PyCodeObject *code);
 /* Would frames of CODE be recorded? */
 bool tracer_is_wanted(PyCodeObject *code);
+/* Neither of the standard library nor of an installed package, nor ours? */
+bool tracer_is_users(PyCodeObject *code);
 
 /* TEXT as UTF-8, cut between two characters where it is longer than MOST bytes. Lone surrogates, which UTF-8 cannot
  * hold, become \udcXX. Borrowed from TEXT or from *KEEP, which the caller releases. */

@@ -408,6 +408,10 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
              ? "it is a generator or coroutine" : "its variables lie in a mapping: it is a module, a class body or the like", true);
         return 0;
     }
+    if (((struct capture_callback *)callback)->every && !tracer_is_users(compat_code(frame))) {
+        skip(answer, "", true);
+        return 0;
+    }
     if (ts->c_tracefunc || ts->c_profilefunc || !has_arrays(frame)) {
         skip(answer, "", false);
         return 0;

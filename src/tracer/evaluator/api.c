@@ -174,6 +174,28 @@ PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front)
     return old ? old : Py_NewRef(Py_None);
 }
 
+int tracer_callback_for_all(PyObject *callback)
+{
+    OWNED PyObject *before = shim_set_eval_frame(callback, &front_own);
+
+    if (before)
+        Py_XSETREF(shim_settings.for_all, Py_NewRef(callback));
+    return before ? 0 : -1;
+}
+
+void tracer_thread_begins(void)
+{
+    OWNED PyObject *callback = Py_XNewRef(shim_settings.for_all), *before = NULL;
+
+    if (!callback || PyInterpreterState_Get() != tracer_process.interpreter)
+        return;
+    before = shim_set_eval_frame(callback, &front_own);
+    if (!before) {
+        PyErr_Clear();
+        tracer_loss("capture: not on one thread, which had no memory left");
+    }
+}
+
 static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
 {
     return shim_set_eval_frame(callback, &front_own);

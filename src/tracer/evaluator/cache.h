@@ -307,6 +307,7 @@ extern struct shim_settings {
     unsigned long active_threads;    /* with a callback that is not None */
     PyObject *guard_error_hook, *guard_fail_hook; /* owned, or NULL */
     PyObject *skip_recursively, *limit_reached; /* owned: answers of torch 2.6's callback, no strategies; or NULL */
+    PyObject *for_all;               /* owned: the callback that every thread begins with; or NULL */
     PyObject *while_tracing;         /* owned: torch decides frames that CPython runs with tracing set; or NULL */
 } shim_settings;
 /* Are calls decided now that are FRONT's? CPython sets tracing while trace functions, profile functions, monitoring's

@@ -1,0 +1,241 @@
+"""The graphs that dyntrace.compile makes, as a backend gets them: nodes, and a module that runs them.
+
+Runs in: the traced process. Names of things and of nodes are those of torch.fx.
+
+    def backend(module, example_inputs):
+        module.print_tabular()
+        for node in module.graph.nodes:
+            print(node.op, node.name, node.target, node.args, node.kwargs)
+        return module.forward
+
+The nodes are written as the source of one function, module.code, which Python compiles: running a graph costs what its operations
+cost, and making it takes time and memory in proportion to them. A value is let go of after its last use.
+"""
+import builtins
+import keyword
+import operator
+import re
+
+from ._native import native
+
+__all__ = ["Graph", "GraphModule", "Node"]
+
+Node = native.Node
+
+_BINARY = {getattr(operator, name): sign for name, sign in {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@", "and_": "&", "or_": "|",
+    "xor": "^", "lshift": "<<", "rshift": ">>", "lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}.items()}
+_UNARY = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
+_PLAIN = frozenset((bool, int, float, str, bytes, type(None), type(Ellipsis)))  # a repr of these is source
+_SPLIT = re.compile(r"([a-zA-Z_0-9]*?)(?:_(\d+))?$")
+_TAKEN = frozenset(keyword.kwlist) | frozenset(vars(builtins))
+
+
+# ---- names -----------------------------------------------------------------
+
+class _Names:
+    """Gives each candidate a name of its own: add, add_1, add_2."""
+
+    def __init__(self):
+        self.used, self.counts = set(), {}
+
+    def name(self, candidate):
+        if not (candidate.isidentifier() and candidate.isascii()):
+            candidate = re.sub(r"\W", "_", candidate, flags=re.ASCII) or "_unnamed"
+            candidate = "_" + candidate if candidate[0].isdigit() else candidate
+        base, number = _SPLIT.match(candidate).groups()
+        if number is None or candidate in self.used:
+            number = self.counts.get(candidate, 0)
+            if candidate in _TAKEN:
+                number += 1
+                candidate = "%s_%d" % (base, number)
+        else:
+            number = int(number)
+        while candidate in self.used:
+            number += 1
+            candidate = "%s_%d" % (base, number)
+        self.used.add(candidate)
+        self.counts[base] = number
+        return candidate
+
+
+def _candidate(target):
+    """What a node that calls TARGET would be called."""
+    word = target if isinstance(target, str) else getattr(target, "__name__", None)
+    if not isinstance(word, str):
+        word = type(target).__name__
+    if len(word) > 4 and word.startswith("__") and word.endswith("__"):
+        word = word[2:-2]
+    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", word).lower()
+
+
+def name_nodes(nodes):
+    """Give a name to every node of NODES that has none, and each a name of its own."""
+    names, known = _Names(), {}
+    for node in nodes:
+        candidate = node.name or known.get(id(node.target))
+        if candidate is None:
+            candidate = known[id(node.target)] = _candidate(node.target)
+        node.name = names.name(candidate)
+
+
+# ---- source ----------------------------------------------------------------
+
+class _Source:
+    """Writes the function of a graph. `.globals`: what its names stand for."""
+
+    def __init__(self):
+        self.globals, self.names, self.known = {}, _Names(), {}
+        self.names.used.update(_TAKEN)
+
+    def of_global(self, value, candidate):
+        """The name of VALUE, by identity."""
+        name = self.known.get(id(value))
+        if name is None:
+            name = self.known[id(value)] = self.names.name(candidate)
+            self.globals[name] = value
+        return name
+
+    def written(self, value):
+        kind = type(value)
+        if kind is Node:
+            return value.name
+        if kind in _PLAIN:
+            text = repr(value)
+            if kind is float and text.lstrip("-") in ("inf", "nan"):
+                return self.of_global(value, text.lstrip("-"))
+            return "(%s)" % text if text[0] == "-" else text
+        if kind is tuple:
+            return "(%s,)" % ", ".join(map(self.written, value)) if value else "()"
+        if kind is list:
+            return "[%s]" % ", ".join(map(self.written, value))
+        if kind is dict:
+            return "{%s}" % ", ".join("%s: %s" % (self.written(key), self.written(item)) for key, item in value.items())
+        if kind is slice:
+            return "slice(%s, %s, %s)" % tuple(map(self.written, (value.start, value.stop, value.step)))
+        return self.of_global(value, getattr(value, "__name__", None) if isinstance(value, type) else "_constant")
+
+    def called(self, function, args, kwargs):
+        words = [self.written(value) for value in args]
+        if all(name.isidentifier() and not keyword.iskeyword(name) for name in kwargs):
+            words += ["%s=%s" % (name, self.written(value)) for name, value in kwargs.items()]
+        else:
+            words.append("**" + self.written(kwargs))
+        return "%s(%s)" % (function, ", ".join(words))
+
+    def node(self, node):
+        """The expression for NODE."""
+        target, args, kwargs = node.target, node.args, node.kwargs
+        if node.op == "call_method":
+            return self.called("%s.%s" % (self.written(args[0]), target), args[1:], kwargs)
+        if node.op == "get_attr":
+            return self.of_global(target, "_constant")
+        name = self.known.get(id(target))
+        if name:
+            return self.called(name, args, kwargs)
+        if not kwargs and len(args) == 2:
+            if target in _BINARY:
+                return "%s %s %s" % (self.written(args[0]), _BINARY[target], self.written(args[1]))
+            if target is operator.getitem:
+                return "%s[%s]" % tuple(map(self.written, args))
+            if target is getattr and type(args[1]) is str and args[1].isidentifier() and not keyword.iskeyword(args[1]):
+                return "%s.%s" % (self.written(args[0]), args[1])
+        if not kwargs and len(args) == 1 and target in _UNARY:
+            return _UNARY[target] + self.written(args[0])
+        module = getattr(target, "__module__", None)
+        module = "" if module in ("builtins", None) or not isinstance(module, str) else module.lstrip("_") + "_"
+        return self.called(self.of_global(target, module + _candidate(target)), args, kwargs)
+
+
+def _uses(value, found):
+    """Put the nodes in VALUE into the list FOUND."""
+    kind = type(value)
+    if kind is Node:
+        found.append(value)
+    elif kind is tuple or kind is list:
+        for item in value:
+            _uses(item, found)
+    elif kind is dict:
+        for item in value.values():
+            _uses(item, found)
+    elif kind is slice:
+        _uses((value.start, value.stop, value.step), found)
+
+
+def _write(nodes):
+    """(source, globals, lines) of the function that runs NODES: of each of its lines, which the user's line is."""
+    source, last = _Source(), {}
+    source.names.used.update(node.name for node in nodes)
+    for node in nodes:
+        found = []
+        _uses(node.args, found)
+        _uses(node.kwargs, found)
+        for used in found:
+            last[id(used)] = node
+    dies = {}
+    for node in nodes:
+        if node.op not in ("placeholder", "output") and id(node) in last:
+            dies.setdefault(id(last[id(node)]), []).append(node.name)
+    lines, places = ["def forward(%s):" % ", ".join(node.name for node in nodes if node.op == "placeholder")], [0, 0]
+    for node in nodes:
+        gone = "".join("%s = " % name for name in dies.get(id(node), ()))
+        if node.op == "output":
+            lines.append("    return " + source.written(node.args[0]))
+        elif node.op != "placeholder":
+            lines.append("    %s = %s%s" % (node.name, source.node(node), gone and ";  %sNone" % gone))
+        if node.op != "placeholder":
+            places.append(getattr(node, "line", 0))
+    return "\n".join(lines) + "\n", source.globals, places
+
+
+# ---- graphs ----------------------------------------------------------------
+
+class Graph:
+    """What was seen of a function, in the order in which it ran. `.nodes`: a list."""
+
+    def __init__(self, nodes):
+        self.nodes = list(nodes)
+
+    def print_tabular(self):
+        print(self.table())
+
+    def table(self):
+        """The text that print_tabular() prints."""
+        return table([(node.op, node.name, str(node.target), str(node.args), str(node.kwargs)) for node in self.nodes])
+
+    def __str__(self):
+        return "\n".join("%%%s = %s[target=%s](args = %s, kwargs = %s)" % (node.name, node.op, node.target, node.args, node.kwargs) for node in self.nodes)
+
+
+def table(rows):
+    rows = [("opcode", "name", "target", "args", "kwargs"), *rows]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    rows.insert(1, ["-" * width for width in widths])
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
+class GraphModule:
+    """A graph that runs: module(*inputs) is the tuple of its outputs.
+
+    `.graph`, `.name` ("__compiled_fn_0"), `.code` (Python source), `.forward` (the function of that source, what "eager" runs),
+    `.lines` (of each line of that source, which line of the user's it is).
+    """
+
+    _count = 0
+
+    def __init__(self, nodes, name="graph"):
+        self.graph, self.name = Graph(nodes), name
+        self.code, scope, self.lines = _write(self.graph.nodes)
+        GraphModule._count += 1
+        self.file = "<eval_with_key>.%d" % GraphModule._count
+        exec(compile(self.code, self.file, "exec"), scope)
+        self.forward = scope.pop("forward")
+
+    def __call__(self, *inputs):
+        return self.forward(*inputs)
+
+    def print_tabular(self):
+        self.graph.print_tabular()
+
+    def __repr__(self):
+        return "GraphModule(%s, %d nodes)" % (self.name, len(self.graph.nodes))

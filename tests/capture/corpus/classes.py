@@ -1,0 +1,250 @@
+"""Classes of the user: methods, inheritance, instances made inside, special methods."""
+import dataclasses
+import typing
+
+
+class Linear:
+    def __init__(self, w, b):
+        self.w, self.b = w, b
+
+    def __call__(self, x):
+        return x * self.w + self.b
+
+    def twice(self, x):
+        return self(self(x))
+
+    @classmethod
+    def made(cls, n):
+        return cls(n, 1)
+
+    @staticmethod
+    def shifted(x, n):
+        return x + n
+
+    @property
+    def size(self):
+        return self.w + self.b
+
+
+class Scaled(Linear):
+    def __call__(self, x):
+        return super().__call__(x) * 2
+
+
+class Chain:
+    def __init__(self, *layers):
+        self.layers = layers
+
+    def __call__(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+    def __len__(self):
+        return len(self.layers)
+
+    def __getitem__(self, i):
+        return self.layers[i]
+
+    def __iter__(self):
+        return iter(self.layers)
+
+    def __contains__(self, layer):
+        return layer in self.layers
+
+
+linear = Linear(2, 1)
+
+
+def called(x):
+    return linear(x) + 1
+
+
+@calls("A(3), Linear(A(3), A(1))", "A(3), Linear(A(3), A(1))", "A(3), Linear(2, 3)", "A(3), Scaled(2, 3)")
+def argument_called(x, layer):
+    return layer(x)
+
+
+def method(x):
+    return linear.twice(x)
+
+
+def class_method(x):
+    return Linear.made(3)(x)
+
+
+def static_method(x):
+    return Linear.shifted(x, 3) + linear.shifted(x, 2)
+
+
+def property_read(x):
+    return x * linear.size
+
+
+def instance_made(x):
+    return Scaled(2, x)(x)
+
+
+def subclass(x):
+    return Scaled(2, 3).twice(x)
+
+
+def chain(x):
+    c = Chain(linear, Scaled(1, 2), linear)
+    return c(x), len(c), c[0] is linear, linear in c, [layer.w for layer in c]
+
+
+entry(linear, "callable_object")
+entry(Linear(3, 1).twice, "bound_method")
+entry(Chain(Linear(2, 1), Scaled(1, 1)), "callable_chain")
+
+
+@dataclasses.dataclass
+class Point:
+    x: typing.Any
+    y: int = 2
+
+    def sum(self):
+        return self.x + self.y
+
+
+@calls("Point(A(3))", "Point(A(3), 3)", "Point(A(4), 3)")
+def dataclass_argument(p):
+    return p.x * p.y + p.sum()
+
+
+def dataclass_made(x):
+    p = Point(x, 5)
+    return dataclasses.replace(p, y=1).sum(), p == p
+
+
+class Pair(typing.NamedTuple):
+    a: typing.Any
+    b: typing.Any
+
+
+@calls("Pair(A(3), 2)", "Pair(A(3), 3)", "Pair(A(3), A(3))")
+def namedtuple_argument(p):
+    a, b = p
+    return a * b + p.a, type(p).__name__
+
+
+class Vector:
+    def __init__(self, v):
+        self.v = v
+
+    def __add__(self, other):
+        log("add")
+        return Vector(self.v + (other.v if isinstance(other, Vector) else other))
+
+    __radd__ = __add__
+
+    def __mul__(self, n):
+        return Vector(self.v * n)
+
+    def __neg__(self):
+        return Vector(-self.v)
+
+    def __eq__(self, other):
+        log("eq")
+        return True
+
+    __hash__ = None
+
+    def __getitem__(self, i):
+        return self.v[i]
+
+    def __len__(self):
+        return 3
+
+
+def overloaded(x):
+    a, b = Vector(x), Vector(x + 1)
+    return (a + b * 2 + 1).v, (1 + -a).v, a == b, a[0], len(a)
+
+
+class Base:
+    def go(self, x):
+        return self.step(x) + 1
+
+    def step(self, x):
+        return x
+
+
+class Derived(Base):
+    def step(self, x):
+        return super().step(x) * 3
+
+
+@calls("A(3), Base()", "A(3), Derived()", "A(3), Base()")
+def polymorphic(x, o):
+    return o.go(x)
+
+
+def isinstance_of(x):
+    d = Derived()
+    return isinstance(d, Base), issubclass(Derived, Base), type(d) is Derived, d.go(x)
+
+
+def class_made_inside(x):
+    class Local:
+        n = 3
+
+        def go(self, v):
+            return v * self.n
+    return Local().go(x)
+
+
+class Meta(type):
+    def __call__(cls, *args):
+        log("meta")
+        return super().__call__(*args)
+
+
+class WithMeta(metaclass=Meta):
+    def __init__(self, n):
+        self.n = n
+
+
+def metaclass(x):
+    return x * WithMeta(3).n
+
+
+class New:
+    def __new__(cls, n):
+        log("new")
+        made = super().__new__(cls)
+        made.n = n + 1
+        return made
+
+    def __init__(self, n):
+        log("init")
+
+
+def own_new(x):
+    return x * New(3).n
+
+
+@calls("A(3)", "(setattr(Base, 'step', lambda self, x: x * 100), A(3))[1]")
+def method_changed(x):
+    return Base().go(x)
+
+
+class Finalised:
+    def __del__(self):
+        log("dead")
+
+
+def finaliser(x):
+    f = Finalised()
+    y = x + 1
+    log("before")
+    del f
+    log("after")
+    return y * 2
+
+
+def finaliser_at_the_end(x):
+    f = Finalised()
+    log("inside")
+    return x * 2

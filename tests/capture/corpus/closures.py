@@ -1,0 +1,180 @@
+"""Closures, nested functions, lambdas, decorators."""
+import functools
+
+scale = 2
+
+
+def lambda_called(x):
+    f = lambda v: v * 2
+    return f(x) + f(x + 1)
+
+
+def nested(x):
+    def inner(v):
+        return v + 1
+    return inner(inner(x))
+
+
+def over_variable(x):
+    n = 3
+    def inner(v):
+        return v * n
+    n = 4
+    return inner(x)
+
+
+def over_array(x):
+    y = x + 1
+    def inner():
+        return y * x
+    return inner()
+
+
+def nonlocal_counter(x):
+    n = 0
+    def step():
+        nonlocal n
+        n += 1
+        return n
+    return x * step() + step(), n
+
+
+def nonlocal_array(x):
+    y = x
+    def double():
+        nonlocal y
+        y = y * 2
+    double()
+    double()
+    return y
+
+
+def returned(x):
+    y = x * 2
+    def inner(v):
+        return v + y
+    return inner(x), inner.__name__
+
+
+def made_by(n):
+    def inner(x):
+        return x * n
+    return inner
+
+
+times_three = made_by(3)
+
+
+def closure_of_another(x):
+    return times_three(x) + 1
+
+
+def made_and_called(x):
+    return made_by(2)(x) + made_by(5)(x)
+
+
+def decorator(f):
+    @functools.wraps(f)
+    def wrapper(*args, **kw):
+        log("called")
+        return f(*args, **kw) * 2
+    return wrapper
+
+
+@decorator
+def decorated(x):
+    return x + 1
+
+
+@functools.lru_cache
+def cached(n):
+    log("computed")
+    return n * 2
+
+
+def calls_cached(x):
+    return x * cached(3)
+
+
+counter = 0
+
+
+def make_counter():
+    n = 0
+    def count(x):
+        nonlocal n
+        n += 1
+        return x * n
+    return count
+
+
+counted = entry(make_counter(), "counted")
+
+
+def make_adder(n):
+    return lambda x: x + n
+
+
+adds_seven = entry(make_adder(7), "adds_seven")
+adds_eight = entry(make_adder(8), "adds_eight")
+
+
+def make_over_array():
+    w = A(3)
+    def layer(x):
+        return x * w
+    return layer
+
+
+over_weights = entry(make_over_array(), "over_weights")
+
+
+def make_over_list():
+    seen = []
+    def remember(x):
+        seen.append(x.sum())
+        return len(seen) * x
+    return remember
+
+
+remembers = entry(make_over_list(), "remembers")
+
+
+def recursive_closure(x):
+    def fact(n):
+        return 1 if n <= 1 else n * fact(n - 1)
+    return x * fact(5)
+
+
+def default_argument(x):
+    def f(v, n=[1]):
+        n.append(2)
+        return v * len(n)
+    return f(x), f(x)
+
+
+def partial_of_own(x):
+    def f(a, b, c=1):
+        return a * b + c
+    return functools.partial(f, b=2, c=3)(x)
+
+
+def cell_of_unset(x):
+    def f():
+        return y
+    try:
+        return f()
+    except NameError as error:
+        message = str(error)
+    y = x
+    return message, f()
+
+
+def deep(x):
+    def a():
+        def b():
+            def c():
+                return x * 2
+            return c() + 1
+        return b() + 1
+    return a()

@@ -1,0 +1,125 @@
+"""Arguments that are no arrays: numbers, strings, None, tuples; what is guarded, and how."""
+import enum
+import math
+
+
+@calls("A(3), 1", "A(3), 1", "A(3), 2", "A(3), 1.0", "A(3), True")
+def number(x, n):
+    return x + n, type(n).__name__
+
+
+@calls("A(3), 'add'", "A(3), 'mul'", "A(3), 'add'", "A(3), 'other'")
+def string(x, how):
+    if how == "add":
+        return x + 1
+    elif how == "mul":
+        return x * 2
+    raise ValueError(how)
+
+
+@calls("A(3)", "A(3), None", "A(3), A(3)", "A(3), 5")
+def none(x, y=None):
+    if y is None:
+        return x
+    return x + y
+
+
+@calls("A(3), (1, 2)", "A(3), (1, 2, 3)", "A(3), (2, 1)", "A(3), ()")
+def tuple_of_numbers(x, t):
+    for n in t:
+        x = x * n
+    return x, len(t)
+
+
+@calls("A(3), float('nan')", "A(3), float('nan')", "A(3), 0.0", "A(3), -0.0")
+def floats(x, f):
+    return x * f, math.copysign(1, f)
+
+
+@calls("A(3), 10 ** 30", "A(3), 10 ** 30", "A(3), -10 ** 30")
+def big(x, n):
+    return (x * 2, n + 1)
+
+
+@calls("A(3), 2 + 1j", "A(3), 2 + 1j")
+def complex_number(x, c):
+    return x * c
+
+
+@calls("A(3), [1, 2]", "A(3), [1, 2]", "A(3), [2]", "A(3), []")
+def list_of_numbers(x, t):
+    for n in t:
+        x = x + n
+    t.append(7)
+    return x
+
+
+@calls("A(3), {'a': 1}", "A(3), {'a': 2}", "A(3), {'b': 1}", "A(3), {}")
+def dict_of_numbers(x, d):
+    return x * d.get("a", 10), "b" in d
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+@calls("A(3), Colour.RED", "A(3), Colour.BLUE", "A(3), Colour.RED")
+def enumeration(x, colour):
+    return x + (1 if colour is Colour.RED else 2) * colour.value
+
+
+@calls("A(3), range(2)", "A(3), range(3)", "A(3), range(0)")
+def ranges(x, r):
+    for i in r:
+        x = x + i
+    return x
+
+
+@calls("A(3), 0", "A(3), 1", "A(3), -1", "A(3), 2", "A(3), 5")
+def arithmetic(x, n):
+    k = (n * 3 + 1) // 2 % 7
+    return x * k, k ** 2, k / 4, -k, k == n, k < n
+
+
+@calls("A(3), b'ab'", "A(3), bytearray(b'ab')", "A(3), b'xy'")
+def byte_strings(x, b):
+    return x * b[0], b[::-1]
+
+
+@calls("A(3), slice(0, 2)", "A(3), slice(1, None)", "A(3), slice(None, None, 2)")
+def slices(x, s):
+    return x[s]
+
+
+@calls("A(3), int", "A(3), float", "A(3), str")
+def types(x, t):
+    return x + (t is int), t("3")
+
+
+@calls("A(3), frozenset([1])", "A(3), frozenset([2])", "A(3), {1, 2}")
+def sets(x, s):
+    return x * len(s), 1 in s
+
+
+@calls("A(3), 3, scale=2", "A(3), 3, scale=3", "A(3), 3")
+def keyword(x, n, *, scale=1):
+    return x * n * scale
+
+
+@calls("A(3), (A(3), 2)", "A(3), (A(3), 3)", "A(3), (A(4), 3)", "A(3), (A(3),)")
+def tuple_with_array(x, pair):
+    y, n = pair
+    return x + y * n
+
+
+@calls("A(3), {'w': A(3), 'b': 1}", "A(3), {'w': A(3), 'b': 2}", "A(3), {'w': A(3)}")
+def dict_with_array(x, params):
+    return x * params["w"] + params["b"]
+
+
+@calls("A(3), [A(3), A(3)]", "A(3), [A(3), A(3)]", "A(3), [A(3)]", "A(3), []")
+def list_of_arrays(x, many):
+    for each in many:
+        x = x + each
+    return x

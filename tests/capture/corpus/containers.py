@@ -1,0 +1,164 @@
+"""Tuples, lists, dicts and sets, with arrays in them or not."""
+
+
+def tuple_made(x):
+    return x, x + 1, (x * 2,)
+
+
+def list_made(x):
+    return [x, [x + 1]]
+
+
+def dict_made(x):
+    return {"x": x, "more": {"y": x + 1}}
+
+
+def unpacked(x):
+    a, b = x + 1, x * 2
+    a, b = b, a
+    return a - b
+
+
+def star_unpacked(x):
+    first, *rest = [x, x + 1, x + 2]
+    return first + rest[0] * rest[1], len(rest)
+
+
+def nested_unpacked(x):
+    (a, b), c = (x, x + 1), x + 2
+    return a * b + c
+
+
+def indexed(x):
+    t = (x, x + 1, 3)
+    return t[0] * t[-1] + t[1], t[1:]
+
+
+def list_changed(x):
+    many = [x]
+    many.append(x + 1)
+    many.extend([x * 2, x * 3])
+    many[0] = x - 1
+    many.insert(1, x)
+    del many[-1]
+    many.reverse()
+    return many, many.pop()
+
+
+def dict_changed(x):
+    d = {"a": x}
+    d["b"] = x + d["a"]
+    d.update(c=x * 2)
+    d.setdefault("d", x * 3)
+    del d["a"]
+    return d, sorted(d), d.pop("c")
+
+
+def set_made(x):
+    s = {1, 2}
+    s.add(3)
+    return x * len(s), 2 in s, s | {9}
+
+
+def merged(x):
+    return {**{"a": x}, "b": 1}, [*[x], 2, *(3, 4)], (*[1], x)
+
+
+def sorted_list(x):
+    return x * sorted([3, 1, 2])[0], sorted([3, 1, 2], key=lambda v: -v)
+
+
+def membership(x):
+    return 1 in [1, 2], "a" not in {"a": 1}, x
+
+
+def list_of_sums(x):
+    many = [x + i for i in range(3)]
+    return sum(many) + many[0]
+
+
+def list_multiplied(x):
+    return [x] * 2 + [x + 1]
+
+
+def tuple_compared(x):
+    return (1, 2) < (1, 3), (x.shape, 1) == ((3,), 1)
+
+
+@calls("[A(3), A(3)]", "[A(3), A(3)]", "[A(4), A(4)]", "[A(3)]")
+def list_argument(many):
+    return many[0] + many[1]
+
+
+@calls("[A(3)]", "[A(3)]")
+def list_argument_grows(many):
+    many.append(many[0] * 2)
+    return len(many)
+
+
+@calls("{'x': A(3), 'n': 1}", "{'x': A(3), 'n': 1}", "{'x': A(3), 'n': 2}", "{'x': A(3)}")
+def dict_argument(d):
+    d["y"] = d["x"] * d["n"]
+    return d["y"] + 1
+
+
+@calls("(A(3), (A(3), [A(3)]))", "(A(3), (A(3), [A(4)]))")
+def deep_argument(t):
+    a, (b, [c]) = t
+    return a + b + c
+
+
+@calls("{'b': A(3), 'a': A(3)}", "{'a': A(3), 'b': A(3)}")
+def dict_order(d):
+    out = None
+    for k in d:
+        out = d[k] * 2 if out is None else out - d[k]
+        log(k)
+    return out
+
+
+def missing_key(x):
+    return {"a": x}["b"]
+
+
+def index_out_of_range(x):
+    return [x, x][5]
+
+
+def slice_assigned(x):
+    many = [1, 2, 3, 4]
+    many[1:3] = [x, x]
+    return many
+
+
+def list_comparison(x):
+    return [1, 2] == [1, 2], [1] is [1], len([x, x])
+
+
+def used_as_key(x):
+    try:
+        return {x: 1}
+    except TypeError as error:
+        return str(error)[:11]
+
+
+def namedtuple_made(x):
+    import collections
+    P = collections.namedtuple("P", "a b")
+    p = P(x, 2)
+    return p.a * p.b, p._replace(b=3).b
+
+
+def default_dict(x):
+    import collections
+    d = collections.defaultdict(list)
+    d["k"].append(x)
+    d["k"].append(x + 1)
+    return d["k"], len(d["none"])
+
+
+def deque_made(x):
+    import collections
+    q = collections.deque([x, x + 1], maxlen=2)
+    q.append(x + 2)
+    return q.popleft() + q[-1]

@@ -1,0 +1,93 @@
+"""Methods and attributes of arrays."""
+
+
+def total(x):
+    return x.sum()
+
+
+def mean_of(x):
+    return x.mean() + x.std()
+
+
+@calls("A(2, 3)", "A(3, 2)", "A(2, 3, 4)")
+def axes(x):
+    return x.sum(0), x.sum(-1), x.max()
+
+
+@calls("A(2, 6)", "A(4, 3)", "A(12)", "A(5)")
+def reshaped(x):
+    return x.reshape(3, 4)
+
+
+@calls("A(2, 6)", "A(4, 3)")
+def reshaped_by_tuple(x):
+    return x.reshape((3, -1)).sum(1)
+
+
+def chained(x):
+    return x.clip(-1, 1).cumsum(0).sum()
+
+
+@calls("A(2, 3)", "A(3, 3)")
+def transposed(x):
+    return x.T @ x
+
+
+def shape_of(x):
+    return x.shape
+
+
+def number_of_dimensions(x):
+    return x.ndim * 2 + len(x.shape)
+
+
+def type_of_elements(x):
+    return str(x.dtype), x.dtype == x.dtype
+
+
+def bound_method(x):
+    s = x.sum
+    return s() + s()
+
+
+def method_by_name(x):
+    return getattr(x, "sum")() + getattr(x, "me" + "an")()
+
+
+def no_such_method(x):
+    return x.no_such()
+
+
+def wrong_arguments(x):
+    return x.sum(1, 2, 3, 4, 5, 6, 7)
+
+
+@calls("A(2, 3)", "A(2, 3)[:, 1:]")
+def unbound(x):
+    return type(x).sum(x)
+
+
+def flattened(x):
+    return x.ravel().sum(), x.reshape(-1)
+
+
+@calls("A(3)", "I(3)", "B(3)")
+def kinds(x):
+    return x.sum() * 2
+
+
+@calls("A(4, 4)", "A(4, 4).T", "A(8, 8)[::2, ::2]")
+def layouts(x):
+    return (x * 2).sum(0)
+
+
+def any_all(x):
+    return (x > 0).any(), (x > 0).all()
+
+
+def data_of_item(x):
+    return x.sum().item() + 1
+
+
+def to_list(x):
+    return x.tolist()
