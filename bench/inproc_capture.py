@@ -60,7 +60,6 @@ def times(f, a, b):
 
 def hits(library, x, rounds, dyntrace, torch):
     """ns of a call of two(): plain, captured, and under as many native guards by hand; with the callback set around the loop."""
-    from dyntrace import guards
     from dyntrace._native import native
     from dyntrace.eval_frame import _debug_get_cache_entry_list, set_eval_frame
     from dyntrace.types import GuardedCode
@@ -69,16 +68,13 @@ def hits(library, x, rounds, dyntrace, torch):
     native.set_eval_frame(None)
     compiled = dyntrace.compile(copies[1])
     compiled(x, y)
-    entry, = _debug_get_cache_entry_list(copies[1].__code__)
-    text = repr(entry.guard_manager)
+    entry_of_ours, = _debug_get_cache_entry_list(copies[1].__code__)
+    text = repr(entry_of_ours.guard_manager)
 
     def by_hand(frame, entry, state):
         if frame.f_code is not copies[2].__code__:
             return None
-        return GuardedCode(two.__code__.replace(co_firstlineno=77), guards.GuardTree(
-            [guards.TENSOR_MATCH(guards.L["a"]), guards.TENSOR_MATCH(guards.L["b"]), guards.NO_ALIASING(guards.L["a"], guards.L["b"])],
-            example=frame.f_locals, globals=frame.f_globals))
-    shim = lambda *arguments: copies[2](*arguments)
+        return GuardedCode(two.__code__.replace(co_firstlineno=77), entry_of_ours.guard_manager)  # the same guards
     theirs = torch and torch.compile(copies[3], backend="eager")
     found = {"plain": [], "ours": [], "shim": [], **({"torch": []} if torch else {})}
 

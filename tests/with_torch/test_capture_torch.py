@@ -1,0 +1,38 @@
+"""dyntrace.compile on torch's arrays: tests/capture/corpus/ and the table of seed 003."""
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from shared import ROOT
+
+SEED = """
+import torch, dyntrace
+@dyntrace.compile(backend=lambda module, inputs: module.print_tabular() or module.forward)
+def toy_example(a, b):
+    x = a / (torch.abs(a) + 1)
+    if b.sum() < 0:
+        b = b * -1
+    return x * b
+toy_example(torch.ones(10), -torch.ones(10))
+"""
+
+
+def alone(dyntrace, *words):
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=900,
+                          env=dict(os.environ, PYTHONPATH=str(Path(dyntrace).parent / "lib" / "python")))
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def test_corpus(dyntrace):
+    functions, differ, graphs, nodes = map(int, re.findall(r"\d+", alone(dyntrace, ROOT / "tests/capture/corpus.py", "--library", "torch").splitlines()[-1]))
+    assert functions > 500 and differ == 0 and graphs > 500
+
+
+def test_seed(dyntrace):
+    rows = [re.split(r"  +", line) for line in re.sub(r"0x\w+", "0x..", alone(dyntrace, "-c", SEED)).splitlines()[2:10]]
+    assert [(op, name) for op, name, *_ in rows] == [("placeholder", "a"), ("placeholder", "b"), ("call_function", "abs_1"), ("call_function", "add"),
+                                                     ("call_function", "truediv"), ("call_method", "sum_1"), ("call_function", "lt"), ("output", "output")]
+    assert rows[2][2:] == ["<built-in method abs of type object at 0x..>", "(a,)", "{}"] and rows[7][2:] == ["output", "((truediv, lt),)", "{}"]
