@@ -150,7 +150,8 @@ FROM compiles;
 --none Nothing was compiled.
 --text compiles | recompiles | graph_breaks: breaks | compile_ns: time | ended | `qualname`: function | filename: where
 --page `qualname`: function | filename: where | compiles (that made code) | recompiles (in a process whose cache had held code for it) | graph_breaks: breaks (graph breaks) | without_code: without code (attempts that made none) | compile_ns: time (in the compiler) | limits: at the limit (times it was not compiled for that) | errors: failed (the compiler raised)
-WITH broken AS MATERIALIZED (SELECT compile_id, COUNT(*) AS breaks FROM graph_break GROUP BY compile_id)
+WITH broken AS MATERIALIZED (SELECT compile_id, COUNT(*) AS breaks FROM graph_break GROUP BY compile_id),
+every AS MATERIALIZED (SELECT * FROM compiles) -- by itself it is quick with thousands of processes
 SELECT m.qualname, m.filename, m.first_line, COUNT(m.cache_entry_id) AS compiles, SUM(m.is_recompile) AS recompiles,
        COALESCE(SUM(b.breaks), 0) AS graph_breaks, SUM(m.cache_entry_id IS NULL) AS without_code,
        SUM(m.compile_ns) AS compile_ns,
@@ -158,7 +159,7 @@ SELECT m.qualname, m.filename, m.first_line, COUNT(m.cache_entry_id) AS compiles
        iif(SUM(m.outcome IS 'limit') > 0, 'at the limit', '') || iif(SUM(m.outcome IS 'limit') > 0 AND SUM(m.outcome IS 'error') > 0, ', ', '')
        || CASE SUM(m.outcome IS 'error') WHEN 0 THEN '' WHEN 1 THEN 'failed 1 time' ELSE 'failed ' || SUM(m.outcome IS 'error') || ' times' END
        AS ended
-FROM compiles m
+FROM every m
 LEFT JOIN broken b ON b.compile_id = m.compile_id
 GROUP BY m.filename, m.qualname, m.first_line
 HAVING COUNT(m.cache_entry_id) + SUM(m.outcome IS 'limit') + SUM(m.outcome IS 'error') > 0
