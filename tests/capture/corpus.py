@@ -55,6 +55,8 @@ class Library:
     def described(self, array):
         array = array.detach() if self.torch else array
         strides = array.stride() if self.torch else array.strides
+        if str(array.dtype) == "object":  # its bits are addresses
+            return type(array).__name__, "object", tuple(array.shape), repr(array.tolist())
         bits = (array.contiguous().numpy() if self.torch else array).tobytes()
         return type(array).__name__, str(array.dtype), tuple(array.shape), strides, bits.hex()
 
