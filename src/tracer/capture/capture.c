@@ -412,6 +412,10 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
         skip(answer, "", true);
         return 0;
     }
+    if (PyDict_CheckExact(frame->f_globals) && is_package(PyDict_GetItemString(frame->f_globals, "__name__"))) {
+        skip(answer, "it is numpy's or torch's own", true);
+        return 0;
+    }
     if (ts->c_tracefunc || ts->c_profilefunc || !has_arrays(frame)) {
         skip(answer, "", false);
         return 0;

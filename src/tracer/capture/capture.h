@@ -125,6 +125,8 @@ static inline bool capture_is(PyObject *callback)
 void values_begin(void);
 bool value_is_array(PyObject *value);
 bool value_is_simple(PyObject *value);
+/* One of numpy's or torch's small descriptions: a dtype, a device, a layout. */
+bool value_is_description(PyObject *value);
 int value_register(PyObject *type);
 struct shadow *shadow_new(struct capture *c, enum shadow_kind kind, Py_ssize_t room);
 struct shadow *shadow_const(struct capture *c, PyObject *value);

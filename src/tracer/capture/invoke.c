@@ -31,6 +31,11 @@ bool is_array_function(PyObject *callable)
         self = PyCFunction_GET_SELF(callable);
         is = self && (PyType_Check(self) ? is_array_package(((PyTypeObject *)self)->tp_name)
                       : !PyModule_Check(self) && is_array_package(Py_TYPE(self)->tp_name));
+    } else if (!PyType_Check(callable) && Py_TYPE(callable)->tp_flags & Py_TPFLAGS_HEAPTYPE) { /* a layer of torch.nn */
+        OWNED PyObject *word = PyUnicode_InternFromString("__module__");
+        PyObject *of = word ? _PyType_Lookup(Py_TYPE(callable), word) : NULL;
+        const char *text = of && PyUnicode_CheckExact(of) ? PyUnicode_AsUTF8(of) : NULL;
+        is = text && is_of(text, "torch.nn.modules");
     } else {
         is = is_array_package(PyType_Check(callable) ? ((PyTypeObject *)callable)->tp_name : Py_TYPE(callable)->tp_name);
     }

@@ -173,6 +173,8 @@ enum ended node_result(struct capture *c, struct watched *w, int count, struct o
         if (shadow)
             return stack_result(c, w, count, result, shadow);
     }
+    if (operation->counted && PyType_Check(operation->target) && value_is_description(result))
+        return stack_result(c, w, count, result, shadow_const(c, result));
     break_at(c, "data", "%.100s gives a %.100s", operation->op[5] == 'm' ? PyUnicode_AsUTF8(operation->target) : "a call",
              Py_TYPE(result)->tp_name);
     stack_result(c, w, count, result, NULL);

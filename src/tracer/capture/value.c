@@ -261,8 +261,7 @@ static bool starts(const char *name, const char *with)
     return !strncmp(name, with, strlen(with));
 }
 
-/* One of numpy's or torch's small descriptions: a dtype, a device, a layout. */
-static bool is_description(PyObject *value)
+bool value_is_description(PyObject *value)
 {
     const char *name = Py_TYPE(value)->tp_name;
 
@@ -297,7 +296,7 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
         return true;
     if (!value || value_is_array(value) || PyComplex_CheckExact(value)) /* its zeros have signs that no guard sees */
         return false;
-    if (value_is_simple(value) || is_description(value))
+    if (value_is_simple(value) || value_is_description(value))
         guard_on(c, shadow, value == Py_None || PyBool_Check(value) ? "CONSTANT_MATCH" : "EQUALS_MATCH", value);
     else if (PyFunction_Check(value) || PyCFunction_Check(value) || PyMethod_Check(value) || PyType_Check(value) ||
              is_array_function(value))
