@@ -376,7 +376,8 @@ static enum ended dispatch(struct capture *c, struct watched *w, const struct ca
     if ((ended = call_known(c, w, call)) != ENDED_BEFORE || c->kind)
         return ended;
     PyErr_Clear();
-    return break_at(c, "call", "a call of %.100s()", name_of(callable, text, sizeof text));
+    return break_at(c, PyCFunction_CheckExact(callable) && ((PyCFunctionObject *)callable)->m_ml == capture_methods ? "asked" : "call",
+                    "a call of %.100s()", name_of(callable, text, sizeof text));
 }
 
 enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *names, bool on_top)
