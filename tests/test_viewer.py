@@ -236,7 +236,7 @@ def test_a_folder_a_fifo_and_another_database(run, tmp_path):
     (tmp_path / "folder.db").mkdir()
     os.mkfifo(tmp_path / "fifo.db")
     sqlite3.connect(tmp_path / "other.db").executescript("CREATE TABLE meta(a, b); CREATE TABLE t(a);")
-    for name, why in (("folder.db", "is a directory"), ("fifo.db", "not a regular file"), ("other.db", "not a dyntrace trace")):
+    for name, why in (("folder.db", "no *.db is in this directory"), ("fifo.db", "not a regular file"), ("other.db", "not a dyntrace trace")):
         done = run("report", name)
         assert done.returncode == 2 and why in one_line(done.stderr)
 

@@ -6,7 +6,7 @@ import sys
 
 # Minor versions of torch that were tested, by minor version of CPython: `make torch-matrix`, whose table is in docs/torch.md.
 TESTED = {
-    (3, 11): {(2, 8), (2, 10), (2, 12), (2, 13), (2, 14)},
+    (3, 11): {(2, 6), (2, 8), (2, 9), (2, 10), (2, 11), (2, 12), (2, 13), (2, 14)},
     (3, 12): {(2, 6), (2, 7), (2, 8), (2, 9), (2, 10), (2, 11), (2, 12), (2, 13), (2, 14)},
     (3, 13): {(2, 6), (2, 8), (2, 9), (2, 10), (2, 12)},
     (3, 14): {(2, 14)},
