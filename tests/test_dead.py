@@ -13,7 +13,7 @@ def hang():
     time.sleep(30)
 
 def die():
-    time.sleep(.2)
+    time.sleep(.5)
     os.kill(os.getpid(), 9)
 
 def lives():

@@ -23,7 +23,7 @@ def busy():
     for n in (1, 30, 2):
         work(n)
 def die():
-    time.sleep(0.3) # the collector has to know it while it lives, or cannot say how it ended
+    time.sleep(0.5) # the collector has to know it while it lives, or cannot say how it ended
     os.kill(os.getpid(), signal.SIGKILL)
     while True:
         pass

@@ -25,8 +25,9 @@ work(500_000)
 """
 
 DYING = """
-import os, signal
+import os, signal, time
 def die(how):
+    time.sleep(0.5) # the collector has to know it while it lives, or cannot say how it ended
     os.kill(os.getpid(), how)
     while True:
         pass
