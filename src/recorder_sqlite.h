@@ -21,6 +21,7 @@
 enum { ROW_CAUSE_MAX = 1000 /* bytes of a cause that a program gives */ };
 
 struct recorder;
+struct sqlite3;
 
 /* What can be put: X(name, table, how, columns). A compile and a process become known in parts, each with columns of its
  * own, which come in any order.
@@ -90,6 +91,10 @@ void recorder_values(struct recorder *r, enum recorder_put which, const int64_t 
 
 /* KEY is TEXT, or with NULL VALUE. */
 void recorder_meta(struct recorder *r, const char *key, const char *text, int64_t value);
+
+/* The database NAME of a connection has the views of a trace from here on, whole: as rows of its schema, which nobody parses
+ * who does not open it again. To parse them is most of the time that a short recording takes. False: an error. */
+bool recorder_views(struct sqlite3 *db, const char *name);
 
 /* Owned by the caller; recorder_close frees it. NULL: *ERROR says why (static). */
 struct recorder *recorder_open(const char *path, const char **error);

@@ -28,11 +28,11 @@ enum { SCHEMA_VERSION = 2 }; /* meta.schema_version and user_version of the trac
 extern const char schema_trace_sql[]; /* schemas/trace.sql */
 extern const char schema_views_sql[]; /* schemas/views.sql */
 
-/* A trace without rows, a file's bytes; one that has no views either; and what the statement recover/pages says of each. Made by
- * schemas/empty.c. */
-extern const unsigned char schema_empty[], schema_bare[];
-extern const unsigned long schema_empty_bytes, schema_bare_bytes;
-extern const char schema_empty_pages[], schema_bare_pages[];
+/* A trace without rows and views, a file's bytes; what the statement recover/pages says of it; and its views, as SQL's VALUES
+ * for sqlite_schema. Made by schemas/empty.c. */
+extern const unsigned char schema_empty[];
+extern const unsigned long schema_empty_bytes;
+extern const char schema_empty_pages[], schema_view_rows[];
 
 struct schema_query {
     const char *name;

@@ -424,7 +424,7 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
     } else if (c->resumed) {
         recorder_finished(c->session->trace, &result->frames, &result->processes);
     }
-    if (result->frames || !result->error[0])
+    if ((result->frames || !result->error[0]) && (c->resumed || *c->session->destination)) /* to ask the trace is to open it anew */
         move(c->session->trace, result);
 }
 

@@ -104,8 +104,7 @@ int recorder_create(const char *path, const char *frames, bool force)
 
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* nobody asks, and to count is a fifth of what a schema costs */
     live = file_make(path, force, schema_empty, schema_empty_bytes);
-    /* SQLite reads all views of a file that it opens: most of the time that a short recording takes. They come last. */
-    both = live && file_make(frames, true, schema_bare, schema_bare_bytes);
+    both = live && file_make(frames, true, schema_empty, schema_empty_bytes);
     if (live && !both)
         unlink(path);
     return both ? 0 : -1;
@@ -114,7 +113,7 @@ int recorder_create(const char *path, const char *frames, bool force)
 bool recorder_window(const char *frames, bool fresh, struct frame_window *window)
 {
     char *pages = fresh ? NULL : ask(frames, false, "recover/pages", NULL);
-    const char *found = fresh ? schema_bare_pages : pages;
+    const char *found = fresh ? schema_empty_pages : pages;
     uint32_t *root = window->root;
     struct stat status;
     bool sound = found && sscanf(found, "%u %u %u %u %u %u", &window->first, &root[TREE_FRAME], &root[TREE_LOOKUP], &root[TREE_CHECK],
@@ -216,7 +215,7 @@ bool recorder_join(struct recorder *r, const char *live, const char *frames, uns
     /* Only at the end: a trace that says it is whole is taken at its word (recorder_finished). */
     char *end = sqlite3_mprintf("UPDATE trace.meta SET value = %Q WHERE key = 'state'; DELETE FROM trace.meta WHERE key = 'session';"
                                 "COMMIT; DETACH trace", recovered ? "recovered" : "complete");
-    bool joined = attach && end && run(db, attach) && tables_copy(db) && run(db, schema_statement("recover/views")) &&
+    bool joined = attach && end && run(db, attach) && tables_copy(db) && recorder_views(db, "trace") &&
                   run(db, schema_statement("recover/late")) && /* with a journal: all or nothing */
                   (!(how & JOIN_SALVAGED) || run(db, schema_statement("recover/salvage"))) &&
                   (!recovered || run(db, schema_statement("recover/mend"))) &&
