@@ -87,8 +87,8 @@ def _minor(version):
 
 def _attributes():
     """What takes the place of torch._C._dynamo.eval_frame's attributes. An entry is its own state (cache.c). What every call
-    runs through is a function of C; here is what only sets or asks."""
-    part, entries = _dyntrace._torch_bridge, _dyntrace._torch_entries
+    or compile runs through is a function of C, which the program's trace functions do not see; here is what only sets or asks."""
+    part = _dyntrace._torch_bridge
     types = dict.fromkeys(("_CacheEntry", "_PrecompileEntry", "_ExtraState"), _dyntrace.CacheEntry)
     return {
         **_dyntrace._torch_attributes(), **types, "_PyInterpreterFrame": _dyntrace.DynamoFrameType,
@@ -100,9 +100,6 @@ def _attributes():
         "set_eval_frame_override": functools.partial(part, "override"),
         "set_c_recursion_limit": _set_c_recursion_limit,
         "get_c_recursion_limit": lambda: part("c_recursion_limit") or -1,
-        "_get_cache_entries_for_region": functools.partial(entries, False),
-        "_get_total_cache_entry_count": lambda code: len(entries(False, code)),
-        "_debug_get_precompile_entries": functools.partial(entries, True),
     }
 
 

@@ -852,7 +852,7 @@ def torch_precompiled(case):
     manager = types.SimpleNamespace(root=Root(case))
     for _ in range(3):
         TORCH["_load_precompile_entry"](case.code, manager, case.copy())
-    assert len(native._torch_entries(True, case.code)) == 3
+    assert len(TORCH["_debug_get_precompile_entries"](case.code)) == 3
     return plain(case)
 
 

@@ -302,15 +302,24 @@ static PyObject *get_region(PyObject *module, PyObject *ignored)
     return PyLong_FromLongLong(front_region(&torch_front));
 }
 
-static PyObject *entries(PyObject *module, PyObject *args)
+static PyObject *entries_for_region(PyObject *module, PyObject *args)
 {
     long long region = SHIM_ALL_REGIONS;
     PyObject *code;
-    int precompiled;
 
-    if (!PyArg_ParseTuple(args, "pO|L:_torch_entries", &precompiled, &code, &region))
-        return NULL;
-    return shim_list(code, precompiled, region);
+    return PyArg_ParseTuple(args, "O|L:_get_cache_entries_for_region", &code, &region) ? shim_list(code, false, region) : NULL;
+}
+
+static PyObject *precompiled_entries(PyObject *module, PyObject *code)
+{
+    return shim_list(code, true, SHIM_ALL_REGIONS);
+}
+
+static PyObject *entry_count(PyObject *module, PyObject *code)
+{
+    OWNED PyObject *all = shim_list(code, false, SHIM_ALL_REGIONS);
+
+    return all ? PyLong_FromSsize_t(PyList_GET_SIZE(all)) : NULL;
 }
 
 /* Later versions say for which region and owner: an entry for another region than the common one is seen there only. */
@@ -402,6 +411,9 @@ static PyMethodDef attributes[] = {
     {"get_eval_frame_isolate_recompiles_id", get_region, METH_NOARGS, NULL},
     {"_set_lru_cache", set_lru_cache, METH_O, NULL},
     {"_debug_get_cache_entry_list", shim_entry_list, METH_O, NULL},
+    {"_debug_get_precompile_entries", precompiled_entries, METH_O, NULL},
+    {"_get_cache_entries_for_region", entries_for_region, METH_VARARGS, NULL},
+    {"_get_total_cache_entry_count", entry_count, METH_O, NULL},
     {"_load_precompile_entry", load_precompiled, METH_VARARGS, NULL},
     {"_reset_precompile_entries", reset_precompiled, METH_O, NULL},
     {NULL, NULL, 0, NULL},
@@ -428,7 +440,6 @@ static PyMethodDef torch_methods[] = {
     {"_torch_attributes", torch_attributes, METH_NOARGS,
      "_torch_attributes() -> dict\n\nFunctions under the names of torch._C._dynamo.eval_frame; _torch.py has the others."},
     {"_torch_bridge", set_bridge, METH_VARARGS, bridge_doc},
-    {"_torch_entries", entries, METH_VARARGS, "_torch_entries(precompiled, code[, region]) -> list\n\nIn the order tried."},
     {NULL, NULL, 0, NULL},
 };
 
