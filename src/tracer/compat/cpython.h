@@ -291,7 +291,9 @@ extern void _PyEval_FrameClearAndPop(PyThreadState *, struct _PyInterpreterFrame
 static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
 {
 #if PY_VERSION_HEX >= 0x030c0000
-    PyObject *pending = PyErr_GetRaisedException();
+    PyObject *const pending = ts->current_exception;
+
+    ts->current_exception = NULL;
 #if PY_VERSION_HEX >= 0x030d0000
     _PyEval_FrameClearAndPop(ts, frame);
 #else
@@ -307,7 +309,7 @@ static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
         PyErr_Clear();
     Py_XDECREF(result);
 #endif
-    PyErr_SetRaisedException(pending);
+    ts->current_exception = pending; /* finalizers leave none */
 #endif
 }
 

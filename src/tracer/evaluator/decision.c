@@ -612,13 +612,18 @@ enum outcome decision_raised(struct decision *d, uint32_t code)
 
 /* ---- words ---- */
 
+/* What asks us to write has run the program's code: is T still on the stack that it was on? */
+static inline __attribute__((always_inline)) void write_begin(struct tracer *t)
+{
+    tracer_follow(t, PyThreadState_GET(), NULL);
+}
+
 /* COUNT WORDS, of whole records, if there is room for them (at most RING_MARGIN - 8): what was read before is not
  * believed after. Their times are whole ones, which need no epoch. */
 static inline __attribute__((always_inline)) void put_words(struct tracer *t, const uint64_t *words, unsigned count)
 {
     uint64_t head, mask, *ring;
 
-    tracer_follow(t, PyThreadState_GET(), NULL); /* what asked us to write has run the program's code */
     if (unlikely(t->head >= t->limit && !tracer_room_within(t)))
         return;
     head = t->head;
@@ -659,6 +664,7 @@ UNGUARDED void decision_write(struct decision *d, struct tracer *t, enum outcome
 
     if (!d->on)
         return;
+    write_begin(t);
     observed = d->front->observed;
     for (uint32_t i = 0; !observed && i < d->count; i++)
         if (d->check[i].result != CHECK_RESULTS && d->check[i].entry->id != ENTRY_UNRECORDED)
@@ -679,6 +685,7 @@ HOT UNGUARDED void decision_hit(struct tracer *t, uint64_t began, const struct c
                    guards = (uint64_t)(entry->guards & 0xfffff) << 44 | RING_TICKS_UNKNOWN,
                    ticks = tracer_now() - began;
 
+    write_begin(t);
     if (unlikely(entry->id == ENTRY_UNRECORDED))
         put_words(t, (uint64_t[]){decided, began, ticks}, 3);
     else
@@ -687,5 +694,6 @@ HOT UNGUARDED void decision_hit(struct tracer *t, uint64_t began, const struct c
 
 HOT void decision_outcome(struct tracer *t, enum outcome outcome)
 {
+    write_begin(t);
     put_words(t, (uint64_t[]){RING_CONTROL_WORD(CONTROL_OUTCOME, 1, outcome)}, 1);
 }
