@@ -21,6 +21,22 @@ while time.time() < began + 60:
 """
 
 
+SLOW = """
+import time
+from dyntrace.eval_frame import set_eval_frame
+def train():
+    return 1
+def compiler(frame, entry, state):
+    if frame.f_code is train.__code__:
+        time.sleep(4)
+    return None
+set_eval_frame(compiler)
+train()
+print("trained")
+time.sleep(60)
+"""
+
+
 def live(dyntrace, tmp_path, program, before="", size=(110, 24)):
     (tmp_path / "p.py").write_text(program)
     return Terminal(tmp_path, *size, f"{before}{dyntrace} run --live --python {PYTHONS[0]} p.py; echo status $?")
@@ -82,6 +98,15 @@ def test_what_it_does_per_second_is_shown_with_its_memory(dyntrace, tmp_path):
 def test_a_program_with_a_screen_of_its_own_is_recognised(dyntrace, tmp_path):
     with live(dyntrace, tmp_path, "import time\nprint('\\033[?1049h\\033[2Jmine', flush=True)\ntime.sleep(30)\n") as terminal:
         terminal.wait(lambda screen: "the program draws a screen of its own" in screen and "dyntrace tui --live" in screen)
+        terminal.type("K")
+        terminal.wait(lambda screen: "the program has ended" in screen)
+        terminal.type("Q")
+
+
+def test_a_compile_is_shown_while_it_runs(dyntrace, tmp_path):
+    with live(dyntrace, tmp_path, SLOW) as terminal:
+        terminal.wait(lambda screen: re.search(r"^compiling train for [123] s  calls .*/s", screen, re.M))
+        terminal.wait(lambda screen: "trained" in screen and re.search(r"^calls .*/s", screen, re.M))
         terminal.type("K")
         terminal.wait(lambda screen: "the program has ended" in screen)
         terminal.type("Q")

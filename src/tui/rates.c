@@ -8,8 +8,25 @@
 #include "clock.h"
 #include "lib/table.h"
 #include "trace/db.h"
+#include "trace/prose.h"
 
 enum { CALLS, HITS, COMPILES, RECOMPILES };
+
+/* The compile that runs longest: one has its row when it begins. */
+static void compiling_look(struct rates *rates, struct db *db)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    rates->compiling[0] = 0;
+    db_rows(row, db, "SELECT c.qualname, ?1 - m.start_ns FROM compile m JOIN code c USING(code_id) JOIN process p USING(process_id)"
+                     " WHERE m.end_ns IS NULL AND p.end_ns IS NULL ORDER BY m.start_ns LIMIT 1",
+            (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - db_meta_integer(db, "started_unix_ns", 0)) {
+        const char *name = query_text(row, 0, NULL);
+        snprintf(rates->compiling, sizeof rates->compiling, "compiling %.*s for %" PRId64 " s  ", (int)prose_cut(name, 50), name,
+                 query_integer(row, 1) / 1000000000);
+    }
+}
 
 void rates_look(struct rates *rates, struct db *db)
 {
@@ -32,6 +49,7 @@ void rates_look(struct rates *rates, struct db *db)
     for (int i = 0; i < RATES; i++)
         rates->sums[i] = sums[i];
     rates->at_ms = now_ms;
+    compiling_look(rates, db);
 }
 
 /* The last WIDTH looks at one of them as bars, the oldest first. */
@@ -56,7 +74,7 @@ static void bars_print(const struct rates *rates, int which, int width, char *ma
 void rates_print(const struct rates *rates, int pid, int columns, char *line, size_t bytes)
 {
     static const char *const names[RATES] = {"calls", "hits", "compiles", "recompiles"};
-    size_t used = 0;
+    size_t used = (size_t)snprintf(line, bytes, "%s", rates->compiling);
     char path[64], count[TABLE_HUMAN], bars[RATES_KEPT * 3 + 1];
     long pages = 0;
     FILE *file;

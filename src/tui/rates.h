@@ -14,12 +14,13 @@ struct rates {
     int64_t sums[RATES], lookup_id;
     double kept[RATES_KEPT][RATES]; /* per second; the newest at (looks - 1) % RATES_KEPT */
     int looks;
+    char compiling[100];           /* what is being compiled now, or "" */
 };
 
 /* Look at the trace that is being written. */
 void rates_look(struct rates *rates, struct db *db);
 
-/* "calls 1.2 M/s ▁▃█ ..." for COLUMNS, and the memory of process PID, if it is not 0. LINE has room for BYTES. */
+/* "compiling train for 4 s  calls 1.2 M/s ▁▃█ ..." for COLUMNS, and the memory of process PID, if it is not 0. LINE has room for BYTES. */
 void rates_print(const struct rates *rates, int pid, int columns, char *line, size_t bytes);
 
 #endif
