@@ -1,5 +1,6 @@
 """The TUI from outside: its views by name, its screen as text (--dump), and a real terminal (tmux)."""
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -129,3 +130,21 @@ def rows_of(screen):
 
 def dump(dyntrace, place, keys, size="80x24", trace="t.db", **rest):
     return run(dyntrace, place, trace, "--dump", "--screen", size, "--keys", keys, **rest).stdout
+
+
+def pressed(keys):
+    """Keys of a script, a typed line being one with its Enter."""
+    words, count = keys.split(), 0
+    while words:
+        word = words.pop(0)
+        if word[0] in "/:@f" and "Enter" in words:
+            del words[:words.index("Enter") + 1]
+        count += 1
+    return count
+
+
+def answered(dyntrace, place, trace, keys, pattern):
+    """At most three keys lead to a screen that fits PATTERN."""
+    assert pressed(keys) <= 3
+    out = dump(dyntrace, place, keys, "120x40", trace=trace)
+    assert re.search(pattern, out, re.M | re.S), out

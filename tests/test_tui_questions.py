@@ -1,13 +1,12 @@
 """dyntrace tui: what one asks of a trace, answered by the TUI alone in at most three keys (what is typed into a line, and the Enter that
 ends it, is one), on a program with a compiler and on a plain one that dies."""
-import re
 import sqlite3
 import subprocess
 
 import pytest
 
 from shared import PYTHONS
-from terminal import dump
+from terminal import answered
 
 pytestmark = pytest.mark.one_python
 
@@ -42,23 +41,6 @@ def plain(dyntrace, tmp_path_factory):
     (path / "p.py").write_text(PLAIN)
     subprocess.run([dyntrace, "run", "-o", "t.db", "--python", PYTHONS[0], "p.py"], cwd=path, check=True, capture_output=True)
     return path
-
-
-def pressed(keys):
-    """Keys of a script, a typed line being one with its Enter."""
-    words, count = keys.split(), 0
-    while words:
-        word = words.pop(0)
-        if word[0] in "/:@f" and "Enter" in words:
-            del words[:words.index("Enter") + 1]
-        count += 1
-    return count
-
-
-def answered(dyntrace, place, trace, keys, pattern):
-    assert pressed(keys) <= 3
-    out = dump(dyntrace, place, keys, "120x40", trace=trace)
-    assert re.search(pattern, out, re.M | re.S), out
 
 
 @pytest.mark.parametrize("question, keys, pattern", [

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from shared import golden
+from terminal import answered
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIR = "2.13 3.11"  # of torch and CPython
@@ -97,6 +98,77 @@ def test_the_planted_cause_is_found_by_its_first_key(dyntrace, recorded, mode):
     with contextlib.closing(sqlite3.connect(folder / "t.db")) as db:
         assert db.execute("SELECT COUNT(*) FROM cache_entries WHERE last_use_ns < born_ns").fetchone() == (0,)
     assert "recorded" in dump(dyntrace, folder, "Enter w") and "predicted" in dump(dyntrace, folder, "Enter w")
+
+
+PLANTED = '''
+import os
+import signal
+import time
+
+import torch
+def helper(n):
+    return n
+def slow(n):
+    time.sleep(0.001 * n)
+    for i in range(n):
+        helper(i)
+@torch.compile(backend="eager")
+def scale(x, unit):
+    return x * len(unit)
+@torch.compile(backend="eager")
+def broken(x):
+    x = x + 1
+    print("a break")
+    return x * 2
+@torch.compile(backend="eager")
+def limited(x, act):
+    return act(x)
+def train():
+    for unit in ("m", "cm", "inch"):
+        scale(torch.ones(4), unit)
+    for _ in range(3):
+        broken(torch.ones(4))
+    torch._dynamo.config.recompile_limit = 2
+    for i in range(5):
+        limited(torch.ones(4), lambda x, i=i: x + i)
+    for n in (1, 30, 2):
+        slow(n)
+def die():
+    time.sleep(0.5)  # the collector has to know it while it lives, or cannot say how it ended
+    os.kill(os.getpid(), signal.SIGKILL)
+train()
+pid = os.fork()
+if not pid:
+    die()
+os.waitpid(pid, 0)
+'''
+
+
+@pytest.fixture(scope="module")
+def planted(dyntrace, python, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("planted")
+    (folder / "p.py").write_text(PLANTED)
+    subprocess.run([dyntrace, "run", "--torch", "shim", "--include", "*p.py", "-o", "t.db", "--python", python, "p.py"],
+                   cwd=folder, capture_output=True, timeout=280, check=True)
+    return folder
+
+
+@pytest.mark.parametrize("question, keys, pattern", [
+    ("what recompiles most, and why", "", r"2 x scale: L\['unit'\] was '(cm|inch)', '(cm|inch)', not 'm'"),
+    ("which guard, which value", "3 Enter Enter", r"L\['unit'\] was 'cm'; entry 0/0 wanted 'm'\n +EQUALS_MATCH"),
+    ("where it breaks, and what runs after", "4 Enter", r"in +broken .*the rest runs as torch_dynamo_resume_in_broken_at_\d+, called 3 times"),
+    ("eager since when", "", r"3 x limited  limit since [\d.]+ s"),
+    ("what ran at a moment", ":MOMENT Enter", r"slow < train < <module>"),
+    ("who called scale", ":functions Space scale Enter Enter", r"Called from +Calls\n. +3 x train"),
+    ("the slowest call of slow, and what it did inside", ":functions Space slow Enter Enter p", r"by time +1 of 3.*Inside: 30 calls.* 30 x helper"),
+    ("which process died", "", r"1 of 2 processes died by a signal.*signal 9 \(SIGKILL\).* in die "),
+    ("the stack it died in", "Enter", r"Open when it ended.*die .*<module>"),
+    ("what a change would have made of it", "w", r"recorded .*\n.*predicted"),
+])
+def test_the_questions(dyntrace, planted, question, keys, pattern):
+    with contextlib.closing(sqlite3.connect(planted / "t.db")) as db:
+        start, end = db.execute("SELECT start_ns, end_ns FROM frames WHERE qualname = 'slow' ORDER BY duration_ns DESC LIMIT 1").fetchone()
+    answered(dyntrace, planted, "t.db", keys.replace("MOMENT", f"{(start + end) // 2}ns"), pattern)
 
 
 TIMES = {"frame": "start_ns end_ns", "cache_entry": "born_ns died_ns", "compile": "start_ns end_ns", "guard_order": "from_ns",
