@@ -8,6 +8,7 @@
 
 struct tui_options {
     const char *keys;  /* borrowed: typed first, or NULL */
+    const char *name;  /* borrowed: what the trace is called; NULL: as its file */
     bool dump;         /* then print the screen and end; it needs no terminal and is of this size: */
     int rows, columns;
     bool ascii, live;

@@ -203,6 +203,7 @@ def test_an_empty_trace(dyntrace, place, tmp_path):
     (["text.db", "--dump"], "not an SQLite database"),
     (["newer.db", "--dump"], "made by a newer dyntrace"),
     (["t.db"], "not a terminal"),
+    (["plain.db", "plain.db"], "not a terminal"),
     (["t.db", "--screen", "80"], "not a size"),
     (["t.db", "--screen", "80x24"], "--screen is for --dump"),
     (["t.db", "--nonsense"], "no such option"),

@@ -7,7 +7,7 @@
 --| in         {function:200}  {!d}{filename:300}:{line}  => function {code_id}
 --| while      compiling {label:40|it} at {at:time} s  => compile {compile_id}
 --| [{?resume_code_id}then       the rest runs as {rest:200|?}, called {calls:count|?} times]  => function {resume_code_id}
---call remedy
+--call break_remedy
 --none the trace has no such graph break
 SELECT b.reason, c.qualname AS function, COALESCE(b.line, c.first_line) AS line, p.torch_version, c.filename, r.qualname AS rest,
        b.resume_code_id, b.compile_id, m.label, m.start_ns AS at, b.code_id,
@@ -25,6 +25,6 @@ SELECT reason FROM graph_break WHERE graph_break_id = ?1 AND instr(reason, char(
 SELECT user_stack FROM graph_break WHERE graph_break_id = ?1 AND user_stack IS NOT NULL;
 
 --# Source
---call source
+--call break_source
 SELECT c.filename, COALESCE(b.line, c.first_line) FROM graph_break b JOIN code c ON c.code_id = b.code_id
 WHERE b.graph_break_id = ?1 AND c.filename IS NOT NULL;

@@ -1,3 +1,3 @@
 -- The code objects that are the same function as ?1, of the same kind (compiled code is another), as an SQL list.
-SELECT '(' || group_concat(s.code_id, ', ') || ')'
-FROM functions s JOIN functions o ON o.code_id = ?1 AND s.function_id = o.function_id AND s.kind IS o.kind;
+SELECT '(' || COALESCE(group_concat(code_id, ', '), 'NULL') || ')'
+FROM (SELECT s.code_id FROM functions s JOIN functions o ON o.code_id = ?1 AND s.function_id = o.function_id AND s.kind IS o.kind ORDER BY 1);

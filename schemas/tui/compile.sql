@@ -27,14 +27,14 @@ SELECT s.text AS inputs, -l.lookup_id AS call_id
 FROM compile m JOIN lookup l ON l.code_id = m.code_id AND l.frame_id = m.frame_id JOIN signature s ON s.signature_id = l.signature_id
 WHERE m.compile_id = ?1 LIMIT 1;
 
--- `remedy` reads the columns up to the version by number; those from kind to cache_entry_id are CAUSE_COLUMNS of trace/cause.h.
+-- `compile_remedy` reads the columns up to the version by number; those from kind to cache_entry_id are CAUSE_COLUMNS of trace/cause.h.
 --# Why no older entry fitted
 --start
 --| [    {!d}and {!n}{too:120}{!d} would have failed too: wanted {expected:80|?}, was {actual:80|?}]  => entry {cache_entry_id}
 --| [  {!b}{deciding:160}{!n} was {!r}{actual:160}{!n}; entry {entry:40} wanted {!b}{expected:160}{!n}]  => entry {cache_entry_id}
 --| [  entry {entry:40} did not fit: {!b}{other:300}{!n}]  => entry {cache_entry_id}
 --| [{?first}    {!d}{kind:60|?}, {how:30|?}: {text:400|?}]  => entry {cache_entry_id}
---call remedy
+--call compile_remedy
 WITH cause AS (
   SELECT row_number() OVER (ORDER BY cache_entry_id, ordinal, rowid) AS nth, iif(COALESCE(ordinal, 0), NULL, 1) AS first,
          expected IS NOT NULL AND actual IS NOT NULL AS known, *

@@ -78,5 +78,5 @@ WHERE b.code_id IN $codes GROUP BY b.line, 3 ORDER BY b.line LIMIT 60;
 SELECT 1 FROM frame LIMIT 1;
 
 --# Source
---call source
+--call function_source
 SELECT filename, first_line FROM code WHERE code_id = ?1 AND filename IS NOT NULL;

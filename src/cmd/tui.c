@@ -35,10 +35,14 @@ static const struct option options[] = {
 
 static int tui_main(int count, char **operands)
 {
-    const char *path, *name;
+    const char *path, *fault = given.dump ? NULL : screen_fault();
 
     if (given.rows && !given.dump) {
         say_error("tui: --screen is for --dump: a terminal has its own size");
+        return 2;
+    }
+    if (fault) { /* before traces are merged, which says more */
+        say_error("tui: %s", fault);
         return 2;
     }
     if (given.dump && !given.keys)
@@ -49,7 +53,7 @@ static int tui_main(int count, char **operands)
     }
     signal(SIGXFSZ, SIG_IGN); /* an export that may not grow fails, and that can be said */
     signal(SIGPIPE, SIG_IGN);
-    path = operands[0] ? traces_file(operands, MERGE_FRAMES, &name) : NULL;
+    path = operands[0] ? traces_file(operands, MERGE_FRAMES, &given.name) : NULL;
     return operands[0] && !path ? 2 : tui_run(&given, path);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/say.h"
+#include "lib/times.h"
 
 const char option_empty[] = "it is empty";
 
@@ -85,16 +86,13 @@ const char *option_share(const struct option *option, const char *value)
 
 const char *option_duration(const struct option *option, const char *value)
 {
-    static const struct { const char *name; double ns; } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
     char *end;
-    double number = strtod(value, &end);
+    double number = strtod(value, &end), unit_ns = times_unit(end, strlen(end)), ns = number * unit_ns;
 
-    for (size_t i = 0; i < sizeof units / sizeof *units && end != value && number >= 0 && number <= 1e12; i++)
-        if (!strcmp(end, units[i].name)) {
-            *(uint64_t *)option->to = (uint64_t)(number * units[i].ns);
-            return NULL;
-        }
-    return "not a time such as 500ns, 20us, 1.5ms or 2s";
+    if (end == value || !unit_ns || !(ns >= 0 && ns <= 1e19))
+        return "not a time such as 500ns, 20us, 1.5ms or 2s";
+    *(uint64_t *)option->to = (uint64_t)ns;
+    return NULL;
 }
 
 const struct option *option_find(const struct option *options, const char *argument, const char **value)

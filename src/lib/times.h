@@ -1,10 +1,22 @@
 /* lib/times.h -- sums and lengths of what a trace says; it may hold any number.
  *
- * Runs in: the viewer. */
+ * Runs in: the viewer. Units are those that a user types, too. */
 #ifndef DYNTRACE_TIMES_H
 #define DYNTRACE_TIMES_H
 
 #include <stdint.h>
+#include <string.h>
+
+/* Nanoseconds of the unit that WORD, of so many BYTES, is; 0: it is none. */
+static inline double times_unit(const char *word, size_t bytes)
+{
+    static const struct { const char *word; double ns; } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}};
+
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strlen(units[i].word) == bytes && !memcmp(units[i].word, word, bytes))
+            return units[i].ns;
+    return 0;
+}
 
 /* A + B; what is too much is the most there is. */
 static inline int64_t times_sum(int64_t a, int64_t b)

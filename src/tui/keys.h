@@ -66,7 +66,7 @@ enum view_kind {
     X(NEXT_PART, "next-part", (K_TAB), NONE, 0, "to the next part of a text", 0)                                      \
     X(PREVIOUS_PART, "previous-part", (K_BACKTAB), NONE, 0, "to the part before", 0)                                  \
     X(OPEN, "open", (K_ENTER), NONE, 0,                                                                               \
-      "go deeper: what this line, or this number of it, is made of", "Enter opens")                                   \
+      "go deeper: what this line, or this number of it, is made of", 0)                                               \
     X(BACK, "back", (K_ESCAPE, 'q', K_BACKSPACE), NONE, 0,                                                            \
       "back to the view before; q in the first one ends", "Esc back")                                                 \
     X(FORWARD, "forward", ('>'), NONE, 0, "forward again, to where one went back from", 0)                            \
@@ -75,13 +75,13 @@ enum view_kind {
     X(MARKS, "marks", ('\''), MARKS, 0, "what was marked", 0)                                                         \
     X(MOMENT, "moment", ('@'), NONE, 0, "go to a moment: 0.3, 15.2s, +100ms; also :0.3, :+100ms", 0)                  \
     X(QUIT, "quit", ('Q'), NONE, 0, "end", "q ends")                                                                  \
-    X(SEARCH, "search", ('/'), NONE, "Finding", "search for a text", "/ search")                                      \
+    X(SEARCH, "search", ('/'), NONE, "Finding", "search for a text", 0)                                               \
     X(SEARCH_NEXT, "search-next", ('n'), NONE, 0, "the next place", 0)                                                \
     X(SEARCH_PREVIOUS, "search-previous", ('N'), NONE, 0, "the place before", 0)                                      \
     X(PREVIOUS, "previous", ('p'), NONE, 0, "a call: a slower one of the same function; n: a faster one; a function: its slowest", 0) \
     X(FILTER, "filter", ('f'), NONE, 0,                                                                               \
-      "only rows with all these words, or an SQL condition such as calls > 10", "f filter")                           \
-    X(SORT, "sort", ('s'), NONE, 0, "sort by the chosen column; again turns it around", "s sort")                     \
+      "only rows with all these words, or an SQL condition such as calls > 10", 0)                                    \
+    X(SORT, "sort", ('s'), NONE, 0, "sort by the chosen column; again turns it around", 0)                            \
     X(SORT_TURN, "sort-turn", ('S'), NONE, 0, "turn the order around", 0)                                             \
     X(VIEW_1, "view-1", ('1'), OVERVIEW, "Views", "overview", "1-9 views")                                            \
     X(VIEW_2, "view-2", ('2'), FUNCTIONS, 0, "functions", 0)                                                          \

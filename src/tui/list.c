@@ -4,9 +4,8 @@
 #include <ctype.h>
 
 #include "lib/table.h"
-#include "schema.h"
+#include "lib/times.h"
 #include "trace/db.h"
-#include "trace/sql_words.h"
 
 enum {
     TEXT_WIDEST = 72,    /* of a text column, while there is room */
@@ -352,7 +351,6 @@ static bool looks_like_sql(const char *text)
 /* TEXT with numbers for what stands there for people: 10ms as nanoseconds, 2k, 3M. What is quoted stays. */
 static const char *units_out(struct arena *arena, const char *text)
 {
-    static const struct { const char *unit; double factor; } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"k", 1e3}, {"M", 1e6}};
     size_t bytes;
     char *made;
     FILE *out = open_memstream(&made, &bytes);
@@ -360,20 +358,19 @@ static const char *units_out(struct arena *arena, const char *text)
     while (*text) {
         const char *quoted = strchr("'\"[", *text) ? strchr(text + 1, *text == '[' ? ']' : *text) : NULL;
         bool word = isalpha((unsigned char)*text) || *text == '_';
-        size_t length = quoted ? (size_t)(quoted - text) + 1 : 1, unit = 0;
+        size_t length = quoted ? (size_t)(quoted - text) + 1 : 1;
         while (word && (isalnum((unsigned char)text[length]) || text[length] == '_'))
             length++;
         if (isdigit((unsigned char)*text)) {
             char *end;
-            double number = strtod(text, &end);
+            double number = strtod(text, &end), factor;
             size_t letters = 0;
             length = (size_t)(end - text);
             while (isalnum((unsigned char)end[letters]) || end[letters] == '_')
                 letters++;
-            while (unit < sizeof units / sizeof *units && (strlen(units[unit].unit) != letters || memcmp(units[unit].unit, end, letters)))
-                unit++;
-            if (unit < sizeof units / sizeof *units) {
-                fprintf(out, "%.0f", number * units[unit].factor);
+            factor = letters == 1 && *end == 'k' ? 1e3 : letters == 1 && *end == 'M' ? 1e6 : times_unit(end, letters);
+            if (factor) {
+                fprintf(out, "%.0f", number * factor);
                 text = end + letters;
                 continue;
             }
@@ -488,83 +485,4 @@ const struct view_ops list_ops = {
     .request = list_request, .refresh = list_refresh, .sql = list_sql, .search = list_search, .filter = list_filter,
     .column = list_column, .export = list_export, .lead = list_lead, .moment = list_moment, .place = list_place, .subject = list_subject,
     .writes = "csv", .keys = "Enter opens  s sort  f filter  / search  v beside",
-};
-
-/* ---- the view `sql`: a prompt for a query, and its result ------------------- */
-
-/* Columns that hold ids of the trace's tables (code_id, compile_id ...) lead to those rows: rows.c. */
-static void sql_input(struct view *view, const char *text)
-{
-    struct list *list = (struct list *)view;
-    char *named, *sql;
-
-    text += strspn(text, " ");
-    if (!*text)
-        return;
-    named = sql_named(text);
-    sql = arena_keep(&view->arena, named ? named : strdup(text));
-    for (char *end = sql + strlen(sql); end > sql && strchr("; \t\r\n", end[-1]); end--)
-        end[-1] = 0;
-    snprintf(view->title, sizeof view->title, "%.150s", text);
-    list_close(view);
-    *list = (struct list){.view = *view, .q = {.sql = sql, .sort = -1, .typed = true}};
-    view->at = view->top = 0;
-    view->head = 1;
-    rows_ask(list);
-}
-
-static void sql_open(struct view *view)
-{
-    struct list *list = (struct list *)view;
-
-    list->q.sort = -1;
-    view->head = 2;
-    view->count = (size_t)schema_query_count;
-    if (view->target.where)
-        sql_input(view, view->target.where);
-    else if (!view->aside)
-        tui_ask(view->tui, "SQL: ", "");
-}
-
-static bool sql_request(struct view *view, enum request request, const struct key *key)
-{
-    struct list *list = (struct list *)view;
-    bool again = false;
-
-    if (request == REQUEST_INPUT || request == REQUEST_SQL) {
-        const char *sql = list->q.sql && strlen(list->q.sql) < 300 && !strchr(list->q.sql, '\n') ? list->q.sql : "";
-        tui_ask(view->tui, "SQL: ", sql);
-        return true;
-    }
-    if (list->q.sql)
-        return list_ops.request(view, request, key);
-    if ((request == REQUEST_CLICK || request == REQUEST_DOUBLE) && view_click(view, request, key, &again) && again)
-        request = REQUEST_OPEN;
-    if (request == REQUEST_OPEN)
-        sql_input(view, schema_queries[view->at].name);
-    return request == REQUEST_OPEN || request == REQUEST_CLICK || request == REQUEST_DOUBLE || view_move(view, request);
-}
-
-static void sql_draw(struct view *view, struct screen *screen)
-{
-    struct list *list = (struct list *)view;
-
-    if (list->q.sql) {
-        list_ops.draw(view, screen);
-        return;
-    }
-    screen_put(screen, view->y, 2, view->columns - 4, STYLE_NORMAL, "i: type a query, or choose one of these. Tab completes, Up is what was typed before.");
-    for (size_t i = view->top; i < view->count && (int)(i - view->top) + 2 < view->rows; i++) {
-        const char *line = schema_queries[i].text + strspn(schema_queries[i].text, "- ");
-        int y = view->y + 2 + (int)(i - view->top), selected = view_row(view, screen, y, i == view->at);
-        char made[200];
-        snprintf(made, sizeof made, "%.*s", (int)strcspn(line, "\n"), line);
-        screen_put(screen, y, 2, 22, STYLE_ACCENT | selected, schema_queries[i].name);
-        screen_put(screen, y, 26, view->columns - 27, selected, made);
-    }
-}
-
-const struct view_ops view_sql = {
-    .keys = "i query  Enter opens  s sort  f filter  / search  e export", .name = "sql", .summary = "a prompt for SQL, and the result; :sql QUERY", .base = &list_ops, .open = sql_open, .draw = sql_draw,
-    .request = sql_request, .input = sql_input,
 };

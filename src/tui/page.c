@@ -9,46 +9,23 @@
 #include "trace/db.h"
 #include "trace/source.h"
 
-static struct query *query_of(struct doc *doc, struct db *db, const char *sql)
-{
-    struct query *query = db_query(db, sql);
-
-    query_bind_integer(query, 1, doc->target.id);
-    return query;
-}
-
 struct query *page_query(struct doc *doc, struct db *db, const char *name)
 {
-    return query_of(doc, db, schema_statement(doc_print(doc, "tui/%s", name)));
+    return db_asked(db, schema_statement(doc_print(doc, "tui/%s", name)), doc->target.id);
+}
+
+const char *page_codes(struct doc *doc, struct db *db, int64_t code_id)
+{
+    const char *codes = "(NULL)";
+
+    db_rows(row, db, schema_statement("tui/codes"), code_id)
+        codes = doc_print(doc, "%s", query_whole(row, 0, NULL));
+    return codes;
 }
 
 static bool is(const struct sheet_line *line, const char *word)
 {
     return !strcmp(line->word, word);
-}
-
-/* MADE, marked, as a line; one that is wider than the screen goes on in others, which lead where it does. */
-static void line_wrap(struct doc *doc, const char *made, struct target target)
-{
-    int indent = (int)strspn(made, " "), width = doc->columns > 40 ? doc->columns - 2 : 38, used;
-    char style = 'n';
-
-    while (!doc->dense) {
-        size_t room = text_room(made, width, &used), cut = room;
-        while (made[room] && cut && made[cut] != ' ')
-            cut--;
-        if (!made[room])
-            break;
-        if (cut <= strspn(made, " ")) /* a word that is longer than the line is cut */
-            cut = room;
-        doc_line(doc, "%.*s", (int)cut, made);
-        doc_target(doc, target);
-        for (size_t i = 0; i + 1 < cut; i++)
-            style = made[i] == MARK[0] ? made[i + 1] : style;
-        indent = indent < width / 2 ? indent : width / 2;
-        made = doc_print(doc, "%*s" MARK "%c%s", indent + 4, "", style, made + cut + strspn(made + cut, " "));
-    }
-    doc_line(doc, "%s", made);
 }
 
 /* A line or a heading, with where it leads; what is printed on the way is in ARENA. */
@@ -62,7 +39,7 @@ static void line_put(struct doc *doc, struct arena *arena, const struct row *row
     if (part)
         doc_part(doc, "%s", made);
     else
-        line_wrap(doc, made, target);
+        doc_wrap(doc, doc_print(doc, "%s", made), target);
     doc_target(doc, target);
 }
 
@@ -72,6 +49,17 @@ static const char *field_whole(struct query *query, const struct row *row, const
     const struct value *value = row_field(row, text);
 
     return value && value->type == QUERY_TEXT ? query_whole(query, (int)(value - row->values), NULL) : NULL;
+}
+
+static void part_put(struct doc *doc, struct db *db, struct query *row, const char *name)
+{
+#define X(name) {#name, part_##name},
+    static const struct { const char *name; void (*put)(struct doc *doc, struct db *db, struct query *row); } parts[] = {PAGE_PARTS(X)};
+#undef X
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!strcmp(parts[i].name, name))
+            parts[i].put(doc, db, row);
 }
 
 /* Row NUMBER of a block. False: the last that is shown. */
@@ -99,10 +87,9 @@ static bool row_put(struct doc *doc, struct db *db, struct arena *arena, const s
         } else if (is(line, "text") && (text = field_whole(query, row, rest))) {
             doc_text(doc, text, 2, (size_t)most);
         } else if (is(line, "wrap") && (text = field_whole(query, row, rest))) {
-            doc_wrap(doc, doc_print(doc, "%.*s", (int)strcspn(rest, "{"), rest), 0, text, (size_t)most);
-            doc_target(doc, row_target(&doc->arena, row, rest));
+            doc_wrap(doc, doc_print(doc, "%.*s%s", (int)strcspn(rest, "{"), rest, doc_safe(doc, text, (size_t)most)), row_target(&doc->arena, row, rest));
         } else if (is(line, "call")) {
-            doc->ops->part(doc, db, query, line->rest);
+            part_put(doc, db, query, line->rest);
         } else if (is(line, "title")) {
             text = row_print(arena, row, line->rest, false);
             snprintf(doc->title, sizeof doc->title, "%s", text ? text_safe(arena, text, sizeof doc->title - 4) : "");
@@ -135,7 +122,7 @@ static void instead_put(struct doc *doc, const struct sheet_block *block, const 
 
 static void block_put(struct doc *doc, struct db *db, const struct sheet_block *block)
 {
-    struct query *query = *block->sql ? query_of(doc, db, block->sql) : NULL;
+    struct query *query = *block->sql ? db_asked(db, block->sql, doc->target.id) : NULL;
     int number = 0, columns = query_columns(query);
     struct value values[columns + 1];
     const char *names[columns + 1];
@@ -161,10 +148,8 @@ static void block_put(struct doc *doc, struct db *db, const struct sheet_block *
 void page_build(struct doc *doc, struct db *db)
 {
     struct sheet sheet = {0};
-    struct query *codes = doc->ops->all == VIEW_FUNCTIONS ? page_query(doc, db, "codes") : NULL;
-    bool known = query_step(codes) && query_type(codes, 0) != QUERY_NULL;
 
-    sheet_open(&sheet, doc->ops->name, known ? query_whole(codes, 0, NULL) : codes ? "(NULL)" : NULL);
+    sheet_open(&sheet, doc->ops->name, doc->ops->all == VIEW_FUNCTIONS ? page_codes(doc, db, doc->target.id) : NULL);
     for (size_t i = 0; i < sheet.blocks.count; i++) {
         const struct sheet_block *block = &sheet.blocks.at[i];
         doc->dense = doc->dense || block_word(block, "dense");
@@ -175,7 +160,6 @@ void page_build(struct doc *doc, struct db *db)
             block_put(doc, db, block);
         }
     }
-    query_close(codes);
     sheet_close(&sheet);
 }
 

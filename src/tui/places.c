@@ -218,45 +218,6 @@ void places_mark(struct places *places, const struct target *target, const char 
     *list_add(&marks->all) = (struct mark){arena_print(&marks->arena, "%s", words), target_keep(&marks->arena, target)};
 }
 
-static void marks_settle(struct view *view)
-{
-    view->count = view->tui->marks->all.count;
-    view_choose(view, view->at);
-}
-
-static void marks_draw(struct view *view, struct screen *screen)
-{
-    if (!view->count)
-        view_words(view, screen, STYLE_DIM, "nothing was marked: m marks what a line leads to");
-    for (size_t at = view->top; at < view->count && at < view->top + (size_t)view->rows; at++) {
-        int y = view->y + (int)(at - view->top), style = view_row(view, screen, y, at == view->at);
-        screen_put(screen, y, 2, view->columns - 2, style, view->tui->marks->all.at[at].words);
-    }
-}
-
-static void marks_lead(struct view *view, struct arena *arena, struct target *target)
-{
-    if (view->at < view->tui->marks->all.count)
-        *target = view->tui->marks->all.at[view->at].target;
-}
-
-static bool marks_request(struct view *view, enum request request, const struct key *key)
-{
-    bool again = false;
-
-    if (request == REQUEST_CLICK || request == REQUEST_DOUBLE) {
-        if (view_click(view, request, key, &again) && again)
-            tui_open(view->tui);
-        return true;
-    }
-    return view_move(view, request);
-}
-
-const struct view_ops view_marks = {
-    .name = "marks", .summary = "what was marked with m", .keys = "Enter opens  v beside", .size = sizeof(struct view), .settle = marks_settle,
-    .draw = marks_draw, .request = marks_request, .lead = marks_lead,
-};
-
 /* ---- drawing ------------------------------------------------------------------ */
 
 static void view_show(struct places *places, struct view *view)
@@ -317,28 +278,29 @@ void places_bar_draw(struct places *places, const char *name, const char *state)
     places->crumbs[places->depth] = x + wide;
 }
 
-/* The keys of the view, and those of all, as far as there is room. */
+/* As far as there is room. */
+static void hint_add(char *line, int columns, const char *words, int bytes)
+{
+    int used = (int)strlen(line);
+
+    if (used + bytes + 2 < columns)
+        sprintf(line + used, "%s%.*s", used ? "  " : "", bytes, words);
+}
+
 void places_hint_draw(struct places *places)
 {
-    static const enum request all[] = {REQUEST_BACK, REQUEST_HELP, REQUEST_VIEW_1, REQUEST_COMMAND, REQUEST_QUIT};
+    static const enum request first[] = {REQUEST_BACK, REQUEST_HELP}, last[] = {REQUEST_VIEW_1, REQUEST_COMMAND, REQUEST_QUIT};
     struct screen *screen = places->tui->screen;
-    const char *keys = view_op(places_top(places)->ops, keys), *at = keys ? keys : "";
-    char line[400] = "";
+    const char *at = view_op(places_top(places)->ops, keys), *words;
+    char line[SCREEN_MOST] = "";
+    int bytes;
 
-    for (size_t i = 0, used = 0; i < sizeof all / sizeof *all || *at;) { /* back and help first, then the view's, then the others */
-        const char *word = i < 2 || !*at ? bindings[all[i]].foot : at;
-        size_t bytes = word == at ? strcspn(at, " ") : strlen(word);
-        while (word == at && at[bytes] && strncmp(at + bytes, "  ", 2))
-            bytes++;
-        if (word == at)
-            at += bytes + strspn(at + bytes, " ");
-        else
-            i++;
-        if (used + bytes + 2 < (size_t)screen->columns && used + bytes + 2 < sizeof line)
-            used += (size_t)sprintf(line + used, "%s%.*s", used ? "  " : "", (int)bytes, word);
-        if (i >= sizeof all / sizeof *all && !*at)
-            break;
-    }
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+        hint_add(line, screen->columns, bindings[first[i]].foot, (int)strlen(bindings[first[i]].foot));
+    while ((words = view_keys(&at, &bytes)))
+        hint_add(line, screen->columns, words, bytes);
+    for (size_t i = 0; i < sizeof last / sizeof *last; i++)
+        hint_add(line, screen->columns, bindings[last[i]].foot, (int)strlen(bindings[last[i]].foot));
     screen_put(screen, screen->rows - 1, 0, screen->columns, STYLE_DIM, line);
 }
 

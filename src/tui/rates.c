@@ -9,6 +9,7 @@
 #include "lib/table.h"
 #include "trace/db.h"
 #include "trace/prose.h"
+#include "tui/sheet.h"
 
 enum { CALLS, HITS, COMPILES, RECOMPILES };
 
@@ -55,20 +56,15 @@ void rates_look(struct rates *rates, struct db *db)
 /* The last WIDTH looks at one of them as bars, the oldest first. */
 static void bars_print(const struct rates *rates, int which, int width, char *made)
 {
-    static const char *const bars[] = {"·", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     int kept = rates->looks < RATES_KEPT ? rates->looks : RATES_KEPT;
     double most = 0;
 
     width = width < kept ? width : kept;
     for (int i = 0; i < kept; i++)
         most = rates->kept[i][which] > most ? rates->kept[i][which] : most;
-    for (int i = rates->looks - width; i < rates->looks; i++) {
-        double share = most > 0 ? rates->kept[i % RATES_KEPT][which] / most : 0;
-        const char *bar = bars[share > 0 ? 1 + (int)(share * 7.999) : 0];
-        while (*bar)
-            *made++ = *bar++;
-    }
     *made = 0;
+    for (int i = rates->looks - width; i < rates->looks; i++)
+        made = stpcpy(made, spark_glyph(most > 0 ? rates->kept[i % RATES_KEPT][which] / most : 0, "·"));
 }
 
 void rates_print(const struct rates *rates, int pid, int columns, char *line, size_t bytes)

@@ -353,13 +353,18 @@ static void keys_close(void)
     keys_file = NULL;
 }
 
+const char *screen_fault(void)
+{
+    return isatty(STDOUT_FILENO) ? NULL : "standard output is not a terminal; `dyntrace report` prints, --dump shows a screen as text";
+}
+
 struct screen *screen_open_terminal(bool ascii, const char **why)
 {
     struct screen *screen;
 
-    if (!isatty(STDOUT_FILENO))
-        *why = "standard output is not a terminal; `dyntrace report` prints, --dump shows a screen as text";
-    else if (!(keys_file = isatty(STDIN_FILENO) ? stdin : fopen("/dev/tty", "re")))
+    if ((*why = screen_fault()))
+        return NULL;
+    if (!(keys_file = isatty(STDIN_FILENO) ? stdin : fopen("/dev/tty", "re")))
         *why = "standard input is not a terminal and there is no other to read keys from";
     else
         *why = terminal_start();

@@ -39,6 +39,9 @@ struct screen {
     int keys_fd;            /* readable when something was typed */
 };
 
+/* Why standard output can be no screen; NULL: it can. */
+const char *screen_fault(void);
+
 /* NULL: *WHY says why not, in a few words (borrowed). One at a time. */
 struct screen *screen_open_terminal(bool ascii, const char **why);
 struct screen *screen_open_memory(int rows, int columns, bool ascii);

@@ -48,10 +48,16 @@ struct value value_read(struct arena *arena, struct query *query, int column)
     return value;
 }
 
+const char *spark_glyph(double share, const char *none)
+{
+    static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+
+    return share > 0 ? bars[(int)(share * 7.999)] : none;
+}
+
 /* "3:10,4:7" -> bars: how many there were in each of WIDTH stretches of the whole. */
 static void spark_print(char *made, const char *text, int width)
 {
-    static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     long long counts[BARS_MOST] = {0}, most = 0, bucket, count;
 
     for (const char *p = text; sscanf(p, "%lld:%lld", &bucket, &count) == 2;) {
@@ -63,7 +69,7 @@ static void spark_print(char *made, const char *text, int width)
     for (int i = 0; i < width; i++)
         most = counts[i] > most ? counts[i] : most;
     for (int i = 0; i < width && most; i++)
-        made = stpcpy(made, !counts[i] ? "·" : bars[(int)((double)counts[i] / (double)most * 7.999)]);
+        made = stpcpy(made, spark_glyph((double)counts[i] / (double)most, "·"));
 }
 
 /* A share of 1 as a bar. */

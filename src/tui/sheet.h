@@ -7,6 +7,8 @@
 
 #include "tui/view.h"
 
+struct query;
+
 /* What a row is, read by a query. Texts are cut. */
 struct value {
     unsigned char type; /* enum query_type */
@@ -37,6 +39,9 @@ struct value value_read(struct arena *arena, struct query *query, int column);
 /* MADE has room for CELL_TEXT bytes and is returned. WIDTH: how many columns a bar or a line of bars has. */
 enum { CELL_TEXT = 512 };
 const char *value_print(char *made, const struct value *value, enum cell_format format, int width);
+
+/* A bar of a line of them, SHARE of 1 high; NONE where there is nothing. */
+const char *spark_glyph(double share, const char *none);
 
 /* Less than, equal to or greater than zero; NULL is least, numbers come before texts. */
 int value_compare(const struct value *a, const struct value *b);

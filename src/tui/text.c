@@ -39,23 +39,38 @@ void doc_text(struct doc *doc, const char *text, int indent, size_t most)
         doc_line(doc, "%*s" MARK "d(more: dyntrace show prints all)", indent, "");
 }
 
-void doc_wrap(struct doc *doc, const char *before, int indent, const char *text, size_t most)
+void doc_beside(struct doc *doc, const char *left, int columns, const char *right, struct target target)
 {
-    int width = doc->columns - indent - 2 < 20 ? 20 : doc->columns - indent - 2, used;
-    const char *at = doc_safe(doc, text, most);
+    struct doc_line *line;
 
-    for (bool first = true; *at; first = false) {
-        size_t room = text_room(at, width, &used), cut = room;
-        /* As many whole words as fit; a word that is longer than the line is cut. */
-        while (at[room] && cut && at[cut] != ' ')
+    doc_line(doc, "%s " MARK "d│" MARK "n %s", doc_fit(doc, left, columns), right);
+    line = &doc->lines.at[doc->lines.count - 1];
+    line->half = target.kind ? columns + 2 : 0;
+    line->beside = target;
+}
+
+void doc_wrap(struct doc *doc, const char *text, struct target target)
+{
+    int indent = (int)strspn(text, " "), width = doc->columns > 40 ? doc->columns - 2 : 38, used;
+    char style = 'n';
+
+    while (!doc->dense) {
+        size_t room = text_room(text, width, &used), cut = room;
+        while (text[room] && cut && text[cut] != ' ')
             cut--;
-        cut = cut ? cut : room;
-        doc_line(doc, "%*s%s%.*s", indent, "", first ? before : "", (int)cut, at);
-        at += cut;
-        at += strspn(at, " ");
-        if (first) /* `before` has taken some of the first line, or a mark alone */
-            indent += 2, width -= 2;
+        if (!text[room])
+            break;
+        if (cut <= strspn(text, " ")) /* a word that is longer than the line is cut */
+            cut = room;
+        doc_line(doc, "%.*s", (int)cut, text);
+        doc_target(doc, target);
+        for (size_t i = 0; i + 1 < cut; i++)
+            style = text[i] == MARK[0] ? text[i + 1] : style;
+        indent = indent < width / 2 ? indent : width / 2;
+        text = doc_print(doc, "%*s" MARK "%c%s", indent + 4, "", style, text + cut + strspn(text + cut, " "));
     }
+    doc_add(doc, text);
+    doc_target(doc, target);
 }
 
 static void doc_run(struct job *job, struct db *db)
@@ -90,6 +105,14 @@ static void ask(struct text *text, bool quick)
 void text_restart(struct view *view)
 {
     ask((struct text *)view, !view->ops->slow);
+}
+
+void text_input(struct view *view, const char *text)
+{
+    if (!*text)
+        return;
+    view->target.where = arena_print(&view->arena, "%s", text);
+    text_restart(view);
 }
 
 static void text_close(struct view *view)

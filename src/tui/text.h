@@ -74,8 +74,11 @@ void doc_target(struct doc *doc, struct target target);
 #define doc_count(doc, count) table_count(arena_take(&(doc)->arena, TABLE_HUMAN), count)
 #define doc_time(doc, ns) table_duration(arena_take(&(doc)->arena, TABLE_HUMAN), ns)
 
-/* TEXT escaped, at most MOST bytes of it, in as many lines as it needs, the first after BEFORE. */
-void doc_wrap(struct doc *doc, const char *before, int indent, const char *text, size_t most);
+/* A line of two: RIGHT leads to TARGET, and stands beside LEFT, which has COLUMNS. */
+void doc_beside(struct doc *doc, const char *left, int columns, const char *right, struct target target);
+
+/* A line, marked, in as many as it needs (a dense text: in one), which all lead to TARGET. TEXT lives as long as DOC. */
+void doc_wrap(struct doc *doc, const char *text, struct target target);
 
 /* Lines of a longer text, each with INDENT spaces; at most MOST. */
 void doc_text(struct doc *doc, const char *text, int indent, size_t most);
@@ -96,12 +99,24 @@ void source_put(struct doc *doc, struct db *db, const struct source *source, int
 /* The last line of what is defined at FIRST: where the indentation ends. */
 int64_t source_end(const struct source *source, int64_t first);
 
-/* Build it anew: what it is about has changed. */
+/* Build it anew: what it is about has changed; by what was typed. */
 void text_restart(struct view *view);
+void text_input(struct view *view, const char *text);
 
 void page_build(struct doc *doc, struct db *db);
 
-/* For ops->part(): a statement of "tui/NAME", ?1 bound to what the page is about. */
+/* The code objects that are the same function as CODE_ID: "(1, 2)". */
+const char *page_codes(struct doc *doc, struct db *db, int64_t code_id);
+
+/* What C makes of a row of a page, by its name in `--call NAME` (tui/views/). */
+#define PAGE_PARTS(X) \
+    X(calls) X(doubts) X(guards) X(bytecode) X(compile_remedy) X(break_remedy) X(break_source) X(origin) X(function_source) X(spread) \
+    X(rank) X(inside)
+#define X(name) void part_##name(struct doc *doc, struct db *db, struct query *row);
+PAGE_PARTS(X)
+#undef X
+
+/* For a part: a statement of "tui/NAME", ?1 bound to what the page is about. */
 struct query *page_query(struct doc *doc, struct db *db, const char *name);
 
 #endif

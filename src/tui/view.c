@@ -1,6 +1,6 @@
 /* tui/view.c -- which views there are, and what they have in common: targets, and the chosen line. See tui/view.h.
  *
- * A list or a page is its file in schemas/tui/; the others, and what C makes of a page, are in
+ * A list or a page is its file in schemas/tui/; the others, and the parts that C makes of a page, are in
  * tui/views/. */
 #include "tui/view.h"
 
@@ -16,22 +16,25 @@
 #include "trace/prose.h"
 
 #define LIST_VIEW(name_, summary_) &(const struct view_ops){.name = name_, .summary = summary_, .base = &list_ops}
+#define PAGE_VIEW(name_, all_, summary_, ...) \
+    &(const struct view_ops){.name = name_, .all = VIEW_##all_, .summary = summary_, .base = &text_ops, ##__VA_ARGS__}
 
-extern const struct view_ops view_overview, view_function, view_call, view_entry, view_compile, view_break, view_sql, view_help, view_flame,
-    view_timeline, view_replay, view_whatif, view_output, view_marks, view_dyntrace;
+extern const struct view_ops view_call, view_sql, view_help, view_flame, view_timeline, view_replay, view_whatif, view_output, view_marks,
+    view_dyntrace;
 
 static const struct view_ops *const views[VIEW_KINDS] = {
-    [VIEW_OVERVIEW] = &view_overview,
+    [VIEW_OVERVIEW] = PAGE_VIEW("overview", NONE, "the answer on one screen"),
     [VIEW_FUNCTIONS] = LIST_VIEW("functions", "what each function did and cost"),
-    [VIEW_FUNCTION] = &view_function,
+    [VIEW_FUNCTION] = PAGE_VIEW("function", FUNCTIONS, "one function: calls, entries, recompiles, breaks, durations, callers and callees, source",
+                                .keys = "Enter opens  p slowest call  Tab next part  / search  v beside  o source"),
     [VIEW_ENTRIES] = LIST_VIEW("entries", "all cache entries: born, tried, hit, died"),
-    [VIEW_ENTRY] = &view_entry,
+    [VIEW_ENTRY] = PAGE_VIEW("entry", ENTRIES, "one cache entry: guards as a tree, graphs, bytecode"),
     [VIEW_RECOMPILES] = LIST_VIEW("recompiles", "recompiles, by function and cause, with what the values were"),
     [VIEW_CAUSES] = LIST_VIEW("causes", "each guard that made a recompile necessary"),
     [VIEW_COMPILES] = LIST_VIEW("compiles", "every run of the compiler"),
-    [VIEW_COMPILE] = &view_compile,
+    [VIEW_COMPILE] = PAGE_VIEW("compile", COMPILES, "one run of the compiler, and why it was needed"),
     [VIEW_BREAKS] = LIST_VIEW("breaks", "graph breaks, by reason and place"),
-    [VIEW_BREAK] = &view_break,
+    [VIEW_BREAK] = PAGE_VIEW("break", BREAKS, "one graph break, with its stack and source"),
     [VIEW_LEDGER] = LIST_VIEW("ledger", "every call of watched code and how it was decided"),
     [VIEW_FRAMES] = LIST_VIEW("frames", "every call that was recorded, of any function"),
     [VIEW_CALL] = &view_call,
@@ -41,8 +44,7 @@ static const struct view_ops *const views[VIEW_KINDS] = {
     [VIEW_GUARDS] = LIST_VIEW("guards", "what guards cost, by kind and source; Enter: where they failed"),
     [VIEW_CHECKS] = LIST_VIEW("checks", "each time that an entry's guards were run"),
     [VIEW_PROCESSES] = LIST_VIEW("processes", "the processes that were followed, as a tree"),
-    [VIEW_PROCESS] = &(const struct view_ops){.name = "process", .summary = "one process: how it ended, and what was running then",
-                                                 .all = VIEW_PROCESSES, .base = &text_ops},
+    [VIEW_PROCESS] = PAGE_VIEW("process", PROCESSES, "one process: how it ended, and what was running then"),
     [VIEW_LOSSES] = LIST_VIEW("losses", "what is missing from the trace, and why"),
     [VIEW_SQL] = &view_sql,
     [VIEW_HELP] = &view_help,
@@ -51,6 +53,17 @@ static const struct view_ops *const views[VIEW_KINDS] = {
     [VIEW_WHATIF] = &view_whatif,
     [VIEW_OUTPUT] = &view_output,
 };
+
+const char *view_keys(const char **at, int *bytes)
+{
+    const char *from = *at, *end = from ? strstr(from, "  ") : NULL;
+
+    if (!from || !*from)
+        return NULL;
+    *bytes = (int)(end ? (size_t)(end - from) : strlen(from));
+    *at = end ? end + 2 : from + *bytes;
+    return from;
+}
 
 const struct view_ops *view_of(int kind)
 {
@@ -74,13 +87,13 @@ struct target target_keep(struct arena *arena, const struct target *target)
     return kept;
 }
 
-int64_t view_thread(struct view *view, int64_t call_id)
+bool view_export(struct view *view, const char *options, const char *path)
 {
-    int64_t thread_id = 0;
+    char quote = strchr(path, '\'') ? '"' : '\'';
+    const char *words = arena_print(&view->arena, "export %s -o %c%s%c", options, quote, path, quote);
 
-    db_rows(row, view->tui->db, "SELECT thread_id FROM frame WHERE frame_id = ?1 UNION ALL SELECT thread_id FROM lookup WHERE lookup_id = -?1", call_id)
-        thread_id = query_integer(row, 0);
-    return thread_id;
+    tui_go(view->tui, &(struct target){.kind = VIEW_DYNTRACE, .where = words});
+    return true;
 }
 
 bool view_source(struct view *view, const struct target *target, const char **file, int64_t *line)
@@ -106,7 +119,8 @@ bool view_source(struct view *view, const struct target *target, const char **fi
  * part of a command line, and does not begin with a dash. */
 void view_edit(struct view *view)
 {
-    bool (*place)(struct view *, const char **, int64_t *) = view_op(view->ops, place);
+    const struct view_ops *ops = view->ops;
+    struct target about = {0};
     const char *file, *editor = prose_filled(getenv("VISUAL"));
     char *path, line[32];
     int64_t number = 0;
@@ -114,7 +128,9 @@ void view_edit(struct view *view)
 
     if (!editor && !(editor = prose_filled(getenv("EDITOR"))))
         editor = "vi";
-    if (!place || !place(view, &file, &number)) {
+    if (!view_op(ops, place) && view_op(ops, subject))
+        view_op(ops, subject)(view, &about);
+    if (view_op(ops, place) ? !view_op(ops, place)(view, &file, &number) : !view_source(view, &about, &file, &number)) {
         tui_say(view->tui, "no source belongs to this line");
         return;
     }
@@ -133,20 +149,17 @@ void view_edit(struct view *view)
 
 bool moment_read(const char *text, bool sure, int64_t from_ns, int64_t *ns)
 {
-    static const struct { const char *unit; double ns; } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"min", 60e9}};
     bool asked = sure || strchr("@+-.", *text) || strchr(text, '.') || isalpha((unsigned char)text[strspn(text, "0123456789")]);
-    double number;
+    double number, unit_ns;
     char *end;
-    size_t at = 0;
 
     text += strspn(text, "@ ");
     number = strtod(text, &end);
     end += strspn(end, " ");
-    while (at < sizeof units / sizeof *units && strcmp(units[at].unit, end))
-        at++;
-    if (!asked || end == text || isalpha((unsigned char)*text) || at == sizeof units / sizeof *units || !(fabs(number * units[at].ns) < 4e18))
+    unit_ns = *end ? times_unit(end, strlen(end)) : 1e9;
+    if (!asked || end == text || isalpha((unsigned char)*text) || !unit_ns || !(fabs(number * unit_ns) < 4e18))
         return false;
-    *ns = times_sum(*text == '+' || *text == '-' ? from_ns : 0, (int64_t)llround(number * units[at].ns));
+    *ns = times_sum(*text == '+' || *text == '-' ? from_ns : 0, (int64_t)llround(number * unit_ns));
     return true;
 }
 
@@ -206,6 +219,17 @@ bool view_click(struct view *view, enum request request, const struct key *key, 
         return false;
     *again = at == view->at || request == REQUEST_DOUBLE;
     view_choose(view, at);
+    return true;
+}
+
+bool view_pick(struct view *view, enum request request, const struct key *key)
+{
+    bool again = false;
+
+    if (request != REQUEST_CLICK && request != REQUEST_DOUBLE)
+        return view_move(view, request);
+    if (view_click(view, request, key, &again) && again)
+        tui_open(view->tui);
     return true;
 }
 

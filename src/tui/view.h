@@ -15,7 +15,7 @@
 #include "tui/screen.h"
 #include "tui/work.h"
 
-/* What the program under `run --live` has printed (tui/output.c). */
+/* What the program under `run --live` has printed (tui/views/output.c). */
 struct output {
     LIST(char) text; /* and a NUL at its end */
     bool cut;        /* its beginning was left out */
@@ -69,7 +69,6 @@ struct marks {
 struct view;
 struct doc;
 struct db;
-struct query;
 
 struct view_ops {
     const char *name;    /* of the view, as `:name` opens it, and of its file in schemas/tui/ */
@@ -90,11 +89,11 @@ struct view_ops {
     bool (*export)(struct view *view, const char *path);      /* true: it goes its way; or NULL */
     void (*lead)(struct view *view, struct arena *arena, struct target *target); /* where the line leads; texts in ARENA or borrowed; or NULL */
     void (*moment)(struct view *view, int64_t at_ns, bool near); /* show that, near: from near by; or NULL */
-    bool (*place)(struct view *view, const char **file, int64_t *line); /* for an editor; borrowed; or NULL */
+    bool (*place)(struct view *view, const char **file, int64_t *line); /* for an editor; borrowed; NULL: that of the subject */
     void (*subject)(struct view *view, struct target *subject); /* what the line is about, for replay ...; borrowed; or NULL */
     void (*input)(struct view *view, const char *text);       /* what was typed after REQUEST_INPUT; or NULL */
+    const char *asks;    /* label of what i asks for: another target.where, for input(); or NULL */
     void (*build)(struct doc *doc, struct db *db);            /* tui/text.h: makes the text, in a thread */
-    void (*part)(struct doc *doc, struct db *db, struct query *row, const char *name); /* tui/text.h: a part that C makes */
     bool slow;           /* build() may take seconds */
     enum view_kind all;  /* of a view of one: the list of all, opened by `:name` without a number */
     const struct view_ops *base; /* what it is built on and does not do in its own way; or NULL */
@@ -121,6 +120,9 @@ struct view {
     bool busy;             /* something is still being asked */
 };
 
+/* The next of view_ops.keys at *AT, which moves on, and how many BYTES it has; NULL: there are no more. */
+const char *view_keys(const char **at, int *bytes);
+
 /* By its number; NULL: there is no such view. */
 const struct view_ops *view_of(int kind);
 /* By its name, BYTES long; VIEW_NONE: none has it. */
@@ -142,6 +144,8 @@ typedef bool view_fits(struct view *view, size_t at, const char *text);
 bool view_find(struct view *view, int direction, view_fits *fits, const char *text);
 /* Choose the line of a click; false: there is none. AGAIN: it was chosen before, or is by a double click. */
 bool view_click(struct view *view, enum request request, const struct key *key, bool *again);
+/* view_ops.request of lines that only lead on. */
+bool view_pick(struct view *view, enum request request, const struct key *key);
 /* Words in place of what is not there. */
 void view_words(struct view *view, struct screen *screen, int style, const char *words);
 /* The ground of a line, which has a mark where it is the chosen one. Returns what that adds to its styles. */
@@ -151,8 +155,8 @@ int view_row(const struct view *view, struct screen *screen, int y, bool chosen)
 void tui_go(struct tui *tui, const struct target *target);
 void tui_open(struct tui *tui);
 
-/* The thread of the call CALL_ID; 0: not known. */
-int64_t view_thread(struct view *view, int64_t call_id);
+/* Have `dyntrace export` write to PATH, as OPTIONS say, and show what it says. */
+bool view_export(struct view *view, const char *options, const char *path);
 
 /* Where the code of the row that TARGET names stands, for view_ops.place; *FILE lives as long as VIEW. */
 bool view_source(struct view *view, const struct target *target, const char **file, int64_t *line);

@@ -71,7 +71,7 @@ static struct job *job_next(const struct work *work)
     return job;
 }
 
-/* An error that a job met: the first is kept, it has the cause. */
+/* An error that a job met: the first is kept, it has the cause. One that is cancelled meets that it was interrupted. */
 static void job_said(void *context, const char *line)
 {
     struct job *job = context;
@@ -82,7 +82,7 @@ static void job_said(void *context, const char *line)
     if (length && !strncmp(line, path, length) && line[length] == ':' && line[length + 1] == ' ')
         line += length + 2;
     if (!job->error)
-        job->error = strdup(line);
+        job->error = strdup(atomic_load(&job->cancelled) ? "cancelled" : line);
 }
 
 static void job_tick(void *context)

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "lib/say.h"
+#include "lib/times.h"
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/find_code.h"
@@ -228,18 +229,12 @@ bool cursor_what(const char *word, enum cursor_what *what)
 /* "1.5s", "20ms", "3us", "7ns": nanoseconds; "50%" of ALL; or -1. */
 static int64_t time_from(const char *word, int64_t all)
 {
-    const struct {
-        const char *unit;
-        double ns, most;
-    } units[] = {{"ns", 1, 9e18},  {"us", 1e3, 9e15},  {"ms", 1e6, 9e12},
-                 {"s", 1e9, 9e9}, {"min", 60e9, 1e8}, {"%", (double)all / 100, 100}};
     char *end;
-    double value = strtod(word, &end);
+    double value = strtod(word, &end), unit_ns = times_unit(end, strlen(end));
 
-    for (size_t i = 0; end != word && i < sizeof units / sizeof *units; i++)
-        if (!strcmp(end, units[i].unit) && value >= 0 && value <= units[i].most)
-            return (int64_t)(value * units[i].ns);
-    return -1;
+    if (!strcmp(end, "%") && value <= 100)
+        unit_ns = (double)all / 100;
+    return end != word && unit_ns && value >= 0 && value * unit_ns < 9e18 ? (int64_t)(value * unit_ns) : -1;
 }
 
 enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_what *what)

@@ -160,7 +160,7 @@ static bool frame_read(struct doc *doc, struct db *db, struct open_frame *frame,
     return found;
 }
 
-static void inside_put(struct doc *doc, struct db *db)
+void part_inside(struct doc *doc, struct db *db, struct query *unused)
 {
     struct groups inside = {0};
     struct open_frame frame;
@@ -206,15 +206,16 @@ static void inside_put(struct doc *doc, struct db *db)
 /* ---- all calls of a function ------------------------------------------------------------------------------- */
 
 struct near {
-    int64_t ns, id; /* id 0: none */
+    int64_t ns, id, at_ns; /* id 0: none */
 };
 
 struct spread {
     struct doc *doc;               /* whose job may be cancelled */
-    LIST(int64_t) codes;           /* sorted: the code objects that are the function */
+    const char *list;              /* of the doc: the code objects that are the function, "(1, 2)" */
+    LIST(int64_t) codes;           /* these, sorted */
     int64_t calls;
     uint32_t buckets[64 * FINE];   /* of durations */
-    struct { int64_t ns, id, at_ns; } slowest[SLOWEST];
+    struct near slowest[SLOWEST];
     struct groups callers, callees;
     struct near asked, slower, faster; /* of one of the calls, and those beside it in order of duration */
     int64_t longer;                /* calls before it in that order, the longest first */
@@ -250,17 +251,16 @@ static bool before(struct near a, struct near b)
 
 static void call_note(struct spread *spread, const struct open_frame *frame, const struct open_frame *caller)
 {
-    struct near call = {times_span(frame->start_ns, frame->end_ns), frame->id}, asked = spread->asked;
+    struct near call = {times_span(frame->start_ns, frame->end_ns), frame->id, frame->start_ns}, asked = spread->asked;
     int at = SLOWEST;
 
     spread->calls++;
     spread->buckets[bucket_of(call.ns)]++;
-    while (at > 0 && (!spread->slowest[at - 1].id || before(call, (struct near){spread->slowest[at - 1].ns, spread->slowest[at - 1].id})))
-        at--;
-    if (at < SLOWEST) {
-        memmove(&spread->slowest[at + 1], &spread->slowest[at], (size_t)(SLOWEST - 1 - at) * sizeof *spread->slowest);
-        spread->slowest[at].ns = call.ns, spread->slowest[at].id = call.id, spread->slowest[at].at_ns = frame->start_ns;
-    }
+    for (; at > 0 && (!spread->slowest[at - 1].id || before(call, spread->slowest[at - 1])); at--)
+        if (at < SLOWEST)
+            spread->slowest[at] = spread->slowest[at - 1];
+    if (at < SLOWEST)
+        spread->slowest[at] = call;
     if (!asked.id) {
         group_add(&spread->callers, caller ? caller->code_id : 0, frame);
     } else if (before(call, asked)) {
@@ -294,8 +294,9 @@ static struct spread *spread_read(struct doc *doc, struct db *db, int64_t code_i
 
     spread->doc = doc;
     spread->asked = asked;
-    db_rows(row, db, "SELECT s.code_id FROM functions s JOIN functions o ON o.code_id = ?1 AND s.function_id = o.function_id AND s.kind IS o.kind ORDER BY 1", code_id)
-        *list_add(&spread->codes) = query_integer(row, 0);
+    spread->list = page_codes(doc, db, code_id);
+    for (char *at = (char *)spread->list + 1, *end; strtoll(at, &end, 10) && end > at; at = end + strspn(end, ", "))
+        *list_add(&spread->codes) = strtoll(at, NULL, 10);
     stacks_walk(db, &stacks, &(struct walk){.context = spread, .tick = spread_tick, .push = frame_note});
     stacks_free(&stacks);
     return spread;
@@ -310,7 +311,7 @@ static void spread_free(struct spread *spread)
 }
 
 /* Which of the calls of its function it is. */
-static void rank_put(struct doc *doc, struct db *db)
+void part_rank(struct doc *doc, struct db *db, struct query *unused)
 {
     struct open_frame frame;
     struct spread *spread;
@@ -318,7 +319,7 @@ static void rank_put(struct doc *doc, struct db *db)
 
     if (!frame_read(doc, db, &frame, &thread_id))
         return;
-    spread = spread_read(doc, db, frame.code_id, (struct near){times_span(frame.start_ns, frame.end_ns), frame.id});
+    spread = spread_read(doc, db, frame.code_id, (struct near){times_span(frame.start_ns, frame.end_ns), frame.id, 0});
     if (spread->slower.id)
         doc->previous = (struct target){.kind = VIEW_CALL, .id = spread->slower.id};
     if (spread->faster.id)
@@ -341,7 +342,7 @@ static int64_t share_ns(const struct spread *spread, double share)
 }
 
 /* A line for each power of ten, from the fastest call to the slowest. */
-static void decades_put(struct doc *doc, const struct spread *spread, const char *codes, const char *name)
+static void decades_put(struct doc *doc, const struct spread *spread, const char *name)
 {
     int64_t counts[20] = {0}, most = 0, from = 1, to;
     int first = 20, last = 0;
@@ -364,7 +365,7 @@ static void decades_put(struct doc *doc, const struct spread *spread, const char
         doc_line(doc, "  %8s .. %-8s " MARK "a%s" MARK "n %8s", doc_time(doc, decade ? from : 0), doc_time(doc, to),
                  value_print(bar, &share, AS_BAR, BAR * 2), doc_count(doc, counts[decade]));
         if (counts[decade])
-            doc_leads(doc, VIEW_FRAMES, 0, doc_print(doc, "code_id IN %s AND call >= %" PRId64 " AND call < %" PRId64, codes, decade ? from : 0, to), name);
+            doc_leads(doc, VIEW_FRAMES, 0, doc_print(doc, "code_id IN %s AND call >= %" PRId64 " AND call < %" PRId64, spread->list, decade ? from : 0, to), name);
     }
 }
 
@@ -403,34 +404,28 @@ static void neighbours_put(struct doc *doc, struct db *db, struct spread *spread
         if (!half)
             doc_part(doc, "%s", titles[side]);
         for (size_t i = 0; i < count && i < GROUPS_MOST; i++) {
-            const char *left = group_line(doc, db, sides[side], i, half ? half : doc->columns - 2, &target);
-            doc_line(doc, "%s", left);
-            doc_target(doc, target);
-            if (half) {
-                const char *right = group_line(doc, db, &spread->callees, i, half, &target);
-                struct doc_line *line = &doc->lines.at[doc->lines.count - 1];
-                line->text = doc_print(doc, "%s " MARK "d│" MARK "n %s", doc_fit(doc, left, half), right);
-                line->half = half + 2;
-                line->beside = target;
-            }
+            const char *line = group_line(doc, db, sides[side], i, half ? half : doc->columns - 2, &target);
+            struct target left = target;
+            if (half)
+                doc_beside(doc, line, half, group_line(doc, db, &spread->callees, i, half, &target), target);
+            else
+                doc_add(doc, line);
+            doc_target(doc, left);
         }
         if (!count)
             doc_line(doc, "  " MARK "dnothing");
     }
 }
 
-static void spread_put(struct doc *doc, struct db *db)
+void part_spread(struct doc *doc, struct db *db, struct query *unused)
 {
-    struct spread *spread = spread_read(doc, db, doc->target.id, (struct near){0, 0});
-    struct query *query = page_query(doc, db, "codes");
-    const char *codes = query_step(query) ? doc_print(doc, "%s", query_whole(query, 0, NULL)) : "(NULL)", *place;
-    const char *name = code_name(doc, db, doc->target.id, &place);
+    struct spread *spread = spread_read(doc, db, doc->target.id, (struct near){0});
+    const char *place, *name = code_name(doc, db, doc->target.id, &place);
 
-    query_close(query);
     if (spread->calls) {
         doc_part(doc, "Durations of %s call%s: p50 ~%s, p95 ~%s, longest %s", doc_count(doc, spread->calls), spread->calls == 1 ? "" : "s",
                  doc_time(doc, share_ns(spread, 0.5)), doc_time(doc, share_ns(spread, 0.95)), doc_time(doc, spread->slowest[0].ns));
-        decades_put(doc, spread, codes, name);
+        decades_put(doc, spread, name);
         doc_part(doc, "Slowest calls: p shows the first");
         doc->previous = (struct target){.kind = VIEW_CALL, .id = spread->slowest[0].id};
         for (int i = 0; i < SLOWEST && spread->slowest[i].id; i++) {
@@ -447,7 +442,7 @@ static void spread_put(struct doc *doc, struct db *db)
 enum { GUTTERS = 400, LINES_MOST = 1000 };
 
 /* Columns: name, the code object that it was made from. */
-static void origin_put(struct doc *doc, struct query *row)
+void part_origin(struct doc *doc, struct db *db, struct query *row)
 {
     char *origin = NULL;
     int64_t line = 0;
@@ -484,7 +479,7 @@ static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first
 }
 
 /* Columns: file, first line. */
-static void source_show(struct doc *doc, struct db *db, struct query *row)
+void part_function_source(struct doc *doc, struct db *db, struct query *row)
 {
     struct source source = source_read(query_text(row, 0, NULL));
     int64_t first = query_integer(row, 1), last = source.text ? source_end(&source, first) : first;
@@ -504,21 +499,6 @@ static void source_show(struct doc *doc, struct db *db, struct query *row)
     source_put(doc, db, &source, first, last, 0, gutter, count);
     source_free(&source);
 }
-
-static void function_part(struct doc *doc, struct db *db, struct query *row, const char *name)
-{
-    if (!strcmp(name, "origin"))
-        origin_put(doc, row);
-    else if (!strcmp(name, "spread"))
-        spread_put(doc, db);
-    else
-        source_show(doc, db, row);
-}
-
-const struct view_ops view_function = {
-    .name = "function", .summary = "one function: calls, entries, recompiles, breaks, durations, callers and callees, source", .part = function_part,
-    .all = VIEW_FUNCTIONS, .base = &text_ops, .keys = "Enter opens  p slowest call  Tab next part  / search  v beside  o source",
-};
 
 int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns)
 {
@@ -554,15 +534,7 @@ static void call_build(struct doc *doc, struct db *db)
     page_build(doc, db);
 }
 
-static void call_part(struct doc *doc, struct db *db, struct query *row, const char *name)
-{
-    if (!strcmp(name, "rank"))
-        rank_put(doc, db);
-    else
-        inside_put(doc, db);
-}
-
 const struct view_ops view_call = {
     .name = "call", .summary = "one call: how it was decided, what ran inside, and who called; p n: a slower or a faster one of its function",
-    .keys = "Enter opens  p slower  n faster  t timeline  r replay  v beside  o source", .build = call_build, .part = call_part, .all = VIEW_FRAMES, .base = &text_ops,
+    .keys = "Enter opens  p slower  n faster  t timeline  r replay  v beside  o source", .build = call_build, .all = VIEW_FRAMES, .base = &text_ops,
 };

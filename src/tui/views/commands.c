@@ -178,13 +178,8 @@ static void command_build(struct doc *doc, struct db *db)
         argv[1] = "replay";
         argv[count++] = "--verify";
     }
-    memmove(argv + 3, argv + 2, (size_t)(count > 1 ? count - 2 : 0) * sizeof *argv); /* the trace is the first operand */
-    if (count > 1 && (!strcmp(argv[1], "why") || !strcmp(argv[1], "show")) && count > 2) { /* but for these the second */
-        argv[2] = argv[3];
-        argv[3] = doc_print(doc, "%s", path);
-    } else {
-        argv[2] = doc_print(doc, "%s", path);
-    }
+    memmove(argv + 3, argv + 2, (size_t)(count > 1 ? count - 2 : 0) * sizeof *argv);
+    argv[2] = doc_print(doc, "%s", path); /* the trace is the first operand */
     snprintf(doc->title, sizeof doc->title, "%.140s", doc_safe(doc, asked, 140));
     output_put(doc, db, command_run(doc, argv, &status), path, !strcmp(argv[1], "diff") ? argv[3] : NULL);
     if (status < 0 || !WIFEXITED(status))
@@ -195,24 +190,8 @@ static void command_build(struct doc *doc, struct db *db)
         doc_line(doc, MARK "gdone: it says nothing more");
 }
 
-static bool command_request(struct view *view, enum request request, const struct key *key)
-{
-    if (request != REQUEST_INPUT)
-        return text_ops.request(view, request, key);
-    tui_ask(view->tui, "dyntrace ", view->target.where ? view->target.where : "");
-    return true;
-}
-
-static void command_input(struct view *view, const char *text)
-{
-    if (!*text)
-        return;
-    view->target.where = arena_print(&view->arena, "%s", text);
-    text_restart(view);
-}
-
 const struct view_ops view_dyntrace = {
     .name = "dyntrace", .summary = "what another command says of this trace: :check --max-recompiles 0, :diff OTHER, :fsck, :verify, :why FUNC",
     .keys = "Enter opens  i another command  / search  v beside  e export", .base = &text_ops, .build = command_build, .slow = true,
-    .request = command_request, .input = command_input,
+    .asks = "dyntrace ", .input = text_input,
 };

@@ -90,14 +90,11 @@ static struct node *node_at(const struct flame *flame, uint32_t node)
     return &flame->read->stacks.tree.nodes.at[node];
 }
 
-static const struct name *node_of(const struct flame *flame, uint32_t node)
-{
-    return name_find(node_at(flame, node)->parent ? &flame->read->names : &flame->read->threads, node_at(flame, node)->code_id);
-}
-
 static const char *node_name(const struct flame *flame, uint32_t node)
 {
-    return node && node_at(flame, node)->code_id ? node_of(flame, node)->text : "all threads";
+    const struct names *names = node_at(flame, node)->parent ? &flame->read->names : &flame->read->threads;
+
+    return node && node_at(flame, node)->code_id ? name_find(names, node_at(flame, node)->code_id) : "all threads";
 }
 
 /* The unfolded part of the tree below FOCUS, as lines, one of which is the chosen node's. */
@@ -427,18 +424,6 @@ static bool flame_search(struct view *view, const char *text, int direction)
     return false;
 }
 
-static bool flame_place(struct view *view, const char **file, int64_t *line)
-{
-    struct flame *flame = (struct flame *)view;
-    const struct name *name = flame->read ? node_of(flame, flame->chosen) : NULL;
-
-    if (!name || !name->file)
-        return false;
-    *file = name->file;
-    *line = name->line;
-    return true;
-}
-
 static void flame_subject(struct view *view, struct target *subject)
 {
     struct flame *flame = (struct flame *)view;
@@ -450,11 +435,7 @@ static void flame_subject(struct view *view, struct target *subject)
 /* For speedscope.app. */
 static bool flame_export(struct view *view, const char *path)
 {
-    char words[PATH_MAX + 100];
-
-    snprintf(words, sizeof words, "export --format speedscope -o '%s'", path);
-    tui_go(view->tui, &(struct target){.kind = VIEW_DYNTRACE, .where = words});
-    return true;
+    return view_export(view, "--format speedscope", path);
 }
 
 static void flame_lead(struct view *view, struct arena *arena, struct target *target)
@@ -482,6 +463,7 @@ static void flame_refresh(struct view *view)
 
     if (flame->job)
         return;
+    flame->failed = NULL;
     flame->job = job_new(sizeof *flame->job, flame_run, flame_job_free, true);
     flame->job->merge = flame->merge;
     work_start(view->tui->work, &flame->job->job);
@@ -500,6 +482,6 @@ static void flame_close(struct view *view)
 const struct view_ops view_flame = {
     .name = "flame", .summary = "who called whom and what it took, as a tree or a flame graph (Tab)", .size = sizeof(struct flame),
     .open = flame_refresh, .close = flame_close, .settle = flame_settle, .draw = flame_draw, .request = flame_request, .refresh = flame_refresh,
-    .search = flame_search, .place = flame_place, .subject = flame_subject, .moment = flame_moment, .export = flame_export, .writes = "json", .lead = flame_lead,
+    .search = flame_search, .subject = flame_subject, .moment = flame_moment, .export = flame_export, .writes = "json", .lead = flame_lead,
     .keys = "Enter longest call  Tab tree or graph  Space fold  + - * zoom  M threads as one  v beside",
 };

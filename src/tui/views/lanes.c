@@ -18,13 +18,8 @@ void names_read(struct names *names, struct db *db, const char *statement)
     struct query *query = db_query(db, schema_statement(statement));
 
     while (query_step(query)) {
-        const char *text = query_text(query, 1, NULL), *file = query_text(query, 2, NULL);
-        *list_add(&names->all) = (struct name){
-            .id = query_integer(query, 0),
-            .text = arena_text(&names->arena, text, prose_cut(text, NAME_BYTES)),
-            .file = query_type(query, 2) == QUERY_NULL ? NULL : arena_text(&names->arena, file, strlen(file)),
-            .line = query_integer(query, 3),
-        };
+        const char *text = query_text(query, 1, NULL);
+        *list_add(&names->all) = (struct name){query_integer(query, 0), arena_text(&names->arena, text, prose_cut(text, NAME_BYTES))};
     }
     query_close(query);
 }
@@ -35,12 +30,11 @@ void names_free(struct names *names)
     arena_free(&names->arena);
 }
 
-const struct name *name_find(const struct names *names, int64_t wanted)
+const char *name_find(const struct names *names, int64_t wanted)
 {
-    static const struct name unknown = {.text = "?"};
     const struct name *name = list_find(&names->all, id, wanted);
 
-    return name ? name : &unknown;
+    return name ? name->text : "?";
 }
 
 /* ---- the lanes --------------------------------------------------------------- */

@@ -21,8 +21,8 @@ enum {
 
 /* Names of code objects or threads, by id. */
 struct name {
-    int64_t id, line;
-    const char *text, *file; /* in the arena; FILE may be NULL */
+    int64_t id;
+    const char *text; /* in the arena */
 };
 
 struct names {
@@ -30,10 +30,10 @@ struct names {
     struct arena arena;
 };
 
-/* STATEMENT asks for id, name, file and line, by id. */
+/* STATEMENT asks for id and name, by id. */
 void names_read(struct names *names, struct db *db, const char *statement);
 void names_free(struct names *names);
-const struct name *name_find(const struct names *names, int64_t id); /* never NULL: one that is not there is "?" */
+const char *name_find(const struct names *names, int64_t id); /* one that is not there is "?" */
 
 /* The innermost call of a thread at a moment; 0: nothing ran then (tui/views/calls.c). */
 int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns);

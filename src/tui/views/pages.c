@@ -33,7 +33,7 @@ static int most_of(const int64_t calls[OUTCOMES])
 }
 
 /* How calls of watched code were decided. The shares are those of `report` and `check`. */
-static void calls_put(struct doc *doc, struct db *db)
+void part_calls(struct doc *doc, struct db *db, struct query *unused)
 {
     struct counts counts = {0};
     struct progress progress = {0};
@@ -74,21 +74,15 @@ static void calls_put(struct doc *doc, struct db *db)
     }
 }
 
-static void overview_part(struct doc *doc, struct db *db, struct query *row, const char *name)
+void part_doubts(struct doc *doc, struct db *db, struct query *unused)
 {
     const char *which = doubts_frames(db), *values = doubts_values(db);
 
-    if (!strcmp(name, "calls")) {
-        calls_put(doc, db);
-        return;
-    }
     if (which)
         doc_line(doc, MARK "d%s", which);
     if (values)
         doc_line(doc, MARK "d%s", values);
 }
-
-const struct view_ops view_overview = {.name = "overview", .summary = "the answer on one screen", .part = overview_part, .base = &text_ops};
 
 /* ---- entry: its guards as a tree of what they look at, and its bytecode ---------------------------------- */
 
@@ -100,7 +94,7 @@ static bool within(const char *inner, const char *outer)
     return length && !strncmp(inner, outer, length) && (inner[length] == '.' || inner[length] == '[');
 }
 
-static void guards_put(struct doc *doc, struct db *db)
+void part_guards(struct doc *doc, struct db *db, struct query *unused)
 {
     struct query *query = page_query(doc, db, "entry-guards");
     const char *path[64], *before = NULL;
@@ -137,7 +131,7 @@ static void guards_put(struct doc *doc, struct db *db)
 }
 
 /* Side by side where there is room for both, else one after the other. */
-static void bytecode_put(struct doc *doc, struct query *row)
+void part_bytecode(struct doc *doc, struct db *db, struct query *row)
 {
     static const char *const titles[] = {"Original bytecode", "Modified bytecode"};
     bool both = query_type(row, 0) != QUERY_NULL && query_type(row, 1) != QUERY_NULL;
@@ -149,7 +143,7 @@ static void bytecode_put(struct doc *doc, struct query *row)
         for (int count = 0; (a || b) && count < 4000; count++) {
             const char *original = doc_safe(doc, a ? strsep(&a, "\n") : "", 400);
             const char *modified = doc_safe(doc, b ? strsep(&b, "\n") : "", 400);
-            doc_line(doc, "  %s " MARK "d│" MARK "n %s", doc_fit(doc, original, half), modified);
+            doc_beside(doc, doc_print(doc, "  %s", original), half + 2, modified, (struct target){0});
         }
         return;
     }
@@ -160,24 +154,11 @@ static void bytecode_put(struct doc *doc, struct query *row)
         }
 }
 
-static void entry_part(struct doc *doc, struct db *db, struct query *row, const char *name)
-{
-    if (!strcmp(name, "bytecode"))
-        bytecode_put(doc, row);
-    else
-        guards_put(doc, db);
-}
-
-const struct view_ops view_entry = {
-    .name = "entry", .summary = "one cache entry: guards as a tree, graphs, bytecode", .part = entry_part, .all = VIEW_ENTRIES,
-    .base = &text_ops,
-};
-
 /* ---- compile and break: what would have helped, and the source ------------------------------------------- */
 
 /* Against the first cause of a compile: the words that `dyntrace why` has. Columns: its number, whether it decided, the cause,
  * the function, its kind, torch's version. */
-static void compile_part(struct doc *doc, struct db *db, struct query *row, const char *name)
+void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
 {
     enum { CAUSE = 2, FUNCTION = CAUSE + CAUSE_READ };
     struct cause cause;
@@ -194,38 +175,32 @@ static void compile_part(struct doc *doc, struct db *db, struct query *row, cons
     if ((remedy = doc_keep(doc, remedy_for(ON_CAUSE, &facts, NULL)))) {
         doc_line(doc, "    " MARK "gWhat would have helped" MARK "n, and what it would have made of the run: Enter");
         doc_target(doc, (struct target){.kind = VIEW_WHATIF, .id = doc->target.id, .about = VIEW_COMPILE});
-        doc_wrap(doc, "", 4, remedy, 800);
+        doc_wrap(doc, doc_print(doc, "    %s", doc_safe(doc, remedy, 800)), (struct target){0});
     }
 }
 
-const struct view_ops view_compile = {
-    .name = "compile", .summary = "one run of the compiler, and why it was needed", .part = compile_part, .all = VIEW_COMPILES,
-    .base = &text_ops,
-};
-
-/* Columns: reason, function, line, torch's version; of `source` file and line. */
-static void break_part(struct doc *doc, struct db *db, struct query *row, const char *name)
+/* Columns: reason, function, line, torch's version. */
+void part_break_remedy(struct doc *doc, struct db *db, struct query *row)
 {
-    if (!strcmp(name, "source")) {
-        int64_t line = query_integer(row, 1);
-        struct source source = source_read(query_text(row, 0, NULL));
-        source_put(doc, db, &source, line > 6 ? line - 6 : 1, line + 6, line, NULL, 0);
-        source_free(&source);
-    } else {
-        struct remedy_facts facts = {.cause.text = doc_keep(doc, prose_column(row, 0)), .function = doc_keep(doc, prose_column(row, 1)),
-                                     .line = query_integer(row, 2), .torch = torch_version(query_text(row, 3, NULL)), .count = 1};
-        const char *remedy = doc_keep(doc, remedy_for(ON_BREAK, &facts, NULL));
-        if (remedy) {
-            doc_part(doc, "What would have helped");
-            doc_wrap(doc, "", 2, remedy, 800);
-        }
-    }
+    struct remedy_facts facts = {.cause.text = doc_keep(doc, prose_column(row, 0)), .function = doc_keep(doc, prose_column(row, 1)),
+                                 .line = query_integer(row, 2), .torch = torch_version(query_text(row, 3, NULL)), .count = 1};
+    const char *remedy = doc_keep(doc, remedy_for(ON_BREAK, &facts, NULL));
+
+    if (!remedy)
+        return;
+    doc_part(doc, "What would have helped");
+    doc_wrap(doc, doc_print(doc, "  %s", doc_safe(doc, remedy, 800)), (struct target){0});
 }
 
-const struct view_ops view_break = {
-    .name = "break", .summary = "one graph break, with its stack and source", .part = break_part, .all = VIEW_BREAKS,
-    .base = &text_ops,
-};
+/* Columns: file, line. */
+void part_break_source(struct doc *doc, struct db *db, struct query *row)
+{
+    int64_t line = query_integer(row, 1);
+    struct source source = source_read(query_text(row, 0, NULL));
+
+    source_put(doc, db, &source, line > 6 ? line - 6 : 1, line + 6, line, NULL, 0);
+    source_free(&source);
+}
 
 /* ---- what-if: what a change would have made of the recorded calls ---------------------------------------- */
 
@@ -320,26 +295,9 @@ static void whatif_build(struct doc *doc, struct db *db)
     replay_free(replay);
 }
 
-static bool whatif_request(struct view *view, enum request request, const struct key *key)
-{
-    if (request == REQUEST_INPUT || request == REQUEST_WHATIF) {
-        tui_ask(view->tui, "what if: ", view->target.where ? view->target.where : "");
-        return true;
-    }
-    return text_ops.request(view, request, key);
-}
-
-static void whatif_input(struct view *view, const char *text)
-{
-    if (!*text)
-        return;
-    view->target.where = arena_print(&view->arena, "%s", text);
-    text_restart(view);
-}
-
 const struct view_ops view_whatif = {
-    .name = "what-if", .summary = "what a change would have made of the recorded calls", .base = &text_ops, .request = whatif_request,
-    .input = whatif_input, .build = whatif_build, .slow = true,
+    .name = "what-if", .summary = "what a change would have made of the recorded calls", .base = &text_ops, .asks = "what if: ",
+    .input = text_input, .build = whatif_build, .slow = true,
 };
 
 /* ---- help: made from the keys and the views -------------------------------------------------------------- */
@@ -347,14 +305,13 @@ const struct view_ops view_whatif = {
 static void help_build(struct doc *doc, struct db *db)
 {
     const struct view_ops *from = view_of((int)doc->target.about);
+    int bytes;
 
     if (from && view_op(from, keys)) {
         doc_line(doc, MARK "bIn this view" MARK "n, %s: %s", from->name, from->summary);
-        for (const char *at = view_op(from, keys); *at;) {
-            const char *end = strstr(at, "  ");
-            size_t bytes = end ? (size_t)(end - at) : strlen(at), key = strcspn(at, " ");
-            doc_line(doc, "  " MARK "a%s" MARK "n%.*s", doc_fit(doc, doc_print(doc, "%.*s", (int)key, at), 15), (int)(bytes - key), at + key);
-            at += bytes + (end ? 2 : 0);
+        for (const char *at = view_op(from, keys), *words; (words = view_keys(&at, &bytes));) {
+            int key = (int)strcspn(words, " ");
+            doc_line(doc, "  " MARK "a%s" MARK "n%.*s", doc_fit(doc, doc_print(doc, "%.*s", key, words), 15), bytes - key, words + key);
         }
         doc_line(doc, "%s", "");
     }

@@ -316,13 +316,6 @@ static void replay_moment(struct view *view, int64_t at_ns, bool near)
         moves_start(r);
 }
 
-static bool source_place(struct view *view, const char **file, int64_t *line)
-{
-    struct replay_view *r = (struct replay_view *)view;
-
-    return r->shown && view_source(view, &r->shown->at, file, line);
-}
-
 static bool replay_search(struct view *view, const char *text, int direction)
 {
     struct replay_view *r = (struct replay_view *)view;
@@ -364,6 +357,6 @@ static void replay_view_close(struct view *view)
 const struct view_ops view_replay = {
     .name = "replay", .summary = "step through the recorded decisions, the cache as it stood; it replays decisions, not the program",
     .size = sizeof(struct replay_view), .open = replay_view_open, .close = replay_view_close, .settle = replay_settle, .draw = replay_draw,
-    .request = replay_request, .search = replay_search, .filter = replay_filter, .subject = replay_subject, .lead = replay_lead, .moment = replay_moment, .place = source_place, .input = replay_input,
+    .request = replay_request, .search = replay_search, .filter = replay_filter, .subject = replay_subject, .lead = replay_lead, .moment = replay_moment, .input = replay_input,
     .keys = "] [ step  s steps by what  } { breakpoint  b stop  i go to  Enter opens",
 };

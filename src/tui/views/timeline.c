@@ -12,6 +12,8 @@
 #include <limits.h>
 
 #include "lib/table.h"
+#include "trace/db.h"
+#include "tui/sheet.h"
 #include "tui/views/lanes.h"
 
 enum { LANE_ROWS = 3, ZOOM_LEAST_NS = 20 };
@@ -21,12 +23,10 @@ struct timeline {
     struct lanes_job *asking, *lanes;      /* owned */
     struct detail_job *detailing, *detail; /* owned */
     const char *failed;                    /* why there is nothing newer, or NULL */
-    double from, to;                       /* ns */
-    int lane, first, column;
-    int64_t exact_ns;                      /* the moment that the cursor is on, if that is in its column */
-    bool too_much, placed, near;           /* near: exact_ns is to be shown from near by */
-    int64_t was_ns;                        /* what the cursor was on, when there were so many columns */
-    int was_columns;
+    double from, to, at;                   /* ns: what is shown, and the cursor */
+    int lane, first;
+    bool too_much, placed;
+    bool sought, near;                     /* the cursor is to be brought into sight, near: and shown from near by */
     const char *filter;                    /* words in the names of the lanes that are shown, or NULL */
 };
 
@@ -45,14 +45,6 @@ static double column_wide(const struct timeline *t)
 static int64_t column_ns(const struct timeline *t, int column)
 {
     return (int64_t)(t->from + column_wide(t) * column);
-}
-
-/* The moment that the cursor is on. */
-static int64_t cursor_ns(const struct timeline *t)
-{
-    int64_t from = column_ns(t, t->column);
-
-    return t->exact_ns >= from && t->exact_ns < column_ns(t, t->column + 1) ? t->exact_ns : from;
 }
 
 /* It is the chosen one, or has something in what is shown, and fits the filter. */
@@ -86,6 +78,17 @@ static int column_at(const struct timeline *t, double at)
     return !(column >= 0) ? 0 : column >= t->view.columns ? t->view.columns - 1 : (int)column;
 }
 
+/* Of the cursor, which may be where a column begins, or as good as there. */
+static int cursor_column(const struct timeline *t)
+{
+    return column_at(t, t->at + column_wide(t) / 1024);
+}
+
+static void cursor_set(struct timeline *t, int column)
+{
+    t->at = t->from + column_wide(t) * column;
+}
+
 static void window_set(struct timeline *t, double from, double to)
 {
     double span = t->lanes ? (double)t->lanes->span_ns : 1, wide = to - from;
@@ -107,11 +110,7 @@ static void window_move(struct timeline *t, double by)
 
 static void zoom(struct timeline *t, double by)
 {
-    double share = t->view.columns > 0 ? (double)t->column / t->view.columns : 0;
-    double at = t->from + (t->to - t->from) * share, wide = (t->to - t->from) * by;
-
-    window_set(t, at - wide * share, at + wide * (1 - share));
-    t->column = column_at(t, at + column_wide(t) / 1024); /* at an edge of the trace the window stands elsewhere; rounded down */
+    window_set(t, t->at - (t->at - t->from) * by, t->at + (t->to - t->at) * by);
 }
 
 /* Begin where the target says: at a moment, on the lane where it was. */
@@ -126,11 +125,12 @@ static void place(struct timeline *t)
         if (t->lanes->lanes.at[i].calls > t->lanes->lanes.at[t->lane].calls)
             t->lane = i;
     if (t->view.target.about == VIEW_CALL)
-        thread_id = view_thread(&t->view, t->view.target.id);
+        db_rows(row, t->view.tui->db, "SELECT thread_id FROM frame WHERE frame_id = ?1 UNION ALL SELECT thread_id FROM lookup WHERE lookup_id = -?1", thread_id)
+            thread_id = query_integer(row, 0);
     for (int i = 0; i < lane_count(t) && (t->view.target.about == VIEW_NONE || t->view.target.about == VIEW_CALL); i++)
         if (t->lanes->lanes.at[i].thread_id == thread_id)
             t->lane = i;
-    if (t->view.target.at_ns <= 0)
+    if (t->view.target.at_ns <= 0 || t->sought)
         return;
     for (size_t i = 0; i < t->lanes->compiles.count; i++) {
         const struct compile_mark *m = &t->lanes->compiles.at[i];
@@ -140,8 +140,7 @@ static void place(struct timeline *t)
         }
     }
     window_set(t, at - wide / 2, at + wide / 2);
-    t->column = column_at(t, at);
-    t->exact_ns = t->view.target.at_ns;
+    t->at = at;
 }
 
 /* A moment from elsewhere: where one is, if that is in sight; NEAR: by itself. */
@@ -149,22 +148,21 @@ static void timeline_moment(struct view *view, int64_t at_ns, bool near)
 {
     struct timeline *t = (struct timeline *)view;
 
-    t->exact_ns = at_ns;
+    t->at = (double)at_ns;
     t->near = near;
-    t->column = -1; /* when lanes and window are there */
+    t->sought = true; /* when lanes and window are there */
 }
 
 static void moment_settle(struct timeline *t)
 {
-    double at = (double)t->exact_ns, wide = t->near ? (double)t->lanes->span_ns / 40 : t->to - t->from;
+    double wide = t->near ? (double)t->lanes->span_ns / 40 : t->to - t->from;
 
     if (wide > t->to - t->from)
         wide = t->to - t->from;
-    if (t->near || at < t->from || at >= t->to)
-        window_set(t, at - wide / 2, at + wide / 2);
-    t->near = false;
-    t->column = column_at(t, at);
-    t->exact_ns = t->exact_ns < t->lanes->span_ns ? t->exact_ns : t->lanes->span_ns;
+    if (t->near || t->at < t->from || t->at >= t->to)
+        window_set(t, t->at - wide / 2, t->at + wide / 2);
+    t->near = t->sought = false;
+    t->at = t->at < t->to ? t->at : t->to;
 }
 
 static bool detail_fits(const struct timeline *t, const struct detail_job *job)
@@ -217,21 +215,12 @@ static void timeline_settle(struct view *view)
 
     if (t->asking && work_done(view->tui->work, &t->asking->job))
         lanes_take(t);
-    if (lane_count(t) && !t->placed) {
-        int column = t->column;
+    if (lane_count(t) && !t->placed)
         place(t);
-        t->column = column < 0 ? column : t->column;
-    }
-    if (lane_count(t) && t->column < 0)
+    if (lane_count(t) && t->sought)
         moment_settle(t);
     for (int i = 0; i < lane_count(t); i++)
         shown += lane_shown(t, i);
-    if (lane_count(t) && t->was_columns && t->was_columns != view->columns) {
-        t->exact_ns = t->was_ns;
-        t->column = column_at(t, (double)t->was_ns);
-    }
-    t->was_columns = view->columns;
-    t->was_ns = cursor_ns(t);
     if (lane_count(t))
         detail_settle(t);
     view->busy = t->asking || t->detailing;
@@ -311,11 +300,11 @@ static const char *column_mark(const struct timeline *t, const struct compiles *
 
 static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, int last)
 {
-    static const char *const bars[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     const struct lane *lane = &t->lanes->lanes.at[at];
     struct compiles compiles = compiles_find(t, at);
     bool chosen = at == t->lane, detailed = chosen && detail_fits(t, t->detail);
     uint32_t deepest = 1;
+    int column = cursor_column(t);
     char calls[TABLE_HUMAN], label[200];
 
     for (int i = 0; i < BUCKETS; i++)
@@ -325,9 +314,9 @@ static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, 
     screen_put(screen, y, 0, t->view.columns, chosen ? STYLE_BOLD : STYLE_NORMAL, label);
     for (int x = 0; x < t->view.columns && y + 1 <= last; x++) {
         struct bucket sums = column_sums(t, at, x);
-        int selected = chosen && x == t->column ? STYLE_SELECTED : 0, style;
+        int selected = chosen && x == column ? STYLE_SELECTED : 0, style;
         const char *mark = column_mark(t, &compiles, &sums, detailed, x, &style);
-        screen_put(screen, y + 1, x, 1, STYLE_DIM | selected, bars[sums.depth ? 1 + (uint64_t)sums.depth * 7 / deepest : 0]);
+        screen_put(screen, y + 1, x, 1, STYLE_DIM | selected, spark_glyph((double)sums.depth / deepest, " "));
         if (y + 2 <= last)
             screen_put(screen, y + 2, x, 1, style | selected, mark);
     }
@@ -335,6 +324,8 @@ static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, 
 
 static void detail_draw(struct timeline *t, struct screen *screen, int y, int last)
 {
+    int column = cursor_column(t);
+
     if (t->too_much || !detail_fits(t, t->detail)) {
         screen_put(screen, y, 1, t->view.columns - 2, STYLE_DIM, t->too_much ? "too many calls to draw: + zooms in" : "…");
         return;
@@ -348,12 +339,12 @@ static void detail_draw(struct timeline *t, struct screen *screen, int y, int la
                 ;
             if (!cell->frame_id)
                 continue;
-            here = t->column >= x && t->column < end;
+            here = column >= x && column < end;
             style = (here ? STYLE_NORMAL : depth % 2 ? STYLE_ACCENT : STYLE_DIM) | STYLE_SELECTED;
             screen_fill(screen, y + depth, x, end - x, style);
             screen_put(screen, y + depth, x, 1, style, "│");
             if (end - x > 2)
-                screen_put(screen, y + depth, x + 1, end - x - 1, style, name_find(&t->lanes->names, cell->code_id)->text);
+                screen_put(screen, y + depth, x + 1, end - x - 1, style, name_find(&t->lanes->names, cell->code_id));
         }
 }
 
@@ -361,25 +352,25 @@ static void detail_draw(struct timeline *t, struct screen *screen, int y, int la
 static void foot_draw(struct timeline *t, struct screen *screen, int y)
 {
     struct compiles compiles = compiles_find(t, t->lane);
-    const struct compile_mark *compile = compiles.longest[t->column];
-    struct bucket sums = column_sums(t, t->lane, t->column);
+    int column = cursor_column(t), used, innermost = 0;
+    const struct compile_mark *compile = compiles.longest[column];
+    struct bucket sums = column_sums(t, t->lane, column);
     char line[300], wide[TABLE_HUMAN], took[TABLE_HUMAN];
-    int used, innermost = 0;
 
-    used = snprintf(line, sizeof line, "%.6f s (a column is %s)", (double)cursor_ns(t) / 1e9,
+    used = snprintf(line, sizeof line, "%.6f s (a column is %s)", t->at / 1e9,
                     table_duration(wide, (int64_t)column_wide(t)));
     if (compile)
         used += snprintf(line + used, sizeof line - (size_t)used, "  compile, %s%s%s", table_duration(took, compile->end_ns - compile->start_ns),
-                         compiles.broke[t->column] ? ", graph broke" : "", compile->bad ? ", gave no code" : "");
+                         compiles.broke[column] ? ", graph broke" : "", compile->bad ? ", gave no code" : "");
     if (detail_fits(t, t->detail))
-        snprintf(line + used, sizeof line - (size_t)used, "  %u lookups", t->detail->lookups_at[t->column]);
+        snprintf(line + used, sizeof line - (size_t)used, "  %u lookups", t->detail->lookups_at[column]);
     else
         snprintf(line + used, sizeof line - (size_t)used, "  about here: %u hits, %u compiled, %u eager", sums.hits, sums.misses, sums.eager);
     used = screen_put(screen, y, 0, t->view.columns, STYLE_NORMAL, line);
     for (int depth = detail_fits(t, t->detail) ? t->detail->depth : 0; depth-- > 0;) /* the stack, the innermost first */
-        if (t->detail->cells[depth][t->column].frame_id) {
+        if (t->detail->cells[depth][column].frame_id) {
             used += screen_put(screen, y, used, t->view.columns - used, STYLE_DIM, innermost++ ? " < " : "  ");
-            used += screen_put(screen, y, used, t->view.columns - used, STYLE_BOLD, name_find(&t->lanes->names, t->detail->cells[depth][t->column].code_id)->text);
+            used += screen_put(screen, y, used, t->view.columns - used, STYLE_BOLD, name_find(&t->lanes->names, t->detail->cells[depth][column].code_id));
         }
 }
 
@@ -439,11 +430,11 @@ static void timeline_draw(struct view *view, struct screen *screen)
 /* At the edge of the screen the window moves, too. */
 static void cursor_move(struct timeline *t, int by)
 {
-    int to = t->column + by, edge = to < 0 ? 0 : t->view.columns - 1;
+    int to = cursor_column(t) + by, edge = to < 0 ? 0 : t->view.columns - 1;
 
     if (to < 0 || to > edge)
         window_move(t, (to - edge) * column_wide(t));
-    t->column = to < 0 || to > edge ? edge : to;
+    cursor_set(t, to < 0 || to > edge ? edge : to);
 }
 
 /* The lane that is drawn at row Y. */
@@ -463,46 +454,46 @@ static void lane_choose(struct timeline *t, int y)
 /* The innermost call under the cursor; 0: none is drawn. */
 static int64_t cursor_frame(const struct timeline *t)
 {
-    for (int depth = detail_fits(t, t->detail) ? t->detail->depth : 0; depth-- > 0;)
-        if (t->detail->cells[depth][t->column].frame_id)
-            return t->detail->cells[depth][t->column].frame_id;
+    for (int depth = detail_fits(t, t->detail) ? t->detail->depth : 0, column = cursor_column(t); depth-- > 0;)
+        if (t->detail->cells[depth][column].frame_id)
+            return t->detail->cells[depth][column].frame_id;
     return 0;
 }
 
 static bool timeline_place(struct view *view, const char **file, int64_t *line)
 {
     struct timeline *t = (struct timeline *)view;
-    struct compiles compiles;
+    const struct compile_mark *compile;
 
     if (!lane_count(t))
         return false;
-    compiles = compiles_find(t, t->lane);
+    compile = compiles_find(t, t->lane).longest[cursor_column(t)];
     return view_source(view, &(struct target){.kind = VIEW_CALL, .id = cursor_frame(t)}, file, line) ||
-           (compiles.longest[t->column] &&
-            view_source(view, &(struct target){.kind = VIEW_COMPILE, .id = compiles.longest[t->column]->id}, file, line));
+           (compile && view_source(view, &(struct target){.kind = VIEW_COMPILE, .id = compile->id}, file, line));
 }
 
 /* What is under the cursor: its compile, else its lookups, else its innermost call. */
 static void timeline_lead(struct view *view, struct arena *arena, struct target *target)
 {
     struct timeline *t = (struct timeline *)view;
-    struct compiles compiles;
+    const struct compile_mark *compile;
     struct bucket sums;
     bool detailed = detail_fits(t, t->detail);
+    int column = cursor_column(t);
 
-    if (!lane_count(t) || t->column < 0)
+    if (!lane_count(t) || t->sought)
         return;
-    *target = (struct target){.kind = VIEW_CALL, .id = t->lanes->lanes.at[t->lane].thread_id, .at_ns = cursor_ns(t), .about = VIEW_TIMELINE};
+    *target = (struct target){.kind = VIEW_CALL, .id = t->lanes->lanes.at[t->lane].thread_id, .at_ns = (int64_t)t->at, .about = VIEW_TIMELINE};
     if (view->tui->split) /* the whole stack of the moment */
         return;
-    compiles = compiles_find(t, t->lane);
-    sums = column_sums(t, t->lane, t->column);
-    if (compiles.longest[t->column])
-        *target = (struct target){.kind = VIEW_COMPILE, .id = compiles.longest[t->column]->id};
-    else if (detailed ? t->detail->lookups_at[t->column] > 0 : sums.hits + sums.misses + sums.eager > 0)
+    compile = compiles_find(t, t->lane).longest[column];
+    sums = column_sums(t, t->lane, column);
+    if (compile)
+        *target = (struct target){.kind = VIEW_COMPILE, .id = compile->id};
+    else if (detailed ? t->detail->lookups_at[column] > 0 : sums.hits + sums.misses + sums.eager > 0)
         *target = (struct target){.kind = VIEW_LEDGER, .title = "this moment",
-                                  .where = arena_print(arena, "at >= %" PRId64 " AND at < %" PRId64 " AND thread = %" PRId64, column_ns(t, t->column),
-                                                       column_ns(t, t->column + 1), t->lanes->lanes.at[t->lane].thread_id)};
+                                  .where = arena_print(arena, "at >= %" PRId64 " AND at < %" PRId64 " AND thread = %" PRId64, column_ns(t, column),
+                                                       column_ns(t, column + 1), t->lanes->lanes.at[t->lane].thread_id)};
     else if (cursor_frame(t)) /* not that of the moment: of several in a column the longest */
         *target = (struct target){.kind = VIEW_CALL, .id = cursor_frame(t)};
 }
@@ -511,7 +502,7 @@ static void timeline_lead(struct view *view, struct arena *arena, struct target 
 static void compile_seek(struct timeline *t, bool next)
 {
     const struct compile_mark *to = NULL;
-    int64_t here = column_ns(t, t->column), after = column_ns(t, t->column + 1);
+    int64_t here = column_ns(t, cursor_column(t)), after = column_ns(t, cursor_column(t) + 1);
 
     for (size_t i = 0; i < t->lanes->compiles.count; i++) {
         const struct compile_mark *m = &t->lanes->compiles.at[i];
@@ -524,7 +515,7 @@ static void compile_seek(struct timeline *t, bool next)
     }
     if ((double)to->start_ns < t->from || (double)to->start_ns >= t->to)
         window_move(t, (double)to->start_ns - (t->from + t->to) / 2);
-    t->column = column_at(t, (double)to->start_ns);
+    t->at = (double)to->start_ns;
 }
 
 static bool timeline_request(struct view *view, enum request request, const struct key *key)
@@ -541,15 +532,15 @@ static bool timeline_request(struct view *view, enum request request, const stru
     case REQUEST_RIGHT: cursor_move(t, 1); break;
     case REQUEST_HALF_UP: cursor_move(t, -8); break;
     case REQUEST_HALF_DOWN: cursor_move(t, 8); break;
-    case REQUEST_PAGE_UP: cursor_move(t, -t->column - page); break;
-    case REQUEST_PAGE_DOWN: cursor_move(t, view->columns - 1 - t->column + page); break;
+    case REQUEST_PAGE_UP: cursor_move(t, -cursor_column(t) - page); break;
+    case REQUEST_PAGE_DOWN: cursor_move(t, view->columns - 1 - cursor_column(t) + page); break;
     case REQUEST_HOME:
         window_move(t, -t->from);
-        t->column = 0;
+        t->at = t->from;
         break;
     case REQUEST_END:
         window_move(t, (double)t->lanes->span_ns - t->to);
-        t->column = view->columns - 1;
+        cursor_set(t, view->columns - 1);
         break;
     case REQUEST_WHEEL_UP: case REQUEST_ZOOM_IN: zoom(t, 0.5); break;
     case REQUEST_WHEEL_DOWN: case REQUEST_ZOOM_OUT: zoom(t, 2); break;
@@ -557,7 +548,8 @@ static bool timeline_request(struct view *view, enum request request, const stru
     case REQUEST_CLICK: /* of a double one, the first press chose the lane, which may stand elsewhere since */
         lane_choose(t, key->y); /* fall through */
     case REQUEST_DOUBLE:
-        t->column = key->x < view->columns && key->x >= 0 ? key->x : t->column;
+        if (key->x >= 0 && key->x < view->columns)
+            cursor_set(t, key->x);
         if (request == REQUEST_DOUBLE)
             tui_open(view->tui);
         break;
@@ -599,11 +591,10 @@ static void timeline_filter(struct view *view, const char *text)
 static bool timeline_export(struct view *view, const char *path)
 {
     struct timeline *t = (struct timeline *)view;
-    char words[PATH_MAX + 100];
+    char options[100];
 
-    snprintf(words, sizeof words, "export --format perfetto --time %" PRId64 "ns..%" PRId64 "ns -o '%s'", (int64_t)t->from, (int64_t)t->to + 1, path);
-    tui_go(view->tui, &(struct target){.kind = VIEW_DYNTRACE, .where = words});
-    return lane_count(t) > 0;
+    snprintf(options, sizeof options, "--format perfetto --time %" PRId64 "ns..%" PRId64 "ns", (int64_t)t->from, (int64_t)t->to + 1);
+    return view_export(view, options, path);
 }
 
 static void timeline_subject(struct view *view, struct target *subject)
@@ -611,15 +602,17 @@ static void timeline_subject(struct view *view, struct target *subject)
     struct timeline *t = (struct timeline *)view;
 
     if (t->lanes)
-        subject->at_ns = t->column < 0 ? t->exact_ns : cursor_ns(t);
+        subject->at_ns = (int64_t)t->at;
 }
 
 static void timeline_refresh(struct view *view)
 {
     struct timeline *t = (struct timeline *)view;
 
-    if (!t->asking)
-        t->asking = lanes_ask(view->tui->work);
+    if (t->asking)
+        return;
+    t->failed = NULL;
+    t->asking = lanes_ask(view->tui->work);
 }
 
 static void timeline_close(struct view *view)

@@ -1,4 +1,4 @@
-/* tui/output.c -- what the program printed while its recording is on the screen: a buffer, and the view `output`.
+/* tui/views/output.c -- what the program printed while its recording is on the screen: a buffer, and the view `output`.
  *
  * Runs in: the viewer, under `dyntrace run --live`. */
 #include <errno.h>

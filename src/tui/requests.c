@@ -1,0 +1,405 @@
+/* tui/requests.c -- what the loop does with a key that no view takes, and with a line that is typed: commands after `:`, searches,
+ * filters, moments; and what it does for views (tui/view.h). */
+#include "tui/loop.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/say.h"
+#include "trace/db.h"
+#include "tui.h"
+
+/* ---- what the loop does for views ------------------------------------------ */
+
+void tui_print(struct tui *tui, bool alarm, const char *format, ...)
+{
+    struct loop *loop = (struct loop *)tui;
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(loop->message, sizeof loop->message, format, arguments);
+    va_end(arguments);
+    loop->alarm = alarm;
+}
+
+/* What the line of the view on top is about. */
+static struct target subject(struct loop *loop)
+{
+    struct target subject = {0};
+
+    if (loop->places.depth && view_op(loop_top(loop)->ops, subject))
+        view_op(loop_top(loop)->ops, subject)(loop_top(loop), &subject);
+    return subject;
+}
+
+/* The view on top shows the moment that was looked at last; NEAR: from near by. False: it has none to show. */
+static bool moment_show(struct loop *loop, bool near)
+{
+    struct view *view = loop_top(loop);
+
+    if (!view_op(view->ops, moment))
+        return false;
+    if (near || subject(loop).at_ns != loop->face.moment_ns)
+        view_op(view->ops, moment)(view, loop->face.moment_ns, near);
+    return true;
+}
+
+void tui_go(struct tui *tui, const struct target *target)
+{
+    struct loop *loop = (struct loop *)tui;
+    struct target was = subject(loop);
+    bool again;
+
+    if (was.at_ns > 0)
+        tui->moment_ns = was.at_ns;
+    again = places_go(&loop->places, target);
+    if (again && target->kind == VIEW_OVERVIEW) { /* all is as it was at first */
+        tui->moment_ns = 0;
+        if (tui->split)
+            places_split(&loop->places);
+    }
+    if (!again && tui->moment_ns && !target->id && !target->at_ns && !target->where)
+        moment_show(loop, false);
+}
+
+void tui_open(struct tui *tui)
+{
+    struct loop *loop = (struct loop *)tui;
+    struct target target = places_lead(&loop->places);
+
+    if (target.kind)
+        tui_go(tui, &target);
+    else
+        tui_say(tui, "this leads nowhere further; o opens the source where there is one");
+}
+
+/* ---- lines that are typed -------------------------------------------------- */
+
+/* Commands of dyntrace that `:` runs on the trace, and shows. */
+static const char *const commands[] = {"check", "diff", "fsck", "report", "show", "verify", "why"};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+char *loop_complete(void *context, const char *word, bool first, int again)
+{
+    struct loop *loop = context;
+    size_t length = strlen(word);
+    int skip = again;
+
+    if (loop->asked == REQUEST_COMMAND && first) {
+        for (int i = 0; i < REQUESTS + VIEW_KINDS + (int)COMMANDS; i++) {
+            const struct view_ops *ops = view_of(i - REQUESTS);
+            const char *name = i < REQUESTS ? bindings[i].name : ops ? ops->name : i >= REQUESTS + VIEW_KINDS ? commands[i - REQUESTS - VIEW_KINDS] : NULL;
+            if (name && !strncmp(name, word, length) && skip-- == 0)
+                return strdup(name);
+        }
+        return NULL;
+    }
+    for (size_t at = 0; loop->asked == REQUEST_FILTER && view_op(loop_top(loop)->ops, column); at++) {
+        const char *name = view_op(loop_top(loop)->ops, column)(loop_top(loop), at);
+        if (!name)
+            break;
+        if (!strncmp(name + (*name == '"'), word, length) && skip-- == 0)
+            return strdup(name);
+    }
+    if (loop->asked == REQUEST_FILTER)
+        again = skip;
+    if (!loop->words.words.count)
+        sql_words_gather(&loop->words, loop->face.db);
+    return sql_match(word, loop->words.words.at, loop->words.words.count, &loop->next_word, again);
+}
+
+static void ask_line(struct loop *loop, enum request asked, const char *label, const char *text)
+{
+    loop->asked = asked;
+    loop->message[0] = 0;
+    tui_prompt_begin(&loop->prompt, label, text);
+}
+
+void tui_ask(struct tui *tui, const char *label, const char *text)
+{
+    ask_line((struct loop *)tui, REQUEST_INPUT, label, text);
+}
+
+/* HAS, and if not, it is said. */
+static bool can(struct loop *loop, bool has, const char *otherwise)
+{
+    if (!has)
+        tui_say(&loop->face, "%s", otherwise);
+    return has;
+}
+
+static void search_from(struct loop *loop, int direction)
+{
+    struct view *view = loop_top(loop);
+
+    if (can(loop, loop->face.searched[0], "nothing was searched for; / begins") &&
+        can(loop, view_op(view->ops, search), "there is nothing to search in this view") &&
+        !view_op(view->ops, search)(view, loop->face.searched, direction))
+        tui_alarm(&loop->face, "%s: not found", loop->face.searched);
+}
+
+static const struct key no_key = {KEY_NONE, 0, 0};
+
+/* To line NUMBER; where lines are events, or lanes, so many down. */
+static void line_go(struct loop *loop, long number)
+{
+    struct view *view = loop_top(loop);
+
+    loop_request(loop, REQUEST_HOME, &no_key);
+    if (number > 2 && view->count) {
+        view_choose(view, (size_t)number - 2);
+        number = 2;
+    }
+    for (long i = 1; i < number && i < 1000; i++)
+        view_op(view->ops, request)(view, REQUEST_DOWN, &no_key);
+}
+
+/* To a moment, in the view on top or in the timeline. */
+static void moment_go(struct loop *loop, int64_t ns)
+{
+    loop->face.moment_ns = ns > 1 ? ns : 1;
+    if (!moment_show(loop, true)) {
+        places_go(&loop->places, &(struct target){.kind = VIEW_TIMELINE});
+        moment_show(loop, true);
+    }
+}
+
+/* Where "+1s" counts from. */
+static int64_t moment_now(struct loop *loop)
+{
+    int64_t here = subject(loop).at_ns;
+
+    return here ? here : loop->face.moment_ns;
+}
+
+/* `:view REST`: its number, or what to filter by, or what is typed into it. */
+static void view_command(struct loop *loop, enum view_kind kind, const char *rest)
+{
+    const struct view_ops *ops = view_of((int)kind);
+    struct target target = {.kind = kind, .id = ops->all ? strtoll(rest, NULL, 10) : 0};
+
+    if (ops->all && target.id <= 0)
+        target = (struct target){.kind = ops->all};
+    tui_go(&loop->face, &target);
+    if (!*rest || target.id > 0)
+        return;
+    if (view_op(loop_top(loop)->ops, input)) {
+        loop->prompt.active = false; /* what it asked for as it opened is given */
+        view_op(loop_top(loop)->ops, input)(loop_top(loop), rest);
+    } else if (view_op(loop_top(loop)->ops, filter)) {
+        view_op(loop_top(loop)->ops, filter)(loop_top(loop), rest);
+    }
+}
+
+/* `:name rest`. */
+static void command(struct loop *loop, char *text)
+{
+    const struct view_ops *ops = loop_top(loop)->ops;
+    char *name = text + strspn(text, " :"), *rest = name + strcspn(name, " "), *end;
+    long number = strtol(name, &end, 10);
+    int64_t ns;
+    enum view_kind kind = view_named(name, (size_t)(rest - name));
+    int i = REQUEST_NONE + 1;
+    char *whole = arena_print(&loop_top(loop)->arena, "%s", name);
+    size_t at = 0;
+
+    while (at < COMMANDS && (strlen(commands[at]) != (size_t)(rest - name) || strncmp(commands[at], name, (size_t)(rest - name))))
+        at++;
+    if (*rest)
+        *rest++ = 0;
+    rest += strspn(rest, " ");
+    while (i < REQUESTS && strcmp(bindings[i].name, name))
+        i++;
+    if (!*name)
+        return;
+    if (moment_read(name, false, moment_now(loop), &ns))
+        moment_go(loop, ns);
+    else if (!*end && number > 0)
+        line_go(loop, number);
+    else if (!strcmp(name, "q") || !strcmp(name, "qa") || !strcmp(name, "quit!"))
+        loop->quit = true;
+    else if (!strcmp(name, "open") && *rest)
+        loop_open(loop, rest);
+    else if (at < COMMANDS)
+        tui_go(&loop->face, &(struct target){.kind = VIEW_DYNTRACE, .where = whole});
+    else if (kind)
+        view_command(loop, kind, rest);
+    else if (i == REQUEST_SEARCH || (i == REQUEST_FILTER && view_op(ops, filter)) ||
+             (i == REQUEST_EXPORT && view_op(ops, export) && *rest))
+        loop_answer(loop, (enum request)i, rest);
+    else if (i < REQUESTS)
+        loop_request(loop, (enum request)i, &no_key);
+    else
+        tui_alarm(&loop->face, "%s: no such command; ? lists them", name);
+}
+
+void loop_answer(struct loop *loop, enum request asked, char *text)
+{
+    struct view *view = loop_top(loop);
+    struct stat st;
+    int64_t ns;
+
+    switch (asked) {
+    case REQUEST_SEARCH:
+        snprintf(loop->face.searched, sizeof loop->face.searched, "%s", text);
+        view->searched = *text;
+        if (*text)
+            search_from(loop, 1);
+        break;
+    case REQUEST_FILTER:
+        view_op(view->ops, filter)(view, text);
+        break;
+    case REQUEST_EXPORT:
+        if (*text && lstat(text, &st) == 0)
+            tui_alarm(&loop->face, "not exported: %s: exists already; choose another name", text);
+        else if (*text && view_op(view->ops, export)(view, text) && !loop->message[0])
+            tui_say(&loop->face, "writing %s", text);
+        break;
+    case REQUEST_INPUT:
+        view_op(view->ops, input)(view, text);
+        break;
+    case REQUEST_MOMENT:
+        if (moment_read(text, true, moment_now(loop), &ns))
+            moment_go(loop, ns);
+        else if (*text)
+            tui_alarm(&loop->face, "%s: not a moment such as 0.3, 15.2s, +100ms", text);
+        break;
+    default:
+        command(loop, text);
+    }
+}
+
+/* ---- requests that no view takes ------------------------------------------- */
+
+static void copy(struct loop *loop)
+{
+    struct view *view = loop_top(loop);
+    char *sql = view_op(view->ops, sql) ? view_op(view->ops, sql)(view) : NULL;
+
+    if (can(loop, sql, "this view is not one query")) {
+        screen_copy(loop->face.screen, sql);
+        tui_say(&loop->face, "copied: %.300s", sql);
+    }
+    free(sql);
+}
+
+static void export(struct loop *loop)
+{
+    struct view *view = loop_top(loop);
+    char name[80];
+
+    if (!can(loop, view_op(view->ops, export), "this view cannot be exported"))
+        return;
+    snprintf(name, sizeof name, "%s.%s", view->ops->name, view_op(view->ops, writes));
+    ask_line(loop, REQUEST_EXPORT, "write to: ", name);
+}
+
+/* Open KIND about what the line of the view on top is about. */
+static void go_subject(struct loop *loop, enum view_kind kind)
+{
+    struct target about = subject(loop);
+
+    tui_go(&loop->face, &(struct target){.kind = kind, .id = about.id, .at_ns = about.at_ns, .about = about.kind});
+}
+
+/* Keep where the line leads, or else the view itself. */
+static void mark(struct loop *loop)
+{
+    struct target target = places_lead(&loop->places);
+    const struct view *view = loop_top(loop);
+    char words[240];
+
+    target = target.kind ? target : view->target;
+    snprintf(words, sizeof words, "%s %.160s%s", view_of((int)target.kind)->name, target.title ? target.title : "",
+             target.where && !target.title ? target.where : "");
+    places_mark(&loop->places, &target, words);
+    tui_say(&loop->face, "marked: %s; ' lists what is marked", words);
+}
+
+/* To the program under `run --live`. */
+static void program_signal(struct loop *loop, int number, const char *done)
+{
+    if (!can(loop, loop->options->running && loop->options->program_fd >= 0, "no program runs under this screen: that is for run --live"))
+        return;
+    if (syscall(SYS_pidfd_send_signal, loop->options->program_fd, number, NULL, 0) == 0)
+        tui_say(&loop->face, "%s", done);
+    else
+        tui_alarm(&loop->face, "the program was not reached: %s", errno == ESRCH ? "it has ended" : strerror(errno));
+}
+
+void loop_request(struct loop *loop, enum request request, const struct key *key)
+{
+    struct view *view = loop_top(loop);
+    struct tui *tui = &loop->face;
+
+    if (view_op(view->ops, request)(view, request, key))
+        return;
+    if ((request == REQUEST_SQL || request == REQUEST_WHATIF) && view->target.kind == bindings[request].view)
+        request = REQUEST_INPUT; /* in that view, ask for another */
+    switch (request) {
+    case REQUEST_BACK:
+        if (places_move(&loop->places, -1))
+            break;
+        if (key->code == 'q')
+            loop->quit = true;
+        else
+            tui_say(tui, "this is the first view; q or :quit ends");
+        break;
+    case REQUEST_INPUT:
+        if (can(loop, view_op(view->ops, asks), "nothing is typed into this view"))
+            ask_line(loop, request, view_op(view->ops, asks), view->target.where ? view->target.where : "");
+        break;
+    case REQUEST_FORWARD: can(loop, places_move(&loop->places, 1), "there is nothing to go forward to"); break;
+    case REQUEST_OPEN: tui_open(tui); break;
+    case REQUEST_SPLIT: places_split(&loop->places); break;
+    case REQUEST_BOOKMARK: mark(loop); break;
+    case REQUEST_MOMENT: ask_line(loop, request, "go to: ", ""); break;
+    case REQUEST_HELP: tui_go(tui, &(struct target){.kind = VIEW_HELP, .about = view->target.kind}); break;
+    case REQUEST_FILTER:
+        if (can(loop, view_op(view->ops, filter), "there are no rows to filter in this view"))
+            ask_line(loop, request, "filter: ", "");
+        break;
+    case REQUEST_REFRESH:
+        if (loop->replaced)
+            loop_reopen(loop);
+        places_refresh(&loop->places);
+        break;
+    case REQUEST_FOLLOW:
+        loop->hold = !loop->hold;
+        tui_say(tui, !loop->live   ? "the trace is not live"
+                     : loop->hold ? "holding still; F follows again"
+                                  : "following");
+        break;
+    case REQUEST_CANCEL:
+        tui_say(tui, work_cancel(tui->work) ? "cancelled" : "nothing is being asked; q goes back, Q ends");
+        break;
+    case REQUEST_REPLAY:
+    case REQUEST_TIMELINE:
+    case REQUEST_WHATIF: go_subject(loop, bindings[request].view); break;
+    case REQUEST_INTERRUPT: program_signal(loop, SIGINT, "the program was interrupted (SIGINT)"); break;
+    case REQUEST_KILL:
+        if (loop->killed++)
+            program_signal(loop, SIGKILL, "the program was killed (SIGKILL)");
+        else
+            program_signal(loop, SIGTERM, "the program was told to end (SIGTERM); again: SIGKILL");
+        break;
+    case REQUEST_SEARCH: ask_line(loop, request, "/", ""); break;
+    case REQUEST_COMMAND: ask_line(loop, request, ":", ""); break;
+    case REQUEST_SEARCH_NEXT: search_from(loop, 1); break;
+    case REQUEST_SEARCH_PREVIOUS: search_from(loop, -1); break;
+    case REQUEST_QUIT: loop->quit = true; break;
+    case REQUEST_EDIT: view_edit(view); break;
+    case REQUEST_COPY: copy(loop); break;
+    case REQUEST_EXPORT: export(loop); break;
+    case REQUEST_TOGGLE: view_op(view->ops, request)(view, REQUEST_PAGE_DOWN, key); break;
+    case REQUEST_REDRAW: screen_resize(tui->screen, tui->screen->rows, tui->screen->columns); break;
+    case REQUEST_STOP: screen_stop(tui->screen); break;
+    default:
+        if (can(loop, bindings[request].view, "that means nothing in this view; ? lists the keys"))
+            tui_go(tui, &(struct target){.kind = bindings[request].view});
+    }
+}
