@@ -51,6 +51,10 @@ def test_what_others_say(dyntrace, folder, command, words):
     assert words in screen(dyntrace, folder, f":{command} Enter")
 
 
+def test_no_command_is_a_report(dyntrace, folder):
+    assert re.search(r"^.state +complete", screen(dyntrace, folder, ":check Enter i C-u Space Enter"), re.M)
+
+
 def test_another_trace_is_opened(dyntrace, folder):
     out = screen(dyntrace, folder, "2 j Enter :open Space b.db Enter").splitlines()
     assert out[0].strip() == "b.db > overview" or out[0].startswith(" b.db > overview ")

@@ -166,19 +166,21 @@ static void output_put(struct doc *doc, struct db *db, char *text, const char *p
 static void command_build(struct doc *doc, struct db *db)
 {
     char *argv[WORDS_MOST + 4] = {"dyntrace"};
-    const char *asked = doc->target.where ? doc->target.where : "report", *path = db_path(db);
+    const char *asked = doc->target.where ? doc->target.where : "", *path = db_path(db);
     int count = words_split(doc, asked, argv, 1), status;
 
+    if (count == 1)
+        argv[count++] = "report";
     if (count > 3 && !strcmp(argv[1], "in")) {
         path = argv[2];
         memmove(argv + 1, argv + 3, (size_t)(count -= 2) * sizeof *argv);
         argv[count] = argv[count + 1] = NULL;
     }
-    if (count > 1 && !strcmp(argv[1], "verify")) {
+    if (!strcmp(argv[1], "verify")) {
         argv[1] = "replay";
         argv[count++] = "--verify";
     }
-    memmove(argv + 3, argv + 2, (size_t)(count > 1 ? count - 2 : 0) * sizeof *argv);
+    memmove(argv + 3, argv + 2, (size_t)(count - 2) * sizeof *argv);
     argv[2] = doc_print(doc, "%s", path); /* the trace is the first operand */
     snprintf(doc->title, sizeof doc->title, "%.140s", doc_safe(doc, asked, 140));
     output_put(doc, db, command_run(doc, argv, &status), path, !strcmp(argv[1], "diff") ? argv[3] : NULL);
