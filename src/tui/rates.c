@@ -71,13 +71,14 @@ void rates_print(const struct rates *rates, int pid, int columns, char *line, si
 {
     static const char *const names[RATES] = {"calls", "hits", "compiles", "recompiles"};
     size_t used = (size_t)snprintf(line, bytes, "%s", rates->compiling);
+    int width = columns < (used ? 134 : 60) ? 0 : columns < 130 ? 6 : 12; /* of bars, as far as there is room */
     char path[64], count[TABLE_HUMAN], bars[RATES_KEPT * 3 + 1];
     long pages = 0;
     FILE *file;
 
     for (int i = 0; i < RATES && used + 1 < bytes; i++) {
         double rate = rates->looks ? rates->kept[(rates->looks - 1) % RATES_KEPT][i] : 0;
-        bars_print(rates, i, columns < 60 ? 0 : columns < 130 ? 6 : 12, bars);
+        bars_print(rates, i, width, bars);
         used += (size_t)snprintf(line + used, bytes - used, "%s%s %s/s%s%s", i ? "  " : "", names[i], table_count(count, (int64_t)(rate + 0.5)), *bars ? " " : "", bars);
     }
     snprintf(path, sizeof path, "/proc/%d/statm", pid);
