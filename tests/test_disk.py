@@ -5,6 +5,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import sqlite3
 import struct
@@ -322,6 +323,51 @@ def test_truncated_session(dyntrace, python, tmp_path, name, dead):
             assert rows(work.trace, "SELECT value FROM meta WHERE key = 'state'") == [("recovered",)]
         assert rows(work.trace, "SELECT count(*) > 10000 FROM frame") == [(1,)] or name == "state"
         assert not session.exists()
+    finally:
+        work.end()
+
+
+CUT = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Who maps the file CUT finds it cut short, to AT bytes, a moment later. */
+void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    void *(*real)(void *, size_t, int, int, int, off_t) = dlsym(RTLD_NEXT, "mmap");
+    void *mapped = real(address, bytes, protection, flags, fd, offset);
+    struct stat cut, this;
+
+    if (flags & MAP_SHARED && !stat(getenv("CUT"), &cut) && !fstat(fd, &this) && cut.st_ino == this.st_ino && cut.st_dev == this.st_dev)
+        (void)!ftruncate(fd, atoi(getenv("AT")));
+    return mapped;
+}
+"""
+
+
+@pytest.mark.no_sanitizer
+@pytest.mark.parametrize("name, at", [("state", 4096), ("session", 0)])
+def test_session_of_another_is_cut_short(dyntrace, python, tmp_path, name, at):
+    """A new recording looks at what others left, and while it does so somebody cuts that short."""
+    (tmp_path / "cut.c").write_text(CUT)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "cut.so", tmp_path / "cut.c"], check=True)
+    base = tmp_path / "tmp"
+    base.mkdir(mode=0o700)
+    work = Work(dyntrace, python, tmp_path, 1, rounds=-1)
+    try:
+        left = base / Path(work.session()).name  # as if its recorder were dead; the `run` that starts another lives
+        left.mkdir(mode=0o700)
+        for file in ("session", "state", "collector.lock"):
+            shutil.copy(Path(work.session()) / file, left)
+        done = subprocess.run([dyntrace, "run", "-o", tmp_path / "t.db", "--python", python, "-c", "print(1)"], capture_output=True, text=True,
+                              env={**os.environ, "TMPDIR": str(base), "LD_PRELOAD": str(tmp_path / "cut.so"), "CUT": str(left / name), "AT": str(at)})
+        assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+        assert left.exists(), "whose `run` lives is not touched"
     finally:
         work.end()
 

@@ -60,8 +60,7 @@ static void visit(const char *directory, void *context)
 {
     struct recovery *r = context;
     struct session session;
-    struct collector_state state;
-    struct state_header none = {0}, *left = &none;
+    struct state_header left;
     uint32_t process = 0;
     bool busy;
 
@@ -71,16 +70,15 @@ static void visit(const char *directory, void *context)
         session_close(&session);
         return;
     }
-    if (collector_state_open(&state, &session, true) == 0)
-        left = &state.file->header;
-    if (process_is(left->command, left->command_started))
-        process = left->command;
+    left = collector_state_look(&session);
+    if (process_is(left.command, left.command_started))
+        process = left.command;
     else
         session_processes(&session, recorded, &process);
-    if (process_is(left->parent, left->parent_started)) {
+    if (process_is(left.parent, left.parent_started)) {
         r->found++; /* it is just about to replace its collector, or to clear up */
         if (!r->quiet)
-            say_error("%s: is still being recorded by process %u", session.trace, left->parent);
+            say_error("%s: is still being recorded by process %u", session.trace, left.parent);
     } else if (recorder_is_of(session.trace, session.frames, session.directory)) {
         r->found++;
         recover(r, &session, process);
@@ -89,7 +87,6 @@ static void visit(const char *directory, void *context)
          * is touched. */
         session_remove(&session);
     }
-    collector_state_close(&state);
     session_close(&session);
 }
 

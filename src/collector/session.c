@@ -106,36 +106,43 @@ static int directories_make(struct session *s)
     return 0;
 }
 
-/* Map the session file that is there, and take from it the second directory and the trace. False: it is not one. */
+/* Map the session file that is there, and take from it the second directory and the trace. False: it is not one. It is looked at
+ * as it was read: somebody may just cut it short. */
 static bool file_map(struct session *s)
 {
     int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR);
     struct stat status = {0};
+    struct session_file *file = NULL;
     void *mapped = MAP_FAILED;
     const char *text, *end;
+    bool sound = false;
 
     if (fd < 0)
         return false;
-    if (fstat(fd, &status) == 0 && status.st_size > (off_t)sizeof *s->file && status.st_size <= SESSION_FILE_MAX)
+    if (fstat(fd, &status) == 0 && status.st_size > (off_t)sizeof *file && status.st_size <= SESSION_FILE_MAX)
+        file = malloc((size_t)status.st_size);
+    if (file && pread(fd, file, (size_t)status.st_size, 0) == status.st_size)
         mapped = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
-    if (mapped == MAP_FAILED)
-        return false;
-    s->bytes = (size_t)status.st_size;
-    s->file = mapped; /* session_close unmaps it */
-    end = (char *)mapped + s->bytes;
-    if (memcmp(s->file->magic, RING_SESSION_MAGIC, sizeof s->file->magic) || s->file->format != RING_FORMAT ||
-        s->file->bytes != s->bytes || end[-1]) /* the last byte is 0, so the strings end within */
-        return false;
-    text = s->file->text;
-    if (s->place[SESSION_SPILL] < 0 && strlen(text) < sizeof s->spill && !strcmp(basename(text), basename(s->directory)))
-        s->place[SESSION_SPILL] = session_open_directory(text);
-    if (s->place[SESSION_SPILL] >= 0)
-        snprintf(s->spill, sizeof s->spill, "%s", text);
-    text += strlen(text) + 1;
-    snprintf(s->trace, sizeof s->trace, "%s", text < end ? text : "");
-    snprintf(s->frames, sizeof s->frames, "%s-frames", s->trace);
-    return true;
+    if (mapped != MAP_FAILED) {
+        s->bytes = (size_t)status.st_size;
+        s->file = mapped; /* session_close unmaps it */
+        end = (char *)file + s->bytes;
+        sound = !memcmp(file->magic, RING_SESSION_MAGIC, sizeof file->magic) && file->format == RING_FORMAT &&
+                file->bytes == s->bytes && !end[-1]; /* the last byte is 0, so the strings end within */
+    }
+    if (sound) {
+        text = file->text;
+        if (s->place[SESSION_SPILL] < 0 && strlen(text) < sizeof s->spill && !strcmp(basename(text), basename(s->directory)))
+            s->place[SESSION_SPILL] = session_open_directory(text);
+        if (s->place[SESSION_SPILL] >= 0)
+            snprintf(s->spill, sizeof s->spill, "%s", text);
+        text += strlen(text) + 1;
+        snprintf(s->trace, sizeof s->trace, "%s", text < end ? text : "");
+        snprintf(s->frames, sizeof s->frames, "%s-frames", s->trace);
+    }
+    free(file);
+    return sound;
 }
 
 /* Write the session file and map it. */

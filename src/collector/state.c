@@ -1,6 +1,6 @@
 /* collector/state.c -- what a collector must not forget. See collector/state.h.
  *
- * Runs in: the collector, and `fsck --recover`, which looks at it. */
+ * Runs in: the collector, and `run` and `fsck --recover`, which look at it. */
 #include "collector/state.h"
 
 #include <sys/mman.h>
@@ -31,14 +31,17 @@ static void *map_part(int fd, off_t at, size_t bytes, bool sparse)
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
+static bool is_header(const struct state_header *h)
+{
+    return !memcmp(h->magic, STATE_MAGIC, sizeof h->magic) && h->format == RING_FORMAT && h->next_process && h->next_thread &&
+           h->next_code && h->sure[NEXT_LOSS];
+}
+
 /* What was left: is it as long as it was, BYTES, and does it make sense? */
 static bool is_sound(const struct state_file *f, off_t bytes)
 {
-    const struct state_header *h = &f->header;
-
-    return !memcmp(h->magic, STATE_MAGIC, sizeof h->magic) && h->format == RING_FORMAT && h->next_process && h->next_thread &&
-           h->next_code && h->sure[NEXT_LOSS] &&
-           bytes >= (off_t)(sizeof *f + ((size_t)h->places + STATE_BLOCK - 1) / STATE_BLOCK * BLOCK_BYTES) &&
+    return is_header(&f->header) &&
+           bytes >= (off_t)(sizeof *f + ((size_t)f->header.places + STATE_BLOCK - 1) / STATE_BLOCK * BLOCK_BYTES) &&
            f->window.written <= f->window.next_page && f->window.first && f->window.root[TREE_FRAME];
 }
 
@@ -63,6 +66,17 @@ int collector_state_open(struct collector_state *s, const struct session *sessio
         errno = EINVAL;
     }
     return s->file ? 0 : -1;
+}
+
+struct state_header collector_state_look(const struct session *session)
+{
+    int fd = session_open_file(session->place[SESSION_MAIN], "state", O_RDONLY);
+    struct state_header header;
+    bool read = fd >= 0 && pread(fd, &header, sizeof header, 0) == sizeof header && is_header(&header);
+
+    if (fd >= 0)
+        close(fd);
+    return read ? header : (struct state_header){0};
 }
 
 static struct decode_place *place_at(struct collector_state *s, uint32_t n)

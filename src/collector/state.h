@@ -39,6 +39,8 @@ struct collector_state {
 
 /* Make the file, or with RESUME take what is there. 0, or -1 with errno: EINVAL where what is there makes no sense. */
 int collector_state_open(struct collector_state *s, const struct session *session, bool resume);
+/* The header of what is there, zeros where it makes no sense. Read, for to touch what somebody just cuts short in memory is SIGBUS. */
+struct state_header collector_state_look(const struct session *session);
 /* Memory for all of a new one, which takes a millisecond or two. False with errno: what was there before has it. */
 bool collector_state_reserve(const struct collector_state *s);
 /* The place of ring RING of process file FILE: the old one, or a new one. NULL: no room. */
