@@ -245,6 +245,16 @@ def test_shim_then_again(record, python, embed):
     assert trace.out.count("initialised again") == 2
 
 
+def test_captured_then_again(record, python, embed):
+    """Nor does `run --capture`: its callback is for the threads of the first interpreter."""
+    code = ("import threading\n"
+            "def leaf(): pass\n"
+            "thread = threading.Thread(target=leaf)\nthread.start()\nthread.join()")
+    trace = record([embed, "again", "3", code], "--capture", python=python)
+    assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'leaf'") == [(3,)]
+    assert trace.rows("SELECT count(*) FROM calls WHERE qualname = 'leaf'") == [(1,)]
+
+
 def test_no_place(record, python, embed):
     """An interpreter that cannot be recorded is a row of loss."""
     trace = record([embed, "taken", CALLS], python=python)

@@ -67,6 +67,7 @@ static enum tracer_place place_new(PyInterpreterState *interpreter)
         P.evaluate = _PyEval_EvalFrameDefault;
         P.torch_seen = true; /* and stays alone */
         shim_settings.active_threads = 0;
+        shim_settings.for_all = NULL;
         tracer_forget_callbacks();
         return PLACE_AGAIN;
     }
