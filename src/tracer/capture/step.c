@@ -354,7 +354,6 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case DOES_LOAD_ATTR:
         return read_attribute(c, w, PyTuple_GET_ITEM(w->code->co_names, action.arg), action.flag);
     case DOES_POP:
-    case DOES_POP_ITERATOR:
         stack_drop(w, 1);
         return ENDED_NOT;
     case DOES_PUSH_NULL:

@@ -25,7 +25,7 @@ enum compat_does {
     DOES_SUBSCRIPT, DOES_STORE_SUBSCRIPT, DOES_SLICE, DOES_STORE_SLICE,
     DOES_BUILD_TUPLE, DOES_BUILD_LIST, DOES_BUILD_MAP, DOES_BUILD_KEYED, DOES_BUILD_SLICE, DOES_BUILD_STRING,
     DOES_LIST_APPEND, DOES_LIST_EXTEND, DOES_MAP_ADD, DOES_MERGE, DOES_LIST_TO_TUPLE, DOES_UNPACK,
-    DOES_ITERATE, DOES_NEXT, DOES_POP_ITERATOR, /* NEXT: ARG is the unit that the end leads to; FLAG: the iterator stays */
+    DOES_ITERATE, DOES_NEXT, /* NEXT: ARG is the unit that the end leads to */
     DOES_JUMP, DOES_JUMP_IF, /* ARG: the unit; JUMP_IF: FLAG is enum compat_condition */
     DOES_JUMP_OR_POP,
     DOES_CALL,          /* ARG arguments; FLAG: their names are on top */
