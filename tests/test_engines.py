@@ -55,7 +55,7 @@ answers = {name: [list(row) for row in db.sql(sql).collect()] for name, sql in q
 
 
 def has(module):
-    return subprocess.run([PYTHON, "-I", "-c", f"import {module}"], capture_output=True).returncode == 0
+    return subprocess.run([PYTHON, "-c", f"import {module}"], capture_output=True).returncode == 0
 
 
 needs_pyarrow = pytest.mark.skipif(not has("pyarrow"), reason="no pyarrow: `make engines` installs it")
@@ -154,5 +154,24 @@ def test_without_pyarrow(run, traces, tmp_path):
     for python, words in ((bare, "`pip install pyarrow`"), (tmp_path / "nix", "cannot be started")):
         done = run("export", traces, "--format", "parquet", "-o", tmp_path / "out", "--python", python)
         assert done.returncode == 2 and words in one_line(done.stderr) and not list(tmp_path.glob("out*"))
-    for words in (["-o", "-"], [], ["-o", tmp_path / "out", "--force"]):
-        assert run("export", traces, "--format", "parquet", *words).returncode == 2
+    for words in (["-o", "-"], [], ["-o", tmp_path / "out", "--force"], ["-o", tmp_path / "out", "--function", "f"]):
+        assert "parquet" in refused(run("export", traces, "--format", "parquet", *words))
+    for words in (["--frames"], ["--python", "python3"]):
+        assert "for parquet" in refused(run("export", traces, "--format", "csv", *words))
+
+
+def refused(done):
+    assert (done.returncode, done.stdout) == (2, "")
+    return one_line(done.stderr)
+
+
+def test_which_pyarrow(run, traces, tmp_path):
+    """That of the user's PYTHONPATH as well, but nothing of the directory where the user happens to be."""
+    for folder in ("own", "here"):
+        (tmp_path / folder).mkdir()
+        for name in ("json", "pyarrow"):
+            (tmp_path / folder / f"{name}.py").write_text(f"raise ImportError('of {folder}')")
+    (tmp_path / "own" / "json.py").unlink()
+    done = run("export", traces, "--format", "parquet", "-o", tmp_path / "out", "--python", PYTHON, cwd=tmp_path / "here",
+               env={**os.environ, "PYTHONPATH": str(tmp_path / "own")})
+    assert "of own" in refused(done)

@@ -110,6 +110,9 @@ def test_sql(run, ranks):
         assert done.returncode == 1 and done.stdout == ""
         one_line(done.stderr)
     assert run("sql", ranks / "r0.db", "SELECT 1", "--then", "SELECT 1").returncode == 2
+    for words in ([ranks, "SELECT", "1"], [ranks / "r0.db", "SELECT", "*", "FROM", "frame"], ["SELECT 1", ranks]):
+        done = run("sql", *words)
+        assert done.returncode == 2 and "SELECT" in one_line(done.stderr) and "in quotes" in done.stderr
 
 
 BAD = {

@@ -468,6 +468,8 @@ static int export_main(int count, char **operands)
     const char *wrong = !format                                       ? "which format? --format names one"
                         : given.table && !format->tables               ? "--table is for csv and jsonl"
                         : given.safe_csv && format->write != csv_put ? "--safe-csv is for csv"
+                        : format->write && (given.frames || given.python) ? "--frames and --python are for parquet"
+                        : !format->write && range_asked() ? "parquet is of whole traces: no --time, --process, --thread or --function"
                         : !format->write && (!out_is_named(given.out) || given.force) ? "parquet is written into a new directory: -o OUT"
                         : !given.out && isatty(STDOUT_FILENO)          ? "-o OUT names the file to write; `-o -` prints it here"
                                                                       : NULL;
@@ -506,7 +508,7 @@ static int export_main(int count, char **operands)
 
 const struct command command_export = {
     .name = "export",
-    .summary = "write Perfetto, Chrome, speedscope, folded stacks, csv, jsonl",
+    .summary = "write Perfetto, Chrome, speedscope, folded stacks, csv, jsonl, Parquet",
     .operands = "[FILE...]",
     .about = "Writes a trace in the format of another program, reading it once; the result is there whole or not at all.",
     .options = options,

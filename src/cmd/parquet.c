@@ -1,9 +1,9 @@
 /* cmd/parquet.c -- traces as a dataset of Parquet files, OUT/table=T/job=J/rank=R/TRACE.parquet.
  *
- * A Python with pyarrow writes them (src/cmd/ask/parquet_write.py): Arrow's own library is the one that every engine's reader is tested with, it
- * is in no Debian release, and its C++ interface changes with each of its releases, while a wheel of it is there for every Python. So
- * nothing of it is needed to build dyntrace. Times are of the day, in nanoseconds, by the clock that the ranks share. Rows go to it as CSV, a piece at a time, which its reader parses faster than we print; types
- * are those of tables.h. One trace is open at a time.
+ * A Python with pyarrow writes them (src/cmd/ask/parquet_write.py): Arrow's own library is the one that every engine's reader is tested
+ * with, it is in no Debian release, and its C++ interface changes with each of its releases, while a wheel of it is there for every Python.
+ * So nothing of it is needed to build dyntrace. Times are of the day, in nanoseconds, by the clock that the ranks share. Rows go to it as
+ * CSV, a piece at a time, which its reader parses faster than we print; types are those of tables.h. One trace is open at a time.
  *
  * Runs in: the command line. */
 #include "cmd/parquet.h"
@@ -37,21 +37,19 @@ static bool writer_start(struct writer *writer, const char *python, const char *
     int ends[2];
 
     signal(SIGPIPE, SIG_IGN); /* one that ends early has said why */
-    if (pipe2(ends, O_CLOEXEC)) {
+    fflush(NULL);
+    if (pipe2(ends, O_CLOEXEC) || (writer->pid = fork()) < 0) {
         say_error("export: %s", strerror(errno));
         return false;
     }
-    fflush(NULL);
-    writer->pid = fork();
     if (writer->pid == 0) {
         dup2(ends[0], 0);
-        execlp(python, python, "-I", "-c", parquet_write_py, folder, place, NULL);
+        execlp(python, python, "-c", parquet_write_py, folder, place, NULL);
         say_error("export: %s: cannot be started: %s", python, strerror(errno));
         _exit(127);
     }
     close(ends[0]);
-    writer->to = fdopen(ends[1], "w");
-    return writer->pid > 0;
+    return (writer->to = fdopen(ends[1], "w"));
 }
 
 /* True when all was written. */

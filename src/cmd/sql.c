@@ -325,14 +325,15 @@ static int sql_main(int count, char **operands)
 {
     bool asked = count && !is_file(operands[count - 1]);
     const char *text = asked ? operands[count - 1] : NULL;
-    char *named = text && *text != '.' ? sql_named(text) : NULL;
-    int status = 2;
+    char *named;
+    int status;
 
     for (int i = 0; i + 1 < count; i++)
-        if (!is_file(operands[i]) && strpbrk(operands[i], " ;(")) {
-            say_error("sql: %s: one query at a time; put it in quotes", operands[count - 1]);
+        if (!is_file(operands[i])) {
+            say_error("sql: %s: no such file; the query stands last, in quotes", operands[i]);
             return 2;
         }
+    named = text && *text != '.' ? sql_named(text) : NULL;
     if (text && !named && !strpbrk(text, " \t\n;(") && *text != '.') {
         say_error("%s: no such file and no such query; `dyntrace sql --list` lists the named ones", text);
         return 2;

@@ -32,6 +32,11 @@ const char *range_time(const struct option *option, const char *value)
                                                                           : "not from a time to a later one, such as 1.5s..2s, 20ms.. or ..1s";
 }
 
+bool range_asked(void)
+{
+    return asked.count;
+}
+
 bool range_apply(struct db *db, const char *views)
 {
     struct query *query;

@@ -12,6 +12,9 @@ struct db;
 option_reader range_read; /* the option's name is what is asked for */
 option_reader range_time; /* "1.5s..2s": either may be missing */
 
+/* Was any of them given? */
+bool range_asked(void);
+
 /* VIEWS: "range/calls" or "range/picture", made when anything was asked for. False after saying that it is not there. */
 bool range_apply(struct db *db, const char *views);
 

@@ -1,11 +1,13 @@
 # Writes what `dyntrace export --format parquet` hands over on standard input as Parquet files below the directory DIR, and an SQL file with
 # a view for each table. It ends with 0 when all is there; without an end of the input, or after an error, nothing is left in DIR.
+import sys
+
+sys.path[:] = filter(None, sys.path)  # nothing is imported from where the user happens to be
 import io
 import json
 import os
 import shutil
 import signal
-import sys
 import urllib.parse
 
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # dyntrace ends, and so the input does
