@@ -206,6 +206,25 @@ print(e.result, *[node.name for node in e.graphs[0].graph.nodes])
     assert out == "5 a add output\n"  # what total() gives is no array
 
 
+def test_constants_that_cannot_be_shown(record, python):
+    """A number that Python refuses to write is in a graph all the same."""
+    trace = record(["-c", """
+import dyntrace
+@dyntrace.register_array
+class Array:
+    def __init__(self, value): self.value = value
+    def __add__(self, n): return Array(self.value + n)
+    def plus(self, numbers): return self + numbers[0]
+big = 10 ** 5000
+def added(x):
+    return (x + big).plus([-2 * big])
+captured, explained = dyntrace.compile(added), dyntrace.explain(added)(Array(1))
+assert captured(Array(1)).value == captured(Array(1)).value == explained.result.value == 1 - big
+assert explained.graph_count == 1 and str(explained).count("cannot be shown") == 2, str(explained)
+"""], python=python)
+    assert trace.rows("SELECT count(*) FROM graph_node WHERE args LIKE '%cannot be shown: ValueError%'") == [(4,)]
+
+
 def test_importing_costs_nothing_more(alone):
     """What `import dyntrace` loads is what it loaded before there was a compiler."""
     out = alone("import sys, dyntrace\nprint(sorted(name for name in sys.modules if 'dyntrace' in name))").stdout

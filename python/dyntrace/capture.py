@@ -13,7 +13,7 @@ import types
 from . import _notes as notes
 from ._capture import guards_of
 from ._native import native
-from .graph import GraphModule, name_nodes
+from .graph import GraphModule, name_nodes, row
 
 __all__ = ["Explanation", "GraphBreak", "backends", "compile", "disable", "explain", "graph_break", "register_array"]
 
@@ -136,7 +136,7 @@ def _stack(stack):
 def _note(compile, record, module):
     code, broken = record["code"], record["break"]
     if module:
-        notes.graph(compile, module.name, [(node.op, node.name, str(node.target), str(node.args), str(node.kwargs)) for node in module.graph.nodes])
+        notes.graph(compile, module.name, list(map(row, module.graph.nodes)))
         if native._values() == "all":
             inputs = (node.name for node in module.graph.nodes if node.op == "placeholder")
             for name, value in zip(inputs, record["inputs"]):

@@ -100,6 +100,8 @@ class _Source:
         kind = type(value)
         if kind is Node:
             return value.name
+        if kind is int and value.bit_length() > 2000:  # Python may refuse to write it
+            return self.of_global(value, "_constant")
         if kind in _PLAIN:
             text = repr(value)
             if kind is float and text.lstrip("-") in ("inf", "nan"):
@@ -201,10 +203,21 @@ class Graph:
 
     def table(self):
         """The text that print_tabular() prints."""
-        return table([(node.op, node.name, str(node.target), str(node.args), str(node.kwargs)) for node in self.nodes])
+        return table(map(row, self.nodes))
 
     def __str__(self):
-        return "\n".join("%%%s = %s[target=%s](args = %s, kwargs = %s)" % (node.name, node.op, node.target, node.args, node.kwargs) for node in self.nodes)
+        return "\n".join("%%%s = %s[target=%s](args = %s, kwargs = %s)" % (name, op, *rest) for op, name, *rest in map(row, self.nodes))
+
+
+def row(node):
+    return (node.op, node.name, *map(_text, (node.target, node.args, node.kwargs)))
+
+
+def _text(value):
+    try:
+        return str(value)
+    except Exception as error:  # of the program's own, or a number that is too long
+        return "(cannot be shown: %s)" % type(error).__name__
 
 
 def table(rows):
