@@ -69,7 +69,8 @@ static const struct option run_options[] = {
     {"force", .read = option_flag, .to = &given.force, .help = "replace FILE if it is there"},
     {"live", .read = option_flag, .to = &given.live,
      .help = "show the recording on the screen while the program runs, as `dyntrace tui` does. What the program prints is kept "
-             "apart and printed after the screen has gone; its standard input is empty"},
+             "apart and printed after the screen has gone; it keeps its standard input, and where that is the terminal lines are typed to "
+             "it from the screen"},
     {"python", .value = "PY", .read = option_any, .to = &given.python, .help = "run scripts, -m and -c with this interpreter, not that of dyntrace's virtual environment or python3 on PATH"},
     {"frames", .value = "WHICH", .read = option_choice, .to = &given.session.frames, .words = SESSION_FRAMES_WORDS,
      .help = "all (default): every frame\n"

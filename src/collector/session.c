@@ -253,10 +253,15 @@ static void directory_remove(const char *path, int fd)
 
 void session_remove(struct session *s)
 {
+    const uint32_t closed = 1;
+    int fd;
+
     if (!s->directory[0])
         return;
-    if (session_whole(s)) /* who lives on must not look for it by its name */
-        atomic_store(&s->file->closed, 1);
+    if ((fd = session_open_file(s->place[SESSION_MAIN], "session", O_WRONLY)) >= 0) { /* who lives on must not look for it by its name */
+        (void)!pwrite(fd, &closed, sizeof closed, offsetof(struct session_file, closed));
+        close(fd);
+    }
     if (s->place[SESSION_SPILL] >= 0)
         directory_remove(s->spill, s->place[SESSION_SPILL]);
     if (s->place[SESSION_MAIN] >= 0)
