@@ -72,6 +72,29 @@ dyntrace.reset()
     assert "L['x']" in rows[0][1] and rows[1][1] == "reset"
 
 
+def test_a_call_that_never_ends_has_its_outcome(dyntrace, python, tmp_path):
+    """Its row is stored while the callback compiles, and what came of that is known only then."""
+    (tmp_path / "p.py").write_text("""
+import os
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.types import GuardedCode
+def noise(): pass
+def last(): os.kill(os.getpid(), 9)
+def callback(frame, entry, state):
+    if frame.f_code is last.__code__:
+        for _ in range(100_000):
+            noise()
+        return GuardedCode(frame.f_code.replace(), lambda f_locals: True)
+set_eval_frame(callback)
+last()
+""")
+    subprocess.run([dyntrace, "run", "-o", tmp_path / "t.db", "--python", python, tmp_path / "p.py"])
+    rows = sqlite3.connect(tmp_path / "t.db").execute("SELECT outcome, end_ns FROM frames WHERE qualname = 'last'").fetchall()
+    assert rows == [("compiled", None)]
+    fsck = subprocess.run([dyntrace, "fsck", tmp_path / "t.db"], capture_output=True, text=True)
+    assert fsck.returncode == 0, fsck.stdout
+
+
 TWO_THREADS = """
 import sys, threading
 from dyntrace.eval_frame import set_eval_frame

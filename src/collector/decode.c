@@ -285,6 +285,8 @@ static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
             now->used += bytes;
             return;
         }
+    } else { /* the row may never end */
+        frame_pages_decided(d->session->pages, frame->frame_id, outcome);
     }
     if (entry_id)
         traced_late_entry(d->owner, frame->frame_id, entry_id);

@@ -394,7 +394,8 @@ uint64_t frame_pages_last(struct frame_pages *w, uint32_t thread_id, uint32_t ex
     return 0;
 }
 
-void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome, unsigned exit)
+/* Patch the stored row ID: its outcome, and where it ENDS, when and how. */
+static void patch(struct frame_pages *w, uint64_t id, unsigned outcome, bool ends, uint64_t end_ns, unsigned exit)
 {
     uint8_t copy[FRAME_PAGE_BYTES], *data = page_of(w, id, copy);
     struct cell cell;
@@ -403,10 +404,22 @@ void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsign
         cell.type[COLUMN_EXIT] != 1 || cell.type[COLUMN_OUTCOME] != 1)
         return;
     patch_big_endian(cell.column[COLUMN_OUTCOME], outcome, 1);
-    patch_big_endian(cell.column[COLUMN_END], end_ns, 8);
-    patch_big_endian(cell.column[COLUMN_EXIT], exit, 1);
+    if (ends) {
+        patch_big_endian(cell.column[COLUMN_END], end_ns, 8);
+        patch_big_endian(cell.column[COLUMN_EXIT], exit, 1);
+    }
     if (data == copy)
         write_page(w, (uint32_t)((id - 1) / FRAME_PAGE_ROWS), copy);
+}
+
+void frame_pages_decided(struct frame_pages *w, uint64_t id, unsigned outcome)
+{
+    patch(w, id, outcome, false, 0, 0);
+}
+
+void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome, unsigned exit)
+{
+    patch(w, id, outcome, true, end_ns, exit);
 }
 
 /* Its cell, the page's last, becomes free space up to the page's end. In the window a kill in the middle would leave half of

@@ -134,7 +134,8 @@ void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_ro
 bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row);
 /* The last row of THREAD_ID that is stored, in another page than EXCEPT; 0: none. Looks at all pages. */
 uint64_t frame_pages_last(struct frame_pages *w, uint32_t thread_id, uint32_t except);
-/* Write the end of a row that was stored without one. */
+/* Write into a row that was stored before it ended how the call was decided; and its end. */
+void frame_pages_decided(struct frame_pages *w, uint64_t id, unsigned outcome);
 void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome, unsigned exit);
 /* Take the row away if it is its page's last. */
 void frame_pages_drop(struct frame_pages *w, uint64_t id);

@@ -623,7 +623,10 @@ program("threads", """
 
 
 @modes
-def test_threads_and_trace_functions(same, mode):
+def test_threads_and_trace_functions(same, run, mode):
+    if run("threads", "plain").status == 128 + 11:
+        run("threads", mode) # whose trace is as it must be
+        pytest.skip("torch dies in this program, with us and without (2.10 and 2.11 with CPython 3.12)")
     trace = same("threads", mode)
     assert not trace.lost()
     assert trace.rows("SELECT count(DISTINCT thread_id) FROM compile JOIN code USING (code_id) WHERE qualname LIKE 'mine_'") == [(5,)]
