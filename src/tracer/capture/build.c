@@ -11,10 +11,9 @@ static enum ended no_memory_at(struct capture *c)
     return break_at(c, "value", "no memory");
 }
 
-/* May the container of SHADOW, of KIND, be changed by W? */
-static bool may_change(const struct capture *c, const struct shadow *shadow, enum shadow_kind kind)
+bool may_change(const struct capture *c, const struct shadow *shadow, enum shadow_kind kind)
 {
-    return shadow && shadow->kind == kind && shadow->serial > c->innermost->serial;
+    return shadow && shadow->kind == kind && !shadow->fixed && shadow->serial > c->innermost->serial;
 }
 
 static bool is_sequence(PyObject *value)
@@ -152,11 +151,12 @@ static enum ended extend(struct capture *c, struct watched *w, int below)
         return not_ours(c, list);
     if (!of || !is_sequence(from) || !value_type_known(c, from, of))
         return break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(from); i++) {
-        struct shadow *item = value_item(c, from, of, i);
-        if (!item || shadow_add(c, shadow, NULL, item) || PyList_Append(list, PySequence_Fast_GET_ITEM(from, i)))
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(from); i++)
+        if (!value_item(c, from, of, i))
+            return break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(from); i++)
+        if (shadow_add(c, shadow, NULL, value_item(c, from, of, i)) || PyList_Append(list, PySequence_Fast_GET_ITEM(from, i)))
             return no_memory_at(c);
-    }
     stack_drop(w, 1);
     return ENDED_NOT;
 }
@@ -293,7 +293,7 @@ static enum ended part(struct capture *c, struct watched *w, int count, PyObject
     for (Py_ssize_t i = 0; i < length; i++) {
         struct shadow *item = value_item(c, container, of, start + i * step);
         if (!item || shadow_add(c, shadow, NULL, item))
-            return no_memory_at(c);
+            return break_at(c, "container", "a part of a %.200s that is not known", Py_TYPE(container)->tp_name);
     }
     made = PyObject_GetItem(container, key);
     return stack_result(c, w, count, made, shadow);
@@ -525,8 +525,7 @@ enum ended next_item(struct capture *c, struct watched *w, struct compat_action 
                 return ENDED_RAISED;
             PyErr_Clear();
         }
-        if (!action.flag)
-            stack_drop(w, 1);
+        stack_drop(w, 1);
         w->next = (int32_t)action.arg;
         return ENDED_NOT;
     }

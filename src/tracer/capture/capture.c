@@ -113,10 +113,10 @@ PyTypeObject node_type = {
 
 static bool is_package(PyObject *name)
 {
-    const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+    bool is = name && PyUnicode_Check(name) && is_array_package(PyUnicode_AsUTF8(name));
 
     PyErr_Clear();
-    return text && (!strncmp(text, "numpy", 5) || !strncmp(text, "torch", 5)) && (!text[5] || text[5] == '.');
+    return is;
 }
 
 /* Does FRAME's function get arrays, or name what makes them? An object may have some among its attributes. */
@@ -176,7 +176,8 @@ static bool capture_open(struct capture *c, struct tracer *t, PyThreadState *ts,
     c->globals = shadow_new(c, SHADOW_SOURCE, 0);
     c->builtins = shadow_new(c, SHADOW_SOURCE, 0);
     c->taken = shadow_new(c, SHADOW_TUPLE, 0);
-    if (!c->keep || !c->nodes || !c->places || !c->inputs || !c->placeholders || !c->guards || !c->taken || c->failed)
+    c->mortal = shadow_new(c, SHADOW_TUPLE, 0);
+    if (!c->keep || !c->nodes || !c->places || !c->inputs || !c->placeholders || !c->guards || c->failed)
         return false;
     c->locals->step = 'L';
     c->globals->step = 'G';
@@ -197,7 +198,12 @@ static bool begin(struct capture *c, struct watched *w)
         if (value && !(w->shadow[i] = source_read(c, c->locals, 'l', PyTuple_GET_ITEM(w->code->co_localsplusnames, i), value)))
             return false;
         c->initial[i] = c->first[i] = w->shadow[i];
+        if (value && !value_dies_quietly(value, 4) && shadow_add(c, c->mortal, NULL, w->shadow[i]))
+            return false;
     }
+    for (Py_ssize_t i = 0; i < c->mortal->count; i++)
+        for (Py_ssize_t j = 0; j < c->mortal->count; j++)
+            c->mortal->items[i]->count += c->mortal->items[i]->value == c->mortal->items[j]->value;
     c->closure = Py_XNewRef(compat_function(w->frame)->func_closure);
     return true;
 }
@@ -421,6 +427,7 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
         return 0;
     }
     decision_ask(d, state);
+    Py_CLEAR(d->locals); /* what the frame drops must die when it does */
     if (!capture_open(&c, t, ts, callback, frame) || watched_open(&c, &w, frame)) {
         skip(answer, "", false);
         capture_close(&c);

@@ -36,7 +36,8 @@ struct shadow {
     enum shadow_kind kind;
     char step;              /* of a source: 'l' 'G' 'B' '.' '[' */
     char guarded;           /* a source: 1: its type (and length), 2: what it is is guarded */
-    bool fixed, counted;    /* a node: its shape, or that of its arguments, follows from those of the inputs */
+    bool fixed, counted;    /* a node: its shape, or that of its arguments, follows from those of the inputs; fixed: a list or dict that is
+                               not changed here any more */
     int recipe;             /* of plan.c: number + 1 */
     uint32_t serial;
     struct shadow *parent, *child, *next; /* child: of a source, the first that was read from it */
@@ -82,6 +83,8 @@ struct capture {
     bool make_bool;           /* what is on top, behind a comparison, is yet to be made a bool */
     bool handled;             /* what the operation raises would be handled there */
     bool begun;               /* it is a resume function, and has put its own things in place */
+    bool foreign;             /* an operation may have run code of the program's: value.c */
+    struct shadow *mortal;    /* items: sources of variables whose death may run such code; count of each: its references from here */
     struct shadow **first, **initial; /* of the variables: of the call; and when the function, if a resume function, has begun */
     PyObject *closure;        /* owned: the function's; or NULL */
     /* how it ended */
@@ -148,6 +151,9 @@ struct shadow *value_item(struct capture *c, PyObject *value, struct shadow *sha
 /* What stands for VALUE in the arguments of a node: a new reference. NULL: nothing can, or an exception is set. */
 PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shadow);
 bool value_has_array(PyObject *value, int depth);
+/* May an operation on VALUE, an array, run code of the program's? And the end of its life, whatever it is? */
+bool value_is_foreign(PyObject *value);
+bool value_dies_quietly(PyObject *value, int depth);
 
 /* ---- operate.c ---- */
 /* Each takes what it needs from the stack of W, and leaves what CPython would. */
@@ -172,14 +178,20 @@ enum ended node_result(struct capture *c, struct watched *w, int count, struct o
 enum ended may_operate(struct capture *c);
 /* Is VALUE one of the graph's, or an input? */
 bool is_graph(PyObject *value, const struct shadow *shadow);
-/* Is its shape known from the inputs'? */
+/* Is something in it? */
+bool has_graph(PyObject *value, const struct shadow *shadow);
+/* Are its shape, and those of the arrays in it, known from the inputs'? */
 bool is_fixed(PyObject *value, const struct shadow *shadow);
 PyObject *operator_named(const char *name); /* operator.NAME, borrowed */
 /* NODE is the next; 0, or -1: no memory. */
 int add_node(struct capture *c, PyObject *node);
+/* Is what is on top true? 1, 0; -1: it raised; -2: it is not known, and C says why. */
+int truth(struct capture *c, const struct watched *w);
 enum ended operate(struct capture *c, struct watched *w, struct compat_action action);
 /* A container is built or changed. */
 enum ended build(struct capture *c, struct watched *w, struct compat_action action);
+/* May the container of SHADOW, of KIND, be changed now? */
+bool may_change(const struct capture *c, const struct shadow *shadow, enum shadow_kind kind);
 enum ended subscript(struct capture *c, struct watched *w, struct compat_action action);
 enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, bool method);
 enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t count);
@@ -191,13 +203,15 @@ enum ended next_item(struct capture *c, struct watched *w, struct compat_action 
 enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *names, bool on_top);
 /* The arguments are in a tuple; KEYWORDS: and in a dict. */
 enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords);
-/* A function, type or ufunc of numpy's or torch's? */
+/* Is NAME, of a module or a type, numpy, torch, or in one of them? NULL is not. */
+bool is_array_package(const char *name);
+/* A function, type or ufunc of theirs? */
 bool is_array_function(PyObject *callable);
 
 /* ---- known.c ---- */
-/* Does the shape of what the array function or method NAME gives follow from its arguments' shapes? REST: arguments behind the first
- * are of the graph. */
-bool keeps_shape(const char *name, int count, bool rest);
+/* Does the shape of what the array function or method NAME gives follow from its arguments' shapes? FIRST, REST: the first argument, those
+ * behind it, are of the graph. */
+bool keeps_shape(const char *name, int count, bool first, bool rest);
 /* Does NAME only look at shape and type? */
 bool is_fact(const char *name);
 /* A call, as invoke() has found it on the stack. */
@@ -227,18 +241,19 @@ int hand_over(struct capture *c, struct watched *w, enum ended ended, struct tra
 /* How one value is made again. */
 struct recipe {
     enum { MAKE_CONST, MAKE_ARGUMENT, MAKE_GLOBAL, MAKE_BUILTIN, MAKE_ATTRIBUTE, MAKE_ITEM, MAKE_OUTPUT, MAKE_TUPLE, MAKE_LIST,
-           MAKE_DICT, MAKE_SLICE, MAKE_ITERATOR } how;
+           MAKE_DICT, MAKE_SLICE } how;
     PyObject *object;   /* owned: the constant, key, name; of a dict, a tuple of its keys; or NULL */
-    int from, count;    /* number of the argument, output or recipe; of items; an iterator's place */
+    int from, count;    /* number of the argument, output or recipe; of items */
     int *items;         /* owned: recipes */
+    bool early;         /* made before the graph runs, as what it reads was read */
 };
 /* Called in the code that takes a function's place: runs the graph, and gives what the variables and the stack have behind it. */
 struct plan {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *name, *callable;  /* owned; callable: NULL: the graph is empty */
-    struct recipe *recipes;     /* owned, in the order made; `early` of them before the graph runs */
-    int count, early, room;
+    struct recipe *recipes;     /* owned, in the order made */
+    int count, room;
     int *inputs, *gives;        /* owned: recipes: arguments of the graph; what is given, stores first, then the stack from its top */
     int input_count, give_count;
     bool single;                /* it gives the only one, no tuple */

@@ -14,7 +14,7 @@ static bool is_of(const char *name, const char *package)
     return !strncmp(name, package, length) && (name[length] == '.' || !name[length]);
 }
 
-static bool is_array_package(const char *name)
+bool is_array_package(const char *name)
 {
     return name && (is_of(name, "numpy") || is_of(name, "torch"));
 }
@@ -64,12 +64,20 @@ static const char *name_of(PyObject *callable, char *text, size_t room)
 
 /* ---- operations ---- */
 
+/* Is VALUE, known, something that an array function would run code of the program's by? */
+static bool is_programs(PyObject *value)
+{
+    return (PyFunction_Check(value) || PyMethod_Check(value) || (PyType_Check(value) && ((PyTypeObject *)value)->tp_flags & Py_TPFLAGS_HEAPTYPE)) &&
+           !is_array_function(value);
+}
+
 /* The arguments of a node for CALL, after SELF (with OF_SELF), if that is not NULL. False: one is not known. */
 static bool node_arguments(struct capture *c, const struct call *call, PyObject *self, struct shadow *of_self, struct operation *made,
-                           bool *rest)
+                           bool *first_graph, bool *rest)
 {
     const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0, positional = call->count - named, first = self ? 1 : 0;
 
+    *first_graph = self && is_graph(self, of_self);
     *rest = false;
     made->fixed = !self || is_fixed(self, of_self);
     made->args = PyTuple_New(first + positional);
@@ -87,7 +95,8 @@ static bool node_arguments(struct capture *c, const struct call *call, PyObject 
         if (!one)
             goto unknown;
         made->fixed &= is_fixed(call->args[i], call->shadows[i]);
-        *rest |= (self || i) && is_graph(call->args[i], call->shadows[i]);
+        c->foreign |= is_programs(call->args[i]);
+        *(self || i || i >= positional ? rest : first_graph) |= has_graph(call->args[i], call->shadows[i]);
         if (i < positional) {
             PyTuple_SET_ITEM(made->args, first + i, one);
             continue;
@@ -140,12 +149,12 @@ static enum ended unknown_argument(struct capture *c, const struct call *call)
 static enum ended array_call(struct capture *c, struct watched *w, const struct call *call, PyObject *self, struct shadow *of_self,
                              const char *name, struct operation *operation)
 {
-    bool rest;
+    bool first, rest;
     enum ended ended = may_operate(c);
 
     if (ended)
         return ended;
-    if (!node_arguments(c, call, self, of_self, operation, &rest))
+    if (!node_arguments(c, call, self, of_self, operation, &first, &rest))
         return unknown_argument(c, call);
     if (is_fact(name)) {
         ended = fact(c, w, call, operation);
@@ -153,7 +162,7 @@ static enum ended array_call(struct capture *c, struct watched *w, const struct 
         Py_XDECREF(operation->keywords);
         return ended;
     }
-    operation->fixed &= keeps_shape(name, call->count + (self != NULL), rest);
+    operation->fixed &= keeps_shape(name, call->count + (self != NULL), first, rest);
     return node_result(c, w, call->slots, operation, run(call));
 }
 

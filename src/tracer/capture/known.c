@@ -11,7 +11,7 @@ static bool is_in(const char *name, const char *words)
     return false;
 }
 
-bool keeps_shape(const char *name, int count, bool rest)
+bool keeps_shape(const char *name, int count, bool first, bool rest)
 {
     static const char elementwise[] =
         "abs absolute fabs add sub subtract mul multiply div divide true_divide floor_divide remainder mod fmod pow power float_power exp "
@@ -24,14 +24,15 @@ bool keeps_shape(const char *name, int count, bool rest)
         "conj lshift rshift and_ or_ xor";
     static const char shaped[] =
         "sum mean std var prod any all argmax argmin amax amin max min cumsum cumprod sort argsort norm logsumexp softmax log_softmax "
-        "reshape view expand broadcast_to zeros ones empty full rand randn arange linspace eye narrow select roll flip transpose permute "
+        "reshape view expand broadcast_to narrow select roll flip transpose permute "
         "t swapaxes moveaxis squeeze unsqueeze expand_dims flatten ravel copy astype to type tril triu trace diagonal repeat tile "
         "expand_as view_as type_as dropout requires_grad_ asarray array tensor as_tensor from_numpy chunk split unbind median "
         "layer_norm conv1d conv2d conv3d max_pool2d avg_pool2d";
+    static const char made[] = "zeros ones empty full rand randn arange linspace eye"; /* the first argument is the shape */
 
     if (!strcmp(name, "where"))
         return count == 3;
-    return is_in(name, elementwise) || (!rest && is_in(name, shaped)) || (!strcmp(name, "stack") || !strcmp(name, "cat") || !strcmp(name, "concatenate"));
+    return is_in(name, elementwise) || (!rest && is_in(name, shaped)) || (!first && !rest && is_in(name, made)) || (!strcmp(name, "stack") || !strcmp(name, "cat") || !strcmp(name, "concatenate"));
 }
 
 bool is_fact(const char *name)
@@ -102,7 +103,7 @@ static enum ended length(struct capture *c, struct watched *w, const struct call
         if (!is_fixed(value, of) || !value_type_known(c, value, of))
             return break_at(c, "data", "the length of a result, which may depend on its data");
         c->shapes_read = true;
-    } else if (PyDict_CheckExact(value) && of && of->kind == SHADOW_SOURCE && value_type_known(c, value, of)) {
+    } else if (PyDict_CheckExact(value) && of && of->kind == SHADOW_SOURCE && !c->foreign && value_type_known(c, value, of)) {
         OWNED PyObject *number = PyLong_FromSsize_t(PyDict_GET_SIZE(value));
         if (number)
             guard_on(c, of, "DICT_LENGTH", number);
@@ -175,6 +176,7 @@ static enum ended go_through(struct capture *c, struct watched *w, const struct 
             return ENDED_BEFORE;
         if (PySequence_Fast_GET_SIZE(call->args[i]) < count)
             count = PySequence_Fast_GET_SIZE(call->args[i]);
+        call->shadows[i]->fixed |= call->shadows[i]->kind == SHADOW_LIST; /* its items are those that the shadow has now */
     }
     for (Py_ssize_t n = 0; shadow && n < count; n++) {
         struct shadow *one = how == 'r' ? NULL : shadow_new(c, SHADOW_TUPLE, 0);
@@ -249,7 +251,7 @@ static enum ended list_method(struct capture *c, struct watched *w, const struct
     struct shadow *of = call->of->parent;
     PyObject *name = call->of->key;
 
-    if (of->kind != SHADOW_LIST || of->serial <= c->innermost->serial || PyList_GET_SIZE(list) != of->count || call->count != 1 ||
+    if (!may_change(c, of, SHADOW_LIST) || PyList_GET_SIZE(list) != of->count || call->count != 1 ||
         call->names || call->args[0] == list)
         return break_at(c, "mutation", "a method of a list that was not made here, or one that is not known");
     if (!PyUnicode_CompareWithASCIIString(name, "append")) {
@@ -289,6 +291,7 @@ static enum ended dict_method(struct capture *c, struct watched *w, const struct
         if (shadow_add(c, shadow, NULL, one))
             return ENDED_BEFORE;
     }
+    of->fixed = true;
     view = run(call);
     all = view ? PySequence_Tuple(view) : NULL;
     if (!all)

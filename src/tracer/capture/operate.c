@@ -78,13 +78,29 @@ static enum ended known_result(struct capture *c, struct watched *w, int count, 
 
 /* ---- nodes ---- */
 
+static bool is_container(const struct shadow *shadow)
+{
+    return shadow->kind >= SHADOW_TUPLE && shadow->kind <= SHADOW_SLICE;
+}
+
+bool has_graph(PyObject *value, const struct shadow *shadow)
+{
+    for (Py_ssize_t i = 0; shadow && is_container(shadow) && i < shadow->count; i++)
+        if (has_graph(shadow->items[i] ? shadow->items[i]->value : NULL, shadow->items[i]))
+            return true;
+    return is_graph(value, shadow) || (value && shadow && shadow->kind == SHADOW_SOURCE && value_has_array(value, 3));
+}
+
 bool is_graph(PyObject *value, const struct shadow *shadow)
 {
-    return value && ((shadow && shadow->kind == SHADOW_NODE) || value_is_array(value));
+    return (shadow && shadow->kind == SHADOW_NODE) || (value && value_is_array(value));
 }
 
 bool is_fixed(PyObject *value, const struct shadow *shadow)
 {
+    for (Py_ssize_t i = 0; shadow && is_container(shadow) && i < shadow->count; i++)
+        if (!is_fixed(shadow->items[i] ? shadow->items[i]->value : NULL, shadow->items[i]))
+            return false;
     return !is_graph(value, shadow) || (shadow && (shadow->kind == SHADOW_SOURCE || (shadow->kind == SHADOW_NODE && shadow->fixed)));
 }
 
@@ -156,6 +172,15 @@ static bool is_result(PyObject *value)
     return count || value_is_array(value);
 }
 
+/* In what is_result(): may an operation on it run code of the program's? */
+static bool has_foreign(PyObject *result)
+{
+    for (Py_ssize_t i = value_is_array(result) ? 0 : PySequence_Fast_GET_SIZE(result); i-- > 0;)
+        if (value_is_foreign(PySequence_Fast_GET_ITEM(result, i)))
+            return true;
+    return value_is_array(result) && value_is_foreign(result);
+}
+
 enum ended node_result(struct capture *c, struct watched *w, int count, struct operation *operation, PyObject *result)
 {
     OWNED PyObject *args = operation->args, *keywords = operation->keywords, *node = NULL;
@@ -164,6 +189,7 @@ enum ended node_result(struct capture *c, struct watched *w, int count, struct o
     if (!result)
         return ENDED_RAISED;
     if (is_result(result)) {
+        c->foreign |= has_foreign(result);
         node = node_new(operation->op, NULL, operation->target, Py_NewRef(args), Py_XNewRef(keywords));
         if (node && !add_node(c, node) && capture_keep(c, node))
             shadow = shadow_node(c, node, operation->fixed, operation->counted);
@@ -353,11 +379,11 @@ static enum ended contains(struct capture *c, struct watched *w, bool negated)
 
     if (!value_is_simple(item) || !value_known(c, item, stack_shadow(w, 1)) || !of)
         return unknown_operand(c, w, 2, "in");
-    if (of->kind == SHADOW_SOURCE && PyDict_CheckExact(container) && value_type_known(c, container, of)) {
+    if (of->kind == SHADOW_SOURCE && PyDict_CheckExact(container) && !c->foreign && value_type_known(c, container, of)) {
         found = PyDict_Contains(container, item);
         if (found >= 0)
             guard_on(c, of, found ? "DICT_CONTAINS" : "DICT_NOT_CONTAINS", item);
-    } else if (value_is_simple(container) || PyAnySet_CheckExact(container) || PyTuple_CheckExact(container)) {
+    } else if (value_is_simple(container) || PyAnySet_CheckExact(container)) {
         if (!value_known(c, container, of))
             return unknown_operand(c, w, 2, "in");
         found = PySequence_Contains(container, item);
@@ -382,32 +408,35 @@ static enum ended format(struct capture *c, struct watched *w, struct compat_act
     return known_result(c, w, action.flag ? 2 : 1, PyObject_Format(action.arg ? converted : value, spec));
 }
 
-static enum ended truth(struct capture *c, struct watched *w, bool negated)
+int truth(struct capture *c, const struct watched *w)
 {
     PyObject *value = stack_value(w, 0);
     struct shadow *shadow = stack_shadow(w, 0);
-    int is;
 
     if (is_graph(value, shadow))
-        return break_at(c, "data", "whether a %.100s is true decides what runs", Py_TYPE(value)->tp_name);
-    if (value_is_simple(value) ? !value_known(c, value, shadow)
-                               : !((PyTuple_CheckExact(value) || PyList_CheckExact(value)) && value_type_known(c, value, shadow)))
-        return unknown_operand(c, w, 1, "truth");
-    is = PyObject_IsTrue(value);
-    return is < 0 ? ENDED_RAISED : known_result(c, w, 1, PyBool_FromLong(is != negated));
+        break_at(c, "data", "whether a %.100s is true decides what runs", Py_TYPE(value)->tp_name);
+    else if (PyTuple_CheckExact(value) || PyList_CheckExact(value) ? value_type_known(c, value, shadow)
+             : PyDict_CheckExact(value) ? shadow && shadow->kind == SHADOW_DICT
+                                        : (value_is_simple(value) || value_is_description(value)) && value_known(c, value, shadow))
+        return PyObject_IsTrue(value);
+    else
+        break_at(c, "value", "whether a %.100s is true", Py_TYPE(value)->tp_name);
+    return -2;
 }
 
 enum ended operate(struct capture *c, struct watched *w, struct compat_action action)
 {
+    int is;
+
     switch (action.does) {
     case DOES_BINARY:
         return operate_binary(c, w, action.arg);
     case DOES_UNARY:
         return operate_unary(c, w, action.arg);
     case DOES_NOT:
-        return truth(c, w, true);
     case DOES_BOOL:
-        return truth(c, w, false);
+        is = truth(c, w);
+        return is == -2 ? ENDED_BEFORE : is < 0 ? ENDED_RAISED : known_result(c, w, 1, PyBool_FromLong(is != (action.does == DOES_NOT)));
     case DOES_COMPARE:
         return compare(c, w, action);
     case DOES_IS:

@@ -41,6 +41,7 @@ static int add(struct maker *m, struct recipe recipe, PyObject *object)
         plan->room = room;
     }
     recipe.object = Py_XNewRef(object);
+    recipe.early = recipe.how <= MAKE_BUILTIN || (recipe.how <= MAKE_ITEM && plan->recipes[recipe.from].early);
     plan->recipes[plan->count] = recipe;
     return plan->count++;
 }
@@ -68,8 +69,6 @@ static int source_recipe(struct maker *m, struct shadow *shadow)
     struct capture *c = m->c;
     int parent;
 
-    if (shadow->guarded == 2 && value_is_simple(shadow->value))
-        return add(m, (struct recipe){.how = MAKE_CONST}, shadow->value);
     if (!shadow->key)
         return -1;
     if (shadow->step == 'l')
@@ -236,7 +235,6 @@ struct plan *plan_make(struct capture *c, const struct watched *w, struct shadow
         int made = recipe_of(&m, c->taken->items[i]);
         status = made < 0 || add_number(&plan->inputs, &plan->input_count, made) ? -1 : 0;
     }
-    plan->early = plan->count;
     if (!status && returned) {
         int made = recipe_of(&m, returned);
         plan->single = true;
@@ -411,7 +409,7 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
     compat_frame *frame = compat_current_frame(PyThreadState_Get());
     PyObject *small[64], **made, *result = replayed(plan);
     OWNED PyObject *outputs = NULL;
-    int done = 0;
+    bool good = true;
 
     if (result)
         return result;
@@ -420,19 +418,21 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
     made = plan->count <= 64 ? small : PyMem_New(PyObject *, (size_t)plan->count);
     if (!made)
         return PyErr_NoMemory();
-    for (bool good = true; good; done += good) {
-        if (done == plan->early && plan->callable && !outputs && !(outputs = run_graph(plan, made, frame)))
-            break;
-        if (done == plan->count) {
-            result = plan->single ? Py_NewRef(made[plan->gives[0]]) : PyTuple_New(plan->give_count);
-            for (int i = 0; result && !plan->single && i < plan->give_count; i++)
-                PyTuple_SET_ITEM(result, i, Py_NewRef(made[plan->gives[i]]));
-            break;
-        }
-        good = (made[done] = make_one(&plan->recipes[done], made, args, outputs, frame)) != NULL;
+    memset(made, 0, sizeof *made * (size_t)plan->count);
+    for (int late = 0; late < 2 && good; late++) {
+        if (late && plan->callable)
+            good = (outputs = run_graph(plan, made, frame)) != NULL;
+        for (int i = 0; i < plan->count && good; i++)
+            if (plan->recipes[i].early != late)
+                good = (made[i] = make_one(&plan->recipes[i], made, args, outputs, frame)) != NULL;
     }
-    while (done--)
-        Py_DECREF(made[done]);
+    if (good) {
+        result = plan->single ? Py_NewRef(made[plan->gives[0]]) : PyTuple_New(plan->give_count);
+        for (int i = 0; result && !plan->single && i < plan->give_count; i++)
+            PyTuple_SET_ITEM(result, i, Py_NewRef(made[plan->gives[i]]));
+    }
+    for (int i = 0; i < plan->count; i++)
+        Py_XDECREF(made[i]);
     if (made != small)
         PyMem_Free(made);
     return result;

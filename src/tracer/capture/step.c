@@ -9,12 +9,29 @@ enum { MOST_JUMPS = 4000, MOST_NODES = 40000 };
 
 /* ---- variables ---- */
 
+/* C keeps what was read. Is OBJECT, or with NULL any object, alive only by that and by MORE references? CPython would run, or would have
+ * run, what its death runs. */
+static bool dies(const struct capture *c, PyObject *object, Py_ssize_t more)
+{
+    for (Py_ssize_t i = 0; i < c->mortal->count; i++) {
+        const struct shadow *one = c->mortal->items[i];
+        if ((!object || object == one->value) && Py_REFCNT(one->value) == one->count + more)
+            return true;
+    }
+    return false;
+}
+
+static enum ended break_at_death(struct capture *c)
+{
+    return break_at(c, "value", "an object dies, which may run code of the program's");
+}
+
 static enum ended unbound(struct capture *c, const struct watched *w, uint32_t variable)
 {
     return break_at(c, "instruction", "variable %.100s has no value", PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
 }
 
-static enum ended load_fast(struct capture *c, struct watched *w, uint32_t variable)
+static enum ended may_load(struct capture *c, const struct watched *w, uint32_t variable)
 {
     PyObject *value = compat_local(w->frame, (int)variable);
 
@@ -22,8 +39,16 @@ static enum ended load_fast(struct capture *c, struct watched *w, uint32_t varia
         return unbound(c, w, variable);
     if (w->resumed && w->shadow[variable] && !w->shadow[variable]->guarded && !value_type_known(c, value, w->shadow[variable]))
         return break_at(c, "value", "variable %.100s may have no value", PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
-    stack_push(w, Py_NewRef(value), w->shadow[variable]);
     return ENDED_NOT;
+}
+
+static enum ended load_fast(struct capture *c, struct watched *w, uint32_t variable)
+{
+    enum ended ended = may_load(c, w, variable);
+
+    if (!ended)
+        stack_push(w, Py_NewRef(compat_local(w->frame, (int)variable)), w->shadow[variable]);
+    return ended;
 }
 
 static void store(struct watched *w, uint32_t variable, PyObject *value, struct shadow *shadow)
@@ -45,31 +70,38 @@ static PyObject *pop(struct watched *w, struct shadow **shadow)
     return compat_take_local(w->frame, at);
 }
 
-static void store_fast(struct watched *w, uint32_t variable)
+static enum ended may_store(struct capture *c, const struct watched *w, uint32_t variable)
+{
+    PyObject *old = compat_local(w->frame, (int)variable);
+
+    return old && (dies(c, old, 1) || (c->mortal->count && Py_REFCNT(old) == 1 && !value_dies_quietly(old, 4))) ? break_at_death(c) : ENDED_NOT;
+}
+
+static enum ended store_fast(struct capture *c, struct watched *w, uint32_t variable)
 {
     struct shadow *shadow;
-    PyObject *value = pop(w, &shadow);
+    enum ended ended = may_store(c, w, variable);
 
-    store(w, variable, value, shadow);
+    if (!ended) {
+        PyObject *value = pop(w, &shadow);
+        store(w, variable, value, shadow);
+    }
+    return ended;
 }
 
 static enum ended two(struct capture *c, struct watched *w, uint32_t arg)
 {
     const unsigned char *half = compat_ops[w->op].half;
+    const uint32_t variable[2] = {arg >> 4, arg & 15};
     enum ended ended = ENDED_NOT;
 
-    for (int i = 0; i < 2; i++) {
-        uint32_t variable = i ? arg & 15 : arg >> 4;
+    for (int i = 0; i < 2 && !ended; i++) /* all of it, or nothing; what the first stores the second may load */
         if (half[i] == STORE_FAST)
-            store_fast(w, variable);
-        else if (i && half[0] == STORE_FAST && !compat_local(w->frame, (int)variable)) {
-            c->failed = true; /* half of it has run; compilers do not make that */
-            return unbound(c, w, variable);
-        } else if (!i && half[1] != STORE_FAST && !compat_local(w->frame, (int)(arg & 15)))
-            return unbound(c, w, arg & 15); /* before any of it has run */
-        else
-            ended = load_fast(c, w, variable);
-    }
+            ended = may_store(c, w, variable[i]);
+        else if (!i || half[0] != STORE_FAST || variable[0] != variable[1])
+            ended = may_load(c, w, variable[i]);
+    for (int i = 0; i < 2 && !ended; i++)
+        ended = half[i] == STORE_FAST ? store_fast(c, w, variable[i]) : load_fast(c, w, variable[i]);
     return ended;
 }
 
@@ -155,15 +187,19 @@ static enum ended deref(struct capture *c, struct watched *w, uint32_t variable,
         value = PyCell_GET(cell);
         if (!value)
             return unbound(c, w, variable);
-        stack_push(w, Py_NewRef(value), of && of->kind == SHADOW_CELL ? of->items[0] : NULL);
+        shadow = of && of->kind == SHADOW_CELL ? of->items[0] : NULL;
+        c->failed |= shadow && shadow->kind == SHADOW_SOURCE && shadow->value != value; /* it has been set meanwhile */
+        stack_push(w, Py_NewRef(value), shadow);
         return ENDED_NOT;
     }
     if (!of || of->kind != SHADOW_CELL || of->guarded || of->serial <= c->innermost->serial)
         return break_at(c, "mutation", "variable %.100s of another function is set",
                         PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
+    old = PyCell_GET(cell);
+    if (old && dies(c, old, 1))
+        return break_at_death(c);
     value = pop(w, &shadow);
     of->items[0] = shadow;
-    old = PyCell_GET(cell);
     PyCell_SET(cell, value);
     Py_XDECREF(old);
     return ENDED_NOT;
@@ -276,18 +312,8 @@ static int fulfils(struct capture *c, struct watched *w, enum compat_condition c
         }
         return (value == Py_None) == (condition == IF_NONE);
     }
-    if (is_graph(value, shadow)) {
-        break_at(c, "data", "whether a %.100s is true decides what runs", Py_TYPE(value)->tp_name);
-        return -2;
-    }
-    if (value_is_simple(value) ? !value_known(c, value, shadow)
-                               : !((PyTuple_Check(value) || PyList_CheckExact(value)) && value_type_known(c, value, shadow)) &&
-                                     !(shadow && shadow->kind == SHADOW_DICT && PyDict_CheckExact(value))) {
-        break_at(c, "value", "whether a %.100s is true", Py_TYPE(value)->tp_name);
-        return -2;
-    }
-    is = PyObject_IsTrue(value);
-    return is < 0 ? -1 : is == (condition == IF_TRUE);
+    is = truth(c, w);
+    return is < 0 ? is : is == (condition == IF_TRUE);
 }
 
 static enum ended jump(struct capture *c, struct watched *w, uint32_t to)
@@ -311,6 +337,7 @@ static enum ended jump_if(struct capture *c, struct watched *w, struct compat_ac
 static enum ended step(struct capture *c, struct watched *w, struct compat_action action)
 {
     struct shadow *shadow;
+    enum ended ended;
     PyObject *value;
 
     switch (action.does) {
@@ -323,13 +350,13 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case DOES_LOAD_CLOSURE:
         return load_fast(c, w, action.arg);
     case DOES_STORE_FAST:
-        store_fast(w, action.arg);
-        return ENDED_NOT;
+        return store_fast(c, w, action.arg);
     case DOES_DELETE_FAST:
         if (!compat_local(w->frame, (int)action.arg))
             return unbound(c, w, action.arg);
-        store(w, action.arg, NULL, NULL);
-        return ENDED_NOT;
+        if (!(ended = may_store(c, w, action.arg)))
+            store(w, action.arg, NULL, NULL);
+        return ended;
     case DOES_TAKE_FAST:
         shadow = w->shadow[action.arg];
         w->shadow[action.arg] = NULL;
@@ -471,6 +498,10 @@ enum ended watch(struct capture *c, struct watched *w)
             w->unit = unit;
         } else {
             ended = step(c, w, action);
+        }
+        if (!ended && !w->outer && dies(c, NULL, 0)) {
+            break_at_death(c);
+            ended = ENDED_BEHIND;
         }
         if (!in_call)
             w->names = NULL;

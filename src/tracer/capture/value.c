@@ -1,7 +1,11 @@
 /* tracer/capture/value.c -- what is known of values: shadows, sources, and guards on what was read. See capture.h.
  *
  * A source is guarded when something that depends on it has been done, and no earlier: an argument that is only handed on
- * needs none. What is read twice must be the same both times, else nothing that was read is believed (capture->failed). */
+ * needs none. What is read twice must be the same both times, else nothing that was read is believed (capture->failed).
+ *
+ * Guards are checked before the graph runs. So behind an operation that may run code of the program's (capture->foreign: an array's class
+ * is the program's and was not registered, or its items are objects) nothing is read that such code may change: that is a break, and the resume
+ * function reads it. */
 #include "tracer/capture/capture.h"
 
 /* ---- arrays ---- */
@@ -59,6 +63,50 @@ bool value_is_array(PyObject *value)
         if (PyType_IsSubtype(type, array_types[i]))
             return true;
     return false;
+}
+
+bool value_is_foreign(PyObject *value)
+{
+    static PyObject *module_word, *dtype_word, *objects_word;
+    OWNED PyObject *dtype = NULL, *objects = NULL;
+    PyTypeObject *type = Py_TYPE(value);
+    PyObject *module;
+
+    if ((!module_word && !(module_word = PyUnicode_InternFromString("__module__"))) ||
+        (!dtype_word && !(dtype_word = PyUnicode_InternFromString("dtype"))) ||
+        (!objects_word && !(objects_word = PyUnicode_InternFromString("hasobject"))))
+        return PyErr_Clear(), true;
+    module = type->tp_flags & Py_TPFLAGS_HEAPTYPE ? _PyType_Lookup(type, module_word) : NULL;
+    if (!is_array_package(module && PyUnicode_CheckExact(module) ? PyUnicode_AsUTF8(module) : type->tp_name))
+        return PyErr_Clear(), !is_known_type(type); /* registered: the program says what its operations are */
+    if (compat_optional_attribute(value, dtype_word, &dtype) < 0 || (dtype && compat_optional_attribute(dtype, objects_word, &objects) < 0))
+        return PyErr_Clear(), true;
+    return objects == Py_True;
+}
+
+bool value_dies_quietly(PyObject *value, int depth)
+{
+    Py_ssize_t at = 0, count = 0;
+    PyObject *key, *item;
+
+    if (value_is_simple(value) || PyType_Check(value) || PyModule_Check(value) || PyCFunction_Check(value) || value_is_description(value))
+        return true;
+    if (value_is_array(value))
+        return !value_is_foreign(value);
+    if (!depth)
+        return false;
+    if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
+        for (; at < PySequence_Fast_GET_SIZE(value); at++)
+            if (at == 64 || !value_dies_quietly(PySequence_Fast_GET_ITEM(value, at), depth - 1))
+                return false;
+        return true;
+    }
+    if (!PyDict_CheckExact(value))
+        return false;
+    while (PyDict_Next(value, &at, &key, &item))
+        if (count++ == 64 || !value_is_simple(key) || !value_dies_quietly(item, depth - 1))
+            return false;
+    return true;
 }
 
 bool value_has_array(PyObject *value, int depth)
@@ -201,10 +249,24 @@ static bool is_same_key(PyObject *a, PyObject *b)
     return PyLong_CheckExact(a) && PyObject_RichCompareBool(a, b, Py_EQ) == 1;
 }
 
+/* Can no code of the program's change what is read by STEP behind PARENT? */
+static bool is_settled(const struct shadow *parent, char step)
+{
+    return step == 'l' || (step == '[' && parent->step && parent->value && PyTuple_CheckExact(parent->value) && is_settled(parent->parent, parent->step));
+}
+
+/* Is VALUE, what SHADOW is a source of, as it was when the call began, or can be believed to be? */
+static bool is_believed(const struct capture *c, PyObject *value, const struct shadow *shadow)
+{
+    return !c->foreign || (is_settled(shadow->parent, shadow->step) && !PyList_CheckExact(value) && !PyDict_CheckExact(value));
+}
+
 struct shadow *source_read(struct capture *c, struct shadow *parent, char step, PyObject *key, PyObject *value)
 {
     struct shadow *one, **last = &parent->child;
 
+    if (c->foreign && !is_settled(parent, step))
+        return NULL;
     for (one = parent->child; one; last = &one->next, one = one->next)
         if (one->step == step && (one->key == key || (one->key && key && is_same_key(one->key, key)))) {
             if (value && one->value != value && !(value_is_simple(value) && value_is_simple(one->value) &&
@@ -294,7 +356,7 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
     value = shadow->value;
     if (shadow->guarded == 2)
         return true;
-    if (!value || value_is_array(value) || PyComplex_CheckExact(value)) /* its zeros have signs that no guard sees */
+    if (!value || value_is_array(value) || PyComplex_CheckExact(value) /* its zeros have signs that no guard sees */ || !is_believed(c, value, shadow))
         return false;
     if (value_is_simple(value) || value_is_description(value))
         guard_on(c, shadow, value == Py_None || PyBool_Check(value) ? "CONSTANT_MATCH" : "EQUALS_MATCH", value);
@@ -313,11 +375,13 @@ bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
 {
     if (!shadow)
         return false;
-    if (shadow->kind != SHADOW_SOURCE || shadow->guarded)
+    if (shadow->kind != SHADOW_SOURCE)
         return true;
     value = shadow->value;
-    if (!value)
+    if (!value || !is_believed(c, value, shadow))
         return false;
+    if (shadow->guarded)
+        return true;
     if (value_is_array(value)) {
         guard_on(c, shadow, "TENSOR_MATCH", value);
     } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
@@ -382,6 +446,7 @@ static PyObject *placeholder(struct capture *c, struct shadow *source)
     }
     if (shadow_add(c, c->taken, NULL, source))
         return NULL;
+    c->foreign |= value_is_foreign(source->value);
     return source->node = capture_keep(c, node);
 }
 
@@ -438,14 +503,14 @@ PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shad
         return items && PyList_CheckExact(value) ? PySequence_List(items) : Py_XNewRef(items);
     case SHADOW_TUPLE:
         return items_argument(c, NULL, shadow, shadow->count);
-    case SHADOW_LIST:
-        items = items_argument(c, NULL, shadow, shadow->count);
+    case SHADOW_LIST: /* a new one each time: the program's code may keep it */
+        items = c->foreign ? NULL : items_argument(c, NULL, shadow, shadow->count);
         return items ? PySequence_List(items) : NULL;
     case SHADOW_SLICE:
         items = items_argument(c, NULL, shadow, shadow->count);
         return items ? PySlice_New(PyTuple_GET_ITEM(items, 0), PyTuple_GET_ITEM(items, 1), PyTuple_GET_ITEM(items, 2)) : NULL;
     case SHADOW_DICT:
-        return dict_argument(c, shadow);
+        return c->foreign ? NULL : dict_argument(c, shadow);
     default:
         return NULL;
     }
