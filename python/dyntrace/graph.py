@@ -165,7 +165,7 @@ def _uses(value, found):
 
 
 def _write(nodes):
-    """(source, globals, lines) of the function that runs NODES: of each of its lines, which the user's line is."""
+    """(source, globals) of the function that runs NODES."""
     source, last = _Source(), {}
     source.names.used.update(node.name for node in nodes)
     for node in nodes:
@@ -178,16 +178,14 @@ def _write(nodes):
     for node in nodes:
         if node.op not in ("placeholder", "output") and id(node) in last:
             dies.setdefault(id(last[id(node)]), []).append(node.name)
-    lines, places = ["def forward(%s):" % ", ".join(node.name for node in nodes if node.op == "placeholder")], [0, 0]
+    lines = ["def forward(%s):" % ", ".join(node.name for node in nodes if node.op == "placeholder")]
     for node in nodes:
         gone = "".join("%s = " % name for name in dies.get(id(node), ()))
         if node.op == "output":
             lines.append("    return " + source.written(node.args[0]))
         elif node.op != "placeholder":
             lines.append("    %s = %s%s" % (node.name, source.node(node), gone and ";  %sNone" % gone))
-        if node.op != "placeholder":
-            places.append(getattr(node, "line", 0))
-    return "\n".join(lines) + "\n", source.globals, places
+    return "\n".join(lines) + "\n", source.globals
 
 
 # ---- graphs ----------------------------------------------------------------
@@ -230,15 +228,14 @@ def table(rows):
 class GraphModule:
     """A graph that runs: module(*inputs) is the tuple of its outputs.
 
-    `.graph`, `.name` ("__compiled_fn_0"), `.code` (Python source), `.forward` (the function of that source, what "eager" runs),
-    `.lines` (of each line of that source, which line of the user's it is).
+    `.graph`, `.name` ("__compiled_fn_0"), `.code` (Python source), `.forward` (the function of that source, what "eager" runs).
     """
 
     _count = 0
 
     def __init__(self, nodes, name="graph"):
         self.graph, self.name = Graph(nodes), name
-        self.code, scope, self.lines = _write(self.graph.nodes)
+        self.code, scope = _write(self.graph.nodes)
         GraphModule._count += 1
         self.file = "<eval_with_key>.%d" % GraphModule._count
         exec(compile(self.code, self.file, "exec"), scope)

@@ -139,56 +139,13 @@ static struct step *put(struct assembly *a, int op, uint32_t arg, int32_t old)
     return &a->steps[a->count++];
 }
 
-/* Variables for the slots of the stack, behind those that the code has: as those of tracer/resume/split.c. */
-static int add_temporaries(struct assembly *a)
+/* LOAD, STORE or DELETE of VARIABLE of the code as it was: OP, or in a cell OF_CELL. */
+static void put_variable(struct assembly *a, int op, int of_cell, int variable)
 {
     PyCodeObject *code = a->w->code;
-    PyObject *names = PyList_New(0);
-    int32_t *map = PyMem_New(int32_t, (size_t)code->co_nlocalsplus + 1);
-    int status = names && map ? 0 : -1, added;
+    const bool cell = _PyLocals_GetKind(code->co_localspluskinds, variable) & (CO_FAST_CELL | CO_FAST_FREE);
 
-    a->where = PyMem_New(uint32_t, (size_t)a->temporaries + 1);
-    for (int i = 0; i < code->co_nlocals && !status; i++)
-        status = PyList_Append(names, PyTuple_GET_ITEM(code->co_localsplusnames, i));
-    for (int slot = 0; slot < a->temporaries && !status; slot++) {
-        OWNED PyObject *name = PyUnicode_FromFormat("___stack%d", slot);
-        int at = -1;
-        for (int i = 0; name && i < code->co_nlocals; i++)
-            if (!PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, i), name))
-                at = i;
-        a->where[slot] = (uint32_t)(at >= 0 ? at : PyList_GET_SIZE(names));
-        status = !name ? -1 : at >= 0 ? 0 : PyList_Append(names, name);
-    }
-    if (!status) {
-        added = (int)PyList_GET_SIZE(names) - code->co_nlocals;
-        for (int i = 0; i < code->co_nlocalsplus; i++)
-            map[i] = i < code->co_nlocals ? i : i + added;
-        for (int32_t i = 0; i < a->p.count; i++)
-            if (compat_ops[a->p.steps[i].op].has_variable)
-                a->p.steps[i].arg = (uint32_t)map[a->p.steps[i].arg];
-        for (int i = 0; i < a->plan->argument_count; i++)
-            a->plan->arguments[i] = map[a->plan->arguments[i]];
-        for (int i = 0; i < a->plan->store_count; i++)
-            a->plan->stores[i] = map[a->plan->stores[i]];
-        for (int i = 0; i < a->plan->delete_count; i++)
-            a->plan->deletes[i] = map[a->plan->deletes[i]];
-        a->names = PyList_AsTuple(names);
-    }
-    Py_XDECREF(names);
-    PyMem_Free(map);
-    return a->names ? 0 : -1;
-}
-
-/* Is VARIABLE, of the code with the added ones, in a cell? */
-static bool in_cell(const struct assembly *a, int variable)
-{
-    PyCodeObject *code = a->w->code;
-    int added = (int)PyTuple_GET_SIZE(a->names) - code->co_nlocals;
-    int before = variable < code->co_nlocals ? variable : variable - added;
-
-    return variable < code->co_nlocals || before >= code->co_nlocals
-               ? (_PyLocals_GetKind(code->co_localspluskinds, before) & (CO_FAST_CELL | CO_FAST_FREE)) != 0
-               : false;
+    put(a, cell ? of_cell : op, (uint32_t)program_moved(&a->p, variable), a->begun);
 }
 
 /* The call of constant number CONSTANT, with the plan's arguments or none. */
@@ -201,7 +158,7 @@ static void put_call(struct assembly *a, uint32_t constant, bool with, int32_t o
         const int op = compat_call[i].op;
         const bool calls = op != LOAD_CONST && op != PUSH_NULL;
         for (int j = 0; calls && !loaded && j < count; j++)
-            put(a, in_cell(a, a->plan->arguments[j]) ? LOAD_DEREF : LOAD_FAST, (uint32_t)a->plan->arguments[j], old);
+            put_variable(a, LOAD_FAST, LOAD_DEREF, a->plan->arguments[j]);
         loaded |= calls;
         put(a, op, op == LOAD_CONST ? constant : calls ? (uint32_t)count : 0, old);
     }
@@ -238,9 +195,9 @@ static void put_prologue(struct assembly *a, uint32_t constant, int entering, bo
     }
     put(a, plan->give_count ? UNPACK_SEQUENCE : POP_TOP, (uint32_t)plan->give_count, a->begun);
     for (int i = 0; i < plan->store_count; i++)
-        put(a, in_cell(a, plan->stores[i]) ? STORE_DEREF : STORE_FAST, (uint32_t)plan->stores[i], a->begun);
+        put_variable(a, STORE_FAST, STORE_DEREF, plan->stores[i]);
     for (int i = 0; i < plan->delete_count; i++)
-        put(a, in_cell(a, plan->deletes[i]) ? DELETE_DEREF : DELETE_FAST, (uint32_t)plan->deletes[i], a->begun);
+        put_variable(a, DELETE_FAST, DELETE_DEREF, plan->deletes[i]);
     if (plan->null_count)
         put_stack(a);
     if (a->c->make_bool && compat_to_bool >= 0)
@@ -399,7 +356,9 @@ static int prepare(struct assembly *a, bool returns)
     }
     Py_SETREF(more, PyList_AsTuple(more));
     a->constants = more ? PySequence_Concat(a->w->code->co_consts, more) : NULL;
-    return a->constants ? add_temporaries(a) : -1;
+    a->where = PyMem_New(uint32_t, (size_t)a->temporaries + 1);
+    a->names = a->constants && a->where ? program_add_temporaries(&a->p, a->temporaries, a->where) : NULL;
+    return a->names ? 0 : -1;
 }
 
 PyObject *assemble(struct capture *c, const struct watched *w, struct plan *plan, bool returns, PyObject **splits)

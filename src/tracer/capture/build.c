@@ -16,11 +16,6 @@ bool may_change(const struct capture *c, const struct shadow *shadow, enum shado
     return shadow && shadow->kind == kind && !shadow->fixed && shadow->serial > c->innermost->serial;
 }
 
-static bool is_sequence(PyObject *value)
-{
-    return PyTuple_CheckExact(value) || PyList_CheckExact(value);
-}
-
 /* ---- built ---- */
 
 static PyObject *top(const struct watched *w, int count, int i)
@@ -149,13 +144,10 @@ static enum ended extend(struct capture *c, struct watched *w, int below)
 
     if (!may_change(c, shadow, SHADOW_LIST) || PyList_GET_SIZE(list) != shadow->count || from == list)
         return not_ours(c, list);
-    if (!of || !is_sequence(from) || !value_type_known(c, from, of))
+    if (!of || !is_sequence(from) || !value_type_known(c, from, of) || shadow_add_items(c, shadow, from, of))
         return break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(from); i++)
-        if (!value_item(c, from, of, i))
-            return break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(from); i++)
-        if (shadow_add(c, shadow, NULL, value_item(c, from, of, i)) || PyList_Append(list, PySequence_Fast_GET_ITEM(from, i)))
+        if (PyList_Append(list, PySequence_Fast_GET_ITEM(from, i)))
             return no_memory_at(c);
     stack_drop(w, 1);
     return ENDED_NOT;

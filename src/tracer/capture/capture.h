@@ -148,9 +148,15 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow);
 bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow);
 /* Item I of VALUE, a tuple or list, whose type is known: its shadow. */
 struct shadow *value_item(struct capture *c, PyObject *value, struct shadow *shadow, Py_ssize_t i);
+/* The shadow of a tuple or list gets those of all items of VALUE as well. -1: one is not known, and it is as it was; or no memory. */
+int shadow_add_items(struct capture *c, struct shadow *container, PyObject *value, struct shadow *of);
 /* What stands for VALUE in the arguments of a node: a new reference. NULL: nothing can, or an exception is set. */
 PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shadow);
 bool value_has_array(PyObject *value, int depth);
+static inline bool is_sequence(PyObject *value)
+{
+    return PyTuple_CheckExact(value) || PyList_CheckExact(value);
+}
 /* May an operation on VALUE, an array, run code of the program's? And the end of its life, whatever it is? */
 bool value_is_foreign(PyObject *value);
 bool value_dies_quietly(PyObject *value, int depth);
@@ -165,6 +171,8 @@ void stack_push(struct watched *w, PyObject *value, struct shadow *shadow);
 void stack_drop(struct watched *w, int count);
 /* COUNT values give way to RESULT (taken), with SHADOW; NULL: it raised. */
 enum ended stack_result(struct capture *c, struct watched *w, int count, PyObject *result, struct shadow *shadow);
+/* Likewise, and RESULT is known, if it is of a type whose values are: else it breaks behind it. */
+enum ended known_result(struct capture *c, struct watched *w, int count, PyObject *result);
 /* An operation whose operands have a value in the graph: the instruction's COUNT values give way to what it gives. */
 struct operation {
     const char *op;
@@ -203,6 +211,16 @@ enum ended next_item(struct capture *c, struct watched *w, struct compat_action 
 enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *names, bool on_top);
 /* The arguments are in a tuple; KEYWORDS: and in a dict. */
 enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords);
+/* A call, as invoke() has found it on the stack. */
+struct call {
+    PyObject *callable, **args, *names; /* borrowed; names: of the last arguments, or NULL */
+    struct shadow *of, **shadows;       /* of the callable and of the arguments */
+    int count, slots;                   /* arguments; values on the stack that give way to the result */
+};
+PyObject *run_call(const struct call *call);
+/* CALL, of an array function or of the method NAME of SELF, becomes OPERATION's node, or breaks. */
+enum ended array_call(struct capture *c, struct watched *w, const struct call *call, PyObject *self, struct shadow *of_self,
+                      const char *name, struct operation *operation);
 /* Is NAME, of a module or a type, numpy, torch, or in one of them? NULL is not. */
 bool is_array_package(const char *name);
 /* A function, type or ufunc of theirs? */
@@ -214,12 +232,6 @@ bool is_array_function(PyObject *callable);
 bool keeps_shape(const char *name, int count, bool first, bool rest);
 /* Does NAME only look at shape and type? */
 bool is_fact(const char *name);
-/* A call, as invoke() has found it on the stack. */
-struct call {
-    PyObject *callable, **args, *names; /* borrowed; names: of the last arguments, or NULL */
-    struct shadow *of, **shadows;       /* of the callable and of the arguments */
-    int count, slots;                   /* arguments; values on the stack that give way to the result */
-};
 /* Builtins, and methods of builtin types, of what is known. ENDED_BEFORE: it is no such, and nothing has happened. */
 enum ended call_known(struct capture *c, struct watched *w, const struct call *call);
 

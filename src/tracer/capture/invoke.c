@@ -117,7 +117,7 @@ unknown:
     return false;
 }
 
-static PyObject *run(const struct call *call)
+PyObject *run_call(const struct call *call)
 {
     return PyObject_Vectorcall(call->callable, call->args, (size_t)(call->count - (call->names ? PyTuple_GET_SIZE(call->names) : 0)), call->names);
 }
@@ -130,7 +130,7 @@ static enum ended fact(struct capture *c, struct watched *w, const struct call *
     if (!operation->fixed)
         return break_at(c, "data", "a fact about a result, which may depend on its data");
     c->shapes_read = true;
-    result = run(call);
+    result = run_call(call);
     return stack_result(c, w, call->slots, result, result ? shadow_const(c, result) : NULL);
 }
 
@@ -145,9 +145,8 @@ static enum ended unknown_argument(struct capture *c, const struct call *call)
     return break_at(c, "value", "a call of %.100s() with an argument that cannot be in a graph", name_of(call->callable, text, sizeof text));
 }
 
-/* OPERATION's call: it becomes a node, or breaks. */
-static enum ended array_call(struct capture *c, struct watched *w, const struct call *call, PyObject *self, struct shadow *of_self,
-                             const char *name, struct operation *operation)
+enum ended array_call(struct capture *c, struct watched *w, const struct call *call, PyObject *self, struct shadow *of_self,
+                      const char *name, struct operation *operation)
 {
     bool first, rest;
     enum ended ended = may_operate(c);
@@ -163,7 +162,7 @@ static enum ended array_call(struct capture *c, struct watched *w, const struct 
         return ended;
     }
     operation->fixed &= keeps_shape(name, call->count + (self != NULL), first, rest);
-    return node_result(c, w, call->slots, operation, run(call));
+    return node_result(c, w, call->slots, operation, run_call(call));
 }
 
 static enum ended array_method(struct capture *c, struct watched *w, const struct call *call)
@@ -289,7 +288,7 @@ static enum ended inlined(struct capture *c, struct watched *w, const struct cal
     c->entered = c->inner_broke = false;
     c->returned_shadow = NULL;
     Py_INCREF(function);
-    result = run(call);
+    result = run_call(call);
     Py_DECREF(function);
     c->awaited_code = NULL;
     if (c->entered && !c->inner_broke) /* then it has a result */
@@ -338,7 +337,7 @@ static bool can_step(struct capture *c, PyObject *function, struct shadow *of)
 /* A resume function puts its own things in place: those are what it begins with. */
 static enum ended enter(struct capture *c, struct watched *w, const struct call *call)
 {
-    PyObject *result = run(call);
+    PyObject *result = run_call(call);
 
     for (int i = 0; i < w->variables; i++)
         if (!compat_local(w->frame, i) || PyCell_Check(compat_local(w->frame, i)))

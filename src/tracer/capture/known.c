@@ -20,7 +20,7 @@ bool keeps_shape(const char *name, int count, bool first, bool rest)
         "rint sign sgn neg negative positive reciprocal clamp clip minimum maximum fmin fmax eq ne lt le gt ge not_equal less greater "
         "less_equal greater_equal logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not invert "
         "isnan isinf isfinite signbit matmul mm bmm mv dot inner outer addmm linear zeros_like ones_like empty_like full_like rand_like "
-        "randn_like clone detach contiguous float double half bfloat16 int long atan2 arctan2 hypot lerp erf erfc masked_fill nan_to_num "
+        "randn_like round clone detach contiguous float double half bfloat16 int long atan2 arctan2 hypot lerp erf erfc masked_fill nan_to_num "
         "conj lshift rshift and_ or_ xor";
     static const char shaped[] =
         "sum mean std var prod any all argmax argmin amax amin max min cumsum cumprod sort argsort norm logsumexp softmax log_softmax "
@@ -70,29 +70,6 @@ static bool are_simple(struct capture *c, const struct call *call)
     return true;
 }
 
-static PyObject *run(const struct call *call)
-{
-    return PyObject_Vectorcall(call->callable, call->args, (size_t)(call->count - (call->names ? PyTuple_GET_SIZE(call->names) : 0)), call->names);
-}
-
-/* RESULT, which is known. */
-static enum ended give(struct capture *c, struct watched *w, const struct call *call, PyObject *result)
-{
-    struct shadow *shadow = result ? shadow_const(c, result) : NULL;
-
-    if (result && !value_is_simple(result) && !PyType_Check(result) && !PySlice_Check(result) && !PyTuple_Check(result)) {
-        break_at(c, "value", "a %.200s was made of known values", Py_TYPE(result)->tp_name);
-        stack_result(c, w, call->slots, result, NULL);
-        return ENDED_BEHIND;
-    }
-    return stack_result(c, w, call->slots, result, shadow);
-}
-
-static bool is_sequence(PyObject *value)
-{
-    return PyTuple_CheckExact(value) || PyList_CheckExact(value);
-}
-
 static enum ended length(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *value = call->args[0];
@@ -112,7 +89,7 @@ static enum ended length(struct capture *c, struct watched *w, const struct call
         return ENDED_BEFORE;
     }
     size = PyObject_Size(value);
-    return give(c, w, call, size < 0 ? NULL : PyLong_FromSsize_t(size));
+    return known_result(c, w, call->slots, size < 0 ? NULL : PyLong_FromSsize_t(size));
 }
 
 static enum ended instance(struct capture *c, struct watched *w, const struct call *call)
@@ -132,7 +109,7 @@ static enum ended instance(struct capture *c, struct watched *w, const struct ca
                     _PyType_Lookup(Py_TYPE(call->args[0]), word) != _PyType_Lookup(&PyBaseObject_Type, word)))
             return ENDED_BEFORE;
     }
-    return give(c, w, call, PyBool_FromLong(is));
+    return known_result(c, w, call->slots, PyBool_FromLong(is));
 }
 
 /* tuple() or list() of one that is known. */
@@ -143,11 +120,8 @@ static enum ended convert(struct capture *c, struct watched *w, const struct cal
 
     if (!shadow || !is_sequence(value) || !value_type_known(c, value, call->shadows[0]) || is_graph(value, call->shadows[0]))
         return ENDED_BEFORE;
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++) {
-        struct shadow *item = value_item(c, value, call->shadows[0], i);
-        if (!item || shadow_add(c, shadow, NULL, item))
-            return ENDED_BEFORE;
-    }
+    if (shadow_add_items(c, shadow, value, call->shadows[0]))
+        return ENDED_BEFORE;
     return stack_result(c, w, call->slots, list ? PySequence_List(value) : PySequence_Tuple(value), shadow);
 }
 
@@ -199,7 +173,7 @@ static enum ended go_through(struct capture *c, struct watched *w, const struct 
         return ENDED_BEFORE;
     for (Py_ssize_t n = 0; n < count; n++)
         PyTuple_SET_ITEM(items, n, Py_NewRef(Py_None)); /* only how many there are is looked at */
-    iterates = run(call);
+    iterates = run_call(call);
     return iterator(c, w, call, iterates, items, shadow);
 }
 
@@ -209,14 +183,13 @@ static enum ended builtin(struct capture *c, struct watched *w, const struct cal
                                        "ord", "chr", "repr", "complex", "slice", "all", "any", "bin", "hex", "oct", NULL};
     static const char *const operations[] = {"abs", "pow", "round", "divmod", NULL};
     struct operation operation;
-    enum ended ended;
 
     if (!call->names && call->count == 1 && is_builtin(call->callable, "len"))
         return length(c, w, call);
     if (!call->names && call->count == 2 && is_builtin(call->callable, "isinstance"))
         return instance(c, w, call);
     if (!call->names && call->count == 1 && is_builtin(call->callable, "type") && value_type_known(c, call->args[0], call->shadows[0]))
-        return give(c, w, call, Py_NewRef(Py_TYPE(call->args[0])));
+        return known_result(c, w, call->slots, Py_NewRef(Py_TYPE(call->args[0])));
     if (!call->names && call->count == 1 && (is_builtin(call->callable, "tuple") || is_builtin(call->callable, "list")))
         return convert(c, w, call, is_builtin(call->callable, "list"));
     if (!call->names && call->count >= 1 && is_builtin(call->callable, "zip"))
@@ -226,22 +199,11 @@ static enum ended builtin(struct capture *c, struct watched *w, const struct cal
     if (!call->names && call->count == 1 && is_builtin(call->callable, "reversed"))
         return go_through(c, w, call, 'r');
     if (is_any(call->callable, pure) && are_simple(c, call))
-        return give(c, w, call, run(call));
+        return known_result(c, w, call->slots, run_call(call));
     if (call->names || !call->count || !is_graph(call->args[0], call->shadows[0]) || !is_any(call->callable, operations))
         return ENDED_BEFORE;
-    if ((ended = may_operate(c)))
-        return ended;
-    operation = (struct operation){.op = "call_function", .target = call->callable, .args = PyTuple_New(call->count)};
-    for (int i = 0; i < call->count && operation.args; i++) {
-        PyObject *one = value_argument(c, call->args[i], call->shadows[i]);
-        if (one)
-            PyTuple_SET_ITEM(operation.args, i, one);
-        else
-            Py_CLEAR(operation.args);
-    }
-    PyErr_Clear();
-    operation.counted = operation.fixed = call->count == 1 && is_fixed(call->args[0], call->shadows[0]);
-    return operation.args ? node_result(c, w, call->slots, &operation, run(call)) : ENDED_BEFORE;
+    operation = (struct operation){.op = "call_function", .target = call->callable};
+    return array_call(c, w, call, NULL, NULL, ((PyCFunctionObject *)call->callable)->m_ml->ml_name, &operation);
 }
 
 /* ---- methods of builtin types ---- */
@@ -259,17 +221,12 @@ static enum ended list_method(struct capture *c, struct watched *w, const struct
             return ENDED_BEFORE;
     } else if (!PyUnicode_CompareWithASCIIString(name, "extend") && is_sequence(call->args[0]) &&
                value_type_known(c, call->args[0], call->shadows[0])) {
-        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(call->args[0]); i++) {
-            struct shadow *item = value_item(c, call->args[0], call->shadows[0], i);
-            if (!item || shadow_add(c, of, NULL, item)) {
-                c->failed = true; /* its shadow is not as it is any more */
-                return break_at(c, "value", "no memory");
-            }
-        }
+        if (shadow_add_items(c, of, call->args[0], call->shadows[0]))
+            return ENDED_BEFORE;
     } else {
         return break_at(c, "call", "list.%.100s()", PyUnicode_AsUTF8(name));
     }
-    return stack_result(c, w, call->slots, run(call), shadow_const(c, Py_None));
+    return stack_result(c, w, call->slots, run_call(call), shadow_const(c, Py_None));
 }
 
 /* items(), keys(), values() and get() of a dict that was built here. */
@@ -292,7 +249,7 @@ static enum ended dict_method(struct capture *c, struct watched *w, const struct
             return ENDED_BEFORE;
     }
     of->fixed = true;
-    view = run(call);
+    view = run_call(call);
     all = view ? PySequence_Tuple(view) : NULL;
     if (!all)
         return ENDED_RAISED;
@@ -309,7 +266,7 @@ enum ended call_known(struct capture *c, struct watched *w, const struct call *c
     if (self && PyDict_CheckExact(self))
         return dict_method(c, w, call, self);
     if (self && value_is_simple(self) && value_known(c, self, of->parent) && are_simple(c, call))
-        return give(c, w, call, run(call));
+        return known_result(c, w, call->slots, run_call(call));
     if (of && of->kind == SHADOW_SOURCE && (PyCFunction_Check(call->callable) || PyType_Check(call->callable)) &&
         !is_array_function(call->callable) && value_known(c, call->callable, of))
         return builtin(c, w, call);

@@ -3,6 +3,7 @@
  * Whether an operation is understood is found out before it runs: until then the frame is as CPython left it, and ENDED_BEFORE
  * breaks there. What has run and gave no array breaks behind it (ENDED_BEHIND), what raised is raised (ENDED_RAISED). */
 #include "tracer/capture/capture.h"
+#include "tracer/resume/program.h"
 
 #include <stdarg.h>
 
@@ -59,17 +60,12 @@ enum ended stack_result(struct capture *c, struct watched *w, int count, PyObjec
     return ENDED_NOT;
 }
 
-/* A value that is known, from known ones. */
-static enum ended known_result(struct capture *c, struct watched *w, int count, PyObject *result)
+enum ended known_result(struct capture *c, struct watched *w, int count, PyObject *result)
 {
     struct shadow *shadow = result ? shadow_const(c, result) : NULL;
 
-    if (result && !shadow) {
-        Py_DECREF(result);
-        return break_at(c, "value", "no memory");
-    }
-    if (result && !value_is_simple(result) && !PySlice_Check(result)) {
-        break_at(c, "value", "a %s was made of known values", Py_TYPE(result)->tp_name);
+    if (result && !value_is_simple(result) && !PyType_Check(result) && !PySlice_Check(result)) {
+        break_at(c, "value", "a %.200s was made of known values", Py_TYPE(result)->tp_name);
         stack_result(c, w, count, result, NULL);
         return ENDED_BEHIND;
     }
@@ -132,19 +128,13 @@ int add_node(struct capture *c, PyObject *node)
 static bool is_handled(const struct watched *w)
 {
     PyObject *table = w->code->co_exceptiontable;
-    const uint8_t *at = (const uint8_t *)PyBytes_AS_STRING(table), *end = at + PyBytes_GET_SIZE(table);
+    const unsigned char *at = (const unsigned char *)PyBytes_AS_STRING(table), *end = at + PyBytes_GET_SIZE(table);
 
     while (at < end) {
         uint32_t row[4];
-        for (int i = 0; i < 4; i++) {
-            row[i] = 0;
-            while (at < end) {
-                uint8_t byte = *at++;
-                row[i] = row[i] << 6 | (byte & 63);
-                if (!(byte & 64))
-                    break;
-            }
-        }
+        for (int i = 0; i < 4; i++)
+            if (!program_number(&at, end, &row[i]))
+                return false;
         if ((uint32_t)w->unit >= row[0] && (uint32_t)w->unit < row[0] + row[1] && row[2] < (uint32_t)w->units)
             return w->bytes[2 * row[2]] == PUSH_EXC_INFO;
     }
@@ -267,11 +257,8 @@ static enum ended join(struct capture *c, struct watched *w)
         !(shadow = shadow_new(c, PyTuple_CheckExact(part[0]) ? SHADOW_TUPLE : SHADOW_LIST, 0)))
         return unknown_operand(c, w, 2, "+");
     for (int i = 0; i < 2; i++)
-        for (Py_ssize_t j = 0; j < PySequence_Fast_GET_SIZE(part[i]); j++) {
-            struct shadow *item = value_item(c, part[i], of[i], j);
-            if (!item || shadow_add(c, shadow, NULL, item))
-                return unknown_operand(c, w, 2, "+");
-        }
+        if (shadow_add_items(c, shadow, part[i], of[i]))
+            return unknown_operand(c, w, 2, "+");
     made = PySequence_Concat(part[0], part[1]);
     return stack_result(c, w, 2, made, shadow);
 }
@@ -294,7 +281,7 @@ static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t 
     }
     if (value_is_simple(a) && value_is_simple(b) && value_known(c, a, of_a) && value_known(c, b, of_b))
         return known_result(c, w, 2, run_binary(which, a, b));
-    if (which == 0 && of_a && of_b && Py_TYPE(a) == Py_TYPE(b) && (PyTuple_CheckExact(a) || PyList_CheckExact(a)))
+    if (which == 0 && of_a && of_b && Py_TYPE(a) == Py_TYPE(b) && is_sequence(a))
         return join(c, w);
     return unknown_operand(c, w, 2, binary[which].name);
 }
@@ -415,7 +402,7 @@ int truth(struct capture *c, const struct watched *w)
 
     if (is_graph(value, shadow))
         break_at(c, "data", "whether a %.100s is true decides what runs", Py_TYPE(value)->tp_name);
-    else if (PyTuple_CheckExact(value) || PyList_CheckExact(value) ? value_type_known(c, value, shadow)
+    else if (is_sequence(value) ? value_type_known(c, value, shadow)
              : PyDict_CheckExact(value) ? shadow && shadow->kind == SHADOW_DICT
                                         : (value_is_simple(value) || value_is_description(value)) && value_known(c, value, shadow))
         return PyObject_IsTrue(value);

@@ -95,7 +95,7 @@ bool value_dies_quietly(PyObject *value, int depth)
         return !value_is_foreign(value);
     if (!depth)
         return false;
-    if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
+    if (is_sequence(value)) {
         for (; at < PySequence_Fast_GET_SIZE(value); at++)
             if (at == 64 || !value_dies_quietly(PySequence_Fast_GET_ITEM(value, at), depth - 1))
                 return false;
@@ -111,7 +111,7 @@ bool value_dies_quietly(PyObject *value, int depth)
 
 bool value_has_array(PyObject *value, int depth)
 {
-    if (depth && (PyTuple_CheckExact(value) || PyList_CheckExact(value)))
+    if (depth && is_sequence(value))
         for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value) && i < 64; i++)
             if (value_has_array(PySequence_Fast_GET_ITEM(value, i), depth - 1))
                 return true;
@@ -384,7 +384,7 @@ bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
         return true;
     if (value_is_array(value)) {
         guard_on(c, shadow, "TENSOR_MATCH", value);
-    } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
+    } else if (is_sequence(value)) {
         OWNED PyObject *length = PyLong_FromSsize_t(PySequence_Fast_GET_SIZE(value));
         guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(value));
         if (length)
@@ -412,6 +412,19 @@ struct shadow *value_item(struct capture *c, PyObject *value, struct shadow *sha
     if ((shadow->kind == SHADOW_TUPLE || shadow->kind == SHADOW_LIST) && shadow->count == PySequence_Fast_GET_SIZE(value))
         return shadow->items[i];
     return NULL;
+}
+
+int shadow_add_items(struct capture *c, struct shadow *container, PyObject *value, struct shadow *of)
+{
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!value_item(c, value, of, i))
+            return -1;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (shadow_add(c, container, NULL, value_item(c, value, of, i)))
+            return -1;
+    return 0;
 }
 
 /* ---- arguments of nodes ---- */
@@ -497,7 +510,7 @@ PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shad
             return value_type_known(c, value, shadow) ? Py_XNewRef(placeholder(c, shadow)) : NULL;
         if (value_known(c, value, shadow))
             return Py_NewRef(value);
-        if ((!PyTuple_CheckExact(value) && !PyList_CheckExact(value)) || !value_type_known(c, value, shadow))
+        if (!is_sequence(value) || !value_type_known(c, value, shadow))
             return NULL;
         items = items_argument(c, value, shadow, PySequence_Fast_GET_SIZE(value));
         return items && PyList_CheckExact(value) ? PySequence_List(items) : Py_XNewRef(items);

@@ -49,7 +49,7 @@ static bool read_step(struct program *p, const unsigned char *bytes, int32_t *un
     return true;
 }
 
-static bool read_number(const unsigned char **at, const unsigned char *end, uint32_t *number)
+bool program_number(const unsigned char **at, const unsigned char *end, uint32_t *number)
 {
     unsigned char byte;
 
@@ -77,8 +77,8 @@ static bool read_spans(struct program *p)
     int32_t done = 0, spans = 0;
 
     while (at < end) {
-        if (!read_number(&at, end, &first) || !read_number(&at, end, &length) || !read_number(&at, end, &to) ||
-            !read_number(&at, end, &depth))
+        if (!program_number(&at, end, &first) || !program_number(&at, end, &length) || !program_number(&at, end, &to) ||
+            !program_number(&at, end, &depth))
             return false;
         const int32_t begin = step_of(p, first), behind = step_of(p, (int64_t)first + length), handler = step_of(p, to);
         if (begin < done || behind < begin || handler < 0 || handler >= p->count)
@@ -127,6 +127,29 @@ struct step *program_add(struct program *p, int op, uint32_t arg)
 
     *step = (struct step){.op = (uint8_t)op, .size = 1, .arg = arg, .to = -1, .span = -1};
     return step;
+}
+
+PyObject *program_temporary(int32_t slot)
+{
+    return PyUnicode_FromFormat("%s%d", TEMPORARY, (int)slot);
+}
+
+PyObject *program_add_temporaries(struct program *p, int32_t depth, uint32_t *where)
+{
+    OWNED PyObject *known = PyTuple_GetSlice(p->code->co_localsplusnames, 0, p->code->co_nlocals), *names = known ? PySequence_List(known) : NULL;
+
+    for (int32_t slot = 0; slot < depth && names; slot++) {
+        OWNED PyObject *name = program_temporary(slot);
+        const int has = name ? PySequence_Contains(names, name) : -1;
+        if (has < 0 || (!has && PyList_Append(names, name)))
+            return NULL;
+        where[slot] = (uint32_t)PySequence_Index(names, name);
+    }
+    p->more = names ? (int32_t)PyList_GET_SIZE(names) - p->code->co_nlocals : 0;
+    for (int32_t i = 0; i < p->count; i++)
+        if (compat_ops[p->steps[i].op].has_variable)
+            p->steps[i].arg = (uint32_t)program_moved(p, (int)p->steps[i].arg);
+    return names ? PyList_AsTuple(names) : NULL;
 }
 
 /* The step that comes N-th. */

@@ -31,6 +31,7 @@ struct program {
     int32_t count, units;
     int32_t added, at;  /* added steps come before step AT: what jumps to that jumps to them, */
     int32_t direct;     /* but for this one; or -1 */
+    int32_t more;       /* variables, for the stack */
     /* Of one that was opened, by step: the stack's depth, or -1: never reached; and sums of enum compat_slot: the variables, then
      * the stack. Owned; the last of these are worked on. */
     int32_t *depth;
@@ -43,6 +44,8 @@ int program_read(struct program *p, PyCodeObject *code);
 /* Read, and known what it does. FIRST: it is entered at that step, and what is not reached from there is not reached; or 0. 1: *WHY
  * no function can be split that has CODE (static). */
 int program_open(struct program *p, PyCodeObject *code, int32_t first, const char **why);
+/* One of the exception table's numbers, at *AT, which goes behind it. False: there is none before END. */
+bool program_number(const unsigned char **at, const unsigned char *end, uint32_t *number);
 /* Why the function cannot be split before STEP; NULL: it can be. */
 const char *program_forbids(const struct program *p, int32_t step);
 static inline unsigned char *program_slots(const struct program *p, int32_t step)
@@ -53,6 +56,16 @@ void program_close(struct program *p);
 /* One more added step; at most as many as the function's stack is deep, and PROGRAM_ADDS. */
 enum { PROGRAM_ADDS = 12 };
 struct step *program_add(struct program *p, int op, uint32_t arg);
+/* Its code has variables for DEPTH slots of the stack, behind its own and before cells and free variables: all their names, a new
+ * tuple, or NULL; WHERE they are. One that was split, or made of a split, has some already. */
+#define TEMPORARY "___stack"
+PyObject *program_temporary(int32_t slot);
+PyObject *program_add_temporaries(struct program *p, int32_t depth, uint32_t *where);
+/* Where VARIABLE of the code is behind that. */
+static inline int program_moved(const struct program *p, int variable)
+{
+    return variable < p->code->co_nlocals ? variable : variable + p->more;
+}
 /* Its code's replace(**CHANGES) with what the steps are now: a new reference. CHANGES is owned here; NULL: there was an exception. */
 PyObject *program_make(struct program *p, PyObject *changes);
 

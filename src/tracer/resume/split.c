@@ -17,8 +17,6 @@
 
 #include <structmember.h>
 
-static const char TEMPORARY[] = "___stack";
-
 /* Of all that were split there, the original and resume functions, only the prefix is another. */
 enum part { RESUME_CODE, LEAVE, STACK, LOCALS, ORIGIN, PREFIX, PARTS };
 
@@ -41,11 +39,6 @@ struct request {
 static PyTypeObject split_type;
 
 /* ---- a code object made of another ---- */
-
-static PyObject *temporary(int32_t slot)
-{
-    return PyUnicode_FromFormat("%s%d", TEMPORARY, (int)slot);
-}
 
 /* ITEM is owned here; NULL: there was an exception. */
 static bool append(PyObject *list, PyObject *item)
@@ -77,27 +70,22 @@ static void add_call(struct program *p, PyObject *constants)
 static PyObject *make_prefix(struct request *r, int32_t step, PyObject *leave)
 {
     struct program *p = &r->p;
-    const int locals = r->code->co_nlocals;
-    OWNED PyObject *constants = more_constants(r->code, Py_NewRef(leave));
-    OWNED PyObject *known = PyTuple_GetSlice(r->code->co_localsplusnames, 0, locals), *names = known ? PySequence_List(known) : NULL;
+    const int32_t depth = r->o.depth[step];
+    OWNED PyObject *constants = more_constants(r->code, Py_NewRef(leave)), *names = NULL;
+    uint32_t *where = PyMem_New(uint32_t, (size_t)depth + 1);
 
-    for (int32_t slot = r->o.depth[step] - 1; slot >= 0 && names; slot--) {
-        OWNED PyObject *name = temporary(slot);
-        const int has = name ? PySequence_Contains(names, name) : -1;
-        if (has < 0 || (!has && PyList_Append(names, name)))
-            return NULL;
-        program_add(p, STORE_FAST, (uint32_t)PySequence_Index(names, name));
-    }
+    if (where)
+        names = program_add_temporaries(p, depth, where);
+    for (int32_t slot = depth - 1; slot >= 0 && names; slot--)
+        program_add(p, STORE_FAST, where[slot]);
+    PyMem_Free(where);
     if (!constants || !names)
         return NULL;
     add_call(p, constants);
     program_add(p, RETURN_VALUE, 0);
-    for (int32_t i = 0; i < p->count; i++) /* cells and free variables come behind the new ones */
-        if (compat_ops[p->steps[i].op].has_variable && p->steps[i].arg >= (uint32_t)locals)
-            p->steps[i].arg += (uint32_t)(PyList_GET_SIZE(names) - locals);
     p->at = r->prologue + step;
     p->direct = r->prologue - 1;
-    return program_make(p, Py_BuildValue("{s:N,s:n,s:O,s:i}", "co_varnames", PyList_AsTuple(names), "co_nlocals", PyList_GET_SIZE(names),
+    return program_make(p, Py_BuildValue("{s:O,s:n,s:O,s:i}", "co_varnames", names, "co_nlocals", PyTuple_GET_SIZE(names),
                                          "co_consts", constants, "co_stacksize", r->code->co_stacksize + compat_call_length));
 }
 
@@ -122,7 +110,7 @@ static bool lay_stack(struct layout *l, const unsigned char *stack, int32_t dept
     for (int32_t slot = 0; slot < depth; slot++) {
         const bool value = stack[slot] & (SLOT_VALUE | SLOT_CELL);
         if (!append(l->stack, PyUnicode_FromString(!value ? "NULL" : !(stack[slot] & SLOT_NULL) ? "value" : "value or NULL")) ||
-            (value && !append(l->names, temporary(slot))))
+            (value && !append(l->names, program_temporary(slot))))
             return false;
     }
     return true;
@@ -239,7 +227,7 @@ static const char *names_forbid(PyCodeObject *code)
         const char *text = PyUnicode_AsUTF8(name);
         if (!text)
             PyErr_Clear();
-        else if (!strncmp(text, TEMPORARY, strlen(TEMPORARY)))
+        else if (!strncmp(text, TEMPORARY, sizeof TEMPORARY - 1))
             return "it has a variable whose name begins with ___stack, as those have that are added here";
         for (int j = code->co_nlocalsplus - code->co_nfreevars; j < code->co_nlocalsplus; j++)
             if (j > i && name == PyTuple_GET_ITEM(code->co_localsplusnames, j) &&
@@ -468,7 +456,7 @@ static PyObject *call_resume(PyObject *module, PyObject *object)
     if (!Py_IS_TYPE(object, &split_type))
         return PyErr_Format(PyExc_TypeError, "expected what split() returns, got %s", Py_TYPE(object)->tp_name);
     for (Py_ssize_t slot = good ? PyTuple_GET_SIZE(part[STACK]) - 1 : -1; slot >= 0 && good; slot--)
-        good = append(steps, Py_BuildValue("(sN)", "STORE_FAST", temporary((int32_t)slot)));
+        good = append(steps, Py_BuildValue("(sN)", "STORE_FAST", program_temporary((int32_t)slot)));
     for (int i = 0; i < compat_call_length && good; i++)
         good = append(steps, compat_call[i].op == LOAD_CONST ? Py_BuildValue("(sO)", compat_call[i].name, part[LEAVE])
                                                              : Py_BuildValue("(si)", compat_call[i].name, 0));
