@@ -137,20 +137,26 @@ OLD_ANSWERED = {
 
 # What is so in 2.7, too.
 OLD_IN_27 = {"default_f", "itself_f", "item_f", "branch_f"}
-# And what is so in 2.7 only.
-IN_27 = {
-    "floating_f": (*OLD_RECOMPILED["floating_f"][:-1], ("dynamic=", 1)),
-    # The guard says which state changed, not what it was.
-    "autocast_f": (1, "GLOBAL_STATE changed: autocast", None, [], "autocast", "enter torch.autocast", None),
-    "plain_f": ({"skip": 1, "declined": 1}, r"because no content in function call", "nothing to compile", "no tensor operation"),
+# And what is so in one version only.
+ONLY_IN = {
+    (2, 7): {
+        "floating_f": (*OLD_RECOMPILED["floating_f"][:-1], ("dynamic=", 1)),
+        # The guard says which state changed, not what it was.
+        "autocast_f": (1, "GLOBAL_STATE changed: autocast", None, [], "autocast", "enter torch.autocast", None),
+        "plain_f": ({"skip": 1, "declined": 1}, r"because no content in function call", "nothing to compile", "no tensor operation"),
+    },
+    (2, 10): {
+        "plain_f": ({"skip": 1, "declined": 1}, r"intentionally decided to skip the frame plain_f", "nothing to compile", "no tensor operation"),
+        "branch_f": OLD_ANSWERED["branch_f"],
+    },
 }
 
 
 def told_by(found, function, new, old):
     """What is asked of FUNCTION on the torch of the recording; None: it belongs elsewhere there."""
     version = tuple(int(part) for part in re.findall(r"\d+", found["torch"]["version"])[:2])
-    if version == (2, 7) and function in IN_27:
-        return IN_27[function]
+    if function in ONLY_IN.get(version, ()):
+        return ONLY_IN[version][function]
     if version < (2, 7) or version == (2, 7) and function in OLD_IN_27:
         return {**new, **old}.get(function)
     return new.get(function)
