@@ -111,7 +111,7 @@ static void tick(struct loop *loop)
 void loop_open(struct loop *loop, const char *path)
 {
     struct db *fresh = db_open(path);
-    char *absolute = fresh ? realpath(db_path(fresh), NULL) : NULL;
+    char *absolute = fresh ? db_absolute(db_path(fresh)) : NULL;
     struct work *work = absolute && stat(absolute, &loop->file) == 0 ? work_open(absolute, loop->ended_fd) : NULL;
 
     if (!work) {
@@ -323,7 +323,7 @@ int tui_run(const struct tui_options *options, const char *path)
     loop->output.open = options->running;
     loop->output.input_fd = options->running && options->program_reads ? options->output_fd : -1;
     loop->face.below = loop->live;
-    loop->path = realpath(db_path(db), NULL);
+    loop->path = db_absolute(db_path(db));
     loop->ended_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     open = loop->path && stat(loop->path, &loop->file) == 0;
     loop->name = options->name ? options->name : loop->path ? strrchr(loop->path, '/') + 1 : "";

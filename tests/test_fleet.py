@@ -214,6 +214,17 @@ def test_interrupted(dyntrace, hundreds, tmp_path, scratch, words):
             (tmp_path / "m.db").unlink(missing_ok=True)
 
 
+def test_killed(dyntrace, hundreds, scratch):
+    """What the traces are merged into has no name: nothing of it is left by who cannot take it away."""
+    with subprocess.Popen([dyntrace, "report", str(hundreds)], stdout=subprocess.DEVNULL) as child:
+        opened = ["ls", "-l", f"/proc/{child.pid}/fd"]
+        while str(scratch) not in subprocess.run(opened, capture_output=True, text=True).stdout:
+            assert child.poll() is None
+        assert os.listdir(scratch) == []
+        child.kill()
+    assert child.returncode == -signal.SIGKILL
+
+
 # ---- ranks that record themselves apart -----------------------------------------------------------------------------
 
 LAUNCHERS = {

@@ -16,9 +16,7 @@
 
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 enum { ENDING = sizeof ending / sizeof *ending };
-enum { SCRATCHES = 2 }; /* both sides of `diff` */
 static char *volatile unfinished; /* borrowed: the temporary file, for on_signal */
-static char *volatile scratches[SCRATCHES]; /* owned */
 static struct sigaction before[NSIG]; /* what those signals did, which they do again when all is in its place */
 
 /* Safe in a signal handler. */
@@ -26,9 +24,6 @@ static void take_away(void)
 {
     if (unfinished)
         unlink(unfinished); /* SQLite puts nothing beside it: db_make */
-    for (int i = 0; i < SCRATCHES; i++)
-        if (scratches[i])
-            unlink(scratches[i]);
 }
 
 static void on_signal(int number)
@@ -48,10 +43,10 @@ static void watch(char *path)
     for (int i = 0; i < ENDING; i++) {
         int number = ending[i];
         sigaction(number, NULL, &old);
-        if ((path || scratches[0]) && old.sa_handler != SIG_IGN && old.sa_handler != on_signal) { /* nohup stays nohup */
+        if (path && old.sa_handler != SIG_IGN && old.sa_handler != on_signal) { /* nohup stays nohup */
             before[number] = old;
             sigaction(number, &act, NULL);
-        } else if (!path && !scratches[0] && old.sa_handler == on_signal) {
+        } else if (!path && old.sa_handler == on_signal) {
             sigaction(number, &before[number], NULL);
         }
     }
@@ -73,28 +68,22 @@ static const char *refused(const char *path, bool force)
     return NULL;
 }
 
-const char *out_scratch(void)
+const char *out_scratch(struct arena *arena)
 {
     const char *places[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
-    int slot = 0, fd = -1;
+    int fd = -1;
 
-    while (slot < SCRATCHES && scratches[slot])
-        slot++;
-    for (size_t i = 0; slot < SCRATCHES && fd < 0 && i < sizeof places / sizeof *places; i++)
-        if (places[i] && *places[i]) {
-            scratches[slot] = say_print("%s/dyntrace-XXXXXX", places[i]);
-            watch(unfinished); /* before it is there: mkstemp puts its name in place first */
-            if ((fd = mkstemp(scratches[slot])) < 0)
-                scratches[slot] = NULL;
+    for (size_t i = 0; fd < 0 && i < sizeof places / sizeof *places; i++)
+        if (places[i] && *places[i] && (fd = open(places[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) < 0) {
+            char *name = say_print("%s/dyntrace-XXXXXX", places[i]); /* this file system has no files without a name */
+            if ((fd = mkostemp(name, O_CLOEXEC)) >= 0)
+                unlink(name);
+            free(name);
         }
-    if (fd < 0) {
-        say_error("no place for a temporary file: %s", strerror(errno));
-        return NULL;
-    }
-    close(fd);
-    if (!slot)
-        atexit(take_away);
-    return scratches[slot];
+    if (fd >= 0)
+        return arena_print(arena, "/proc/%d/fd/%d", (int)getpid(), fd);
+    say_error("no place for a temporary file: %s", strerror(errno));
+    return NULL;
 }
 
 bool out_open(struct out_file *out, const char *path, bool force)

@@ -15,6 +15,7 @@
 
 #include <stdio.h>
 
+#include "lib/list.h"
 #include "lib/option.h"
 
 struct out_file {
@@ -28,8 +29,9 @@ struct out_file {
  * when it is not a regular file. */
 bool out_open(struct out_file *out, const char *path, bool force);
 
-/* A new, empty file that is gone when the program ends, however it does; NULL: it was said why. Twice at most. Borrowed. */
-const char *out_scratch(void);
+/* A path, good in this process and in its children, of a new, empty file without a name: it is gone when this process is, however
+ * that ends. NULL: it was said why. */
+const char *out_scratch(struct arena *arena);
 
 /* Write what was printed to standard output. False: it was said why it is not there. */
 bool out_flush(void);

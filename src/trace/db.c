@@ -2,6 +2,7 @@
 #include "trace/db.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <pthread.h>
 #include <sqlite3.h>
@@ -316,11 +317,47 @@ static struct db *db_new(const char *path)
     return db;
 }
 
+char *db_absolute(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && !st.st_nlink ? strdup(path) : realpath(path, NULL);
+}
+
+/* SQLite follows no link to a file, and what /proc says of one without a name leads nowhere by its words. Other names have no links
+ * in them when SQLite sees them. */
+static bool is_proc(const char *path)
+{
+    return !strncmp(path, "/proc/", 6);
+}
+
+static int proc_open(const char *path, int flags, int mode)
+{
+    return open(path, is_proc(path) ? flags & ~O_NOFOLLOW : flags, mode);
+}
+
+static int proc_lstat(const char *path, struct stat *st)
+{
+    return is_proc(path) ? stat(path, st) : lstat(path, st);
+}
+
+static pthread_once_t proc_once = PTHREAD_ONCE_INIT;
+
+static void proc_reach(void)
+{
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+
+    vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)proc_open);
+    vfs->xSetSystemCall(vfs, "lstat", (sqlite3_syscall_ptr)proc_lstat);
+}
+
 /* Open URI, as harmless as can be. SQLite's status. */
 static int connect(struct db *db, const char *uri, int flags)
 {
-    int status = sqlite3_open_v2(uri, &db->handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
+    int status;
 
+    pthread_once(&proc_once, proc_reach);
+    status = sqlite3_open_v2(uri, &db->handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
     harden(db->handle);
     sqlite3_progress_handler(db->handle, PROGRESS_STEPS, progress, db);
     return status;
@@ -337,7 +374,7 @@ static char *open_file(struct db *db, bool views)
         return say_print("%s", strerror(errno));
     if (!S_ISREG(st.st_mode)) /* a FIFO would wait forever */
         return say_print("%s", S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
-    if (access(db->path, R_OK) != 0 || !(absolute = realpath(db->path, NULL)))
+    if (access(db->path, R_OK) != 0 || !(absolute = db_absolute(db->path)))
         return say_print("%s", strerror(errno));
     bounds_trace(absolute);
     uri = uri_make(absolute, false);
@@ -751,7 +788,7 @@ int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise)
 struct db *db_make(const char *path)
 {
     struct db *db = db_new(path);
-    char *absolute = realpath(path, NULL), *uri = uri_make(absolute ? absolute : path, true);
+    char *absolute = db_absolute(path), *uri = uri_make(absolute ? absolute : path, true);
 
     if (connect(db, uri, SQLITE_OPEN_READWRITE) != SQLITE_OK)
         query_error(db);

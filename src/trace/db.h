@@ -37,6 +37,10 @@ struct db *db_open_called(const char *path, const char *name);
 /* A database of our own, made by SCRIPT, for what is worked out from more than one trace. WHAT stands before its errors. */
 struct db *db_scratch(const char *what, const char *script);
 
+/* PATH as it is named from the root, without links; that of a file without a name (lib/out_file.h) as it is. NULL: errno says why.
+ * The caller frees it. */
+char *db_absolute(const char *path);
+
 /* What it is called: the path it was opened by, or what db_open_called says. db_file: the file, to open it once more. Both are
  * borrowed: they live as long as DB. */
 const char *db_path(const struct db *db);

@@ -169,7 +169,7 @@ const char *traces_file(char *const *words, enum merge_frames frames, const char
     *name = NULL;
     if (traces.paths.count == 1) {
         path = arena_print(&names, "%s", traces.paths.at[0]);
-    } else if (traces.paths.count && (path = out_scratch())) {
+    } else if (traces.paths.count && (path = out_scratch(&names))) {
         *name = words_name(words, traces.paths.count);
         if (!merge_traces(path, traces.paths.at, traces.paths.count, frames, &merged, &lost))
             path = NULL;

@@ -35,7 +35,7 @@ void traces_free(struct traces *traces);
  * said why. The caller ends it with db_close. */
 struct db *traces_open(char *const *words, enum merge_frames frames);
 
-/* The same as a file: the only one itself, or a temporary one. NULL: it was said why. Borrowed. *NAME: what to call it, borrowed,
+/* The same as a file: the only one itself, or a temporary one without a name (lib/out_file.h). NULL: it was said why. Borrowed. *NAME: what to call it, borrowed,
  * or NULL. */
 const char *traces_file(char *const *words, enum merge_frames frames, const char **name);
 
