@@ -23,35 +23,7 @@ HERE = ROOT / "build" / "engines" / "bin" / "python"
 PYTHON = os.environ.get("DYNTRACE_ENGINES_PYTHON") or (str(HERE) if HERE.exists() else sys.executable)
 QUESTIONS = dict(re.findall(r"^-- name: (\w+)\n((?:.|\n)*?);\n", (ROOT / "schemas/engines/questions.sql").read_text(), re.M))
 
-ASK = {
-    "duckdb": """
-import duckdb
-db = duckdb.connect()
-db.execute(open(folder + "/duckdb.sql").read())
-answers = {name: db.execute(sql).fetchall() for name, sql in questions.items()}
-""",
-    "chdb": """
-import os
-from chdb import session
-db = session.Session()
-for entry in os.listdir(folder):
-    if entry.startswith("table="):
-        db.query(f"CREATE VIEW {entry[6:]} AS SELECT * FROM file('{folder}/{entry}/*/*/*.parquet', Parquet) SETTINGS use_hive_partitioning = 1")
-answers = {}
-for name, sql in questions.items():
-    lines = str(db.query(sql, "JSONCompactEachRow")).splitlines()
-    answers[name] = [[int(v) if isinstance(v, str) and v.isdigit() else v for v in json.loads(line)] for line in lines]
-""",
-    "pyspark": """
-import os
-from pyspark.sql import SparkSession
-db = SparkSession.builder.master("local[1]").getOrCreate()
-for entry in os.listdir(folder):
-    if entry.startswith("table="):
-        db.read.parquet(folder + "/" + entry).createOrReplaceTempView(entry[6:])
-answers = {name: [list(row) for row in db.sql(sql).collect()] for name, sql in questions.items()}
-""",
-}
+ASK = ROOT / "schemas/engines/ask.py"
 
 
 def has(module):
@@ -94,12 +66,11 @@ def own_answers(traces):
 
 
 @needs_pyarrow
-@pytest.mark.parametrize("engine", ASK)
+@pytest.mark.parametrize("engine", ["duckdb", "chdb", "pyspark"])
 def test_five_questions(traces, dataset, engine):
     if not has(engine):
         pytest.skip(f"no {engine}: `make engines` installs it")
-    code = f"import json, sys\nfolder, questions = sys.argv[1], json.loads(sys.argv[2])\n{ASK[engine]}\nprint(json.dumps(answers))"
-    done = subprocess.run([PYTHON, "-c", code, dataset, json.dumps(QUESTIONS)], capture_output=True, text=True)
+    done = subprocess.run([PYTHON, ASK, engine, dataset], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found, own = json.loads(done.stdout.splitlines()[-1]), own_answers(traces)
     assert set(found) == set(QUESTIONS) == {"recompiles", "divergence", "slowest", "guards", "eager"}

@@ -101,13 +101,11 @@ static void rows_broken(size_t id, struct query *query)
 static void schema_check(struct db *db, bool recording)
 {
     struct query *query = db_query(db, schema_statement("altered"));
-    char *made = db_schema_made();
 
-    query_bind_text(query, 1, made);
+    query_bind_text(query, 1, db_schema_made());
     query_bind_text(query, 2, DYNTRACE_VERSION);
     query_bind_integer(query, 3, recording);
     rows_broken(RULE_SCHEMA, query);
-    free(made);
 }
 
 /* A trace that says it is being recorded: is it? */

@@ -167,34 +167,34 @@ static int64_t ask_number(sqlite3 *handle, int *status, const char *sql, int64_t
     return otherwise;
 }
 
-/* What SQL, one statement, finds in a database that schemas/ made. The caller frees it. */
-static char *made_asked(const char *sql)
+static const char schema_words[] = "SELECT group_concat(words, char(10)) FROM (SELECT type || ' ' || name || ' ' || tbl_name || ' '"
+                                   " || COALESCE(sql, '') AS words FROM main.sqlite_schema ORDER BY 1)";
+/* What schemas/ makes. Found once, for it takes longer than the rest of an opening. */
+static struct {
+    char *words; /* owned, as the others: what schema_words says of it */
+    char *json;  /* db_schema_made */
+    char *views; /* a script that makes them in `temp` */
+} made;
+static pthread_once_t made_once = PTHREAD_ONCE_INIT;
+
+static void made_find(void)
 {
     sqlite3 *ours = NULL;
     int status = SQLITE_OK;
-    char *found;
 
     sqlite3_open(":memory:", &ours);
     sqlite3_exec(ours, schema_trace_sql, NULL, NULL, NULL);
     sqlite3_exec(ours, schema_views_sql, NULL, NULL, NULL);
-    found = ask(ours, &status, sql, NULL, NULL);
+    made.words = ask(ours, &status, schema_words, NULL, NULL);
+    made.json = ask(ours, &status, "SELECT json_group_array(json_object('type', type, 'name', name, 'sql', sql)) FROM sqlite_schema", NULL, NULL);
+    made.views = ask(ours, &status, "SELECT group_concat('CREATE TEMP ' || substr(sql, 8), ';') FROM sqlite_schema WHERE type = 'view'", NULL, NULL);
     sqlite3_close(ours);
-    return found;
 }
 
-char *db_schema_made(void)
+const char *db_schema_made(void)
 {
-    return made_asked("SELECT json_group_array(json_object('type', type, 'name', name, 'sql', sql)) FROM sqlite_schema");
-}
-
-static const char schema_words[] = "SELECT group_concat(words, char(10)) FROM (SELECT type || ' ' || name || ' ' || tbl_name || ' '"
-                                   " || COALESCE(sql, '') AS words FROM main.sqlite_schema ORDER BY 1)";
-static char *words_made; /* owned: what that says of schemas/ */
-static pthread_once_t words_once = PTHREAD_ONCE_INIT;
-
-static void words_make(void)
-{
-    words_made = made_asked(schema_words);
+    pthread_once(&made_once, made_find);
+    return made.json ? made.json : "[]";
 }
 
 /* Is the schema of HANDLE's file ours, word for word? SQLite has made of those words what it makes of ours. */
@@ -203,21 +203,10 @@ static bool schema_is_ours(sqlite3 *handle, int *status)
     char *words = ask(handle, status, schema_words, NULL, NULL);
     bool same;
 
-    pthread_once(&words_once, words_make);
-    same = words && words_made && !strcmp(words, words_made);
+    pthread_once(&made_once, made_find);
+    same = words && made.words && !strcmp(words, made.words);
     free(words);
     return same;
-}
-
-/* Our views, in `temp`. */
-static void views_make(sqlite3 *handle, const char *made, int *status)
-{
-    char *views = ask(handle, status, "SELECT group_concat('CREATE TEMP ' || substr(value ->> 'sql', 8), ';')"
-                                      " FROM json_each(?1) WHERE value ->> 'type' = 'view'", made, NULL);
-
-    if (views)
-        *status = sqlite3_exec(handle, views, NULL, NULL, NULL);
-    free(views);
 }
 
 /* A file's schema is a program: a view or a generated column runs whenever it is read. Ours has neither but for the
@@ -255,20 +244,18 @@ static char *schema_refused(sqlite3 *handle, bool views, int *status)
     static const char listed[] = "SELECT json_group_array(json_object('name', name, 'type', type))"
                                  " FROM pragma_table_list(NULL) WHERE schema = 'main'";
     bool ours = schema_is_ours(handle, status);
-    char *theirs = ours ? NULL : ask(handle, status, listed, NULL, NULL);
-    char *made = ours && !views ? NULL : db_schema_made(), *found = NULL, *why = NULL;
+    char *theirs = ours ? NULL : ask(handle, status, listed, NULL, NULL), *found = NULL, *why = NULL;
 
     for (size_t i = 0; !ours && !found && i < sizeof foreign / sizeof *foreign; i++) {
-        found = ask(handle, status, foreign[i].sql, made, theirs);
+        found = ask(handle, status, foreign[i].sql, db_schema_made(), theirs);
         if (found && foreign[i].what)
             why = say_print("is not read, for it has %s %.100s: a recording's schema only holds rows, and "
                             "others may do endless work", foreign[i].what, found);
         else if (found)
             why = say_print("is not read, for it has no table %s, as every trace has", found);
     }
-    if (!found && views)
-        views_make(handle, made, status);
-    free(made);
+    if (!found && views && *status == SQLITE_OK)
+        *status = sqlite3_exec(handle, made.views, NULL, NULL, NULL);
     free(theirs);
     free(found);
     return why;

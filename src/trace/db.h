@@ -131,8 +131,8 @@ int64_t db_integer(struct db *db, int64_t otherwise, const char *sql);
 char *db_meta(struct db *db, const char *key);
 int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise);
 
-/* What schemas/ makes, as SQLite keeps it: a JSON array of objects with type, name and sql. The caller frees it. */
-char *db_schema_made(void);
+/* What schemas/ makes, as SQLite keeps it: a JSON array of objects with type, name and sql. Borrowed. */
+const char *db_schema_made(void);
 
 /* ---- a trace that is made --------------------------------------------------- */
 
