@@ -30,12 +30,20 @@ DELETE FROM given WHERE trace = ?1;
 INSERT OR IGNORE INTO signature(text) VALUES (?1);
 
 -- name: meta
--- What all traces say alike is said again. Times count from the earliest.
+-- What all traces say alike is said again; one that does not say what values it has, has all. Times count from the earliest, by the
+-- clock that the traces share.
 CREATE TEMP TABLE alike AS SELECT key, MIN(value) AS value FROM given WHERE key IS NOT NULL GROUP BY key
 HAVING COUNT(*) = (SELECT COUNT(DISTINCT trace) FROM given) AND MIN(value) = MAX(value);
 INSERT OR REPLACE INTO main.meta SELECT column1, COALESCE((SELECT value FROM alike WHERE key = column1), column2)
-FROM (VALUES ('state', 'recovered'), ('host', 'several'), ('command', '["dyntrace", "merge"]'), ('clock', 'several'), ('values', 'several'));
-CREATE TEMP TABLE number AS SELECT trace, MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'started_unix_ns') AS started_ns,
+FROM (VALUES ('state', 'recovered'), ('host', 'several'), ('command', '["dyntrace", "merge"]'), ('clock', 'several'),
+             ('values', iif(EXISTS (SELECT 1 FROM given WHERE key = 'values' AND value <> 'all'), 'several', 'all')));
+INSERT OR REPLACE INTO main.meta SELECT 'job', COALESCE((SELECT value FROM alike WHERE key = 'job'), 'several')
+  WHERE EXISTS (SELECT 1 FROM given WHERE key = 'job')
+  UNION ALL SELECT key, value FROM alike WHERE key = 'world_size'
+  UNION ALL SELECT 'clock_doubt_ns', MAX(CAST(value AS INTEGER)) FROM given WHERE key = 'clock_doubt_ns'
+  HAVING COUNT(*) = (SELECT COUNT(DISTINCT trace) FROM given);
+CREATE TEMP TABLE number AS SELECT trace, MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'started_unix_ns') +
+    COALESCE(MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'clock_offset_ns'), 0) AS started_ns,
   COALESCE(MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'span_ns'), 0) AS span_ns,
   COALESCE(MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'min_duration_ns'), 0) AS min_duration_ns,
   MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'frame_count') AS frames,

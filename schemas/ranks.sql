@@ -15,10 +15,12 @@ CREATE TABLE event(
     event_id INTEGER PRIMARY KEY, rank_id INTEGER, function_id INTEGER, nth INTEGER, key INTEGER, at_ns INTEGER, ended_ns INTEGER,
     lookup INTEGER, compile_id INTEGER, outcome TEXT, source TEXT, expected TEXT, actual TEXT);
 CREATE INDEX rank_number ON rank(rank);
-CREATE INDEX rank_file ON rank(file);
+CREATE INDEX rank_file ON rank(file, rank);
 CREATE INDEX event_place ON event(function_id, nth, rank_id);
 CREATE INDEX event_rank ON event(rank_id, function_id);
 CREATE TABLE wait(rank_id INTEGER, start_ns INTEGER, end_ns INTEGER);
+CREATE INDEX wait_rank ON wait(rank_id);
+CREATE INDEX wait_start ON wait(start_ns, end_ns, rank_id);
 -- differs: ranks that do at one place what most do not. event_id: theirs, other_id: of one of the most; NULL: has no such compile.
 CREATE TABLE differs(
     differs_id INTEGER PRIMARY KEY, function_id INTEGER, nth INTEGER, key INTEGER, ranks INTEGER, event_id INTEGER, other_id INTEGER,
@@ -197,7 +199,9 @@ UNION ALL SELECT 'clocks', CASE WHEN COUNT(DISTINCT host) = 1 THEN 'one machine'
     'each machine''s own: times of different machines may be any amount apart' END FROM rank;
 
 -- name: ranks
--- Who differs, the most suspicious first; ?1: how many rows, -1 all. A rank for which others wait is in collectives for a shorter time.
+--title Ranks
+--page rank | host | pid | compiles | recompiles | breaks | eager_percent: ran as Python | compile_ns: compile | wait_ns: wait (time in torch's collectives) | ended | note
+-- Who differs, the most suspicious first; ?1: how many rows, -1 or NULL all. A rank for which others wait is in collectives for a shorter time.
 WITH middle AS (
     SELECT (SELECT compile_ns FROM rank ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(*) FROM rank) / 2) AS compile_ns,
            (SELECT wait_ns FROM rank WHERE wait_ns IS NOT NULL ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(wait_ns) FROM rank) / 2) AS wait_ns),
@@ -215,23 +219,28 @@ SELECT rank, host, pid, compiles, recompiles, breaks, iif(asked, ROUND(100.0 * p
        COALESCE(ended, 'exit 0') AS ended, NULLIF(RTRIM(notes, '; '), '') AS note
 FROM (SELECT *, COALESCE(before || '; ', '') || COALESCE(late || '; ', '') || iif(differs, 'differs in ' || differs || iif(differs = 1, ' function; ', ' functions; '), '')
              || COALESCE(slow || '; ', '') AS notes FROM noted)
-ORDER BY before IS NULL, differs = 0, late IS NULL, ended IS NULL, slow IS NULL, rank LIMIT ?1;
+ORDER BY before IS NULL, differs = 0, late IS NULL, ended IS NULL, slow IS NULL, rank LIMIT COALESCE(?1, -1);
 
 -- name: differs
--- Where ranks differ, in order of time; ?1: how many rows, -1 all.
+--title Where ranks differ first
+--none All ranks compiled alike.
+--page `function` | `where` | ranks | compile | lookup | `guard` | `here` | `others` | at_ns: at
+-- Where ranks differ, in order of time; ?1: how many rows, -1 or NULL all.
 SELECT f.qualname AS function, f.filename || ':' || f.first_line AS "where",
        (SELECT group_concat(rank, ',') FROM (SELECT r.rank FROM differing g JOIN rank r USING(rank_id) WHERE g.differs_id = d.differs_id ORDER BY 1 LIMIT 16))
        || iif(d.ranks > 16, ',...', '') AS ranks, d.nth AS compile, COALESCE(e.lookup, t.lookup) AS lookup,
        d.source AS guard, substr(d.here, 1, 500) AS here, substr(d.there, 1, 500) AS others,
        COALESCE(e.at_ns, t.at_ns) - (SELECT MIN(began_ns) FROM rank) AS at_ns
 FROM differs d JOIN function f USING(function_id) LEFT JOIN event e ON e.event_id = d.event_id LEFT JOIN event t ON t.event_id = d.other_id
-ORDER BY d.differs_id LIMIT ?1;
+ORDER BY d.differs_id LIMIT COALESCE(?1, -1);
 
 -- name: storms
--- Compiles during which others waited in collectives; ?1: how many rows, -1 all.
+--title Compiles for which others waited
+--page rank | `function` | at_ns: at | took_ns: took | waiting (how many ranks) | waited_ns: waited
+-- Compiles during which others waited in collectives; ?1: how many rows, -1 or NULL all.
 SELECT r.rank, f.qualname AS function, e.at_ns - (SELECT MIN(began_ns) FROM rank) AS at_ns, e.ended_ns - e.at_ns AS took_ns,
        COUNT(DISTINCT w.rank_id) AS waiting, SUM(MIN(w.end_ns, e.ended_ns) - MAX(w.start_ns, e.at_ns)) AS waited_ns
 FROM (SELECT * FROM event WHERE ended_ns - at_ns >= 5000000 ORDER BY ended_ns - at_ns DESC LIMIT 200) e
 JOIN rank r USING(rank_id) JOIN function f USING(function_id)
-JOIN wait w ON w.start_ns < e.ended_ns AND w.end_ns > e.at_ns AND w.rank_id <> e.rank_id
-GROUP BY e.event_id HAVING waited_ns >= 5000000 ORDER BY waited_ns DESC LIMIT ?1;
+JOIN wait w ON w.start_ns < e.ended_ns AND w.start_ns > e.at_ns - (SELECT MAX(end_ns - start_ns) FROM wait) AND w.end_ns > e.at_ns AND w.rank_id <> e.rank_id
+GROUP BY e.event_id HAVING waited_ns >= 5000000 ORDER BY waited_ns DESC LIMIT COALESCE(?1, -1);

@@ -147,6 +147,20 @@ def test_left_out(run, ranks, tmp_path, scratch, kind):
         assert done.returncode == 3 and done.stdout.count("\n") == 4 and words in one_line(done.stderr)
 
 
+def test_values(run, ranks):
+    """A trace that does not say which values it has, has all."""
+    words = "of some processes values were not recorded"
+    for kept, said in ((None, False), ("types", True)):
+        for path in ranks.iterdir():
+            with sqlite3.connect(path) as db:
+                db.execute("DELETE FROM meta WHERE key = 'values'")
+                if kept and path.stem == "r1":
+                    db.execute("INSERT INTO meta VALUES ('values', ?)", (kept,))
+            db.close()
+        done = run("why", "Net.forward", ranks)
+        assert done.returncode == 0 and (words in done.stdout + done.stderr) == said, (kept, done.stdout, done.stderr)
+
+
 def test_other_files(run, ranks, scratch):
     for name in ("train.log", "notes.txt"):
         (ranks / name).write_text("x")

@@ -100,6 +100,31 @@ def test_left_out(run, recorded, tmp_path):
     assert run("ranks").returncode == 2
 
 
+def test_merged(run, recorded, tmp_path):
+    """Of the traces as one the answer is the same, and so it is in the TUI and on the page."""
+    folder, merged, page = job(tmp_path / "job", recorded, 8, shape=3, flag=6, crash=5), tmp_path / "all.db", tmp_path / "page.html"
+    for path in folder.iterdir():
+        with sqlite3.connect(path) as db:
+            ahead = 60000000000 if path.stem == "003" else 0
+            db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [("clock_offset_ns", -ahead), ("clock_doubt_ns", 12000000)])
+            db.execute("UPDATE meta SET value = value + ? WHERE key = 'started_unix_ns'", (ahead,))
+            db.execute("UPDATE process SET rank = NULL")  # the launcher's word for all of the trace is in meta
+        db.close()
+    assert run("merge", folder, "-o", merged).returncode == 0
+    assert asked(run, merged) == asked(run, folder)
+    assert run("report", folder, "--html", page).returncode == 0
+    text = page.read_text()
+    assert text.count('<section id="ranks">') == 1 and "G[&#39;FLAG&#39;]" in text and "the first to die" in text
+    assert "G['FLAG']" in run("tui", folder, "--dump", "--screen", "160x60", "--keys", ":ranks Enter").stdout
+    with sqlite3.connect(folder / "001.db") as db:
+        db.execute("UPDATE meta SET value = 'another' WHERE key = 'job'")
+    db.close()
+    assert run("report", folder, "--html", page, "--force").returncode == 0 and "<section id=\"ranks\">" not in page.read_text()
+    assert run("merge", folder, "-o", merged, "--force").returncode == 0
+    done = run("ranks", merged)
+    assert done.returncode == 2 and "is merged of several jobs" in one_line(done.stderr)
+
+
 def test_clocks(run, recorded, tmp_path):
     """Ranks of a machine whose clock is a minute ahead are put beside the others."""
     folder = job(tmp_path / "job", recorded, 8, shape=3)

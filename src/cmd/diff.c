@@ -75,10 +75,8 @@ static void rows_copy(const struct side *side, const char *statement, const char
 
     query_bind_integer(to, 1, side - diff.sides);
     while (query_step(from)) {
-        for (int i = 0; i < query_columns(from); i++)
-            query_bind_column(to, i + 2, from, i);
-        query_step(to);
-        query_reset(to);
+        query_bind_row(to, 2, from, query_columns(from));
+        query_put(to);
     }
     query_close(from);
     query_close(to);

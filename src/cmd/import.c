@@ -154,8 +154,7 @@ static bool record_put(struct import *import, struct log *log, const struct reco
         query_bind_column(insert, 2, at, 0);
         query_bind_text(insert, 3, record->json);
         query_bind_text(insert, 4, record->text);
-        query_step(insert);
-        query_reset(insert);
+        query_put(insert);
     }
     query_reset(at);
     return sound;

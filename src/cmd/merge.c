@@ -17,14 +17,6 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-static bool is_input(const struct traces *traces)
-{
-    for (size_t i = 0; i < traces->paths.count; i++)
-        if (out_is(out_given.path, traces->paths.at[i]))
-            return true;
-    return false;
-}
-
 /* The exit status. */
 static int merge_all(const struct traces *traces)
 {
@@ -38,7 +30,7 @@ static int merge_all(const struct traces *traces)
             say_error("merge: needs two traces or more; `dyntrace merge A B... -o FILE`");
         return 2;
     }
-    if (is_input(traces)) {
+    if (traces_has(out_given.path)) {
         say_error("merge: %s: is one of the traces to merge", out_given.path);
         return 2;
     }

@@ -78,19 +78,6 @@ static struct map guards_hash(struct db *db)
 
 /* ---- what each trace says ---------------------------------------------------- */
 
-static void row_put(struct query *to, const char *file, struct query *from, int columns)
-{
-    query_bind_text(to, 1, file);
-    for (int i = 0; i < columns; i++)
-        query_bind_column(to, i + 2, from, i);
-}
-
-static void put_done(struct query *to)
-{
-    query_step(to);
-    query_reset(to);
-}
-
 static void events_read(struct ranks *ranks, struct db *db)
 {
     enum { RANK, FILENAME, QUALNAME, LINE, OUTCOME = 8, SOURCE, EXPECTED, ACTUAL, BREAKS, ENTRY };
@@ -103,12 +90,13 @@ static void events_read(struct ranks *ranks, struct db *db)
         uint64_t key = entry ? (uint64_t)*entry : 0;
         for (int i = 0; i < 3; i++)
             query_bind_column(ranks->function, i + 1, events, FILENAME + i);
-        put_done(ranks->function);
+        query_put(ranks->function);
         for (int i = OUTCOME; i <= BREAKS; i++)
             key = text_hash(key, query_text(events, i, NULL));
-        row_put(ranks->event, db_path(db), events, BREAKS);
+        query_bind_text(ranks->event, 1, db_path(db));
+        query_bind_row(ranks->event, 2, events, BREAKS);
         query_bind_integer(ranks->event, BREAKS + 2, (int64_t)key);
-        put_done(ranks->event);
+        query_put(ranks->event);
     }
     query_close(events);
     map_free(&guards);
@@ -120,8 +108,9 @@ static void waits_read(struct ranks *ranks, struct db *db)
 
     query_bind_text(waits, 1, collectives);
     while (query_step(waits)) {
-        row_put(ranks->wait, db_path(db), waits, 3);
-        put_done(ranks->wait);
+        query_bind_text(ranks->wait, 1, db_path(db));
+        query_bind_row(ranks->wait, 2, waits, 3);
+        query_put(ranks->wait);
     }
     query_close(waits);
 }
@@ -130,13 +119,14 @@ static void waits_read(struct ranks *ranks, struct db *db)
 static bool trace_read(struct ranks *ranks, struct db *db)
 {
     struct query *processes = db_query(db, schema_statement("ranks/processes"));
-    bool any = false, waited = false;
+    bool any = false, waited = false, several = db_integer(db, 0, "SELECT value = 'several' FROM meta WHERE key = 'job'");
 
     query_bind_text(processes, 1, collectives);
-    for (; query_step(processes); any = true) {
-        row_put(ranks->rank, db_path(db), processes, 17);
+    for (; !several && query_step(processes); any = true) {
+        query_bind_text(ranks->rank, 1, db_path(db));
+        query_bind_row(ranks->rank, 2, processes, 17);
         waited = waited || query_type(processes, 16) != QUERY_NULL;
-        put_done(ranks->rank);
+        query_put(ranks->rank);
     }
     query_close(processes);
     if (any)
@@ -144,7 +134,7 @@ static bool trace_read(struct ranks *ranks, struct db *db)
     if (waited && db_meta_integer(db, "frame_count", 0) <= FRAMES_READ)
         waits_read(ranks, db);
     if (!any && !db_failed(db))
-        say_error("%s: has no rank: no launcher said which it was", db_path(db));
+        say_error("%s: %s", db_path(db), several ? "is merged of several jobs" : "has no rank: no launcher said which it was");
     return any && !db_failed(db);
 }
 
@@ -208,9 +198,8 @@ static void side_read(struct ranks *ranks, int side, const char *file, int64_t c
     if (db)
         db_rows(row, db, schema_statement("ranks/compile-guards"), compile_id) {
             query_bind_integer(to, 1, side);
-            for (int i = 0; i < 4; i++)
-                query_bind_column(to, i + 2, row, i);
-            put_done(to);
+            query_bind_row(to, 2, row, 4);
+            query_put(to);
         }
     query_close(to);
     db_close(db);
@@ -246,8 +235,7 @@ static void recompile_explain(struct ranks *ranks, struct query *row, struct db 
         query_bind_column(cause, 2, hit, 0);
     if (query_step(cause)) {
         query_bind_column(to, 1, row, 0);
-        for (int i = 0; i < 3; i++)
-            query_bind_column(to, i + 2, cause, i);
+        query_bind_row(to, 2, cause, 3);
         query_step(to);
     }
     query_close(hit);
@@ -269,9 +257,9 @@ static void recompiles_explain(struct ranks *ranks)
 /* ---- the answer -------------------------------------------------------------- */
 
 /* The rows of the statement NAME: durations, columns that end with _ns, in words unless JSON. Returns how many. */
-static int64_t rows_print(struct ranks *ranks, const char *name, const char *title, int64_t limit, bool json)
+static int64_t rows_print(struct db *all, const char *name, const char *title, int64_t limit, bool json)
 {
-    struct query *query = db_query(ranks->all, schema_statement(name));
+    struct query *query = db_query(all, schema_statement(name));
     const int columns = query_columns(query);
     struct arena names = {0};
     const char *heads[columns + 1];
@@ -306,63 +294,72 @@ static int64_t rows_print(struct ranks *ranks, const char *name, const char *tit
     return rows;
 }
 
-static void answer_print(struct ranks *ranks, int64_t limit)
+static void answer_print(struct db *all, int64_t limit)
 {
-    db_rows(row, ranks->all, schema_statement("ranks/about"))
+    db_rows(row, all, schema_statement("ranks/about"))
         if (query_type(row, 1) != QUERY_NULL)
             printf("%-10s %s\n", query_text(row, 0, NULL), query_text(row, 1, NULL));
-    rows_print(ranks, "ranks/ranks", "Ranks, those that differ first", limit, false);
-    if (!rows_print(ranks, "ranks/differs", "Where ranks differ first, and what the others have", limit, false))
+    rows_print(all, "ranks/ranks", "Ranks, those that differ first", limit, false);
+    if (!rows_print(all, "ranks/differs", "Where ranks differ first, and what the others have", limit, false))
         puts("\nAll ranks compiled alike.");
-    rows_print(ranks, "ranks/storms", "Compiles for which others waited", limit, false);
+    rows_print(all, "ranks/storms", "Compiles for which others waited", limit, false);
 }
 
-static void answer_json(struct ranks *ranks)
+/* All rows, whatever LIMIT. */
+static void answer_json(struct db *all, int64_t limit)
 {
     static const char *const lists[] = {"ranks", "differs", "storms"};
     struct json json = {.out = stdout};
 
     json_object(&json, NULL);
     json_lines(&json);
-    db_rows(row, ranks->all, schema_statement("ranks/about"))
+    db_rows(row, all, schema_statement("ranks/about"))
         result_member(&json, query_text(row, 0, NULL), row, 1);
     for (int i = 0; i < 3; i++) {
         char *name = say_print("ranks/%s", lists[i]);
         json_key(&json, i ? lists[i] : "table");
-        rows_print(ranks, name, NULL, -1, true);
+        rows_print(all, name, NULL, -1, true);
         free(name);
     }
     json_end(&json);
     putchar('\n');
 }
 
-int ranks_compare(char *const *files, const char *function, int64_t limit, bool json)
+struct db *ranks_compared(char *const *files, const char *function)
 {
     struct traces traces = traces_list(files);
     struct ranks ranks = {.glob = function, .progress = progress_begin("reading")};
-    bool ok = false;
+    bool ok = !traces.failed && (ranks.all = db_scratch("ranks", schema_statement("ranks/tables"))) &&
+              db_run(ranks.all, "PRAGMA cache_size = -65536; BEGIN") && traces_read(&ranks, &traces);
 
-    if (!*files)
-        say_error("ranks: which traces? `dyntrace ranks DIR`");
-    else if (!traces.failed && (ranks.all = db_scratch("ranks", schema_statement("ranks/tables"))) && db_run(ranks.all, "PRAGMA cache_size = -65536; BEGIN")) {
-        ok = traces_read(&ranks, &traces);
-        if (ok)
-            ranks.progress.what = "comparing";
+    if (ok) {
+        ranks.progress.what = "comparing";
         db_on_progress(ranks.all, progress_spin, &ranks.progress);
-        ok = ok && db_run(ranks.all, schema_statement("ranks/compare"));
+        ok = db_run(ranks.all, schema_statement("ranks/compare"));
         if (ok)
             guards_explain(&ranks), recompiles_explain(&ranks);
-        progress_end(&ranks.progress);
         db_on_progress(ranks.all, NULL, NULL);
-        if (ok && json)
-            answer_json(&ranks);
-        else if (ok)
-            answer_print(&ranks, limit);
         ok = ok && !db_failed(ranks.all);
     }
     progress_end(&ranks.progress);
-    db_close(ranks.all);
     traces_free(&traces);
+    if (ok)
+        return ranks.all;
+    db_close(ranks.all);
+    return NULL;
+}
+
+int ranks_compare(char *const *files, const char *function, int64_t limit, bool json)
+{
+    struct db *all = *files ? ranks_compared(files, function) : NULL;
+    bool ok;
+
+    if (!*files)
+        say_error("ranks: which traces? `dyntrace ranks DIR`");
+    else if (all)
+        (json ? answer_json : answer_print)(all, limit);
+    ok = all && !db_failed(all);
+    db_close(all);
     return ok ? 0 : 2;
 }
 

@@ -138,10 +138,8 @@ static bool result_add(struct db *all, struct query **to, struct db *db, const c
         *to = result_make(all, query);
     query_bind_text(*to, 1, db_path(db));
     while (fits && query_step(query)) {
-        for (int i = 0; i < query_columns(query); i++)
-            query_bind_column(*to, i + 2, query, i);
-        query_step(*to);
-        query_reset(*to);
+        query_bind_row(*to, 2, query, query_columns(query));
+        query_put(*to);
         fits = !db_failed(all);
     }
     if (fits && db_failed(db))

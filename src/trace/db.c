@@ -572,6 +572,12 @@ void query_bind_column(struct query *query, int parameter, struct query *from, i
         sqlite3_bind_value(query->statement, parameter, sqlite3_column_value(from->statement, column));
 }
 
+void query_bind_row(struct query *query, int parameter, struct query *from, int columns)
+{
+    for (int i = 0; i < columns; i++)
+        query_bind_column(query, parameter + i, from, i);
+}
+
 struct query *db_asked_(struct db *db, const char *sql, const int64_t *values, size_t count)
 {
     struct query *query = db_query(db, sql);
@@ -604,6 +610,12 @@ void query_reset(struct query *query)
 {
     if (query)
         sqlite3_reset(query->statement);
+}
+
+void query_put(struct query *query)
+{
+    query_step(query);
+    query_reset(query);
 }
 
 void query_close(struct query *query)

@@ -82,12 +82,16 @@ bool db_complete(const char *sql);
 void query_bind_integer(struct query *query, int parameter, int64_t value);
 void query_bind_text(struct query *query, int parameter, const char *text);
 void query_bind_column(struct query *query, int parameter, struct query *from, int column); /* of FROM's row */
+void query_bind_row(struct query *query, int parameter, struct query *from, int columns); /* its first columns, from PARAMETER on */
 
 /* Go to the next row; false at the end and on an error. */
 bool query_step(struct query *query);
 
 /* True when a step ended in an error. */
 bool query_failed(const struct query *query);
+
+/* Run it once, for what it does, and make it ready for the next time. */
+void query_put(struct query *query);
 
 /* Start again with the same or new parameters. */
 void query_reset(struct query *query);

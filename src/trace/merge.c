@@ -23,6 +23,7 @@ struct merge {
     int64_t started_ns;              /* of the earliest */
     int64_t shift_ns;                /* added to times of the trace being copied */
     char *host;                      /* of the trace being copied; NULL: it does not say. Owned */
+    int64_t rank;                    /* the same; -1: it does not say */
     struct progress progress;
 };
 
@@ -70,6 +71,8 @@ static bool row_bind(struct merge *merge, enum row_table table, struct query *fr
             query_bind_integer(to, i + 1, value);
         } else if (table == TABLE_process && type == QUERY_NULL && !strcmp(column->name, "host")) {
             query_bind_text(to, i + 1, merge->host);
+        } else if (table == TABLE_process && type == QUERY_NULL && merge->rank >= 0 && !strcmp(column->name, "rank")) {
+            query_bind_integer(to, i + 1, merge->rank);
         } else {
             query_bind_column(to, i + 1, from, i);
         }
@@ -109,10 +112,9 @@ static bool signatures_copy(struct merge *merge, struct db *source)
     while (query_step(from)) {
         query_bind_column(to, 1, from, 1);
         query_bind_column(made, 1, from, 1);
-        query_step(to);
+        query_put(to);
         if (query_step(made))
             *map_put(&merge->signatures, query_integer(from, 0)) = query_integer(made, 0);
-        query_reset(to);
         query_reset(made);
     }
     query_close(from);
@@ -148,13 +150,21 @@ bool merge_ended(struct db *db)
     return ended;
 }
 
+/* When SOURCE began, by the clock that the traces share if they share one. */
+static int64_t began_ns(struct db *source)
+{
+    int64_t started = db_meta_integer(source, "started_unix_ns", 0), offset = db_meta_integer(source, "clock_offset_ns", 0);
+
+    return started <= 0 || __builtin_add_overflow(started, offset, &started) ? 0 : started;
+}
+
 /* Open the trace PATH; NULL, said, when it cannot be merged. */
 static struct db *source_open(const char *path)
 {
     struct db *source = db_open_tables(path);
     bool ended = source && merge_ended(source);
 
-    if (ended && db_meta_integer(source, "started_unix_ns", 0) > 0)
+    if (ended && began_ns(source) > 0)
         return source;
     if (ended)
         say_error("%s: does not say when it began, so its times cannot be put beside those of others", path);
@@ -171,10 +181,8 @@ static bool processes_apart(struct merge *merge, struct db *source, int64_t numb
 
     db_rows(row, source, schema_statement("merge/processes"), started) {
         query_bind_integer(to, 1, number);
-        for (int i = 0; i < 3; i++)
-            query_bind_column(to, i + 2, row, i);
-        query_step(to);
-        query_reset(to);
+        query_bind_row(to, 2, row, 3);
+        query_put(to);
     }
     query_bind_integer(twice, 1, number);
     if (!(apart = !query_step(twice)))
@@ -195,7 +203,7 @@ static bool trace_read(struct merge *merge, const char *path, int64_t number)
 
     if (!source)
         return false;
-    started = db_meta_integer(source, "started_unix_ns", 0);
+    started = began_ns(source);
     put = db_query(merge->out, "INSERT INTO given VALUES (?1, ?2, ?3)");
     query_bind_integer(put, 1, number);
     db_rows(row, source, "SELECT key, value FROM meta WHERE value IS NOT NULL UNION ALL SELECT NULL, NULL") {
@@ -203,8 +211,7 @@ static bool trace_read(struct merge *merge, const char *path, int64_t number)
         query_bind_column(put, 3, row, 1);
         if (query_type(row, 0) == QUERY_NULL)
             query_bind_text(put, 3, path);
-        query_step(put);
-        query_reset(put);
+        query_put(put);
     }
     query_close(put);
     fits = processes_apart(merge, source, number, started) && !db_failed(source);
@@ -226,7 +233,8 @@ static bool trace_copy(struct merge *merge, const char *path, int64_t number)
     memcpy(merge->kept, merge->rows, sizeof merge->kept);
     if (source) {
         merge->host = db_meta(source, "host");
-        merge->shift_ns = db_meta_integer(source, "started_unix_ns", 0) - merge->started_ns;
+        merge->rank = db_meta_integer(source, "rank", -1);
+        merge->shift_ns = began_ns(source) - merge->started_ns;
         for (int i = 0; fits && i < ROW_TABLES; i++)
             fits = i == TABLE_signature ? signatures_copy(merge, source) : table_copy(merge, source, (enum row_table)i);
         free(merge->host);

@@ -6,8 +6,9 @@
  *     A: frames 1..900     B: frames 1..500  ->  901..1400
  *
  * so parents keep smaller ids than their children and a thread's frames follow start time, as within each trace. Times
- * are moved so that they count from the start of the earliest, by the wall clocks of the machines. A process is known
- * by (host, pid, start): `process.host` says the machine where they differ, and a trace with a process that another
+ * are moved so that they count from the start of the earliest, by the wall clocks of the machines, and the clock that ranks
+ * have in common where they know one (cmd/run/rank.c). What a trace says of all of its processes, `process.host` and
+ * `process.rank` say of each. A process is known by (host, pid, start): a trace with a process that another
  * has is left out, for its frames would count twice. One trace is open at a time.
  *
  * What a column holds is in tables.h; the SQL in schemas/merge.sql. */

@@ -80,7 +80,7 @@ void tui_open(struct tui *tui)
 /* ---- lines that are typed -------------------------------------------------- */
 
 /* Commands of dyntrace that `:` runs on the trace, and shows. */
-static const char *const commands[] = {"check", "diff", "fsck", "report", "show", "verify", "why"};
+static const char *const commands[] = {"check", "diff", "fsck", "ranks", "report", "show", "verify", "why"};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 char *loop_complete(void *context, const char *word, bool first, int again)

@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "cmd/ranks.h"
 #include "cmd/report/report.h"
 #include "lib/json.h"
 #include "lib/say.h"
@@ -353,15 +354,28 @@ bool pictures_end(struct report *report)
     return ok;
 }
 
+/* ---- ranks -------------------------------------------------------------------- */
+
+/* Of a job's ranks how they compare, else NULL. The caller ends it with db_close. */
+static struct db *ranks_of(const struct report *report)
+{
+    char *file = (char *)db_file(report->db);
+    bool ended = report->state && strcmp(report->state, "recording");
+
+    return ended && db_integer(report->db, 0, schema_statement("report/is-job")) ? ranks_compared((char *[]){file, NULL}, NULL) : NULL;
+}
+
 /* ---- the page ----------------------------------------------------------------- */
 
 bool report_html(struct report *report)
 {
+    static const char *const compared[] = {"ranks/ranks", "ranks/differs", "ranks/storms"};
     static const char *const tables[] = {"compiles", "causes", "recompiles", "breaks", "limits", "guards", "functions"};
     FILE *out = report->out;
     const char *path = db_path(report->db), *name = strrchr(path, '/');
     uint64_t random[2]; /* which who made the trace cannot know */
     char nonce[33];
+    struct db *ranks;
 
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
         say_error("report: no random numbers from the system");
@@ -376,13 +390,18 @@ bool report_html(struct report *report)
     html_text(out, name ? name + 1 : path, 200);
     fprintf(out, "</title>\n<style nonce=\"%s\">\n%s</style>\n</head>\n<body>\n<header>\n<h1>", nonce, report_css);
     html_text(out, name ? name + 1 : path, 200);
-    fputs("</h1>\n<nav><a href=\"#overview\">overview</a> <a href=\"#compiles\">compiles</a> <a href=\"#recompiles\">recompiles</a>"
+    ranks = ranks_of(report);
+    fprintf(out, "</h1>\n<nav><a href=\"#overview\">overview</a> %s", ranks ? "<a href=\"#ranks\">ranks</a> " : "");
+    fputs("<a href=\"#compiles\">compiles</a> <a href=\"#recompiles\">recompiles</a>"
           " <a href=\"#breaks\">breaks</a> <a href=\"#guards\">guards</a> <a href=\"#functions\">functions</a>"
           " <a href=\"#timeline\">timeline</a> <a href=\"#flame\">flame graph</a> <a href=\"#processes\">processes</a>"
           " <button id=\"theme\" type=\"button\">light / dark</button></nav>\n", out);
     fputs("</header>\n<main>\n", out);
     report_table(report, "losses", false); /* before anything that they make doubtful */
     overview_put(report);
+    for (size_t i = 0; ranks && i < sizeof compared / sizeof *compared; i++)
+        report_table_of(report, ranks, compared[i], false);
+    db_close(ranks);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         report_table(report, tables[i], false);
     pictures_put(report);

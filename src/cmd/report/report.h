@@ -49,6 +49,9 @@ void report_facts(struct report *report, void (*put)(void *to, const char *name,
 /* The table NAME of schemas/report.sql, with its heading, and on a page as a section of its own unless BARE. */
 void report_table(struct report *report, const char *name, bool bare);
 
+/* The same of another database, by the statement PATH, "ranks/storms". */
+void report_table_of(struct report *report, struct db *db, const char *path, bool bare);
+
 /* {"hit": {"calls": 5, "lookup_ns": 2500}, ...} */
 void report_outcomes(const struct report *report, struct json *json, const char *key);
 

@@ -107,7 +107,7 @@ static char *cell_words(const struct report *report, struct query *query, const 
     case QUERY_INTEGER:
         if (strstr(column->name, "ns_") || strstr(column->name, "_ns"))
             return strdup(table_duration(human, value));
-        return strstr(column->name, "id") ? say_print("%" PRId64, value) : strdup(table_count(human, value));
+        return strstr(column->name, "id") || !strcmp(column->name, "rank") ? say_print("%" PRId64, value) : strdup(table_count(human, value));
     default:
         text = query_text(query, column->at, NULL);
         if (!strcmp(column->name, "filename"))
@@ -263,7 +263,16 @@ static void heading_put(const struct report *report, const char *name, const cha
 
 void report_table(struct report *report, const char *name, bool bare)
 {
-    char path[64], id[32];
+    char *path = say_print("report/%s", name);
+
+    report_table_of(report, report->db, path, bare);
+    free(path);
+}
+
+void report_table_of(struct report *report, struct db *db, const char *path, bool bare)
+{
+    const char *name = strchr(path, '/') + 1;
+    char id[32];
     const char *sql, *none;
     char *spec;
     struct column columns[COLUMNS];
@@ -273,9 +282,8 @@ void report_table(struct report *report, const char *name, bool bare)
     int count;
     bool any;
 
-    snprintf(path, sizeof path, "report/%s", name);
     sql = schema_statement(path);
-    query = db_query(report->db, sql);
+    query = db_query(db, sql);
     if (!strcmp(name, "outcomes")) {
         char *calls = NULL;
         size_t bytes;
