@@ -2,7 +2,6 @@
 #include "trace/db.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
 #include <pthread.h>
 #include <sqlite3.h>
@@ -14,6 +13,7 @@
 #include "lib/list.h"
 #include "lib/say.h"
 #include "schema.h"
+#include "trace/path.h"
 
 enum {
     BUSY_MS = 5000,           /* a live recorder commits many times a second */
@@ -80,34 +80,6 @@ static void harden(sqlite3 *handle)
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         sqlite3_limit(handle, limits[i][0], limits[i][1]);
     sqlite3_busy_timeout(handle, BUSY_MS);
-}
-
-/* True when the file is in WAL mode and has no log beside it: no recorder is using it. Then SQLite must not make one,
- * which in a directory that we cannot write to would fail and elsewhere would litter. */
-static bool wal_idle(const char *absolute)
-{
-    unsigned char header[20] = {0};
-    char *log = say_print("%s-wal", absolute);
-    FILE *file = fopen(absolute, "rb");
-    bool idle = file && fread(header, sizeof header, 1, file) == 1 && header[18] == 2 && header[19] == 2 &&
-                access(log, F_OK) != 0 && errno == ENOENT;
-
-    if (file)
-        fclose(file);
-    free(log);
-    return idle;
-}
-
-/* "file:/abs/path?mode=ro", with %NN where a byte would mean something in a URI; to WRITE it, "?mode=rw". The caller
- * frees it. */
-static char *uri_make(const char *absolute, bool write)
-{
-    char *uri = malloc(strlen(absolute) * 3 + 64), *p = stpcpy(uri, "file:");
-
-    for (const unsigned char *s = (const unsigned char *)absolute; *s; s++)
-        p += sprintf(p, strchr("%?#", *s) ? "%%%02X" : "%c", *s);
-    strcpy(p, write ? "?mode=rw" : wal_idle(absolute) ? "?mode=ro&immutable=1" : "?mode=ro");
-    return uri;
 }
 
 /* Words for an SQLite error, where ours are clearer. Borrowed. */
@@ -311,39 +283,12 @@ char *db_absolute(const char *path)
     return stat(path, &st) == 0 && !st.st_nlink ? strdup(path) : realpath(path, NULL);
 }
 
-/* SQLite follows no link to a file, and what /proc says of one without a name leads nowhere by its words. Other names have no links
- * in them when SQLite sees them. */
-static bool is_proc(const char *path)
-{
-    return !strncmp(path, "/proc/", 6);
-}
-
-static int proc_open(const char *path, int flags, int mode)
-{
-    return open(path, is_proc(path) ? flags & ~O_NOFOLLOW : flags, mode);
-}
-
-static int proc_lstat(const char *path, struct stat *st)
-{
-    return is_proc(path) ? stat(path, st) : lstat(path, st);
-}
-
-static pthread_once_t proc_once = PTHREAD_ONCE_INIT;
-
-static void proc_reach(void)
-{
-    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
-
-    vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)proc_open);
-    vfs->xSetSystemCall(vfs, "lstat", (sqlite3_syscall_ptr)proc_lstat);
-}
-
 /* Open URI, as harmless as can be. SQLite's status. */
 static int connect(struct db *db, const char *uri, int flags)
 {
     int status;
 
-    pthread_once(&proc_once, proc_reach);
+    path_reach();
     status = sqlite3_open_v2(uri, &db->handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
     harden(db->handle);
     sqlite3_progress_handler(db->handle, PROGRESS_STEPS, progress, db);
@@ -364,7 +309,7 @@ static char *open_file(struct db *db, bool views)
     if (access(db->path, R_OK) != 0 || !(absolute = db_absolute(db->path)))
         return say_print("%s", strerror(errno));
     bounds_trace(absolute);
-    uri = uri_make(absolute, false);
+    uri = path_uri(absolute, false);
     free(absolute);
     status = connect(db, uri, SQLITE_OPEN_READONLY);
     free(uri);
@@ -787,7 +732,7 @@ int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise)
 struct db *db_make(const char *path)
 {
     struct db *db = db_new(path);
-    char *absolute = db_absolute(path), *uri = uri_make(absolute ? absolute : path, true);
+    char *absolute = db_absolute(path), *uri = path_uri(absolute ? absolute : path, true);
 
     if (connect(db, uri, SQLITE_OPEN_READWRITE) != SQLITE_OK)
         query_error(db);

@@ -1,0 +1,16 @@
+/* trace/path.h -- how SQLite reaches the file of a trace: for trace/db.c.
+ *
+ * A trace may be read where nothing can be written, and its file may have no name (lib/out_file.h). */
+#ifndef DYNTRACE_PATH_H
+#define DYNTRACE_PATH_H
+
+#include <stdbool.h>
+
+/* "file:/abs/path?mode=ro", with %NN where a byte would mean something in a URI; to WRITE it, "?mode=rw". The caller
+ * frees it. */
+char *path_uri(const char *absolute, bool write);
+
+/* SQLite can open what db_absolute says. */
+void path_reach(void);
+
+#endif
