@@ -1,4 +1,5 @@
 """dyntrace.record(): a program records itself."""
+import contextlib
 import os
 import sqlite3
 import subprocess
@@ -147,7 +148,11 @@ def test_a_killed_process_is_not_waited_for_in_a_hurry(here, dyntrace, tmp_path,
     """Its forked child is recorded to its end, and the recorder sleeps while that does."""
     done = here(python, "-c", KILLED)
     assert done.returncode == -9 and int(done.stdout.split()[0]) < 500, done
-    until(lambda: query(tmp_path / "killed.db", "SELECT value FROM meta WHERE key = 'state'") != [("recording",)], "the trace is finished")
+
+    def finished():
+        with contextlib.suppress(sqlite3.OperationalError): # at the very moment when the whole file takes the live one's place
+            return query(tmp_path / "killed.db", "SELECT value FROM meta WHERE key = 'state'") != [("recording",)]
+    until(finished, "the trace is finished")
     assert query(tmp_path / "killed.db", "SELECT count(*) FROM frames WHERE qualname = 'late'") == [(20,)]
 
 
