@@ -244,6 +244,8 @@ def test_compiles_are_those_that_torch_counted(parts, program, mode):
             name = re.sub(r"torch_dynamo_resume_in_(.*)_at_\d+", r"\1", name or "")
             # a record lacks the name where torch gave up early; a frame without operations is no failure to it
             able = ("error", "limit", "skipped", "declined") if failure else ("compiled", "skipped")
+            if part.known["torch"] < [2, 11]: # nor is one with a break in a loop, before 2.11
+                able += ("declined",)
             here = [one for one in found if one[0] == label and (not name or one[1] == name) and one[2] in able]
             assert here, ((label, name, failure), found)
             found.remove(here[0])

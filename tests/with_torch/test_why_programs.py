@@ -137,17 +137,21 @@ OLD_ANSWERED = {
 
 # What is so in 2.7, too.
 OLD_IN_27 = {"default_f", "itself_f", "item_f", "branch_f"}
-# And what is so in one version only.
+# And what is so in one or some versions only.
+NO_CONTENT = {"plain_f": ({"skip": 1, "declined": 1}, r"because no content in function call", "nothing to compile", "no tensor operation")}
+BRANCH = {"branch_f": OLD_ANSWERED["branch_f"]}
 ONLY_IN = {
     (2, 7): {
         "floating_f": (*OLD_RECOMPILED["floating_f"][:-1], ("dynamic=", 1)),
         # The guard says which state changed, not what it was.
         "autocast_f": (1, "GLOBAL_STATE changed: autocast", None, [], "autocast", "enter torch.autocast", None),
-        "plain_f": ({"skip": 1, "declined": 1}, r"because no content in function call", "nothing to compile", "no tensor operation"),
+        **NO_CONTENT,
     },
+    (2, 8): {**NO_CONTENT, **BRANCH},
+    (2, 9): {**NO_CONTENT, **BRANCH},
     (2, 10): {
         "plain_f": ({"skip": 1, "declined": 1}, r"intentionally decided to skip the frame plain_f", "nothing to compile", "no tensor operation"),
-        "branch_f": OLD_ANSWERED["branch_f"],
+        **BRANCH,
     },
 }
 
