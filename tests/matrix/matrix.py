@@ -108,7 +108,7 @@ def run_pair(python, name, options, before):
         subprocess.run([*pytest, "-m", "slow" if options.slow else "not slow", f"--junitxml={report}",
                         *(options.tests or ["tests/with_torch"])], cwd=ROOT, env=environ, stdout=log, stderr=subprocess.STDOUT)
     listed = subprocess.run([*pytest, "--collect-only", "tests/with_torch"], cwd=ROOT, env=environ, capture_output=True, text=True).stdout
-    there = set(re.findall(r"^tests/with_torch/(\w+)\.py(::.+)$", listed, re.M))
+    there = {module + test for module, test in re.findall(r"^tests/with_torch/(\w+)\.py(::.+)$", listed, re.M)}
     version, minor = facts_of(python)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     tests = outcomes_of(report)
@@ -118,12 +118,12 @@ def run_pair(python, name, options, before):
     part = options.tests
     if options.slow or options.tests:       # some tests more of a pair whose others were run
         part = before.get("part", part)
-        tests = {**before.get("tests", {}), **tests}
+        tests = {**{test: came for test, came in before.get("tests", {}).items() if test in there}, **tests}
     (folder / "log").replace(options.results / f"{name}.log")
     shutil.rmtree(folder, ignore_errors=True)
     return {"torch": version, "python": minor, "date": f"{datetime.date.today()}", "commit": commit, "default": mode, "note": note,
             "part": part, "slow": options.slow or before.get("slow", False) and bool(options.tests),
-            "not_run": len({module + test for module, test in there} - set(tests)), "tests": tests}
+            "not_run": len(there - set(tests)), "tests": tests}
 
 
 def what_is_in(kept):

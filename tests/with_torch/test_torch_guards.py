@@ -665,7 +665,7 @@ def steps_of(x, rows):
     (lambda x, m: x + m["a"], [types.MappingProxyType({"a": 1})]),
     (lambda x, y: x.mul_(2) + y, [ones(3, 3)]),
     (lambda x, o: x + type(o).forward.__name__.__len__(), [Model()]),
-], ids=str)
+])
 def test_every_value_is_found(f, args):
     """For a call that fits, the walk reads each value, and nothing seems to fail."""
     x = ones(3, 3)
