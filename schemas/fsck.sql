@@ -99,7 +99,7 @@ WHERE outcome = 2 AND NOT EXISTS (SELECT 1 FROM compile m WHERE m.frame_id = l.f
 -- a check that passed ran all guards of its entry, or those that tell torch's entries apart; one that failed ran those before the guard that failed, and that
 -- The guards of an entry with rows in guard_order change places, in the middle of a check too, and in each forked process for
 -- itself: what ran is then at most what stands before the guard in one of these orders. Where a value cannot be read, the first
--- guard on it is the one that failed, and that may stand further on.
+-- guard on it is the one that failed, and that may stand further on. That none is known to have run is torch's alone.
 WITH place AS MATERIALIZED (
     SELECT w.cache_entry_id, o.value AS ordinal, MAX(o.key) AS last
     FROM guard_order w, json_each(iif(json_valid(w.ordinals), w.ordinals, '[]')) o GROUP BY 1, 2)
@@ -109,12 +109,13 @@ LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
 WHERE k.duration_ns < 0 OR k.duration_ns > l.duration_ns
    OR CASE k.result
       WHEN 'pass' THEN k.guards_run IS NOT e.guard_count
-          AND NOT (k.guards_run = 0 AND EXISTS (SELECT 1 FROM code c JOIN process p USING (process_id) WHERE c.code_id = e.code_id AND p.torch_mode = 'shim'))
       WHEN 'backend_mismatch' THEN k.guards_run IS NOT 0
       ELSE g.guard_id IS NULL OR k.guards_run NOT BETWEEN 1 AND e.guard_count OR k.guards_run - 1 > (
           SELECT p.last FROM place p WHERE p.cache_entry_id = k.cache_entry_id AND p.ordinal = g.ordinal)
         OR (k.guards_run - 1 <> g.ordinal AND NOT EXISTS (SELECT 1 FROM guard_order o WHERE o.cache_entry_id = k.cache_entry_id))
-      END;
+      END
+   AND NOT (k.guards_run = 0 AND k.failed_guard_id IS NULL AND k.result IN ('pass', 'fail')
+      AND EXISTS (SELECT 1 FROM code c JOIN process p USING (process_id) WHERE c.code_id = e.code_id AND p.torch_mode = 'shim'));
 
 -- name: entry
 -- an entry's code exists; it dies after its birth, and of something

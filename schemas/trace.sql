@@ -191,7 +191,8 @@ CREATE TABLE guard_check(
     result          TEXT,    -- 'pass', 'fail', 'error' (a guard raised), 'backend_mismatch' (no guard ran)
     failed_guard_id INTEGER, -- the guard that failed or raised
     guards_run      INTEGER, -- how many ran, the failed one included; 0 of one that passed: only those of torch's that tell
-                             -- entries apart (its stance skip_guard_eval_unsafe)
+                             -- entries apart (its stance skip_guard_eval_unsafe); 0 of one that failed: not known, torch's
+                             -- guards held when they were asked again (a signal's handler raised in the check)
     duration_ns     INTEGER  -- of all of them together
 );
 CREATE INDEX guard_check_lookup ON guard_check(lookup_id); -- made when the recording ends, like lookup_code

@@ -122,6 +122,16 @@ def test_without_events(logs, rows):
     assert rows("SELECT COUNT(*) FROM compile WHERE end_ns <= start_ns") == [(0,)]
 
 
+def test_a_break_in_a_loop(logs, rows):
+    """Torch before 2.11 says that the frame was compiled; without guards it was not."""
+    log = Log(logs)
+    log.compile("0/0", broke=True, graph=False, guard_count=None)
+    log.compile("1/0", name="g", line=9, guard_count=4)
+    log.write()
+    assert rows("SELECT label, outcome, cache_entry_id FROM compile") == [("0/0", "declined", None), ("1/0", "compiled", 1)]
+    assert rows("SELECT COUNT(*) FROM graph_break") == [(0,)]
+
+
 def test_a_program_that_was_killed(logs, rows):
     """What had begun is there without an end; the record that was cut short is a loss."""
     log = Log(logs)

@@ -53,6 +53,8 @@ def missed(compile):
 def _told(token, name, metadata_fn=dict, *_, payload_fn=None, **__):
     if name == "artifact":
         name = metadata_fn().get("name")
+    if name == "after_post_grad_graph":             # so torch 2.8 and 2.9 call it
+        name = "inductor_post_grad_graph"
     if payload_fn is None or name not in _TEXTS and not (type(name) is str and _EVENT.fullmatch(name)):
         return
     try:

@@ -730,10 +730,11 @@ class _Hidden:
 
 
 def _bytecode(code, whole=True):
-    """A disassembly: line, `>>` at jump targets, offset, operation, argument. Constants may be values that torch put
-    there: without WHOLE only their types are shown."""
+    """A disassembly: line, `>>` at targets of jumps and at handlers, offset, operation, argument. Constants may be values that
+    torch put there: without WHOLE only their types are shown."""
     listing = dis.Bytecode(code if whole else code.replace(co_consts=tuple(map(_Hidden, code.co_consts))))
     lines, line = [], None
+    targets = {*dis.findlabels(code.co_code), *(entry.target for entry in listing.exception_entries)}
     for one in listing:
         text, argument = one.argrepr[:_BOUND], "" if one.arg is None else one.arg
         if one.opcode in dis.hasjrel:
@@ -741,7 +742,7 @@ def _bytecode(code, whole=True):
         elif one.opname == "LOAD_SMALL_INT" and not whole: # a constant in the instruction
             text = argument = ""
         at, line = "" if one.positions.lineno == line else one.positions.lineno, one.positions.lineno or line
-        row = "%5s %s %5d %-24s %s" % (at or "", ">>" if one.is_jump_target else "  ", one.offset, one.opname, argument)
+        row = "%5s %s %5d %-24s %s" % (at or "", ">>" if one.offset in targets else "  ", one.offset, one.opname, argument)
         lines.append("%s (%s)" % (row, text) if text else row)
     if listing.exception_entries:
         lines.append("exceptions:")

@@ -573,8 +573,8 @@ class Guards:
     def _first(self, manager, root, info, f_locals, f_globals):
         if info is None:            # torch's check raised
             parts, count = [], 0
-        elif info.result:
-            return -1, info.num_guards_executed
+        elif info.result:           # by now it holds: something raised in the check, or what it looked at has changed
+            return -1, 0
         else:
             parts, count = info.verbose_code_parts, info.num_guards_executed
         message = parts[0] if parts else ""

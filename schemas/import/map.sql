@@ -96,7 +96,8 @@ UPDATE code SET origin_code_id = (SELECT o.code_id FROM code o WHERE o.process_i
   AND o.kind <> 'resume' AND code.qualname GLOB 'torch_dynamo_resume_in_' || o.qualname || '_at_[0-9]*'
   AND o.first_line <= code.first_line ORDER BY o.first_line DESC LIMIT 1) WHERE kind = 'resume';
 
--- A compile that reached a limit, and one that raised (torch logs that as dynamo_error), failed; others gave no code.
+-- A compile that reached a limit, and one that raised (torch logs that as dynamo_error), failed; others gave no code, of which
+-- torch before 2.11 says that they did where a break is in a loop, but counts no guards.
 INSERT INTO compile(compile_id, code_id, label, start_ns, end_ns, outcome, reason)
 SELECT a.compile_id, (SELECT c.code_id FROM made w JOIN code c ON c.process_id = w.process_id AND c.qualname = w.name
          AND c.filename IS w.filename AND c.first_line IS w.line WHERE w.compile_id = a.compile_id), a.label,
@@ -107,7 +108,7 @@ SELECT a.compile_id, (SELECT c.code_id FROM made w JOIN code c ON c.process_id =
             AND e.name IN ('dynamo', 'entire_frame_compile')),
            (SELECT MAX(r.at_ns) FROM piece p JOIN record r ON r.id = p.id WHERE p.compile_id = a.compile_id
             AND r.name = 'compilation_metrics')),
-  CASE WHEN json_extract(m.data, '$.has_guarded_code') THEN 'compiled'
+  CASE WHEN json_extract(m.data, '$.has_guarded_code') AND json_type(m.data, '$.guard_count') IS NOT 'null' THEN 'compiled'
        WHEN json_extract(m.data, '$.fail_reason') GLOB '*Limit type:*' OR json_extract(m.data, '$.fail_reason') GLOB '*_limit reached*'
          OR json_extract(m.data, '$.fail_type') GLOB '*Limit*' THEN 'limit'
        WHEN EXISTS (SELECT 1 FROM piece p JOIN record r ON r.id = p.id WHERE p.compile_id = a.compile_id AND r.name = 'artifact'
@@ -134,11 +135,11 @@ INSERT INTO compile_phase(compile_id, name, start_ns, end_ns, label) SELECT
 FROM phase b JOIN phase e ON e.process_id = b.process_id AND e.label IS b.label AND e.name = b.name AND e.n = b.n AND e.ph = 'E'
   WHERE b.ph = 'B' ORDER BY e.unix_ns, b.unix_ns DESC;
 
--- Texts: of the last attempt of each compile.
+-- Texts: of the last attempt of each compile. Torch 2.8 and 2.9 have another name for one.
 CREATE TEMP TABLE text AS SELECT p.compile_id, r.id, COALESCE(r.attempt, 0) AS attempt,
-  CASE WHEN r.name <> 'artifact' THEN r.name ELSE json_extract(r.data, '$.name') END AS name FROM piece p JOIN record r ON r.id = p.id
+  CASE WHEN r.name <> 'artifact' THEN r.name ELSE replace(json_extract(r.data, '$.name'), 'after_post_grad_', 'inductor_post_grad_') END AS name FROM piece p JOIN record r ON r.id = p.id
   WHERE p.compile_id IS NOT NULL AND r.body IS NOT NULL AND (r.name IN ('dynamo_cpp_guards_str', 'dynamo_output_graph', 'optimize_ddp_split_graph', 'aot_joint_graph', 'aot_forward_graph', 'aot_backward_graph', 'aot_inference_graph', 'inductor_post_grad_graph', 'inductor_output_code')
-  OR (r.name = 'artifact' AND (json_extract(r.data, '$.name') IN ('dynamo_graph_break_reason', 'recompile_reasons', 'inductor_post_grad_graph')
+  OR (r.name = 'artifact' AND (json_extract(r.data, '$.name') IN ('dynamo_graph_break_reason', 'recompile_reasons', 'inductor_post_grad_graph', 'after_post_grad_graph')
       OR json_extract(r.data, '$.name') GLOB '*_cache_[hmb]*'
       OR json_extract(r.data, '$.name') GLOB '*_ORIGINAL_BYTECODE' OR json_extract(r.data, '$.name') GLOB '*_MODIFIED_BYTECODE')));
 CREATE INDEX temp.text_name ON text(compile_id, name, attempt);

@@ -3,6 +3,7 @@ import collections
 import dataclasses
 import enum
 import functools
+import inspect
 import os
 
 import torch
@@ -82,7 +83,10 @@ def whole(x, s):
     return x
 
 
-@functools.partial(torch._dynamo.disable, reason="not for " + WORD)
+gives_reason = "reason" in inspect.signature(torch._dynamo.disable).parameters  # from torch 2.8 on
+
+
+@functools.partial(torch._dynamo.disable, **{"reason": "not for " + WORD} if gives_reason else {})
 def disabled(x, s):
     return x
 

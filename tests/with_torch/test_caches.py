@@ -96,5 +96,6 @@ def test_a_warm_start(start, mode):
 def test_a_bypass_has_its_reason(start, mode, nth):
     _, rows, why = start(mode, nth)
     found = dict(rows("SELECT cache, reason FROM compile_caches WHERE qualname = 'odd' AND state = 'bypass'"))
-    assert found and all("custom" in reason for reason in found.values()), rows("SELECT * FROM compile_caches WHERE qualname = 'odd'")
+    # Torch 2.7 says nothing of AOTAutograd's.
+    assert "custom" in found["fx_graph"] and all("custom" in reason or not reason for reason in found.values()), rows("SELECT * FROM compile_caches WHERE qualname = 'odd'")
     assert " 1 bypass (" in why("odd")

@@ -1,6 +1,8 @@
 """One row of a good trace of torch.compile is changed, and another row says otherwise: fsck or verify notices.
 
 tests/test_contradictions.py has what a trace without torch has, too."""
+import contextlib
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -93,5 +95,9 @@ def test_there_are_enough():
 
 @pytest.mark.parametrize("mode, name", [("shim", name) for name in {**BOTH, **SHIM}] + [("observe", name) for name in BOTH])
 def test_noticed(dyntrace, good, tmp_path, mode, name):
+    if name == "a declined call hit":
+        with contextlib.closing(sqlite3.connect(good(mode))) as db:
+            if not db.execute("SELECT 1 FROM lookup WHERE outcome = 6").fetchone():
+                pytest.skip("this torch declines no call of the program")
     fsck, verify = found(dyntrace, damaged(good(mode), tmp_path, {**BOTH, **SHIM}[name]))
     assert fsck or verify

@@ -354,7 +354,7 @@ def test_a_listing_says_what_dis_says(notes, name):
             assert (mark == ">>") == (i.is_jump_target or offset in handlers)
             assert not at or int(at) == i.positions.lineno != line
             line = int(at) if at else line
-            wanted = f"to {i.argval}" if i.opcode in dis.hasjrel else re.sub(r"^bool\((.*)\)$", r"\1", i.argrepr)
+            wanted = f"to {i.argval}" if i.opcode in dis.hasjrel else i.argrepr
             if what and wanted and not wanted.startswith("<code"):
                 assert what == wanted[:2000]
                 told += 1
@@ -630,7 +630,7 @@ def test_a_break_that_is_made_earlier(notes):
 def test_nested_breaks(notes):
     with config.patch(nested_graph_breaks=True):
         compile(inlined)(torch.ones(2))
-    check_breaks(notes)
+    check_breaks(notes, () if counted_breaks() else ("Call",))  # torch 2.9 does not count them
     row = notes.breaks[0]
     assert row.code is helper.__code__ and row.line == helper.__code__.co_firstlineno + 2
     assert row.resume.co_name.startswith("torch_dynamo_resume_in_helper")

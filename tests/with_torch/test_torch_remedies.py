@@ -95,11 +95,11 @@ OBSERVED = {"reset": ("keep alive", "or with torch.compiler.reset()", False)}
 OLDER = dict.fromkeys(("parameters", "many_lambdas"), ("many functions", "Give each a code object of its own", False))
 # Where torch's state of a guard, or of what died, is another: what is given there.
 OLD = {
-    # Torch keeps classes alive, of which it makes guards: the guard says that it was another class.
-    "class_dies": ("define once", "Options once, outside of the loop", True),
     # Code without a source file is compiled through a wrapper of torch's own.
     "exec_again": ("define once", "as exec() makes them", True),
 }
+# Up to CPython 3.12 such a torch keeps classes alive, of which it makes guards: the guard says that it was another class.
+KEPT = {"class_dies": ("define once", "Options once, outside of the loop", True)}
 # Up to 2.7 it is a guess which floats torch makes dynamic: two are not tried together.
 GUESSED = {"apart": ("move into a tensor", "Pass L['rate'] as a tensor", True)}
 ASKED = {"exec_again": "wrap_inline.<locals>.inner"}
@@ -148,11 +148,11 @@ def traces(dyntrace, python, tmp_path_factory):
 
 @functools.cache
 def facts_of(python):
-    """Of the torch that is here: its minor version, and has it isolate_recompiles?"""
-    done = subprocess.run([python, "-c", "import inspect, torch; print(*torch.__version__.split('.')[:2], int('isolate_recompiles' in inspect.signature(torch.compile).parameters))"],
+    """Of the torch that is here: its minor version, has it isolate_recompiles, does it keep the classes alive that it guards?"""
+    done = subprocess.run([python, "-c", "import inspect, sys, torch; print(*torch.__version__.split('.')[:2], int('isolate_recompiles' in inspect.signature(torch.compile).parameters), sys.version_info[1])"],
                           cwd="/", capture_output=True, text=True, check=True)
-    major, minor, isolates = map(int, done.stdout.split())
-    return (major, minor), bool(isolates)
+    major, minor, isolates, python_minor = map(int, done.stdout.split())
+    return (major, minor), bool(isolates), (major, minor) < (2, 13) and python_minor < 13
 
 
 def is_old(python):
@@ -176,7 +176,7 @@ def counted(found):
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_promise_equals_the_count(traces, dyntrace, python, name, mode):
     ask, old = functools.partial(why, dyntrace, old=is_old(python)), is_old(python)
-    here = EXPECTED | (OBSERVED if mode == "observe" else {}) | ({} if facts_of(python)[1] else OLDER) | (OLD if old else {}) | (GUESSED if facts_of(python)[0] < (2, 8) else {})
+    here = EXPECTED | (OBSERVED if mode == "observe" else {}) | ({} if facts_of(python)[1] else OLDER) | (OLD if old else {}) | (KEPT if facts_of(python)[2] else {}) | (GUESSED if facts_of(python)[0] < (2, 8) else {})
     if name == "module_integer" and facts_of(python)[0] < (2, 8):
         pytest.skip("this torch makes a module's integer dynamic by itself")
     remedy, words, figure = here[name]
@@ -216,7 +216,7 @@ def test_inputs_of_the_first_call_are_told(traces, dyntrace):
 def test_entries_that_died_are_causes(traces, dyntrace, python):
     rows = subprocess.run([dyntrace, "sql", traces["shim", "needs"], "SELECT why FROM recompiles WHERE qualname LIKE '%class_dies_f' ORDER BY compile_id"],
                           capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()[1:]
-    words = r"L\['options'\] was \S+\.Options at 0x\w+, wanted \S+\.Options at 0x\w+" if is_old(python) else r"\S+ had died: .*type\(L\['options'\]\) got deallocated"
+    words = r"L\['options'\] was \S+\.Options at 0x\w+, wanted \S+\.Options at 0x\w+" if facts_of(python)[2] else r"\S+ had died: .*type\(L\['options'\]\) got deallocated"
     assert len(rows) == 2 and all(re.fullmatch(words, row) for row in rows), rows
 
 

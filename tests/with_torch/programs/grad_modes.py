@@ -1,7 +1,7 @@
 """Modes that belong to the process or the thread and are guards: gradients, inference, autocast, default type, determinism."""
 import torch
 
-from know import Know
+from know import TORCH, Know
 
 know = Know(__file__)
 
@@ -29,6 +29,8 @@ def new(what, *older_flags):
 # The flag that is named is the first that differs, in torch's order.
 GRAD, GRAD_BACK = ("grad_mode", True, False), ("grad_mode", False, True)
 AUTOCAST, AUTOCAST_BACK = ("autocast(cpu)_enabled", False, True), ("autocast(cpu)_enabled", True, False)
+if TORCH < (2, 8):                                      # which does not list what it compares with
+    AUTOCAST = AUTOCAST_BACK = ("autocast", None, None)
 DETERMINISTIC = ("deterministic_algorithms", False, True)
 new("plain")
 with torch.no_grad():
