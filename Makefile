@@ -305,7 +305,7 @@ bench: all
 # What is exported to engines, asked by them: they are fetched into build/engines.
 engines: all
 	$(firstword $(PYTHONS)) -m venv $(BUILD)/engines
-	$(BUILD)/engines/bin/pip install -q pyarrow duckdb chdb pyspark pytest
+	$(BUILD)/engines/bin/pip install -q pyarrow duckdb chdb pyspark datasette pytest
 	DYNTRACE="$(abspath $(BUILD))/dyntrace" DYNTRACE_PYTHONS="$(firstword $(PYTHONS))" $(BUILD)/engines/bin/python -m pytest -rs tests/test_engines.py
 
 cpython-tests: all
@@ -390,7 +390,7 @@ help:
 	@echo "make shim-torture    the same with every frame replaced by the shim"
 	@echo "make resume-torture  CPython's tests, suites from PyPI and random programs with their functions split in two; RESUME=--quick"
 	@echo "make bench           the tables of docs/costs.md; wants a quiet machine; BENCH=--quick"
-	@echo "make engines         DuckDB, ClickHouse and Spark, fetched, on exported traces"
+	@echo "make engines         DuckDB, ClickHouse, Spark and Datasette, fetched, on traces of a job"
 	@echo "make install         PREFIX (now: $(PREFIX)) and DESTDIR; make uninstall undoes it"
 	@echo "make clean           remove $(BUILD)/"
 

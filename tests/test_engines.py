@@ -1,6 +1,6 @@
 """`dyntrace export --format parquet`: a dataset that engines read, and the five questions of schemas/engines/ on them.
 
-DYNTRACE_ENGINES_PYTHON  a Python with pyarrow, and duckdb, chdb or pyspark, else the one that runs pytest, else the one that `make engines`
+DYNTRACE_ENGINES_PYTHON  a Python with pyarrow, and duckdb, chdb, pyspark or datasette, else the one that runs pytest, else the one that `make engines`
                          makes. What it does not have is skipped
 """
 import json
@@ -65,18 +65,29 @@ def own_answers(traces):
     return answers
 
 
-@needs_pyarrow
-@pytest.mark.parametrize("engine", ["duckdb", "chdb", "pyspark"])
-def test_five_questions(traces, dataset, engine):
+def answers_hold(engine, place, traces):
     if not has(engine):
         pytest.skip(f"no {engine}: `make engines` installs it")
-    done = subprocess.run([PYTHON, ASK, engine, dataset], capture_output=True, text=True)
+    done = subprocess.run([PYTHON, ASK, engine, place], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found, own = json.loads(done.stdout.splitlines()[-1]), own_answers(traces)
     assert set(found) == set(QUESTIONS) == {"recompiles", "divergence", "slowest", "guards", "eager"}
     for name in QUESTIONS:
         assert [list(row) for row in found[name]] == own[name], name
     assert sorted(row[1] for row in own["divergence"]) == [3, 6] and len(own["eager"]) == 4
+
+
+@needs_pyarrow
+@pytest.mark.parametrize("engine", ["duckdb", "chdb", "pyspark"])
+def test_five_questions(traces, dataset, engine):
+    answers_hold(engine, dataset, traces)
+
+
+@pytest.mark.parametrize("engine", ["datasette", "chdb"])
+def test_of_a_merged_trace(run, traces, tmp_path, engine):
+    """The same of the SQLite file that `merge` makes."""
+    assert run("merge", traces, "-o", tmp_path / "one.db").returncode == 0
+    answers_hold(engine, tmp_path / "one.db", traces)
 
 
 @needs_pyarrow

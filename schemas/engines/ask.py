@@ -1,9 +1,12 @@
-"""The five questions of questions.sql, asked by an engine of a dataset that `dyntrace export --format parquet -o DATASET` made:
+"""The five questions of questions.sql, asked by an engine of a dataset that `dyntrace export --format parquet -o DATASET` made, or of a
+trace that `dyntrace merge -o FILE` made:
 
     python3 ask.py duckdb|chdb|pyspark DATASET
+    python3 ask.py datasette|chdb FILE
 
 The answers are printed as a JSON object: a list of rows for each question.
 """
+import asyncio
 import json
 import os
 import re
@@ -25,7 +28,9 @@ def duckdb(dataset, questions):
 def chdb(dataset, questions):
     from chdb import session
     db = session.Session()
-    for table, folder in tables(dataset):
+    if os.path.isfile(dataset):
+        db.query(f"CREATE DATABASE main ENGINE = SQLite('{dataset}')")
+    for table, folder in [] if os.path.isfile(dataset) else tables(dataset):
         db.query(f"CREATE VIEW {table} AS SELECT * FROM file('{folder}/*/*/*.parquet', Parquet) SETTINGS use_hive_partitioning = 1")
     answers = {name: [json.loads(line) for line in str(db.query(sql, "JSONCompactEachRow")).splitlines()] for name, sql in questions.items()}
     return {name: [[int(v) if isinstance(v, str) and v.isdigit() else v for v in row] for row in rows] for name, rows in answers.items()}
@@ -39,9 +44,29 @@ def pyspark(dataset, questions):
     return {name: [list(row) for row in db.sql(sql).collect()] for name, sql in questions.items()}
 
 
-ENGINES = {"duckdb": duckdb, "chdb": chdb, "pyspark": pyspark}
+def datasette(file, questions):
+    from datasette.app import Datasette
+
+    async def answers():
+        site = Datasette([file], settings={"sql_time_limit_ms": 3600000, "max_returned_rows": 1000000})
+        page = f"/{os.path.basename(file).removesuffix('.db')}.json"
+        return {name: (await site.client.get(page, params={"sql": sql, "_shape": "arrays"})).json()["rows"] for name, sql in questions.items()}
+
+    return asyncio.run(answers())
+
+
+ENGINES = {"duckdb": duckdb, "chdb": chdb, "pyspark": pyspark, "datasette": datasette}
+
+
+def words(name):
+    """A file of SQL beside this one, without comments but those that name a statement."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name)) as file:
+        return re.sub(r"^--(?! name:).*\n", "", file.read(), flags=re.M)
+
 
 if __name__ == "__main__":
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "questions.sql")) as file:
-        asked = dict(re.findall(r"^-- name: (\w+)\n((?:.|\n)*?);\n", file.read(), re.M))
-    print(json.dumps(ENGINES[sys.argv[1]](os.path.abspath(sys.argv[2]), asked)))
+    place = os.path.abspath(sys.argv[2])
+    asked = dict(re.findall(r"^-- name: (\w+)\n((?:.|\n)*?);\n", words("questions.sql"), re.M))
+    if os.path.isfile(place):
+        asked = {name: words("sqlite.sql") + re.sub(r"^WITH\b", ",", sql) for name, sql in asked.items()}
+    print(json.dumps(ENGINES[sys.argv[1]](place, asked)))
