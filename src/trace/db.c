@@ -122,7 +122,7 @@ static char *ask(sqlite3 *handle, int *status, const char *sql, const char *text
     sqlite3_bind_text(statement, 1, text, -1, SQLITE_STATIC);
     sqlite3_bind_text(statement, 2, second, -1, SQLITE_STATIC);
     if (*status == SQLITE_OK && (*status = sqlite3_step(statement)) == SQLITE_ROW)
-        found = say_print("%s", (const char *)sqlite3_column_text(statement, 0));
+        found = strdup((const char *)sqlite3_column_text(statement, 0) ?: "");
     if (*status == SQLITE_ROW || *status == SQLITE_DONE)
         *status = SQLITE_OK;
     sqlite3_finalize(statement);
