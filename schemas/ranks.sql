@@ -18,9 +18,12 @@ CREATE INDEX rank_number ON rank(rank);
 CREATE INDEX rank_file ON rank(file, rank);
 CREATE INDEX event_place ON event(function_id, nth, rank_id);
 CREATE INDEX event_rank ON event(rank_id, function_id);
-CREATE TABLE wait(rank_id INTEGER, start_ns INTEGER, end_ns INTEGER);
+-- wait: 5 ms and longer in a collective; and the first 100 barriers, the how manieth in MET.
+CREATE TABLE wait(rank_id INTEGER, start_ns INTEGER, end_ns INTEGER, met INTEGER);
 CREATE INDEX wait_rank ON wait(rank_id);
 CREATE INDEX wait_start ON wait(start_ns, end_ns, rank_id);
+-- ahead: how far the clock of a host is ahead of the first one's, at least and at most, by the barriers.
+CREATE TABLE ahead(host TEXT PRIMARY KEY, least_ns INTEGER, most_ns INTEGER);
 -- differs: ranks that do at one place what most do not. event_id: theirs, other_id: of one of the most; NULL: has no such compile.
 CREATE TABLE differs(
     differs_id INTEGER PRIMARY KEY, function_id INTEGER, nth INTEGER, key INTEGER, ranks INTEGER, event_id INTEGER, other_id INTEGER,
@@ -76,14 +79,19 @@ SELECT g.ordinal, g.kind, g.source, g.expression FROM compile m JOIN guard g ON 
 WHERE m.compile_id = ?1 ORDER BY g.ordinal;
 
 -- name: waits
--- Of a trace: when each rank was in a collective, one of ?1, for 5 ms and longer.
+-- Of a trace: when each rank was in a collective, one of ?1, for 5 ms and longer; and its first 100 barriers, which all ranks have together
+-- unless there are groups of some of them, if it left them as it should.
 WITH zero AS (SELECT CAST((SELECT value FROM meta WHERE key = 'started_unix_ns') AS INTEGER) +
-                     COALESCE(CAST((SELECT value FROM meta WHERE key = 'clock_offset_ns') AS INTEGER), 0) AS ns)
-SELECT COALESCE(p.rank, CAST((SELECT value FROM meta WHERE key = 'rank') AS INTEGER)), z.ns + f.start_ns, z.ns + f.end_ns
-FROM zero z CROSS JOIN frame f JOIN code c ON c.code_id = f.code_id JOIN thread t ON t.thread_id = f.thread_id
-JOIN process p ON p.process_id = t.process_id
-WHERE f.end_ns - f.start_ns >= 5000000
-  AND f.code_id IN (SELECT code_id FROM code WHERE filename GLOB '*/distributed_c10d.py' AND qualname IN (SELECT value FROM json_each(?1)));
+                     COALESCE(CAST((SELECT value FROM meta WHERE key = 'clock_offset_ns') AS INTEGER), 0) AS ns),
+named AS (SELECT code_id, qualname FROM code WHERE filename GLOB '*/distributed_c10d.py' AND qualname IN (SELECT value FROM json_each(?1))),
+grouped AS (SELECT EXISTS (SELECT 1 FROM code WHERE filename GLOB '*/distributed_c10d.py' AND qualname IN ('new_group', 'split_group')) AS any),
+waited AS (SELECT COALESCE(p.rank, CAST((SELECT value FROM meta WHERE key = 'rank') AS INTEGER)) AS rank, f.start_ns, f.end_ns, f.exit,
+                  n.qualname = 'barrier' AND NOT g.any AS meets
+           FROM grouped g CROSS JOIN frame f JOIN named n ON n.code_id = f.code_id JOIN thread t ON t.thread_id = f.thread_id
+           JOIN process p ON p.process_id = t.process_id WHERE f.end_ns - f.start_ns >= 5000000 OR meets),
+met AS (SELECT *, iif(meets, ROW_NUMBER() OVER (PARTITION BY rank, meets ORDER BY start_ns), NULL) AS nth FROM waited)
+SELECT rank, z.ns + start_ns, z.ns + end_ns, iif(nth <= 100 AND exit = 0, nth, NULL) FROM met CROSS JOIN zero z
+WHERE end_ns - start_ns >= 5000000 OR (nth <= 100 AND exit = 0);
 
 -- name: rank
 INSERT INTO rank(file, job, rank, world_size, doubt_ns, host, pid, began_ns, ended_ns, exit_code, exit_signal, compiles, recompiles, breaks,
@@ -118,6 +126,21 @@ DELETE FROM wait WHERE rank_id IN (SELECT rank_id FROM rank WHERE file = ?1);
 DELETE FROM rank WHERE file = ?1;
 
 -- name: compare
+-- Nobody leaves a barrier before all have come, so each says how far the clocks of two hosts can be apart: from what makes the last to come of
+-- one come no later than the first leaves the other, and as much the other way round. What no offset explains, or contradicts the clock of the
+-- directory, is not believed.
+INSERT INTO ahead
+WITH met AS (SELECT r.host, w.met, MAX(w.start_ns) AS came_ns, MIN(w.end_ns) AS left_ns FROM wait w JOIN rank r USING(rank_id)
+             WHERE w.met IS NOT NULL GROUP BY 1, 2)
+SELECT b.host, MAX(b.came_ns - a.left_ns), MIN(b.left_ns - a.came_ns) FROM met a JOIN met b USING(met)
+WHERE a.host = (SELECT host FROM rank ORDER BY rank LIMIT 1) GROUP BY 1;
+DELETE FROM ahead WHERE (SELECT COUNT(*) FROM ahead) < (SELECT COUNT(DISTINCT host) FROM rank) OR EXISTS (
+    SELECT 1 FROM ahead, (SELECT iif(COUNT(doubt_ns) = COUNT(*), MAX(doubt_ns) * 2, NULL) AS doubt_ns FROM rank)
+    WHERE least_ns > most_ns OR least_ns > doubt_ns OR most_ns < -doubt_ns);
+CREATE TEMP TABLE shift AS SELECT r.rank_id, (h.least_ns + h.most_ns) / 2 AS ns FROM rank r JOIN ahead h USING(host);
+UPDATE event SET at_ns = at_ns - s.ns, ended_ns = ended_ns - s.ns FROM shift s WHERE s.rank_id = event.rank_id;
+UPDATE wait SET start_ns = start_ns - s.ns, end_ns = end_ns - s.ns FROM shift s WHERE s.rank_id = wait.rank_id;
+UPDATE rank SET began_ns = began_ns - s.ns, ended_ns = ended_ns - s.ns FROM shift s WHERE s.rank_id = rank.rank_id;
 -- What most ranks have as the nth compile of a function is what they agree on: one key, or none. A rank that died may not have come
 -- so far. Where as many have this as that, those that compiled are the ones that differ, then the higher rank.
 CREATE TEMP TABLE tally AS
@@ -194,7 +217,8 @@ UNION ALL SELECT 'ranks', COUNT(DISTINCT rank) || ' of ' || MAX(COALESCE(MAX(wor
 UNION ALL SELECT 'missing', group_concat(rank, ', ') FROM (
     WITH RECURSIVE n(rank) AS (SELECT 0 UNION ALL SELECT rank + 1 FROM n WHERE rank + 1 < MIN(1000000, (SELECT MAX(COALESCE(MAX(world_size), 0), MAX(rank) + 1) FROM rank)))
     SELECT rank FROM n WHERE rank NOT IN (SELECT rank FROM rank) LIMIT 100)
-UNION ALL SELECT 'clocks', CASE WHEN COUNT(DISTINCT host) = 1 THEN 'one machine''s' WHEN COUNT(doubt_ns) = COUNT(*) THEN
+UNION ALL SELECT 'clocks', CASE WHEN COUNT(DISTINCT host) = 1 THEN 'one machine''s' WHEN EXISTS (SELECT 1 FROM ahead) THEN
+    'aligned by the ranks'' barriers, to ' || (SELECT MAX(most_ns - least_ns) / 1000000 + 1 FROM ahead) || ' ms' WHEN COUNT(doubt_ns) = COUNT(*) THEN
     'aligned by the clock of the traces'' directory, to ' || ((MAX(doubt_ns) / 1000000 + 1) * 2) || ' ms' ELSE
     'each machine''s own: times of different machines may be any amount apart' END FROM rank;
 
@@ -242,5 +266,5 @@ SELECT r.rank, f.qualname AS function, e.at_ns - (SELECT MIN(began_ns) FROM rank
        COUNT(DISTINCT w.rank_id) AS waiting, SUM(MIN(w.end_ns, e.ended_ns) - MAX(w.start_ns, e.at_ns)) AS waited_ns
 FROM (SELECT * FROM event WHERE ended_ns - at_ns >= 5000000 ORDER BY ended_ns - at_ns DESC LIMIT 200) e
 JOIN rank r USING(rank_id) JOIN function f USING(function_id)
-JOIN wait w ON w.start_ns < e.ended_ns AND w.start_ns > e.at_ns - (SELECT MAX(end_ns - start_ns) FROM wait) AND w.end_ns > e.at_ns AND w.rank_id <> e.rank_id
+JOIN wait w ON w.end_ns - w.start_ns >= 5000000 AND w.start_ns < e.ended_ns AND w.start_ns > e.at_ns - (SELECT MAX(end_ns - start_ns) FROM wait) AND w.end_ns > e.at_ns AND w.rank_id <> e.rank_id
 GROUP BY e.event_id HAVING waited_ns >= 5000000 ORDER BY waited_ns DESC LIMIT COALESCE(?1, -1);

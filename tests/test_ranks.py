@@ -138,3 +138,44 @@ def test_clocks(run, recorded, tmp_path):
         db.close()
     found = asked(run, folder)
     assert found["clocks"] == "aligned by the clock of the traces' directory, to 26 ms" and found["differs"][0]["at_ns"] < 5e9
+
+
+def barriers(folder, ahead, grouped=False):
+    """Twenty barriers of all ranks, 50 ms apart, to which they come one after the other within 7 ms, on hosts whose clocks are AHEAD."""
+    for rank, path in enumerate(sorted(folder.iterdir())):
+        with sqlite3.connect(path) as db:
+            zero = 1700000000000000000 + rank * 1000000  # as `job` has it
+            code = db.execute("SELECT MAX(code_id) + 1 FROM code").fetchone()[0]
+            frame = db.execute("SELECT MAX(frame_id) + 1 FROM frame").fetchone()[0]
+            for i, name in enumerate(["barrier"] + ["new_group"] * grouped):
+                db.execute("INSERT INTO code VALUES (?, 1, '/lib/torch/distributed/distributed_c10d.py', ?, 10, 'function', NULL, 1)", (code + i, name))
+                db.execute("INSERT INTO code_total VALUES (?, 20, 1, 1, 0)", (code + i,))
+            for n in range(20):
+                came = 1700000000100000000 + n * 50000000
+                db.execute("INSERT INTO frame VALUES (?, 1, NULL, ?, 0, 0, ?, ?, NULL, 0)",
+                           (frame + n, code, came + (rank + n) % 8 * 1000000 - zero, came + 7000000 + (rank + n * 3) % 8 * 50000 - zero))
+            db.execute("UPDATE meta SET value = ? WHERE key = 'started_unix_ns'", (zero + ahead[rank % 4],))
+        db.close()
+    return folder
+
+
+def test_clocks_by_barriers(run, recorded, tmp_path):
+    """Ranks leave a barrier together: the clocks of their hosts are put right by that, however far apart, and it is said how well."""
+    right = asked(run, barriers(job(tmp_path / "right", recorded, 8, shape=3, crash=6), [0] * 4))
+    wrong = barriers(job(tmp_path / "wrong", recorded, 8, shape=3, crash=6), [0, -3000000000, 7000000, 60000000000])
+    found = asked(run, wrong)
+    assert found["clocks"] == right["clocks"] == "aligned by the ranks' barriers, to 1 ms"
+    assert [row["ranks"] for row in found["differs"]] == ["3"] and abs(found["differs"][0]["at_ns"] - right["differs"][0]["at_ns"]) < 1000000
+    assert run("merge", wrong, "-o", tmp_path / "one.db").returncode == 0 and asked(run, tmp_path / "one.db")["clocks"] == found["clocks"]
+    for path in wrong.iterdir():  # what the clock of the directory contradicts is not believed
+        with sqlite3.connect(path) as db:
+            db.executemany("INSERT INTO meta VALUES (?, ?)", [("clock_offset_ns", 0), ("clock_doubt_ns", 12000000)])
+        db.close()
+    assert asked(run, wrong)["clocks"] == "aligned by the clock of the traces' directory, to 26 ms"
+    of_groups = barriers(job(tmp_path / "groups", recorded, 8), [0, 5, 5, 5], grouped=True)
+    assert "may be any amount apart" in asked(run, of_groups)["clocks"]
+    apart = barriers(job(tmp_path / "apart", recorded, 8), [0] * 4)
+    with sqlite3.connect(apart / "005.db") as db:  # one that did not wait
+        db.execute("UPDATE frame SET end_ns = start_ns + 1 WHERE code_id = (SELECT MAX(code_id) FROM code)")
+    db.close()
+    assert "may be any amount apart" in asked(run, apart)["clocks"]

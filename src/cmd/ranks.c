@@ -109,7 +109,7 @@ static void waits_read(struct ranks *ranks, struct db *db)
     query_bind_text(waits, 1, collectives);
     while (query_step(waits)) {
         query_bind_text(ranks->wait, 1, db_path(db));
-        query_bind_row(ranks->wait, 2, waits, 3);
+        query_bind_row(ranks->wait, 2, waits, 4);
         query_put(ranks->wait);
     }
     query_close(waits);
@@ -171,7 +171,7 @@ static bool traces_read(struct ranks *ranks, struct traces *traces)
     ranks->rank = db_query(ranks->all, schema_statement("ranks/rank"));
     ranks->function = db_query(ranks->all, schema_statement("ranks/function"));
     ranks->event = db_query(ranks->all, schema_statement("ranks/event"));
-    ranks->wait = db_query(ranks->all, "INSERT INTO wait SELECT rank_id, ?3, ?4 FROM rank WHERE file = ?1 AND rank = ?2");
+    ranks->wait = db_query(ranks->all, "INSERT INTO wait SELECT rank_id, ?3, ?4, ?5 FROM rank WHERE file = ?1 AND rank = ?2");
     for (struct db *db; !db_failed(ranks->all) && (db = traces_next(traces)); db_close(db)) {
         progress_tick(&ranks->progress, (int64_t)traces->next, (int64_t)traces->paths.count);
         if (!trace_read(ranks, db)) {
