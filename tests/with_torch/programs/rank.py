@@ -23,7 +23,7 @@ class Model(torch.nn.Module):
 rank = int(os.environ["RANK"])
 ours = rank == int(faulty)
 if ours and fault == "late":
-    time.sleep(6)
+    time.sleep(12)
 dist.init_process_group("gloo")
 model = Model()
 compiled = torch.compile(model, backend="eager", dynamic=False)
