@@ -20,6 +20,7 @@ THREADS = 4
 FRAMES_OF_CALL = 20  # one tree of calls
 FUNCTIONS, COMPILED, ENTRIES, GUARDS = 2000, 100, 8, 12
 CALL_NS = 20000
+ENGINES_PYTHON = os.environ.get("DYNTRACE_ENGINES_PYTHON") or os.path.join(ROOT, "build", "engines", "bin", "python")
 VERSION = 1          # of what is below: a trace of another one is made anew
 
 
@@ -127,6 +128,7 @@ COMMANDS = [
     ("export --format perfetto", ["export", "{trace}", "--format", "perfetto", "-o", "-"], None),
     ("export --format folded", ["export", "{trace}", "--format", "folded", "-o", "-"], None),
     ("export --format jsonl", ["export", "{trace}", "--format", "jsonl", "-o", "-"], None),
+    ("export --format parquet --frames", ["export", "{trace}", "--format", "parquet", "--frames", "-o", "{out}/dataset", "--python", ENGINES_PYTHON], None),
     ("merge", ["merge", "{trace}", "{small}", "-o", "{out}/m.db", "--force"], None),
 ]
 MEMORY_MB = 200
@@ -136,7 +138,8 @@ THREADED = {"report --html"}  # read frames in a thread beside the rest
 @figure("answers", "Questions to a large trace", [
     "python", "command", "processor s", "s", "target", "", "resident MB", "target", ""], [
     "10 M frames, 1 M lookups and guard checks, 2000 functions (--quick: a fiftieth)",
-    "processor s is held against the target, for what else runs on the machine does not count; s where a command has two threads"],
+    "processor s is held against the target, for what else runs on the machine does not count; s where a command has two threads",
+    "Parquet, by two processes, where `make engines` has put pyarrow"],
     needs_dyntrace=False)
 def answers(table, python, options):
     """The commands have no Python in them: the interpreter's version is that of the run."""
@@ -144,6 +147,8 @@ def answers(table, python, options):
     trace, small = big_trace(frames), other_host(big_trace(20_000))
     with tempfile.TemporaryDirectory(prefix="dyntrace-bench-") as out:
         for name, argv, most in COMMANDS:
+            if ENGINES_PYTHON in argv and not os.path.exists(ENGINES_PYTHON):
+                continue
             argv = [os.path.join(ROOT, "build", "dyntrace"), *(a.format(trace=trace, out=out, small=small) for a in argv)]
             cpu, wall, memory = measure(argv, times=1 if most is None else min(3, options.rounds))
             held = at_most(wall if name in THREADED else cpu, most) if most else (f"{cpu:.2f}", "-", "")

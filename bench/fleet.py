@@ -10,7 +10,7 @@ import sqlite3
 import sys
 import tempfile
 
-from answers import measure
+from answers import ENGINES_PYTHON, measure
 from figures import figure
 from interpreters import BENCH
 from made import made_trace
@@ -106,15 +106,15 @@ ENGINES = ["duckdb", "chdb", "pyspark"]
 
 @figure("fleet", "Commands on the traces of a job", ["python", "ranks", "command", "s", "processor ms a trace", "target", "", "resident MB", "target", ""], [
     f"a rank has {FRAMES} frames, {LOOKUPS} lookups and {FUNCTIONS + FUNCTIONS // 4} compiles (--quick: a fiftieth of the ranks)",
-    "dyntrace with at most 256 files open, under nice 19; export and engines, five questions each, where `make engines` has put them"], needs_dyntrace=False)
+    "dyntrace with at most 256 files open, under nice 19; export and engines, five questions each, where `make engines` has put them; what Spark",
+    "does it does in another process, whose processor time and memory are not in its row"], needs_dyntrace=False)
 def fleet(table, python, options):
-    engines = os.environ.get("DYNTRACE_ENGINES_PYTHON") or os.path.join(ROOT, "build", "engines", "bin", "python")
-    for ranks in [200] if options.divisor > 1 else [1000, 10000]:
+    for ranks in [200] if options.divisor > 1 else [100, 1000, 10000]:
         with tempfile.TemporaryDirectory(prefix="dyntrace-bench-", dir="/var/tmp") as out:
-            words = {"job": job(ranks), "bare": job(ranks, bare=True), "out": out, "engines": engines}
+            words = {"job": job(ranks), "bare": job(ranks, bare=True), "out": out, "engines": ENGINES_PYTHON}
             asked = [(name, ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh", DYNTRACE, *(word.format(**words) for word in argv)]) for name, argv in COMMANDS]
-            asked += [(f"{engine}, five questions", [engines, os.path.join(ROOT, "schemas", "engines", "ask.py"), engine, f"{out}/dataset"]) for engine in ENGINES]
-            for name, argv in asked if os.path.exists(engines) else asked[:-1 - len(ENGINES)]:
+            asked += [(f"{engine}, five questions", [ENGINES_PYTHON, os.path.join(ROOT, "schemas", "engines", "ask.py"), engine, f"{out}/dataset"]) for engine in ENGINES]
+            for name, argv in asked if os.path.exists(ENGINES_PYTHON) else asked[:-1 - len(ENGINES)]:
                 cpu, wall, memory = measure(["nice", "-n", "19", *argv], times=1)
                 spent, mine = cpu / ranks * 1000, argv[0] == "sh"
                 table.add(python.version, ranks, name, f"{wall:.1f}", *(at_most(spent, MERGE_MS, "{:.2f}") if "without" in name else (f"{spent:.2f}", "", "")),

@@ -1,4 +1,7 @@
-"""Ranks of a gloo job that record themselves apart: on two hosts, which are network namespaces, and one of them is killed."""
+"""Ranks of a gloo job that record themselves apart: on two hosts, which are network namespaces, and one of them is killed.
+
+DYNTRACE_RANKS  in how many ranks faults are planted, "8 16": each takes the memory of a torch
+"""
 import json
 import os
 import shutil
@@ -43,7 +46,7 @@ FAULTS = {"none": None, "shape": ("L['x'].size()[0]", "12"), "dtype": ("L['x']",
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("world", [2, 4])
+@pytest.mark.parametrize("world", [int(word) for word in os.environ.get("DYNTRACE_RANKS", "2 4").split()])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted(tmp_path, world, fault):
     """A fault in one rank: the right rank and guard are named, and nothing else."""
