@@ -23,7 +23,7 @@ from tables import at_most
 
 SIZE = (30, 100)
 GAP = 0.012        # a screen is drawn when nothing came for this long
-FIRST_S, KEY_MS, MEMORY_MB, IDLE_SHARE = 0.3, 50, 150, 0.02
+FIRST_S, KEY_MS, MEMORY_MB, IDLE_SHARE, PICTURE_S = 0.3, 50, 150, 0.02, 1
 # What is typed: a word is a name below or characters; ~ waits until the answers are there.
 NAMES = {"Enter": b"\r", "Esc": b"\x1b", "Down": b"\x1b[B", "Up": b"\x1b[A", "PgDn": b"\x1b[6~", "Right": b"\x1b[C", "Tab": b"\t"}
 TOUR = """j j j k Enter Esc ~ 2 ~ j j j G g Right Right s s Enter ~ j j G g Esc 5 ~ j j PgDn PgDn PgDn G k k g Enter ~ j Esc
@@ -105,6 +105,22 @@ def tour(program, trace):
         terminal.end()
 
 
+def picture(program, trace, key, sign):
+    """Processor time in seconds from KEY to a first look at all frames, which has SIGN on it, and to all of them."""
+    terminal = Terminal([program, "tui", trace])
+    try:
+        while terminal.read(3, 1)[0]:
+            pass
+        before, first = terminal.processor(), None
+        os.write(terminal.fd, key)
+        while text := terminal.read(3)[0]:
+            if not first and sign.encode() in text:
+                first = terminal.processor() - before
+        return first, terminal.processor() - before
+    finally:
+        terminal.end()
+
+
 def idle(program, trace):
     """Share of a processor that a live view takes while nothing changes."""
     terminal = Terminal([program, "tui", "--live", trace])
@@ -120,7 +136,8 @@ def idle(program, trace):
 
 @figure("tui", "dyntrace tui on a large trace", ["python", "figure", "", "measured", "target", "verdict"], [
     "first screen: from the start of the program to its last byte, best of some; the file is in the page cache",
-    "keys: a tour through all views; what a slow query answers later is drawn then, and not counted"])
+    "keys: a tour through all views; what a slow query answers later is drawn then, and not counted",
+    "call tree and timeline: processor time to a first look, and until they show all frames"])
 def tui(table, python, options):
     trace = big_trace(1_000_000 // options.divisor)
     program = os.path.join(ROOT, "build", "dyntrace")
@@ -135,6 +152,10 @@ def tui(table, python, options):
     table.add(python.version, "key to screen, median", "ms", f"{statistics.median(ms):.0f}", "", "")
     table.add(python.version, f"key to screen, slowest ({times[-1][1]})", "ms", f"{ms[-1]:.0f}", "", "")
     table.add(python.version, "resident memory after the tour", "MB", *at_most(memory, MEMORY_MB, "{:.0f}"))
+    for name, key, sign in ("call tree", b"8", "▾"), ("timeline", b"7", "calls looked up"):
+        look, whole = picture(program, trace, key, sign)
+        table.add(python.version, f"{name}, first look", "s", f"{look:.2f}", "", "")
+        table.add(python.version, f"{name}, all frames", "s", *at_most(whole, PICTURE_S))
     with tempfile.TemporaryDirectory(prefix="dyntrace-bench-") as folder:
         small = os.path.join(folder, "live.db")
         shutil.copy(big_trace(1000), small)

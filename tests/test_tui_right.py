@@ -78,6 +78,14 @@ def test_a_query_of_one_s_own_is_sorted_and_filtered_as_a_whole(dyntrace, folder
     assert lines(dyntrace, place, f"{query} f f{last} Enter", "calls.db")[2].replace(">", "").split()[0] == str(last)
 
 
+def test_after_a_first_look_all_frames_are_shown(dyntrace, folder):
+    """The first 300,000 are drawn at once, then the others are read."""
+    place = folder("many.db", CALLS.replace("101_000", "160_000"))
+    start, end = sqlite3.connect(place / "many.db").execute("SELECT start_ns, end_ns FROM frames WHERE qualname = 'spin' ORDER BY frame_id DESC LIMIT 1").fetchone()
+    assert any(re.search(r" 160 k +. work$", line) for line in lines(dyntrace, place, "8", "many.db"))
+    assert lines(dyntrace, place, f"7 @ {(start + end) // 2}ns Enter", "many.db")[-2].endswith("spin < work < <module>")
+
+
 def test_calls_are_filtered_by_a_condition(dyntrace, folder):
     out = lines(dyntrace, folder("calls.db", CALLS), "2 f work Enter Enter g j Enter f call>3000000 Space AND Space function='work' Enter", "calls.db")
     assert "> frames work" in out[0] and re.search(r"1/\d+$", out[0]) and "ms" in out[2]

@@ -9,11 +9,6 @@
 #include "trace/db.h"
 #include "trace/source.h"
 
-struct query *page_query(struct doc *doc, struct db *db, const char *name)
-{
-    return db_asked(db, schema_statement(doc_print(doc, "tui/%s", name)), doc->target.id);
-}
-
 const char *page_codes(struct doc *doc, struct db *db, int64_t code_id)
 {
     const char *codes = "(NULL)";

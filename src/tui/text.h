@@ -116,7 +116,4 @@ const char *page_codes(struct doc *doc, struct db *db, int64_t code_id);
 PAGE_PARTS(X)
 #undef X
 
-/* For a part: a statement of "tui/NAME", ?1 bound to what the page is about. */
-struct query *page_query(struct doc *doc, struct db *db, const char *name);
-
 #endif

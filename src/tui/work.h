@@ -23,6 +23,7 @@ struct job {
     void (*run)(struct job *job, struct db *db); /* in a thread; may look at `cancelled` */
     void (*free)(struct job *job);               /* what it owns but itself, by whoever is last; or NULL */
     bool slow;                                   /* may take seconds: a thread is kept free of these */
+    int64_t most;                                /* frames that it reads, for a first look; 0: all */
     atomic_bool cancelled;
     char *error;                                 /* owned: what was said while it ran, or NULL */
     atomic_llong done, all;                      /* how far it has come, where it says so */

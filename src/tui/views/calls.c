@@ -94,7 +94,13 @@ static const char *code_name(struct doc *doc, struct db *db, int64_t code_id, co
 /* A frame of SELECT_FRAME. */
 #define SELECT_FRAME "SELECT frame_id, parent_id, code_id, start_ns, end_ns FROM frame WHERE "
 
-/* The last frame of a thread before the first that began at or after AT_NS; it comes after frame FROM, which began before. */
+/* The first frame of a thread from ?1 on. */
+static struct query *probe_open(struct db *db, int64_t thread_id)
+{
+    return db_asked(db, SELECT_FRAME "frame_id >= ?1 AND thread_id = ?2 ORDER BY frame_id LIMIT 1", 0, thread_id);
+}
+
+/* By PROBE: the last frame of its thread before the first that began at or after AT_NS; it comes after frame FROM, which began before. */
 static int64_t frame_before(struct query *probe, int64_t from, int64_t at_ns)
 {
     int64_t low = from, high = INT64_MAX;
@@ -117,14 +123,11 @@ static int64_t frame_before(struct query *probe, int64_t from, int64_t at_ns)
 /* All callees of FRAME on THREAD_ID. False: it takes too long for the first look. */
 static bool inside_read(struct doc *doc, struct db *db, const struct open_frame *frame, int64_t thread_id, struct groups *groups)
 {
-    struct query *walk = db_query(db, SELECT_FRAME "frame_id > ?1 AND thread_id = ?2 ORDER BY frame_id");
-    struct query *probe = db_query(db, SELECT_FRAME "frame_id >= ?1 AND thread_id = ?2 ORDER BY frame_id LIMIT 1");
+    struct query *walk = db_asked(db, SELECT_FRAME "frame_id > ?1 AND thread_id = ?2 ORDER BY frame_id", frame->id, thread_id);
+    struct query *probe = probe_open(db, thread_id);
     struct open_frame callee = {.end_ns = INT64_MAX};
     int within = 0, left = doc->quick ? QUICK_FRAMES : INT_MAX;
 
-    query_bind_integer(walk, 1, frame->id);
-    query_bind_integer(walk, 2, thread_id);
-    query_bind_integer(probe, 2, thread_id);
     while (left > 0 && !atomic_load(&doc->job.cancelled) && query_step(walk)) {
         int64_t id = query_integer(walk, 0), parent = query_integer(walk, 1);
         left -= left < INT_MAX;
@@ -483,30 +486,24 @@ void part_function_source(struct doc *doc, struct db *db, struct query *row)
 {
     struct source source = source_read(query_text(row, 0, NULL));
     int64_t first = query_integer(row, 1), last = source.text ? source_end(&source, first) : first;
-    struct query *query = page_query(doc, db, "function-lines");
     struct gutter gutter[GUTTERS];
     size_t count = 0;
 
     if (last > first + LINES_MOST)
         last = first + LINES_MOST;
-    query_bind_integer(query, 2, first);
-    query_bind_integer(query, 3, last);
-    while (count < GUTTERS && query_step(query)) {
-        gutter[count] = gutter_of(doc, query, first, last);
-        count += gutter[count].mark != NULL;
+    db_rows(line, db, schema_statement("tui/function-lines"), doc->target.id, first, last) {
+        gutter[count] = gutter_of(doc, line, first, last);
+        count += gutter[count].mark && count + 1 < GUTTERS;
     }
-    query_close(query);
     source_put(doc, db, &source, first, last, 0, gutter, count);
     source_free(&source);
 }
 
 int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns)
 {
-    struct query *probe = db_query(db, SELECT_FRAME "frame_id >= ?1 AND thread_id = ?2 ORDER BY frame_id LIMIT 1");
-    int64_t frame_id, found = 0;
+    struct query *probe = probe_open(db, thread_id);
+    int64_t frame_id = frame_before(probe, 0, times_sum(at_ns, 1)), found = 0;
 
-    query_bind_integer(probe, 2, thread_id);
-    frame_id = frame_before(probe, 0, times_sum(at_ns, 1));
     query_close(probe);
     while (frame_id && !found) {
         int64_t caller = 0;

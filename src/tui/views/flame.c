@@ -9,9 +9,10 @@
 
 #include <limits.h>
 
+#include "lib/table.h"
+#include "schema.h"
 #include "trace/db.h"
 #include "trace/stacks.h"
-#include "lib/table.h"
 #include "tui/views/lanes.h"
 
 enum { ROWS_MOST = 100000 };
@@ -22,7 +23,7 @@ struct flame_job {
     struct names names, threads;
     bool merge;
     int64_t moment_ns;      /* not 0: only this is asked for: */
-    LIST(int64_t) stack;    /* the code objects that ran then on the first thread on which any did, the innermost first, and it */
+    LIST(int64_t) stack;    /* the first thread on which anything ran then, and the code objects that did, the outermost first */
 };
 
 struct flame {
@@ -42,16 +43,12 @@ struct flame {
 static void stack_read(struct flame_job *job, struct db *db)
 {
     db_rows(thread, db, "SELECT thread_id FROM thread ORDER BY 1") {
-        int64_t frame_id = job->stack.count ? 0 : frame_at(db, query_integer(thread, 0), job->moment_ns), caller;
-        for (bool any = frame_id; frame_id; frame_id = caller) {
-            caller = 0;
-            db_rows(row, db, "SELECT code_id, parent_id FROM frame WHERE frame_id = ?1", frame_id) {
-                *list_add(&job->stack) = query_integer(row, 0);
-                caller = query_integer(row, 1) < frame_id ? query_integer(row, 1) : 0;
-            }
-            if (any && !caller)
-                *list_add(&job->stack) = query_integer(thread, 0);
-        }
+        int64_t thread_id = query_integer(thread, 0), frame_id = job->stack.count ? 0 : frame_at(db, thread_id, job->moment_ns);
+        if (!frame_id)
+            continue;
+        *list_add(&job->stack) = thread_id;
+        db_rows(row, db, schema_statement("tui/timeline-callers"), frame_id)
+            *list_add(&job->stack) = query_integer(row, 2);
     }
 }
 
@@ -152,6 +149,15 @@ static void focus(struct flame *flame, uint32_t node)
     rows_make(flame);
 }
 
+/* FIRST: for a first look, when there is nothing yet. */
+static void ask(struct flame *flame, bool first)
+{
+    flame->job = job_new(sizeof *flame->job, flame_run, flame_job_free, !first);
+    flame->job->merge = flame->merge;
+    flame->job->job.most = first ? FIRST_FRAMES : 0;
+    work_start(flame->view.tui->work, &flame->job->job);
+}
+
 static void answer_take(struct flame *flame)
 {
     struct work *work = flame->view.tui->work;
@@ -169,6 +175,8 @@ static void answer_take(struct flame *flame)
     flame->chosen = node_at(flame, 0)->child;
     unfold_hot(flame, flame->chosen);
     rows_make(flame);
+    if (frames_more(&job->job))
+        ask(flame, false);
 }
 
 /* Choose what ran at the moment that was asked for. */
@@ -177,7 +185,7 @@ static void moment_take(struct flame *flame)
     struct flame_job *job = flame->moment;
     uint32_t node = 0;
 
-    for (size_t i = job->stack.count; i-- > 0;) {
+    for (size_t i = 0; i < job->stack.count; i++) {
         uint32_t child = node_at(flame, node)->child;
         int64_t wanted = !node && flame->read->merge ? 0 : job->stack.at[i];
         while (child && node_at(flame, child)->code_id != wanted)
@@ -198,7 +206,7 @@ static void flame_settle(struct view *view)
 
     if (flame->job && work_done(view->tui->work, &flame->job->job))
         answer_take(flame);
-    if (flame->moment && flame->read && flame->chosen && work_done(view->tui->work, &flame->moment->job))
+    if (flame->moment && !flame->job && flame->read && flame->chosen && work_done(view->tui->work, &flame->moment->job))
         moment_take(flame);
     view->head = 1;
     view_choose(view, view->at);
@@ -464,9 +472,7 @@ static void flame_refresh(struct view *view)
     if (flame->job)
         return;
     flame->failed = NULL;
-    flame->job = job_new(sizeof *flame->job, flame_run, flame_job_free, true);
-    flame->job->merge = flame->merge;
-    work_start(view->tui->work, &flame->job->job);
+    ask(flame, !flame->read);
 }
 
 static void flame_close(struct view *view)

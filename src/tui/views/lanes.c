@@ -15,13 +15,10 @@ enum { NAME_BYTES = 160 };
 
 void names_read(struct names *names, struct db *db, const char *statement)
 {
-    struct query *query = db_query(db, schema_statement(statement));
-
-    while (query_step(query)) {
-        const char *text = query_text(query, 1, NULL);
-        *list_add(&names->all) = (struct name){query_integer(query, 0), arena_text(&names->arena, text, prose_cut(text, NAME_BYTES))};
+    db_rows(row, db, schema_statement(statement)) {
+        const char *text = query_text(row, 1, NULL);
+        *list_add(&names->all) = (struct name){query_integer(row, 0), arena_text(&names->arena, text, prose_cut(text, NAME_BYTES))};
     }
-    query_close(query);
 }
 
 void names_free(struct names *names)
@@ -79,21 +76,18 @@ static int lane_find(const struct lanes_job *job, int64_t thread_id)
 
 static void lookups_read(struct lanes_job *job, struct db *db)
 {
-    struct query *query = db_query(db, "SELECT lookup_id, thread_id, start_ns, outcome FROM lookup");
-
-    while (query_step(query)) {
-        int at = lane_find(job, query_integer(query, 1));
-        int64_t outcome = query_integer(query, 3);
+    db_rows(row, db, "SELECT lookup_id, thread_id, start_ns, outcome FROM lookup LIMIT ?1", job->job.most ? job->job.most : -1) {
+        int at = lane_find(job, query_integer(row, 1));
+        int64_t outcome = query_integer(row, 3);
         struct bucket *bucket;
         if (at < 0)
             continue;
-        bucket = &job->lanes.at[at].buckets[bucket_of(query_integer(query, 2), job->span_ns)];
+        bucket = &job->lanes.at[at].buckets[bucket_of(query_integer(row, 2), job->span_ns)];
         lane_note(&job->lanes.at[at], (int)(bucket - job->lanes.at[at].buckets), (int)(bucket - job->lanes.at[at].buckets));
         *(outcome == OUTCOME_HIT ? &bucket->hits : outcome == OUTCOME_COMPILED ? &bucket->misses : &bucket->eager) += 1;
-        ids_add(&bucket->lookups, query_integer(query, 0));
+        ids_add(&bucket->lookups, query_integer(row, 0));
         job->lanes.at[at].calls++;
     }
-    query_close(query);
 }
 
 bool frames_tick(void *context, int64_t frame_id)
@@ -101,7 +95,12 @@ bool frames_tick(void *context, int64_t frame_id)
     struct job *job = context;
 
     atomic_store(&job->done, frame_id);
-    return !atomic_load(&job->cancelled);
+    return !atomic_load(&job->cancelled) && (!job->most || frame_id < job->most);
+}
+
+bool frames_more(const struct job *job)
+{
+    return job->most && atomic_load(&job->all) > job->most;
 }
 
 /* How deep each stretch of a thread is, and which ids began in it. */
@@ -129,28 +128,23 @@ static void lanes_run(struct job *base, struct db *db)
 {
     struct lanes_job *job = (struct lanes_job *)base;
     struct stacks stacks = {0};
-    struct query *query = db_query(db, schema_statement("tui/timeline-threads"));
 
     job->span_ns = db_meta_integer(db, "span_ns", 0);
     if (job->span_ns <= 0) /* while it is recorded */
         job->span_ns = db_integer(db, 1, schema_statement("tui/timeline-span"));
-    atomic_store(&base->all, db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"));
-    while (job->lanes.count < LANES_MOST && query_step(query)) { /* there is no room for more */
+    atomic_store(&base->all, db_integer(db, 0, "SELECT MAX(COALESCE((SELECT MAX(frame_id) FROM frame), 0), COALESCE((SELECT MAX(lookup_id) FROM lookup), 0))"));
+    db_rows(row, db, schema_statement("tui/timeline-threads"), LANES_MOST) { /* there is no room for more */
         struct lane *lane = list_add(&job->lanes);
-        lane->thread_id = query_integer(query, 0);
+        lane->thread_id = query_integer(row, 0);
         lane->buckets = calloc(BUCKETS, sizeof *lane->buckets); /* most of it is never touched */
         lane->first = BUCKETS;
-        lane->name = arena_keep(&job->names.arena, prose_column(query, 1));
+        lane->name = arena_keep(&job->names.arena, prose_column(row, 1));
     }
-    query_close(query);
     lookups_read(job, db);
-    query = db_query(db, schema_statement("tui/timeline-compiles"));
-    query_bind_integer(query, 1, job->span_ns);
-    while (query_step(query))
+    db_rows(row, db, schema_statement("tui/timeline-compiles"), job->span_ns)
         *list_add(&job->compiles) = (struct compile_mark){
-            .id = query_integer(query, 0), .start_ns = time_read(query, 2), .end_ns = time_read(query, 3),
-            .lane = lane_find(job, query_integer(query, 1)), .bad = query_integer(query, 4), .broke = query_integer(query, 5)};
-    query_close(query);
+            .id = query_integer(row, 0), .start_ns = time_read(row, 2), .end_ns = time_read(row, 3),
+            .lane = lane_find(job, query_integer(row, 1)), .bad = query_integer(row, 4), .broke = query_integer(row, 5)};
     names_read(&job->names, db, "tui/flame-code");
     stacks_walk(db, &stacks, &(struct walk){.context = job, .tick = frames_tick, .push = frame_note});
     stacks_free(&stacks);
@@ -167,10 +161,11 @@ static void lanes_free(struct job *base)
     names_free(&job->names);
 }
 
-struct lanes_job *lanes_ask(struct work *work)
+struct lanes_job *lanes_ask(struct work *work, bool first)
 {
-    struct lanes_job *job = job_new(sizeof *job, lanes_run, lanes_free, true);
+    struct lanes_job *job = job_new(sizeof *job, lanes_run, lanes_free, !first);
 
+    job->job.most = first ? FIRST_FRAMES : 0;
     work_start(work, &job->job);
     return job;
 }
@@ -186,15 +181,17 @@ static int column_of(const struct detail_job *job, int64_t at_ns)
 
 typedef LIST(int64_t) frame_stack;
 
-/* The frames of QUERY: each goes onto STACK above its parent, and on that row of the picture wherever it is the longest. */
-static void boxes_put(struct detail_job *job, struct query *query, frame_stack *stack)
+/* The frames FIRST to LAST that STATEMENT asks for: each goes onto STACK above its parent, and on that row of the picture wherever
+ * it is the longest. */
+static void boxes_put(struct detail_job *job, struct db *db, const char *statement, int64_t first, int64_t last, frame_stack *stack)
 {
-    query_bind_integer(query, 4, job->to_ns < job->ended_ns ? job->to_ns : job->ended_ns); /* the end of one that has none */
-    while (query_step(query)) {
-        int64_t id = query_integer(query, 0), parent = query_integer(query, 1), code_id = query_integer(query, 2);
-        int64_t start_ns = time_read(query, 3), end_ns = time_read(query, 4);
+    int64_t ended_ns = job->to_ns < job->ended_ns ? job->to_ns : job->ended_ns; /* the end of one that has none */
+
+    db_rows(frame, db, schema_statement(statement), first, last, job->thread_id, ended_ns) {
+        int64_t id = query_integer(frame, 0), parent = query_integer(frame, 1), code_id = query_integer(frame, 2);
+        int64_t start_ns = time_read(frame, 3), end_ns = time_read(frame, 4);
         int from = column_of(job, start_ns), to = column_of(job, end_ns), row;
-        while (stack->count && (query_type(query, 1) == QUERY_NULL || stack->at[stack->count - 1] != parent))
+        while (stack->count && (query_type(frame, 1) == QUERY_NULL || stack->at[stack->count - 1] != parent))
             stack->count--;
         row = (int)stack->count;
         *list_add(stack) = id;
@@ -206,35 +203,21 @@ static void boxes_put(struct detail_job *job, struct query *query, frame_stack *
             if (!job->cells[row][x].frame_id || job->cells[row][x].ns < end_ns - start_ns)
                 job->cells[row][x] = (struct detail_cell){code_id, id, end_ns - start_ns};
     }
-    query_close(query);
-}
-
-/* A statement about IDS of the lane's thread. */
-static struct query *detail_query(struct detail_job *job, struct db *db, const char *statement, const struct ids *ids)
-{
-    struct query *query = db_query(db, schema_statement(statement));
-
-    query_bind_integer(query, 1, ids->first);
-    query_bind_integer(query, 2, ids->last);
-    query_bind_integer(query, 3, job->thread_id);
-    return query;
 }
 
 static void detail_run(struct job *base, struct db *db)
 {
     static const char order[] = {'.', 'm', 'e', 'X', 0};
     struct detail_job *job = (struct detail_job *)base;
-    struct query *query;
     frame_stack stack = {0};
 
     /* First those that were open before: the last one before, with its callers. */
-    boxes_put(job, detail_query(job, db, "tui/timeline-callers", &(struct ids){job->before, 0}), &stack);
-    boxes_put(job, detail_query(job, db, "tui/timeline-frames", &job->frames), &stack);
+    boxes_put(job, db, "tui/timeline-callers", job->before, 0, &stack);
+    boxes_put(job, db, "tui/timeline-frames", job->frames.first, job->frames.last, &stack);
     list_free(&stack);
-    query = detail_query(job, db, "tui/timeline-lookups", &job->lookups);
-    while (query_step(query)) {
-        int x = column_of(job, time_read(query, 0));
-        int64_t o = query_integer(query, 1);
+    db_rows(row, db, schema_statement("tui/timeline-lookups"), job->lookups.first, job->lookups.last, job->thread_id) {
+        int x = column_of(job, time_read(row, 0));
+        int64_t o = query_integer(row, 1);
         char mark = o == OUTCOME_HIT ? '.' : o == OUTCOME_COMPILED ? 'm' : o == OUTCOME_LIMIT || o >= OUTCOME_GUARD_ERROR ? 'X' : 'e';
         if (x < 0 || x >= job->columns)
             continue;
@@ -242,7 +225,6 @@ static void detail_run(struct job *base, struct db *db)
         if (!job->marks[x] || strchr(order, mark) > strchr(order, job->marks[x]))
             job->marks[x] = mark;
     }
-    query_close(query);
 }
 
 static bool ids_many(const struct ids *ids)

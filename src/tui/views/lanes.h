@@ -38,8 +38,10 @@ const char *name_find(const struct names *names, int64_t id); /* one that is not
 /* The innermost call of a thread at a moment; 0: nothing ran then (tui/views/calls.c). */
 int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns);
 
-/* Of a walk over frames (trace/stacks.h) for a job. */
+/* Of a walk over frames (trace/stacks.h) for a job, which ends after job.most; frames_more: that was not all. */
+enum { FIRST_FRAMES = 300000 /* a tenth of a second */ };
 bool frames_tick(void *job, int64_t frame_id);
+bool frames_more(const struct job *job);
 
 /* Ids that began in a stretch of time; 0: none. */
 struct ids {
@@ -87,7 +89,8 @@ struct detail_job {
     uint32_t lookups_at[SCREEN_MOST];
 };
 
-struct lanes_job *lanes_ask(struct work *work);
+/* FIRST: for a first look; if more of its lookups or frames are there, frames_more. */
+struct lanes_job *lanes_ask(struct work *work, bool first);
 
 /* NULL: too much lies in it to be read for one screen. */
 struct detail_job *detail_ask(struct work *work, const struct lanes_job *lanes, int lane, int64_t from_ns, int64_t to_ns, int columns);

@@ -6,6 +6,7 @@
 #include "lib/say.h"
 #include "lib/times.h"
 #include "replay.h"
+#include "schema.h"
 #include "trace/cause.h"
 #include "trace/counts.h"
 #include "trace/db.h"
@@ -96,12 +97,10 @@ static bool within(const char *inner, const char *outer)
 
 void part_guards(struct doc *doc, struct db *db, struct query *unused)
 {
-    struct query *query = page_query(doc, db, "entry-guards");
     const char *path[64], *before = NULL;
     size_t depth = 0;
 
-    query_bind_integer(query, 2, doc->quick);
-    while (query_step(query)) {
+    db_rows(query, db, schema_statement("tui/entry-guards"), doc->target.id, doc->quick) {
         int64_t failed = query_integer(query, 3);
         const char *source = doc_print(doc, "%s", query_text(query, 4, NULL)), *shown = source;
         const char *kind = doc_safe(doc, query_text(query, 5, NULL), 40), *stack = query_text(query, 7, NULL);
@@ -127,7 +126,6 @@ void part_guards(struct doc *doc, struct db *db, struct query *unused)
         if (*stack)
             doc_line(doc, "  %*s" MARK "dfor %s", 27 + (int)depth * 2, "", doc_safe(doc, stack, 600));
     }
-    query_close(query);
 }
 
 /* Side by side where there is room for both, else one after the other. */
@@ -207,22 +205,6 @@ void part_break_source(struct doc *doc, struct db *db, struct query *row)
 /* The prediction is that of `dyntrace replay --what-if`. Opened from a recompile it begins with the change that would
  * have spared that one; i asks for others. */
 
-/* The setting that spares a recompile. The caller frees it; NULL: none does. */
-static char *knob_for(struct db *db, int64_t compile_id)
-{
-    struct query *query = db_query(db, "SELECT " CAUSE_COLUMNS " FROM recompile_cause r WHERE r.compile_id = ?1 AND COALESCE(r.ordinal, 0) = 0"
-                                       " ORDER BY r.rowid LIMIT 1");
-    char *made = NULL;
-
-    query_bind_integer(query, 1, compile_id);
-    if (query_step(query)) {
-        struct cause cause = cause_read(query, 0);
-        made = cause_setting(&cause);
-    }
-    query_close(query);
-    return made;
-}
-
 /* A prediction's page, while it becomes lines of DOC. */
 struct page {
     struct doc *doc;  /* borrowed */
@@ -281,8 +263,12 @@ static void whatif_build(struct doc *doc, struct db *db)
     doc_line(doc, MARK "ddynamic=SOURCE[DIM]|all drop_guard=ID|KIND, with commas between them, or best");
     if (knob)
         snprintf(doc->title, sizeof doc->title, "%.100s", doc_safe(doc, knob, 100));
-    else if (doc->target.about == VIEW_COMPILE && doc->target.id > 0)
-        knob = doc_keep(doc, knob_for(db, doc->target.id));
+    else if (doc->target.about == VIEW_COMPILE)
+        db_rows(row, db, "SELECT " CAUSE_COLUMNS " FROM recompile_cause r WHERE r.compile_id = ?1 AND COALESCE(r.ordinal, 0) = 0"
+                         " ORDER BY r.rowid LIMIT 1", doc->target.id) {
+            struct cause cause = cause_read(row, 0);
+            knob = doc_keep(doc, cause_setting(&cause)); /* what spares it, if any setting does */
+        }
     replay = replay_open(db, true);
     if (replay && !replay->lookups.count)
         doc_line(doc, "There is nothing to decide again: no lookup was recorded.");

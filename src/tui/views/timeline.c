@@ -183,7 +183,7 @@ static void lanes_take(struct timeline *t)
     work_drop(work, t->detail);
     work_drop(work, t->detailing);
     t->lanes = t->asking;
-    t->asking = NULL;
+    t->asking = frames_more(&t->lanes->job) ? lanes_ask(work, false) : NULL;
     if (t->lane >= lane_count(t))
         t->lane = lane_count(t) ? lane_count(t) - 1 : 0;
 }
@@ -310,7 +310,7 @@ static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, 
     for (int i = 0; i < BUCKETS; i++)
         if (lane->buckets[i].depth > deepest)
             deepest = lane->buckets[i].depth;
-    snprintf(label, sizeof label, "%c%s  %s calls looked up", chosen ? '>' : ' ', lane->name ? lane->name : "?", table_count(calls, lane->calls));
+    snprintf(label, sizeof label, lane->calls ? "%c%s  %s calls looked up" : "%c%s", chosen ? '>' : ' ', lane->name ? lane->name : "?", table_count(calls, lane->calls));
     screen_put(screen, y, 0, t->view.columns, chosen ? STYLE_BOLD : STYLE_NORMAL, label);
     for (int x = 0; x < t->view.columns && y + 1 <= last; x++) {
         struct bucket sums = column_sums(t, at, x);
@@ -363,8 +363,8 @@ static void foot_draw(struct timeline *t, struct screen *screen, int y)
         used += snprintf(line + used, sizeof line - (size_t)used, "  compile, %s%s%s", table_duration(took, compile->end_ns - compile->start_ns),
                          compiles.broke[column] ? ", graph broke" : "", compile->bad ? ", gave no code" : "");
     if (detail_fits(t, t->detail))
-        snprintf(line + used, sizeof line - (size_t)used, "  %u lookups", t->detail->lookups_at[column]);
-    else
+        snprintf(line + used, sizeof line - (size_t)used, t->lanes->lanes.at[t->lane].calls ? "  %u lookups" : "", t->detail->lookups_at[column]);
+    else if (t->lanes->lanes.at[t->lane].calls)
         snprintf(line + used, sizeof line - (size_t)used, "  about here: %u hits, %u compiled, %u eager", sums.hits, sums.misses, sums.eager);
     used = screen_put(screen, y, 0, t->view.columns, STYLE_NORMAL, line);
     for (int depth = detail_fits(t, t->detail) ? t->detail->depth : 0; depth-- > 0;) /* the stack, the innermost first */
@@ -612,7 +612,7 @@ static void timeline_refresh(struct view *view)
     if (t->asking)
         return;
     t->failed = NULL;
-    t->asking = lanes_ask(view->tui->work);
+    t->asking = lanes_ask(view->tui->work, !t->lanes);
 }
 
 static void timeline_close(struct view *view)
