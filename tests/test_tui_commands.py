@@ -52,7 +52,9 @@ def test_what_others_say(dyntrace, folder, command, words):
 
 
 def test_no_command_is_a_report(dyntrace, folder):
-    assert re.search(r"^.state +complete", screen(dyntrace, folder, ":check Enter i C-u Space Enter"), re.M)
+    out = screen(dyntrace, folder, ":check Enter i C-u Space Enter")
+    assert re.search(r"^.state +complete", out, re.M)
+    assert re.search(r"^ Threads\n pid +tid +name$", out, re.M)  # each table in columns of its own
 
 
 def test_another_trace_is_opened(dyntrace, folder):

@@ -140,6 +140,8 @@ def test_all_views_go_to_a_moment(dyntrace, place, typed, ns):
     assert chosen[0].split()[1] == str(lookup)
     chosen = [line for line in screen(dyntrace, place, f":frames Enter {typed} Enter") if line.startswith(">")]
     assert chosen[0].split()[1] == str(frame)
+    event = re.match(r" [a-z]+ \d+  event \d+ of \d+  (\S+) s ", screen(dyntrace, place, f"9 {typed} Enter")[1])
+    assert 0 <= ns / 1e9 - float(event[1]) < 0.01
     out = screen(dyntrace, place, f"{typed} Enter")
     assert way(out)[-1] == "timeline" and out[-2].startswith(f"{ns / 1e9:.6f} s")
 

@@ -153,8 +153,10 @@ def test_damage_is_told_on_the_first_screen(dyntrace, tmp_path, table):
 
 
 def test_a_list_without_rows_says_whose_rows_it_has_not(dyntrace, place):
-    """Of a guard that never failed: there were checks."""
+    """Of a guard that never failed: there were checks, which Enter shows."""
     out = lines(dyntrace, place, "6 /fc Enter Enter", "plain.db")
+    assert "> checks" in out[0] and re.search(r" 1/\d{3}$", out[0])
+    out = lines(dyntrace, place, "6 /fc Enter Right Right Right Right Enter", "plain.db")
     assert "> checks" in out[0] and "no check was recorded" not in "".join(out) and "there are none here; :checks has those of the whole trace" in out[3]
 
 

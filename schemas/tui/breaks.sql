@@ -4,7 +4,7 @@
 --| times  alarm
 --| function  text 16  => function {code_id}
 --| line  integer
---| the rest runs as  text 10  => function {resume_code_id}
+--| the rest runs as  text 16  => function {resume_code_id}
 --| compiling  duration  => compile {compile_id}
 --| first  time
 --| where  path 10  => function {code_id}

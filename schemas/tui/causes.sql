@@ -2,12 +2,12 @@
 
 --| at  time
 --| function  text 10  => function {code_id}
---| compile  text 6
---| older entry  text 6  => entry {cache_entry_id}
+--| compile  text 7
+--| older entry  text 11  => entry {cache_entry_id}
 --| source  text 16
 --| expected  differ 13
 --| actual  differ 13
---| kind  text 8
+--| kind  text 12
 --| compiling  duration
 --| ordinal  integer
 --| how  text 8

@@ -4,11 +4,11 @@
 --| at  time
 --| result  outcome 6
 --| function  text 12  => function {code_id}
---| entry  text 4  => entry {cache_entry_id}
+--| entry  text 5  => entry {cache_entry_id}
 --| position  integer
 --| ran  count
 --| time  duration
---| kind  text 8
+--| kind  text 12
 --| failed  text 16
 --row => call {call_id}
 --subject => call {call_id} AT {at}

@@ -4,7 +4,7 @@
 --| at  time
 --| outcome  outcome 8
 --| function  text 10  => function {code_id}
---| label  text 4  => entry {cache_entry_id}
+--| label  text 5  => entry {cache_entry_id}
 --| compiling  duration
 --| breaks  alarm  => breaks WHERE compile_id = {compile_id}
 --| causes  alarm  => causes WHERE compile_id = {compile_id}

@@ -7,14 +7,14 @@ FROM cache_entry e LEFT JOIN code c ON c.code_id = e.code_id
 ORDER BY e.born_ns, e.cache_entry_id;
 
 --| function  text 12
---| label  text 4
+--| label  text 5
 --| hits  count  => ledger WHERE cache_entry_id = {cache_entry_id} AND outcome = 'hit'
 --| tried  count  => checks WHERE cache_entry_id = {cache_entry_id}
 --| guards  count
 --| born  time  => compile {compile_id}
 --| last used  time
 --| died  time
---| death cause  text 8
+--| death cause  text 11
 --| backend  text 8
 --| region  integer
 --| where  path 10  => function {code_id}

@@ -12,7 +12,7 @@ FROM guard GROUP BY kind, source ORDER BY COUNT(*) DESC, MIN(guard_id);
 --| failures  alarm  => checks WHERE failed_guard_id IN (SELECT g.guard_id FROM guard g JOIN guard one ON one.guard_id = {guard_id} AND g.kind IS one.kind AND g.source IS one.source)
 --| time (est.)  duration
 --| expression  text 24
---row => checks WHERE failed_guard_id IN (SELECT g.guard_id FROM guard g JOIN guard one ON one.guard_id = {guard_id} AND g.kind IS one.kind AND g.source IS one.source)
+--row => checks WHERE iif({failures}, failed_guard_id, cache_entry_id) IN (SELECT iif({failures}, g.guard_id, g.cache_entry_id) FROM guard g JOIN guard one ON one.guard_id = {guard_id} AND g.kind IS one.kind AND g.source IS one.source)
 --subject => entry {cache_entry_id}
 --id guard_id
 --title source

@@ -4,7 +4,7 @@
 --| at  time  => replay {call_id}
 --| outcome  outcome 8
 --| function  text 20  => function {code_id}
---| entry  text 4  => entry {cache_entry_id}
+--| entry  text 5  => entry {cache_entry_id}
 --| checked  count  => checks WHERE lookup_id = {lookup_id}
 --| lookup  duration
 --| call  duration

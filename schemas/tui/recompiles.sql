@@ -5,7 +5,7 @@
 --| source  text 16
 --| expected  differ 13
 --| then  differ 14
---| kind  text 8
+--| kind  text 12
 --| compiling  duration
 --| first  time
 --| last  time

@@ -393,12 +393,20 @@ bool table_close(struct table *table)
 
 /* ---- figures --------------------------------------------------------------- */
 
-/* N, of the first of UNITS, in three digits of the unit that suits; each is a thousand of the one before. */
-static const char *human(char *made, double n, const char *const *units)
+/* N thousandths of the first of UNITS, each a thousand of the one before, in three digits of the unit that suits. Zeros at its end
+ * are left out where it is exact: 4.2 ms is that, 4.20 ms was rounded. */
+static const char *human(char *made, int64_t n, const char *const *units)
 {
-    for (; fabs(n) >= 999.5 && units[1]; units++)
-        n /= 1e3;
-    snprintf(made, TABLE_HUMAN, "%.3g %s", n, *units);
+    int64_t one = 1000;
+    double size = fabs((double)n);
+    int digits;
+
+    for (; size >= 999.5 * (double)one && units[1]; units++)
+        one *= 1000;
+    digits = size < 9.995 * (double)one ? 2 : size < 99.95 * (double)one ? 1 : 0;
+    while (digits && n % (digits == 2 ? one / 10 : one) == 0)
+        digits--;
+    snprintf(made, TABLE_HUMAN, "%.*f %s", digits, (double)n / (double)one, *units);
     return made;
 }
 
@@ -406,9 +414,11 @@ const char *table_duration(char *made, int64_t nanoseconds)
 {
     double size = fabs((double)nanoseconds);
 
-    if (size < 99.95e9)
-        return human(made, (double)nanoseconds, (const char *[]){"ns", "us", "ms", "s", NULL});
-    if (size < 3600e9)
+    if (size < 99.95e9 && size >= 1e3)
+        return human(made, nanoseconds, (const char *[]){"us", "ms", "s", NULL});
+    if (size < 1e3)
+        snprintf(made, TABLE_HUMAN, "%" PRId64 " ns", nanoseconds);
+    else if (size < 3600e9)
         snprintf(made, TABLE_HUMAN, "%" PRId64 " min %02d s", nanoseconds / 60000000000, (int)(size / 1e9) % 60);
     else
         snprintf(made, TABLE_HUMAN, "%" PRId64 " h %02d min", nanoseconds / 3600000000000, (int)(size / 60e9) % 60);
@@ -421,5 +431,5 @@ const char *table_count(char *made, int64_t count)
         snprintf(made, TABLE_HUMAN, "%" PRId64, count);
         return made;
     }
-    return human(made, (double)count / 1e3, (const char *[]){"k", "M", "G", NULL});
+    return human(made, count, (const char *[]){"k", "M", "G", NULL});
 }

@@ -40,7 +40,6 @@ static int natural_width(const struct list *list, const struct screen *screen, i
     const struct list_column *c = column_at(list, column);
     char made[CELL_TEXT];
     int width = screen_width(screen, heading(made, list, column), TEXT_WIDEST);
-    int least = is_text(c) ? c->width : 0;
     size_t from = list->window ? list->window->from : list->view.top;
     size_t to = from + (list->window ? list->window->row_count : (size_t)list->view.rows * 2);
 
@@ -50,7 +49,7 @@ static int natural_width(const struct list *list, const struct screen *screen, i
         if (wide > width)
             width = wide;
     }
-    return width > least ? width : least;
+    return width;
 }
 
 /* The columns that fit, from `scroll` on, after the first, which stays. Texts share what is left. */
@@ -125,10 +124,8 @@ static void difference_print(char made[CELL_TEXT], const struct list *list, cons
     same -= room;
     while (same && ((unsigned char)text[same] & 0xc0) == 0x80)
         same--;
-    if (same > strlen("…")) {
-        memmove(made + strlen("…"), text + same, strlen(text + same) + 1);
-        memcpy(made, "…", strlen("…"));
-    }
+    if (same > strlen("…"))
+        snprintf(made, CELL_TEXT, "…%s", strdupa(text + same));
 }
 
 static void head_draw(struct list *list, struct screen *screen, const struct layout *layout)
@@ -395,20 +392,11 @@ static void list_filter(struct view *view, const char *text)
 
 static const char *list_column(struct view *view, size_t at)
 {
-    struct list *list = (struct list *)view;
-    FILE *out;
-    char *made;
-    size_t bytes;
+    const struct list *list = (struct list *)view;
+    const char *name = at < list->q.columns.count ? column_at(list, (int)at)->name : NULL;
+    bool plain = !name || !name[strspn(name, "abcdefghijklmnopqrstuvwxyz_")];
 
-    if (at >= list->q.columns.count)
-        return NULL;
-    out = open_memstream(&made, &bytes);
-    if (strspn(column_at(list, (int)at)->name, "abcdefghijklmnopqrstuvwxyz_") == strlen(column_at(list, (int)at)->name))
-        fputs(column_at(list, (int)at)->name, out);
-    else
-        text_quote(out, column_at(list, (int)at)->name, strlen(column_at(list, (int)at)->name), '"');
-    fclose(out);
-    return arena_keep(&view->arena, made);
+    return plain ? name : arena_print(&view->arena, "\"%s\"", name);
 }
 
 static void list_moment(struct view *view, int64_t at_ns, bool near)

@@ -32,7 +32,11 @@ void doc_text(struct doc *doc, const char *text, int indent, size_t most)
 {
     for (size_t lines = 0; *text && lines < most; lines++) {
         size_t length = strcspn(text, "\n");
-        doc_line(doc, "%*s%s", indent, "", doc_safe(doc, arena_text(&doc->arena, text, length), 1000));
+        const char *line = doc_print(doc, "%*s%s", indent, "", doc_safe(doc, arena_text(&doc->arena, text, length), 1000));
+        if (strstr(line + strspn(line, " "), "  ")) /* of a table */
+            doc_add(doc, line);
+        else
+            doc_wrap(doc, line, (struct target){0});
         text += length + (text[length] == '\n');
     }
     if (*text)

@@ -17,7 +17,7 @@
 #include "trace/whatif/whatif.h"
 
 enum { CANDIDATES = 24, STEPS = 4, LIMIT_MAX = 128 /* more entries than that are no help */ };
-enum { WIDTH = 70, LISTED = 20, NOTE_COLUMNS = 108 };
+enum { WIDTH = 70, LISTED = 20, NOTE_COLUMNS = 72 };
 
 /* ---- settings -------------------------------------------------------------- */
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "lib/bounds.h"
+#include "lib/say.h"
 #include "trace/db.h"
 #include "tui/text.h"
 
@@ -125,39 +126,56 @@ static void sides_put(struct doc *doc, const char *other, const struct cells *na
         }
 }
 
-/* TEXT, which is cut up, as lines; it is about the trace at PATH, and how OTHER, if not NULL, differs. */
-static void output_put(struct doc *doc, struct db *db, char *text, const char *path, const char *other)
+/* How wide the cells are of the table that begins with LINE and goes on in REST, up to an empty line. */
+static void widths_find(const char *line, const char *rest, int widths[CELLS_MOST])
 {
-    int widths[CELLS_MOST] = {0}, used, last;
-    struct cells names = {0};
+    const char *end = strstr(rest, "\n\n");
+    char *copy = say_print("%s\n%.*s", line, (int)(end ? (size_t)(end - rest) : strlen(rest)), rest);
+    int used;
 
-    for (char *line, *rest = strdup(text), *at = rest; (line = strsep(&at, "\n")) || (free(rest), false);) {
-        struct cells cells = line_cut(line);
+    memset(widths, 0, CELLS_MOST * sizeof *widths);
+    for (char *row, *at = copy; (row = strsep(&at, "\n"));) {
+        struct cells cells = line_cut(row);
         for (int c = 0; c + 1 < cells.count; c++) {
             text_room(cells.at[c], CELL_WIDEST, &used);
             widths[c] = used > widths[c] ? used : widths[c];
         }
     }
+    free(copy);
+}
+
+/* TEXT, which is cut up, as lines; it is about the trace at PATH, and how OTHER, if not NULL, differs. */
+static void output_put(struct doc *doc, struct db *db, char *text, const char *path, const char *other)
+{
+    int widths[CELLS_MOST], last;
+    struct cells names = {0};
+
     for (char *line; (line = strsep(&text, "\n"));) {
         const char *told = !strncmp(line, "dyntrace: ", 10) ? line + 10 : line, *made = "";
-        struct cells cells = line_cut(!strncmp(told, path, strlen(path)) && !strncmp(told + strlen(path), ": ", 2) ? line + (told - line) + strlen(path) + 2 : line);
-        bool head = cells.count > 1 && !names.count;
+        bool table = strchr(line, '\t'), head = table && !names.count;
+        struct cells cells;
         if (!*line && !text)
             break;
+        if (head)
+            widths_find(line, text ? text : "", widths);
+        cells = line_cut(!strncmp(told, path, strlen(path)) && !strncmp(told + strlen(path), ": ", 2) ? line + (told - line) + strlen(path) + 2 : line);
         last = 1;
         for (int c = 0; c + 1 < cells.count; c++)
             last += widths[c] + 2;
         for (int c = 0; c < cells.count; c++)
             made = doc_print(doc, "%s%s%s", made, c ? "  " : "", c + 1 < cells.count ? doc_fit(doc, doc_safe(doc, cells.at[c], 400), widths[c]) : doc_safe(doc, cells.at[c], 4000));
-        if (head)
-            doc_part(doc, "%s", made);
-        else
-            doc_line(doc, "%s", made);
-        if (head)
+        if (head) {
             names = cells;
-        else
+            doc_line(doc, MARK "h%s", made);
+            doc->lines.at[doc->lines.count - 1].part = true;
+        } else if (table) {
+            doc_add(doc, made);
             doc_target(doc, strcmp(path, db_path(db)) ? (struct target){0} : row_lead(db, &names, &cells));
-        if (other && !head && cells.count > 1)
+        } else {
+            names.count = 0;
+            doc_wrap(doc, made, (struct target){0});
+        }
+        if (other && table && !head)
             sides_put(doc, other, &names, &cells, last);
     }
 }

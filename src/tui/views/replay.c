@@ -11,6 +11,7 @@
 
 #include "lib/list.h"
 #include "lib/say.h"
+#include "lib/times.h"
 #include "trace/db.h"
 #include "trace/replay/cursor.h"
 #include "tui/view.h"
@@ -56,13 +57,11 @@ static void moves_free(moves *moves)
 /* The name of a code object, after WORDS; the caller frees it. */
 static char *function_name(struct db *db, const char *words, int64_t code_id)
 {
-    struct query *query = db_query(db, "SELECT qualname FROM code WHERE code_id = ?1");
-    char *made;
+    char *made = NULL;
 
-    query_bind_integer(query, 1, code_id);
-    made = say_print("%s%s", words, query_step(query) ? query_text(query, 0, NULL) : "?");
-    query_close(query);
-    return made;
+    db_rows(row, db, "SELECT qualname FROM code WHERE code_id = ?1", code_id)
+        made = say_print("%s%s", words, query_text(row, 0, NULL));
+    return made ? made : say_print("%s?", words);
 }
 
 /* What the event that it is on is, as a row. */
@@ -161,6 +160,13 @@ static void replay_job_free(struct job *base)
 /* ---- the view -------------------------------------------------------------- */
 
 #define move_add(r, ...) (*list_add(&(r)->moves) = say_print(__VA_ARGS__))
+
+/* To the last event that is not after AT_NS. */
+static void moment_add(struct replay_view *r, int64_t at_ns)
+{
+    move_add(r, "goto %" PRId64 "ns", times_sum(at_ns, 1));
+    move_add(r, "previous event");
+}
 
 static void moves_start(struct replay_view *r)
 {
@@ -311,7 +317,7 @@ static void replay_moment(struct view *view, int64_t at_ns, bool near)
 {
     struct replay_view *r = (struct replay_view *)view;
 
-    move_add(r, "goto %" PRId64 "ns", at_ns);
+    moment_add(r, at_ns);
     if (!r->job)
         moves_start(r);
 }
@@ -337,8 +343,7 @@ static void replay_view_open(struct view *view)
     } else if (about->id > 0 && (kind == VIEW_COMPILE || kind == VIEW_BREAK)) {
         move_add(r, "goto %s %" PRId64, view_of((int)kind)->name, about->id);
     } else if (about->at_ns > 0 && !(about->id > 0 && kind == VIEW_FUNCTION)) {
-        move_add(r, "goto %" PRId64 "ns", about->at_ns);
-        move_add(r, "next event");
+        moment_add(r, about->at_ns);
     } else {
         move_add(r, "goto first event");
     }
