@@ -53,7 +53,10 @@ int main(int argc, char **argv)
         byte_print(at, byte);
     printf("};\nconst unsigned long schema_empty_bytes = sizeof schema_empty;\n\nconst char schema_view_rows[] = {");
     if (run(schema_views_sql) ||
-        !(text = ask("SELECT group_concat(format('(%Q,%Q,%Q,0,%Q)', type, name, tbl_name, sql)) FROM sqlite_schema WHERE type = 'view'")))
+        !(text = ask("SELECT 'PRAGMA writable_schema=ON; INSERT INTO sqlite_schema SELECT * FROM (VALUES ' ||"
+                     " group_concat(format('(%Q,%Q,%Q,0,%Q)', type, name, tbl_name, sql)) ||"
+                     " ') WHERE column2 NOT IN (SELECT name FROM sqlite_schema); PRAGMA writable_schema=OFF'"
+                     " FROM sqlite_schema WHERE type = 'view'")))
         return fail();
     for (long at = 0; at == 0 || text[at - 1]; at++)
         byte_print(at, text[at]);

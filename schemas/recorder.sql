@@ -2,7 +2,7 @@
 -- RECORDER_PUTS (src/recorder_sqlite.h) that are a STATEMENT, whose columns are ?1, ?2, ...
 
 -- name: begin
--- What the live file has that the other has not; the views are in the same transaction.
+-- What the live file has that the other has not.
 -- Lookups come a hundred thousand a second; their indexes are in the other file.
 PRAGMA synchronous=OFF;
 PRAGMA journal_mode=WAL;
@@ -11,6 +11,7 @@ BEGIN;
 DROP INDEX IF EXISTS lookup_code;
 DROP INDEX IF EXISTS guard_check_lookup;
 CREATE TABLE IF NOT EXISTS late(frame_id INTEGER PRIMARY KEY, cache_entry_id INTEGER, left_open INTEGER);
+COMMIT;
 
 -- name: PROCESS_FORKED
 -- What a child has until it says otherwise: that it is called so, and runs the same Python and torch. Once only.

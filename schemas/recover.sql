@@ -1,6 +1,12 @@
 -- recover.sql -- what is asked of the two files that become a trace (src/collector/trace_files.c), and what is made of them
 -- at the end, in the file of the frames, `trace`, once the other tables are there; `main` is the live file then.
 
+-- name: views
+-- As rows of the schema, which nobody parses here.
+PRAGMA writable_schema=ON;
+INSERT INTO trace.sqlite_schema SELECT * FROM main.sqlite_schema WHERE type = 'view';
+PRAGMA writable_schema=OFF;
+
 -- name: late
 -- What the collector learned of frames whose rows were written already: `late` of the live file.
 UPDATE trace.frame SET cache_entry_id = (SELECT l.cache_entry_id FROM main.late l WHERE l.frame_id = trace.frame.frame_id)

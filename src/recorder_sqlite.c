@@ -120,17 +120,6 @@ static const struct put *put_of(struct recorder *r, enum recorder_put which)
     return put->statement ? put : NULL;
 }
 
-bool recorder_views(struct sqlite3 *db, const char *name)
-{
-    char *sql = sqlite3_mprintf("PRAGMA writable_schema=ON; INSERT INTO %s.sqlite_schema SELECT * FROM (VALUES %s) "
-                                "WHERE column2 NOT IN (SELECT name FROM %s.sqlite_schema); PRAGMA writable_schema=OFF",
-                                name, schema_view_rows, name);
-    bool done = sql && sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
-
-    sqlite3_free(sql);
-    return done;
-}
-
 struct recorder *recorder_open(const char *path, const char **error)
 {
     static char why[256];
@@ -138,8 +127,7 @@ struct recorder *recorder_open(const char *path, const char **error)
 
     if (!r || sqlite3_open_v2(path, &r->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK ||
         sqlite3_busy_timeout(r->db, 50) != SQLITE_OK ||
-        sqlite3_exec(r->db, schema_statement("recorder/begin"), NULL, NULL, NULL) != SQLITE_OK || !recorder_views(r->db, "main") ||
-        sqlite3_exec(r->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_exec(r->db, schema_statement("recorder/begin"), NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_prepare_v2(r->db, "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)", -1, &r->meta, NULL) != SQLITE_OK)
         goto err;
     return r;
@@ -184,14 +172,17 @@ static bool execute(struct recorder *r, const char *sql)
     return done;
 }
 
+void recorder_views(struct recorder *r)
+{
+    if (!execute(r, schema_view_rows))
+        remember_error(r);
+}
+
 /* What follows is written inside a transaction. */
 static void begin(struct recorder *r)
 {
-    if (r->begun)
-        return;
-    if (execute(r, "BEGIN"))
-        r->begun = true;
-    else
+    r->begun = r->begun || execute(r, "BEGIN");
+    if (!r->begun)
         remember_error(r);
 }
 

@@ -92,12 +92,11 @@ void recorder_values(struct recorder *r, enum recorder_put which, const int64_t 
 /* KEY is TEXT, or with NULL VALUE. */
 void recorder_meta(struct recorder *r, const char *key, const char *text, int64_t value);
 
-/* The database NAME of a connection has the views of a trace from here on, whole: as rows of its schema, which nobody parses
- * who does not open it again. To parse them is most of the time that a short recording takes. False: an error. */
-bool recorder_views(struct sqlite3 *db, const char *name);
-
 /* Owned by the caller; recorder_close frees it. NULL: *ERROR says why (static). */
 struct recorder *recorder_open(const char *path, const char **error);
+/* The file has a trace's views from here on: as rows of its schema, which nobody parses who does not open it again. To parse them
+ * is most of the time that a short recording takes, and even this can be done while the program starts. */
+void recorder_views(struct recorder *r);
 /* Its connection, borrowed. */
 struct sqlite3 *recorder_database(struct recorder *r);
 void recorder_close(struct recorder *r);

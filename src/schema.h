@@ -28,8 +28,8 @@ enum { SCHEMA_VERSION = 2 }; /* meta.schema_version and user_version of the trac
 extern const char schema_trace_sql[]; /* schemas/trace.sql */
 extern const char schema_views_sql[]; /* schemas/views.sql */
 
-/* A trace without rows and views, a file's bytes; what the statement recover/pages says of it; and its views, as SQL's VALUES
- * for sqlite_schema. Made by schemas/empty.c. */
+/* A trace without rows and views, a file's bytes; what the statement recover/pages says of it; and SQL that puts its views there,
+ * where there are none, as rows of sqlite_schema. Made by schemas/empty.c. */
 extern const unsigned char schema_empty[];
 extern const unsigned long schema_empty_bytes;
 extern const char schema_empty_pages[], schema_view_rows[];

@@ -365,8 +365,8 @@ static void drain_until_end(struct run *run)
             wait_for_events(run, 0); /* reap exits first, so they do not count as stragglers */
             go_on = stragglers(run) || run->c.changes != changes; /* one that came or ended may have forked */
         }
-        /* Half full already: it fills while we sleep. */
-        wait_for_events(run, fullest > 64 || !go_on ? 0 : idle > IDLE_ROUNDS ? IDLE_POLL_MS : POLL_MS);
+        /* Half full already: it fills while we sleep. What came or ended is looked at again at once. */
+        wait_for_events(run, fullest > 64 || !go_on || run->c.changes != changes ? 0 : idle > IDLE_ROUNDS ? IDLE_POLL_MS : POLL_MS);
         if (!go_on)
             break;
     }
@@ -662,6 +662,7 @@ static bool record(struct run *run, const char *argv, int to, struct collector_r
         *error = strerror(errno);
         return false;
     }
+    recorder_views(c->recorder);
     if (c->salvaged) {
         collector_loss(c, 0, 0, 0, (uint64_t)ROW_NONE, LOSS_KILLED ", and the state that it left was damaged or is gone; "
                        "frames that were not yet written, and what the programs had not handed over, are missing");
@@ -694,8 +695,11 @@ int collector_run(struct session *session, const char *argv, int orders, int to)
         }
         return 1;
     }
-    if (write(to, &result, sizeof result) == sizeof result)
+    if (write(to, &result, sizeof result) == sizeof result) {
+        /* Until the parent is through: to close its directories last is to free them, ms on some disks, and we may take our time. */
+        poll(&(struct pollfd){to, POLLIN, 0}, 1, -1);
         return 0;
+    }
     /* Without a parent that hears it, it removes the session itself. */
     if (!result.error[0] || result.frames)
         session_remove(session);

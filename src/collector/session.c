@@ -284,13 +284,18 @@ void session_close(struct session *s)
     s->file = NULL;
 }
 
+static int may_be_session(const struct dirent *entry)
+{
+    return !strncmp(entry->d_name, "dyntrace-", 9); /* there may be thousands of others */
+}
+
 void session_each(void (*visit)(const char *directory, void *context), void *context)
 {
     const char *bases[] = {shared_memory, temporary_directory()};
 
     for (int i = 0; i < 2; i++) {
         struct dirent **entries = NULL;
-        int count = scandir(bases[i], &entries, NULL, NULL);
+        int count = scandir(bases[i], &entries, may_be_session, NULL);
         for (int e = 0; e < count; free(entries[e++])) {
             char path[600];
             int fd;

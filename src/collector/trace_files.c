@@ -199,7 +199,7 @@ static bool tables_copy(sqlite3 *db)
 
     for (int i = -1; done && i < ROW_TABLES; i++) {
         const char *name = i < 0 ? "meta" : row_tables[i].name;
-        char *copy = sqlite3_mprintf("DELETE FROM trace.%s; INSERT INTO trace.%s SELECT * FROM main.%s", name, name, name);
+        char *copy = sqlite3_mprintf("INSERT OR REPLACE INTO trace.%s SELECT * FROM main.%s", name, name);
         done = i == TABLE_frame || i == TABLE_lookup || i == TABLE_guard_check || (copy && run(db, copy));
         sqlite3_free(copy);
     }
@@ -215,7 +215,7 @@ bool recorder_join(struct recorder *r, const char *live, const char *frames, uns
     /* Only at the end: a trace that says it is whole is taken at its word (recorder_finished). */
     char *end = sqlite3_mprintf("UPDATE trace.meta SET value = %Q WHERE key = 'state'; DELETE FROM trace.meta WHERE key = 'session';"
                                 "COMMIT; DETACH trace", recovered ? "recovered" : "complete");
-    bool joined = attach && end && run(db, attach) && tables_copy(db) && recorder_views(db, "trace") &&
+    bool joined = attach && end && run(db, attach) && tables_copy(db) && run(db, schema_statement("recover/views")) &&
                   run(db, schema_statement("recover/late")) && /* with a journal: all or nothing */
                   (!(how & JOIN_SALVAGED) || run(db, schema_statement("recover/salvage"))) &&
                   (!recovered || run(db, schema_statement("recover/mend"))) &&
@@ -226,6 +226,7 @@ bool recorder_join(struct recorder *r, const char *live, const char *frames, uns
     *error = why;
     sqlite3_free(attach);
     sqlite3_free(end);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, joined, NULL); /* what is in LIVE has gone over */
     recorder_close(r);
     return joined && recorder_publish(live, frames, error);
 }
