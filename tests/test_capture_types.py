@@ -278,6 +278,35 @@ def loops(a):
     return a
 print(compile(loops)(Array(1)))
 ''', ["(201,) (5,) (5,)", "(3001,) (3002,)", "(1,)"]),
+    "containers that share what is in them": ('''
+def takes(self, many): return self + len(many)
+Array.takes = takes
+
+def lists(a):
+    many = [a]
+    for i in range(60): many = [many, many]
+    a = a.takes(many)
+    a = a.takes({"many": (many, many)})
+    return a
+
+def tuples(a, given):
+    types, one = (Array,), (a,)
+    for i in range(60): types, one = (types, types), (one, one)
+    print(isinstance(a, types), given is one, given == 1)
+    a = a.takes(given)
+    try: a[one]
+    except TypeError: print("TypeError")
+    try: [a][types]
+    except TypeError: print("TypeError")
+    return a
+
+given = [1]
+for i in range(60): given = (given, given)
+print(compile(lists)(Array(1)), compile(tuples)(Array(1), given))
+simple = (1,)
+for i in range(60): simple = (simple, simple)
+print(compile(tuples)(Array(1), simple))
+''', ["True False False", "TypeError", "TypeError", "(4,) (3,)", "True False False", "TypeError", "TypeError", "(3,)"]),
 }
 
 

@@ -267,7 +267,7 @@ static enum ended graph_item(struct capture *c, struct watched *w, int count, Py
     }
     PyTuple_SET_ITEM(operation.args, 0, first);
     PyTuple_SET_ITEM(operation.args, 1, second);
-    operation.counted = is_fixed(container, of) && is_fixed(key, of_key);
+    operation.counted = is_fixed(c, container, of) && is_fixed(c, key, of_key);
     operation.fixed = operation.counted && is_plain_key(key) && value_is_array(container);
     return node_result(c, w, count, &operation, PyObject_GetItem(container, key));
 }
@@ -417,10 +417,10 @@ static struct shadow *item_node(struct capture *c, PyObject *value, struct shado
     PyErr_Clear();
     if (!node || add_node(c, node) || !capture_keep(c, node))
         return NULL;
-    return shadow_node(c, node, is_fixed(value, of) && value_is_array(value), is_fixed(value, of));
+    return shadow_node(c, node, is_fixed(c, value, of) && value_is_array(value), is_fixed(c, value, of));
 }
 
-static bool has_known_length(const struct capture *c, PyObject *value, const struct shadow *of)
+static bool has_known_length(PyObject *value, const struct shadow *of)
 {
     return of && (of->kind == SHADOW_SOURCE || (of->kind == SHADOW_NODE && (value_is_array(value) ? of->fixed : of->counted)));
 }
@@ -437,7 +437,7 @@ enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t count)
     if (!shadows)
         return no_memory_at(c);
     if (graph) {
-        if (!has_known_length(c, value, of) || !value_type_known(c, value, of))
+        if (!has_known_length(value, of) || !value_type_known(c, value, of))
             return break_at(c, "data", "a result is unpacked whose length may depend on its data");
         if ((ended = may_operate(c)))
             return ended;
@@ -479,7 +479,7 @@ enum ended iterate(struct capture *c, struct watched *w)
         return stack_result(c, w, 1, PyObject_GetIter(value), shadow);
     }
     if (is_graph(value, of)) {
-        if (!has_known_length(c, value, of) || !value_type_known(c, value, of))
+        if (!has_known_length(value, of) || !value_type_known(c, value, of))
             return break_at(c, "data", "a loop over a result whose length may depend on its data");
         if ((ended = may_operate(c)))
             return ended;

@@ -75,7 +75,7 @@ struct capture {
     PyObject *nodes, *inputs, *placeholders, *guards; /* owned lists; nodes without placeholders */
     PyObject *places;         /* owned list: of each of nodes the unit; in functions that are stepped: (unit, code, unit, ...) */
     void *arena;              /* owned: chunks of shadows */
-    uint32_t serial, jumps, inlines;
+    uint32_t serial, jumps, items, nesting; /* items: of containers that were gone through; nesting: of those in an argument of a node */
     struct watched *innermost;
     struct shadow *locals, *globals, *builtins; /* the three roots */
     struct shadow *taken;     /* items: sources of the placeholders */
@@ -97,7 +97,6 @@ struct capture {
     struct shadow *awaited_function;
     PyCodeObject *awaited_code;
     Py_ssize_t awaited_count;
-    PyObject *awaited_names;
     bool entered, inner_broke; /* it began; it could not be stepped to its end */
 };
 
@@ -140,6 +139,8 @@ PyObject *capture_keep(struct capture *c, PyObject *object);
 void *capture_room(struct capture *c, size_t size);
 /* The source STEP KEY behind PARENT, where VALUE was read now. NULL: something else was there before, or no memory. */
 struct shadow *source_read(struct capture *c, struct shadow *parent, char step, PyObject *key, PyObject *value);
+/* Likewise its attribute NAME. */
+struct shadow *source_attribute(struct capture *c, struct shadow *parent, const char *name, PyObject *value);
 PyObject *source_path(const struct shadow *source);
 int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value);
 /* What VALUE is follows from the guards from here on. False: that cannot be. */
@@ -153,6 +154,11 @@ int shadow_add_items(struct capture *c, struct shadow *container, PyObject *valu
 /* What stands for VALUE in the arguments of a node: a new reference. NULL: nothing can, or an exception is set. */
 PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shadow);
 bool value_has_array(PyObject *value, int depth);
+/* An item of a container is gone through, as often as it is in there. False: those are too many. */
+static inline bool may_go_on(struct capture *c)
+{
+    return ++c->items < 1 << 18;
+}
 static inline bool is_sequence(PyObject *value)
 {
     return PyTuple_CheckExact(value) || PyList_CheckExact(value);
@@ -187,9 +193,9 @@ enum ended may_operate(struct capture *c);
 /* Is VALUE one of the graph's, or an input? */
 bool is_graph(PyObject *value, const struct shadow *shadow);
 /* Is something in it? */
-bool has_graph(PyObject *value, const struct shadow *shadow);
+bool has_graph(struct capture *c, PyObject *value, const struct shadow *shadow);
 /* Are its shape, and those of the arrays in it, known from the inputs'? */
-bool is_fixed(PyObject *value, const struct shadow *shadow);
+bool is_fixed(struct capture *c, PyObject *value, const struct shadow *shadow);
 PyObject *operator_named(const char *name); /* operator.NAME, borrowed */
 /* NODE is the next; 0, or -1: no memory. */
 int add_node(struct capture *c, PyObject *node);

@@ -79,7 +79,7 @@ static bool node_arguments(struct capture *c, const struct call *call, PyObject 
 
     *first_graph = self && is_graph(self, of_self);
     *rest = false;
-    made->fixed = !self || is_fixed(self, of_self);
+    made->fixed = !self || is_fixed(c, self, of_self);
     made->args = PyTuple_New(first + positional);
     made->keywords = named ? PyDict_New() : NULL;
     if (!made->args || (named && !made->keywords))
@@ -94,9 +94,9 @@ static bool node_arguments(struct capture *c, const struct call *call, PyObject 
         PyObject *one = value_argument(c, call->args[i], call->shadows[i]);
         if (!one)
             goto unknown;
-        made->fixed &= is_fixed(call->args[i], call->shadows[i]);
+        made->fixed &= is_fixed(c, call->args[i], call->shadows[i]);
         c->foreign |= is_programs(call->args[i]);
-        *(self || i || i >= positional ? rest : first_graph) |= has_graph(call->args[i], call->shadows[i]);
+        *(self || i || i >= positional ? rest : first_graph) |= has_graph(c, call->args[i], call->shadows[i]);
         if (i < positional) {
             PyTuple_SET_ITEM(made->args, first + i, one);
             continue;
@@ -213,10 +213,10 @@ static struct shadow *defaulted(struct capture *c, PyFunctionObject *function, s
     PyCodeObject *code = (PyCodeObject *)function->func_code;
     const bool keyword = number >= code->co_argcount;
     PyObject *all = keyword ? function->func_kwdefaults : function->func_defaults, *key, *value;
-    OWNED PyObject *word = PyUnicode_InternFromString(keyword ? "__kwdefaults__" : "__defaults__"), *at = NULL;
+    OWNED PyObject *at = NULL;
     struct shadow *from;
 
-    if (!all || !word || !of || of->kind != SHADOW_SOURCE)
+    if (!all || !of || of->kind != SHADOW_SOURCE)
         return NULL;
     if (keyword) {
         key = PyTuple_GET_ITEM(code->co_localsplusnames, number);
@@ -227,7 +227,7 @@ static struct shadow *defaulted(struct capture *c, PyFunctionObject *function, s
         value = i >= 0 && i < PyTuple_GET_SIZE(all) ? PyTuple_GET_ITEM(all, i) : NULL;
     }
     PyErr_Clear();
-    from = value && key ? source_read(c, of, '.', word, all) : NULL;
+    from = value && key ? source_attribute(c, of, keyword ? "__kwdefaults__" : "__defaults__", all) : NULL;
     return from ? source_read(c, from, '[', key, value) : NULL;
 }
 
@@ -312,7 +312,6 @@ static bool can_step(struct capture *c, PyObject *function, struct shadow *of)
 {
     const int needed = CO_OPTIMIZED | CO_NEWLOCALS, refused = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
     PyCodeObject *code;
-    OWNED PyObject *word = NULL;
     struct shadow *source;
 
     if (!PyFunction_Check(function) || !of)
@@ -322,8 +321,7 @@ static bool can_step(struct capture *c, PyObject *function, struct shadow *of)
         return false;
     if (of->kind == SHADOW_FUNCTION)
         return true;
-    word = PyUnicode_InternFromString("__code__");
-    source = of->kind == SHADOW_SOURCE && value_known(c, function, of) && word ? source_read(c, of, '.', word, (PyObject *)code) : NULL;
+    source = of->kind == SHADOW_SOURCE && value_known(c, function, of) ? source_attribute(c, of, "__code__", (PyObject *)code) : NULL;
     if (!source)
         return false;
     if (!source->guarded)
@@ -365,9 +363,8 @@ static enum ended dispatch(struct capture *c, struct watched *w, const struct ca
         is_graph(PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : PyMethod_GET_SELF(callable), of->parent))
         return array_method(c, w, call);
     if (of && of->kind == SHADOW_METHOD && of->value && PyMethod_Check(callable)) {
-        OWNED PyObject *word = PyUnicode_InternFromString("__func__");
         struct shadow *bound = source_read(c, of->parent, '.', of->key, NULL);
-        struct shadow *function = bound && word ? source_read(c, bound, '.', word, of->value) : NULL;
+        struct shadow *function = bound ? source_attribute(c, bound, "__func__", of->value) : NULL;
         if (can_step(c, of->value, function))
             return inlined(c, w, call, (PyFunctionObject *)of->value, function, of->parent);
     }

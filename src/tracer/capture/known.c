@@ -77,7 +77,7 @@ static enum ended length(struct capture *c, struct watched *w, const struct call
     Py_ssize_t size;
 
     if (is_graph(value, of)) {
-        if (!is_fixed(value, of) || !value_type_known(c, value, of))
+        if (!is_fixed(c, value, of) || !value_type_known(c, value, of))
             return break_at(c, "data", "the length of a result, which may depend on its data");
         c->shapes_read = true;
     } else if (PyDict_CheckExact(value) && of && of->kind == SHADOW_SOURCE && !c->foreign && value_type_known(c, value, of)) {

@@ -79,10 +79,10 @@ static bool is_container(const struct shadow *shadow)
     return shadow->kind >= SHADOW_TUPLE && shadow->kind <= SHADOW_SLICE;
 }
 
-bool has_graph(PyObject *value, const struct shadow *shadow)
+bool has_graph(struct capture *c, PyObject *value, const struct shadow *shadow)
 {
     for (Py_ssize_t i = 0; shadow && is_container(shadow) && i < shadow->count; i++)
-        if (has_graph(shadow->items[i] ? shadow->items[i]->value : NULL, shadow->items[i]))
+        if (!may_go_on(c) || has_graph(c, shadow->items[i] ? shadow->items[i]->value : NULL, shadow->items[i]))
             return true;
     return is_graph(value, shadow) || (value && shadow && shadow->kind == SHADOW_SOURCE && value_has_array(value, 3));
 }
@@ -92,10 +92,10 @@ bool is_graph(PyObject *value, const struct shadow *shadow)
     return (shadow && shadow->kind == SHADOW_NODE) || (value && value_is_array(value));
 }
 
-bool is_fixed(PyObject *value, const struct shadow *shadow)
+bool is_fixed(struct capture *c, PyObject *value, const struct shadow *shadow)
 {
     for (Py_ssize_t i = 0; shadow && is_container(shadow) && i < shadow->count; i++)
-        if (!is_fixed(shadow->items[i] ? shadow->items[i]->value : NULL, shadow->items[i]))
+        if (!may_go_on(c) || !is_fixed(c, shadow->items[i] ? shadow->items[i]->value : NULL, shadow->items[i]))
             return false;
     return !is_graph(value, shadow) || (shadow && (shadow->kind == SHADOW_SOURCE || (shadow->kind == SHADOW_NODE && shadow->fixed)));
 }
@@ -197,9 +197,21 @@ enum ended node_result(struct capture *c, struct watched *w, int count, struct o
     return ENDED_BEHIND;
 }
 
-/* operator.NAME of COUNT values from the top of the stack. False: not of values that are known. */
-static bool prepare(struct capture *c, const struct watched *w, int count, const char *name, struct operation *made)
+static enum ended unknown_operand(struct capture *c, const struct watched *w, int count, const char *what)
 {
+    for (int i = 0; i < count; i++)
+        if (!stack_shadow(w, i))
+            return break_at(c, "value", "%s of a %.200s that is not known", what, Py_TYPE(stack_value(w, i))->tp_name);
+    return break_at(c, "value", "%s of a %.200s", what, Py_TYPE(stack_value(w, count - 1))->tp_name);
+}
+
+/* operator.NAME of COUNT values from the top of the stack. ENDED_NOT: it may run. */
+static enum ended prepare(struct capture *c, const struct watched *w, int count, const char *name, struct operation *made)
+{
+    const enum ended ended = may_operate(c);
+
+    if (ended)
+        return ended;
     *made = (struct operation){.op = "call_function", .target = operator_named(name), .args = PyTuple_New(count), .fixed = true};
     for (int i = 0; made->args && i < count; i++) {
         PyObject *value = stack_value(w, count - 1 - i);
@@ -210,19 +222,11 @@ static bool prepare(struct capture *c, const struct watched *w, int count, const
             break;
         }
         PyTuple_SET_ITEM(made->args, i, one);
-        made->fixed &= is_fixed(value, shadow);
+        made->fixed &= is_fixed(c, value, shadow);
     }
     made->counted = made->fixed;
     PyErr_Clear();
-    return made->args && made->target && !c->failed;
-}
-
-static enum ended unknown_operand(struct capture *c, const struct watched *w, int count, const char *what)
-{
-    for (int i = 0; i < count; i++)
-        if (!stack_shadow(w, i))
-            return break_at(c, "value", "%s of a %.200s that is not known", what, Py_TYPE(stack_value(w, i))->tp_name);
-    return break_at(c, "value", "%s of a %.200s", what, Py_TYPE(stack_value(w, count - 1))->tp_name);
+    return made->args && made->target && !c->failed ? ENDED_NOT : unknown_operand(c, w, count, name);
 }
 
 /* ---- operators ---- */
@@ -273,11 +277,8 @@ static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t 
     if (which >= sizeof binary / sizeof *binary)
         return break_at(c, "instruction", "an operator that is not known");
     if (is_graph(a, of_a) || is_graph(b, of_b)) {
-        if ((ended = may_operate(c)))
-            return ended;
-        if (!prepare(c, w, 2, binary[which].name, &operation))
-            return unknown_operand(c, w, 2, binary[which].name);
-        return node_result(c, w, 2, &operation, run_binary(which, a, b));
+        ended = prepare(c, w, 2, binary[which].name, &operation);
+        return ended ? ended : node_result(c, w, 2, &operation, run_binary(which, a, b));
     }
     if (value_is_simple(a) && value_is_simple(b) && value_known(c, a, of_a) && value_known(c, b, of_b))
         return known_result(c, w, 2, run_binary(which, a, b));
@@ -295,11 +296,8 @@ static enum ended operate_unary(struct capture *c, struct watched *w, uint32_t s
     enum ended ended;
 
     if (is_graph(value, stack_shadow(w, 0))) {
-        if ((ended = may_operate(c)))
-            return ended;
-        if (!prepare(c, w, 1, name, &operation))
-            return unknown_operand(c, w, 1, name);
-        return node_result(c, w, 1, &operation, run(value));
+        ended = prepare(c, w, 1, name, &operation);
+        return ended ? ended : node_result(c, w, 1, &operation, run(value));
     }
     if (value_is_simple(value) && value_known(c, value, stack_shadow(w, 0)))
         return known_result(c, w, 1, run(value));
@@ -314,10 +312,8 @@ static enum ended compare(struct capture *c, struct watched *w, struct compat_ac
     enum ended ended;
 
     if (is_graph(a, stack_shadow(w, 1)) || is_graph(b, stack_shadow(w, 0))) {
-        if ((ended = may_operate(c)))
+        if ((ended = prepare(c, w, 2, names[action.arg], &operation)))
             return ended;
-        if (!prepare(c, w, 2, names[action.arg], &operation))
-            return unknown_operand(c, w, 2, names[action.arg]);
         ended = node_result(c, w, 2, &operation, PyObject_RichCompare(a, b, (int)action.arg));
         if (ended == ENDED_NOT && action.flag) { /* the next instruction jumps by it */
             c->make_bool = true;
@@ -492,7 +488,7 @@ static enum ended array_attribute(struct capture *c, struct watched *w, PyObject
     if ((ended = may_operate(c)))
         return ended;
     if (is_one_of(name, facts)) {
-        if (!is_fixed(owner, of) || !value_type_known(c, owner, of))
+        if (!is_fixed(c, owner, of) || !value_type_known(c, owner, of))
             return break_at(c, "data", "%.100s of a result, which may depend on its data", PyUnicode_AsUTF8(name));
         value = PyObject_GetAttr(owner, name);
         if (!value)
@@ -502,7 +498,7 @@ static enum ended array_attribute(struct capture *c, struct watched *w, PyObject
         return push_attribute(w, method, value, shadow);
     }
     operation = (struct operation){.op = "call_function", .target = PyDict_GetItemString(PyEval_GetBuiltins(), "getattr"),
-                                   .args = PyTuple_New(2), .fixed = false, .counted = is_fixed(owner, of)};
+                                   .args = PyTuple_New(2), .fixed = false, .counted = is_fixed(c, owner, of)};
     value = value_argument(c, owner, of);
     if (!operation.args || !value || !operation.target) {
         Py_XDECREF(value);
@@ -511,7 +507,7 @@ static enum ended array_attribute(struct capture *c, struct watched *w, PyObject
     }
     PyTuple_SET_ITEM(operation.args, 0, value);
     PyTuple_SET_ITEM(operation.args, 1, Py_NewRef(name));
-    operation.fixed = is_fixed(owner, of) && is_one_of(name, (const char *const[]){"T", "mT", "real", "imag", "data", "H", "mH", NULL});
+    operation.fixed = is_fixed(c, owner, of) && is_one_of(name, (const char *const[]){"T", "mT", "real", "imag", "data", "H", "mH", NULL});
     if (!method)
         return node_result(c, w, 1, &operation, PyObject_GetAttr(owner, name));
     Py_DECREF(operation.args);
@@ -597,8 +593,7 @@ static enum ended object_attribute(struct capture *c, struct watched *w, PyObjec
     if (found == FOUND_METHOD) {
         PyObject *function = value;
         struct shadow *bound = source_read(c, of, '.', name, NULL);
-        OWNED PyObject *word = PyUnicode_InternFromString("__func__");
-        struct shadow *source = bound && word ? source_read(c, bound, '.', word, function) : NULL;
+        struct shadow *source = bound ? source_attribute(c, bound, "__func__", function) : NULL;
         shadow = source && value_known(c, function, source) ? method_of(c, of, name, function) : NULL;
         value = shadow ? PyMethod_New(function, owner) : NULL;
         Py_DECREF(function);

@@ -142,19 +142,18 @@ static bool has_cell_of(PyCodeObject *code, PyObject *name)
 /* What is in CELL, free variable I of W's function. */
 static struct shadow *free_content(struct capture *c, struct watched *w, int i, PyObject *name, PyObject *cell)
 {
-    OWNED PyObject *closure = PyUnicode_InternFromString("__closure__"), *contents = PyUnicode_InternFromString("cell_contents");
     OWNED PyObject *number = PyLong_FromLong(i);
     PyObject *value = PyCell_GET(cell);
     struct shadow *at;
 
-    if (!value || !closure || !contents || !number)
+    if (!value || !number)
         return NULL;
     if (!w->function) /* a resume function has its own cells under the same name: a guard would find those */
         return has_cell_of(w->code, name) ? NULL : source_read(c, c->locals, 'l', name, value);
-    if (w->function->kind != SHADOW_SOURCE || !(at = source_read(c, w->function, '.', closure, NULL)) ||
+    if (w->function->kind != SHADOW_SOURCE || !(at = source_attribute(c, w->function, "__closure__", NULL)) ||
         !(at = source_read(c, at, '[', number, NULL)))
         return NULL;
-    return source_read(c, at, '.', contents, value);
+    return source_attribute(c, at, "cell_contents", value);
 }
 
 static enum ended copy_free(struct capture *c, struct watched *w, int count)
@@ -590,12 +589,12 @@ PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *fram
     w.function = c->awaited_function;
     for (Py_ssize_t i = 0; i < c->awaited_count && i < code->co_nlocalsplus; i++)
         w.shadow[i] = c->awaited[i];
-    if (w.function && w.function->kind == SHADOW_SOURCE) {
-        OWNED PyObject *word = PyUnicode_InternFromString("__globals__");
-        w.globals = frame->f_globals == c->globals->value ? c->globals : word ? source_read(c, w.function, '.', word, frame->f_globals) : NULL;
-    } else {
+    if (!w.function || w.function->kind != SHADOW_SOURCE)
         w.globals = w.outer->globals;
-    }
+    else if (frame->f_globals == c->globals->value)
+        w.globals = c->globals;
+    else
+        w.globals = source_attribute(c, w.function, "__globals__", frame->f_globals);
     ended = watch(c, &w);
     if (ended == ENDED_RETURN) {
         result = c->returned;

@@ -125,19 +125,26 @@ bool value_has_array(PyObject *value, int depth)
     return value_is_array(value);
 }
 
-/* Of a type that nobody can change, and whose operations run no code of the program? */
-bool value_is_simple(PyObject *value)
+static bool is_simple(PyObject *value, int *items)
 {
     PyTypeObject *type = Py_TYPE(value);
 
     if (type == &PyTuple_Type) {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++)
-            if (!value_is_simple(PyTuple_GET_ITEM(value, i)))
+            if (!(*items)-- || !is_simple(PyTuple_GET_ITEM(value, i), items))
                 return false;
         return true;
     }
     return value == Py_None || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type || type == &PyUnicode_Type ||
            type == &PyBytes_Type || type == &PyComplex_Type || type == &PyRange_Type || value == Py_Ellipsis || value == Py_NotImplemented;
+}
+
+/* Of a type that nobody can change, and whose operations run no code of the program? */
+bool value_is_simple(PyObject *value)
+{
+    int items = 1000; /* of tuples in tuples, each as often as it is in there */
+
+    return is_simple(value, &items);
 }
 
 /* ---- shadows ---- */
@@ -288,6 +295,13 @@ struct shadow *source_read(struct capture *c, struct shadow *parent, char step, 
     return c->failed ? NULL : one;
 }
 
+struct shadow *source_attribute(struct capture *c, struct shadow *parent, const char *name, PyObject *value)
+{
+    OWNED PyObject *word = PyUnicode_InternFromString(name);
+
+    return word ? source_read(c, parent, '.', word, value) : NULL;
+}
+
 /* As dyntrace.guards has it: ((what, key, text), ...). A new reference; NULL with an exception. */
 PyObject *source_path(const struct shadow *source)
 {
@@ -343,7 +357,7 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
     case SHADOW_DICT:
     case SHADOW_SLICE:
         for (Py_ssize_t i = 0; i < shadow->count; i++)
-            if (!value_known(c, NULL, shadow->items[i]))
+            if (!may_go_on(c) || !value_known(c, NULL, shadow->items[i]))
                 return false;
         return true;
     case SHADOW_METHOD:
@@ -463,12 +477,14 @@ static PyObject *placeholder(struct capture *c, struct shadow *source)
     return source->node = capture_keep(c, node);
 }
 
+enum { MOST_NESTED = 8, MOST_GUARDS = 10000 };
+
 static PyObject *dict_argument(struct capture *c, struct shadow *shadow)
 {
     PyObject *made = PyDict_New();
 
     for (Py_ssize_t i = 0; made && i < shadow->count; i++) {
-        OWNED PyObject *item = value_argument(c, NULL, shadow->items[i]);
+        OWNED PyObject *item = may_go_on(c) ? value_argument(c, NULL, shadow->items[i]) : NULL;
         if (!item || PyDict_SetItem(made, shadow->keys[i], item))
             Py_CLEAR(made);
     }
@@ -481,8 +497,10 @@ static PyObject *items_argument(struct capture *c, PyObject *value, struct shado
     PyObject *made = PyTuple_New(count);
 
     for (Py_ssize_t i = 0; made && i < count; i++) {
-        struct shadow *item = shadow->kind == SHADOW_SOURCE ? value_item(c, value, shadow, i) : shadow->items[i];
-        PyObject *one = item ? value_argument(c, NULL, item) : NULL;
+        struct shadow *item = !may_go_on(c) ? NULL : shadow->kind != SHADOW_SOURCE ? shadow->items[i]
+                              : PyList_GET_SIZE(c->guards) < MOST_GUARDS ? value_item(c, value, shadow, i) : NULL;
+        PyObject *one = c->nesting++ < MOST_NESTED && item ? value_argument(c, NULL, item) : NULL;
+        c->nesting--;
         if (one)
             PyTuple_SET_ITEM(made, i, one);
         else
