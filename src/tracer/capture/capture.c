@@ -11,103 +11,41 @@
 
 /* ---- nodes ---- */
 
-struct node {
-    PyObject_HEAD
-    PyObject *op, *name, *target, *args, *keywords; /* owned; name: None until it has one */
-};
+static PyTypeObject *node_type;
 
 PyObject *node_new(const char *op, PyObject *name, PyObject *target, PyObject *args, PyObject *keywords)
 {
-    struct node *made = args ? PyObject_GC_New(struct node, &node_type) : NULL;
+    OWNED PyObject *word = PyUnicode_InternFromString(op), *arguments = args, *named = keywords ? keywords : PyDict_New(), *made = NULL;
 
-    if (made) {
-        made->op = PyUnicode_InternFromString(op);
-        made->name = Py_NewRef(name ? name : Py_None);
-        made->target = Py_NewRef(target);
-        made->args = args;
-        made->keywords = keywords ? keywords : PyDict_New();
-        if (made->op && made->keywords)
-            return PyObject_GC_Track(made), (PyObject *)made;
-        Py_XSETREF(made->keywords, Py_NewRef(Py_None));
-        Py_XSETREF(made->op, Py_NewRef(Py_None));
-        PyObject_GC_Track(made);
-        Py_CLEAR(made);
-    } else {
-        Py_XDECREF(args);
-        Py_XDECREF(keywords);
-    }
-    return NULL;
+    if (!word || !args || !named || !(made = node_type->tp_alloc(node_type, 0)) || PyObject_SetAttrString(made, "op", word) ||
+        PyObject_SetAttrString(made, "name", name ? name : Py_None) || PyObject_SetAttrString(made, "target", target) ||
+        PyObject_SetAttrString(made, "args", arguments) || PyObject_SetAttrString(made, "kwargs", named))
+        return NULL;
+    return Py_NewRef(made);
 }
 
-static PyObject *node_make(PyTypeObject *type, PyObject *args, PyObject *keywords)
+static PyObject *node_repr(PyObject *node, PyObject *ignored)
 {
-    PyObject *op, *name, *target, *arguments, *named;
+    PyObject *name = PyObject_GetAttrString(node, "name");
 
-    if ((keywords && PyDict_GET_SIZE(keywords)) || !PyArg_ParseTuple(args, "UOOO!O!:Node", &op, &name, &target, &PyTuple_Type, &arguments,
-                                                                    &PyDict_Type, &named))
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "Node(op, name, target, args, kwargs) takes no keywords");
-    return PyUnicode_AsUTF8(op) ? node_new(PyUnicode_AsUTF8(op), name, target, Py_NewRef(arguments), Py_NewRef(named)) : NULL;
+    if (!name || PyUnicode_Check(name))
+        return name;
+    Py_DECREF(name);
+    return PyUnicode_FromFormat("<node at %p>", (void *)node);
 }
 
-static int node_traverse(PyObject *object, visitproc visit, void *arg)
+/* A class as Python makes them, with slots: how a node lives and dies is CPython's. */
+static int node_type_ready(PyObject *module)
 {
-    struct node *node = (struct node *)object;
+    static PyMethodDef repr = {"__repr__", node_repr, METH_NOARGS, NULL};
+    OWNED PyObject *method = NULL;
 
-    Py_VISIT(node->target);
-    Py_VISIT(node->args);
-    Py_VISIT(node->keywords);
-    return 0;
+    node_type = (PyTypeObject *)PyObject_CallFunction((PyObject *)&PyType_Type, "s(){s:s,s:s,s:(sssss)}", "Node", "__module__", "dyntrace", "__doc__",
+                                                      "One step of a graph.", "__slots__", "op", "name", "target", "args", "kwargs");
+    if (!node_type || !(method = PyDescr_NewMethod(node_type, &repr)) || PyObject_SetAttrString((PyObject *)node_type, "__repr__", method))
+        return -1;
+    return PyModule_AddType(module, node_type);
 }
-
-static int node_clear(PyObject *object)
-{
-    struct node *node = (struct node *)object;
-
-    Py_CLEAR(node->target);
-    Py_CLEAR(node->args);
-    Py_CLEAR(node->keywords);
-    return 0;
-}
-
-static void node_free(PyObject *object)
-{
-    struct node *node = (struct node *)object;
-
-    PyObject_GC_UnTrack(object);
-    Py_TRASHCAN_BEGIN(object, node_free)
-    node_clear(object);
-    Py_CLEAR(node->op);
-    Py_CLEAR(node->name);
-    PyObject_GC_Del(object);
-    Py_TRASHCAN_END
-}
-
-static PyObject *node_repr(PyObject *object)
-{
-    PyObject *name = ((struct node *)object)->name;
-
-    return name && PyUnicode_Check(name) ? Py_NewRef(name) : PyUnicode_FromFormat("<node at %p>", (void *)object);
-}
-
-#define NODE_MEMBER(name, at) {name, T_OBJECT, offsetof(struct node, at), 0, NULL}
-static PyMemberDef node_members[] = {
-    NODE_MEMBER("op", op), NODE_MEMBER("name", name), NODE_MEMBER("target", target), NODE_MEMBER("args", args),
-    NODE_MEMBER("kwargs", keywords), {NULL, 0, 0, 0, NULL},
-};
-
-PyTypeObject node_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "dyntrace.Node",
-    .tp_basicsize = sizeof(struct node),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_doc = "Node(op, name, target, args, kwargs)\n\nOne step of a graph.",
-    .tp_new = node_make,
-    .tp_dealloc = node_free,
-    .tp_traverse = node_traverse,
-    .tp_clear = node_clear,
-    .tp_repr = node_repr,
-    .tp_members = node_members,
-};
 
 /* ---- is it worth while? ---- */
 
@@ -672,6 +610,6 @@ PyMethodDef capture_methods[] = {
 
 int capture_types_ready(PyObject *module)
 {
-    return PyType_Ready(&plan_type) || PyModule_AddType(module, &node_type) || PyModule_AddType(module, &capture_callback_type) ||
+    return PyType_Ready(&plan_type) || node_type_ready(module) || PyModule_AddType(module, &capture_callback_type) ||
                    PyModule_AddType(module, &compiled_type) || PyModule_AddFunctions(module, capture_methods) ? -1 : 0;
 }

@@ -116,7 +116,7 @@ struct capture_going {
     compat_frame *original, *frame; /* in whose place it runs, and where; NULL: it has not begun */
 };
 
-extern PyTypeObject capture_callback_type, plan_type, node_type;
+extern PyTypeObject capture_callback_type, plan_type;
 static inline bool capture_is(PyObject *callback)
 {
     return Py_IS_TYPE(callback, &capture_callback_type);
