@@ -128,7 +128,7 @@ DELETE FROM rank WHERE file = ?1;
 -- name: compare
 -- Nobody leaves a barrier before all have come, so each says how far the clocks of two hosts can be apart: from what makes the last to come of
 -- one come no later than the first leaves the other, and as much the other way round. What no offset explains, or contradicts the clock of the
--- directory, is not believed.
+-- directory, is not believed, but for 2 ms: that much a trace's own clock may stray from the day's.
 INSERT INTO ahead
 WITH met AS (SELECT r.host, w.met, MAX(w.start_ns) AS came_ns, MIN(w.end_ns) AS left_ns FROM wait w JOIN rank r USING(rank_id)
              WHERE w.met IS NOT NULL GROUP BY 1, 2)
@@ -136,7 +136,7 @@ SELECT b.host, MAX(b.came_ns - a.left_ns), MIN(b.left_ns - a.came_ns) FROM met a
 WHERE a.host = (SELECT host FROM rank ORDER BY rank LIMIT 1) GROUP BY 1;
 DELETE FROM ahead WHERE (SELECT COUNT(*) FROM ahead) < (SELECT COUNT(DISTINCT host) FROM rank) OR EXISTS (
     SELECT 1 FROM ahead, (SELECT iif(COUNT(doubt_ns) = COUNT(*), MAX(doubt_ns) * 2, NULL) AS doubt_ns FROM rank)
-    WHERE least_ns > most_ns OR least_ns > doubt_ns OR most_ns < -doubt_ns);
+    WHERE least_ns > most_ns + 2000000 OR least_ns > doubt_ns OR most_ns < -doubt_ns);
 CREATE TEMP TABLE shift AS SELECT r.rank_id, (h.least_ns + h.most_ns) / 2 AS ns FROM rank r JOIN ahead h USING(host);
 UPDATE event SET at_ns = at_ns - s.ns, ended_ns = ended_ns - s.ns FROM shift s WHERE s.rank_id = event.rank_id;
 UPDATE wait SET start_ns = start_ns - s.ns, end_ns = end_ns - s.ns FROM shift s WHERE s.rank_id = wait.rank_id;
@@ -218,7 +218,7 @@ UNION ALL SELECT 'missing', group_concat(rank, ', ') FROM (
     WITH RECURSIVE n(rank) AS (SELECT 0 UNION ALL SELECT rank + 1 FROM n WHERE rank + 1 < MIN(1000000, (SELECT MAX(COALESCE(MAX(world_size), 0), MAX(rank) + 1) FROM rank)))
     SELECT rank FROM n WHERE rank NOT IN (SELECT rank FROM rank) LIMIT 100)
 UNION ALL SELECT 'clocks', CASE WHEN COUNT(DISTINCT host) = 1 THEN 'one machine''s' WHEN EXISTS (SELECT 1 FROM ahead) THEN
-    'aligned by the ranks'' barriers, to ' || (SELECT MAX(most_ns - least_ns) / 1000000 + 1 FROM ahead) || ' ms' WHEN COUNT(doubt_ns) = COUNT(*) THEN
+    'aligned by the ranks'' barriers, to ' || (SELECT MAX(most_ns - least_ns) / 1000000 + 3 FROM ahead) || ' ms' WHEN COUNT(doubt_ns) = COUNT(*) THEN
     'aligned by the clock of the traces'' directory, to ' || ((MAX(doubt_ns) / 1000000 + 1) * 2) || ' ms' ELSE
     'each machine''s own: times of different machines may be any amount apart' END FROM rank;
 
