@@ -5,11 +5,12 @@ Runs in: the traced process, and ./dev, which asks for the torch to install. Onl
 import sys
 
 # Minor versions of torch that were tested, by minor version of CPython: `make torch-matrix`, whose table is in docs/torch.md.
+_FROM_6_TO_14 = {(2, minor) for minor in range(6, 15)}
 TESTED = {
-    (3, 11): {(2, 6), (2, 8), (2, 9), (2, 10), (2, 11), (2, 12), (2, 13), (2, 14)},
-    (3, 12): {(2, 6), (2, 7), (2, 8), (2, 9), (2, 10), (2, 11), (2, 12), (2, 13), (2, 14)},
-    (3, 13): {(2, 6), (2, 8), (2, 9), (2, 10), (2, 12)},
-    (3, 14): {(2, 14)},
+    (3, 11): _FROM_6_TO_14,
+    (3, 12): _FROM_6_TO_14,
+    (3, 13): _FROM_6_TO_14,
+    (3, 14): {(2, 10), (2, 11), (2, 12), (2, 13), (2, 14)},
 }
 # The one of them that `pip` has, by CPython.
 INSTALLED = {(3, 11): "2.13.0"}
