@@ -25,6 +25,7 @@ def decisions(table, python, options):
     runs = []
     with trace_path() as path:
         for _ in range(options.long_rounds):
+            os.sync()  # a run leaves more than a gigabyte for the disk to write, of which the next one's time is not
             run = python.run([INPROC, "--calls", str(wanted), "--functions", str(FUNCTIONS), "--cpu", str(options.cpu),
                               "--package", os.path.join(python.extension, "python")],
                              report=True, dyntrace=["-o", path], stats=True, keep_off=options.cpu)
