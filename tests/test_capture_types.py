@@ -320,3 +320,19 @@ def test_programs(dyntrace, python, name, tmp_path):
     done = subprocess.run([python, "-X", "faulthandler", tmp_path / "program.py"], capture_output=True, text=True, timeout=300,
                           env={"PYTHONPATH": str(Path(dyntrace).parent / "lib" / "python")})
     assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", said)
+
+
+def test_a_compiled_function_runs_on_every_python(dyntrace, python, tmp_path):
+    """Where nothing is captured it runs as Python."""
+    (tmp_path / "program.py").write_text("""
+import dyntrace
+@dyntrace.register_array
+class Array:
+    def __init__(self, value): self.value = value
+    def __add__(self, other): return Array(self.value + other)
+@dyntrace.compile
+def f(x): return x + 1
+print([f(Array(n)).value for n in (1, 2)])
+""")
+    done = subprocess.run([python, tmp_path / "program.py"], capture_output=True, text=True, env={"PYTHONPATH": str(Path(dyntrace).parent / "lib" / "python")})
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "[2, 3]\n")

@@ -465,7 +465,7 @@ clock	tsc
 Processes
 pid	ended	ran	threads	python	command
 100	exit 3	5 s	1	3.12.1	python app.py --fast
-  101	signal 9 (SIGKILL)	4 s	1	3.12.1	python -c pass
+  101	signal 9 (SIGKILL)	4.00 s	1	3.12.1	python -c pass
 
 Threads
 pid	tid	name
@@ -474,7 +474,7 @@ pid	tid	name
 
 Functions, most own time first
 calls	total	self	per call	raised	function	where
-4	4 s	4 s	1 s	1	work	app/app.py:10
+4	4.00 s	4.00 s	1.00 s	1	work	app/app.py:10
 1	4.9 us	4.3 us	4.9 us	0	<module>	app/app.py:1
 """
 
