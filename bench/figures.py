@@ -104,10 +104,11 @@ def inspect(path):
 
 
 @figure("frames", "Recording every frame, ns a frame", [
-    "python", "program", "frames", "no hook", "pass-through", "recording", "setprofile", "noise",
+    "python", "program", "frames", "no hook", "pass-through", "stamping", "recording", "setprofile", "noise",
     "rec:pass", "target", "extra ns", "two reads", "rec:setprofile", "", "waits", "coarse", "coarse:pass"], [
     "pass-through: a PEP 523 hook that only calls the interpreter's evaluator; setprofile: an empty C profile function",
     f"pass: rec:pass within its target or at most {EXTRA_NS} ns above pass-through, and rec:setprofile <= {MAX_OF_SETPROFILE}",
+    "stamping: pass-through that writes the counter down at both ends, and nothing else: the least that exact times cost",
     "two reads: what reading the counter twice takes, and how much that is of the extra; more than all of it where other work hides it",
     "coarse: recording with --clock coarse, in a process of its own, beside the pass-through hook there",
     "waits: how often, in all rounds together, the program had to wait for a collector that did not keep up",
@@ -118,11 +119,12 @@ def frames(table, python, options):
     options = shorter(options)
     for program in chosen_programs(options):
         if python.extension:
-            report = time_modes(python, program, options, ["none", "pass", "record", "setprofile"], dyntrace=[])
+            report = time_modes(python, program, options, ["none", "pass", "stamp", "record", "setprofile"], dyntrace=[])
         else:
-            report = time_modes(python, program, options, ["none", "pass", "setprofile"])
+            report = time_modes(python, program, options, ["none", "pass", "stamp", "setprofile"])
         ns = best_ns(report)
-        row = [python.version, program.name, report["frames"], f"{ns['none']:.1f}", f"{ns['pass']:.1f}"]
+        row = [python.version, program.name, report["frames"], f"{ns['none']:.1f}", f"{ns['pass']:.1f}",
+               f"{ns['stamp']:.1f}"]
         if "record" in ns:
             ratio, extra, share = ns["record"] / ns["pass"], ns["record"] - ns["pass"], ns["record"] / ns["setprofile"]
             good = share <= MAX_OF_SETPROFILE and (

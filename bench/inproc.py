@@ -26,7 +26,7 @@ DRAIN_S = 0.02  # after recording: let the collector come to rest before the nex
 class Switch:
     """Puts one of the modes in force; `none` between any two others."""
 
-    yardsticks = {"none": "none", "pass": "pass", "setprofile": "profile", "count": "count"}
+    yardsticks = {"none": "none", "pass": "pass", "stamp": "stamp", "setprofile": "profile", "count": "count"}
 
     def __init__(self, yardstick, recorder):
         self.yardstick = yardstick
