@@ -6,7 +6,7 @@
  *     the instruction at the break         with what handles its exceptions; it may jump
  *     leave                                where it goes on: a resume function (tracer/resume/)
  *
- * It is the function's own bytecode, with the rest put in; what is not reached any more is left out. */
+ * It is the function's own bytecode, with the rest put in; what is not reached is left out. */
 #include "tracer/capture/capture.h"
 #include "tracer/resume/links.h"
 #include "tracer/resume/program.h"
@@ -25,15 +25,14 @@ struct assembly {
     struct capture *c;
     const struct watched *w;
     struct plan *plan;
-    struct program p;               /* of the code; its steps are `steps` in the end */
-    int32_t begun, broken, last;    /* steps: RESUME; the first and the last of the instruction at the break */
+    struct program p;               /* of the code */
+    int32_t begun, broken;          /* steps: RESUME; the first of the instruction at the break, */
+    int32_t last;                   /* and its last, or that of the jump that has its bool */
+    bool *reached;                  /* owned: by step */
     struct leaving leaves[MOST_LEAVES];
     int leave_count, temporaries;
     uint32_t *where;                /* owned: the variable for each slot of the stack */
     PyObject *constants, *names;    /* owned */
-    struct step *steps;             /* owned: of the new code */
-    int32_t count, room, span_count;
-    bool failed;                    /* no memory for them */
 };
 
 /* ---- where it leaves ---- */
@@ -64,26 +63,6 @@ static int leave_at(struct assembly *a, int32_t step)
     return 1;
 }
 
-static bool is_jump_if(const struct assembly *a, int32_t step)
-{
-    return step < a->p.count && a->p.steps[step].to >= 0 && !compat_ops[a->p.steps[step].op].ends;
-}
-
-/* Behind the instruction at the break, and where it jumps to. */
-static int leave_behind(struct assembly *a)
-{
-    int32_t last = a->last;
-    int status = 0;
-
-    if (a->p.steps[last].op == compat_to_bool && is_jump_if(a, last + 1))
-        last++;
-    if (!compat_ops[a->p.steps[last].op].ends)
-        status = leave_at(a, last + 1);
-    if (status >= 0 && a->p.steps[last].to >= 0)
-        status = leave_at(a, a->p.steps[last].to);
-    return status < 0 ? -1 : 0;
-}
-
 /* Does something handle what STEP raises? */
 static bool is_handled(const struct assembly *a, int32_t step)
 {
@@ -92,51 +71,49 @@ static bool is_handled(const struct assembly *a, int32_t step)
     return span >= 0 && a->p.steps[a->p.spans[span].to].op == PUSH_EXC_INFO;
 }
 
-/* Out of everything that handles exceptions. */
-static int leave_outside(struct assembly *a)
+/* Does it leave at STEP, if it can? Behind the instruction at the break, and where that jumps to; if a handler would see what the graph
+ * raises: outside of those. */
+static bool leaves(const struct assembly *a, int32_t step)
 {
-    int32_t *queue = PyMem_New(int32_t, 3 * (size_t)a->p.count + 3), length = 0;
-    bool *seen = PyMem_Calloc((size_t)a->p.count + 1, sizeof *seen);
-    int status = queue && seen ? 0 : -1;
+    const struct step *last = &a->p.steps[a->last];
+
+    if (step <= a->begun || step == a->broken)
+        return false;
+    return a->c->handled ? !is_handled(a, step) : step == last->to || (step == a->last + 1 && !compat_ops[last->op].ends);
+}
+
+/* What is reached from the beginning, and from the break. */
+static int reach(struct assembly *a, bool returns)
+{
+    int32_t *queue = malloc(sizeof *queue * (3 * (size_t)a->p.count + 2)), length = 0;
+    int status = queue ? 0 : -1;
 
     if (!status)
+        queue[length++] = 0;
+    if (!status && !returns)
         queue[length++] = a->broken;
     while (length && status >= 0) {
-        int32_t at = queue[--length], next[3] = {-1, -1, -1};
-        if (seen[at])
+        const int32_t at = queue[--length];
+        const struct step *step = &a->p.steps[at];
+        if (a->reached[at] || (leaves(a, at) && (status = leave_at(a, at))))
             continue;
-        seen[at] = true;
-        if (at != a->broken && !is_handled(a, at) && (status = leave_at(a, at)))
-            continue;
-        next[0] = compat_ops[a->p.steps[at].op].ends ? -1 : at + 1;
-        next[1] = a->p.steps[at].to;
-        next[2] = a->p.steps[at].span < 0 ? -1 : a->p.spans[a->p.steps[at].span].to;
+        a->reached[at] = true;
+        const int32_t next[3] = {step->span < 0 ? -1 : a->p.spans[step->span].to, step->to,
+                                 compat_ops[step->op].ends || at == a->begun ? -1 : at + 1};
         for (int i = 0; i < 3; i++)
             if (next[i] >= 0 && next[i] < a->p.count)
                 queue[length++] = next[i];
     }
-    PyMem_Free(queue);
-    PyMem_Free(seen);
+    free(queue);
     return status < 0 ? -1 : 0;
 }
 
 /* ---- what is put in ---- */
 
-/* One more step of the new code, in the place of OLD, a step of the code. */
+/* In the place of OLD, a step of the code. */
 static struct step *put(struct assembly *a, int op, uint32_t arg, int32_t old)
 {
-    if (a->count == a->room) {
-        int32_t room = 2 * a->room + 64;
-        struct step *more = realloc(a->steps, sizeof *more * (size_t)room);
-        if (!more) {
-            a->failed = true;
-            a->count = 0; /* there is room for that */
-        }
-        a->steps = more ? more : a->steps;
-        a->room = more ? room : a->room;
-    }
-    a->steps[a->count] = (struct step){.op = (uint8_t)op, .size = 1, .arg = arg, .to = -1, .span = -1, .from = a->p.steps[old].from};
-    return &a->steps[a->count++];
+    return program_put(&a->p, op, arg, a->p.steps[old].from);
 }
 
 /* LOAD, STORE or DELETE of VARIABLE of the code as it was: OP, or in a cell OF_CELL. */
@@ -182,7 +159,6 @@ static void put_stack(struct assembly *a)
 static void put_prologue(struct assembly *a, uint32_t constant, int entering, bool returns)
 {
     const struct plan *plan = a->plan;
-    struct step *jump;
 
     put_call(a, constant, true, a->begun);
     if (entering >= 0) {
@@ -202,9 +178,7 @@ static void put_prologue(struct assembly *a, uint32_t constant, int entering, bo
         put_stack(a);
     if (a->c->make_bool && compat_to_bool >= 0)
         put(a, compat_to_bool, 0, a->begun);
-    jump = put(a, JUMP_FORWARD, 0, a->begun);
-    jump->to = a->broken;
-    jump->due = true; /* to the step itself, though it may leave there */
+    put(a, JUMP_FORWARD, 0, a->begun)->to = a->broken;
 }
 
 static void put_leave(struct assembly *a, const struct leaving *leaving, int32_t step)
@@ -215,91 +189,26 @@ static void put_leave(struct assembly *a, const struct leaving *leaving, int32_t
     put(a, RETURN_VALUE, 0, step);
 }
 
-/* ---- what is left out ---- */
-
-/* The steps that are reached, without jumps over nothing; those of the new code are A's program's now. -1: no memory. */
-static int trim(struct assembly *a)
-{
-    int32_t *queue = malloc(sizeof *queue * (3 * (size_t)a->count + 3)), length = 0, n = 0;
-    int32_t *now = malloc(sizeof *now * ((size_t)a->count + 1));
-    bool *kept = calloc((size_t)a->count + 1, sizeof *kept);
-    int status = queue && now && kept ? 0 : -1;
-
-    if (!status)
-        queue[length++] = 0;
-    while (length) {
-        int32_t at = queue[--length];
-        const struct step *step = &a->steps[at];
-        if (kept[at])
-            continue;
-        kept[at] = true;
-        if (step->span >= 0)
-            queue[length++] = a->p.spans[step->span].to;
-        if (step->to >= 0)
-            queue[length++] = step->to;
-        if (!compat_ops[step->op].ends && at + 1 < a->count)
-            queue[length++] = at + 1;
-    }
-    for (int32_t i = 0; i < a->count && !status; i++) {
-        int32_t next = i + 1;
-        if (!kept[i] || a->steps[i].op != JUMP_FORWARD)
-            continue;
-        while (next < a->steps[i].to && !kept[next])
-            next++;
-        if (a->steps[i].to == next)
-            kept[i] = false;
-    }
-    for (int32_t i = 0; i <= a->count && !status; i++) { /* a step that goes: the next that stays */
-        now[i] = n;
-        n += i < a->count && kept[i];
-    }
-    for (int32_t i = 0; i < a->count && !status; i++)
-        if (kept[i]) {
-            a->steps[now[i]] = a->steps[i];
-            if (a->steps[i].to >= 0)
-                a->steps[now[i]].to = now[a->steps[i].to];
-        }
-    for (int32_t i = 0; i < a->span_count && !status; i++)
-        a->p.spans[i].to = now[a->p.spans[i].to];
-    free(queue);
-    free(now);
-    free(kept);
-    free(a->p.steps);
-    a->p.steps = a->steps;
-    a->p.count = a->p.at = n;
-    a->steps = NULL;
-    return status;
-}
-
 /* The new code's steps. */
-static int put_all(struct assembly *a, int entering, bool returns)
+static void put_all(struct assembly *a, int entering, bool returns)
 {
     const uint32_t constant = (uint32_t)PyTuple_GET_SIZE(a->w->code->co_consts);
-    const int32_t count = a->p.count;
-    int32_t *to = malloc(sizeof *to * ((size_t)count + 1)), *itself = malloc(sizeof *itself * ((size_t)count + 1));
-    int status = to && itself ? 0 : -1;
+    int32_t jumped = 0;
 
-    for (int32_t i = 0; i < count && !status && !a->failed; i++) {
-        to[i] = a->count;
+    for (int32_t i = 0; i < a->p.count; i++) {
+        if (i == a->broken && a->p.made_count == jumped)
+            a->p.made_count--; /* over nothing */
+        program_lead(&a->p, i);
         for (int j = 0; j < a->leave_count; j++)
             if (a->leaves[j].step == i)
                 put_leave(a, &a->leaves[j], i);
-        itself[i] = a->count;
-        *put(a, 0, 0, i) = a->p.steps[i];
-        a->steps[a->count - 1].due = false;
-        if (a->p.steps[i].span >= a->span_count)
-            a->span_count = a->p.steps[i].span + 1;
-        if (i == a->begun)
+        if (a->reached[i])
+            program_keep(&a->p, i);
+        if (i == a->begun) {
             put_prologue(a, constant, entering, returns);
+            jumped = returns ? 0 : a->p.made_count;
+        }
     }
-    for (int32_t i = 0; i < a->count && !status; i++)
-        if (a->steps[i].to >= 0)
-            a->steps[i].to = a->steps[i].due ? itself[a->steps[i].to] : to[a->steps[i].to];
-    for (int32_t i = 0; i < a->span_count && !status; i++)
-        a->p.spans[i].to = to[a->p.spans[i].to];
-    free(to);
-    free(itself);
-    return status || a->failed ? -1 : trim(a);
 }
 
 /* ---- the code ---- */
@@ -342,7 +251,10 @@ static int prepare(struct assembly *a, bool returns)
             break;
     if (a->begun == a->p.count || a->broken < 0)
         return -1;
-    if (!returns && (a->c->handled ? leave_outside(a) : leave_behind(a)))
+    if (a->p.steps[a->last].op == compat_to_bool && a->last + 1 < a->p.count && a->p.steps[a->last + 1].to >= 0)
+        a->last++;
+    a->reached = calloc((size_t)a->p.count, sizeof *a->reached);
+    if (!a->reached || reach(a, returns))
         return -1;
     a->temporaries = a->plan->depth;
     more = PyList_New(0);
@@ -371,15 +283,15 @@ PyObject *assemble(struct capture *c, const struct watched *w, struct plan *plan
         for (int i = 0; i < a.leave_count; i++)
             if (PyList_Append(*splits, a.leaves[i].split))
                 PyErr_Clear();
-        if (!put_all(&a, entering(c, w), returns))
-            made = make_code(&a);
+        put_all(&a, entering(c, w), returns);
+        made = make_code(&a);
     }
     if (!made && !PyErr_Occurred())
         PyErr_NoMemory();
     for (int i = 0; i < a.leave_count; i++)
         Py_XDECREF(a.leaves[i].split);
     program_close(&a.p);
-    free(a.steps);
+    free(a.reached);
     PyMem_Free(a.where);
     Py_XDECREF(a.constants);
     Py_XDECREF(a.names);

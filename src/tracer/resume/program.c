@@ -6,6 +6,7 @@
 void program_close(struct program *p)
 {
     free(p->steps);
+    free(p->made);
     free(p->spans);
     free(p->step_at);
     free(p->depth);
@@ -38,9 +39,10 @@ static bool read_step(struct program *p, const unsigned char *bytes, int32_t *un
     if (at > p->units || !op || arg > INT32_MAX || size > 4 || (is->jumps && (to <= 0 || to >= p->units)))
         return false;
     p->step_at[*unit] = p->count++;
-    *step = (struct step){.op = (uint8_t)op, .size = (uint8_t)size, .starts = true, .arg = arg, .to = (int32_t)to, .span = -1, .from = *unit};
+    *step = (struct step){.op = (uint8_t)op, .size = (uint8_t)size, .starts = true, .arg = arg, .to = (int32_t)to, .span = -1, .from = *unit,
+                          .at = -1, .kept = -1};
     if (is->half[0]) {
-        step[1] = (struct step){.op = is->half[1], .size = 1, .arg = arg & 15, .to = -1, .span = -1, .from = *unit};
+        step[1] = (struct step){.op = is->half[1], .size = 1, .arg = arg & 15, .to = -1, .span = -1, .from = *unit, .at = -1, .kept = -1};
         step[0].op = is->half[0];
         step[0].arg = arg >> 4;
         p->count++;
@@ -95,11 +97,11 @@ int program_read(struct program *p, PyCodeObject *code)
     OWNED PyObject *bytes = PyCode_GetCode(code);
     int32_t unit = 0;
 
-    *p = (struct program){.code = code, .direct = -1, .variables = code->co_nlocalsplus, .width = code->co_nlocalsplus + code->co_stacksize};
+    *p = (struct program){.code = code, .variables = code->co_nlocalsplus, .width = code->co_nlocalsplus + code->co_stacksize};
     if (!bytes)
         return -1;
     p->units = (int32_t)(PyBytes_GET_SIZE(bytes) / 2);
-    p->steps = malloc(sizeof *p->steps * (2 * (size_t)p->units + (size_t)code->co_stacksize + PROGRAM_ADDS));
+    p->steps = malloc(sizeof *p->steps * (2 * (size_t)p->units + 1));
     p->spans = malloc(sizeof *p->spans * (size_t)(PyBytes_GET_SIZE(code->co_exceptiontable) + 1)); /* a byte for each number */
     p->step_at = malloc(sizeof *p->step_at * (size_t)(p->units + 1));
     if (!p->steps || !p->spans || !p->step_at) {
@@ -121,12 +123,33 @@ int program_read(struct program *p, PyCodeObject *code)
 
 /* ---- writing ---- */
 
-struct step *program_add(struct program *p, int op, uint32_t arg)
+struct step *program_put(struct program *p, int op, uint32_t arg, int32_t from)
 {
-    struct step *step = &p->steps[p->count + p->added++];
+    static struct step nowhere;
+    struct step *step = &nowhere;
 
-    *step = (struct step){.op = (uint8_t)op, .size = 1, .arg = arg, .to = -1, .span = -1};
+    if (p->made_count == p->made_room) {
+        const int32_t room = 2 * p->made_room + 64;
+        struct step *more = realloc(p->made, sizeof *more * (size_t)room);
+        p->failed |= !more;
+        p->made = more ? more : p->made;
+        p->made_room = more ? room : p->made_room;
+    }
+    if (!p->failed)
+        step = &p->made[p->made_count++];
+    *step = (struct step){.op = (uint8_t)op, .size = 1, .arg = arg, .to = -1, .span = -1, .from = from};
     return step;
+}
+
+struct step *program_keep(struct program *p, int32_t step)
+{
+    struct step *kept = program_put(p, 0, 0, 0), *read = &p->steps[step];
+
+    *kept = *read;
+    read->kept = p->made_count - 1;
+    if (read->at < 0)
+        read->at = read->kept;
+    return kept;
 }
 
 PyObject *program_temporary(int32_t slot)
@@ -152,12 +175,6 @@ PyObject *program_add_temporaries(struct program *p, int32_t depth, uint32_t *wh
     return names ? PyList_AsTuple(names) : NULL;
 }
 
-/* The step that comes N-th. */
-static struct step *nth(const struct program *p, int32_t n)
-{
-    return &p->steps[n < p->at ? n : n < p->at + p->added ? p->count + n - p->at : n - p->added];
-}
-
 /* Each step gets its place, and jumps their arguments. */
 static void arrange(struct program *p)
 {
@@ -166,17 +183,16 @@ static void arrange(struct program *p)
     while (grown) {
         grown = false;
         p->units = 0;
-        for (int32_t n = 0; n < p->count + p->added; n++) {
-            struct step *step = nth(p, n);
+        for (int32_t i = 0; i < p->made_count; i++) {
+            struct step *step = &p->made[i];
             step->at = p->units;
             p->units += step->size + compat_caches(step->op);
         }
-        for (int32_t i = 0; i < p->count + p->added; i++) {
-            struct step *step = &p->steps[i];
-            if (step->to >= 0) {
-                int32_t to = step->to == p->at && i != p->direct ? p->count : step->to;
-                step->arg = (uint32_t)abs(p->steps[to].at - step->at - step->size - compat_caches(step->op));
-            }
+        for (int32_t i = 0; i < p->made_count; i++) {
+            struct step *step = &p->made[i];
+            const struct step *to = step->to < 0 ? NULL : &p->steps[step->to];
+            if (to)
+                step->arg = (uint32_t)abs(p->made[step->direct ? to->kept : to->at].at - step->at - step->size - compat_caches(step->op));
             for (; step->size < 4 && step->arg >> 8 * step->size; grown = true)
                 step->size++;
         }
@@ -185,13 +201,13 @@ static void arrange(struct program *p)
 
 static void write_code(const struct program *p, FILE *out)
 {
-    for (int32_t n = 0; n < p->count + p->added; n++) {
-        const struct step *step = nth(p, n);
+    for (int32_t i = 0; i < p->made_count; i++) {
+        const struct step *step = &p->made[i];
         for (int more = step->size - 1; more >= 0; more--) {
             putc(more ? EXTENDED_ARG : step->op, out);
             putc(step->arg >> 8 * more & 255, out);
         }
-        for (int i = 2 * compat_caches(step->op); i > 0; i--)
+        for (int bytes = 2 * compat_caches(step->op); bytes > 0; bytes--)
             putc(0, out);
     }
 }
@@ -206,20 +222,19 @@ static void write_number(uint32_t number, int flag, FILE *out)
         }
 }
 
-/* Nothing handles exceptions of what was added. */
 static void write_spans(const struct program *p, FILE *out)
 {
     int32_t span = -1, first = 0;
 
-    for (int32_t n = 0; n <= p->count + p->added; n++) {
-        const struct step *step = n < p->count + p->added ? nth(p, n) : NULL;
+    for (int32_t i = 0; i <= p->made_count; i++) {
+        const struct step *step = i < p->made_count ? &p->made[i] : NULL;
         const int32_t at = step ? step->at : p->units;
         if (step && step->span == span)
             continue;
         if (span >= 0) {
             write_number((uint32_t)first, 128, out);
             write_number((uint32_t)(at - first), 0, out);
-            write_number((uint32_t)p->steps[p->spans[span].to].at, 0, out);
+            write_number((uint32_t)p->made[p->steps[p->spans[span].to].at].at, 0, out);
             write_number(p->spans[span].depth, 0, out);
         }
         span = step ? step->span : -1;
@@ -235,22 +250,20 @@ static void write_low(uint32_t number, FILE *out)
     putc((int)number, out);
 }
 
-/* Each step has the place in the source that it had: line, last line, column, last column; -1: none. What was added has none, but for
- * RESUME. */
+/* A place in the source is line, last line, column, last column; -1: none. A RESUME that was put has that of a function's beginning. */
 static void write_lines(const struct program *p, FILE *out)
 {
     OWNED PyObject *places = PyObject_CallMethod((PyObject *)p->code, "co_positions", NULL), *place = NULL;
     int32_t unit = -1, line = p->code->co_firstlineno;
 
-    for (int32_t n = 0; n < p->count + p->added && places; n++) {
-        const struct step *step = nth(p, n);
-        const bool added = step >= p->steps + p->count;
+    for (int32_t n = 0; n < p->made_count && places; n++) {
+        const struct step *step = &p->made[n];
         int at[4] = {-1, -1, -1, -1};
-        if (added && step->op == RESUME) /* as the compiler has it */
+        if (step->from < 0 && step->op == RESUME)
             memcpy(at, (int[4]){p->code->co_firstlineno, p->code->co_firstlineno, 0, 0}, sizeof at);
-        for (; !added && unit < step->from; unit++)
+        for (; unit < step->from; unit++)
             Py_XSETREF(place, PyIter_Next(places));
-        for (int i = 0; i < 4 && !added && place; i++)
+        for (int i = 0; i < 4 && step->from >= 0 && place; i++)
             at[i] = PyTuple_GET_ITEM(place, i) == Py_None ? -1 : (int)PyLong_AsLong(PyTuple_GET_ITEM(place, i));
         const bool known = at[0] >= 0, whole = known && at[1] >= at[0] && at[2] >= 0 && at[3] >= 0;
         for (int units = step->size + compat_caches(step->op); units > 0; units -= 8) {
@@ -286,6 +299,8 @@ PyObject *program_make(struct program *p, PyObject *changes)
 {
     OWNED PyObject *with = changes, *replace = tracer_attribute((PyObject *)p->code, "replace"), *none = PyTuple_New(0);
 
+    if (p->failed)
+        return PyErr_NoMemory();
     arrange(p);
     return with && replace && none && !put_written(p, write_code, with, "co_code") &&
                    !put_written(p, write_lines, with, "co_linetable") && !put_written(p, write_spans, with, "co_exceptiontable")

@@ -59,10 +59,10 @@ static PyObject *more_constants(PyCodeObject *code, PyObject *one)
 }
 
 /* The call of the last of CONSTANTS. */
-static void add_call(struct program *p, PyObject *constants)
+static void put_call(struct program *p, PyObject *constants)
 {
     for (int i = 0; i < compat_call_length; i++)
-        program_add(p, compat_call[i].op, compat_call[i].op == LOAD_CONST ? (uint32_t)PyTuple_GET_SIZE(constants) - 1 : 0);
+        program_put(p, compat_call[i].op, compat_call[i].op == LOAD_CONST ? (uint32_t)PyTuple_GET_SIZE(constants) - 1 : 0, -1);
 }
 
 /* R's code until STEP of the original, where LEAVE takes over. A resume function goes on where it begins, and leaves when it comes
@@ -76,15 +76,19 @@ static PyObject *make_prefix(struct request *r, int32_t step, PyObject *leave)
 
     if (where)
         names = program_add_temporaries(p, depth, where);
-    for (int32_t slot = depth - 1; slot >= 0 && names; slot--)
-        program_add(p, STORE_FAST, where[slot]);
+    for (int32_t i = 0; i < p->count && constants && names; i++) {
+        if (i == r->prologue + step) {
+            program_lead(p, i);
+            for (int32_t slot = depth - 1; slot >= 0; slot--)
+                program_put(p, STORE_FAST, where[slot], -1);
+            put_call(p, constants);
+            program_put(p, RETURN_VALUE, 0, -1);
+        }
+        program_keep(p, i)->direct = i == r->prologue - 1;
+    }
     PyMem_Free(where);
     if (!constants || !names)
         return NULL;
-    add_call(p, constants);
-    program_add(p, RETURN_VALUE, 0);
-    p->at = r->prologue + step;
-    p->direct = r->prologue - 1;
     return program_make(p, Py_BuildValue("{s:O,s:n,s:O,s:i}", "co_varnames", names, "co_nlocals", PyTuple_GET_SIZE(names),
                                          "co_consts", constants, "co_stacksize", r->code->co_stacksize + compat_call_length));
 }
@@ -149,26 +153,28 @@ static bool lay_out(struct layout *l, PyCodeObject *code, const unsigned char *s
     return true;
 }
 
-/* P, laid out as L says, begins with what leads to STEP. */
-static void add_prologue(struct program *p, int32_t step, const struct layout *l, Py_ssize_t cells, PyObject *constants)
+/* P's new code, laid out as L says: what leads to STEP, then all that there was. */
+static void put_steps(struct program *p, int32_t step, const struct layout *l, Py_ssize_t cells, PyObject *constants)
 {
     const unsigned char *stack = program_slots(p, step) + p->variables;
     uint32_t argument = (uint32_t)l->locals;
 
     if (cells)
-        program_add(p, COPY_FREE_VARS, (uint32_t)cells);
-    program_add(p, RESUME, 0);
+        program_put(p, COPY_FREE_VARS, (uint32_t)cells, -1);
+    program_put(p, RESUME, 0, -1);
     for (int32_t slot = 0; slot < p->depth[step]; slot++)
         if (stack[slot] & (SLOT_VALUE | SLOT_CELL))
-            program_add(p, LOAD_FAST, argument++);
+            program_put(p, LOAD_FAST, argument++, -1);
         else
-            program_add(p, PUSH_NULL, 0);
-    add_call(p, constants);
-    program_add(p, POP_TOP, 0);
-    program_add(p, JUMP_FORWARD, 0)->to = step;
-    for (int32_t i = 0; i < p->count; i++)
+            program_put(p, PUSH_NULL, 0, -1);
+    put_call(p, constants);
+    program_put(p, POP_TOP, 0, -1);
+    program_put(p, JUMP_FORWARD, 0, -1)->to = step;
+    for (int32_t i = 0; i < p->count; i++) {
         if (compat_ops[p->steps[i].op].has_variable)
             p->steps[i].arg = (uint32_t)l->map[p->steps[i].arg];
+        program_keep(p, i);
+    }
 }
 
 /* R's code, the original, which ORIGIN refers to, from STEP on. */
@@ -189,7 +195,7 @@ static PyObject *make_resume(struct request *r, int32_t step, const struct layou
 
     if (!constants || !name || !class || !free_)
         return NULL;
-    add_prologue(p, step, l, PyTuple_GET_SIZE(free_), constants);
+    put_steps(p, step, l, PyTuple_GET_SIZE(free_), constants);
     made = program_make(p, Py_BuildValue("{s:O,s:N,s:i,s:i,s:i,s:i,s:n,s:N,s:O,s:O,s:i}", "co_name", name, "co_qualname",
                                          PyUnicode_Concat(class, name), "co_flags", code->co_flags & ~(CO_VARARGS | CO_VARKEYWORDS),
                                          "co_argcount", bare ? 0 : l->arguments, "co_posonlyargcount", 0, "co_kwonlyargcount",
