@@ -59,11 +59,12 @@ def times(f, a, b):
 
 
 def hits(library, x, rounds, dyntrace, torch):
-    """ns of a call of two(): plain, captured, and under as many native guards by hand; with the callback set around the loop."""
+    """ns of a call of two(): plain, captured, and under the same native guards by hand, with two()'s own code (`shim`) and with the
+    captured one (`same`); with the callback set around the loop."""
     from dyntrace._native import native
     from dyntrace.eval_frame import _debug_get_cache_entry_list, set_eval_frame
     from dyntrace.types import GuardedCode
-    copies = [type(two)(two.__code__.replace(co_firstlineno=n), globals()) for n in range(4)]
+    copies = [type(two)(two.__code__.replace(co_firstlineno=n), globals()) for n in range(5)]
     y = x + 1
     native.set_eval_frame(None)
     compiled = dyntrace.compile(copies[1])
@@ -71,12 +72,12 @@ def hits(library, x, rounds, dyntrace, torch):
     entry_of_ours, = _debug_get_cache_entry_list(copies[1].__code__)
     text = repr(entry_of_ours.guard_manager)
 
-    def by_hand(frame, entry, state):
-        if frame.f_code is not copies[2].__code__:
-            return None
-        return GuardedCode(two.__code__.replace(co_firstlineno=77), entry_of_ours.guard_manager)  # the same guards
+    def by_hand(code, replacement):
+        return lambda frame, entry, state: GuardedCode(replacement, entry_of_ours.guard_manager) if frame.f_code is code else None
+    shim = by_hand(copies[2].__code__, two.__code__.replace(co_firstlineno=77))
+    same = by_hand(copies[4].__code__, entry_of_ours.code)
     theirs = torch and torch.compile(copies[3], backend="eager")
-    found = {"plain": [], "ours": [], "shim": [], **({"torch": []} if torch else {})}
+    found = {"plain": [], "ours": [], "shim": [], "same": [], **({"torch": []} if torch else {})}
 
     def inside(callback, f):
         set_eval_frame(callback)
@@ -87,7 +88,8 @@ def hits(library, x, rounds, dyntrace, torch):
     for _ in range(rounds + 1):
         found["plain"].append(times(copies[0], x, y))
         found["ours"].append(inside(compiled.callback, copies[1]))
-        found["shim"].append(inside(by_hand, copies[2]))
+        found["shim"].append(inside(shim, copies[2]))
+        found["same"].append(inside(same, copies[4]))
         if torch:
             found["torch"].append(times(theirs, x, y))
     return {what: values[1:] for what, values in found.items()}, text.count("\n") + 1

@@ -452,7 +452,6 @@ static PyObject *callback_call(PyObject *self, PyObject *args, PyObject *keyword
 static PyMemberDef callback_members[] = {
     {"finish", T_OBJECT_EX, offsetof(struct capture_callback, finish), READONLY, NULL},
     {"backend", T_OBJECT_EX, offsetof(struct capture_callback, backend), READONLY, NULL},
-    {"_torchdynamo_orig_backend", T_OBJECT_EX, offsetof(struct capture_callback, backend), READONLY, NULL},
     {"dynamic", T_INT, offsetof(struct capture_callback, dynamic), READONLY, NULL},
     {"fullgraph", T_BOOL, offsetof(struct capture_callback, fullgraph), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},

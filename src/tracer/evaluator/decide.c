@@ -25,8 +25,11 @@ struct shim_settings shim_settings = {.recompile_limit = 8, .accumulated_limit =
 PyObject *shim_backend_of(PyObject *callback)
 {
     static PyObject *names[2];
-    PyObject *at = Py_NewRef(callback);
+    PyObject *at;
 
+    if (capture_is(callback))
+        return Py_NewRef(((struct capture_callback *)callback)->backend);
+    at = Py_NewRef(callback);
     if (!names[0]) {
         names[0] = PyUnicode_InternFromString("_torchdynamo_orig_backend");
         names[1] = PyUnicode_InternFromString("_torchdynamo_orig_callable");
