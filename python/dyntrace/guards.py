@@ -146,7 +146,7 @@ def _bare(path):
             text += "." + (key if key.isidentifier() else "<name>")
         elif at == 1 and path[0][0] != "S" and type(key) is str and key.isidentifier():
             text += "['%s']" % key
-        elif type(key) is int and abs(key) < 64 and _shape(path[:at])[0]:
+        elif type(key) is int and abs(key) < 64 and _shape(path[max(at - 4, 0):at])[0]:
             text += "[%d]" % key
         else:
             text += "[<%s>]" % _words.type_name(type(key))

@@ -136,7 +136,7 @@ static bool begin(struct capture *c, struct watched *w)
         if (value && !(w->shadow[i] = source_read(c, c->locals, 'l', PyTuple_GET_ITEM(w->code->co_localsplusnames, i), value)))
             return false;
         c->initial[i] = c->first[i] = w->shadow[i];
-        if (value && !value_dies_quietly(value, 4) && shadow_add(c, c->mortal, NULL, w->shadow[i]))
+        if (value && !value_dies_quietly(value) && shadow_add(c, c->mortal, NULL, w->shadow[i]))
             return false;
     }
     for (Py_ssize_t i = 0; i < c->mortal->count; i++)
@@ -207,6 +207,10 @@ static void make_parts(struct capture *c, struct watched *w, struct outcome_of *
         snprintf(o->why, sizeof o->why, "a break in a loop: %.400s", c->reason);
         return;
     }
+    if (returns && !PyList_GET_SIZE(c->nodes)) {
+        snprintf(o->why, sizeof o->why, "it has no operation on arrays");
+        return;
+    }
     o->plan = plan_make(c, w, c->make_bool ? w->shadow + w->variables : shadows, c->make_bool ? w->depth : w->before,
                         returns ? c->returned_shadow : NULL, why);
     if (!o->plan) {
@@ -222,6 +226,16 @@ static void make_parts(struct capture *c, struct watched *w, struct outcome_of *
         PyErr_Clear();
         snprintf(o->why, sizeof o->why, "code for it could not be made");
     }
+}
+
+/* What was read behind OF and is not needed must be there again, else the program raises. */
+static void guard_unused(struct capture *c, struct shadow *of)
+{
+    for (struct shadow *one = of->child; one; one = one->next)
+        if (one->child)
+            guard_unused(c, one);
+        else if (!one->guarded && !one->recipe && one->value && (one->step == '.' || (one->step == '[' && of->value && PyDict_CheckExact(of->value))))
+            guard_on(c, of, one->step == '.' ? "HASATTR" : "DICT_CONTAINS", one->key);
 }
 
 /* GuardedCode(CODE, GUARDS), a new reference. */
@@ -304,6 +318,8 @@ static int conclude(struct capture *c, struct watched *w, struct outcome_of *o, 
         skip(answer, "", false);
     else
         make_parts(c, w, o);
+    guard_unused(c, c->locals);
+    guard_unused(c, c->globals);
     if (!c->failed && o->modified && (made = finish(c, w, o, frame_state)) && made == Py_None) {
         skip(answer, "it was declined", true);
     } else if (made) {

@@ -28,7 +28,7 @@ enum shadow_kind {
     SHADOW_TUPLE, SHADOW_LIST, SHADOW_DICT, SHADOW_SLICE, /* built here of items */
     SHADOW_METHOD,   /* attribute key of parent, a bound method; value: its function, or NULL */
     SHADOW_ITERATOR, /* over parent, at number count */
-    SHADOW_FUNCTION, /* made here; items: cells of its closure */
+    SHADOW_FUNCTION, /* made here; items: cells of its closure; parent: its defaults, or NULL */
     SHADOW_CELL,     /* made here; items[0]: what is in it, or NULL */
 };
 
@@ -165,7 +165,7 @@ static inline bool is_sequence(PyObject *value)
 }
 /* May an operation on VALUE, an array, run code of the program's? And the end of its life, whatever it is? */
 bool value_is_foreign(PyObject *value);
-bool value_dies_quietly(PyObject *value, int depth);
+bool value_dies_quietly(PyObject *value);
 
 /* ---- operate.c ---- */
 /* Each takes what it needs from the stack of W, and leaves what CPython would. */

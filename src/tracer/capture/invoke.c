@@ -216,7 +216,7 @@ static struct shadow *defaulted(struct capture *c, PyFunctionObject *function, s
     OWNED PyObject *at = NULL;
     struct shadow *from;
 
-    if (!all || !of || of->kind != SHADOW_SOURCE)
+    if (!all || !of || (of->kind != SHADOW_SOURCE && !of->parent))
         return NULL;
     if (keyword) {
         key = PyTuple_GET_ITEM(code->co_localsplusnames, number);
@@ -227,6 +227,8 @@ static struct shadow *defaulted(struct capture *c, PyFunctionObject *function, s
         value = i >= 0 && i < PyTuple_GET_SIZE(all) ? PyTuple_GET_ITEM(all, i) : NULL;
     }
     PyErr_Clear();
+    if (of->kind == SHADOW_FUNCTION)
+        return value && !keyword ? value_item(c, all, of->parent, PyNumber_AsSsize_t(key, NULL)) : NULL;
     from = value && key ? source_attribute(c, of, keyword ? "__kwdefaults__" : "__defaults__", all) : NULL;
     return from ? source_read(c, from, '[', key, value) : NULL;
 }
@@ -349,6 +351,22 @@ static enum ended enter(struct capture *c, struct watched *w, const struct call 
     return stack_result(c, w, call->slots, result, result ? shadow_const(c, result) : NULL);
 }
 
+/* CALL of an object whose class says what a call of it does. ENDED_BEFORE: it cannot be stepped. */
+static enum ended call_object(struct capture *c, struct watched *w, const struct call *call)
+{
+    OWNED PyObject *word = PyUnicode_InternFromString("__call__"), *class_word = PyUnicode_InternFromString("__class__");
+    PyTypeObject *type = Py_TYPE(call->callable);
+    PyObject *function = word && class_word ? _PyType_Lookup(type, word) : NULL;
+    struct shadow *of;
+
+    if (!function || !PyFunction_Check(function) || is_array_function(function) || !Py_IS_TYPE(type, &PyType_Type) ||
+        _PyType_Lookup(type, class_word) != _PyType_Lookup(&PyBaseObject_Type, class_word) ||
+        !value_type_known(c, call->callable, call->of) || !(of = source_attribute(c, call->of, "__class__", (PyObject *)type)) ||
+        !(of = source_attribute(c, of, "__call__", function)) || !can_step(c, function, of))
+        return ENDED_BEFORE;
+    return inlined(c, w, call, (PyFunctionObject *)function, of, call->of);
+}
+
 static enum ended dispatch(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *callable = call->callable;
@@ -378,6 +396,8 @@ static enum ended dispatch(struct capture *c, struct watched *w, const struct ca
     if (of && of->kind == SHADOW_SOURCE && can_step(c, callable, of))
         return inlined(c, w, call, (PyFunctionObject *)callable, of, NULL);
     c->kind = NULL;
+    if (of && of->kind == SHADOW_SOURCE && ((ended = call_object(c, w, call)) != ENDED_BEFORE || c->kind))
+        return ended;
     if ((ended = call_known(c, w, call)) != ENDED_BEFORE || c->kind)
         return ended;
     PyErr_Clear();

@@ -138,14 +138,14 @@ static enum ended iterator(struct capture *c, struct watched *w, const struct ca
     return stack_result(c, w, call->slots, iterates, made);
 }
 
-/* enumerate(), zip(), reversed() of tuples and lists. */
-static enum ended go_through(struct capture *c, struct watched *w, const struct call *call, char how)
+/* enumerate(), zip(), reversed() of the first GIVEN arguments, tuples and lists. */
+static enum ended go_through(struct capture *c, struct watched *w, const struct call *call, int given, char how)
 {
     struct shadow *shadow = shadow_new(c, SHADOW_TUPLE, 0);
-    Py_ssize_t count = PY_SSIZE_T_MAX;
+    Py_ssize_t count = PY_SSIZE_T_MAX, first = given < call->count ? PyLong_AsSsize_t(call->args[given]) : 0;
     PyObject *items, *iterates;
 
-    for (int i = 0; i < call->count; i++) {
+    for (int i = 0; i < given; i++) {
         if (!is_sequence(call->args[i]) || is_graph(call->args[i], call->shadows[i]) || !value_type_known(c, call->args[i], call->shadows[i]))
             return ENDED_BEFORE;
         if (PySequence_Fast_GET_SIZE(call->args[i]) < count)
@@ -155,11 +155,11 @@ static enum ended go_through(struct capture *c, struct watched *w, const struct 
     for (Py_ssize_t n = 0; shadow && n < count; n++) {
         struct shadow *one = how == 'r' ? NULL : shadow_new(c, SHADOW_TUPLE, 0);
         if (how == 'e') {
-            OWNED PyObject *number = PyLong_FromSsize_t(n);
+            OWNED PyObject *number = PyLong_FromSsize_t(first + n);
             if (!number || !one || shadow_add(c, one, NULL, shadow_const(c, number)))
                 return ENDED_BEFORE;
         }
-        for (int i = 0; i < call->count; i++) {
+        for (int i = 0; i < given; i++) {
             struct shadow *item = value_item(c, call->args[i], call->shadows[i], how == 'r' ? count - 1 - n : n);
             if (!item || (one && shadow_add(c, one, NULL, item)))
                 return ENDED_BEFORE;
@@ -177,11 +177,62 @@ static enum ended go_through(struct capture *c, struct watched *w, const struct 
     return iterator(c, w, call, iterates, items, shadow);
 }
 
+/* Is what enumerate() begins to count with known, and no large number? */
+static bool is_start(struct capture *c, const struct call *call)
+{
+    int large = 0;
+
+    return call->count == 1 || (call->count == 2 && PyLong_CheckExact(call->args[1]) && value_known(c, call->args[1], call->shadows[1]) &&
+                                labs(PyLong_AsLongAndOverflow(call->args[1], &large)) < INT_MAX && !large);
+}
+
+/* getattr() and hasattr() with a name that is known, as the instruction would read it. */
+static enum ended by_name(struct capture *c, struct watched *w, const struct call *call)
+{
+    const bool asks = is_builtin(call->callable, "hasattr");
+    PyObject *owner = call->args[0], *name = call->args[1], *value;
+    struct shadow *shadow;
+    enum ended ended;
+
+    if (call->count != 2 || stack_value(w, 0) != name || stack_value(w, 1) != owner || !PyUnicode_CheckExact(name) || !value_known(c, name, call->shadows[1]) ||
+        (asks && is_graph(owner, call->shadows[0]) && !_PyType_Lookup(Py_TYPE(owner), name)))
+        return ENDED_BEFORE;
+    Py_INCREF(name);
+    stack_drop(w, 1);
+    ended = read_attribute(c, w, name, false);
+    if (ended == ENDED_BEFORE || ended == ENDED_RAISED) {
+        stack_push(w, name, call->shadows[1]);
+        return ended;
+    }
+    Py_DECREF(name);
+    value = Py_NewRef(asks ? Py_True : stack_value(w, 0));
+    shadow = asks ? shadow_const(c, Py_True) : stack_shadow(w, 0);
+    if (asks && !value_type_known(c, stack_value(w, 0), stack_shadow(w, 0)))
+        c->failed = true;
+    stack_drop(w, call->slots - 1);
+    stack_push(w, value, shadow);
+    return ended;
+}
+
+/* Is CALLABLE a function of MODULE's, in C? */
+static bool is_of(PyObject *callable, const char *module)
+{
+    PyObject *of = PyCFunction_CheckExact(callable) ? ((PyCFunctionObject *)callable)->m_module : NULL;
+
+    return of && PyUnicode_CheckExact(of) && !PyUnicode_CompareWithASCIIString(of, module);
+}
+
+/* Does it what an operator does, to each element and to nothing else? */
+static bool is_elementwise(PyObject *callable)
+{
+    return is_of(callable, "_operator") && keeps_shape(((PyCFunctionObject *)callable)->m_ml->ml_name, 2, true, true);
+}
+
 static enum ended builtin(struct capture *c, struct watched *w, const struct call *call)
 {
     static const char *const pure[] = {"range", "int", "float", "bool", "str", "abs", "min", "max", "sum", "round", "divmod", "pow",
                                        "ord", "chr", "repr", "complex", "slice", "all", "any", "bin", "hex", "oct", NULL};
-    static const char *const operations[] = {"abs", "pow", "round", "divmod", NULL};
+    static const char *const operations[] = {"abs", "pow", "round", "divmod", "sum", NULL};
     struct operation operation;
 
     if (!call->names && call->count == 1 && is_builtin(call->callable, "len"))
@@ -193,14 +244,17 @@ static enum ended builtin(struct capture *c, struct watched *w, const struct cal
     if (!call->names && call->count == 1 && (is_builtin(call->callable, "tuple") || is_builtin(call->callable, "list")))
         return convert(c, w, call, is_builtin(call->callable, "list"));
     if (!call->names && call->count >= 1 && is_builtin(call->callable, "zip"))
-        return go_through(c, w, call, 'z');
-    if (!call->names && call->count == 1 && is_builtin(call->callable, "enumerate"))
-        return go_through(c, w, call, 'e');
+        return go_through(c, w, call, call->count, 'z');
+    if (!call->names && call->count >= 1 && is_builtin(call->callable, "enumerate") && is_start(c, call))
+        return go_through(c, w, call, 1, 'e');
     if (!call->names && call->count == 1 && is_builtin(call->callable, "reversed"))
-        return go_through(c, w, call, 'r');
-    if (is_any(call->callable, pure) && are_simple(c, call))
+        return go_through(c, w, call, 1, 'r');
+    if (!call->names && call->count >= 2 && (is_builtin(call->callable, "getattr") || is_builtin(call->callable, "hasattr")))
+        return by_name(c, w, call);
+    if ((is_any(call->callable, pure) || is_of(call->callable, "math") || is_of(call->callable, "_operator")) && are_simple(c, call))
         return known_result(c, w, call->slots, run_call(call));
-    if (call->names || !call->count || !is_graph(call->args[0], call->shadows[0]) || !is_any(call->callable, operations))
+    if (call->names || !call->count || !(is_any(call->callable, operations) || is_elementwise(call->callable)) ||
+        !(has_graph(c, call->args[0], call->shadows[0]) || (call->count > 1 && has_graph(c, call->args[1], call->shadows[1]))))
         return ENDED_BEFORE;
     operation = (struct operation){.op = "call_function", .target = call->callable};
     return array_call(c, w, call, NULL, NULL, ((PyCFunctionObject *)call->callable)->m_ml->ml_name, &operation);

@@ -74,7 +74,7 @@ static enum ended may_store(struct capture *c, const struct watched *w, uint32_t
 {
     PyObject *old = compat_local(w->frame, (int)variable);
 
-    return old && (dies(c, old, 1) || (c->mortal->count && Py_REFCNT(old) == 1 && !value_dies_quietly(old, 4))) ? break_at_death(c) : ENDED_NOT;
+    return old && (dies(c, old, 1) || (c->mortal->count && Py_REFCNT(old) == 1 && !value_dies_quietly(old))) ? break_at_death(c) : ENDED_NOT;
 }
 
 static enum ended store_fast(struct capture *c, struct watched *w, uint32_t variable)
@@ -206,17 +206,23 @@ static enum ended deref(struct capture *c, struct watched *w, uint32_t variable,
 
 /* ---- functions ---- */
 
-enum { CLOSURE = 8 };
+enum { DEFAULTS = 1, CLOSURE = 8 };
 
-static void take_closure(struct watched *w, PyFunctionObject *function, struct shadow *shadow)
+/* The one of WHAT that is on top is FUNCTION's. */
+static void take_part(struct watched *w, PyFunctionObject *function, struct shadow *shadow, uint32_t what)
 {
-    struct shadow *cells;
-    PyObject *closure = pop(w, &cells);
+    struct shadow *of;
+    PyObject *part = pop(w, &of);
 
-    function->func_closure = closure;
-    if (cells && cells->kind == SHADOW_TUPLE) {
-        shadow->items = cells->items;
-        shadow->count = cells->count;
+    if (what == DEFAULTS) {
+        function->func_defaults = part;
+        shadow->parent = of;
+        return;
+    }
+    function->func_closure = part;
+    if (of && of->kind == SHADOW_TUPLE) {
+        shadow->items = of->items;
+        shadow->count = of->count;
     }
 }
 
@@ -225,15 +231,16 @@ static enum ended make_function(struct capture *c, struct watched *w, struct com
     struct shadow *ignored, *shadow = shadow_new(c, SHADOW_FUNCTION, 0);
     PyObject *code, *made;
 
-    if (!shadow || (action.arg & ~(unsigned)CLOSURE))
-        return break_at(c, "instruction", "a function is made that has defaults or annotations");
+    if (!shadow || (action.arg & ~(unsigned)(CLOSURE | DEFAULTS)))
+        return break_at(c, "instruction", "a function is made that has keyword defaults or annotations");
     made = PyFunction_New(stack_value(w, 0), w->frame->f_globals);
     if (!made)
         return ENDED_RAISED;
     code = pop(w, &ignored);
     Py_DECREF(code);
-    if (action.arg & CLOSURE)
-        take_closure(w, (PyFunctionObject *)made, shadow);
+    for (uint32_t what = CLOSURE; what; what >>= 3)
+        if (action.arg & what)
+            take_part(w, (PyFunctionObject *)made, shadow, what);
     stack_push(w, made, shadow);
     return ENDED_NOT;
 }
@@ -243,10 +250,10 @@ static enum ended function_part(struct capture *c, struct watched *w, struct com
     struct shadow *shadow = stack_shadow(w, 0);
     PyObject *function;
 
-    if (action.arg != CLOSURE || !shadow || shadow->kind != SHADOW_FUNCTION)
-        return break_at(c, "instruction", "a function is made that has defaults or annotations");
+    if ((action.arg != CLOSURE && action.arg != DEFAULTS) || !shadow || shadow->kind != SHADOW_FUNCTION)
+        return break_at(c, "instruction", "a function is made that has keyword defaults or annotations");
     function = pop(w, &shadow);
-    take_closure(w, (PyFunctionObject *)function, shadow);
+    take_part(w, (PyFunctionObject *)function, shadow, action.arg);
     stack_push(w, function, shadow);
     return ENDED_NOT;
 }

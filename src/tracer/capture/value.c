@@ -84,31 +84,6 @@ bool value_is_foreign(PyObject *value)
     return objects == Py_True;
 }
 
-bool value_dies_quietly(PyObject *value, int depth)
-{
-    Py_ssize_t at = 0, count = 0;
-    PyObject *key, *item;
-
-    if (value_is_simple(value) || PyType_Check(value) || PyModule_Check(value) || PyCFunction_Check(value) || value_is_description(value))
-        return true;
-    if (value_is_array(value))
-        return !value_is_foreign(value);
-    if (!depth)
-        return false;
-    if (is_sequence(value)) {
-        for (; at < PySequence_Fast_GET_SIZE(value); at++)
-            if (at == 64 || !value_dies_quietly(PySequence_Fast_GET_ITEM(value, at), depth - 1))
-                return false;
-        return true;
-    }
-    if (!PyDict_CheckExact(value))
-        return false;
-    while (PyDict_Next(value, &at, &key, &item))
-        if (count++ == 64 || !value_is_simple(key) || !value_dies_quietly(item, depth - 1))
-            return false;
-    return true;
-}
-
 bool value_has_array(PyObject *value, int depth)
 {
     if (depth && is_sequence(value))
@@ -131,7 +106,7 @@ static bool is_simple(PyObject *value, int *items)
 
     if (type == &PyTuple_Type) {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++)
-            if (!(*items)-- || !is_simple(PyTuple_GET_ITEM(value, i), items))
+            if (--*items < 0 || !is_simple(PyTuple_GET_ITEM(value, i), items))
                 return false;
         return true;
     }
@@ -145,6 +120,40 @@ bool value_is_simple(PyObject *value)
     int items = 1000; /* of tuples in tuples, each as often as it is in there */
 
     return is_simple(value, &items);
+}
+
+static bool dies_quietly(PyObject *value, int depth, int *items)
+{
+    PyObject *key, *item;
+    Py_ssize_t at = 0;
+
+    if (--*items < 0)
+        return false;
+    if (is_simple(value, items) || PyType_Check(value) || PyModule_Check(value) || PyCFunction_Check(value) || value_is_description(value))
+        return true;
+    if (value_is_array(value))
+        return !value_is_foreign(value);
+    if (!depth)
+        return false;
+    if (is_sequence(value)) {
+        for (; at < PySequence_Fast_GET_SIZE(value); at++)
+            if (!dies_quietly(PySequence_Fast_GET_ITEM(value, at), depth - 1, items))
+                return false;
+        return true;
+    }
+    if (!PyDict_CheckExact(value))
+        return false;
+    while (PyDict_Next(value, &at, &key, &item))
+        if (!is_simple(key, items) || !dies_quietly(item, depth - 1, items))
+            return false;
+    return true;
+}
+
+bool value_dies_quietly(PyObject *value)
+{
+    int items = 1000;
+
+    return dies_quietly(value, 4, &items);
 }
 
 /* ---- shadows ---- */

@@ -188,3 +188,17 @@ def attribute_of_array(x):
 @calls("A(3), Plain(f=lambda v: v * 2)", "A(3), Plain(f=lambda v: v * 3)")
 def function_in_attribute(x, o):
     return o.f(x)
+
+
+@calls("A(3), Plain(n=1), {'k': 1}", "A(3), Plain(), {'k': 1}", "A(3), Plain(n=1), {}", "A(3), Plain(n=1), {'k': 1}")
+def read_for_nothing(x, o, d):
+    o.n
+    d["k"]
+    return x + 1
+
+
+@calls("A(3), Plain(n=1)", "A(3), Plain()", "A(3), Plain(n=2)", "A(3), Dynamic()", "A(3), 5")
+def asked_in_turn(x, o):
+    if hasattr(o, "n") and hasattr(x, "sum"):
+        return x + getattr(o, "n")
+    return x - 1

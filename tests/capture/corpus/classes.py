@@ -248,3 +248,27 @@ def finaliser_at_the_end(x):
     f = Finalised()
     log("inside")
     return x * 2
+
+
+class Changing:
+    def __init__(self, k):
+        self.k = k
+
+    def __call__(self, v):
+        return v * self.k
+
+
+class Pretends(Changing):
+    @property
+    def __class__(self):
+        log("asked for its class")
+        return int
+
+
+@calls("A(3), Changing(2), 0", "A(3), Changing(3), 0", "A(3), Changing(3), 1", "A(3), Pretends(3), 0", "A(3), Linear(2, 3), 0")
+def object_called(x, o, n):
+    y = o(x) + 1
+    if n:
+        Changing.__call__ = lambda self, v: v - self.k
+        y = y + o(x)
+    return y

@@ -1,5 +1,6 @@
 """Functions of the library, under every name."""
 import functools
+import math
 import operator
 
 
@@ -116,3 +117,19 @@ def outer(x):
 
 def nested_calls(x):
     return xp.sqrt(xp.abs(xp.sin(xp.add(x, xp.cos(x)))))
+
+
+def with_defaults(x):
+    k = x + 1
+    return [f(2) for f in [lambda v, i=i, k=k: k * v + i for i in range(3)]]
+
+
+def known_functions(x):
+    return x * math.hypot(3, 4) + operator.add(x, 1) - operator.neg(x), sum([x, x + 1], 2), operator.iadd([1], [2])
+
+
+@calls("A(3), 5", "A(3), 10 ** 30", "A(3), -1", "A(3), 2.5")
+def counted_from(x, start):
+    for i, v in enumerate([x, x * 2], start):
+        x = x + v * i
+    return x
