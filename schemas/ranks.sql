@@ -109,17 +109,6 @@ SELECT r.rank_id, f.function_id, 1 + (SELECT COUNT(*) FROM event e WHERE e.funct
 FROM rank r CROSS JOIN function f
 WHERE r.file = ?1 AND r.rank = ?2 AND f.filename IS ?3 AND f.qualname = ?4 AND f.first_line IS ?5;
 
--- name: others
--- Traces of another job than most are of, and those of a rank that another trace has later: file, and why.
-WITH most AS (SELECT job FROM rank GROUP BY job ORDER BY COUNT(*) DESC, job LIMIT 1)
-SELECT DISTINCT file, 'is of job ' || COALESCE(job, '?') || ', most are of ' || COALESCE((SELECT job FROM most), '?') AS why
-FROM rank WHERE job IS NOT (SELECT job FROM most)
-UNION ALL
-SELECT a.file, 'rank ' || a.rank || ' is in ' || (SELECT b.file FROM rank b WHERE b.rank = a.rank AND b.job IS a.job
-                ORDER BY b.began_ns DESC, b.rank_id DESC LIMIT 1) || ' as well, which began later' FROM rank a
-WHERE a.job IS (SELECT job FROM most) AND EXISTS (SELECT 1 FROM rank b WHERE b.rank = a.rank AND b.job IS a.job
-      AND (b.began_ns, b.rank_id) > (a.began_ns, a.rank_id)) GROUP BY a.file;
-
 -- name: forget
 DELETE FROM event WHERE rank_id IN (SELECT rank_id FROM rank WHERE file = ?1);
 DELETE FROM wait WHERE rank_id IN (SELECT rank_id FROM rank WHERE file = ?1);
@@ -226,19 +215,25 @@ UNION ALL SELECT 'clocks', CASE WHEN COUNT(DISTINCT host) = 1 THEN 'one machine'
 --title Ranks
 --page rank | host | pid | compiles | recompiles | breaks | eager_percent: ran as Python | compile_ns: compile | wait_ns: wait (time in torch's collectives) | ended | note
 -- Who differs, the most suspicious first; ?1: how many rows, -1 or NULL all. A rank for which others wait is in collectives for a shorter time.
-WITH middle AS (
-    SELECT (SELECT compile_ns FROM rank ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(*) FROM rank) / 2) AS compile_ns,
-           (SELECT wait_ns FROM rank WHERE wait_ns IS NOT NULL ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(wait_ns) FROM rank) / 2) AS wait_ns),
-spread AS (SELECT (SELECT ABS(r.wait_ns - m.wait_ns) FROM rank r WHERE r.wait_ns IS NOT NULL ORDER BY 1
-                   LIMIT 1 OFFSET (SELECT COUNT(wait_ns) FROM rank) / 2) AS wait_ns FROM middle m),
+-- An outlier lies below the lowest quarter of the ranks by three times what the middle half of them spreads over. Where processors are
+-- short all that is timed spreads: others waited for a rank if it cost them longer, too, than most took to their first collective.
+WITH measured AS (SELECT 'wait' AS what, wait_ns AS ns FROM rank WHERE wait_ns IS NOT NULL UNION ALL SELECT 'compile', -compile_ns FROM rank),
+placed AS (SELECT what, ns, ROW_NUMBER() OVER (PARTITION BY what ORDER BY ns) - 1 AS place, COUNT(*) OVER (PARTITION BY what) AS ranks FROM measured),
+quarter AS (SELECT what, MAX(ns) FILTER (WHERE place = (ranks + 2) / 4) AS low_ns, MAX(ns) FILTER (WHERE place = ranks * 3 / 4) AS high_ns
+            FROM placed GROUP BY what),
+came AS (SELECT MIN(w.start_ns) - r.began_ns AS ns FROM wait w JOIN rank r USING(rank_id) GROUP BY r.rank_id),
+fence AS (SELECT w.low_ns - MAX(4000000000, 3 * (w.high_ns - w.low_ns),
+                                COALESCE((SELECT ns FROM came ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(*) FROM came) / 2), 0)) AS wait_ns,
+                 MAX(10000000000, 3 * (c.high_ns - c.low_ns), -c.low_ns) - c.low_ns AS compile_ns
+          FROM quarter c LEFT JOIN quarter w ON w.what = 'wait' WHERE c.what = 'compile'),
 noted AS (
     SELECT r.*, (SELECT COUNT(*) FROM differing d WHERE d.rank_id = r.rank_id) AS differs,
            CASE WHEN r.exit_signal IS NOT NULL THEN 'died of signal ' || r.exit_signal WHEN r.exit_code <> 0 THEN 'exit ' || r.exit_code
                 WHEN r.exit_code IS NULL AND r.ended_ns IS NULL THEN 'no end was seen' END AS ended,
            iif(r.died AND r.ended_ns = (SELECT MIN(ended_ns) FROM rank WHERE died), 'the first to die', NULL) AS before,
-           iif(r.wait_ns < m.wait_ns - MAX(4000000000, iif((SELECT COUNT(*) FROM rank) < 4, 0, 3.5 * s.wait_ns)), 'late: others waited for it', NULL) AS late,
-           iif(r.compile_ns > m.compile_ns * 2 + 2000000000, 'compiled longer than most', NULL) AS slow
-    FROM rank r, middle m, spread s)
+           iif(r.wait_ns < f.wait_ns, 'late: others waited for it', NULL) AS late,
+           iif(r.compile_ns > f.compile_ns, 'compiled longer than most', NULL) AS slow
+    FROM rank r, fence f)
 SELECT rank, host, pid, compiles, recompiles, breaks, iif(asked, ROUND(100.0 * python / asked, 1), NULL) AS eager_percent, compile_ns, wait_ns,
        COALESCE(ended, 'exit 0') AS ended, NULLIF(RTRIM(notes, '; '), '') AS note
 FROM (SELECT *, COALESCE(before || '; ', '') || COALESCE(late || '; ', '') || iif(differs, 'differs in ' || differs || iif(differs = 1, ' function; ', ' functions; '), '')

@@ -113,8 +113,8 @@ JOIN process p ON p.process_id = t.process_id
 ORDER BY t.path;
 
 -- name: is-job
--- Has it several ranks of one job, for schemas/ranks.sql to compare?
-SELECT COUNT(DISTINCT rank) FILTER (WHERE rank >= 0) > 1 AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'job' AND value = 'several') FROM process;
+-- Has it several ranks, for schemas/ranks.sql to compare?
+SELECT COUNT(DISTINCT rank) FILTER (WHERE rank >= 0) > 1 FROM process;
 
 -- name: threads
 --title Threads

@@ -142,9 +142,37 @@ def test_left_out(run, ranks, tmp_path, scratch, kind):
     for table in ("frame", "lookup", "guard_check", "compile", "listing", "graph_node", "loss", "process", "recompile_cause", "signature"):
         counts = [run("sql", path, f"SELECT COUNT(*) FROM {table}").stdout for path in (good, tmp_path / "m.db")]
         assert counts[0] == counts[1], table
-    if kind in ("newer", "recording", "no trace"):
-        done = run("sql", ranks, "SELECT 1 AS one", "--no-header")
-        assert done.returncode == 3 and done.stdout.count("\n") == 4 and words in one_line(done.stderr)
+    done = run("sql", ranks, "SELECT COUNT(*) AS n FROM loss", "--no-header")
+    assert done.returncode == (0 if kind == "late" else 3) and done.stdout.count("\n") == (5 if kind == "late" else 4)  # read without being moved
+    assert kind == "late" or words in one_line(done.stderr)
+
+
+EVERY = [["report", "DIR"], ["check", "DIR", "--max-recompiles", "1000"], ["why", "DIR"], ["why", "Net.forward", "DIR", "--ranks"],
+         ["show", "Net.forward", "DIR"], ["merge", "DIR", "-o", "m.db"], ["diff", "DIR", "DIR"], ["sql", "DIR", "SELECT 1"], ["ranks", "DIR"],
+         ["export", "DIR", "--format", "csv", "--table", "meta", "-o", "-"], ["replay", "DIR", "--what-if", "recompile_limit=1"],
+         ["tui", "DIR", "--dump", "--keys", "Enter"]]
+
+
+@pytest.mark.parametrize("words", EVERY, ids=lambda words: words[0])
+def test_not_together(run, ranks, tmp_path, monkeypatch, words):
+    """A trace of another job than most, and the earlier ones of a rank that began again, in every command."""
+    monkeypatch.chdir(tmp_path)
+    for path in ranks.iterdir():
+        with sqlite3.connect(path) as db:
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('job', ?)", ("j" if path.stem < "r3" else "k",))
+            db.execute("UPDATE process SET rank = iif(?1 = 'r2', NULL, rank)", (path.stem,))
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('rank', ?)", ({"r2": 1}.get(path.stem, int(path.stem[1:])),))
+        db.close()
+    done = run(*[ranks if word == "DIR" else word for word in words])
+    lines = sorted(done.stderr.splitlines())
+    said = [f"dyntrace: {ranks}/r2.db: left out: rank 1 is in {ranks}/r1.db as well, which began later",
+            f"dyntrace: {ranks}/r3.db: left out: is of job k, most are of j"]
+    assert done.returncode == 3 and lines == sorted(said * (2 if words[0] == "diff" else 1)), lines
+    for name in ("r2", "r3"):
+        (ranks / f"{name}.db").unlink()
+    (tmp_path / "m.db").unlink(missing_ok=True)
+    alone = run(*[ranks if word == "DIR" else word for word in words])
+    assert alone.returncode == 0 and alone.stderr == "" and alone.stdout.replace("and 1 other", "") == done.stdout.replace("and 1 other", "")
 
 
 def test_values(run, ranks):

@@ -64,7 +64,7 @@ def all_readers(dyntrace, decided, tmp_path):
         path, other = tmp_path / "h.db", tmp_path / "other.db"
         path.write_bytes(decided.read_bytes())
         other.write_bytes(decided.read_bytes())
-        for name, change in ((other, ["UPDATE process SET pid = pid + 1"]), (path, sql)):
+        for name, change in ((other, ["UPDATE process SET pid = pid + 1, rank = rank + 10"]), (path, sql)):
             db = sqlite3.connect(name)
             for statement in change:
                 db.execute(statement)

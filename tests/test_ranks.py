@@ -116,13 +116,6 @@ def test_merged(run, recorded, tmp_path):
     text = page.read_text()
     assert text.count('<section id="ranks">') == 1 and "G[&#39;FLAG&#39;]" in text and "the first to die" in text
     assert "G['FLAG']" in run("tui", folder, "--dump", "--screen", "160x60", "--keys", ":ranks Enter").stdout
-    with sqlite3.connect(folder / "001.db") as db:
-        db.execute("UPDATE meta SET value = 'another' WHERE key = 'job'")
-    db.close()
-    assert run("report", folder, "--html", page, "--force").returncode == 0 and "<section id=\"ranks\">" not in page.read_text()
-    assert run("merge", folder, "-o", merged, "--force").returncode == 0
-    done = run("ranks", merged)
-    assert done.returncode == 2 and "is merged of several jobs" in one_line(done.stderr)
 
 
 def test_clocks(run, recorded, tmp_path):
@@ -179,3 +172,26 @@ def test_clocks_by_barriers(run, recorded, tmp_path):
         db.execute("UPDATE frame SET end_ns = start_ns + 1 WHERE code_id = (SELECT MAX(code_id) FROM code)")
     db.close()
     assert "may be any amount apart" in asked(run, apart)["clocks"]
+
+
+def waits(folder, seconds, came=10):
+    """Each rank was in collectives so many seconds, since CAME s after it began."""
+    for path, waited in zip(sorted(folder.iterdir()), seconds, strict=True):
+        with sqlite3.connect(path) as db:
+            code, frame = db.execute("SELECT (SELECT MAX(code_id) + 1 FROM code), (SELECT MAX(frame_id) + 1 FROM frame)").fetchone()
+            db.execute("INSERT INTO code VALUES (?, 1, '/lib/torch/distributed/distributed_c10d.py', 'all_reduce', 10, 'function', NULL, 1)", (code,))
+            db.execute("INSERT INTO code_total VALUES (?, 1, ?, ?, 0)", (code, waited * 1e9, waited * 1e9))
+            db.execute("INSERT INTO frame VALUES (?, 1, NULL, ?, 0, 0, ?, ?, NULL, 0)", (frame, code, came * 1e9, (came + waited) * 1e9))
+        db.close()
+    return folder
+
+
+@pytest.mark.parametrize("seconds, came, late", [
+    ([18.4, 5.2, 8.9, 2.7, 12.8, 10.6, 24.1, 0.7], 30, []), ([3.4, 14.3, 13.1, 9.2, 9.9, 9.2, 1.8, 12.3], 25, []),  # of jobs without a fault, under load
+    ([9.8, 4.6, 16.6, 15.2], 40, []), ([7.2, 0.1], 20, []), ([6.0, 6.1, 0.1], 8, []),
+    ([31, 28, 0.2, 30, 29, 30, 33, 27], 12, [2]), ([0.2, 24], 10, [0]), ([20, 21, 0.1], 8, [2]), ([20, 0.1, 21, 26], 8, [1]), ([30] * 60 + [1] * 4, 8, [60, 61, 62, 63]),
+])
+def test_late(run, recorded, tmp_path, seconds, came, late):
+    """That others wait for a rank is said where it cannot be the load of the machine."""
+    found = asked(run, waits(job(tmp_path / "job", recorded, len(seconds)), seconds, came))
+    assert {row["rank"]: row["note"] for row in found["table"] if row["note"]} == {rank: "late: others waited for it" for rank in late}

@@ -36,8 +36,7 @@ static int merge_all(const struct traces *traces)
     }
     if (!out_open(&out, out_given.path, out_given.force))
         return 2;
-    ok = merge_traces(out.temporary, traces->paths.at, traces->paths.count, without_frames ? MERGE_DECISIONS : MERGE_FRAMES, &merged,
-                      &lost);
+    ok = merge_traces(out.temporary, traces->given, without_frames ? MERGE_DECISIONS : MERGE_FRAMES, &merged, &lost);
     traces_left_out(traces->paths.count - merged);
     ok = ok && merged > 1 && out_commit(&out); /* of one that is left, which was said, nothing is made */
     if (ok && lost)
@@ -54,7 +53,7 @@ static int merge_main(int count, char **operands)
     if (!out_is_named(out_given.path)) {
         say_error("merge: -o FILE names the trace to make");
     } else {
-        traces = traces_list(operands);
+        traces = traces_together(operands);
         status = merge_all(&traces);
     }
     traces_free(&traces);
@@ -68,8 +67,9 @@ const struct command command_merge = {
     .about = "Many traces as one: of ranks that were recorded by themselves, of machines, of runs. Processes stay apart; times "
              "count from the start of the earliest trace, by the machines' clocks. FILE is a trace, a directory of *.db or a pattern.",
     .options = options,
-    .more = "Traces that are still being recorded, that cannot be read, or have a process that another has, too, are said and left "
-            "out. Exit status: 0; 3 something was left out; 2 bad usage, or fewer than two traces are left.",
+    .more = "Traces that are still being recorded, that cannot be read, have a process that another has, too, are of another job than most, or "
+            "of a rank that began once more later are said and left out. Exit status: 0; 3 something was left out; 2 bad usage, or fewer than "
+            "two traces are left.",
     .operands_most = OPERANDS_ANY,
     .run = merge_main,
 };

@@ -183,7 +183,7 @@ int parquet_export(char *const *files, const char *out, const char *python, bool
         say_error("export: which traces? `dyntrace export DIR --format parquet -o OUT`");
     else if (access(whole, F_OK) == 0)
         say_error("%s: exists already, and a dataset is not added to", out);
-    else if (!(traces = traces_list(files)).paths.count)
+    else if (!(traces = traces_together(files)).paths.count)
         ;
     else if (!mkdtemp(folder))
         say_error("%s: %s", out, strerror(errno));

@@ -119,10 +119,10 @@ static void waits_read(struct ranks *ranks, struct db *db)
 static bool trace_read(struct ranks *ranks, struct db *db)
 {
     struct query *processes = db_query(db, schema_statement("ranks/processes"));
-    bool any = false, waited = false, several = db_integer(db, 0, "SELECT value = 'several' FROM meta WHERE key = 'job'");
+    bool any = false, waited = false;
 
     query_bind_text(processes, 1, collectives);
-    for (; !several && query_step(processes); any = true) {
+    for (; query_step(processes); any = true) {
         query_bind_text(ranks->rank, 1, db_path(db));
         query_bind_row(ranks->rank, 2, processes, 17);
         waited = waited || query_type(processes, 16) != QUERY_NULL;
@@ -134,7 +134,7 @@ static bool trace_read(struct ranks *ranks, struct db *db)
     if (waited && db_meta_integer(db, "frame_count", 0) <= FRAMES_READ)
         waits_read(ranks, db);
     if (!any && !db_failed(db))
-        say_error("%s: %s", db_path(db), several ? "is merged of several jobs" : "has no rank: no launcher said which it was");
+        say_error("%s: has no rank: no launcher said which it was", db_path(db));
     return any && !db_failed(db);
 }
 
@@ -146,23 +146,6 @@ static void forget(struct ranks *ranks, const char *file)
         query_step(query);
         query_close(query);
     }
-}
-
-/* Traces of other jobs, and those of a rank that began once more later, are left out. */
-static void others_leave(struct ranks *ranks)
-{
-    struct arena files = {0};
-    LIST(char *) left = {0};
-
-    db_rows(row, ranks->all, schema_statement("ranks/others")) {
-        say_error("%s: left out: %s", query_text(row, 0, NULL), query_text(row, 1, NULL));
-        *list_add(&left) = arena_print(&files, "%s", query_text(row, 0, NULL));
-    }
-    for (size_t i = 0; i < left.count; i++)
-        forget(ranks, left.at[i]);
-    traces_left_out(left.count);
-    list_free(&left);
-    arena_free(&files);
 }
 
 /* False: there are none to compare, or they cannot be kept, which was said. */
@@ -183,7 +166,6 @@ static bool traces_read(struct ranks *ranks, struct traces *traces)
     query_close(ranks->function);
     query_close(ranks->event);
     query_close(ranks->wait);
-    others_leave(ranks);
     return !db_failed(ranks->all) && db_integer(ranks->all, 0, "SELECT COUNT(*) FROM rank");
 }
 
@@ -327,7 +309,7 @@ static void answer_json(struct db *all, int64_t limit)
 
 struct db *ranks_compared(char *const *files, const char *function)
 {
-    struct traces traces = traces_list(files);
+    struct traces traces = traces_together(files);
     struct ranks ranks = {.glob = function, .progress = progress_begin("reading")};
     bool ok = !traces.failed && (ranks.all = db_scratch("ranks", schema_statement("ranks/tables"))) &&
               db_run(ranks.all, "PRAGMA cache_size = -65536; BEGIN") && traces_read(&ranks, &traces);
@@ -391,8 +373,8 @@ const struct command command_ranks = {
              "the values on each side, for which the others waited. FILE is a trace, a directory of *.db or a pattern, mostly what `dyntrace run "
              "-o DIR/` made.",
     .options = options,
-    .more = "Waits are known where frames of torch's collectives were recorded. Traces without a rank, of another job than most, and of a rank "
-            "that began once more later are said and left out; the exit status is then 3.",
+    .more = "Waits are known where frames of torch's collectives were recorded. Traces without a rank are said and left out; the exit status "
+            "is then 3.",
     .operands_most = OPERANDS_ANY,
     .run = ranks_main,
 };

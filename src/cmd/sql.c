@@ -291,16 +291,16 @@ static bool is_file(const char *argument)
 static int files_ask(char **files, const char *text)
 {
     struct session session = {.format = table_format(stdout, given.json)};
-    struct traces traces = traces_list(files);
+    struct traces traces = traces_together(files);
     char *typed = NULL;
     int status = 2;
 
     if (traces.failed || (*files && !traces.paths.count))
         return 2;
     bounds_no_time(); /* a query takes what it takes; Ctrl-C ends it */
-    if (traces.paths.count < 2 && given.then) {
+    if (!traces.given && given.then) {
         say_error("sql: --then is for the rows of several traces");
-    } else if (traces.paths.count > 1) {
+    } else if (traces.given) {
         if (text || (text = typed = stdin_read()))
             status = traces_ask(&traces, text);
     } else if ((session.db = given.list ? db_scratch("sql", "") : db_open(traces.paths.count ? traces.paths.at[0] : NULL))) {

@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <sqlite3.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -97,7 +96,6 @@ static bool limits_read(int64_t *seconds, int64_t *megabytes)
 
 static void memory_set(int64_t bytes)
 {
-    sqlite3_hard_heap_limit64(bytes / 4 * 3);
 #ifndef __SANITIZE_ADDRESS__ /* whose shadow is all of the address space */
     struct rlimit limit = data_before;
     if (limit.rlim_max == RLIM_INFINITY || (rlim_t)bytes < limit.rlim_max)

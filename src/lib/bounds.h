@@ -10,9 +10,8 @@
  *
  * which is some five times what any command takes for its largest. Past a bound the process says so in one line,
  * takes unfinished files away, gives the terminal back, and ends with status 2: there is no way out of half an answer
- * that would be simpler to get right. Memory is held by RLIMIT_DATA, so that it counts whoever asks for it, and by
- * SQLite's own limit, under which it gives up its cache first; our own malloc and its kin end here (they are wrapped at
- * the link), those inside of libraries fail. Processor time is held by ITIMER_PROF, so that it counts in any loop.
+ * that would be simpler to get right. Memory is held by RLIMIT_DATA, so that it counts whoever asks for it: our own malloc and its kin
+ * end here (they are wrapped at the link), those inside of libraries fail. Processor time is held by ITIMER_PROF, so that it counts in any loop.
  *
  * On a screen with a person before it (bounds_attended) time counts from the last key, and ends the query that runs,
  * not the program. What is asked by `dyntrace sql`, and an import, may run as long as the user likes; their memory is

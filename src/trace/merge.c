@@ -22,8 +22,7 @@ struct merge {
     struct map signatures;           /* of the trace being copied: what number its text has here */
     int64_t started_ns;              /* of the earliest */
     int64_t shift_ns;                /* added to times of the trace being copied */
-    char *host;                      /* of the trace being copied; NULL: it does not say. Owned */
-    int64_t rank;                    /* the same; -1: it does not say */
+    struct query *said;              /* of the trace being copied, a row of merge/traces. Borrowed */
     struct progress progress;
 };
 
@@ -70,9 +69,9 @@ static bool row_bind(struct merge *merge, enum row_table table, struct query *fr
                 merge->top[column->id] = value;
             query_bind_integer(to, i + 1, value);
         } else if (table == TABLE_process && type == QUERY_NULL && !strcmp(column->name, "host")) {
-            query_bind_text(to, i + 1, merge->host);
-        } else if (table == TABLE_process && type == QUERY_NULL && merge->rank >= 0 && !strcmp(column->name, "rank")) {
-            query_bind_integer(to, i + 1, merge->rank);
+            query_bind_column(to, i + 1, merge->said, 2);
+        } else if (table == TABLE_process && type == QUERY_NULL && !strcmp(column->name, "rank")) {
+            query_bind_column(to, i + 1, merge->said, 3);
         } else {
             query_bind_column(to, i + 1, from, i);
         }
@@ -141,150 +140,81 @@ static void trace_undo(struct merge *merge)
     memcpy(merge->rows, merge->kept, sizeof merge->rows);
 }
 
-bool merge_ended(struct db *db)
+/* ROW: a trace, of merge/traces. False: it was left out, or nothing can be written (db_failed). */
+static bool trace_copy(struct merge *merge, struct query *row)
 {
-    bool ended = !db_integer(db, 0, "SELECT value = 'recording' FROM meta WHERE key = 'state'");
-
-    if (!ended)
-        say_error("%s: is still being recorded, or was interrupted (then `dyntrace fsck FILE --recover` completes it)", db_path(db));
-    return ended;
-}
-
-/* When SOURCE began, by the clock that the traces share if they share one. */
-static int64_t began_ns(struct db *source)
-{
-    int64_t started = db_meta_integer(source, "started_unix_ns", 0), offset = db_meta_integer(source, "clock_offset_ns", 0);
-
-    return started <= 0 || __builtin_add_overflow(started, offset, &started) ? 0 : started;
-}
-
-/* Open the trace PATH; NULL, said, when it cannot be merged. */
-static struct db *source_open(const char *path)
-{
-    struct db *source = db_open_tables(path);
-    bool ended = source && merge_ended(source);
-
-    if (ended && began_ns(source) > 0)
-        return source;
-    if (ended)
-        say_error("%s: does not say when it began, so its times cannot be put beside those of others", path);
-    db_close(source);
-    return NULL;
-}
-
-/* Has none of the traces that were read the processes of this one, NUMBER? */
-static bool processes_apart(struct merge *merge, struct db *source, int64_t number, int64_t started)
-{
-    struct query *to = db_query(merge->out, schema_statement("merge/process"));
-    struct query *twice = db_query(merge->out, schema_statement("merge/twice"));
-    bool apart;
-
-    db_rows(row, source, schema_statement("merge/processes"), started) {
-        query_bind_integer(to, 1, number);
-        query_bind_row(to, 2, row, 3);
-        query_put(to);
-    }
-    query_bind_integer(twice, 1, number);
-    if (!(apart = !query_step(twice)))
-        say_error("%s: has the process %" PRId64 " of the same machine and moment that %s has: its frames would count twice",
-                  db_path(source), query_integer(twice, 0), query_text(twice, 1, NULL));
-    query_close(to);
-    query_close(twice);
-    return apart;
-}
-
-/* What trace NUMBER says of itself. False: it cannot be merged, which was said. */
-static bool trace_read(struct merge *merge, const char *path, int64_t number)
-{
-    struct db *source = source_open(path);
-    struct query *put;
-    int64_t started;
-    bool fits;
-
-    if (!source)
-        return false;
-    started = began_ns(source);
-    put = db_query(merge->out, "INSERT INTO given VALUES (?1, ?2, ?3)");
-    query_bind_integer(put, 1, number);
-    db_rows(row, source, "SELECT key, value FROM meta WHERE value IS NOT NULL UNION ALL SELECT NULL, NULL") {
-        query_bind_column(put, 2, row, 0);
-        query_bind_column(put, 3, row, 1);
-        if (query_type(row, 0) == QUERY_NULL)
-            query_bind_text(put, 3, path);
-        query_put(put);
-    }
-    query_close(put);
-    fits = processes_apart(merge, source, number, started) && !db_failed(source);
-    if (!fits)
-        db_rows(row, merge->out, schema_statement("merge/forget"), number) {}
-    else if (!merge->started_ns || started < merge->started_ns)
-        merge->started_ns = started;
-    db_close(source);
-    return fits;
-}
-
-/* False: it was left out, or nothing can be written (db_failed). */
-static bool trace_copy(struct merge *merge, const char *path, int64_t number)
-{
-    struct db *source = source_open(path);
+    struct db *source = db_open_tables(query_text(row, 0, NULL));
     bool fits = source;
 
     memcpy(merge->base, merge->top, sizeof merge->base);
     memcpy(merge->kept, merge->rows, sizeof merge->kept);
     if (source) {
-        merge->host = db_meta(source, "host");
-        merge->rank = db_meta_integer(source, "rank", -1);
-        merge->shift_ns = began_ns(source) - merge->started_ns;
+        merge->said = row;
+        merge->shift_ns = query_integer(row, 1) - merge->started_ns;
         for (int i = 0; fits && i < ROW_TABLES; i++)
             fits = i == TABLE_signature ? signatures_copy(merge, source) : table_copy(merge, source, (enum row_table)i);
-        free(merge->host);
         db_close(source);
     }
-    if (!fits && !db_failed(merge->out)) {
+    if (!fits && !db_failed(merge->out))
         trace_undo(merge);
-        db_rows(row, merge->out, schema_statement("merge/forget"), number) {}
-    }
     return fits;
 }
 
-static void traces_copy(struct merge *merge, char *const *paths, size_t count, size_t *merged)
+/* How many were copied; the others are forgotten by GIVEN. */
+static size_t traces_copy(struct merge *merge, struct db *given)
 {
-    LIST(int64_t) whole = {0}; /* those that can be merged, from 1 on */
+    int64_t count = db_integer(given, 0, "SELECT COUNT(*) FROM trace"), done = 0;
+    LIST(int64_t) left_out = {0};
 
-    for (size_t i = 0; i < count && !db_failed(merge->out); i++) {
-        progress_tick(&merge->progress, (int64_t)i, (int64_t)count * 2);
-        if (trace_read(merge, paths[i], (int64_t)i + 1))
-            *list_add(&whole) = (int64_t)i + 1;
-    }
+    merge->started_ns = db_integer(given, 0, "SELECT MIN(began_ns) FROM trace");
     for (int i = 0; i < ROW_TABLES; i++)
         table_prepare(merge, (enum row_table)i);
-    for (size_t i = 0; i < whole.count && !db_failed(merge->out); i++) {
-        progress_tick(&merge->progress, (int64_t)(count + i), (int64_t)(count + whole.count));
-        *merged += trace_copy(merge, paths[whole.at[i] - 1], whole.at[i]);
+    db_rows(row, given, schema_statement("merge/traces")) {
+        progress_tick(&merge->progress, done++, count);
+        if (!db_failed(merge->out) && !trace_copy(merge, row))
+            *list_add(&left_out) = query_integer(row, 4);
     }
     for (int i = 0; i < ROW_TABLES; i++) {
         query_close(merge->puts[i]);
         free(merge->gets[i]);
     }
-    list_free(&whole);
+    for (size_t i = 0; i < left_out.count; i++)
+        db_rows(row, given, "DELETE FROM trace WHERE trace_id = ?1", left_out.at[i]) {}
+    count -= (int64_t)left_out.count;
+    list_free(&left_out);
+    return (size_t)count;
 }
 
-bool merge_traces(const char *path, char *const *paths, size_t count, enum merge_frames frames, size_t *merged, int64_t *lost)
+/* What the statement NAME finds in FROM is meta of OUT. */
+static void meta_put(struct db *out, struct db *from, const char *name)
+{
+    struct query *put = db_query(out, "INSERT OR REPLACE INTO meta VALUES (?1, ?2)");
+
+    db_rows(row, from, schema_statement(name)) {
+        query_bind_row(put, 1, row, 2);
+        query_put(put);
+    }
+    query_close(put);
+}
+
+bool merge_traces(const char *path, struct db *given, enum merge_frames frames, size_t *merged, int64_t *lost)
 {
     struct merge merge = {.frames = frames, .progress = progress_begin("merging"), .out = db_make(path)};
-    bool ok = merge.out && db_run(merge.out, schema_statement("merge/begin")) && db_run(merge.out, "BEGIN");
+    bool ok = merge.out && db_run(merge.out, "CREATE UNIQUE INDEX signature_text ON signature(text); BEGIN");
 
     *merged = 0;
-    if (ok) {
-        traces_copy(&merge, paths, count, merged);
+    if (ok && (*merged = traces_copy(&merge, given)) && db_run(given, schema_statement("merge/alike"))) {
         db_on_progress(merge.out, progress_spin, &merge.progress);
-        ok = !db_failed(merge.out) && *merged && db_run(merge.out, schema_statement("merge/meta")) &&
-             (frames != MERGE_COUNTED || db_run(merge.out, schema_statement("merge/counted"))) && db_run(merge.out, "COMMIT") &&
-             db_made(merge.out);
+        meta_put(merge.out, given, "merge/meta");
+        if (frames == MERGE_COUNTED)
+            meta_put(merge.out, given, "merge/counted");
+        else
+            meta_put(merge.out, merge.out, "merge/frames");
+        ok = !db_failed(given) && db_run(merge.out, "DROP INDEX signature_text; COMMIT") && db_made(merge.out);
         *lost = ok ? db_integer(merge.out, 0, "SELECT SUM(COALESCE(events, 1)) FROM losses WHERE NOT is_stall") : 0;
     }
     progress_end(&merge.progress);
     map_free(&merge.signatures);
     db_close(merge.out);
-    return ok;
+    return ok && *merged;
 }

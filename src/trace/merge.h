@@ -8,8 +8,7 @@
  * so parents keep smaller ids than their children and a thread's frames follow start time, as within each trace. Times
  * are moved so that they count from the start of the earliest, by the wall clocks of the machines, and the clock that ranks
  * have in common where they know one (cmd/run/rank.c). What a trace says of all of its processes, `process.host` and
- * `process.rank` say of each. A process is known by (host, pid, start): a trace with a process that another
- * has is left out, for its frames would count twice. One trace is open at a time.
+ * `process.rank` say of each. One trace is open at a time.
  *
  * What a column holds is in tables.h; the SQL in schemas/merge.sql. */
 #ifndef DYNTRACE_MERGE_H
@@ -26,13 +25,10 @@ enum merge_frames {
     MERGE_COUNTED,   /* the same, but meta.frame_count and open_frame_count are those of all: for a table of totals */
 };
 
-/* Make PATH, an empty file, one trace of the COUNT at PATHS. What cannot be read is said and left out; *MERGED is how many
- * were not. False: it could not be made, which was said, or none was left. *LOST: events that the traces lost. */
-bool merge_traces(const char *path, char *const *paths, size_t count, enum merge_frames frames, size_t *merged, int64_t *lost);
-
 struct db;
 
-/* False after saying that the recording of DB goes on. */
-bool merge_ended(struct db *db);
+/* Make PATH, an empty file, one trace of those in GIVEN (trace/given.h). What cannot be read is said and forgotten there; *MERGED is how
+ * many are left. False: it could not be made, which was said, or none was left. *LOST: events that the traces lost. */
+bool merge_traces(const char *path, struct db *given, enum merge_frames frames, size_t *merged, int64_t *lost);
 
 #endif

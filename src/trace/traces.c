@@ -10,6 +10,7 @@
 #include "lib/out_file.h"
 #include "lib/say.h"
 #include "trace/db.h"
+#include "trace/given.h"
 
 enum { OTHERS_NAMED = 3, NAME_MOST = 600 };
 
@@ -133,8 +134,22 @@ struct traces traces_list(char *const *words)
     return traces;
 }
 
+struct traces traces_together(char *const *words)
+{
+    struct traces traces = traces_list(words);
+    size_t listed = traces.paths.count;
+
+    if (listed > 1 && !(traces.given = given_read(traces.paths.at, &traces.paths.count))) {
+        traces_free(&traces);
+        traces.failed = true;
+    }
+    left_out += listed - traces.paths.count;
+    return traces;
+}
+
 void traces_free(struct traces *traces)
 {
+    db_close(traces->given);
     for (size_t i = 0; i < traces->paths.count; i++)
         free(traces->paths.at[i]);
     list_free(&traces->paths);
@@ -144,7 +159,7 @@ struct db *traces_next(struct traces *traces)
 {
     while (traces->next < traces->paths.count) {
         struct db *db = db_open(traces->paths.at[traces->next++]);
-        if (db && merge_ended(db))
+        if (db && given_ended(db))
             return db;
         db_close(db);
         left_out++;
@@ -161,7 +176,7 @@ static const char *words_name(char *const *words, size_t count)
 
 const char *traces_file(char *const *words, enum merge_frames frames, const char **name)
 {
-    struct traces traces = traces_list(words);
+    struct traces traces = traces_together(words);
     const char *path = NULL;
     size_t merged;
     int64_t lost;
@@ -171,7 +186,7 @@ const char *traces_file(char *const *words, enum merge_frames frames, const char
         path = arena_print(&names, "%s", traces.paths.at[0]);
     } else if (traces.paths.count && (path = out_scratch(&names))) {
         *name = words_name(words, traces.paths.count);
-        if (!merge_traces(path, traces.paths.at, traces.paths.count, frames, &merged, &lost))
+        if (!merge_traces(path, traces.given, frames, &merged, &lost))
             path = NULL;
         left_out += traces.paths.count - merged;
     }

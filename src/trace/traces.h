@@ -3,7 +3,8 @@
  * A word is a file, a directory, which is every *.db in it, or a pattern such as 'rank*.db'. One trace is opened as it is.
  * Several are first made one (trace/merge.h) in a temporary file, so that a command gives the answer that it gives of what
  * `dyntrace merge` makes of them, with one of them open at a time. What a directory has beside traces, and what cannot be
- * read, is said in a line each and left out: the command then ends with status 3, unless its own says more. */
+ * read or does not go together with the others (trace/given.h) is said in a line each and left out: the command then ends with status 3,
+ * unless its own says more. */
 #ifndef DYNTRACE_TRACES_H
 #define DYNTRACE_TRACES_H
 
@@ -19,12 +20,15 @@ bool traces_named(const char *word);
 
 struct traces {
     LIST(char *) paths; /* each owned, in the order of the words; those of a word by name */
+    struct db *given;   /* owned: what each says, trace/given.h; NULL: fewer than two were named */
     size_t next;
     bool failed;
 };
 
-/* The traces of WORDS, which ends with a NULL; none, FAILED, after saying that a word is no file at all. */
+/* The traces of WORDS, which ends with a NULL; none, FAILED, after saying that a word is no file at all. traces_together: without those
+ * that do not go together with the others. */
 struct traces traces_list(char *const *words);
+struct traces traces_together(char *const *words);
 
 /* The next of them that can be read, for one answer after the other; NULL: that was the last. What is still being recorded is left
  * out as well. The caller ends it with db_close. */

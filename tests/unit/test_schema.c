@@ -167,7 +167,7 @@ int main(void)
               sqlite3_exec(db, schema_statement("recover/views"), NULL, NULL, NULL) == SQLITE_OK &&
               sqlite3_exec(db, schema_statement("recover/totals"), NULL, NULL, NULL) == SQLITE_OK,
           "the other file, of recover.sql", sqlite3_errmsg(db));
-    /* `check` asks the trace and tables of its own beside it; `diff` and `ranks` a trace, or their own tables of several. */
+    /* `check` asks the trace and tables of its own beside it; `diff`, `ranks` and trace/given.c a trace, or their own tables of several. */
     check(sqlite3_exec(db, schema_statement("fsck-frames/tables"), NULL, NULL, NULL) == SQLITE_OK, "fsck-frames/tables", sqlite3_errmsg(db));
     check(sqlite3_exec(db, schema_statement("check/tables"), NULL, NULL, NULL) == SQLITE_OK, "check/tables", sqlite3_errmsg(db));
     for (int i = 0; i < 2; i++) /* a part of the trace */
@@ -177,8 +177,9 @@ int main(void)
     check(sqlite3_exec(both, schema_statement("diff/tables"), NULL, NULL, NULL) == SQLITE_OK, "diff/tables", sqlite3_errmsg(both));
     sqlite3_open(":memory:", &ranks);
     check(sqlite3_exec(ranks, schema_statement("ranks/tables"), NULL, NULL, NULL) == SQLITE_OK, "ranks/tables", sqlite3_errmsg(ranks));
+    check(sqlite3_exec(ranks, schema_statement("given/tables"), NULL, NULL, NULL) == SQLITE_OK, "given/tables", sqlite3_errmsg(ranks));
     for (const struct schema_query *s = schema_statements; s->name; s++)
-        if (!strncmp(s->name, "diff/", 5) || !strncmp(s->name, "ranks/", 6)) {
+        if (!strncmp(s->name, "diff/", 5) || !strncmp(s->name, "ranks/", 6) || !strncmp(s->name, "given/", 6)) {
             sqlite3_stmt *statement = NULL;
             bool fits = strstr(s->name, "/tables") || sqlite3_prepare_v2(db, s->text, -1, &statement, NULL) == SQLITE_OK;
             sqlite3_finalize(statement);

@@ -1,0 +1,46 @@
+-- given.sql -- what each of several traces says of itself, kept in a database of its own, and which of them do not go together
+-- (src/trace/given.c).
+
+-- name: tables
+-- trace: one that is not left out; began_ns: of the day, by the clock that the traces share where they share one. given, had: of these and
+-- others, the rows of meta, and the processes.
+CREATE TABLE trace(trace_id INTEGER PRIMARY KEY, file TEXT, job TEXT, began_ns INTEGER);
+CREATE TABLE given(trace_id INTEGER, key TEXT, value TEXT);
+CREATE TABLE had(trace_id INTEGER, host TEXT, pid INTEGER, rank INTEGER, began_ns INTEGER);
+CREATE INDEX had_process ON had(pid, began_ns, host);
+CREATE INDEX had_trace ON had(trace_id);
+CREATE INDEX had_rank ON had(rank);
+CREATE INDEX given_trace ON given(trace_id);
+
+-- name: meta
+-- Of a trace.
+SELECT key, value FROM meta WHERE value IS NOT NULL;
+
+-- name: processes
+-- Of a trace that began at ?1.
+SELECT COALESCE(host, (SELECT value FROM meta WHERE key = 'host')), pid,
+       COALESCE(rank, CAST((SELECT value FROM meta WHERE key = 'rank') AS INTEGER)),
+       iif(ABS(start_ns) < 4000000000000000000, ?1 + start_ns, NULL) FROM process;
+
+-- name: key
+INSERT INTO given VALUES (?1, ?2, ?3);
+
+-- name: process
+INSERT INTO had VALUES (?1, ?2, ?3, ?4, ?5);
+
+-- name: trace
+INSERT INTO trace VALUES (?1, ?2, (SELECT value FROM given WHERE trace_id = ?1 AND key = 'job'), ?3);
+
+-- name: twice
+-- A process of trace ?1 that another has, too, and what that is called.
+SELECT h.pid, t.file FROM had h JOIN had o ON o.pid = h.pid AND o.began_ns = h.began_ns AND o.host IS h.host
+JOIN trace t ON t.trace_id = o.trace_id WHERE h.trace_id = ?1 AND o.trace_id <> ?1 LIMIT 1;
+
+-- name: others
+-- Traces of another job than most are of, and those of a rank that another trace has later: which, and why.
+WITH most AS (SELECT job FROM trace WHERE job IS NOT NULL GROUP BY job ORDER BY COUNT(*) DESC, job LIMIT 1)
+SELECT trace_id, 'is of job ' || job || ', most are of ' || (SELECT job FROM most), NULL FROM trace WHERE job <> (SELECT job FROM most)
+UNION ALL
+SELECT a.trace_id, 'rank ' || h.rank || ' is in ' || b.file || ' as well, which began later', MAX(b.began_ns) FROM trace a
+JOIN had h ON h.trace_id = a.trace_id JOIN had o ON o.rank = h.rank JOIN trace b ON b.trace_id = o.trace_id AND b.job IS a.job
+WHERE COALESCE(a.job = (SELECT job FROM most), TRUE) AND (b.began_ns, b.trace_id) > (a.began_ns, a.trace_id) GROUP BY a.trace_id;

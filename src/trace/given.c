@@ -1,0 +1,121 @@
+/* trace/given.c -- what each of several traces says of itself. See trace/given.h. */
+#include "trace/given.h"
+
+#include <inttypes.h>
+
+#include "lib/list.h"
+#include "lib/say.h"
+#include "schema.h"
+#include "trace/db.h"
+
+struct reader {
+    struct db *given;                             /* owned by who asked */
+    struct query *key, *process, *twice, *trace; /* owned */
+};
+
+bool given_ended(struct db *db)
+{
+    bool ended = !db_integer(db, 0, "SELECT value = 'recording' FROM meta WHERE key = 'state'");
+
+    if (!ended)
+        say_error("%s: is still being recorded, or was interrupted (then `dyntrace fsck FILE --recover` completes it)", db_path(db));
+    return ended;
+}
+
+/* When DB began, by the clock that the traces share if they share one; 0: it does not say, which was said. */
+static int64_t began_ns(struct db *db)
+{
+    int64_t began = db_meta_integer(db, "started_unix_ns", 0), offset = db_meta_integer(db, "clock_offset_ns", 0);
+
+    if (began > 0 && !__builtin_add_overflow(began, offset, &began) && began > 0)
+        return began;
+    if (!db_failed(db))
+        say_error("%s: does not say when it began, so its times cannot be put beside those of others", db_path(db));
+    return 0;
+}
+
+/* False: it has a process that another one has, which was said. */
+static bool processes_read(struct reader *reader, struct db *db, int64_t number, int64_t began)
+{
+    bool apart;
+
+    db_rows(row, db, schema_statement("given/processes"), began) {
+        query_bind_integer(reader->process, 1, number);
+        query_bind_row(reader->process, 2, row, 4);
+        query_put(reader->process);
+    }
+    query_bind_integer(reader->twice, 1, number);
+    if (!(apart = !query_step(reader->twice)))
+        say_error("%s: has the process %" PRId64 " of the same machine and moment that %s has: its frames would count twice", db_path(db),
+                  query_integer(reader->twice, 0), query_text(reader->twice, 1, NULL));
+    query_reset(reader->twice);
+    return apart;
+}
+
+/* What trace NUMBER says. False: it is left out, which was said. */
+static bool trace_read(struct reader *reader, const char *path, int64_t number)
+{
+    struct db *db = db_open_tables(path);
+    int64_t began = db && given_ended(db) ? began_ns(db) : 0;
+    bool fits = began;
+
+    if (fits) {
+        db_rows(row, db, schema_statement("given/meta")) {
+            query_bind_integer(reader->key, 1, number);
+            query_bind_row(reader->key, 2, row, 2);
+            query_put(reader->key);
+        }
+        fits = processes_read(reader, db, number, began) && !db_failed(db);
+    }
+    if (fits) {
+        query_bind_integer(reader->trace, 1, number);
+        query_bind_text(reader->trace, 2, path);
+        query_bind_integer(reader->trace, 3, began);
+        query_put(reader->trace);
+    }
+    db_close(db);
+    return fits;
+}
+
+struct db *given_read(char **paths, size_t *count)
+{
+    struct db *given = db_scratch("traces", schema_statement("given/tables"));
+    struct progress progress = progress_begin("reading");
+    struct reader reader = {.given = given};
+    size_t kept = 0;
+
+    db_run(given, "PRAGMA cache_size = -16384; BEGIN");
+    reader.key = db_query(given, schema_statement("given/key"));
+    reader.process = db_query(given, schema_statement("given/process"));
+    reader.twice = db_query(given, schema_statement("given/twice"));
+    reader.trace = db_query(given, schema_statement("given/trace"));
+    for (size_t i = 0; i < *count && !db_failed(given); i++) {
+        progress_tick(&progress, (int64_t)i, (int64_t)*count);
+        if (!trace_read(&reader, paths[i], (int64_t)i)) {
+            free(paths[i]);
+            paths[i] = NULL;
+        }
+    }
+    query_close(reader.key);
+    query_close(reader.process);
+    query_close(reader.twice);
+    query_close(reader.trace);
+    db_rows(row, given, schema_statement("given/others")) {
+        char **path = &paths[query_integer(row, 0)];
+        say_error("%s: left out: %s", *path, query_text(row, 1, NULL));
+        free(*path);
+        *path = NULL;
+    }
+    for (size_t i = 0; i < *count; i++) {
+        if (paths[i])
+            paths[kept++] = paths[i];
+        else
+            db_rows(row, given, "DELETE FROM trace WHERE trace_id = ?1", (int64_t)i) {}
+    }
+    *count = kept;
+    progress_end(&progress);
+    if (!db_failed(given))
+        return given;
+    db_close(given);
+    return NULL;
+}
