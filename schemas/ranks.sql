@@ -109,11 +109,6 @@ SELECT r.rank_id, f.function_id, 1 + (SELECT COUNT(*) FROM event e WHERE e.funct
 FROM rank r CROSS JOIN function f
 WHERE r.file = ?1 AND r.rank = ?2 AND f.filename IS ?3 AND f.qualname = ?4 AND f.first_line IS ?5;
 
--- name: forget
-DELETE FROM event WHERE rank_id IN (SELECT rank_id FROM rank WHERE file = ?1);
-DELETE FROM wait WHERE rank_id IN (SELECT rank_id FROM rank WHERE file = ?1);
-DELETE FROM rank WHERE file = ?1;
-
 -- name: compare
 -- Nobody leaves a barrier before all have come, so each says how far the clocks of two hosts can be apart: from what makes the last to come of
 -- one come no later than the first leaves the other, and as much the other way round. What no offset explains, or contradicts the clock of the

@@ -138,16 +138,6 @@ static bool trace_read(struct ranks *ranks, struct db *db)
     return any && !db_failed(db);
 }
 
-static void forget(struct ranks *ranks, const char *file)
-{
-    for (const char *rest = schema_statement("ranks/forget"); *rest;) {
-        struct query *query = db_query_next(ranks->all, rest, &rest);
-        query_bind_text(query, 1, file);
-        query_step(query);
-        query_close(query);
-    }
-}
-
 /* False: there are none to compare, or they cannot be kept, which was said. */
 static bool traces_read(struct ranks *ranks, struct traces *traces)
 {
@@ -157,10 +147,10 @@ static bool traces_read(struct ranks *ranks, struct traces *traces)
     ranks->wait = db_query(ranks->all, "INSERT INTO wait SELECT rank_id, ?3, ?4, ?5 FROM rank WHERE file = ?1 AND rank = ?2");
     for (struct db *db; !db_failed(ranks->all) && (db = traces_next(traces)); db_close(db)) {
         progress_tick(&ranks->progress, (int64_t)traces->next, (int64_t)traces->paths.count);
-        if (!trace_read(ranks, db)) {
-            forget(ranks, db_path(db));
+        db_run(ranks->all, "SAVEPOINT one");
+        if (!trace_read(ranks, db) && db_run(ranks->all, "ROLLBACK TO one"))
             traces_left_out(1);
-        }
+        db_run(ranks->all, "RELEASE one");
     }
     query_close(ranks->rank);
     query_close(ranks->function);
