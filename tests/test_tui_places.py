@@ -191,3 +191,11 @@ def test_threads_are_one_in_the_flame_graph(dyntrace, threads):
     calls = "\n".join(screen(dyntrace, threads, "8 M /early Enter", "100x40", "t.db"))
     assert "all threads" in calls and re.search(r"^>.* 6 +. early$", calls, re.M)
     assert screen(dyntrace, threads, "8 M M", "100x40", "t.db") == screen(dyntrace, threads, "8", "100x40", "t.db")
+
+
+def test_the_call_tree_stays_on_its_node(dyntrace, threads):
+    """When it is read again, as it is after a first look."""
+    for keys in ("8 /late Enter", "8 /late Enter Tab", "8 M /early Enter"):
+        there = screen(dyntrace, threads, keys, "100x40", "t.db")
+        assert screen(dyntrace, threads, f"{keys} R", "100x40", "t.db") == there
+        assert there != screen(dyntrace, threads, keys.split(" /")[0], "100x40", "t.db")

@@ -272,3 +272,13 @@ def test_a_function_without_a_name_is_seen(dyntrace, tmp_path):
     db.commit()
     db.close()
     assert any(line.startswith((">''", " ''")) for line in lines(dyntrace, tmp_path, "2", "t.db"))
+
+
+def test_a_url_is_seen_whole_where_a_line_has_room_for_it(dyntrace, tmp_path):
+    url = "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0059.html"
+    make_trace(tmp_path / "t.db")
+    with sqlite3.connect(tmp_path / "t.db") as db:
+        db.execute("UPDATE graph_break SET reason = ?", [f"broken\n  For more details about this graph break, please visit: {url}"])
+    db.close()
+    for columns in (72, 80, 150):
+        assert sum(url in line for line in dump(dyntrace, tmp_path, "4 Enter", f"{columns}x40").splitlines()) == 1

@@ -286,8 +286,6 @@ static bool report_make(struct report *report)
         free(directory);
     }
     report->progress = progress_begin("reading");
-    if (report->page)
-        pictures_begin(report);
     calls_read(report);
     if (db_failed(report->db))
         ok = false;
@@ -297,7 +295,6 @@ static bool report_make(struct report *report)
         report_json(report);
     else
         report_text(report);
-    ok = pictures_end(report) && ok;
     progress_end(&report->progress);
     return ok && !db_failed(report->db);
 }

@@ -28,7 +28,6 @@ enum {
     DISK_FULL_PAGES = 256,   /* given back when the disk is full, for the rest of the database */
 };
 
-const uint8_t frame_bytes_of_type[10] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
 const uint8_t frame_type_of_bits[65] = {
     8, 9, [2 ... 7] = 1, [8 ... 15] = 2, [16 ... 23] = 3, [24 ... 31] = 4, [32 ... 47] = 5, [48 ... 64] = 6,
 };

@@ -27,7 +27,7 @@
 #ifndef DYNTRACE_FRAME_PAGES_H
 #define DYNTRACE_FRAME_PAGES_H
 
-#include "collector/page_bytes.h"
+#include "lib/page_bytes.h"
 #include "lib/list.h"
 
 enum {

@@ -3,6 +3,7 @@
 
 #include "lib/times.h"
 #include "trace/db.h"
+#include "trace/scan.h"
 
 enum { TICK_ROWS = 1 << 15 };
 
@@ -53,33 +54,31 @@ void counts_tick(struct counts *counts, int64_t lookup_id)
         progress_tick(counts->progress, lookup_id, counts->last_id);
 }
 
-/* A call: lookup_id (0: none), code_id, thread_id, outcome, start_ns, duration_ns. */
+/* A call: a lookup, or what one would have until its outcome, lookup_id 0. */
 static bool call_count(void *context, const int64_t *values, unsigned nulls)
 {
+    const struct row_lookup *l = (const void *)values;
+    int64_t id = (int64_t)l->lookup_id, code_id = (int64_t)l->code_id, thread_id = (int64_t)l->thread_id;
     struct counts *counts = context;
-    struct count *count = counts->last ? &counts->all.at[counts->last - 1] : NULL;
-    enum outcome outcome = outcome_of(values[3]);
+    enum outcome outcome = outcome_of(l->outcome);
+    struct count *count;
 
-    if (values[0] && outcome == OUTCOME_SKIP) /* its frame tells whether it counts */
+    if (id && outcome == OUTCOME_SKIP) /* its frame tells whether it counts */
         return true;
-    counts_tick(counts, values[0]);
-    if (!count || count->code_id != values[1] || counts->last_thread != values[2]) {
-        count = count_make(counts, values[1], values[2]);
-        counts->last = (size_t)(count - counts->all.at) + 1;
-        counts->last_thread = values[2];
-    }
+    counts_tick(counts, id);
+    count = count_make(counts, code_id, thread_id);
     if ((outcome == OUTCOME_HIT || outcome_facts[outcome].missed) && outcome != OUTCOME_DECLINED)
         count->turned_away = false;
     if (count->seen++ < counts->warmup)
         return true;
     if (counts->warmup && count->seen == counts->warmup + 1) {
-        count->warm_id = values[0] ? values[0] - 1 : INT64_MAX;
-        count->warm_ns = values[4];
+        count->warm_id = id ? id - 1 : INT64_MAX;
+        count->warm_ns = l->start_ns;
     }
     count->calls[outcome]++;
-    count->times_ns[outcome] = times_sum(count->times_ns[outcome], values[5]);
+    count->times_ns[outcome] = times_sum(count->times_ns[outcome], l->duration_ns);
     if (counts->each)
-        counts->each(counts->context, &(struct counted_call){values[0], values[2], values[1], values[4], outcome});
+        counts->each(counts->context, &(struct counted_call){id, thread_id, code_id, l->start_ns, outcome});
     return true;
 }
 
@@ -100,9 +99,8 @@ bool counts_read(struct counts *counts, struct db *db, struct progress *progress
     counts->last_id = db_integer(db, 0, "SELECT MAX(lookup_id) FROM lookup");
     db_rows(threads, db, "SELECT thread_id, process_id FROM thread WHERE process_id IS NOT NULL")
         *map_put(&counts->threads, query_integer(threads, 0)) = query_integer(threads, 1);
-    db_each(db, "SELECT each(lookup_id, code_id, thread_id, outcome, start_ns, duration_ns) FROM lookup NOT INDEXED",
-            call_count, counts);
-    db_each(db, "SELECT each(0, code_id, thread_id, 4, start_ns, 0) FROM skipped_calls", call_count, counts);
+    scan_rows(db, TABLE_lookup, call_count, counts);
+    db_each(db, "SELECT each(0, 0, thread_id, code_id, start_ns, 0, 4) FROM skipped_calls", call_count, counts);
     for (size_t i = 0; i < counts->all.count; i++) {
         struct count *count = &counts->all.at[i];
         if (!count->turned_away)

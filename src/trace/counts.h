@@ -40,8 +40,6 @@ struct counts {
     void *context;
     LIST(struct count) all;
     struct map by_code, threads; /* code_id -> the first of all.at[] + 1; thread_id -> process_id */
-    size_t last;                 /* that of the last lookup + 1 */
-    int64_t last_thread;
     int64_t rows, last_id;
     struct progress *progress; /* borrowed */
 };

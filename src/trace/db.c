@@ -440,15 +440,21 @@ void db_interrupt(struct db *db)
     sqlite3_interrupt(db->handle);
 }
 
-bool db_interrupted(const struct db *db)
-{
-    return atomic_load(&db->interrupted);
-}
 
 void db_on_progress(struct db *db, void (*call)(void *context), void *context)
 {
     db->progress = call;
     db->progress_context = context;
+}
+
+bool db_interrupted(struct db *db)
+{
+    return progress(db) || atomic_load(&db->interrupted);
+}
+
+struct sqlite3 *db_sqlite(struct db *db)
+{
+    return db->handle;
 }
 
 /* ---- queries --------------------------------------------------------------- */

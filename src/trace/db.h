@@ -48,8 +48,8 @@ const char *db_file(const struct db *db);
 
 /* Make a running query of DB return an error soon. Safe in a signal handler. */
 void db_interrupt(struct db *db);
-/* That was asked since db_retry: what takes long without a query looks. */
-bool db_interrupted(const struct db *db);
+/* That was asked since db_retry, or its time is up: what takes long without a query looks now and then. */
+bool db_interrupted(struct db *db);
 
 /* While a query runs, call CALL every few milliseconds or so. NULL ends that. */
 void db_on_progress(struct db *db, void (*call)(void *context), void *context);
@@ -109,6 +109,9 @@ bool db_run(struct db *db, const char *sql);
  * error. */
 void db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls),
              void *context);
+
+/* For trace/scan.c, which does the same for a whole table. */
+struct sqlite3 *db_sqlite(struct db *db);
 
 /* Run SCRIPT, which makes tables in `temp`, for what C has counted. From here on SQL may write there. */
 void db_temporary(struct db *db, const char *script);

@@ -4,6 +4,7 @@
 #include "lib/times.h"
 #include "schema.h"
 #include "trace/db.h"
+#include "trace/scan.h"
 
 enum { TICK_ROWS = 1 << 14, HEADS = 1 << 19 };
 
@@ -24,22 +25,13 @@ static uint32_t *tree_head(struct tree *tree, uint32_t parent, int64_t code_id)
 /* The node of CODE_ID called from PARENT, made if need be; PARENT when there is no room. */
 static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
 {
-    struct node *nodes = tree->nodes.at;
-    uint32_t *head, last = nodes[parent].recent, at = last;
+    const struct node *nodes = tree->nodes.at;
+    uint32_t *head = tree_head(tree, parent, code_id), at = *head;
 
-    if (at && nodes[at].code_id == code_id) /* mostly in a loop, or the same calls as before: no need to hash */
-        return at;
-    at = nodes[last].after;
-    if (at && nodes[at].parent == parent && nodes[at].code_id == code_id)
-        return nodes[parent].recent = at;
-    head = tree_head(tree, parent, code_id);
-    at = *head;
     while (at && (nodes[at].parent != parent || nodes[at].code_id != code_id))
         at = nodes[at].next;
-    if (at) {
-        nodes[last].after = at; /* of node 0 for the first */
-        return nodes[parent].recent = at;
-    }
+    if (at)
+        return at;
     if (tree->nodes.count > STACKS_NODES && parent) {
         tree->cut++;
         return parent;
@@ -113,27 +105,29 @@ static void frame_fold(struct tree *tree, struct track *track)
         tree->nodes.at[caller].self_ns = times_difference(tree->nodes.at[caller].self_ns, length);
 }
 
-/* One frame: frame_id, thread_id, parent_id, code_id, start_ns, end_ns. False: no more. */
+/* One frame. False: no more. */
 static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
 {
+    const struct row_frame *row = (const void *)values;
     struct walking *w = context;
     const struct walk *walk = w->walk;
-    struct open_frame frame = {.id = values[0], .code_id = values[3], .start_ns = values[4], .end_ns = values[5]};
+    struct open_frame frame = {.id = (int64_t)row->frame_id, .code_id = (int64_t)row->code_id, .start_ns = row->start_ns, .end_ns = row->end_ns};
+    int64_t thread_id = (int64_t)row->thread_id, parent_id = (int64_t)row->parent_id;
     struct track *track = w->recent;
-    bool root = nulls & 1u << 2;
+    bool root = row_null(nulls, frame, parent_id);
 
     if (!(++w->rows % TICK_ROWS) && !walk->tick(walk->context, frame.id))
         return false;
-    if (!track || track->thread_id != values[1])
-        track = list_find(&w->stacks->tracks, thread_id, values[1]);
+    if (!track || track->thread_id != thread_id)
+        track = list_find(&w->stacks->tracks, thread_id, thread_id);
     if (!track)
         return true;
     w->recent = track;
-    if (nulls & 1u << 5)
+    if (row_null(nulls, frame, end_ns))
         frame.end_ns = track->ended_ns;
     if (frame.end_ns < frame.start_ns)
         frame.end_ns = frame.start_ns;
-    for (; track->stack.count && (root || track_top(track)->id != values[2]); track->stack.count--)
+    for (; track->stack.count && (root || track_top(track)->id != parent_id); track->stack.count--)
         if (walk->pop)
             walk->pop(walk->context, track);
     *list_add(&track->stack) = frame;
@@ -158,7 +152,7 @@ void stacks_walk(struct db *db, struct stacks *stacks, const struct walk *walk)
             track.what = tree_node(&stacks->tree, 0, walk->merge ? 0 : track.thread_id);
         *list_add(&stacks->tracks) = track;
     }
-    db_each(db, schema_statement("stacks/frames"), frame_walk, &walking);
+    scan_rows(db, TABLE_frame, frame_walk, &walking);
     for (size_t i = 0; i < stacks->tracks.count; i++)
         for (struct track *track = &stacks->tracks.at[i]; walk->pop && track->stack.count; track->stack.count--)
             walk->pop(walk->context, track);

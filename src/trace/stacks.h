@@ -34,8 +34,6 @@ struct node {
     int64_t longest_ns, longest_id; /* of the frames that it stands for */
     uint32_t parent; /* 0: a thread's own node */
     uint32_t next;   /* with the same hash */
-    uint32_t recent; /* the node that was last found from here */
-    uint32_t after;  /* the one that its caller called after this one, the last time */
 
     /* by tree_link() */
     int64_t total_ns;        /* with all that it called */

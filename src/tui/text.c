@@ -64,8 +64,11 @@ void doc_wrap(struct doc *doc, const char *text, struct target target)
             cut--;
         if (!text[room])
             break;
-        if (cut <= strspn(text, " ")) /* a word that is longer than the line is cut */
-            cut = room;
+        if (cut && cut <= strspn(text, " ")) { /* a word that is longer than what is left of the line has all of it */
+            text += strspn(text, " ");
+            continue;
+        }
+        cut = cut ? cut : room;
         doc_line(doc, "%.*s", (int)cut, text);
         doc_target(doc, target);
         for (size_t i = 0; i + 1 < cut; i++)

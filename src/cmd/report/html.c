@@ -5,10 +5,7 @@
  * random nonce: the names in a trace come from anybody. They are escaped besides. */
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "cmd/ranks.h"
 #include "cmd/report/report.h"
@@ -116,20 +113,15 @@ struct picture {
     struct long_frame frames[2 * LONGEST]; /* those that are kept, and new ones until there are as many */
     size_t count;
     int64_t end_ns, last_frame;
-    int64_t least_ns;      /* what is no longer than that is none of the longest */
-    struct db *db;         /* owned: of the thread; or NULL */
-    pthread_t thread;
-    bool threaded, failed;
-    atomic_bool cancelled;
-    atomic_llong done;     /* id of the last frame read */
+    int64_t least_ns; /* what is no longer than that is none of the longest */
 };
 
 static bool picture_tick(void *context, int64_t frame_id)
 {
     struct picture *picture = context;
 
-    atomic_store(&picture->done, frame_id);
-    return !atomic_load(&picture->cancelled);
+    progress_tick(&picture->report->progress, frame_id, picture->last_frame);
+    return true;
 }
 
 static int longest_first(const void *a, const void *b)
@@ -159,50 +151,6 @@ static void picture_push(void *context, struct track *track)
     picture->frames[picture->count++] = (struct long_frame){frame->id, track->thread_id, frame->code_id, frame->start_ns, ns, depth};
     if (picture->count == 2 * LONGEST)
         longest_keep(picture);
-}
-
-static void *frames_read(void *context)
-{
-    struct picture *picture = context;
-    struct db *db = picture->db ? picture->db : picture->report->db;
-
-    stacks_walk(db, &picture->stacks,
-                &(struct walk){.context = picture, .fold = true, .tick = picture_tick, .push = picture_push});
-    picture->failed = db_failed(db);
-    return NULL;
-}
-
-void pictures_begin(struct report *report)
-{
-    struct db *db = report->db;
-    struct picture *picture = report->picture = calloc(1, sizeof *picture);
-
-    picture->report = report;
-    picture->least_ns = -1;
-    picture->end_ns = stacks_end(db);
-    picture->last_frame = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
-    /* A trace that is finished is the same for two readers, one that is being recorded has no frames yet. */
-    if (report->state && strcmp(report->state, "recording") && (picture->db = db_open(db_file(db)))) {
-        db_run(picture->db, "PRAGMA cache_size = -2048"); /* what is read once needs no more */
-        picture->threaded = pthread_create(&picture->thread, NULL, frames_read, picture) == 0;
-    }
-}
-
-/* Until they are read. */
-static void frames_wait(struct picture *picture)
-{
-    struct timespec until;
-
-    while (picture->threaded) {
-        progress_tick(&picture->report->progress, atomic_load(&picture->done), picture->last_frame);
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += 50000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        picture->threaded = pthread_timedjoin_np(picture->thread, NULL, &until) == ETIMEDOUT;
-    }
-    db_close(picture->db);
-    picture->db = NULL;
 }
 
 struct rows {
@@ -304,7 +252,7 @@ static void names_put(struct rows *rows, struct db *db, const char *key, const c
 
 static void pictures_put(struct report *report)
 {
-    struct picture *picture = report->picture;
+    struct picture *picture = calloc(1, sizeof *picture);
     struct tree *tree = &picture->stacks.tree;
     char *made = NULL;
     size_t bytes;
@@ -312,9 +260,11 @@ static void pictures_put(struct report *report)
     int left = BOXES;
 
     report->progress.what = "drawing";
-    if (!picture->threaded)
-        frames_read(picture);
-    frames_wait(picture);
+    picture->report = report;
+    picture->least_ns = -1;
+    picture->end_ns = stacks_end(report->db);
+    picture->last_frame = db_integer(report->db, 0, "SELECT MAX(frame_id) FROM frame");
+    stacks_walk(report->db, &picture->stacks, &(struct walk){.context = picture, .fold = true, .tick = picture_tick, .push = picture_push});
     longest_keep(picture);
     tree_link(tree);
     json_object(&rows.json, NULL);
@@ -337,21 +287,8 @@ static void pictures_put(struct report *report)
     map_free(&rows.codes);
     map_free(&rows.threads);
     free(made);
-}
-
-bool pictures_end(struct report *report)
-{
-    struct picture *picture = report->picture;
-    bool ok;
-
-    if (!picture)
-        return true;
-    atomic_store(&picture->cancelled, true);
-    frames_wait(picture);
-    ok = !picture->failed;
     stacks_free(&picture->stacks);
     free(picture);
-    return ok;
 }
 
 /* ---- ranks -------------------------------------------------------------------- */

@@ -17,7 +17,6 @@
 
 struct db;
 struct json;
-struct picture;
 
 enum { REPORT_MARKS = 4096 };
 
@@ -35,7 +34,6 @@ struct report {
     struct counted_call marks[REPORT_MARKS];     /* some of those that were no hits, evenly over the run, for the timeline */
     size_t mark_count;
     int64_t missed, stride;                      /* how many there were; every STRIDEth of them is kept */
-    struct picture *picture;                     /* owned: the frames, while they are read */
     struct progress progress;
 };
 
@@ -56,11 +54,6 @@ void report_table_of(struct report *report, struct db *db, const char *path, boo
 void report_outcomes(const struct report *report, struct json *json, const char *key);
 
 bool report_html(struct report *report); /* false: it was said why not */
-
-/* Frames, for timeline and flame graph, are read from pictures_begin() on, in a thread of their own, while the rest of
- * the page is made. */
-void pictures_begin(struct report *report);
-bool pictures_end(struct report *report); /* false: frames could not all be read */
 
 /* TEXT for HTML: markup is spelled out, so are controls but line ends; cut to WIDTH bytes. */
 void html_text(FILE *out, const char *text, size_t width);

@@ -158,23 +158,46 @@ static void ask(struct flame *flame, bool first)
     work_start(flame->view.tui->work, &flame->job->job);
 }
 
+/* The node that PATH leads to, as far as there is one: a thread, or 0 for all, then code objects. */
+static uint32_t path_follow(const struct flame *flame, const int64_t *path, size_t count)
+{
+    uint32_t node = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        uint32_t child = node_at(flame, node)->child;
+        while (child && node_at(flame, child)->code_id != (i || !flame->read->merge ? path[i] : 0))
+            child = node_at(flame, child)->sibling;
+        if (!child)
+            break;
+        node = child;
+    }
+    return node;
+}
+
 static void answer_take(struct flame *flame)
 {
     struct work *work = flame->view.tui->work;
     struct flame_job *job = flame->job;
+    uint32_t at = flame->chosen, kept, depth = at ? node_at(flame, at)->depth : 0;
+    int64_t *path;
 
     flame->failed = job->job.error ? arena_print(&flame->view.arena, "%s", job->job.error) : NULL;
     if (flame->failed || atomic_load(&job->job.cancelled)) {
         work_drop(work, flame->job);
         return;
     }
+    path = calloc(depth + 1, sizeof *path);
+    for (uint32_t i = depth; i-- > 0; at = node_at(flame, at)->parent)
+        path[i] = node_at(flame, at)->code_id;
     work_drop(work, flame->read);
     flame->read = job;
     flame->job = NULL;
     flame->focus = 0;
+    kept = path_follow(flame, path, depth);
+    free(path);
     flame->chosen = node_at(flame, 0)->child;
     unfold_hot(flame, flame->chosen);
-    rows_make(flame);
+    choose(flame, kept ? kept : flame->chosen);
     if (frames_more(&job->job))
         ask(flame, false);
 }
@@ -182,18 +205,8 @@ static void answer_take(struct flame *flame)
 /* Choose what ran at the moment that was asked for. */
 static void moment_take(struct flame *flame)
 {
-    struct flame_job *job = flame->moment;
-    uint32_t node = 0;
+    uint32_t node = path_follow(flame, flame->moment->stack.at, flame->moment->stack.count);
 
-    for (size_t i = 0; i < job->stack.count; i++) {
-        uint32_t child = node_at(flame, node)->child;
-        int64_t wanted = !node && flame->read->merge ? 0 : job->stack.at[i];
-        while (child && node_at(flame, child)->code_id != wanted)
-            child = node_at(flame, child)->sibling;
-        if (!child)
-            break;
-        node = child;
-    }
     flame->focus = node ? 0 : flame->focus;
     if (node)
         choose(flame, node);

@@ -1,4 +1,4 @@
-/* collector/page_bytes.h -- what the pages of SQLite's files are made of: numbers, big endian, and varints. */
+/* lib/page_bytes.h -- what the pages of SQLite's files are made of: numbers, big endian, and varints. */
 #ifndef DYNTRACE_PAGE_BYTES_H
 #define DYNTRACE_PAGE_BYTES_H
 
@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    PAGE_SLACK = 8, /* put_big_endian may write beyond the last cell */
+    PAGE_SLACK = 8, /* put_big_endian may write beyond the last cell, get_signed read */
     PAGE_TABLE = 13, PAGE_INDEX = 10, /* leaves: the first byte; 8 less of interior pages */
 };
 
@@ -14,7 +14,7 @@ enum {
  * it takes: 7 bits fit in a signed byte; 0 and 1 have types of their own. */
 extern const uint8_t frame_type_of_bits[65], frame_bytes_of_bits[65];
 /* The bytes that a serial type below 10 takes. */
-extern const uint8_t frame_bytes_of_type[10];
+static const uint8_t frame_bytes_of_type[10] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
 
 static inline unsigned frame_bits(uint64_t value)
 {
@@ -49,6 +49,15 @@ static inline uint64_t get_big_endian(const uint8_t *p, unsigned bytes)
     while (bytes--)
         value = value << 8 | *p++;
     return value;
+}
+
+/* A number of 1 to 8 bytes, with its sign. May read up to 8 bytes. */
+static inline int64_t get_signed(const uint8_t *p, unsigned bytes)
+{
+    uint64_t stored;
+
+    memcpy(&stored, p, sizeof stored);
+    return (int64_t)__builtin_bswap64(stored) >> (64 - 8 * bytes);
 }
 
 static inline unsigned varint_bytes(uint64_t value)

@@ -1,0 +1,82 @@
+"""Frames are read from the pages of the file as far as these have their usual form, else by SQLite (src/trace/scan.c). What comes of
+them is the same, whatever the file is like; a table with a column more is always SQLite's to read, and is what is compared with."""
+import shutil
+import sqlite3
+import subprocess
+
+import pytest
+
+from shared import PYTHONS
+
+pytestmark = pytest.mark.one_python
+
+PROGRAM = "def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\ndef wait(): yield 1\nlist(wait()); fib(14)"
+MIDDLE = "(SELECT frame_id FROM frame ORDER BY frame_id LIMIT 1 OFFSET 600)"
+CHANGES = {
+    "as recorded": "",
+    "small pages": "PRAGMA page_size = 512; VACUUM",
+    "large pages": "PRAGMA page_size = 65536; VACUUM",
+    "a log": f"PRAGMA journal_mode = WAL; DELETE FROM frame WHERE frame_id = {MIDDLE}",
+    "no frame": "DELETE FROM frame",
+    "one frame": "DELETE FROM frame WHERE parent_id IS NOT NULL",
+    "a text": f"UPDATE frame SET start_ns = 'soon' WHERE frame_id = {MIDDLE}",
+    "a long text": f"UPDATE frame SET kind = printf('%.9000c', 'x') WHERE frame_id = {MIDDLE}",
+    "a fraction": f"UPDATE frame SET end_ns = end_ns + 0.5 WHERE frame_id = {MIDDLE}",
+    "no end": f"UPDATE frame SET end_ns = NULL WHERE frame_id > {MIDDLE}",
+    "large and negative numbers": f"UPDATE frame SET exit = -1, outcome = -9e15, code_id = code_id - 1000 * (frame_id = {MIDDLE})",
+    "large and negative keys": f"UPDATE frame SET frame_id = -1 WHERE frame_id = {MIDDLE}; UPDATE frame SET frame_id = 1 << 62 WHERE frame_id ="
+                               " (SELECT MAX(frame_id) FROM frame)",
+}
+
+
+@pytest.fixture(scope="module")
+def traces(dyntrace, tmp_path_factory):
+    """The same frames, in pages that may be read and in ones that may not."""
+    folder = tmp_path_factory.mktemp("scan")
+    subprocess.run([dyntrace, "run", "-o", folder / "read.db", "--python", PYTHONS[0], "--", "-c", PROGRAM], check=True,
+                   capture_output=True, timeout=60)
+    shutil.copy(folder / "read.db", folder / "asked.db")
+    change(folder / "asked.db", "ALTER TABLE frame ADD COLUMN more")
+    return folder
+
+
+def change(path, script):
+    db = sqlite3.connect(path, isolation_level=None)
+    db.executescript(script)
+    return db
+
+
+def told(run, path):
+    done = run("export", path, "--format", "folded", "-o", "-")
+    return done.returncode, done.stdout, done.stderr.replace(path.stem, "")
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_as_sqlite_reads_it(run, traces, tmp_path, name):
+    answers = []
+    for file in ("read.db", "asked.db"):
+        shutil.copy(traces / file, tmp_path)
+        with change(tmp_path / file, CHANGES[name]):  # its log is there until it is closed
+            answers.append(told(run, tmp_path / file))
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 0 and bool(answers[0][1]) == (name != "no frame")
+
+
+@pytest.mark.parametrize("where", ["a leaf", "the root", "its end"])
+def test_damage(run, traces, tmp_path, where):
+    """What is damaged is said by SQLite, after the same rows."""
+    answers = []
+    for file in ("read.db", "asked.db"):
+        shutil.copy(traces / file, tmp_path)
+        with sqlite3.connect(tmp_path / file) as db:
+            root = (db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'frame'").fetchone()[0] - 1) * 4096
+        db.close()
+        data = bytearray((tmp_path / file).read_bytes())
+        third = root + int.from_bytes(data[root + 16:root + 18], "big")
+        leaf = (int.from_bytes(data[third:third + 4], "big") - 1) * 4096
+        at = root if where == "the root" else leaf
+        data[at:at + 4096] = b"Z" * 4096
+        (tmp_path / file).write_bytes(data if where != "its end" else data[:leaf + 4000])
+        answers.append(told(run, tmp_path / file))
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 2 and "damaged" in answers[0][2]
