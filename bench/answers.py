@@ -132,13 +132,12 @@ COMMANDS = [
     ("merge", ["merge", "{trace}", "{small}", "-o", "{out}/m.db", "--force"], None),
 ]
 MEMORY_MB = 200
-THREADED = {"report --html"}  # read frames in a thread beside the rest
 
 
 @figure("answers", "Questions to a large trace", [
     "python", "command", "processor s", "s", "target", "", "resident MB", "target", ""], [
     "10 M frames, 1 M lookups and guard checks, 2000 functions (--quick: a fiftieth)",
-    "processor s is held against the target, for what else runs on the machine does not count; s where a command has two threads",
+    "processor s is held against the target, for what else runs on the machine does not count",
     "Parquet, by two processes, where `make engines` has put pyarrow"],
     needs_dyntrace=False)
 def answers(table, python, options):
@@ -151,7 +150,7 @@ def answers(table, python, options):
                 continue
             argv = [os.path.join(ROOT, "build", "dyntrace"), *(a.format(trace=trace, out=out, small=small) for a in argv)]
             cpu, wall, memory = measure(argv, times=1 if most is None else min(3, options.rounds))
-            held = at_most(wall if name in THREADED else cpu, most) if most else (f"{cpu:.2f}", "-", "")
+            held = at_most(cpu, most) if most else (f"{cpu:.2f}", "-", "")
             table.add(python.version, name, held[0], f"{wall:.2f}", *held[1:], *at_most(memory, MEMORY_MB, "{:.0f}"))
             table.raw.append({"command": name, "cpu_s": cpu, "wall_s": wall, "memory_mb": memory})
 

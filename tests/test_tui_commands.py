@@ -39,6 +39,7 @@ def test_the_rows_that_offend_lead_to_their_compiles(dyntrace, folder):
 def test_two_traces_side_by_side(dyntrace, folder):
     out = screen(dyntrace, folder, ":diff Space b.db Enter")
     assert re.search(r"^.kind +function +where +what +a +b$", out, re.M) and re.search(r"^.outcome +total +p.py:7 +compiled +3 +4$", out, re.M)
+    assert re.search(r"^.outcome +total +p.py:7 +compiled +3 +4$", screen(dyntrace, folder, ":diff Space b.db Enter", size="96x30"), re.M)
     assert "> function total" in screen(dyntrace, folder, ":diff Space b.db Enter /compiled Enter Enter").splitlines()[0]
     other = screen(dyntrace, folder, ":diff Space b.db Enter /compiled Enter Right Enter").splitlines()
     assert "> dyntrace in 'b.db' why 'total'" in other[0] and "3 recompiles" in "".join(other)

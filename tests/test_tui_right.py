@@ -104,6 +104,7 @@ def test_how_processes_died_is_on_the_first_screen(dyntrace, folder):
     found = [re.match(r"[ >]  (\d+) signal (9 \(SIGKILL\)|11 \(SIGSEGV\)) at [\d.]+ s in die  .*dying.db.py:3$", line) for line in first]
     assert [match[2] for match in found if match] == ["9 (SIGKILL)", "11 (SIGSEGV)"]
     assert first[next(i for i, match in enumerate(found) if match)][0] == ">"
+    assert re.fullmatch(r" ?vi \+3 .*dying.db.py", lines(dyntrace, place, "o", "dying.db")[-1])
     page = lines(dyntrace, place, "Enter", "dying.db", "100x24")
     at = next(i for i, line in enumerate(page) if "Open when it ended" in line)
     assert [line.split()[0] for line in page[at + 1:at + 4]] == ["die", "child", "<module>"]
@@ -210,6 +211,17 @@ def test_zooming_stays_at_the_cursor(dyntrace, place):
         before = moment(dump(dyntrace, place, start, trace="plain.db"))
         for zoom in ("+", "+ + +", "+ + + - - -", "-"):
             assert moment(dump(dyntrace, place, f"{start} {zoom}", trace="plain.db")) == before, (start, zoom)
+
+
+def test_it_is_told_how_many_calls_are_below_the_rows(dyntrace, folder):
+    place = folder("deep.db", "import time\ndef down(n):\n    return down(n - 1) if n else time.sleep(0.1)\ndown(30)\n")
+    with sqlite3.connect(place / "deep.db") as db:
+        at, = db.execute("SELECT MAX(start_ns) + 50000000 FROM frames WHERE qualname = 'down'").fetchone()
+    db.close()
+    for size in (16, 24):
+        out = lines(dyntrace, place, f"7 @ {at}ns Enter", "deep.db", f"80x{size}")
+        shown = sum(re.match("│(down|<module>)", line) is not None for line in out)
+        assert f"+{32 - shown} deeper: v" in "".join(out) and 0 < shown < 32
 
 
 def test_callers_do_not_begin_with_the_call_itself(dyntrace, place):

@@ -57,6 +57,16 @@ static void part_put(struct doc *doc, struct db *db, struct query *row, const ch
             parts[i].put(doc, db, row);
 }
 
+/* What `o` opens on the last line, which is of ROW. */
+static void place_put(struct doc *doc, const struct row *row)
+{
+    struct doc_line *last = &doc->lines.at[doc->lines.count - 1];
+    const struct value *file = row_field(row, "{filename}");
+
+    if (file && file->type == QUERY_TEXT && row_integer(row, "{first_line}", &last->source_line))
+        last->file = doc_print(doc, "%s", file->text);
+}
+
 /* Row NUMBER of a block. False: the last that is shown. */
 static bool row_put(struct doc *doc, struct db *db, struct arena *arena, const struct sheet_block *block,
                     struct query *query, const struct row *row, int number)
@@ -78,7 +88,10 @@ static bool row_put(struct doc *doc, struct db *db, struct arena *arena, const s
                 line_put(doc, arena, row, line->rest, true);
             }
         } else if (is(line, "|")) {
+            size_t before = doc->lines.count;
             line_put(doc, arena, row, line->rest, false);
+            if (doc->lines.count > before)
+                place_put(doc, row);
         } else if (is(line, "text") && (text = field_whole(query, row, rest))) {
             doc_text(doc, text, 2, (size_t)most);
         } else if (is(line, "wrap") && (text = field_whole(query, row, rest))) {

@@ -345,10 +345,10 @@ static bool text_place(struct view *view, const char **file, int64_t *line)
 
     if (chosen && !chosen->source_line && view_source(view, &chosen->target, file, line))
         return true;
-    if (!text->doc || !text->doc->file)
+    *file = chosen && chosen->file ? chosen->file : text->doc ? text->doc->file : NULL;
+    if (!*file)
         return text->doc && view_source(view, &text->doc->subject, file, line);
     *line = chosen && chosen->source_line ? chosen->source_line : text->doc->file_line;
-    *file = text->doc->file;
     return true;
 }
 

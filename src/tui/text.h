@@ -23,7 +23,8 @@ struct source;
 struct doc_line {
     const char *text;     /* marked; in the arena, as its target's texts */
     struct target target;
-    int64_t source_line;  /* in the doc's file, 0: none */
+    int64_t source_line;  /* in FILE, or in the doc's; 0: none */
+    const char *file;     /* or NULL */
     bool part;            /* a heading */
     int half;             /* where its right half begins, 0: it is one */
     struct target beside; /* where that leads */

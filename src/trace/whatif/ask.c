@@ -325,7 +325,7 @@ static void tally_print(FILE *out, const char *what, const struct whatif_tally *
     char guards[TABLE_HUMAN], compiles[TABLE_HUMAN];
 
     fprintf(out,
-            "    %-10s %9" PRId64 " %9" PRId64 " %9" PRId64 " %9" PRId64 " %9" PRId64 " %9" PRId64 "  %-10s %s\n", what,
+            "  %-9s %7" PRId64 " %7" PRId64 " %7" PRId64 " %8" PRId64 " %7" PRId64 " %7" PRId64 " %8s %8s\n", what,
             t->calls, t->hits, t->misses, t->compiles, t->eager, t->checks,
             whatif_checks_timed(t) ? table_duration(guards, t->check_ns) : "-",
             table_duration(compiles, t->compile_ns));
@@ -348,7 +348,7 @@ static void function_print(FILE *out, const struct whatif_function *f)
     tally_print(out, "predicted", &f->predicted);
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
         if (more[i].count)
-            fprintf(out, "    %s%" PRId64 "%s\n", more[i].before, more[i].count, more[i].after);
+            fprintf(out, "  %s%" PRId64 "%s\n", more[i].before, more[i].count, more[i].after);
 }
 
 /* Our own words, in lines of a readable length. */
@@ -395,8 +395,7 @@ void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *a
     size_t listed = 0, same = 0;
 
     headline(out, answer);
-    fprintf(out, "\n    %-10s %9s %9s %9s %9s %9s %9s  %-10s %s\n", "", "calls", "hits", "misses", "compiles", "eager",
-            "checks", "guard time", "compile time");
+    fprintf(out, "\n  %-9s %7s %7s %7s %8s %7s %7s %8s %8s\n", "", "calls", "hits", "misses", "compiles", "eager", "checks", "guards", "compile");
     for (size_t i = 0; i < r->functions.count; i++) {
         const struct whatif_function *f = &r->functions.at[i];
         char *name;

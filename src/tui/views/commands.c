@@ -17,7 +17,7 @@
 #include "trace/db.h"
 #include "tui/text.h"
 
-enum { WORDS_MOST = 40, CELLS_MOST = 24, OUTPUT_MOST = 16 << 20, LOOK_MS = 100, CELL_WIDEST = 60 };
+enum { WORDS_MOST = 40, CELLS_MOST = 24, OUTPUT_MOST = 16 << 20, LOOK_MS = 100, CELL_WIDEST = 60, CELL_LEAST = 20 };
 
 /* TEXT in words at its spaces but for what is quoted; ARGV gets COUNT more. */
 static int words_split(struct doc *doc, const char *text, char **argv, int count)
@@ -126,20 +126,32 @@ static void sides_put(struct doc *doc, const char *other, const struct cells *na
         }
 }
 
-/* How wide the cells are of the table that begins with LINE and goes on in REST, up to an empty line. */
-static void widths_find(const char *line, const char *rest, int widths[CELLS_MOST])
+/* How wide the cells are of the table that begins with LINE and goes on in REST, up to an empty line: what is in them, but where that is
+ * more than COLUMNS the widest give way. */
+static void widths_find(const char *line, const char *rest, int columns, int widths[CELLS_MOST])
 {
     const char *end = strstr(rest, "\n\n");
     char *copy = say_print("%s\n%.*s", line, (int)(end ? (size_t)(end - rest) : strlen(rest)), rest);
-    int used;
+    int used, count = 0, sum = 0;
 
     memset(widths, 0, CELLS_MOST * sizeof *widths);
     for (char *row, *at = copy; (row = strsep(&at, "\n"));) {
         struct cells cells = line_cut(row);
-        for (int c = 0; c + 1 < cells.count; c++) {
+        for (int c = 0; c < cells.count; c++) {
             text_room(cells.at[c], CELL_WIDEST, &used);
             widths[c] = used > widths[c] ? used : widths[c];
         }
+        count = cells.count > count ? cells.count : count;
+    }
+    for (int c = 0; c < count; c++)
+        sum += (c + 1 < count || widths[c] < CELL_LEAST ? widths[c] : CELL_LEAST) + 2;
+    for (; sum > columns; sum--) {
+        int widest = 0;
+        for (int c = 1; c + 1 < count; c++)
+            widest = widths[c] > widths[widest] ? c : widest;
+        if (widths[widest] <= CELL_LEAST)
+            break;
+        widths[widest]--;
     }
     free(copy);
 }
@@ -157,7 +169,7 @@ static void output_put(struct doc *doc, struct db *db, char *text, const char *p
         if (!*line && !text)
             break;
         if (head)
-            widths_find(line, text ? text : "", widths);
+            widths_find(line, text ? text : "", doc->columns, widths);
         cells = line_cut(!strncmp(told, path, strlen(path)) && !strncmp(told + strlen(path), ": ", 2) ? line + (told - line) + strlen(path) + 2 : line);
         last = 1;
         for (int c = 0; c + 1 < cells.count; c++)

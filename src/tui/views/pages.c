@@ -258,9 +258,9 @@ static void whatif_build(struct doc *doc, struct db *db)
     const char *knob = doc->target.where;
 
     doc->subject = (struct target){.kind = doc->target.about, .id = doc->target.id, .at_ns = doc->target.at_ns};
-    doc_line(doc, "Predicted from the recorded calls, beside what was recorded. " MARK "ai" MARK "n asks for other settings:");
-    doc_line(doc, MARK "drecompile_limit=N accumulated_limit=N order=mru|fifo|static isolate=region backend_shared=no");
-    doc_line(doc, MARK "ddynamic=SOURCE[DIM]|all drop_guard=ID|KIND, with commas between them, or best");
+    doc_wrap(doc, "Predicted from the recorded calls, beside what was recorded. " MARK "ai" MARK "n asks for other settings:", (struct target){0});
+    doc_wrap(doc, MARK "drecompile_limit=N accumulated_limit=N order=mru|fifo|static isolate=region backend_shared=no"
+                  " dynamic=SOURCE[DIM]|all drop_guard=ID|KIND, with commas between them, or best", (struct target){0});
     if (knob)
         snprintf(doc->title, sizeof doc->title, "%.100s", doc_safe(doc, knob, 100));
     else if (doc->target.about == VIEW_COMPILE)
@@ -291,12 +291,15 @@ const struct view_ops view_whatif = {
 static void help_build(struct doc *doc, struct db *db)
 {
     const struct view_ops *from = view_of((int)doc->target.about);
+    const struct target nowhere = {0};
     int bytes;
 
     if (from && view_op(from, keys)) {
-        doc_line(doc, MARK "bIn this view" MARK "n, %s: %s", from->name, from->summary);
+        doc_wrap(doc, doc_print(doc, MARK "bIn this view" MARK "n, %s: %s", from->name, from->summary), nowhere);
         for (const char *at = view_op(from, keys), *words; (words = view_keys(&at, &bytes));) {
             int key = (int)strcspn(words, " ");
+            while (words[key] == ' ' && words[key + 1] && words[key + 2] == ' ') /* more keys: "+ - * zoom" */
+                key += 2;
             doc_line(doc, "  " MARK "a%s" MARK "n%.*s", doc_fit(doc, doc_print(doc, "%.*s", key, words), 15), bytes - key, words + key);
         }
         doc_line(doc, "%s", "");
@@ -311,21 +314,20 @@ static void help_build(struct doc *doc, struct db *db)
             strcat(keys, k ? " " : "");
             strcat(keys, key_label(b->keys[k], made));
         }
-        doc_line(doc, "  " MARK "a%s" MARK "n %s  " MARK "d:%s", doc_fit(doc, keys, 15), b->help, b->name);
+        doc_wrap(doc, doc_print(doc, "  " MARK "a%s" MARK "n %s  " MARK "d:%s", doc_fit(doc, keys, 15), b->help, b->name), nowhere);
     }
     doc_part(doc, "Views, by name: :functions, :ledger outcome = 'limit'");
     for (int kind = 0; kind < VIEW_KINDS; kind++) {
         const struct view_ops *ops = view_of(kind);
         if (!ops)
             continue;
-        doc_line(doc, "  " MARK "a%s" MARK "n %s", doc_fit(doc, ops->name, 15), ops->summary);
-        doc_leads(doc, (enum view_kind)kind, 0, NULL, NULL);
+        doc_wrap(doc, doc_print(doc, "  " MARK "a%s" MARK "n %s", doc_fit(doc, ops->name, 15), ops->summary), (struct target){.kind = (enum view_kind)kind});
     }
     doc_part(doc, "What is typed");
-    doc_line(doc, "  f takes words, all of which must be in a row, or an SQL condition on the columns: lookup > 1us AND outcome = 'hit'.");
-    doc_line(doc, "  : also takes a moment, 0.3 or +100ms, open FILE, and check, diff, fsck, report, show, verify and why with what they take.");
-    doc_line(doc, "  Times without a unit are nanoseconds. Up and Down bring back what was typed before, Tab completes.");
-    doc_line(doc, "  In a table, the chosen column (Left, Right) is what Enter follows and s sorts by.");
+    doc_wrap(doc, "  f takes words, all of which must be in a row, or an SQL condition on the columns: lookup > 1us AND outcome = 'hit'.", nowhere);
+    doc_wrap(doc, "  : also takes a moment, 0.3 or +100ms, open FILE, and check, diff, fsck, report, show, verify and why with what they take.", nowhere);
+    doc_wrap(doc, "  Times without a unit are nanoseconds. Up and Down bring back what was typed before, Tab completes.", nowhere);
+    doc_wrap(doc, "  In a table, the chosen column (Left, Right) is what Enter follows and s sorts by.", nowhere);
 }
 
 const struct view_ops view_help = {.name = "help", .summary = "this", .build = help_build, .base = &text_ops};

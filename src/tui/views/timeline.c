@@ -324,7 +324,8 @@ static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, 
 
 static void detail_draw(struct timeline *t, struct screen *screen, int y, int last)
 {
-    int column = cursor_column(t);
+    int column = cursor_column(t), deeper = 0;
+    char words[40];
 
     if (t->too_much || !detail_fits(t, t->detail)) {
         screen_put(screen, y, 1, t->view.columns - 2, STYLE_DIM, t->too_much ? "too many calls to draw: + zooms in" : "…");
@@ -346,6 +347,11 @@ static void detail_draw(struct timeline *t, struct screen *screen, int y, int la
             if (end - x > 2)
                 screen_put(screen, y + depth, x + 1, end - x - 1, style, name_find(&t->lanes->names, cell->code_id));
         }
+    for (int depth = last - y + 1; depth < t->detail->depth; depth++)
+        deeper += t->detail->cells[depth][column].frame_id != 0;
+    snprintf(words, sizeof words, " +%d deeper: v ", deeper);
+    if (deeper)
+        screen_put(screen, last, t->view.columns - (int)strlen(words), (int)strlen(words), STYLE_HEAD, words);
 }
 
 /* What is under the cursor, in words. */
