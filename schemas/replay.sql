@@ -25,10 +25,6 @@ SELECT each(compile_id, start_ns, code_id, thread_id, cache_entry_id, end_ns, is
 -- name: breaks
 SELECT each(graph_break_id, compile_id) FROM graph_break NOT INDEXED;
 
--- name: lookups
-SELECT each(lookup_id, thread_id, code_id, start_ns, duration_ns, outcome, cache_entry_id, entries_checked, signature_id)
-FROM lookup NOT INDEXED;
-
 -- name: marks
 -- Since when code is not compiled again.
 SELECT each(code_id, at_ns) FROM code_mark WHERE action IN ('skip', 'run_only');

@@ -1,22 +1,13 @@
 /* trace/replay/load.c -- the decisions of a trace read and put in order. See replay.h.
  *
  * Everything here comes from a file that anybody may have made: ids that lead nowhere become REPLAY_NONE, times may
- * be in any order, and parents must be older than their children.
- *
- * What lookups tried is half of what there is to read. So it is done by a thread with a connection of its own, while
- * the caller reads the lookups; what is found is joined to them at the end:
- *
- *     caller   entries | compiles, lookups, marks ...| join
- *     thread           | guards, guard_check ........|
- *
- * While a trace is written two connections would not see one state of it: then the caller's is used, at the end. */
-#include <pthread.h>
-
+ * be in any order, and parents must be older than their children. */
 #include "lib/bounds.h"
 #include "lib/say.h"
 #include "replay.h"
 #include "schema.h"
 #include "trace/db.h"
+#include "trace/scan.h"
 
 enum {
     FORKS_MAX = 64, /* generations of processes that hand a cache on */
@@ -156,26 +147,27 @@ struct lookups {
     int64_t rows;
 };
 
-static bool lookup_row(void *context, const int64_t *v, unsigned nulls)
+static bool lookup_row(void *context, const int64_t *values, unsigned nulls)
 {
+    const struct row_lookup *row = (const void *)values;
     struct lookups *reading = context;
     struct replay *r = reading->r;
-    uint32_t thread = replay_index(&r->thread_ids, v[1]), process = process_of(r, thread);
-    bool known = !(nulls & 1 << 5) && v[5] >= 0 && v[5] < OUTCOMES, named = !(nulls & 1 << 6);
+    uint32_t thread = replay_index(&r->thread_ids, (int64_t)row->thread_id), process = process_of(r, thread);
+    bool known = !row_null(nulls, lookup, outcome) && row->outcome >= 0 && row->outcome < OUTCOMES, named = !row_null(nulls, lookup, cache_entry_id);
     struct replay_lookup *l = list_add(&r->lookups);
 
     if (r->lookups.count >= REPLAY_NONE)
         bounds_memory_over();
-    *l = (struct replay_lookup){.id = v[0],
-                                .start_ns = time_of(v[3]),
-                                .end_ns = time_of(v[3]) + time_of(v[4]),
-                                .signature = v[8],
-                                .cache = cache_index(r, code_index(r, v[2]), process),
+    *l = (struct replay_lookup){.id = (int64_t)row->lookup_id,
+                                .start_ns = time_of(row->start_ns),
+                                .end_ns = time_of(row->start_ns) + time_of(row->duration_ns),
+                                .signature = (int64_t)row->signature_id,
+                                .cache = cache_index(r, code_index(r, (int64_t)row->code_id), process),
                                 .thread = thread,
-                                .entry = named ? replay_index(&r->entry_ids, v[6]) : REPLAY_NONE,
-                                .checked = v[7] < 0 || v[7] > UINT16_MAX ? UINT16_MAX : (uint16_t)v[7],
-                                .outcome = known ? (uint8_t)v[5] : REPLAY_OUTCOME_UNKNOWN,
-                                .observed = nulls & 1 << 7,
+                                .entry = named ? replay_index(&r->entry_ids, (int64_t)row->cache_entry_id) : REPLAY_NONE,
+                                .checked = row->entries_checked < 0 || row->entries_checked > UINT16_MAX ? UINT16_MAX : (uint16_t)row->entries_checked,
+                                .outcome = known ? (uint8_t)row->outcome : REPLAY_OUTCOME_UNKNOWN,
+                                .observed = row_null(nulls, lookup, entries_checked),
                                 .named = named};
     if (l->outcome == OUTCOME_COMPILED)
         made_in(r, l->entry, process);
@@ -189,7 +181,7 @@ static void lookups_read(struct replay *r)
     struct lookups reading = {r, progress_begin("reading lookups"),
                               db_integer(r->db, 0, "SELECT MAX(lookup_id) FROM lookup")};
 
-    db_each(r->db, schema_statement("replay/lookups"), lookup_row, &reading);
+    scan_rows(r->db, TABLE_lookup, lookup_row, &reading);
     progress_end(&reading.progress);
 }
 
@@ -203,13 +195,11 @@ static bool mark_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* ---- what each lookup tried, beside the rest ------------------------------- */
+/* ---- what each lookup tried ------------------------------------------------ */
 
 struct check_reader {
-    const struct replay *r; /* borrowed: its entries alone are looked at while the thread runs */
-    struct db *db;          /* the thread's, owned; or R's */
-    bool threaded, unsorted;
-    pthread_t thread;
+    const struct replay *r; /* borrowed */
+    bool unsorted;
     struct map owners; /* of guards: index of the entry */
     LIST(struct replay_check) checks;
     LIST(int64_t) lookups; /* by check: row id of its lookup */
@@ -256,35 +246,6 @@ static bool check_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-static void *checks_read(void *reader)
-{
-    struct check_reader *c = reader;
-    size_t times = (c->r->entries.count + 1) * sizeof *c->times;
-
-    c->times = calloc(1, times);
-    db_each(c->db, schema_statement("replay/guards"), guard_row, c);
-    db_each(c->db, schema_statement("replay/checks"), check_row, c);
-    if (c->unsorted) {
-        c->checks.count = c->lookups.count = 0;
-        memset(c->times, 0, times);
-        db_each(c->db, schema_statement("replay/checks-sorted"), check_row, c);
-    }
-    return NULL;
-}
-
-/* Begin to read what R's lookups tried, beside the caller where that can be. R's entries stay where they are. */
-static void checks_begin(struct check_reader *c, const struct replay *r)
-{
-    char *state = db_meta(r->db, "state");
-
-    *c = (struct check_reader){.r = r, .db = r->db};
-    if (state && strcmp(state, "recording") && db_file(r->db) && (c->db = db_open(db_file(r->db)))) {
-        db_integer(c->db, 0, "PRAGMA cache_size = -2048");
-        c->threaded = pthread_create(&c->thread, NULL, checks_read, c) == 0;
-    }
-    free(state);
-}
-
 /* Checks and lookups are both in the order of lookup ids. */
 static void checks_join(struct check_reader *c, struct replay *r)
 {
@@ -310,24 +271,25 @@ static void checks_join(struct check_reader *c, struct replay *r)
     c->checks.count = kept;
 }
 
-/* All of it into R, whose lookups are known now. False: it was said why not. */
-static bool checks_end(struct check_reader *c, struct replay *r)
+/* All of it into R, whose lookups are known. */
+static void checks_read(struct replay *r)
 {
-    bool ok;
+    struct check_reader reader = {.r = r}, *c = &reader;
+    size_t times = (r->entries.count + 1) * sizeof *c->times;
 
-    if (c->threaded)
-        pthread_join(c->thread, NULL);
-    else
-        checks_read(c);
+    c->times = calloc(1, times);
+    db_each(r->db, schema_statement("replay/guards"), guard_row, c);
+    db_each(r->db, schema_statement("replay/checks"), check_row, c);
+    if (c->unsorted) {
+        c->checks.count = c->lookups.count = 0;
+        memset(c->times, 0, times);
+        db_each(r->db, schema_statement("replay/checks-sorted"), check_row, c);
+    }
     checks_join(c, r);
     memcpy(&r->checks, &c->checks, sizeof r->checks);
     r->times = c->times;
-    ok = !db_failed(c->db);
-    if (c->db != r->db)
-        db_close(c->db);
     list_free(&c->lookups);
     map_free(&c->owners);
-    return ok;
 }
 
 /* ---- order ----------------------------------------------------------------- */
@@ -480,20 +442,19 @@ static void make_events(struct replay *r)
 struct replay *replay_open(struct db *db, bool checks)
 {
     struct replay *r = calloc(1, sizeof *r);
-    struct check_reader reader;
 
     r->db = db;
     db_integer(db, 0, "PRAGMA cache_size = -8192"); /* tables are read from end to end: no use to keep more pages */
     db_each(db, schema_statement("replay/processes"), process_row, r);
     db_each(db, schema_statement("replay/threads"), thread_row, r);
     db_each(db, schema_statement("replay/entries"), entry_row, r);
-    if (checks)
-        checks_begin(&reader, r);
     db_each(db, schema_statement("replay/compiles"), compile_row, r);
     db_each(db, schema_statement("replay/breaks"), break_row, r);
     lookups_read(r);
     db_each(db, schema_statement("replay/marks"), mark_row, r);
-    if ((checks && !checks_end(&reader, r)) || db_failed(db)) {
+    if (checks)
+        checks_read(r);
+    if (db_failed(db)) {
         replay_free(r);
         return NULL;
     }
