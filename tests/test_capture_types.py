@@ -121,6 +121,19 @@ run = compile(f)
 print(run(Array(5), "add", [1, 2]), run(Array(5), "mul", [1, 2]), run(Array(5), "add", [3, 2]), run(Array(5), "add", [1, 2]))
 print(run(Array(5), "mul", (1, 4)), run(Array(1, 2), "add", [1, 1]), entries(f))
 ''', ["(6,) (10,) (8,) (6,)", "(20,) (2, 3) [1, 1, 2, 1, 1]"]),
+    "a manager that is another each time": ('''
+class Manager:
+    def __enter__(self): return 1
+    def __exit__(self, *error): pass
+
+def f(a):
+    with Manager() as n:
+        b = a + n
+    return b * 2
+
+run = compile(f)
+print([run(Array(i)) for i in range(4)], [broke[1] for broke in breaks if broke and "Manager" in broke[1]])
+''', ["[(2,), (4,), (6,), (8,)] ['a call of Manager()', 'a call of Manager.__exit__()']"]),
     "a value decides": ('''
 def f(a):
     b = a + 1

@@ -3,8 +3,9 @@
 usage: beside_torch.py [--dyntrace PROGRAM] [--python PY] [--verbose] [FILE[:FUNCTION]]...       PY has torch
 
 Both are recorded by `dyntrace run`; the traces are compared. Of each function: the operations of each graph, in order; the lines on
-which graphs break; the compiles, resume functions and called functions included. The last line says how many functions are equal in
-which. docs/capture.md has why the others differ.
+which graphs break; the compiles that made a graph or broke, resume functions and called functions included. The last line says how many
+functions are equal in which. docs/capture.md has why the others differ, and which are left out. HOSTILE has the files that are no language
+feature, but code that changes what was read; they are compared where they are named.
 """
 import argparse
 import collections
@@ -21,6 +22,7 @@ from pathlib import Path
 import corpus
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+HOSTILE = ["believed", "hostile"]
 
 
 def run(side, words):
@@ -101,7 +103,7 @@ def main():
     if options.side:
         return run(options.side, options.what)
     files, equal, count, without, wrong = {}, collections.Counter(), 0, 0, set()
-    for word in options.what or sorted(path.stem for path in corpus.FOLDER.glob("*.py")):
+    for word in options.what or sorted(path.stem for path in corpus.FOLDER.glob("*.py") if path.stem not in HOSTILE):
         files.setdefault(word.partition(":")[0], []).append(word)
     with tempfile.TemporaryDirectory(prefix="beside-") as folder:
         for words in files.values():

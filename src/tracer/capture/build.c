@@ -252,23 +252,12 @@ static bool is_plain_key(PyObject *key)
 static enum ended graph_item(struct capture *c, struct watched *w, int count, PyObject *container, struct shadow *of, PyObject *key,
                              struct shadow *of_key)
 {
-    struct operation operation = {.op = "call_function", .target = operator_named("getitem"), .args = PyTuple_New(2)};
-    PyObject *first = value_argument(c, container, of), *second = value_argument(c, key, of_key);
-    enum ended ended = may_operate(c);
+    struct operation operation;
+    enum ended ended = operation_on(c, "getitem", 2, (PyObject *const[]){container, key}, (struct shadow *const[]){of, of_key}, &operation);
 
-    if (!ended && (!operation.args || !operation.target || !first || !second))
-        ended = break_at(c, "value", "an item of a %.200s whose key is not known", Py_TYPE(container)->tp_name);
-    if (ended) {
-        Py_XDECREF(first);
-        Py_XDECREF(second);
-        Py_XDECREF(operation.args);
-        PyErr_Clear();
+    if (ended)
         return ended;
-    }
-    PyTuple_SET_ITEM(operation.args, 0, first);
-    PyTuple_SET_ITEM(operation.args, 1, second);
-    operation.counted = is_fixed(c, container, of) && is_fixed(c, key, of_key);
-    operation.fixed = operation.counted && is_plain_key(key) && value_is_array(container);
+    operation.fixed &= is_plain_key(key) && value_is_array(container);
     return node_result(c, w, count, &operation, PyObject_GetItem(container, key));
 }
 
@@ -339,20 +328,13 @@ static enum ended set_item(struct capture *c, struct watched *w, int count, PyOb
                            struct shadow *of_key, PyObject *value, struct shadow *of_value)
 {
     if (is_graph(container, of)) {
-        OWNED PyObject *node = NULL, *args = NULL;
-        PyObject *one[3] = {value_argument(c, container, of), value_argument(c, key, of_key), value_argument(c, value, of_value)};
-        PyObject *target = operator_named("setitem");
-        enum ended ended = may_operate(c);
-        if (one[0] && one[1] && one[2])
-            args = PyTuple_Pack(3, one[0], one[1], one[2]);
-        for (int i = 0; i < 3; i++)
-            Py_XDECREF(one[i]);
-        PyErr_Clear();
-        if (ended || !args || !target)
-            return ended ? ended : break_at(c, "value", "an item of a %.200s is set to what is not known", Py_TYPE(container)->tp_name);
-        if (PyObject_SetItem(container, key, value))
-            return ENDED_RAISED;
-        node = node_new("call_function", NULL, target, Py_NewRef(args), NULL);
+        struct operation operation;
+        enum ended ended = operation_on(c, "setitem", 3, (PyObject *const[]){container, key, value},
+                                        (struct shadow *const[]){of, of_key, of_value}, &operation);
+        OWNED PyObject *args = ended ? NULL : operation.args, *node = NULL;
+        if (ended || PyObject_SetItem(container, key, value))
+            return ended ? ended : ENDED_RAISED;
+        node = node_new(operation.op, NULL, operation.target, Py_NewRef(args), NULL);
         if (!node || add_node(c, node))
             c->failed = true;
         PyErr_Clear();

@@ -129,6 +129,11 @@ bool value_is_array(PyObject *value);
 bool value_is_simple(PyObject *value);
 /* One of numpy's or torch's small descriptions: a dtype, a device, a layout. */
 bool value_is_description(PyObject *value);
+/* One of the two? */
+static inline bool value_is_plain(PyObject *value)
+{
+    return value_is_simple(value) || value_is_description(value);
+}
 int value_register(PyObject *type);
 struct shadow *shadow_new(struct capture *c, enum shadow_kind kind, Py_ssize_t room);
 struct shadow *shadow_const(struct capture *c, PyObject *value);
@@ -186,6 +191,8 @@ struct operation {
     PyObject *args, *keywords;  /* owned, of the node; keywords may be NULL */
     bool fixed, counted;        /* as of its shadow */
 };
+/* It calls operator.NAME, or getattr(), with COUNT values. ENDED_NOT: it may run. */
+enum ended operation_on(struct capture *c, const char *name, int count, PyObject *const *values, struct shadow *const *shadows, struct operation *made);
 /* OPERATION gave RESULT (taken; NULL: it raised). What OPERATION owns goes. */
 enum ended node_result(struct capture *c, struct watched *w, int count, struct operation *operation, PyObject *result);
 /* May an operation run here? ENDED_NOT: yes. */

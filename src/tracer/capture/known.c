@@ -65,7 +65,7 @@ static bool is_any(PyObject *callable, const char *const *names)
 static bool are_simple(struct capture *c, const struct call *call)
 {
     for (int i = 0; i < call->count; i++)
-        if (!value_is_simple(call->args[i]) || !value_known(c, call->args[i], call->shadows[i]))
+        if (!value_is_plain(call->args[i]) || !value_known(c, call->args[i], call->shadows[i]))
             return false;
     return true;
 }

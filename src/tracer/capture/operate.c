@@ -106,7 +106,7 @@ PyObject *operator_named(const char *name)
 
     if (!module && !(module = PyImport_ImportModule("operator")))
         PyErr_Clear();
-    return module ? PyDict_GetItemString(PyModule_GetDict(module), name) : NULL;
+    return !module ? NULL : PyDict_GetItemString(strcmp(name, "getattr") ? PyModule_GetDict(module) : PyEval_GetBuiltins(), name);
 }
 
 int add_node(struct capture *c, PyObject *node)
@@ -205,28 +205,38 @@ static enum ended unknown_operand(struct capture *c, const struct watched *w, in
     return break_at(c, "value", "%s of a %.200s", what, Py_TYPE(stack_value(w, count - 1))->tp_name);
 }
 
-/* operator.NAME of COUNT values from the top of the stack. ENDED_NOT: it may run. */
-static enum ended prepare(struct capture *c, const struct watched *w, int count, const char *name, struct operation *made)
+enum ended operation_on(struct capture *c, const char *name, int count, PyObject *const *values, struct shadow *const *shadows,
+                        struct operation *made)
 {
-    const enum ended ended = may_operate(c);
+    enum ended ended = may_operate(c);
+    int i = 0;
 
     if (ended)
         return ended;
     *made = (struct operation){.op = "call_function", .target = operator_named(name), .args = PyTuple_New(count), .fixed = true};
-    for (int i = 0; made->args && i < count; i++) {
-        PyObject *value = stack_value(w, count - 1 - i);
-        struct shadow *shadow = stack_shadow(w, count - 1 - i);
-        PyObject *one = value_argument(c, value, shadow);
-        if (!one) {
-            Py_CLEAR(made->args);
+    for (; made->args && i < count; i++) {
+        PyObject *one = value_argument(c, values[i], shadows[i]);
+        if (!one)
             break;
-        }
         PyTuple_SET_ITEM(made->args, i, one);
-        made->fixed &= is_fixed(c, value, shadow);
+        made->fixed &= is_fixed(c, values[i], shadows[i]);
     }
     made->counted = made->fixed;
     PyErr_Clear();
-    return made->args && made->target && !c->failed ? ENDED_NOT : unknown_operand(c, w, count, name);
+    if (i < count || !made->target || c->failed)
+        ended = break_at(c, "value", "%s of a %.200s%s", name, Py_TYPE(values[i % count])->tp_name, shadows[i % count] ? "" : " that is not known");
+    if (ended)
+        Py_CLEAR(made->args);
+    return ended;
+}
+
+/* operator.NAME of COUNT values from the top of the stack. ENDED_NOT: it may run. */
+static enum ended prepare(struct capture *c, const struct watched *w, int count, const char *name, struct operation *made)
+{
+    PyObject *const values[] = {stack_value(w, count - 1), stack_value(w, 0)};
+    struct shadow *const shadows[] = {stack_shadow(w, count - 1), stack_shadow(w, 0)};
+
+    return operation_on(c, name, count, values, shadows, made);
 }
 
 /* ---- operators ---- */
@@ -331,7 +341,7 @@ static enum ended compare(struct capture *c, struct watched *w, struct compat_ac
         }
         return ended;
     }
-    if (value_is_simple(a) && value_is_simple(b) && value_known(c, a, stack_shadow(w, 1)) && value_known(c, b, stack_shadow(w, 0))) {
+    if (value_is_plain(a) && value_is_plain(b) && value_known(c, a, stack_shadow(w, 1)) && value_known(c, b, stack_shadow(w, 0))) {
         result = PyObject_RichCompare(a, b, (int)action.arg);
         return known_result(c, w, 2, result);
     }
@@ -381,7 +391,7 @@ static enum ended format(struct capture *c, struct watched *w, struct compat_act
     PyObject *value = stack_value(w, action.flag ? 1 : 0), *spec = action.flag ? stack_value(w, 0) : NULL;
     OWNED PyObject *converted = NULL;
 
-    if (!value_is_simple(value) || !value_known(c, value, stack_shadow(w, action.flag ? 1 : 0)) ||
+    if (!value_is_plain(value) || !value_known(c, value, stack_shadow(w, action.flag ? 1 : 0)) ||
         (spec && !value_known(c, spec, stack_shadow(w, 0))))
         return unknown_operand(c, w, 1, "the text");
     if (action.arg)
@@ -400,7 +410,7 @@ int truth(struct capture *c, const struct watched *w)
         break_at(c, "data", "whether a %.100s is true decides what runs", Py_TYPE(value)->tp_name);
     else if (is_sequence(value) ? value_type_known(c, value, shadow)
              : PyDict_CheckExact(value) ? shadow && shadow->kind == SHADOW_DICT
-                                        : (value_is_simple(value) || value_is_description(value)) && value_known(c, value, shadow))
+                                        : value_is_plain(value) && value_known(c, value, shadow))
         return PyObject_IsTrue(value);
     else
         break_at(c, "value", "whether a %.100s is true", Py_TYPE(value)->tp_name);
@@ -471,7 +481,7 @@ static enum ended array_attribute(struct capture *c, struct watched *w, PyObject
                                         "is_cuda", "layout", "is_sparse", "is_quantized", "is_meta", NULL};
     PyObject *owner = stack_value(w, 0), *descriptor = _PyType_Lookup(Py_TYPE(owner), name), *value;
     struct shadow *of = stack_shadow(w, 0), *shadow;
-    struct operation operation;
+    struct operation operation = {0};
     enum ended ended;
 
     if (!of)
@@ -497,21 +507,12 @@ static enum ended array_attribute(struct capture *c, struct watched *w, PyObject
         shadow = shadow_const(c, value);
         return push_attribute(w, method, value, shadow);
     }
-    operation = (struct operation){.op = "call_function", .target = PyDict_GetItemString(PyEval_GetBuiltins(), "getattr"),
-                                   .args = PyTuple_New(2), .fixed = false, .counted = is_fixed(c, owner, of)};
-    value = value_argument(c, owner, of);
-    if (!operation.args || !value || !operation.target) {
-        Py_XDECREF(value);
-        Py_XDECREF(operation.args);
-        return unknown_operand(c, w, 1, "an attribute");
-    }
-    PyTuple_SET_ITEM(operation.args, 0, value);
-    PyTuple_SET_ITEM(operation.args, 1, Py_NewRef(name));
-    operation.fixed = is_fixed(c, owner, of) && is_one_of(name, (const char *const[]){"T", "mT", "real", "imag", "data", "H", "mH", NULL});
-    if (!method)
-        return node_result(c, w, 1, &operation, PyObject_GetAttr(owner, name));
-    Py_DECREF(operation.args);
-    return break_at(c, "attribute", "a call of the attribute %.100s of an array", PyUnicode_AsUTF8(name));
+    if (method)
+        return break_at(c, "attribute", "a call of the attribute %.100s of an array", PyUnicode_AsUTF8(name));
+    shadow = shadow_const(c, name);
+    ended = operation_on(c, "getattr", 2, (PyObject *const[]){owner, name}, (struct shadow *const[]){of, shadow}, &operation);
+    operation.fixed &= is_one_of(name, (const char *const[]){"T", "mT", "real", "imag", "data", "H", "mH", NULL});
+    return ended ? ended : node_result(c, w, 1, &operation, PyObject_GetAttr(owner, name));
 }
 
 /* What an object of the program's has as NAME, found without running any of its code: a new reference in *VALUE. */

@@ -381,7 +381,7 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
         return true;
     if (!value || value_is_array(value) || PyComplex_CheckExact(value) /* its zeros have signs that no guard sees */ || !is_believed(c, value, shadow))
         return false;
-    if (value_is_simple(value) || value_is_description(value))
+    if (value_is_plain(value))
         guard_on(c, shadow, value == Py_None || PyBool_Check(value) ? "CONSTANT_MATCH" : "EQUALS_MATCH", value);
     else if (PyFunction_Check(value) || PyCFunction_Check(value) || PyMethod_Check(value) || PyType_Check(value) ||
              is_array_function(value))
@@ -412,7 +412,7 @@ bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
         guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(value));
         if (length)
             guard_on(c, shadow, PyTuple_CheckExact(value) ? "TUPLE_LENGTH" : "LIST_LENGTH", length);
-    } else if (value_known(c, value, shadow)) {
+    } else if (!PyMethod_Check(value) /* made anew each time */ && value_known(c, value, shadow)) {
         return true;
     } else {
         guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(value));
