@@ -199,6 +199,29 @@ print(dyntrace.explain(lambda v: v + 1)(x).graphs)
     assert out[-1] == "[GraphModule(__compiled_fn_0, 3 nodes)]"
 
 
+def test_a_split_that_fails(alone):
+    """An exception of a signal's handler comes out of the call, without one more step of the function; for another one it runs as Python."""
+    out = alone("""
+import numpy as np, dyntrace
+from dyntrace import resume
+def fails(code, offset):
+    raise error
+resume._split = fails
+for error in KeyboardInterrupt("a handler's"), MemoryError():
+    @dyntrace.compile
+    def f(v):
+        v = v * 2
+        print("a break")
+        return v + 1
+    for _ in range(2):
+        try:
+            print(f(np.ones(2)))
+        except BaseException as raised:
+            print(repr(raised))
+""").stdout.splitlines()
+    assert out == ["KeyboardInterrupt(\"a handler's\")"] * 2 + ["a break", "[3. 3.]"] * 2
+
+
 def test_an_array_type_of_ones_own(alone):
     out = alone("""
 import dyntrace

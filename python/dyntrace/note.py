@@ -53,8 +53,9 @@ def graph_break(reason, line=None, offset=None, hint=None, resume=None):
     compiling = native._compiling()
     if not compiling:
         return
+    from .resume import Split  # not for those who never compile
     compile, code = compiling
-    split = isinstance(resume, native.Split)
+    split = isinstance(resume, Split)
     resume = resume.resume if split else getattr(resume, "__code__", resume)
     if resume is not None and not isinstance(resume, types.CodeType):
         raise TypeError("resume is a %s, not a function or a code object" % type(resume).__name__)

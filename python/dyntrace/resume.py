@@ -1,12 +1,237 @@
 """A function split in two at an instruction: a prefix, and a resume function that goes on from there.
 
+    prefix    the original up to the offset, where the stack goes into variables, and leave is called (src/tracer/resume/links.c)
+    resume    the original behind a prologue, which puts the stack back in its place, calls enter and jumps to the offset. Cells come
+              as free variables, and are put where the original has them, too: what CPython says of an unbound variable depends on that
+
+A resume function that is split again goes on in the same resume function as the original, split there: its steps are the original's
+behind the prologue's. What was made of a code object is kept with its state, until a reset; nothing of it holds that code object.
+
 Runs in: the traced process. docs/resume.md has the rules.
 """
+import inspect
+import itertools
+import operator
+import types
+import weakref
+from opcode import opmap as _opcodes, opname as _opnames
+
 from ._native import native as _native
 
-Split = _native.Split
 UNBOUND = _native.UNBOUND
-split = _native.split
-points = _native.points
-why_not = _native.why_not
-call_resume = _native.call_resume
+
+_TEMPORARY = "___stack%d"
+_numbers = itertools.count()
+
+
+class Split:
+    """A function split in two at an instruction.
+
+    prefix: code with the same arguments, which runs up to the offset, then returns what the rest does. resume: code of the rest: its
+    arguments are variables, then slots of the stack. stack: for each slot, from the bottom, 'value', 'NULL' or 'value or NULL'.
+    locals: the names of the variables that are handed over, without those in cells. offset: where, in the original.
+    """
+
+    __slots__ = "prefix", "resume", "stack", "locals", "offset", "_origin", "_leave"
+
+    def __init__(self, *values):
+        for name, value in zip(self.__slots__, values):
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name, value):
+        raise AttributeError("a split cannot be changed")
+
+    def __repr__(self):
+        return "<split of %s() at offset %d>" % (self.prefix.co_qualname, self.offset)
+
+    @property
+    def origin(self):
+        """The original code object, also of a resume function that is split again; None: it is gone."""
+        return self._origin()
+
+
+def split(code, offset):
+    """Split a function before the instruction at OFFSET (ValueError: it cannot be). The same code and offset give the same object,
+    until a reset."""
+    program = _Program(code)
+    why = program.why_not(offset)
+    if why:
+        raise ValueError("%s() cannot be split at offset %d: %s" % (code.co_qualname, offset, why))
+    return program.split(offset)
+
+
+def points(code):
+    """The offsets at which CODE can be split."""
+    program = _Program(code)
+    return tuple(place[0] for step, place in enumerate(program.places) if not program.forbids(step))
+
+
+def why_not(code, offset):
+    """Why CODE cannot be split at OFFSET; None: it can be."""
+    return _Program(code).why_not(offset)
+
+
+def call_resume(split):
+    """The instructions that hand over to the resume function and return its result, for code of your own that has the original's
+    stack, variables and cells. The argument of STORE_FAST is a variable to be added, that of LOAD_CONST the constant."""
+    if not isinstance(split, Split):
+        raise TypeError("expected what split() returns, got %s" % type(split).__name__)
+    return _hand_over(split.stack, split._leave)
+
+
+def _split(code, offset):
+    """For dyntrace.compile: None: it cannot be split there."""
+    try:
+        return split(code, offset)
+    except ValueError:
+        return None
+
+
+def _hand_over(stack, leave):
+    stores = [("STORE_FAST", _TEMPORARY % slot) for slot in reversed(range(len(stack)))]
+    return stores + _call(leave) + [("RETURN_VALUE", None)]
+
+
+def _word(slot):
+    """What SLOT of the stack may have."""
+    if not slot & (_native.SLOT_VALUE | _native.SLOT_CELL):
+        return "NULL"
+    return "value or NULL" if slot & _native.SLOT_NULL else "value"
+
+
+def _call(constant):
+    return [(name, constant if name == "LOAD_CONST" else 0) for name in map(_opnames.__getitem__, _native._call)]
+
+
+def _variables(code):
+    """As CPython numbers them."""
+    return code.co_varnames + tuple(name for name in code.co_cellvars if name not in code.co_varnames) + code.co_freevars
+
+
+def _refused(code):
+    """Why a function with CODE cannot be split at all, or None."""
+    if code is None:
+        return "the code object that it was made from is gone"
+    if any(name.startswith("___stack") for name in _variables(code)):
+        return "it has a variable whose name begins with ___stack, as those have that are added here"
+    if set(code.co_cellvars) & set(code.co_freevars):
+        return "a comprehension in it has a variable of its own in the place of a free variable"
+    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return "it is a coroutine, which a call cannot carry on"
+    if code.co_flags & inspect.CO_GENERATOR:
+        return "it is a generator, which a call cannot carry on"
+    if ~code.co_flags & (inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS):
+        return "its variables lie in a mapping: it is a module, a class body or the like"
+
+
+class _Program:
+    """What is known of CODE: the ORIGIN, which is itself but for a resume function, STEPS of that, and its own, PLACES, behind the
+    PROLOGUE of a resume function."""
+
+    def __init__(self, code):
+        if not isinstance(code, types.CodeType):
+            raise TypeError("argument 1 must be code, not %s" % type(code).__name__)
+        link = _native._link(code)
+        if link and link[-1] and link[-1][0]() is code:  # no copy
+            self.origin, first = link[0](), link[1]
+        else:
+            self.origin, first = code, 0
+        self.code, self.steps, self.places, self.prologue = code, (), (), 0
+        self.why = _refused(self.origin)
+        if not self.why:
+            self.count = len(_variables(self.origin))
+            try:
+                self.steps = self.places = _native._steps(self.origin, first)
+                if self.origin is not code:
+                    self.places = _native._steps(code, 0)
+                    self.prologue = len(self.places) - len(self.steps)
+                    del self.places[:self.prologue]
+            except ValueError as error:
+                self.why = str(error)
+
+    def step(self, offset):
+        """The step of the instruction at OFFSET, or that has it behind an EXTENDED_ARG; or None."""
+        if offset % 2 == 0:
+            return next((step for step, (begin, end, _, _) in enumerate(self.places) if begin <= offset < end), None)
+
+    def why_not(self, offset):
+        step = self.step(operator.index(offset))
+        return self.why or ("no instruction begins there" if step is None else self.forbids(step))
+
+    def forbids(self, step):
+        begin, end, why, slots = self.steps[step]
+        if begin == end:
+            return "it is in the midst of an instruction"
+        if slots is None:
+            return "it is never reached"
+        variables, stack = set(slots[:self.count]), set(slots[self.count:])
+        if any(slot & _native.SLOT_HANDLER for slot in stack):
+            return "it is inside an except handler, where CPython keeps the exception on the stack"
+        if any(slot & _native.SLOT_CELL and slot != _native.SLOT_CELL for slot in variables):
+            return "a comprehension's variable is being set up there, or not"
+        return why
+
+    def split(self, offset):
+        step = self.step(offset)
+        made = _native._splits(self.code)
+        if step not in made:
+            made.setdefault(step, self.first_split(step) if self.origin is self.code else self.split_again(step))
+        return made[step]
+
+    def split_again(self, step):
+        """All but the prefix is that of the original."""
+        other = split(self.origin, self.steps[step][0])
+        return Split(self.prefix(step, other.stack, other._leave), other.resume, other.stack, other.locals, other.offset, other._origin, other._leave)
+
+    def first_split(self, step):
+        """The variables of a resume function are arguments, slots of the stack, others, those that are in cells alone, and free ones."""
+        code, itself, origin = self.code, [], weakref.ref(self.code)
+        begin, _, _, slots = self.steps[step]
+        names, cells = _variables(code), set(code.co_cellvars)
+        free, takes_super = len(names) - len(code.co_freevars), "super" in code.co_names
+        # super() without arguments takes the frame's first argument, and has a message if there are none
+        known = [at for at in range(free) if slots[at] & _native.SLOT_VALUE or at == 0 < code.co_argcount and takes_super]
+        rest = sorted(set(range(free)).difference(known))
+        others, in_cells = [at for at in rest if names[at] not in cells], [at for at in rest if names[at] in cells]
+        stack = tuple(map(_word, slots[self.count:]))
+        handed = [_TEMPORARY % slot for slot, word in enumerate(stack) if word != "NULL"]
+        locals_ = tuple(names[at] for at in known)
+        arguments, closure = len(known) + len(handed), code.co_cellvars + code.co_freevars
+        bare = not code.co_argcount and takes_super
+        places = known + [None] * len(handed) + others + in_cells + [None] * len(code.co_cellvars) + list(range(free, len(names)))
+        moved = {old: new for new, old in enumerate(places)}  # each cell is a free variable as well
+
+        enter = _native._enter(origin, step, len(known), len(stack), itself)
+        steps = [("COPY_FREE_VARS", len(closure))] if closure else []
+        steps.append(("RESUME", 0))
+        steps += [("PUSH_NULL", 0) if word == "NULL" else ("LOAD_FAST", _TEMPORARY % slot) for slot, word in enumerate(stack)]
+        steps += _call(enter) + [("POP_TOP", 0), ("JUMP_FORWARD", step)]
+        name = "__resume_at_%d_%d" % (begin, next(_numbers))
+        made = _made(code, 0, 0, steps, locals_ + tuple(handed) + tuple(names[at] for at in others), [moved[at] for at in range(len(names))],
+                     co_name=name, co_qualname="".join(code.co_qualname.rpartition(".")[:2]) + name, co_freevars=closure,
+                     co_argcount=0 if bare else arguments, co_posonlyargcount=0, co_kwonlyargcount=arguments if bare else 0,
+                     co_flags=code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
+        itself.append(weakref.ref(made))
+        leave = _native._leave(made)
+        return Split(self.prefix(step, stack, leave), made, stack, locals_, begin, origin, leave)
+
+    def prefix(self, step, stack, leave):
+        """A resume function goes on where it begins, and leaves when it comes there once more, in a loop."""
+        code = self.code
+        names = code.co_varnames + tuple(name for name in map(_TEMPORARY.__mod__, range(len(stack))) if name not in code.co_varnames)
+        more = len(names) - code.co_nlocals
+        moved = [at if at < code.co_nlocals else at + more for at in range(len(_variables(code)))]
+        return _made(code, self.prologue, self.prologue + step, _hand_over(stack, leave), names, moved)
+
+
+def _made(code, prologue, at, steps, names, moved, **changes):
+    """CODE with STEPS, (name, argument), before its step number AT, with NAMES for its variables, and those that it has MOVED."""
+    encoded, constants = [], code.co_consts
+    for name, argument in steps:
+        if name in ("LOAD_FAST", "STORE_FAST"):
+            argument = names.index(argument)
+        elif name == "LOAD_CONST":
+            constants, argument = constants + (argument,), len(constants)
+        encoded.append((_opcodes[name], argument or 0))
+    return _native._make(code, prologue, at, tuple(encoded), tuple(moved), dict(
+        changes, co_varnames=names, co_nlocals=len(names), co_consts=constants, co_stacksize=code.co_stacksize + len(_native._call)))

@@ -204,7 +204,7 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
     OWNED PyObject *keep_name = NULL, *keep_file = NULL;
     size_t bytes[2];
     const char *name, *file;
-    PyCodeObject *origin;
+    PyObject *link;
     uintptr_t mark = is_elsewhere(code) ? 0 : tracer_mark_in(compat_extra(code, P.extra));
 
     if (!(mark & CODE_SEEN) && compat_is_shared(code) && (mark = tracer_shared_mark(code, 0)))
@@ -222,7 +222,8 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
         tracer_fact(CODE, .code = id, .first_line = code->co_firstlineno, .flags = code->co_flags,
                     .fingerprint = (int64_t)fingerprint(code), .qualname = {name, bytes[0]}, .filename = {file, bytes[1]});
         mark = (uintptr_t)id << CODE_SHIFT | CODE_SEEN;
-        if (resume_is(code, &origin)) {
+        if ((link = link_of(code))) {
+            PyCodeObject *origin = link_origin(link);
             uintptr_t from = origin ? tracer_mark_code(origin) : CODE_SKIP;
             tracer_fact(ORIGIN, .code = id, .from = from & CODE_SKIP ? -1 : (int64_t)(from >> CODE_SHIFT), .kind = fact_string("resume"));
             Py_XDECREF(origin);

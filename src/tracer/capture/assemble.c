@@ -8,17 +8,16 @@
  *
  * It is the function's own bytecode, with the rest put in; what is not reached is left out. */
 #include "tracer/capture/capture.h"
-#include "tracer/resume/links.h"
 #include "tracer/resume/program.h"
 #include "tracer/resume/resume.h"
+#include "tracer/torch/torch.h"
 
 enum { MOST_LEAVES = 64 };
 
 struct leaving {
     int32_t step;
     int depth;
-    PyObject *split;   /* owned */
-    uint32_t constant;
+    uint32_t constant; /* what it calls */
 };
 
 struct assembly {
@@ -31,34 +30,51 @@ struct assembly {
     bool *reached;                  /* owned: by step */
     struct leaving leaves[MOST_LEAVES];
     int leave_count, temporaries;
+    PyObject *splits;               /* borrowed list: of the resume functions where it leaves */
     uint32_t *where;                /* owned: the variable for each slot of the stack */
-    PyObject *constants, *names;    /* owned */
+    int more;                       /* variables, for that: behind the code's own and before cells and free variables */
+    PyObject *constants, *names;    /* owned: a list, a tuple */
 };
 
 /* ---- where it leaves ---- */
 
-/* Without a split there, the rest runs where it is. */
+/* A Split, or None: there is none. A new reference. */
+static PyObject *split_at(PyCodeObject *code, int32_t unit)
+{
+    OWNED PyObject *module = NULL;
+    PyObject *split;
+    struct torch_quiet quiet;
+    struct tracer_exception raised;
+
+    torch_quiet_begin(&quiet);
+    module = PyImport_ImportModule("dyntrace.resume");
+    split = module ? PyObject_CallMethod(module, "_split", "Oi", code, 2 * unit) : NULL;
+    raised = tracer_exception_aside(); /* quiet_end has those from before it */
+    torch_quiet_end(&quiet);
+    tracer_exception_back(&raised);
+    return split;
+}
+
+/* 0: without a split there, the rest runs where it is. -1: an exception. */
 static int leave_at(struct assembly *a, int32_t step)
 {
     struct leaving *leaving = &a->leaves[a->leave_count];
-    OWNED PyObject *stack = NULL;
+    OWNED PyObject *split = NULL, *stack = NULL, *leave = NULL;
 
     for (int i = 0; i < a->leave_count; i++)
         if (a->leaves[i].step == step)
             return 1;
     if (a->leave_count == MOST_LEAVES || !a->p.steps[step].starts)
         return 0;
-    leaving->split = resume_split(a->w->code, 2 * (Py_ssize_t)a->p.steps[step].from);
-    stack = leaving->split ? tracer_attribute(leaving->split, "stack") : NULL;
-    if (!stack) {
-        bool none = !leaving->split && PyErr_ExceptionMatches(PyExc_ValueError);
-        Py_CLEAR(leaving->split);
-        if (none)
-            PyErr_Clear();
-        return none ? 0 : -1;
-    }
-    leaving->depth = (int)PyTuple_GET_SIZE(stack);
-    leaving->step = step;
+    split = split_at(a->w->code, a->p.steps[step].from);
+    if (!split || split == Py_None)
+        return split ? 0 : -1;
+    stack = tracer_attribute(split, "stack");
+    leave = tracer_attribute(split, "_leave");
+    if (!stack || !PyTuple_Check(stack) || !leave || PyList_Append(a->splits, split) || PyList_Append(a->constants, leave))
+        return -1;
+    *leaving = (struct leaving){step, (int)PyTuple_GET_SIZE(stack), (uint32_t)PyList_GET_SIZE(a->constants) - 1};
+    a->temporaries = a->temporaries < leaving->depth ? leaving->depth : a->temporaries;
     a->leave_count++;
     return 1;
 }
@@ -116,13 +132,19 @@ static struct step *put(struct assembly *a, int op, uint32_t arg, int32_t old)
     return program_put(&a->p, op, arg, a->p.steps[old].from);
 }
 
+/* Where VARIABLE of the code is in the new one. */
+static uint32_t moved(const struct assembly *a, int variable)
+{
+    return (uint32_t)(variable < a->w->code->co_nlocals ? variable : variable + a->more);
+}
+
 /* LOAD, STORE or DELETE of VARIABLE of the code as it was: OP, or in a cell OF_CELL. */
 static void put_variable(struct assembly *a, int op, int of_cell, int variable)
 {
     PyCodeObject *code = a->w->code;
     const bool cell = _PyLocals_GetKind(code->co_localspluskinds, variable) & (CO_FAST_CELL | CO_FAST_FREE);
 
-    put(a, cell ? of_cell : op, (uint32_t)program_moved(&a->p, variable), a->begun);
+    put(a, cell ? of_cell : op, moved(a, variable), a->begun);
 }
 
 /* The call of constant number CONSTANT, with the plan's arguments or none. */
@@ -131,8 +153,8 @@ static void put_call(struct assembly *a, uint32_t constant, bool with, int32_t o
     bool loaded = false;
     const int count = with ? a->plan->argument_count : 0;
 
-    for (int i = 0; i < compat_call_length; i++) {
-        const int op = compat_call[i].op;
+    for (int i = 0; compat_call[i]; i++) {
+        const int op = compat_call[i];
         const bool calls = op != LOAD_CONST && op != PUSH_NULL;
         for (int j = 0; calls && !loaded && j < count; j++)
             put_variable(a, LOAD_FAST, LOAD_DEREF, a->plan->arguments[j]);
@@ -202,6 +224,8 @@ static void put_all(struct assembly *a, int entering, bool returns)
         for (int j = 0; j < a->leave_count; j++)
             if (a->leaves[j].step == i)
                 put_leave(a, &a->leaves[j], i);
+        if (a->reached[i] && compat_ops[a->p.steps[i].op].has_variable)
+            a->p.steps[i].arg = moved(a, (int)a->p.steps[i].arg);
         if (a->reached[i])
             program_keep(&a->p, i);
         if (i == a->begun) {
@@ -219,8 +243,8 @@ static PyObject *make_code(struct assembly *a)
     int needed = a->plan->argument_count > a->plan->give_count ? a->plan->argument_count : a->plan->give_count;
 
     needed = (needed > a->plan->depth ? needed : a->plan->depth) + 4;
-    return program_make(&a->p, Py_BuildValue("{s:O,s:n,s:O,s:i}", "co_varnames", a->names, "co_nlocals", PyTuple_GET_SIZE(a->names),
-                                             "co_consts", a->constants, "co_stacksize",
+    return program_make(&a->p, Py_BuildValue("{s:O,s:n,s:N,s:i}", "co_varnames", a->names, "co_nlocals", PyTuple_GET_SIZE(a->names),
+                                             "co_consts", PyList_AsTuple(a->constants), "co_stacksize",
                                              code->co_stacksize < needed ? needed : code->co_stacksize));
 }
 
@@ -235,13 +259,27 @@ static int entering(const struct capture *c, const struct watched *w)
     return -1;
 }
 
+/* The names of the new code's variables: a new tuple, or NULL. One that was split, or made of a split, has some for the stack already. */
+static PyObject *add_temporaries(struct assembly *a)
+{
+    PyCodeObject *code = a->w->code;
+    OWNED PyObject *known = PyTuple_GetSlice(code->co_localsplusnames, 0, code->co_nlocals), *names = known ? PySequence_List(known) : NULL;
+
+    for (int slot = 0; slot < a->temporaries && names; slot++) {
+        OWNED PyObject *name = PyUnicode_FromFormat(TEMPORARY "%d", slot);
+        const int has = name ? PySequence_Contains(names, name) : -1;
+        if (has < 0 || (!has && PyList_Append(names, name)))
+            return NULL;
+        a->where[slot] = (uint32_t)PySequence_Index(names, name);
+    }
+    a->more = names ? (int)PyList_GET_SIZE(names) - code->co_nlocals : 0;
+    return names ? PyList_AsTuple(names) : NULL;
+}
+
 static int prepare(struct assembly *a, bool returns)
 {
-    OWNED PyObject *more = NULL;
-    int status = program_read(&a->p, a->w->code);
-    Py_ssize_t first = PyTuple_GET_SIZE(a->w->code->co_consts);
-
-    if (status)
+    a->constants = PySequence_List(a->w->code->co_consts);
+    if (!a->splits || !a->constants || PyList_Append(a->constants, (PyObject *)a->plan) || program_read(&a->p, a->w->code))
         return -1;
     while (a->begun < a->p.count && a->p.steps[a->begun].op != RESUME)
         a->begun++;
@@ -254,42 +292,25 @@ static int prepare(struct assembly *a, bool returns)
     if (a->p.steps[a->last].op == compat_to_bool && a->last + 1 < a->p.count && a->p.steps[a->last + 1].to >= 0)
         a->last++;
     a->reached = calloc((size_t)a->p.count, sizeof *a->reached);
+    a->temporaries = a->plan->depth;
     if (!a->reached || reach(a, returns))
         return -1;
-    a->temporaries = a->plan->depth;
-    more = PyList_New(0);
-    if (!more || PyList_Append(more, (PyObject *)a->plan))
-        return -1;
-    for (int i = 0; i < a->leave_count; i++) {
-        a->temporaries = a->temporaries < a->leaves[i].depth ? a->leaves[i].depth : a->temporaries;
-        a->leaves[i].constant = (uint32_t)(first + 1 + i);
-        if (PyList_Append(more, resume_leave(a->leaves[i].split)))
-            return -1;
-    }
-    Py_SETREF(more, PyList_AsTuple(more));
-    a->constants = more ? PySequence_Concat(a->w->code->co_consts, more) : NULL;
     a->where = PyMem_New(uint32_t, (size_t)a->temporaries + 1);
-    a->names = a->constants && a->where ? program_add_temporaries(&a->p, a->temporaries, a->where) : NULL;
+    a->names = a->where ? add_temporaries(a) : NULL;
     return a->names ? 0 : -1;
 }
 
 PyObject *assemble(struct capture *c, const struct watched *w, struct plan *plan, bool returns, PyObject **splits)
 {
-    struct assembly a = {.c = c, .w = w, .plan = plan};
+    struct assembly a = {.c = c, .w = w, .plan = plan, .splits = *splits = PyList_New(0)};
     PyObject *made = NULL;
 
-    *splits = PyList_New(0);
-    if (*splits && !prepare(&a, returns)) {
-        for (int i = 0; i < a.leave_count; i++)
-            if (PyList_Append(*splits, a.leaves[i].split))
-                PyErr_Clear();
+    if (!prepare(&a, returns)) {
         put_all(&a, entering(c, w), returns);
         made = make_code(&a);
     }
     if (!made && !PyErr_Occurred())
         PyErr_NoMemory();
-    for (int i = 0; i < a.leave_count; i++)
-        Py_XDECREF(a.leaves[i].split);
     program_close(&a.p);
     free(a.reached);
     PyMem_Free(a.where);

@@ -3,7 +3,7 @@
  * What Python does with the record of a run, it does in finish(record) (python/dyntrace/_capture.py): names the nodes, asks the
  * backend, makes the guards. */
 #include "tracer/capture/capture.h"
-#include "tracer/resume/links.h"
+#include "tracer/resume/resume.h"
 #include "tracer/torch/torch.h"
 
 #include <structmember.h>
@@ -222,10 +222,8 @@ static void make_parts(struct capture *c, struct watched *w, struct outcome_of *
     }
     o->values = o->ended == ENDED_BEFORE ? plan_values(o->plan, w) : NULL; /* before its variables are those of the new code */
     o->modified = assemble(c, w, o->plan, returns, &o->splits);
-    if (!o->modified) {
-        PyErr_Clear();
+    if (!o->modified)
         snprintf(o->why, sizeof o->why, "code for it could not be made");
-    }
 }
 
 /* What was read behind OF and is not needed must be there again, else the program raises. */
@@ -304,7 +302,7 @@ static void skip(struct answer *answer, const char *why, bool for_code)
     answer->actions.own = for_code ? ACTION_SKIP : ACTION_DEFAULT;
 }
 
-/* W has been watched. -1: an exception of finish(); then and in every case the frame is in order. */
+/* W has been watched. -1: an exception, of finish() or a signal's handler; then and in every case the frame is in order. */
 static int conclude(struct capture *c, struct watched *w, struct outcome_of *o, PyObject *frame_state, struct answer *answer,
                     struct capture_going *going)
 {
@@ -325,7 +323,7 @@ static int conclude(struct capture *c, struct watched *w, struct outcome_of *o, 
     } else if (made) {
         answer->guarded = guarded_code(o->modified, PyTuple_GET_ITEM(made, 1));
         replays = o->values != NULL;
-    } else if (!c->failed && o->modified) {
+    } else if (!c->failed && (o->modified || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)))) {
         Py_CLEAR(raised.type);
         Py_CLEAR(raised.value);
         Py_CLEAR(raised.traceback);

@@ -3,7 +3,7 @@
  * A function that is stepped is called as CPython would call it, and its frame comes back to the evaluator (capture_inline). If it
  * cannot be stepped to its end, CPython goes on in it, what the graph got of it is taken back, and the call is a break. */
 #include "tracer/capture/capture.h"
-#include "tracer/resume/links.h"
+#include "tracer/resume/resume.h"
 
 enum { MOST_INLINES = 24, MOST_ARGUMENTS = 256 };
 

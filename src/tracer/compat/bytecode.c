@@ -11,13 +11,6 @@
 #undef Py_BUILD_CORE
 #include "tracer/compat/bytecode.h"
 
-/* gh-109095: a callable comes before its NULL or self, not after. */
-#if PY_VERSION_HEX >= 0x030d0000
-#define CALLABLE_FIRST 1
-#else
-#define CALLABLE_FIRST 0
-#endif
-
 #define SET_UP "variables are still being set up there"
 #define CALLS "a call has begun there"
 #define LOOPS "the end of a loop belongs to its beginning"
@@ -70,12 +63,12 @@ const struct compat_op compat_ops[256] = {
 #endif
 
     [PUSH_NULL] = {.top = SLOT_NULL},
-    [LOAD_GLOBAL] = {.top = SLOT_NULL, .below = !CALLABLE_FIRST, .if_odd = true},
+    [LOAD_GLOBAL] = {.top = SLOT_NULL, .below = !COMPAT_CALLABLE_FIRST, .if_odd = true},
 #if PY_VERSION_HEX < 0x030c0000 /* NULL and the attribute, or a function and its self */
     [LOAD_METHOD] = {.top = SLOT_VALUE | SLOT_NULL, .below = true},
 #else
-    [LOAD_ATTR] = {.top = SLOT_VALUE | SLOT_NULL, .below = !CALLABLE_FIRST, .if_odd = true},
-    [LOAD_SUPER_ATTR] = {.top = SLOT_VALUE | SLOT_NULL, .below = !CALLABLE_FIRST, .if_odd = true},
+    [LOAD_ATTR] = {.top = SLOT_VALUE | SLOT_NULL, .below = !COMPAT_CALLABLE_FIRST, .if_odd = true},
+    [LOAD_SUPER_ATTR] = {.top = SLOT_VALUE | SLOT_NULL, .below = !COMPAT_CALLABLE_FIRST, .if_odd = true},
 #endif
 #ifdef LOAD_SPECIAL
     [LOAD_SPECIAL] = {.top = SLOT_VALUE | SLOT_NULL},
@@ -149,16 +142,14 @@ bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *s
     return true;
 }
 
-#define NAMED(name) {name, #name}
-const struct compat_named compat_call[] = {
-#if CALLABLE_FIRST
-    NAMED(LOAD_CONST), NAMED(PUSH_NULL),
+const unsigned char compat_call[] = {
+#if COMPAT_CALLABLE_FIRST
+    LOAD_CONST, PUSH_NULL,
 #else
-    NAMED(PUSH_NULL), NAMED(LOAD_CONST),
+    PUSH_NULL, LOAD_CONST,
 #endif
 #ifdef PRECALL
-    NAMED(PRECALL),
+    PRECALL,
 #endif
-    NAMED(CALL),
+    CALL, 0,
 };
-const int compat_call_length = sizeof compat_call / sizeof *compat_call;

@@ -33,11 +33,13 @@ int compat_caches(int op);
 /* OP runs: what the variables and the stack hold, BEFORE slots and then DEPTH. False: that makes no sense. */
 bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *stack, int before, int depth);
 
-/* A call of a constant without arguments: these, LOAD_CONST with the constant and all else with 0. */
-extern const struct compat_named {
-    int op;
-    const char *name;
-} compat_call[];
-extern const int compat_call_length;
+/* gh-109095: a callable comes before its NULL or self, not after: in slot 0, not 1, of the two below the arguments of a call. */
+#if PY_VERSION_HEX >= 0x030d0000
+#define COMPAT_CALLABLE_FIRST 1
+#else
+#define COMPAT_CALLABLE_FIRST 0
+#endif
+/* A call of a constant without arguments: these and a 0, LOAD_CONST with the constant and all else with 0. */
+extern const unsigned char compat_call[];
 
 #endif

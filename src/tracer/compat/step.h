@@ -50,13 +50,6 @@ struct compat_action compat_action(int op, uint32_t arg, int32_t unit);
 /* OP makes a bool of what is compared; this does it alone. -1: none does. */
 extern const int compat_to_bool;
 
-/* Where the callable of a call is: slot 0 or 1 of the two below its arguments. */
-#if PY_VERSION_HEX >= 0x030d0000
-#define COMPAT_CALLABLE_FIRST 1
-#else
-#define COMPAT_CALLABLE_FIRST 0
-#endif
-
 /* Public only up to 3.12, exported all the same. */
 #if PY_VERSION_HEX >= 0x030d0000
 extern void _PyTraceback_Add(const char *function, const char *file, int line);

@@ -4,8 +4,6 @@
  * exception leads from each step of a span to its handler, with the lower part of the stack. */
 #include "tracer/resume/program.h"
 
-#include "tracer/tracer.h"
-
 enum { MOST_SLOTS = 256 << 20 };
 
 /* The slots as before STEP, to be changed. */
@@ -36,13 +34,12 @@ static bool lead(struct program *p, const unsigned char *now, int32_t step, int3
 /* STEP raises. */
 static bool raises(struct program *p, int32_t step)
 {
-    const int32_t index = p->steps[step].span;
-    const struct span *span = index < 0 ? NULL : &p->spans[index];
-    const int32_t depth = span ? (int32_t)(span->depth >> 1) : 0, pushed = span ? 1 + (int32_t)(span->depth & 1) : 0;
+    if (p->steps[step].span < 0)
+        return true;
+    const struct span *span = &p->spans[p->steps[step].span];
+    const int32_t depth = (int32_t)(span->depth >> 1), pushed = 1 + (int32_t)(span->depth & 1);
     unsigned char *now;
 
-    if (!span)
-        return true;
     if (depth > p->depth[step] || depth + pushed > p->width - p->variables)
         return false;
     now = slots_now(p, step);
@@ -102,57 +99,20 @@ static bool walk_all(struct program *p, int32_t first)
     return lead(p, program_slots(p, first), first, depth) && walk(p);
 }
 
-static const char *refuses(PyCodeObject *code)
+int program_open(struct program *p, PyCodeObject *code, int32_t first)
 {
-    if (code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR))
-        return "it is a coroutine, which a call cannot carry on";
-    if (code->co_flags & CO_GENERATOR)
-        return "it is a generator, which a call cannot carry on";
-    if ((code->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS)) != (CO_OPTIMIZED | CO_NEWLOCALS))
-        return "its variables lie in a mapping: it is a module, a class body or the like";
-    if (((int64_t)code->co_nlocalsplus + code->co_stacksize) * (Py_SIZE(code) + 1) > MOST_SLOTS)
-        return "it is too large";
-    return NULL;
-}
-
-int program_open(struct program *p, PyCodeObject *code, int32_t first, const char **why)
-{
-    int status;
-
     *p = (struct program){.code = code};
-    if ((*why = refuses(code)))
-        return 1;
-    status = program_read(p, code);
-    if (!status) {
-        p->depth = malloc(sizeof *p->depth * (size_t)p->count);
-        p->slots = calloc((size_t)p->count + 1, (size_t)p->width + 1);
-        if (!p->depth || !p->slots) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        status = !walk_all(p, first);
+    if (((int64_t)code->co_nlocalsplus + code->co_stacksize) * (Py_SIZE(code) + 1) > MOST_SLOTS) {
+        PyErr_SetString(PyExc_ValueError, "it is too large");
+        return -1;
     }
-    *why = status > 0 ? "its bytecode is none that CPython's compiler makes" : NULL;
-    return status;
-}
-
-const char *program_forbids(const struct program *p, int32_t step)
-{
-    const struct step *steps = p->steps;
-    const unsigned char *slots = program_slots(p, step), *stack = slots + p->variables;
-    const struct compat_op *is = &compat_ops[steps[step].op], *before = &compat_ops[steps[step ? step - 1 : 0].op];
-
-    if (!steps[step].starts)
-        return "it is in the midst of an instruction";
-    if (p->depth[step] < 0)
-        return "it is never reached";
-    if (is->not_before)
-        return is->not_before;
-    for (int32_t i = 0; i < p->depth[step]; i++)
-        if (stack[i] & SLOT_HANDLER)
-            return "it is inside an except handler, where CPython keeps the exception on the stack";
-    for (int32_t i = 0; i < p->variables; i++)
-        if (slots[i] & SLOT_CELL && slots[i] != SLOT_CELL)
-            return "a comprehension's variable is being set up there, or not";
-    return before->not_behind;
+    if (program_read(p, code))
+        return -1;
+    p->depth = malloc(sizeof *p->depth * (size_t)p->count);
+    p->slots = calloc((size_t)p->count + 1, (size_t)p->width + 1);
+    if (!p->depth || !p->slots) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    return first >= 0 && first < p->count && walk_all(p, first) ? 0 : program_is_none();
 }

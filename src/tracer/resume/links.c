@@ -1,9 +1,9 @@
-/* tracer/resume/links.c -- see links.h.
+/* tracer/resume/links.c -- what runs between the two parts of a split function.
  *
  * Values are moved: the first part's frame keeps none, and the tuple in which they go lets go of them when the second
  * part has them (enter). So each dies when it would have died in the function as it was. While the second part runs,
  * the first one's frame is passed over by tracebacks, sys._getframe() and the like, and does not count against the recursion limit. */
-#include "tracer/resume/links.h"
+#include "tracer/resume/resume.h"
 
 PyTypeObject resume_unbound = {
     PyVarObject_HEAD_INIT(NULL, 0)
@@ -11,6 +11,11 @@ PyTypeObject resume_unbound = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_doc = "What a resume function gets for a variable without a value.",
 };
+
+static Py_ssize_t link_number(PyObject *link, enum link number)
+{
+    return PyLong_AsSsize_t(PyTuple_GET_ITEM(link, number));
+}
 
 /* ---- from the first part ---- */
 
@@ -28,7 +33,7 @@ static int find(PyCodeObject *code, PyObject *name, bool cell)
 static PyObject *iterated(compat_frame *frame, PyObject *name, PyObject *value)
 {
     const char *text = PyUnicode_AsUTF8(name);
-    OWNED PyObject *above = text ? PyUnicode_FromFormat("___stack%ld", strtol(text + strlen("___stack"), NULL, 10) + 1) : NULL;
+    OWNED PyObject *above = text ? PyUnicode_FromFormat(TEMPORARY "%ld", strtol(text + strlen(TEMPORARY), NULL, 10) + 1) : NULL;
     OWNED PyObject *iterator = NULL, *set = NULL;
     int at = above ? find(compat_code(frame), above, false) : -1;
     Py_ssize_t index = at < 0 ? -1 : compat_take_index(frame, at);
@@ -151,6 +156,13 @@ PyObject *link_of(PyCodeObject *code)
             return PyCFunction_GET_SELF(constant);
     }
     return NULL;
+}
+
+PyCodeObject *link_origin(PyObject *link)
+{
+    PyObject *known = ((PyWeakReference *)PyTuple_GET_ITEM(link, LINK_ORIGIN))->wr_object;
+
+    return known == Py_None || !Py_REFCNT(known) ? NULL : (PyCodeObject *)Py_NewRef(known);
 }
 
 PyMethodDef leave_method = {"leave", leave, METH_NOARGS, "leave()\n\nHands the caller's variables over to its resume function, and calls that."};

@@ -39,10 +39,9 @@ static bool read_step(struct program *p, const unsigned char *bytes, int32_t *un
     if (at > p->units || !op || arg > INT32_MAX || size > 4 || (is->jumps && (to <= 0 || to >= p->units)))
         return false;
     p->step_at[*unit] = p->count++;
-    *step = (struct step){.op = (uint8_t)op, .size = (uint8_t)size, .starts = true, .arg = arg, .to = (int32_t)to, .span = -1, .from = *unit,
-                          .at = -1, .kept = -1};
+    *step = (struct step){.op = (uint8_t)op, .size = (uint8_t)size, .starts = true, .arg = arg, .to = (int32_t)to, .span = -1, .from = *unit};
     if (is->half[0]) {
-        step[1] = (struct step){.op = is->half[1], .size = 1, .arg = arg & 15, .to = -1, .span = -1, .from = *unit, .at = -1, .kept = -1};
+        step[1] = (struct step){.op = is->half[1], .size = 1, .arg = arg & 15, .to = -1, .span = -1, .from = *unit};
         step[0].op = is->half[0];
         step[0].arg = arg >> 4;
         p->count++;
@@ -92,10 +91,17 @@ static bool read_spans(struct program *p)
     return true;
 }
 
+int program_is_none(void)
+{
+    PyErr_SetString(PyExc_ValueError, "its bytecode is none that CPython's compiler makes");
+    return -1;
+}
+
 int program_read(struct program *p, PyCodeObject *code)
 {
     OWNED PyObject *bytes = PyCode_GetCode(code);
     int32_t unit = 0;
+    bool good = true;
 
     *p = (struct program){.code = code, .variables = code->co_nlocalsplus, .width = code->co_nlocalsplus + code->co_stacksize};
     if (!bytes)
@@ -109,16 +115,14 @@ int program_read(struct program *p, PyCodeObject *code)
         return -1;
     }
     memset(p->step_at, -1, sizeof *p->step_at * (size_t)(p->units + 1));
-    while (unit < p->units)
-        if (!read_step(p, (const unsigned char *)PyBytes_AS_STRING(bytes), &unit))
-            return 1;
-    for (int32_t i = 0; i < p->count; i++) {
+    while (good && unit < p->units)
+        good = read_step(p, (const unsigned char *)PyBytes_AS_STRING(bytes), &unit);
+    for (int32_t i = 0; i < p->count && good; i++) {
         struct step *step = &p->steps[i];
-        if ((step->to >= 0 && (step->to = p->step_at[step->to]) < 0) ||
-            (compat_ops[step->op].has_variable && step->arg >= (uint32_t)p->variables))
-            return 1;
+        good = (step->to < 0 || (step->to = p->step_at[step->to]) >= 0) &&
+               (!compat_ops[step->op].has_variable || step->arg < (uint32_t)p->variables);
     }
-    return p->count && read_spans(p) ? 0 : 1;
+    return good && p->count && read_spans(p) ? 0 : program_is_none();
 }
 
 /* ---- writing ---- */
@@ -143,36 +147,11 @@ struct step *program_put(struct program *p, int op, uint32_t arg, int32_t from)
 
 struct step *program_keep(struct program *p, int32_t step)
 {
-    struct step *kept = program_put(p, 0, 0, 0), *read = &p->steps[step];
+    struct step *kept = program_put(p, 0, 0, 0);
 
-    *kept = *read;
-    read->kept = p->made_count - 1;
-    if (read->at < 0)
-        read->at = read->kept;
+    *kept = p->steps[step];
+    p->steps[step].kept = p->made_count - 1;
     return kept;
-}
-
-PyObject *program_temporary(int32_t slot)
-{
-    return PyUnicode_FromFormat("%s%d", TEMPORARY, (int)slot);
-}
-
-PyObject *program_add_temporaries(struct program *p, int32_t depth, uint32_t *where)
-{
-    OWNED PyObject *known = PyTuple_GetSlice(p->code->co_localsplusnames, 0, p->code->co_nlocals), *names = known ? PySequence_List(known) : NULL;
-
-    for (int32_t slot = 0; slot < depth && names; slot++) {
-        OWNED PyObject *name = program_temporary(slot);
-        const int has = name ? PySequence_Contains(names, name) : -1;
-        if (has < 0 || (!has && PyList_Append(names, name)))
-            return NULL;
-        where[slot] = (uint32_t)PySequence_Index(names, name);
-    }
-    p->more = names ? (int32_t)PyList_GET_SIZE(names) - p->code->co_nlocals : 0;
-    for (int32_t i = 0; i < p->count; i++)
-        if (compat_ops[p->steps[i].op].has_variable)
-            p->steps[i].arg = (uint32_t)program_moved(p, (int)p->steps[i].arg);
-    return names ? PyList_AsTuple(names) : NULL;
 }
 
 /* Each step gets its place, and jumps their arguments. */
@@ -265,14 +244,15 @@ static void write_lines(const struct program *p, FILE *out)
             Py_XSETREF(place, PyIter_Next(places));
         for (int i = 0; i < 4 && step->from >= 0 && place; i++)
             at[i] = PyTuple_GET_ITEM(place, i) == Py_None ? -1 : (int)PyLong_AsLong(PyTuple_GET_ITEM(place, i));
-        const bool known = at[0] >= 0, whole = known && at[1] >= at[0] && at[2] >= 0 && at[3] >= 0;
         for (int units = step->size + compat_caches(step->op); units > 0; units -= 8) {
-            putc(128 | (whole ? 14 : known ? 13 : 15) << 3 | (units < 8 ? units - 1 : 7), out);
-            if (known)
-                write_low(at[0] < line ? (uint32_t)(line - at[0]) << 1 | 1 : (uint32_t)(at[0] - line) << 1, out);
-            line = known ? at[0] : line;
-            for (int i = 1; i < 4 && whole; i++)
-                write_low((uint32_t)(i == 1 ? at[1] - line : at[i] + 1), out);
+            putc(128 | (at[0] < 0 ? 15 : 14) << 3 | (units < 8 ? units - 1 : 7), out);
+            if (at[0] < 0)
+                continue;
+            write_low(at[0] < line ? (uint32_t)(line - at[0]) << 1 | 1 : (uint32_t)(at[0] - line) << 1, out);
+            line = at[0];
+            write_low(at[1] < line ? 0 : (uint32_t)(at[1] - line), out);
+            write_low((uint32_t)(at[2] + 1), out);
+            write_low((uint32_t)(at[3] + 1), out);
         }
     }
 }

@@ -34,7 +34,6 @@ struct program {
     struct step *made;  /* owned: those of the new code */
     int32_t made_count, made_room;
     bool failed;        /* no memory for them */
-    int32_t more;       /* variables, for the stack */
     /* Of one that was opened, by step: the stack's depth, or -1: never reached; and sums of enum compat_slot: the variables, then
      * the stack. Owned; the last of these are worked on. */
     int32_t *depth;
@@ -42,38 +41,25 @@ struct program {
     int32_t variables, width;
 };
 
-/* 0; 1: that is no bytecode of a compiler; -1: MemoryError. In every case the caller closes it. */
+/* -1: an exception; ValueError says why no function can be split that has CODE. In every case the caller closes it. */
 int program_read(struct program *p, PyCodeObject *code);
-/* Read, and known what it does. FIRST: it is entered at that step, and what is not reached from there is not reached; or 0. 1: *WHY
- * no function can be split that has CODE (static). */
-int program_open(struct program *p, PyCodeObject *code, int32_t first, const char **why);
+/* Read, and known what it does. FIRST: it is entered at that step, and what is not reached from there is not reached; or 0. */
+int program_open(struct program *p, PyCodeObject *code, int32_t first);
+int program_is_none(void); /* -1 with the ValueError of bytecode that makes no sense */
 /* One of the exception table's numbers, at *AT, which goes behind it. False: there is none before END. */
 bool program_number(const unsigned char **at, const unsigned char *end, uint32_t *number);
-/* Why the function cannot be split before STEP; NULL: it can be. */
-const char *program_forbids(const struct program *p, int32_t step);
 static inline unsigned char *program_slots(const struct program *p, int32_t step)
 {
     return p->slots + (size_t)step * (size_t)p->width;
 }
 void program_close(struct program *p);
-/* The new code's next step, and one more that was read, STEP. What jumps to that jumps to where program_lead() was called for it, if that
- * was; exceptions of what was put are handled by nothing. */
+/* The new code's next step, and what jumps to STEP, which was read, leads there; and STEP as the next one. */
 struct step *program_put(struct program *p, int op, uint32_t arg, int32_t from);
-struct step *program_keep(struct program *p, int32_t step);
 static inline void program_lead(struct program *p, int32_t step)
 {
     p->steps[step].at = p->made_count;
 }
-/* Its code has variables for DEPTH slots of the stack, behind its own and before cells and free variables: all their names, a new
- * tuple, or NULL; WHERE they are. One that was split, or made of a split, has some already. */
-#define TEMPORARY "___stack"
-PyObject *program_temporary(int32_t slot);
-PyObject *program_add_temporaries(struct program *p, int32_t depth, uint32_t *where);
-/* Where VARIABLE of the code is behind that. */
-static inline int program_moved(const struct program *p, int variable)
-{
-    return variable < p->code->co_nlocals ? variable : variable + p->more;
-}
+struct step *program_keep(struct program *p, int32_t step);
 /* Its code's replace(**CHANGES) with the new steps: a new reference. CHANGES is owned here; NULL: there was an exception. */
 PyObject *program_make(struct program *p, PyObject *changes);
 

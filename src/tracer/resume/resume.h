@@ -1,4 +1,4 @@
-/* tracer/resume/resume.h -- dyntrace.resume: a function split in two at an instruction.
+/* tracer/resume/resume.h -- for dyntrace.resume: what a split function needs when it runs, and what splits it.
  *
  * Runs in: the traced process, under the GIL. The shim's place only (tracer/module.c). */
 #ifndef DYNTRACE_RESUME_RESUME_H
@@ -6,11 +6,29 @@
 
 #include "tracer/tracer.h"
 
-/* Is CODE a resume function's? Then *ORIGIN becomes the code that it was made from: a new reference, or NULL, it is gone. */
-bool resume_is(PyCodeObject *code, PyCodeObject **origin);
-/* dyntrace.resume.split(): a new reference, or NULL with an exception. And what calls its second part: borrowed. */
-PyObject *resume_split(PyCodeObject *code, Py_ssize_t offset);
-PyObject *resume_leave(PyObject *split);
+/* What a variable or a slot of the stack without a value is handed over as. */
+extern PyTypeObject resume_unbound;
+#define UNBOUND ((PyObject *)&resume_unbound)
+
+/* Both parts call a constant without arguments. The first one, when its stack is in variables, TEMPORARY and the number of the slot: leave,
+ * of the resume function's code, which hands the frame's variables over and returns what the resume function returns. The second one,
+ * when the stack is back in its place: enter, of its link. */
+extern PyMethodDef leave_method, enter_method;
+#define TEMPORARY "___stack"
+
+/* What a resume function knows: a tuple. */
+enum link {
+    LINK_ORIGIN, /* weak reference to the code that was split */
+    LINK_FIRST,  /* the step of the original at which it goes on */
+    LINK_LOCALS, /* arguments that are variables; the others are slots of the stack */
+    LINK_DEPTH,  /* of the stack */
+    LINK_ITSELF, /* a list of a weak reference to the resume function's code, when that is made: a copy is none */
+};
+/* That of a resume function or its prefix: borrowed; NULL: CODE is none. */
+PyObject *link_of(PyCodeObject *code);
+/* The code that the resume function with LINK was made from: a new reference, or NULL, it is gone. */
+PyCodeObject *link_origin(PyObject *link);
+
 extern PyMethodDef resume_methods[];
 int resume_types_ready(PyObject *module);
 
