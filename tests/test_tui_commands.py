@@ -67,7 +67,7 @@ def test_another_trace_is_opened(dyntrace, folder):
 
 
 def test_the_stretch_that_is_shown_is_exported(dyntrace, folder):
-    for name in ("whole it.json", "part.json", "flame.json"):
+    for name in ("whole it.json", "part.json", "flame.json", "one.json"):
         (folder / name).unlink(missing_ok=True)
     first, last = sqlite3.connect(folder / "a.db").execute("SELECT MIN(start_ns), MAX(start_ns) FROM frames WHERE qualname = 'total'").fetchone()
     screen(dyntrace, folder, "7 :export Space whole Space it.json Enter")
@@ -77,6 +77,10 @@ def test_the_stretch_that_is_shown_is_exported(dyntrace, folder):
     screen(dyntrace, folder, "8 :export Space flame.json Enter")
     assert "speedscope" in json.loads((folder / "flame.json").read_text())["$schema"]
     assert "exists" in screen(dyntrace, folder, "8 :export Space flame.json Enter")
+    screen(dyntrace, folder, "8 /compiler Enter + :export Space one.json Enter")
+    whole, one = (json.loads((folder / name).read_text()) for name in ("flame.json", "one.json"))
+    first = {one["shared"]["frames"][profile["events"][0]["frame"]]["name"] for profile in one["profiles"]}
+    assert any("compiler" in name for name in first) and len(one["profiles"][0]["events"]) < len(whole["profiles"][0]["events"])
 
 
 def test_what_a_command_says_is_escaped(dyntrace, place):

@@ -453,10 +453,15 @@ static void flame_subject(struct view *view, struct target *subject)
         *subject = (struct target){.kind = VIEW_FUNCTION, .id = node_at(flame, flame->chosen)->code_id};
 }
 
-/* For speedscope.app. */
+/* For speedscope.app: all of it, or what is zoomed into. */
 static bool flame_export(struct view *view, const char *path)
 {
-    return view_export(view, "--format speedscope", path);
+    struct flame *flame = (struct flame *)view;
+    const char *options = "--format speedscope";
+
+    if (flame->focus && node_at(flame, flame->focus)->parent)
+        options = arena_print(&view->arena, "%s --function '%s'", options, node_name(flame, flame->focus));
+    return view_export(view, options, path);
 }
 
 static void flame_lead(struct view *view, struct arena *arena, struct target *target)
