@@ -110,8 +110,11 @@ def main():
             sides = {}
             for side in ("torch", "dyntrace"):
                 trace = "%s/%s.db" % (folder, side)
-                done = subprocess.run([options.dyntrace, "run", "--force", "--frames", "decided", "-o", trace, "--python", options.python, __file__, "--side", side, *words],
-                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                for _ in range(5):  # torch 2.13 crashes now and then on generators.py, without a recorder, too
+                    done = subprocess.run([options.dyntrace, "run", "--force", "--frames", "decided", "-o", trace, "--python", options.python, __file__, "--side", side, *words],
+                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                    if done.returncode != 139:
+                        break
                 if done.returncode:
                     print("%s, %s: left out: ended with %d %s" % (side, " ".join(words), done.returncode, done.stderr[-300:].splitlines()[-1:]), flush=True)
                     break
