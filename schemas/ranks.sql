@@ -218,7 +218,7 @@ quarter AS (SELECT what, MAX(ns) FILTER (WHERE place = (ranks + 2) / 4) AS low_n
             FROM placed GROUP BY what),
 came AS (SELECT MIN(w.start_ns) - r.began_ns AS ns FROM wait w JOIN rank r USING(rank_id) GROUP BY r.rank_id),
 fence AS (SELECT w.low_ns - MAX(4000000000, 3 * (w.high_ns - w.low_ns),
-                                COALESCE((SELECT ns FROM came ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(*) FROM came) / 2), 0)) AS wait_ns,
+                                COALESCE((SELECT ns FROM came ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(*) - 1 FROM came) / 2), 0)) AS wait_ns,
                  MAX(10000000000, 3 * (c.high_ns - c.low_ns), -c.low_ns) - c.low_ns AS compile_ns
           FROM quarter c LEFT JOIN quarter w ON w.what = 'wait' WHERE c.what = 'compile'),
 noted AS (

@@ -175,13 +175,13 @@ def test_clocks_by_barriers(run, recorded, tmp_path):
 
 
 def waits(folder, seconds, came=10):
-    """Each rank was in collectives so many seconds, since CAME s after it began."""
+    """Each rank was in collectives so many seconds: the first to come since CAME s after it began, all to the same moment."""
     for path, waited in zip(sorted(folder.iterdir()), seconds, strict=True):
         with sqlite3.connect(path) as db:
             code, frame = db.execute("SELECT (SELECT MAX(code_id) + 1 FROM code), (SELECT MAX(frame_id) + 1 FROM frame)").fetchone()
             db.execute("INSERT INTO code VALUES (?, 1, '/lib/torch/distributed/distributed_c10d.py', 'all_reduce', 10, 'function', NULL, 1)", (code,))
             db.execute("INSERT INTO code_total VALUES (?, 1, ?, ?, 0)", (code, waited * 1e9, waited * 1e9))
-            db.execute("INSERT INTO frame VALUES (?, 1, NULL, ?, 0, 0, ?, ?, NULL, 0)", (frame, code, came * 1e9, (came + waited) * 1e9))
+            db.execute("INSERT INTO frame VALUES (?, 1, NULL, ?, 0, 0, ?, ?, NULL, 0)", (frame, code, (came + max(seconds) - waited) * 1e9, (came + max(seconds)) * 1e9))
         db.close()
     return folder
 

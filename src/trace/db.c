@@ -289,7 +289,6 @@ static int connect(struct db *db, const char *uri, int flags)
     int status;
 
     path_reach();
-    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* nobody asks how much it has, and to count is a fifth of what opening a trace takes */
     status = sqlite3_open_v2(uri, &db->handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
     harden(db->handle);
     sqlite3_progress_handler(db->handle, PROGRESS_STEPS, progress, db);

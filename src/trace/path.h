@@ -10,7 +10,7 @@
  * frees it. */
 char *path_uri(const char *absolute, bool write);
 
-/* SQLite can open what db_absolute says. */
+/* SQLite can open what db_absolute says, and counts no memory: RLIMIT_DATA holds it (lib/bounds.h). */
 void path_reach(void);
 
 #endif
