@@ -309,15 +309,15 @@ def test_names(dyntrace, python, tmp_path, scratch):
 
 def test_collector_killed(dyntrace, python, tmp_path, scratch):
     """Another finishes the trace, and moves it as well."""
-    program = "import os, signal, time\nfor line in os.popen('ps -eo pid,args'):\n    if 'PLACE' in line: pass\ntime.sleep(1)"
+    program = "import time; time.sleep(1)"
     with subprocess.Popen([dyntrace, "run", "-o", f"{tmp_path}/job/", "--python", python, "-c", program], start_new_session=True) as child:
         deadline = time.time() + 20
         while time.time() < deadline and not list(scratch.glob("*/*.db")):
             time.sleep(0.05)
         time.sleep(0.3)
-        for line in subprocess.run(["ps", "-o", "pid=", "--ppid", str(child.pid)], capture_output=True, text=True).stdout.split():
-            if os.getsid(int(line)) == int(line):  # the collector has a session of its own
-                os.kill(int(line), signal.SIGKILL)
+        for pid in map(int, Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()):
+            if os.getsid(pid) == pid:  # the collector has a session of its own
+                os.kill(pid, signal.SIGKILL)
     [path] = (tmp_path / "job").iterdir()
     assert query(path, "SELECT value FROM meta WHERE key = 'state'") == [("recovered",)]
     holds(path)
