@@ -72,7 +72,7 @@ record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring
 
     if (limit_depth && t->open && t->open->depth + 1 >= tracer_process.session->max_depth)
         return 0;
-    if (unlikely(t->head >= t->limit || now - t->epoch > RING_EPOCH_TICKS))
+    if (unlikely(t->head >= t->limit || now > t->until))
         return tracer_enter(t, open, code, tag, now);
     record_open(t, open, code, tag, now, limit_depth);
     return now;
@@ -107,7 +107,7 @@ record_exit(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat
     tracer_follow(t, ts, NULL);
     now = tracer_now_by(clock);
     /* Still open while room is made: after a fork that numbers it anew. */
-    if (likely(t->head < t->limit && now - t->epoch <= RING_EPOCH_TICKS) || (now = tracer_room(t, now)))
+    if (likely(t->head < t->limit && now <= t->until) || (now = tracer_room(t, now)))
         tracer_put(t, RING_WORD(tag, open->ordinal & RING_ID_MASK, now));
     t->open = open->outer;
 }

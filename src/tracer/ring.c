@@ -303,7 +303,7 @@ static bool write_switch(struct tracer *t, uint64_t *now)
     }
     left = open_written(t, &innermost);
     tracer_put_control(t, CONTROL_SWITCH, here->thread, 2, (uint64_t[]){*now, left});
-    t->epoch = *now;
+    t->until = *now + RING_EPOCH_TICKS;
     t->written = here;
     return gap_write_open(t, now);
 }
@@ -317,7 +317,7 @@ static void write_gap(struct tracer *t, uint64_t now, uint64_t left, uint32_t in
 
     ring->lost = ring->lost_since = 0;
     tracer_put_control(t, CONTROL_GAP, left, 3, words);
-    t->epoch = now;
+    t->until = now + RING_EPOCH_TICKS;
 }
 
 /* There was no room for all that is open: what was not written is lost. */
@@ -386,7 +386,7 @@ static bool ring_attach(struct tracer *t, compat_frame *frame)
     if (ring->lost_since)
         write_gap(t, now, 0, 0, 0); /* of the thread before */
     tracer_put_control(t, CONTROL_THREAD, id, 1, &now);
-    t->epoch = now;
+    t->until = now + RING_EPOCH_TICKS;
     t->rings++;
     *t->here = (struct tracer_stack){.bottom = t->here->bottom, .thread = id, .rings = t->rings};
     t->written = t->here;
@@ -497,9 +497,9 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
         gap_again(t, *now);
     if (room && waited > STALL_MS * MS)
         tracer_put_control(t, CONTROL_STALL, 0, 2, (uint64_t[]){*now, waited});
-    if (room && *now - t->epoch > RING_EPOCH_TICKS) {
+    if (room && *now > t->until) {
         tracer_put_control(t, CONTROL_EPOCH, 0, 1, now);
-        t->epoch = *now;
+        t->until = *now + RING_EPOCH_TICKS;
     }
     if (unlikely(fork_is_near()))
         t->limit = 0;

@@ -95,7 +95,7 @@ struct tracer {
     uint64_t mask;          /* words in the ring - 1 */
     uint64_t head;          /* next word to write */
     uint64_t limit;         /* may write below this without looking at tail again */
-    uint64_t epoch;         /* clock of the last full clock written */
+    uint64_t until;         /* past this clock a full one is written first */
     struct ring *ring;      /* shared */
     /* frames */
     struct open_frame *open;/* innermost recorded frame */
