@@ -10,17 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from shared import ROOT, golden, holds, one_line, query, version_of
+from shared import ROOT, golden, holds, one_line, query
 
 CAPTURE = ROOT / "tests" / "capture"
 TOY = ROOT / "examples" / "toy_example.py"
-
-
-@pytest.fixture(scope="session")
-def python(python):
-    if version_of(python) not in ("3.11", "3.12", "3.13"):
-        pytest.skip("later ones are not captured: test_capture_types.py has that they run as Python")
-    return python
 
 
 @pytest.fixture

@@ -480,8 +480,8 @@ enum ended iterate(struct capture *c, struct watched *w)
 
 enum ended next_item(struct capture *c, struct watched *w, struct compat_action action)
 {
-    PyObject *iterator = stack_value(w, 0), *container, *item;
-    struct shadow *of = stack_shadow(w, 0), *shadow;
+    PyObject *iterator = stack_value(w, COMPAT_ABOVE_ITERATOR), *container, *item;
+    struct shadow *of = stack_shadow(w, COMPAT_ABOVE_ITERATOR), *shadow;
     enum ended ended;
 
     if (!of || of->kind != SHADOW_ITERATOR)
@@ -499,7 +499,7 @@ enum ended next_item(struct capture *c, struct watched *w, struct compat_action 
                 return ENDED_RAISED;
             PyErr_Clear();
         }
-        stack_drop(w, 1);
+        stack_drop(w, 1 + COMPAT_ABOVE_ITERATOR);
         w->next = (int32_t)action.arg;
         return ENDED_NOT;
     }

@@ -361,9 +361,9 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
     int status = 0;
 
     values_begin();
-    if (!compat_steps || (flags & (needed | refused)) != needed) {
-        skip(answer, !compat_steps ? "this CPython's instructions are not known to dyntrace.compile" : flags & refused
-             ? "it is a generator or coroutine" : "its variables lie in a mapping: it is a module, a class body or the like", true);
+    if ((flags & (needed | refused)) != needed) {
+        skip(answer, flags & refused ? "it is a generator or coroutine"
+                                     : "its variables lie in a mapping: it is a module, a class body or the like", true);
         return 0;
     }
     if (((struct capture_callback *)callback)->every && !tracer_is_users(compat_code(frame))) {

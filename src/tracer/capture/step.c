@@ -371,8 +371,8 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case DOES_TWO:
         return two(c, w, action.arg);
     case DOES_LOAD_CONST:
-        value = PyTuple_GET_ITEM(w->code->co_consts, action.arg);
-        stack_push(w, Py_NewRef(value), shadow_const(c, value));
+        value = compat_constant(w->code, w->op, action.arg);
+        stack_push(w, value, shadow_const(c, value));
         return ENDED_NOT;
     case DOES_LOAD_GLOBAL:
         return load_global(c, w, PyTuple_GET_ITEM(w->code->co_names, action.arg), action.flag);
@@ -387,7 +387,8 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case DOES_LOAD_ATTR:
         return read_attribute(c, w, PyTuple_GET_ITEM(w->code->co_names, action.arg), action.flag);
     case DOES_POP:
-        stack_drop(w, 1);
+    case DOES_POP_ITERATOR:
+        stack_drop(w, action.does == DOES_POP ? 1 : 1 + COMPAT_ABOVE_ITERATOR);
         return ENDED_NOT;
     case DOES_PUSH_NULL:
         stack_push(w, NULL, NULL);
@@ -429,7 +430,9 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case DOES_UNPACK:
         return unpack(c, w, (Py_ssize_t)action.arg);
     case DOES_ITERATE:
-        return iterate(c, w);
+        if (!(ended = iterate(c, w)) && COMPAT_ABOVE_ITERATOR)
+            stack_push(w, NULL, NULL);
+        return ended;
     case DOES_NEXT:
         return next_item(c, w, action);
     case DOES_JUMP:
@@ -455,7 +458,7 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
         c->returned = pop(w, &c->returned_shadow);
         return ENDED_RETURN;
     case DOES_RETURN_CONST:
-        c->returned = Py_NewRef(PyTuple_GET_ITEM(w->code->co_consts, action.arg));
+        c->returned = compat_constant(w->code, w->op, action.arg);
         c->returned_shadow = shadow_const(c, c->returned);
         return ENDED_RETURN;
     }

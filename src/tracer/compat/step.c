@@ -1,9 +1,5 @@
-/* tracer/compat/step.c -- see step.h. An opcode that is not there is one of another version.
- *
- * 3.14 and later: loads that borrow and iterations without an iterator are not known yet, so nothing is. */
+/* tracer/compat/step.c -- see step.h. An opcode that is not there is one of another version. */
 #include "tracer/compat/step.h"
-
-const bool compat_steps = PY_VERSION_HEX < 0x030e0000;
 
 #ifdef TO_BOOL
 const int compat_to_bool = TO_BOOL;
@@ -27,6 +23,13 @@ static const struct {
     [DELETE_FAST] = STEP(DELETE_FAST),
     [LOAD_DEREF] = STEP(LOAD_DEREF),
     [STORE_DEREF] = STEP(STORE_DEREF),
+#ifdef LOAD_FAST_BORROW /* a reference of its own does as well */
+    [LOAD_FAST_BORROW] = STEP(LOAD_FAST),
+    [LOAD_SMALL_INT] = STEP(LOAD_CONST),
+    [LOAD_COMMON_CONSTANT] = STEP(LOAD_CONST),
+    [NOT_TAKEN] = STEP(NOTHING),
+    [POP_ITER] = STEP(POP_ITERATOR),
+#endif
     [MAKE_CELL] = STEP(MAKE_CELL),
     [COPY_FREE_VARS] = STEP(COPY_FREE),
     [LOAD_CONST] = STEP(LOAD_CONST),
@@ -115,7 +118,11 @@ static const struct {
 #ifdef PRECALL
     [PRECALL] = STEP(BEGIN_CALL),
 #endif
+#if PY_VERSION_HEX >= 0x030e0000 /* they are there, or NULL */
+    [CALL_FUNCTION_EX] = STEP(CALL_VARIABLE, .flag = 1),
+#else
     [CALL_FUNCTION_EX] = STEP(CALL_VARIABLE, .flag_bits = 1),
+#endif
     [MAKE_FUNCTION] = STEP(MAKE_FUNCTION),
 #ifdef SET_FUNCTION_ATTRIBUTE
     [SET_FUNCTION_ATTRIBUTE] = STEP(FUNCTION_PART),
@@ -169,9 +176,28 @@ struct compat_action compat_action(int op, uint32_t arg, int32_t unit)
         action.arg = jump_to(op, arg, unit);
     if (action.does == DOES_FORMAT)
         action.arg = arg & CONVERSION;
+#ifdef NB_SUBSCR
+    if (op == BINARY_OP && arg == NB_SUBSCR)
+        action.does = DOES_SUBSCRIPT;
+#endif
+#if COMPAT_ABOVE_ITERATOR /* else it is a generator's `yield from` */
+    if (op == GET_ITER && arg)
+        action.does = DOES_SOMETHING;
+#endif
 #ifndef LIST_TO_TUPLE
     if (op == CALL_INTRINSIC_1 && arg != 6)
         action.does = DOES_SOMETHING;
 #endif
     return action;
+}
+
+PyObject *compat_constant(PyCodeObject *code, int op, uint32_t arg)
+{
+#ifdef LOAD_SMALL_INT
+    if (op == LOAD_SMALL_INT)
+        return PyLong_FromLong((long)arg);
+    if (op == LOAD_COMMON_CONSTANT)
+        return Py_NewRef(PyInterpreterState_Get()->common_consts[arg]);
+#endif
+    return Py_NewRef(PyTuple_GET_ITEM(code->co_consts, arg));
 }

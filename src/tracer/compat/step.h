@@ -25,7 +25,7 @@ enum compat_does {
     DOES_SUBSCRIPT, DOES_STORE_SUBSCRIPT, DOES_SLICE, DOES_STORE_SLICE,
     DOES_BUILD_TUPLE, DOES_BUILD_LIST, DOES_BUILD_MAP, DOES_BUILD_KEYED, DOES_BUILD_SLICE, DOES_BUILD_STRING,
     DOES_LIST_APPEND, DOES_LIST_EXTEND, DOES_MAP_ADD, DOES_MERGE, DOES_LIST_TO_TUPLE, DOES_UNPACK,
-    DOES_ITERATE, DOES_NEXT, /* NEXT: ARG is the unit that the end leads to */
+    DOES_ITERATE, DOES_POP_ITERATOR, DOES_NEXT, /* NEXT: ARG is the unit that the end leads to */
     DOES_JUMP, DOES_JUMP_IF, /* ARG: the unit; JUMP_IF: FLAG is enum compat_condition */
     DOES_JUMP_OR_POP,
     DOES_CALL,          /* ARG arguments; FLAG: their names are on top */
@@ -43,10 +43,12 @@ struct compat_action {
     int flag;
 };
 
-/* Is this CPython one whose instructions are known here? */
-extern const bool compat_steps;
 /* What OP with ARG, at UNIT of a code object, does. */
 struct compat_action compat_action(int op, uint32_t arg, int32_t unit);
+/* What OP, DOES_LOAD_CONST or DOES_RETURN_CONST, has with ARG in CODE: a new reference. */
+PyObject *compat_constant(PyCodeObject *code, int op, uint32_t arg);
+/* Slots of the stack above an iterator, for the place in an iteration without one: NULL. */
+#define COMPAT_ABOVE_ITERATOR (PY_VERSION_HEX >= 0x030f0000)
 /* OP makes a bool of what is compared; this does it alone. -1: none does. */
 extern const int compat_to_bool;
 
