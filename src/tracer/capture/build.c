@@ -1,7 +1,6 @@
 /* tracer/capture/build.c -- containers: built, read, changed, unpacked and gone through. See capture.h.
  *
- * The shadow of a container that was built here has the shadows of its items, and is changed with it. One that was there
- * before a call that is stepped is not changed in that call: it could not be taken back if the call has to be broken at. */
+ * The shadow of a container that was built here has the shadows of its items, and is changed with it. */
 #include "tracer/capture/capture.h"
 
 static enum ended no_memory_at(struct capture *c)
@@ -11,9 +10,9 @@ static enum ended no_memory_at(struct capture *c)
     return break_at(c, "value", "no memory");
 }
 
-bool may_change(const struct capture *c, const struct shadow *shadow, enum shadow_kind kind)
+bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind)
 {
-    return shadow && shadow->kind == kind && !shadow->fixed && shadow->serial > c->innermost->serial;
+    return shadow && shadow->kind == kind && !shadow->fixed && shadow_change(c, shadow);
 }
 
 /* ---- built ---- */
@@ -285,9 +284,12 @@ static enum ended get_item(struct capture *c, struct watched *w, int count, PyOb
 {
     struct shadow *shadow = NULL;
     PyObject *value = NULL;
+    enum ended ended;
 
     if (is_graph(container, of) || is_graph(key, of_key))
         return graph_item(c, w, count, container, of, key, of_key);
+    if ((ended = operate_special(c, w, "__getitem__", RUN_GET, count, 2, (PyObject *[]){container, key}, (struct shadow *[]){of, of_key})) != ENDED_BEFORE || c->kind)
+        return ended;
     if (!of || !value_known(c, key, of_key))
         return break_at(c, "value", "an item of a %.200s that is not known", Py_TYPE(container)->tp_name);
     if (is_sequence(container) && value_type_known(c, container, of)) {
@@ -327,10 +329,11 @@ static enum ended get_item(struct capture *c, struct watched *w, int count, PyOb
 static enum ended set_item(struct capture *c, struct watched *w, int count, PyObject *container, struct shadow *of, PyObject *key,
                            struct shadow *of_key, PyObject *value, struct shadow *of_value)
 {
+    enum ended ended;
+
     if (is_graph(container, of)) {
         struct operation operation;
-        enum ended ended = operation_on(c, "setitem", 3, (PyObject *const[]){container, key, value},
-                                        (struct shadow *const[]){of, of_key, of_value}, &operation);
+        ended = operation_on(c, "setitem", 3, (PyObject *const[]){container, key, value}, (struct shadow *const[]){of, of_key, of_value}, &operation);
         OWNED PyObject *args = ended ? NULL : operation.args, *node = NULL;
         if (ended || PyObject_SetItem(container, key, value))
             return ended ? ended : ENDED_RAISED;
@@ -341,6 +344,11 @@ static enum ended set_item(struct capture *c, struct watched *w, int count, PyOb
         stack_drop(w, count);
         return ENDED_NOT;
     }
+    ended = operate_special(c, w, "__setitem__", RUN_SET, count, 3, (PyObject *[]){container, key, value}, (struct shadow *[]){of, of_key, of_value});
+    if (ended == ENDED_NOT || ended == ENDED_BEHIND)
+        stack_drop(w, 1);
+    if (ended != ENDED_BEFORE || c->kind)
+        return ended;
     if (!value_known(c, key, of_key) || !of_value)
         return break_at(c, "value", "an item is set that is not known");
     if (PyList_CheckExact(container) && PyLong_CheckExact(key) && may_change(c, of, SHADOW_LIST) && value != container) {
@@ -448,8 +456,10 @@ enum ended iterate(struct capture *c, struct watched *w)
 {
     PyObject *value = stack_value(w, 0);
     struct shadow *of = stack_shadow(w, 0), *shadow;
-    enum ended ended;
+    enum ended ended = operate_special(c, w, "__iter__", RUN_ITERATE, 1, 1, &value, &of);
 
+    if (ended != ENDED_BEFORE || c->kind)
+        return ended;
     if (of && of->kind == SHADOW_ITERATOR) {
         if (Py_TYPE(value)->tp_iternext)
             return ENDED_NOT;
@@ -492,6 +502,8 @@ enum ended next_item(struct capture *c, struct watched *w, struct compat_action 
     if (is_sequence(container) && of->parent->kind != SHADOW_SOURCE && of->parent->kind != SHADOW_CONST &&
         PySequence_Fast_GET_SIZE(container) != of->parent->count)
         return break_at(c, "container", "a list that changes while it is gone through");
+    if (!shadow_change(c, of))
+        return no_memory_at(c);
     item = Py_TYPE(iterator)->tp_iternext(iterator);
     if (!item) {
         if (PyErr_Occurred()) {

@@ -26,7 +26,9 @@ enum shadow_kind {
     SHADOW_SOURCE,   /* read from outside: step and key behind parent; value was there */
     SHADOW_NODE,     /* a node of the graph gives it */
     SHADOW_TUPLE, SHADOW_LIST, SHADOW_DICT, SHADOW_SLICE, /* built here of items */
-    SHADOW_METHOD,   /* attribute key of parent, a bound method; value: its function, or NULL */
+    SHADOW_METHOD,   /* attribute key of parent, a bound method; value: its function, or NULL; items: the source of that, and its self */
+    SHADOW_OBJECT,   /* an instance made here of the class parent; items: its attributes keys */
+    SHADOW_SUPER,    /* super(), of items: a class, value, and an object, node */
     SHADOW_ITERATOR, /* over parent, at number count */
     SHADOW_FUNCTION, /* made here; items: cells of its closure; parent: its defaults, or NULL */
     SHADOW_CELL,     /* made here; items[0]: what is in it, or NULL */
@@ -39,7 +41,7 @@ struct shadow {
     bool fixed, counted;    /* a node: its shape, or that of its arguments, follows from those of the inputs; fixed: a list or dict that is
                                not changed here any more */
     int recipe;             /* of plan.c: number + 1 */
-    uint32_t serial;
+    uint32_t serial, kept;  /* kept: the serial of the frame that has put it aside to be able to change it */
     struct shadow *parent, *child, *next; /* child: of a source, the first that was read from it */
     PyObject *key, *value, *node; /* borrowed from capture->keep; node: of a node, or a source's placeholder, or NULL */
     struct shadow **items;
@@ -63,9 +65,16 @@ struct watched {
     struct shadow *globals;   /* source of its globals */
     uint32_t serial;          /* shadows made before it have a lower one */
     bool resumed;             /* its code is a resume function's: arguments may stand for no value */
+    bool unseen;              /* its instruction has begun a frame that was not awaited */
 };
 
 enum ended { ENDED_NOT, ENDED_RETURN, ENDED_BEFORE, ENDED_BEHIND, ENDED_RAISED };
+
+/* SHADOW as it was before a call that is stepped changed it. */
+struct undo {
+    struct undo *before;
+    struct shadow *shadow, was;
+};
 
 struct capture {
     struct tracer *t;
@@ -76,6 +85,7 @@ struct capture {
     PyObject *places;         /* owned list: of each of nodes the unit; in functions that are stepped: (unit, code, unit, ...) */
     void *arena;              /* owned: chunks of shadows */
     uint32_t serial, jumps, items, nesting; /* items: of containers that were gone through; nesting: of those in an argument of a node */
+    struct undo *undo;        /* in the order made */
     struct watched *innermost;
     struct shadow *locals, *globals, *builtins; /* the three roots */
     struct shadow *taken;     /* items: sources of the placeholders */
@@ -97,6 +107,8 @@ struct capture {
     struct shadow *awaited_function;
     PyCodeObject *awaited_code;
     Py_ssize_t awaited_count;
+    const struct call *awaited_call; /* if it is no call: its arguments are those of the frame */
+    PyObject *stepped;        /* what it returned, if it has; not to be used */
     bool entered, inner_broke; /* it began; it could not be stepped to its end */
 };
 
@@ -139,6 +151,10 @@ struct shadow *shadow_new(struct capture *c, enum shadow_kind kind, Py_ssize_t r
 struct shadow *shadow_const(struct capture *c, PyObject *value);
 struct shadow *shadow_node(struct capture *c, PyObject *node, bool fixed, bool counted);
 int shadow_add(struct capture *c, struct shadow *container, PyObject *key, struct shadow *item);
+/* SHADOW, of what was made here, is about to change; it can be taken back with the call that is stepped. False: no memory. */
+bool shadow_change(struct capture *c, struct shadow *shadow);
+/* All are as they were at MARK, of c->undo. */
+void shadows_back(struct capture *c, struct undo *mark);
 /* OBJECT lives as long as the capture. Borrowed, or NULL: no memory. */
 PyObject *capture_keep(struct capture *c, PyObject *object);
 void *capture_room(struct capture *c, size_t size);
@@ -209,11 +225,22 @@ int add_node(struct capture *c, PyObject *node);
 /* Is what is on top true? 1, 0; -1: it raised; -2: it is not known, and C says why. */
 int truth(struct capture *c, const struct watched *w);
 enum ended operate(struct capture *c, struct watched *w, struct compat_action action);
+/* What a special method is for; with the operator, comparison, sign, or 1: negated. */
+enum { RUN_BINARY = 0x100, RUN_REFLECTED = 0x200, RUN_UNARY = 0x300, RUN_COMPARE = 0x400, RUN_GET = 0x500, RUN_SET = 0x600, RUN_ITERATE = 0x700,
+       RUN_LENGTH = 0x800, RUN_CONTAINS = 0x900, RUN_TRUTH = 0xa00 };
+/* special() for COUNT operands. */
+enum ended operate_special(struct capture *c, struct watched *w, const char *name, int which, int slots, int count, PyObject **values, struct shadow **shadows);
+/* An object of a class of the program's that is on top gives way to whether it is true. ENDED_BEFORE without c->kind: it is none. */
+enum ended bool_of_object(struct capture *c, struct watched *w);
 /* A container is built or changed. */
 enum ended build(struct capture *c, struct watched *w, struct compat_action action);
 /* May the container of SHADOW, of KIND, be changed now? */
-bool may_change(const struct capture *c, const struct shadow *shadow, enum shadow_kind kind);
+bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind);
 enum ended subscript(struct capture *c, struct watched *w, struct compat_action action);
+/* NAME of OWNER, whose function FUNCTION, of SOURCE, gets SELF; NULL: a method in C. */
+struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name, PyObject *function, struct shadow *source, struct shadow *self);
+/* It gives way to VALUE (taken). */
+enum ended push_attribute(struct watched *w, bool method, PyObject *value, struct shadow *shadow);
 enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, bool method);
 enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t count);
 enum ended iterate(struct capture *c, struct watched *w);
@@ -229,6 +256,9 @@ struct call {
     PyObject *callable, **args, *names; /* borrowed; names: of the last arguments, or NULL */
     struct shadow *of, **shadows;       /* of the callable and of the arguments */
     int count, slots;                   /* arguments; values on the stack that give way to the result */
+    PyObject *(*run)(const struct call *); /* what does it, if it is no call; MADE: its result, whatever the function returns */
+    int which;
+    struct shadow *made;
 };
 PyObject *run_call(const struct call *call);
 /* CALL, of an array function or of the method NAME of SELF, becomes OPERATION's node, or breaks. */
@@ -238,6 +268,28 @@ enum ended array_call(struct capture *c, struct watched *w, const struct call *c
 bool is_array_package(const char *name);
 /* A function, type or ufunc of theirs? */
 bool is_array_function(PyObject *callable);
+
+/* FUNCTION, whose source is OF, is called with CALL, after a self if OF_SELF is not NULL: step it. */
+enum ended inlined(struct capture *c, struct watched *w, const struct call *call, PyFunctionObject *function, struct shadow *of, struct shadow *of_self);
+/* Can a call of FUNCTION be stepped? Its source, OF, is guarded then. */
+bool can_step(struct capture *c, PyObject *function, struct shadow *of);
+
+/* ---- object.c ---- */
+PyObject *word_of(const char *name); /* interned, borrowed; or NULL */
+/* The source of VALUE's class, which is guarded; NULL: it cannot be. */
+struct shadow *class_source(struct capture *c, PyObject *value, struct shadow *of);
+/* CALL->run does what the method NAME of the first argument's class says. ENDED_BEFORE without c->kind: it is no function that can be stepped. */
+enum ended special(struct capture *c, struct watched *w, const char *name, const struct call *call);
+/* CALL of a class of the program's; likewise. */
+enum ended construct(struct capture *c, struct watched *w, const struct call *call);
+/* The attribute NAME of an object that was made here, or NULL. */
+struct shadow *object_has(const struct shadow *object, PyObject *name);
+enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name);
+enum ended call_property(struct capture *c, struct watched *w, PyObject *name, PyObject *property, bool sets);
+/* super() is called; ENDED_BEFORE: it is not known. Then the shadow of an attribute of it. */
+enum ended super_made(struct capture *c, struct watched *w, const struct call *call);
+struct shadow *super_method(struct capture *c, PyObject *type, PyObject *self, struct shadow *of, PyObject *name);
+enum ended super_attribute(struct capture *c, struct watched *w, PyObject *name, bool method);
 
 /* ---- known.c ---- */
 /* Does the shape of what the array function or method NAME gives follow from its arguments' shapes? FIRST, REST: the first argument, those
@@ -252,9 +304,12 @@ enum ended call_known(struct capture *c, struct watched *w, const struct call *c
 enum ended watch(struct capture *c, struct watched *w);
 int watched_open(struct capture *c, struct watched *w, compat_frame *frame);
 void watched_close(struct capture *c, struct watched *w);
-static inline bool capture_awaits(const struct capture *c, compat_frame *frame)
+static inline bool capture_awaits(struct capture *c, compat_frame *frame)
 {
-    return c->awaited_code == compat_code(frame) && !compat_has_started(frame);
+    const bool is = c->awaited_code == compat_code(frame) && !compat_has_started(frame);
+
+    c->innermost->unseen |= !is;
+    return is;
 }
 /* The frame of the function that C awaits is about to begin: step it. */
 PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *frame);
@@ -266,8 +321,8 @@ int hand_over(struct capture *c, struct watched *w, enum ended ended, struct tra
 /* How one value is made again. */
 struct recipe {
     enum { MAKE_CONST, MAKE_ARGUMENT, MAKE_GLOBAL, MAKE_BUILTIN, MAKE_ATTRIBUTE, MAKE_ITEM, MAKE_OUTPUT, MAKE_TUPLE, MAKE_LIST,
-           MAKE_DICT, MAKE_SLICE } how;
-    PyObject *object;   /* owned: the constant, key, name; of a dict, a tuple of its keys; or NULL */
+           MAKE_DICT, MAKE_SLICE, MAKE_SUPER, MAKE_OBJECT } how;
+    PyObject *object;   /* owned: the constant, key, name; of a dict or an object, a tuple of its keys; or NULL */
     int from, count;    /* number of the argument, output or recipe; of items */
     int *items;         /* owned: recipes */
     bool early;         /* made before the graph runs, as what it reads was read */

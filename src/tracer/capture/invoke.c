@@ -119,7 +119,7 @@ unknown:
 
 PyObject *run_call(const struct call *call)
 {
-    return PyObject_Vectorcall(call->callable, call->args, (size_t)(call->count - (call->names ? PyTuple_GET_SIZE(call->names) : 0)), call->names);
+    return call->run ? call->run(call) : PyObject_Vectorcall(call->callable, call->args, (size_t)(call->count - (call->names ? PyTuple_GET_SIZE(call->names) : 0)), call->names);
 }
 
 /* Something about an array that its guards, or those of the inputs, say. */
@@ -252,16 +252,25 @@ static struct shadow *collected(struct capture *c, const struct call *call, PyCo
     return made;
 }
 
-/* FUNCTION, whose source is OF, is called with CALL: step it. */
-static enum ended inlined(struct capture *c, struct watched *w, const struct call *call, PyFunctionObject *function, struct shadow *of,
-                          struct shadow *of_self)
+/* What gave RESULT, and stepped C's function, has this shadow; NULL: more has run than that. */
+static struct shadow *shadow_of_result(struct capture *c, const struct watched *w, const struct call *call, PyObject *result)
+{
+    if (w->unseen || !c->returned_shadow || c->stepped == Py_NotImplemented)
+        return NULL;
+    if (call->made || c->stepped == result)
+        return call->made ? call->made : c->returned_shadow;
+    return value_is_simple(result) && value_known(c, NULL, c->returned_shadow) ? shadow_const(c, result) : NULL;
+}
+
+enum ended inlined(struct capture *c, struct watched *w, const struct call *call, PyFunctionObject *function, struct shadow *of, struct shadow *of_self)
 {
     PyCodeObject *code = (PyCodeObject *)function->func_code;
     const int arguments = code->co_argcount + code->co_kwonlyargcount, flags = code->co_flags;
     const int all = arguments + !!(flags & CO_VARARGS) + !!(flags & CO_VARKEYWORDS);
     struct shadow **shadows = capture_room(c, sizeof *shadows * (size_t)(all + 1));
     const Py_ssize_t mark = PyList_GET_SIZE(c->nodes);
-    struct { struct shadow *iterator; Py_ssize_t count; } *iterators = capture_room(c, sizeof *iterators * (size_t)(call->count + 1));
+    struct undo *const undo = c->undo;
+    struct shadow *shadow;
     PyObject *result;
     int depth = 0;
 
@@ -269,7 +278,7 @@ static enum ended inlined(struct capture *c, struct watched *w, const struct cal
         depth++;
     if (depth > MOST_INLINES)
         return break_at(c, "limit", "calls more than %d deep", MOST_INLINES);
-    if (!shadows || !iterators)
+    if (!shadows)
         return break_at(c, "value", "no memory");
     for (int i = 0; i < arguments; i++)
         if (!(shadows[i] = passed(call, code, of_self, i)))
@@ -278,28 +287,28 @@ static enum ended inlined(struct capture *c, struct watched *w, const struct cal
         shadows[arguments] = collected(c, call, code, of_self, false);
     if (flags & CO_VARKEYWORDS)
         shadows[all - 1] = collected(c, call, code, of_self, true);
-    for (int i = 0; i < call->count; i++)
-        if (call->shadows[i] && call->shadows[i]->kind == SHADOW_ITERATOR) {
-            iterators[i].iterator = call->shadows[i];
-            iterators[i].count = call->shadows[i]->count;
-        }
     c->awaited = shadows;
     c->awaited_count = all;
     c->awaited_code = code;
     c->awaited_function = of;
+    c->awaited_call = call->run ? call : NULL;
+    w->unseen = false;
     c->entered = c->inner_broke = false;
     c->returned_shadow = NULL;
     Py_INCREF(function);
     result = run_call(call);
     Py_DECREF(function);
     c->awaited_code = NULL;
-    if (c->entered && !c->inner_broke) /* then it has a result */
-        return stack_result(c, w, call->slots, result, c->returned_shadow);
+    if (c->entered && !c->inner_broke && result) {
+        shadow = call->run || call->made ? shadow_of_result(c, w, call, result) : c->returned_shadow;
+        if (shadow || !(call->run || call->made))
+            return stack_result(c, w, call->slots, result, shadow);
+        break_at(c, "call", "a call of %.100s() that does more than that", PyUnicode_AsUTF8(function->func_name));
+        c->inner_broke = true;
+    }
     if (PyList_SetSlice(c->nodes, mark, PyList_GET_SIZE(c->nodes), NULL) || PyList_SetSlice(c->places, mark, PyList_GET_SIZE(c->places), NULL))
         c->failed = true;
-    for (int i = 0; i < call->count; i++)
-        if (iterators[i].iterator)
-            iterators[i].iterator->count = iterators[i].count;
+    shadows_back(c, undo);
     c->make_bool = false;
     if (!c->inner_broke)
         break_at(c, "call", "a call that did not begin as it was expected to");
@@ -310,7 +319,7 @@ static enum ended inlined(struct capture *c, struct watched *w, const struct cal
 }
 
 /* Can a call of FUNCTION be stepped? Its source, OF, is guarded then. */
-static bool can_step(struct capture *c, PyObject *function, struct shadow *of)
+bool can_step(struct capture *c, PyObject *function, struct shadow *of)
 {
     const int needed = CO_OPTIMIZED | CO_NEWLOCALS, refused = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
     PyCodeObject *code;
@@ -354,14 +363,10 @@ static enum ended enter(struct capture *c, struct watched *w, const struct call 
 /* CALL of an object whose class says what a call of it does. ENDED_BEFORE: it cannot be stepped. */
 static enum ended call_object(struct capture *c, struct watched *w, const struct call *call)
 {
-    OWNED PyObject *word = PyUnicode_InternFromString("__call__"), *class_word = PyUnicode_InternFromString("__class__");
-    PyTypeObject *type = Py_TYPE(call->callable);
-    PyObject *function = word && class_word ? _PyType_Lookup(type, word) : NULL;
+    PyObject *function = word_of("__call__") ? _PyType_Lookup(Py_TYPE(call->callable), word_of("__call__")) : NULL;
     struct shadow *of;
 
-    if (!function || !PyFunction_Check(function) || is_array_function(function) || !Py_IS_TYPE(type, &PyType_Type) ||
-        _PyType_Lookup(type, class_word) != _PyType_Lookup(&PyBaseObject_Type, class_word) ||
-        !value_type_known(c, call->callable, call->of) || !(of = source_attribute(c, call->of, "__class__", (PyObject *)type)) ||
+    if (!function || !PyFunction_Check(function) || is_array_function(function) || !(of = class_source(c, call->callable, call->of)) ||
         !(of = source_attribute(c, of, "__call__", function)) || !can_step(c, function, of))
         return ENDED_BEFORE;
     return inlined(c, w, call, (PyFunctionObject *)function, of, call->of);
@@ -380,12 +385,8 @@ static enum ended dispatch(struct capture *c, struct watched *w, const struct ca
         (PyCFunction_Check(callable) || PyMethod_Check(callable)) &&
         is_graph(PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : PyMethod_GET_SELF(callable), of->parent))
         return array_method(c, w, call);
-    if (of && of->kind == SHADOW_METHOD && of->value && PyMethod_Check(callable)) {
-        struct shadow *bound = source_read(c, of->parent, '.', of->key, NULL);
-        struct shadow *function = bound ? source_attribute(c, bound, "__func__", of->value) : NULL;
-        if (can_step(c, of->value, function))
-            return inlined(c, w, call, (PyFunctionObject *)of->value, function, of->parent);
-    }
+    if (of && of->kind == SHADOW_METHOD && of->value && PyMethod_Check(callable) && can_step(c, of->value, of->items[0]))
+        return inlined(c, w, call, (PyFunctionObject *)of->value, of->items[0], of->items[1]);
     if (of && of->kind == SHADOW_FUNCTION && can_step(c, callable, of))
         return inlined(c, w, call, (PyFunctionObject *)callable, of, NULL);
     if (of && of->kind == SHADOW_SOURCE && is_array_function(callable)) {
@@ -396,7 +397,7 @@ static enum ended dispatch(struct capture *c, struct watched *w, const struct ca
     if (of && of->kind == SHADOW_SOURCE && can_step(c, callable, of))
         return inlined(c, w, call, (PyFunctionObject *)callable, of, NULL);
     c->kind = NULL;
-    if (of && of->kind == SHADOW_SOURCE && ((ended = call_object(c, w, call)) != ENDED_BEFORE || c->kind))
+    if (of && ((ended = PyType_Check(callable) ? construct(c, w, call) : call_object(c, w, call)) != ENDED_BEFORE || c->kind))
         return ended;
     if ((ended = call_known(c, w, call)) != ENDED_BEFORE || c->kind)
         return ended;

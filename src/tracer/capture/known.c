@@ -234,9 +234,13 @@ static enum ended builtin(struct capture *c, struct watched *w, const struct cal
                                        "ord", "chr", "repr", "complex", "slice", "all", "any", "bin", "hex", "oct", NULL};
     static const char *const operations[] = {"abs", "pow", "round", "divmod", "sum", NULL};
     struct operation operation;
+    enum ended ended;
 
     if (!call->names && call->count == 1 && is_builtin(call->callable, "len"))
-        return length(c, w, call);
+        return (ended = operate_special(c, w, "__len__", RUN_LENGTH, call->slots, 1, call->args, call->shadows)) != ENDED_BEFORE || c->kind
+                   ? ended : length(c, w, call);
+    if (!call->count && call->callable == (PyObject *)&PySuper_Type)
+        return super_made(c, w, call);
     if (!call->names && call->count == 2 && is_builtin(call->callable, "isinstance"))
         return instance(c, w, call);
     if (!call->names && call->count == 1 && is_builtin(call->callable, "type") && value_type_known(c, call->args[0], call->shadows[0]))
@@ -315,6 +319,8 @@ enum ended call_known(struct capture *c, struct watched *w, const struct call *c
     struct shadow *of = call->of;
     PyObject *self = of && of->kind == SHADOW_METHOD && PyCFunction_Check(call->callable) ? PyCFunction_GET_SELF(call->callable) : NULL;
 
+    if (of && of->kind == SHADOW_METHOD && !call->count && !PyMethod_Check(call->callable) && of->parent->kind == SHADOW_SUPER)
+        return known_result(c, w, call->slots, run_call(call)); /* object.__init__() */
     if (self && PyList_CheckExact(self))
         return list_method(c, w, call, self);
     if (self && PyDict_CheckExact(self))

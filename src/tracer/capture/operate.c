@@ -277,6 +277,66 @@ static enum ended join(struct capture *c, struct watched *w)
     return stack_result(c, w, 2, made, shadow);
 }
 
+static PyObject *run_special(const struct call *call)
+{
+    PyObject *a = call->args[0], *b = call->count > 1 ? call->args[1] : NULL;
+    int is;
+
+    switch (call->which & ~0xff) {
+    case RUN_BINARY:
+        return run_binary((uint32_t)call->which & 0xff, a, b);
+    case RUN_REFLECTED:
+        return run_binary((uint32_t)call->which & 0xff, b, a);
+    case RUN_UNARY:
+        return call->which == (RUN_UNARY | '-') ? PyNumber_Negative(a) : call->which == (RUN_UNARY | '~') ? PyNumber_Invert(a) : PyNumber_Positive(a);
+    case RUN_COMPARE:
+        return PyObject_RichCompare(a, b, call->which & 0xff);
+    case RUN_GET:
+        return PyObject_GetItem(a, b);
+    case RUN_SET:
+        return PyObject_SetItem(a, b, call->args[2]) ? NULL : Py_NewRef(Py_None);
+    case RUN_ITERATE:
+        return PyObject_GetIter(a);
+    case RUN_LENGTH:
+        is = (int)PyObject_Size(a);
+        return is < 0 ? NULL : PyLong_FromLong(is);
+    case RUN_CONTAINS:
+        is = PySequence_Contains(a, b);
+        break;
+    default:
+        is = PyObject_IsTrue(a);
+    }
+    return is < 0 ? NULL : PyBool_FromLong(is != (call->which & 0xff));
+}
+
+enum ended operate_special(struct capture *c, struct watched *w, const char *name, int which, int slots, int count, PyObject **values, struct shadow **shadows)
+{
+    const struct call call = {.args = values, .shadows = shadows, .count = count, .slots = slots, .run = run_special, .which = which};
+
+    c->kind = NULL;
+    return special(c, w, name, &call);
+}
+
+/* The operator of a class of the program's. ENDED_BEFORE without c->kind: there is none that can be stepped. */
+static enum ended operate_own(struct capture *c, struct watched *w, uint32_t which)
+{
+    const bool in_place = which >= 13;
+    const char *name = binary[which].name + in_place;
+    const int length = (int)strcspn(name, "_");
+    PyObject *a = stack_value(w, 1), *b = stack_value(w, 0);
+    struct shadow *of_a = stack_shadow(w, 1), *of_b = stack_shadow(w, 0);
+    enum ended ended = ENDED_BEFORE;
+    char text[24];
+
+    c->kind = NULL;
+    for (int i = !in_place; i < 3 && ended == ENDED_BEFORE && !c->kind; i++) {
+        snprintf(text, sizeof text, "__%s%.*s__", i == 0 ? "i" : i == 1 ? "" : "r", length, name);
+        ended = i < 2 ? operate_special(c, w, text, RUN_BINARY | (int)which, 2, 2, (PyObject *[]){a, b}, (struct shadow *[]){of_a, of_b})
+                      : operate_special(c, w, text, RUN_REFLECTED | (int)which, 2, 2, (PyObject *[]){b, a}, (struct shadow *[]){of_b, of_a});
+    }
+    return ended;
+}
+
 static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t which)
 {
     PyObject *a = stack_value(w, 1), *b = stack_value(w, 0);
@@ -294,6 +354,8 @@ static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t 
         return known_result(c, w, 2, run_binary(which, a, b));
     if (which == 0 && of_a && of_b && Py_TYPE(a) == Py_TYPE(b) && is_sequence(a))
         return join(c, w);
+    if ((ended = operate_own(c, w, which)) != ENDED_BEFORE || c->kind)
+        return ended;
     return unknown_operand(c, w, 2, binary[which].name);
 }
 
@@ -304,6 +366,7 @@ static enum ended operate_unary(struct capture *c, struct watched *w, uint32_t s
     PyObject *value = stack_value(w, 0);
     struct operation operation;
     enum ended ended;
+    char text[24];
 
     if (is_graph(value, stack_shadow(w, 0))) {
         ended = prepare(c, w, 1, name, &operation);
@@ -311,6 +374,9 @@ static enum ended operate_unary(struct capture *c, struct watched *w, uint32_t s
     }
     if (value_is_simple(value) && value_known(c, value, stack_shadow(w, 0)))
         return known_result(c, w, 1, run(value));
+    snprintf(text, sizeof text, "__%s__", name);
+    if ((ended = operate_special(c, w, text, RUN_UNARY | (int)sign, 1, 1, &value, (struct shadow *[]){stack_shadow(w, 0)})) != ENDED_BEFORE || c->kind)
+        return ended;
     return unknown_operand(c, w, 1, name);
 }
 
@@ -320,6 +386,7 @@ static enum ended compare(struct capture *c, struct watched *w, struct compat_ac
     PyObject *a = stack_value(w, 1), *b = stack_value(w, 0), *result;
     struct operation operation;
     enum ended ended;
+    char text[24];
 
     if (is_graph(a, stack_shadow(w, 1)) || is_graph(b, stack_shadow(w, 0))) {
         if ((ended = prepare(c, w, 2, names[action.arg], &operation)))
@@ -345,6 +412,10 @@ static enum ended compare(struct capture *c, struct watched *w, struct compat_ac
         result = PyObject_RichCompare(a, b, (int)action.arg);
         return known_result(c, w, 2, result);
     }
+    snprintf(text, sizeof text, "__%s__", names[action.arg]);
+    if (!action.flag && ((ended = operate_special(c, w, text, RUN_COMPARE | (int)action.arg, 2, 2, (PyObject *[]){a, b},
+                                                  (struct shadow *[]){stack_shadow(w, 1), stack_shadow(w, 0)})) != ENDED_BEFORE || c->kind))
+        return ended;
     return unknown_operand(c, w, 2, names[action.arg]);
 }
 
@@ -354,7 +425,7 @@ static enum ended is_same(struct capture *c, struct watched *w, bool negated)
     PyObject *a = stack_value(w, 1), *b = stack_value(w, 0);
     struct shadow *of_a = stack_shadow(w, 1), *of_b = stack_shadow(w, 0);
     bool single = a == Py_None || b == Py_None || PyBool_Check(a) || PyBool_Check(b);
-    bool sure = of_a && of_a == of_b;
+    bool sure = of_a && (of_a == of_b || (of_b && (of_a->kind == SHADOW_OBJECT || of_b->kind == SHADOW_OBJECT)));
 
     if (!sure && value_type_known(c, a, of_a) && value_type_known(c, b, of_b))
         sure = Py_TYPE(a) != Py_TYPE(b) || (single && value_known(c, a, of_a) && value_known(c, b, of_b)) ||
@@ -368,8 +439,12 @@ static enum ended contains(struct capture *c, struct watched *w, bool negated)
 {
     PyObject *item = stack_value(w, 1), *container = stack_value(w, 0);
     struct shadow *of = stack_shadow(w, 0);
+    enum ended ended;
     int found;
 
+    if ((ended = operate_special(c, w, "__contains__", RUN_CONTAINS | negated, 2, 2, (PyObject *[]){container, item},
+                                 (struct shadow *[]){of, stack_shadow(w, 1)})) != ENDED_BEFORE || c->kind)
+        return ended;
     if (!value_is_simple(item) || !value_known(c, item, stack_shadow(w, 1)) || !of)
         return unknown_operand(c, w, 2, "in");
     if (of->kind == SHADOW_SOURCE && PyDict_CheckExact(container) && !c->foreign && value_type_known(c, container, of)) {
@@ -417,8 +492,27 @@ int truth(struct capture *c, const struct watched *w)
     return -2;
 }
 
+enum ended bool_of_object(struct capture *c, struct watched *w)
+{
+    PyObject *value = stack_value(w, 0);
+    struct shadow *of = stack_shadow(w, 0);
+    PyTypeObject *type = Py_TYPE(value);
+    enum ended ended = ENDED_BEFORE;
+
+    c->kind = NULL;
+    if (!of || (of->kind != SHADOW_OBJECT && of->kind != SHADOW_SOURCE) || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || is_graph(value, of))
+        return ENDED_BEFORE;
+    for (int i = 0; i < 2 && ended == ENDED_BEFORE && !c->kind; i++)
+        ended = operate_special(c, w, i ? "__len__" : "__bool__", RUN_TRUTH, 1, 1, &value, &of);
+    if (ended != ENDED_BEFORE || c->kind || type->tp_as_number->nb_bool || type->tp_as_sequence->sq_length || type->tp_as_mapping->mp_length ||
+        !(of = class_source(c, value, of)) || guard_on(c, of, "NO_HASATTR", word_of("__bool__")) || guard_on(c, of, "NO_HASATTR", word_of("__len__")))
+        return ended;
+    return known_result(c, w, 1, Py_NewRef(Py_True));
+}
+
 enum ended operate(struct capture *c, struct watched *w, struct compat_action action)
 {
+    enum ended ended;
     int is;
 
     switch (action.does) {
@@ -428,6 +522,14 @@ enum ended operate(struct capture *c, struct watched *w, struct compat_action ac
         return operate_unary(c, w, action.arg);
     case DOES_NOT:
     case DOES_BOOL:
+        ended = bool_of_object(c, w);
+        if (ended == ENDED_BEHIND && action.does == DOES_NOT) {
+            is = stack_value(w, 0) == Py_True;
+            stack_drop(w, 1);
+            stack_push(w, PyBool_FromLong(!is), NULL);
+        }
+        if ((ended != ENDED_NOT && ended != ENDED_BEFORE) || c->kind)
+            return ended;
         is = truth(c, w);
         return is == -2 ? ENDED_BEFORE : is < 0 ? ENDED_RAISED : known_result(c, w, 1, PyBool_FromLong(is != (action.does == DOES_NOT)));
     case DOES_COMPARE:
@@ -451,7 +553,7 @@ static bool is_one_of(PyObject *name, const char *const *names)
     return false;
 }
 
-static enum ended push_attribute(struct watched *w, bool method, PyObject *value, struct shadow *shadow)
+enum ended push_attribute(struct watched *w, bool method, PyObject *value, struct shadow *shadow)
 {
     stack_drop(w, 1);
     if (method && !COMPAT_CALLABLE_FIRST)
@@ -462,14 +564,16 @@ static enum ended push_attribute(struct watched *w, bool method, PyObject *value
     return ENDED_NOT;
 }
 
-static struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name, PyObject *function)
+struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name, PyObject *function, struct shadow *source, struct shadow *self)
 {
-    struct shadow *made = shadow_new(c, SHADOW_METHOD, 0);
+    struct shadow *made = shadow_new(c, SHADOW_METHOD, 2);
 
     if (made) {
         made->parent = owner;
         made->key = capture_keep(c, name);
         made->value = function ? capture_keep(c, function) : NULL;
+        made->items[0] = source;
+        made->items[1] = self;
     }
     return made;
 }
@@ -492,7 +596,7 @@ static enum ended array_attribute(struct capture *c, struct watched *w, PyObject
         value = PyObject_GetAttr(owner, name);
         if (!value)
             return ENDED_RAISED;
-        shadow = method_of(c, of, name, NULL);
+        shadow = method_of(c, of, name, NULL, NULL, NULL);
         return push_attribute(w, method, value, shadow);
     }
     if ((ended = may_operate(c)))
@@ -585,21 +689,43 @@ static struct shadow *module_attribute(struct capture *c, PyObject *owner, struc
     return NULL;
 }
 
+/* BOUND, attribute NAME of the class of OF. */
+static struct shadow *class_method(struct capture *c, struct shadow *of, PyObject *name, PyObject *bound)
+{
+    PyObject *function = PyMethod_GET_FUNCTION(bound);
+    struct shadow *source = source_read(c, of, '.', name, NULL);
+
+    source = source ? source_attribute(c, source, "__func__", function) : NULL;
+    return source && value_known(c, function, source) ? method_of(c, of, name, function, source, of) : NULL;
+}
+
 static enum ended object_attribute(struct capture *c, struct watched *w, PyObject *name, bool method)
 {
-    PyObject *owner = stack_value(w, 0), *value = NULL;
-    struct shadow *of = stack_shadow(w, 0), *shadow = NULL;
-    enum found found = of && of->kind == SHADOW_SOURCE && value_type_known(c, owner, of) ? find_attribute(owner, name, &value) : FOUND_NOT;
+    PyObject *owner = stack_value(w, 0), *value = NULL, *function;
+    struct shadow *of = stack_shadow(w, 0), *shadow = NULL, *source;
+    PyObject *descriptor = _PyType_Lookup(Py_TYPE(owner), name);
+    enum found found = of && (of->kind == SHADOW_OBJECT || of->kind == SHADOW_SOURCE) && value_type_known(c, owner, of) ? find_attribute(owner, name, &value) : FOUND_NOT;
 
-    if (found == FOUND_METHOD) {
-        PyObject *function = value;
-        struct shadow *bound = source_read(c, of, '.', name, NULL);
-        struct shadow *source = bound ? source_attribute(c, bound, "__func__", function) : NULL;
-        shadow = source && value_known(c, function, source) ? method_of(c, of, name, function) : NULL;
+    if (of && of->kind == SHADOW_SUPER) {
+        shadow = super_method(c, of->value, of->node, of, name);
+        value = shadow ? PyObject_GetAttr(owner, name) : NULL;
+    } else if (descriptor && Py_IS_TYPE(descriptor, &PyClassMethod_Type) && !found && (source = class_source(c, owner, of))) {
+        value = PyObject_GetAttr(owner, name);
+        shadow = value && PyMethod_Check(value) ? class_method(c, source, name, value) : NULL;
+    } else if (found == FOUND_METHOD) {
+        function = value;
+        source = of->kind == SHADOW_OBJECT ? source_read(c, of->parent, '.', name, function) : source_read(c, of, '.', name, NULL);
+        if (source && of->kind != SHADOW_OBJECT)
+            source = source_attribute(c, source, "__func__", function);
+        shadow = source && value_known(c, function, source) ? method_of(c, of, name, function, source, of) : NULL;
         value = shadow ? PyMethod_New(function, owner) : NULL;
         Py_DECREF(function);
+    } else if (found && of->kind == SHADOW_OBJECT) {
+        shadow = found == FOUND_OWN ? object_has(of, name) : source_read(c, of->parent, '.', name, value);
     } else if (found) {
         shadow = source_read(c, of, '.', name, value);
+    } else if (descriptor && Py_IS_TYPE(descriptor, &PyProperty_Type) && !method) {
+        return call_property(c, w, name, descriptor, false);
     } else if (of && of->kind == SHADOW_SOURCE && !c->failed) {
         shadow = module_attribute(c, owner, of, name, &value);
     }
@@ -639,13 +765,18 @@ enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, 
                 return push_attribute(w, method, value, shadow);
             Py_DECREF(value);
         }
+        value = _PyType_Lookup((PyTypeObject *)owner, name);
+        value = value && Py_IS_TYPE(value, &PyClassMethod_Type) ? PyObject_GetAttr(owner, name) : NULL;
+        if (value && PyMethod_Check(value) && (shadow = class_method(c, of, name, value)))
+            return push_attribute(w, method, value, shadow);
+        Py_XDECREF(value);
         PyErr_Clear();
         return break_at(c, "attribute", "attribute %.100s of a class", PyUnicode_AsUTF8(name));
     }
     if (of && (value_is_simple(owner) || PyList_CheckExact(owner) || PyDict_CheckExact(owner) || PyTuple_Check(owner))) {
         PyObject *descriptor = _PyType_Lookup(Py_TYPE(owner), name);
         if (descriptor && Py_IS_TYPE(descriptor, &PyMethodDescr_Type) && (value = PyObject_GetAttr(owner, name)))
-            return push_attribute(w, method, value, method_of(c, of, name, NULL));
+            return push_attribute(w, method, value, method_of(c, of, name, NULL, NULL, NULL));
         PyErr_Clear();
     }
     return object_attribute(c, w, name, method);

@@ -93,10 +93,15 @@ static int output_of(struct maker *m, PyObject *node)
 
 static int container_recipe(struct maker *m, struct shadow *shadow)
 {
-    struct recipe made = {.how = shadow->kind == SHADOW_TUPLE ? MAKE_TUPLE : shadow->kind == SHADOW_LIST ? MAKE_LIST
-                                 : shadow->kind == SHADOW_DICT ? MAKE_DICT : MAKE_SLICE};
-    OWNED PyObject *keys = shadow->kind == SHADOW_DICT ? PyTuple_New(shadow->count) : NULL;
+    static const unsigned char how[] = {[SHADOW_TUPLE] = MAKE_TUPLE, [SHADOW_LIST] = MAKE_LIST, [SHADOW_DICT] = MAKE_DICT, [SHADOW_SLICE] = MAKE_SLICE,
+                                        [SHADOW_SUPER] = MAKE_SUPER, [SHADOW_OBJECT] = MAKE_OBJECT};
+    struct recipe made = {.how = how[shadow->kind]};
+    const bool keyed = shadow->kind == SHADOW_DICT || shadow->kind == SHADOW_OBJECT;
+    OWNED PyObject *keys = keyed ? PyTuple_New(shadow->count) : NULL;
     int number = -1;
+
+    if (shadow->kind == SHADOW_OBJECT && (made.from = recipe_of(m, shadow->parent)) < 0)
+        return -1;
 
     for (Py_ssize_t i = 0; i < shadow->count; i++) {
         int item = recipe_of(m, shadow->items[i]);
@@ -105,7 +110,7 @@ static int container_recipe(struct maker *m, struct shadow *shadow)
         if (keys)
             PyTuple_SET_ITEM(keys, i, Py_NewRef(shadow->keys[i]));
     }
-    if (shadow->kind != SHADOW_DICT || keys)
+    if (!keyed || keys)
         number = add(m, made, keys);
 done:
     if (number < 0)
@@ -138,6 +143,8 @@ static int recipe_of(struct maker *m, struct shadow *shadow)
     case SHADOW_LIST:
     case SHADOW_DICT:
     case SHADOW_SLICE:
+    case SHADOW_SUPER:
+    case SHADOW_OBJECT:
         made = container_recipe(m, shadow);
         break;
     case SHADOW_METHOD:
@@ -273,10 +280,14 @@ static PyObject *make_container(const struct recipe *recipe, PyObject *const *ma
 
     if (recipe->how == MAKE_SLICE)
         return PySlice_New(made[recipe->items[0]], made[recipe->items[1]], made[recipe->items[2]]);
-    if (recipe->how == MAKE_DICT) {
-        container = PyDict_New();
+    if (recipe->how == MAKE_SUPER)
+        return PyObject_CallFunctionObjArgs((PyObject *)&PySuper_Type, made[recipe->items[0]], made[recipe->items[1]], NULL);
+    if (recipe->how == MAKE_DICT || recipe->how == MAKE_OBJECT) {
+        OWNED PyObject *nothing = PyTuple_New(0);
+        int (*const set)(PyObject *, PyObject *, PyObject *) = recipe->how == MAKE_DICT ? PyDict_SetItem : PyObject_GenericSetAttr;
+        container = set == PyDict_SetItem ? PyDict_New() : nothing ? PyBaseObject_Type.tp_new((PyTypeObject *)made[recipe->from], nothing, NULL) : NULL;
         for (int i = 0; container && i < recipe->count; i++)
-            if (PyDict_SetItem(container, PyTuple_GET_ITEM(recipe->object, i), made[recipe->items[i]]))
+            if (set(container, PyTuple_GET_ITEM(recipe->object, i), made[recipe->items[i]]))
                 Py_CLEAR(container);
         return container;
     }

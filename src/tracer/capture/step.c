@@ -113,7 +113,7 @@ static struct shadow *cell_shadow(struct capture *c, struct shadow *content, boo
 
     if (made) {
         made->items[0] = content;
-        made->count = 1;
+        made->count = made->room = 1;
         made->guarded = outside;
     }
     return made;
@@ -191,7 +191,7 @@ static enum ended deref(struct capture *c, struct watched *w, uint32_t variable,
         stack_push(w, Py_NewRef(value), shadow);
         return ENDED_NOT;
     }
-    if (!of || of->kind != SHADOW_CELL || of->guarded || of->serial <= c->innermost->serial)
+    if (!of || of->kind != SHADOW_CELL || of->guarded || !shadow_change(c, of))
         return break_at(c, "mutation", "variable %.100s of another function is set",
                         PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
     old = PyCell_GET(cell);
@@ -332,8 +332,18 @@ static enum ended jump(struct capture *c, struct watched *w, uint32_t to)
 
 static enum ended jump_if(struct capture *c, struct watched *w, struct compat_action action)
 {
-    int is = fulfils(c, w, (enum compat_condition)action.flag);
-    enum ended ended = is == -1 ? ENDED_RAISED : is < 0 ? ENDED_BEFORE : is ? jump(c, w, action.arg) : ENDED_NOT;
+    enum ended ended = action.flag <= IF_TRUE && action.does == DOES_JUMP_IF ? bool_of_object(c, w) : ENDED_BEFORE;
+    int is;
+
+    if (ended == ENDED_BEHIND) {
+        if ((stack_value(w, 0) == Py_True) == (action.flag == IF_TRUE))
+            w->next = (int32_t)action.arg;
+        stack_drop(w, 1);
+    }
+    if ((ended != ENDED_NOT && ended != ENDED_BEFORE) || c->kind)
+        return ended;
+    is = fulfils(c, w, (enum compat_condition)action.flag);
+    ended = is == -1 ? ENDED_RAISED : is < 0 ? ENDED_BEFORE : is ? jump(c, w, action.arg) : ENDED_NOT;
 
     if (!ended && !(action.does == DOES_JUMP_OR_POP && is))
         stack_drop(w, 1);
@@ -348,8 +358,9 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
 
     switch (action.does) {
     case DOES_SOMETHING:
-    case DOES_STORE_ATTR:
         break;
+    case DOES_STORE_ATTR:
+        return store_attribute(c, w, PyTuple_GET_ITEM(w->code->co_names, action.arg));
     case DOES_NOTHING:
         return ENDED_NOT;
     case DOES_LOAD_FAST:
@@ -384,6 +395,8 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
         return make_cell(c, w, action.arg);
     case DOES_COPY_FREE:
         return copy_free(c, w, (int)action.arg);
+    case DOES_SUPER_ATTR:
+        return super_attribute(c, w, PyTuple_GET_ITEM(w->code->co_names, action.arg), action.flag);
     case DOES_LOAD_ATTR:
         return read_attribute(c, w, PyTuple_GET_ITEM(w->code->co_names, action.arg), action.flag);
     case DOES_POP:
@@ -462,7 +475,7 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
         c->returned_shadow = shadow_const(c, c->returned);
         return ENDED_RETURN;
     }
-    return break_at(c, action.does == DOES_STORE_ATTR ? "mutation" : "instruction", action.does == DOES_STORE_ATTR ? "an attribute is set" : "an instruction that is not followed");
+    return break_at(c, "instruction", "an instruction that is not followed");
 }
 
 /* Where the user's code is, outermost first. */
@@ -529,7 +542,7 @@ int watched_open(struct capture *c, struct watched *w, compat_frame *frame)
 {
     PyCodeObject *code = compat_code(frame);
 
-    *w = (struct watched){.outer = c->innermost, .frame = frame, .code = code, .variables = code->co_nlocalsplus, .serial = c->serial};
+    *w = (struct watched){.outer = c->innermost, .frame = frame, .code = code, .variables = code->co_nlocalsplus, .serial = ++c->serial};
     w->held = PyCode_GetCode(code);
     w->shadow = calloc((size_t)code->co_nlocalsplus + 2 * (size_t)code->co_stacksize + 2, sizeof *w->shadow);
     if (!w->held || !w->shadow) {
@@ -590,10 +603,13 @@ PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *fram
     struct watched w;
     PyObject *result;
     enum ended ended;
+    bool as_awaited = true;
     int throws;
 
     c->awaited_code = NULL;
-    if (c->failed || ts != c->ts || watched_open(c, &w, frame))
+    for (int i = 0; c->awaited_call && i < c->awaited_call->count; i++)
+        as_awaited &= compat_local(frame, i) == c->awaited_call->args[i];
+    if (!as_awaited || c->failed || ts != c->ts || watched_open(c, &w, frame))
         return record_evaluate(t, ts, frame, 0);
     c->entered = true;
     w.function = c->awaited_function;
@@ -613,6 +629,7 @@ PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *fram
         compat_go_on(frame, 0, w.variables);
         watched_close(c, &w);
         compat_dispose(ts, frame);
+        c->stepped = result;
         c->entered = true; /* what it called has said so of itself */
         c->inner_broke = false;
         return result;

@@ -235,8 +235,8 @@ int shadow_add(struct capture *c, struct shadow *container, PyObject *key, struc
     if (container->count == container->room) {
         Py_ssize_t room = 2 * container->room + 4;
         struct shadow **items = capture_room(c, sizeof *items * (size_t)room);
-        PyObject **keys = container->kind == SHADOW_DICT ? capture_room(c, sizeof *keys * (size_t)room) : NULL;
-        if (!items || (container->kind == SHADOW_DICT && !keys))
+        PyObject **keys = key ? capture_room(c, sizeof *keys * (size_t)room) : NULL;
+        if (!items || (key && !keys))
             return -1;
         if (container->count)
             memcpy(items, container->items, sizeof *items * (size_t)container->count);
@@ -246,10 +246,39 @@ int shadow_add(struct capture *c, struct shadow *container, PyObject *key, struc
         container->keys = keys;
         container->room = room;
     }
-    if (container->kind == SHADOW_DICT)
+    if (key)
         container->keys[container->count] = capture_keep(c, key);
     container->items[container->count++] = item;
     return c->failed ? -1 : 0;
+}
+
+bool shadow_change(struct capture *c, struct shadow *shadow)
+{
+    const size_t count = (size_t)shadow->room;
+    struct undo *undo;
+
+    if (shadow->serial > c->innermost->serial || shadow->kept >= c->innermost->serial)
+        return true;
+    undo = capture_room(c, sizeof *undo);
+    if (!undo)
+        return false;
+    *undo = (struct undo){c->undo, shadow, *shadow};
+    if (count && (!(undo->was.items = capture_room(c, sizeof *shadow->items * count)) ||
+                  (shadow->keys && !(undo->was.keys = capture_room(c, sizeof *shadow->keys * count)))))
+        return false;
+    if (count)
+        memcpy(undo->was.items, shadow->items, sizeof *shadow->items * count);
+    if (count && shadow->keys)
+        memcpy(undo->was.keys, shadow->keys, sizeof *shadow->keys * count);
+    shadow->kept = c->innermost->serial;
+    c->undo = undo;
+    return true;
+}
+
+void shadows_back(struct capture *c, struct undo *mark)
+{
+    for (; c->undo != mark; c->undo = c->undo->before)
+        *c->undo->shadow = c->undo->was;
 }
 
 /* ---- sources ---- */

@@ -43,6 +43,7 @@ static const struct {
     [LOAD_METHOD] = STEP(LOAD_ATTR, .flag = 1),
 #else
     [LOAD_ATTR] = STEP(LOAD_ATTR, NAME_AND_FLAG),
+    [LOAD_SUPER_ATTR] = STEP(SUPER_ATTR, .shift = 2, .flag_bits = 1),
     [LOAD_FAST_CHECK] = STEP(LOAD_FAST),
     [LOAD_FAST_AND_CLEAR] = STEP(TAKE_FAST),
 #endif

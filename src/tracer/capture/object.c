@@ -1,0 +1,245 @@
+/* tracer/capture/object.c -- objects of the program's classes: made here, their special methods, super(). See capture.h.
+ *
+ * A special method is stepped as CPython calls it: the operation runs, and the frame that it begins is awaited (invoke.c). What is
+ * begun besides, or given back by more than that, breaks. */
+#include "tracer/capture/capture.h"
+
+PyObject *word_of(const char *name)
+{
+    static PyObject *known[64];
+    static const char *names[64];
+    size_t at = 0;
+
+    while (at < 63 && known[at] && names[at] != name && strcmp(names[at], name))
+        at++;
+    if (!known[at]) {
+        known[at] = PyUnicode_InternFromString(name);
+        names[at] = name;
+    }
+    PyErr_Clear();
+    return known[at];
+}
+
+/* What TYPE has as NAME, if that is a Python function: borrowed. */
+static PyObject *function_of(PyTypeObject *type, const char *name)
+{
+    OWNED PyObject *word = PyUnicode_InternFromString(name);
+    PyObject *found = word ? _PyType_Lookup(type, word) : NULL;
+
+    return found && PyFunction_Check(found) && !is_array_function(found) ? found : NULL;
+}
+
+struct shadow *class_source(struct capture *c, PyObject *value, struct shadow *of)
+{
+    PyTypeObject *type = Py_TYPE(value);
+    PyObject *word = word_of("__class__");
+
+    if (of && of->kind == SHADOW_OBJECT)
+        return of->parent;
+    if (!of || of->kind != SHADOW_SOURCE || !Py_IS_TYPE(type, &PyType_Type) || !word ||
+        _PyType_Lookup(type, word) != _PyType_Lookup(&PyBaseObject_Type, word) || !value_type_known(c, value, of))
+        return NULL;
+    return source_attribute(c, of, "__class__", (PyObject *)type);
+}
+
+enum ended special(struct capture *c, struct watched *w, const char *name, const struct call *call)
+{
+    PyObject *self = call->args[0];
+    struct shadow *of_self = call->shadows[0];
+    PyObject *function = Py_TYPE(self)->tp_flags & Py_TPFLAGS_HEAPTYPE ? function_of(Py_TYPE(self), name) : NULL;
+    struct shadow *of = function ? class_source(c, self, of_self) : NULL;
+
+    c->kind = NULL;
+    if (!of || !(of = source_attribute(c, of, name, function)) || !can_step(c, function, of))
+        return ENDED_BEFORE;
+    return inlined(c, w, call, (PyFunctionObject *)function, of, NULL);
+}
+
+/* ---- made here ---- */
+
+/* Instances of TYPE are made, and their attributes are set and found, as object does it, and die without more. Guarded, on OF. */
+static bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of)
+{
+    static const char *const as_object[] = {"__new__", "__setattr__", "__getattribute__", "__delattr__"}, *const none[] = {"__getattr__", "__del__"};
+
+    if (!Py_IS_TYPE(type, &PyType_Type) || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || type->tp_flags & Py_TPFLAGS_IS_ABSTRACT ||
+        type->tp_new != PyBaseObject_Type.tp_new || type->tp_setattro != PyObject_GenericSetAttr || type->tp_getattro != PyObject_GenericGetAttr ||
+        type->tp_finalize || type->tp_del || !value_known(c, (PyObject *)type, of))
+        return false;
+    for (int i = 0; i < 4 && !of->fixed; i++) {
+        OWNED PyObject *value = PyObject_GetAttrString((PyObject *)&PyBaseObject_Type, as_object[i]);
+        struct shadow *source = value ? source_attribute(c, of, as_object[i], value) : NULL;
+        PyErr_Clear();
+        if (!source || guard_on(c, source, "ID_MATCH", value))
+            return false;
+        source->guarded = 2;
+    }
+    for (int i = 0; i < 2 && !of->fixed; i++)
+        if (!word_of(none[i]) || _PyType_Lookup(type, word_of(none[i])) || guard_on(c, of, "NO_HASATTR", word_of(none[i])))
+            return false;
+    of->fixed = true;
+    return true;
+}
+
+enum ended construct(struct capture *c, struct watched *w, const struct call *call)
+{
+    PyTypeObject *type = (PyTypeObject *)call->callable;
+    PyObject *function, *init = PyType_Check(call->callable) && word_of("__init__") ? _PyType_Lookup(type, word_of("__init__")) : NULL;
+    struct call making = *call;
+    struct shadow *of;
+
+    c->kind = NULL;
+    if (!init || !is_ordinary(c, type, call->of) || !(making.made = shadow_new(c, SHADOW_OBJECT, 0)))
+        return ENDED_BEFORE;
+    making.made->parent = call->of;
+    function = function_of(type, "__init__");
+    if (!function && init == _PyType_Lookup(&PyBaseObject_Type, word_of("__init__")) && !call->count &&
+        (of = source_attribute(c, call->of, "__init__", init)) && !guard_on(c, of, "ID_MATCH", init))
+        return stack_result(c, w, call->slots, run_call(call), making.made);
+    if (!function || !(of = source_attribute(c, call->of, "__init__", function)) || !can_step(c, function, of))
+        return ENDED_BEFORE;
+    return inlined(c, w, &making, (PyFunctionObject *)function, of, making.made);
+}
+
+static Py_ssize_t find_name(const struct shadow *object, PyObject *name)
+{
+    Py_ssize_t i = 0;
+
+    while (i < object->count && object->keys[i] != name && PyUnicode_Compare(object->keys[i], name))
+        i++;
+    return i < object->count ? i : -1;
+}
+
+struct shadow *object_has(const struct shadow *object, PyObject *name)
+{
+    Py_ssize_t at = find_name(object, name);
+
+    return at < 0 ? NULL : object->items[at];
+}
+
+enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name)
+{
+    PyObject *owner = stack_value(w, 0), *descriptor = _PyType_Lookup(Py_TYPE(owner), name);
+    struct shadow *of = stack_shadow(w, 0), *value = stack_shadow(w, 1);
+    Py_ssize_t at;
+
+    if (descriptor && of && Py_IS_TYPE(descriptor, &PyProperty_Type))
+        return call_property(c, w, name, descriptor, true);
+    if (!of || of->kind != SHADOW_OBJECT || !value || (descriptor && Py_TYPE(descriptor)->tp_descr_set && !Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) ||
+        !shadow_change(c, of) || (!descriptor && !Py_TYPE(owner)->tp_dictoffset && !(Py_TYPE(owner)->tp_flags & Py_TPFLAGS_MANAGED_DICT)))
+        return break_at(c, "mutation", "an attribute is set");
+    at = find_name(of, name);
+    if (at < 0 && (descriptor ? !source_read(c, of->parent, '.', name, descriptor) : guard_on(c, of->parent, "NO_HASATTR", name)))
+        return break_at(c, "mutation", "an attribute is set whose class has changed");
+    if (PyObject_SetAttr(owner, name, stack_value(w, 1)))
+        return ENDED_RAISED;
+    if (at >= 0)
+        of->items[at] = value;
+    else
+        shadow_add(c, of, name, value);
+    stack_drop(w, 2);
+    return ENDED_NOT;
+}
+
+/* ---- properties, class methods ---- */
+
+enum ended call_property(struct capture *c, struct watched *w, PyObject *name, PyObject *property, bool sets)
+{
+    PyObject *self = stack_value(w, 0), *args[] = {self, sets ? stack_value(w, 1) : NULL};
+    struct shadow *of_self = stack_shadow(w, 0), *shadows[] = {of_self, sets ? stack_shadow(w, 1) : NULL};
+    OWNED PyObject *function = PyObject_GetAttrString(property, sets ? "fset" : "fget"), *kept = Py_NewRef(property);
+    const struct call call = {.callable = function, .args = args, .shadows = shadows, .count = 1 + sets, .slots = 1 + sets};
+    struct shadow *of = function && PyFunction_Check(function) ? class_source(c, self, of_self) : NULL;
+    enum ended ended;
+
+    PyErr_Clear();
+    c->kind = NULL;
+    if (!of || !(of = source_read(c, of, '.', name, property)) || !(of = source_attribute(c, of, sets ? "fset" : "fget", function)) ||
+        !can_step(c, function, of))
+        return break_at(c, "attribute", "a property that cannot be followed");
+    ended = inlined(c, w, &call, (PyFunctionObject *)function, of, NULL);
+    if (sets && (ended == ENDED_NOT || ended == ENDED_BEHIND))
+        stack_drop(w, 1);
+    return ended;
+}
+
+/* ---- super() ---- */
+
+/* TYPE and SELF are super()'s. */
+static struct shadow *super_shadow(struct capture *c, struct shadow *of_type, struct shadow *of_self, PyObject *type, PyObject *self)
+{
+    struct shadow *made = type && self && of_type && of_self && value_known(c, type, of_type) ? shadow_new(c, SHADOW_SUPER, 2) : NULL;
+
+    if (!made)
+        return NULL;
+    made->value = capture_keep(c, type);
+    made->node = capture_keep(c, self);
+    made->items[0] = of_type;
+    made->items[1] = of_self;
+    made->count = 2;
+    return made;
+}
+
+enum ended super_made(struct capture *c, struct watched *w, const struct call *call)
+{
+    struct shadow *of_self = w->code->co_argcount ? w->shadow[0] : NULL, *made;
+    PyObject *self = w->code->co_argcount ? compat_local(w->frame, 0) : NULL, *cell;
+    int i = w->variables - w->code->co_nfreevars;
+
+    while (i < w->variables && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(w->code->co_localsplusnames, i), "__class__"))
+        i++;
+    cell = i < w->variables ? compat_local(w->frame, i) : NULL;
+    if (self && PyCell_Check(self)) {
+        self = PyCell_GET(self);
+        of_self = of_self && of_self->kind == SHADOW_CELL ? of_self->items[0] : NULL;
+    }
+    made = cell && w->shadow[i] && w->shadow[i]->kind == SHADOW_CELL ? super_shadow(c, w->shadow[i]->items[0], of_self, PyCell_GET(cell), self) : NULL;
+    return made ? stack_result(c, w, call->slots, run_call(call), made) : ENDED_BEFORE;
+}
+
+/* The shadow of NAME of super(TYPE, SELF), with shadow OF: what the class behind TYPE has, which comes to the same if that has the rest of
+ * SELF's classes for its own. NULL: it is none that is known. */
+struct shadow *super_method(struct capture *c, PyObject *type, PyObject *self, struct shadow *of, PyObject *name)
+{
+    PyObject *mro = Py_TYPE(self)->tp_mro, *next, *found;
+    struct shadow *source = class_source(c, self, of->items[1]);
+    Py_ssize_t at = 0, count = PyTuple_GET_SIZE(mro);
+    OWNED PyObject *number = NULL;
+
+    while (at < count && PyTuple_GET_ITEM(mro, at) != type)
+        at++;
+    next = ++at < count ? PyTuple_GET_ITEM(mro, at) : NULL;
+    if (!source || !next || PyTuple_GET_SIZE(((PyTypeObject *)next)->tp_mro) != count - at)
+        return NULL;
+    for (Py_ssize_t i = at; i < count; i++)
+        if (PyTuple_GET_ITEM(mro, i) != PyTuple_GET_ITEM(((PyTypeObject *)next)->tp_mro, i - at))
+            return NULL;
+    found = _PyType_Lookup((PyTypeObject *)next, name);
+    number = PyLong_FromSsize_t(at);
+    if (!found || !number || !(source = source_attribute(c, source, "__mro__", mro)) || !(source = source_read(c, source, '[', number, next)) ||
+        !(source = source_read(c, source, '.', name, found)))
+        return NULL;
+    if (PyFunction_Check(found))
+        return value_known(c, found, source) ? method_of(c, of, name, found, source, of->items[1]) : NULL;
+    if (found != _PyType_Lookup(&PyBaseObject_Type, word_of("__init__")) || guard_on(c, source, "ID_MATCH", found))
+        return NULL;
+    return method_of(c, of, name, NULL, NULL, NULL);
+}
+
+enum ended super_attribute(struct capture *c, struct watched *w, PyObject *name, bool method)
+{
+    PyObject *type = stack_value(w, 1), *self = stack_value(w, 0), *value;
+    struct shadow *of = super_shadow(c, stack_shadow(w, 1), stack_shadow(w, 0), type, self), *shadow = NULL;
+    OWNED PyObject *made = NULL;
+
+    if (of && stack_value(w, 2) == (PyObject *)&PySuper_Type && value_known(c, stack_value(w, 2), stack_shadow(w, 2)))
+        shadow = super_method(c, type, self, of, name);
+    if (!shadow)
+        return break_at(c, "attribute", "attribute %.100s of super(), which is not known", PyUnicode_AsUTF8(name));
+    made = PyObject_CallFunctionObjArgs((PyObject *)&PySuper_Type, type, self, NULL);
+    value = made ? PyObject_GetAttr(made, name) : NULL;
+    if (!value)
+        return ENDED_RAISED;
+    stack_drop(w, 2);
+    return push_attribute(w, method, value, shadow);
+}
