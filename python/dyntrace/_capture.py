@@ -40,6 +40,8 @@ def guards_of(record):
             made.append(_guards.TYPE_MATCH(source, type(value)))
         elif kind == "TENSOR_MATCH":
             made.append(_guards.TENSOR_MATCH(source, _sizes(record, path[-1][2], value), value=value))
+        elif kind == "NO_ALIASING":
+            made.append(_guards.NO_ALIASING([source, Source(value)]))
         elif kind == "CONSTANT_MATCH":
             made.append(_guards.CONSTANT_MATCH(source, value))
         else:

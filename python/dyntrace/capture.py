@@ -111,6 +111,7 @@ def finish(backend, explanation, fullgraph, record):
         name_nodes(nodes)
         record["plan"].name = name = "__compiled_fn_%d" % next(_names)
         module = GraphModule(nodes, name)
+        record["plan"].forward = module.forward
         start = time.time_ns()
         run = _backend(backend)(module, record["inputs"])
         if not callable(run):

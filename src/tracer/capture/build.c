@@ -10,11 +10,6 @@ static enum ended no_memory_at(struct capture *c)
     return break_at(c, "value", "no memory");
 }
 
-bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind)
-{
-    return shadow && shadow->kind == kind && !shadow->fixed && shadow_change(c, shadow);
-}
-
 /* ---- built ---- */
 
 static PyObject *top(const struct watched *w, int count, int i)
@@ -303,7 +298,7 @@ static enum ended get_item(struct capture *c, struct watched *w, int count, PyOb
             shadow = value_item(c, container, of, i);
             value = PySequence_Fast_GET_ITEM(container, i);
         }
-    } else if (PyDict_CheckExact(container) && (PyUnicode_CheckExact(key) || PyLong_CheckExact(key)) && value_type_known(c, container, of)) {
+    } else if (PyDict_CheckExact(container) && (PyUnicode_CheckExact(key) || PyLong_CheckExact(key)) && (of->changed || value_type_known(c, container, of))) {
         value = PyDict_GetItemWithError(container, key);
         if (value && of->kind == SHADOW_SOURCE)
             shadow = source_read(c, of, '[', key, value);
@@ -353,7 +348,7 @@ static enum ended set_item(struct capture *c, struct watched *w, int count, PyOb
         return break_at(c, "value", "an item is set that is not known");
     if (PyList_CheckExact(container) && PyLong_CheckExact(key) && may_change(c, of, SHADOW_LIST) && value != container) {
         Py_ssize_t i = PyNumber_AsSsize_t(key, NULL), size = PyList_GET_SIZE(container);
-        if (size == of->count && i >= -size && i < size) {
+        if (size == of->count && i >= -size && i < size && change_item(c, of, of_key, of_value, PyList_GET_ITEM(container, i < 0 ? i + size : i), of->items[i < 0 ? i + size : i])) {
             of->items[i < 0 ? i + size : i] = of_value;
             PyList_SetItem(container, i < 0 ? i + size : i, Py_NewRef(value));
             stack_drop(w, count);
@@ -361,12 +356,15 @@ static enum ended set_item(struct capture *c, struct watched *w, int count, PyOb
         }
     }
     if (PyDict_CheckExact(container) && may_change(c, of, SHADOW_DICT) && PyDict_GET_SIZE(container) == of->count &&
-        is_key(c, key, of_key) && value != container) {
+        is_key(c, key, of_key) && value != container &&
+        change_item(c, of, of_key, of_value, PyDict_GetItemWithError(container, key), find_key(of, key) < 0 ? NULL : of->items[find_key(of, key)])) {
         if (put(c, container, of, key, value, of_value))
             return no_memory_at(c);
         stack_drop(w, count);
         return ENDED_NOT;
     }
+    if (PyDict_CheckExact(container) && of && of->kind == SHADOW_SOURCE && is_key(c, key, of_key) && (of->changed || value_type_known(c, container, of)))
+        return set_in_dict(c, w, count, of, key, value, of_value);
     return not_ours(c, container);
 }
 

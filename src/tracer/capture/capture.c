@@ -115,6 +115,7 @@ static bool capture_open(struct capture *c, struct tracer *t, PyThreadState *ts,
     c->builtins = shadow_new(c, SHADOW_SOURCE, 0);
     c->taken = shadow_new(c, SHADOW_TUPLE, 0);
     c->mortal = shadow_new(c, SHADOW_TUPLE, 0);
+    c->effects = shadow_new(c, SHADOW_TUPLE, 0);
     if (!c->keep || !c->nodes || !c->places || !c->inputs || !c->placeholders || !c->guards || c->failed)
         return false;
     c->locals->step = 'L';
@@ -141,7 +142,7 @@ static bool begin(struct capture *c, struct watched *w)
     }
     for (Py_ssize_t i = 0; i < c->mortal->count; i++)
         for (Py_ssize_t j = 0; j < c->mortal->count; j++)
-            c->mortal->items[i]->count += c->mortal->items[i]->value == c->mortal->items[j]->value;
+            c->mortal->items[i]->at += c->mortal->items[i]->value == c->mortal->items[j]->value;
     c->closure = Py_XNewRef(compat_function(w->frame)->func_closure);
     return true;
 }
@@ -232,7 +233,7 @@ static void guard_unused(struct capture *c, struct shadow *of)
     for (struct shadow *one = of->child; one; one = one->next)
         if (one->child)
             guard_unused(c, one);
-        else if (!one->guarded && !one->recipe && one->value && (one->step == '.' || (one->step == '[' && of->value && PyDict_CheckExact(of->value))))
+        else if (one->kind == SHADOW_SOURCE && !one->guarded && !one->recipe && one->value && (one->step == '.' || (one->step == '[' && of->value && PyDict_CheckExact(of->value))))
             guard_on(c, of, one->step == '.' ? "HASATTR" : "DICT_CONTAINS", one->key);
 }
 

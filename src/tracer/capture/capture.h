@@ -9,6 +9,7 @@
  *     value.c      shadows, sources and the guards on what was read
  *     operate.c    operations: nodes of the graph, or Python on known values
  *     build.c      containers
+ *     effect.c     changes of what was there before
  *     invoke.c     calls: array functions, functions that are stepped as well
  *     known.c      calls of builtins on what is known, and what is known of numpy's and torch's functions
  *     step.c       one instruction after the other
@@ -31,17 +32,22 @@ enum shadow_kind {
     SHADOW_SUPER,    /* super(), of items: a class, value, and an object, node */
     SHADOW_ITERATOR, /* over parent, at number count */
     SHADOW_FUNCTION, /* made here; items: cells of its closure; parent: its defaults, or NULL */
-    SHADOW_CELL,     /* made here; items[0]: what is in it, or NULL */
+    SHADOW_CELL,     /* made here, or parent is its source; items[0]: what is in it, or NULL */
+    SHADOW_CHANGED,  /* child of a source: what was there has given way to value, of items[0] */
+    SHADOW_CALL,     /* an effect: items[0] is called with the others, which changes parent */
 };
 
 struct shadow {
     enum shadow_kind kind;
     char step;              /* of a source: 'l' 'G' 'B' '.' '[' */
     char guarded;           /* a source: 1: its type (and length), 2: what it is is guarded */
+    bool changed;           /* a source: some of its children are */
     bool fixed, counted;    /* a node: its shape, or that of its arguments, follows from those of the inputs; fixed: a list or dict that is
                                not changed here any more */
     int recipe;             /* of plan.c: number + 1 */
     uint32_t serial, kept;  /* kept: the serial of the frame that has put it aside to be able to change it */
+    Py_ssize_t apart, at;   /* a source: is another object than the first of the effects change; an effect: nodes before it; one of mortal */
+    struct shadow *origin;  /* a list, dict or object that can be seen from outside: what it was when that began */
     struct shadow *parent, *child, *next; /* child: of a source, the first that was read from it */
     PyObject *key, *value, *node; /* borrowed from capture->keep; node: of a node, or a source's placeholder, or NULL */
     struct shadow **items;
@@ -89,12 +95,13 @@ struct capture {
     struct watched *innermost;
     struct shadow *locals, *globals, *builtins; /* the three roots */
     struct shadow *taken;     /* items: sources of the placeholders */
+    struct shadow *effects;   /* items: in their order */
     bool shapes_read, failed; /* failed: no memory, or nothing that was read can be believed */
     bool make_bool;           /* what is on top, behind a comparison, is yet to be made a bool */
     bool handled;             /* what the operation raises would be handled there */
     bool begun;               /* it is a resume function, and has put its own things in place */
     bool foreign;             /* an operation may have run code of the program's: value.c */
-    struct shadow *mortal;    /* items: sources of variables whose death may run such code; count of each: its references from here */
+    struct shadow *mortal;    /* items: sources of variables whose death may run such code; at of each: its references from here */
     struct shadow **first, **initial; /* of the variables: of the call; and when the function, if a resume function, has begun */
     PyObject *closure;        /* owned: the function's; or NULL */
     /* how it ended */
@@ -234,8 +241,6 @@ enum ended operate_special(struct capture *c, struct watched *w, const char *nam
 enum ended bool_of_object(struct capture *c, struct watched *w);
 /* A container is built or changed. */
 enum ended build(struct capture *c, struct watched *w, struct compat_action action);
-/* May the container of SHADOW, of KIND, be changed now? */
-bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind);
 enum ended subscript(struct capture *c, struct watched *w, struct compat_action action);
 /* NAME of OWNER, whose function FUNCTION, of SOURCE, gets SELF; NULL: a method in C. */
 struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name, PyObject *function, struct shadow *source, struct shadow *self);
@@ -245,6 +250,27 @@ enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, 
 enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t count);
 enum ended iterate(struct capture *c, struct watched *w);
 enum ended next_item(struct capture *c, struct watched *w, struct compat_action action);
+
+/* What an object of the program's has as NAME, found without running any of its code: a new reference in *VALUE. */
+enum found { FOUND_NOT, FOUND_OWN, FOUND_CLASS, FOUND_METHOD };
+enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value);
+
+/* ---- effect.c ---- */
+/* What is read behind SHADOW has not been changed by an effect under another name, now and at each hit. */
+bool is_apart(struct capture *c, struct shadow *shadow);
+/* May the container of SHADOW, of KIND, be changed now? A list that was there before is of that kind then. */
+bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind);
+/* It is, by a call of CALLABLE with ARGS, and OLD goes (NULL: nothing): an effect, if it is seen from outside. False: it must not be. */
+bool change(struct capture *c, struct shadow *shadow, struct shadow *callable, PyObject *old, struct shadow *of_old, int count, struct shadow *const *args);
+bool change_item(struct capture *c, struct shadow *shadow, struct shadow *key, struct shadow *value, PyObject *old, struct shadow *of_old);
+bool change_attribute(struct capture *c, struct shadow *shadow, PyObject *owner, PyObject *name, struct shadow *value, struct shadow *of_old);
+/* What has been put under KEY behind PARENT, or NULL. */
+struct shadow *source_changed(const struct shadow *parent, char step, PyObject *key);
+/* STEP KEY behind OF, which has OLD (of WAS) or NULL, is VALUE from now on; COUNT values of the stack go. */
+enum ended set_place(struct capture *c, struct watched *w, int count, struct shadow *of, char step, PyObject *key, PyObject *old, struct shadow *was,
+                     PyObject *value, struct shadow *of_value);
+enum ended set_attribute(struct capture *c, struct watched *w, PyObject *name);
+enum ended set_in_dict(struct capture *c, struct watched *w, int count, struct shadow *of, PyObject *key, PyObject *value, struct shadow *of_value);
 
 /* ---- invoke.c ---- */
 /* COUNT arguments; the last have NAMES (NULL: none do), which are on top if ON_TOP. */
@@ -320,18 +346,18 @@ int hand_over(struct capture *c, struct watched *w, enum ended ended, struct tra
 /* ---- plan.c ---- */
 /* How one value is made again. */
 struct recipe {
-    enum { MAKE_CONST, MAKE_ARGUMENT, MAKE_GLOBAL, MAKE_BUILTIN, MAKE_ATTRIBUTE, MAKE_ITEM, MAKE_OUTPUT, MAKE_TUPLE, MAKE_LIST,
-           MAKE_DICT, MAKE_SLICE, MAKE_SUPER, MAKE_OBJECT } how;
+    enum { MAKE_CONST, MAKE_ARGUMENT, MAKE_GLOBAL, MAKE_BUILTIN, MAKE_GLOBALS, MAKE_CELL_OF, MAKE_ATTRIBUTE, MAKE_ITEM, MAKE_OUTPUT,
+           MAKE_TUPLE, MAKE_LIST, MAKE_DICT, MAKE_SLICE, MAKE_SUPER, MAKE_OBJECT, MAKE_CALL } how;
     PyObject *object;   /* owned: the constant, key, name; of a dict or an object, a tuple of its keys; or NULL */
-    int from, count;    /* number of the argument, output or recipe; of items */
+    int from, count;    /* number of the argument, cell, output or recipe; of a call, of the nodes before it; of items */
     int *items;         /* owned: recipes */
-    bool early;         /* made before the graph runs, as what it reads was read */
+    enum { EARLY, LATE, LAST } when; /* before the graph runs, as what it reads was read; behind it; effects */
 };
 /* Called in the code that takes a function's place: runs the graph, and gives what the variables and the stack have behind it. */
 struct plan {
     PyObject_HEAD
     vectorcallfunc call;
-    PyObject *name, *callable;  /* owned; callable: NULL: the graph is empty */
+    PyObject *name, *callable, *forward; /* owned; callable: NULL: the graph is empty; forward: the function of its source, or NULL */
     struct recipe *recipes;     /* owned, in the order made */
     int count, room;
     int *inputs, *gives;        /* owned: recipes: arguments of the graph; what is given, stores first, then the stack from its top */

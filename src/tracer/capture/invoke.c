@@ -109,7 +109,8 @@ static bool node_arguments(struct capture *c, const struct call *call, PyObject 
     }
     made->counted = made->fixed;
     PyErr_Clear();
-    return true;
+    if (!c->foreign || !c->effects->count)
+        return true;
 unknown:
     PyErr_Clear();
     Py_CLEAR(made->args);
@@ -270,6 +271,7 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     struct shadow **shadows = capture_room(c, sizeof *shadows * (size_t)(all + 1));
     const Py_ssize_t mark = PyList_GET_SIZE(c->nodes);
     struct undo *const undo = c->undo;
+    const Py_ssize_t effects = c->effects->count;
     struct shadow *shadow;
     PyObject *result;
     int depth = 0;
@@ -309,6 +311,7 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     if (PyList_SetSlice(c->nodes, mark, PyList_GET_SIZE(c->nodes), NULL) || PyList_SetSlice(c->places, mark, PyList_GET_SIZE(c->places), NULL))
         c->failed = true;
     shadows_back(c, undo);
+    c->effects->count = effects;
     c->make_bool = false;
     if (!c->inner_broke)
         break_at(c, "call", "a call that did not begin as it was expected to");

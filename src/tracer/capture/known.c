@@ -150,7 +150,7 @@ static enum ended go_through(struct capture *c, struct watched *w, const struct 
             return ENDED_BEFORE;
         if (PySequence_Fast_GET_SIZE(call->args[i]) < count)
             count = PySequence_Fast_GET_SIZE(call->args[i]);
-        call->shadows[i]->fixed |= call->shadows[i]->kind == SHADOW_LIST; /* its items are those that the shadow has now */
+        call->shadows[i]->fixed |= PyList_CheckExact(call->args[i]); /* its items are those that the shadow has now */
     }
     for (Py_ssize_t n = 0; shadow && n < count; n++) {
         struct shadow *one = how == 'r' ? NULL : shadow_new(c, SHADOW_TUPLE, 0);
@@ -275,10 +275,14 @@ static enum ended list_method(struct capture *c, struct watched *w, const struct
         call->names || call->args[0] == list)
         return break_at(c, "mutation", "a method of a list that was not made here, or one that is not known");
     if (!PyUnicode_CompareWithASCIIString(name, "append")) {
+        if (!change(c, of, call->of, NULL, NULL, 1, call->shadows))
+            return break_at(c, "mutation", "a list is changed that was not made here");
         if (shadow_add(c, of, NULL, call->shadows[0]))
             return ENDED_BEFORE;
     } else if (!PyUnicode_CompareWithASCIIString(name, "extend") && is_sequence(call->args[0]) &&
                value_type_known(c, call->args[0], call->shadows[0])) {
+        if (!change(c, of, call->of, NULL, NULL, 1, call->shadows))
+            return break_at(c, "mutation", "a list is changed that was not made here");
         if (shadow_add_items(c, of, call->args[0], call->shadows[0]))
             return ENDED_BEFORE;
     } else {

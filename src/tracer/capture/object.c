@@ -125,12 +125,16 @@ enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name)
 
     if (descriptor && of && Py_IS_TYPE(descriptor, &PyProperty_Type))
         return call_property(c, w, name, descriptor, true);
+    if (of && of->kind == SHADOW_SOURCE)
+        return set_attribute(c, w, name);
     if (!of || of->kind != SHADOW_OBJECT || !value || (descriptor && Py_TYPE(descriptor)->tp_descr_set && !Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) ||
         !shadow_change(c, of) || (!descriptor && !Py_TYPE(owner)->tp_dictoffset && !(Py_TYPE(owner)->tp_flags & Py_TPFLAGS_MANAGED_DICT)))
         return break_at(c, "mutation", "an attribute is set");
     at = find_name(of, name);
     if (at < 0 && (descriptor ? !source_read(c, of->parent, '.', name, descriptor) : guard_on(c, of->parent, "NO_HASATTR", name)))
         return break_at(c, "mutation", "an attribute is set whose class has changed");
+    if (!change_attribute(c, of, owner, name, value, at < 0 ? NULL : of->items[at]))
+        return break_at(c, "mutation", "an attribute is set");
     if (PyObject_SetAttr(owner, name, stack_value(w, 1)))
         return ENDED_RAISED;
     if (at >= 0)

@@ -223,7 +223,7 @@ enum ended operation_on(struct capture *c, const char *name, int count, PyObject
     }
     made->counted = made->fixed;
     PyErr_Clear();
-    if (i < count || !made->target || c->failed)
+    if (i < count || !made->target || c->failed || (c->foreign && c->effects->count))
         ended = break_at(c, "value", "%s of a %.200s%s", name, Py_TYPE(values[i % count])->tp_name, shadows[i % count] ? "" : " that is not known");
     if (ended)
         Py_CLEAR(made->args);
@@ -619,9 +619,7 @@ static enum ended array_attribute(struct capture *c, struct watched *w, PyObject
     return ended ? ended : node_result(c, w, 1, &operation, PyObject_GetAttr(owner, name));
 }
 
-/* What an object of the program's has as NAME, found without running any of its code: a new reference in *VALUE. */
-enum found { FOUND_NOT, FOUND_OWN, FOUND_CLASS, FOUND_METHOD, FOUND_NN };
-static enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)
+enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)
 {
     static PyObject *own_getattribute;
     PyTypeObject *type = Py_TYPE(owner);

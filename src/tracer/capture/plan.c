@@ -41,7 +41,8 @@ static int add(struct maker *m, struct recipe recipe, PyObject *object)
         plan->room = room;
     }
     recipe.object = Py_XNewRef(object);
-    recipe.early = recipe.how <= MAKE_BUILTIN || (recipe.how <= MAKE_ITEM && plan->recipes[recipe.from].early);
+    recipe.when = recipe.how <= MAKE_CELL_OF || (recipe.how <= MAKE_ITEM && plan->recipes[recipe.from].when == EARLY) ? EARLY
+                  : recipe.how == MAKE_CALL ? LAST : LATE;
     plan->recipes[plan->count] = recipe;
     return plan->count++;
 }
@@ -69,8 +70,12 @@ static int source_recipe(struct maker *m, struct shadow *shadow)
     struct capture *c = m->c;
     int parent;
 
+    if (shadow == c->globals)
+        return add(m, (struct recipe){.how = MAKE_GLOBALS}, NULL);
     if (!shadow->key)
         return -1;
+    if (shadow->step == 'C')
+        return add(m, (struct recipe){.how = MAKE_CELL_OF, .from = (int)PyLong_AsLong(shadow->key)}, NULL);
     if (shadow->step == 'l')
         return argument_of(m, shadow->key);
     if (shadow->parent == c->globals)
@@ -94,8 +99,8 @@ static int output_of(struct maker *m, PyObject *node)
 static int container_recipe(struct maker *m, struct shadow *shadow)
 {
     static const unsigned char how[] = {[SHADOW_TUPLE] = MAKE_TUPLE, [SHADOW_LIST] = MAKE_LIST, [SHADOW_DICT] = MAKE_DICT, [SHADOW_SLICE] = MAKE_SLICE,
-                                        [SHADOW_SUPER] = MAKE_SUPER, [SHADOW_OBJECT] = MAKE_OBJECT};
-    struct recipe made = {.how = how[shadow->kind]};
+                                        [SHADOW_SUPER] = MAKE_SUPER, [SHADOW_OBJECT] = MAKE_OBJECT, [SHADOW_CALL] = MAKE_CALL};
+    struct recipe made = {.how = how[shadow->kind], .from = (int)shadow->at};
     const bool keyed = shadow->kind == SHADOW_DICT || shadow->kind == SHADOW_OBJECT;
     OWNED PyObject *keys = keyed ? PyTuple_New(shadow->count) : NULL;
     int number = -1;
@@ -127,6 +132,8 @@ static int recipe_of(struct maker *m, struct shadow *shadow)
         return -1;
     if (shadow->recipe)
         return shadow->recipe - 1;
+    if (shadow->origin)
+        return recipe_of(m, shadow->origin);
     if (Py_EnterRecursiveCall(" while a graph is made"))
         return PyErr_Clear(), -1;
     switch (shadow->kind) {
@@ -145,6 +152,7 @@ static int recipe_of(struct maker *m, struct shadow *shadow)
     case SHADOW_SLICE:
     case SHADOW_SUPER:
     case SHADOW_OBJECT:
+    case SHADOW_CALL:
         made = container_recipe(m, shadow);
         break;
     case SHADOW_METHOD:
@@ -250,6 +258,8 @@ struct plan *plan_make(struct capture *c, const struct watched *w, struct shadow
     } else if (!status) {
         status = add_state(&m, shadows, depth);
     }
+    for (Py_ssize_t i = 0; i < c->effects->count && !status; i++)
+        status = recipe_of(&m, c->effects->items[i]) < 0 ? -1 : 0;
     if (status) {
         PyErr_Clear();
         Py_CLEAR(plan);
@@ -276,8 +286,13 @@ PyObject *plan_values(const struct plan *plan, const struct watched *w)
 
 static PyObject *make_container(const struct recipe *recipe, PyObject *const *made)
 {
-    PyObject *container;
+    PyObject *container, *args[4];
 
+    if (recipe->how == MAKE_CALL) {
+        for (int i = 0; i < recipe->count && i < 4; i++)
+            args[i] = made[recipe->items[i]];
+        return PyObject_Vectorcall(args[0], args + 1, (size_t)recipe->count - 1, NULL);
+    }
     if (recipe->how == MAKE_SLICE)
         return PySlice_New(made[recipe->items[0]], made[recipe->items[1]], made[recipe->items[2]]);
     if (recipe->how == MAKE_SUPER)
@@ -315,6 +330,10 @@ static PyObject *make_one(const struct recipe *recipe, PyObject *const *made, Py
         if (!found && !PyErr_Occurred())
             PyErr_Format(PyExc_NameError, "name '%U' is not defined", recipe->object);
         return Py_XNewRef(found);
+    case MAKE_GLOBALS:
+        return Py_NewRef(frame->f_globals);
+    case MAKE_CELL_OF:
+        return Py_NewRef(PyTuple_GET_ITEM(compat_function(frame)->func_closure, recipe->from));
     case MAKE_ATTRIBUTE:
         return PyObject_GetAttr(made[recipe->from], recipe->object);
     case MAKE_ITEM:
@@ -343,30 +362,34 @@ static void add_traceback(PyObject *code, PyObject *unit)
     raised = tracer_exception_aside();
 }
 
-/* The graph has raised. If what ran it is the function of its source, one line for each node, the traceback has the lines of the user's
- * code from there on, and not FRAME. */
-static void tell_place(const struct plan *plan, PyObject *callable, compat_frame *frame)
+/* The graph has raised RAISED. If what ran it has called the function of its source, one line for each node: the number of that which raised,
+ * and in *LOCALS what the function had, a new reference. Else -1. */
+static Py_ssize_t node_reached(const struct plan *plan, const struct tracer_exception *raised, PyObject **locals)
 {
-    PyObject *code = PyFunction_Check(callable) ? PyFunction_GET_CODE(callable) : NULL, *place;
-    struct tracer_exception raised = tracer_exception_aside();
-    const PyTracebackObject *at = (const PyTracebackObject *)raised.traceback;
+    PyObject *code = plan->forward && PyFunction_Check(plan->forward) ? PyFunction_GET_CODE(plan->forward) : NULL;
     Py_ssize_t node = -1;
 
-    for (; at && PyTraceBack_Check(at) && node < 0; at = at->tb_next) {
+    for (const PyTracebackObject *at = (const PyTracebackObject *)raised->traceback; at && PyTraceBack_Check(at) && node < 0; at = at->tb_next) {
         OWNED PyObject *of = (PyObject *)PyFrame_GetCode(at->tb_frame);
-        if (of == code)
-            node = PyCode_Addr2Line((PyCodeObject *)of, at->tb_lasti) - ((PyCodeObject *)of)->co_firstlineno - 1;
+        if (of != code)
+            continue;
+        node = PyCode_Addr2Line((PyCodeObject *)of, at->tb_lasti) - ((PyCodeObject *)of)->co_firstlineno - 1;
+        *locals = PyFrame_GetLocals(at->tb_frame);
     }
-    tracer_exception_back(&raised);
-    if (node < 0 || node >= PyList_GET_SIZE(plan->places))
-        return;
-    place = PyList_GET_ITEM(plan->places, node);
+    return *locals && node < PyList_GET_SIZE(plan->places) ? node : -1;
+}
+
+/* The traceback has the lines of the user's code for NODE, and not FRAME. */
+static void tell_place(const struct plan *plan, Py_ssize_t node, compat_frame *frame)
+{
+    PyObject *place = PyList_GET_ITEM(plan->places, node);
+
     for (Py_ssize_t i = PyTuple_Check(place) ? PyTuple_GET_SIZE(place) - 1 : 0; i >= 0; i -= 2)
         add_traceback(i ? PyTuple_GET_ITEM(place, i - 1) : plan->code, i || PyTuple_Check(place) ? PyTuple_GET_ITEM(place, i) : place);
     compat_hide(frame);
 }
 
-static PyObject *run_graph(struct plan *plan, PyObject **made, compat_frame *frame)
+static PyObject *run_graph(struct plan *plan, PyObject **made)
 {
     PyObject *small[32], **args = plan->input_count < 31 ? small : PyMem_New(PyObject *, (size_t)plan->input_count + 1), *outputs;
     OWNED PyObject *callable = Py_NewRef(plan->callable);
@@ -388,8 +411,6 @@ static PyObject *run_graph(struct plan *plan, PyObject **made, compat_frame *fra
         Py_XDECREF(before);
     if (args != small)
         PyMem_Free(args);
-    if (!outputs)
-        tell_place(plan, callable, frame);
     if (outputs && (PyList_CheckExact(outputs)))
         Py_SETREF(outputs, PyList_AsTuple(outputs));
     if (outputs && (!PyTuple_CheckExact(outputs) || PyTuple_GET_SIZE(outputs) != PyList_GET_SIZE(plan->outputs))) {
@@ -398,6 +419,29 @@ static PyObject *run_graph(struct plan *plan, PyObject **made, compat_frame *fra
         Py_CLEAR(outputs);
     }
     return outputs;
+}
+
+/* What the graph would have given, as far as it is among LOCALS, those of the function of its source: a new tuple with NULLs. */
+static PyObject *outputs_among(const struct plan *plan, PyObject *locals)
+{
+    PyObject *made = PyTuple_New(PyList_GET_SIZE(plan->outputs));
+
+    for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(made); i++) {
+        OWNED PyObject *name = PyObject_GetAttrString(PyList_GET_ITEM(plan->outputs, i), "name"), *value = name ? PyObject_GetItem(locals, name) : NULL;
+        PyTuple_SET_ITEM(made, i, Py_XNewRef(value));
+        PyErr_Clear();
+    }
+    return made;
+}
+
+/* The graph came to its node REACHED, and raised: is RECIPE an effect before that, or something for one? */
+static bool may_make(const struct recipe *recipe, PyObject *const *made, PyObject *outputs, Py_ssize_t reached)
+{
+    for (int i = 0; i < recipe->count; i++)
+        if (!made[recipe->items[i]])
+            return false;
+    return recipe->how == MAKE_OUTPUT ? PyTuple_GET_ITEM(outputs, recipe->from) != NULL
+           : recipe->how == MAKE_CALL ? recipe->from <= reached : (recipe->how != MAKE_ATTRIBUTE && recipe->how != MAKE_ITEM) || made[recipe->from];
 }
 
 /* The first run: what it gives is there. */
@@ -419,7 +463,9 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
     struct plan *plan = (struct plan *)object;
     compat_frame *frame = compat_current_frame(PyThreadState_Get());
     PyObject *small[64], **made, *result = replayed(plan);
-    OWNED PyObject *outputs = NULL;
+    OWNED PyObject *outputs = NULL, *locals = NULL;
+    struct tracer_exception raised = {0};
+    Py_ssize_t reached = -1;
     bool good = true;
 
     if (result)
@@ -430,12 +476,22 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
     if (!made)
         return PyErr_NoMemory();
     memset(made, 0, sizeof *made * (size_t)plan->count);
-    for (int late = 0; late < 2 && good; late++) {
-        if (late && plan->callable)
-            good = (outputs = run_graph(plan, made, frame)) != NULL;
+    for (unsigned when = EARLY; when <= LAST && good; when++) {
+        if (when == LATE && plan->callable && !(outputs = run_graph(plan, made))) {
+            raised = tracer_exception_aside();
+            reached = node_reached(plan, &raised, &locals);
+            good = reached >= 0 && (outputs = outputs_among(plan, locals));
+        }
         for (int i = 0; i < plan->count && good; i++)
-            if (plan->recipes[i].early != late)
+            if (plan->recipes[i].when == when && (!raised.type || may_make(&plan->recipes[i], made, outputs, reached)))
                 good = (made[i] = make_one(&plan->recipes[i], made, args, outputs, frame)) != NULL;
+    }
+    if (raised.type) {
+        PyErr_Clear();
+        tracer_exception_back(&raised);
+        if (reached >= 0)
+            tell_place(plan, reached, frame);
+        good = false;
     }
     if (good) {
         result = plan->single ? Py_NewRef(made[plan->gives[0]]) : PyTuple_New(plan->give_count);
@@ -466,6 +522,7 @@ static void plan_free(PyObject *object)
     PyMem_Free(plan->nulls);
     Py_XDECREF(plan->name);
     Py_XDECREF(plan->callable);
+    Py_XDECREF(plan->forward);
     Py_XDECREF(plan->outputs);
     Py_XDECREF(plan->places);
     Py_XDECREF(plan->code);
@@ -482,6 +539,7 @@ static PyObject *plan_repr(PyObject *object)
 static PyMemberDef plan_members[] = {
     {"name", T_OBJECT_EX, offsetof(struct plan, name), 0, "What the graph is called."},
     {"callable", T_OBJECT_EX, offsetof(struct plan, callable), READONLY, "What the backend made of it."},
+    {"forward", T_OBJECT, offsetof(struct plan, forward), 0, "The function of its source."},
     {NULL, 0, 0, 0, NULL},
 };
 

@@ -15,7 +15,7 @@ static bool dies(const struct capture *c, PyObject *object, Py_ssize_t more)
 {
     for (Py_ssize_t i = 0; i < c->mortal->count; i++) {
         const struct shadow *one = c->mortal->items[i];
-        if ((!object || object == one->value) && Py_REFCNT(one->value) == one->count + more)
+        if ((!object || object == one->value) && Py_REFCNT(one->value) == one->at + more)
             return true;
     }
     return false;
@@ -107,13 +107,14 @@ static enum ended two(struct capture *c, struct watched *w, uint32_t arg)
 
 /* ---- cells ---- */
 
-static struct shadow *cell_shadow(struct capture *c, struct shadow *content, bool outside)
+static struct shadow *cell_shadow(struct capture *c, struct shadow *content, struct shadow *source, bool outside)
 {
     struct shadow *made = shadow_new(c, SHADOW_CELL, 1);
 
     if (made) {
         made->items[0] = content;
         made->count = made->room = 1;
+        made->parent = source;
         made->guarded = outside;
     }
     return made;
@@ -127,7 +128,7 @@ static enum ended make_cell(struct capture *c, struct watched *w, uint32_t varia
     if (!cell)
         return ENDED_RAISED;
     compat_give_local(w->frame, (int)variable, cell);
-    w->shadow[variable] = cell_shadow(c, w->shadow[variable], false);
+    w->shadow[variable] = cell_shadow(c, w->shadow[variable], NULL, false);
     return ENDED_NOT;
 }
 
@@ -139,8 +140,8 @@ static bool has_cell_of(PyCodeObject *code, PyObject *name)
     return false;
 }
 
-/* What is in CELL, free variable I of W's function. */
-static struct shadow *free_content(struct capture *c, struct watched *w, int i, PyObject *name, PyObject *cell)
+/* CELL, free variable I of W's function: its source in *SOURCE, and what is in it. */
+static struct shadow *free_content(struct capture *c, struct watched *w, int i, PyObject *name, PyObject *cell, struct shadow **source)
 {
     OWNED PyObject *number = PyLong_FromLong(i);
     PyObject *value = PyCell_GET(cell);
@@ -148,12 +149,18 @@ static struct shadow *free_content(struct capture *c, struct watched *w, int i, 
 
     if (!value || !number)
         return NULL;
-    if (!w->function) /* a resume function has its own cells under the same name: a guard would find those */
+    if (!w->function) { /* a resume function has its own cells under the same name: a guard would find those */
+        if (!w->resumed && (*source = shadow_new(c, SHADOW_SOURCE, 0))) {
+            (*source)->step = 'C';
+            (*source)->key = capture_keep(c, number);
+            (*source)->value = capture_keep(c, cell);
+        }
         return has_cell_of(w->code, name) ? NULL : source_read(c, c->locals, 'l', name, value);
+    }
     if (w->function->kind != SHADOW_SOURCE || !(at = source_attribute(c, w->function, "__closure__", NULL)) ||
-        !(at = source_read(c, at, '[', number, NULL)))
+        !(at = source_read(c, at, '[', number, cell)))
         return NULL;
-    return source_attribute(c, at, "cell_contents", value);
+    return source_attribute(c, *source = at, "cell_contents", value);
 }
 
 static enum ended copy_free(struct capture *c, struct watched *w, int count)
@@ -165,14 +172,27 @@ static enum ended copy_free(struct capture *c, struct watched *w, int count)
         return break_at(c, "instruction", "a function without its closure");
     for (int i = 0; i < count; i++) {
         PyObject *cell = PyTuple_GET_ITEM(closure, i);
-        struct shadow *shadow;
-        if (w->function && w->function->kind == SHADOW_FUNCTION && i < w->function->count)
+        struct shadow *shadow, *source = NULL;
+        if (w->function && w->function->kind == SHADOW_FUNCTION && i < w->function->count) {
             shadow = w->function->items[i];
-        else
-            shadow = cell_shadow(c, free_content(c, w, i, PyTuple_GET_ITEM(w->code->co_localsplusnames, first + i), cell), true);
+        } else {
+            shadow = free_content(c, w, i, PyTuple_GET_ITEM(w->code->co_localsplusnames, first + i), cell, &source);
+            shadow = cell_shadow(c, shadow, source, true);
+        }
         store(w, (uint32_t)(first + i), Py_NewRef(cell), shadow);
     }
     return ENDED_NOT;
+}
+
+/* What is in CELL now, whose shadow is OF. NULL: it is not known. */
+static struct shadow *cell_content(struct capture *c, struct shadow *of, PyObject *cell)
+{
+    struct shadow unnamed = {.kind = SHADOW_SOURCE, .step = 'C', .value = cell}, *source = of->parent ? of->parent : &unnamed, *changed;
+
+    if (!of->guarded || !c->effects->count)
+        return of->items[0];
+    changed = source_changed(source, '.', word_of("cell_contents"));
+    return !is_apart(c, source) ? NULL : changed ? changed->items[0] : of->items[0];
 }
 
 static enum ended deref(struct capture *c, struct watched *w, uint32_t variable, bool stores)
@@ -186,15 +206,17 @@ static enum ended deref(struct capture *c, struct watched *w, uint32_t variable,
         value = PyCell_GET(cell);
         if (!value)
             return unbound(c, w, variable);
-        shadow = of && of->kind == SHADOW_CELL ? of->items[0] : NULL;
+        shadow = of && of->kind == SHADOW_CELL ? cell_content(c, of, cell) : NULL;
         c->failed |= shadow && shadow->kind == SHADOW_SOURCE && shadow->value != value; /* it has been set meanwhile */
         stack_push(w, Py_NewRef(value), shadow);
         return ENDED_NOT;
     }
+    old = PyCell_GET(cell);
+    if (of && of->kind == SHADOW_CELL && of->guarded && of->parent && old && (shadow = cell_content(c, of, cell)))
+        return set_place(c, w, 1, of->parent, '.', word_of("cell_contents"), old, shadow, stack_value(w, 0), stack_shadow(w, 0));
     if (!of || of->kind != SHADOW_CELL || of->guarded || !shadow_change(c, of))
         return break_at(c, "mutation", "variable %.100s of another function is set",
                         PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
-    old = PyCell_GET(cell);
     if (old && dies(c, old, 1))
         return break_at_death(c);
     value = pop(w, &shadow);
@@ -361,6 +383,10 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
         break;
     case DOES_STORE_ATTR:
         return store_attribute(c, w, PyTuple_GET_ITEM(w->code->co_names, action.arg));
+    case DOES_STORE_GLOBAL:
+        if (!w->globals || !PyDict_CheckExact(w->frame->f_globals))
+            break;
+        return set_in_dict(c, w, 1, w->globals, PyTuple_GET_ITEM(w->code->co_names, action.arg), stack_value(w, 0), stack_shadow(w, 0));
     case DOES_NOTHING:
         return ENDED_NOT;
     case DOES_LOAD_FAST:

@@ -310,10 +310,14 @@ struct shadow *source_read(struct capture *c, struct shadow *parent, char step, 
 {
     struct shadow *one, **last = &parent->child;
 
-    if (c->foreign && !is_settled(parent, step))
+    if ((c->foreign && !is_settled(parent, step)) || !is_apart(c, parent))
         return NULL;
     for (one = parent->child; one; last = &one->next, one = one->next)
         if (one->step == step && (one->key == key || (one->key && key && is_same_key(one->key, key)))) {
+            if (one->kind == SHADOW_CHANGED) {
+                c->failed |= value && one->value != value;
+                return c->failed ? NULL : one->items[0];
+            }
             if (value && one->value != value && !(value_is_simple(value) && value_is_simple(one->value) &&
                                                   Py_TYPE(value) == Py_TYPE(one->value) &&
                                                   PyObject_RichCompareBool(value, one->value, Py_EQ) == 1)) {
@@ -430,7 +434,7 @@ bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
     if (shadow->kind != SHADOW_SOURCE)
         return true;
     value = shadow->value;
-    if (!value || !is_believed(c, value, shadow))
+    if (!value || !is_believed(c, value, shadow) || (shadow->changed && PyDict_CheckExact(value)) || !is_apart(c, shadow))
         return false;
     if (shadow->guarded)
         return true;

@@ -183,3 +183,181 @@ def weak_references(x):
     del t
     log("after")
     return y, r()
+
+
+class Thing:
+    def __init__(self, **values):
+        self.__dict__.update(values)
+
+    def add(self, n):
+        self.n += n
+        return self.n
+
+
+stored = None
+
+
+@calls("A(3), Thing(n=0), I(1) * 0", "A(3), Thing(n=0), I(1) * 0 + 1", "A(3), Thing(n=0), I(1) * 0 + 9", "A(3), Thing(n=0), I(1) * 0 + 9")
+def until_it_raises(x, o, i):
+    global stored
+    o.first = x + 1
+    o.many = [o.first]
+    stored = x
+    y = o.first[i]
+    o.n = 5
+    stored = None
+    return y * o.n
+
+
+@calls("A(3), [], I(1) * 0", "A(3), [], I(1) * 0 + 1", "A(3), [], I(1) * 0 + 9", "A(3), [], I(1) * 0 + 9")
+def list_until_it_raises(x, many, i):
+    many.append(x * 2)
+    many.append(i)
+    many.append(x[i])
+    many[0] = many[1]
+    return many
+
+
+@calls("A(3), Thing(n=1), Thing(n=2)", "(lambda o: (A(3), o, o))(Thing(n=1))", "A(3), Thing(n=1), Thing(n=2)")
+def by_two_names(x, a, b):
+    a.n = x + 1
+    return b.n * 2
+
+
+def spread(call):
+    def f(*args):
+        return call(*args)
+    return f
+
+
+@calls("A(3), Thing(n=1), Thing(n=2)", "A(3), *[Thing(n=1)] * 2", "A(3), Thing(n=1), Thing(n=2)")
+def both_written(x, a, b):
+    a.n = 1
+    b.n = 2
+    return x * a.n
+
+
+@calls("A(3), [1], [2]", "A(3), *[[1]] * 2", "A(3), [1], [2]")
+def lists_by_two_names(x, a, b):
+    a.append(x + 1)
+    return x * len(b), b[-1]
+
+
+@calls("A(3), {'a': 1}, {'a': 2}", "A(3), *[{'a': 1}] * 2", "A(3), {'a': 1}, {'a': 2}")
+def dicts_by_two_names(x, a, b):
+    a["a"] = x * 3
+    a["b"] = 1
+    return b["a"], "b" in b, len(a), len(b)
+
+
+@calls("A(3), Thing(n=1)", "A(3), Thing(n=1)", "A(3), Thing(n=A(2))")
+def put_and_grown(x, o):
+    o.many = many = []
+    o.pair = (many, o.n)
+    many.append(x + 1)
+    o.many.append(many[0] * 2)
+    o.table = {"a": many}
+    o.table["b"] = o.n
+    o.n = None
+    return many, o.pair[1], len(o.table)
+
+
+@calls("A(3), Thing(n=1)", "A(3), Thing(n=1)", "A(3), Thing(n=2)")
+def in_steps(x, o):
+    y = x * o.add(1) + o.add(2)
+    def later(v):
+        o.n = o.n * 2
+        return v + o.n
+    return later(y), o.n
+
+
+@calls("A(3), Thing(n=1, many=[])", "A(3), Thing(n=1, many=[])", "A(3), Thing(n=2, many=[4])")
+def taken_back(x, o):
+    mine = []
+    def inner(v):
+        o.n = 7
+        o.many.append(v)
+        mine.append(v + 1)
+        o.kept = mine
+        print("breaks")
+        mine.append(o.n)
+        return v * o.n
+    o.n = 3
+    o.many.append(o.n)
+    y = inner(x + o.n)
+    return y * o.n, mine, len(o.many)
+
+
+def make_shared():
+    n, seen = 0, []
+    def up(v):
+        nonlocal n
+        n += 1
+        seen.append(n)
+        return v + n
+    def f(x):
+        nonlocal n
+        x = up(x) * n
+        n = n * 2
+        x = up(x) * n
+        return x, len(seen)
+    return f
+
+
+shared_cell = entry(make_shared(), "shared_cell")
+
+
+class Loud:
+    def __del__(self):
+        log("died")
+
+
+@calls("A(3), Thing(n=1)", "A(3), Thing(n=Loud())", "A(3), Thing(n=1)", "A(3), Thing(n=[Loud()])", "A(3), Thing(n=1)")
+def gives_way(x, o):
+    y = x + 1
+    o.n = y
+    log("after")
+    return y * 2
+
+
+@calls("A(3), Thing(n=1)", "A(3), Thing(n=1)")
+def gives_way_to_itself(x, o):
+    o.n = o.n
+    o.m = o
+    o.n = (x, o.n)
+    return x + 1
+
+
+import sys
+this = sys.modules[__name__]
+
+
+def module_and_global(x):
+    global stored
+    stored = x + 1
+    y = this.stored * 2
+    stored = None
+    return y
+
+
+@calls("A(3), [1, 2]", "A(3), [1, 2]", "A(3), [3, 2, 1]")
+def grown_while_gone_through(x, many):
+    for n in many:
+        x = x + n
+        if len(many) < 5:
+            many.append(n + 1)
+    for a, b in zip(many, many):
+        many[0] = 7
+        x = x * a - b
+    return x, many
+
+
+@calls("A(3), Thing(n=1)", "A(3), Thing(n=1)")
+def seen_by_library(x, o):
+    o.n = x
+    y = xp.stack([o.n, x])
+    o.n = None
+    many = [y]
+    o.many = many
+    many.append(x)
+    return xp.concatenate(many[:1]) if xp.__name__ == "numpy" else xp.cat(many[:1])

@@ -1,0 +1,230 @@
+/* tracer/capture/effect.c -- what is changed that was there before: attributes, globals, items, cells of other functions. See capture.h.
+ *
+ * It is changed at once, as the function says. The plan does it again, in this order, behind the graph; where an operation of the graph
+ * raises, as far as it had come (plan.c). So what is changed must be known, and that nothing can see it: no code of the program's runs in
+ * a graph with effects, and what gives way dies without running any.
+ *
+ * What is read behind that finds what was put there, as long as no other source is the same object: guards say so (is_apart). */
+#include "tracer/capture/capture.h"
+
+/* ---- what may be ---- */
+
+/* SHADOW's list, dict or object can be seen from outside from now on: what changes it is an effect. -1: something in it cannot be made again. */
+static int escape(struct capture *c, struct shadow *shadow, int depth)
+{
+    struct shadow *made;
+
+    if (!shadow || !may_go_on(c) || depth > 16)
+        return -1;
+    switch (shadow->kind) {
+    case SHADOW_CONST:
+        return shadow->value ? 0 : -1;
+    case SHADOW_SOURCE:
+        return shadow->key ? 0 : -1;
+    case SHADOW_NODE:
+        return 0;
+    case SHADOW_METHOD:
+        return escape(c, shadow->parent, depth + 1);
+    case SHADOW_TUPLE:
+    case SHADOW_LIST:
+    case SHADOW_DICT:
+    case SHADOW_SLICE:
+    case SHADOW_OBJECT:
+        break;
+    default:
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < shadow->count; i++)
+        if (escape(c, shadow->items[i], depth + 1))
+            return -1;
+    if (shadow->origin || shadow->kind == SHADOW_TUPLE || shadow->kind == SHADOW_SLICE)
+        return 0;
+    made = shadow_new(c, shadow->kind, 0);
+    if (made)
+        made->parent = shadow->parent;
+    for (Py_ssize_t i = 0; made && i < shadow->count; i++)
+        if (shadow_add(c, made, shadow->keys ? shadow->keys[i] : NULL, shadow->items[i]))
+            return -1;
+    if (!made || !shadow_change(c, shadow))
+        return -1;
+    shadow->origin = made;
+    return 0;
+}
+
+/* OLD, of SHADOW, is let go of by an effect: does it die quietly, and at each hit? */
+static bool lets_go(struct capture *c, PyObject *old, struct shadow *shadow)
+{
+    if (!old)
+        return true;
+    if (!shadow || !value_dies_quietly(old) || PyTuple_Check(old) || PyList_Check(old) || PyDict_Check(old))
+        return false;
+    if (shadow->kind != SHADOW_SOURCE || shadow->guarded)
+        return true;
+    if (value_is_array(old) && strcmp(Py_TYPE(old)->tp_name, "Tensor"))
+        return value_type_known(c, old, shadow); /* its items may be objects */
+    guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(old));
+    shadow->guarded = !value_is_array(old);
+    return !c->failed;
+}
+
+bool is_apart(struct capture *c, struct shadow *shadow)
+{
+    PyObject *value = shadow->value && PyModule_Check(shadow->value) ? PyModule_GetDict(shadow->value) : shadow->value;
+
+    for (; value && shadow->apart < c->effects->count; shadow->apart++) {
+        struct shadow *changed = c->effects->items[shadow->apart]->parent;
+        if (changed == shadow || !changed->value)
+            continue;
+        if (changed->value == value || (PyModule_Check(shadow->value) && !value_known(c, value, shadow)))
+            return false;
+        if (Py_TYPE(changed->value) == Py_TYPE(shadow->value)) {
+            OWNED PyObject *path = changed->step == 'C' || shadow->step == 'C' ? NULL : source_path(changed);
+            if (!path || guard_on(c, shadow, "NO_ALIASING", path))
+                return PyErr_Clear(), false;
+        }
+    }
+    return true;
+}
+
+static enum ended no_effect(struct capture *c, PyObject *container)
+{
+    return break_at(c, "mutation", "a %.200s is changed that was not made here", Py_TYPE(container)->tp_name);
+}
+
+/* May CONTAINER's be changed as an effect, with COUNT VALUES? */
+static bool may_have_effect(struct capture *c, struct shadow *container, int count, struct shadow *const *values)
+{
+    if (c->foreign || !is_apart(c, container))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (escape(c, values[i], 0))
+            return false;
+    return !c->failed;
+}
+
+/* CALLABLE is called with COUNT ARGS, which changes CONTAINER. */
+static bool add_effect(struct capture *c, struct shadow *container, struct shadow *callable, int count, struct shadow *const *args)
+{
+    struct shadow *made = shadow_new(c, SHADOW_CALL, count + 1);
+
+    if (!made)
+        return false;
+    made->items[0] = callable;
+    for (int i = 0; i < count; i++)
+        made->items[1 + i] = args[i];
+    made->count = count + 1;
+    made->parent = container;
+    made->at = PyList_GET_SIZE(c->nodes);
+    return !shadow_add(c, c->effects, NULL, made);
+}
+
+/* ---- lists and dicts that are known ---- */
+
+bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind)
+{
+    struct shadow *origin, *items;
+
+    if (!shadow || shadow->fixed || !shadow_change(c, shadow))
+        return false;
+    if (shadow->kind != SHADOW_SOURCE || kind != SHADOW_LIST || !shadow->value || !PyList_CheckExact(shadow->value))
+        return shadow->kind == kind;
+    /* a list that was there: what is in it is known from here on */
+    if (c->foreign || !value_type_known(c, shadow->value, shadow) || !is_apart(c, shadow) || !(items = shadow_new(c, SHADOW_LIST, 0)) ||
+        shadow_add_items(c, items, shadow->value, shadow) || !(origin = shadow_new(c, SHADOW_SOURCE, 0)))
+        return false;
+    *origin = *shadow;
+    shadow->kind = SHADOW_LIST;
+    shadow->items = items->items;
+    shadow->count = items->count;
+    shadow->room = items->room;
+    shadow->origin = origin;
+    return true;
+}
+
+bool change(struct capture *c, struct shadow *shadow, struct shadow *callable, PyObject *old, struct shadow *of_old, int count, struct shadow *const *args)
+{
+    return !shadow->origin || (lets_go(c, old, of_old) && may_have_effect(c, shadow, count, args) && add_effect(c, shadow, callable, count, args));
+}
+
+bool change_item(struct capture *c, struct shadow *shadow, struct shadow *key, struct shadow *value, PyObject *old, struct shadow *of_old)
+{
+    return change(c, shadow, shadow_const(c, operator_named("setitem")), old, of_old, 3, (struct shadow *const[]){shadow, key, value});
+}
+
+bool change_attribute(struct capture *c, struct shadow *shadow, PyObject *owner, PyObject *name, struct shadow *value, struct shadow *of_old)
+{
+    struct shadow *const args[] = {shadow, shadow_const(c, name), value};
+    PyObject *old = NULL;
+
+    if (shadow->origin && of_old && find_attribute(owner, name, &old))
+        capture_keep(c, old);
+    Py_XDECREF(old);
+    return change(c, shadow, shadow_const(c, PyDict_GetItemString(PyEval_GetBuiltins(), "setattr")), old, of_old, 3, args);
+}
+
+/* ---- attributes, globals, items of dicts, cells ---- */
+
+struct shadow *source_changed(const struct shadow *parent, char step, PyObject *key)
+{
+    for (struct shadow *one = parent->child; one; one = one->next)
+        if (one->kind == SHADOW_CHANGED && one->step == step && PyObject_RichCompareBool(one->key, key, Py_EQ) == 1)
+            return one;
+    return NULL;
+}
+
+enum ended set_place(struct capture *c, struct watched *w, int count, struct shadow *of, char step, PyObject *key, PyObject *old, struct shadow *was,
+                     PyObject *value, struct shadow *of_value)
+{
+    struct shadow *const args[] = {of, shadow_const(c, key), of_value};
+    struct shadow *made, *callable;
+    const char *name = step == '.' ? "setattr" : "setitem";
+
+    if (!lets_go(c, old, was) || !may_have_effect(c, of, 2, args + 1))
+        return no_effect(c, of->value);
+    if (!old && !source_changed(of, step, key))
+        guard_on(c, of, step == '.' ? "NO_HASATTR" : "DICT_NOT_CONTAINS", key);
+    callable = shadow_const(c, step == '.' ? PyDict_GetItemString(PyEval_GetBuiltins(), name) : operator_named(name));
+    made = shadow_new(c, SHADOW_CHANGED, 1);
+    if (!callable || !made || !shadow_change(c, of) || !add_effect(c, of, callable, 3, args))
+        return no_effect(c, of->value);
+    made->step = step;
+    made->parent = of;
+    made->key = capture_keep(c, key);
+    made->value = capture_keep(c, value);
+    made->items[0] = of_value;
+    made->count = 1;
+    if (step == '.' ? PyObject_SetAttr(of->value, key, value) : PyObject_SetItem(of->value, key, value)) {
+        c->effects->count--;
+        return ENDED_RAISED;
+    }
+    made->next = of->child;
+    of->child = made;
+    of->changed = true;
+    stack_drop(w, count);
+    return ENDED_NOT;
+}
+
+enum ended set_attribute(struct capture *c, struct watched *w, PyObject *name)
+{
+    PyObject *owner = stack_value(w, 0), *value = stack_value(w, 1), *descriptor = _PyType_Lookup(Py_TYPE(owner), name), *old = NULL;
+    struct shadow *of = stack_shadow(w, 0);
+    enum ended ended;
+
+    if (!of || of->kind != SHADOW_SOURCE || value_is_array(owner) || PyType_Check(owner) || PyModule_Check(owner) || c->failed ||
+        Py_TYPE(owner)->tp_setattro != PyObject_GenericSetAttr || (descriptor && PyFunction_Check(descriptor)) ||
+        (descriptor && Py_TYPE(descriptor)->tp_descr_set && !Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) || !value_type_known(c, owner, of) ||
+        (!find_attribute(owner, name, &old) && (descriptor ? !Py_IS_TYPE(descriptor, &PyMemberDescr_Type) : Py_TYPE(owner)->tp_getattro != PyObject_GenericGetAttr)))
+        return Py_XDECREF(old), break_at(c, "mutation", "an attribute is set");
+    capture_keep(c, old);
+    Py_XDECREF(old);
+    ended = set_place(c, w, 2, of, '.', name, old, old ? source_read(c, of, '.', name, old) : NULL, value, stack_shadow(w, 1));
+    return ended;
+}
+
+/* Item KEY of a dict that was there, or a global. */
+enum ended set_in_dict(struct capture *c, struct watched *w, int count, struct shadow *of, PyObject *key, PyObject *value, struct shadow *of_value)
+{
+    PyObject *old = capture_keep(c, PyDict_GetItemWithError(of->value, key));
+
+    return set_place(c, w, count, of, '[', key, old, old ? source_read(c, of, '[', key, old) : NULL, value, of_value);
+}
