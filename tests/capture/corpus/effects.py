@@ -218,16 +218,12 @@ def list_until_it_raises(x, many, i):
     return many
 
 
-@calls("A(3), Thing(n=1), Thing(n=2)", "(lambda o: (A(3), o, o))(Thing(n=1))", "A(3), Thing(n=1), Thing(n=2)")
+@calls("A(3), Thing(n=1), Thing(n=2)", "*(lambda o: (A(3), o, o))(Thing(n=1))", "A(3), Thing(n=1), Thing(n=2)")
 def by_two_names(x, a, b):
     a.n = x + 1
     return b.n * 2
 
 
-def spread(call):
-    def f(*args):
-        return call(*args)
-    return f
 
 
 @calls("A(3), Thing(n=1), Thing(n=2)", "A(3), *[Thing(n=1)] * 2", "A(3), Thing(n=1), Thing(n=2)")
@@ -361,3 +357,40 @@ def seen_by_library(x, o):
     o.many = many
     many.append(x)
     return xp.concatenate(many[:1]) if xp.__name__ == "numpy" else xp.cat(many[:1])
+
+
+class Worker(Thing):
+    def work(self, v, mine):
+        self.n = 7
+        self.many.append(v)
+        mine.append(v + 1)
+        self.kept = mine
+        print("breaks")
+        mine.append(self.n)
+        return v * self.n
+
+
+@calls("A(3), Worker(n=1, many=[])", "A(3), Worker(n=1, many=[])", "A(3), Worker(n=2, many=[4])")
+def taken_back_method(x, o):
+    mine = []
+    o.n = 3
+    o.many.append(o.n)
+    y = o.work(x + o.n, mine)
+    return y * o.n, mine, len(o.many)
+
+
+class Seer:
+    def __init__(self, x):
+        self.x = x
+
+    def __del__(self):
+        log(float(self.x[0]))
+
+
+@calls("A(3), False", "A(3), True", "A(3), False")
+def seen_by_what_gives_way(x, loud):
+    o = Thing(n=Seer(x) if loud else 1)
+    print("made")
+    o.n = 1
+    x[0] = 9
+    return x + 1
