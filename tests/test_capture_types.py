@@ -293,6 +293,91 @@ def loops(a):
     return a
 print(compile(loops)(Array(1)))
 ''', ["(201,) (5,) (5,)", "(3001,) (3002,)", "(1,)"]),
+    "rude objects": ('''
+def space(how):
+    """Four functions, each with an operation before and behind a method of r's that does HOW."""
+    def act():
+        if how == "raise": raise ZeroDivisionError
+        if how == "reset": native.reset()
+        if how == "change":
+            for name in names: made[name].__code__ = other[name].__code__
+        if how == "set": made["by"] += 1
+        return True
+    class Rude:
+        def __getattr__(self, name): return act()
+        def __eq__(self, other): return act()
+        def __bool__(self): return act()
+        def __hash__(self): return int(act())
+    made = {"Array": Array, "by": 2}
+    exec(SOURCE, made)
+    other = {"by": 5}
+    exec(SOURCE.replace("a + 1", "a + 100"), other)
+    return made, Rude()
+
+SOURCE = """
+def attribute(a, r):
+    b = a + 1
+    c = r.x
+    return b * by, c
+def equal(a, r):
+    b = a + 1
+    if r == 1: b = b * 2
+    return b * by
+def truth(a, r):
+    b = a + 1
+    if not r: b = b * 2
+    return b * by
+def key(a, r):
+    b = a + 1
+    d = {r: b}
+    return d[r] * by
+def inside(a, r):
+    return equal(a, r) + 1, attribute(a + 2, r)
+"""
+names = "attribute", "equal", "truth", "key", "inside"
+
+def outcome(run, *args):
+    try: return repr(run(*args))
+    except Exception as error: return repr(error)
+
+def once(how, name, compiled):
+    made, rude = space(how)
+    native.reset()
+    run = compile(made[name]) if compiled else made[name]
+    return [(outcome(run, Array(i), rude), made["by"]) for i in (1, 2, 1, 1)]
+
+differ = [(how, name) for how in ("raise", "reset", "change", "set", "nothing") for name in names if once(how, name, False) != once(how, name, True)]
+print(differ, len(runs) > 20)
+''', ["[] True"]),
+    "large functions": ('''
+def made(body):
+    scope = {}
+    exec("def f(a):\\n" + body + "    return a", scope)
+    return scope["f"]
+
+for body in ("    a = a + 1\\n" * 25000, "".join("    a = a + %d.5\\n" % i for i in range(10000)), "    a = a + 1\\n" * 41000,
+             "    n = 0\\n    for i in range(10**9):\\n        n += 1\\n        if n > 10**5: break\\n    a = a + n\\n",
+             "    x = 1\\n    if a is None: print(x)\\n" * 6000 + "    print('y', end=' ')\\n    a = a + 1\\n"):
+    run = compile(made(body))
+    print(run(Array(1)), run(Array(1)), end=" ")
+print(max(runs), [broke for broke in breaks if broke and broke[0] == "limit"])
+''', ["(25001,) (25001,) (50000001.0,) (50000001.0,) (41001,) (41001,) (100002,) (100002,) y y (2,) (2,) "
+             "40003 [('limit', 'a graph of more than 40000 operations')]"]),
+    "containers within containers": ('''
+def nested(depth, inner):
+    for _ in range(depth): inner = [inner]
+    return inner
+
+def reader(depth):
+    scope = {"one": Array(1)}
+    exec("def f(x):\\n    y = x" + "[0]" * depth + "\\n    return one + y", scope)
+    return compile(scope["f"])
+
+for depth in 49, 50, 197, 198, 199, 900:
+    run = reader(depth)
+    print(*[run(nested(depth, Array(n))) for n in (1, 2, 2)], end=" ")
+print(runs)
+''', ["(2,) (3,) (3,) " * 6 + "[" + ", ".join(["4"] * 12) + "]"]),
     "containers that share what is in them": ('''
 def takes(self, many): return self + len(many)
 Array.takes = takes

@@ -39,6 +39,7 @@ enum shadow_kind {
 
 struct shadow {
     enum shadow_kind kind;
+    unsigned char steps;    /* of a source: behind its root */
     char step;              /* of a source: 'l' 'G' 'B' '.' '[' */
     char guarded;           /* a source: 1: its type (and length), 2: what it is is guarded */
     bool changed;           /* a source: some of its children are */

@@ -469,7 +469,8 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case DOES_UNPACK:
         return unpack(c, w, (Py_ssize_t)action.arg);
     case DOES_ITERATE:
-        if (!(ended = iterate(c, w)) && COMPAT_ABOVE_ITERATOR)
+        ended = iterate(c, w);
+        if (COMPAT_ABOVE_ITERATOR && (ended == ENDED_NOT || ended == ENDED_BEHIND))
             stack_push(w, NULL, NULL);
         return ended;
     case DOES_NEXT:

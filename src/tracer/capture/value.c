@@ -283,6 +283,8 @@ void shadows_back(struct capture *c, struct undo *mark)
 
 /* ---- sources ---- */
 
+enum { MOST_STEPS = GUARD_DEEPEST / 4 }; /* of a path: each step has a guard, so that what they take grows with the cube */
+
 static bool is_same_key(PyObject *a, PyObject *b)
 {
     if (a == b)
@@ -310,7 +312,7 @@ struct shadow *source_read(struct capture *c, struct shadow *parent, char step, 
 {
     struct shadow *one, **last = &parent->child;
 
-    if ((c->foreign && !is_settled(parent, step)) || !is_apart(c, parent))
+    if (parent->steps == MOST_STEPS || (c->foreign && !is_settled(parent, step)) || !is_apart(c, parent))
         return NULL;
     for (one = parent->child; one; last = &one->next, one = one->next)
         if (one->step == step && (one->key == key || (one->key && key && is_same_key(one->key, key)))) {
@@ -330,6 +332,7 @@ struct shadow *source_read(struct capture *c, struct shadow *parent, char step, 
     if (!one)
         return NULL;
     one->step = step;
+    one->steps = parent->steps + 1;
     one->parent = parent;
     one->key = capture_keep(c, key);
     one->value = capture_keep(c, value);

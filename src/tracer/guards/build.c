@@ -12,8 +12,6 @@
  * An object is one to be held weakly, with what is said when it dies, or None. */
 #include "tracer/guards/tree.h"
 
-enum { DEEPEST = 200 }; /* steps in a path: a check is that many C calls deep */
-
 /* ---- nodes ---- */
 
 /* Free what NODE holds. */
@@ -86,8 +84,8 @@ static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
     struct guard_node *node = &tree->top;
     Py_ssize_t count = PyTuple_Check(path) ? PyTuple_GET_SIZE(path) : 0;
 
-    if (count < 1 || count > DEEPEST) {
-        PyErr_Format(PyExc_ValueError, "a source of %zd steps: there may be 1 to %d", count, DEEPEST);
+    if (count < 1 || count > GUARD_DEEPEST) {
+        PyErr_Format(PyExc_ValueError, "a source of %zd steps: there may be 1 to %d", count, GUARD_DEEPEST);
         return NULL;
     }
     for (Py_ssize_t i = 0; node && i < count; i++) {

@@ -12,6 +12,9 @@
 
 extern PyTypeObject guard_tree_type; /* dyntrace.guards.GuardTree; has check(f_locals) for Python callers */
 
+/* The most steps in a path: a check is that many C calls deep. */
+enum { GUARD_DEEPEST = 200 };
+
 /* Where L[...] is read from: a frame that has not started, or a dict. */
 struct guard_values {
     compat_frame *frame; /* or NULL */
