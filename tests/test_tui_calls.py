@@ -71,6 +71,11 @@ def part(screen, title):
     return [line[1:] for line in screen[at + 1:at + 1 + screen[at + 1:].index("")]]
 
 
+def ns(text):
+    number, unit = text.split()
+    return float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
+
+
 def call(ask, name, order="f.frame_id"):
     return ask(f"SELECT f.frame_id FROM frames f WHERE qualname = ? ORDER BY {order} LIMIT 1", name)[0][0]
 
@@ -137,9 +142,6 @@ def test_a_function_s_durations_callers_and_callees(dyntrace, folder, ask):
     calls, p50, p95, longest = re.match(r" Durations of (\S+) calls: p50 ~(.*), p95 ~(.*), longest (.*)", next(line for line in screen if " Durations of" in line)).groups()
     assert int(calls) == len(durations)
 
-    def ns(text):
-        number, unit = text.split()
-        return float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
     for shown, wanted in ((p50, durations[(len(durations) + 1) // 2 - 1]), (p95, durations[-(-len(durations) * 95 // 100) - 1]), (longest, durations[-1])):
         assert abs(ns(shown) - wanted) <= max(wanted * 0.02, 1), (shown, wanted)
     decades = part(screen, "Durations of")
@@ -153,6 +155,15 @@ def test_a_function_s_durations_callers_and_callees(dyntrace, folder, ask):
     wanted = ask("SELECT c.qualname, COUNT(*) FROM frames f JOIN frame p ON p.frame_id = f.parent_id JOIN code c ON c.code_id = p.code_id"
                  " WHERE f.qualname = 'leaf' GROUP BY 1")
     assert callers == {name: str(calls) for name, calls in wanted}
+
+
+def test_what_recursion_took_is_counted_once(dyntrace, folder, ask):
+    """As in the function's own total: of calls within calls from the same place the outermost."""
+    screen = lines(dyntrace, folder, "2 f function='fib' Enter Enter")
+    rows = "\n".join(part(screen, "Called from"))
+    outermost, = ask("SELECT SUM(f.end_ns - f.start_ns) FROM frame f JOIN frame p ON p.frame_id = f.parent_id JOIN frame o ON o.frame_id = p.parent_id"
+                     " JOIN code c ON c.code_id = f.code_id WHERE c.qualname = 'fib' AND p.code_id = f.code_id AND o.code_id <> f.code_id")[0]
+    assert [abs(ns(text) - outermost) < outermost * 0.01 for text in re.findall(r" x fib +(\S+ \S+)", rows)] == [True, True]
 
 
 @pytest.mark.parametrize("size, beside", [("80x50", False), ("120x50", True)])

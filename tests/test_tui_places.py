@@ -174,6 +174,7 @@ def test_the_stack_of_the_moment_beside_the_lanes(dyntrace, threads):
     out = screen(dyntrace, threads, f"7 /late-0 Enter @ {(start + end) // 2}ns Enter v", "140x30", "t.db")
     beside = "\n".join(line[71:] for line in out)
     assert re.search(r"call wait #.*wait .*Called by.* late\s.* Thread.run\s.*Thread._bootstrap", beside, re.S)
+    assert "Inside" not in beside and "Inside" in "\n".join(screen(dyntrace, threads, f"7 /late-0 Enter @ {(start + end) // 2}ns Enter v Enter", "140x30", "t.db"))
     assert "wait < late < Thread.run" in screen(dyntrace, threads, f"7 /late-0 Enter @ {(start + end) // 2}ns Enter", "140x30", "t.db")[-2]
 
 
@@ -195,7 +196,7 @@ def test_threads_are_one_in_the_flame_graph(dyntrace, threads):
 
 def test_the_call_tree_stays_on_its_node(dyntrace, threads):
     """When it is read again, as it is after a first look."""
-    for keys in ("8 /late Enter", "8 /late Enter Tab", "8 M /early Enter"):
+    for keys in ("8 /late Enter", "8 /late Enter Tab", "8 M /early Enter", "8 /run Enter Space j", "8 /run Enter +", "8 Space j"):
         there = screen(dyntrace, threads, keys, "100x40", "t.db")
         assert screen(dyntrace, threads, f"{keys} R", "100x40", "t.db") == there
-        assert there != screen(dyntrace, threads, keys.split(" /")[0], "100x40", "t.db")
+        assert there != screen(dyntrace, threads, re.split(" [/S]", keys)[0], "100x40", "t.db")

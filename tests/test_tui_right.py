@@ -224,6 +224,16 @@ def test_it_is_told_how_many_calls_are_below_the_rows(dyntrace, folder):
         assert f"+{32 - shown} deeper: v" in "".join(out) and 0 < shown < 32
 
 
+def test_a_stack_that_is_deeper_than_is_drawn_is_counted_whole(dyntrace, folder):
+    place = folder("deeper.db", "import time\ndef down(n):\n    return down(n - 1) if n else time.sleep(0.1)\ndown(200)\n")
+    with sqlite3.connect(place / "deeper.db") as db:
+        at, = db.execute("SELECT MAX(start_ns) + 50000000 FROM frames WHERE qualname = 'down'").fetchone()
+    db.close()
+    out = lines(dyntrace, place, f"7 @ {at}ns Enter", "deeper.db", "80x24")
+    shown = sum(re.match("│(down|<module>)", line) is not None for line in out)
+    assert shown > 10 and f"+{202 - shown} deeper: v" in "".join(out)
+
+
 def test_callers_do_not_begin_with_the_call_itself(dyntrace, place):
     out = lines(dyntrace, place, "5 Enter", "plain.db")
     at = next(i for i, line in enumerate(out) if "Called by" in line)
@@ -284,6 +294,9 @@ def test_a_function_without_a_name_is_seen(dyntrace, tmp_path):
     db.commit()
     db.close()
     assert any(line.startswith((">''", " ''")) for line in lines(dyntrace, tmp_path, "2", "t.db"))
+    assert any(line.endswith(" ''") for line in lines(dyntrace, tmp_path, "8", "t.db"))
+    assert any(" x '': L['x'] was" in line for line in lines(dyntrace, tmp_path, "", "t.db"))
+    assert lines(dyntrace, tmp_path, ":function Space 2 Enter", "t.db")[1].strip(" >").startswith("''")
 
 
 def test_a_url_is_seen_whole_where_a_line_has_room_for_it(dyntrace, tmp_path):
@@ -294,3 +307,29 @@ def test_a_url_is_seen_whole_where_a_line_has_room_for_it(dyntrace, tmp_path):
     db.close()
     for columns in (72, 80, 150):
         assert sum(url in line for line in dump(dyntrace, tmp_path, "4 Enter", f"{columns}x40").splitlines()) == 1
+    for columns in (40, 50):  # no line has: it goes on in the next
+        assert url in re.sub(r"\s", "", dump(dyntrace, tmp_path, "4 Enter", f"{columns}x60"))
+
+
+def test_the_first_screen_has_values_whole_at_80_columns(dyntrace, tmp_path):
+    db = sqlite3.connect(make_trace(tmp_path / "t.db"))
+    db.execute("UPDATE recompile_cause SET expected = 'function main.<locals>.<lambda> (train.py:44)', actual = 'function main.<locals>.<lambda> (train.py:43)'")
+    db.commit()
+    db.close()
+    told = " ".join(dump(dyntrace, tmp_path, "", "80x40").split())
+    assert "L['x'] was function main.<locals>.<lambda> (train.py:43), not function main.<locals>.<lambda> (train.py:44)" in told
+
+
+def test_the_first_screen_has_as_many_functions_as_there_is_room_for(dyntrace, folder):
+    place = folder("calls.db", CALLS)
+    functions, = sqlite3.connect(place / "calls.db").execute("SELECT COUNT(DISTINCT code_id) FROM code_total").fetchone()
+    assert functions > 30
+    for rows in (16, 24, 40):
+        out = lines(dyntrace, place, "", "calls.db", f"100x{rows}")
+        assert out[-2] == "   all functions" and all(line.strip() for line in out)
+
+
+def test_causes_that_are_alike_are_one_line_of_the_function(dyntrace, place):
+    out = lines(dyntrace, place, "2 Enter", "plain.db")
+    at = next(i for i, line in enumerate(out) if line == " Recompiles")
+    assert "L['x'] was size[0] = 20, 0/0 wanted size[0] = 16, +1 entry, same guard" in out[at + 2] and not out[at + 3]

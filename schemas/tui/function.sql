@@ -18,7 +18,7 @@ SELECT SUM(calls) AS calls, iif(SUM(calls) = 1, '', 's') AS s, SUM(total_ns) AS 
        (SELECT qualname FROM code WHERE code_id = ?1) AS function
 FROM code_total WHERE code_id IN $codes AND EXISTS (SELECT 1 FROM code WHERE code_id = ?1);
 
---| {!w}since {at:seconds}: {action:30}{!n}  {reason:200|asked for}  => compiles WHERE code_id IN $codes | {function}
+--| {!w}marked {action:30} at {at:seconds}{!n}  {reason:200|asked for}  => compiles WHERE code_id IN $codes | {function}
 SELECT at_ns AS at, action, reason, (SELECT qualname FROM code WHERE code_id = ?1) AS function
 FROM code_mark WHERE code_id IN $codes ORDER BY at_ns LIMIT 5;
 
@@ -35,16 +35,19 @@ SELECT (SELECT name FROM enum WHERE kind = 'outcome' AND value = a.outcome) AS n
 FROM asked a GROUP BY a.outcome ORDER BY 2 DESC, a.outcome;
 
 --# Recompiles
---|   {label:<7|} {took:duration>6<9|}  [{!b}{source:80}{!n} was {!r}{actual:100}{!n}, {entry:20} wanted {expected:100}][{text:200}]  => compile {compile_id}
+--|   {label:<7|} {took:duration>6<9|}  [{!b}{source:80}{!n} was {!r}{actual:100}{!n}, {entry:20} wanted {expected:100}][{text:200}][, +{alike} {entries}, same guard]  => compile {compile_id}
 --more 60   {!d}more ...  => causes WHERE code_id IN $codes | {function}
 SELECT m.compile_id, iif(c.nth = 1, COALESCE(m.label, '?'), NULL) AS label, iif(c.nth = 1, m.end_ns - m.start_ns, NULL) AS took,
        iif(c.expected IS NULL OR c.actual IS NULL, NULL, COALESCE(c.source, c.kind, '?')) AS source, c.expected, c.actual,
        iif(c.expected IS NULL OR c.actual IS NULL, COALESCE(c.text, '?'), NULL) AS text, COALESCE(e.label, '?') AS entry,
+       NULLIF(c.alike - 1, 0) AS alike, iif(c.alike = 2, 'entry', 'entries') AS entries,
        (SELECT qualname FROM code WHERE code_id = ?1) AS function
 FROM compile m
-     JOIN (SELECT r.rowid AS id, r.*, row_number() OVER (PARTITION BY r.compile_id ORDER BY r.rowid) AS nth
-           FROM recompile_cause r WHERE COALESCE(r.ordinal, 0) = 0) c
-     ON c.compile_id = m.compile_id
+     JOIN (SELECT r.rowid AS id, r.*, row_number() OVER (PARTITION BY r.compile_id ORDER BY r.rowid) AS nth,
+                  row_number() OVER guard AS of_guard, COUNT(*) OVER (PARTITION BY r.compile_id, COALESCE(r.source, r.kind, r.text)) AS alike
+           FROM recompile_cause r WHERE COALESCE(r.ordinal, 0) = 0
+           WINDOW guard AS (PARTITION BY r.compile_id, COALESCE(r.source, r.kind, r.text) ORDER BY r.rowid)) c
+     ON c.compile_id = m.compile_id AND c.of_guard = 1
      LEFT JOIN cache_entry e ON e.cache_entry_id = c.cache_entry_id
 WHERE m.code_id IN $codes ORDER BY m.start_ns, c.id LIMIT 61;
 

@@ -24,7 +24,7 @@ SELECT SUM(exit_signal IS NOT NULL) AS died, COUNT(*) AS processes, iif(COUNT(*)
 -- Of several threads, that whose innermost open call is the newest.
 --slow
 --start
---|   {!r}{pid} {ended:ended}{!n}[ at {at:seconds}][ in {!b}{function:80}{!n}  {!d}{filename:path}:{first_line}]  => process {process_id}
+--|   {!r}{pid} {ended:ended}{!n}[ at {at:seconds}][ in {!b}{function:80}{!n}  {!d}{filename:path60}:{first_line}]  => process {process_id}
 --more 4   {!d}more ...  => processes WHERE ended GLOB 'signal *'
 WITH died AS MATERIALIZED (SELECT process_id, pid, end_ns FROM process WHERE exit_signal IS NOT NULL ORDER BY end_ns, process_id LIMIT 5),
   open AS MATERIALIZED (
@@ -101,11 +101,12 @@ SELECT COUNT(*) AS n, COALESCE(SUM(duration_ns), 0) AS ns, COALESCE(SUM(duration
 FROM guard_check HAVING COUNT(*) > 0;
 
 --# Most own time
---|   {self:duration>9}  {!b}{function:80}{!n}  {calls:count} call{s}  {!d}{filename:path}:{first_line}  => function {code_id}
+--|   {self:duration>9}  {!b}{function:80}{!n}  {calls:count} call{s}  {!d}{filename:path60}:{first_line}  => function {code_id}
+--fill 4
 --none # Most own time
 SELECT MIN(n.code_id) AS code_id, c.qualname AS function, SUM(n.self_ns) AS self, SUM(n.calls) AS calls, iif(SUM(n.calls) = 1, '', 's') AS s, c.filename, c.first_line
 FROM code_total n LEFT JOIN code c ON c.code_id = n.code_id
-GROUP BY c.filename, c.qualname, c.first_line, c.kind ORDER BY 3 DESC, 1 LIMIT iif(EXISTS (SELECT 1 FROM lookup), 4, 12);
+GROUP BY c.filename, c.qualname, c.first_line, c.kind ORDER BY 3 DESC, 1 LIMIT 200;
 
 --|   {!d}all functions  => functions
 ;

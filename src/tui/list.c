@@ -156,8 +156,6 @@ static void row_draw(struct list *list, struct screen *screen, const struct layo
         value_print(made, &row[c], column->format, column->width);
         if (column->format == AS_DIFFER)
             difference_print(made, list, screen, row, c, layout->at[i].width);
-        if (!made[0] && !strcmp(column->name, "function") && row[c].type == QUERY_TEXT)
-            strcpy(made, "''");
         style = (selected && c == list->column) || (searched[0] && strcasestr(made, searched))
                     ? STYLE_MATCH : cell_style(column, &row[c], made);
         cell_draw(screen, y, layout->at[i].x, layout->at[i].width, style | selected, made,

@@ -81,6 +81,9 @@ static bool row_put(struct doc *doc, struct db *db, struct arena *arena, const s
             line_put(doc, arena, row, rest, false);
             return false;
         }
+        doc->fills = doc->fills || is(line, "fill");
+        if (is(line, "fill") && number >= most && (int)doc->lines.count + 1 >= doc->rows)
+            return false;
         if (is(line, "#")) { /* a heading, where it is another one than that of the row before */
             text = row_print(arena, row, line->rest, true);
             if (text && (!number || !doc->heading || strcmp(text, doc->heading))) {

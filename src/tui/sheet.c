@@ -39,6 +39,7 @@ struct value value_read(struct arena *arena, struct query *query, int column)
         value.real = query_real(query, column);
     } else if (value.type == QUERY_TEXT) {
         const char *text = query_text(query, column, NULL);
+        text = *text || strcmp(query_name(query, column), "function") ? text : name_shown(text);
         value.text = arena_text(arena, text, prose_cut(text, TEXT_MOST));
     } else if (value.type == QUERY_BLOB) {
         query_whole(query, column, &bytes);

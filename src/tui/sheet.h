@@ -33,7 +33,13 @@ enum cell_format { FORMAT_ROWS(FORMAT_) FORMATS };
 /* By its word, BYTES long; FORMATS: there is none. */
 enum cell_format format_named(const char *word, size_t bytes);
 
-/* Its text is in ARENA. */
+/* What a function is called: one without a name is seen, too. */
+static inline const char *name_shown(const char *name)
+{
+    return *name ? name : "''";
+}
+
+/* Its text is in ARENA. Columns `function` have names. */
 struct value value_read(struct arena *arena, struct query *query, int column);
 
 /* MADE has room for CELL_TEXT bytes and is returned. WIDTH: how many columns a bar or a line of bars has. */

@@ -58,17 +58,20 @@ void doc_wrap(struct doc *doc, const char *text, struct target target)
     int indent = (int)strspn(text, " "), width = doc->columns > 40 ? doc->columns - 2 : 38, used;
     char style = 'n';
 
-    while (!doc->dense) {
+    for (;;) {
         size_t room = text_room(text, width, &used), cut = room;
         while (text[room] && cut && text[cut] != ' ')
             cut--;
         if (!text[room])
             break;
-        if (cut && cut <= strspn(text, " ")) { /* a word that is longer than what is left of the line has all of it */
-            text += strspn(text, " ");
-            continue;
+        if (cut <= strspn(text, " ")) { /* no word fits: one that a whole line has room for gets it */
+            const char *word = text + strspn(text, " ");
+            cut = room;
+            if (word > text && text_room(word, width, &used) >= strcspn(word, " ")) {
+                text = word;
+                continue;
+            }
         }
-        cut = cut ? cut : room;
         doc_line(doc, "%.*s", (int)cut, text);
         doc_target(doc, target);
         for (size_t i = 0; i + 1 < cut; i++)
@@ -105,6 +108,8 @@ static void ask(struct text *text, bool quick)
     doc->target = target_keep(&doc->arena, &text->view.target);
     doc->quick = quick;
     doc->columns = text->view.columns;
+    doc->rows = text->view.rows;
+    doc->aside = text->view.aside;
     text->asked = doc;
     work_start(work, &doc->job);
 }
@@ -193,6 +198,7 @@ static void answer_take(struct text *text)
         doc_failed(text->doc, doc->job.error);
         view->count = text->doc->lines.count;
         text->doc->columns = doc->columns; /* not asked for again */
+        text->doc->rows = doc->rows;
         work_drop(view->tui->work, doc);
         return;
     }
@@ -217,7 +223,7 @@ static void text_settle(struct view *view)
 
     if (text->asked && work_done(view->tui->work, &text->asked->job))
         answer_take(text);
-    else if (!text->asked && !view->ops->slow && text->doc && text->doc->columns != view->columns)
+    else if (!text->asked && !view->ops->slow && text->doc && (text->doc->columns != view->columns || (text->doc->fills && text->doc->rows != view->rows)))
         ask(text, false); /* lines are as wide as the screen */
     view_choose(view, view->at);
     view->busy = text->asked != NULL;

@@ -36,8 +36,10 @@ struct doc {
     struct arena arena;     /* all texts of lines and targets, and what doc_safe made */
     const struct view_ops *ops; /* borrowed: of the view */
     struct target target;   /* of the view */
-    int columns;            /* of the screen */
+    int columns, rows;      /* of the view */
+    bool aside;             /* it stands beside the one on top */
     bool dense;             /* set by build(): no empty lines between parts */
+    bool fills;             /* set by build(): it has as many lines as there are rows */
     bool quick;             /* only what takes no time, for the first look */
     bool more;              /* set by build(): quick was not all */
     bool failed;            /* a line says why it is not all */
@@ -78,7 +80,7 @@ void doc_target(struct doc *doc, struct target target);
 /* A line of two: RIGHT leads to TARGET, and stands beside LEFT, which has COLUMNS. */
 void doc_beside(struct doc *doc, const char *left, int columns, const char *right, struct target target);
 
-/* A line, marked, in as many as it needs (a dense text: in one), which all lead to TARGET. TEXT lives as long as DOC. */
+/* A line, marked, in as many as it needs, which all lead to TARGET. TEXT lives as long as DOC. */
 void doc_wrap(struct doc *doc, const char *text, struct target target);
 
 /* Lines of a longer text, each with INDENT spaces; at most MOST. */

@@ -42,7 +42,8 @@ struct groups {
     struct map at; /* by code_id */
 };
 
-static void group_add(struct groups *groups, int64_t code_id, const struct open_frame *frame)
+/* WITHIN: a call from the same place encloses it, and has its time. */
+static void group_add(struct groups *groups, int64_t code_id, const struct open_frame *frame, bool within)
 {
     size_t before = groups->at.count;
     int64_t *at = map_put(&groups->at, code_id), ns = times_span(frame->start_ns, frame->end_ns);
@@ -54,7 +55,7 @@ static void group_add(struct groups *groups, int64_t code_id, const struct open_
     }
     group = &groups->all.at[*at];
     group->calls++;
-    group->ns = times_sum(group->ns, ns);
+    group->ns = times_sum(group->ns, within ? 0 : ns);
     group->last_id = frame->id;
     if (ns > group->longest_ns) {
         group->longest_ns = ns;
@@ -80,8 +81,8 @@ static const char *code_name(struct doc *doc, struct db *db, int64_t code_id, co
 {
     const char *name = NULL;
 
-    db_rows(row, db, "SELECT COALESCE(NULLIF(qualname, ''), '?'), filename, first_line FROM code WHERE code_id = ?1", code_id) {
-        name = doc_safe(doc, query_text(row, 0, NULL), 160);
+    db_rows(row, db, "SELECT COALESCE(qualname, '?'), filename, first_line FROM code WHERE code_id = ?1", code_id) {
+        name = doc_safe(doc, name_shown(query_text(row, 0, NULL)), 160);
         *place = doc_print(doc, "%s:%" PRId64, doc_safe(doc, prose_path(query_text(row, 1, NULL)), 80), query_integer(row, 2));
     }
     if (!name)
@@ -136,7 +137,7 @@ static bool inside_read(struct doc *doc, struct db *db, const struct open_frame 
         if (parent == frame->id) {
             bool open = query_type(walk, 4) == QUERY_NULL;
             callee = (struct open_frame){.id = id, .start_ns = query_integer(walk, 3), .end_ns = open ? frame->end_ns : query_integer(walk, 4)};
-            group_add(groups, query_integer(walk, 2), &callee);
+            group_add(groups, query_integer(walk, 2), &callee, false);
             within = 0;
         } else if (++within == PASS_OVER) {
             query_reset(walk);
@@ -163,15 +164,22 @@ static bool frame_read(struct doc *doc, struct db *db, struct open_frame *frame,
     return found;
 }
 
+/* Beside the timeline stands the stack of the moment. */
+static bool stack_only(const struct doc *doc)
+{
+    return doc->aside && doc->target.about == VIEW_TIMELINE;
+}
+
 void part_inside(struct doc *doc, struct db *db, struct query *unused)
 {
     struct groups inside = {0};
     struct open_frame frame;
     int64_t thread_id, calls = 0, ns = 0, took;
+    bool wide = doc->columns >= SIDE_BY_SIDE;
     char bar[CELL_TEXT];
     const char *place;
 
-    if (!frame_read(doc, db, &frame, &thread_id))
+    if (stack_only(doc) || !frame_read(doc, db, &frame, &thread_id))
         return;
     if (!inside_read(doc, db, &frame, thread_id, &inside)) {
         doc_part(doc, "Inside");
@@ -192,8 +200,8 @@ void part_inside(struct doc *doc, struct db *db, struct query *unused)
         const struct group *g = &inside.all.at[i];
         struct value share = {QUERY_REAL, {.real = took > 0 ? (double)g->ns / (double)took : 0}};
         const char *name = code_name(doc, db, g->code_id, &place);
-        doc_line(doc, "  " MARK "a%s" MARK "n %8s x " MARK "b%s" MARK "n %9s  first %.6f s, longest %s  " MARK "d%s", value_print(bar, &share, AS_BAR, BAR),
-                 doc_count(doc, g->calls), doc_fit(doc, name, doc->columns < 80 ? 20 : doc->columns / 4), doc_time(doc, g->ns), (double)g->first_ns / 1e9, doc_time(doc, g->longest_ns), place);
+        doc_line(doc, "  " MARK "a%s" MARK "n%8s x " MARK "b%s" MARK "n %9s  first %.6f s, longest %s  " MARK "d%s", wide ? value_print(bar, &share, AS_BAR, BAR) : "",
+                 doc_count(doc, g->calls), doc_fit(doc, name, wide ? doc->columns / 4 : 18), doc_time(doc, g->ns), (double)g->first_ns / 1e9, doc_time(doc, g->longest_ns), wide ? place : "");
         if (g->calls == 1)
             doc_leads(doc, VIEW_CALL, g->longest_id, NULL, NULL);
         else
@@ -252,8 +260,24 @@ static bool before(struct near a, struct near b)
     return a.ns > b.ns || (a.ns == b.ns && a.id < b.id);
 }
 
-static void call_note(struct spread *spread, const struct open_frame *frame, const struct open_frame *caller)
+/* Of open_frame.what: it is a call of the function; the rest is where the innermost other one that is open stands in the stack, from 1. */
+enum { CALL_OF_IT = 1 << 30 };
+
+/* Below FRAME another call of the function is open that came from the same place; CALLEE: or that called the same. */
+static bool is_within(const struct track *track, const struct open_frame *frame, bool callee)
 {
+    const struct open_frame *first = track->stack.at, *call = callee ? frame - 1 : frame;
+    uint32_t at = call->what & ~CALL_OF_IT;
+    int64_t other = callee ? frame->code_id : frame > first ? frame[-1].code_id : 0;
+
+    while (at && (callee ? first[at].code_id : at > 1 ? first[at - 2].code_id : 0) != other)
+        at = first[at - 1].what & ~CALL_OF_IT;
+    return at;
+}
+
+static void call_note(struct spread *spread, const struct track *track)
+{
+    const struct open_frame *frame = track_top(track);
     struct near call = {times_span(frame->start_ns, frame->end_ns), frame->id, frame->start_ns}, asked = spread->asked;
     int at = SLOWEST;
 
@@ -265,7 +289,7 @@ static void call_note(struct spread *spread, const struct open_frame *frame, con
     if (at < SLOWEST)
         spread->slowest[at] = call;
     if (!asked.id) {
-        group_add(&spread->callers, caller ? caller->code_id : 0, frame);
+        group_add(&spread->callers, track->stack.count > 1 ? frame[-1].code_id : 0, frame, is_within(track, frame, false));
     } else if (before(call, asked)) {
         spread->longer++;
         if (!spread->slower.id || before(spread->slower, call))
@@ -275,18 +299,17 @@ static void call_note(struct spread *spread, const struct open_frame *frame, con
     }
 }
 
-/* Of open_frame.what: 1: a call of the function. */
 static void frame_note(void *context, struct track *track)
 {
     struct spread *spread = context;
     struct open_frame *frame = track_top(track);
-    const struct open_frame *caller = track->stack.count > 1 ? frame - 1 : NULL;
+    uint32_t callers = (uint32_t)track->stack.count - 1, before = callers ? frame[-1].what : 0;
 
-    frame->what = list_has(&spread->codes, frame->code_id);
-    if (frame->what)
-        call_note(spread, frame, caller);
-    if (!spread->asked.id && caller && caller->what)
-        group_add(&spread->callees, frame->code_id, frame);
+    frame->what = (before & CALL_OF_IT ? callers : before) | (list_has(&spread->codes, frame->code_id) ? CALL_OF_IT : 0);
+    if (frame->what & CALL_OF_IT)
+        call_note(spread, track);
+    if (!spread->asked.id && before & CALL_OF_IT)
+        group_add(&spread->callees, frame->code_id, frame, is_within(track, frame, true));
 }
 
 /* Read all calls of the function that CODE_ID is; of the call ASKED only what stands beside it. The caller frees it. */
@@ -320,7 +343,7 @@ void part_rank(struct doc *doc, struct db *db, struct query *unused)
     struct spread *spread;
     int64_t thread_id;
 
-    if (!frame_read(doc, db, &frame, &thread_id))
+    if (stack_only(doc) || !frame_read(doc, db, &frame, &thread_id))
         return;
     spread = spread_read(doc, db, frame.code_id, (struct near){times_span(frame.start_ns, frame.end_ns), frame.id, 0});
     if (spread->slower.id)

@@ -174,30 +174,50 @@ static uint32_t path_follow(const struct flame *flame, const int64_t *path, size
     return node;
 }
 
+/* What was unfolded, chosen and zoomed into of the tree WAS is so in the new one, as far as that has it. */
+static void state_carry(struct flame *flame, struct flame_job *was)
+{
+    struct node *before = was->stacks.tree.nodes.at;
+    uint32_t *now = calloc(was->stacks.tree.nodes.count, sizeof *now), chosen = flame->chosen, focus = flame->focus;
+
+    for (uint32_t at = before[chosen].parent; at; at = before[at].parent)
+        before[at].open = true;
+    for (uint32_t at = 1; at < was->stacks.tree.nodes.count; at++) { /* callers come first */
+        uint32_t parent = before[at].parent, child = parent && !now[parent] ? 0 : node_at(flame, now[parent])->child;
+        if (!before[at].open && at != chosen && at != focus)
+            continue;
+        while (child && node_at(flame, child)->code_id != before[at].code_id && (parent || was->merge == flame->read->merge))
+            child = node_at(flame, child)->sibling;
+        now[at] = child;
+        node_at(flame, child)->open = before[at].open;
+    }
+    while (chosen && !now[chosen])
+        chosen = before[chosen].parent;
+    flame->focus = now[focus];
+    flame->chosen = flame->chosen == before[0].child ? 0 : now[chosen]; /* on the first line it stays there, whatever that is now */
+    free(now);
+}
+
 static void answer_take(struct flame *flame)
 {
     struct work *work = flame->view.tui->work;
-    struct flame_job *job = flame->job;
-    uint32_t at = flame->chosen, kept, depth = at ? node_at(flame, at)->depth : 0;
-    int64_t *path;
+    struct flame_job *job = flame->job, *was = flame->read;
 
     flame->failed = job->job.error ? arena_print(&flame->view.arena, "%s", job->job.error) : NULL;
     if (flame->failed || atomic_load(&job->job.cancelled)) {
         work_drop(work, flame->job);
         return;
     }
-    path = calloc(depth + 1, sizeof *path);
-    for (uint32_t i = depth; i-- > 0; at = node_at(flame, at)->parent)
-        path[i] = node_at(flame, at)->code_id;
-    work_drop(work, flame->read);
     flame->read = job;
     flame->job = NULL;
-    flame->focus = 0;
-    kept = path_follow(flame, path, depth);
-    free(path);
-    flame->chosen = node_at(flame, 0)->child;
-    unfold_hot(flame, flame->chosen);
-    choose(flame, kept ? kept : flame->chosen);
+    if (was)
+        state_carry(flame, was);
+    work_drop(work, was);
+    if (!flame->chosen) {
+        flame->chosen = node_at(flame, flame->focus)->child;
+        unfold_hot(flame, flame->chosen);
+    }
+    choose(flame, flame->chosen);
     if (frames_more(&job->job))
         ask(flame, false);
 }
@@ -242,14 +262,14 @@ static int heat(const struct flame *flame, uint32_t node)
     return self * 5 > all ? STYLE_ALARM : self * 20 > all ? STYLE_WARN : STYLE_NORMAL;
 }
 
-/* "share  total  self  calls" of a node; NONE: the calls of a thread. */
-static void figures_print(const struct flame *flame, uint32_t at, int64_t all, const char *none, char *made, size_t room, const char *format)
+/* "share  total  self  calls" of a node; of a thread no calls. */
+static void figures_print(const struct flame *flame, uint32_t at, int64_t all, char *made, size_t room, const char *format)
 {
     char total[TABLE_HUMAN], self[TABLE_HUMAN], calls[TABLE_HUMAN];
     const struct node *node = node_at(flame, at);
 
     snprintf(made, room, format, all > 0 ? 100.0 * (double)node->total_ns / (double)all : 0, table_duration(total, node->total_ns),
-             table_duration(self, node->self_ns > 0 ? node->self_ns : 0), node->parent ? table_count(calls, node->calls) : none);
+             table_duration(self, node->self_ns > 0 ? node->self_ns : 0), node->parent ? table_count(calls, node->calls) : "-");
 }
 
 static void node_draw(struct flame *flame, struct screen *screen, uint32_t at, int y)
@@ -263,7 +283,7 @@ static void node_draw(struct flame *flame, struct screen *screen, uint32_t at, i
     if (selected)
         screen_fill(screen, y, 0, view->columns, selected);
     screen_put(screen, y, 0, 1, heat(flame, at) | selected, selected ? ">" : " ");
-    figures_print(flame, at, focus->total_ns, "", line, sizeof line, "%5.1f %% %9s %10s %8s");
+    figures_print(flame, at, focus->total_ns, line, sizeof line, "%5.1f %% %9s %10s %8s");
     x = screen_put(screen, y, 1, view->columns - 1, heat(flame, at) | selected, line) + 3;
     x += (depth < 30 ? depth : 30) * (view->columns < 70 ? 1 : 2);
     screen_put(screen, y, x, 2, STYLE_DIM | selected, !node->child ? " " : node->open ? "▾" : "▸");
@@ -315,7 +335,7 @@ static void graph_draw(struct flame *flame, struct screen *screen)
 
     boxes_draw(flame, screen, flame->focus, view->y, 0, view->columns, view->y + view->rows - 3);
     screen_put(screen, view->y + view->rows - 2, 0, view->columns, STYLE_BOLD, node_name(flame, flame->chosen));
-    figures_print(flame, flame->chosen, node_at(flame, 0)->total_ns, "0", line, sizeof line, "%.1f %% of all, total %s, self %s, %s calls");
+    figures_print(flame, flame->chosen, node_at(flame, 0)->total_ns, line, sizeof line, "%.1f %% of all, total %s, self %s, calls %s");
     screen_put(screen, view->y + view->rows - 1, 0, view->columns, STYLE_NORMAL, line);
 }
 

@@ -16,7 +16,7 @@ enum { NAME_BYTES = 160 };
 void names_read(struct names *names, struct db *db, const char *statement)
 {
     db_rows(row, db, schema_statement(statement)) {
-        const char *text = query_text(row, 1, NULL);
+        const char *text = name_shown(query_text(row, 1, NULL));
         *list_add(&names->all) = (struct name){query_integer(row, 0), arena_text(&names->arena, text, prose_cut(text, NAME_BYTES))};
     }
 }
@@ -195,7 +195,11 @@ static void boxes_put(struct detail_job *job, struct db *db, const char *stateme
             stack->count--;
         row = (int)stack->count;
         *list_add(stack) = id;
-        if (row >= DETAIL_DEPTH || end_ns < job->from_ns || start_ns > job->to_ns)
+        if (end_ns < job->from_ns || start_ns > job->to_ns)
+            continue;
+        for (int x = from < 0 ? 0 : from; x <= to && x < job->columns; x++)
+            job->stack[x] = row >= job->stack[x] ? row + 1 : job->stack[x];
+        if (row >= DETAIL_DEPTH)
             continue;
         if (row >= job->depth)
             job->depth = row + 1;

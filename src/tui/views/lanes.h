@@ -10,7 +10,7 @@
 #define DYNTRACE_TUI_LANES_H
 
 #include "lib/list.h"
-#include "tui/view.h"
+#include "tui/sheet.h"
 
 enum {
     BUCKETS = 4096,
@@ -82,6 +82,7 @@ struct detail_job {
     struct ids frames, lookups;
     int columns, lane;
     int depth;      /* rows that have something */
+    int stack[SCREEN_MOST]; /* how many calls are in the deepest stack of a column */
     struct detail_cell {
         int64_t code_id, frame_id, ns; /* the longest frame there; frame_id 0: none */
     } cells[DETAIL_DEPTH][SCREEN_MOST];

@@ -324,7 +324,7 @@ static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, 
 
 static void detail_draw(struct timeline *t, struct screen *screen, int y, int last)
 {
-    int column = cursor_column(t), deeper = 0;
+    int column = cursor_column(t), deeper;
     char words[40];
 
     if (t->too_much || !detail_fits(t, t->detail)) {
@@ -347,10 +347,9 @@ static void detail_draw(struct timeline *t, struct screen *screen, int y, int la
             if (end - x > 2)
                 screen_put(screen, y + depth, x + 1, end - x - 1, style, name_find(&t->lanes->names, cell->code_id));
         }
-    for (int depth = last - y + 1; depth < t->detail->depth; depth++)
-        deeper += t->detail->cells[depth][column].frame_id != 0;
+    deeper = t->detail->stack[column] - (last - y + 1 < t->detail->depth ? last - y + 1 : t->detail->depth);
     snprintf(words, sizeof words, " +%d deeper: v ", deeper);
-    if (deeper)
+    if (deeper > 0)
         screen_put(screen, last, t->view.columns - (int)strlen(words), (int)strlen(words), STYLE_HEAD, words);
 }
 
