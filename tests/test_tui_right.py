@@ -190,7 +190,7 @@ def test_a_guard_that_failed_has_run(dyntrace, twice_failed):
 
 @needs_tmux
 def test_a_prediction_can_be_cancelled(dyntrace, tmp_path):
-    make_trace(tmp_path / "t.db", 300_000)
+    make_trace(tmp_path / "t.db", 300_000, hostile=False)
     with Terminal(tmp_path, 80, 24, f"{dyntrace} tui t.db; echo status $?") as terminal:
         terminal.wait(lambda screen: "checks of entries took" in screen)
         terminal.type("w")
@@ -273,7 +273,7 @@ def test_a_plain_program_has_no_lines_about_compiles(dyntrace, folder):
 
 def test_a_named_query_is_chosen_by_arrows(dyntrace, place):
     shown = lines(dyntrace, place, "! Esc j j", "plain.db", "80x12")
-    name = shown[next(i for i, line in enumerate(shown) if line.startswith(">"))].split()[1]
+    name = shown[next(i for i, line in enumerate(shown) if line.startswith(">"))][1:].split()[0]
     assert f"> sql {name}" in lines(dyntrace, place, "! Esc j j Enter", "plain.db")[0]
     assert lines(dyntrace, place, "! Esc G", "plain.db", "80x12")[-2].startswith(">")
 

@@ -87,7 +87,7 @@ GROUP BY c.filename, c.qualname, c.first_line, b.line, 2 ORDER BY 3 DESC, 1 LIMI
 
 --slow
 --# Ran as Python though a compiler was set
---|   {calls:count>6} x {!b}{function:80}{!n}  {outcome:30} since {first:seconds}  => function {code_id}
+--|   {calls:count>6} x {!b}{function:60}{!n}  {outcome:30} since {first:seconds}  => function {code_id}
 WITH eager AS MATERIALIZED (SELECT code_id, outcome, COUNT(*) AS calls, MIN(start_ns) AS first FROM calls
                             WHERE counted AND ran_as_python GROUP BY 1, 2)
 SELECT MIN(e.code_id) AS code_id, c.qualname AS function, e.outcome, SUM(e.calls) AS calls, MIN(e.first) AS first
@@ -101,7 +101,7 @@ SELECT COUNT(*) AS n, COALESCE(SUM(duration_ns), 0) AS ns, COALESCE(SUM(duration
 FROM guard_check HAVING COUNT(*) > 0;
 
 --# Most own time
---|   {self:duration>9}  {!b}{function:80}{!n}  {calls:count} call{s}  {!d}{filename:path60}:{first_line}  => function {code_id}
+--|   {self:duration>9}  {!b}{function:60}{!n}  {calls:count} call{s}  {!d}{filename:path60}:{first_line}  => function {code_id}
 --fill 4
 --none # Most own time
 SELECT MIN(n.code_id) AS code_id, c.qualname AS function, SUM(n.self_ns) AS self, SUM(n.calls) AS calls, iif(SUM(n.calls) = 1, '', 's') AS s, c.filename, c.first_line

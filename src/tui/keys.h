@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+#include "tui/views.h"
+
 /* Keys that are no characters: ours, the name in a script, ncurses' (known where curses.h is; 0: it has none). */
 #define KEY_CODES(X)                           \
     X(K_UP, "Up", KEY_UP)                      \
@@ -43,12 +45,6 @@ enum key_code {
 struct key {
     int code; /* a character or an enum key_code */
     int y, x; /* of the mouse; K_RESIZE: rows and columns in memory */
-};
-
-enum view_kind {
-    VIEW_NONE, VIEW_OVERVIEW, VIEW_FUNCTIONS, VIEW_FUNCTION, VIEW_ENTRIES, VIEW_ENTRY, VIEW_RECOMPILES, VIEW_CAUSES,
-    VIEW_COMPILES, VIEW_COMPILE, VIEW_BREAKS, VIEW_BREAK, VIEW_LEDGER, VIEW_FRAMES, VIEW_CALL, VIEW_REPLAY, VIEW_TIMELINE, VIEW_FLAME,
-    VIEW_GUARDS, VIEW_CHECKS, VIEW_PROCESSES, VIEW_PROCESS, VIEW_LOSSES, VIEW_SQL, VIEW_HELP, VIEW_MARKS, VIEW_DYNTRACE, VIEW_WHATIF, VIEW_OUTPUT, VIEW_KINDS,
 };
 
 /* X(request, name, keys, view that it opens, group of the help that begins here, words, words at the bottom of the screen) */

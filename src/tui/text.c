@@ -110,8 +110,14 @@ static void ask(struct text *text, bool quick)
     doc->columns = text->view.columns;
     doc->rows = text->view.rows;
     doc->aside = text->view.aside;
+    doc->tui = text->view.tui;
     text->asked = doc;
-    work_start(work, &doc->job);
+    if (doc->ops->at_once) {
+        doc->ops->build(doc, NULL);
+        doc->job.ended = true;
+    } else {
+        work_start(work, &doc->job);
+    }
 }
 
 void text_restart(struct view *view)

@@ -35,6 +35,7 @@ struct doc {
     LIST(struct doc_line) lines;
     struct arena arena;     /* all texts of lines and targets, and what doc_safe made */
     const struct view_ops *ops; /* borrowed: of the view */
+    const struct tui *tui;  /* borrowed, for one that is no job */
     struct target target;   /* of the view */
     int columns, rows;      /* of the view */
     bool aside;             /* it stands beside the one on top */

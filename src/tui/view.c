@@ -1,7 +1,6 @@
 /* tui/view.c -- which views there are, and what they have in common: targets, and the chosen line. See tui/view.h.
  *
- * A list or a page is its file in schemas/tui/; the others, and the parts that C makes of a page, are in
- * tui/views/. */
+ * A list or a page is its file in schemas/tui/; the others, and the parts that C makes of a page, are in tui/views/. */
 #include "tui/view.h"
 
 #include <ctype.h>
@@ -15,44 +14,20 @@
 #include "trace/db.h"
 #include "trace/prose.h"
 
-#define LIST_VIEW(name_, summary_) &(const struct view_ops){.name = name_, .summary = summary_, .base = &list_ops}
-#define PAGE_VIEW(name_, all_, summary_, ...) \
+#define DECLARE_LIST(...)
+#define DECLARE_PAGE(...)
+#define DECLARE_OWN(ops) extern const struct view_ops ops;
+#define X(kind, made, ...) DECLARE_##made(__VA_ARGS__)
+VIEWS(X)
+#undef X
+
+#define VIEW_LIST(name_, summary_) &(const struct view_ops){.name = name_, .summary = summary_, .base = &list_ops}
+#define VIEW_PAGE(name_, all_, summary_, ...) \
     &(const struct view_ops){.name = name_, .all = VIEW_##all_, .summary = summary_, .base = &text_ops, ##__VA_ARGS__}
-
-extern const struct view_ops view_call, view_sql, view_help, view_flame, view_timeline, view_replay, view_whatif, view_output, view_marks,
-    view_dyntrace;
-
-static const struct view_ops *const views[VIEW_KINDS] = {
-    [VIEW_OVERVIEW] = PAGE_VIEW("overview", NONE, "the answer on one screen"),
-    [VIEW_FUNCTIONS] = LIST_VIEW("functions", "what each function did and cost"),
-    [VIEW_FUNCTION] = PAGE_VIEW("function", FUNCTIONS, "one function: calls, entries, recompiles, breaks, durations, callers and callees, source",
-                                .keys = "Enter opens  p slowest call  Tab next part  / search  v beside  o source"),
-    [VIEW_ENTRIES] = LIST_VIEW("entries", "all cache entries: born, tried, hit, died"),
-    [VIEW_ENTRY] = PAGE_VIEW("entry", ENTRIES, "one cache entry: guards as a tree, graphs, bytecode"),
-    [VIEW_RECOMPILES] = LIST_VIEW("recompiles", "recompiles, by function and cause, with what the values were"),
-    [VIEW_CAUSES] = LIST_VIEW("causes", "each guard that made a recompile necessary"),
-    [VIEW_COMPILES] = LIST_VIEW("compiles", "every run of the compiler"),
-    [VIEW_COMPILE] = PAGE_VIEW("compile", COMPILES, "one run of the compiler, and why it was needed"),
-    [VIEW_BREAKS] = LIST_VIEW("breaks", "graph breaks, by reason and place"),
-    [VIEW_BREAK] = PAGE_VIEW("break", BREAKS, "one graph break, with its stack and source"),
-    [VIEW_LEDGER] = LIST_VIEW("ledger", "every call of watched code and how it was decided"),
-    [VIEW_FRAMES] = LIST_VIEW("frames", "every call that was recorded, of any function"),
-    [VIEW_CALL] = &view_call,
-    [VIEW_REPLAY] = &view_replay,
-    [VIEW_TIMELINE] = &view_timeline,
-    [VIEW_FLAME] = &view_flame,
-    [VIEW_GUARDS] = LIST_VIEW("guards", "what guards cost, by kind and source; Enter: where they failed, or ran"),
-    [VIEW_CHECKS] = LIST_VIEW("checks", "each time that an entry's guards were run"),
-    [VIEW_PROCESSES] = LIST_VIEW("processes", "the processes that were followed, as a tree"),
-    [VIEW_PROCESS] = PAGE_VIEW("process", PROCESSES, "one process: how it ended, and what was running then"),
-    [VIEW_LOSSES] = LIST_VIEW("losses", "what is missing from the trace, and why"),
-    [VIEW_SQL] = &view_sql,
-    [VIEW_HELP] = &view_help,
-    [VIEW_MARKS] = &view_marks,
-    [VIEW_DYNTRACE] = &view_dyntrace,
-    [VIEW_WHATIF] = &view_whatif,
-    [VIEW_OUTPUT] = &view_output,
-};
+#define VIEW_OWN(ops) &ops
+#define X(kind, made, ...) [VIEW_##kind] = VIEW_##made(__VA_ARGS__),
+static const struct view_ops *const views[VIEW_KINDS] = {VIEWS(X)};
+#undef X
 
 const char *view_keys(const char **at, int *bytes)
 {
@@ -219,17 +194,6 @@ bool view_click(struct view *view, enum request request, const struct key *key, 
         return false;
     *again = at == view->at || request == REQUEST_DOUBLE;
     view_choose(view, at);
-    return true;
-}
-
-bool view_pick(struct view *view, enum request request, const struct key *key)
-{
-    bool again = false;
-
-    if (request != REQUEST_CLICK && request != REQUEST_DOUBLE)
-        return view_move(view, request);
-    if (view_click(view, request, key, &again) && again)
-        tui_open(view->tui);
     return true;
 }
 

@@ -95,6 +95,7 @@ struct view_ops {
     const char *asks;    /* label of what i asks for: another target.where, for input(); or NULL */
     void (*build)(struct doc *doc, struct db *db);            /* tui/text.h: makes the text, in a thread */
     bool slow;           /* build() may take seconds */
+    bool at_once;        /* build() needs no trace: it is not a job */
     enum view_kind all;  /* of a view of one: the list of all, opened by `:name` without a number */
     const struct view_ops *base; /* what it is built on and does not do in its own way; or NULL */
 };
@@ -144,8 +145,6 @@ typedef bool view_fits(struct view *view, size_t at, const char *text);
 bool view_find(struct view *view, int direction, view_fits *fits, const char *text);
 /* Choose the line of a click; false: there is none. AGAIN: it was chosen before, or is by a double click. */
 bool view_click(struct view *view, enum request request, const struct key *key, bool *again);
-/* view_ops.request of lines that only lead on. */
-bool view_pick(struct view *view, enum request request, const struct key *key);
 /* Words in place of what is not there. */
 void view_words(struct view *view, struct screen *screen, int style, const char *words);
 /* The ground of a line, which has a mark where it is the chosen one. Returns what that adds to its styles. */

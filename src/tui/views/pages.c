@@ -330,4 +330,22 @@ static void help_build(struct doc *doc, struct db *db)
     doc_wrap(doc, "  In a table, the chosen column (Left, Right) is what Enter follows and s sorts by.", nowhere);
 }
 
-const struct view_ops view_help = {.name = "help", .summary = "this", .build = help_build, .base = &text_ops};
+const struct view_ops view_help = {.name = "help", .summary = "this", .build = help_build, .at_once = true, .base = &text_ops};
+
+/* ---- marks ----------------------------------------------------------------------------------------------- */
+
+static void marks_build(struct doc *doc, struct db *unused)
+{
+    const struct marks *marks = doc->tui->marks;
+
+    if (!marks->all.count)
+        doc_line(doc, MARK "dnothing was marked: m marks what a line leads to");
+    for (size_t i = 0; i < marks->all.count; i++) {
+        doc_add(doc, doc_safe(doc, marks->all.at[i].words, 240));
+        doc_target(doc, target_keep(&doc->arena, &marks->all.at[i].target));
+    }
+}
+
+const struct view_ops view_marks = {
+    .name = "marks", .summary = "what was marked with m", .build = marks_build, .at_once = true, .base = &text_ops, .keys = "Enter opens  v beside",
+};
