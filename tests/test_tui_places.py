@@ -88,6 +88,8 @@ def test_the_way_can_be_clicked(dyntrace, place):
 def test_marks(dyntrace, place):
     out = screen(dyntrace, place, "2 m j m 5 j m '")
     assert [line.strip(" >") for line in out[1:5]] == ["function step", "function Net.forward", "call Net.forward", ""] or "function step" in out[1]
+    assert [line.strip(" >") for line in screen(dyntrace, place, "2 Enter 5 m Enter m 3 Enter m '")[1:4]] == [
+        "call step at 0.110000 s", "function step at 0.110000 s", "compile step at 0.400000 s"]
     assert way(screen(dyntrace, place, "2 m j m ' Enter"))[-2:] == ["marks", "function"]
     assert screen(dyntrace, place, "2 m m '")[2].strip() == ""
     assert "nothing was marked" in "".join(screen(dyntrace, place, "'"))

@@ -234,6 +234,16 @@ def test_a_stack_that_is_deeper_than_is_drawn_is_counted_whole(dyntrace, folder)
     assert shown > 10 and f"+{202 - shown} deeper: v" in "".join(out)
 
 
+def test_names_in_a_deep_call_tree_are_in_sight(dyntrace, folder):
+    """Near the top, and around the cursor however deep that is."""
+    place = folder("sinks.db", "import time\ndef sink(n):\n    return sink(n - 1) if n else time.sleep(0.1)\nsink(200)\n")
+    for size in ("120x24", "80x24", "40x12"):
+        for keys in ("8", "8 /sink Enter" + " N" * 3 + " k k", "8 G"):
+            out = lines(dyntrace, place, keys, "sinks.db", size)
+            assert all(re.search(r"[▾▸ ] (\[\d+\] )?[\w<'.-]{4,}", line[20:]) for line in out[2:-1] if line), out
+        assert "[200] " in "".join(lines(dyntrace, place, "8 /sink Enter N", "sinks.db", size))
+
+
 def test_callers_do_not_begin_with_the_call_itself(dyntrace, place):
     out = lines(dyntrace, place, "5 Enter", "plain.db")
     at = next(i for i, line in enumerate(out) if "Called by" in line)
@@ -258,7 +268,7 @@ def test_one_call_is_one_call(dyntrace, place):
 
 @pytest.mark.parametrize("keys, line", [
     ("/size[0] Enter o", 5), ("/step:7 Enter o", 7), ("9 o", None), ("6 o", 5), (":checks Enter o", 5), (":entries Enter o", 5), ("7 n o", None),
-    ("3 Enter w o", 5), ("5 Enter /<module> Enter o", 1), ("3 Enter Enter o", 5)])
+    ("3 Enter w o", 5), (":what-if Space recompile_limit=2 Enter /recorded Enter n o", 5), (":sql Space SELECT Space 1,compile_id Space FROM Space compile Enter Right o", 5), ("5 Enter /<module> Enter o", 1), ("3 Enter Enter o", 5)])
 def test_the_source_opens_wherever_there_is_one(dyntrace, place, keys, line):
     told = dump(dyntrace, place, keys, trace="plain.db").splitlines()[-1].strip()
     assert re.fullmatch(rf"vi \+{line or r'[0-9]+'} (./)?model.py", told), told

@@ -1,5 +1,5 @@
--- Where the code of row ?2 of the view ?1 stands: file, line.
-SELECT c.filename, COALESCE(p.line, c.first_line)
+-- Where the code of row ?2 of the view ?1 stands: file, line; and its name.
+SELECT c.filename, COALESCE(p.line, c.first_line), c.qualname
 FROM (SELECT ?2 AS code_id, NULL AS line WHERE ?1 = 'function'
       UNION ALL SELECT code_id, NULL FROM cache_entry WHERE ?1 = 'entry' AND cache_entry_id = ?2
       UNION ALL SELECT code_id, NULL FROM compile WHERE ?1 IN ('compile', 'causes') AND compile_id = ?2

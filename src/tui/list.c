@@ -258,8 +258,10 @@ static bool list_place(struct view *view, const char **file, int64_t *line)
     const char *colon = strrchr(text, ':');
 
     if (!colon) {
-        struct target subject = target_of(list, &view->arena, block_word(list->block, "subject"));
-        return view_source(view, &subject, file, line);
+        struct target about = target_of(list, &view->arena, block_word(list->block, "subject"));
+        if (!about.kind)
+            list_lead(view, &view->arena, &about);
+        return view_source(view, &about, file, line);
     }
     *line = strtoll(colon + 1, NULL, 10);
     *file = arena_text(&view->arena, text, (size_t)(colon - text));

@@ -310,12 +310,11 @@ static void go_subject(struct loop *loop, enum view_kind kind)
 static void mark(struct loop *loop)
 {
     struct target target = places_lead(&loop->places);
-    const struct view *view = loop_top(loop);
-    char words[240];
+    struct view *view = loop_top(loop);
+    const char *words;
 
     target = target.kind ? target : view->target;
-    snprintf(words, sizeof words, "%s %.160s%s", view_of((int)target.kind)->name, target.title ? target.title : "",
-             target.where && !target.title ? target.where : "");
+    words = target_words(&loop->face, &view->arena, &target, subject(loop).at_ns);
     places_mark(&loop->places, &target, words);
     tui_say(&loop->face, "marked: %s; ' lists what is marked", words);
 }

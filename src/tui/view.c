@@ -71,23 +71,41 @@ bool view_export(struct view *view, const char *options, const char *path)
     return true;
 }
 
+/* The row of schemas/tui/place.sql for TARGET, on which the caller's query_close is then due; NULL: there is none. */
+static struct query *place_find(struct tui *tui, const struct target *target)
+{
+    struct query *query = target->kind && target->id ? db_query(tui->db, schema_statement("tui/place")) : NULL;
+
+    if (!query)
+        return NULL;
+    query_bind_text(query, 1, view_of((int)target->kind)->name);
+    query_bind_integer(query, 2, target->id);
+    if (query_step(query))
+        return query;
+    query_close(query);
+    return NULL;
+}
+
 bool view_source(struct view *view, const struct target *target, const char **file, int64_t *line)
 {
-    struct query *query = NULL;
-    bool found = false;
+    struct query *query = place_find(view->tui, target);
 
-    if (target->kind && target->id) {
-        query = db_query(view->tui->db, schema_statement("tui/place"));
-        query_bind_text(query, 1, view_of((int)target->kind)->name);
-        query_bind_integer(query, 2, target->id);
-        found = query_step(query);
-    }
-    if (found) {
+    if (query) {
         *file = arena_print(&view->arena, "%s", query_text(query, 0, NULL));
         *line = query_integer(query, 1);
     }
     query_close(query);
-    return found;
+    return query;
+}
+
+const char *target_words(struct tui *tui, struct arena *arena, const struct target *target, int64_t at_ns)
+{
+    struct query *query = target->title ? NULL : place_find(tui, target);
+    const char *words = target->title ? target->title : query ? query_text(query, 2, NULL) : target->where ? target->where : "";
+
+    words = arena_print(arena, at_ns ? "%s %.160s at %.6f s" : "%s %.160s", view_of((int)target->kind)->name, words, (double)at_ns / 1e9);
+    query_close(query);
+    return words;
 }
 
 /* $VISUAL or $EDITOR at a line of a file. The file's name came from the trace: it is an argument of its own, never

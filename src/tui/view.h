@@ -160,6 +160,9 @@ bool view_export(struct view *view, const char *options, const char *path);
 /* Where the code of the row that TARGET names stands, for view_ops.place; *FILE lives as long as VIEW. */
 bool view_source(struct view *view, const struct target *target, const char **file, int64_t *line);
 
+/* What TARGET is called, in ARENA; it is about the moment AT_NS, 0: none. */
+const char *target_words(struct tui *tui, struct arena *arena, const struct target *target, int64_t at_ns);
+
 /* A line for the user, at the bottom until the next key. */
 #define tui_say(tui, ...) tui_print(tui, false, __VA_ARGS__)
 #define tui_alarm(tui, ...) tui_print(tui, true, __VA_ARGS__)

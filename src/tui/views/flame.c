@@ -15,7 +15,7 @@
 #include "trace/stacks.h"
 #include "tui/views/lanes.h"
 
-enum { ROWS_MOST = 100000 };
+enum { ROWS_MOST = 100000, NARROW = 64 /* columns; from here on there is room for all figures */, NAME_LEAST = 18 };
 
 struct flame_job {
     struct job job;
@@ -277,17 +277,20 @@ static void node_draw(struct flame *flame, struct screen *screen, uint32_t at, i
     struct view *view = &flame->view;
     const struct node *node = node_at(flame, at), *focus = node_at(flame, flame->focus);
     int selected = at == flame->chosen ? STYLE_SELECTED : 0, style = (node->parent ? STYLE_NORMAL : STYLE_BOLD) | selected, x;
-    int depth = (int)(node->depth - focus->depth - 1);
+    bool narrow = view->columns < NARROW;
+    int step = view->columns < 70 ? 1 : 2, used = narrow ? 21 : 40, fits = (view->columns - used - NAME_LEAST) / step;
+    int depth = (int)(node->depth - focus->depth - 1), cursor = (int)(node_at(flame, flame->chosen)->depth - focus->depth - 1);
+    int left = cursor > fits ? depth - (cursor - fits) : depth; /* the cursor's name is in sight */
     char line[400] = "";
 
     if (selected)
         screen_fill(screen, y, 0, view->columns, selected);
     screen_put(screen, y, 0, 1, heat(flame, at) | selected, selected ? ">" : " ");
-    figures_print(flame, at, focus->total_ns, line, sizeof line, "%5.1f %% %9s %10s %8s");
+    figures_print(flame, at, focus->total_ns, line, sizeof line, narrow ? "%5.1f %% %9s" : "%5.1f %% %9s %10s %8s");
     x = screen_put(screen, y, 1, view->columns - 1, heat(flame, at) | selected, line) + 3;
-    x += (depth < 30 ? depth : 30) * (view->columns < 70 ? 1 : 2);
+    x += (left < 0 ? 0 : left > fits ? fits : left) * step;
     screen_put(screen, y, x, 2, STYLE_DIM | selected, !node->child ? " " : node->open ? "▾" : "▸");
-    snprintf(line, sizeof line, depth > 30 ? "[%d] " : "", depth);
+    snprintf(line, sizeof line, left != depth || depth > fits ? "[%d] " : "", depth);
     x += 2 + screen_put(screen, y, x + 2, view->columns - x - 2, style, line);
     screen_put(screen, y, x, view->columns - x, style, node_name(flame, at));
 }
@@ -298,7 +301,7 @@ static void tree_draw(struct flame *flame, struct screen *screen)
     char line[80];
 
     screen_fill(screen, view->y, 0, view->columns, STYLE_HEAD);
-    snprintf(line, sizeof line, " %6s %10s %10s %8s  %s", "share", "total", "self", "calls", "function");
+    snprintf(line, sizeof line, view->columns < NARROW ? " %6s %10s" : " %6s %10s %10s %8s  function", "share", "total", "self", "calls");
     screen_put(screen, view->y, 0, view->columns, STYLE_HEAD, line);
     for (int i = 0; i < view->rows - 1 && view->top + (size_t)i < flame->rows.count; i++)
         node_draw(flame, screen, flame->rows.at[view->top + (size_t)i], view->y + 1 + i);

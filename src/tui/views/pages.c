@@ -211,6 +211,7 @@ struct page {
     FILE *out;        /* owned: to TEXT */
     char *text;       /* owned */
     size_t bytes, taken;
+    struct db *db;    /* borrowed */
     bool lead;        /* the next line says what was recorded of CODE_ID, -1: of all */
     int64_t code_id;
 };
@@ -228,6 +229,11 @@ static void page_take(void *context, int64_t code_id)
     if (page->lead && first < doc->lines.count)
         doc->lines.at[first].target = (struct target){.kind = VIEW_LEDGER, .title = all ? NULL : "its calls",
                                                       .where = all ? NULL : doc_print(doc, "code_id = %" PRId64, page->code_id)};
+    if (page->lead && first < doc->lines.count)
+        db_rows(row, page->db, "SELECT filename, first_line FROM code WHERE code_id = ?1 AND filename NOTNULL", page->code_id) {
+            doc->lines.at[first].file = doc_print(doc, "%s", query_text(row, 0, NULL));
+            doc->lines.at[first].source_line = query_integer(row, 1);
+        }
     page->taken = page->bytes;
     page->lead = true;
     page->code_id = code_id;
@@ -236,7 +242,7 @@ static void page_take(void *context, int64_t code_id)
 /* One prediction as a part of DOC. */
 static void predict(struct doc *doc, struct db *db, struct replay *replay, const char *setting)
 {
-    struct page page = {.doc = doc};
+    struct page page = {.doc = doc, .db = db};
     struct whatif_asked asked = {.db = db, .replay = replay, .settings = &setting, .count = 1};
     struct whatif_answer answer;
 
