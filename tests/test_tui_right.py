@@ -281,6 +281,15 @@ def test_a_plain_program_has_no_lines_about_compiles(dyntrace, folder):
     assert len([line for line in first[at + 1:] if " call" in line]) > 4
 
 
+def test_columns_in_which_there_is_nothing_leave_their_room_to_others(dyntrace, folder, place):
+    """Of a program without a compiler times are in sight at 80 columns."""
+    plain = folder("calls.db", CALLS)
+    assert lines(dyntrace, plain, "2", "calls.db", "80x24")[1].split()[:6] == ["function", "calls", "self", "total", "per", "call"]
+    assert "by self ↓" in lines(dyntrace, plain, "2 Right Right s", "calls.db", "80x24")[0]
+    assert "nothing fits" not in "".join(lines(dyntrace, plain, "2 f hits Space IS Space NULL Enter", "calls.db", "80x24"))
+    assert "hits" in lines(dyntrace, place, "2", "plain.db", "80x24")[1]
+
+
 def test_a_named_query_is_chosen_by_arrows(dyntrace, place):
     shown = lines(dyntrace, place, "! Esc j j", "plain.db", "80x12")
     name = shown[next(i for i, line in enumerate(shown) if line.startswith(">"))][1:].split()[0]

@@ -61,7 +61,7 @@ static struct layout layout_make(const struct list *list, const struct screen *s
     for (int i = 0; i < column_count(list) && layout.count < LAYOUT_MOST; i++) {
         const struct list_column *c = column_at(list, i);
         int width, gap = layout.count ? GAP : 0;
-        if (c->format == AS_HIDDEN || (i > 0 && i < list->scroll))
+        if (!column_shown(list, i) || (i > 0 && i < list->scroll))
             continue;
         width = natural[layout.count] = natural_width(list, screen, i);
         if (is_text(c) && width > c->width)
@@ -200,7 +200,9 @@ static void column_move(struct list *list, int by)
 {
     int to = list->column + by;
 
-    if (to < 0 || to >= column_count(list) || column_at(list, to)->format == AS_HIDDEN)
+    while (to >= 0 && to < column_count(list) && !column_shown(list, to))
+        to += by;
+    if (to < 0 || to >= column_count(list))
         return;
     list->column = to;
     if (to <= 1 || to < list->scroll)
@@ -433,8 +435,8 @@ static void column_read(struct list *list, char *name)
     size_t word = strcspn(format, " ");
 
     *end = 0;
-    *list_add(&list->q.columns) = (struct list_column){name, format_named(format, word), (int)strtol(format + word, NULL, 10),
-                                                       strstr(format, "=> ")};
+    *list_add(&list->q.columns) = (struct list_column){.name = name, .format = format_named(format, word), .width = (int)strtol(format + word, NULL, 10),
+                                                       .lead = strstr(format, "=> ")};
 }
 
 static void list_open(struct view *view)

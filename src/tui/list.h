@@ -20,6 +20,7 @@ struct list_column {
     enum cell_format format;
     int width;               /* at least; texts share what is left of the line */
     const char *lead;        /* what Enter opens on this column (tui/sheet.h); NULL: what the row opens */
+    bool empty;              /* whole lists of a sheet: no row has anything there but 0 */
 };
 
 typedef LIST(struct list_column) list_columns;
@@ -100,6 +101,12 @@ static inline struct list_column *column_at(const struct list *list, int column)
 static inline int column_count(const struct list *list)
 {
     return (int)list->q.columns.count;
+}
+
+/* A column in which there is nothing leaves its room to others. */
+static inline bool column_shown(const struct list *list, int column)
+{
+    return column_at(list, column)->format != AS_HIDDEN && (!column_at(list, column)->empty || column == list->column || column == list->q.sort);
 }
 
 /* The column NAME, or -1. */

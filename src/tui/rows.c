@@ -432,6 +432,19 @@ static struct list_column column_guess(const char *name, const struct list_job *
     return made;
 }
 
+/* Which columns have nothing in any row of a whole answer. */
+static void empty_find(struct list *list, const struct list_job *job, bool whole)
+{
+    for (int i = 0; i < job->width && !windowed(list); i++) {
+        bool empty = whole && list->block && job->row_count;
+        for (size_t row = 0; row < job->row_count && empty; row++) {
+            const struct value *value = &job->values.at[row * (size_t)job->width + (size_t)i];
+            empty = value->type == QUERY_NULL || (value->type == QUERY_INTEGER && !value->integer);
+        }
+        column_at(list, i)->empty = empty;
+    }
+}
+
 /* What is wrong with JOB's answer, or NULL. Columns that it has after those of the sheet are hidden; without a sheet all
  * are shown. */
 static const char *answer_fault(struct list *list, const struct list_job *job)
@@ -486,6 +499,7 @@ static void answer_take(struct list *list)
         list->q.sort = list->q.sort < column_count(list) ? list->q.sort : -1;
         list->column = list->column < column_count(list) ? list->column : 0;
         list->id = column_named(list, block_word(list->block, "id"));
+        empty_find(list, job, !more);
     }
     if (!windowed(list))
         order_make(list);
