@@ -43,8 +43,8 @@ void loop_reopen(struct loop *loop)
         db_close(fresh);
         return;
     }
-    db_close(loop->fresh);
-    loop->face.db = loop->fresh = fresh;
+    db_close(loop->face.db);
+    loop->face.db = fresh;
     loop->file = st;
     loop->gone = loop->replaced = false;
     loop->version = 0;
@@ -107,29 +107,45 @@ static void tick(struct loop *loop)
     free(state);
 }
 
-
-void loop_open(struct loop *loop, const char *path)
+static void trace_leave(struct loop *loop)
 {
-    struct db *fresh = db_open(path);
-    char *absolute = fresh ? db_absolute(db_path(fresh)) : NULL;
-    struct work *work = absolute && stat(absolute, &loop->file) == 0 ? work_open(absolute, loop->ended_fd) : NULL;
-
-    if (!work) {
-        db_close(fresh);
-        free(absolute);
-        return;
-    }
     places_close(&loop->places);
     work_close(loop->face.work);
-    loop->face.work = work;
     sql_words_free(&loop->words);
     loop->words = (struct sql_words){0};
-    db_close(loop->fresh);
-    loop->face.db = loop->fresh = fresh;
+    db_close(loop->face.db);
     free(loop->path);
+}
+
+/* The trace at PATH, or NULL for the newest here, in place of the one before. False: it was said why not. */
+static bool trace_take(struct loop *loop, const char *path)
+{
+    struct db *db = db_open(path);
+    char *absolute = db ? db_absolute(db_path(db)) : NULL;
+    struct work *work = NULL;
+
+    if (absolute && stat(absolute, &loop->file) != 0)
+        say_error("%s: %s", db_path(db), strerror(errno));
+    else if (absolute)
+        work = work_open(absolute, loop->ended_fd);
+    if (!work) {
+        db_close(db);
+        free(absolute);
+        return false;
+    }
+    trace_leave(loop);
+    loop->face.work = work;
+    loop->face.db = db;
     loop->path = absolute;
     loop->name = strrchr(absolute, '/') + 1;
     loop->gone = loop->replaced = false;
+    return true;
+}
+
+void loop_open(struct loop *loop, const char *path)
+{
+    if (!trace_take(loop, path))
+        return;
     live_set(loop, false);
     loop->face.moment_ns = 0;
     tui_go(&loop->face, &(struct target){.kind = VIEW_OVERVIEW});
@@ -301,36 +317,28 @@ static void keys_take(struct loop *loop)
 
 int tui_run(const struct tui_options *options, const char *path)
 {
-    struct db *db = db_open(path);
-    struct loop all = {.options = options, .live = options->live}, *loop = &all;
-    struct screen *screen;
+    struct loop all = {.options = options, .live = options->live, .ended_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)}, *loop = &all;
+    struct screen *screen = NULL;
     const char *why;
-    bool open, damaged = false;
+    bool damaged = false;
 
-    if (!db)
-        return 2;
-    screen = options->dump ? screen_open_memory(options->rows, options->columns, options->ascii)
-                           : screen_open_terminal(options->ascii, &why);
-    if (!screen) {
-        say_error("%s: %s", options->running ? "run: --live" : "tui", why);
-        db_close(db);
-        return 2;
-    }
-    loop->face = (struct tui){.screen = screen, .scripted = options->keys, .db = db, .output = options->running ? &loop->output : NULL};
     loop->places.tui = &loop->face;
-    loop->face.marks = &loop->places.marks;
-    loop->prompt = (struct prompt){.complete = loop_complete, .context = loop};
-    loop->output.open = options->running;
-    loop->output.input_fd = options->running && options->program_reads ? options->output_fd : -1;
-    loop->face.below = loop->live;
-    loop->path = db_absolute(db_path(db));
-    loop->ended_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    open = loop->path && stat(loop->path, &loop->file) == 0;
-    loop->name = options->name ? options->name : loop->path ? strrchr(loop->path, '/') + 1 : "";
-    if (!open)
-        say_error("%s: %s", db_path(db), strerror(errno));
-    open = open && (loop->face.work = work_open(loop->path, loop->ended_fd));
-    if (open) {
+    if (trace_take(loop, path)) {
+        screen = options->dump ? screen_open_memory(options->rows, options->columns, options->ascii)
+                               : screen_open_terminal(options->ascii, &why);
+        if (!screen)
+            say_error("%s: %s", options->running ? "run: --live" : "tui", why);
+    }
+    if (screen) {
+        loop->face.screen = screen;
+        loop->face.scripted = options->keys;
+        loop->face.below = loop->live;
+        loop->face.output = options->running ? &loop->output : NULL;
+        loop->face.marks = &loop->places.marks;
+        loop->name = options->name ? options->name : loop->name;
+        loop->prompt = (struct prompt){.complete = loop_complete, .context = loop};
+        loop->output.open = options->running;
+        loop->output.input_fd = options->running && options->program_reads ? options->output_fd : -1;
         tui_prompt_past_read(&loop->prompt, options->keys ? NULL : state_file("tui_history"));
         say_divert(on_error, &loop->face);
         tui_go(&loop->face, &(struct target){.kind = VIEW_OVERVIEW});
@@ -343,17 +351,12 @@ int tui_run(const struct tui_options *options, const char *path)
             keys_take(loop);
         damaged = options->dump && work_damaged(loop->face.work);
         say_divert(NULL, NULL);
+        screen_close(screen); /* first: should a query not end, Ctrl-C does */
+        tui_prompt_past_keep(&loop->prompt);
     }
-    places_close(&loop->places);
-    screen_close(screen); /* first: should a query not end, Ctrl-C does */
-    work_close(loop->face.work);
+    trace_leave(loop);
     close(loop->ended_fd);
-    tui_prompt_past_keep(&loop->prompt);
     output_print(&loop->output); /* where it would have been printed */
     list_free(&loop->output.text);
-    sql_words_free(&loop->words);
-    db_close(loop->fresh);
-    db_close(db);
-    free(loop->path);
-    return open && !damaged ? 0 : 2;
+    return screen && !damaged ? 0 : 2;
 }

@@ -401,11 +401,6 @@ static const char *list_column(struct view *view, size_t at)
     return plain ? name : arena_print(&view->arena, "\"%s\"", name);
 }
 
-static void list_moment(struct view *view, int64_t at_ns, bool near)
-{
-    rows_moment((struct list *)view, at_ns);
-}
-
 static void list_refresh(struct view *view)
 {
     struct list *list = (struct list *)view;

@@ -134,12 +134,12 @@ bool row_has(const list_columns *columns, const struct value *row, const char *t
 void rows_ask(struct list *list);
 /* It is sorted or filtered otherwise. ASK: for other rows; else a whole list arranges those that it has. */
 void rows_again(struct list *list, bool ask);
-/* Go to the row of that moment, by the column `at`. */
-void rows_moment(struct list *list, int64_t at_ns);
 /* Look for TEXT in the rows of a windowed list. */
 void rows_seek(struct list *list, const char *text, int direction);
 void rows_forget(struct list *list);
+/* rows.c, too: of list_ops. To a moment by the column `at`. */
 bool list_export(struct view *view, const char *path);
+void list_moment(struct view *view, int64_t at_ns, bool near);
 void list_settle(struct view *view);
 
 #endif

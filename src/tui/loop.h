@@ -14,7 +14,7 @@ enum { SAY = 400 };
 struct tui_options;
 
 struct loop {
-    struct tui face;        /* screen and work are owned */
+    struct tui face;        /* screen, work and db are owned */
     const struct tui_options *options; /* borrowed */
     struct places places;   /* owned: the views */
     struct prompt prompt;
@@ -27,7 +27,6 @@ struct loop {
     struct output output;   /* owned: what the program printed */
 
     /* the trace, whose file may be deleted, replaced or written to */
-    struct db *fresh;       /* owned: of the file that took its place, or NULL */
     char *path;             /* owned: absolute */
     const char *name;       /* borrowed: what it is called */
     int ended_fd;           /* owned: readable when a job has ended */

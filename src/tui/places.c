@@ -85,45 +85,36 @@ static bool target_same(const struct target *a, const struct target *b)
     return a->kind == b->kind && a->id == b->id && a->at_ns == b->at_ns && a->about == b->about && !strcmp(was, is);
 }
 
-/* A view that is on no way any more. */
+/* A view that is on no way any more; a place is kept. */
 static void leave(struct places *places, struct view *view)
 {
-    struct view **parked = place_is(&view->target) ? &places->parked[view->target.kind] : NULL;
-
-    if (parked) {
-        view_end(*parked);
-        *parked = view;
-    } else {
+    if (view != places->kept[view->target.kind])
         view_end(view);
-    }
 }
 
 bool places_go(struct places *places, const struct target *target)
 {
-    struct view **parked = &places->parked[target->kind], *view = NULL;
-    bool place = place_is(target);
+    struct view **kept = place_is(target) ? &places->kept[target->kind] : NULL, *view = kept ? *kept : NULL;
     int at = 0;
 
     if (!view_of((int)target->kind))
         return false;
-    while (place && at < places->height && !(place_is(&places->stack[at]->target) && places->stack[at]->target.kind == target->kind))
+    while (view && at < places->height && places->stack[at] != view)
         at++;
-    if (place && at < places->height) {
+    if (view && at < places->height) {
         bool again = at == places->depth - 1;
         places->depth = at + 1;
         if (again) {
-            view_end(places->stack[at]);
-            places->stack[at] = view_begin(places, target, false);
+            view_end(view);
+            places->stack[at] = *kept = view_begin(places, target, false);
         }
         return again;
     }
-    if (places->depth && !place && target_same(&places_top(places)->target, target))
+    if (places->depth && !kept && target_same(&places_top(places)->target, target))
         return false; /* it is shown */
     while (places->height > places->depth)
         leave(places, places->stack[--places->height]);
-    if (place && *parked) {
-        view = *parked;
-        *parked = NULL;
+    if (view) {
         view_fit(places, view, false);
         if (view_op(view->ops, refresh) && !places->tui->scripted)
             view_op(view->ops, refresh)(view);
@@ -133,7 +124,10 @@ bool places_go(struct places *places, const struct target *target)
         memmove(&places->stack[1], &places->stack[2], (PLACES_DEEP - 2) * sizeof *places->stack);
         places->depth = --places->height;
     }
-    places->stack[places->depth] = view ? view : view_begin(places, target, false);
+    view = view ? view : view_begin(places, target, false);
+    if (kept)
+        *kept = view;
+    places->stack[places->depth] = view;
     places->height = ++places->depth;
     return false;
 }
@@ -327,9 +321,9 @@ bool places_click(struct places *places, struct key *key)
 void places_close(struct places *places)
 {
     while (places->height)
-        view_end(places->stack[--places->height]);
+        leave(places, places->stack[--places->height]);
     for (int kind = 0; kind < VIEW_KINDS; kind++)
-        view_end(places->parked[kind]);
+        view_end(places->kept[kind]);
     view_end(places->aside);
     arena_free(&places->lead);
     list_free(&places->marks.all);

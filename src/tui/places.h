@@ -5,8 +5,8 @@
  *     [ > slow            ]
  *     [ function slow     ]                         aside: what Enter would open, and follows the cursor
  *
- * The views of the number keys are places: there is one of each, with its filter, order and cursor. When the way to one is
- * left, it is parked until its number is typed again. */
+ * The views of the number keys are places: there is one of each, with its filter, order and cursor, which is
+ * kept when the way to it is left, until its number is typed again. */
 #ifndef DYNTRACE_PLACES_H
 #define DYNTRACE_PLACES_H
 
@@ -16,9 +16,9 @@ enum { PLACES_DEEP = 64 /* views; the oldest but the first goes when there are m
 
 struct places {
     struct tui *tui;                  /* borrowed */
-    struct view *stack[PLACES_DEEP];  /* owned */
+    struct view *stack[PLACES_DEEP];  /* owned, but for places */
     int depth, height;                /* the view on top is the one before depth; from there to height is what > goes to */
-    struct view *parked[VIEW_KINDS];  /* owned, or NULL */
+    struct view *kept[VIEW_KINDS];    /* owned: the places, which the stack borrows; or NULL */
     struct view *aside;               /* owned: while tui->split; or NULL: what the cursor is on leads nowhere */
     struct arena lead;                /* the texts of its target */
     struct marks marks;               /* owned */

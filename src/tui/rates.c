@@ -56,15 +56,12 @@ void rates_look(struct rates *rates, struct db *db)
 /* The last WIDTH looks at one of them as bars, the oldest first. */
 static void bars_print(const struct rates *rates, int which, int width, char *made)
 {
-    int kept = rates->looks < RATES_KEPT ? rates->looks : RATES_KEPT;
-    double most = 0;
+    double heights[RATES_KEPT];
 
-    width = width < kept ? width : kept;
-    for (int i = 0; i < kept; i++)
-        most = rates->kept[i][which] > most ? rates->kept[i][which] : most;
-    *made = 0;
-    for (int i = rates->looks - width; i < rates->looks; i++)
-        made = stpcpy(made, spark_glyph(most > 0 ? rates->kept[i % RATES_KEPT][which] / most : 0, "·"));
+    width = width < rates->looks ? width : rates->looks;
+    for (int i = 0; i < width; i++)
+        heights[i] = rates->kept[(rates->looks - width + i) % RATES_KEPT][which];
+    spark_line(made, heights, width);
 }
 
 void rates_print(const struct rates *rates, int pid, int columns, char *line, size_t bytes)

@@ -372,8 +372,10 @@ static void moment_find(struct list *list)
     view_choose(&list->view, list->view.at);
 }
 
-void rows_moment(struct list *list, int64_t at_ns)
+void list_moment(struct view *view, int64_t at_ns, bool near)
 {
+    struct list *list = (struct list *)view;
+
     list->moment_ns = column_named(list, "at") >= 0 ? at_ns : 0;
 }
 

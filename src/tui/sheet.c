@@ -56,21 +56,30 @@ const char *spark_glyph(double share, const char *none)
     return share > 0 ? bars[(int)(share * 7.999)] : none;
 }
 
+void spark_line(char *made, const double *heights, int width)
+{
+    double most = 0;
+
+    *made = 0;
+    for (int i = 0; i < width; i++)
+        most = heights[i] > most ? heights[i] : most;
+    for (int i = 0; i < width; i++)
+        made = stpcpy(made, spark_glyph(most > 0 ? heights[i] / most : 0, "·"));
+}
+
 /* "3:10,4:7" -> bars: how many there were in each of WIDTH stretches of the whole. */
 static void spark_print(char *made, const char *text, int width)
 {
-    long long counts[BARS_MOST] = {0}, most = 0, bucket, count;
+    double counts[BARS_MOST] = {0}, count;
+    long long bucket;
 
-    for (const char *p = text; sscanf(p, "%lld:%lld", &bucket, &count) == 2;) {
-        if (bucket >= 0 && bucket < width && count > 0) /* no text is long enough for a thousand */
-            counts[bucket] += count < LLONG_MAX / 1000 ? count : LLONG_MAX / 1000;
+    for (const char *p = text; sscanf(p, "%lld:%lf", &bucket, &count) == 2;) {
+        if (bucket >= 0 && bucket < width && count > 0)
+            counts[bucket] += count;
         p += strcspn(p, ",");
         p += *p == ',';
     }
-    for (int i = 0; i < width; i++)
-        most = counts[i] > most ? counts[i] : most;
-    for (int i = 0; i < width && most; i++)
-        made = stpcpy(made, spark_glyph((double)counts[i] / (double)most, "·"));
+    spark_line(made, counts, *text ? width : 0);
 }
 
 /* A share of 1 as a bar. */

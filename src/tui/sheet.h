@@ -46,8 +46,9 @@ struct value value_read(struct arena *arena, struct query *query, int column);
 enum { CELL_TEXT = 512 };
 const char *value_print(char *made, const struct value *value, enum cell_format format, int width);
 
-/* A bar of a line of them, SHARE of 1 high; NONE where there is nothing. */
+/* A bar of a line of them, SHARE of 1 high; NONE where there is nothing. A line of them, into MADE. */
 const char *spark_glyph(double share, const char *none);
+void spark_line(char *made, const double *heights, int width);
 
 /* Less than, equal to or greater than zero; NULL is least, numbers come before texts. */
 int value_compare(const struct value *a, const struct value *b);
