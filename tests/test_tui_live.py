@@ -51,6 +51,15 @@ def test_the_program_keeps_a_standard_input_that_is_a_pipe(dyntrace, tmp_path):
         terminal.wait(lambda screen: re.search("^status 0", screen, re.M))
 
 
+def test_long_lines_of_the_program_go_on_below(dyntrace, tmp_path):
+    with live(dyntrace, tmp_path, "print('begin' + ' %03d' % 7 * 60 + ' end')\nprint('x' * 110)\nprint('last')\n") as terminal:
+        terminal.wait(lambda screen: "the program has ended" in screen)
+        terminal.type("O")
+        screen = terminal.wait(lambda screen: "> output" in screen and "last" in screen)
+        assert "begin 007" in screen and " 007 end" in screen and "x" * 110 in screen
+        terminal.type("Q")
+
+
 def test_a_line_is_typed_to_the_program(dyntrace, tmp_path):
     with live(dyntrace, tmp_path, "import sys\nprint('got', input())\nprint('then', sys.stdin.read())\n") as terminal:
         terminal.wait(lambda screen: "(live) > overview" in screen)

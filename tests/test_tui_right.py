@@ -307,6 +307,17 @@ def test_values_begin_where_they_differ(dyntrace, tmp_path):
     assert "wanted" in row and "seen" in row and "at (s)" in lines(dyntrace, tmp_path, "3 Enter", "t.db", "120x24")[1]
 
 
+def test_long_lines_of_the_replay_go_on_in_the_next(dyntrace, tmp_path):
+    db = sqlite3.connect(make_trace(tmp_path / "t.db"))
+    inputs = ", ".join(f"input_{i}: str 'value_{i}'" for i in range(30))
+    db.execute("UPDATE signature SET text = ?", [inputs])
+    db.execute("UPDATE lookup SET signature_id = 1")
+    db.commit()
+    db.close()
+    shown = " ".join(dump(dyntrace, tmp_path, "9 i lookup Space 2 Enter", "60x40").split())
+    assert f"inputs: {inputs}"[:110] in shown and "\\x01" not in shown
+
+
 def test_a_function_without_a_name_is_seen(dyntrace, tmp_path):
     db = sqlite3.connect(make_trace(tmp_path / "t.db"))
     db.execute("UPDATE code SET qualname = '' WHERE code_id = 2")

@@ -6,7 +6,7 @@
 
 #include "tui/view.h"
 
-enum { OUTPUT_MOST = 8 << 20, READ_MOST = 1 << 20 };
+enum { OUTPUT_MOST = 8 << 20, READ_MOST = 1 << 20, LINE_MOST = 4000 };
 
 bool output_read(struct output *output, int fd)
 {
@@ -82,11 +82,11 @@ static void output_draw(struct view *view, struct screen *screen)
         view->at = 0;
         end = output->text.count;
     }
-    for (int y = view->y + view->rows - 1; y >= view->y && end; y--) {
-        size_t from = line_before(output, end);
-        size_t length = strcspn(output->text.at + from, "\r\n");
-        char *line = strndup(output->text.at + from, length < 4000 ? length : 4000);
-        screen_put(screen, y, 0, view->columns, STYLE_NORMAL, line);
+    for (int y = view->y + view->rows - 1; y >= view->y && end;) {
+        size_t from = line_before(output, end), length = strcspn(output->text.at + from, "\r\n");
+        char *line = strndup(output->text.at + from, length < LINE_MOST ? length : LINE_MOST);
+        for (int row = (screen_width(screen, line, LINE_MOST) - 2) / (view->columns - 1); row >= 0 && y >= view->y; row--, y--) /* a long one goes on below */
+            screen_text(screen, y, 0, view->columns, row * (view->columns - 1), STYLE_NORMAL, line, false);
         free(line);
         end = from;
     }

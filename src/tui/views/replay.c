@@ -14,9 +14,9 @@
 #include "lib/times.h"
 #include "trace/db.h"
 #include "trace/replay/cursor.h"
-#include "tui/view.h"
+#include "tui/text.h"
 
-enum { SETTLE_MS = 8, PAGE_EVENTS = 20 /* what half a page is */ };
+enum { LINES_MOST = 10000, SETTLE_MS = 8, PAGE_EVENTS = 20 /* what half a page is */ };
 
 typedef LIST(char *) moves; /* each owned: a command of `dyntrace replay` */
 
@@ -26,8 +26,7 @@ struct replay_job {
     moves moves;
     int64_t function;      /* before them: its code object, of which alone events are shown; or 0 */
     /* what it found */
-    char *page;            /* owned: the text of */
-    LIST(char *) lines;
+    struct doc page;       /* lines alone */
     char said[300];        /* "the end", what stopped it */
     char *here;            /* owned: the function that it is in, for the words of a stop; or NULL */
     struct target at;      /* what the event is */
@@ -109,7 +108,7 @@ static void replay_run(struct job *base, struct db *db)
 {
     struct replay_job *job = (struct replay_job *)base;
     struct cursor *c = job->cursor;
-    char *said;
+    char *said, *text;
     size_t bytes;
 
     if (!c) {
@@ -126,7 +125,7 @@ static void replay_run(struct job *base, struct db *db)
     c->out = open_memstream(&said, &bytes);
     moves_make(job, c, db);
     fclose(c->out);
-    c->out = open_memstream(&job->page, &bytes);
+    c->out = open_memstream(&text, &bytes);
     if (base->error) /* a name fits several functions: these */
         fputs(said, c->out);
     for (char *rest = said, *line; (line = strsep(&rest, "\n")) && rest;) /* the last of them */
@@ -138,8 +137,8 @@ static void replay_run(struct job *base, struct db *db)
         fputs("There is nothing to replay: no lookup, compile or graph break was recorded.\n", c->out);
     where_note(job, c, db);
     fclose(c->out);
-    for (char *rest = job->page, *line; (line = strsep(&rest, "\n")) && rest;)
-        *list_add(&job->lines) = line;
+    doc_text(&job->page, text, 0, LINES_MOST);
+    free(text);
 }
 
 static void replay_job_free(struct job *base)
@@ -147,8 +146,8 @@ static void replay_job_free(struct job *base)
     struct replay_job *job = (struct replay_job *)base;
 
     moves_free(&job->moves);
-    list_free(&job->lines);
-    free(job->page);
+    list_free(&job->page.lines);
+    arena_free(&job->page.arena);
     free(job->here);
     if (job->cursor) {
         cursor_end(job->cursor);
@@ -172,6 +171,7 @@ static void moves_start(struct replay_view *r)
 {
     struct replay_job *job = job_new(sizeof *job, replay_run, replay_job_free, !r->shown || !r->shown->cursor);
 
+    job->page.columns = r->view.columns;
     job->moves = r->moves;
     job->function = !r->shown && r->view.target.about == VIEW_FUNCTION ? r->view.target.id : 0;
     r->moves = (moves){0};
@@ -210,7 +210,7 @@ static void replay_draw(struct view *view, struct screen *screen)
 {
     struct replay_view *r = (struct replay_view *)view;
     int last = view->y + view->rows - 2;
-    size_t count = r->shown ? r->shown->lines.count : 0;
+    size_t count = r->shown ? r->shown->page.lines.count : 0;
 
     if (!r->shown || r->shown->failed) {
         view_words(view, screen, r->shown ? STYLE_ALARM : STYLE_DIM, r->shown ? r->shown->job.error ? r->shown->job.error : "cancelled" : "… reading the decisions");
@@ -220,7 +220,7 @@ static void replay_draw(struct view *view, struct screen *screen)
         view->top = count ? count - 1 : 0;
     for (int y = view->y; y <= last && view->top + (size_t)(y - view->y) < count; y++) {
         size_t line = view->top + (size_t)(y - view->y);
-        screen_put(screen, y, 1, view->columns - 1, line ? STYLE_NORMAL : STYLE_BOLD, r->shown->lines.at[line]);
+        screen_text(screen, y, 1, view->columns - 1, 0, line ? STYLE_NORMAL : STYLE_BOLD, r->shown->page.lines.at[line].text, true);
     }
     /* Where it is in the whole. */
     for (int x = 0; x < view->columns; x++)
