@@ -115,6 +115,48 @@ def test_sql(run, ranks):
         assert done.returncode == 2 and "SELECT" in one_line(done.stderr) and "in quotes" in done.stderr
 
 
+def test_placed_otherwise(run, ranks, tmp_path):
+    """Traces are read by one connection where their schemas are the same, whatever number they give it: not where tables are elsewhere in the file."""
+    def altered(name, *statements):
+        path = Path(shutil.copy(ranks / "r1.db", ranks / f"r{name}.db"))
+        db = sqlite3.connect(path, isolation_level=None)
+        number = db.execute("PRAGMA schema_version").fetchone()[0]
+        for statement in statements:
+            db.execute(statement)
+        db.execute("UPDATE process SET rank = ?", (name,))
+        db.execute("UPDATE meta SET value = ? WHERE key = 'host'", (name,))
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute(f"PRAGMA schema_version = {number}")
+        db.close()
+
+    def exchanged(one, other):
+        roots = f"(SELECT rootpage FROM (SELECT name AS n, rootpage FROM sqlite_schema) WHERE n = iif(name = '{one}', '{other}', '{one}'))"
+        return ["PRAGMA writable_schema = ON", f"CREATE TEMP TABLE roots AS SELECT name AS n, {roots} AS root FROM sqlite_schema WHERE name IN ('{one}', '{other}')",
+                "UPDATE sqlite_schema SET rootpage = (SELECT root FROM roots WHERE n = name) WHERE name IN (SELECT n FROM roots)"]
+
+    with sqlite3.connect(ranks / "r1.db") as db:
+        db.execute("DELETE FROM lookup WHERE lookup_id % 3 = 0")
+    db.close()
+    altered("2", "PRAGMA page_size = 8192", "VACUUM")
+    altered("3", "PRAGMA journal_mode = WAL")
+    altered("4", "CREATE TABLE more(x)", "DROP TABLE more")
+    altered("5", "VACUUM")
+    altered("6", *exchanged("compile", "cache_entry"))  # hostile: each has the other's rows
+    altered("7")
+    altered("8", "CREATE INDEX own ON lookup(outcome)")
+    tables = ("frame", "lookup", "guard", "graph_node", "compile", "cache_entry", "process", "recompile_cause")
+    counts = "SELECT " + ", ".join(f"(SELECT COUNT(*) FROM {table} NOT INDEXED)" for table in tables) + ", (SELECT MAX(kind) FROM guard)"
+    each = [f"{path}\t" + run("sql", path, counts, "--no-header").stdout for path in sorted(ranks.glob("*.db"))]
+    assert len(set(line.partition("\t")[2] for line in each)) == 3
+    assert run("sql", ranks, counts, "--no-header").stdout == "".join(each)
+    for order in ("876543210", "628451703"):
+        assert run("sql", *[ranks / f"r{n}.db" for n in order], counts, "--no-header").stdout == "".join(each[int(n)] for n in order)
+    done = run("merge", ranks, "-o", tmp_path / "m.db")
+    assert done.returncode == 3 and "r6.db" in one_line(done.stderr)
+    sums = run("sql", tmp_path / "m.db", counts, "--no-header").stdout.split()[:6]
+    assert sums == [str(sum(int(row.split("\t")[n + 1]) for row in each if "r6.db" not in row)) for n in range(6)]
+
+
 BAD = {
     "newer": ("newer dyntrace", lambda path: make_trace(path, "UPDATE meta SET value = 3 WHERE key = 'schema_version'")),
     "damaged": ("damaged", lambda path: path.write_bytes(make_trace(path).read_bytes()[:9000] + b"x" * 90000)),

@@ -11,6 +11,7 @@
 #include "schema.h"
 #include "vocabulary.h"
 #include "trace/db.h"
+#include "trace/trust.h"
 #include "trace/traces.h"
 #include "lib/json.h"
 #include "lib/list.h"
@@ -102,7 +103,7 @@ static void schema_check(struct db *db, bool recording)
 {
     struct query *query = db_query(db, schema_statement("altered"));
 
-    query_bind_text(query, 1, db_schema_made());
+    query_bind_text(query, 1, trust_schema_made());
     query_bind_text(query, 2, DYNTRACE_VERSION);
     query_bind_integer(query, 3, recording);
     rows_broken(RULE_SCHEMA, query);

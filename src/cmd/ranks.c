@@ -164,7 +164,7 @@ static bool traces_read(struct ranks *ranks, struct traces *traces)
 /* The guards of compile COMPILE_ID of the trace FILE become those of SIDE. */
 static void side_read(struct ranks *ranks, int side, const char *file, int64_t compile_id)
 {
-    struct db *db = db_open(file);
+    struct db *db = db_open_each(file, true);
     struct query *to = db_query(ranks->all, schema_statement("ranks/guard"));
 
     if (db)

@@ -14,11 +14,14 @@
 #include "lib/say.h"
 #include "schema.h"
 #include "trace/path.h"
+#include "trace/swap.h"
+#include "trace/trust.h"
 
 enum {
     BUSY_MS = 5000,           /* a live recorder commits many times a second */
     PROGRESS_STEPS = 200000,  /* virtual machine steps between two calls: some ms */
     EACH_COLUMNS = 16,
+    IDLE_MOST = 64,           /* statements that are kept; merging has 25 */
     VALUE_MOST = 16 << 20,    /* bytes of a text or blob; the longest of a recorder's are some MB of listing */
     TEXT_SHOWN = 64 << 10,    /* of them what query_text gives */
 };
@@ -32,7 +35,9 @@ struct db {
     char *name;      /* owned: what it is called; NULL: as its file */
     void (*progress)(void *context);
     void *progress_context;
-    bool error;
+    bool error, views;
+    char *schema;    /* owned: trust_schema of it, where it reads one of many traces (db_open_each), so that the next may take its place */
+    LIST(sqlite3_stmt *) idle; /* owned: what was asked of earlier ones, to be asked again */
 };
 
 struct query {
@@ -110,154 +115,6 @@ static const char *error_words(sqlite3 *handle, int status)
     }
 }
 
-/* The first column of the first row of SQL, whose ?1 is TEXT and ?2 SECOND; the caller frees it. NULL: none, or an
- * error, now or before, in *STATUS. */
-static char *ask(sqlite3 *handle, int *status, const char *sql, const char *text, const char *second)
-{
-    sqlite3_stmt *statement = NULL;
-    char *found = NULL;
-
-    if (*status == SQLITE_OK)
-        *status = sqlite3_prepare_v2(handle, sql, -1, &statement, NULL);
-    sqlite3_bind_text(statement, 1, text, -1, SQLITE_STATIC);
-    sqlite3_bind_text(statement, 2, second, -1, SQLITE_STATIC);
-    if (*status == SQLITE_OK && (*status = sqlite3_step(statement)) == SQLITE_ROW)
-        found = strdup((const char *)sqlite3_column_text(statement, 0) ?: "");
-    if (*status == SQLITE_ROW || *status == SQLITE_DONE)
-        *status = SQLITE_OK;
-    sqlite3_finalize(statement);
-    return found;
-}
-
-static int64_t ask_number(sqlite3 *handle, int *status, const char *sql, int64_t otherwise)
-{
-    char *found = ask(handle, status, sql, NULL, NULL);
-
-    if (found)
-        otherwise = strtoll(found, NULL, 10);
-    free(found);
-    return otherwise;
-}
-
-static const char schema_words[] = "SELECT group_concat(words, char(10)) FROM (SELECT type || ' ' || name || ' ' || tbl_name || ' '"
-                                   " || COALESCE(sql, '') AS words FROM main.sqlite_schema ORDER BY 1)";
-/* What schemas/ makes. Found once, for it takes longer than the rest of an opening. */
-static struct {
-    char *words; /* owned, as the others: what schema_words says of it */
-    char *json;  /* db_schema_made */
-    char *views; /* a script that makes them in `temp` */
-} made;
-static pthread_once_t made_once = PTHREAD_ONCE_INIT;
-
-static void made_find(void)
-{
-    sqlite3 *ours = NULL;
-    int status = SQLITE_OK;
-
-    sqlite3_open(":memory:", &ours);
-    sqlite3_exec(ours, schema_trace_sql, NULL, NULL, NULL);
-    sqlite3_exec(ours, schema_views_sql, NULL, NULL, NULL);
-    made.words = ask(ours, &status, schema_words, NULL, NULL);
-    made.json = ask(ours, &status, "SELECT json_group_array(json_object('type', type, 'name', name, 'sql', sql)) FROM sqlite_schema", NULL, NULL);
-    made.views = ask(ours, &status, "SELECT group_concat('CREATE TEMP ' || substr(sql, 8), ';') FROM sqlite_schema WHERE type = 'view'", NULL, NULL);
-    sqlite3_close(ours);
-}
-
-const char *db_schema_made(void)
-{
-    pthread_once(&made_once, made_find);
-    return made.json ? made.json : "[]";
-}
-
-/* Is the schema of HANDLE's file ours, word for word? SQLite has made of those words what it makes of ours. */
-static bool schema_is_ours(sqlite3 *handle, int *status)
-{
-    char *words = ask(handle, status, schema_words, NULL, NULL);
-    bool same;
-
-    pthread_once(&made_once, made_find);
-    same = words && made.words && !strcmp(words, made.words);
-    free(words);
-    return same;
-}
-
-/* A file's schema is a program: a view or a generated column runs whenever it is read. Ours has neither but for the
- * views of schemas/views.sql, so a file with generated columns, virtual tables, triggers, indexes on expressions, or
- * views where tables belong is refused, and so is one that lacks a table of ours. What SQLite has made of the file is
- * asked, by pragmas: the columns of sqlite_schema may say anything. Views are always our own: they are made in `temp`,
- * where SQLite looks first, so that SQL of readers may use them whatever the file has under their names.
- *
- * A schema that is ours word for word needs no such look, which takes longer than the rest of an opening. Without VIEWS none
- * are made: for a reader of tables.
- *
- * NULL when HANDLE may be read. Else why not, in words that the caller frees, or NULL with SQLite's error in *STATUS. */
-static char *schema_refused(sqlite3 *handle, bool views, int *status)
-{
-    static const struct {
-        const char *sql, *what;
-    } foreign[] = {
-        {"SELECT '1000 of them' FROM main.sqlite_schema LIMIT 1 OFFSET 1000", "more tables, views and indexes than"},
-        {"SELECT name FROM main.sqlite_schema WHERE type = 'trigger' OR sql LIKE 'CREATE TRIGGER%'", "the trigger"},
-        {"SELECT value ->> 'name' FROM json_each(?2) WHERE value ->> 'type' IN ('virtual', 'shadow')", "the virtual table"},
-        {"SELECT l.value ->> 'name' FROM json_each(?2) l, pragma_table_xinfo(l.value ->> 'name', 'main') x"
-         " WHERE l.value ->> 'type' <> 'view' AND x.hidden > 0", "generated columns in the table"},
-        {"SELECT i.name FROM json_each(?2) l, pragma_index_list(l.value ->> 'name', 'main') i,"
-         " pragma_index_xinfo(i.name, 'main') x WHERE l.value ->> 'type' <> 'view'"
-         " AND (x.cid = -2 OR i.partial OR x.coll <> 'BINARY')",
-         "an index on expressions, on some rows only or in an order of its own,"},
-        {"SELECT l.value ->> 'name' FROM json_each(?1) o JOIN json_each(?2) l ON lower(l.value ->> 'name') = o.value ->> 'name'"
-         " WHERE o.value ->> 'type' = 'table' AND l.value ->> 'type' <> 'table'",
-         "something else in the place of the table"},
-        {"SELECT o.value ->> 'name' FROM json_each(?1) o WHERE o.value ->> 'type' = 'table'"
-         " AND o.value ->> 'name' NOT IN (SELECT lower(value ->> 'name') FROM json_each(?2))", NULL},
-    };
-    /* Once, for each time makes SQLite read every view. With an argument it is SQLite's own: where the file has a table
-     * of that name, this is an error. */
-    static const char listed[] = "SELECT json_group_array(json_object('name', name, 'type', type))"
-                                 " FROM pragma_table_list(NULL) WHERE schema = 'main'";
-    bool ours = schema_is_ours(handle, status);
-    char *theirs = ours ? NULL : ask(handle, status, listed, NULL, NULL), *found = NULL, *why = NULL;
-
-    for (size_t i = 0; !ours && !found && i < sizeof foreign / sizeof *foreign; i++) {
-        found = ask(handle, status, foreign[i].sql, db_schema_made(), theirs);
-        if (found && foreign[i].what)
-            why = say_print("is not read, for it has %s %.100s: a recording's schema only holds rows, and "
-                            "others may do endless work", foreign[i].what, found);
-        else if (found)
-            why = say_print("is not read, for it has no table %s, as every trace has", found);
-    }
-    if (!found && views && *status == SQLITE_OK)
-        *status = sqlite3_exec(handle, made.views, NULL, NULL, NULL);
-    free(theirs);
-    free(found);
-    return why;
-}
-
-/* NULL when HANDLE is of a trace that we can read; else why not, in words that the caller frees. The version stands
- * in the file's header, too, which can be read before the schema is trusted. */
-static char *not_a_trace(sqlite3 *handle, bool views)
-{
-    static const char tables[] = "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
-                                 " AND name IN ('meta', 'process', 'thread', 'code', 'frame', 'loss')";
-    int status = SQLITE_OK;
-    int64_t found = ask_number(handle, &status, tables, 0);
-    int64_t version = ask_number(handle, &status, "PRAGMA main.user_version", SCHEMA_VERSION);
-    char *why = NULL;
-    bool newer;
-
-    if (status == SQLITE_OK && found != 6)
-        return say_print("a database, but not a dyntrace trace");
-    if (version == SCHEMA_VERSION && !(why = schema_refused(handle, views, &status)))
-        version = ask_number(handle, &status, "SELECT value FROM meta WHERE key = 'schema_version'", SCHEMA_VERSION);
-    if (status != SQLITE_OK)
-        return say_print("%s", error_words(handle, status));
-    if (version == SCHEMA_VERSION)
-        return why;
-    newer = version > SCHEMA_VERSION;
-    return say_print("made by %s dyntrace (schema %lld, this one reads %d): %s", newer ? "a newer" : "an older",
-                     (long long)version, SCHEMA_VERSION, newer ? "please upgrade dyntrace" : "record it again");
-}
-
 /* SQLite calls this every few milliseconds of a query. */
 static int progress(void *context)
 {
@@ -283,24 +140,79 @@ char *db_absolute(const char *path)
     return stat(path, &st) == 0 && !st.st_nlink ? strdup(path) : realpath(path, NULL);
 }
 
-/* Open URI, as harmless as can be. SQLite's status. */
-static int connect(struct db *db, const char *uri, int flags)
+/* Open URI, as harmless as can be. VFS: NULL is SQLite's own. SQLite's status. */
+static int connect(struct db *db, const char *uri, int flags, const char *vfs)
 {
     int status;
 
     path_reach();
-    status = sqlite3_open_v2(uri, &db->handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
+    status = sqlite3_open_v2(uri, &db->handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, vfs);
     harden(db->handle);
     sqlite3_progress_handler(db->handle, PROGRESS_STEPS, progress, db);
     return status;
 }
 
-/* Make DB a reader of its file. NULL, or why that cannot be, which the caller frees. */
-static char *open_file(struct db *db, bool views)
+/* How a trace is opened. */
+enum how {
+    VIEWS = 1, /* with the views of ours, for SQL that reads more than tables */
+    EACH = 2,  /* as one of many */
+    QUIET = 4, /* nothing is said of what is no trace */
+};
+
+/* The connection of the last of many that was closed, by whether it has views. Owned. */
+static _Atomic(struct db *) kept[2];
+
+static void handle_close(struct db *db)
 {
-    char *absolute, *uri, *why;
+    for (size_t i = 0; i < db->idle.count; i++)
+        sqlite3_finalize(db->idle.at[i]);
+    list_free(&db->idle);
+    free(db->schema);
+    db->schema = NULL;
+    sqlite3_close(db->handle);
+    db->handle = NULL;
+}
+
+/* Give DB, which has been kept, the file ABSOLUTE. False: its schema is another, and the connection is of no use. */
+static bool file_take(struct db *db, const char *absolute)
+{
+    int status = SQLITE_OK;
+    char *schema = swap_fits(absolute) && swap_in(db->handle, absolute) && sqlite3_exec(db->handle, "BEGIN", NULL, NULL, NULL) == SQLITE_OK
+                       ? trust_schema(db->handle, &status) : NULL;
+    bool same = schema && !strcmp(schema, db->schema);
+
+    free(schema);
+    if (!same)
+        handle_close(db);
+    return same;
+}
+
+/* Connect DB to the file ABSOLUTE. SQLite's status. */
+static int file_connect(struct db *db, const char *absolute, enum how how)
+{
+    bool each = how & EACH && swap_fits(absolute);
+    char *uri = path_uri(absolute, false);
+    int status = connect(db, uri, SQLITE_OPEN_READONLY, each ? swap_vfs() : NULL);
+
+    if (status == SQLITE_OK)
+        status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", NULL, NULL, NULL);
+    if (status == SQLITE_OK) /* what is read once, in order, needs no more */
+        status = sqlite3_exec(db->handle, how & VIEWS ? "PRAGMA cache_size = -65536" : "PRAGMA cache_size = -4096", NULL, NULL, NULL);
+    if (status == SQLITE_OK && how & EACH) /* locks are taken once, not for each query */
+        status = sqlite3_exec(db->handle, "BEGIN", NULL, NULL, NULL);
+    if (each)
+        db->schema = trust_schema(db->handle, &status);
+    free(uri);
+    return status;
+}
+
+/* Make DB a reader of its file. NULL, or why that cannot be, which the caller frees. */
+static char *open_file(struct db *db, enum how how)
+{
+    int status = SQLITE_OK;
+    char *absolute, *why;
     struct stat st;
-    int status;
+    bool new;
 
     if (stat(db->path, &st) != 0)
         return say_print("%s", strerror(errno));
@@ -309,34 +221,37 @@ static char *open_file(struct db *db, bool views)
     if (access(db->path, R_OK) != 0 || !(absolute = db_absolute(db->path)))
         return say_print("%s", strerror(errno));
     bounds_trace(absolute);
-    uri = path_uri(absolute, false);
+    if ((new = !db->handle || !file_take(db, absolute)))
+        status = file_connect(db, absolute, how);
     free(absolute);
-    status = connect(db, uri, SQLITE_OPEN_READONLY);
-    free(uri);
-    if (status == SQLITE_OK)
-        status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
-                                          "PRAGMA cache_size = -65536", NULL, NULL, NULL);
-    if (status == SQLITE_OK && !views) /* locks are taken once, not for each query */
-        status = sqlite3_exec(db->handle, "BEGIN", NULL, NULL, NULL);
-    why = status == SQLITE_OK ? not_a_trace(db->handle, views) : say_print("%s", error_words(db->handle, status));
-    if (!why) {
+    why = status == SQLITE_OK ? trust_refused(db->handle, new, how & VIEWS, &status) : NULL;
+    if (status != SQLITE_OK)
+        why = say_print("%s", error_words(db->handle, status));
+    if (!why && new) {
         sqlite3_exec(db->handle, "PRAGMA query_only = ON", NULL, NULL, NULL);
         sqlite3_set_authorizer(db->handle, authorize, NULL);
     }
     return why;
 }
 
-/* Open PATH. NULL when it is no trace that can be read; unless QUIET it was said why. */
-static struct db *open_path(const char *path, bool quiet, bool views)
+/* Open PATH. NULL when it is no trace that can be read, which was said. */
+static struct db *open_path(const char *path, enum how how)
 {
-    struct db *db = db_new(path);
-    char *why = open_file(db, views);
+    struct db *db = how & EACH ? atomic_exchange(&kept[!!(how & VIEWS)], NULL) : NULL;
+    char *why;
 
+    if (db)
+        db->path = strdup(path);
+    else
+        db = db_new(path);
+    why = open_file(db, how);
+    db->views = how & VIEWS;
     if (!why)
         return db;
-    if (!quiet)
+    if (!(how & QUIET))
         say_error("%s: %s", path, why);
     free(why);
+    db->error = true;
     db_close(db);
     return NULL;
 }
@@ -371,7 +286,7 @@ static struct db *open_newest(void)
         path = *newest;
         *newest = *last;
         *last = path;
-        db = open_path(path + 2, true, true);
+        db = open_path(path + 2, VIEWS | QUIET);
     }
     if (!db)
         say_error("no trace: this directory has no *.db that is one; name a file, or record one by `dyntrace run`");
@@ -382,17 +297,13 @@ static struct db *open_newest(void)
 struct db *db_open(const char *path)
 {
     bounds_memory_needed(true);
-    return path ? open_path(path, false, true) : open_newest();
+    return path ? open_path(path, VIEWS) : open_newest();
 }
 
-struct db *db_open_tables(const char *path)
+struct db *db_open_each(const char *path, bool views)
 {
-    struct db *db;
-
     bounds_memory_needed(true);
-    if ((db = open_path(path, false, false)))
-        db_run(db, "PRAGMA cache_size = -4096"); /* what is read once, in order, needs no more */
-    return db;
+    return open_path(path, EACH | (views ? VIEWS : 0));
 }
 
 struct db *db_open_called(const char *path, const char *name)
@@ -408,19 +319,31 @@ struct db *db_scratch(const char *what, const char *script)
 {
     struct db *db = db_new(what);
 
-    connect(db, "", SQLITE_OPEN_READWRITE); /* in memory up to the size of its cache, then in a file without a name */
+    connect(db, "", SQLITE_OPEN_READWRITE, NULL); /* in memory up to the size of its cache, then in a file without a name */
     db_run(db, script);
     return db;
 }
 
 void db_close(struct db *db)
 {
+    struct db *none = NULL;
+    bool keep;
+
     if (!db)
         return;
-    sqlite3_close(db->handle);
     free(db->path);
     free(db->name);
-    free(db);
+    db->path = db->name = NULL;
+    keep = db->schema && !db->error && !atomic_load(&db->interrupted);
+    if (keep) {
+        sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
+        swap_out(db->handle);
+        db_on_progress(db, NULL, NULL);
+    }
+    if (!keep || !atomic_compare_exchange_strong(&kept[db->views], &none, db)) {
+        handle_close(db);
+        free(db);
+    }
 }
 
 const char *db_path(const struct db *db)
@@ -470,12 +393,27 @@ static void query_error(struct db *db)
     say_error("%s: %s", db_path(db), error_words(db->handle, status));
 }
 
+/* What was asked of an earlier one of many traces, or NULL. */
+static sqlite3_stmt *idle_take(struct db *db, const char *sql)
+{
+    for (size_t i = 0; i < db->idle.count; i++) {
+        sqlite3_stmt *statement = db->idle.at[i];
+        if (!strcmp(sqlite3_sql(statement), sql)) {
+            db->idle.at[i] = db->idle.at[--db->idle.count];
+            return statement;
+        }
+    }
+    return NULL;
+}
+
 struct query *db_query_next(struct db *db, const char *sql, const char **rest)
 {
-    sqlite3_stmt *statement = NULL;
+    sqlite3_stmt *statement = idle_take(db, sql);
     struct query *query = NULL;
 
-    if (sqlite3_prepare_v2(db->handle, sql, -1, &statement, rest) != SQLITE_OK)
+    if (statement && rest)
+        *rest = sql + strlen(sql);
+    else if (!statement && sqlite3_prepare_v2(db->handle, sql, -1, &statement, rest) != SQLITE_OK)
         query_error(db);
     if (statement) {
         query = calloc(1, sizeof *query);
@@ -576,7 +514,13 @@ void query_close(struct query *query)
     if (!query)
         return;
     arena_free(&query->cuts);
-    sqlite3_finalize(query->statement);
+    if (!query->db->schema || query->failed || query->db->idle.count >= IDLE_MOST) {
+        sqlite3_finalize(query->statement);
+    } else {
+        sqlite3_reset(query->statement);
+        sqlite3_clear_bindings(query->statement);
+        *list_add(&query->db->idle) = query->statement;
+    }
     free(query);
 }
 
@@ -651,6 +595,8 @@ const char *query_text(struct query *query, int column, size_t *bytes)
 
 void db_temporary(struct db *db, const char *script)
 {
+    free(db->schema); /* no other trace gets its tables */
+    db->schema = NULL;
     sqlite3_set_authorizer(db->handle, NULL, NULL);
     sqlite3_exec(db->handle, "PRAGMA query_only = OFF", NULL, NULL, NULL);
     sqlite3_set_authorizer(db->handle, authorize, NULL);
@@ -742,7 +688,7 @@ struct db *db_make(const char *path)
     struct db *db = db_new(path);
     char *absolute = db_absolute(path), *uri = path_uri(absolute ? absolute : path, true);
 
-    if (connect(db, uri, SQLITE_OPEN_READWRITE) != SQLITE_OK)
+    if (connect(db, uri, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
         query_error(db);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL); /* which wants a journal */
     db_run(db, "PRAGMA main.journal_mode = OFF; PRAGMA main.synchronous = OFF; PRAGMA main.locking_mode = EXCLUSIVE;"

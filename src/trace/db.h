@@ -28,8 +28,9 @@ struct query;
 struct db *db_open(const char *path);
 void db_close(struct db *db);
 
-/* For who only copies its tables: without views, in a tenth of the time. */
-struct db *db_open_tables(const char *path);
+/* One of many, which are opened one after the other: the connection of the last one that was closed is used again where its schema is the same,
+ * with the statements that were prepared (trace/swap.h). Without VIEWS for who only copies tables. */
+struct db *db_open_each(const char *path, bool views);
 
 /* The same as db_open, but NAME is what it is called: it is made of what the user has named. */
 struct db *db_open_called(const char *path, const char *name);
@@ -137,9 +138,6 @@ int64_t db_integer(struct db *db, int64_t otherwise, const char *sql);
 /* A value of `meta` as text, NULL when it is not there. The caller frees it. */
 char *db_meta(struct db *db, const char *key);
 int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise);
-
-/* What schemas/ makes, as SQLite keeps it: a JSON array of objects with type, name and sql. Borrowed. */
-const char *db_schema_made(void);
 
 /* ---- a trace that is made --------------------------------------------------- */
 

@@ -55,7 +55,7 @@ static bool processes_read(struct reader *reader, struct db *db, int64_t number,
 /* What trace NUMBER says. False: it is left out, which was said. */
 static bool trace_read(struct reader *reader, const char *path, int64_t number)
 {
-    struct db *db = db_open_tables(path);
+    struct db *db = db_open_each(path, false);
     int64_t began = db && given_ended(db) ? began_ns(db) : 0;
     bool fits = began;
 

@@ -143,7 +143,7 @@ static void trace_undo(struct merge *merge)
 /* ROW: a trace, of merge/traces. False: it was left out, or nothing can be written (db_failed). */
 static bool trace_copy(struct merge *merge, struct query *row)
 {
-    struct db *source = db_open_tables(query_text(row, 0, NULL));
+    struct db *source = db_open_each(query_text(row, 0, NULL), false);
     bool fits = source;
 
     memcpy(merge->base, merge->top, sizeof merge->base);

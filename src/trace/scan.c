@@ -9,6 +9,7 @@
 #include "lib/page_bytes.h"
 #include "lib/say.h"
 #include "trace/db.h"
+#include "trace/trust.h"
 
 enum {
     PAGE_BYTES = 4096,
@@ -110,7 +111,7 @@ void scan_rows(struct db *db, enum row_table table, bool (*row)(void *context, c
 
     for (const struct row_column *c = facts->columns; c->name; c++)
         sprintf(names + strlen(names), scan.columns++ ? ", %s" : "%s", c->name);
-    query_bind_text(query, 1, db_schema_made());
+    query_bind_text(query, 1, trust_schema_made());
     query_bind_text(query, 2, facts->name);
     sqlite3_file_control(db_sqlite(db), "main", SQLITE_FCNTL_FILE_POINTER, &scan.file);
     /* Until the statement ends nobody else writes the file; nor has who only reads it newer pages in memory. */

@@ -158,7 +158,7 @@ void traces_free(struct traces *traces)
 struct db *traces_next(struct traces *traces)
 {
     while (traces->next < traces->paths.count) {
-        struct db *db = db_open(traces->paths.at[traces->next++]);
+        struct db *db = db_open_each(traces->paths.at[traces->next++], true);
         if (db && given_ended(db))
             return db;
         db_close(db);

@@ -1,0 +1,204 @@
+/* trace/swap.c -- one connection for trace after trace. See trace/swap.h.
+ *
+ * Runs in: the viewer. */
+#include "trace/swap.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/say.h"
+
+struct swap {
+    sqlite3_file base;
+    sqlite3_file *file;    /* owned: SQLite's own; closed between two of them */
+    sqlite3_filename name; /* owned: what it was opened by, for all but the first */
+};
+
+static sqlite3_vfs *own; /* SQLite's default */
+
+static sqlite3_file *below(sqlite3_file *file)
+{
+    return ((struct swap *)file)->file;
+}
+
+static bool is_open(sqlite3_file *file)
+{
+    return below(file)->pMethods;
+}
+
+static void file_close(struct swap *swap)
+{
+    if (swap->file->pMethods)
+        swap->file->pMethods->xClose(swap->file);
+    swap->file->pMethods = NULL;
+    sqlite3_free_filename(swap->name);
+    swap->name = NULL;
+}
+
+/* ---- what SQLite asks of a file: all but its closing is handed on -------------- */
+
+static int swap_close(sqlite3_file *file)
+{
+    file_close((struct swap *)file);
+    free(below(file));
+    return SQLITE_OK;
+}
+
+static int swap_read(sqlite3_file *file, void *to, int bytes, sqlite3_int64 at)
+{
+    return is_open(file) ? below(file)->pMethods->xRead(below(file), to, bytes, at) : SQLITE_IOERR;
+}
+
+static int swap_write(sqlite3_file *file, const void *from, int bytes, sqlite3_int64 at)
+{
+    return SQLITE_READONLY;
+}
+
+static int swap_truncate(sqlite3_file *file, sqlite3_int64 size)
+{
+    return SQLITE_READONLY;
+}
+
+static int swap_sync(sqlite3_file *file, int flags)
+{
+    return SQLITE_OK;
+}
+
+static int swap_size(sqlite3_file *file, sqlite3_int64 *size)
+{
+    return is_open(file) ? below(file)->pMethods->xFileSize(below(file), size) : SQLITE_IOERR;
+}
+
+static int swap_lock(sqlite3_file *file, int lock)
+{
+    return is_open(file) ? below(file)->pMethods->xLock(below(file), lock) : SQLITE_IOERR;
+}
+
+static int swap_unlock(sqlite3_file *file, int lock)
+{
+    return is_open(file) ? below(file)->pMethods->xUnlock(below(file), lock) : SQLITE_OK;
+}
+
+static int swap_reserved(sqlite3_file *file, int *reserved)
+{
+    return is_open(file) ? below(file)->pMethods->xCheckReservedLock(below(file), reserved) : SQLITE_IOERR;
+}
+
+static int swap_control(sqlite3_file *file, int what, void *argument)
+{
+    return is_open(file) ? below(file)->pMethods->xFileControl(below(file), what, argument) : SQLITE_NOTFOUND;
+}
+
+static int swap_sector(sqlite3_file *file)
+{
+    return is_open(file) ? below(file)->pMethods->xSectorSize(below(file)) : 4096;
+}
+
+static int swap_device(sqlite3_file *file)
+{
+    return is_open(file) ? below(file)->pMethods->xDeviceCharacteristics(below(file)) : 0;
+}
+
+static const sqlite3_io_methods methods = {
+    .iVersion = 1, .xClose = swap_close, .xRead = swap_read, .xWrite = swap_write, .xTruncate = swap_truncate, .xSync = swap_sync,
+    .xFileSize = swap_size, .xLock = swap_lock, .xUnlock = swap_unlock, .xCheckReservedLock = swap_reserved, .xFileControl = swap_control,
+    .xSectorSize = swap_sector, .xDeviceCharacteristics = swap_device,
+};
+
+/* ---- the VFS ------------------------------------------------------------------ */
+
+/* FILE has room for both kinds. */
+static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags, int *made)
+{
+    struct swap *swap = (struct swap *)file;
+    int status;
+
+    if (!(flags & SQLITE_OPEN_MAIN_DB) || !name) /* SQLite's temporary ones */
+        return own->xOpen(own, name, file, flags, made);
+    *swap = (struct swap){.file = calloc(1, (size_t)own->szOsFile)};
+    if (!swap->file)
+        return SQLITE_NOMEM;
+    status = own->xOpen(own, name, swap->file, flags, made);
+    if (status == SQLITE_OK)
+        file->pMethods = &methods;
+    else
+        free(swap->file);
+    return status;
+}
+
+/* The journal that a file might have: swap_fits has seen that it has none, and by now NAME may be that of another file. */
+static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *found)
+{
+    *found = 0;
+    return SQLITE_OK;
+}
+
+static sqlite3_vfs swap_kind;
+static pthread_once_t swap_once = PTHREAD_ONCE_INIT;
+
+static void vfs_make(void)
+{
+    own = sqlite3_vfs_find(NULL);
+    swap_kind = *own; /* all but these is done as there, which needs nothing of the struct but its pAppData */
+    swap_kind.zName = "dyntrace";
+    swap_kind.pNext = NULL;
+    swap_kind.szOsFile = own->szOsFile > (int)sizeof(struct swap) ? own->szOsFile : (int)sizeof(struct swap);
+    swap_kind.xOpen = vfs_open;
+    swap_kind.xAccess = vfs_access;
+    sqlite3_vfs_register(&swap_kind, 0);
+}
+
+const char *swap_vfs(void)
+{
+    pthread_once(&swap_once, vfs_make);
+    return swap_kind.zName;
+}
+
+/* ---- files -------------------------------------------------------------------- */
+
+bool swap_fits(const char *path)
+{
+    static const char *const beside[] = {"-journal", "-wal"};
+    unsigned char header[20] = {0};
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    bool fits = file >= 0 && pread(file, header, sizeof header, 0) == sizeof header && header[18] == 1 && header[19] == 1;
+
+    if (file >= 0)
+        close(file);
+    for (size_t i = 0; fits && i < sizeof beside / sizeof *beside; i++) {
+        char *name = say_print("%s%s", path, beside[i]);
+        fits = access(name, F_OK) != 0;
+        free(name);
+    }
+    return fits;
+}
+
+static struct swap *swap_of(sqlite3 *handle)
+{
+    sqlite3_file *file = NULL;
+
+    sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    return file && file->pMethods == &methods ? (struct swap *)file : NULL;
+}
+
+void swap_out(sqlite3 *handle)
+{
+    struct swap *swap = swap_of(handle);
+
+    sqlite3_file_control(handle, "main", SQLITE_FCNTL_RESET_CACHE, NULL);
+    if (swap)
+        file_close(swap);
+}
+
+bool swap_in(sqlite3 *handle, const char *path)
+{
+    struct swap *swap = swap_of(handle);
+
+    if (!swap || !(swap->name = sqlite3_create_filename(path, "", "", 0, NULL)))
+        return false;
+    return own->xOpen(own, swap->name, swap->file, SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB, NULL) == SQLITE_OK;
+}
