@@ -107,6 +107,43 @@ def test_layout(run, traces, dataset, tmp_path):
     assert again.returncode == 2 and "exists already" in one_line(again.stderr) and sorted(dataset.rglob("*")) == before
 
 
+READ = "import sys, json, pyarrow.parquet as p; print(json.dumps(p.ParquetFile(sys.argv[1]).read().to_pydict()))"
+
+
+@needs_pyarrow
+def test_rows(run, traces, tmp_path):
+    """Every row of every table is there as it is in the trace: NULL and empty text apart, bytes that are no UTF-8 spelled out."""
+    one = traces / "001.db"
+    texts = ["", "a\nb,\"c\"", "\u2603 snow \U0001f600", b"bad \xff\xc3 end", "x" * 200000, None, "12", "NULL"]
+    with sqlite3.connect(one) as db:
+        db.executemany("INSERT INTO code SELECT MAX(code_id) + 1, 1, 'f', CAST(? AS TEXT), ?, 'function', NULL, ? FROM code",
+                       [(text, line, -2**63 if line else 2**63 - 1) for line, text in enumerate(texts[:5] + texts[6:])])
+        db.execute("UPDATE cache_entry SET backend = NULL WHERE cache_entry_id = 1")
+        db.executemany("INSERT INTO lookup SELECT MAX(lookup_id) + 1, NULL, 1, 1, ?, NULL, 1, NULL, -1, NULL FROM lookup", [(-5,), (2**63 - 2,)])
+        db.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 140000)"
+                   " INSERT INTO lookup SELECT m.id + i, i, 1, 1, i * 3, NULL, i % 9, NULL, 0, NULL FROM n, (SELECT MAX(lookup_id) AS id FROM lookup) m")
+        zero = int(dict(db.execute("SELECT key, value FROM meta"))["started_unix_ns"])
+    assert run("export", one, "--format", "parquet", "-o", tmp_path / "out", "--python", PYTHON, "--frames").returncode == 0
+    db.text_factory = bytes
+    for (table,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('meta', 'enum')").fetchall():
+        table = table.decode()
+        rows = db.execute(f"SELECT * FROM {table} NOT INDEXED").fetchall()
+        files = list((tmp_path / "out").glob(f"table={table}/*/*/*.parquet"))
+        assert bool(rows) == bool(files), table
+        if not files:
+            continue
+        found = json.loads(subprocess.run([PYTHON, "-c", READ, str(files[0])], capture_output=True, text=True, check=True).stdout)
+        for i, (name, *_) in enumerate(db.execute(f"SELECT * FROM {table}").description):
+            moved = zero if name in ("start_ns", "end_ns", "at_ns", "from_ns", "born_ns", "died_ns") else 0
+            meant = [row[i] for row in rows]
+            meant = [re.sub(rb"[\xff\xc3](?= |\xc3)", lambda m: b"\\x%02x" % m[0][0], v).decode() if isinstance(v, bytes) else
+                     v if v is None or not moved else v + moved if v + moved < 2**63 else None for v in meant]
+            if (table, name) == ("process", "host"):
+                meant = ["host1"] * len(rows)
+            assert found[name] == meant, (table, name)
+    db.close()
+
+
 @needs_pyarrow
 def test_left_out(run, traces, tmp_path):
     (traces / "003.db").write_text("no trace " * 1000)

@@ -2,8 +2,8 @@
  *
  * A Python with pyarrow writes them (src/cmd/ask/parquet_write.py): Arrow's own library is the one that every engine's reader is tested
  * with, it is in no Debian release, and its C++ interface changes with each of its releases, while a wheel of it is there for every Python.
- * So nothing of it is needed to build dyntrace. Times are of the day, in nanoseconds, by the clock that the ranks share. Rows go to it as
- * CSV, a piece at a time, which its reader parses faster than we print; types are those of tables.h. One trace is open at a time.
+ * So nothing of it is needed to build dyntrace. Times are of the day, in nanoseconds, by the clock that the ranks share. Rows go to it as Arrow
+ * has them in memory, column by column, so that nobody prints or parses; types are those of tables.h. One trace is open at a time.
  *
  * Runs in: the command line. */
 #include "cmd/parquet.h"
@@ -16,16 +16,19 @@
 
 #include "cmd/run/run.h"
 #include "lib/json.h"
+#include "lib/list.h"
 #include "lib/say.h"
-#include "lib/table.h"
 #include "tables.h"
 #include "trace/db.h"
-#include "trace/result.h"
+#include "trace/scan.h"
 #include "trace/traces.h"
 
 extern const char parquet_write_py[]; /* src/cmd/ask/ */
 
-enum { PIECE = 1 << 20 };
+enum {
+    BATCH = 1 << 17, /* rows at most that are held: a row group of Parquet */
+    TEXTS = 8 << 20, /* and bytes of text, but for one row */
+};
 
 struct writer {
     FILE *to;   /* owned: its standard input */
@@ -88,67 +91,175 @@ static void head_write(FILE *to, enum row_table table, const char *file, const c
     putc('\n', to);
 }
 
-static void piece_write(FILE *to, FILE *piece, char *const *bytes)
-{
-    long length = (fflush(piece), ftell(piece));
+/* ---- rows, column by column ---------------------------------------------------- */
 
-    if (length > 0) {
-        fprintf(to, "%ld\n", length);
-        fwrite(*bytes, 1, (size_t)length, to);
-        rewind(piece);
+struct column {
+    bool is_text;
+    bool is_time;
+    int64_t *numbers;     /* owned, as the others: BATCH of them, a text's is where it ends */
+    unsigned char *valid; /* a bit for each row that is not NULL */
+    LIST(char) bytes;
+};
+
+struct batch {
+    FILE *to; /* borrowed */
+    struct column columns[ROW_COLUMNS];
+    int count;
+    size_t rows, bytes;
+    int64_t zero_ns; /* added to times */
+};
+
+static void batch_open(struct batch *batch)
+{
+    for (int i = 0; i < ROW_COLUMNS; i++) {
+        batch->columns[i].numbers = malloc(BATCH * sizeof *batch->columns[i].numbers);
+        batch->columns[i].valid = calloc(1, BATCH / 8);
     }
 }
 
-/* The rows of TABLE, as CSV. */
-static void table_write(FILE *to, struct db *db, enum row_table table, const char *job, const char *rank)
+static void batch_close(struct batch *batch)
+{
+    for (int i = 0; i < ROW_COLUMNS; i++) {
+        free(batch->columns[i].numbers);
+        free(batch->columns[i].valid);
+        list_free(&batch->columns[i].bytes);
+    }
+}
+
+/* What is held goes to the writer: how many rows, and of each column the bits, the numbers and the bytes. */
+static void batch_write(struct batch *batch)
+{
+    size_t bits = (batch->rows + 7) / 8;
+
+    if (batch->rows)
+        fprintf(batch->to, "%zu\n", batch->rows);
+    for (struct column *column = batch->columns; batch->rows && column < batch->columns + batch->count; column++) {
+        fwrite(column->valid, 1, bits, batch->to);
+        fwrite(column->numbers, sizeof *column->numbers, batch->rows, batch->to);
+        fwrite(column->bytes.at, 1, column->bytes.count, batch->to);
+        memset(column->valid, 0, bits);
+        column->bytes.count = 0;
+    }
+    batch->rows = batch->bytes = 0;
+}
+
+static void row_begin(struct batch *batch)
+{
+    if (batch->rows == BATCH || batch->bytes > TEXTS)
+        batch_write(batch);
+}
+
+static void number_put(struct batch *batch, struct column *column, bool is, int64_t value)
+{
+    if (is && !(column->is_time && __builtin_add_overflow(value, batch->zero_ns, &value)))
+        column->valid[batch->rows / 8] |= (unsigned char)(1 << batch->rows % 8);
+    else
+        value = 0;
+    column->numbers[batch->rows] = value;
+}
+
+/* Parquet has UTF-8 alone: another byte becomes \xNN. */
+static void text_put(struct batch *batch, struct column *column, const char *text, size_t bytes)
+{
+    unsigned long rune;
+    size_t length, before = column->bytes.count;
+
+    for (const char *end = text + bytes; text < end; text += length ?: 1) {
+        for (length = 0; text + length < end && (signed char)text[length] >= 0; length++)
+            ;
+        length = length ?: json_rune((const unsigned char *)text, (size_t)(end - text), &rune);
+        if (length)
+            memcpy(list_add_many(&column->bytes, length), text, length);
+        else
+            sprintf(list_add_many(&column->bytes, 5), "\\x%02x", (unsigned char)*text), column->bytes.count--;
+    }
+    batch->bytes += column->bytes.count - before;
+    column->valid[batch->rows / 8] |= (unsigned char)(1 << batch->rows % 8);
+}
+
+/* Of a table that holds numbers alone (trace/scan.h). */
+static bool numbers_put(void *context, const int64_t *values, unsigned nulls)
+{
+    struct batch *batch = context;
+
+    row_begin(batch);
+    for (int i = 0; i < batch->count; i++)
+        number_put(batch, &batch->columns[i], !(nulls >> i & 1), values[i]);
+    batch->rows++;
+    return !ferror(batch->to);
+}
+
+static void row_put(struct batch *batch, struct query *row)
+{
+    row_begin(batch);
+    for (int i = 0; i < batch->count; i++) {
+        struct column *column = &batch->columns[i];
+        bool is = query_type(row, i) != QUERY_NULL;
+        size_t bytes;
+        if (!column->is_text) {
+            number_put(batch, column, is, is ? query_integer(row, i) : 0);
+            continue;
+        }
+        if (is) {
+            const char *text = query_whole(row, i, &bytes);
+            text_put(batch, column, text, bytes);
+        }
+        column->numbers[batch->rows] = (int64_t)column->bytes.count;
+    }
+    batch->rows++;
+}
+
+/* The rows of TABLE, if it has any. */
+static void table_write(struct batch *batch, struct db *db, enum row_table table, const char *job, const char *rank)
 {
     const struct row_table_facts *facts = &row_tables[table];
-    struct arena texts = {0};
-    char *sql = arena_print(&texts, "SELECT "), *bytes = NULL;
-    const char *names[ROW_COLUMNS];
-    int columns = 0;
-    size_t room;
-    struct query *query;
-    FILE *piece;
-    struct table *rows;
+    char *sql = say_print("SELECT "), *longer;
+    bool numbers = true;
+    struct query *rows;
 
+    batch->count = 0;
     for (const struct row_column *c = facts->columns; c->name && c->id != ID_ROW; c++) {
+        struct column *column = &batch->columns[batch->count];
         bool host = table == TABLE_process && !strcmp(c->name, "host");
-        char *value = arena_print(&texts, host ? "COALESCE(%s, (SELECT value FROM meta WHERE key = 'host'))" : c->holds == ROW_TIME ? "%s + ?1" : "%s", c->name);
-        sql = arena_print(&texts, "%s%sCAST(%s AS %s)", sql, columns ? ", " : "", value, c->holds == ROW_STRING ? "TEXT" : "INTEGER");
-        names[columns++] = c->name;
+        column->is_text = c->holds == ROW_STRING;
+        column->is_time = c->holds == ROW_TIME;
+        numbers = numbers && !column->is_text;
+        longer = say_print("%s%s%s", sql, batch->count++ ? ", " : "", host ? "COALESCE(host, (SELECT value FROM meta WHERE key = 'host'))" : c->name);
+        free(sql);
+        sql = longer;
     }
-    query = db_query(db, arena_print(&texts, "%s FROM %s NOT INDEXED", sql, facts->name));
-    query_bind_integer(query, 1, db_meta_integer(db, "started_unix_ns", 0) + db_meta_integer(db, "clock_offset_ns", 0));
-    if (query_step(query)) {
-        piece = open_memstream(&bytes, &room);
-        rows = table_open(piece, TABLE_CSV, columns, names);
-        table_headless(rows);
-        head_write(to, table, db_path(db), job, rank);
-        do {
-            result_row(rows, query);
-            if (ftell(piece) > PIECE)
-                piece_write(to, piece, &bytes);
-        } while (!ferror(to) && query_step(query));
-        table_close(rows);
-        piece_write(to, piece, &bytes);
-        fputs("0\n", to);
-        fclose(piece);
-        free(bytes);
+    longer = say_print("%s FROM %s NOT INDEXED", sql, facts->name);
+    rows = db_query(db, longer);
+    if (query_step(rows)) {
+        head_write(batch->to, table, db_path(db), job, rank);
+        if (numbers && (table == TABLE_frame || table == TABLE_lookup)) {
+            query_reset(rows);
+            scan_rows(db, table, numbers_put, batch);
+        } else {
+            do
+                row_put(batch, rows);
+            while (!ferror(batch->to) && query_step(rows));
+        }
+        batch_write(batch);
+        fputs("0\n", batch->to);
     }
-    query_close(query);
-    arena_free(&texts);
+    query_close(rows);
+    free(longer);
+    free(sql);
 }
 
 /* False: what is written is of no use any more. */
 static bool traces_write(struct traces *traces, FILE *to, bool frames)
 {
     struct progress progress = progress_begin("exporting");
+    struct batch batch = {.to = to};
     size_t written = 0;
 
+    batch_open(&batch);
     for (struct db *db; !ferror(to) && (db = traces_next(traces)); db_close(db)) {
         char *job = db_meta(db, "job"), *rank = db_meta(db, "rank");
         progress_tick(&progress, (int64_t)traces->next, (int64_t)traces->paths.count);
+        batch.zero_ns = db_meta_integer(db, "started_unix_ns", 0) + db_meta_integer(db, "clock_offset_ns", 0);
         if (!rank) {
             struct query *one = db_query(db, "SELECT MIN(rank) FROM process HAVING MIN(rank) = MAX(rank)");
             rank = query_step(one) ? strdup(query_text(one, 0, NULL)) : NULL;
@@ -156,7 +267,7 @@ static bool traces_write(struct traces *traces, FILE *to, bool frames)
         }
         for (int i = 0; i < ROW_TABLES && !db_failed(db); i++)
             if (i != TABLE_frame || frames)
-                table_write(to, db, (enum row_table)i, job, rank);
+                table_write(&batch, db, (enum row_table)i, job, rank);
         if (db_failed(db)) /* which was said; what was read of it stays */
             traces_left_out(1);
         else
@@ -164,6 +275,7 @@ static bool traces_write(struct traces *traces, FILE *to, bool frames)
         free(job);
         free(rank);
     }
+    batch_close(&batch);
     progress_end(&progress);
     return !ferror(to) && written;
 }

@@ -3,7 +3,7 @@
 import sys
 
 sys.path[:] = filter(None, sys.path)  # nothing is imported from where the user happens to be
-import io
+import array
 import json
 import os
 import shutil
@@ -14,45 +14,37 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)  # dyntrace ends, and so the input 
 folder, place = sys.argv[1:]
 try:
     import pyarrow
-    import pyarrow.csv
     import pyarrow.parquet
 except ImportError as error:
     sys.exit(f"dyntrace: export: Parquet files are written by pyarrow, which {sys.executable} does not have ({error}): "
              "`pip install pyarrow`, or name a Python that has it with --python")
 
 
-class Rows(io.RawIOBase):
-    """The rows of one table: pieces, each with its length on a line before it; the last has 0."""
-    piece, ended = b"", False
+def read(length):
+    """As many bytes of the input, as pyarrow has them."""
+    found = sys.stdin.buffer.read(length)
+    if len(found) < length:
+        raise EOFError
+    return pyarrow.py_buffer(found)
 
-    def readable(self):
-        return True
 
-    def readinto(self, to):
-        if not self.piece and not self.ended:
-            length = sys.stdin.buffer.readline()
-            if not length:
-                raise EOFError
-            self.piece = sys.stdin.buffer.read(int(length))
-            self.ended = not self.piece
-        some = self.piece[:len(to)]
-        to[:len(some)] = some
-        self.piece = self.piece[len(some):]
-        return len(some)
+def column(kind, rows):
+    """A bit for each row that is there, and a number: of a text where it ends in the bytes that follow."""
+    valid, numbers = read(-(-rows // 8)), read(rows * 8)
+    if kind != pyarrow.string():
+        return pyarrow.Array.from_buffers(kind, rows, [valid, numbers])
+    ends = array.array("q", bytes(8) + numbers.to_pybytes())
+    return pyarrow.Array.from_buffers(kind, rows, [valid, pyarrow.py_buffer(array.array("i", ends)), read(ends[-1])])
 
 
 def table_write(head):
-    kinds = {name: pyarrow.int64() if number else pyarrow.string() for name, number in head["columns"]}
+    schema = pyarrow.schema([(name, pyarrow.int64() if number else pyarrow.string()) for name, number in head["columns"]])
     parts = [f"{key}={urllib.parse.quote(head[key], safe='')}" for key in ("table", "job", "rank")]
     os.makedirs(os.path.join(folder, *parts), exist_ok=True)
     path = os.path.join(folder, *parts, urllib.parse.quote(head["file"], safe="") + ".parquet")
-    batches = pyarrow.csv.open_csv(
-        io.BufferedReader(Rows(), 1 << 20), pyarrow.csv.ReadOptions(use_threads=False, block_size=4 << 20, column_names=list(kinds)),
-        pyarrow.csv.ParseOptions(newlines_in_values=True),
-        pyarrow.csv.ConvertOptions(column_types=kinds, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False))
-    with pyarrow.parquet.ParquetWriter(path, pyarrow.schema(list(kinds.items())), compression="zstd") as out:
-        for batch in batches:
-            out.write_batch(batch)
+    with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd") as out:
+        while rows := int(sys.stdin.buffer.readline()):
+            out.write_batch(pyarrow.RecordBatch.from_arrays([column(field.type, rows) for field in schema], schema=schema))
 
 
 tables = set()
