@@ -158,10 +158,11 @@ static void counts_keep(struct check *check)
         const struct count *count = &check->counts.all.at[i];
         const struct guard_time *time = &check->guards.at[i];
         bool shared = given.globs.count || !count->turned_away;
-        struct call_sums sums = calls_sum(count->calls);
+        struct count_calls decided = counts_calls(&check->counts, count);
+        struct call_sums sums = calls_sum(decided.calls);
         const int64_t numbers[] = {
             count->code_id, count->process_id, sums.all, shared ? sums.asked : 0, shared ? sums.python : 0,
-            count->calls[OUTCOME_HIT] + count->calls[OUTCOME_COMPILED], count->warm_ns, time->ns, time->known,
+            decided.calls[OUTCOME_HIT] + decided.calls[OUTCOME_COMPILED], count->warm_ns, time->ns, time->known,
         };
         enum { NUMBERS = sizeof numbers / sizeof *numbers };
         char python[400] = "";
@@ -169,9 +170,9 @@ static void counts_keep(struct check *check)
         for (int n = 0; n < NUMBERS; n++)
             query_bind_integer(put, n + 1, numbers[n]);
         for (int o = 0; o < OUTCOMES; o++)
-            if (outcome_facts[o].python && count->calls[o])
+            if (outcome_facts[o].python && decided.calls[o])
                 made += (size_t)snprintf(python + made, sizeof python - made, "%s%" PRId64 " %s", made ? ", " : "",
-                                         count->calls[o], outcome_word(o));
+                                         decided.calls[o], outcome_word(o));
         query_bind_text(put, NUMBERS + 1, python);
         query_step(put);
     }

@@ -105,9 +105,10 @@ static void calls_read(const struct side *side)
     counts_read(&counts, side->db, &diff.progress);
     for (size_t i = 0; i < counts.all.count; i++) {
         const struct count *count = &counts.all.at[i];
+        struct count_calls decided = counts_calls(&counts, count);
         for (int o = 0; o < OUTCOMES; o++)
-            if (count->calls[o] && (side->rank < 0 || map_get(&processes, count->process_id)))
-                fact_add(side, count->code_id, "outcome", o, outcome_word(o), count->calls[o]);
+            if (decided.calls[o] && (side->rank < 0 || map_get(&processes, count->process_id)))
+                fact_add(side, count->code_id, "outcome", o, outcome_word(o), decided.calls[o]);
     }
     map_free(&processes);
     counts_free(&counts);

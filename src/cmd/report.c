@@ -74,11 +74,12 @@ static void calls_read(struct report *report)
     counts_read(&counts, report->db, &report->progress);
     for (size_t i = 0; i < counts.all.count; i++) {
         const struct count *count = &counts.all.at[i];
+        struct count_calls decided = counts_calls(&counts, count);
         for (int o = 0; o < OUTCOMES; o++) {
             int64_t *calls = count->turned_away ? &report->turned_away : &report->calls[o];
             int64_t *time = count->turned_away ? &report->turned_away_ns : &report->times_ns[o];
-            *calls += count->calls[o];
-            *time = times_sum(*time, count->times_ns[o]);
+            *calls += decided.calls[o];
+            *time = times_sum(*time, decided.times_ns[o]);
         }
     }
     report->sums = calls_sum(report->calls);

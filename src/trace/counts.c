@@ -42,10 +42,36 @@ static struct count *count_make(struct counts *counts, int64_t code_id, int64_t 
         return count;
     first = map_put(&counts->by_code, code_id);
     count = list_add(&counts->all);
-    *count = (struct count){.code_id = code_id, .process_id = process_id, .turned_away = true, .next = (size_t)*first,
+    *count = (struct count){.code_id = code_id, .process_id = process_id, .turned_away = true, .next = (unsigned)*first,
                             .warm_id = never, .warm_ns = never};
     *first = (int64_t)counts->all.count;
     return count;
+}
+
+/* Its calls of OUTCOME, made if need be. */
+static struct count_decided *decided_make(struct counts *counts, struct count *count, enum outcome outcome)
+{
+    struct count_decided *decided;
+
+    for (unsigned at = count->decided; at; at = decided->next)
+        if ((decided = &counts->decided.at[at - 1])->outcome == outcome)
+            return decided;
+    decided = list_add(&counts->decided);
+    *decided = (struct count_decided){.outcome = outcome, .next = count->decided};
+    count->decided = (unsigned)counts->decided.count;
+    return decided;
+}
+
+struct count_calls counts_calls(const struct counts *counts, const struct count *count)
+{
+    struct count_calls calls = {0};
+
+    for (unsigned at = count->decided; at; at = counts->decided.at[at - 1].next) {
+        const struct count_decided *decided = &counts->decided.at[at - 1];
+        calls.calls[decided->outcome] = decided->calls;
+        calls.times_ns[decided->outcome] = decided->time_ns;
+    }
+    return calls;
 }
 
 void counts_tick(struct counts *counts, int64_t lookup_id)
@@ -61,6 +87,7 @@ static bool call_count(void *context, const int64_t *values, unsigned nulls)
     int64_t id = (int64_t)l->lookup_id, code_id = (int64_t)l->code_id, thread_id = (int64_t)l->thread_id;
     struct counts *counts = context;
     enum outcome outcome = outcome_of(l->outcome);
+    struct count_decided *decided;
     struct count *count;
 
     if (id && outcome == OUTCOME_SKIP) /* its frame tells whether it counts */
@@ -75,8 +102,9 @@ static bool call_count(void *context, const int64_t *values, unsigned nulls)
         count->warm_id = id ? id - 1 : INT64_MAX;
         count->warm_ns = l->start_ns;
     }
-    count->calls[outcome]++;
-    count->times_ns[outcome] = times_sum(count->times_ns[outcome], l->duration_ns);
+    decided = decided_make(counts, count, outcome);
+    decided->calls++;
+    decided->time_ns = times_sum(decided->time_ns, l->duration_ns);
     if (counts->each)
         counts->each(counts->context, &(struct counted_call){id, thread_id, code_id, l->start_ns, outcome});
     return true;
@@ -121,6 +149,7 @@ bool counts_read(struct counts *counts, struct db *db, struct progress *progress
 void counts_free(struct counts *counts)
 {
     list_free(&counts->all);
+    list_free(&counts->decided);
     map_free(&counts->by_code);
     map_free(&counts->threads);
 }

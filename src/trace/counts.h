@@ -18,15 +18,22 @@
 
 struct db;
 
-/* The calls of a code object in a process. */
+/* The calls of a code object in a process. Of a job of many ranks there are hundreds of thousands. */
 struct count {
     int64_t code_id, process_id;
-    int64_t calls[OUTCOMES], times_ns[OUTCOMES]; /* after the warm-up, by outcome */
     int64_t seen;       /* calls, those of the warm-up too */
     int64_t warm_id;    /* lookups with greater ids are after the warm-up */
     int64_t warm_ns;    /* what began then or later is; INT64_MAX: nothing */
+    unsigned next;      /* the same code in another process, + 1; 0: none */
+    unsigned decided;   /* the first of its counts->decided, + 1 */
     bool turned_away;   /* the compiler turned the function away unread: view turned_away */
-    size_t next;        /* the same code in another process, + 1; 0: none */
+};
+
+/* Those of one outcome, after the warm-up. */
+struct count_decided {
+    int64_t calls, time_ns;
+    unsigned next; /* another outcome of the same, + 1; 0: none */
+    enum outcome outcome;
 };
 
 struct counted_call {
@@ -39,6 +46,7 @@ struct counts {
     void (*each)(void *context, const struct counted_call *call); /* after the warm-up; or NULL */
     void *context;
     LIST(struct count) all;
+    LIST(struct count_decided) decided;
     struct map by_code, threads; /* code_id -> the first of all.at[] + 1; thread_id -> process_id */
     int64_t rows, last_id;
     struct progress *progress; /* borrowed */
@@ -47,6 +55,12 @@ struct counts {
 /* False: it was said why. */
 bool counts_read(struct counts *counts, struct db *db, struct progress *progress);
 void counts_free(struct counts *counts);
+
+/* Of a count, by outcome; 0 for those that it has not. */
+struct count_calls {
+    int64_t calls[OUTCOMES], times_ns[OUTCOMES];
+};
+struct count_calls counts_calls(const struct counts *counts, const struct count *count);
 
 /* One more row was read, of this lookup. */
 void counts_tick(struct counts *counts, int64_t lookup_id);

@@ -196,8 +196,8 @@ static int file_connect(struct db *db, const char *absolute, enum how how)
 
     if (status == SQLITE_OK)
         status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", NULL, NULL, NULL);
-    if (status == SQLITE_OK) /* what is read once, in order, needs no more */
-        status = sqlite3_exec(db->handle, how & VIEWS ? "PRAGMA cache_size = -65536" : "PRAGMA cache_size = -4096", NULL, NULL, NULL);
+    if (status == SQLITE_OK) /* the system keeps more; and as much is held by each sorter. What is read once, in order, needs less */
+        status = sqlite3_exec(db->handle, how & VIEWS ? "PRAGMA cache_size = -16384" : "PRAGMA cache_size = -4096", NULL, NULL, NULL);
     if (status == SQLITE_OK && how & EACH) /* locks are taken once, not for each query */
         status = sqlite3_exec(db->handle, "BEGIN", NULL, NULL, NULL);
     if (each)

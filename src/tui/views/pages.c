@@ -43,14 +43,15 @@ void part_calls(struct doc *doc, struct db *db, struct query *unused)
     double whole;
 
     counts_read(&counts, db, &progress);
-    for (size_t i = 0; i < counts.all.count; i++)
+    for (size_t i = 0; i < counts.all.count; i++) {
+        struct count_calls decided = counts_calls(&counts, &counts.all.at[i]);
         for (int o = 0; o < OUTCOMES; o++) {
-            const struct count *count = &counts.all.at[i];
-            all[o] += count->calls[o];
-            ns[o] = times_sum(ns[o], count->times_ns[o]);
-            asked[o] += count->turned_away ? 0 : count->calls[o];
-            total += count->calls[o];
+            all[o] += decided.calls[o];
+            ns[o] = times_sum(ns[o], decided.times_ns[o]);
+            asked[o] += counts.all.at[i].turned_away ? 0 : decided.calls[o];
+            total += decided.calls[o];
         }
+    }
     counts_free(&counts);
     if (db_failed(db))
         return;
