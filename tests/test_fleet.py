@@ -189,10 +189,46 @@ def test_left_out(run, ranks, tmp_path, scratch, kind):
     assert kind == "late" or words in one_line(done.stderr)
 
 
+# Every command that takes traces; `fsck`, which is there for what is bad, and Parquet (test_engines.py) have tests of their own.
 EVERY = [["report", "DIR"], ["check", "DIR", "--max-recompiles", "1000"], ["why", "DIR"], ["why", "Net.forward", "DIR", "--ranks"],
          ["show", "Net.forward", "DIR"], ["merge", "DIR", "-o", "m.db"], ["diff", "DIR", "DIR"], ["sql", "DIR", "SELECT 1"], ["ranks", "DIR"],
          ["export", "DIR", "--format", "csv", "--table", "meta", "-o", "-"], ["replay", "DIR", "--what-if", "recompile_limit=1"],
          ["tui", "DIR", "--dump", "--keys", "Enter"]]
+
+
+@pytest.mark.parametrize("words", EVERY + [["report", "DIR", "--html", "page.html"], ["report", "DIR", "--json"], ["merge", "DIR", "-o", "m.db", "--decisions-only"],
+                                           ["sql", "DIR", "SELECT 1", "--then", "SELECT COUNT(*) FROM result"]], ids=lambda words: " ".join(words))
+def test_all_that_is_bad(run, ranks, tmp_path, monkeypatch, words):
+    """Each in one line, the rest answered as if it was not there, status 3."""
+    monkeypatch.chdir(tmp_path)
+    words = [ranks if word == "DIR" else word for word in words]
+    for path in sorted(ranks.iterdir()):
+        with sqlite3.connect(path) as db:
+            db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [("job", "j"), ("rank", path.stem[1:])])
+        db.close()
+    whole = run(*words)
+    assert (whole.returncode, whole.stderr) == (0, "")
+    (tmp_path / "m.db").unlink(missing_ok=True)
+    (tmp_path / "page.html").unlink(missing_ok=True)
+    bad = {}
+    for kind, (said, make) in BAD.items():
+        if kind != "late":  # that it cannot be moved is found by who moves it
+            make(ranks / f"x-{kind}.db")
+            bad[f"x-{kind}.db"] = said
+    for name, said, changes in (("x-other.db", "is of job k, most are of j", {"job": "k", "rank": 9}), ("x-before.db", "which began later", {"started_unix_ns": 17 * 10**17})):
+        shutil.copy(ranks / "r3.db", ranks / name)
+        with sqlite3.connect(ranks / name) as db:
+            db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", changes.items())
+            db.execute("UPDATE process SET rank = ?, pid = pid + 1000", (changes.get("rank", 3),))
+        db.close()
+        bad[name] = said
+    (ranks / "train.log").write_text("x")
+    bad["train.log"] = "1 other file left out"
+    done = run(*words)
+    lines = done.stderr.splitlines()
+    assert done.returncode == 3 and done.stdout == whole.stdout and len(lines) == len(bad) * words.count(ranks), (lines, done.stdout)
+    for name, said in bad.items():
+        assert sum(name in line and said in line for line in lines) == words.count(ranks), (name, lines)
 
 
 @pytest.mark.parametrize("words", EVERY, ids=lambda words: words[0])
@@ -374,3 +410,60 @@ def test_place_without_room(dyntrace, python, tmp_path, scratch):
     [left] = scratch.glob("*/*.db")
     assert str(left) in line
     shutil.rmtree(left.parent)
+
+
+NO_LOCKS = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int fcntl64(int fd, int what, ...)
+{
+    static int (*next)(int, int, ...);
+    char link[64], path[4096] = "", *folder = getenv("NO_LOCKS");
+    va_list more;
+    void *argument;
+
+    va_start(more, what);
+    argument = va_arg(more, void *);
+    va_end(more);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if ((what == F_SETLK || what == F_SETLKW || what == F_GETLK) && folder && readlink(link, path, sizeof path - 1) > 0 && !strncmp(path, folder, strlen(folder))) {
+        errno = ENOLCK;
+        return -1;
+    }
+    next = next ? next : (int (*)(int, int, ...))dlsym(RTLD_NEXT, "fcntl64");
+    return next(fd, what, argument);
+}
+
+int fcntl(int fd, int what, ...) __attribute__((alias("fcntl64")));
+"""
+
+
+@pytest.mark.no_sanitizer
+def test_without_locks(dyntrace, python, tmp_path, scratch):
+    """On a file system that has no locks, as NFS without a lock server: what ranks recorded is moved there, read there and merged there."""
+    (tmp_path / "locks.c").write_text(NO_LOCKS)
+    if not shutil.which("cc") or subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "locks.so", tmp_path / "locks.c", "-ldl"]).returncode:
+        pytest.skip("needs a C compiler")
+    job = tmp_path / "job"
+    env = {**os.environ, "LD_PRELOAD": str(tmp_path / "locks.so"), "NO_LOCKS": str(job)}
+    tried = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'w'), fcntl.LOCK_EX)"
+    job.mkdir()
+    assert "No locks available" in subprocess.run([python, "-c", tried, job / "x"], capture_output=True, text=True, env=env).stderr
+    (job / "x").unlink()
+    for rank in "01":
+        done = subprocess.run([dyntrace, "run", "-o", f"{job}/", "--python", python, "-c", "print(1)"], capture_output=True, text=True,
+                              env={**env, "RANK": rank, "WORLD_SIZE": "2"})
+        assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+    traces = sorted(job.iterdir())
+    for words in (["report", job], ["report", traces[0]], ["ranks", job], ["sql", job, "SELECT 1"], ["check", job, "--max-recompiles", "0"], ["fsck", job],
+                  ["merge", *traces, "-o", job / "all.db"], ["report", job / "all.db"], ["tui", job / "all.db", "--dump"]):
+        done = subprocess.run([dyntrace, *map(str, words)], capture_output=True, text=True, env=env)
+        assert done.returncode == 0 and done.stdout + done.stderr == done.stdout and (done.stdout or words[0] == "merge"), (words, done.stderr)

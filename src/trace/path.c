@@ -31,13 +31,25 @@ static bool wal_idle(const char *absolute)
     return idle;
 }
 
+bool path_locks(const char *absolute)
+{
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
+    int file = open(absolute, O_RDONLY | O_CLOEXEC);
+    bool none = file >= 0 && fcntl(file, F_GETLK, &lock) != 0 && (errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP);
+
+    if (file >= 0)
+        close(file);
+    return !none;
+}
+
 char *path_uri(const char *absolute, bool write)
 {
-    char *uri = malloc(strlen(absolute) * 3 + 64), *p = stpcpy(uri, "file:");
+    char *uri = malloc(strlen(absolute) * 3 + 80), *p = stpcpy(uri, "file:");
 
     for (const unsigned char *s = (const unsigned char *)absolute; *s; s++)
         p += sprintf(p, strchr("%?#", *s) ? "%%%02X" : "%c", *s);
-    strcpy(p, write ? "?mode=rw" : wal_idle(absolute) ? "?mode=ro&immutable=1" : "?mode=ro");
+    p = stpcpy(p, write ? "?mode=rw" : wal_idle(absolute) ? "?mode=ro&immutable=1" : "?mode=ro");
+    strcpy(p, path_locks(absolute) ? "" : "&nolock=1");
     return uri;
 }
 

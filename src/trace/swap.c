@@ -11,11 +11,13 @@
 #include <unistd.h>
 
 #include "lib/say.h"
+#include "trace/path.h"
 
 struct swap {
     sqlite3_file base;
     sqlite3_file *file;    /* owned: SQLite's own; closed between two of them */
     sqlite3_filename name; /* owned: what it was opened by, for all but the first */
+    bool locks;            /* path_locks of it */
 };
 
 static sqlite3_vfs *own; /* SQLite's default */
@@ -75,12 +77,14 @@ static int swap_size(sqlite3_file *file, sqlite3_int64 *size)
 
 static int swap_lock(sqlite3_file *file, int lock)
 {
+    if (!((struct swap *)file)->locks)
+        return SQLITE_OK;
     return is_open(file) ? below(file)->pMethods->xLock(below(file), lock) : SQLITE_IOERR;
 }
 
 static int swap_unlock(sqlite3_file *file, int lock)
 {
-    return is_open(file) ? below(file)->pMethods->xUnlock(below(file), lock) : SQLITE_OK;
+    return is_open(file) && ((struct swap *)file)->locks ? below(file)->pMethods->xUnlock(below(file), lock) : SQLITE_OK;
 }
 
 static int swap_reserved(sqlite3_file *file, int *reserved)
@@ -119,7 +123,7 @@ static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file,
 
     if (!(flags & SQLITE_OPEN_MAIN_DB) || !name) /* SQLite's temporary ones */
         return own->xOpen(own, name, file, flags, made);
-    *swap = (struct swap){.file = calloc(1, (size_t)own->szOsFile)};
+    *swap = (struct swap){.file = calloc(1, (size_t)own->szOsFile), .locks = path_locks(name)};
     if (!swap->file)
         return SQLITE_NOMEM;
     status = own->xOpen(own, name, swap->file, flags, made);
@@ -200,5 +204,6 @@ bool swap_in(sqlite3 *handle, const char *path)
 
     if (!swap || !(swap->name = sqlite3_create_filename(path, "", "", 0, NULL)))
         return false;
+    swap->locks = path_locks(path);
     return own->xOpen(own, swap->name, swap->file, SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB, NULL) == SQLITE_OK;
 }
