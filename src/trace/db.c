@@ -177,7 +177,8 @@ static void handle_close(struct db *db)
 static bool file_take(struct db *db, const char *absolute)
 {
     int status = SQLITE_OK;
-    char *schema = swap_fits(absolute) && swap_in(db->handle, absolute) && sqlite3_exec(db->handle, "BEGIN", NULL, NULL, NULL) == SQLITE_OK
+    struct path_facts facts = path_look(absolute);
+    char *schema = facts.plain && swap_in(db->handle, absolute, facts.locks) && sqlite3_exec(db->handle, "BEGIN", NULL, NULL, NULL) == SQLITE_OK
                        ? trust_schema(db->handle, &status) : NULL;
     bool same = schema && !strcmp(schema, db->schema);
 
@@ -190,8 +191,9 @@ static bool file_take(struct db *db, const char *absolute)
 /* Connect DB to the file ABSOLUTE. SQLite's status. */
 static int file_connect(struct db *db, const char *absolute, enum how how)
 {
-    bool each = how & EACH && swap_fits(absolute);
-    char *uri = path_uri(absolute, false);
+    struct path_facts facts = path_look(absolute);
+    bool each = how & EACH && facts.plain;
+    char *uri = path_uri(absolute, facts, false);
     int status = connect(db, uri, SQLITE_OPEN_READONLY, each ? swap_vfs() : NULL);
 
     if (status == SQLITE_OK)
@@ -686,7 +688,7 @@ int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise)
 struct db *db_make(const char *path)
 {
     struct db *db = db_new(path);
-    char *absolute = db_absolute(path), *uri = path_uri(absolute ? absolute : path, true);
+    char *absolute = db_absolute(path), *uri = path_uri(absolute ? absolute : path, path_look(absolute ? absolute : path), true);
 
     if (connect(db, uri, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
         query_error(db);

@@ -15,41 +15,50 @@
 
 #include "lib/say.h"
 
-/* True when the file is in WAL mode and has no log beside it: no recorder is using it. Then SQLite must not make one,
- * which in a directory that we cannot write to would fail and elsewhere would litter. */
-static bool wal_idle(const char *absolute)
+static bool has_beside(const char *absolute, const char *suffix)
 {
+    char *name = say_print("%s%s", absolute, suffix);
+    bool has = access(name, F_OK) == 0 || errno != ENOENT;
+
+    free(name);
+    return has;
+}
+
+/* By SQLite's own means: to close a file that it has open, too, would take away the locks that it holds there. */
+struct path_facts path_look(const char *absolute)
+{
+    struct path_facts facts = {.locks = true};
     unsigned char header[20] = {0};
-    char *log = say_print("%s-wal", absolute);
-    FILE *file = fopen(absolute, "rb");
-    bool idle = file && fread(header, sizeof header, 1, file) == 1 && header[18] == 2 && header[19] == 2 &&
-                access(log, F_OK) != 0 && errno == ENOENT;
+    sqlite3_filename name;
+    sqlite3_file *file;
+    sqlite3_vfs *vfs;
+    int reserved;
 
-    if (file)
-        fclose(file);
-    free(log);
-    return idle;
+    path_reach();
+    vfs = sqlite3_vfs_find(NULL);
+    name = sqlite3_create_filename(absolute, "", "", 0, NULL);
+    file = calloc(1, (size_t)vfs->szOsFile);
+    if (name && vfs->xOpen(vfs, name, file, SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB, NULL) == SQLITE_OK) {
+        if (file->pMethods->xRead(file, header, sizeof header, 0) == SQLITE_OK) {
+            facts.idle = header[18] == 2 && header[19] == 2 && !has_beside(absolute, "-wal");
+            facts.plain = header[18] == 1 && header[19] == 1 && !has_beside(absolute, "-wal") && !has_beside(absolute, "-journal");
+        }
+        facts.locks = file->pMethods->xCheckReservedLock(file, &reserved) == SQLITE_OK;
+        file->pMethods->xClose(file);
+    }
+    free(file);
+    sqlite3_free_filename(name);
+    return facts;
 }
 
-bool path_locks(const char *absolute)
-{
-    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
-    int file = open(absolute, O_RDONLY | O_CLOEXEC);
-    bool none = file >= 0 && fcntl(file, F_GETLK, &lock) != 0 && (errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP);
-
-    if (file >= 0)
-        close(file);
-    return !none;
-}
-
-char *path_uri(const char *absolute, bool write)
+char *path_uri(const char *absolute, struct path_facts facts, bool write)
 {
     char *uri = malloc(strlen(absolute) * 3 + 80), *p = stpcpy(uri, "file:");
 
     for (const unsigned char *s = (const unsigned char *)absolute; *s; s++)
         p += sprintf(p, strchr("%?#", *s) ? "%%%02X" : "%c", *s);
-    p = stpcpy(p, write ? "?mode=rw" : wal_idle(absolute) ? "?mode=ro&immutable=1" : "?mode=ro");
-    strcpy(p, path_locks(absolute) ? "" : "&nolock=1");
+    p = stpcpy(p, write ? "?mode=rw" : facts.idle ? "?mode=ro&immutable=1" : "?mode=ro");
+    strcpy(p, facts.locks ? "" : "&nolock=1");
     return uri;
 }
 

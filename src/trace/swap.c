@@ -3,21 +3,17 @@
  * Runs in: the viewer. */
 #include "trace/swap.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "lib/say.h"
-#include "trace/path.h"
 
 struct swap {
     sqlite3_file base;
     sqlite3_file *file;    /* owned: SQLite's own; closed between two of them */
     sqlite3_filename name; /* owned: what it was opened by, for all but the first */
-    bool locks;            /* path_locks of it */
+    bool locks;            /* path_facts' of it */
 };
 
 static sqlite3_vfs *own; /* SQLite's default */
@@ -123,7 +119,7 @@ static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file,
 
     if (!(flags & SQLITE_OPEN_MAIN_DB) || !name) /* SQLite's temporary ones */
         return own->xOpen(own, name, file, flags, made);
-    *swap = (struct swap){.file = calloc(1, (size_t)own->szOsFile), .locks = path_locks(name)};
+    *swap = (struct swap){.file = calloc(1, (size_t)own->szOsFile), .locks = !sqlite3_uri_boolean(name, "nolock", 0)};
     if (!swap->file)
         return SQLITE_NOMEM;
     status = own->xOpen(own, name, swap->file, flags, made);
@@ -134,7 +130,7 @@ static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file,
     return status;
 }
 
-/* The journal that a file might have: swap_fits has seen that it has none, and by now NAME may be that of another file. */
+/* The journal that a file might have: who opens it has seen that it has none, and by now NAME may be that of another file. */
 static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *found)
 {
     *found = 0;
@@ -164,23 +160,6 @@ const char *swap_vfs(void)
 
 /* ---- files -------------------------------------------------------------------- */
 
-bool swap_fits(const char *path)
-{
-    static const char *const beside[] = {"-journal", "-wal"};
-    unsigned char header[20] = {0};
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    bool fits = file >= 0 && pread(file, header, sizeof header, 0) == sizeof header && header[18] == 1 && header[19] == 1;
-
-    if (file >= 0)
-        close(file);
-    for (size_t i = 0; fits && i < sizeof beside / sizeof *beside; i++) {
-        char *name = say_print("%s%s", path, beside[i]);
-        fits = access(name, F_OK) != 0;
-        free(name);
-    }
-    return fits;
-}
-
 static struct swap *swap_of(sqlite3 *handle)
 {
     sqlite3_file *file = NULL;
@@ -198,12 +177,12 @@ void swap_out(sqlite3 *handle)
         file_close(swap);
 }
 
-bool swap_in(sqlite3 *handle, const char *path)
+bool swap_in(sqlite3 *handle, const char *path, bool locks)
 {
     struct swap *swap = swap_of(handle);
 
     if (!swap || !(swap->name = sqlite3_create_filename(path, "", "", 0, NULL)))
         return false;
-    swap->locks = path_locks(path);
+    swap->locks = locks;
     return own->xOpen(own, swap->name, swap->file, SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB, NULL) == SQLITE_OK;
 }

@@ -10,15 +10,13 @@
 
 struct sqlite3;
 
-/* The name of the VFS, for sqlite3_open_v2. It reads as SQLite's own does. */
+/* The name of the VFS, for sqlite3_open_v2. It reads as SQLite's own does. Its files are plain (trace/path.h): a log or a journal belongs
+ * to a name. */
 const char *swap_vfs(void);
 
-/* Can the file at PATH be read through it? Not one with a log or a journal, which belong to a name. */
-bool swap_fits(const char *path);
-
-/* HANDLE, which runs no statement and has no transaction, lets go of its file; and reads the one at PATH from here on. False: that cannot
+/* HANDLE, which runs no statement and has no transaction, lets go of its file; and reads the one at PATH, which LOCKS or not, from here on. False: that cannot
  * be opened. */
 void swap_out(struct sqlite3 *handle);
-bool swap_in(struct sqlite3 *handle, const char *path);
+bool swap_in(struct sqlite3 *handle, const char *path, bool locks);
 
 #endif
