@@ -4,7 +4,8 @@ usage: beside_torch.py [--dyntrace PROGRAM] [--python PY] [--verbose] [FILE[:FUN
 
 Both are recorded by `dyntrace run`; the traces are compared. Of each function: the operations of each graph, in order; the lines on
 which graphs break; the compiles that made a graph or broke, resume functions and called functions included. The last line says how many
-functions are equal in which. docs/capture.md has why the others differ, and which are left out. HOSTILE has the files that are no language
+functions are equal in which. docs/capture.md has why the others differ, and which are left out. torch compiles a callable object within
+a function of its own (WRAPPER), where its graphs are. HOSTILE has the files that are no language
 feature, but code that changes what was read; they are compared where they are named.
 """
 import argparse
@@ -23,6 +24,7 @@ import corpus
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HOSTILE = ["believed", "hostile"]
+WRAPPER = "torch/_dynamo/external_utils.py"
 
 
 def run(side, words):
@@ -62,7 +64,7 @@ def run(side, words):
 def read(trace, times):
     """{function: (operations of each graph, lines of breaks, compiles)}"""
     with contextlib.closing(sqlite3.connect(trace)) as db:
-        ours = "filename LIKE '%/capture/corpus/%'"
+        ours = f"(filename LIKE '%/capture/corpus/%' OR filename LIKE '%/{WRAPPER}')"
         graphs = db.execute("SELECT m.start_ns, group_concat(n.name, ' ') FROM graph g JOIN compile m USING (compile_id) JOIN code USING (code_id) "
                             f"JOIN (SELECT * FROM graph_node WHERE opcode LIKE 'call%' ORDER BY ordinal) n USING (graph_id) WHERE {ours} GROUP BY graph_id").fetchall()
         compiles = db.execute("SELECT start_ns FROM compile JOIN code USING (code_id) WHERE (compile_id IN (SELECT compile_id FROM graph JOIN graph_node USING (graph_id) WHERE opcode LIKE 'call%') "
@@ -102,7 +104,7 @@ def main():
     options = parser.parse_args()
     if options.side:
         return run(options.side, options.what)
-    files, equal, count, without, wrong = {}, collections.Counter(), 0, 0, set()
+    files, equal, count, without, wrong, given_up = {}, collections.Counter(), 0, 0, set(), []
     for word in options.what or sorted(path.stem for path in corpus.FOLDER.glob("*.py") if path.stem not in HOSTILE):
         files.setdefault(word.partition(":")[0], []).append(word)
     with tempfile.TemporaryDirectory(prefix="beside-") as folder:
@@ -126,9 +128,13 @@ def main():
                     if not sides["torch"][name][0] and not sides["dyntrace"][name][0]:
                         without += 1
                         continue
+                    if not any(sides["torch"][name]):
+                        given_up.append(name)
+                        continue
                     count += 1
                     equal.update(compare(name, sides["dyntrace"][name], sides["torch"][name], options.verbose))
-    print("left out: %d in which neither makes a graph; those that torch.compile does not do as Python does: %s" % (without, ", ".join(sorted(wrong))))
+    print("left out: %d in which neither makes a graph; %d in which torch.compile makes neither graph nor break: %s; those that torch.compile does not "
+          "do as Python does: %s" % (without, len(given_up), ", ".join(given_up), ", ".join(sorted(wrong))))
     print("%d functions; equal: %s" % (count, ", ".join("%s %d (%.0f %%)" % (what, equal[what], 100 * equal[what] / count) for what in ("all", "graphs", "breaks", "compiles", "operations"))))
     return 0
 

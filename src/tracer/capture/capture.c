@@ -208,7 +208,7 @@ static void make_parts(struct capture *c, struct watched *w, struct outcome_of *
         snprintf(o->why, sizeof o->why, "a break in a loop: %.400s", c->reason);
         return;
     }
-    if (returns && !PyList_GET_SIZE(c->nodes)) {
+    if (returns && PyList_GET_SIZE(c->nodes) == c->number_nodes) {
         snprintf(o->why, sizeof o->why, "it has no operation on arrays");
         return;
     }
@@ -348,6 +348,16 @@ static int conclude(struct capture *c, struct watched *w, struct outcome_of *o, 
     return 0;
 }
 
+/* Those that were met in captures of the code with FRAME_STATE: borrowed, or NULL. */
+static PyObject *numbers_of(PyObject *frame_state)
+{
+    OWNED PyObject *made = PyDict_New(), *word = PyUnicode_InternFromString("numbers");
+    PyObject *numbers = made && word && PyDict_CheckExact(frame_state) ? PyDict_SetDefault(frame_state, word, made) : NULL;
+
+    PyErr_Clear();
+    return numbers && PyDict_CheckExact(numbers) ? numbers : NULL;
+}
+
 int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct code_state *state, struct decision *d,
                 struct answer *answer, struct capture_going *going)
 {
@@ -388,6 +398,7 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
         decision_asked(d, Py_None);
         return 0;
     }
+    c.numbers = c.callback->dynamic && numbers_may_vary() ? numbers_of(frame_state) : NULL;
     t->capturing = &c;
     if (!begin(&c, &w))
         c.failed = true;

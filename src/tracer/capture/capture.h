@@ -43,6 +43,7 @@ struct shadow {
     char step;              /* of a source: 'l' 'G' 'B' '.' '[' */
     char guarded;           /* a source: 1: its type (and length), 2: what it is is guarded */
     bool changed;           /* a source: some of its children are */
+    char varies;            /* a source: 1: a number that is an input of the graph, 2: not; a node: 1: it gives a number, of the numbers items */
     bool fixed, counted;    /* a node: its shape, or that of its arguments, follows from those of the inputs; fixed: a list or dict that is
                                not changed here any more */
     int recipe;             /* of plan.c: number + 1 */
@@ -93,6 +94,8 @@ struct capture {
     void *arena;              /* owned: chunks of shadows */
     uint32_t serial, jumps, items, nesting; /* items: of containers that were gone through; nesting: of those in an argument of a node */
     struct undo *undo;        /* in the order made */
+    PyObject *numbers;        /* borrowed, or NULL: by path, numbers that captures of this code have met; None: more than one */
+    Py_ssize_t number_nodes;  /* those of nodes that give a number */
     struct watched *innermost;
     struct shadow *locals, *globals, *builtins; /* the three roots */
     struct shadow *taken;     /* items: sources of the placeholders */
@@ -180,6 +183,10 @@ bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
 struct shadow *value_item(struct capture *c, PyObject *value, struct shadow *shadow, Py_ssize_t i);
 /* The shadow of a tuple or list gets those of all items of VALUE as well. -1: one is not known, and it is as it was; or no memory. */
 int shadow_add_items(struct capture *c, struct shadow *container, PyObject *value, struct shadow *of);
+/* NumPy 1 chooses a result's dtype by what a number is, so that none may be an input. */
+bool numbers_may_vary(void);
+/* Is it a number that was another one in an earlier capture of this code, or made of one? */
+bool is_varying(struct capture *c, struct shadow *shadow);
 /* What stands for VALUE in the arguments of a node: a new reference. NULL: nothing can, or an exception is set. */
 PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shadow);
 bool value_has_array(PyObject *value, int depth);
@@ -227,6 +234,8 @@ bool is_graph(PyObject *value, const struct shadow *shadow);
 bool has_graph(struct capture *c, PyObject *value, const struct shadow *shadow);
 /* Are its shape, and those of the arrays in it, known from the inputs'? */
 bool is_fixed(struct capture *c, PyObject *value, const struct shadow *shadow);
+/* Is something in it a number that varies? What it is an argument of may have a shape that follows from it. */
+bool has_number(const struct shadow *shadow);
 PyObject *operator_named(const char *name); /* operator.NAME, borrowed */
 /* NODE is the next; 0, or -1: no memory. */
 int add_node(struct capture *c, PyObject *node);

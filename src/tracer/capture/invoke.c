@@ -94,7 +94,7 @@ static bool node_arguments(struct capture *c, const struct call *call, PyObject 
         PyObject *one = value_argument(c, call->args[i], call->shadows[i]);
         if (!one)
             goto unknown;
-        made->fixed &= is_fixed(c, call->args[i], call->shadows[i]);
+        made->fixed &= is_fixed(c, call->args[i], call->shadows[i]) && !has_number(call->shadows[i]);
         c->foreign |= is_programs(call->args[i]);
         *(self || i || i >= positional ? rest : first_graph) |= has_graph(c, call->args[i], call->shadows[i]);
         if (i < positional) {
@@ -271,7 +271,7 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     struct shadow **shadows = capture_room(c, sizeof *shadows * (size_t)(all + 1));
     const Py_ssize_t mark = PyList_GET_SIZE(c->nodes);
     struct undo *const undo = c->undo;
-    const Py_ssize_t effects = c->effects->count;
+    const Py_ssize_t effects = c->effects->count, number_nodes = c->number_nodes;
     struct shadow *shadow;
     PyObject *result;
     int depth = 0;
@@ -312,6 +312,7 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
         c->failed = true;
     shadows_back(c, undo);
     c->effects->count = effects;
+    c->number_nodes = number_nodes;
     c->make_bool = false;
     if (!c->inner_broke)
         break_at(c, "call", "a call that did not begin as it was expected to");

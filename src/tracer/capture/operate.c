@@ -89,7 +89,7 @@ bool has_graph(struct capture *c, PyObject *value, const struct shadow *shadow)
 
 bool is_graph(PyObject *value, const struct shadow *shadow)
 {
-    return (shadow && shadow->kind == SHADOW_NODE) || (value && value_is_array(value));
+    return (shadow && shadow->kind == SHADOW_NODE && !shadow->varies) || (value && value_is_array(value));
 }
 
 bool is_fixed(struct capture *c, PyObject *value, const struct shadow *shadow)
@@ -98,6 +98,14 @@ bool is_fixed(struct capture *c, PyObject *value, const struct shadow *shadow)
         if (!may_go_on(c) || !is_fixed(c, shadow->items[i] ? shadow->items[i]->value : NULL, shadow->items[i]))
             return false;
     return !is_graph(value, shadow) || (shadow && (shadow->kind == SHADOW_SOURCE || (shadow->kind == SHADOW_NODE && shadow->fixed)));
+}
+
+bool has_number(const struct shadow *shadow)
+{
+    for (Py_ssize_t i = 0; shadow && is_container(shadow) && i < shadow->count; i++)
+        if (has_number(shadow->items[i]))
+            return true;
+    return shadow && shadow->varies == 1;
 }
 
 PyObject *operator_named(const char *name)
@@ -219,7 +227,7 @@ enum ended operation_on(struct capture *c, const char *name, int count, PyObject
         if (!one)
             break;
         PyTuple_SET_ITEM(made->args, i, one);
-        made->fixed &= is_fixed(c, values[i], shadows[i]);
+        made->fixed &= is_fixed(c, values[i], shadows[i]) && !(has_number(shadows[i]) && strstr(name, "item"));
     }
     made->counted = made->fixed;
     PyErr_Clear();
@@ -337,6 +345,39 @@ static enum ended operate_own(struct capture *c, struct watched *w, uint32_t whi
     return ended;
 }
 
+/* OPERATION on COUNT numbers of the stack, one of which varies, gave RESULT (taken). */
+static enum ended number_result(struct capture *c, struct watched *w, int count, struct operation *operation, PyObject *result)
+{
+    OWNED PyObject *args = operation->args, *node = result ? node_new(operation->op, NULL, operation->target, Py_NewRef(args), NULL) : NULL;
+    struct shadow *shadow = NULL, **items = capture_room(c, sizeof *items * (size_t)count);
+
+    if (node && items && !add_node(c, node) && capture_keep(c, node))
+        shadow = shadow_node(c, node, true, true);
+    if (shadow) {
+        for (int i = 0; i < count; i++)
+            items[i] = stack_shadow(w, i);
+        shadow->items = items;
+        shadow->count = shadow->room = count;
+        shadow->varies = 1;
+        shadow->value = capture_keep(c, result);
+        c->number_nodes++;
+    }
+    return stack_result(c, w, count, result, shadow);
+}
+
+/* Are the COUNT values on top integers, one of which varies, and the result of an operation on them a number whose type they say? */
+static bool are_numbers(struct capture *c, const struct watched *w, int count)
+{
+    bool varies = false;
+
+    for (int i = 0; i < count; i++) {
+        if (!PyLong_CheckExact(stack_value(w, i)))
+            return false;
+        varies |= is_varying(c, stack_shadow(w, i));
+    }
+    return varies;
+}
+
 static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t which)
 {
     PyObject *a = stack_value(w, 1), *b = stack_value(w, 0);
@@ -349,6 +390,10 @@ static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t 
     if (is_graph(a, of_a) || is_graph(b, of_b)) {
         ended = prepare(c, w, 2, binary[which].name, &operation);
         return ended ? ended : node_result(c, w, 2, &operation, run_binary(which, a, b));
+    }
+    if (are_numbers(c, w, 2) && strstr("add sub mul mod floordiv truediv", binary[which % 13].name)) {
+        ended = prepare(c, w, 2, binary[which % 13].name, &operation);
+        return ended ? ended : number_result(c, w, 2, &operation, run_binary(which, a, b));
     }
     if (value_is_simple(a) && value_is_simple(b) && value_known(c, a, of_a) && value_known(c, b, of_b))
         return known_result(c, w, 2, run_binary(which, a, b));
@@ -371,6 +416,10 @@ static enum ended operate_unary(struct capture *c, struct watched *w, uint32_t s
     if (is_graph(value, stack_shadow(w, 0))) {
         ended = prepare(c, w, 1, name, &operation);
         return ended ? ended : node_result(c, w, 1, &operation, run(value));
+    }
+    if (are_numbers(c, w, 1)) {
+        ended = prepare(c, w, 1, name, &operation);
+        return ended ? ended : number_result(c, w, 1, &operation, run(value));
     }
     if (value_is_simple(value) && value_known(c, value, stack_shadow(w, 0)))
         return known_result(c, w, 1, run(value));
@@ -407,6 +456,10 @@ static enum ended compare(struct capture *c, struct watched *w, struct compat_ac
             stack_push(w, PyBool_FromLong(truth), NULL);
         }
         return ended;
+    }
+    if (!action.flag && are_numbers(c, w, 2)) {
+        ended = prepare(c, w, 2, names[action.arg], &operation);
+        return ended ? ended : number_result(c, w, 2, &operation, PyObject_RichCompare(a, b, (int)action.arg));
     }
     if (value_is_plain(a) && value_is_plain(b) && value_known(c, a, stack_shadow(w, 1)) && value_known(c, b, stack_shadow(w, 0))) {
         result = PyObject_RichCompare(a, b, (int)action.arg);

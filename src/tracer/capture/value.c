@@ -407,6 +407,11 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
         return true;
     case SHADOW_METHOD:
         return value_known(c, NULL, shadow->parent);
+    case SHADOW_NODE: /* a number is known if those are that it was made of */
+        for (Py_ssize_t i = 0; i < shadow->count; i++)
+            if (!may_go_on(c) || !value_known(c, NULL, shadow->items[i]))
+                return false;
+        return shadow->varies;
     case SHADOW_SOURCE:
         break;
     default:
@@ -488,6 +493,37 @@ int shadow_add_items(struct capture *c, struct shadow *container, PyObject *valu
 
 /* ---- arguments of nodes ---- */
 
+bool numbers_may_vary(void)
+{
+    PyObject *numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
+    PyObject *version = numpy && PyModule_Check(numpy) ? PyDict_GetItemString(PyModule_GetDict(numpy), "__version__") : NULL;
+    const char *text = version && PyUnicode_Check(version) ? PyUnicode_AsUTF8(version) : "";
+
+    PyErr_Clear();
+    return text && strncmp(text, "1.", 2);
+}
+
+bool is_varying(struct capture *c, struct shadow *shadow)
+{
+    const struct shadow *root = shadow;
+    OWNED PyObject *path = NULL;
+    PyObject *text, *before;
+
+    if (!shadow || shadow->varies || shadow->kind != SHADOW_SOURCE || !shadow->value || !PyLong_CheckExact(shadow->value) || shadow->guarded == 2 || !c->numbers)
+        return shadow && shadow->varies == 1 && shadow->guarded != 2;
+    while (root->parent)
+        root = root->parent;
+    path = source_path(shadow);
+    if (path && root == c->locals) {
+        text = PyTuple_GET_ITEM(PyTuple_GET_ITEM(path, PyTuple_GET_SIZE(path) - 1), 2);
+        before = PyDict_GetItemWithError(c->numbers, text);
+        shadow->varies = before && PyObject_RichCompareBool(before, shadow->value, Py_EQ) != 1 ? 1 : 2;
+        PyDict_SetItem(c->numbers, text, shadow->varies == 1 ? Py_None : shadow->value);
+    }
+    PyErr_Clear();
+    return shadow->varies == 1;
+}
+
 /* The placeholder of SOURCE, an array: borrowed. */
 static PyObject *placeholder(struct capture *c, struct shadow *source)
 {
@@ -518,7 +554,7 @@ static PyObject *placeholder(struct capture *c, struct shadow *source)
     }
     if (shadow_add(c, c->taken, NULL, source))
         return NULL;
-    c->foreign |= value_is_foreign(source->value);
+    c->foreign |= !source->varies && value_is_foreign(source->value);
     return source->node = capture_keep(c, node);
 }
 
@@ -571,6 +607,12 @@ PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shad
             return NULL;
         if (value_is_array(value))
             return value_type_known(c, value, shadow) ? Py_XNewRef(placeholder(c, shadow)) : NULL;
+        if (is_varying(c, shadow)) {
+            if (!shadow->guarded)
+                guard_on(c, shadow, "TYPE_MATCH", (PyObject *)&PyLong_Type);
+            shadow->guarded = 1;
+            return Py_XNewRef(placeholder(c, shadow));
+        }
         if (value_known(c, value, shadow))
             return Py_NewRef(value);
         if (!is_sequence(value) || !value_type_known(c, value, shadow))
