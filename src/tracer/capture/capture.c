@@ -221,7 +221,7 @@ static void make_parts(struct capture *c, struct watched *w, struct outcome_of *
             snprintf(o->why, sizeof o->why, "%.180s", why);
         return;
     }
-    o->values = o->ended == ENDED_BEFORE ? plan_values(o->plan, w) : NULL; /* before its variables are those of the new code */
+    o->values = o->ended == ENDED_BEFORE && !o->plan->functions ? plan_values(o->plan, w) : NULL; /* before its variables are those of the new code */
     o->modified = assemble(c, w, o->plan, returns, &o->splits);
     if (!o->modified)
         snprintf(o->why, sizeof o->why, "code for it could not be made");

@@ -31,7 +31,7 @@ enum shadow_kind {
     SHADOW_OBJECT,   /* an instance made here of the class parent; items: its attributes keys */
     SHADOW_SUPER,    /* super(), of items: a class, value, and an object, node */
     SHADOW_ITERATOR, /* over parent, at number count */
-    SHADOW_FUNCTION, /* made here; items: cells of its closure; parent: its defaults, or NULL */
+    SHADOW_FUNCTION, /* made here, of the code key; items: cells of its closure; parent: its defaults, or NULL; child: its globals */
     SHADOW_CELL,     /* made here, or parent is its source; items[0]: what is in it, or NULL */
     SHADOW_CHANGED,  /* child of a source: what was there has given way to value, of items[0] */
     SHADOW_CALL,     /* an effect: items[0] is called with the others, which changes parent */
@@ -221,6 +221,7 @@ struct operation {
     PyObject *target;           /* borrowed */
     PyObject *args, *keywords;  /* owned, of the node; keywords may be NULL */
     bool fixed, counted;        /* as of its shadow */
+    struct shadow *same;        /* it gives the very object that this has; or NULL */
 };
 /* It calls operator.NAME, or getattr(), with COUNT values. ENDED_NOT: it may run. */
 enum ended operation_on(struct capture *c, const char *name, int count, PyObject *const *values, struct shadow *const *shadows, struct operation *made);
@@ -356,9 +357,9 @@ int hand_over(struct capture *c, struct watched *w, enum ended ended, struct tra
 /* ---- plan.c ---- */
 /* How one value is made again. */
 struct recipe {
-    enum { MAKE_CONST, MAKE_ARGUMENT, MAKE_GLOBAL, MAKE_BUILTIN, MAKE_GLOBALS, MAKE_CELL_OF, MAKE_ATTRIBUTE, MAKE_ITEM, MAKE_OUTPUT,
-           MAKE_TUPLE, MAKE_LIST, MAKE_DICT, MAKE_SLICE, MAKE_SUPER, MAKE_OBJECT, MAKE_CALL } how;
-    PyObject *object;   /* owned: the constant, key, name; of a dict or an object, a tuple of its keys; or NULL */
+    enum { MAKE_CONST, MAKE_ARGUMENT, MAKE_GLOBAL, MAKE_BUILTIN, MAKE_GLOBALS, MAKE_CELL_OF, MAKE_OWN_CELL, MAKE_ATTRIBUTE, MAKE_ITEM, MAKE_OUTPUT,
+           MAKE_TUPLE, MAKE_LIST, MAKE_DICT, MAKE_SLICE, MAKE_SUPER, MAKE_OBJECT, MAKE_NEW_CELL, MAKE_NEW_FUNCTION, MAKE_CALL } how;
+    PyObject *object;   /* owned: the constant, key, name, code; of a dict or an object, a tuple of its keys; or NULL */
     int from, count;    /* number of the argument, cell, output or recipe; of a call, of the nodes before it; of items */
     int *items;         /* owned: recipes */
     enum { EARLY, LATE, LAST } when; /* before the graph runs, as what it reads was read; behind it; effects */
@@ -373,6 +374,7 @@ struct plan {
     int *inputs, *gives;        /* owned: recipes: arguments of the graph; what is given, stores first, then the stack from its top */
     int input_count, give_count;
     bool single;                /* it gives the only one, no tuple */
+    bool functions;             /* it makes some, whose cells are the frame's */
     int *arguments;             /* owned: variables of the code that it is called with */
     int argument_count;
     int *stores, *deletes;      /* owned: variables that get a value, and those that lose theirs */

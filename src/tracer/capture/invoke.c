@@ -150,6 +150,7 @@ enum ended array_call(struct capture *c, struct watched *w, const struct call *c
                       const char *name, struct operation *operation)
 {
     bool first, rest;
+    PyObject *result;
     enum ended ended = may_operate(c);
 
     if (ended)
@@ -163,7 +164,13 @@ enum ended array_call(struct capture *c, struct watched *w, const struct call *c
         return ended;
     }
     operation->fixed &= keeps_shape(name, call->count + (self != NULL), first, rest);
-    return node_result(c, w, call->slots, operation, run_call(call));
+    result = run_call(call);
+    if (self && result == self && name[strlen(name) - 1] == '_')
+        operation->same = of_self;
+    for (int i = 0; call->names && i < PyTuple_GET_SIZE(call->names); i++)
+        if (call->args[call->count - 1 - i] == result && !PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(call->names, PyTuple_GET_SIZE(call->names) - 1 - i), "out"))
+            operation->same = call->shadows[call->count - 1 - i];
+    return node_result(c, w, call->slots, operation, result);
 }
 
 static enum ended array_method(struct capture *c, struct watched *w, const struct call *call)

@@ -193,6 +193,8 @@ enum ended node_result(struct capture *c, struct watched *w, int count, struct o
             shadow = shadow_node(c, node, operation->fixed, operation->counted);
         if (!shadow)
             c->failed = true;
+        else
+            shadow->parent = operation->same;
         PyErr_Clear();
         if (shadow)
             return stack_result(c, w, count, result, shadow);
@@ -384,14 +386,20 @@ static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t 
     struct shadow *of_a = stack_shadow(w, 1), *of_b = stack_shadow(w, 0);
     struct operation operation;
     enum ended ended;
+    int large;
 
     if (which >= sizeof binary / sizeof *binary)
         return break_at(c, "instruction", "an operator that is not known");
     if (is_graph(a, of_a) || is_graph(b, of_b)) {
-        ended = prepare(c, w, 2, binary[which].name, &operation);
-        return ended ? ended : node_result(c, w, 2, &operation, run_binary(which, a, b));
+        PyObject *result;
+        if ((ended = prepare(c, w, 2, binary[which].name, &operation)))
+            return ended;
+        result = run_binary(which, a, b);
+        operation.same = which >= 13 && result == a ? of_a : NULL;
+        return node_result(c, w, 2, &operation, result);
     }
-    if (are_numbers(c, w, 2) && strstr("add sub mul mod floordiv truediv", binary[which % 13].name)) {
+    if (are_numbers(c, w, 2) && (strstr("add sub mul mod floordiv truediv", binary[which % 13].name) ||
+                                 (which % 13 == 8 && !is_varying(c, of_b) && PyLong_AsLongAndOverflow(b, &large) >= 0 && value_known(c, b, of_b)))) {
         ended = prepare(c, w, 2, binary[which % 13].name, &operation);
         return ended ? ended : number_result(c, w, 2, &operation, run_binary(which, a, b));
     }
@@ -472,11 +480,19 @@ static enum ended compare(struct capture *c, struct watched *w, struct compat_ac
     return unknown_operand(c, w, 2, names[action.arg]);
 }
 
+/* Behind operations that give back one of their arguments: that. */
+static struct shadow *object_of(struct shadow *shadow)
+{
+    while (shadow && shadow->kind == SHADOW_NODE && shadow->parent)
+        shadow = shadow->parent;
+    return shadow;
+}
+
 /* Are the two on top one object? */
 static enum ended is_same(struct capture *c, struct watched *w, bool negated)
 {
     PyObject *a = stack_value(w, 1), *b = stack_value(w, 0);
-    struct shadow *of_a = stack_shadow(w, 1), *of_b = stack_shadow(w, 0);
+    struct shadow *of_a = object_of(stack_shadow(w, 1)), *of_b = object_of(stack_shadow(w, 0));
     bool single = a == Py_None || b == Py_None || PyBool_Check(a) || PyBool_Check(b);
     bool sure = of_a && (of_a == of_b || (of_b && (of_a->kind == SHADOW_OBJECT || of_b->kind == SHADOW_OBJECT)));
 

@@ -41,7 +41,7 @@ static int add(struct maker *m, struct recipe recipe, PyObject *object)
         plan->room = room;
     }
     recipe.object = Py_XNewRef(object);
-    recipe.when = recipe.how <= MAKE_CELL_OF || (recipe.how <= MAKE_ITEM && plan->recipes[recipe.from].when == EARLY) ? EARLY
+    recipe.when = recipe.how <= MAKE_OWN_CELL || (recipe.how <= MAKE_ITEM && plan->recipes[recipe.from].when == EARLY) ? EARLY
                   : recipe.how == MAKE_CALL ? LAST : LATE;
     plan->recipes[plan->count] = recipe;
     return plan->count++;
@@ -123,6 +123,41 @@ done:
     return number;
 }
 
+/* The cell of SHADOW: one of the frame's own, as long as that goes on. */
+static int cell_recipe(struct maker *m, struct shadow *shadow)
+{
+    struct recipe made = {.how = MAKE_NEW_CELL};
+    int content;
+
+    if (shadow->guarded)
+        return recipe_of(m, shadow->parent);
+    for (int i = 0; !m->plan->single && i < m->w->variables; i++)
+        if (m->w->shadow[i] == shadow) {
+            m->plan->functions = true;
+            return m->w->resumed ? -1 : add(m, (struct recipe){.how = MAKE_OWN_CELL, .from = i}, NULL);
+        }
+    if (shadow->items[0] && ((content = recipe_of(m, shadow->items[0])) < 0 || add_number(&made.items, &made.count, content)))
+        return -1;
+    return add(m, made, NULL);
+}
+
+static int function_recipe(struct maker *m, struct shadow *shadow)
+{
+    struct recipe made = {.how = MAKE_NEW_FUNCTION, .from = recipe_of(m, shadow->child)};
+    int number = made.from;
+
+    for (Py_ssize_t i = 0; number >= 0 && i < shadow->count; i++)
+        if ((number = recipe_of(m, shadow->items[i])) >= 0 && add_number(&made.items, &made.count, number))
+            number = -1;
+    if (number >= 0 && shadow->parent && (number = recipe_of(m, shadow->parent)) >= 0 && add_number(&made.items, &made.count, number))
+        number = -1;
+    if (number >= 0)
+        number = add(m, made, shadow->key);
+    if (number < 0)
+        PyMem_Free(made.items);
+    return number;
+}
+
 /* -1: it cannot be made. */
 static int recipe_of(struct maker *m, struct shadow *shadow)
 {
@@ -136,7 +171,14 @@ static int recipe_of(struct maker *m, struct shadow *shadow)
         return recipe_of(m, shadow->origin);
     if (Py_EnterRecursiveCall(" while a graph is made"))
         return PyErr_Clear(), -1;
+    shadow->recipe = -1; /* what is in itself cannot be made */
     switch (shadow->kind) {
+    case SHADOW_CELL:
+        made = cell_recipe(m, shadow);
+        break;
+    case SHADOW_FUNCTION:
+        made = function_recipe(m, shadow);
+        break;
     case SHADOW_CONST:
         made = shadow->value ? add(m, (struct recipe){.how = MAKE_CONST}, shadow->value) : -1;
         break;
@@ -251,8 +293,7 @@ struct plan *plan_make(struct capture *c, const struct watched *w, struct shadow
         status = made < 0 || add_number(&plan->inputs, &plan->input_count, made) ? -1 : 0;
     }
     if (!status && returned) {
-        int made = recipe_of(&m, returned);
-        plan->single = true;
+        int made = (plan->single = true, recipe_of(&m, returned));
         snprintf(why, 200, "what it returns cannot be made again");
         status = made < 0 || add_number(&plan->gives, &plan->give_count, made) ? -1 : 0;
     } else if (!status) {
@@ -284,6 +325,23 @@ PyObject *plan_values(const struct plan *plan, const struct watched *w)
 
 /* ---- a plan that runs ---- */
 
+static PyObject *make_function(const struct recipe *recipe, PyObject *const *made)
+{
+    const int cells = ((PyCodeObject *)recipe->object)->co_nfreevars;
+    PyFunctionObject *function = (PyFunctionObject *)PyFunction_New(recipe->object, made[recipe->from]);
+
+    if (!function)
+        return NULL;
+    if (cells && (function->func_closure = PyTuple_New(cells)))
+        for (int i = 0; i < cells; i++)
+            PyTuple_SET_ITEM(function->func_closure, i, Py_NewRef(made[recipe->items[i]]));
+    if (recipe->count > cells)
+        function->func_defaults = Py_NewRef(made[recipe->items[cells]]);
+    if (cells && !function->func_closure)
+        Py_CLEAR(function);
+    return (PyObject *)function;
+}
+
 static PyObject *make_container(const struct recipe *recipe, PyObject *const *made)
 {
     PyObject *container, *args[4];
@@ -293,6 +351,10 @@ static PyObject *make_container(const struct recipe *recipe, PyObject *const *ma
             args[i] = made[recipe->items[i]];
         return PyObject_Vectorcall(args[0], args + 1, (size_t)recipe->count - 1, NULL);
     }
+    if (recipe->how == MAKE_NEW_CELL)
+        return PyCell_New(recipe->count ? made[recipe->items[0]] : NULL);
+    if (recipe->how == MAKE_NEW_FUNCTION)
+        return make_function(recipe, made);
     if (recipe->how == MAKE_SLICE)
         return PySlice_New(made[recipe->items[0]], made[recipe->items[1]], made[recipe->items[2]]);
     if (recipe->how == MAKE_SUPER)
@@ -315,8 +377,10 @@ static PyObject *make_container(const struct recipe *recipe, PyObject *const *ma
     return container;
 }
 
-static PyObject *make_one(const struct recipe *recipe, PyObject *const *made, PyObject *const *args, PyObject *outputs, compat_frame *frame)
+static PyObject *make_one(const struct plan *plan, const struct recipe *recipe, PyObject *const *made, PyObject *const *args, PyObject *outputs,
+                          compat_frame *frame)
 {
+    const PyCodeObject *of = (const PyCodeObject *)plan->code;
     PyObject *found;
 
     switch (recipe->how) {
@@ -334,6 +398,9 @@ static PyObject *make_one(const struct recipe *recipe, PyObject *const *made, Py
         return Py_NewRef(frame->f_globals);
     case MAKE_CELL_OF:
         return Py_NewRef(PyTuple_GET_ITEM(compat_function(frame)->func_closure, recipe->from));
+    case MAKE_OWN_CELL: /* behind the variables that the code has more, as in assemble.c */
+        found = compat_local(frame, recipe->from + (recipe->from < of->co_nlocals ? 0 : compat_code(frame)->co_nlocals - of->co_nlocals));
+        return found && PyCell_Check(found) ? Py_NewRef(found) : PyErr_Format(PyExc_SystemError, "a frame without its cells");
     case MAKE_ATTRIBUTE:
         return PyObject_GetAttr(made[recipe->from], recipe->object);
     case MAKE_ITEM:
@@ -440,6 +507,8 @@ static bool may_make(const struct recipe *recipe, PyObject *const *made, PyObjec
     for (int i = 0; i < recipe->count; i++)
         if (!made[recipe->items[i]])
             return false;
+    if (recipe->how == MAKE_NEW_FUNCTION && !made[recipe->from])
+        return false;
     return recipe->how == MAKE_OUTPUT ? PyTuple_GET_ITEM(outputs, recipe->from) != NULL
            : recipe->how == MAKE_CALL ? recipe->from <= reached : (recipe->how != MAKE_ATTRIBUTE && recipe->how != MAKE_ITEM) || made[recipe->from];
 }
@@ -484,7 +553,7 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
         }
         for (int i = 0; i < plan->count && good; i++)
             if (plan->recipes[i].when == when && (!raised.type || may_make(&plan->recipes[i], made, outputs, reached)))
-                good = (made[i] = make_one(&plan->recipes[i], made, args, outputs, frame)) != NULL;
+                good = (made[i] = make_one(plan, &plan->recipes[i], made, args, outputs, frame)) != NULL;
     }
     if (raised.type) {
         PyErr_Clear();

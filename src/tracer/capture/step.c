@@ -259,6 +259,8 @@ static enum ended make_function(struct capture *c, struct watched *w, struct com
     if (!made)
         return ENDED_RAISED;
     code = pop(w, &ignored);
+    shadow->key = capture_keep(c, code);
+    shadow->child = w->globals;
     Py_DECREF(code);
     for (uint32_t what = CLOSURE; what; what >>= 3)
         if (action.arg & what)

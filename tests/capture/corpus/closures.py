@@ -178,3 +178,69 @@ def deep(x):
             return c() + 1
         return b() + 1
     return a()
+
+
+def kept_over_a_break(x, *rest):
+    n = x.shape[0]
+    def grow(v, by=n):
+        nonlocal n
+        n += by
+        return v * n
+    y = grow(x)
+    print("break")
+    z = grow(y)
+    n = n * 2
+    return grow(z), n, rest
+
+
+kept_over_a_break = entry(kept_over_a_break, "kept_over_a_break")
+
+
+def argument_in_a_cell(x):
+    def again():
+        nonlocal x
+        x = x + 1
+        return x
+    again()
+    print("break")
+    x = x * 2
+    return again(), x
+
+
+def two_over_one(x):
+    n = 1
+    def up():
+        nonlocal n
+        n += 1
+    def get():
+        return n
+    up()
+    y = x * get()
+    return y, up, get, [f() for f in (up, get)], get()
+
+
+def returned_with_cells(x):
+    y = x + 1
+    def inner():
+        nonlocal y
+        y = y + 1
+        return y
+    def outer():
+        return inner() * 2
+    y = y * 2
+    return outer(), outer, inner, outer.__closure__[0].cell_contents is inner
+
+
+def passed_back(x):
+    first, second = two_over_one(x)[1:3]
+    print("break")
+    first()
+    return x * second(), [first, second], second()
+
+
+def of_itself(x):
+    def down(v, n):
+        return v if n == 0 else down(v + n, n - 1)
+    y = down(x, 3)
+    print("break")
+    return down(y, 2)
