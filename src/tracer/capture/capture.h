@@ -8,6 +8,7 @@
  *
  *     value.c      shadows, sources and the guards on what was read
  *     operate.c    operations: nodes of the graph, or Python on known values
+ *     attribute.c  attributes that are read
  *     build.c      containers
  *     effect.c     changes of what was there before
  *     invoke.c     calls: array functions, functions that are stepped as well
