@@ -1,9 +1,9 @@
-/* tracer/capture/build.c -- containers: built, read, changed, unpacked and gone through. See capture.h.
+/* tracer/capture/build.c -- containers: built, read and changed. See capture.h.
  *
  * The shadow of a container that was built here has the shadows of its items, and is changed with it. */
 #include "tracer/capture/capture.h"
 
-static enum ended no_memory_at(struct capture *c)
+enum ended no_memory_at(struct capture *c)
 {
     c->failed = true;
     PyErr_Clear();
@@ -391,134 +391,4 @@ enum ended subscript(struct capture *c, struct watched *w, struct compat_action 
     if (sets)
         return set_item(c, w, count, stack_value(w, at), stack_shadow(w, at), key, of_key, stack_value(w, at + 1), stack_shadow(w, at + 1));
     return get_item(c, w, count, stack_value(w, at), stack_shadow(w, at), key, of_key);
-}
-
-/* ---- gone through ---- */
-
-/* The node of item I of VALUE, one of the graph's: its shadow, or NULL. */
-static struct shadow *item_node(struct capture *c, PyObject *value, struct shadow *of, Py_ssize_t i)
-{
-    OWNED PyObject *array = value_argument(c, value, of), *args = array ? Py_BuildValue("(On)", array, i) : NULL;
-    PyObject *target = operator_named("getitem");
-    OWNED PyObject *node = args && target ? node_new("call_function", NULL, target, Py_NewRef(args), NULL) : NULL;
-
-    PyErr_Clear();
-    if (!node || add_node(c, node) || !capture_keep(c, node))
-        return NULL;
-    return shadow_node(c, node, is_fixed(c, value, of) && value_is_array(value), is_fixed(c, value, of));
-}
-
-static bool has_known_length(PyObject *value, const struct shadow *of)
-{
-    return of && (of->kind == SHADOW_SOURCE || (of->kind == SHADOW_NODE && (value_is_array(value) ? of->fixed : of->counted)));
-}
-
-enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t count)
-{
-    PyObject *value = stack_value(w, 0);
-    struct shadow *of = stack_shadow(w, 0);
-    OWNED PyObject *items = NULL;
-    struct shadow **shadows = capture_room(c, sizeof *shadows * (size_t)(count + 1));
-    const bool graph = is_graph(value, of);
-    enum ended ended;
-
-    if (!shadows)
-        return no_memory_at(c);
-    if (graph) {
-        if (!has_known_length(value, of) || !value_type_known(c, value, of))
-            return break_at(c, "data", "a result is unpacked whose length may depend on its data");
-        if ((ended = may_operate(c)))
-            return ended;
-        c->shapes_read = true;
-        items = PySequence_Tuple(value);
-        if (!items)
-            return ENDED_RAISED;
-    } else if (is_sequence(value) && value_type_known(c, value, of)) {
-        items = PySequence_Tuple(value);
-    } else if (PyTuple_Check(value) && value_known(c, value, of)) { /* a shape */
-        items = PySequence_Tuple(value);
-    } else {
-        return break_at(c, "container", "a %.200s is unpacked", Py_TYPE(value)->tp_name);
-    }
-    if (!items || PyTuple_GET_SIZE(items) != count)
-        return break_at(c, "container", "%zd values are unpacked of a %.200s of another length", count, Py_TYPE(value)->tp_name);
-    for (Py_ssize_t i = 0; i < count; i++)
-        shadows[i] = graph ? item_node(c, value, of, i) : is_sequence(value) ? value_item(c, value, of, i) : shadow_const(c, PyTuple_GET_ITEM(items, i));
-    stack_drop(w, 1);
-    for (Py_ssize_t i = count - 1; i >= 0; i--)
-        stack_push(w, Py_NewRef(PyTuple_GET_ITEM(items, i)), shadows[i]);
-    return ENDED_NOT;
-}
-
-enum ended iterate(struct capture *c, struct watched *w)
-{
-    PyObject *value = stack_value(w, 0);
-    struct shadow *of = stack_shadow(w, 0), *shadow;
-    enum ended ended = operate_special(c, w, "__iter__", RUN_ITERATE, 1, 1, &value, &of);
-
-    if (ended != ENDED_BEFORE || c->kind)
-        return ended;
-    if (of && of->kind == SHADOW_ITERATOR) {
-        if (Py_TYPE(value)->tp_iternext)
-            return ENDED_NOT;
-        shadow = shadow_new(c, SHADOW_ITERATOR, 0); /* a dict's view */
-        if (!shadow)
-            return no_memory_at(c);
-        shadow->parent = of->parent;
-        shadow->value = of->value;
-        return stack_result(c, w, 1, PyObject_GetIter(value), shadow);
-    }
-    if (is_graph(value, of)) {
-        if (!has_known_length(value, of) || !value_type_known(c, value, of))
-            return break_at(c, "data", "a loop over a result whose length may depend on its data");
-        if ((ended = may_operate(c)))
-            return ended;
-        c->shapes_read = true;
-    } else if (!of || !(is_sequence(value) ? value_type_known(c, value, of)
-                                           : (value_is_simple(value) || PyTuple_Check(value)) && value_known(c, value, of))) {
-        return break_at(c, "container", "a loop over a %.200s", Py_TYPE(value)->tp_name);
-    }
-    shadow = shadow_new(c, SHADOW_ITERATOR, 0);
-    if (!shadow)
-        return no_memory_at(c);
-    shadow->parent = of;
-    shadow->value = capture_keep(c, value);
-    return stack_result(c, w, 1, PyObject_GetIter(value), shadow);
-}
-
-enum ended next_item(struct capture *c, struct watched *w, struct compat_action action)
-{
-    PyObject *iterator = stack_value(w, COMPAT_ABOVE_ITERATOR), *container, *item;
-    struct shadow *of = stack_shadow(w, COMPAT_ABOVE_ITERATOR), *shadow;
-    enum ended ended;
-
-    if (!of || of->kind != SHADOW_ITERATOR)
-        return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
-    container = of->value;
-    if (is_graph(container, of->parent) && (ended = may_operate(c)))
-        return ended;
-    if (is_sequence(container) && of->parent->kind != SHADOW_SOURCE && of->parent->kind != SHADOW_CONST &&
-        PySequence_Fast_GET_SIZE(container) != of->parent->count)
-        return break_at(c, "container", "a list that changes while it is gone through");
-    if (!shadow_change(c, of))
-        return no_memory_at(c);
-    item = Py_TYPE(iterator)->tp_iternext(iterator);
-    if (!item) {
-        if (PyErr_Occurred()) {
-            if (!PyErr_ExceptionMatches(PyExc_StopIteration))
-                return ENDED_RAISED;
-            PyErr_Clear();
-        }
-        stack_drop(w, 1 + COMPAT_ABOVE_ITERATOR);
-        w->next = (int32_t)action.arg;
-        return ENDED_NOT;
-    }
-    if (is_graph(container, of->parent))
-        shadow = item_node(c, container, of->parent, of->count++);
-    else if (is_sequence(container))
-        shadow = value_item(c, container, of->parent, of->count++);
-    else
-        shadow = shadow_const(c, item);
-    stack_push(w, item, shadow);
-    return ENDED_NOT;
 }

@@ -116,6 +116,7 @@ static bool capture_open(struct capture *c, struct tracer *t, PyThreadState *ts,
     c->taken = shadow_new(c, SHADOW_TUPLE, 0);
     c->mortal = shadow_new(c, SHADOW_TUPLE, 0);
     c->effects = shadow_new(c, SHADOW_TUPLE, 0);
+    c->generators = shadow_new(c, SHADOW_TUPLE, 0);
     if (!c->keep || !c->nodes || !c->places || !c->inputs || !c->placeholders || !c->guards || c->failed)
         return false;
     c->locals->step = 'L';

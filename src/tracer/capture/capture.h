@@ -11,6 +11,8 @@
  *     attribute.c  attributes that are read
  *     build.c      containers
  *     effect.c     changes of what was there before
+ *     iterate.c    what is gone through: iterators, generators
+ *     object.c     objects of the program's classes
  *     invoke.c     calls: array functions, functions that are stepped as well
  *     known.c      calls of builtins on what is known, and what is known of numpy's and torch's functions
  *     step.c       one instruction after the other
@@ -31,7 +33,9 @@ enum shadow_kind {
     SHADOW_METHOD,   /* attribute key of parent, a bound method; value: its function, or NULL; items: the source of that, and its self */
     SHADOW_OBJECT,   /* an instance made here of the class parent; items: its attributes keys */
     SHADOW_SUPER,    /* super(), of items: a class, value, and an object, node */
-    SHADOW_ITERATOR, /* over parent, at number count */
+    SHADOW_ITERATOR, /* over value, of parent, at number at. step: 'r': backwards; 'z', 'e', 'm', 'f': zip(), enumerate(), map(), filter() of items, the
+                        iterators keys, with the function value */
+    SHADOW_GENERATOR, /* value, of the function parent; items: variables, then its stack; child: what it gave last; counted: it is not followed */
     SHADOW_FUNCTION, /* made here, of the code key; items: cells of its closure; parent: its defaults, or NULL; child: its globals */
     SHADOW_CELL,     /* made here, or parent is its source; items[0]: what is in it, or NULL */
     SHADOW_CHANGED,  /* child of a source: what was there has given way to value, of items[0] */
@@ -49,7 +53,7 @@ struct shadow {
                                not changed here any more */
     int recipe;             /* of plan.c: number + 1 */
     uint32_t serial, kept;  /* kept: the serial of the frame that has put it aside to be able to change it */
-    Py_ssize_t apart, at;   /* a source: is another object than the first of the effects change; an effect: nodes before it; one of mortal */
+    Py_ssize_t apart, at;   /* a source: is another object than the first of the effects change; an effect: nodes before it; one of mortal; an iterator */
     struct shadow *origin;  /* a list, dict or object that can be seen from outside: what it was when that began */
     struct shadow *parent, *child, *next; /* child: of a source, the first that was read from it */
     PyObject *key, *value, *node; /* borrowed from capture->keep; node: of a node, or a source's placeholder, or NULL */
@@ -77,7 +81,7 @@ struct watched {
     bool unseen;              /* its instruction has begun a frame that was not awaited */
 };
 
-enum ended { ENDED_NOT, ENDED_RETURN, ENDED_BEFORE, ENDED_BEHIND, ENDED_RAISED };
+enum ended { ENDED_NOT, ENDED_RETURN, ENDED_YIELD, ENDED_BEFORE, ENDED_BEHIND, ENDED_RAISED };
 
 /* SHADOW as it was before a call that is stepped changed it. */
 struct undo {
@@ -101,6 +105,8 @@ struct capture {
     struct shadow *locals, *globals, *builtins; /* the three roots */
     struct shadow *taken;     /* items: sources of the placeholders */
     struct shadow *effects;   /* items: in their order */
+    struct shadow *generators; /* items: that were made */
+    PyObject *stopped;        /* borrowed: the value of the last iterator's end */
     bool shapes_read, failed; /* failed: no memory, or nothing that was read can be believed */
     bool make_bool;           /* what is on top, behind a comparison, is yet to be made a bool */
     bool handled;             /* what the operation raises would be handled there */
@@ -228,6 +234,8 @@ struct operation {
 enum ended operation_on(struct capture *c, const char *name, int count, PyObject *const *values, struct shadow *const *shadows, struct operation *made);
 /* OPERATION gave RESULT (taken; NULL: it raised). What OPERATION owns goes. */
 enum ended node_result(struct capture *c, struct watched *w, int count, struct operation *operation, PyObject *result);
+/* Does CODE handle exceptions, other than by cleaning up behind a comprehension? */
+bool code_handles(PyCodeObject *code);
 /* May an operation run here? ENDED_NOT: yes. */
 enum ended may_operate(struct capture *c);
 /* Is VALUE one of the graph's, or an input? */
@@ -241,8 +249,8 @@ bool has_number(const struct shadow *shadow);
 PyObject *operator_named(const char *name); /* operator.NAME, borrowed */
 /* NODE is the next; 0, or -1: no memory. */
 int add_node(struct capture *c, PyObject *node);
-/* Is what is on top true? 1, 0; -1: it raised; -2: it is not known, and C says why. */
-int truth(struct capture *c, const struct watched *w);
+/* Is VALUE true? 1, 0; -1: it raised; -2: it is not known, and C says why. */
+int truth_of(struct capture *c, PyObject *value, struct shadow *shadow);
 enum ended operate(struct capture *c, struct watched *w, struct compat_action action);
 /* What a special method is for; with the operator, comparison, sign, or 1: negated. */
 enum { RUN_BINARY = 0x100, RUN_REFLECTED = 0x200, RUN_UNARY = 0x300, RUN_COMPARE = 0x400, RUN_GET = 0x500, RUN_SET = 0x600, RUN_ITERATE = 0x700,
@@ -259,7 +267,18 @@ struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name
 /* It gives way to VALUE (taken). */
 enum ended push_attribute(struct watched *w, bool method, PyObject *value, struct shadow *shadow);
 enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, bool method);
-enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t count);
+enum ended no_memory_at(struct capture *c);
+
+/* ---- iterate.c ---- */
+struct shadow *iterator_shadow(struct capture *c, char how, PyObject *value, struct shadow *of);
+/* iter(VALUE): a new reference. Not ENDED_NOT: there is none. */
+enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, PyObject **iterator, struct shadow **shadow);
+/* Its next item, a new reference, or NULL: it has come to its end. */
+enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterator, struct shadow *of, PyObject **item, struct shadow **shadow);
+/* A list of the first MOST items of VALUE. */
+enum ended collect(struct capture *c, struct watched *w, PyObject *value, struct shadow *of, Py_ssize_t most, PyObject **list, struct shadow **shadow);
+/* So many BEFORE and BEHIND a starred one; BEHIND -1: there is none. */
+enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ssize_t behind);
 enum ended iterate(struct capture *c, struct watched *w);
 enum ended next_item(struct capture *c, struct watched *w, struct compat_action action);
 
@@ -299,6 +318,15 @@ struct call {
     struct shadow *made;
 };
 PyObject *run_call(const struct call *call);
+/* What a CALL is, is found out, and it is done. */
+enum ended dispatch(struct capture *c, struct watched *w, const struct call *call);
+/* What has been done since an attempt began is taken back: the graph's nodes, effects, changes of shadows. */
+struct attempt {
+    Py_ssize_t nodes, number_nodes, effects;
+    struct undo *undo;
+};
+struct attempt attempt_begin(const struct capture *c);
+void attempt_undo(struct capture *c, const struct attempt *attempt);
 /* CALL, of an array function or of the method NAME of SELF, becomes OPERATION's node, or breaks. */
 enum ended array_call(struct capture *c, struct watched *w, const struct call *call, PyObject *self, struct shadow *of_self,
                       const char *name, struct operation *operation);
@@ -344,13 +372,17 @@ int watched_open(struct capture *c, struct watched *w, compat_frame *frame);
 void watched_close(struct capture *c, struct watched *w);
 static inline bool capture_awaits(struct capture *c, compat_frame *frame)
 {
-    const bool is = c->awaited_code == compat_code(frame) && !compat_has_started(frame);
+    bool is = c->awaited_code == compat_code(frame) && !compat_has_started(frame);
 
+    for (Py_ssize_t i = 0; !is && i < c->generators->count && compat_is_resumed(frame); i++)
+        is = compat_frame_of(c->generators->items[i]->value) == frame;
     c->innermost->unseen |= !is;
     return is;
 }
 /* The frame of the function that C awaits is about to begin: step it. */
 PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *frame);
+/* FRAME, which was handed over, goes on. */
+PyObject *capture_evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throws);
 
 /* The frame of W goes on under CPython: where, and with what. 1: it is to throw PENDING. */
 int hand_over(struct capture *c, struct watched *w, enum ended ended, struct tracer_exception *pending);

@@ -260,6 +260,25 @@ static struct shadow *collected(struct capture *c, const struct call *call, PyCo
     return made;
 }
 
+struct attempt attempt_begin(const struct capture *c)
+{
+    return (struct attempt){PyList_GET_SIZE(c->nodes), c->number_nodes, c->effects->count, c->undo};
+}
+
+void attempt_undo(struct capture *c, const struct attempt *attempt)
+{
+    struct tracer_exception pending = tracer_exception_aside();
+
+    if (PyList_SetSlice(c->nodes, attempt->nodes, PyList_GET_SIZE(c->nodes), NULL) ||
+        PyList_SetSlice(c->places, attempt->nodes, PyList_GET_SIZE(c->places), NULL))
+        c->failed = true;
+    shadows_back(c, attempt->undo);
+    c->effects->count = attempt->effects;
+    c->number_nodes = attempt->number_nodes;
+    c->make_bool = false;
+    tracer_exception_back(&pending);
+}
+
 /* What gave RESULT, and stepped C's function, has this shadow; NULL: more has run than that. */
 static struct shadow *shadow_of_result(struct capture *c, const struct watched *w, const struct call *call, PyObject *result)
 {
@@ -270,15 +289,32 @@ static struct shadow *shadow_of_result(struct capture *c, const struct watched *
     return value_is_simple(result) && value_known(c, NULL, c->returned_shadow) ? shadow_const(c, result) : NULL;
 }
 
+/* A call of OF makes a generator of CODE, whose first COUNT variables have SHADOWS. Not one that has something to do when it dies. */
+static enum ended generator_made(struct capture *c, struct watched *w, const struct call *call, PyCodeObject *code, struct shadow *of,
+                                 struct shadow *const *shadows, int count)
+{
+    struct shadow *made = shadow_new(c, SHADOW_GENERATOR, code->co_nlocalsplus + code->co_stacksize + 1);
+    PyObject *result;
+
+    if (!made || c->mortal->count || code_handles(code) || call->run || call->made)
+        return break_at(c, "call", "a generator that handles exceptions, or may keep what runs code when it dies");
+    memcpy(made->items, shadows, sizeof *shadows * (size_t)count);
+    made->count = code->co_nlocalsplus;
+    made->parent = of;
+    result = run_call(call);
+    made->value = result ? capture_keep(c, result) : NULL;
+    if (result && (!PyGen_CheckExact(result) || shadow_add(c, c->generators, NULL, made)))
+        c->failed = true;
+    return stack_result(c, w, call->slots, result, made);
+}
+
 enum ended inlined(struct capture *c, struct watched *w, const struct call *call, PyFunctionObject *function, struct shadow *of, struct shadow *of_self)
 {
     PyCodeObject *code = (PyCodeObject *)function->func_code;
     const int arguments = code->co_argcount + code->co_kwonlyargcount, flags = code->co_flags;
     const int all = arguments + !!(flags & CO_VARARGS) + !!(flags & CO_VARKEYWORDS);
     struct shadow **shadows = capture_room(c, sizeof *shadows * (size_t)(all + 1));
-    const Py_ssize_t mark = PyList_GET_SIZE(c->nodes);
-    struct undo *const undo = c->undo;
-    const Py_ssize_t effects = c->effects->count, number_nodes = c->number_nodes;
+    const struct attempt attempt = attempt_begin(c);
     struct shadow *shadow;
     PyObject *result;
     int depth = 0;
@@ -296,6 +332,8 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
         shadows[arguments] = collected(c, call, code, of_self, false);
     if (flags & CO_VARKEYWORDS)
         shadows[all - 1] = collected(c, call, code, of_self, true);
+    if (flags & CO_GENERATOR)
+        return generator_made(c, w, call, code, of, shadows, all);
     c->awaited = shadows;
     c->awaited_count = all;
     c->awaited_code = code;
@@ -315,12 +353,7 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
         break_at(c, "call", "a call of %.100s() that does more than that", PyUnicode_AsUTF8(function->func_name));
         c->inner_broke = true;
     }
-    if (PyList_SetSlice(c->nodes, mark, PyList_GET_SIZE(c->nodes), NULL) || PyList_SetSlice(c->places, mark, PyList_GET_SIZE(c->places), NULL))
-        c->failed = true;
-    shadows_back(c, undo);
-    c->effects->count = effects;
-    c->number_nodes = number_nodes;
-    c->make_bool = false;
+    attempt_undo(c, &attempt);
     if (!c->inner_broke)
         break_at(c, "call", "a call that did not begin as it was expected to");
     if (!result)
@@ -332,7 +365,7 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
 /* Can a call of FUNCTION be stepped? Its source, OF, is guarded then. */
 bool can_step(struct capture *c, PyObject *function, struct shadow *of)
 {
-    const int needed = CO_OPTIMIZED | CO_NEWLOCALS, refused = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+    const int needed = CO_OPTIMIZED | CO_NEWLOCALS, refused = CO_COROUTINE | CO_ASYNC_GENERATOR;
     PyCodeObject *code;
     struct shadow *source;
 
@@ -383,7 +416,7 @@ static enum ended call_object(struct capture *c, struct watched *w, const struct
     return inlined(c, w, call, (PyFunctionObject *)function, of, call->of);
 }
 
-static enum ended dispatch(struct capture *c, struct watched *w, const struct call *call)
+enum ended dispatch(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *callable = call->callable;
     struct shadow *of = call->of;

@@ -54,6 +54,14 @@ static bool is_builtin(PyObject *callable, const char *name)
     return PyDict_GetItemString(PyModule_GetDict(builtins), name) == callable;
 }
 
+/* Is CALLABLE a function of MODULE's, in C? */
+static bool is_of(PyObject *callable, const char *module)
+{
+    PyObject *of = PyCFunction_CheckExact(callable) ? ((PyCFunctionObject *)callable)->m_module : NULL;
+
+    return of && PyUnicode_CheckExact(of) && !PyUnicode_CompareWithASCIIString(of, module);
+}
+
 static bool is_any(PyObject *callable, const char *const *names)
 {
     for (; *names; names++)
@@ -62,11 +70,21 @@ static bool is_any(PyObject *callable, const char *const *names)
     return false;
 }
 
-static bool are_simple(struct capture *c, const struct call *call)
+/* Are all arguments known, and no code of the program's runs by them? DEEP: so may lists of such be. */
+static bool are_simple(struct capture *c, const struct call *call, bool deep)
 {
-    for (int i = 0; i < call->count; i++)
-        if (!value_is_plain(call->args[i]) || !value_known(c, call->args[i], call->shadows[i]))
+    for (int i = 0; i < call->count; i++) {
+        PyObject *value = call->args[i];
+        struct shadow *of = call->shadows[i];
+        bool is = value_is_plain(value) && value_known(c, value, of);
+        if (!is && deep && is_sequence(value) && value_type_known(c, value, of)) {
+            is = true;
+            for (Py_ssize_t j = 0; is && j < PySequence_Fast_GET_SIZE(value); j++)
+                is = value_is_simple(PySequence_Fast_GET_ITEM(value, j)) && value_known(c, PySequence_Fast_GET_ITEM(value, j), value_item(c, value, of, j));
+        }
+        if (!is)
             return false;
+    }
     return true;
 }
 
@@ -112,69 +130,138 @@ static enum ended instance(struct capture *c, struct watched *w, const struct ca
     return known_result(c, w, call->slots, PyBool_FromLong(is));
 }
 
-/* tuple() or list() of one that is known. */
+/* tuple() or list(). */
 static enum ended convert(struct capture *c, struct watched *w, const struct call *call, bool list)
 {
-    struct shadow *shadow = shadow_new(c, list ? SHADOW_LIST : SHADOW_TUPLE, 0);
-    PyObject *value = call->args[0];
+    struct shadow *shadow, *tuple;
+    PyObject *items, *made;
+    enum ended ended;
 
-    if (!shadow || !is_sequence(value) || !value_type_known(c, value, call->shadows[0]) || is_graph(value, call->shadows[0]))
+    if (is_graph(call->args[0], call->shadows[0]))
         return ENDED_BEFORE;
-    if (shadow_add_items(c, shadow, value, call->shadows[0]))
-        return ENDED_BEFORE;
-    return stack_result(c, w, call->slots, list ? PySequence_List(value) : PySequence_Tuple(value), shadow);
+    ended = collect(c, w, call->args[0], call->shadows[0], PY_SSIZE_T_MAX, &items, &shadow);
+    if (ended == ENDED_BEFORE || ended == ENDED_RAISED)
+        return ended;
+    made = list ? Py_NewRef(items) : PyList_AsTuple(items);
+    Py_DECREF(items);
+    tuple = made && !list ? shadow_new(c, SHADOW_TUPLE, 0) : NULL;
+    if (tuple) {
+        tuple->items = shadow->items;
+        tuple->count = tuple->room = shadow->count;
+    }
+    ended = made ? ended : ENDED_RAISED;
+    stack_result(c, w, call->slots, made, ended ? NULL : list ? shadow : tuple);
+    return ended;
 }
 
-/* An iterator, ITERATES (taken), whose items are as those of ITEMS (taken), a tuple, with SHADOW. */
-static enum ended iterator(struct capture *c, struct watched *w, const struct call *call, PyObject *iterates, PyObject *items, struct shadow *shadow)
+/* enumerate(), zip(), map(), filter(): of the arguments FIRST to LAST, whose iterators are made here, so that they are known. */
+static enum ended go_through(struct capture *c, struct watched *w, const struct call *call, int first, int last, char how)
 {
-    struct shadow *made = items && shadow ? shadow_new(c, SHADOW_ITERATOR, 0) : NULL;
+    struct shadow *shadow = iterator_shadow(c, how, first ? call->args[0] : NULL, first ? call->shadows[0] : NULL), *of;
+    struct call made = *call;
+    PyObject *args[16 + 1], *iterator;
 
-    if (made) {
-        made->parent = shadow;
-        made->value = capture_keep(c, items);
+    if (last - first < 1 || last > 16 || !shadow || (first && !call->shadows[0]))
+        return ENDED_BEFORE;
+    made.args = args;
+    for (int i = 0; i < call->count; i++)
+        args[i] = call->args[i];
+    for (int i = first; i < last; i++) {
+        if (iterator_of(c, call->args[i], call->shadows[i], &iterator, &of))
+            return ENDED_BEFORE;
+        shadow_add(c, shadow, args[i] = iterator, of); /* which keeps it */
+        Py_DECREF(iterator);
     }
-    Py_XDECREF(items);
-    return stack_result(c, w, call->slots, iterates, made);
+    return c->failed ? ENDED_BEFORE : stack_result(c, w, call->slots, run_call(&made), shadow);
 }
 
-/* enumerate(), zip(), reversed() of the first GIVEN arguments, tuples and lists. */
-static enum ended go_through(struct capture *c, struct watched *w, const struct call *call, int given, char how)
+/* iter(), reversed() */
+static enum ended iterate_call(struct capture *c, struct watched *w, const struct call *call, bool backwards)
 {
-    struct shadow *shadow = shadow_new(c, SHADOW_TUPLE, 0);
-    Py_ssize_t count = PY_SSIZE_T_MAX, first = given < call->count ? PyLong_AsSsize_t(call->args[given]) : 0;
-    PyObject *items, *iterates;
+    PyObject *value = call->args[0], *iterator;
+    struct shadow *of = call->shadows[0], *shadow;
+    enum ended ended;
 
-    for (int i = 0; i < given; i++) {
-        if (!is_sequence(call->args[i]) || is_graph(call->args[i], call->shadows[i]) || !value_type_known(c, call->args[i], call->shadows[i]))
-            return ENDED_BEFORE;
-        if (PySequence_Fast_GET_SIZE(call->args[i]) < count)
-            count = PySequence_Fast_GET_SIZE(call->args[i]);
-        call->shadows[i]->fixed |= PyList_CheckExact(call->args[i]); /* its items are those that the shadow has now */
+    if (!backwards) {
+        ended = iterator_of(c, value, of, &iterator, &shadow);
+        return ended ? ended : stack_result(c, w, call->slots, iterator, shadow);
     }
-    for (Py_ssize_t n = 0; shadow && n < count; n++) {
-        struct shadow *one = how == 'r' ? NULL : shadow_new(c, SHADOW_TUPLE, 0);
-        if (how == 'e') {
-            OWNED PyObject *number = PyLong_FromSsize_t(first + n);
-            if (!number || !one || shadow_add(c, one, NULL, shadow_const(c, number)))
-                return ENDED_BEFORE;
-        }
-        for (int i = 0; i < given; i++) {
-            struct shadow *item = value_item(c, call->args[i], call->shadows[i], how == 'r' ? count - 1 - n : n);
-            if (!item || (one && shadow_add(c, one, NULL, item)))
-                return ENDED_BEFORE;
-            if (!one)
-                one = item;
-        }
-        if (!one || shadow_add(c, shadow, NULL, one))
-            return ENDED_BEFORE;
-    }
-    if (!shadow || !(items = PyTuple_New(count)))
+    if (!is_sequence(value) || is_graph(value, of) || !value_type_known(c, value, of) || !(shadow = iterator_shadow(c, 'r', value, of)) || !shadow_change(c, of))
         return ENDED_BEFORE;
-    for (Py_ssize_t n = 0; n < count; n++)
-        PyTuple_SET_ITEM(items, n, Py_NewRef(Py_None)); /* only how many there are is looked at */
-    iterates = run_call(call);
-    return iterator(c, w, call, iterates, items, shadow);
+    of->fixed |= PyList_CheckExact(value); /* its items are those that the shadow has now */
+    return stack_result(c, w, call->slots, run_call(call), shadow);
+}
+
+static enum ended next_call(struct capture *c, struct watched *w, const struct call *call)
+{
+    PyObject *item, *stop;
+    struct shadow *shadow;
+    enum ended ended = iterator_next(c, w, call->args[0], call->shadows[0], &item, &shadow);
+
+    if (ended == ENDED_BEFORE || ended == ENDED_RAISED)
+        return ended;
+    if (!item && call->count == 2) {
+        item = Py_NewRef(call->args[1]);
+        shadow = call->shadows[1];
+    }
+    if (!item) {
+        stop = c->stopped && c->stopped != Py_None ? PyObject_CallOneArg(PyExc_StopIteration, c->stopped) : NULL;
+        if (stop)
+            PyErr_SetObject(PyExc_StopIteration, stop);
+        else if (!PyErr_Occurred())
+            PyErr_SetNone(PyExc_StopIteration);
+        Py_XDECREF(stop);
+        return ENDED_RAISED;
+    }
+    stack_result(c, w, call->slots, item, ended ? NULL : shadow);
+    return ended;
+}
+
+/* ---- what is done in Python instead (python/dyntrace/_polyfills.py) ---- */
+
+PyObject *polyfill(const char *name)
+{
+    static PyObject *module;
+    PyObject *function;
+
+    if (!module && !(module = PyImport_ImportModule("dyntrace._polyfills")))
+        return PyErr_Clear(), NULL;
+    function = PyDict_GetItemString(PyModule_GetDict(module), name);
+    if (function && !compat_hides((PyCodeObject *)PyFunction_GET_CODE(function)))
+        compat_hide_code((PyCodeObject *)PyFunction_GET_CODE(function));
+    return function;
+}
+
+/* A builtin that goes through an iterator, or calls functions. */
+static enum ended step_instead(struct capture *c, struct watched *w, const struct call *call)
+{
+    static const struct { const char *name; int least, most; const char *keywords; } known[] = {
+        {"sum", 1, 2, "start"}, {"any", 1, 1, ""}, {"all", 1, 1, ""}, {"min", 1, 1, "key"}, {"max", 1, 1, "key"}, {"sorted", 1, 1, "key reverse"},
+        {"reduce", 2, 3, ""}};
+    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0;
+    PyObject *start = call->count == 2 ? call->args[1] : NULL, *function;
+    struct call instead = *call;
+    char name[16];
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(known[i].name, "reduce") ? !is_builtin(call->callable, known[i].name)
+                                            : !is_of(call->callable, "_functools") || strcmp(((PyCFunctionObject *)call->callable)->m_ml->ml_name, "reduce"))
+            continue;
+        for (int j = 0; j < named; j++)
+            if (!is_in(PyUnicode_AsUTF8(PyTuple_GET_ITEM(call->names, j)), known[i].keywords))
+                return ENDED_BEFORE;
+        snprintf(name, sizeof name, "_%s", known[i].name);
+        function = polyfill(name);
+        if (call->count - named < known[i].least || call->count - named > known[i].most || !function || !polyfill("order") ||
+            (!i && start && !PyLong_CheckExact(start) && !PyFloat_CheckExact(start) && !value_is_array(start)))
+            return ENDED_BEFORE;
+        instead.callable = function;
+        instead.of = shadow_new(c, SHADOW_FUNCTION, 0);
+        if (!instead.of || !(instead.of->parent = shadow_const(c, PyFunction_GET_DEFAULTS(function) ? PyFunction_GET_DEFAULTS(function) : Py_None)))
+            return ENDED_BEFORE;
+        return inlined(c, w, &instead, (PyFunctionObject *)function, instead.of, NULL);
+    }
+    return ENDED_BEFORE;
 }
 
 /* Is what enumerate() begins to count with known, and no large number? */
@@ -214,14 +301,6 @@ static enum ended by_name(struct capture *c, struct watched *w, const struct cal
     return ended;
 }
 
-/* Is CALLABLE a function of MODULE's, in C? */
-static bool is_of(PyObject *callable, const char *module)
-{
-    PyObject *of = PyCFunction_CheckExact(callable) ? ((PyCFunctionObject *)callable)->m_module : NULL;
-
-    return of && PyUnicode_CheckExact(of) && !PyUnicode_CompareWithASCIIString(of, module);
-}
-
 /* Does it what an operator does, to each element and to nothing else? */
 static bool is_elementwise(PyObject *callable)
 {
@@ -231,7 +310,7 @@ static bool is_elementwise(PyObject *callable)
 static enum ended builtin(struct capture *c, struct watched *w, const struct call *call)
 {
     static const char *const pure[] = {"range", "int", "float", "bool", "str", "abs", "min", "max", "sum", "round", "divmod", "pow",
-                                       "ord", "chr", "repr", "complex", "slice", "all", "any", "bin", "hex", "oct", NULL};
+                                       "ord", "chr", "repr", "complex", "slice", "all", "any", "bin", "hex", "oct", "sorted", NULL};
     static const char *const operations[] = {"abs", "pow", "round", "divmod", "sum", NULL};
     struct operation operation;
     enum ended ended;
@@ -248,18 +327,25 @@ static enum ended builtin(struct capture *c, struct watched *w, const struct cal
     if (!call->names && call->count == 1 && (is_builtin(call->callable, "tuple") || is_builtin(call->callable, "list")))
         return convert(c, w, call, is_builtin(call->callable, "list"));
     if (!call->names && call->count >= 1 && is_builtin(call->callable, "zip"))
-        return go_through(c, w, call, call->count, 'z');
+        return go_through(c, w, call, 0, call->count, 'z');
     if (!call->names && call->count >= 1 && is_builtin(call->callable, "enumerate") && is_start(c, call))
-        return go_through(c, w, call, 1, 'e');
-    if (!call->names && call->count == 1 && is_builtin(call->callable, "reversed"))
-        return go_through(c, w, call, 1, 'r');
+        return go_through(c, w, call, 0, 1, 'e');
+    if (!call->names && call->count >= 2 && is_builtin(call->callable, "map"))
+        return go_through(c, w, call, 1, call->count, 'm');
+    if (!call->names && call->count == 2 && is_builtin(call->callable, "filter"))
+        return go_through(c, w, call, 1, 2, 'f');
+    if (!call->names && call->count == 1 && (is_builtin(call->callable, "iter") || is_builtin(call->callable, "reversed")))
+        return iterate_call(c, w, call, !is_builtin(call->callable, "iter"));
+    if (!call->names && call->count && call->count < 3 && is_builtin(call->callable, "next"))
+        return next_call(c, w, call);
     if (!call->names && call->count >= 2 && (is_builtin(call->callable, "getattr") || is_builtin(call->callable, "hasattr")))
         return by_name(c, w, call);
-    if ((is_any(call->callable, pure) || is_of(call->callable, "math") || is_of(call->callable, "_operator")) && are_simple(c, call))
+    if (((is_any(call->callable, pure) || call->callable == polyfill("order")) && are_simple(c, call, true)) ||
+        ((is_of(call->callable, "math") || is_of(call->callable, "_operator")) && are_simple(c, call, false)))
         return known_result(c, w, call->slots, run_call(call));
     if (call->names || !call->count || !(is_any(call->callable, operations) || is_elementwise(call->callable)) ||
         !(has_graph(c, call->args[0], call->shadows[0]) || (call->count > 1 && has_graph(c, call->args[1], call->shadows[1]))))
-        return ENDED_BEFORE;
+        return step_instead(c, w, call);
     operation = (struct operation){.op = "call_function", .target = call->callable};
     return array_call(c, w, call, NULL, NULL, ((PyCFunctionObject *)call->callable)->m_ml->ml_name, &operation);
 }
@@ -310,12 +396,16 @@ static enum ended dict_method(struct capture *c, struct watched *w, const struct
         if (shadow_add(c, shadow, NULL, one))
             return ENDED_BEFORE;
     }
+    if (!shadow_change(c, of))
+        return ENDED_BEFORE;
     of->fixed = true;
     view = run_call(call);
     all = view ? PySequence_Tuple(view) : NULL;
     if (!all)
         return ENDED_RAISED;
-    return iterator(c, w, call, Py_NewRef(view), all, shadow); /* iterate() knows it */
+    shadow = iterator_shadow(c, 0, all, shadow);
+    Py_DECREF(all);
+    return stack_result(c, w, call->slots, Py_NewRef(view), shadow); /* iterate() knows it */
 }
 
 enum ended call_known(struct capture *c, struct watched *w, const struct call *call)
@@ -329,9 +419,9 @@ enum ended call_known(struct capture *c, struct watched *w, const struct call *c
         return list_method(c, w, call, self);
     if (self && PyDict_CheckExact(self))
         return dict_method(c, w, call, self);
-    if (self && value_is_simple(self) && value_known(c, self, of->parent) && are_simple(c, call))
+    if (self && value_is_simple(self) && value_known(c, self, of->parent) && are_simple(c, call, true))
         return known_result(c, w, call->slots, run_call(call));
-    if (of && of->kind == SHADOW_SOURCE && (PyCFunction_Check(call->callable) || PyType_Check(call->callable)) &&
+    if (of && (of->kind == SHADOW_SOURCE || of->kind == SHADOW_CONST) && (PyCFunction_Check(call->callable) || PyType_Check(call->callable) || call->callable == polyfill("order")) &&
         !is_array_function(call->callable) && value_known(c, call->callable, of))
         return builtin(c, w, call);
     return ENDED_BEFORE;

@@ -167,6 +167,24 @@ enum ended call_property(struct capture *c, struct watched *w, PyObject *name, P
     return ended;
 }
 
+enum ended bool_of_object(struct capture *c, struct watched *w)
+{
+    PyObject *value = stack_value(w, 0);
+    struct shadow *of = stack_shadow(w, 0);
+    PyTypeObject *type = Py_TYPE(value);
+    enum ended ended = ENDED_BEFORE;
+
+    c->kind = NULL;
+    if (!of || (of->kind != SHADOW_OBJECT && of->kind != SHADOW_SOURCE) || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || is_graph(value, of))
+        return ENDED_BEFORE;
+    for (int i = 0; i < 2 && ended == ENDED_BEFORE && !c->kind; i++)
+        ended = operate_special(c, w, i ? "__len__" : "__bool__", RUN_TRUTH, 1, 1, &value, &of);
+    if (ended != ENDED_BEFORE || c->kind || type->tp_as_number->nb_bool || type->tp_as_sequence->sq_length || type->tp_as_mapping->mp_length ||
+        !(of = class_source(c, value, of)) || guard_on(c, of, "NO_HASATTR", word_of("__bool__")) || guard_on(c, of, "NO_HASATTR", word_of("__len__")))
+        return ended;
+    return known_result(c, w, 1, Py_NewRef(Py_True));
+}
+
 /* ---- super() ---- */
 
 /* TYPE and SELF are super()'s. */

@@ -62,9 +62,14 @@ enum ended stack_result(struct capture *c, struct watched *w, int count, PyObjec
 
 enum ended known_result(struct capture *c, struct watched *w, int count, PyObject *result)
 {
-    struct shadow *shadow = result ? shadow_const(c, result) : NULL;
+    struct shadow *shadow = result && PyList_CheckExact(result) ? shadow_new(c, SHADOW_LIST, 0) : result ? shadow_const(c, result) : NULL;
+    bool is = !result || value_is_simple(result) || PyType_Check(result) || PySlice_Check(result);
 
-    if (result && !value_is_simple(result) && !PyType_Check(result) && !PySlice_Check(result)) {
+    for (Py_ssize_t i = 0; result && shadow && PyList_CheckExact(result) && i < PyList_GET_SIZE(result); i++) {
+        is = value_is_simple(PyList_GET_ITEM(result, i)) && (!i || is);
+        shadow_add(c, shadow, NULL, shadow_const(c, PyList_GET_ITEM(result, i)));
+    }
+    if (!is && !(PyList_CheckExact(result) && !PyList_GET_SIZE(result))) {
         break_at(c, "value", "a %.200s was made of known values", Py_TYPE(result)->tp_name);
         stack_result(c, w, count, result, NULL);
         return ENDED_BEHIND;
@@ -119,13 +124,19 @@ PyObject *operator_named(const char *name)
 
 int add_node(struct capture *c, PyObject *node)
 {
-    PyObject *place = PyLong_FromLong(c->innermost->unit);
+    PyObject *place = NULL, *code = NULL;
     int status;
 
-    for (const struct watched *w = c->innermost; w->outer && place; w = w->outer) {
-        OWNED PyObject *inner = place, *rest = PyTuple_Check(inner) ? Py_NewRef(inner) : PyTuple_Pack(1, inner);
-        OWNED PyObject *outer = rest ? Py_BuildValue("(iO)", (int)w->outer->unit, w->code) : NULL;
-        place = outer ? PySequence_Concat(outer, rest) : NULL;
+    for (const struct watched *w = c->innermost; w && (place || !code); w = w->outer) {
+        OWNED PyObject *inner = place, *rest = NULL, *outer = NULL;
+        if (compat_hides(w->code)) {
+            inner = NULL;
+            continue;
+        }
+        rest = !inner || PyTuple_Check(inner) ? Py_XNewRef(inner) : PyTuple_Pack(1, inner);
+        outer = rest ? Py_BuildValue("(iO)", (int)w->unit, code) : NULL;
+        place = inner ? outer ? PySequence_Concat(outer, rest) : NULL : PyLong_FromLong(w->unit);
+        code = (PyObject *)w->code;
     }
     status = place && !PyList_Append(c->places, place) && !PyList_Append(c->nodes, node) ? 0 : -1;
     Py_XDECREF(place);
@@ -145,6 +156,22 @@ static bool is_handled(const struct watched *w)
                 return false;
         if ((uint32_t)w->unit >= row[0] && (uint32_t)w->unit < row[0] + row[1] && row[2] < (uint32_t)w->units)
             return w->bytes[2 * row[2]] == PUSH_EXC_INFO;
+    }
+    return false;
+}
+
+bool code_handles(PyCodeObject *code)
+{
+    const unsigned char *at = (const unsigned char *)PyBytes_AS_STRING(code->co_exceptiontable), *end = at + PyBytes_GET_SIZE(code->co_exceptiontable);
+    OWNED PyObject *bytes = at < end ? PyCode_GetCode(code) : NULL;
+
+    while (at < end) {
+        uint32_t row[4];
+        for (int i = 0; i < 4; i++)
+            if (!program_number(&at, end, &row[i]))
+                return true;
+        if (!bytes || 2 * (Py_ssize_t)row[2] >= PyBytes_GET_SIZE(bytes) || (unsigned char)PyBytes_AS_STRING(bytes)[2 * row[2]] == PUSH_EXC_INFO)
+            return PyErr_Clear(), true;
     }
     return false;
 }
@@ -545,11 +572,8 @@ static enum ended format(struct capture *c, struct watched *w, struct compat_act
     return known_result(c, w, action.flag ? 2 : 1, PyObject_Format(action.arg ? converted : value, spec));
 }
 
-int truth(struct capture *c, const struct watched *w)
+int truth_of(struct capture *c, PyObject *value, struct shadow *shadow)
 {
-    PyObject *value = stack_value(w, 0);
-    struct shadow *shadow = stack_shadow(w, 0);
-
     if (is_graph(value, shadow))
         break_at(c, "data", "whether a %.100s is true decides what runs", Py_TYPE(value)->tp_name);
     else if (is_sequence(value) ? value_type_known(c, value, shadow)
@@ -559,24 +583,6 @@ int truth(struct capture *c, const struct watched *w)
     else
         break_at(c, "value", "whether a %.100s is true", Py_TYPE(value)->tp_name);
     return -2;
-}
-
-enum ended bool_of_object(struct capture *c, struct watched *w)
-{
-    PyObject *value = stack_value(w, 0);
-    struct shadow *of = stack_shadow(w, 0);
-    PyTypeObject *type = Py_TYPE(value);
-    enum ended ended = ENDED_BEFORE;
-
-    c->kind = NULL;
-    if (!of || (of->kind != SHADOW_OBJECT && of->kind != SHADOW_SOURCE) || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || is_graph(value, of))
-        return ENDED_BEFORE;
-    for (int i = 0; i < 2 && ended == ENDED_BEFORE && !c->kind; i++)
-        ended = operate_special(c, w, i ? "__len__" : "__bool__", RUN_TRUTH, 1, 1, &value, &of);
-    if (ended != ENDED_BEFORE || c->kind || type->tp_as_number->nb_bool || type->tp_as_sequence->sq_length || type->tp_as_mapping->mp_length ||
-        !(of = class_source(c, value, of)) || guard_on(c, of, "NO_HASATTR", word_of("__bool__")) || guard_on(c, of, "NO_HASATTR", word_of("__len__")))
-        return ended;
-    return known_result(c, w, 1, Py_NewRef(Py_True));
 }
 
 enum ended operate(struct capture *c, struct watched *w, struct compat_action action)
@@ -599,7 +605,7 @@ enum ended operate(struct capture *c, struct watched *w, struct compat_action ac
         }
         if ((ended != ENDED_NOT && ended != ENDED_BEFORE) || c->kind)
             return ended;
-        is = truth(c, w);
+        is = truth_of(c, stack_value(w, 0), stack_shadow(w, 0));
         return is == -2 ? ENDED_BEFORE : is < 0 ? ENDED_RAISED : known_result(c, w, 1, PyBool_FromLong(is != (action.does == DOES_NOT)));
     case DOES_COMPARE:
         return compare(c, w, action);

@@ -342,7 +342,7 @@ static int fulfils(struct capture *c, struct watched *w, enum compat_condition c
         }
         return (value == Py_None) == (condition == IF_NONE);
     }
-    is = truth(c, w);
+    is = truth_of(c, value, shadow);
     return is < 0 ? is : is == (condition == IF_TRUE);
 }
 
@@ -469,7 +469,9 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case DOES_LIST_TO_TUPLE:
         return build(c, w, action);
     case DOES_UNPACK:
-        return unpack(c, w, (Py_ssize_t)action.arg);
+        return unpack(c, w, (Py_ssize_t)action.arg, -1);
+    case DOES_UNPACK_STARRED:
+        return unpack(c, w, (Py_ssize_t)(action.arg & 0xff), (Py_ssize_t)(action.arg >> 8));
     case DOES_ITERATE:
         ended = iterate(c, w);
         if (COMPAT_ABOVE_ITERATOR && (ended == ENDED_NOT || ended == ENDED_BEHIND))
@@ -499,6 +501,9 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case DOES_RETURN:
         c->returned = pop(w, &c->returned_shadow);
         return ENDED_RETURN;
+    case DOES_YIELD:
+        c->returned_shadow = stack_shadow(w, 0);
+        return ENDED_YIELD;
     case DOES_RETURN_CONST:
         c->returned = compat_constant(w->code, w->op, action.arg);
         c->returned_shadow = shadow_const(c, c->returned);
@@ -513,6 +518,8 @@ static void note_stack(struct capture *c)
     PyObject *stack = PyList_New(0);
 
     for (const struct watched *w = c->innermost; stack && w; w = w->outer) {
+        if (compat_hides(w->code))
+            continue;
         OWNED PyObject *one = Py_BuildValue("(OiO)", w->code->co_filename, PyCode_Addr2Line(w->code, 2 * w->unit), w->code->co_name);
         if (!one || PyList_Insert(stack, 0, one))
             Py_CLEAR(stack);
@@ -559,7 +566,7 @@ enum ended watch(struct capture *c, struct watched *w)
     }
     if (ended == ENDED_RAISED)
         break_at(c, "raised", "it raised %.100s", PyErr_Occurred() ? ((PyTypeObject *)PyErr_Occurred())->tp_name : "nothing");
-    if (ended != ENDED_RETURN && !(c->stack && c->inner_broke)) {
+    if (ended != ENDED_RETURN && ended != ENDED_YIELD && !(c->stack && c->inner_broke)) {
         struct tracer_exception pending = tracer_exception_aside();
         note_stack(c);
         tracer_exception_back(&pending);
@@ -615,13 +622,105 @@ int hand_over(struct capture *c, struct watched *w, enum ended ended, struct tra
         compat_go_on(w->frame, w->unit, w->variables + w->depth);
         return 0;
     }
-    if (ended == ENDED_RAISED && compat_throw_at(w->frame, w->unit, w->op, count)) {
+    if (ended == ENDED_RAISED) {
+        compat_throw_at(w->frame, w->unit, count);
         *pending = tracer_exception_aside();
         return 1;
     }
     PyErr_Clear();
     compat_go_on(w->frame, ended == ENDED_BEHIND ? w->next : w->group, count);
     return 0;
+}
+
+/* The globals of W's function. */
+static void find_globals(struct capture *c, struct watched *w)
+{
+    if (w->frame->f_globals == c->globals->value)
+        w->globals = c->globals;
+    else if (w->function && w->function->kind == SHADOW_FUNCTION)
+        w->globals = w->function->child;
+    else if (w->function)
+        w->globals = source_attribute(c, w->function, "__globals__", w->frame->f_globals);
+}
+
+/* W, opened for the frame of the generator OF, has the shadows of its variables and its stack, where it is resumed with None. */
+static bool take_up(struct capture *c, struct watched *w, struct shadow *of)
+{
+    int count;
+
+    w->function = of->parent;
+    find_globals(c, w);
+    w->next = compat_resumes_at(w->frame, &count);
+    w->depth = count - w->variables;
+    memcpy(w->shadow, of->items, sizeof *w->shadow * (size_t)of->count);
+    w->shadow[count - 1] = shadow_const(c, Py_None);
+    for (int32_t unit = 0; unit < w->next && !of->fixed; unit++) { /* what ran when it was made */
+        const int op = w->bytes[2 * unit], arg = w->bytes[2 * unit + 1];
+        if (op == MAKE_CELL)
+            w->shadow[arg] = cell_shadow(c, w->shadow[arg], NULL, false);
+        else if (op == EXTENDED_ARG || (op == COPY_FREE_VARS && copy_free(c, w, arg)))
+            return false;
+    }
+    of->fixed = true;
+    return w->depth > 0 && compat_local(w->frame, count - 1) == Py_None;
+}
+
+/* The frame of a generator that is known is resumed: step it up to what it gives, which CPython does. */
+static PyObject *resume(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct shadow *of)
+{
+    struct capture *c = t->capturing;
+    struct tracer_exception pending = {0};
+    enum ended ended = ENDED_BEFORE;
+    struct watched w;
+    PyObject *result;
+    int throws = 0;
+
+    if (c->failed || ts != c->ts || of->counted || !shadow_change(c, of) || watched_open(c, &w, frame)) {
+        of->counted = c->inner_broke = true;
+        return record_evaluate(t, ts, frame, 0);
+    }
+    c->inner_broke = false;
+    if (take_up(c, &w, of)) {
+        ended = watch(c, &w);
+    } else {
+        break_at(c, "call", "a generator that is not known");
+        w.group = w.next;
+    }
+    if (ended == ENDED_YIELD || ended == ENDED_RETURN) {
+        of->child = c->returned_shadow;
+        of->count = w.variables + w.depth - 1;
+        if (ended == ENDED_YIELD)
+            memcpy(of->items, w.shadow, sizeof *w.shadow * (size_t)of->count);
+        if (ended == ENDED_YIELD)
+            compat_go_on(frame, w.unit, w.variables + w.depth);
+        else
+            hand_over(c, &w, ended, &pending);
+        c->inner_broke = false;
+    } else {
+        of->counted = c->inner_broke = true;
+        throws = hand_over(c, &w, ended, &pending);
+    }
+    ended = c->inner_broke;
+    watched_close(c, &w);
+    tracer_exception_back(&pending);
+    result = capture_evaluate(t, ts, frame, throws);
+    c->inner_broke = ended;
+    return result;
+}
+
+PyObject *capture_evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throws)
+{
+    OWNED PyObject *code = Py_NewRef((PyObject *)compat_code(frame));
+    int count;
+    const int32_t unit = throws ? compat_resumes_at(frame, &count) - 1 : 0;
+    PyObject *result = record_evaluate(t, ts, frame, throws);
+
+    if (!result && throws) {
+        struct tracer_exception raised = tracer_exception_aside();
+        compat_thrown((PyCodeObject *)code, raised.traceback, unit);
+        tracer_exception_back(&raised);
+    }
+    return result;
 }
 
 PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *frame)
@@ -635,6 +734,9 @@ PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *fram
     bool as_awaited = true;
     int throws;
 
+    for (Py_ssize_t i = 0; compat_is_resumed(frame); i++)
+        if (compat_frame_of(c->generators->items[i]->value) == frame)
+            return resume(t, ts, frame, c->generators->items[i]);
     c->awaited_code = NULL;
     for (int i = 0; c->awaited_call && i < c->awaited_call->count; i++)
         as_awaited &= compat_local(frame, i) == c->awaited_call->args[i];
@@ -644,12 +746,7 @@ PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *fram
     w.function = c->awaited_function;
     for (Py_ssize_t i = 0; i < c->awaited_count && i < code->co_nlocalsplus; i++)
         w.shadow[i] = c->awaited[i];
-    if (!w.function || w.function->kind != SHADOW_SOURCE)
-        w.globals = w.outer->globals;
-    else if (frame->f_globals == c->globals->value)
-        w.globals = c->globals;
-    else
-        w.globals = source_attribute(c, w.function, "__globals__", frame->f_globals);
+    find_globals(c, &w);
     ended = watch(c, &w);
     if (ended == ENDED_RETURN) {
         result = c->returned;
@@ -666,7 +763,7 @@ PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *fram
     throws = hand_over(c, &w, ended, &pending);
     watched_close(c, &w);
     tracer_exception_back(&pending);
-    result = record_evaluate(t, ts, frame, throws);
+    result = capture_evaluate(t, ts, frame, throws);
     c->entered = c->inner_broke = true;
     return result;
 }

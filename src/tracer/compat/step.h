@@ -25,7 +25,7 @@ enum compat_does {
     DOES_IS, DOES_CONTAINS, /* ARG: 1: not */
     DOES_SUBSCRIPT, DOES_STORE_SUBSCRIPT, DOES_SLICE, DOES_STORE_SLICE,
     DOES_BUILD_TUPLE, DOES_BUILD_LIST, DOES_BUILD_MAP, DOES_BUILD_KEYED, DOES_BUILD_SLICE, DOES_BUILD_STRING,
-    DOES_LIST_APPEND, DOES_LIST_EXTEND, DOES_MAP_ADD, DOES_MERGE, DOES_LIST_TO_TUPLE, DOES_UNPACK,
+    DOES_LIST_APPEND, DOES_LIST_EXTEND, DOES_MAP_ADD, DOES_MERGE, DOES_LIST_TO_TUPLE, DOES_UNPACK, DOES_UNPACK_STARRED,
     DOES_ITERATE, DOES_POP_ITERATOR, DOES_NEXT, /* NEXT: ARG is the unit that the end leads to */
     DOES_JUMP, DOES_JUMP_IF, /* ARG: the unit; JUMP_IF: FLAG is enum compat_condition */
     DOES_JUMP_OR_POP,
@@ -34,7 +34,7 @@ enum compat_does {
     DOES_CALL_VARIABLE, /* FLAG: with keywords */
     DOES_FORMAT,        /* ARG: conversion; FLAG: with a specification */
     DOES_MAKE_FUNCTION, DOES_FUNCTION_PART, /* ARG: what of it */
-    DOES_RETURN, DOES_RETURN_CONST,
+    DOES_RETURN, DOES_RETURN_CONST, DOES_YIELD,
 };
 enum compat_condition { IF_FALSE, IF_TRUE, IF_NONE, IF_NOT_NONE };
 
@@ -82,6 +82,38 @@ static inline void compat_step_at(compat_frame *frame, int32_t unit)
 #endif
 }
 
+/* Where FRAME, a generator's that is resumed, goes on, and how many slots are in use. */
+static inline int32_t compat_resumes_at(compat_frame *frame, int *count)
+{
+#if PY_VERSION_HEX >= 0x030e0000
+    *count = (int)(frame->stackpointer - frame->localsplus);
+#else
+    *count = frame->stacktop;
+#endif
+#if PY_VERSION_HEX >= 0x030d0000
+    return (int32_t)(frame->instr_ptr - _PyCode_CODE(compat_code(frame)));
+#else
+    return (int32_t)(frame->prev_instr + 1 - _PyCode_CODE(compat_code(frame)));
+#endif
+}
+
+/* The frame of GENERATOR. */
+static inline compat_frame *compat_frame_of(PyObject *generator)
+{
+    return (compat_frame *)&((PyGenObject *)generator)->gi_iframe;
+}
+
+/* Tracebacks, sys._getframe() and all else pass over frames of CODE, as over those that have not started, but where it ends (with
+ * nothing that can be traced, CPython 3.12 does not begin). */
+static inline void compat_hide_code(PyCodeObject *code)
+{
+    code->_co_firsttraceable = (int)Py_SIZE(code) - 1;
+}
+static inline bool compat_hides(const PyCodeObject *code)
+{
+    return code->_co_firsttraceable == (int)Py_SIZE(code) - 1;
+}
+
 /* COUNT slots of the frame are in use: variables, then the stack. */
 static inline void compat_set_depth(compat_frame *frame, int count)
 {
@@ -103,18 +135,26 @@ static inline void compat_go_on(compat_frame *frame, int32_t unit, int count)
 #endif
 }
 
-/* CPython, given the frame and told to throw, raises the pending exception at the instruction OP at UNIT. False: it cannot be
- * told where without it being said wrongly, so that the instruction has to run (again). Since 3.13 a frame says what comes
- * next, and the handler is looked for one unit before that: a unit of cache does for both. */
-static inline bool compat_throw_at(compat_frame *frame, int32_t unit, int op, int count)
+/* CPython, given the frame and told to throw, raises the pending exception at the instruction at UNIT. Since 3.13 a frame says what
+ * comes next, and the handler is looked for one unit before that: what the traceback then says is put right behind it. */
+static inline void compat_throw_at(compat_frame *frame, int32_t unit, int count)
+{
+    compat_go_on(frame, unit + 1, count);
+}
+/* The frame of CODE has ended by an exception, with TRACEBACK (or NULL), after it was told to throw at UNIT. */
+static inline void compat_thrown(PyCodeObject *code, PyObject *traceback, int32_t unit)
 {
 #if PY_VERSION_HEX >= 0x030d0000
-    compat_go_on(frame, unit + 1, count);
-    return compat_caches(op) > 0;
+    PyTracebackObject *at = (PyTracebackObject *)traceback;
+    PyCodeObject *of = at ? PyFrame_GetCode(at->tb_frame) : NULL;
+
+    if (of == code && at->tb_lasti == 2 * (unit + 1)) {
+        at->tb_lasti = 2 * unit;
+        at->tb_lineno = PyCode_Addr2Line(code, 2 * unit);
+    }
+    Py_XDECREF(of);
 #else
-    (void)op;
-    compat_go_on(frame, unit + 1, count);
-    return true;
+    (void)code, (void)traceback, (void)unit;
 #endif
 }
 

@@ -540,7 +540,7 @@ static PyObject *go_on(struct tracer *t, PyThreadState *ts, compat_frame *frame,
             set_callback(t, under);
         tracer_exception_back(&going->pending);
         going->pending = (struct tracer_exception){0};
-        result = record_evaluate(t, ts, frame, going->throws);
+        result = capture_evaluate(t, ts, frame, going->throws);
         if (under != callback && t->callback == under)
             set_callback(t, callback);
     }
@@ -718,7 +718,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         replace_begin(t, frame);
         return record_evaluate(t, ts, frame, throwflag);
     }
-    if (unlikely(t->capturing != NULL) && capture_awaits(t->capturing, frame))
+    if (unlikely(t->capturing != NULL) && !throwflag && capture_awaits(t->capturing, frame))
         return capture_inline(t, ts, frame);
     if (!t->callback && tracer_process.every_frame)
         return record_unasked(t, ts, frame, throwflag);

@@ -185,3 +185,54 @@ def names_collide(x):
     placeholder = sum_1.sum()
     output = placeholder + add
     return output
+
+
+def told_and_raises(x, *, k=0):
+    log("told")
+    raise ValueError(k)
+
+
+def raises_behind_effect(x):
+    """Once, however it is called."""
+    for how in range(3):
+        try:
+            if how == 0:
+                told_and_raises(*[x])
+            elif how == 1:
+                told_and_raises(x, k=1)
+            else:
+                told_and_raises(**{"x": x, "k": 2})
+        except ValueError as error:
+            x = x + error.args[0]
+    return x
+
+
+@calls("A(3), (1,)", "A(3), (1,)")
+def raises_through(x, args):
+    y = x + 1
+    return told_and_raises(y,
+                           *args)
+
+
+class Untold:
+    def __iter__(self):
+        log("iter")
+        raise KeyError
+
+    def __contains__(self, item):
+        log("contains")
+        raise KeyError
+
+
+@calls("A(3), Untold()", "A(3), Untold()")
+def raises_in_iter(x, o):
+    y = x + 1
+    return [y, *o]
+
+
+@calls("A(3), Untold()", "A(3), Untold()")
+def raises_in_loop(x, o):
+    y = x + 1
+    for v in o:
+        y = y + v
+    return y

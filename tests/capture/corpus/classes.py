@@ -272,3 +272,255 @@ def object_called(x, o, n):
         Changing.__call__ = lambda self, v: v - self.k
         y = y + o(x)
     return y
+
+
+class Account:
+    kind = "plain"
+
+    def __init__(self, value, limit=3):
+        self.value = value
+        self._limit = limit
+        self.history = []
+
+    @property
+    def limit(self):
+        return self._limit
+
+    @limit.setter
+    def limit(self, limit):
+        self._limit = limit * 2
+
+    def add(self, x):
+        self.value = self.value + x
+        self.history.append(x)
+        return self
+
+    def __len__(self):
+        return len(self.history)
+
+    def __contains__(self, x):
+        return x in (1, 2)
+
+    def __iadd__(self, other):
+        self.value = self.value + other
+        return self
+
+    def __lt__(self, other):
+        return self.limit < other.limit
+
+    def __setitem__(self, k, v):
+        self.value = self.value * v
+        self.kind = k
+
+
+def made_and_changed(x):
+    a = Account(x)
+    a.limit = 5
+    a.add(x).add(x + 1)
+    a += 2
+    a["other"] = 3
+    return a.value, a.limit, len(a), 1 in a, 5 in a, a.kind, Account.kind, a.history, a < Account(x, 1), bool(a), bool(Account(x))
+
+
+def made_returned(x):
+    a = Account(x)
+    b = Account(a.value, 2)
+    return a, [b, b], {"a": a}
+
+
+def made_then_break(x):
+    a = Account(x)
+    a.add(1)
+    log("broken")
+    a.add(2)
+    return a.value, len(a)
+
+
+def made_in_a_loop(x):
+    total = x
+    for i in range(3):
+        total = total + Account(x * i).add(i).value
+    return total
+
+
+class BadInit:
+    def __init__(self, x):
+        self.x = x
+        raise ValueError("no")
+
+
+def init_raises(x):
+    return BadInit(x + 1)
+
+
+class ReturnsValue:
+    def __init__(self, x):
+        return x
+
+
+def init_returns(x):
+    return ReturnsValue(x)
+
+
+class A1:
+    def __init__(self, n):
+        self.n = n
+
+    def go(self, x):
+        return x + self.n
+
+
+class B1(A1):
+    def __init__(self, n):
+        super().__init__(n)
+        self.b = n * 2
+
+    def go(self, x):
+        return super().go(x) * self.b
+
+
+class C1(A1):
+    def go(self, x):
+        return super().go(x) - 1
+
+
+class D1(B1, C1):
+    def go(self, x):
+        return super().go(x) + 7
+
+
+def diamond(x):
+    return D1(2).go(x), D1.__mro__[1].__name__, super(D1, D1(1)).go(x)
+
+
+@calls("A(3), D1(2)", "A(3), B1(3)", "A(3), C1(4)", "A(3), D1(2)", "A(3), D1(5)")
+def super_of_argument(x, o):
+    return o.go(x)
+
+
+class Money:
+    def __init__(self, n):
+        self.n = n
+
+    def __add__(self, other):
+        if not isinstance(other, Money):
+            return NotImplemented
+        return Money(self.n + other.n)
+
+    def __rmul__(self, k):
+        return Money(k * self.n)
+
+    def __eq__(self, other):
+        return isinstance(other, Money) and self.n is other.n
+
+    def __bool__(self):
+        return self.n is not None
+
+
+class More(Money):
+    def __radd__(self, other):
+        return More(other.n - self.n)
+
+
+def arithmetic(x):
+    return (Money(x) + Money(1)).n, (2 * Money(x)).n, Money(3) == Money(3), Money(3) != Money(4), not Money(None), (Money(x) + More(1)).n
+
+
+def not_added(x):
+    return Money(x) + 1
+
+
+class Silent:
+    pass
+
+
+def empty_object(x):
+    s = Silent()
+    s.a, s.b = x, x + 1
+    if s:
+        s.c = s.a * s.b
+    return s, s.c
+
+
+@calls("A(3), 0", "A(3), 0", "A(3), 1", "A(3), 2", "A(3), 3", "A(3), 0")
+def class_changes(x, n):
+    class_ = Silent
+    if n == 1:
+        class_.a = property(lambda self: 5, lambda self, v: log(("set", v)))
+    if n == 2:
+        del class_.a
+        class_.__bool__ = lambda self: False
+    if n == 3:
+        del class_.__bool__
+        class_.__setattr__ = lambda self, k, v: object.__setattr__(self, k, v + 1)
+    y = empty_object(x) if n != 2 else x
+    if n == 3:
+        del class_.__setattr__
+    return y
+
+
+class Slotted:
+    __slots__ = ("v", "n")
+
+    def __init__(self, v):
+        self.v = v
+        self.n = 2
+
+
+def slotted(x):
+    s = Slotted(x)
+    s.v = s.v * s.n
+    return s.v + 1
+
+
+def missing_attribute(x):
+    return Slotted(x).nothing
+
+
+def unset_slot(x):
+    s = Slotted(x)
+    del s.n
+    return s.n
+
+
+class Linked:
+    def __init__(self, v, next=None):
+        self.v, self.next = v, next
+        self.me = self
+
+
+def linked(x):
+    a = Linked(x, Linked(x + 1))
+    return a.v + a.next.v, a.me is a, a.next.me is a
+
+
+def kept_outside(x):
+    a = Account(x)
+    shared_list.append(a)
+    a.add(1)
+    log(len(shared_list))
+    a.add(2)
+    return shared_list.pop().value
+
+
+shared_list = []
+
+
+class Counted:
+    made = 0
+
+    def __init__(self):
+        Counted.made += 1
+        self.number = Counted.made
+
+    @classmethod
+    def another(cls):
+        return cls()
+
+    @staticmethod
+    def twice(x):
+        return x * 2
+
+
+def class_counter(x):
+    return Counted().another().number - Counted.another().number, Counted.twice(x), Counted().twice(x)

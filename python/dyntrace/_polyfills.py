@@ -1,0 +1,79 @@
+"""What builtins do that go through an iterator or call functions, as a capture steps into it (src/tracer/capture/known.c).
+
+Runs in: the traced process, in place of the builtin while a call of it is watched. Each does exactly what the builtin does, exceptions
+included; tracebacks and sys._getframe() pass over these functions. They use no globals: what they need is the default of a
+parameter, which no program gives a value to (known.c says how many arguments a call may have).
+"""
+import functools
+
+_missing = object()
+
+
+def order(keys, reverse):
+    """The numbers of KEYS, sorted by them as list.sort() does."""
+    return sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
+
+
+def _sum(iterable, /, start=0, type=type, int=int, float=float, bool=bool, total=sum):
+    numbers = [] if type(start) is int or type(start) is float or type(start) is bool else None
+    for item in iterable:
+        if numbers is not None:
+            kind = type(item)
+            if kind is int or kind is float or kind is bool:  # their sum is rounded in a way of its own
+                numbers.append(item)
+                continue
+            start = total(numbers, start)
+            numbers = None
+        start = start + item
+    return start if numbers is None else total(numbers, start)
+
+
+def _any(iterable, /):
+    for item in iterable:
+        if item:
+            return True
+    return False
+
+
+def _all(iterable, /):
+    for item in iterable:
+        if not item:
+            return False
+    return True
+
+
+def _min(iterable, /, key=None, empty=min):
+    first = True
+    for item in iterable:
+        value = item if key is None else key(item)
+        if first or value < least:
+            first, least, result = False, value, item
+    return empty(()) if first else result
+
+
+def _max(iterable, /, key=None, empty=max):
+    first = True
+    for item in iterable:
+        value = item if key is None else key(item)
+        if first or value > most:
+            first, most, result = False, value, item
+    return empty(()) if first else result
+
+
+def _sorted(iterable, /, key=None, reverse=False, list=list, order=order):
+    items = list(iterable)
+    keys = items
+    if key is not None:
+        keys = []
+        for item in items:
+            keys.append(key(item))
+    result = []
+    for i in order(keys, reverse):
+        result.append(items[i])
+    return result
+
+
+def _reduce(function, iterable, /, initial=_missing, missing=_missing, empty=functools.reduce):
+    for item in iterable:
+        initial = item if initial is missing else function(initial, item)
+    return empty(function, ()) if initial is missing else initial
