@@ -30,6 +30,13 @@ def test_the_screen_of_each_view(dyntrace, place, name):
     golden(f"tui/{name}", screens)
 
 
+def test_one_is_singular():
+    """On no screen of any view."""
+    texts = [path.read_text() for path in sorted((Path(__file__).parent / "golden").glob("tui*/*.txt"))]
+    assert len(texts) > 60 and not [found for text in texts for found in re.findall(
+        r"(?<![\w./:-])1 (?:calls|hits|guards|lookups|entries|frames|checks|threads|processes|times|recompiles|graph breaks)\b", text)]
+
+
 def test_the_documents_list_every_key_and_view(dyntrace, place):
     out = dump(dyntrace, place, "?", "200x200")
     text = (Path(__file__).resolve().parents[1] / "docs" / "tui.md").read_text()

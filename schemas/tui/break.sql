@@ -6,7 +6,7 @@
 --| {!r}{reason:reason400}
 --| in         {function:200}  {!d}{filename:300}:{line}  => function {code_id}
 --| while      compiling {label:40|it} at {at:time} s  => compile {compile_id}
---| [{?resume_code_id}then       the rest runs as {rest:200|?}, called {calls:count|?} times]  => function {resume_code_id}
+--| [{?resume_code_id}then       the rest runs as {rest:200|?}, called {calls:count~time|? times}]  => function {resume_code_id}
 --call break_remedy
 --none the trace has no such graph break
 SELECT b.reason, c.qualname AS function, COALESCE(b.line, c.first_line) AS line, p.torch_version, c.filename, r.qualname AS rest,

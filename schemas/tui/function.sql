@@ -9,9 +9,9 @@
 --none the trace has no such code object
 SELECT qualname AS function, origin_code_id, code_id, filename, first_line, kind FROM code WHERE code_id = ?1;
 
---| [{calls:count} call{s}, {total:duration} in it, {self:duration} of that its own[; {!w}{raised:count}{!n} ended by an exception]]  => frames WHERE code_id IN $codes | {function}
+--| [{calls:count~call}, {total:duration} in it, {self:duration} of that its own[; {!w}{raised:count}{!n} ended by an exception]]  => frames WHERE code_id IN $codes | {function}
 --| [{!d}{objects} code objects in {processes} processes, {fingerprints} different by fingerprint]
-SELECT SUM(calls) AS calls, iif(SUM(calls) = 1, '', 's') AS s, SUM(total_ns) AS total, SUM(self_ns) AS self, NULLIF(SUM(raised), 0) AS raised,
+SELECT SUM(calls) AS calls, SUM(total_ns) AS total, SUM(self_ns) AS self, NULLIF(SUM(raised), 0) AS raised,
        (SELECT NULLIF(COUNT(*), 1) FROM code WHERE code_id IN $codes) AS objects,
        (SELECT COUNT(DISTINCT process_id) FROM code WHERE code_id IN $codes) AS processes,
        (SELECT COUNT(DISTINCT fingerprint) FROM code WHERE code_id IN $codes) AS fingerprints,
@@ -35,12 +35,12 @@ SELECT (SELECT name FROM enum WHERE kind = 'outcome' AND value = a.outcome) AS n
 FROM asked a GROUP BY a.outcome ORDER BY 2 DESC, a.outcome;
 
 --# Recompiles
---|   {label:<7|} {took:duration>6<9|}  [{!b}{source:80}{!n} was {!r}{actual:100}{!n}, {entry:20} wanted {expected:100}][{text:200}][, +{alike} {entries}, same guard]  => compile {compile_id}
+--|   {label:<7|} {took:duration>6<9|}  [{!b}{source:80}{!n} was {!r}{actual:100}{!n}, {entry:20} wanted {expected:100}][{text:200}][, +{alike:count~entry}, same guard]  => compile {compile_id}
 --more 60   {!d}more ...  => causes WHERE code_id IN $codes | {function}
 SELECT m.compile_id, iif(c.nth = 1, COALESCE(m.label, '?'), NULL) AS label, iif(c.nth = 1, m.end_ns - m.start_ns, NULL) AS took,
        iif(c.expected IS NULL OR c.actual IS NULL, NULL, COALESCE(c.source, c.kind, '?')) AS source, c.expected, c.actual,
        iif(c.expected IS NULL OR c.actual IS NULL, COALESCE(c.text, '?'), NULL) AS text, COALESCE(e.label, '?') AS entry,
-       NULLIF(c.alike - 1, 0) AS alike, iif(c.alike = 2, 'entry', 'entries') AS entries,
+       NULLIF(c.alike - 1, 0) AS alike,
        (SELECT qualname FROM code WHERE code_id = ?1) AS function
 FROM compile m
      JOIN (SELECT r.rowid AS id, r.*, row_number() OVER (PARTITION BY r.compile_id ORDER BY r.rowid) AS nth,
@@ -58,7 +58,7 @@ FROM compile WHERE code_id IN $codes AND cache_entry_id IS NULL ORDER BY start_n
 
 -- An entry that was compiled ran when that was over.
 --# Cache entries
---|   {!b}{label:<8}{!n} {!style}{hits:count>9} hits{!n}  {guards:integer>3} guards  born {born:seconds}[, last used {last:seconds}][{!r}, died {died:seconds}: {death_cause:120|?}]  => entry {cache_entry_id}
+--|   {!b}{label:<8}{!n} {!style}{hits:count>14~hit}{!n}  {guards:count>10~guard}  born {born:seconds}[, last used {last:seconds}][{!r}, died {died:seconds}: {death_cause:120|?}]  => entry {cache_entry_id}
 --more 40   {!d}more ...  => entries WHERE code_id IN $codes | {function}
 WITH uses AS MATERIALIZED (SELECT cache_entry_id, SUM(outcome = 1) AS hits,
                                   MAX(iif(outcome = 2, start_ns + COALESCE(duration_ns, 0), start_ns)) AS last

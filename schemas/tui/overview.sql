@@ -3,14 +3,14 @@
 
 --dense
 --| [{!b}{command:300}]
---| {!style}{state:40}{!n}[, {span:duration}], {frames:count|?} frames[, still open {open:count}], {processes:count} process{es}, {threads:count} thread{s}  => processes
+--| {!style}{state:40}{!n}[, {span:duration}], {frames:count~frame|? frames}[, still open {open:count}], {processes:count~process}, {threads:count~thread}  => processes
 WITH about(state, command, span, frames, open) AS (
   SELECT MAX(iif(key = 'state', value, NULL)), MAX(iif(key = 'command', value, NULL)),
          MAX(iif(key = 'span_ns' AND value >= 0, CAST(value AS INTEGER), NULL)), MAX(iif(key = 'frame_count' AND value >= 0, CAST(value AS INTEGER), NULL)),
          MAX(iif(key = 'open_frame_count' AND value > 0, CAST(value AS INTEGER), NULL))
   FROM meta),
   counted(processes, threads) AS (SELECT (SELECT COUNT(*) FROM process), (SELECT COUNT(*) FROM thread))
-SELECT *, iif(state = 'complete', 'n', 'w') AS style, iif(processes = 1, '', 'es') AS es, iif(threads = 1, '', 's') AS s
+SELECT *, iif(state = 'complete', 'n', 'w') AS style
 FROM (SELECT COALESCE(state, 'state unknown') AS state, span, frames, open, processes, threads,
              iif(json_valid(command), (SELECT group_concat(value, ' ') FROM json_each(iif(json_valid(command), command, '[]'))), command) AS command
       FROM about, counted);
@@ -18,8 +18,8 @@ FROM (SELECT COALESCE(state, 'state unknown') AS state, span, frames, open, proc
 --call doubts
 ;
 
---| {!r}{died:count} of {processes:count} process{es} died by a signal{!n}  => processes WHERE ended GLOB 'signal *'
-SELECT SUM(exit_signal IS NOT NULL) AS died, COUNT(*) AS processes, iif(COUNT(*) = 1, '', 'es') AS es FROM process HAVING died > 0;
+--| {!r}{died:count} of {processes:count~process} died by a signal{!n}  => processes WHERE ended GLOB 'signal *'
+SELECT SUM(exit_signal IS NOT NULL) AS died, COUNT(*) AS processes FROM process HAVING died > 0;
 
 -- Of several threads, that whose innermost open call is the newest.
 --slow
@@ -61,8 +61,8 @@ SELECT COUNT(*) AS compiles, COUNT(cache_entry_id) AS made, COUNT(*) - COUNT(cac
        iif(SUM(outcome IN ('limit', 'error')) > 0, SUM(outcome = 'limit'), NULL) AS limits, SUM(outcome = 'error') AS errors
 FROM compile HAVING COUNT(*) OR EXISTS (SELECT 1 FROM lookup);
 
---# {!style}{n:count} recompile{s}  => recompiles
-SELECT COUNT(*) AS n, iif(COUNT(*), 'r', 'g') AS style, iif(COUNT(*) = 1, '', 's') AS s FROM compiles WHERE is_recompile HAVING EXISTS (SELECT 1 FROM compile UNION ALL SELECT 1 FROM lookup);
+--# {!style}{n:count~recompile}  => recompiles
+SELECT COUNT(*) AS n, iif(COUNT(*), 'r', 'g') AS style FROM compiles WHERE is_recompile HAVING EXISTS (SELECT 1 FROM compile UNION ALL SELECT 1 FROM lookup);
 
 --start
 --| [{?one}  {!r}{n:count>4}{!n} x {!b}{function:60}{!n}: [{source:80} was {!r}{was:80}{!n}, not {expected:60}][{text:160}]]  => compile {compile_id}
@@ -75,8 +75,8 @@ SELECT id, function, iif(was IS NULL OR expected IS NULL, NULL, source) AS sourc
        iif(was IS NULL OR expected IS NULL, COALESCE(text, '?'), NULL) AS text, iif(n = 1, 1, NULL) AS one, iif(n > 1, 1, NULL) AS more
 FROM found;
 
---# {!style}{n:count} graph break{s}  => breaks
-SELECT COUNT(*) AS n, iif(COUNT(*), 'w', 'g') AS style, iif(COUNT(*) = 1, '', 's') AS s FROM graph_break HAVING EXISTS (SELECT 1 FROM compile UNION ALL SELECT 1 FROM lookup);
+--# {!style}{n:count~graph break}  => breaks
+SELECT COUNT(*) AS n, iif(COUNT(*), 'w', 'g') AS style FROM graph_break HAVING EXISTS (SELECT 1 FROM compile UNION ALL SELECT 1 FROM lookup);
 
 --start
 --|   {!w}{times:count>4}{!n} x {!b}{function:60}:{line}{!n} {reason:160}  => break {graph_break_id}
@@ -96,15 +96,15 @@ GROUP BY c.filename, c.qualname, c.first_line, e.outcome ORDER BY 4 DESC, 1 LIMI
 
 --slow
 --# Guards
---|   {n:count} checks of entries took {ns:duration}, {each:duration} each; {failed:count} failed  => guards
+--|   {n:count~check} of entries took {ns:duration}, {each:duration} each; {failed:count} failed  => guards
 SELECT COUNT(*) AS n, COALESCE(SUM(duration_ns), 0) AS ns, COALESCE(SUM(duration_ns), 0) / COUNT(*) AS each, SUM(result = 'fail') AS failed
 FROM guard_check HAVING COUNT(*) > 0;
 
 --# Most own time
---|   {self:duration>9}  {!b}{function:60}{!n}  {calls:count} call{s}  {!d}{filename:path60}:{first_line}  => function {code_id}
+--|   {self:duration>9}  {!b}{function:60}{!n}  {calls:count~call}  {!d}{filename:path60}:{first_line}  => function {code_id}
 --fill 4
 --none # Most own time
-SELECT MIN(n.code_id) AS code_id, c.qualname AS function, SUM(n.self_ns) AS self, SUM(n.calls) AS calls, iif(SUM(n.calls) = 1, '', 's') AS s, c.filename, c.first_line
+SELECT MIN(n.code_id) AS code_id, c.qualname AS function, SUM(n.self_ns) AS self, SUM(n.calls) AS calls, c.filename, c.first_line
 FROM code_total n LEFT JOIN code c ON c.code_id = n.code_id
 GROUP BY c.filename, c.qualname, c.first_line, c.kind ORDER BY 3 DESC, 1 LIMIT 200;
 

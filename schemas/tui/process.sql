@@ -4,11 +4,11 @@
 --| {!b}process {pid}{!n}[, rank {rank}][  {command:300}]
 --| {!style}{ended:ended}{!n}[ at {at:seconds}][, after {ran:duration}]
 --| [python {python:40}][, torch {torch:40}][: {mode:40}]
---| {threads:count} thread{s}  => timeline
+--| {threads:count~thread}  => timeline
 --| [{?looked}calls of watched code]  => ledger WHERE process_id = {process_id} | process {pid}
 --none the trace has no such process
 SELECT p.process_id, p.pid, p.rank, COALESCE(t.ended, 'end not seen') AS ended, p.end_ns AS at, p.end_ns - p.start_ns AS ran, p.python_version AS python,
-       p.torch_version AS torch, p.torch_mode AS mode, iif(p.exit_signal IS NULL, 'n', 'r') AS style, h.threads, iif(h.threads = 1, '', 's') AS s,
+       p.torch_version AS torch, p.torch_mode AS mode, iif(p.exit_signal IS NULL, 'n', 'r') AS style, h.threads,
        (SELECT 1 FROM lookup LIMIT 1) AS looked,
        iif(json_valid(p.argv), (SELECT group_concat(value, ' ') FROM json_each(iif(json_valid(p.argv), p.argv, '[]'))), p.argv) AS command
 FROM process p JOIN process_tree t USING(process_id), (SELECT COUNT(*) AS threads FROM thread WHERE process_id = ?1) h

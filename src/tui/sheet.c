@@ -181,6 +181,15 @@ const char *text_fit(struct arena *arena, const char *text, int columns)
     return arena_print(arena, "%.*s%s%*s", (int)bytes, text, cut ? "…" : "", columns - used - cut, "");
 }
 
+const char *text_counted(struct arena *arena, int64_t count, const char *noun, size_t bytes)
+{
+    char last = noun[bytes - 1], made[TABLE_HUMAN];
+    bool one = count == 1;
+
+    return arena_print(arena, "%s %.*s%s", table_count(made, count), (int)bytes - (!one && last == 'y'), noun,
+                       one ? "" : last == 'y' ? "ies" : last == 's' ? "es" : "s");
+}
+
 void text_quote(FILE *out, const char *text, size_t bytes, char quote)
 {
     putc(quote, out);
@@ -333,12 +342,12 @@ static void sql_put(FILE *out, const struct value *value)
         fputs("NULL", out);
 }
 
-/* The field of BYTES at AT, "name:count>9|other words". False: it is NULL and has no other words. */
+/* The field of BYTES at AT, "name:count>9~noun|other words". False: it is NULL and has no other words. */
 static bool field_put(const struct printer *p, const char *at, size_t bytes)
 {
-    const char *colon = memchr(at, ':', bytes), *bar = memchr(at, '|', bytes), *look = colon ? colon + 1 : "";
+    const char *colon = memchr(at, ':', bytes), *bar = memchr(at, '|', bytes), *noun = memchr(at, '~', bytes), *look = colon ? colon + 1 : "";
     size_t name = colon ? (size_t)(colon - at) : bar ? (size_t)(bar - at) : bytes;
-    size_t word = strcspn(look, "0123456789<>|}");
+    size_t word = strcspn(look, "0123456789<>~|}");
     const struct value *value = row_value(p->row, *at == '?' ? at + 1 : at, *at == '?' ? bytes - 1 : name);
     enum cell_format format = word ? format_named(look, word) : AS_TEXT;
     bool known = value && value->type != QUERY_NULL;
@@ -362,6 +371,8 @@ static bool field_put(const struct printer *p, const char *at, size_t bytes)
         value_print(made, value, format, width);
     else if (bar)
         snprintf(made, sizeof made, "%.*s", (int)(at + bytes - bar - 1), bar + 1);
+    if (known && noun)
+        snprintf(made, sizeof made, "%s", text_counted(p->arena, value->integer, noun + 1, strcspn(noun + 1, "|}")));
     text = arena_print(p->arena, "%*s", right, made);
     if (p->way == MARKED)
         text = text_safe(p->arena, text, width && !fill && format < AS_SPARK ? (size_t)width : FIELD_BYTES);

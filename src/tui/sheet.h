@@ -59,6 +59,9 @@ const char *text_safe(struct arena *arena, const char *text, size_t width);
 /* TEXT, which may have styles marked in it, cut or filled to COLUMNS on the screen. */
 const char *text_fit(struct arena *arena, const char *text, int columns);
 
+/* "1 call", "2 calls", "2 entries": COUNT of what the BYTES of NOUN name. */
+const char *text_counted(struct arena *arena, int64_t count, const char *noun, size_t bytes);
+
 /* TEXT between QUOTEs, which are doubled in it. */
 void text_quote(FILE *out, const char *text, size_t bytes, char quote);
 

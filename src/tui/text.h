@@ -75,6 +75,7 @@ void doc_target(struct doc *doc, struct target target);
 /* TEXT escaped and cut to WIDTH bytes, NULL is "?"; cut or filled to COLUMNS. They live as long as DOC. */
 #define doc_safe(doc, text, width) text_safe(&(doc)->arena, text, width)
 #define doc_fit(doc, text, columns) text_fit(&(doc)->arena, text, columns)
+#define doc_counted(doc, count, noun) text_counted(&(doc)->arena, count, noun, strlen(noun))
 #define doc_count(doc, count) table_count(arena_take(&(doc)->arena, TABLE_HUMAN), count)
 #define doc_time(doc, ns) table_duration(arena_take(&(doc)->arena, TABLE_HUMAN), ns)
 

@@ -193,7 +193,7 @@ void part_inside(struct doc *doc, struct db *db, struct query *unused)
         calls += inside.all.at[i].calls;
         ns = times_sum(ns, inside.all.at[i].ns);
     }
-    doc_part(doc, "Inside: %s call%s, %s" MARK "n; %s its own", calls ? doc_count(doc, calls) : "no", calls == 1 ? "" : "s", doc_time(doc, ns),
+    doc_part(doc, "Inside: %s, %s" MARK "n; %s its own", calls ? doc_counted(doc, calls, "call") : "no calls", doc_time(doc, ns),
              doc_time(doc, took > ns ? took - ns : 0));
     list_sort(&inside.all, group_order);
     for (size_t i = 0; i < inside.all.count && i < GROUPS_MOST; i++) {
@@ -210,7 +210,7 @@ void part_inside(struct doc *doc, struct db *db, struct query *unused)
                       name);
     }
     if (inside.all.count > GROUPS_MOST)
-        doc_line(doc, "  " MARK "d%zu more functions", inside.all.count - GROUPS_MOST);
+        doc_line(doc, "  " MARK "d+ %s", doc_counted(doc, (int64_t)inside.all.count - GROUPS_MOST, "function"));
     groups_free(&inside);
 }
 
@@ -449,7 +449,7 @@ void part_spread(struct doc *doc, struct db *db, struct query *unused)
     const char *place, *name = code_name(doc, db, doc->target.id, &place);
 
     if (spread->calls) {
-        doc_part(doc, "Durations of %s call%s: p50 ~%s, p95 ~%s, longest %s", doc_count(doc, spread->calls), spread->calls == 1 ? "" : "s",
+        doc_part(doc, "Durations of %s: p50 ~%s, p95 ~%s, longest %s", doc_counted(doc, spread->calls, "call"),
                  doc_time(doc, share_ns(spread, 0.5)), doc_time(doc, share_ns(spread, 0.95)), doc_time(doc, spread->slowest[0].ns));
         decades_put(doc, spread, name);
         doc_part(doc, "Slowest calls: p shows the first");
@@ -493,13 +493,13 @@ static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first
         gutter = (struct gutter){line, MARK "rbreak" MARK "n", doc_print(doc, MARK "r<- %s", doc_safe(doc, name, 70)), id, VIEW_BREAK};
     } else if (torch_resume(name, NULL, &after)) {
         gutter = (struct gutter){after >= first && after <= last ? after : line, MARK "aresum" MARK "n",
-                                 doc_print(doc, MARK "aresumed: %s calls", doc_count(doc, query_integer(row, 6))), id, VIEW_FUNCTION};
+                                 doc_print(doc, MARK "aresumed: %s", doc_counted(doc, query_integer(row, 6), "call")), id, VIEW_FUNCTION};
     } else if (!strcmp(query_text(row, 3, NULL), "resume")) {
         gutter = (struct gutter){line, MARK "aresum" MARK "n", MARK "athe rest after a graph break", id, VIEW_FUNCTION};
     } else if (self > 0 && (double)self * 20 >= (double)all) {
         gutter.mark = doc_print(doc, MARK "%c%3.0f %%" MARK "n", (double)self * 2 >= (double)all ? 'r' : 'w',
                                 100.0 * (double)self / (double)all);
-        gutter.note = doc_print(doc, MARK "d%s own time, %s calls", doc_time(doc, self), doc_count(doc, query_integer(row, 6)));
+        gutter.note = doc_print(doc, MARK "d%s own time, %s", doc_time(doc, self), doc_counted(doc, query_integer(row, 6), "call"));
     }
     return gutter;
 }

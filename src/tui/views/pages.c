@@ -106,6 +106,7 @@ void part_guards(struct doc *doc, struct db *db, struct query *unused)
         const char *source = doc_print(doc, "%s", query_text(query, 4, NULL)), *shown = source;
         const char *kind = doc_safe(doc, query_text(query, 5, NULL), 40), *stack = query_text(query, 7, NULL);
         bool again = before && !strcmp(source, before);
+        const char *line;
         if (!again) {
             while (depth && !within(source, path[depth - 1]))
                 depth--;
@@ -114,16 +115,14 @@ void part_guards(struct doc *doc, struct db *db, struct query *unused)
                 path[depth++] = source;
         }
         before = source;
-        doc_line(doc, "  %5" PRId64 " %9s %s%8s" MARK "n  %*s%s%s%s " MARK "b%s" MARK "n  " MARK "d%s",
+        line = doc_print(doc, "  %5" PRId64 " %9s %s%8s" MARK "n  %*s%s%s%s " MARK "b%s" MARK "n  " MARK "d%s",
                  query_integer(query, 1), doc->quick ? "..." : doc_count(doc, query_integer(query, 2)),
                  failed ? MARK "r" : MARK "d", doc->quick ? "..." : doc_count(doc, failed), (int)(depth - 1) * 2, "",
                  depth > 1 ? "└ " : "", again ? "" : MARK "a",
                  again ? MARK "d(the same)" MARK "n" : *shown ? doc_safe(doc, shown, 120) : "(no source)", kind,
                  doc_safe(doc, query_text(query, 6, NULL), 300));
-        if (failed)
-            doc_leads(doc, VIEW_CHECKS, 0, doc_print(doc, "failed_guard_id = %" PRId64, query_integer(query, 0)), kind);
-        else
-            doc_leads(doc, VIEW_CHECKS, 0, doc_print(doc, "cache_entry_id = %" PRId64, doc->target.id), "its checks");
+        doc_wrap(doc, line, failed ? (struct target){.kind = VIEW_CHECKS, .where = doc_print(doc, "failed_guard_id = %" PRId64, query_integer(query, 0)), .title = kind}
+                                   : (struct target){.kind = VIEW_CHECKS, .where = doc_print(doc, "cache_entry_id = %" PRId64, doc->target.id), .title = "its checks"});
         if (*stack)
             doc_line(doc, "  %*s" MARK "dfor %s", 27 + (int)depth * 2, "", doc_safe(doc, stack, 600));
     }

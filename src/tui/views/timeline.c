@@ -368,7 +368,8 @@ static void foot_draw(struct timeline *t, struct screen *screen, int y)
         used += snprintf(line + used, sizeof line - (size_t)used, "  compile, %s%s%s", table_duration(took, compile->end_ns - compile->start_ns),
                          compiles.broke[column] ? ", graph broke" : "", compile->bad ? ", gave no code" : "");
     if (detail_fits(t, t->detail))
-        snprintf(line + used, sizeof line - (size_t)used, t->lanes->lanes.at[t->lane].calls ? "  %u lookups" : "", t->detail->lookups_at[column]);
+        snprintf(line + used, sizeof line - (size_t)used, t->lanes->lanes.at[t->lane].calls ? "  %u lookup%s" : "", t->detail->lookups_at[column],
+                 t->detail->lookups_at[column] == 1 ? "" : "s");
     else if (t->lanes->lanes.at[t->lane].calls)
         snprintf(line + used, sizeof line - (size_t)used, "  about here: %u hits, %u compiled, %u eager", sums.hits, sums.misses, sums.eager);
     used = screen_put(screen, y, 0, t->view.columns, STYLE_NORMAL, line);
