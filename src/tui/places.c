@@ -46,8 +46,7 @@ static struct view *view_begin(struct places *places, const struct target *targe
     view->target = target_keep(&view->arena, target);
     snprintf(view->title, sizeof view->title, "%s", target->title ? target->title : "");
     view_fit(places, view, aside);
-    if (view_op(ops, open))
-        view_op(ops, open)(view);
+    view_do(view, open);
     return view;
 }
 
@@ -55,16 +54,9 @@ static void view_end(struct view *view)
 {
     if (!view)
         return;
-    if (view_op(view->ops, close))
-        view_op(view->ops, close)(view);
+    view_do(view, close);
     arena_free(&view->arena);
     free(view);
-}
-
-static void view_settle(struct view *view)
-{
-    if (view && view_op(view->ops, settle))
-        view_op(view->ops, settle)(view);
 }
 
 /* ---- going -------------------------------------------------------------------- */
@@ -116,8 +108,8 @@ bool places_go(struct places *places, const struct target *target)
         leave(places, places->stack[--places->height]);
     if (view) {
         view_fit(places, view, false);
-        if (view_op(view->ops, refresh) && !places->tui->scripted)
-            view_op(view->ops, refresh)(view);
+        if (!places->tui->scripted)
+            view_do(view, refresh);
     }
     if (places->depth == PLACES_DEEP) {
         leave(places, places->stack[1]);
@@ -158,8 +150,7 @@ struct target places_lead(struct places *places)
     struct target target = {0};
 
     arena_free(&places->lead);
-    if (view_op(view->ops, lead))
-        view_op(view->ops, lead)(view, &places->lead, &target);
+    view_do(view, lead, &places->lead, &target);
     return target;
 }
 
@@ -174,8 +165,7 @@ void places_fit(struct places *places)
 void places_refresh(struct places *places)
 {
     for (int i = 0; i < places->height; i++)
-        if (view_op(places->stack[i]->ops, refresh))
-            view_op(places->stack[i]->ops, refresh)(places->stack[i]);
+        view_do(places->stack[i], refresh);
 }
 
 /* The view beside the one on top is that of the line under its cursor. */
@@ -194,10 +184,11 @@ static void aside_settle(struct places *places)
 void places_settle(struct places *places)
 {
     for (int i = 0; i < places->height; i++)
-        view_settle(places->stack[i]);
+        view_do(places->stack[i], settle);
     if (places->tui->split)
         aside_settle(places);
-    view_settle(places->aside);
+    if (places->aside)
+        view_do(places->aside, settle);
 }
 
 /* ---- marks -------------------------------------------------------------------- */

@@ -22,7 +22,7 @@ static void replace(struct prompt *prompt, size_t from, size_t to, const char *t
 void tui_prompt_begin(struct prompt *prompt, const char *label, const char *text)
 {
     prompt->active = true;
-    prompt->scroll = prompt->back = 0;
+    prompt->back = 0;
     prompt->again = 0;
     snprintf(prompt->label, sizeof prompt->label, "%s", label);
     replace(prompt, 0, strlen(prompt->text), text);
@@ -176,22 +176,15 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
     return false;
 }
 
+/* As far to the left as the cursor needs it. */
 void tui_prompt_draw(struct prompt *prompt, struct screen *screen)
 {
     int y = screen->rows - 1, x = screen_put(screen, y, 0, screen->columns / 2, STYLE_BOLD, prompt->label);
-    int room = screen->columns - x - 1, before;
+    char *before = strndup(prompt->text, prompt->at);
+    int room = screen->columns - x - 1, at = screen_width(screen, before, PROMPT_BYTES), skip = at > room ? at - room : 0;
 
-    if (prompt->scroll > prompt->at)
-        prompt->scroll = prompt->at;
-    for (;;) { /* scroll so that the cursor is seen */
-        char *text = strndup(prompt->text + prompt->scroll, prompt->at - prompt->scroll);
-        before = screen_width(screen, text, room);
-        free(text);
-        if (before < room || prompt->scroll == prompt->at)
-            break;
-        prompt->scroll = rune_step(prompt, prompt->scroll, 1);
-    }
-    screen_put(screen, y, x, room + 1, STYLE_NORMAL, prompt->text + prompt->scroll);
+    screen_text(screen, y, x, room + 1, skip, STYLE_NORMAL, prompt->text, false);
     screen->cursor_y = y;
-    screen->cursor_x = x + before;
+    screen->cursor_x = x + at - skip;
+    free(before);
 }

@@ -13,7 +13,7 @@ struct prompt {
     bool active;
     char label[48];           /* lines typed before come back where they are asked for by the same */
     char text[PROMPT_BYTES];  /* UTF-8 */
-    size_t at, scroll;        /* bytes: the cursor, the first that is shown */
+    size_t at;                /* of the cursor, in bytes */
     size_t back;              /* how many lines of the history up */
     int again;                /* completions of one word tried so far */
     size_t word;              /* where that word begins */

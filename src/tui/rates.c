@@ -1,5 +1,5 @@
-/* tui/rates.c -- what a program does per second. See tui/rates.h. */
-#include "tui/rates.h"
+/* tui/rates.c -- what a program does per second while its recording is followed. See tui/loop.h. */
+#include "tui/loop.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -31,8 +31,8 @@ static struct target subject(struct loop *loop)
 {
     struct target subject = {0};
 
-    if (loop->places.depth && view_op(loop_top(loop)->ops, subject))
-        view_op(loop_top(loop)->ops, subject)(loop_top(loop), &subject);
+    if (loop->places.depth)
+        view_do(loop_top(loop), subject, &subject);
     return subject;
 }
 

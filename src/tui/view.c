@@ -121,8 +121,8 @@ void view_edit(struct view *view)
 
     if (!editor && !(editor = prose_filled(getenv("EDITOR"))))
         editor = "vi";
-    if (!view_op(ops, place) && view_op(ops, subject))
-        view_op(ops, subject)(view, &about);
+    if (!view_op(ops, place))
+        view_do(view, subject, &about);
     if (view_op(ops, place) ? !view_op(ops, place)(view, &file, &number) : !view_source(view, &about, &file, &number)) {
         tui_say(view->tui, "no source belongs to this line");
         return;

@@ -103,6 +103,9 @@ struct view_ops {
 /* A member of view_ops, its own or that of what it is built on. */
 #define view_op(ops, name) ((ops)->name || !(ops)->base ? (ops)->name : (ops)->base->name)
 
+/* That of VIEW is called, where there is one. */
+#define view_do(view, name, ...) (view_op((view)->ops, name) ? view_op((view)->ops, name)(view, ##__VA_ARGS__) : (void)0)
+
 /* A list of rows and a page, each made from its file in schemas/tui/ (tui/list.h, tui/text.h). */
 extern const struct view_ops list_ops, text_ops;
 
