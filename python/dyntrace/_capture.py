@@ -42,6 +42,9 @@ def guards_of(record):
             made.append(_guards.TENSOR_MATCH(source, _sizes(record, path[-1][2], value), value=value))
         elif kind == "NO_ALIASING":
             made.append(_guards.NO_ALIASING([source, Source(value)]))
+        elif kind == "DICT_ORDER":
+            made.append(_guards.LAMBDA(lambda found, keys=value: type(found) is dict and all(type(key) is str for key in found) and tuple(found) == keys,
+                                       "tuple(%s) == %r" % (path[-1][2], value), source))
         elif kind == "CONSTANT_MATCH":
             made.append(_guards.CONSTANT_MATCH(source, value))
         else:

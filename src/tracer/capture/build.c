@@ -44,6 +44,28 @@ static int find_key(const struct shadow *dict, PyObject *key)
     return -1;
 }
 
+struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of)
+{
+    OWNED PyObject *keys = NULL;
+    struct shadow *made;
+
+    if (!of || of->kind == SHADOW_DICT)
+        return of && PyDict_GET_SIZE(dict) == of->count ? of : NULL;
+    if (of->kind != SHADOW_SOURCE || c->foreign || of->changed || PyDict_GET_SIZE(dict) > 1000 || !value_type_known(c, dict, of) ||
+        !(made = shadow_new(c, SHADOW_DICT, 0)) || !(keys = PySequence_Tuple(dict)))
+        return PyErr_Clear(), NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); i++) {
+        PyObject *key = PyTuple_GET_ITEM(keys, i), *value = PyUnicode_CheckExact(key) ? PyDict_GetItemWithError(dict, key) : NULL;
+        struct shadow *item = value ? source_read(c, of, '[', key, value) : NULL;
+        if (!item || shadow_add(c, made, key, item))
+            return NULL;
+    }
+    if (!of->counted && guard_on(c, of, "DICT_ORDER", keys))
+        return NULL;
+    of->counted = true;
+    return made;
+}
+
 /* DICT, of SHADOW, has VALUE under KEY from now on. */
 static int put(struct capture *c, PyObject *dict, struct shadow *shadow, PyObject *key, PyObject *value, struct shadow *of)
 {
@@ -134,17 +156,21 @@ static enum ended append(struct capture *c, struct watched *w, int below)
 static enum ended extend(struct capture *c, struct watched *w, int below)
 {
     PyObject *list = stack_value(w, below), *from = stack_value(w, 0);
-    struct shadow *shadow = stack_shadow(w, below), *of = stack_shadow(w, 0);
+    struct shadow *shadow = stack_shadow(w, below), *of = stack_shadow(w, 0), *more;
+    OWNED PyObject *items = NULL;
+    enum ended ended;
 
     if (!may_change(c, shadow, SHADOW_LIST) || PyList_GET_SIZE(list) != shadow->count || from == list)
         return not_ours(c, list);
-    if (!of || !is_sequence(from) || !value_type_known(c, from, of) || shadow_add_items(c, shadow, from, of))
-        return break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(from); i++)
-        if (PyList_Append(list, PySequence_Fast_GET_ITEM(from, i)))
-            return no_memory_at(c);
+    ended = collect(c, w, from, of, PY_SSIZE_T_MAX, &items, &more);
+    if (ended == ENDED_BEFORE || ended == ENDED_RAISED)
+        return ended;
+    if (PyList_SetSlice(list, PyList_GET_SIZE(list), PyList_GET_SIZE(list), items))
+        c->failed = true;
+    for (Py_ssize_t i = 0; i < more->count && !ended; i++)
+        shadow_add(c, shadow, NULL, more->items[i]);
     stack_drop(w, 1);
-    return ENDED_NOT;
+    return ended;
 }
 
 static enum ended map_add(struct capture *c, struct watched *w, int below)
@@ -170,7 +196,7 @@ static enum ended merge(struct capture *c, struct watched *w, int below)
 
     if (!may_change(c, shadow, SHADOW_DICT) || PyDict_GET_SIZE(dict) != shadow->count || shadow == of)
         return not_ours(c, dict);
-    if (!of || of->kind != SHADOW_DICT || !PyDict_CheckExact(from) || PyDict_GET_SIZE(from) != of->count || shadow->count)
+    if (!of || !PyDict_CheckExact(from) || !(of = dict_shadow(c, from, of)) || shadow->count)
         return break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
     for (Py_ssize_t i = 0; i < of->count; i++)
         if (put(c, dict, shadow, of->keys[i], PyDict_GetItemWithError(from, of->keys[i]), of->items[i]))
@@ -344,6 +370,8 @@ static enum ended set_item(struct capture *c, struct watched *w, int count, PyOb
         stack_drop(w, 1);
     if (ended != ENDED_BEFORE || c->kind)
         return ended;
+    if (PySlice_Check(key))
+        return by_numbers_of(c, w, container, of, "__setitem__", 2, (PyObject *[]){container, key, value}, (struct shadow *[]){of, of_key, of_value}, count);
     if (!value_known(c, key, of_key) || !of_value)
         return break_at(c, "value", "an item is set that is not known");
     if (PyList_CheckExact(container) && PyLong_CheckExact(key) && may_change(c, of, SHADOW_LIST) && value != container) {
@@ -366,6 +394,33 @@ static enum ended set_item(struct capture *c, struct watched *w, int count, PyOb
     if (PyDict_CheckExact(container) && of && of->kind == SHADOW_SOURCE && is_key(c, key, of_key) && (of->changed || value_type_known(c, container, of)))
         return set_in_dict(c, w, count, of, key, value, of_value);
     return not_ours(c, container);
+}
+
+/* list * number, del, and what is set in place of a part. */
+static PyObject *run_on_self(const struct call *call)
+{
+    PyObject *self = call->args[-1], *value = call->count > 1 ? call->args[1] : NULL;
+
+    if (call->which == 'm')
+        return PyNumber_Multiply(self, call->args[0]);
+    return (value ? PyObject_SetItem(self, call->args[0], value) : PyObject_DelItem(self, call->args[0])) ? NULL : Py_NewRef(Py_None);
+}
+
+enum ended by_numbers_of(struct capture *c, struct watched *w, PyObject *self, struct shadow *of, const char *method, int count, PyObject **values,
+                         struct shadow **shadows, int slots)
+{
+    const struct call call = {.args = values + 1, .shadows = shadows + 1, .count = count, .slots = slots, .run = run_on_self, .which = method[2]};
+    enum ended ended = !of || !(PyList_CheckExact(self) || PyDict_CheckExact(self)) ? not_ours(c, self) : by_numbers(c, w, &call, self, of, method);
+
+    if (method[2] != 'm' && ended == ENDED_NOT)
+        stack_drop(w, 1);
+    return ended;
+}
+
+enum ended delete_item(struct capture *c, struct watched *w)
+{
+    return by_numbers_of(c, w, stack_value(w, 1), stack_shadow(w, 1), "__delitem__", 1, (PyObject *[]){stack_value(w, 1), stack_value(w, 0)},
+                         (struct shadow *[]){stack_shadow(w, 1), stack_shadow(w, 0)}, 2);
 }
 
 enum ended subscript(struct capture *c, struct watched *w, struct compat_action action)

@@ -268,6 +268,12 @@ struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name
 enum ended push_attribute(struct watched *w, bool method, PyObject *value, struct shadow *shadow);
 enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, bool method);
 enum ended no_memory_at(struct capture *c);
+/* by_numbers() with SELF and COUNT VALUES, of the SLOTS of the stack that give way. */
+enum ended by_numbers_of(struct capture *c, struct watched *w, PyObject *self, struct shadow *of, const char *method, int count, PyObject **values,
+                         struct shadow **shadows, int slots);
+enum ended delete_item(struct capture *c, struct watched *w);
+/* The shadow of DICT, whose keys are words if it was not made here, with their order; or NULL. */
+struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of);
 
 /* ---- iterate.c ---- */
 struct shadow *iterator_shadow(struct capture *c, char how, PyObject *value, struct shadow *of);
@@ -363,6 +369,8 @@ enum ended super_attribute(struct capture *c, struct watched *w, PyObject *name,
 bool keeps_shape(const char *name, int count, bool first, bool rest);
 /* Does NAME only look at shape and type? */
 bool is_fact(const char *name);
+/* CALL is METHOD of SELF, a list or dict: what becomes of that is found out with numbers in place of its items. */
+enum ended by_numbers(struct capture *c, struct watched *w, const struct call *call, PyObject *self, struct shadow *of, const char *method);
 /* Builtins, and methods of builtin types, of what is known. ENDED_BEFORE: it is no such, and nothing has happened. */
 enum ended call_known(struct capture *c, struct watched *w, const struct call *call);
 

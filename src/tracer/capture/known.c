@@ -352,52 +352,114 @@ static enum ended builtin(struct capture *c, struct watched *w, const struct cal
 
 /* ---- methods of builtin types ---- */
 
-static enum ended list_method(struct capture *c, struct watched *w, const struct call *call, PyObject *list)
+/* The list, tuple or dict VALUE with numbers in place of its items, whose shadows ALL gets; or NULL: one is not known. A new reference. */
+static PyObject *numbered(struct capture *c, struct shadow *all, PyObject *value, struct shadow *of)
 {
-    struct shadow *of = call->of->parent;
-    PyObject *name = call->of->key;
+    const bool dict = PyDict_CheckExact(value);
+    struct shadow *seen = dict ? dict_shadow(c, value, of) : of, *item;
+    PyObject *made = !seen || is_graph(value, of) ? NULL : dict ? PyDict_New() : is_sequence(value) && value_type_known(c, value, of) ? PyList_New(0) : NULL;
 
-    if (!may_change(c, of, SHADOW_LIST) || PyList_GET_SIZE(list) != of->count || call->count != 1 ||
-        call->names || call->args[0] == list)
-        return break_at(c, "mutation", "a method of a list that was not made here, or one that is not known");
-    if (!PyUnicode_CompareWithASCIIString(name, "append")) {
-        if (!change(c, of, call->of, NULL, NULL, 1, call->shadows))
-            return break_at(c, "mutation", "a list is changed that was not made here");
-        if (shadow_add(c, of, NULL, call->shadows[0]))
-            return ENDED_BEFORE;
-    } else if (!PyUnicode_CompareWithASCIIString(name, "extend") && is_sequence(call->args[0]) &&
-               value_type_known(c, call->args[0], call->shadows[0])) {
-        if (!change(c, of, call->of, NULL, NULL, 1, call->shadows))
-            return break_at(c, "mutation", "a list is changed that was not made here");
-        if (shadow_add_items(c, of, call->args[0], call->shadows[0]))
-            return ENDED_BEFORE;
-    } else {
-        return break_at(c, "call", "list.%.100s()", PyUnicode_AsUTF8(name));
+    for (Py_ssize_t i = 0; made && i < (dict ? seen->count : PySequence_Fast_GET_SIZE(value)); i++) {
+        OWNED PyObject *number = PyLong_FromSsize_t(all->count);
+        item = dict ? seen->items[i] : value_item(c, value, of, i);
+        if (!item || !number || shadow_add(c, all, NULL, item) || (dict ? PyDict_SetItem(made, seen->keys[i], number) : PyList_Append(made, number)))
+            Py_CLEAR(made);
     }
-    return stack_result(c, w, call->slots, run_call(call), shadow_const(c, Py_None));
+    return made;
 }
 
-/* items(), keys(), values() and get() of a dict that was built here. */
+/* OF has the items, and the keys, of NUMBERS. */
+static void take_numbers(struct capture *c, struct shadow *of, const struct shadow *all, PyObject *numbers)
+{
+    PyObject *key = NULL, *number;
+    Py_ssize_t at = 0;
+
+    of->count = 0;
+    while (PyDict_Check(numbers) ? PyDict_Next(numbers, &at, &key, &number) : at < PyList_GET_SIZE(numbers)) {
+        if (!PyDict_Check(numbers))
+            number = PyList_GET_ITEM(numbers, at++);
+        shadow_add(c, of, key, number == Py_None ? shadow_const(c, number) : all->items[PyLong_AsSsize_t(number)]);
+    }
+}
+
+enum ended by_numbers(struct capture *c, struct watched *w, const struct call *call, PyObject *self, struct shadow *of, const char *method)
+{
+    /* what the arguments are: k: a known value; e: an item; s: items. First: '=': SELF is only read; '+': nothing that was in it goes */
+    static const char *const known[][3] = {
+        {"append", "+e", "l"}, {"extend", "+s", "l"}, {"insert", "+ke", "l"}, {"pop", "+k", "l"}, {"reverse", "+", "l"}, {"clear", "-", "l"}, {"copy", "=", ""},
+        {"get", "=ke", "d"}, {"pop", "-ke", "d"}, {"setdefault", "-ke", "d"}, {"update", "-s", "d"}, {"clear", "-", "d"}, {"__delitem__", "-k", ""},
+        {"__setitem__", "-ks", "l"}, {"__mul__", "=k", "l"}, {NULL, NULL, NULL}};
+    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0;
+    const char kind = PyList_CheckExact(self) ? 'l' : 'd', *takes;
+    struct shadow *all = shadow_new(c, SHADOW_TUPLE, 0), *shadow = NULL;
+    PyObject *args[9] = {NULL}, *value;
+    OWNED PyObject *word = PyUnicode_InternFromString(method), *given = NULL;
+    int row = 0, i = 0;
+
+    while (known[row][0] && (strcmp(known[row][0], method) || (known[row][2][0] && known[row][2][0] != kind)))
+        row++;
+    takes = known[row][1];
+    if (!takes || !all || !word || call->count > 7 || call->count - named > (int)strlen(takes + 1) || (named && takes[1] != 's'))
+        return break_at(c, "call", "%.100s.%.100s()", Py_TYPE(self)->tp_name, method);
+    if (takes[0] != '=' && (!may_change(c, of, kind == 'l' ? SHADOW_LIST : SHADOW_DICT) || (of->origin && (takes[0] == '-' || named || !call->of))))
+        return break_at(c, "mutation", "a %.100s is changed that was not made here", Py_TYPE(self)->tp_name);
+    args[0] = numbered(c, all, self, of);
+    for (; args[0] && i < call->count; i++) {
+        const char what = i < call->count - named ? takes[1 + i] : 'e';
+        PyObject *argument = call->args[i];
+        if (what == 'k')
+            args[1 + i] = (value_is_plain(argument) || PySlice_Check(argument)) && value_known(c, argument, call->shadows[i]) ? Py_NewRef(argument) : NULL;
+        else if (what == 's')
+            args[1 + i] = numbered(c, all, argument, call->shadows[i]);
+        else if (call->shadows[i] && argument != self && (args[1 + i] = PyLong_FromSsize_t(all->count)))
+            shadow_add(c, all, NULL, call->shadows[i]);
+        if (!args[1 + i])
+            break;
+    }
+    given = args[0] && i == call->count ? PyObject_VectorcallMethod(word, args, (size_t)(1 + call->count - named), call->names) : NULL;
+    if (given && takes[0] != '=' && !change(c, of, call->of, NULL, NULL, call->count, call->shadows))
+        Py_CLEAR(given);
+    value = NULL;
+    if (given || (args[0] && i == call->count && PyErr_Occurred())) { /* which raises as well */
+        PyErr_Clear();
+        value = run_call(call);
+    } else {
+        i = -1;
+    }
+    if (given && value && (PyLong_Check(given) || given == Py_None)) {
+        shadow = given == Py_None ? shadow_const(c, given) : all->items[PyLong_AsSsize_t(given)];
+    } else if (given && value && (shadow = shadow_new(c, PyList_Check(given) ? SHADOW_LIST : SHADOW_DICT, 0))) {
+        take_numbers(c, shadow, all, given);
+    }
+    if (given && value && takes[0] != '=')
+        take_numbers(c, of, all, args[0]);
+    for (int k = 0; k < 9; k++)
+        Py_XDECREF(args[k]);
+    if (i < 0)
+        return PyErr_Clear(), break_at(c, "call", "%.100s.%.100s() of what is not known", Py_TYPE(self)->tp_name, method);
+    return stack_result(c, w, call->slots, value, shadow);
+}
+
+/* items(), keys() and values() of a dict. */
 static enum ended dict_method(struct capture *c, struct watched *w, const struct call *call, PyObject *dict)
 {
-    struct shadow *of = call->of->parent, *shadow;
+    struct shadow *of = call->of->parent, *seen, *shadow;
     const char *name = PyUnicode_AsUTF8(call->of->key);
     const bool keys = !strcmp(name, "keys"), items = !strcmp(name, "items");
     OWNED PyObject *view = NULL;
     PyObject *all;
 
-    if (of->kind != SHADOW_DICT || PyDict_GET_SIZE(dict) != of->count || call->count || call->names ||
-        (!keys && !items && strcmp(name, "values")) || !(shadow = shadow_new(c, SHADOW_TUPLE, 0)))
+    if (!keys && !items && strcmp(name, "values"))
+        return by_numbers(c, w, call, dict, of, name);
+    if (!(seen = dict_shadow(c, dict, of)) || call->count || !(shadow = shadow_new(c, SHADOW_TUPLE, 0)) || !shadow_change(c, of))
         return break_at(c, "call", "dict.%.100s()", name);
-    for (Py_ssize_t i = 0; i < of->count; i++) {
-        struct shadow *key = shadow_const(c, of->keys[i]), *one = keys ? key : of->items[i];
-        if (items && (!(one = shadow_new(c, SHADOW_TUPLE, 2)) || shadow_add(c, one, NULL, key) || shadow_add(c, one, NULL, of->items[i])))
+    for (Py_ssize_t i = 0; i < seen->count; i++) {
+        struct shadow *key = shadow_const(c, seen->keys[i]), *one = keys ? key : seen->items[i];
+        if (items && (!(one = shadow_new(c, SHADOW_TUPLE, 2)) || shadow_add(c, one, NULL, key) || shadow_add(c, one, NULL, seen->items[i])))
             return ENDED_BEFORE;
         if (shadow_add(c, shadow, NULL, one))
             return ENDED_BEFORE;
     }
-    if (!shadow_change(c, of))
-        return ENDED_BEFORE;
     of->fixed = true;
     view = run_call(call);
     all = view ? PySequence_Tuple(view) : NULL;
@@ -415,8 +477,8 @@ enum ended call_known(struct capture *c, struct watched *w, const struct call *c
 
     if (of && of->kind == SHADOW_METHOD && !call->count && !PyMethod_Check(call->callable) && of->parent->kind == SHADOW_SUPER)
         return known_result(c, w, call->slots, run_call(call)); /* object.__init__() */
-    if (self && PyList_CheckExact(self))
-        return list_method(c, w, call, self);
+    if (self && PyList_CheckExact(self) && PyUnicode_AsUTF8(of->key))
+        return by_numbers(c, w, call, self, of->parent, PyUnicode_AsUTF8(of->key));
     if (self && PyDict_CheckExact(self))
         return dict_method(c, w, call, self);
     if (self && value_is_simple(self) && value_known(c, self, of->parent) && are_simple(c, call, true))

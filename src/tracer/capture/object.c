@@ -231,9 +231,12 @@ struct shadow *super_method(struct capture *c, PyObject *type, PyObject *self, s
     while (at < count && PyTuple_GET_ITEM(mro, at) != type)
         at++;
     next = ++at < count ? PyTuple_GET_ITEM(mro, at) : NULL;
-    if (!source || !next || PyTuple_GET_SIZE(((PyTypeObject *)next)->tp_mro) != count - at)
+    if (!source || !next)
         return NULL;
-    for (Py_ssize_t i = at; i < count; i++)
+    found = ((PyTypeObject *)next)->tp_flags & Py_TPFLAGS_HEAPTYPE ? PyDict_GetItemWithError(((PyTypeObject *)next)->tp_dict, name) : NULL;
+    if (!found && PyTuple_GET_SIZE(((PyTypeObject *)next)->tp_mro) != count - at)
+        return NULL;
+    for (Py_ssize_t i = at; i < count && !found; i++)
         if (PyTuple_GET_ITEM(mro, i) != PyTuple_GET_ITEM(((PyTypeObject *)next)->tp_mro, i - at))
             return NULL;
     found = _PyType_Lookup((PyTypeObject *)next, name);

@@ -434,6 +434,8 @@ static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t 
         return known_result(c, w, 2, run_binary(which, a, b));
     if (which == 0 && of_a && of_b && Py_TYPE(a) == Py_TYPE(b) && is_sequence(a))
         return join(c, w);
+    if (which == 5 && PyList_CheckExact(a) && PyLong_CheckExact(b)) /* NB_MULTIPLY */
+        return by_numbers_of(c, w, a, of_a, "__mul__", 1, (PyObject *[]){a, b}, (struct shadow *[]){of_a, of_b}, 2);
     if ((ended = operate_own(c, w, which)) != ENDED_BEFORE || c->kind)
         return ended;
     return unknown_operand(c, w, 2, binary[which].name);
@@ -547,6 +549,8 @@ static enum ended contains(struct capture *c, struct watched *w, bool negated)
         found = PyDict_Contains(container, item);
         if (found >= 0)
             guard_on(c, of, found ? "DICT_CONTAINS" : "DICT_NOT_CONTAINS", item);
+    } else if (of->kind == SHADOW_DICT && PyDict_CheckExact(container)) {
+        found = PyDict_Contains(container, item);
     } else if (value_is_simple(container) || PyAnySet_CheckExact(container)) {
         if (!value_known(c, container, of))
             return unknown_operand(c, w, 2, "in");

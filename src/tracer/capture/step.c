@@ -451,6 +451,8 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case DOES_CONTAINS:
     case DOES_FORMAT:
         return operate(c, w, action);
+    case DOES_DELETE_SUBSCRIPT:
+        return delete_item(c, w);
     case DOES_SUBSCRIPT:
     case DOES_STORE_SUBSCRIPT:
     case DOES_SLICE:

@@ -162,3 +162,103 @@ def deque_made(x):
     q = collections.deque([x, x + 1], maxlen=2)
     q.append(x + 2)
     return q.popleft() + q[-1]
+
+
+def list_methods(x):
+    many = [x, 1]
+    many.insert(0, x + 1)
+    many.insert(-1, "a")
+    last = many.pop()
+    first = many.pop(0)
+    many.extend((x * 2, x * 3))
+    many.reverse()
+    copy = many.copy()
+    del many[0], many[-1]
+    many[0:1] = [last, x, x]
+    copy.clear()
+    return many, copy, first, [x, 2] * 2, many * 1
+
+
+def list_pop_of_nothing(x):
+    many = [x]
+    many.pop()
+    return many.pop()
+
+
+def list_delete_beyond(x):
+    many = [x]
+    del many[3]
+    return many
+
+
+def list_of_itself(x):
+    many = [x]
+    many.insert(0, many)
+    return len(many), many[0] is many
+
+
+def dict_methods(x):
+    d = {"a": x, 1: x + 1}
+    d.update({"b": x * 2}, c=5)
+    had = d.pop("a")
+    none, five, seven = d.get("zz"), d.get("c"), d.get("zz", x)
+    d.setdefault("e", x - 1)
+    d.setdefault("n")
+    del d[1]
+    copy = d.copy()
+    d.clear()
+    return copy, d, had, none, five, seven, "e" in copy, "zz" not in copy, list(copy), [v for k, v in copy.items() if k == "b"]
+
+
+def dict_pop_of_nothing(x):
+    d = {"a": x}
+    return d.pop("b", x + 1), d.pop("c")
+
+
+@calls("A(3), {'a': A(3), 'b': 2}", "A(3), {'a': A(3), 'b': 2}", "A(3), {'b': 2, 'a': A(3)}", "A(3), {'a': A(3)}", "A(3), {}", "A(3), {1: A(3), True: 5}",
+       "A(3), {'a': A(3), 'b': 3}")
+def dict_gone_through(x, d):
+    out = [x]
+    for k, v in d.items():
+        out.append(v * 2)
+    for k in d:
+        out.append(k)
+    return out, list(d.values()), {**d, "z": x}, d.get("a"), d.get("q", x), dict(d) == d, list(d)
+
+
+def takes_named(x, *, a=1, b=2):
+    return x * a + b
+
+
+@calls("A(3), {'a': 3}", "A(3), {'a': 3}", "A(3), {'b': 3, 'a': A(3)}", "A(3), {}")
+def dict_as_keywords(x, d):
+    return takes_named(x, **d) + 1
+
+
+@calls("[A(3), 1]", "[A(3), 1]", "[A(3), 2, 3]", "[]")
+def list_argument_changed(many):
+    many.insert(0, 5)
+    many.append(7)
+    many.reverse()
+    last = many.pop()
+    return last, len(many)
+
+
+@calls("A(3), [A(3), 1]", "A(3), [A(3), 1]", "A(3), [A(3), 2, 3]")
+def list_argument_popped(x, many):
+    y = x + many.pop()
+    del many[0]
+    many[0:0] = [x, y]
+    return y * 2
+
+
+def helper_changes(x):
+    def fill(many, d):
+        many.insert(0, x)
+        d.update(k=x)
+        log("filled")
+        many.pop()
+        d.pop("k")
+    many, d = [x, 1], {}
+    fill(many, d)
+    return many, d, x + 1
