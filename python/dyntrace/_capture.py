@@ -7,7 +7,8 @@ from .guards import Guard, GuardTree, Source
 
 
 def _sizes(record, text, value):
-    """Dimensions of VALUE that may be of any size: those that have changed between compiles of this code."""
+    """Dimensions of VALUE that may be of any size from 2 on: those that have changed between compiles of this code. A size of 0 or 1 is
+    guarded as it is: what a backend makes of a graph may depend on what is broadcast."""
     dynamic = record["dynamic"]  # -1: when they have changed; 0: never; 1: from the start
     shape = getattr(value, "shape", None)
     if dynamic == 0 or not isinstance(shape, tuple):
@@ -19,7 +20,7 @@ def _sizes(record, text, value):
         seen[text] = now if dynamic < 0 else tuple(None if size > 1 else size for size in now)
     else:
         seen[text] = tuple(old if old == new else None for old, new in zip(before, now))
-    found = [i for i, size in enumerate(seen[text]) if size is None]
+    found = [i for i, size in enumerate(seen[text]) if size is None and now[i] > 1]
     return None if record["shapes_read"] else found or None
 
 
@@ -39,7 +40,9 @@ def guards_of(record):
         if kind == "TENSOR_MATCH" and not _has_shape(value):
             made.append(_guards.TYPE_MATCH(source, type(value)))
         elif kind == "TENSOR_MATCH":
-            made.append(_guards.TENSOR_MATCH(source, _sizes(record, path[-1][2], value), value=value))
+            sizes = _sizes(record, path[-1][2], value)
+            made.append(_guards.TENSOR_MATCH(source, sizes, value=value))
+            made += [_guards.SHAPE_BOUND(source.shape[i], 2) for i in sizes or ()]
         elif kind == "NO_ALIASING":
             made.append(_guards.NO_ALIASING([source, Source(value)]))
         elif kind == "DICT_ORDER":

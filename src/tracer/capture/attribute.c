@@ -202,6 +202,17 @@ enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, 
     }
     if (is_graph(owner, of))
         return array_attribute(c, w, name, method);
+    if (of && !method && (value_is_simple(owner) || (!PyUnicode_CompareWithASCIIString(name, "__name__") && (Py_IS_TYPE(owner, &PyType_Type) || PyFunction_Check(owner))))) {
+        /* of what nobody can change, or what its guard says */
+        const bool named = !value_is_simple(owner), built_in = named && PyType_Check(owner) && !(((PyTypeObject *)owner)->tp_flags & Py_TPFLAGS_HEAPTYPE);
+        value = named || value_known(c, owner, of) ? PyObject_GetAttr(owner, name) : NULL;
+        PyErr_Clear();
+        shadow = !value || !value_is_simple(value) ? NULL : of->kind == SHADOW_SOURCE && named ? source_read(c, of, '.', name, value)
+                 : !named || built_in || of->kind == SHADOW_FUNCTION ? shadow_const(c, value) : NULL;
+        if (shadow)
+            return push_attribute(w, method, value, shadow);
+        Py_XDECREF(value);
+    }
     if (of && PyModule_CheckExact(owner)) {
         value = PyDict_GetItemWithError(PyModule_GetDict(owner), name);
         PyErr_Clear();
