@@ -113,6 +113,7 @@ static bool capture_open(struct capture *c, struct tracer *t, PyThreadState *ts,
     c->locals = shadow_new(c, SHADOW_SOURCE, 0);
     c->globals = shadow_new(c, SHADOW_SOURCE, 0);
     c->builtins = shadow_new(c, SHADOW_SOURCE, 0);
+    c->modules = shadow_new(c, SHADOW_SOURCE, 0);
     c->taken = shadow_new(c, SHADOW_TUPLE, 0);
     c->mortal = shadow_new(c, SHADOW_TUPLE, 0);
     c->effects = shadow_new(c, SHADOW_TUPLE, 0);
@@ -123,6 +124,7 @@ static bool capture_open(struct capture *c, struct tracer *t, PyThreadState *ts,
     c->globals->step = 'G';
     c->globals->value = capture_keep(c, frame->f_globals);
     c->builtins->step = 'B';
+    c->modules->step = 'S';
     c->initial = capture_room(c, sizeof *c->initial * (size_t)(compat_code(frame)->co_nlocalsplus + 1));
     c->first = capture_room(c, sizeof *c->first * (size_t)(compat_code(frame)->co_nlocalsplus + 1));
     return c->initial && c->first && !c->failed;
@@ -628,14 +630,23 @@ static PyObject *register_array(PyObject *module, PyObject *type)
     return value_register(type) ? NULL : Py_NewRef(Py_None);
 }
 
+static PyObject *modules(PyObject *module, PyObject *ignored)
+{
+    return Py_NewRef(PyImport_GetModuleDict());
+}
+
 PyMethodDef capture_methods[] = {
     {"graph_break", graph_break, METH_NOARGS, "graph_break()\n\nA graph ends here."},
+    {"_modules", modules, METH_NOARGS, "_modules()\n\nsys.modules, as import sees it."},
     {"_register_array", register_array, METH_O, "_register_array(type)\n\nOperations on instances of TYPE go into graphs."},
     {NULL, NULL, 0, NULL},
 };
 
+PyObject *capture_modules;
+
 int capture_types_ready(PyObject *module)
 {
     return PyType_Ready(&plan_type) || node_type_ready(module) || PyModule_AddType(module, &capture_callback_type) ||
-                   PyModule_AddType(module, &compiled_type) || PyModule_AddFunctions(module, capture_methods) ? -1 : 0;
+                   PyModule_AddType(module, &compiled_type) || PyModule_AddFunctions(module, capture_methods) ||
+                   !(capture_modules = PyObject_GetAttrString(module, "_modules")) ? -1 : 0;
 }

@@ -102,7 +102,7 @@ struct capture {
     PyObject *numbers;        /* borrowed, or NULL: by path, numbers that captures of this code have met; None: more than one */
     Py_ssize_t number_nodes;  /* those of nodes that give a number */
     struct watched *innermost;
-    struct shadow *locals, *globals, *builtins; /* the three roots */
+    struct shadow *locals, *globals, *builtins, *modules; /* the four roots */
     struct shadow *taken;     /* items: sources of the placeholders */
     struct shadow *effects;   /* items: in their order */
     struct shadow *generators; /* items: that were made */
@@ -442,6 +442,7 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
                 struct answer *answer, struct capture_going *going);
 void capture_going_end(struct capture_going *going);
 extern PyMethodDef capture_methods[];
+extern PyObject *capture_modules; /* a function that gives sys.modules, for guards */
 int capture_types_ready(PyObject *module);
 
 #endif

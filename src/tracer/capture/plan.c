@@ -72,6 +72,8 @@ static int source_recipe(struct maker *m, struct shadow *shadow)
 
     if (shadow == c->globals)
         return add(m, (struct recipe){.how = MAKE_GLOBALS}, NULL);
+    if (shadow->parent == c->modules && shadow->value)
+        return add(m, (struct recipe){.how = MAKE_CONST}, shadow->value);
     if (!shadow->key)
         return -1;
     if (shadow->step == 'C')

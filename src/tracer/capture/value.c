@@ -353,6 +353,8 @@ PyObject *source_path(const struct shadow *source)
     OWNED PyObject *before = NULL, *text = NULL, *one = NULL;
     char step[2] = {source->step == 'l' ? 'L' : source->step, 0};
 
+    if (!source->key && source->step == 'S')
+        return Py_BuildValue("((sNs))", "S", Py_NewRef(capture_modules), "sys.modules");
     if (!source->key)
         return Py_BuildValue("((sOs))", step, Py_None, step);
     before = source_path(source->parent);

@@ -17,7 +17,8 @@ enum compat_does {
     DOES_LOAD_DEREF, DOES_STORE_DEREF, DOES_LOAD_CLOSURE, DOES_MAKE_CELL, DOES_COPY_FREE,
     DOES_LOAD_ATTR,     /* name ARG. FLAG: as a method, two slots */
     DOES_SUPER_ATTR,    /* likewise, of super(), whose class and object are on the stack */
-    DOES_STORE_ATTR, DOES_STORE_GLOBAL, DOES_POP, DOES_PUSH_NULL, DOES_COPY, DOES_SWAP,
+    DOES_STORE_ATTR, DOES_STORE_GLOBAL, DOES_IMPORT, DOES_IMPORT_FROM, /* name ARG */
+    DOES_POP, DOES_PUSH_NULL, DOES_COPY, DOES_SWAP,
     DOES_BINARY,        /* ARG: NB_ADD ... */
     DOES_UNARY,         /* ARG: '-', '~', '+' */
     DOES_NOT, DOES_BOOL,

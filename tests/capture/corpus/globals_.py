@@ -148,3 +148,40 @@ def set_attribute_of_module(x):
         return x * math.dyntrace_test
     finally:
         del math.dyntrace_test
+
+
+def change_module(name, value):
+    import sys
+    before = sys.modules.get(name)
+    sys.modules[name] = value
+    return before
+
+
+import types
+first, second = types.ModuleType("dyntrace_corpus"), types.ModuleType("dyntrace_corpus")
+first.n, second.n = 2, 3
+
+
+@calls("(change_module('dyntrace_corpus', first), A(3))[1]", "(change_module('dyntrace_corpus', second), A(3))[1]",
+       "(change_module('dyntrace_corpus', first), A(3))[1]", "(change_module('dyntrace_corpus', None), A(3))[1]")
+def imported_module_changed(x):
+    import dyntrace_corpus
+    from dyntrace_corpus import n
+    return x * n + dyntrace_corpus.n
+
+
+def imported_by_path(x):
+    import os.path
+    import os.path as p
+    from os import path, sep
+    return x + len(sep), os is not None, p is path, p.join("a", "b")
+
+
+@calls("A(3)", "(change('__builtins__', __builtins__), A(3))[1]", "A(3)")
+def imported_missing(x):
+    y = x + 1
+    try:
+        import dyntrace_no_such
+    except ImportError as error:
+        return y, type(error).__name__
+    from math import no_such
