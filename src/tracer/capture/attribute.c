@@ -1,4 +1,4 @@
-/* tracer/capture/attribute.c -- attributes of arrays, objects, modules, classes, as they are read. See capture.h. */
+/* tracer/capture/attribute.c -- attributes of arrays, objects, modules, classes, as they are read, and imports. See capture.h. */
 #include "tracer/capture/capture.h"
 
 static bool is_one_of(PyObject *name, const char *const *names)
@@ -245,4 +245,56 @@ enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, 
         PyErr_Clear();
     }
     return object_attribute(c, w, name, method);
+}
+
+/* ---- modules that are imported ---- */
+
+/* The module NAME, or that before its first dot, that has been imported before, and has all that FROM names; its source in *OF. Borrowed, or
+ * NULL: it is not known what would be imported. */
+static PyObject *imported(struct capture *c, PyObject *name, PyObject *from, struct shadow **of)
+{
+    PyObject *modules = PyImport_GetModuleDict(), *module = PyDict_GetItemWithError(modules, name), *top;
+    const Py_ssize_t dot = from == Py_None ? PyUnicode_FindChar(name, '.', 0, PyUnicode_GET_LENGTH(name), 1) : -1;
+
+    if (!module || !PyModule_CheckExact(module) || (from != Py_None && !PyTuple_CheckExact(from)) ||
+        !(*of = source_read(c, c->modules, '[', name, module)) || !value_known(c, module, *of))
+        return NULL;
+    for (Py_ssize_t i = 0; from != Py_None && i < PyTuple_GET_SIZE(from); i++)
+        if (!PyDict_GetItemWithError(PyModule_GetDict(module), PyTuple_GET_ITEM(from, i)))
+            return NULL;
+    if (dot < 0)
+        return module;
+    top = capture_keep(c, PyUnicode_Substring(name, 0, dot));
+    Py_XDECREF(top);
+    return top ? imported(c, top, from, of) : NULL;
+}
+
+enum ended import_module(struct capture *c, struct watched *w, PyObject *name)
+{
+    PyObject *from = stack_value(w, 0), *importer = PyDict_CheckExact(w->frame->f_builtins) ? PyDict_GetItemString(w->frame->f_builtins, "__import__") : NULL;
+    struct shadow *of = NULL, *of_importer;
+    PyObject *module = NULL;
+
+    if (importer && PyCFunction_CheckExact(importer) && w->frame->f_builtins == PyEval_GetBuiltins() && PyLong_AsLong(stack_value(w, 1)) == 0 &&
+        word_of("__import__") && (of_importer = source_read(c, c->builtins, '[', word_of("__import__"), importer)) &&
+        value_known(c, importer, of_importer))
+        module = imported(c, name, from, &of);
+    PyErr_Clear();
+    if (!module)
+        return break_at(c, "instruction", "the import of %.100s, which has not been imported before", PyUnicode_AsUTF8(name));
+    module = PyObject_CallFunctionObjArgs(importer, name, w->frame->f_globals, Py_None, from, stack_value(w, 1), NULL);
+    c->failed |= module && module != of->value;
+    return stack_result(c, w, 2, module, of);
+}
+
+enum ended import_from(struct capture *c, struct watched *w, PyObject *name)
+{
+    PyObject *module = stack_value(w, 0), *value = PyModule_CheckExact(module) ? PyDict_GetItemWithError(PyModule_GetDict(module), name) : NULL;
+    struct shadow *of = stack_shadow(w, 0), *shadow = value && of && of->kind == SHADOW_SOURCE ? source_read(c, of, '.', name, value) : NULL;
+
+    PyErr_Clear();
+    if (!shadow)
+        return break_at(c, "instruction", "the import of a %.100s that is not known", PyUnicode_AsUTF8(name));
+    stack_push(w, Py_NewRef(value), shadow);
+    return ENDED_NOT;
 }

@@ -8,7 +8,7 @@
  *
  *     value.c      shadows, sources and the guards on what was read
  *     operate.c    operations: nodes of the graph, or Python on known values
- *     attribute.c  attributes that are read
+ *     attribute.c  attributes that are read, imports
  *     build.c      containers
  *     effect.c     changes of what was there before
  *     iterate.c    what is gone through: iterators, generators
@@ -284,6 +284,9 @@ enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterato
 /* A list of the first MOST items of VALUE. */
 enum ended collect(struct capture *c, struct watched *w, PyObject *value, struct shadow *of, Py_ssize_t most, PyObject **list, struct shadow **shadow);
 /* So many BEFORE and BEHIND a starred one; BEHIND -1: there is none. */
+/* The import of NAME, and of NAME from the module on top. */
+enum ended import_module(struct capture *c, struct watched *w, PyObject *name);
+enum ended import_from(struct capture *c, struct watched *w, PyObject *name);
 enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ssize_t behind);
 enum ended iterate(struct capture *c, struct watched *w);
 enum ended next_item(struct capture *c, struct watched *w, struct compat_action action);
