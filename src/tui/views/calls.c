@@ -200,8 +200,10 @@ void part_inside(struct doc *doc, struct db *db, struct query *unused)
         const struct group *g = &inside.all.at[i];
         struct value share = {QUERY_REAL, {.real = took > 0 ? (double)g->ns / (double)took : 0}};
         const char *name = code_name(doc, db, g->code_id, &place);
-        doc_line(doc, "  " MARK "a%s" MARK "n%8s x " MARK "b%s" MARK "n %9s  first %.6f s, longest %s  " MARK "d%s", wide ? value_print(bar, &share, AS_BAR, BAR) : "",
-                 doc_count(doc, g->calls), doc_fit(doc, name, wide ? doc->columns / 4 : 18), doc_time(doc, g->ns), (double)g->first_ns / 1e9, doc_time(doc, g->longest_ns), wide ? place : "");
+        doc_line(doc, "  " MARK "a%s" MARK "n%8s x " MARK "b%s" MARK "n %9s  first %.6f s, longest %s  " MARK "d%s",
+                 wide ? value_print(bar, &share, AS_BAR, BAR) : "", doc_count(doc, g->calls),
+                 doc_fit(doc, name, wide ? doc->columns / 4 : 18), doc_time(doc, g->ns), (double)g->first_ns / 1e9,
+                 doc_time(doc, g->longest_ns), wide ? place : "");
         if (g->calls == 1)
             doc_leads(doc, VIEW_CALL, g->longest_id, NULL, NULL);
         else

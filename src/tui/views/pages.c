@@ -121,8 +121,9 @@ void part_guards(struct doc *doc, struct db *db, struct query *unused)
                  depth > 1 ? "└ " : "", again ? "" : MARK "a",
                  again ? MARK "d(the same)" MARK "n" : *shown ? doc_safe(doc, shown, 120) : "(no source)", kind,
                  doc_safe(doc, query_text(query, 6, NULL), 300));
-        doc_wrap(doc, line, failed ? (struct target){.kind = VIEW_CHECKS, .where = doc_print(doc, "failed_guard_id = %" PRId64, query_integer(query, 0)), .title = kind}
-                                   : (struct target){.kind = VIEW_CHECKS, .where = doc_print(doc, "cache_entry_id = %" PRId64, doc->target.id), .title = "its checks"});
+        doc_wrap(doc, line, (struct target){.kind = VIEW_CHECKS, .title = failed ? kind : "its checks",
+                                            .where = failed ? doc_print(doc, "failed_guard_id = %" PRId64, query_integer(query, 0))
+                                                            : doc_print(doc, "cache_entry_id = %" PRId64, doc->target.id)});
         if (*stack)
             doc_line(doc, "  %*s" MARK "dfor %s", 27 + (int)depth * 2, "", doc_safe(doc, stack, 600));
     }
