@@ -197,7 +197,7 @@ static void foot_draw(struct loop *loop)
 {
     struct screen *screen = loop->face.screen;
     int y = screen->rows - 1;
-    char line[400];
+    char line[SCREEN_MOST];
 
     if (loop->live) {
         rates_print(&loop->rates, loop->options->running ? loop->options->program_pid : 0, screen->columns, line, sizeof line);

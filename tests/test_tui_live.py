@@ -104,6 +104,16 @@ def test_what_it_does_per_second_is_shown_with_its_memory(dyntrace, tmp_path):
         terminal.type("Q")
 
 
+@pytest.mark.parametrize("columns, line", [(200, r"^calls .*/s [·▁-█]{15,} .*hits .*/s [·▁-█]{15,} .*memory \d+ MB$"),
+                                           (80, r"^calls .*/s [·▁-█]{5,} .*hits 0/s  compiles .*memory \d+ MB$")])
+def test_there_is_as_much_history_as_there_is_room_for(dyntrace, tmp_path, columns, line):
+    with live(dyntrace, tmp_path, BUSY, size=(columns, 24)) as terminal:
+        terminal.wait(lambda screen: re.search(line, screen, re.M))
+        terminal.type("K")
+        terminal.wait(lambda screen: "the program has ended" in screen)
+        terminal.type("Q")
+
+
 def test_a_program_with_a_screen_of_its_own_is_recognised(dyntrace, tmp_path):
     with live(dyntrace, tmp_path, "import time\nprint('\\033[?1049h\\033[2Jmine', flush=True)\ntime.sleep(30)\n") as terminal:
         terminal.wait(lambda screen: "the program draws a screen of its own" in screen and "dyntrace tui --live" in screen)

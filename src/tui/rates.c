@@ -12,6 +12,7 @@
 #include "tui/sheet.h"
 
 enum { CALLS, HITS, COMPILES, RECOMPILES };
+enum { MEMORY_COLUMNS = 18, BARS_LEAST = 3 };
 
 /* The compile that runs longest: one has its row when it begins. */
 static void compiling_look(struct rates *rates, struct db *db)
@@ -53,31 +54,38 @@ void rates_look(struct rates *rates, struct db *db)
     compiling_look(rates, db);
 }
 
-/* The last WIDTH looks at one of them as bars, the oldest first. */
-static void bars_print(const struct rates *rates, int which, int width, char *made)
+/* What is done per second now, with its last looks as bars in ROOM columns, the oldest first: of each, or where that is too little
+ * of calls. Returns the bytes that it has. */
+static size_t rates_put(const struct rates *rates, int room, char *line, size_t bytes)
 {
+    static const char *const names[RATES] = {"calls", "hits", "compiles", "recompiles"};
+    char count[TABLE_HUMAN], bars[RATES_KEPT * 3 + 1];
     double heights[RATES_KEPT];
+    int each = room / RATES - 1;
+    size_t used = 0;
 
-    width = width < rates->looks ? width : rates->looks;
-    for (int i = 0; i < width; i++)
-        heights[i] = rates->kept[(rates->looks - width + i) % RATES_KEPT][which];
-    spark_line(made, heights, width);
+    for (int i = 0; i < RATES && used + 1 < bytes; i++) {
+        int width = each >= BARS_LEAST ? each : i == CALLS ? room - 1 : 0, kept = rates->looks < RATES_KEPT ? rates->looks : RATES_KEPT;
+        double rate = rates->looks ? rates->kept[(rates->looks - 1) % RATES_KEPT][i] : 0;
+        width = width < BARS_LEAST ? 0 : width < kept ? width : kept;
+        for (int k = 0; k < width; k++)
+            heights[k] = rates->kept[(rates->looks - width + k) % RATES_KEPT][i];
+        spark_line(bars, heights, width);
+        used += (size_t)snprintf(line + used, bytes - used, "%s%s %s/s%s%s", i ? "  " : "", names[i], table_count(count, (int64_t)(rate + 0.5)),
+                                 *bars ? " " : "", bars);
+    }
+    return used;
 }
 
 void rates_print(const struct rates *rates, int pid, int columns, char *line, size_t bytes)
 {
-    static const char *const names[RATES] = {"calls", "hits", "compiles", "recompiles"};
-    size_t used = (size_t)snprintf(line, bytes, "%s", rates->compiling);
-    int width = columns < (used ? 134 : 60) ? 0 : columns < 130 ? 6 : 12; /* of bars, as far as there is room */
-    char path[64], count[TABLE_HUMAN], bars[RATES_KEPT * 3 + 1];
+    int compiling = snprintf(line, bytes, "%s", rates->compiling);
+    size_t used = (size_t)compiling + rates_put(rates, 0, line + compiling, bytes - (size_t)compiling);
+    char path[64];
     long pages = 0;
     FILE *file;
 
-    for (int i = 0; i < RATES && used + 1 < bytes; i++) {
-        double rate = rates->looks ? rates->kept[(rates->looks - 1) % RATES_KEPT][i] : 0;
-        bars_print(rates, i, width, bars);
-        used += (size_t)snprintf(line + used, bytes - used, "%s%s %s/s%s%s", i ? "  " : "", names[i], table_count(count, (int64_t)(rate + 0.5)), *bars ? " " : "", bars);
-    }
+    used = (size_t)compiling + rates_put(rates, columns - (int)used - MEMORY_COLUMNS, line + compiling, bytes - (size_t)compiling);
     snprintf(path, sizeof path, "/proc/%d/statm", pid);
     file = pid > 0 ? fopen(path, "re") : NULL;
     if (file && fscanf(file, "%*d %ld", &pages) == 1 && used + 1 < bytes)
