@@ -196,8 +196,11 @@ static enum ended merge(struct capture *c, struct watched *w, int below)
 
     if (!may_change(c, shadow, SHADOW_DICT) || PyDict_GET_SIZE(dict) != shadow->count || shadow == of)
         return not_ours(c, dict);
-    if (!of || !PyDict_CheckExact(from) || !(of = dict_shadow(c, from, of)) || shadow->count)
+    if (!of || !PyDict_CheckExact(from) || !(of = dict_shadow(c, from, of)))
         return break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
+    for (Py_ssize_t i = 0; i < of->count; i++)
+        if (find_key(shadow, of->keys[i]) >= 0) /* of keywords, that raises */
+            return break_at(c, "container", "a key of a dict is taken twice");
     for (Py_ssize_t i = 0; i < of->count; i++)
         if (put(c, dict, shadow, of->keys[i], PyDict_GetItemWithError(from, of->keys[i]), of->items[i]))
             return no_memory_at(c);

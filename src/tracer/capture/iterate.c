@@ -41,7 +41,6 @@ struct shadow *iterator_shadow(struct capture *c, char how, PyObject *value, str
 
 enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, PyObject **iterator, struct shadow **shadow)
 {
-    OWNED PyObject *keys = NULL;
     enum ended ended;
 
     *shadow = of;
@@ -52,9 +51,8 @@ enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, Py
     if (of && of->kind == SHADOW_ITERATOR) {
         if (!Py_TYPE(value)->tp_iternext) /* a dict's view */
             *shadow = iterator_shadow(c, 0, of->value, of->parent);
-    } else if (PyDict_CheckExact(value) && dict_shadow(c, value, of) && shadow_change(c, of)) {
-        *shadow = (keys = PySequence_Tuple(value)) ? iterator_shadow(c, 0, keys, shadow_const(c, keys)) : NULL;
-        of->fixed = true;
+    } else if (PyDict_CheckExact(value) && dict_shadow(c, value, of)) {
+        *shadow = iterator_shadow(c, 0, value, of); /* its keys are known as CPython gives them */
     } else if (is_graph(value, of)) {
         if (!has_known_length(value, of) || !value_type_known(c, value, of))
             return break_at(c, "data", "a loop over a result whose length may depend on its data");

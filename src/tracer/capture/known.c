@@ -114,17 +114,20 @@ static enum ended instance(struct capture *c, struct watched *w, const struct ca
 {
     OWNED PyObject *word = PyUnicode_InternFromString("__class__");
     PyObject *type = call->args[1];
+    const bool of_class = is_builtin(call->callable, "issubclass");
+    PyTypeObject *sub = of_class ? (PyTypeObject *)call->args[0] : Py_TYPE(call->args[0]);
     int is = 0;
 
-    if (!value_known(c, type, call->shadows[1]) || !value_type_known(c, call->args[0], call->shadows[0]))
+    if (!value_known(c, type, call->shadows[1]) || (of_class ? !Py_IS_TYPE(sub, &PyType_Type) || !value_known(c, call->args[0], call->shadows[0])
+                                                             : !value_type_known(c, call->args[0], call->shadows[0])))
         return ENDED_BEFORE;
     for (Py_ssize_t i = 0; i < (PyTuple_CheckExact(type) ? PyTuple_GET_SIZE(type) : 1) && !is; i++) {
         PyObject *one = PyTuple_CheckExact(type) ? PyTuple_GET_ITEM(type, i) : type;
         if (!PyType_Check(one))
             return ENDED_BEFORE;
-        is = PyType_IsSubtype(Py_TYPE(call->args[0]), (PyTypeObject *)one);
-        if (!is && (!Py_IS_TYPE(one, &PyType_Type) || !word || /* the program's say */
-                    _PyType_Lookup(Py_TYPE(call->args[0]), word) != _PyType_Lookup(&PyBaseObject_Type, word)))
+        is = PyType_IsSubtype(sub, (PyTypeObject *)one);
+        if ((of_class || sub != (PyTypeObject *)one) && /* the program's say */
+            (!Py_IS_TYPE(one, &PyType_Type) || !word || (!is && _PyType_Lookup(sub, word) != _PyType_Lookup(&PyBaseObject_Type, word))))
             return ENDED_BEFORE;
     }
     return known_result(c, w, call->slots, PyBool_FromLong(is));
@@ -320,7 +323,7 @@ static enum ended builtin(struct capture *c, struct watched *w, const struct cal
                    ? ended : length(c, w, call);
     if (!call->count && call->callable == (PyObject *)&PySuper_Type)
         return super_made(c, w, call);
-    if (!call->names && call->count == 2 && is_builtin(call->callable, "isinstance"))
+    if (!call->names && call->count == 2 && (is_builtin(call->callable, "isinstance") || is_builtin(call->callable, "issubclass")))
         return instance(c, w, call);
     if (!call->names && call->count == 1 && is_builtin(call->callable, "type") && value_type_known(c, call->args[0], call->shadows[0]))
         return known_result(c, w, call->slots, Py_NewRef(Py_TYPE(call->args[0])));

@@ -524,3 +524,26 @@ class Counted:
 
 def class_counter(x):
     return Counted().another().number - Counted.another().number, Counted.twice(x), Counted().twice(x)
+
+
+class Denies(type):
+    def __instancecheck__(cls, o):
+        log("instance")
+        return False
+
+    def __subclasscheck__(cls, sub):
+        log("subclass")
+        return False
+
+
+class Denied(metaclass=Denies):
+    pass
+
+
+class Beneath(Denied):
+    pass
+
+
+@calls("A(3), Denied()", "A(3), Beneath()", "A(3), 5")
+def metaclass_says(x, o):
+    return isinstance(o, Denied), issubclass(type(o), Denied), isinstance(x, Denied), issubclass(Derived, Base), issubclass(Base, (Derived, int)), x + 1
