@@ -60,7 +60,7 @@ awk '/^}/ { listed = 0 }
              rows = rows (rows == "" ? "" : ", ") $0 }
     /^ASPECT = {/ { listed = 1 }
     END { print "    {\"import/aspects\",\n     \"CREATE TEMP TABLE aspect AS SELECT column1 AS kind, column2 AS aspect FROM (VALUES " rows ")\"}," }' python/dyntrace/_torch_kinds.py
-find schemas -name '*.sql' ! -path 'schemas/queries/*' ! -path 'schemas/engines/*' ! -path schemas/trace.sql ! -path schemas/views.sql | LC_ALL=C sort |
+find schemas -name '*.sql' ! -path 'schemas/queries/*' ! -path schemas/engines/sqlite.sql ! -path schemas/trace.sql ! -path schemas/views.sql | LC_ALL=C sort |
 while read -r file; do
     awk -v file="$file" '
         function flush() {

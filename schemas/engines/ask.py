@@ -13,15 +13,17 @@ import re
 import sys
 
 
-def tables(dataset):
-    return [(entry[6:], os.path.join(dataset, entry)) for entry in os.listdir(dataset) if entry.startswith("table=")]
+def views(dataset, engine):
+    """The statements that the export has put beside the files."""
+    with open(os.path.join(dataset, engine + ".sql")) as file:
+        return [statement for statement in re.sub(r"^--.*\n", "", file.read(), flags=re.M).split(";\n") if statement]
 
 
 def duckdb(dataset, questions):
     import duckdb
     db = duckdb.connect()
-    with open(os.path.join(dataset, "duckdb.sql")) as views:
-        db.execute(views.read())
+    for view in views(dataset, "duckdb"):
+        db.execute(view)
     return {name: db.execute(sql).fetchall() for name, sql in questions.items()}
 
 
@@ -30,8 +32,8 @@ def chdb(dataset, questions):
     db = session.Session()
     if os.path.isfile(dataset):
         db.query(f"CREATE DATABASE main ENGINE = SQLite('{dataset}')")
-    for table, folder in [] if os.path.isfile(dataset) else tables(dataset):
-        db.query(f"CREATE VIEW {table} AS SELECT * FROM file('{folder}/*/*/*.parquet', Parquet) SETTINGS use_hive_partitioning = 1")
+    for view in [] if os.path.isfile(dataset) else views(dataset, "clickhouse"):
+        db.query(view)
     answers = {name: [json.loads(line) for line in str(db.query(sql, "JSONCompactEachRow")).splitlines()] for name, sql in questions.items()}
     return {name: [[int(v) if isinstance(v, str) and v.isdigit() else v for v in row] for row in rows] for name, rows in answers.items()}
 
@@ -39,8 +41,8 @@ def chdb(dataset, questions):
 def pyspark(dataset, questions):
     from pyspark.sql import SparkSession
     db = SparkSession.builder.master("local[1]").getOrCreate()
-    for table, folder in tables(dataset):
-        db.read.parquet(folder).createOrReplaceTempView(table)
+    for view in views(dataset, "spark"):
+        db.sql(view)
     return {name: [list(row) for row in db.sql(sql).collect()] for name, sql in questions.items()}
 
 
@@ -67,6 +69,8 @@ def words(name):
 if __name__ == "__main__":
     place = os.path.abspath(sys.argv[2])
     asked = dict(re.findall(r"^-- name: (\w+)\n((?:.|\n)*?);\n", words("questions.sql"), re.M))
-    if os.path.isfile(place):
+    if os.path.isdir(place):  # the views of the dataset are the questions
+        asked = {name: f"SELECT * FROM job_{name}" for name in asked}
+    else:
         asked = {name: words("sqlite.sql") + re.sub(r"^WITH\b", ",", sql) for name, sql in asked.items()}
     print(json.dumps(ENGINES[sys.argv[1]](place, asked)))

@@ -18,6 +18,7 @@
 #include "lib/json.h"
 #include "lib/list.h"
 #include "lib/say.h"
+#include "schema.h"
 #include "tables.h"
 #include "trace/db.h"
 #include "trace/scan.h"
@@ -55,13 +56,29 @@ static bool writer_start(struct writer *writer, const char *python, const char *
     return (writer->to = fdopen(ends[1], "w"));
 }
 
+/* The end: the statements of schemas/engines/questions.sql, which become views. */
+static void questions_write(FILE *to)
+{
+    static const char prefix[] = "engines/questions/";
+    struct json json = {.out = to, .compact = true};
+
+    json_object(&json, NULL);
+    json_object(&json, "questions");
+    for (const struct schema_query *s = schema_statements; s->name; s++)
+        if (!strncmp(s->name, prefix, sizeof prefix - 1))
+            json_string(&json, s->name + sizeof prefix - 1, s->text);
+    json_end(&json);
+    json_end(&json);
+    putc('\n', to);
+}
+
 /* True when all was written. */
 static bool writer_end(struct writer *writer, bool whole)
 {
     int status = 1;
 
     if (whole)
-        fputs("null\n", writer->to);
+        questions_write(writer->to);
     fclose(writer->to);
     waitpid(writer->pid, &status, 0);
     return whole && status == 0;

@@ -1,5 +1,5 @@
-# Writes what `dyntrace export --format parquet` hands over on standard input as Parquet files below the directory DIR, and an SQL file with
-# a view for each table. It ends with 0 when all is there; without an end of the input, or after an error, nothing is left in DIR.
+# Writes what `dyntrace export --format parquet` hands over on standard input as Parquet files below the directory DIR, and for each engine an SQL
+# file with views of the tables and of the questions of schemas/engines/questions.sql. It ends with 0 when all is there; without an end of the input, or after an error, nothing is left in DIR.
 import sys
 
 sys.path[:] = filter(None, sys.path)  # nothing is imported from where the user happens to be
@@ -47,21 +47,29 @@ def table_write(head):
             out.write_batch(pyarrow.RecordBatch.from_arrays([column(field.type, rows) for field in schema], schema=schema))
 
 
+ENGINES = {  # how it makes a view, and reads the files of a table
+    "duckdb": ("CREATE VIEW", """SELECT * EXCLUDE ("table") FROM read_parquet('{text}/*/*/*.parquet', hive_partitioning = true)"""),
+    "clickhouse": ("CREATE VIEW", "SELECT * FROM file('{text}/*/*/*.parquet', Parquet) SETTINGS use_hive_partitioning = 1"),
+    "spark": ("CREATE OR REPLACE TEMPORARY VIEW", "SELECT * FROM parquet.`{name}`"),
+}
 tables = set()
 try:
     for line in sys.stdin.buffer:
         head = json.loads(line)
-        if not head:
+        if "questions" in head:
             break
         table_write(head)
         tables.add(head["table"])
     else:
         raise EOFError
-    with open(os.path.join(folder, "duckdb.sql"), "w") as out:
-        out.write("-- A view for each table, for DuckDB: job and rank are columns.\n")
-        for table in sorted(tables):
-            files = f"{place}/table={table}/*/*/*.parquet".replace("'", "''")
-            out.write(f"CREATE VIEW {table} AS SELECT * EXCLUDE (\"table\") FROM read_parquet('{files}', hive_partitioning = true);\n")
+    for engine, (view, table) in ENGINES.items():
+        with open(os.path.join(folder, engine + ".sql"), "w") as out:
+            out.write(f"-- Views of this dataset for {engine}: its tables, in which job and rank are columns, and five questions, job_*.\n")
+            for name in sorted(tables):
+                path = f"{place}/table={name}"
+                out.write(f"{view} {name} AS {table.format(text=path.replace(chr(39), chr(39) * 2), name=path.replace('`', '``'))};\n")
+            for name, sql in head["questions"].items():
+                out.write(f"{view} job_{name} AS\n{sql};\n")
 except BaseException as error:
     shutil.rmtree(folder, ignore_errors=True)
     sys.exit(1 if isinstance(error, EOFError) else f"dyntrace: export: {place}: {error}")
