@@ -305,7 +305,7 @@ bench: all
 # What is exported to engines, asked by them: they are fetched into build/engines.
 engines: all
 	$(firstword $(PYTHONS)) -m venv $(BUILD)/engines
-	$(BUILD)/engines/bin/pip install -q pyarrow duckdb chdb pyspark datasette pytest
+	$(BUILD)/engines/bin/pip install -q pyarrow duckdb duckdb-ext-sqlite chdb pyspark datasette pytest
 	DYNTRACE="$(abspath $(BUILD))/dyntrace" DYNTRACE_PYTHONS="$(firstword $(PYTHONS))" $(BUILD)/engines/bin/python -m pytest -rs tests/test_engines.py
 
 cpython-tests: all

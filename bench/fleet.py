@@ -100,6 +100,7 @@ COMMANDS = [  # what says most first, for of many ranks it takes long
     ("export --format parquet", ["export", "{job}", "--format", "parquet", "-o", "{out}/dataset", "--python", "{engines}"]),
     ("duckdb, five questions", "{out}/dataset"), ("chdb, five questions", "{out}/dataset"),
     ("merge --decisions-only", ["merge", "{job}", "--decisions-only", "-o", "{out}/one.db"]), ("datasette, five questions to that", "{out}/one.db"),
+    ("duckdb, five questions to that", "{out}/one.db"), ("chdb, five questions to that", "{out}/one.db"),
     ("sql DIR, a count of each", ["sql", "{job}", "SELECT COUNT(*) FROM recompiles"]), ("check DIR", ["check", "{job}", "--max-recompiles", "1000000"]),
     ("why DIR", ["why", "Block5.forward", "{job}"]), ("diff DIR DIR", ["diff", "{job}", "{job}"]), ("pyspark, five questions", "{out}/dataset"),
 ]

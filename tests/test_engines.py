@@ -83,9 +83,11 @@ def test_five_questions(traces, dataset, engine):
     answers_hold(engine, dataset, traces)
 
 
-@pytest.mark.parametrize("engine", ["datasette", "chdb"])
+@pytest.mark.parametrize("engine", ["datasette", "chdb", "duckdb"])
 def test_of_a_merged_trace(run, traces, tmp_path, engine):
     """The same of the SQLite file that `merge` makes."""
+    if engine == "duckdb" and not has("duckdb_ext"):
+        pytest.skip("no duckdb_ext: `make engines` installs it")
     assert run("merge", traces, "-o", tmp_path / "one.db").returncode == 0
     answers_hold(engine, tmp_path / "one.db", traces)
 

@@ -2,11 +2,13 @@
 trace that `dyntrace merge -o FILE` made:
 
     python3 ask.py duckdb|chdb|pyspark DATASET
-    python3 ask.py datasette|chdb FILE
+    python3 ask.py datasette|chdb|duckdb FILE
 
 The answers are printed as a JSON object: a list of rows for each question.
 """
 import asyncio
+import glob
+import importlib.util
 import json
 import os
 import re
@@ -19,10 +21,21 @@ def views(dataset, engine):
         return [statement for statement in re.sub(r"^--.*\n", "", file.read(), flags=re.M).split(";\n") if statement]
 
 
+def duckdb_sqlite():
+    """DuckDB's extension for SQLite files: that of the package duckdb-ext-sqlite, else the one that `INSTALL sqlite` has fetched."""
+    package = importlib.util.find_spec("duckdb_ext")
+    found = [file for folder in package.submodule_search_locations for file in glob.glob(f"{folder}/**/sqlite_scanner.duckdb_extension", recursive=True)] if package else []
+    return f"'{found[0]}'" if found else "sqlite"
+
+
 def duckdb(dataset, questions):
     import duckdb
     db = duckdb.connect()
-    for view in views(dataset, "duckdb"):
+    if os.path.isfile(dataset):
+        db.execute(f"LOAD {duckdb_sqlite()}")
+        db.execute(f"ATTACH '{dataset}' AS trace (TYPE sqlite, READ_ONLY); USE trace")
+        db.execute("SET disabled_optimizers = 'cte_inlining'")  # which fails on tables of SQLite in DuckDB 1.4
+    for view in [] if os.path.isfile(dataset) else views(dataset, "duckdb"):
         db.execute(view)
     return {name: db.execute(sql).fetchall() for name, sql in questions.items()}
 

@@ -1,6 +1,6 @@
 -- sqlite.sql -- what stands before a question of questions.sql where one trace of a job, as `dyntrace merge` makes it, is read straight: the
 -- tables that are asked, with job and rank, and times of the day. The file is the database `main`.
-WITH said AS (SELECT MAX(CASE WHEN key = 'job' THEN value END) AS job, CAST(MAX(CASE WHEN key = 'started_unix_ns' THEN value END) AS BIGINT) AS zero_ns
+WITH said AS (SELECT CAST(MAX(CASE WHEN key = 'job' THEN value END) AS VARCHAR) AS job, CAST(CAST(MAX(CASE WHEN key = 'started_unix_ns' THEN value END) AS VARCHAR) AS BIGINT) AS zero_ns
               FROM main.meta),
 process AS (SELECT s.job AS job, p.rank AS rank, p.process_id AS process_id, p.host AS host FROM main.process p CROSS JOIN said s),
 thread AS (SELECT p.job AS job, p.rank AS rank, t.thread_id AS thread_id, t.process_id AS process_id
