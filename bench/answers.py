@@ -128,6 +128,7 @@ COMMANDS = [
     ("export --format perfetto", ["export", "{trace}", "--format", "perfetto", "-o", "-"], None),
     ("export --format folded", ["export", "{trace}", "--format", "folded", "-o", "-"], None),
     ("export --format jsonl", ["export", "{trace}", "--format", "jsonl", "-o", "-"], None),
+    ("export --format parquet", ["export", "{trace}", "--format", "parquet", "-o", "{out}/decisions", "--python", ENGINES_PYTHON], None),
     ("export --format parquet --frames", ["export", "{trace}", "--format", "parquet", "--frames", "-o", "{out}/dataset", "--python", ENGINES_PYTHON], None),
     ("merge", ["merge", "{trace}", "{small}", "-o", "{out}/m.db", "--force"], None),
 ]
