@@ -355,6 +355,8 @@ PyObject *word_of(const char *name); /* interned, borrowed; or NULL */
 struct shadow *class_source(struct capture *c, PyObject *value, struct shadow *of);
 /* CALL->run does what the method NAME of the first argument's class says. ENDED_BEFORE without c->kind: it is no function that can be stepped. */
 enum ended special(struct capture *c, struct watched *w, const char *name, const struct call *call);
+/* Instances of TYPE are made, and their attributes are set and found, as object does it, and die without more. Guarded, on OF. */
+bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of);
 /* CALL of a class of the program's; likewise. */
 enum ended construct(struct capture *c, struct watched *w, const struct call *call);
 /* The attribute NAME of an object that was made here, or NULL. */

@@ -207,7 +207,7 @@ enum ended set_place(struct capture *c, struct watched *w, int count, struct sha
 enum ended set_attribute(struct capture *c, struct watched *w, PyObject *name)
 {
     PyObject *owner = stack_value(w, 0), *value = stack_value(w, 1), *descriptor = _PyType_Lookup(Py_TYPE(owner), name), *old = NULL;
-    struct shadow *of = stack_shadow(w, 0);
+    struct shadow *of = stack_shadow(w, 0), *of_class;
     enum ended ended;
 
     if (!of || of->kind != SHADOW_SOURCE || value_is_array(owner) || PyType_Check(owner) || PyModule_Check(owner) || c->failed ||
@@ -215,6 +215,10 @@ enum ended set_attribute(struct capture *c, struct watched *w, PyObject *name)
         (descriptor && Py_TYPE(descriptor)->tp_descr_set && !Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) || !value_type_known(c, owner, of) ||
         (!find_attribute(owner, name, &old) && (descriptor ? !Py_IS_TYPE(descriptor, &PyMemberDescr_Type) : Py_TYPE(owner)->tp_getattro != PyObject_GenericGetAttr)))
         return Py_XDECREF(old), break_at(c, "mutation", "an attribute is set");
+    of_class = class_source(c, owner, of);
+    if (!of_class || !is_ordinary(c, Py_TYPE(owner), of_class) ||
+        (descriptor ? !value_type_known(c, descriptor, source_read(c, of_class, '.', name, descriptor)) : guard_on(c, of_class, "NO_HASATTR", name)))
+        return Py_XDECREF(old), break_at(c, "mutation", "an attribute of a %.100s is set, whose class may say how", Py_TYPE(owner)->tp_name);
     capture_keep(c, old);
     Py_XDECREF(old);
     ended = set_place(c, w, 2, of, '.', name, old, old ? source_read(c, of, '.', name, old) : NULL, value, stack_shadow(w, 1));

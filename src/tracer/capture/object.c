@@ -57,8 +57,7 @@ enum ended special(struct capture *c, struct watched *w, const char *name, const
 
 /* ---- made here ---- */
 
-/* Instances of TYPE are made, and their attributes are set and found, as object does it, and die without more. Guarded, on OF. */
-static bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of)
+bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of)
 {
     static const char *const as_object[] = {"__new__", "__setattr__", "__getattribute__", "__delattr__"}, *const none[] = {"__getattr__", "__del__"};
 

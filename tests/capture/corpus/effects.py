@@ -394,3 +394,27 @@ def seen_by_what_gives_way(x, loud):
     o.n = 1
     x[0] = 9
     return x + 1
+
+
+class Growing:
+    pass
+
+
+class Loudly:
+    def __set__(self, owner, value):
+        log("set")
+
+    def __get__(self, owner, kind):
+        return 7
+
+
+def with_growing(x, o):
+    o.n = 1
+    o.m = x + 1
+    return o.m * o.n
+
+
+@calls("A(3), Growing()", "A(3), Growing()", "(setattr(Growing, '__setattr__', lambda o, k, v: log(k) or object.__setattr__(o, k, v * 2)), A(3))[1], Growing()",
+       "(delattr(Growing, '__setattr__'), A(3))[1], Growing()", "(setattr(Growing, 'n', Loudly()), A(3))[1], Growing()", "(delattr(Growing, 'n'), A(3))[1], Growing()")
+def class_that_grows(x, o):
+    return with_growing(x, o)
