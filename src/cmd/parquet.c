@@ -153,7 +153,8 @@ static void batch_write(struct batch *batch)
     for (struct column *column = batch->columns; batch->rows && column < batch->columns + batch->count; column++) {
         fwrite(column->valid, 1, bits, batch->to);
         fwrite(column->numbers, sizeof *column->numbers, batch->rows, batch->to);
-        fwrite(column->bytes.at, 1, column->bytes.count, batch->to);
+        if (column->bytes.count)
+            fwrite(column->bytes.at, 1, column->bytes.count, batch->to);
         memset(column->valid, 0, bits);
         column->bytes.count = 0;
     }
