@@ -108,7 +108,7 @@ class Terminal:
     def screen(self):
         return self.tmux("capture-pane", "-p")
 
-    def wait(self, good, seconds=60):
+    def wait(self, good, seconds=PATIENCE_S // 5):
         end = time.time() + seconds
         while time.time() < end:
             screen = self.screen()
