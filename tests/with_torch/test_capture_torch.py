@@ -9,7 +9,6 @@ import pytest
 
 from shared import ROOT
 
-pytestmark = pytest.mark.skipif(sys.version_info >= (3, 14), reason="dyntrace.compile captures on 3.11 to 3.13")
 SEED = """
 import torch, dyntrace
 @dyntrace.compile(backend=lambda module, inputs: module.print_tabular() or module.forward)
