@@ -2,7 +2,7 @@
 
 * Includes run downwards: ABOVE says what a folder may include besides itself and the headers at the top.
 * No circle: a file (its .c and .h are one) includes nothing that leads back to it.
-* No file is longer than 800 lines.
+* No file is longer than 800 lines, and resume functions, with what differs between versions for them, take no more than 1,000.
 * CPython's versions are listed in src/versions.h, and documents agree with it. What differs between them is named in
   src/tracer/compat/ and python/dyntrace/_torch_versions.py alone.
 * The pairs of torch and CPython that take the shim by default are those that passed in the table of docs/torch.md.
@@ -17,6 +17,8 @@ import sys
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 TOP = os.path.join(ROOT, "src")
 LINES = 800
+PARTS = {"resume functions": (("tracer/resume/", "tracer/compat/bytecode."), 1000),  # comments and blank lines included
+         "capture": (("tracer/capture/", "tracer/compat/step."), None)}
 
 # The four doors lie at the top of src/; each belongs to a folder.
 DOORS = {"tracer_shim": "tracer", "recorder_sqlite": "collector", "replay": "trace", "tui": "tui", "main": "cmd"}
@@ -114,10 +116,12 @@ def statements():
 
 
 def main():
-    wrong, edges, total, known = [*versions(), *torches()], {}, 0, set(statements())
+    wrong, edges, total, known, parts = [*versions(), *torches()], {}, 0, set(statements()), dict.fromkeys(PARTS, 0)
     for name in files("src", ".c", ".h"):
         path, lines = name[len("src/"):], read(name)
         total += len(lines) - 1
+        for part, (places, _) in PARTS.items():
+            parts[part] += len(lines) - 1 if path.startswith(places) else 0
         if len(lines) - 1 > LINES:
             wrong.append(f"{name}: {len(lines) - 1} lines, {LINES} allowed: a file is one idea")
         mine, module = folder(path), path.rsplit(".", 1)[0]
@@ -133,9 +137,10 @@ def main():
             if module != other:
                 edges.setdefault(module, set()).add(other)
     wrong += [f"src/: a circle of includes: {', '.join(group)}" for group in circles(edges)]
+    wrong += [f"{part}: {parts[part]} lines, {most} allowed" for part, (_, most) in PARTS.items() if most and parts[part] > most]
     for line in wrong:
         print(line)
-    print(f"{total} lines in src/")
+    print(f"{total} lines in src/: " + ", ".join(f"{lines} for {part}" for part, lines in parts.items()))
     return 1 if wrong else 0
 
 

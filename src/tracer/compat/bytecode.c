@@ -41,11 +41,11 @@ const struct compat_op compat_ops[256] = {
     [RETURN_CONST] = ENDS,
 #endif
 
-    [LOAD_FAST] = VARIABLE, [STORE_FAST] = VARIABLE, [DELETE_FAST] = VARIABLE,
+    [LOAD_FAST] = VARIABLE, [STORE_FAST] = VARIABLE, [DELETE_FAST] = {.has_variable = true, .variable = SLOT_NULL},
     [LOAD_DEREF] = VARIABLE, [STORE_DEREF] = VARIABLE, [DELETE_DEREF] = VARIABLE,
-    [MAKE_CELL] = {.has_variable = true, .not_before = SET_UP},
+    [MAKE_CELL] = {.has_variable = true, .variable = SLOT_CELL, .not_before = SET_UP},
 #ifdef LOAD_FAST_CHECK
-    [LOAD_FAST_CHECK] = VARIABLE, [LOAD_FAST_AND_CLEAR] = VARIABLE, [LOAD_FROM_DICT_OR_DEREF] = VARIABLE,
+    [LOAD_FAST_CHECK] = VARIABLE, [LOAD_FROM_DICT_OR_DEREF] = VARIABLE, [LOAD_FAST_AND_CLEAR] = {.has_variable = true, .variable = SLOT_NULL},
 #endif
 #ifdef LOAD_FAST_BORROW
     [LOAD_FAST_BORROW] = VARIABLE,
@@ -96,16 +96,10 @@ const struct compat_op compat_ops[256] = {
 #endif
 };
 
-int compat_caches(int op)
-{
-    return _PyOpcode_Caches[op];
-}
-
 bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *stack, int before, int depth)
 {
     const struct compat_op *is = &compat_ops[op];
     const unsigned char top = before ? stack[before - 1] & (SLOT_VALUE | SLOT_NULL | SLOT_CELL) : 0;
-    unsigned char was;
 
     for (int i = before; i < depth; i++)
         stack[i] = SLOT_VALUE;
@@ -114,31 +108,20 @@ bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *s
             return false;
         stack[depth - 1 - is->below] = is->top;
     }
-    switch (op) {
-    case COPY:
-    case SWAP:
+    if (op == COPY || op == SWAP) {
         if (!arg || arg > (uint32_t)before)
             return false;
-        was = stack[before - (int)arg];
+        const unsigned char was = stack[before - (int)arg];
         if (op == SWAP)
             stack[before - (int)arg] = stack[before - 1];
         stack[depth - 1] = was;
-        break;
-    case MAKE_CELL:
-        variables[arg] = SLOT_CELL;
-        break;
-    case STORE_FAST:
-        variables[arg] = top ? top : SLOT_VALUE;
-        break;
-    case DELETE_FAST:
-        variables[arg] = SLOT_NULL;
-        break;
-#ifdef LOAD_FAST_AND_CLEAR
-    case LOAD_FAST_AND_CLEAR:
-        stack[depth - 1] = variables[arg];
-        variables[arg] = SLOT_NULL;
-#endif
     }
+#ifdef LOAD_FAST_AND_CLEAR
+    if (op == LOAD_FAST_AND_CLEAR)
+        stack[depth - 1] = variables[arg];
+#endif
+    if (is->variable || op == STORE_FAST)
+        variables[arg] = is->variable ? is->variable : top ? top : SLOT_VALUE;
     return true;
 }
 

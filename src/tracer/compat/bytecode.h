@@ -22,6 +22,7 @@ struct compat_op {
     bool ends;               /* what follows does not run after it */
     bool has_variable;       /* its argument is the number of one */
     unsigned char half[2];   /* the two instructions with one variable each that it is; or 0 */
+    unsigned char variable;  /* what its variable holds after it, if that does not depend on the stack; or 0 */
     unsigned char top;       /* the top of the stack after it, if that is not what was there or a SLOT_VALUE pushed; or 0 */
     bool below, if_odd;      /* of top: the slot below that one; only if the argument is odd */
     const char *not_before, *not_behind; /* why a function cannot be split there; or NULL */
@@ -29,7 +30,8 @@ struct compat_op {
 
 extern const struct compat_op compat_ops[256];
 /* Units of cache behind OP. */
-int compat_caches(int op);
+extern const uint8_t _PyOpcode_Caches[256];
+#define compat_caches(op) ((int)_PyOpcode_Caches[op])
 /* OP runs: what the variables and the stack hold, BEFORE slots and then DEPTH. False: that makes no sense. */
 bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *stack, int before, int depth);
 
@@ -39,6 +41,20 @@ bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *s
 #else
 #define COMPAT_CALLABLE_FIRST 0
 #endif
+/* The place in a list, tuple or the like that is in local number I, which then has no value; -1: there is none. */
+static inline Py_ssize_t compat_take_index(compat_frame *frame, int i)
+{
+#if PY_VERSION_HEX >= 0x030f0000
+    _PyStackRef old = frame->localsplus[i];
+    if (!PyStackRef_IsTaggedInt(old))
+        return -1;
+    frame->localsplus[i] = PyStackRef_NULL;
+    return PyStackRef_UntagInt(old);
+#else
+    return -1;
+#endif
+}
+
 /* A call of a constant without arguments: these and a 0, LOAD_CONST with the constant and all else with 0. */
 extern const unsigned char compat_call[];
 

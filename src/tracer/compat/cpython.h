@@ -164,21 +164,6 @@ static inline void compat_give_local(compat_frame *frame, int i, PyObject *value
 #endif
 }
 
-/* The place in a list, tuple or the like that is in local number I, which then has no value; -1: there is none. Such an
- * iteration without an iterator (GET_ITER since 3.15) keeps that on the stack. */
-static inline Py_ssize_t compat_take_index(compat_frame *frame, int i)
-{
-#if PY_VERSION_HEX >= 0x030f0000
-    _PyStackRef old = frame->localsplus[i];
-    if (!PyStackRef_IsTaggedInt(old))
-        return -1;
-    frame->localsplus[i] = PyStackRef_NULL;
-    return PyStackRef_UntagInt(old);
-#else
-    return -1;
-#endif
-}
-
 /* Let tracebacks, sys._getframe() and all else pass over FRAME, as over one that has not started, until its next
  * instruction. */
 static inline void compat_hide(compat_frame *frame)

@@ -3,6 +3,7 @@
  * Values are moved: the first part's frame keeps none, and the tuple in which they go lets go of them when the second
  * part has them (enter). So each dies when it would have died in the function as it was. While the second part runs,
  * the first one's frame is passed over by tracebacks, sys._getframe() and the like, and does not count against the recursion limit. */
+#include "tracer/compat/bytecode.h"
 #include "tracer/resume/resume.h"
 
 PyTypeObject resume_unbound = {
