@@ -293,6 +293,26 @@ def loops(a):
     return a
 print(compile(loops)(Array(1)))
 ''', ["(201,) (5,) (5,)", "(3001,) (3002,)", "(1,)"]),
+    "imports, done and lazy": ('''
+try:
+    exec("lazy import colorsys")
+except SyntaxError:
+    import colorsys
+
+def f(a):
+    b = a + 1
+    return b * int(colorsys.ONE_THIRD * 6)
+
+def g(a):
+    import string
+    from os import path
+    b = a + 1
+    return b * len(string.digits + path.sep)
+
+for function in f, g:
+    run = compile(function)
+    print(run(Array(1)), run(Array(1)), run(Array(2)), end=" ")
+''', ["(4,) (4,) (6,) (22,) (22,) (33,) "]),
     "rude objects": ('''
 def space(how):
     """Four functions, each with an operation before and behind a method of r's that does HOW."""

@@ -7,6 +7,7 @@
  * is the program's and was not registered, or its items are objects) nothing is read that such code may change: that is a break, and the resume
  * function reads it. */
 #include "tracer/capture/capture.h"
+#include "tracer/compat/guards.h"
 
 /* ---- arrays ---- */
 
@@ -312,7 +313,7 @@ struct shadow *source_read(struct capture *c, struct shadow *parent, char step, 
 {
     struct shadow *one, **last = &parent->child;
 
-    if (parent->steps == MOST_STEPS || (c->foreign && !is_settled(parent, step)) || !is_apart(c, parent))
+    if (parent->steps == MOST_STEPS || (value && compat_is_lazy(value)) || (c->foreign && !is_settled(parent, step)) || !is_apart(c, parent))
         return NULL;
     for (one = parent->child; one; last = &one->next, one = one->next)
         if (one->step == step && (one->key == key || (one->key && key && is_same_key(one->key, key)))) {

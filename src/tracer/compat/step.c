@@ -36,7 +36,11 @@ static const struct {
     [LOAD_GLOBAL] = STEP(LOAD_GLOBAL, NAME_AND_FLAG),
     [STORE_ATTR] = STEP(STORE_ATTR),
     [STORE_GLOBAL] = STEP(STORE_GLOBAL),
+#if PY_VERSION_HEX >= 0x030f0000 /* whether it is lazy, and must not be: PEP 810 */
+    [IMPORT_NAME] = STEP(IMPORT, .shift = 2),
+#else
     [IMPORT_NAME] = STEP(IMPORT),
+#endif
     [IMPORT_FROM] = STEP(IMPORT_FROM),
 #if PY_VERSION_HEX < 0x030d0000
     [LOAD_CLOSURE] = STEP(LOAD_CLOSURE),
@@ -187,8 +191,8 @@ struct compat_action compat_action(int op, uint32_t arg, int32_t unit)
     if (op == BINARY_OP && arg == NB_SUBSCR)
         action.does = DOES_SUBSCRIPT;
 #endif
-#if COMPAT_ABOVE_ITERATOR /* else it is a generator's `yield from` */
-    if (op == GET_ITER && arg)
+#if PY_VERSION_HEX >= 0x030f0000 /* a generator's `yield from`; an import that may be lazy */
+    if ((op == GET_ITER && arg) || (op == IMPORT_NAME && (arg & 3) != 2))
         action.does = DOES_SOMETHING;
 #endif
 #ifndef LIST_TO_TUPLE
