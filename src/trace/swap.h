@@ -14,8 +14,8 @@ struct sqlite3;
  * to a name. */
 const char *swap_vfs(void);
 
-/* HANDLE, which runs no statement and has no transaction, lets go of its file; and reads the one at PATH, which LOCKS or not, from here on. False: that cannot
- * be opened. */
+/* HANDLE, which runs no statement and has no transaction, lets go of its file; and reads the one at PATH from here on, which can be
+ * locked (LOCKS, of struct path_facts) or not. False: that cannot be opened. */
 void swap_out(struct sqlite3 *handle);
 bool swap_in(struct sqlite3 *handle, const char *path, bool locks);
 

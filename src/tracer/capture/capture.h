@@ -283,10 +283,10 @@ enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, Py
 enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterator, struct shadow *of, PyObject **item, struct shadow **shadow);
 /* A list of the first MOST items of VALUE. */
 enum ended collect(struct capture *c, struct watched *w, PyObject *value, struct shadow *of, Py_ssize_t most, PyObject **list, struct shadow **shadow);
-/* So many BEFORE and BEHIND a starred one; BEHIND -1: there is none. */
 /* The import of NAME, and of NAME from the module on top. */
 enum ended import_module(struct capture *c, struct watched *w, PyObject *name);
 enum ended import_from(struct capture *c, struct watched *w, PyObject *name);
+/* So many BEFORE and BEHIND a starred one; BEHIND -1: there is none. */
 enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ssize_t behind);
 enum ended iterate(struct capture *c, struct watched *w);
 enum ended next_item(struct capture *c, struct watched *w, struct compat_action action);
