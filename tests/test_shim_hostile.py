@@ -100,3 +100,20 @@ def test_an_interrupt_is_not_lost_while_a_miss_is_explained(record, python, tmp_
     trace = record([program], python=python)
     assert (trace.out, trace.err) == ("interrupted\n2 1\n", "")
     assert trace.rows("SELECT outcome FROM call_ledger WHERE qualname = 'f'") == [("compiled",), ("callback_error",), ("compiled",), ("hit",)]
+
+
+def test_a_recorded_miss_asks_the_program_nothing_more(evaluate):
+    """What else did not hold is found without the program's code: an attribute that a hook or a property gives, a length or a
+    guard of the program's own is not asked for again. What ended the check is told as the check saw it."""
+    out, _, trace = evaluate("shim_asked.py")
+    assert out.splitlines() == [
+        "-- type",
+        "-- attributes", "asked for n", *2 * ["asked for a property"],
+        "-- hasattr", *2 * ["asked for n"], *4 * ["asked for a property"],
+        "-- lambda"]
+    if trace:
+        causes = trace.rows("SELECT kind, source, actual, how FROM recompile_cause")
+        assert causes[:3] == [("TYPE_MATCH", "L['a']", "__main__.Hooked", "observed"), ("TYPE_MATCH", "L['a']", "__main__.Own", "observed"),
+                              ("EQUALS_MATCH", "L['a'].k", "5", "re-checked")]
+        assert ("EQUALS_MATCH", "L['a'].n", "3", "observed") in causes  # that the hook gave
+        assert {how for kind, source, _, how in causes if source == "L['a'].n"} == {"observed"}

@@ -234,6 +234,7 @@ struct decision_check {
     uint64_t ticks;
     uint32_t run, failed;       /* leaves looked at, ordinal or UINT32_MAX */
     enum check_result result;   /* CHECK_RESULTS: not tried */
+    PyObject *seen;             /* owned: what the leaf that failed was asked of, see guard_tree_check(); or NULL */
     PyObject *why;              /* owned: what explain() said; or NULL */
 };
 struct decision {

@@ -60,16 +60,16 @@ bool shim_same_backend(PyObject *entry, PyObject *wanted)
     return same > 0;
 }
 
-/* Do the guards hold of ENTRY, whose PARTS are pinned? A tree is checked on the frame itself. */
+/* Do the guards hold of ENTRY, whose PARTS are pinned? A tree is checked on the frame itself. SEEN: as guard_tree_check()'s. */
 static struct guard_outcome check_entry(const struct cache_entry *entry, const struct cache_parts *parts,
-                                        struct decision *d)
+                                        struct decision *d, PyObject **seen)
 {
     /* How many of those that tell entries apart there are is torch's: none is said to have run. */
     const uint32_t run = entry->front->skip_guards_unsafe ? 0 : entry->guards;
     OWNED PyObject *check = NULL, *result = NULL;
 
     if (entry->tree)
-        return guard_tree_check(parts->guard, &(struct guard_values){.frame = d->frame});
+        return guard_tree_check(parts->guard, &(struct guard_values){.frame = d->frame}, seen);
     check = Py_XNewRef(entry->front->skip_guards_unsafe ? parts->difference : parts->check);
     if (!check) /* no guards that tell entries apart yet */
         return (struct guard_outcome){GUARD_FAIL, 0, UINT32_MAX};
@@ -112,7 +112,7 @@ static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_
 
     if (!parts) /* by what was looked at before it */
         return 0;
-    outcome = check_entry(entry, parts, d);
+    outcome = check_entry(entry, parts, d, d->on ? &check->seen : NULL);
     if (d->on)
         check->ticks = tracer_now() - began;
     if (entry->front->failed && d->on && outcome.result == GUARD_FAIL) {

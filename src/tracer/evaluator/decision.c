@@ -352,6 +352,7 @@ void decision_end(struct decision *d)
 {
     for (uint32_t i = 0; i < d->count; i++) {
         Py_XDECREF(d->check[i].why);
+        Py_XDECREF(d->check[i].seen);
         Py_DECREF(d->check[i].entry);
     }
     if (unlikely(d->check != d->small))
@@ -392,7 +393,7 @@ static PyObject *explain(const struct decision *d, const struct decision_check *
     if (!parts)
         return NULL;
     if (check->entry->tree)
-        found = guard_tree_explain(parts->guard, &values, values_kept());
+        found = guard_tree_explain(parts->guard, &values, check->failed, check->seen, values_kept());
     else if (parts->view)
         found = check->entry->front->explain(parts->view, d->frame, d->locals);
     cache_parts_unpin(parts);
@@ -670,7 +671,8 @@ UNGUARDED void decision_write(struct decision *d, struct tracer *t, enum outcome
         if (d->check[i].result != CHECK_RESULTS && d->check[i].entry->id != ENTRY_UNRECORDED)
             write_check(t, &d->check[i]);
     if (observed && outcome == OUTCOME_HIT && entry && entry->id != ENTRY_UNRECORDED)
-        write_check(t, &(struct decision_check){entry, CHECK_TICKS_UNKNOWN, entry->guards, UINT32_MAX, CHECK_PASS, NULL});
+        write_check(t, &(struct decision_check){.entry = entry, .ticks = CHECK_TICKS_UNKNOWN, .run = entry->guards,
+                                                .failed = UINT32_MAX, .result = CHECK_PASS});
     if (d->compile || d->signature)
         put_words(t, (uint64_t[]){RING_CONTROL_WORD(CONTROL_COMPILED, 2, d->compile), d->signature}, 2);
     /* A compile's entry was born within it: that has all of the time. */

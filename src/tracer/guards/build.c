@@ -444,7 +444,7 @@ static bool check_dict(PyObject *self, PyObject *locals, struct guard_outcome *o
 
     *outcome = (struct guard_outcome){.result = GUARD_ERROR};
     if (PyDict_Check(locals))
-        *outcome = guard_tree_check(self, &values);
+        *outcome = guard_tree_check(self, &values, NULL);
     else
         PyErr_Format(PyExc_TypeError, "expected the variables as a dict, got %s", Py_TYPE(locals)->tp_name);
     return outcome->result != GUARD_ERROR;

@@ -17,6 +17,7 @@ struct guard_reading {
     struct guard_tree *tree;
     struct guard_values values;
     PyObject **kept;
+    PyObject **seen;            /* as guard_tree_check()'s */
     uint32_t run, failed;
 };
 
@@ -100,6 +101,8 @@ static int check_node(struct guard_reading *r, struct guard_node *node, PyObject
             r->failed = leaf->ordinal;
             if (result == 0)
                 leaf_failed(r->tree, &node->leaves, i);
+            if (r->seen)
+                *r->seen = Py_NewRef(value);
             goto done;
         }
     }
@@ -111,6 +114,15 @@ static int check_node(struct guard_reading *r, struct guard_node *node, PyObject
 done:
     Py_XDECREF(value);
     return result;
+}
+
+static PyObject *tuple_of(PyObject *const *values, uint32_t count)
+{
+    PyObject *tuple = PyTuple_New(count);
+
+    for (uint32_t i = 0; tuple && i < count; i++)
+        PyTuple_SET_ITEM(tuple, i, Py_NewRef(values[i]));
+    return tuple;
 }
 
 /* The relations, with the values that were kept. VALUES has room for those of each. */
@@ -129,17 +141,19 @@ static int check_relations(struct guard_reading *r, PyObject **values)
             r->failed = leaf->ordinal;
             if (result == 0)
                 leaf_failed(r->tree, relations, i);
+            if (result == 0 && r->seen && !(*r->seen = tuple_of(values, leaf->slot_count)))
+                result = -1;
             return result;
         }
     }
     return 1;
 }
 
-struct guard_outcome guard_tree_check(PyObject *object, const struct guard_values *values)
+struct guard_outcome guard_tree_check(PyObject *object, const struct guard_values *values, PyObject **seen)
 {
     struct guard_tree *tree = (struct guard_tree *)object;
     PyObject *on_stack[2 * KEPT_ON_STACK], **kept = on_stack;
-    struct guard_reading r = {tree, {values->frame, values->locals, tree->globals}, NULL, 0, UINT32_MAX};
+    struct guard_reading r = {tree, {values->frame, values->locals, tree->globals}, NULL, seen, 0, UINT32_MAX};
     uint32_t room = tree->slots > tree->widest ? tree->slots : tree->widest;
     int result;
 
@@ -173,8 +187,14 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
 
 /* ---- what does not hold ---- */
 
+/* After a check that was the program's, nothing of the program's may run once more: then QUIET is set, and what ended the
+ * check is told from what it saw. */
 struct explanation {
+    const struct guard_tree *tree;
     struct guard_values values;
+    bool quiet;
+    uint32_t failed;            /* UINT32_MAX: not known */
+    PyObject *seen;             /* borrowed, as guard_tree_check() gave it */
     PyObject *list;             /* of (ordinal, step, exception or None, values) */
     PyObject **kept;            /* owned or NULL */
 };
@@ -197,19 +217,16 @@ static PyObject *take_exception(void)
 static int add_failure(struct explanation *x, const struct guard_leaf *leaf, int step, PyObject *raised,
                        PyObject *const *values, uint32_t count)
 {
-    PyObject *tuple = PyTuple_New(count);
-    OWNED PyObject *item = NULL;
+    PyObject *tuple = tuple_of(values, count);
+    OWNED PyObject *item = tuple ? Py_BuildValue("(IiON)", leaf->ordinal, step, raised ? raised : Py_None, tuple) : NULL;
 
-    for (uint32_t i = 0; tuple && i < count; i++)
-        PyTuple_SET_ITEM(tuple, i, Py_NewRef(values[i]));
-    if (tuple)
-        item = Py_BuildValue("(IiON)", leaf->ordinal, step, raised ? raised : Py_None, tuple);
     return item ? PyList_Append(x->list, item) : -1;
 }
 
 static int explain_leaf(struct explanation *x, const struct guard_leaf *leaf, PyObject *const *values)
 {
-    int result = guard_check(leaf, values);
+    const bool told = x->quiet && (leaf->stays || (x->seen && leaf->ordinal == x->failed));
+    int result = told ? 1 : guard_check(leaf, values);
     OWNED PyObject *raised = result < 0 ? take_exception() : NULL;
 
     if (result == 1 || (result < 0 && !raised))
@@ -235,8 +252,11 @@ static int explain_node(struct explanation *x, struct guard_node *node, PyObject
 {
     struct guard_step step = node->step; /* a copy: what it remembers of places is not for us to change */
     OWNED PyObject *value = NULL, *raised = NULL;
-    int status = guard_step_read(&step, parent, &x->values, &value);
+    int status;
 
+    if (x->quiet && !guard_step_is_quiet(&step, parent))
+        return !x->seen && first_leaf(x->tree, node) == x->failed ? add_unread(x, node, node->at, NULL) : 0;
+    status = guard_step_read(&step, parent, &x->values, &value);
     if (status < 0 && !(raised = take_exception()))
         return -1;
     if (status <= 0)
@@ -256,41 +276,50 @@ static int explain_relation(struct explanation *x, const struct guard_leaf *leaf
     for (uint32_t i = 0; i < leaf->slot_count; i++) {
         values[i] = x->kept[leaf->slots[i]];
         if (!values[i])
-            return add_failure(x, leaf, (int)i, NULL, NULL, 0);
+            return x->quiet && (x->seen || leaf->ordinal != x->failed) ? 0 : add_failure(x, leaf, (int)i, NULL, NULL, 0);
     }
     return explain_leaf(x, leaf, values);
 }
 
-/* What does not hold, as python/dyntrace/_guard_words.py takes it: a new list. */
-static PyObject *failures(struct guard_tree *tree, const struct guard_values *values)
+/* What does not hold, as python/dyntrace/_guard_words.py takes it: X's list, a new reference. */
+static PyObject *failures(struct guard_tree *tree, struct explanation *x)
 {
-    struct explanation x = {{values->frame, values->locals, tree->globals}, PyList_New(0), NULL};
     PyObject **arguments = PyMem_Calloc(tree->widest + 1, sizeof *arguments);
+    const struct guard_leaf *ended = x->seen ? &tree->leaves[x->failed] : NULL;
     int status = -1;
 
-    x.kept = PyMem_Calloc(tree->slots + 1, sizeof *x.kept);
+    x->tree = tree;
+    x->values.globals = tree->globals;
+    x->list = PyList_New(0);
+    x->kept = PyMem_Calloc(tree->slots + 1, sizeof *x->kept);
     tree->checking++; /* so that nothing moves under our feet */
-    if (x.list && x.kept && arguments) {
-        status = explain_node(&x, &tree->top, NULL);
+    if (x->list && x->kept && arguments) {
+        status = !ended            ? 0
+                 : ended->relation ? add_failure(x, ended, -1, NULL, &PyTuple_GET_ITEM(x->seen, 0), ended->slot_count)
+                                   : add_failure(x, ended, -1, NULL, &x->seen, 1);
+        if (status == 0)
+            status = explain_node(x, &tree->top, NULL);
         for (uint32_t i = 0; status == 0 && i < tree->relations.count; i++)
-            status = explain_relation(&x, tree->relations.at[i], arguments);
+            status = explain_relation(x, tree->relations.at[i], arguments);
     } else if (!PyErr_Occurred()) {
         PyErr_NoMemory();
     }
     tree->checking--;
-    for (uint32_t i = 0; x.kept && i < tree->slots; i++)
-        Py_XDECREF(x.kept[i]);
-    PyMem_Free(x.kept);
+    for (uint32_t i = 0; x->kept && i < tree->slots; i++)
+        Py_XDECREF(x->kept[i]);
+    PyMem_Free(x->kept);
     PyMem_Free(arguments);
     if (status)
-        Py_CLEAR(x.list);
-    return x.list;
+        Py_CLEAR(x->list);
+    return x->list;
 }
 
 PyObject *guard_tree_failures(PyObject *self, PyObject *locals)
 {
+    struct explanation x = {.values = {.locals = locals}, .failed = UINT32_MAX};
+
     if (PyDict_Check(locals))
-        return failures((struct guard_tree *)self, &(struct guard_values){.locals = locals});
+        return failures((struct guard_tree *)self, &x);
     return PyErr_Format(PyExc_TypeError, "expected the variables as a dict, got %s", Py_TYPE(locals)->tp_name);
 }
 
@@ -317,9 +346,11 @@ static PyObject *ask(PyObject *self, const char *name, PyObject *first, enum ses
     return list;
 }
 
-PyObject *guard_tree_explain(PyObject *self, const struct guard_values *values, enum session_values keep)
+PyObject *guard_tree_explain(PyObject *self, const struct guard_values *values, uint32_t failed, PyObject *seen,
+                             enum session_values keep)
 {
-    OWNED PyObject *found = failures((struct guard_tree *)self, values);
+    struct explanation x = {.values = *values, .quiet = true, .failed = failed, .seen = seen};
+    OWNED PyObject *found = failures((struct guard_tree *)self, &x);
 
     return found ? ask(self, "_why", found, keep) : NULL;
 }

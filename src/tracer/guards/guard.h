@@ -28,17 +28,20 @@ struct guard_outcome {
     uint32_t failed;     /* ordinal of the leaf that failed or raised; UINT32_MAX: none, or not a leaf's fault */
 };
 
-/* The caller holds the tree, here and below. */
-struct guard_outcome guard_tree_check(PyObject *tree, const struct guard_values *values);
+/* The caller holds the tree, here and below. *SEEN, if SEEN is not NULL: what the leaf that failed was asked of, owned: a
+ * value, of a relation the tuple of all; left as it is if nothing could be read for it. */
+struct guard_outcome guard_tree_check(PyObject *tree, const struct guard_values *values, PyObject **seen);
 
 /* How many leaves the tree has. */
 uint32_t guard_tree_count(PyObject *tree);
 /* Leaves of the tree, as (kind, source, expression) tuples in a new tuple, by ordinal. KEEP: what of values may be in
  * them. NULL: there are no words for them. This and the next keep the pending exception. */
 PyObject *guard_tree_list(PyObject *tree, enum session_values keep);
-/* Every leaf that does not hold now, as (ordinal, expected, actual, aspect or None, dimension or -1) in a new list. Has
- * no effect on the tree. G[...] is that of the frame, if VALUES has one. */
-PyObject *guard_tree_explain(PyObject *tree, const struct guard_values *values, enum session_values keep);
+/* Every leaf that does not hold, as (ordinal, expected, actual, aspect or None, dimension or -1) in a new list: FAILED,
+ * which ended a check, of what it has SEEN there, and those others that can be asked without running code of the
+ * program's. Has no effect on the tree. G[...] is that of the frame, if VALUES has one. */
+PyObject *guard_tree_explain(PyObject *tree, const struct guard_values *values, uint32_t failed, PyObject *seen,
+                             enum session_values keep);
 
 /* The ordinals in the order in which guards are tried now, each given to ADD; runs nothing else. It changes when a
  * guard fails, and guard_tree_moves says how often it has. */

@@ -287,3 +287,66 @@ int guard_step_read(struct guard_step *step, PyObject *parent, const struct guar
     }
     return 0;
 }
+
+/* ---- without running anything ---- */
+
+/* What a class has, or NULL: does getting it from an object run code? A method is bound, a slot is read. */
+static bool is_quiet_found(PyObject *found)
+{
+    PyTypeObject *type = found ? Py_TYPE(found) : NULL;
+
+    return !type || !type->tp_descr_get || (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type != &PyProperty_Type);
+}
+
+static PyObject *find(PyTypeObject *type, const char *name)
+{
+    OWNED PyObject *key = PyUnicode_InternFromString(name);
+
+    return key ? _PyType_Lookup(type, key) : NULL; /* borrowed */
+}
+
+static bool is_quiet_attribute(PyObject *object, PyObject *name)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    OWNED PyObject *there = NULL;
+
+    if (!is_quiet_found(_PyType_Lookup(type, name)))
+        return false;
+    if (PyType_Check(object))
+        return type->tp_getattro == PyType_Type.tp_getattro && is_quiet_found(_PyType_Lookup((PyTypeObject *)object, name));
+    if (!is_plain(type))
+        return false;
+    if (!PyModule_Check(object) && !find(type, "__getattr__"))
+        return true;
+    there = PyObject_GenericGetAttr(object, name); /* asks no __getattr__ */
+    PyErr_Clear();
+    return there && !compat_is_lazy(there);
+}
+
+/* Is the class's method NAME native code, or not there? */
+static bool is_native(PyTypeObject *type, const char *name)
+{
+    PyObject *found = find(type, name);
+
+    return !found || (!(Py_TYPE(found)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !PyFunction_Check(found) &&
+                      !Py_IS_TYPE(found, &PyProperty_Type));
+}
+
+bool guard_step_is_quiet(const struct guard_step *step, PyObject *parent)
+{
+    PyObject *method;
+
+    switch (step->kind) {
+    case STEP_ATTRIBUTE:
+        return is_quiet_attribute(parent, step->key);
+    case STEP_ITEM:
+        return is_native(Py_TYPE(parent), "__getitem__");
+    case STEP_METHOD:
+        method = _PyType_Lookup(Py_TYPE(parent), step->key);
+        return method && Py_IS_TYPE(method, &PyMethodDescr_Type) && is_plain(Py_TYPE(parent));
+    case STEP_CALL:
+        return PyCFunction_Check(parent) || PyWeakref_CheckRefExact(parent);
+    default:
+        return true;
+    }
+}

@@ -55,6 +55,8 @@ struct guard_step {
 /* 1: *VALUE is a new reference; 0: there is nothing (an unbound local, no such key or attribute, an index out of range,
  * something that has no items), and the guards behind it do not hold; -1: an exception, of whatever else was raised. */
 int guard_step_read(struct guard_step *step, PyObject *parent, const struct guard_values *values, PyObject **value);
+/* Can it be read without running code of the program's? */
+bool guard_step_is_quiet(const struct guard_step *step, PyObject *parent);
 
 /* ---- leaves ---- */
 
