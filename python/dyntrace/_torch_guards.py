@@ -27,7 +27,8 @@ in the tree as it is now, and `guards_run` counts places in today's order. order
 
 Expected values are read from a guard's code (an expression), actual ones from the call, by walking the tree with the
 accessors that torch walks (_torch_values); _torch_kinds knows them kind by kind. What fails is asked of torch's
-leaves, one by one: what the program gets to run is what torch lets it run at every check.
+leaves, one by one. Where hasattr() would run code of the program's, which it has run once in the check, nothing of torch's
+is asked again: which guard was first is not known then, and what else does not hold is.
 """
 import array
 import functools
@@ -43,7 +44,7 @@ import weakref
 from . import _torch_private as private
 from ._torch_kinds import ASPECT, EXPLAIN
 from ._torch_values import (MAX_ITEMS, MAX_VALUE, Missing, Scope, Unreadable, attribute_of, clip, describe, evaluate,
-                            need, quiet, read, torch_here, type_name)
+                            need, quiet, read, runs_program, torch_here, type_name)
 
 __all__ = ["Guards", "describe"]
 
@@ -221,6 +222,7 @@ def _walk(root):
         yield step
 
 
+_HASATTR = frozenset(("HASATTR", "NO_HASATTR"))
 _ORDINARY = frozenset(("GuardManager", "RootGuardManager"))
 
 
@@ -295,6 +297,7 @@ class _Look:
         self.relations = {}         # a relation's code -> its part of `causes`
         self.message = ""           # torch's, of the guard that failed first
         self.cut = False            # time was over before all guards were asked
+        self.asks_program = False   # hasattr() would run code of the program's, and is not asked
         self._alive = None          # id -> weak reference, see alive()
 
     def run(self, most=MAX_CAUSES):
@@ -394,7 +397,7 @@ class _Look:
         if kind in _RELATIONS:
             self._relation(guard, value, ordinal)
             return False
-        if not callable(leaf):
+        if not callable(leaf) or self.asks_program and kind in _HASATTR:
             return False
         try:
             if leaf(value):
@@ -483,17 +486,21 @@ class _Places:
 class Guards:
     """The guards of one entry. Holds texts only: the entry's guard manager weakly, nothing of the program."""
 
-    __slots__ = ("rows", "_manager", "_marks", "_known", "_known_tensors", "_last_order", "__weakref__")
+    __slots__ = ("rows", "_manager", "_marks", "_known", "_known_tensors", "_last_order", "_hasattrs", "__weakref__")
 
     def __init__(self, guard_manager):
         self._manager = weakref.ref(guard_manager)
         self._known = {}            # (torch's message, its count) -> (ordinal, guards run)
         self._known_tensors = {}    # the same for TENSOR_MATCH, whose messages have numbers in them: (source, count)
+        self._hasattrs = []         # their code: see asks_program()
         rows, marks = [], array.array("q")
         for step in _walk(guard_manager.root):
             for guard in step.guards:
                 marks.append(_mark(guard))
-                rows.append(private.row(*self._row(step, guard)))
+                row = self._row(step, guard)
+                rows.append(private.row(*row))
+                if row[0] in _HASATTR:
+                    self._hasattrs.append(row[2])
         self.rows, self._marks = rows, marks
         self._last_order = list(range(len(rows)))
 
@@ -537,6 +544,11 @@ class Guards:
         except Exception:
             return []
 
+    def _asks_program(self, scope):
+        """Would a guard that has been asked run code of the program's when it is asked once more, a __getattr__, a property?
+        Where classes are guarded first torch reads no such attribute; hasattr() it asks of any object."""
+        return any(runs_program(code, scope) for code in self._hasattrs)
+
     def failed(self, f_locals, f_globals):
         """A check of this entry has just failed: (ordinal of the guard that ended it or -1, how many guards ran)."""
         manager = self._manager()
@@ -544,6 +556,8 @@ class Guards:
             return -1, 0
         try:
             root = manager.root
+            if self._hasattrs and self._asks_program(Scope(manager, f_locals, f_globals)):
+                return -1, 0
             return self._first(manager, root, self._ask(root, f_locals), f_locals, f_globals)
         except Exception:
             return -1, 0
@@ -676,13 +690,14 @@ class Guards:
             return []
         try:
             root = manager.root
-            info = self._ask(root, f_locals)
+            look = _Look(self, manager, root, f_locals, f_globals)
+            look.asks_program = self._asks_program(look.scope)
+            info = None if look.asks_program else self._ask(root, f_locals)
             if info is not None and info.result:
                 return []
             parts = list(info.verbose_code_parts) if info is not None else []
-            look = _Look(self, manager, root, f_locals, f_globals)
             look.message = str(parts[0]) if parts else ""
-            first = self._first(manager, root, info, f_locals, f_globals)[0]
+            first = -1 if look.asks_program else self._first(manager, root, info, f_locals, f_globals)[0]
             try:
                 look.run()
             except Exception:
@@ -693,7 +708,9 @@ class Guards:
                     causes = look.decide(first)
                 except Exception:
                     causes = []
-            rows = self._order(causes, first, parts)
+            rows = self._order(causes, first, parts) if not look.asks_program else [
+                (-1, "", "", "", "", "", -1, "it did not hold when it was checked; asking which one would run the program's code again"),
+                *(private.cause(*cause, clip(self.rows[cause[0]][2], MAX_SENTENCE)) for cause in causes[:MAX_CAUSES])]
             if look.cut:
                 rows.append((_CUT, "", "", "", "", "", -1, "not every guard was looked at: there was no time for more"))
             return rows

@@ -18,6 +18,8 @@ import sys
 import types
 import weakref
 
+from ._native import native
+
 MAX_VALUE = 240         # characters of a value
 MAX_ITEMS = 8           # of a container, shown
 MAX_DIMENSIONS = 16     # of a tensor, shown
@@ -382,6 +384,37 @@ def evaluate(text, scope):
         return eval(found[1], scope.names())
     except Exception:
         raise Unreadable from None
+
+
+def _reached(node, scope):
+    """What names, items and attributes lead to; Unreadable where that could run code of the program's."""
+    if isinstance(node, ast.Name):
+        return scope.names()[node.id]
+    value = _reached(node.value, scope) if isinstance(node, (ast.Attribute, ast.Subscript)) else None
+    if isinstance(node, ast.Subscript) and type(value) in (dict, list, tuple):
+        return value[ast.literal_eval(node.slice)]
+    if isinstance(node, ast.Attribute) and native.GuardTree._is_quiet(value, node.attr):
+        return getattr(value, node.attr)
+    raise Unreadable
+
+
+def _asks_torch(kind, name):
+    """Is NAME of an object of the class KIND, if it is in no dict, looked for by torch.nn.Module's __getattr__?"""
+    classes = [vars(each) for each in type.__getattribute__(kind, "__mro__")]
+    hook = next((each["__getattr__"] for each in classes if "__getattr__" in each), None)
+    return hook is sys.modules["torch"].nn.Module.__getattr__ and not any(name in each for each in classes)
+
+
+def runs_program(text, scope):
+    """Would `hasattr(object, name)` in TEXT, a guard's code, run code of the program's? Not where OBJECT is not there."""
+    try:
+        called = next(node for node in ast.walk(parse(text)[0]) if isinstance(node, ast.Call))
+        value, name = _reached(called.args[0], scope), called.args[1].value
+        return not native.GuardTree._is_quiet(value, name) and not _asks_torch(type(value), name)
+    except LookupError:
+        return False
+    except Exception:
+        return True
 
 
 def read(accessor, source, value, scope):

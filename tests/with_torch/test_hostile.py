@@ -502,6 +502,32 @@ def test_nobody_asks_an_object_for_its_class(same, mode):
     same("objects", mode)
 
 
+program("hooks", """
+    class Plain:
+        def __init__(self, **fields): self.__dict__.update(fields)
+    class Hooked:
+        def __getattr__(self, name): out("asked for", name); raise AttributeError(name)
+    class Own:
+        @property
+        def n(self): out("asked for a property"); return 3
+    class Layer(torch.nn.Module):
+        pass
+    @C
+    def f(x, o): return x + o.n if hasattr(o, "n") else x - 1
+    for o in Plain(n=1), Plain(), Plain(n=2), Hooked(), Plain(n=5), Own(), Own(), Hooked(), Layer(), Layer():
+        out(type(o).__name__)
+        f(one, o)
+    out(len(ran))
+""")
+
+
+@modes
+def test_a_miss_asks_no_hook_once_more(same, mode):
+    """hasattr() in a function is a guard, which asks objects of any class. Which guards do not hold is told without it, where a
+    hook or a property of the program's would run."""
+    same("hooks", mode)
+
+
 # ---- random numbers ----
 
 program("random_numbers", """

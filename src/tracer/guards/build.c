@@ -482,6 +482,8 @@ static PyMethodDef tree_methods[] = {
     {"check_verbose", tree_check_verbose, METH_O,
      "check_verbose(f_locals) -> (passed, guards run, ordinal of the guard that did not hold or None)"},
     {"_explain", guard_tree_failures, METH_O, "_explain(f_locals) -> [(ordinal, step, exception or None, values)]"},
+    {"_is_quiet", guard_is_quiet, METH_VARARGS | METH_STATIC,
+     "_is_quiet(object, name) -> can the attribute be read without code of the program's?"},
     {"order", tree_order, METH_NOARGS, "order() -> [ordinal]\n\nHow they are tried now; failures change it."},
     {NULL, NULL, 0, NULL},
 };

@@ -350,3 +350,10 @@ bool guard_step_is_quiet(const struct guard_step *step, PyObject *parent)
         return true;
     }
 }
+
+PyObject *guard_is_quiet(PyObject *ignored, PyObject *args)
+{
+    PyObject *object, *name;
+
+    return PyArg_ParseTuple(args, "OU:_is_quiet", &object, &name) ? PyBool_FromLong(is_quiet_attribute(object, name)) : NULL;
+}

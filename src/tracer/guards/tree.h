@@ -58,6 +58,9 @@ int guard_step_read(struct guard_step *step, PyObject *parent, const struct guar
 /* Can it be read without running code of the program's? */
 bool guard_step_is_quiet(const struct guard_step *step, PyObject *parent);
 
+/* GuardTree._is_quiet(object, name): the same of an attribute. */
+PyObject *guard_is_quiet(PyObject *ignored, PyObject *args);
+
 /* ---- leaves ---- */
 
 /* An object that must be the very one. Held weakly where it can be: *AT is then the weak reference's own idea of the
