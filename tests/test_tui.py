@@ -258,11 +258,17 @@ def test_wide_and_combining_characters_stand_where_they_should(dyntrace, place):
 @needs_tmux
 def test_the_terminal_is_as_it_was_after_the_end(dyntrace, place):
     crash = [] if b"__asan_init" in Path(dyntrace).read_bytes() else [signal.SIGSEGV]  # a sanitizer takes that one itself
-    for how in ("q", "Q", signal.SIGTERM, signal.SIGHUP, *crash):
-        with Terminal(place, 80, 24, f"stty -g > before; {dyntrace} tui plain.db; echo status $?; stty -g > after; cmp before after && echo the same") as terminal:
+    editor = place / "slow_editor.sh"
+    editor.write_text("#!/bin/sh\nsleep 0.5\n")
+    editor.chmod(0o755)
+    for how in ("q", "Q", "oQ", signal.SIGTERM, signal.SIGHUP, *crash):  # oQ: Q is typed while the editor is there
+        with Terminal(place, 80, 24, f"stty -g > before; {dyntrace} tui plain.db; echo status $?; stty -g > after; cmp before after && echo the same",
+                      EDITOR=str(editor)) as terminal:
             terminal.wait(lambda screen: "plain.db > overview" in screen)
+            terminal.type("4")
+            terminal.wait(lambda screen: "operator" in screen and "overview > breaks" in screen)
             if isinstance(how, str):
-                terminal.type(how)
+                terminal.type(*"q"[how != "q":], how)
             else:
                 shell = terminal.tmux("list-panes", "-F", "#{pane_pid}").strip()
                 found = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
@@ -274,16 +280,22 @@ def test_the_terminal_is_as_it_was_after_the_end(dyntrace, place):
 
 @needs_tmux
 def test_stopped_and_continued(dyntrace, place):
+    """By Ctrl-Z and by a signal; what is typed before the screen is there again is not lost."""
     with Terminal(place, 80, 24, f"{dyntrace} tui plain.db") as terminal:
         terminal.wait(lambda screen: "plain.db > overview" in screen)
         terminal.type("5")
-        terminal.wait(lambda screen: "> ledger" in screen)
-        terminal.type("C-z")
-        terminal.wait(lambda screen: "Stopped" in screen and "ready>" in screen)
-        terminal.type("fg", "Enter")
-        terminal.wait(lambda screen: "> ledger" in screen)
-        terminal.type("j")
-        terminal.wait(lambda screen: ">         2" in screen)
+        terminal.wait(lambda screen: ">         1" in screen)
+        for line in (2, 4):
+            if line == 2:
+                terminal.type("C-z")
+            else:
+                shell = terminal.tmux("list-panes", "-F", "#{pane_pid}").strip()
+                os.kill(int(Path(f"/proc/{shell}/task/{shell}/children").read_text().split()[0]), signal.SIGTSTP)
+            terminal.wait(lambda screen: "Stopped" in screen and "ready>" in screen and "ledger" not in screen)
+            terminal.type("fg", "Enter", "j")
+            terminal.wait(lambda screen: f">         {line} " in screen)
+            terminal.type("j")
+            terminal.wait(lambda screen: f">         {line + 1} " in screen)
 
 
 @needs_tmux

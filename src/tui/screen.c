@@ -241,7 +241,8 @@ static void on_deadly_signal(int number)
     raise(number); /* SA_RESETHAND */
 }
 
-static volatile sig_atomic_t size_changed;
+static volatile sig_atomic_t size_changed, stop_asked;
+static bool stoppable; /* SIGTSTP is not ignored */
 
 /* Another size, or back from a stop, in which the size may have changed. */
 static void on_resize(int unused)
@@ -249,12 +250,27 @@ static void on_resize(int unused)
     size_changed = 1;
 }
 
+static void on_stop(int unused)
+{
+    stop_asked = 1;
+}
+
+/* Not ncurses' way, which throws away what was typed before the screen is there again. */
+static void stop_take(void (*handler)(int number))
+{
+    struct sigaction action = {.sa_handler = handler};
+
+    if (stoppable)
+        sigaction(SIGTSTP, &action, NULL);
+}
+
 static void signals_take(void)
 {
     static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGXCPU};
     struct sigaction action = {.sa_handler = on_deadly_signal, .sa_flags = SA_RESETHAND | SA_NODEFER | SA_ONSTACK};
-    struct sigaction resize = {.sa_handler = on_resize};
+    struct sigaction resize = {.sa_handler = on_resize}, stop;
 
+    stoppable = sigaction(SIGTSTP, NULL, &stop) == 0 && stop.sa_handler != SIG_IGN;
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
         struct sigaction old;
         /* What was ignored, as nohup does, stays so. */
@@ -329,6 +345,7 @@ static const char *terminal_start(void)
     signals_take();        /* before ncurses takes them: it leaves alone what is taken */
     if (!(terminal = newterm(NULL, stdout, keys_file)))
         return "ncurses cannot start on this terminal";
+    stop_take(on_stop);
     snprintf(rescue.text, sizeof rescue.text, "%s%s%s%s%s", capability("sgr0"), capability("rmkx"), capability("cnorm"),
              capability("rmcup"), *capability("kmous") ? "\033[?1006;1002;1000l" : "");
     rescue.bytes = strlen(rescue.text);
@@ -381,13 +398,12 @@ struct screen *screen_open_terminal(bool ascii, const char **why)
 void screen_close(struct screen *screen)
 {
     if (screen->terminal) {
-        if (!isendwin() && !*capability("rmcup")) { /* what is there stays: the shell's prompt is not to stand in the last line */
+        if (!*capability("rmcup")) { /* what is there stays: the shell's prompt is not to stand in the last line */
             move(screen->rows - 1, 0);
             clrtoeol();
             refresh();
         }
-        if (!isendwin()) /* since the editor: what the terminal is told twice puts its cursor on what the editor wrote */
-            endwin();
+        endwin();
         rescue.armed = 0;
         delscreen(terminal);
         keys_close();
@@ -440,6 +456,59 @@ void screen_show(struct screen *screen)
     press.shown = true;
 }
 
+/* ---- other programs on the same terminal ----------------------------------- */
+
+/* To the shell, or an editor, which stops as this does; and back. */
+static void terminal_lend(void)
+{
+    def_prog_mode();
+    endwin();
+    rescue.armed = 0;
+    stop_take(SIG_DFL);
+}
+
+static void terminal_return(void)
+{
+    stop_take(on_stop);
+    rescue.armed = 1;
+    refresh();        /* it is taken again at once, so that Q, typed meanwhile, gives it back */
+    size_changed = 1; /* may be */
+}
+
+bool screen_shell(const char *const *command)
+{
+    int status = 0;
+    pid_t child;
+
+    terminal_lend();
+    child = fork();
+    if (child == 0) {
+        bounds_child();
+        signal(SIGINT, SIG_DFL);
+        signal(SIGQUIT, SIG_DFL);
+        execv("/bin/sh", (char **)(uintptr_t)command);
+        _exit(127);
+    }
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    terminal_return();
+    return child > 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 127);
+}
+
+/* PROCESS, as for kill(2). */
+static void process_stop(pid_t process)
+{
+    terminal_lend();
+    kill(process, SIGTSTP);
+    terminal_return();
+}
+
+void screen_stop(struct screen *screen)
+{
+    if (screen->terminal)
+        process_stop(0); /* the whole job, as the terminal would */
+}
+
 /* ---- keys ------------------------------------------------------------------ */
 
 /* Two presses at one place are a double click. ncurses would report that, too, but then a single press only after it has
@@ -490,6 +559,10 @@ struct key screen_key(struct screen *screen)
     wint_t wide;
     int got;
 
+    if (stop_asked) {
+        stop_asked = 0;
+        process_stop(getpid());
+    }
     if (size_changed) {
         size_changed = 0;
         return (struct key){.code = K_RESIZE};
@@ -513,38 +586,6 @@ struct key screen_key(struct screen *screen)
             key.code = K_CLOSED;
     }
     return key;
-}
-
-/* ---- other programs on the same terminal ----------------------------------- */
-
-bool screen_shell(const char *const *command)
-{
-    int status = 0;
-    pid_t child;
-
-    def_prog_mode();
-    endwin();
-    rescue.armed = 0;
-    child = fork();
-    if (child == 0) {
-        bounds_child();
-        signal(SIGINT, SIG_DFL);
-        signal(SIGQUIT, SIG_DFL);
-        execv("/bin/sh", (char **)(uintptr_t)command);
-        _exit(127);
-    }
-    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-        continue;
-    rescue.armed = 1;
-    reset_prog_mode();
-    size_changed = 1; /* so that all of it is drawn anew */
-    return child > 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 127);
-}
-
-void screen_stop(struct screen *screen)
-{
-    if (screen->terminal)
-        kill(0, SIGTSTP); /* the whole job, as the terminal would; ncurses gives the terminal back and takes it again */
 }
 
 void screen_copy(struct screen *screen, const char *text)
