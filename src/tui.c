@@ -153,10 +153,21 @@ void loop_open(struct loop *loop, const char *path)
 
 /* ---- keys ------------------------------------------------------------------ */
 
+/* What a key asks for. */
+static enum request key_request(int code)
+{
+    for (int i = REQUEST_NONE + 1; i < REQUESTS; i++)
+        for (int k = 0; k < 4 && bindings[i].keys[k]; k++)
+            if (bindings[i].keys[k] == code)
+                return (enum request)i;
+    return REQUEST_NONE;
+}
+
 static void key_take(struct loop *loop, const struct key *typed)
 {
     const struct view *view = loop_top(loop);
     struct key at = *typed, *key = &at;
+    enum request request;
 
     if (key->code == K_RESIZE) {
         screen_resize(loop->face.screen, key->y, key->x);
@@ -181,14 +192,43 @@ static void key_take(struct loop *loop, const struct key *typed)
     loop->clicked = false;
     if ((key->code == K_CLICK || key->code == K_DOUBLE) && !places_click(&loop->places, key))
         return;
-    for (int i = REQUEST_NONE + 1; i < REQUESTS; i++)
-        for (int k = 0; k < 4 && bindings[i].keys[k]; k++)
-            if (bindings[i].keys[k] == key->code) {
-                loop_request(loop, (enum request)i, key);
-                loop->clicked = key->code == K_CLICK && loop_top(loop) != view;
-                return;
-            }
-    tui_say(&loop->face, "no such key; ? lists them");
+    if ((request = key_request(key->code)))
+        loop_request(loop, request, key);
+    else
+        tui_say(&loop->face, "no such key; ? lists them");
+    loop->clicked = key->code == K_CLICK && loop_top(loop) != view;
+}
+
+/* Take what was typed, up to a key that has to wait. */
+static void typed_take(struct loop *loop)
+{
+    size_t taken = 0;
+
+    for (loop->waits = false; taken < loop->typed.count && !loop->waits && !loop->quit; taken += !loop->waits) {
+        key_take(loop, &loop->typed.at[taken]);
+        places_settle(&loop->places);
+    }
+    loop->typed.count -= taken;
+    memmove(loop->typed.at, loop->typed.at + taken, loop->typed.count * sizeof *loop->typed.at);
+}
+
+/* While a key waits: Esc and Ctrl-C give it up, and a key that opens another view or ends. */
+static void key_type(struct loop *loop, const struct key *key)
+{
+    enum request request = loop->waits ? key_request(key->code) : REQUEST_NONE;
+
+    if (request == REQUEST_BACK || request == REQUEST_CANCEL || request == REQUEST_QUIT || bindings[request].view)
+        loop->typed.count = loop->message[0] = loop->waits = 0;
+    if (request == REQUEST_BACK)
+        return;
+    if (loop->waits && (key->code == K_RESIZE || key->code == K_CLOSED || request == REQUEST_STOP || request == REQUEST_REDRAW)) {
+        key_take(loop, key);
+        loop->waits = true;
+        return;
+    }
+    *list_add(&loop->typed) = *key;
+    if (!loop->waits)
+        typed_take(loop);
 }
 
 /* ---- drawing --------------------------------------------------------------- */
@@ -300,14 +340,17 @@ static void keys_take(struct loop *loop)
         if (!work_pending(loop->face.work)) /* what is asked from here on has its own time */
             bounds_attended();
         settle_soon(loop);
+        if (loop->waits) {
+            typed_take(loop);
+            settle_soon(loop);
+        }
         draw(loop);
         idle = clock_monotonic_ms() - loop->ticked_ms;
         wait_for_something(loop, idle < TICK_MS ? TICK_MS - idle : 0, true);
         /* All keys that are there, then one screen: a held key does not queue up. */
         while (!loop->quit && (key = screen_key(loop->face.screen)).code != KEY_NONE) {
             bounds_attended();
-            key_take(loop, &key);
-            places_settle(&loop->places);
+            key_type(loop, &key);
             any = true;
         }
         if (!any && clock_monotonic_ms() - loop->ticked_ms >= TICK_MS)
@@ -358,5 +401,6 @@ int tui_run(const struct tui_options *options, const char *path)
     close(loop->ended_fd);
     output_print(&loop->output); /* where it would have been printed */
     list_free(&loop->output.text);
+    list_free(&loop->typed);
     return screen && !damaged ? 0 : 2;
 }

@@ -299,6 +299,22 @@ def test_stopped_and_continued(dyntrace, place):
 
 
 @needs_tmux
+def test_keys_wait_for_the_rows_that_they_are_about(dyntrace, place):
+    count = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 2000000) SELECT MAX(i) - 2000000 + {} AS code_id FROM n"
+    with Terminal(place, 80, 24, f"{dyntrace} tui plain.db", EDITOR=str(place / "slow_editor.sh")) as terminal:
+        terminal.wait(lambda screen: "plain.db > overview" in screen)
+        for leads, code in (("step  model.py:5", 2), ("helper  model.py:16", 5)):
+            terminal.type(f":sql {count.format(code)}", "Enter", "j", "Enter")
+            terminal.wait(lambda screen: f"> function {leads.split()[0]}" in screen and leads in screen)
+        terminal.type("1", f":sql {count.format(2)}", "Enter", "Enter", "j")
+        terminal.wait(lambda screen: "waiting for what is being asked" in screen)
+        terminal.type("Escape")  # gives both keys up
+        terminal.wait(lambda screen: "1/1" in screen and "waiting" not in screen and "> sql" in screen)
+        terminal.type("1", f":sql {count.format(2)}", "Enter", "Enter", "2")  # nobody waits for what one leaves
+        terminal.wait(lambda screen: "> functions" in screen and "torch_dynamo" in screen)
+
+
+@needs_tmux
 def test_resized(dyntrace, place):
     with Terminal(place, 100, 30, f"{dyntrace} tui plain.db") as terminal:
         terminal.wait(lambda screen: "plain.db > overview" in screen)

@@ -40,6 +40,8 @@ struct loop {
     char message[SAY];
     bool alarm, quit;
     bool clicked;           /* the last key was a click, and opened a view */
+    bool waits;             /* the last key is about what is still being asked */
+    LIST(struct key) typed; /* owned: that one and those that came since */
     struct output output;   /* owned: what the program printed */
 
     /* the trace, whose file may be deleted, replaced or written to */

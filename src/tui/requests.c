@@ -26,6 +26,16 @@ void tui_print(struct tui *tui, bool alarm, const char *format, ...)
     loop->alarm = alarm;
 }
 
+bool tui_wait(struct tui *tui)
+{
+    struct loop *loop = (struct loop *)tui;
+
+    loop->waits = loop_top(loop)->busy && !tui->scripted;
+    if (loop->waits)
+        tui_say(tui, "waiting for what is being asked; Esc gives the key up");
+    return loop->waits;
+}
+
 /* What the line of the view on top is about. */
 static struct target subject(struct loop *loop)
 {
@@ -73,7 +83,7 @@ void tui_open(struct tui *tui)
 
     if (target.kind)
         tui_go(tui, &target);
-    else
+    else if (!tui_wait(tui))
         tui_say(tui, "this leads nowhere further; o opens the source where there is one");
 }
 
@@ -303,7 +313,8 @@ static void go_subject(struct loop *loop, enum view_kind kind)
 {
     struct target about = subject(loop);
 
-    tui_go(&loop->face, &(struct target){.kind = kind, .id = about.id, .at_ns = about.at_ns, .about = about.kind});
+    if (about.kind || about.at_ns || !tui_wait(&loop->face))
+        tui_go(&loop->face, &(struct target){.kind = kind, .id = about.id, .at_ns = about.at_ns, .about = about.kind});
 }
 
 /* Keep where the line leads, or else the view itself. */
@@ -313,6 +324,8 @@ static void mark(struct loop *loop)
     struct view *view = loop_top(loop);
     const char *words;
 
+    if (!target.kind && tui_wait(&loop->face))
+        return;
     target = target.kind ? target : view->target;
     words = target_words(&loop->face, &view->arena, &target, subject(loop).at_ns);
     places_mark(&loop->places, &target, words);
@@ -388,8 +401,11 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
         break;
     case REQUEST_SEARCH: ask_line(loop, request, "/", ""); break;
     case REQUEST_COMMAND: ask_line(loop, request, ":", ""); break;
-    case REQUEST_SEARCH_NEXT: search_from(loop, 1); break;
-    case REQUEST_SEARCH_PREVIOUS: search_from(loop, -1); break;
+    case REQUEST_SEARCH_NEXT:
+    case REQUEST_SEARCH_PREVIOUS:
+        if (view->searched || !tui_wait(tui))
+            search_from(loop, request == REQUEST_SEARCH_NEXT ? 1 : -1);
+        break;
     case REQUEST_QUIT: loop->quit = true; break;
     case REQUEST_EDIT: view_edit(view); break;
     case REQUEST_COPY: copy(loop); break;
@@ -398,6 +414,8 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
     case REQUEST_REDRAW: screen_resize(tui->screen, tui->screen->rows, tui->screen->columns); break;
     case REQUEST_STOP: screen_stop(tui->screen); break;
     default:
+        if (!bindings[request].view && tui_wait(tui))
+            break;
         if (can(loop, bindings[request].view, "that means nothing in this view; ? lists the keys"))
             tui_go(tui, &(struct target){.kind = bindings[request].view});
     }

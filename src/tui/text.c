@@ -122,6 +122,7 @@ static void ask(struct text *text, bool quick)
 
 void text_restart(struct view *view)
 {
+    ((struct text *)view)->stale = true;
     ask((struct text *)view, !view->ops->slow);
 }
 
@@ -152,7 +153,7 @@ static void text_refresh(struct view *view)
 /* The chosen line, or NULL. */
 static const struct doc_line *line_at(const struct text *text)
 {
-    return text->view.at < text->view.count ? &text->doc->lines.at[text->view.at] : NULL;
+    return text->view.at < text->view.count && !text->stale ? &text->doc->lines.at[text->view.at] : NULL;
 }
 
 /* The half of the chosen line is chosen. False: it has none there. */
@@ -198,6 +199,7 @@ static void answer_take(struct text *text)
     size_t start = text->doc ? text->doc->start : 0;
 
     text->asked = NULL;
+    text->stale = false;
     if (doc->job.error && text->doc) { /* what is shown is still true */
         tui_alarm(view->tui, "%s", doc->job.error);
         view->at += !text->doc->failed;
@@ -291,8 +293,8 @@ static bool text_request(struct view *view, enum request request, const struct k
         return true;
     }
     switch (request) {
-    case REQUEST_PREVIOUS: return text->doc && beside_go(text, &text->doc->previous);
-    case REQUEST_SEARCH_NEXT: return text->doc && !view->searched && beside_go(text, &text->doc->next);
+    case REQUEST_PREVIOUS: return text->doc && !text->stale && beside_go(text, &text->doc->previous);
+    case REQUEST_SEARCH_NEXT: return text->doc && !text->stale && !view->searched && beside_go(text, &text->doc->next);
     case REQUEST_LEFT:
     case REQUEST_RIGHT:
         if (half_choose(text, request == REQUEST_RIGHT))
@@ -313,8 +315,7 @@ static bool text_request(struct view *view, enum request request, const struct k
     case REQUEST_DOUBLE:
         if (!view_click(view, request, key, &again))
             break;
-        again = (!half_choose(text, line_at(text)->half && key->x >= line_at(text)->half) && again) || request == REQUEST_DOUBLE;
-        if (again)
+        if ((!half_choose(text, key->x >= text->doc->lines.at[view->at].half) && again) || request == REQUEST_DOUBLE)
             tui_open(view->tui);
         break;
     default: return false;
@@ -355,6 +356,8 @@ static bool text_place(struct view *view, const char **file, int64_t *line)
     struct text *text = (struct text *)view;
     const struct doc_line *chosen = line_at(text);
 
+    if (text->stale)
+        return false;
     if (chosen && !chosen->source_line && view_source(view, &chosen->target, file, line))
         return true;
     *file = chosen && chosen->file ? chosen->file : text->doc ? text->doc->file : NULL;
@@ -369,7 +372,7 @@ static void text_subject(struct view *view, struct target *subject)
     struct text *text = (struct text *)view;
     enum view_kind kind = line_at(text) ? line_at(text)->target.kind : VIEW_NONE;
 
-    if (!text->doc)
+    if (!text->doc || text->stale)
         return;
     *subject = text->doc->subject;
     /* A line that leads to a decision is about that; others are about what the whole text is about. */

@@ -56,6 +56,7 @@ struct doc {
 struct text {
     struct view view;
     struct doc *doc, *asked; /* owned: what is shown, and what is being made; or NULL */
+    bool stale;              /* what is shown is not what the view is about now */
     int skip;                /* columns scrolled to the right */
     bool right;              /* the right half of lines that have one is chosen */
 };

@@ -124,7 +124,8 @@ void view_edit(struct view *view)
     if (!view_op(ops, place))
         view_do(view, subject, &about);
     if (view_op(ops, place) ? !view_op(ops, place)(view, &file, &number) : !view_source(view, &about, &file, &number)) {
-        tui_say(view->tui, "no source belongs to this line");
+        if (!tui_wait(view->tui))
+            tui_say(view->tui, "no source belongs to this line");
         return;
     }
     path = say_print("%s%s", file[0] == '/' ? "" : "./", file);
@@ -186,6 +187,8 @@ bool view_move(struct view *view, enum request request)
     case REQUEST_END: by = (long)view->count; break;
     default: return false;
     }
+    if (!view->count && tui_wait(view->tui))
+        return true;
     view->top = (long)view->top + scroll > 0 ? view->top + (size_t)scroll : 0;
     view_choose(view, (long)view->at + by > 0 ? view->at + (size_t)by : 0);
     return true;

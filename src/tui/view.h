@@ -157,6 +157,9 @@ int view_row(const struct view *view, struct screen *screen, int y, bool chosen)
 void tui_go(struct tui *tui, const struct target *target);
 void tui_open(struct tui *tui);
 
+/* What the key is about may still come: then it is taken again until it is there (true), and what is typed meanwhile after it. */
+bool tui_wait(struct tui *tui);
+
 /* Have `dyntrace export` write to PATH, as OPTIONS say, and show what it says. */
 bool view_export(struct view *view, const char *options, const char *path);
 
