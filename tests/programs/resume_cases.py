@@ -2,6 +2,7 @@
 import dis
 import functools
 import gc
+import operator
 import sys
 import traceback
 import types
@@ -201,6 +202,12 @@ def frames():
     return names[:3], len(traceback.extract_stack()) - len(names)
 
 
+def sinking(function):
+    global sunk
+    sunk += 1
+    function(function)
+
+
 def deep(n):
     return deep(n - 1) + 1 if n else 0
 
@@ -346,6 +353,26 @@ class Everywhere(unittest.TestCase):
 
     def test_recursion(self):
         self.check(deep, 20)
+
+    def test_the_recursion_limit_is_where_it_was(self):
+        """Under the evaluator, which has room for it on the stack; but for the last round, which is many calls of ours."""
+        def rounds(mode):
+            global sunk
+            splitting, sunk = Splitting(mode), 0
+            def callback(frame, entry, state):
+                made = splitting.instead(frame.f_code) if frame.f_code.co_name == "sinking" else None
+                return GuardedCode(made, functools.partial(operator.is_not, None)) if made else PASS
+            dyntrace.eval_frame.reset_code(sinking.__code__)
+            set_eval_frame(callback)
+            try:
+                sinking(sinking)
+            except RecursionError:
+                return sunk
+            finally:
+                set_eval_frame(None)
+        whole = rounds("none")
+        for mode in "every", *map("split={}".format, range(9)):
+            self.assertAlmostEqual(rounds(mode), whole, delta=10, msg=mode)
 
     def test_frames(self):
         for offset in resume.points(frames.__code__):

@@ -1,6 +1,7 @@
 """Splits functions for test programs: what makes code to run in place of other code, as a MODE says.
 
     split=N    at a random point; N: another number, other points. Every second resume function again
+    none       nowhere
     every      functions of up to 200 instructions at every point in turn: each resume function at the point after its own
 
 What runs has the names of the original, so that programs that print names can be compared.
@@ -17,7 +18,7 @@ class Splitting:
     def __init__(self, mode):
         mode, _, seed = mode.partition("=")
         self.random = random.Random(seed)
-        self.next = {"split": self.anywhere, "every": self.behind}[mode]
+        self.next = {"split": self.anywhere, "every": self.behind, "none": lambda *_: None}[mode]
         self.splits = {}  # by the id of the resume function
         self.count = 0
 

@@ -267,6 +267,13 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
 #define compat_leave_c(ts) ((void)0)
 #endif
 
+/* The frame that calls a builtin, and this call, count N times less against the limits. */
+#if PY_VERSION_HEX < 0x030c0000
+#define compat_uncount(ts, n) ((void)((ts)->recursion_remaining += 2 * (n)))
+#else
+#define compat_uncount(ts, n) ((void)((ts)->py_recursion_remaining += (n)), compat_set_c_remaining(ts, compat_c_remaining(ts) + (n)))
+#endif
+
 /* A frame that has not started is done with, because other code has run in its place. 3.11: its caller clears it. 3.13:
  * there is a function that CPython exports for its JIT. 3.12 has neither, so CPython is made to run one RETURN_VALUE in
  * it. The exception that is pending stays. (tracer/evaluator/decide.c) */

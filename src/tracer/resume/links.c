@@ -106,9 +106,9 @@ static PyObject *leave(PyObject *object, PyObject *ignored)
     Py_XSETREF(function->func_doc, handed); /* nobody sees the function; let_go() looks there */
     handed = NULL;
     compat_hide(frame);
-    compat_recursion_remaining(ts)++;
+    compat_uncount(ts, 1);
     result = PyObject_Vectorcall(made, &PyTuple_GET_ITEM(function->func_doc, 0), (size_t)(arguments - named), keys);
-    compat_recursion_remaining(ts)--;
+    compat_uncount(ts, -1);
     return result;
 }
 
