@@ -41,7 +41,8 @@ static enum ended array_attribute(struct capture *c, struct watched *w, PyObject
                                         "is_cuda", "layout", "is_sparse", "is_quantized", "is_meta", NULL};
     PyObject *owner = stack_value(w, 0), *descriptor = _PyType_Lookup(Py_TYPE(owner), name), *value;
     struct shadow *of = stack_shadow(w, 0), *shadow;
-    struct operation operation = {0};
+    struct operands operands;
+    struct call call;
     enum ended ended;
 
     if (!of)
@@ -69,10 +70,9 @@ static enum ended array_attribute(struct capture *c, struct watched *w, PyObject
     }
     if (method)
         return break_at(c, "attribute", "a call of the attribute %.100s of an array", PyUnicode_AsUTF8(name));
-    shadow = shadow_const(c, name);
-    ended = operation_on(c, "getattr", 2, (PyObject *const[]){owner, name}, (struct shadow *const[]){of, shadow}, &operation);
-    operation.fixed &= is_one_of(name, (const char *const[]){"T", "mT", "real", "imag", "data", "H", "mH", NULL});
-    return ended ? ended : node_result(c, w, 1, &operation, PyObject_GetAttr(owner, name));
+    operands = (struct operands){{owner, name}, {of, shadow_const(c, name)}};
+    call = operator_call("getattr", 1, 2, &operands);
+    return operate_graph(c, w, "getattr", &call, is_one_of(name, (const char *const[]){"T", "mT", "real", "imag", "data", "H", "mH", NULL}));
 }
 
 enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)

@@ -26,13 +26,12 @@ static enum ended build_sequence(struct capture *c, struct watched *w, int count
         return no_memory_at(c);
     for (int i = 0; i < count; i++) {
         PyObject *item = Py_NewRef(top(w, count, i));
-        shadow->items[i] = stack_shadow(w, count - 1 - i);
+        shadow_add(c, shadow, NULL, stack_shadow(w, count - 1 - i));
         if (list)
             PyList_SET_ITEM(made, i, item);
         else
             PyTuple_SET_ITEM(made, i, item);
     }
-    shadow->count = count;
     return stack_result(c, w, count, made, shadow);
 }
 
@@ -78,59 +77,199 @@ static int put(struct capture *c, PyObject *dict, struct shadow *shadow, PyObjec
     return PyDict_SetItem(dict, key, value);
 }
 
-/* Keys that are equal without being of one type, 1 and True, are one key: only words, numbers and tuples of those are taken. */
+/* Keys that are equal without being of one type, 1 and True, are one key: only words and numbers are taken. */
 static bool is_key(struct capture *c, PyObject *key, struct shadow *shadow)
 {
     return (PyUnicode_CheckExact(key) || PyLong_CheckExact(key)) && value_known(c, key, shadow);
 }
 
+static enum ended no_key(struct capture *c)
+{
+    return break_at(c, "container", "a dict whose keys are not words or numbers that are known");
+}
+
 /* KEYED: the keys are a tuple on top. */
 static enum ended build_dict(struct capture *c, struct watched *w, int count, bool keyed)
 {
-    struct shadow *shadow = shadow_new(c, SHADOW_DICT, 0);
+    const int slots = keyed ? count + 1 : 2 * count;
+    struct shadow *shadow = shadow_new(c, SHADOW_DICT, 0), *of_keys = keyed ? stack_shadow(w, 0) : NULL;
     PyObject *keys = keyed ? stack_value(w, 0) : NULL, *made;
 
     for (int i = 0; i < count; i++)
-        if (keyed ? !(PyUnicode_CheckExact(PyTuple_GET_ITEM(keys, i)) || PyLong_CheckExact(PyTuple_GET_ITEM(keys, i)))
-                  : !is_key(c, top(w, 2 * count, 2 * i), stack_shadow(w, 2 * count - 1 - 2 * i)))
-            return break_at(c, "container", "a dict whose keys are not words or numbers that are known");
+        if (!is_key(c, keyed ? PyTuple_GET_ITEM(keys, i) : top(w, slots, 2 * i), keyed ? of_keys : stack_shadow(w, slots - 1 - 2 * i)))
+            return no_key(c);
     made = shadow ? PyDict_New() : NULL;
-    for (int i = 0; made && i < count; i++)
-        if (keyed ? put(c, made, shadow, PyTuple_GET_ITEM(keys, i), top(w, count + 1, i), stack_shadow(w, count - i))
-                  : put(c, made, shadow, top(w, 2 * count, 2 * i), top(w, 2 * count, 2 * i + 1), stack_shadow(w, 2 * (count - 1 - i))))
+    for (int i = 0; made && i < count; i++) {
+        const int at = keyed ? i : 2 * i + 1;
+        if (put(c, made, shadow, keyed ? PyTuple_GET_ITEM(keys, i) : top(w, slots, 2 * i), top(w, slots, at), stack_shadow(w, slots - 1 - at)))
             Py_CLEAR(made);
-    return made ? stack_result(c, w, keyed ? count + 1 : 2 * count, made, shadow) : no_memory_at(c);
+    }
+    return made ? stack_result(c, w, slots, made, shadow) : no_memory_at(c);
+}
+
+/* A slice of the COUNT bounds on top: a new reference. NULL: they are not known, or no memory. */
+static PyObject *slice_of(struct capture *c, const struct watched *w, int count, struct shadow **shadow)
+{
+    struct shadow *none = shadow_const(c, Py_None), *made = shadow_new(c, SHADOW_SLICE, 3);
+
+    for (int i = 0; i < 3; i++)
+        if (!none || !made || (i < count && !stack_shadow(w, count - 1 - i)) || shadow_add(c, made, NULL, i < count ? stack_shadow(w, count - 1 - i) : none))
+            return break_at(c, "value", "a slice whose bounds are not known"), NULL;
+    *shadow = made;
+    return PySlice_New(top(w, count, 0), top(w, count, 1), count > 2 ? top(w, count, 2) : NULL);
 }
 
 static enum ended build_slice(struct capture *c, struct watched *w, int count)
 {
-    struct shadow *shadow = shadow_new(c, SHADOW_SLICE, 3), *none = shadow_const(c, Py_None);
-    PyObject *made;
+    struct shadow *shadow;
+    PyObject *made = slice_of(c, w, count, &shadow);
 
-    if (!shadow || !none)
-        return no_memory_at(c);
-    for (int i = 0; i < 3; i++)
-        if (!(shadow->items[i] = i < count ? stack_shadow(w, count - 1 - i) : none))
-            return break_at(c, "value", "a slice whose bounds are not known");
-    shadow->count = 3;
-    made = PySlice_New(top(w, count, 0), top(w, count, 1), count > 2 ? top(w, count, 2) : NULL);
-    return made ? stack_result(c, w, count, made, shadow) : no_memory_at(c);
+    return made ? stack_result(c, w, count, made, shadow) : ENDED_BEFORE;
 }
 
 static enum ended build_text(struct capture *c, struct watched *w, int count)
 {
     OWNED PyObject *empty = PyUnicode_FromString(""), *parts = PyTuple_New(count);
-    struct shadow *shadow;
-    PyObject *made;
 
     for (int i = 0; i < count; i++)
         if (!value_known(c, top(w, count, i), stack_shadow(w, count - 1 - i)))
             return break_at(c, "value", "a text that is not known");
     for (int i = 0; parts && i < count; i++)
         PyTuple_SET_ITEM(parts, i, Py_NewRef(top(w, count, i)));
-    made = empty && parts ? PyUnicode_Join(empty, parts) : NULL;
-    shadow = made ? shadow_const(c, made) : NULL;
-    return shadow ? stack_result(c, w, count, made, shadow) : no_memory_at(c);
+    return empty && parts ? known_result(c, w, count, PyUnicode_Join(empty, parts)) : no_memory_at(c);
+}
+
+/* ---- moved ----
+ *
+ * What moves the items of lists, tuples and dicts without looking at them is done once more, with capsules of the items' shadows in their
+ * place. What that makes says where each has gone. */
+
+/* VALUE, a list, tuple or dict, with such capsules: a new reference. NULL: one of them is not known. */
+static PyObject *mirror_of(struct capture *c, PyObject *value, struct shadow *of)
+{
+    const bool dict = PyDict_CheckExact(value);
+    struct shadow *seen = dict ? dict_shadow(c, value, of) : of, *item;
+    PyObject *made = !seen || is_graph(value, of) ? NULL : dict ? PyDict_New() : is_sequence(value) && value_type_known(c, value, of) ? PyList_New(0) : NULL;
+
+    for (Py_ssize_t i = 0; made && i < (dict ? seen->count : PySequence_Fast_GET_SIZE(value)); i++) {
+        OWNED PyObject *capsule = (item = dict ? seen->items[i] : value_item(c, value, of, i)) ? PyCapsule_New(item, NULL, NULL) : NULL;
+        if (!capsule || (dict ? PyDict_SetItem(made, seen->keys[i], capsule) : PyList_Append(made, capsule)))
+            Py_CLEAR(made);
+    }
+    if (made && PyTuple_CheckExact(value))
+        Py_SETREF(made, PyList_AsTuple(made));
+    return made;
+}
+
+static struct shadow *mirror_shadow(struct capture *c, PyObject *mirror);
+
+/* OF has the items, and the keys, of MIRROR. */
+static void mirror_take(struct capture *c, struct shadow *of, PyObject *mirror)
+{
+    const bool dict = PyDict_CheckExact(mirror);
+    PyObject *key = NULL, *item;
+    Py_ssize_t at = 0;
+
+    of->count = 0;
+    while (dict ? PyDict_Next(mirror, &at, &key, &item) : at < PySequence_Fast_GET_SIZE(mirror)) {
+        if (!dict)
+            item = PySequence_Fast_GET_ITEM(mirror, at++);
+        shadow_add(c, of, key, mirror_shadow(c, item));
+    }
+}
+
+/* What is made of MIRROR's items: its shadow. */
+static struct shadow *mirror_shadow(struct capture *c, PyObject *mirror)
+{
+    struct shadow *made;
+
+    if (PyCapsule_CheckExact(mirror))
+        return PyCapsule_GetPointer(mirror, NULL);
+    if (!is_sequence(mirror) && !PyDict_CheckExact(mirror))
+        return shadow_const(c, mirror);
+    made = shadow_new(c, PyList_CheckExact(mirror) ? SHADOW_LIST : PyDict_CheckExact(mirror) ? SHADOW_DICT : SHADOW_TUPLE, 0);
+    if (made)
+        mirror_take(c, made, mirror);
+    return made;
+}
+
+/* VALUE is a view of the dict of OF, which must not change any more: iterate() knows what it gives. MIRROR: that of its mirror. */
+static struct shadow *view_shadow(struct capture *c, struct shadow *of, PyObject *mirror, PyObject *value)
+{
+    OWNED PyObject *shadows = PySequence_Tuple(mirror), *values = PySequence_Tuple(value);
+
+    PyErr_Clear();
+    if (!shadows || !values || !shadow_change(c, of))
+        return NULL;
+    of->fixed = true;
+    return iterator_shadow(c, 0, values, mirror_shadow(c, shadows));
+}
+
+/* What NAME, a function of operator's or a method, takes besides SELF, which is a list, tuple or dict: k: what is known; e: an item; s: items. First:
+ * '=': SELF is only read; '+': nothing that was in it goes; '-': something may. NULL: it is none that only moves items. */
+static const char *takes_of(const char *name, PyObject *self)
+{
+    static const char *const known[][3] = {
+        {"append", "+e", "l"}, {"extend", "+s", "l"}, {"insert", "+ke", "l"}, {"pop", "+k", "l"}, {"reverse", "+", "l"}, {"clear", "-", "l d"},
+        {"copy", "=", "l d"}, {"get", "=ke", "d"}, {"pop", "-ke", "d"}, {"setdefault", "-ke", "d"}, {"update", "-s", "d"}, {"items", "=", "d"},
+        {"keys", "=", "d"}, {"values", "=", "d"}, {"delitem", "-k", "l d"}, {"setitem", "-ks", "l"}, {"getitem", "=k", "l t"}, {"add", "=s", "l t"},
+        {"iadd", "+s", "l"}, {"iadd", "=s", "t"}, {"mul", "=k", "l t"}, {"list", "=", "l t d"}, {"tuple", "=", "l t d"}};
+    const char kind = PyList_CheckExact(self) ? 'l' : PyTuple_CheckExact(self) ? 't' : PyDict_CheckExact(self) ? 'd' : 'n';
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(known[i][0], name) && strchr(known[i][2], kind))
+            return known[i][1];
+    return NULL;
+}
+
+enum ended move(struct capture *c, struct watched *w, const char *name, const struct call *call)
+{
+    PyObject *self = call->args[0], *mirrors[8] = {NULL}, *value = NULL;
+    struct shadow *of = call->shadows[0], *shadow = NULL;
+    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0, positional = call->count - named;
+    const char *takes = takes_of(name, self);
+    OWNED PyObject *given = NULL;
+    int i = 1;
+
+    c->kind = NULL;
+    if (!takes || !of || call->count > 8 || positional > (int)strlen(takes) || (named && takes[1] != 's'))
+        return ENDED_BEFORE;
+    for (; i < positional; i++) {
+        PyObject *one = call->args[i];
+        if (takes[i] == 'k' ? !value_is_plain(one) && !PySlice_Check(one) : takes[i] == 's' && !is_sequence(one) && !PyDict_CheckExact(one))
+            return ENDED_BEFORE;
+    }
+    if (takes[0] != '=' && (!may_change(c, of, PyList_CheckExact(self) ? SHADOW_LIST : SHADOW_DICT) || (of->origin && (takes[0] == '-' || named))))
+        return break_at(c, "mutation", "a %.100s is changed that was not made here", Py_TYPE(self)->tp_name);
+    mirrors[0] = mirror_of(c, self, of);
+    for (i = 1; i < call->count && mirrors[i - 1]; i++) {
+        const char what = i < positional ? takes[i] : 'e';
+        if (what == 's')
+            mirrors[i] = mirror_of(c, call->args[i], call->shadows[i]);
+        else if (what == 'k')
+            mirrors[i] = value_known(c, call->args[i], call->shadows[i]) ? Py_NewRef(call->args[i]) : NULL;
+        else if (call->shadows[i] && call->args[i] != self)
+            mirrors[i] = PyCapsule_New(call->shadows[i], NULL, NULL);
+    }
+    if (mirrors[call->count - 1]) {
+        given = PyObject_Vectorcall(call->callable, mirrors, (size_t)positional, call->names);
+        if (given && takes[0] != '=' && !change(c, of, shadow_const(c, call->callable), NULL, NULL, call->count, call->shadows))
+            Py_CLEAR(given);
+        if (given || PyErr_Occurred()) { /* else it raises as well */
+            PyErr_Clear();
+            value = run_call(call);
+            i = 0;
+        }
+    }
+    if (given && value && takes[0] != '=')
+        mirror_take(c, of, mirrors[0]);
+    if (given && value)
+        shadow = given == mirrors[0] ? of : PyDictViewSet_Check(given) || PyDictValues_Check(given) ? view_shadow(c, of, given, value) : mirror_shadow(c, given);
+    for (int k = 0; k < 8; k++)
+        Py_XDECREF(mirrors[k]);
+    if (i)
+        return PyErr_Clear(), break_at(c, "call", "%s of a %.100s, of what is not known", name, Py_TYPE(self)->tp_name);
+    return stack_result(c, w, call->slots, value, shadow);
 }
 
 /* ---- changed ---- */
@@ -153,16 +292,32 @@ static enum ended append(struct capture *c, struct watched *w, int below)
     return ENDED_NOT;
 }
 
+static enum ended map_add(struct capture *c, struct watched *w, int below)
+{
+    PyObject *dict = stack_value(w, below + 1);
+    struct shadow *shadow = stack_shadow(w, below + 1);
+
+    if (!may_change(c, shadow, SHADOW_DICT) || PyDict_GET_SIZE(dict) != shadow->count)
+        return not_ours(c, dict);
+    if (!is_key(c, stack_value(w, 1), stack_shadow(w, 1)))
+        return no_key(c);
+    if (put(c, dict, shadow, stack_value(w, 1), stack_value(w, 0), stack_shadow(w, 0)))
+        return no_memory_at(c);
+    stack_drop(w, 2);
+    return ENDED_NOT;
+}
+
+/* What can be gone through, and is on top, is put into the list BELOW. */
 static enum ended extend(struct capture *c, struct watched *w, int below)
 {
-    PyObject *list = stack_value(w, below), *from = stack_value(w, 0);
-    struct shadow *shadow = stack_shadow(w, below), *of = stack_shadow(w, 0), *more;
+    PyObject *list = stack_value(w, below);
+    struct shadow *shadow = stack_shadow(w, below), *more;
     OWNED PyObject *items = NULL;
     enum ended ended;
 
-    if (!may_change(c, shadow, SHADOW_LIST) || PyList_GET_SIZE(list) != shadow->count || from == list)
+    if (!may_change(c, shadow, SHADOW_LIST) || PyList_GET_SIZE(list) != shadow->count)
         return not_ours(c, list);
-    ended = collect(c, w, from, of, PY_SSIZE_T_MAX, &items, &more);
+    ended = collect(c, w, stack_value(w, 0), stack_shadow(w, 0), PY_SSIZE_T_MAX, &items, &more);
     if (ended == ENDED_BEFORE || ended == ENDED_RAISED)
         return ended;
     if (PyList_SetSlice(list, PyList_GET_SIZE(list), PyList_GET_SIZE(list), items))
@@ -173,61 +328,34 @@ static enum ended extend(struct capture *c, struct watched *w, int below)
     return ended;
 }
 
-static enum ended map_add(struct capture *c, struct watched *w, int below)
+/* What is on top is put into the list or dict BELOW, by its METHOD. */
+static enum ended put_all(struct capture *c, struct watched *w, int below, const char *method)
 {
-    PyObject *dict = stack_value(w, below + 1);
-    struct shadow *shadow = stack_shadow(w, below + 1);
+    struct operands operands = {{stack_value(w, below), stack_value(w, 0)}, {stack_shadow(w, below), stack_shadow(w, 0)}};
+    struct call call = operator_call(method, 1, 2, &operands);
+    PyObject *from = operands.values[1];
+    struct shadow *of = operands.of[1];
+    enum ended ended;
 
-    if (!may_change(c, shadow, SHADOW_DICT) || PyDict_GET_SIZE(dict) != shadow->count)
-        return not_ours(c, dict);
-    if (!is_key(c, stack_value(w, 1), stack_shadow(w, 1)))
-        return break_at(c, "container", "a dict whose keys are not words or numbers that are known");
-    if (put(c, dict, shadow, stack_value(w, 1), stack_value(w, 0), stack_shadow(w, 0)))
-        return no_memory_at(c);
-    stack_drop(w, 2);
-    return ENDED_NOT;
-}
-
-/* The dict on top is put into the one BELOW. */
-static enum ended merge(struct capture *c, struct watched *w, int below)
-{
-    PyObject *dict = stack_value(w, below), *from = stack_value(w, 0);
-    struct shadow *shadow = stack_shadow(w, below), *of = stack_shadow(w, 0);
-
-    if (!may_change(c, shadow, SHADOW_DICT) || PyDict_GET_SIZE(dict) != shadow->count || shadow == of)
-        return not_ours(c, dict);
-    if (!of || !PyDict_CheckExact(from) || !(of = dict_shadow(c, from, of)))
-        return break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
-    for (Py_ssize_t i = 0; i < of->count; i++)
-        if (find_key(shadow, of->keys[i]) >= 0) /* of keywords, that raises */
-            return break_at(c, "container", "a key of a dict is taken twice");
-    for (Py_ssize_t i = 0; i < of->count; i++)
-        if (put(c, dict, shadow, of->keys[i], PyDict_GetItemWithError(from, of->keys[i]), of->items[i]))
-            return no_memory_at(c);
-    stack_drop(w, 1);
-    return ENDED_NOT;
-}
-
-static enum ended to_tuple(struct capture *c, struct watched *w)
-{
-    PyObject *list = stack_value(w, 0), *made;
-    struct shadow *of = stack_shadow(w, 0), *shadow;
-
-    if (!of || of->kind != SHADOW_LIST || !PyList_CheckExact(list) || PyList_GET_SIZE(list) != of->count)
-        return break_at(c, "container", "a tuple is made of a list that is not known");
-    shadow = shadow_new(c, SHADOW_TUPLE, of->count);
-    made = shadow ? PyList_AsTuple(list) : NULL;
-    if (!made)
-        return no_memory_at(c);
-    if (of->count)
-        memcpy(shadow->items, of->items, sizeof *of->items * (size_t)of->count);
-    shadow->count = of->count;
-    return stack_result(c, w, 1, made, shadow);
+    call.callable = _PyType_Lookup(Py_TYPE(operands.values[0]), word_of(method));
+    if (w->op == DICT_MERGE && PyDict_CheckExact(from) && (of = dict_shadow(c, from, of)))
+        for (Py_ssize_t i = 0; i < of->count; i++)
+            if (PyDict_Contains(operands.values[0], of->keys[i])) /* of keywords, that raises */
+                return break_at(c, "container", "a key of a dict is taken twice");
+    ended = move(c, w, method, &call);
+    if (ended == ENDED_BEFORE && !c->kind)
+        return PyList_CheckExact(operands.values[0]) ? extend(c, w, below) : break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
+    if (ended == ENDED_NOT)
+        stack_drop(w, 1);
+    return ended;
 }
 
 enum ended build(struct capture *c, struct watched *w, struct compat_action action)
 {
+    struct operands operands;
     const int count = (int)action.arg;
+    struct call call;
+    enum ended ended;
 
     switch (action.does) {
     case DOES_BUILD_TUPLE:
@@ -243,13 +371,16 @@ enum ended build(struct capture *c, struct watched *w, struct compat_action acti
     case DOES_LIST_APPEND:
         return append(c, w, count);
     case DOES_LIST_EXTEND:
-        return extend(c, w, count);
+        return put_all(c, w, count, "extend");
     case DOES_MAP_ADD:
         return map_add(c, w, count);
     case DOES_MERGE:
-        return merge(c, w, count);
+        return put_all(c, w, count, "update");
     default:
-        return to_tuple(c, w);
+        operands = (struct operands){{stack_value(w, 0)}, {stack_shadow(w, 0)}};
+        call = operator_call("tuple", 1, 1, &operands);
+        ended = move(c, w, "tuple", &call);
+        return ended == ENDED_BEFORE && !c->kind ? break_at(c, "container", "a tuple is made of a list that is not known") : ended;
     }
 }
 
@@ -271,182 +402,120 @@ static bool is_plain_key(PyObject *key)
     return key == Py_None || key == Py_Ellipsis || PyLong_CheckExact(key);
 }
 
-/* CONTAINER[KEY] of the graph; COUNT values of the stack give way. */
-static enum ended graph_item(struct capture *c, struct watched *w, int count, PyObject *container, struct shadow *of, PyObject *key,
-                             struct shadow *of_key)
+static enum ended get_item(struct capture *c, struct watched *w, const struct call *call)
 {
-    struct operation operation;
-    enum ended ended = operation_on(c, "getitem", 2, (PyObject *const[]){container, key}, (struct shadow *const[]){of, of_key}, &operation);
-
-    if (ended)
-        return ended;
-    operation.fixed &= is_plain_key(key) && value_is_array(container);
-    return node_result(c, w, count, &operation, PyObject_GetItem(container, key));
-}
-
-/* A part of a tuple or list. */
-static enum ended part(struct capture *c, struct watched *w, int count, PyObject *container, struct shadow *of, PyObject *key)
-{
-    struct shadow *shadow = shadow_new(c, PyList_CheckExact(container) ? SHADOW_LIST : SHADOW_TUPLE, 0);
-    Py_ssize_t start, stop, step, length;
-    PyObject *made;
-
-    if (!shadow || PySlice_Unpack(key, &start, &stop, &step))
-        return shadow ? ENDED_RAISED : no_memory_at(c);
-    length = PySlice_AdjustIndices(PySequence_Fast_GET_SIZE(container), &start, &stop, step);
-    for (Py_ssize_t i = 0; i < length; i++) {
-        struct shadow *item = value_item(c, container, of, start + i * step);
-        if (!item || shadow_add(c, shadow, NULL, item))
-            return break_at(c, "container", "a part of a %.200s that is not known", Py_TYPE(container)->tp_name);
-    }
-    made = PyObject_GetItem(container, key);
-    return stack_result(c, w, count, made, shadow);
-}
-
-static enum ended get_item(struct capture *c, struct watched *w, int count, PyObject *container, struct shadow *of, PyObject *key,
-                           struct shadow *of_key)
-{
-    struct shadow *shadow = NULL;
-    PyObject *value = NULL;
+    PyObject *container = call->args[0], *key = call->args[1], *value = NULL;
+    struct shadow *of = call->shadows[0], *of_key = call->shadows[1], *shadow = NULL;
     enum ended ended;
 
     if (is_graph(container, of) || is_graph(key, of_key))
-        return graph_item(c, w, count, container, of, key, of_key);
-    if ((ended = operate_special(c, w, "__getitem__", RUN_GET, count, 2, (PyObject *[]){container, key}, (struct shadow *[]){of, of_key})) != ENDED_BEFORE || c->kind)
+        return operate_graph(c, w, "getitem", call, is_plain_key(key) && value_is_array(container));
+    if ((ended = operate_special(c, w, "getitem", call)) != ENDED_BEFORE || c->kind)
         return ended;
     if (!of || !value_known(c, key, of_key))
         return break_at(c, "value", "an item of a %.200s that is not known", Py_TYPE(container)->tp_name);
-    if (is_sequence(container) && value_type_known(c, container, of)) {
-        if (PySlice_Check(key))
-            return part(c, w, count, container, of, key);
-        if (PyLong_CheckExact(key)) {
-            Py_ssize_t i = PyNumber_AsSsize_t(key, NULL), size = PySequence_Fast_GET_SIZE(container);
-            i += i < 0 ? size : 0;
-            if (i < 0 || i >= size)
-                return PyErr_SetString(PyExc_IndexError, PyList_CheckExact(container) ? "list index out of range" : "tuple index out of range"), ENDED_RAISED;
-            shadow = value_item(c, container, of, i);
-            value = PySequence_Fast_GET_ITEM(container, i);
-        }
+    if (is_sequence(container) && PySlice_Check(key)) {
+        if ((ended = move(c, w, "getitem", call)) != ENDED_BEFORE || c->kind)
+            return ended;
+    } else if (is_sequence(container) && PyLong_CheckExact(key) && value_type_known(c, container, of)) {
+        Py_ssize_t i = PyNumber_AsSsize_t(key, NULL);
+        if (!(value = run_call(call)))
+            return ENDED_RAISED;
+        shadow = value_item(c, container, of, i < 0 ? i + PySequence_Fast_GET_SIZE(container) : i);
     } else if (PyDict_CheckExact(container) && (PyUnicode_CheckExact(key) || PyLong_CheckExact(key)) && (of->changed || value_type_known(c, container, of))) {
-        value = PyDict_GetItemWithError(container, key);
+        value = Py_XNewRef(PyDict_GetItemWithError(container, key));
         if (value && of->kind == SHADOW_SOURCE)
             shadow = source_read(c, of, '[', key, value);
         else if (value && of->kind == SHADOW_DICT && PyDict_GET_SIZE(container) == of->count && find_key(of, key) >= 0)
             shadow = of->items[find_key(of, key)];
     } else if ((value_is_simple(container) || PyTuple_Check(container)) && value_known(c, container, of)) {
-        value = PyObject_GetItem(container, key);
-        shadow = value ? shadow_const(c, value) : NULL;
-        if (!value)
+        if (!(value = run_call(call)))
             return ENDED_RAISED;
-        if (shadow && (value_is_simple(value) || PyTuple_Check(value)))
-            return stack_result(c, w, count, value, shadow);
-        Py_DECREF(value);
-        value = NULL;
+        shadow = value_is_simple(value) || PyTuple_Check(value) ? shadow_const(c, value) : NULL;
     }
     PyErr_Clear();
-    if (!value || !shadow)
-        return break_at(c, "container", "an item of a %.200s", Py_TYPE(container)->tp_name);
-    return stack_result(c, w, count, Py_NewRef(value), shadow);
+    if (shadow)
+        return stack_result(c, w, call->slots, value, shadow);
+    Py_XDECREF(value);
+    return break_at(c, "container", "an item of a %.200s", Py_TYPE(container)->tp_name);
 }
 
-/* CONTAINER[KEY] = VALUE; COUNT values go. */
-static enum ended set_item(struct capture *c, struct watched *w, int count, PyObject *container, struct shadow *of, PyObject *key,
-                           struct shadow *of_key, PyObject *value, struct shadow *of_value)
+static enum ended set_item(struct capture *c, struct watched *w, const struct call *call)
 {
+    PyObject *container = call->args[0], *key = call->args[1], *value = call->args[2], *old = NULL;
+    struct shadow *of = call->shadows[0], *of_key = call->shadows[1], *of_value = call->shadows[2], *was = NULL;
+    Py_ssize_t i;
     enum ended ended;
 
-    if (is_graph(container, of)) {
-        struct operation operation;
-        ended = operation_on(c, "setitem", 3, (PyObject *const[]){container, key, value}, (struct shadow *const[]){of, of_key, of_value}, &operation);
-        OWNED PyObject *args = ended ? NULL : operation.args, *node = NULL;
-        if (ended || PyObject_SetItem(container, key, value))
-            return ended ? ended : ENDED_RAISED;
-        node = node_new(operation.op, NULL, operation.target, Py_NewRef(args), NULL);
-        if (!node || add_node(c, node))
-            c->failed = true;
-        PyErr_Clear();
-        stack_drop(w, count);
-        return ENDED_NOT;
-    }
-    ended = operate_special(c, w, "__setitem__", RUN_SET, count, 3, (PyObject *[]){container, key, value}, (struct shadow *[]){of, of_key, of_value});
+    if (is_graph(container, of))
+        return operate_graph(c, w, "setitem", call, false);
+    if ((ended = operate_special(c, w, "setitem", call)) == ENDED_BEFORE && !c->kind && PySlice_Check(key))
+        ended = move(c, w, "setitem", call);
     if (ended == ENDED_NOT || ended == ENDED_BEHIND)
         stack_drop(w, 1);
     if (ended != ENDED_BEFORE || c->kind)
         return ended;
-    if (PySlice_Check(key))
-        return by_numbers_of(c, w, container, of, "__setitem__", 2, (PyObject *[]){container, key, value}, (struct shadow *[]){of, of_key, of_value}, count);
     if (!value_known(c, key, of_key) || !of_value)
         return break_at(c, "value", "an item is set that is not known");
     if (PyList_CheckExact(container) && PyLong_CheckExact(key) && may_change(c, of, SHADOW_LIST) && value != container) {
-        Py_ssize_t i = PyNumber_AsSsize_t(key, NULL), size = PyList_GET_SIZE(container);
-        if (size == of->count && i >= -size && i < size && change_item(c, of, of_key, of_value, PyList_GET_ITEM(container, i < 0 ? i + size : i), of->items[i < 0 ? i + size : i])) {
-            of->items[i < 0 ? i + size : i] = of_value;
-            PyList_SetItem(container, i < 0 ? i + size : i, Py_NewRef(value));
-            stack_drop(w, count);
+        i = PyNumber_AsSsize_t(key, NULL);
+        i += i < 0 ? of->count : 0;
+        if (PyList_GET_SIZE(container) == of->count && i >= 0 && i < of->count && change_item(c, of, of_key, of_value, PyList_GET_ITEM(container, i), of->items[i])) {
+            of->items[i] = of_value;
+            PyList_SetItem(container, i, Py_NewRef(value));
+            stack_drop(w, call->slots);
             return ENDED_NOT;
         }
     }
-    if (PyDict_CheckExact(container) && may_change(c, of, SHADOW_DICT) && PyDict_GET_SIZE(container) == of->count &&
-        is_key(c, key, of_key) && value != container &&
-        change_item(c, of, of_key, of_value, PyDict_GetItemWithError(container, key), find_key(of, key) < 0 ? NULL : of->items[find_key(of, key)])) {
-        if (put(c, container, of, key, value, of_value))
-            return no_memory_at(c);
-        stack_drop(w, count);
-        return ENDED_NOT;
+    if (PyDict_CheckExact(container) && may_change(c, of, SHADOW_DICT) && PyDict_GET_SIZE(container) == of->count && is_key(c, key, of_key) && value != container) {
+        old = PyDict_GetItemWithError(container, key);
+        was = old ? of->items[find_key(of, key)] : NULL;
+        if (change_item(c, of, of_key, of_value, old, was)) {
+            if (put(c, container, of, key, value, of_value))
+                return no_memory_at(c);
+            stack_drop(w, call->slots);
+            return ENDED_NOT;
+        }
     }
     if (PyDict_CheckExact(container) && of && of->kind == SHADOW_SOURCE && is_key(c, key, of_key) && (of->changed || value_type_known(c, container, of)))
-        return set_in_dict(c, w, count, of, key, value, of_value);
+        return set_in_dict(c, w, call->slots, of, key, value, of_value);
     return not_ours(c, container);
 }
 
-/* list * number, del, and what is set in place of a part. */
-static PyObject *run_on_self(const struct call *call)
+static enum ended delete_item(struct capture *c, struct watched *w, const struct call *call)
 {
-    PyObject *self = call->args[-1], *value = call->count > 1 ? call->args[1] : NULL;
+    enum ended ended = operate_special(c, w, "delitem", call);
 
-    if (call->which == 'm')
-        return PyNumber_Multiply(self, call->args[0]);
-    return (value ? PyObject_SetItem(self, call->args[0], value) : PyObject_DelItem(self, call->args[0])) ? NULL : Py_NewRef(Py_None);
-}
-
-enum ended by_numbers_of(struct capture *c, struct watched *w, PyObject *self, struct shadow *of, const char *method, int count, PyObject **values,
-                         struct shadow **shadows, int slots)
-{
-    const struct call call = {.args = values + 1, .shadows = shadows + 1, .count = count, .slots = slots, .run = run_on_self, .which = method[2]};
-    enum ended ended = !of || !(PyList_CheckExact(self) || PyDict_CheckExact(self)) ? not_ours(c, self) : by_numbers(c, w, &call, self, of, method);
-
-    if (method[2] != 'm' && ended == ENDED_NOT)
+    if (ended == ENDED_BEFORE && !c->kind)
+        ended = move(c, w, "delitem", call);
+    if (ended == ENDED_NOT || ended == ENDED_BEHIND)
         stack_drop(w, 1);
-    return ended;
-}
-
-enum ended delete_item(struct capture *c, struct watched *w)
-{
-    return by_numbers_of(c, w, stack_value(w, 1), stack_shadow(w, 1), "__delitem__", 1, (PyObject *[]){stack_value(w, 1), stack_value(w, 0)},
-                         (struct shadow *[]){stack_shadow(w, 1), stack_shadow(w, 0)}, 2);
+    return ended == ENDED_BEFORE && !c->kind ? not_ours(c, call->args[0]) : ended;
 }
 
 enum ended subscript(struct capture *c, struct watched *w, struct compat_action action)
 {
     const bool sets = action.does == DOES_STORE_SUBSCRIPT || action.does == DOES_STORE_SLICE;
     const bool sliced = action.does == DOES_SLICE || action.does == DOES_STORE_SLICE;
-    const int count = 2 + sets + sliced, at = sliced ? 2 : 1; /* VALUE, CONTAINER, KEY or its two bounds */
-    OWNED PyObject *slice = NULL;
-    struct shadow *of_key = stack_shadow(w, 0);
-    PyObject *key = stack_value(w, 0);
+    const int at = sliced ? 2 : 1; /* VALUE, CONTAINER, KEY or its two bounds */
+    struct operands operands = {{stack_value(w, at), stack_value(w, 0)}, {stack_shadow(w, at), stack_shadow(w, 0)}};
+    OWNED PyObject *slice = sliced ? slice_of(c, w, 2, &operands.of[1]) : NULL;
+    struct call call;
 
-    if (sliced) {
-        struct shadow *none = shadow_const(c, Py_None);
-        key = slice = PySlice_New(stack_value(w, 1), stack_value(w, 0), NULL);
-        of_key = shadow_new(c, SHADOW_SLICE, 3);
-        if (!slice || !of_key || !none || !stack_shadow(w, 0) || !stack_shadow(w, 1))
-            return break_at(c, "value", "a slice whose bounds are not known");
-        of_key->items[0] = stack_shadow(w, 1);
-        of_key->items[1] = stack_shadow(w, 0);
-        of_key->items[2] = none;
-        of_key->count = 3;
+    if (sliced && !slice)
+        return ENDED_BEFORE;
+    if (sliced)
+        operands.values[1] = slice;
+    if (action.does == DOES_DELETE_SUBSCRIPT) {
+        call = operator_call("delitem", 2, 2, &operands);
+        return delete_item(c, w, &call);
     }
-    if (sets)
-        return set_item(c, w, count, stack_value(w, at), stack_shadow(w, at), key, of_key, stack_value(w, at + 1), stack_shadow(w, at + 1));
-    return get_item(c, w, count, stack_value(w, at), stack_shadow(w, at), key, of_key);
+    if (!sets) {
+        call = operator_call("getitem", at + 1, 2, &operands);
+        return get_item(c, w, &call);
+    }
+    operands.values[2] = stack_value(w, at + 1);
+    operands.of[2] = stack_shadow(w, at + 1);
+    call = operator_call("setitem", at + 2, 3, &operands);
+    return set_item(c, w, &call);
 }

@@ -646,7 +646,8 @@ PyObject *capture_modules;
 
 int capture_types_ready(PyObject *module)
 {
-    return PyType_Ready(&plan_type) || node_type_ready(module) || PyModule_AddType(module, &capture_callback_type) ||
+    capture_builtins = PyDict_Copy(PyEval_GetBuiltins());
+    return !capture_builtins || PyType_Ready(&plan_type) || node_type_ready(module) || PyModule_AddType(module, &capture_callback_type) ||
                    PyModule_AddType(module, &compiled_type) || PyModule_AddFunctions(module, capture_methods) ||
                    !(capture_modules = PyObject_GetAttrString(module, "_modules")) ? -1 : 0;
 }

@@ -222,6 +222,7 @@ void stack_drop(struct watched *w, int count);
 enum ended stack_result(struct capture *c, struct watched *w, int count, PyObject *result, struct shadow *shadow);
 /* Likewise, and RESULT is known, if it is of a type whose values are: else it breaks behind it. */
 enum ended known_result(struct capture *c, struct watched *w, int count, PyObject *result);
+struct call;
 /* An operation whose operands have a value in the graph: the instruction's COUNT values give way to what it gives. */
 struct operation {
     const char *op;
@@ -230,8 +231,6 @@ struct operation {
     bool fixed, counted;        /* as of its shadow */
     struct shadow *same;        /* it gives the very object that this has; or NULL */
 };
-/* It calls operator.NAME, or getattr(), with COUNT values. ENDED_NOT: it may run. */
-enum ended operation_on(struct capture *c, const char *name, int count, PyObject *const *values, struct shadow *const *shadows, struct operation *made);
 /* OPERATION gave RESULT (taken; NULL: it raised). What OPERATION owns goes. */
 enum ended node_result(struct capture *c, struct watched *w, int count, struct operation *operation, PyObject *result);
 /* Does CODE handle exceptions, other than by cleaning up behind a comprehension? */
@@ -246,19 +245,16 @@ bool has_graph(struct capture *c, PyObject *value, const struct shadow *shadow);
 bool is_fixed(struct capture *c, PyObject *value, const struct shadow *shadow);
 /* Is something in it a number that varies? What it is an argument of may have a shape that follows from it. */
 bool has_number(const struct shadow *shadow);
-PyObject *operator_named(const char *name); /* operator.NAME, borrowed */
+PyObject *operator_named(const char *name); /* operator.NAME, or else the builtin, borrowed */
 /* NODE is the next; 0, or -1: no memory. */
 int add_node(struct capture *c, PyObject *node);
 /* Is VALUE true? 1, 0; -1: it raised; -2: it is not known, and C says why. */
 int truth_of(struct capture *c, PyObject *value, struct shadow *shadow);
 enum ended operate(struct capture *c, struct watched *w, struct compat_action action);
-/* What a special method is for; with the operator, comparison, sign, or 1: negated. */
-enum { RUN_BINARY = 0x100, RUN_REFLECTED = 0x200, RUN_UNARY = 0x300, RUN_COMPARE = 0x400, RUN_GET = 0x500, RUN_SET = 0x600, RUN_ITERATE = 0x700,
-       RUN_LENGTH = 0x800, RUN_CONTAINS = 0x900, RUN_TRUTH = 0xa00 };
-/* special() for COUNT operands. */
-enum ended operate_special(struct capture *c, struct watched *w, const char *name, int which, int slots, int count, PyObject **values, struct shadow **shadows);
 /* An object of a class of the program's that is on top gives way to whether it is true. ENDED_BEFORE without c->kind: it is none. */
 enum ended bool_of_object(struct capture *c, struct watched *w);
+/* What is on top gives way to whether it is true. */
+enum ended to_bool(struct capture *c, struct watched *w);
 /* A container is built or changed. */
 enum ended build(struct capture *c, struct watched *w, struct compat_action action);
 enum ended subscript(struct capture *c, struct watched *w, struct compat_action action);
@@ -268,10 +264,6 @@ struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name
 enum ended push_attribute(struct watched *w, bool method, PyObject *value, struct shadow *shadow);
 enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, bool method);
 enum ended no_memory_at(struct capture *c);
-/* by_numbers() with SELF and COUNT VALUES, of the SLOTS of the stack that give way. */
-enum ended by_numbers_of(struct capture *c, struct watched *w, PyObject *self, struct shadow *of, const char *method, int count, PyObject **values,
-                         struct shadow **shadows, int slots);
-enum ended delete_item(struct capture *c, struct watched *w);
 /* The shadow of DICT, whose keys are words if it was not made here, with their order; or NULL. */
 struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of);
 
@@ -322,10 +314,23 @@ struct call {
     PyObject *callable, **args, *names; /* borrowed; names: of the last arguments, or NULL */
     struct shadow *of, **shadows;       /* of the callable and of the arguments */
     int count, slots;                   /* arguments; values on the stack that give way to the result */
-    PyObject *(*run)(const struct call *); /* what does it, if it is no call; MADE: its result, whatever the function returns */
-    int which;
-    struct shadow *made;
+    bool operates, reflected;           /* callable is an operator's, which calls what is stepped; with its two arguments the other way round */
+    struct shadow *made;                /* its result, whatever the function returns; or NULL */
 };
+/* Operands of an operator, in its order. */
+struct operands {
+    PyObject *values[3];
+    struct shadow *of[3];
+};
+/* The call of operator.NAME with COUNT of them; SLOTS of the stack give way to the result. */
+struct call operator_call(const char *name, int slots, int count, struct operands *operands);
+/* It is a node of the graph. KEEPS: whose shape follows from those of the operands. */
+enum ended operate_graph(struct capture *c, struct watched *w, const char *name, const struct call *call, bool keeps);
+/* It is done by the method for NAME of its first argument's class, or breaks. ENDED_BEFORE without c->kind: that is none that can be stepped. */
+enum ended operate_special(struct capture *c, struct watched *w, const char *name, const struct call *call);
+/* If CALL of NAME, an operator's or a method of its first argument, only moves items of lists, tuples and dicts: their shadows are moved as well.
+ * ENDED_BEFORE without c->kind: it does not. */
+enum ended move(struct capture *c, struct watched *w, const char *name, const struct call *call);
 PyObject *run_call(const struct call *call);
 /* What a CALL is, is found out, and it is done. */
 enum ended dispatch(struct capture *c, struct watched *w, const struct call *call);
@@ -353,7 +358,7 @@ bool can_step(struct capture *c, PyObject *function, struct shadow *of);
 PyObject *word_of(const char *name); /* interned, borrowed; or NULL */
 /* The source of VALUE's class, which is guarded; NULL: it cannot be. */
 struct shadow *class_source(struct capture *c, PyObject *value, struct shadow *of);
-/* CALL->run does what the method NAME of the first argument's class says. ENDED_BEFORE without c->kind: it is no function that can be stepped. */
+/* CALL does what the method NAME of the first argument's class says. ENDED_BEFORE without c->kind: it is no function that can be stepped. */
 enum ended special(struct capture *c, struct watched *w, const char *name, const struct call *call);
 /* Instances of TYPE are made, and their attributes are set and found, as object does it, and die without more. Guarded, on OF. */
 bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of);
@@ -364,7 +369,7 @@ struct shadow *object_has(const struct shadow *object, PyObject *name);
 enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name);
 enum ended call_property(struct capture *c, struct watched *w, PyObject *name, PyObject *property, bool sets);
 /* super() is called; ENDED_BEFORE: it is not known. Then the shadow of an attribute of it. */
-enum ended super_made(struct capture *c, struct watched *w, const struct call *call);
+enum ended super_made(struct capture *c, struct watched *w, const struct call *call, const char *name);
 struct shadow *super_method(struct capture *c, PyObject *type, PyObject *self, struct shadow *of, PyObject *name);
 enum ended super_attribute(struct capture *c, struct watched *w, PyObject *name, bool method);
 
@@ -374,13 +379,15 @@ enum ended super_attribute(struct capture *c, struct watched *w, PyObject *name,
 bool keeps_shape(const char *name, int count, bool first, bool rest);
 /* Does NAME only look at shape and type? */
 bool is_fact(const char *name);
-/* CALL is METHOD of SELF, a list or dict: what becomes of that is found out with numbers in place of its items. */
-enum ended by_numbers(struct capture *c, struct watched *w, const struct call *call, PyObject *self, struct shadow *of, const char *method);
+extern PyObject *capture_builtins; /* a dict: as they were when we came */
+PyObject *builtin_named(const char *name);
 /* Builtins, and methods of builtin types, of what is known. ENDED_BEFORE: it is no such, and nothing has happened. */
 enum ended call_known(struct capture *c, struct watched *w, const struct call *call);
 
 /* ---- step.c ---- */
 enum ended watch(struct capture *c, struct watched *w);
+/* An instruction begins with the stack of W as it is. */
+void watched_mark(struct watched *w);
 int watched_open(struct capture *c, struct watched *w, compat_frame *frame);
 void watched_close(struct capture *c, struct watched *w);
 static inline bool capture_awaits(struct capture *c, compat_frame *frame)

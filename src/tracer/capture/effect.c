@@ -159,7 +159,7 @@ bool change_attribute(struct capture *c, struct shadow *shadow, PyObject *owner,
     if (shadow->origin && of_old && find_attribute(owner, name, &old))
         capture_keep(c, old);
     Py_XDECREF(old);
-    return change(c, shadow, shadow_const(c, PyDict_GetItemString(PyEval_GetBuiltins(), "setattr")), old, of_old, 3, args);
+    return change(c, shadow, shadow_const(c, operator_named("setattr")), old, of_old, 3, args);
 }
 
 /* ---- attributes, globals, items of dicts, cells ---- */
@@ -177,13 +177,12 @@ enum ended set_place(struct capture *c, struct watched *w, int count, struct sha
 {
     struct shadow *const args[] = {of, shadow_const(c, key), of_value};
     struct shadow *made, *callable;
-    const char *name = step == '.' ? "setattr" : "setitem";
 
     if (!lets_go(c, old, was) || !may_have_effect(c, of, 2, args + 1))
         return no_effect(c, of->value);
     if (!old && !source_changed(of, step, key))
         guard_on(c, of, step == '.' ? "NO_HASATTR" : "DICT_NOT_CONTAINS", key);
-    callable = shadow_const(c, step == '.' ? PyDict_GetItemString(PyEval_GetBuiltins(), name) : operator_named(name));
+    callable = shadow_const(c, operator_named(step == '.' ? "setattr" : "setitem"));
     made = shadow_new(c, SHADOW_CHANGED, 1);
     if (!callable || !made || !shadow_change(c, of) || !add_effect(c, of, callable, 3, args))
         return no_effect(c, of->value);

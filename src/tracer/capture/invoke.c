@@ -120,7 +120,9 @@ unknown:
 
 PyObject *run_call(const struct call *call)
 {
-    return call->run ? call->run(call) : PyObject_Vectorcall(call->callable, call->args, (size_t)(call->count - (call->names ? PyTuple_GET_SIZE(call->names) : 0)), call->names);
+    PyObject *turned[] = {call->reflected ? call->args[1] : NULL, call->args[0]};
+
+    return PyObject_Vectorcall(call->callable, call->reflected ? turned : call->args, (size_t)(call->count - (call->names ? PyTuple_GET_SIZE(call->names) : 0)), call->names);
 }
 
 /* Something about an array that its guards, or those of the inputs, say. */
@@ -296,7 +298,7 @@ static enum ended generator_made(struct capture *c, struct watched *w, const str
     struct shadow *made = shadow_new(c, SHADOW_GENERATOR, code->co_nlocalsplus + code->co_stacksize + 1);
     PyObject *result;
 
-    if (!made || c->mortal->count || code_handles(code) || call->run || call->made)
+    if (!made || c->mortal->count || code_handles(code) || call->operates || call->made)
         return break_at(c, "call", "a generator that handles exceptions, or may keep what runs code when it dies");
     memcpy(made->items, shadows, sizeof *shadows * (size_t)count);
     made->count = code->co_nlocalsplus;
@@ -338,7 +340,7 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     c->awaited_count = all;
     c->awaited_code = code;
     c->awaited_function = of;
-    c->awaited_call = call->run ? call : NULL;
+    c->awaited_call = call->operates ? call : NULL;
     w->unseen = false;
     c->entered = c->inner_broke = false;
     c->returned_shadow = NULL;
@@ -347,8 +349,8 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     Py_DECREF(function);
     c->awaited_code = NULL;
     if (c->entered && !c->inner_broke && result) {
-        shadow = call->run || call->made ? shadow_of_result(c, w, call, result) : c->returned_shadow;
-        if (shadow || !(call->run || call->made))
+        shadow = call->operates || call->made ? shadow_of_result(c, w, call, result) : c->returned_shadow;
+        if (shadow || !(call->operates || call->made))
             return stack_result(c, w, call->slots, result, shadow);
         break_at(c, "call", "a call of %.100s() that does more than that", PyUnicode_AsUTF8(function->func_name));
         c->inner_broke = true;

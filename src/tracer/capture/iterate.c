@@ -344,13 +344,15 @@ enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ss
 
 enum ended iterate(struct capture *c, struct watched *w)
 {
-    PyObject *value = stack_value(w, 0), *iterator;
-    struct shadow *of = stack_shadow(w, 0), *shadow;
-    enum ended ended = operate_special(c, w, "__iter__", RUN_ITERATE, 1, 1, &value, &of);
+    struct operands operands = {{stack_value(w, 0)}, {stack_shadow(w, 0)}};
+    const struct call call = operator_call("iter", 1, 1, &operands);
+    PyObject *iterator;
+    struct shadow *shadow;
+    enum ended ended = operate_special(c, w, "iter", &call);
 
     if (ended != ENDED_BEFORE || c->kind)
         return ended;
-    ended = iterator_of(c, value, of, &iterator, &shadow);
+    ended = iterator_of(c, operands.values[0], operands.of[0], &iterator, &shadow);
     return ended ? ended : stack_result(c, w, 1, iterator, shadow);
 }
 

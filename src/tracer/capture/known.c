@@ -43,15 +43,11 @@ bool is_fact(const char *name)
 
 /* ---- builtins ---- */
 
-static bool is_builtin(PyObject *callable, const char *name)
-{
-    static PyObject *builtins;
+PyObject *capture_builtins;
 
-    if (!builtins && !(builtins = PyImport_ImportModule("builtins"))) {
-        PyErr_Clear();
-        return false;
-    }
-    return PyDict_GetItemString(PyModule_GetDict(builtins), name) == callable;
+PyObject *builtin_named(const char *name)
+{
+    return PyDict_GetItemString(capture_builtins, name);
 }
 
 /* Is CALLABLE a function of MODULE's, in C? */
@@ -60,14 +56,6 @@ static bool is_of(PyObject *callable, const char *module)
     PyObject *of = PyCFunction_CheckExact(callable) ? ((PyCFunctionObject *)callable)->m_module : NULL;
 
     return of && PyUnicode_CheckExact(of) && !PyUnicode_CompareWithASCIIString(of, module);
-}
-
-static bool is_any(PyObject *callable, const char *const *names)
-{
-    for (; *names; names++)
-        if (is_builtin(callable, *names))
-            return true;
-    return false;
 }
 
 /* Are all arguments known, and no code of the program's runs by them? DEEP: so may lists of such be. */
@@ -88,12 +76,16 @@ static bool are_simple(struct capture *c, const struct call *call, bool deep)
     return true;
 }
 
-static enum ended length(struct capture *c, struct watched *w, const struct call *call)
+static enum ended length(struct capture *c, struct watched *w, const struct call *call, const char *name)
 {
     PyObject *value = call->args[0];
     struct shadow *of = call->shadows[0];
-    Py_ssize_t size;
+    struct call special = *call;
+    enum ended ended;
 
+    special.operates = true;
+    if ((ended = operate_special(c, w, name, &special)) != ENDED_BEFORE || c->kind)
+        return ended;
     if (is_graph(value, of)) {
         if (!is_fixed(c, value, of) || !value_type_known(c, value, of))
             return break_at(c, "data", "the length of a result, which may depend on its data");
@@ -106,15 +98,15 @@ static enum ended length(struct capture *c, struct watched *w, const struct call
                                                                 : !value_type_known(c, value, of)) {
         return ENDED_BEFORE;
     }
-    size = PyObject_Size(value);
-    return known_result(c, w, call->slots, size < 0 ? NULL : PyLong_FromSsize_t(size));
+    return known_result(c, w, call->slots, run_call(call));
 }
 
-static enum ended instance(struct capture *c, struct watched *w, const struct call *call)
+/* isinstance(), issubclass() */
+static enum ended instance(struct capture *c, struct watched *w, const struct call *call, const char *name)
 {
     OWNED PyObject *word = PyUnicode_InternFromString("__class__");
     PyObject *type = call->args[1];
-    const bool of_class = is_builtin(call->callable, "issubclass");
+    const bool of_class = name[2] == 's';
     PyTypeObject *sub = of_class ? (PyTypeObject *)call->args[0] : Py_TYPE(call->args[0]);
     int is = 0;
 
@@ -133,38 +125,48 @@ static enum ended instance(struct capture *c, struct watched *w, const struct ca
     return known_result(c, w, call->slots, PyBool_FromLong(is));
 }
 
-/* tuple() or list(). */
-static enum ended convert(struct capture *c, struct watched *w, const struct call *call, bool list)
+static enum ended type_of(struct capture *c, struct watched *w, const struct call *call, const char *name)
+{
+    return value_type_known(c, call->args[0], call->shadows[0]) ? known_result(c, w, call->slots, run_call(call)) : ENDED_BEFORE;
+}
+
+/* tuple(), list() */
+static enum ended convert(struct capture *c, struct watched *w, const struct call *call, const char *name)
 {
     struct shadow *shadow, *tuple;
     PyObject *items, *made;
-    enum ended ended;
+    enum ended ended = move(c, w, name, call);
 
-    if (is_graph(call->args[0], call->shadows[0]))
-        return ENDED_BEFORE;
+    if (ended != ENDED_BEFORE || c->kind || is_graph(call->args[0], call->shadows[0]))
+        return ended;
     ended = collect(c, w, call->args[0], call->shadows[0], PY_SSIZE_T_MAX, &items, &shadow);
     if (ended == ENDED_BEFORE || ended == ENDED_RAISED)
         return ended;
-    made = list ? Py_NewRef(items) : PyList_AsTuple(items);
+    made = name[0] == 'l' ? Py_NewRef(items) : PyList_AsTuple(items);
     Py_DECREF(items);
-    tuple = made && !list ? shadow_new(c, SHADOW_TUPLE, 0) : NULL;
+    tuple = made && name[0] == 't' ? shadow_new(c, SHADOW_TUPLE, 0) : NULL;
     if (tuple) {
         tuple->items = shadow->items;
         tuple->count = tuple->room = shadow->count;
     }
     ended = made ? ended : ENDED_RAISED;
-    stack_result(c, w, call->slots, made, ended ? NULL : list ? shadow : tuple);
+    stack_result(c, w, call->slots, made, ended ? NULL : tuple ? tuple : shadow);
     return ended;
 }
 
-/* enumerate(), zip(), map(), filter(): of the arguments FIRST to LAST, whose iterators are made here, so that they are known. */
-static enum ended go_through(struct capture *c, struct watched *w, const struct call *call, int first, int last, char how)
+/* enumerate(), zip(), map(), filter(): the iterators of their arguments are made here, so that they are known. */
+static enum ended go_through(struct capture *c, struct watched *w, const struct call *call, const char *name)
 {
-    struct shadow *shadow = iterator_shadow(c, how, first ? call->args[0] : NULL, first ? call->shadows[0] : NULL), *of;
+    const int first = name[0] == 'm' || name[0] == 'f', last = name[0] == 'e' ? 1 : call->count;
+    struct shadow *shadow = iterator_shadow(c, name[0], first ? call->args[0] : NULL, first ? call->shadows[0] : NULL), *of;
     struct call made = *call;
     PyObject *args[16 + 1], *iterator;
+    int large = 0;
 
-    if (last - first < 1 || last > 16 || !shadow || (first && !call->shadows[0]))
+    if (last > 16 || !shadow || (first && !call->shadows[0]))
+        return ENDED_BEFORE;
+    if (last < call->count && (!PyLong_CheckExact(call->args[1]) || !value_known(c, call->args[1], call->shadows[1]) || /* where it begins to count */
+                               labs(PyLong_AsLongAndOverflow(call->args[1], &large)) >= INT_MAX || large))
         return ENDED_BEFORE;
     made.args = args;
     for (int i = 0; i < call->count; i++)
@@ -179,13 +181,13 @@ static enum ended go_through(struct capture *c, struct watched *w, const struct 
 }
 
 /* iter(), reversed() */
-static enum ended iterate_call(struct capture *c, struct watched *w, const struct call *call, bool backwards)
+static enum ended iterate_call(struct capture *c, struct watched *w, const struct call *call, const char *name)
 {
     PyObject *value = call->args[0], *iterator;
     struct shadow *of = call->shadows[0], *shadow;
     enum ended ended;
 
-    if (!backwards) {
+    if (name[0] == 'i') {
         ended = iterator_of(c, value, of, &iterator, &shadow);
         return ended ? ended : stack_result(c, w, call->slots, iterator, shadow);
     }
@@ -195,7 +197,7 @@ static enum ended iterate_call(struct capture *c, struct watched *w, const struc
     return stack_result(c, w, call->slots, run_call(call), shadow);
 }
 
-static enum ended next_call(struct capture *c, struct watched *w, const struct call *call)
+static enum ended next_call(struct capture *c, struct watched *w, const struct call *call, const char *name)
 {
     PyObject *item, *stop;
     struct shadow *shadow;
@@ -220,71 +222,15 @@ static enum ended next_call(struct capture *c, struct watched *w, const struct c
     return ended;
 }
 
-/* ---- what is done in Python instead (python/dyntrace/_polyfills.py) ---- */
-
-PyObject *polyfill(const char *name)
-{
-    static PyObject *module;
-    PyObject *function;
-
-    if (!module && !(module = PyImport_ImportModule("dyntrace._polyfills")))
-        return PyErr_Clear(), NULL;
-    function = PyDict_GetItemString(PyModule_GetDict(module), name);
-    if (function && !compat_hides((PyCodeObject *)PyFunction_GET_CODE(function)))
-        compat_hide_code((PyCodeObject *)PyFunction_GET_CODE(function));
-    return function;
-}
-
-/* A builtin that goes through an iterator, or calls functions. */
-static enum ended step_instead(struct capture *c, struct watched *w, const struct call *call)
-{
-    static const struct { const char *name; int least, most; const char *keywords; } known[] = {
-        {"sum", 1, 2, "start"}, {"any", 1, 1, ""}, {"all", 1, 1, ""}, {"min", 1, 1, "key"}, {"max", 1, 1, "key"}, {"sorted", 1, 1, "key reverse"},
-        {"reduce", 2, 3, ""}};
-    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0;
-    PyObject *start = call->count == 2 ? call->args[1] : NULL, *function;
-    struct call instead = *call;
-    char name[16];
-
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strcmp(known[i].name, "reduce") ? !is_builtin(call->callable, known[i].name)
-                                            : !is_of(call->callable, "_functools") || strcmp(((PyCFunctionObject *)call->callable)->m_ml->ml_name, "reduce"))
-            continue;
-        for (int j = 0; j < named; j++)
-            if (!is_in(PyUnicode_AsUTF8(PyTuple_GET_ITEM(call->names, j)), known[i].keywords))
-                return ENDED_BEFORE;
-        snprintf(name, sizeof name, "_%s", known[i].name);
-        function = polyfill(name);
-        if (call->count - named < known[i].least || call->count - named > known[i].most || !function || !polyfill("order") ||
-            (!i && start && !PyLong_CheckExact(start) && !PyFloat_CheckExact(start) && !value_is_array(start)))
-            return ENDED_BEFORE;
-        instead.callable = function;
-        instead.of = shadow_new(c, SHADOW_FUNCTION, 0);
-        if (!instead.of || !(instead.of->parent = shadow_const(c, PyFunction_GET_DEFAULTS(function) ? PyFunction_GET_DEFAULTS(function) : Py_None)))
-            return ENDED_BEFORE;
-        return inlined(c, w, &instead, (PyFunctionObject *)function, instead.of, NULL);
-    }
-    return ENDED_BEFORE;
-}
-
-/* Is what enumerate() begins to count with known, and no large number? */
-static bool is_start(struct capture *c, const struct call *call)
-{
-    int large = 0;
-
-    return call->count == 1 || (call->count == 2 && PyLong_CheckExact(call->args[1]) && value_known(c, call->args[1], call->shadows[1]) &&
-                                labs(PyLong_AsLongAndOverflow(call->args[1], &large)) < INT_MAX && !large);
-}
-
 /* getattr() and hasattr() with a name that is known, as the instruction would read it. */
-static enum ended by_name(struct capture *c, struct watched *w, const struct call *call)
+static enum ended by_name(struct capture *c, struct watched *w, const struct call *call, const char *function)
 {
-    const bool asks = is_builtin(call->callable, "hasattr");
+    const bool asks = function[0] == 'h';
     PyObject *owner = call->args[0], *name = call->args[1], *value;
     struct shadow *shadow;
     enum ended ended;
 
-    if (call->count != 2 || stack_value(w, 0) != name || stack_value(w, 1) != owner || !PyUnicode_CheckExact(name) || !value_known(c, name, call->shadows[1]) ||
+    if (stack_value(w, 0) != name || stack_value(w, 1) != owner || !PyUnicode_CheckExact(name) || !value_known(c, name, call->shadows[1]) ||
         (asks && is_graph(owner, call->shadows[0]) && !_PyType_Lookup(Py_TYPE(owner), name)))
         return ENDED_BEFORE;
     Py_INCREF(name);
@@ -304,173 +250,112 @@ static enum ended by_name(struct capture *c, struct watched *w, const struct cal
     return ended;
 }
 
-/* Does it what an operator does, to each element and to nothing else? */
-static bool is_elementwise(PyObject *callable)
+/* ---- what is done in Python instead (python/dyntrace/_polyfills.py) ---- */
+
+PyObject *polyfill(const char *name)
 {
-    return is_of(callable, "_operator") && keeps_shape(((PyCFunctionObject *)callable)->m_ml->ml_name, 2, true, true);
+    static PyObject *module;
+    PyObject *function;
+
+    if (!module && !(module = PyImport_ImportModule("dyntrace._polyfills")))
+        return PyErr_Clear(), NULL;
+    function = PyDict_GetItemString(PyModule_GetDict(module), name);
+    if (function && !compat_hides((PyCodeObject *)PyFunction_GET_CODE(function)))
+        compat_hide_code((PyCodeObject *)PyFunction_GET_CODE(function));
+    return function;
 }
 
-static enum ended builtin(struct capture *c, struct watched *w, const struct call *call)
+/* What is known of a builtin function or type: what does a call of it with LEAST to MOST arguments, or the function in Python that is stepped
+ * instead, for it goes through an iterator or calls functions, may get these keywords. */
+struct builtin {
+    const char *name;
+    int least, most;
+    enum ended (*call)(struct capture *c, struct watched *w, const struct call *call, const char *name);
+    const char *keywords;
+};
+
+static const struct builtin *builtin_of(const char *name)
 {
-    static const char *const pure[] = {"range", "int", "float", "bool", "str", "abs", "min", "max", "sum", "round", "divmod", "pow",
-                                       "ord", "chr", "repr", "complex", "slice", "all", "any", "bin", "hex", "oct", "sorted", NULL};
-    static const char *const operations[] = {"abs", "pow", "round", "divmod", "sum", NULL};
+    static const struct builtin known[] = {
+        {"len", 1, 1, length, NULL}, {"super", 0, 0, super_made, NULL}, {"isinstance", 2, 2, instance, NULL}, {"issubclass", 2, 2, instance, NULL},
+        {"type", 1, 1, type_of, NULL}, {"tuple", 1, 1, convert, NULL}, {"list", 1, 1, convert, NULL}, {"zip", 1, 16, go_through, NULL},
+        {"enumerate", 1, 2, go_through, NULL}, {"map", 2, 16, go_through, NULL}, {"filter", 2, 2, go_through, NULL}, {"iter", 1, 1, iterate_call, NULL},
+        {"reversed", 1, 1, iterate_call, NULL}, {"next", 1, 2, next_call, NULL}, {"getattr", 2, 2, by_name, NULL}, {"hasattr", 2, 2, by_name, NULL},
+        {"sum", 1, 2, NULL, "start"}, {"min", 1, 1, NULL, "key"}, {"max", 1, 1, NULL, "key"}, {"any", 1, 1, NULL, ""}, {"all", 1, 1, NULL, ""},
+        {"sorted", 1, 1, NULL, "key reverse"}, {"reduce", 2, 3, NULL, ""}};
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(known[i].name, name))
+            return &known[i];
+    return NULL;
+}
+
+/* BUILTIN's function in Python. */
+static enum ended step_instead(struct capture *c, struct watched *w, const struct call *call, const struct builtin *builtin)
+{
+    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0;
+    PyObject *start = call->count == 2 ? call->args[1] : NULL, *function;
+    struct call instead = *call;
+    char name[16];
+
+    for (int j = 0; j < named; j++)
+        if (!is_in(PyUnicode_AsUTF8(PyTuple_GET_ITEM(call->names, j)), builtin->keywords))
+            return ENDED_BEFORE;
+    snprintf(name, sizeof name, "_%s", builtin->name);
+    function = polyfill(name);
+    if (call->count - named < builtin->least || call->count - named > builtin->most || !function || !polyfill("order") ||
+        (!strcmp(name, "_sum") && start && !PyLong_CheckExact(start) && !PyFloat_CheckExact(start) && !value_is_array(start)))
+        return ENDED_BEFORE;
+    instead.callable = function;
+    instead.of = shadow_new(c, SHADOW_FUNCTION, 0);
+    if (!instead.of || !(instead.of->parent = shadow_const(c, PyFunction_GET_DEFAULTS(function) ? PyFunction_GET_DEFAULTS(function) : Py_None)))
+        return ENDED_BEFORE;
+    return inlined(c, w, &instead, (PyFunctionObject *)function, instead.of, NULL);
+}
+
+static enum ended call_builtin(struct capture *c, struct watched *w, const struct call *call)
+{
+    static const char pure[] = "range int float bool str abs min max sum round divmod pow ord chr repr complex slice all any bin hex oct sorted";
+    const char *name = PyType_Check(call->callable) ? ((PyTypeObject *)call->callable)->tp_name
+                       : PyCFunction_Check(call->callable) ? ((PyCFunctionObject *)call->callable)->m_ml->ml_name : "";
+    const bool is = builtin_named(name) == call->callable, numbers = is_of(call->callable, "math") || is_of(call->callable, "_operator");
+    const struct builtin *builtin = is || is_of(call->callable, "_functools") ? builtin_of(name) : NULL;
     struct operation operation;
     enum ended ended;
 
-    if (!call->names && call->count == 1 && is_builtin(call->callable, "len"))
-        return (ended = operate_special(c, w, "__len__", RUN_LENGTH, call->slots, 1, call->args, call->shadows)) != ENDED_BEFORE || c->kind
-                   ? ended : length(c, w, call);
-    if (!call->count && call->callable == (PyObject *)&PySuper_Type)
-        return super_made(c, w, call);
-    if (!call->names && call->count == 2 && (is_builtin(call->callable, "isinstance") || is_builtin(call->callable, "issubclass")))
-        return instance(c, w, call);
-    if (!call->names && call->count == 1 && is_builtin(call->callable, "type") && value_type_known(c, call->args[0], call->shadows[0]))
-        return known_result(c, w, call->slots, Py_NewRef(Py_TYPE(call->args[0])));
-    if (!call->names && call->count == 1 && (is_builtin(call->callable, "tuple") || is_builtin(call->callable, "list")))
-        return convert(c, w, call, is_builtin(call->callable, "list"));
-    if (!call->names && call->count >= 1 && is_builtin(call->callable, "zip"))
-        return go_through(c, w, call, 0, call->count, 'z');
-    if (!call->names && call->count >= 1 && is_builtin(call->callable, "enumerate") && is_start(c, call))
-        return go_through(c, w, call, 0, 1, 'e');
-    if (!call->names && call->count >= 2 && is_builtin(call->callable, "map"))
-        return go_through(c, w, call, 1, call->count, 'm');
-    if (!call->names && call->count == 2 && is_builtin(call->callable, "filter"))
-        return go_through(c, w, call, 1, 2, 'f');
-    if (!call->names && call->count == 1 && (is_builtin(call->callable, "iter") || is_builtin(call->callable, "reversed")))
-        return iterate_call(c, w, call, !is_builtin(call->callable, "iter"));
-    if (!call->names && call->count && call->count < 3 && is_builtin(call->callable, "next"))
-        return next_call(c, w, call);
-    if (!call->names && call->count >= 2 && (is_builtin(call->callable, "getattr") || is_builtin(call->callable, "hasattr")))
-        return by_name(c, w, call);
-    if (((is_any(call->callable, pure) || call->callable == polyfill("order")) && are_simple(c, call, true)) ||
-        ((is_of(call->callable, "math") || is_of(call->callable, "_operator")) && are_simple(c, call, false)))
+    if (builtin && builtin->call && !call->names && call->count >= builtin->least && call->count <= builtin->most &&
+        ((ended = builtin->call(c, w, call, name)) != ENDED_BEFORE || c->kind))
+        return ended;
+    if ((((is && is_in(name, pure)) || call->callable == polyfill("order")) && are_simple(c, call, true)) || (numbers && are_simple(c, call, false)))
         return known_result(c, w, call->slots, run_call(call));
-    if (call->names || !call->count || !(is_any(call->callable, operations) || is_elementwise(call->callable)) ||
-        !(has_graph(c, call->args[0], call->shadows[0]) || (call->count > 1 && has_graph(c, call->args[1], call->shadows[1]))))
-        return step_instead(c, w, call);
-    operation = (struct operation){.op = "call_function", .target = call->callable};
-    return array_call(c, w, call, NULL, NULL, ((PyCFunctionObject *)call->callable)->m_ml->ml_name, &operation);
+    if (!call->names && call->count && (is ? is_in(name, "abs pow round divmod sum") : is_of(call->callable, "_operator") && keeps_shape(name, 2, true, true)) &&
+        (has_graph(c, call->args[0], call->shadows[0]) || (call->count > 1 && has_graph(c, call->args[1], call->shadows[1])))) {
+        operation = (struct operation){.op = "call_function", .target = call->callable};
+        return array_call(c, w, call, NULL, NULL, name, &operation);
+    }
+    return builtin && builtin->keywords ? step_instead(c, w, call, builtin) : ENDED_BEFORE;
 }
 
-/* ---- methods of builtin types ---- */
-
-/* The list, tuple or dict VALUE with numbers in place of its items, whose shadows ALL gets; or NULL: one is not known. A new reference. */
-static PyObject *numbered(struct capture *c, struct shadow *all, PyObject *value, struct shadow *of)
+/* A method of a list or dict. */
+static enum ended call_method(struct capture *c, struct watched *w, const struct call *call, PyObject *self)
 {
-    const bool dict = PyDict_CheckExact(value);
-    struct shadow *seen = dict ? dict_shadow(c, value, of) : of, *item;
-    PyObject *made = !seen || is_graph(value, of) ? NULL : dict ? PyDict_New() : is_sequence(value) && value_type_known(c, value, of) ? PyList_New(0) : NULL;
-
-    for (Py_ssize_t i = 0; made && i < (dict ? seen->count : PySequence_Fast_GET_SIZE(value)); i++) {
-        OWNED PyObject *number = PyLong_FromSsize_t(all->count);
-        item = dict ? seen->items[i] : value_item(c, value, of, i);
-        if (!item || !number || shadow_add(c, all, NULL, item) || (dict ? PyDict_SetItem(made, seen->keys[i], number) : PyList_Append(made, number)))
-            Py_CLEAR(made);
-    }
-    return made;
-}
-
-/* OF has the items, and the keys, of NUMBERS. */
-static void take_numbers(struct capture *c, struct shadow *of, const struct shadow *all, PyObject *numbers)
-{
-    PyObject *key = NULL, *number;
-    Py_ssize_t at = 0;
-
-    of->count = 0;
-    while (PyDict_Check(numbers) ? PyDict_Next(numbers, &at, &key, &number) : at < PyList_GET_SIZE(numbers)) {
-        if (!PyDict_Check(numbers))
-            number = PyList_GET_ITEM(numbers, at++);
-        shadow_add(c, of, key, number == Py_None ? shadow_const(c, number) : all->items[PyLong_AsSsize_t(number)]);
-    }
-}
-
-enum ended by_numbers(struct capture *c, struct watched *w, const struct call *call, PyObject *self, struct shadow *of, const char *method)
-{
-    /* what the arguments are: k: a known value; e: an item; s: items. First: '=': SELF is only read; '+': nothing that was in it goes */
-    static const char *const known[][3] = {
-        {"append", "+e", "l"}, {"extend", "+s", "l"}, {"insert", "+ke", "l"}, {"pop", "+k", "l"}, {"reverse", "+", "l"}, {"clear", "-", "l"}, {"copy", "=", ""},
-        {"get", "=ke", "d"}, {"pop", "-ke", "d"}, {"setdefault", "-ke", "d"}, {"update", "-s", "d"}, {"clear", "-", "d"}, {"__delitem__", "-k", ""},
-        {"__setitem__", "-ks", "l"}, {"__mul__", "=k", "l"}, {NULL, NULL, NULL}};
-    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0;
-    const char kind = PyList_CheckExact(self) ? 'l' : 'd', *takes;
-    struct shadow *all = shadow_new(c, SHADOW_TUPLE, 0), *shadow = NULL;
-    PyObject *args[9] = {NULL}, *value;
-    OWNED PyObject *word = PyUnicode_InternFromString(method), *given = NULL;
-    int row = 0, i = 0;
-
-    while (known[row][0] && (strcmp(known[row][0], method) || (known[row][2][0] && known[row][2][0] != kind)))
-        row++;
-    takes = known[row][1];
-    if (!takes || !all || !word || call->count > 7 || call->count - named > (int)strlen(takes + 1) || (named && takes[1] != 's'))
-        return break_at(c, "call", "%.100s.%.100s()", Py_TYPE(self)->tp_name, method);
-    if (takes[0] != '=' && (!may_change(c, of, kind == 'l' ? SHADOW_LIST : SHADOW_DICT) || (of->origin && (takes[0] == '-' || named || !call->of))))
-        return break_at(c, "mutation", "a %.100s is changed that was not made here", Py_TYPE(self)->tp_name);
-    args[0] = numbered(c, all, self, of);
-    for (; args[0] && i < call->count; i++) {
-        const char what = i < call->count - named ? takes[1 + i] : 'e';
-        PyObject *argument = call->args[i];
-        if (what == 'k')
-            args[1 + i] = (value_is_plain(argument) || PySlice_Check(argument)) && value_known(c, argument, call->shadows[i]) ? Py_NewRef(argument) : NULL;
-        else if (what == 's')
-            args[1 + i] = numbered(c, all, argument, call->shadows[i]);
-        else if (call->shadows[i] && argument != self && (args[1 + i] = PyLong_FromSsize_t(all->count)))
-            shadow_add(c, all, NULL, call->shadows[i]);
-        if (!args[1 + i])
-            break;
-    }
-    given = args[0] && i == call->count ? PyObject_VectorcallMethod(word, args, (size_t)(1 + call->count - named), call->names) : NULL;
-    if (given && takes[0] != '=' && !change(c, of, call->of, NULL, NULL, call->count, call->shadows))
-        Py_CLEAR(given);
-    value = NULL;
-    if (given || (args[0] && i == call->count && PyErr_Occurred())) { /* which raises as well */
-        PyErr_Clear();
-        value = run_call(call);
-    } else {
-        i = -1;
-    }
-    if (given && value && (PyLong_Check(given) || given == Py_None)) {
-        shadow = given == Py_None ? shadow_const(c, given) : all->items[PyLong_AsSsize_t(given)];
-    } else if (given && value && (shadow = shadow_new(c, PyList_Check(given) ? SHADOW_LIST : SHADOW_DICT, 0))) {
-        take_numbers(c, shadow, all, given);
-    }
-    if (given && value && takes[0] != '=')
-        take_numbers(c, of, all, args[0]);
-    for (int k = 0; k < 9; k++)
-        Py_XDECREF(args[k]);
-    if (i < 0)
-        return PyErr_Clear(), break_at(c, "call", "%.100s.%.100s() of what is not known", Py_TYPE(self)->tp_name, method);
-    return stack_result(c, w, call->slots, value, shadow);
-}
-
-/* items(), keys() and values() of a dict. */
-static enum ended dict_method(struct capture *c, struct watched *w, const struct call *call, PyObject *dict)
-{
-    struct shadow *of = call->of->parent, *seen, *shadow;
+    PyObject *values[8];
+    struct shadow *shadows[8];
+    struct call whole = *call;
     const char *name = PyUnicode_AsUTF8(call->of->key);
-    const bool keys = !strcmp(name, "keys"), items = !strcmp(name, "items");
-    OWNED PyObject *view = NULL;
-    PyObject *all;
 
-    if (!keys && !items && strcmp(name, "values"))
-        return by_numbers(c, w, call, dict, of, name);
-    if (!(seen = dict_shadow(c, dict, of)) || call->count || !(shadow = shadow_new(c, SHADOW_TUPLE, 0)) || !shadow_change(c, of))
-        return break_at(c, "call", "dict.%.100s()", name);
-    for (Py_ssize_t i = 0; i < seen->count; i++) {
-        struct shadow *key = shadow_const(c, seen->keys[i]), *one = keys ? key : seen->items[i];
-        if (items && (!(one = shadow_new(c, SHADOW_TUPLE, 2)) || shadow_add(c, one, NULL, key) || shadow_add(c, one, NULL, seen->items[i])))
-            return ENDED_BEFORE;
-        if (shadow_add(c, shadow, NULL, one))
-            return ENDED_BEFORE;
+    if (call->count > 7 || !name || !(whole.callable = _PyType_Lookup(Py_TYPE(self), call->of->key)))
+        return ENDED_BEFORE;
+    values[0] = self;
+    shadows[0] = call->of->parent;
+    for (int i = 0; i < call->count; i++) {
+        values[1 + i] = call->args[i];
+        shadows[1 + i] = call->shadows[i];
     }
-    of->fixed = true;
-    view = run_call(call);
-    all = view ? PySequence_Tuple(view) : NULL;
-    if (!all)
-        return ENDED_RAISED;
-    shadow = iterator_shadow(c, 0, all, shadow);
-    Py_DECREF(all);
-    return stack_result(c, w, call->slots, Py_NewRef(view), shadow); /* iterate() knows it */
+    whole.args = values;
+    whole.shadows = shadows;
+    whole.count++;
+    return move(c, w, name, &whole);
 }
 
 enum ended call_known(struct capture *c, struct watched *w, const struct call *call)
@@ -480,14 +365,12 @@ enum ended call_known(struct capture *c, struct watched *w, const struct call *c
 
     if (of && of->kind == SHADOW_METHOD && !call->count && !PyMethod_Check(call->callable) && of->parent->kind == SHADOW_SUPER)
         return known_result(c, w, call->slots, run_call(call)); /* object.__init__() */
-    if (self && PyList_CheckExact(self) && PyUnicode_AsUTF8(of->key))
-        return by_numbers(c, w, call, self, of->parent, PyUnicode_AsUTF8(of->key));
-    if (self && PyDict_CheckExact(self))
-        return dict_method(c, w, call, self);
+    if (self && (PyList_CheckExact(self) || PyDict_CheckExact(self)))
+        return call_method(c, w, call, self);
     if (self && value_is_simple(self) && value_known(c, self, of->parent) && are_simple(c, call, true))
         return known_result(c, w, call->slots, run_call(call));
     if (of && (of->kind == SHADOW_SOURCE || of->kind == SHADOW_CONST) && (PyCFunction_Check(call->callable) || PyType_Check(call->callable) || call->callable == polyfill("order")) &&
         !is_array_function(call->callable) && value_known(c, call->callable, of))
-        return builtin(c, w, call);
+        return call_builtin(c, w, call);
     return ENDED_BEFORE;
 }

@@ -168,18 +168,20 @@ enum ended call_property(struct capture *c, struct watched *w, PyObject *name, P
 
 enum ended bool_of_object(struct capture *c, struct watched *w)
 {
-    PyObject *value = stack_value(w, 0);
-    struct shadow *of = stack_shadow(w, 0);
-    PyTypeObject *type = Py_TYPE(value);
-    enum ended ended = ENDED_BEFORE;
+    struct operands operands = {{stack_value(w, 0)}, {stack_shadow(w, 0)}};
+    const struct call call = operator_call("truth", 1, 1, &operands);
+    struct shadow *of = operands.of[0];
+    PyTypeObject *type = Py_TYPE(operands.values[0]);
+    enum ended ended;
 
     c->kind = NULL;
-    if (!of || (of->kind != SHADOW_OBJECT && of->kind != SHADOW_SOURCE) || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || is_graph(value, of))
+    if (!of || (of->kind != SHADOW_OBJECT && of->kind != SHADOW_SOURCE) || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || is_graph(operands.values[0], of))
         return ENDED_BEFORE;
-    for (int i = 0; i < 2 && ended == ENDED_BEFORE && !c->kind; i++)
-        ended = operate_special(c, w, i ? "__len__" : "__bool__", RUN_TRUTH, 1, 1, &value, &of);
+    ended = operate_special(c, w, "bool", &call);
+    if (ended == ENDED_BEFORE && !c->kind)
+        ended = operate_special(c, w, "len", &call);
     if (ended != ENDED_BEFORE || c->kind || type->tp_as_number->nb_bool || type->tp_as_sequence->sq_length || type->tp_as_mapping->mp_length ||
-        !(of = class_source(c, value, of)) || guard_on(c, of, "NO_HASATTR", word_of("__bool__")) || guard_on(c, of, "NO_HASATTR", word_of("__len__")))
+        !(of = class_source(c, operands.values[0], of)) || guard_on(c, of, "NO_HASATTR", word_of("__bool__")) || guard_on(c, of, "NO_HASATTR", word_of("__len__")))
         return ended;
     return known_result(c, w, 1, Py_NewRef(Py_True));
 }
@@ -201,7 +203,7 @@ static struct shadow *super_shadow(struct capture *c, struct shadow *of_type, st
     return made;
 }
 
-enum ended super_made(struct capture *c, struct watched *w, const struct call *call)
+enum ended super_made(struct capture *c, struct watched *w, const struct call *call, const char *name)
 {
     struct shadow *of_self = w->code->co_argcount ? w->shadow[0] : NULL, *made;
     PyObject *self = w->code->co_argcount ? compat_local(w->frame, 0) : NULL, *cell;

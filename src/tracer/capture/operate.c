@@ -116,10 +116,12 @@ bool has_number(const struct shadow *shadow)
 PyObject *operator_named(const char *name)
 {
     static PyObject *module;
+    PyObject *found;
 
     if (!module && !(module = PyImport_ImportModule("operator")))
-        PyErr_Clear();
-    return !module ? NULL : PyDict_GetItemString(strcmp(name, "getattr") ? PyModule_GetDict(module) : PyEval_GetBuiltins(), name);
+        return PyErr_Clear(), NULL;
+    found = PyDict_GetItemString(PyModule_GetDict(module), name);
+    return found ? found : builtin_named(name);
 }
 
 int add_node(struct capture *c, PyObject *node)
@@ -206,307 +208,248 @@ static bool has_foreign(PyObject *result)
     return value_is_array(result) && value_is_foreign(result);
 }
 
+/* The node of OPERATION, whose arguments go: its shadow, or NULL: no memory. */
+static struct shadow *add_operation(struct capture *c, struct operation *operation)
+{
+    OWNED PyObject *node = node_new(operation->op, NULL, operation->target, operation->args, operation->keywords);
+    struct shadow *shadow = node && !add_node(c, node) && capture_keep(c, node) ? shadow_node(c, node, operation->fixed, operation->counted) : NULL;
+
+    PyErr_Clear();
+    if (!shadow)
+        c->failed = true;
+    else
+        shadow->parent = operation->same;
+    return shadow;
+}
+
 enum ended node_result(struct capture *c, struct watched *w, int count, struct operation *operation, PyObject *result)
 {
-    OWNED PyObject *args = operation->args, *keywords = operation->keywords, *node = NULL;
     struct shadow *shadow = NULL;
+    enum ended ended = ENDED_NOT;
 
+    if (result && is_result(result)) {
+        c->foreign |= has_foreign(result);
+        return stack_result(c, w, count, result, add_operation(c, operation));
+    }
+    Py_CLEAR(operation->args);
+    Py_CLEAR(operation->keywords);
     if (!result)
         return ENDED_RAISED;
-    if (is_result(result)) {
-        c->foreign |= has_foreign(result);
-        node = node_new(operation->op, NULL, operation->target, Py_NewRef(args), Py_XNewRef(keywords));
-        if (node && !add_node(c, node) && capture_keep(c, node))
-            shadow = shadow_node(c, node, operation->fixed, operation->counted);
-        if (!shadow)
-            c->failed = true;
-        else
-            shadow->parent = operation->same;
-        PyErr_Clear();
-        if (shadow)
-            return stack_result(c, w, count, result, shadow);
+    if (operation->counted && PyType_Check(operation->target) && value_is_description(result)) {
+        shadow = shadow_const(c, result);
+    } else {
+        break_at(c, "data", "%.100s gives a %.100s", operation->op[5] == 'm' ? PyUnicode_AsUTF8(operation->target) : "a call", Py_TYPE(result)->tp_name);
+        ended = ENDED_BEHIND;
     }
-    if (operation->counted && PyType_Check(operation->target) && value_is_description(result))
-        return stack_result(c, w, count, result, shadow_const(c, result));
-    break_at(c, "data", "%.100s gives a %.100s", operation->op[5] == 'm' ? PyUnicode_AsUTF8(operation->target) : "a call",
-             Py_TYPE(result)->tp_name);
-    stack_result(c, w, count, result, NULL);
-    return ENDED_BEHIND;
+    stack_result(c, w, count, result, shadow);
+    return ended;
 }
 
-static enum ended unknown_operand(struct capture *c, const struct watched *w, int count, const char *what)
+static enum ended unknown_operand(struct capture *c, const struct call *call, const char *what)
 {
-    for (int i = 0; i < count; i++)
-        if (!stack_shadow(w, i))
-            return break_at(c, "value", "%s of a %.200s that is not known", what, Py_TYPE(stack_value(w, i))->tp_name);
-    return break_at(c, "value", "%s of a %.200s", what, Py_TYPE(stack_value(w, count - 1))->tp_name);
+    for (int i = call->count; i-- > 0;)
+        if (!call->shadows[i])
+            return break_at(c, "value", "%s of a %.200s that is not known", what, Py_TYPE(call->args[i])->tp_name);
+    return break_at(c, "value", "%s of a %.200s", what, Py_TYPE(call->args[0])->tp_name);
 }
 
-enum ended operation_on(struct capture *c, const char *name, int count, PyObject *const *values, struct shadow *const *shadows,
-                        struct operation *made)
+/* CALL, of operator.NAME, as a node, whose shape follows from the operands'. ENDED_NOT: it may run. */
+static enum ended operation_on(struct capture *c, const char *name, const struct call *call, struct operation *made)
 {
     enum ended ended = may_operate(c);
     int i = 0;
 
     if (ended)
         return ended;
-    *made = (struct operation){.op = "call_function", .target = operator_named(name), .args = PyTuple_New(count), .fixed = true};
-    for (; made->args && i < count; i++) {
-        PyObject *one = value_argument(c, values[i], shadows[i]);
+    *made = (struct operation){.op = "call_function", .target = call->callable, .args = PyTuple_New(call->count), .fixed = true};
+    for (; made->args && i < call->count; i++) {
+        PyObject *one = value_argument(c, call->args[i], call->shadows[i]);
         if (!one)
             break;
         PyTuple_SET_ITEM(made->args, i, one);
-        made->fixed &= is_fixed(c, values[i], shadows[i]) && !(has_number(shadows[i]) && strstr(name, "item"));
+        made->fixed &= is_fixed(c, call->args[i], call->shadows[i]) && !(has_number(call->shadows[i]) && strstr(name, "item"));
     }
     made->counted = made->fixed;
     PyErr_Clear();
-    if (i < count || !made->target || c->failed || (c->foreign && c->effects->count))
-        ended = break_at(c, "value", "%s of a %.200s%s", name, Py_TYPE(values[i % count])->tp_name, shadows[i % count] ? "" : " that is not known");
-    if (ended)
+    if (i < call->count || c->failed || (c->foreign && c->effects->count)) {
+        i %= call->count;
+        ended = break_at(c, "value", "%s of a %.200s%s", name, Py_TYPE(call->args[i])->tp_name, call->shadows[i] ? "" : " that is not known");
         Py_CLEAR(made->args);
+    }
     return ended;
 }
 
-/* operator.NAME of COUNT values from the top of the stack. ENDED_NOT: it may run. */
-static enum ended prepare(struct capture *c, const struct watched *w, int count, const char *name, struct operation *made)
+enum ended operate_graph(struct capture *c, struct watched *w, const char *name, const struct call *call, bool keeps)
 {
-    PyObject *const values[] = {stack_value(w, count - 1), stack_value(w, 0)};
-    struct shadow *const shadows[] = {stack_shadow(w, count - 1), stack_shadow(w, 0)};
+    struct operation operation;
+    enum ended ended = operation_on(c, name, call, &operation);
+    PyObject *result;
 
-    return operation_on(c, name, count, values, shadows, made);
+    if (ended)
+        return ended;
+    operation.fixed &= keeps;
+    result = run_call(call);
+    if (call->count == 2 && name[0] == 'i' && result == call->args[0]) /* in place */
+        operation.same = call->shadows[0];
+    if (result != Py_None || call->count < 3)
+        return node_result(c, w, call->slots, &operation, result);
+    add_operation(c, &operation); /* of setitem(): there is no result */
+    Py_DECREF(result);
+    stack_drop(w, call->slots);
+    return ENDED_NOT;
 }
 
 /* ---- operators ---- */
 
-static const struct {
-    const char *name;
-    PyObject *(*run)(PyObject *, PyObject *);
-} binary[] = { /* NB_ADD ... */
-    {"add", PyNumber_Add}, {"and_", PyNumber_And}, {"floordiv", PyNumber_FloorDivide}, {"lshift", PyNumber_Lshift},
-    {"matmul", PyNumber_MatrixMultiply}, {"mul", PyNumber_Multiply}, {"mod", PyNumber_Remainder}, {"or_", PyNumber_Or},
-    {"pow", NULL}, {"rshift", PyNumber_Rshift}, {"sub", PyNumber_Subtract}, {"truediv", PyNumber_TrueDivide}, {"xor", PyNumber_Xor},
-    {"iadd", PyNumber_InPlaceAdd}, {"iand", PyNumber_InPlaceAnd}, {"ifloordiv", PyNumber_InPlaceFloorDivide},
-    {"ilshift", PyNumber_InPlaceLshift}, {"imatmul", PyNumber_InPlaceMatrixMultiply}, {"imul", PyNumber_InPlaceMultiply},
-    {"imod", PyNumber_InPlaceRemainder}, {"ior", PyNumber_InPlaceOr}, {"ipow", NULL}, {"irshift", PyNumber_InPlaceRshift},
-    {"isub", PyNumber_InPlaceSubtract}, {"itruediv", PyNumber_InPlaceTrueDivide}, {"ixor", PyNumber_InPlaceXor},
-};
-
-static PyObject *run_binary(uint32_t which, PyObject *a, PyObject *b)
+struct call operator_call(const char *name, int slots, int count, struct operands *operands)
 {
-    if (binary[which].run)
-        return binary[which].run(a, b);
-    return which < 13 ? PyNumber_Power(a, b, Py_None) : PyNumber_InPlacePower(a, b, Py_None);
+    return (struct call){.callable = operator_named(name), .args = operands->values, .shadows = operands->of, .count = count, .slots = slots, .operates = true};
 }
 
-/* The two on top, tuples or lists of one type, put together. */
-static enum ended join(struct capture *c, struct watched *w)
+/* operator.NAME of the COUNT values on top, which OPERANDS gets. */
+static struct call top_call(const struct watched *w, const char *name, int count, struct operands *operands)
 {
-    PyObject *part[2] = {stack_value(w, 1), stack_value(w, 0)}, *made;
-    struct shadow *of[2] = {stack_shadow(w, 1), stack_shadow(w, 0)}, *shadow;
-
-    if (!value_type_known(c, part[0], of[0]) || !value_type_known(c, part[1], of[1]) ||
-        !(shadow = shadow_new(c, PyTuple_CheckExact(part[0]) ? SHADOW_TUPLE : SHADOW_LIST, 0)))
-        return unknown_operand(c, w, 2, "+");
-    for (int i = 0; i < 2; i++)
-        if (shadow_add_items(c, shadow, part[i], of[i]))
-            return unknown_operand(c, w, 2, "+");
-    made = PySequence_Concat(part[0], part[1]);
-    return stack_result(c, w, 2, made, shadow);
-}
-
-static PyObject *run_special(const struct call *call)
-{
-    PyObject *a = call->args[0], *b = call->count > 1 ? call->args[1] : NULL;
-    int is;
-
-    switch (call->which & ~0xff) {
-    case RUN_BINARY:
-        return run_binary((uint32_t)call->which & 0xff, a, b);
-    case RUN_REFLECTED:
-        return run_binary((uint32_t)call->which & 0xff, b, a);
-    case RUN_UNARY:
-        return call->which == (RUN_UNARY | '-') ? PyNumber_Negative(a) : call->which == (RUN_UNARY | '~') ? PyNumber_Invert(a) : PyNumber_Positive(a);
-    case RUN_COMPARE:
-        return PyObject_RichCompare(a, b, call->which & 0xff);
-    case RUN_GET:
-        return PyObject_GetItem(a, b);
-    case RUN_SET:
-        return PyObject_SetItem(a, b, call->args[2]) ? NULL : Py_NewRef(Py_None);
-    case RUN_ITERATE:
-        return PyObject_GetIter(a);
-    case RUN_LENGTH:
-        is = (int)PyObject_Size(a);
-        return is < 0 ? NULL : PyLong_FromLong(is);
-    case RUN_CONTAINS:
-        is = PySequence_Contains(a, b);
-        break;
-    default:
-        is = PyObject_IsTrue(a);
+    for (int i = 0; i < count; i++) {
+        operands->values[i] = stack_value(w, count - 1 - i);
+        operands->of[i] = stack_shadow(w, count - 1 - i);
     }
-    return is < 0 ? NULL : PyBool_FromLong(is != (call->which & 0xff));
+    return operator_call(name, count, count, operands);
 }
 
-enum ended operate_special(struct capture *c, struct watched *w, const char *name, int which, int slots, int count, PyObject **values, struct shadow **shadows)
+enum ended operate_special(struct capture *c, struct watched *w, const char *name, const struct call *call)
 {
-    const struct call call = {.args = values, .shadows = shadows, .count = count, .slots = slots, .run = run_special, .which = which};
-
-    c->kind = NULL;
-    return special(c, w, name, &call);
-}
-
-/* The operator of a class of the program's. ENDED_BEFORE without c->kind: there is none that can be stepped. */
-static enum ended operate_own(struct capture *c, struct watched *w, uint32_t which)
-{
-    const bool in_place = which >= 13;
-    const char *name = binary[which].name + in_place;
-    const int length = (int)strcspn(name, "_");
-    PyObject *a = stack_value(w, 1), *b = stack_value(w, 0);
-    struct shadow *of_a = stack_shadow(w, 1), *of_b = stack_shadow(w, 0);
-    enum ended ended = ENDED_BEFORE;
     char text[24];
 
-    c->kind = NULL;
-    for (int i = !in_place; i < 3 && ended == ENDED_BEFORE && !c->kind; i++) {
-        snprintf(text, sizeof text, "__%s%.*s__", i == 0 ? "i" : i == 1 ? "" : "r", length, name);
-        ended = i < 2 ? operate_special(c, w, text, RUN_BINARY | (int)which, 2, 2, (PyObject *[]){a, b}, (struct shadow *[]){of_a, of_b})
-                      : operate_special(c, w, text, RUN_REFLECTED | (int)which, 2, 2, (PyObject *[]){b, a}, (struct shadow *[]){of_b, of_a});
-    }
-    return ended;
+    snprintf(text, sizeof text, "__%s%.*s__", call->reflected ? "r" : "", (int)strcspn(name, "_"), name);
+    return special(c, w, text, call);
 }
 
-/* OPERATION on COUNT numbers of the stack, one of which varies, gave RESULT (taken). */
-static enum ended number_result(struct capture *c, struct watched *w, int count, struct operation *operation, PyObject *result)
+/* CALL, of operator.NAME, gives a number for integers, one of which varies. */
+static enum ended operate_numbers(struct capture *c, struct watched *w, const char *name, const struct call *call)
 {
-    OWNED PyObject *args = operation->args, *node = result ? node_new(operation->op, NULL, operation->target, Py_NewRef(args), NULL) : NULL;
-    struct shadow *shadow = NULL, **items = capture_room(c, sizeof *items * (size_t)count);
+    struct operation operation;
+    enum ended ended = operation_on(c, name, call, &operation);
+    struct shadow *shadow;
+    PyObject *result;
 
-    if (node && items && !add_node(c, node) && capture_keep(c, node))
-        shadow = shadow_node(c, node, true, true);
-    if (shadow) {
-        for (int i = 0; i < count; i++)
-            items[i] = stack_shadow(w, i);
-        shadow->items = items;
-        shadow->count = shadow->room = count;
+    if (ended)
+        return ended;
+    result = run_call(call);
+    if (!result)
+        return Py_DECREF(operation.args), ENDED_RAISED;
+    if ((shadow = add_operation(c, &operation))) {
+        for (int i = 0; i < call->count; i++)
+            shadow_add(c, shadow, NULL, call->shadows[i]);
         shadow->varies = 1;
         shadow->value = capture_keep(c, result);
         c->number_nodes++;
     }
-    return stack_result(c, w, count, result, shadow);
+    return stack_result(c, w, call->slots, result, shadow);
 }
 
-/* Are the COUNT values on top integers, one of which varies, and the result of an operation on them a number whose type they say? */
-static bool are_numbers(struct capture *c, const struct watched *w, int count)
+/* Are its arguments integers, one of which varies? */
+static bool are_numbers(struct capture *c, const struct call *call)
 {
     bool varies = false;
 
-    for (int i = 0; i < count; i++) {
-        if (!PyLong_CheckExact(stack_value(w, i)))
+    for (int i = 0; i < call->count; i++) {
+        if (!PyLong_CheckExact(call->args[i]))
             return false;
-        varies |= is_varying(c, stack_shadow(w, i));
+        varies |= is_varying(c, call->shadows[i]);
     }
     return varies;
 }
 
-static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t which)
+static bool are_known(struct capture *c, const struct call *call)
 {
-    PyObject *a = stack_value(w, 1), *b = stack_value(w, 0);
-    struct shadow *of_a = stack_shadow(w, 1), *of_b = stack_shadow(w, 0);
-    struct operation operation;
-    enum ended ended;
-    int large;
-
-    if (which >= sizeof binary / sizeof *binary)
-        return break_at(c, "instruction", "an operator that is not known");
-    if (is_graph(a, of_a) || is_graph(b, of_b)) {
-        PyObject *result;
-        if ((ended = prepare(c, w, 2, binary[which].name, &operation)))
-            return ended;
-        result = run_binary(which, a, b);
-        operation.same = which >= 13 && result == a ? of_a : NULL;
-        return node_result(c, w, 2, &operation, result);
-    }
-    if (are_numbers(c, w, 2) && (strstr("add sub mul mod floordiv truediv", binary[which % 13].name) ||
-                                 (which % 13 == 8 && !is_varying(c, of_b) && PyLong_AsLongAndOverflow(b, &large) >= 0 && value_known(c, b, of_b)))) {
-        ended = prepare(c, w, 2, binary[which % 13].name, &operation);
-        return ended ? ended : number_result(c, w, 2, &operation, run_binary(which, a, b));
-    }
-    if (value_is_simple(a) && value_is_simple(b) && value_known(c, a, of_a) && value_known(c, b, of_b))
-        return known_result(c, w, 2, run_binary(which, a, b));
-    if (which == 0 && of_a && of_b && Py_TYPE(a) == Py_TYPE(b) && is_sequence(a))
-        return join(c, w);
-    if (which == 5 && PyList_CheckExact(a) && PyLong_CheckExact(b)) /* NB_MULTIPLY */
-        return by_numbers_of(c, w, a, of_a, "__mul__", 1, (PyObject *[]){a, b}, (struct shadow *[]){of_a, of_b}, 2);
-    if ((ended = operate_own(c, w, which)) != ENDED_BEFORE || c->kind)
-        return ended;
-    return unknown_operand(c, w, 2, binary[which].name);
+    for (int i = 0; i < call->count; i++)
+        if (!value_is_plain(call->args[i]))
+            return false;
+    for (int i = 0; i < call->count; i++)
+        if (!value_known(c, call->args[i], call->shadows[i]))
+            return false;
+    return true;
 }
 
-static enum ended operate_unary(struct capture *c, struct watched *w, uint32_t sign)
+static bool has_operand_of_graph(const struct call *call)
 {
-    PyObject *(*const run)(PyObject *) = sign == '-' ? PyNumber_Negative : sign == '~' ? PyNumber_Invert : PyNumber_Positive;
-    const char *name = sign == '-' ? "neg" : sign == '~' ? "invert" : "pos";
-    PyObject *value = stack_value(w, 0);
-    struct operation operation;
-    enum ended ended;
-    char text[24];
+    return is_graph(call->args[0], call->shadows[0]) || (call->count > 1 && is_graph(call->args[1], call->shadows[1]));
+}
 
-    if (is_graph(value, stack_shadow(w, 0))) {
-        ended = prepare(c, w, 1, name, &operation);
-        return ended ? ended : node_result(c, w, 1, &operation, run(value));
+/* CALL of operator.NAME: a node if an operand is of the graph, or a number that varies; done if they are known or it only moves items; else
+ * their classes say. */
+static enum ended operate_call(struct capture *c, struct watched *w, const char *name, struct call *call, bool gives_number)
+{
+    const bool in_place = call->count == 2 && name[0] == 'i';
+    struct operands turned;
+    enum ended ended;
+
+    if (!call->callable)
+        return no_memory_at(c);
+    if (has_operand_of_graph(call))
+        return operate_graph(c, w, name, call, true);
+    if (gives_number && are_numbers(c, call))
+        return operate_numbers(c, w, name, call);
+    if (are_known(c, call))
+        return known_result(c, w, call->slots, run_call(call));
+    if ((ended = move(c, w, name, call)) == ENDED_BEFORE && !c->kind)
+        ended = operate_special(c, w, name, call);
+    if (in_place && ended == ENDED_BEFORE && !c->kind)
+        ended = operate_special(c, w, name + 1, call);
+    if (call->count == 2 && ended == ENDED_BEFORE && !c->kind) {
+        turned = (struct operands){{call->args[1], call->args[0]}, {call->shadows[1], call->shadows[0]}};
+        call->args = turned.values;
+        call->shadows = turned.of;
+        call->reflected = true;
+        ended = operate_special(c, w, name + in_place, call);
     }
-    if (are_numbers(c, w, 1)) {
-        ended = prepare(c, w, 1, name, &operation);
-        return ended ? ended : number_result(c, w, 1, &operation, run(value));
-    }
-    if (value_is_simple(value) && value_known(c, value, stack_shadow(w, 0)))
-        return known_result(c, w, 1, run(value));
-    snprintf(text, sizeof text, "__%s__", name);
-    if ((ended = operate_special(c, w, text, RUN_UNARY | (int)sign, 1, 1, &value, (struct shadow *[]){stack_shadow(w, 0)})) != ENDED_BEFORE || c->kind)
-        return ended;
-    return unknown_operand(c, w, 1, name);
+    return ended != ENDED_BEFORE || c->kind ? ended : unknown_operand(c, call, name);
+}
+
+static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t which)
+{
+    static const char *const names[] = { /* NB_ADD ..., then the same in place */
+        "add", "and_", "floordiv", "lshift", "matmul", "mul", "mod", "or_", "pow", "rshift", "sub", "truediv", "xor",
+        "iadd", "iand", "ifloordiv", "ilshift", "imatmul", "imul", "imod", "ior", "ipow", "irshift", "isub", "itruediv", "ixor"};
+    struct operands operands;
+    struct call call;
+    bool gives_number;
+    int large;
+
+    if (which >= sizeof names / sizeof *names)
+        return break_at(c, "instruction", "an operator that is not known");
+    call = top_call(w, names[which], 2, &operands);
+    gives_number = strstr("add sub mul mod floordiv truediv", names[which % 13]) ||
+                   (!strcmp(names[which % 13], "pow") && are_numbers(c, &call) && !is_varying(c, operands.of[1]) &&
+                    PyLong_AsLongAndOverflow(operands.values[1], &large) >= 0 && value_known(c, operands.values[1], operands.of[1]));
+    if (gives_number && are_numbers(c, &call))
+        call.callable = operator_named(names[which % 13]);
+    return operate_call(c, w, names[which], &call, gives_number);
 }
 
 static enum ended compare(struct capture *c, struct watched *w, struct compat_action action)
 {
     static const char *const names[] = {"lt", "le", "eq", "ne", "gt", "ge"};
-    PyObject *a = stack_value(w, 1), *b = stack_value(w, 0), *result;
-    struct operation operation;
+    struct operands operands;
+    struct call call = top_call(w, names[action.arg], 2, &operands);
+    const bool graph = has_operand_of_graph(&call);
     enum ended ended;
-    char text[24];
+    int is;
 
-    if (is_graph(a, stack_shadow(w, 1)) || is_graph(b, stack_shadow(w, 0))) {
-        if ((ended = prepare(c, w, 2, names[action.arg], &operation)))
-            return ended;
-        ended = node_result(c, w, 2, &operation, PyObject_RichCompare(a, b, (int)action.arg));
-        if (ended == ENDED_NOT && action.flag) { /* the next instruction jumps by it */
-            c->make_bool = true;
-            w->unit = w->group = w->next;
-            w->before = w->depth;
-            memcpy(w->shadow + w->variables + w->code->co_stacksize, w->shadow + w->variables, sizeof *w->shadow * (size_t)w->depth);
-            return break_at(c, "data", "whether a %.100s is true decides what runs", Py_TYPE(stack_value(w, 0))->tp_name);
-        }
-        if (ended == ENDED_BEHIND && action.flag) { /* a plain value */
-            int truth = PyObject_IsTrue(stack_value(w, 0));
-            if (truth < 0)
-                return ENDED_RAISED;
-            stack_drop(w, 1);
-            stack_push(w, PyBool_FromLong(truth), NULL);
-        }
-        return ended;
+    if (action.flag && !graph && !are_known(c, &call))
+        return unknown_operand(c, &call, names[action.arg]);
+    ended = operate_call(c, w, names[action.arg], &call, !action.flag);
+    if (graph && action.flag && ended == ENDED_NOT) { /* the next instruction jumps by it */
+        c->make_bool = true;
+        w->unit = w->group = w->next;
+        watched_mark(w);
+        return break_at(c, "data", "whether a %.100s is true decides what runs", Py_TYPE(stack_value(w, 0))->tp_name);
     }
-    if (!action.flag && are_numbers(c, w, 2)) {
-        ended = prepare(c, w, 2, names[action.arg], &operation);
-        return ended ? ended : number_result(c, w, 2, &operation, PyObject_RichCompare(a, b, (int)action.arg));
+    if (graph && action.flag && ended == ENDED_BEHIND) { /* a plain value */
+        is = PyObject_IsTrue(stack_value(w, 0));
+        return is < 0 ? ENDED_RAISED : (stack_result(c, w, 1, PyBool_FromLong(is), NULL), ended);
     }
-    if (value_is_plain(a) && value_is_plain(b) && value_known(c, a, stack_shadow(w, 1)) && value_known(c, b, stack_shadow(w, 0))) {
-        result = PyObject_RichCompare(a, b, (int)action.arg);
-        return known_result(c, w, 2, result);
-    }
-    snprintf(text, sizeof text, "__%s__", names[action.arg]);
-    if (!action.flag && ((ended = operate_special(c, w, text, RUN_COMPARE | (int)action.arg, 2, 2, (PyObject *[]){a, b},
-                                                  (struct shadow *[]){stack_shadow(w, 1), stack_shadow(w, 0)})) != ENDED_BEFORE || c->kind))
-        return ended;
-    return unknown_operand(c, w, 2, names[action.arg]);
+    return ended;
 }
 
 /* Behind operations that give back one of their arguments: that. */
@@ -529,36 +472,41 @@ static enum ended is_same(struct capture *c, struct watched *w, bool negated)
         sure = Py_TYPE(a) != Py_TYPE(b) || (single && value_known(c, a, of_a) && value_known(c, b, of_b)) ||
                (!value_is_simple(a) && !is_graph(a, of_a) && value_known(c, a, of_a) && value_known(c, b, of_b));
     if (!sure)
-        return unknown_operand(c, w, 2, "identity");
+        return break_at(c, "value", "identity of a %.200s%s", Py_TYPE(a)->tp_name, of_a && of_b ? "" : " that is not known");
     return known_result(c, w, 2, PyBool_FromLong((a == b) != negated));
 }
 
-static enum ended contains(struct capture *c, struct watched *w, bool negated)
+/* What is on top, True or False, gives way to the other one. */
+static enum ended negate(struct capture *c, struct watched *w, enum ended ended)
 {
-    PyObject *item = stack_value(w, 1), *container = stack_value(w, 0);
-    struct shadow *of = stack_shadow(w, 0);
-    enum ended ended;
-    int found;
+    PyObject *other = Py_NewRef(stack_value(w, 0) == Py_True ? Py_False : Py_True);
 
-    if ((ended = operate_special(c, w, "__contains__", RUN_CONTAINS | negated, 2, 2, (PyObject *[]){container, item},
-                                 (struct shadow *[]){of, stack_shadow(w, 1)})) != ENDED_BEFORE || c->kind)
+    stack_result(c, w, 1, other, ended ? NULL : shadow_const(c, other));
+    return ended;
+}
+
+static enum ended contains(struct capture *c, struct watched *w)
+{
+    struct operands operands = {{stack_value(w, 0), stack_value(w, 1)}, {stack_shadow(w, 0), stack_shadow(w, 1)}};
+    const struct call call = operator_call("contains", 2, 2, &operands);
+    PyObject *container = operands.values[0], *item = operands.values[1];
+    struct shadow *of = operands.of[0];
+    enum ended ended = operate_special(c, w, "contains", &call);
+    bool known = false;
+
+    if (ended != ENDED_BEFORE || c->kind)
         return ended;
-    if (!value_is_simple(item) || !value_known(c, item, stack_shadow(w, 1)) || !of)
-        return unknown_operand(c, w, 2, "in");
+    if (!value_is_simple(item) || !value_known(c, item, operands.of[1]) || !of)
+        return unknown_operand(c, &call, "in");
     if (of->kind == SHADOW_SOURCE && PyDict_CheckExact(container) && !c->foreign && value_type_known(c, container, of)) {
-        found = PyDict_Contains(container, item);
-        if (found >= 0)
-            guard_on(c, of, found ? "DICT_CONTAINS" : "DICT_NOT_CONTAINS", item);
+        known = true;
+        guard_on(c, of, PyDict_Contains(container, item) == 1 ? "DICT_CONTAINS" : "DICT_NOT_CONTAINS", item);
     } else if (of->kind == SHADOW_DICT && PyDict_CheckExact(container)) {
-        found = PyDict_Contains(container, item);
+        known = true;
     } else if (value_is_simple(container) || PyAnySet_CheckExact(container)) {
-        if (!value_known(c, container, of))
-            return unknown_operand(c, w, 2, "in");
-        found = PySequence_Contains(container, item);
-    } else {
-        return unknown_operand(c, w, 2, "in");
+        known = value_known(c, container, of);
     }
-    return found < 0 ? ENDED_RAISED : known_result(c, w, 2, PyBool_FromLong((found == 1) != negated));
+    return known ? known_result(c, w, 2, run_call(&call)) : unknown_operand(c, &call, "in");
 }
 
 static enum ended format(struct capture *c, struct watched *w, struct compat_action action)
@@ -568,7 +516,7 @@ static enum ended format(struct capture *c, struct watched *w, struct compat_act
 
     if (!value_is_plain(value) || !value_known(c, value, stack_shadow(w, action.flag ? 1 : 0)) ||
         (spec && !value_known(c, spec, stack_shadow(w, 0))))
-        return unknown_operand(c, w, 1, "the text");
+        return break_at(c, "value", "the text of a %.200s%s", Py_TYPE(value)->tp_name, stack_shadow(w, action.flag ? 1 : 0) ? "" : " that is not known");
     if (action.arg)
         converted = action.arg == 1 ? PyObject_Str(value) : action.arg == 2 ? PyObject_Repr(value) : PyObject_ASCII(value);
     if (action.arg && !converted)
@@ -589,34 +537,43 @@ int truth_of(struct capture *c, PyObject *value, struct shadow *shadow)
     return -2;
 }
 
+enum ended to_bool(struct capture *c, struct watched *w)
+{
+    enum ended ended = bool_of_object(c, w);
+    int is;
+
+    if (ended != ENDED_BEFORE || c->kind)
+        return ended;
+    is = truth_of(c, stack_value(w, 0), stack_shadow(w, 0));
+    return is == -2 ? ENDED_BEFORE : is < 0 ? ENDED_RAISED : known_result(c, w, 1, PyBool_FromLong(is));
+}
+
 enum ended operate(struct capture *c, struct watched *w, struct compat_action action)
 {
+    struct operands operands;
+    const char *name;
+    struct call call;
     enum ended ended;
-    int is;
 
     switch (action.does) {
     case DOES_BINARY:
         return operate_binary(c, w, action.arg);
     case DOES_UNARY:
-        return operate_unary(c, w, action.arg);
-    case DOES_NOT:
+        name = action.arg == '-' ? "neg" : action.arg == '~' ? "invert" : "pos";
+        call = top_call(w, name, 1, &operands);
+        return operate_call(c, w, name, &call, true);
     case DOES_BOOL:
-        ended = bool_of_object(c, w);
-        if (ended == ENDED_BEHIND && action.does == DOES_NOT) {
-            is = stack_value(w, 0) == Py_True;
-            stack_drop(w, 1);
-            stack_push(w, PyBool_FromLong(!is), NULL);
-        }
-        if ((ended != ENDED_NOT && ended != ENDED_BEFORE) || c->kind)
-            return ended;
-        is = truth_of(c, stack_value(w, 0), stack_shadow(w, 0));
-        return is == -2 ? ENDED_BEFORE : is < 0 ? ENDED_RAISED : known_result(c, w, 1, PyBool_FromLong(is != (action.does == DOES_NOT)));
+        return to_bool(c, w);
+    case DOES_NOT:
+        ended = to_bool(c, w);
+        return ended == ENDED_NOT || ended == ENDED_BEHIND ? negate(c, w, ended) : ended;
     case DOES_COMPARE:
         return compare(c, w, action);
     case DOES_IS:
         return is_same(c, w, action.arg);
     case DOES_CONTAINS:
-        return contains(c, w, action.arg);
+        ended = contains(c, w);
+        return action.arg && (ended == ENDED_NOT || ended == ENDED_BEHIND) ? negate(c, w, ended) : ended;
     default:
         return format(c, w, action);
     }

@@ -328,48 +328,31 @@ static void swap(struct watched *w, int count)
     w->shadow[b] = shadow;
 }
 
-/* Does what is on top fulfil the condition? 1, 0; -1: it raised; -2: it is not known, and C says why. */
-static int fulfils(struct capture *c, struct watched *w, enum compat_condition condition)
-{
-    PyObject *value = stack_value(w, 0);
-    struct shadow *shadow = stack_shadow(w, 0);
-    int is;
-
-    if (condition == IF_NONE || condition == IF_NOT_NONE) {
-        if (!(value == Py_None ? value_known(c, value, shadow) : value_type_known(c, value, shadow))) {
-            break_at(c, "value", "whether a %.100s that is not known is None", Py_TYPE(value)->tp_name);
-            return -2;
-        }
-        return (value == Py_None) == (condition == IF_NONE);
-    }
-    is = truth_of(c, value, shadow);
-    return is < 0 ? is : is == (condition == IF_TRUE);
-}
-
 static enum ended jump(struct capture *c, struct watched *w, uint32_t to)
 {
-    if (to <= (uint32_t)w->unit && ++c->jumps > MOST_JUMPS)
-        return break_at(c, "limit", "a loop of more than %d rounds", MOST_JUMPS);
     w->next = (int32_t)to;
-    return ENDED_NOT;
+    return to <= (uint32_t)w->unit && ++c->jumps > MOST_JUMPS ? break_at(c, "limit", "a loop of more than %d rounds", MOST_JUMPS) : ENDED_NOT;
 }
 
 static enum ended jump_if(struct capture *c, struct watched *w, struct compat_action action)
 {
-    enum ended ended = action.flag <= IF_TRUE && action.does == DOES_JUMP_IF ? bool_of_object(c, w) : ENDED_BEFORE;
+    const bool none = action.flag == IF_NONE || action.flag == IF_NOT_NONE, keeps = action.does == DOES_JUMP_OR_POP;
+    PyObject *value = stack_value(w, 0);
+    struct shadow *shadow = stack_shadow(w, 0);
+    enum ended ended = none || keeps ? ENDED_NOT : to_bool(c, w);
     int is;
 
-    if (ended == ENDED_BEHIND) {
-        if ((stack_value(w, 0) == Py_True) == (action.flag == IF_TRUE))
-            w->next = (int32_t)action.arg;
-        stack_drop(w, 1);
-    }
-    if ((ended != ENDED_NOT && ended != ENDED_BEFORE) || c->kind)
+    if (ended != ENDED_NOT && ended != ENDED_BEHIND)
         return ended;
-    is = fulfils(c, w, (enum compat_condition)action.flag);
-    ended = is == -1 ? ENDED_RAISED : is < 0 ? ENDED_BEFORE : is ? jump(c, w, action.arg) : ENDED_NOT;
-
-    if (!ended && !(action.does == DOES_JUMP_OR_POP && is))
+    if (none && !(value == Py_None ? value_known(c, value, shadow) : value_type_known(c, value, shadow)))
+        return break_at(c, "value", "whether a %.100s that is not known is None", Py_TYPE(value)->tp_name);
+    is = none ? value == Py_None : keeps ? truth_of(c, value, shadow) : stack_value(w, 0) == Py_True;
+    if (is < 0)
+        return is == -2 ? ENDED_BEFORE : ENDED_RAISED;
+    is = is == (action.flag == IF_TRUE || action.flag == IF_NONE);
+    if (is && jump(c, w, action.arg) && !ended)
+        return ENDED_BEFORE;
+    if (!(keeps && is))
         stack_drop(w, 1);
     return ended;
 }
@@ -456,7 +439,6 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case DOES_FORMAT:
         return operate(c, w, action);
     case DOES_DELETE_SUBSCRIPT:
-        return delete_item(c, w);
     case DOES_SUBSCRIPT:
     case DOES_STORE_SUBSCRIPT:
     case DOES_SLICE:
@@ -534,6 +516,12 @@ static void note_stack(struct capture *c)
     Py_XSETREF(c->stack, stack);
 }
 
+void watched_mark(struct watched *w)
+{
+    w->before = w->depth;
+    memcpy(w->shadow + w->variables + w->code->co_stacksize, w->shadow + w->variables, sizeof *w->shadow * (size_t)w->depth);
+}
+
 enum ended watch(struct capture *c, struct watched *w)
 {
     bool in_call = false;
@@ -554,8 +542,7 @@ enum ended watch(struct capture *c, struct watched *w)
         action = compat_action(w->op, arg, unit);
         in_call = action.does == DOES_NAME_ARGUMENTS || action.does == DOES_BEGIN_CALL;
         compat_step_at(w->frame, unit);
-        w->before = w->depth;
-        memcpy(w->shadow + w->variables + w->code->co_stacksize, w->shadow + w->variables, sizeof *w->shadow * (size_t)w->depth);
+        watched_mark(w);
         if (c->failed || PyList_GET_SIZE(c->nodes) > MOST_NODES) {
             break_at(c, "limit", "a graph of more than %d operations", MOST_NODES);
             ended = ENDED_BEFORE;
