@@ -7,6 +7,7 @@ parameter, which no program gives a value to (known.c says how many arguments a 
 import functools
 
 _missing = object()
+end = object()  # in place of an item: the iterator has come to its end. No program gets it
 
 
 def order(keys, reverse):
@@ -77,3 +78,61 @@ def _reduce(function, iterable, /, initial=_missing, missing=_missing, empty=fun
     for item in iterable:
         initial = item if initial is missing else function(initial, item)
     return empty(function, ()) if initial is missing else initial
+
+
+def _list(iterable):
+    items = []
+    for item in iterable:
+        items.append(item)
+    return items
+
+
+def _tuple(iterable):
+    items = []
+    for item in iterable:
+        items.append(item)
+    return (*items,)
+
+
+def _extend(items, iterable):
+    for item in iterable:
+        items.append(item)
+
+
+def _take(iterable, most, len=len):
+    """A list of the first MOST items."""
+    items = []
+    for item in iterable:
+        items.append(item)
+        if len(items) == most:
+            break
+    return items
+
+
+# ---- the next item of map(), filter() and zip(), from the iterators that they have, or `end` ----
+
+def _next_zip(iterators, next=next, end=end):
+    items = []
+    for iterator in iterators:
+        item = next(iterator, end)
+        if item is end:
+            return end
+        items.append(item)
+    return (*items,)
+
+
+def _next_map(function, iterators, next=next, end=end):
+    items = []
+    for iterator in iterators:
+        item = next(iterator, end)
+        if item is end:
+            return end
+        items.append(item)
+    return function(*(*items,))
+
+
+def _next_filter(function, iterators, end=end):
+    for item in iterators[0]:
+        if item if function is None else function(item):
+            return item
+    return end

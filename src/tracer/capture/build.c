@@ -307,27 +307,6 @@ static enum ended map_add(struct capture *c, struct watched *w, int below)
     return ENDED_NOT;
 }
 
-/* What can be gone through, and is on top, is put into the list BELOW. */
-static enum ended extend(struct capture *c, struct watched *w, int below)
-{
-    PyObject *list = stack_value(w, below);
-    struct shadow *shadow = stack_shadow(w, below), *more;
-    OWNED PyObject *items = NULL;
-    enum ended ended;
-
-    if (!may_change(c, shadow, SHADOW_LIST) || PyList_GET_SIZE(list) != shadow->count)
-        return not_ours(c, list);
-    ended = collect(c, w, stack_value(w, 0), stack_shadow(w, 0), PY_SSIZE_T_MAX, &items, &more);
-    if (ended == ENDED_BEFORE || ended == ENDED_RAISED)
-        return ended;
-    if (PyList_SetSlice(list, PyList_GET_SIZE(list), PyList_GET_SIZE(list), items))
-        c->failed = true;
-    for (Py_ssize_t i = 0; i < more->count && !ended; i++)
-        shadow_add(c, shadow, NULL, more->items[i]);
-    stack_drop(w, 1);
-    return ended;
-}
-
 /* What is on top is put into the list or dict BELOW, by its METHOD. */
 static enum ended put_all(struct capture *c, struct watched *w, int below, const char *method)
 {
@@ -344,8 +323,8 @@ static enum ended put_all(struct capture *c, struct watched *w, int below, const
                 return break_at(c, "container", "a key of a dict is taken twice");
     ended = move(c, w, method, &call);
     if (ended == ENDED_BEFORE && !c->kind)
-        return PyList_CheckExact(operands.values[0]) ? extend(c, w, below) : break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
-    if (ended == ENDED_NOT)
+        ended = method[0] == 'e' ? step_polyfill(c, w, "_extend", &call) : break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
+    if (ended == ENDED_NOT || ended == ENDED_BEHIND)
         stack_drop(w, 1);
     return ended;
 }

@@ -271,10 +271,8 @@ struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of)
 struct shadow *iterator_shadow(struct capture *c, char how, PyObject *value, struct shadow *of);
 /* iter(VALUE): a new reference. Not ENDED_NOT: there is none. */
 enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, PyObject **iterator, struct shadow **shadow);
-/* Its next item, a new reference, or NULL: it has come to its end. */
-enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterator, struct shadow *of, PyObject **item, struct shadow **shadow);
-/* A list of the first MOST items of VALUE. */
-enum ended collect(struct capture *c, struct watched *w, PyObject *value, struct shadow *of, Py_ssize_t most, PyObject **list, struct shadow **shadow);
+/* SLOTS of the stack give way to its next item, or to polyfill("end"). */
+enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterator, struct shadow *of, int slots);
 /* The import of NAME, and of NAME from the module on top. */
 enum ended import_module(struct capture *c, struct watched *w, PyObject *name);
 enum ended import_from(struct capture *c, struct watched *w, PyObject *name);
@@ -381,6 +379,10 @@ bool keeps_shape(const char *name, int count, bool first, bool rest);
 bool is_fact(const char *name);
 extern PyObject *capture_builtins; /* a dict: as they were when we came */
 PyObject *builtin_named(const char *name);
+/* NAME of dyntrace._polyfills, borrowed; or NULL. */
+PyObject *polyfill(const char *name);
+/* CALL is one of that function. */
+enum ended step_polyfill(struct capture *c, struct watched *w, const char *name, const struct call *call);
 /* Builtins, and methods of builtin types, of what is known. ENDED_BEFORE: it is no such, and nothing has happened. */
 enum ended call_known(struct capture *c, struct watched *w, const struct call *call);
 

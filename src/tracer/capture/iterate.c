@@ -1,8 +1,8 @@
 /* tracer/capture/iterate.c -- what is gone through and unpacked: containers, iterators, generators. See capture.h.
  *
  * An iterator of CPython's gives its next item itself, and the shadow follows. A generator's frame is stepped when that is resumed
- * (step.c). map(), filter() and zip() have nothing but iterators and a function: what they do is done with those, so that the
- * function can be stepped, and they are as if they had done it. */
+ * (step.c). map(), filter() and zip() have nothing but iterators and a function: with those a function in Python that is stepped
+ * does what they would do (python/dyntrace/_polyfills.py), and they are as if they had done it. */
 #include "tracer/capture/capture.h"
 
 /* The node of item I of VALUE, one of the graph's: its shadow, or NULL. */
@@ -24,8 +24,6 @@ static bool has_known_length(PyObject *value, const struct shadow *of)
 }
 
 /* ---- iterators ---- */
-
-enum { MANY = 16 };
 
 struct shadow *iterator_shadow(struct capture *c, char how, PyObject *value, struct shadow *of)
 {
@@ -105,240 +103,105 @@ static struct shadow *given(struct capture *c, struct shadow *of, PyObject *item
     return value_item(c, of->value, of->parent, of->step == 'r' ? PySequence_Fast_GET_SIZE(of->value) - of->at : of->at - 1);
 }
 
-/* One argument of map(), or an item of zip(), from each iterator of OF: *COUNT of them, or fewer: one has come to its end. */
-static enum ended next_of_each(struct capture *c, struct watched *w, const struct shadow *of, PyObject **values, struct shadow **shadows, Py_ssize_t *count)
+/* The call of a function in Python does what map(), filter() or zip() OF does for its next item. */
+static enum ended next_of_each(struct capture *c, struct watched *w, struct shadow *of, int slots)
 {
-    enum ended ended = ENDED_NOT, one;
+    OWNED PyObject *iterators = PyTuple_New(of->count);
+    struct shadow *all = shadow_new(c, SHADOW_TUPLE, of->count);
+    struct operands operands = {{of->value, iterators}, {of->parent, all}};
+    const bool zips = of->step == 'z';
 
-    for (*count = 0; *count < of->count && ended != ENDED_RAISED; ++*count) {
-        PyObject *iterator = of->keys[*count];
-        one = iterator_next(c, w, iterator, of->items[*count], &values[*count], &shadows[*count]);
-        if (one == ENDED_BEFORE) {
-            values[*count] = Py_TYPE(iterator)->tp_iternext(iterator);
-            one = values[*count] || !PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_StopIteration) ? ENDED_BEHIND : ENDED_RAISED;
-            if (one == ENDED_BEHIND)
-                PyErr_Clear();
-        }
-        ended = one ? one : ended;
-        if (!values[*count])
-            break;
+    for (Py_ssize_t i = 0; iterators && all && i < of->count; i++) {
+        PyTuple_SET_ITEM(iterators, i, Py_NewRef(of->keys[i]));
+        shadow_add(c, all, NULL, of->items[i]);
     }
-    return ended;
+    if (!iterators || !all)
+        return no_memory_at(c);
+    return step_polyfill(c, w, zips ? "_next_zip" : of->step == 'm' ? "_next_map" : "_next_filter",
+                         &(struct call){.args = operands.values + zips, .shadows = operands.of + zips, .count = 2 - zips, .slots = slots});
 }
 
-/* CALL, besides the stack, whose top makes room. */
-static enum ended call_aside(struct capture *c, struct watched *w, const struct call *call, PyObject **result, struct shadow **shadow)
-{
-    const int at = w->variables + w->depth - 1;
-    struct shadow *of_top = w->shadow[at];
-    PyObject *top = compat_take_local(w->frame, at);
-    enum ended ended;
-
-    w->depth--;
-    ended = dispatch(c, w, call);
-    *result = NULL;
-    *shadow = NULL;
-    if (ended == ENDED_NOT || ended == ENDED_BEHIND) {
-        *result = Py_NewRef(stack_value(w, 0));
-        *shadow = ended ? NULL : stack_shadow(w, 0);
-        stack_drop(w, 1);
-    } else if (ended == ENDED_BEFORE) {
-        *result = run_call(call);
-        ended = *result ? ENDED_BEHIND : ENDED_RAISED;
-    }
-    w->depth++;
-    w->shadow[at] = of_top;
-    compat_give_local(w->frame, at, top);
-    return ended;
-}
-
-static enum ended next_of_many(struct capture *c, struct watched *w, struct shadow *of, PyObject **item, struct shadow **shadow)
-{
-    PyObject *values[MANY], *result = NULL;
-    struct shadow *shadows[MANY], *of_result = NULL;
-    struct call call = {.callable = of->value, .of = of->parent, .args = values, .shadows = shadows};
-    enum ended ended = ENDED_NOT, one;
-    Py_ssize_t count;
-    bool more;
-    int is;
-
-    do {
-        more = false;
-        one = next_of_each(c, w, of, values, shadows, &count);
-        ended = one ? one : ended;
-        call.count = (int)count;
-        if (count < of->count || ended == ENDED_RAISED)
-            break;
-        if (of->step == 'z') {
-            *item = PyTuple_New(count);
-            *shadow = shadow_new(c, SHADOW_TUPLE, count);
-            for (Py_ssize_t i = 0; *item && *shadow && i < count; i++) {
-                PyTuple_SET_ITEM(*item, i, Py_NewRef(values[i]));
-                shadow_add(c, *shadow, NULL, shadows[i]);
-            }
-        } else if (of->step == 'm' || of->value != Py_None) {
-            one = call_aside(c, w, &call, &result, &of_result);
-            ended = one ? one : ended;
-        } else {
-            result = Py_NewRef(values[0]);
-            of_result = shadows[0];
-        }
-        if (of->step == 'm') {
-            *item = result;
-            *shadow = of_result;
-        } else if (of->step == 'f' && result) {
-            is = ended ? -2 : truth_of(c, result, of_result);
-            if (is == -2) {
-                ended = ENDED_BEHIND;
-                is = PyObject_IsTrue(result);
-            }
-            *item = is > 0 ? Py_NewRef(values[0]) : NULL;
-            *shadow = shadows[0];
-            ended = is < 0 ? ENDED_RAISED : ended;
-            more = !is;
-            Py_DECREF(result);
-        }
-        while (count > 0)
-            Py_DECREF(values[--count]);
-    } while (more);
-    while (count > 0)
-        Py_DECREF(values[--count]);
-    return ended;
-}
-
-enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterator, struct shadow *of, PyObject **item, struct shadow **shadow)
+enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterator, struct shadow *of, int slots)
 {
     const struct attempt attempt = attempt_begin(c);
-    enum ended ended = ENDED_NOT;
-    PyObject *stopped;
+    enum ended ended;
+    PyObject *item, *stopped = NULL;
 
-    *item = NULL;
-    *shadow = NULL;
-    if (!of || !(of->kind == SHADOW_ITERATOR ? is_native(of) || of->step == 'm' || of->step == 'f' || of->step == 'z' : is_native(of)))
+    if (of && of->kind == SHADOW_ITERATOR && strchr("mfz", of->step) && !is_native(of))
+        return next_of_each(c, w, of, slots);
+    if (!is_native(of))
         return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
     if (of->kind == SHADOW_ITERATOR && !of->step && is_graph(of->value, of->parent) && (ended = may_operate(c)))
         return ended;
-    if (of->kind == SHADOW_ITERATOR && (of->step == 'm' || of->step == 'f' || of->step == 'z')) {
-        ended = next_of_many(c, w, of, item, shadow);
-    } else {
-        c->inner_broke = false;
-        *item = Py_TYPE(iterator)->tp_iternext(iterator);
-        if (!*item && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_StopIteration))
-            ended = ENDED_RAISED;
-        else if (c->inner_broke)
-            ended = ENDED_BEHIND;
-        if (ended != ENDED_RAISED && !*item && !_PyGen_FetchStopIterationValue(&stopped)) {
-            c->stopped = capture_keep(c, stopped);
-            Py_DECREF(stopped);
-        }
-        if (!ended && *item)
-            *shadow = given(c, of, *item);
-    }
-    if (ended) {
+    c->inner_broke = false;
+    item = Py_TYPE(iterator)->tp_iternext(iterator);
+    if (c->inner_broke)
         attempt_undo(c, &attempt);
-        *shadow = NULL;
-    }
-    return ended;
-}
-
-enum ended collect(struct capture *c, struct watched *w, PyObject *value, struct shadow *of, Py_ssize_t most, PyObject **list, struct shadow **shadow)
-{
-    const struct attempt attempt = attempt_begin(c);
-    struct shadow *of_iterator, *of_item;
-    PyObject *iterator, *item;
-    enum ended ended = iterator_of(c, value, of, &iterator, &of_iterator), one;
-    OWNED PyObject *held = ended ? NULL : iterator;
-
-    *list = NULL;
-    if (ended)
+    if (!item && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_StopIteration))
+        return ENDED_RAISED;
+    ended = c->inner_broke ? ENDED_BEHIND : ENDED_NOT;
+    if (item) {
+        stack_result(c, w, slots, item, ended ? NULL : given(c, of, item));
         return ended;
-    *list = PyList_New(0);
-    *shadow = shadow_new(c, SHADOW_LIST, 0);
-    while (*list && *shadow && PyList_GET_SIZE(*list) < most) {
-        one = ended ? ENDED_BEFORE : iterator_next(c, w, iterator, of_iterator, &item, &of_item);
-        if (one == ENDED_BEFORE && !ended && !PyList_GET_SIZE(*list)) {
-            Py_CLEAR(*list);
-            return ENDED_BEFORE;
-        }
-        if (one == ENDED_BEFORE) { /* CPython goes on */
-            item = Py_TYPE(iterator)->tp_iternext(iterator);
-            one = item || !PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_StopIteration) ? ENDED_BEHIND : ENDED_RAISED;
-            if (one == ENDED_BEHIND)
-                PyErr_Clear();
-        }
-        ended = one ? one : ended;
-        if (!item || PyList_Append(*list, item) || shadow_add(c, *shadow, NULL, of_item)) {
-            Py_XDECREF(item);
-            break;
-        }
-        Py_DECREF(item);
     }
-    if (!*list || !*shadow)
-        c->failed = true;
-    if (ended)
-        attempt_undo(c, &attempt);
-    if (ended == ENDED_RAISED)
-        Py_CLEAR(*list);
+    _PyGen_FetchStopIterationValue(&stopped);
+    c->stopped = capture_keep(c, stopped);
+    Py_XDECREF(stopped);
+    item = polyfill("end");
+    stack_result(c, w, slots, Py_XNewRef(item), shadow_const(c, item));
     return ended;
 }
 
 /* ---- instructions ---- */
 
+/* So many values BEFORE and BEHIND a starred one. */
+static enum ended wrong_length(Py_ssize_t before, Py_ssize_t behind, Py_ssize_t size)
+{
+    const Py_ssize_t count = before + (behind < 0 ? 0 : behind);
+
+    if (size > count)
+        PyErr_Format(PyExc_ValueError, "too many values to unpack (expected %zd)", count);
+    else
+        PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected %s%zd, got %zd)", behind < 0 ? "" : "at least ", count, size);
+    return ENDED_RAISED;
+}
+
 enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ssize_t behind)
 {
-    PyObject *value = stack_value(w, 0), *rest = NULL;
-    struct shadow *of = stack_shadow(w, 0), *shadow = NULL, *of_rest = NULL;
-    OWNED PyObject *items = NULL;
-    const bool graph = is_graph(value, of), starred = behind >= 0;
+    const bool starred = behind >= 0;
+    const Py_ssize_t count = before + (starred ? behind : 0);
+    OWNED PyObject *most = PyLong_FromSsize_t(starred ? PY_SSIZE_T_MAX : count + 1), *items = Py_NewRef(stack_value(w, 0));
+    struct operands operands = {{items, most}, {stack_shadow(w, 0), most ? shadow_const(c, most) : NULL}};
+    struct shadow *of = operands.of[0];
+    const bool taken = is_graph(items, of) || !(is_sequence(items) ? value_type_known(c, items, of) : PyTuple_Check(items) && value_known(c, items, of));
     enum ended ended = ENDED_NOT;
-    Py_ssize_t count = before + (starred ? behind : 0), size;
+    PyObject *rest;
+    Py_ssize_t size;
 
-    if (graph) {
-        if (!has_known_length(value, of) || !value_type_known(c, value, of))
-            return break_at(c, "data", "a result is unpacked whose length may depend on its data");
-        if ((ended = may_operate(c)))
+    if (taken) {
+        ended = step_polyfill(c, w, "_take", &(struct call){.args = operands.values, .shadows = operands.of, .count = 2, .slots = 1});
+        if (ended == ENDED_BEFORE || ended == ENDED_RAISED)
             return ended;
-        c->shapes_read = true;
+        Py_SETREF(items, Py_NewRef(stack_value(w, 0)));
+        of = stack_shadow(w, 0);
     }
-    if (graph || (is_sequence(value) && value_type_known(c, value, of)) || (PyTuple_Check(value) && value_known(c, value, of))) { /* a shape */
-        items = PySequence_List(value);
-        shadow = items ? shadow_new(c, SHADOW_LIST, PyList_GET_SIZE(items)) : NULL;
-        if (!shadow)
-            return items ? no_memory_at(c) : ENDED_RAISED;
-        size = PyList_GET_SIZE(items);
-        if (starred ? size < count : size != count)
-            return break_at(c, "container", "%zd values are unpacked of a %.200s of another length", count, Py_TYPE(value)->tp_name);
-        for (Py_ssize_t i = 0; i < size; i++)
-            shadow_add(c, shadow, NULL, graph ? item_node(c, value, of, i) : is_sequence(value) ? value_item(c, value, of, i) : shadow_const(c, PyList_GET_ITEM(items, i)));
-    } else {
-        ended = collect(c, w, value, of, starred ? PY_SSIZE_T_MAX : count + 1, &items, &shadow);
-        if (ended == ENDED_RAISED || ended == ENDED_BEFORE)
-            return ended;
-        size = PyList_GET_SIZE(items);
-        if (starred ? size < count : size != count) {
-            if (size > count)
-                PyErr_Format(PyExc_ValueError, "too many values to unpack (expected %zd)", count);
-            else
-                PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected %s%zd, got %zd)", starred ? "at least " : "", count, size);
-            return ENDED_RAISED;
-        }
-    }
-    if (starred) {
-        rest = PyList_GetSlice(items, before, size - behind);
-        of_rest = rest ? shadow_new(c, SHADOW_LIST, size - count) : NULL;
-        for (Py_ssize_t i = before; of_rest && i < size - behind; i++)
-            shadow_add(c, of_rest, NULL, shadow->items[i]);
-        if (!of_rest)
-            c->failed = true;
-    }
+    size = PySequence_Fast_GET_SIZE(items);
+    if (starred ? size < count : size != count)
+        return taken ? wrong_length(before, behind, size) : break_at(c, "container", "%zd values are unpacked of %zd", count, size);
     stack_drop(w, 1);
-    for (Py_ssize_t i = count + starred - 1; i >= 0; i--) {
-        const Py_ssize_t at = starred && i > before ? size - count - 1 + i : i;
-        if (starred && i == before)
-            stack_push(w, rest, ended ? NULL : of_rest);
-        else
-            stack_push(w, Py_NewRef(PyList_GET_ITEM(items, at)), ended ? NULL : shadow->items[at]);
+    for (Py_ssize_t i = size - 1; i >= size - behind; i--)
+        stack_push(w, Py_NewRef(PySequence_Fast_GET_ITEM(items, i)), ended ? NULL : value_item(c, items, of, i));
+    if (starred) {
+        struct shadow *of_rest = shadow_new(c, SHADOW_LIST, 0);
+        for (Py_ssize_t i = before; of_rest && !ended && i < size - behind; i++)
+            shadow_add(c, of_rest, NULL, value_item(c, items, of, i));
+        rest = PySequence_GetSlice(items, before, size - behind);
+        if (rest && !PyList_CheckExact(rest))
+            Py_SETREF(rest, PySequence_List(rest));
+        stack_push(w, rest, ended ? NULL : of_rest);
     }
+    for (Py_ssize_t i = before - 1; i >= 0; i--)
+        stack_push(w, Py_NewRef(PySequence_Fast_GET_ITEM(items, i)), ended ? NULL : value_item(c, items, of, i));
     return ended;
 }
 
@@ -358,17 +221,11 @@ enum ended iterate(struct capture *c, struct watched *w)
 
 enum ended next_item(struct capture *c, struct watched *w, struct compat_action action)
 {
-    PyObject *item;
-    struct shadow *shadow;
-    enum ended ended = iterator_next(c, w, stack_value(w, COMPAT_ABOVE_ITERATOR), stack_shadow(w, COMPAT_ABOVE_ITERATOR), &item, &shadow);
+    enum ended ended = iterator_next(c, w, stack_value(w, COMPAT_ABOVE_ITERATOR), stack_shadow(w, COMPAT_ABOVE_ITERATOR), 0);
 
-    if (ended == ENDED_BEFORE || ended == ENDED_RAISED)
-        return ended;
-    if (item) {
-        stack_push(w, item, shadow);
-        return ended;
+    if (ended != ENDED_BEFORE && ended != ENDED_RAISED && stack_value(w, 0) == polyfill("end")) {
+        stack_drop(w, 2 + COMPAT_ABOVE_ITERATOR);
+        w->next = (int32_t)action.arg;
     }
-    stack_drop(w, 1 + COMPAT_ABOVE_ITERATOR);
-    w->next = (int32_t)action.arg;
     return ended;
 }

@@ -133,25 +133,11 @@ static enum ended type_of(struct capture *c, struct watched *w, const struct cal
 /* tuple(), list() */
 static enum ended convert(struct capture *c, struct watched *w, const struct call *call, const char *name)
 {
-    struct shadow *shadow, *tuple;
-    PyObject *items, *made;
     enum ended ended = move(c, w, name, call);
 
     if (ended != ENDED_BEFORE || c->kind || is_graph(call->args[0], call->shadows[0]))
         return ended;
-    ended = collect(c, w, call->args[0], call->shadows[0], PY_SSIZE_T_MAX, &items, &shadow);
-    if (ended == ENDED_BEFORE || ended == ENDED_RAISED)
-        return ended;
-    made = name[0] == 'l' ? Py_NewRef(items) : PyList_AsTuple(items);
-    Py_DECREF(items);
-    tuple = made && name[0] == 't' ? shadow_new(c, SHADOW_TUPLE, 0) : NULL;
-    if (tuple) {
-        tuple->items = shadow->items;
-        tuple->count = tuple->room = shadow->count;
-    }
-    ended = made ? ended : ENDED_RAISED;
-    stack_result(c, w, call->slots, made, ended ? NULL : tuple ? tuple : shadow);
-    return ended;
+    return step_polyfill(c, w, name[0] == 'l' ? "_list" : "_tuple", call);
 }
 
 /* enumerate(), zip(), map(), filter(): the iterators of their arguments are made here, so that they are known. */
@@ -199,27 +185,20 @@ static enum ended iterate_call(struct capture *c, struct watched *w, const struc
 
 static enum ended next_call(struct capture *c, struct watched *w, const struct call *call, const char *name)
 {
-    PyObject *item, *stop;
-    struct shadow *shadow;
-    enum ended ended = iterator_next(c, w, call->args[0], call->shadows[0], &item, &shadow);
+    OWNED PyObject *otherwise = call->count == 2 ? Py_NewRef(call->args[1]) : NULL, *stop = NULL;
+    struct shadow *of_otherwise = otherwise ? call->shadows[1] : NULL;
+    enum ended ended = iterator_next(c, w, call->args[0], call->shadows[0], call->slots);
 
-    if (ended == ENDED_BEFORE || ended == ENDED_RAISED)
+    if (ended == ENDED_BEFORE || ended == ENDED_RAISED || stack_value(w, 0) != polyfill("end"))
         return ended;
-    if (!item && call->count == 2) {
-        item = Py_NewRef(call->args[1]);
-        shadow = call->shadows[1];
+    if (otherwise) {
+        stack_result(c, w, 1, Py_NewRef(otherwise), ended ? NULL : of_otherwise);
+        return ended;
     }
-    if (!item) {
-        stop = c->stopped && c->stopped != Py_None ? PyObject_CallOneArg(PyExc_StopIteration, c->stopped) : NULL;
-        if (stop)
-            PyErr_SetObject(PyExc_StopIteration, stop);
-        else if (!PyErr_Occurred())
-            PyErr_SetNone(PyExc_StopIteration);
-        Py_XDECREF(stop);
-        return ENDED_RAISED;
-    }
-    stack_result(c, w, call->slots, item, ended ? NULL : shadow);
-    return ended;
+    stop = c->stopped && c->stopped != Py_None ? PyObject_CallOneArg(PyExc_StopIteration, c->stopped) : NULL;
+    if (!PyErr_Occurred())
+        PyErr_SetObject(PyExc_StopIteration, stop);
+    return ENDED_RAISED;
 }
 
 /* getattr() and hasattr() with a name that is known, as the instruction would read it. */
@@ -255,14 +234,30 @@ static enum ended by_name(struct capture *c, struct watched *w, const struct cal
 PyObject *polyfill(const char *name)
 {
     static PyObject *module;
-    PyObject *function;
+    PyObject *found;
 
     if (!module && !(module = PyImport_ImportModule("dyntrace._polyfills")))
         return PyErr_Clear(), NULL;
-    function = PyDict_GetItemString(PyModule_GetDict(module), name);
-    if (function && !compat_hides((PyCodeObject *)PyFunction_GET_CODE(function)))
-        compat_hide_code((PyCodeObject *)PyFunction_GET_CODE(function));
-    return function;
+    found = PyDict_GetItemString(PyModule_GetDict(module), name);
+    if (found && PyFunction_Check(found) && !compat_hides((PyCodeObject *)PyFunction_GET_CODE(found)))
+        compat_hide_code((PyCodeObject *)PyFunction_GET_CODE(found));
+    return found;
+}
+
+enum ended step_polyfill(struct capture *c, struct watched *w, const char *name, const struct call *call)
+{
+    PyObject *function = polyfill(name), *defaults;
+    struct call instead = *call;
+
+    for (int i = 0; i < call->count; i++)
+        if (PyIter_Check(call->args[i]) && !(call->shadows[i] && (call->shadows[i]->kind == SHADOW_ITERATOR || call->shadows[i]->kind == SHADOW_GENERATOR)))
+            return break_at(c, "container", "a loop over a %.200s", Py_TYPE(call->args[i])->tp_name);
+    if (!function || !polyfill("order") || !(instead.of = shadow_new(c, SHADOW_FUNCTION, 0)))
+        return ENDED_BEFORE;
+    defaults = PyFunction_GET_DEFAULTS(function);
+    instead.callable = function;
+    instead.of->parent = shadow_const(c, defaults ? defaults : Py_None);
+    return inlined(c, w, &instead, (PyFunctionObject *)function, instead.of, NULL);
 }
 
 /* What is known of a builtin function or type: what does a call of it with LEAST to MOST arguments, or the function in Python that is stepped
@@ -294,23 +289,17 @@ static const struct builtin *builtin_of(const char *name)
 static enum ended step_instead(struct capture *c, struct watched *w, const struct call *call, const struct builtin *builtin)
 {
     const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0;
-    PyObject *start = call->count == 2 ? call->args[1] : NULL, *function;
-    struct call instead = *call;
+    PyObject *start = call->count == 2 ? call->args[1] : NULL;
     char name[16];
 
     for (int j = 0; j < named; j++)
         if (!is_in(PyUnicode_AsUTF8(PyTuple_GET_ITEM(call->names, j)), builtin->keywords))
             return ENDED_BEFORE;
     snprintf(name, sizeof name, "_%s", builtin->name);
-    function = polyfill(name);
-    if (call->count - named < builtin->least || call->count - named > builtin->most || !function || !polyfill("order") ||
+    if (call->count - named < builtin->least || call->count - named > builtin->most ||
         (!strcmp(name, "_sum") && start && !PyLong_CheckExact(start) && !PyFloat_CheckExact(start) && !value_is_array(start)))
         return ENDED_BEFORE;
-    instead.callable = function;
-    instead.of = shadow_new(c, SHADOW_FUNCTION, 0);
-    if (!instead.of || !(instead.of->parent = shadow_const(c, PyFunction_GET_DEFAULTS(function) ? PyFunction_GET_DEFAULTS(function) : Py_None)))
-        return ENDED_BEFORE;
-    return inlined(c, w, &instead, (PyFunctionObject *)function, instead.of, NULL);
+    return step_polyfill(c, w, name, call);
 }
 
 static enum ended call_builtin(struct capture *c, struct watched *w, const struct call *call)
@@ -342,6 +331,7 @@ static enum ended call_method(struct capture *c, struct watched *w, const struct
     PyObject *values[8];
     struct shadow *shadows[8];
     struct call whole = *call;
+    enum ended ended;
     const char *name = PyUnicode_AsUTF8(call->of->key);
 
     if (call->count > 7 || !name || !(whole.callable = _PyType_Lookup(Py_TYPE(self), call->of->key)))
@@ -355,7 +345,8 @@ static enum ended call_method(struct capture *c, struct watched *w, const struct
     whole.args = values;
     whole.shadows = shadows;
     whole.count++;
-    return move(c, w, name, &whole);
+    ended = move(c, w, name, &whole);
+    return ended == ENDED_BEFORE && !c->kind && !strcmp(name, "extend") && whole.count == 2 ? step_polyfill(c, w, "_extend", &whole) : ended;
 }
 
 enum ended call_known(struct capture *c, struct watched *w, const struct call *call)

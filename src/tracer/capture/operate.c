@@ -466,7 +466,7 @@ static enum ended is_same(struct capture *c, struct watched *w, bool negated)
     PyObject *a = stack_value(w, 1), *b = stack_value(w, 0);
     struct shadow *of_a = object_of(stack_shadow(w, 1)), *of_b = object_of(stack_shadow(w, 0));
     bool single = a == Py_None || b == Py_None || PyBool_Check(a) || PyBool_Check(b);
-    bool sure = of_a && (of_a == of_b || (of_b && (of_a->kind == SHADOW_OBJECT || of_b->kind == SHADOW_OBJECT)));
+    bool sure = b == polyfill("end") || (of_a && (of_a == of_b || (of_b && (of_a->kind == SHADOW_OBJECT || of_b->kind == SHADOW_OBJECT))));
 
     if (!sure && value_type_known(c, a, of_a) && value_type_known(c, b, of_b))
         sure = Py_TYPE(a) != Py_TYPE(b) || (single && value_known(c, a, of_a) && value_known(c, b, of_b)) ||

@@ -331,7 +331,7 @@ static void swap(struct watched *w, int count)
 static enum ended jump(struct capture *c, struct watched *w, uint32_t to)
 {
     w->next = (int32_t)to;
-    return to <= (uint32_t)w->unit && ++c->jumps > MOST_JUMPS ? break_at(c, "limit", "a loop of more than %d rounds", MOST_JUMPS) : ENDED_NOT;
+    return to <= (uint32_t)w->unit && !compat_hides(w->code) && ++c->jumps > MOST_JUMPS ? break_at(c, "limit", "a loop of more than %d rounds", MOST_JUMPS) : ENDED_NOT;
 }
 
 static enum ended jump_if(struct capture *c, struct watched *w, struct compat_action action)
