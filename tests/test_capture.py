@@ -349,6 +349,32 @@ def test_an_unchanged_script_is_captured(alone, dyntrace, python, record, tmp_pa
     assert dict(module.rows("SELECT qualname, count(*) FROM graph JOIN compiles USING (compile_id) GROUP BY 1"))["work"]
 
 
+LOOKED_AT = """
+import gc
+import numpy
+
+class Plain:
+    def __init__(self):
+        self.number, self.array = 1, None
+
+def read(o):
+    return o.number
+
+def add(o, x):
+    return x + o.number
+
+o = Plain()
+print(read(o), add(o, numpy.ones(2)), [type(what).__name__ for what in gc.get_referents(o)])
+"""
+
+
+def test_an_object_that_is_looked_at_gets_no_dict(alone, python, record, tmp_path):
+    """Its class keeps the values of its attributes in place until somebody asks for its dict, which gc would see."""
+    plain = alone(LOOKED_AT)
+    assert "dict" not in plain.stdout
+    assert record([tmp_path / "program.py"], "--capture", python=python).out == plain.stdout
+
+
 @pytest.mark.one_python
 @pytest.mark.parametrize("words, said", [
     (["--frames", "none"], "--capture needs the hook that --frames none leaves out: give one of the two"),

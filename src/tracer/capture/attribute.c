@@ -79,7 +79,8 @@ enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)
 {
     static PyObject *own_getattribute;
     PyTypeObject *type = Py_TYPE(owner);
-    PyObject *descriptor = Py_XNewRef(_PyType_Lookup(type, name)), **dict_at, *dict;
+    PyObject *descriptor = Py_XNewRef(_PyType_Lookup(type, name)), **values;
+    OWNED PyObject *dict = NULL;
     enum found found = FOUND_NOT;
 
     if (!own_getattribute)
@@ -94,17 +95,17 @@ enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)
         PyErr_Clear();
         goto done;
     }
-    dict_at = _PyObject_GetDictPtr(owner);
-    dict = dict_at ? *dict_at : NULL;
-    if (!dict && type->tp_dictoffset) { /* values without a dict yet: asking makes it */
-        OWNED PyObject *made = PyObject_GenericGetDict(owner, NULL);
-        PyErr_Clear();
-        dict = made;
-        if (made && PyDict_CheckExact(made) && (*value = Py_XNewRef(PyDict_GetItemWithError(made, name))))
-            found = FOUND_OWN;
-    } else if (dict && PyDict_CheckExact(dict) && (*value = Py_XNewRef(PyDict_GetItemWithError(dict, name)))) {
-        found = FOUND_OWN;
+    values = compat_inline_values(owner);
+    if (values && PyUnicode_CHECK_INTERNED(name)) { /* its dict is not made: the program would see it */
+        const Py_ssize_t at = compat_inline_index(type, name);
+        *value = at >= 0 ? Py_XNewRef(values[at]) : NULL;
+    } else {
+        dict = values || (type->tp_dictoffset < 0 && !(type->tp_flags & Py_TPFLAGS_MANAGED_DICT))
+                   ? PyObject_GenericGetDict(owner, NULL) : Py_XNewRef(compat_made_dict(owner));
+        *value = dict && PyDict_CheckExact(dict) ? Py_XNewRef(PyDict_GetItemWithError(dict, name)) : NULL;
     }
+    if (*value)
+        found = FOUND_OWN;
     PyErr_Clear();
     if (found || !descriptor)
         goto done;

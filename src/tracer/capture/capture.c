@@ -57,6 +57,17 @@ static bool is_package(PyObject *name)
     return is;
 }
 
+/* Has OBJECT an array among its attributes? Its dict is not made: the program would see it. */
+static bool object_has_array(PyObject *object)
+{
+    PyObject **values = compat_inline_values(object), *dict = values ? NULL : compat_made_dict(object);
+
+    for (Py_ssize_t i = values ? compat_inline_count(Py_TYPE(object)) : 0; i--;)
+        if (values[i] && value_has_array(values[i], 1))
+            return true;
+    return dict && PyDict_CheckExact(dict) && value_has_array(dict, 2);
+}
+
 /* Does FRAME's function get arrays, or name what makes them? An object may have some among its attributes. */
 static bool has_arrays(compat_frame *frame)
 {
@@ -64,11 +75,8 @@ static bool has_arrays(compat_frame *frame)
     PyObject *closure = compat_function(frame)->func_closure;
 
     for (int i = 0; i < code->co_nlocalsplus; i++) {
-        PyObject *value = compat_local(frame, i), **dict;
-        if (!value)
-            continue;
-        dict = _PyObject_GetDictPtr(value);
-        if (value_has_array(value, 3) || (dict && *dict && PyDict_CheckExact(*dict) && value_has_array(*dict, 2)))
+        PyObject *value = compat_local(frame, i);
+        if (value && (value_has_array(value, 3) || object_has_array(value)))
             return true;
     }
     for (Py_ssize_t i = 0; closure && i < PyTuple_GET_SIZE(closure); i++)

@@ -22,6 +22,7 @@
 #ifndef DYNTRACE_CAPTURE_H
 #define DYNTRACE_CAPTURE_H
 
+#include "tracer/compat/guards.h"
 #include "tracer/compat/step.h"
 #include "tracer/evaluator/cache.h"
 

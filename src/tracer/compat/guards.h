@@ -62,16 +62,20 @@ static inline PyObject *compat_made_dict(PyObject *object)
     return type->tp_dictoffset > 0 ? *(PyObject **)((char *)object + type->tp_dictoffset) : NULL;
 }
 
+/* How many inline values instances of TYPE may have. */
+static inline Py_ssize_t compat_inline_count(PyTypeObject *type)
+{
+    PyDictKeysObject *keys = type->tp_flags & Py_TPFLAGS_HEAPTYPE ? ((PyHeapTypeObject *)type)->ht_cached_keys : NULL;
+
+    return keys && DK_IS_UNICODE(keys) ? keys->dk_nentries : 0;
+}
+
 /* Which of its type's inline values is NAME, an interned string? -1: none. The
  * order of a class's keys does not change as long as it lives. */
 static inline Py_ssize_t compat_inline_index(PyTypeObject *type, PyObject *name)
 {
-    PyDictKeysObject *keys = type->tp_flags & Py_TPFLAGS_HEAPTYPE ? ((PyHeapTypeObject *)type)->ht_cached_keys : NULL;
-
-    if (!keys || !DK_IS_UNICODE(keys))
-        return -1;
-    for (Py_ssize_t i = 0; i < keys->dk_nentries; i++)
-        if (DK_UNICODE_ENTRIES(keys)[i].me_key == name)
+    for (Py_ssize_t i = compat_inline_count(type) - 1; i >= 0; i--)
+        if (DK_UNICODE_ENTRIES(((PyHeapTypeObject *)type)->ht_cached_keys)[i].me_key == name)
             return i;
     return -1;
 }
