@@ -28,7 +28,8 @@ FIRST_S, KEY_MS, MEMORY_MB, IDLE_SHARE, PICTURE_S = 0.3, 50, 150, 0.02, 1
 NAMES = {"Enter": b"\r", "Esc": b"\x1b", "Down": b"\x1b[B", "Up": b"\x1b[A", "PgDn": b"\x1b[6~", "Right": b"\x1b[C", "Tab": b"\t"}
 TOUR = """j j j k Enter Esc ~ 2 ~ j j j G g Right Right s s Enter ~ j j G g Esc 5 ~ j j PgDn PgDn PgDn G k k g Enter ~ j Esc
           3 ~ j Enter ~ j j Enter ~ j Esc Esc 4 ~ Enter ~ Esc 6 ~ j Enter ~ PgDn PgDn Esc 0 ~ 7 ~ + + + + Right Right j k n n 8 ~ j j
-          Tab j Tab 9 ~ j j j ] ] ] [ [ G g ? PgDn PgDn Esc ! Esc Esc 1 ~ G g""".split()
+          Tab j Tab 9 ~ j j j ] ] ] [ [ G g ? PgDn PgDn Esc ! Esc Esc
+          : frames Enter ~ G g Right Right s ~ j G Esc 1 ~ G g""".split()
 
 
 class Terminal:

@@ -276,8 +276,8 @@ static void draw(struct loop *loop)
 
 /* ---- the loop -------------------------------------------------------------- */
 
-/* Until a job has ended, at most MS; ALSO: or something was typed or printed. */
-static void wait_for_something(struct loop *loop, int64_t ms, bool also)
+/* Until a job has ended (true), at most MS; ALSO: or something was typed or printed. */
+static bool wait_for_something(struct loop *loop, int64_t ms, bool also)
 {
     struct pollfd polled[3] = {{loop->ended_fd, POLLIN, 0}, {loop->face.screen->keys_fd, POLLIN, 0},
                                {loop->options->output_fd, POLLIN, 0}};
@@ -288,6 +288,7 @@ static void wait_for_something(struct loop *loop, int64_t ms, bool also)
         eventfd_read(polled[0].fd, &ended);
     if (polled[2].revents)
         loop->output.open = output_read(&loop->output, polled[2].fd);
+    return polled[0].revents;
 }
 
 /* Wait until nothing is asked any more, and all of it is shown. */
@@ -319,14 +320,15 @@ static void keys_play(struct loop *loop, const char *keys)
     free(spaced);
 }
 
-/* Give what a key asked a moment, so that the next screen has it. */
+/* Give what a key asked a moment, so that the next screen has it, or what is known of it first. */
 static void settle_soon(struct loop *loop)
 {
     int64_t until = clock_monotonic_ms() + DRAW_WAIT_MS, left;
+    bool ended = false;
 
     places_settle(&loop->places);
-    while (loop_top(loop)->busy && (left = until - clock_monotonic_ms()) > 0) {
-        wait_for_something(loop, left, false);
+    while (!ended && loop_top(loop)->busy && (left = until - clock_monotonic_ms()) > 0) {
+        ended = wait_for_something(loop, left, false);
         places_settle(&loop->places);
     }
 }

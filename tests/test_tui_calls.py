@@ -1,4 +1,5 @@
 """dyntrace tui: one call, and all calls of a function, on real recordings; what SQL says of the same frames is what is shown."""
+import random
 import re
 import sqlite3
 import subprocess
@@ -7,6 +8,7 @@ import pytest
 
 from shared import PYTHONS
 from terminal import dump
+from tui_trace import make_trace
 
 pytestmark = pytest.mark.one_python
 
@@ -96,6 +98,41 @@ def test_what_ran_inside_a_call(dyntrace, folder, ask, name, order):
         assert {(match[2], match[1]) for match in found} == wanted
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_callees_that_called_many_are_passed_over_whatever_they_called(dyntrace, tmp_path, seed):
+    """Subtrees of all sizes, of like ones and of others, between those of another thread."""
+    choose = random.Random(seed)
+    make_trace(tmp_path / "t.db", lookups=8, hostile=False)
+    rows, stacks, wanted, clock = [], [[], []], 0, 10
+
+    def push(thread, code):
+        rows.append([len(rows) + 1, thread + 1, stacks[thread][-1] if stacks[thread] else None, code, clock, None])
+        stacks[thread].append(len(rows))
+
+    for thread in (0, 1):
+        push(thread, 1)
+    for _ in range(3000):
+        clock += 10
+        push(0, 2)
+        wanted += 1
+        size = choose.choice([0, 1, 40, 70, 90, 90, 90, 200, choose.randrange(500)]) if choose.random() < 0.1 else 90 * (seed == 2)
+        for _ in range(size):
+            clock += 3
+            thread = int(choose.random() < 0.3)
+            while len(stacks[thread]) > choose.randrange(2, 9) - thread:
+                rows[stacks[thread].pop() - 1][5] = clock
+            clock += 1
+            push(thread, 3)
+        clock += 5
+        while len(stacks[0]) > 1:
+            rows[stacks[0].pop() - 1][5] = clock
+    with sqlite3.connect(tmp_path / "t.db") as db:
+        db.executescript("DELETE FROM frame; DELETE FROM lookup")
+        db.executemany("INSERT INTO frame VALUES (?, ?, ?, ?, 0, 0, ?, ?, NULL, 0)", [(*row[:5], row[5] or clock + 10) for row in rows])
+    screen = lines(dyntrace, tmp_path, ":call Space 1 Enter", "240x60")
+    assert [re.match(r".{14} +(\S+) x (\S+) ", line).groups() for line in part(screen, "Inside: ")] == [(str(wanted), "step")]
+
+
 def test_a_callee_leads_to_its_calls_from_there(dyntrace, folder, ask):
     frame = call(ask, "wide", "duration_ns DESC")
     callees, = ask("SELECT COUNT(*) FROM frame f JOIN code c USING(code_id) WHERE f.parent_id = ? AND c.qualname = 'leaf'", frame)[0]
@@ -120,6 +157,19 @@ def test_a_slower_and_a_faster_call_of_the_same_function(dyntrace, folder, ask):
         assert f"slow #{ids[max(at - 1, 0)]}" in lines(dyntrace, folder, f":call Space {frame} Enter p")[0]
         assert f"slow #{ids[min(at + 1, len(ids) - 1)]}" in lines(dyntrace, folder, f":call Space {frame} Enter n")[0]
     assert f"slow #{ids[2]}" in lines(dyntrace, folder, f":call Space {ids[0]} Enter n n n p")[0]
+
+
+def test_from_a_call_to_its_caller(dyntrace, folder, ask):
+    """Wherever a line is about a call; Esc comes back."""
+    frame, caller = ask("SELECT f.frame_id, f.parent_id FROM frames f WHERE qualname = 'slow' LIMIT 1")[0]
+    top, = ask("SELECT parent_id FROM frame WHERE frame_id = ?", caller)[0]
+    assert f"> call main #{caller}" in lines(dyntrace, folder, f":call Space {frame} Enter u")[0]
+    assert f"> call main #{caller}" in lines(dyntrace, folder, f":frames Space frame_id={frame} Enter u")[0]
+    assert f"> call <module> #{top}" in lines(dyntrace, folder, f":call Space {frame} Enter u u")[0]
+    assert f"> call slow #{frame}" in lines(dyntrace, folder, f":call Space {frame} Enter u u Esc Esc")[0]
+    bottom = lines(dyntrace, folder, f":call Space {frame} Enter u u u u u u")
+    assert "#" in bottom[0] and bottom[-1] == "no call made this one: it is at the bottom of a stack"
+    assert lines(dyntrace, folder, "2 u")[-1] == "this line is not about one call"
 
 
 def test_how_a_call_began_and_ended(dyntrace, folder, ask):

@@ -1,5 +1,6 @@
 """dyntrace tui: what it shows is right, on real recordings: the order of all rows, how processes died, what is damaged."""
 import re
+import shutil
 import sqlite3
 import subprocess
 import time
@@ -84,6 +85,18 @@ def test_after_a_first_look_all_frames_are_shown(dyntrace, folder):
     start, end = sqlite3.connect(place / "many.db").execute("SELECT start_ns, end_ns FROM frames WHERE qualname = 'spin' ORDER BY frame_id DESC LIMIT 1").fetchone()
     assert any(re.search(r" 160 k +. work$", line) for line in lines(dyntrace, place, "8", "many.db"))
     assert lines(dyntrace, place, f"7 @ {(start + end) // 2}ns Enter", "many.db")[-2].endswith("spin < work < <module>")
+
+
+def test_calls_with_large_ids_are_listed(dyntrace, place, tmp_path):
+    """As in a merged trace: ids are kept in few bytes."""
+    shutil.copy(place / "plain.db", tmp_path / "large.db")
+    with sqlite3.connect(tmp_path / "large.db") as db:
+        db.execute("UPDATE frame SET frame_id = frame_id + 5000000000, parent_id = parent_id + 5000000000")
+        count, last = db.execute("SELECT COUNT(*), MAX(frame_id) FROM frame").fetchone()
+    screen = lines(dyntrace, tmp_path, ":frames Enter G", "large.db")
+    assert screen[0].endswith(f"{count}/{count}") and f">{last}" in screen[-2].replace(" ", "")
+    assert f"#{last}" in lines(dyntrace, tmp_path, ":frames Enter G Enter", "large.db")[0]
+    assert f">{last}" in "".join(lines(dyntrace, tmp_path, ":frames Enter s s s @ 3s Enter", "large.db")).replace(" ", "")
 
 
 def test_calls_are_filtered_by_a_condition(dyntrace, folder):

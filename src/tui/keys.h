@@ -75,6 +75,7 @@ struct key {
     X(SEARCH_NEXT, "search-next", ('n'), NONE, 0, "the next place", 0)                                                \
     X(SEARCH_PREVIOUS, "search-previous", ('N'), NONE, 0, "the place before", 0)                                      \
     X(PREVIOUS, "previous", ('p'), NONE, 0, "a call: a slower one of the same function; n: a faster one; a function: its slowest", 0) \
+    X(CALLER, "caller", ('u'), NONE, 0, "the call that made this one", 0)                                             \
     X(FILTER, "filter", ('f'), NONE, 0,                                                                               \
       "only rows with all these words, or an SQL condition such as calls > 10", 0)                                    \
     X(SORT, "sort", ('s'), NONE, 0, "sort by the chosen column; again turns it around", 0)                            \

@@ -317,6 +317,21 @@ static void go_subject(struct loop *loop, enum view_kind kind)
         tui_go(&loop->face, &(struct target){.kind = kind, .id = about.id, .at_ns = about.at_ns, .about = about.kind});
 }
 
+/* Open the call that made the one that the line is about. */
+static void caller_go(struct loop *loop)
+{
+    struct target about = subject(loop);
+    int64_t caller = 0;
+
+    if (about.kind == VIEW_CALL)
+        db_rows(row, loop->face.db, "SELECT parent_id FROM frame WHERE frame_id = iif(?1 > 0, ?1, (SELECT frame_id FROM lookup WHERE lookup_id = -?1))", about.id)
+            caller = query_integer(row, 0);
+    if (caller > 0)
+        tui_go(&loop->face, &(struct target){.kind = VIEW_CALL, .id = caller});
+    else if (about.kind || !tui_wait(&loop->face))
+        tui_say(&loop->face, about.kind == VIEW_CALL ? "no call made this one: it is at the bottom of a stack" : "this line is not about one call");
+}
+
 /* Keep where the line leads, or else the view itself. */
 static void mark(struct loop *loop)
 {
@@ -369,6 +384,7 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
     case REQUEST_OPEN: tui_open(tui); break;
     case REQUEST_SPLIT: places_split(&loop->places); break;
     case REQUEST_BOOKMARK: mark(loop); break;
+    case REQUEST_CALLER: caller_go(loop); break;
     case REQUEST_MOMENT: ask_line(loop, request, "go to: ", ""); break;
     case REQUEST_HELP: tui_go(tui, &(struct target){.kind = VIEW_HELP, .about = view->target.kind}); break;
     case REQUEST_FILTER:

@@ -11,7 +11,7 @@
 enum {
     ROWS_MOST = 100000,    /* of a whole list */
     BYTES_MOST = 48 << 20, /* of them */
-    IDS_MOST = 8000000,    /* of a windowed list */
+    IDS_MOST = 20000000,   /* of a windowed list */
     FIRST_IDS = 400,       /* what is asked for first */
     FETCH_WAIT_MS = 8,     /* for a window, before the screen is drawn without it */
     WINDOW_MARGIN = 100,   /* rows fetched beyond the screen */
@@ -122,12 +122,19 @@ static void ask_rows(struct list_job *ask, struct query *query)
     }
 }
 
+static int64_t job_id(const struct list_job *job, size_t at)
+{
+    return job->base + job->ids.at[at];
+}
+
 static void ask_ids(struct list_job *ask, struct query *query)
 {
     while (!ask->cut && query_step(query)) {
-        ask->cut = ask->ids.count == IDS_MOST;
+        int64_t id = query_integer(query, 0), more;
+        ask->base = ask->ids.count ? ask->base : id;
+        ask->cut = ask->ids.count == IDS_MOST || __builtin_sub_overflow(id, ask->base, &more) || more != (int32_t)more;
         if (!ask->cut)
-            *list_add(&ask->ids) = query_integer(query, 0);
+            *list_add(&ask->ids) = (int32_t)more;
     }
 }
 
@@ -135,7 +142,7 @@ static void ask_ids(struct list_job *ask, struct query *query)
 static bool id_step(struct list_job *ask, struct query *query, size_t at)
 {
     query_reset(query);
-    query_bind_integer(query, 1, ask->ids.at[at]);
+    query_bind_integer(query, 1, job_id(ask, at));
     return query_step(query);
 }
 
@@ -165,7 +172,7 @@ static void ask_moment(struct list_job *ask, struct query *query)
 {
     query_bind_integer(query, 1, ask->moment_ns);
     ask->found = query_step(query);
-    *list_add(&ask->ids) = ask->found ? query_integer(query, 0) : -1;
+    ask->base = ask->found ? query_integer(query, 0) : -1;
 }
 
 static void ask_export(struct list_job *ask, struct query *query)
@@ -248,7 +255,7 @@ static int64_t id_at(const struct list *list, size_t at)
     const struct value *row = windowed(list) || list->id < 0 ? NULL : row_at(list, at);
 
     if (windowed(list))
-        return at < list->view.count ? list->read->ids.at[at] : -1;
+        return at < list->view.count ? job_id(list->read, at) : -1;
     return row && row[list->id].type == QUERY_INTEGER ? row[list->id].integer : -1;
 }
 
@@ -339,6 +346,7 @@ void rows_again(struct list *list, bool ask)
 /* COUNT ids from FROM on, for JOB. */
 static void ids_give(const struct list *list, struct list_job *job, size_t from, size_t count)
 {
+    job->base = list->read->base;
     memcpy(list_add_many(&job->ids, count), list->read->ids.at + from, count * sizeof *job->ids.at);
 }
 
@@ -586,7 +594,7 @@ void list_settle(struct view *view)
         answer_take(list);
     if (seek && work_done(work, &list->seeking->job)) {
         if (seek->what == ASK_MOMENT) {
-            list->wanted_id = seek->found ? seek->ids.at[0] : -1;
+            list->wanted_id = seek->base;
             place_restore(list);
         } else if (seek->found) {
             view_choose(view, seek->from);

@@ -98,7 +98,7 @@ static void doc_free(struct job *job)
     arena_free(&doc->arena);
 }
 
-static void ask(struct text *text, bool quick)
+static void ask(struct text *text, bool quick, bool whole)
 {
     struct work *work = text->view.tui->work;
     struct doc *doc = job_new(sizeof *doc, doc_run, doc_free, !quick);
@@ -107,6 +107,7 @@ static void ask(struct text *text, bool quick)
     doc->ops = text->view.ops;
     doc->target = target_keep(&doc->arena, &text->view.target);
     doc->quick = quick;
+    doc->whole = whole;
     doc->columns = text->view.columns;
     doc->rows = text->view.rows;
     doc->aside = text->view.aside;
@@ -123,7 +124,7 @@ static void ask(struct text *text, bool quick)
 void text_restart(struct view *view)
 {
     ((struct text *)view)->stale = true;
-    ask((struct text *)view, !view->ops->slow);
+    ask((struct text *)view, !view->ops->slow, view->ops->slow);
 }
 
 void text_input(struct view *view, const char *text)
@@ -147,7 +148,7 @@ static void text_refresh(struct view *view)
     struct text *text = (struct text *)view;
 
     if (!text->asked)
-        ask(text, false);
+        ask(text, false, true);
 }
 
 /* The chosen line, or NULL. */
@@ -221,8 +222,8 @@ static void answer_take(struct text *text)
         view->top = 0;
         view_choose(view, doc->start);
     }
-    if (doc->more && !doc->job.error)
-        ask(text, false);
+    if ((doc->more || doc->cut) && !doc->job.error)
+        ask(text, doc->cut, true);
 }
 
 static void text_settle(struct view *view)
@@ -232,7 +233,7 @@ static void text_settle(struct view *view)
     if (text->asked && work_done(view->tui->work, &text->asked->job))
         answer_take(text);
     else if (!text->asked && !view->ops->slow && text->doc && (text->doc->columns != view->columns || (text->doc->fills && text->doc->rows != view->rows)))
-        ask(text, false); /* lines are as wide as the screen */
+        ask(text, false, true); /* lines are as wide as the screen */
     view_choose(view, view->at);
     view->busy = text->asked != NULL;
     snprintf(view->note, sizeof view->note, view->count > (size_t)view->rows ? "%zu/%zu" : "", view->at + 1, view->count);

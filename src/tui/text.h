@@ -42,7 +42,8 @@ struct doc {
     bool dense;             /* set by build(): no empty lines between parts */
     bool fills;             /* set by build(): it has as many lines as there are rows */
     bool quick;             /* only what takes no time, for the first look */
-    bool more;              /* set by build(): quick was not all */
+    bool whole;             /* but this is the second: what build() cut then is wanted whole */
+    bool more, cut;         /* set by build(): quick was not all; and a part of it is not whole */
     bool failed;            /* a line says why it is not all */
     const char *heading;    /* the last one of a page */
     char title[160];        /* set by build() */

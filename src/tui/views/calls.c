@@ -101,13 +101,14 @@ static struct query *probe_open(struct db *db, int64_t thread_id)
     return db_asked(db, SELECT_FRAME "frame_id >= ?1 AND thread_id = ?2 ORDER BY frame_id LIMIT 1", 0, thread_id);
 }
 
-/* By PROBE: the last frame of its thread before the first that began at or after AT_NS; it comes after frame FROM, which began before. */
-static int64_t frame_before(struct query *probe, int64_t from, int64_t at_ns)
+/* By PROBE: the last frame of its thread before the first that began at or after AT_NS, which is FROM, that began before, or after it;
+ * as a GUESS so many after it. From there it is looked for in steps that grow until it is passed, then by halves. */
+static int64_t frame_before(struct query *probe, int64_t from, int64_t at_ns, int64_t guess)
 {
     int64_t low = from, high = INT64_MAX;
 
-    for (int64_t step = PASS_OVER; high - low > 1; step = times_sum(step, step)) {
-        int64_t half = low + (high - low) / 2, middle = high == INT64_MAX && step < half - low ? low + step : half;
+    for (int64_t step = guess; high - low > 1;) {
+        int64_t half = low + (high - low) / 2, middle = step > half - low ? half : high == INT64_MAX ? low + step : high - step;
         query_reset(probe);
         query_bind_integer(probe, 1, middle);
         if (query_step(probe) && query_integer(probe, 0) < high && query_integer(probe, 3) < at_ns) {
@@ -117,37 +118,43 @@ static int64_t frame_before(struct query *probe, int64_t from, int64_t at_ns)
         } else {
             high = middle;
         }
+        step = low > from && high < INT64_MAX ? INT64_MAX : step == guess ? 1 : times_sum(step, step);
     }
     return low;
 }
 
-/* All callees of FRAME on THREAD_ID. False: it takes too long for the first look. */
-static bool inside_read(struct doc *doc, struct db *db, const struct open_frame *frame, int64_t thread_id, struct groups *groups)
+/* All callees of FRAME on THREAD_ID, or as many as there is time for in a first look. What one called is passed over, at once where
+ * the one before it called many. */
+static void inside_read(struct doc *doc, struct db *db, const struct open_frame *frame, int64_t thread_id, struct groups *groups)
 {
     struct query *walk = db_asked(db, SELECT_FRAME "frame_id > ?1 AND thread_id = ?2 ORDER BY frame_id", frame->id, thread_id);
     struct query *probe = probe_open(db, thread_id);
-    struct open_frame callee = {.end_ns = INT64_MAX};
-    int within = 0, left = doc->quick ? QUICK_FRAMES : INT_MAX;
+    struct open_frame callee = {.id = frame->id};
+    int within = 0, left = doc->whole ? INT_MAX : QUICK_FRAMES;
+    int64_t apart = 0; /* the last two callees */
 
     while (left > 0 && !atomic_load(&doc->job.cancelled) && query_step(walk)) {
         int64_t id = query_integer(walk, 0), parent = query_integer(walk, 1);
         left -= left < INT_MAX;
         if (query_type(walk, 1) == QUERY_NULL || parent < frame->id)
             break;
+        within++;
         if (parent == frame->id) {
             bool open = query_type(walk, 4) == QUERY_NULL;
+            apart = id - callee.id;
             callee = (struct open_frame){.id = id, .start_ns = query_integer(walk, 3), .end_ns = open ? frame->end_ns : query_integer(walk, 4)};
             group_add(groups, query_integer(walk, 2), &callee, false);
-            within = 0;
-        } else if (++within == PASS_OVER) {
+            within = apart > PASS_OVER ? PASS_OVER : 0;
+        }
+        if (within == PASS_OVER) {
             query_reset(walk);
-            query_bind_integer(walk, 1, frame_before(probe, id, callee.end_ns));
+            query_bind_integer(walk, 1, frame_before(probe, id, callee.end_ns, callee.id + apart > id ? callee.id + apart - id : PASS_OVER));
             left -= left < INT_MAX ? PASS_OVER : 0;
         }
     }
     query_close(walk);
     query_close(probe);
-    return left > 0;
+    doc->cut = left <= 0;
 }
 
 /* The frame that DOC is about, its end where it has none as that of its thread; false: none is stored. */
@@ -181,20 +188,14 @@ void part_inside(struct doc *doc, struct db *db, struct query *unused)
 
     if (stack_only(doc) || !frame_read(doc, db, &frame, &thread_id))
         return;
-    if (!inside_read(doc, db, &frame, thread_id, &inside)) {
-        doc_part(doc, "Inside");
-        doc_line(doc, "  ...");
-        groups_free(&inside);
-        doc->more = true;
-        return;
-    }
+    inside_read(doc, db, &frame, thread_id, &inside);
     took = times_span(frame.start_ns, frame.end_ns);
     for (size_t i = 0; i < inside.all.count; i++) {
         calls += inside.all.at[i].calls;
         ns = times_sum(ns, inside.all.at[i].ns);
     }
-    doc_part(doc, "Inside: %s, %s" MARK "n; %s its own", calls ? doc_counted(doc, calls, "call") : "no calls", doc_time(doc, ns),
-             doc_time(doc, took > ns ? took - ns : 0));
+    doc_part(doc, "Inside: %s%s, %s" MARK "n; %s its own", doc->cut ? "as far as it was read, " : "",
+             calls ? doc_counted(doc, calls, "call") : "no calls", doc_time(doc, ns), doc->cut ? "..." : doc_time(doc, took > ns ? took - ns : 0));
     list_sort(&inside.all, group_order);
     for (size_t i = 0; i < inside.all.count && i < GROUPS_MOST; i++) {
         const struct group *g = &inside.all.at[i];
@@ -527,7 +528,7 @@ void part_function_source(struct doc *doc, struct db *db, struct query *row)
 int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns)
 {
     struct query *probe = probe_open(db, thread_id);
-    int64_t frame_id = frame_before(probe, 0, times_sum(at_ns, 1)), found = 0;
+    int64_t frame_id = frame_before(probe, 0, times_sum(at_ns, 1), PASS_OVER), found = 0;
 
     query_close(probe);
     while (frame_id && !found) {
@@ -558,5 +559,5 @@ static void call_build(struct doc *doc, struct db *db)
 
 const struct view_ops view_call = {
     .name = "call", .summary = "one call: how it was decided, what ran inside, and who called; p n: a slower or a faster one of its function",
-    .keys = "Enter opens  p slower  n faster  t timeline  r replay  v beside  o source", .build = call_build, .all = VIEW_FRAMES, .base = &text_ops,
+    .keys = "Enter opens  p slower  n faster  u caller  t timeline  r replay  v beside  o source", .build = call_build, .all = VIEW_FRAMES, .base = &text_ops,
 };
