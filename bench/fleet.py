@@ -1,8 +1,8 @@
 """The figure `fleet`: what commands take on the traces of a job of many ranks, of which one in a thousand has a fault.
 
 A job is hosts of 10 ranks. A rank has 40 functions that were compiled, some of them again for another size or for a flag, with ten guards an
-entry, graph breaks, 300 lookups and guard checks, and 1200 frames, of which 20 are collectives in which it waits for 6 ms. One trace is made
-by SQL for each kind of rank; the others are copies of its file in which rank, host and times are set. They are kept in build/.
+entry, graph breaks, 300 lookups with their guard checks, and 1200 frames, of which 20 are collectives in which it waits for 6 ms. One trace is made
+by SQL for each kind of rank, as `dyntrace fsck` wants it; the others are copies of its file in which rank, host and times are set. They are kept in build/.
 """
 import os
 import shutil
@@ -18,59 +18,92 @@ from tables import at_most
 
 ROOT = os.path.dirname(BENCH)
 DYNTRACE = os.path.join(ROOT, "build", "dyntrace")
-HOST_RANKS, FUNCTIONS, GUARDS, LOOKUPS, FRAMES = 10, 40, 10, 300, 1200
-COLLECTIVES, WAIT_NS = 20, 6000000
+HOST_RANKS, FUNCTIONS, GUARDS, FRAMES, CRASH_AT, LIMIT = 10, 40, 10, 1200, 720, 4  # LIMIT: entries of a function
+COLLECTIVES, WAIT_NS, COMPILE_NS = 20, 6000000, 5000000
 FAULTS = ("shape", "flag", "crash")
-VERSION = 2  # of what is below: traces of another one are made anew
+VERSION = 3  # of what is below: traces of another one are made anew
 MEMORY_MB = 200
 MERGE_MS = 3  # a trace, besides its rows
 
 
-def began(i):
-    """Frame I: frames follow each other, and every so often one waits."""
-    return i * 800000 + (i - 1) * COLLECTIVES // FRAMES * WAIT_NS
+def compile_fill(db, entry, code, frame, at, end, now, others):
+    """A compile of CODE for what it is NOW, a size and a flag, and its entry. OTHERS: entries that did not fit, what they are for, and the guard of each."""
+    label = f"{code - 1}/{len(others)}"
+    db.execute("INSERT INTO compile VALUES (?, ?, ?, 1, ?, ?, ?, 'compiled', ?, NULL, NULL)", (entry, frame, code, label, at, end, entry))
+    db.execute("INSERT INTO cache_entry VALUES (?, ?, ?, ?, 'inductor', NULL, ?, ?, NULL, NULL)", (entry, code, entry, label, GUARDS, end))
+    guards = [("EQUALS_MATCH", f"L['self'].a{g}", f"L['self'].a{g} == {g}") for g in range(GUARDS - 2)]
+    guards += [("EQUALS_MATCH", "G['FLAG']", f"G['FLAG'] == {now[1]}"), ("TENSOR_MATCH", "L['x']", f"L['x'] is Tensor float32 size ({now[0]}, 64)")]
+    db.executemany("INSERT INTO guard VALUES (?, ?, ?, ?, ?, ?, NULL)", [(guard_id(entry, g), entry, g, *guard) for g, guard in enumerate(guards)])
+    for other, then, g in others:
+        what = ("L['x'].size()[0]", "size", 0, str(then[0]), str(now[0])) if g == GUARDS - 1 else ("G['FLAG']", "value", None, str(then[1]), str(now[1]))
+        db.execute("INSERT INTO recompile_cause VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?, ?, NULL, 'observed')", (entry, other, guard_id(other, g), guards[g][0], *what))
+    if code % 10 == 0:
+        db.execute("INSERT INTO graph_break VALUES (?, ?, ?, ?, 8, 'call of print', NULL, NULL)", (entry, entry, code, code * 7 + 3))
+
+
+def guard_id(entry, ordinal):
+    return (entry - 1) * GUARDS + ordinal + 1
+
+
+def inputs(code, call, fault):
+    """The size and the flag that CODE finds at its CALL: every fourth function gets two sizes, one a new one each time, which is too often."""
+    size = 8 + call if code == FUNCTIONS - 1 else 8 << (code % 4 == 0 and call % 2)
+    return 12 if fault == "shape" and code == 8 and call == 2 else size, 7 if fault == "flag" and code == 5 and call > 1 else 1
+
+
+def frames_fill(db, fault):
+    """Frames one after the other: each sixtieth waits in a collective, one in four is a call that looks for compiled code. Returns when the last one ended, and how many are open."""
+    entries, totals, at = {code: [] for code in range(1, FUNCTIONS + 1)}, {}, 0
+    compiled = looked = checked = 0
+    for i in range(1, CRASH_AT + 1 if fault == "crash" else FRAMES + 1):
+        at += 500000
+        wait, asks = i % (FRAMES // COLLECTIVES) == 0, i % 4 == 1
+        code = FUNCTIONS + 1 if wait else (i // 4 if asks else i) % FUNCTIONS + 1
+        took, outcome, entry = WAIT_NS if wait else 300000, 0, None
+        if asks:
+            now, failed = inputs(code, i // 4 // FUNCTIONS, fault), []
+            looked += 1
+            for other, then in reversed(entries[code]):
+                g = None if then == now else GUARDS - 2 if then[1] != now[1] else GUARDS - 1
+                checked += 1
+                db.execute("INSERT INTO guard_check VALUES (?, ?, ?, ?, ?, ?, ?, 300)", (checked, looked, len(failed), other, *(
+                    ("pass", None, GUARDS) if g is None else ("fail", guard_id(other, g), g + 1))))
+                if g is None:
+                    outcome, entry = 1, other
+                    break
+                failed.append((other, then, g))
+            tries = len(failed) + (entry is not None)
+            if entry is None and len(failed) < LIMIT:
+                compiled, outcome, took = compiled + 1, 2, took + COMPILE_NS
+                compile_fill(db, compiled, code, i, at + 300, at + 300 + COMPILE_NS, now, failed)
+                entries[code].append((compiled, now))
+                entry = compiled
+            outcome = outcome or 5
+            db.execute("INSERT INTO lookup VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, NULL)",
+                       (looked, i, code, at, tries * 300 + 100 + (COMPILE_NS + 300 if outcome == 2 else 0), outcome, entry, tries))
+        is_open = fault == "crash" and i == CRASH_AT
+        db.execute("INSERT INTO frame VALUES (?, 1, NULL, ?, 0, ?, ?, ?, ?, ?)", (i, code, outcome, at, *((None, None, None) if is_open else (at + took, entry, 0))))
+        calls, spent = totals.get(code, (0, 0))
+        totals[code], at = (calls + 1, spent + took), at + took
+    db.executemany("INSERT INTO code_total VALUES (?, ?, ?, ?, 0)", [(code, calls, spent, spent) for code, (calls, spent) in totals.items()])
+    return at, i, int(fault == "crash")
 
 
 def rank_fill(db, fault):
-    """A rank: function f is compiled at f * 10 ms, every fourth again for a size, every tenth breaks."""
-    put = db.executemany
-    put("INSERT INTO meta VALUES (?, ?)", [("dyntrace_version", "0.1.0"), ("state", "complete"), ("started_unix_ns", 1), ("host", "h"), ("job", "bench"),
-                                          ("command", '["train.py"]'), ("clock", "tsc"), ("values", "all"), ("span_ns", 1200000000), ("frame_count", FRAMES),
-                                          ("open_frame_count", 0), ("clock_offset_ns", 0), ("clock_doubt_ns", 12000000)])
+    """A rank with a FAULT, or "none"; "bare": without rows but for those of the process."""
+    span, frames, still_open = WAIT_NS, 0, 0
+    if fault != "bare":
+        db.execute("INSERT INTO thread VALUES (1, 1, 1, 'MainThread')")
+        db.executemany("INSERT INTO code VALUES (?, 1, ?, ?, ?, 'function', NULL, ?)",
+                       [(f, f"/job/model_{f % 8}.py", f"Block{f}.forward", f * 7, f * 77) for f in range(1, FUNCTIONS + 1)] +
+                       [(FUNCTIONS + 1, "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py", "all_reduce", 2800, 1)])
+        span, frames, still_open = frames_fill(db, fault)
+    db.executemany("INSERT INTO meta VALUES (?, ?)", [("dyntrace_version", "0.1.0"), ("state", "complete"), ("started_unix_ns", 1), ("host", "h"), ("job", "bench"),
+                                                      ("command", '["train.py"]'), ("clock", "tsc"), ("values", "all"), ("span_ns", span), ("frame_count", frames),
+                                                      ("open_frame_count", still_open), ("clock_offset_ns", 0), ("clock_doubt_ns", 12000000)])
     db.execute("INSERT INTO process(process_id, pid, rank, argv, executable, python_version, mode, start_ns, end_ns, exit_code, exit_signal)"
-               " VALUES (1, 1, 0, '[\"train.py\"]', '/usr/bin/python3', '3.12.1', 'all', 0, 1200000000, ?, ?)",
-               (None if fault == "crash" else 0, 9 if fault == "crash" else None))
-    if fault == "bare":
-        return
-    db.execute("INSERT INTO thread VALUES (1, 1, 1, 'MainThread')")
-    put("INSERT INTO code VALUES (?, 1, ?, ?, ?, 'function', NULL, ?)",
-        [(f, f"/job/model_{f % 8}.py", f"Block{f}.forward", f * 7, f * 77) for f in range(1, FUNCTIONS + 1)])
-    put("INSERT INTO code_total VALUES (?, ?, ?, ?, 0)", [(f, FRAMES // FUNCTIONS, f * 1000000, f * 500000) for f in range(1, FUNCTIONS + 1)])
-    db.execute("INSERT INTO code VALUES (?, 1, '/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py', 'all_reduce', 2800, 'function',"
-               " NULL, 1)", [FUNCTIONS + 1])
-    db.execute("INSERT INTO code_total VALUES (?, ?, ?, ?, 0)", (FUNCTIONS + 1, COLLECTIVES, COLLECTIVES * WAIT_NS, COLLECTIVES * WAIT_NS))
-    compiles = [(f, 8, None, None) for f in range(1, FUNCTIONS + 1)] + [(f, 16, "L['x'].size()[0]", "size") for f in range(4, FUNCTIONS + 1, 4)]
-    compiles += {"shape": [(8, 12, "L['x'].size()[0]", "size")], "flag": [(5, 8, "G['FLAG']", "value")]}.get(fault, [])
-    for compile_id, (f, size, source, aspect) in enumerate(compiles[:30] if fault == "crash" else compiles, 1):
-        at = compile_id * 10**7
-        label = f"{f - 1}/{sum(c[0] == f for c in compiles[:compile_id - 1])}"
-        db.execute("INSERT INTO compile VALUES (?, ?, ?, 1, ?, ?, ?, 'compiled', ?, NULL, NULL)", (compile_id, compile_id, f, label, at, at + 5000000, compile_id))
-        db.execute("INSERT INTO cache_entry VALUES (?, ?, ?, ?, 'inductor', NULL, ?, ?, NULL, NULL)", (compile_id, f, compile_id, label, GUARDS, at + 5000000))
-        put("INSERT INTO guard VALUES (?, ?, ?, ?, ?, ?, NULL)",
-            [(compile_id * GUARDS + g, compile_id, g, *(("TENSOR_MATCH", "L['x']", f"L['x'] is Tensor float32 size ({size}, 64)") if g == GUARDS - 1 else
-                                                        ("EQUALS_MATCH", f"L['self'].a{g}", f"L['self'].a{g} == {g}"))) for g in range(GUARDS)])
-        if source:
-            db.execute("INSERT INTO recompile_cause VALUES (?, (SELECT MIN(cache_entry_id) FROM cache_entry WHERE code_id = ?), 0, NULL, NULL, ?, ?, ?, '8', ?,"
-                       " NULL, 'observed')", (compile_id, f, source, aspect, 0 if aspect == "size" else None, str(size)))
-        if f % 10 == 0:
-            db.execute("INSERT INTO graph_break VALUES (?, ?, ?, ?, 8, 'call of print', NULL, NULL)", (compile_id, compile_id, f, f * 7 + 3))
-    put("INSERT INTO frame VALUES (?, 1, NULL, ?, 0, ?, ?, ?, NULL, 0)",
-        [(i, FUNCTIONS + 1, 0, began(i), began(i) + WAIT_NS) if i % (FRAMES // COLLECTIVES) == 0 else
-         (i, i % FUNCTIONS + 1, 1 if i % 4 == 0 else 0, began(i), began(i) + 300000) for i in range(1, FRAMES + 1)])
-    put("INSERT INTO lookup VALUES (?, ?, 1, ?, ?, 400, ?, ?, 1, NULL)",
-        [(i, i * 4, i % FUNCTIONS + 1, began(i * 4), 5 if i % 97 == 0 else 1, None if i % 97 == 0 else min(i % FUNCTIONS + 1, 30))
-         for i in range(1, LOOKUPS + 1)])
-    put("INSERT INTO guard_check VALUES (?, ?, 0, ?, 'pass', NULL, ?, 300)", [(i, i, min(i % FUNCTIONS + 1, 30), GUARDS) for i in range(1, LOOKUPS + 1)])
+               " VALUES (1, 1, 0, '[\"train.py\"]', '/usr/bin/python3', '3.12.1', 'all', 0, ?, ?, ?)",
+               (span, None if fault == "crash" else 0, 9 if fault == "crash" else None))
 
 
 def job(ranks, bare=False):
@@ -108,7 +141,7 @@ LIMIT_S = "900"  # of each
 
 
 @figure("fleet", "Commands on the traces of a job", ["python", "ranks", "command", "s", "processor ms a trace", "target", "", "resident MB", "target", ""], [
-    f"a rank has {FRAMES} frames, {LOOKUPS} lookups and {FUNCTIONS + FUNCTIONS // 4} compiles (--quick: a fiftieth of the ranks)",
+    f"a rank has {FRAMES} frames, {FRAMES // 4} lookups and {FUNCTIONS + FUNCTIONS // 4 + LIMIT - 1} compiles (--quick: a fiftieth of the ranks)",
     f"DYNTRACE_RANKS='100 10000': of so many ranks; what takes more than {LIMIT_S} s is ended. dyntrace with at most 64 files open, under nice 19;",
     "export and engines, five questions each, where `make engines` has put them; what Spark does it does in another process, whose processor",
     "time and memory are not in its row"], needs_dyntrace=False)

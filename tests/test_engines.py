@@ -6,7 +6,6 @@ DYNTRACE_ENGINES_PYTHON  a Python with pyarrow, and duckdb, chdb, pyspark or dat
 import json
 import os
 import re
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -40,9 +39,10 @@ def traces(recorded, tmp_path):
 
 @pytest.fixture
 def dataset(run, traces, tmp_path):
-    done = run("export", traces, "--format", "parquet", "-o", tmp_path / "out", "--python", PYTHON)
+    out = tmp_path / "job's out"
+    done = run("export", traces, "--format", "parquet", "-o", out, "--python", PYTHON)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    return tmp_path / "out"
+    return out
 
 
 def own_answers(traces):
@@ -155,10 +155,12 @@ def test_left_out(run, traces, tmp_path):
 
 @needs_pyarrow
 def test_interrupted(dyntrace, traces, tmp_path):
-    for number in range(100, 300):
-        shutil.copy(traces / "001.db", traces / f"{number}.db")
-    with subprocess.Popen([dyntrace, "export", traces, "--format", "parquet", "-o", tmp_path / "out", "--python", PYTHON], start_new_session=True) as child:
+    slow = tmp_path / "python"  # the writer gets some tables, and then no more
+    slow.write_text(f"#!/bin/sh\n{{ head -c 8000; sleep 1000; }} | exec {PYTHON} \"$@\"\n")
+    slow.chmod(0o755)
+    with subprocess.Popen([dyntrace, "export", traces, "--format", "parquet", "-o", tmp_path / "out", "--python", slow], start_new_session=True) as child:
         while not list(tmp_path.glob("out.*/table=*")):
+            assert child.poll() is None
             time.sleep(0.01)
         os.killpg(child.pid, signal.SIGINT)
         assert child.wait() == -signal.SIGINT

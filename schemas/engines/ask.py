@@ -53,7 +53,7 @@ def chdb(dataset, questions):
 
 def pyspark(dataset, questions):
     from pyspark.sql import SparkSession
-    db = SparkSession.builder.master("local[1]").getOrCreate()
+    db = SparkSession.builder.master("local[*]").getOrCreate()
     for view in views(dataset, "spark"):
         db.sql(view)
     return {name: [list(row) for row in db.sql(sql).collect()] for name, sql in questions.items()}

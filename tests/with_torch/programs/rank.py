@@ -23,8 +23,11 @@ class Model(torch.nn.Module):
 
 rank = int(os.environ["RANK"])
 ours = rank == int(faulty)
+print(f"rank {rank} has torch", flush=True)  # what the test waits for, however long that takes
 if ours and fault == "late":
-    time.sleep(4 + 2 * (time.monotonic() - began))  # more than starts differ by where processors are short
+    for _ in range(int(4 + 2 * (time.monotonic() - began))):  # more than starts differ by where processors are short
+        time.sleep(1)
+        print(f"rank {rank} is late", flush=True)
 dist.init_process_group("gloo")
 model = Model()
 compiled = torch.compile(model, backend="eager", dynamic=False)
@@ -43,5 +46,6 @@ for step, size in enumerate(sizes):
     total = compiled(torch.ones(size, dtype=torch.float64 if ours and step == 2 and fault == "dtype" else torch.float32))
     dist.all_reduce(total := total.to(torch.float32))
     dist.barrier()
+    print(f"rank {rank} has done step {step}", flush=True)
 print(f"rank {rank}: {float(total)}", flush=True)
 dist.destroy_process_group()
