@@ -135,7 +135,7 @@ COMMANDS = [  # what says most first, for of many ranks it takes long
     ("merge --decisions-only", ["merge", "{job}", "--decisions-only", "-o", "{out}/one.db"]), ("datasette, five questions to that", "{out}/one.db"),
     ("duckdb, five questions to that", "{out}/one.db"), ("chdb, five questions to that", "{out}/one.db"),
     ("sql DIR, a count of each", ["sql", "{job}", "SELECT COUNT(*) FROM recompiles"]), ("check DIR", ["check", "{job}", "--max-recompiles", "1000000"]),
-    ("why DIR", ["why", "Block5.forward", "{job}"]), ("diff DIR DIR", ["diff", "{job}", "{job}"]), ("pyspark, five questions", "{out}/dataset"),
+    ("fsck DIR", ["fsck", "{job}"]), ("why DIR", ["why", "Block5.forward", "{job}"]), ("diff DIR DIR", ["diff", "{job}", "{job}"]), ("pyspark, five questions", "{out}/dataset"),
 ]
 LIMIT_S = "900"  # of each
 
@@ -143,8 +143,7 @@ LIMIT_S = "900"  # of each
 @figure("fleet", "Commands on the traces of a job", ["python", "ranks", "command", "s", "processor ms a trace", "target", "", "resident MB", "target", ""], [
     f"a rank has {FRAMES} frames, {FRAMES // 4} lookups and {FUNCTIONS + FUNCTIONS // 4 + LIMIT - 1} compiles (--quick: a fiftieth of the ranks)",
     f"DYNTRACE_RANKS='100 10000': of so many ranks; what takes more than {LIMIT_S} s is ended. dyntrace with at most 64 files open, under nice 19;",
-    "export and engines, five questions each, where `make engines` has put them; what Spark does it does in another process, whose processor",
-    "time and memory are not in its row"], needs_dyntrace=False)
+    "export and engines, five questions each, where `make engines` has put them; memory is that of the largest process"], needs_dyntrace=False)
 def fleet(table, python, options):
     for ranks in [200] if options.divisor > 1 else map(int, os.environ.get("DYNTRACE_RANKS", "100 1000").split()):
         with tempfile.TemporaryDirectory(prefix="dyntrace-bench-", dir="/var/tmp") as out:

@@ -211,16 +211,16 @@ UNION ALL SELECT 'clocks', CASE WHEN COUNT(DISTINCT host) = 1 THEN 'one machine'
 --page rank | host | pid | compiles | recompiles | breaks | eager_percent: ran as Python | compile_ns: compile | wait_ns: wait (time in torch's collectives) | ended | note
 -- Who differs, the most suspicious first; ?1: how many rows, -1 or NULL all. A rank for which others wait is in collectives for a shorter time.
 -- An outlier lies below the lowest quarter of the ranks by three times what the middle half of them spreads over. Where processors are
--- short all that is timed spreads: others waited for a rank if it cost them longer, too, than most took to their first collective.
+-- short all that is timed spreads: others waited for a rank, or it compiled longer, if by more, too, than most took to their first collective.
 WITH measured AS (SELECT 'wait' AS what, wait_ns AS ns FROM rank WHERE wait_ns IS NOT NULL UNION ALL SELECT 'compile', -compile_ns FROM rank),
 placed AS (SELECT what, ns, ROW_NUMBER() OVER (PARTITION BY what ORDER BY ns) - 1 AS place, COUNT(*) OVER (PARTITION BY what) AS ranks FROM measured),
 quarter AS (SELECT what, MAX(ns) FILTER (WHERE place = (ranks + 2) / 4) AS low_ns, MAX(ns) FILTER (WHERE place = ranks * 3 / 4) AS high_ns
             FROM placed GROUP BY what),
 came AS (SELECT MIN(w.start_ns) - r.began_ns AS ns FROM wait w JOIN rank r USING(rank_id) GROUP BY r.rank_id),
-fence AS (SELECT w.low_ns - MAX(4000000000, 3 * (w.high_ns - w.low_ns),
-                                COALESCE((SELECT ns FROM came ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(*) - 1 FROM came) / 2), 0)) AS wait_ns,
-                 MAX(10000000000, 3 * (c.high_ns - c.low_ns), -c.low_ns) - c.low_ns AS compile_ns
-          FROM quarter c LEFT JOIN quarter w ON w.what = 'wait' WHERE c.what = 'compile'),
+most AS (SELECT COALESCE((SELECT ns FROM came ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(*) - 1 FROM came) / 2), 0) AS came_ns),
+fence AS (SELECT w.low_ns - MAX(4000000000, 3 * (w.high_ns - w.low_ns), m.came_ns) AS wait_ns,
+                 MAX(10000000000, 3 * (c.high_ns - c.low_ns), -c.low_ns, m.came_ns) - c.low_ns AS compile_ns
+          FROM most m CROSS JOIN quarter c LEFT JOIN quarter w ON w.what = 'wait' WHERE c.what = 'compile'),
 noted AS (
     SELECT r.*, (SELECT COUNT(*) FROM differing d WHERE d.rank_id = r.rank_id) AS differs,
            CASE WHEN r.exit_signal IS NOT NULL THEN 'died of signal ' || r.exit_signal WHEN r.exit_code <> 0 THEN 'exit ' || r.exit_code

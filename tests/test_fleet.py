@@ -464,6 +464,17 @@ def test_without_locks(dyntrace, python, tmp_path, scratch):
         done = subprocess.run([dyntrace, "run", "-o", f"{job}/", "--python", python, "-c", "print(1)"], capture_output=True, text=True,
                               env={**env, "RANK": rank, "WORLD_SIZE": "2"})
         assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+    alone = tmp_path / "job" / "alone"  # one file, by its name or by the program's
+    alone.mkdir()
+    (alone / "prog.py").write_text("print(2)")
+    for words, path in ((["-o", alone / "one.db"], alone / "one.db"), ([], alone / "prog.db")):
+        for force, status, said in ([], 0, "2\n"), ([], 2, ""), (["--force"], 0, "2\n"):
+            done = subprocess.run([dyntrace, "run", *words, *force, "--python", python, alone / "prog.py"], capture_output=True, text=True, env=env, cwd=alone)
+            assert (done.returncode, done.stdout) == (status, said), done.stderr
+            assert done.stderr == "" if said else "exists already; --force replaces it" in one_line(done.stderr)
+        holds(path)
+    assert sorted(path.name for path in alone.iterdir()) == ["one.db", "prog.db", "prog.py"]
+    shutil.rmtree(alone)
     traces = sorted(job.iterdir())
     for words in (["report", job], ["report", traces[0]], ["ranks", job], ["sql", job, "SELECT 1"], ["check", job, "--max-recompiles", "0"], ["fsck", job],
                   ["merge", *traces, "-o", job / "all.db"], ["report", job / "all.db"], ["tui", job / "all.db", "--dump"]):

@@ -195,3 +195,20 @@ def test_late(run, recorded, tmp_path, seconds, came, late):
     """That others wait for a rank is said where it cannot be the load of the machine."""
     found = asked(run, waits(job(tmp_path / "job", recorded, len(seconds)), seconds, came))
     assert {row["rank"]: row["note"] for row in found["table"] if row["note"]} == {rank: "late: others waited for it" for rank in late}
+
+
+@pytest.mark.parametrize("seconds, came, slow", [
+    ([61, 84, 70, 112, 95, 66, 90, 73], 90, []), ([12, 31], 25, []), ([20, 33, 41, 90], 60, []),  # as the load of a machine spreads them
+    ([12, 31], 3, [1]), ([20, 33, 41, 140], 60, [3]), ([2] * 7 + [40], 8, [7]), ([2] * 7 + [11], 8, []), ([3] * 63 + [30], None, [63]),
+])
+def test_compiled_longer(run, recorded, tmp_path, seconds, came, slow):
+    """So is that a rank's compiles took longer than those of most."""
+    folder = job(tmp_path / "job", recorded, len(seconds))
+    if came:
+        waits(folder, [1] * len(seconds), came)
+    for path, took in zip(sorted(folder.iterdir()), seconds, strict=True):
+        with sqlite3.connect(path) as db:
+            db.execute("UPDATE compile SET end_ns = start_ns + ? WHERE compile_id = 1", (took * 10**9,))
+        db.close()
+    found = asked(run, folder)
+    assert {row["rank"]: row["note"] for row in found["table"] if row["note"]} == {rank: "compiled longer than most" for rank in slow}

@@ -53,10 +53,17 @@ def chdb(dataset, questions):
 
 def pyspark(dataset, questions):
     from pyspark.sql import SparkSession
-    db = SparkSession.builder.master("local[*]").getOrCreate()
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    db = SparkSession.builder.master("local[*]").config(map=quiet).getOrCreate()
     for view in views(dataset, "spark"):
         db.sql(view)
-    return {name: [list(row) for row in db.sql(sql).collect()] for name, sql in questions.items()}
+    answers = {name: [list(row) for row in db.sql(sql).collect()] for name, sql in questions.items()}
+    spark = db.sparkContext._gateway
+    db.stop()
+    spark.shutdown()
+    spark.proc.stdin.close()
+    spark.proc.wait()  # so that what it took is known as ours
+    return answers
 
 
 def datasette(file, questions):

@@ -130,7 +130,8 @@ static const struct option collect_options[] = {
 static int trace_begin(struct session *session, const char *name)
 {
     char here[PATH_MAX] = "", base[PATH_MAX], path[2 * PATH_MAX];
-    bool rooted = given.trace && *given.trace == '/', apart = given.trace && rank_is_apart(given.trace);
+    bool rooted = given.trace && *given.trace == '/';
+    char *apart = NULL; /* owned: what is recorded apart from its place */
     struct session place = SESSION_CLOSED;
     size_t length;
 
@@ -138,9 +139,8 @@ static int trace_begin(struct session *session, const char *name)
         say_error("%s: cannot be a trace: there is no working directory", given.trace ? given.trace : name);
         return -1;
     }
-    if (apart) {
-        if (!rank_place(&place, given.trace, here, given.force, path, sizeof path))
-            return -1;
+    if (given.trace && rank_is_apart(given.trace)) {
+        apart = strdup(given.trace);
     } else if (given.trace) {
         snprintf(path, sizeof path, "%s%s%s", here, rooted ? "" : "/", given.trace);
     } else {
@@ -152,6 +152,13 @@ static int trace_begin(struct session *session, const char *name)
         length -= length > 3 && !strcmp(name + length - 3, ".py") ? 3 : 0;
         snprintf(path, sizeof path, "%s/%.*s.db", here, (int)length, name);
     }
+    if (!apart && !rank_locks_work(path))
+        apart = strdup(path);
+    if (apart && !rank_place(&place, apart, here, given.force, path, sizeof path)) {
+        free(apart);
+        return -1;
+    }
+    free(apart);
     bounds_memory_needed(false);
     if (session_create(session, path, &given.session))
         return -1;

@@ -57,21 +57,27 @@ static void side_files_remove(const char *path)
 
 /* ---- making ---- */
 
-static int file_new(const char *path, bool force)
+bool recorder_clear(const char *path)
 {
     struct stat status;
+    bool ok = true;
+
+    if (lstat(path, &status) == 0) { /* of a link, itself, wherever it leads */
+        ok = stat(path, &status) != 0 || S_ISREG(status.st_mode);
+        if (!ok)
+            say_error("%s: not a regular file, so it is not written over", path);
+        else if (!(ok = unlink(path) == 0))
+            say_error("%s: cannot be replaced: %s", path, strerror(errno));
+    }
+    return ok;
+}
+
+static int file_new(const char *path, bool force)
+{
     int fd;
 
-    if (force && lstat(path, &status) == 0) { /* of a link, itself, wherever it leads */
-        if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
-            say_error("%s: not a regular file, so it is not written over", path);
-            return -1;
-        }
-        if (unlink(path)) {
-            say_error("%s: cannot be replaced: %s", path, strerror(errno));
-            return -1;
-        }
-    }
+    if (force && !recorder_clear(path))
+        return -1;
     fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         say_error("%s: %s%s", path, errno == EEXIST ? "the file is there already" : strerror(errno),

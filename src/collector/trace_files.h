@@ -14,6 +14,8 @@
 /* Make the live database PATH (owner-only) with every table, and FRAMES beside it for the pages of `frame`. With FORCE
  * an existing PATH is replaced. Prints what is wrong; 0 or -1. */
 int recorder_create(const char *path, const char *frames, bool force);
+/* Take away what is at PATH, for a trace that will be there. False: it is no file, or cannot be taken away, which was said. */
+bool recorder_clear(const char *path);
 /* Where the pages of `frame` lie in FRAMES: `first` and `root`; and how many have been written there. FRESH: it is as
  * recorder_create() made it. False: it is none of ours. */
 bool recorder_window(const char *frames, bool fresh, struct frame_window *window);

@@ -1,6 +1,7 @@
 /* cmd/run/rank.c -- where a rank of a job records itself: apart from the others, on a local disk. See cmd/run/run.h.
  *
- * The directory may be on a shared file system, whose locks SQLite cannot trust, and which is slow. So nothing is written there
+ * The directory may be on a shared file system, whose locks SQLite cannot trust, and which is slow; any trace is recorded so whose
+ * directory has no locks. So nothing is written there
  * while the program runs; the collector moves the whole trace at the end (recorder_move). The time of a new file there is that
  * of the machine that keeps it, which is the same one for all ranks: what their clocks have in common.
  *
@@ -8,9 +9,11 @@
 #include "cmd/run/run.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
 
+#include "collector/trace_files.h"
 #include "job.h"
 #include "lib/say.h"
 
@@ -27,6 +30,21 @@ bool rank_is_apart(const char *output)
     const char *name = strrchr(output, '/');
 
     return *output && (output[strlen(output) - 1] == '/' || letter_in(name ? name : output));
+}
+
+bool rank_locks_work(const char *path)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    char *probe = say_print("%.*s.dyntrace-lock-XXXXXX", (int)(strrchr(path, '/') + 1 - path), path);
+    int fd = mkstemp(probe);
+    bool ok = fd < 0 || fcntl(fd, F_SETLK, &lock) == 0; /* that there can be no file at all is said by who makes it */
+
+    if (fd >= 0) {
+        close(fd);
+        unlink(probe);
+    }
+    free(probe);
+    return ok;
 }
 
 /* TEXT at the end of PATH, without what a file's name cannot have. */
@@ -109,8 +127,8 @@ bool rank_place(struct session *session, const char *output, const char *here, b
     if (!clock_compare(session, to))
         return false;
     name_expand(to, most, folder ? "%h-%r-%p.db" : last ? last + 1 : output);
-    if (force)
-        unlink(to);
+    if (force && !recorder_clear(to))
+        return false;
     if (access(to, F_OK) == 0) {
         say_error("%s: exists already; --force replaces it", to);
         return false;

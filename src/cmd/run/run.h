@@ -73,10 +73,13 @@ void live_show(const char *trace);
 /* The command has ended and the trace is whole: wait until the user has seen enough. */
 void live_close(void);
 
-/* ---- a rank that records itself apart (rank.c) ------------------------------ */
+/* ---- a trace that is recorded apart from its place (rank.c) ------------------ */
 
 /* Ends OUTPUT, of -o, in a slash, or has its name a %h, %r or %p? */
 bool rank_is_apart(const char *output);
+
+/* Can files be locked in the directory of PATH? SQLite writes none there otherwise. */
+bool rank_locks_work(const char *path);
 
 /* Fill the destination of SESSION with OUTPUT below HERE, its directory made, and how far the clock there is ahead; PATH becomes where
  * to record it, in a new directory on a local disk. With FORCE what is there now goes. False: it was said why not. */
