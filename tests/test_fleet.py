@@ -374,6 +374,74 @@ def test_recorded_apart(dyntrace, python, tmp_path, scratch, launcher):
     assert query(path, "SELECT rank, local_rank FROM process") == [(3, 1) if ranked else (None, None)]
 
 
+STARTED = {"mpirun": ["--allow-run-as-root", "--oversubscribe"], "srun": ["--overcommit", "--kill-on-bad-exit=1", "--immediate=10"]}
+FOUR = """
+import os, pathlib, signal, sys, time
+rank, up = os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["SLURM_PROCID"], pathlib.Path(sys.argv[1])
+(up / rank).touch()
+while len(os.listdir(up)) < 4:
+    time.sleep(0.05)
+if rank == sys.argv[2]:
+    os.kill(os.getpid(), signal.SIGKILL)
+time.sleep(int(sys.argv[3]))
+"""
+
+
+@pytest.mark.no_sanitizer
+@pytest.mark.parametrize("launcher", STARTED)
+def test_by_launcher(dyntrace, run, python, tmp_path, scratch, launcher):
+    """By the real ones, where they are: all ranks are there, also when one dies and the launcher ends the others."""
+    start = [launcher, *STARTED[launcher], "-n"]
+    if not shutil.which(launcher) or subprocess.run([*start, "1", "true"], capture_output=True).returncode:
+        pytest.skip(f"no {launcher} that starts a job")
+    (tmp_path / "four.py").write_text(FOUR)
+    for name, dies, seconds in (("whole", "none", "0"), ("dies", "2", "60")):
+        up, job = tmp_path / "up", tmp_path / name
+        up.mkdir()
+        done = subprocess.run([*start, "4", dyntrace, "run", "-o", f"{job}/", "--python", python, tmp_path / "four.py", up, dies, seconds], capture_output=True, text=True)
+        assert (done.returncode == 0) == (name == "whole"), done.stderr
+        shutil.rmtree(up)
+        deadline = time.time() + 20
+        while len(list(job.glob("*.db"))) < 4 and time.time() < deadline:
+            time.sleep(0.05)  # they end after their launcher
+        for path in job.iterdir():
+            holds(path)
+        found = json.loads(run("ranks", job, "--json").stdout)
+        assert found["ranks"] == "4 of 4, on 1 host" and found["job"] and sorted(row["rank"] for row in found["table"]) == [0, 1, 2, 3]
+        assert {row["rank"]: row["note"] for row in found["table"] if row["note"]} == ({} if name == "whole" else {2: "the first to die"})
+        assert found["table"][0]["ended"] == ("exit 0" if name == "whole" else "died of signal 9")
+
+
+RAY = """
+import os, sys, ray
+ray.init(num_cpus=3, include_dashboard=False)
+class Rank:
+    def step(self):
+        return int(os.environ["RANK"])
+how = [{"py_executable": f"{sys.argv[1]} run -o {sys.argv[2]}/ {sys.executable}", "env_vars": {"RANK": str(rank), "WORLD_SIZE": "3"}} for rank in range(3)]
+ranks = [ray.remote(Rank).options(runtime_env=each).remote() for each in how]
+assert ray.get([rank.step.remote() for rank in ranks]) == [0, 1, 2]
+ray.shutdown()
+"""
+
+
+@pytest.mark.no_sanitizer
+def test_by_ray(dyntrace, run, python, tmp_path):
+    """Ray's workers, each started by dyntrace as docs/fleet.md says."""
+    if subprocess.run([python, "-c", "import ray"], capture_output=True).returncode:
+        pytest.skip("no ray")
+    done = subprocess.run([python, "-c", RAY, dyntrace, tmp_path / "job"], capture_output=True, text=True, env={**os.environ, "RAY_AUTH_MODE": "disabled"})
+    assert done.returncode == 0, done.stderr
+    deadline = time.time() + 30
+    while len(list((tmp_path / "job").glob("*.db"))) < 3 and time.time() < deadline:
+        time.sleep(0.05)  # they end after their launcher
+    for path in (tmp_path / "job").iterdir():
+        holds(path)
+        assert query(path, "SELECT COUNT(*) FROM code WHERE qualname = 'Rank.step'") == [(1,)]
+    found = json.loads(run("ranks", tmp_path / "job", "--json").stdout)
+    assert found["ranks"] == "3 of 3, on 1 host" and found["job"] and sorted(row["rank"] for row in found["table"]) == [0, 1, 2]
+
+
 def test_names(dyntrace, python, tmp_path, scratch):
     def start(output, *more):
         return subprocess.run([dyntrace, "run", "-o", output, *more, "--python", python, "-c", "import sys; sys.exit(3)"], capture_output=True,

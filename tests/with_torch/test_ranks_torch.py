@@ -41,8 +41,8 @@ def hosts():
             run("ip", "netns", "del", name)
 
 
-def job_run(words, said, silence=560, **more):
-    """Run a job to its end, however long that takes where processors are short; what it says goes to the file SAID. One that is silent for so many seconds hangs. Returns its status."""
+def job_run(words, said, silence=1800, **more):
+    """Run a job to its end, however long that takes where processors are short; what it says goes to the file SAID. One that is silent for so many seconds, as long as gloo waits itself, hangs. Returns its status."""
     with open(said, "w") as out, subprocess.Popen([str(word) for word in words], stdout=out, stderr=subprocess.STDOUT, **more) as child:
         size, since = 0, time.monotonic()
         while child.poll() is None and time.monotonic() - since < silence:
