@@ -389,12 +389,15 @@ time.sleep(int(sys.argv[3]))
 
 @pytest.mark.no_sanitizer
 @pytest.mark.parametrize("launcher", STARTED)
-def test_by_launcher(dyntrace, run, python, tmp_path, scratch, launcher):
+def test_by_launcher(dyntrace, run, python, tmp_path, monkeypatch, launcher):
     """By the real ones, where they are: all ranks are there, also when one dies and the launcher ends the others."""
     start = [launcher, *STARTED[launcher], "-n"]
     if not shutil.which(launcher) or subprocess.run([*start, "1", "true"], capture_output=True).returncode:
         pytest.skip(f"no {launcher} that starts a job")
     (tmp_path / "four.py").write_text(FOUR)
+    local = tmp_path / "local"
+    local.mkdir()
+    monkeypatch.setenv("TMPDIR", str(local))
     for name, dies, seconds in (("whole", "none", "0"), ("dies", "2", "60")):
         up, job = tmp_path / "up", tmp_path / name
         up.mkdir()
@@ -402,8 +405,9 @@ def test_by_launcher(dyntrace, run, python, tmp_path, scratch, launcher):
         assert (done.returncode == 0) == (name == "whole"), done.stderr
         shutil.rmtree(up)
         deadline = time.time() + 20
-        while len(list(job.glob("*.db"))) < 4 and time.time() < deadline:
+        while (len(list(job.glob("*.db"))) < 4 or list(local.glob("dyntrace-*"))) and time.time() < deadline:
             time.sleep(0.05)  # they end after their launcher
+        assert not list(local.glob("dyntrace-*"))  # what the launcher has there may stay
         for path in job.iterdir():
             holds(path)
         found = json.loads(run("ranks", job, "--json").stdout)
