@@ -7,6 +7,7 @@ import pytest
 COMMON = '''
 import sys, warnings
 from dyntrace._native import native
+from dyntrace.capture import Compiled
 from dyntrace._capture import guards_of
 
 class Array:
@@ -51,7 +52,7 @@ def finish(record):
     return run, guards_of(record)
 
 def compile(function):
-    return native.Compiled(function, native.Capture(finish, "eager"))
+    return Compiled(native._call_under, function, native.Capture((finish, "eager", None, False, False)))
 
 def entries(function):
     return [entry.hits for entry in native._debug_get_cache_entry_list(function.__code__)]
@@ -166,11 +167,11 @@ def f(a):
     return a + 1
 
 try:
-    native.Compiled(f, native.Capture(bad, "eager"))(Array(1))
+    Compiled(native._call_under, f, native.Capture((bad, "eager", None, False, False)))(Array(1))
 except ValueError as error:
     print(error)
-print(native.Compiled(f, native.Capture(bad, "eager", every=True))(Array(1)))
-print(native.Compiled(f, native.Capture(lambda record: None, "eager"))(Array(1)))
+print(Compiled(native._call_under, f, native.Capture((bad, "eager", None, False, True)))(Array(1)))
+print(Compiled(native._call_under, f, native.Capture((lambda record: None, "eager", None, False, False)))(Array(1)))
 ''', ["no", "(2,)", "(2,)"]),
     "what operations may do": ('''
 import gc, signal, threading

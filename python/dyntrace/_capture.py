@@ -9,15 +9,15 @@ from .guards import Guard, GuardTree, Source
 def _sizes(record, text, value):
     """Dimensions of VALUE that may be of any size from 2 on: those that have changed between compiles of this code. A size of 0 or 1 is
     guarded as it is: what a backend makes of a graph may depend on what is broadcast."""
-    dynamic = record["dynamic"]  # -1: when they have changed; 0: never; 1: from the start
+    dynamic = record["dynamic"]  # None: when they have changed
     shape = getattr(value, "shape", None)
-    if dynamic == 0 or not isinstance(shape, tuple):
+    if dynamic is False or not isinstance(shape, tuple):
         return None
     seen = record["frame_state"].setdefault("sizes", {})
     before = seen.get(text)
     now = tuple(map(int, shape))
     if before is None or len(before) != len(now):
-        seen[text] = now if dynamic < 0 else tuple(None if size > 1 else size for size in now)
+        seen[text] = now if dynamic is None else tuple(None if size > 1 else size for size in now)
     else:
         seen[text] = tuple(old if old == new else None for old, new in zip(before, now))
     found = [i for i, size in enumerate(seen[text]) if size is None and now[i] > 1]

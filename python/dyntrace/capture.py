@@ -36,6 +36,19 @@ def register_array(kind):
     return kind
 
 
+class Compiled(functools.partial):
+    """FN, called under a Capture; or, with None, under no callback."""
+
+    fn = property(lambda self: self.args[0], doc="The function as it was given.")
+    callback = property(lambda self: self.args[1], doc="Under which it is called.")
+
+    def __get__(self, owner, kind=None):
+        return self if owner is None else types.MethodType(self, owner)
+
+    def __repr__(self):
+        return "<%r, %s>" % (self.fn, "not compiled" if self.callback is None else "compiled")
+
+
 def compile(fn=None, *, backend="eager", dynamic=None, fullgraph=False):
     """FN, its operations on arrays captured as graphs for BACKEND when it is first called, and again when a guard fails.
 
@@ -48,7 +61,8 @@ def compile(fn=None, *, backend="eager", dynamic=None, fullgraph=False):
     make = _backend(backend)
     if dynamic not in (None, True, False):
         raise TypeError("dynamic is %r: None, True or False" % (dynamic,))
-    return _wrapped(fn, native.Capture(functools.partial(finish, make, None, bool(fullgraph)), backend, dynamic, bool(fullgraph), False), "compile")
+    dynamic = None if dynamic is None else bool(dynamic)
+    return _wrapped(fn, native.Capture((functools.partial(finish, make, None, bool(fullgraph)), backend, dynamic, bool(fullgraph), False)), "compile")
 
 
 def disable(fn):
@@ -61,7 +75,7 @@ def explain(fn, *, dynamic=None):
     def explained(*args, **kwargs):
         explanation = Explanation()
         backend = lambda module, example_inputs: module.forward  # one of its own: entries of others do not fit
-        capture = native.Capture(functools.partial(finish, backend, explanation, False), backend, dynamic, False, False)
+        capture = native.Capture((functools.partial(finish, backend, explanation, False), backend, dynamic, False, False))
         explanation.result = _wrapped(fn, capture, "explain")(*args, **kwargs)
         return explanation
     return explained
@@ -82,12 +96,12 @@ def _backend(backend):
 
 
 def _wrapped(fn, callback, what):
-    if isinstance(fn, native.Compiled) and fn.callback is not None:
+    if isinstance(fn, Compiled) and fn.callback is not None:
         fn = fn.fn
     if isinstance(fn, type) or not callable(fn):
         raise TypeError("%s() takes a function, a method or an object that can be called, not %s" % (what, "a class" if isinstance(fn, type) else _kind(fn)))
     is_function = isinstance(fn, (types.FunctionType, types.MethodType, types.BuiltinFunctionType))
-    return functools.update_wrapper(native.Compiled(fn, callback), fn, updated=("__dict__",) if is_function else ())
+    return functools.update_wrapper(Compiled(native._call_under, fn, callback), fn, updated=("__dict__",) if is_function else ())
 
 
 # ---- a capture -----------------------------------------------------------------

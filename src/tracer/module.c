@@ -125,7 +125,7 @@ static void capture_all(PyObject *module)
     OWNED PyObject *finish = PyObject_GetAttrString(module, "_finish_late"), *capture = NULL;
 
     if (finish)
-        capture = PyObject_CallMethod(module, "Capture", "OsOOO", finish, "eager", Py_None, Py_False, Py_True);
+        capture = PyObject_CallMethod(module, "Capture", "((OsOOO))", finish, "eager", Py_None, Py_False, Py_True);
     if (!capture || tracer_callback_for_all(capture)) {
         PyErr_Clear();
         tracer_loss("capture: could not be begun");
@@ -307,7 +307,7 @@ static PyMethodDef methods[] = {
 /* The shim is for the home: elsewhere each of its names says so. */
 static PyObject *not_here(PyObject *module, PyObject *name)
 {
-    static const char *const types[] = {"CacheEntry", "DynamoFrameType", "GuardTree", "Capture", "Compiled", "Node"};
+    static const char *const types[] = {"CacheEntry", "DynamoFrameType", "GuardTree", "Capture", "Node"};
     bool shim = false;
 
     for (const PyMethodDef *method = shim_methods; method->ml_name && PyUnicode_Check(name); method++)

@@ -6,7 +6,6 @@
 #include "tracer/resume/resume.h"
 #include "tracer/torch/torch.h"
 
-#include <structmember.h>
 #include <time.h>
 
 /* ---- nodes ---- */
@@ -116,7 +115,7 @@ static void capture_close(struct capture *c)
 
 static bool capture_open(struct capture *c, struct tracer *t, PyThreadState *ts, PyObject *callback, compat_frame *frame)
 {
-    *c = (struct capture){.t = t, .ts = ts, .callback = (struct capture_callback *)callback, .keep = PyList_New(0),
+    *c = (struct capture){.t = t, .ts = ts, .callback = callback, .keep = PyList_New(0),
                           .nodes = PyList_New(0), .places = PyList_New(0), .inputs = PyList_New(0), .placeholders = PyList_New(0), .guards = PyList_New(0)};
     c->locals = shadow_new(c, SHADOW_SOURCE, 0);
     c->globals = shadow_new(c, SHADOW_SOURCE, 0);
@@ -259,7 +258,7 @@ static PyObject *guarded_code(PyObject *code, PyObject *guards)
 /* finish(record): (callable, GuardTree), or None: it is not to be. A new reference. */
 static PyObject *finish(struct capture *c, struct watched *w, struct outcome_of *o, PyObject *frame_state)
 {
-    PyObject *finish = c->callback->finish, *result = NULL, *nodes = NULL;
+    PyObject *finish = PyTuple_GET_ITEM(c->callback, CAPTURE_FINISH), *result = NULL, *nodes = NULL;
     OWNED PyObject *broke = NULL, *record = NULL, *outputs = PyList_AsTuple(o->plan->outputs), *output = NULL, *name = NULL;
     struct tracer_exception raised;
     struct torch_quiet quiet;
@@ -277,11 +276,10 @@ static PyObject *finish(struct capture *c, struct watched *w, struct outcome_of 
                 ? Py_NewRef(Py_None)
                 : Py_BuildValue("(ssiiO)", c->kind, c->reason, 2 * w->group, PyCode_Addr2Line(w->code, 2 * w->group), c->stack ? c->stack : Py_None);
     if (nodes && broke)
-        record = Py_BuildValue("{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:L,s:L,s:O,s:O,s:i,s:O,s:O}", "code", w->code, "nodes", nodes, "inputs", c->inputs,
+        record = Py_BuildValue("{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:L,s:L,s:O,s:O,s:O}", "code", w->code, "nodes", nodes, "inputs", c->inputs,
                                "guards", c->guards, "break", broke, "resume", o->splits, "modified", o->modified, "plan", o->plan,
                                "began", o->began, "ended", wall_ns(), "frame_state", frame_state, "shapes_read",
-                               c->shapes_read ? Py_True : Py_False, "dynamic", c->callback->dynamic, "fullgraph",
-                               c->callback->fullgraph ? Py_True : Py_False, "backend", c->callback->backend);
+                               c->shapes_read ? Py_True : Py_False, "dynamic", PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC));
     Py_XDECREF(nodes);
     if (!record)
         return NULL;
@@ -292,7 +290,7 @@ static PyObject *finish(struct capture *c, struct watched *w, struct outcome_of 
     torch_quiet_end(&quiet);
     tracer_exception_back(&raised);
     Py_DECREF(finish);
-    if (!result && c->callback->every && PyErr_ExceptionMatches(PyExc_Exception)) { /* the program has not asked for it */
+    if (!result && PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY) == Py_True && PyErr_ExceptionMatches(PyExc_Exception)) { /* the program has not asked for it */
         PyErr_Clear();
         return Py_NewRef(Py_None);
     }
@@ -388,7 +386,7 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
                                      : "its variables lie in a mapping: it is a module, a class body or the like", true);
         return 0;
     }
-    if (((struct capture_callback *)callback)->every && !tracer_is_users(compat_code(frame))) {
+    if (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) == Py_True && !tracer_is_users(compat_code(frame))) {
         skip(answer, "", true);
         return 0;
     }
@@ -409,7 +407,7 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
         decision_asked(d, Py_None);
         return 0;
     }
-    c.numbers = c.callback->dynamic && numbers_may_vary() ? numbers_of(frame_state) : NULL;
+    c.numbers = PyTuple_GET_ITEM(callback, CAPTURE_DYNAMIC) != Py_False && numbers_may_vary() ? numbers_of(frame_state) : NULL;
     t->capturing = &c;
     if (!begin(&c, &w))
         c.failed = true;
@@ -438,193 +436,38 @@ void capture_going_end(struct capture_going *going)
 
 /* ---- callbacks ---- */
 
-static PyObject *callback_make(PyTypeObject *type, PyObject *args, PyObject *keywords)
-{
-    static char *names[] = {"finish", "backend", "dynamic", "fullgraph", "every", NULL};
-    PyObject *finish, *backend, *dynamic = Py_None;
-    int fullgraph = 0, every = 0;
-    struct capture_callback *made;
+PyTypeObject *capture_type;
 
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|Opp:Capture", names, &finish, &backend, &dynamic, &fullgraph, &every))
-        return NULL;
-    made = (struct capture_callback *)type->tp_alloc(type, 0);
-    if (!made)
-        return NULL;
-    made->finish = Py_NewRef(finish);
-    made->backend = Py_NewRef(backend);
-    made->dynamic = dynamic == Py_None ? -1 : PyObject_IsTrue(dynamic);
-    made->fullgraph = fullgraph;
-    made->every = every;
-    if (PyErr_Occurred())
-        Py_CLEAR(made);
-    return (PyObject *)made;
+static int capture_type_ready(PyObject *module)
+{
+    static PyStructSequence_Field fields[] = {
+        [CAPTURE_FINISH] = {"finish", "Called with the record of each capture."}, [CAPTURE_BACKEND] = {"backend", "Part of an entry's match."},
+        [CAPTURE_DYNAMIC] = {"dynamic", "True, False, or None: when a size has changed."}, [CAPTURE_FULLGRAPH] = {"fullgraph", "No break is allowed."},
+        [CAPTURE_EVERY] = {"every", "The program has not asked for it: its own functions only."}, {NULL, NULL}};
+    static PyStructSequence_Desc is = {"dyntrace.Capture", "A callback under which calls are captured.", fields, CAPTURE_PARTS};
+
+    capture_type = PyStructSequence_NewType(&is);
+    return capture_type ? PyModule_AddType(module, capture_type) : -1;
 }
 
-static int callback_traverse(PyObject *object, visitproc visit, void *arg)
+/* A call of the first argument with those behind the second, under that as callback. */
+static PyObject *call_under(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
-    Py_VISIT(((struct capture_callback *)object)->finish);
-    Py_VISIT(((struct capture_callback *)object)->backend);
-    return 0;
-}
-
-static int callback_clear(PyObject *object)
-{
-    Py_CLEAR(((struct capture_callback *)object)->finish);
-    Py_CLEAR(((struct capture_callback *)object)->backend);
-    return 0;
-}
-
-static void callback_free(PyObject *object)
-{
-    PyObject_GC_UnTrack(object);
-    callback_clear(object);
-    Py_TYPE(object)->tp_free(object);
-}
-
-static PyObject *callback_call(PyObject *self, PyObject *args, PyObject *keywords)
-{
-    return PyErr_Format(PyExc_TypeError, "a Capture is for set_eval_frame(), which does not call it");
-}
-
-static PyMemberDef callback_members[] = {
-    {"finish", T_OBJECT_EX, offsetof(struct capture_callback, finish), READONLY, NULL},
-    {"backend", T_OBJECT_EX, offsetof(struct capture_callback, backend), READONLY, NULL},
-    {"dynamic", T_INT, offsetof(struct capture_callback, dynamic), READONLY, NULL},
-    {"fullgraph", T_BOOL, offsetof(struct capture_callback, fullgraph), READONLY, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
-
-PyTypeObject capture_callback_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "dyntrace.Capture",
-    .tp_basicsize = sizeof(struct capture_callback),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_doc = "Capture(finish, backend, dynamic=None, fullgraph=False, every=False)\n\nA callback under which calls are captured.",
-    .tp_new = callback_make,
-    .tp_dealloc = callback_free,
-    .tp_traverse = callback_traverse,
-    .tp_clear = callback_clear,
-    .tp_call = callback_call,
-    .tp_members = callback_members,
-};
-
-/* ---- a function under a callback ---- */
-
-struct compiled {
-    PyObject_HEAD
-    vectorcallfunc call;
-    PyObject *function, *callback, *dict, *references; /* owned; callback: None: without any; references: weak ones */
-};
-
-static PyObject *compiled_call(PyObject *object, PyObject *const *args, size_t given, PyObject *names)
-{
-    struct compiled *self = (struct compiled *)object;
-    OWNED PyObject *function = Py_NewRef(self->function), *callback = Py_NewRef(self->callback), *before = shim_get_eval_frame_callback(NULL, NULL);
-    OWNED PyObject *old = NULL;
+    OWNED PyObject *before = shim_get_eval_frame_callback(NULL, NULL), *old = NULL;
     PyObject *result;
 
-    if (callback == before)
-        return PyObject_Vectorcall(function, args, given, names);
-    old = shim_set_eval_frame(callback, &front_own);
-    if (!old)
+    if (count < 2 || !PyCallable_Check(args[0]) || (args[1] != Py_None && !capture_is(args[1])))
+        return PyErr_Format(PyExc_TypeError, "expected a callable and a Capture or None");
+    if (args[1] != before && !(old = shim_set_eval_frame(args[1], &front_own)))
         return NULL;
-    result = PyObject_Vectorcall(function, args, given, names);
-    {
+    result = PyObject_Vectorcall(args[0], args + 2, (size_t)count - 2, names);
+    if (old) {
         KEPT struct tracer_exception pending = tracer_exception_aside();
         OWNED PyObject *now = shim_set_eval_frame(before, &front_own);
         PyErr_Clear();
     }
     return result;
 }
-
-static PyObject *compiled_make(PyTypeObject *type, PyObject *args, PyObject *keywords)
-{
-    PyObject *function, *callback;
-    struct compiled *made;
-
-    if (!PyArg_ParseTuple(args, "OO:Compiled", &function, &callback))
-        return NULL;
-    if (!PyCallable_Check(function) || (callback != Py_None && !capture_is(callback)))
-        return PyErr_Format(PyExc_TypeError, "Compiled(fn, callback): expected a callable and a Capture or None");
-    made = (struct compiled *)type->tp_alloc(type, 0);
-    if (made) {
-        made->call = compiled_call;
-        made->function = Py_NewRef(function);
-        made->callback = Py_NewRef(callback);
-    }
-    return (PyObject *)made;
-}
-
-static PyObject *compiled_get(PyObject *self, PyObject *object, PyObject *type)
-{
-    return !object || object == Py_None ? Py_NewRef(self) : PyMethod_New(self, object);
-}
-
-static int compiled_traverse(PyObject *object, visitproc visit, void *arg)
-{
-    struct compiled *self = (struct compiled *)object;
-
-    Py_VISIT(self->function);
-    Py_VISIT(self->callback);
-    Py_VISIT(self->dict);
-    return 0;
-}
-
-static int compiled_clear(PyObject *object)
-{
-    struct compiled *self = (struct compiled *)object;
-
-    Py_CLEAR(self->dict);
-    Py_CLEAR(self->callback);
-    Py_CLEAR(self->function);
-    return 0;
-}
-
-static void compiled_free(PyObject *object)
-{
-    PyObject_GC_UnTrack(object);
-    if (((struct compiled *)object)->references)
-        PyObject_ClearWeakRefs(object);
-    compiled_clear(object);
-    Py_TYPE(object)->tp_free(object);
-}
-
-static PyObject *compiled_repr(PyObject *object)
-{
-    struct compiled *self = (struct compiled *)object;
-
-    return PyUnicode_FromFormat(self->callback == Py_None ? "<%R, not compiled>" : "<%R, compiled>", self->function);
-}
-
-static PyMemberDef compiled_members[] = {
-    {"fn", T_OBJECT_EX, offsetof(struct compiled, function), READONLY, "The function as it was given."},
-    {"callback", T_OBJECT_EX, offsetof(struct compiled, callback), READONLY, "Under which it is called."},
-    {NULL, 0, 0, 0, NULL},
-};
-static PyGetSetDef compiled_properties[] = {
-    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
-    {NULL, NULL, NULL, NULL, NULL},
-};
-
-static PyTypeObject compiled_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "dyntrace.Compiled",
-    .tp_basicsize = sizeof(struct compiled),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_doc = "Compiled(fn, callback)\n\nFN, called under a Capture; or, with None, under no callback.",
-    .tp_new = compiled_make,
-    .tp_dealloc = compiled_free,
-    .tp_traverse = compiled_traverse,
-    .tp_clear = compiled_clear,
-    .tp_repr = compiled_repr,
-    .tp_call = PyVectorcall_Call,
-    .tp_vectorcall_offset = offsetof(struct compiled, call),
-    .tp_descr_get = compiled_get,
-    .tp_members = compiled_members,
-    .tp_getset = compiled_properties,
-    .tp_dictoffset = offsetof(struct compiled, dict),
-    .tp_weaklistoffset = offsetof(struct compiled, references),
-};
 
 /* ---- functions ---- */
 
@@ -645,6 +488,8 @@ static PyObject *modules(PyObject *module, PyObject *ignored)
 
 PyMethodDef capture_methods[] = {
     {"graph_break", graph_break, METH_NOARGS, "graph_break()\n\nA graph ends here."},
+    {"_call_under", (PyCFunction)(void (*)(void))call_under, METH_FASTCALL | METH_KEYWORDS,
+     "_call_under(fn, callback, *args, **keywords)\n\nA call of FN under a Capture; or, with None, under no callback."},
     {"_modules", modules, METH_NOARGS, "_modules()\n\nsys.modules, as import sees it."},
     {"_register_array", register_array, METH_O, "_register_array(type)\n\nOperations on instances of TYPE go into graphs."},
     {NULL, NULL, 0, NULL},
@@ -655,7 +500,6 @@ PyObject *capture_modules;
 int capture_types_ready(PyObject *module)
 {
     capture_builtins = PyDict_Copy(PyEval_GetBuiltins());
-    return !capture_builtins || PyType_Ready(&plan_type) || node_type_ready(module) || PyModule_AddType(module, &capture_callback_type) ||
-                   PyModule_AddType(module, &compiled_type) || PyModule_AddFunctions(module, capture_methods) ||
-                   !(capture_modules = PyObject_GetAttrString(module, "_modules")) ? -1 : 0;
+    return !capture_builtins || PyType_Ready(&plan_type) || node_type_ready(module) || capture_type_ready(module) ||
+                   PyModule_AddFunctions(module, capture_methods) || !(capture_modules = PyObject_GetAttrString(module, "_modules")) ? -1 : 0;
 }

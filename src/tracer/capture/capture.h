@@ -93,7 +93,7 @@ struct undo {
 struct capture {
     struct tracer *t;
     PyThreadState *ts;
-    struct capture_callback *callback; /* borrowed */
+    PyObject *callback;       /* borrowed */
     PyObject *keep;           /* owned list: what shadows refer to */
     PyObject *nodes, *inputs, *placeholders, *guards; /* owned lists; nodes without placeholders */
     PyObject *places;         /* owned list: of each of nodes the unit; in functions that are stepped: (unit, code, unit, ...) */
@@ -131,13 +131,6 @@ struct capture {
     bool entered, inner_broke; /* it began; it could not be stepped to its end */
 };
 
-struct capture_callback {
-    PyObject_HEAD
-    PyObject *finish, *backend; /* owned */
-    int dynamic;                /* 1, 0, or -1: when a size has changed */
-    bool fullgraph, every;
-};
-
 /* What the thread is to do with a frame that was watched. */
 struct capture_going {
     bool on;                    /* go on in it, from where it is */
@@ -147,10 +140,12 @@ struct capture_going {
     compat_frame *original, *frame; /* in whose place it runs, and where; NULL: it has not begun */
 };
 
-extern PyTypeObject capture_callback_type, plan_type;
+/* A callback is a tuple of these. */
+enum { CAPTURE_FINISH, CAPTURE_BACKEND, CAPTURE_DYNAMIC, CAPTURE_FULLGRAPH, CAPTURE_EVERY, CAPTURE_PARTS };
+extern PyTypeObject *capture_type, plan_type;
 static inline bool capture_is(PyObject *callback)
 {
-    return Py_IS_TYPE(callback, &capture_callback_type);
+    return Py_IS_TYPE(callback, capture_type);
 }
 
 /* ---- value.c ---- */

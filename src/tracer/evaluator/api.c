@@ -4,7 +4,7 @@
  *
  * Names, argument order and meaning follow torch._C._dynamo.eval_frame, so that
  * code written for it runs after changing its imports. */
-#include "tracer/evaluator/cache.h"
+#include "tracer/capture/capture.h"
 
 #include <structmember.h>
 
@@ -160,7 +160,7 @@ PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front)
 
     if (!t)
         return PyErr_NoMemory();
-    if (callback != Py_None && callback != Py_False && !PyCallable_Check(callback))
+    if (callback != Py_None && callback != Py_False && !capture_is(callback) && !PyCallable_Check(callback))
         return PyErr_Format(PyExc_TypeError, "expected a callable, None (off) or False (run only), got %s",
                             Py_TYPE(callback)->tp_name);
     if (!t->shim && watch_thread(t))

@@ -28,7 +28,7 @@ PyObject *shim_backend_of(PyObject *callback)
     PyObject *at;
 
     if (capture_is(callback))
-        return Py_NewRef(((struct capture_callback *)callback)->backend);
+        return Py_NewRef(PyTuple_GET_ITEM(callback, CAPTURE_BACKEND));
     at = Py_NewRef(callback);
     if (!names[0]) {
         names[0] = PyUnicode_InternFromString("_torchdynamo_orig_backend");
