@@ -69,10 +69,18 @@ def _candidate(target):
     return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", word).lower()
 
 
+def _argument(text):
+    """What the placeholder of what a guard calls TEXT would be called: self_weight for L['self'].weight."""
+    word = re.sub(r"_?\W+", "_", re.sub(r"^\W+", "", text[1:], flags=re.ASCII), flags=re.ASCII)[:79].rstrip("_")
+    return word if word and not word[0].isdigit() else "arg_" + word
+
+
 def name_nodes(nodes):
-    """Give a name to every node of NODES that has none, and each a name of its own."""
+    """Give every node of NODES a name of its own. That of a placeholder is made of what it has for one."""
     names, known = _Names(), {}
     for node in nodes:
+        if node.op == "placeholder":
+            node.name = node.target = _argument(node.name)
         candidate = node.name or known.get(id(node.target))
         if candidate is None:
             candidate = known[id(node.target)] = _candidate(node.target)

@@ -97,9 +97,6 @@ static bool has_arrays(compat_frame *frame)
 
 static void capture_close(struct capture *c)
 {
-    struct { void *next; } *chunk = c->arena, *next;
-
-    Py_XDECREF(c->keep);
     Py_XDECREF(c->nodes);
     Py_XDECREF(c->places);
     Py_XDECREF(c->inputs);
@@ -107,16 +104,16 @@ static void capture_close(struct capture *c)
     Py_XDECREF(c->guards);
     Py_XDECREF(c->stack);
     Py_XDECREF(c->closure);
-    for (; chunk; chunk = next) {
-        next = chunk->next;
-        free(chunk);
-    }
+    if (c->arena)
+        _PyArena_Free(c->arena);
 }
 
 static bool capture_open(struct capture *c, struct tracer *t, PyThreadState *ts, PyObject *callback, compat_frame *frame)
 {
-    *c = (struct capture){.t = t, .ts = ts, .callback = callback, .keep = PyList_New(0),
+    *c = (struct capture){.t = t, .ts = ts, .callback = callback, .arena = _PyArena_New(),
                           .nodes = PyList_New(0), .places = PyList_New(0), .inputs = PyList_New(0), .placeholders = PyList_New(0), .guards = PyList_New(0)};
+    if (!c->arena)
+        return false;
     c->locals = shadow_new(c, SHADOW_SOURCE, 0);
     c->globals = shadow_new(c, SHADOW_SOURCE, 0);
     c->builtins = shadow_new(c, SHADOW_SOURCE, 0);
@@ -125,7 +122,7 @@ static bool capture_open(struct capture *c, struct tracer *t, PyThreadState *ts,
     c->mortal = shadow_new(c, SHADOW_TUPLE, 0);
     c->effects = shadow_new(c, SHADOW_TUPLE, 0);
     c->generators = shadow_new(c, SHADOW_TUPLE, 0);
-    if (!c->keep || !c->nodes || !c->places || !c->inputs || !c->placeholders || !c->guards || c->failed)
+    if (!c->nodes || !c->places || !c->inputs || !c->placeholders || !c->guards || c->failed)
         return false;
     c->locals->step = 'L';
     c->globals->step = 'G';

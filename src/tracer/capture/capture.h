@@ -57,7 +57,7 @@ struct shadow {
     Py_ssize_t apart, at;   /* a source: is another object than the first of the effects change; an effect: nodes before it; one of mortal; an iterator */
     struct shadow *origin;  /* a list, dict or object that can be seen from outside: what it was when that began */
     struct shadow *parent, *child, *next; /* child: of a source, the first that was read from it */
-    PyObject *key, *value, *node; /* borrowed from capture->keep; node: of a node, or a source's placeholder, or NULL */
+    PyObject *key, *value, *node; /* borrowed from capture->arena; node: of a node, or a source's placeholder, or NULL */
     struct shadow **items;
     PyObject **keys;        /* of a dict, borrowed likewise */
     Py_ssize_t count, room;
@@ -94,10 +94,9 @@ struct capture {
     struct tracer *t;
     PyThreadState *ts;
     PyObject *callback;       /* borrowed */
-    PyObject *keep;           /* owned list: what shadows refer to */
     PyObject *nodes, *inputs, *placeholders, *guards; /* owned lists; nodes without placeholders */
-    PyObject *places;         /* owned list: of each of nodes the unit; in functions that are stepped: (unit, code, unit, ...) */
-    void *arena;              /* owned: chunks of shadows */
+    PyObject *places;         /* owned list: of each of nodes code and unit; in functions that are stepped: and those of the call, and so on */
+    PyArena *arena;           /* owned: of shadows, and of what they refer to */
     uint32_t serial, jumps, items, nesting; /* items: of containers that were gone through; nesting: of those in an argument of a node */
     struct undo *undo;        /* in the order made */
     PyObject *numbers;        /* borrowed, or NULL: by path, numbers that captures of this code have met; None: more than one */
@@ -229,8 +228,8 @@ struct operation {
 };
 /* OPERATION gave RESULT (taken; NULL: it raised). What OPERATION owns goes. */
 enum ended node_result(struct capture *c, struct watched *w, int count, struct operation *operation, PyObject *result);
-/* Does CODE handle exceptions, other than by cleaning up behind a comprehension? */
-bool code_handles(PyCodeObject *code);
+/* Does CODE, of BYTES, handle exceptions of UNIT (-1: of any), other than by cleaning up behind a comprehension? */
+bool code_handles(PyCodeObject *code, const uint8_t *bytes, int32_t unit);
 /* May an operation run here? ENDED_NOT: yes. */
 enum ended may_operate(struct capture *c);
 /* Is VALUE one of the graph's, or an input? */

@@ -296,9 +296,10 @@ static enum ended generator_made(struct capture *c, struct watched *w, const str
                                  struct shadow *const *shadows, int count)
 {
     struct shadow *made = shadow_new(c, SHADOW_GENERATOR, code->co_nlocalsplus + code->co_stacksize + 1);
+    OWNED PyObject *bytes = PyCode_GetCode(code);
     PyObject *result;
 
-    if (!made || c->mortal->count || code_handles(code) || call->operates || call->made)
+    if (!made || !bytes || c->mortal->count || code_handles(code, (const uint8_t *)PyBytes_AS_STRING(bytes), -1) || call->operates || call->made)
         return break_at(c, "call", "a generator that handles exceptions, or may keep what runs code when it dies");
     memcpy(made->items, shadows, sizeof *shadows * (size_t)count);
     made->count = code->co_nlocalsplus;

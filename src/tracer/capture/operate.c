@@ -126,54 +126,29 @@ PyObject *operator_named(const char *name)
 
 int add_node(struct capture *c, PyObject *node)
 {
-    PyObject *place = NULL, *code = NULL;
-    int status;
+    OWNED PyObject *places = PyList_New(0), *place = NULL;
 
-    for (const struct watched *w = c->innermost; w && (place || !code); w = w->outer) {
-        OWNED PyObject *inner = place, *rest = NULL, *outer = NULL;
-        if (compat_hides(w->code)) {
-            inner = NULL;
-            continue;
-        }
-        rest = !inner || PyTuple_Check(inner) ? Py_XNewRef(inner) : PyTuple_Pack(1, inner);
-        outer = rest ? Py_BuildValue("(iO)", (int)w->unit, code) : NULL;
-        place = inner ? outer ? PySequence_Concat(outer, rest) : NULL : PyLong_FromLong(w->unit);
-        code = (PyObject *)w->code;
+    for (const struct watched *w = c->innermost; places && w; w = w->outer) {
+        OWNED PyObject *unit = PyLong_FromLong(w->unit);
+        if (!compat_hides(w->code) && (!unit || PyList_Append(places, (PyObject *)w->code) || PyList_Append(places, unit)))
+            return -1;
     }
-    status = place && !PyList_Append(c->places, place) && !PyList_Append(c->nodes, node) ? 0 : -1;
-    Py_XDECREF(place);
-    return status;
+    place = places ? PyList_AsTuple(places) : NULL;
+    return place && !PyList_Append(c->places, place) && !PyList_Append(c->nodes, node) ? 0 : -1;
 }
 
-/* Does something handle what W's instruction raises, other than by cleaning up behind a comprehension? */
-static bool is_handled(const struct watched *w)
-{
-    PyObject *table = w->code->co_exceptiontable;
-    const unsigned char *at = (const unsigned char *)PyBytes_AS_STRING(table), *end = at + PyBytes_GET_SIZE(table);
-
-    while (at < end) {
-        uint32_t row[4];
-        for (int i = 0; i < 4; i++)
-            if (!program_number(&at, end, &row[i]))
-                return false;
-        if ((uint32_t)w->unit >= row[0] && (uint32_t)w->unit < row[0] + row[1] && row[2] < (uint32_t)w->units)
-            return w->bytes[2 * row[2]] == PUSH_EXC_INFO;
-    }
-    return false;
-}
-
-bool code_handles(PyCodeObject *code)
+bool code_handles(PyCodeObject *code, const uint8_t *bytes, int32_t unit)
 {
     const unsigned char *at = (const unsigned char *)PyBytes_AS_STRING(code->co_exceptiontable), *end = at + PyBytes_GET_SIZE(code->co_exceptiontable);
-    OWNED PyObject *bytes = at < end ? PyCode_GetCode(code) : NULL;
 
     while (at < end) {
-        uint32_t row[4];
+        uint32_t row[4]; /* its first unit, how many, that of what handles it, the stack then */
         for (int i = 0; i < 4; i++)
             if (!program_number(&at, end, &row[i]))
                 return true;
-        if (!bytes || 2 * (Py_ssize_t)row[2] >= PyBytes_GET_SIZE(bytes) || (unsigned char)PyBytes_AS_STRING(bytes)[2 * row[2]] == PUSH_EXC_INFO)
-            return PyErr_Clear(), true;
+        if ((unit < 0 || ((uint32_t)unit >= row[0] && (uint32_t)unit < row[0] + row[1])) &&
+            ((Py_ssize_t)row[2] >= Py_SIZE(code) || bytes[2 * row[2]] == PUSH_EXC_INFO))
+            return true;
     }
     return false;
 }
@@ -182,7 +157,7 @@ bool code_handles(PyCodeObject *code)
 enum ended may_operate(struct capture *c)
 {
     for (const struct watched *w = c->innermost; w; w = w->outer)
-        if (PyBytes_GET_SIZE(w->code->co_exceptiontable) && is_handled(w)) {
+        if (code_handles(w->code, w->bytes, w->unit)) {
             c->handled = true;
             return break_at(c, "instruction", "an operation inside try or with, where its exception would be handled");
         }

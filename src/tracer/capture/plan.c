@@ -453,8 +453,8 @@ static void tell_place(const struct plan *plan, Py_ssize_t node, compat_frame *f
 {
     PyObject *place = PyList_GET_ITEM(plan->places, node);
 
-    for (Py_ssize_t i = PyTuple_Check(place) ? PyTuple_GET_SIZE(place) - 1 : 0; i >= 0; i -= 2)
-        add_traceback(i ? PyTuple_GET_ITEM(place, i - 1) : plan->code, i || PyTuple_Check(place) ? PyTuple_GET_ITEM(place, i) : place);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(place); i += 2)
+        add_traceback(PyTuple_GET_ITEM(place, i), PyTuple_GET_ITEM(place, i + 1));
     compat_hide(frame);
 }
 

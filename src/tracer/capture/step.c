@@ -377,9 +377,9 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
             break;
         return set_in_dict(c, w, 1, w->globals, PyTuple_GET_ITEM(w->code->co_names, action.arg), stack_value(w, 0), stack_shadow(w, 0));
     case DOES_NOTHING:
+    case DOES_BEGIN_CALL:
         return ENDED_NOT;
     case DOES_LOAD_FAST:
-    case DOES_LOAD_CLOSURE:
         return load_fast(c, w, action.arg);
     case DOES_STORE_FAST:
         return store_fast(c, w, action.arg);
@@ -415,8 +415,7 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case DOES_LOAD_ATTR:
         return read_attribute(c, w, PyTuple_GET_ITEM(w->code->co_names, action.arg), action.flag);
     case DOES_POP:
-    case DOES_POP_ITERATOR:
-        stack_drop(w, action.does == DOES_POP ? 1 : 1 + COMPAT_ABOVE_ITERATOR);
+        stack_drop(w, (int)action.arg);
         return ENDED_NOT;
     case DOES_PUSH_NULL:
         stack_push(w, NULL, NULL);
@@ -429,32 +428,11 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
         if (action.arg > 1)
             swap(w, (int)action.arg);
         return ENDED_NOT;
-    case DOES_BINARY:
-    case DOES_UNARY:
-    case DOES_NOT:
-    case DOES_BOOL:
-    case DOES_COMPARE:
-    case DOES_IS:
-    case DOES_CONTAINS:
-    case DOES_FORMAT:
+    case DOES_BINARY ... DOES_FORMAT:
         return operate(c, w, action);
-    case DOES_DELETE_SUBSCRIPT:
-    case DOES_SUBSCRIPT:
-    case DOES_STORE_SUBSCRIPT:
-    case DOES_SLICE:
-    case DOES_STORE_SLICE:
+    case DOES_SUBSCRIPT ... DOES_STORE_SLICE:
         return subscript(c, w, action);
-    case DOES_BUILD_TUPLE:
-    case DOES_BUILD_LIST:
-    case DOES_BUILD_MAP:
-    case DOES_BUILD_KEYED:
-    case DOES_BUILD_SLICE:
-    case DOES_BUILD_STRING:
-    case DOES_LIST_APPEND:
-    case DOES_LIST_EXTEND:
-    case DOES_MAP_ADD:
-    case DOES_MERGE:
-    case DOES_LIST_TO_TUPLE:
+    case DOES_BUILD_TUPLE ... DOES_LIST_TO_TUPLE:
         return build(c, w, action);
     case DOES_UNPACK:
         return unpack(c, w, (Py_ssize_t)action.arg, -1);
@@ -474,8 +452,6 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
         return jump_if(c, w, action);
     case DOES_NAME_ARGUMENTS:
         w->names = PyTuple_GET_ITEM(w->code->co_consts, action.arg);
-        return ENDED_NOT;
-    case DOES_BEGIN_CALL:
         return ENDED_NOT;
     case DOES_CALL:
         value = action.flag ? stack_value(w, 0) : w->names;

@@ -159,35 +159,21 @@ bool value_dies_quietly(PyObject *value)
 
 /* ---- shadows ---- */
 
-enum { CHUNK = 16 << 10 };
-struct chunk {
-    struct chunk *next;
-    size_t used, size;
-    max_align_t room[];
-};
-
 void *capture_room(struct capture *c, size_t size)
 {
-    struct chunk *chunk = c->arena;
+    void *room = _PyArena_Malloc(c->arena, size);
 
-    size = (size + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
-    if (!chunk || chunk->used + size > chunk->size) {
-        size_t most = size > CHUNK ? size : CHUNK;
-        chunk = malloc(sizeof *chunk + most);
-        if (!chunk) {
-            c->failed = true;
-            return NULL;
-        }
-        *chunk = (struct chunk){c->arena, 0, most};
-        c->arena = chunk;
+    if (!room) {
+        PyErr_Clear();
+        c->failed = true;
     }
-    chunk->used += size;
-    return memset((char *)chunk->room + chunk->used - size, 0, size);
+    return room ? memset(room, 0, size) : NULL;
 }
 
 PyObject *capture_keep(struct capture *c, PyObject *object)
 {
-    if (object && PyList_Append(c->keep, object)) {
+    if (object && _PyArena_AddPyObject(c->arena, Py_NewRef(object)) < 0) {
+        Py_DECREF(object);
         PyErr_Clear();
         c->failed = true;
         return NULL;
@@ -527,36 +513,19 @@ bool is_varying(struct capture *c, struct shadow *shadow)
     return shadow->varies == 1;
 }
 
-/* The placeholder of SOURCE, an array: borrowed. */
+/* The placeholder of SOURCE, an array or a number that varies: borrowed. Its name is yet to be made of what the source is called. */
 static PyObject *placeholder(struct capture *c, struct shadow *source)
 {
-    char text[80];
-    size_t used = 0;
-    OWNED PyObject *path = source_path(source), *name = NULL, *node = NULL;
-    const char *whole = path ? PyUnicode_AsUTF8(PyTuple_GET_ITEM(PyTuple_GET_ITEM(path, PyTuple_GET_SIZE(path) - 1), 2)) : NULL;
+    OWNED PyObject *path = source->node ? NULL : source_path(source), *node = NULL;
+    PyObject *text = path ? PyTuple_GET_ITEM(PyTuple_GET_ITEM(path, PyTuple_GET_SIZE(path) - 1), 2) : NULL;
 
     if (source->node)
         return source->node;
-    if (!whole) {
-        PyErr_Clear();
-        whole = "L_value";
-    }
-    for (const char *at = whole + 1; *at && used + 1 < sizeof text; at++) /* without the root */
-        if (Py_ISALNUM(*at) || *at == '_')
-            text[used++] = *at;
-        else if (used && text[used - 1] != '_')
-            text[used++] = '_';
-    while (used && text[used - 1] == '_')
-        used--;
-    text[used] = 0;
-    name = PyUnicode_FromFormat("%s%s", !used || Py_ISDIGIT(text[0]) ? "arg_" : "", text);
-    node = name ? node_new("placeholder", name, name, PyTuple_New(0), NULL) : NULL;
-    if (!node || PyList_Append(c->placeholders, node) || PyList_Append(c->inputs, source->value)) {
+    node = text ? node_new("placeholder", text, text, PyTuple_New(0), NULL) : NULL;
+    if (!node || PyList_Append(c->placeholders, node) || PyList_Append(c->inputs, source->value) || shadow_add(c, c->taken, NULL, source)) {
         c->failed = true;
         return NULL;
     }
-    if (shadow_add(c, c->taken, NULL, source))
-        return NULL;
     c->foreign |= !source->varies && value_is_foreign(source->value);
     return source->node = capture_keep(c, node);
 }

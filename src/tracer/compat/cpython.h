@@ -25,6 +25,7 @@
 #include <internal/pycore_call.h>
 #include <internal/pycore_code.h>
 #include <internal/pycore_interp.h>
+#include <internal/pycore_pyarena.h>
 #if PY_VERSION_HEX >= 0x030e0000 /* gh-120834: the structs moved to headers of their own */
 #include <internal/pycore_interpframe.h>
 #include <internal/pycore_interpframe_structs.h>

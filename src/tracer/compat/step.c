@@ -28,7 +28,7 @@ static const struct {
     [LOAD_SMALL_INT] = STEP(LOAD_CONST),
     [LOAD_COMMON_CONSTANT] = STEP(LOAD_CONST),
     [NOT_TAKEN] = STEP(NOTHING),
-    [POP_ITER] = STEP(POP_ITERATOR),
+    [POP_ITER] = STEP(POP, .arg = 1 + COMPAT_ABOVE_ITERATOR),
 #endif
     [MAKE_CELL] = STEP(MAKE_CELL),
     [COPY_FREE_VARS] = STEP(COPY_FREE),
@@ -43,7 +43,7 @@ static const struct {
 #endif
     [IMPORT_FROM] = STEP(IMPORT_FROM),
 #if PY_VERSION_HEX < 0x030d0000
-    [LOAD_CLOSURE] = STEP(LOAD_CLOSURE),
+    [LOAD_CLOSURE] = STEP(LOAD_FAST),
 #endif
 #if PY_VERSION_HEX < 0x030c0000
     [LOAD_ATTR] = STEP(LOAD_ATTR),
@@ -57,7 +57,7 @@ static const struct {
 
     [NOP] = STEP(NOTHING),
     [RESUME] = STEP(NOTHING),
-    [POP_TOP] = STEP(POP),
+    [POP_TOP] = STEP(POP, .arg = 1),
     [PUSH_NULL] = STEP(PUSH_NULL),
     [COPY] = STEP(COPY),
     [SWAP] = STEP(SWAP),

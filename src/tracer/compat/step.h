@@ -14,26 +14,27 @@ enum compat_does {
     DOES_TAKE_FAST,     /* LOAD_FAST_AND_CLEAR */
     DOES_TWO,           /* compat_ops[].half, variables ARG >> 4 and ARG & 15 */
     DOES_LOAD_CONST, DOES_LOAD_GLOBAL, /* FLAG: NULL as well */
-    DOES_LOAD_DEREF, DOES_STORE_DEREF, DOES_LOAD_CLOSURE, DOES_MAKE_CELL, DOES_COPY_FREE,
+    DOES_LOAD_DEREF, DOES_STORE_DEREF, DOES_MAKE_CELL, DOES_COPY_FREE,
     DOES_LOAD_ATTR,     /* name ARG. FLAG: as a method, two slots */
     DOES_SUPER_ATTR,    /* likewise, of super(), whose class and object are on the stack */
     DOES_STORE_ATTR, DOES_STORE_GLOBAL, DOES_IMPORT, DOES_IMPORT_FROM, /* name ARG */
-    DOES_POP, DOES_PUSH_NULL, DOES_COPY, DOES_SWAP,
+    DOES_POP,           /* ARG of them */
+    DOES_PUSH_NULL, DOES_COPY, DOES_SWAP,
     DOES_BINARY,        /* ARG: NB_ADD ... */
     DOES_UNARY,         /* ARG: '-', '~', '+' */
     DOES_NOT, DOES_BOOL,
     DOES_COMPARE,       /* ARG: Py_LT ... FLAG: and makes it a bool */
     DOES_IS, DOES_CONTAINS, /* ARG: 1: not */
+    DOES_FORMAT,        /* ARG: conversion; FLAG: with a specification */
     DOES_SUBSCRIPT, DOES_STORE_SUBSCRIPT, DOES_DELETE_SUBSCRIPT, DOES_SLICE, DOES_STORE_SLICE,
     DOES_BUILD_TUPLE, DOES_BUILD_LIST, DOES_BUILD_MAP, DOES_BUILD_KEYED, DOES_BUILD_SLICE, DOES_BUILD_STRING,
     DOES_LIST_APPEND, DOES_LIST_EXTEND, DOES_MAP_ADD, DOES_MERGE, DOES_LIST_TO_TUPLE, DOES_UNPACK, DOES_UNPACK_STARRED,
-    DOES_ITERATE, DOES_POP_ITERATOR, DOES_NEXT, /* NEXT: ARG is the unit that the end leads to */
+    DOES_ITERATE, DOES_NEXT, /* NEXT: ARG is the unit that the end leads to */
     DOES_JUMP, DOES_JUMP_IF, /* ARG: the unit; JUMP_IF: FLAG is enum compat_condition */
     DOES_JUMP_OR_POP,
     DOES_CALL,          /* ARG arguments; FLAG: their names are on top */
     DOES_NAME_ARGUMENTS, DOES_BEGIN_CALL, /* KW_NAMES, PRECALL: a call's group begins there */
     DOES_CALL_VARIABLE, /* FLAG: with keywords */
-    DOES_FORMAT,        /* ARG: conversion; FLAG: with a specification */
     DOES_MAKE_FUNCTION, DOES_FUNCTION_PART, /* ARG: what of it */
     DOES_RETURN, DOES_RETURN_CONST, DOES_YIELD,
 };
