@@ -2,6 +2,8 @@
 
 Runs in: the traced process.
 """
+import operator
+
 from . import guards as _guards
 from .guards import Guard, GuardTree, Source
 
@@ -32,6 +34,37 @@ def _has_shape(value):
         return False
 
 
+_SIGNS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//", operator.mod: "%", operator.pow: "**", operator.truediv: "/",
+          operator.lt: "<", operator.le: "<=", operator.eq: "==", operator.ne: "!=", operator.gt: ">", operator.ge: ">=", operator.neg: "-"}
+
+
+def _text(number, paths, shown=False):
+    """The expression that NUMBER, of number_expression() in operate.c, stands for; PATHS gets those that it reads."""
+    if not isinstance(number, tuple):
+        return repr(number)
+    if len(number) == 1:
+        if number[0] not in paths:
+            paths.append(number[0])
+        return number[0][-1][2] if shown else "n%d" % paths.index(number[0])
+    sign, words = _SIGNS[number[0]], [_text(one, paths, shown) for one in number[1:]]
+    return "(%s %s %s)" % (words[0], sign, words[1]) if len(words) > 1 else "(%s%s)" % (sign, words[0])
+
+
+def _comparison(sign, left, right, result):
+    """A guard: numbers compare as they did, and are of type int."""
+    paths = []
+    text = _text((sign, left, right), paths)
+    compare = eval("lambda %s: %s" % (", ".join("n%d" % i for i in range(len(paths))), text))
+    text = _text((sign, left, right), paths, True)
+
+    def check(*numbers):
+        try:
+            return all(type(number) is int for number in numbers) and compare(*numbers) is result
+        except ArithmeticError:
+            return False
+    return _guards.LAMBDA(check, text[1:-1] if result else "not " + text, *map(Source, paths))
+
+
 def guards_of(record):
     """The GuardTree of RECORD."""
     made = []
@@ -45,6 +78,10 @@ def guards_of(record):
             made += [_guards.SHAPE_BOUND(source.shape[i], 2) for i in sizes or ()]
         elif kind == "NO_ALIASING":
             made.append(_guards.NO_ALIASING([source, Source(value)]))
+        elif kind == "COMPARISON":
+            made.append(_comparison(*value))
+        elif kind == "ALIASING":
+            made.append(_guards.LAMBDA(operator.is_, "%s is %s" % (path[-1][2], value[-1][2]), source, Source(value)))
         elif kind == "DICT_ORDER":
             made.append(_guards.LAMBDA(lambda found, keys=value: type(found) is dict and all(type(key) is str for key in found) and tuple(found) == keys,
                                        "tuple(%s) == %r" % (path[-1][2], value), source))

@@ -5,6 +5,8 @@ included; tracebacks and sys._getframe() pass over these functions. They use no 
 parameter, which no program gives a value to (known.c says how many arguments a call may have).
 """
 import functools
+import operator
+import os
 
 _missing = object()
 end = object()  # in place of an item: the iterator has come to its end. No program gets it
@@ -43,22 +45,22 @@ def _all(iterable, /):
     return True
 
 
-def _min(iterable, /, key=None, empty=min):
+def _min(iterable, /, key=None, default=_missing, missing=_missing, empty=min):
     first = True
     for item in iterable:
         value = item if key is None else key(item)
         if first or value < least:
             first, least, result = False, value, item
-    return empty(()) if first else result
+    return result if not first else empty(()) if default is missing else default
 
 
-def _max(iterable, /, key=None, empty=max):
+def _max(iterable, /, key=None, default=_missing, missing=_missing, empty=max):
     first = True
     for item in iterable:
         value = item if key is None else key(item)
         if first or value > most:
             first, most, result = False, value, item
-    return empty(()) if first else result
+    return result if not first else empty(()) if default is missing else default
 
 
 def _sorted(iterable, /, key=None, reverse=False, list=list, order=order):
@@ -136,3 +138,41 @@ def _next_filter(function, iterators, end=end):
         if item if function is None else function(item):
             return item
     return end
+
+
+def _iadd(items, iterable, /):
+    for item in iterable:
+        items.append(item)
+    return items
+
+
+def _getitem(a, b, /):
+    return a[b]
+
+
+def _dict(items, /):
+    return {**items}
+
+
+def _dict_of_pairs(items=(), /):
+    made = {}
+    for key, value in items:
+        made[key] = value
+    return made
+
+
+# ---- objects that are made again behind the graph, and calls of them ----
+
+partial, itemgetter, methodcaller, fspath = functools.partial, operator.itemgetter, operator.methodcaller, os.fspath
+
+
+def _partial(function, args, keywords, /, *more, **named):
+    return function(*args, *more, **{**keywords, **named})
+
+
+def _itemgetter(key, item, /):
+    return item[key]
+
+
+def _methodcaller(name, item, /, getattr=getattr):
+    return getattr(item, name)()

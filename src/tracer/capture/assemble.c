@@ -26,6 +26,7 @@ struct assembly {
     struct plan *plan;
     struct program p;               /* of the code */
     int32_t begun, broken;          /* steps: RESUME; the first of the instruction at the break, */
+    int32_t again;                  /* the new step that jumps if the code as it was is to run */
     int32_t last;                   /* and its last, or that of the jump that has its bool */
     bool *reached;                  /* owned: by step */
     struct leaving leaves[MOST_LEAVES];
@@ -101,13 +102,15 @@ static bool leaves(const struct assembly *a, int32_t step)
 /* What is reached from the beginning, and from the break. */
 static int reach(struct assembly *a, bool returns)
 {
-    int32_t *queue = malloc(sizeof *queue * (3 * (size_t)a->p.count + 2)), length = 0;
+    int32_t *queue = malloc(sizeof *queue * (3 * (size_t)a->p.count + 3)), length = 0;
     int status = queue ? 0 : -1;
 
     if (!status)
         queue[length++] = 0;
     if (!status && !returns)
         queue[length++] = a->broken;
+    if (!status && a->plan->again)
+        queue[length++] = a->begun + 1;
     while (length && status >= 0) {
         const int32_t at = queue[--length];
         const struct step *step = &a->p.steps[at];
@@ -183,6 +186,13 @@ static void put_prologue(struct assembly *a, uint32_t constant, int entering, bo
     const struct plan *plan = a->plan;
 
     put_call(a, constant, true, a->begun);
+    if (plan->again) {
+        put(a, COPY, 1, a->begun);
+        put(a, LOAD_CONST, constant, a->begun);
+        put(a, IS_OP, 0, a->begun);
+        put(a, compat_jump_if_true, 0, a->begun);
+        a->again = a->p.made_count - 1;
+    }
     if (entering >= 0) {
         put_call(a, (uint32_t)entering, false, a->begun);
         put(a, POP_TOP, 0, a->begun);
@@ -231,6 +241,12 @@ static void put_all(struct assembly *a, int entering, bool returns)
         if (i == a->begun) {
             put_prologue(a, constant, entering, returns);
             jumped = returns ? 0 : a->p.made_count;
+        }
+        if (i == a->begun && a->plan->again) {
+            a->p.made[a->again].to = a->p.made_count;
+            a->p.made[a->again].direct = 2;
+            put(a, POP_TOP, 0, i);
+            put(a, JUMP_FORWARD, 0, i)->to = i + 1;
         }
     }
 }

@@ -43,12 +43,16 @@ static enum ended array_attribute(struct capture *c, struct watched *w, PyObject
     struct shadow *of = stack_shadow(w, 0), *shadow;
     struct operands operands;
     struct call call;
-    enum ended ended;
 
     if (!of)
         return break_at(c, "value", "an attribute of a %.200s that is not known", Py_TYPE(owner)->tp_name);
-    if (!descriptor)
+    if (!descriptor) {
+        value = value_is_foreign(owner) ? NULL : PyObject_GetAttr(owner, name);
+        if (!value && PyErr_Occurred())
+            return ENDED_RAISED;
+        Py_XDECREF(value);
         return break_at(c, "attribute", "a %.100s has no attribute %.100s in its class", Py_TYPE(owner)->tp_name, PyUnicode_AsUTF8(name));
+    }
     if (PyFunction_Check(descriptor) || Py_IS_TYPE(descriptor, &PyMethodDescr_Type)) {
         value = PyObject_GetAttr(owner, name);
         if (!value)
@@ -56,14 +60,14 @@ static enum ended array_attribute(struct capture *c, struct watched *w, PyObject
         shadow = method_of(c, of, name, NULL, NULL, NULL);
         return push_attribute(w, method, value, shadow);
     }
-    if ((ended = may_operate(c)))
-        return ended;
     if (is_one_of(name, facts)) {
         if (!is_fixed(c, owner, of) || !value_type_known(c, owner, of))
             return break_at(c, "data", "%.100s of a result, which may depend on its data", PyUnicode_AsUTF8(name));
         value = PyObject_GetAttr(owner, name);
         if (!value)
             return ENDED_RAISED;
+        if (!PyUnicode_CompareWithASCIIString(name, "shape") && (shadow = varying_shape(c, owner, of)))
+            return push_attribute(w, method, value, shadow);
         c->shapes_read |= !is_one_of(name, (const char *const[]){"dtype", "device", "ndim", "requires_grad", "is_cuda", NULL});
         shadow = shadow_const(c, value);
         return push_attribute(w, method, value, shadow);
@@ -154,6 +158,20 @@ static struct shadow *class_method(struct capture *c, struct shadow *of, PyObjec
     return source && value_known(c, function, source) ? method_of(c, of, name, function, source, of) : NULL;
 }
 
+bool lacks_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyObject *name)
+{
+    PyTypeObject *type = Py_TYPE(owner);
+    PyObject *value = NULL;
+
+    if (!of || type->tp_getattro != PyObject_GenericGetAttr || _PyType_Lookup(type, name) || value_is_array(owner) || c->failed)
+        return false;
+    if (of->kind == SHADOW_OBJECT)
+        return !object_has(of, name) && class_source(c, owner, of) && !guard_on(c, of->parent, "NO_HASATTR", name);
+    if (of->kind != SHADOW_SOURCE || !of->key || !value_type_known(c, owner, of) || source_changed(of, '.', name) || find_attribute(owner, name, &value))
+        return Py_XDECREF(value), false;
+    return !guard_on(c, of, "NO_HASATTR", name);
+}
+
 static enum ended object_attribute(struct capture *c, struct watched *w, PyObject *name, bool method)
 {
     PyObject *owner = stack_value(w, 0), *value = NULL, *function;
@@ -188,6 +206,8 @@ static enum ended object_attribute(struct capture *c, struct watched *w, PyObjec
         return push_attribute(w, method, value, shadow);
     Py_XDECREF(value);
     PyErr_Clear();
+    if (lacks_attribute(c, owner, of, name) && !(value = PyObject_GetAttr(owner, name)))
+        return ENDED_RAISED;
     return break_at(c, "attribute", "attribute %.100s of a %.100s, which may run code of the program's", PyUnicode_AsUTF8(name),
                     Py_TYPE(owner)->tp_name);
 }
@@ -214,6 +234,14 @@ enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, 
             return push_attribute(w, method, value, shadow);
         Py_XDECREF(value);
     }
+    if (of && PyType_Check(owner) && value_known(c, owner, of)) { /* what is in C there cannot be changed */
+        PyObject *descriptor = _PyType_Lookup((PyTypeObject *)owner, name);
+        if (descriptor && (Py_IS_TYPE(descriptor, &PyMethodDescr_Type) || Py_IS_TYPE(descriptor, &PyClassMethodDescr_Type)) &&
+            (is_array_package(PyDescr_TYPE(descriptor)->tp_name) || !(((PyTypeObject *)owner)->tp_flags & Py_TPFLAGS_HEAPTYPE)) &&
+            !_PyType_Lookup(Py_TYPE(owner), name) && (value = PyObject_GetAttr(owner, name)))
+            return push_attribute(w, method, value, shadow_const(c, value));
+        PyErr_Clear();
+    }
     if (of && PyModule_CheckExact(owner)) {
         value = PyDict_GetItemWithError(PyModule_GetDict(owner), name);
         PyErr_Clear();
@@ -239,7 +267,7 @@ enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, 
         PyErr_Clear();
         return break_at(c, "attribute", "attribute %.100s of a class", PyUnicode_AsUTF8(name));
     }
-    if (of && (value_is_simple(owner) || PyList_CheckExact(owner) || PyDict_CheckExact(owner) || PyTuple_Check(owner))) {
+    if (of && (value_is_simple(owner) || PyList_CheckExact(owner) || PyDict_CheckExact(owner) || PyTuple_Check(owner) || is_set(owner, of))) {
         PyObject *descriptor = _PyType_Lookup(Py_TYPE(owner), name);
         if (descriptor && Py_IS_TYPE(descriptor, &PyMethodDescr_Type) && (value = PyObject_GetAttr(owner, name)))
             return push_attribute(w, method, value, method_of(c, of, name, NULL, NULL, NULL));

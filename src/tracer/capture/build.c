@@ -74,13 +74,13 @@ static int put(struct capture *c, PyObject *dict, struct shadow *shadow, PyObjec
         shadow->items[at] = of;
     else if (shadow_add(c, shadow, key, of))
         return -1;
-    return PyDict_SetItem(dict, key, value);
+    return PyDict_SetItem(dict, key, value) || (shadow->kind == SHADOW_DICT && PyDict_GET_SIZE(dict) != shadow->count) ? -1 : 0;
 }
 
 /* Keys that are equal without being of one type, 1 and True, are one key: only words and numbers are taken. */
 static bool is_key(struct capture *c, PyObject *key, struct shadow *shadow)
 {
-    return (PyUnicode_CheckExact(key) || PyLong_CheckExact(key)) && value_known(c, key, shadow);
+    return (PyUnicode_CheckExact(key) || PyLong_CheckExact(key) || (PyTuple_Check(key) && value_is_plain(key))) && value_known(c, key, shadow);
 }
 
 static enum ended no_key(struct capture *c)
@@ -329,6 +329,42 @@ static enum ended put_all(struct capture *c, struct watched *w, int below, const
     return ended;
 }
 
+/* COUNT values that are known become a set; ONE of them goes into it, or what is in it. */
+static enum ended build_set(struct capture *c, struct watched *w, struct compat_action action)
+{
+    const int count = (int)action.arg;
+    struct shadow *items, *of = action.does == DOES_BUILD_SET ? NULL : stack_shadow(w, count), *made;
+    PyObject *set, *value = stack_value(w, 0), *result = NULL;
+    int status;
+
+    if (of) {
+        set = stack_value(w, count);
+        if (!is_set(set, of) || (!is_set(value, stack_shadow(w, 0)) && !(value_is_simple(value) && value_known(c, value, stack_shadow(w, 0)))) ||
+            !made_by(c, shadow_const(c, _PyType_Lookup(&PySet_Type, word_of(action.flag ? "update" : "add"))), 2, (struct shadow *[]){of, stack_shadow(w, 0)}))
+            return not_ours(c, set);
+        if (action.flag)
+            Py_XDECREF(result = PyObject_CallMethodOneArg(set, word_of("update"), value));
+        status = action.flag ? !result : PySet_Add(set, value);
+        c->effects->count -= status != 0;
+        if (!status)
+            stack_drop(w, 1);
+        return status ? ENDED_RAISED : ENDED_NOT;
+    }
+    for (int i = 0; i < count; i++)
+        if (!value_is_simple(top(w, count, i)) || !value_known(c, top(w, count, i), stack_shadow(w, count - 1 - i)))
+            return break_at(c, "container", "a set of what is not known");
+    items = shadow_new(c, SHADOW_TUPLE, count);
+    made = items ? made_by(c, shadow_const(c, (PyObject *)&PySet_Type), 1, &items) : NULL;
+    set = made ? PySet_New(NULL) : NULL;
+    if (!set)
+        return no_memory_at(c);
+    for (int i = 0; i < count; i++) {
+        items->items[items->count++] = stack_shadow(w, count - 1 - i);
+        c->failed |= PySet_Add(set, top(w, count, i)) != 0;
+    }
+    return stack_result(c, w, count, set, made);
+}
+
 enum ended build(struct capture *c, struct watched *w, struct compat_action action)
 {
     struct operands operands;
@@ -345,6 +381,9 @@ enum ended build(struct capture *c, struct watched *w, struct compat_action acti
         return build_dict(c, w, count, action.does == DOES_BUILD_KEYED);
     case DOES_BUILD_SLICE:
         return build_slice(c, w, count);
+    case DOES_BUILD_SET:
+    case DOES_SET_ADD:
+        return build_set(c, w, action);
     case DOES_BUILD_STRING:
         return build_text(c, w, count);
     case DOES_LIST_APPEND:
@@ -403,10 +442,17 @@ static enum ended get_item(struct capture *c, struct watched *w, const struct ca
         shadow = value_item(c, container, of, i < 0 ? i + PySequence_Fast_GET_SIZE(container) : i);
     } else if (PyDict_CheckExact(container) && (PyUnicode_CheckExact(key) || PyLong_CheckExact(key)) && (of->changed || value_type_known(c, container, of))) {
         value = Py_XNewRef(PyDict_GetItemWithError(container, key));
+        if (!value && !PyErr_Occurred())
+            return PyErr_SetObject(PyExc_KeyError, key), ENDED_RAISED;
         if (value && of->kind == SHADOW_SOURCE)
             shadow = source_read(c, of, '[', key, value);
         else if (value && of->kind == SHADOW_DICT && PyDict_GET_SIZE(container) == of->count && find_key(of, key) >= 0)
             shadow = of->items[find_key(of, key)];
+    } else if (of->kind == SHADOW_SOURCE && of->varies == 3 && PyLong_CheckExact(key)) {
+        Py_ssize_t i = PyNumber_AsSsize_t(key, NULL), size = PyTuple_GET_SIZE(container);
+        i += i < 0 ? size : 0;
+        value = i < 0 || i >= size ? NULL : Py_NewRef(PyTuple_GET_ITEM(container, i));
+        shadow = value ? shape_item(c, of, i) : NULL;
     } else if ((value_is_simple(container) || PyTuple_Check(container)) && value_known(c, container, of)) {
         if (!(value = run_call(call)))
             return ENDED_RAISED;

@@ -319,8 +319,10 @@ static int conclude(struct capture *c, struct watched *w, struct outcome_of *o, 
 
     PyErr_Clear();
     *answer = (struct answer){0};
+    /* What its caller sees raised leaves nothing: the next call that comes there is watched as well. */
+    c->failed |= (o->ended == ENDED_RAISED || w->op == RAISE_VARARGS || w->op == RERAISE) && o->ended != ENDED_RETURN && !code_handles(w->code, w->bytes, w->unit);
     if (c->failed)
-        skip(answer, "", false);
+        skip(answer, c->kind && !strcmp(c->kind, "raised") ? c->reason : "", false);
     else
         make_parts(c, w, o);
     guard_unused(c, c->locals);
@@ -405,6 +407,7 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
         return 0;
     }
     c.numbers = PyTuple_GET_ITEM(callback, CAPTURE_DYNAMIC) != Py_False && numbers_may_vary() ? numbers_of(frame_state) : NULL;
+    c.sizes = c.numbers ? PyDict_GetItemString(frame_state, "sizes") : NULL;
     t->capturing = &c;
     if (!begin(&c, &w))
         c.failed = true;

@@ -37,10 +37,10 @@ enum shadow_kind {
     SHADOW_ITERATOR, /* over value, of parent, at number at. step: 'r': backwards; 'z', 'e', 'm', 'f': zip(), enumerate(), map(), filter() of items, the
                         iterators keys, with the function value */
     SHADOW_GENERATOR, /* value, of the function parent; items: variables, then its stack; child: what it gave last; counted: it is not followed */
-    SHADOW_FUNCTION, /* made here, of the code key; items: cells of its closure; parent: its defaults, or NULL; child: its globals */
+    SHADOW_FUNCTION, /* made here, of the code key; items: cells of its closure; parent, next: its defaults, those of keywords, or NULL; child: its globals */
     SHADOW_CELL,     /* made here, or parent is its source; items[0]: what is in it, or NULL */
     SHADOW_CHANGED,  /* child of a source: what was there has given way to value, of items[0] */
-    SHADOW_CALL,     /* an effect: items[0] is called with the others, which changes parent */
+    SHADOW_CALL,     /* an effect: items[0] is called with the others, which changes parent; or makes an object, and parent is itself */
 };
 
 struct shadow {
@@ -49,7 +49,7 @@ struct shadow {
     char step;              /* of a source: 'l' 'G' 'B' '.' '[' */
     char guarded;           /* a source: 1: its type (and length), 2: what it is is guarded */
     bool changed;           /* a source: some of its children are */
-    char varies;            /* a source: 1: a number that is an input of the graph, 2: not; a node: 1: it gives a number, of the numbers items */
+    char varies;            /* a source: 1: a number that is an input of the graph, 2: not, 3: a shape that has such (items; or NULL); a node: 1: it gives a number, of the numbers items */
     bool fixed, counted;    /* a node: its shape, or that of its arguments, follows from those of the inputs; fixed: a list or dict that is
                                not changed here any more */
     int recipe;             /* of plan.c: number + 1 */
@@ -99,7 +99,7 @@ struct capture {
     PyArena *arena;           /* owned: of shadows, and of what they refer to */
     uint32_t serial, jumps, items, nesting; /* items: of containers that were gone through; nesting: of those in an argument of a node */
     struct undo *undo;        /* in the order made */
-    PyObject *numbers;        /* borrowed, or NULL: by path, numbers that captures of this code have met; None: more than one */
+    PyObject *numbers, *sizes; /* borrowed, or NULL: by path, numbers that captures of this code have met, and shapes; None: more than one */
     Py_ssize_t number_nodes;  /* those of nodes that give a number */
     struct watched *innermost;
     struct shadow *locals, *globals, *builtins, *modules; /* the four roots */
@@ -110,6 +110,7 @@ struct capture {
     bool shapes_read, failed; /* failed: no memory, or nothing that was read can be believed */
     bool make_bool;           /* what is on top, behind a comparison, is yet to be made a bool */
     bool handled;             /* what the operation raises would be handled there */
+    bool attempted, impure;   /* so would what one of nodes raises; one of them, which does more than give a result, cannot be done again */
     bool begun;               /* it is a resume function, and has put its own things in place */
     bool foreign;             /* an operation may have run code of the program's: value.c */
     struct shadow *mortal;    /* items: sources of variables whose death may run such code; at of each: its references from here */
@@ -189,6 +190,9 @@ int shadow_add_items(struct capture *c, struct shadow *container, PyObject *valu
 bool numbers_may_vary(void);
 /* Is it a number that was another one in an earlier capture of this code, or made of one? */
 bool is_varying(struct capture *c, struct shadow *shadow);
+/* The shape of VALUE, an array that was there before, if a size is another one than in an earlier capture; or NULL. And a size of it. */
+struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *of);
+struct shadow *shape_item(struct capture *c, const struct shadow *shape, Py_ssize_t i);
 /* What stands for VALUE in the arguments of a node: a new reference. NULL: nothing can, or an exception is set. */
 PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shadow);
 bool value_has_array(PyObject *value, int depth);
@@ -201,6 +205,8 @@ static inline bool is_sequence(PyObject *value)
 {
     return PyTuple_CheckExact(value) || PyList_CheckExact(value);
 }
+/* Is VALUE an array of numpy's or torch's own, whose operations run no code of the program's? */
+bool value_is_theirs(PyObject *value);
 /* May an operation on VALUE, an array, run code of the program's? And the end of its life, whatever it is? */
 bool value_is_foreign(PyObject *value);
 bool value_dies_quietly(PyObject *value);
@@ -230,14 +236,18 @@ struct operation {
 enum ended node_result(struct capture *c, struct watched *w, int count, struct operation *operation, PyObject *result);
 /* Does CODE, of BYTES, handle exceptions of UNIT (-1: of any), other than by cleaning up behind a comprehension? */
 bool code_handles(PyCodeObject *code, const uint8_t *bytes, int32_t unit);
-/* May an operation run here? ENDED_NOT: yes. */
-enum ended may_operate(struct capture *c);
+/* May an operation run here? PURE: it gives a result, and can be done again. ENDED_NOT: yes. */
+enum ended may_operate(struct capture *c, bool pure);
 /* Is VALUE one of the graph's, or an input? */
 bool is_graph(PyObject *value, const struct shadow *shadow);
 /* Is something in it? */
 bool has_graph(struct capture *c, PyObject *value, const struct shadow *shadow);
 /* Are its shape, and those of the arrays in it, known from the inputs'? */
 bool is_fixed(struct capture *c, PyObject *value, const struct shadow *shadow);
+/* Is VALUE a set that was made here, of what is known? Or at least a set whose items are known, but not their order? */
+bool is_set(PyObject *value, const struct shadow *of);
+bool set_known(struct capture *c, PyObject *value, struct shadow *of);
+enum ended set_result(struct capture *c, struct watched *w, const struct call *call);
 /* Is something in it a number that varies? What it is an argument of may have a shape that follows from it. */
 bool has_number(const struct shadow *shadow);
 PyObject *operator_named(const char *name); /* operator.NAME, or else the builtin, borrowed */
@@ -280,6 +290,9 @@ enum ended next_item(struct capture *c, struct watched *w, struct compat_action 
 enum found { FOUND_NOT, FOUND_OWN, FOUND_CLASS, FOUND_METHOD };
 enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value);
 
+/* Has OWNER no attribute NAME, and says nothing else so? Guarded. */
+bool lacks_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyObject *name);
+
 /* ---- effect.c ---- */
 /* What is read behind SHADOW has not been changed by an effect under another name, now and at each hit. */
 bool is_apart(struct capture *c, struct shadow *shadow);
@@ -289,6 +302,8 @@ bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind)
 bool change(struct capture *c, struct shadow *shadow, struct shadow *callable, PyObject *old, struct shadow *of_old, int count, struct shadow *const *args);
 bool change_item(struct capture *c, struct shadow *shadow, struct shadow *key, struct shadow *value, PyObject *old, struct shadow *of_old);
 bool change_attribute(struct capture *c, struct shadow *shadow, PyObject *owner, PyObject *name, struct shadow *value, struct shadow *of_old);
+/* CALLABLE, called with ARGS, has made an object of none of the program's classes, and does so again in its turn. NULL: it must not be. */
+struct shadow *made_by(struct capture *c, struct shadow *callable, int count, struct shadow *const *args);
 /* What has been put under KEY behind PARENT, or NULL. */
 struct shadow *source_changed(const struct shadow *parent, char step, PyObject *key);
 /* STEP KEY behind OF, which has OLD (of WAS) or NULL, is VALUE from now on; COUNT values of the stack go. */
@@ -424,6 +439,7 @@ struct plan {
     int *inputs, *gives;        /* owned: recipes: arguments of the graph; what is given, stores first, then the stack from its top */
     int input_count, give_count;
     bool single;                /* it gives the only one, no tuple */
+    bool again;                 /* if the graph raises, it gives itself: the code as it was handles that, from its beginning */
     bool functions;             /* it makes some, whose cells are the frame's */
     int *arguments;             /* owned: variables of the code that it is called with */
     int argument_count;

@@ -31,13 +31,15 @@ static int escape(struct capture *c, struct shadow *shadow, int depth)
     case SHADOW_SLICE:
     case SHADOW_OBJECT:
         break;
+    case SHADOW_CALL:
+        break;
     default:
         return -1;
     }
     for (Py_ssize_t i = 0; i < shadow->count; i++)
         if (escape(c, shadow->items[i], depth + 1))
             return -1;
-    if (shadow->origin || shadow->kind == SHADOW_TUPLE || shadow->kind == SHADOW_SLICE)
+    if (shadow->origin || shadow->kind == SHADOW_TUPLE || shadow->kind == SHADOW_SLICE || shadow->kind == SHADOW_CALL)
         return 0;
     made = shadow_new(c, shadow->kind, 0);
     if (made)
@@ -102,20 +104,39 @@ static bool may_have_effect(struct capture *c, struct shadow *container, int cou
     return !c->failed;
 }
 
-/* CALLABLE is called with COUNT ARGS, which changes CONTAINER. */
-static bool add_effect(struct capture *c, struct shadow *container, struct shadow *callable, int count, struct shadow *const *args)
+/* CALLABLE is called with COUNT ARGS, which changes CONTAINER; NULL: it makes something. */
+static struct shadow *add_effect(struct capture *c, struct shadow *container, struct shadow *callable, int count, struct shadow *const *args)
 {
-    struct shadow *made = shadow_new(c, SHADOW_CALL, count + 1);
+    struct shadow *made = callable ? shadow_new(c, SHADOW_CALL, count + 1) : NULL;
 
     if (!made)
-        return false;
+        return NULL;
     made->items[0] = callable;
     for (int i = 0; i < count; i++)
         made->items[1 + i] = args[i];
     made->count = count + 1;
-    made->parent = container;
+    made->parent = container ? container : made;
     made->at = PyList_GET_SIZE(c->nodes);
-    return !shadow_add(c, c->effects, NULL, made);
+    return shadow_add(c, c->effects, NULL, made) ? NULL : made;
+}
+
+/* A function that is made here may be in what is made here. */
+static bool may_be_in(struct capture *c, struct shadow *shadow)
+{
+    if (!shadow || shadow->kind != SHADOW_TUPLE)
+        return shadow && (shadow->kind == SHADOW_FUNCTION || shadow->kind == SHADOW_CALL || !escape(c, shadow, 0));
+    for (Py_ssize_t i = 0; i < shadow->count; i++)
+        if (!may_go_on(c) || !may_be_in(c, shadow->items[i]))
+            return false;
+    return true;
+}
+
+struct shadow *made_by(struct capture *c, struct shadow *callable, int count, struct shadow *const *args)
+{
+    for (int i = 0; i < count; i++)
+        if (!may_be_in(c, args[i]))
+            return NULL;
+    return c->foreign ? NULL : add_effect(c, NULL, callable, count, args);
 }
 
 /* ---- lists and dicts that are known ---- */

@@ -31,6 +31,8 @@ bool is_array_function(PyObject *callable)
         self = PyCFunction_GET_SELF(callable);
         is = self && (PyType_Check(self) ? is_array_package(((PyTypeObject *)self)->tp_name)
                       : !PyModule_Check(self) && is_array_package(Py_TYPE(self)->tp_name));
+    } else if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
+        is = is_array_package(PyDescr_TYPE(callable)->tp_name);
     } else if (!PyType_Check(callable) && Py_TYPE(callable)->tp_flags & Py_TPFLAGS_HEAPTYPE) { /* a layer of torch.nn */
         OWNED PyObject *word = PyUnicode_InternFromString("__module__");
         PyObject *of = word ? _PyType_Lookup(Py_TYPE(callable), word) : NULL;
@@ -148,12 +150,41 @@ static enum ended unknown_argument(struct capture *c, const struct call *call)
     return break_at(c, "value", "a call of %.100s() with an argument that cannot be in a graph", name_of(call->callable, text, sizeof text));
 }
 
+/* Does a call of NAME, or of that method of SELF, give a result and do nothing else, whatever its arguments are? */
+static bool is_pure(const struct call *call, PyObject *self, const char *name)
+{
+    static const char *const words[] = {"dim", "axis", "keepdim", "keepdims", "dtype", "device", NULL};
+    const char *last = *name ? name + strlen(name) - 1 : name;
+    const bool same = !self && !strcmp(Py_TYPE(call->callable)->tp_name, "numpy.ufunc");
+    OWNED PyObject *takes = same ? PyObject_GetAttrString(call->callable, "nin") : NULL;
+    Py_ssize_t arrays = 0, most = takes ? PyLong_AsSsize_t(takes) : !strcmp(name, "where") ? 3 : !strcmp(name, "dot") ? 2 : 1; /* one more may be for the result */
+
+    PyErr_Clear();
+    if (!keeps_shape(name, 3, false, false) || (*last == '_' && strcmp(name, "and_") && strcmp(name, "or_")) || strstr(name, "rand") || !strcmp(name, "dropout"))
+        return false;
+    for (int i = self ? -1 : 0; i < call->count; i++) {
+        PyObject *value = i < 0 ? self : call->args[i];
+        if (value == Py_True || (value_is_array(value) && !value_is_theirs(value)))
+            return false;
+        arrays += value_has_array(value, 2);
+        most = value_is_array(value) && !strcmp(Py_TYPE(value)->tp_name, "Tensor") ? 9 : most;
+    }
+    for (Py_ssize_t i = 0; call->names && i < PyTuple_GET_SIZE(call->names); i++) {
+        const char *const *word = words;
+        while (*word && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(call->names, i), *word))
+            word++;
+        if (!*word)
+            return false;
+    }
+    return arrays <= most;
+}
+
 enum ended array_call(struct capture *c, struct watched *w, const struct call *call, PyObject *self, struct shadow *of_self,
                       const char *name, struct operation *operation)
 {
     bool first, rest;
     PyObject *result;
-    enum ended ended = may_operate(c);
+    enum ended ended = is_fact(name) ? ENDED_NOT : may_operate(c, is_pure(call, self, name));
 
     if (ended)
         return ended;
@@ -182,12 +213,20 @@ static enum ended array_method(struct capture *c, struct watched *w, const struc
                      : PyMethod_Check(call->callable) ? PyMethod_GET_SELF(call->callable) : NULL;
     struct operation operation = {.op = "call_method", .target = call->of->key};
     const char *name = PyUnicode_AsUTF8(call->of->key);
+    struct shadow *shape;
 
     for (int i = 0; breaks[i]; i++)
         if (!strcmp(breaks[i], name))
             return break_at(c, "data", "%.100s() of an array gives what depends on its data", name);
     if (!self)
         return break_at(c, "call", "a call of the method %.100s() of an array", name);
+    if (!strcmp(name, "size") && !call->names && call->count < 2 && value_type_known(c, self, call->of->parent) && (shape = varying_shape(c, self, call->of->parent))) {
+        const Py_ssize_t count = PyTuple_GET_SIZE(shape->value);
+        Py_ssize_t i = call->count && PyLong_CheckExact(call->args[0]) && value_known(c, call->args[0], call->shadows[0]) ? PyLong_AsSsize_t(call->args[0]) : count;
+        i += i < 0 ? count : 0;
+        if (!call->count || (i >= 0 && i < count))
+            return stack_result(c, w, call->slots, run_call(call), call->count ? shape_item(c, shape, i) : shape);
+    }
     return array_call(c, w, call, self, call->of->parent, name, &operation);
 }
 
@@ -226,7 +265,7 @@ static struct shadow *defaulted(struct capture *c, PyFunctionObject *function, s
     OWNED PyObject *at = NULL;
     struct shadow *from;
 
-    if (!all || !of || (of->kind != SHADOW_SOURCE && !of->parent))
+    if (!all || !of || (of->kind != SHADOW_SOURCE && !of->parent && !of->next))
         return NULL;
     if (keyword) {
         key = PyTuple_GET_ITEM(code->co_localsplusnames, number);
@@ -237,8 +276,10 @@ static struct shadow *defaulted(struct capture *c, PyFunctionObject *function, s
         value = i >= 0 && i < PyTuple_GET_SIZE(all) ? PyTuple_GET_ITEM(all, i) : NULL;
     }
     PyErr_Clear();
+    if (of->kind == SHADOW_FUNCTION && keyword) /* a dict that was built for it */
+        return value && of->next && of->next->kind == SHADOW_DICT ? object_has(of->next, key) : NULL;
     if (of->kind == SHADOW_FUNCTION)
-        return value && !keyword ? value_item(c, all, of->parent, PyNumber_AsSsize_t(key, NULL)) : NULL;
+        return value ? value_item(c, all, of->parent, PyNumber_AsSsize_t(key, NULL)) : NULL;
     from = value && key ? source_attribute(c, of, keyword ? "__kwdefaults__" : "__defaults__", all) : NULL;
     return from ? source_read(c, from, '[', key, value) : NULL;
 }
@@ -436,7 +477,7 @@ enum ended dispatch(struct capture *c, struct watched *w, const struct call *cal
         return inlined(c, w, call, (PyFunctionObject *)of->value, of->items[0], of->items[1]);
     if (of && of->kind == SHADOW_FUNCTION && can_step(c, callable, of))
         return inlined(c, w, call, (PyFunctionObject *)callable, of, NULL);
-    if (of && of->kind == SHADOW_SOURCE && is_array_function(callable)) {
+    if (of && (of->kind == SHADOW_SOURCE || of->kind == SHADOW_CONST) && is_array_function(callable)) {
         if (!value_known(c, callable, of))
             return unknown_argument(c, call);
         return array_function(c, w, call);

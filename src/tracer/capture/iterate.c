@@ -54,9 +54,11 @@ enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, Py
     } else if (is_graph(value, of)) {
         if (!has_known_length(value, of) || !value_type_known(c, value, of))
             return break_at(c, "data", "a loop over a result whose length may depend on its data");
-        if ((ended = may_operate(c)))
+        if ((ended = may_operate(c, true)))
             return ended;
         c->shapes_read = true;
+        *shadow = iterator_shadow(c, 0, value, of);
+    } else if (is_set(value, of)) {
         *shadow = iterator_shadow(c, 0, value, of);
     } else if (!of || !(is_sequence(value) ? value_type_known(c, value, of) : (value_is_simple(value) || PyTuple_Check(value)) && value_known(c, value, of))) {
         return break_at(c, "container", "a loop over a %.200s", Py_TYPE(value)->tp_name);
@@ -131,7 +133,7 @@ enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterato
         return next_of_each(c, w, of, slots);
     if (!is_native(of))
         return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
-    if (of->kind == SHADOW_ITERATOR && !of->step && is_graph(of->value, of->parent) && (ended = may_operate(c)))
+    if (of->kind == SHADOW_ITERATOR && !of->step && is_graph(of->value, of->parent) && (ended = may_operate(c, true)))
         return ended;
     c->inner_broke = false;
     item = Py_TYPE(iterator)->tp_iternext(iterator);
@@ -173,7 +175,7 @@ enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ss
     OWNED PyObject *most = PyLong_FromSsize_t(starred ? PY_SSIZE_T_MAX : count + 1), *items = Py_NewRef(stack_value(w, 0));
     struct operands operands = {{items, most}, {stack_shadow(w, 0), most ? shadow_const(c, most) : NULL}};
     struct shadow *of = operands.of[0];
-    const bool taken = is_graph(items, of) || !(is_sequence(items) ? value_type_known(c, items, of) : PyTuple_Check(items) && value_known(c, items, of));
+    const bool taken = is_graph(items, of) || !(is_sequence(items) ? value_type_known(c, items, of) : PyTuple_Check(items) && ((of && of->kind == SHADOW_SOURCE && of->varies == 3) || value_known(c, items, of)));
     enum ended ended = ENDED_NOT;
     PyObject *rest;
     Py_ssize_t size;

@@ -79,7 +79,7 @@ static bool are_simple(struct capture *c, const struct call *call, bool deep)
 static enum ended length(struct capture *c, struct watched *w, const struct call *call, const char *name)
 {
     PyObject *value = call->args[0];
-    struct shadow *of = call->shadows[0];
+    struct shadow *of = call->shadows[0], *shape;
     struct call special = *call;
     enum ended ended;
 
@@ -89,12 +89,15 @@ static enum ended length(struct capture *c, struct watched *w, const struct call
     if (is_graph(value, of)) {
         if (!is_fixed(c, value, of) || !value_type_known(c, value, of))
             return break_at(c, "data", "the length of a result, which may depend on its data");
+        if ((shape = varying_shape(c, value, of)))
+            return stack_result(c, w, call->slots, Py_NewRef(PyTuple_GET_ITEM(shape->value, 0)), shape_item(c, shape, 0));
         c->shapes_read = true;
+    } else if (of && of->kind == SHADOW_SOURCE && of->varies == 3) { /* its dimensions are guarded */
     } else if (PyDict_CheckExact(value) && of && of->kind == SHADOW_SOURCE && !c->foreign && value_type_known(c, value, of)) {
         OWNED PyObject *number = PyLong_FromSsize_t(PyDict_GET_SIZE(value));
         if (number)
             guard_on(c, of, "DICT_LENGTH", number);
-    } else if (!is_sequence(value) && !PyDict_CheckExact(value) ? !((value_is_simple(value) || PyTuple_Check(value)) && value_known(c, value, of))
+    } else if (!is_sequence(value) && !PyDict_CheckExact(value) ? !((value_is_simple(value) || PyTuple_Check(value)) && value_known(c, value, of)) && !set_known(c, value, of)
                                                                 : !value_type_known(c, value, of)) {
         return ENDED_BEFORE;
     }
@@ -204,28 +207,40 @@ static enum ended next_call(struct capture *c, struct watched *w, const struct c
 /* getattr() and hasattr() with a name that is known, as the instruction would read it. */
 static enum ended by_name(struct capture *c, struct watched *w, const struct call *call, const char *function)
 {
-    const bool asks = function[0] == 'h';
-    PyObject *owner = call->args[0], *name = call->args[1], *value;
-    struct shadow *shadow;
+    const bool asks = function[0] == 'h', may_lack = asks || call->count == 3;
+    PyObject *owner = call->args[0], *name = call->args[1], *other = asks ? Py_False : call->count == 3 ? call->args[2] : NULL;
+    struct shadow *of_other = asks ? shadow_const(c, Py_False) : call->count == 3 ? call->shadows[2] : NULL;
     enum ended ended;
 
-    if (stack_value(w, 0) != name || stack_value(w, 1) != owner || !PyUnicode_CheckExact(name) || !value_known(c, name, call->shadows[1]) ||
+    if (stack_value(w, call->count - 1) != owner || !PyUnicode_CheckExact(name) || !value_known(c, name, call->shadows[1]) ||
         (asks && is_graph(owner, call->shadows[0]) && !_PyType_Lookup(Py_TYPE(owner), name)))
         return ENDED_BEFORE;
+    if (may_lack && lacks_attribute(c, owner, call->shadows[0], name))
+        return stack_result(c, w, call->slots, Py_NewRef(other), of_other);
     Py_INCREF(name);
-    stack_drop(w, 1);
+    Py_XINCREF(other);
+    stack_drop(w, call->count - 1);
     ended = read_attribute(c, w, name, false);
-    if (ended == ENDED_BEFORE || ended == ENDED_RAISED) {
+    if (ended == ENDED_RAISED && may_lack && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        ended = ENDED_BEHIND;
+        stack_result(c, w, call->slots - call->count + 1, other, NULL);
+    } else if (ended == ENDED_BEFORE || ended == ENDED_RAISED) {
         stack_push(w, name, call->shadows[1]);
+        if (call->count == 3)
+            stack_push(w, other, call->shadows[2]);
+        else
+            Py_XDECREF(other);
         return ended;
+    } else {
+        c->failed |= asks && !value_type_known(c, stack_value(w, 0), stack_shadow(w, 0));
+        if (asks)
+            stack_result(c, w, call->slots - call->count + 1, Py_NewRef(Py_True), shadow_const(c, Py_True));
+        else
+            stack_result(c, w, call->slots - call->count + 1, Py_NewRef(stack_value(w, 0)), stack_shadow(w, 0));
+        Py_XDECREF(other);
     }
     Py_DECREF(name);
-    value = Py_NewRef(asks ? Py_True : stack_value(w, 0));
-    shadow = asks ? shadow_const(c, Py_True) : stack_shadow(w, 0);
-    if (asks && !value_type_known(c, stack_value(w, 0), stack_shadow(w, 0)))
-        c->failed = true;
-    stack_drop(w, call->slots - 1);
-    stack_push(w, value, shadow);
     return ended;
 }
 
@@ -260,6 +275,129 @@ enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
     return inlined(c, w, &instead, (PyFunctionObject *)function, instead.of, NULL);
 }
 
+/* ---- objects of builtin classes, made here ---- */
+
+static const char *const callables[] = {"partial", "itemgetter", "methodcaller"};
+
+/* An exception, a set of what is known, functools.partial(), operator's getters: nobody but who has it sees it. */
+static enum ended make_object(struct capture *c, struct watched *w, const struct call *call, const char *name)
+{
+    PyTypeObject *type = (PyTypeObject *)call->callable;
+    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0, count = call->count - named;
+    struct shadow *made = NULL, *callable = shadow_const(c, call->callable), *state, *part[2];
+    const bool set = type == &PySet_Type || type == &PyFrozenSet_Type;
+
+    if (set ? !named && call->count < 2 && (!call->count || are_simple(c, call, true) || is_set(call->args[0], call->shadows[0]))
+            : PyType_IsSubtype(type, (PyTypeObject *)PyExc_BaseException) && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !named && call->count < 8) {
+        made = made_by(c, callable, call->count, call->shadows);
+    } else if (call->callable == polyfill(callables[0]) && count && (part[0] = shadow_new(c, SHADOW_TUPLE, 0)) && (part[1] = shadow_new(c, SHADOW_DICT, 0)) &&
+               (state = shadow_new(c, SHADOW_TUPLE, 4)) && (made = made_by(c, callable, 1, call->shadows))) {
+        for (int i = 1; i < call->count; i++)
+            if (!call->shadows[i] || shadow_add(c, part[i >= count], i < count ? NULL : PyTuple_GET_ITEM(call->names, i - count), call->shadows[i]))
+                return ENDED_BEFORE;
+        memcpy(state->items, (struct shadow *[]){call->shadows[0], part[0], part[1], shadow_const(c, Py_None)}, 4 * sizeof *state->items);
+        state->count = 4;
+        made->child = state;
+        if (!made_by(c, shadow_const(c, _PyType_Lookup(type, word_of("__setstate__"))), 2, (struct shadow *[]){made, state}))
+            return ENDED_BEFORE;
+    } else if ((call->callable == polyfill(callables[1]) || call->callable == polyfill(callables[2])) && call->count == 1 && are_simple(c, call, false)) {
+        made = made_by(c, callable, 1, (struct shadow *[]){shadow_const(c, call->args[0])});
+    }
+    return made ? stack_result(c, w, call->slots, run_call(call), made) : ENDED_BEFORE;
+}
+
+/* A call of what make_object() made. */
+static enum ended call_made(struct capture *c, struct watched *w, const struct call *call)
+{
+    static const char *const parts[] = {"func", "args", "keywords"}, *const names[] = {"_partial", "_itemgetter", "_methodcaller"};
+    PyObject *args[16];
+    struct shadow *shadows[16];
+    struct call made = *call;
+    int which = 0;
+
+    while (which < 3 && (PyObject *)Py_TYPE(call->callable) != polyfill(callables[which]))
+        which++;
+    made.count += which ? 1 : 3;
+    if (which == 3 || made.count > 16)
+        return ENDED_BEFORE;
+    for (int i = 0; i < made.count; i++) {
+        const int at = i - (made.count - call->count);
+        shadows[i] = at >= 0 ? call->shadows[at] : which ? call->of->items[1] : call->of->child->items[i];
+        args[i] = at >= 0 ? call->args[at] : which ? shadows[i]->value : PyObject_GetAttrString(call->callable, parts[i]);
+        if (at < 0 && !which)
+            Py_XDECREF(args[i]); /* the callable has it */
+    }
+    made.args = args;
+    made.shadows = shadows;
+    return step_polyfill(c, w, names[which], &made);
+}
+
+/* What CALL, a call of an operator's function or a method with a set that was made here, gives. */
+enum ended set_result(struct capture *c, struct watched *w, const struct call *call)
+{
+    PyObject *result = run_call(call);
+    struct shadow *made;
+
+    if (!result || !PyAnySet_CheckExact(result))
+        return result ? known_result(c, w, call->slots, result) : ENDED_RAISED;
+    made = made_by(c, shadow_const(c, call->callable), call->count, call->shadows);
+    c->failed |= !made;
+    return stack_result(c, w, call->slots, result, result == call->args[0] ? call->shadows[0] : made);
+}
+
+/* METHOD of a set, which is the first of CALL's arguments. */
+static enum ended set_method(struct capture *c, struct watched *w, const struct call *call, const char *method)
+{
+    static const char changing[] = "add discard remove pop clear update difference_update intersection_update symmetric_difference_update";
+    PyObject *result;
+
+    if (call->names)
+        return ENDED_BEFORE;
+    for (int i = 1; i < call->count; i++) {
+        const struct call one = {.args = call->args + i, .shadows = call->shadows + i, .count = 1};
+        if (!is_set(call->args[i], call->shadows[i]) && !are_simple(c, &one, true))
+            return ENDED_BEFORE;
+    }
+    if (!is_in(method, changing))
+        return set_result(c, w, call);
+    result = run_call(call);
+    c->failed |= result && !made_by(c, shadow_const(c, call->callable), call->count, call->shadows);
+    return result ? known_result(c, w, call->slots, result) : ENDED_RAISED;
+}
+
+/* dict() of a dict, or of what are pairs for sure. */
+static enum ended dict_call(struct capture *c, struct watched *w, const struct call *call, const char *name)
+{
+    const struct shadow *of = call->count ? call->shadows[0] : NULL;
+    const bool dict = call->count && PyDict_CheckExact(call->args[0]);
+
+    if (call->count && !dict && !(of && of->kind == SHADOW_ITERATOR && ((of->step == 'z' && of->count == 2) || of->step == 'e')))
+        return ENDED_BEFORE;
+    return step_polyfill(c, w, dict ? "_dict" : "_dict_of_pairs", call);
+}
+
+static enum ended bool_call(struct capture *c, struct watched *w, const struct call *call, const char *name)
+{
+    enum ended ended = call->args[0] == stack_value(w, 0) ? bool_of_object(c, w) : ENDED_BEFORE;
+
+    if (ended == ENDED_NOT || ended == ENDED_BEHIND)
+        stack_result(c, w, call->slots, Py_NewRef(stack_value(w, 0)), stack_shadow(w, 0));
+    return ended;
+}
+
+static enum ended globals_call(struct capture *c, struct watched *w, const struct call *call, const char *name)
+{
+    return w->globals ? stack_result(c, w, call->slots, Py_NewRef(w->frame->f_globals), w->globals) : ENDED_BEFORE;
+}
+
+/* A class method of numbers or words: int.from_bytes(). */
+static bool is_maker(PyObject *callable)
+{
+    PyObject *self = PyCFunction_CheckExact(callable) ? PyCFunction_GET_SELF(callable) : NULL;
+
+    return self == (PyObject *)&PyLong_Type || self == (PyObject *)&PyFloat_Type || self == (PyObject *)&PyBytes_Type || self == (PyObject *)&PyUnicode_Type;
+}
+
 /* What is known of a builtin function or type: what does a call of it with LEAST to MOST arguments, or the function in Python that is stepped
  * instead, for it goes through an iterator or calls functions, may get these keywords. */
 struct builtin {
@@ -275,8 +413,10 @@ static const struct builtin *builtin_of(const char *name)
         {"len", 1, 1, length, NULL}, {"super", 0, 0, super_made, NULL}, {"isinstance", 2, 2, instance, NULL}, {"issubclass", 2, 2, instance, NULL},
         {"type", 1, 1, type_of, NULL}, {"tuple", 1, 1, convert, NULL}, {"list", 1, 1, convert, NULL}, {"zip", 1, 16, go_through, NULL},
         {"enumerate", 1, 2, go_through, NULL}, {"map", 2, 16, go_through, NULL}, {"filter", 2, 2, go_through, NULL}, {"iter", 1, 1, iterate_call, NULL},
-        {"reversed", 1, 1, iterate_call, NULL}, {"next", 1, 2, next_call, NULL}, {"getattr", 2, 2, by_name, NULL}, {"hasattr", 2, 2, by_name, NULL},
-        {"sum", 1, 2, NULL, "start"}, {"min", 1, 1, NULL, "key"}, {"max", 1, 1, NULL, "key"}, {"any", 1, 1, NULL, ""}, {"all", 1, 1, NULL, ""},
+        {"reversed", 1, 1, iterate_call, NULL}, {"next", 1, 2, next_call, NULL}, {"getattr", 2, 3, by_name, NULL}, {"hasattr", 2, 2, by_name, NULL},
+        {"bool", 1, 1, bool_call, NULL}, {"globals", 0, 0, globals_call, NULL}, {"set", 0, 1, make_object, NULL}, {"frozenset", 0, 1, make_object, NULL},
+        {"dict", 0, 1, dict_call, NULL}, {"iadd", 2, 2, NULL, ""}, {"getitem", 2, 2, NULL, ""},
+        {"sum", 1, 2, NULL, "start"}, {"min", 1, 1, NULL, "key default"}, {"max", 1, 1, NULL, "key default"}, {"any", 1, 1, NULL, ""}, {"all", 1, 1, NULL, ""},
         {"sorted", 1, 1, NULL, "key reverse"}, {"reduce", 2, 3, NULL, ""}};
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -297,7 +437,7 @@ static enum ended step_instead(struct capture *c, struct watched *w, const struc
             return ENDED_BEFORE;
     snprintf(name, sizeof name, "_%s", builtin->name);
     if (call->count - named < builtin->least || call->count - named > builtin->most ||
-        (!strcmp(name, "_sum") && start && !PyLong_CheckExact(start) && !PyFloat_CheckExact(start) && !value_is_array(start)))
+        (!strcmp(name, "_iadd") && !PyList_CheckExact(call->args[0])) || (!strcmp(name, "_sum") && start && !PyLong_CheckExact(start) && !PyFloat_CheckExact(start) && !value_is_array(start)))
         return ENDED_BEFORE;
     return step_polyfill(c, w, name, call);
 }
@@ -308,15 +448,17 @@ static enum ended call_builtin(struct capture *c, struct watched *w, const struc
     const char *name = PyType_Check(call->callable) ? ((PyTypeObject *)call->callable)->tp_name
                        : PyCFunction_Check(call->callable) ? ((PyCFunctionObject *)call->callable)->m_ml->ml_name : "";
     const bool is = builtin_named(name) == call->callable, numbers = is_of(call->callable, "math") || is_of(call->callable, "_operator");
-    const struct builtin *builtin = is || is_of(call->callable, "_functools") ? builtin_of(name) : NULL;
+    const struct builtin *builtin = is || is_of(call->callable, "_functools") || is_of(call->callable, "_operator") ? builtin_of(name) : NULL;
     struct operation operation;
     enum ended ended;
 
     if (builtin && builtin->call && !call->names && call->count >= builtin->least && call->count <= builtin->most &&
         ((ended = builtin->call(c, w, call, name)) != ENDED_BEFORE || c->kind))
         return ended;
-    if ((((is && is_in(name, pure)) || call->callable == polyfill("order")) && are_simple(c, call, true)) || (numbers && are_simple(c, call, false)))
+    if ((((is && is_in(name, pure)) || call->callable == polyfill("order")) && are_simple(c, call, true)) || ((numbers || call->callable == polyfill("fspath") || is_maker(call->callable)) && are_simple(c, call, false)))
         return known_result(c, w, call->slots, run_call(call));
+    if (PyType_Check(call->callable) && !builtin)
+        return make_object(c, w, call, name);
     if (!call->names && call->count && (is ? is_in(name, "abs pow round divmod sum") : is_of(call->callable, "_operator") && keeps_shape(name, 2, true, true)) &&
         (has_graph(c, call->args[0], call->shadows[0]) || (call->count > 1 && has_graph(c, call->args[1], call->shadows[1])))) {
         operation = (struct operation){.op = "call_function", .target = call->callable};
@@ -325,7 +467,22 @@ static enum ended call_builtin(struct capture *c, struct watched *w, const struc
     return builtin && builtin->keywords ? step_instead(c, w, call, builtin) : ENDED_BEFORE;
 }
 
-/* A method of a list or dict. */
+/* get() of a dict that was there before. */
+static enum ended get_or_else(struct capture *c, struct watched *w, const struct call *call, PyObject *dict, struct shadow *of)
+{
+    PyObject *key = call->args[0], *value = PyDict_GetItemWithError(dict, key);
+    struct shadow *shadow = call->count > 1 ? call->shadows[1] : shadow_const(c, Py_None);
+
+    if (c->foreign || !value_known(c, key, call->shadows[0]) || !(of->changed || of == w->globals || value_type_known(c, dict, of)) || !is_apart(c, of))
+        return break_at(c, "container", "dict.get() of what is not known");
+    if (value)
+        shadow = source_read(c, of, '[', key, value);
+    else if (guard_on(c, of, "DICT_NOT_CONTAINS", key))
+        shadow = NULL;
+    return shadow ? stack_result(c, w, call->slots, run_call(call), shadow) : break_at(c, "value", "an item of a dict that has changed");
+}
+
+/* A method of a list, dict or set. */
 static enum ended call_method(struct capture *c, struct watched *w, const struct call *call, PyObject *self)
 {
     PyObject *values[8];
@@ -345,6 +502,10 @@ static enum ended call_method(struct capture *c, struct watched *w, const struct
     whole.args = values;
     whole.shadows = shadows;
     whole.count++;
+    if (PyAnySet_CheckExact(self))
+        return set_method(c, w, &whole, name);
+    if (!strcmp(name, "get") && shadows[0]->kind == SHADOW_SOURCE && !call->names && whole.count > 1 && whole.count < 4 && PyUnicode_CheckExact(values[1]))
+        return get_or_else(c, w, call, self, shadows[0]);
     ended = move(c, w, name, &whole);
     return ended == ENDED_BEFORE && !c->kind && !strcmp(name, "extend") && whole.count == 2 ? step_polyfill(c, w, "_extend", &whole) : ended;
 }
@@ -356,7 +517,9 @@ enum ended call_known(struct capture *c, struct watched *w, const struct call *c
 
     if (of && of->kind == SHADOW_METHOD && !call->count && !PyMethod_Check(call->callable) && of->parent->kind == SHADOW_SUPER)
         return known_result(c, w, call->slots, run_call(call)); /* object.__init__() */
-    if (self && (PyList_CheckExact(self) || PyDict_CheckExact(self)))
+    if (of && of->kind == SHADOW_CALL)
+        return call_made(c, w, call);
+    if (self && (PyList_CheckExact(self) || PyDict_CheckExact(self) || is_set(self, of->parent)))
         return call_method(c, w, call, self);
     if (self && value_is_simple(self) && value_known(c, self, of->parent) && are_simple(c, call, true))
         return known_result(c, w, call->slots, run_call(call));

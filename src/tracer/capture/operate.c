@@ -105,6 +105,21 @@ bool is_fixed(struct capture *c, PyObject *value, const struct shadow *shadow)
     return !is_graph(value, shadow) || (shadow && (shadow->kind == SHADOW_SOURCE || (shadow->kind == SHADOW_NODE && shadow->fixed)));
 }
 
+bool is_set(PyObject *value, const struct shadow *of)
+{
+    return of && PyAnySet_CheckExact(value) && (of->kind == SHADOW_CALL || of->kind == SHADOW_CONST);
+}
+
+bool set_known(struct capture *c, PyObject *value, struct shadow *of)
+{
+    OWNED PyObject *items = PyAnySet_CheckExact(value) && of && of->kind == SHADOW_SOURCE && !c->foreign ? PySequence_Tuple(value) : NULL;
+
+    if (items && value_is_simple(items) && !of->counted)
+        of->counted = !guard_on(c, of, "EQUALS_MATCH", value);
+    PyErr_Clear();
+    return is_set(value, of) || (items && of->counted && !c->failed);
+}
+
 bool has_number(const struct shadow *shadow)
 {
     for (Py_ssize_t i = 0; shadow && is_container(shadow) && i < shadow->count; i++)
@@ -153,14 +168,20 @@ bool code_handles(PyCodeObject *code, const uint8_t *bytes, int32_t unit)
     return false;
 }
 
-/* The graph runs where its code begins: no handler sees what it raises. */
-enum ended may_operate(struct capture *c)
+/* The graph runs where its code begins: no handler sees what it raises. But a graph that has done nothing but give results can be left. */
+enum ended may_operate(struct capture *c, bool pure)
 {
-    for (const struct watched *w = c->innermost; w; w = w->outer)
-        if (code_handles(w->code, w->bytes, w->unit)) {
-            c->handled = true;
-            return break_at(c, "instruction", "an operation inside try or with, where its exception would be handled");
-        }
+    bool handled = false;
+
+    for (const struct watched *w = c->innermost; w && !handled; w = w->outer)
+        handled = code_handles(w->code, w->bytes, w->unit);
+    c->handled = handled && (!pure || c->impure || c->foreign);
+    if (c->handled)
+        return break_at(c, "instruction", "an operation inside try or with, where its exception would be handled");
+    if (c->attempted && !pure)
+        return break_at(c, "instruction", "an operation that changes something, behind one whose exception would be handled");
+    c->attempted |= handled;
+    c->impure |= !pure;
     return ENDED_NOT;
 }
 
@@ -231,10 +252,14 @@ static enum ended unknown_operand(struct capture *c, const struct call *call, co
 /* CALL, of operator.NAME, as a node, whose shape follows from the operands'. ENDED_NOT: it may run. */
 static enum ended operation_on(struct capture *c, const char *name, const struct call *call, struct operation *made)
 {
-    enum ended ended = may_operate(c);
+    bool pure = name[0] != 'i' || !strcmp(name, "invert");
+    enum ended ended;
     int i = 0;
 
-    if (ended)
+    pure &= strcmp(name, "setitem") != 0;
+    for (int j = 0; j < call->count; j++)
+        pure &= !value_is_array(call->args[j]) || value_is_theirs(call->args[j]);
+    if ((ended = may_operate(c, pure)))
         return ended;
     *made = (struct operation){.op = "call_function", .target = call->callable, .args = PyTuple_New(call->count), .fixed = true};
     for (; made->args && i < call->count; i++) {
@@ -367,7 +392,11 @@ static enum ended operate_call(struct capture *c, struct watched *w, const char 
         return operate_numbers(c, w, name, call);
     if (are_known(c, call))
         return known_result(c, w, call->slots, run_call(call));
-    if ((ended = move(c, w, name, call)) == ENDED_BEFORE && !c->kind)
+    if (call->count == 2 && is_set(call->args[0], call->shadows[0]) && is_set(call->args[1], call->shadows[1]))
+        return set_result(c, w, call);
+    if ((ended = move(c, w, name, call)) == ENDED_BEFORE && !c->kind && PyList_CheckExact(call->args[0]) && !strcmp(name, "iadd"))
+        ended = step_polyfill(c, w, "_iadd", call);
+    if (ended == ENDED_BEFORE && !c->kind)
         ended = operate_special(c, w, name, call);
     if (in_place && ended == ENDED_BEFORE && !c->kind)
         ended = operate_special(c, w, name + 1, call);
@@ -402,6 +431,39 @@ static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t 
     return operate_call(c, w, names[which], &call, gives_number);
 }
 
+/* How the number of SHADOW comes about, for a guard: a path in a tuple, (operator, operands...), or the number. A new reference, or NULL. */
+static PyObject *number_expression(struct capture *c, struct shadow *shadow, struct shadow **source)
+{
+    PyObject *made;
+
+    if (shadow->kind == SHADOW_SOURCE && is_varying(c, shadow))
+        return *source = shadow, Py_BuildValue("(N)", source_path(shadow));
+    if (shadow->kind != SHADOW_NODE)
+        return value_known(c, shadow->value, shadow) ? Py_NewRef(shadow->value) : NULL;
+    made = PyTuple_New(shadow->count + 1);
+    if (made)
+        PyTuple_SET_ITEM(made, 0, PyObject_GetAttrString(shadow->node, "target"));
+    for (Py_ssize_t i = 0; made && i < shadow->count; i++) {
+        PyObject *one = c->nesting++ < 16 && may_go_on(c) ? number_expression(c, shadow->items[i], source) : NULL;
+        c->nesting--;
+        PyTuple_SET_ITEM(made, i + 1, one);
+        if (!one)
+            Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* Numbers that vary compare as they do: at each hit. */
+static bool guard_comparison(struct capture *c, const struct call *call, PyObject *result)
+{
+    struct shadow *source = NULL;
+    OWNED PyObject *left = c->foreign || !result ? NULL : number_expression(c, call->shadows[0], &source), *right = left ? number_expression(c, call->shadows[1], &source) : NULL;
+    OWNED PyObject *whole = right && source ? Py_BuildValue("(OOOO)", call->callable, left, right, result) : NULL;
+
+    PyErr_Clear();
+    return whole && !guard_on(c, source, "COMPARISON", whole);
+}
+
 static enum ended compare(struct capture *c, struct watched *w, struct compat_action action)
 {
     static const char *const names[] = {"lt", "le", "eq", "ne", "gt", "ge"};
@@ -411,6 +473,11 @@ static enum ended compare(struct capture *c, struct watched *w, struct compat_ac
     enum ended ended;
     int is;
 
+    if (are_numbers(c, &call)) {
+        OWNED PyObject *result = run_call(&call);
+        if (guard_comparison(c, &call, result))
+            return known_result(c, w, call.slots, Py_NewRef(result));
+    }
     if (action.flag && !graph && !are_known(c, &call))
         return unknown_operand(c, &call, names[action.arg]);
     ended = operate_call(c, w, names[action.arg], &call, !action.flag);
@@ -443,6 +510,11 @@ static enum ended is_same(struct capture *c, struct watched *w, bool negated)
     bool single = a == Py_None || b == Py_None || PyBool_Check(a) || PyBool_Check(b);
     bool sure = b == polyfill("end") || (of_a && (of_a == of_b || (of_b && (of_a->kind == SHADOW_OBJECT || of_b->kind == SHADOW_OBJECT))));
 
+    if (!sure && of_a && of_b && of_a->kind == SHADOW_SOURCE && of_b->kind == SHADOW_SOURCE && of_b->key && is_graph(a, of_a) && is_graph(b, of_b) && !c->foreign) {
+        OWNED PyObject *path = source_path(of_b);
+        sure = path && !guard_on(c, of_a, a == b ? "ALIASING" : "NO_ALIASING", path);
+        PyErr_Clear();
+    }
     if (!sure && value_type_known(c, a, of_a) && value_type_known(c, b, of_b))
         sure = Py_TYPE(a) != Py_TYPE(b) || (single && value_known(c, a, of_a) && value_known(c, b, of_b)) ||
                (!value_is_simple(a) && !is_graph(a, of_a) && value_known(c, a, of_a) && value_known(c, b, of_b));
@@ -479,7 +551,7 @@ static enum ended contains(struct capture *c, struct watched *w)
     } else if (of->kind == SHADOW_DICT && PyDict_CheckExact(container)) {
         known = true;
     } else if (value_is_simple(container) || PyAnySet_CheckExact(container)) {
-        known = value_known(c, container, of);
+        known = PyAnySet_CheckExact(container) ? set_known(c, container, of) : value_known(c, container, of);
     }
     return known ? known_result(c, w, 2, run_call(&call)) : unknown_operand(c, &call, "in");
 }
@@ -505,6 +577,7 @@ int truth_of(struct capture *c, PyObject *value, struct shadow *shadow)
         break_at(c, "data", "whether a %.100s is true decides what runs", Py_TYPE(value)->tp_name);
     else if (is_sequence(value) ? value_type_known(c, value, shadow)
              : PyDict_CheckExact(value) ? shadow && shadow->kind == SHADOW_DICT
+             : PyAnySet_CheckExact(value) ? set_known(c, value, shadow)
                                         : value_is_plain(value) && value_known(c, value, shadow))
         return PyObject_IsTrue(value);
     else

@@ -9,6 +9,8 @@
 
 #include <structmember.h>
 
+enum { MOST_EFFECTS = 16 }; /* arguments of one, with its callable */
+
 struct maker {
     struct capture *c;
     const struct watched *w;
@@ -43,6 +45,10 @@ static int add(struct maker *m, struct recipe recipe, PyObject *object)
     recipe.object = Py_XNewRef(object);
     recipe.when = recipe.how <= MAKE_OWN_CELL || (recipe.how <= MAKE_ITEM && plan->recipes[recipe.from].when == EARLY) ? EARLY
                   : recipe.how == MAKE_CALL ? LAST : LATE;
+    if ((recipe.how == MAKE_ATTRIBUTE || recipe.how == MAKE_ITEM) && plan->recipes[recipe.from].when == LAST)
+        recipe.when = LAST;
+    for (int i = 0; i < recipe.count; i++) /* behind what it is made of */
+        recipe.when = plan->recipes[recipe.items[i]].when == LAST ? LAST : recipe.when;
     plan->recipes[plan->count] = recipe;
     return plan->count++;
 }
@@ -151,8 +157,12 @@ static int function_recipe(struct maker *m, struct shadow *shadow)
     for (Py_ssize_t i = 0; number >= 0 && i < shadow->count; i++)
         if ((number = recipe_of(m, shadow->items[i])) >= 0 && add_number(&made.items, &made.count, number))
             number = -1;
-    if (number >= 0 && shadow->parent && (number = recipe_of(m, shadow->parent)) >= 0 && add_number(&made.items, &made.count, number))
-        number = -1;
+    for (int i = 0; i < 2 && number >= 0; i++) {
+        struct shadow *defaults = i ? shadow->next : shadow->parent;
+        number = defaults ? recipe_of(m, defaults) : add(m, (struct recipe){.how = MAKE_CONST}, Py_None);
+        if (number >= 0 && add_number(&made.items, &made.count, number))
+            number = -1;
+    }
     if (number >= 0)
         number = add(m, made, shadow->key);
     if (number < 0)
@@ -294,15 +304,17 @@ struct plan *plan_make(struct capture *c, const struct watched *w, struct shadow
         int made = recipe_of(&m, c->taken->items[i]);
         status = made < 0 || add_number(&plan->inputs, &plan->input_count, made) ? -1 : 0;
     }
+    plan->single = returned != NULL;
+    plan->again = c->attempted;
+    for (Py_ssize_t i = 0; i < c->effects->count && !status; i++) /* in their order */
+        status = recipe_of(&m, c->effects->items[i]) < 0 ? -1 : 0;
     if (!status && returned) {
-        int made = (plan->single = true, recipe_of(&m, returned));
+        int made = recipe_of(&m, returned);
         snprintf(why, 200, "what it returns cannot be made again");
         status = made < 0 || add_number(&plan->gives, &plan->give_count, made) ? -1 : 0;
     } else if (!status) {
         status = add_state(&m, shadows, depth);
     }
-    for (Py_ssize_t i = 0; i < c->effects->count && !status; i++)
-        status = recipe_of(&m, c->effects->items[i]) < 0 ? -1 : 0;
     if (status) {
         PyErr_Clear();
         Py_CLEAR(plan);
@@ -337,8 +349,11 @@ static PyObject *make_function(const struct recipe *recipe, PyObject *const *mad
     if (cells && (function->func_closure = PyTuple_New(cells)))
         for (int i = 0; i < cells; i++)
             PyTuple_SET_ITEM(function->func_closure, i, Py_NewRef(made[recipe->items[i]]));
-    if (recipe->count > cells)
-        function->func_defaults = Py_NewRef(made[recipe->items[cells]]);
+    for (int i = 0; i < 2; i++) {
+        PyObject *defaults = made[recipe->items[cells + i]];
+        if (defaults != Py_None)
+            *(i ? &function->func_kwdefaults : &function->func_defaults) = Py_NewRef(defaults);
+    }
     if (cells && !function->func_closure)
         Py_CLEAR(function);
     return (PyObject *)function;
@@ -346,10 +361,10 @@ static PyObject *make_function(const struct recipe *recipe, PyObject *const *mad
 
 static PyObject *make_container(const struct recipe *recipe, PyObject *const *made)
 {
-    PyObject *container, *args[4];
+    PyObject *container, *args[MOST_EFFECTS];
 
     if (recipe->how == MAKE_CALL) {
-        for (int i = 0; i < recipe->count && i < 4; i++)
+        for (int i = 0; i < recipe->count; i++)
             args[i] = made[recipe->items[i]];
         return PyObject_Vectorcall(args[0], args + 1, (size_t)recipe->count - 1, NULL);
     }
@@ -550,6 +565,10 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
     for (unsigned when = EARLY; when <= LAST && good; when++) {
         if (when == LATE && plan->callable && !(outputs = run_graph(plan, made))) {
             raised = tracer_exception_aside();
+            if (plan->again) {
+                result = Py_NewRef(object);
+                break;
+            }
             reached = node_reached(plan, &raised, &locals);
             good = reached >= 0 && (outputs = outputs_among(plan, locals));
         }
@@ -557,7 +576,14 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
             if (plan->recipes[i].when == when && (!raised.type || may_make(&plan->recipes[i], made, outputs, reached)))
                 good = (made[i] = make_one(plan, &plan->recipes[i], made, args, outputs, frame)) != NULL;
     }
-    if (raised.type) {
+    if (result) {
+        if (!PyErr_GivenExceptionMatches(raised.type, PyExc_Exception)) /* a signal's handler has raised that: it is to come where it is */
+            PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), raised.type);
+        Py_CLEAR(raised.type);
+        Py_CLEAR(raised.value);
+        Py_CLEAR(raised.traceback);
+        good = false;
+    } else if (raised.type) {
         PyErr_Clear();
         tracer_exception_back(&raised);
         if (reached >= 0)

@@ -5,7 +5,7 @@
 #include "tracer/capture/capture.h"
 #include "tracer/record.h"
 
-enum { MOST_JUMPS = 4000, MOST_NODES = 40000 };
+enum { MOST_JUMPS = 40000, MOST_NODES = 40000 };
 
 /* ---- variables ---- */
 
@@ -35,6 +35,11 @@ static enum ended may_load(struct capture *c, const struct watched *w, uint32_t 
 {
     PyObject *value = compat_local(w->frame, (int)variable);
 
+    if (!value && !w->outer && !code_handles(w->code, w->bytes, w->unit)) { /* nothing is kept of what raises */
+        PyErr_Format(PyExc_UnboundLocalError, "cannot access local variable '%U' where it is not associated with a value",
+                     PyTuple_GET_ITEM(w->code->co_localsplusnames, variable));
+        return ENDED_RAISED;
+    }
     if (!value)
         return unbound(c, w, variable);
     if (w->resumed && w->shadow[variable] && !w->shadow[variable]->guarded && !value_type_known(c, value, w->shadow[variable]))
@@ -228,7 +233,7 @@ static enum ended deref(struct capture *c, struct watched *w, uint32_t variable,
 
 /* ---- functions ---- */
 
-enum { DEFAULTS = 1, CLOSURE = 8 };
+enum { DEFAULTS = 1, KEYWORDS = 2, CLOSURE = 8 };
 
 /* The one of WHAT that is on top is FUNCTION's. */
 static void take_part(struct watched *w, PyFunctionObject *function, struct shadow *shadow, uint32_t what)
@@ -236,9 +241,9 @@ static void take_part(struct watched *w, PyFunctionObject *function, struct shad
     struct shadow *of;
     PyObject *part = pop(w, &of);
 
-    if (what == DEFAULTS) {
-        function->func_defaults = part;
-        shadow->parent = of;
+    if (what != CLOSURE) {
+        *(what == DEFAULTS ? &function->func_defaults : &function->func_kwdefaults) = part;
+        *(what == DEFAULTS ? &shadow->parent : &shadow->next) = of;
         return;
     }
     function->func_closure = part;
@@ -253,8 +258,8 @@ static enum ended make_function(struct capture *c, struct watched *w, struct com
     struct shadow *ignored, *shadow = shadow_new(c, SHADOW_FUNCTION, 0);
     PyObject *code, *made;
 
-    if (!shadow || (action.arg & ~(unsigned)(CLOSURE | DEFAULTS)))
-        return break_at(c, "instruction", "a function is made that has keyword defaults or annotations");
+    if (!shadow || (action.arg & ~(unsigned)(CLOSURE | KEYWORDS | DEFAULTS)))
+        return break_at(c, "instruction", "a function is made that has annotations");
     made = PyFunction_New(stack_value(w, 0), w->frame->f_globals);
     if (!made)
         return ENDED_RAISED;
@@ -262,7 +267,7 @@ static enum ended make_function(struct capture *c, struct watched *w, struct com
     shadow->key = capture_keep(c, code);
     shadow->child = w->globals;
     Py_DECREF(code);
-    for (uint32_t what = CLOSURE; what; what >>= 3)
+    for (uint32_t what = CLOSURE; what; what >>= 1)
         if (action.arg & what)
             take_part(w, (PyFunctionObject *)made, shadow, what);
     stack_push(w, made, shadow);
@@ -274,8 +279,8 @@ static enum ended function_part(struct capture *c, struct watched *w, struct com
     struct shadow *shadow = stack_shadow(w, 0);
     PyObject *function;
 
-    if ((action.arg != CLOSURE && action.arg != DEFAULTS) || !shadow || shadow->kind != SHADOW_FUNCTION)
-        return break_at(c, "instruction", "a function is made that has keyword defaults or annotations");
+    if ((action.arg != CLOSURE && action.arg != KEYWORDS && action.arg != DEFAULTS) || !shadow || shadow->kind != SHADOW_FUNCTION)
+        return break_at(c, "instruction", "a function is made that has annotations");
     function = pop(w, &shadow);
     take_part(w, (PyFunctionObject *)function, shadow, action.arg);
     stack_push(w, function, shadow);

@@ -66,6 +66,14 @@ bool value_is_array(PyObject *value)
     return false;
 }
 
+bool value_is_theirs(PyObject *value)
+{
+    PyObject *module = Py_TYPE(value)->tp_flags & Py_TPFLAGS_HEAPTYPE ? _PyType_Lookup(Py_TYPE(value), word_of("__module__")) : NULL;
+
+    return value_is_array(value) && !value_is_foreign(value) &&
+           is_array_package(module && PyUnicode_CheckExact(module) ? PyUnicode_AsUTF8(module) : Py_TYPE(value)->tp_name);
+}
+
 bool value_is_foreign(PyObject *value)
 {
     static PyObject *module_word, *dtype_word, *objects_word;
@@ -379,6 +387,16 @@ bool value_is_description(PyObject *value)
            !strcmp(name, "torch.layout") || !strcmp(name, "torch.memory_format") || !strcmp(name, "torch.Size");
 }
 
+static bool is_plain_slice(PyObject *value)
+{
+    PyObject *const *part = PySlice_Check(value) ? &((PySliceObject *)value)->start : NULL;
+
+    for (int i = 0; part && i < 3; i++)
+        if (part[i] != Py_None && !PyLong_CheckExact(part[i]))
+            return false;
+    return part != NULL;
+}
+
 bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
 {
     if (!shadow)
@@ -411,7 +429,7 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
         return true;
     if (!value || value_is_array(value) || PyComplex_CheckExact(value) /* its zeros have signs that no guard sees */ || !is_believed(c, value, shadow))
         return false;
-    if (value_is_plain(value))
+    if (value_is_plain(value) || is_plain_slice(value))
         guard_on(c, shadow, value == Py_None || PyBool_Check(value) ? "CONSTANT_MATCH" : "EQUALS_MATCH", value);
     else if (PyFunction_Check(value) || PyCFunction_Check(value) || PyMethod_Check(value) || PyType_Check(value) ||
              is_array_function(value))
@@ -503,7 +521,7 @@ bool is_varying(struct capture *c, struct shadow *shadow)
     while (root->parent)
         root = root->parent;
     path = source_path(shadow);
-    if (path && root == c->locals) {
+    if (path && (root == c->locals || shadow->parent == c->globals)) {
         text = PyTuple_GET_ITEM(PyTuple_GET_ITEM(path, PyTuple_GET_SIZE(path) - 1), 2);
         before = PyDict_GetItemWithError(c->numbers, text);
         shadow->varies = before && PyObject_RichCompareBool(before, shadow->value, Py_EQ) != 1 ? 1 : 2;
@@ -511,6 +529,42 @@ bool is_varying(struct capture *c, struct shadow *shadow)
     }
     PyErr_Clear();
     return shadow->varies == 1;
+}
+
+struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *of)
+{
+    OWNED PyObject *path = of && of->kind == SHADOW_SOURCE && of->key && c->numbers && !c->foreign ? source_path(of) : NULL;
+    OWNED PyObject *shape = path ? PyObject_GetAttr(value, word_of("shape")) : NULL;
+    PyObject *before = shape && c->sizes ? PyDict_GetItemWithError(c->sizes, PyTuple_GET_ITEM(PyTuple_GET_ITEM(path, PyTuple_GET_SIZE(path) - 1), 2)) : NULL;
+    const Py_ssize_t count = shape && PyTuple_Check(shape) ? PyTuple_GET_SIZE(shape) : 0;
+    const bool seen = before && PyTuple_CheckExact(before) && PyTuple_GET_SIZE(before) == count;
+    struct shadow *made = of ? of->child : NULL;
+    bool any = false;
+
+    PyErr_Clear();
+    for (Py_ssize_t i = 0; i < count; i++) /* as _sizes() in _capture.py */
+        any |= PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i)) > 1 &&
+               (seen ? PyObject_RichCompareBool(PyTuple_GET_ITEM(before, i), PyTuple_GET_ITEM(shape, i), Py_EQ) != 1 : PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC) == Py_True);
+    while (made && (made->step != '.' || made->key != word_of("shape")))
+        made = made->next;
+    if (!any || (made && PyObject_RichCompareBool(made->value, shape, Py_EQ) != 1))
+        return NULL;
+    if (made || !(made = source_attribute(c, of, "shape", shape)) || !(made->items = capture_room(c, sizeof *made->items * (size_t)count)))
+        return made;
+    made->varies = 3;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        OWNED PyObject *number = PyLong_FromSsize_t(i);
+        PyObject *size = PyTuple_GET_ITEM(shape, i);
+        if (PyLong_AsSsize_t(size) > 1 && (!seen || PyObject_RichCompareBool(PyTuple_GET_ITEM(before, i), size, Py_EQ) != 1) &&
+            number && (made->items[i] = source_read(c, made, '[', number, size)))
+            made->items[i]->varies = 1;
+    }
+    return made;
+}
+
+struct shadow *shape_item(struct capture *c, const struct shadow *shape, Py_ssize_t i)
+{
+    return shape->items[i] ? shape->items[i] : shadow_const(c, PyTuple_GET_ITEM(shape->value, i));
 }
 
 /* The placeholder of SOURCE, an array or a number that varies: borrowed. Its name is yet to be made of what the source is called. */

@@ -7,6 +7,12 @@ const int compat_to_bool = TO_BOOL;
 const int compat_to_bool = -1;
 #endif
 
+#ifdef POP_JUMP_FORWARD_IF_TRUE
+const int compat_jump_if_true = POP_JUMP_FORWARD_IF_TRUE;
+#else
+const int compat_jump_if_true = POP_JUMP_IF_TRUE;
+#endif
+
 /* What an instruction does, with its own argument unless something else is said here. */
 static const struct {
     unsigned char does;
@@ -33,6 +39,9 @@ static const struct {
     [MAKE_CELL] = STEP(MAKE_CELL),
     [COPY_FREE_VARS] = STEP(COPY_FREE),
     [LOAD_CONST] = STEP(LOAD_CONST),
+#ifdef LOAD_ASSERTION_ERROR
+    [LOAD_ASSERTION_ERROR] = STEP(LOAD_CONST),
+#endif
     [LOAD_GLOBAL] = STEP(LOAD_GLOBAL, NAME_AND_FLAG),
     [STORE_ATTR] = STEP(STORE_ATTR),
     [STORE_GLOBAL] = STEP(STORE_GLOBAL),
@@ -66,6 +75,9 @@ static const struct {
     [BUILD_MAP] = STEP(BUILD_MAP),
     [BUILD_SLICE] = STEP(BUILD_SLICE),
     [BUILD_STRING] = STEP(BUILD_STRING),
+    [BUILD_SET] = STEP(BUILD_SET),
+    [SET_ADD] = STEP(SET_ADD),
+    [SET_UPDATE] = STEP(SET_ADD, .flag = 1),
     [LIST_APPEND] = STEP(LIST_APPEND),
     [LIST_EXTEND] = STEP(LIST_EXTEND),
     [MAP_ADD] = STEP(MAP_ADD),
@@ -204,6 +216,10 @@ struct compat_action compat_action(int op, uint32_t arg, int32_t unit)
 
 PyObject *compat_constant(PyCodeObject *code, int op, uint32_t arg)
 {
+#ifdef LOAD_ASSERTION_ERROR
+    if (op == LOAD_ASSERTION_ERROR)
+        return Py_NewRef(PyExc_AssertionError);
+#endif
 #ifdef LOAD_SMALL_INT
     if (op == LOAD_SMALL_INT)
         return PyLong_FromLong((long)arg);

@@ -27,7 +27,8 @@ enum compat_does {
     DOES_IS, DOES_CONTAINS, /* ARG: 1: not */
     DOES_FORMAT,        /* ARG: conversion; FLAG: with a specification */
     DOES_SUBSCRIPT, DOES_STORE_SUBSCRIPT, DOES_DELETE_SUBSCRIPT, DOES_SLICE, DOES_STORE_SLICE,
-    DOES_BUILD_TUPLE, DOES_BUILD_LIST, DOES_BUILD_MAP, DOES_BUILD_KEYED, DOES_BUILD_SLICE, DOES_BUILD_STRING,
+    DOES_BUILD_TUPLE, DOES_BUILD_LIST, DOES_BUILD_MAP, DOES_BUILD_KEYED, DOES_BUILD_SLICE, DOES_BUILD_STRING, DOES_BUILD_SET,
+    DOES_SET_ADD,       /* FLAG: all that is in it */
     DOES_LIST_APPEND, DOES_LIST_EXTEND, DOES_MAP_ADD, DOES_MERGE, DOES_LIST_TO_TUPLE, DOES_UNPACK, DOES_UNPACK_STARRED,
     DOES_ITERATE, DOES_NEXT, /* NEXT: ARG is the unit that the end leads to */
     DOES_JUMP, DOES_JUMP_IF, /* ARG: the unit; JUMP_IF: FLAG is enum compat_condition */
@@ -52,6 +53,8 @@ struct compat_action compat_action(int op, uint32_t arg, int32_t unit);
 PyObject *compat_constant(PyCodeObject *code, int op, uint32_t arg);
 /* Slots of the stack above an iterator, for the place in an iteration without one: NULL. */
 #define COMPAT_ABOVE_ITERATOR (PY_VERSION_HEX >= 0x030f0000)
+/* It jumps if the bool on top is true. */
+extern const int compat_jump_if_true;
 /* OP makes a bool of what is compared; this does it alone. -1: none does. */
 extern const int compat_to_bool;
 

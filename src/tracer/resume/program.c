@@ -169,9 +169,9 @@ static void arrange(struct program *p)
         }
         for (int32_t i = 0; i < p->made_count; i++) {
             struct step *step = &p->made[i];
-            const struct step *to = step->to < 0 ? NULL : &p->steps[step->to];
+            const struct step *to = step->to < 0 ? NULL : &p->steps[step->direct > 1 ? 0 : step->to];
             if (to)
-                step->arg = (uint32_t)abs(p->made[step->direct ? to->kept : to->at].at - step->at - step->size - compat_caches(step->op));
+                step->arg = (uint32_t)abs(p->made[step->direct > 1 ? step->to : step->direct ? to->kept : to->at].at - step->at - step->size - compat_caches(step->op));
             for (; step->size < 4 && step->arg >> 8 * step->size; grown = true)
                 step->size++;
         }

@@ -11,7 +11,7 @@ struct step {
     uint8_t op, size;   /* size: units without caches */
     bool starts;        /* an instruction of the code that was read */
     bool due;           /* analyse.c's */
-    bool direct;        /* it jumps to the step itself, not to what was put before that */
+    uint8_t direct;     /* 1: it jumps to the step itself, not to what was put before that; 2: to is the number of a new one */
     uint32_t arg;
     int32_t to;         /* the step that was read to which it may jump, or -1 */
     int32_t span;       /* or -1 */
