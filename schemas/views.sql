@@ -409,7 +409,7 @@ LEFT JOIN guard_order o ON o.rowid = (SELECT w.order_id FROM guard_orders w WHER
                                       AND w.process_id = t.process_id AND w.from_ns <= l.start_ns
                                       ORDER BY w.from_ns DESC, w.order_id DESC LIMIT 1)
 WHERE g.guard_id = k.failed_guard_id
-   OR COALESCE((SELECT j.key FROM json_each(o.ordinals) j WHERE j.value = g.ordinal), g.ordinal) < k.guards_run;
+   OR COALESCE((SELECT j.key FROM json_each(iif(json_valid(o.ordinals), o.ordinals, '[]')) j WHERE j.value = g.ordinal), g.ordinal) < k.guards_run;
 
 
 -- guard_bill: what guards cost over the whole run, by kind and source, the most costly first: guard_evaluation added
@@ -433,6 +433,6 @@ FROM checks k
 CROSS JOIN guard g ON g.cache_entry_id = k.cache_entry_id
 LEFT JOIN guard_order o ON o.rowid = k.order_id
 WHERE g.guard_id = k.failed_guard_id
-   OR COALESCE((SELECT j.key FROM json_each(o.ordinals) j WHERE j.value = g.ordinal), g.ordinal) < k.guards_run
+   OR COALESCE((SELECT j.key FROM json_each(iif(json_valid(o.ordinals), o.ordinals, '[]')) j WHERE j.value = g.ordinal), g.ordinal) < k.guards_run
 GROUP BY g.kind, g.source
 ORDER BY estimated_ns DESC;

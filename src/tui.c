@@ -25,6 +25,7 @@
 enum {
     DRAW_WAIT_MS = 20,   /* for what a key asked, so that a screen is drawn once and not twice */
     TICK_MS = 500,       /* between two looks at a live trace */
+    DOUBLE_MS = 400,     /* between the presses of a double click */
 };
 
 static void on_error(void *context, const char *line)
@@ -186,17 +187,17 @@ static void key_take(struct loop *loop, const struct key *typed)
         }
         return;
     }
-    if (key->code == K_DOUBLE && loop->clicked) /* its first press opened the line */
+    if (key->code == K_CLICK && clock_monotonic_ms() - loop->opened_ms < DOUBLE_MS && !loop->face.scripted) /* the first one opened the line */
         return;
     loop->message[0] = 0;
-    loop->clicked = false;
-    if ((key->code == K_CLICK || key->code == K_DOUBLE) && !places_click(&loop->places, key))
+    if (key->code == K_CLICK && !places_click(&loop->places, key))
         return;
     if ((request = key_request(key->code)))
         loop_request(loop, request, key);
     else
         tui_say(&loop->face, "no such key; ? lists them");
-    loop->clicked = key->code == K_CLICK && loop_top(loop) != view;
+    if (key->code == K_CLICK && loop_top(loop) != view)
+        loop->opened_ms = clock_monotonic_ms();
 }
 
 /* Take what was typed, up to a key that has to wait. */

@@ -95,15 +95,14 @@ class Terminal:
         self.tmux("send-keys", *keys)
 
     def mouse(self, button, column, row, times=1):
-        """A press, and a button's release, in the words of an xterm, or of what a tmux is."""
-        for _ in range(times):
-            sent = b""
-            for let_go in (False, True) if button < 64 else (False,):
-                if self.xterm:
-                    sent += f"\x1b[<{button};{column + 1};{row + 1}{'m' if let_go else 'M'}".encode()
-                else:
-                    sent += b"\x1b[M" + bytes(32 + n for n in (3 if let_go else button, column + 1, row + 1))
-            self.tmux("send-keys", "-H", *(f"{byte:x}" for byte in sent))
+        """A press, and a button's release, in the words of an xterm, or of what a tmux is; all at once."""
+        sent = b""
+        for let_go in ((False, True) if button < 64 else (False,)) * times:
+            if self.xterm:
+                sent += f"\x1b[<{button};{column + 1};{row + 1}{'m' if let_go else 'M'}".encode()
+            else:
+                sent += b"\x1b[M" + bytes(32 + n for n in (3 if let_go else button, column + 1, row + 1))
+        self.tmux("send-keys", "-H", *(f"{byte:x}" for byte in sent))
 
     def screen(self):
         return self.tmux("capture-pane", "-p")

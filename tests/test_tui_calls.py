@@ -226,7 +226,7 @@ def test_callees_stand_beside_callers_where_there_is_room(dyntrace, folder, size
     assert re.search("> function (fib|leaf)$", lines(dyntrace, folder, right, size)[0])
     if beside:
         row = next(i for i, line in enumerate(screen) if line.startswith(" Called from")) + 1
-        assert re.search("> function (fib|leaf)$", lines(dyntrace, folder, f"2 f function='wide' Enter Enter Click:90,{row} Double:90,{row}", size)[0])
+        assert re.search("> function (fib|leaf)$", lines(dyntrace, folder, f"2 f function='wide' Enter Enter Click:90,{row} Click:90,{row}", size)[0])
 
 
 @pytest.mark.parametrize("keys", [":frames Enter", "8 j", ":frames Space function='slow' Enter Enter t"])

@@ -27,7 +27,6 @@ MORE = {
     "@": ["@ 0.7 Enter", "@ -1s Enter", "@ x Enter", "@ Esc"],
     "v": ["v j j v", "v Enter v", "v Tab Click:5,14 v"],
     "Click": ["Click:5,1", "Click:5,5 Click:5,5", "Click:30,12", "Click:30,0", "Click:30,23"],
-    "Double": ["Double:6,5", "Double:6,1"],
 }
 # Commands that leave the view on top; after all others it is opened anew.
 STAY = set("""up down left right page-up page-down half-up half-down first last next-part previous-part search-next search-previous
@@ -81,7 +80,7 @@ def test_the_views_are_all_that_there_are(dyntrace, place):
 
 # How tmux types what has another name here.
 TYPED = {"Esc": "Escape", "PgUp": "PPage", "PgDn": "NPage", "S-Tab": "BTab", "Backspace": "BSpace", "Delete": "DC"}
-MOUSE = {"Click": (0, 1), "Double": (0, 2), "WheelUp": (64, 1), "WheelDown": (65, 1)}  # button, how often
+MOUSE = {"Click": (0, 1), "WheelUp": (64, 1), "WheelDown": (65, 1)}  # button, how often
 
 
 @needs_tmux

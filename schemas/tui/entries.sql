@@ -1,11 +1,5 @@
 -- All cache entries: born, tried, hit, died.
 
-SELECT c.qualname AS function, e.label AS label, NULL AS hits, NULL AS tried, e.guard_count AS guards, e.born_ns AS born,
-       NULL AS "last used", e.died_ns AS died, e.death_cause AS "death cause", e.backend AS backend, e.region_id AS region,
-       c.filename || ':' || c.first_line AS "where", e.compile_id AS compile_id, e.code_id AS code_id, e.cache_entry_id AS cache_entry_id
-FROM cache_entry e LEFT JOIN code c ON c.code_id = e.code_id
-ORDER BY e.born_ns, e.cache_entry_id;
-
 --| function  text 12
 --| label  text 5
 --| hits  count  => ledger WHERE cache_entry_id = {cache_entry_id} AND outcome = 'hit'
@@ -23,11 +17,11 @@ ORDER BY e.born_ns, e.cache_entry_id;
 --title label
 --none no cache entry was recorded
 -- One that was compiled ran when that was over.
-WITH tries AS MATERIALIZED (SELECT cache_entry_id, COUNT(*) AS tried FROM guard_check GROUP BY 1),
+WITH tries AS MATERIALIZED (SELECT cache_entry_id, COUNT(*) AS tried FROM guard_check WHERE NOT $quick GROUP BY 1),
   uses AS MATERIALIZED (SELECT cache_entry_id, SUM(outcome = 1) AS hits,
                                MAX(iif(outcome = 2, start_ns + COALESCE(duration_ns, 0), start_ns)) AS last
-                        FROM lookup WHERE outcome IN (1, 2) GROUP BY 1)
-SELECT c.qualname AS function, e.label AS label, COALESCE(u.hits, 0) AS hits, COALESCE(t.tried, 0) AS tried, e.guard_count AS guards, e.born_ns AS born,
+                        FROM lookup WHERE outcome IN (1, 2) AND NOT $quick GROUP BY 1)
+SELECT c.qualname AS function, e.label AS label, iif($quick, NULL, COALESCE(u.hits, 0)) AS hits, iif($quick, NULL, COALESCE(t.tried, 0)) AS tried, e.guard_count AS guards, e.born_ns AS born,
        u.last AS "last used", e.died_ns AS died, e.death_cause AS "death cause", e.backend AS backend, e.region_id AS region,
        c.filename || ':' || c.first_line AS "where", e.compile_id AS compile_id, e.code_id AS code_id, e.cache_entry_id AS cache_entry_id
 FROM cache_entry e LEFT JOIN code c ON c.code_id = e.code_id

@@ -37,19 +37,13 @@ FROM asked a GROUP BY a.outcome ORDER BY 2 DESC, a.outcome;
 --# Recompiles
 --|   {label:<7|} {took:duration>6<9|}  [{!b}{source:80}{!n} was {!r}{actual:100}{!n}, {entry:20} wanted {expected:100}][{text:200}][, +{alike:count~entry}, same guard]  => compile {compile_id}
 --more 60   {!d}more ...  => causes WHERE code_id IN $codes | {function}
-SELECT m.compile_id, iif(c.nth = 1, COALESCE(m.label, '?'), NULL) AS label, iif(c.nth = 1, m.end_ns - m.start_ns, NULL) AS took,
-       iif(c.expected IS NULL OR c.actual IS NULL, NULL, COALESCE(c.source, c.kind, '?')) AS source, c.expected, c.actual,
-       iif(c.expected IS NULL OR c.actual IS NULL, COALESCE(c.text, '?'), NULL) AS text, COALESCE(e.label, '?') AS entry,
-       NULLIF(c.alike - 1, 0) AS alike,
-       (SELECT qualname FROM code WHERE code_id = ?1) AS function
-FROM compile m
-     JOIN (SELECT r.rowid AS id, r.*, row_number() OVER (PARTITION BY r.compile_id ORDER BY r.rowid) AS nth,
-                  row_number() OVER guard AS of_guard, COUNT(*) OVER (PARTITION BY r.compile_id, COALESCE(r.source, r.kind, r.text)) AS alike
-           FROM recompile_cause r WHERE COALESCE(r.ordinal, 0) = 0
-           WINDOW guard AS (PARTITION BY r.compile_id, COALESCE(r.source, r.kind, r.text) ORDER BY r.rowid)) c
-     ON c.compile_id = m.compile_id AND c.of_guard = 1
-     LEFT JOIN cache_entry e ON e.cache_entry_id = c.cache_entry_id
-WHERE m.code_id IN $codes ORDER BY m.start_ns, c.id LIMIT 61;
+SELECT compile_id, iif(nth = 1, COALESCE(label, '?'), NULL) AS label, iif(nth = 1, compile_ns, NULL) AS took,
+       iif(expected IS NULL OR actual IS NULL, NULL, COALESCE(source, kind, '?')) AS source, expected, actual,
+       iif(expected IS NULL OR actual IS NULL, COALESCE(text, why, '?'), NULL) AS text, COALESCE(older_entry, '?') AS entry, NULLIF(alike - 1, 0) AS alike,
+       qualname AS function
+FROM (SELECT *, row_number() OVER (PARTITION BY compile_id ORDER BY cause_id) AS nth, row_number() OVER (guard ORDER BY cause_id) AS of_guard, COUNT(*) OVER guard AS alike
+      FROM recompile_causes WHERE decided AND code_id IN $codes WINDOW guard AS (PARTITION BY compile_id, COALESCE(source, kind, text)))
+WHERE of_guard = 1 ORDER BY start_ns, cause_id LIMIT 61;
 
 --# Compiles that gave no code
 --|   {!w}{outcome:20}{!n} at {at:seconds}: {reason|no reason given}  => compile {compile_id}

@@ -1,20 +1,5 @@
 -- What each function did and cost. A function that ran in several processes is one row.
 
--- What is known without reading the lookups.
-WITH made AS MATERIALIZED (SELECT code_id, SUM(is_recompile) AS again, SUM(compile_ns) AS ns FROM compiles GROUP BY code_id),
-  broken AS MATERIALIZED (SELECT m.code_id, COUNT(*) AS n FROM graph_break b CROSS JOIN compile m ON m.compile_id = b.compile_id
-                          GROUP BY m.code_id),
-  entered AS MATERIALIZED (SELECT code_id, COUNT(*) AS n FROM cache_entry GROUP BY code_id)
-SELECT c.qualname AS function, SUM(n.calls) AS calls, NULL AS hits, NULL AS misses,
-       COALESCE(SUM(m.again), 0) AS recompiles, COALESCE(SUM(b.n), 0) AS breaks,
-       COALESCE(SUM(e.n), 0) AS entries, NULL AS guards, SUM(m.ns) AS compiling, SUM(n.self_ns) AS self,
-       SUM(n.total_ns) AS total, SUM(n.total_ns) / NULLIF(SUM(n.calls), 0) AS "per call", SUM(n.raised) AS raised, NULL AS "over time", c.filename || ':' || c.first_line AS "where", c.kind AS kind,
-       MIN(c.code_id) AS code_id
-FROM code c LEFT JOIN code_total n ON n.code_id = c.code_id LEFT JOIN made m ON m.code_id = c.code_id
-     LEFT JOIN broken b ON b.code_id = c.code_id LEFT JOIN entered e ON e.code_id = c.code_id
-GROUP BY c.filename, c.qualname, c.first_line, c.kind
-ORDER BY recompiles DESC, breaks DESC, entries DESC, self DESC, MIN(c.code_id);
-
 --| function  text 24
 --| calls  count  => frames WHERE code_id IN $codes
 --| hits  count  => ledger WHERE outcome = 'hit' AND code_id IN $codes
@@ -43,12 +28,12 @@ WITH made AS MATERIALIZED (SELECT code_id, SUM(is_recompile) AS again, SUM(compi
   span AS (SELECT MAX(1, COALESCE((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'span_ns'),
                                   (SELECT start_ns FROM lookup ORDER BY lookup_id DESC LIMIT 1), 1)) AS ns),
   asked AS MATERIALIZED (SELECT code_id, outcome, CAST(start_ns * 23.999 / (SELECT ns FROM span) AS INTEGER) AS bucket, COUNT(*) AS n
-                         FROM lookup GROUP BY 1, 2, 3),
+                         FROM lookup WHERE NOT $quick GROUP BY 1, 2, 3),
   decided AS MATERIALIZED (SELECT a.code_id, SUM(a.n * (o.name = 'hit')) AS hits, SUM(a.n * o.missed) AS misses,
                                   group_concat(a.bucket || ':' || a.n) AS wave
                            FROM asked a LEFT JOIN outcomes o ON o.outcome = a.outcome GROUP BY a.code_id),
   checked AS MATERIALIZED (SELECT e.code_id, SUM(k.ns) AS ns
-                           FROM (SELECT cache_entry_id, SUM(duration_ns) AS ns FROM guard_check GROUP BY cache_entry_id) k
+                           FROM (SELECT cache_entry_id, SUM(duration_ns) AS ns FROM guard_check WHERE NOT $quick GROUP BY cache_entry_id) k
                                 CROSS JOIN cache_entry e ON e.cache_entry_id = k.cache_entry_id GROUP BY e.code_id)
 SELECT c.qualname AS function, SUM(n.calls) AS calls, SUM(d.hits) AS hits, SUM(d.misses) AS misses,
        COALESCE(SUM(m.again), 0) AS recompiles, COALESCE(SUM(b.n), 0) AS breaks,

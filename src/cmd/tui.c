@@ -27,7 +27,7 @@ static const struct option options[] = {
     {"ascii", .read = option_flag, .to = &given.ascii, .help = "use no other characters than ASCII"},
     {"keys", .value = "KEYS", .read = option_any, .to = &given.keys,
      .help = "type these first: 'j j Enter /forward Enter'; also Esc Tab S-Tab Space Up Down Left Right PgUp PgDn Home End "
-             "Backspace Delete F1 C-l Click:X,Y Double:X,Y WheelUp WheelDown Resize:WxH"},
+             "Backspace Delete F1 C-l Click:X,Y WheelUp WheelDown Resize:WxH"},
     {"dump", .read = option_flag, .to = &given.dump, .help = "then print the screen as text and end; needs no terminal"},
     {"screen", .value = "WxH", .read = size_read, .help = "the size of that screen; 80x24 unless given"},
     OPTION_END,

@@ -5,7 +5,7 @@
  *         for (size_t i = 0; i < counts.all.count; i++)   ... counts.all.at[i]
  *     counts_free(&counts);
  *
- * This is where `check`, `report` and the TUI have their shares from, and says what the views `calls` and `shares` say
+ * This is where `check` and `report` have their shares from, and says what the views `calls` and `shares` say
  * (schemas/views.sql): a call is one of its thread's process, and counts in shares when compiled code was wanted and its
  * function was not turned away unread. One pass over lookups, in order of id, which is several times faster than a
  * GROUP BY that sorts; then the calls of what was given up. */

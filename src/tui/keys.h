@@ -28,7 +28,6 @@
     X(K_F1, "F1", KEY_F(1))                    \
     X(K_RESIZE, "Resize", KEY_RESIZE)          \
     X(K_CLICK, "Click", 0)                     \
-    X(K_DOUBLE, "Double", 0)                   \
     X(K_WHEEL_UP, "WheelUp", 0)                \
     X(K_WHEEL_DOWN, "WheelDown", 0)
 
@@ -119,8 +118,7 @@ struct key {
     X(KILL, "kill", ('K'), NONE, 0, "run --live: end the program; again: kill it", 0)                                 \
     X(REDRAW, "redraw", (K_CONTROL('l')), NONE, 0, "draw the screen anew", 0)                                         \
     X(STOP, "stop", (K_CONTROL('z')), NONE, 0, "to the shell; fg comes back", 0)                                      \
-    X(CLICK, "click", (K_CLICK), NONE, "Mouse", "choose; on the chosen line: open; on a heading: sort", 0)            \
-    X(DOUBLE, "double-click", (K_DOUBLE), NONE, 0, "open", 0)                                                         \
+    X(CLICK, "click", (K_CLICK), NONE, "Mouse", "choose; on what is chosen, or twice: open; on a heading: sort", 0)   \
     X(WHEEL_UP, "wheel-up", (K_WHEEL_UP), NONE, 0, "three lines up", 0)                                               \
     X(WHEEL_DOWN, "wheel-down", (K_WHEEL_DOWN), NONE, 0, "three lines down", 0)
 
@@ -141,8 +139,8 @@ struct binding {
 extern const struct binding bindings[REQUESTS];
 
 /* The next key of a script, 'j j Enter /forward Enter', at *AT, which moves on. False at the end. A script is words with
- * spaces between them, and one before the first. A word is a key's name (KEY_CODES, Space, C-l), the mouse (Click:X,Y
- * Double:X,Y), a new size (Resize:WxH), or characters, each of which is a key. */
+ * spaces between them, and one before the first. A word is a key's name (KEY_CODES, Space, C-l), the mouse
+ * (Click:X,Y), a new size (Resize:WxH), or characters, each of which is a key. */
 bool script_key(const char **at, struct key *key);
 
 /* What a key is called: "Enter", "C-z", "j". MADE has room for 16 bytes. */

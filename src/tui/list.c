@@ -278,7 +278,7 @@ static void list_subject(struct view *view, struct target *subject)
 }
 
 /* A click: on the heading it sorts, on a row it chooses, on the chosen one it opens. */
-static void click(struct list *list, enum request request, const struct key *key)
+static void click(struct list *list, const struct key *key)
 {
     struct layout layout = layout_make(list, list->view.tui->screen);
     bool heading = key->y == list->view.y, again = false;
@@ -289,9 +289,9 @@ static void click(struct list *list, enum request request, const struct key *key
             column = layout.at[i].column;
     if (heading)
         sort_by(list, column);
-    else if (!view_click(&list->view, request, key, &again))
+    else if (!view_click(&list->view, key, &again))
         return;
-    again = again && (column < 0 || column == list->column || request == REQUEST_DOUBLE);
+    again = again && (column < 0 || column == list->column);
     list->column = column < 0 ? list->column : column;
     if (again)
         tui_open(list->view.tui);
@@ -308,8 +308,7 @@ static bool list_request(struct view *view, enum request request, const struct k
     case REQUEST_RIGHT: column_move(list, 1); break;
     case REQUEST_SORT: sort_by(list, list->column); break;
     case REQUEST_SORT_TURN: sort_by(list, list->q.sort >= 0 ? list->q.sort : list->column); break;
-    case REQUEST_CLICK:
-    case REQUEST_DOUBLE: click(list, request, key); break;
+    case REQUEST_CLICK: click(list, key); break;
     default: return false;
     }
     return true;
@@ -439,13 +438,15 @@ static void list_open(struct view *view)
     struct list *list = (struct list *)view;
 
     sheet_open(&list->sheet, view->ops->name, NULL);
-    list->block = &list->sheet.blocks.at[list->sheet.blocks.count - 1];
-    list->q = (struct question){.sql = list->block->sql, .key = block_word(list->block, "window"), .where = view->target.where,
-                                .quick = list->sheet.blocks.count > 1 ? list->sheet.blocks.at[0].sql : NULL};
+    list->block = &list->sheet.blocks.at[0];
+    list->q = (struct question){.sql = text_with(&view->arena, list->block->sql, "$quick", "0"), .key = block_word(list->block, "window"),
+                                .where = view->target.where,
+                                .quick = strstr(list->block->sql, "$quick") ? text_with(&view->arena, list->block->sql, "$quick", "1") : NULL};
     for (size_t i = 0; i < list->block->lines.count; i++)
         if (!strcmp(list->block->lines.at[i].word, "|"))
             column_read(list, list->block->lines.at[i].rest);
     list->q.sort = column_named(list, block_word(list->block, "sort"));
+    list->q.id = list->q.key ? list->q.key : block_word(list->block, "id");
     view->head = 1;
     rows_ask(list);
 }
@@ -453,20 +454,15 @@ static void list_open(struct view *view)
 static void list_close(struct view *view)
 {
     struct list *list = (struct list *)view;
-    struct work *work = list->view.tui->work;
 
-    work_drop(work, list->asking);
-    work_drop(work, list->fetching);
-    work_drop(work, list->seeking);
-    work_drop(work, list->exporting);
-    rows_forget(list);
+    free(list->order);
     list_free(&list->q.columns);
     arena_free(&list->names);
     sheet_close(&list->sheet);
 }
 
 const struct view_ops list_ops = {
-    .size = sizeof(struct list), .open = list_open, .close = list_close, .settle = list_settle, .draw = list_draw,
+    .size = sizeof(struct list), .asked = 4, .jobs = 6, .open = list_open, .close = list_close, .settle = list_settle, .draw = list_draw,
     .request = list_request, .refresh = list_refresh, .sql = list_sql, .search = list_search, .filter = list_filter,
     .column = list_column, .export = list_export, .lead = list_lead, .moment = list_moment, .place = list_place, .subject = list_subject,
     .writes = "csv", .keys = "Enter opens  s sort  f filter  / search  v beside",

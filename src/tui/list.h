@@ -29,6 +29,7 @@ struct question {
     const char *sql;         /* borrowed, as all texts here */
     const char *quick;       /* whole lists: the same columns as far as they are known at once, or NULL */
     const char *key;         /* windowed: the column that names a row; NULL: whole */
+    const char *id;          /* that, and of whole lists one that does; or NULL */
     const char *where;       /* a condition, or NULL */
     list_columns columns;
     const char *filter;      /* words, or a condition; or NULL */
@@ -44,7 +45,7 @@ struct question {
  * ASK_IDS     windowed lists: ids of all rows as they are sorted and filtered; at first a screenful
  * ASK_WINDOW  windowed lists: the rows of some ids
  * ASK_SEEK    windowed lists: the next row with a text in it
- * ASK_MOMENT  windowed lists: the id of the last row that is not after a moment
+ * ASK_MOMENT  the id of the last row that is not after a moment
  * ASK_EXPORT  all rows to a file */
 enum ask { ASK_ROWS, ASK_IDS, ASK_WINDOW, ASK_SEEK, ASK_MOMENT, ASK_EXPORT };
 
@@ -74,17 +75,17 @@ struct list_job {
 
 struct list {
     struct view view;
+    /* jobs, all owned: those that are being asked */
+    struct list_job *asking, *fetching, *seeking, *exporting;
+    /* and those that have answered */
+    struct list_job *read;        /* the rows; windowed: the ids */
+    struct list_job *window;      /* windowed: some rows */
+
     struct sheet sheet;           /* owned */
     const struct sheet_block *block; /* of the sheet; NULL: any SQL */
     struct question q;            /* owned */
     struct arena names;           /* of columns that the sheet does not name */
     int id;                       /* whole: the column that names a row, -1: none does */
-
-    /* jobs, all owned: those that have answered */
-    struct list_job *read;        /* the rows; windowed: the ids */
-    struct list_job *window;      /* windowed: some rows */
-    /* and those that are being asked */
-    struct list_job *asking, *fetching, *seeking, *exporting;
 
     uint32_t *order;              /* owned: whole: rows as they are shown, after the filter; view.count of them */
     bool ready;                   /* the first answer is there */

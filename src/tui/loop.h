@@ -39,7 +39,7 @@ struct loop {
     size_t next_word;
     char message[SAY];
     bool alarm, quit;
-    bool clicked;           /* the last key was a click, and opened a view */
+    int64_t opened_ms;      /* when a click opened a view */
     bool waits;             /* the last key is about what is still being asked */
     LIST(struct key) typed; /* owned: that one and those that came since */
     struct output output;   /* owned: what the program printed */

@@ -54,7 +54,7 @@ static void view_end(struct view *view)
 {
     if (!view)
         return;
-    view_do(view, close);
+    view_close(view);
     arena_free(&view->arena);
     free(view);
 }
@@ -184,11 +184,11 @@ static void aside_settle(struct places *places)
 void places_settle(struct places *places)
 {
     for (int i = 0; i < places->height; i++)
-        view_do(places->stack[i], settle);
+        view_settle(places->stack[i]);
     if (places->tui->split)
         aside_settle(places);
     if (places->aside)
-        view_do(places->aside, settle);
+        view_settle(places->aside);
 }
 
 /* ---- marks -------------------------------------------------------------------- */
@@ -263,29 +263,18 @@ void places_bar_draw(struct places *places, const char *name, const char *state)
     places->crumbs[places->depth] = x + wide;
 }
 
-/* As far as there is room. */
-static void hint_add(char *line, int columns, const char *words, int bytes)
-{
-    int used = (int)strlen(line);
-
-    if (used + bytes + 2 < columns)
-        sprintf(line + used, "%s%.*s", used ? "  " : "", bytes, words);
-}
-
 void places_hint_draw(struct places *places)
 {
-    static const enum request first[] = {REQUEST_BACK, REQUEST_HELP}, last[] = {REQUEST_VIEW_1, REQUEST_COMMAND, REQUEST_QUIT};
     struct screen *screen = places->tui->screen;
-    const char *at = view_op(places_top(places)->ops, keys), *words;
-    char line[SCREEN_MOST] = "";
+    const char *own = view_op(places_top(places)->ops, keys), *at, *words;
+    char all[SCREEN_MOST], line[SCREEN_MOST] = "";
     int bytes;
 
-    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
-        hint_add(line, screen->columns, bindings[first[i]].foot, (int)strlen(bindings[first[i]].foot));
-    while ((words = view_keys(&at, &bytes)))
-        hint_add(line, screen->columns, words, bytes);
-    for (size_t i = 0; i < sizeof last / sizeof *last; i++)
-        hint_add(line, screen->columns, bindings[last[i]].foot, (int)strlen(bindings[last[i]].foot));
+    snprintf(all, sizeof all, "%s  %s  %s%s%s  %s  %s", bindings[REQUEST_BACK].foot, bindings[REQUEST_HELP].foot, own ? own : "", own ? "  " : "",
+             bindings[REQUEST_VIEW_1].foot, bindings[REQUEST_COMMAND].foot, bindings[REQUEST_QUIT].foot);
+    for (at = all; (words = view_keys(&at, &bytes));) /* as far as there is room */
+        if (strlen(line) + (size_t)bytes + 2 < (size_t)screen->columns)
+            sprintf(line + strlen(line), "%s%.*s", *line ? "  " : "", bytes, words);
     screen_put(screen, screen->rows - 1, 0, screen->columns, STYLE_DIM, line);
 }
 

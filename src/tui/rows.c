@@ -44,7 +44,7 @@ static void words_put(FILE *out, const struct question *q)
 
 char *question_sql(const struct question *q, enum ask what, bool first)
 {
-    bool filter = q->filter && (q->filter_sql || q->key || q->cut);
+    bool filter = q->filter && (q->filter_sql || q->key || q->cut || what == ASK_MOMENT);
     char *made = NULL;
     size_t bytes;
     FILE *out;
@@ -54,7 +54,7 @@ char *question_sql(const struct question *q, enum ask what, bool first)
     if (what == ASK_WINDOW || what == ASK_SEEK)
         return say_print("SELECT * FROM (%s\n) WHERE %s = ?1", q->sql, q->key);
     out = open_memstream(&made, &bytes);
-    fprintf(out, "SELECT %s FROM (%s\n)", what == ASK_IDS || what == ASK_MOMENT ? q->key : "*",
+    fprintf(out, "SELECT %s FROM (%s\n)", what == ASK_IDS || what == ASK_MOMENT ? q->id : "*",
             what == ASK_ROWS && first && q->quick ? q->quick : q->sql);
     if (q->where)
         fprintf(out, " WHERE (%s)", q->where);
@@ -67,7 +67,7 @@ char *question_sql(const struct question *q, enum ask what, bool first)
         putc(')', out);
     }
     if (what == ASK_MOMENT) { /* only of those that are shown */
-        fprintf(out, "%s at <= ?1 ORDER BY at DESC, %s DESC LIMIT 1", q->where || filter ? " AND" : " WHERE", q->key);
+        fprintf(out, "%s at <= ?1 ORDER BY at DESC, %s DESC LIMIT 1", q->where || filter ? " AND" : " WHERE", q->id);
         fclose(out);
         return made;
     }
@@ -363,28 +363,11 @@ void rows_seek(struct list *list, const char *text, int direction)
     work_start(list->view.tui->work, &job->job);
 }
 
-/* The last row of a whole list that is not after its moment. */
-static void moment_find(struct list *list)
-{
-    int column = column_named(list, "at");
-    int64_t best = INT64_MIN;
-
-    for (size_t i = 0; i < list->view.count; i++) {
-        const struct value *row = row_at(list, i);
-        if (row[column].type == QUERY_INTEGER && row[column].integer <= list->moment_ns && row[column].integer >= best) {
-            best = row[column].integer;
-            list->view.at = i;
-        }
-    }
-    list->moment_ns = 0;
-    view_choose(&list->view, list->view.at);
-}
-
 void list_moment(struct view *view, int64_t at_ns, bool near)
 {
     struct list *list = (struct list *)view;
 
-    list->moment_ns = column_named(list, "at") >= 0 ? at_ns : 0;
+    list->moment_ns = list->q.id && column_named(list, "at") >= 0 ? at_ns : 0;
 }
 
 /* What was asked for when all rows were not there yet. */
@@ -392,10 +375,6 @@ static void moment_settle(struct list *list)
 {
     if (!list->moment_ns || !list->ready || list->asking || list->seeking)
         return;
-    if (!windowed(list)) {
-        moment_find(list);
-        return;
-    }
     job_make(list, &list->seeking, ASK_MOMENT, false)->moment_ns = list->moment_ns;
     list->moment_ns = 0;
     work_start(list->view.tui->work, &list->seeking->job);
@@ -570,7 +549,6 @@ static void note_make(struct list *list)
     FILE *out = fmemopen(view->note, sizeof view->note, "w");
     char rows[TABLE_HUMAN];
 
-    view->busy = list->asking || list->seeking || list->exporting || list->fetching;
     if (q->filter)
         fprintf(out, "%s: %.40s  ", q->filter_sql ? "where" : "filter", q->filter);
     if (q->sort >= 0 && q->sort < column_count(list))

@@ -30,15 +30,10 @@
 #include "lib/json.h"
 #include "lib/say.h"
 
-/* The last press of the mouse, and since when what it did is SHOWN: before that nobody can have waited. */
-static struct {
-    int y, x;
-    bool shown;
-    int64_t ms;
-} press = {.y = -1};
 enum {
-    DOUBLE_MS = 400, /* at most between the two presses of a double click */
-    ESCAPE_MS = 25,  /* between the bytes of one key */
+    ESCAPE_MS = 25, /* between the bytes of one key */
+    /* A click, which ncurses calls so when it reads press and release at once. */
+    PRESSES = BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON1_DOUBLE_CLICKED | BUTTON1_TRIPLE_CLICKED,
 };
 
 /* ---- glyphs ---------------------------------------------------------------- */
@@ -358,7 +353,7 @@ static const char *terminal_start(void)
     nodelay(stdscr, TRUE);
     leaveok(stdscr, FALSE);
     mouseinterval(0);
-    mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
+    mousemask(PRESSES | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
     styles_make();
     return NULL;
 }
@@ -451,9 +446,6 @@ void screen_show(struct screen *screen)
         move(screen->rows - 1, 0);
     }
     refresh();
-    if (!press.shown)
-        press.ms = clock_monotonic_ms();
-    press.shown = true;
 }
 
 /* ---- other programs on the same terminal ----------------------------------- */
@@ -511,25 +503,20 @@ void screen_stop(struct screen *screen)
 
 /* ---- keys ------------------------------------------------------------------ */
 
-/* Two presses at one place are a double click. ncurses would report that, too, but then a single press only after it has
- * waited for another. */
 static struct key mouse_read(void)
 {
-    int64_t now = clock_monotonic_ms();
     MEVENT event;
-    bool twice;
 
     if (getmouse(&event) != OK)
         return (struct key){KEY_NONE, 0, 0};
-    if (!(event.bstate & BUTTON1_PRESSED))
-        return (struct key){event.bstate & BUTTON4_PRESSED   ? K_WHEEL_UP
-                            : event.bstate & BUTTON5_PRESSED ? K_WHEEL_DOWN
-                                                             : KEY_NONE, event.y, event.x};
-    twice = event.y == press.y && event.x == press.x && (!press.shown || now - press.ms <= DOUBLE_MS);
-    press.y = twice ? -1 : event.y;
-    press.x = event.x;
-    press.shown = false;
-    return (struct key){twice ? K_DOUBLE : K_CLICK, event.y, event.x};
+    if (event.bstate & (BUTTON1_DOUBLE_CLICKED | BUTTON1_TRIPLE_CLICKED)) { /* two */
+        event.bstate = BUTTON1_PRESSED;
+        ungetmouse(&event);
+    }
+    return (struct key){event.bstate & PRESSES           ? K_CLICK
+                        : event.bstate & BUTTON4_PRESSED ? K_WHEEL_UP
+                        : event.bstate & BUTTON5_PRESSED ? K_WHEEL_DOWN
+                                                         : KEY_NONE, event.y, event.x};
 }
 
 /* After an ESC: what ncurses does not know, Ctrl-Left of another terminal, is no key, nor are its bytes. False: it was Esc. */

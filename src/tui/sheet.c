@@ -229,13 +229,12 @@ char word_mark(const char *word)
 #define SAME_FUNCTION \
     "(SELECT s.code_id FROM functions s JOIN functions o ON o.code_id = {code_id} AND s.function_id = o.function_id AND s.kind IS o.kind)"
 
-/* TEXT with CODES for every "$codes". */
-static char *codes_put(struct arena *arena, const char *text, const char *codes)
+char *text_with(struct arena *arena, const char *text, const char *name, const char *value)
 {
     char *made = arena_print(arena, "%s", "");
 
-    for (const char *at; (at = strstr(text, "$codes")); text = at + strlen("$codes"))
-        made = arena_print(arena, "%s%.*s%s", made, (int)(at - text), text, codes);
+    for (const char *at; (at = strstr(text, name)); text = at + strlen(name))
+        made = arena_print(arena, "%s%.*s%s", made, (int)(at - text), text, value);
     return arena_print(arena, "%s%s", made, text);
 }
 
@@ -244,7 +243,7 @@ void sheet_open(struct sheet *sheet, const char *name, const char *codes)
     struct sheet_block *block = NULL;
     const char *text = schema_statement(arena_print(&sheet->arena, "tui/%s", name));
 
-    for (char *at = codes_put(&sheet->arena, text, codes ? codes : SAME_FUNCTION), *end; *at; at = end) {
+    for (char *at = text_with(&sheet->arena, text, "$codes", codes ? codes : SAME_FUNCTION), *end; *at; at = end) {
         size_t length = strcspn(at, "\n"), word = strcspn(at, " \n");
         end = at + length + (at[length] == '\n');
         if (!length || !strncmp(at, "-- ", 3))

@@ -90,6 +90,9 @@ void sheet_close(struct sheet *sheet);
 /* What stands behind WORD; NULL: the block, which may be NULL, has no such line. */
 const char *block_word(const struct sheet_block *block, const char *word);
 
+/* TEXT with VALUE for every NAME. */
+char *text_with(struct arena *arena, const char *text, const char *name, const char *value);
+
 /* The row that fields are of. */
 struct row {
     const struct value *values;

@@ -135,14 +135,6 @@ void text_input(struct view *view, const char *text)
     text_restart(view);
 }
 
-static void text_close(struct view *view)
-{
-    struct text *text = (struct text *)view;
-
-    work_drop(view->tui->work, text->asked);
-    work_drop(view->tui->work, text->doc);
-}
-
 static void text_refresh(struct view *view)
 {
     struct text *text = (struct text *)view;
@@ -235,7 +227,6 @@ static void text_settle(struct view *view)
     else if (!text->asked && !view->ops->slow && text->doc && (text->doc->columns != view->columns || (text->doc->fills && text->doc->rows != view->rows)))
         ask(text, false, true); /* lines are as wide as the screen */
     view_choose(view, view->at);
-    view->busy = text->asked != NULL;
     snprintf(view->note, sizeof view->note, view->count > (size_t)view->rows ? "%zu/%zu" : "", view->at + 1, view->count);
 }
 
@@ -244,9 +235,7 @@ static void text_draw(struct view *view, struct screen *screen)
     struct text *text = (struct text *)view;
     const char *searched = view->tui->searched;
 
-    if (!text->doc)
-        view_words(view, screen, STYLE_DIM, "…");
-    else if (text->doc->job.error && !view->count)
+    if (!view_empty(view, screen, text->doc) && text->doc->job.error && !view->count)
         view_words(view, screen, STYLE_ALARM, text->doc->job.error);
     for (size_t at = view->top; at < view->top + (size_t)view->rows && at < view->count; at++) {
         const char *line = text->doc->lines.at[at].text;
@@ -313,10 +302,9 @@ static bool text_request(struct view *view, enum request request, const struct k
         }
         break;
     case REQUEST_CLICK:
-    case REQUEST_DOUBLE:
-        if (!view_click(view, request, key, &again))
+        if (!view_click(view, key, &again))
             break;
-        if ((!half_choose(text, key->x >= text->doc->lines.at[view->at].half) && again) || request == REQUEST_DOUBLE)
+        if (!half_choose(text, key->x >= text->doc->lines.at[view->at].half) && again)
             tui_open(view->tui);
         break;
     default: return false;
@@ -384,7 +372,7 @@ static void text_subject(struct view *view, struct target *subject)
 }
 
 const struct view_ops text_ops = {
-    .size = sizeof(struct text), .build = page_build, .open = text_restart, .close = text_close, .settle = text_settle,
+    .size = sizeof(struct text), .asked = 1, .jobs = 2, .build = page_build, .open = text_restart, .settle = text_settle,
     .draw = text_draw, .request = text_request, .refresh = text_refresh, .search = text_search, .export = text_export,
     .lead = text_lead, .place = text_place, .subject = text_subject, .writes = "txt",
     .keys = "Enter opens  Tab next part  / search  v beside  o source",

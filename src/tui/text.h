@@ -56,7 +56,7 @@ struct doc {
 
 struct text {
     struct view view;
-    struct doc *doc, *asked; /* owned: what is shown, and what is being made; or NULL */
+    struct doc *asked, *doc; /* owned: what is being made, and what is shown; or NULL */
     bool stale;              /* what is shown is not what the view is about now */
     int skip;                /* columns scrolled to the right */
     bool right;              /* the right half of lines that have one is chosen */
@@ -117,7 +117,7 @@ const char *page_codes(struct doc *doc, struct db *db, int64_t code_id);
 
 /* What C makes of a row of a page, by its name in `--call NAME` (tui/views/). */
 #define PAGE_PARTS(X) \
-    X(calls) X(doubts) X(guards) X(bytecode) X(compile_remedy) X(break_remedy) X(break_source) X(origin) X(function_source) X(spread) \
+    X(doubts) X(guards) X(bytecode) X(compile_remedy) X(break_remedy) X(break_source) X(origin) X(function_source) X(spread) \
     X(rank) X(inside)
 #define X(name) void part_##name(struct doc *doc, struct db *db, struct query *row);
 PAGE_PARTS(X)

@@ -206,14 +206,14 @@ bool view_find(struct view *view, int direction, view_fits *fits, const char *te
     return false;
 }
 
-bool view_click(struct view *view, enum request request, const struct key *key, bool *again)
+bool view_click(struct view *view, const struct key *key, bool *again)
 {
     int line = key->y - view->y - view->head;
     size_t at = view->top + (size_t)line;
 
     if (line < 0 || line >= view->rows - view->head || at >= view->count)
         return false;
-    *again = at == view->at || request == REQUEST_DOUBLE;
+    *again = at == view->at;
     view_choose(view, at);
     return true;
 }
@@ -221,6 +221,41 @@ bool view_click(struct view *view, enum request request, const struct key *key, 
 void view_words(struct view *view, struct screen *screen, int style, const char *words)
 {
     screen_put(screen, view->y + 1, 2, view->columns - 4, style, words);
+}
+
+bool view_empty(struct view *view, struct screen *screen, const void *shown)
+{
+    if (!shown)
+        view_words(view, screen, view->failed ? STYLE_ALARM : STYLE_DIM, view->failed ? view->failed : "…");
+    return !shown;
+}
+
+void view_settle(struct view *view)
+{
+    view_do(view, settle);
+    view->busy = false;
+    for (int i = 0; i < view_op(view->ops, asked); i++)
+        view->busy = view->busy || ((job_held *)(view + 1))[i];
+}
+
+void view_close(struct view *view)
+{
+    for (int i = 0; i < view_op(view->ops, jobs); i++)
+        work_drop(view->tui->work, ((job_held *)(view + 1))[i]);
+    view_do(view, close);
+}
+
+bool view_take_(struct view *view, job_held *asked, job_held *shown)
+{
+    struct job *job = *asked;
+
+    if (!job || !work_done(view->tui->work, job))
+        return false;
+    view->failed = job->error ? arena_print(&view->arena, "%s", job->error) : atomic_load(&job->cancelled) ? "cancelled" : NULL;
+    *asked = view->failed ? job : *shown;
+    *shown = view->failed ? *shown : job;
+    work_drop(view->tui->work, *asked);
+    return !view->failed;
 }
 
 int view_row(const struct view *view, struct screen *screen, int y, bool chosen)

@@ -18,6 +18,7 @@
 /* What the program under `run --live` has printed (tui/views/output.c). */
 struct output {
     LIST(char) text; /* and a NUL at its end */
+    size_t lines;    /* that have ended in it */
     bool cut;        /* its beginning was left out */
     bool open;       /* more may come */
     bool screen;     /* it draws a whole screen, as an editor does */
@@ -75,9 +76,10 @@ struct view_ops {
     const char *summary; /* for the help */
     const char *writes;  /* how the names end of the files that e writes */
     const char *keys;    /* what its keys do: "+ - zooms  n finds", two spaces between; for the last line, and the help */
-    size_t size;         /* of the struct that begins with a struct view */
+    size_t size;         /* of the struct that begins with a struct view, behind which stand pointers to its jobs, each owned or NULL: */
+    int asked, jobs;     /* so many that are being asked: until they are taken it is busy; and all of them */
     void (*open)(struct view *view);  /* target is set; or NULL */
-    void (*close)(struct view *view); /* or NULL */
+    void (*close)(struct view *view); /* what it owns but its jobs; or NULL */
     void (*settle)(struct view *view);
     void (*draw)(struct view *view, struct screen *screen);
     bool (*request)(struct view *view, enum request request, const struct key *key); /* true: taken */
@@ -122,6 +124,7 @@ struct view {
     char title[160];       /* beside the name: made by the view */
     char note[200];        /* at the right: how many rows, what is asked */
     bool busy;             /* something is still being asked */
+    const char *failed;    /* why there is no newer answer, or NULL */
 };
 
 /* The next of view_ops.keys at *AT, which moves on, and how many BYTES it has; NULL: there are no more. */
@@ -146,10 +149,19 @@ bool view_move(struct view *view, enum request request);
 /* Choose the next line in that direction that FITS, around the end. False: none does. */
 typedef bool view_fits(struct view *view, size_t at, const char *text);
 bool view_find(struct view *view, int direction, view_fits *fits, const char *text);
-/* Choose the line of a click; false: there is none. AGAIN: it was chosen before, or is by a double click. */
-bool view_click(struct view *view, enum request request, const struct key *key, bool *again);
-/* Words in place of what is not there. */
+/* Choose the line of a click; false: there is none. AGAIN: it was chosen before. */
+bool view_click(struct view *view, const struct key *key, bool *again);
+/* Take what jobs have found; drop them, and what it owns besides. */
+void view_settle(struct view *view);
+void view_close(struct view *view);
+/* Words in place of what is not there; and of what is not SHOWN: why, or that it will be (true). */
 void view_words(struct view *view, struct screen *screen, int style, const char *words);
+bool view_empty(struct view *view, struct screen *screen, const void *shown);
+
+/* ASKED, a pointer to a job of VIEW, has its answer: it takes the place of SHOWN (true), but where it failed. */
+#define view_take(view, asked, shown) view_take_(view, (job_held *)&(asked), (job_held *)&(shown))
+typedef struct job *job_held __attribute__((may_alias));
+bool view_take_(struct view *view, job_held *asked, job_held *shown);
 /* The ground of a line, which has a mark where it is the chosen one. Returns what that adds to its styles. */
 int view_row(const struct view *view, struct screen *screen, int y, bool chosen);
 

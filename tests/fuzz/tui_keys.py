@@ -85,7 +85,7 @@ def script(random_):
         elif choice < 0.9:
             keys.append(random_.choice(TYPED))
         elif choice < 0.97:
-            keys.append(f"{random_.choice(('Click', 'Double'))}:{random_.randrange(-1, 210)},{random_.randrange(-1, 70)}")
+            keys.append(f"Click:{random_.randrange(-1, 210)},{random_.randrange(-1, 70)}")
         else:
             keys.append(random_.choice(RARE))
     return " ".join(keys)

@@ -29,10 +29,9 @@ struct flame_job {
 struct flame {
     struct view view;
     struct flame_job *job;  /* owned: what is being read */
-    struct flame_job *read; /* owned: what is shown */
     struct flame_job *moment; /* owned: what ran at a moment */
+    struct flame_job *read; /* owned: what is shown */
     bool merge;             /* all threads are one */
-    const char *failed;     /* why there is nothing newer, or NULL */
     bool graph;             /* the flame graph, not the tree */
     uint32_t chosen, focus; /* nodes */
     LIST(uint32_t) rows;    /* nodes of the tree, as far as it is unfolded */
@@ -64,8 +63,8 @@ static void flame_run(struct job *base, struct db *db)
     stacks_walk(db, &job->stacks, &(struct walk){.context = job, .fold = true, .merge = job->merge, .tick = frames_tick});
     if (atomic_load(&base->cancelled))
         return;
-    names_read(&job->names, db, "tui/flame-code");
-    names_read(&job->threads, db, "tui/flame-threads");
+    names_read(&job->names, db, "tui/code-names");
+    names_read(&job->threads, db, "tui/threads");
     tree_link(&job->stacks.tree);
 }
 
@@ -200,25 +199,22 @@ static void state_carry(struct flame *flame, struct flame_job *was)
 
 static void answer_take(struct flame *flame)
 {
-    struct work *work = flame->view.tui->work;
-    struct flame_job *job = flame->job, *was = flame->read;
+    struct flame_job *was = flame->read;
 
-    flame->failed = job->job.error ? arena_print(&flame->view.arena, "%s", job->job.error) : NULL;
-    if (flame->failed || atomic_load(&job->job.cancelled)) {
-        work_drop(work, flame->job);
+    flame->read = NULL; /* what was unfolded is needed once more */
+    if (!view_take(&flame->view, flame->job, flame->read)) {
+        flame->read = was;
         return;
     }
-    flame->read = job;
-    flame->job = NULL;
     if (was)
         state_carry(flame, was);
-    work_drop(work, was);
+    work_drop(flame->view.tui->work, was);
     if (!flame->chosen) {
         flame->chosen = node_at(flame, flame->focus)->child;
         unfold_hot(flame, flame->chosen);
     }
     choose(flame, flame->chosen);
-    if (frames_more(&job->job))
+    if (frames_more(&flame->read->job))
         ask(flame, false);
 }
 
@@ -237,13 +233,11 @@ static void flame_settle(struct view *view)
 {
     struct flame *flame = (struct flame *)view;
 
-    if (flame->job && work_done(view->tui->work, &flame->job->job))
-        answer_take(flame);
+    answer_take(flame);
     if (flame->moment && !flame->job && flame->read && flame->chosen && work_done(view->tui->work, &flame->moment->job))
         moment_take(flame);
     view->head = 1;
     view_choose(view, view->at);
-    view->busy = flame->job != NULL;
     view->note[0] = 0;
     if (flame->job && !view->tui->scripted)
         snprintf(view->note, sizeof view->note, "reading frames: %d %%", job_percent(&flame->job->job));
@@ -346,11 +340,9 @@ static void flame_draw(struct view *view, struct screen *screen)
 {
     struct flame *flame = (struct flame *)view;
 
-    if (flame->failed && !flame->read)
-        view_words(view, screen, STYLE_ALARM, flame->failed);
-    else if (!flame->read)
-        view_words(view, screen, STYLE_DIM, "…");
-    else if (!flame->chosen)
+    if (view_empty(view, screen, flame->read))
+        return;
+    if (!flame->chosen)
         view_words(view, screen, STYLE_DIM, "no frame is in the trace (yet): single frames are stored at the end of a recording");
     else if (flame->graph)
         graph_draw(flame, screen);
@@ -433,11 +425,10 @@ static bool flame_request(struct view *view, enum request request, const struct 
         flame_refresh(view);
         break;
     case REQUEST_CLICK:
-    case REQUEST_DOUBLE:
-        if (flame->graph || !view_click(view, request, key, &again))
+        if (flame->graph || !view_click(view, key, &again))
             return true;
         flame->chosen = flame->rows.at[view->at];
-        if (request == REQUEST_DOUBLE)
+        if (again)
             node_at(flame, flame->chosen)->open = !node_at(flame, flame->chosen)->open;
         break;
     case REQUEST_OPEN:
@@ -512,22 +503,17 @@ static void flame_refresh(struct view *view)
 
     if (flame->job)
         return;
-    flame->failed = NULL;
+    view->failed = NULL;
     ask(flame, !flame->read);
 }
 
 static void flame_close(struct view *view)
 {
-    struct flame *flame = (struct flame *)view;
-
-    work_drop(view->tui->work, flame->job);
-    work_drop(view->tui->work, flame->read);
-    work_drop(view->tui->work, flame->moment);
-    list_free(&flame->rows);
+    list_free(&((struct flame *)view)->rows);
 }
 
 const struct view_ops view_flame = {
-    .name = "flame", .summary = "who called whom and what it took, as a tree or a flame graph (Tab)", .size = sizeof(struct flame),
+    .name = "flame", .summary = "who called whom and what it took, as a tree or a flame graph (Tab)", .size = sizeof(struct flame), .asked = 2, .jobs = 3,
     .open = flame_refresh, .close = flame_close, .settle = flame_settle, .draw = flame_draw, .request = flame_request, .refresh = flame_refresh,
     .search = flame_search, .subject = flame_subject, .moment = flame_moment, .export = flame_export, .writes = "json", .lead = flame_lead,
     .keys = "Enter longest call  Tab tree or graph  Space fold  + - * zoom  M threads as one  v beside",

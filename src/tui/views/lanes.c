@@ -133,7 +133,7 @@ static void lanes_run(struct job *base, struct db *db)
     if (job->span_ns <= 0) /* while it is recorded */
         job->span_ns = db_integer(db, 1, schema_statement("tui/timeline-span"));
     atomic_store(&base->all, db_integer(db, 0, "SELECT MAX(COALESCE((SELECT MAX(frame_id) FROM frame), 0), COALESCE((SELECT MAX(lookup_id) FROM lookup), 0))"));
-    db_rows(row, db, schema_statement("tui/timeline-threads"), LANES_MOST) { /* there is no room for more */
+    db_rows(row, db, schema_statement("tui/threads"), LANES_MOST) { /* there is no room for more */
         struct lane *lane = list_add(&job->lanes);
         lane->thread_id = query_integer(row, 0);
         lane->buckets = calloc(BUCKETS, sizeof *lane->buckets); /* most of it is never touched */
@@ -145,7 +145,7 @@ static void lanes_run(struct job *base, struct db *db)
         *list_add(&job->compiles) = (struct compile_mark){
             .id = query_integer(row, 0), .start_ns = time_read(row, 2), .end_ns = time_read(row, 3),
             .lane = lane_find(job, query_integer(row, 1)), .bad = query_integer(row, 4), .broke = query_integer(row, 5)};
-    names_read(&job->names, db, "tui/flame-code");
+    names_read(&job->names, db, "tui/code-names");
     stacks_walk(db, &stacks, &(struct walk){.context = job, .tick = frames_tick, .push = frame_note});
     stacks_free(&stacks);
 }

@@ -8,6 +8,15 @@
 
 enum { OUTPUT_MOST = 8 << 20, READ_MOST = 1 << 20, LINE_MOST = 4000 };
 
+static size_t lines_count(const char *text, size_t bytes)
+{
+    size_t lines = 0;
+
+    for (const char *at = text; (at = memchr(at, '\n', bytes - (size_t)(at - text))); at++)
+        lines++;
+    return lines;
+}
+
 bool output_read(struct output *output, int fd)
 {
     char bytes[16384];
@@ -25,11 +34,13 @@ bool output_read(struct output *output, int fd)
             return false;
         output->screen = output->screen || memmem(bytes, (size_t)got, "\033[?1049h", 8) || memmem(bytes, (size_t)got, "\033[?47h", 6);
         memcpy(list_add_many(&output->text, (size_t)got + 1), bytes, (size_t)got);
+        output->lines += lines_count(bytes, (size_t)got);
         output->text.count--; /* a NUL at the end, which is not counted */
         if (output->text.count > OUTPUT_MOST) { /* the older half goes */
             size_t cut = output->text.count / 2;
             const char *line = memchr(output->text.at + cut, '\n', output->text.count - cut);
             cut = line ? (size_t)(line - output->text.at) + 1 : cut;
+            output->lines -= lines_count(output->text.at, cut);
             memmove(output->text.at, output->text.at + cut, output->text.count - cut + 1);
             output->text.count -= cut;
             output->cut = true;
@@ -61,10 +72,15 @@ void output_print(const struct output *output)
     fflush(stdout);
 }
 
-/* The view: `at` is how many lines it is scrolled up from the end; at 0 it follows. */
+/* The view: line `at` is the last that is shown; on the last there is it follows. */
 static void output_settle(struct view *view)
 {
-    strcpy(view->note, view->at ? "scrolled up; G follows" : "following");
+    const struct output *output = view->tui->output;
+    bool follows = view->at + 1 >= view->count;
+
+    view->count = !output || !output->text.count ? 0 : output->lines + (output->text.at[output->text.count - 1] != '\n');
+    view_choose(view, follows ? view->count : view->at);
+    strcpy(view->note, follows ? "following" : "scrolled up; G follows");
 }
 
 static void output_draw(struct view *view, struct screen *screen)
@@ -72,16 +88,10 @@ static void output_draw(struct view *view, struct screen *screen)
     const struct output *output = view->tui->output;
     size_t end = output ? output->text.count : 0;
 
-    if (!end) {
+    if (!end)
         view_words(view, screen, STYLE_DIM, output && output->open ? "the program has printed nothing yet" : "nothing was printed");
-        return;
-    }
-    for (size_t i = 0; i < view->at && end; i++)
+    for (size_t at = view->count; at > view->at + 1 && at > (size_t)view->rows; at--)
         end = line_before(output, end);
-    if (!end) {
-        view->at = 0;
-        end = output->text.count;
-    }
     for (int y = view->y + view->rows - 1; y >= view->y && end;) {
         size_t from = line_before(output, end), length = strcspn(output->text.at + from, "\r\n");
         char *line = strndup(output->text.at + from, length < LINE_MOST ? length : LINE_MOST);
@@ -94,25 +104,12 @@ static void output_draw(struct view *view, struct screen *screen)
 
 static bool output_request(struct view *view, enum request request, const struct key *key)
 {
-    long page = view->rows > 2 ? view->rows - 1 : 1, by;
-
-    switch (request) {
-    case REQUEST_INPUT:
-        if (view->tui->output && view->tui->output->open && view->tui->output->input_fd >= 0)
-            tui_ask(view->tui, "to the program (^D: end of input): ", "");
-        else
-            tui_say(view->tui, "the program does not read from here");
-        return true;
-    case REQUEST_UP: by = 1; break;
-    case REQUEST_DOWN: by = -1; break;
-    case REQUEST_WHEEL_UP: by = 3; break;
-    case REQUEST_WHEEL_DOWN: by = -3; break;
-    case REQUEST_PAGE_UP: by = page; break;
-    case REQUEST_PAGE_DOWN: by = -page; break;
-    case REQUEST_END: by = -(long)view->at; break;
-    default: return false;
-    }
-    view->at = (long)view->at + by > 0 ? view->at + (size_t)by : 0;
+    if (request != REQUEST_INPUT)
+        return view_move(view, request);
+    if (view->tui->output && view->tui->output->open && view->tui->output->input_fd >= 0)
+        tui_ask(view->tui, "to the program (^D: end of input): ", "");
+    else
+        tui_say(view->tui, "the program does not read from here");
     return true;
 }
 

@@ -4,11 +4,9 @@
 #include <inttypes.h>
 
 #include "lib/say.h"
-#include "lib/times.h"
 #include "replay.h"
 #include "schema.h"
 #include "trace/cause.h"
-#include "trace/counts.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/prose.h"
@@ -18,63 +16,6 @@
 #include "trace/whatif/whatif.h"
 #include "tui/sheet.h"
 #include "tui/text.h"
-
-/* ---- overview: how calls were decided -------------------------------------------------------------------- */
-
-enum { BAR = 16 };
-
-/* The most frequent outcome. */
-static int most_of(const int64_t calls[OUTCOMES])
-{
-    int most = 0;
-
-    for (int o = 1; o < OUTCOMES; o++)
-        most = calls[o] > calls[most] ? o : most;
-    return most;
-}
-
-/* How calls of watched code were decided. The shares are those of `report` and `check`. */
-void part_calls(struct doc *doc, struct db *db, struct query *unused)
-{
-    struct counts counts = {0};
-    struct progress progress = {0};
-    int64_t all[OUTCOMES] = {0}, asked[OUTCOMES] = {0}, ns[OUTCOMES] = {0}, total = 0;
-    struct call_sums sums;
-    double whole;
-
-    counts_read(&counts, db, &progress);
-    for (size_t i = 0; i < counts.all.count; i++) {
-        struct count_calls decided = counts_calls(&counts, &counts.all.at[i]);
-        for (int o = 0; o < OUTCOMES; o++) {
-            all[o] += decided.calls[o];
-            ns[o] = times_sum(ns[o], decided.times_ns[o]);
-            asked[o] += counts.all.at[i].turned_away ? 0 : decided.calls[o];
-            total += decided.calls[o];
-        }
-    }
-    counts_free(&counts);
-    if (db_failed(db))
-        return;
-    if (!total) {
-        doc_part(doc, "Calls of watched code");
-        doc_line(doc, "  none: nothing that compiles frames ran");
-        return;
-    }
-    sums = calls_sum(asked);
-    whole = sums.asked ? (double)sums.asked / 100 : 1;
-    doc_part(doc, "Calls of watched code: %s" MARK "n  " MARK "%c%.1f %% hit" MARK "n, %.1f %% compiled, " MARK "%c%.1f %% ran eagerly",
-             doc_count(doc, total), sums.hits * 10 >= sums.asked * 9 ? 'g' : 'w', (double)sums.hits / whole,
-             (double)asked[OUTCOME_COMPILED] / whole, sums.python * 10 > sums.asked ? 'r' : 'n', (double)sums.python / whole);
-    doc_leads(doc, VIEW_LEDGER, 0, NULL, NULL);
-    for (int o = most_of(all); all[o]; o = most_of(all)) {
-        char bar[CELL_TEXT];
-        struct value share = {QUERY_REAL, {.real = (double)all[o] / (double)total}};
-        doc_line(doc, "  %-15s" MARK "%c%s" MARK "n %8s  %s in lookups", outcome_word(o), word_mark(outcome_word(o)),
-                 value_print(bar, &share, AS_BAR, BAR), doc_count(doc, all[o]), doc_time(doc, ns[o]));
-        doc_leads(doc, VIEW_LEDGER, 0, doc_print(doc, "outcome = '%s'", outcome_word(o)), outcome_word(o));
-        all[o] = 0;
-    }
-}
 
 void part_doubts(struct doc *doc, struct db *db, struct query *unused)
 {

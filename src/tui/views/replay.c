@@ -199,7 +199,6 @@ static void replay_settle(struct view *view)
     }
     if (!r->job && r->moves.count && !r->shown->failed)
         moves_start(r);
-    view->busy = r->job != NULL;
     view->note[0] = 0;
     if (r->shown)
         snprintf(view->note, sizeof view->note, "%s%sby %s  %zu/%zu", r->shown->filtered ? "filtered  " : "", r->shown->stops ? "stops  " : "", cursor_whats[r->unit],
@@ -272,7 +271,7 @@ static bool replay_request(struct view *view, enum request request, const struct
         r->asking = "goto";
         tui_ask(view->tui, "go to (50%, 1.5s, lookup 20, first miss): ", "");
         break;
-    case REQUEST_CLICK: case REQUEST_DOUBLE:
+    case REQUEST_CLICK:
         break;
     default:
         return false;
@@ -352,16 +351,12 @@ static void replay_view_open(struct view *view)
 
 static void replay_view_close(struct view *view)
 {
-    struct replay_view *r = (struct replay_view *)view;
-
-    work_drop(view->tui->work, r->job);
-    work_drop(view->tui->work, r->shown);
-    moves_free(&r->moves);
+    moves_free(&((struct replay_view *)view)->moves);
 }
 
 const struct view_ops view_replay = {
     .name = "replay", .summary = "step through the recorded decisions, the cache as it stood; it replays decisions, not the program",
-    .size = sizeof(struct replay_view), .open = replay_view_open, .close = replay_view_close, .settle = replay_settle, .draw = replay_draw,
+    .size = sizeof(struct replay_view), .asked = 1, .jobs = 2, .open = replay_view_open, .close = replay_view_close, .settle = replay_settle, .draw = replay_draw,
     .request = replay_request, .search = replay_search, .filter = replay_filter, .subject = replay_subject, .lead = replay_lead, .moment = replay_moment, .input = replay_input,
     .keys = "] [ step  s steps by what  } { breakpoint  b stop  i go to  Enter opens",
 };

@@ -13,7 +13,7 @@ static void query_show(struct view *view, const char *text)
 
     for (char *end = sql + strlen(sql); end > sql && strchr("; \t\r\n", end[-1]); end--)
         end[-1] = 0;
-    list_ops.close(view);
+    view_close(view);
     *list = (struct list){.view = *view, .q = {.sql = sql, .sort = -1, .typed = true}};
     view->at = view->top = 0;
     view->head = 1;

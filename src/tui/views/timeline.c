@@ -20,11 +20,12 @@ enum { LANE_ROWS = 3, ZOOM_LEAST_NS = 20 };
 
 struct timeline {
     struct view view;
-    struct lanes_job *asking, *lanes;      /* owned */
-    struct detail_job *detailing, *detail; /* owned */
-    const char *failed;                    /* why there is nothing newer, or NULL */
+    struct lanes_job *asking;              /* owned, as all jobs */
+    struct detail_job *detailing;
+    struct lanes_job *lanes;
+    struct detail_job *detail;
     double from, to, at;                   /* ns: what is shown, and the cursor */
-    int lane, first;
+    int first;                             /* lane that is drawn; of view.count, view.at is the chosen one */
     bool too_much, placed;
     bool sought, near;                     /* the cursor is to be brought into sight, near: and shown from near by */
     const char *filter;                    /* words in the names of the lanes that are shown, or NULL */
@@ -53,7 +54,7 @@ static bool lane_shown(const struct timeline *t, int at)
     const struct lane *lane = &t->lanes->lanes.at[at];
     double wide = (double)t->lanes->span_ns / BUCKETS;
 
-    if (at == t->lane)
+    if (at == (int)t->view.at)
         return true;
     if ((lane->first + 0.0) * wide > t->to || (lane->last + 1.0) * wide < t->from)
         return false;
@@ -63,11 +64,11 @@ static bool lane_shown(const struct timeline *t, int at)
 /* The next lane that is shown in that direction, or the same. */
 static int lane_beside(const struct timeline *t, int by)
 {
-    int at = t->lane + by;
+    int at = (int)t->view.at + by;
 
     while (at >= 0 && at < lane_count(t) && !lane_shown(t, at))
         at += by;
-    return at >= 0 && at < lane_count(t) ? at : t->lane;
+    return at >= 0 && at < lane_count(t) ? at : (int)t->view.at;
 }
 
 /* The column of a moment, within the screen. */
@@ -122,20 +123,20 @@ static void place(struct timeline *t)
     t->placed = true;
     window_set(t, 0, (double)t->lanes->span_ns);
     for (int i = 0; i < lane_count(t); i++) /* the busiest lane is what one wants to see */
-        if (t->lanes->lanes.at[i].calls > t->lanes->lanes.at[t->lane].calls)
-            t->lane = i;
+        if (t->lanes->lanes.at[i].calls > t->lanes->lanes.at[t->view.at].calls)
+            t->view.at = i;
     if (t->view.target.about == VIEW_CALL)
         db_rows(row, t->view.tui->db, "SELECT thread_id FROM frame WHERE frame_id = ?1 UNION ALL SELECT thread_id FROM lookup WHERE lookup_id = -?1", thread_id)
             thread_id = query_integer(row, 0);
     for (int i = 0; i < lane_count(t) && (t->view.target.about == VIEW_NONE || t->view.target.about == VIEW_CALL); i++)
         if (t->lanes->lanes.at[i].thread_id == thread_id)
-            t->lane = i;
+            t->view.at = i;
     if (t->view.target.at_ns <= 0 || t->sought)
         return;
     for (size_t i = 0; i < t->lanes->compiles.count; i++) {
         const struct compile_mark *m = &t->lanes->compiles.at[i];
         if (m->start_ns <= t->view.target.at_ns && m->end_ns >= t->view.target.at_ns && m->lane >= 0) {
-            t->lane = m->lane;
+            t->view.at = m->lane;
             wide = (double)(m->end_ns - m->start_ns) * 4;
         }
     }
@@ -167,25 +168,20 @@ static void moment_settle(struct timeline *t)
 
 static bool detail_fits(const struct timeline *t, const struct detail_job *job)
 {
-    return job && job->lane == t->lane && job->columns == t->view.columns && job->from_ns == (int64_t)t->from && job->to_ns == (int64_t)t->to;
+    return job && job->lane == (int)t->view.at && job->columns == t->view.columns && job->from_ns == (int64_t)t->from && job->to_ns == (int64_t)t->to;
 }
 
 static void lanes_take(struct timeline *t)
 {
     struct work *work = t->view.tui->work;
 
-    if (t->asking->job.error) {
-        t->failed = arena_print(&t->view.arena, "%s", t->asking->job.error);
-        work_drop(work, t->asking);
+    if (!view_take(&t->view, t->asking, t->lanes))
         return;
-    }
-    work_drop(work, t->lanes);
     work_drop(work, t->detail);
     work_drop(work, t->detailing);
-    t->lanes = t->asking;
     t->asking = frames_more(&t->lanes->job) ? lanes_ask(work, false) : NULL;
-    if (t->lane >= lane_count(t))
-        t->lane = lane_count(t) ? lane_count(t) - 1 : 0;
+    t->view.count = t->lanes->lanes.count;
+    view_choose(&t->view, t->view.at);
 }
 
 /* The calls of the part that is shown, on the chosen lane. */
@@ -193,15 +189,11 @@ static void detail_settle(struct timeline *t)
 {
     struct work *work = t->view.tui->work;
 
-    if (t->detailing && work_done(work, &t->detailing->job)) {
-        work_drop(work, t->detail);
-        t->detail = t->detailing;
-        t->detailing = NULL;
-    }
+    view_take(&t->view, t->detailing, t->detail);
     if (detail_fits(t, t->detail) || detail_fits(t, t->detailing))
         return;
     work_drop(work, t->detailing);
-    t->detailing = detail_ask(work, t->lanes, t->lane, (int64_t)t->from, (int64_t)t->to, t->view.columns);
+    t->detailing = detail_ask(work, t->lanes, (int)t->view.at, (int64_t)t->from, (int64_t)t->to, t->view.columns);
     t->too_much = !t->detailing;
     if (t->too_much)
         work_drop(work, t->detail);
@@ -213,8 +205,7 @@ static void timeline_settle(struct view *view)
     char wide[TABLE_HUMAN], lanes[80] = "";
     int shown = 0;
 
-    if (t->asking && work_done(view->tui->work, &t->asking->job))
-        lanes_take(t);
+    lanes_take(t);
     if (lane_count(t) && !t->placed)
         place(t);
     if (lane_count(t) && t->sought)
@@ -223,7 +214,6 @@ static void timeline_settle(struct view *view)
         shown += lane_shown(t, i);
     if (lane_count(t))
         detail_settle(t);
-    view->busy = t->asking || t->detailing;
     view->note[0] = 0;
     if (t->asking && !view->tui->scripted)
         snprintf(view->note, sizeof view->note, "reading: %d %%", job_percent(&t->asking->job));
@@ -302,7 +292,7 @@ static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, 
 {
     const struct lane *lane = &t->lanes->lanes.at[at];
     struct compiles compiles = compiles_find(t, at);
-    bool chosen = at == t->lane, detailed = chosen && detail_fits(t, t->detail);
+    bool chosen = at == (int)t->view.at, detailed = chosen && detail_fits(t, t->detail);
     uint32_t deepest = 1;
     int column = cursor_column(t);
     char calls[TABLE_HUMAN], label[200];
@@ -356,10 +346,10 @@ static void detail_draw(struct timeline *t, struct screen *screen, int y, int la
 /* What is under the cursor, in words. */
 static void foot_draw(struct timeline *t, struct screen *screen, int y)
 {
-    struct compiles compiles = compiles_find(t, t->lane);
+    struct compiles compiles = compiles_find(t, (int)t->view.at);
     int column = cursor_column(t), used, innermost = 0;
     const struct compile_mark *compile = compiles.longest[column];
-    struct bucket sums = column_sums(t, t->lane, column);
+    struct bucket sums = column_sums(t, (int)t->view.at, column);
     char line[300], wide[TABLE_HUMAN], took[TABLE_HUMAN];
 
     used = snprintf(line, sizeof line, "%.6f s (a column is %s)", t->at / 1e9,
@@ -368,9 +358,9 @@ static void foot_draw(struct timeline *t, struct screen *screen, int y)
         used += snprintf(line + used, sizeof line - (size_t)used, "  compile, %s%s%s", table_duration(took, compile->end_ns - compile->start_ns),
                          compiles.broke[column] ? ", graph broke" : "", compile->bad ? ", gave no code" : "");
     if (detail_fits(t, t->detail))
-        snprintf(line + used, sizeof line - (size_t)used, t->lanes->lanes.at[t->lane].calls ? "  %u lookup%s" : "", t->detail->lookups_at[column],
+        snprintf(line + used, sizeof line - (size_t)used, t->lanes->lanes.at[t->view.at].calls ? "  %u lookup%s" : "", t->detail->lookups_at[column],
                  t->detail->lookups_at[column] == 1 ? "" : "s");
-    else if (t->lanes->lanes.at[t->lane].calls)
+    else if (t->lanes->lanes.at[t->view.at].calls)
         snprintf(line + used, sizeof line - (size_t)used, "  about here: %u hits, %u compiled, %u eager", sums.hits, sums.misses, sums.eager);
     used = screen_put(screen, y, 0, t->view.columns, STYLE_NORMAL, line);
     for (int depth = detail_fits(t, t->detail) ? t->detail->depth : 0; depth-- > 0;) /* the stack, the innermost first */
@@ -387,7 +377,7 @@ static int lane_rows(const struct timeline *t, int at, int y, int last)
 
     for (int other = at + 1; other < lane_count(t); other++)
         below += lane_shown(t, other) ? LANE_ROWS : 0;
-    if (at != t->lane)
+    if (at != (int)t->view.at)
         return lane_shown(t, at) ? LANE_ROWS : 0;
     rows = left + 1 - (below < left / 2 ? below : left / 2);
     if (detail_fits(t, t->detail) && t->detail->depth < rows)
@@ -401,12 +391,10 @@ static void timeline_draw(struct view *view, struct screen *screen)
     int y = view->y + 1, last = view->y + view->rows - 2, room = (last - y + 1) / LANE_ROWS;
     char from[64], to[64];
 
-    if (t->failed && !t->lanes) {
-        view_words(view, screen, STYLE_ALARM, t->failed);
+    if (view_empty(view, screen, t->lanes))
         return;
-    }
     if (!lane_count(t)) {
-        view_words(view, screen, STYLE_DIM, t->lanes ? "no thread was recorded" : "…");
+        view_words(view, screen, STYLE_DIM, "no thread was recorded");
         return;
     }
     snprintf(from, sizeof from, "%.6f s", t->from / 1e9);
@@ -415,9 +403,9 @@ static void timeline_draw(struct view *view, struct screen *screen)
     screen_put(screen, view->y, 0, view->columns, STYLE_HEAD, from);
     screen_put(screen, view->y, view->columns - (int)strlen(to), (int)strlen(to), STYLE_HEAD, to);
     /* The chosen lane has to be in sight, and what is left of the screen is its. */
-    if (t->lane < t->first)
-        t->first = t->lane;
-    for (int at = t->lane, above = 0; at > t->first; at--)
+    if ((int)t->view.at < t->first)
+        t->first = (int)t->view.at;
+    for (int at = (int)t->view.at, above = 0; at > t->first; at--)
         if (lane_shown(t, at - 1) && ++above > (room - 1) / 2)
             t->first = at;
     for (int at = t->first, rows; at < lane_count(t) && y <= last; at++, y += rows) {
@@ -425,7 +413,7 @@ static void timeline_draw(struct view *view, struct screen *screen)
         if (!rows)
             continue;
         lane_draw(t, screen, at, y, last);
-        if (at == t->lane)
+        if (at == (int)t->view.at)
             detail_draw(t, screen, y + LANE_ROWS, y + rows - 1 < last ? y + rows - 1 : last);
     }
     foot_draw(t, screen, view->y + view->rows - 1);
@@ -443,18 +431,19 @@ static void cursor_move(struct timeline *t, int by)
     cursor_set(t, to < 0 || to > edge ? edge : to);
 }
 
-/* The lane that is drawn at row Y. */
-static void lane_choose(struct timeline *t, int y)
+/* Choose the lane that is drawn at row Y. False: it was. */
+static bool lane_choose(struct timeline *t, int y)
 {
     int last = t->view.y + t->view.rows - 2, top = t->view.y + 1;
 
     for (int at = t->first, rows; at < lane_count(t) && top <= last; at++, top += rows) {
         rows = lane_rows(t, at, top, last);
-        if (y >= top && y < top + rows) {
-            t->lane = at;
-            return;
+        if (y >= top && y < top + rows && at != (int)t->view.at) {
+            t->view.at = at;
+            return true;
         }
     }
+    return false;
 }
 
 /* The innermost call under the cursor; 0: none is drawn. */
@@ -473,7 +462,7 @@ static bool timeline_place(struct view *view, const char **file, int64_t *line)
 
     if (!lane_count(t))
         return false;
-    compile = compiles_find(t, t->lane).longest[cursor_column(t)];
+    compile = compiles_find(t, (int)t->view.at).longest[cursor_column(t)];
     return view_source(view, &(struct target){.kind = VIEW_CALL, .id = cursor_frame(t)}, file, line) ||
            (compile && view_source(view, &(struct target){.kind = VIEW_COMPILE, .id = compile->id}, file, line));
 }
@@ -489,17 +478,17 @@ static void timeline_lead(struct view *view, struct arena *arena, struct target 
 
     if (!lane_count(t) || t->sought)
         return;
-    *target = (struct target){.kind = VIEW_CALL, .id = t->lanes->lanes.at[t->lane].thread_id, .at_ns = (int64_t)t->at, .about = VIEW_TIMELINE};
+    *target = (struct target){.kind = VIEW_CALL, .id = t->lanes->lanes.at[t->view.at].thread_id, .at_ns = (int64_t)t->at, .about = VIEW_TIMELINE};
     if (view->tui->split) /* the whole stack of the moment */
         return;
-    compile = compiles_find(t, t->lane).longest[column];
-    sums = column_sums(t, t->lane, column);
+    compile = compiles_find(t, (int)t->view.at).longest[column];
+    sums = column_sums(t, (int)t->view.at, column);
     if (compile)
         *target = (struct target){.kind = VIEW_COMPILE, .id = compile->id};
     else if (detailed ? t->detail->lookups_at[column] > 0 : sums.hits + sums.misses + sums.eager > 0)
         *target = (struct target){.kind = VIEW_LEDGER, .title = "this moment",
                                   .where = arena_print(arena, "at >= %" PRId64 " AND at < %" PRId64 " AND thread = %" PRId64, column_ns(t, column),
-                                                       column_ns(t, column + 1), t->lanes->lanes.at[t->lane].thread_id)};
+                                                       column_ns(t, column + 1), t->lanes->lanes.at[t->view.at].thread_id)};
     else if (cursor_frame(t)) /* not that of the moment: of several in a column the longest */
         *target = (struct target){.kind = VIEW_CALL, .id = cursor_frame(t)};
 }
@@ -512,7 +501,7 @@ static void compile_seek(struct timeline *t, bool next)
 
     for (size_t i = 0; i < t->lanes->compiles.count; i++) {
         const struct compile_mark *m = &t->lanes->compiles.at[i];
-        if (m->lane == t->lane && (next ? m->start_ns >= after && !to : m->start_ns < here))
+        if (m->lane == (int)t->view.at && (next ? m->start_ns >= after && !to : m->start_ns < here))
             to = m;
     }
     if (!to) {
@@ -532,8 +521,8 @@ static bool timeline_request(struct view *view, enum request request, const stru
     if (!lane_count(t))
         return false;
     switch (request) {
-    case REQUEST_UP: case REQUEST_PREVIOUS_PART: t->lane = lane_beside(t, -1); break;
-    case REQUEST_DOWN: case REQUEST_NEXT_PART: t->lane = lane_beside(t, 1); break;
+    case REQUEST_UP: case REQUEST_PREVIOUS_PART: t->view.at = lane_beside(t, -1); break;
+    case REQUEST_DOWN: case REQUEST_NEXT_PART: t->view.at = lane_beside(t, 1); break;
     case REQUEST_LEFT: cursor_move(t, -1); break;
     case REQUEST_RIGHT: cursor_move(t, 1); break;
     case REQUEST_HALF_UP: cursor_move(t, -8); break;
@@ -551,13 +540,11 @@ static bool timeline_request(struct view *view, enum request request, const stru
     case REQUEST_WHEEL_UP: case REQUEST_ZOOM_IN: zoom(t, 0.5); break;
     case REQUEST_WHEEL_DOWN: case REQUEST_ZOOM_OUT: zoom(t, 2); break;
     case REQUEST_ZOOM_ALL: window_set(t, 0, (double)t->lanes->span_ns); break;
-    case REQUEST_CLICK: /* of a double one, the first press chose the lane, which may stand elsewhere since */
-        lane_choose(t, key->y); /* fall through */
-    case REQUEST_DOUBLE:
-        if (key->x >= 0 && key->x < view->columns)
-            cursor_set(t, key->x);
-        if (request == REQUEST_DOUBLE)
+    case REQUEST_CLICK:
+        if (!lane_choose(t, key->y) && key->x == cursor_column(t))
             tui_open(view->tui);
+        else if (key->x >= 0 && key->x < view->columns)
+            cursor_set(t, key->x);
         break;
     case REQUEST_SEARCH_NEXT:
     case REQUEST_SEARCH_PREVIOUS:
@@ -570,18 +557,16 @@ static bool timeline_request(struct view *view, enum request request, const stru
     return true;
 }
 
+static bool lane_has(struct view *view, size_t at, const char *text)
+{
+    const char *name = ((struct timeline *)view)->lanes->lanes.at[at].name;
+
+    return name && strcasestr(name, text);
+}
+
 static bool timeline_search(struct view *view, const char *text, int direction)
 {
-    struct timeline *t = (struct timeline *)view;
-
-    for (int i = 1, count = lane_count(t); i <= count; i++) {
-        int at = (t->lane + direction * i % count + count) % count;
-        if (t->lanes->lanes.at[at].name && strcasestr(t->lanes->lanes.at[at].name, text)) {
-            t->lane = at;
-            return true;
-        }
-    }
-    return false;
+    return view_find(view, direction, lane_has, text);
 }
 
 static void timeline_filter(struct view *view, const char *text)
@@ -589,8 +574,8 @@ static void timeline_filter(struct view *view, const char *text)
     struct timeline *t = (struct timeline *)view;
 
     t->filter = *text ? arena_print(&view->arena, "%s", text) : NULL;
-    for (int i = 0; i < lane_count(t) && t->filter && !strcasestr(t->lanes->lanes.at[t->lane].name, t->filter); i++)
-        t->lane = strcasestr(t->lanes->lanes.at[i].name, t->filter) ? i : t->lane;
+    if (t->filter && view->count && !lane_has(view, view->at, text))
+        view_find(view, 1, lane_has, text);
 }
 
 /* The stretch that is shown, for ui.perfetto.dev. */
@@ -617,24 +602,13 @@ static void timeline_refresh(struct view *view)
 
     if (t->asking)
         return;
-    t->failed = NULL;
+    view->failed = NULL;
     t->asking = lanes_ask(view->tui->work, !t->lanes);
 }
 
-static void timeline_close(struct view *view)
-{
-    struct timeline *t = (struct timeline *)view;
-    struct work *work = view->tui->work;
-
-    work_drop(work, t->detail);
-    work_drop(work, t->detailing);
-    work_drop(work, t->asking);
-    work_drop(work, t->lanes);
-}
-
 const struct view_ops view_timeline = {
-    .name = "timeline", .summary = "threads and processes as lanes; + - zoom, n N to the next compile", .size = sizeof(struct timeline),
-    .open = timeline_refresh, .close = timeline_close, .settle = timeline_settle, .draw = timeline_draw, .request = timeline_request,
+    .name = "timeline", .summary = "threads and processes as lanes; + - zoom, n N to the next compile", .size = sizeof(struct timeline), .asked = 2, .jobs = 4,
+    .open = timeline_refresh, .settle = timeline_settle, .draw = timeline_draw, .request = timeline_request,
     .refresh = timeline_refresh, .subject = timeline_subject, .lead = timeline_lead, .place = timeline_place,
     .export = timeline_export, .writes = "json", .search = timeline_search, .filter = timeline_filter, .moment = timeline_moment,
     .keys = "Enter opens  + - * zoom  n N compile  @ moment  / lane  f lanes  v stack beside",
