@@ -271,7 +271,7 @@ def test_filters_have_units_and_columns(dyntrace, place):
     assert dump(dyntrace, place, "6 f tim Tab", trace="plain.db").splitlines()[-1].strip() == 'filter: "time (est.)"'
     assert dump(dyntrace, place, "2 f ca Tab", trace="plain.db").splitlines()[-1].strip() == "filter: calls"
     told = "".join(lines(dyntrace, place, "2 f nosuch>1 Enter", "plain.db", "200x12"))
-    assert "no such column: nosuch; there are function, calls, hits" in told
+    assert "no such column: nosuch; text stands in '...'; there are function, calls, hits" in told
     assert "step" in dump(dyntrace, place, "2 f function='step' Enter", trace="plain.db").splitlines()[2]
 
 

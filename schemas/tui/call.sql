@@ -53,7 +53,7 @@ WHERE k.lookup_id = -?1 ORDER BY k.position LIMIT 1000;
 ;
 
 --# Called by, innermost first; lines are where functions begin
---|   {function:100}  {!d}{filename:200}:{first_line}{!n}  since {at:time} s  => call {frame_id}
+--|   {function:100}  {!d}{filename:path60}:{first_line}{!n}  since {at:time} s  => call {frame_id}
 --more 3000   {!d}more ...
 WITH RECURSIVE up(frame_id, parent_id, code_id, start_ns, depth) AS (
   SELECT frame_id, parent_id, code_id, start_ns, 0 FROM frame WHERE frame_id = iif(?1 > 0, ?1, (SELECT frame_id FROM lookup WHERE lookup_id = -?1))

@@ -17,7 +17,7 @@ WHERE p.process_id = ?1;
 --slow ...
 --none # No call was open when it ended
 --# Open when it ended: thread {thread_id}[ {name:60}], innermost first; lines are where functions begin
---|   {!b}{function:100}{!n}  {!d}{filename:300}:{first_line}{!n}  since {at:time} s  => call {frame_id}
+--|   {!b}{function:100}{!n}  {!d}{filename:path60}:{first_line}{!n}  since {at:time} s  => call {frame_id}
 --more 2000   {!d}more ...  => frames WHERE ended = 'open' AND process_id = {process_id}
 SELECT process_id, thread_id, thread AS name, qualname AS function, filename, first_line, frame_id, start_ns AS at
 FROM frames WHERE end_ns IS NULL AND process_id = ?1 ORDER BY thread_id, frame_id DESC LIMIT 2001;

@@ -188,7 +188,7 @@ static void list_draw(struct view *view, struct screen *screen)
 
     head_draw(list, screen, &layout);
     if (!view->count)
-        screen_put(screen, view->y + 2, 2, view->columns - 4, *list->failed ? STYLE_ALARM : STYLE_DIM, empty_words(list, made, sizeof made));
+        view_words(view, screen, *list->failed ? STYLE_ALARM : STYLE_DIM, empty_words(list, made, sizeof made));
     for (size_t i = 0; view->top + i < view->count && (int)i + 1 < view->rows; i++)
         row_draw(list, screen, &layout, view->top + i, view->y + 1 + (int)i);
 }

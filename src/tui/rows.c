@@ -453,7 +453,7 @@ static void columns_name(struct list *list)
 {
     for (int i = 0; i < column_count(list); i++) {
         size_t used = strlen(list->failed);
-        snprintf(list->failed + used, sizeof list->failed - used, "%s%s", i ? ", " : "; there are ", column_at(list, i)->name);
+        snprintf(list->failed + used, sizeof list->failed - used, "%s%s", i ? ", " : "; text stands in '...'; there are ", column_at(list, i)->name);
     }
 }
 

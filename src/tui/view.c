@@ -9,6 +9,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
+#include "lib/table.h"
 #include "lib/times.h"
 #include "schema.h"
 #include "trace/db.h"
@@ -220,7 +221,16 @@ bool view_click(struct view *view, const struct key *key, bool *again)
 
 void view_words(struct view *view, struct screen *screen, int style, const char *words)
 {
-    screen_put(screen, view->y + 1, 2, view->columns - 4, style, words);
+    int used;
+
+    for (int y = view->y + view->head + 1; *words && y < view->y + view->rows; y++) {
+        size_t room = text_room(words, view->columns - 4, &used), cut = room;
+        while (words[room] && cut && words[cut] != ' ')
+            cut--;
+        cut = cut ? cut : room ? room : strlen(words);
+        screen_put(screen, y, 2, view->columns - 4, style, strndupa(words, cut));
+        words += cut + (words[cut] == ' ');
+    }
 }
 
 bool view_empty(struct view *view, struct screen *screen, const void *shown)
