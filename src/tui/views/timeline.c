@@ -3,7 +3,7 @@
  * What it shows is read by tui/views/lanes.c.
  *
  *     0.000 s ........................ 1.2 s      the part that is shown
- *     MainThread  pid 4711
+ *     MainThread [4711]
  *      ▁▁▃▅▅▅▂                                    how deep calls are
  *      ..CCmm..X                                  C compile, B its graph broke, m miss, e eager, X limit or error, . hits
  *      │main                                      the chosen lane: calls, when few enough are in sight
