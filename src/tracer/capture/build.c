@@ -282,11 +282,12 @@ static enum ended not_ours(struct capture *c, PyObject *container)
 static enum ended append(struct capture *c, struct watched *w, int below)
 {
     PyObject *list = stack_value(w, below);
-    struct shadow *shadow = stack_shadow(w, below);
+    struct shadow *shadow = stack_shadow(w, below), *of_value = stack_shadow(w, 0);
 
-    if (!may_change(c, shadow, SHADOW_LIST) || PyList_GET_SIZE(list) != shadow->count || stack_value(w, 0) == list)
+    if (!may_change(c, shadow, SHADOW_LIST) || PyList_GET_SIZE(list) != shadow->count || stack_value(w, 0) == list || (shadow->origin && !of_value) ||
+        !change(c, shadow, shadow_const(c, _PyType_Lookup(&PyList_Type, word_of("append"))), NULL, NULL, 2, (struct shadow *const[]){shadow, of_value}))
         return not_ours(c, list);
-    if (shadow_add(c, shadow, NULL, stack_shadow(w, 0)) || PyList_Append(list, stack_value(w, 0)))
+    if (shadow_add(c, shadow, NULL, of_value) || PyList_Append(list, stack_value(w, 0)))
         return no_memory_at(c);
     stack_drop(w, 1);
     return ENDED_NOT;

@@ -122,7 +122,9 @@ static enum ended instance(struct capture *c, struct watched *w, const struct ca
             return ENDED_BEFORE;
         is = PyType_IsSubtype(sub, (PyTypeObject *)one);
         if ((of_class || sub != (PyTypeObject *)one) && /* the program's say */
-            (!Py_IS_TYPE(one, &PyType_Type) || !word || (!is && _PyType_Lookup(sub, word) != _PyType_Lookup(&PyBaseObject_Type, word))))
+            (!Py_IS_TYPE(one, &PyType_Type) || !word ||
+             (!is && (_PyType_Lookup(sub, word) != _PyType_Lookup(&PyBaseObject_Type, word) ||
+                      !Py_IS_TYPE(_PyType_Lookup(sub, word_of("__getattribute__")), &PyWrapperDescr_Type)))))
             return ENDED_BEFORE;
     }
     return known_result(c, w, call->slots, PyBool_FromLong(is));
@@ -130,6 +132,10 @@ static enum ended instance(struct capture *c, struct watched *w, const struct ca
 
 static enum ended type_of(struct capture *c, struct watched *w, const struct call *call, const char *name)
 {
+    struct shadow *of = class_source(c, call->args[0], call->shadows[0]);
+
+    if (of)
+        return stack_result(c, w, call->slots, run_call(call), of);
     return value_type_known(c, call->args[0], call->shadows[0]) ? known_result(c, w, call->slots, run_call(call)) : ENDED_BEFORE;
 }
 

@@ -361,9 +361,16 @@ PyObject *source_path(const struct shadow *source)
     return one ? PySequence_Concat(before, one) : NULL;
 }
 
+static bool is_rooted(const struct shadow *source)
+{
+    while (source->key)
+        source = source->parent;
+    return source->step != 0;
+}
+
 int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value)
 {
-    OWNED PyObject *path = source_path(source);
+    OWNED PyObject *path = is_rooted(source) ? source_path(source) : NULL; /* not that of a value that is only known */
     OWNED PyObject *guard = path ? Py_BuildValue("(sNO)", kind, Py_NewRef(path), value) : NULL;
 
     if (!guard || PyList_Append(c->guards, guard)) {

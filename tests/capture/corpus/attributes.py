@@ -202,3 +202,24 @@ def asked_in_turn(x, o):
     if hasattr(o, "n") and hasattr(x, "sum"):
         return x + getattr(o, "n")
     return x - 1
+
+
+class NotThere(type):
+    @property
+    def n(cls):
+        log("asked of the class")
+        raise AttributeError
+
+
+class WithoutIt(metaclass=NotThere):
+    @property
+    def n(self):
+        log("asked of the object")
+        raise AttributeError
+
+
+@calls("A(3), WithoutIt", "A(3), WithoutIt()", "A(3), WithoutIt", "A(3), Plain(n=1)")
+def property_is_not_there(x, o):
+    if hasattr(o, "n"):
+        return x + 1
+    return x - 1

@@ -547,3 +547,35 @@ class Beneath(Denied):
 @calls("A(3), Denied()", "A(3), Beneath()", "A(3), 5")
 def metaclass_says(x, o):
     return isinstance(o, Denied), issubclass(type(o), Denied), isinstance(x, Denied), issubclass(Derived, Base), issubclass(Base, (Derived, int)), x + 1
+
+
+class Again(Counted):
+    def __init__(self, number=1):
+        self.number = number
+
+    def again(self):
+        return type(self)(self.number + 1)
+
+
+class AgainTwice(Again):
+    def again(self):
+        return type(self)(self.number + 2)
+
+
+@calls("A(3), Again(1)", "A(3), Again(2)", "A(3), AgainTwice(1)", "A(3), Again(1)")
+def class_of_itself(x, o):
+    return x + o.again().number, type(o) is Again
+
+
+class Proxy:
+    def __init__(self, to):
+        self.to = to
+
+    def __getattribute__(self, name):
+        to = object.__getattribute__(self, "to")
+        return to if name == "to" else getattr(to, name)
+
+
+@calls("A(3), Proxy(Again())", "A(3), Again()", "A(3), Proxy(5)", "A(3), 5")
+def instance_by_proxy(x, o):
+    return x + 1 if isinstance(o, Again) else x - 1
