@@ -3,7 +3,7 @@
 
 --dense
 --| [{!b}{command:300}]
---| {!style}{state:40}{!n}[, {span:duration}], {frames:count~frame|? frames}[, still open {open:count}], {processes:count~process}, {threads:count~thread}  => processes
+--| {!style}{state:40}{!n}[, {span:duration}][, {frames:count~frame}][, still open {open:count}], {processes:count~process}, {threads:count~thread}  => processes
 WITH about(state, command, span, frames, open) AS (
   SELECT MAX(iif(key = 'state', value, NULL)), MAX(iif(key = 'command', value, NULL)),
          MAX(iif(key = 'span_ns' AND value >= 0, CAST(value AS INTEGER), NULL)), MAX(iif(key = 'frame_count' AND value >= 0, CAST(value AS INTEGER), NULL)),
