@@ -29,7 +29,7 @@ NAMES = {"Enter": b"\r", "Esc": b"\x1b", "Down": b"\x1b[B", "Up": b"\x1b[A", "Pg
 TOUR = """j j j k Enter Esc ~ 2 ~ j j j G g Right Right s s Enter ~ j j G g Esc 5 ~ j j PgDn PgDn PgDn G k k g Enter ~ j Esc
           3 ~ j Enter ~ j j Enter ~ j Esc Esc 4 ~ Enter ~ Esc 6 ~ j Enter ~ PgDn PgDn Esc 0 ~ 7 ~ + + + + Right Right j k n n 8 ~ j j
           Tab j Tab 9 ~ j j j ] ] ] [ [ G g ? PgDn PgDn Esc ! Esc Esc
-          : frames Enter ~ G g Right Right s ~ j G Esc 1 ~ G g""".split()
+          : frames Enter ~ G g j Esc 1 ~ G g""".split()
 
 
 class Terminal:

@@ -8,7 +8,7 @@
  *
  *     whole      all rows are read once and kept (up to a limit): for results that take time to compute and are short.
  *                Sorted and filtered here.
- *     windowed   only the ids of all rows are kept, 4 bytes each; what is on the screen is fetched by id. For tables of
+ *     windowed   only the ids of all rows are kept, at most 4 bytes each; what is on the screen is fetched by id. For tables of
  *                millions of rows, which open at once. Sorted and filtered by SQLite. */
 #ifndef DYNTRACE_TUI_LIST_H
 #define DYNTRACE_TUI_LIST_H
@@ -56,8 +56,9 @@ struct list_job {
     bool first;            /* another will ask for all */
 
     /* given */
-    LIST(int32_t) ids;     /* ASK_WINDOW, ASK_SEEK; ASK_IDS: found; each less this: */
-    int64_t base;          /* ASK_MOMENT: found */
+    size_t id_count;       /* ASK_WINDOW, ASK_SEEK; ASK_IDS: found */
+    LIST(int32_t) ids;     /* them, each less the first; or none, while each is one more than that before */
+    int64_t base;          /* the first; ASK_MOMENT: found */
     size_t from;           /* ASK_WINDOW: which is the first; ASK_SEEK: where it stood, then where it is */
     int direction;
     int64_t moment_ns;     /* ASK_MOMENT */

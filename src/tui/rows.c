@@ -124,17 +124,22 @@ static void ask_rows(struct list_job *ask, struct query *query)
 
 static int64_t job_id(const struct list_job *job, size_t at)
 {
-    return job->base + job->ids.at[at];
+    return job->base + (job->ids.count ? job->ids.at[at] : (int64_t)at);
 }
 
 static void ask_ids(struct list_job *ask, struct query *query)
 {
     while (!ask->cut && query_step(query)) {
-        int64_t id = query_integer(query, 0), more;
-        ask->base = ask->ids.count ? ask->base : id;
-        ask->cut = ask->ids.count == IDS_MOST || __builtin_sub_overflow(id, ask->base, &more) || more != (int32_t)more;
-        if (!ask->cut)
+        int64_t id = query_integer(query, 0), more = 0;
+        ask->base = ask->id_count ? ask->base : id;
+        ask->cut = ask->id_count == IDS_MOST || __builtin_sub_overflow(id, ask->base, &more) || more != (int32_t)more;
+        if (ask->cut)
+            break;
+        for (size_t i = 0; more != (int64_t)ask->id_count && ask->ids.count < ask->id_count; i++) /* from here on they are kept */
+            *list_add(&ask->ids) = (int32_t)i;
+        if (ask->ids.count)
             *list_add(&ask->ids) = (int32_t)more;
+        ask->id_count++;
     }
 }
 
@@ -148,14 +153,14 @@ static bool id_step(struct list_job *ask, struct query *query, size_t at)
 
 static void ask_window(struct list_job *ask, struct query *query)
 {
-    for (size_t i = 0; i < ask->ids.count && !query_failed(query); i++)
+    for (size_t i = 0; i < ask->id_count && !query_failed(query); i++)
         row_read(ask, id_step(ask, query, i) ? query : NULL); /* else it is gone since */
 }
 
 /* Onwards from where it stood, around the end. */
 static void ask_seek(struct list_job *ask, struct query *query)
 {
-    size_t count = ask->ids.count;
+    size_t count = ask->id_count;
 
     for (size_t i = 0; i < count && !ask->found && !query_failed(query) && !atomic_load(&ask->job.cancelled); i++) {
         ask->from = (ask->from + (ask->direction > 0 ? 1 : count - 1)) % count;
@@ -346,8 +351,10 @@ void rows_again(struct list *list, bool ask)
 /* COUNT ids from FROM on, for JOB. */
 static void ids_give(const struct list *list, struct list_job *job, size_t from, size_t count)
 {
-    job->base = list->read->base;
-    memcpy(list_add_many(&job->ids, count), list->read->ids.at + from, count * sizeof *job->ids.at);
+    job->base = list->read->base + (list->read->ids.count ? 0 : (int64_t)from);
+    job->id_count = count;
+    if (list->read->ids.count)
+        memcpy(list_add_many(&job->ids, count), list->read->ids.at + from, count * sizeof *job->ids.at);
 }
 
 void rows_seek(struct list *list, const char *text, int direction)
@@ -473,7 +480,7 @@ static void answer_take(struct list *list)
     snprintf(list->failed, sizeof list->failed, "%s", fault ? fault : "");
     if (fault && strstr(fault, "no such column"))
         columns_name(list);
-    more = job->first && !fault && !cancelled && (!windowed(list) || job->ids.count >= FIRST_IDS);
+    more = job->first && !fault && !cancelled && (!windowed(list) || job->id_count >= FIRST_IDS);
     if (!fault || !list->ready || !cancelled) /* else what was shown is still true */
         rows_forget(list);
     list->ready = true;
@@ -483,7 +490,7 @@ static void answer_take(struct list *list)
         list->read = job;
         again = job->cut && !windowed(list) && !list->q.cut && (list->q.sort >= 0 || list->q.filter);
         list->q.cut = list->q.cut || (job->cut && !windowed(list));
-        list->view.count = job->ids.count;
+        list->view.count = job->id_count;
         list->order = calloc(job->row_count + 1, sizeof *list->order);
         list->q.sort = list->q.sort < column_count(list) ? list->q.sort : -1;
         list->column = list->column < column_count(list) ? list->column : 0;
