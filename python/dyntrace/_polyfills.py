@@ -5,6 +5,7 @@ included; tracebacks and sys._getframe() pass over these functions. They use no 
 parameter, which no program gives a value to (known.c says how many arguments a call may have).
 """
 import functools
+import itertools
 import operator
 import os
 
@@ -146,6 +147,13 @@ def _iadd(items, iterable, /):
     return items
 
 
+def _contains(items, value, /):
+    for item in items:
+        if item is value or item == value:
+            return True
+    return False
+
+
 def _getitem(a, b, /):
     return a[b]
 
@@ -164,6 +172,9 @@ def _dict_of_pairs(items=(), /):
 # ---- objects that are made again behind the graph, and calls of them ----
 
 partial, itemgetter, methodcaller, fspath = functools.partial, operator.itemgetter, operator.methodcaller, os.fspath
+# Iterators that only move what they go through: what they give of capsules says where each item comes from.
+moving = (itertools.chain, itertools.count, itertools.cycle, itertools.islice, itertools.product, itertools.permutations,
+          itertools.combinations, itertools.pairwise, itertools.zip_longest)
 
 
 def _partial(function, args, keywords, /, *more, **named):

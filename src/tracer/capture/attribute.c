@@ -179,6 +179,10 @@ static enum ended object_attribute(struct capture *c, struct watched *w, PyObjec
     PyObject *descriptor = _PyType_Lookup(Py_TYPE(owner), name);
     enum found found = of && (of->kind == SHADOW_OBJECT || of->kind == SHADOW_SOURCE) && value_type_known(c, owner, of) ? find_attribute(owner, name, &value) : FOUND_NOT;
 
+    if ((found == FOUND_CLASS || found == FOUND_METHOD || (of && of->kind == SHADOW_SUPER)) && class_changed(c, NULL, name)) {
+        Py_XDECREF(value);
+        return break_at(c, "attribute", "attribute %.100s of an object, which has been set in a class", PyUnicode_AsUTF8(name));
+    }
     if (of && of->kind == SHADOW_SUPER) {
         shadow = super_method(c, of->value, of->node, of, name);
         value = shadow ? PyObject_GetAttr(owner, name) : NULL;
@@ -251,6 +255,10 @@ enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, 
         return push_attribute(w, method, Py_NewRef(value), shadow);
     }
     if (of && PyType_Check(owner) && Py_IS_TYPE(owner, &PyType_Type) && of->kind == SHADOW_SOURCE) {
+        if (!PyUnicode_CompareWithASCIIString(name, "__mro__") && (shadow = source_read(c, of, '.', name, ((PyTypeObject *)owner)->tp_mro)))
+            return push_attribute(w, method, Py_NewRef(((PyTypeObject *)owner)->tp_mro), shadow);
+        if (class_changed(c, of, name))
+            return break_at(c, "attribute", "attribute %.100s of a class, which has been set by another name", PyUnicode_AsUTF8(name));
         value = _PyType_Lookup((PyTypeObject *)owner, name);
         if (value && (!Py_TYPE(value)->tp_descr_get || PyFunction_Check(value) || Py_IS_TYPE(value, &PyStaticMethod_Type) ||
                       Py_IS_TYPE(value, &PyMethodDescr_Type)) && (value = PyObject_GetAttr(owner, name))) {
@@ -267,7 +275,7 @@ enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, 
         PyErr_Clear();
         return break_at(c, "attribute", "attribute %.100s of a class", PyUnicode_AsUTF8(name));
     }
-    if (of && (value_is_simple(owner) || PyList_CheckExact(owner) || PyDict_CheckExact(owner) || PyTuple_Check(owner) || is_set(owner, of))) {
+    if (of && (value_is_simple(owner) || PyList_CheckExact(owner) || PyDict_CheckExact(owner) || PyTuple_Check(owner) || is_set(owner, of) || of->kind == SHADOW_GENERATOR)) {
         PyObject *descriptor = _PyType_Lookup(Py_TYPE(owner), name);
         if (descriptor && Py_IS_TYPE(descriptor, &PyMethodDescr_Type) && (value = PyObject_GetAttr(owner, name)))
             return push_attribute(w, method, value, method_of(c, of, name, NULL, NULL, NULL));

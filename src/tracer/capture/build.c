@@ -193,6 +193,45 @@ static struct shadow *mirror_shadow(struct capture *c, PyObject *mirror)
     return made;
 }
 
+enum ended mirror_iterator(struct capture *c, struct watched *w, const struct call *call)
+{
+    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0;
+    struct shadow *made = iterator_shadow(c, 'i', NULL, NULL);
+    PyObject *args[8] = {NULL}, *mirror = NULL;
+    int i = 0;
+
+    for (; i < call->count && i < 8 && made; i++) {
+        struct shadow *of = call->shadows[i];
+        const bool moved = of && i < call->count - named && (is_sequence(call->args[i]) || PyDict_CheckExact(call->args[i]));
+        if (of && of->kind == SHADOW_ITERATOR && of->step == 'i' && of->at == of->child->at)
+            args[i] = Py_NewRef(of->node);
+        else if (moved ? shadow_change(c, of) : value_is_simple(call->args[i]) && value_known(c, call->args[i], of))
+            args[i] = moved ? mirror_of(c, call->args[i], of) : Py_NewRef(call->args[i]);
+        if (!args[i])
+            break;
+        if (moved)
+            of->fixed |= of->kind != SHADOW_SOURCE || PyList_CheckExact(call->args[i]);
+    }
+    if (made && i == call->count && (made->child = shadow_new(c, SHADOW_ITERATOR, 0)))
+        mirror = PyObject_Vectorcall(call->callable, args, (size_t)(i - named), call->names);
+    made = mirror && capture_keep(c, mirror) ? made : NULL;
+    if (made)
+        made->node = mirror;
+    Py_XDECREF(mirror);
+    for (i = 0; i < 8; i++)
+        Py_XDECREF(args[i]);
+    PyErr_Clear();
+    return made ? stack_result(c, w, call->slots, run_call(call), made) : ENDED_BEFORE;
+}
+
+struct shadow *mirror_next(struct capture *c, struct shadow *of)
+{
+    OWNED PyObject *item = of->at++ == of->child->at++ ? Py_TYPE(of->node)->tp_iternext(of->node) : NULL;
+
+    PyErr_Clear();
+    return item ? mirror_shadow(c, item) : NULL;
+}
+
 /* VALUE is a view of the dict of OF, which must not change any more: iterate() knows what it gives. MIRROR: that of its mirror. */
 static struct shadow *view_shadow(struct capture *c, struct shadow *of, PyObject *mirror, PyObject *value)
 {

@@ -319,8 +319,8 @@ static int conclude(struct capture *c, struct watched *w, struct outcome_of *o, 
 
     PyErr_Clear();
     *answer = (struct answer){0};
-    /* What its caller sees raised leaves nothing: the next call that comes there is watched as well. */
-    c->failed |= (o->ended == ENDED_RAISED || w->op == RAISE_VARARGS || w->op == RERAISE) && o->ended != ENDED_RETURN && !code_handles(w->code, w->bytes, w->unit);
+    /* What its caller sees raised leaves nothing: the next call that comes there is watched as well. But by a call: that is a break. */
+    c->failed |= ((o->ended == ENDED_RAISED && !c->inner_broke) || w->op == RAISE_VARARGS || w->op == RERAISE) && o->ended != ENDED_RETURN && !code_handles(w->code, w->bytes, w->unit);
     if (c->failed)
         skip(answer, c->kind && !strcmp(c->kind, "raised") ? c->reason : "", false);
     else

@@ -34,7 +34,8 @@ enum shadow_kind {
     SHADOW_METHOD,   /* attribute key of parent, a bound method; value: its function, or NULL; items: the source of that, and its self */
     SHADOW_OBJECT,   /* an instance made here of the class parent; items: its attributes keys */
     SHADOW_SUPER,    /* super(), of items: a class, value, and an object, node */
-    SHADOW_ITERATOR, /* over value, of parent, at number at. step: 'r': backwards; 'z', 'e', 'm', 'f': zip(), enumerate(), map(), filter() of items, the
+    SHADOW_ITERATOR, /* over value, of parent, at number at. step: 'r': backwards; 'i': the mirror node (build.c), child->at
+                        items of which have been taken, gives capsules where it gives items; 'z', 'e', 'm', 'f': zip(), enumerate(), map(), filter() of items, the
                         iterators keys, with the function value */
     SHADOW_GENERATOR, /* value, of the function parent; items: variables, then its stack; child: what it gave last; counted: it is not followed */
     SHADOW_FUNCTION, /* made here, of the code key; items: cells of its closure; parent, next: its defaults, those of keywords, or NULL; child: its globals */
@@ -107,6 +108,9 @@ struct capture {
     struct shadow *effects;   /* items: in their order */
     struct shadow *generators; /* items: that were made */
     PyObject *stopped;        /* borrowed: the value of the last iterator's end */
+    PyObject *raised;         /* borrowed: what a class of the program's has raised for that */
+    const struct call *sent;  /* what the generator that is resumed next is sent; or NULL */
+    bool may_end, ends;       /* the function that is stepped next may raise StopIteration; it has, and nothing else */
     bool shapes_read, failed; /* failed: no memory, or nothing that was read can be believed */
     bool make_bool;           /* what is on top, behind a comparison, is yet to be made a bool */
     bool handled;             /* what the operation raises would be handled there */
@@ -247,6 +251,9 @@ bool is_fixed(struct capture *c, PyObject *value, const struct shadow *shadow);
 /* Is VALUE a set that was made here, of what is known? Or at least a set whose items are known, but not their order? */
 bool is_set(PyObject *value, const struct shadow *of);
 bool set_known(struct capture *c, PyObject *value, struct shadow *of);
+/* CALL of one of itertools' classes that only move items. */
+enum ended mirror_iterator(struct capture *c, struct watched *w, const struct call *call);
+struct shadow *mirror_next(struct capture *c, struct shadow *of);
 enum ended set_result(struct capture *c, struct watched *w, const struct call *call);
 /* Is something in it a number that varies? What it is an argument of may have a shape that follows from it. */
 bool has_number(const struct shadow *shadow);
@@ -304,6 +311,8 @@ bool change_item(struct capture *c, struct shadow *shadow, struct shadow *key, s
 bool change_attribute(struct capture *c, struct shadow *shadow, PyObject *owner, PyObject *name, struct shadow *value, struct shadow *of_old);
 /* CALLABLE, called with ARGS, has made an object of none of the program's classes, and does so again in its turn. NULL: it must not be. */
 struct shadow *made_by(struct capture *c, struct shadow *callable, int count, struct shadow *const *args);
+/* Has an attribute NAME been set of a class, other than by the source BUT? */
+bool class_changed(struct capture *c, const struct shadow *but, PyObject *name);
 /* What has been put under KEY behind PARENT, or NULL. */
 struct shadow *source_changed(const struct shadow *parent, char step, PyObject *key);
 /* STEP KEY behind OF, which has OLD (of WAS) or NULL, is VALUE from now on; COUNT values of the stack go. */

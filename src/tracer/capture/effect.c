@@ -224,12 +224,36 @@ enum ended set_place(struct capture *c, struct watched *w, int count, struct sha
     return ENDED_NOT;
 }
 
+bool class_changed(struct capture *c, const struct shadow *but, PyObject *name)
+{
+    for (Py_ssize_t i = 0; i < c->effects->count; i++) {
+        const struct shadow *effect = c->effects->items[i], *of = effect->parent;
+        if (of != but && of->value && PyType_Check(of->value) && effect->count == 4 && PyUnicode_Compare(effect->items[2]->value, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Attribute NAME of a class of the program's, a plain value that the class has itself, is set. */
+static enum ended set_class_attribute(struct capture *c, struct watched *w, PyObject *name)
+{
+    PyObject *owner = stack_value(w, 0), *old = PyDict_GetItemWithError(((PyTypeObject *)owner)->tp_dict, name);
+    struct shadow *of = stack_shadow(w, 0);
+
+    if (!old || !Py_IS_TYPE(owner, &PyType_Type) || !(((PyTypeObject *)owner)->tp_flags & Py_TPFLAGS_HEAPTYPE) || _PyType_Lookup(&PyType_Type, name) ||
+        !value_is_simple(old) || !value_is_simple(stack_value(w, 1)) || PyUnicode_READ_CHAR(name, 0) == '_' || !value_known(c, owner, of) || class_changed(c, of, name))
+        return PyErr_Clear(), break_at(c, "mutation", "an attribute of a class is set");
+    return set_place(c, w, 2, of, '.', name, capture_keep(c, old), source_read(c, of, '.', name, old), stack_value(w, 1), stack_shadow(w, 1));
+}
+
 enum ended set_attribute(struct capture *c, struct watched *w, PyObject *name)
 {
     PyObject *owner = stack_value(w, 0), *value = stack_value(w, 1), *descriptor = _PyType_Lookup(Py_TYPE(owner), name), *old = NULL;
     struct shadow *of = stack_shadow(w, 0), *of_class;
     enum ended ended;
 
+    if (of && of->kind == SHADOW_SOURCE && PyType_Check(owner) && !c->failed)
+        return set_class_attribute(c, w, name);
     if (!of || of->kind != SHADOW_SOURCE || value_is_array(owner) || PyType_Check(owner) || PyModule_Check(owner) || c->failed ||
         Py_TYPE(owner)->tp_setattro != PyObject_GenericSetAttr || (descriptor && PyFunction_Check(descriptor)) ||
         (descriptor && Py_TYPE(descriptor)->tp_descr_set && !Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) || !value_type_known(c, owner, of) ||

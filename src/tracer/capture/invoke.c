@@ -359,10 +359,12 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     const int all = arguments + !!(flags & CO_VARARGS) + !!(flags & CO_VARKEYWORDS);
     struct shadow **shadows = capture_room(c, sizeof *shadows * (size_t)(all + 1));
     const struct attempt attempt = attempt_begin(c);
+    const bool may_end = c->may_end;
     struct shadow *shadow;
     PyObject *result;
     int depth = 0;
 
+    c->may_end = false;
     for (const struct watched *at = w; at; at = at->outer)
         depth++;
     if (depth > MOST_INLINES)
@@ -397,9 +399,12 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
         break_at(c, "call", "a call of %.100s() that does more than that", PyUnicode_AsUTF8(function->func_name));
         c->inner_broke = true;
     }
+    if (may_end && !result && c->ends && c->entered && !w->unseen && PyErr_ExceptionMatches(PyExc_StopIteration))
+        return ENDED_RAISED; /* known, and so is what has been done before */
     attempt_undo(c, &attempt);
     if (!c->inner_broke)
         break_at(c, "call", "a call that did not begin as it was expected to");
+    c->inner_broke = true;
     if (!result)
         return ENDED_RAISED;
     stack_result(c, w, call->slots, result, NULL);

@@ -72,7 +72,7 @@ enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, Py
 /* Does its next item come from CPython alone, and from generators? */
 static bool is_native(const struct shadow *of)
 {
-    if (!of || of->kind != SHADOW_ITERATOR || !of->step || of->step == 'r')
+    if (!of || of->kind != SHADOW_ITERATOR || !of->step || of->step == 'r' || of->step == 'i')
         return of && (of->kind == SHADOW_ITERATOR || (of->kind == SHADOW_GENERATOR && !of->counted));
     for (Py_ssize_t i = 0; i < of->count; i++)
         if (!is_native(of->items[i]))
@@ -89,6 +89,8 @@ static struct shadow *given(struct capture *c, struct shadow *of, PyObject *item
         return NULL;
     if (of->kind == SHADOW_GENERATOR)
         return of->child;
+    if (of->step == 'i')
+        return mirror_next(c, of);
     if (of->step == 'e' || of->step == 'z') {
         made = PyTuple_CheckExact(item) ? shadow_new(c, SHADOW_TUPLE, PyTuple_GET_SIZE(item)) : NULL;
         if (made && of->step == 'e')
@@ -126,9 +128,33 @@ static enum ended next_of_each(struct capture *c, struct watched *w, struct shad
 enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterator, struct shadow *of, int slots)
 {
     const struct attempt attempt = attempt_begin(c);
+    struct tracer_exception raised;
     enum ended ended;
     PyObject *item, *stopped = NULL;
 
+    c->raised = NULL;
+
+    if (of && (of->kind == SHADOW_OBJECT || of->kind == SHADOW_SOURCE)) { /* of a class of the program's */
+        c->may_end = true;
+        c->ends = false;
+        ended = special(c, w, "__next__", &(struct call){.callable = builtin_named("next"), .args = &iterator, .shadows = &of, .count = 1, .slots = slots, .operates = true});
+        c->may_end = false;
+        if (ended == ENDED_BEFORE && !c->kind)
+            return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
+        if (ended != ENDED_RAISED || !PyErr_ExceptionMatches(PyExc_StopIteration))
+            return ended;
+        raised = tracer_exception_aside();
+        c->raised = capture_keep(c, raised.value);
+        Py_XDECREF(raised.type);
+        Py_XDECREF(raised.value);
+        Py_XDECREF(raised.traceback);
+        if (c->ends)
+            c->kind = NULL;
+        c->inner_broke = !c->ends;
+        item = polyfill("end");
+        stack_result(c, w, slots, Py_XNewRef(item), shadow_const(c, item));
+        return c->ends ? ENDED_NOT : ENDED_BEHIND;
+    }
     if (of && of->kind == SHADOW_ITERATOR && strchr("mfz", of->step) && !is_native(of))
         return next_of_each(c, w, of, slots);
     if (!is_native(of))
@@ -136,7 +162,8 @@ enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterato
     if (of->kind == SHADOW_ITERATOR && !of->step && is_graph(of->value, of->parent) && (ended = may_operate(c, true)))
         return ended;
     c->inner_broke = false;
-    item = Py_TYPE(iterator)->tp_iternext(iterator);
+    item = c->sent ? run_call(c->sent) : Py_TYPE(iterator)->tp_iternext(iterator);
+    c->sent = NULL;
     if (c->inner_broke)
         attempt_undo(c, &attempt);
     if (!item && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_StopIteration))

@@ -196,6 +196,7 @@ static enum ended next_call(struct capture *c, struct watched *w, const struct c
 {
     OWNED PyObject *otherwise = call->count == 2 ? Py_NewRef(call->args[1]) : NULL, *stop = NULL;
     struct shadow *of_otherwise = otherwise ? call->shadows[1] : NULL;
+    const struct attempt attempt = attempt_begin(c);
     enum ended ended = iterator_next(c, w, call->args[0], call->shadows[0], call->slots);
 
     if (ended == ENDED_BEFORE || ended == ENDED_RAISED || stack_value(w, 0) != polyfill("end"))
@@ -204,6 +205,9 @@ static enum ended next_call(struct capture *c, struct watched *w, const struct c
         stack_result(c, w, 1, Py_NewRef(otherwise), ended ? NULL : of_otherwise);
         return ended;
     }
+    attempt_undo(c, &attempt); /* a hit does it again */
+    if (c->raised)
+        return PyErr_SetObject(PyExc_StopIteration, c->raised), ENDED_RAISED;
     stop = c->stopped && c->stopped != Py_None ? PyObject_CallOneArg(PyExc_StopIteration, c->stopped) : NULL;
     if (!PyErr_Occurred())
         PyErr_SetObject(PyExc_StopIteration, stop);
@@ -416,7 +420,7 @@ struct builtin {
 static const struct builtin *builtin_of(const char *name)
 {
     static const struct builtin known[] = {
-        {"len", 1, 1, length, NULL}, {"super", 0, 0, super_made, NULL}, {"isinstance", 2, 2, instance, NULL}, {"issubclass", 2, 2, instance, NULL},
+        {"len", 1, 1, length, NULL}, {"super", 0, 2, super_made, NULL}, {"isinstance", 2, 2, instance, NULL}, {"issubclass", 2, 2, instance, NULL},
         {"type", 1, 1, type_of, NULL}, {"tuple", 1, 1, convert, NULL}, {"list", 1, 1, convert, NULL}, {"zip", 1, 16, go_through, NULL},
         {"enumerate", 1, 2, go_through, NULL}, {"map", 2, 16, go_through, NULL}, {"filter", 2, 2, go_through, NULL}, {"iter", 1, 1, iterate_call, NULL},
         {"reversed", 1, 1, iterate_call, NULL}, {"next", 1, 2, next_call, NULL}, {"getattr", 2, 3, by_name, NULL}, {"hasattr", 2, 2, by_name, NULL},
@@ -463,6 +467,8 @@ static enum ended call_builtin(struct capture *c, struct watched *w, const struc
         return ended;
     if ((((is && is_in(name, pure)) || call->callable == polyfill("order")) && are_simple(c, call, true)) || ((numbers || call->callable == polyfill("fspath") || is_maker(call->callable)) && are_simple(c, call, false)))
         return known_result(c, w, call->slots, run_call(call));
+    if (PyType_Check(call->callable) && PySequence_Contains(polyfill("moving"), call->callable) == 1)
+        return mirror_iterator(c, w, call);
     if (PyType_Check(call->callable) && !builtin)
         return make_object(c, w, call, name);
     if (!call->names && call->count && (is ? is_in(name, "abs pow round divmod sum") : is_of(call->callable, "_operator") && keeps_shape(name, 2, true, true)) &&
@@ -525,6 +531,12 @@ enum ended call_known(struct capture *c, struct watched *w, const struct call *c
         return known_result(c, w, call->slots, run_call(call)); /* object.__init__() */
     if (of && of->kind == SHADOW_CALL)
         return call_made(c, w, call);
+    if (self && of->parent->kind == SHADOW_GENERATOR && !PyUnicode_CompareWithASCIIString(of->key, "send") && call->count == 1 && !call->names) {
+        c->sent = call;
+        const enum ended ended = next_call(c, w, &(struct call){.args = &self, .shadows = &of->parent, .count = 1, .slots = call->slots}, "next");
+        c->sent = NULL;
+        return ended;
+    }
     if (self && (PyList_CheckExact(self) || PyDict_CheckExact(self) || is_set(self, of->parent)))
         return call_method(c, w, call, self);
     if (self && value_is_simple(self) && value_known(c, self, of->parent) && are_simple(c, call, true))

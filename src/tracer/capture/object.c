@@ -209,6 +209,10 @@ enum ended super_made(struct capture *c, struct watched *w, const struct call *c
     PyObject *self = w->code->co_argcount ? compat_local(w->frame, 0) : NULL, *cell;
     int i = w->variables - w->code->co_nfreevars;
 
+    if (call->count) {
+        made = call->count == 2 && PyType_Check(call->args[0]) ? super_shadow(c, call->shadows[0], call->shadows[1], call->args[0], call->args[1]) : NULL;
+        return made ? stack_result(c, w, call->slots, run_call(call), made) : ENDED_BEFORE;
+    }
     while (i < w->variables && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(w->code->co_localsplusnames, i), "__class__"))
         i++;
     cell = i < w->variables ? compat_local(w->frame, i) : NULL;

@@ -464,6 +464,14 @@ static bool guard_comparison(struct capture *c, const struct call *call, PyObjec
     return whole && !guard_on(c, source, "COMPARISON", whole);
 }
 
+/* Does the next instruction jump by what W's gives, or negate it? */
+static bool decides(const struct watched *w)
+{
+    const int does = w->next < w->units ? compat_action(w->bytes[2 * w->next], w->bytes[2 * w->next + 1], w->next).does : DOES_SOMETHING;
+
+    return does == DOES_JUMP_IF || does == DOES_JUMP_OR_POP || does == DOES_NOT || does == DOES_BOOL || w->bytes[2 * w->next] == EXTENDED_ARG;
+}
+
 static enum ended compare(struct capture *c, struct watched *w, struct compat_action action)
 {
     static const char *const names[] = {"lt", "le", "eq", "ne", "gt", "ge"};
@@ -473,7 +481,7 @@ static enum ended compare(struct capture *c, struct watched *w, struct compat_ac
     enum ended ended;
     int is;
 
-    if (are_numbers(c, &call)) {
+    if (decides(w) && are_numbers(c, &call)) {
         OWNED PyObject *result = run_call(&call);
         if (guard_comparison(c, &call, result))
             return known_result(c, w, call.slots, Py_NewRef(result));
@@ -543,6 +551,8 @@ static enum ended contains(struct capture *c, struct watched *w)
 
     if (ended != ENDED_BEFORE || c->kind)
         return ended;
+    if (is_sequence(container) && of && !is_graph(item, operands.of[1]) && !value_is_simple(item))
+        return step_polyfill(c, w, "_contains", &call);
     if (!value_is_simple(item) || !value_known(c, item, operands.of[1]) || !of)
         return unknown_operand(c, &call, "in");
     if (of->kind == SHADOW_SOURCE && PyDict_CheckExact(container) && !c->foreign && value_type_known(c, container, of)) {

@@ -617,9 +617,10 @@ static void find_globals(struct capture *c, struct watched *w)
         w->globals = source_attribute(c, w->function, "__globals__", w->frame->f_globals);
 }
 
-/* W, opened for the frame of the generator OF, has the shadows of its variables and its stack, where it is resumed with None. */
+/* W, opened for the frame of the generator OF, has the shadows of its variables and its stack, where it is resumed with None, or what it is sent. */
 static bool take_up(struct capture *c, struct watched *w, struct shadow *of)
 {
+    const struct call *sent = c->sent;
     int count;
 
     w->function = of->parent;
@@ -627,7 +628,8 @@ static bool take_up(struct capture *c, struct watched *w, struct shadow *of)
     w->next = compat_resumes_at(w->frame, &count);
     w->depth = count - w->variables;
     memcpy(w->shadow, of->items, sizeof *w->shadow * (size_t)of->count);
-    w->shadow[count - 1] = shadow_const(c, Py_None);
+    w->shadow[count - 1] = sent ? sent->shadows[0] : shadow_const(c, Py_None);
+    c->sent = NULL;
     for (int32_t unit = 0; unit < w->next && !of->fixed; unit++) { /* what ran when it was made */
         const int op = w->bytes[2 * unit], arg = w->bytes[2 * unit + 1];
         if (op == MAKE_CELL)
@@ -636,7 +638,7 @@ static bool take_up(struct capture *c, struct watched *w, struct shadow *of)
             return false;
     }
     of->fixed = true;
-    return w->depth > 0 && compat_local(w->frame, count - 1) == Py_None;
+    return w->depth > 0 && compat_local(w->frame, count - 1) == (sent ? sent->args[0] : Py_None);
 }
 
 /* The frame of a generator that is known is resumed: step it up to what it gives, which CPython does. */
@@ -705,7 +707,7 @@ PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *fram
     struct watched w;
     PyObject *result;
     enum ended ended;
-    bool as_awaited = true;
+    bool as_awaited = true, ends;
     int throws;
 
     for (Py_ssize_t i = 0; compat_is_resumed(frame); i++)
@@ -734,10 +736,13 @@ PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *fram
         c->inner_broke = false;
         return result;
     }
+    ends = ended == ENDED_BEFORE && w.op == RAISE_VARARGS && w.depth && stack_value(&w, 0) == PyExc_StopIteration &&
+           value_known(c, PyExc_StopIteration, stack_shadow(&w, 0)) && !code_handles(w.code, w.bytes, w.unit);
     throws = hand_over(c, &w, ended, &pending);
     watched_close(c, &w);
     tracer_exception_back(&pending);
     result = capture_evaluate(t, ts, frame, throws);
     c->entered = c->inner_broke = true;
+    c->ends = ends;
     return result;
 }

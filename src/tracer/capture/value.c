@@ -528,7 +528,7 @@ bool is_varying(struct capture *c, struct shadow *shadow)
     while (root->parent)
         root = root->parent;
     path = source_path(shadow);
-    if (path && (root == c->locals || shadow->parent == c->globals)) {
+    if (path && root == c->locals) {
         text = PyTuple_GET_ITEM(PyTuple_GET_ITEM(path, PyTuple_GET_SIZE(path) - 1), 2);
         before = PyDict_GetItemWithError(c->numbers, text);
         shadow->varies = before && PyObject_RichCompareBool(before, shadow->value, Py_EQ) != 1 ? 1 : 2;
