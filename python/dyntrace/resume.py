@@ -9,6 +9,7 @@ behind the prologue's. What was made of a code object is kept with its state, un
 
 Runs in: the traced process. docs/resume.md has the rules.
 """
+import bisect
 import inspect
 import itertools
 import operator
@@ -57,7 +58,10 @@ def split(code, offset):
     why = program.why_not(offset)
     if why:
         raise ValueError("%s() cannot be split at offset %d: %s" % (code.co_qualname, offset, why))
-    return program.split(offset)
+    made = program.split(offset)
+    if not made.prefix:
+        object.__setattr__(made, "prefix", program.prefix(program.step(offset), made.stack, made._leave))
+    return made
 
 
 def points(code):
@@ -80,11 +84,9 @@ def call_resume(split):
 
 
 def _split(code, offset):
-    """For dyntrace.compile: None: it cannot be split there."""
-    try:
-        return split(code, offset)
-    except ValueError:
-        return None
+    """For dyntrace.compile, which makes a prefix of its own: None: it cannot be split there."""
+    program = _Program(code)
+    return None if program.why_not(offset) else program.split(offset)
 
 
 def _hand_over(stack, leave):
@@ -151,8 +153,9 @@ class _Program:
 
     def step(self, offset):
         """The step of the instruction at OFFSET, or that has it behind an EXTENDED_ARG; or None."""
-        if offset % 2 == 0:
-            return next((step for step, (begin, end, _, _) in enumerate(self.places) if begin <= offset < end), None)
+        at = bisect.bisect_right(self.places, offset, key=operator.itemgetter(0))
+        if offset % 2 == 0: # the second half of an instruction has its offset as well
+            return next((step for step in (at - 1, at - 2) if step >= 0 and self.places[step][0] <= offset < self.places[step][1]), None)
 
     def why_not(self, offset):
         step = self.step(operator.index(offset))
@@ -172,6 +175,7 @@ class _Program:
         return why
 
     def split(self, offset):
+        """Yet without the prefix."""
         step = self.step(offset)
         made = _native._splits(self.code)
         if step not in made:
@@ -180,8 +184,8 @@ class _Program:
 
     def split_again(self, step):
         """All but the prefix is that of the original."""
-        other = split(self.origin, self.steps[step][0])
-        return Split(self.prefix(step, other.stack, other._leave), other.resume, other.stack, other.locals, other.offset, other._origin, other._leave)
+        other = _Program(self.origin).split(self.steps[step][0])
+        return Split(None, other.resume, other.stack, other.locals, other.offset, other._origin, other._leave)
 
     def first_split(self, step):
         """The variables of a resume function are arguments, slots of the stack, others, those that are in cells alone, and free ones."""
@@ -212,8 +216,7 @@ class _Program:
                      co_argcount=0 if bare else arguments, co_posonlyargcount=0, co_kwonlyargcount=arguments if bare else 0,
                      co_flags=code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
         itself.append(weakref.ref(made))
-        leave = _native._leave(made)
-        return Split(self.prefix(step, stack, leave), made, stack, locals_, begin, origin, leave)
+        return Split(None, made, stack, locals_, begin, origin, _native._leave(made))
 
     def prefix(self, step, stack, leave):
         """A resume function goes on where it begins, and leaves when it comes there once more, in a loop."""

@@ -58,6 +58,7 @@ struct shadow {
     Py_ssize_t apart, at;   /* a source: is another object than the first of the effects change; an effect: nodes before it; one of mortal; an iterator */
     struct shadow *origin;  /* a list, dict or object that can be seen from outside: what it was when that began */
     struct shadow *parent, *child, *next; /* child: of a source, the first that was read from it */
+    PyObject *path;         /* of a source, if it was asked for, borrowed likewise */
     PyObject *key, *value, *node; /* borrowed from capture->arena; node: of a node, or a source's placeholder, or NULL */
     struct shadow **items;
     PyObject **keys;        /* of a dict, borrowed likewise */
@@ -180,7 +181,8 @@ void *capture_room(struct capture *c, size_t size);
 struct shadow *source_read(struct capture *c, struct shadow *parent, char step, PyObject *key, PyObject *value);
 /* Likewise its attribute NAME. */
 struct shadow *source_attribute(struct capture *c, struct shadow *parent, const char *name, PyObject *value);
-PyObject *source_path(const struct shadow *source);
+/* As guards have it; borrowed, or NULL. */
+PyObject *source_path(struct capture *c, struct shadow *source);
 int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value);
 /* What VALUE is follows from the guards from here on. False: that cannot be. */
 bool value_known(struct capture *c, PyObject *value, struct shadow *shadow);

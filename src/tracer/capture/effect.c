@@ -80,7 +80,7 @@ bool is_apart(struct capture *c, struct shadow *shadow)
         if (changed->value == value || (PyModule_Check(shadow->value) && !value_known(c, value, shadow)))
             return false;
         if (Py_TYPE(changed->value) == Py_TYPE(shadow->value)) {
-            OWNED PyObject *path = changed->step == 'C' || shadow->step == 'C' ? NULL : source_path(changed);
+            PyObject *path = changed->step == 'C' || shadow->step == 'C' ? NULL : source_path(c, changed);
             if (!path || guard_on(c, shadow, "NO_ALIASING", path))
                 return PyErr_Clear(), false;
         }

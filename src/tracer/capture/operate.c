@@ -437,7 +437,7 @@ static PyObject *number_expression(struct capture *c, struct shadow *shadow, str
     PyObject *made;
 
     if (shadow->kind == SHADOW_SOURCE && is_varying(c, shadow))
-        return *source = shadow, Py_BuildValue("(N)", source_path(shadow));
+        return *source = shadow, Py_BuildValue("(O)", source_path(c, shadow));
     if (shadow->kind != SHADOW_NODE)
         return value_known(c, shadow->value, shadow) ? Py_NewRef(shadow->value) : NULL;
     made = PyTuple_New(shadow->count + 1);
@@ -519,7 +519,7 @@ static enum ended is_same(struct capture *c, struct watched *w, bool negated)
     bool sure = b == polyfill("end") || (of_a && (of_a == of_b || (of_b && (of_a->kind == SHADOW_OBJECT || of_b->kind == SHADOW_OBJECT))));
 
     if (!sure && of_a && of_b && of_a->kind == SHADOW_SOURCE && of_b->kind == SHADOW_SOURCE && of_b->key && is_graph(a, of_a) && is_graph(b, of_b) && !c->foreign) {
-        OWNED PyObject *path = source_path(of_b);
+        PyObject *path = source_path(c, of_b);
         sure = path && !guard_on(c, of_a, a == b ? "ALIASING" : "NO_ALIASING", path);
         PyErr_Clear();
     }

@@ -343,7 +343,7 @@ struct shadow *source_attribute(struct capture *c, struct shadow *parent, const 
 }
 
 /* As dyntrace.guards has it: ((what, key, text), ...). A new reference; NULL with an exception. */
-PyObject *source_path(const struct shadow *source)
+static PyObject *path_made(struct capture *c, struct shadow *source)
 {
     OWNED PyObject *before = NULL, *text = NULL, *one = NULL;
     char step[2] = {source->step == 'l' ? 'L' : source->step, 0};
@@ -352,13 +352,22 @@ PyObject *source_path(const struct shadow *source)
         return Py_BuildValue("((sNs))", "S", Py_NewRef(capture_modules), "sys.modules");
     if (!source->key)
         return Py_BuildValue("((sOs))", step, Py_None, step);
-    before = source_path(source->parent);
+    before = Py_XNewRef(source_path(c, source->parent));
     if (!before)
         return NULL;
     text = PyTuple_GET_ITEM(PyTuple_GET_ITEM(before, PyTuple_GET_SIZE(before) - 1), 2);
     text = source->step == '.' ? PyUnicode_FromFormat("%U.%U", text, source->key) : PyUnicode_FromFormat("%U[%R]", text, source->key);
     one = text ? Py_BuildValue("((sOO))", source->step == '.' ? "." : "[", source->key, text) : NULL;
     return one ? PySequence_Concat(before, one) : NULL;
+}
+
+PyObject *source_path(struct capture *c, struct shadow *source)
+{
+    OWNED PyObject *made = source->path ? NULL : path_made(c, source);
+
+    if (made)
+        source->path = capture_keep(c, made);
+    return source->path;
 }
 
 static bool is_rooted(const struct shadow *source)
@@ -370,8 +379,8 @@ static bool is_rooted(const struct shadow *source)
 
 int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value)
 {
-    OWNED PyObject *path = is_rooted(source) ? source_path(source) : NULL; /* not that of a value that is only known */
-    OWNED PyObject *guard = path ? Py_BuildValue("(sNO)", kind, Py_NewRef(path), value) : NULL;
+    PyObject *path = is_rooted(source) ? source_path(c, source) : NULL; /* not that of a value that is only known */
+    OWNED PyObject *guard = path ? Py_BuildValue("(sOO)", kind, path, value) : NULL;
 
     if (!guard || PyList_Append(c->guards, guard)) {
         PyErr_Clear();
@@ -520,14 +529,13 @@ bool numbers_may_vary(void)
 bool is_varying(struct capture *c, struct shadow *shadow)
 {
     const struct shadow *root = shadow;
-    OWNED PyObject *path = NULL;
-    PyObject *text, *before;
+    PyObject *path, *text, *before;
 
     if (!shadow || shadow->varies || shadow->kind != SHADOW_SOURCE || !shadow->value || !PyLong_CheckExact(shadow->value) || shadow->guarded == 2 || !c->numbers)
         return shadow && shadow->varies == 1 && shadow->guarded != 2;
     while (root->parent)
         root = root->parent;
-    path = source_path(shadow);
+    path = source_path(c, shadow);
     if (path && root == c->locals) {
         text = PyTuple_GET_ITEM(PyTuple_GET_ITEM(path, PyTuple_GET_SIZE(path) - 1), 2);
         before = PyDict_GetItemWithError(c->numbers, text);
@@ -540,7 +548,7 @@ bool is_varying(struct capture *c, struct shadow *shadow)
 
 struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *of)
 {
-    OWNED PyObject *path = of && of->kind == SHADOW_SOURCE && of->key && c->numbers && !c->foreign ? source_path(of) : NULL;
+    PyObject *path = of && of->kind == SHADOW_SOURCE && of->key && c->numbers && !c->foreign ? source_path(c, of) : NULL;
     OWNED PyObject *shape = path ? PyObject_GetAttr(value, word_of("shape")) : NULL;
     PyObject *before = shape && c->sizes ? PyDict_GetItemWithError(c->sizes, PyTuple_GET_ITEM(PyTuple_GET_ITEM(path, PyTuple_GET_SIZE(path) - 1), 2)) : NULL;
     const Py_ssize_t count = shape && PyTuple_Check(shape) ? PyTuple_GET_SIZE(shape) : 0;
@@ -577,7 +585,8 @@ struct shadow *shape_item(struct capture *c, const struct shadow *shape, Py_ssiz
 /* The placeholder of SOURCE, an array or a number that varies: borrowed. Its name is yet to be made of what the source is called. */
 static PyObject *placeholder(struct capture *c, struct shadow *source)
 {
-    OWNED PyObject *path = source->node ? NULL : source_path(source), *node = NULL;
+    PyObject *path = source_path(c, source);
+    OWNED PyObject *node = NULL;
     PyObject *text = path ? PyTuple_GET_ITEM(PyTuple_GET_ITEM(path, PyTuple_GET_SIZE(path) - 1), 2) : NULL;
 
     if (source->node)

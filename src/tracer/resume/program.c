@@ -183,11 +183,11 @@ static void write_code(const struct program *p, FILE *out)
     for (int32_t i = 0; i < p->made_count; i++) {
         const struct step *step = &p->made[i];
         for (int more = step->size - 1; more >= 0; more--) {
-            putc(more ? EXTENDED_ARG : step->op, out);
-            putc(step->arg >> 8 * more & 255, out);
+            putc_unlocked(more ? EXTENDED_ARG : step->op, out);
+            putc_unlocked(step->arg >> 8 * more & 255, out);
         }
         for (int bytes = 2 * compat_caches(step->op); bytes > 0; bytes--)
-            putc(0, out);
+            putc_unlocked(0, out);
     }
 }
 
@@ -196,7 +196,7 @@ static void write_number(uint32_t number, int flag, FILE *out)
 {
     for (int shift = 30; shift >= 0; shift -= 6)
         if (!shift || number >> shift) {
-            putc((int)(number >> shift & 63) | (shift ? 64 : 0) | flag, out);
+            putc_unlocked((int)(number >> shift & 63) | (shift ? 64 : 0) | flag, out);
             flag = 0;
         }
 }
@@ -225,8 +225,8 @@ static void write_spans(const struct program *p, FILE *out)
 static void write_low(uint32_t number, FILE *out)
 {
     for (; number > 63; number >>= 6)
-        putc((int)(number & 63) | 64, out);
-    putc((int)number, out);
+        putc_unlocked((int)(number & 63) | 64, out);
+    putc_unlocked((int)number, out);
 }
 
 /* A place in the source is line, last line, column, last column; -1: none. A RESUME that was put has that of a function's beginning. */
@@ -245,7 +245,7 @@ static void write_lines(const struct program *p, FILE *out)
         for (int i = 0; i < 4 && step->from >= 0 && place; i++)
             at[i] = PyTuple_GET_ITEM(place, i) == Py_None ? -1 : (int)PyLong_AsLong(PyTuple_GET_ITEM(place, i));
         for (int units = step->size + compat_caches(step->op); units > 0; units -= 8) {
-            putc(128 | (at[0] < 0 ? 15 : 14) << 3 | (units < 8 ? units - 1 : 7), out);
+            putc_unlocked(128 | (at[0] < 0 ? 15 : 14) << 3 | (units < 8 ? units - 1 : 7), out);
             if (at[0] < 0)
                 continue;
             write_low(at[0] < line ? (uint32_t)(line - at[0]) << 1 | 1 : (uint32_t)(at[0] - line) << 1, out);
