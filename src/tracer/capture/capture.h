@@ -170,6 +170,8 @@ struct shadow *shadow_new(struct capture *c, enum shadow_kind kind, Py_ssize_t r
 struct shadow *shadow_const(struct capture *c, PyObject *value);
 struct shadow *shadow_node(struct capture *c, PyObject *node, bool fixed, bool counted);
 int shadow_add(struct capture *c, struct shadow *container, PyObject *key, struct shadow *item);
+/* As it is now. NULL: no memory. */
+struct shadow *shadow_copy(struct capture *c, const struct shadow *shadow);
 /* SHADOW, of what was made here, is about to change; it can be taken back with the call that is stepped. False: no memory. */
 bool shadow_change(struct capture *c, struct shadow *shadow);
 /* All are as they were at MARK, of c->undo. */

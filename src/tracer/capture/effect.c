@@ -41,12 +41,7 @@ static int escape(struct capture *c, struct shadow *shadow, int depth)
             return -1;
     if (shadow->origin || shadow->kind == SHADOW_TUPLE || shadow->kind == SHADOW_SLICE || shadow->kind == SHADOW_CALL)
         return 0;
-    made = shadow_new(c, shadow->kind, 0);
-    if (made)
-        made->parent = shadow->parent;
-    for (Py_ssize_t i = 0; made && i < shadow->count; i++)
-        if (shadow_add(c, made, shadow->keys ? shadow->keys[i] : NULL, shadow->items[i]))
-            return -1;
+    made = shadow_copy(c, shadow);
     if (!made || !shadow_change(c, shadow))
         return -1;
     shadow->origin = made;

@@ -55,6 +55,14 @@ static int add(struct maker *m, struct recipe recipe, PyObject *object)
 
 static int recipe_of(struct maker *m, struct shadow *shadow);
 
+/* The numbers get that of SHADOW's recipe. -1: it cannot be made. */
+static int add_recipe(struct maker *m, int **numbers, int *count, struct shadow *shadow)
+{
+    const int number = recipe_of(m, shadow);
+
+    return number < 0 ? -1 : add_number(numbers, count, number);
+}
+
 /* Argument of the plan: variable NAME. */
 static int argument_of(struct maker *m, PyObject *name)
 {
@@ -104,6 +112,19 @@ static int output_of(struct maker *m, PyObject *node)
     return PyList_Append(outputs, node) ? -1 : add(m, (struct recipe){.how = MAKE_OUTPUT, .from = (int)PyList_GET_SIZE(outputs) - 1}, NULL);
 }
 
+/* The number of MADE, with OBJECT (or NULL) and COUNT items; -1: one cannot be made. */
+static int made_of(struct maker *m, struct recipe made, PyObject *object, Py_ssize_t count, struct shadow *const *items)
+{
+    int number = 0;
+
+    for (Py_ssize_t i = 0; i < count && number >= 0; i++)
+        number = add_recipe(m, &made.items, &made.count, items[i]);
+    number = number < 0 ? -1 : add(m, made, object);
+    if (number < 0)
+        PyMem_Free(made.items);
+    return number;
+}
+
 static int container_recipe(struct maker *m, struct shadow *shadow)
 {
     static const unsigned char how[] = {[SHADOW_TUPLE] = MAKE_TUPLE, [SHADOW_LIST] = MAKE_LIST, [SHADOW_DICT] = MAKE_DICT, [SHADOW_SLICE] = MAKE_SLICE,
@@ -111,32 +132,17 @@ static int container_recipe(struct maker *m, struct shadow *shadow)
     struct recipe made = {.how = how[shadow->kind], .from = (int)shadow->at};
     const bool keyed = shadow->kind == SHADOW_DICT || shadow->kind == SHADOW_OBJECT;
     OWNED PyObject *keys = keyed ? PyTuple_New(shadow->count) : NULL;
-    int number = -1;
 
-    if (shadow->kind == SHADOW_OBJECT && (made.from = recipe_of(m, shadow->parent)) < 0)
+    if ((keyed && !keys) || (shadow->kind == SHADOW_OBJECT && (made.from = recipe_of(m, shadow->parent)) < 0))
         return -1;
-
-    for (Py_ssize_t i = 0; i < shadow->count; i++) {
-        int item = recipe_of(m, shadow->items[i]);
-        if (item < 0 || add_number(&made.items, &made.count, item))
-            goto done;
-        if (keys)
-            PyTuple_SET_ITEM(keys, i, Py_NewRef(shadow->keys[i]));
-    }
-    if (!keyed || keys)
-        number = add(m, made, keys);
-done:
-    if (number < 0)
-        PyMem_Free(made.items);
-    return number;
+    for (Py_ssize_t i = 0; keys && i < shadow->count; i++)
+        PyTuple_SET_ITEM(keys, i, Py_NewRef(shadow->keys[i]));
+    return made_of(m, made, keys, shadow->count, shadow->items);
 }
 
 /* The cell of SHADOW: one of the frame's own, as long as that goes on. */
 static int cell_recipe(struct maker *m, struct shadow *shadow)
 {
-    struct recipe made = {.how = MAKE_NEW_CELL};
-    int content;
-
     if (shadow->guarded)
         return recipe_of(m, shadow->parent);
     for (int i = 0; !m->plan->single && i < m->w->variables; i++)
@@ -144,30 +150,20 @@ static int cell_recipe(struct maker *m, struct shadow *shadow)
             m->plan->functions = true;
             return m->w->resumed ? -1 : add(m, (struct recipe){.how = MAKE_OWN_CELL, .from = i}, NULL);
         }
-    if (shadow->items[0] && ((content = recipe_of(m, shadow->items[0])) < 0 || add_number(&made.items, &made.count, content)))
-        return -1;
-    return add(m, made, NULL);
+    return made_of(m, (struct recipe){.how = MAKE_NEW_CELL}, NULL, shadow->items[0] != NULL, shadow->items);
 }
 
 static int function_recipe(struct maker *m, struct shadow *shadow)
 {
     struct recipe made = {.how = MAKE_NEW_FUNCTION, .from = recipe_of(m, shadow->child)};
-    int number = made.from;
+    struct shadow *none = shadow_const(m->c, Py_None), *all = shadow_new(m->c, SHADOW_TUPLE, shadow->count + 2);
 
-    for (Py_ssize_t i = 0; number >= 0 && i < shadow->count; i++)
-        if ((number = recipe_of(m, shadow->items[i])) >= 0 && add_number(&made.items, &made.count, number))
-            number = -1;
-    for (int i = 0; i < 2 && number >= 0; i++) {
-        struct shadow *defaults = i ? shadow->next : shadow->parent;
-        number = defaults ? recipe_of(m, defaults) : add(m, (struct recipe){.how = MAKE_CONST}, Py_None);
-        if (number >= 0 && add_number(&made.items, &made.count, number))
-            number = -1;
-    }
-    if (number >= 0)
-        number = add(m, made, shadow->key);
-    if (number < 0)
-        PyMem_Free(made.items);
-    return number;
+    for (Py_ssize_t i = 0; all && i < shadow->count; i++)
+        shadow_add(m->c, all, NULL, shadow->items[i]);
+    if (made.from < 0 || !none || !all || shadow_add(m->c, all, NULL, shadow->parent ? shadow->parent : none) ||
+        shadow_add(m->c, all, NULL, shadow->next ? shadow->next : none))
+        return -1;
+    return made_of(m, made, shadow->key, all->count, all->items);
 }
 
 /* -1: it cannot be made. */
@@ -300,18 +296,15 @@ struct plan *plan_make(struct capture *c, const struct watched *w, struct shadow
     plan->code = Py_NewRef((PyObject *)w->code);
     if (!plan->outputs || !plan->name)
         status = -1;
-    for (Py_ssize_t i = 0; i < c->taken->count && !status; i++) {
-        int made = recipe_of(&m, c->taken->items[i]);
-        status = made < 0 || add_number(&plan->inputs, &plan->input_count, made) ? -1 : 0;
-    }
+    for (Py_ssize_t i = 0; i < c->taken->count && !status; i++)
+        status = add_recipe(&m, &plan->inputs, &plan->input_count, c->taken->items[i]);
     plan->single = returned != NULL;
     plan->again = c->attempted;
     for (Py_ssize_t i = 0; i < c->effects->count && !status; i++) /* in their order */
         status = recipe_of(&m, c->effects->items[i]) < 0 ? -1 : 0;
     if (!status && returned) {
-        int made = recipe_of(&m, returned);
         snprintf(why, 200, "what it returns cannot be made again");
-        status = made < 0 || add_number(&plan->gives, &plan->give_count, made) ? -1 : 0;
+        status = add_recipe(&m, &plan->gives, &plan->give_count, returned);
     } else if (!status) {
         status = add_state(&m, shadows, depth);
     }

@@ -247,24 +247,35 @@ int shadow_add(struct capture *c, struct shadow *container, PyObject *key, struc
     return c->failed ? -1 : 0;
 }
 
+struct shadow *shadow_copy(struct capture *c, const struct shadow *shadow)
+{
+    const size_t room = (size_t)shadow->room, size = sizeof *shadow->items * room;
+    struct shadow *made = capture_room(c, sizeof *made);
+
+    if (!made)
+        return NULL;
+    *made = *shadow;
+    if (room && (!(made->items = capture_room(c, size)) || (shadow->keys && !(made->keys = capture_room(c, size)))))
+        return NULL;
+    if (room)
+        memcpy(made->items, shadow->items, size);
+    if (room && shadow->keys)
+        memcpy(made->keys, shadow->keys, size);
+    return made;
+}
+
 bool shadow_change(struct capture *c, struct shadow *shadow)
 {
-    const size_t count = (size_t)shadow->room;
+    struct shadow *was;
     struct undo *undo;
 
     if (shadow->serial > c->innermost->serial || shadow->kept >= c->innermost->serial)
         return true;
+    was = shadow_copy(c, shadow);
     undo = capture_room(c, sizeof *undo);
-    if (!undo)
+    if (!was || !undo)
         return false;
-    *undo = (struct undo){c->undo, shadow, *shadow};
-    if (count && (!(undo->was.items = capture_room(c, sizeof *shadow->items * count)) ||
-                  (shadow->keys && !(undo->was.keys = capture_room(c, sizeof *shadow->keys * count)))))
-        return false;
-    if (count)
-        memcpy(undo->was.items, shadow->items, sizeof *shadow->items * count);
-    if (count && shadow->keys)
-        memcpy(undo->was.keys, shadow->keys, sizeof *shadow->keys * count);
+    *undo = (struct undo){c->undo, shadow, *was};
     shadow->kept = c->innermost->serial;
     c->undo = undo;
     return true;
