@@ -102,6 +102,11 @@ def test_an_interrupt_is_not_lost_while_a_miss_is_explained(record, python, tmp_
     assert trace.rows("SELECT outcome FROM call_ledger WHERE qualname = 'f'") == [("compiled",), ("callback_error",), ("compiled",), ("hit",)]
 
 
+def test_a_mapping_of_variables_is_asked_nothing_more(evaluate):
+    """A callback's f_locals are what a dict has; to ask another mapping would run the program's code, or fail: it need have no keys()."""
+    assert evaluate("shim_mapping.py")[0] == "asked for len\nasked for str\nasked for n\n2\n"
+
+
 def test_a_recorded_miss_asks_the_program_nothing_more(evaluate):
     """What else did not hold is found without the program's code: an attribute that a hook or a property gives, a length or a
     guard of the program's own is not asked for again. What ended the check is told as the check saw it."""

@@ -234,13 +234,13 @@ static void make_parts(struct capture *c, struct watched *w, struct outcome_of *
         snprintf(o->why, sizeof o->why, "code for it could not be made");
 }
 
-/* What was read behind OF and is not needed must be there again, else the program raises. */
+/* What was read behind OF, and is not guarded for what it was, must be there again: the program would raise, or do something else. */
 static void guard_unused(struct capture *c, struct shadow *of)
 {
     for (struct shadow *one = of->child; one; one = one->next)
         if (one->child)
             guard_unused(c, one);
-        else if (one->kind == SHADOW_SOURCE && !one->guarded && !one->recipe && one->value && (one->step == '.' || (one->step == '[' && of->value && PyDict_CheckExact(of->value))))
+        else if (one->kind == SHADOW_SOURCE && !one->guarded && one->value && (one->step == '.' || (one->step == '[' && of->value && PyDict_CheckExact(of->value))))
             guard_on(c, of, one->step == '.' ? "HASATTR" : "DICT_CONTAINS", one->key);
 }
 

@@ -157,7 +157,7 @@ PyObject *guard_frame_locals(compat_frame *frame)
     int status = locals ? 0 : -1;
 
     if (!status && !(code->co_flags & CO_OPTIMIZED)) { /* class body, module */
-        if (frame->f_locals && PyMapping_Check(frame->f_locals))
+        if (frame->f_locals && PyDict_CheckExact(frame->f_locals)) /* to ask another mapping for its keys would run the program's code */
             status = PyDict_Update(locals, frame->f_locals);
     } else {
         for (int i = 0; !status && i < code->co_nlocalsplus; i++) {

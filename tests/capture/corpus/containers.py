@@ -274,3 +274,10 @@ def long_display(x, o):
     """CPython appends to a list of more than 30 items one by one: the list is an argument of resume functions."""
     y = x + 1
     return y, [o.n0, o.n1, o.n2, o.n3, o.n4, o.n5, o.n6, o.n7, o.n8, o.n9, o.n10, o.n11, o.n12, o.n13, o.n14, o.n15, o.n16, o.n17, o.n18, o.n19, o.n20, o.n21, o.n22, o.n23, o.n24, o.n25, o.n26, o.n27, o.n28, o.n29, o.n30, o.n31, o.n32]
+
+
+@calls("A(3), {'k': 3}", "A(3), {'k': 4}", "A(3), {}", "A(3), {'k': 4}")
+def got_behind_a_break(x, d):
+    y = d.get("k", 12)
+    log(y)
+    return x + y
