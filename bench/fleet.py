@@ -21,7 +21,7 @@ DYNTRACE = os.path.join(ROOT, "build", "dyntrace")
 HOST_RANKS, FUNCTIONS, GUARDS, FRAMES, CRASH_AT, LIMIT = 10, 40, 10, 1200, 720, 4  # LIMIT: entries of a function
 COLLECTIVES, WAIT_NS, COMPILE_NS = 20, 6000000, 5000000
 FAULTS = ("shape", "flag", "crash")
-VERSION = 3  # of what is below: traces of another one are made anew
+VERSION = 4  # of what is below: traces of another one are made anew
 MEMORY_MB = 200
 MERGE_MS = 3  # a trace, besides its rows
 
@@ -70,6 +70,8 @@ def frames_fill(db, fault):
                     ("pass", None, GUARDS) if g is None else ("fail", guard_id(other, g), g + 1))))
                 if g is None:
                     outcome, entry = 1, other
+                    entries[code].remove((other, then))  # it is tried first from now on
+                    entries[code].append((other, then))
                     break
                 failed.append((other, then, g))
             tries = len(failed) + (entry is not None)

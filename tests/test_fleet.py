@@ -1,4 +1,5 @@
 """Many traces as one: every command that takes a trace takes several, and what it says is what it says of `dyntrace merge`."""
+import importlib
 import json
 import os
 import resource
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from planted import make_trace
-from shared import holds, one_line, query
+from shared import ROOT, holds, one_line, query
 from tui_trace import make_trace as make_decided
 
 pytestmark = pytest.mark.one_python
@@ -345,6 +346,19 @@ def test_killed(dyntrace, hundreds, scratch):
         assert os.listdir(scratch) == []
         child.kill()
     assert child.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("fault", ["none", "shape", "flag", "crash"])
+def test_made_for_the_bench(run, tmp_path, monkeypatch, fault):
+    """What is measured is like what is recorded: whole, and each lookup follows from those before."""
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    fleet, made = importlib.import_module("fleet"), importlib.import_module("made")
+    (tmp_path / "schemas").symlink_to(ROOT / "schemas")
+    monkeypatch.setattr(made, "ROOT", str(tmp_path))
+    path = made.made_trace("rank", lambda db: fleet.rank_fill(db, fault))
+    holds(path)
+    done = run("replay", path, "--verify")
+    assert done.returncode == 0, done.stdout
 
 
 # ---- ranks that record themselves apart -----------------------------------------------------------------------------
