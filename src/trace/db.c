@@ -694,7 +694,7 @@ struct db *db_make(const char *path)
         query_error(db);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL); /* which wants a journal */
     db_run(db, "PRAGMA main.journal_mode = OFF; PRAGMA main.synchronous = OFF; PRAGMA main.locking_mode = EXCLUSIVE;"
-               "PRAGMA temp_store = FILE; PRAGMA cache_size = -65536; BEGIN");
+               "PRAGMA temp_store = FILE; PRAGMA cache_size = -32768; BEGIN");
     db_run(db, schema_trace_sql);
     db_run(db, schema_views_sql);
     db_run(db, "DROP INDEX lookup_code; DROP INDEX guard_check_lookup; COMMIT"); /* quicker made at the end */
