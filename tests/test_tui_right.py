@@ -369,7 +369,8 @@ def test_the_first_screen_has_as_many_functions_as_there_is_room_for(dyntrace, f
     assert functions > 30
     for rows in (16, 24, 40):
         out = lines(dyntrace, place, "", "calls.db", f"100x{rows}")
-        assert out[-2] == "   all functions" and all(line.strip() for line in out)
+        shown = [line for line in out if line.strip()]
+        assert shown[-2] == "   all functions" and len(out) - len(shown) <= 1  # where the next one wraps
 
 
 def test_causes_that_are_alike_are_one_line_of_the_function(dyntrace, place):

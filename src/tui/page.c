@@ -67,10 +67,21 @@ static void place_put(struct doc *doc, const struct row *row)
         last->file = doc_print(doc, "%s", file->text);
 }
 
+/* Is row NUMBER of BLOCK shown only where there is room? */
+static bool fills(const struct sheet_block *block, int number)
+{
+    for (size_t i = 0; i < block->lines.count; i++)
+        if (is(&block->lines.at[i], "fill"))
+            return number >= strtol(block->lines.at[i].rest, NULL, 10);
+    return false;
+}
+
 /* Row NUMBER of a block. False: the last that is shown. */
 static bool row_put(struct doc *doc, struct db *db, struct arena *arena, const struct sheet_block *block,
                     struct query *query, const struct row *row, int number)
 {
+    const bool filling = fills(block, number);
+
     for (size_t i = 0; i < block->lines.count; i++) {
         const struct sheet_line *line = &block->lines.at[i];
         char *rest = line->rest;
@@ -82,7 +93,7 @@ static bool row_put(struct doc *doc, struct db *db, struct arena *arena, const s
             return false;
         }
         doc->fills = doc->fills || is(line, "fill");
-        if (is(line, "fill") && number >= most && (int)doc->lines.count + 1 >= doc->rows)
+        if (filling && !i && (int)doc->lines.count + 1 >= doc->rows)
             return false;
         if (is(line, "#")) { /* a heading, where it is another one than that of the row before */
             text = row_print(arena, row, line->rest, true);
@@ -93,6 +104,10 @@ static bool row_put(struct doc *doc, struct db *db, struct arena *arena, const s
         } else if (is(line, "|")) {
             size_t before = doc->lines.count;
             line_put(doc, arena, row, line->rest, false);
+            if (filling && (int)doc->lines.count > doc->rows - 1) { /* it wraps, and there is room for its first line only */
+                doc->lines.count = before;
+                return false;
+            }
             if (doc->lines.count > before)
                 place_put(doc, row);
         } else if (is(line, "text") && (text = field_whole(query, row, rest))) {
