@@ -67,12 +67,12 @@ static void place_put(struct doc *doc, const struct row *row)
         last->file = doc_print(doc, "%s", file->text);
 }
 
-/* Is row NUMBER of BLOCK shown only where there is room? */
+/* Is row NUMBER of BLOCK, counted from 0, shown only where there is room? */
 static bool fills(const struct sheet_block *block, int number)
 {
     for (size_t i = 0; i < block->lines.count; i++)
         if (is(&block->lines.at[i], "fill"))
-            return number >= strtol(block->lines.at[i].rest, NULL, 10);
+            return number > strtol(block->lines.at[i].rest, NULL, 10);
     return false;
 }
 
