@@ -5,6 +5,7 @@ Runs in: the traced process.
 import operator
 
 from . import guards as _guards
+from ._guard_words import text
 from .guards import Guard, GuardTree, Source
 
 
@@ -38,31 +39,35 @@ _SIGNS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floo
           operator.lt: "<", operator.le: "<=", operator.eq: "==", operator.ne: "!=", operator.gt: ">", operator.ge: ">=", operator.neg: "-"}
 
 
-def _text(number, paths, shown=False):
-    """The expression that NUMBER, of number_expression() in operate.c, stands for; PATHS gets those that it reads."""
+def _text(number, paths, constants=None):
+    """The expression that NUMBER, of number_expression() in operate.c, stands for; PATHS gets those that it reads. CONSTANTS: gets the others,
+    and both have names, n0 and c0; without it the text is one to be shown."""
     if not isinstance(number, tuple):
-        return repr(number)
+        if constants is None:
+            return text(number)
+        constants.append(number)
+        return "c%d" % (len(constants) - 1)
     if len(number) == 1:
         if number[0] not in paths:
             paths.append(number[0])
-        return number[0][-1][2] if shown else "n%d" % paths.index(number[0])
-    sign, words = _SIGNS[number[0]], [_text(one, paths, shown) for one in number[1:]]
+        return number[0][-1][2] if constants is None else "n%d" % paths.index(number[0])
+    sign, words = _SIGNS[number[0]], [_text(one, paths, constants) for one in number[1:]]
     return "(%s %s %s)" % (words[0], sign, words[1]) if len(words) > 1 else "(%s%s)" % (sign, words[0])
 
 
 def _comparison(sign, left, right, result):
     """A guard: numbers compare as they did, and are of type int."""
-    paths = []
-    text = _text((sign, left, right), paths)
-    compare = eval("lambda %s: %s" % (", ".join("n%d" % i for i in range(len(paths))), text))
-    text = _text((sign, left, right), paths, True)
+    paths, constants = [], []
+    code = _text((sign, left, right), paths, constants)
+    compare = eval("lambda %s: %s" % (", ".join("n%d" % i for i in range(len(paths))), code), {"c%d" % i: value for i, value in enumerate(constants)})
+    shown = _text((sign, left, right), paths)
 
     def check(*numbers):
         try:
             return all(type(number) is int for number in numbers) and compare(*numbers) is result
         except ArithmeticError:
             return False
-    return _guards.LAMBDA(check, text[1:-1] if result else "not " + text, *map(Source, paths))
+    return _guards.LAMBDA(check, shown[1:-1] if result else "not " + shown, *map(Source, paths))
 
 
 def guards_of(record):

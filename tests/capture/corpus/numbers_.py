@@ -76,3 +76,14 @@ def complex_numbers(x):
 
 def from_bytes(x):
     return x * int.from_bytes(b"\1\2", "big"), (300).to_bytes(2, "little")
+
+
+@calls("A(3), 1", "A(3), 2", "A(3), 3", "A(3), -1", "A(3), 4")
+def beside_a_large_one(x, n):
+    """A number of more digits than Python turns into text."""
+    return x + n if n * 10 ** 5000 > 5 else x - n
+
+
+@calls("A(3), 1", "A(3), 2", "A(3), 3", "A(3), 4", "A(3), 5")
+def power_of_a_negative_one(x, n):
+    return x + n if (-2) ** n > 0 else x - n
