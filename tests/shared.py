@@ -4,6 +4,7 @@ import collections
 import contextlib
 import fcntl
 import functools
+import importlib
 import importlib.util
 import io
 import json
@@ -50,6 +51,15 @@ def run_whole(words, timeout, **more):
 
 def command_path():
     return os.environ.get("DYNTRACE") or str(ROOT / "build" / "dyntrace")
+
+
+def extension():
+    """The extension that was built for the Python of this very process."""
+    sys.path.insert(0, str(Path(command_path()).parent / "lib"))
+    try:
+        return importlib.import_module("_dyntrace")
+    finally:
+        del sys.path[0]
 
 
 def holds(trace):

@@ -25,6 +25,8 @@ from pathlib import Path
 
 import pytest
 
+from shared import extension
+
 torch = pytest.importorskip("torch")
 import torch._dynamo # noqa: E402
 from torch._dynamo import config, convert_frame, exc, output_graph, utils # noqa: E402
@@ -40,14 +42,6 @@ REASONS = hasattr(getattr(torch._dynamo.types, "ConvertFrameReturn", None), "ski
 Compile = collections.namedtuple("Compile", "id label outcome reason sticky")
 Break = collections.namedtuple("Break", "id code line offset reason user_stack resume")
 Phase = collections.namedtuple("Phase", "id name start end label")
-
-
-def extension():
-    sys.path.insert(0, str(Path(os.environ.get("DYNTRACE", ROOT / "build" / "dyntrace")).parent / "lib"))
-    try:
-        return importlib.import_module("_dyntrace")
-    finally:
-        del sys.path[0]
 
 
 KINDS = {"torch": "torch", "compile": "compile", "graph": "graph", "graph_break": "break", "listing": "listing", "phase": "phase",
@@ -900,7 +894,7 @@ def test_rank(notes, monkeypatch):
 
 SAME = """
 import json, logging, os, sys, threading, traceback
-sys.path.insert(0, {directory!r})
+sys.path[:0] = {folders!r}
 import test_torch_facts as tests
 import torch, torch._dynamo
 from torch._dynamo import utils
@@ -960,7 +954,7 @@ def test_torch_does_the_same_without_us(tmp_path):
     ran = []
     for facts in False, True:
         script = tmp_path / "script.py"
-        script.write_text(SAME.format(directory=str(Path(__file__).parent), facts=facts))
+        script.write_text(SAME.format(folders=[str(folder) for folder in Path(__file__).parents[:2]], facts=facts))
         done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path,
                               env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
         assert done.returncode == 0, done.stderr
