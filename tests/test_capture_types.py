@@ -8,6 +8,7 @@ COMMON = '''
 import sys, warnings
 from dyntrace._native import native
 from dyntrace.capture import Compiled
+from dyntrace.graph import Node
 from dyntrace._capture import guards_of
 
 class Array:
@@ -41,7 +42,7 @@ def finish(record):
         runs.append(len(nodes))
         values, given = {}, iter(inputs)
         def of(one):
-            if isinstance(one, native.Node): return values[one]
+            if isinstance(one, Node): return values[one]
             if isinstance(one, (tuple, list)): return type(one)(map(of, one))
             return one
         for node in nodes:

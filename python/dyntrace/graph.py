@@ -16,11 +16,20 @@ import keyword
 import operator
 import re
 
-from ._native import native
-
 __all__ = ["Graph", "GraphModule", "Node"]
 
-Node = native.Node
+
+class Node:
+    """One step of a graph."""
+
+    __slots__ = "op", "name", "target", "args", "kwargs"
+
+    def __init__(self, op, name, target, args, kwargs):
+        self.op, self.name, self.target, self.args, self.kwargs = op, name, target, args, kwargs
+
+    def __repr__(self):
+        return self.name if isinstance(self.name, str) else "<node at %#x>" % id(self)
+
 
 _BINARY = {getattr(operator, name): sign for name, sign in {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@", "and_": "&", "or_": "|",

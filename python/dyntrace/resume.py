@@ -21,7 +21,7 @@ from ._native import native as _native
 
 UNBOUND = _native.UNBOUND
 
-_TEMPORARY = "___stack%d"
+TEMPORARY = "___stack%d"
 _numbers = itertools.count()
 
 
@@ -90,7 +90,7 @@ def _split(code, offset):
 
 
 def _hand_over(stack, leave):
-    stores = [("STORE_FAST", _TEMPORARY % slot) for slot in reversed(range(len(stack)))]
+    stores = [("STORE_FAST", TEMPORARY % slot) for slot in reversed(range(len(stack)))]
     return stores + _call(leave) + [("RETURN_VALUE", None)]
 
 
@@ -135,15 +135,15 @@ class _Program:
             raise TypeError("argument 1 must be code, not %s" % type(code).__name__)
         link = _native._link(code)
         if link and link[-1] and link[-1][0]() is code:  # no copy
-            self.origin, first = link[0](), link[1]
+            self.origin, self.first = link[0](), link[1]
         else:
-            self.origin, first = code, 0
+            self.origin, self.first = code, 0
         self.code, self.steps, self.places, self.prologue = code, (), (), 0
         self.why = _refused(self.origin)
         if not self.why:
             self.count = len(_variables(self.origin))
             try:
-                self.steps = self.places = _native._steps(self.origin, first)
+                self.steps = self.places = _native._steps(self.origin, self.first)
                 if self.origin is not code:
                     self.places = _native._steps(code, 0)
                     self.prologue = len(self.places) - len(self.steps)
@@ -198,7 +198,7 @@ class _Program:
         rest = sorted(set(range(free)).difference(known))
         others, in_cells = [at for at in rest if names[at] not in cells], [at for at in rest if names[at] in cells]
         stack = tuple(map(_word, slots[self.count:]))
-        handed = [_TEMPORARY % slot for slot, word in enumerate(stack) if word != "NULL"]
+        handed = [TEMPORARY % slot for slot, word in enumerate(stack) if word != "NULL"]
         locals_ = tuple(names[at] for at in known)
         arguments, closure = len(known) + len(handed), code.co_cellvars + code.co_freevars
         bare = not code.co_argcount and takes_super
@@ -208,10 +208,10 @@ class _Program:
         enter = _native._enter(origin, step, len(known), len(stack), itself)
         steps = [("COPY_FREE_VARS", len(closure))] if closure else []
         steps.append(("RESUME", 0))
-        steps += [("PUSH_NULL", 0) if word == "NULL" else ("LOAD_FAST", _TEMPORARY % slot) for slot, word in enumerate(stack)]
+        steps += [("PUSH_NULL", 0) if word == "NULL" else ("LOAD_FAST", TEMPORARY % slot) for slot, word in enumerate(stack)]
         steps += _call(enter) + [("POP_TOP", 0), ("JUMP_FORWARD", step)]
         name = "__resume_at_%d_%d" % (begin, next(_numbers))
-        made = _made(code, 0, 0, steps, locals_ + tuple(handed) + tuple(names[at] for at in others), [moved[at] for at in range(len(names))],
+        made = _made(code, len(self.steps), 0, steps, locals_ + tuple(handed) + tuple(names[at] for at in others), [moved[at] for at in range(len(names))],
                      co_name=name, co_qualname="".join(code.co_qualname.rpartition(".")[:2]) + name, co_freevars=closure,
                      co_argcount=0 if bare else arguments, co_posonlyargcount=0, co_kwonlyargcount=arguments if bare else 0,
                      co_flags=code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
@@ -221,20 +221,25 @@ class _Program:
     def prefix(self, step, stack, leave):
         """A resume function goes on where it begins, and leaves when it comes there once more, in a loop."""
         code = self.code
-        names = code.co_varnames + tuple(name for name in map(_TEMPORARY.__mod__, range(len(stack))) if name not in code.co_varnames)
+        names = code.co_varnames + tuple(name for name in map(TEMPORARY.__mod__, range(len(stack))) if name not in code.co_varnames)
         more = len(names) - code.co_nlocals
         moved = [at if at < code.co_nlocals else at + more for at in range(len(_variables(code)))]
-        return _made(code, self.prologue, self.prologue + step, _hand_over(stack, leave), names, moved)
+        past = self.prologue - 1 if self.prologue and step == self.first else None
+        return _made(code, self.prologue + len(self.places), self.prologue + step, _hand_over(stack, leave), names, moved, past)
 
 
-def _made(code, prologue, at, steps, names, moved, **changes):
-    """CODE with STEPS, (name, argument), before its step number AT, with NAMES for its variables, and those that it has MOVED."""
-    encoded, constants = [], code.co_consts
+def _made(code, count, at, steps, names, moved, past=None, **changes):
+    """CODE, of COUNT steps, with STEPS, (name, argument), before number AT, with NAMES for its variables, and those that it has MOVED. What
+    jumps there comes to them, but for the step PAST."""
+    encoded, constants, parts = [], code.co_consts, [*range(count)]
     for name, argument in steps:
         if name in ("LOAD_FAST", "STORE_FAST"):
             argument = names.index(argument)
         elif name == "LOAD_CONST":
             constants, argument = constants + (argument,), len(constants)
-        encoded.append((_opcodes[name], argument or 0))
-    return _native._make(code, prologue, at, tuple(encoded), tuple(moved), dict(
+        encoded.append((_opcodes[name], 0, argument) if name == "JUMP_FORWARD" else (_opcodes[name], argument or 0))
+    parts[at:at] = [~at, *encoded, ~count]
+    if past is not None:
+        parts[past] = _opcodes["JUMP_FORWARD"], 0, count
+    return _native._make(code, tuple(parts), tuple(moved), dict(
         changes, co_varnames=names, co_nlocals=len(names), co_consts=constants, co_stacksize=code.co_stacksize + len(_native._call)))

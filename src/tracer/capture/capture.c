@@ -3,6 +3,7 @@
  * What Python does with the record of a run, it does in finish(record) (python/dyntrace/_capture.py): names the nodes, asks the
  * backend, makes the guards. */
 #include "tracer/capture/capture.h"
+#include "tracer/resume/program.h"
 #include "tracer/resume/resume.h"
 #include "tracer/torch/torch.h"
 
@@ -10,40 +11,19 @@
 
 /* ---- nodes ---- */
 
-static PyTypeObject *node_type;
-
-PyObject *node_new(const char *op, PyObject *name, PyObject *target, PyObject *args, PyObject *keywords)
+PyObject *node_new(PyObject *op, PyObject *name, PyObject *target, PyObject *args, PyObject *keywords)
 {
-    OWNED PyObject *word = PyUnicode_InternFromString(op), *arguments = args, *named = keywords ? keywords : PyDict_New(), *made = NULL;
+    static PyTypeObject *type;
+    OWNED PyObject *module = type ? NULL : PyImport_ImportModule("dyntrace.graph");
+    OWNED PyObject *arguments = args, *named = keywords ? keywords : PyDict_New(), *made = NULL;
 
-    if (!word || !args || !named || !(made = node_type->tp_alloc(node_type, 0)) || PyObject_SetAttrString(made, "op", word) ||
-        PyObject_SetAttrString(made, "name", name ? name : Py_None) || PyObject_SetAttrString(made, "target", target) ||
-        PyObject_SetAttrString(made, "args", arguments) || PyObject_SetAttrString(made, "kwargs", named))
+    if (!type && module)
+        type = (PyTypeObject *)tracer_attribute(module, "Node");
+    if (!type || !op || !args || !named || !(made = type->tp_alloc(type, 0)) || PyObject_SetAttr(made, word_of("op"), op) ||
+        PyObject_SetAttr(made, word_of("name"), name ? name : Py_None) || PyObject_SetAttr(made, word_of("target"), target) ||
+        PyObject_SetAttr(made, word_of("args"), arguments) || PyObject_SetAttr(made, word_of("kwargs"), named))
         return NULL;
     return Py_NewRef(made);
-}
-
-static PyObject *node_repr(PyObject *node, PyObject *ignored)
-{
-    PyObject *name = PyObject_GetAttrString(node, "name");
-
-    if (!name || PyUnicode_Check(name))
-        return name;
-    Py_DECREF(name);
-    return PyUnicode_FromFormat("<node at %p>", (void *)node);
-}
-
-/* A class as Python makes them, with slots: how a node lives and dies is CPython's. */
-static int node_type_ready(PyObject *module)
-{
-    static PyMethodDef repr = {"__repr__", node_repr, METH_NOARGS, NULL};
-    OWNED PyObject *method = NULL;
-
-    node_type = (PyTypeObject *)PyObject_CallFunction((PyObject *)&PyType_Type, "s(){s:s,s:s,s:(sssss)}", "Node", "__module__", "dyntrace", "__doc__",
-                                                      "One step of a graph.", "__slots__", "op", "name", "target", "args", "kwargs");
-    if (!node_type || !(method = PyDescr_NewMethod(node_type, &repr)) || PyObject_SetAttrString((PyObject *)node_type, "__repr__", method))
-        return -1;
-    return PyModule_AddType(module, node_type);
 }
 
 /* ---- is it worth while? ---- */
@@ -97,11 +77,8 @@ static bool has_arrays(compat_frame *frame)
 
 static void capture_close(struct capture *c)
 {
-    Py_XDECREF(c->nodes);
-    Py_XDECREF(c->places);
-    Py_XDECREF(c->inputs);
-    Py_XDECREF(c->placeholders);
-    Py_XDECREF(c->guards);
+    for (int i = 0; i < CAPTURE_LISTS; i++)
+        Py_XDECREF(c->lists[i]);
     Py_XDECREF(c->stack);
     Py_XDECREF(c->closure);
     if (c->arena)
@@ -110,8 +87,9 @@ static void capture_close(struct capture *c)
 
 static bool capture_open(struct capture *c, struct tracer *t, PyThreadState *ts, PyObject *callback, compat_frame *frame)
 {
-    *c = (struct capture){.t = t, .ts = ts, .callback = callback, .arena = _PyArena_New(),
-                          .nodes = PyList_New(0), .places = PyList_New(0), .inputs = PyList_New(0), .placeholders = PyList_New(0), .guards = PyList_New(0)};
+    *c = (struct capture){.t = t, .ts = ts, .callback = callback, .arena = _PyArena_New()};
+    for (int i = 0; i < CAPTURE_LISTS; i++)
+        c->failed |= !(c->lists[i] = PyList_New(0));
     if (!c->arena)
         return false;
     c->locals = shadow_new(c, SHADOW_SOURCE, 0);
@@ -122,7 +100,7 @@ static bool capture_open(struct capture *c, struct tracer *t, PyThreadState *ts,
     c->mortal = shadow_new(c, SHADOW_TUPLE, 0);
     c->effects = shadow_new(c, SHADOW_TUPLE, 0);
     c->generators = shadow_new(c, SHADOW_TUPLE, 0);
-    if (!c->nodes || !c->places || !c->inputs || !c->placeholders || !c->guards || c->failed)
+    if (c->failed)
         return false;
     c->locals->step = 'L';
     c->globals->step = 'G';
@@ -200,12 +178,48 @@ static long long wall_ns(void)
 struct outcome_of {
     enum ended ended;
     struct plan *plan;       /* owned */
-    PyObject *modified, *splits, *values; /* owned; values: for the first run, or NULL */
+    PyObject *record, *values; /* owned: what finish() gets; for the first run, or NULL */
     long long began;
     char why[500];           /* it is skipped; or empty */
 };
 
-static void make_parts(struct capture *c, struct watched *w, struct outcome_of *o)
+/* FUNCTION, of ours, called with RECORD: a new reference, or NULL with an exception. */
+static PyObject *call_with(PyObject *function, PyObject *record)
+{
+    OWNED PyObject *called = Py_XNewRef(function);
+    struct tracer_exception raised;
+    struct torch_quiet quiet;
+    PyObject *result;
+
+    torch_quiet_begin(&quiet);
+    result = called && record ? PyObject_CallOneArg(called, record) : NULL;
+    raised = tracer_exception_aside(); /* quiet_end has those from before it */
+    torch_quiet_end(&quiet);
+    tracer_exception_back(&raised);
+    return result;
+}
+
+/* See finish() in dyntrace.capture, and _Assembly in dyntrace._assemble, which gives it "nodes" with all of them, "modified" and "resume". NULL:
+ * there is no code, or an exception. */
+static PyObject *record_of(struct capture *c, struct watched *w, const struct outcome_of *o, PyObject *frame_state)
+{
+    const bool returns = o->ended == ENDED_RETURN;
+    OWNED PyObject *module = PyImport_ImportModule("dyntrace._assemble"), *assemble = module ? tracer_attribute(module, "assemble") : NULL, *done = NULL;
+    OWNED PyObject *broke = returns ? Py_NewRef(Py_None)
+                            : Py_BuildValue("(ssiiO)", c->kind, c->reason, 2 * w->group, PyCode_Addr2Line(w->code, 2 * w->group), c->stack ? c->stack : Py_None);
+    OWNED PyObject *record = !broke ? NULL : Py_BuildValue(
+        "{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:L,s:L,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:i,s:i,s:O,s:O,s:O,s:O}", "code", w->code, "placeholders", c->placeholders,
+        "nodes", c->nodes, "outputs", o->plan->outputs, "inputs", c->inputs, "guards", c->guards, "break", broke, "plan", o->plan, "began", o->began,
+        "ended", wall_ns(), "frame_state", frame_state, "dynamic", PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC), "arguments", c->arguments,
+        "stores", c->stores, "deletes", c->deletes, "slots", returns ? Py_None : c->slots, "shapes_read", c->shapes_read ? Py_True : Py_False,
+        "group", w->group, "unit", w->unit, "begun", c->begun ? Py_True : Py_False, "handled", c->handled ? Py_True : Py_False,
+        "again", c->attempted ? Py_True : Py_False, "make_bool", c->make_bool ? Py_True : Py_False);
+
+    done = call_with(assemble, record);
+    return done ? Py_NewRef(record) : NULL;
+}
+
+static void make_parts(struct capture *c, struct watched *w, struct outcome_of *o, PyObject *frame_state)
 {
     const bool returns = o->ended == ENDED_RETURN;
     char why[200];
@@ -228,9 +242,9 @@ static void make_parts(struct capture *c, struct watched *w, struct outcome_of *
             snprintf(o->why, sizeof o->why, "%.180s", why);
         return;
     }
-    o->values = o->ended == ENDED_BEFORE && !o->plan->functions ? plan_values(o->plan, w) : NULL; /* before its variables are those of the new code */
-    o->modified = assemble(c, w, o->plan, returns, &o->splits);
-    if (!o->modified)
+    o->values = o->ended == ENDED_BEFORE && !o->plan->functions ? PyList_AsTuple(c->values) : NULL; /* before its variables are those of the new code */
+    o->record = record_of(c, w, o, frame_state);
+    if (!o->record)
         snprintf(o->why, sizeof o->why, "code for it could not be made");
 }
 
@@ -253,40 +267,10 @@ static PyObject *guarded_code(PyObject *code, PyObject *guards)
 }
 
 /* finish(record): (callable, GuardTree), or None: it is not to be. A new reference. */
-static PyObject *finish(struct capture *c, struct watched *w, struct outcome_of *o, PyObject *frame_state)
+static PyObject *finish(struct capture *c, const struct outcome_of *o)
 {
-    PyObject *finish = PyTuple_GET_ITEM(c->callback, CAPTURE_FINISH), *result = NULL, *nodes = NULL;
-    OWNED PyObject *broke = NULL, *record = NULL, *outputs = PyList_AsTuple(o->plan->outputs), *output = NULL, *name = NULL;
-    struct tracer_exception raised;
-    struct torch_quiet quiet;
+    PyObject *result = call_with(PyTuple_GET_ITEM(c->callback, CAPTURE_FINISH), o->record);
 
-    name = PyUnicode_InternFromString("output");
-    output = outputs && name ? node_new("output", name, name, Py_BuildValue("(O)", outputs), NULL) : NULL;
-    if (PyList_GET_SIZE(c->nodes) && output) {
-        nodes = PySequence_Concat(c->placeholders, c->nodes);
-        if (nodes && PyList_Append(nodes, output))
-            Py_CLEAR(nodes);
-    } else if (output) {
-        nodes = PyList_New(0);
-    }
-    broke = o->ended == ENDED_RETURN
-                ? Py_NewRef(Py_None)
-                : Py_BuildValue("(ssiiO)", c->kind, c->reason, 2 * w->group, PyCode_Addr2Line(w->code, 2 * w->group), c->stack ? c->stack : Py_None);
-    if (nodes && broke)
-        record = Py_BuildValue("{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:L,s:L,s:O,s:O,s:O}", "code", w->code, "nodes", nodes, "inputs", c->inputs,
-                               "guards", c->guards, "break", broke, "resume", o->splits, "modified", o->modified, "plan", o->plan,
-                               "began", o->began, "ended", wall_ns(), "frame_state", frame_state, "shapes_read",
-                               c->shapes_read ? Py_True : Py_False, "dynamic", PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC));
-    Py_XDECREF(nodes);
-    if (!record)
-        return NULL;
-    Py_INCREF(finish);
-    torch_quiet_begin(&quiet);
-    result = PyObject_CallOneArg(finish, record);
-    raised = tracer_exception_aside(); /* quiet_end has those from before it */
-    torch_quiet_end(&quiet);
-    tracer_exception_back(&raised);
-    Py_DECREF(finish);
     if (!result && PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY) == Py_True && PyErr_ExceptionMatches(PyExc_Exception)) { /* the program has not asked for it */
         PyErr_Clear();
         return Py_NewRef(Py_None);
@@ -324,15 +308,15 @@ static int conclude(struct capture *c, struct watched *w, struct outcome_of *o, 
     if (c->failed)
         skip(answer, c->kind && !strcmp(c->kind, "raised") ? c->reason : "", false);
     else
-        make_parts(c, w, o);
+        make_parts(c, w, o, frame_state);
     guard_unused(c, c->locals);
     guard_unused(c, c->globals);
-    if (!c->failed && o->modified && (made = finish(c, w, o, frame_state)) && made == Py_None) {
+    if (!c->failed && o->record && (made = finish(c, o)) && made == Py_None) {
         skip(answer, "it was declined", true);
     } else if (made) {
-        answer->guarded = guarded_code(o->modified, PyTuple_GET_ITEM(made, 1));
+        answer->guarded = guarded_code(PyDict_GetItemString(o->record, "modified"), PyTuple_GET_ITEM(made, 1));
         replays = o->values != NULL;
-    } else if (!c->failed && (o->modified || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)))) {
+    } else if (!c->failed && (o->record || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)))) {
         Py_CLEAR(raised.type);
         Py_CLEAR(raised.value);
         Py_CLEAR(raised.traceback);
@@ -417,8 +401,7 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
     watched_close(&c, &w);
     Py_CLEAR(c.returned);
     Py_XDECREF(o.plan);
-    Py_XDECREF(o.modified);
-    Py_XDECREF(o.splits);
+    Py_XDECREF(o.record);
     Py_XDECREF(o.values);
     capture_close(&c);
     decision_asked(d, status ? NULL : Py_None);
@@ -486,11 +469,28 @@ static PyObject *modules(PyObject *module, PyObject *ignored)
     return Py_NewRef(PyImport_GetModuleDict());
 }
 
+static PyObject *read_steps(PyObject *module, PyObject *code)
+{
+    OWNED PyObject *list = PyList_New(0);
+    struct program p = {0};
+    bool good = list && (PyCode_Check(code) ? !program_read(&p, (PyCodeObject *)code) : !program_is_none());
+
+    for (int32_t i = 0; good && i < p.count; i++) {
+        const struct step *step = &p.steps[i];
+        OWNED PyObject *one = Py_BuildValue("(iiiii)", step->op, step->to, step->span < 0 ? -1 : p.spans[step->span].to, step->from, compat_ops[step->op].ends);
+        good = one && !PyList_Append(list, one);
+    }
+    program_close(&p);
+    return good ? Py_NewRef(list) : NULL;
+}
+
 PyMethodDef capture_methods[] = {
     {"graph_break", graph_break, METH_NOARGS, "graph_break()\n\nA graph ends here."},
     {"_call_under", (PyCFunction)(void (*)(void))call_under, METH_FASTCALL | METH_KEYWORDS,
      "_call_under(fn, callback, *args, **keywords)\n\nA call of FN under a Capture; or, with None, under no callback."},
     {"_modules", modules, METH_NOARGS, "_modules()\n\nsys.modules, as import sees it."},
+    {"_read", read_steps, METH_O,
+     "_read(code) -> [(opcode, to, handler, unit, ends)]\n\nThe steps of CODE: those to which it may jump, and where its exceptions are handled, or -1."},
     {"_register_array", register_array, METH_O, "_register_array(type)\n\nOperations on instances of TYPE go into graphs."},
     {NULL, NULL, 0, NULL},
 };
@@ -500,6 +500,6 @@ PyObject *capture_modules;
 int capture_types_ready(PyObject *module)
 {
     capture_builtins = PyDict_Copy(PyEval_GetBuiltins());
-    return !capture_builtins || PyType_Ready(&plan_type) || node_type_ready(module) || capture_type_ready(module) ||
+    return !capture_builtins || PyType_Ready(&plan_type) || capture_type_ready(module) ||
                    PyModule_AddFunctions(module, capture_methods) || !(capture_modules = PyObject_GetAttrString(module, "_modules")) ? -1 : 0;
 }

@@ -17,8 +17,9 @@
  *     known.c      calls of builtins on what is known, and what is known of numpy's and torch's functions
  *     step.c       one instruction after the other
  *     plan.c       what rebuilds variables and stack behind the graph
- *     assemble.c   the code that runs instead: call the plan, then the instruction at the break, then a resume function
- *     capture.c    all of it, and the types that Python sees */
+ *     capture.c    all of it, and the types that Python sees
+ *
+ * The code that runs instead is made in Python: dyntrace._assemble. */
 #ifndef DYNTRACE_CAPTURE_H
 #define DYNTRACE_CAPTURE_H
 
@@ -92,12 +93,20 @@ struct undo {
     struct shadow *shadow, was;
 };
 
+enum { CAPTURE_LISTS = 10 };
 struct capture {
     struct tracer *t;
     PyThreadState *ts;
     PyObject *callback;       /* borrowed */
-    PyObject *nodes, *inputs, *placeholders, *guards; /* owned lists; nodes without placeholders */
-    PyObject *places;         /* owned list: of each of nodes code and unit; in functions that are stepped: and those of the call, and so on */
+    union {
+        PyObject *lists[CAPTURE_LISTS]; /* owned */
+        struct {
+            PyObject *nodes, *inputs, *placeholders, *guards; /* nodes without placeholders */
+            PyObject *places; /* of each of nodes code and unit; in functions that are stepped: and those of the call, and so on */
+            PyObject *arguments, *stores, *deletes, *slots; /* for the code that is made: dyntrace._assemble */
+            PyObject *values; /* what the plan gives when its code runs the first time */
+        };
+    };
     PyArena *arena;           /* owned: of shadows, and of what they refer to */
     uint32_t serial, jumps, items, nesting; /* items: of containers that were gone through; nesting: of those in an argument of a node */
     struct undo *undo;        /* in the order made */
@@ -450,31 +459,19 @@ struct plan {
     struct recipe *recipes;     /* owned, in the order made */
     int count, room;
     int *inputs, *gives;        /* owned: recipes: arguments of the graph; what is given, stores first, then the stack from its top */
-    int input_count, give_count;
+    int input_count, give_count, argument_count;
     bool single;                /* it gives the only one, no tuple */
     bool again;                 /* if the graph raises, it gives itself: the code as it was handles that, from its beginning */
     bool functions;             /* it makes some, whose cells are the frame's */
-    int *arguments;             /* owned: variables of the code that it is called with */
-    int argument_count;
-    int *stores, *deletes;      /* owned: variables that get a value, and those that lose theirs */
-    int store_count, delete_count;
-    bool *nulls;                /* owned: which slots of the stack are NULL */
-    int depth, null_count;
     PyObject *outputs;          /* owned: list of nodes */
     PyObject *places, *code;    /* owned: of the capture's nodes, and its code: for tracebacks */
 };
 /* The plan for what W has, whose stack has DEPTH SHADOWS, or, with RETURNED, for only that. NULL: WHY says why not, or an exception. */
 struct plan *plan_make(struct capture *c, const struct watched *w, struct shadow *const *shadows, int depth, struct shadow *returned, char why[200]);
-/* What it gives when its code runs for the first time: a new tuple of what W has. */
-PyObject *plan_values(const struct plan *plan, const struct watched *w);
-
-/* ---- assemble.c ---- */
-/* The code in place of W's: PLAN, then the instruction at the break, then what SPLITS (a new list) go on with. BEHIND: it returns. */
-PyObject *assemble(struct capture *c, const struct watched *w, struct plan *plan, bool returns, PyObject **splits);
 
 /* ---- capture.c ---- */
 /* A node of the graph; the references of ARGS and KEYWORDS (NULL: none) go to it. */
-PyObject *node_new(const char *op, PyObject *name, PyObject *target, PyObject *args, PyObject *keywords);
+PyObject *node_new(PyObject *op, PyObject *name, PyObject *target, PyObject *args, PyObject *keywords);
 /* FRAME missed under CALLBACK. 0: ANSWER and GOING say what becomes of it; -1: an exception, and FRAME is to be disposed of. */
 int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct code_state *state, struct decision *d,
                 struct answer *answer, struct capture_going *going);

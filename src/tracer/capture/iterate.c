@@ -10,7 +10,7 @@ static struct shadow *item_node(struct capture *c, PyObject *value, struct shado
 {
     OWNED PyObject *array = value_argument(c, value, of), *args = array ? Py_BuildValue("(On)", array, i) : NULL;
     PyObject *target = operator_named("getitem");
-    OWNED PyObject *node = args && target ? node_new("call_function", NULL, target, Py_NewRef(args), NULL) : NULL;
+    OWNED PyObject *node = args && target ? node_new(word_of("call_function"), NULL, target, Py_NewRef(args), NULL) : NULL;
 
     PyErr_Clear();
     if (!node || add_node(c, node) || !capture_keep(c, node))

@@ -207,7 +207,7 @@ static bool has_foreign(PyObject *result)
 /* The node of OPERATION, whose arguments go: its shadow, or NULL: no memory. */
 static struct shadow *add_operation(struct capture *c, struct operation *operation)
 {
-    OWNED PyObject *node = node_new(operation->op, NULL, operation->target, operation->args, operation->keywords);
+    OWNED PyObject *node = node_new(word_of(operation->op), NULL, operation->target, operation->args, operation->keywords);
     struct shadow *shadow = node && !add_node(c, node) && capture_keep(c, node) ? shadow_node(c, node, operation->fixed, operation->counted) : NULL;
 
     PyErr_Clear();

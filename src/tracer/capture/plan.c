@@ -63,20 +63,14 @@ static int add_recipe(struct maker *m, int **numbers, int *count, struct shadow 
     return number < 0 ? -1 : add_number(numbers, count, number);
 }
 
-/* Argument of the plan: variable NAME. */
-static int argument_of(struct maker *m, PyObject *name)
+/* A recipe that takes OBJECT from its place in LIST, where it is put if it is not there. */
+static int taken_from(struct maker *m, PyObject *list, PyObject *object, int how)
 {
-    PyCodeObject *code = m->w->code;
-    int variable = 0;
+    Py_ssize_t i = 0;
 
-    while (variable < code->co_nlocalsplus && PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, variable), name))
-        variable++;
-    for (int i = 0; i < m->plan->argument_count; i++)
-        if (m->plan->arguments[i] == variable)
-            return add(m, (struct recipe){.how = MAKE_ARGUMENT, .from = i}, NULL);
-    if (variable == code->co_nlocalsplus || add_number(&m->plan->arguments, &m->plan->argument_count, variable))
-        return -1;
-    return add(m, (struct recipe){.how = MAKE_ARGUMENT, .from = m->plan->argument_count - 1}, NULL);
+    while (i < PyList_GET_SIZE(list) && PyList_GET_ITEM(list, i) != object)
+        i++;
+    return i == PyList_GET_SIZE(list) && PyList_Append(list, object) ? -1 : add(m, (struct recipe){.how = how, .from = (int)i}, NULL);
 }
 
 static int source_recipe(struct maker *m, struct shadow *shadow)
@@ -93,23 +87,13 @@ static int source_recipe(struct maker *m, struct shadow *shadow)
     if (shadow->step == 'C')
         return add(m, (struct recipe){.how = MAKE_CELL_OF, .from = (int)PyLong_AsLong(shadow->key)}, NULL);
     if (shadow->step == 'l')
-        return argument_of(m, shadow->key);
+        return taken_from(m, c->arguments, shadow->key, MAKE_ARGUMENT);
     if (shadow->parent == c->globals)
         return add(m, (struct recipe){.how = MAKE_GLOBAL}, shadow->key);
     if (shadow->parent == c->builtins)
         return add(m, (struct recipe){.how = MAKE_BUILTIN}, shadow->key);
     parent = recipe_of(m, shadow->parent);
     return parent < 0 ? -1 : add(m, (struct recipe){.how = shadow->step == '.' ? MAKE_ATTRIBUTE : MAKE_ITEM, .from = parent}, shadow->key);
-}
-
-static int output_of(struct maker *m, PyObject *node)
-{
-    PyObject *outputs = m->plan->outputs;
-
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(outputs); i++)
-        if (PyList_GET_ITEM(outputs, i) == node)
-            return add(m, (struct recipe){.how = MAKE_OUTPUT, .from = (int)i}, NULL);
-    return PyList_Append(outputs, node) ? -1 : add(m, (struct recipe){.how = MAKE_OUTPUT, .from = (int)PyList_GET_SIZE(outputs) - 1}, NULL);
 }
 
 /* The number of MADE, with OBJECT (or NULL) and COUNT items; -1: one cannot be made. */
@@ -194,7 +178,7 @@ static int recipe_of(struct maker *m, struct shadow *shadow)
         made = source_recipe(m, shadow);
         break;
     case SHADOW_NODE:
-        made = output_of(m, shadow->node);
+        made = taken_from(m, m->plan->outputs, shadow->node, MAKE_OUTPUT);
         break;
     case SHADOW_TUPLE:
     case SHADOW_LIST:
@@ -224,13 +208,25 @@ static bool is_cell(const struct watched *w, int variable)
     return value && _PyLocals_GetKind(w->code->co_localspluskinds, variable) & (CO_FAST_CELL | CO_FAST_FREE) && PyCell_Check(value);
 }
 
+static int append_number(PyObject *list, long number)
+{
+    OWNED PyObject *made = PyLong_FromLong(number);
+
+    return made ? PyList_Append(list, made) : -1;
+}
+
+/* What SHADOW has, which was VALUE (or NULL) when it was watched, is given. -1: it cannot be made. */
+static int give(struct maker *m, struct shadow *shadow, PyObject *value)
+{
+    return add_recipe(m, &m->plan->gives, &m->plan->give_count, shadow) || (value && PyList_Append(m->c->values, value)) ? -1 : 0;
+}
+
 /* Variable I of W is given, or deleted, if it is another than at the beginning. -1: it cannot be made. */
 static int add_variable(struct maker *m, int i)
 {
     const struct watched *w = m->w;
     PyObject *value = compat_local(w->frame, i);
     struct shadow *shadow = w->shadow[i], *before = m->c->initial[i];
-    int made;
 
     if (is_cell(w, i)) {
         if (!shadow || shadow->kind != SHADOW_CELL || shadow->guarded)
@@ -241,39 +237,31 @@ static int add_variable(struct maker *m, int i)
             return 0;
     }
     if (!value)
-        return before && add_number(&m->plan->deletes, &m->plan->delete_count, i) ? -1 : 0;
+        return before ? append_number(m->c->deletes, i) : 0;
     if (shadow && shadow == before)
         return 0;
-    made = recipe_of(m, shadow);
-    if (made < 0) {
+    if (give(m, shadow, value)) {
         snprintf(m->why, 200, "its variable %.60s has a %.60s there that cannot be made again",
                  PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, i)), Py_TYPE(value)->tp_name);
         PyErr_Clear();
         return -1;
     }
-    return add_number(&m->plan->stores, &m->plan->store_count, i) || add_number(&m->plan->gives, &m->plan->give_count, made) ? -1 : 0;
+    return append_number(m->c->stores, i);
 }
 
 static int add_state(struct maker *m, struct shadow *const *shadows, int depth)
 {
-    struct plan *plan = m->plan;
-
     for (int i = 0; i < m->w->variables; i++)
         if (add_variable(m, i))
             return -1;
-    plan->depth = depth;
-    if (!(plan->nulls = PyMem_Calloc((size_t)depth + 1, sizeof *plan->nulls)))
-        return -1;
-    for (int i = depth - 1; i >= 0; i--) {
-        int made = shadows[i] == &shadow_of_null ? -1 : recipe_of(m, shadows[i]);
-        if (shadows[i] == &shadow_of_null) {
-            plan->nulls[i] = true;
-            plan->null_count++;
-        } else if (made < 0 || add_number(&plan->gives, &plan->give_count, made)) {
+    for (int i = 0; i < depth; i++)
+        if (PyList_Append(m->c->slots, shadows[i] == &shadow_of_null ? Py_False : Py_True))
+            return -1;
+    for (int i = depth - 1; i >= 0; i--)
+        if (shadows[i] != &shadow_of_null && give(m, shadows[i], compat_local(m->w->frame, m->w->variables + i))) {
             snprintf(m->why, 200, "a value on its stack there cannot be made again");
             return -1;
         }
-    }
     return 0;
 }
 
@@ -308,26 +296,12 @@ struct plan *plan_make(struct capture *c, const struct watched *w, struct shadow
     } else if (!status) {
         status = add_state(&m, shadows, depth);
     }
+    plan->argument_count = (int)PyList_GET_SIZE(c->arguments);
     if (status) {
         PyErr_Clear();
         Py_CLEAR(plan);
     }
     return plan;
-}
-
-PyObject *plan_values(const struct plan *plan, const struct watched *w)
-{
-    PyObject *made = PyTuple_New(plan->give_count);
-    int n = 0;
-
-    for (int i = 0; made && i < plan->store_count; i++) {
-        PyObject *value = compat_local(w->frame, plan->stores[i]);
-        PyTuple_SET_ITEM(made, n++, Py_NewRef(is_cell(w, plan->stores[i]) ? PyCell_GET(value) : value));
-    }
-    for (int slot = plan->depth - 1; made && slot >= 0; slot--)
-        if (!plan->nulls[slot])
-            PyTuple_SET_ITEM(made, n++, Py_NewRef(compat_local(w->frame, w->variables + slot)));
-    return made;
 }
 
 /* ---- a plan that runs ---- */
@@ -408,7 +382,7 @@ static PyObject *make_one(const struct plan *plan, const struct recipe *recipe, 
         return Py_NewRef(frame->f_globals);
     case MAKE_CELL_OF:
         return Py_NewRef(PyTuple_GET_ITEM(compat_function(frame)->func_closure, recipe->from));
-    case MAKE_OWN_CELL: /* behind the variables that the code has more, as in assemble.c */
+    case MAKE_OWN_CELL: /* behind the variables that the code has more, as in dyntrace._assemble */
         found = compat_local(frame, recipe->from + (recipe->from < of->co_nlocals ? 0 : compat_code(frame)->co_nlocals - of->co_nlocals));
         return found && PyCell_Check(found) ? Py_NewRef(found) : PyErr_Format(PyExc_SystemError, "a frame without its cells");
     case MAKE_ATTRIBUTE:
@@ -606,10 +580,6 @@ static void plan_free(PyObject *object)
     PyMem_Free(plan->recipes);
     PyMem_Free(plan->inputs);
     PyMem_Free(plan->gives);
-    PyMem_Free(plan->arguments);
-    PyMem_Free(plan->stores);
-    PyMem_Free(plan->deletes);
-    PyMem_Free(plan->nulls);
     Py_XDECREF(plan->name);
     Py_XDECREF(plan->callable);
     Py_XDECREF(plan->forward);

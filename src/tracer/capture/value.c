@@ -602,7 +602,7 @@ static PyObject *placeholder(struct capture *c, struct shadow *source)
 
     if (source->node)
         return source->node;
-    node = text ? node_new("placeholder", text, text, PyTuple_New(0), NULL) : NULL;
+    node = text ? node_new(word_of("placeholder"), text, text, PyTuple_New(0), NULL) : NULL;
     if (!node || PyList_Append(c->placeholders, node) || PyList_Append(c->inputs, source->value) || shadow_add(c, c->taken, NULL, source)) {
         c->failed = true;
         return NULL;

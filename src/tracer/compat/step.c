@@ -1,18 +1,6 @@
 /* tracer/compat/step.c -- see step.h. An opcode that is not there is one of another version. */
 #include "tracer/compat/step.h"
 
-#ifdef TO_BOOL
-const int compat_to_bool = TO_BOOL;
-#else
-const int compat_to_bool = -1;
-#endif
-
-#ifdef POP_JUMP_FORWARD_IF_TRUE
-const int compat_jump_if_true = POP_JUMP_FORWARD_IF_TRUE;
-#else
-const int compat_jump_if_true = POP_JUMP_IF_TRUE;
-#endif
-
 /* What an instruction does, with its own argument unless something else is said here. */
 static const struct {
     unsigned char does;

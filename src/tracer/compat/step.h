@@ -53,10 +53,6 @@ struct compat_action compat_action(int op, uint32_t arg, int32_t unit);
 PyObject *compat_constant(PyCodeObject *code, int op, uint32_t arg);
 /* Slots of the stack above an iterator, for the place in an iteration without one: NULL. */
 #define COMPAT_ABOVE_ITERATOR (PY_VERSION_HEX >= 0x030f0000)
-/* It jumps if the bool on top is true. */
-extern const int compat_jump_if_true;
-/* OP makes a bool of what is compared; this does it alone. -1: none does. */
-extern const int compat_to_bool;
 
 /* Public only up to 3.12, exported all the same. */
 #if PY_VERSION_HEX >= 0x030d0000

@@ -149,8 +149,9 @@ struct step *program_keep(struct program *p, int32_t step)
 {
     struct step *kept = program_put(p, 0, 0, 0);
 
+    if (!p->steps[step].at)
+        p->steps[step].at = p->made_count - 1;
     *kept = p->steps[step];
-    p->steps[step].kept = p->made_count - 1;
     return kept;
 }
 
@@ -169,9 +170,8 @@ static void arrange(struct program *p)
         }
         for (int32_t i = 0; i < p->made_count; i++) {
             struct step *step = &p->made[i];
-            const struct step *to = step->to < 0 ? NULL : &p->steps[step->direct > 1 ? 0 : step->to];
-            if (to)
-                step->arg = (uint32_t)abs(p->made[step->direct > 1 ? step->to : step->direct ? to->kept : to->at].at - step->at - step->size - compat_caches(step->op));
+            if (step->to >= 0)
+                step->arg = (uint32_t)abs(p->made[p->steps[step->to].at].at - step->at - step->size - compat_caches(step->op));
             for (; step->size < 4 && step->arg >> 8 * step->size; grown = true)
                 step->size++;
         }

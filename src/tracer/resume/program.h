@@ -11,12 +11,11 @@ struct step {
     uint8_t op, size;   /* size: units without caches */
     bool starts;        /* an instruction of the code that was read */
     bool due;           /* analyse.c's */
-    uint8_t direct;     /* 1: it jumps to the step itself, not to what was put before that; 2: to is the number of a new one */
     uint32_t arg;
     int32_t to;         /* the step that was read to which it may jump, or -1 */
     int32_t span;       /* or -1 */
     int32_t from;       /* its unit in the code that was read: its place in the source is that one's; -1: it has none */
-    int32_t at, kept;   /* one that was read: the new steps that jumps lead to, and that it is. A new one: its unit, and - */
+    int32_t at;         /* one that was read: the new step that jumps lead to, or 0: itself. A new one: its unit */
 };
 
 /* What a row of the exception table says. */
@@ -53,7 +52,7 @@ static inline unsigned char *program_slots(const struct program *p, int32_t step
     return p->slots + (size_t)step * (size_t)p->width;
 }
 void program_close(struct program *p);
-/* The new code's next step, and what jumps to STEP, which was read, leads there; and STEP as the next one. */
+/* The new code's next step, and what jumps to STEP, which was read, or is none of them but their count, leads there; and STEP as the next one. */
 struct step *program_put(struct program *p, int op, uint32_t arg, int32_t from);
 static inline void program_lead(struct program *p, int32_t step)
 {

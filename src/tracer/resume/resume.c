@@ -45,16 +45,24 @@ static PyObject *steps(PyObject *module, PyObject *args)
     return good ? Py_NewRef(list) : NULL;
 }
 
-/* STEPS are put where P is. */
-static bool put_steps(struct program *p, PyObject *steps)
+/* PART is next: the number of a step of P; ~ that of one, or of no step: what jumps there leads here; or a new step. */
+static bool put_part(struct program *p, PyObject *part, PyObject *moved)
 {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(steps); i++) {
-        int op;
-        unsigned arg;
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(steps, i), "iI", &op, &arg))
+    int op, to = -1, from = -1;
+    unsigned arg;
+
+    if (!PyLong_Check(part)) {
+        if (!PyArg_ParseTuple(part, "iI|ii", &op, &arg, &to, &from))
             return false;
-        program_put(p, op, arg, -1)->to = op == JUMP_FORWARD ? (int32_t)arg : -1;
+        program_put(p, op, arg, from)->to = to;
+        return true;
     }
+    const long number = PyLong_AsLong(part);
+    if (number < 0)
+        return program_lead(p, (int32_t)~number), true;
+    struct step *step = program_keep(p, (int32_t)number);
+    if (compat_ops[step->op].has_variable)
+        step->arg = (uint32_t)PyLong_AsLong(PyTuple_GET_ITEM(moved, step->arg));
     return true;
 }
 
@@ -62,22 +70,14 @@ static PyObject *make(PyObject *module, PyObject *args)
 {
     PyCodeObject *code;
     struct program p;
-    PyObject *steps, *moved, *changes, *made = NULL;
-    int prologue, at;
+    PyObject *parts, *moved, *changes, *made = NULL;
     bool good;
 
-    if (!PyArg_ParseTuple(args, "O!iiO!O!O!:_make", &PyCode_Type, &code, &prologue, &at, &PyTuple_Type, &steps, &PyTuple_Type, &moved,
-                          &PyDict_Type, &changes))
+    if (!PyArg_ParseTuple(args, "O!O!O!O!:_make", &PyCode_Type, &code, &PyTuple_Type, &parts, &PyTuple_Type, &moved, &PyDict_Type, &changes))
         return NULL;
     good = !program_read(&p, code) && (PyTuple_GET_SIZE(moved) == p.variables || !program_is_none());
-    for (int32_t i = 0; good && i < p.count; i++) {
-        program_lead(&p, i);
-        good = i != at || put_steps(&p, steps);
-        struct step *step = program_keep(&p, i);
-        step->direct = i == prologue - 1;
-        if (compat_ops[step->op].has_variable)
-            step->arg = (uint32_t)PyLong_AsLong(PyTuple_GET_ITEM(moved, step->arg));
-    }
+    for (Py_ssize_t i = 0; good && i < PyTuple_GET_SIZE(parts); i++)
+        good = put_part(&p, PyTuple_GET_ITEM(parts, i), moved);
     if (good)
         made = program_make(&p, Py_NewRef(changes));
     program_close(&p);
@@ -105,8 +105,8 @@ PyMethodDef resume_methods[] = {
      "_steps(code, first) -> [(begin, end, why, slots)]\n\nThe steps of CODE, if it is entered at FIRST. The second half of an instruction has no end.\n"
      "WHY it belongs to others. What SLOTS may have, variables, then the stack; None: it is never reached."},
     {"_make", make, METH_VARARGS,
-     "_make(code, prologue, at, steps, moved, changes) -> code\n\nCODE with STEPS, (opcode, argument; a step of JUMP_FORWARD), before AT. What jumps there\n"
-     "jumps to them, but for the last one of PROLOGUE steps. MOVED: where CODE's variables are in the new code."},
+     "_make(code, parts, moved, changes) -> code\n\nOf PARTS: a step of CODE by its number; ~ that of one, or of none: what jumps there leads here; or a new\n"
+     "step, (opcode, argument), and the number to which it jumps, and the unit whose place in the source it has. MOVED: where CODE's variables are then."},
     {"_leave", make_leave, METH_O, "_leave(code)\n\nWhat a prefix calls, of its resume function's code."},
     {"_enter", make_enter, METH_VARARGS, "_enter(origin, first, locals, depth, itself)\n\nWhat a resume function calls: enum link."},
     {NULL, NULL, 0, NULL},

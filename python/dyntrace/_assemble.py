@@ -1,0 +1,167 @@
+"""The code that runs in place of a function that was captured.
+
+Runs in: the traced process.
+
+    MAKE_CELL, COPY_FREE_VARS, RESUME    as the function begins
+    the call of the plan                 with the variables that it needs
+    UNPACK_SEQUENCE, STORE_FAST ...      variables and stack as they are at the break
+    the instruction at the break         with what handles its exceptions; it may jump
+    leave                                where it goes on: a resume function (resume.py)
+
+It is the function's own bytecode, with the rest put in; what is not reached is left out.
+"""
+from opcode import opmap as _opcodes
+
+from ._native import native as _native
+from .graph import Node
+from .resume import TEMPORARY, _split, _variables
+
+_MOST_LEAVES = 64
+_RESUME, _HANDLER, _TO_BOOL = _opcodes["RESUME"], _opcodes["PUSH_EXC_INFO"], _opcodes.get("TO_BOOL")
+_JUMP_IF_TRUE = next(name for name in ("POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_IF_TRUE") if name in _opcodes)
+
+
+class _Assembly:
+    """RECORD is that of finish() in capture.py. Besides:
+
+    arguments, of the plan, the names of variables; stores and deletes, the numbers of those that get a value and that lose theirs; slots,
+    of the stack at the break, which of them have a value, or None: it returns; group and unit, where the instruction at the break begins and
+    where it is; begun: it is a resume function, and has put its own things in place; handled: a handler would see what the graph
+    raises; again: where the graph raises, the plan gives itself, and the function's own code runs; make_bool: what is on top, behind a
+    comparison, is yet to be made a bool."""
+
+    def __init__(self, record):
+        self.record, self.code = record, record["code"]
+        self.ops, self.jumps, self.handlers, self.units, self.ends = zip(*_native._read(self.code))
+        self.begun, units, count = self.ops.index(_RESUME), self.units, len(self.units)
+        self.broken = last = units.index(record["group"])
+        while last + 1 < count and units[last] != units[last + 1] <= record["unit"]:
+            last += 1
+        if self.ops[last] == _TO_BOOL and last + 1 < count and self.jumps[last + 1] >= 0:
+            last += 1  # the jump that has its bool
+        self.last, self.constants, self.splits, self.parts = last, list(self.code.co_consts), {}, []
+
+    # ---- where it leaves ----
+
+    def leaves(self, step):
+        """Does it leave at STEP? Behind the instruction at the break, and where that jumps to; if a handler would see what the graph raises:
+        outside of those. Without a split there, the rest runs where it is."""
+        if step <= self.begun or step == self.broken:
+            return False
+        if self.record["handled"]:
+            handler = self.handlers[step]
+            if handler >= 0 and self.ops[handler] == _HANDLER:
+                return False
+        elif step != self.jumps[self.last] and (step != self.last + 1 or self.ends[self.last]):
+            return False
+        if step not in self.splits and len(self.splits) < _MOST_LEAVES and self.units[step - 1] != self.units[step]:
+            split = _split(self.code, 2 * self.units[step])
+            if split:
+                self.splits[step] = split
+        return step in self.splits
+
+    def reach(self):
+        """The steps that are reached from the beginning, and from the break."""
+        reached, record = set(), self.record
+        queue = [0] + [self.broken] * (record["slots"] is not None) + [self.begun + 1] * record["again"]
+        while queue:
+            step = queue.pop()
+            if step in reached or self.leaves(step):
+                continue
+            reached.add(step)
+            behind = -1 if self.ends[step] or step == self.begun else step + 1
+            queue += [to for to in (self.handlers[step], self.jumps[step], behind) if 0 <= to < len(self.ops)]
+        return reached
+
+    # ---- what is put in ----
+
+    def put(self, op, arg=0, to=-1):
+        """Its place in the source is that of what was kept last."""
+        self.parts.append((_opcodes.get(op, op), arg, to, self.unit))
+
+    def put_variable(self, op, variable):
+        """LOAD, STORE or DELETE of VARIABLE of the code as it was."""
+        cell = variable >= self.code.co_nlocals or self.code.co_varnames[variable] in self.code.co_cellvars
+        self.put(op + ("_DEREF" if cell else "_FAST"), self.moved[variable])
+
+    def put_call(self, constant, arguments=()):
+        self.constants.append(constant)
+        for op in _native._call[:2]:
+            self.put(op, len(self.constants) - 1 if op == _opcodes["LOAD_CONST"] else 0)
+        for variable in arguments:
+            self.put_variable("LOAD", variable)
+        for op in _native._call[2:]:
+            self.put(op, len(arguments))
+
+    def put_prologue(self, aside):
+        """What comes behind RESUME. ASIDE is a step that the code does not have."""
+        record, plan, slots, link = self.record, self.record["plan"], self.record["slots"], _native._link(self.code)
+        self.put_call(plan, list(map(self.variables.index, record["arguments"])))
+        if record["again"]:
+            self.put("COPY", 1)
+            self.put("LOAD_CONST", len(self.constants) - 1)
+            self.put("IS_OP")
+            self.put(_JUMP_IF_TRUE, 0, aside)
+        if record["begun"]:
+            self.put_call(next(constant for constant in reversed(self.code.co_consts) if getattr(constant, "__self__", None) is link))
+            self.put("POP_TOP")
+        if slots is None:
+            self.put("RETURN_VALUE")
+        else:
+            filled = [slot for slot, has in enumerate(slots) if has]
+            gives = len(filled) + len(record["stores"])
+            self.put("UNPACK_SEQUENCE" if gives else "POP_TOP", gives)
+            for variable in record["stores"]:
+                self.put_variable("STORE", variable)
+            for variable in record["deletes"]:
+                self.put_variable("DELETE", variable)
+            if len(filled) < len(slots):  # what is not NULL lies there, in its order
+                for slot in reversed(filled):
+                    self.put("STORE_FAST", self.where[slot])
+                for slot, has in enumerate(slots):
+                    self.put("LOAD_FAST" if has else "PUSH_NULL", self.where[slot] if has else 0)
+                for slot in filled:
+                    self.put("DELETE_FAST", self.where[slot])
+            if record["make_bool"] and _TO_BOOL:
+                self.put("TO_BOOL")
+            self.put("JUMP_FORWARD", 0, self.broken)
+        if record["again"]:
+            self.parts.append(~aside)
+            self.put("POP_TOP")
+            self.put("JUMP_FORWARD", 0, self.begun + 1)
+
+    def put_leave(self, split):
+        for slot in reversed(range(len(split.stack))):
+            self.put("STORE_FAST", self.where[slot])
+        self.put_call(split._leave)
+        self.put("RETURN_VALUE")
+
+    def assembled(self):
+        code, record, reached = self.code, self.record, self.reach()
+        depths = [len(record["slots"] or ())] + [len(split.stack) for split in self.splits.values()]
+        temporaries = [TEMPORARY % slot for slot in range(max(depths))]  # one that was split, or made of a split, has some already
+        names = code.co_varnames + tuple(name for name in temporaries if name not in code.co_varnames)
+        self.where, self.variables, more = list(map(names.index, temporaries)), _variables(code), len(names) - code.co_nlocals
+        self.moved = [at if at < code.co_nlocals else at + more for at in range(len(self.variables))]
+        for step in sorted(reached | self.splits.keys()):
+            if step == self.broken and self.parts[-1] == (_opcodes["JUMP_FORWARD"], 0, step, self.units[self.begun]):
+                self.parts.pop()  # over nothing
+            self.unit = self.units[step]
+            self.parts.append(~step)
+            if step in self.splits:
+                self.put_leave(self.splits[step])
+            if step in reached:
+                self.parts.append(step)
+            if step == self.begun:
+                self.put_prologue(len(self.units))
+        needed = max(len(record["arguments"]), len(record["stores"]) + depths[0], 1) + 4
+        made = _native._make(code, tuple(self.parts), tuple(self.moved), dict(
+            co_varnames=names, co_nlocals=len(names), co_consts=tuple(self.constants), co_stacksize=max(code.co_stacksize, needed)))
+        return made, list(self.splits.values())
+
+
+def assemble(record):
+    """RECORD gets the code in place of its own, and the splits that go on where that leaves; and its nodes become a graph's."""
+    record["modified"], record["resume"] = _Assembly(record).assembled()
+    nodes, outputs = record["nodes"], (tuple(record["outputs"]),)
+    record["nodes"] = [*record["placeholders"], *nodes, Node("output", "output", "output", outputs, {})] if nodes else []
