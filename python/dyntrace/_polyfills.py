@@ -1,4 +1,4 @@
-"""What builtins do that go through an iterator or call functions, as a capture steps into it (src/tracer/capture/known.c).
+"""What builtins do that go through an iterator or call functions, as a capture steps into it (src/tracer/capture/known.c); and names of functions.
 
 Runs in: the traced process, in place of the builtin while a call of it is watched. Each does exactly what the builtin does, exceptions
 included; tracebacks and sys._getframe() pass over these functions. They use no globals: what they need is the default of a
@@ -37,6 +37,10 @@ def _any(iterable, /):
         if item:
             return True
     return False
+
+
+def _bool(value, /):
+    return True if value else False
 
 
 def _all(iterable, /):
@@ -187,3 +191,46 @@ def _itemgetter(key, item, /):
 
 def _methodcaller(name, item, /, getattr=getattr):
     return getattr(item, name)()
+
+
+# ---- what is known of functions by their names, numpy's and torch's above all ----
+
+# The shape of what it gives follows from those of its arguments: always, or if what is behind the first is known, or if all are
+elementwise = frozenset("""
+    abs absolute fabs add sub subtract mul multiply div divide true_divide floor_divide remainder mod fmod pow power float_power exp
+    exp2 expm1 log log2 log10 log1p sqrt rsqrt square sin cos tan asin acos atan arcsin arccos arctan sinh cosh tanh asinh acosh
+    atanh sigmoid relu relu6 gelu silu elu selu celu leaky_relu softplus softsign mish hardtanh hardswish floor ceil round trunc
+    rint sign sgn neg negative positive reciprocal clamp clip minimum maximum fmin fmax eq ne lt le gt ge not_equal less greater
+    less_equal greater_equal logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not invert
+    isnan isinf isfinite signbit matmul mm bmm mv dot inner outer addmm linear zeros_like ones_like empty_like full_like rand_like
+    randn_like clone detach contiguous float double half bfloat16 int long atan2 arctan2 hypot lerp erf erfc masked_fill nan_to_num
+    conj lshift rshift and_ or_ xor stack cat concatenate""".split())
+shaped = frozenset("""
+    sum mean std var prod any all argmax argmin amax amin max min cumsum cumprod sort argsort norm logsumexp softmax log_softmax
+    reshape view expand broadcast_to narrow select roll flip transpose permute
+    t swapaxes moveaxis squeeze unsqueeze expand_dims flatten ravel copy astype to type tril triu trace diagonal repeat tile
+    expand_as view_as type_as dropout requires_grad_ asarray array tensor as_tensor from_numpy chunk split unbind median
+    layer_norm conv1d conv2d conv3d max_pool2d avg_pool2d""".split())
+made_of_shape = frozenset("zeros ones empty full rand randn arange linspace eye".split())
+# It only looks at shape and type
+fact = frozenset("""
+    size dim ndim numel nelement stride ndimension shape is_floating_point is_complex is_tensor is_contiguous element_size result_type
+    promote_types can_cast iscomplexobj isrealobj issubdtype""".split())
+# Attributes of arrays that say so; and of those, what says nothing of sizes; and those that are arrays
+fact_attribute = frozenset("""
+    shape size ndim dtype device itemsize nbytes strides requires_grad is_cuda layout is_sparse is_quantized is_meta""".split())
+sizeless = frozenset("dtype device ndim requires_grad is_cuda".split())
+same_shape = frozenset("T mT real imag data H mH".split())
+# Methods of arrays that give what depends on their data, or do more than give a result
+data = frozenset("item tolist tobytes tofile dump dumps backward register_hook".split())
+# Keywords with which it does nothing besides giving a result
+harmless = frozenset("dim axis keepdim keepdims dtype device".split())
+# Builtins that may be called with what is known, and with arrays; methods that change a set
+pure = frozenset("range int float bool str abs min max sum round divmod pow ord chr repr complex slice all any bin hex oct sorted".split())
+on_arrays = frozenset("abs pow round divmod sum".split())
+changing = frozenset("""
+    add discard remove pop clear update difference_update intersection_update symmetric_difference_update""".split())
+# What is done by a function here: with how many arguments, at the least and at the most, and what else may be named
+instead = {
+    "iadd": (2, 2, ()), "getitem": (2, 2, ()), "sum": (1, 2, ("start",)), "min": (1, 1, ("key", "default")), "max": (1, 1, ("key", "default")),
+    "any": (1, 1, ()), "all": (1, 1, ()), "sorted": (1, 1, ("key", "reverse")), "reduce": (2, 3, ()), "bool": (1, 1, ())}

@@ -1,14 +1,6 @@
 /* tracer/capture/attribute.c -- attributes of arrays, objects, modules, classes, as they are read, and imports. See capture.h. */
 #include "tracer/capture/capture.h"
 
-static bool is_one_of(PyObject *name, const char *const *names)
-{
-    for (; *names; names++)
-        if (!PyUnicode_CompareWithASCIIString(name, *names))
-            return true;
-    return false;
-}
-
 enum ended push_attribute(struct watched *w, bool method, PyObject *value, struct shadow *shadow)
 {
     stack_drop(w, 1);
@@ -37,8 +29,6 @@ struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name
 /* Of an array, or of what an operation gave. */
 static enum ended array_attribute(struct capture *c, struct watched *w, PyObject *name, bool method)
 {
-    static const char *const facts[] = {"shape", "size", "ndim", "dtype", "device", "itemsize", "nbytes", "strides", "requires_grad",
-                                        "is_cuda", "layout", "is_sparse", "is_quantized", "is_meta", NULL};
     PyObject *owner = stack_value(w, 0), *descriptor = _PyType_Lookup(Py_TYPE(owner), name), *value;
     struct shadow *of = stack_shadow(w, 0), *shadow;
     struct operands operands;
@@ -60,7 +50,7 @@ static enum ended array_attribute(struct capture *c, struct watched *w, PyObject
         shadow = method_of(c, of, name, NULL, NULL, NULL);
         return push_attribute(w, method, value, shadow);
     }
-    if (is_one_of(name, facts)) {
+    if (is_in(PyUnicode_AsUTF8(name), "fact_attribute")) {
         if (!is_fixed(c, owner, of) || !value_type_known(c, owner, of))
             return break_at(c, "data", "%.100s of a result, which may depend on its data", PyUnicode_AsUTF8(name));
         value = PyObject_GetAttr(owner, name);
@@ -68,7 +58,7 @@ static enum ended array_attribute(struct capture *c, struct watched *w, PyObject
             return ENDED_RAISED;
         if (!PyUnicode_CompareWithASCIIString(name, "shape") && (shadow = varying_shape(c, owner, of)))
             return push_attribute(w, method, value, shadow);
-        c->shapes_read |= !is_one_of(name, (const char *const[]){"dtype", "device", "ndim", "requires_grad", "is_cuda", NULL});
+        c->shapes_read |= !is_in(PyUnicode_AsUTF8(name), "sizeless");
         shadow = shadow_const(c, value);
         return push_attribute(w, method, value, shadow);
     }
@@ -76,22 +66,19 @@ static enum ended array_attribute(struct capture *c, struct watched *w, PyObject
         return break_at(c, "attribute", "a call of the attribute %.100s of an array", PyUnicode_AsUTF8(name));
     operands = (struct operands){{owner, name}, {of, shadow_const(c, name)}};
     call = operator_call("getattr", 1, 2, &operands);
-    return operate_graph(c, w, "getattr", &call, is_one_of(name, (const char *const[]){"T", "mT", "real", "imag", "data", "H", "mH", NULL}));
+    return operate_graph(c, w, "getattr", &call, is_in(PyUnicode_AsUTF8(name), "same_shape"));
 }
 
 enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)
 {
-    static PyObject *own_getattribute;
     PyTypeObject *type = Py_TYPE(owner);
     PyObject *descriptor = Py_XNewRef(_PyType_Lookup(type, name)), **values;
     OWNED PyObject *dict = NULL;
     enum found found = FOUND_NOT;
 
-    if (!own_getattribute)
-        own_getattribute = PyUnicode_InternFromString("__getattribute__");
     *value = NULL;
     if (type->tp_getattro != PyObject_GenericGetAttr && type->tp_getattro != PyModule_Type.tp_getattro &&
-        _PyType_Lookup(type, own_getattribute) != _PyType_Lookup(&PyBaseObject_Type, own_getattribute))
+        _PyType_Lookup(type, word_of("__getattribute__")) != _PyType_Lookup(&PyBaseObject_Type, word_of("__getattribute__")))
         goto done;
     if (descriptor && Py_TYPE(descriptor)->tp_descr_set) {
         if (Py_IS_TYPE(descriptor, &PyMemberDescr_Type) && (*value = PyObject_GenericGetAttr(owner, name)))
@@ -130,18 +117,17 @@ done:
 static struct shadow *module_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyObject *name, PyObject **value)
 {
     static const char *const dicts[] = {"_parameters", "_buffers", "_modules"};
-    static PyObject *hook;
-    PyObject *function = hook || (hook = PyUnicode_InternFromString("__getattr__")) ? _PyType_Lookup(Py_TYPE(owner), hook) : NULL;
+    PyObject *function = _PyType_Lookup(Py_TYPE(owner), word_of("__getattr__"));
     PyObject *module = function && PyFunction_Check(function) ? ((PyFunctionObject *)function)->func_module : NULL;
 
     if (!module || !PyUnicode_Check(module) || PyUnicode_CompareWithASCIIString(module, "torch.nn.modules.module"))
         return NULL;
     for (int i = 0; i < 3; i++) {
-        OWNED PyObject *word = PyUnicode_InternFromString(dicts[i]), *dict = NULL;
-        if (!word || find_attribute(owner, word, &dict) != FOUND_OWN || !PyDict_CheckExact(dict))
+        OWNED PyObject *dict = NULL;
+        if (find_attribute(owner, word_of(dicts[i]), &dict) != FOUND_OWN || !PyDict_CheckExact(dict))
             continue;
         if ((*value = Py_XNewRef(PyDict_GetItemWithError(dict, name)))) {
-            struct shadow *in = source_read(c, of, '.', word, dict);
+            struct shadow *in = source_read(c, of, '.', word_of(dicts[i]), dict);
             return in ? source_read(c, in, '[', name, *value) : NULL;
         }
     }
@@ -172,116 +158,111 @@ bool lacks_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyOb
     return !guard_on(c, of, "NO_HASATTR", name);
 }
 
-static enum ended object_attribute(struct capture *c, struct watched *w, PyObject *name, bool method)
-{
-    PyObject *owner = stack_value(w, 0), *value = NULL, *function;
-    struct shadow *of = stack_shadow(w, 0), *shadow = NULL, *source;
-    PyObject *descriptor = _PyType_Lookup(Py_TYPE(owner), name);
-    enum found found = of && (of->kind == SHADOW_OBJECT || of->kind == SHADOW_SOURCE) && value_type_known(c, owner, of) ? find_attribute(owner, name, &value) : FOUND_NOT;
+/* The following give the shadow of what OWNER, of OF, has as NAME, and that in *VALUE, a new reference. NULL: it is not known, or C says why. */
 
-    if ((found == FOUND_CLASS || found == FOUND_METHOD || (of && of->kind == SHADOW_SUPER)) && class_changed(c, NULL, name)) {
-        Py_XDECREF(value);
-        return break_at(c, "attribute", "attribute %.100s of an object, which has been set in a class", PyUnicode_AsUTF8(name));
+static struct shadow *class_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyObject *name, PyObject **value)
+{
+    PyTypeObject *type = (PyTypeObject *)owner;
+    PyObject *found = _PyType_Lookup(type, name);
+    const bool in_c = found && (Py_IS_TYPE(found, &PyMethodDescr_Type) || Py_IS_TYPE(found, &PyClassMethodDescr_Type));
+    bool is_class_method;
+
+    if (in_c && value_known(c, owner, of) && (is_array_package(PyDescr_TYPE(found)->tp_name) || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) &&
+        !_PyType_Lookup(Py_TYPE(owner), name)) /* it cannot be changed */
+        return (*value = PyObject_GetAttr(owner, name)) ? shadow_const(c, *value) : NULL;
+    if (of->kind != SHADOW_SOURCE)
+        return NULL;
+    if (!PyUnicode_CompareWithASCIIString(name, "__mro__"))
+        return source_read(c, of, '.', name, *value = Py_NewRef(type->tp_mro));
+    if (class_changed(c, of, name))
+        return break_at(c, "attribute", "attribute %.100s of a class, which has been set by another name", PyUnicode_AsUTF8(name)), NULL;
+    is_class_method = found && Py_IS_TYPE(found, &PyClassMethod_Type);
+    if (!found || !(is_class_method || !Py_TYPE(found)->tp_descr_get || PyFunction_Check(found) || Py_IS_TYPE(found, &PyStaticMethod_Type) ||
+                    Py_IS_TYPE(found, &PyMethodDescr_Type)) || !(*value = PyObject_GetAttr(owner, name)))
+        return NULL;
+    return !is_class_method ? source_read(c, of, '.', name, *value) : PyMethod_Check(*value) ? class_method(c, of, name, *value) : NULL;
+}
+
+static struct shadow *object_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyObject *name, PyObject **value)
+{
+    PyObject *descriptor = _PyType_Lookup(Py_TYPE(owner), name);
+    const bool made = of->kind == SHADOW_OBJECT;
+    struct shadow *source;
+    enum found found;
+
+    if (descriptor && Py_IS_TYPE(descriptor, &PyMethodDescr_Type) &&
+        (value_is_simple(owner) || is_sequence(owner) || PyDict_CheckExact(owner) || PyTuple_Check(owner) || is_set(owner, of) || of->kind == SHADOW_GENERATOR))
+        return (*value = PyObject_GetAttr(owner, name)) ? method_of(c, of, name, NULL, NULL, NULL) : NULL;
+    found = (made || of->kind == SHADOW_SOURCE) && value_type_known(c, owner, of) ? find_attribute(owner, name, value) : FOUND_NOT;
+    if ((found == FOUND_CLASS || found == FOUND_METHOD || of->kind == SHADOW_SUPER) && class_changed(c, NULL, name))
+        return break_at(c, "attribute", "attribute %.100s of an object, which has been set in a class", PyUnicode_AsUTF8(name)), NULL;
+    if (of->kind == SHADOW_SUPER) {
+        source = super_method(c, of->value, of->node, of, name);
+        return source && (*value = PyObject_GetAttr(owner, name)) ? source : NULL;
     }
-    if (of && of->kind == SHADOW_SUPER) {
-        shadow = super_method(c, of->value, of->node, of, name);
-        value = shadow ? PyObject_GetAttr(owner, name) : NULL;
-    } else if (descriptor && Py_IS_TYPE(descriptor, &PyClassMethod_Type) && !found && (source = class_source(c, owner, of))) {
-        value = PyObject_GetAttr(owner, name);
-        shadow = value && PyMethod_Check(value) ? class_method(c, source, name, value) : NULL;
-    } else if (found == FOUND_METHOD) {
-        function = value;
-        source = of->kind == SHADOW_OBJECT ? source_read(c, of->parent, '.', name, function) : source_read(c, of, '.', name, NULL);
-        if (source && of->kind != SHADOW_OBJECT)
+    if (descriptor && Py_IS_TYPE(descriptor, &PyClassMethod_Type) && !found && (source = class_source(c, owner, of)))
+        return (*value = PyObject_GetAttr(owner, name)) && PyMethod_Check(*value) ? class_method(c, source, name, *value) : NULL;
+    if (found == FOUND_METHOD) {
+        OWNED PyObject *function = *value;
+        source = made ? source_read(c, of->parent, '.', name, function) : source_read(c, of, '.', name, NULL);
+        if (source && !made)
             source = source_attribute(c, source, "__func__", function);
-        shadow = source && value_known(c, function, source) ? method_of(c, of, name, function, source, of) : NULL;
-        value = shadow ? PyMethod_New(function, owner) : NULL;
-        Py_DECREF(function);
-    } else if (found && of->kind == SHADOW_OBJECT) {
-        shadow = found == FOUND_OWN ? object_has(of, name) : source_read(c, of->parent, '.', name, value);
-    } else if (found) {
-        shadow = source_read(c, of, '.', name, value);
-    } else if (descriptor && Py_IS_TYPE(descriptor, &PyProperty_Type) && !method) {
-        return call_property(c, w, name, descriptor, false);
-    } else if (of && of->kind == SHADOW_SOURCE && !c->failed) {
-        shadow = module_attribute(c, owner, of, name, &value);
+        *value = PyMethod_New(function, owner);
+        return source && value_known(c, function, source) ? method_of(c, of, name, function, source, of) : NULL;
     }
-    if (shadow && value)
-        return push_attribute(w, method, value, shadow);
-    Py_XDECREF(value);
+    if (found)
+        return !made ? source_read(c, of, '.', name, *value) : found == FOUND_OWN ? object_has(of, name) : source_read(c, of->parent, '.', name, *value);
+    return of->kind == SHADOW_SOURCE && !c->failed && !descriptor ? module_attribute(c, owner, of, name, value) : NULL;
+}
+
+/* Of what nobody can change, or what its guard says. */
+static struct shadow *constant_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyObject *name, PyObject **value)
+{
+    OWNED PyObject *found = NULL;
+    const bool simple = value_is_simple(owner), built_in = PyType_Check(owner) && !(((PyTypeObject *)owner)->tp_flags & Py_TPFLAGS_HEAPTYPE);
+
+    if (simple ? !value_known(c, owner, of) : PyUnicode_CompareWithASCIIString(name, "__name__") || !(Py_IS_TYPE(owner, &PyType_Type) || PyFunction_Check(owner)))
+        return NULL;
+    found = PyObject_GetAttr(owner, name);
     PyErr_Clear();
-    if (lacks_attribute(c, owner, of, name) && !(value = PyObject_GetAttr(owner, name)))
-        return ENDED_RAISED;
-    return break_at(c, "attribute", "attribute %.100s of a %.100s, which may run code of the program's", PyUnicode_AsUTF8(name),
-                    Py_TYPE(owner)->tp_name);
+    if (!found || !value_is_simple(found))
+        return NULL;
+    *value = Py_NewRef(found);
+    return !simple && of->kind == SHADOW_SOURCE ? source_read(c, of, '.', name, *value)
+           : simple || built_in || of->kind == SHADOW_FUNCTION ? shadow_const(c, *value) : NULL;
 }
 
 enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, bool method)
 {
-    PyObject *owner = stack_value(w, 0), *value;
-    struct shadow *of = stack_shadow(w, 0), *shadow;
+    PyObject *owner = stack_value(w, 0), *value = NULL, *descriptor = _PyType_Lookup(Py_TYPE(owner), name);
+    struct shadow *of = stack_shadow(w, 0), *shadow = NULL;
 
+    c->kind = NULL;
     if (!PyUnicode_AsUTF8(name)) {
         PyErr_Clear();
         return break_at(c, "attribute", "an attribute whose name is no UTF-8");
     }
     if (is_graph(owner, of))
         return array_attribute(c, w, name, method);
-    if (of && !method && (value_is_simple(owner) || (!PyUnicode_CompareWithASCIIString(name, "__name__") && (Py_IS_TYPE(owner, &PyType_Type) || PyFunction_Check(owner))))) {
-        /* of what nobody can change, or what its guard says */
-        const bool named = !value_is_simple(owner), built_in = named && PyType_Check(owner) && !(((PyTypeObject *)owner)->tp_flags & Py_TPFLAGS_HEAPTYPE);
-        value = named || value_known(c, owner, of) ? PyObject_GetAttr(owner, name) : NULL;
-        PyErr_Clear();
-        shadow = !value || !value_is_simple(value) ? NULL : of->kind == SHADOW_SOURCE && named ? source_read(c, of, '.', name, value)
-                 : !named || built_in || of->kind == SHADOW_FUNCTION ? shadow_const(c, value) : NULL;
-        if (shadow)
-            return push_attribute(w, method, value, shadow);
-        Py_XDECREF(value);
-    }
-    if (of && PyType_Check(owner) && value_known(c, owner, of)) { /* what is in C there cannot be changed */
-        PyObject *descriptor = _PyType_Lookup((PyTypeObject *)owner, name);
-        if (descriptor && (Py_IS_TYPE(descriptor, &PyMethodDescr_Type) || Py_IS_TYPE(descriptor, &PyClassMethodDescr_Type)) &&
-            (is_array_package(PyDescr_TYPE(descriptor)->tp_name) || !(((PyTypeObject *)owner)->tp_flags & Py_TPFLAGS_HEAPTYPE)) &&
-            !_PyType_Lookup(Py_TYPE(owner), name) && (value = PyObject_GetAttr(owner, name)))
-            return push_attribute(w, method, value, shadow_const(c, value));
-        PyErr_Clear();
-    }
-    if (of && PyModule_CheckExact(owner)) {
-        value = PyDict_GetItemWithError(PyModule_GetDict(owner), name);
-        PyErr_Clear();
+    if (of && !method)
+        shadow = constant_attribute(c, owner, of, name, &value);
+    if (of && !value && PyModule_CheckExact(owner)) {
+        value = Py_XNewRef(PyDict_GetItemWithError(PyModule_GetDict(owner), name));
         shadow = value && of->kind == SHADOW_SOURCE ? source_read(c, of, '.', name, value) : NULL;
-        if (!shadow)
-            return break_at(c, "attribute", "attribute %.100s of a module, which it has not", PyUnicode_AsUTF8(name));
-        return push_attribute(w, method, Py_NewRef(value), shadow);
+    } else if (of && !value) {
+        shadow = Py_IS_TYPE(owner, &PyType_Type) ? class_attribute(c, owner, of, name, &value) : object_attribute(c, owner, of, name, &value);
     }
-    if (of && PyType_Check(owner) && Py_IS_TYPE(owner, &PyType_Type) && of->kind == SHADOW_SOURCE) {
-        if (!PyUnicode_CompareWithASCIIString(name, "__mro__") && (shadow = source_read(c, of, '.', name, ((PyTypeObject *)owner)->tp_mro)))
-            return push_attribute(w, method, Py_NewRef(((PyTypeObject *)owner)->tp_mro), shadow);
-        if (class_changed(c, of, name))
-            return break_at(c, "attribute", "attribute %.100s of a class, which has been set by another name", PyUnicode_AsUTF8(name));
-        value = _PyType_Lookup((PyTypeObject *)owner, name);
-        if (value && (!Py_TYPE(value)->tp_descr_get || PyFunction_Check(value) || Py_IS_TYPE(value, &PyStaticMethod_Type) ||
-                      Py_IS_TYPE(value, &PyMethodDescr_Type)) && (value = PyObject_GetAttr(owner, name))) {
-            shadow = source_read(c, of, '.', name, value);
-            if (shadow)
-                return push_attribute(w, method, value, shadow);
-            Py_DECREF(value);
-        }
-        value = _PyType_Lookup((PyTypeObject *)owner, name);
-        value = value && Py_IS_TYPE(value, &PyClassMethod_Type) ? PyObject_GetAttr(owner, name) : NULL;
-        if (value && PyMethod_Check(value) && (shadow = class_method(c, of, name, value)))
-            return push_attribute(w, method, value, shadow);
-        Py_XDECREF(value);
-        PyErr_Clear();
-        return break_at(c, "attribute", "attribute %.100s of a class", PyUnicode_AsUTF8(name));
-    }
-    if (of && (value_is_simple(owner) || PyList_CheckExact(owner) || PyDict_CheckExact(owner) || PyTuple_Check(owner) || is_set(owner, of) || of->kind == SHADOW_GENERATOR)) {
-        PyObject *descriptor = _PyType_Lookup(Py_TYPE(owner), name);
-        if (descriptor && Py_IS_TYPE(descriptor, &PyMethodDescr_Type) && (value = PyObject_GetAttr(owner, name)))
-            return push_attribute(w, method, value, method_of(c, of, name, NULL, NULL, NULL));
-        PyErr_Clear();
-    }
-    return object_attribute(c, w, name, method);
+    PyErr_Clear();
+    if (shadow && value)
+        return push_attribute(w, method, value, shadow);
+    Py_XDECREF(value);
+    if (c->kind)
+        return ENDED_BEFORE;
+    if (!value && descriptor && Py_IS_TYPE(descriptor, &PyProperty_Type) && !method)
+        return call_property(c, w, name, descriptor, false);
+    if (lacks_attribute(c, owner, of, name) && !(value = PyObject_GetAttr(owner, name)))
+        return ENDED_RAISED;
+    return break_at(c, "attribute", "attribute %.100s of a %.100s, which may run code of the program's", PyUnicode_AsUTF8(name), Py_TYPE(owner)->tp_name);
 }
 
 /* ---- modules that are imported ---- */

@@ -343,8 +343,8 @@ static int conclude(struct capture *c, struct watched *w, struct outcome_of *o, 
 /* Those that were met in captures of the code with FRAME_STATE: borrowed, or NULL. */
 static PyObject *numbers_of(PyObject *frame_state)
 {
-    OWNED PyObject *made = PyDict_New(), *word = PyUnicode_InternFromString("numbers");
-    PyObject *numbers = made && word && PyDict_CheckExact(frame_state) ? PyDict_SetDefault(frame_state, word, made) : NULL;
+    OWNED PyObject *made = PyDict_New();
+    PyObject *numbers = made && PyDict_CheckExact(frame_state) ? PyDict_SetDefault(frame_state, word_of("numbers"), made) : NULL;
 
     PyErr_Clear();
     return numbers && PyDict_CheckExact(numbers) ? numbers : NULL;

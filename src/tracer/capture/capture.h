@@ -385,7 +385,7 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
 bool can_step(struct capture *c, PyObject *function, struct shadow *of);
 
 /* ---- object.c ---- */
-PyObject *word_of(const char *name); /* interned, borrowed; or NULL */
+PyObject *word_of(const char *name); /* a literal, interned: borrowed */
 /* The source of VALUE's class, which is guarded; NULL: it cannot be. */
 struct shadow *class_source(struct capture *c, PyObject *value, struct shadow *of);
 /* CALL does what the method NAME of the first argument's class says. ENDED_BEFORE without c->kind: it is no function that can be stepped. */
@@ -407,8 +407,8 @@ enum ended super_attribute(struct capture *c, struct watched *w, PyObject *name,
 /* Does the shape of what the array function or method NAME gives follow from its arguments' shapes? FIRST, REST: the first argument, those
  * behind it, are of the graph. */
 bool keeps_shape(const char *name, int count, bool first, bool rest);
-/* Does NAME only look at shape and type? */
-bool is_fact(const char *name);
+/* Is NAME in a set of dyntrace._polyfills? */
+bool is_in(const char *name, const char *set);
 extern PyObject *capture_builtins; /* a dict: as they were when we came */
 PyObject *builtin_named(const char *name);
 /* NAME of dyntrace._polyfills, borrowed; or NULL. */
@@ -458,9 +458,8 @@ struct plan {
     PyObject *name, *callable, *forward; /* owned; callable: NULL: the graph is empty; forward: the function of its source, or NULL */
     struct recipe *recipes;     /* owned, in the order made */
     int count, room;
-    int *inputs, *gives;        /* owned: recipes: arguments of the graph; what is given, stores first, then the stack from its top */
-    int input_count, give_count, argument_count;
-    bool single;                /* it gives the only one, no tuple */
+    int *inputs, result;        /* owned: recipes: arguments of the graph; what it gives: a tuple of what is stored, then of the stack from its top; or what is returned */
+    int input_count, argument_count;
     bool again;                 /* if the graph raises, it gives itself: the code as it was handles that, from its beginning */
     bool functions;             /* it makes some, whose cells are the frame's */
     PyObject *outputs;          /* owned: list of nodes */

@@ -34,8 +34,7 @@ bool is_array_function(PyObject *callable)
     } else if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
         is = is_array_package(PyDescr_TYPE(callable)->tp_name);
     } else if (!PyType_Check(callable) && Py_TYPE(callable)->tp_flags & Py_TPFLAGS_HEAPTYPE) { /* a layer of torch.nn */
-        OWNED PyObject *word = PyUnicode_InternFromString("__module__");
-        PyObject *of = word ? _PyType_Lookup(Py_TYPE(callable), word) : NULL;
+        PyObject *of = _PyType_Lookup(Py_TYPE(callable), word_of("__module__"));
         const char *text = of && PyUnicode_CheckExact(of) ? PyUnicode_AsUTF8(of) : NULL;
         is = text && is_of(text, "torch.nn.modules");
     } else {
@@ -153,7 +152,6 @@ static enum ended unknown_argument(struct capture *c, const struct call *call)
 /* Does a call of NAME, or of that method of SELF, give a result and do nothing else, whatever its arguments are? */
 static bool is_pure(const struct call *call, PyObject *self, const char *name)
 {
-    static const char *const words[] = {"dim", "axis", "keepdim", "keepdims", "dtype", "device", NULL};
     const char *last = *name ? name + strlen(name) - 1 : name;
     const bool same = !self && !strcmp(Py_TYPE(call->callable)->tp_name, "numpy.ufunc");
     OWNED PyObject *takes = same ? PyObject_GetAttrString(call->callable, "nin") : NULL;
@@ -169,13 +167,9 @@ static bool is_pure(const struct call *call, PyObject *self, const char *name)
         arrays += value_has_array(value, 2);
         most = value_is_array(value) && !strcmp(Py_TYPE(value)->tp_name, "Tensor") ? 9 : most;
     }
-    for (Py_ssize_t i = 0; call->names && i < PyTuple_GET_SIZE(call->names); i++) {
-        const char *const *word = words;
-        while (*word && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(call->names, i), *word))
-            word++;
-        if (!*word)
-            return false;
-    }
+    for (Py_ssize_t i = 0; call->names && i < PyTuple_GET_SIZE(call->names); i++)
+        if (!PyUnicode_AsUTF8(PyTuple_GET_ITEM(call->names, i)) || !is_in(PyUnicode_AsUTF8(PyTuple_GET_ITEM(call->names, i)), "harmless"))
+            return PyErr_Clear(), false;
     return arrays <= most;
 }
 
@@ -184,13 +178,13 @@ enum ended array_call(struct capture *c, struct watched *w, const struct call *c
 {
     bool first, rest;
     PyObject *result;
-    enum ended ended = is_fact(name) ? ENDED_NOT : may_operate(c, is_pure(call, self, name));
+    enum ended ended = is_in(name, "fact") ? ENDED_NOT : may_operate(c, is_pure(call, self, name));
 
     if (ended)
         return ended;
     if (!node_arguments(c, call, self, of_self, operation, &first, &rest))
         return unknown_argument(c, call);
-    if (is_fact(name)) {
+    if (is_in(name, "fact")) {
         ended = fact(c, w, call, operation);
         Py_XDECREF(operation->args);
         Py_XDECREF(operation->keywords);
@@ -208,16 +202,14 @@ enum ended array_call(struct capture *c, struct watched *w, const struct call *c
 
 static enum ended array_method(struct capture *c, struct watched *w, const struct call *call)
 {
-    static const char *const breaks[] = {"item", "tolist", "tobytes", "tofile", "dump", "dumps", "backward", "register_hook", NULL};
     PyObject *self = PyCFunction_Check(call->callable) ? PyCFunction_GET_SELF(call->callable)
                      : PyMethod_Check(call->callable) ? PyMethod_GET_SELF(call->callable) : NULL;
     struct operation operation = {.op = "call_method", .target = call->of->key};
     const char *name = PyUnicode_AsUTF8(call->of->key);
     struct shadow *shape;
 
-    for (int i = 0; breaks[i]; i++)
-        if (!strcmp(breaks[i], name))
-            return break_at(c, "data", "%.100s() of an array gives what depends on its data", name);
+    if (is_in(name, "data"))
+        return break_at(c, "data", "%.100s() of an array gives what depends on its data", name);
     if (!self)
         return break_at(c, "call", "a call of the method %.100s() of an array", name);
     if (!strcmp(name, "size") && !call->names && call->count < 2 && value_type_known(c, self, call->of->parent) && (shape = varying_shape(c, self, call->of->parent))) {
@@ -233,7 +225,7 @@ static enum ended array_method(struct capture *c, struct watched *w, const struc
 static enum ended array_function(struct capture *c, struct watched *w, const struct call *call)
 {
     struct operation operation = {.op = "call_function", .target = call->callable};
-    OWNED PyObject *word = PyUnicode_InternFromString("__name__"), *name = word ? PyObject_GetAttr(call->callable, word) : NULL;
+    OWNED PyObject *name = PyObject_GetAttr(call->callable, word_of("__name__"));
     const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
 
     PyErr_Clear();
@@ -456,7 +448,7 @@ static enum ended enter(struct capture *c, struct watched *w, const struct call 
 /* CALL of an object whose class says what a call of it does. ENDED_BEFORE: it cannot be stepped. */
 static enum ended call_object(struct capture *c, struct watched *w, const struct call *call)
 {
-    PyObject *function = word_of("__call__") ? _PyType_Lookup(Py_TYPE(call->callable), word_of("__call__")) : NULL;
+    PyObject *function = _PyType_Lookup(Py_TYPE(call->callable), word_of("__call__"));
     struct shadow *of;
 
     if (!function || !PyFunction_Check(function) || is_array_function(function) || !(of = class_source(c, call->callable, call->of)) ||

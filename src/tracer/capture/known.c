@@ -1,44 +1,20 @@
 /* tracer/capture/known.c -- what is known of functions: of numpy's and torch's by name, of builtins by what they are. See capture.h. */
 #include "tracer/capture/capture.h"
 
-static bool is_in(const char *name, const char *words)
+bool is_in(const char *name, const char *set)
 {
-    size_t length = strlen(name);
+    OWNED PyObject *word = PyUnicode_FromString(name);
+    const bool is = word && polyfill(set) && PySet_Contains(polyfill(set), word) == 1;
 
-    for (const char *at = words; (at = strstr(at, name)); at++)
-        if ((at == words || at[-1] == ' ') && (at[length] == ' ' || !at[length]))
-            return length != 0;
-    return false;
+    PyErr_Clear();
+    return is;
 }
 
 bool keeps_shape(const char *name, int count, bool first, bool rest)
 {
-    static const char elementwise[] =
-        "abs absolute fabs add sub subtract mul multiply div divide true_divide floor_divide remainder mod fmod pow power float_power exp "
-        "exp2 expm1 log log2 log10 log1p sqrt rsqrt square sin cos tan asin acos atan arcsin arccos arctan sinh cosh tanh asinh acosh "
-        "atanh sigmoid relu relu6 gelu silu elu selu celu leaky_relu softplus softsign mish hardtanh hardswish floor ceil round trunc "
-        "rint sign sgn neg negative positive reciprocal clamp clip minimum maximum fmin fmax eq ne lt le gt ge not_equal less greater "
-        "less_equal greater_equal logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not invert "
-        "isnan isinf isfinite signbit matmul mm bmm mv dot inner outer addmm linear zeros_like ones_like empty_like full_like rand_like "
-        "randn_like round clone detach contiguous float double half bfloat16 int long atan2 arctan2 hypot lerp erf erfc masked_fill nan_to_num "
-        "conj lshift rshift and_ or_ xor";
-    static const char shaped[] =
-        "sum mean std var prod any all argmax argmin amax amin max min cumsum cumprod sort argsort norm logsumexp softmax log_softmax "
-        "reshape view expand broadcast_to narrow select roll flip transpose permute "
-        "t swapaxes moveaxis squeeze unsqueeze expand_dims flatten ravel copy astype to type tril triu trace diagonal repeat tile "
-        "expand_as view_as type_as dropout requires_grad_ asarray array tensor as_tensor from_numpy chunk split unbind median "
-        "layer_norm conv1d conv2d conv3d max_pool2d avg_pool2d";
-    static const char made[] = "zeros ones empty full rand randn arange linspace eye"; /* the first argument is the shape */
-
     if (!strcmp(name, "where"))
         return count == 3;
-    return is_in(name, elementwise) || (!rest && is_in(name, shaped)) || (!first && !rest && is_in(name, made)) || (!strcmp(name, "stack") || !strcmp(name, "cat") || !strcmp(name, "concatenate"));
-}
-
-bool is_fact(const char *name)
-{
-    return is_in(name, "size dim ndim numel nelement stride ndimension shape is_floating_point is_complex is_tensor is_contiguous "
-                       "element_size result_type promote_types can_cast iscomplexobj isrealobj issubdtype");
+    return is_in(name, "elementwise") || (!rest && is_in(name, "shaped")) || (!first && !rest && is_in(name, "made_of_shape"));
 }
 
 /* ---- builtins ---- */
@@ -107,8 +83,7 @@ static enum ended length(struct capture *c, struct watched *w, const struct call
 /* isinstance(), issubclass() */
 static enum ended instance(struct capture *c, struct watched *w, const struct call *call, const char *name)
 {
-    OWNED PyObject *word = PyUnicode_InternFromString("__class__");
-    PyObject *type = call->args[1];
+    PyObject *type = call->args[1], *word = word_of("__class__");
     const bool of_class = name[2] == 's';
     PyTypeObject *sub = of_class ? (PyTypeObject *)call->args[0] : Py_TYPE(call->args[0]);
     int is = 0;
@@ -122,7 +97,7 @@ static enum ended instance(struct capture *c, struct watched *w, const struct ca
             return ENDED_BEFORE;
         is = PyType_IsSubtype(sub, (PyTypeObject *)one);
         if ((of_class || sub != (PyTypeObject *)one) && /* the program's say */
-            (!Py_IS_TYPE(one, &PyType_Type) || !word ||
+            (!Py_IS_TYPE(one, &PyType_Type) ||
              (!is && (_PyType_Lookup(sub, word) != _PyType_Lookup(&PyBaseObject_Type, word) ||
                       !Py_IS_TYPE(_PyType_Lookup(sub, word_of("__getattribute__")), &PyWrapperDescr_Type)))))
             return ENDED_BEFORE;
@@ -358,7 +333,6 @@ enum ended set_result(struct capture *c, struct watched *w, const struct call *c
 /* METHOD of a set, which is the first of CALL's arguments. */
 static enum ended set_method(struct capture *c, struct watched *w, const struct call *call, const char *method)
 {
-    static const char changing[] = "add discard remove pop clear update difference_update intersection_update symmetric_difference_update";
     PyObject *result;
 
     if (call->names)
@@ -368,7 +342,7 @@ static enum ended set_method(struct capture *c, struct watched *w, const struct 
         if (!is_set(call->args[i], call->shadows[i]) && !are_simple(c, &one, true))
             return ENDED_BEFORE;
     }
-    if (!is_in(method, changing))
+    if (!is_in(method, "changing"))
         return set_result(c, w, call);
     result = run_call(call);
     c->failed |= result && !made_by(c, shadow_const(c, call->callable), call->count, call->shadows);
@@ -386,15 +360,6 @@ static enum ended dict_call(struct capture *c, struct watched *w, const struct c
     return step_polyfill(c, w, dict ? "_dict" : "_dict_of_pairs", call);
 }
 
-static enum ended bool_call(struct capture *c, struct watched *w, const struct call *call, const char *name)
-{
-    enum ended ended = call->args[0] == stack_value(w, 0) ? bool_of_object(c, w) : ENDED_BEFORE;
-
-    if (ended == ENDED_NOT || ended == ENDED_BEHIND)
-        stack_result(c, w, call->slots, Py_NewRef(stack_value(w, 0)), stack_shadow(w, 0));
-    return ended;
-}
-
 static enum ended globals_call(struct capture *c, struct watched *w, const struct call *call, const char *name)
 {
     return w->globals ? stack_result(c, w, call->slots, Py_NewRef(w->frame->f_globals), w->globals) : ENDED_BEFORE;
@@ -408,26 +373,20 @@ static bool is_maker(PyObject *callable)
     return self == (PyObject *)&PyLong_Type || self == (PyObject *)&PyFloat_Type || self == (PyObject *)&PyBytes_Type || self == (PyObject *)&PyUnicode_Type;
 }
 
-/* What is known of a builtin function or type: what does a call of it with LEAST to MOST arguments, or the function in Python that is stepped
- * instead, for it goes through an iterator or calls functions, may get these keywords. */
+/* What does a call of a builtin function or type with LEAST to MOST arguments. */
 struct builtin {
     const char *name;
     int least, most;
     enum ended (*call)(struct capture *c, struct watched *w, const struct call *call, const char *name);
-    const char *keywords;
 };
 
 static const struct builtin *builtin_of(const char *name)
 {
     static const struct builtin known[] = {
-        {"len", 1, 1, length, NULL}, {"super", 0, 2, super_made, NULL}, {"isinstance", 2, 2, instance, NULL}, {"issubclass", 2, 2, instance, NULL},
-        {"type", 1, 1, type_of, NULL}, {"tuple", 1, 1, convert, NULL}, {"list", 1, 1, convert, NULL}, {"zip", 1, 16, go_through, NULL},
-        {"enumerate", 1, 2, go_through, NULL}, {"map", 2, 16, go_through, NULL}, {"filter", 2, 2, go_through, NULL}, {"iter", 1, 1, iterate_call, NULL},
-        {"reversed", 1, 1, iterate_call, NULL}, {"next", 1, 2, next_call, NULL}, {"getattr", 2, 3, by_name, NULL}, {"hasattr", 2, 2, by_name, NULL},
-        {"bool", 1, 1, bool_call, NULL}, {"globals", 0, 0, globals_call, NULL}, {"set", 0, 1, make_object, NULL}, {"frozenset", 0, 1, make_object, NULL},
-        {"dict", 0, 1, dict_call, NULL}, {"iadd", 2, 2, NULL, ""}, {"getitem", 2, 2, NULL, ""},
-        {"sum", 1, 2, NULL, "start"}, {"min", 1, 1, NULL, "key default"}, {"max", 1, 1, NULL, "key default"}, {"any", 1, 1, NULL, ""}, {"all", 1, 1, NULL, ""},
-        {"sorted", 1, 1, NULL, "key reverse"}, {"reduce", 2, 3, NULL, ""}};
+        {"len", 1, 1, length}, {"super", 0, 2, super_made}, {"isinstance", 2, 2, instance}, {"issubclass", 2, 2, instance}, {"type", 1, 1, type_of},
+        {"tuple", 1, 1, convert}, {"list", 1, 1, convert}, {"zip", 1, 16, go_through}, {"enumerate", 1, 2, go_through}, {"map", 2, 16, go_through},
+        {"filter", 2, 2, go_through}, {"iter", 1, 1, iterate_call}, {"reversed", 1, 1, iterate_call}, {"next", 1, 2, next_call}, {"getattr", 2, 3, by_name},
+        {"hasattr", 2, 2, by_name}, {"globals", 0, 0, globals_call}, {"set", 0, 1, make_object}, {"frozenset", 0, 1, make_object}, {"dict", 0, 1, dict_call}};
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(known[i].name, name))
@@ -435,48 +394,50 @@ static const struct builtin *builtin_of(const char *name)
     return NULL;
 }
 
-/* BUILTIN's function in Python. */
-static enum ended step_instead(struct capture *c, struct watched *w, const struct call *call, const struct builtin *builtin)
+/* A call of builtin NAME that goes through an iterator or calls functions: a function in Python is stepped. */
+static enum ended step_instead(struct capture *c, struct watched *w, const struct call *call, const char *builtin)
 {
     const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0;
-    PyObject *start = call->count == 2 ? call->args[1] : NULL;
+    PyObject *start = call->count == 2 ? call->args[1] : NULL, *how = PyDict_GetItemString(polyfill("instead"), builtin), *keywords;
     char name[16];
+    int least, most;
 
-    for (int j = 0; j < named; j++)
-        if (!is_in(PyUnicode_AsUTF8(PyTuple_GET_ITEM(call->names, j)), builtin->keywords))
-            return ENDED_BEFORE;
-    snprintf(name, sizeof name, "_%s", builtin->name);
-    if (call->count - named < builtin->least || call->count - named > builtin->most ||
-        (!strcmp(name, "_iadd") && !PyList_CheckExact(call->args[0])) || (!strcmp(name, "_sum") && start && !PyLong_CheckExact(start) && !PyFloat_CheckExact(start) && !value_is_array(start)))
+    if (!how || !PyArg_ParseTuple(how, "iiO", &least, &most, &keywords) || call->count - named < least || call->count - named > most ||
+        (!strcmp(builtin, "iadd") && !PyList_CheckExact(call->args[0])) ||
+        (!strcmp(builtin, "sum") && start && !PyLong_CheckExact(start) && !PyFloat_CheckExact(start) && !value_is_array(start)))
         return ENDED_BEFORE;
+    for (int i = 0; i < named; i++)
+        if (PySequence_Contains(keywords, PyTuple_GET_ITEM(call->names, i)) != 1)
+            return ENDED_BEFORE;
+    snprintf(name, sizeof name, "_%s", builtin);
     return step_polyfill(c, w, name, call);
 }
 
 static enum ended call_builtin(struct capture *c, struct watched *w, const struct call *call)
 {
-    static const char pure[] = "range int float bool str abs min max sum round divmod pow ord chr repr complex slice all any bin hex oct sorted";
     const char *name = PyType_Check(call->callable) ? ((PyTypeObject *)call->callable)->tp_name
                        : PyCFunction_Check(call->callable) ? ((PyCFunctionObject *)call->callable)->m_ml->ml_name : "";
     const bool is = builtin_named(name) == call->callable, numbers = is_of(call->callable, "math") || is_of(call->callable, "_operator");
-    const struct builtin *builtin = is || is_of(call->callable, "_functools") || is_of(call->callable, "_operator") ? builtin_of(name) : NULL;
+    const bool steps = is || is_of(call->callable, "_functools") || is_of(call->callable, "_operator");
+    const struct builtin *builtin = steps ? builtin_of(name) : NULL;
     struct operation operation;
     enum ended ended;
 
-    if (builtin && builtin->call && !call->names && call->count >= builtin->least && call->count <= builtin->most &&
+    if (builtin && !call->names && call->count >= builtin->least && call->count <= builtin->most &&
         ((ended = builtin->call(c, w, call, name)) != ENDED_BEFORE || c->kind))
         return ended;
-    if ((((is && is_in(name, pure)) || call->callable == polyfill("order")) && are_simple(c, call, true)) || ((numbers || call->callable == polyfill("fspath") || is_maker(call->callable)) && are_simple(c, call, false)))
+    if ((((is && is_in(name, "pure")) || call->callable == polyfill("order")) && are_simple(c, call, true)) || ((numbers || call->callable == polyfill("fspath") || is_maker(call->callable)) && are_simple(c, call, false)))
         return known_result(c, w, call->slots, run_call(call));
     if (PyType_Check(call->callable) && PySequence_Contains(polyfill("moving"), call->callable) == 1)
         return mirror_iterator(c, w, call);
-    if (PyType_Check(call->callable) && !builtin)
-        return make_object(c, w, call, name);
-    if (!call->names && call->count && (is ? is_in(name, "abs pow round divmod sum") : is_of(call->callable, "_operator") && keeps_shape(name, 2, true, true)) &&
+    if (PyType_Check(call->callable) && !builtin && ((ended = make_object(c, w, call, name)) != ENDED_BEFORE || c->kind))
+        return ended;
+    if (!call->names && call->count && (is ? is_in(name, "on_arrays") : is_of(call->callable, "_operator") && keeps_shape(name, 2, true, true)) &&
         (has_graph(c, call->args[0], call->shadows[0]) || (call->count > 1 && has_graph(c, call->args[1], call->shadows[1])))) {
         operation = (struct operation){.op = "call_function", .target = call->callable};
         return array_call(c, w, call, NULL, NULL, name, &operation);
     }
-    return builtin && builtin->keywords ? step_instead(c, w, call, builtin) : ENDED_BEFORE;
+    return steps ? step_instead(c, w, call, name) : ENDED_BEFORE;
 }
 
 /* get() of a dict that was there before. */

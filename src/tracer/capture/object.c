@@ -12,12 +12,10 @@ PyObject *word_of(const char *name)
 
     while (at < 63 && known[at] && names[at] != name && strcmp(names[at], name))
         at++;
-    if (!known[at]) {
-        known[at] = PyUnicode_InternFromString(name);
+    if (!known[at] && (known[at] = PyUnicode_InternFromString(name)))
         names[at] = name;
-    }
     PyErr_Clear();
-    return known[at];
+    return known[at] ? known[at] : Py_None; /* which nothing is called */
 }
 
 /* What TYPE has as NAME, if that is a Python function: borrowed. */
@@ -36,7 +34,7 @@ struct shadow *class_source(struct capture *c, PyObject *value, struct shadow *o
 
     if (of && of->kind == SHADOW_OBJECT)
         return of->parent;
-    if (!of || of->kind != SHADOW_SOURCE || !Py_IS_TYPE(type, &PyType_Type) || !word ||
+    if (!of || of->kind != SHADOW_SOURCE || !Py_IS_TYPE(type, &PyType_Type) ||
         _PyType_Lookup(type, word) != _PyType_Lookup(&PyBaseObject_Type, word) || !value_type_known(c, value, of))
         return NULL;
     return source_attribute(c, of, "__class__", (PyObject *)type);
@@ -74,7 +72,7 @@ bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of)
         source->guarded = 2;
     }
     for (int i = 0; i < 2 && !of->fixed; i++)
-        if (!word_of(none[i]) || _PyType_Lookup(type, word_of(none[i])) || guard_on(c, of, "NO_HASATTR", word_of(none[i])))
+        if (_PyType_Lookup(type, word_of(none[i])) || guard_on(c, of, "NO_HASATTR", word_of(none[i])))
             return false;
     of->fixed = true;
     return true;
@@ -83,7 +81,7 @@ bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of)
 enum ended construct(struct capture *c, struct watched *w, const struct call *call)
 {
     PyTypeObject *type = (PyTypeObject *)call->callable;
-    PyObject *function, *init = PyType_Check(call->callable) && word_of("__init__") ? _PyType_Lookup(type, word_of("__init__")) : NULL;
+    PyObject *function, *init = PyType_Check(call->callable) ? _PyType_Lookup(type, word_of("__init__")) : NULL;
     struct call making = *call;
     struct shadow *of;
 

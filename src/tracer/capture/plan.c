@@ -15,19 +15,9 @@ struct maker {
     struct capture *c;
     const struct watched *w;
     struct plan *plan;
+    struct shadow *given; /* a tuple: what the variables and the stack get; or NULL: it returns */
     char *why;
 };
-
-static int add_number(int **numbers, int *count, int number)
-{
-    int *more = PyMem_Realloc(*numbers, sizeof *more * (size_t)(*count + 1));
-
-    if (!more)
-        return -1;
-    *numbers = more;
-    more[(*count)++] = number;
-    return 0;
-}
 
 /* The number of a new recipe; -1: no memory. OBJECT is borrowed. */
 static int add(struct maker *m, struct recipe recipe, PyObject *object)
@@ -55,12 +45,14 @@ static int add(struct maker *m, struct recipe recipe, PyObject *object)
 
 static int recipe_of(struct maker *m, struct shadow *shadow);
 
-/* The numbers get that of SHADOW's recipe. -1: it cannot be made. */
-static int add_recipe(struct maker *m, int **numbers, int *count, struct shadow *shadow)
+/* The numbers of the recipes of COUNT SHADOWS, new, in *NUMBERS. -1: one cannot be made, or no memory. */
+static int recipes_of(struct maker *m, int **numbers, int *count, Py_ssize_t wanted, struct shadow *const *shadows)
 {
-    const int number = recipe_of(m, shadow);
-
-    return number < 0 ? -1 : add_number(numbers, count, number);
+    *numbers = PyMem_New(int, (size_t)wanted + 1);
+    for (*count = 0; *numbers && *count < wanted; ++*count)
+        if (((*numbers)[*count] = recipe_of(m, shadows[*count])) < 0)
+            return -1;
+    return *numbers ? 0 : -1;
 }
 
 /* A recipe that takes OBJECT from its place in LIST, where it is put if it is not there. */
@@ -99,11 +91,8 @@ static int source_recipe(struct maker *m, struct shadow *shadow)
 /* The number of MADE, with OBJECT (or NULL) and COUNT items; -1: one cannot be made. */
 static int made_of(struct maker *m, struct recipe made, PyObject *object, Py_ssize_t count, struct shadow *const *items)
 {
-    int number = 0;
+    const int number = recipes_of(m, &made.items, &made.count, count, items) ? -1 : add(m, made, object);
 
-    for (Py_ssize_t i = 0; i < count && number >= 0; i++)
-        number = add_recipe(m, &made.items, &made.count, items[i]);
-    number = number < 0 ? -1 : add(m, made, object);
     if (number < 0)
         PyMem_Free(made.items);
     return number;
@@ -129,7 +118,7 @@ static int cell_recipe(struct maker *m, struct shadow *shadow)
 {
     if (shadow->guarded)
         return recipe_of(m, shadow->parent);
-    for (int i = 0; !m->plan->single && i < m->w->variables; i++)
+    for (int i = 0; m->given && i < m->w->variables; i++)
         if (m->w->shadow[i] == shadow) {
             m->plan->functions = true;
             return m->w->resumed ? -1 : add(m, (struct recipe){.how = MAKE_OWN_CELL, .from = i}, NULL);
@@ -218,7 +207,7 @@ static int append_number(PyObject *list, long number)
 /* What SHADOW has, which was VALUE (or NULL) when it was watched, is given. -1: it cannot be made. */
 static int give(struct maker *m, struct shadow *shadow, PyObject *value)
 {
-    return add_recipe(m, &m->plan->gives, &m->plan->give_count, shadow) || (value && PyList_Append(m->c->values, value)) ? -1 : 0;
+    return recipe_of(m, shadow) < 0 || shadow_add(m->c, m->given, NULL, shadow) || (value && PyList_Append(m->c->values, value)) ? -1 : 0;
 }
 
 /* Variable I of W is given, or deleted, if it is another than at the beginning. -1: it cannot be made. */
@@ -270,8 +259,8 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t count
 struct plan *plan_make(struct capture *c, const struct watched *w, struct shadow *const *shadows, int depth, struct shadow *returned, char why[200])
 {
     struct plan *plan = PyObject_New(struct plan, &plan_type);
-    struct maker m = {c, w, plan, why};
-    int status = 0;
+    struct maker m = {c, w, plan, returned ? NULL : shadow_new(c, SHADOW_TUPLE, 0), why};
+    int status;
 
     snprintf(why, 200, "no memory");
     if (!plan)
@@ -282,22 +271,17 @@ struct plan *plan_make(struct capture *c, const struct watched *w, struct shadow
     plan->name = PyUnicode_FromString("graph");
     plan->places = Py_NewRef(c->places);
     plan->code = Py_NewRef((PyObject *)w->code);
-    if (!plan->outputs || !plan->name)
-        status = -1;
-    for (Py_ssize_t i = 0; i < c->taken->count && !status; i++)
-        status = add_recipe(&m, &plan->inputs, &plan->input_count, c->taken->items[i]);
-    plan->single = returned != NULL;
+    status = plan->outputs && plan->name ? recipes_of(&m, &plan->inputs, &plan->input_count, c->taken->count, c->taken->items) : -1;
     plan->again = c->attempted;
     for (Py_ssize_t i = 0; i < c->effects->count && !status; i++) /* in their order */
         status = recipe_of(&m, c->effects->items[i]) < 0 ? -1 : 0;
-    if (!status && returned) {
+    if (!status && returned)
         snprintf(why, 200, "what it returns cannot be made again");
-        status = add_recipe(&m, &plan->gives, &plan->give_count, returned);
-    } else if (!status) {
+    else if (!status && m.given)
         status = add_state(&m, shadows, depth);
-    }
+    plan->result = status ? -1 : recipe_of(&m, returned ? returned : m.given);
     plan->argument_count = (int)PyList_GET_SIZE(c->arguments);
-    if (status) {
+    if (plan->result < 0) {
         PyErr_Clear();
         Py_CLEAR(plan);
     }
@@ -352,12 +336,11 @@ static PyObject *make_container(const struct recipe *recipe, PyObject *const *ma
                 Py_CLEAR(container);
         return container;
     }
-    container = recipe->how == MAKE_TUPLE ? PyTuple_New(recipe->count) : PyList_New(recipe->count);
+    container = PyTuple_New(recipe->count);
     for (int i = 0; container && i < recipe->count; i++)
-        if (recipe->how == MAKE_TUPLE)
-            PyTuple_SET_ITEM(container, i, Py_NewRef(made[recipe->items[i]]));
-        else
-            PyList_SET_ITEM(container, i, Py_NewRef(made[recipe->items[i]]));
+        PyTuple_SET_ITEM(container, i, Py_NewRef(made[recipe->items[i]]));
+    if (container && recipe->how == MAKE_LIST)
+        Py_SETREF(container, PySequence_List(container));
     return container;
 }
 
@@ -557,11 +540,8 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
             tell_place(plan, reached, frame);
         good = false;
     }
-    if (good) {
-        result = plan->single ? Py_NewRef(made[plan->gives[0]]) : PyTuple_New(plan->give_count);
-        for (int i = 0; result && !plan->single && i < plan->give_count; i++)
-            PyTuple_SET_ITEM(result, i, Py_NewRef(made[plan->gives[i]]));
-    }
+    if (good)
+        result = Py_NewRef(made[plan->result]);
     for (int i = 0; i < plan->count; i++)
         Py_XDECREF(made[i]);
     if (made != small)
@@ -579,7 +559,6 @@ static void plan_free(PyObject *object)
     }
     PyMem_Free(plan->recipes);
     PyMem_Free(plan->inputs);
-    PyMem_Free(plan->gives);
     Py_XDECREF(plan->name);
     Py_XDECREF(plan->callable);
     Py_XDECREF(plan->forward);

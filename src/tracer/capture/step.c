@@ -641,47 +641,14 @@ static bool take_up(struct capture *c, struct watched *w, struct shadow *of)
     return w->depth > 0 && compat_local(w->frame, count - 1) == (sent ? sent->args[0] : Py_None);
 }
 
-/* The frame of a generator that is known is resumed: step it up to what it gives, which CPython does. */
-static PyObject *resume(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct shadow *of)
+/* W, opened for the function that is awaited, has the shadows of its arguments. */
+static bool take_arguments(struct capture *c, struct watched *w)
 {
-    struct capture *c = t->capturing;
-    struct tracer_exception pending = {0};
-    enum ended ended = ENDED_BEFORE;
-    struct watched w;
-    PyObject *result;
-    int throws = 0;
-
-    if (c->failed || ts != c->ts || of->counted || !shadow_change(c, of) || watched_open(c, &w, frame)) {
-        of->counted = c->inner_broke = true;
-        return record_evaluate(t, ts, frame, 0);
-    }
-    c->inner_broke = false;
-    if (take_up(c, &w, of)) {
-        ended = watch(c, &w);
-    } else {
-        break_at(c, "call", "a generator that is not known");
-        w.group = w.next;
-    }
-    if (ended == ENDED_YIELD || ended == ENDED_RETURN) {
-        of->child = c->returned_shadow;
-        of->count = w.variables + w.depth - 1;
-        if (ended == ENDED_YIELD)
-            memcpy(of->items, w.shadow, sizeof *w.shadow * (size_t)of->count);
-        if (ended == ENDED_YIELD)
-            compat_go_on(frame, w.unit, w.variables + w.depth);
-        else
-            hand_over(c, &w, ended, &pending);
-        c->inner_broke = false;
-    } else {
-        of->counted = c->inner_broke = true;
-        throws = hand_over(c, &w, ended, &pending);
-    }
-    ended = c->inner_broke;
-    watched_close(c, &w);
-    tracer_exception_back(&pending);
-    result = capture_evaluate(t, ts, frame, throws);
-    c->inner_broke = ended;
-    return result;
+    c->entered = true;
+    w->function = c->awaited_function;
+    memcpy(w->shadow, c->awaited, sizeof *w->shadow * (size_t)c->awaited_count);
+    find_globals(c, w);
+    return true;
 }
 
 PyObject *capture_evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throws)
@@ -702,47 +669,64 @@ PyObject *capture_evaluate(struct tracer *t, PyThreadState *ts, compat_frame *fr
 PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *frame)
 {
     struct capture *c = t->capturing;
-    PyCodeObject *code = c->awaited_code;
+    struct shadow *generator = NULL;
     struct tracer_exception pending = {0};
+    enum ended ended = ENDED_BEFORE;
+    bool known = !c->failed && ts == c->ts, broke, ends;
     struct watched w;
     PyObject *result;
-    enum ended ended;
-    bool as_awaited = true, ends;
-    int throws;
+    int throws = 0;
 
-    for (Py_ssize_t i = 0; compat_is_resumed(frame); i++)
+    for (Py_ssize_t i = 0; compat_is_resumed(frame) && !generator; i++)
         if (compat_frame_of(c->generators->items[i]->value) == frame)
-            return resume(t, ts, frame, c->generators->items[i]);
-    c->awaited_code = NULL;
-    for (int i = 0; c->awaited_call && i < c->awaited_call->count; i++)
-        as_awaited &= compat_local(frame, i) == c->awaited_call->args[i];
-    if (!as_awaited || c->failed || ts != c->ts || watched_open(c, &w, frame))
+            generator = c->generators->items[i];
+    if (generator)
+        known = known && !generator->counted && shadow_change(c, generator);
+    else
+        c->awaited_code = NULL;
+    for (int i = 0; !generator && c->awaited_call && i < c->awaited_call->count; i++)
+        known &= compat_local(frame, i) == c->awaited_call->args[i];
+    if (!known || watched_open(c, &w, frame)) {
+        if (generator)
+            generator->counted = c->inner_broke = true;
         return record_evaluate(t, ts, frame, 0);
-    c->entered = true;
-    w.function = c->awaited_function;
-    for (Py_ssize_t i = 0; i < c->awaited_count && i < code->co_nlocalsplus; i++)
-        w.shadow[i] = c->awaited[i];
-    find_globals(c, &w);
-    ended = watch(c, &w);
-    if (ended == ENDED_RETURN) {
-        result = c->returned;
+    }
+    c->inner_broke = false;
+    if (generator ? take_up(c, &w, generator) : take_arguments(c, &w)) {
+        ended = watch(c, &w);
+    } else {
+        break_at(c, "call", "a generator that is not known");
+        w.group = w.next;
+    }
+    broke = ended != ENDED_RETURN && ended != ENDED_YIELD;
+    if (generator && !broke) {
+        generator->child = c->returned_shadow;
+        generator->count = w.variables + w.depth - 1;
+        memcpy(generator->items, w.shadow, sizeof *w.shadow * (size_t)(ended == ENDED_YIELD ? generator->count : 0));
+    } else if (generator) {
+        generator->counted = true;
+    } else if (!broke) {
+        result = c->stepped = c->returned;
         c->returned = NULL;
         stack_drop(&w, w.depth);
         compat_go_on(frame, 0, w.variables);
         watched_close(c, &w);
         compat_dispose(ts, frame);
-        c->stepped = result;
         c->entered = true; /* what it called has said so of itself */
         c->inner_broke = false;
         return result;
     }
     ends = ended == ENDED_BEFORE && w.op == RAISE_VARARGS && w.depth && stack_value(&w, 0) == PyExc_StopIteration &&
            value_known(c, PyExc_StopIteration, stack_shadow(&w, 0)) && !code_handles(w.code, w.bytes, w.unit);
-    throws = hand_over(c, &w, ended, &pending);
+    if (ended == ENDED_YIELD) /* which CPython does */
+        compat_go_on(frame, w.unit, w.variables + w.depth);
+    else
+        throws = hand_over(c, &w, ended, &pending);
     watched_close(c, &w);
     tracer_exception_back(&pending);
     result = capture_evaluate(t, ts, frame, throws);
-    c->entered = c->inner_broke = true;
-    c->ends = ends;
+    c->entered |= !generator;
+    c->inner_broke = broke;
+    c->ends = ends && !generator;
     return result;
 }

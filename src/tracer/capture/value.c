@@ -66,29 +66,28 @@ bool value_is_array(PyObject *value)
     return false;
 }
 
+/* Is TYPE a class of numpy's or torch's own? */
+static bool is_of_package(PyTypeObject *type)
+{
+    PyObject *module = type->tp_flags & Py_TPFLAGS_HEAPTYPE ? _PyType_Lookup(type, word_of("__module__")) : NULL;
+    const char *name = module && PyUnicode_CheckExact(module) ? PyUnicode_AsUTF8(module) : type->tp_name;
+
+    PyErr_Clear();
+    return is_array_package(name);
+}
+
 bool value_is_theirs(PyObject *value)
 {
-    PyObject *module = Py_TYPE(value)->tp_flags & Py_TPFLAGS_HEAPTYPE ? _PyType_Lookup(Py_TYPE(value), word_of("__module__")) : NULL;
-
-    return value_is_array(value) && !value_is_foreign(value) &&
-           is_array_package(module && PyUnicode_CheckExact(module) ? PyUnicode_AsUTF8(module) : Py_TYPE(value)->tp_name);
+    return value_is_array(value) && !value_is_foreign(value) && is_of_package(Py_TYPE(value));
 }
 
 bool value_is_foreign(PyObject *value)
 {
-    static PyObject *module_word, *dtype_word, *objects_word;
     OWNED PyObject *dtype = NULL, *objects = NULL;
-    PyTypeObject *type = Py_TYPE(value);
-    PyObject *module;
 
-    if ((!module_word && !(module_word = PyUnicode_InternFromString("__module__"))) ||
-        (!dtype_word && !(dtype_word = PyUnicode_InternFromString("dtype"))) ||
-        (!objects_word && !(objects_word = PyUnicode_InternFromString("hasobject"))))
-        return PyErr_Clear(), true;
-    module = type->tp_flags & Py_TPFLAGS_HEAPTYPE ? _PyType_Lookup(type, module_word) : NULL;
-    if (!is_array_package(module && PyUnicode_CheckExact(module) ? PyUnicode_AsUTF8(module) : type->tp_name))
-        return PyErr_Clear(), !is_known_type(type); /* registered: the program says what its operations are */
-    if (compat_optional_attribute(value, dtype_word, &dtype) < 0 || (dtype && compat_optional_attribute(dtype, objects_word, &objects) < 0))
+    if (!is_of_package(Py_TYPE(value)))
+        return !is_known_type(Py_TYPE(value)); /* registered: the program says what its operations are */
+    if (compat_optional_attribute(value, word_of("dtype"), &dtype) < 0 || (dtype && compat_optional_attribute(dtype, word_of("hasobject"), &objects) < 0))
         return PyErr_Clear(), true;
     return objects == Py_True;
 }
