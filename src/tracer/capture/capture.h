@@ -341,10 +341,11 @@ enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *nam
 enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords);
 /* A call, as invoke() has found it on the stack. */
 struct call {
-    PyObject *callable, **args, *names; /* borrowed; names: of the last arguments, or NULL */
+    PyObject *callable, **args, *names; /* borrowed; names: of the last arguments, or NULL. As invoke() makes it, there is room before args */
     struct shadow *of, **shadows;       /* of the callable and of the arguments */
     int count, slots;                   /* arguments; values on the stack that give way to the result */
     bool operates, reflected;           /* callable is an operator's, which calls what is stepped; with its two arguments the other way round */
+    bool bound;                         /* the first argument is self, which callable has already */
     struct shadow *made;                /* its result, whatever the function returns; or NULL */
 };
 /* Operands of an operator, in its order. */
@@ -362,6 +363,11 @@ enum ended operate_special(struct capture *c, struct watched *w, const char *nam
  * ENDED_BEFORE without c->kind: it does not. */
 enum ended move(struct capture *c, struct watched *w, const char *name, const struct call *call);
 PyObject *run_call(const struct call *call);
+/* The CALL, as invoke() makes it, of a method of SELF. */
+struct call with_self(const struct call *call, PyObject *self, struct shadow *of_self);
+/* The arguments of MADE, a node for CALL; is there something of the graph in the FIRST and in the REST? SIZED: numbers say what shape it gives.
+ * False: one is not known. */
+bool node_arguments(struct capture *c, const struct call *call, bool sized, struct operation *made, bool *first, bool *rest);
 /* What a CALL is, is found out, and it is done. */
 enum ended dispatch(struct capture *c, struct watched *w, const struct call *call);
 /* What has been done since an attempt began is taken back: the graph's nodes, effects, changes of shadows. */
@@ -371,16 +377,15 @@ struct attempt {
 };
 struct attempt attempt_begin(const struct capture *c);
 void attempt_undo(struct capture *c, const struct attempt *attempt);
-/* CALL, of an array function or of the method NAME of SELF, becomes OPERATION's node, or breaks. */
-enum ended array_call(struct capture *c, struct watched *w, const struct call *call, PyObject *self, struct shadow *of_self,
-                      const char *name, struct operation *operation);
+/* CALL, of the array function or method NAME, becomes a node, or breaks. */
+enum ended array_call(struct capture *c, struct watched *w, const struct call *call, const char *name);
 /* Is NAME, of a module or a type, numpy, torch, or in one of them? NULL is not. */
 bool is_array_package(const char *name);
 /* A function, type or ufunc of theirs? */
 bool is_array_function(PyObject *callable);
 
-/* FUNCTION, whose source is OF, is called with CALL, after a self if OF_SELF is not NULL: step it. */
-enum ended inlined(struct capture *c, struct watched *w, const struct call *call, PyFunctionObject *function, struct shadow *of, struct shadow *of_self);
+/* FUNCTION, whose source is OF, is called with CALL: step it. */
+enum ended inlined(struct capture *c, struct watched *w, const struct call *call, PyFunctionObject *function, struct shadow *of);
 /* Can a call of FUNCTION be stepped? Its source, OF, is guarded then. */
 bool can_step(struct capture *c, PyObject *function, struct shadow *of);
 

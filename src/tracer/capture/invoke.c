@@ -72,48 +72,28 @@ static bool is_programs(PyObject *value)
            !is_array_function(value);
 }
 
-/* The arguments of a node for CALL, after SELF (with OF_SELF), if that is not NULL. False: one is not known. */
-static bool node_arguments(struct capture *c, const struct call *call, PyObject *self, struct shadow *of_self, struct operation *made,
-                           bool *first_graph, bool *rest)
+bool node_arguments(struct capture *c, const struct call *call, bool sized, struct operation *made, bool *first, bool *rest)
 {
-    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0, positional = call->count - named, first = self ? 1 : 0;
+    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0, positional = call->count - named;
+    int i = 0;
 
-    *first_graph = self && is_graph(self, of_self);
-    *rest = false;
-    made->fixed = !self || is_fixed(c, self, of_self);
-    made->args = PyTuple_New(first + positional);
-    made->keywords = named ? PyDict_New() : NULL;
-    if (!made->args || (named && !made->keywords))
-        goto unknown;
-    if (self) {
-        PyObject *one = value_argument(c, self, of_self);
-        if (!one)
-            goto unknown;
-        PyTuple_SET_ITEM(made->args, 0, one);
-    }
-    for (int i = 0; i < call->count; i++) {
-        PyObject *one = value_argument(c, call->args[i], call->shadows[i]);
-        if (!one)
-            goto unknown;
-        made->fixed &= is_fixed(c, call->args[i], call->shadows[i]) && !has_number(call->shadows[i]);
+    *first = *rest = false;
+    *made = (struct operation){.op = call->bound ? "call_method" : "call_function", .target = call->bound ? call->of->key : call->callable,
+                               .args = PyTuple_New(positional), .keywords = named ? PyDict_New() : NULL, .fixed = true};
+    for (; made->args && (!named || made->keywords) && i < call->count; i++) {
+        OWNED PyObject *one = value_argument(c, call->args[i], call->shadows[i]);
+        if (!one || (i >= positional && PyDict_SetItem(made->keywords, PyTuple_GET_ITEM(call->names, i - positional), one)))
+            break;
+        if (i < positional)
+            PyTuple_SET_ITEM(made->args, i, Py_NewRef(one));
+        made->fixed &= is_fixed(c, call->args[i], call->shadows[i]) && !(sized && has_number(call->shadows[i]));
         c->foreign |= is_programs(call->args[i]);
-        *(self || i || i >= positional ? rest : first_graph) |= has_graph(c, call->args[i], call->shadows[i]);
-        if (i < positional) {
-            PyTuple_SET_ITEM(made->args, first + i, one);
-            continue;
-        }
-        if (PyDict_SetItem(made->keywords, PyTuple_GET_ITEM(call->names, i - positional), one)) {
-            Py_DECREF(one);
-            goto unknown;
-        }
-        Py_DECREF(one);
+        *(i || i >= positional ? rest : first) |= has_graph(c, call->args[i], call->shadows[i]);
     }
     made->counted = made->fixed;
     PyErr_Clear();
-    if (!c->foreign || !c->effects->count)
+    if (i == call->count && !c->failed && !(c->foreign && c->effects->count))
         return true;
-unknown:
-    PyErr_Clear();
     Py_CLEAR(made->args);
     Py_CLEAR(made->keywords);
     return false;
@@ -122,20 +102,22 @@ unknown:
 PyObject *run_call(const struct call *call)
 {
     PyObject *turned[] = {call->reflected ? call->args[1] : NULL, call->args[0]};
+    const Py_ssize_t positional = call->count - (call->names ? PyTuple_GET_SIZE(call->names) : 0) - call->bound;
 
-    return PyObject_Vectorcall(call->callable, call->reflected ? turned : call->args, (size_t)(call->count - (call->names ? PyTuple_GET_SIZE(call->names) : 0)), call->names);
+    return PyObject_Vectorcall(call->callable, call->reflected ? turned : call->args + call->bound, (size_t)positional, call->names);
 }
 
-/* Something about an array that its guards, or those of the inputs, say. */
-static enum ended fact(struct capture *c, struct watched *w, const struct call *call, const struct operation *operation)
+struct call with_self(const struct call *call, PyObject *self, struct shadow *of_self)
 {
-    PyObject *result;
+    struct call made = *call;
 
-    if (!operation->fixed)
-        return break_at(c, "data", "a fact about a result, which may depend on its data");
-    c->shapes_read = true;
-    result = run_call(call);
-    return stack_result(c, w, call->slots, result, result ? shadow_const(c, result) : NULL);
+    made.args--;
+    made.shadows--;
+    made.count++;
+    made.args[0] = self;
+    made.shadows[0] = of_self;
+    made.bound = true;
+    return made;
 }
 
 static enum ended unknown_argument(struct capture *c, const struct call *call)
@@ -149,19 +131,19 @@ static enum ended unknown_argument(struct capture *c, const struct call *call)
     return break_at(c, "value", "a call of %.100s() with an argument that cannot be in a graph", name_of(call->callable, text, sizeof text));
 }
 
-/* Does a call of NAME, or of that method of SELF, give a result and do nothing else, whatever its arguments are? */
-static bool is_pure(const struct call *call, PyObject *self, const char *name)
+/* Does a call of NAME, or of that method, give a result and do nothing else, whatever its arguments are? */
+static bool is_pure(const struct call *call, const char *name)
 {
     const char *last = *name ? name + strlen(name) - 1 : name;
-    const bool same = !self && !strcmp(Py_TYPE(call->callable)->tp_name, "numpy.ufunc");
+    const bool same = !call->bound && !strcmp(Py_TYPE(call->callable)->tp_name, "numpy.ufunc");
     OWNED PyObject *takes = same ? PyObject_GetAttrString(call->callable, "nin") : NULL;
     Py_ssize_t arrays = 0, most = takes ? PyLong_AsSsize_t(takes) : !strcmp(name, "where") ? 3 : !strcmp(name, "dot") ? 2 : 1; /* one more may be for the result */
 
     PyErr_Clear();
     if (!keeps_shape(name, 3, false, false) || (*last == '_' && strcmp(name, "and_") && strcmp(name, "or_")) || strstr(name, "rand") || !strcmp(name, "dropout"))
         return false;
-    for (int i = self ? -1 : 0; i < call->count; i++) {
-        PyObject *value = i < 0 ? self : call->args[i];
+    for (int i = 0; i < call->count; i++) {
+        PyObject *value = call->args[i];
         if (value == Py_True || (value_is_array(value) && !value_is_theirs(value)))
             return false;
         arrays += value_has_array(value, 2);
@@ -173,45 +155,44 @@ static bool is_pure(const struct call *call, PyObject *self, const char *name)
     return arrays <= most;
 }
 
-enum ended array_call(struct capture *c, struct watched *w, const struct call *call, PyObject *self, struct shadow *of_self,
-                      const char *name, struct operation *operation)
+enum ended array_call(struct capture *c, struct watched *w, const struct call *call, const char *name)
 {
+    struct operation operation;
     bool first, rest;
     PyObject *result;
-    enum ended ended = is_in(name, "fact") ? ENDED_NOT : may_operate(c, is_pure(call, self, name));
+    enum ended ended = is_in(name, "fact") ? ENDED_NOT : may_operate(c, is_pure(call, name));
 
     if (ended)
         return ended;
-    if (!node_arguments(c, call, self, of_self, operation, &first, &rest))
+    if (!node_arguments(c, call, true, &operation, &first, &rest))
         return unknown_argument(c, call);
     if (is_in(name, "fact")) {
-        ended = fact(c, w, call, operation);
-        Py_XDECREF(operation->args);
-        Py_XDECREF(operation->keywords);
-        return ended;
+        Py_XDECREF(operation.args);
+        Py_XDECREF(operation.keywords);
+        if (!operation.fixed)
+            return break_at(c, "data", "a fact about a result, which may depend on its data");
+        c->shapes_read = true;
+        result = run_call(call);
+        return stack_result(c, w, call->slots, result, result ? shadow_const(c, result) : NULL);
     }
-    operation->fixed &= keeps_shape(name, call->count + (self != NULL), first, rest);
+    operation.fixed &= keeps_shape(name, call->count, first, rest);
     result = run_call(call);
-    if (self && result == self && name[strlen(name) - 1] == '_')
-        operation->same = of_self;
+    if (call->bound && result == call->args[0] && name[strlen(name) - 1] == '_')
+        operation.same = call->shadows[0];
     for (int i = 0; call->names && i < PyTuple_GET_SIZE(call->names); i++)
         if (call->args[call->count - 1 - i] == result && !PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(call->names, PyTuple_GET_SIZE(call->names) - 1 - i), "out"))
-            operation->same = call->shadows[call->count - 1 - i];
-    return node_result(c, w, call->slots, operation, result);
+            operation.same = call->shadows[call->count - 1 - i];
+    return node_result(c, w, call->slots, &operation, result);
 }
 
-static enum ended array_method(struct capture *c, struct watched *w, const struct call *call)
+static enum ended array_method(struct capture *c, struct watched *w, const struct call *call, PyObject *self)
 {
-    PyObject *self = PyCFunction_Check(call->callable) ? PyCFunction_GET_SELF(call->callable)
-                     : PyMethod_Check(call->callable) ? PyMethod_GET_SELF(call->callable) : NULL;
-    struct operation operation = {.op = "call_method", .target = call->of->key};
+    const struct call whole = with_self(call, self, call->of->parent);
     const char *name = PyUnicode_AsUTF8(call->of->key);
     struct shadow *shape;
 
     if (is_in(name, "data"))
         return break_at(c, "data", "%.100s() of an array gives what depends on its data", name);
-    if (!self)
-        return break_at(c, "call", "a call of the method %.100s() of an array", name);
     if (!strcmp(name, "size") && !call->names && call->count < 2 && value_type_known(c, self, call->of->parent) && (shape = varying_shape(c, self, call->of->parent))) {
         const Py_ssize_t count = PyTuple_GET_SIZE(shape->value);
         Py_ssize_t i = call->count && PyLong_CheckExact(call->args[0]) && value_known(c, call->args[0], call->shadows[0]) ? PyLong_AsSsize_t(call->args[0]) : count;
@@ -219,29 +200,28 @@ static enum ended array_method(struct capture *c, struct watched *w, const struc
         if (!call->count || (i >= 0 && i < count))
             return stack_result(c, w, call->slots, run_call(call), call->count ? shape_item(c, shape, i) : shape);
     }
-    return array_call(c, w, call, self, call->of->parent, name, &operation);
+    return array_call(c, w, &whole, name);
 }
 
 static enum ended array_function(struct capture *c, struct watched *w, const struct call *call)
 {
-    struct operation operation = {.op = "call_function", .target = call->callable};
     OWNED PyObject *name = PyObject_GetAttr(call->callable, word_of("__name__"));
     const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
 
     PyErr_Clear();
-    return array_call(c, w, call, NULL, NULL, text ? text : "", &operation);
+    return array_call(c, w, call, text ? text : "");
 }
 
 /* ---- functions that are stepped ---- */
 
-/* Argument NUMBER of CODE as CALL gives it, SELF being the first if it is not NULL. NULL: what it is is not known. */
-static struct shadow *passed(const struct call *call, PyCodeObject *code, struct shadow *of_self, int number)
+/* Argument NUMBER of CODE as CALL gives it. NULL: what it is is not known. */
+static struct shadow *passed(const struct call *call, PyCodeObject *code, int number)
 {
-    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0, positional = call->count - named, first = of_self ? 1 : 0;
+    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0, positional = call->count - named;
     PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, number);
 
-    if (number < code->co_argcount && number < first + positional)
-        return number < first ? of_self : call->shadows[number - first];
+    if (number < code->co_argcount && number < positional)
+        return call->shadows[number];
     for (int i = 0; i < named; i++)
         if (number >= code->co_posonlyargcount && !PyUnicode_Compare(PyTuple_GET_ITEM(call->names, i), name))
             return call->shadows[positional + i];
@@ -277,13 +257,13 @@ static struct shadow *defaulted(struct capture *c, PyFunctionObject *function, s
 }
 
 /* *args and **kwargs of CODE as CALL gives them. */
-static struct shadow *collected(struct capture *c, const struct call *call, PyCodeObject *code, struct shadow *of_self, bool keywords)
+static struct shadow *collected(struct capture *c, const struct call *call, PyCodeObject *code, bool keywords)
 {
-    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0, positional = call->count - named, first = of_self ? 1 : 0;
+    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0, positional = call->count - named;
     struct shadow *made = shadow_new(c, keywords ? SHADOW_DICT : SHADOW_TUPLE, 0);
 
-    for (int i = code->co_argcount; made && !keywords && i < first + positional; i++)
-        if (shadow_add(c, made, NULL, i < first ? of_self : call->shadows[i - first]))
+    for (int i = code->co_argcount; made && !keywords && i < positional; i++)
+        if (shadow_add(c, made, NULL, call->shadows[i]))
             return NULL;
     for (int i = 0; made && keywords && i < named; i++) {
         bool is = false;
@@ -344,7 +324,7 @@ static enum ended generator_made(struct capture *c, struct watched *w, const str
     return stack_result(c, w, call->slots, result, made);
 }
 
-enum ended inlined(struct capture *c, struct watched *w, const struct call *call, PyFunctionObject *function, struct shadow *of, struct shadow *of_self)
+enum ended inlined(struct capture *c, struct watched *w, const struct call *call, PyFunctionObject *function, struct shadow *of)
 {
     PyCodeObject *code = (PyCodeObject *)function->func_code;
     const int arguments = code->co_argcount + code->co_kwonlyargcount, flags = code->co_flags;
@@ -364,12 +344,12 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     if (!shadows)
         return break_at(c, "value", "no memory");
     for (int i = 0; i < arguments; i++)
-        if (!(shadows[i] = passed(call, code, of_self, i)))
+        if (!(shadows[i] = passed(call, code, i)))
             shadows[i] = defaulted(c, function, of, i);
     if (flags & CO_VARARGS)
-        shadows[arguments] = collected(c, call, code, of_self, false);
+        shadows[arguments] = collected(c, call, code, false);
     if (flags & CO_VARKEYWORDS)
-        shadows[all - 1] = collected(c, call, code, of_self, true);
+        shadows[all - 1] = collected(c, call, code, true);
     if (flags & CO_GENERATOR)
         return generator_made(c, w, call, code, of, shadows, all);
     c->awaited = shadows;
@@ -449,38 +429,41 @@ static enum ended enter(struct capture *c, struct watched *w, const struct call 
 static enum ended call_object(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *function = _PyType_Lookup(Py_TYPE(call->callable), word_of("__call__"));
+    const struct call whole = with_self(call, call->callable, call->of);
     struct shadow *of;
 
     if (!function || !PyFunction_Check(function) || is_array_function(function) || !(of = class_source(c, call->callable, call->of)) ||
         !(of = source_attribute(c, of, "__call__", function)) || !can_step(c, function, of))
         return ENDED_BEFORE;
-    return inlined(c, w, call, (PyFunctionObject *)function, of, call->of);
+    return inlined(c, w, &whole, (PyFunctionObject *)function, of);
 }
 
 enum ended dispatch(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *callable = call->callable;
     struct shadow *of = call->of;
+    PyObject *self = of && of->kind == SHADOW_METHOD ? PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : PyMethod_Check(callable) ? PyMethod_GET_SELF(callable) : NULL : NULL;
     char text[120];
+    struct call whole;
     enum ended ended;
 
     if (w->resumed && PyCFunction_CheckExact(callable) && PyCFunction_GET_SELF(callable) == link_of(w->code))
         return enter(c, w, call);
-    if (of && of->kind == SHADOW_METHOD && !of->value && (of->parent->kind == SHADOW_NODE || of->parent->kind == SHADOW_SOURCE) &&
-        (PyCFunction_Check(callable) || PyMethod_Check(callable)) &&
-        is_graph(PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : PyMethod_GET_SELF(callable), of->parent))
-        return array_method(c, w, call);
-    if (of && of->kind == SHADOW_METHOD && of->value && PyMethod_Check(callable) && can_step(c, of->value, of->items[0]))
-        return inlined(c, w, call, (PyFunctionObject *)of->value, of->items[0], of->items[1]);
+    if (self && !of->value && (of->parent->kind == SHADOW_NODE || of->parent->kind == SHADOW_SOURCE) && is_graph(self, of->parent))
+        return array_method(c, w, call, self);
+    if (self && of->value && PyMethod_Check(callable) && can_step(c, of->value, of->items[0])) {
+        whole = with_self(call, self, of->items[1]);
+        return inlined(c, w, &whole, (PyFunctionObject *)of->value, of->items[0]);
+    }
     if (of && of->kind == SHADOW_FUNCTION && can_step(c, callable, of))
-        return inlined(c, w, call, (PyFunctionObject *)callable, of, NULL);
+        return inlined(c, w, call, (PyFunctionObject *)callable, of);
     if (of && (of->kind == SHADOW_SOURCE || of->kind == SHADOW_CONST) && is_array_function(callable)) {
         if (!value_known(c, callable, of))
             return unknown_argument(c, call);
         return array_function(c, w, call);
     }
     if (of && of->kind == SHADOW_SOURCE && can_step(c, callable, of))
-        return inlined(c, w, call, (PyFunctionObject *)callable, of, NULL);
+        return inlined(c, w, call, (PyFunctionObject *)callable, of);
     c->kind = NULL;
     if (of && ((ended = PyType_Check(callable) ? construct(c, w, call) : call_object(c, w, call)) != ENDED_BEFORE || c->kind))
         return ended;
@@ -493,17 +476,17 @@ enum ended dispatch(struct capture *c, struct watched *w, const struct call *cal
 
 enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *names, bool on_top)
 {
-    PyObject *values[MOST_ARGUMENTS + 1];
-    struct shadow *shadows[MOST_ARGUMENTS + 1];
-    struct call call = {.args = values + 1, .shadows = shadows + 1, .names = names, .slots = count + 2 + on_top, .count = count};
+    PyObject *values[MOST_ARGUMENTS + 2];
+    struct shadow *shadows[MOST_ARGUMENTS + 2];
+    struct call call = {.args = values + 2, .shadows = shadows + 2, .names = names, .slots = count + 2 + on_top, .count = count};
     const int base = call.slots - 1;
     PyObject *pair[2];
 
     if (count > MOST_ARGUMENTS - 1)
         return break_at(c, "call", "a call with %d arguments", count);
     for (int i = 0; i < count; i++) {
-        values[1 + i] = stack_value(w, base - 2 - i);
-        shadows[1 + i] = stack_shadow(w, base - 2 - i);
+        call.args[i] = stack_value(w, base - 2 - i);
+        call.shadows[i] = stack_shadow(w, base - 2 - i);
     }
     pair[0] = stack_value(w, base);
     pair[1] = stack_value(w, base - 1);
@@ -511,11 +494,8 @@ enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *nam
         call.callable = pair[0];
         call.of = stack_shadow(w, base);
         if (pair[1]) { /* self: of an unbound method */
-            call.args--;
-            call.shadows--;
-            call.count++;
-            values[0] = pair[1];
-            shadows[0] = stack_shadow(w, base - 1);
+            call = with_self(&call, pair[1], stack_shadow(w, base - 1));
+            call.bound = false;
         }
     } else {
         call.callable = pair[1];

@@ -257,7 +257,7 @@ enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
     defaults = PyFunction_GET_DEFAULTS(function);
     instead.callable = function;
     instead.of->parent = shadow_const(c, defaults ? defaults : Py_None);
-    return inlined(c, w, &instead, (PyFunctionObject *)function, instead.of, NULL);
+    return inlined(c, w, &instead, (PyFunctionObject *)function, instead.of);
 }
 
 /* ---- objects of builtin classes, made here ---- */
@@ -420,7 +420,6 @@ static enum ended call_builtin(struct capture *c, struct watched *w, const struc
     const bool is = builtin_named(name) == call->callable, numbers = is_of(call->callable, "math") || is_of(call->callable, "_operator");
     const bool steps = is || is_of(call->callable, "_functools") || is_of(call->callable, "_operator");
     const struct builtin *builtin = steps ? builtin_of(name) : NULL;
-    struct operation operation;
     enum ended ended;
 
     if (builtin && !call->names && call->count >= builtin->least && call->count <= builtin->most &&
@@ -433,10 +432,8 @@ static enum ended call_builtin(struct capture *c, struct watched *w, const struc
     if (PyType_Check(call->callable) && !builtin && ((ended = make_object(c, w, call, name)) != ENDED_BEFORE || c->kind))
         return ended;
     if (!call->names && call->count && (is ? is_in(name, "on_arrays") : is_of(call->callable, "_operator") && keeps_shape(name, 2, true, true)) &&
-        (has_graph(c, call->args[0], call->shadows[0]) || (call->count > 1 && has_graph(c, call->args[1], call->shadows[1])))) {
-        operation = (struct operation){.op = "call_function", .target = call->callable};
-        return array_call(c, w, call, NULL, NULL, name, &operation);
-    }
+        (has_graph(c, call->args[0], call->shadows[0]) || (call->count > 1 && has_graph(c, call->args[1], call->shadows[1]))))
+        return array_call(c, w, call, name);
     return steps ? step_instead(c, w, call, name) : ENDED_BEFORE;
 }
 
@@ -458,27 +455,17 @@ static enum ended get_or_else(struct capture *c, struct watched *w, const struct
 /* A method of a list, dict or set. */
 static enum ended call_method(struct capture *c, struct watched *w, const struct call *call, PyObject *self)
 {
-    PyObject *values[8];
-    struct shadow *shadows[8];
-    struct call whole = *call;
+    struct call whole = with_self(call, self, call->of->parent);
     enum ended ended;
     const char *name = PyUnicode_AsUTF8(call->of->key);
 
-    if (call->count > 7 || !name || !(whole.callable = _PyType_Lookup(Py_TYPE(self), call->of->key)))
+    whole.bound = false;
+    if (!name || !(whole.callable = _PyType_Lookup(Py_TYPE(self), call->of->key)))
         return ENDED_BEFORE;
-    values[0] = self;
-    shadows[0] = call->of->parent;
-    for (int i = 0; i < call->count; i++) {
-        values[1 + i] = call->args[i];
-        shadows[1 + i] = call->shadows[i];
-    }
-    whole.args = values;
-    whole.shadows = shadows;
-    whole.count++;
     if (PyAnySet_CheckExact(self))
         return set_method(c, w, &whole, name);
-    if (!strcmp(name, "get") && shadows[0]->kind == SHADOW_SOURCE && !call->names && whole.count > 1 && whole.count < 4 && PyUnicode_CheckExact(values[1]))
-        return get_or_else(c, w, call, self, shadows[0]);
+    if (!strcmp(name, "get") && whole.shadows[0]->kind == SHADOW_SOURCE && !call->names && whole.count > 1 && whole.count < 4 && PyUnicode_CheckExact(call->args[0]))
+        return get_or_else(c, w, call, self, whole.shadows[0]);
     ended = move(c, w, name, &whole);
     return ended == ENDED_BEFORE && !c->kind && !strcmp(name, "extend") && whole.count == 2 ? step_polyfill(c, w, "_extend", &whole) : ended;
 }

@@ -50,7 +50,7 @@ enum ended special(struct capture *c, struct watched *w, const char *name, const
     c->kind = NULL;
     if (!of || !(of = source_attribute(c, of, name, function)) || !can_step(c, function, of))
         return ENDED_BEFORE;
-    return inlined(c, w, call, (PyFunctionObject *)function, of, NULL);
+    return inlined(c, w, call, (PyFunctionObject *)function, of);
 }
 
 /* ---- made here ---- */
@@ -82,20 +82,21 @@ enum ended construct(struct capture *c, struct watched *w, const struct call *ca
 {
     PyTypeObject *type = (PyTypeObject *)call->callable;
     PyObject *function, *init = PyType_Check(call->callable) ? _PyType_Lookup(type, word_of("__init__")) : NULL;
-    struct call making = *call;
-    struct shadow *of;
+    struct shadow *of, *made = shadow_new(c, SHADOW_OBJECT, 0);
+    struct call making = with_self(call, NULL, made);
 
     c->kind = NULL;
-    if (!init || !is_ordinary(c, type, call->of) || !(making.made = shadow_new(c, SHADOW_OBJECT, 0)))
+    if (!init || !is_ordinary(c, type, call->of) || !made)
         return ENDED_BEFORE;
-    making.made->parent = call->of;
+    making.made = made;
+    made->parent = call->of;
     function = function_of(type, "__init__");
     if (!function && init == _PyType_Lookup(&PyBaseObject_Type, word_of("__init__")) && !call->count &&
         (of = source_attribute(c, call->of, "__init__", init)) && !guard_on(c, of, "ID_MATCH", init))
-        return stack_result(c, w, call->slots, run_call(call), making.made);
+        return stack_result(c, w, call->slots, run_call(call), made);
     if (!function || !(of = source_attribute(c, call->of, "__init__", function)) || !can_step(c, function, of))
         return ENDED_BEFORE;
-    return inlined(c, w, &making, (PyFunctionObject *)function, of, making.made);
+    return inlined(c, w, &making, (PyFunctionObject *)function, of);
 }
 
 static Py_ssize_t find_name(const struct shadow *object, PyObject *name)
@@ -158,7 +159,7 @@ enum ended call_property(struct capture *c, struct watched *w, PyObject *name, P
     if (!of || !(of = source_read(c, of, '.', name, property)) || !(of = source_attribute(c, of, sets ? "fset" : "fget", function)) ||
         !can_step(c, function, of))
         return break_at(c, "attribute", "a property that cannot be followed");
-    ended = inlined(c, w, &call, (PyFunctionObject *)function, of, NULL);
+    ended = inlined(c, w, &call, (PyFunctionObject *)function, of);
     if (sets && (ended == ENDED_NOT || ended == ENDED_BEHIND))
         stack_drop(w, 1);
     return ended;

@@ -252,31 +252,14 @@ static enum ended unknown_operand(struct capture *c, const struct call *call, co
 /* CALL, of operator.NAME, as a node, whose shape follows from the operands'. ENDED_NOT: it may run. */
 static enum ended operation_on(struct capture *c, const char *name, const struct call *call, struct operation *made)
 {
-    bool pure = name[0] != 'i' || !strcmp(name, "invert");
+    bool pure = (name[0] != 'i' || !strcmp(name, "invert")) && strcmp(name, "setitem"), first, rest;
     enum ended ended;
-    int i = 0;
 
-    pure &= strcmp(name, "setitem") != 0;
-    for (int j = 0; j < call->count; j++)
-        pure &= !value_is_array(call->args[j]) || value_is_theirs(call->args[j]);
+    for (int i = 0; i < call->count; i++)
+        pure &= !value_is_array(call->args[i]) || value_is_theirs(call->args[i]);
     if ((ended = may_operate(c, pure)))
         return ended;
-    *made = (struct operation){.op = "call_function", .target = call->callable, .args = PyTuple_New(call->count), .fixed = true};
-    for (; made->args && i < call->count; i++) {
-        PyObject *one = value_argument(c, call->args[i], call->shadows[i]);
-        if (!one)
-            break;
-        PyTuple_SET_ITEM(made->args, i, one);
-        made->fixed &= is_fixed(c, call->args[i], call->shadows[i]) && !(has_number(call->shadows[i]) && strstr(name, "item"));
-    }
-    made->counted = made->fixed;
-    PyErr_Clear();
-    if (i < call->count || c->failed || (c->foreign && c->effects->count)) {
-        i %= call->count;
-        ended = break_at(c, "value", "%s of a %.200s%s", name, Py_TYPE(call->args[i])->tp_name, call->shadows[i] ? "" : " that is not known");
-        Py_CLEAR(made->args);
-    }
-    return ended;
+    return node_arguments(c, call, strstr(name, "item"), made, &first, &rest) ? ENDED_NOT : unknown_operand(c, call, name);
 }
 
 enum ended operate_graph(struct capture *c, struct watched *w, const char *name, const struct call *call, bool keeps)
