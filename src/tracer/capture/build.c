@@ -332,20 +332,7 @@ static enum ended append(struct capture *c, struct watched *w, int below)
     return ENDED_NOT;
 }
 
-static enum ended map_add(struct capture *c, struct watched *w, int below)
-{
-    PyObject *dict = stack_value(w, below + 1);
-    struct shadow *shadow = stack_shadow(w, below + 1);
-
-    if (!may_change(c, shadow, SHADOW_DICT) || PyDict_GET_SIZE(dict) != shadow->count)
-        return not_ours(c, dict);
-    if (!is_key(c, stack_value(w, 1), stack_shadow(w, 1)))
-        return no_key(c);
-    if (put(c, dict, shadow, stack_value(w, 1), stack_value(w, 0), stack_shadow(w, 0)))
-        return no_memory_at(c);
-    stack_drop(w, 2);
-    return ENDED_NOT;
-}
+static enum ended set_item(struct capture *c, struct watched *w, const struct call *call);
 
 /* What is on top is put into the list or dict BELOW, by its METHOD. */
 static enum ended put_all(struct capture *c, struct watched *w, int below, const char *method)
@@ -431,7 +418,9 @@ enum ended build(struct capture *c, struct watched *w, struct compat_action acti
     case DOES_LIST_EXTEND:
         return put_all(c, w, count, "extend");
     case DOES_MAP_ADD:
-        return map_add(c, w, count);
+        operands = (struct operands){{stack_value(w, count + 1), stack_value(w, 1), stack_value(w, 0)}, {stack_shadow(w, count + 1), stack_shadow(w, 1), stack_shadow(w, 0)}};
+        call = operator_call("setitem", 3, 3, &operands);
+        return set_item(c, w, &call);
     case DOES_MERGE:
         return put_all(c, w, count, "update");
     default:
@@ -463,19 +452,11 @@ static bool is_plain_key(PyObject *key)
 static enum ended get_item(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *container = call->args[0], *key = call->args[1], *value = NULL;
-    struct shadow *of = call->shadows[0], *of_key = call->shadows[1], *shadow = NULL;
-    enum ended ended;
+    struct shadow *of = call->shadows[0], *shadow = NULL;
 
-    if (is_graph(container, of) || is_graph(key, of_key))
-        return operate_graph(c, w, "getitem", call, is_plain_key(key) && value_is_array(container));
-    if ((ended = operate_special(c, w, "getitem", call)) != ENDED_BEFORE || c->kind)
-        return ended;
-    if (!of || !value_known(c, key, of_key))
+    if (!of || !value_known(c, key, call->shadows[1]))
         return break_at(c, "value", "an item of a %.200s that is not known", Py_TYPE(container)->tp_name);
-    if (is_sequence(container) && PySlice_Check(key)) {
-        if ((ended = move(c, w, "getitem", call)) != ENDED_BEFORE || c->kind)
-            return ended;
-    } else if (is_sequence(container) && PyLong_CheckExact(key) && value_type_known(c, container, of)) {
+    if (is_sequence(container) && PyLong_CheckExact(key) && value_type_known(c, container, of)) {
         Py_ssize_t i = PyNumber_AsSsize_t(key, NULL);
         if (!(value = run_call(call)))
             return ENDED_RAISED;
@@ -505,82 +486,61 @@ static enum ended get_item(struct capture *c, struct watched *w, const struct ca
     return break_at(c, "container", "an item of a %.200s", Py_TYPE(container)->tp_name);
 }
 
+/* All but one of CALL's values go. */
 static enum ended set_item(struct capture *c, struct watched *w, const struct call *call)
 {
-    PyObject *container = call->args[0], *key = call->args[1], *value = call->args[2], *old = NULL;
-    struct shadow *of = call->shadows[0], *of_key = call->shadows[1], *of_value = call->shadows[2], *was = NULL;
+    PyObject *container = call->args[0], *key = call->args[1], *value = call->args[2], *old;
+    struct shadow *of = call->shadows[0], *of_key = call->shadows[1], *of_value = call->shadows[2];
     Py_ssize_t i;
-    enum ended ended;
 
-    if (is_graph(container, of))
-        return operate_graph(c, w, "setitem", call, false);
-    if ((ended = operate_special(c, w, "setitem", call)) == ENDED_BEFORE && !c->kind && PySlice_Check(key))
-        ended = move(c, w, "setitem", call);
-    if (ended == ENDED_NOT || ended == ENDED_BEHIND)
-        stack_drop(w, 1);
-    if (ended != ENDED_BEFORE || c->kind)
-        return ended;
     if (!value_known(c, key, of_key) || !of_value)
         return break_at(c, "value", "an item is set that is not known");
     if (PyList_CheckExact(container) && PyLong_CheckExact(key) && may_change(c, of, SHADOW_LIST) && value != container) {
         i = PyNumber_AsSsize_t(key, NULL);
         i += i < 0 ? of->count : 0;
-        if (PyList_GET_SIZE(container) == of->count && i >= 0 && i < of->count && change_item(c, of, of_key, of_value, PyList_GET_ITEM(container, i), of->items[i])) {
-            of->items[i] = of_value;
-            PyList_SetItem(container, i, Py_NewRef(value));
-            stack_drop(w, call->slots);
-            return ENDED_NOT;
-        }
-    }
-    if (PyDict_CheckExact(container) && may_change(c, of, SHADOW_DICT) && PyDict_GET_SIZE(container) == of->count && is_key(c, key, of_key) && value != container) {
+        if (PyList_GET_SIZE(container) != of->count || i < 0 || i >= of->count || !change_item(c, of, of_key, of_value, PyList_GET_ITEM(container, i), of->items[i]))
+            return not_ours(c, container);
+        of->items[i] = of_value;
+        PyList_SetItem(container, i, Py_NewRef(value));
+    } else if (PyDict_CheckExact(container) && of && of->kind == SHADOW_SOURCE && is_key(c, key, of_key) && (of->changed || value_type_known(c, container, of))) {
+        return set_in_dict(c, w, call->slots - 1, of, key, value, of_value);
+    } else {
+        if (!PyDict_CheckExact(container) || !may_change(c, of, SHADOW_DICT) || PyDict_GET_SIZE(container) != of->count || value == container)
+            return not_ours(c, container);
+        if (!is_key(c, key, of_key))
+            return no_key(c);
         old = PyDict_GetItemWithError(container, key);
-        was = old ? of->items[find_key(of, key)] : NULL;
-        if (change_item(c, of, of_key, of_value, old, was)) {
-            if (put(c, container, of, key, value, of_value))
-                return no_memory_at(c);
-            stack_drop(w, call->slots);
-            return ENDED_NOT;
-        }
+        if (!change_item(c, of, of_key, of_value, old, old ? of->items[find_key(of, key)] : NULL))
+            return not_ours(c, container);
+        if (put(c, container, of, key, value, of_value))
+            return no_memory_at(c);
     }
-    if (PyDict_CheckExact(container) && of && of->kind == SHADOW_SOURCE && is_key(c, key, of_key) && (of->changed || value_type_known(c, container, of)))
-        return set_in_dict(c, w, call->slots, of, key, value, of_value);
-    return not_ours(c, container);
-}
-
-static enum ended delete_item(struct capture *c, struct watched *w, const struct call *call)
-{
-    enum ended ended = operate_special(c, w, "delitem", call);
-
-    if (ended == ENDED_BEFORE && !c->kind)
-        ended = move(c, w, "delitem", call);
-    if (ended == ENDED_NOT || ended == ENDED_BEHIND)
-        stack_drop(w, 1);
-    return ended == ENDED_BEFORE && !c->kind ? not_ours(c, call->args[0]) : ended;
+    stack_drop(w, call->slots - 1);
+    return ENDED_NOT;
 }
 
 enum ended subscript(struct capture *c, struct watched *w, struct compat_action action)
 {
-    const bool sets = action.does == DOES_STORE_SUBSCRIPT || action.does == DOES_STORE_SLICE;
+    const bool sets = action.does == DOES_STORE_SUBSCRIPT || action.does == DOES_STORE_SLICE, deletes = action.does == DOES_DELETE_SUBSCRIPT;
     const bool sliced = action.does == DOES_SLICE || action.does == DOES_STORE_SLICE;
-    const int at = sliced ? 2 : 1; /* VALUE, CONTAINER, KEY or its two bounds */
-    struct operands operands = {{stack_value(w, at), stack_value(w, 0)}, {stack_shadow(w, at), stack_shadow(w, 0)}};
+    const int at = sliced ? 2 : 1, slots = at + 1 + sets; /* VALUE, CONTAINER, KEY or its two bounds */
+    const char *name = deletes ? "delitem" : sets ? "setitem" : "getitem";
+    struct operands operands = {{stack_value(w, at), stack_value(w, 0), sets ? stack_value(w, at + 1) : NULL},
+                                {stack_shadow(w, at), stack_shadow(w, 0), sets ? stack_shadow(w, at + 1) : NULL}};
     OWNED PyObject *slice = sliced ? slice_of(c, w, 2, &operands.of[1]) : NULL;
-    struct call call;
+    PyObject *container = operands.values[0], *key = sliced ? operands.values[1] = slice : operands.values[1];
+    const struct call call = operator_call(name, slots, 2 + sets, &operands);
+    enum ended ended;
 
-    if (sliced && !slice)
+    if (!key)
         return ENDED_BEFORE;
-    if (sliced)
-        operands.values[1] = slice;
-    if (action.does == DOES_DELETE_SUBSCRIPT) {
-        call = operator_call("delitem", 2, 2, &operands);
-        return delete_item(c, w, &call);
-    }
-    if (!sets) {
-        call = operator_call("getitem", at + 1, 2, &operands);
-        return get_item(c, w, &call);
-    }
-    operands.values[2] = stack_value(w, at + 1);
-    operands.of[2] = stack_shadow(w, at + 1);
-    call = operator_call("setitem", at + 2, 3, &operands);
-    return set_item(c, w, &call);
+    if (!deletes && (is_graph(container, operands.of[0]) || (!sets && is_graph(key, operands.of[1]))))
+        ended = operate_graph(c, w, name, &call, !sets && is_plain_key(key) && value_is_array(container));
+    else if ((ended = operate_special(c, w, name, &call)) == ENDED_BEFORE && !c->kind && (deletes || (PySlice_Check(key) && (sets || is_sequence(container)))))
+        ended = move(c, w, name, &call);
+    if (ended == ENDED_BEFORE && !c->kind)
+        ended = deletes ? not_ours(c, container) : sets ? set_item(c, w, &call) : get_item(c, w, &call);
+    if ((sets || deletes) && (ended == ENDED_NOT || ended == ENDED_BEHIND))
+        stack_drop(w, 1);
+    return ended;
 }

@@ -276,10 +276,7 @@ enum ended operate_graph(struct capture *c, struct watched *w, const char *name,
         operation.same = call->shadows[0];
     if (result != Py_None || call->count < 3)
         return node_result(c, w, call->slots, &operation, result);
-    add_operation(c, &operation); /* of setitem(): there is no result */
-    Py_DECREF(result);
-    stack_drop(w, call->slots);
-    return ENDED_NOT;
+    return stack_result(c, w, call->slots, result, add_operation(c, &operation)); /* of setitem(): there is no result */
 }
 
 /* ---- operators ---- */
