@@ -43,6 +43,10 @@ class _Assembly:
 
     # ---- where it leaves ----
 
+    def in_loop(self):
+        """Does what follows the break come there again?"""
+        return self.record["slots"] is not None and any(0 <= self.jumps[step] <= self.broken for step in range(self.broken, len(self.jumps)))
+
     def leaves(self, step):
         """Does it leave at STEP? Behind the instruction at the break, and where that jumps to; if a handler would see what the graph raises:
         outside of those. Without a split there, the rest runs where it is."""
@@ -161,7 +165,11 @@ class _Assembly:
 
 
 def assemble(record):
-    """RECORD gets the code in place of its own, and the splits that go on where that leaves; and its nodes become a graph's."""
-    record["modified"], record["resume"] = _Assembly(record).assembled()
+    """RECORD gets the code in place of its own, and the splits that go on where that leaves; and its nodes become a graph's. Or it is said why
+    not."""
+    assembly = _Assembly(record)
+    if assembly.in_loop():
+        return "a break in a loop"
+    record["modified"], record["resume"] = assembly.assembled()
     nodes, outputs = record["nodes"], (tuple(record["outputs"]),)
     record["nodes"] = [*record["placeholders"], *nodes, Node("output", "output", "output", outputs, {})] if nodes else []

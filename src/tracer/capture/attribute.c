@@ -1,15 +1,20 @@
 /* tracer/capture/attribute.c -- attributes of arrays, objects, modules, classes, as they are read, and imports. See capture.h. */
 #include "tracer/capture/capture.h"
 
+enum ended push_callable(struct watched *w, bool null, PyObject *value, struct shadow *shadow)
+{
+    if (null && !COMPAT_CALLABLE_FIRST)
+        stack_push(w, NULL, NULL);
+    stack_push(w, value, shadow);
+    if (null && COMPAT_CALLABLE_FIRST)
+        stack_push(w, NULL, NULL);
+    return ENDED_NOT;
+}
+
 enum ended push_attribute(struct watched *w, bool method, PyObject *value, struct shadow *shadow)
 {
     stack_drop(w, 1);
-    if (method && !COMPAT_CALLABLE_FIRST)
-        stack_push(w, NULL, NULL);
-    stack_push(w, value, shadow);
-    if (method && COMPAT_CALLABLE_FIRST)
-        stack_push(w, NULL, NULL);
-    return ENDED_NOT;
+    return push_callable(w, method, value, shadow);
 }
 
 struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name, PyObject *function, struct shadow *source, struct shadow *self)

@@ -356,40 +356,33 @@ static enum ended put_all(struct capture *c, struct watched *w, int below, const
     return ended;
 }
 
-/* COUNT values that are known become a set; ONE of them goes into it, or what is in it. */
-static enum ended build_set(struct capture *c, struct watched *w, struct compat_action action)
+/* COUNT values that are known become a set. */
+static enum ended build_set(struct capture *c, struct watched *w, int count)
 {
-    const int count = (int)action.arg;
-    struct shadow *items, *of = action.does == DOES_BUILD_SET ? NULL : stack_shadow(w, count), *made;
-    PyObject *set, *value = stack_value(w, 0), *result = NULL;
-    int status;
+    PyObject *set;
+    struct shadow *made;
 
-    if (of) {
-        set = stack_value(w, count);
-        if (!is_set(set, of) || (!is_set(value, stack_shadow(w, 0)) && !(value_is_simple(value) && value_known(c, value, stack_shadow(w, 0)))) ||
-            !made_by(c, shadow_const(c, _PyType_Lookup(&PySet_Type, word_of(action.flag ? "update" : "add"))), 2, (struct shadow *[]){of, stack_shadow(w, 0)}))
-            return not_ours(c, set);
-        if (action.flag)
-            Py_XDECREF(result = PyObject_CallMethodOneArg(set, word_of("update"), value));
-        status = action.flag ? !result : PySet_Add(set, value);
-        c->effects->count -= status != 0;
-        if (!status)
-            stack_drop(w, 1);
-        return status ? ENDED_RAISED : ENDED_NOT;
-    }
     for (int i = 0; i < count; i++)
         if (!value_is_simple(top(w, count, i)) || !value_known(c, top(w, count, i), stack_shadow(w, count - 1 - i)))
             return break_at(c, "container", "a set of what is not known");
-    items = shadow_new(c, SHADOW_TUPLE, count);
-    made = items ? made_by(c, shadow_const(c, (PyObject *)&PySet_Type), 1, &items) : NULL;
-    set = made ? PySet_New(NULL) : NULL;
-    if (!set)
-        return no_memory_at(c);
-    for (int i = 0; i < count; i++) {
-        items->items[items->count++] = stack_shadow(w, count - 1 - i);
-        c->failed |= PySet_Add(set, top(w, count, i)) != 0;
-    }
-    return stack_result(c, w, count, set, made);
+    build_sequence(c, w, count, false);
+    made = made_by(c, shadow_const(c, (PyObject *)&PySet_Type), 1, (struct shadow *[]){stack_shadow(w, 0)});
+    set = made ? PySet_New(stack_value(w, 0)) : NULL;
+    return set ? stack_result(c, w, 1, set, made) : no_memory_at(c);
+}
+
+/* What is on top, or all that is in it, is put into the set BELOW. */
+static enum ended add_to_set(struct capture *c, struct watched *w, int below, const char *method)
+{
+    struct operands operands = {{stack_value(w, below), stack_value(w, 0)}, {stack_shadow(w, below), stack_shadow(w, 0)}};
+    struct call call = operator_call(method, 1, 2, &operands);
+    enum ended ended;
+
+    call.callable = _PyType_Lookup(&PySet_Type, word_of(method));
+    ended = is_set(operands.values[0], operands.of[0]) ? set_method(c, w, &call, method) : ENDED_BEFORE;
+    if (ended == ENDED_NOT)
+        stack_drop(w, 1);
+    return ended == ENDED_BEFORE ? not_ours(c, operands.values[0]) : ended;
 }
 
 enum ended build(struct capture *c, struct watched *w, struct compat_action action)
@@ -409,8 +402,9 @@ enum ended build(struct capture *c, struct watched *w, struct compat_action acti
     case DOES_BUILD_SLICE:
         return build_slice(c, w, count);
     case DOES_BUILD_SET:
+        return build_set(c, w, count);
     case DOES_SET_ADD:
-        return build_set(c, w, action);
+        return add_to_set(c, w, count, action.flag ? "update" : "add");
     case DOES_BUILD_STRING:
         return build_text(c, w, count);
     case DOES_LIST_APPEND:

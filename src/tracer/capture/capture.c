@@ -132,24 +132,6 @@ static bool begin(struct capture *c, struct watched *w)
     return true;
 }
 
-/* Is the break within a loop, so that what follows comes there again? */
-static bool in_loop(const struct watched *w)
-{
-    uint32_t arg = 0;
-
-    for (int32_t unit = 0; unit < w->units; unit++) {
-        int op = w->bytes[2 * unit];
-        arg = arg << 8 | w->bytes[2 * unit + 1];
-        if (op == EXTENDED_ARG)
-            continue;
-        if (unit >= w->group && compat_ops[op].jumps < 0 && unit + 1 + compat_caches(op) - (int32_t)arg <= w->group)
-            return true;
-        unit += compat_caches(op);
-        arg = 0;
-    }
-    return false;
-}
-
 /* The frame of W as it was before it was watched. */
 static void restore(struct capture *c, struct watched *w)
 {
@@ -200,8 +182,8 @@ static PyObject *call_with(PyObject *function, PyObject *record)
 }
 
 /* See finish() in dyntrace.capture, and _Assembly in dyntrace._assemble, which gives it "nodes" with all of them, "modified" and "resume". NULL:
- * there is no code, or an exception. */
-static PyObject *record_of(struct capture *c, struct watched *w, const struct outcome_of *o, PyObject *frame_state)
+ * there is no code, and O says why, or an exception. */
+static PyObject *record_of(struct capture *c, struct watched *w, struct outcome_of *o, PyObject *frame_state)
 {
     const bool returns = o->ended == ENDED_RETURN;
     OWNED PyObject *module = PyImport_ImportModule("dyntrace._assemble"), *assemble = module ? tracer_attribute(module, "assemble") : NULL, *done = NULL;
@@ -216,7 +198,11 @@ static PyObject *record_of(struct capture *c, struct watched *w, const struct ou
         "again", c->attempted ? Py_True : Py_False, "make_bool", c->make_bool ? Py_True : Py_False);
 
     done = call_with(assemble, record);
-    return done ? Py_NewRef(record) : NULL;
+    if (done && PyUnicode_Check(done) && PyUnicode_AsUTF8(done))
+        snprintf(o->why, sizeof o->why, "%.80s: %.400s", PyUnicode_AsUTF8(done), c->reason);
+    else if (!done)
+        snprintf(o->why, sizeof o->why, "code for it could not be made");
+    return done == Py_None ? Py_NewRef(record) : NULL;
 }
 
 static void make_parts(struct capture *c, struct watched *w, struct outcome_of *o, PyObject *frame_state)
@@ -225,10 +211,6 @@ static void make_parts(struct capture *c, struct watched *w, struct outcome_of *
     char why[200];
     struct shadow *const *shadows = w->shadow + w->variables + w->code->co_stacksize; /* as the instruction began */
 
-    if (!returns && in_loop(w)) {
-        snprintf(o->why, sizeof o->why, "a break in a loop: %.400s", c->reason);
-        return;
-    }
     if (returns && PyList_GET_SIZE(c->nodes) == c->number_nodes) {
         snprintf(o->why, sizeof o->why, "it has no operation on arrays");
         return;
@@ -244,8 +226,6 @@ static void make_parts(struct capture *c, struct watched *w, struct outcome_of *
     }
     o->values = o->ended == ENDED_BEFORE && !o->plan->functions ? PyList_AsTuple(c->values) : NULL; /* before its variables are those of the new code */
     o->record = record_of(c, w, o, frame_state);
-    if (!o->record)
-        snprintf(o->why, sizeof o->why, "code for it could not be made");
 }
 
 /* What was read behind OF, and is not guarded for what it was, must be there again: the program would raise, or do something else. */

@@ -32,9 +32,10 @@ enum shadow_kind {
     SHADOW_SOURCE,   /* read from outside: step and key behind parent; value was there */
     SHADOW_NODE,     /* a node of the graph gives it */
     SHADOW_TUPLE, SHADOW_LIST, SHADOW_DICT, SHADOW_SLICE, /* built here of items */
-    SHADOW_METHOD,   /* attribute key of parent, a bound method; value: its function, or NULL; items: the source of that, and its self */
     SHADOW_OBJECT,   /* an instance made here of the class parent; items: its attributes keys */
+    SHADOW_CALL,     /* an effect: items[0] is called with the others, which changes parent; or makes an object, and parent is itself */
     SHADOW_SUPER,    /* super(), of items: a class, value, and an object, node */
+    SHADOW_METHOD,   /* attribute key of parent, a bound method; value: its function, or NULL; items: the source of that, and its self */
     SHADOW_ITERATOR, /* over value, of parent, at number at. step: 'r': backwards; 'i': the mirror node (build.c), child->at
                         items of which have been taken, gives capsules where it gives items; 'z', 'e', 'm', 'f': zip(), enumerate(), map(), filter() of items, the
                         iterators keys, with the function value */
@@ -42,7 +43,6 @@ enum shadow_kind {
     SHADOW_FUNCTION, /* made here, of the code key; items: cells of its closure; parent, next: its defaults, those of keywords, or NULL; child: its globals */
     SHADOW_CELL,     /* made here, or parent is its source; items[0]: what is in it, or NULL */
     SHADOW_CHANGED,  /* child of a source: what was there has given way to value, of items[0] */
-    SHADOW_CALL,     /* an effect: items[0] is called with the others, which changes parent; or makes an object, and parent is itself */
 };
 
 struct shadow {
@@ -175,6 +175,10 @@ static inline bool value_is_plain(PyObject *value)
     return value_is_simple(value) || value_is_description(value);
 }
 int value_register(PyObject *type);
+static inline bool is_container(const struct shadow *shadow)
+{
+    return shadow && shadow->kind >= SHADOW_TUPLE && shadow->kind <= SHADOW_SLICE;
+}
 struct shadow *shadow_new(struct capture *c, enum shadow_kind kind, Py_ssize_t room);
 struct shadow *shadow_const(struct capture *c, PyObject *value);
 struct shadow *shadow_node(struct capture *c, PyObject *node, bool fixed, bool counted);
@@ -267,7 +271,10 @@ bool set_known(struct capture *c, PyObject *value, struct shadow *of);
 /* CALL of one of itertools' classes that only move items. */
 enum ended mirror_iterator(struct capture *c, struct watched *w, const struct call *call);
 struct shadow *mirror_next(struct capture *c, struct shadow *of);
-enum ended set_result(struct capture *c, struct watched *w, const struct call *call);
+/* What CALL, of an operator's function or a method, with sets that were made here, gives, or CHANGES; METHOD of its first argument, a set. ENDED_BEFORE:
+ * another is not known. */
+enum ended set_result(struct capture *c, struct watched *w, const struct call *call, bool changes);
+enum ended set_method(struct capture *c, struct watched *w, const struct call *call, const char *method);
 /* Is something in it a number that varies? What it is an argument of may have a shape that follows from it. */
 bool has_number(const struct shadow *shadow);
 PyObject *operator_named(const char *name); /* operator.NAME, or else the builtin, borrowed */
@@ -285,7 +292,8 @@ enum ended build(struct capture *c, struct watched *w, struct compat_action acti
 enum ended subscript(struct capture *c, struct watched *w, struct compat_action action);
 /* NAME of OWNER, whose function FUNCTION, of SOURCE, gets SELF; NULL: a method in C. */
 struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name, PyObject *function, struct shadow *source, struct shadow *self);
-/* It gives way to VALUE (taken). */
+/* VALUE (taken) is pushed, with the NULL of a call. What is on top gives way to it. */
+enum ended push_callable(struct watched *w, bool null, PyObject *value, struct shadow *shadow);
 enum ended push_attribute(struct watched *w, bool method, PyObject *value, struct shadow *shadow);
 enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, bool method);
 enum ended no_memory_at(struct capture *c);

@@ -16,26 +16,12 @@ static int escape(struct capture *c, struct shadow *shadow, int depth)
 
     if (!shadow || !may_go_on(c) || depth > 16)
         return -1;
-    switch (shadow->kind) {
-    case SHADOW_CONST:
-        return shadow->value ? 0 : -1;
-    case SHADOW_SOURCE:
-        return shadow->key ? 0 : -1;
-    case SHADOW_NODE:
-        return 0;
-    case SHADOW_METHOD:
+    if (shadow->kind <= SHADOW_NODE)
+        return shadow->kind == SHADOW_NODE || (shadow->kind == SHADOW_CONST ? shadow->value : shadow->key) ? 0 : -1;
+    if (shadow->kind == SHADOW_METHOD)
         return escape(c, shadow->parent, depth + 1);
-    case SHADOW_TUPLE:
-    case SHADOW_LIST:
-    case SHADOW_DICT:
-    case SHADOW_SLICE:
-    case SHADOW_OBJECT:
-        break;
-    case SHADOW_CALL:
-        break;
-    default:
+    if (shadow->kind > SHADOW_CALL)
         return -1;
-    }
     for (Py_ssize_t i = 0; i < shadow->count; i++)
         if (escape(c, shadow->items[i], depth + 1))
             return -1;

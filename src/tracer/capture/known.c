@@ -317,36 +317,24 @@ static enum ended call_made(struct capture *c, struct watched *w, const struct c
     return step_polyfill(c, w, names[which], &made);
 }
 
-/* What CALL, a call of an operator's function or a method with a set that was made here, gives. */
-enum ended set_result(struct capture *c, struct watched *w, const struct call *call)
+enum ended set_result(struct capture *c, struct watched *w, const struct call *call, bool changes)
 {
     PyObject *result = run_call(call);
-    struct shadow *made;
+    const bool gives = result && PyAnySet_CheckExact(result);
+    struct shadow *made = gives || (result && changes) ? made_by(c, shadow_const(c, call->callable), call->count, call->shadows) : NULL;
 
-    if (!result || !PyAnySet_CheckExact(result))
-        return result ? known_result(c, w, call->slots, result) : ENDED_RAISED;
-    made = made_by(c, shadow_const(c, call->callable), call->count, call->shadows);
-    c->failed |= !made;
-    return stack_result(c, w, call->slots, result, result == call->args[0] ? call->shadows[0] : made);
+    c->failed |= !made && (gives || (result && changes));
+    return gives ? stack_result(c, w, call->slots, result, result == call->args[0] ? call->shadows[0] : made) : known_result(c, w, call->slots, result);
 }
 
-/* METHOD of a set, which is the first of CALL's arguments. */
-static enum ended set_method(struct capture *c, struct watched *w, const struct call *call, const char *method)
+enum ended set_method(struct capture *c, struct watched *w, const struct call *call, const char *method)
 {
-    PyObject *result;
-
-    if (call->names)
-        return ENDED_BEFORE;
     for (int i = 1; i < call->count; i++) {
         const struct call one = {.args = call->args + i, .shadows = call->shadows + i, .count = 1};
         if (!is_set(call->args[i], call->shadows[i]) && !are_simple(c, &one, true))
             return ENDED_BEFORE;
     }
-    if (!is_in(method, "changing"))
-        return set_result(c, w, call);
-    result = run_call(call);
-    c->failed |= result && !made_by(c, shadow_const(c, call->callable), call->count, call->shadows);
-    return result ? known_result(c, w, call->slots, result) : ENDED_RAISED;
+    return call->names || c->foreign ? ENDED_BEFORE : set_result(c, w, call, is_in(method, "changing"));
 }
 
 /* dict() of a dict, or of what are pairs for sure. */

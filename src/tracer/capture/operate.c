@@ -79,14 +79,9 @@ enum ended known_result(struct capture *c, struct watched *w, int count, PyObjec
 
 /* ---- nodes ---- */
 
-static bool is_container(const struct shadow *shadow)
-{
-    return shadow->kind >= SHADOW_TUPLE && shadow->kind <= SHADOW_SLICE;
-}
-
 bool has_graph(struct capture *c, PyObject *value, const struct shadow *shadow)
 {
-    for (Py_ssize_t i = 0; shadow && is_container(shadow) && i < shadow->count; i++)
+    for (Py_ssize_t i = 0; is_container(shadow) && i < shadow->count; i++)
         if (!may_go_on(c) || has_graph(c, shadow->items[i] ? shadow->items[i]->value : NULL, shadow->items[i]))
             return true;
     return is_graph(value, shadow) || (value && shadow && shadow->kind == SHADOW_SOURCE && value_has_array(value, 3));
@@ -99,7 +94,7 @@ bool is_graph(PyObject *value, const struct shadow *shadow)
 
 bool is_fixed(struct capture *c, PyObject *value, const struct shadow *shadow)
 {
-    for (Py_ssize_t i = 0; shadow && is_container(shadow) && i < shadow->count; i++)
+    for (Py_ssize_t i = 0; is_container(shadow) && i < shadow->count; i++)
         if (!may_go_on(c) || !is_fixed(c, shadow->items[i] ? shadow->items[i]->value : NULL, shadow->items[i]))
             return false;
     return !is_graph(value, shadow) || (shadow && (shadow->kind == SHADOW_SOURCE || (shadow->kind == SHADOW_NODE && shadow->fixed)));
@@ -122,7 +117,7 @@ bool set_known(struct capture *c, PyObject *value, struct shadow *of)
 
 bool has_number(const struct shadow *shadow)
 {
-    for (Py_ssize_t i = 0; shadow && is_container(shadow) && i < shadow->count; i++)
+    for (Py_ssize_t i = 0; is_container(shadow) && i < shadow->count; i++)
         if (has_number(shadow->items[i]))
             return true;
     return shadow && shadow->varies == 1;
@@ -373,7 +368,7 @@ static enum ended operate_call(struct capture *c, struct watched *w, const char 
     if (are_known(c, call))
         return known_result(c, w, call->slots, run_call(call));
     if (call->count == 2 && is_set(call->args[0], call->shadows[0]) && is_set(call->args[1], call->shadows[1]))
-        return set_result(c, w, call);
+        return set_result(c, w, call, false);
     if ((ended = move(c, w, name, call)) == ENDED_BEFORE && !c->kind && PyList_CheckExact(call->args[0]) && !strcmp(name, "iadd"))
         ended = step_polyfill(c, w, "_iadd", call);
     if (ended == ENDED_BEFORE && !c->kind)

@@ -65,10 +65,17 @@ static int taken_from(struct maker *m, PyObject *list, PyObject *object, int how
     return i == PyList_GET_SIZE(list) && PyList_Append(list, object) ? -1 : add(m, (struct recipe){.how = how, .from = (int)i}, NULL);
 }
 
+/* What is read as the key of SHADOW from what its parent has. */
+static int part_recipe(struct maker *m, int how, const struct shadow *shadow)
+{
+    const int parent = recipe_of(m, shadow->parent);
+
+    return parent < 0 ? -1 : add(m, (struct recipe){.how = how, .from = parent}, shadow->key);
+}
+
 static int source_recipe(struct maker *m, struct shadow *shadow)
 {
     struct capture *c = m->c;
-    int parent;
 
     if (shadow == c->globals)
         return add(m, (struct recipe){.how = MAKE_GLOBALS}, NULL);
@@ -84,8 +91,7 @@ static int source_recipe(struct maker *m, struct shadow *shadow)
         return add(m, (struct recipe){.how = MAKE_GLOBAL}, shadow->key);
     if (shadow->parent == c->builtins)
         return add(m, (struct recipe){.how = MAKE_BUILTIN}, shadow->key);
-    parent = recipe_of(m, shadow->parent);
-    return parent < 0 ? -1 : add(m, (struct recipe){.how = shadow->step == '.' ? MAKE_ATTRIBUTE : MAKE_ITEM, .from = parent}, shadow->key);
+    return part_recipe(m, shadow->step == '.' ? MAKE_ATTRIBUTE : MAKE_ITEM, shadow);
 }
 
 /* The number of MADE, with OBJECT (or NULL) and COUNT items; -1: one cannot be made. */
@@ -153,38 +159,20 @@ static int recipe_of(struct maker *m, struct shadow *shadow)
     if (Py_EnterRecursiveCall(" while a graph is made"))
         return PyErr_Clear(), -1;
     shadow->recipe = -1; /* what is in itself cannot be made */
-    switch (shadow->kind) {
-    case SHADOW_CELL:
-        made = cell_recipe(m, shadow);
-        break;
-    case SHADOW_FUNCTION:
-        made = function_recipe(m, shadow);
-        break;
-    case SHADOW_CONST:
+    if (shadow->kind == SHADOW_CONST)
         made = shadow->value ? add(m, (struct recipe){.how = MAKE_CONST}, shadow->value) : -1;
-        break;
-    case SHADOW_SOURCE:
+    else if (shadow->kind == SHADOW_SOURCE)
         made = source_recipe(m, shadow);
-        break;
-    case SHADOW_NODE:
+    else if (shadow->kind == SHADOW_NODE)
         made = taken_from(m, m->plan->outputs, shadow->node, MAKE_OUTPUT);
-        break;
-    case SHADOW_TUPLE:
-    case SHADOW_LIST:
-    case SHADOW_DICT:
-    case SHADOW_SLICE:
-    case SHADOW_SUPER:
-    case SHADOW_OBJECT:
-    case SHADOW_CALL:
+    else if (shadow->kind <= SHADOW_SUPER)
         made = container_recipe(m, shadow);
-        break;
-    case SHADOW_METHOD:
-        made = recipe_of(m, shadow->parent);
-        made = made < 0 ? -1 : add(m, (struct recipe){.how = MAKE_ATTRIBUTE, .from = made}, shadow->key);
-        break;
-    default:
-        break;
-    }
+    else if (shadow->kind == SHADOW_METHOD)
+        made = part_recipe(m, MAKE_ATTRIBUTE, shadow);
+    else if (shadow->kind == SHADOW_FUNCTION)
+        made = function_recipe(m, shadow);
+    else if (shadow->kind == SHADOW_CELL)
+        made = cell_recipe(m, shadow);
     Py_LeaveRecursiveCall();
     shadow->recipe = made + 1;
     return made;

@@ -313,12 +313,7 @@ static enum ended load_global(struct capture *c, struct watched *w, PyObject *na
     }
     if (!shadow)
         return break_at(c, "value", "global %.100s changed", PyUnicode_AsUTF8(name));
-    if (null && !COMPAT_CALLABLE_FIRST)
-        stack_push(w, NULL, NULL);
-    stack_push(w, Py_NewRef(value), shadow);
-    if (null && COMPAT_CALLABLE_FIRST)
-        stack_push(w, NULL, NULL);
-    return ENDED_NOT;
+    return push_callable(w, null, Py_NewRef(value), shadow);
 }
 
 static void swap(struct watched *w, int count)

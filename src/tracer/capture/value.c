@@ -427,29 +427,13 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
 {
     if (!shadow)
         return false;
-    switch (shadow->kind) {
-    case SHADOW_CONST:
-        return true;
-    case SHADOW_TUPLE:
-    case SHADOW_LIST:
-    case SHADOW_DICT:
-    case SHADOW_SLICE:
-        for (Py_ssize_t i = 0; i < shadow->count; i++)
-            if (!may_go_on(c) || !value_known(c, NULL, shadow->items[i]))
-                return false;
-        return true;
-    case SHADOW_METHOD:
+    if (shadow->kind == SHADOW_METHOD)
         return value_known(c, NULL, shadow->parent);
-    case SHADOW_NODE: /* a number is known if those are that it was made of */
-        for (Py_ssize_t i = 0; i < shadow->count; i++)
-            if (!may_go_on(c) || !value_known(c, NULL, shadow->items[i]))
-                return false;
-        return shadow->varies;
-    case SHADOW_SOURCE:
-        break;
-    default:
-        return false;
-    }
+    for (Py_ssize_t i = 0; (is_container(shadow) || shadow->kind == SHADOW_NODE) && i < shadow->count; i++)
+        if (!may_go_on(c) || !value_known(c, NULL, shadow->items[i]))
+            return false;
+    if (shadow->kind != SHADOW_SOURCE) /* a number is known if those are that it was made of */
+        return shadow->kind == SHADOW_CONST || is_container(shadow) || (shadow->kind == SHADOW_NODE && shadow->varies);
     value = shadow->value;
     if (shadow->guarded == 2)
         return true;
@@ -671,14 +655,15 @@ PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shad
             return NULL;
         items = items_argument(c, value, shadow, PySequence_Fast_GET_SIZE(value));
         return items && PyList_CheckExact(value) ? PySequence_List(items) : Py_XNewRef(items);
-    case SHADOW_TUPLE:
-        return items_argument(c, NULL, shadow, shadow->count);
     case SHADOW_LIST: /* a new one each time: the program's code may keep it */
-        items = c->foreign ? NULL : items_argument(c, NULL, shadow, shadow->count);
-        return items ? PySequence_List(items) : NULL;
+        if (c->foreign)
+            return NULL; /* fall through */
+    case SHADOW_TUPLE:
     case SHADOW_SLICE:
         items = items_argument(c, NULL, shadow, shadow->count);
-        return items ? PySlice_New(PyTuple_GET_ITEM(items, 0), PyTuple_GET_ITEM(items, 1), PyTuple_GET_ITEM(items, 2)) : NULL;
+        if (items && shadow->kind == SHADOW_SLICE)
+            return PySlice_New(PyTuple_GET_ITEM(items, 0), PyTuple_GET_ITEM(items, 1), PyTuple_GET_ITEM(items, 2));
+        return items && shadow->kind == SHADOW_LIST ? PySequence_List(items) : Py_XNewRef(items);
     case SHADOW_DICT:
         return c->foreign ? NULL : dict_argument(c, shadow);
     default:
