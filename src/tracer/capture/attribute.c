@@ -11,9 +11,9 @@ enum ended push_callable(struct watched *w, bool null, PyObject *value, struct s
     return ENDED_NOT;
 }
 
-enum ended push_attribute(struct watched *w, bool method, PyObject *value, struct shadow *shadow)
+enum ended push_attribute(struct watched *w, int slots, bool method, PyObject *value, struct shadow *shadow)
 {
-    stack_drop(w, 1);
+    stack_drop(w, slots);
     return push_callable(w, method, value, shadow);
 }
 
@@ -32,10 +32,10 @@ struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name
 }
 
 /* Of an array, or of what an operation gave. */
-static enum ended array_attribute(struct capture *c, struct watched *w, PyObject *name, bool method)
+static enum ended array_attribute(struct capture *c, struct watched *w, int slots, PyObject *owner, struct shadow *of, PyObject *name, bool method)
 {
-    PyObject *owner = stack_value(w, 0), *descriptor = _PyType_Lookup(Py_TYPE(owner), name), *value;
-    struct shadow *of = stack_shadow(w, 0), *shadow;
+    PyObject *descriptor = _PyType_Lookup(Py_TYPE(owner), name), *value;
+    struct shadow *shadow;
     struct operands operands;
     struct call call;
 
@@ -53,7 +53,7 @@ static enum ended array_attribute(struct capture *c, struct watched *w, PyObject
         if (!value)
             return ENDED_RAISED;
         shadow = method_of(c, of, name, NULL, NULL, NULL);
-        return push_attribute(w, method, value, shadow);
+        return push_attribute(w, slots, method, value, shadow);
     }
     if (is_in(PyUnicode_AsUTF8(name), "fact_attribute")) {
         if (!is_fixed(c, owner, of) || !value_type_known(c, owner, of))
@@ -62,15 +62,15 @@ static enum ended array_attribute(struct capture *c, struct watched *w, PyObject
         if (!value)
             return ENDED_RAISED;
         if (!PyUnicode_CompareWithASCIIString(name, "shape") && (shadow = varying_shape(c, owner, of)))
-            return push_attribute(w, method, value, shadow);
+            return push_attribute(w, slots, method, value, shadow);
         c->shapes_read |= !is_in(PyUnicode_AsUTF8(name), "sizeless");
         shadow = shadow_const(c, value);
-        return push_attribute(w, method, value, shadow);
+        return push_attribute(w, slots, method, value, shadow);
     }
     if (method)
         return break_at(c, "attribute", "a call of the attribute %.100s of an array", PyUnicode_AsUTF8(name));
     operands = (struct operands){{owner, name}, {of, shadow_const(c, name)}};
-    call = operator_call("getattr", 1, 2, &operands);
+    call = operator_call("getattr", slots, 2, &operands);
     return operate_graph(c, w, "getattr", &call, is_in(PyUnicode_AsUTF8(name), "same_shape"));
 }
 
@@ -237,10 +237,10 @@ static struct shadow *constant_attribute(struct capture *c, PyObject *owner, str
            : simple || built_in || of->kind == SHADOW_FUNCTION ? shadow_const(c, *value) : NULL;
 }
 
-enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, bool method)
+enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObject *owner, struct shadow *of, PyObject *name, bool method)
 {
-    PyObject *owner = stack_value(w, 0), *value = NULL, *descriptor = _PyType_Lookup(Py_TYPE(owner), name);
-    struct shadow *of = stack_shadow(w, 0), *shadow = NULL;
+    PyObject *value = NULL, *descriptor = _PyType_Lookup(Py_TYPE(owner), name);
+    struct shadow *shadow = NULL;
 
     c->kind = NULL;
     if (!PyUnicode_AsUTF8(name)) {
@@ -248,7 +248,7 @@ enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, 
         return break_at(c, "attribute", "an attribute whose name is no UTF-8");
     }
     if (is_graph(owner, of))
-        return array_attribute(c, w, name, method);
+        return array_attribute(c, w, slots, owner, of, name, method);
     if (of && !method)
         shadow = constant_attribute(c, owner, of, name, &value);
     if (of && !value && PyModule_CheckExact(owner)) {
@@ -259,12 +259,12 @@ enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, 
     }
     PyErr_Clear();
     if (shadow && value)
-        return push_attribute(w, method, value, shadow);
+        return push_attribute(w, slots, method, value, shadow);
     Py_XDECREF(value);
     if (c->kind)
         return ENDED_BEFORE;
     if (!value && descriptor && Py_IS_TYPE(descriptor, &PyProperty_Type) && !method)
-        return call_property(c, w, name, descriptor, false);
+        return call_property(c, w, name, descriptor, &(struct call){.args = &owner, .shadows = &of, .count = 1, .slots = slots});
     if (lacks_attribute(c, owner, of, name) && !(value = PyObject_GetAttr(owner, name)))
         return ENDED_RAISED;
     return break_at(c, "attribute", "attribute %.100s of a %.100s, which may run code of the program's", PyUnicode_AsUTF8(name), Py_TYPE(owner)->tp_name);

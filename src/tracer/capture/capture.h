@@ -292,10 +292,11 @@ enum ended build(struct capture *c, struct watched *w, struct compat_action acti
 enum ended subscript(struct capture *c, struct watched *w, struct compat_action action);
 /* NAME of OWNER, whose function FUNCTION, of SOURCE, gets SELF; NULL: a method in C. */
 struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name, PyObject *function, struct shadow *source, struct shadow *self);
-/* VALUE (taken) is pushed, with the NULL of a call. What is on top gives way to it. */
+/* VALUE (taken) is pushed, with the NULL of a call. SLOTS of the stack give way to it. */
 enum ended push_callable(struct watched *w, bool null, PyObject *value, struct shadow *shadow);
-enum ended push_attribute(struct watched *w, bool method, PyObject *value, struct shadow *shadow);
-enum ended read_attribute(struct capture *c, struct watched *w, PyObject *name, bool method);
+enum ended push_attribute(struct watched *w, int slots, bool method, PyObject *value, struct shadow *shadow);
+/* SLOTS of the stack give way to NAME of OWNER. */
+enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObject *owner, struct shadow *of, PyObject *name, bool method);
 enum ended no_memory_at(struct capture *c);
 /* The shadow of DICT, whose keys are words if it was not made here, with their order; or NULL. */
 struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of);
@@ -329,7 +330,6 @@ bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind)
 /* It is, by a call of CALLABLE with ARGS, and OLD goes (NULL: nothing): an effect, if it is seen from outside. False: it must not be. */
 bool change(struct capture *c, struct shadow *shadow, struct shadow *callable, PyObject *old, struct shadow *of_old, int count, struct shadow *const *args);
 bool change_item(struct capture *c, struct shadow *shadow, struct shadow *key, struct shadow *value, PyObject *old, struct shadow *of_old);
-bool change_attribute(struct capture *c, struct shadow *shadow, PyObject *owner, PyObject *name, struct shadow *value, struct shadow *of_old);
 /* CALLABLE, called with ARGS, has made an object of none of the program's classes, and does so again in its turn. NULL: it must not be. */
 struct shadow *made_by(struct capture *c, struct shadow *callable, int count, struct shadow *const *args);
 /* Has an attribute NAME been set of a class, other than by the source BUT? */
@@ -339,7 +339,7 @@ struct shadow *source_changed(const struct shadow *parent, char step, PyObject *
 /* STEP KEY behind OF, which has OLD (of WAS) or NULL, is VALUE from now on; COUNT values of the stack go. */
 enum ended set_place(struct capture *c, struct watched *w, int count, struct shadow *of, char step, PyObject *key, PyObject *old, struct shadow *was,
                      PyObject *value, struct shadow *of_value);
-enum ended set_attribute(struct capture *c, struct watched *w, PyObject *name);
+enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name);
 enum ended set_in_dict(struct capture *c, struct watched *w, int count, struct shadow *of, PyObject *key, PyObject *value, struct shadow *of_value);
 
 /* ---- invoke.c ---- */
@@ -407,10 +407,11 @@ enum ended special(struct capture *c, struct watched *w, const char *name, const
 bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of);
 /* CALL of a class of the program's; likewise. */
 enum ended construct(struct capture *c, struct watched *w, const struct call *call);
-/* The attribute NAME of an object that was made here, or NULL. */
+/* The attribute NAME of an object that was made here, or NULL; and its place. */
 struct shadow *object_has(const struct shadow *object, PyObject *name);
-enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name);
-enum ended call_property(struct capture *c, struct watched *w, PyObject *name, PyObject *property, bool sets);
+struct shadow **object_place(const struct shadow *object, PyObject *name);
+/* CALL has its object, and the value that it gets, if it is set. */
+enum ended call_property(struct capture *c, struct watched *w, PyObject *name, PyObject *property, const struct call *call);
 /* super() is called; ENDED_BEFORE: it is not known. Then the shadow of an attribute of it. */
 enum ended super_made(struct capture *c, struct watched *w, const struct call *call, const char *name);
 struct shadow *super_method(struct capture *c, PyObject *type, PyObject *self, struct shadow *of, PyObject *name);
@@ -424,6 +425,8 @@ bool keeps_shape(const char *name, int count, bool first, bool rest);
 bool is_in(const char *name, const char *set);
 extern PyObject *capture_builtins; /* a dict: as they were when we came */
 PyObject *builtin_named(const char *name);
+/* Are all arguments known, and no code of the program's runs by them? DEEP: so may lists and tuples of such be. */
+bool are_known(struct capture *c, const struct call *call, bool deep);
 /* NAME of dyntrace._polyfills, borrowed; or NULL. */
 PyObject *polyfill(const char *name);
 /* CALL is one of that function. */

@@ -153,17 +153,6 @@ bool change_item(struct capture *c, struct shadow *shadow, struct shadow *key, s
     return change(c, shadow, shadow_const(c, operator_named("setitem")), old, of_old, 3, (struct shadow *const[]){shadow, key, value});
 }
 
-bool change_attribute(struct capture *c, struct shadow *shadow, PyObject *owner, PyObject *name, struct shadow *value, struct shadow *of_old)
-{
-    struct shadow *const args[] = {shadow, shadow_const(c, name), value};
-    PyObject *old = NULL;
-
-    if (shadow->origin && of_old && find_attribute(owner, name, &old))
-        capture_keep(c, old);
-    Py_XDECREF(old);
-    return change(c, shadow, shadow_const(c, operator_named("setattr")), old, of_old, 3, args);
-}
-
 /* ---- attributes, globals, items of dicts, cells ---- */
 
 struct shadow *source_changed(const struct shadow *parent, char step, PyObject *key)
@@ -227,27 +216,51 @@ static enum ended set_class_attribute(struct capture *c, struct watched *w, PyOb
     return set_place(c, w, 2, of, '.', name, capture_keep(c, old), source_read(c, of, '.', name, old), stack_value(w, 1), stack_shadow(w, 1));
 }
 
-enum ended set_attribute(struct capture *c, struct watched *w, PyObject *name)
+enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name)
 {
-    PyObject *owner = stack_value(w, 0), *value = stack_value(w, 1), *descriptor = _PyType_Lookup(Py_TYPE(owner), name), *old = NULL;
-    struct shadow *of = stack_shadow(w, 0), *of_class;
+    struct operands operands = {{stack_value(w, 0), stack_value(w, 1)}, {stack_shadow(w, 0), stack_shadow(w, 1)}};
+    const struct call call = operator_call("setattr", 2, 2, &operands);
+    PyObject *owner = operands.values[0], *value = operands.values[1], *descriptor = _PyType_Lookup(Py_TYPE(owner), name), *old = NULL;
+    PyTypeObject *type = Py_TYPE(owner);
+    struct shadow *of = operands.of[0], *of_class, **has = NULL;
+    const bool made = of && of->kind == SHADOW_OBJECT, member = descriptor && Py_IS_TYPE(descriptor, &PyMemberDescr_Type);
     enum ended ended;
 
+    if (descriptor && of && Py_IS_TYPE(descriptor, &PyProperty_Type)) {
+        ended = call_property(c, w, name, descriptor, &call);
+        if (ended == ENDED_NOT || ended == ENDED_BEHIND)
+            stack_drop(w, 1);
+        return ended;
+    }
     if (of && of->kind == SHADOW_SOURCE && PyType_Check(owner) && !c->failed)
         return set_class_attribute(c, w, name);
-    if (!of || of->kind != SHADOW_SOURCE || value_is_array(owner) || PyType_Check(owner) || PyModule_Check(owner) || c->failed ||
-        Py_TYPE(owner)->tp_setattro != PyObject_GenericSetAttr || (descriptor && PyFunction_Check(descriptor)) ||
-        (descriptor && Py_TYPE(descriptor)->tp_descr_set && !Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) || !value_type_known(c, owner, of) ||
-        (!find_attribute(owner, name, &old) && (descriptor ? !Py_IS_TYPE(descriptor, &PyMemberDescr_Type) : Py_TYPE(owner)->tp_getattro != PyObject_GenericGetAttr)))
-        return Py_XDECREF(old), break_at(c, "mutation", "an attribute is set");
-    of_class = class_source(c, owner, of);
-    if (!of_class || !is_ordinary(c, Py_TYPE(owner), of_class) ||
-        (descriptor ? !value_type_known(c, descriptor, source_read(c, of_class, '.', name, descriptor)) : guard_on(c, of_class, "NO_HASATTR", name)))
-        return Py_XDECREF(old), break_at(c, "mutation", "an attribute of a %.100s is set, whose class may say how", Py_TYPE(owner)->tp_name);
-    capture_keep(c, old);
+    if (!of || !(made || of->kind == SHADOW_SOURCE) || !operands.of[1] || value_is_array(owner) || PyType_Check(owner) || PyModule_Check(owner) || c->failed ||
+        type->tp_setattro != PyObject_GenericSetAttr || (descriptor && Py_TYPE(descriptor)->tp_descr_set && !member) || !value_type_known(c, owner, of))
+        return break_at(c, "mutation", "an attribute is set");
+    if (find_attribute(owner, name, &old))
+        capture_keep(c, old);
     Py_XDECREF(old);
-    ended = set_place(c, w, 2, of, '.', name, old, old ? source_read(c, of, '.', name, old) : NULL, value, stack_shadow(w, 1));
-    return ended;
+    if (made ? (!descriptor && !type->tp_dictoffset && !(type->tp_flags & Py_TPFLAGS_MANAGED_DICT)) || !shadow_change(c, of)
+             : (descriptor && PyFunction_Check(descriptor)) || (!old && (descriptor ? !member : type->tp_getattro != PyObject_GenericGetAttr)))
+        return break_at(c, "mutation", "an attribute is set");
+    of_class = class_source(c, owner, of);
+    has = made ? object_place(of, name) : NULL;
+    if (!of_class || (!made && !is_ordinary(c, type, of_class)) ||
+        (!has && (descriptor ? !value_type_known(c, descriptor, source_read(c, of_class, '.', name, descriptor)) : guard_on(c, of_class, "NO_HASATTR", name))))
+        return break_at(c, "mutation", "an attribute of a %.100s is set, whose class may say how", type->tp_name);
+    if (!made)
+        return set_place(c, w, 2, of, '.', name, old, old ? source_read(c, of, '.', name, old) : NULL, value, operands.of[1]);
+    if (!change(c, of, shadow_const(c, operator_named("setattr")), has ? old : NULL, has ? *has : NULL, 3,
+                (struct shadow *const[]){of, shadow_const(c, name), operands.of[1]}))
+        return break_at(c, "mutation", "an attribute is set");
+    if (PyObject_SetAttr(owner, name, value))
+        return ENDED_RAISED;
+    if (has)
+        *has = operands.of[1];
+    else
+        shadow_add(c, of, name, operands.of[1]);
+    stack_drop(w, 2);
+    return ENDED_NOT;
 }
 
 /* Item KEY of a dict that was there, or a global. */

@@ -233,27 +233,18 @@ static struct shadow *defaulted(struct capture *c, PyFunctionObject *function, s
 {
     PyCodeObject *code = (PyCodeObject *)function->func_code;
     const bool keyword = number >= code->co_argcount;
-    PyObject *all = keyword ? function->func_kwdefaults : function->func_defaults, *key, *value;
-    OWNED PyObject *at = NULL;
+    PyObject *all = keyword ? function->func_kwdefaults : function->func_defaults, *key = PyTuple_GET_ITEM(code->co_localsplusnames, number), *value;
+    const Py_ssize_t i = all && !keyword ? number - (code->co_argcount - PyTuple_GET_SIZE(all)) : -1;
     struct shadow *from;
 
-    if (!all || !of || (of->kind != SHADOW_SOURCE && !of->parent && !of->next))
+    if (!all || !of || (keyword ? !PyDict_CheckExact(all) : i < 0))
         return NULL;
-    if (keyword) {
-        key = PyTuple_GET_ITEM(code->co_localsplusnames, number);
-        value = PyDict_CheckExact(all) ? PyDict_GetItemWithError(all, key) : NULL;
-    } else {
-        Py_ssize_t i = number - (code->co_argcount - PyTuple_GET_SIZE(all));
-        key = at = PyLong_FromSsize_t(i);
-        value = i >= 0 && i < PyTuple_GET_SIZE(all) ? PyTuple_GET_ITEM(all, i) : NULL;
-    }
+    from = of->kind == SHADOW_FUNCTION ? keyword ? of->next : of->parent : source_attribute(c, of, keyword ? "__kwdefaults__" : "__defaults__", all);
+    if (!from || !keyword)
+        return from ? value_item(c, all, from, i) : NULL;
+    value = PyDict_GetItemWithError(all, key);
     PyErr_Clear();
-    if (of->kind == SHADOW_FUNCTION && keyword) /* a dict that was built for it */
-        return value && of->next && of->next->kind == SHADOW_DICT ? object_has(of->next, key) : NULL;
-    if (of->kind == SHADOW_FUNCTION)
-        return value ? value_item(c, all, of->parent, PyNumber_AsSsize_t(key, NULL)) : NULL;
-    from = value && key ? source_attribute(c, of, keyword ? "__kwdefaults__" : "__defaults__", all) : NULL;
-    return from ? source_read(c, from, '[', key, value) : NULL;
+    return !value ? NULL : from->kind == SHADOW_SOURCE ? source_read(c, from, '[', key, value) : from->kind == SHADOW_DICT ? object_has(from, key) : NULL;
 }
 
 /* *args and **kwargs of CODE as CALL gives them. */

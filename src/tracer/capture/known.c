@@ -34,20 +34,20 @@ static bool is_of(PyObject *callable, const char *module)
     return of && PyUnicode_CheckExact(of) && !PyUnicode_CompareWithASCIIString(of, module);
 }
 
-/* Are all arguments known, and no code of the program's runs by them? DEEP: so may lists of such be. */
-static bool are_simple(struct capture *c, const struct call *call, bool deep)
+bool are_known(struct capture *c, const struct call *call, bool deep)
 {
+    for (int i = 0; i < call->count; i++)
+        if (!value_is_plain(call->args[i]) && !(deep && is_sequence(call->args[i])))
+            return false;
     for (int i = 0; i < call->count; i++) {
         PyObject *value = call->args[i];
         struct shadow *of = call->shadows[i];
-        bool is = value_is_plain(value) && value_known(c, value, of);
-        if (!is && deep && is_sequence(value) && value_type_known(c, value, of)) {
-            is = true;
-            for (Py_ssize_t j = 0; is && j < PySequence_Fast_GET_SIZE(value); j++)
-                is = value_is_simple(PySequence_Fast_GET_ITEM(value, j)) && value_known(c, PySequence_Fast_GET_ITEM(value, j), value_item(c, value, of, j));
-        }
-        if (!is)
+        const bool plain = value_is_plain(value);
+        if (!(plain ? value_known(c, value, of) : value_type_known(c, value, of)))
             return false;
+        for (Py_ssize_t j = 0; !plain && j < PySequence_Fast_GET_SIZE(value); j++)
+            if (!value_is_simple(PySequence_Fast_GET_ITEM(value, j)) || !value_known(c, PySequence_Fast_GET_ITEM(value, j), value_item(c, value, of, j)))
+                return false;
     }
     return true;
 }
@@ -193,39 +193,23 @@ static enum ended next_call(struct capture *c, struct watched *w, const struct c
 static enum ended by_name(struct capture *c, struct watched *w, const struct call *call, const char *function)
 {
     const bool asks = function[0] == 'h', may_lack = asks || call->count == 3;
-    PyObject *owner = call->args[0], *name = call->args[1], *other = asks ? Py_False : call->count == 3 ? call->args[2] : NULL;
-    struct shadow *of_other = asks ? shadow_const(c, Py_False) : call->count == 3 ? call->shadows[2] : NULL;
+    PyObject *owner = call->args[0], *other = asks ? Py_False : call->count == 3 ? call->args[2] : NULL;
+    OWNED PyObject *name = Py_NewRef(call->args[1]);
     enum ended ended;
 
-    if (stack_value(w, call->count - 1) != owner || !PyUnicode_CheckExact(name) || !value_known(c, name, call->shadows[1]) ||
-        (asks && is_graph(owner, call->shadows[0]) && !_PyType_Lookup(Py_TYPE(owner), name)))
+    if (!PyUnicode_CheckExact(name) || !value_known(c, name, call->shadows[1]) || (asks && is_graph(owner, call->shadows[0]) && !_PyType_Lookup(Py_TYPE(owner), name)))
         return ENDED_BEFORE;
     if (may_lack && lacks_attribute(c, owner, call->shadows[0], name))
-        return stack_result(c, w, call->slots, Py_NewRef(other), of_other);
-    Py_INCREF(name);
-    Py_XINCREF(other);
-    stack_drop(w, call->count - 1);
-    ended = read_attribute(c, w, name, false);
+        return stack_result(c, w, call->slots, Py_NewRef(other), asks ? shadow_const(c, Py_False) : call->shadows[2]);
+    ended = read_attribute(c, w, call->slots, owner, call->shadows[0], name, false);
     if (ended == ENDED_RAISED && may_lack && PyErr_ExceptionMatches(PyExc_AttributeError)) {
         PyErr_Clear();
-        ended = ENDED_BEHIND;
-        stack_result(c, w, call->slots - call->count + 1, other, NULL);
-    } else if (ended == ENDED_BEFORE || ended == ENDED_RAISED) {
-        stack_push(w, name, call->shadows[1]);
-        if (call->count == 3)
-            stack_push(w, other, call->shadows[2]);
-        else
-            Py_XDECREF(other);
-        return ended;
-    } else {
-        c->failed |= asks && !value_type_known(c, stack_value(w, 0), stack_shadow(w, 0));
-        if (asks)
-            stack_result(c, w, call->slots - call->count + 1, Py_NewRef(Py_True), shadow_const(c, Py_True));
-        else
-            stack_result(c, w, call->slots - call->count + 1, Py_NewRef(stack_value(w, 0)), stack_shadow(w, 0));
-        Py_XDECREF(other);
+        return stack_result(c, w, call->slots, Py_NewRef(other), NULL), ENDED_BEHIND;
     }
-    Py_DECREF(name);
+    if (asks && (ended == ENDED_NOT || ended == ENDED_BEHIND)) {
+        c->failed |= !value_type_known(c, stack_value(w, 0), stack_shadow(w, 0));
+        stack_result(c, w, 1, Py_NewRef(Py_True), shadow_const(c, Py_True));
+    }
     return ended;
 }
 
@@ -272,7 +256,7 @@ static enum ended make_object(struct capture *c, struct watched *w, const struct
     struct shadow *made = NULL, *callable = shadow_const(c, call->callable), *state, *part[2];
     const bool set = type == &PySet_Type || type == &PyFrozenSet_Type;
 
-    if (set ? !named && call->count < 2 && (!call->count || are_simple(c, call, true) || is_set(call->args[0], call->shadows[0]))
+    if (set ? !named && call->count < 2 && (!call->count || are_known(c, call, true) || is_set(call->args[0], call->shadows[0]))
             : PyType_IsSubtype(type, (PyTypeObject *)PyExc_BaseException) && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !named && call->count < 8) {
         made = made_by(c, callable, call->count, call->shadows);
     } else if (call->callable == polyfill(callables[0]) && count && (part[0] = shadow_new(c, SHADOW_TUPLE, 0)) && (part[1] = shadow_new(c, SHADOW_DICT, 0)) &&
@@ -285,7 +269,7 @@ static enum ended make_object(struct capture *c, struct watched *w, const struct
         made->child = state;
         if (!made_by(c, shadow_const(c, _PyType_Lookup(type, word_of("__setstate__"))), 2, (struct shadow *[]){made, state}))
             return ENDED_BEFORE;
-    } else if ((call->callable == polyfill(callables[1]) || call->callable == polyfill(callables[2])) && call->count == 1 && are_simple(c, call, false)) {
+    } else if ((call->callable == polyfill(callables[1]) || call->callable == polyfill(callables[2])) && call->count == 1 && are_known(c, call, false)) {
         made = made_by(c, callable, 1, (struct shadow *[]){shadow_const(c, call->args[0])});
     }
     return made ? stack_result(c, w, call->slots, run_call(call), made) : ENDED_BEFORE;
@@ -331,7 +315,7 @@ enum ended set_method(struct capture *c, struct watched *w, const struct call *c
 {
     for (int i = 1; i < call->count; i++) {
         const struct call one = {.args = call->args + i, .shadows = call->shadows + i, .count = 1};
-        if (!is_set(call->args[i], call->shadows[i]) && !are_simple(c, &one, true))
+        if (!is_set(call->args[i], call->shadows[i]) && !are_known(c, &one, true))
             return ENDED_BEFORE;
     }
     return call->names || c->foreign ? ENDED_BEFORE : set_result(c, w, call, is_in(method, "changing"));
@@ -413,7 +397,7 @@ static enum ended call_builtin(struct capture *c, struct watched *w, const struc
     if (builtin && !call->names && call->count >= builtin->least && call->count <= builtin->most &&
         ((ended = builtin->call(c, w, call, name)) != ENDED_BEFORE || c->kind))
         return ended;
-    if ((((is && is_in(name, "pure")) || call->callable == polyfill("order")) && are_simple(c, call, true)) || ((numbers || call->callable == polyfill("fspath") || is_maker(call->callable)) && are_simple(c, call, false)))
+    if ((((is && is_in(name, "pure")) || call->callable == polyfill("order")) && are_known(c, call, true)) || ((numbers || call->callable == polyfill("fspath") || is_maker(call->callable)) && are_known(c, call, false)))
         return known_result(c, w, call->slots, run_call(call));
     if (PyType_Check(call->callable) && PySequence_Contains(polyfill("moving"), call->callable) == 1)
         return mirror_iterator(c, w, call);
@@ -475,7 +459,7 @@ enum ended call_known(struct capture *c, struct watched *w, const struct call *c
     }
     if (self && (PyList_CheckExact(self) || PyDict_CheckExact(self) || is_set(self, of->parent)))
         return call_method(c, w, call, self);
-    if (self && value_is_simple(self) && value_known(c, self, of->parent) && are_simple(c, call, true))
+    if (self && value_is_simple(self) && value_known(c, self, of->parent) && are_known(c, call, true))
         return known_result(c, w, call->slots, run_call(call));
     if (of && (of->kind == SHADOW_SOURCE || of->kind == SHADOW_CONST) && (PyCFunction_Check(call->callable) || PyType_Check(call->callable) || call->callable == polyfill("order")) &&
         !is_array_function(call->callable) && value_known(c, call->callable, of))

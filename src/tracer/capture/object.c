@@ -99,70 +99,37 @@ enum ended construct(struct capture *c, struct watched *w, const struct call *ca
     return inlined(c, w, &making, (PyFunctionObject *)function, of);
 }
 
-static Py_ssize_t find_name(const struct shadow *object, PyObject *name)
+struct shadow **object_place(const struct shadow *object, PyObject *name)
 {
-    Py_ssize_t i = 0;
-
-    while (i < object->count && object->keys[i] != name && PyUnicode_Compare(object->keys[i], name))
-        i++;
-    return i < object->count ? i : -1;
+    for (Py_ssize_t i = 0; i < object->count; i++)
+        if (object->keys[i] == name || !PyUnicode_Compare(object->keys[i], name))
+            return &object->items[i];
+    return NULL;
 }
 
 struct shadow *object_has(const struct shadow *object, PyObject *name)
 {
-    Py_ssize_t at = find_name(object, name);
+    struct shadow **place = object_place(object, name);
 
-    return at < 0 ? NULL : object->items[at];
-}
-
-enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name)
-{
-    PyObject *owner = stack_value(w, 0), *descriptor = _PyType_Lookup(Py_TYPE(owner), name);
-    struct shadow *of = stack_shadow(w, 0), *value = stack_shadow(w, 1);
-    Py_ssize_t at;
-
-    if (descriptor && of && Py_IS_TYPE(descriptor, &PyProperty_Type))
-        return call_property(c, w, name, descriptor, true);
-    if (of && of->kind == SHADOW_SOURCE)
-        return set_attribute(c, w, name);
-    if (!of || of->kind != SHADOW_OBJECT || !value || (descriptor && Py_TYPE(descriptor)->tp_descr_set && !Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) ||
-        !shadow_change(c, of) || (!descriptor && !Py_TYPE(owner)->tp_dictoffset && !(Py_TYPE(owner)->tp_flags & Py_TPFLAGS_MANAGED_DICT)))
-        return break_at(c, "mutation", "an attribute is set");
-    at = find_name(of, name);
-    if (at < 0 && (descriptor ? !source_read(c, of->parent, '.', name, descriptor) : guard_on(c, of->parent, "NO_HASATTR", name)))
-        return break_at(c, "mutation", "an attribute is set whose class has changed");
-    if (!change_attribute(c, of, owner, name, value, at < 0 ? NULL : of->items[at]))
-        return break_at(c, "mutation", "an attribute is set");
-    if (PyObject_SetAttr(owner, name, stack_value(w, 1)))
-        return ENDED_RAISED;
-    if (at >= 0)
-        of->items[at] = value;
-    else
-        shadow_add(c, of, name, value);
-    stack_drop(w, 2);
-    return ENDED_NOT;
+    return place ? *place : NULL;
 }
 
 /* ---- properties, class methods ---- */
 
-enum ended call_property(struct capture *c, struct watched *w, PyObject *name, PyObject *property, bool sets)
+enum ended call_property(struct capture *c, struct watched *w, PyObject *name, PyObject *property, const struct call *call)
 {
-    PyObject *self = stack_value(w, 0), *args[] = {self, sets ? stack_value(w, 1) : NULL};
-    struct shadow *of_self = stack_shadow(w, 0), *shadows[] = {of_self, sets ? stack_shadow(w, 1) : NULL};
-    OWNED PyObject *function = PyObject_GetAttrString(property, sets ? "fset" : "fget"), *kept = Py_NewRef(property);
-    const struct call call = {.callable = function, .args = args, .shadows = shadows, .count = 1 + sets, .slots = 1 + sets};
-    struct shadow *of = function && PyFunction_Check(function) ? class_source(c, self, of_self) : NULL;
-    enum ended ended;
+    const char *which = call->count > 1 ? "fset" : "fget";
+    OWNED PyObject *function = PyObject_GetAttrString(property, which), *kept = Py_NewRef(property);
+    struct shadow *of = function && PyFunction_Check(function) ? class_source(c, call->args[0], call->shadows[0]) : NULL;
+    struct call made = *call;
 
     PyErr_Clear();
     c->kind = NULL;
-    if (!of || !(of = source_read(c, of, '.', name, property)) || !(of = source_attribute(c, of, sets ? "fset" : "fget", function)) ||
-        !can_step(c, function, of))
+    if (!of || !(of = source_read(c, of, '.', name, property)) || !(of = source_attribute(c, of, which, function)) || !can_step(c, function, of))
         return break_at(c, "attribute", "a property that cannot be followed");
-    ended = inlined(c, w, &call, (PyFunctionObject *)function, of);
-    if (sets && (ended == ENDED_NOT || ended == ENDED_BEHIND))
-        stack_drop(w, 1);
-    return ended;
+    made.callable = function;
+    made.operates = false;
+    return inlined(c, w, &made, (PyFunctionObject *)function, of);
 }
 
 enum ended bool_of_object(struct capture *c, struct watched *w)
@@ -269,6 +236,5 @@ enum ended super_attribute(struct capture *c, struct watched *w, PyObject *name,
     value = made ? PyObject_GetAttr(made, name) : NULL;
     if (!value)
         return ENDED_RAISED;
-    stack_drop(w, 2);
-    return push_attribute(w, method, value, shadow);
+    return push_attribute(w, 3, method, value, shadow);
 }

@@ -180,23 +180,21 @@ enum ended may_operate(struct capture *c, bool pure)
     return ENDED_NOT;
 }
 
-static bool is_result(PyObject *value)
+/* Is VALUE an array, or several? If an operation on it may run code of the program's, that is noted. */
+static bool is_result(struct capture *c, PyObject *value)
 {
-    Py_ssize_t count = PyTuple_Check(value) || PyList_CheckExact(value) ? PySequence_Fast_GET_SIZE(value) : 0;
+    const bool several = PyTuple_Check(value) || PyList_CheckExact(value);
+    const Py_ssize_t count = several ? PySequence_Fast_GET_SIZE(value) : 1;
+    bool foreign = false;
 
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (!value_is_array(PySequence_Fast_GET_ITEM(value, i)))
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *one = several ? PySequence_Fast_GET_ITEM(value, i) : value;
+        if (!value_is_array(one))
             return false;
-    return count || value_is_array(value);
-}
-
-/* In what is_result(): may an operation on it run code of the program's? */
-static bool has_foreign(PyObject *result)
-{
-    for (Py_ssize_t i = value_is_array(result) ? 0 : PySequence_Fast_GET_SIZE(result); i-- > 0;)
-        if (value_is_foreign(PySequence_Fast_GET_ITEM(result, i)))
-            return true;
-    return value_is_array(result) && value_is_foreign(result);
+        foreign |= value_is_foreign(one);
+    }
+    c->foreign |= foreign;
+    return count > 0;
 }
 
 /* The node of OPERATION, whose arguments go: its shadow, or NULL: no memory. */
@@ -218,10 +216,8 @@ enum ended node_result(struct capture *c, struct watched *w, int count, struct o
     struct shadow *shadow = NULL;
     enum ended ended = ENDED_NOT;
 
-    if (result && is_result(result)) {
-        c->foreign |= has_foreign(result);
+    if (result && is_result(c, result))
         return stack_result(c, w, count, result, add_operation(c, operation));
-    }
     Py_CLEAR(operation->args);
     Py_CLEAR(operation->keywords);
     if (!result)
@@ -335,17 +331,6 @@ static bool are_numbers(struct capture *c, const struct call *call)
     return varies;
 }
 
-static bool are_known(struct capture *c, const struct call *call)
-{
-    for (int i = 0; i < call->count; i++)
-        if (!value_is_plain(call->args[i]))
-            return false;
-    for (int i = 0; i < call->count; i++)
-        if (!value_known(c, call->args[i], call->shadows[i]))
-            return false;
-    return true;
-}
-
 static bool has_operand_of_graph(const struct call *call)
 {
     return is_graph(call->args[0], call->shadows[0]) || (call->count > 1 && is_graph(call->args[1], call->shadows[1]));
@@ -365,7 +350,7 @@ static enum ended operate_call(struct capture *c, struct watched *w, const char 
         return operate_graph(c, w, name, call, true);
     if (gives_number && are_numbers(c, call))
         return operate_numbers(c, w, name, call);
-    if (are_known(c, call))
+    if (are_known(c, call, false))
         return known_result(c, w, call->slots, run_call(call));
     if (call->count == 2 && is_set(call->args[0], call->shadows[0]) && is_set(call->args[1], call->shadows[1]))
         return set_result(c, w, call, false);
@@ -461,7 +446,7 @@ static enum ended compare(struct capture *c, struct watched *w, struct compat_ac
         if (guard_comparison(c, &call, result))
             return known_result(c, w, call.slots, Py_NewRef(result));
     }
-    if (action.flag && !graph && !are_known(c, &call))
+    if (action.flag && !graph && !are_known(c, &call, false))
         return unknown_operand(c, &call, names[action.arg]);
     ended = operate_call(c, w, names[action.arg], &call, !action.flag);
     if (graph && action.flag && ended == ENDED_NOT) { /* the next instruction jumps by it */

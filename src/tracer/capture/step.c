@@ -413,7 +413,7 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case DOES_SUPER_ATTR:
         return super_attribute(c, w, PyTuple_GET_ITEM(w->code->co_names, action.arg), action.flag);
     case DOES_LOAD_ATTR:
-        return read_attribute(c, w, PyTuple_GET_ITEM(w->code->co_names, action.arg), action.flag);
+        return read_attribute(c, w, 1, stack_value(w, 0), stack_shadow(w, 0), PyTuple_GET_ITEM(w->code->co_names, action.arg), action.flag);
     case DOES_POP:
         stack_drop(w, (int)action.arg);
         return ENDED_NOT;

@@ -380,6 +380,14 @@ PyObject *source_path(struct capture *c, struct shadow *source)
     return source->path;
 }
 
+/* What SOURCE is called: borrowed, or NULL. */
+static PyObject *source_text(struct capture *c, struct shadow *source)
+{
+    PyObject *path = source_path(c, source);
+
+    return path ? PyTuple_GET_ITEM(PyTuple_GET_ITEM(path, PyTuple_GET_SIZE(path) - 1), 2) : NULL;
+}
+
 static bool is_rooted(const struct shadow *source)
 {
     while (source->key)
@@ -523,15 +531,13 @@ bool numbers_may_vary(void)
 bool is_varying(struct capture *c, struct shadow *shadow)
 {
     const struct shadow *root = shadow;
-    PyObject *path, *text, *before;
+    PyObject *text, *before;
 
     if (!shadow || shadow->varies || shadow->kind != SHADOW_SOURCE || !shadow->value || !PyLong_CheckExact(shadow->value) || shadow->guarded == 2 || !c->numbers)
         return shadow && shadow->varies == 1 && shadow->guarded != 2;
     while (root->parent)
         root = root->parent;
-    path = source_path(c, shadow);
-    if (path && root == c->locals) {
-        text = PyTuple_GET_ITEM(PyTuple_GET_ITEM(path, PyTuple_GET_SIZE(path) - 1), 2);
+    if (root == c->locals && (text = source_text(c, shadow))) {
         before = PyDict_GetItemWithError(c->numbers, text);
         shadow->varies = before && PyObject_RichCompareBool(before, shadow->value, Py_EQ) != 1 ? 1 : 2;
         PyDict_SetItem(c->numbers, text, shadow->varies == 1 ? Py_None : shadow->value);
@@ -542,9 +548,9 @@ bool is_varying(struct capture *c, struct shadow *shadow)
 
 struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *of)
 {
-    PyObject *path = of && of->kind == SHADOW_SOURCE && of->key && c->numbers && !c->foreign ? source_path(c, of) : NULL;
-    OWNED PyObject *shape = path ? PyObject_GetAttr(value, word_of("shape")) : NULL;
-    PyObject *before = shape && c->sizes ? PyDict_GetItemWithError(c->sizes, PyTuple_GET_ITEM(PyTuple_GET_ITEM(path, PyTuple_GET_SIZE(path) - 1), 2)) : NULL;
+    PyObject *text = of && of->kind == SHADOW_SOURCE && of->key && c->numbers && !c->foreign ? source_text(c, of) : NULL;
+    OWNED PyObject *shape = text ? PyObject_GetAttr(value, word_of("shape")) : NULL;
+    PyObject *before = shape && c->sizes ? PyDict_GetItemWithError(c->sizes, text) : NULL;
     const Py_ssize_t count = shape && PyTuple_Check(shape) ? PyTuple_GET_SIZE(shape) : 0;
     const bool seen = before && PyTuple_CheckExact(before) && PyTuple_GET_SIZE(before) == count;
     struct shadow *made = of ? of->child : NULL;
@@ -579,9 +585,8 @@ struct shadow *shape_item(struct capture *c, const struct shadow *shape, Py_ssiz
 /* The placeholder of SOURCE, an array or a number that varies: borrowed. Its name is yet to be made of what the source is called. */
 static PyObject *placeholder(struct capture *c, struct shadow *source)
 {
-    PyObject *path = source_path(c, source);
+    PyObject *text = source_text(c, source);
     OWNED PyObject *node = NULL;
-    PyObject *text = path ? PyTuple_GET_ITEM(PyTuple_GET_ITEM(path, PyTuple_GET_SIZE(path) - 1), 2) : NULL;
 
     if (source->node)
         return source->node;
