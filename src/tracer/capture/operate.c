@@ -491,11 +491,22 @@ static enum ended is_same(struct capture *c, struct watched *w, bool negated)
     return known_result(c, w, 2, PyBool_FromLong((a == b) != negated));
 }
 
-/* What is on top, True or False, gives way to the other one. */
+/* What is on top, True or False, is known if that is what ENDED says; else it breaks behind it. */
+static enum ended known_top(struct capture *c, struct watched *w, enum ended ended)
+{
+    if (ended || value_known(c, stack_value(w, 0), stack_shadow(w, 0)))
+        return ended;
+    stack_result(c, w, 1, Py_NewRef(stack_value(w, 0)), NULL);
+    break_at(c, "value", "whether an object is true that is not known");
+    return ENDED_BEHIND;
+}
+
+/* It gives way to the other one. */
 static enum ended negate(struct capture *c, struct watched *w, enum ended ended)
 {
     PyObject *other = Py_NewRef(stack_value(w, 0) == Py_True ? Py_False : Py_True);
 
+    ended = known_top(c, w, ended);
     stack_result(c, w, 1, other, ended ? NULL : shadow_const(c, other));
     return ended;
 }
@@ -561,7 +572,7 @@ enum ended to_bool(struct capture *c, struct watched *w)
     int is;
 
     if (ended != ENDED_BEFORE || c->kind)
-        return ended;
+        return known_top(c, w, ended);
     is = truth_of(c, stack_value(w, 0), stack_shadow(w, 0));
     return is == -2 ? ENDED_BEFORE : is < 0 ? ENDED_RAISED : known_result(c, w, 1, PyBool_FromLong(is));
 }

@@ -579,3 +579,29 @@ class Proxy:
 @calls("A(3), Proxy(Again())", "A(3), Again()", "A(3), Proxy(5)", "A(3), 5")
 def instance_by_proxy(x, o):
     return x + 1 if isinstance(o, Again) else x - 1
+
+
+class Switch:
+    def __init__(self, on):
+        self.on = on
+
+    def __bool__(self):
+        return self.on
+
+    def __contains__(self, item):
+        return self.on
+
+
+@calls("A(3), Switch(True)", "A(3), Switch(False)", "A(3), Switch(True)")
+def not_by_method(x, o):
+    return x + 1, not o
+
+
+@calls("A(3), Switch(True)", "A(3), Switch(False)", "A(3), Switch(True)")
+def if_by_method(x, o):
+    return x + 1 if o else x - 1
+
+
+@calls("A(3), Switch(True)", "A(3), Switch(False)", "A(3), Switch(True)")
+def not_in_by_method(x, o):
+    return x + 1, 5 not in o
