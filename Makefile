@@ -312,13 +312,15 @@ cpython-tests: all
 	$(firstword $(PYTHONS)) tests/cpython/compare.py $(PYTHONS:%=--python %) $(COMPARE)
 
 # dyntrace.compile judged: functions by language feature and random ones beside themselves uncompiled, with numpy, and with torch
-# where TORCH_PYTHON is one; CPython's tests under `run --capture`; graphs beside torch.compile's. RANDOM: how many functions.
+# where TORCH_PYTHON is one; CPython's tests under `run --capture`, and with all of their functions captured; graphs beside
+# torch.compile's. RANDOM: how many functions; WATCHED=--all: all of those modules.
 RANDOM ?= 2000
 JUDGED = $(1) tests/capture/corpus.py --library $(2); $(1) tests/capture/random_functions.py --library $(2) --count $(RANDOM)
 capture-judges: all
 	@set -ex; export PYTHONPATH="$(abspath $(BUILD))/lib/python"; \
 	    for python in $(PYTHONS); do if $$python -c 'import numpy'; then $(call JUDGED,$$python,numpy); fi; done
 	$(firstword $(PYTHONS)) tests/cpython/compare.py $(PYTHONS:%=--python %) --quick --dyntrace-option=--capture $(COMPARE)
+	$(firstword $(PYTHONS)) tests/cpython/watched.py $(PYTHONS:%=--python %) --build $(BUILD) $(WATCHED)
 	@if ! $(TORCH_PYTHON) -c 'import torch' 2>/dev/null; then echo "$(TORCH_PYTHON) has no torch: with numpy only"; else set -ex; \
 	    export PYTHONPATH="$(abspath $(BUILD))/lib/python"; $(call JUDGED,$(TORCH_PYTHON),torch); \
 	    $(TORCH_PYTHON) tests/capture/beside_torch.py --dyntrace $(BUILD)/dyntrace; fi

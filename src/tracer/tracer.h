@@ -57,6 +57,12 @@ static inline void tracer_exception_back(struct tracer_exception *pending)
 {
     PyErr_Restore(pending->type, pending->value, pending->traceback);
 }
+static inline void tracer_exception_drop(struct tracer_exception *pending)
+{
+    Py_CLEAR(pending->type);
+    Py_CLEAR(pending->value);
+    Py_CLEAR(pending->traceback);
+}
 
 /* A recorded frame that is running; lives on the C stack of its evaluator call. */
 struct open_frame {

@@ -74,26 +74,26 @@ def answer(words, build, patience, cwd=None, more=()):
         return f"status {status}: " + " | ".join(lines[-6:])[-800:]
 
 
-def compare(name, run, seeds):
-    """RUN(mode) for each mode; what differs from the first two, as lines."""
+def compare(name, run, modes, known):
+    """RUN(mode) for each of MODES, and two that change nothing; what differs from those, as lines."""
     plain, copied = run("declined"), run("replaced")
     if isinstance(plain, str):
         print(f"{name}: left out: {plain}", flush=True)
         return []
     allowed = set(plain["bad"]) | (set(copied["bad"]) if isinstance(copied, dict) else set())
     wrong, words = [], [f"plain {plain['ran']} run, {len(plain['bad'])} fail"]
-    for mode in (seed if seed == "every" else f"split={seed}" for seed in seeds):
+    for mode in modes:
         split = run(mode)
         if isinstance(split, str):
             wrong.append(f"{mode}: {split}")
             continue
         off = set(split["off"])
-        found = [test for test in split["bad"] if test not in allowed | off and not test.startswith(tuple(KNOWN))]
+        found = [test for test in split["bad"] if test not in allowed | off and not test.startswith(tuple(known))]
         missing = [test for test in plain["bad"] if test not in set(split["bad"]) | off]
         wrong += [f"{mode}: fails: {test}" for test in found] + [f"{mode}: passes: {test}" for test in missing]
         if split["ran"] != plain["ran"]:
             wrong.append(f"{mode}: {split['ran']} tests, not {plain['ran']}")
-        words.append(f"{mode} {split['replaced']} splits" + (f", {len(off)} off" if off else ""))
+        words.append(f"{mode} {split['replaced']} replaced" + (f", {len(off)} off" if off else ""))
     print(f"{name}: {' | '.join(words)} | {'DIFFERS' if wrong else 'same'}", flush=True)
     for line in wrong:
         print(f"    {line}", flush=True)
@@ -128,13 +128,14 @@ def main():
     parser.add_argument("--patience", type=int, default=1800)
     options = parser.parse_args()
     build, wrong = options.build.resolve(), []
+    modes = [seed if seed == "every" else f"split={seed}" for seed in options.seeds]
     for python in options.python or [sys.executable]:
         version = subprocess.run([python, "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"], capture_output=True, text=True).stdout.strip()
         for module in options.modules if options.modules is not None else QUICK if options.quick else MODULES:
             if module in LEFT_OUT and options.modules is None:
                 continue
             wrong += compare(f"{version} {module}", lambda mode: answer([python, PROGRAMS / "shim_cpython.py", mode, module], build, options.patience),
-                             options.seeds)
+                             modes, KNOWN)
         for name in options.packages:
             with tempfile.TemporaryDirectory(prefix="resume-") as folder:
                 place = install(python, name, Path(folder))
@@ -142,7 +143,7 @@ def main():
                     print(f"{version} {name}: left out: no tests found", flush=True)
                     continue
                 wrong += compare(f"{version} {name}", lambda mode: answer(
-                    [python, PROGRAMS / "resume_pytest.py", mode, place], build, options.patience, place.parent, [folder, place.parent]), options.seeds)
+                    [python, PROGRAMS / "resume_pytest.py", mode, place], build, options.patience, place.parent, [folder, place.parent]), modes, KNOWN)
         for mode in (["split", "every"] if "every" in options.seeds else ["split"]) if options.random else ():
             done = subprocess.run([python, PROGRAMS / "shim_random.py", "0", str(options.random), mode], capture_output=True, text=True,
                                   env=environment(build))

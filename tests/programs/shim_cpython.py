@@ -6,6 +6,7 @@ usage: shim_cpython.py MODE MODULE...      one line of JSON: {"ran": N, "replace
     replaced   by a copy
     split=N    by dyntrace.resume.split() at a random point, and resume functions again, or not; N: another number, other points
     every      functions of up to 200 instructions at every point in turn: each resume function is split at the point after its own
+    captured   all functions are captured (dyntrace.compile), those without arrays as well; a module that is named twice runs what was made
 
 The callback is set again before each test: an exception from it (a test that exhausts the stack) turns it off. Those are "off", and
 ALONE, whose functions are not split.
@@ -20,6 +21,8 @@ import unittest
 
 from resume_help import Splitting
 
+from dyntrace import capture
+from dyntrace._native import native
 from dyntrace.eval_frame import get_eval_frame_callback, set_eval_frame
 from dyntrace.types import ConvertFrameReturn, FrameAction, FrameExecStrategy, GuardedCode
 
@@ -61,10 +64,17 @@ def declined(frame, entry, state):
     return DECLINED
 
 
+def captured(record):
+    global count
+    count += 1
+    return capture.finish("eager", None, False, record)
+
+
 def main(mode, *modules):
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromName("test." + m) for m in modules)
-    splits = mode not in ("declined", "replaced")
-    callback = functools.partial(resumed, Splitting(mode)) if splits else {"replaced": replaced, "declined": declined}[mode]
+    callbacks = {"replaced": replaced, "declined": declined, "captured": native.Capture((captured, "eager", None, False, None))}
+    splits = mode not in callbacks
+    callback = functools.partial(resumed, Splitting(mode)) if splits else callbacks[mode]
 
     class Result(unittest.TextTestResult):
         def startTest(self, test):
@@ -74,14 +84,18 @@ def main(mode, *modules):
         def stopTest(self, test):
             if not get_eval_frame_callback():
                 off.append(str(test))
+            if mode == "captured":
+                set_eval_frame(None)  # the runner is no test
             super().stopTest(test)
     off = []
     runner = unittest.TextTestRunner(stream=io.StringIO(), verbosity=0, resultclass=Result)
-    set_eval_frame(callback)
+    set_eval_frame(None if mode == "captured" else callback)
     try:
         result = runner.run(suite)
     finally:
         set_eval_frame(None)
+    for test, why in result.failures + result.errors:
+        print(test, why, sep="\n", file=sys.stderr)
     bad = sorted({str(getattr(test, "test_case", test)) for test, _ in result.failures + result.errors} |  # not a subtest's
                  {str(t) for t in result.unexpectedSuccesses})
     print(json.dumps({"ran": result.testsRun, "replaced": count, "bad": bad, "off": off}))

@@ -211,7 +211,7 @@ static void make_parts(struct capture *c, struct watched *w, struct outcome_of *
     char why[200];
     struct shadow *const *shadows = w->shadow + w->variables + w->code->co_stacksize; /* as the instruction began */
 
-    if (returns && PyList_GET_SIZE(c->nodes) == c->number_nodes) {
+    if (returns && PyList_GET_SIZE(c->nodes) == c->number_nodes && PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY) != Py_None) {
         snprintf(o->why, sizeof o->why, "it has no operation on arrays");
         return;
     }
@@ -297,9 +297,7 @@ static int conclude(struct capture *c, struct watched *w, struct outcome_of *o, 
         answer->guarded = guarded_code(PyDict_GetItemString(o->record, "modified"), PyTuple_GET_ITEM(made, 1));
         replays = o->values != NULL;
     } else if (!c->failed && (o->record || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)))) {
-        Py_CLEAR(raised.type);
-        Py_CLEAR(raised.value);
-        Py_CLEAR(raised.traceback);
+        tracer_exception_drop(&raised);
         restore(c, w);
         return -1;
     } else if (!c->failed) {
@@ -357,7 +355,7 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
         skip(answer, "it is numpy's or torch's own", true);
         return 0;
     }
-    if (ts->c_tracefunc || ts->c_profilefunc || !has_arrays(frame)) {
+    if (ts->c_tracefunc || ts->c_profilefunc || (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) != Py_None && !has_arrays(frame))) {
         skip(answer, "", false);
         return 0;
     }
@@ -392,9 +390,7 @@ void capture_going_end(struct capture_going *going)
 {
     Py_CLEAR(going->values);
     Py_CLEAR(going->plan);
-    Py_CLEAR(going->pending.type);
-    Py_CLEAR(going->pending.value);
-    Py_CLEAR(going->pending.traceback);
+    tracer_exception_drop(&going->pending);
 }
 
 /* ---- callbacks ---- */
@@ -406,7 +402,7 @@ static int capture_type_ready(PyObject *module)
     static PyStructSequence_Field fields[] = {
         [CAPTURE_FINISH] = {"finish", "Called with the record of each capture."}, [CAPTURE_BACKEND] = {"backend", "Part of an entry's match."},
         [CAPTURE_DYNAMIC] = {"dynamic", "True, False, or None: when a size has changed."}, [CAPTURE_FULLGRAPH] = {"fullgraph", "No break is allowed."},
-        [CAPTURE_EVERY] = {"every", "The program has not asked for it: its own functions only."}, {NULL, NULL}};
+        [CAPTURE_EVERY] = {"every", "True: the program has not asked for it: its own functions only. None: all functions, those without arrays as well: tests/cpython/watched.py."}, {NULL, NULL}};
     static PyStructSequence_Desc is = {"dyntrace.Capture", "A callback under which calls are captured.", fields, CAPTURE_PARTS};
 
     capture_type = PyStructSequence_NewType(&is);

@@ -145,9 +145,7 @@ enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterato
             return ended;
         raised = tracer_exception_aside();
         c->raised = capture_keep(c, raised.value);
-        Py_XDECREF(raised.type);
-        Py_XDECREF(raised.value);
-        Py_XDECREF(raised.traceback);
+        tracer_exception_drop(&raised);
         if (c->ends)
             c->kind = NULL;
         c->inner_broke = !c->ends;

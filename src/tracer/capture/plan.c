@@ -517,9 +517,7 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
     if (result) {
         if (!PyErr_GivenExceptionMatches(raised.type, PyExc_Exception)) /* a signal's handler has raised that: it is to come where it is */
             PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), raised.type);
-        Py_CLEAR(raised.type);
-        Py_CLEAR(raised.value);
-        Py_CLEAR(raised.traceback);
+        tracer_exception_drop(&raised);
         good = false;
     } else if (raised.type) {
         PyErr_Clear();

@@ -239,9 +239,7 @@ static int call_method(struct guard_step *step, PyObject *parent, PyObject **val
         tracer_exception_back(&raised);
         return -1;
     }
-    Py_XDECREF(raised.type);
-    Py_XDECREF(raised.value);
-    Py_XDECREF(raised.traceback);
+    tracer_exception_drop(&raised);
     return found;
 }
 
