@@ -155,6 +155,8 @@ def outcome(module, library, function, call):
                 lines = IN_GRAPH
                 break
             trace = trace.tb_next
+    if isinstance(raised, UnboundLocalError) and sys.version_info < (3, 13):  # warm, CPython names the line of the instruction before
+        lines = lines[:-1]
     chain = []
     while raised and len(chain) < 5:
         chain.append((type(raised).__name__, str(raised)[:200] if type(raised).__module__ != "numpy" else ""))
