@@ -258,6 +258,36 @@ try:
 except RecursionError:
     print("RecursionError")
 ''', ["[(2,), (2,)]", "RecursionError"]),
+    "the recursion limit": ('''
+import sys
+depth = [0]
+
+def deeper(a, n):
+    depth[0] = n
+    return deeper(a + 1, n + 1)
+
+def reached(callback, room):
+    limit = sys.getrecursionlimit()
+    at = 1
+    while True:
+        try:
+            sys.setrecursionlimit(at)
+            break
+        except RecursionError:
+            at += 1
+    sys.setrecursionlimit(at + room)
+    try:
+        native._call_under(deeper, callback, Array(1), 0)
+    except RecursionError:
+        pass
+    sys.setrecursionlimit(limit)
+    return depth[0]
+
+for room in 12, 30, 60:
+    plain = reached(None, room)
+    print(reached(native.Capture((finish, "eager", None, False, False)), room) - plain, end=" ")
+    native.reset()
+''', ["0 0 0 "]),
     "code without lines": ('''
 def f(a):
     b = a + 1

@@ -550,7 +550,7 @@ int watched_open(struct capture *c, struct watched *w, compat_frame *frame)
     *w = (struct watched){.outer = c->innermost, .frame = frame, .code = code, .variables = code->co_nlocalsplus, .serial = ++c->serial};
     w->held = PyCode_GetCode(code);
     w->shadow = calloc((size_t)code->co_nlocalsplus + 2 * (size_t)code->co_stacksize + 2, sizeof *w->shadow);
-    if (!w->held || !w->shadow) {
+    if (!w->held || !w->shadow || compat_recursion_remaining(c->ts) <= 0) { /* CPython raises that */
         Py_CLEAR(w->held);
         free(w->shadow);
         PyErr_Clear();

@@ -62,16 +62,18 @@ extern int _PyGen_FetchStopIterationValue(PyObject **value);
 
 /* ---- the frame ---- */
 
-/* FRAME, which has not started, is the thread's innermost from here on, until compat_step_end(). */
+/* FRAME, which has not started, is the thread's innermost from here on, until compat_step_end(), and counts against the recursion limit. */
 static inline void compat_step_begin(PyThreadState *ts, compat_frame *frame)
 {
     frame->previous = compat_current_frame(ts);
     compat_current_frame(ts) = frame;
+    compat_recursion_remaining(ts)--;
 }
 static inline void compat_step_end(PyThreadState *ts, compat_frame *frame)
 {
     compat_current_frame(ts) = frame->previous;
     frame->previous = NULL;
+    compat_recursion_remaining(ts)++;
 }
 
 /* The instruction at UNIT runs. */
