@@ -179,17 +179,18 @@ static void key_take(struct loop *loop, const struct key *typed)
         loop->quit = true;
         return;
     }
+    loop->message[0] = 0;
     if (loop->prompt.active && key->code != K_CONTROL('z') && key->code != K_CONTROL('l')) { /* these leave it as it is */
         if (tui_prompt_key(&loop->prompt, key)) {
             char *text = strdup(loop->prompt.text); /* what takes it may ask for another */
             loop_answer(loop, loop->asked, text);
+            loop->prompt.active |= loop->waits; /* then its Enter is taken again, for the same line */
             free(text);
         }
         return;
     }
     if (key->code == K_CLICK && clock_monotonic_ms() - loop->opened_ms < DOUBLE_MS && !loop->face.scripted) /* the first one opened the line */
         return;
-    loop->message[0] = 0;
     if (key->code == K_CLICK && !places_click(&loop->places, key))
         return;
     if ((request = key_request(key->code)))
@@ -219,7 +220,7 @@ static void key_type(struct loop *loop, const struct key *key)
     enum request request = loop->waits ? key_request(key->code) : REQUEST_NONE;
 
     if (request == REQUEST_BACK || request == REQUEST_CANCEL || request == REQUEST_QUIT || bindings[request].view)
-        loop->typed.count = loop->message[0] = loop->waits = 0;
+        loop->typed.count = loop->message[0] = loop->waits = loop->prompt.active = 0;
     if (request == REQUEST_BACK)
         return;
     if (loop->waits && (key->code == K_RESIZE || key->code == K_CLOSED || request == REQUEST_STOP || request == REQUEST_REDRAW)) {
@@ -321,10 +322,11 @@ static void keys_play(struct loop *loop, const char *keys)
     free(spaced);
 }
 
-/* Give what a key asked a moment, so that the next screen has it, or what is known of it first. */
-static void settle_soon(struct loop *loop)
+/* Give what a key asked a moment, so that the next screen has it, or what is known of it first. Where nothing was TYPED
+ * an answer has come, which is drawn at once: what it asks for in turn is not waited for. */
+static void settle_soon(struct loop *loop, bool typed)
 {
-    int64_t until = clock_monotonic_ms() + DRAW_WAIT_MS, left;
+    int64_t until = typed ? clock_monotonic_ms() + DRAW_WAIT_MS : 0, left;
     bool ended = false;
 
     places_settle(&loop->places);
@@ -336,18 +338,20 @@ static void settle_soon(struct loop *loop)
 
 static void keys_take(struct loop *loop)
 {
+    bool any = true;
+
     while (!loop->quit) {
         int64_t idle;
         struct key key;
-        bool any = false;
         if (!work_pending(loop->face.work)) /* what is asked from here on has its own time */
             bounds_attended();
-        settle_soon(loop);
+        settle_soon(loop, any);
         if (loop->waits) {
             typed_take(loop);
-            settle_soon(loop);
+            settle_soon(loop, true);
         }
         draw(loop);
+        any = false;
         idle = clock_monotonic_ms() - loop->ticked_ms;
         wait_for_something(loop, idle < TICK_MS ? TICK_MS - idle : 0, true);
         /* All keys that are there, then one screen: a held key does not queue up. */

@@ -312,6 +312,12 @@ def test_keys_wait_for_the_rows_that_they_are_about(dyntrace, place):
         terminal.wait(lambda screen: "1/1" in screen and "waiting" not in screen and "> sql" in screen)
         terminal.type("1", f":sql {count.format(2)}", "Enter", "Enter", "2")  # nobody waits for what one leaves
         terminal.wait(lambda screen: "> functions" in screen and "torch_dynamo" in screen)
+        for line in ":1", "/2":  # what was typed waits, and its Enter opens nothing
+            terminal.type("1", f":sql {count.format(2)}", "Enter", line, "Enter", "s")
+            screen = terminal.wait(lambda screen: "1/1" in screen and "by code_id" in screen)
+            assert "> sql" in screen.splitlines()[0] and "not found" not in screen
+        terminal.type("1", f":sql {count.format(2)}", "Enter", "/2", "Enter", "Escape", ":marks", "Enter")
+        terminal.wait(lambda screen: "nothing was marked" in screen)
 
 
 @needs_tmux

@@ -83,6 +83,21 @@ def test_the_stretch_that_is_shown_is_exported(dyntrace, folder):
     assert any("compiler" in name for name in first) and len(one["profiles"][0]["events"]) < len(whole["profiles"][0]["events"])
 
 
+def test_names_with_quotes_are_one_word_of_a_command(dyntrace, folder):
+    """What a trace holds, and what is typed, is no option of the command."""
+    name = "it's ' -o stolen \"--help"
+    for trace in "quoted.db", "other.db":
+        (folder / trace).unlink(missing_ok=True)
+        shutil.copy(folder / ("a.db" if trace == "quoted.db" else "b.db"), folder / trace)
+        with sqlite3.connect(folder / trace) as db:
+            db.execute("UPDATE code SET qualname = ? WHERE qualname = 'total'", [name])
+    (folder / "it's \"one.json").unlink(missing_ok=True)
+    screen(dyntrace, folder, "8 /stolen Enter + :export Space it's Space \"one.json Enter", "quoted.db")
+    one = json.loads((folder / "it's \"one.json").read_text())
+    assert {one["shared"]["frames"][profile["events"][0]["frame"]]["name"] for profile in one["profiles"]} and not (folder / "stolen").exists()
+    assert "3 recompiles" in screen(dyntrace, folder, ":diff Space other.db Enter /stolen Enter Right Enter", "quoted.db")
+
+
 def test_what_a_command_says_is_escaped(dyntrace, place):
     out = screen(dyntrace, place, ":report Enter", "t.db")
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\x80-\x9f\u200b-\u200f\u202a-\u202e]", out)

@@ -273,6 +273,11 @@ def test_filters_have_units_and_columns(dyntrace, place):
     told = "".join(lines(dyntrace, place, "2 f nosuch>1 Enter", "plain.db", "200x12"))
     assert "no such column: nosuch; text stands in '...'; there are function, calls, hits" in told
     assert "step" in dump(dyntrace, place, "2 f function='step' Enter", trace="plain.db").splitlines()[2]
+    for condition in ("where LIKE '%model.py:5'", "where='model.py:5'", "1 IN (SELECT 1 FROM code where code_id = 1) AND where != 'x'"):  # a word of SQL, too
+        found = lines(dyntrace, place, f"2 f {condition.replace(' ', ' Space ')} Enter", "plain.db")
+        assert any(row.split()[:1] == ["step"] or row.split()[:1] == [">step"] for row in found[2:]), found
+    long = "x" * 130
+    assert "nothing fits" in dump(dyntrace, place, f":sql Space SELECT Space '{long}a' Enter f {long}b Enter", "80x24", "plain.db")
 
 
 def test_one_call_is_one_call(dyntrace, place):

@@ -262,7 +262,7 @@ static bool list_place(struct view *view, const char **file, int64_t *line)
     if (!colon) {
         struct target about = target_of(list, &view->arena, block_word(list->block, "subject"));
         if (!about.kind)
-            list_lead(view, &view->arena, &about);
+            view_do(view, lead, &view->arena, &about);
         return view_source(view, &about, file, line);
     }
     *line = strtoll(colon + 1, NULL, 10);
@@ -325,6 +325,8 @@ static bool list_search(struct view *view, const char *text, int direction)
 {
     struct list *list = (struct list *)view;
 
+    if (windowed(list) && list->asking) /* not all that is looked through is there */
+        return false;
     if (!list->view.count || !windowed(list)) {
         bool found = view_find(view, direction, row_fits, text);
         if (!found && list->read && list->read->cut)
@@ -335,19 +337,22 @@ static bool list_search(struct view *view, const char *text, int direction)
     return true;
 }
 
-/* It has an operator or a word of SQL: then it is a condition, not words to look for. */
-static bool looks_like_sql(const char *text)
+/* The first operator in TEXT, or word of SQL that is one. NULL: there is none, so it is words to look for, not a condition. */
+static const char *operator_in(const char *text)
 {
     static const char *const words[] = {" LIKE ", " GLOB ", " IN ", " IN(", " IS ", " BETWEEN ", " NOT "};
-    bool any = strpbrk(text, "=<>") != NULL;
+    const char *first = strpbrk(text, "=<>");
 
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        any = any || strcasestr(text, words[i]);
-    return any;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const char *word = strcasestr(text, words[i]);
+        first = word && (!first || word < first) ? word : first;
+    }
+    return first;
 }
 
-/* TEXT with numbers for what stands there for people: 10ms as nanoseconds, 2k, 3M. What is quoted stays. */
-static const char *units_out(struct arena *arena, const char *text)
+/* TEXT with numbers for what stands there for people: 10ms as nanoseconds, 2k, 3M; and quotes around the columns that it compares:
+ * `where` is one. What is quoted stays. */
+static const char *condition_make(const struct list *list, struct arena *arena, const char *text)
 {
     size_t bytes;
     char *made;
@@ -357,6 +362,7 @@ static const char *units_out(struct arena *arena, const char *text)
         const char *quoted = strchr("'\"[", *text) ? strchr(text + 1, *text == '[' ? ']' : *text) : NULL;
         bool word = isalpha((unsigned char)*text) || *text == '_';
         size_t length = quoted ? (size_t)(quoted - text) + 1 : 1;
+        const char *operator = operator_in(text);
         while (word && (isalnum((unsigned char)text[length]) || text[length] == '_'))
             length++;
         if (isdigit((unsigned char)*text)) {
@@ -373,7 +379,8 @@ static const char *units_out(struct arena *arena, const char *text)
                 continue;
             }
         }
-        fwrite(text, 1, length, out);
+        word = word && operator && operator <= text + length + strspn(text + length, " !") && column_named(list, arena_text(arena, text, length)) >= 0;
+        fprintf(out, word ? "\"%.*s\"" : "%.*s", (int)length, text);
         text += length;
     }
     fclose(out);
@@ -386,8 +393,8 @@ static void list_filter(struct view *view, const char *text)
     bool was_sql = list->q.filter_sql;
 
     list->q.filter = *text ? arena_print(&view->arena, "%s", text) : NULL;
-    list->q.filter_sql = looks_like_sql(text);
-    list->q.condition = list->q.filter_sql ? units_out(&view->arena, text) : NULL;
+    list->q.filter_sql = operator_in(text);
+    list->q.condition = list->q.filter_sql ? condition_make(list, &view->arena, text) : NULL;
     rows_again(list, list->q.filter_sql || was_sql);
 }
 

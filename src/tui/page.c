@@ -70,10 +70,9 @@ static void place_put(struct doc *doc, const struct row *row)
 /* Is row NUMBER of BLOCK, counted from 0, shown only where there is room? */
 static bool fills(const struct sheet_block *block, int number)
 {
-    for (size_t i = 0; i < block->lines.count; i++)
-        if (is(&block->lines.at[i], "fill"))
-            return number > strtol(block->lines.at[i].rest, NULL, 10);
-    return false;
+    const char *least = block_word(block, "fill");
+
+    return least && number > strtol(least, NULL, 10);
 }
 
 /* Row NUMBER of a block. False: the last that is shown. */

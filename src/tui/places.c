@@ -150,7 +150,10 @@ struct target places_lead(struct places *places)
     struct target target = {0};
 
     arena_free(&places->lead);
-    view_do(view, lead, &places->lead, &target);
+    if (view_op(view->ops, lead))
+        view_op(view->ops, lead)(view, &places->lead, &target);
+    else
+        view_do(view, subject, &target);
     return target;
 }
 

@@ -108,14 +108,21 @@ static void insert_rune(struct prompt *prompt, int rune)
     replace(prompt, prompt->at, prompt->at, made);
 }
 
+/* Where the word begins that ends AT; it has none of ENDS in it. */
+static size_t word_begin(const struct prompt *prompt, size_t at, const char *ends)
+{
+    while (at > 0 && !strchr(ends, prompt->text[at - 1]))
+        at--;
+    return at;
+}
+
 /* Put the next completion of the word before the cursor in its place. */
 static void complete(struct prompt *prompt)
 {
     char *found;
 
     if (!prompt->again) {
-        for (prompt->word = prompt->at; prompt->word > 0 && !strchr(" ()=<>,;'\"+*/|", prompt->text[prompt->word - 1]);)
-            prompt->word--;
+        prompt->word = word_begin(prompt, prompt->at, " ()=<>,;'\"+*/|");
         snprintf(prompt->begun, sizeof prompt->begun, "%.*s", (int)(prompt->at - prompt->word),
                  prompt->text + prompt->word);
     }
@@ -128,22 +135,12 @@ static void complete(struct prompt *prompt)
     free(found);
 }
 
-/* The begin of the word before the cursor, where words are what has spaces around it. */
-static size_t word_before(const struct prompt *prompt)
-{
-    size_t from = prompt->at;
-
-    while (from > 0 && prompt->text[from - 1] == ' ')
-        from--;
-    while (from > 0 && prompt->text[from - 1] != ' ')
-        from--;
-    return from;
-}
-
 bool tui_prompt_key(struct prompt *prompt, const struct key *key)
 {
-    size_t at = prompt->at, end = strlen(prompt->text);
+    size_t at = prompt->at, end = strlen(prompt->text), last = at;
 
+    while (last > 0 && prompt->text[last - 1] == ' ')
+        last--; /* spaces after a word */
     if (key->code != K_TAB)
         prompt->again = 0;
     switch (key->code) {
@@ -164,7 +161,7 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
     case K_END: case K_CONTROL('e'): prompt->at = end; break;
     case K_CONTROL('u'): replace(prompt, 0, at, ""); break;
     case K_CONTROL('k'): replace(prompt, at, end, ""); break;
-    case K_CONTROL('w'): replace(prompt, word_before(prompt), at, ""); break;
+    case K_CONTROL('w'): replace(prompt, word_begin(prompt, last, " "), at, ""); break;
     case K_UP: case K_CONTROL('p'): past_move(prompt, 1); break;
     case K_DOWN: case K_CONTROL('n'): past_move(prompt, -1); break;
     case K_TAB: complete(prompt); break;

@@ -145,11 +145,14 @@ static bool can(struct loop *loop, bool has, const char *otherwise)
 static void search_from(struct loop *loop, int direction)
 {
     struct view *view = loop_top(loop);
+    const struct view_ops *ops = view->ops;
+    const char *text = loop->face.searched;
 
-    if (can(loop, loop->face.searched[0], "nothing was searched for; / begins") &&
-        can(loop, view_op(view->ops, search), "there is nothing to search in this view") &&
-        !view_op(view->ops, search)(view, loop->face.searched, direction))
-        tui_alarm(&loop->face, "%s: not found", loop->face.searched);
+    if (can(loop, *text, "nothing was searched for; / begins") &&
+        can(loop, view_op(ops, search) || view_op(ops, has), "there is nothing to search in this view") &&
+        !(view_op(ops, search) ? view_op(ops, search)(view, text, direction) : view_find(view, direction, view_op(ops, has), text)) &&
+        !tui_wait(&loop->face))
+        tui_alarm(&loop->face, "%s: not found", text);
 }
 
 static const struct key no_key = {KEY_NONE, 0, 0};
@@ -159,6 +162,8 @@ static void line_go(struct loop *loop, long number)
 {
     struct view *view = loop_top(loop);
 
+    if ((size_t)number > view->count && tui_wait(&loop->face))
+        return;
     loop_request(loop, REQUEST_HOME, &no_key);
     if (number > 2 && view->count) {
         view_choose(view, (size_t)number - 2);

@@ -283,15 +283,11 @@ static void place_restore(struct list *list)
 /* Every word of the filter is somewhere in the row. */
 static bool row_fits(const struct list *list, const struct value *row)
 {
-    char word[128];
+    char *words = list->q.filter ? strdupa(list->q.filter) : NULL, *word;
 
-    for (const char *words = list->q.filter; words && *(words += strspn(words, " "));) {
-        size_t length = strcspn(words, " ");
-        snprintf(word, sizeof word, "%.*s", (int)length, words);
-        words += length;
-        if (!row_has(&list->q.columns, row, word, true))
+    while ((word = strsep(&words, " ")))
+        if (*word && !row_has(&list->q.columns, row, word, true))
             return false;
-    }
     return true;
 }
 
@@ -409,22 +405,14 @@ void rows_forget(struct list *list)
 
 /* ---- taking what was found --------------------------------------------------- */
 
-/* A column of SQL that no sheet describes: what its name says, and its values. */
+/* A column of SQL that no sheet describes, by its values. */
 static struct list_column column_guess(const char *name, const struct list_job *job, int column)
 {
-    static const struct { const char *name, *lead; } leads[] = {
-        {"code_id", "=> function {code_id}"}, {"origin_code_id", "=> function {origin_code_id}"},
-        {"resume_code_id", "=> function {resume_code_id}"}, {"cache_entry_id", "=> entry {cache_entry_id}"},
-        {"compile_id", "=> compile {compile_id}"}, {"frame_id", "=> call {frame_id}"}, {"lookup_id", "=> ledger WHERE lookup_id = {lookup_id}"}, {"graph_break_id", "=> break {graph_break_id}"},
-    };
     struct list_column made = {.name = name, .format = AS_INTEGER, .width = 4};
 
     for (size_t row = 0; row < job->row_count; row++)
         if (job->values.at[row * (size_t)job->width + (size_t)column].type == QUERY_TEXT)
             made.format = AS_TEXT, made.width = 8;
-    for (size_t k = 0; k < sizeof leads / sizeof *leads; k++)
-        if (!strcmp(name, leads[k].name))
-            made.lead = leads[k].lead;
     return made;
 }
 

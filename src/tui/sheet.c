@@ -229,15 +229,6 @@ char word_mark(const char *word)
 #define SAME_FUNCTION \
     "(SELECT s.code_id FROM functions s JOIN functions o ON o.code_id = {code_id} AND s.function_id = o.function_id AND s.kind IS o.kind)"
 
-char *text_with(struct arena *arena, const char *text, const char *name, const char *value)
-{
-    char *made = arena_print(arena, "%s", "");
-
-    for (const char *at; (at = strstr(text, name)); text = at + strlen(name))
-        made = arena_print(arena, "%s%.*s%s", made, (int)(at - text), text, value);
-    return arena_print(arena, "%s%s", made, text);
-}
-
 void sheet_open(struct sheet *sheet, const char *name, const char *codes)
 {
     struct sheet_block *block = NULL;
@@ -428,6 +419,20 @@ const char *row_print(struct arena *arena, const struct row *row, const char *te
         end--; /* spaces before "=>" */
     made = fields_print(arena, row, marked ? MARKED : PLAIN, text, end, &all);
     return *made || *text != '[' ? made : NULL;
+}
+
+struct target id_target(const char *name, int64_t id)
+{
+    static const struct { const char *name; enum view_kind kind; int sign; } ids[] = {
+        {"compile_id", VIEW_COMPILE, 1}, {"lookup_id", VIEW_CALL, -1}, {"frame_id", VIEW_CALL, 1}, {"graph_break_id", VIEW_BREAK, 1},
+        {"code_id", VIEW_FUNCTION, 1}, {"origin_code_id", VIEW_FUNCTION, 1}, {"resume_code_id", VIEW_FUNCTION, 1},
+        {"cache_entry_id", VIEW_ENTRY, 1}, {"process_id", VIEW_PROCESS, 1},
+    };
+
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        if (id > 0 && !strcmp(ids[i].name, name))
+            return (struct target){.kind = ids[i].kind, .id = ids[i].sign * id};
+    return (struct target){0};
 }
 
 struct target row_target(struct arena *arena, const struct row *row, const char *text)

@@ -90,9 +90,6 @@ void sheet_close(struct sheet *sheet);
 /* What stands behind WORD; NULL: the block, which may be NULL, has no such line. */
 const char *block_word(const struct sheet_block *block, const char *word);
 
-/* TEXT with VALUE for every NAME. */
-char *text_with(struct arena *arena, const char *text, const char *name, const char *value);
-
 /* The row that fields are of. */
 struct row {
     const struct value *values;
@@ -107,6 +104,9 @@ bool row_integer(const struct row *row, const char *text, int64_t *integer);
 /* TEXT up to its "=>", with fields filled in. MARKED: styles are marked and values are escaped, for a doc; else plain.
  * NULL: all of it stood in brackets and is left out. */
 const char *row_print(struct arena *arena, const struct row *row, const char *text, bool marked);
+
+/* What a column called NAME, of SQL or of a command's output, leads to by the ID in it; VIEW_NONE: nowhere. */
+struct target id_target(const char *name, int64_t id);
 
 /* Where TEXT leads; VIEW_NONE: nowhere. Its texts are in ARENA. */
 struct target row_target(struct arena *arena, const struct row *row, const char *text);

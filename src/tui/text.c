@@ -260,17 +260,13 @@ static bool line_is_part(struct view *view, size_t at, const char *unused)
 }
 
 /* Where the chosen line, or the half of it, leads. */
-static const struct target *line_lead(const struct text *text)
-{
-    static const struct target nowhere = {0};
-    const struct doc_line *line = line_at(text);
-
-    return !line ? &nowhere : line->half && text->right ? &line->beside : &line->target;
-}
-
 static void text_lead(struct view *view, struct arena *arena, struct target *target)
 {
-    *target = *line_lead((struct text *)view);
+    struct text *text = (struct text *)view;
+    const struct doc_line *line = line_at(text);
+
+    if (line)
+        *target = line->half && text->right ? line->beside : line->target;
 }
 
 static bool text_request(struct view *view, enum request request, const struct key *key)
@@ -310,11 +306,6 @@ static bool text_request(struct view *view, enum request request, const struct k
     default: return false;
     }
     return true;
-}
-
-static bool text_search(struct view *view, const char *wanted, int direction)
-{
-    return view_find(view, direction, line_has, wanted);
 }
 
 static bool text_export(struct view *view, const char *path)
@@ -373,7 +364,7 @@ static void text_subject(struct view *view, struct target *subject)
 
 const struct view_ops text_ops = {
     .size = sizeof(struct text), .asked = 1, .jobs = 2, .build = page_build, .open = text_restart, .settle = text_settle,
-    .draw = text_draw, .request = text_request, .refresh = text_refresh, .search = text_search, .export = text_export,
+    .draw = text_draw, .request = text_request, .refresh = text_refresh, .has = line_has, .export = text_export,
     .lead = text_lead, .place = text_place, .subject = text_subject, .writes = "txt",
     .keys = "Enter opens  Tab next part  / search  v beside  o source",
 };

@@ -63,10 +63,18 @@ struct target target_keep(struct arena *arena, const struct target *target)
     return kept;
 }
 
+char *text_with(struct arena *arena, const char *text, const char *name, const char *value)
+{
+    char *made = arena_print(arena, "%s", "");
+
+    for (const char *at; (at = strstr(text, name)); text = at + strlen(name))
+        made = arena_print(arena, "%s%.*s%s", made, (int)(at - text), text, value);
+    return arena_print(arena, "%s%s", made, text);
+}
+
 bool view_export(struct view *view, const char *options, const char *path)
 {
-    char quote = strchr(path, '\'') ? '"' : '\'';
-    const char *words = arena_print(&view->arena, "export %s -o %c%s%c", options, quote, path, quote);
+    const char *words = arena_print(&view->arena, "export %s -o %s", options, text_quoted(&view->arena, path));
 
     tui_go(view->tui, &(struct target){.kind = VIEW_DYNTRACE, .where = words});
     return true;
@@ -188,7 +196,7 @@ bool view_move(struct view *view, enum request request)
     case REQUEST_END: by = (long)view->count; break;
     default: return false;
     }
-    if (!view->count && tui_wait(view->tui))
+    if ((!view->count || request == REQUEST_END) && tui_wait(view->tui)) /* the last line may still come */
         return true;
     view->top = (long)view->top + scroll > 0 ? view->top + (size_t)scroll : 0;
     view_choose(view, (long)view->at + by > 0 ? view->at + (size_t)by : 0);

@@ -85,11 +85,12 @@ struct view_ops {
     bool (*request)(struct view *view, enum request request, const struct key *key); /* true: taken */
     void (*refresh)(struct view *view);                       /* ask again, stay where it is; or NULL */
     char *(*sql)(struct view *view);                          /* what is shown, as SQL; the caller frees it; or NULL */
-    bool (*search)(struct view *view, const char *text, int direction); /* false: not found; or NULL */
+    bool (*has)(struct view *view, size_t at, const char *text); /* that line has it, for a search; or NULL */
+    bool (*search)(struct view *view, const char *text, int direction); /* for one that goes otherwise; false: not found; or NULL */
     void (*filter)(struct view *view, const char *text);      /* "" ends it; or NULL */
     const char *(*column)(struct view *view, size_t at);      /* a name that a filter may have; borrowed; NULL: no more; or NULL */
     bool (*export)(struct view *view, const char *path);      /* true: it goes its way; or NULL */
-    void (*lead)(struct view *view, struct arena *arena, struct target *target); /* where the line leads; texts in ARENA or borrowed; or NULL */
+    void (*lead)(struct view *view, struct arena *arena, struct target *target); /* where the line leads; texts in ARENA or borrowed; NULL: to its subject */
     void (*moment)(struct view *view, int64_t at_ns, bool near); /* show that, near: from near by; or NULL */
     bool (*place)(struct view *view, const char **file, int64_t *line); /* for an editor; borrowed; NULL: that of the subject */
     void (*subject)(struct view *view, struct target *subject); /* what the line is about, for replay ...; borrowed; or NULL */
@@ -171,6 +172,10 @@ void tui_open(struct tui *tui);
 
 /* What the key is about may still come: then it is taken again until it is there (true), and what is typed meanwhile after it. */
 bool tui_wait(struct tui *tui);
+
+/* TEXT with VALUE for every NAME; TEXT as one word of a command (tui/views/commands.c). */
+char *text_with(struct arena *arena, const char *text, const char *name, const char *value);
+#define text_quoted(arena, text) arena_print(arena, "'%s'", text_with(arena, text, "'", "''"))
 
 /* Have `dyntrace export` write to PATH, as OPTIONS say, and show what it says. */
 bool view_export(struct view *view, const char *options, const char *path);

@@ -36,6 +36,15 @@ struct work {
     int ended_fd;     /* borrowed: an eventfd */
 };
 
+/* What EXPRESSION is while WORK is locked. */
+#define locked(work, expression)                      \
+    ({                                                \
+        pthread_mutex_lock(&(work)->lock);            \
+        __typeof__(expression) found_ = (expression); \
+        pthread_mutex_unlock(&(work)->lock);          \
+        found_;                                       \
+    })
+
 void *job_new(size_t size, void (*run)(struct job *job, struct db *db), void (*free)(struct job *job), bool slow)
 {
     struct job *job = calloc(1, size);
@@ -191,12 +200,7 @@ struct work *work_open(const char *path, int ended_fd)
 
 bool work_damaged(struct work *work)
 {
-    bool damaged;
-
-    pthread_mutex_lock(&work->lock);
-    damaged = work->damaged;
-    pthread_mutex_unlock(&work->lock);
-    return damaged;
+    return locked(work, work->damaged);
 }
 
 void work_close(struct work *work)
@@ -217,9 +221,7 @@ void work_close(struct work *work)
 
 void work_reconnect(struct work *work)
 {
-    pthread_mutex_lock(&work->lock);
-    work->generation++;
-    pthread_mutex_unlock(&work->lock);
+    locked(work, work->generation++);
 }
 
 void work_start(struct work *work, struct job *job)
@@ -287,10 +289,5 @@ bool work_wait(struct work *work, struct job *job, int ms)
 
 bool work_pending(struct work *work)
 {
-    bool pending;
-
-    pthread_mutex_lock(&work->lock);
-    pending = work->jobs;
-    pthread_mutex_unlock(&work->lock);
-    return pending;
+    return locked(work, work->jobs != NULL);
 }

@@ -23,7 +23,7 @@
 enum {
     GROUPS_MOST = 100,     /* lines of callers or callees */
     PASS_OVER = 64,        /* frames within a callee that are read before its end is looked for */
-    QUICK_FRAMES = 60000,  /* that are read for the first look */
+    QUICK_FRAMES = 30000,  /* that are read for the first look */
     FINE_BITS = 7,         /* durations are counted to one part in so many powers of two */
     FINE = 1 << FINE_BITS,
     SLOWEST = 5,

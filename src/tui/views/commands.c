@@ -19,15 +19,14 @@
 
 enum { WORDS_MOST = 40, CELLS_MOST = 24, OUTPUT_MOST = 16 << 20, LOOK_MS = 100, CELL_WIDEST = 60, CELL_LEAST = 20 };
 
-/* TEXT in words at its spaces but for what is quoted; ARGV gets COUNT more. */
+/* TEXT in words at its spaces but for what is quoted, where a quote is doubled; ARGV gets COUNT more. */
 static int words_split(struct doc *doc, const char *text, char **argv, int count)
 {
     while (*(text += strspn(text, " ")) && count < WORDS_MOST) {
-        char quote = *text == '\'' || *text == '"' ? *text : 0;
-        size_t length = quote ? strcspn(text + 1, (char[]){quote, 0}) : strcspn(text, " ");
-        argv[count++] = arena_text(&doc->arena, text + (quote != 0), length);
-        text += length + (quote != 0);
-        text += quote && *text;
+        char quote = *text == '\'' || *text == '"' ? *text++ : 0, *word = arena_text(&doc->arena, text, strlen(text));
+        for (argv[count++] = word; *text && (quote ? *text != quote || *++text == quote : *text != ' ');)
+            *word++ = *text++;
+        *word = 0;
     }
     return count;
 }
@@ -88,14 +87,10 @@ static struct cells line_cut(char *line)
 /* Where a row leads, by the names of its columns. */
 static struct target row_lead(struct db *db, const struct cells *names, const struct cells *row)
 {
-    static const struct { const char *name; enum view_kind kind; int sign; } ids[] = {
-        {"compile_id", VIEW_COMPILE, 1}, {"lookup_id", VIEW_CALL, -1}, {"frame_id", VIEW_CALL, 1}, {"graph_break_id", VIEW_BREAK, 1}};
     struct target target = {0};
 
-    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
-        for (int c = 0; c < row->count && c < names->count; c++)
-            if (!target.kind && !strcmp(names->at[c], ids[i].name) && strtoll(row->at[c], NULL, 10) > 0)
-                target = (struct target){.kind = ids[i].kind, .id = ids[i].sign * strtoll(row->at[c], NULL, 10)};
+    for (int c = 0; c < row->count && c < names->count && !target.kind; c++)
+        target = id_target(names->at[c], strtoll(row->at[c], NULL, 10));
     for (int c = 0; c < row->count && !target.kind; c++) {
         const char *colon = strrchr(row->at[c], ':');
         struct query *query = colon && colon[1] && !colon[1 + strspn(colon + 1, "0123456789")]
@@ -122,7 +117,7 @@ static void sides_put(struct doc *doc, const char *other, const struct cells *na
     for (int c = 0; c < names->count && c < row->count; c++)
         if (!strcmp(names->at[c], "function")) {
             line->half = half;
-            line->beside = (struct target){.kind = VIEW_DYNTRACE, .where = doc_print(doc, "in '%s' why '%s'", other, row->at[c])};
+            line->beside = (struct target){.kind = VIEW_DYNTRACE, .where = doc_print(doc, "in %s why %s%s", text_quoted(&doc->arena, other), row->at[c][0] == '-' ? "-- " : "", text_quoted(&doc->arena, row->at[c]))};
         }
 }
 

@@ -407,9 +407,6 @@ static bool flame_request(struct view *view, enum request request, const struct 
         else if (chosen->parent && chosen->parent != flame->focus)
             flame->chosen = chosen->parent;
         break;
-    case REQUEST_TOGGLE:
-        chosen->open = !chosen->open;
-        break;
     case REQUEST_ZOOM_IN:
         focus(flame, flame->chosen);
         break;
@@ -428,12 +425,13 @@ static bool flame_request(struct view *view, enum request request, const struct 
         if (flame->graph || !view_click(view, key, &again))
             return true;
         flame->chosen = flame->rows.at[view->at];
-        if (again)
-            node_at(flame, flame->chosen)->open = !node_at(flame, flame->chosen)->open;
+        node_at(flame, flame->chosen)->open ^= again;
         break;
     case REQUEST_OPEN:
         if (chosen->parent)
             return false;
+        /* fallthrough */
+    case REQUEST_TOGGLE:
         chosen->open = !chosen->open;
         break;
     default:
@@ -474,7 +472,7 @@ static bool flame_export(struct view *view, const char *path)
     const char *options = "--format speedscope";
 
     if (flame->focus && node_at(flame, flame->focus)->parent)
-        options = arena_print(&view->arena, "%s --function '%s'", options, node_name(flame, flame->focus));
+        options = arena_print(&view->arena, "%s --function %s", options, text_quoted(&view->arena, node_name(flame, flame->focus)));
     return view_export(view, options, path);
 }
 

@@ -197,15 +197,13 @@ static void boxes_put(struct detail_job *job, struct db *db, const char *stateme
         *list_add(stack) = id;
         if (end_ns < job->from_ns || start_ns > job->to_ns)
             continue;
-        for (int x = from < 0 ? 0 : from; x <= to && x < job->columns; x++)
-            job->stack[x] = row >= job->stack[x] ? row + 1 : job->stack[x];
-        if (row >= DETAIL_DEPTH)
-            continue;
         if (row >= job->depth)
-            job->depth = row + 1;
-        for (int x = from < 0 ? 0 : from; x <= to && x < job->columns; x++)
-            if (!job->cells[row][x].frame_id || job->cells[row][x].ns < end_ns - start_ns)
+            job->depth = row < DETAIL_DEPTH ? row + 1 : DETAIL_DEPTH;
+        for (int x = from < 0 ? 0 : from; x <= to && x < job->columns; x++) {
+            job->stack[x] = row >= job->stack[x] ? row + 1 : job->stack[x];
+            if (row < DETAIL_DEPTH && (!job->cells[row][x].frame_id || job->cells[row][x].ns < end_ns - start_ns))
                 job->cells[row][x] = (struct detail_cell){code_id, id, end_ns - start_ns};
+        }
     }
 }
 

@@ -307,11 +307,6 @@ static void replay_subject(struct view *view, struct target *subject)
         *subject = r->shown->at;
 }
 
-static void replay_lead(struct view *view, struct arena *arena, struct target *target)
-{
-    replay_subject(view, target);
-}
-
 static void replay_moment(struct view *view, int64_t at_ns, bool near)
 {
     struct replay_view *r = (struct replay_view *)view;
@@ -357,6 +352,6 @@ static void replay_view_close(struct view *view)
 const struct view_ops view_replay = {
     .name = "replay", .summary = "step through the recorded decisions, the cache as it stood; it replays decisions, not the program",
     .size = sizeof(struct replay_view), .asked = 1, .jobs = 2, .open = replay_view_open, .close = replay_view_close, .settle = replay_settle, .draw = replay_draw,
-    .request = replay_request, .search = replay_search, .filter = replay_filter, .subject = replay_subject, .lead = replay_lead, .moment = replay_moment, .input = replay_input,
+    .request = replay_request, .search = replay_search, .filter = replay_filter, .subject = replay_subject, .moment = replay_moment, .input = replay_input,
     .keys = "] [ step  s steps by what  } { breakpoint  b stop  i go to  Enter opens",
 };

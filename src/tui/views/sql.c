@@ -5,7 +5,6 @@
 
 static const char names[] = ".queries"; /* the query for those */
 
-/* Columns that hold ids of the trace's tables (code_id, compile_id ...) lead to those rows: rows.c. */
 static void query_show(struct view *view, const char *text)
 {
     struct list *list = (struct list *)view;
@@ -43,12 +42,13 @@ static void sql_open(struct view *view)
 
 static void sql_lead(struct view *view, struct arena *arena, struct target *target)
 {
-    const struct value *row = row_at((struct list *)view, view->at);
+    struct list *list = (struct list *)view;
+    const struct value *row = row_at(list, view->at), *chosen = row && list->column < column_count(list) ? row + list->column : NULL;
 
-    if (view->target.where && strcmp(view->target.where, names))
-        list_ops.lead(view, arena, target);
-    else if (row && row->type == QUERY_TEXT)
+    if (row && row->type == QUERY_TEXT && (!view->target.where || !strcmp(view->target.where, names)))
         *target = (struct target){.kind = VIEW_SQL, .where = row->text};
+    else if (chosen && chosen->type == QUERY_INTEGER) /* an id of one of the trace's tables */
+        *target = id_target(column_at(list, list->column)->name, chosen->integer);
 }
 
 const struct view_ops view_sql = {

@@ -375,10 +375,10 @@ static int lane_rows(const struct timeline *t, int at, int y, int last)
 {
     int below = 0, left = last - y - LANE_ROWS, rows;
 
-    for (int other = at + 1; other < lane_count(t); other++)
-        below += lane_shown(t, other) ? LANE_ROWS : 0;
     if (at != (int)t->view.at)
         return lane_shown(t, at) ? LANE_ROWS : 0;
+    for (int other = at + 1; other < lane_count(t); other++)
+        below += lane_shown(t, other) ? LANE_ROWS : 0;
     rows = left + 1 - (below < left / 2 ? below : left / 2);
     if (detail_fits(t, t->detail) && t->detail->depth < rows)
         rows = t->detail->depth;
@@ -564,11 +564,6 @@ static bool lane_has(struct view *view, size_t at, const char *text)
     return name && strcasestr(name, text);
 }
 
-static bool timeline_search(struct view *view, const char *text, int direction)
-{
-    return view_find(view, direction, lane_has, text);
-}
-
 static void timeline_filter(struct view *view, const char *text)
 {
     struct timeline *t = (struct timeline *)view;
@@ -610,6 +605,6 @@ const struct view_ops view_timeline = {
     .name = "timeline", .summary = "threads and processes as lanes; + - zoom, n N to the next compile", .size = sizeof(struct timeline), .asked = 2, .jobs = 4,
     .open = timeline_refresh, .settle = timeline_settle, .draw = timeline_draw, .request = timeline_request,
     .refresh = timeline_refresh, .subject = timeline_subject, .lead = timeline_lead, .place = timeline_place,
-    .export = timeline_export, .writes = "json", .search = timeline_search, .filter = timeline_filter, .moment = timeline_moment,
+    .export = timeline_export, .writes = "json", .has = lane_has, .filter = timeline_filter, .moment = timeline_moment,
     .keys = "Enter opens  + - * zoom  n N compile  @ moment  / lane  f lanes  v stack beside",
 };
