@@ -107,7 +107,7 @@ SELECT t.process_id, p.pid, p.parent_process_id, t.depth, p.rank, p.local_rank,
        printf('%*s%d', t.depth * 2, '', p.pid) AS _pid,
        t.ended AS _ended,
        p.rank || iif(p.local_rank <> p.rank, ' (' || p.local_rank || ' here)', '') AS _rank,
-       CASE WHEN json_valid(p.argv) THEN (SELECT group_concat(value, ' ') FROM json_each(p.argv)) ELSE p.argv END AS _command
+       t.command AS _command
 FROM process_tree t
 JOIN process p ON p.process_id = t.process_id
 ORDER BY t.path;

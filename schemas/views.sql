@@ -137,6 +137,7 @@ LEFT JOIN process p ON p.process_id = COALESCE(t.process_id, c.process_id);
 
 -- process_tree: processes in the order of a tree (by path), a parent before its children. A process whose parent was
 -- not followed, or is itself, is a root. ended: 'exit 1', 'signal 9', 'ended' when only that is known, NULL: no end was seen.
+-- command: its command line in words.
 CREATE VIEW process_tree AS
 WITH RECURSIVE tree(process_id, depth, path) AS (
     SELECT process_id, 0, printf('%020d', process_id) FROM process
@@ -148,7 +149,8 @@ WITH RECURSIVE tree(process_id, depth, path) AS (
     WHERE depth < 60 AND p.process_id <> tree.process_id
 )
 SELECT t.process_id, t.depth, t.path,
-       COALESCE('signal ' || p.exit_signal, 'exit ' || p.exit_code, iif(p.end_ns IS NULL, NULL, 'ended')) AS ended
+       COALESCE('signal ' || p.exit_signal, 'exit ' || p.exit_code, iif(p.end_ns IS NULL, NULL, 'ended')) AS ended,
+       iif(json_valid(p.argv), (SELECT group_concat(value, ' ') FROM json_each(iif(json_valid(p.argv), p.argv, '[]'))), p.argv) AS command
 FROM tree t JOIN process p ON p.process_id = t.process_id;
 
 

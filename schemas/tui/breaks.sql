@@ -11,7 +11,6 @@
 --row => break {graph_break_id}
 --subject => compile {compile_id} AT {first}
 --id graph_break_id
---title reason
 --none no graph break was recorded
 SELECT substr(b.reason, 1, instr(b.reason || char(10), char(10)) - 1) AS reason, COUNT(*) AS times, c.qualname AS function,
        b.line AS line, MIN(r.qualname) AS "the rest runs as", SUM(m.end_ns - m.start_ns) AS compiling, MIN(m.start_ns) AS first,

@@ -12,8 +12,7 @@
 --| ordinal  integer
 --| how  text 8
 --| text  text 10
---row => compile {compile_id}
---subject => compile {compile_id} AT {at}
+--row => compile {compile_id} AT {at}
 --id id
 --title function
 --none nothing was compiled again

@@ -10,10 +10,8 @@
 --| time  duration
 --| kind  text 12
 --| failed  text 16
---row => call {call_id}
---subject => call {call_id} AT {at}
+--row => call {call_id} AT {at}
 --window guard_check_id
---sort guard_check_id
 --title failed
 --none no check was recorded
 SELECT k.guard_check_id, l.start_ns AS at, k.result AS result, c.qualname AS function, e.label AS entry, k.position AS position,

@@ -10,10 +10,8 @@
 --| causes  alarm  => causes WHERE compile_id = {compile_id}
 --| reason  text 24
 --| where  path 10  => function {code_id}
---row => compile {compile_id}
---subject => compile {compile_id} AT {at}
+--row => compile {compile_id} AT {at}
 --window compile_id
---sort compile_id
 --title function
 --none nothing was compiled
 SELECT m.compile_id, m.start_ns AS at, m.outcome AS outcome, c.qualname AS function, m.label AS label, m.end_ns - m.start_ns AS compiling,

@@ -12,7 +12,7 @@
 --| backend  text 8
 --| region  integer
 --| where  path 10  => function {code_id}
---row => entry {cache_entry_id}
+--row => entry {cache_entry_id} AT {born}
 --id cache_entry_id
 --title label
 --none no cache entry was recorded

@@ -9,10 +9,8 @@
 --| thread  text 10
 --| pid  integer
 --| where  path 12
---row => call {frame_id}
---subject => call {frame_id} AT {at}
+--row => call {frame_id} AT {at}
 --window frame_id
---sort frame_id
 --title function
 --none no call was recorded one by one
 SELECT f.frame_id, f.start_ns AS at, f.duration_ns AS call, COALESCE(f.exit, 'open') AS ended, f.outcome, f.qualname AS function, f.thread, f.pid,

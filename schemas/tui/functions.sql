@@ -17,9 +17,7 @@
 --| where  path 16
 --| kind  text 8
 --row => function {code_id}
---subject => function {code_id}
 --id code_id
---title function
 --none no function was recorded
 WITH made AS MATERIALIZED (SELECT code_id, SUM(is_recompile) AS again, SUM(compile_ns) AS ns FROM compiles GROUP BY code_id),
   broken AS MATERIALIZED (SELECT m.code_id, COUNT(*) AS n FROM graph_break b CROSS JOIN compile m ON m.compile_id = b.compile_id

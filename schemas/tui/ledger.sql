@@ -11,10 +11,8 @@
 --| thread  integer
 --| inputs  text 12
 --| where  path 12  => function {code_id}
---row => call {call_id}
---subject => call {call_id} AT {at}
+--row => call {call_id} AT {at}
 --window lookup_id
---sort lookup_id
 --title function
 --none no call was looked up: nothing that compiles frames ran
 SELECT l.lookup_id, l.start_ns AS at, (SELECT name FROM enum WHERE kind = 'outcome' AND value = l.outcome) AS outcome,

@@ -5,7 +5,7 @@
 --| pid  integer
 --| thread  text 8
 --| cause  text 20
---row => processes WHERE 1
+--row => processes AT {at} WHERE 1
 --id id
 --title cause
 --none nothing is missing, and the program never waited for the recorder

@@ -9,8 +9,7 @@
 --none the trace has no such process
 SELECT p.process_id, p.pid, p.rank, COALESCE(t.ended, 'end not seen') AS ended, p.end_ns AS at, p.end_ns - p.start_ns AS ran, p.python_version AS python,
        p.torch_version AS torch, p.torch_mode AS mode, iif(p.exit_signal IS NULL, 'n', 'r') AS style, h.threads,
-       (SELECT 1 FROM lookup LIMIT 1) AS looked,
-       iif(json_valid(p.argv), (SELECT group_concat(value, ' ') FROM json_each(iif(json_valid(p.argv), p.argv, '[]'))), p.argv) AS command
+       (SELECT 1 FROM lookup LIMIT 1) AS looked, t.command
 FROM process p JOIN process_tree t USING(process_id), (SELECT COUNT(*) AS threads FROM thread WHERE process_id = ?1) h
 WHERE p.process_id = ?1;
 

@@ -10,16 +10,12 @@
 --| torch  text 6
 --| mode  text 5
 --| command  text 20
---row => process {process_id}
+--row => process {process_id} AT {started}
 --id process_id
---title pid
 --none no process was recorded
 SELECT printf('%*s%d', t.depth * 2, '', p.pid) AS pid, p.rank AS rank,
        COALESCE(t.ended, 'end not seen') AS ended,
        p.end_ns - p.start_ns AS ran, (SELECT COUNT(*) FROM thread h WHERE h.process_id = p.process_id) AS threads,
        p.start_ns AS started, p.python_version AS python, p.torch_version AS torch, p.mode AS mode,
-       CASE WHEN json_valid(p.argv)
-            THEN (SELECT group_concat(value, ' ') FROM json_each(CASE WHEN json_valid(p.argv) THEN p.argv ELSE '[]' END))
-            ELSE p.argv END AS command,
-       t.process_id AS process_id
+       t.command AS command, t.process_id AS process_id
 FROM process_tree t JOIN process p ON p.process_id = t.process_id ORDER BY t.path;

@@ -14,7 +14,6 @@
 --row => causes WHERE id IN (SELECT m.cause_id FROM recompiles m JOIN recompiles o ON o.cause_id = {id} AND m.kind IS o.kind AND m.source IS o.source) AND code_id IN $codes
 --subject => function {code_id}
 --id id
---title function
 --none nothing was compiled again
 -- A recompile counts where what decided it is: the view recompiles, as in the numbers of the other views.
 WITH decided AS MATERIALIZED (SELECT cause_id AS id, kind, source, expected, actual, why, code_id, start_ns, compile_ns, filename, qualname, first_line,

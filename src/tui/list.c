@@ -228,10 +228,10 @@ static void sort_by(struct list *list, int column)
     view_choose(&list->view, 0);
 }
 
-/* Where TEXT leads from the chosen row. */
+/* Where TEXT leads from the chosen row; NULL: where the row does. */
 static struct target target_of(const struct list *list, struct arena *arena, const char *text)
 {
-    const struct value *row = text ? row_at(list, list->view.at) : NULL;
+    const struct value *row = (text = text ? text : block_word(list->block, "row")) ? row_at(list, list->view.at) : NULL;
     const char *names[column_count(list) + 1];
 
     for (int i = 0; i < column_count(list); i++)
@@ -246,7 +246,7 @@ static void list_lead(struct view *view, struct arena *arena, struct target *tar
     const struct value *row = row_at(list, view->at);
     int title = column_named(list, block_word(list->block, "title"));
 
-    *target = target_of(list, arena, column && column->lead ? column->lead : block_word(list->block, "row"));
+    *target = target_of(list, arena, column ? column->lead : NULL);
     if (row && !target->title) /* what the row is called */
         target->title = value_print(arena_take(arena, CELL_TEXT), &row[title < 0 ? 0 : title], AS_TEXT, 0);
 }
@@ -390,12 +390,11 @@ static const char *condition_make(const struct list *list, struct arena *arena, 
 static void list_filter(struct view *view, const char *text)
 {
     struct list *list = (struct list *)view;
-    bool was_sql = list->q.filter_sql;
+    const char *was = list->q.condition;
 
     list->q.filter = *text ? arena_print(&view->arena, "%s", text) : NULL;
-    list->q.filter_sql = operator_in(text);
-    list->q.condition = list->q.filter_sql ? condition_make(list, &view->arena, text) : NULL;
-    rows_again(list, list->q.filter_sql || was_sql);
+    list->q.condition = operator_in(text) ? condition_make(list, &view->arena, text) : NULL;
+    rows_again(list, list->q.condition || was);
 }
 
 static const char *list_column(struct view *view, size_t at)
@@ -452,7 +451,7 @@ static void list_open(struct view *view)
     for (size_t i = 0; i < list->block->lines.count; i++)
         if (!strcmp(list->block->lines.at[i].word, "|"))
             column_read(list, list->block->lines.at[i].rest);
-    list->q.sort = column_named(list, block_word(list->block, "sort"));
+    list->q.sort = column_named(list, list->q.key);
     list->q.id = list->q.key ? list->q.key : block_word(list->block, "id");
     view->head = 1;
     rows_ask(list);

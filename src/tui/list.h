@@ -33,8 +33,7 @@ struct question {
     const char *where;       /* a condition, or NULL */
     list_columns columns;
     const char *filter;      /* words, or a condition; or NULL */
-    const char *condition;   /* that, as SQL: "total > 10ms" with numbers for units */
-    bool filter_sql;
+    const char *condition;   /* that, as SQL: "total > 10ms" with numbers for units; NULL: it is words */
     int sort;                /* column, -1: as it comes */
     bool descending;
     bool typed;              /* a user's SQL, not all of which can stand within another query */

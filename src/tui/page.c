@@ -262,9 +262,8 @@ void source_put(struct doc *doc, struct db *db, const struct source *source, int
                 mark = mark ? mark : &gutter[i];
                 note = note ? note : gutter[i].note;
             }
-        doc_line(doc, "%s " MARK "d%5" PRId64 MARK "n %s%s%s%s", doc_fit(doc, mark ? mark->mark : left, 6), line,
-                 line == at ? MARK "b" : "", line_shown(doc, source->lines[line - 1]), note ? "   " : "", note ? note : "");
-        doc->lines.at[doc->lines.count - 1].source_line = line;
+        doc_line(doc, "%s " MARK "d%5" PRId64 MARK "n %s%s%s%s", doc_fit(doc, mark ? mark->mark : left, 6), line, line == at ? MARK "b" : "",
+                 line_shown(doc, source->lines[line - 1]), note ? "   " : "", note ? note : "")->source_line = line;
         if (mark && mark->kind)
             doc_leads(doc, (enum view_kind)mark->kind, mark->id, NULL, NULL);
     }

@@ -222,11 +222,11 @@ static void command(struct loop *loop, char *text)
     char *whole = arena_print(&loop_top(loop)->arena, "%s", name);
     size_t at = 0;
 
-    while (at < COMMANDS && (strlen(commands[at]) != (size_t)(rest - name) || strncmp(commands[at], name, (size_t)(rest - name))))
-        at++;
     if (*rest)
         *rest++ = 0;
     rest += strspn(rest, " ");
+    while (at < COMMANDS && strcmp(commands[at], name))
+        at++;
     while (i < REQUESTS && strcmp(bindings[i].name, name))
         i++;
     if (!*name)

@@ -44,7 +44,7 @@ static void words_put(FILE *out, const struct question *q)
 
 char *question_sql(const struct question *q, enum ask what, bool first)
 {
-    bool filter = q->filter && (q->filter_sql || q->key || q->cut || what == ASK_MOMENT);
+    bool filter = q->filter && (q->condition || q->key || q->cut || what == ASK_MOMENT);
     char *made = NULL;
     size_t bytes;
     FILE *out;
@@ -60,7 +60,7 @@ char *question_sql(const struct question *q, enum ask what, bool first)
         fprintf(out, " WHERE (%s)", q->where);
     if (filter) {
         fputs(q->where ? " AND (" : " WHERE (", out);
-        if (q->filter_sql)
+        if (q->condition)
             fprintf(out, "%s\n", q->condition);
         else
             words_put(out, q);
@@ -311,7 +311,7 @@ static void order_make(struct list *list)
 
     list->view.count = 0;
     for (size_t i = 0; read && i < read->row_count; i++)
-        if (list->q.filter_sql || list->q.cut || row_fits(list, &read->values.at[i * (size_t)read->width]))
+        if (list->q.condition || list->q.cut || row_fits(list, &read->values.at[i * (size_t)read->width]))
             list->order[list->view.count++] = (uint32_t)i;
     if (list->q.sort >= 0 && list->view.count)
         qsort_r(list->order, list->view.count, sizeof *list->order, order_compare, list);
@@ -545,7 +545,7 @@ static void note_make(struct list *list)
     char rows[TABLE_HUMAN];
 
     if (q->filter)
-        fprintf(out, "%s: %.40s  ", q->filter_sql ? "where" : "filter", q->filter);
+        fprintf(out, "%s: %.40s  ", q->condition ? "where" : "filter", q->filter);
     if (q->sort >= 0 && q->sort < column_count(list))
         fprintf(out, "by %.24s %s  ", column_at(list, q->sort)->name, q->descending ? "↓" : "↑");
     snprintf(rows, sizeof rows, "%zu", view->count);

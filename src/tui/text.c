@@ -6,18 +6,18 @@
 
 enum { LINES_MOST = 200000 };
 
-void doc_add(struct doc *doc, const char *text)
+struct doc_line *doc_add(struct doc *doc, const char *text)
 {
     if (doc->lines.count < LINES_MOST)
         list_add(&doc->lines)->text = text;
+    return &doc->lines.at[doc->lines.count - 1];
 }
 
 void doc_add_part(struct doc *doc, const char *text)
 {
     if (doc->lines.count && !doc->dense)
         doc_add(doc, "");
-    doc_line(doc, MARK "h%s", text);
-    doc->lines.at[doc->lines.count - 1].part = true;
+    doc_line(doc, MARK "h%s", text)->part = true;
 }
 
 void doc_target(struct doc *doc, struct target target)
@@ -45,10 +45,8 @@ void doc_text(struct doc *doc, const char *text, int indent, size_t most)
 
 void doc_beside(struct doc *doc, const char *left, int columns, const char *right, struct target target)
 {
-    struct doc_line *line;
+    struct doc_line *line = doc_line(doc, "%s " MARK "d│" MARK "n %s", doc_fit(doc, left, columns), right);
 
-    doc_line(doc, "%s " MARK "d│" MARK "n %s", doc_fit(doc, left, columns), right);
-    line = &doc->lines.at[doc->lines.count - 1];
     line->half = target.kind ? columns + 2 : 0;
     line->beside = target;
 }

@@ -67,7 +67,7 @@ struct text {
 #define doc_keep(doc, text) arena_keep(&(doc)->arena, text) /* TEXT is DOC's from here on */
 #define doc_line(doc, ...) doc_add(doc, doc_print(doc, __VA_ARGS__))
 #define doc_part(doc, ...) doc_add_part(doc, doc_print(doc, __VA_ARGS__))
-void doc_add(struct doc *doc, const char *text);
+struct doc_line *doc_add(struct doc *doc, const char *text); /* the last line, which it is unless there are too many */
 void doc_add_part(struct doc *doc, const char *text);
 
 /* Where the last line leads; a line leads to one place. Texts of a target are borrowed for as long as DOC lives. */

@@ -373,45 +373,34 @@ static int64_t share_ns(const struct spread *spread, double share)
 /* A line for each power of ten, from the fastest call to the slowest. */
 static void decades_put(struct doc *doc, const struct spread *spread, const char *name)
 {
-    int64_t counts[20] = {0}, most = 0, from = 1, to;
-    int first = 20, last = 0;
+    int64_t counts[20] = {0}, most = 0, left = spread->calls, from = 0, to = 10;
     char bar[CELL_TEXT];
 
-    for (int bucket = 0; bucket < 64 * FINE; bucket++) {
-        int decade = spread->buckets[bucket] ? (int)log10((double)bucket_ns(bucket) + 0.5) : 0;
-        if (!spread->buckets[bucket])
-            continue;
-        counts[decade] += spread->buckets[bucket];
+    for (int bucket = 0; bucket < 64 * FINE; bucket++)
+        if (spread->buckets[bucket])
+            counts[(int)log10((double)bucket_ns(bucket) + 0.5)] += spread->buckets[bucket];
+    for (int decade = 0; decade < 20; decade++)
         most = counts[decade] > most ? counts[decade] : most;
-        first = decade < first ? decade : first;
-        last = decade;
-    }
-    for (int decade = 0; decade <= last; decade++, from = to) {
+    for (int decade = 0; left; from = to, to = ++decade < 18 ? to * 10 : INT64_MAX) {
         struct value share = {QUERY_REAL, {.real = (double)counts[decade] / (double)most}};
-        to = decade < 18 ? from * 10 : INT64_MAX;
-        if (decade < first)
+        if ((left -= counts[decade]) == spread->calls) /* none yet */
             continue;
-        doc_line(doc, "  %8s .. %-8s " MARK "a%s" MARK "n %8s", doc_time(doc, decade ? from : 0), doc_time(doc, to),
+        doc_line(doc, "  %8s .. %-8s " MARK "a%s" MARK "n %8s", doc_time(doc, from), doc_time(doc, to),
                  value_print(bar, &share, AS_BAR, BAR * 2), doc_count(doc, counts[decade]));
         if (counts[decade])
-            doc_leads(doc, VIEW_FRAMES, 0, doc_print(doc, "code_id IN %s AND call >= %" PRId64 " AND call < %" PRId64, spread->list, decade ? from : 0, to), name);
+            doc_leads(doc, VIEW_FRAMES, 0, doc_print(doc, "code_id IN %s AND call >= %" PRId64 " AND call < %" PRId64, spread->list, from, to), name);
     }
 }
 
-/* Group I of GROUPS in COLUMNS, or spaces, and where it leads. */
+/* Group I of GROUPS in COLUMNS, or nothing, and where it leads. */
 static const char *group_line(struct doc *doc, struct db *db, const struct groups *groups, size_t i, int columns, struct target *target)
 {
-    const struct group *g = &groups->all.at[i];
-    const char *place, *text = "";
+    const struct group *g = i < groups->all.count ? &groups->all.at[i] : NULL;
+    const char *place, *name = g ? code_name(doc, db, g->code_id, &place) : NULL;
 
-    *target = (struct target){0};
-    if (i < groups->all.count) {
-        const char *name = code_name(doc, db, g->code_id, &place);
-        text = doc_print(doc, "%8s x %s %9s  " MARK "d%s", doc_count(doc, g->calls), doc_fit(doc, name, columns < 60 ? columns - 24 : 30), doc_time(doc, g->ns),
-                         columns < 60 ? "" : place);
-        *target = (struct target){.kind = g->code_id ? VIEW_FUNCTION : VIEW_NONE, .id = g->code_id};
-    }
-    return text;
+    *target = (struct target){.kind = g && g->code_id ? VIEW_FUNCTION : VIEW_NONE, .id = g ? g->code_id : 0};
+    return !g ? "" : doc_print(doc, "%8s x %s %9s  " MARK "d%s", doc_count(doc, g->calls), doc_fit(doc, name, columns < 60 ? columns - 24 : 30),
+                               doc_time(doc, g->ns), columns < 60 ? "" : place);
 }
 
 /* Callers, and beside them callees, where there is room for both. */
@@ -420,28 +409,22 @@ static void neighbours_put(struct doc *doc, struct db *db, struct spread *spread
     int half = doc->columns >= SIDE_BY_SIDE ? (doc->columns - 4) / 2 : 0;
     struct groups *sides[] = {&spread->callers, &spread->callees};
     static const char *const titles[] = {"Called from", "Calls"};
-    struct target target;
+    struct target left, right;
 
-    list_sort(&spread->callers.all, group_order);
-    list_sort(&spread->callees.all, group_order);
-    if (half)
-        doc_part(doc, "%s%s%s", doc_fit(doc, titles[0], half), "   ", titles[1]);
+    for (int side = 0; side < 2; side++)
+        list_sort(&sides[side]->all, group_order);
     for (int side = 0; side < (half ? 1 : 2); side++) {
-        size_t count = sides[side]->all.count;
-        if (half && sides[1]->all.count > count)
-            count = sides[1]->all.count;
-        if (!half)
-            doc_part(doc, "%s", titles[side]);
-        for (size_t i = 0; i < count && i < GROUPS_MOST; i++) {
-            const char *line = group_line(doc, db, sides[side], i, half ? half : doc->columns - 2, &target);
-            struct target left = target;
+        size_t i = 0;
+        doc_part(doc, "%s%s%s", half ? doc_fit(doc, titles[0], half) : titles[side], half ? "   " : "", half ? titles[1] : "");
+        for (; i < GROUPS_MOST && (i < sides[side]->all.count || (half && i < sides[1]->all.count)); i++) {
+            const char *line = group_line(doc, db, sides[side], i, half ? half : doc->columns - 2, &left);
             if (half)
-                doc_beside(doc, line, half, group_line(doc, db, &spread->callees, i, half, &target), target);
+                doc_beside(doc, line, half, group_line(doc, db, sides[1], i, half, &right), right);
             else
                 doc_add(doc, line);
             doc_target(doc, left);
         }
-        if (!count)
+        if (!i)
             doc_line(doc, "  " MARK "dnothing");
     }
 }

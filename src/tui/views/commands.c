@@ -173,8 +173,7 @@ static void output_put(struct doc *doc, struct db *db, char *text, const char *p
             made = doc_print(doc, "%s%s%s", made, c ? "  " : "", c + 1 < cells.count ? doc_fit(doc, doc_safe(doc, cells.at[c], 400), widths[c]) : doc_safe(doc, cells.at[c], 4000));
         if (head) {
             names = cells;
-            doc_line(doc, MARK "h%s", made);
-            doc->lines.at[doc->lines.count - 1].part = true;
+            doc_line(doc, MARK "h%s", made)->part = true;
         } else if (table) {
             doc_add(doc, made);
             doc_target(doc, strcmp(path, db_path(db)) ? (struct target){0} : row_lead(db, &names, &cells));

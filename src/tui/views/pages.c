@@ -168,14 +168,14 @@ static void page_take(void *context, int64_t code_id)
 
     fflush(page->out);
     doc_text(doc, page->text + page->taken, 1, 400);
-    if (page->lead && first < doc->lines.count)
+    if (page->lead && first < doc->lines.count) {
         doc->lines.at[first].target = (struct target){.kind = VIEW_LEDGER, .title = all ? NULL : "its calls",
                                                       .where = all ? NULL : doc_print(doc, "code_id = %" PRId64, page->code_id)};
-    if (page->lead && first < doc->lines.count)
         db_rows(row, page->db, "SELECT filename, first_line FROM code WHERE code_id = ?1 AND filename NOTNULL", page->code_id) {
             doc->lines.at[first].file = doc_print(doc, "%s", query_text(row, 0, NULL));
             doc->lines.at[first].source_line = query_integer(row, 1);
         }
+    }
     page->taken = page->bytes;
     page->lead = true;
     page->code_id = code_id;

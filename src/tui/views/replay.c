@@ -18,17 +18,15 @@
 
 enum { LINES_MOST = 10000, SETTLE_MS = 8, PAGE_EVENTS = 20 /* what half a page is */ };
 
-typedef LIST(char *) moves; /* each owned: a command of `dyntrace replay` */
-
 struct replay_job {
     struct job job;
     struct cursor *cursor; /* owned, and its replay: from the job before; NULL: not yet, or no more */
-    moves moves;
+    struct arena moves;    /* each a command of `dyntrace replay` */
     int64_t function;      /* before them: its code object, of which alone events are shown; or 0 */
     /* what it found */
     struct doc page;       /* lines alone */
     char said[300];        /* "the end", what stopped it */
-    char *here;            /* owned: the function that it is in, for the words of a stop; or NULL */
+    const char *here;      /* of the page: the function that it is in, for the words of a stop; or NULL */
     struct target at;      /* what the event is */
     size_t event, events;
     bool filtered, stops;
@@ -39,28 +37,21 @@ struct replay_view {
     struct view view;
     struct replay_job *job;   /* owned: runs */
     struct replay_job *shown; /* owned: the last one */
-    moves moves;              /* waiting */
+    struct arena moves;       /* waiting */
     enum cursor_what unit;    /* what ] and [ step by */
     const char *asking;       /* what the prompt is for: a command */
 };
 
-static void moves_free(moves *moves)
-{
-    for (size_t i = 0; i < moves->count; i++)
-        free(moves->at[i]);
-    list_free(moves);
-}
-
 /* ---- in a thread ----------------------------------------------------------- */
 
-/* The name of a code object, after WORDS; the caller frees it. */
-static char *function_name(struct db *db, const char *words, int64_t code_id)
+/* The name of a code object, after WORDS. */
+static const char *function_name(struct doc *page, struct db *db, const char *words, int64_t code_id)
 {
-    char *made = NULL;
+    const char *made = NULL;
 
     db_rows(row, db, "SELECT qualname FROM code WHERE code_id = ?1", code_id)
-        made = say_print("%s%s", words, query_text(row, 0, NULL));
-    return made ? made : say_print("%s?", words);
+        made = doc_print(page, "%s%s", words, query_text(row, 0, NULL));
+    return made ? made : doc_print(page, "%s?", words);
 }
 
 /* What the event that it is on is, as a row. */
@@ -81,7 +72,7 @@ static void where_note(struct replay_job *job, struct cursor *c, struct db *db)
     }
     job->at.at_ns = cursor_ns(c);
     if (about.code != REPLAY_NONE)
-        job->here = function_name(db, "", c->r->codes.at[about.code].id);
+        job->here = function_name(&job->page, db, "", c->r->codes.at[about.code].id);
 }
 
 static bool is_cancelled(void *job)
@@ -92,14 +83,10 @@ static bool is_cancelled(void *job)
 /* The job's commands, "next miss". */
 static void moves_make(struct replay_job *job, struct cursor *c, struct db *db)
 {
-    if (job->function) {
-        char *words = function_name(db, "function ", job->function);
-        if (cursor_filter(c, words))
-            strcpy(job->said, "this function alone; f and Enter end that");
-        free(words);
-    }
-    for (size_t i = 0; i < job->moves.count && !is_cancelled(job); i++) {
-        char *rest, *name = strtok_r(job->moves.at[i], " ", &rest);
+    if (job->function && cursor_filter(c, function_name(&job->page, db, "function ", job->function)))
+        strcpy(job->said, "this function alone; f and Enter end that");
+    for (size_t i = 0; i < job->moves.things.count && !is_cancelled(job); i++) {
+        char *rest, *name = strtok_r(job->moves.things.at[i], " ", &rest);
         cursor_do(c, name, rest);
     }
 }
@@ -145,10 +132,9 @@ static void replay_job_free(struct job *base)
 {
     struct replay_job *job = (struct replay_job *)base;
 
-    moves_free(&job->moves);
+    arena_free(&job->moves);
     list_free(&job->page.lines);
     arena_free(&job->page.arena);
-    free(job->here);
     if (job->cursor) {
         cursor_end(job->cursor);
         replay_free(job->cursor->r);
@@ -158,7 +144,7 @@ static void replay_job_free(struct job *base)
 
 /* ---- the view -------------------------------------------------------------- */
 
-#define move_add(r, ...) (*list_add(&(r)->moves) = say_print(__VA_ARGS__))
+#define move_add(r, ...) arena_print(&(r)->moves, __VA_ARGS__)
 
 /* To the last event that is not after AT_NS. */
 static void moment_add(struct replay_view *r, int64_t at_ns)
@@ -174,7 +160,7 @@ static void moves_start(struct replay_view *r)
     job->page.columns = r->view.columns;
     job->moves = r->moves;
     job->function = !r->shown && r->view.target.about == VIEW_FUNCTION ? r->view.target.id : 0;
-    r->moves = (moves){0};
+    r->moves = (struct arena){0};
     if (r->shown) {
         job->cursor = r->shown->cursor;
         r->shown->cursor = NULL;
@@ -197,7 +183,7 @@ static void replay_settle(struct view *view)
         r->shown = r->job;
         r->job = NULL;
     }
-    if (!r->job && r->moves.count && !r->shown->failed)
+    if (!r->job && r->moves.things.count && !r->shown->failed)
         moves_start(r);
     view->note[0] = 0;
     if (r->shown)
@@ -346,7 +332,7 @@ static void replay_view_open(struct view *view)
 
 static void replay_view_close(struct view *view)
 {
-    moves_free(&((struct replay_view *)view)->moves);
+    arena_free(&((struct replay_view *)view)->moves);
 }
 
 const struct view_ops view_replay = {
