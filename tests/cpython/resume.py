@@ -23,7 +23,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from compare import MODULES, QUICK
+from compare import MODULES, QUICK, Interpreter, forget_ignored_signals
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = ROOT / "tests" / "programs"
@@ -74,29 +74,38 @@ def answer(words, build, patience, cwd=None, more=()):
         return f"status {status}: " + " | ".join(lines[-6:])[-800:]
 
 
+def differences(plain, split, allowed, known):
+    """What SPLIT, but for ALLOWED and KNOWN, did otherwise than PLAIN, as lines."""
+    if isinstance(split, str):
+        return [split]
+    off = set(split["off"])
+    lines = [f"fails: {test}" for test in split["bad"] if test not in allowed | off and not test.startswith(tuple(known))]
+    lines += [f"passes: {test}" for test in plain["bad"] if test not in set(split["bad"]) | off]
+    return lines + [f"{split['ran']} tests, not {plain['ran']}"] * (split["ran"] != plain["ran"])
+
+
 def compare(name, run, modes, known):
-    """RUN(mode) for each of MODES, and two that change nothing; what differs from those, as lines."""
-    plain, copied = run("declined"), run("replaced")
+    """RUN(mode) for each of MODES; what differs from the run that replaces nothing, as lines. That is looked at again: a copy may do the
+    same, and some tests fail now and then."""
+    plain = run("declined")
     if isinstance(plain, str):
         print(f"{name}: left out: {plain}", flush=True)
         return []
-    allowed = set(plain["bad"]) | (set(copied["bad"]) if isinstance(copied, dict) else set())
-    wrong, words = [], [f"plain {plain['ran']} run, {len(plain['bad'])} fail"]
+    allowed, copied, wrong, words, once = set(plain["bad"]), None, [], [f"plain {plain['ran']} run, {len(plain['bad'])} fail"], []
     for mode in modes:
         split = run(mode)
-        if isinstance(split, str):
-            wrong.append(f"{mode}: {split}")
-            continue
-        off = set(split["off"])
-        found = [test for test in split["bad"] if test not in allowed | off and not test.startswith(tuple(known))]
-        missing = [test for test in plain["bad"] if test not in set(split["bad"]) | off]
-        wrong += [f"{mode}: fails: {test}" for test in found] + [f"{mode}: passes: {test}" for test in missing]
-        if split["ran"] != plain["ran"]:
-            wrong.append(f"{mode}: {split['ran']} tests, not {plain['ran']}")
-        words.append(f"{mode} {split['replaced']} replaced" + (f", {len(off)} off" if off else ""))
-    print(f"{name}: {' | '.join(words)} | {'DIFFERS' if wrong else 'same'}", flush=True)
-    for line in wrong:
-        print(f"    {line}", flush=True)
+        lines = differences(plain, split, allowed, known)
+        if lines and not copied:
+            copied = run("replaced")
+            allowed |= set(copied["bad"]) if isinstance(copied, dict) else set()
+            lines = differences(plain, split, allowed, known)
+        if lines:
+            second = differences(plain, run(mode), allowed, known)
+            once += [f"{mode}, once of two times: {line}" for line in lines if line not in second]
+            wrong += [f"{mode}: {line}" for line in lines if line in second]
+        if isinstance(split, dict):
+            words.append(f"{mode} {split['replaced']} replaced" + (f", {len(split['off'])} off" if split["off"] else ""))
+    print("\n    ".join([f"{name}: {' | '.join(words)} | {'DIFFERS' if wrong else 'same'}", *wrong, *once]), flush=True)
     return wrong
 
 
@@ -109,7 +118,7 @@ def install(python, name, folder):
         if any(place.glob("test_*.py")):
             return place
     source = folder / "source"
-    subprocess.run([*pip, "download", "--no-deps", "--no-binary", name, "-d", source, name], env=env, capture_output=True)
+    subprocess.run([*pip, "download", "--no-deps", "--no-binary", name, "-d", source, name], check=True, env=env, capture_output=True)
     for archive in source.glob("*.tar.gz"):
         with tarfile.open(archive) as file:
             file.extractall(source)
@@ -129,16 +138,24 @@ def main():
     options = parser.parse_args()
     build, wrong = options.build.resolve(), []
     modes = [seed if seed == "every" else f"split={seed}" for seed in options.seeds]
+    forget_ignored_signals()
     for python in options.python or [sys.executable]:
-        version = subprocess.run([python, "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"], capture_output=True, text=True).stdout.strip()
+        interpreter = Interpreter(python, None)
+        python, version = interpreter.path, interpreter.version
         for module in options.modules if options.modules is not None else QUICK if options.quick else MODULES:
             if module in LEFT_OUT and options.modules is None:
                 continue
-            wrong += compare(f"{version} {module}", lambda mode: answer([python, PROGRAMS / "shim_cpython.py", mode, module], build, options.patience),
-                             modes, KNOWN)
+            hangs = [f"-{test}" for test in [interpreter.left_out(module)] if test]
+            wrong += compare(f"{version} {module}", lambda mode: answer([python, PROGRAMS / "shim_cpython.py", mode, module, *hangs], build,
+                                                                        options.patience), modes, KNOWN)
         for name in options.packages:
             with tempfile.TemporaryDirectory(prefix="resume-") as folder:
-                place = install(python, name, Path(folder))
+                try:
+                    place = install(python, name, Path(folder))
+                except subprocess.CalledProcessError as error:
+                    wrong.append(f"{version} {name}: {error.stderr.decode()[-800:]}")
+                    print(wrong[-1], flush=True)
+                    continue
                 if not place:
                     print(f"{version} {name}: left out: no tests found", flush=True)
                     continue

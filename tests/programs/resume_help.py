@@ -7,6 +7,7 @@
 What runs has the names of the original, so that programs that print names can be compared.
 """
 import bisect
+import operator
 import random
 
 from dyntrace import resume
@@ -25,8 +26,7 @@ class Splitting:
     def instead(self, code):
         """Code to run in place of CODE, or None."""
         split, before = None, self.splits.get(id(code))
-        points = resume.points(code)
-        offset = self.next(points, before, code) if points else None
+        offset = self.next(code, before)
         made = code
         if offset is not None:
             split = resume.split(code, offset)
@@ -37,12 +37,15 @@ class Splitting:
             made = made.replace(co_name=before.origin.co_name, co_qualname=before.origin.co_qualname)
         return made if split or before else None
 
-    def anywhere(self, points, before, code):
-        return None if before and self.random.random() < 0.5 else self.random.choice(points)
+    def anywhere(self, code, before):
+        points = resume.points(code)
+        return None if not points or before and self.random.random() < 0.5 else self.random.choice(points)
 
-    def behind(self, points, before, code):
-        """A resume function has the points of its original that it reaches, in the same order."""
-        if len(points) > MOST:
-            return None
-        at = bisect.bisect(points, before.offset, key=lambda at: resume.split(code, at).offset) if before else 0
-        return points[at] if at < len(points) else None
+    def behind(self, code, before):
+        """The first of resume.points(), in a resume function the first behind its own: to look for them all would take most of the time."""
+        if not before:
+            points = resume.points(code)
+            return points[0] if 0 < len(points) <= MOST else None
+        program = resume._Program(code)  # its steps are the original's
+        behind = range(bisect.bisect(program.steps, before.offset, key=operator.itemgetter(0)), len(program.steps))
+        return next((program.places[step][0] for step in behind if not program.forbids(step)), None)

@@ -32,6 +32,13 @@ class Plugin:
         self.callback = functools.partial(callback, self.splitting) if mode != "declined" else lambda frame, entry, state: DECLINED
         self.ran, self.bad, self.off = 0, set(), []
 
+    def pytest_sessionstart(self, session):
+        """Of hypothesis, each mode runs the same examples, however long they take. A conftest.py has set its own profile by now."""
+        import hypothesis  # not before pytest has: it warns then
+        hypothesis.settings.register_profile("torture", hypothesis.settings.default, deadline=None, derandomize=True, database=None,
+                                             suppress_health_check=list(hypothesis.HealthCheck))
+        hypothesis.settings.load_profile("torture")
+
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item):
         set_eval_frame(self.callback)
