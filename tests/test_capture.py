@@ -110,7 +110,7 @@ def forward(a):
 def test_memory_and_names(alone):
     """1,000 nodes in at most 1 MB; names as torch.fx makes them."""
     done = alone("""
-import tracemalloc, numpy as np, dyntrace
+import gc, tracemalloc, numpy as np, dyntrace
 scope = {"np": np}
 exec("def f(x):\\n" + "    x = np.sin(x) + 1.5\\n" * 500 + "    return x", scope)
 kept = []
@@ -122,6 +122,7 @@ dyntrace.compile(lambda v: np.sin(v) + 1.5, backend=backend)(x)
 tracemalloc.start()
 before = tracemalloc.get_traced_memory()[0]
 f(x)
+gc.collect()  # empties the free lists
 print(tracemalloc.get_traced_memory()[0] - before)
 print(*[node.name for node in kept[-1].graph.nodes][:5], kept[-1].graph.nodes[-2].name, len(kept[-1].graph.nodes))
 """).stdout.splitlines()
