@@ -94,11 +94,8 @@ def _list(iterable):
     return items
 
 
-def _tuple(iterable):
-    items = []
-    for item in iterable:
-        items.append(item)
-    return (*items,)
+def _tuple(iterable, list=list):
+    return (*list(iterable),)
 
 
 def _extend(items, iterable):
@@ -106,27 +103,20 @@ def _extend(items, iterable):
         items.append(item)
 
 
-def _take(iterable, most, len=len):
-    """A list of the first MOST items."""
+def _unpack(iterable, before, behind, len=len, error=ValueError):
+    """The values of BEFORE targets, and of a starred one and BEHIND more, if that is not None."""
     items = []
     for item in iterable:
         items.append(item)
-        if len(items) == most:
-            break
-    return items
+        if behind is None and len(items) > before:
+            raise error("too many values to unpack (expected %d)" % before)
+    least = before if behind is None else before + behind
+    if len(items) < least:
+        raise error("not enough values to unpack (expected %s%d, got %d)" % ("" if behind is None else "at least ", least, len(items)))
+    return items if behind is None else [*items[:before], items[before:len(items) - behind], *items[len(items) - behind:]]
 
 
 # ---- the next item of map(), filter() and zip(), from the iterators that they have, or `end` ----
-
-def _next_zip(iterators, next=next, end=end):
-    items = []
-    for iterator in iterators:
-        item = next(iterator, end)
-        if item is end:
-            return end
-        items.append(item)
-    return (*items,)
-
 
 def _next_map(function, iterators, next=next, end=end):
     items = []
@@ -135,7 +125,7 @@ def _next_map(function, iterators, next=next, end=end):
         if item is end:
             return end
         items.append(item)
-    return function(*(*items,))
+    return (*items,) if function is None else function(*(*items,))  # of zip(), of map()
 
 
 def _next_filter(function, iterators, end=end):

@@ -190,12 +190,11 @@ static PyObject *record_of(struct capture *c, struct watched *w, struct outcome_
     OWNED PyObject *broke = returns ? Py_NewRef(Py_None)
                             : Py_BuildValue("(ssiiO)", c->kind, c->reason, 2 * w->group, PyCode_Addr2Line(w->code, 2 * w->group), c->stack ? c->stack : Py_None);
     OWNED PyObject *record = !broke ? NULL : Py_BuildValue(
-        "{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:L,s:L,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:i,s:i,s:O,s:O,s:O,s:O}", "code", w->code, "placeholders", c->placeholders,
+        "{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:L,s:L,s:O,s:O,s:O,s:O,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "code", w->code, "placeholders", c->placeholders,
         "nodes", c->nodes, "outputs", o->plan->outputs, "inputs", c->inputs, "guards", c->guards, "break", broke, "plan", o->plan, "began", o->began,
         "ended", wall_ns(), "frame_state", frame_state, "dynamic", PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC), "arguments", c->arguments,
-        "stores", c->stores, "deletes", c->deletes, "slots", returns ? Py_None : c->slots, "shapes_read", c->shapes_read ? Py_True : Py_False,
-        "group", w->group, "unit", w->unit, "begun", c->begun ? Py_True : Py_False, "handled", c->handled ? Py_True : Py_False,
-        "again", c->attempted ? Py_True : Py_False, "make_bool", c->make_bool ? Py_True : Py_False);
+        "stores", c->stores, "deletes", c->deletes, "slots", returns ? Py_None : c->slots, "shapes_read", c->shapes_read, "group", w->group, "unit", w->unit,
+        "begun", c->begun, "handled", c->handled, "again", c->attempted, "make_bool", c->make_bool);
 
     done = call_with(assemble, record);
     if (done && PyUnicode_Check(done) && PyUnicode_AsUTF8(done))

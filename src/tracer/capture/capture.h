@@ -403,6 +403,7 @@ PyObject *word_of(const char *name); /* a literal, interned: borrowed */
 struct shadow *class_source(struct capture *c, PyObject *value, struct shadow *of);
 /* CALL does what the method NAME of the first argument's class says. ENDED_BEFORE without c->kind: it is no function that can be stepped. */
 enum ended special(struct capture *c, struct watched *w, const char *name, const struct call *call);
+enum ended step_method(struct capture *c, struct watched *w, const struct call *call, PyObject *function, struct shadow *of, const char *name);
 /* Instances of TYPE are made, and their attributes are set and found, as object does it, and die without more. Guarded, on OF. */
 bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of);
 /* CALL of a class of the program's; likewise. */

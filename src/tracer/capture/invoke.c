@@ -421,12 +421,10 @@ static enum ended call_object(struct capture *c, struct watched *w, const struct
 {
     PyObject *function = _PyType_Lookup(Py_TYPE(call->callable), word_of("__call__"));
     const struct call whole = with_self(call, call->callable, call->of);
-    struct shadow *of;
 
-    if (!function || !PyFunction_Check(function) || is_array_function(function) || !(of = class_source(c, call->callable, call->of)) ||
-        !(of = source_attribute(c, of, "__call__", function)) || !can_step(c, function, of))
+    if (!function || !PyFunction_Check(function) || is_array_function(function))
         return ENDED_BEFORE;
-    return inlined(c, w, &whole, (PyFunctionObject *)function, of);
+    return step_method(c, w, &whole, function, class_source(c, call->callable, call->of), "__call__");
 }
 
 enum ended dispatch(struct capture *c, struct watched *w, const struct call *call)

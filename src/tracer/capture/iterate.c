@@ -112,8 +112,7 @@ static enum ended next_of_each(struct capture *c, struct watched *w, struct shad
 {
     OWNED PyObject *iterators = PyTuple_New(of->count);
     struct shadow *all = shadow_new(c, SHADOW_TUPLE, of->count);
-    struct operands operands = {{of->value, iterators}, {of->parent, all}};
-    const bool zips = of->step == 'z';
+    struct operands operands = {{of->value ? of->value : Py_None, iterators}, {of->parent ? of->parent : shadow_const(c, Py_None), all}};
 
     for (Py_ssize_t i = 0; iterators && all && i < of->count; i++) {
         PyTuple_SET_ITEM(iterators, i, Py_NewRef(of->keys[i]));
@@ -121,8 +120,8 @@ static enum ended next_of_each(struct capture *c, struct watched *w, struct shad
     }
     if (!iterators || !all)
         return no_memory_at(c);
-    return step_polyfill(c, w, zips ? "_next_zip" : of->step == 'm' ? "_next_map" : "_next_filter",
-                         &(struct call){.args = operands.values + zips, .shadows = operands.of + zips, .count = 2 - zips, .slots = slots});
+    return step_polyfill(c, w, of->step == 'f' ? "_next_filter" : "_next_map",
+                         &(struct call){.args = operands.values, .shadows = operands.of, .count = 2, .slots = slots});
 }
 
 enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterator, struct shadow *of, int slots)
@@ -181,53 +180,25 @@ enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterato
 
 /* ---- instructions ---- */
 
-/* So many values BEFORE and BEHIND a starred one. */
-static enum ended wrong_length(Py_ssize_t before, Py_ssize_t behind, Py_ssize_t size)
-{
-    const Py_ssize_t count = before + (behind < 0 ? 0 : behind);
-
-    if (size > count)
-        PyErr_Format(PyExc_ValueError, "too many values to unpack (expected %zd)", count);
-    else
-        PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected %s%zd, got %zd)", behind < 0 ? "" : "at least ", count, size);
-    return ENDED_RAISED;
-}
-
 enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ssize_t behind)
 {
-    const bool starred = behind >= 0;
-    const Py_ssize_t count = before + (starred ? behind : 0);
-    OWNED PyObject *most = PyLong_FromSsize_t(starred ? PY_SSIZE_T_MAX : count + 1), *items = Py_NewRef(stack_value(w, 0));
-    struct operands operands = {{items, most}, {stack_shadow(w, 0), most ? shadow_const(c, most) : NULL}};
-    struct shadow *of = operands.of[0];
-    const bool taken = is_graph(items, of) || !(is_sequence(items) ? value_type_known(c, items, of) : PyTuple_Check(items) && ((of && of->kind == SHADOW_SOURCE && of->varies == 3) || value_known(c, items, of)));
+    OWNED PyObject *items = Py_NewRef(stack_value(w, 0)), *first = PyLong_FromSsize_t(before), *last = behind < 0 ? Py_NewRef(Py_None) : PyLong_FromSsize_t(behind);
+    struct shadow *of = stack_shadow(w, 0);
+    struct operands operands = {{items, first, last}, {of, shadow_const(c, first), shadow_const(c, last)}};
     enum ended ended = ENDED_NOT;
-    PyObject *rest;
-    Py_ssize_t size;
 
-    if (taken) {
-        ended = step_polyfill(c, w, "_take", &(struct call){.args = operands.values, .shadows = operands.of, .count = 2, .slots = 1});
+    if (behind >= 0 || is_graph(items, of) ||
+        !(is_sequence(items) ? value_type_known(c, items, of) : PyTuple_Check(items) && ((of && of->kind == SHADOW_SOURCE && of->varies == 3) || value_known(c, items, of)))) {
+        ended = step_polyfill(c, w, "_unpack", &(struct call){.args = operands.values, .shadows = operands.of, .count = 3, .slots = 1});
         if (ended == ENDED_BEFORE || ended == ENDED_RAISED)
             return ended;
         Py_SETREF(items, Py_NewRef(stack_value(w, 0)));
         of = stack_shadow(w, 0);
+    } else if (PySequence_Fast_GET_SIZE(items) != before) {
+        return break_at(c, "container", "%zd values are unpacked of %zd", before, PySequence_Fast_GET_SIZE(items));
     }
-    size = PySequence_Fast_GET_SIZE(items);
-    if (starred ? size < count : size != count)
-        return taken ? wrong_length(before, behind, size) : break_at(c, "container", "%zd values are unpacked of %zd", count, size);
     stack_drop(w, 1);
-    for (Py_ssize_t i = size - 1; i >= size - behind; i--)
-        stack_push(w, Py_NewRef(PySequence_Fast_GET_ITEM(items, i)), ended ? NULL : value_item(c, items, of, i));
-    if (starred) {
-        struct shadow *of_rest = shadow_new(c, SHADOW_LIST, 0);
-        for (Py_ssize_t i = before; of_rest && !ended && i < size - behind; i++)
-            shadow_add(c, of_rest, NULL, value_item(c, items, of, i));
-        rest = PySequence_GetSlice(items, before, size - behind);
-        if (rest && !PyList_CheckExact(rest))
-            Py_SETREF(rest, PySequence_List(rest));
-        stack_push(w, rest, ended ? NULL : of_rest);
-    }
-    for (Py_ssize_t i = before - 1; i >= 0; i--)
+    for (Py_ssize_t i = PySequence_Fast_GET_SIZE(items); i-- > 0;)
         stack_push(w, Py_NewRef(PySequence_Fast_GET_ITEM(items, i)), ended ? NULL : value_item(c, items, of, i));
     return ended;
 }

@@ -40,17 +40,20 @@ struct shadow *class_source(struct capture *c, PyObject *value, struct shadow *o
     return source_attribute(c, of, "__class__", (PyObject *)type);
 }
 
+/* CALL is one of FUNCTION, or NULL, which the class that OF is the source of has as NAME. ENDED_BEFORE: it cannot be stepped. */
+enum ended step_method(struct capture *c, struct watched *w, const struct call *call, PyObject *function, struct shadow *of, const char *name)
+{
+    of = function && of ? source_attribute(c, of, name, function) : NULL;
+    return of && can_step(c, function, of) ? inlined(c, w, call, (PyFunctionObject *)function, of) : ENDED_BEFORE;
+}
+
 enum ended special(struct capture *c, struct watched *w, const char *name, const struct call *call)
 {
-    PyObject *self = call->args[0];
-    struct shadow *of_self = call->shadows[0];
-    PyObject *function = Py_TYPE(self)->tp_flags & Py_TPFLAGS_HEAPTYPE ? function_of(Py_TYPE(self), name) : NULL;
-    struct shadow *of = function ? class_source(c, self, of_self) : NULL;
+    PyTypeObject *type = Py_TYPE(call->args[0]);
+    PyObject *function = type->tp_flags & Py_TPFLAGS_HEAPTYPE ? function_of(type, name) : NULL;
 
     c->kind = NULL;
-    if (!of || !(of = source_attribute(c, of, name, function)) || !can_step(c, function, of))
-        return ENDED_BEFORE;
-    return inlined(c, w, call, (PyFunctionObject *)function, of);
+    return function ? step_method(c, w, call, function, class_source(c, call->args[0], call->shadows[0]), name) : ENDED_BEFORE;
 }
 
 /* ---- made here ---- */
@@ -94,9 +97,7 @@ enum ended construct(struct capture *c, struct watched *w, const struct call *ca
     if (!function && init == _PyType_Lookup(&PyBaseObject_Type, word_of("__init__")) && !call->count &&
         (of = source_attribute(c, call->of, "__init__", init)) && !guard_on(c, of, "ID_MATCH", init))
         return stack_result(c, w, call->slots, run_call(call), made);
-    if (!function || !(of = source_attribute(c, call->of, "__init__", function)) || !can_step(c, function, of))
-        return ENDED_BEFORE;
-    return inlined(c, w, &making, (PyFunctionObject *)function, of);
+    return step_method(c, w, &making, function, call->of, "__init__");
 }
 
 struct shadow **object_place(const struct shadow *object, PyObject *name)
@@ -122,14 +123,14 @@ enum ended call_property(struct capture *c, struct watched *w, PyObject *name, P
     OWNED PyObject *function = PyObject_GetAttrString(property, which), *kept = Py_NewRef(property);
     struct shadow *of = function && PyFunction_Check(function) ? class_source(c, call->args[0], call->shadows[0]) : NULL;
     struct call made = *call;
+    enum ended ended;
 
     PyErr_Clear();
     c->kind = NULL;
-    if (!of || !(of = source_read(c, of, '.', name, property)) || !(of = source_attribute(c, of, which, function)) || !can_step(c, function, of))
-        return break_at(c, "attribute", "a property that cannot be followed");
     made.callable = function;
     made.operates = false;
-    return inlined(c, w, &made, (PyFunctionObject *)function, of);
+    ended = step_method(c, w, &made, function, of ? source_read(c, of, '.', name, property) : NULL, which);
+    return ended == ENDED_BEFORE && !c->kind ? break_at(c, "attribute", "a property that cannot be followed") : ended;
 }
 
 enum ended bool_of_object(struct capture *c, struct watched *w)
