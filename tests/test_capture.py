@@ -216,6 +216,19 @@ for error in KeyboardInterrupt("a handler's"), MemoryError():
     assert out == ["KeyboardInterrupt(\"a handler's\")"] * 2 + ["a break", "[3. 3.]"] * 2
 
 
+def test_a_reason_with_a_long_name(alone):
+    """A reason has a part of it, which may end in the midst of a letter: the call gives what it gives all the same."""
+    assert alone("""
+import numpy as np, dyntrace
+exec("def f(x, c):\\n    y = x + 1\\n    z = c.a%s\\n    return y * z\\n" % ("\u00e9" * 70))
+class C:
+    def __getattr__(self, name):
+        return len(name)
+f = dyntrace.compile(f)
+print(f(np.ones(2), C()), f(np.zeros(2), C()))
+""").stdout == "[142. 142.] [71. 71.]\n"
+
+
 def test_an_array_type_of_ones_own(alone):
     out = alone("""
 import dyntrace

@@ -15,6 +15,7 @@ from opcode import opmap as _opcodes
 from ._native import native as _native
 from .graph import Node
 from .resume import TEMPORARY, _split, _variables
+from .types import GuardedCode
 
 _MOST_LEAVES = 64
 _RESUME, _HANDLER, _TO_BOOL = _opcodes["RESUME"], _opcodes["PUSH_EXC_INFO"], _opcodes.get("TO_BOOL")
@@ -164,12 +165,26 @@ class _Assembly:
         return made, list(self.splits.values())
 
 
-def assemble(record):
-    """RECORD gets the code in place of its own, and the splits that go on where that leaves; and its nodes become a graph's. Or it is said why
-    not."""
-    assembly = _Assembly(record)
-    if assembly.in_loop():
-        return "a break in a loop"
-    record["modified"], record["resume"] = assembly.assembled()
-    nodes, outputs = record["nodes"], (tuple(record["outputs"]),)
-    record["nodes"] = [*record["placeholders"], *nodes, Node("output", "output", "output", outputs, {})] if nodes else []
+def finish(function, every, record):
+    """FUNCTION(RECORD), which gives (callable, GuardTree), with the code that was made: (callable, GuardedCode). Or why it is not to be, in words.
+    EVERY: the program has not asked for it."""
+    try:
+        assembly = _Assembly(record)
+        if assembly.in_loop():
+            return "a break in a loop: " + record["break"][1]
+        record["modified"], record["resume"] = assembly.assembled()
+        nodes, outputs = record["nodes"], (tuple(record["outputs"]),)
+        record["nodes"] = [*record["placeholders"], *nodes, Node("output", "output", "output", outputs, {})] if nodes else []
+    except Exception:
+        return "code for it could not be made"
+    try:
+        made = function(record)
+    except Exception:
+        if every is not True:
+            raise
+        made = None
+    if made is None:
+        return "it was declined"
+    if type(made) is not tuple or len(made) != 2:
+        raise TypeError("finish() of a capture gave no (callable, GuardTree)")
+    return made[0], GuardedCode(record["modified"], made[1])

@@ -10,6 +10,7 @@ import sys
 import time
 import types
 
+from . import _assemble  # which C looks for
 from . import _notes as notes
 from ._capture import guards_of
 from ._native import native

@@ -11,10 +11,18 @@
 
 /* ---- nodes ---- */
 
+/* A module of ours, which the builtins of the program's frame may not know how to import: a new reference. */
+static PyObject *our_module(const char *name)
+{
+    PyObject *found = PyImport_GetModule(word_of(name));
+
+    return found ? found : PyImport_ImportModule(name);
+}
+
 PyObject *node_new(PyObject *op, PyObject *name, PyObject *target, PyObject *args, PyObject *keywords)
 {
     static PyTypeObject *type;
-    OWNED PyObject *module = type ? NULL : PyImport_ImportModule("dyntrace.graph");
+    OWNED PyObject *module = type ? NULL : our_module("dyntrace.graph");
     OWNED PyObject *arguments = args, *named = keywords ? keywords : PyDict_New(), *made = NULL;
 
     if (!type && module)
@@ -159,72 +167,32 @@ static long long wall_ns(void)
 /* What a frame is watched for. */
 struct outcome_of {
     enum ended ended;
-    struct plan *plan;       /* owned */
-    PyObject *record, *values; /* owned: what finish() gets; for the first run, or NULL */
+    struct plan *plan;       /* owned, or NULL */
+    PyObject *values;        /* owned: for the first run, or NULL */
     long long began;
-    char why[500];           /* it is skipped; or empty */
+    char why[500];           /* there is no plan; or empty */
 };
 
-/* FUNCTION, of ours, called with RECORD: a new reference, or NULL with an exception. */
-static PyObject *call_with(PyObject *function, PyObject *record)
+/* A reason, in which a long name may end in the midst of a letter. */
+static PyObject *reason_text(const char *reason)
 {
-    OWNED PyObject *called = Py_XNewRef(function);
-    struct tracer_exception raised;
-    struct torch_quiet quiet;
-    PyObject *result;
-
-    torch_quiet_begin(&quiet);
-    result = called && record ? PyObject_CallOneArg(called, record) : NULL;
-    raised = tracer_exception_aside(); /* quiet_end has those from before it */
-    torch_quiet_end(&quiet);
-    tracer_exception_back(&raised);
-    return result;
+    return PyUnicode_DecodeUTF8(reason, (Py_ssize_t)strlen(reason), "replace");
 }
 
-/* See finish() in dyntrace.capture, and _Assembly in dyntrace._assemble, which gives it "nodes" with all of them, "modified" and "resume". NULL:
- * there is no code, and O says why, or an exception. */
-static PyObject *record_of(struct capture *c, struct watched *w, struct outcome_of *o, PyObject *frame_state)
+static void make_plan(struct capture *c, struct watched *w, struct outcome_of *o)
 {
-    const bool returns = o->ended == ENDED_RETURN;
-    OWNED PyObject *module = PyImport_ImportModule("dyntrace._assemble"), *assemble = module ? tracer_attribute(module, "assemble") : NULL, *done = NULL;
-    OWNED PyObject *broke = returns ? Py_NewRef(Py_None)
-                            : Py_BuildValue("(ssiiO)", c->kind, c->reason, 2 * w->group, PyCode_Addr2Line(w->code, 2 * w->group), c->stack ? c->stack : Py_None);
-    OWNED PyObject *record = !broke ? NULL : Py_BuildValue(
-        "{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:L,s:L,s:O,s:O,s:O,s:O,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "code", w->code, "placeholders", c->placeholders,
-        "nodes", c->nodes, "outputs", o->plan->outputs, "inputs", c->inputs, "guards", c->guards, "break", broke, "plan", o->plan, "began", o->began,
-        "ended", wall_ns(), "frame_state", frame_state, "dynamic", PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC), "arguments", c->arguments,
-        "stores", c->stores, "deletes", c->deletes, "slots", returns ? Py_None : c->slots, "shapes_read", c->shapes_read, "group", w->group, "unit", w->unit,
-        "begun", c->begun, "handled", c->handled, "again", c->attempted, "make_bool", c->make_bool);
-
-    done = call_with(assemble, record);
-    if (done && PyUnicode_Check(done) && PyUnicode_AsUTF8(done))
-        snprintf(o->why, sizeof o->why, "%.80s: %.400s", PyUnicode_AsUTF8(done), c->reason);
-    else if (!done)
-        snprintf(o->why, sizeof o->why, "code for it could not be made");
-    return done == Py_None ? Py_NewRef(record) : NULL;
-}
-
-static void make_parts(struct capture *c, struct watched *w, struct outcome_of *o, PyObject *frame_state)
-{
-    const bool returns = o->ended == ENDED_RETURN;
+    const bool returns = o->ended == ENDED_RETURN, as_it_is = c->make_bool;
+    struct shadow *const *shadows = w->shadow + w->variables + (as_it_is ? 0 : w->code->co_stacksize); /* else as the instruction began */
     char why[200];
-    struct shadow *const *shadows = w->shadow + w->variables + w->code->co_stacksize; /* as the instruction began */
 
-    if (returns && PyList_GET_SIZE(c->nodes) == c->number_nodes && PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY) != Py_None) {
+    if (returns && PyList_GET_SIZE(c->nodes) == c->number_nodes && PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY) != Py_None)
         snprintf(o->why, sizeof o->why, "it has no operation on arrays");
-        return;
-    }
-    o->plan = plan_make(c, w, c->make_bool ? w->shadow + w->variables : shadows, c->make_bool ? w->depth : w->before,
-                        returns ? c->returned_shadow : NULL, why);
-    if (!o->plan) {
-        if (!returns || !c->returned_shadow)
-            snprintf(o->why, sizeof o->why, "%.180s; %.280s", returns ? "what it returns is not known" : c->reason, why);
-        else
-            snprintf(o->why, sizeof o->why, "%.180s", why);
-        return;
-    }
-    o->values = o->ended == ENDED_BEFORE && !o->plan->functions ? PyList_AsTuple(c->values) : NULL; /* before its variables are those of the new code */
-    o->record = record_of(c, w, o, frame_state);
+    else if ((o->plan = plan_make(c, w, shadows, as_it_is ? w->depth : w->before, returns ? c->returned_shadow : NULL, why)))
+        o->values = o->ended == ENDED_BEFORE && !o->plan->functions ? PyList_AsTuple(c->values) : NULL; /* before its variables are those of the new code */
+    else if (returns && c->returned_shadow)
+        snprintf(o->why, sizeof o->why, "%.180s", why);
+    else
+        snprintf(o->why, sizeof o->why, "%.180s; %.280s", returns ? "what it returns is not known" : c->reason, why);
 }
 
 /* What was read behind OF, and is not guarded for what it was, must be there again: the program would raise, or do something else. */
@@ -237,37 +205,38 @@ static void guard_unused(struct capture *c, struct shadow *of)
             guard_on(c, of, one->step == '.' ? "HASATTR" : "DICT_CONTAINS", one->key);
 }
 
-/* GuardedCode(CODE, GUARDS), a new reference. */
-static PyObject *guarded_code(PyObject *code, PyObject *guards)
+/* See finish() in dyntrace._assemble, and the one in dyntrace.capture, which have what the record is: (callable, GuardedCode), or why it is
+ * skipped. */
+static PyObject *finish(struct capture *c, struct watched *w, const struct outcome_of *o, PyObject *frame_state)
 {
-    OWNED PyObject *types = PyImport_ImportModule("dyntrace.types"), *type = types ? tracer_attribute(types, "GuardedCode") : NULL;
+    PyObject *const finish = PyTuple_GET_ITEM(c->callback, CAPTURE_FINISH), *const every = PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY);
+    OWNED PyObject *broke = o->ended == ENDED_RETURN ? Py_NewRef(Py_None)
+                            : Py_BuildValue("(sNiiO)", c->kind, reason_text(c->reason), 2 * w->group, PyCode_Addr2Line(w->code, 2 * w->group), c->stack ? c->stack : Py_None);
+    OWNED PyObject *record = !broke ? NULL : Py_BuildValue(
+        "{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:L,s:L,s:O,s:O,s:O,s:O,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "code", w->code, "placeholders", c->placeholders,
+        "nodes", c->nodes, "outputs", o->plan->outputs, "inputs", c->inputs, "guards", c->guards, "break", broke, "plan", o->plan, "began", o->began,
+        "ended", wall_ns(), "frame_state", frame_state, "dynamic", PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC), "arguments", c->arguments,
+        "stores", c->stores, "deletes", c->deletes, "slots", broke == Py_None ? Py_None : c->slots, "shapes_read", c->shapes_read, "group", w->group,
+        "unit", w->unit, "begun", c->begun, "handled", c->handled, "again", c->attempted, "make_bool", c->make_bool);
+    OWNED PyObject *module = NULL, *function = NULL;
+    struct tracer_exception raised;
+    struct torch_quiet quiet;
+    PyObject *result;
 
-    return type ? PyObject_CallFunctionObjArgs(type, code, guards, NULL) : NULL;
-}
-
-/* finish(record): (callable, GuardTree), or None: it is not to be. A new reference. */
-static PyObject *finish(struct capture *c, const struct outcome_of *o)
-{
-    PyObject *result = call_with(PyTuple_GET_ITEM(c->callback, CAPTURE_FINISH), o->record);
-
-    if (!result && PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY) == Py_True && PyErr_ExceptionMatches(PyExc_Exception)) { /* the program has not asked for it */
-        PyErr_Clear();
-        return Py_NewRef(Py_None);
-    }
-    if (result == Py_None)
-        return result;
-    if (result && (!PyTuple_CheckExact(result) || PyTuple_GET_SIZE(result) != 2)) {
-        PyErr_SetString(PyExc_TypeError, "finish() of a capture gave no (callable, GuardTree)");
-        Py_CLEAR(result);
-    }
-    if (result && PyList_GET_SIZE(c->nodes))
-        Py_XSETREF(o->plan->callable, Py_NewRef(PyTuple_GET_ITEM(result, 0)));
+    PyErr_Clear();
+    torch_quiet_begin(&quiet);
+    module = our_module("dyntrace._assemble");
+    function = module && record ? tracer_attribute(module, "finish") : NULL;
+    result = function ? PyObject_CallFunctionObjArgs(function, finish, every, record, NULL) : reason_text("code for it could not be made");
+    raised = tracer_exception_aside(); /* quiet_end has those from before it */
+    torch_quiet_end(&quiet);
+    tracer_exception_back(&raised);
     return result;
 }
 
 static void skip(struct answer *answer, const char *why, bool for_code)
 {
-    *answer = (struct answer){.reason = PyUnicode_FromString(why), .for_code = for_code};
+    *answer = (struct answer){.reason = reason_text(why), .for_code = for_code};
     PyErr_Clear();
     answer->actions.own = for_code ? ACTION_SKIP : ACTION_DEFAULT;
 }
@@ -287,20 +256,21 @@ static int conclude(struct capture *c, struct watched *w, struct outcome_of *o, 
     if (c->failed)
         skip(answer, c->kind && !strcmp(c->kind, "raised") ? c->reason : "", false);
     else
-        make_parts(c, w, o, frame_state);
+        make_plan(c, w, o);
     guard_unused(c, c->locals);
     guard_unused(c, c->globals);
-    if (!c->failed && o->record && (made = finish(c, o)) && made == Py_None) {
-        skip(answer, "it was declined", true);
-    } else if (made) {
-        answer->guarded = guarded_code(PyDict_GetItemString(o->record, "modified"), PyTuple_GET_ITEM(made, 1));
+    made = o->plan && !c->failed ? finish(c, w, o, frame_state) : NULL;
+    if (made && PyTuple_Check(made)) {
+        if (PyList_GET_SIZE(c->nodes))
+            Py_XSETREF(o->plan->callable, Py_NewRef(PyTuple_GET_ITEM(made, 0)));
+        answer->guarded = Py_NewRef(PyTuple_GET_ITEM(made, 1));
         replays = o->values != NULL;
-    } else if (!c->failed && (o->record || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)))) {
+    } else if (!c->failed && (made || !o->plan)) {
+        skip(answer, made && PyUnicode_AsUTF8(made) ? PyUnicode_AsUTF8(made) : o->why, true);
+    } else if (!c->failed) {
         tracer_exception_drop(&raised);
         restore(c, w);
         return -1;
-    } else if (!c->failed) {
-        skip(answer, o->why, true);
     }
     if (replays) {
         going->plan = Py_NewRef((PyObject *)o->plan);
@@ -327,35 +297,40 @@ static PyObject *numbers_of(PyObject *frame_state)
     return numbers && PyDict_CheckExact(numbers) ? numbers : NULL;
 }
 
+/* Why a call in FRAME is not watched; NULL: it is. FOR_CODE: nor is any other of that code. */
+static const char *why_not(PyThreadState *ts, compat_frame *frame, PyObject *callback, bool *for_code)
+{
+    const int flags = compat_code(frame)->co_flags;
+
+    *for_code = true;
+    if (flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR))
+        return "it is a generator or coroutine";
+    if (~flags & (CO_OPTIMIZED | CO_NEWLOCALS))
+        return "its variables lie in a mapping: it is a module, a class body or the like";
+    if (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) == Py_True && !tracer_is_users(compat_code(frame)))
+        return "";
+    if (PyDict_CheckExact(frame->f_globals) && is_package(PyDict_GetItemString(frame->f_globals, "__name__")))
+        return "it is numpy's or torch's own";
+    *for_code = false;
+    return ts->c_tracefunc || ts->c_profilefunc || (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) != Py_None && !has_arrays(frame)) ? "" : NULL;
+}
+
 int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct code_state *state, struct decision *d,
                 struct answer *answer, struct capture_going *going)
 {
     compat_frame *frame = d->frame;
-    const int needed = CO_OPTIMIZED | CO_NEWLOCALS, refused = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
-    const int flags = compat_code(frame)->co_flags;
     struct capture *const around = t->capturing;
     OWNED PyObject *frame_state = Py_NewRef(state->frame_state);
     struct outcome_of o = {.began = wall_ns()};
     struct capture c;
     struct watched w;
     int status = 0;
+    bool for_code;
+    const char *why;
 
     values_begin();
-    if ((flags & (needed | refused)) != needed) {
-        skip(answer, flags & refused ? "it is a generator or coroutine"
-                                     : "its variables lie in a mapping: it is a module, a class body or the like", true);
-        return 0;
-    }
-    if (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) == Py_True && !tracer_is_users(compat_code(frame))) {
-        skip(answer, "", true);
-        return 0;
-    }
-    if (PyDict_CheckExact(frame->f_globals) && is_package(PyDict_GetItemString(frame->f_globals, "__name__"))) {
-        skip(answer, "it is numpy's or torch's own", true);
-        return 0;
-    }
-    if (ts->c_tracefunc || ts->c_profilefunc || (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) != Py_None && !has_arrays(frame))) {
-        skip(answer, "", false);
+    if ((why = why_not(ts, frame, callback, &for_code))) {
+        skip(answer, why, for_code);
         return 0;
     }
     decision_ask(d, state);
@@ -378,7 +353,6 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
     watched_close(&c, &w);
     Py_CLEAR(c.returned);
     Py_XDECREF(o.plan);
-    Py_XDECREF(o.record);
     Py_XDECREF(o.values);
     capture_close(&c);
     decision_asked(d, status ? NULL : Py_None);

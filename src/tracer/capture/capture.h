@@ -314,6 +314,8 @@ enum ended import_from(struct capture *c, struct watched *w, PyObject *name);
 enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ssize_t behind);
 enum ended iterate(struct capture *c, struct watched *w);
 enum ended next_item(struct capture *c, struct watched *w, struct compat_action action);
+/* CALL of iter() or reversed(), which has NAME. */
+enum ended iterate_call(struct capture *c, struct watched *w, const struct call *call, const char *name);
 
 /* What an object of the program's has as NAME, found without running any of its code: a new reference in *VALUE. */
 enum found { FOUND_NOT, FOUND_OWN, FOUND_CLASS, FOUND_METHOD };
@@ -352,7 +354,7 @@ struct call {
     PyObject *callable, **args, *names; /* borrowed; names: of the last arguments, or NULL. As invoke() makes it, there is room before args */
     struct shadow *of, **shadows;       /* of the callable and of the arguments */
     int count, slots;                   /* arguments; values on the stack that give way to the result */
-    bool operates, reflected;           /* callable is an operator's, which calls what is stepped; with its two arguments the other way round */
+    bool operates, reflected;           /* callable is not what is stepped, but calls that; with its two arguments the other way round */
     bool bound;                         /* the first argument is self, which callable has already */
     struct shadow *made;                /* its result, whatever the function returns; or NULL */
 };
@@ -461,7 +463,7 @@ int hand_over(struct capture *c, struct watched *w, enum ended ended, struct tra
 /* ---- plan.c ---- */
 /* How one value is made again. */
 struct recipe {
-    enum { MAKE_CONST, MAKE_ARGUMENT, MAKE_GLOBAL, MAKE_BUILTIN, MAKE_GLOBALS, MAKE_CELL_OF, MAKE_OWN_CELL, MAKE_ATTRIBUTE, MAKE_ITEM, MAKE_OUTPUT,
+    enum { MAKE_CONST, MAKE_ARGUMENT, MAKE_GLOBALS, MAKE_BUILTINS, MAKE_CELL_OF, MAKE_OWN_CELL, MAKE_ATTRIBUTE, MAKE_ITEM, MAKE_OUTPUT,
            MAKE_TUPLE, MAKE_LIST, MAKE_DICT, MAKE_SLICE, MAKE_SUPER, MAKE_OBJECT, MAKE_NEW_CELL, MAKE_NEW_FUNCTION, MAKE_CALL } how;
     PyObject *object;   /* owned: the constant, key, name, code; of a dict or an object, a tuple of its keys; or NULL */
     int from, count;    /* number of the argument, cell, output or recipe; of a call, of the nodes before it; of items */

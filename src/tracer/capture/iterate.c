@@ -39,32 +39,21 @@ struct shadow *iterator_shadow(struct capture *c, char how, PyObject *value, str
 
 enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, PyObject **iterator, struct shadow **shadow)
 {
+    const bool itself = of && (of->kind == SHADOW_GENERATOR || (of->kind == SHADOW_ITERATOR && Py_TYPE(value)->tp_iternext));
+    const bool view = of && of->kind == SHADOW_ITERATOR && !itself; /* a dict's */
     enum ended ended;
 
-    *shadow = of;
-    if (of && of->kind == SHADOW_GENERATOR) {
-        *iterator = Py_NewRef(value);
-        return ENDED_NOT;
-    }
-    if (of && of->kind == SHADOW_ITERATOR) {
-        if (!Py_TYPE(value)->tp_iternext) /* a dict's view */
-            *shadow = iterator_shadow(c, 0, of->value, of->parent);
-    } else if (PyDict_CheckExact(value) && dict_shadow(c, value, of)) {
-        *shadow = iterator_shadow(c, 0, value, of); /* its keys are known as CPython gives them */
-    } else if (is_graph(value, of)) {
+    if (is_graph(value, of)) {
         if (!has_known_length(value, of) || !value_type_known(c, value, of))
             return break_at(c, "data", "a loop over a result whose length may depend on its data");
         if ((ended = may_operate(c, true)))
             return ended;
         c->shapes_read = true;
-        *shadow = iterator_shadow(c, 0, value, of);
-    } else if (is_set(value, of)) {
-        *shadow = iterator_shadow(c, 0, value, of);
-    } else if (!of || !(is_sequence(value) ? value_type_known(c, value, of) : (value_is_simple(value) || PyTuple_Check(value)) && value_known(c, value, of))) {
+    } else if (!itself && !view && !is_set(value, of) && !(PyDict_CheckExact(value) && dict_shadow(c, value, of)) && /* its keys are known as CPython gives them */
+               (!of || !(is_sequence(value) ? value_type_known(c, value, of) : (value_is_simple(value) || PyTuple_Check(value)) && value_known(c, value, of)))) {
         return break_at(c, "container", "a loop over a %.200s", Py_TYPE(value)->tp_name);
-    } else {
-        *shadow = iterator_shadow(c, 0, value, of);
     }
+    *shadow = itself ? of : view ? iterator_shadow(c, 0, of->value, of->parent) : iterator_shadow(c, 0, value, of);
     *iterator = *shadow ? PyObject_GetIter(value) : NULL;
     return *iterator ? ENDED_NOT : *shadow ? ENDED_RAISED : no_memory_at(c);
 }
@@ -136,7 +125,7 @@ enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterato
     if (of && (of->kind == SHADOW_OBJECT || of->kind == SHADOW_SOURCE)) { /* of a class of the program's */
         c->may_end = true;
         c->ends = false;
-        ended = special(c, w, "__next__", &(struct call){.callable = builtin_named("next"), .args = &iterator, .shadows = &of, .count = 1, .slots = slots, .operates = true});
+        ended = special(c, w, "__next__", &(struct call){.callable = builtin_named("next"), .args = &iterator, .shadows = &of, .count = 1, .slots = slots});
         c->may_end = false;
         if (ended == ENDED_BEFORE && !c->kind)
             return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
@@ -203,18 +192,30 @@ enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ss
     return ended;
 }
 
+enum ended iterate_call(struct capture *c, struct watched *w, const struct call *call, const char *name)
+{
+    PyObject *value = call->args[0], *iterator;
+    struct shadow *of = call->shadows[0], *shadow;
+    enum ended ended;
+
+    if (name[0] == 'i') {
+        if ((ended = operate_special(c, w, name, call)) != ENDED_BEFORE || c->kind)
+            return ended;
+        ended = iterator_of(c, value, of, &iterator, &shadow);
+        return ended ? ended : stack_result(c, w, call->slots, iterator, shadow);
+    }
+    if (!is_sequence(value) || is_graph(value, of) || !value_type_known(c, value, of) || !(shadow = iterator_shadow(c, 'r', value, of)) || !shadow_change(c, of))
+        return ENDED_BEFORE;
+    of->fixed |= PyList_CheckExact(value); /* its items are those that the shadow has now */
+    return stack_result(c, w, call->slots, run_call(call), shadow);
+}
+
 enum ended iterate(struct capture *c, struct watched *w)
 {
     struct operands operands = {{stack_value(w, 0)}, {stack_shadow(w, 0)}};
     const struct call call = operator_call("iter", 1, 1, &operands);
-    PyObject *iterator;
-    struct shadow *shadow;
-    enum ended ended = operate_special(c, w, "iter", &call);
 
-    if (ended != ENDED_BEFORE || c->kind)
-        return ended;
-    ended = iterator_of(c, operands.values[0], operands.of[0], &iterator, &shadow);
-    return ended ? ended : stack_result(c, w, 1, iterator, shadow);
+    return iterate_call(c, w, &call, "iter");
 }
 
 enum ended next_item(struct capture *c, struct watched *w, struct compat_action action)

@@ -56,11 +56,9 @@ static enum ended length(struct capture *c, struct watched *w, const struct call
 {
     PyObject *value = call->args[0];
     struct shadow *of = call->shadows[0], *shape;
-    struct call special = *call;
-    enum ended ended;
+    enum ended ended = operate_special(c, w, name, call);
 
-    special.operates = true;
-    if ((ended = operate_special(c, w, name, &special)) != ENDED_BEFORE || c->kind)
+    if (ended != ENDED_BEFORE || c->kind)
         return ended;
     if (is_graph(value, of)) {
         if (!is_fixed(c, value, of) || !value_type_known(c, value, of))
@@ -148,23 +146,6 @@ static enum ended go_through(struct capture *c, struct watched *w, const struct 
         Py_DECREF(iterator);
     }
     return c->failed ? ENDED_BEFORE : stack_result(c, w, call->slots, run_call(&made), shadow);
-}
-
-/* iter(), reversed() */
-static enum ended iterate_call(struct capture *c, struct watched *w, const struct call *call, const char *name)
-{
-    PyObject *value = call->args[0], *iterator;
-    struct shadow *of = call->shadows[0], *shadow;
-    enum ended ended;
-
-    if (name[0] == 'i') {
-        ended = iterator_of(c, value, of, &iterator, &shadow);
-        return ended ? ended : stack_result(c, w, call->slots, iterator, shadow);
-    }
-    if (!is_sequence(value) || is_graph(value, of) || !value_type_known(c, value, of) || !(shadow = iterator_shadow(c, 'r', value, of)) || !shadow_change(c, of))
-        return ENDED_BEFORE;
-    of->fixed |= PyList_CheckExact(value); /* its items are those that the shadow has now */
-    return stack_result(c, w, call->slots, run_call(call), shadow);
 }
 
 static enum ended next_call(struct capture *c, struct watched *w, const struct call *call, const char *name)

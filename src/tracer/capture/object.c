@@ -51,9 +51,11 @@ enum ended special(struct capture *c, struct watched *w, const char *name, const
 {
     PyTypeObject *type = Py_TYPE(call->args[0]);
     PyObject *function = type->tp_flags & Py_TPFLAGS_HEAPTYPE ? function_of(type, name) : NULL;
+    struct call made = *call;
 
     c->kind = NULL;
-    return function ? step_method(c, w, call, function, class_source(c, call->args[0], call->shadows[0]), name) : ENDED_BEFORE;
+    made.operates = true;
+    return function ? step_method(c, w, &made, function, class_source(c, call->args[0], call->shadows[0]), name) : ENDED_BEFORE;
 }
 
 /* ---- made here ---- */
@@ -128,7 +130,6 @@ enum ended call_property(struct capture *c, struct watched *w, PyObject *name, P
     PyErr_Clear();
     c->kind = NULL;
     made.callable = function;
-    made.operates = false;
     ended = step_method(c, w, &made, function, of ? source_read(c, of, '.', name, property) : NULL, which);
     return ended == ENDED_BEFORE && !c->kind ? break_at(c, "attribute", "a property that cannot be followed") : ended;
 }
@@ -225,17 +226,12 @@ struct shadow *super_method(struct capture *c, PyObject *type, PyObject *self, s
 
 enum ended super_attribute(struct capture *c, struct watched *w, PyObject *name, bool method)
 {
-    PyObject *type = stack_value(w, 1), *self = stack_value(w, 0), *value;
-    struct shadow *of = super_shadow(c, stack_shadow(w, 1), stack_shadow(w, 0), type, self), *shadow = NULL;
+    PyObject *type = stack_value(w, 1), *self = stack_value(w, 0);
+    struct shadow *of = super_shadow(c, stack_shadow(w, 1), stack_shadow(w, 0), type, self);
     OWNED PyObject *made = NULL;
 
-    if (of && stack_value(w, 2) == (PyObject *)&PySuper_Type && value_known(c, stack_value(w, 2), stack_shadow(w, 2)))
-        shadow = super_method(c, type, self, of, name);
-    if (!shadow)
+    if (!of || stack_value(w, 2) != (PyObject *)&PySuper_Type || !value_known(c, stack_value(w, 2), stack_shadow(w, 2)))
         return break_at(c, "attribute", "attribute %.100s of super(), which is not known", PyUnicode_AsUTF8(name));
     made = PyObject_CallFunctionObjArgs((PyObject *)&PySuper_Type, type, self, NULL);
-    value = made ? PyObject_GetAttr(made, name) : NULL;
-    if (!value)
-        return ENDED_RAISED;
-    return push_attribute(w, 3, method, value, shadow);
+    return made ? read_attribute(c, w, 3, made, of, name, method) : ENDED_RAISED;
 }

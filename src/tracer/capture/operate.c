@@ -274,7 +274,7 @@ enum ended operate_graph(struct capture *c, struct watched *w, const char *name,
 
 struct call operator_call(const char *name, int slots, int count, struct operands *operands)
 {
-    return (struct call){.callable = operator_named(name), .args = operands->values, .shadows = operands->of, .count = count, .slots = slots, .operates = true};
+    return (struct call){.callable = operator_named(name), .args = operands->values, .shadows = operands->of, .count = count, .slots = slots};
 }
 
 /* operator.NAME of the COUNT values on top, which OPERANDS gets. */

@@ -77,8 +77,8 @@ static int source_recipe(struct maker *m, struct shadow *shadow)
 {
     struct capture *c = m->c;
 
-    if (shadow == c->globals)
-        return add(m, (struct recipe){.how = MAKE_GLOBALS}, NULL);
+    if (shadow == c->globals || shadow == c->builtins)
+        return add(m, (struct recipe){.how = shadow == c->globals ? MAKE_GLOBALS : MAKE_BUILTINS}, NULL);
     if (shadow->parent == c->modules && shadow->value)
         return add(m, (struct recipe){.how = MAKE_CONST}, shadow->value);
     if (!shadow->key)
@@ -87,10 +87,6 @@ static int source_recipe(struct maker *m, struct shadow *shadow)
         return add(m, (struct recipe){.how = MAKE_CELL_OF, .from = (int)PyLong_AsLong(shadow->key)}, NULL);
     if (shadow->step == 'l')
         return taken_from(m, c->arguments, shadow->key, MAKE_ARGUMENT);
-    if (shadow->parent == c->globals)
-        return add(m, (struct recipe){.how = MAKE_GLOBAL}, shadow->key);
-    if (shadow->parent == c->builtins)
-        return add(m, (struct recipe){.how = MAKE_BUILTIN}, shadow->key);
     return part_recipe(m, shadow->step == '.' ? MAKE_ATTRIBUTE : MAKE_ITEM, shadow);
 }
 
@@ -343,14 +339,9 @@ static PyObject *make_one(const struct plan *plan, const struct recipe *recipe, 
         return Py_NewRef(recipe->object);
     case MAKE_ARGUMENT:
         return Py_NewRef(args[recipe->from]);
-    case MAKE_GLOBAL:
-    case MAKE_BUILTIN:
-        found = PyDict_GetItemWithError(recipe->how == MAKE_GLOBAL ? frame->f_globals : frame->f_builtins, recipe->object);
-        if (!found && !PyErr_Occurred())
-            PyErr_Format(PyExc_NameError, "name '%U' is not defined", recipe->object);
-        return Py_XNewRef(found);
     case MAKE_GLOBALS:
-        return Py_NewRef(frame->f_globals);
+    case MAKE_BUILTINS:
+        return Py_NewRef(recipe->how == MAKE_GLOBALS ? frame->f_globals : frame->f_builtins);
     case MAKE_CELL_OF:
         return Py_NewRef(PyTuple_GET_ITEM(compat_function(frame)->func_closure, recipe->from));
     case MAKE_OWN_CELL: /* behind the variables that the code has more, as in dyntrace._assemble */

@@ -11,14 +11,12 @@
 
 /* ---- arrays ---- */
 
-enum { MOST_TYPES = 64 };
-static PyTypeObject *array_types[MOST_TYPES]; /* owned: instances of theirs and of subclasses are arrays */
-static int array_type_count;
+static PyObject *array_types; /* owned list: instances of theirs and of subclasses are arrays */
 
 static bool is_known_type(PyTypeObject *type)
 {
-    for (int i = 0; i < array_type_count; i++)
-        if (array_types[i] == type)
+    for (Py_ssize_t i = array_types ? PyList_GET_SIZE(array_types) : 0; i--;)
+        if (PyList_GET_ITEM(array_types, i) == (PyObject *)type)
             return true;
     return false;
 }
@@ -29,14 +27,9 @@ int value_register(PyObject *type)
         PyErr_Format(PyExc_TypeError, "expected a type of arrays, got %s", Py_TYPE(type)->tp_name);
         return -1;
     }
-    if (is_known_type((PyTypeObject *)type))
-        return 0;
-    if (array_type_count == MOST_TYPES) {
-        PyErr_Format(PyExc_ValueError, "%d types of arrays are registered, which is all there can be", MOST_TYPES);
+    if (!array_types && !(array_types = PyList_New(0)))
         return -1;
-    }
-    array_types[array_type_count++] = (PyTypeObject *)Py_NewRef(type);
-    return 0;
+    return is_known_type((PyTypeObject *)type) ? 0 : PyList_Append(array_types, type);
 }
 
 void values_begin(void)
@@ -60,8 +53,8 @@ bool value_is_array(PyObject *value)
 
     if (type == &PyLong_Type || type == &PyUnicode_Type || type == &PyTuple_Type || type == &PyFloat_Type || type == &PyFunction_Type)
         return false;
-    for (int i = 0; i < array_type_count; i++)
-        if (PyType_IsSubtype(type, array_types[i]))
+    for (Py_ssize_t i = array_types ? PyList_GET_SIZE(array_types) : 0; i--;)
+        if (PyType_IsSubtype(type, (PyTypeObject *)PyList_GET_ITEM(array_types, i)))
             return true;
     return false;
 }
