@@ -60,6 +60,15 @@ def entries(function):
 '''
 
 PROGRAMS = {
+    "comparisons of numbers and orders of keys are checked in C": ('''
+from operator import floordiv, lt, mul, neg, pow
+less = native._check(((lt, (floordiv, (0,), (1,)), 10 ** 30), True))
+print(less(5, 2), less(-7, 2), less(10 ** 30, 1), less(10 ** 60, 10 ** 40), less(1, 0))
+print(less(True, 1), less(1.0, 1), less("a", 1), less(type("Int", (int,), {})(3), 1))
+print(native._check(((lt, (neg, (0,)), (mul, (0,), -(10 ** 25))), False))(-2), native._check(((lt, (pow, (0,), 70), 2 ** 70), False))(2))
+order = native._check(("a", "b"))
+print(order({"a": 1, "b": 2}), order({"b": 1, "a": 2}), order({"a": 1}), order({"a": 1, 2: 2}), order([("a", "b")]), native._check(())({}))
+''', ["True True False True False", "False False False False", "False True", "True False False False False True"]),
     "seed": ('''
 def toy(a, b):
     x = a * (a + 1)

@@ -6,6 +6,7 @@ import operator
 
 from . import guards as _guards
 from ._guard_words import text
+from ._native import native
 from .guards import Guard, GuardTree, Source
 
 
@@ -39,35 +40,30 @@ _SIGNS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floo
           operator.lt: "<", operator.le: "<=", operator.eq: "==", operator.ne: "!=", operator.gt: ">", operator.ge: ">=", operator.neg: "-"}
 
 
-def _text(number, paths, constants=None):
-    """The expression that NUMBER, of number_expression() in operate.c, stands for; PATHS gets those that it reads. CONSTANTS: gets the others,
-    and both have names, n0 and c0; without it the text is one to be shown."""
+def _text(number, paths):
+    """What NUMBER, of number_expression() in operate.c, is called; PATHS gets those that it reads."""
     if not isinstance(number, tuple):
-        if constants is None:
-            return text(number)
-        constants.append(number)
-        return "c%d" % (len(constants) - 1)
+        return text(number)
     if len(number) == 1:
         if number[0] not in paths:
             paths.append(number[0])
-        return number[0][-1][2] if constants is None else "n%d" % paths.index(number[0])
-    sign, words = _SIGNS[number[0]], [_text(one, paths, constants) for one in number[1:]]
+        return number[0][-1][2]
+    sign, words = _SIGNS[number[0]], [_text(one, paths) for one in number[1:]]
     return "(%s %s %s)" % (words[0], sign, words[1]) if len(words) > 1 else "(%s%s)" % (sign, words[0])
+
+
+def _numbered(number, paths):
+    """NUMBER with the numbers of PATHS in their places."""
+    if not isinstance(number, tuple):
+        return number
+    return (paths.index(number[0]),) if len(number) == 1 else (number[0], *(_numbered(one, paths) for one in number[1:]))
 
 
 def _comparison(sign, left, right, result):
     """A guard: numbers compare as they did, and are of type int."""
-    paths, constants = [], []
-    code = _text((sign, left, right), paths, constants)
-    compare = eval("lambda %s: %s" % (", ".join("n%d" % i for i in range(len(paths))), code), {"c%d" % i: value for i, value in enumerate(constants)})
-    shown = _text((sign, left, right), paths)
-
-    def check(*numbers):
-        try:
-            return all(type(number) is int for number in numbers) and compare(*numbers) is result
-        except ArithmeticError:
-            return False
-    return _guards.LAMBDA(check, shown[1:-1] if result else "not " + shown, *map(Source, paths))
+    paths, comparison = [], (sign, left, right)
+    shown = _text(comparison, paths)[1:-1]
+    return _guards.LAMBDA(native._check((_numbered(comparison, paths), result)), shown if result else "not (%s)" % shown, *map(Source, paths))
 
 
 def guards_of(record):
@@ -88,8 +84,7 @@ def guards_of(record):
         elif kind == "ALIASING":
             made.append(_guards.LAMBDA(operator.is_, "%s is %s" % (path[-1][2], value[-1][2]), source, Source(value)))
         elif kind == "DICT_ORDER":
-            made.append(_guards.LAMBDA(lambda found, keys=value: type(found) is dict and all(type(key) is str for key in found) and tuple(found) == keys,
-                                       "tuple(%s) == %r" % (path[-1][2], value), source))
+            made.append(_guards.LAMBDA(native._check(value), "tuple(%s) == %r" % (path[-1][2], value), source))
         elif kind == "CONSTANT_MATCH":
             made.append(_guards.CONSTANT_MATCH(source, value))
         else:

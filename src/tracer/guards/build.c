@@ -503,6 +503,6 @@ PyTypeObject guard_tree_type = {
 
 int guard_types_ready(PyObject *module)
 {
-    return PyType_Ready(&guard_tree_type) ? -1
-                                          : PyModule_AddObjectRef(module, "GuardTree", (PyObject *)&guard_tree_type);
+    return PyType_Ready(&guard_tree_type) || PyModule_AddFunctions(module, guard_methods)
+               ? -1 : PyModule_AddObjectRef(module, "GuardTree", (PyObject *)&guard_tree_type);
 }

@@ -236,6 +236,68 @@ static APART int call_lambda(const struct guard_leaf *leaf, PyObject *const *val
     return result ? passed : -1;
 }
 
+/* ---- what captures call in a LAMBDA ---- */
+
+/* The number that NUMBER stands for: a constant; (i,), the value number I, an int; or (operator, operands ...). A new reference; NULL: that is no
+ * int, or an exception. */
+static PyObject *number_of(PyObject *number, PyObject *const *values)
+{
+    PyObject *operands[2] = {NULL}, *made = NULL;
+    const Py_ssize_t count = PyTuple_CheckExact(number) ? PyTuple_GET_SIZE(number) - 1 : -1;
+
+    if (!count)
+        number = values[PyLong_AsSsize_t(PyTuple_GET_ITEM(number, 0))];
+    if (count <= 0)
+        return PyLong_CheckExact(number) ? Py_NewRef(number) : NULL;
+    for (Py_ssize_t i = 0; i < count && (!i || operands[0]); i++)
+        operands[i] = number_of(PyTuple_GET_ITEM(number, i + 1), values);
+    if (operands[count - 1])
+        made = PyObject_Vectorcall(PyTuple_GET_ITEM(number, 0), operands, (size_t)count, NULL);
+    Py_XDECREF(operands[0]);
+    Py_XDECREF(operands[1]);
+    return made;
+}
+
+/* SELF: a comparison, and what it gives. */
+static PyObject *compares(PyObject *self, PyObject *const *values, Py_ssize_t count)
+{
+    OWNED PyObject *result = number_of(PyTuple_GET_ITEM(self, 0), values);
+
+    if (!result && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_ArithmeticError))
+        return NULL;
+    PyErr_Clear();
+    return PyBool_FromLong(result == PyTuple_GET_ITEM(self, 1));
+}
+
+/* SELF: the words that are the keys of a dict, in their order. */
+static PyObject *has_order(PyObject *self, PyObject *dict)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0, i = 0;
+
+    if (!PyDict_CheckExact(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(self))
+        Py_RETURN_FALSE;
+    for (; PyDict_Next(dict, &at, &key, &value); i++)
+        if (!PyUnicode_CheckExact(key) || PyUnicode_Compare(key, PyTuple_GET_ITEM(self, i)))
+            Py_RETURN_FALSE;
+    Py_RETURN_TRUE;
+}
+
+static PyObject *make_check(PyObject *module, PyObject *of)
+{
+    static PyMethodDef comparison = {"compares", (PyCFunction)(void (*)(void))compares, METH_FASTCALL, "compares(*numbers)"};
+    static PyMethodDef order = {"has_order", has_order, METH_O, "has_order(dict)"};
+
+    if (!PyTuple_CheckExact(of))
+        return PyErr_Format(PyExc_TypeError, "a check is made of a tuple");
+    return PyCFunction_New(PyTuple_GET_SIZE(of) == 2 && PyTuple_CheckExact(PyTuple_GET_ITEM(of, 0)) ? &comparison : &order, of);
+}
+
+PyMethodDef guard_methods[] = {
+    {"_check", make_check, METH_O, "_check(words) or _check((comparison, result)) -> callable\n\nDoes a dict have these keys in this order? Does the comparison of numbers give that?"},
+    {NULL, NULL, 0, NULL},
+};
+
 int guard_check(const struct guard_leaf *leaf, PyObject *const *values)
 {
     PyObject *value = values[0];

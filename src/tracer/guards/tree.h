@@ -93,6 +93,7 @@ struct guard_leaf {
 
 /* LEAF has what Python gave, which must be what the kind called NAME needs. 0, or -1 with an exception. */
 int guard_prepare(struct guard_leaf *leaf, const char *name);
+extern PyMethodDef guard_methods[];
 /* 1 holds, 0 does not, -1 with an exception. VALUES: one for each source, borrowed from the caller, who holds them. */
 int guard_check(const struct guard_leaf *leaf, PyObject *const *values);
 
