@@ -211,7 +211,7 @@ def main():
             path.write_text(Function(seed).text(options.library == "torch"))
             if options.print:
                 print(path.read_text().partition("@calls")[2], flush=True)
-            if options.compile == "eager":
+            if options.compile in ("eager", "every"):
                 import dyntrace
                 dyntrace.reset()
                 if options.verbose:

@@ -1,5 +1,6 @@
 """Closures, nested functions, lambdas, decorators."""
 import functools
+import types
 
 scale = 2
 
@@ -244,3 +245,36 @@ def of_itself(x):
     y = down(x, 3)
     print("break")
     return down(y, 2)
+
+
+# ---- two free variables on one cell ----
+
+def _two_variables():
+    a = b = 0
+
+    def both(x):
+        nonlocal a
+        y = x + b
+        a = a + 1
+        return y * b + a, b
+    return both
+
+
+_CELLS = [types.CellType(1), types.CellType(2)]
+_APART, _SAME, _TURNED = (types.FunctionType(_two_variables().__code__, globals(), "both", None, tuple(_CELLS[i] for i in cells))
+                          for cells in ((0, 1), (0, 0), (1, 0)))
+entry(_SAME, "variables_on_one_cell")
+entry(_APART, "variables_on_two_cells")
+
+
+def one_cell_then_two(x):
+    return _SAME(x), _APART(x), _SAME(x)
+
+
+def two_cells_then_one(x):
+    return _APART(x), _SAME(x), _TURNED(x)
+
+
+@calls("A(3), _APART", "A(3), _SAME", "A(3), _TURNED", "A(3), _SAME", "A(3), _APART")
+def cells_of_an_argument(x, f):
+    return f(x), f(x + 1)
