@@ -21,10 +21,9 @@ import operator
 import sys
 import unittest
 
+from capture_help import Everything
 from resume_help import Splitting
 
-from dyntrace import capture, resume
-from dyntrace._native import native
 from dyntrace.eval_frame import get_eval_frame_callback, set_eval_frame
 from dyntrace.types import ConvertFrameReturn, FrameAction, FrameExecStrategy, GuardedCode
 
@@ -67,27 +66,14 @@ def declined(frame, entry, state):
     return DECLINED
 
 
-def captured(record):
-    global count
-    count += 1
-    return capture.finish("eager", None, False, record)
-
-
-def unnamed(made, code, *args, **changes):
-    """Resume functions have the names of the original, so that tests that compare names say nothing."""
-    names = {key: getattr(code, key) for key in ("co_name", "co_qualname") if key in changes}
-    return made(code, *args, **{**changes, **names})
-
-
 def main(mode, *modules):
     class Loader(unittest.TestLoader):
         def getTestCaseNames(self, case):
             return [name for name in super().getTestCaseNames(case) if "-" + name not in modules]
     suite = unittest.TestSuite(Loader().loadTestsFromName("test." + m) for m in modules if m[0] != "-")
-    callbacks = {"replaced": replaced, "declined": declined, "captured": native.Capture((captured, "eager", None, False, None))}
+    everything = Everything() if mode == "captured" else None
+    callbacks = {"replaced": replaced, "declined": declined, "captured": everything and everything.callback}
     splits = mode not in callbacks
-    if mode == "captured":
-        resume._made = functools.partial(unnamed, resume._made)
     callback = functools.partial(resumed, Splitting(mode)) if splits else callbacks[mode]
 
     class Result(unittest.TextTestResult):
@@ -112,7 +98,7 @@ def main(mode, *modules):
         print(test, why, sep="\n", file=sys.stderr)
     bad = sorted({str(getattr(test, "test_case", test)) for test, _ in result.failures + result.errors} |  # not a subtest's
                  {str(t) for t in result.unexpectedSuccesses})
-    print(json.dumps({"ran": result.testsRun, "replaced": count, "bad": bad, "off": off}))
+    print(json.dumps({"ran": result.testsRun, "replaced": everything.count if everything else count, "bad": bad, "off": off}))
 
 
 if __name__ == "__main__":

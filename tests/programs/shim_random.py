@@ -5,7 +5,7 @@ usage: shim_random.py [FIRST_SEED [COUNT [MODE]]]
 Each program is some functions of every kind (arguments of all kinds, defaults, closures and cells, generators,
 coroutines, async generators, classes with super(), exceptions) that call one another with arguments that fit or not.
 It runs with no callback, replaced (compiling), and replaced (hits): what it logs, tracebacks included, must be equal. With
-a MODE of resume_help.py functions are split instead.
+a MODE of resume_help.py functions are split instead, with "captured" they are captured (capture_help.py).
 """
 import random
 import re
@@ -15,6 +15,7 @@ import warnings
 
 import dyntrace
 from dyntrace.eval_frame import _debug_get_cache_entry_list, set_eval_frame
+from capture_help import Everything
 from resume_help import Splitting
 from shim_help import ReplaceAll
 
@@ -291,12 +292,13 @@ def run(code, callback):
 def main(first=0, count=200, mode=None):
     first, count = int(first), int(count)
     replaced = logged = 0
+    everything = Everything() if mode == "captured" else None
     warnings.simplefilter("ignore")  # coroutines that nobody awaits
     for seed in range(first, first + count):
         source = SUPPORT + Source(seed).program()
         # Two code objects, each run as often: 3.11 gives some errors another line number once code is warm.
         plain, code = (compile(source, FILE, "exec") for _ in range(2))
-        callback = ReplaceAll(FILE, Splitting(f"{mode}={seed}").instead) if mode else ReplaceAll(FILE)
+        callback = everything.callback if everything else ReplaceAll(FILE, Splitting(f"{mode}={seed}").instead) if mode else ReplaceAll(FILE)
         for name in ("compiled", "hits"):
             expected, result = run(plain, None), run(code, callback)
             if result != expected:
@@ -306,9 +308,10 @@ def main(first=0, count=200, mode=None):
                       f"  expected {(expected + ['nothing'])[line]}")
                 sys.exit(1)
         assert mode or len(_debug_get_cache_entry_list(code)) == 1
-        replaced += len(callback.asked)
+        replaced += 0 if everything else len(callback.asked)
         logged += len(expected)
         dyntrace.reset()
+    replaced += everything.count if everything else 0
     print(f"{count} programs, {replaced} code objects replaced, {logged} lines equal")
     assert mode or replaced > 5 * count and logged > 20 * count
 
