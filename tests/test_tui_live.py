@@ -97,6 +97,8 @@ def test_what_it_does_per_second_is_shown_with_its_memory(dyntrace, tmp_path):
     with live(dyntrace, tmp_path, BUSY) as terminal:
         line = terminal.wait(lambda screen: re.search(r"^calls [\d.]+( [kM])?/s [·▁-█]{3,} .*hits 0/s .*compiles 0/s .*recompiles 0/s .*memory \d+ MB$", screen, re.M))
         assert line
+        terminal.type(":frames", "Enter")
+        terminal.wait(lambda screen: "> frames" in screen and "those of a recording that goes on are stored at its end" in screen)
         terminal.type("K")
         terminal.wait(lambda screen: "the program has ended" in screen and not re.search(r"^calls .*/s", screen, re.M))
         terminal.type("K")

@@ -1,7 +1,6 @@
 -- One graph break, with its stack and source.
 
 --title {function:60}:{line}
---file {filename} {line}
 --subject => compile {compile_id} AT {at}
 --| {!r}{reason:reason400}
 --| in         {function:200}  {!d}{filename:300}:{line}  => function {code_id}

@@ -2,7 +2,6 @@
 -- then the lookup is known at once, and no frame need be stored. What is slow is asked with the lookup, if there is one.
 
 --title {function:80} #{frame_id|not stored}
---file {filename} {first_line}
 --subject => call {call_id} AT {at}
 --| {!b}{function:200}{!n}  {!d}{filename:300}:{first_line}{!n}  {kind:30|}  => function {code_id}
 --| at         {at:time} s, thread {thread_id} {thread:60|} of process {pid}  => timeline {thread_id} AT {at}

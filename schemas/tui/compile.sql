@@ -1,7 +1,6 @@
 -- One run of the compiler, and why it was needed.
 
 --title {function:70} {label:20|}
---file {filename} {first_line}
 --subject => compile {compile_id} AT {at}
 --| {!b}{function:200}{!n}  {!d}{filename:300}:{first_line}  => function {code_id}
 --| compile    {label:40|(no label)} at {at:time} s, took {took:duration|no end}  => call {call_id}

@@ -1,7 +1,6 @@
 -- One cache entry: guards as a tree, graphs, bytecode.
 
 --title {label:30} of {function:100}
---file {filename} {first_line}
 --subject => entry {cache_entry_id} AT {born}
 --| entry {!b}{label:40}{!n} of {!b}{function:160}{!n}  {!d}{filename:300}:{first_line}  => function {code_id}
 --| backend {backend:80|not known}[, seen by region {region_id} only], born {born:time} s  => compile {compile_id}

@@ -2,7 +2,6 @@
 -- function belong to it.
 
 --title {function:140}
---file {filename} {first_line}
 --subject => function {code_id}
 --| {!b}{function:200}{!n}  {!d}{filename:300}:{first_line}{!n}  {kind:30}
 --call origin

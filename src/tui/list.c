@@ -251,25 +251,6 @@ static void list_lead(struct view *view, struct arena *arena, struct target *tar
         target->title = value_print(arena_take(arena, CELL_TEXT), &row[title < 0 ? 0 : title], AS_TEXT, 0);
 }
 
-static bool list_place(struct view *view, const char **file, int64_t *line)
-{
-    struct list *list = (struct list *)view;
-    const struct value *row = row_at(list, view->at);
-    int where = column_named(list, "where");
-    const char *text = row && where >= 0 && row[where].type == QUERY_TEXT ? row[where].text : "";
-    const char *colon = strrchr(text, ':');
-
-    if (!colon) {
-        struct target about = target_of(list, &view->arena, block_word(list->block, "subject"));
-        if (!about.kind)
-            view_do(view, lead, &view->arena, &about);
-        return view_source(view, &about, file, line);
-    }
-    *line = strtoll(colon + 1, NULL, 10);
-    *file = arena_text(&view->arena, text, (size_t)(colon - text));
-    return true;
-}
-
 static void list_subject(struct view *view, struct target *subject)
 {
     struct list *list = (struct list *)view;
@@ -470,6 +451,6 @@ static void list_close(struct view *view)
 const struct view_ops list_ops = {
     .size = sizeof(struct list), .asked = 4, .jobs = 6, .open = list_open, .close = list_close, .settle = list_settle, .draw = list_draw,
     .request = list_request, .refresh = list_refresh, .sql = list_sql, .search = list_search, .filter = list_filter,
-    .column = list_column, .export = list_export, .lead = list_lead, .moment = list_moment, .place = list_place, .subject = list_subject,
+    .column = list_column, .export = list_export, .lead = list_lead, .moment = list_moment, .subject = list_subject,
     .writes = "csv", .keys = "Enter opens  s sort  f filter  / search  v beside",
 };

@@ -14,8 +14,8 @@ enum { RATES = 4 /* calls, hits, compiles, recompiles */, RATES_KEPT = 60 };
 struct rates {
     int64_t at_ms;                 /* when it was looked last, 0: not yet */
     int64_t sums[RATES], lookup_id;
-    double kept[RATES_KEPT][RATES]; /* per second; the newest at (looks - 1) % RATES_KEPT */
-    int looks;
+    double kept[RATES_KEPT][RATES]; /* per second; the newest last */
+    int looks;                     /* of them */
     char compiling[100];           /* what is being compiled now, or "" */
 };
 

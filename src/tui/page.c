@@ -118,11 +118,6 @@ static bool row_put(struct doc *doc, struct db *db, struct arena *arena, const s
         } else if (is(line, "title")) {
             text = row_print(arena, row, line->rest, false);
             snprintf(doc->title, sizeof doc->title, "%s", text ? text_safe(arena, text, sizeof doc->title - 4) : "");
-        } else if (is(line, "file") && !doc->file && (text = field_whole(query, row, line->rest))) {
-            const char *place = strstr(line->rest, "} {");
-            doc->file = doc_print(doc, "%s", text);
-            if (place)
-                row_integer(row, place + 1, &doc->file_line);
         } else if (is(line, "subject")) {
             doc->subject = row_target(&doc->arena, row, line->rest);
         } else if (is(line, "start") && !doc->start) {

@@ -43,13 +43,13 @@ void rates_look(struct rates *rates, struct db *db)
     }
     if (sums[COMPILES] != rates->sums[COMPILES])
         sums[RECOMPILES] = db_integer(db, 0, "SELECT SUM(is_recompile) FROM compiles");
-    for (int i = 0; i < RATES && rates->at_ms && seconds > 0; i++) {
-        double rate = (double)(sums[i] - rates->sums[i]) / seconds;
-        rates->kept[rates->looks % RATES_KEPT][i] = rate > 0 ? rate : 0;
+    if (rates->at_ms && seconds > 0) {
+        memmove(rates->kept, rates->kept + 1, sizeof rates->kept - sizeof *rates->kept);
+        for (int i = 0; i < RATES; i++)
+            rates->kept[RATES_KEPT - 1][i] = sums[i] > rates->sums[i] ? (double)(sums[i] - rates->sums[i]) / seconds : 0;
+        rates->looks += rates->looks < RATES_KEPT;
     }
-    rates->looks += rates->at_ms && seconds > 0;
-    for (int i = 0; i < RATES; i++)
-        rates->sums[i] = sums[i];
+    memcpy(rates->sums, sums, sizeof sums);
     rates->at_ms = now_ms;
     compiling_look(rates, db);
 }
@@ -65,14 +65,13 @@ static size_t rates_put(const struct rates *rates, int room, char *line, size_t 
     size_t used = 0;
 
     for (int i = 0; i < RATES && used + 1 < bytes; i++) {
-        int width = each >= BARS_LEAST ? each : i == CALLS ? room - 1 : 0, kept = rates->looks < RATES_KEPT ? rates->looks : RATES_KEPT;
-        double rate = rates->looks ? rates->kept[(rates->looks - 1) % RATES_KEPT][i] : 0;
-        width = width < BARS_LEAST ? 0 : width < kept ? width : kept;
+        int width = each >= BARS_LEAST ? each : i == CALLS ? room - 1 : 0;
+        width = width < BARS_LEAST ? 0 : width < rates->looks ? width : rates->looks;
         for (int k = 0; k < width; k++)
-            heights[k] = rates->kept[(rates->looks - width + k) % RATES_KEPT][i];
+            heights[k] = rates->kept[RATES_KEPT - width + k][i];
         spark_line(bars, heights, width);
-        used += (size_t)snprintf(line + used, bytes - used, "%s%s %s/s%s%s", i ? "  " : "", names[i], table_count(count, (int64_t)(rate + 0.5)),
-                                 *bars ? " " : "", bars);
+        used += (size_t)snprintf(line + used, bytes - used, "%s%s %s/s%s%s", i ? "  " : "", names[i],
+                                 table_count(count, (int64_t)(rates->kept[RATES_KEPT - 1][i] + 0.5)), *bars ? " " : "", bars);
     }
     return used;
 }

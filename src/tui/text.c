@@ -329,19 +329,17 @@ static bool text_export(struct view *view, const char *path)
     return ok;
 }
 
+/* Of a line of source. */
 static bool text_place(struct view *view, const char **file, int64_t *line)
 {
     struct text *text = (struct text *)view;
     const struct doc_line *chosen = line_at(text);
 
-    if (text->stale)
+    if (!chosen || !chosen->source_line)
         return false;
-    if (chosen && !chosen->source_line && view_source(view, &chosen->target, file, line))
-        return true;
-    *file = chosen && chosen->file ? chosen->file : text->doc ? text->doc->file : NULL;
-    if (!*file)
-        return text->doc && view_source(view, &text->doc->subject, file, line);
-    *line = chosen && chosen->source_line ? chosen->source_line : text->doc->file_line;
+    if (!(*file = chosen->file) && !view_source(view, &text->doc->subject, file, line))
+        return false;
+    *line = chosen->source_line;
     return true;
 }
 

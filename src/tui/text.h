@@ -23,7 +23,7 @@ struct source;
 struct doc_line {
     const char *text;     /* marked; in the arena, as its target's texts */
     struct target target;
-    int64_t source_line;  /* in FILE, or in the doc's; 0: none */
+    int64_t source_line;  /* in FILE, or in that of the doc's subject; 0: none */
     const char *file;     /* or NULL */
     bool part;            /* a heading */
     int half;             /* where its right half begins, 0: it is one */
@@ -47,8 +47,6 @@ struct doc {
     bool failed;            /* a line says why it is not all */
     const char *heading;    /* the last one of a page */
     char title[160];        /* set by build() */
-    const char *file;       /* set by build(): of source_line, and for an editor */
-    int64_t file_line;
     size_t start;           /* set by build(): the line to begin on */
     struct target subject;  /* set by build(): what it is about */
     struct target previous, next; /* set by build(): what p and n show, in its place if it is another of its kind */

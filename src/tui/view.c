@@ -80,10 +80,11 @@ bool view_export(struct view *view, const char *options, const char *path)
     return true;
 }
 
-/* The row of schemas/tui/place.sql for TARGET, on which the caller's query_close is then due; NULL: there is none. */
+/* The row of schemas/tui/place.sql for TARGET, on which the caller's query_close is then due; NULL: there is none, as of a call that is
+ * still to be found: what ran on a thread at a moment. */
 static struct query *place_find(struct tui *tui, const struct target *target)
 {
-    struct query *query = target->kind && target->id ? db_query(tui->db, schema_statement("tui/place")) : NULL;
+    struct query *query = target->kind && target->id && target->about != VIEW_TIMELINE ? db_query(tui->db, schema_statement("tui/place")) : NULL;
 
     if (!query)
         return NULL;
@@ -112,7 +113,7 @@ const char *target_words(struct tui *tui, struct arena *arena, const struct targ
     struct query *query = target->title ? NULL : place_find(tui, target);
     const char *words = target->title ? target->title : query ? query_text(query, 2, NULL) : target->where ? target->where : "";
 
-    words = arena_print(arena, at_ns ? "%s %.160s at %.6f s" : "%s %.160s", view_of((int)target->kind)->name, words, (double)at_ns / 1e9);
+    words = arena_print(arena, at_ns ? "%s%s%.160s at %.6f s" : "%s%s%.160s", view_of((int)target->kind)->name, *words ? " " : "", words, (double)at_ns / 1e9);
     query_close(query);
     return words;
 }
@@ -122,7 +123,7 @@ const char *target_words(struct tui *tui, struct arena *arena, const struct targ
 void view_edit(struct view *view)
 {
     const struct view_ops *ops = view->ops;
-    struct target about = {0};
+    struct target leads = {0}, about = {0};
     const char *file, *editor = prose_filled(getenv("VISUAL"));
     char *path, line[32];
     int64_t number = 0;
@@ -130,9 +131,10 @@ void view_edit(struct view *view)
 
     if (!editor && !(editor = prose_filled(getenv("EDITOR"))))
         editor = "vi";
-    if (!view_op(ops, place))
-        view_do(view, subject, &about);
-    if (view_op(ops, place) ? !view_op(ops, place)(view, &file, &number) : !view_source(view, &about, &file, &number)) {
+    view_do(view, lead, &view->arena, &leads);
+    view_do(view, subject, &about);
+    if (!(view_op(ops, place) && view_op(ops, place)(view, &file, &number)) && !view_source(view, &leads, &file, &number) &&
+        !view_source(view, &about, &file, &number)) {
         if (!tui_wait(view->tui))
             tui_say(view->tui, "no source belongs to this line");
         return;

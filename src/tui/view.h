@@ -92,7 +92,7 @@ struct view_ops {
     bool (*export)(struct view *view, const char *path);      /* true: it goes its way; or NULL */
     void (*lead)(struct view *view, struct arena *arena, struct target *target); /* where the line leads; texts in ARENA or borrowed; NULL: to its subject */
     void (*moment)(struct view *view, int64_t at_ns, bool near); /* show that, near: from near by; or NULL */
-    bool (*place)(struct view *view, const char **file, int64_t *line); /* for an editor; borrowed; NULL: that of the subject */
+    bool (*place)(struct view *view, const char **file, int64_t *line); /* for an editor; borrowed; false, or NULL: that of what the line leads to, or is about */
     void (*subject)(struct view *view, struct target *subject); /* what the line is about, for replay ...; borrowed; or NULL */
     void (*input)(struct view *view, const char *text);       /* what was typed after REQUEST_INPUT; or NULL */
     const char *asks;    /* label of what i asks for: another target.where, for input(); or NULL */

@@ -270,16 +270,13 @@ static void node_draw(struct flame *flame, struct screen *screen, uint32_t at, i
 {
     struct view *view = &flame->view;
     const struct node *node = node_at(flame, at), *focus = node_at(flame, flame->focus);
-    int selected = at == flame->chosen ? STYLE_SELECTED : 0, style = (node->parent ? STYLE_NORMAL : STYLE_BOLD) | selected, x;
+    int selected = view_row(view, screen, y, at == flame->chosen), style = (node->parent ? STYLE_NORMAL : STYLE_BOLD) | selected, x;
     bool narrow = view->columns < NARROW;
     int step = view->columns < 70 ? 1 : 2, used = narrow ? 21 : 40, fits = (view->columns - used - NAME_LEAST) / step;
     int depth = (int)(node->depth - focus->depth - 1), cursor = (int)(node_at(flame, flame->chosen)->depth - focus->depth - 1);
     int left = cursor > fits ? depth - (cursor - fits) : depth; /* the cursor's name is in sight */
     char line[400] = "";
 
-    if (selected)
-        screen_fill(screen, y, 0, view->columns, selected);
-    screen_put(screen, y, 0, 1, heat(flame, at) | selected, selected ? ">" : " ");
     figures_print(flame, at, focus->total_ns, line, sizeof line, narrow ? "%5.1f %% %9s" : "%5.1f %% %9s %10s %8s");
     x = screen_put(screen, y, 1, view->columns - 1, heat(flame, at) | selected, line) + 3;
     x += (left < 0 ? 0 : left > fits ? fits : left) * step;

@@ -121,6 +121,8 @@ static void frame_note(void *context, struct track *track)
     for (int i = from; i <= to; i++)
         if (buckets[i].depth < track->stack.count)
             buckets[i].depth = (uint32_t)track->stack.count;
+    if (job->lanes.at[at].deepest < track->stack.count)
+        job->lanes.at[at].deepest = (uint32_t)track->stack.count;
     ids_add(&buckets[from].frames, frame->id);
 }
 

@@ -58,6 +58,7 @@ struct lane {
         struct ids frames, lookups;
     } *buckets; /* owned: BUCKETS */
     int first, last; /* those that have anything */
+    uint32_t deepest;
 };
 
 struct compile_mark {

@@ -293,20 +293,16 @@ static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, 
     const struct lane *lane = &t->lanes->lanes.at[at];
     struct compiles compiles = compiles_find(t, at);
     bool chosen = at == (int)t->view.at, detailed = chosen && detail_fits(t, t->detail);
-    uint32_t deepest = 1;
     int column = cursor_column(t);
     char calls[TABLE_HUMAN], label[200];
 
-    for (int i = 0; i < BUCKETS; i++)
-        if (lane->buckets[i].depth > deepest)
-            deepest = lane->buckets[i].depth;
     snprintf(label, sizeof label, lane->calls ? "%c%s  %s calls looked up" : "%c%s", chosen ? '>' : ' ', lane->name ? lane->name : "?", table_count(calls, lane->calls));
     screen_put(screen, y, 0, t->view.columns, chosen ? STYLE_BOLD : STYLE_NORMAL, label);
     for (int x = 0; x < t->view.columns && y + 1 <= last; x++) {
         struct bucket sums = column_sums(t, at, x);
         int selected = chosen && x == column ? STYLE_SELECTED : 0, style;
         const char *mark = column_mark(t, &compiles, &sums, detailed, x, &style);
-        screen_put(screen, y + 1, x, 1, STYLE_DIM | selected, spark_glyph((double)sums.depth / deepest, " "));
+        screen_put(screen, y + 1, x, 1, STYLE_DIM | selected, spark_glyph(sums.depth ? (double)sums.depth / lane->deepest : 0, " "));
         if (y + 2 <= last)
             screen_put(screen, y + 2, x, 1, style | selected, mark);
     }
@@ -458,13 +454,8 @@ static int64_t cursor_frame(const struct timeline *t)
 static bool timeline_place(struct view *view, const char **file, int64_t *line)
 {
     struct timeline *t = (struct timeline *)view;
-    const struct compile_mark *compile;
 
-    if (!lane_count(t))
-        return false;
-    compile = compiles_find(t, (int)t->view.at).longest[cursor_column(t)];
-    return view_source(view, &(struct target){.kind = VIEW_CALL, .id = cursor_frame(t)}, file, line) ||
-           (compile && view_source(view, &(struct target){.kind = VIEW_COMPILE, .id = compile->id}, file, line));
+    return lane_count(t) && view_source(view, &(struct target){.kind = VIEW_CALL, .id = cursor_frame(t)}, file, line);
 }
 
 /* What is under the cursor: its compile, else its lookups, else its innermost call. */
