@@ -2,6 +2,7 @@
 
 It runs in a pseudo terminal. The first screen counts from its start; a key counts from the write to the last byte of the
 screen that is drawn for it. What comes later, once a slow query has its answer, is a screen of its own and not counted.
+The page of a call counts until what ran inside stands there, as far as it was read for the first look.
 """
 import fcntl
 import os
@@ -18,11 +19,13 @@ import time
 
 from figures import figure
 from interpreters import Failed
+from made import made_trace
 from replay import ROOT, big_trace
 from tables import at_most
 
 SIZE = (30, 100)
 GAP = 0.012        # a screen is drawn when nothing came for this long
+CALLEES, FRAMES_OF_CALLEE = 10_000, 1000
 FIRST_S, KEY_MS, MEMORY_MB, IDLE_SHARE, PICTURE_S = 0.3, 50, 150, 0.02, 1
 # What is typed: a word is a name below or characters; ~ waits until the answers are there.
 NAMES = {"Enter": b"\r", "Esc": b"\x1b", "Down": b"\x1b[B", "Up": b"\x1b[A", "PgDn": b"\x1b[6~", "Right": b"\x1b[C", "Tab": b"\t"}
@@ -106,6 +109,45 @@ def tour(program, trace):
         terminal.end()
 
 
+def wide_trace(callees):
+    """Path of a trace whose first frame calls so many, each with as many frames as another."""
+    def fill(db):
+        frames = callees * FRAMES_OF_CALLEE
+        db.executemany("INSERT INTO meta VALUES (?, ?)", [
+            ("dyntrace_version", "bench"), ("state", "complete"), ("started_unix_ns", 1700000000000000000), ("host", "bench"),
+            ("command", '["python", "bench.py"]'), ("span_ns", frames * 100), ("frame_count", frames + 1), ("open_frame_count", 0)])
+        db.execute("INSERT INTO process(process_id, pid, start_ns, end_ns, exit_code) VALUES (1, 1000, 0, ?, 0)", [frames * 100])
+        db.execute("INSERT INTO thread VALUES (1, 1, 1000, 'worker')")
+        db.executemany("INSERT INTO code VALUES (?, 1, '/srv/app/wide.py', ?, ?, 'function', NULL, ?)", [(c, f"f{c}", c, c) for c in (1, 2, 3)])
+        db.execute("""WITH RECURSIVE frames(i, within) AS (SELECT 0, NULL UNION ALL SELECT i + 1, i % :size FROM frames WHERE i < :frames)
+            INSERT INTO frame SELECT i + 1, 1, CASE WHEN within THEN i - within + 1 WHEN i THEN 1 END, CASE WHEN within THEN 3 WHEN i THEN 2 ELSE 1 END,
+                0, 0, i * 100, i * 100 + CASE WHEN within THEN 60 WHEN i THEN :size * 100 - 50 ELSE :frames * 100 END, NULL, 0
+            FROM frames""", {"size": FRAMES_OF_CALLEE, "frames": frames})
+    return made_trace(f"bench-wide-{callees}", fill)
+
+
+def call_page(program, trace):
+    """Milliseconds from a key to the page of the first call, each of some times."""
+    terminal = Terminal([program, "tui", trace])
+    times = []
+    try:
+        for _ in range(20):
+            while terminal.read(1, 0.5)[0]:
+                pass
+            begun, text = time.monotonic(), b""
+            os.write(terminal.fd, b":call 1\r")
+            while b"Inside" not in text:
+                more, last = terminal.read(20, 0)
+                if not more:
+                    raise Failed("tui: no page of the call")
+                text += more
+            times.append((last - begun) * 1000)
+            os.write(terminal.fd, NAMES["Esc"])
+        return times
+    finally:
+        terminal.end()
+
+
 def picture(program, trace, key, sign):
     """Processor time in seconds from KEY to a first look at all frames, which has SIGN on it, and to all of them."""
     terminal = Terminal([program, "tui", trace])
@@ -157,6 +199,9 @@ def tui(table, python, options):
         look, whole = picture(program, trace, key, sign)
         table.add(python.version, f"{name}, first look", "s", f"{look:.2f}", "", "")
         table.add(python.version, f"{name}, all frames", "s", *at_most(whole, PICTURE_S))
+    pages = call_page(program, wide_trace(CALLEES // options.divisor))
+    table.raw.append({"call_page_ms": pages})
+    table.add(python.version, "the page of a call of 10,000 among 10 M frames, slowest of 20", "ms", *at_most(max(pages), KEY_MS, "{:.0f}"))
     with tempfile.TemporaryDirectory(prefix="dyntrace-bench-") as folder:
         small = os.path.join(folder, "live.db")
         shutil.copy(big_trace(1000), small)

@@ -343,7 +343,7 @@ static const char *condition_make(const struct list *list, struct arena *arena, 
         const char *quoted = strchr("'\"[", *text) ? strchr(text + 1, *text == '[' ? ']' : *text) : NULL;
         bool word = isalpha((unsigned char)*text) || *text == '_';
         size_t length = quoted ? (size_t)(quoted - text) + 1 : 1;
-        const char *operator = operator_in(text);
+        const char *operator;
         while (word && (isalnum((unsigned char)text[length]) || text[length] == '_'))
             length++;
         if (isdigit((unsigned char)*text)) {
@@ -360,7 +360,8 @@ static const char *condition_make(const struct list *list, struct arena *arena, 
                 continue;
             }
         }
-        word = word && operator && operator <= text + length + strspn(text + length, " !") && column_named(list, arena_text(arena, text, length)) >= 0;
+        word = word && column_named(list, arena_text(arena, text, length)) >= 0 && (operator = operator_in(text)) &&
+               operator <= text + length + strspn(text + length, " !");
         fprintf(out, word ? "\"%.*s\"" : "%.*s", (int)length, text);
         text += length;
     }
