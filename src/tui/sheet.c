@@ -82,15 +82,13 @@ static void spark_print(char *made, const char *text, int width)
     spark_line(made, counts, *text ? width : 0);
 }
 
-/* A share of 1 as a bar. */
-static void bar_print(char *made, double share, int width)
+const char *bar_print(char *made, double share, int width)
 {
-    int full = (int)(share * width + 0.5);
+    char *end = made;
 
-    if (full == 0 && share > 0)
-        full = 1;
-    for (int i = 0; i < width; i++)
-        made = stpcpy(made, i < full ? "█" : " ");
+    for (int i = 0; i < width; i++) /* what is more than nothing has one */
+        end = stpcpy(end, share * width + 0.5 >= i + 1 || (!i && share > 0) ? "█" : " ");
+    return made;
 }
 
 /* What is shown of TEXT. */

@@ -46,7 +46,8 @@ struct value value_read(struct arena *arena, struct query *query, int column);
 enum { CELL_TEXT = 512 };
 const char *value_print(char *made, const struct value *value, enum cell_format format, int width);
 
-/* A bar of a line of them, SHARE of 1 high; NONE where there is nothing. A line of them, into MADE. */
+/* SHARE of 1 as a bar, into MADE, of at most WIDTH columns. A bar of a line of them, so high; NONE where there is nothing. A line of them. */
+const char *bar_print(char *made, double share, int width);
 const char *spark_glyph(double share, const char *none);
 void spark_line(char *made, const double *heights, int width);
 

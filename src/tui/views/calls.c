@@ -199,10 +199,9 @@ void part_inside(struct doc *doc, struct db *db, struct query *unused)
     list_sort(&inside.all, group_order);
     for (size_t i = 0; i < inside.all.count && i < GROUPS_MOST; i++) {
         const struct group *g = &inside.all.at[i];
-        struct value share = {QUERY_REAL, {.real = took > 0 ? (double)g->ns / (double)took : 0}};
         const char *name = code_name(doc, db, g->code_id, &place);
         doc_line(doc, "  " MARK "a%s" MARK "n%8s x " MARK "b%s" MARK "n %9s  first %.6f s, longest %s  " MARK "d%s",
-                 wide ? value_print(bar, &share, AS_BAR, BAR) : "", doc_count(doc, g->calls),
+                 wide ? bar_print(bar, took > 0 ? (double)g->ns / (double)took : 0, BAR) : "", doc_count(doc, g->calls),
                  doc_fit(doc, name, wide ? doc->columns / 4 : 18), doc_time(doc, g->ns), (double)g->first_ns / 1e9,
                  doc_time(doc, g->longest_ns), wide ? place : "");
         if (g->calls == 1)
@@ -382,11 +381,10 @@ static void decades_put(struct doc *doc, const struct spread *spread, const char
     for (int decade = 0; decade < 20; decade++)
         most = counts[decade] > most ? counts[decade] : most;
     for (int decade = 0; left; from = to, to = ++decade < 18 ? to * 10 : INT64_MAX) {
-        struct value share = {QUERY_REAL, {.real = (double)counts[decade] / (double)most}};
         if ((left -= counts[decade]) == spread->calls) /* none yet */
             continue;
         doc_line(doc, "  %8s .. %-8s " MARK "a%s" MARK "n %8s", doc_time(doc, from), doc_time(doc, to),
-                 value_print(bar, &share, AS_BAR, BAR * 2), doc_count(doc, counts[decade]));
+                 bar_print(bar, (double)counts[decade] / (double)most, BAR * 2), doc_count(doc, counts[decade]));
         if (counts[decade])
             doc_leads(doc, VIEW_FRAMES, 0, doc_print(doc, "code_id IN %s AND call >= %" PRId64 " AND call < %" PRId64, spread->list, from, to), name);
     }
