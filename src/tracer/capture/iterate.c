@@ -90,10 +90,28 @@ static struct shadow *given(struct capture *c, struct shadow *of, PyObject *item
     }
     if (is_graph(of->value, of->parent))
         return item_node(c, of->value, of->parent, of->at++);
+    of->at++;
     if (!is_sequence(of->value))
         return shadow_const(c, item);
-    of->at++;
     return value_item(c, of->value, of->parent, of->step == 'r' ? PySequence_Fast_GET_SIZE(of->value) - of->at : of->at - 1);
+}
+
+/* A zip that has ITERATOR, of OF, has come to its end: did that give an item before, which is lost? */
+static bool gave(struct capture *c, struct shadow *of, PyObject *iterator)
+{
+    Py_ssize_t size;
+
+    if (of->kind == SHADOW_GENERATOR)
+        return compat_has_yielded(compat_frame_of(iterator));
+    for (Py_ssize_t i = 0; i < of->count; i++)
+        if (!gave(c, of->items[i], of->keys[i]))
+            return false;
+    if (of->step == 'z' || of->step == 'e')
+        return true;
+    size = of->step == 'i' ? -1 : PyObject_Size(of->value);
+    c->failed |= size < 0 || !shadow_change(c, of);
+    PyErr_Clear();
+    return of->at < size && ++of->at;
 }
 
 /* The call of a function in Python does what map(), filter() or zip() OF does for its next item. */
@@ -159,6 +177,8 @@ enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterato
         stack_result(c, w, slots, item, ended ? NULL : given(c, of, item));
         return ended;
     }
+    if (of->step == 'z' || of->step == 'e')
+        gave(c, of, iterator);
     _PyGen_FetchStopIterationValue(&stopped);
     c->stopped = capture_keep(c, stopped);
     Py_XDECREF(stopped);

@@ -179,6 +179,12 @@ def zipped_again(x):
     return out, next(a, None), next(b, 5)
 
 
+def zip_takes_one_more(x):
+    a, b, c, d = iter([x, x * 2, x * 3]), iter([1]), (v for v in [x + 1, x + 2, x + 3]), iter(range(3))
+    out = [u * v * w * n for n, (u, w, v) in zip(d, zip(a, c, b))]
+    return out, next(a), next(c), next(d), list(a), list(c)
+
+
 def enumerated(x):
     def both():
         yield x
