@@ -10,6 +10,7 @@ Runs in: the traced process.
 
 It is the function's own bytecode, with the rest put in; what is not reached is left out.
 """
+from inspect import CO_VARARGS, CO_VARKEYWORDS
 from opcode import opmap as _opcodes
 
 from ._native import native as _native
@@ -98,10 +99,16 @@ class _Assembly:
         for op in _native._call[2:]:
             self.put(op, len(arguments))
 
+    def variable_of(self, name):
+        """As guards look for it: a resume function has a cell as its last of that name, a free variable."""
+        first, code = self.variables.index(name), self.code
+        arguments = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
+        return first if first < arguments else len(self.variables) - 1 - self.variables[::-1].index(name)
+
     def put_prologue(self, aside):
         """What comes behind RESUME. ASIDE is a step that the code does not have."""
         record, plan, slots, link = self.record, self.record["plan"], self.record["slots"], _native._link(self.code)
-        self.put_call(plan, list(map(self.variables.index, record["arguments"])))
+        self.put_call(plan, list(map(self.variable_of, record["arguments"])))
         if record["again"]:
             self.put("COPY", 1)
             self.put("LOAD_CONST", len(self.constants) - 1)

@@ -127,7 +127,7 @@ static bool begin(struct capture *c, struct watched *w)
     w->resumed = link_of(w->code) != NULL;
     for (int i = 0; i < w->variables; i++) {
         PyObject *value = compat_local(w->frame, i);
-        if (value && !(w->shadow[i] = source_read(c, c->locals, 'l', PyTuple_GET_ITEM(w->code->co_localsplusnames, i), value)))
+        if (value && !(w->shadow[i] = value == UNBOUND ? shadow_const(c, value) : source_read(c, c->locals, 'l', PyTuple_GET_ITEM(w->code->co_localsplusnames, i), value)))
             return false;
         c->initial[i] = c->first[i] = w->shadow[i];
         if (value && !value_dies_quietly(value) && shadow_add(c, c->mortal, NULL, w->shadow[i]))
@@ -188,7 +188,7 @@ static void make_plan(struct capture *c, struct watched *w, struct outcome_of *o
     if (returns && PyList_GET_SIZE(c->nodes) == c->number_nodes && PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY) != Py_None)
         snprintf(o->why, sizeof o->why, "it has no operation on arrays");
     else if ((o->plan = plan_make(c, w, shadows, as_it_is ? w->depth : w->before, returns ? c->returned_shadow : NULL, why)))
-        o->values = o->ended == ENDED_BEFORE && !o->plan->functions ? PyList_AsTuple(c->values) : NULL; /* before its variables are those of the new code */
+        o->values = o->ended == ENDED_BEFORE ? plan_values(c, w) : NULL; /* before its variables are those of the new code */
     else if (returns && c->returned_shadow)
         snprintf(o->why, sizeof o->why, "%.180s", why);
     else

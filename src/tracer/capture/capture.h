@@ -48,7 +48,7 @@ enum shadow_kind {
 struct shadow {
     enum shadow_kind kind;
     unsigned char steps;    /* of a source: behind its root */
-    char step;              /* of a source: 'l' 'G' 'B' '.' '[' */
+    char step;              /* of a source: 'l' 'G' 'B' '.' '[', or 'C', the cell of a free variable, number at */
     char guarded;           /* a source: 1: its type (and length), 2: what it is is guarded */
     bool changed;           /* a source: some of its children are */
     char varies;            /* a source: 1: a number that is an input of the graph, 2: not, 3: a shape that has such (items; or NULL); a node: 1: it gives a number, of the numbers items */
@@ -203,6 +203,7 @@ int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObjec
 bool value_known(struct capture *c, PyObject *value, struct shadow *shadow);
 /* Likewise its type (and length, if it is a tuple or list). */
 bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow);
+bool is_nested(PyObject *value);
 /* Item I of VALUE, a tuple or list, whose type is known: its shadow. */
 struct shadow *value_item(struct capture *c, PyObject *value, struct shadow *shadow, Py_ssize_t i);
 /* The shadow of a tuple or list gets those of all items of VALUE as well. -1: one is not known, and it is as it was; or no memory. */
@@ -325,6 +326,8 @@ enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value);
 bool lacks_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyObject *name);
 
 /* ---- effect.c ---- */
+/* SHADOW, or the source of the same object that an effect has changed: now and at each hit. */
+struct shadow *one_of(struct capture *c, struct shadow *shadow);
 /* What is read behind SHADOW has not been changed by an effect under another name, now and at each hit. */
 bool is_apart(struct capture *c, struct shadow *shadow);
 /* May the container of SHADOW, of KIND, be changed now? A list that was there before is of that kind then. */
@@ -480,12 +483,13 @@ struct plan {
     int *inputs, result;        /* owned: recipes: arguments of the graph; what it gives: a tuple of what is stored, then of the stack from its top; or what is returned */
     int input_count, argument_count;
     bool again;                 /* if the graph raises, it gives itself: the code as it was handles that, from its beginning */
-    bool functions;             /* it makes some, whose cells are the frame's */
     PyObject *outputs;          /* owned: list of nodes */
     PyObject *places, *code;    /* owned: of the capture's nodes, and its code: for tracebacks */
 };
 /* The plan for what W has, whose stack has DEPTH SHADOWS, or, with RETURNED, for only that. NULL: WHY says why not, or an exception. */
 struct plan *plan_make(struct capture *c, const struct watched *w, struct shadow *const *shadows, int depth, struct shadow *returned, char why[200]);
+/* What it gives when its code runs for the first time, and W's own cells, which functions that were made may have: a new tuple of two. */
+PyObject *plan_values(const struct capture *c, const struct watched *w);
 
 /* ---- capture.c ---- */
 /* A node of the graph; the references of ARGS and KEYWORDS (NULL: none) go to it. */

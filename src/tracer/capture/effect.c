@@ -50,6 +50,17 @@ static bool lets_go(struct capture *c, PyObject *old, struct shadow *shadow)
     return !c->failed;
 }
 
+struct shadow *one_of(struct capture *c, struct shadow *shadow)
+{
+    for (Py_ssize_t i = 0; shadow && shadow->kind == SHADOW_SOURCE && shadow->value && shadow->key && i < c->effects->count; i++) {
+        struct shadow *changed = c->effects->items[i]->parent;
+        PyObject *path = changed != shadow && changed->value == shadow->value && !c->foreign ? source_path(c, changed) : NULL;
+        if (path)
+            return guard_on(c, shadow, "ALIASING", path) ? NULL : changed;
+    }
+    return shadow;
+}
+
 bool is_apart(struct capture *c, struct shadow *shadow)
 {
     PyObject *value = shadow->value && PyModule_Check(shadow->value) ? PyModule_GetDict(shadow->value) : shadow->value;
@@ -61,7 +72,7 @@ bool is_apart(struct capture *c, struct shadow *shadow)
         if (changed->value == value || (PyModule_Check(shadow->value) && !value_known(c, value, shadow)))
             return false;
         if (Py_TYPE(changed->value) == Py_TYPE(shadow->value)) {
-            PyObject *path = changed->step == 'C' || shadow->step == 'C' ? NULL : source_path(c, changed);
+            PyObject *path = source_path(c, changed);
             if (!path || guard_on(c, shadow, "NO_ALIASING", path))
                 return PyErr_Clear(), false;
         }
@@ -183,6 +194,7 @@ enum ended set_place(struct capture *c, struct watched *w, int count, struct sha
     made->value = capture_keep(c, value);
     made->items[0] = of_value;
     made->count = 1;
+    made->counted = !old;
     if (step == '.' ? PyObject_SetAttr(of->value, key, value) : PyObject_SetItem(of->value, key, value)) {
         c->effects->count--;
         return ENDED_RAISED;

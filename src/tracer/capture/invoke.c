@@ -240,6 +240,10 @@ static struct shadow *defaulted(struct capture *c, PyFunctionObject *function, s
     if (!all || !of || (keyword ? !PyDict_CheckExact(all) : i < 0))
         return NULL;
     from = of->kind == SHADOW_FUNCTION ? keyword ? of->next : of->parent : source_attribute(c, of, keyword ? "__kwdefaults__" : "__defaults__", all);
+    if (from && !keyword && from->kind == SHADOW_SOURCE) { /* from the end: there may be more of them at a hit */
+        OWNED PyObject *at = PyLong_FromSsize_t(number - code->co_argcount);
+        return at ? source_read(c, from, '[', at, PyTuple_GET_ITEM(all, i)) : NULL;
+    }
     if (!from || !keyword)
         return from ? value_item(c, all, from, i) : NULL;
     value = PyDict_GetItemWithError(all, key);
@@ -388,11 +392,17 @@ bool can_step(struct capture *c, PyObject *function, struct shadow *of)
         return false;
     if (of->kind == SHADOW_FUNCTION)
         return true;
-    source = of->kind == SHADOW_SOURCE && value_known(c, function, of) ? source_attribute(c, of, "__code__", (PyObject *)code) : NULL;
-    if (!source)
+    if (of->kind != SHADOW_SOURCE || !(is_nested(function) ? value_type_known(c, function, of) : value_known(c, function, of)) ||
+        !(source = source_attribute(c, of, "__code__", (PyObject *)code)))
         return false;
     if (!source->guarded)
         guard_on(c, of, "CLOSURE_MATCH", function);
+    for (int i = 0; i < 2 && of->guarded == 1 && !source->guarded; i++) { /* the code says what it does, with these */
+        PyObject *value = i ? ((PyFunctionObject *)function)->func_builtins : ((PyFunctionObject *)function)->func_globals;
+        struct shadow *part = source_attribute(c, of, i ? "__builtins__" : "__globals__", value);
+        if (!part || guard_on(c, part, "ID_MATCH", value))
+            return false;
+    }
     source->guarded = 2;
     return !c->failed;
 }
@@ -404,9 +414,14 @@ static enum ended enter(struct capture *c, struct watched *w, const struct call 
 {
     PyObject *result = run_call(call);
 
-    for (int i = 0; i < w->variables; i++)
-        if (!compat_local(w->frame, i) || PyCell_Check(compat_local(w->frame, i)))
+    for (int i = 0, j = w->variables; i < w->variables; i++, j = w->variables)
+        if (!compat_local(w->frame, i)) {
             w->shadow[i] = NULL;
+        } else if (PyCell_Check(compat_local(w->frame, i))) { /* which is a free variable as well */
+            while (j-- > i + 1 && compat_local(w->frame, j) != compat_local(w->frame, i))
+                ;
+            w->shadow[i] = w->shadow[j];
+        }
     for (int i = 0; i < w->depth - call->slots; i++)
         if (!compat_local(w->frame, w->variables + i))
             w->shadow[w->variables + i] = &shadow_of_null;

@@ -67,8 +67,11 @@ static enum ended length(struct capture *c, struct watched *w, const struct call
             return stack_result(c, w, call->slots, Py_NewRef(PyTuple_GET_ITEM(shape->value, 0)), shape_item(c, shape, 0));
         c->shapes_read = true;
     } else if (of && of->kind == SHADOW_SOURCE && of->varies == 3) { /* its dimensions are guarded */
-    } else if (PyDict_CheckExact(value) && of && of->kind == SHADOW_SOURCE && !c->foreign && value_type_known(c, value, of)) {
-        OWNED PyObject *number = PyLong_FromSsize_t(PyDict_GET_SIZE(value));
+    } else if (PyDict_CheckExact(value) && of && of->kind == SHADOW_SOURCE && !c->foreign && (of->changed ? is_apart(c, of) : value_type_known(c, value, of))) {
+        Py_ssize_t more = 0; /* keys that it did not have before */
+        for (const struct shadow *one = of->child; one; one = one->next)
+            more += one->kind == SHADOW_CHANGED && one->counted;
+        OWNED PyObject *number = PyLong_FromSsize_t(PyDict_GET_SIZE(value) - more);
         if (number)
             guard_on(c, of, "DICT_LENGTH", number);
     } else if (!is_sequence(value) && !PyDict_CheckExact(value) ? !((value_is_simple(value) || PyTuple_Check(value)) && value_known(c, value, of)) && !set_known(c, value, of)

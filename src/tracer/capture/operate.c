@@ -289,9 +289,14 @@ static struct call top_call(const struct watched *w, const char *name, int count
 
 enum ended operate_special(struct capture *c, struct watched *w, const char *name, const struct call *call)
 {
+    PyObject *object_ne = _PyType_Lookup(&PyBaseObject_Type, word_of("__ne__"));
+    struct shadow *of;
     char text[24];
 
     snprintf(text, sizeof text, "__%s%.*s__", call->reflected ? "r" : "", (int)strcspn(name, "_"), name);
+    if (!strcmp(text, "__ne__") && (of = class_source(c, call->args[0], call->shadows[0])) && object_ne &&
+        _PyType_Lookup(Py_TYPE(call->args[0]), word_of(text)) == object_ne) /* what __eq__ says, negated */
+        return (of = source_attribute(c, of, text, object_ne)) && !guard_on(c, of, "ID_MATCH", object_ne) ? special(c, w, "__eq__", call) : ENDED_BEFORE;
     return special(c, w, text, call);
 }
 
@@ -470,22 +475,30 @@ static struct shadow *object_of(struct shadow *shadow)
     return shadow;
 }
 
+/* Is there one object for NUMBER? */
+static bool is_small(PyObject *number)
+{
+    int large;
+    const long value = PyLong_AsLongAndOverflow(number, &large);
+
+    return !large && value >= -5 && value <= 256;
+}
+
 /* Are the two on top one object? */
 static enum ended is_same(struct capture *c, struct watched *w, bool negated)
 {
     PyObject *a = stack_value(w, 1), *b = stack_value(w, 0);
     struct shadow *of_a = object_of(stack_shadow(w, 1)), *of_b = object_of(stack_shadow(w, 0));
-    bool single = a == Py_None || b == Py_None || PyBool_Check(a) || PyBool_Check(b);
+    bool single = a == Py_None || b == Py_None || PyBool_Check(a) || PyBool_Check(b) || (PyLong_CheckExact(a) && PyLong_CheckExact(b) && is_small(a) && is_small(b));
     bool sure = b == polyfill("end") || (of_a && (of_a == of_b || (of_b && (of_a->kind == SHADOW_OBJECT || of_b->kind == SHADOW_OBJECT))));
+    PyObject *path;
 
-    if (!sure && of_a && of_b && of_a->kind == SHADOW_SOURCE && of_b->kind == SHADOW_SOURCE && of_b->key && is_graph(a, of_a) && is_graph(b, of_b) && !c->foreign) {
-        PyObject *path = source_path(c, of_b);
-        sure = path && !guard_on(c, of_a, a == b ? "ALIASING" : "NO_ALIASING", path);
-        PyErr_Clear();
-    }
     if (!sure && value_type_known(c, a, of_a) && value_type_known(c, b, of_b))
         sure = Py_TYPE(a) != Py_TYPE(b) || (single && value_known(c, a, of_a) && value_known(c, b, of_b)) ||
                (!value_is_simple(a) && !is_graph(a, of_a) && value_known(c, a, of_a) && value_known(c, b, of_b));
+    if (!sure && of_a && of_b && of_a->kind == SHADOW_SOURCE && of_b->kind == SHADOW_SOURCE && of_b->key && !c->foreign && (path = source_path(c, of_b)))
+        sure = !guard_on(c, of_a, a == b ? "ALIASING" : "NO_ALIASING", path);
+    PyErr_Clear();
     if (!sure)
         return break_at(c, "value", "identity of a %.200s%s", Py_TYPE(a)->tp_name, of_a && of_b ? "" : " that is not known");
     return known_result(c, w, 2, PyBool_FromLong((a == b) != negated));
@@ -526,9 +539,10 @@ static enum ended contains(struct capture *c, struct watched *w)
         return step_polyfill(c, w, "_contains", &call);
     if (!value_is_simple(item) || !value_known(c, item, operands.of[1]) || !of)
         return unknown_operand(c, &call, "in");
-    if (of->kind == SHADOW_SOURCE && PyDict_CheckExact(container) && !c->foreign && value_type_known(c, container, of)) {
+    if (of->kind == SHADOW_SOURCE && PyDict_CheckExact(container) && !c->foreign && (of->changed ? is_apart(c, of) : value_type_known(c, container, of))) {
         known = true;
-        guard_on(c, of, PyDict_Contains(container, item) == 1 ? "DICT_CONTAINS" : "DICT_NOT_CONTAINS", item);
+        if (!source_changed(of, '[', item))
+            guard_on(c, of, PyDict_Contains(container, item) == 1 ? "DICT_CONTAINS" : "DICT_NOT_CONTAINS", item);
     } else if (of->kind == SHADOW_DICT && PyDict_CheckExact(container)) {
         known = true;
     } else if (value_is_simple(container) || PyAnySet_CheckExact(container)) {

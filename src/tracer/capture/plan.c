@@ -84,7 +84,7 @@ static int source_recipe(struct maker *m, struct shadow *shadow)
     if (!shadow->key)
         return -1;
     if (shadow->step == 'C')
-        return add(m, (struct recipe){.how = MAKE_CELL_OF, .from = (int)PyLong_AsLong(shadow->key)}, NULL);
+        return add(m, (struct recipe){.how = MAKE_CELL_OF, .from = (int)shadow->at}, NULL);
     if (shadow->step == 'l')
         return taken_from(m, c->arguments, shadow->key, MAKE_ARGUMENT);
     return part_recipe(m, shadow->step == '.' ? MAKE_ATTRIBUTE : MAKE_ITEM, shadow);
@@ -121,10 +121,8 @@ static int cell_recipe(struct maker *m, struct shadow *shadow)
     if (shadow->guarded)
         return recipe_of(m, shadow->parent);
     for (int i = 0; m->given && i < m->w->variables; i++)
-        if (m->w->shadow[i] == shadow) {
-            m->plan->functions = true;
+        if (m->w->shadow[i] == shadow)
             return m->w->resumed ? -1 : add(m, (struct recipe){.how = MAKE_OWN_CELL, .from = i}, NULL);
-        }
     return made_of(m, (struct recipe){.how = MAKE_NEW_CELL}, NULL, shadow->items[0] != NULL, shadow->items);
 }
 
@@ -272,6 +270,15 @@ struct plan *plan_make(struct capture *c, const struct watched *w, struct shadow
     return plan;
 }
 
+PyObject *plan_values(const struct capture *c, const struct watched *w)
+{
+    PyObject *cells = PyTuple_New(w->variables);
+
+    for (int i = 0; cells && i < w->variables; i++)
+        PyTuple_SET_ITEM(cells, i, Py_NewRef(!w->resumed && is_cell(w, i) ? compat_local(w->frame, i) : Py_None));
+    return Py_BuildValue("(NN)", PyList_AsTuple(c->values), cells);
+}
+
 /* ---- a plan that runs ---- */
 
 static PyObject *make_function(const struct recipe *recipe, PyObject *const *made)
@@ -328,10 +335,17 @@ static PyObject *make_container(const struct recipe *recipe, PyObject *const *ma
     return container;
 }
 
+/* Where the code that PLAN is in has variable I of what it was made of: behind those that it has more, as in dyntrace._assemble. */
+static int moved_in(const struct plan *plan, compat_frame *frame, int i)
+{
+    const PyCodeObject *of = (const PyCodeObject *)plan->code;
+
+    return i + (i < of->co_nlocals ? 0 : compat_code(frame)->co_nlocals - of->co_nlocals);
+}
+
 static PyObject *make_one(const struct plan *plan, const struct recipe *recipe, PyObject *const *made, PyObject *const *args, PyObject *outputs,
                           compat_frame *frame)
 {
-    const PyCodeObject *of = (const PyCodeObject *)plan->code;
     PyObject *found;
 
     switch (recipe->how) {
@@ -344,8 +358,8 @@ static PyObject *make_one(const struct plan *plan, const struct recipe *recipe, 
         return Py_NewRef(recipe->how == MAKE_GLOBALS ? frame->f_globals : frame->f_builtins);
     case MAKE_CELL_OF:
         return Py_NewRef(PyTuple_GET_ITEM(compat_function(frame)->func_closure, recipe->from));
-    case MAKE_OWN_CELL: /* behind the variables that the code has more, as in dyntrace._assemble */
-        found = compat_local(frame, recipe->from + (recipe->from < of->co_nlocals ? 0 : compat_code(frame)->co_nlocals - of->co_nlocals));
+    case MAKE_OWN_CELL:
+        found = compat_local(frame, moved_in(plan, frame, recipe->from));
         return found && PyCell_Check(found) ? Py_NewRef(found) : PyErr_Format(PyExc_SystemError, "a frame without its cells");
     case MAKE_ATTRIBUTE:
         return PyObject_GetAttr(made[recipe->from], recipe->object);
@@ -467,8 +481,15 @@ static PyObject *replayed(struct plan *plan)
 
     if (!going || going->plan != (PyObject *)plan || going->frame != compat_current_frame(PyThreadState_Get()))
         return NULL;
-    values = going->values;
-    going->values = NULL;
+    for (int i = 0; i < PyTuple_GET_SIZE(PyTuple_GET_ITEM(going->values, 1)); i++) {
+        PyObject *cell = PyTuple_GET_ITEM(PyTuple_GET_ITEM(going->values, 1), i);
+        if (cell != Py_None) {
+            compat_drop_local(going->frame, moved_in(plan, going->frame, i));
+            compat_give_local(going->frame, moved_in(plan, going->frame, i), Py_NewRef(cell));
+        }
+    }
+    values = Py_NewRef(PyTuple_GET_ITEM(going->values, 0));
+    Py_CLEAR(going->values);
     tracer_thread->replay = NULL;
     return values;
 }

@@ -42,7 +42,7 @@ static enum ended may_load(struct capture *c, const struct watched *w, uint32_t 
     }
     if (!value)
         return unbound(c, w, variable);
-    if (w->resumed && w->shadow[variable] && !w->shadow[variable]->guarded && !value_type_known(c, value, w->shadow[variable]))
+    if (w->resumed && w->shadow[variable] && !w->shadow[variable]->guarded && one_of(c, w->shadow[variable]) == w->shadow[variable] && !value_type_known(c, value, w->shadow[variable]))
         return break_at(c, "value", "variable %.100s may have no value", PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
     return ENDED_NOT;
 }
@@ -52,7 +52,7 @@ static enum ended load_fast(struct capture *c, struct watched *w, uint32_t varia
     enum ended ended = may_load(c, w, variable);
 
     if (!ended)
-        stack_push(w, Py_NewRef(compat_local(w->frame, (int)variable)), w->shadow[variable]);
+        stack_push(w, Py_NewRef(compat_local(w->frame, (int)variable)), one_of(c, w->shadow[variable]));
     return ended;
 }
 
@@ -137,14 +137,6 @@ static enum ended make_cell(struct capture *c, struct watched *w, uint32_t varia
     return ENDED_NOT;
 }
 
-static bool has_cell_of(PyCodeObject *code, PyObject *name)
-{
-    for (int i = 0; i < code->co_nlocalsplus - code->co_nfreevars; i++)
-        if (!PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, i), name))
-            return true;
-    return false;
-}
-
 /* CELL, free variable I of W's function: its source in *SOURCE, and what is in it. */
 static struct shadow *free_content(struct capture *c, struct watched *w, int i, PyObject *name, PyObject *cell, struct shadow **source)
 {
@@ -154,13 +146,11 @@ static struct shadow *free_content(struct capture *c, struct watched *w, int i, 
 
     if (!value || !number)
         return NULL;
-    if (!w->function) { /* a resume function has its own cells under the same name: a guard would find those */
-        if (!w->resumed && (*source = shadow_new(c, SHADOW_SOURCE, 0))) {
-            (*source)->step = 'C';
-            (*source)->key = capture_keep(c, number);
-            (*source)->value = capture_keep(c, cell);
-        }
-        return has_cell_of(w->code, name) ? NULL : source_read(c, c->locals, 'l', name, value);
+    if (!w->function) {
+        if (!(*source = source_read(c, c->locals, 'C', name, cell)))
+            return NULL;
+        (*source)->at = i;
+        return source_read(c, c->locals, 'l', name, value);
     }
     if (w->function->kind != SHADOW_SOURCE || !(at = source_attribute(c, w->function, "__closure__", NULL)) ||
         !(at = source_read(c, at, '[', number, cell)))
@@ -192,12 +182,13 @@ static enum ended copy_free(struct capture *c, struct watched *w, int count)
 /* What is in CELL now, whose shadow is OF. NULL: it is not known. */
 static struct shadow *cell_content(struct capture *c, struct shadow *of, PyObject *cell)
 {
-    struct shadow unnamed = {.kind = SHADOW_SOURCE, .step = 'C', .value = cell}, *source = of->parent ? of->parent : &unnamed, *changed;
+    struct shadow *source = of->parent, *changed;
 
-    if (!of->guarded || !c->effects->count)
+    if (!of->guarded || !source || !c->effects->count)
         return of->items[0];
-    changed = source_changed(source, '.', word_of("cell_contents"));
-    return !is_apart(c, source) ? NULL : changed ? changed->items[0] : of->items[0];
+    source = of->parent = one_of(c, source);
+    changed = source ? source_changed(source, '.', word_of("cell_contents")) : NULL;
+    return !source || !is_apart(c, source) ? NULL : changed ? one_of(c, changed->items[0]) : one_of(c, of->items[0]);
 }
 
 static enum ended deref(struct capture *c, struct watched *w, uint32_t variable, bool stores)

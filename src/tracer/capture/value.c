@@ -316,7 +316,7 @@ struct shadow *source_read(struct capture *c, struct shadow *parent, char step, 
         if (one->step == step && (one->key == key || (one->key && key && is_same_key(one->key, key)))) {
             if (one->kind == SHADOW_CHANGED) {
                 c->failed |= value && one->value != value;
-                return c->failed ? NULL : one->items[0];
+                return c->failed ? NULL : one_of(c, one->items[0]);
             }
             if (value && one->value != value && !(value_is_simple(value) && value_is_simple(one->value) &&
                                                   Py_TYPE(value) == Py_TYPE(one->value) &&
@@ -324,7 +324,7 @@ struct shadow *source_read(struct capture *c, struct shadow *parent, char step, 
                 c->failed = true; /* it has changed meanwhile */
                 return NULL;
             }
-            return one;
+            return one_of(c, one);
         }
     one = shadow_new(c, SHADOW_SOURCE, 0);
     if (!one)
@@ -335,7 +335,7 @@ struct shadow *source_read(struct capture *c, struct shadow *parent, char step, 
     one->key = capture_keep(c, key);
     one->value = capture_keep(c, value);
     *last = one;
-    return c->failed ? NULL : one;
+    return c->failed ? NULL : one_of(c, one);
 }
 
 struct shadow *source_attribute(struct capture *c, struct shadow *parent, const char *name, PyObject *value)
@@ -351,6 +351,8 @@ static PyObject *path_made(struct capture *c, struct shadow *source)
     OWNED PyObject *before = NULL, *text = NULL, *one = NULL;
     char step[2] = {source->step == 'l' ? 'L' : source->step, 0};
 
+    if (source->step == 'C')
+        return (text = PyUnicode_FromFormat("cell(%U)", source->key)) ? Py_BuildValue("((sOO))", "c", source->key, text) : NULL;
     if (!source->key && source->step == 'S')
         return Py_BuildValue("((sNs))", "S", Py_NewRef(capture_modules), "sys.modules");
     if (!source->key)
@@ -453,6 +455,12 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
     return !c->failed;
 }
 
+/* A function that was made in another: each call of that makes one of the same code. */
+bool is_nested(PyObject *value)
+{
+    return PyFunction_Check(value) && ((PyCodeObject *)PyFunction_GET_CODE(value))->co_flags & CO_NESTED;
+}
+
 bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
 {
     if (!shadow)
@@ -471,6 +479,8 @@ bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
         guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(value));
         if (length)
             guard_on(c, shadow, PyTuple_CheckExact(value) ? "TUPLE_LENGTH" : "LIST_LENGTH", length);
+    } else if (is_nested(value)) { /* its cells are read by themselves */
+        guard_on(c, shadow, "CLOSURE_MATCH", value);
     } else if (!PyMethod_Check(value) /* made anew each time */ && value_known(c, value, shadow)) {
         return true;
     } else {

@@ -43,7 +43,7 @@ static bool same_key(PyObject *a, PyObject *b)
 /* Is the key of a step of KIND the name of something? */
 static bool is_named(int kind)
 {
-    return kind == STEP_LOCAL || kind == STEP_ATTRIBUTE || kind == STEP_METHOD;
+    return kind == STEP_LOCAL || kind == STEP_CELL || kind == STEP_ATTRIBUTE || kind == STEP_METHOD;
 }
 
 /* The child of PARENT for a step, which ends at number AT of a path; made if there is none. NULL: no memory. */
@@ -80,7 +80,7 @@ static struct guard_node *node_get(struct guard_node *parent, enum guard_step_ki
 /* The node at the end of PATH; everything on the way is made. NULL with an exception. */
 static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
 {
-    static const char letters[] = "LGBSl.[m("; /* enum guard_step_kind, from STEP_LOCALS on */
+    static const char letters[] = "LGBSlc.[m("; /* enum guard_step_kind, from STEP_LOCALS on */
     struct guard_node *node = &tree->top;
     Py_ssize_t count = PyTuple_Check(path) ? PyTuple_GET_SIZE(path) : 0;
 
@@ -95,7 +95,7 @@ static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
             return NULL;
         while (kind <= STEP_CALL && letters[kind - STEP_LOCALS] != letter)
             kind++;
-        if (kind > STEP_CALL || (i == 0) != (kind <= STEP_LOCAL) || (is_named(kind) && !PyUnicode_CheckExact(key))) {
+        if (kind > STEP_CALL || (i == 0) != (kind <= STEP_CELL) || (is_named(kind) && !PyUnicode_CheckExact(key))) {
             PyErr_SetString(PyExc_TypeError, "a source is not as dyntrace.guards makes it");
             return NULL;
         }

@@ -109,19 +109,20 @@ static bool is_local(PyCodeObject *code, int i, PyObject *name)
 }
 
 /* Local number I, borrowed, or NULL. Free variables are not copied into the frame yet. */
-static inline PyObject *local_at(compat_frame *frame, const PyCodeObject *code, int i)
+static inline PyObject *local_at(compat_frame *frame, const PyCodeObject *code, int i, bool cell)
 {
     const int free_at = code->co_nlocalsplus - code->co_nfreevars;
     PyObject *closure;
 
     if (i < free_at)
-        return compat_local(frame, i);
+        return cell ? NULL : compat_local(frame, i);
     closure = compat_function(frame)->func_closure;
-    return closure ? PyCell_GET(PyTuple_GET_ITEM(closure, i - free_at)) : NULL;
+    return !closure ? NULL : cell ? PyTuple_GET_ITEM(closure, i - free_at) : PyCell_GET(PyTuple_GET_ITEM(closure, i - free_at));
 }
 
-/* Local number *HINT, if that is NAME; else look for it. */
-static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, PyObject **value)
+/* Local number *HINT, if that is NAME; else look for it: the last that has a value, for a resume function has its cells
+ * as free variables as well, which have them from the beginning. CELL: that of a free variable. */
+static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, bool cell, PyObject **value)
 {
     PyCodeObject *code = compat_code(frame);
     int count = code->co_nlocalsplus, i = (int)*hint;
@@ -139,14 +140,11 @@ static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, PyO
             PyErr_Clear();
         return PyErr_Occurred() ? -1 : 0;
     }
-    if (unlikely(i < 0 || i >= count || !is_local(code, i, name))) {
-        for (i = 0; i < count && !is_local(code, i, name); i++)
-            ;
-        if (i == count)
-            return 0;
-        *hint = i;
-    }
-    *value = Py_XNewRef(local_at(frame, code, i));
+    if (likely(i >= 0 && i < count && is_local(code, i, name)))
+        *value = Py_XNewRef(local_at(frame, code, i, cell));
+    for (i = count - 1; i >= 0 && !*value; i--)
+        if (is_local(code, i, name) && (*value = Py_XNewRef(local_at(frame, code, i, cell))))
+            *hint = i;
     return *value != NULL;
 }
 
@@ -161,7 +159,7 @@ PyObject *guard_frame_locals(compat_frame *frame)
             status = PyDict_Update(locals, frame->f_locals);
     } else {
         for (int i = 0; !status && i < code->co_nlocalsplus; i++) {
-            PyObject *value = compat_is_hidden(code, i) ? NULL : local_at(frame, code, i);
+            PyObject *value = compat_is_hidden(code, i) ? NULL : local_at(frame, code, i, false);
             if (value)
                 status = PyDict_SetItem(locals, PyTuple_GET_ITEM(code->co_localsplusnames, i), value);
         }
@@ -254,8 +252,10 @@ int guard_step_read(struct guard_step *step, PyObject *parent, const struct guar
     switch (step->kind) {
     case STEP_UNREAD:
         return 1;
+    case STEP_CELL:
+        return frame ? read_local(frame, step->key, &step->index, true, value) : 0;
     case STEP_LOCAL:
-        return likely(frame != NULL) ? read_local(frame, step->key, &step->index, value)
+        return likely(frame != NULL) ? read_local(frame, step->key, &step->index, false, value)
                                      : from_dict(values->locals, step->key, value);
     case STEP_ATTRIBUTE:
         return read_attribute(&step->cache, parent, step->key, value);

@@ -30,6 +30,7 @@ enum guard_step_kind {
     STEP_BUILTINS,  /* B */
     STEP_STATE,     /* a host's state: key(), called anew at each check */
     STEP_LOCAL,     /* L['x'] without the dict */
+    STEP_CELL,      /* the cell of x, a free variable */
     STEP_ATTRIBUTE, /* .key */
     STEP_ITEM,      /* [key] */
     STEP_METHOD,    /* .key() */
