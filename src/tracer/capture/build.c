@@ -35,14 +35,6 @@ static enum ended build_sequence(struct capture *c, struct watched *w, int count
     return stack_result(c, w, count, made, shadow);
 }
 
-static int find_key(const struct shadow *dict, PyObject *key)
-{
-    for (Py_ssize_t i = 0; i < dict->count; i++)
-        if (dict->keys[i] == key || (Py_TYPE(dict->keys[i]) == Py_TYPE(key) && PyObject_RichCompareBool(dict->keys[i], key, Py_EQ) == 1))
-            return (int)i;
-    return -1;
-}
-
 struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of)
 {
     OWNED PyObject *keys = NULL;
@@ -68,10 +60,10 @@ struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of)
 /* DICT, of SHADOW, has VALUE under KEY from now on. */
 static int put(struct capture *c, PyObject *dict, struct shadow *shadow, PyObject *key, PyObject *value, struct shadow *of)
 {
-    int at = find_key(shadow, key);
+    struct shadow **at = object_place(shadow, key);
 
-    if (at >= 0)
-        shadow->items[at] = of;
+    if (at)
+        *at = of;
     else if (shadow_add(c, shadow, key, of))
         return -1;
     return PyDict_SetItem(dict, key, value) || (shadow->kind == SHADOW_DICT && PyDict_GET_SIZE(dict) != shadow->count) ? -1 : 0;
@@ -279,7 +271,7 @@ enum ended move(struct capture *c, struct watched *w, const char *name, const st
             return ENDED_BEFORE;
     }
     if (takes[0] != '=' && (!may_change(c, of, PyList_CheckExact(self) ? SHADOW_LIST : SHADOW_DICT) || (of->origin && (takes[0] == '-' || named))))
-        return break_at(c, "mutation", "a %.100s is changed that was not made here", Py_TYPE(self)->tp_name);
+        return not_ours(c, self);
     mirrors[0] = mirror_of(c, self, of);
     for (i = 1; i < call->count && mirrors[i - 1]; i++) {
         const char what = i < positional ? takes[i] : 'e';
@@ -312,11 +304,6 @@ enum ended move(struct capture *c, struct watched *w, const char *name, const st
 }
 
 /* ---- changed ---- */
-
-static enum ended not_ours(struct capture *c, PyObject *container)
-{
-    return break_at(c, "mutation", "a %.200s is changed that was not made here", Py_TYPE(container)->tp_name);
-}
 
 static enum ended append(struct capture *c, struct watched *w, int below)
 {
@@ -461,8 +448,8 @@ static enum ended get_item(struct capture *c, struct watched *w, const struct ca
             return PyErr_SetObject(PyExc_KeyError, key), ENDED_RAISED;
         if (value && of->kind == SHADOW_SOURCE)
             shadow = source_read(c, of, '[', key, value);
-        else if (value && of->kind == SHADOW_DICT && PyDict_GET_SIZE(container) == of->count && find_key(of, key) >= 0)
-            shadow = of->items[find_key(of, key)];
+        else if (value && of->kind == SHADOW_DICT && PyDict_GET_SIZE(container) == of->count)
+            shadow = object_has(of, key);
     } else if (of->kind == SHADOW_SOURCE && of->varies == 3 && PyLong_CheckExact(key)) {
         Py_ssize_t i = PyNumber_AsSsize_t(key, NULL), size = PyTuple_GET_SIZE(container);
         i += i < 0 ? size : 0;
@@ -504,7 +491,7 @@ static enum ended set_item(struct capture *c, struct watched *w, const struct ca
         if (!is_key(c, key, of_key))
             return no_key(c);
         old = PyDict_GetItemWithError(container, key);
-        if (!change_item(c, of, of_key, of_value, old, old ? of->items[find_key(of, key)] : NULL))
+        if (!change_item(c, of, of_key, of_value, old, old ? object_has(of, key) : NULL))
             return not_ours(c, container);
         if (put(c, container, of, key, value, of_value))
             return no_memory_at(c);

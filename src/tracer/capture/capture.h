@@ -185,6 +185,11 @@ struct shadow *shadow_node(struct capture *c, PyObject *node, bool fixed, bool c
 int shadow_add(struct capture *c, struct shadow *container, PyObject *key, struct shadow *item);
 /* As it is now. NULL: no memory. */
 struct shadow *shadow_copy(struct capture *c, const struct shadow *shadow);
+/* What an object or dict that was made here has as KEY, or NULL; and its place. */
+struct shadow *object_has(const struct shadow *object, PyObject *key);
+struct shadow **object_place(const struct shadow *object, PyObject *key);
+/* What has been put under KEY behind PARENT, or NULL. */
+struct shadow *source_changed(const struct shadow *parent, char step, PyObject *key);
 /* SHADOW, of what was made here, is about to change; it can be taken back with the call that is stepped. False: no memory. */
 bool shadow_change(struct capture *c, struct shadow *shadow);
 /* All are as they were at MARK, of c->undo. */
@@ -339,8 +344,7 @@ bool change_item(struct capture *c, struct shadow *shadow, struct shadow *key, s
 struct shadow *made_by(struct capture *c, struct shadow *callable, int count, struct shadow *const *args);
 /* Has an attribute NAME been set of a class, other than by the source BUT? */
 bool class_changed(struct capture *c, const struct shadow *but, PyObject *name);
-/* What has been put under KEY behind PARENT, or NULL. */
-struct shadow *source_changed(const struct shadow *parent, char step, PyObject *key);
+enum ended not_ours(struct capture *c, PyObject *container);
 /* STEP KEY behind OF, which has OLD (of WAS) or NULL, is VALUE from now on; COUNT values of the stack go. */
 enum ended set_place(struct capture *c, struct watched *w, int count, struct shadow *of, char step, PyObject *key, PyObject *old, struct shadow *was,
                      PyObject *value, struct shadow *of_value);
@@ -413,9 +417,6 @@ enum ended step_method(struct capture *c, struct watched *w, const struct call *
 bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of);
 /* CALL of a class of the program's; likewise. */
 enum ended construct(struct capture *c, struct watched *w, const struct call *call);
-/* The attribute NAME of an object that was made here, or NULL; and its place. */
-struct shadow *object_has(const struct shadow *object, PyObject *name);
-struct shadow **object_place(const struct shadow *object, PyObject *name);
 /* CALL has its object, and the value that it gets, if it is set. */
 enum ended call_property(struct capture *c, struct watched *w, PyObject *name, PyObject *property, const struct call *call);
 /* super() is called; ENDED_BEFORE: it is not known. Then the shadow of an attribute of it. */

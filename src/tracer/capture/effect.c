@@ -80,7 +80,7 @@ bool is_apart(struct capture *c, struct shadow *shadow)
     return true;
 }
 
-static enum ended no_effect(struct capture *c, PyObject *container)
+enum ended not_ours(struct capture *c, PyObject *container)
 {
     return break_at(c, "mutation", "a %.200s is changed that was not made here", Py_TYPE(container)->tp_name);
 }
@@ -166,14 +166,6 @@ bool change_item(struct capture *c, struct shadow *shadow, struct shadow *key, s
 
 /* ---- attributes, globals, items of dicts, cells ---- */
 
-struct shadow *source_changed(const struct shadow *parent, char step, PyObject *key)
-{
-    for (struct shadow *one = parent->child; one; one = one->next)
-        if (one->kind == SHADOW_CHANGED && one->step == step && PyObject_RichCompareBool(one->key, key, Py_EQ) == 1)
-            return one;
-    return NULL;
-}
-
 enum ended set_place(struct capture *c, struct watched *w, int count, struct shadow *of, char step, PyObject *key, PyObject *old, struct shadow *was,
                      PyObject *value, struct shadow *of_value)
 {
@@ -181,13 +173,13 @@ enum ended set_place(struct capture *c, struct watched *w, int count, struct sha
     struct shadow *made, *callable;
 
     if (!lets_go(c, old, was) || !may_have_effect(c, of, 2, args + 1))
-        return no_effect(c, of->value);
+        return not_ours(c, of->value);
     if (!old && !source_changed(of, step, key))
         guard_on(c, of, step == '.' ? "NO_HASATTR" : "DICT_NOT_CONTAINS", key);
     callable = shadow_const(c, operator_named(step == '.' ? "setattr" : "setitem"));
     made = shadow_new(c, SHADOW_CHANGED, 1);
     if (!callable || !made || !shadow_change(c, of) || !add_effect(c, of, callable, 3, args))
-        return no_effect(c, of->value);
+        return not_ours(c, of->value);
     made->step = step;
     made->parent = of;
     made->key = capture_keep(c, key);

@@ -102,21 +102,6 @@ enum ended construct(struct capture *c, struct watched *w, const struct call *ca
     return step_method(c, w, &making, function, call->of, "__init__");
 }
 
-struct shadow **object_place(const struct shadow *object, PyObject *name)
-{
-    for (Py_ssize_t i = 0; i < object->count; i++)
-        if (object->keys[i] == name || !PyUnicode_Compare(object->keys[i], name))
-            return &object->items[i];
-    return NULL;
-}
-
-struct shadow *object_has(const struct shadow *object, PyObject *name)
-{
-    struct shadow **place = object_place(object, name);
-
-    return place ? *place : NULL;
-}
-
 /* ---- properties, class methods ---- */
 
 enum ended call_property(struct capture *c, struct watched *w, PyObject *name, PyObject *property, const struct call *call)

@@ -216,23 +216,29 @@ struct shadow *shadow_node(struct capture *c, PyObject *node, bool fixed, bool c
     return made;
 }
 
+/* SHADOW has room for so many items, with keys if they are KEYED. False: no memory. */
+static bool make_room(struct capture *c, struct shadow *shadow, Py_ssize_t room, bool keyed)
+{
+    struct shadow **items = capture_room(c, sizeof *items * (size_t)room);
+    PyObject **keys = keyed ? capture_room(c, sizeof *keys * (size_t)room) : NULL;
+
+    if (!items || (keyed && !keys))
+        return false;
+    if (shadow->room)
+        memcpy(items, shadow->items, sizeof *items * (size_t)shadow->room);
+    if (shadow->room && shadow->keys && keyed)
+        memcpy(keys, shadow->keys, sizeof *keys * (size_t)shadow->room);
+    shadow->items = items;
+    shadow->keys = keys;
+    shadow->room = room;
+    return true;
+}
+
 /* -1: no memory. */
 int shadow_add(struct capture *c, struct shadow *container, PyObject *key, struct shadow *item)
 {
-    if (container->count == container->room) {
-        Py_ssize_t room = 2 * container->room + 4;
-        struct shadow **items = capture_room(c, sizeof *items * (size_t)room);
-        PyObject **keys = key ? capture_room(c, sizeof *keys * (size_t)room) : NULL;
-        if (!items || (key && !keys))
-            return -1;
-        if (container->count)
-            memcpy(items, container->items, sizeof *items * (size_t)container->count);
-        if (keys && container->count)
-            memcpy(keys, container->keys, sizeof *keys * (size_t)container->count);
-        container->items = items;
-        container->keys = keys;
-        container->room = room;
-    }
+    if (container->count == container->room && !make_room(c, container, 2 * container->room + 4, key))
+        return -1;
     if (key)
         container->keys[container->count] = capture_keep(c, key);
     container->items[container->count++] = item;
@@ -241,19 +247,46 @@ int shadow_add(struct capture *c, struct shadow *container, PyObject *key, struc
 
 struct shadow *shadow_copy(struct capture *c, const struct shadow *shadow)
 {
-    const size_t room = (size_t)shadow->room, size = sizeof *shadow->items * room;
     struct shadow *made = capture_room(c, sizeof *made);
 
     if (!made)
         return NULL;
     *made = *shadow;
-    if (room && (!(made->items = capture_room(c, size)) || (shadow->keys && !(made->keys = capture_room(c, size)))))
-        return NULL;
-    if (room)
-        memcpy(made->items, shadow->items, size);
-    if (room && shadow->keys)
-        memcpy(made->keys, shadow->keys, size);
-    return made;
+    return !made->room || make_room(c, made, made->room, made->keys) ? made : NULL;
+}
+
+static bool is_same_key(PyObject *a, PyObject *b)
+{
+    if (a == b)
+        return true;
+    if (!a || !b || Py_TYPE(a) != Py_TYPE(b))
+        return false;
+    if (PyUnicode_CheckExact(a))
+        return PyUnicode_Compare(a, b) == 0;
+    return (PyLong_CheckExact(a) || PyTuple_CheckExact(a)) && PyObject_RichCompareBool(a, b, Py_EQ) == 1;
+}
+
+struct shadow **object_place(const struct shadow *object, PyObject *key)
+{
+    for (Py_ssize_t i = 0; i < object->count; i++)
+        if (is_same_key(object->keys[i], key))
+            return &object->items[i];
+    return NULL;
+}
+
+struct shadow *object_has(const struct shadow *object, PyObject *key)
+{
+    struct shadow **place = object_place(object, key);
+
+    return place ? *place : NULL;
+}
+
+struct shadow *source_changed(const struct shadow *parent, char step, PyObject *key)
+{
+    for (struct shadow *one = parent->child; one; one = one->next)
+        if (one->kind == SHADOW_CHANGED && one->step == step && is_same_key(one->key, key))
+            return one;
+    return NULL;
 }
 
 bool shadow_change(struct capture *c, struct shadow *shadow)
@@ -283,17 +316,6 @@ void shadows_back(struct capture *c, struct undo *mark)
 
 enum { MOST_STEPS = GUARD_DEEPEST / 4 }; /* of a path: each step has a guard, so that what they take grows with the cube */
 
-static bool is_same_key(PyObject *a, PyObject *b)
-{
-    if (a == b)
-        return true;
-    if (Py_TYPE(a) != Py_TYPE(b))
-        return false;
-    if (PyUnicode_CheckExact(a))
-        return PyUnicode_Compare(a, b) == 0;
-    return PyLong_CheckExact(a) && PyObject_RichCompareBool(a, b, Py_EQ) == 1;
-}
-
 /* Can no code of the program's change what is read by STEP behind PARENT? */
 static bool is_settled(const struct shadow *parent, char step)
 {
@@ -313,7 +335,7 @@ struct shadow *source_read(struct capture *c, struct shadow *parent, char step, 
     if (parent->steps == MOST_STEPS || (value && compat_is_lazy(value)) || (c->foreign && !is_settled(parent, step)) || !is_apart(c, parent))
         return NULL;
     for (one = parent->child; one; last = &one->next, one = one->next)
-        if (one->step == step && (one->key == key || (one->key && key && is_same_key(one->key, key)))) {
+        if (one->step == step && is_same_key(one->key, key)) {
             if (one->kind == SHADOW_CHANGED) {
                 c->failed |= value && one->value != value;
                 return c->failed ? NULL : one_of(c, one->items[0]);
