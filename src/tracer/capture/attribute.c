@@ -299,7 +299,7 @@ enum ended import_module(struct capture *c, struct watched *w, PyObject *name)
     PyObject *module = NULL;
 
     if (importer && PyCFunction_CheckExact(importer) && w->frame->f_builtins == PyEval_GetBuiltins() && PyLong_AsLong(stack_value(w, 1)) == 0 &&
-        word_of("__import__") && (of_importer = source_read(c, c->builtins, '[', word_of("__import__"), importer)) &&
+        (of_importer = source_read(c, c->builtins, '[', word_of("__import__"), importer)) &&
         value_known(c, importer, of_importer))
         module = imported(c, name, from, &of);
     PyErr_Clear();
@@ -308,16 +308,4 @@ enum ended import_module(struct capture *c, struct watched *w, PyObject *name)
     module = PyObject_CallFunctionObjArgs(importer, name, w->frame->f_globals, Py_None, from, stack_value(w, 1), NULL);
     c->failed |= module && module != of->value;
     return stack_result(c, w, 2, module, of);
-}
-
-enum ended import_from(struct capture *c, struct watched *w, PyObject *name)
-{
-    PyObject *module = stack_value(w, 0), *value = PyModule_CheckExact(module) ? PyDict_GetItemWithError(PyModule_GetDict(module), name) : NULL;
-    struct shadow *of = stack_shadow(w, 0), *shadow = value && of && of->kind == SHADOW_SOURCE ? source_read(c, of, '.', name, value) : NULL;
-
-    PyErr_Clear();
-    if (!shadow)
-        return break_at(c, "instruction", "the import of a %.100s that is not known", PyUnicode_AsUTF8(name));
-    stack_push(w, Py_NewRef(value), shadow);
-    return ENDED_NOT;
 }

@@ -11,22 +11,12 @@
 
 /* ---- nodes ---- */
 
-/* A module of ours, which the builtins of the program's frame may not know how to import: a new reference. */
-static PyObject *our_module(const char *name)
-{
-    PyObject *found = PyImport_GetModule(word_of(name));
-
-    return found ? found : PyImport_ImportModule(name);
-}
-
 PyObject *node_new(PyObject *op, PyObject *name, PyObject *target, PyObject *args, PyObject *keywords)
 {
-    static PyTypeObject *type;
-    OWNED PyObject *module = type ? NULL : our_module("dyntrace.graph");
+    static PyObject *module;
+    PyTypeObject *type = (PyTypeObject *)module_has(&module, "dyntrace.graph", "Node");
     OWNED PyObject *arguments = args, *named = keywords ? keywords : PyDict_New(), *made = NULL;
 
-    if (!type && module)
-        type = (PyTypeObject *)tracer_attribute(module, "Node");
     if (!type || !op || !args || !named || !(made = type->tp_alloc(type, 0)) || PyObject_SetAttr(made, word_of("op"), op) ||
         PyObject_SetAttr(made, word_of("name"), name ? name : Py_None) || PyObject_SetAttr(made, word_of("target"), target) ||
         PyObject_SetAttr(made, word_of("args"), arguments) || PyObject_SetAttr(made, word_of("kwargs"), named))
@@ -218,15 +208,14 @@ static PyObject *finish(struct capture *c, struct watched *w, const struct outco
         "ended", wall_ns(), "frame_state", frame_state, "dynamic", PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC), "arguments", c->arguments,
         "stores", c->stores, "deletes", c->deletes, "slots", broke == Py_None ? Py_None : c->slots, "shapes_read", c->shapes_read, "group", w->group,
         "unit", w->unit, "begun", c->begun, "handled", c->handled, "again", c->attempted, "make_bool", c->make_bool);
-    OWNED PyObject *module = NULL, *function = NULL;
+    static PyObject *module;
     struct tracer_exception raised;
     struct torch_quiet quiet;
-    PyObject *result;
+    PyObject *function, *result;
 
     PyErr_Clear();
     torch_quiet_begin(&quiet);
-    module = our_module("dyntrace._assemble");
-    function = module && record ? tracer_attribute(module, "finish") : NULL;
+    function = record ? module_has(&module, "dyntrace._assemble", "finish") : NULL;
     result = function ? PyObject_CallFunctionObjArgs(function, finish, every, record, NULL) : reason_text("code for it could not be made");
     raised = tracer_exception_aside(); /* quiet_end has those from before it */
     torch_quiet_end(&quiet);

@@ -313,9 +313,7 @@ struct shadow *iterator_shadow(struct capture *c, char how, PyObject *value, str
 enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, PyObject **iterator, struct shadow **shadow);
 /* SLOTS of the stack give way to its next item, or to polyfill("end"). */
 enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterator, struct shadow *of, int slots);
-/* The import of NAME, and of NAME from the module on top. */
 enum ended import_module(struct capture *c, struct watched *w, PyObject *name);
-enum ended import_from(struct capture *c, struct watched *w, PyObject *name);
 /* So many BEFORE and BEHIND a starred one; BEHIND -1: there is none. */
 enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ssize_t behind);
 enum ended iterate(struct capture *c, struct watched *w);
@@ -432,6 +430,8 @@ bool keeps_shape(const char *name, int count, bool first, bool rest);
 bool is_in(const char *name, const char *set);
 extern PyObject *capture_builtins; /* a dict: as they were when we came */
 PyObject *builtin_named(const char *name);
+/* What MODULE, that of WHICH name if it is NULL, has as NAME: borrowed, or NULL. */
+PyObject *module_has(PyObject **module, const char *which, const char *name);
 /* Are all arguments known, and no code of the program's runs by them? DEEP: so may lists and tuples of such be. */
 bool are_known(struct capture *c, const struct call *call, bool deep);
 /* NAME of dyntrace._polyfills, borrowed; or NULL. */

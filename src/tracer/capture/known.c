@@ -21,6 +21,14 @@ bool keeps_shape(const char *name, int count, bool first, bool rest)
 
 PyObject *capture_builtins;
 
+PyObject *module_has(PyObject **module, const char *which, const char *name)
+{
+    if (!*module && !(*module = PyImport_GetModule(word_of(which)))) /* the builtins of the program's frame may not know how to import it */
+        *module = PyImport_ImportModule(which);
+    PyErr_Clear();
+    return *module ? PyDict_GetItemString(PyModule_GetDict(*module), name) : NULL;
+}
+
 PyObject *builtin_named(const char *name)
 {
     return PyDict_GetItemString(capture_builtins, name);
@@ -202,11 +210,8 @@ static enum ended by_name(struct capture *c, struct watched *w, const struct cal
 PyObject *polyfill(const char *name)
 {
     static PyObject *module;
-    PyObject *found;
+    PyObject *found = module_has(&module, "dyntrace._polyfills", name);
 
-    if (!module && !(module = PyImport_ImportModule("dyntrace._polyfills")))
-        return PyErr_Clear(), NULL;
-    found = PyDict_GetItemString(PyModule_GetDict(module), name);
     if (found && PyFunction_Check(found) && !compat_hides((PyCodeObject *)PyFunction_GET_CODE(found)))
         compat_hide_code((PyCodeObject *)PyFunction_GET_CODE(found));
     return found;

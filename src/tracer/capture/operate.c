@@ -126,11 +126,8 @@ bool has_number(const struct shadow *shadow)
 PyObject *operator_named(const char *name)
 {
     static PyObject *module;
-    PyObject *found;
+    PyObject *found = module_has(&module, "operator", name);
 
-    if (!module && !(module = PyImport_ImportModule("operator")))
-        return PyErr_Clear(), NULL;
-    found = PyDict_GetItemString(PyModule_GetDict(module), name);
     return found ? found : builtin_named(name);
 }
 

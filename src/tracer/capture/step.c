@@ -362,7 +362,9 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case DOES_IMPORT:
         return import_module(c, w, PyTuple_GET_ITEM(w->code->co_names, action.arg));
     case DOES_IMPORT_FROM:
-        return import_from(c, w, PyTuple_GET_ITEM(w->code->co_names, action.arg));
+        if (!PyModule_CheckExact(stack_value(w, 0)))
+            break;
+        return read_attribute(c, w, 0, stack_value(w, 0), stack_shadow(w, 0), PyTuple_GET_ITEM(w->code->co_names, action.arg), false);
     case DOES_STORE_GLOBAL:
         if (!w->globals || !PyDict_CheckExact(w->frame->f_globals))
             break;
