@@ -85,26 +85,22 @@ static void capture_close(struct capture *c)
 
 static bool capture_open(struct capture *c, struct tracer *t, PyThreadState *ts, PyObject *callback, compat_frame *frame)
 {
+    struct shadow **const roots[] = {&c->locals, &c->globals, &c->builtins, &c->modules};
+    struct shadow **const tuples[] = {&c->taken, &c->mortal, &c->effects, &c->generators};
+
     *c = (struct capture){.t = t, .ts = ts, .callback = callback, .arena = _PyArena_New()};
     for (int i = 0; i < CAPTURE_LISTS; i++)
         c->failed |= !(c->lists[i] = PyList_New(0));
     if (!c->arena)
         return false;
-    c->locals = shadow_new(c, SHADOW_SOURCE, 0);
-    c->globals = shadow_new(c, SHADOW_SOURCE, 0);
-    c->builtins = shadow_new(c, SHADOW_SOURCE, 0);
-    c->modules = shadow_new(c, SHADOW_SOURCE, 0);
-    c->taken = shadow_new(c, SHADOW_TUPLE, 0);
-    c->mortal = shadow_new(c, SHADOW_TUPLE, 0);
-    c->effects = shadow_new(c, SHADOW_TUPLE, 0);
-    c->generators = shadow_new(c, SHADOW_TUPLE, 0);
+    for (int i = 0; i < 4; i++) {
+        *tuples[i] = shadow_new(c, SHADOW_TUPLE, 0);
+        if ((*roots[i] = shadow_new(c, SHADOW_SOURCE, 0)))
+            (*roots[i])->step = "LGBS"[i];
+    }
     if (c->failed)
         return false;
-    c->locals->step = 'L';
-    c->globals->step = 'G';
     c->globals->value = capture_keep(c, frame->f_globals);
-    c->builtins->step = 'B';
-    c->modules->step = 'S';
     c->initial = capture_room(c, sizeof *c->initial * (size_t)(compat_code(frame)->co_nlocalsplus + 1));
     c->first = capture_room(c, sizeof *c->first * (size_t)(compat_code(frame)->co_nlocalsplus + 1));
     return c->initial && c->first && !c->failed;
@@ -276,16 +272,6 @@ static int conclude(struct capture *c, struct watched *w, struct outcome_of *o, 
     return 0;
 }
 
-/* Those that were met in captures of the code with FRAME_STATE: borrowed, or NULL. */
-static PyObject *numbers_of(PyObject *frame_state)
-{
-    OWNED PyObject *made = PyDict_New();
-    PyObject *numbers = made && PyDict_CheckExact(frame_state) ? PyDict_SetDefault(frame_state, word_of("numbers"), made) : NULL;
-
-    PyErr_Clear();
-    return numbers && PyDict_CheckExact(numbers) ? numbers : NULL;
-}
-
 /* Why a call in FRAME is not watched; NULL: it is. FOR_CODE: nor is any other of that code. */
 static const char *why_not(PyThreadState *ts, compat_frame *frame, PyObject *callback, bool *for_code)
 {
@@ -309,7 +295,7 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
 {
     compat_frame *frame = d->frame;
     struct capture *const around = t->capturing;
-    OWNED PyObject *frame_state = Py_NewRef(state->frame_state);
+    OWNED PyObject *frame_state = Py_NewRef(state->frame_state), *numbers = NULL;
     struct outcome_of o = {.began = wall_ns()};
     struct capture c;
     struct watched w;
@@ -331,8 +317,10 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
         decision_asked(d, Py_None);
         return 0;
     }
-    c.numbers = PyTuple_GET_ITEM(callback, CAPTURE_DYNAMIC) != Py_False && numbers_may_vary() ? numbers_of(frame_state) : NULL;
+    numbers = PyDict_CheckExact(frame_state) ? PyObject_CallMethod(frame_state, "setdefault", "s{}", "numbers") : NULL;
+    c.numbers = numbers && PyDict_CheckExact(numbers) && PyTuple_GET_ITEM(callback, CAPTURE_DYNAMIC) != Py_False && numbers_may_vary() ? numbers : NULL;
     c.sizes = c.numbers ? PyDict_GetItemString(frame_state, "sizes") : NULL;
+    PyErr_Clear();
     t->capturing = &c;
     if (!begin(&c, &w))
         c.failed = true;

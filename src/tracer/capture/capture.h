@@ -383,8 +383,6 @@ struct call with_self(const struct call *call, PyObject *self, struct shadow *of
 /* The arguments of MADE, a node for CALL; is there something of the graph in the FIRST and in the REST? SIZED: numbers say what shape it gives.
  * False: one is not known. */
 bool node_arguments(struct capture *c, const struct call *call, bool sized, struct operation *made, bool *first, bool *rest);
-/* What a CALL is, is found out, and it is done. */
-enum ended dispatch(struct capture *c, struct watched *w, const struct call *call);
 /* What has been done since an attempt began is taken back: the graph's nodes, effects, changes of shadows. */
 struct attempt {
     Py_ssize_t nodes, number_nodes, effects;

@@ -442,15 +442,17 @@ static enum ended call_object(struct capture *c, struct watched *w, const struct
     return step_method(c, w, &whole, function, class_source(c, call->callable, call->of), "__call__");
 }
 
-enum ended dispatch(struct capture *c, struct watched *w, const struct call *call)
+static enum ended dispatch(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *callable = call->callable;
     struct shadow *of = call->of;
-    PyObject *self = of && of->kind == SHADOW_METHOD ? PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : PyMethod_Check(callable) ? PyMethod_GET_SELF(callable) : NULL : NULL;
+    PyObject *self = callable && of && of->kind == SHADOW_METHOD ? PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : PyMethod_Check(callable) ? PyMethod_GET_SELF(callable) : NULL : NULL;
     char text[120];
     struct call whole;
     enum ended ended;
 
+    if (!callable)
+        return break_at(c, "call", "a call of nothing");
     if (w->resumed && PyCFunction_CheckExact(callable) && PyCFunction_GET_SELF(callable) == link_of(w->code))
         return enter(c, w, call);
     if (self && !of->value && (of->parent->kind == SHADOW_NODE || of->parent->kind == SHADOW_SOURCE) && is_graph(self, of->parent))
@@ -505,7 +507,7 @@ enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *nam
         call.callable = pair[1];
         call.of = stack_shadow(w, base - 1);
     }
-    return call.callable ? dispatch(c, w, &call) : break_at(c, "call", "a call of nothing");
+    return dispatch(c, w, &call);
 }
 
 enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords)
@@ -540,5 +542,5 @@ enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords)
     call.shadows = shadows + 1;
     call.count = (int)(count + named);
     call.names = names;
-    return call.callable ? dispatch(c, w, &call) : break_at(c, "call", "a call of nothing");
+    return dispatch(c, w, &call);
 }
