@@ -211,10 +211,12 @@ bool class_changed(struct capture *c, const struct shadow *but, PyObject *name)
 /* Attribute NAME of a class of the program's, a plain value that the class has itself, is set. */
 static enum ended set_class_attribute(struct capture *c, struct watched *w, PyObject *name)
 {
-    PyObject *owner = stack_value(w, 0), *old = PyDict_GetItemWithError(((PyTypeObject *)owner)->tp_dict, name);
+    PyObject *owner = stack_value(w, 0), *old = NULL;
     struct shadow *of = stack_shadow(w, 0);
 
-    if (!old || !Py_IS_TYPE(owner, &PyType_Type) || !(((PyTypeObject *)owner)->tp_flags & Py_TPFLAGS_HEAPTYPE) || _PyType_Lookup(&PyType_Type, name) ||
+    if (((PyTypeObject *)owner)->tp_flags & Py_TPFLAGS_HEAPTYPE) /* the others' dicts lie elsewhere since 3.12 */
+        old = PyDict_GetItemWithError(((PyTypeObject *)owner)->tp_dict, name);
+    if (!old || !Py_IS_TYPE(owner, &PyType_Type) || _PyType_Lookup(&PyType_Type, name) ||
         !value_is_simple(old) || !value_is_simple(stack_value(w, 1)) || PyUnicode_READ_CHAR(name, 0) == '_' || !value_known(c, owner, of) || class_changed(c, of, name))
         return PyErr_Clear(), break_at(c, "mutation", "an attribute of a class is set");
     return set_place(c, w, 2, of, '.', name, capture_keep(c, old), source_read(c, of, '.', name, old), stack_value(w, 1), stack_shadow(w, 1));

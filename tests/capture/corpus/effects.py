@@ -432,3 +432,15 @@ def with_growing(x, o):
        "(delattr(Growing, '__setattr__'), A(3))[1], Growing()", "(setattr(Growing, 'n', Loudly()), A(3))[1], Growing()", "(delattr(Growing, 'n'), A(3))[1], Growing()")
 def class_that_grows(x, o):
     return with_growing(x, o)
+
+
+@calls("A(3), int", "A(3), Thing", "A(3), ValueError", "A(3), int")
+def attribute_of_a_type_in_c(x, kind):
+    y = x + 1
+    try:
+        kind.extra = 1
+        y = y + kind.extra
+        del kind.extra
+    except TypeError as error:
+        log(str(error)[:20])
+    return y * 2
