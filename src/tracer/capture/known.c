@@ -378,7 +378,7 @@ static enum ended call_builtin(struct capture *c, struct watched *w, const struc
 {
     const char *name = PyType_Check(call->callable) ? ((PyTypeObject *)call->callable)->tp_name
                        : PyCFunction_Check(call->callable) ? ((PyCFunctionObject *)call->callable)->m_ml->ml_name : "";
-    const bool is = builtin_named(name) == call->callable, numbers = is_of(call->callable, "math") || is_of(call->callable, "_operator");
+    const bool is = builtin_named(name) == call->callable, numbers = is_of(call->callable, "math") || (is_of(call->callable, "_operator") && strncmp(name, "is_", 3));
     const bool steps = is || is_of(call->callable, "_functools") || is_of(call->callable, "_operator");
     const struct builtin *builtin = steps ? builtin_of(name) : NULL;
     enum ended ended;

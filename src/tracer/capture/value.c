@@ -462,7 +462,7 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
     value = shadow->value;
     if (shadow->guarded == 2)
         return true;
-    if (!value || value_is_array(value) || PyComplex_CheckExact(value) /* its zeros have signs that no guard sees */ || !is_believed(c, value, shadow))
+    if (!value || value_is_array(value) || !is_believed(c, value, shadow))
         return false;
     if (value_is_plain(value) || is_plain_slice(value))
         guard_on(c, shadow, value == Py_None || PyBool_Check(value) ? "CONSTANT_MATCH" : "EQUALS_MATCH", value);

@@ -63,7 +63,8 @@ int guard_prepare(struct guard_leaf *leaf, const char *name)
 /* Not in line, so that guard_check() needs no stack frame: most guards are short. */
 #define APART __attribute__((noinline))
 
-/* Equal and of the same type, down through tuples and lists: 1, True and 1.0 are three, 0.0 and -0.0 two. A nan is as good as another. */
+/* Equal and of the same type, down through tuples, lists, slices, ranges and complex numbers: 1, True and 1.0 are three, 0.0 and -0.0 two, and
+ * range(0, 3, 2) is another one than range(0, 4, 2). A nan is as good as another. */
 static int same(PyObject *wanted, PyObject *value)
 {
     int result = 1;
@@ -77,6 +78,11 @@ static int same(PyObject *wanted, PyObject *value)
     if (PyFloat_CheckExact(wanted)) {
         double a = PyFloat_AS_DOUBLE(wanted), b = PyFloat_AS_DOUBLE(value);
         return (a == b && !signbit(a) == !signbit(b)) || (a != a && b != b);
+    }
+    if (PyComplex_CheckExact(wanted) || PyRange_Check(wanted) || PySlice_Check(wanted)) {
+        const char *const parts = PyComplex_CheckExact(wanted) ? "__getnewargs__" : "__reduce__";
+        OWNED PyObject *first = PyObject_CallMethod(wanted, parts, NULL), *second = first ? PyObject_CallMethod(value, parts, NULL) : NULL;
+        return second ? same(first, second) : -1;
     }
     if (!PyTuple_CheckExact(wanted) && !PyList_CheckExact(wanted))
         return PyObject_RichCompareBool(wanted, value, Py_EQ);

@@ -1,6 +1,7 @@
 """Arguments that are no arrays: numbers, strings, None, tuples; what is guarded, and how."""
 import enum
 import math
+import operator
 
 
 @calls("A(3), 1", "A(3), 1", "A(3), 2", "A(3), 1.0", "A(3), True")
@@ -123,3 +124,23 @@ def list_of_arrays(x, many):
     for each in many:
         x = x + each
     return x
+
+
+@calls("A(3), (1, 0j)", "A(3), (1, -0j)", "A(3), (True, 0j)", "A(3), 1j", "A(3), complex(0.0, 1)", "A(3), complex(-0.0, 1)", "A(3), complex(float('nan'), 1)")
+def complex_or_in_a_tuple(x, c):
+    return x + 1, str(c)
+
+
+@calls("A(3), range(0, 3, 2)", "A(3), range(0, 4, 2)", "A(3), range(0)", "A(3), range(2, 2)", "A(3), (range(1),)", "A(3), (range(0, 1, 5),)")
+def equal_ranges(x, r):
+    return x + 1, str(r)
+
+
+@calls("A(3), slice(1, 2)", "A(3), slice(True, 2)", "A(3), slice(1, 2, None)", "A(3), slice(0, 2)", "A(3), slice(False, 2)")
+def equal_slices(x, s):
+    return x[s], str(s), s.start
+
+
+@calls("A(3), 1000, 1000", "A(3), 1000, int('1000')", "A(3), int('1000'), int('1000')")
+def identity_by_a_function(x, a, b):
+    return x + 1, operator.is_(a, b), operator.is_not(a, b), a == b
