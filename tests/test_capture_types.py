@@ -333,7 +333,9 @@ def loops(a):
     for i in range(100000): a = a * 1
     return a
 print(compile(loops)(Array(1)))
-''', ["(201,) (5,) (5,)", "(3001,) (3002,)", "(1,)"]),
+exec("def wide(a, %s): return a + b99999" % ", ".join("b%d" % i for i in range(100000)))
+print(compile(wide)(Array(1), *range(100000)))
+''', ["(201,) (5,) (5,)", "(3001,) (3002,)", "(1,)", "(100000,)"]),
     "imports, done and lazy": ('''
 try:
     exec("lazy import colorsys")

@@ -9,6 +9,8 @@
 
 #include <time.h>
 
+enum { MOST_VARIABLES = 10000 }; /* each is looked for among the others */
+
 /* ---- nodes ---- */
 
 PyObject *node_new(PyObject *op, PyObject *name, PyObject *target, PyObject *args, PyObject *keywords)
@@ -286,6 +288,8 @@ static const char *why_not(PyThreadState *ts, compat_frame *frame, PyObject *cal
         return "";
     if (PyDict_CheckExact(frame->f_globals) && is_package(PyDict_GetItemString(frame->f_globals, "__name__")))
         return "it is numpy's or torch's own";
+    if (compat_code(frame)->co_nlocalsplus > MOST_VARIABLES)
+        return "it has too many variables";
     *for_code = false;
     return ts->c_tracefunc || ts->c_profilefunc || (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) != Py_None && !has_arrays(frame)) ? "" : NULL;
 }
