@@ -219,9 +219,12 @@ PyObject *polyfill(const char *name)
 
 enum ended step_polyfill(struct capture *c, struct watched *w, const char *name, const struct call *call)
 {
+    const int from = !strcmp(name, "_take") ? 0 : !strcmp(name, "_extend") || !strcmp(name, "_reduce") ? 1 : -1;
     PyObject *function = polyfill(name), *defaults;
     struct call instead = *call;
 
+    if (from >= 0 && !Py_TYPE(call->args[from])->tp_iter && !PySequence_Check(call->args[from])) /* CPython has words of its own for that */
+        return break_at(c, "container", "a loop over a %.200s", Py_TYPE(call->args[from])->tp_name);
     for (int i = 0; i < call->count; i++)
         if (PyIter_Check(call->args[i]) && !(call->shadows[i] && (call->shadows[i]->kind == SHADOW_ITERATOR || call->shadows[i]->kind == SHADOW_GENERATOR)))
             return break_at(c, "container", "a loop over a %.200s", Py_TYPE(call->args[i])->tp_name);

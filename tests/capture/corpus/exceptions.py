@@ -1,4 +1,5 @@
 """Exceptions: raised, caught, passed on; blocks that end in any way."""
+import functools
 
 
 class Own(Exception):
@@ -226,3 +227,20 @@ def type_error(x):
 def system_exit(x):
     y = x + 1
     raise SystemExit(3)
+
+
+@calls("A(3), 5", "A(3), None", "A(3), [1, 2]", "A(3), 5")
+def unpacks_what_is_none(x, what):
+    y = x + 1
+    a, b = what
+    return y * a, b
+
+
+@calls("A(3), 5", "A(3), None", "A(3), [1, 2]", "A(3), 5")
+def reduces_what_is_none(x, what):
+    return x + 1, functools.reduce(lambda a, b: a + b, what)
+
+
+@calls("A(3), 5", "A(3), None", "A(3), [1, 2]", "A(3), 5")
+def takes_what_is_none(x, what):
+    return x + 1, [1, *what]
