@@ -4,6 +4,8 @@ Runs in: the traced process, in place of the builtin while a call of it is watch
 included; tracebacks and sys._getframe() pass over these functions. They use no globals: what they need is the default of a
 parameter, which no program gives a value to (known.c says how many arguments a call may have).
 """
+import abc
+import enum
 import functools
 import itertools
 import operator
@@ -148,6 +150,24 @@ def _contains(items, value, /):
     return False
 
 
+def _eq(a, b, /, type=type, list=list, range=range, len=len, min=min):
+    if type(a) is list and len(a) != len(b):
+        return False
+    for i in range(min(len(a), len(b))):
+        if not (a[i] is b[i] or a[i] == b[i]):
+            return False
+    return len(a) == len(b)
+
+
+def _ne(a, b, /, type=type, list=list, range=range, len=len, min=min):
+    if type(a) is list and len(a) != len(b):
+        return True
+    for i in range(min(len(a), len(b))):
+        if not (a[i] is b[i] or a[i] == b[i]):
+            return True
+    return len(a) != len(b)
+
+
 def _getitem(a, b, /):
     return a[b]
 
@@ -165,6 +185,7 @@ def _dict_of_pairs(items=(), /):
 
 # ---- objects that are made again behind the graph, and calls of them ----
 
+ABCMeta, EnumType, enum_value, enum_name = abc.ABCMeta, enum.EnumType, vars(enum.Enum)["value"], vars(enum.Enum)["name"]
 partial, itemgetter, methodcaller, fspath = functools.partial, operator.itemgetter, operator.methodcaller, os.fspath
 # Iterators that only move what they go through: what they give of capsules says where each item comes from.
 moving = (itertools.chain, itertools.count, itertools.cycle, itertools.islice, itertools.product, itertools.permutations,

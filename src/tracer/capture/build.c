@@ -197,12 +197,16 @@ enum ended mirror_iterator(struct capture *c, struct watched *w, const struct ca
         const bool moved = of && i < call->count - named && (is_sequence(call->args[i]) || PyDict_CheckExact(call->args[i]));
         if (of && of->kind == SHADOW_ITERATOR && of->step == 'i' && of->at == of->child->at)
             args[i] = Py_NewRef(of->node);
+        else if (of && i >= call->count - named && !value_is_simple(call->args[i])) /* an item: fillvalue */
+            args[i] = PyCapsule_New(of, NULL, NULL);
         else if (moved ? shadow_change(c, of) : value_is_simple(call->args[i]) && value_known(c, call->args[i], of))
             args[i] = moved ? mirror_of(c, call->args[i], of) : Py_NewRef(call->args[i]);
         if (!args[i])
             break;
-        if (moved)
-            of->fixed |= of->kind != SHADOW_SOURCE || PyList_CheckExact(call->args[i]);
+        if (moved && PyDict_CheckExact(call->args[i]))
+            of->fixed |= of->kind != SHADOW_SOURCE;
+        else if (moved && (shadow_add(c, made, NULL, of) || shadow_add(c, made, NULL, shadow_copy(c, of))))
+            break;
     }
     if (made && i == call->count && (made->child = shadow_new(c, SHADOW_ITERATOR, 0)))
         mirror = PyObject_Vectorcall(call->callable, args, (size_t)(i - named), call->names);
@@ -220,6 +224,11 @@ struct shadow *mirror_next(struct capture *c, struct shadow *of)
 {
     OWNED PyObject *item = of->at++ == of->child->at++ ? Py_TYPE(of->node)->tp_iternext(of->node) : NULL;
 
+    for (Py_ssize_t i = 0; i < of->count; i += 2) { /* lists, and as they were */
+        const struct shadow *now = of->items[i], *was = of->items[i + 1];
+        if (now->kind != was->kind || now->count != was->count || (now->count && memcmp(now->items, was->items, sizeof *now->items * (size_t)now->count)))
+            return NULL;
+    }
     PyErr_Clear();
     return item ? mirror_shadow(c, item) : NULL;
 }
@@ -253,6 +262,15 @@ static const char *takes_of(const char *name, PyObject *self)
     return NULL;
 }
 
+/* May any item of CONTAINER, a list or dict, go? */
+static bool all_go(struct capture *c, PyObject *container, struct shadow *of)
+{
+    for (Py_ssize_t i = 0; i < of->count; i++)
+        if (!lets_go(c, PyList_Check(container) ? PyList_GET_ITEM(container, i) : PyDict_GetItemWithError(container, of->keys[i]), of->items[i]))
+            return false;
+    return true;
+}
+
 enum ended move(struct capture *c, struct watched *w, const char *name, const struct call *call)
 {
     PyObject *self = call->args[0], *mirrors[8] = {NULL}, *value = NULL;
@@ -270,7 +288,7 @@ enum ended move(struct capture *c, struct watched *w, const char *name, const st
         if (takes[i] == 'k' ? !value_is_plain(one) && !PySlice_Check(one) : takes[i] == 's' && !is_sequence(one) && !PyDict_CheckExact(one))
             return ENDED_BEFORE;
     }
-    if (takes[0] != '=' && (!may_change(c, of, PyList_CheckExact(self) ? SHADOW_LIST : SHADOW_DICT) || (of->origin && (takes[0] == '-' || named))))
+    if (takes[0] != '=' && (!may_change(c, of, PyList_CheckExact(self) ? SHADOW_LIST : SHADOW_DICT) || (of->origin && (named || (takes[0] == '-' && !all_go(c, self, of))))))
         return not_ours(c, self);
     mirrors[0] = mirror_of(c, self, of);
     for (i = 1; i < call->count && mirrors[i - 1]; i++) {

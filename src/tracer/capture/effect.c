@@ -34,8 +34,7 @@ static int escape(struct capture *c, struct shadow *shadow, int depth)
     return 0;
 }
 
-/* OLD, of SHADOW, is let go of by an effect: does it die quietly, and at each hit? */
-static bool lets_go(struct capture *c, PyObject *old, struct shadow *shadow)
+bool lets_go(struct capture *c, PyObject *old, struct shadow *shadow)
 {
     if (!old)
         return true;

@@ -103,7 +103,7 @@ static bool gave(struct capture *c, struct shadow *of, PyObject *iterator)
 
     if (of->kind == SHADOW_GENERATOR)
         return compat_has_yielded(compat_frame_of(iterator));
-    for (Py_ssize_t i = 0; i < of->count; i++)
+    for (Py_ssize_t i = 0; of->step != 'i' && i < of->count; i++)
         if (!gave(c, of->items[i], of->keys[i]))
             return false;
     if (of->step == 'z' || of->step == 'e')

@@ -246,17 +246,26 @@ static enum ended make_object(struct capture *c, struct watched *w, const struct
     PyTypeObject *type = (PyTypeObject *)call->callable;
     const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0, count = call->count - named;
     struct shadow *made = NULL, *callable = shadow_const(c, call->callable), *state, *part[2];
+    struct shadow *inner = count && call->shadows[0] && call->shadows[0]->kind == SHADOW_CALL ? call->shadows[0]->child : NULL; /* a partial's of a partial */
     const bool set = type == &PySet_Type || type == &PyFrozenSet_Type;
 
     if (set ? !named && call->count < 2 && (!call->count || are_known(c, call, true) || is_set(call->args[0], call->shadows[0]))
             : PyType_IsSubtype(type, (PyTypeObject *)PyExc_BaseException) && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !named && call->count < 8) {
         made = made_by(c, callable, call->count, call->shadows);
-    } else if (call->callable == polyfill(callables[0]) && count && (part[0] = shadow_new(c, SHADOW_TUPLE, 0)) && (part[1] = shadow_new(c, SHADOW_DICT, 0)) &&
+    } else if (call->callable == polyfill(callables[0]) && count && (inner || !Py_IS_TYPE(call->args[0], type)) && (part[0] = shadow_new(c, SHADOW_TUPLE, 0)) && (part[1] = shadow_new(c, SHADOW_DICT, 0)) &&
                (state = shadow_new(c, SHADOW_TUPLE, 4)) && (made = made_by(c, callable, 1, call->shadows))) {
-        for (int i = 1; i < call->count; i++)
-            if (!call->shadows[i] || shadow_add(c, part[i >= count], i < count ? NULL : PyTuple_GET_ITEM(call->names, i - count), call->shadows[i]))
+        for (int i = 0; inner && i < 2; i++)
+            for (Py_ssize_t j = 0; j < inner->items[1 + i]->count; j++)
+                shadow_add(c, part[i], i ? inner->items[2]->keys[j] : NULL, inner->items[1 + i]->items[j]);
+        for (int i = 1; i < call->count; i++) {
+            PyObject *key = i < count ? NULL : PyTuple_GET_ITEM(call->names, i - count);
+            Py_ssize_t at = 0;
+            while (key && at < part[1]->count && PyUnicode_Compare(part[1]->keys[at], key))
+                at++;
+            if (!call->shadows[i] || (key && at < part[1]->count ? !(part[1]->items[at] = call->shadows[i]) : shadow_add(c, part[key != NULL], key, call->shadows[i])))
                 return ENDED_BEFORE;
-        memcpy(state->items, (struct shadow *[]){call->shadows[0], part[0], part[1], shadow_const(c, Py_None)}, 4 * sizeof *state->items);
+        }
+        memcpy(state->items, (struct shadow *[]){inner ? inner->items[0] : call->shadows[0], part[0], part[1], shadow_const(c, Py_None)}, 4 * sizeof *state->items);
         state->count = 4;
         made->child = state;
         if (!made_by(c, shadow_const(c, _PyType_Lookup(type, word_of("__setstate__"))), 2, (struct shadow *[]){made, state}))

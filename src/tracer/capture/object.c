@@ -27,6 +27,15 @@ static PyObject *function_of(PyTypeObject *type, const char *name)
     return found && PyFunction_Check(found) && !is_array_function(found) ? found : NULL;
 }
 
+/* Does TYPE's metaclass leave to type what calls and attributes do? */
+static bool is_plain_class(PyTypeObject *type)
+{
+    const PyTypeObject *meta = Py_TYPE(type);
+
+    return meta == &PyType_Type || ((PyObject *)meta == polyfill("ABCMeta") && meta->tp_call == PyType_Type.tp_call && meta->tp_getattro == PyType_Type.tp_getattro &&
+                                    meta->tp_setattro == PyType_Type.tp_setattro);
+}
+
 struct shadow *class_source(struct capture *c, PyObject *value, struct shadow *of)
 {
     PyTypeObject *type = Py_TYPE(value);
@@ -34,7 +43,7 @@ struct shadow *class_source(struct capture *c, PyObject *value, struct shadow *o
 
     if (of && of->kind == SHADOW_OBJECT)
         return of->parent;
-    if (!of || of->kind != SHADOW_SOURCE || !Py_IS_TYPE(type, &PyType_Type) ||
+    if (!of || of->kind != SHADOW_SOURCE || !is_plain_class(type) ||
         _PyType_Lookup(type, word) != _PyType_Lookup(&PyBaseObject_Type, word) || !value_type_known(c, value, of))
         return NULL;
     return source_attribute(c, of, "__class__", (PyObject *)type);
@@ -64,7 +73,7 @@ bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of)
 {
     static const char *const as_object[] = {"__new__", "__setattr__", "__getattribute__", "__delattr__"}, *const none[] = {"__getattr__", "__del__"};
 
-    if (!Py_IS_TYPE(type, &PyType_Type) || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || type->tp_flags & Py_TPFLAGS_IS_ABSTRACT ||
+    if (!is_plain_class(type) || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || type->tp_flags & Py_TPFLAGS_IS_ABSTRACT ||
         type->tp_new != PyBaseObject_Type.tp_new || type->tp_setattro != PyObject_GenericSetAttr || type->tp_getattro != PyObject_GenericGetAttr ||
         type->tp_finalize || type->tp_del || !value_known(c, (PyObject *)type, of))
         return false;

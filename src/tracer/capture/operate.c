@@ -292,7 +292,7 @@ enum ended operate_special(struct capture *c, struct watched *w, const char *nam
 
     snprintf(text, sizeof text, "__%s%.*s__", call->reflected ? "r" : "", (int)strcspn(name, "_"), name);
     if (!strcmp(text, "__ne__") && (of = class_source(c, call->args[0], call->shadows[0])) && object_ne &&
-        _PyType_Lookup(Py_TYPE(call->args[0]), word_of(text)) == object_ne) /* what __eq__ says, negated */
+        _PyType_Lookup(Py_TYPE(call->args[0]), word_of("__ne__")) == object_ne) /* what __eq__ says, negated */
         return (of = source_attribute(c, of, text, object_ne)) && !guard_on(c, of, "ID_MATCH", object_ne) ? special(c, w, "__eq__", call) : ENDED_BEFORE;
     return special(c, w, text, call);
 }
@@ -338,12 +338,27 @@ static bool has_operand_of_graph(const struct call *call)
     return is_graph(call->args[0], call->shadows[0]) || (call->count > 1 && is_graph(call->args[1], call->shadows[1]));
 }
 
+/* Has the class of A, which is below that of B, a method of its own for B NAME A? */
+static bool overloads(PyObject *a, PyObject *b, const char *name)
+{
+    char text[24];
+    OWNED PyObject *word = NULL;
+    PyObject *own, *other;
+
+    snprintf(text, sizeof text, "__r%.*s__", (int)strcspn(name, "_"), name);
+    word = PyUnicode_InternFromString(text);
+    own = word ? _PyType_Lookup(Py_TYPE(a), word) : NULL;
+    other = word ? _PyType_Lookup(Py_TYPE(b), word) : NULL;
+    return Py_TYPE(a) != Py_TYPE(b) && PyType_IsSubtype(Py_TYPE(a), Py_TYPE(b)) && own && own != other;
+}
+
 /* CALL of operator.NAME: a node if an operand is of the graph, or a number that varies; done if they are known or it only moves items; else
  * their classes say. */
 static enum ended operate_call(struct capture *c, struct watched *w, const char *name, struct call *call, bool gives_number)
 {
     const bool in_place = call->count == 2 && name[0] == 'i';
     struct operands turned;
+    struct call other;
     enum ended ended;
 
     if (!call->callable)
@@ -358,6 +373,13 @@ static enum ended operate_call(struct capture *c, struct watched *w, const char 
         return set_result(c, w, call, false);
     if ((ended = move(c, w, name, call)) == ENDED_BEFORE && !c->kind && PyList_CheckExact(call->args[0]) && !strcmp(name, "iadd"))
         ended = step_polyfill(c, w, "_iadd", call);
+    if (ended == ENDED_BEFORE && !c->kind && is_sequence(call->args[0]) && call->count == 2 && Py_TYPE(call->args[0]) == Py_TYPE(call->args[1]) && (!strcmp(name, "eq") || !strcmp(name, "ne")))
+        ended = step_polyfill(c, w, name[0] == 'n' ? "_ne" : "_eq", call);
+    if (ended == ENDED_BEFORE && !c->kind && call->count == 2 && !in_place && overloads(call->args[1], call->args[0], name)) { /* its class is below the other's */
+        turned = (struct operands){{call->args[1], call->args[0]}, {call->shadows[1], call->shadows[0]}};
+        other = (struct call){.callable = call->callable, .args = turned.values, .shadows = turned.of, .count = 2, .slots = call->slots, .operates = true, .reflected = true};
+        ended = operate_special(c, w, name, &other);
+    }
     if (ended == ENDED_BEFORE && !c->kind)
         ended = operate_special(c, w, name, call);
     if (in_place && ended == ENDED_BEFORE && !c->kind)

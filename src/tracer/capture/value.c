@@ -269,7 +269,7 @@ static bool is_same_key(PyObject *a, PyObject *b)
 struct shadow **object_place(const struct shadow *object, PyObject *key)
 {
     for (Py_ssize_t i = 0; i < object->count; i++)
-        if (is_same_key(object->keys[i], key))
+        if (PyObject_RichCompareBool(object->keys[i], key, Py_EQ) == 1) /* as a dict: 1 and True are one */
             return &object->items[i];
     return NULL;
 }

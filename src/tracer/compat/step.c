@@ -75,6 +75,9 @@ static const struct {
     [UNPACK_EX] = STEP(UNPACK_STARRED),
     [YIELD_VALUE] = STEP(YIELD),
     [GET_ITER] = STEP(ITERATE),
+#ifdef BEFORE_WITH
+    [BEFORE_WITH] = STEP(WITH),
+#endif
 #ifdef BUILD_CONST_KEY_MAP
     [BUILD_CONST_KEY_MAP] = STEP(BUILD_KEYED),
 #endif

@@ -37,7 +37,7 @@ enum compat_does {
     DOES_NAME_ARGUMENTS, DOES_BEGIN_CALL, /* KW_NAMES, PRECALL: a call's group begins there */
     DOES_CALL_VARIABLE, /* FLAG: with keywords */
     DOES_MAKE_FUNCTION, DOES_FUNCTION_PART, /* ARG: what of it */
-    DOES_RETURN, DOES_RETURN_CONST, DOES_YIELD,
+    DOES_RETURN, DOES_RETURN_CONST, DOES_YIELD, DOES_WITH,
 };
 enum compat_condition { IF_FALSE, IF_TRUE, IF_NONE, IF_NOT_NONE };
 
