@@ -95,6 +95,9 @@ def compare(name, run, modes, known):
     for mode in modes:
         split = run(mode)
         lines = differences(plain, split, allowed, known)
+        if isinstance(split, str):
+            wrong += [f"{mode}: {line}" for line in lines]
+            continue
         if lines and not copied:
             copied = run("replaced")
             allowed |= set(copied["bad"]) if isinstance(copied, dict) else set()
@@ -103,8 +106,7 @@ def compare(name, run, modes, known):
             second = differences(plain, run(mode), allowed, known)
             once += [f"{mode}, once of two times: {line}" for line in lines if line not in second]
             wrong += [f"{mode}: {line}" for line in lines if line in second]
-        if isinstance(split, dict):
-            words.append(f"{mode} {split['replaced']} replaced" + (f", {len(split['off'])} off" if split["off"] else ""))
+        words.append(f"{mode} {split['replaced']} replaced" + (f", {len(split['off'])} off" if split["off"] else ""))
     print("\n    ".join([f"{name}: {' | '.join(words)} | {'DIFFERS' if wrong else 'same'}", *wrong, *once]), flush=True)
     return wrong
 

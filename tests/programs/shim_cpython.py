@@ -15,6 +15,7 @@ ALONE, whose functions are not split.
 """
 
 import functools
+import gc
 import io
 import json
 import operator
@@ -79,6 +80,7 @@ def main(mode, *modules):
     class Result(unittest.TextTestResult):
         def startTest(self, test):
             super().startTest(test)
+            gc.freeze()  # tests collect garbage, of which splits are none, however many there are
             set_eval_frame(None if splits and str(test).startswith(ALONE) else callback)
 
         def stopTest(self, test):

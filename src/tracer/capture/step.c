@@ -351,26 +351,23 @@ static enum ended jump_if(struct capture *c, struct watched *w, struct compat_ac
 /* The context manager on top gives way to its __exit__, and what its __enter__ gives. */
 static enum ended begin_with(struct capture *c, struct watched *w)
 {
-    PyObject *manager = stack_value(w, 0), *exit = _PyType_Lookup(Py_TYPE(manager), word_of("__exit__")), *enter = _PyType_Lookup(Py_TYPE(manager), word_of("__enter__"));
-    struct shadow *of = stack_shadow(w, 0), *of_enter = class_source(c, manager, of);
-    OWNED PyObject *bound = enter && PyFunction_Check(enter) ? PyMethod_New(enter, manager) : NULL;
-    enum ended ended;
+    PyObject *manager = stack_value(w, 0);
+    PyObject *exit = _PyType_Lookup(Py_TYPE(manager), word_of("__exit__")), *enter = _PyType_Lookup(Py_TYPE(manager), word_of("__enter__"));
+    struct shadow *of = stack_shadow(w, 0), *class = class_source(c, manager, of);
+    const struct call call = {.callable = enter, .args = &manager, .shadows = &of, .count = 1, .slots = 1};
+    enum ended ended = ENDED_BEFORE;
 
-    if (!bound || !exit || !(of_enter = of_enter ? source_attribute(c, of_enter, "__enter__", enter) : NULL) || !can_step(c, enter, of_enter))
-        return break_at(c, "call", "with a %.100s, whose __enter__() is not known", Py_TYPE(manager)->tp_name);
     stack_push(w, Py_NewRef(manager), of);
-    ended = read_attribute(c, w, word_of("__exit__"), false);
-    if (ended != ENDED_NOT || stack_shadow(w, 0)->kind != SHADOW_METHOD || stack_shadow(w, 0)->value != exit) {
-        stack_drop(w, 1);
-        return break_at(c, "call", "with a %.100s, whose __exit__() is not known", Py_TYPE(manager)->tp_name);
-    }
-    swap(w, 2);
-    ended = inlined(c, w, &(struct call){.callable = bound, .args = &bound, .slots = 1}, (PyFunctionObject *)enter, of_enter, of);
-    if (ended == ENDED_BEFORE) {
+    if (enter && exit && PyFunction_Check(enter) && class && !read_attribute(c, w, 1, manager, of, word_of("__exit__"), false)) {
         swap(w, 2);
-        stack_drop(w, 1);
+        if (stack_shadow(w, 1)->kind == SHADOW_METHOD && stack_shadow(w, 1)->value == exit)
+            ended = step_method(c, w, &call, enter, class, "__enter__");
+        if (ended == ENDED_BEFORE)
+            swap(w, 2);
     }
-    return ended;
+    if (ended == ENDED_BEFORE)
+        stack_drop(w, 1);
+    return ended == ENDED_BEFORE ? break_at(c, "call", "with a %.100s, whose __enter__() or __exit__() is not known", Py_TYPE(manager)->tp_name) : ended;
 }
 
 static enum ended step(struct capture *c, struct watched *w, struct compat_action action)
