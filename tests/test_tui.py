@@ -149,9 +149,10 @@ def test_sql_is_read_only_and_said_so(dyntrace, place):
 
 
 def test_export_writes_what_is_shown(dyntrace, place):
-    for name in ("ledger.csv", "half.csv", "text.txt"):
+    for name in ("ledger.csv", "one.csv", "half.csv", "text.txt"):
         (place / name).unlink(missing_ok=True)
     assert "50 rows written" in dump(dyntrace, place, "5 f limit Enter e Enter", trace="plain.db")
+    assert "one.csv: 1 row written" in dump(dyntrace, place, "5 f lookup_id=1 Enter e C-u one.csv Enter", trace="plain.db")
     lines = (place / "ledger.csv").read_text().splitlines()
     assert len(lines) == 51 and lines[0].startswith("lookup_id,at,outcome,function")
     assert "exists already" in dump(dyntrace, place, "5 e Enter")
@@ -318,6 +319,10 @@ def test_keys_wait_for_the_rows_that_they_are_about(dyntrace, place):
             assert "> sql" in screen.splitlines()[0] and "not found" not in screen
         terminal.type("1", f":sql {count.format(2)}", "Enter", "/2", "Enter", "Escape", ":marks", "Enter")
         terminal.wait(lambda screen: "nothing was marked" in screen)
+        (place / "dyntrace.txt").unlink(missing_ok=True)
+        terminal.type("1", f":dyntrace sql '{count.format(2)}'", "Enter", "e", "Enter")
+        terminal.wait(lambda screen: "dyntrace.txt: 2 lines written" in screen)
+        assert "code_id" in (place / "dyntrace.txt").read_text()
 
 
 @needs_tmux

@@ -578,7 +578,7 @@ void list_settle(struct view *view)
     }
     if (export && work_done(work, &list->exporting->job)) {
         if (export->found)
-            tui_say(view->tui, "%s: %zu rows written", export->text, export->row_count);
+            tui_say(view->tui, "%s: %zu row%s written", export->text, export->row_count, export->row_count == 1 ? "" : "s");
         else
             tui_alarm(view->tui, "not exported: %s", export->job.error ? export->job.error : "cancelled");
         work_drop(work, list->exporting);

@@ -312,7 +312,7 @@ static bool text_export(struct view *view, const char *path)
     struct out_file out;
     bool ok;
 
-    if (!out_open(&out, path, false))
+    if (tui_wait(view->tui) || !out_open(&out, path, false)) /* it is not whole yet */
         return false;
     for (size_t i = 0; i < view->count; i++) {
         for (const char *p = text->doc->lines.at[i].text; *p; p++)
@@ -325,7 +325,7 @@ static bool text_export(struct view *view, const char *path)
     ok = out_commit(&out);
     out_close(&out);
     if (ok)
-        tui_say(view->tui, "%s: %zu lines written", path, view->count);
+        tui_say(view->tui, "%s: %zu line%s written", path, view->count, view->count == 1 ? "" : "s");
     return ok;
 }
 
