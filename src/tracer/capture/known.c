@@ -219,7 +219,7 @@ PyObject *polyfill(const char *name)
 
 enum ended step_polyfill(struct capture *c, struct watched *w, const char *name, const struct call *call)
 {
-    const int from = !strcmp(name, "_take") ? 0 : !strcmp(name, "_extend") || !strcmp(name, "_reduce") ? 1 : -1;
+    const int from = !strcmp(name, "_unpack") ? 0 : !strcmp(name, "_extend") || !strcmp(name, "_reduce") ? 1 : -1;
     PyObject *function = polyfill(name), *defaults;
     struct call instead = *call;
 
