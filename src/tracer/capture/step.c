@@ -351,23 +351,25 @@ static enum ended jump_if(struct capture *c, struct watched *w, struct compat_ac
 /* The context manager on top gives way to its __exit__, and what its __enter__ gives. */
 static enum ended begin_with(struct capture *c, struct watched *w)
 {
-    PyObject *manager = stack_value(w, 0);
-    PyObject *exit = _PyType_Lookup(Py_TYPE(manager), word_of("__exit__")), *enter = _PyType_Lookup(Py_TYPE(manager), word_of("__enter__"));
-    struct shadow *of = stack_shadow(w, 0), *class = class_source(c, manager, of);
-    const struct call call = {.callable = enter, .args = &manager, .shadows = &of, .count = 1, .slots = 1};
+    struct operands manager = {{stack_value(w, 0)}, {stack_shadow(w, 0)}};
+    PyTypeObject *type = Py_TYPE(manager.values[0]);
+    PyObject *exit = _PyType_Lookup(type, word_of("__exit__")), *enter = _PyType_Lookup(type, word_of("__enter__"));
     enum ended ended = ENDED_BEFORE;
 
-    stack_push(w, Py_NewRef(manager), of);
-    if (enter && exit && PyFunction_Check(enter) && class && !read_attribute(c, w, 1, manager, of, word_of("__exit__"), false)) {
-        swap(w, 2);
-        if (stack_shadow(w, 1)->kind == SHADOW_METHOD && stack_shadow(w, 1)->value == exit)
-            ended = step_method(c, w, &call, enter, class, "__enter__");
-        if (ended == ENDED_BEFORE)
+    if (enter && exit && PyFunction_Check(enter) && PyFunction_Check(exit) && !is_array_function(enter) &&
+        !(ended = read_attribute(c, w, 0, manager.values[0], manager.of[0], word_of("__exit__"), false))) {
+        if (stack_shadow(w, 0)->kind == SHADOW_METHOD && stack_shadow(w, 0)->value == exit) { /* no attribute of its own */
             swap(w, 2);
-    }
-    if (ended == ENDED_BEFORE)
+            ended = step_method(c, w, &(struct call){.callable = enter, .args = manager.values, .shadows = manager.of, .count = 1, .slots = 1}, enter,
+                                class_source(c, manager.values[0], manager.of[0]), "__enter__");
+            if (ended != ENDED_BEFORE)
+                return ended;
+            swap(w, 2);
+        }
         stack_drop(w, 1);
-    return ended == ENDED_BEFORE ? break_at(c, "call", "with a %.100s, whose __enter__() or __exit__() is not known", Py_TYPE(manager)->tp_name) : ended;
+    }
+    PyErr_Clear();
+    return break_at(c, "call", "with a %.100s, which is not known", type->tp_name);
 }
 
 static enum ended step(struct capture *c, struct watched *w, struct compat_action action)

@@ -144,3 +144,61 @@ def data_inside(x):
         else:
             x = x - n
     return x * 2
+
+
+class Changing:
+    depth = 0
+
+    def __enter__(self):
+        Changing.depth += 1
+        self.inside = True
+        return self
+
+    def __exit__(self, *error):
+        self.inside = False
+        return error[0] is IndexError
+
+
+changing = Changing()
+
+
+@calls("A(3), I(1) * 0", "A(3), I(1) * 0 + 1", "A(3), I(1) * 0 + 9", "A(3), I(1) * 0")
+def changes_outside(x, i):
+    with changing as c:
+        y = x[i] * Changing.depth
+        with Changing() as d:
+            y = y + d.inside
+    return y, c.inside, c is changing
+
+
+class Abstract(contextlib.AbstractContextManager):
+    def __init__(self, n):
+        self.n = n
+
+    def __exit__(self, *error):
+        self.n = None
+
+
+def of_abstract_class(x):
+    with Abstract(x) as a, contextlib.nullcontext(a.n + 1) as b:
+        x = x * a.n + b
+    print(a.n)
+    with a:
+        x = x + 1
+    return x, a.n
+
+
+@calls("A(3), Manager()", "A(3), Abstract(A(3))", "A(3), contextlib.nullcontext()", "A(3), 5", "A(3), Abstract(1)")
+def given(x, manager):
+    y = x + 1
+    with manager as n:
+        y = y * 2
+    return y, n
+
+
+def own_exit(x):
+    a = Abstract(1)
+    a.__exit__ = lambda *error: log("never")
+    with a:
+        x = x + 1
+    return x, a.n

@@ -605,3 +605,47 @@ def if_by_method(x, o):
 @calls("A(3), Switch(True)", "A(3), Switch(False)", "A(3), Switch(True)")
 def not_in_by_method(x, o):
     return x + 1, 5 not in o
+
+
+class Above:
+    def __init__(self, v):
+        self.v = v
+
+    def __sub__(self, other):
+        return "above", self.v - other.v
+
+    def __eq__(self, other):
+        return self.v is other.v
+
+    def __lt__(self, other):
+        return "lt", self.v
+
+
+class Same(Above):
+    pass
+
+
+class Other(Above):
+    def __rsub__(self, other):
+        return "other", self.v + other.v
+
+    def __isub__(self, other):
+        return "in place"
+
+    def __ne__(self, other):
+        return NotImplemented
+
+    def __gt__(self, other):
+        return "gt", self.v
+
+
+def right_before_left(x):
+    a, b, c = Above(x), Same(x), Other(x)
+    d = c
+    d -= a
+    return a - b, a - c, b - c, c - a, d, a == b, a != b, a != c, c != c, a < c, a.__class__ is Above, (a, 1) == (b, 1), (a, 2) != (b, 2), [a] == [b, a], [c, b] != [a, a]
+
+
+@calls("A(3), Above(1), Above(1)", "A(3), Above(1), Above(2)", "*(lambda o: (A(3), o, o))(Above(1))", "A(3), (1, [2.5]), (1, [2.5])", "A(3), [A(1)], [A(1)]", "shared, (shared, 1), (shared, 1)")
+def equal_or_not(x, a, b):
+    return x + 1, (a, 1) == (b, 1), [a, b] != [b, a], a.__class__, a is b

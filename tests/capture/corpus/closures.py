@@ -70,71 +70,6 @@ def closure_of_another(x):
     return times_three(x) + 1
 
 
-def defaults_of(*defaults):
-    def inner(x, a=1, b=2):
-        return x * a + b
-    inner.__defaults__ = defaults
-    return inner
-
-
-@calls("A(3), defaults_of(1, 2)", "A(3), defaults_of(1, 2, 3)", "A(3), defaults_of(2)", "A(3), defaults_of(1, 2)", "A(3), defaults_of(5, 2)")
-def defaults_given(x, f):
-    return f(x, 4) * 2, f.__name__
-
-
-def elsewhere(f):
-    import types
-    return types.FunctionType(f.__code__, {"scale": 100, "__builtins__": {"len": lambda x: 7}}, closure=f.__closure__)
-
-
-def made_over(*values):
-    def inner(x):
-        return x * values[0] + scale * len(values)
-    return inner
-
-
-@calls("A(3), made_over(1)", "A(3), made_over(2)", "A(3), made_over(A(3), 1)", "A(3), made_over(1)", "A(3), elsewhere(made_over(1))", "A(3), made_over(1)")
-def of_one_def(x, f):
-    return f(x) + 1
-
-
-def two_cells():
-    n = m = 0
-    def both(v):
-        nonlocal n, m
-        n, m = n + 1, m + 2
-        return v * m + n
-    def f(x):
-        nonlocal n
-        y = both(x) + n
-        print("break", n, m)
-        n = n + both(y).shape[0]
-        return both(y), n, m
-    return f
-
-
-cells_of_two = entry(two_cells(), "cells_of_two")
-
-
-def cell_for_two(x):
-    n, f, g = 1, None, None
-    def up(v):
-        nonlocal n
-        n += 1
-        return v * n
-    def down():
-        nonlocal n
-        n -= 2
-        return n
-    y = up(x)
-    print("break")
-    f, g = up, down
-    y = f(y) + g()
-    print("again")
-    n *= 5
-    return f(y), g(), n, [up, down]
-
-
 def made_and_called(x):
     return made_by(2)(x) + made_by(5)(x)
 
@@ -343,3 +278,68 @@ def two_cells_then_one(x):
 @calls("A(3), _APART", "A(3), _SAME", "A(3), _TURNED", "A(3), _SAME", "A(3), _APART")
 def cells_of_an_argument(x, f):
     return f(x), f(x + 1)
+
+
+def defaults_of(*defaults):
+    def inner(x, a=1, b=2):
+        return x * a + b
+    inner.__defaults__ = defaults
+    return inner
+
+
+@calls("A(3), defaults_of(1, 2)", "A(3), defaults_of(1, 2, 3)", "A(3), defaults_of(2)", "A(3), defaults_of(1, 2)", "A(3), defaults_of(5, 2)")
+def defaults_given(x, f):
+    return f(x, 4) * 2, f.__name__
+
+
+def elsewhere(f):
+    import types
+    return types.FunctionType(f.__code__, {"scale": 100, "__builtins__": {"len": lambda x: 7}}, closure=f.__closure__)
+
+
+def made_over(*values):
+    def inner(x):
+        return x * values[0] + scale * len(values)
+    return inner
+
+
+@calls("A(3), made_over(1)", "A(3), made_over(2)", "A(3), made_over(A(3), 1)", "A(3), made_over(1)", "A(3), elsewhere(made_over(1))", "A(3), made_over(1)")
+def of_one_def(x, f):
+    return f(x) + 1
+
+
+def two_cells():
+    n = m = 0
+    def both(v):
+        nonlocal n, m
+        n, m = n + 1, m + 2
+        return v * m + n
+    def f(x):
+        nonlocal n
+        y = both(x) + n
+        print("break", n, m)
+        n = n + both(y).shape[0]
+        return both(y), n, m
+    return f
+
+
+cells_of_two = entry(two_cells(), "cells_of_two")
+
+
+def cell_for_two(x):
+    n, f, g = 1, None, None
+    def up(v):
+        nonlocal n
+        n += 1
+        return v * n
+    def down():
+        nonlocal n
+        n -= 2
+        return n
+    y = up(x)
+    print("break")
+    f, g = up, down
+    y = f(y) + g()
+    print("again")
+    n *= 5
+    return f(y), g(), n, [up, down]

@@ -144,3 +144,35 @@ def equal_slices(x, s):
 @calls("A(3), 1000, 1000", "A(3), 1000, int('1000')", "A(3), int('1000'), int('1000')")
 def identity_by_a_function(x, a, b):
     return x + 1, operator.is_(a, b), operator.is_not(a, b), a == b
+
+
+class Size(enum.IntEnum):
+    SMALL = 1
+    LARGE = 2
+
+
+class Named(enum.Enum):
+    value_of = 1
+    other = 4.5
+
+    @property
+    def double(self):
+        return self.value * 2
+
+
+@calls("A(3), Colour.RED, Size.SMALL", "A(3), Colour.BLUE, Size.SMALL", "A(3), Colour.RED, Size.LARGE", "A(3), Named.other, Size.SMALL", "A(3), Size.SMALL, Size.SMALL",
+       "A(3), Colour.RED, Size.SMALL")
+def enumerations(x, a, b):
+    y = x * a.value if a is not Named.other else x - a.value
+    return y, a is b, a.name, b is Size.SMALL, b.value + 1, Named.other is a, Named.value_of.double
+
+
+@calls("A(3), 0j, 1", "A(3), -0j, 1", "A(3), complex(0.0, -0.0), 1", "A(3), complex(-0.0, 0.0), 1", "A(3), 1 + 2j, (0j,)", "A(3), 1 + 2j, (-0j,)", "A(3), 0j, 1")
+def complex_zeros(x, c, t):
+    return x * c, repr(c), t
+
+
+def same_numbers(x):
+    a, b, c, d = 257, 256, 2.5, "word"
+    e, f, g = a - 1, b * 2 - 256, x.shape[0] * 100
+    return x + 1, e is b, f is b, c is d, b is e, (e is f) + 0

@@ -226,20 +226,6 @@ def by_two_names(x, a, b):
 
 
 
-@calls("A(3), Thing(n=1, b=[1]), [2]", "*(lambda o: (A(3), o, o.b))(Thing(n=1, b=[1]))", "A(3), Thing(n=1, b={}), {}", "*(lambda o: (A(3), o, o.b))(Thing(n=1, b={}))",
-       "A(3), Thing(n=1, b=[1]), [2]")
-def inner_by_two_names(x, a, b):
-    a.n = x * 2
-    if type(b) is list:
-        b.append(a.n)
-        a.b.append(1)
-    else:
-        b["a"] = a.n
-        a.b["b"] = b["a"]
-        a.b["a"] = 1
-    return len(b), len(a.b), x + a.n, "a" in a.b, 1 in b
-
-
 @calls("A(3), Thing(n=1), Thing(n=2)", "A(3), *[Thing(n=1)] * 2", "A(3), Thing(n=1), Thing(n=2)")
 def both_written(x, a, b):
     a.n = 1
@@ -444,3 +430,17 @@ def attribute_of_a_type_in_c(x, kind):
     except TypeError as error:
         log(str(error)[:20])
     return y * 2
+
+
+@calls("A(3), Thing(n=1, b=[1]), [2]", "*(lambda o: (A(3), o, o.b))(Thing(n=1, b=[1]))", "A(3), Thing(n=1, b={}), {}", "*(lambda o: (A(3), o, o.b))(Thing(n=1, b={}))",
+       "A(3), Thing(n=1, b=[1]), [2]")
+def inner_by_two_names(x, a, b):
+    a.n = x * 2
+    if type(b) is list:
+        b.append(a.n)
+        a.b.append(1)
+    else:
+        b["a"] = a.n
+        a.b["b"] = b["a"]
+        a.b["a"] = 1
+    return len(b), len(a.b), x + a.n, "a" in a.b, 1 in b

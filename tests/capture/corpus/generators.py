@@ -179,12 +179,6 @@ def zipped_again(x):
     return out, next(a, None), next(b, 5)
 
 
-def zip_takes_one_more(x):
-    a, b, c, d = iter([x, x * 2, x * 3]), iter([1]), (v for v in [x + 1, x + 2, x + 3]), iter(range(3))
-    out = [u * v * w * n for n, (u, w, v) in zip(d, zip(a, c, b))]
-    return out, next(a), next(c), next(d), list(a), list(c)
-
-
 def enumerated(x):
     def both():
         yield x
@@ -373,3 +367,9 @@ def generator_in_attribute(x):
 @calls("A(3), [1, 2]", "A(3), [1, 2]", "A(3), [1, 2, 3]", "A(3), (1, 2)", "A(3), range(2)", "A(3), {'a': 1}", "A(3), 5")
 def of_argument(x, many):
     return sum(x * len(str(m)) for m in many), [a for a in zip(many, [x])], list(map(lambda m: x, many))
+
+
+def zip_takes_one_more(x):
+    a, b, c, d = iter([x, x * 2, x * 3]), iter([1]), (v for v in [x + 1, x + 2, x + 3]), iter(range(3))
+    out = [u * v * w * n for n, (u, w, v) in zip(d, zip(a, c, b))]
+    return out, next(a), next(c), next(d), list(a), list(c)

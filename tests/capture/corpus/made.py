@@ -382,3 +382,44 @@ def ends_are_seen_once(x, many):
     except StopIteration:
         y = y * 2
     return y, many, c.n
+
+
+class Held:
+    pass
+
+
+@calls("A(3), functools.partial(max, 3)", "A(3), functools.partial(max, 4)", "A(3), functools.partial(max, 3)")
+def partials_of_partials(x, given):
+    def f(a, b=1, *more, c=2, **named):
+        return a * b + c, more, named
+    p = functools.partial(f, x, c=3)
+    q = functools.partial(p, 5, c=4, d=[x])
+    r = functools.partial(given, 1)
+    q.keywords["d"].append(7)
+    return q.func is f, q.args[0] is x, q.keywords, q(), p(c=1)[0], q, r(2), functools.partial(functools.partial(p))()
+
+
+def gone_through_and_changed(x):
+    many = [x, x + 1, 3]
+    c, d = itertools.chain(many, [5]), itertools.cycle(many)
+    first, second = next(c), next(d)
+    many[1] = x * 7
+    many.append(9)
+    return first * 2, second, list(c), next(d), many
+
+
+@calls("A(3), [A(3), 1]", "A(3), [A(2), 1]", "A(3), [Held(), 2]", "A(3), [1, [2]]", "A(3), [A(3), 1]", "A(3), []")
+def list_that_lets_go(x, many):
+    y = x * len(many)
+    del many[:1]
+    many[0:0] = [y, x]
+    many.clear()
+    many.append(y + 1)
+    return many, y
+
+
+def equal_keys(x):
+    d = {(1, 0): x, (True, False): x + 1, 1: x, x.shape: 2}
+    d[(1.0, 0)] = x * 2
+    d[tuple(x.shape)] = 3
+    return d, d[1], len(d)
