@@ -1,6 +1,7 @@
-"""What builtins do that go through an iterator or call functions, as a capture steps into it (src/tracer/capture/known.c); and names of functions.
+"""What builtins do that go through an iterator or call functions, as a capture steps into it (src/tracer/capture/known.c); and what is known
+of functions by their names.
 
-Runs in: the traced process, in place of the builtin while a call of it is watched. Each does exactly what the builtin does, exceptions
+Runs in: the traced process, in place of the builtin while a call of it is watched. Each function does exactly what the builtin does, exceptions
 included; tracebacks and sys._getframe() pass over these functions. They use no globals: what they need is the default of a
 parameter, which no program gives a value to (known.c says how many arguments a call may have).
 """

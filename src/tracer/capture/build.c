@@ -271,6 +271,15 @@ static bool all_go(struct capture *c, PyObject *container, struct shadow *of)
     return true;
 }
 
+/* VALUE is appended to LIST, without looking through that. False: it must not be, or no memory. */
+static bool append(struct capture *c, PyObject *list, struct shadow *of, PyObject *value, struct shadow *of_value)
+{
+    if (!may_change(c, of, SHADOW_LIST) || PyList_GET_SIZE(list) != of->count || value == list || (of->origin && !of_value) ||
+        !change(c, of, shadow_const(c, _PyType_Lookup(&PyList_Type, word_of("append"))), NULL, NULL, 2, (struct shadow *const[]){of, of_value}))
+        return false;
+    return (!shadow_add(c, of, NULL, of_value) && !PyList_Append(list, value)) || no_memory_at(c) == ENDED_NOT;
+}
+
 enum ended move(struct capture *c, struct watched *w, const char *name, const struct call *call)
 {
     PyObject *self = call->args[0], *mirrors[8] = {NULL}, *value = NULL;
@@ -283,6 +292,8 @@ enum ended move(struct capture *c, struct watched *w, const char *name, const st
     c->kind = NULL;
     if (!takes || !of || call->count > 8 || positional > (int)strlen(takes) || (named && takes[1] != 's'))
         return ENDED_BEFORE;
+    if (!strcmp(name, "append") && call->count == 2 && append(c, self, of, call->args[1], call->shadows[1]))
+        return stack_result(c, w, call->slots, Py_NewRef(Py_None), shadow_const(c, Py_None));
     for (; i < positional; i++) {
         PyObject *one = call->args[i];
         if (takes[i] == 'k' ? !value_is_plain(one) && !PySlice_Check(one) : takes[i] == 's' && !is_sequence(one) && !PyDict_CheckExact(one))
@@ -322,20 +333,6 @@ enum ended move(struct capture *c, struct watched *w, const char *name, const st
 }
 
 /* ---- changed ---- */
-
-static enum ended append(struct capture *c, struct watched *w, int below)
-{
-    PyObject *list = stack_value(w, below);
-    struct shadow *shadow = stack_shadow(w, below), *of_value = stack_shadow(w, 0);
-
-    if (!may_change(c, shadow, SHADOW_LIST) || PyList_GET_SIZE(list) != shadow->count || stack_value(w, 0) == list || (shadow->origin && !of_value) ||
-        !change(c, shadow, shadow_const(c, _PyType_Lookup(&PyList_Type, word_of("append"))), NULL, NULL, 2, (struct shadow *const[]){shadow, of_value}))
-        return not_ours(c, list);
-    if (shadow_add(c, shadow, NULL, of_value) || PyList_Append(list, stack_value(w, 0)))
-        return no_memory_at(c);
-    stack_drop(w, 1);
-    return ENDED_NOT;
-}
 
 static enum ended set_item(struct capture *c, struct watched *w, const struct call *call);
 
@@ -413,7 +410,10 @@ enum ended build(struct capture *c, struct watched *w, struct compat_action acti
     case DOES_BUILD_STRING:
         return build_text(c, w, count);
     case DOES_LIST_APPEND:
-        return append(c, w, count);
+        if (!append(c, stack_value(w, count), stack_shadow(w, count), stack_value(w, 0), stack_shadow(w, 0)))
+            return not_ours(c, stack_value(w, count));
+        stack_drop(w, 1);
+        return ENDED_NOT;
     case DOES_LIST_EXTEND:
         return put_all(c, w, count, "extend");
     case DOES_MAP_ADD:
