@@ -169,6 +169,10 @@ def _ne(a, b, /, type=type, list=list, range=range, len=len, min=min):
     return len(a) != len(b)
 
 
+def _get(items, key, default=None, /):
+    return items[key] if key in items else default
+
+
 def _getitem(a, b, /):
     return a[b]
 

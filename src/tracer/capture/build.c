@@ -460,7 +460,7 @@ static enum ended get_item(struct capture *c, struct watched *w, const struct ca
         if (!(value = run_call(call)))
             return ENDED_RAISED;
         shadow = value_item(c, container, of, i < 0 ? i + PySequence_Fast_GET_SIZE(container) : i);
-    } else if (PyDict_CheckExact(container) && (PyUnicode_CheckExact(key) || PyLong_CheckExact(key)) && (of->changed || value_type_known(c, container, of))) {
+    } else if (PyDict_CheckExact(container) && (PyUnicode_CheckExact(key) || PyLong_CheckExact(key)) && (of->changed || of == w->globals || value_type_known(c, container, of))) {
         value = Py_XNewRef(PyDict_GetItemWithError(container, key));
         if (!value && !PyErr_Occurred())
             return PyErr_SetObject(PyExc_KeyError, key), ENDED_RAISED;

@@ -410,21 +410,6 @@ static enum ended call_builtin(struct capture *c, struct watched *w, const struc
     return steps ? step_instead(c, w, call, name) : ENDED_BEFORE;
 }
 
-/* get() of a dict that was there before. */
-static enum ended get_or_else(struct capture *c, struct watched *w, const struct call *call, PyObject *dict, struct shadow *of)
-{
-    PyObject *key = call->args[0], *value = PyDict_GetItemWithError(dict, key);
-    struct shadow *shadow = call->count > 1 ? call->shadows[1] : shadow_const(c, Py_None);
-
-    if (c->foreign || !value_known(c, key, call->shadows[0]) || !(of->changed || of == w->globals || value_type_known(c, dict, of)) || !is_apart(c, of))
-        return break_at(c, "container", "dict.get() of what is not known");
-    if (value)
-        shadow = source_read(c, of, '[', key, value);
-    else if (guard_on(c, of, "DICT_NOT_CONTAINS", key))
-        shadow = NULL;
-    return shadow ? stack_result(c, w, call->slots, run_call(call), shadow) : break_at(c, "value", "an item of a dict that has changed");
-}
-
 /* A method of a list, dict or set. */
 static enum ended call_method(struct capture *c, struct watched *w, const struct call *call, PyObject *self)
 {
@@ -438,7 +423,7 @@ static enum ended call_method(struct capture *c, struct watched *w, const struct
     if (PyAnySet_CheckExact(self))
         return set_method(c, w, &whole, name);
     if (!strcmp(name, "get") && whole.shadows[0]->kind == SHADOW_SOURCE && !call->names && whole.count > 1 && whole.count < 4 && PyUnicode_CheckExact(call->args[0]))
-        return get_or_else(c, w, call, self, whole.shadows[0]);
+        return step_polyfill(c, w, "_get", &whole);
     ended = move(c, w, name, &whole);
     return ended == ENDED_BEFORE && !c->kind && !strcmp(name, "extend") && whole.count == 2 ? step_polyfill(c, w, "_extend", &whole) : ended;
 }
