@@ -106,10 +106,10 @@ def _extend(items, iterable):
         items.append(item)
 
 
-def _unpack(iterable, before, behind, len=len, error=ValueError):
-    """The values of BEFORE targets, and of a starred one and BEHIND more, if that is not None."""
-    items = []
-    for item in iterable:
+def _unpack(iterable, before, behind, whole, len=len, list=list, error=ValueError):
+    """The values of BEFORE targets, and of a starred one and BEHIND more, if that is not None. WHOLE: it is a list or tuple."""
+    items = list(iterable) if whole else []
+    for item in () if whole else iterable:
         items.append(item)
         if behind is None and len(items) > before:
             raise error("too many values to unpack (expected %d)" % before)

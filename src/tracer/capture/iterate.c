@@ -193,12 +193,14 @@ enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ss
 {
     OWNED PyObject *items = Py_NewRef(stack_value(w, 0)), *first = PyLong_FromSsize_t(before), *last = behind < 0 ? Py_NewRef(Py_None) : PyLong_FromSsize_t(behind);
     struct shadow *of = stack_shadow(w, 0);
-    struct operands operands = {{items, first, last}, {of, shadow_const(c, first), shadow_const(c, last)}};
+    const bool whole = is_sequence(items) && !is_graph(items, of) && value_type_known(c, items, of);
+    PyObject *values[] = {items, first, last, whole ? Py_True : Py_False};
+    struct shadow *shadows[] = {of, shadow_const(c, first), shadow_const(c, last), shadow_const(c, values[3])};
     enum ended ended = ENDED_NOT;
 
-    if (behind >= 0 || is_graph(items, of) ||
-        !(is_sequence(items) ? value_type_known(c, items, of) : PyTuple_Check(items) && ((of && of->kind == SHADOW_SOURCE && of->varies == 3) || value_known(c, items, of)))) {
-        ended = step_polyfill(c, w, "_unpack", &(struct call){.args = operands.values, .shadows = operands.of, .count = 3, .slots = 1});
+    if (behind >= 0 || (!whole && (is_sequence(items) || !PyTuple_Check(items) || is_graph(items, of) ||
+                                   !((of && of->kind == SHADOW_SOURCE && of->varies == 3) || value_known(c, items, of))))) {
+        ended = step_polyfill(c, w, "_unpack", &(struct call){.args = values, .shadows = shadows, .count = 4, .slots = 1});
         if (ended == ENDED_BEFORE || ended == ENDED_RAISED)
             return ended;
         Py_SETREF(items, Py_NewRef(stack_value(w, 0)));
