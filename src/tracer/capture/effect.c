@@ -210,11 +210,10 @@ bool class_changed(struct capture *c, const struct shadow *but, PyObject *name)
 /* Attribute NAME of a class of the program's, a plain value that the class has itself, is set. */
 static enum ended set_class_attribute(struct capture *c, struct watched *w, PyObject *name)
 {
-    PyObject *owner = stack_value(w, 0), *old = NULL;
+    PyObject *owner = stack_value(w, 0);
+    PyObject *old = ((PyTypeObject *)owner)->tp_flags & Py_TPFLAGS_HEAPTYPE ? PyDict_GetItemWithError(((PyTypeObject *)owner)->tp_dict, name) : NULL;
     struct shadow *of = stack_shadow(w, 0);
 
-    if (((PyTypeObject *)owner)->tp_flags & Py_TPFLAGS_HEAPTYPE) /* the others' dicts lie elsewhere since 3.12 */
-        old = PyDict_GetItemWithError(((PyTypeObject *)owner)->tp_dict, name);
     if (!old || !Py_IS_TYPE(owner, &PyType_Type) || _PyType_Lookup(&PyType_Type, name) ||
         !value_is_simple(old) || !value_is_simple(stack_value(w, 1)) || PyUnicode_READ_CHAR(name, 0) == '_' || !value_known(c, owner, of) || class_changed(c, of, name))
         return PyErr_Clear(), break_at(c, "mutation", "an attribute of a class is set");

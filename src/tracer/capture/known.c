@@ -223,10 +223,9 @@ enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
     PyObject *function = polyfill(name), *defaults;
     struct call instead = *call;
 
-    if (from >= 0 && !Py_TYPE(call->args[from])->tp_iter && !PySequence_Check(call->args[from])) /* CPython has words of its own for that */
-        return break_at(c, "container", "a loop over a %.200s", Py_TYPE(call->args[from])->tp_name);
     for (int i = 0; i < call->count; i++)
-        if (PyIter_Check(call->args[i]) && !(call->shadows[i] && (call->shadows[i]->kind == SHADOW_ITERATOR || call->shadows[i]->kind == SHADOW_GENERATOR)))
+        if ((i == from && !Py_TYPE(call->args[i])->tp_iter && !PySequence_Check(call->args[i])) || /* CPython has words of its own for that */
+            (PyIter_Check(call->args[i]) && !(call->shadows[i] && (call->shadows[i]->kind == SHADOW_ITERATOR || call->shadows[i]->kind == SHADOW_GENERATOR))))
             return break_at(c, "container", "a loop over a %.200s", Py_TYPE(call->args[i])->tp_name);
     if (!function || !polyfill("order") || !(instead.of = shadow_new(c, SHADOW_FUNCTION, 0)))
         return ENDED_BEFORE;

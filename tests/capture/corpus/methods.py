@@ -91,3 +91,57 @@ def data_of_item(x):
 
 def to_list(x):
     return x.tolist()
+
+
+class Appends:
+    def __getattr__(self, name):
+        log(name)
+        return log
+
+
+@calls("A(3), []", "A(3), Appends()", "A(3), 5", "A(3), [1]", "A(3), 'a'")
+def method_of_what_it_is(x, many):
+    log("before")
+    y = x + 1
+    log("between")
+    many.append(print("argument"))
+    return y
+
+
+@calls("A(3), '%s'", "A(3), Appends()", "A(3), 5", "A(3), 'b{}'")
+def method_of_a_word(x, many):
+    seen = [1]
+    many.format(print(seen))
+    return x + 1
+
+
+seen = {"n": 0}
+
+
+class Sees:
+    def __getattr__(self, name):
+        log((name, seen["n"]))
+        return log
+
+
+@calls("A(3), []", "A(3), Sees()", "A(3), 5", "A(3), [1]")
+def method_behind_an_effect(x, many):
+    seen["n"] = 7
+    many.append(print("argument"))
+    seen["n"] = 0
+    return x + 1
+
+
+@calls("A(3)", "Sees()", "5", "A(3)")
+def method_of_an_array_behind_an_effect(x):
+    seen["n"] = 7
+    x.sum(print("axis"))
+    seen["n"] = 0
+    return 1
+
+
+@calls("A(3)", "Appends()", "5", "A(3)", "[1]")
+def method_of_an_array(x):
+    log("before")
+    x.sum(print("axis"))
+    return 1
