@@ -35,6 +35,11 @@ MODULES = """test_list test_dict test_set test_tuple test_builtin test_itertools
 # resume function is.
 KNOWN = {
     "test_preallocation (test.test_list.": "sys.getsizeof(list): one that is made again behind the graph has no room to spare",
+    "test_cycle_through_dict (test.test_descr.": "an object in a cycle: what a capture has read lives as long as the call of it that goes on",
+    "test_cycle (test.test_slice.": "the same",
+    "test_weak_keyed_len_cycles (test.test_weakref.": "the same",
+    "test_weak_valued_len_cycles (test.test_weakref.": "the same",
+    "test_slots (test.test_descr.": "counts all objects; an entry has some",
 }
 
 

@@ -343,14 +343,16 @@ static enum ended put_all(struct capture *c, struct watched *w, int below, const
     struct call call = operator_call(method, 1, 2, &operands);
     PyObject *from = operands.values[1];
     struct shadow *of = operands.of[1];
-    enum ended ended;
+    enum ended ended = ENDED_BEFORE;
 
+    c->kind = NULL;
     call.callable = _PyType_Lookup(Py_TYPE(operands.values[0]), word_of(method));
     if (w->op == DICT_MERGE && PyDict_CheckExact(from) && (of = dict_shadow(c, from, of)))
         for (Py_ssize_t i = 0; i < of->count; i++)
             if (PyDict_Contains(operands.values[0], of->keys[i])) /* of keywords, that raises */
                 return break_at(c, "container", "a key of a dict is taken twice");
-    ended = move(c, w, method, &call);
+    if (method[0] == 'e' || PyDict_CheckExact(from)) /* dict.update() takes pairs as well */
+        ended = move(c, w, method, &call);
     if (ended == ENDED_BEFORE && !c->kind)
         ended = method[0] == 'e' ? step_polyfill(c, w, "_extend", &call) : break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
     if (ended == ENDED_NOT || ended == ENDED_BEHIND)

@@ -244,3 +244,13 @@ def reduces_what_is_none(x, what):
 @calls("A(3), 5", "A(3), None", "A(3), [1, 2]", "A(3), 5")
 def takes_what_is_none(x, what):
     return x + 1, [1, *what]
+
+
+@calls("A(3), {'a': 1}", "A(3), ()", "A(3), [('a', 1)]", "A(3), [1]", "A(3), {'a': 1}")
+def keywords_of_what_is_none(x, what):
+    return x + 1, {"k": 1, **what}
+
+
+@calls("A(3), {'a': 1}", "A(3), ()", "A(3), [('a', 1)]", "A(3), [1]", "A(3), {'a': 1}")
+def passes_what_is_none(x, what):
+    return x + 1, dict(k=1, **what)
