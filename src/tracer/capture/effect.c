@@ -186,10 +186,8 @@ enum ended set_place(struct capture *c, struct watched *w, int count, struct sha
     made->items[0] = of_value;
     made->count = 1;
     made->counted = !old;
-    if (step == '.' ? PyObject_SetAttr(of->value, key, value) : PyObject_SetItem(of->value, key, value)) {
-        c->effects->count--;
+    if (step == '.' ? PyObject_SetAttr(of->value, key, value) : PyObject_SetItem(of->value, key, value))
         return ENDED_RAISED;
-    }
     made->next = of->child;
     of->child = made;
     of->changed = true;

@@ -523,6 +523,7 @@ enum ended watch(struct capture *c, struct watched *w)
     enum ended ended = ENDED_NOT;
 
     while (!ended) {
+        const Py_ssize_t effects = c->effects->count;
         struct compat_action action;
         uint32_t arg = 0;
         int32_t unit = w->next, begin = unit;
@@ -545,6 +546,8 @@ enum ended watch(struct capture *c, struct watched *w)
         } else {
             ended = step(c, w, action);
         }
+        if (ended == ENDED_RAISED || ended == ENDED_BEFORE) /* CPython does the instruction itself at each hit */
+            c->effects->count = effects;
         if (!ended && !w->outer && dies(c, NULL, 0)) {
             break_at_death(c);
             ended = ENDED_BEHIND;

@@ -254,3 +254,19 @@ def keywords_of_what_is_none(x, what):
 @calls("A(3), {'a': 1}", "A(3), ()", "A(3), [('a', 1)]", "A(3), [1]", "A(3), {'a': 1}")
 def passes_what_is_none(x, what):
     return x + 1, dict(k=1, **what)
+
+
+def made_of_what_it_cannot_be(x):
+    try:
+        return set(isinstance(x, Own))
+    except TypeError as error:
+        log(str(error))
+    try:
+        return functools.partial(5)
+    except TypeError as error:
+        log(str(error))
+    try:
+        return UnicodeError, UnicodeDecodeError(5)
+    except TypeError as error:
+        log(str(error))
+    return x + 1
