@@ -42,8 +42,9 @@ def test_corpus(alone):
     assert functions > 500 and differ == 0 and graphs > 500, last
 
 
-def test_random_functions(alone):
-    assert alone(CAPTURE / "random_functions.py", "--count", "150").stdout.startswith("150 functions, 0 differ")
+@pytest.mark.parametrize("words", [(), ("--plain",)])
+def test_random_functions(alone, words):
+    assert alone(CAPTURE / "random_functions.py", "--count", "150", *words).stdout.startswith("150 functions, 0 differ")
 
 
 def test_wrong_compilers_are_found(alone):

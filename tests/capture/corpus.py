@@ -23,6 +23,7 @@ import importlib
 import inspect
 import io
 import random
+import re
 import sys
 import types
 import warnings
@@ -105,7 +106,7 @@ class Describe:
 
     def __call__(self, value, depth=0):
         if value is None or type(value) in (bool, int, float, complex, str, bytes):
-            return "%s %r" % (type(value).__name__, value)
+            return "%s %s" % (type(value).__name__, re.sub("0x[0-9a-f]+", "0x", repr(value)))
         if isinstance(value, (type, types.ModuleType, types.BuiltinFunctionType, range, slice)):
             return "%s %s" % (type(value).__name__, getattr(value, "__name__", value))
         if id(value) in self.seen:
@@ -157,12 +158,12 @@ def outcome(module, library, function, call):
             trace = trace.tb_next
     if isinstance(raised, UnboundLocalError) and sys.version_info < (3, 13):  # warm, CPython names the line of the instruction before
         lines = lines[:-1]
-    chain = []
+    chain, bare = [], lambda text: re.sub("0x[0-9a-f]+", "0x", text)  # without addresses
     while raised and len(chain) < 5:
-        chain.append((type(raised).__name__, str(raised)[:200] if type(raised).__module__ != "numpy" else ""))
+        chain.append((type(raised).__name__, bare(str(raised))[:200] if type(raised).__module__ != "numpy" else ""))
         raised = raised.__cause__ or raised.__context__
     found = {"raised": chain, "lines": lines if lines is IN_GRAPH else lines[:20], "result": describe(result), "arguments": [Describe(library)(v) for v in (args, kwargs)],
-             "printed": said.getvalue(), "effects": Describe(library)(list(module.noted)), "given": before}
+             "printed": bare(said.getvalue()), "effects": Describe(library)(list(module.noted)), "given": before}
     return found
 
 

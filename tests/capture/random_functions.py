@@ -1,6 +1,6 @@
 """Random functions of arrays do under dyntrace.compile what they do as they are: compared as in corpus.py.
 
-usage: random_functions.py [--library numpy|torch] [--first SEED] [--count N] [--seconds N] [--compile NAME] [--print]
+usage: random_functions.py [--library numpy|torch | --plain] [--first SEED] [--count N] [--seconds N] [--compile NAME] [--print]
 
 A seed that differs is printed with its function; `--first SEED --count 1 --print` shows it again.
 """
@@ -193,22 +193,205 @@ class Function:
                 + "    many, table = many or [], table or {}\n" + "\n".join(self.lines) + "\n")
 
 
+PLAIN_HELPERS = '''
+import functools, itertools, operator
+class Box:
+    kind = "box"
+    def __init__(self, v, n=1): self.v, self.n = v, n
+    def __add__(self, o): return Box(self.n + (o.n if isinstance(o, Box) else 1), self.n)
+    def __eq__(self, o): log("eq"); return isinstance(o, Box) and self.n == o.n
+    def __hash__(self): return 7
+    def __bool__(self): return self.n != 0
+    def __len__(self): return self.n % 3
+    def __getitem__(self, k): return k, self.n
+    def __iter__(self): return iter([self.n, self.v])
+    def __contains__(self, k): return k == self.n
+    def __call__(self, *a, **k): return len(a) + self.n
+    def __repr__(self): return "Box(%r)" % self.n
+    @property
+    def half(self): return self.n / 2
+    @classmethod
+    def make(cls, v=0): return cls(v, 3)
+    @staticmethod
+    def stat(v=0): return [v]
+    def step(self): self.n += 1; return self
+class Sub(Box):
+    kind = "sub"
+    def step(self): super().step(); self.w = self.n; return self
+    def __getattr__(self, name):
+        log("getattr " + name)
+        if name == "q": return 5
+        raise AttributeError(name)
+class Bare:
+    def __repr__(self): return "Bare()"
+class Slots:
+    __slots__ = "n", "v"
+    def __init__(self, n): self.n = n
+    def __repr__(self): return "Slots()"
+state, total, words = {"n": 1, "k": [1]}, 0, ["a", "b"]
+def pos(a, b=2, *c, d=4, **e): return a, b, c, d, sorted(e)
+def rec(n): return n if type(n) is not int or n < 1 else (n, rec(n - 1)) if n < 6 else 0
+def gen(v, n=2):
+    for i in range(n): yield i, v
+def lazy(v):
+    yield 1
+    log("lazy")
+    yield v
+def picky(v):
+    if not v: raise ValueError(v)
+    return v
+def add_global(v):
+    global total
+    total += 1
+    state["n"] = total
+    return total
+def counter():
+    n = 0
+    def inc(k=1):
+        nonlocal n
+        n += k
+        return n
+    return inc
+count = counter()
+'''
+
+FITTING = """1 | 2 | 3 | True | 0 | [1, 2, 3] | [2, 1] | [3] | (1, 2) | (2, 1, 0) | {'k': 1, 'n': 2} | {'k': 2} | Box(1) | Box(2, 2) | Sub(1, 2) | 'ab' | 'k' |
+    [[1], [2]] | (lambda a: [a, a])([1]) | range(3) | [Box(1), Box(2, 0)] | (1, [2])""".split("|")
+OTHERS = """-1 | False | 1.5 | 0.0 | -0.0 | None | '' | () | (0.0, 'k') | [] | ['k', 0] | {} | {1: 2, 'n': 3} | Box(0) | Bare() | Slots(1) | {1, 2} | b'x' | 2 ** 65 |
+    len | Box | int | 1j | iter([1, 2, 3]) | float('nan')""".split("|")
+
+
+class Plain(Function):
+    """Without arrays: values of all kinds, which mostly do not fit; of every second function they do, more often, and what does not is caught."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.names, self.inners, self.fits = ["x", "y", "z"], 0, seed % 2
+        self.values = [value.strip() for value in (FITTING if self.fits else FITTING + OTHERS)]
+
+    def expression(self, deep=0):
+        if deep > 2 or self.random.random() < 0.35:
+            return self.pick(*self.names, *self.names, "0", "1", "2", "'k'", "'n'", "None", "True", "1.5", "state", "words", "total", "()", "[]")
+        e, name, word = lambda: self.expression(deep + 1), self.pick(*self.names), self.pick("'n'", "'q'", "'kind'", "'zz'")
+        return self.pick(
+            lambda: f"({e()} {self.pick('+', '-', '*', '%', '//', '&', '|', '**', '/')} {e()})", lambda: f"({e()} {self.pick('==', '!=', '<', '>=', 'is', 'is not', 'in', 'not in')} {e()})",
+            lambda: f"({e()} {self.pick('and', 'or')} {e()})", lambda: f"(not {e()})", lambda: f"({e()} if {e()} else {e()})", lambda: f"({e()}, {e()})", lambda: f"[{e()}, *{e()}]", lambda: f"[{e()}]",
+            lambda: f"{{{e()}: {e()}}}", lambda: f"{{'k': {e()}, **{self.pick('state', '{}', name)}}}", lambda: f"({e()})" + self.pick(f"[{e()}]", "[0]", "[-1]", "[:1]", "[::-1]", "['k']"),
+            lambda: f"({e()}).{self.pick('n', 'v', 'half', 'kind', 'q', 'w', 'real', '__class__', '__name__')}", lambda: f"len({e()})",
+            lambda: self.pick(*"str repr bool type list tuple sorted sum abs int set dict iter any all max min callable reversed float".split()) + f"({e()})",
+            lambda: f"isinstance({e()}, {self.pick('int', 'str', '(int, list)', 'Box', 'Sub', 'dict', 'type')})",
+            lambda: f"pos({e()}, {self.pick('', e() + ', ', '*' + e() + ', ')}{self.pick('', 'd=' + e(), '**state', '**{}')})",
+            lambda: self.pick(*"rec picky add_global count Box Sub Box.make Box.stat lazy gen Slots".split()) + f"({e()})", lambda: f"({e()}).{self.pick(*'step copy make upper items keys pop stat conjugate values'.split())}()",
+            lambda: f"({e()}).get({self.pick(chr(39) + 'k' + chr(39), '1', e())}{self.pick('', ', ' + e())})", lambda: f"[v for v in {e()}]", lambda: f"[(v, {e()}) for v in {e()} if v]", lambda: f"{{k: {e()} for k in {e()}}}",
+            lambda: f"sum(v for v in {e()})", lambda: f"list(map(lambda v: {self.pick('v', 'v + 1', '(v, x)')}, {e()}))", lambda: f"list(filter({self.pick('None', 'lambda v: v')}, {e()}))", lambda: f"list(zip({e()}, {e()}))",
+            lambda: f"next({e()}, {e()})", lambda: f"getattr({e()}, {word}, {e()})", lambda: f"hasattr({e()}, {word})", lambda: f"f'{{{name}}}-{{{name}!r:>4}}'", lambda: f"'%s' % ({e()},)",
+            lambda: f"(lambda a, b={e()}: (a, b, {name}))({e()})", lambda: f"functools.reduce(lambda a, b: (a, b), {e()}, {e()})", lambda: f"list(itertools.chain({e()}, {e()}))", lambda: f"operator.itemgetter(0)({e()})",
+            lambda: f"functools.partial(pos, {e()})({e()})", lambda: f"sorted({e()}, key=lambda v: {self.pick('-v', 'str(v)', 'v')})", lambda: f"dict(enumerate({e()}))", lambda: f"({e()})({e()})")()
+
+    def block(self, budget):
+        kept = self.names[:]
+        super().block(budget)
+        self.names = kept
+
+    def set(self, name):
+        self.names += [name] if name not in self.names else []
+        return name
+
+    def inside(self, *lines):
+        self.lines += ["    " * (self.depth + 2) + line for line in lines]
+
+    def statement(self, budget):
+        if not self.fits or budget <= 0 or self.random.random() < 0.5:
+            return self.unguarded(budget)
+        self.put("try:")
+        self.depth += 1
+        self.unguarded(0)
+        self.depth -= 1
+        self.put("except Exception as error:")
+        self.inside("log((type(error).__name__, str(error)))")
+
+    def unguarded(self, budget):
+        e, name, kind = self.expression, self.pick(*self.names), self.random.randrange(22 if budget > 0 else 13)
+        if kind < 4 or kind == 12:
+            value = e()
+            self.put(f"{self.set(self.pick('x', 'y', 'z', 'u', 'w'))} = {value}")
+        elif kind == 4:
+            self.put(f"{name} {self.pick('+', '-', '*', '|')}= {e(1)}")
+        elif kind == 5:
+            self.put(f"{self.pick('log', 'print')}({e()})")
+        elif kind == 6:
+            self.put(f"{name}.{self.pick('n', 'v', 'w')} = {e(1)}")
+        elif kind == 7:
+            self.put(f"{self.pick(name, 'state')}[{self.pick(chr(39) + 'k' + chr(39), '0', '1', e(2))}] = {e(1)}")
+        elif kind == 8:
+            self.put(f"{self.pick(name, 'words')}.{self.pick('append', 'extend', 'update', 'remove', 'add')}({e(1)})")
+        elif kind == 9:
+            self.put(f"u, {self.pick('', '*')}w = {e()}")
+            self.set("u"), self.set("w")
+        elif kind == 10:
+            self.put(self.pick(f"del {self.pick('x', 'y')}", f"del {name}[0]", f"assert {e(1)}", "pass", "pass"))
+        elif kind == 11:
+            self.put(self.pick(f"return {e()}", f"raise KeyError({e(2)})") if self.depth and self.random.random() < 0.5 else "pass")
+        elif kind < 16:
+            self.put(f"if {e(1)}:")
+            self.block(budget)
+            if self.random.random() < 0.5:
+                self.put("else:")
+                self.block(budget)
+        elif kind < 18:
+            over = self.pick(e(1), "range(3)", "gen(x)", "enumerate(words)", "list(state.items())[:3]")
+            self.put(f"for {self.set(self.pick('u', 'w'))} in {over}:")
+            self.block(budget)
+            if self.random.random() < 0.3:
+                self.inside(f"if {e(2)}: {self.pick('break', 'continue')}")
+        elif kind == 18:
+            self.put("try:")
+            self.block(budget)
+            self.put("except (ValueError, KeyError, TypeError, AttributeError) as error:")
+            self.inside("log(type(error).__name__)")
+            if self.random.random() < 0.3:
+                self.put("finally:")
+                self.inside("log('finally')")
+        elif kind == 19:
+            self.inners += 1
+            self.put(f"def inner{self.inners}(v, q={e(2)}):")
+            self.inside(*self.pick(("nonlocal x", "x = v"), ("log(v)",)), f"return v, q, {name}")
+            self.put(f"y = inner{self.inners}({e()})")
+        elif kind == 20:
+            self.put(f"match {e(1)}:")
+            self.inside("case int(v) | [v]: z = v", "case {'k': v} | Box(n=v): z = (v,)", "case _: z = 0")
+        else:
+            self.put(f"while {e(1)}:")
+            self.block(budget)
+            self.inside("break")
+
+    def text(self, torch):
+        some = [self.pick(*self.values) for _ in range(3)]
+        calls = [", ".join(self.pick(*self.values) if self.random.random() < 0.35 else value for value in some) for _ in range(self.random.randrange(3, 7))]
+        for _ in range(self.random.randrange(2, 7)):
+            self.statement(2)
+        self.put(f"return {self.pick('x', 'x, y, z', self.expression())}")
+        return PLAIN_HELPERS + f"\n@calls({', '.join(map(repr, calls))})\ndef function(x, y, z):\n" + "\n".join(self.lines) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--library", default="numpy", choices=["numpy", "torch"])
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=1e9)
-    parser.add_argument("--compile", default="eager", choices=corpus.COMPILERS)
+    parser.add_argument("--compile", choices=corpus.COMPILERS)
+    parser.add_argument("--plain", action="store_true", help="functions without arrays, all of which are captured")
     parser.add_argument("--print", action="store_true")
     parser.add_argument("--verbose", action="store_true", help="names each seed before it runs")
     options = parser.parse_args()
+    options.compile = options.compile or ("every" if options.plain else "eager")
     warnings.simplefilter("ignore")
     library, bad, seed, began = corpus.Library(options.library), 0, options.first, time.monotonic()
     with tempfile.TemporaryDirectory(prefix="random-") as folder:
         path = Path(folder) / "random_function.py"
         while seed < options.first + options.count and time.monotonic() - began < options.seconds:
-            path.write_text(Function(seed).text(options.library == "torch"))
+            path.write_text((Plain if options.plain else Function)(seed).text(options.library == "torch"))
             if options.print:
                 print(path.read_text().partition("@calls")[2], flush=True)
             if options.compile in ("eager", "every"):
