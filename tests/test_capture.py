@@ -230,6 +230,20 @@ print(f(np.ones(2), C()), f(np.zeros(2), C()))
 """).stdout == "[142. 142.] [71. 71.]\n"
 
 
+def test_a_function_without_builtins(alone):
+    """What the capture itself needs is imported before the function is watched."""
+    assert alone("""
+import itertools, types, numpy as np, dyntrace
+def f(x, l):
+    x = np.sin(x) * 0 + total(l, start=2) + most(l) + other(l)[0]
+    for a in chain(l, l):
+        x = x + a
+    return x
+f = dyntrace.compile(types.FunctionType(f.__code__, {"__builtins__": {}, "np": np, "total": sum, "most": max, "other": sorted, "chain": itertools.chain}))
+print(f(np.ones(2), [1, 2, 3]), f(np.ones(2), [1, 2, 3]))
+""").stdout == "[24. 24.] [24. 24.]\n"
+
+
 def test_an_array_type_of_ones_own(alone):
     out = alone("""
 import dyntrace

@@ -308,8 +308,8 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
     const char *why;
 
     values_begin();
-    if ((why = why_not(ts, frame, callback, &for_code))) {
-        skip(answer, why, for_code);
+    if ((why = why_not(ts, frame, callback, &for_code)) || !polyfill("end")) { /* imported here: the function may have no builtins to do that with */
+        skip(answer, why ? why : "", for_code);
         return 0;
     }
     decision_ask(d, state);
