@@ -339,7 +339,8 @@ class Plain(Function):
                 self.put("else:")
                 self.block(budget)
         elif kind < 18:
-            over = self.pick(e(1), "range(3)", "gen(x)", "enumerate(words)", "list(state.items())[:3]")
+            over = self.pick(f"tuple({e(1)})", f"list({e(1)})", f"reversed({e(1)})", "range(3)",  # not a list that grows in the loop
+                              "gen(x)", "enumerate(words[:])", "list(state.items())[:3]")
             self.put(f"for {self.set(self.pick('u', 'w'))} in {over}:")
             self.block(budget)
             if self.random.random() < 0.3:
