@@ -28,7 +28,9 @@ struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name
         made->items[0] = source;
         made->items[1] = self;
     }
-    if (!function && owner->kind == SHADOW_SOURCE && !owner->guarded) /* the plan reads it, which must do as little at each hit */
+    if (!function && owner->kind == SHADOW_SOURCE && value_is_array(owner->value))
+        value_type_known(c, owner->value, owner); /* the plan reads it, which must do as little at each hit */
+    else if (!function && owner->kind == SHADOW_SOURCE && !owner->guarded)
         guard_on(c, owner, "TYPE_MATCH", (PyObject *)Py_TYPE(owner->value));
     return made;
 }
