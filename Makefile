@@ -362,7 +362,7 @@ shim-torture: all
 
 # Functions split in two, at random points and at every point: CPython's test modules, suites from PyPI, random programs.
 # RESUME has more options, such as --quick or --seeds 1 2 3 every; PACKAGES names the suites.
-PACKAGES ?= toolz attrs more-itertools packaging idna
+PACKAGES ?= toolz attrs more-itertools cachetools idna
 resume-torture: all
 	$(firstword $(PYTHONS)) tests/cpython/resume.py $(PYTHONS:%=--python %) --build $(BUILD) --packages $(PACKAGES) --random 20000 $(RESUME)
 

@@ -91,6 +91,9 @@ def compare(name, run, modes, known):
     if isinstance(plain, str):
         print(f"{name}: left out: {plain}", flush=True)
         return []
+    if not plain["ran"]:
+        print(f"{name}: no test ran", flush=True)
+        return [name]
     allowed, copied, wrong, words, once = set(plain["bad"]), None, [], [f"plain {plain['ran']} run, {len(plain['bad'])} fail"], []
     for mode in modes:
         split = run(mode)
