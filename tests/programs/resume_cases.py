@@ -380,6 +380,15 @@ class Everywhere(unittest.TestCase):
             (names, more), (names_there, more_there) = frames(), made()
             self.assertEqual((names, more), (names_there, more_there))
 
+    def test_line_of_a_frame(self):
+        """A frame object stays with the prefix, at the line where it was split."""
+        def line():
+            note("above")
+            return sys._getframe().f_lineno
+        for offset in resume.points(line.__code__):
+            made = types.FunctionType(resume.split(line.__code__, offset).prefix, globals())
+            self.assertEqual(made(), line(), offset)
+
 
 class Parts(unittest.TestCase):
     def test_what_a_split_says(self):

@@ -166,15 +166,18 @@ static inline void compat_give_local(compat_frame *frame, int i, PyObject *value
 }
 
 /* Let tracebacks, sys._getframe() and all else pass over FRAME, as over one that has not started, until its next
- * instruction. */
+ * instruction. A frame object, as of sys._getframe().f_lineno, gets the line of what comes behind the instructions put in here. */
 static inline void compat_hide(compat_frame *frame)
 {
     PyCodeObject *code = compat_code(frame);
 #if PY_VERSION_HEX >= 0x030d0000
-    frame->instr_ptr = _PyCode_CODE(code) + code->_co_firsttraceable - 1;
+    _Py_CODEUNIT **now = &frame->instr_ptr;
 #else
-    frame->prev_instr = _PyCode_CODE(code) + code->_co_firsttraceable - 1;
+    _Py_CODEUNIT **now = &frame->prev_instr;
 #endif
+    for (int line = -1, unit = (int)(*now - _PyCode_CODE(code)); frame->frame_obj && line < 0 && unit < Py_SIZE(code); unit++)
+        frame->frame_obj->f_lineno = (line = PyCode_Addr2Line(code, 2 * unit)) < 0 ? 0 : line;
+    *now = _PyCode_CODE(code) + code->_co_firsttraceable - 1;
 }
 
 /* Has it run already? (A generator resumed, or a frame that another hook began.) */
