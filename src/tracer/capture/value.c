@@ -112,7 +112,7 @@ static bool is_simple(PyObject *value, int *items)
         return true;
     }
     return value == Py_None || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type || type == &PyUnicode_Type ||
-           type == &PyBytes_Type || type == &PyComplex_Type || type == &PyRange_Type || value == Py_Ellipsis || value == Py_NotImplemented;
+           type == &PyBytes_Type || type == &PyComplex_Type || type == &PyRange_Type || value == Py_Ellipsis; /* not NotImplemented: whether that is true is warned of */
 }
 
 /* Of a type that nobody can change, and whose operations run no code of the program? */

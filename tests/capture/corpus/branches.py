@@ -1,4 +1,5 @@
 """Branches: on what is known, and on data."""
+import warnings
 
 
 @calls("A(3), True", "A(3), False", "A(3), True")
@@ -182,3 +183,11 @@ def unset_in_one_branch(x):
 @calls("A(3), 3", "A(3), 4")
 def compared_with_size(x, n):
     return x + 1 if len(x) < n else x - 1 if len(x) > n else x
+
+
+def whether_not_implemented(x):
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always")
+        y = x + 1 if NotImplemented else x
+    log(len(noted))
+    return y, bool(NotImplemented)
