@@ -179,7 +179,7 @@ static struct shadow *class_attribute(struct capture *c, PyObject *owner, struct
     if (in_c && value_known(c, owner, of) && (is_array_package(PyDescr_TYPE(found)->tp_name) || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) &&
         !_PyType_Lookup(Py_TYPE(owner), name)) /* it cannot be changed */
         return (*value = PyObject_GetAttr(owner, name)) ? shadow_const(c, *value) : NULL;
-    if (of->kind != SHADOW_SOURCE)
+    if (of->kind != SHADOW_SOURCE || !Py_IS_TYPE(owner, &PyType_Type))
         return NULL;
     if (!PyUnicode_CompareWithASCIIString(name, "__mro__"))
         return source_read(c, of, '.', name, *value = Py_NewRef(type->tp_mro));
@@ -267,7 +267,9 @@ enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObj
         value = Py_XNewRef(PyDict_GetItemWithError(PyModule_GetDict(owner), name));
         shadow = value && of->kind == SHADOW_SOURCE ? source_read(c, of, '.', name, value) : NULL;
     } else if (of && !value) {
-        shadow = Py_IS_TYPE(owner, &PyType_Type) ? class_attribute(c, owner, of, name, &value) : object_attribute(c, owner, of, name, &value);
+        shadow = PyType_Check(owner) ? class_attribute(c, owner, of, name, &value) : NULL;
+        if (!value && !Py_IS_TYPE(owner, &PyType_Type)) /* torch's classes have a metaclass, enumerations another */
+            shadow = object_attribute(c, owner, of, name, &value);
     }
     PyErr_Clear();
     if (shadow && value)
