@@ -41,6 +41,7 @@ KNOWN = {
     "test_walk_stack (test.test_traceback.TestStack": "the same: 3.14's traceback.walk_stack() takes one when it is called, not when it is read",
     "test_format_locals (test.test_traceback.TestStack": "the same",
     "test_custom_format_frame (test.test_traceback.TestStack": "the same",
+    "test_colorized_traceback_from_exception_group (test.test_traceback.": "the same: split behind a handler, the traceback of what that handled",
     "test_recursive_traceback_cpython_internal (test.test_traceback.": "3.11: the limit may be met in the call of the resume function",
     "test_recursive_traceback_python (test.test_traceback.": "the same",
     "test_getallocatedblocks (test.test_sys.": "counts what is allocated; a split makes some",
