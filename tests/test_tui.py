@@ -378,6 +378,20 @@ def test_a_trace_that_is_deleted_or_replaced_under_it(dyntrace, place, tmp_path)
 
 
 @needs_tmux
+def test_looking_again_waits_for_what_is_asked_of_the_trace_as_it_was(dyntrace, place, tmp_path):
+    shutil.copy(place / "plain.db", tmp_path / "p.db")
+    slow = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 2000000)"
+            " SELECT 7 + MAX(qualname LIKE '%evil%') AS seven, MAX(i) - 2000000 AS zero FROM code, (SELECT MAX(i) AS i FROM n)")
+    with Terminal(tmp_path, 80, 24, f"{dyntrace} tui p.db") as terminal:
+        terminal.wait(lambda screen: "p.db > overview" in screen)
+        shutil.copy(place / "t.db", tmp_path / "new.db")
+        os.replace(tmp_path / "new.db", tmp_path / "p.db")
+        terminal.wait(lambda screen: "was replaced" in screen)
+        terminal.type(f":sql {slow}", "Enter", "R")
+        terminal.wait(lambda screen: re.search(r"^>? *8 +0 *$", screen, re.M))
+
+
+@needs_tmux
 def test_the_editor_opens_at_the_line(dyntrace, place):
     editor = place / "editor.sh"
     editor.write_text("#!/bin/sh\necho \"$@\" > edited\n")

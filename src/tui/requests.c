@@ -397,6 +397,8 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
             ask_line(loop, request, "filter: ", "");
         break;
     case REQUEST_REFRESH:
+        if (tui_wait(tui)) /* what is being asked is of the trace as it was */
+            break;
         if (loop->replaced)
             loop_reopen(loop);
         places_refresh(&loop->places);
