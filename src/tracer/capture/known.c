@@ -222,7 +222,6 @@ enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
     const int from = !strcmp(name, "_unpack") ? 0 : !strcmp(name, "_extend") || !strcmp(name, "_reduce") ? 1 : -1;
     PyObject *function = polyfill(name), *defaults;
     struct call instead = *call;
-    enum ended ended;
 
     for (int i = 0; i < call->count; i++)
         if ((i == from && !Py_TYPE(call->args[i])->tp_iter && !PySequence_Check(call->args[i])) || /* CPython has words of its own for that */
@@ -233,9 +232,7 @@ enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
     defaults = PyFunction_GET_DEFAULTS(function);
     instead.callable = function;
     instead.of->parent = shadow_const(c, defaults ? defaults : Py_None);
-    ended = inlined(c, w, &instead, (PyFunctionObject *)function, instead.of);
-    c->inner_broke &= ended != ENDED_RAISED; /* it is the builtin or the instruction that raises */
-    return ended;
+    return inlined(c, w, &instead, (PyFunctionObject *)function, instead.of);
 }
 
 /* ---- objects of builtin classes, made here ---- */
