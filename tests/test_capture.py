@@ -108,6 +108,28 @@ def forward(a):
 """
 
 
+def test_near_the_recursion_limit(alone):
+    """What ours needs to make code and graph is not the program's depth: captured where it nearly meets the limit, a function runs as before."""
+    done = alone("""
+import inspect, sys, numpy as np, dyntrace
+x = np.ones(3)
+for room in range(6, 31):
+    def f(x):
+        return x * 2 + 1
+    g = dyntrace.compile(f)
+    sys.setrecursionlimit(len(inspect.stack(0)) + room)
+    try:
+        y = g(x)
+    finally:
+        sys.setrecursionlimit(1000)
+    graphs = []
+    dyntrace.compile(f, backend=lambda module, inputs: graphs.append(module) or module.forward)(x)
+    print(y.tolist(), len(graphs))
+    dyntrace.reset()
+""").stdout.splitlines()
+    assert done == ["[3.0, 3.0, 3.0] 1"] * 25
+
+
 def test_memory_and_names(alone):
     """1,000 nodes in at most 1 MB; names as torch.fx makes them."""
     done = alone("""

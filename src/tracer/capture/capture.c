@@ -1,7 +1,6 @@
 /* tracer/capture/capture.c -- dyntrace.compile: a call that missed is watched, and what becomes of that. See capture.h.
  *
- * What Python does with the record of a run, it does in finish(record) (python/dyntrace/_capture.py): names the nodes, asks the
- * backend, makes the guards. */
+ * The record of a run goes to finish() (dyntrace._assemble, dyntrace.capture): code, graph, backend, guards. */
 #include "tracer/capture/capture.h"
 #include "tracer/resume/program.h"
 #include "tracer/resume/resume.h"
@@ -9,7 +8,7 @@
 
 #include <time.h>
 
-enum { MOST_VARIABLES = 10000 }; /* each is looked for among the others */
+enum { MOST_VARIABLES = 10000 /* each is looked for among the others */, OWN_CALLS = 100 /* deep, which the recursion limit does not see */ };
 
 /* ---- nodes ---- */
 
@@ -193,8 +192,7 @@ static void guard_unused(struct capture *c, struct shadow *of)
             guard_on(c, of, one->step == '.' ? "HASATTR" : "DICT_CONTAINS", one->key);
 }
 
-/* See finish() in dyntrace._assemble, and the one in dyntrace.capture, which have what the record is: (callable, GuardedCode), or why it is
- * skipped. */
+/* See finish() in dyntrace._assemble, and in dyntrace.capture what the record is: (callable, GuardedCode), or why it is skipped. */
 static PyObject *finish(struct capture *c, struct watched *w, const struct outcome_of *o, PyObject *frame_state)
 {
     PyObject *const finish = PyTuple_GET_ITEM(c->callback, CAPTURE_FINISH), *const every = PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY);
@@ -213,8 +211,10 @@ static PyObject *finish(struct capture *c, struct watched *w, const struct outco
 
     PyErr_Clear();
     torch_quiet_begin(&quiet);
+    compat_uncount(c->ts, OWN_CALLS);
     function = record ? module_has(&module, "dyntrace._assemble", "finish") : NULL;
     result = function ? PyObject_CallFunctionObjArgs(function, finish, every, record, NULL) : reason_text("code for it could not be made");
+    compat_uncount(c->ts, -OWN_CALLS);
     raised = tracer_exception_aside(); /* quiet_end has those from before it */
     torch_quiet_end(&quiet);
     tracer_exception_back(&raised);
