@@ -315,7 +315,8 @@ cpython-tests: all
 # where TORCH_PYTHON is one; CPython's tests under `run --capture`, and with all of their functions captured; graphs beside
 # torch.compile's. RANDOM: how many functions; WATCHED=--all: all of those modules.
 RANDOM ?= 2000
-JUDGED = $(1) tests/capture/corpus.py --library $(2); $(1) tests/capture/random_functions.py --library $(2) --count $(RANDOM)
+JUDGED = $(1) tests/capture/corpus.py --library $(2); $(1) tests/capture/random_functions.py --library $(2) --count $(RANDOM); \
+    if $(1) -c 'import hypothesis'; then $(1) tests/capture/random_functions.py --library $(2) --hypothesis --count $(RANDOM); fi
 capture-judges: all
 	@set -ex; export PYTHONPATH="$(abspath $(BUILD))/lib/python"; \
 	    for python in $(PYTHONS); do if $$python -c 'import numpy'; then $(call JUDGED,$$python,numpy); \
@@ -362,7 +363,7 @@ shim-torture: all
 
 # Functions split in two, at random points and at every point: CPython's test modules, suites from PyPI, random programs.
 # RESUME has more options, such as --quick or --seeds 1 2 3 every; PACKAGES names the suites.
-PACKAGES ?= toolz attrs more-itertools cachetools idna
+PACKAGES ?= toolz attrs boltons cachetools idna
 resume-torture: all
 	$(firstword $(PYTHONS)) tests/cpython/resume.py $(PYTHONS:%=--python %) --build $(BUILD) --packages $(PACKAGES) --random 20000 $(RESUME)
 

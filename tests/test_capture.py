@@ -42,8 +42,10 @@ def test_corpus(alone):
     assert functions > 500 and differ == 0 and graphs > 500, last
 
 
-@pytest.mark.parametrize("words", [(), ("--plain",)])
-def test_random_functions(alone, words):
+@pytest.mark.parametrize("words", [(), ("--plain",), ("--hypothesis",)])
+def test_random_functions(alone, python, words):
+    if "--hypothesis" in words and subprocess.run([python, "-c", "import hypothesis"], capture_output=True).returncode:
+        pytest.skip("no hypothesis there")
     assert alone(CAPTURE / "random_functions.py", "--count", "150", *words).stdout.startswith("150 functions, 0 differ")
 
 

@@ -1,8 +1,10 @@
 """Random functions of arrays do under dyntrace.compile what they do as they are: compared as in corpus.py.
 
 usage: random_functions.py [--library numpy|torch | --plain] [--first SEED] [--count N] [--seconds N] [--compile NAME] [--print]
+                           [--hypothesis]
 
-A seed that differs is printed with its function; `--first SEED --count 1 --print` shows it again.
+A seed that differs is printed with its function; `--first SEED --count 1 --print` shows it again. With --hypothesis that library chooses
+instead of a seed, and makes what differs as short as it can.
 """
 import argparse
 import random
@@ -68,8 +70,8 @@ def parts(v, n):
 class Function:
     """Writes one. Variables: arrays x, y, z, w of one dimension; numbers n, m; a list many, a dict table."""
 
-    def __init__(self, seed):
-        self.random, self.lines, self.depth = random.Random(seed), [], 0
+    def __init__(self, chooser):
+        self.random, self.lines, self.depth = chooser, [], 0
         self.arrays, self.numbers = ["x", "y"], ["n"]
 
     def put(self, text):
@@ -264,9 +266,9 @@ OTHERS = """-1 | False | 1.5 | 0.0 | -0.0 | None | '' | () | (0.0, 'k') | [] | [
 class Plain(Function):
     """Without arrays: values of all kinds, which mostly do not fit; of every second function they do, more often, and what does not is caught."""
 
-    def __init__(self, seed):
-        super().__init__(seed)
-        self.names, self.inners, self.fits = ["x", "y", "z"], 0, seed % 2
+    def __init__(self, chooser):
+        super().__init__(chooser)
+        self.names, self.inners, self.fits = ["x", "y", "z"], 0, self.random.random() < 0.5
         self.values = [value.strip() for value in (FITTING if self.fits else FITTING + OTHERS)]
 
     def expression(self, deep=0):
@@ -375,6 +377,60 @@ class Plain(Function):
         return PLAIN_HELPERS + f"\n@calls({', '.join(map(repr, calls))})\ndef function(x, y, z):\n" + "\n".join(self.lines) + "\n"
 
 
+class Judge:
+    """Compares one function after the other with itself compiled. COUNT: of all so far."""
+
+    def __init__(self, options, folder):
+        self.options, self.library, self.path, self.count = options, corpus.Library(options.library), Path(folder) / "random_function.py", 0
+
+    def difference(self, chooser, name):
+        """Of the function that CHOOSER chooses, called NAME: words, or None."""
+        self.path.write_text((Plain if self.options.plain else Function)(chooser).text(self.options.library == "torch"))
+        function = self.path.read_text().partition("@calls")[2]
+        self.count += 1
+        if self.options.print:
+            print(function, flush=True)
+        if self.options.compile in ("eager", "every"):
+            import dyntrace
+            dyntrace.reset()
+            if self.options.verbose:
+                print(name, flush=True)
+        found = corpus.compare(self.path, "function", self.library, corpus.COMPILERS[self.options.compile])
+        return found and "%s: %s: %s differs\n    plain    %s\n    compiled %s\n@calls%s" % (
+            name, found[0], found[1], str(found[2])[:500], str(found[3])[:500], function)
+
+
+def by_seeds(judge, options):
+    """How many differ; each is printed."""
+    bad, seed, began = 0, options.first, time.monotonic()
+    while seed < options.first + options.count and time.monotonic() - began < options.seconds:
+        found = judge.difference(random.Random(seed), "seed %d" % seed)
+        if found:
+            bad += 1
+            print(found, flush=True)
+        seed += 1
+    return bad
+
+
+def by_hypothesis(judge, options):
+    """Likewise, of the functions that hypothesis chooses: 1, the shortest that it found, or 0."""
+    import hypothesis
+    from hypothesis import strategies
+
+    @hypothesis.settings(max_examples=options.count, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck))
+    @hypothesis.given(strategies.randoms(use_true_random=False))
+    def same(chooser):
+        found = judge.difference(chooser, "chosen by hypothesis")
+        assert not found, found
+
+    try:
+        same()
+    except AssertionError as error:
+        print(error)
+        return 1
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--library", default="numpy", choices=["numpy", "torch"])
@@ -383,30 +439,16 @@ def main():
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--compile", choices=corpus.COMPILERS)
     parser.add_argument("--plain", action="store_true", help="functions without arrays, all of which are captured")
+    parser.add_argument("--hypothesis", action="store_true", help="COUNT functions that hypothesis chooses")
     parser.add_argument("--print", action="store_true")
-    parser.add_argument("--verbose", action="store_true", help="names each seed before it runs")
+    parser.add_argument("--verbose", action="store_true", help="names each function before it runs")
     options = parser.parse_args()
     options.compile = options.compile or ("every" if options.plain else "eager")
     warnings.simplefilter("ignore")
-    library, bad, seed, began = corpus.Library(options.library), 0, options.first, time.monotonic()
     with tempfile.TemporaryDirectory(prefix="random-") as folder:
-        path = Path(folder) / "random_function.py"
-        while seed < options.first + options.count and time.monotonic() - began < options.seconds:
-            path.write_text((Plain if options.plain else Function)(seed).text(options.library == "torch"))
-            if options.print:
-                print(path.read_text().partition("@calls")[2], flush=True)
-            if options.compile in ("eager", "every"):
-                import dyntrace
-                dyntrace.reset()
-                if options.verbose:
-                    print(seed, flush=True)
-            found = corpus.compare(path, "function", library, corpus.COMPILERS[options.compile])
-            if found:
-                bad += 1
-                print("seed %d: %s: %s differs\n    plain    %s\n    compiled %s\n@calls%s" % (
-                    seed, found[0], found[1], str(found[2])[:500], str(found[3])[:500], path.read_text().partition("@calls")[2]), flush=True)
-            seed += 1
-    print("%d functions, %d differ; %d graphs with %d nodes" % (seed - options.first, bad, corpus.counts["graphs"], corpus.counts["nodes"]))
+        judge = Judge(options, folder)
+        bad = (by_hypothesis if options.hypothesis else by_seeds)(judge, options)
+    print("%d functions, %d differ; %d graphs with %d nodes" % (judge.count, bad, corpus.counts["graphs"], corpus.counts["nodes"]))
     return 1 if bad else 0
 
 

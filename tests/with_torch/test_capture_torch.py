@@ -33,6 +33,14 @@ def test_corpus(dyntrace):
     assert functions > 500 and differ == 0 and graphs > 500
 
 
+def test_functions_that_hypothesis_chooses(dyntrace):
+    """Torch that a user has may come without it."""
+    pytest.importorskip("hypothesis")
+    last = alone(dyntrace, ROOT / "tests/capture/random_functions.py", "--library", "torch", "--hypothesis", "--count", "100").splitlines()[-1]
+    functions, differ, graphs, nodes = map(int, re.findall(r"\d+", last))
+    assert functions >= 100 and differ == 0 and graphs > 50
+
+
 def test_seed(dyntrace):
     rows = [re.split(r"  +", line) for line in re.sub(r"0x\w+", "0x..", alone(dyntrace, "-c", SEED)).splitlines()[2:10]]
     assert [(op, name) for op, name, *_ in rows] == [("placeholder", "a"), ("placeholder", "b"), ("call_function", "abs_1"), ("call_function", "add"),
