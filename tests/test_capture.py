@@ -428,6 +428,36 @@ def test_an_object_that_is_looked_at_gets_no_dict(alone, python, record, tmp_pat
     assert record([tmp_path / "program.py"], "--capture", python=python).out == plain.stdout
 
 
+LAST = """
+import gc, numpy as np, os, sys
+class Last:
+    def __init__(self):
+        self.itself, self.x = self, np.ones(3)
+    def __del__(self, write=os.write, error=Exception):
+        write(1, b"deleted\\n")
+        y = self.x * 2
+        try:
+            import math
+        except error:
+            write(1, b"no modules\\n")
+        return y
+gc.disable()
+Last()
+gc.collect()      # compiled
+sys.last = Last() # in a cycle: it goes when the modules have gone
+"""
+
+
+def test_what_is_deleted_at_the_end(record, python, tmp_path):
+    """Where there is no sys.modules any more nothing is watched, and no guard looks for it there."""
+    (tmp_path / "program.py").write_text(LAST)
+    plain = subprocess.run([python, tmp_path / "program.py"], capture_output=True, text=True)
+    if "numpy" in plain.stderr:
+        pytest.skip("no numpy there")
+    assert plain.returncode == 0 and plain.stdout.endswith("no modules\n")
+    assert record([tmp_path / "program.py"], "--capture", python=python).out == plain.stdout
+
+
 @pytest.mark.one_python
 @pytest.mark.parametrize("words, said", [
     (["--frames", "none"], "--capture needs the hook that --frames none leaves out: give one of the two"),

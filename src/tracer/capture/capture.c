@@ -279,6 +279,10 @@ static const char *why_not(PyThreadState *ts, compat_frame *frame, PyObject *cal
 {
     const int flags = compat_code(frame)->co_flags;
 
+    *for_code = false;
+    if (compat_is_finalizing()) /* sys.modules may be gone */
+        return "";
+    values_begin();
     *for_code = true;
     if (flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR))
         return "it is a generator or coroutine";
@@ -307,7 +311,6 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
     bool for_code;
     const char *why;
 
-    values_begin();
     if ((why = why_not(ts, frame, callback, &for_code)) || !polyfill("end")) { /* imported here: the function may have no builtins to do that with */
         skip(answer, why ? why : "", for_code);
         return 0;
@@ -396,7 +399,7 @@ static PyObject *register_array(PyObject *module, PyObject *type)
 
 static PyObject *modules(PyObject *module, PyObject *ignored)
 {
-    return Py_NewRef(PyImport_GetModuleDict());
+    return compat_is_finalizing() ? PyDict_New() : Py_NewRef(PyImport_GetModuleDict()); /* it may be gone */
 }
 
 static PyObject *read_steps(PyObject *module, PyObject *code)
