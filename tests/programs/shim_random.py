@@ -279,7 +279,10 @@ def run(code, callback):
         return n
 
     def text(error):
-        return re.sub("0x[0-9a-f]+", "0x", "".join(traceback.format_exception(type(error), error, error.__traceback__)))
+        words = re.sub("0x[0-9a-f]+", "0x", "".join(traceback.format_exception(type(error), error, error.__traceback__)))
+        # 3.11 reads a variable together with the instruction before it once code is warm, and says that one's line; a part of a split is
+        # run less often, or begins there.
+        return words if sys.version_info >= (3, 12) else re.sub(r"\d+(, in \w+\nUnboundLocalError)", r"?\1", words)
     space = {"__name__": "random_program", "log": log, "burn": burn, "depth": depth, "text": text}
     set_eval_frame(callback)
     try:
