@@ -81,45 +81,20 @@ static enum ended array_attribute(struct capture *c, struct watched *w, int slot
 enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)
 {
     PyTypeObject *type = Py_TYPE(owner);
-    PyObject *descriptor = Py_XNewRef(_PyType_Lookup(type, name)), **values;
-    OWNED PyObject *dict = NULL;
-    enum found found = FOUND_NOT;
+    PyObject *descriptor = _PyType_Lookup(type, name);
+    const bool own = !descriptor || Py_IS_TYPE(descriptor, &PyMemberDescr_Type), function = descriptor && PyFunction_Check(descriptor);
 
     *value = NULL;
     if (type->tp_getattro != PyObject_GenericGetAttr && type->tp_getattro != PyModule_Type.tp_getattro &&
         _PyType_Lookup(type, word_of("__getattribute__")) != _PyType_Lookup(&PyBaseObject_Type, word_of("__getattribute__")))
-        goto done;
-    if (descriptor && Py_TYPE(descriptor)->tp_descr_set) {
-        if (Py_IS_TYPE(descriptor, &PyMemberDescr_Type) && (*value = PyObject_GenericGetAttr(owner, name)))
-            found = FOUND_OWN;
-        PyErr_Clear();
-        goto done;
-    }
-    values = compat_inline_values(owner);
-    if (values && PyUnicode_CHECK_INTERNED(name)) { /* its dict is not made: the program would see it */
-        const Py_ssize_t at = compat_inline_index(type, name);
-        *value = at >= 0 ? Py_XNewRef(values[at]) : NULL;
-    } else {
-        dict = values || (type->tp_dictoffset < 0 && !(type->tp_flags & Py_TPFLAGS_MANAGED_DICT))
-                   ? PyObject_GenericGetDict(owner, NULL) : Py_XNewRef(compat_made_dict(owner));
-        *value = dict && PyDict_CheckExact(dict) ? Py_XNewRef(PyDict_GetItemWithError(dict, name)) : NULL;
-    }
-    if (*value)
-        found = FOUND_OWN;
+        return FOUND_NOT;
+    if (!own && (Py_TYPE(descriptor)->tp_descr_set || (Py_TYPE(descriptor)->tp_descr_get && !function && !Py_IS_TYPE(descriptor, &PyStaticMethod_Type))))
+        return FOUND_NOT;
+    *value = PyObject_GenericGetAttr(owner, name);
     PyErr_Clear();
-    if (found || !descriptor)
-        goto done;
-    if (PyFunction_Check(descriptor)) {
-        *value = Py_NewRef(descriptor);
-        found = FOUND_METHOD;
-    } else if (!Py_TYPE(descriptor)->tp_descr_get || Py_IS_TYPE(descriptor, &PyStaticMethod_Type)) {
-        *value = PyObject_GenericGetAttr(owner, name);
-        found = *value ? FOUND_CLASS : FOUND_NOT;
-        PyErr_Clear();
-    }
-done:
-    Py_XDECREF(descriptor);
-    return found;
+    if (function && *value && PyMethod_Check(*value) && PyMethod_GET_SELF(*value) == owner && PyMethod_GET_FUNCTION(*value) == descriptor)
+        return FOUND_METHOD;
+    return !*value ? FOUND_NOT : *value == descriptor || (descriptor && Py_IS_TYPE(descriptor, &PyStaticMethod_Type)) ? FOUND_CLASS : FOUND_OWN;
 }
 
 /* torch.nn.Module keeps parameters, buffers and modules in dicts of their own, which its __getattr__ looks through. */
@@ -212,15 +187,13 @@ static struct shadow *object_attribute(struct capture *c, PyObject *owner, struc
     if (descriptor && Py_IS_TYPE(descriptor, &PyClassMethod_Type) && !found && (source = class_source(c, owner, of)))
         return (*value = PyObject_GetAttr(owner, name)) && PyMethod_Check(*value) ? class_method(c, source, name, *value) : NULL;
     if (found == FOUND_METHOD) {
-        OWNED PyObject *function = *value;
-        source = made ? source_read(c, of->parent, '.', name, function) : source_read(c, of, '.', name, NULL);
+        source = made ? source_read(c, of->parent, '.', name, descriptor) : source_read(c, of, '.', name, NULL);
         if (source && !made)
-            source = source_attribute(c, source, "__func__", function);
-        *value = PyMethod_New(function, owner);
-        return source && value_known(c, function, source) ? method_of(c, of, name, function, source, of) : NULL;
+            source = source_attribute(c, source, "__func__", descriptor);
+        return source && value_known(c, descriptor, source) ? method_of(c, of, name, descriptor, source, of) : NULL;
     }
     if (found)
-        return !made ? source_read(c, of, '.', name, *value) : found == FOUND_OWN ? object_has(of, name) : source_read(c, of->parent, '.', name, *value);
+        return !made ? source_read(c, of, '.', name, *value) : object_has(of, name) ? object_has(of, name) : source_read(c, of->parent, '.', name, *value);
     if (descriptor && descriptor == _PyType_Lookup(&PyBaseObject_Type, word_of("__class__")) && (source = class_source(c, owner, of)))
         return *value = Py_NewRef((PyObject *)Py_TYPE(owner)), source;
     if (of->kind == SHADOW_SOURCE && !c->failed && (descriptor ? descriptor == polyfill("enum_value") || descriptor == polyfill("enum_name")

@@ -252,7 +252,7 @@ enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name)
         return break_at(c, "mutation", "an attribute of a %.100s is set, whose class may say how", type->tp_name);
     if (!made)
         return set_place(c, w, 2, of, '.', name, old, old ? source_read(c, of, '.', name, old) : NULL, value, operands.of[1]);
-    if (!change(c, of, shadow_const(c, operator_named("setattr")), has ? old : NULL, has ? *has : NULL, 3,
+    if ((has && !old) || !change(c, of, shadow_const(c, operator_named("setattr")), has ? old : NULL, has ? *has : NULL, 3,
                 (struct shadow *const[]){of, shadow_const(c, name), operands.of[1]}))
         return break_at(c, "mutation", "an attribute is set");
     if (PyObject_SetAttr(owner, name, value))
