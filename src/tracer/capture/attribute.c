@@ -38,44 +38,31 @@ struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name
 /* Of an array, or of what an operation gave. */
 static enum ended array_attribute(struct capture *c, struct watched *w, int slots, PyObject *owner, struct shadow *of, PyObject *name, bool method)
 {
-    PyObject *descriptor = _PyType_Lookup(Py_TYPE(owner), name), *value;
+    PyObject *descriptor = _PyType_Lookup(Py_TYPE(owner), name), *value = NULL;
+    const char *text = PyUnicode_AsUTF8(name);
+    const bool function = descriptor && (PyFunction_Check(descriptor) || Py_IS_TYPE(descriptor, &PyMethodDescr_Type));
+    const bool fact = descriptor && !function && is_in(text, "fact_attribute");
+    struct operands operands = {{owner, name}, {of, shadow_const(c, name)}};
+    const struct call call = operator_call("getattr", slots, 2, &operands);
     struct shadow *shadow;
-    struct operands operands;
-    struct call call;
 
     if (!of)
         return break_at(c, "value", "an attribute of a %.200s that is not known", Py_TYPE(owner)->tp_name);
-    if (!descriptor) {
-        value = value_is_foreign(owner) ? NULL : PyObject_GetAttr(owner, name);
-        if (!value && PyErr_Occurred())
-            return ENDED_RAISED;
-        Py_XDECREF(value);
-        return break_at(c, "attribute", "a %.100s has no attribute %.100s in its class", Py_TYPE(owner)->tp_name, PyUnicode_AsUTF8(name));
+    if (fact && (!is_fixed(c, owner, of) || !value_type_known(c, owner, of)))
+        return break_at(c, "data", "%.100s of a result, which may depend on its data", text);
+    if ((function || fact || (!descriptor && !value_is_foreign(owner))) && !(value = PyObject_GetAttr(owner, name)))
+        return ENDED_RAISED;
+    if (function)
+        return push_attribute(w, slots, method, value, method_of(c, of, name, NULL, NULL, NULL));
+    if (fact) {
+        shadow = strcmp(text, "shape") ? NULL : varying_shape(c, owner, of);
+        c->shapes_read |= !shadow && !is_in(text, "sizeless");
+        return push_attribute(w, slots, method, value, shadow ? shadow : shadow_const(c, value));
     }
-    if (PyFunction_Check(descriptor) || Py_IS_TYPE(descriptor, &PyMethodDescr_Type)) {
-        value = PyObject_GetAttr(owner, name);
-        if (!value)
-            return ENDED_RAISED;
-        shadow = method_of(c, of, name, NULL, NULL, NULL);
-        return push_attribute(w, slots, method, value, shadow);
-    }
-    if (is_in(PyUnicode_AsUTF8(name), "fact_attribute")) {
-        if (!is_fixed(c, owner, of) || !value_type_known(c, owner, of))
-            return break_at(c, "data", "%.100s of a result, which may depend on its data", PyUnicode_AsUTF8(name));
-        value = PyObject_GetAttr(owner, name);
-        if (!value)
-            return ENDED_RAISED;
-        if (!PyUnicode_CompareWithASCIIString(name, "shape") && (shadow = varying_shape(c, owner, of)))
-            return push_attribute(w, slots, method, value, shadow);
-        c->shapes_read |= !is_in(PyUnicode_AsUTF8(name), "sizeless");
-        shadow = shadow_const(c, value);
-        return push_attribute(w, slots, method, value, shadow);
-    }
-    if (method)
-        return break_at(c, "attribute", "a call of the attribute %.100s of an array", PyUnicode_AsUTF8(name));
-    operands = (struct operands){{owner, name}, {of, shadow_const(c, name)}};
-    call = operator_call("getattr", slots, 2, &operands);
-    return operate_graph(c, w, "getattr", &call, is_in(PyUnicode_AsUTF8(name), "same_shape"));
+    Py_XDECREF(value);
+    if (!descriptor || method)
+        return break_at(c, "attribute", "attribute %.100s of a %.100s, which its class does not have, or is called", text, Py_TYPE(owner)->tp_name);
+    return operate_graph(c, w, "getattr", &call, is_in(text, "same_shape"));
 }
 
 enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)
