@@ -452,38 +452,29 @@ static bool is_plain_key(PyObject *key)
 
 static enum ended get_item(struct capture *c, struct watched *w, const struct call *call)
 {
-    PyObject *container = call->args[0], *key = call->args[1], *value = NULL;
+    PyObject *container = call->args[0], *key = call->args[1], *value;
     struct shadow *of = call->shadows[0], *shadow = NULL;
+    const bool number = PyLong_CheckExact(key), shape = of && of->kind == SHADOW_SOURCE && of->varies == 3;
+    const bool at = number && (shape || (is_sequence(container) && value_type_known(c, container, of)));
+    Py_ssize_t i;
 
     if (!of || !value_known(c, key, call->shadows[1]))
         return break_at(c, "value", "an item of a %.200s that is not known", Py_TYPE(container)->tp_name);
-    if (is_sequence(container) && PyLong_CheckExact(key) && value_type_known(c, container, of)) {
-        Py_ssize_t i = PyNumber_AsSsize_t(key, NULL);
-        if (!(value = run_call(call)))
-            return ENDED_RAISED;
+    if (!at && !(PyDict_CheckExact(container) ? (number || PyUnicode_CheckExact(key)) && (of->changed || value_type_known(c, container, of))
+                                              : (value_is_simple(container) || PyTuple_Check(container)) && value_known(c, container, of)))
+        return break_at(c, "container", "an item of a %.200s", Py_TYPE(container)->tp_name);
+    if (!(value = run_call(call)))
+        return ENDED_RAISED;
+    i = at ? PyNumber_AsSsize_t(key, NULL) : 0;
+    if (at)
         shadow = value_item(c, container, of, i < 0 ? i + PySequence_Fast_GET_SIZE(container) : i);
-    } else if (PyDict_CheckExact(container) && (PyUnicode_CheckExact(key) || PyLong_CheckExact(key)) && (of->changed || of == w->globals || value_type_known(c, container, of))) {
-        value = Py_XNewRef(PyDict_GetItemWithError(container, key));
-        if (!value && !PyErr_Occurred())
-            return PyErr_SetObject(PyExc_KeyError, key), ENDED_RAISED;
-        if (value && of->kind == SHADOW_SOURCE)
-            shadow = source_read(c, of, '[', key, value);
-        else if (value && of->kind == SHADOW_DICT && PyDict_GET_SIZE(container) == of->count)
-            shadow = object_has(of, key);
-    } else if (of->kind == SHADOW_SOURCE && of->varies == 3 && PyLong_CheckExact(key)) {
-        Py_ssize_t i = PyNumber_AsSsize_t(key, NULL), size = PyTuple_GET_SIZE(container);
-        i += i < 0 ? size : 0;
-        value = i < 0 || i >= size ? NULL : Py_NewRef(PyTuple_GET_ITEM(container, i));
-        shadow = value ? shape_item(c, of, i) : NULL;
-    } else if ((value_is_simple(container) || PyTuple_Check(container)) && value_known(c, container, of)) {
-        if (!(value = run_call(call)))
-            return ENDED_RAISED;
-        shadow = value_is_simple(value) || PyTuple_Check(value) ? shadow_const(c, value) : NULL;
-    }
-    PyErr_Clear();
+    else if (PyDict_CheckExact(container))
+        shadow = value_part(c, container, of, key, value);
+    else if (value_is_simple(value) || PyTuple_Check(value))
+        shadow = shadow_const(c, value);
     if (shadow)
         return stack_result(c, w, call->slots, value, shadow);
-    Py_XDECREF(value);
+    Py_DECREF(value);
     return break_at(c, "container", "an item of a %.200s", Py_TYPE(container)->tp_name);
 }
 

@@ -209,7 +209,8 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow);
 /* Likewise its type (and length, if it is a tuple or list). */
 bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow);
 bool is_nested(PyObject *value);
-/* Item I of VALUE, a tuple or list, whose type is known: its shadow. */
+/* What VALUE, a tuple, list or dict whose type is known, has under KEY is ITEM: its shadow, or NULL. And item I of a tuple or list. */
+struct shadow *value_part(struct capture *c, PyObject *value, struct shadow *of, PyObject *key, PyObject *item);
 struct shadow *value_item(struct capture *c, PyObject *value, struct shadow *shadow, Py_ssize_t i);
 /* The shadow of a tuple or list gets those of all items of VALUE as well. -1: one is not known, and it is as it was; or no memory. */
 int shadow_add_items(struct capture *c, struct shadow *container, PyObject *value, struct shadow *of);
@@ -217,9 +218,8 @@ int shadow_add_items(struct capture *c, struct shadow *container, PyObject *valu
 bool numbers_may_vary(void);
 /* Is it a number that was another one in an earlier capture of this code, or made of one? */
 bool is_varying(struct capture *c, struct shadow *shadow);
-/* The shape of VALUE, an array that was there before, if a size is another one than in an earlier capture; or NULL. And a size of it. */
+/* The shape of VALUE, an array that was there before, if a size is another one than in an earlier capture; or NULL. */
 struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *of);
-struct shadow *shape_item(struct capture *c, const struct shadow *shape, Py_ssize_t i);
 /* What stands for VALUE in the arguments of a node: a new reference. NULL: nothing can, or an exception is set. */
 PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shadow);
 bool value_has_array(PyObject *value, int depth);

@@ -198,7 +198,7 @@ static enum ended array_method(struct capture *c, struct watched *w, const struc
         Py_ssize_t i = call->count && PyLong_CheckExact(call->args[0]) && value_known(c, call->args[0], call->shadows[0]) ? PyLong_AsSsize_t(call->args[0]) : count;
         i += i < 0 ? count : 0;
         if (!call->count || (i >= 0 && i < count))
-            return stack_result(c, w, call->slots, run_call(call), call->count ? shape_item(c, shape, i) : shape);
+            return stack_result(c, w, call->slots, run_call(call), call->count ? value_item(c, shape->value, shape, i) : shape);
     }
     return array_call(c, w, &whole, name);
 }
@@ -214,60 +214,43 @@ static enum ended array_function(struct capture *c, struct watched *w, const str
 
 /* ---- functions that are stepped ---- */
 
-/* Argument NUMBER of CODE as CALL gives it. NULL: what it is is not known. */
-static struct shadow *passed(const struct call *call, PyCodeObject *code, int number)
-{
-    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0, positional = call->count - named;
-    PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, number);
-
-    if (number < code->co_argcount && number < positional)
-        return call->shadows[number];
-    for (int i = 0; i < named; i++)
-        if (number >= code->co_posonlyargcount && !PyUnicode_Compare(PyTuple_GET_ITEM(call->names, i), name))
-            return call->shadows[positional + i];
-    return NULL;
-}
-
 /* What FUNCTION has for argument NUMBER if it is not given. */
 static struct shadow *defaulted(struct capture *c, PyFunctionObject *function, struct shadow *of, int number)
 {
     PyCodeObject *code = (PyCodeObject *)function->func_code;
     const bool keyword = number >= code->co_argcount;
-    PyObject *all = keyword ? function->func_kwdefaults : function->func_defaults, *key = PyTuple_GET_ITEM(code->co_localsplusnames, number), *value;
-    const Py_ssize_t i = all && !keyword ? number - (code->co_argcount - PyTuple_GET_SIZE(all)) : -1;
-    struct shadow *from;
+    PyObject *all = keyword ? function->func_kwdefaults : function->func_defaults, *name = PyTuple_GET_ITEM(code->co_localsplusnames, number);
+    const Py_ssize_t i = all && !keyword ? number - (code->co_argcount - PyTuple_GET_SIZE(all)) : 0;
+    OWNED PyObject *key = keyword ? Py_NewRef(name) : PyLong_FromLong(number - code->co_argcount); /* from the end: there may be more at a hit */
+    PyObject *value = !all || i < 0 ? NULL : keyword ? PyDict_GetItemWithError(all, name) : PyTuple_GET_ITEM(all, i);
+    struct shadow *from = !value || !of ? NULL : of->kind != SHADOW_FUNCTION ? source_attribute(c, of, keyword ? "__kwdefaults__" : "__defaults__", all)
+                          : keyword ? of->next : of->parent;
 
-    if (!all || !of || (keyword ? !PyDict_CheckExact(all) : i < 0))
-        return NULL;
-    from = of->kind == SHADOW_FUNCTION ? keyword ? of->next : of->parent : source_attribute(c, of, keyword ? "__kwdefaults__" : "__defaults__", all);
-    if (from && !keyword && from->kind == SHADOW_SOURCE) { /* from the end: there may be more of them at a hit */
-        OWNED PyObject *at = PyLong_FromSsize_t(number - code->co_argcount);
-        return at ? source_read(c, from, '[', at, PyTuple_GET_ITEM(all, i)) : NULL;
-    }
-    if (!from || !keyword)
-        return from ? value_item(c, all, from, i) : NULL;
-    value = PyDict_GetItemWithError(all, key);
     PyErr_Clear();
-    return !value ? NULL : from->kind == SHADOW_SOURCE ? source_read(c, from, '[', key, value) : from->kind == SHADOW_DICT ? object_has(from, key) : NULL;
+    return from && key ? value_part(c, all, from, key, value) : NULL;
 }
 
-/* *args and **kwargs of CODE as CALL gives them. */
-static struct shadow *collected(struct capture *c, const struct call *call, PyCodeObject *code, bool keywords)
+/* The SHADOWS of FUNCTION's first variables as CALL gives them. */
+static void bind(struct capture *c, const struct call *call, PyFunctionObject *function, struct shadow *of, struct shadow **shadows)
 {
-    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0, positional = call->count - named;
-    struct shadow *made = shadow_new(c, keywords ? SHADOW_DICT : SHADOW_TUPLE, 0);
+    const PyCodeObject *code = (const PyCodeObject *)function->func_code;
+    const int arguments = code->co_argcount + code->co_kwonlyargcount, named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0;
+    const int positional = call->count - named, several = !!(code->co_flags & CO_VARARGS);
+    struct shadow *more = several ? shadows[arguments] = shadow_new(c, SHADOW_TUPLE, 0) : NULL;
+    struct shadow *keywords = code->co_flags & CO_VARKEYWORDS ? shadows[arguments + several] = shadow_new(c, SHADOW_DICT, 0) : NULL;
 
-    for (int i = code->co_argcount; made && !keywords && i < positional; i++)
-        if (shadow_add(c, made, NULL, call->shadows[i]))
-            return NULL;
-    for (int i = 0; made && keywords && i < named; i++) {
-        bool is = false;
-        for (int j = code->co_posonlyargcount; j < code->co_argcount + code->co_kwonlyargcount; j++)
-            is |= !PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, j), PyTuple_GET_ITEM(call->names, i));
-        if (!is && shadow_add(c, made, PyTuple_GET_ITEM(call->names, i), call->shadows[positional + i]))
-            return NULL;
+    for (int i = Py_MIN(positional, code->co_argcount); i < arguments; i++)
+        shadows[i] = defaulted(c, function, of, i);
+    for (int i = 0; i < call->count; i++) {
+        PyObject *name = i < positional ? NULL : PyTuple_GET_ITEM(call->names, i - positional);
+        int at = name ? code->co_posonlyargcount : i;
+        while (name && at < arguments && PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, at), name))
+            at++;
+        if (at < (name ? arguments : code->co_argcount))
+            shadows[at] = call->shadows[i];
+        else if (name ? keywords : more)
+            shadow_add(c, name ? keywords : more, name, call->shadows[i]);
     }
-    return made;
 }
 
 struct attempt attempt_begin(const struct capture *c)
@@ -322,8 +305,7 @@ static enum ended generator_made(struct capture *c, struct watched *w, const str
 enum ended inlined(struct capture *c, struct watched *w, const struct call *call, PyFunctionObject *function, struct shadow *of)
 {
     PyCodeObject *code = (PyCodeObject *)function->func_code;
-    const int arguments = code->co_argcount + code->co_kwonlyargcount, flags = code->co_flags;
-    const int all = arguments + !!(flags & CO_VARARGS) + !!(flags & CO_VARKEYWORDS);
+    const int flags = code->co_flags, all = code->co_argcount + code->co_kwonlyargcount + !!(flags & CO_VARARGS) + !!(flags & CO_VARKEYWORDS);
     struct shadow **shadows = capture_room(c, sizeof *shadows * (size_t)(all + 1));
     const struct attempt attempt = attempt_begin(c);
     const bool may_end = c->may_end;
@@ -338,13 +320,7 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
         return break_at(c, "limit", "calls more than %d deep", MOST_INLINES);
     if (!shadows)
         return break_at(c, "value", "no memory");
-    for (int i = 0; i < arguments; i++)
-        if (!(shadows[i] = passed(call, code, i)))
-            shadows[i] = defaulted(c, function, of, i);
-    if (flags & CO_VARARGS)
-        shadows[arguments] = collected(c, call, code, false);
-    if (flags & CO_VARKEYWORDS)
-        shadows[all - 1] = collected(c, call, code, true);
+    bind(c, call, function, of, shadows);
     if (flags & CO_GENERATOR)
         return generator_made(c, w, call, code, of, shadows, all);
     c->awaited = shadows;

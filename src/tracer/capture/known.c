@@ -72,7 +72,7 @@ static enum ended length(struct capture *c, struct watched *w, const struct call
         if (!is_fixed(c, value, of) || !value_type_known(c, value, of))
             return break_at(c, "data", "the length of a result, which may depend on its data");
         if ((shape = varying_shape(c, value, of)))
-            return stack_result(c, w, call->slots, Py_NewRef(PyTuple_GET_ITEM(shape->value, 0)), shape_item(c, shape, 0));
+            return stack_result(c, w, call->slots, Py_NewRef(PyTuple_GET_ITEM(shape->value, 0)), value_item(c, shape->value, shape, 0));
         c->shapes_read = true;
     } else if (of && of->kind == SHADOW_SOURCE && of->varies == 3) { /* its dimensions are guarded */
     } else if (PyDict_CheckExact(value) && of && of->kind == SHADOW_SOURCE && !c->foreign && (of->changed ? is_apart(c, of) : value_type_known(c, value, of))) {

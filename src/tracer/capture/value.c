@@ -512,20 +512,28 @@ bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
     return !c->failed;
 }
 
+struct shadow *value_part(struct capture *c, PyObject *value, struct shadow *of, PyObject *key, PyObject *item)
+{
+    Py_ssize_t i;
+
+    if (of->kind == SHADOW_CONST || (of->kind == SHADOW_SOURCE && of->guarded == 2 && of->varies != 3))
+        return shadow_const(c, item);
+    if (of->kind == SHADOW_SOURCE && of->varies != 3)
+        return source_read(c, of, '[', key, item);
+    if (of->kind == SHADOW_DICT)
+        return PyDict_GET_SIZE(value) == of->count ? object_has(of, key) : NULL;
+    i = PyLong_AsSsize_t(key);
+    i += i < 0 ? PySequence_Fast_GET_SIZE(value) : 0;
+    if (of->varies == 3)
+        return of->items[i] ? of->items[i] : shadow_const(c, item);
+    return (of->kind == SHADOW_TUPLE || of->kind == SHADOW_LIST) && of->count == PySequence_Fast_GET_SIZE(value) ? of->items[i] : NULL;
+}
+
 struct shadow *value_item(struct capture *c, PyObject *value, struct shadow *shadow, Py_ssize_t i)
 {
-    PyObject *item = i < PySequence_Fast_GET_SIZE(value) ? PySequence_Fast_GET_ITEM(value, i) : NULL;
     OWNED PyObject *number = PyLong_FromSsize_t(i);
 
-    if (!item || !number)
-        return NULL;
-    if (shadow->kind == SHADOW_CONST || (shadow->kind == SHADOW_SOURCE && shadow->guarded == 2))
-        return shadow_const(c, item);
-    if (shadow->kind == SHADOW_SOURCE)
-        return source_read(c, shadow, '[', number, item);
-    if ((shadow->kind == SHADOW_TUPLE || shadow->kind == SHADOW_LIST) && shadow->count == PySequence_Fast_GET_SIZE(value))
-        return shadow->items[i];
-    return NULL;
+    return number && i < PySequence_Fast_GET_SIZE(value) ? value_part(c, value, shadow, number, PySequence_Fast_GET_ITEM(value, i)) : NULL;
 }
 
 int shadow_add_items(struct capture *c, struct shadow *container, PyObject *value, struct shadow *of)
@@ -600,11 +608,6 @@ struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *
             made->items[i]->varies = 1;
     }
     return made;
-}
-
-struct shadow *shape_item(struct capture *c, const struct shadow *shape, Py_ssize_t i)
-{
-    return shape->items[i] ? shape->items[i] : shadow_const(c, PyTuple_GET_ITEM(shape->value, i));
 }
 
 /* The placeholder of SOURCE, an array or a number that varies: borrowed. Its name is yet to be made of what the source is called. */
