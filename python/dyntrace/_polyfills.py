@@ -241,11 +241,9 @@ same_shape = frozenset("T mT real imag data H mH".split())
 data = frozenset("item tolist tobytes tofile dump dumps backward register_hook".split())
 # Keywords with which it does nothing besides giving a result
 harmless = frozenset("dim axis keepdim keepdims dtype device".split())
-# Builtins that may be called with what is known, and with arrays; methods that change a set
+# Builtins that may be called with what is known, and with arrays
 pure = frozenset("range int float bool str abs min max sum round divmod pow ord chr repr complex slice all any bin hex oct sorted".split())
 on_arrays = frozenset("abs pow round divmod sum".split())
-changing = frozenset("""
-    add discard remove pop clear update difference_update intersection_update symmetric_difference_update""".split())
 # What is done by a function here: with how many arguments, at the least and at the most, and what else may be named
 instead = {
     "iadd": (2, 2, ()), "getitem": (2, 2, ()), "sum": (1, 2, ("start",)), "min": (1, 1, ("key", "default")), "max": (1, 1, ("key", "default")),

@@ -17,22 +17,31 @@ static PyObject *top(const struct watched *w, int count, int i)
     return stack_value(w, count - 1 - i);
 }
 
+/* The COUNT values on top in a tuple: a new reference, and its shadow. NULL: no memory. */
+static PyObject *tuple_of(struct capture *c, const struct watched *w, int count, struct shadow **of)
+{
+    PyObject *made = PyTuple_New(count);
+
+    *of = shadow_new(c, SHADOW_TUPLE, count);
+    for (int i = 0; made && *of && i < count; i++) {
+        PyTuple_SET_ITEM(made, i, Py_NewRef(top(w, count, i)));
+        shadow_add(c, *of, NULL, stack_shadow(w, count - 1 - i));
+    }
+    if (made && !*of)
+        Py_CLEAR(made);
+    return made;
+}
+
 static enum ended build_sequence(struct capture *c, struct watched *w, int count, bool list)
 {
-    struct shadow *shadow = shadow_new(c, list ? SHADOW_LIST : SHADOW_TUPLE, count);
-    PyObject *made = shadow ? list ? PyList_New(count) : PyTuple_New(count) : NULL;
+    struct shadow *of;
+    PyObject *made = tuple_of(c, w, count, &of);
 
-    if (!made)
-        return no_memory_at(c);
-    for (int i = 0; i < count; i++) {
-        PyObject *item = Py_NewRef(top(w, count, i));
-        shadow_add(c, shadow, NULL, stack_shadow(w, count - 1 - i));
-        if (list)
-            PyList_SET_ITEM(made, i, item);
-        else
-            PyTuple_SET_ITEM(made, i, item);
+    if (made && list) {
+        of->kind = SHADOW_LIST;
+        Py_SETREF(made, PySequence_List(made));
     }
-    return stack_result(c, w, count, made, shadow);
+    return made ? stack_result(c, w, count, made, of) : no_memory_at(c);
 }
 
 struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of)
@@ -100,35 +109,31 @@ static enum ended build_dict(struct capture *c, struct watched *w, int count, bo
 }
 
 /* A slice of the COUNT bounds on top: a new reference. NULL: they are not known, or no memory. */
-static PyObject *slice_of(struct capture *c, const struct watched *w, int count, struct shadow **shadow)
+static PyObject *slice_of(struct capture *c, const struct watched *w, int count, struct shadow **of)
 {
-    struct shadow *none = shadow_const(c, Py_None), *made = shadow_new(c, SHADOW_SLICE, 3);
+    OWNED PyObject *bounds = tuple_of(c, w, count, of);
 
-    for (int i = 0; i < 3; i++)
-        if (!none || !made || (i < count && !stack_shadow(w, count - 1 - i)) || shadow_add(c, made, NULL, i < count ? stack_shadow(w, count - 1 - i) : none))
+    for (int i = 0; bounds && i < count; i++)
+        if (!(*of)->items[i])
             return break_at(c, "value", "a slice whose bounds are not known"), NULL;
-    *shadow = made;
-    return PySlice_New(top(w, count, 0), top(w, count, 1), count > 2 ? top(w, count, 2) : NULL);
+    if (!bounds || (count < 3 && shadow_add(c, *of, NULL, shadow_const(c, Py_None))))
+        return no_memory_at(c), NULL;
+    (*of)->kind = SHADOW_SLICE;
+    return PySlice_New(PyTuple_GET_ITEM(bounds, 0), PyTuple_GET_ITEM(bounds, 1), count > 2 ? PyTuple_GET_ITEM(bounds, 2) : NULL);
 }
 
-static enum ended build_slice(struct capture *c, struct watched *w, int count)
+/* The COUNT values on top, which are known, become a set or a text. */
+static enum ended build_known(struct capture *c, struct watched *w, int count, bool set)
 {
-    struct shadow *shadow;
-    PyObject *made = slice_of(c, w, count, &shadow);
+    struct shadow *of, *made = NULL;
+    OWNED PyObject *parts = tuple_of(c, w, count, &of), *empty = PyUnicode_FromString("");
 
-    return made ? stack_result(c, w, count, made, shadow) : ENDED_BEFORE;
-}
-
-static enum ended build_text(struct capture *c, struct watched *w, int count)
-{
-    OWNED PyObject *empty = PyUnicode_FromString(""), *parts = PyTuple_New(count);
-
-    for (int i = 0; i < count; i++)
-        if (!value_known(c, top(w, count, i), stack_shadow(w, count - 1 - i)))
-            return break_at(c, "value", "a text that is not known");
-    for (int i = 0; parts && i < count; i++)
-        PyTuple_SET_ITEM(parts, i, Py_NewRef(top(w, count, i)));
-    return empty && parts ? known_result(c, w, count, PyUnicode_Join(empty, parts)) : no_memory_at(c);
+    if (!parts || !empty)
+        return no_memory_at(c);
+    if (!are_known(c, &(struct call){.args = &parts, .shadows = &of, .count = 1}, true) ||
+        (set && !(made = made_by(c, shadow_const(c, (PyObject *)&PySet_Type), 1, &of))))
+        return break_at(c, "container", "a %s of what is not known", set ? "set" : "text");
+    return set ? stack_result(c, w, count, PySet_New(parts), made) : known_result(c, w, count, PyUnicode_Join(empty, parts));
 }
 
 /* ---- moved ----
@@ -336,63 +341,34 @@ enum ended move(struct capture *c, struct watched *w, const char *name, const st
 
 static enum ended set_item(struct capture *c, struct watched *w, const struct call *call);
 
-/* What is on top is put into the list or dict BELOW, by its METHOD. */
+/* What is on top, or all that is in it, is put into what is BELOW, by its METHOD. */
 static enum ended put_all(struct capture *c, struct watched *w, int below, const char *method)
 {
     struct operands operands = {{stack_value(w, below), stack_value(w, 0)}, {stack_shadow(w, below), stack_shadow(w, 0)}};
     struct call call = operator_call(method, 1, 2, &operands);
     PyObject *from = operands.values[1];
-    struct shadow *of = operands.of[1];
-    enum ended ended = ENDED_BEFORE;
+    struct shadow *of;
+    enum ended ended;
 
-    c->kind = NULL;
     call.callable = _PyType_Lookup(Py_TYPE(operands.values[0]), word_of(method));
-    if (w->op == DICT_MERGE && PyDict_CheckExact(from) && (of = dict_shadow(c, from, of)))
+    if (w->op == DICT_MERGE && PyDict_CheckExact(from) && (of = dict_shadow(c, from, operands.of[1])))
         for (Py_ssize_t i = 0; i < of->count; i++)
             if (PyDict_Contains(operands.values[0], of->keys[i])) /* of keywords, that raises */
                 return break_at(c, "container", "a key of a dict is taken twice");
-    if (method[0] == 'e' || PyDict_CheckExact(from)) /* dict.update() takes pairs as well */
-        ended = move(c, w, method, &call);
-    if (ended == ENDED_BEFORE && !c->kind)
-        ended = method[0] == 'e' ? step_polyfill(c, w, "_extend", &call) : break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
+    if (PyDict_CheckExact(operands.values[0]) && !PyDict_CheckExact(from)) /* dict.update() takes pairs as well */
+        return break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
+    ended = call_method(c, w, &call, method);
     if (ended == ENDED_NOT || ended == ENDED_BEHIND)
         stack_drop(w, 1);
-    return ended;
-}
-
-/* COUNT values that are known become a set. */
-static enum ended build_set(struct capture *c, struct watched *w, int count)
-{
-    PyObject *set;
-    struct shadow *made;
-
-    for (int i = 0; i < count; i++)
-        if (!value_is_simple(top(w, count, i)) || !value_known(c, top(w, count, i), stack_shadow(w, count - 1 - i)))
-            return break_at(c, "container", "a set of what is not known");
-    build_sequence(c, w, count, false);
-    made = made_by(c, shadow_const(c, (PyObject *)&PySet_Type), 1, (struct shadow *[]){stack_shadow(w, 0)});
-    set = made ? PySet_New(stack_value(w, 0)) : NULL;
-    return set ? stack_result(c, w, 1, set, made) : no_memory_at(c);
-}
-
-/* What is on top, or all that is in it, is put into the set BELOW. */
-static enum ended add_to_set(struct capture *c, struct watched *w, int below, const char *method)
-{
-    struct operands operands = {{stack_value(w, below), stack_value(w, 0)}, {stack_shadow(w, below), stack_shadow(w, 0)}};
-    struct call call = operator_call(method, 1, 2, &operands);
-    enum ended ended;
-
-    call.callable = _PyType_Lookup(&PySet_Type, word_of(method));
-    ended = is_set(operands.values[0], operands.of[0]) ? set_method(c, w, &call, method) : ENDED_BEFORE;
-    if (ended == ENDED_NOT)
-        stack_drop(w, 1);
-    return ended == ENDED_BEFORE ? not_ours(c, operands.values[0]) : ended;
+    return ended == ENDED_BEFORE && !c->kind ? not_ours(c, operands.values[0]) : ended;
 }
 
 enum ended build(struct capture *c, struct watched *w, struct compat_action action)
 {
     struct operands operands;
     const int count = (int)action.arg;
+    struct shadow *of;
+    PyObject *made;
     struct call call;
     enum ended ended;
 
@@ -404,18 +380,15 @@ enum ended build(struct capture *c, struct watched *w, struct compat_action acti
     case DOES_BUILD_KEYED:
         return build_dict(c, w, count, action.does == DOES_BUILD_KEYED);
     case DOES_BUILD_SLICE:
-        return build_slice(c, w, count);
+        made = slice_of(c, w, count, &of);
+        return made ? stack_result(c, w, count, made, of) : ENDED_BEFORE;
     case DOES_BUILD_SET:
-        return build_set(c, w, count);
-    case DOES_SET_ADD:
-        return add_to_set(c, w, count, action.flag ? "update" : "add");
     case DOES_BUILD_STRING:
-        return build_text(c, w, count);
+        return build_known(c, w, count, action.does == DOES_BUILD_SET);
+    case DOES_SET_ADD:
+        return put_all(c, w, count, action.flag ? "update" : "add");
     case DOES_LIST_APPEND:
-        if (!append(c, stack_value(w, count), stack_shadow(w, count), stack_value(w, 0), stack_shadow(w, 0)))
-            return not_ours(c, stack_value(w, count));
-        stack_drop(w, 1);
-        return ENDED_NOT;
+        return put_all(c, w, count, "append");
     case DOES_LIST_EXTEND:
         return put_all(c, w, count, "extend");
     case DOES_MAP_ADD:

@@ -277,10 +277,8 @@ bool set_known(struct capture *c, PyObject *value, struct shadow *of);
 /* CALL of one of itertools' classes that only move items. */
 enum ended mirror_iterator(struct capture *c, struct watched *w, const struct call *call);
 struct shadow *mirror_next(struct capture *c, struct shadow *of);
-/* What CALL, of an operator's function or a method, with sets that were made here, gives, or CHANGES; METHOD of its first argument, a set. ENDED_BEFORE:
- * another is not known. */
-enum ended set_result(struct capture *c, struct watched *w, const struct call *call, bool changes);
-enum ended set_method(struct capture *c, struct watched *w, const struct call *call, const char *method);
+/* CALL of an operator's function, or of a method, of a set that was made here. ENDED_BEFORE: it is none, or another argument is not known. */
+enum ended set_call(struct capture *c, struct watched *w, const struct call *call);
 /* Is something in it a number that varies? What it is an argument of may have a shape that follows from it. */
 bool has_number(const struct shadow *shadow);
 PyObject *operator_named(const char *name); /* operator.NAME, or else the builtin, borrowed */
@@ -438,6 +436,8 @@ bool are_known(struct capture *c, const struct call *call, bool deep);
 PyObject *polyfill(const char *name);
 /* CALL is one of that function. */
 enum ended step_polyfill(struct capture *c, struct watched *w, const char *name, const struct call *call);
+/* CALL of the method NAME of its first argument, a list, dict or set. ENDED_BEFORE without c->kind: it is not known. */
+enum ended call_method(struct capture *c, struct watched *w, const struct call *call, const char *name);
 /* Builtins, and methods of builtin types, of what is known. ENDED_BEFORE: it is no such, and nothing has happened. */
 enum ended call_known(struct capture *c, struct watched *w, const struct call *call);
 

@@ -301,24 +301,24 @@ static enum ended call_made(struct capture *c, struct watched *w, const struct c
     return step_polyfill(c, w, names[which], &made);
 }
 
-enum ended set_result(struct capture *c, struct watched *w, const struct call *call, bool changes)
+enum ended set_call(struct capture *c, struct watched *w, const struct call *call)
 {
-    PyObject *result = run_call(call);
-    const bool gives = result && PyAnySet_CheckExact(result);
-    struct shadow *made = gives || (result && changes) ? made_by(c, shadow_const(c, call->callable), call->count, call->shadows) : NULL;
+    const Py_ssize_t size = is_set(call->args[0], call->shadows[0]) && !call->names && !c->foreign ? PySet_GET_SIZE(call->args[0]) : -1;
+    PyObject *result;
+    struct shadow *made;
+    bool asks;
 
-    c->failed |= !made && (gives || (result && changes));
-    return gives ? stack_result(c, w, call->slots, result, result == call->args[0] ? call->shadows[0] : made) : known_result(c, w, call->slots, result);
-}
-
-enum ended set_method(struct capture *c, struct watched *w, const struct call *call, const char *method)
-{
-    for (int i = 1; i < call->count; i++) {
-        const struct call one = {.args = call->args + i, .shadows = call->shadows + i, .count = 1};
-        if (!is_set(call->args[i], call->shadows[i]) && !are_known(c, &one, true))
+    for (int i = 1; size >= 0 && i < call->count; i++)
+        if (!is_set(call->args[i], call->shadows[i]) && !are_known(c, &(struct call){.args = call->args + i, .shadows = call->shadows + i, .count = 1}, true))
             return ENDED_BEFORE;
-    }
-    return call->names || c->foreign ? ENDED_BEFORE : set_result(c, w, call, is_in(method, "changing"));
+    if (size < 0 || !(result = run_call(call)))
+        return size < 0 ? ENDED_BEFORE : ENDED_RAISED;
+    asks = PyBool_Check(result) && PySet_GET_SIZE(call->args[0]) == size; /* and does nothing else */
+    made = asks ? NULL : made_by(c, shadow_const(c, call->callable), call->count, call->shadows);
+    c->failed |= !asks && !made;
+    if (!PyAnySet_CheckExact(result))
+        return known_result(c, w, call->slots, result);
+    return stack_result(c, w, call->slots, result, result == call->args[0] ? call->shadows[0] : made);
 }
 
 /* dict() of a dict, or of what are pairs for sure. */
@@ -409,28 +409,25 @@ static enum ended call_builtin(struct capture *c, struct watched *w, const struc
     return steps ? step_instead(c, w, call, name) : ENDED_BEFORE;
 }
 
-/* A method of a list, dict or set. */
-static enum ended call_method(struct capture *c, struct watched *w, const struct call *call, PyObject *self)
+enum ended call_method(struct capture *c, struct watched *w, const struct call *call, const char *name)
 {
-    struct call whole = with_self(call, self, call->of->parent);
+    struct shadow *of = call->shadows[0];
     enum ended ended;
-    const char *name = PyUnicode_AsUTF8(call->of->key);
 
-    whole.bound = false;
-    if (!name || !(whole.callable = _PyType_Lookup(Py_TYPE(self), call->of->key)))
-        return ENDED_BEFORE;
-    if (PyAnySet_CheckExact(self))
-        return set_method(c, w, &whole, name);
-    if (!strcmp(name, "get") && whole.shadows[0]->kind == SHADOW_SOURCE && !call->names && whole.count > 1 && whole.count < 4 && PyUnicode_CheckExact(call->args[0]))
-        return step_polyfill(c, w, "_get", &whole);
-    ended = move(c, w, name, &whole);
-    return ended == ENDED_BEFORE && !c->kind && !strcmp(name, "extend") && whole.count == 2 ? step_polyfill(c, w, "_extend", &whole) : ended;
+    c->kind = NULL;
+    if (PyAnySet_CheckExact(call->args[0]))
+        return set_call(c, w, call);
+    if (!strcmp(name, "get") && of && of->kind == SHADOW_SOURCE && !call->names && call->count > 1 && call->count < 4 && PyUnicode_CheckExact(call->args[1]))
+        return step_polyfill(c, w, "_get", call);
+    ended = move(c, w, name, call);
+    return ended == ENDED_BEFORE && !c->kind && !strcmp(name, "extend") && call->count == 2 ? step_polyfill(c, w, "_extend", call) : ended;
 }
 
 enum ended call_known(struct capture *c, struct watched *w, const struct call *call)
 {
     struct shadow *of = call->of;
     PyObject *self = of && of->kind == SHADOW_METHOD && PyCFunction_Check(call->callable) ? PyCFunction_GET_SELF(call->callable) : NULL;
+    struct call whole;
 
     if (of && of->kind == SHADOW_METHOD && !call->count && !PyMethod_Check(call->callable) && of->parent->kind == SHADOW_SUPER)
         return known_result(c, w, call->slots, run_call(call)); /* object.__init__() */
@@ -442,8 +439,12 @@ enum ended call_known(struct capture *c, struct watched *w, const struct call *c
         c->sent = NULL;
         return ended;
     }
-    if (self && (PyList_CheckExact(self) || PyDict_CheckExact(self) || is_set(self, of->parent)))
-        return call_method(c, w, call, self);
+    if (self && (PyList_CheckExact(self) || PyDict_CheckExact(self) || is_set(self, of->parent))) {
+        whole = with_self(call, self, of->parent);
+        whole.bound = false;
+        whole.callable = _PyType_Lookup(Py_TYPE(self), of->key);
+        return whole.callable ? call_method(c, w, &whole, PyUnicode_AsUTF8(of->key)) : ENDED_BEFORE;
+    }
     if (self && value_is_simple(self) && value_known(c, self, of->parent) && are_known(c, call, true))
         return known_result(c, w, call->slots, run_call(call));
     if (of && (of->kind == SHADOW_SOURCE || of->kind == SHADOW_CONST) && (PyCFunction_Check(call->callable) || PyType_Check(call->callable) || call->callable == polyfill("order")) &&

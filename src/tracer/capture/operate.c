@@ -369,8 +369,8 @@ static enum ended operate_call(struct capture *c, struct watched *w, const char 
         return operate_numbers(c, w, name, call);
     if (are_known(c, call, false))
         return known_result(c, w, call->slots, run_call(call));
-    if (call->count == 2 && is_set(call->args[0], call->shadows[0]) && is_set(call->args[1], call->shadows[1]))
-        return set_result(c, w, call, false);
+    if ((ended = set_call(c, w, call)) != ENDED_BEFORE)
+        return ended;
     if ((ended = move(c, w, name, call)) == ENDED_BEFORE && !c->kind && PyList_CheckExact(call->args[0]) && !strcmp(name, "iadd"))
         ended = step_polyfill(c, w, "_iadd", call);
     if (ended == ENDED_BEFORE && !c->kind && is_sequence(call->args[0]) && call->count == 2 && Py_TYPE(call->args[0]) == Py_TYPE(call->args[1]) && (!strcmp(name, "eq") || !strcmp(name, "ne")))
