@@ -13,7 +13,11 @@ import operator
 import os
 
 _missing = object()
-end = object()  # in place of an item: the iterator has come to its end. No program gets it
+class End:
+    pass
+
+
+end = End()  # in place of an item: the iterator has come to its end. No program gets it
 
 
 def order(keys, reverse):
@@ -173,6 +177,10 @@ def _get(items, key, default=None, /):
     return items[key] if key in items else default
 
 
+def _hasattr(owner, name, /, getattr=getattr, end=end, type=type, kind=End):
+    return type(getattr(owner, name, end)) is not kind
+
+
 def _getitem(a, b, /):
     return a[b]
 
@@ -195,6 +203,16 @@ partial, itemgetter, methodcaller, fspath = functools.partial, operator.itemgett
 # Iterators that only move what they go through: what they give of capsules says where each item comes from.
 moving = (itertools.chain, itertools.count, itertools.cycle, itertools.islice, itertools.product, itertools.permutations,
           itertools.combinations, itertools.pairwise, itertools.zip_longest)
+
+
+def made_partial(function, args, keywords):
+    return partial(function, *args, **keywords)
+
+
+def _make_partial(function, /, *args, dyntrace_made=made_partial, dyntrace_type=type, dyntrace_partial=partial, **keywords):
+    if dyntrace_type(function) is dyntrace_partial:
+        return dyntrace_made(function.func, (*function.args, *args), {**function.keywords, **keywords})
+    return dyntrace_made(function, args, keywords)
 
 
 def _partial(function, args, keywords, /, *more, **named):

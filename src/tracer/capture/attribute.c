@@ -186,9 +186,9 @@ static struct shadow *object_attribute(struct capture *c, PyObject *owner, struc
     if (of->kind == SHADOW_SOURCE && !c->failed && (descriptor ? descriptor == polyfill("enum_value") || descriptor == polyfill("enum_name")
             : (PyObject *)Py_TYPE(owner) == polyfill("EnumType") && value_known(c, owner, of))) /* an enumeration's runs no code of the program's */
         return (*value = PyObject_GetAttr(owner, name)) && (descriptor || (PyObject *)Py_TYPE(*value) == owner) ? source_read(c, of, '.', name, *value) : NULL;
-    for (int i = 0; of->kind == SHADOW_CALL && of->child && i < 3; i++) /* a partial, made here */
+    for (int i = 0; of->kind == SHADOW_CALL && of->items[0]->value == polyfill("made_partial") && i < 3; i++)
         if (!PyUnicode_CompareWithASCIIString(name, (const char *const[]){"func", "args", "keywords"}[i]))
-            return (*value = PyObject_GetAttr(owner, name)) ? of->child->items[i] : NULL;
+            return (*value = PyObject_GetAttr(owner, name)) ? of->items[1 + i] : NULL;
     return of->kind == SHADOW_SOURCE && !c->failed && !descriptor ? module_attribute(c, owner, of, name, value) : NULL;
 }
 

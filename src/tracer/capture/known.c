@@ -181,28 +181,24 @@ static enum ended next_call(struct capture *c, struct watched *w, const struct c
     return ENDED_RAISED;
 }
 
-/* getattr() and hasattr() with a name that is known, as the instruction would read it. */
+/* getattr() with a name that is known, as the instruction would read it; hasattr() by that. */
 static enum ended by_name(struct capture *c, struct watched *w, const struct call *call, const char *function)
 {
-    const bool asks = function[0] == 'h', may_lack = asks || call->count == 3;
-    PyObject *owner = call->args[0], *other = asks ? Py_False : call->count == 3 ? call->args[2] : NULL;
+    PyObject *owner = call->args[0], *other = call->count == 3 ? call->args[2] : NULL;
     OWNED PyObject *name = Py_NewRef(call->args[1]);
     enum ended ended;
 
-    if (!PyUnicode_CheckExact(name) || !value_known(c, name, call->shadows[1]) || (asks && is_graph(owner, call->shadows[0]) && !_PyType_Lookup(Py_TYPE(owner), name)))
+    if (function[0] == 'h')
+        return step_polyfill(c, w, "_hasattr", call);
+    if (!PyUnicode_CheckExact(name) || !value_known(c, name, call->shadows[1]))
         return ENDED_BEFORE;
-    if (may_lack && lacks_attribute(c, owner, call->shadows[0], name))
-        return stack_result(c, w, call->slots, Py_NewRef(other), asks ? shadow_const(c, Py_False) : call->shadows[2]);
+    if (other && lacks_attribute(c, owner, call->shadows[0], name))
+        return stack_result(c, w, call->slots, Py_NewRef(other), call->shadows[2]);
     ended = read_attribute(c, w, call->slots, owner, call->shadows[0], name, false);
-    if (ended == ENDED_RAISED && may_lack && PyErr_ExceptionMatches(PyExc_AttributeError)) {
-        PyErr_Clear();
-        return stack_result(c, w, call->slots, Py_NewRef(other), NULL), ENDED_BEHIND;
-    }
-    if (asks && (ended == ENDED_NOT || ended == ENDED_BEHIND)) {
-        c->failed |= !value_type_known(c, stack_value(w, 0), stack_shadow(w, 0));
-        stack_result(c, w, 1, Py_NewRef(Py_True), shadow_const(c, Py_True));
-    }
-    return ended;
+    if (ended != ENDED_RAISED || !other || !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return ended;
+    PyErr_Clear();
+    return stack_result(c, w, call->slots, Py_NewRef(other), NULL), ENDED_BEHIND;
 }
 
 /* ---- what is done in Python instead (python/dyntrace/_polyfills.py) ---- */
@@ -220,7 +216,7 @@ PyObject *polyfill(const char *name)
 enum ended step_polyfill(struct capture *c, struct watched *w, const char *name, const struct call *call)
 {
     const int from = !strcmp(name, "_unpack") ? 0 : !strcmp(name, "_extend") || !strcmp(name, "_reduce") ? 1 : -1;
-    PyObject *function = polyfill(name), *defaults;
+    PyObject *function = polyfill(name);
     struct call instead = *call;
 
     for (int i = 0; i < call->count; i++)
@@ -229,9 +225,9 @@ enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
             return break_at(c, "container", "a loop over a %.200s", Py_TYPE(call->args[i])->tp_name);
     if (!function || !polyfill("order") || !(instead.of = shadow_new(c, SHADOW_FUNCTION, 0)))
         return ENDED_BEFORE;
-    defaults = PyFunction_GET_DEFAULTS(function);
     instead.callable = function;
-    instead.of->parent = shadow_const(c, defaults ? defaults : Py_None);
+    instead.of->parent = shadow_const(c, PyFunction_GET_DEFAULTS(function));
+    instead.of->next = shadow_const(c, PyFunction_GET_KW_DEFAULTS(function));
     return inlined(c, w, &instead, (PyFunctionObject *)function, instead.of);
 }
 
@@ -243,35 +239,16 @@ static const char *const callables[] = {"partial", "itemgetter", "methodcaller"}
 static enum ended make_object(struct capture *c, struct watched *w, const struct call *call, const char *name)
 {
     PyTypeObject *type = (PyTypeObject *)call->callable;
-    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0, count = call->count - named;
-    struct shadow *made = NULL, *callable = shadow_const(c, call->callable), *state, *part[2];
-    struct shadow *inner = count && call->shadows[0] && call->shadows[0]->kind == SHADOW_CALL ? call->shadows[0]->child : NULL; /* a partial's of a partial */
-    const bool set = type == &PySet_Type || type == &PyFrozenSet_Type;
+    const bool set = type == &PySet_Type || type == &PyFrozenSet_Type, getter = call->callable == polyfill(callables[1]) || call->callable == polyfill(callables[2]);
+    const bool exception = PyType_Check(call->callable) && PyType_IsSubtype(type, (PyTypeObject *)PyExc_BaseException) && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE);
+    struct shadow *made;
 
-    if (set ? !named && call->count < 2 && (!call->count || are_known(c, call, true) || is_set(call->args[0], call->shadows[0]))
-            : PyType_IsSubtype(type, (PyTypeObject *)PyExc_BaseException) && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && !named && call->count < 8) {
-        made = made_by(c, callable, call->count, call->shadows);
-    } else if (call->callable == polyfill(callables[0]) && count && (inner || !Py_IS_TYPE(call->args[0], type)) && (part[0] = shadow_new(c, SHADOW_TUPLE, 0)) && (part[1] = shadow_new(c, SHADOW_DICT, 0)) &&
-               (state = shadow_new(c, SHADOW_TUPLE, 4)) && (made = made_by(c, callable, 1, call->shadows))) {
-        for (int i = 0; inner && i < 2; i++)
-            for (Py_ssize_t j = 0; j < inner->items[1 + i]->count; j++)
-                shadow_add(c, part[i], i ? inner->items[2]->keys[j] : NULL, inner->items[1 + i]->items[j]);
-        for (int i = 1; i < call->count; i++) {
-            PyObject *key = i < count ? NULL : PyTuple_GET_ITEM(call->names, i - count);
-            Py_ssize_t at = 0;
-            while (key && at < part[1]->count && PyUnicode_Compare(part[1]->keys[at], key))
-                at++;
-            if (!call->shadows[i] || (key && at < part[1]->count ? !(part[1]->items[at] = call->shadows[i]) : shadow_add(c, part[key != NULL], key, call->shadows[i])))
-                return ENDED_BEFORE;
-        }
-        memcpy(state->items, (struct shadow *[]){inner ? inner->items[0] : call->shadows[0], part[0], part[1], shadow_const(c, Py_None)}, 4 * sizeof *state->items);
-        state->count = 4;
-        made->child = state;
-        if (!made_by(c, shadow_const(c, _PyType_Lookup(type, word_of("__setstate__"))), 2, (struct shadow *[]){made, state}))
-            return ENDED_BEFORE;
-    } else if ((call->callable == polyfill(callables[1]) || call->callable == polyfill(callables[2])) && call->count == 1 && are_known(c, call, false)) {
-        made = made_by(c, callable, 1, (struct shadow *[]){shadow_const(c, call->args[0])});
-    }
+    if (call->callable == polyfill(callables[0]) && call->count && call->shadows[0] && (call->shadows[0]->kind == SHADOW_CALL || !Py_IS_TYPE(call->args[0], type)))
+        return step_polyfill(c, w, "_make_partial", call);
+    if (call->names || call->count > 7 || !(set ? call->count < 2 && (are_known(c, call, true) || is_set(call->args[0], call->shadows[0]))
+                                            : getter ? call->count == 1 && are_known(c, call, false) : exception || call->callable == polyfill("made_partial")))
+        return ENDED_BEFORE;
+    made = made_by(c, shadow_const(c, call->callable), call->count, call->shadows);
     return made ? stack_result(c, w, call->slots, run_call(call), made) : ENDED_BEFORE;
 }
 
@@ -286,12 +263,12 @@ static enum ended call_made(struct capture *c, struct watched *w, const struct c
 
     while (which < 3 && (PyObject *)Py_TYPE(call->callable) != polyfill(callables[which]))
         which++;
-    made.count += which ? 1 : 3;
+    made.count += (int)call->of->count - 1;
     if (which == 3 || made.count > 16)
         return ENDED_BEFORE;
     for (int i = 0; i < made.count; i++) {
         const int at = i - (made.count - call->count);
-        shadows[i] = at >= 0 ? call->shadows[at] : which ? call->of->items[1] : call->of->child->items[i];
+        shadows[i] = at >= 0 ? call->shadows[at] : call->of->items[1 + i];
         args[i] = at >= 0 ? call->args[at] : which ? shadows[i]->value : PyObject_GetAttrString(call->callable, parts[i]);
         if (at < 0 && !which)
             Py_XDECREF(args[i]); /* the callable has it */
@@ -332,19 +309,6 @@ static enum ended dict_call(struct capture *c, struct watched *w, const struct c
     return step_polyfill(c, w, dict ? "_dict" : "_dict_of_pairs", call);
 }
 
-static enum ended globals_call(struct capture *c, struct watched *w, const struct call *call, const char *name)
-{
-    return w->globals ? stack_result(c, w, call->slots, Py_NewRef(w->frame->f_globals), w->globals) : ENDED_BEFORE;
-}
-
-/* A class method of numbers or words: int.from_bytes(). */
-static bool is_maker(PyObject *callable)
-{
-    PyObject *self = PyCFunction_CheckExact(callable) ? PyCFunction_GET_SELF(callable) : NULL;
-
-    return self == (PyObject *)&PyLong_Type || self == (PyObject *)&PyFloat_Type || self == (PyObject *)&PyBytes_Type || self == (PyObject *)&PyUnicode_Type;
-}
-
 /* What does a call of a builtin function or type with LEAST to MOST arguments. */
 struct builtin {
     const char *name;
@@ -358,7 +322,7 @@ static const struct builtin *builtin_of(const char *name)
         {"len", 1, 1, length}, {"super", 0, 2, super_made}, {"isinstance", 2, 2, instance}, {"issubclass", 2, 2, instance}, {"type", 1, 1, type_of},
         {"tuple", 1, 1, convert}, {"list", 1, 1, convert}, {"zip", 1, 16, go_through}, {"enumerate", 1, 2, go_through}, {"map", 2, 16, go_through},
         {"filter", 2, 2, go_through}, {"iter", 1, 1, iterate_call}, {"reversed", 1, 1, iterate_call}, {"next", 1, 2, next_call}, {"getattr", 2, 3, by_name},
-        {"hasattr", 2, 2, by_name}, {"globals", 0, 0, globals_call}, {"set", 0, 1, make_object}, {"frozenset", 0, 1, make_object}, {"dict", 0, 1, dict_call}};
+        {"hasattr", 2, 2, by_name}, {"set", 0, 1, make_object}, {"frozenset", 0, 1, make_object}, {"dict", 0, 1, dict_call}};
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(known[i].name, name))
@@ -397,11 +361,11 @@ static enum ended call_builtin(struct capture *c, struct watched *w, const struc
     if (builtin && !call->names && call->count >= builtin->least && call->count <= builtin->most &&
         ((ended = builtin->call(c, w, call, name)) != ENDED_BEFORE || c->kind))
         return ended;
-    if ((((is && is_in(name, "pure")) || call->callable == polyfill("order")) && are_known(c, call, true)) || ((numbers || call->callable == polyfill("fspath") || is_maker(call->callable)) && are_known(c, call, false)))
+    if ((((is && is_in(name, "pure")) || call->callable == polyfill("order")) && are_known(c, call, true)) || ((numbers || call->callable == polyfill("fspath")) && are_known(c, call, false)))
         return known_result(c, w, call->slots, run_call(call));
     if (PyType_Check(call->callable) && PySequence_Contains(polyfill("moving"), call->callable) == 1)
         return mirror_iterator(c, w, call);
-    if (PyType_Check(call->callable) && !builtin && ((ended = make_object(c, w, call, name)) != ENDED_BEFORE || c->kind))
+    if (!builtin && ((ended = make_object(c, w, call, name)) != ENDED_BEFORE || c->kind))
         return ended;
     if (!call->names && call->count && (is ? is_in(name, "on_arrays") : is_of(call->callable, "_operator") && keeps_shape(name, 2, true, true)) &&
         (has_graph(c, call->args[0], call->shadows[0]) || (call->count > 1 && has_graph(c, call->args[1], call->shadows[1]))))
@@ -447,7 +411,7 @@ enum ended call_known(struct capture *c, struct watched *w, const struct call *c
     }
     if (self && value_is_simple(self) && value_known(c, self, of->parent) && are_known(c, call, true))
         return known_result(c, w, call->slots, run_call(call));
-    if (of && (of->kind == SHADOW_SOURCE || of->kind == SHADOW_CONST) && (PyCFunction_Check(call->callable) || PyType_Check(call->callable) || call->callable == polyfill("order")) &&
+    if (of && (of->kind == SHADOW_SOURCE || of->kind == SHADOW_CONST) && (PyCFunction_Check(call->callable) || PyType_Check(call->callable) || call->callable == polyfill("order") || call->callable == polyfill("made_partial")) &&
         !is_array_function(call->callable) && value_known(c, call->callable, of))
         return call_builtin(c, w, call);
     return ENDED_BEFORE;

@@ -559,7 +559,7 @@ static enum ended contains(struct capture *c, struct watched *w)
     if (!value_is_simple(item) || !value_known(c, item, operands.of[1]) || !of)
         return unknown_operand(c, &call, "in");
     if (of->kind == SHADOW_SOURCE && PyDict_CheckExact(container) && !c->foreign && is_apart(c, of) &&
-        (of->changed || of == w->globals || value_type_known(c, container, of))) {
+        (of->changed || value_type_known(c, container, of))) {
         known = true;
         if (!source_changed(of, '[', item))
             guard_on(c, of, PyDict_Contains(container, item) == 1 ? "DICT_CONTAINS" : "DICT_NOT_CONTAINS", item);
