@@ -141,15 +141,18 @@ static enum ended build_known(struct capture *c, struct watched *w, int count, b
  * What moves the items of lists, tuples and dicts without looking at them is done once more, with capsules of the items' shadows in their
  * place. What that makes says where each has gone. */
 
-/* VALUE, a list, tuple or dict, with such capsules: a new reference. NULL: one of them is not known. */
-static PyObject *mirror_of(struct capture *c, PyObject *value, struct shadow *of)
+/* VALUE as WHAT says: e: such a capsule; s: a list, tuple or dict of such; k: itself, which is known. A new reference; NULL: it is not that. */
+static PyObject *mirror_of(struct capture *c, PyObject *value, struct shadow *of, char what)
 {
     const bool dict = PyDict_CheckExact(value);
-    struct shadow *seen = dict ? dict_shadow(c, value, of) : of, *item;
-    PyObject *made = !seen || is_graph(value, of) ? NULL : dict ? PyDict_New() : is_sequence(value) && value_type_known(c, value, of) ? PyList_New(0) : NULL;
+    struct shadow *seen = dict && what == 's' ? dict_shadow(c, value, of) : of;
+    PyObject *made;
 
+    if (!seen || what != 's')
+        return !seen ? NULL : what == 'e' ? PyCapsule_New(of, NULL, NULL) : value_known(c, value, of) ? Py_NewRef(value) : NULL;
+    made = is_graph(value, of) ? NULL : dict ? PyDict_New() : is_sequence(value) && value_type_known(c, value, of) ? PyList_New(0) : NULL;
     for (Py_ssize_t i = 0; made && i < (dict ? seen->count : PySequence_Fast_GET_SIZE(value)); i++) {
-        OWNED PyObject *capsule = (item = dict ? seen->items[i] : value_item(c, value, of, i)) ? PyCapsule_New(item, NULL, NULL) : NULL;
+        OWNED PyObject *capsule = mirror_of(c, value, dict ? seen->items[i] : value_item(c, value, of, i), 'e');
         if (!capsule || (dict ? PyDict_SetItem(made, seen->keys[i], capsule) : PyList_Append(made, capsule)))
             Py_CLEAR(made);
     }
@@ -197,43 +200,33 @@ enum ended mirror_iterator(struct capture *c, struct watched *w, const struct ca
     PyObject *args[8] = {NULL}, *mirror = NULL;
     int i = 0;
 
-    for (; i < call->count && i < 8 && made; i++) {
+    for (; i < call->count && i < 8; i++) {
+        PyObject *value = call->args[i];
         struct shadow *of = call->shadows[i];
-        const bool moved = of && i < call->count - named && (is_sequence(call->args[i]) || PyDict_CheckExact(call->args[i]));
+        const bool items = i < call->count - named && (is_sequence(value) || PyDict_CheckExact(value));
         if (of && of->kind == SHADOW_ITERATOR && of->step == 'i' && of->at == of->child->at)
             args[i] = Py_NewRef(of->node);
-        else if (of && i >= call->count - named && !value_is_simple(call->args[i])) /* an item: fillvalue */
-            args[i] = PyCapsule_New(of, NULL, NULL);
-        else if (moved ? shadow_change(c, of) : value_is_simple(call->args[i]) && value_known(c, call->args[i], of))
-            args[i] = moved ? mirror_of(c, call->args[i], of) : Py_NewRef(call->args[i]);
+        else if (!items || (of && shadow_change(c, of)))
+            args[i] = mirror_of(c, value, of, items ? 's' : value_is_simple(value) ? 'k' : 'e');
         if (!args[i])
             break;
-        if (moved && PyDict_CheckExact(call->args[i]))
-            of->fixed |= of->kind != SHADOW_SOURCE;
-        else if (moved && (shadow_add(c, made, NULL, of) || shadow_add(c, made, NULL, shadow_copy(c, of))))
-            break;
+        of->fixed |= items && (PyList_CheckExact(value) || of->kind != SHADOW_SOURCE); /* what was mirrored is to stay */
     }
     if (made && i == call->count && (made->child = shadow_new(c, SHADOW_ITERATOR, 0)))
         mirror = PyObject_Vectorcall(call->callable, args, (size_t)(i - named), call->names);
-    made = mirror && capture_keep(c, mirror) ? made : NULL;
-    if (made)
-        made->node = mirror;
+    if (mirror)
+        made->node = capture_keep(c, mirror);
     Py_XDECREF(mirror);
     for (i = 0; i < 8; i++)
         Py_XDECREF(args[i]);
     PyErr_Clear();
-    return made ? stack_result(c, w, call->slots, run_call(call), made) : ENDED_BEFORE;
+    return mirror && !c->failed ? stack_result(c, w, call->slots, run_call(call), made) : ENDED_BEFORE;
 }
 
 struct shadow *mirror_next(struct capture *c, struct shadow *of)
 {
     OWNED PyObject *item = of->at++ == of->child->at++ ? Py_TYPE(of->node)->tp_iternext(of->node) : NULL;
 
-    for (Py_ssize_t i = 0; i < of->count; i += 2) { /* lists, and as they were */
-        const struct shadow *now = of->items[i], *was = of->items[i + 1];
-        if (now->kind != was->kind || now->count != was->count || (now->count && memcmp(now->items, was->items, sizeof *now->items * (size_t)now->count)))
-            return NULL;
-    }
     PyErr_Clear();
     return item ? mirror_shadow(c, item) : NULL;
 }
@@ -306,15 +299,10 @@ enum ended move(struct capture *c, struct watched *w, const char *name, const st
     }
     if (takes[0] != '=' && (!may_change(c, of, PyList_CheckExact(self) ? SHADOW_LIST : SHADOW_DICT) || (of->origin && (named || (takes[0] == '-' && !all_go(c, self, of))))))
         return not_ours(c, self);
-    mirrors[0] = mirror_of(c, self, of);
+    mirrors[0] = mirror_of(c, self, of, 's');
     for (i = 1; i < call->count && mirrors[i - 1]; i++) {
         const char what = i < positional ? takes[i] : 'e';
-        if (what == 's')
-            mirrors[i] = mirror_of(c, call->args[i], call->shadows[i]);
-        else if (what == 'k')
-            mirrors[i] = value_known(c, call->args[i], call->shadows[i]) ? Py_NewRef(call->args[i]) : NULL;
-        else if (call->shadows[i] && call->args[i] != self)
-            mirrors[i] = PyCapsule_New(call->shadows[i], NULL, NULL);
+        mirrors[i] = what == 'e' && call->args[i] == self ? NULL : mirror_of(c, call->args[i], call->shadows[i], what);
     }
     if (mirrors[call->count - 1]) {
         given = PyObject_Vectorcall(call->callable, mirrors, (size_t)positional, call->names);
