@@ -66,46 +66,32 @@ struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of)
     return made;
 }
 
-/* DICT, of SHADOW, has VALUE under KEY from now on. */
-static int put(struct capture *c, PyObject *dict, struct shadow *shadow, PyObject *key, PyObject *value, struct shadow *of)
-{
-    struct shadow **at = object_place(shadow, key);
-
-    if (at)
-        *at = of;
-    else if (shadow_add(c, shadow, key, of))
-        return -1;
-    return PyDict_SetItem(dict, key, value) || (shadow->kind == SHADOW_DICT && PyDict_GET_SIZE(dict) != shadow->count) ? -1 : 0;
-}
-
 /* Keys that are equal without being of one type, 1 and True, are one key: only words and numbers are taken. */
 static bool is_key(struct capture *c, PyObject *key, struct shadow *shadow)
 {
     return (PyUnicode_CheckExact(key) || PyLong_CheckExact(key) || (PyTuple_Check(key) && value_is_plain(key))) && value_known(c, key, shadow);
 }
 
-static enum ended no_key(struct capture *c)
-{
-    return break_at(c, "container", "a dict whose keys are not words or numbers that are known");
-}
-
 /* KEYED: the keys are a tuple on top. */
 static enum ended build_dict(struct capture *c, struct watched *w, int count, bool keyed)
 {
     const int slots = keyed ? count + 1 : 2 * count;
-    struct shadow *shadow = shadow_new(c, SHADOW_DICT, 0), *of_keys = keyed ? stack_shadow(w, 0) : NULL;
-    PyObject *keys = keyed ? stack_value(w, 0) : NULL, *made;
+    struct shadow *shadow = shadow_new(c, SHADOW_DICT, 0), **place;
+    PyObject *made = PyDict_New();
 
-    for (int i = 0; i < count; i++)
-        if (!is_key(c, keyed ? PyTuple_GET_ITEM(keys, i) : top(w, slots, 2 * i), keyed ? of_keys : stack_shadow(w, slots - 1 - 2 * i)))
-            return no_key(c);
-    made = shadow ? PyDict_New() : NULL;
-    for (int i = 0; made && i < count; i++) {
-        const int at = keyed ? i : 2 * i + 1;
-        if (put(c, made, shadow, keyed ? PyTuple_GET_ITEM(keys, i) : top(w, slots, 2 * i), top(w, slots, at), stack_shadow(w, slots - 1 - at)))
+    for (int i = 0; made && shadow && i < count; i++) {
+        const int from_top = slots - 1 - (keyed ? i : 2 * i + 1);
+        PyObject *key = keyed ? PyTuple_GET_ITEM(stack_value(w, 0), i) : stack_value(w, from_top + 1);
+        if (!is_key(c, key, stack_shadow(w, keyed ? 0 : from_top + 1)))
+            return Py_DECREF(made), break_at(c, "container", "a dict whose keys are not words or numbers that are known");
+        if ((place = object_place(shadow, key)))
+            *place = stack_shadow(w, from_top);
+        else
+            shadow_add(c, shadow, key, stack_shadow(w, from_top));
+        if (PyDict_SetItem(made, key, stack_value(w, from_top)))
             Py_CLEAR(made);
     }
-    return made ? stack_result(c, w, slots, made, shadow) : no_memory_at(c);
+    return made && shadow ? stack_result(c, w, slots, made, shadow) : no_memory_at(c);
 }
 
 /* A slice of the COUNT bounds on top: a new reference. NULL: they are not known, or no memory. */
@@ -149,7 +135,8 @@ static PyObject *mirror_of(struct capture *c, PyObject *value, struct shadow *of
     PyObject *made;
 
     if (!seen || what != 's')
-        return !seen ? NULL : what == 'e' ? PyCapsule_New(of, NULL, NULL) : value_known(c, value, of) ? Py_NewRef(value) : NULL;
+        return !seen ? NULL : what == 'e' ? PyCapsule_New(of, NULL, NULL)
+               : (value_is_plain(value) || PySlice_Check(value)) && value_known(c, value, of) ? Py_NewRef(value) : NULL;
     made = is_graph(value, of) ? NULL : dict ? PyDict_New() : is_sequence(value) && value_type_known(c, value, of) ? PyList_New(0) : NULL;
     for (Py_ssize_t i = 0; made && i < (dict ? seen->count : PySequence_Fast_GET_SIZE(value)); i++) {
         OWNED PyObject *capsule = mirror_of(c, value, dict ? seen->items[i] : value_item(c, value, of, i), 'e');
@@ -280,49 +267,40 @@ static bool append(struct capture *c, PyObject *list, struct shadow *of, PyObjec
 
 enum ended move(struct capture *c, struct watched *w, const char *name, const struct call *call)
 {
-    PyObject *self = call->args[0], *mirrors[8] = {NULL}, *value = NULL;
+    PyObject *self = call->args[0], *mirrors[8] = {NULL}, *value;
     struct shadow *of = call->shadows[0], *shadow = NULL;
     const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0, positional = call->count - named;
     const char *takes = takes_of(name, self);
+    const bool changes = takes && takes[0] != '=';
     OWNED PyObject *given = NULL;
-    int i = 1;
+    bool does = false;
+    int i = 0;
 
     c->kind = NULL;
     if (!takes || !of || call->count > 8 || positional > (int)strlen(takes) || (named && takes[1] != 's'))
         return ENDED_BEFORE;
     if (!strcmp(name, "append") && call->count == 2 && append(c, self, of, call->args[1], call->shadows[1]))
         return stack_result(c, w, call->slots, Py_NewRef(Py_None), shadow_const(c, Py_None));
-    for (; i < positional; i++) {
-        PyObject *one = call->args[i];
-        if (takes[i] == 'k' ? !value_is_plain(one) && !PySlice_Check(one) : takes[i] == 's' && !is_sequence(one) && !PyDict_CheckExact(one))
-            return ENDED_BEFORE;
-    }
-    if (takes[0] != '=' && (!may_change(c, of, PyList_CheckExact(self) ? SHADOW_LIST : SHADOW_DICT) || (of->origin && (named || (takes[0] == '-' && !all_go(c, self, of))))))
+    if (changes && (!may_change(c, of, PyList_CheckExact(self) ? SHADOW_LIST : SHADOW_DICT) || (of->origin && (named || (takes[0] == '-' && !all_go(c, self, of))))))
         return not_ours(c, self);
-    mirrors[0] = mirror_of(c, self, of, 's');
-    for (i = 1; i < call->count && mirrors[i - 1]; i++) {
-        const char what = i < positional ? takes[i] : 'e';
-        mirrors[i] = what == 'e' && call->args[i] == self ? NULL : mirror_of(c, call->args[i], call->shadows[i], what);
+    for (; i < call->count; i++) {
+        const char what = !i ? 's' : i < positional ? takes[i] : 'e';
+        if ((what == 'e' && call->args[i] == self) || !(mirrors[i] = mirror_of(c, call->args[i], call->shadows[i], what)))
+            break;
     }
-    if (mirrors[call->count - 1]) {
+    if (i == call->count) {
         given = PyObject_Vectorcall(call->callable, mirrors, (size_t)positional, call->names);
-        if (given && takes[0] != '=' && !change(c, of, shadow_const(c, call->callable), NULL, NULL, call->count, call->shadows))
-            Py_CLEAR(given);
-        if (given || PyErr_Occurred()) { /* else it raises as well */
-            PyErr_Clear();
-            value = run_call(call);
-            i = 0;
-        }
+        does = !given || !changes || change(c, of, shadow_const(c, call->callable), NULL, NULL, call->count, call->shadows);
     }
-    if (given && value && takes[0] != '=')
+    PyErr_Clear();
+    value = does ? run_call(call) : NULL; /* it raises if that did */
+    if (given && value && changes)
         mirror_take(c, of, mirrors[0]);
     if (given && value)
         shadow = given == mirrors[0] ? of : PyDictViewSet_Check(given) || PyDictValues_Check(given) ? view_shadow(c, of, given, value) : mirror_shadow(c, given);
-    for (int k = 0; k < 8; k++)
-        Py_XDECREF(mirrors[k]);
-    if (i)
-        return PyErr_Clear(), break_at(c, "call", "%s of a %.100s, of what is not known", name, Py_TYPE(self)->tp_name);
-    return stack_result(c, w, call->slots, value, shadow);
+    for (i = 0; i < 8; i++)
+        Py_XDECREF(mirrors[i]);
+    return does ? stack_result(c, w, call->slots, value, shadow) : ENDED_BEFORE;
 }
 
 /* ---- changed ---- */
@@ -442,32 +420,33 @@ static enum ended get_item(struct capture *c, struct watched *w, const struct ca
 /* All but one of CALL's values go. */
 static enum ended set_item(struct capture *c, struct watched *w, const struct call *call)
 {
-    PyObject *container = call->args[0], *key = call->args[1], *value = call->args[2], *old;
-    struct shadow *of = call->shadows[0], *of_key = call->shadows[1], *of_value = call->shadows[2];
-    Py_ssize_t i;
+    PyObject *container = call->args[0], *key = call->args[1], *value = call->args[2], *old = NULL;
+    struct shadow *of = call->shadows[0], *of_value = call->shadows[2], **place = NULL;
+    const bool list = PyList_CheckExact(container);
+    Py_ssize_t i = 0;
 
-    if (!value_known(c, key, of_key) || !of_value)
-        return break_at(c, "value", "an item is set that is not known");
-    if (PyList_CheckExact(container) && PyLong_CheckExact(key) && may_change(c, of, SHADOW_LIST) && value != container) {
+    if (!of || !of_value || !is_key(c, key, call->shadows[1]) || (list && !PyLong_CheckExact(key)))
+        return break_at(c, "container", "an item is set that is not known, or whose key is no word or number that is known");
+    if (PyDict_CheckExact(container) && of->kind == SHADOW_SOURCE && (of->changed || value_type_known(c, container, of)))
+        return set_in_dict(c, w, call->slots - 1, of, key, value, of_value);
+    if (value == container || !may_change(c, of, list ? SHADOW_LIST : SHADOW_DICT) || PyObject_Size(container) != of->count)
+        return not_ours(c, container);
+    if (list) {
         i = PyNumber_AsSsize_t(key, NULL);
         i += i < 0 ? of->count : 0;
-        if (PyList_GET_SIZE(container) != of->count || i < 0 || i >= of->count || !change_item(c, of, of_key, of_value, PyList_GET_ITEM(container, i), of->items[i]))
-            return not_ours(c, container);
-        of->items[i] = of_value;
-        PyList_SetItem(container, i, Py_NewRef(value));
-    } else if (PyDict_CheckExact(container) && of && of->kind == SHADOW_SOURCE && is_key(c, key, of_key) && (of->changed || value_type_known(c, container, of))) {
-        return set_in_dict(c, w, call->slots - 1, of, key, value, of_value);
-    } else {
-        if (!PyDict_CheckExact(container) || !may_change(c, of, SHADOW_DICT) || PyDict_GET_SIZE(container) != of->count || value == container)
-            return not_ours(c, container);
-        if (!is_key(c, key, of_key))
-            return no_key(c);
+        place = i >= 0 && i < of->count ? &of->items[i] : NULL;
+        old = place ? PyList_GET_ITEM(container, i) : NULL;
+    } else if ((place = object_place(of, key))) {
         old = PyDict_GetItemWithError(container, key);
-        if (!change_item(c, of, of_key, of_value, old, old ? object_has(of, key) : NULL))
-            return not_ours(c, container);
-        if (put(c, container, of, key, value, of_value))
-            return no_memory_at(c);
     }
+    if ((list && !place) || !change_item(c, of, call->shadows[1], of_value, old, place ? *place : NULL))
+        return not_ours(c, container);
+    if (place)
+        *place = of_value;
+    else
+        shadow_add(c, of, key, of_value);
+    if (PyObject_SetItem(container, key, value))
+        return no_memory_at(c);
     stack_drop(w, call->slots - 1);
     return ENDED_NOT;
 }
