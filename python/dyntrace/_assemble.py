@@ -13,6 +13,7 @@ It is the function's own bytecode, with the rest put in; what is not reached is 
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from opcode import opmap as _opcodes
 
+from ._capture import source_of as _source_of
 from ._native import native as _native
 from .graph import Node
 from .resume import TEMPORARY, _split, _variables
@@ -181,6 +182,8 @@ def finish(function, every, record):
             return "a break in a loop: " + record["break"][1]
         record["modified"], record["resume"] = assembly.assembled()
         nodes, outputs = record["nodes"], (tuple(record["outputs"]),)
+        for node in record["placeholders"]:
+            node.name = repr(_source_of(node.name))
         record["nodes"] = [*record["placeholders"], *nodes, Node("output", "output", "output", outputs, {})] if nodes else []
     except Exception:
         return "code for it could not be made"

@@ -201,7 +201,7 @@ void *capture_room(struct capture *c, size_t size);
 struct shadow *source_read(struct capture *c, struct shadow *parent, char step, PyObject *key, PyObject *value);
 /* Likewise its attribute NAME. */
 struct shadow *source_attribute(struct capture *c, struct shadow *parent, const char *name, PyObject *value);
-/* As guards have it; borrowed, or NULL. */
+/* (That of what it is behind, or None; step; key), of which _capture.py makes what guards have; borrowed, or NULL. */
 PyObject *source_path(struct capture *c, struct shadow *source);
 int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value);
 /* What VALUE is follows from the guards from here on. False: that cannot be. */

@@ -367,42 +367,15 @@ struct shadow *source_attribute(struct capture *c, struct shadow *parent, const 
     return word ? source_read(c, parent, '.', word, value) : NULL;
 }
 
-/* As dyntrace.guards has it: ((what, key, text), ...). A new reference; NULL with an exception. */
-static PyObject *path_made(struct capture *c, struct shadow *source)
-{
-    OWNED PyObject *before = NULL, *text = NULL, *one = NULL;
-    char step[2] = {source->step == 'l' ? 'L' : source->step, 0};
-
-    if (source->step == 'C')
-        return (text = PyUnicode_FromFormat("cell(%U)", source->key)) ? Py_BuildValue("((sOO))", "c", source->key, text) : NULL;
-    if (!source->key && source->step == 'S')
-        return Py_BuildValue("((sNs))", "S", Py_NewRef(capture_modules), "sys.modules");
-    if (!source->key)
-        return Py_BuildValue("((sOs))", step, Py_None, step);
-    before = Py_XNewRef(source_path(c, source->parent));
-    if (!before)
-        return NULL;
-    text = PyTuple_GET_ITEM(PyTuple_GET_ITEM(before, PyTuple_GET_SIZE(before) - 1), 2);
-    text = source->step == '.' ? PyUnicode_FromFormat("%U.%U", text, source->key) : PyUnicode_FromFormat("%U[%R]", text, source->key);
-    one = text ? Py_BuildValue("((sOO))", source->step == '.' ? "." : "[", source->key, text) : NULL;
-    return one ? PySequence_Concat(before, one) : NULL;
-}
-
 PyObject *source_path(struct capture *c, struct shadow *source)
 {
-    OWNED PyObject *made = source->path ? NULL : path_made(c, source);
+    PyObject *before = source->key && source->step != 'C' ? source_path(c, source->parent) : Py_None;
+    PyObject *key = source->step == 'S' ? capture_modules : source->key ? source->key : Py_None;
+    OWNED PyObject *made = source->path || !before ? NULL : Py_BuildValue("(OCO)", before, source->step, key);
 
     if (made)
         source->path = capture_keep(c, made);
     return source->path;
-}
-
-/* What SOURCE is called: borrowed, or NULL. */
-static PyObject *source_text(struct capture *c, struct shadow *source)
-{
-    PyObject *path = source_path(c, source);
-
-    return path ? PyTuple_GET_ITEM(PyTuple_GET_ITEM(path, PyTuple_GET_SIZE(path) - 1), 2) : NULL;
 }
 
 static bool is_rooted(const struct shadow *source)
@@ -564,16 +537,16 @@ bool numbers_may_vary(void)
 bool is_varying(struct capture *c, struct shadow *shadow)
 {
     const struct shadow *root = shadow;
-    PyObject *text, *before;
+    PyObject *path, *before;
 
     if (!shadow || shadow->varies || shadow->kind != SHADOW_SOURCE || !shadow->value || !PyLong_CheckExact(shadow->value) || shadow->guarded == 2 || !c->numbers)
         return shadow && shadow->varies == 1 && shadow->guarded != 2;
     while (root->parent)
         root = root->parent;
-    if (root == c->locals && (text = source_text(c, shadow))) {
-        before = PyDict_GetItemWithError(c->numbers, text);
+    if (root == c->locals && (path = source_path(c, shadow))) {
+        before = PyDict_GetItemWithError(c->numbers, path);
         shadow->varies = before && PyObject_RichCompareBool(before, shadow->value, Py_EQ) != 1 ? 1 : 2;
-        PyDict_SetItem(c->numbers, text, shadow->varies == 1 ? Py_None : shadow->value);
+        PyDict_SetItem(c->numbers, path, shadow->varies == 1 ? Py_None : shadow->value);
     }
     PyErr_Clear();
     return shadow->varies == 1;
@@ -581,9 +554,9 @@ bool is_varying(struct capture *c, struct shadow *shadow)
 
 struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *of)
 {
-    PyObject *text = of && of->kind == SHADOW_SOURCE && of->key && c->numbers && !c->foreign ? source_text(c, of) : NULL;
-    OWNED PyObject *shape = text ? PyObject_GetAttr(value, word_of("shape")) : NULL;
-    PyObject *before = shape && c->sizes ? PyDict_GetItemWithError(c->sizes, text) : NULL;
+    PyObject *path = of && of->kind == SHADOW_SOURCE && of->key && c->numbers && !c->foreign ? source_path(c, of) : NULL;
+    OWNED PyObject *shape = path ? PyObject_GetAttr(value, word_of("shape")) : NULL;
+    PyObject *before = shape && c->sizes ? PyDict_GetItemWithError(c->sizes, path) : NULL;
     const Py_ssize_t count = shape && PyTuple_Check(shape) ? PyTuple_GET_SIZE(shape) : 0;
     const bool seen = before && PyTuple_CheckExact(before) && PyTuple_GET_SIZE(before) == count;
     struct shadow *made = of ? of->child : NULL;
@@ -610,15 +583,15 @@ struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *
     return made;
 }
 
-/* The placeholder of SOURCE, an array or a number that varies: borrowed. Its name is yet to be made of what the source is called. */
+/* The placeholder of SOURCE, an array or a number that varies: borrowed. Its name is yet to be made of its path. */
 static PyObject *placeholder(struct capture *c, struct shadow *source)
 {
-    PyObject *text = source_text(c, source);
+    PyObject *path = source_path(c, source);
     OWNED PyObject *node = NULL;
 
     if (source->node)
         return source->node;
-    node = text ? node_new(word_of("placeholder"), text, text, PyTuple_New(0), NULL) : NULL;
+    node = path ? node_new(word_of("placeholder"), path, path, PyTuple_New(0), NULL) : NULL;
     if (!node || PyList_Append(c->placeholders, node) || PyList_Append(c->inputs, source->value) || shadow_add(c, c->taken, NULL, source)) {
         c->failed = true;
         return NULL;
