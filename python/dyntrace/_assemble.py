@@ -15,7 +15,8 @@ from opcode import opmap as _opcodes
 
 from ._capture import source_of as _source_of
 from ._native import native as _native
-from .graph import Node
+from ._plan import Plan, Unknown
+from .graph import Node, name_nodes
 from .resume import TEMPORARY, _split, _variables
 from .types import GuardedCode
 
@@ -25,16 +26,12 @@ _JUMP_IF_TRUE = next(name for name in ("POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_IF_
 
 
 class _Assembly:
-    """RECORD is that of finish() in capture.py. Besides:
-
-    arguments, of the plan, the names of variables; stores and deletes, the numbers of those that get a value and that lose theirs; slots,
-    of the stack at the break, which of them have a value, or None: it returns; group and unit, where the instruction at the break begins and
+    """RECORD is that of finish() in capture.py. Besides, group and unit, where the instruction at the break begins and
     where it is; begun: it is a resume function, and has put its own things in place; handled: a handler would see what the graph
-    raises; again: where the graph raises, the plan gives itself, and the function's own code runs; make_bool: what is on top, behind a
-    comparison, is yet to be made a bool."""
+    raises; make_bool: what is on top, behind a comparison, is yet to be made a bool. MADE is its Plan."""
 
-    def __init__(self, record):
-        self.record, self.code = record, record["code"]
+    def __init__(self, record, made):
+        self.record, self.code, self.plan = record, record["code"], made
         self.ops, self.jumps, self.handlers, self.units, self.ends = zip(*_native._read(self.code))
         self.begun, units, count = self.ops.index(_RESUME), self.units, len(self.units)
         self.broken = last = units.index(record["group"])
@@ -48,7 +45,7 @@ class _Assembly:
 
     def in_loop(self):
         """Does what follows the break come there again?"""
-        return self.record["slots"] is not None and any(0 <= self.jumps[step] <= self.broken for step in range(self.broken, len(self.jumps)))
+        return self.plan.slots is not None and any(0 <= self.jumps[step] <= self.broken for step in range(self.broken, len(self.jumps)))
 
     def leaves(self, step):
         """Does it leave at STEP? Behind the instruction at the break, and where that jumps to; if a handler would see what the graph raises:
@@ -70,7 +67,7 @@ class _Assembly:
     def reach(self):
         """The steps that are reached from the beginning, and from the break."""
         reached, record = set(), self.record
-        queue = [0] + [self.broken] * (record["slots"] is not None) + [self.begun + 1] * record["again"]
+        queue = [0] + [self.broken] * (self.plan.slots is not None) + [self.begun + 1] * self.plan.again
         while queue:
             step = queue.pop()
             if step in reached or self.leaves(step):
@@ -92,11 +89,17 @@ class _Assembly:
         self.put(op + ("_DEREF" if cell else "_FAST"), self.moved[variable])
 
     def put_call(self, constant, arguments=()):
+        """ARGUMENTS are those of a Plan."""
         self.constants.append(constant)
         for op in _native._call[:2]:
             self.put(op, len(self.constants) - 1 if op == _opcodes["LOAD_CONST"] else 0)
-        for variable in arguments:
-            self.put_variable("LOAD", variable)
+        for argument in arguments:
+            if argument is None:
+                self.put_call(_native._globals)
+            elif isinstance(argument, int):
+                self.put("LOAD_FAST", self.moved[argument])
+            else:
+                self.put_variable("LOAD", self.variable_of(argument))
         for op in _native._call[2:]:
             self.put(op, len(arguments))
 
@@ -108,11 +111,12 @@ class _Assembly:
 
     def put_prologue(self, aside):
         """What comes behind RESUME. ASIDE is a step that the code does not have."""
-        record, plan, slots, link = self.record, self.record["plan"], self.record["slots"], _native._link(self.code)
-        self.put_call(plan, list(map(self.variable_of, record["arguments"])))
-        if record["again"]:
+        record, plan, slots, link = self.record, self.plan, self.plan.slots, _native._link(self.code)
+        at = len(self.constants)
+        self.put_call(record["plan"], plan.arguments)
+        if plan.again:
             self.put("COPY", 1)
-            self.put("LOAD_CONST", len(self.constants) - 1)
+            self.put("LOAD_CONST", at)
             self.put("IS_OP")
             self.put(_JUMP_IF_TRUE, 0, aside)
         if record["begun"]:
@@ -122,11 +126,11 @@ class _Assembly:
             self.put("RETURN_VALUE")
         else:
             filled = [slot for slot, has in enumerate(slots) if has]
-            gives = len(filled) + len(record["stores"])
+            gives = len(filled) + len(plan.stores)
             self.put("UNPACK_SEQUENCE" if gives else "POP_TOP", gives)
-            for variable in record["stores"]:
+            for variable in plan.stores:
                 self.put_variable("STORE", variable)
-            for variable in record["deletes"]:
+            for variable in plan.deletes:
                 self.put_variable("DELETE", variable)
             if len(filled) < len(slots):  # what is not NULL lies there, in its order
                 for slot in reversed(filled):
@@ -138,7 +142,7 @@ class _Assembly:
             if record["make_bool"] and _TO_BOOL:
                 self.put("TO_BOOL")
             self.put("JUMP_FORWARD", 0, self.broken)
-        if record["again"]:
+        if plan.again:
             self.parts.append(~aside)
             self.put("POP_TOP")
             self.put("JUMP_FORWARD", 0, self.begun + 1)
@@ -151,7 +155,7 @@ class _Assembly:
 
     def assembled(self):
         code, record, reached = self.code, self.record, self.reach()
-        depths = [len(record["slots"] or ())] + [len(split.stack) for split in self.splits.values()]
+        depths = [len(self.plan.slots or ())] + [len(split.stack) for split in self.splits.values()]
         temporaries = [TEMPORARY % slot for slot in range(max(depths))]  # one that was split, or made of a split, has some already
         names = code.co_varnames + tuple(name for name in temporaries if name not in code.co_varnames)
         self.where, self.variables, more = list(map(names.index, temporaries)), _variables(code), len(names) - code.co_nlocals
@@ -167,24 +171,28 @@ class _Assembly:
                 self.parts.append(step)
             if step == self.begun:
                 self.put_prologue(len(self.units))
-        needed = max(len(record["arguments"]), len(record["stores"]) + depths[0], 1) + 4
+        needed = max(len(self.plan.arguments) + 4, len(self.plan.stores) + depths[0], 1) + 4
         made = _native._make(code, tuple(self.parts), tuple(self.moved), dict(
             co_varnames=names, co_nlocals=len(names), co_consts=tuple(self.constants), co_stacksize=max(code.co_stacksize, needed)))
         return made, list(self.splits.values())
 
 
 def finish(function, every, record):
-    """FUNCTION(RECORD), which gives (callable, GuardTree), with the code that was made: (callable, GuardedCode). Or why it is not to be, in words.
-    EVERY: the program has not asked for it."""
+    """FUNCTION(RECORD), which gives (callable, GuardTree), with the code that was made: (GuardedCode, values of the first run). Or why it is
+    not to be, in words. EVERY: the program has not asked for it."""
     try:
-        assembly = _Assembly(record)
+        plan = Plan(record)
+        assembly = _Assembly(record, plan)
         if assembly.in_loop():
             return "a break in a loop: " + record["break"][1]
         record["modified"], record["resume"] = assembly.assembled()
-        nodes, outputs = record["nodes"], (tuple(record["outputs"]),)
-        for node in record["placeholders"]:
+        placeholders, nodes, outputs = record["placeholders"], record["nodes"], (tuple(plan.outputs.values()),)
+        for node in placeholders:
             node.name = repr(_source_of(node.name))
-        record["nodes"] = [*record["placeholders"], *nodes, Node("output", "output", "output", outputs, {})] if nodes else []
+        record["nodes"] = [*placeholders, *nodes, Node("output", "output", "output", outputs, {})] if nodes else []
+        name_nodes(record["nodes"])
+    except Unknown as why:
+        return str(why)
     except Exception:
         return "code for it could not be made"
     try:
@@ -197,4 +205,8 @@ def finish(function, every, record):
         return "it was declined"
     if type(made) is not tuple or len(made) != 2:
         raise TypeError("finish() of a capture gave no (callable, GuardTree)")
-    return made[0], GuardedCode(record["modified"], made[1])
+    try:
+        plan.write(record["plan"], made[0], record.get("module"), placeholders, nodes)
+    except Exception:
+        return "code for it could not be made"
+    return GuardedCode(record["modified"], made[1]), record.get("values")

@@ -14,11 +14,11 @@ from . import _assemble  # which C looks for
 from . import _notes as notes
 from ._capture import guards_of
 from ._native import native
-from .graph import GraphModule, name_nodes, row
+from .graph import GraphModule, row
 
 __all__ = ["Explanation", "GraphBreak", "backends", "compile", "disable", "explain", "graph_break", "register_array"]
 
-backends = {"eager": lambda module, example_inputs: module.forward}
+backends = {"eager": lambda module, example_inputs: module}
 """By name: what takes a GraphModule and its example inputs, and returns what runs in its place."""
 
 graph_break = native.graph_break
@@ -75,7 +75,7 @@ def explain(fn, *, dynamic=None):
     """explain(fn)(*args): call FN and return an Explanation of what was captured. What was captured before stays as it is."""
     def explained(*args, **kwargs):
         explanation = Explanation()
-        backend = lambda module, example_inputs: module.forward  # one of its own: entries of others do not fit
+        backend = lambda module, example_inputs: module  # one of its own: entries of others do not fit
         capture = native.Capture((functools.partial(finish, backend, explanation, False), backend, dynamic, False, False))
         explanation.result = _wrapped(fn, capture, "explain")(*args, **kwargs)
         return explanation
@@ -108,7 +108,7 @@ def _wrapped(fn, callback, what):
 # ---- a capture -----------------------------------------------------------------
 
 def finish(backend, explanation, fullgraph, record):
-    """What runs for a capture, and when: (callable, GuardTree). Called by C at the end of each, within the compile.
+    """What runs for a capture, and when: (callable, GuardTree). Called at the end of each, within the compile. The callable is None: the graph as it is.
 
     BACKEND: a function, or a name. EXPLANATION: gets it, too; or None.
     RECORD: code; nodes; inputs, the values of the placeholders; guards, (kind, path, value); break, None or (kind, reason, offset, line,
@@ -123,13 +123,13 @@ def finish(backend, explanation, fullgraph, record):
     if compiling:
         notes.phase(compiling[0], "capture", record["began"], record["ended"], "")
     if nodes:
-        name_nodes(nodes)
         record["plan"].name = name = "__compiled_fn_%d" % next(_names)
-        module = GraphModule(nodes, name)
-        record["plan"].forward = module.forward
+        record["module"] = module = GraphModule(nodes, name)
         start = time.time_ns()
         run = _backend(backend)(module, record["inputs"])
-        if not callable(run):
+        if run is module or run is module.__dict__.get("forward"):
+            run = None
+        elif not callable(run):
             raise TypeError("the backend returned %s for %s, which cannot be called" % (_kind(run), name))
         if compiling:
             notes.phase(compiling[0], "backend", start, time.time_ns(), "")

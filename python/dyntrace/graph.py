@@ -12,6 +12,7 @@ The nodes are written as the source of one function, module.code, which Python c
 cost, and making it takes time and memory in proportion to them. A value is let go of after its last use.
 """
 import builtins
+import functools
 import keyword
 import operator
 import re
@@ -145,6 +146,10 @@ class _Source:
     def node(self, node):
         """The expression for NODE."""
         target, args, kwargs = node.target, node.args, node.kwargs
+        if node.op == "made" and target is None:  # one of a plan's, as the next
+            return self.written(args)
+        if target is operator.call:
+            return self.called(self.written(args[0]), args[1:], kwargs)
         if node.op == "call_method":
             return self.called("%s.%s" % (self.written(args[0]), target), args[1:], kwargs)
         if node.op == "get_attr":
@@ -245,18 +250,22 @@ def table(rows):
 class GraphModule:
     """A graph that runs: module(*inputs) is the tuple of its outputs.
 
-    `.graph`, `.name` ("__compiled_fn_0"), `.code` (Python source), `.forward` (the function of that source, what "eager" runs).
+    `.graph`, `.name` ("__compiled_fn_0"), `.code` (Python source), `.scope` (what its names stand for), `.forward` (the function of that source).
     """
 
     _count = 0
 
     def __init__(self, nodes, name="graph"):
         self.graph, self.name = Graph(nodes), name
-        self.code, scope = _write(self.graph.nodes)
+        self.code, self.scope = _write(self.graph.nodes)
         GraphModule._count += 1
         self.file = "<eval_with_key>.%d" % GraphModule._count
+
+    @functools.cached_property
+    def forward(self):
+        scope = dict(self.scope)
         exec(compile(self.code, self.file, "exec"), scope)
-        self.forward = scope.pop("forward")
+        return scope.pop("forward")
 
     def __call__(self, *inputs):
         return self.forward(*inputs)

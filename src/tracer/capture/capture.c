@@ -151,35 +151,10 @@ static long long wall_ns(void)
     return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* What a frame is watched for. */
-struct outcome_of {
-    enum ended ended;
-    struct plan *plan;       /* owned, or NULL */
-    PyObject *values;        /* owned: for the first run, or NULL */
-    long long began;
-    char why[500];           /* there is no plan; or empty */
-};
-
 /* A reason, in which a long name may end in the midst of a letter. */
 static PyObject *reason_text(const char *reason)
 {
     return PyUnicode_DecodeUTF8(reason, (Py_ssize_t)strlen(reason), "replace");
-}
-
-static void make_plan(struct capture *c, struct watched *w, struct outcome_of *o)
-{
-    const bool returns = o->ended == ENDED_RETURN, as_it_is = c->make_bool;
-    struct shadow *const *shadows = w->shadow + w->variables + (as_it_is ? 0 : w->code->co_stacksize); /* else as the instruction began */
-    char why[200];
-
-    if (returns && PyList_GET_SIZE(c->nodes) == c->number_nodes && PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY) != Py_None)
-        snprintf(o->why, sizeof o->why, "it has no operation on arrays");
-    else if ((o->plan = plan_make(c, w, shadows, as_it_is ? w->depth : w->before, returns ? c->returned_shadow : NULL, why)))
-        o->values = o->ended == ENDED_BEFORE ? plan_values(c, w) : NULL; /* before its variables are those of the new code */
-    else if (returns && c->returned_shadow)
-        snprintf(o->why, sizeof o->why, "%.180s", why);
-    else
-        snprintf(o->why, sizeof o->why, "%.180s; %.280s", returns ? "what it returns is not known" : c->reason, why);
 }
 
 /* What was read behind OF, and is not guarded for what it was, must be there again: the program would raise, or do something else. */
@@ -192,18 +167,23 @@ static void guard_unused(struct capture *c, struct shadow *of)
             guard_on(c, of, one->step == '.' ? "HASATTR" : "DICT_CONTAINS", one->key);
 }
 
-/* See finish() in dyntrace._assemble, and in dyntrace.capture what the record is: (callable, GuardedCode), or why it is skipped. */
-static PyObject *finish(struct capture *c, struct watched *w, const struct outcome_of *o, PyObject *frame_state)
+/* See finish() in dyntrace._assemble, and in dyntrace.capture what the record is: (GuardedCode, values for the first run), or why it is skipped. */
+static PyObject *finish(struct capture *c, struct watched *w, enum ended ended, PyObject *plan, long long began, PyObject *frame_state)
 {
     PyObject *const finish = PyTuple_GET_ITEM(c->callback, CAPTURE_FINISH), *const every = PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY);
-    OWNED PyObject *broke = o->ended == ENDED_RETURN ? Py_NewRef(Py_None)
+    const bool returns = ended == ENDED_RETURN;
+    struct shadow *const *stack = w->shadow + w->variables + (c->make_bool ? 0 : w->code->co_stacksize); /* else as the instruction began */
+    OWNED PyObject *state = returns ? Py_NewRef(Py_None) : plan_state(c, w, stack, c->make_bool ? w->depth : w->before);
+    OWNED PyObject *broke = returns ? Py_NewRef(Py_None)
                             : Py_BuildValue("(sNiiO)", c->kind, reason_text(c->reason), 2 * w->group, PyCode_Addr2Line(w->code, 2 * w->group), c->stack ? c->stack : Py_None);
-    OWNED PyObject *record = !broke ? NULL : Py_BuildValue(
-        "{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:L,s:L,s:O,s:O,s:O,s:O,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "code", w->code, "placeholders", c->placeholders,
-        "nodes", c->nodes, "outputs", o->plan->outputs, "inputs", c->inputs, "guards", c->guards, "break", broke, "plan", o->plan, "began", o->began,
-        "ended", wall_ns(), "frame_state", frame_state, "dynamic", PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC), "arguments", c->arguments,
-        "stores", c->stores, "deletes", c->deletes, "slots", broke == Py_None ? Py_None : c->slots, "shapes_read", c->shapes_read, "group", w->group,
-        "unit", w->unit, "begun", c->begun, "handled", c->handled, "again", c->attempted, "make_bool", c->make_bool);
+    OWNED PyObject *record = !broke || !state ? NULL : Py_BuildValue(
+        "{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:L,s:L,s:O,s:O,s:N,s:N,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "code", w->code,
+        "placeholders", c->placeholders, "nodes", c->nodes, "inputs", c->inputs, "guards", c->guards, "places", c->places, "break", broke, "plan", plan,
+        "began", began, "ended", wall_ns(), "frame_state", frame_state, "dynamic", PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC),
+        "taken", plan_parts(c, c->taken->count, c->taken->items), "effects", plan_parts(c, c->effects->count, c->effects->items),
+        "returned", plan_part(c, c->returned_shadow),
+        "state", state, "known", c->returned_shadow != NULL, "resumed", w->resumed, "shapes_read", c->shapes_read, "group", w->group, "unit", w->unit,
+        "begun", c->begun, "handled", c->handled, "again", c->attempted, "make_bool", c->make_bool);
     static PyObject *module;
     struct tracer_exception raised;
     struct torch_quiet quiet;
@@ -229,48 +209,43 @@ static void skip(struct answer *answer, const char *why, bool for_code)
 }
 
 /* W has been watched. -1: an exception, of finish() or a signal's handler; then and in every case the frame is in order. */
-static int conclude(struct capture *c, struct watched *w, struct outcome_of *o, PyObject *frame_state, struct answer *answer,
+static int conclude(struct capture *c, struct watched *w, enum ended ended, long long began, PyObject *frame_state, struct answer *answer,
                     struct capture_going *going)
 {
-    struct tracer_exception raised = o->ended == ENDED_RAISED ? tracer_exception_aside() : (struct tracer_exception){0};
-    OWNED PyObject *made = NULL;
-    bool replays = false;
+    struct tracer_exception raised = ended == ENDED_RAISED ? tracer_exception_aside() : (struct tracer_exception){0};
+    const bool idle = ended == ENDED_RETURN && PyList_GET_SIZE(c->nodes) == c->number_nodes && PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY) != Py_None;
+    OWNED PyObject *made = NULL, *plan = NULL;
 
     PyErr_Clear();
     *answer = (struct answer){0};
     /* What its caller sees raised leaves nothing: the next call that comes there is watched as well. But by a call: that is a break. */
-    c->failed |= ((o->ended == ENDED_RAISED && !c->inner_broke) || w->op == RAISE_VARARGS || w->op == RERAISE) && o->ended != ENDED_RETURN && !code_handles(w->code, w->bytes, w->unit);
-    if (c->failed)
-        skip(answer, c->kind && !strcmp(c->kind, "raised") ? c->reason : "", false);
-    else
-        make_plan(c, w, o);
+    c->failed |= ((ended == ENDED_RAISED && !c->inner_broke) || w->op == RAISE_VARARGS || w->op == RERAISE) && ended != ENDED_RETURN && !code_handles(w->code, w->bytes, w->unit);
     guard_unused(c, c->locals);
     guard_unused(c, c->globals);
-    made = o->plan && !c->failed ? finish(c, w, o, frame_state) : NULL;
-    if (made && PyTuple_Check(made)) {
-        if (PyList_GET_SIZE(c->nodes))
-            Py_XSETREF(o->plan->callable, Py_NewRef(PyTuple_GET_ITEM(made, 0)));
-        answer->guarded = Py_NewRef(PyTuple_GET_ITEM(made, 1));
-        replays = o->values != NULL;
-    } else if (!c->failed && (made || !o->plan)) {
-        skip(answer, made && PyUnicode_AsUTF8(made) ? PyUnicode_AsUTF8(made) : o->why, true);
-    } else if (!c->failed) {
+    if (c->failed)
+        skip(answer, c->kind && !strcmp(c->kind, "raised") ? c->reason : "", false);
+    else if (idle)
+        skip(answer, "it has no operation on arrays", true);
+    else if (!(plan = plan_new("graph")) || !(made = finish(c, w, ended, plan, began, frame_state))) {
         tracer_exception_drop(&raised);
         restore(c, w);
         return -1;
-    }
-    if (replays) {
-        going->plan = Py_NewRef((PyObject *)o->plan);
-        going->values = Py_NewRef(o->values);
+    } else if (PyTuple_Check(made))
+        answer->guarded = Py_NewRef(PyTuple_GET_ITEM(made, 0));
+    else
+        skip(answer, PyUnicode_AsUTF8(made), true);
+    PyErr_Clear();
+    if (answer->guarded && ended == ENDED_BEFORE) {
+        going->plan = Py_NewRef(plan);
+        going->values = Py_NewRef(PyTuple_GET_ITEM(made, 1));
         going->original = w->frame;
         restore(c, w);
         return 0;
     }
-    PyErr_Clear();
     going->on = true;
-    if (o->ended == ENDED_RAISED)
+    if (ended == ENDED_RAISED)
         tracer_exception_back(&raised);
-    going->throws = hand_over(c, w, o->ended, &going->pending);
+    going->throws = hand_over(c, w, ended, &going->pending);
     return 0;
 }
 
@@ -304,9 +279,10 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
     compat_frame *frame = d->frame;
     struct capture *const around = t->capturing;
     OWNED PyObject *frame_state = Py_NewRef(state->frame_state), *numbers = NULL;
-    struct outcome_of o = {.began = wall_ns()};
+    const long long began = wall_ns();
     struct capture c;
     struct watched w;
+    enum ended ended;
     int status = 0;
     bool for_code;
     const char *why;
@@ -331,13 +307,11 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
     t->capturing = &c;
     if (!begin(&c, &w))
         c.failed = true;
-    o.ended = watch(&c, &w);
+    ended = watch(&c, &w);
     t->capturing = around;
-    status = conclude(&c, &w, &o, frame_state, answer, going);
+    status = conclude(&c, &w, ended, began, frame_state, answer, going);
     watched_close(&c, &w);
     Py_CLEAR(c.returned);
-    Py_XDECREF(o.plan);
-    Py_XDECREF(o.values);
     capture_close(&c);
     decision_asked(d, status ? NULL : Py_None);
     return status;
@@ -433,6 +407,6 @@ PyObject *capture_modules;
 int capture_types_ready(PyObject *module)
 {
     capture_builtins = PyDict_Copy(PyEval_GetBuiltins());
-    return !capture_builtins || PyType_Ready(&plan_type) || capture_type_ready(module) ||
+    return !capture_builtins || PyType_Ready(&plan_type) || capture_type_ready(module) || PyModule_AddObject(module, "_globals", plan_new("globals")) ||
                    PyModule_AddFunctions(module, capture_methods) || !(capture_modules = PyObject_GetAttrString(module, "_modules")) ? -1 : 0;
 }

@@ -16,10 +16,10 @@
  *     invoke.c     calls: array functions, functions that are stepped as well
  *     known.c      calls of builtins on what is known, and what is known of numpy's and torch's functions
  *     step.c       one instruction after the other
- *     plan.c       what rebuilds variables and stack behind the graph
+ *     plan.c       what rebuilds variables and stack behind the graph: with dyntrace._plan
  *     capture.c    all of it, and the types that Python sees
  *
- * The code that runs instead is made in Python: dyntrace._assemble. */
+ * The code that runs instead is made in Python: dyntrace._assemble, dyntrace._plan. */
 #ifndef DYNTRACE_CAPTURE_H
 #define DYNTRACE_CAPTURE_H
 
@@ -54,7 +54,7 @@ struct shadow {
     char varies;            /* a source: 1: a number that is an input of the graph, 2: not, 3: a shape that has such (items; or NULL); a node: 1: it gives a number, of the numbers items */
     bool fixed, counted;    /* a node: its shape, or that of its arguments, follows from those of the inputs; fixed: a list or dict that is
                                not changed here any more */
-    int recipe;             /* of plan.c: number + 1 */
+    PyObject *told;         /* of plan.c, borrowed likewise; or NULL */
     uint32_t serial, kept;  /* kept: the serial of the frame that has put it aside to be able to change it */
     Py_ssize_t apart, at;   /* a source: is another object than the first of the effects change; an effect: nodes before it; one of mortal; an iterator */
     struct shadow *origin;  /* a list, dict or object that can be seen from outside: what it was when that began */
@@ -93,7 +93,7 @@ struct undo {
     struct shadow *shadow, was;
 };
 
-enum { CAPTURE_LISTS = 10 };
+enum { CAPTURE_LISTS = 5 };
 struct capture {
     struct tracer *t;
     PyThreadState *ts;
@@ -103,8 +103,6 @@ struct capture {
         struct {
             PyObject *nodes, *inputs, *placeholders, *guards; /* nodes without placeholders */
             PyObject *places; /* of each of nodes code and unit; in functions that are stepped: and those of the call, and so on */
-            PyObject *arguments, *stores, *deletes, *slots; /* for the code that is made: dyntrace._assemble */
-            PyObject *values; /* what the plan gives when its code runs the first time */
         };
     };
     PyArena *arena;           /* owned: of shadows, and of what they refer to */
@@ -150,7 +148,7 @@ struct capture_going {
     bool on;                    /* go on in it, from where it is */
     int throws;
     struct tracer_exception pending;
-    PyObject *values, *plan;    /* owned: what the plan gives when its code runs the first time; or NULL */
+    PyObject *values, *plan;    /* owned: what the plan gives when its code runs the first time, and the frame's cells; or NULL */
     compat_frame *original, *frame; /* in whose place it runs, and where; NULL: it has not begun */
 };
 
@@ -465,32 +463,20 @@ PyObject *capture_evaluate(struct tracer *t, PyThreadState *ts, compat_frame *fr
 int hand_over(struct capture *c, struct watched *w, enum ended ended, struct tracer_exception *pending);
 
 /* ---- plan.c ---- */
-/* How one value is made again. */
-struct recipe {
-    enum { MAKE_CONST, MAKE_ARGUMENT, MAKE_GLOBALS, MAKE_BUILTINS, MAKE_CELL_OF, MAKE_OWN_CELL, MAKE_ATTRIBUTE, MAKE_ITEM, MAKE_OUTPUT,
-           MAKE_TUPLE, MAKE_LIST, MAKE_DICT, MAKE_SLICE, MAKE_SUPER, MAKE_OBJECT, MAKE_NEW_CELL, MAKE_NEW_FUNCTION, MAKE_CALL } how;
-    PyObject *object;   /* owned: the constant, key, name, code; of a dict or an object, a tuple of its keys; or NULL */
-    int from, count;    /* number of the argument, cell, output or recipe; of a call, of the nodes before it; of items */
-    int *items;         /* owned: recipes */
-    enum { EARLY, LATE, LAST } when; /* before the graph runs, as what it reads was read; behind it; effects */
-};
-/* Called in the code that takes a function's place: runs the graph, and gives what the variables and the stack have behind it. */
+/* SHADOW as dyntrace._plan takes it: borrowed; None: it cannot be made again. COUNT of them: a new tuple, or NULL. */
+PyObject *plan_part(struct capture *c, struct shadow *shadow);
+PyObject *plan_parts(struct capture *c, Py_ssize_t count, struct shadow *const *shadows);
+/* What has become of W, whose stack has DEPTH SHADOWS, a new tuple: of its variables, (number, part, value), or (number,): it has none any more;
+ * of its stack (part, value), or (): NULL; for each variable its own cell, or None. Before other parts are asked for. */
+PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *const *shadows, int depth);
+/* Called in the code that takes a function's place: runs the graph, and gives what the variables and the stack have behind it. One that has
+ * nothing to run gives the globals there: globals() counts against the recursion limit. */
 struct plan {
     PyObject_HEAD
     vectorcallfunc call;
-    PyObject *name, *callable, *forward; /* owned; callable: NULL: the graph is empty; forward: the function of its source, or NULL */
-    struct recipe *recipes;     /* owned, in the order made */
-    int count, room;
-    int *inputs, result;        /* owned: recipes: arguments of the graph; what it gives: a tuple of what is stored, then of the stack from its top; or what is returned */
-    int input_count, argument_count;
-    bool again;                 /* if the graph raises, it gives itself: the code as it was handles that, from its beginning */
-    PyObject *outputs;          /* owned: list of nodes */
-    PyObject *places, *code;    /* owned: of the capture's nodes, and its code: for tracebacks */
+    PyObject *name, *run, *raised; /* owned; functions, or NULL */
 };
-/* The plan for what W has, whose stack has DEPTH SHADOWS, or, with RETURNED, for only that. NULL: WHY says why not, or an exception. */
-struct plan *plan_make(struct capture *c, const struct watched *w, struct shadow *const *shadows, int depth, struct shadow *returned, char why[200]);
-/* What it gives when its code runs for the first time, and W's own cells, which functions that were made may have: a new tuple of two. */
-PyObject *plan_values(const struct capture *c, const struct watched *w);
+PyObject *plan_new(const char *name);
 
 /* ---- capture.c ---- */
 /* A node of the graph; the references of ARGS and KEYWORDS (NULL: none) go to it. */
