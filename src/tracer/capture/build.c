@@ -306,6 +306,7 @@ enum ended move(struct capture *c, struct watched *w, const char *name, const st
 /* ---- changed ---- */
 
 static enum ended set_item(struct capture *c, struct watched *w, const struct call *call);
+static enum ended subscript(struct capture *c, struct watched *w, int op);
 
 /* What is on top, or all that is in it, is put into what is BELOW, by its METHOD. */
 static enum ended put_all(struct capture *c, struct watched *w, int below, const char *method)
@@ -338,36 +339,43 @@ enum ended build(struct capture *c, struct watched *w, struct compat_action acti
     struct call call;
     enum ended ended;
 
-    switch (action.does) {
-    case DOES_BUILD_TUPLE:
-    case DOES_BUILD_LIST:
-        return build_sequence(c, w, count, action.does == DOES_BUILD_LIST);
-    case DOES_BUILD_MAP:
-    case DOES_BUILD_KEYED:
-        return build_dict(c, w, count, action.does == DOES_BUILD_KEYED);
-    case DOES_BUILD_SLICE:
+    switch (action.op) {
+    case BUILD_TUPLE:
+    case BUILD_LIST:
+        return build_sequence(c, w, count, action.op == BUILD_LIST);
+    case BUILD_MAP:
+        return build_dict(c, w, count, action.flag);
+    case BUILD_SLICE:
         made = slice_of(c, w, count, &of);
         return made ? stack_result(c, w, count, made, of) : ENDED_BEFORE;
-    case DOES_BUILD_SET:
-    case DOES_BUILD_STRING:
-        return build_known(c, w, count, action.does == DOES_BUILD_SET);
-    case DOES_SET_ADD:
+    case BUILD_SET:
+    case BUILD_STRING:
+        return build_known(c, w, count, action.op == BUILD_SET);
+    case SET_ADD:
         return put_all(c, w, count, action.flag ? "update" : "add");
-    case DOES_LIST_APPEND:
+    case LIST_APPEND:
         return put_all(c, w, count, "append");
-    case DOES_LIST_EXTEND:
+    case LIST_EXTEND:
         return put_all(c, w, count, "extend");
-    case DOES_MAP_ADD:
+    case MAP_ADD:
         operands = (struct operands){{stack_value(w, count + 1), stack_value(w, 1), stack_value(w, 0)}, {stack_shadow(w, count + 1), stack_shadow(w, 1), stack_shadow(w, 0)}};
         call = operator_call("setitem", 3, 3, &operands);
         return set_item(c, w, &call);
-    case DOES_MERGE:
+    case DICT_UPDATE:
         return put_all(c, w, count, "update");
-    default:
+    case LIST_TO_TUPLE:
         operands = (struct operands){{stack_value(w, 0)}, {stack_shadow(w, 0)}};
         call = operator_call("tuple", 1, 1, &operands);
         ended = move(c, w, "tuple", &call);
         return ended == ENDED_BEFORE && !c->kind ? break_at(c, "container", "a tuple is made of a list that is not known") : ended;
+    case BINARY_SUBSCR:
+    case BINARY_SLICE:
+    case STORE_SUBSCR:
+    case STORE_SLICE:
+    case DELETE_SUBSCR:
+        return subscript(c, w, action.op);
+    default:
+        return break_at(c, "instruction", "an instruction that is not followed");
     }
 }
 
@@ -451,10 +459,10 @@ static enum ended set_item(struct capture *c, struct watched *w, const struct ca
     return ENDED_NOT;
 }
 
-enum ended subscript(struct capture *c, struct watched *w, struct compat_action action)
+static enum ended subscript(struct capture *c, struct watched *w, int op)
 {
-    const bool sets = action.does == DOES_STORE_SUBSCRIPT || action.does == DOES_STORE_SLICE, deletes = action.does == DOES_DELETE_SUBSCRIPT;
-    const bool sliced = action.does == DOES_SLICE || action.does == DOES_STORE_SLICE;
+    const bool sets = op == STORE_SUBSCR || op == STORE_SLICE, deletes = op == DELETE_SUBSCR;
+    const bool sliced = op == BINARY_SLICE || op == STORE_SLICE;
     const int at = sliced ? 2 : 1, slots = at + 1 + sets; /* VALUE, CONTAINER, KEY or its two bounds */
     const char *name = deletes ? "delitem" : sets ? "setitem" : "getitem";
     struct operands operands = {{stack_value(w, at), stack_value(w, 0), sets ? stack_value(w, at + 1) : NULL},

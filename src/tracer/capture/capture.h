@@ -291,7 +291,6 @@ enum ended bool_of_object(struct capture *c, struct watched *w);
 enum ended to_bool(struct capture *c, struct watched *w);
 /* A container is built or changed. */
 enum ended build(struct capture *c, struct watched *w, struct compat_action action);
-enum ended subscript(struct capture *c, struct watched *w, struct compat_action action);
 /* NAME of OWNER, whose function FUNCTION, of SOURCE, gets SELF; NULL: a method in C. */
 struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name, PyObject *function, struct shadow *source, struct shadow *self);
 /* VALUE (taken) is pushed, with the NULL of a call. SLOTS of the stack give way to it. */

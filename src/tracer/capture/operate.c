@@ -451,9 +451,9 @@ static bool guard_comparison(struct capture *c, const struct call *call, PyObjec
 /* Does the next instruction jump by what W's gives, or negate it? */
 static bool decides(const struct watched *w)
 {
-    const int does = w->next < w->units ? compat_action(w->bytes[2 * w->next], w->bytes[2 * w->next + 1], w->next).does : DOES_SOMETHING;
+    const int op = w->next < w->units ? w->bytes[2 * w->next] : CACHE;
 
-    return does == DOES_JUMP_IF || does == DOES_JUMP_OR_POP || does == DOES_NOT || does == DOES_BOOL || w->bytes[2 * w->next] == EXTENDED_ARG;
+    return compat_ops[op].jumps || op == UNARY_NOT || op == TO_BOOL || op == EXTENDED_ARG;
 }
 
 static enum ended compare(struct capture *c, struct watched *w, struct compat_action action)
@@ -618,26 +618,30 @@ enum ended operate(struct capture *c, struct watched *w, struct compat_action ac
     struct call call;
     enum ended ended;
 
-    switch (action.does) {
-    case DOES_BINARY:
+    switch (action.op) {
+    case BINARY_OP:
         return operate_binary(c, w, action.arg);
-    case DOES_UNARY:
-        name = action.arg == '-' ? "neg" : action.arg == '~' ? "invert" : "pos";
+    case UNARY_NEGATIVE:
+    case UNARY_POSITIVE:
+    case UNARY_INVERT:
+        name = action.op == UNARY_NEGATIVE ? "neg" : action.op == UNARY_INVERT ? "invert" : "pos";
         call = top_call(w, name, 1, &operands);
         return operate_call(c, w, name, &call, true);
-    case DOES_BOOL:
+    case TO_BOOL:
         return to_bool(c, w);
-    case DOES_NOT:
+    case UNARY_NOT:
         ended = to_bool(c, w);
         return ended == ENDED_NOT || ended == ENDED_BEHIND ? negate(c, w, ended) : ended;
-    case DOES_COMPARE:
+    case COMPARE_OP:
         return compare(c, w, action);
-    case DOES_IS:
+    case IS_OP:
         return is_same(c, w, action.arg);
-    case DOES_CONTAINS:
+    case CONTAINS_OP:
         ended = contains(c, w);
         return action.arg && (ended == ENDED_NOT || ended == ENDED_BEHIND) ? negate(c, w, ended) : ended;
-    default:
+    case FORMAT_VALUE:
         return format(c, w, action);
+    default:
+        return build(c, w, action);
     }
 }

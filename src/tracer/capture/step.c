@@ -327,7 +327,7 @@ static enum ended jump(struct capture *c, struct watched *w, uint32_t to)
 
 static enum ended jump_if(struct capture *c, struct watched *w, struct compat_action action)
 {
-    const bool none = action.flag == IF_NONE || action.flag == IF_NOT_NONE, keeps = action.does == DOES_JUMP_OR_POP;
+    const bool none = action.flag == IF_NONE || action.flag == IF_NOT_NONE, keeps = action.op == JUMP_IF_FALSE_OR_POP;
     PyObject *value = stack_value(w, 0);
     struct shadow *shadow = stack_shadow(w, 0);
     enum ended ended = none || keeps ? ENDED_NOT : to_bool(c, w);
@@ -374,123 +374,114 @@ static enum ended begin_with(struct capture *c, struct watched *w)
 
 static enum ended step(struct capture *c, struct watched *w, struct compat_action action)
 {
+    PyObject *value, *name = action.arg < (size_t)PyTuple_GET_SIZE(w->code->co_names) ? PyTuple_GET_ITEM(w->code->co_names, action.arg) : NULL;
     struct shadow *shadow;
     enum ended ended;
-    PyObject *value;
 
-    switch (action.does) {
-    case DOES_SOMETHING:
-        break;
-    case DOES_STORE_ATTR:
-        return store_attribute(c, w, PyTuple_GET_ITEM(w->code->co_names, action.arg));
-    case DOES_IMPORT:
-        return import_module(c, w, PyTuple_GET_ITEM(w->code->co_names, action.arg));
-    case DOES_IMPORT_FROM:
-        if (!PyModule_CheckExact(stack_value(w, 0)))
-            break;
-        return read_attribute(c, w, 0, stack_value(w, 0), stack_shadow(w, 0), PyTuple_GET_ITEM(w->code->co_names, action.arg), false);
-    case DOES_STORE_GLOBAL:
-        if (!w->globals || !PyDict_CheckExact(w->frame->f_globals))
-            break;
-        return set_in_dict(c, w, 1, w->globals, PyTuple_GET_ITEM(w->code->co_names, action.arg), stack_value(w, 0), stack_shadow(w, 0));
-    case DOES_NOTHING:
-    case DOES_BEGIN_CALL:
+    switch (action.op) {
+    case NOP:
         return ENDED_NOT;
-    case DOES_LOAD_FAST:
+    case KW_NAMES:
+        w->names = PyTuple_GET_ITEM(w->code->co_consts, action.arg);
+        return ENDED_NOT;
+    case LOAD_FAST:
         return load_fast(c, w, action.arg);
-    case DOES_STORE_FAST:
+    case STORE_FAST:
         return store_fast(c, w, action.arg);
-    case DOES_DELETE_FAST:
+    case LOAD_FAST_LOAD_FAST:
+        return two(c, w, action.arg);
+    case DELETE_FAST:
         if (!compat_local(w->frame, (int)action.arg))
             return unbound(c, w, action.arg);
         if (!(ended = may_store(c, w, action.arg)))
             store(w, action.arg, NULL, NULL);
         return ended;
-    case DOES_TAKE_FAST:
+    case LOAD_FAST_AND_CLEAR:
         shadow = w->shadow[action.arg];
         w->shadow[action.arg] = NULL;
         stack_push(w, compat_take_local(w->frame, (int)action.arg), shadow);
         return ENDED_NOT;
-    case DOES_TWO:
-        return two(c, w, action.arg);
-    case DOES_LOAD_CONST:
+    case LOAD_CONST:
         value = compat_constant(w->code, w->op, action.arg);
         stack_push(w, value, shadow_const(c, value));
         return ENDED_NOT;
-    case DOES_LOAD_GLOBAL:
-        return load_global(c, w, PyTuple_GET_ITEM(w->code->co_names, action.arg), action.flag);
-    case DOES_LOAD_DEREF:
-        return deref(c, w, action.arg, false);
-    case DOES_STORE_DEREF:
-        return deref(c, w, action.arg, true);
-    case DOES_MAKE_CELL:
+    case LOAD_DEREF:
+    case STORE_DEREF:
+        return deref(c, w, action.arg, action.op == STORE_DEREF);
+    case MAKE_CELL:
         return make_cell(c, w, action.arg);
-    case DOES_COPY_FREE:
+    case COPY_FREE_VARS:
         return copy_free(c, w, (int)action.arg);
-    case DOES_SUPER_ATTR:
-        return super_attribute(c, w, PyTuple_GET_ITEM(w->code->co_names, action.arg), action.flag);
-    case DOES_LOAD_ATTR:
-        return read_attribute(c, w, 1, stack_value(w, 0), stack_shadow(w, 0), PyTuple_GET_ITEM(w->code->co_names, action.arg), action.flag);
-    case DOES_POP:
-        stack_drop(w, (int)action.arg);
+    case LOAD_GLOBAL:
+        return load_global(c, w, name, action.flag);
+    case STORE_GLOBAL:
+        if (!w->globals || !PyDict_CheckExact(w->frame->f_globals))
+            break;
+        return set_in_dict(c, w, 1, w->globals, name, stack_value(w, 0), stack_shadow(w, 0));
+    case IMPORT_NAME:
+        return import_module(c, w, name);
+    case IMPORT_FROM:
+        if (!PyModule_CheckExact(stack_value(w, 0)))
+            break;
+        return read_attribute(c, w, 0, stack_value(w, 0), stack_shadow(w, 0), name, false);
+    case LOAD_ATTR:
+        return read_attribute(c, w, 1, stack_value(w, 0), stack_shadow(w, 0), name, action.flag);
+    case LOAD_SUPER_ATTR:
+        return super_attribute(c, w, name, action.flag);
+    case STORE_ATTR:
+        return store_attribute(c, w, name);
+    case POP_TOP:
+    case POP_ITER:
+        stack_drop(w, action.op == POP_TOP ? 1 : 1 + COMPAT_ABOVE_ITERATOR);
         return ENDED_NOT;
-    case DOES_PUSH_NULL:
+    case PUSH_NULL:
         stack_push(w, NULL, NULL);
         return ENDED_NOT;
-    case DOES_COPY:
-        value = stack_value(w, (int)action.arg - 1);
-        stack_push(w, Py_XNewRef(value), stack_shadow(w, (int)action.arg - 1));
+    case COPY:
+        stack_push(w, Py_XNewRef(stack_value(w, (int)action.arg - 1)), stack_shadow(w, (int)action.arg - 1));
         return ENDED_NOT;
-    case DOES_SWAP:
+    case SWAP:
         if (action.arg > 1)
             swap(w, (int)action.arg);
         return ENDED_NOT;
-    case DOES_BINARY ... DOES_FORMAT:
-        return operate(c, w, action);
-    case DOES_SUBSCRIPT ... DOES_STORE_SLICE:
-        return subscript(c, w, action);
-    case DOES_BUILD_TUPLE ... DOES_LIST_TO_TUPLE:
-        return build(c, w, action);
-    case DOES_UNPACK:
+    case UNPACK_SEQUENCE:
         return unpack(c, w, (Py_ssize_t)action.arg, -1);
-    case DOES_UNPACK_STARRED:
+    case UNPACK_EX:
         return unpack(c, w, (Py_ssize_t)(action.arg & 0xff), (Py_ssize_t)(action.arg >> 8));
-    case DOES_ITERATE:
+    case GET_ITER:
         ended = iterate(c, w);
         if (COMPAT_ABOVE_ITERATOR && (ended == ENDED_NOT || ended == ENDED_BEHIND))
             stack_push(w, NULL, NULL);
         return ended;
-    case DOES_NEXT:
+    case FOR_ITER:
         return next_item(c, w, action);
-    case DOES_JUMP:
+    case JUMP_FORWARD:
         return jump(c, w, action.arg);
-    case DOES_JUMP_IF:
-    case DOES_JUMP_OR_POP:
+    case POP_JUMP_IF_FALSE:
+    case JUMP_IF_FALSE_OR_POP:
         return jump_if(c, w, action);
-    case DOES_NAME_ARGUMENTS:
-        w->names = PyTuple_GET_ITEM(w->code->co_consts, action.arg);
-        return ENDED_NOT;
-    case DOES_CALL:
-        value = action.flag ? stack_value(w, 0) : w->names;
-        return invoke(c, w, (int)action.arg, value, action.flag);
-    case DOES_CALL_VARIABLE:
+    case CALL:
+        return invoke(c, w, (int)action.arg, action.flag ? stack_value(w, 0) : w->names, action.flag);
+    case CALL_FUNCTION_EX:
         return invoke_variable(c, w, action.flag);
-    case DOES_MAKE_FUNCTION:
+    case MAKE_FUNCTION:
         return make_function(c, w, action);
-    case DOES_FUNCTION_PART:
+    case SET_FUNCTION_ATTRIBUTE:
         return function_part(c, w, action);
-    case DOES_RETURN:
-        c->returned = pop(w, &c->returned_shadow);
-        return ENDED_RETURN;
-    case DOES_WITH:
+    case BEFORE_WITH:
         return begin_with(c, w);
-    case DOES_YIELD:
+    case YIELD_VALUE:
         c->returned_shadow = stack_shadow(w, 0);
         return ENDED_YIELD;
-    case DOES_RETURN_CONST:
+    case RETURN_VALUE:
+        c->returned = pop(w, &c->returned_shadow);
+        return ENDED_RETURN;
+    case RETURN_CONST:
         c->returned = compat_constant(w->code, w->op, action.arg);
         c->returned_shadow = shadow_const(c, c->returned);
         return ENDED_RETURN;
+    default:
+        return operate(c, w, action);
     }
     return break_at(c, "instruction", "an instruction that is not followed");
 }
@@ -536,7 +527,7 @@ enum ended watch(struct capture *c, struct watched *w)
             w->group = begin;
         w->next = unit + 1 + compat_caches(w->op);
         action = compat_action(w->op, arg, unit);
-        in_call = action.does == DOES_NAME_ARGUMENTS || action.does == DOES_BEGIN_CALL;
+        in_call = w->op == KW_NAMES || w->op == PRECALL;
         compat_step_at(w->frame, unit);
         watched_mark(w);
         if (c->failed || PyList_GET_SIZE(c->nodes) > MOST_NODES) {
@@ -605,7 +596,7 @@ int hand_over(struct capture *c, struct watched *w, enum ended ended, struct tra
         ended = is < 0 ? ENDED_RAISED : ENDED_BEFORE;
     }
     if (ended == ENDED_RETURN) { /* which is yet to be done */
-        if (compat_action(w->op, 0, w->unit).does == DOES_RETURN)
+        if (w->op == RETURN_VALUE)
             stack_push(w, c->returned, NULL);
         else
             Py_DECREF(c->returned);

@@ -1,6 +1,6 @@
 /* tracer/compat/bytecode.c -- see bytecode.h. An opcode that is not there is one of another version. */
+#include "tracer/compat/bytecode.h"
 #define Py_BUILD_CORE 1
-#include <Python.h>
 #if PY_VERSION_HEX >= 0x030d0000
 #define NEED_OPCODE_METADATA
 #include <internal/pycore_opcode_metadata.h>
@@ -9,7 +9,6 @@
 #include <internal/pycore_opcode.h>
 #endif
 #undef Py_BUILD_CORE
-#include "tracer/compat/bytecode.h"
 
 #define SET_UP "variables are still being set up there"
 #define CALLS "a call has begun there"

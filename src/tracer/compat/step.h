@@ -6,50 +6,28 @@
 
 #include "tracer/compat/bytecode.h"
 
-/* What an instruction does. ARG and FLAG of struct compat_action say with what. */
-enum compat_does {
-    DOES_SOMETHING,     /* what is not known here */
-    DOES_NOTHING,
-    DOES_LOAD_FAST, DOES_STORE_FAST, DOES_DELETE_FAST, /* variable ARG */
-    DOES_TAKE_FAST,     /* LOAD_FAST_AND_CLEAR */
-    DOES_TWO,           /* compat_ops[].half, variables ARG >> 4 and ARG & 15 */
-    DOES_LOAD_CONST, DOES_LOAD_GLOBAL, /* FLAG: NULL as well */
-    DOES_LOAD_DEREF, DOES_STORE_DEREF, DOES_MAKE_CELL, DOES_COPY_FREE,
-    DOES_LOAD_ATTR,     /* name ARG. FLAG: as a method, two slots */
-    DOES_SUPER_ATTR,    /* likewise, of super(), whose class and object are on the stack */
-    DOES_STORE_ATTR, DOES_STORE_GLOBAL, DOES_IMPORT, DOES_IMPORT_FROM, /* name ARG */
-    DOES_POP,           /* ARG of them */
-    DOES_PUSH_NULL, DOES_COPY, DOES_SWAP,
-    DOES_BINARY,        /* ARG: NB_ADD ... */
-    DOES_UNARY,         /* ARG: '-', '~', '+' */
-    DOES_NOT, DOES_BOOL,
-    DOES_COMPARE,       /* ARG: Py_LT ... FLAG: and makes it a bool */
-    DOES_IS, DOES_CONTAINS, /* ARG: 1: not */
-    DOES_FORMAT,        /* ARG: conversion; FLAG: with a specification */
-    DOES_SUBSCRIPT, DOES_STORE_SUBSCRIPT, DOES_DELETE_SUBSCRIPT, DOES_SLICE, DOES_STORE_SLICE,
-    DOES_BUILD_TUPLE, DOES_BUILD_LIST, DOES_BUILD_MAP, DOES_BUILD_KEYED, DOES_BUILD_SLICE, DOES_BUILD_STRING, DOES_BUILD_SET,
-    DOES_SET_ADD,       /* FLAG: all that is in it */
-    DOES_LIST_APPEND, DOES_LIST_EXTEND, DOES_MAP_ADD, DOES_MERGE, DOES_LIST_TO_TUPLE, DOES_UNPACK, DOES_UNPACK_STARRED,
-    DOES_ITERATE, DOES_NEXT, /* NEXT: ARG is the unit that the end leads to */
-    DOES_JUMP, DOES_JUMP_IF, /* ARG: the unit; JUMP_IF: FLAG is enum compat_condition */
-    DOES_JUMP_OR_POP,
-    DOES_CALL,          /* ARG arguments; FLAG: their names are on top */
-    DOES_NAME_ARGUMENTS, DOES_BEGIN_CALL, /* KW_NAMES, PRECALL: a call's group begins there */
-    DOES_CALL_VARIABLE, /* FLAG: with keywords */
-    DOES_MAKE_FUNCTION, DOES_FUNCTION_PART, /* ARG: what of it */
-    DOES_RETURN, DOES_RETURN_CONST, DOES_YIELD, DOES_WITH,
-};
-enum compat_condition { IF_FALSE, IF_TRUE, IF_NONE, IF_NOT_NONE };
-
+/* What an instruction does: what OP does, of a version that has it, but for
+ *
+ *     LOAD_FAST_LOAD_FAST                  compat_ops[].half with variables ARG >> 4 and ARG & 15
+ *     LOAD_GLOBAL, LOAD_ATTR, LOAD_SUPER_ATTR, IMPORT_NAME    name ARG. FLAG: with the NULL of a call, or as a method: two slots
+ *     BUILD_MAP                            FLAG: the keys are a tuple on top
+ *     SET_ADD                              FLAG: all that is in what is on top
+ *     COMPARE_OP                           ARG: Py_LT ... FLAG: and makes it a bool
+ *     FORMAT_VALUE                         ARG: conversion; FLAG: with a specification
+ *     CALL, CALL_FUNCTION_EX               FLAG: the names of the last arguments are on top; a dict of keywords
+ *     JUMP_FORWARD, FOR_ITER               ARG: the unit; of FOR_ITER, that the end leads to
+ *     POP_JUMP_IF_FALSE, JUMP_IF_FALSE_OR_POP    likewise; FLAG is enum compat_condition
+ *     CACHE                                what is not known here */
 struct compat_action {
-    enum compat_does does;
+    int op;
     uint32_t arg;
     int flag;
 };
+enum compat_condition { IF_FALSE, IF_TRUE, IF_NONE, IF_NOT_NONE };
 
 /* What OP with ARG, at UNIT of a code object, does. */
 struct compat_action compat_action(int op, uint32_t arg, int32_t unit);
-/* What OP, DOES_LOAD_CONST or DOES_RETURN_CONST, has with ARG in CODE: a new reference. */
+/* What OP, which loads or returns a constant, has with ARG in CODE: a new reference. */
 PyObject *compat_constant(PyCodeObject *code, int op, uint32_t arg);
 /* Slots of the stack above an iterator, for the place in an iteration without one: NULL. */
 #define COMPAT_ABOVE_ITERATOR (PY_VERSION_HEX >= 0x030f0000)
