@@ -7,6 +7,7 @@ import operator
 from . import guards as _guards
 from ._guard_words import text
 from ._native import native
+from .graph import BINARY, UNARY
 from .guards import Guard, GuardTree, Source, attribute
 
 
@@ -46,12 +47,11 @@ def _has_shape(value):
         return False
 
 
-_SIGNS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//", operator.mod: "%", operator.pow: "**", operator.truediv: "/",
-          operator.lt: "<", operator.le: "<=", operator.eq: "==", operator.ne: "!=", operator.gt: ">", operator.ge: ">=", operator.neg: "-"}
+_SIGNS = {**BINARY, **UNARY}
 
 
 def _text(number, paths):
-    """What NUMBER, of number_expression() in operate.c, is called; PATHS gets those that it reads."""
+    """What NUMBER, of expression_of() in operate.c, is called; PATHS gets those that it reads."""
     if not isinstance(number, tuple):
         return text(number)
     if len(number) == 1:
@@ -69,9 +69,9 @@ def _numbered(number, paths):
     return (paths.index(number[0]),) if len(number) == 1 else (number[0], *(_numbered(one, paths) for one in number[1:]))
 
 
-def _comparison(sign, left, right, result):
+def _comparison(comparison, result):
     """A guard: numbers compare as they did, and are of type int."""
-    paths, comparison = [], (sign, left, right)
+    paths = []
     shown = _text(comparison, paths)[1:-1]
     return _guards.LAMBDA(native._check((_numbered(comparison, paths), result)), shown if result else "not (%s)" % shown, *map(source_of, paths))
 

@@ -32,10 +32,10 @@ class Node:
         return self.name if isinstance(self.name, str) else "<node at %#x>" % id(self)
 
 
-_BINARY = {getattr(operator, name): sign for name, sign in {
+BINARY = {getattr(operator, name): sign for name, sign in {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@", "and_": "&", "or_": "|",
     "xor": "^", "lshift": "<<", "rshift": ">>", "lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}.items()}
-_UNARY = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
+UNARY = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
 _PLAIN = frozenset((bool, int, float, str, bytes, type(None), type(Ellipsis)))  # a repr of these is source
 _SPLIT = re.compile(r"([a-zA-Z_0-9]*?)(?:_(\d+))?$")
 _TAKEN = frozenset(keyword.kwlist) | frozenset(vars(builtins))
@@ -158,14 +158,14 @@ class _Source:
         if name:
             return self.called(name, args, kwargs)
         if not kwargs and len(args) == 2:
-            if target in _BINARY:
-                return "%s %s %s" % (self.written(args[0]), _BINARY[target], self.written(args[1]))
+            if target in BINARY:
+                return "%s %s %s" % (self.written(args[0]), BINARY[target], self.written(args[1]))
             if target is operator.getitem:
                 return "%s[%s]" % tuple(map(self.written, args))
             if target is getattr and type(args[1]) is str and args[1].isidentifier() and not keyword.iskeyword(args[1]):
                 return "%s.%s" % (self.written(args[0]), args[1])
-        if not kwargs and len(args) == 1 and target in _UNARY:
-            return _UNARY[target] + self.written(args[0])
+        if not kwargs and len(args) == 1 and target in UNARY:
+            return UNARY[target] + self.written(args[0])
         module = getattr(target, "__module__", None)
         module = "" if module in ("builtins", None) or not isinstance(module, str) else module.lstrip("_") + "_"
         return self.called(self.of_global(target, module + _candidate(target)), args, kwargs)

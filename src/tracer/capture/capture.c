@@ -172,8 +172,8 @@ static PyObject *finish(struct capture *c, struct watched *w, enum ended ended, 
 {
     PyObject *const finish = PyTuple_GET_ITEM(c->callback, CAPTURE_FINISH), *const every = PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY);
     const bool returns = ended == ENDED_RETURN;
-    struct shadow *const *stack = w->shadow + w->variables + (c->make_bool ? 0 : w->code->co_stacksize); /* else as the instruction began */
-    OWNED PyObject *state = returns ? Py_NewRef(Py_None) : plan_state(c, w, stack, c->make_bool ? w->depth : w->before);
+    struct shadow *const *stack = w->shadow + w->variables + w->code->co_stacksize; /* as the instruction began */
+    OWNED PyObject *state = returns ? Py_NewRef(Py_None) : plan_state(c, w, stack, w->before);
     OWNED PyObject *broke = returns ? Py_NewRef(Py_None)
                             : Py_BuildValue("(sNiiO)", c->kind, reason_text(c->reason), 2 * w->group, PyCode_Addr2Line(w->code, 2 * w->group), c->stack ? c->stack : Py_None);
     OWNED PyObject *record = !broke || !state ? NULL : Py_BuildValue(

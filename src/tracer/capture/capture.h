@@ -47,7 +47,7 @@ enum shadow_kind {
 
 struct shadow {
     enum shadow_kind kind;
-    unsigned char steps;    /* of a source: behind its root */
+    unsigned char steps;    /* of a source: behind its root; of a node that gives a number: operands that it is calculated of */
     char step;              /* of a source: 'l' 'G' 'B' '.' '[', or 'C', the cell of a free variable, number at */
     char guarded;           /* a source: 1: its type (and length), 2: what it is is guarded */
     bool changed;           /* a source: some of its children are */
@@ -59,7 +59,7 @@ struct shadow {
     Py_ssize_t apart, at;   /* a source: is another object than the first of the effects change; an effect: nodes before it; one of mortal; an iterator */
     struct shadow *origin;  /* a list, dict or object that can be seen from outside: what it was when that began */
     struct shadow *parent, *child, *next; /* child: of a source, the first that was read from it */
-    PyObject *path;         /* of a source, if it was asked for, borrowed likewise */
+    PyObject *path;         /* of a source, if it was asked for; of a node that gives a number: for guards, or NULL: borrowed likewise */
     PyObject *key, *value, *node; /* borrowed from capture->arena; node: of a node, or a source's placeholder, or NULL */
     struct shadow **items;
     PyObject **keys;        /* of a dict, borrowed likewise */
@@ -311,8 +311,6 @@ enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterato
 enum ended import_module(struct capture *c, struct watched *w, PyObject *name);
 /* So many BEFORE and BEHIND a starred one; BEHIND -1: there is none. */
 enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ssize_t behind);
-enum ended iterate(struct capture *c, struct watched *w);
-enum ended next_item(struct capture *c, struct watched *w, struct compat_action action);
 /* CALL of iter() or reversed(), which has NAME. */
 enum ended iterate_call(struct capture *c, struct watched *w, const struct call *call, const char *name);
 

@@ -231,22 +231,3 @@ enum ended iterate_call(struct capture *c, struct watched *w, const struct call 
     of->fixed |= PyList_CheckExact(value); /* its items are those that the shadow has now */
     return stack_result(c, w, call->slots, run_call(call), shadow);
 }
-
-enum ended iterate(struct capture *c, struct watched *w)
-{
-    struct operands operands = {{stack_value(w, 0)}, {stack_shadow(w, 0)}};
-    const struct call call = operator_call("iter", 1, 1, &operands);
-
-    return iterate_call(c, w, &call, "iter");
-}
-
-enum ended next_item(struct capture *c, struct watched *w, struct compat_action action)
-{
-    enum ended ended = iterator_next(c, w, stack_value(w, COMPAT_ABOVE_ITERATOR), stack_shadow(w, COMPAT_ABOVE_ITERATOR), 0);
-
-    if (ended != ENDED_BEFORE && ended != ENDED_RAISED && stack_value(w, 0) == polyfill("end")) {
-        stack_drop(w, 2 + COMPAT_ABOVE_ITERATOR);
-        w->next = (int32_t)action.arg;
-    }
-    return ended;
-}

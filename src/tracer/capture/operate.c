@@ -7,6 +7,8 @@
 
 #include <stdarg.h>
 
+enum { LONGEST = 60 /* operands of what calculates a number that is in a guard */ };
+
 enum ended break_at(struct capture *c, const char *kind, const char *format, ...)
 {
     va_list arguments;
@@ -237,34 +239,74 @@ static enum ended unknown_operand(struct capture *c, const struct call *call, co
     return break_at(c, "value", "%s of a %.200s", what, Py_TYPE(call->args[0])->tp_name);
 }
 
-/* CALL, of operator.NAME, as a node, whose shape follows from the operands'. ENDED_NOT: it may run. */
-static enum ended operation_on(struct capture *c, const char *name, const struct call *call, struct operation *made)
+/* Are its arguments integers, one of which varies? */
+static bool are_numbers(struct capture *c, const struct call *call)
 {
-    bool pure = (name[0] != 'i' || !strcmp(name, "invert")) && strcmp(name, "setitem"), first, rest;
+    bool varies = false;
+
+    for (int i = 0; i < call->count; i++) {
+        if (!PyLong_CheckExact(call->args[i]))
+            return false;
+        varies |= is_varying(c, call->shadows[i]);
+    }
+    return varies;
+}
+
+/* How the number that CALL gives comes about, for guards: (operator, operands...); an operand is the path of an input in a tuple, another such
+ * tuple, or a number. A new reference. NULL: that is too long. */
+static PyObject *expression_of(struct capture *c, const struct call *call)
+{
+    PyObject *made = PyTuple_New(1 + call->count);
+
+    if (made)
+        PyTuple_SET_ITEM(made, 0, Py_NewRef(call->callable));
+    for (int i = 0; made && i < call->count; i++) {
+        struct shadow *of = call->shadows[i];
+        PyObject *one = of->kind == SHADOW_NODE ? Py_XNewRef(of->path) : is_varying(c, of) ? Py_BuildValue("(O)", source_path(c, of))
+                        : value_known(c, of->value, of) ? Py_NewRef(of->value) : NULL;
+        PyTuple_SET_ITEM(made, 1 + i, one);
+        if (!one)
+            Py_CLEAR(made);
+    }
+    PyErr_Clear();
+    return made;
+}
+
+enum ended operate_graph(struct capture *c, struct watched *w, const char *name, const struct call *call, bool keeps)
+{
+    const bool numbers = are_numbers(c, call), in_place = name[0] == 'i' && strcmp(name, "invert");
+    bool pure = numbers || (!in_place && strcmp(name, "setitem")), first, rest;
+    struct operation operation;
+    struct shadow *shadow;
     enum ended ended;
+    PyObject *result;
 
     for (int i = 0; i < call->count; i++)
         pure &= !value_is_array(call->args[i]) || value_is_theirs(call->args[i]);
     if ((ended = may_operate(c, pure)))
         return ended;
-    return node_arguments(c, call, strstr(name, "item"), made, &first, &rest) ? ENDED_NOT : unknown_operand(c, call, name);
-}
-
-enum ended operate_graph(struct capture *c, struct watched *w, const char *name, const struct call *call, bool keeps)
-{
-    struct operation operation;
-    enum ended ended = operation_on(c, name, call, &operation);
-    PyObject *result;
-
-    if (ended)
-        return ended;
+    if (!node_arguments(c, call, strstr(name, "item"), &operation, &first, &rest))
+        return unknown_operand(c, call, name);
     operation.fixed &= keeps;
     result = run_call(call);
-    if (call->count == 2 && name[0] == 'i' && result == call->args[0]) /* in place */
+    if (in_place && !numbers && result == call->args[0])
         operation.same = call->shadows[0];
-    if (result != Py_None || call->count < 3)
+    if (!result || !(numbers || (result == Py_None && call->count > 2))) /* setitem() has no result */
         return node_result(c, w, call->slots, &operation, result);
-    return stack_result(c, w, call->slots, result, add_operation(c, &operation)); /* of setitem(): there is no result */
+    shadow = add_operation(c, &operation);
+    if (numbers && shadow) {
+        OWNED PyObject *expression = NULL;
+        for (int i = 0; i < call->count; i++) {
+            shadow_add(c, shadow, NULL, call->shadows[i]);
+            shadow->steps += call->shadows[i]->kind == SHADOW_NODE ? call->shadows[i]->steps : 1;
+        }
+        expression = shadow->steps < LONGEST ? expression_of(c, call) : NULL;
+        shadow->path = capture_keep(c, expression);
+        shadow->varies = 1;
+        shadow->value = capture_keep(c, result);
+        c->number_nodes++;
+    }
+    return stack_result(c, w, call->slots, result, shadow);
 }
 
 /* ---- operators ---- */
@@ -297,42 +339,6 @@ enum ended operate_special(struct capture *c, struct watched *w, const char *nam
     return special(c, w, text, call);
 }
 
-/* CALL, of operator.NAME, gives a number for integers, one of which varies. */
-static enum ended operate_numbers(struct capture *c, struct watched *w, const char *name, const struct call *call)
-{
-    struct operation operation;
-    enum ended ended = operation_on(c, name, call, &operation);
-    struct shadow *shadow;
-    PyObject *result;
-
-    if (ended)
-        return ended;
-    result = run_call(call);
-    if (!result)
-        return Py_DECREF(operation.args), ENDED_RAISED;
-    if ((shadow = add_operation(c, &operation))) {
-        for (int i = 0; i < call->count; i++)
-            shadow_add(c, shadow, NULL, call->shadows[i]);
-        shadow->varies = 1;
-        shadow->value = capture_keep(c, result);
-        c->number_nodes++;
-    }
-    return stack_result(c, w, call->slots, result, shadow);
-}
-
-/* Are its arguments integers, one of which varies? */
-static bool are_numbers(struct capture *c, const struct call *call)
-{
-    bool varies = false;
-
-    for (int i = 0; i < call->count; i++) {
-        if (!PyLong_CheckExact(call->args[i]))
-            return false;
-        varies |= is_varying(c, call->shadows[i]);
-    }
-    return varies;
-}
-
 static bool has_operand_of_graph(const struct call *call)
 {
     return is_graph(call->args[0], call->shadows[0]) || (call->count > 1 && is_graph(call->args[1], call->shadows[1]));
@@ -352,45 +358,49 @@ static bool overloads(PyObject *a, PyObject *b, const char *name)
     return Py_TYPE(a) != Py_TYPE(b) && PyType_IsSubtype(Py_TYPE(a), Py_TYPE(b)) && own && own != other;
 }
 
+/* Does CALL of operator.NAME give a number, whatever those are that vary? */
+static bool gives_number(struct capture *c, const char *name, const struct call *call)
+{
+    int large;
+
+    return are_numbers(c, call) && !strstr(name, "shift") &&
+           (!strstr(name, "pow") || (!is_varying(c, call->shadows[1]) && PyLong_AsLongAndOverflow(call->args[1], &large) >= 0 && value_known(c, call->args[1], call->shadows[1])));
+}
+
 /* CALL of operator.NAME: a node if an operand is of the graph, or a number that varies; done if they are known or it only moves items; else
  * their classes say. */
-static enum ended operate_call(struct capture *c, struct watched *w, const char *name, struct call *call, bool gives_number)
+static enum ended operate_call(struct capture *c, struct watched *w, const char *name, const struct call *call)
 {
-    const bool in_place = call->count == 2 && name[0] == 'i';
-    struct operands turned;
-    struct call other;
+    const bool two = call->count == 2, in_place = two && name[0] == 'i';
+    PyObject *first = call->args[0];
+    struct operands operands = {{two ? call->args[1] : NULL, first}, {two ? call->shadows[1] : NULL, call->shadows[0]}};
+    struct call turned = *call;
     enum ended ended;
 
     if (!call->callable)
         return no_memory_at(c);
-    if (has_operand_of_graph(call))
+    if (has_operand_of_graph(call) || gives_number(c, name, call))
         return operate_graph(c, w, name, call, true);
-    if (gives_number && are_numbers(c, call))
-        return operate_numbers(c, w, name, call);
     if (are_known(c, call, false))
         return known_result(c, w, call->slots, run_call(call));
     if ((ended = set_call(c, w, call)) != ENDED_BEFORE)
         return ended;
-    if ((ended = move(c, w, name, call)) == ENDED_BEFORE && !c->kind && PyList_CheckExact(call->args[0]) && !strcmp(name, "iadd"))
-        ended = step_polyfill(c, w, "_iadd", call);
-    if (ended == ENDED_BEFORE && !c->kind && is_sequence(call->args[0]) && call->count == 2 && Py_TYPE(call->args[0]) == Py_TYPE(call->args[1]) && (!strcmp(name, "eq") || !strcmp(name, "ne")))
-        ended = step_polyfill(c, w, name[0] == 'n' ? "_ne" : "_eq", call);
-    if (ended == ENDED_BEFORE && !c->kind && call->count == 2 && !in_place && overloads(call->args[1], call->args[0], name)) { /* its class is below the other's */
-        turned = (struct operands){{call->args[1], call->args[0]}, {call->shadows[1], call->shadows[0]}};
-        other = (struct call){.callable = call->callable, .args = turned.values, .shadows = turned.of, .count = 2, .slots = call->slots, .operates = true, .reflected = true};
-        ended = operate_special(c, w, name, &other);
-    }
-    if (ended == ENDED_BEFORE && !c->kind)
-        ended = operate_special(c, w, name, call);
-    if (in_place && ended == ENDED_BEFORE && !c->kind)
-        ended = operate_special(c, w, name + 1, call);
-    if (call->count == 2 && ended == ENDED_BEFORE && !c->kind) {
-        turned = (struct operands){{call->args[1], call->args[0]}, {call->shadows[1], call->shadows[0]}};
-        call->args = turned.values;
-        call->shadows = turned.of;
-        call->reflected = true;
-        ended = operate_special(c, w, name + in_place, call);
-    }
+    if ((ended = move(c, w, name, call)) != ENDED_BEFORE || c->kind)
+        return ended;
+    if (!strcmp(name, "iadd") && PyList_CheckExact(first))
+        return step_polyfill(c, w, "_iadd", call);
+    if (!strcmp(name, "contains") && is_sequence(first))
+        return step_polyfill(c, w, "_contains", call);
+    if ((!strcmp(name, "eq") || !strcmp(name, "ne")) && is_sequence(first) && Py_TYPE(first) == Py_TYPE(call->args[1]))
+        return step_polyfill(c, w, name[0] == 'n' ? "_ne" : "_eq", call);
+    turned.args = operands.values;
+    turned.shadows = operands.of;
+    turned.reflected = true;
+    if (two && !in_place && overloads(call->args[1], first, name)) /* its class is below the other's */
+        ended = operate_special(c, w, name, &turned);
+    for (int way = 0; way < (two ? 3 : 1) && ended == ENDED_BEFORE && !c->kind; way++)
+        if (way != 1 || in_place)
+            ended = operate_special(c, w, name + (way && in_place), way == 2 ? &turned : call);
     return ended != ENDED_BEFORE || c->kind ? ended : unknown_operand(c, call, name);
 }
 
@@ -400,89 +410,28 @@ static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t 
         "add", "and_", "floordiv", "lshift", "matmul", "mul", "mod", "or_", "pow", "rshift", "sub", "truediv", "xor",
         "iadd", "iand", "ifloordiv", "ilshift", "imatmul", "imul", "imod", "ior", "ipow", "irshift", "isub", "itruediv", "ixor"};
     struct operands operands;
-    struct call call;
-    bool gives_number;
-    int large;
+    struct call call = top_call(w, names[which], 2, &operands);
 
-    if (which >= sizeof names / sizeof *names)
-        return break_at(c, "instruction", "an operator that is not known");
-    call = top_call(w, names[which], 2, &operands);
-    gives_number = strstr("add sub mul mod floordiv truediv", names[which % 13]) ||
-                   (!strcmp(names[which % 13], "pow") && are_numbers(c, &call) && !is_varying(c, operands.of[1]) &&
-                    PyLong_AsLongAndOverflow(operands.values[1], &large) >= 0 && value_known(c, operands.values[1], operands.of[1]));
-    if (gives_number && are_numbers(c, &call))
+    if (are_numbers(c, &call))
         call.callable = operator_named(names[which % 13]);
-    return operate_call(c, w, names[which], &call, gives_number);
-}
-
-/* How the number of SHADOW comes about, for a guard: a path in a tuple, (operator, operands...), or the number. A new reference, or NULL. */
-static PyObject *number_expression(struct capture *c, struct shadow *shadow, struct shadow **source)
-{
-    PyObject *made;
-
-    if (shadow->kind == SHADOW_SOURCE && is_varying(c, shadow))
-        return *source = shadow, Py_BuildValue("(O)", source_path(c, shadow));
-    if (shadow->kind != SHADOW_NODE)
-        return value_known(c, shadow->value, shadow) ? Py_NewRef(shadow->value) : NULL;
-    made = PyTuple_New(shadow->count + 1);
-    if (made)
-        PyTuple_SET_ITEM(made, 0, PyObject_GetAttrString(shadow->node, "target"));
-    for (Py_ssize_t i = 0; made && i < shadow->count; i++) {
-        PyObject *one = c->nesting++ < 16 && may_go_on(c) ? number_expression(c, shadow->items[i], source) : NULL;
-        c->nesting--;
-        PyTuple_SET_ITEM(made, i + 1, one);
-        if (!one)
-            Py_CLEAR(made);
-    }
-    return made;
-}
-
-/* Numbers that vary compare as they do: at each hit. */
-static bool guard_comparison(struct capture *c, const struct call *call, PyObject *result)
-{
-    struct shadow *source = NULL;
-    OWNED PyObject *left = c->foreign || !result ? NULL : number_expression(c, call->shadows[0], &source), *right = left ? number_expression(c, call->shadows[1], &source) : NULL;
-    OWNED PyObject *whole = right && source ? Py_BuildValue("(OOOO)", call->callable, left, right, result) : NULL;
-
-    PyErr_Clear();
-    return whole && !guard_on(c, source, "COMPARISON", whole);
-}
-
-/* Does the next instruction jump by what W's gives, or negate it? */
-static bool decides(const struct watched *w)
-{
-    const int op = w->next < w->units ? w->bytes[2 * w->next] : CACHE;
-
-    return compat_ops[op].jumps || op == UNARY_NOT || op == TO_BOOL || op == EXTENDED_ARG;
+    return operate_call(c, w, names[which], &call);
 }
 
 static enum ended compare(struct capture *c, struct watched *w, struct compat_action action)
 {
     static const char *const names[] = {"lt", "le", "eq", "ne", "gt", "ge"};
     struct operands operands;
-    struct call call = top_call(w, names[action.arg], 2, &operands);
-    const bool graph = has_operand_of_graph(&call);
+    const struct call call = top_call(w, names[action.arg], 2, &operands);
+    const int next = w->next < w->units ? w->bytes[2 * w->next] : CACHE;
     enum ended ended;
-    int is;
 
-    if (decides(w) && are_numbers(c, &call)) {
-        OWNED PyObject *result = run_call(&call);
-        if (guard_comparison(c, &call, result))
+    if ((compat_ops[next].jumps || next == UNARY_NOT || next == TO_BOOL || next == EXTENDED_ARG) && are_numbers(c, &call)) { /* it decides what runs */
+        OWNED PyObject *result = run_call(&call), *expression = expression_of(c, &call), *guard = expression ? PyTuple_Pack(2, expression, result) : NULL;
+        if (guard && !c->foreign && !guard_on(c, c->locals, "COMPARISON", guard))
             return known_result(c, w, call.slots, Py_NewRef(result));
     }
-    if (action.flag && !graph && !are_known(c, &call, false))
-        return unknown_operand(c, &call, names[action.arg]);
-    ended = operate_call(c, w, names[action.arg], &call, !action.flag);
-    if (graph && action.flag && ended == ENDED_NOT) { /* the next instruction jumps by it */
-        c->make_bool = true;
-        w->unit = w->group = w->next;
-        watched_mark(w);
-        return break_at(c, "data", "whether a %.100s is true decides what runs", Py_TYPE(stack_value(w, 0))->tp_name);
-    }
-    if (graph && action.flag && ended == ENDED_BEHIND) { /* a plain value */
-        is = PyObject_IsTrue(stack_value(w, 0));
-        return is < 0 ? ENDED_RAISED : (stack_result(c, w, 1, PyBool_FromLong(is), NULL), ended);
-    }
+    ended = operate_call(c, w, names[action.arg], &call);
+    c->make_bool = action.flag && (ended == ENDED_NOT || ended == ENDED_BEHIND) && !PyBool_Check(stack_value(w, 0));
     return ended;
 }
 
@@ -549,41 +498,30 @@ static enum ended contains(struct capture *c, struct watched *w)
     const struct call call = operator_call("contains", 2, 2, &operands);
     PyObject *container = operands.values[0], *item = operands.values[1];
     struct shadow *of = operands.of[0];
-    enum ended ended = operate_special(c, w, "contains", &call);
     bool known = false;
 
-    if (ended != ENDED_BEFORE || c->kind)
-        return ended;
-    if (is_sequence(container) && of && !is_graph(item, operands.of[1]) && !value_is_simple(item))
-        return step_polyfill(c, w, "_contains", &call);
-    if (!value_is_simple(item) || !value_known(c, item, operands.of[1]) || !of)
-        return unknown_operand(c, &call, "in");
-    if (of->kind == SHADOW_SOURCE && PyDict_CheckExact(container) && !c->foreign && is_apart(c, of) &&
-        (of->changed || value_type_known(c, container, of))) {
-        known = true;
-        if (!source_changed(of, '[', item))
+    if (of && PyDict_CheckExact(container) && value_is_simple(item) && value_known(c, item, operands.of[1])) {
+        known = of->kind == SHADOW_DICT || (of->kind == SHADOW_SOURCE && !c->foreign && is_apart(c, of) &&
+                                            (of->changed || value_type_known(c, container, of)));
+        if (known && of->kind == SHADOW_SOURCE && !source_changed(of, '[', item))
             guard_on(c, of, PyDict_Contains(container, item) == 1 ? "DICT_CONTAINS" : "DICT_NOT_CONTAINS", item);
-    } else if (of->kind == SHADOW_DICT && PyDict_CheckExact(container)) {
-        known = true;
-    } else if (value_is_simple(container) || PyAnySet_CheckExact(container)) {
-        known = PyAnySet_CheckExact(container) ? set_known(c, container, of) : value_known(c, container, of);
+    } else if (PyAnySet_CheckExact(container)) {
+        known = value_is_simple(item) && value_known(c, item, operands.of[1]) && set_known(c, container, of);
     }
-    return known ? known_result(c, w, 2, run_call(&call)) : unknown_operand(c, &call, "in");
+    return known ? known_result(c, w, 2, run_call(&call)) : operate_call(c, w, "contains", &call);
 }
 
 static enum ended format(struct capture *c, struct watched *w, struct compat_action action)
 {
-    PyObject *value = stack_value(w, action.flag ? 1 : 0), *spec = action.flag ? stack_value(w, 0) : NULL;
-    OWNED PyObject *converted = NULL;
+    struct operands operands;
+    const struct call call = top_call(w, "format", 1 + action.flag, &operands);
+    PyObject *value = operands.values[0];
+    OWNED PyObject *text = NULL;
 
-    if (!value_is_plain(value) || !value_known(c, value, stack_shadow(w, action.flag ? 1 : 0)) ||
-        (spec && !value_known(c, spec, stack_shadow(w, 0))))
-        return break_at(c, "value", "the text of a %.200s%s", Py_TYPE(value)->tp_name, stack_shadow(w, action.flag ? 1 : 0) ? "" : " that is not known");
-    if (action.arg)
-        converted = action.arg == 1 ? PyObject_Str(value) : action.arg == 2 ? PyObject_Repr(value) : PyObject_ASCII(value);
-    if (action.arg && !converted)
-        return ENDED_RAISED;
-    return known_result(c, w, action.flag ? 2 : 1, PyObject_Format(action.arg ? converted : value, spec));
+    if (!are_known(c, &call, false))
+        return unknown_operand(c, &call, "the text");
+    text = !action.arg ? Py_NewRef(value) : action.arg == 1 ? PyObject_Str(value) : action.arg == 2 ? PyObject_Repr(value) : PyObject_ASCII(value);
+    return text ? known_result(c, w, call.slots, PyObject_Format(text, action.flag ? operands.values[1] : NULL)) : ENDED_RAISED;
 }
 
 int truth_of(struct capture *c, PyObject *value, struct shadow *shadow)
@@ -626,7 +564,13 @@ enum ended operate(struct capture *c, struct watched *w, struct compat_action ac
     case UNARY_INVERT:
         name = action.op == UNARY_NEGATIVE ? "neg" : action.op == UNARY_INVERT ? "invert" : "pos";
         call = top_call(w, name, 1, &operands);
-        return operate_call(c, w, name, &call, true);
+        return operate_call(c, w, name, &call);
+    case GET_ITER:
+        call = top_call(w, "iter", 1, &operands);
+        ended = iterate_call(c, w, &call, "iter");
+        if (COMPAT_ABOVE_ITERATOR && (ended == ENDED_NOT || ended == ENDED_BEHIND))
+            stack_push(w, NULL, NULL);
+        return ended;
     case TO_BOOL:
         return to_bool(c, w);
     case UNARY_NOT:

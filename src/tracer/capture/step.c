@@ -448,13 +448,13 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
         return unpack(c, w, (Py_ssize_t)action.arg, -1);
     case UNPACK_EX:
         return unpack(c, w, (Py_ssize_t)(action.arg & 0xff), (Py_ssize_t)(action.arg >> 8));
-    case GET_ITER:
-        ended = iterate(c, w);
-        if (COMPAT_ABOVE_ITERATOR && (ended == ENDED_NOT || ended == ENDED_BEHIND))
-            stack_push(w, NULL, NULL);
-        return ended;
     case FOR_ITER:
-        return next_item(c, w, action);
+        ended = iterator_next(c, w, stack_value(w, COMPAT_ABOVE_ITERATOR), stack_shadow(w, COMPAT_ABOVE_ITERATOR), 0);
+        if (ended != ENDED_BEFORE && ended != ENDED_RAISED && stack_value(w, 0) == polyfill("end")) {
+            stack_drop(w, 2 + COMPAT_ABOVE_ITERATOR);
+            w->next = (int32_t)action.arg;
+        }
+        return ended;
     case JUMP_FORWARD:
         return jump(c, w, action.arg);
     case POP_JUMP_IF_FALSE:
@@ -510,7 +510,7 @@ void watched_mark(struct watched *w)
 
 enum ended watch(struct capture *c, struct watched *w)
 {
-    bool in_call = false;
+    bool in_call = false, make_bool;
     enum ended ended = ENDED_NOT;
 
     while (!ended) {
@@ -535,7 +535,10 @@ enum ended watch(struct capture *c, struct watched *w)
             ended = ENDED_BEFORE;
             w->unit = unit;
         } else {
+            make_bool = c->make_bool;
+            c->make_bool = false;
             ended = step(c, w, action);
+            c->make_bool |= make_bool && ended == ENDED_BEFORE;
         }
         if (ended == ENDED_RAISED || ended == ENDED_BEFORE) /* CPython does the instruction itself at each hit */
             c->effects->count = effects;
@@ -589,11 +592,10 @@ int hand_over(struct capture *c, struct watched *w, enum ended ended, struct tra
 {
     const int count = w->variables + w->depth;
 
-    if (ended == ENDED_BEFORE && c->make_bool) {
+    if (c->make_bool) {
         int is = PyObject_IsTrue(stack_value(w, 0));
-        stack_drop(w, 1);
-        stack_push(w, PyBool_FromLong(is > 0), NULL);
-        ended = is < 0 ? ENDED_RAISED : ENDED_BEFORE;
+        stack_result(c, w, 1, PyBool_FromLong(is > 0), NULL);
+        ended = is < 0 ? ENDED_RAISED : ended;
     }
     if (ended == ENDED_RETURN) { /* which is yet to be done */
         if (w->op == RETURN_VALUE)
