@@ -183,7 +183,7 @@ static PyObject *finish(struct capture *c, struct watched *w, enum ended ended, 
         "taken", plan_parts(c, c->taken->count, c->taken->items), "effects", plan_parts(c, c->effects->count, c->effects->items),
         "returned", plan_part(c, c->returned_shadow),
         "state", state, "known", c->returned_shadow != NULL, "resumed", w->resumed, "shapes_read", c->shapes_read, "group", w->group, "unit", w->unit,
-        "begun", c->begun, "handled", c->handled, "again", c->attempted, "make_bool", c->make_bool);
+        "begun", c->begun, "handled", c->handled, "again", c->attempted, "make_bool", c->make_bool && ended == ENDED_BEFORE);
     static PyObject *module;
     struct tracer_exception raised;
     struct torch_quiet quiet;

@@ -115,8 +115,7 @@ struct capture {
     struct shadow *taken;     /* items: sources of the placeholders */
     struct shadow *effects;   /* items: in their order */
     struct shadow *generators; /* items: that were made */
-    PyObject *stopped;        /* borrowed: the value of the last iterator's end */
-    PyObject *raised;         /* borrowed: what a class of the program's has raised for that */
+    PyObject *raised;         /* borrowed: by the last iterator's end; or NULL */
     const struct call *sent;  /* what the generator that is resumed next is sent; or NULL */
     bool may_end, ends;       /* the function that is stepped next may raise StopIteration; it has, and nothing else */
     bool shapes_read, failed; /* failed: no memory, or nothing that was read can be believed */

@@ -268,7 +268,6 @@ void attempt_undo(struct capture *c, const struct attempt *attempt)
     shadows_back(c, attempt->undo);
     c->effects->count = attempt->effects;
     c->number_nodes = attempt->number_nodes;
-    c->make_bool = false;
     tracer_exception_back(&pending);
 }
 

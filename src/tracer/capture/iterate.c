@@ -69,10 +69,12 @@ static bool is_native(const struct shadow *of)
     return of->step == 'e' || of->step == 'z';
 }
 
-/* The shadow of ITEM, which an iterator with OF has just given. */
-static struct shadow *given(struct capture *c, struct shadow *of, PyObject *item)
+/* The shadow of ITEM, which ITERATOR, of OF, has just given. */
+static struct shadow *given(struct capture *c, struct shadow *of, PyObject *iterator, PyObject *item)
 {
+    const bool counts = of->kind == SHADOW_ITERATOR && of->step == 'e';
     struct shadow *made;
+    Py_ssize_t left;
 
     if (!shadow_change(c, of))
         return NULL;
@@ -80,38 +82,34 @@ static struct shadow *given(struct capture *c, struct shadow *of, PyObject *item
         return of->child;
     if (of->step == 'i')
         return mirror_next(c, of);
-    if (of->step == 'e' || of->step == 'z') {
+    if (counts || of->step == 'z') {
         made = PyTuple_CheckExact(item) ? shadow_new(c, SHADOW_TUPLE, PyTuple_GET_SIZE(item)) : NULL;
-        if (made && of->step == 'e')
+        if (made && counts)
             shadow_add(c, made, NULL, shadow_const(c, PyTuple_GET_ITEM(item, 0)));
         for (Py_ssize_t i = 0; made && i < of->count; i++)
-            shadow_add(c, made, NULL, given(c, of->items[i], PyTuple_GET_ITEM(item, i + (of->step == 'e'))));
+            shadow_add(c, made, NULL, given(c, of->items[i], of->keys[i], PyTuple_GET_ITEM(item, i + counts)));
         return made;
     }
     if (is_graph(of->value, of->parent))
         return item_node(c, of->value, of->parent, of->at++);
-    of->at++;
     if (!is_sequence(of->value))
         return shadow_const(c, item);
-    return value_item(c, of->value, of->parent, of->step == 'r' ? PySequence_Fast_GET_SIZE(of->value) - of->at : of->at - 1);
+    left = PyObject_LengthHint(iterator, 0);
+    PyErr_Clear();
+    return value_item(c, of->value, of->parent, of->step == 'r' ? left : PySequence_Fast_GET_SIZE(of->value) - left - 1);
 }
 
-/* A zip that has ITERATOR, of OF, has come to its end: did that give an item before, which is lost? */
-static bool gave(struct capture *c, struct shadow *of, PyObject *iterator)
+/* An iterator has come to its end: how far what a zip() goes through has come is not known if that does not say so itself. */
+static void lose(struct capture *c, struct shadow *of)
 {
-    Py_ssize_t size;
-
-    if (of->kind == SHADOW_GENERATOR)
-        return compat_has_yielded(compat_frame_of(iterator));
-    for (Py_ssize_t i = 0; of->step != 'i' && i < of->count; i++)
-        if (!gave(c, of->items[i], of->keys[i]))
-            return false;
-    if (of->step == 'z' || of->step == 'e')
-        return true;
-    size = of->step == 'i' ? -1 : PyObject_Size(of->value);
-    c->failed |= size < 0 || !shadow_change(c, of);
-    PyErr_Clear();
-    return of->at < size && ++of->at;
+    for (Py_ssize_t i = 0; of->kind == SHADOW_ITERATOR && of->step != 'i' && i < of->count; i++) {
+        struct shadow *in = of->items[i];
+        lose(c, in);
+        if (in->kind == SHADOW_ITERATOR && (in->step == 'i' || is_graph(in->value, in->parent))) {
+            c->failed |= !shadow_change(c, in);
+            in->step = '?';
+        }
+    }
 }
 
 /* The call of a function in Python does what map(), filter() or zip() OF does for its next item. */
@@ -136,9 +134,7 @@ enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterato
     const struct attempt attempt = attempt_begin(c);
     struct tracer_exception raised;
     enum ended ended;
-    PyObject *item, *stopped = NULL;
-
-    c->raised = NULL;
+    PyObject *item;
 
     if (of && (of->kind == SHADOW_OBJECT || of->kind == SHADOW_SOURCE)) { /* of a class of the program's */
         c->may_end = true;
@@ -149,42 +145,32 @@ enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterato
             return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
         if (ended != ENDED_RAISED || !PyErr_ExceptionMatches(PyExc_StopIteration))
             return ended;
-        raised = tracer_exception_aside();
-        c->raised = capture_keep(c, raised.value);
-        tracer_exception_drop(&raised);
-        if (c->ends)
-            c->kind = NULL;
+        c->kind = c->ends ? NULL : c->kind;
         c->inner_broke = !c->ends;
-        item = polyfill("end");
-        stack_result(c, w, slots, Py_XNewRef(item), shadow_const(c, item));
-        return c->ends ? ENDED_NOT : ENDED_BEHIND;
+    } else {
+        if (of && of->kind == SHADOW_ITERATOR && strchr("mfz", of->step) && !is_native(of))
+            return next_of_each(c, w, of, slots);
+        if (!is_native(of))
+            return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
+        if (of->kind == SHADOW_ITERATOR && !of->step && is_graph(of->value, of->parent) && (ended = may_operate(c, true)))
+            return ended;
+        c->inner_broke = false;
+        item = c->sent ? run_call(c->sent) : Py_TYPE(iterator)->tp_iternext(iterator);
+        c->sent = NULL;
+        if (c->inner_broke)
+            attempt_undo(c, &attempt);
+        if (item)
+            stack_result(c, w, slots, item, c->inner_broke ? NULL : given(c, of, iterator, item));
+        if (item || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_StopIteration)))
+            return !item ? ENDED_RAISED : c->inner_broke ? ENDED_BEHIND : ENDED_NOT;
+        lose(c, of);
     }
-    if (of && of->kind == SHADOW_ITERATOR && strchr("mfz", of->step) && !is_native(of))
-        return next_of_each(c, w, of, slots);
-    if (!is_native(of))
-        return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
-    if (of->kind == SHADOW_ITERATOR && !of->step && is_graph(of->value, of->parent) && (ended = may_operate(c, true)))
-        return ended;
-    c->inner_broke = false;
-    item = c->sent ? run_call(c->sent) : Py_TYPE(iterator)->tp_iternext(iterator);
-    c->sent = NULL;
-    if (c->inner_broke)
-        attempt_undo(c, &attempt);
-    if (!item && PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_StopIteration))
-        return ENDED_RAISED;
-    ended = c->inner_broke ? ENDED_BEHIND : ENDED_NOT;
-    if (item) {
-        stack_result(c, w, slots, item, ended ? NULL : given(c, of, item));
-        return ended;
-    }
-    if (of->step == 'z' || of->step == 'e')
-        gave(c, of, iterator);
-    _PyGen_FetchStopIterationValue(&stopped);
-    c->stopped = capture_keep(c, stopped);
-    Py_XDECREF(stopped);
+    raised = tracer_exception_aside();
+    c->raised = capture_keep(c, raised.value);
+    tracer_exception_drop(&raised);
     item = polyfill("end");
     stack_result(c, w, slots, Py_XNewRef(item), shadow_const(c, item));
-    return ended;
+    return c->inner_broke ? ENDED_BEHIND : ENDED_NOT;
 }
 
 /* ---- instructions ---- */
@@ -198,15 +184,13 @@ enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ss
     struct shadow *shadows[] = {of, shadow_const(c, first), shadow_const(c, last), shadow_const(c, values[3])};
     enum ended ended = ENDED_NOT;
 
-    if (behind >= 0 || (!whole && (is_sequence(items) || !PyTuple_Check(items) || is_graph(items, of) ||
-                                   !((of && of->kind == SHADOW_SOURCE && of->varies == 3) || value_known(c, items, of))))) {
+    if (behind >= 0 || !(whole || (PyTuple_Check(items) && !is_graph(items, of) && of && ((of->kind == SHADOW_SOURCE && of->varies == 3) || value_known(c, items, of)))) ||
+        PySequence_Fast_GET_SIZE(items) != before) {
         ended = step_polyfill(c, w, "_unpack", &(struct call){.args = values, .shadows = shadows, .count = 4, .slots = 1});
         if (ended == ENDED_BEFORE || ended == ENDED_RAISED)
             return ended;
         Py_SETREF(items, Py_NewRef(stack_value(w, 0)));
         of = stack_shadow(w, 0);
-    } else if (PySequence_Fast_GET_SIZE(items) != before) {
-        return break_at(c, "container", "%zd values are unpacked of %zd", before, PySequence_Fast_GET_SIZE(items));
     }
     stack_drop(w, 1);
     for (Py_ssize_t i = PySequence_Fast_GET_SIZE(items); i-- > 0;)

@@ -161,7 +161,7 @@ static enum ended go_through(struct capture *c, struct watched *w, const struct 
 
 static enum ended next_call(struct capture *c, struct watched *w, const struct call *call, const char *name)
 {
-    OWNED PyObject *otherwise = call->count == 2 ? Py_NewRef(call->args[1]) : NULL, *stop = NULL;
+    OWNED PyObject *otherwise = call->count == 2 ? Py_NewRef(call->args[1]) : NULL;
     struct shadow *of_otherwise = otherwise ? call->shadows[1] : NULL;
     const struct attempt attempt = attempt_begin(c);
     enum ended ended = iterator_next(c, w, call->args[0], call->shadows[0], call->slots);
@@ -173,12 +173,7 @@ static enum ended next_call(struct capture *c, struct watched *w, const struct c
         return ended;
     }
     attempt_undo(c, &attempt); /* a hit does it again */
-    if (c->raised)
-        return PyErr_SetObject(PyExc_StopIteration, c->raised), ENDED_RAISED;
-    stop = c->stopped && c->stopped != Py_None ? PyObject_CallOneArg(PyExc_StopIteration, c->stopped) : NULL;
-    if (!PyErr_Occurred())
-        PyErr_SetObject(PyExc_StopIteration, stop);
-    return ENDED_RAISED;
+    return PyErr_SetObject(PyExc_StopIteration, c->raised), ENDED_RAISED;
 }
 
 /* getattr() with a name that is known, as the instruction would read it; hasattr() by that. */

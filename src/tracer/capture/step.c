@@ -244,37 +244,27 @@ static void take_part(struct watched *w, PyFunctionObject *function, struct shad
     }
 }
 
+/* A function of the code on top, or a part more of that on top. */
 static enum ended make_function(struct capture *c, struct watched *w, struct compat_action action)
 {
-    struct shadow *ignored, *shadow = shadow_new(c, SHADOW_FUNCTION, 0);
-    PyObject *code, *made;
+    const bool makes = action.op == MAKE_FUNCTION;
+    struct shadow *shadow = makes ? shadow_new(c, SHADOW_FUNCTION, 0) : stack_shadow(w, 0);
+    PyObject *made;
 
-    if (!shadow || (action.arg & ~(unsigned)(CLOSURE | KEYWORDS | DEFAULTS)))
+    if (!shadow || shadow->kind != SHADOW_FUNCTION || (action.arg & ~(unsigned)(CLOSURE | KEYWORDS | DEFAULTS)))
         return break_at(c, "instruction", "a function is made that has annotations");
-    made = PyFunction_New(stack_value(w, 0), w->frame->f_globals);
+    if (makes) {
+        shadow->key = capture_keep(c, stack_value(w, 0));
+        shadow->child = w->globals;
+    }
+    made = makes ? PyFunction_New(stack_value(w, 0), w->frame->f_globals) : Py_NewRef(stack_value(w, 0));
     if (!made)
         return ENDED_RAISED;
-    code = pop(w, &ignored);
-    shadow->key = capture_keep(c, code);
-    shadow->child = w->globals;
-    Py_DECREF(code);
+    stack_drop(w, 1);
     for (uint32_t what = CLOSURE; what; what >>= 1)
         if (action.arg & what)
             take_part(w, (PyFunctionObject *)made, shadow, what);
     stack_push(w, made, shadow);
-    return ENDED_NOT;
-}
-
-static enum ended function_part(struct capture *c, struct watched *w, struct compat_action action)
-{
-    struct shadow *shadow = stack_shadow(w, 0);
-    PyObject *function;
-
-    if ((action.arg != CLOSURE && action.arg != KEYWORDS && action.arg != DEFAULTS) || !shadow || shadow->kind != SHADOW_FUNCTION)
-        return break_at(c, "instruction", "a function is made that has annotations");
-    function = pop(w, &shadow);
-    take_part(w, (PyFunctionObject *)function, shadow, action.arg);
-    stack_push(w, function, shadow);
     return ENDED_NOT;
 }
 
@@ -465,9 +455,8 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case CALL_FUNCTION_EX:
         return invoke_variable(c, w, action.flag);
     case MAKE_FUNCTION:
-        return make_function(c, w, action);
     case SET_FUNCTION_ATTRIBUTE:
-        return function_part(c, w, action);
+        return make_function(c, w, action);
     case BEFORE_WITH:
         return begin_with(c, w);
     case YIELD_VALUE:
@@ -596,6 +585,7 @@ int hand_over(struct capture *c, struct watched *w, enum ended ended, struct tra
         int is = PyObject_IsTrue(stack_value(w, 0));
         stack_result(c, w, 1, PyBool_FromLong(is > 0), NULL);
         ended = is < 0 ? ENDED_RAISED : ended;
+        c->make_bool = false;
     }
     if (ended == ENDED_RETURN) { /* which is yet to be done */
         if (w->op == RETURN_VALUE)

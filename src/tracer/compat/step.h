@@ -35,7 +35,6 @@ PyObject *compat_constant(PyCodeObject *code, int op, uint32_t arg);
 /* Public only up to 3.12, exported all the same. */
 #if PY_VERSION_HEX >= 0x030d0000
 extern void _PyTraceback_Add(const char *function, const char *file, int line);
-extern int _PyGen_FetchStopIterationValue(PyObject **value);
 #endif
 
 /* ---- the frame ---- */
