@@ -175,7 +175,7 @@ static PyObject *finish(struct capture *c, struct watched *w, enum ended ended, 
     struct shadow *const *stack = w->shadow + w->variables + w->code->co_stacksize; /* as the instruction began */
     OWNED PyObject *state = returns ? Py_NewRef(Py_None) : plan_state(c, w, stack, w->before);
     OWNED PyObject *broke = returns ? Py_NewRef(Py_None)
-                            : Py_BuildValue("(sNiiO)", c->kind, reason_text(c->reason), 2 * w->group, PyCode_Addr2Line(w->code, 2 * w->group), c->stack ? c->stack : Py_None);
+                            : Py_BuildValue("(sNiO)", c->kind, reason_text(c->reason), 2 * w->group, c->stack ? c->stack : Py_None);
     OWNED PyObject *record = !broke || !state ? NULL : Py_BuildValue(
         "{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:L,s:L,s:O,s:O,s:N,s:N,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "code", w->code,
         "placeholders", c->placeholders, "nodes", c->nodes, "inputs", c->inputs, "guards", c->guards, "places", c->places, "break", broke, "plan", plan,

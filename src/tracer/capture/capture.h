@@ -102,7 +102,7 @@ struct capture {
         PyObject *lists[CAPTURE_LISTS]; /* owned */
         struct {
             PyObject *nodes, *inputs, *placeholders, *guards; /* nodes without placeholders */
-            PyObject *places; /* of each of nodes code and unit; in functions that are stepped: and those of the call, and so on */
+            PyObject *places; /* place_now() of each of nodes */
         };
     };
     PyArena *arena;           /* owned: of shadows, and of what they refer to */
@@ -130,7 +130,7 @@ struct capture {
     /* how it ended */
     const char *kind;
     char reason[400];
-    PyObject *stack;          /* owned list of (file, line, name), or NULL */
+    PyObject *stack;          /* owned: place_now() there, or NULL */
     PyObject *returned;       /* owned; and its shadow */
     struct shadow *returned_shadow;
     struct shadow **awaited;  /* shadows of the arguments of the call that is to be stepped */
@@ -279,6 +279,8 @@ enum ended set_call(struct capture *c, struct watched *w, const struct call *cal
 /* Is something in it a number that varies? What it is an argument of may have a shape that follows from it. */
 bool has_number(const struct shadow *shadow);
 PyObject *operator_named(const char *name); /* operator.NAME, or else the builtin, borrowed */
+/* Where the user's code is: code and unit of the function, of the call that began it, and so on: a new tuple. NULL: no memory. */
+PyObject *place_now(const struct capture *c);
 /* NODE is the next; 0, or -1: no memory. */
 int add_node(struct capture *c, PyObject *node);
 /* Is VALUE true? 1, 0; -1: it raised; -2: it is not known, and C says why. */

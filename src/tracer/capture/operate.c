@@ -133,16 +133,22 @@ PyObject *operator_named(const char *name)
     return found ? found : builtin_named(name);
 }
 
+PyObject *place_now(const struct capture *c)
+{
+    OWNED PyObject *place = PyList_New(0);
+
+    for (const struct watched *w = c->innermost; place && w; w = w->outer) {
+        OWNED PyObject *unit = PyLong_FromLong(w->unit);
+        if (!compat_hides(w->code) && (!unit || PyList_Append(place, (PyObject *)w->code) || PyList_Append(place, unit)))
+            return NULL;
+    }
+    return place ? PyList_AsTuple(place) : NULL;
+}
+
 int add_node(struct capture *c, PyObject *node)
 {
-    OWNED PyObject *places = PyList_New(0), *place = NULL;
+    OWNED PyObject *place = place_now(c);
 
-    for (const struct watched *w = c->innermost; places && w; w = w->outer) {
-        OWNED PyObject *unit = PyLong_FromLong(w->unit);
-        if (!compat_hides(w->code) && (!unit || PyList_Append(places, (PyObject *)w->code) || PyList_Append(places, unit)))
-            return -1;
-    }
-    place = places ? PyList_AsTuple(places) : NULL;
     return place && !PyList_Append(c->places, place) && !PyList_Append(c->nodes, node) ? 0 : -1;
 }
 
@@ -462,8 +468,7 @@ static enum ended is_same(struct capture *c, struct watched *w, bool negated)
     PyObject *path;
 
     if (!sure && value_type_known(c, a, of_a) && value_type_known(c, b, of_b))
-        sure = Py_TYPE(a) != Py_TYPE(b) || (single && value_known(c, a, of_a) && value_known(c, b, of_b)) ||
-               (!value_is_simple(a) && !is_graph(a, of_a) && value_known(c, a, of_a) && value_known(c, b, of_b));
+        sure = Py_TYPE(a) != Py_TYPE(b) || ((single || (!value_is_simple(a) && !is_graph(a, of_a))) && value_known(c, a, of_a) && value_known(c, b, of_b));
     if (!sure && of_a && of_b && of_a->kind == SHADOW_SOURCE && of_b->kind == SHADOW_SOURCE && of_b->key && !c->foreign && (path = source_path(c, of_b)))
         sure = !guard_on(c, of_a, a == b ? "ALIASING" : "NO_ALIASING", path);
     PyErr_Clear();
@@ -472,23 +477,19 @@ static enum ended is_same(struct capture *c, struct watched *w, bool negated)
     return known_result(c, w, 2, PyBool_FromLong((a == b) != negated));
 }
 
-/* What is on top, True or False, is known if that is what ENDED says; else it breaks behind it. */
-static enum ended known_top(struct capture *c, struct watched *w, enum ended ended)
+/* What is on top, True or False, gives way to that, or to the other if it is NEGATED, and is known if that is what ENDED says. */
+static enum ended known_bool(struct capture *c, struct watched *w, enum ended ended, bool negated)
 {
-    if (ended || value_known(c, stack_value(w, 0), stack_shadow(w, 0)))
+    PyObject *is;
+
+    if (ended != ENDED_NOT && ended != ENDED_BEHIND)
         return ended;
-    stack_result(c, w, 1, Py_NewRef(stack_value(w, 0)), NULL);
-    break_at(c, "value", "whether an object is true that is not known");
-    return ENDED_BEHIND;
-}
-
-/* It gives way to the other one. */
-static enum ended negate(struct capture *c, struct watched *w, enum ended ended)
-{
-    PyObject *other = Py_NewRef(stack_value(w, 0) == Py_True ? Py_False : Py_True);
-
-    ended = known_top(c, w, ended);
-    stack_result(c, w, 1, other, ended ? NULL : shadow_const(c, other));
+    if (!ended && !value_known(c, stack_value(w, 0), stack_shadow(w, 0))) {
+        break_at(c, "value", "whether an object is true that is not known");
+        ended = ENDED_BEHIND;
+    }
+    is = Py_NewRef((stack_value(w, 0) == Py_True) != negated ? Py_True : Py_False);
+    stack_result(c, w, 1, is, ended ? NULL : shadow_const(c, is));
     return ended;
 }
 
@@ -544,7 +545,7 @@ enum ended to_bool(struct capture *c, struct watched *w)
     int is;
 
     if (ended != ENDED_BEFORE || c->kind)
-        return known_top(c, w, ended);
+        return known_bool(c, w, ended, false);
     is = truth_of(c, stack_value(w, 0), stack_shadow(w, 0));
     return is == -2 ? ENDED_BEFORE : is < 0 ? ENDED_RAISED : known_result(c, w, 1, PyBool_FromLong(is));
 }
@@ -574,15 +575,13 @@ enum ended operate(struct capture *c, struct watched *w, struct compat_action ac
     case TO_BOOL:
         return to_bool(c, w);
     case UNARY_NOT:
-        ended = to_bool(c, w);
-        return ended == ENDED_NOT || ended == ENDED_BEHIND ? negate(c, w, ended) : ended;
+        return known_bool(c, w, to_bool(c, w), true);
     case COMPARE_OP:
         return compare(c, w, action);
     case IS_OP:
         return is_same(c, w, action.arg);
     case CONTAINS_OP:
-        ended = contains(c, w);
-        return action.arg && (ended == ENDED_NOT || ended == ENDED_BEHIND) ? negate(c, w, ended) : ended;
+        return known_bool(c, w, contains(c, w), action.arg);
     case FORMAT_VALUE:
         return format(c, w, action);
     default:

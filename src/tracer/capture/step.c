@@ -35,13 +35,10 @@ static enum ended may_load(struct capture *c, const struct watched *w, uint32_t 
 {
     PyObject *value = compat_local(w->frame, (int)variable);
 
-    if (!value && !w->outer && !code_handles(w->code, w->bytes, w->unit)) { /* nothing is kept of what raises */
-        PyErr_Format(PyExc_UnboundLocalError, "cannot access local variable '%U' where it is not associated with a value",
-                     PyTuple_GET_ITEM(w->code->co_localsplusnames, variable));
-        return ENDED_RAISED;
-    }
-    if (!value)
+    if (!value) {
+        c->failed |= !w->outer && !code_handles(w->code, w->bytes, w->unit); /* nothing is kept of what raises */
         return unbound(c, w, variable);
+    }
     if (w->resumed && w->shadow[variable] && !w->shadow[variable]->guarded && one_of(c, w->shadow[variable]) == w->shadow[variable] && !value_type_known(c, value, w->shadow[variable]))
         return break_at(c, "value", "variable %.100s may have no value", PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
     return ENDED_NOT;
@@ -475,22 +472,6 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     return break_at(c, "instruction", "an instruction that is not followed");
 }
 
-/* Where the user's code is, outermost first. */
-static void note_stack(struct capture *c)
-{
-    PyObject *stack = PyList_New(0);
-
-    for (const struct watched *w = c->innermost; stack && w; w = w->outer) {
-        if (compat_hides(w->code))
-            continue;
-        OWNED PyObject *one = Py_BuildValue("(OiO)", w->code->co_filename, PyCode_Addr2Line(w->code, 2 * w->unit), w->code->co_name);
-        if (!one || PyList_Insert(stack, 0, one))
-            Py_CLEAR(stack);
-    }
-    PyErr_Clear();
-    Py_XSETREF(c->stack, stack);
-}
-
 void watched_mark(struct watched *w)
 {
     w->before = w->depth;
@@ -542,7 +523,7 @@ enum ended watch(struct capture *c, struct watched *w)
         break_at(c, "raised", "it raised %.100s", PyErr_Occurred() ? ((PyTypeObject *)PyErr_Occurred())->tp_name : "nothing");
     if (ended != ENDED_RETURN && ended != ENDED_YIELD && !(c->stack && c->inner_broke)) {
         struct tracer_exception pending = tracer_exception_aside();
-        note_stack(c);
+        Py_XSETREF(c->stack, place_now(c));
         tracer_exception_back(&pending);
     }
     return ended;
@@ -641,16 +622,6 @@ static bool take_up(struct capture *c, struct watched *w, struct shadow *of)
     return w->depth > 0 && compat_local(w->frame, count - 1) == (sent ? sent->args[0] : Py_None);
 }
 
-/* W, opened for the function that is awaited, has the shadows of its arguments. */
-static bool take_arguments(struct capture *c, struct watched *w)
-{
-    c->entered = true;
-    w->function = c->awaited_function;
-    memcpy(w->shadow, c->awaited, sizeof *w->shadow * (size_t)c->awaited_count);
-    find_globals(c, w);
-    return true;
-}
-
 PyObject *capture_evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throws)
 {
     OWNED PyObject *code = Py_NewRef((PyObject *)compat_code(frame));
@@ -692,7 +663,13 @@ PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *fram
         return record_evaluate(t, ts, frame, 0);
     }
     c->inner_broke = false;
-    if (generator ? take_up(c, &w, generator) : take_arguments(c, &w)) {
+    if (!generator) {
+        c->entered = true;
+        w.function = c->awaited_function;
+        memcpy(w.shadow, c->awaited, sizeof *w.shadow * (size_t)c->awaited_count);
+        find_globals(c, &w);
+    }
+    if (!generator || take_up(c, &w, generator)) {
         ended = watch(c, &w);
     } else {
         break_at(c, "call", "a generator that is not known");
