@@ -114,8 +114,7 @@ static struct shadow *cell_shadow(struct capture *c, struct shadow *content, str
     struct shadow *made = shadow_new(c, SHADOW_CELL, 1);
 
     if (made) {
-        made->items[0] = content;
-        made->count = made->room = 1;
+        shadow_add(c, made, NULL, content);
         made->parent = source;
         made->guarded = outside;
     }
@@ -134,25 +133,23 @@ static enum ended make_cell(struct capture *c, struct watched *w, uint32_t varia
     return ENDED_NOT;
 }
 
-/* CELL, free variable I of W's function: its source in *SOURCE, and what is in it. */
-static struct shadow *free_content(struct capture *c, struct watched *w, int i, PyObject *name, PyObject *cell, struct shadow **source)
+/* CELL, free variable I of W's function, which is called NAME: its shadow. */
+static struct shadow *free_cell(struct capture *c, struct watched *w, int i, PyObject *name, PyObject *cell)
 {
+    struct shadow *of = w->function, *source = NULL, *content = NULL;
     OWNED PyObject *number = PyLong_FromLong(i);
     PyObject *value = PyCell_GET(cell);
-    struct shadow *at;
 
-    if (!value || !number)
-        return NULL;
-    if (!w->function) {
-        if (!(*source = source_read(c, c->locals, 'C', name, cell)))
-            return NULL;
-        (*source)->at = i;
-        return source_read(c, c->locals, 'l', name, value);
+    if (of && of->kind == SHADOW_FUNCTION && i < of->count)
+        return of->items[i];
+    if (!of && value && (source = source_read(c, c->locals, 'C', name, cell))) {
+        source->at = i;
+        content = source_read(c, c->locals, 'l', name, value);
+    } else if (of && value && number && of->kind == SHADOW_SOURCE && (source = source_attribute(c, of, "__closure__", NULL)) &&
+               (source = source_read(c, source, '[', number, cell))) {
+        content = source_attribute(c, source, "cell_contents", value);
     }
-    if (w->function->kind != SHADOW_SOURCE || !(at = source_attribute(c, w->function, "__closure__", NULL)) ||
-        !(at = source_read(c, at, '[', number, cell)))
-        return NULL;
-    return source_attribute(c, *source = at, "cell_contents", value);
+    return cell_shadow(c, content, source, true);
 }
 
 static enum ended copy_free(struct capture *c, struct watched *w, int count)
@@ -164,49 +161,39 @@ static enum ended copy_free(struct capture *c, struct watched *w, int count)
         return break_at(c, "instruction", "a function without its closure");
     for (int i = 0; i < count; i++) {
         PyObject *cell = PyTuple_GET_ITEM(closure, i);
-        struct shadow *shadow, *source = NULL;
-        if (w->function && w->function->kind == SHADOW_FUNCTION && i < w->function->count) {
-            shadow = w->function->items[i];
-        } else {
-            shadow = free_content(c, w, i, PyTuple_GET_ITEM(w->code->co_localsplusnames, first + i), cell, &source);
-            shadow = cell_shadow(c, shadow, source, true);
-        }
-        store(w, (uint32_t)(first + i), Py_NewRef(cell), shadow);
+        store(w, (uint32_t)(first + i), Py_NewRef(cell), free_cell(c, w, i, PyTuple_GET_ITEM(w->code->co_localsplusnames, first + i), cell));
     }
     return ENDED_NOT;
 }
 
-/* What is in CELL now, whose shadow is OF. NULL: it is not known. */
-static struct shadow *cell_content(struct capture *c, struct shadow *of, PyObject *cell)
+/* What is in a cell now, whose shadow is OF. NULL: it is not known. */
+static struct shadow *cell_content(struct capture *c, struct shadow *of)
 {
-    struct shadow *source = of->parent, *changed;
+    struct shadow *source, *changed;
 
-    if (!of->guarded || !source || !c->effects->count)
+    if (!of || of->kind != SHADOW_CELL)
+        return NULL;
+    if (!of->guarded || !of->parent || !c->effects->count)
         return of->items[0];
-    source = of->parent = one_of(c, source);
+    source = of->parent = one_of(c, of->parent);
     changed = source ? source_changed(source, '.', word_of("cell_contents")) : NULL;
-    return !source || !is_apart(c, source) ? NULL : changed ? one_of(c, changed->items[0]) : one_of(c, of->items[0]);
+    return source && is_apart(c, source) ? one_of(c, changed ? changed->items[0] : of->items[0]) : NULL;
 }
 
 static enum ended deref(struct capture *c, struct watched *w, uint32_t variable, bool stores)
 {
-    PyObject *cell = compat_local(w->frame, (int)variable), *value, *old;
-    struct shadow *of = w->shadow[variable], *shadow;
+    PyObject *cell = compat_local(w->frame, (int)variable), *old = cell && PyCell_Check(cell) ? PyCell_GET(cell) : NULL, *value;
+    struct shadow *of = w->shadow[variable], *content = old ? cell_content(c, of) : NULL, *shadow;
 
-    if (!cell || !PyCell_Check(cell))
+    if (stores ? !cell || !PyCell_Check(cell) : !old)
         return unbound(c, w, variable);
     if (!stores) {
-        value = PyCell_GET(cell);
-        if (!value)
-            return unbound(c, w, variable);
-        shadow = of && of->kind == SHADOW_CELL ? cell_content(c, of, cell) : NULL;
-        c->failed |= shadow && shadow->kind == SHADOW_SOURCE && shadow->value != value; /* it has been set meanwhile */
-        stack_push(w, Py_NewRef(value), shadow);
+        c->failed |= content && content->kind == SHADOW_SOURCE && content->value != old; /* it has been set meanwhile */
+        stack_push(w, Py_NewRef(old), content);
         return ENDED_NOT;
     }
-    old = PyCell_GET(cell);
-    if (of && of->kind == SHADOW_CELL && of->guarded && of->parent && old && (shadow = cell_content(c, of, cell)))
-        return set_place(c, w, 1, of->parent, '.', word_of("cell_contents"), old, shadow, stack_value(w, 0), stack_shadow(w, 0));
+    if (content && of->guarded && of->parent)
+        return set_place(c, w, 1, of->parent, '.', word_of("cell_contents"), old, content, stack_value(w, 0), stack_shadow(w, 0));
     if (!of || of->kind != SHADOW_CELL || of->guarded || !shadow_change(c, of))
         return break_at(c, "mutation", "variable %.100s of another function is set",
                         PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
@@ -578,7 +565,7 @@ int hand_over(struct capture *c, struct watched *w, enum ended ended, struct tra
         return 0;
     }
     if (ended == ENDED_RAISED) {
-        compat_throw_at(w->frame, w->unit, count);
+        compat_go_on(w->frame, w->unit + 1, count); /* the handler is looked for one unit before that */
         *pending = tracer_exception_aside();
         return 1;
     }

@@ -53,29 +53,33 @@ static inline void compat_step_end(PyThreadState *ts, compat_frame *frame)
     compat_recursion_remaining(ts)++;
 }
 
+/* Since 3.13 a frame says which instruction comes next, before that, which ran last; and since 3.14 where its stack ends, not how deep it is. */
+#if PY_VERSION_HEX >= 0x030d0000
+#define compat_instruction instr_ptr
+#define COMPAT_RAN_LAST 0
+#else
+#define compat_instruction prev_instr
+#define COMPAT_RAN_LAST 1
+#endif
+#if PY_VERSION_HEX >= 0x030e0000
+#define compat_depth(frame) ((frame)->stackpointer - (frame)->localsplus)
+#define compat_set_depth(frame, count) ((frame)->stackpointer = (frame)->localsplus + (count))
+#else
+#define compat_depth(frame) ((frame)->stacktop)
+#define compat_set_depth(frame, count) ((frame)->stacktop = (count))
+#endif
+
 /* The instruction at UNIT runs. */
 static inline void compat_step_at(compat_frame *frame, int32_t unit)
 {
-#if PY_VERSION_HEX >= 0x030d0000
-    frame->instr_ptr = _PyCode_CODE(compat_code(frame)) + unit;
-#else
-    frame->prev_instr = _PyCode_CODE(compat_code(frame)) + unit;
-#endif
+    frame->compat_instruction = _PyCode_CODE(compat_code(frame)) + unit;
 }
 
 /* Where FRAME, a generator's that is resumed, goes on, and how many slots are in use. */
 static inline int32_t compat_resumes_at(compat_frame *frame, int *count)
 {
-#if PY_VERSION_HEX >= 0x030e0000
-    *count = (int)(frame->stackpointer - frame->localsplus);
-#else
-    *count = frame->stacktop;
-#endif
-#if PY_VERSION_HEX >= 0x030d0000
-    return (int32_t)(frame->instr_ptr - _PyCode_CODE(compat_code(frame)));
-#else
-    return (int32_t)(frame->prev_instr + 1 - _PyCode_CODE(compat_code(frame)));
-#endif
+    *count = (int)compat_depth(frame);
+    return (int32_t)(frame->compat_instruction + COMPAT_RAN_LAST - _PyCode_CODE(compat_code(frame)));
 }
 
 /* The frame of GENERATOR. */
@@ -95,32 +99,13 @@ static inline bool compat_hides(const PyCodeObject *code)
     return code->_co_firsttraceable == (int)Py_SIZE(code) - 1;
 }
 
-/* COUNT slots of the frame are in use: variables, then the stack. */
-static inline void compat_set_depth(compat_frame *frame, int count)
-{
-#if PY_VERSION_HEX >= 0x030e0000
-    frame->stackpointer = frame->localsplus + count;
-#else
-    frame->stacktop = count;
-#endif
-}
-
-/* CPython, given the frame, goes on with the instruction at UNIT, or begins if UNIT is 0. */
+/* CPython, given the frame with COUNT slots in use, variables and then the stack, goes on with the instruction at UNIT, or begins if UNIT is 0. Told to
+ * throw, it raises the pending exception at the instruction before: since 3.13 the handler is looked for one unit before what comes next, and what the
+ * traceback then says is put right behind it. */
 static inline void compat_go_on(compat_frame *frame, int32_t unit, int count)
 {
     compat_set_depth(frame, count);
-#if PY_VERSION_HEX >= 0x030d0000
-    frame->instr_ptr = _PyCode_CODE(compat_code(frame)) + unit;
-#else
-    frame->prev_instr = _PyCode_CODE(compat_code(frame)) + unit - 1;
-#endif
-}
-
-/* CPython, given the frame and told to throw, raises the pending exception at the instruction at UNIT. Since 3.13 a frame says what
- * comes next, and the handler is looked for one unit before that: what the traceback then says is put right behind it. */
-static inline void compat_throw_at(compat_frame *frame, int32_t unit, int count)
-{
-    compat_go_on(frame, unit + 1, count);
+    frame->compat_instruction = _PyCode_CODE(compat_code(frame)) + unit - COMPAT_RAN_LAST;
 }
 /* The frame of CODE has ended by an exception, with TRACEBACK (or NULL), after it was told to throw at UNIT. */
 static inline void compat_thrown(PyCodeObject *code, PyObject *traceback, int32_t unit)
