@@ -311,7 +311,6 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
     t->capturing = around;
     status = conclude(&c, &w, ended, began, frame_state, answer, going);
     watched_close(&c, &w);
-    Py_CLEAR(c.returned);
     capture_close(&c);
     decision_asked(d, status ? NULL : Py_None);
     return status;

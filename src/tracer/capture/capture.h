@@ -131,8 +131,7 @@ struct capture {
     const char *kind;
     char reason[400];
     PyObject *stack;          /* owned: place_now() there, or NULL */
-    PyObject *returned;       /* owned; and its shadow */
-    struct shadow *returned_shadow;
+    struct shadow *returned_shadow; /* of what is returned or yielded */
     struct shadow **awaited;  /* shadows of the arguments of the call that is to be stepped */
     struct shadow *awaited_function;
     PyCodeObject *awaited_code;
@@ -439,8 +438,6 @@ enum ended call_known(struct capture *c, struct watched *w, const struct call *c
 
 /* ---- step.c ---- */
 enum ended watch(struct capture *c, struct watched *w);
-/* An instruction begins with the stack of W as it is. */
-void watched_mark(struct watched *w);
 int watched_open(struct capture *c, struct watched *w, compat_frame *frame);
 void watched_close(struct capture *c, struct watched *w);
 static inline bool capture_awaits(struct capture *c, compat_frame *frame)

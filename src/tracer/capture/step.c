@@ -444,25 +444,16 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case BEFORE_WITH:
         return begin_with(c, w);
     case YIELD_VALUE:
-        c->returned_shadow = stack_shadow(w, 0);
-        return ENDED_YIELD;
     case RETURN_VALUE:
-        c->returned = pop(w, &c->returned_shadow);
-        return ENDED_RETURN;
+        c->returned_shadow = stack_shadow(w, 0);
+        return action.op == YIELD_VALUE ? ENDED_YIELD : ENDED_RETURN;
     case RETURN_CONST:
-        c->returned = compat_constant(w->code, w->op, action.arg);
-        c->returned_shadow = shadow_const(c, c->returned);
-        return ENDED_RETURN;
+        c->returned_shadow = shadow_const(c, PyTuple_GET_ITEM(w->code->co_consts, action.arg));
+        return c->returned_shadow ? ENDED_RETURN : no_memory_at(c);
     default:
         return operate(c, w, action);
     }
     return break_at(c, "instruction", "an instruction that is not followed");
-}
-
-void watched_mark(struct watched *w)
-{
-    w->before = w->depth;
-    memcpy(w->shadow + w->variables + w->code->co_stacksize, w->shadow + w->variables, sizeof *w->shadow * (size_t)w->depth);
 }
 
 enum ended watch(struct capture *c, struct watched *w)
@@ -474,23 +465,23 @@ enum ended watch(struct capture *c, struct watched *w)
         const Py_ssize_t effects = c->effects->count;
         struct compat_action action;
         uint32_t arg = 0;
-        int32_t unit = w->next, begin = unit;
+        int32_t unit = w->next;
+        if (!in_call)
+            w->group = unit;
         do {
             w->op = w->bytes[2 * unit];
             arg = arg << 8 | w->bytes[2 * unit + 1];
         } while (w->op == EXTENDED_ARG && ++unit < w->units);
         w->unit = unit;
-        if (!in_call)
-            w->group = begin;
         w->next = unit + 1 + compat_caches(w->op);
         action = compat_action(w->op, arg, unit);
         in_call = w->op == KW_NAMES || w->op == PRECALL;
         compat_step_at(w->frame, unit);
-        watched_mark(w);
+        w->before = w->depth;
+        memcpy(w->shadow + w->variables + w->code->co_stacksize, w->shadow + w->variables, sizeof *w->shadow * (size_t)w->depth);
         if (c->failed || PyList_GET_SIZE(c->nodes) > MOST_NODES) {
             break_at(c, "limit", "a graph of more than %d operations", MOST_NODES);
             ended = ENDED_BEFORE;
-            w->unit = unit;
         } else {
             make_bool = c->make_bool;
             c->make_bool = false;
@@ -555,22 +546,13 @@ int hand_over(struct capture *c, struct watched *w, enum ended ended, struct tra
         ended = is < 0 ? ENDED_RAISED : ended;
         c->make_bool = false;
     }
-    if (ended == ENDED_RETURN) { /* which is yet to be done */
-        if (w->op == RETURN_VALUE)
-            stack_push(w, c->returned, NULL);
-        else
-            Py_DECREF(c->returned);
-        c->returned = NULL;
-        compat_go_on(w->frame, w->unit, w->variables + w->depth);
-        return 0;
-    }
     if (ended == ENDED_RAISED) {
         compat_go_on(w->frame, w->unit + 1, count); /* the handler is looked for one unit before that */
         *pending = tracer_exception_aside();
         return 1;
     }
     PyErr_Clear();
-    compat_go_on(w->frame, ended == ENDED_BEHIND ? w->next : w->group, count);
+    compat_go_on(w->frame, ended == ENDED_BEHIND ? w->next : ended == ENDED_BEFORE ? w->group : w->unit, count); /* it has yet to return, or yield */
     return 0;
 }
 
@@ -633,7 +615,7 @@ PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *fram
     bool known = !c->failed && ts == c->ts, broke, ends;
     struct watched w;
     PyObject *result;
-    int throws = 0;
+    int throws;
 
     for (Py_ssize_t i = 0; compat_is_resumed(frame) && !generator; i++)
         if (compat_frame_of(c->generators->items[i]->value) == frame)
@@ -670,8 +652,7 @@ PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *fram
     } else if (generator) {
         generator->counted = true;
     } else if (!broke) {
-        result = c->stepped = c->returned;
-        c->returned = NULL;
+        result = c->stepped = Py_NewRef(w.op == RETURN_VALUE ? stack_value(&w, 0) : c->returned_shadow->value);
         stack_drop(&w, w.depth);
         compat_go_on(frame, 0, w.variables);
         watched_close(c, &w);
@@ -682,10 +663,7 @@ PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *fram
     }
     ends = ended == ENDED_BEFORE && w.op == RAISE_VARARGS && w.depth && stack_value(&w, 0) == PyExc_StopIteration &&
            value_known(c, PyExc_StopIteration, stack_shadow(&w, 0)) && !code_handles(w.code, w.bytes, w.unit);
-    if (ended == ENDED_YIELD) /* which CPython does */
-        compat_go_on(frame, w.unit, w.variables + w.depth);
-    else
-        throws = hand_over(c, &w, ended, &pending);
+    throws = hand_over(c, &w, ended, &pending);
     watched_close(c, &w);
     tracer_exception_back(&pending);
     result = capture_evaluate(t, ts, frame, throws);
