@@ -164,15 +164,6 @@ def _eq(a, b, /, type=type, list=list, range=range, len=len, min=min):
     return len(a) == len(b)
 
 
-def _ne(a, b, /, type=type, list=list, range=range, len=len, min=min):
-    if type(a) is list and len(a) != len(b):
-        return True
-    for i in range(min(len(a), len(b))):
-        if not (a[i] is b[i] or a[i] == b[i]):
-            return True
-    return len(a) != len(b)
-
-
 def _get(items, key, default=None, /):
     return items[key] if key in items else default
 

@@ -64,19 +64,19 @@ enum ended stack_result(struct capture *c, struct watched *w, int count, PyObjec
 
 enum ended known_result(struct capture *c, struct watched *w, int count, PyObject *result)
 {
-    struct shadow *shadow = result && PyList_CheckExact(result) ? shadow_new(c, SHADOW_LIST, 0) : result ? shadow_const(c, result) : NULL;
-    bool is = !result || value_is_simple(result) || PyType_Check(result) || PySlice_Check(result);
+    const bool list = result && PyList_CheckExact(result);
+    struct shadow *shadow = list ? shadow_new(c, SHADOW_LIST, 0) : result ? shadow_const(c, result) : NULL;
+    bool is = !result || list || value_is_simple(result) || PyType_Check(result) || PySlice_Check(result);
 
-    for (Py_ssize_t i = 0; result && shadow && PyList_CheckExact(result) && i < PyList_GET_SIZE(result); i++) {
-        is = value_is_simple(PyList_GET_ITEM(result, i)) && (!i || is);
+    for (Py_ssize_t i = 0; list && shadow && i < PyList_GET_SIZE(result); i++) {
+        is &= value_is_simple(PyList_GET_ITEM(result, i));
         shadow_add(c, shadow, NULL, shadow_const(c, PyList_GET_ITEM(result, i)));
     }
-    if (!is && !(PyList_CheckExact(result) && !PyList_GET_SIZE(result))) {
-        break_at(c, "value", "a %.200s was made of known values", Py_TYPE(result)->tp_name);
-        stack_result(c, w, count, result, NULL);
-        return ENDED_BEHIND;
-    }
-    return stack_result(c, w, count, result, shadow);
+    if (is)
+        return stack_result(c, w, count, result, shadow);
+    break_at(c, "value", "a %.200s was made of known values", Py_TYPE(result)->tp_name);
+    stack_result(c, w, count, result, NULL);
+    return ENDED_BEHIND;
 }
 
 /* ---- nodes ---- */
@@ -190,15 +190,13 @@ static bool is_result(struct capture *c, PyObject *value)
 {
     const bool several = PyTuple_Check(value) || PyList_CheckExact(value);
     const Py_ssize_t count = several ? PySequence_Fast_GET_SIZE(value) : 1;
-    bool foreign = false;
 
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *one = several ? PySequence_Fast_GET_ITEM(value, i) : value;
         if (!value_is_array(one))
             return false;
-        foreign |= value_is_foreign(one);
+        c->foreign |= value_is_foreign(one);
     }
-    c->foreign |= foreign;
     return count > 0;
 }
 
@@ -345,11 +343,6 @@ enum ended operate_special(struct capture *c, struct watched *w, const char *nam
     return special(c, w, text, call);
 }
 
-static bool has_operand_of_graph(const struct call *call)
-{
-    return is_graph(call->args[0], call->shadows[0]) || (call->count > 1 && is_graph(call->args[1], call->shadows[1]));
-}
-
 /* Has the class of A, which is below that of B, a method of its own for B NAME A? */
 static bool overloads(PyObject *a, PyObject *b, const char *name)
 {
@@ -362,6 +355,22 @@ static bool overloads(PyObject *a, PyObject *b, const char *name)
     own = word ? _PyType_Lookup(Py_TYPE(a), word) : NULL;
     other = word ? _PyType_Lookup(Py_TYPE(b), word) : NULL;
     return Py_TYPE(a) != Py_TYPE(b) && PyType_IsSubtype(Py_TYPE(a), Py_TYPE(b)) && own && own != other;
+}
+
+/* What is on top, True or False, gives way to that, or to the other if it is NEGATED, and is known if that is what ENDED says. */
+static enum ended known_bool(struct capture *c, struct watched *w, enum ended ended, bool negated)
+{
+    PyObject *is;
+
+    if (ended != ENDED_NOT && ended != ENDED_BEHIND)
+        return ended;
+    if (!ended && !value_known(c, stack_value(w, 0), stack_shadow(w, 0))) {
+        break_at(c, "value", "whether an object is true that is not known");
+        ended = ENDED_BEHIND;
+    }
+    is = Py_NewRef((stack_value(w, 0) == Py_True) != negated ? Py_True : Py_False);
+    stack_result(c, w, 1, is, ended ? NULL : shadow_const(c, is));
+    return ended;
 }
 
 /* Does CALL of operator.NAME give a number, whatever those are that vary? */
@@ -385,7 +394,7 @@ static enum ended operate_call(struct capture *c, struct watched *w, const char 
 
     if (!call->callable)
         return no_memory_at(c);
-    if (has_operand_of_graph(call) || gives_number(c, name, call))
+    if (is_graph(first, call->shadows[0]) || (two && is_graph(call->args[1], call->shadows[1])) || gives_number(c, name, call))
         return operate_graph(c, w, name, call, true);
     if (are_known(c, call, false))
         return known_result(c, w, call->slots, run_call(call));
@@ -398,7 +407,7 @@ static enum ended operate_call(struct capture *c, struct watched *w, const char 
     if (!strcmp(name, "contains") && is_sequence(first))
         return step_polyfill(c, w, "_contains", call);
     if ((!strcmp(name, "eq") || !strcmp(name, "ne")) && is_sequence(first) && Py_TYPE(first) == Py_TYPE(call->args[1]))
-        return step_polyfill(c, w, name[0] == 'n' ? "_ne" : "_eq", call);
+        return known_bool(c, w, step_polyfill(c, w, "_eq", call), name[0] == 'n');
     turned.args = operands.values;
     turned.shadows = operands.of;
     turned.reflected = true;
@@ -475,22 +484,6 @@ static enum ended is_same(struct capture *c, struct watched *w, bool negated)
     if (!sure)
         return break_at(c, "value", "identity of a %.200s%s", Py_TYPE(a)->tp_name, of_a && of_b ? "" : " that is not known");
     return known_result(c, w, 2, PyBool_FromLong((a == b) != negated));
-}
-
-/* What is on top, True or False, gives way to that, or to the other if it is NEGATED, and is known if that is what ENDED says. */
-static enum ended known_bool(struct capture *c, struct watched *w, enum ended ended, bool negated)
-{
-    PyObject *is;
-
-    if (ended != ENDED_NOT && ended != ENDED_BEHIND)
-        return ended;
-    if (!ended && !value_known(c, stack_value(w, 0), stack_shadow(w, 0))) {
-        break_at(c, "value", "whether an object is true that is not known");
-        ended = ENDED_BEHIND;
-    }
-    is = Py_NewRef((stack_value(w, 0) == Py_True) != negated ? Py_True : Py_False);
-    stack_result(c, w, 1, is, ended ? NULL : shadow_const(c, is));
-    return ended;
 }
 
 static enum ended contains(struct capture *c, struct watched *w)
