@@ -151,10 +151,10 @@ class Plan:
         if self.inline and nodes:
             graph = [line.strip() for line in module.code.split("\n")[1:-2]]
         elif nodes:
-            given, outputs = source.names.name("given"), self.outputs.values()
-            graph = ["%s = %s(%s); (%s) = %s if type(%s) is tuple and len(%s) == %d else %s(%s)" % (
-                given, source.of_global(run, "run"), ", ".join(node.name for node in placeholders), "".join(node.name + ", " for node in outputs),
-                given, given, given, len(outputs), source.of_global(self.checked, "checked"), given)]
+            words = {name: source.of_global(value, name) for name, value in dict(run=run, checked=self.checked, type=type, tuple=tuple, len=len).items()}
+            graph = ["{given} = {run}({inputs}); ({outputs}) = {given} if {type}({given}) is {tuple} and {len}({given}) == {count} else {checked}({given})".format(
+                given=source.names.name("given"), inputs=", ".join(node.name for node in placeholders), count=len(self.outputs),
+                outputs="".join(node.name + ", " for node in self.outputs.values()), **words)]
         lines = ["def forward(%s):" % ", ".join(node.name for node in self.parameters), "; ".join(early + graph[:1]), *graph[1:], *sum(behind, []),
                  "return " + source.written(self.result)]
         scope, self.lines = source.globals, len(graph)

@@ -183,7 +183,9 @@ class _Shown:
 
 
 def _shown(constant):
-    """What hands over to a resume function is listed by that one's name, what takes over there as "restore"."""
+    """What hands over to a resume function is listed by that one's name, what takes over there as "restore"; a plan by its graph's name."""
+    if type(constant) is type(native._globals):
+        return _Shown(constant.name)
     if type(constant) is not types.BuiltinFunctionType or constant.__name__ not in ("leave", "enter"):
         return constant
     to = constant.__self__

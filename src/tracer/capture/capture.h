@@ -93,7 +93,7 @@ struct undo {
     struct shadow *shadow, was;
 };
 
-enum { CAPTURE_LISTS = 5 };
+enum { CAPTURE_LISTS = 5, OWN_CALLS = 100 /* deep, of our own, which the recursion limit does not see */ };
 struct capture {
     struct tracer *t;
     PyThreadState *ts;

@@ -138,11 +138,14 @@ static PyObject *replayed(struct plan *plan, compat_frame *frame)
 }
 
 /* PLAN's function has raised, in the code that FRAME runs: see raised() in dyntrace._plan. */
-static PyObject *raised_in(struct plan *plan, compat_frame *frame)
+static PyObject *raised_in(struct plan *plan, PyThreadState *ts, compat_frame *frame)
 {
     struct tracer_exception raised = tracer_exception_aside();
-    OWNED PyObject *trace = PyObject_CallFunctionObjArgs(plan->raised, raised.traceback ? raised.traceback : Py_None, NULL);
+    OWNED PyObject *trace = NULL;
 
+    compat_uncount(ts, OWN_CALLS);
+    trace = PyObject_CallFunctionObjArgs(plan->raised, raised.traceback ? raised.traceback : Py_None, NULL);
+    compat_uncount(ts, -OWN_CALLS);
     PyErr_Clear();
     if (trace == Py_True) {
         if (!PyErr_GivenExceptionMatches(raised.type, PyExc_Exception)) /* a signal's handler has raised that: it is to come where it is */
@@ -177,7 +180,7 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
     compat_uncount(ts, 1);
     result = PyObject_Vectorcall(plan->run, args, given, names);
     if (!result)
-        result = raised_in(plan, frame);
+        result = raised_in(plan, ts, frame);
     compat_uncount(ts, -1);
     if (before && !t->callback)
         t->callback = before;
@@ -194,13 +197,6 @@ static void plan_free(PyObject *object)
     Py_XDECREF(plan->run);
     Py_XDECREF(plan->raised);
     PyObject_Free(object);
-}
-
-static PyObject *plan_repr(PyObject *object)
-{
-    PyObject *name = ((struct plan *)object)->name;
-
-    return name && PyUnicode_Check(name) ? Py_NewRef(name) : PyUnicode_FromString("graph");
 }
 
 PyObject *plan_new(const char *name)
@@ -229,7 +225,6 @@ PyTypeObject plan_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_doc = "Runs a graph in the code that was made for it, and gives that the values behind it.",
     .tp_dealloc = plan_free,
-    .tp_repr = plan_repr,
     .tp_call = PyVectorcall_Call,
     .tp_vectorcall_offset = offsetof(struct plan, call),
     .tp_members = plan_members,
