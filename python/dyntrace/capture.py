@@ -12,9 +12,10 @@ import types
 
 from . import _assemble  # which C looks for
 from . import _notes as notes
-from ._capture import guards_of
+from ._capture import guards_of, source_of
 from ._native import native
 from .graph import GraphModule, row
+from .guards import _source as steps
 
 __all__ = ["Explanation", "GraphBreak", "backends", "compile", "disable", "explain", "graph_break", "register_array"]
 
@@ -206,7 +207,7 @@ _SCOPES = {"L": "local", "G": "global", "B": "builtin"}
 
 def _guard(guard):
     """A guard as a line: local 'a' TENSOR_MATCH."""
-    kind, path, _ = guard
+    kind, path = guard[0], steps(source_of(guard[1]))
     if len(path) == 1:
         return " - %s %s" % (path[0][2], kind)
     return " - %s %r%s %s" % (_SCOPES.get(path[0][0], path[0][0]), path[1][1], path[-1][2][len(path[1][2]):], kind)

@@ -11,7 +11,7 @@ enum ended push_callable(struct watched *w, bool null, PyObject *value, struct s
     return ENDED_NOT;
 }
 
-enum ended push_attribute(struct watched *w, int slots, bool method, PyObject *value, struct shadow *shadow)
+static enum ended push_attribute(struct watched *w, int slots, bool method, PyObject *value, struct shadow *shadow)
 {
     stack_drop(w, slots);
     return push_callable(w, method, value, shadow);

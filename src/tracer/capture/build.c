@@ -190,10 +190,10 @@ enum ended mirror_iterator(struct capture *c, struct watched *w, const struct ca
     for (; i < call->count && i < 8; i++) {
         PyObject *value = call->args[i];
         struct shadow *of = call->shadows[i];
-        const bool items = i < call->count - named && (is_sequence(value) || PyDict_CheckExact(value));
+        const bool keyword = i >= call->count - named, items = !keyword && (is_sequence(value) || PyDict_CheckExact(value));
         if (of && of->kind == SHADOW_ITERATOR && of->step == 'i' && of->at == of->child->at)
             args[i] = Py_NewRef(of->node);
-        else if (!items || (of && shadow_change(c, of)))
+        else if (items ? of && shadow_change(c, of) : keyword || value_is_simple(value)) /* keyword: fillvalue, an item */
             args[i] = mirror_of(c, value, of, items ? 's' : value_is_simple(value) ? 'k' : 'e');
         if (!args[i])
             break;
@@ -390,11 +390,7 @@ static bool is_plain_key(PyObject *key)
                 return false;
         return true;
     }
-    if (PySlice_Check(key)) {
-        const PySliceObject *slice = (const PySliceObject *)key;
-        return value_is_simple(slice->start) && value_is_simple(slice->stop) && value_is_simple(slice->step);
-    }
-    return key == Py_None || key == Py_Ellipsis || PyLong_CheckExact(key);
+    return is_plain_slice(key) || key == Py_None || key == Py_Ellipsis || PyLong_CheckExact(key);
 }
 
 static enum ended get_item(struct capture *c, struct watched *w, const struct call *call)

@@ -259,6 +259,8 @@ static const char *why_not(PyThreadState *ts, compat_frame *frame, PyObject *cal
         return "";
     values_begin();
     *for_code = true;
+    if (compat_hides(compat_code(frame)))
+        return "it is ours";
     if (flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR))
         return "it is a generator or coroutine";
     if (~flags & (CO_OPTIMIZED | CO_NEWLOCALS))

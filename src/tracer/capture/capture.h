@@ -165,6 +165,8 @@ bool value_is_array(PyObject *value);
 bool value_is_simple(PyObject *value);
 /* One of numpy's or torch's small descriptions: a dtype, a device, a layout. */
 bool value_is_description(PyObject *value);
+/* Of numbers, or the like? */
+bool is_plain_slice(PyObject *value);
 /* One of the two? */
 static inline bool value_is_plain(PyObject *value)
 {
@@ -200,6 +202,7 @@ struct shadow *source_attribute(struct capture *c, struct shadow *parent, const 
 /* (That of what it is behind, or None; step; key), of which _capture.py makes what guards have; borrowed, or NULL. */
 PyObject *source_path(struct capture *c, struct shadow *source);
 int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value);
+void guard_length(struct capture *c, struct shadow *source, const char *kind, Py_ssize_t length);
 /* What VALUE is follows from the guards from here on. False: that cannot be. */
 bool value_known(struct capture *c, PyObject *value, struct shadow *shadow);
 /* Likewise its type (and length, if it is a tuple or list). */
@@ -293,9 +296,8 @@ enum ended to_bool(struct capture *c, struct watched *w);
 enum ended build(struct capture *c, struct watched *w, struct compat_action action);
 /* NAME of OWNER, whose function FUNCTION, of SOURCE, gets SELF; NULL: a method in C. */
 struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name, PyObject *function, struct shadow *source, struct shadow *self);
-/* VALUE (taken) is pushed, with the NULL of a call. SLOTS of the stack give way to it. */
+/* VALUE (taken) is pushed, with the NULL of a call. */
 enum ended push_callable(struct watched *w, bool null, PyObject *value, struct shadow *shadow);
-enum ended push_attribute(struct watched *w, int slots, bool method, PyObject *value, struct shadow *shadow);
 /* SLOTS of the stack give way to NAME of OWNER. */
 enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObject *owner, struct shadow *of, PyObject *name, bool method);
 enum ended no_memory_at(struct capture *c);

@@ -79,9 +79,7 @@ static enum ended length(struct capture *c, struct watched *w, const struct call
         Py_ssize_t more = 0; /* keys that it did not have before */
         for (const struct shadow *one = of->child; one; one = one->next)
             more += one->kind == SHADOW_CHANGED && one->counted;
-        OWNED PyObject *number = PyLong_FromSsize_t(PyDict_GET_SIZE(value) - more);
-        if (number)
-            guard_on(c, of, "DICT_LENGTH", number);
+        guard_length(c, of, "DICT_LENGTH", PyDict_GET_SIZE(value) - more);
     } else if (!is_sequence(value) && !PyDict_CheckExact(value) ? !((value_is_simple(value) || PyTuple_Check(value)) && value_known(c, value, of)) && !set_known(c, value, of)
                                                                 : !value_type_known(c, value, of)) {
         return ENDED_BEFORE;

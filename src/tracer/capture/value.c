@@ -32,15 +32,21 @@ int value_register(PyObject *type)
     return is_known_type((PyTypeObject *)type) ? 0 : PyList_Append(array_types, type);
 }
 
+/* What MODULE, if it has been imported, has as NAME: borrowed, or NULL. */
+static PyObject *loaded(const char *module, const char *name)
+{
+    PyObject *found = PyDict_GetItemString(PyImport_GetModuleDict(), module);
+
+    return found && PyModule_Check(found) ? PyDict_GetItemString(PyModule_GetDict(found), name) : NULL;
+}
+
 void values_begin(void)
 {
     static const char *const names[][2] = {{"numpy", "ndarray"}, {"numpy", "generic"}, {"torch", "Tensor"}};
     static bool found[3];
-    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
 
     for (int i = 0; i < 3; i++) {
-        PyObject *module = found[i] ? NULL : PyDict_GetItemString(modules, names[i][0]);
-        PyObject *type = module && PyModule_CheckExact(module) ? PyDict_GetItemString(PyModule_GetDict(module), names[i][1]) : NULL;
+        PyObject *type = found[i] ? NULL : loaded(names[i][0], names[i][1]);
         if (type && PyType_Check(type))
             found[i] = !value_register(type);
     }
@@ -101,60 +107,51 @@ bool value_has_array(PyObject *value, int depth)
     return value_is_array(value);
 }
 
-static bool is_simple(PyObject *value, int *items)
+static bool is_simple(PyObject *value)
 {
     PyTypeObject *type = Py_TYPE(value);
 
-    if (type == &PyTuple_Type) {
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++)
-            if (--*items < 0 || !is_simple(PyTuple_GET_ITEM(value, i), items))
-                return false;
-        return true;
-    }
     return value == Py_None || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type || type == &PyUnicode_Type ||
            type == &PyBytes_Type || type == &PyComplex_Type || type == &PyRange_Type || value == Py_Ellipsis; /* not NotImplemented: whether that is true is warned of */
+}
+
+static bool is_quiet(PyObject *value)
+{
+    return is_simple(value) || PyType_Check(value) || PyModule_Check(value) || PyCFunction_Check(value) || value_is_description(value) ||
+           (value_is_array(value) && !value_is_foreign(value));
+}
+
+/* Is VALUE what LEAF asks for, or all that is in it, if it is a tuple, or, to DEPTH, a list or dict? At most so many ITEMS are looked at, each
+ * as often as it is in there. */
+static bool is_made_of(bool (*leaf)(PyObject *value), PyObject *value, int depth, int *items)
+{
+    PyObject *key, *item;
+    Py_ssize_t at = 0;
+
+    if (--*items < 0 || leaf(value))
+        return *items >= 0;
+    if (PyTuple_CheckExact(value) || (depth > 0 && PyList_CheckExact(value))) {
+        while (at < PySequence_Fast_GET_SIZE(value) && is_made_of(leaf, PySequence_Fast_GET_ITEM(value, at), depth - 1, items))
+            at++;
+        return at == PySequence_Fast_GET_SIZE(value);
+    }
+    if (depth <= 0 || !PyDict_CheckExact(value))
+        return false;
+    while (PyDict_Next(value, &at, &key, &item))
+        if (!value_is_simple(key) || !is_made_of(leaf, item, depth - 1, items))
+            return false;
+    return true;
 }
 
 /* Of a type that nobody can change, and whose operations run no code of the program? */
 bool value_is_simple(PyObject *value)
 {
-    int items = 1000; /* of tuples in tuples, each as often as it is in there */
-
-    return is_simple(value, &items);
-}
-
-static bool dies_quietly(PyObject *value, int depth, int *items)
-{
-    PyObject *key, *item;
-    Py_ssize_t at = 0;
-
-    if (--*items < 0)
-        return false;
-    if (is_simple(value, items) || PyType_Check(value) || PyModule_Check(value) || PyCFunction_Check(value) || value_is_description(value))
-        return true;
-    if (value_is_array(value))
-        return !value_is_foreign(value);
-    if (!depth)
-        return false;
-    if (is_sequence(value)) {
-        for (; at < PySequence_Fast_GET_SIZE(value); at++)
-            if (!dies_quietly(PySequence_Fast_GET_ITEM(value, at), depth - 1, items))
-                return false;
-        return true;
-    }
-    if (!PyDict_CheckExact(value))
-        return false;
-    while (PyDict_Next(value, &at, &key, &item))
-        if (!is_simple(key, items) || !dies_quietly(item, depth - 1, items))
-            return false;
-    return true;
+    return is_made_of(is_simple, value, 0, &(int){1000});
 }
 
 bool value_dies_quietly(PyObject *value)
 {
-    int items = 1000;
-
-    return dies_quietly(value, 4, &items);
+    return is_made_of(is_quiet, value, 4, &(int){1000});
 }
 
 /* ---- shadows ---- */
@@ -398,27 +395,27 @@ int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObjec
     return 0;
 }
 
-static bool starts(const char *name, const char *with)
+void guard_length(struct capture *c, struct shadow *source, const char *kind, Py_ssize_t length)
 {
-    return !strncmp(name, with, strlen(with));
+    OWNED PyObject *number = PyLong_FromSsize_t(length);
+
+    if (number)
+        guard_on(c, source, kind, number);
 }
 
 bool value_is_description(PyObject *value)
 {
     const char *name = Py_TYPE(value)->tp_name;
 
-    return starts(name, "numpy.dtype") || !strcmp(name, "torch.dtype") || !strcmp(name, "torch.device") ||
+    return !strncmp(name, "numpy.dtype", 11) || !strcmp(name, "torch.dtype") || !strcmp(name, "torch.device") ||
            !strcmp(name, "torch.layout") || !strcmp(name, "torch.memory_format") || !strcmp(name, "torch.Size");
 }
 
-static bool is_plain_slice(PyObject *value)
+bool is_plain_slice(PyObject *value)
 {
-    PyObject *const *part = PySlice_Check(value) ? &((PySliceObject *)value)->start : NULL;
+    const PySliceObject *slice = PySlice_Check(value) ? (const PySliceObject *)value : NULL;
 
-    for (int i = 0; part && i < 3; i++)
-        if (part[i] != Py_None && !PyLong_CheckExact(part[i]))
-            return false;
-    return part != NULL;
+    return slice && value_is_simple(slice->start) && value_is_simple(slice->stop) && value_is_simple(slice->step);
 }
 
 bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
@@ -437,15 +434,11 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
         return true;
     if (!value || value_is_array(value) || !is_believed(c, value, shadow))
         return false;
-    if (value_is_plain(value) || is_plain_slice(value))
-        guard_on(c, shadow, value == Py_None || PyBool_Check(value) ? "CONSTANT_MATCH" : "EQUALS_MATCH", value);
-    else if (PyFunction_Check(value) || PyCFunction_Check(value) || PyMethod_Check(value) || PyType_Check(value) ||
-             is_array_function(value))
-        guard_on(c, shadow, "FUNCTION_MATCH", value);
-    else if (PyModule_Check(value))
-        guard_on(c, shadow, "MODULE_MATCH", value);
-    else
+    if (!value_is_plain(value) && !is_plain_slice(value) && !PyFunction_Check(value) && !PyCFunction_Check(value) && !PyMethod_Check(value) &&
+        !PyType_Check(value) && !PyModule_Check(value) && !is_array_function(value))
         return false;
+    guard_on(c, shadow, value == Py_None || PyBool_Check(value) ? "CONSTANT_MATCH" : PyModule_Check(value) ? "MODULE_MATCH"
+                        : value_is_plain(value) || PySlice_Check(value) ? "EQUALS_MATCH" : "FUNCTION_MATCH", value);
     shadow->guarded = 2;
     return !c->failed;
 }
@@ -467,20 +460,16 @@ bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
         return false;
     if (shadow->guarded)
         return true;
-    if (value_is_array(value)) {
-        guard_on(c, shadow, "TENSOR_MATCH", value);
-    } else if (is_sequence(value)) {
-        OWNED PyObject *length = PyLong_FromSsize_t(PySequence_Fast_GET_SIZE(value));
-        guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(value));
-        if (length)
-            guard_on(c, shadow, PyTuple_CheckExact(value) ? "TUPLE_LENGTH" : "LIST_LENGTH", length);
-    } else if (is_nested(value)) { /* its cells are read by themselves */
-        guard_on(c, shadow, "CLOSURE_MATCH", value);
-    } else if (!PyMethod_Check(value) /* made anew each time */ && value_known(c, value, shadow)) {
+    if (!value_is_array(value) && !is_sequence(value) && !is_nested(value) && !PyMethod_Check(value) /* made anew each time */ && value_known(c, value, shadow))
         return true;
-    } else {
+    if (value_is_array(value))
+        guard_on(c, shadow, "TENSOR_MATCH", value);
+    else if (is_nested(value)) /* its cells are read by themselves */
+        guard_on(c, shadow, "CLOSURE_MATCH", value);
+    else
         guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(value));
-    }
+    if (is_sequence(value))
+        guard_length(c, shadow, PyTuple_CheckExact(value) ? "TUPLE_LENGTH" : "LIST_LENGTH", PySequence_Fast_GET_SIZE(value));
     shadow->guarded = 1;
     return !c->failed;
 }
@@ -526,8 +515,7 @@ int shadow_add_items(struct capture *c, struct shadow *container, PyObject *valu
 
 bool numbers_may_vary(void)
 {
-    PyObject *numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
-    PyObject *version = numpy && PyModule_Check(numpy) ? PyDict_GetItemString(PyModule_GetDict(numpy), "__version__") : NULL;
+    PyObject *version = loaded("numpy", "__version__");
     const char *text = version && PyUnicode_Check(version) ? PyUnicode_AsUTF8(version) : "";
 
     PyErr_Clear();

@@ -141,6 +141,11 @@ def equal_slices(x, s):
     return x[s], str(s), s.start
 
 
+@calls("A(3), slice(0.0, 1)", "A(3), slice(-0.0, 1)", "A(3), slice(0, (1, 2))", "A(3), slice(0, (True, 2))", "A(3), slice(0, 'a')", "A(3), slice(float('nan'))")
+def equal_slices_of_others(x, s):
+    return x + 1, str(s)
+
+
 @calls("A(3), 1000, 1000", "A(3), 1000, int('1000')", "A(3), int('1000'), int('1000')")
 def identity_by_a_function(x, a, b):
     return x + 1, operator.is_(a, b), operator.is_not(a, b), a == b

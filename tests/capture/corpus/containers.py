@@ -281,3 +281,9 @@ def got_behind_a_break(x, d):
     y = d.get("k", 12)
     log(y)
     return x + y
+
+
+@calls("A(3), {1, 2}", "A(3), (1, 2)", "A(3), None", "A(3), {1: 2}")
+def chained_with_other(x, other):
+    import itertools
+    return x * len(list(itertools.chain([1], other)))
