@@ -211,7 +211,7 @@ bool is_nested(PyObject *value);
 /* What VALUE, a tuple, list or dict whose type is known, has under KEY is ITEM: its shadow, or NULL. And item I of a tuple or list. */
 struct shadow *value_part(struct capture *c, PyObject *value, struct shadow *of, PyObject *key, PyObject *item);
 struct shadow *value_item(struct capture *c, PyObject *value, struct shadow *shadow, Py_ssize_t i);
-/* The shadow of a tuple or list gets those of all items of VALUE as well. -1: one is not known, and it is as it was; or no memory. */
+/* The shadow of a tuple or list gets those of all items of VALUE as well. -1: one is not known, or no memory. */
 int shadow_add_items(struct capture *c, struct shadow *container, PyObject *value, struct shadow *of);
 /* NumPy 1 chooses a result's dtype by what a number is, so that none may be an input. */
 bool numbers_may_vary(void);
@@ -369,6 +369,8 @@ struct operands {
 struct call operator_call(const char *name, int slots, int count, struct operands *operands);
 /* It is a node of the graph. KEEPS: whose shape follows from those of the operands. */
 enum ended operate_graph(struct capture *c, struct watched *w, const char *name, const struct call *call, bool keeps);
+/* It breaks: WHAT it would do, of what is not known or not understood. */
+enum ended unknown_operand(struct capture *c, const struct call *call, const char *what);
 /* It is done by the method for NAME of its first argument's class, or breaks. ENDED_BEFORE without c->kind: that is none that can be stepped. */
 enum ended operate_special(struct capture *c, struct watched *w, const char *name, const struct call *call);
 /* If CALL of NAME, an operator's or a method of its first argument, only moves items of lists, tuples and dicts: their shadows are moved as well.

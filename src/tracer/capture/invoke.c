@@ -21,29 +21,25 @@ bool is_array_package(const char *name)
 
 bool is_array_function(PyObject *callable)
 {
-    PyObject *module = NULL, *self;
-    bool is = false;
+    PyObject *module = NULL, *self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : NULL;
+    const PyTypeObject *type = PyType_Check(callable) ? (PyTypeObject *)callable : Py_TYPE(callable);
+    const char *name;
 
-    if (PyFunction_Check(callable)) {
+    if (PyFunction_Check(callable))
         module = ((PyFunctionObject *)callable)->func_module;
-    } else if (PyCFunction_Check(callable)) {
+    else if (PyCFunction_Check(callable))
         module = ((PyCFunctionObject *)callable)->m_module;
-        self = PyCFunction_GET_SELF(callable);
-        is = self && (PyType_Check(self) ? is_array_package(((PyTypeObject *)self)->tp_name)
-                      : !PyModule_Check(self) && is_array_package(Py_TYPE(self)->tp_name));
-    } else if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
-        is = is_array_package(PyDescr_TYPE(callable)->tp_name);
-    } else if (!PyType_Check(callable) && Py_TYPE(callable)->tp_flags & Py_TPFLAGS_HEAPTYPE) { /* a layer of torch.nn */
-        PyObject *of = _PyType_Lookup(Py_TYPE(callable), word_of("__module__"));
-        const char *text = of && PyUnicode_CheckExact(of) ? PyUnicode_AsUTF8(of) : NULL;
-        is = text && is_of(text, "torch.nn.modules");
-    } else {
-        is = is_array_package(PyType_Check(callable) ? ((PyTypeObject *)callable)->tp_name : Py_TYPE(callable)->tp_name);
-    }
-    if (!is && module && PyUnicode_CheckExact(module))
-        is = is_array_package(PyUnicode_AsUTF8(module));
+    else if (Py_IS_TYPE(callable, &PyMethodDescr_Type))
+        return is_array_package(PyDescr_TYPE(callable)->tp_name);
+    else if (PyType_Check(callable) || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
+        return is_array_package(type->tp_name);
+    else
+        module = _PyType_Lookup(Py_TYPE(callable), word_of("__module__"));
+    if (self && !PyModule_Check(self) && is_array_package(PyType_Check(self) ? ((PyTypeObject *)self)->tp_name : Py_TYPE(self)->tp_name))
+        return true;
+    name = module && PyUnicode_CheckExact(module) ? PyUnicode_AsUTF8(module) : NULL;
     PyErr_Clear();
-    return is;
+    return name && (PyFunction_Check(callable) || PyCFunction_Check(callable) ? is_array_package(name) : is_of(name, "torch.nn.modules")); /* a layer */
 }
 
 /* What CALLABLE is called, for a reason: in TEXT. */
@@ -124,11 +120,7 @@ static enum ended unknown_argument(struct capture *c, const struct call *call)
 {
     char text[120];
 
-    for (int i = 0; i < call->count; i++)
-        if (!call->shadows[i])
-            return break_at(c, "value", "a call of %.100s() with a %.100s that is not known", name_of(call->callable, text, sizeof text),
-                            Py_TYPE(call->args[i])->tp_name);
-    return break_at(c, "value", "a call of %.100s() with an argument that cannot be in a graph", name_of(call->callable, text, sizeof text));
+    return unknown_operand(c, call, name_of(call->callable, text, sizeof text));
 }
 
 /* Does a call of NAME, or of that method, give a result and do nothing else, whatever its arguments are? */
@@ -271,9 +263,11 @@ void attempt_undo(struct capture *c, const struct attempt *attempt)
     tracer_exception_back(&pending);
 }
 
-/* What gave RESULT, and stepped C's function, has this shadow; NULL: more has run than that. */
+/* CALL, in which a function was stepped, gave RESULT: the shadow of that. NULL: it is not known, or more has run than that function. */
 static struct shadow *shadow_of_result(struct capture *c, const struct watched *w, const struct call *call, PyObject *result)
 {
+    if (!call->operates && !call->made)
+        return c->returned_shadow;
     if (w->unseen || !c->returned_shadow || c->stepped == Py_NotImplemented)
         return NULL;
     if (call->made || c->stepped == result)
@@ -318,7 +312,7 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     if (depth > MOST_INLINES)
         return break_at(c, "limit", "calls more than %d deep", MOST_INLINES);
     if (!shadows)
-        return break_at(c, "value", "no memory");
+        return no_memory_at(c);
     bind(c, call, function, of, shadows);
     if (flags & CO_GENERATOR)
         return generator_made(c, w, call, code, of, shadows, all);
@@ -335,7 +329,7 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     Py_DECREF(function);
     c->awaited_code = NULL;
     if (c->entered && !c->inner_broke && result) {
-        shadow = call->operates || call->made ? shadow_of_result(c, w, call, result) : c->returned_shadow;
+        shadow = shadow_of_result(c, w, call, result);
         if (shadow || !(call->operates || call->made))
             return stack_result(c, w, call->slots, result, shadow);
         break_at(c, "call", "a call of %.100s() that does more than that", PyUnicode_AsUTF8(function->func_name));
@@ -490,32 +484,23 @@ enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords)
     PyObject *tuple = stack_value(w, keywords ? 1 : 0), *dict = keywords ? stack_value(w, 0) : NULL;
     struct shadow *of = stack_shadow(w, keywords ? 1 : 0), *of_dict = keywords ? stack_shadow(w, 0) : NULL;
     const int base = keywords ? 3 : 2, at = COMPAT_CALLABLE_FIRST ? base : base - 1;
-    struct call call = {.callable = stack_value(w, at), .of = stack_shadow(w, at), .slots = base + 1};
-    PyObject *values[MOST_ARGUMENTS + 1], *held;
+    PyObject *values[MOST_ARGUMENTS + 1];
     struct shadow *shadows[MOST_ARGUMENTS + 1];
-    OWNED PyObject *names = NULL, *kept = NULL;
-    Py_ssize_t count = PyTuple_CheckExact(tuple) ? PyTuple_GET_SIZE(tuple) : -1, named = dict && of_dict ? of_dict->count : 0;
+    const Py_ssize_t count = PyTuple_CheckExact(tuple) ? PyTuple_GET_SIZE(tuple) : -1, named = dict && PyDict_CheckExact(dict) && of_dict ? of_dict->count : 0;
+    OWNED PyObject *names = named ? PySequence_Tuple(dict) : NULL, *held = named ? PyDict_Values(dict) : PyList_New(0);
+    struct call call = {.callable = stack_value(w, at), .of = stack_shadow(w, at), .slots = base + 1, .args = values + 1, .shadows = shadows + 1,
+                        .names = names, .count = (int)(count + named)};
 
     if (count < 0 || count + named > MOST_ARGUMENTS || !value_type_known(c, tuple, of) || stack_value(w, COMPAT_CALLABLE_FIRST ? base - 1 : base) ||
         (dict && (!of_dict || of_dict->kind != SHADOW_DICT || !PyDict_CheckExact(dict) || PyDict_GET_SIZE(dict) != named)))
-        return break_at(c, "call", "a call with *arguments that are not known");
-    held = kept = PyTuple_New(count + named);
-    names = named ? PyTuple_New(named) : NULL;
-    if (!held || (named && !names))
-        return PyErr_Clear(), break_at(c, "value", "no memory");
+        return PyErr_Clear(), break_at(c, "call", "a call with *arguments that are not known");
+    if (!held || (named && !names) || PyList_SetSlice(held, 0, 0, tuple))
+        return no_memory_at(c);
     for (Py_ssize_t i = 0; i < count + named; i++) {
-        PyObject *key = i < count ? NULL : of_dict->keys[i - count];
-        values[1 + i] = i < count ? PyTuple_GET_ITEM(tuple, i) : PyDict_GetItemWithError(dict, key);
-        shadows[1 + i] = i < count ? value_item(c, tuple, of, i) : of_dict->items[i - count];
-        if (!values[1 + i] || (key && !PyUnicode_CheckExact(key)))
-            return PyErr_Clear(), break_at(c, "call", "a call with **keywords that are not known");
-        PyTuple_SET_ITEM(held, i, Py_NewRef(values[1 + i]));
-        if (key)
-            PyTuple_SET_ITEM(names, i - count, Py_NewRef(key));
+        if (i >= count && !PyUnicode_CheckExact(PyTuple_GET_ITEM(names, i - count)))
+            return break_at(c, "call", "a call with **keywords that are not known");
+        call.args[i] = PyList_GET_ITEM(held, i);
+        call.shadows[i] = i < count ? value_item(c, tuple, of, i) : of_dict->items[i - count];
     }
-    call.args = values + 1;
-    call.shadows = shadows + 1;
-    call.count = (int)(count + named);
-    call.names = names;
     return dispatch(c, w, &call);
 }

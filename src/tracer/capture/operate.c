@@ -235,7 +235,7 @@ enum ended node_result(struct capture *c, struct watched *w, int count, struct o
     return ended;
 }
 
-static enum ended unknown_operand(struct capture *c, const struct call *call, const char *what)
+enum ended unknown_operand(struct capture *c, const struct call *call, const char *what)
 {
     for (int i = call->count; i-- > 0;)
         if (!call->shadows[i])

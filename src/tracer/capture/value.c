@@ -23,10 +23,6 @@ static bool is_known_type(PyTypeObject *type)
 
 int value_register(PyObject *type)
 {
-    if (!PyType_Check(type)) {
-        PyErr_Format(PyExc_TypeError, "expected a type of arrays, got %s", Py_TYPE(type)->tp_name);
-        return -1;
-    }
     if (!array_types && !(array_types = PyList_New(0)))
         return -1;
     return is_known_type((PyTypeObject *)type) ? 0 : PyList_Append(array_types, type);
@@ -500,14 +496,11 @@ struct shadow *value_item(struct capture *c, PyObject *value, struct shadow *sha
 
 int shadow_add_items(struct capture *c, struct shadow *container, PyObject *value, struct shadow *of)
 {
-    const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
-
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (!value_item(c, value, of, i))
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++) {
+        struct shadow *item = value_item(c, value, of, i);
+        if (!item || shadow_add(c, container, NULL, item))
             return -1;
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (shadow_add(c, container, NULL, value_item(c, value, of, i)))
-            return -1;
+    }
     return 0;
 }
 
@@ -590,18 +583,6 @@ static PyObject *placeholder(struct capture *c, struct shadow *source)
 
 enum { MOST_NESTED = 8, MOST_GUARDS = 10000 };
 
-static PyObject *dict_argument(struct capture *c, struct shadow *shadow)
-{
-    PyObject *made = PyDict_New();
-
-    for (Py_ssize_t i = 0; made && i < shadow->count; i++) {
-        OWNED PyObject *item = may_go_on(c) ? value_argument(c, NULL, shadow->items[i]) : NULL;
-        if (!item || PyDict_SetItem(made, shadow->keys[i], item))
-            Py_CLEAR(made);
-    }
-    return made;
-}
-
 /* Of COUNT items of SHADOW, a source's VALUE or built here: a new tuple, or NULL. */
 static PyObject *items_argument(struct capture *c, PyObject *value, struct shadow *shadow, Py_ssize_t count)
 {
@@ -623,6 +604,7 @@ static PyObject *items_argument(struct capture *c, PyObject *value, struct shado
 PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shadow)
 {
     OWNED PyObject *items = NULL;
+    PyObject *made;
 
     if (!shadow || c->failed)
         return NULL;
@@ -659,7 +641,12 @@ PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shad
             return PySlice_New(PyTuple_GET_ITEM(items, 0), PyTuple_GET_ITEM(items, 1), PyTuple_GET_ITEM(items, 2));
         return items && shadow->kind == SHADOW_LIST ? PySequence_List(items) : Py_XNewRef(items);
     case SHADOW_DICT:
-        return c->foreign ? NULL : dict_argument(c, shadow);
+        items = c->foreign ? NULL : items_argument(c, NULL, shadow, shadow->count);
+        made = items ? PyDict_New() : NULL;
+        for (Py_ssize_t i = 0; made && i < shadow->count; i++)
+            if (PyDict_SetItem(made, shadow->keys[i], PyTuple_GET_ITEM(items, i)))
+                Py_CLEAR(made);
+        return made;
     default:
         return NULL;
     }
