@@ -400,7 +400,7 @@ void tracer_forget_callbacks(void)
 {
     tracer_lock();
     for (struct tracer *t = all_tracers; t; t = t->next_tracer) {
-        t->callback = NULL;
+        t->callback = t->aside = NULL;
         t->shim = NULL;
         t->active = false;
         t->replacement = t->replacement_for = NULL;

@@ -120,6 +120,8 @@ struct tracer {
     PyObject *shim;               /* borrowed: what its thread state keeps of it, or NULL (tracer/evaluator/api.c) */
     bool active;                  /* counted among the threads with a callback */
     const struct front *front;    /* whose the callback is; NULL: there never was one */
+    PyObject *aside;              /* owned: that which a callback of the other front has taken the place of, a callable; or NULL */
+    const struct front *aside_front; /* whose that is */
     int64_t region;               /* torch's region of this thread, -1 = the common one */
     struct pending *pending;      /* the frame that torch's own evaluator has; tracer/torch/observe.c */
     struct pending *observed_at;  /* the one in whose compile `observed` was set, or NULL */

@@ -46,3 +46,46 @@ def test_seed(dyntrace):
     assert [(op, name) for op, name, *_ in rows] == [("placeholder", "a"), ("placeholder", "b"), ("call_function", "abs_1"), ("call_function", "add"),
                                                      ("call_function", "truediv"), ("call_method", "sum_1"), ("call_function", "lt"), ("output", "output")]
     assert rows[2][2:] == ["<built-in method abs of type object at 0x..>", "(a,)", "{}"] and rows[7][2:] == ["output", "((truediv, lt),)", "{}"]
+
+
+BOTH = """
+import torch, dyntrace
+from dyntrace.eval_frame import set_eval_frame
+def f(x):
+    return torch.sin(x) + 1
+def g(x):
+    return torch.cos(f(x))
+by_torch = torch.compile(f, backend="eager", dynamic=False)
+outer = torch.compile(g, backend="eager")
+inner = torch.compile(lambda *inputs: [x + 0 for x in inputs], backend="eager")
+
+def backend(module, inputs):
+    return lambda *inputs: inner(*module(*inputs))
+
+def asked(frame, entry, state):
+    names.append(frame.f_code.co_name)
+
+ours, names = dyntrace.compile(f, backend=backend), []
+for n in range(12):
+    x = torch.ones(n + 2)
+    print(*(float(a.sum()) for a in (f(x), by_torch(x), f(x), ours(x), outer(x), g(x), ours(x))))
+set_eval_frame(asked)
+def later():
+    return 1
+by_torch(torch.ones(99))
+later()
+set_eval_frame(None)
+print("later" in names)
+"""
+
+
+@pytest.mark.parametrize("option", ["--force", "--capture"])
+def test_beside_a_compiler_of_torchs(dyntrace, tmp_path, option):
+    """A function that both compile: neither sees the other's entries, and a callback that torch puts back is still ours."""
+    (tmp_path / "program.py").write_text(BOTH)
+    plain = subprocess.run([sys.executable, tmp_path / "program.py"], capture_output=True, text=True, timeout=600,
+                           env=dict(os.environ, PYTHONPATH=str(Path(dyntrace).parent / "lib" / "python")))
+    done = subprocess.run([dyntrace, "run", option, "-o", tmp_path / "t.db", "--python", sys.executable, tmp_path / "program.py"],
+                          capture_output=True, text=True, timeout=600)
+    assert plain.stdout.count("\n") == 13, plain.stderr
+    assert (done.stdout, done.returncode) == (plain.stdout, 0), done.stderr

@@ -345,6 +345,7 @@ static int capture_type_ready(PyObject *module)
 static PyObject *call_under(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     OWNED PyObject *before = shim_get_eval_frame_callback(NULL, NULL), *old = NULL;
+    const struct front *const front = tracer_thread ? tracer_thread->front : &front_own;
     PyObject *result;
 
     if (count < 2 || !PyCallable_Check(args[0]) || (args[1] != Py_None && !capture_is(args[1])))
@@ -354,7 +355,7 @@ static PyObject *call_under(PyObject *module, PyObject *const *args, Py_ssize_t 
     result = PyObject_Vectorcall(args[0], args + 2, (size_t)count - 2, names);
     if (old) {
         KEPT struct tracer_exception pending = tracer_exception_aside();
-        OWNED PyObject *now = shim_set_eval_frame(before, &front_own);
+        OWNED PyObject *now = shim_set_eval_frame(before, front);
         PyErr_Clear();
     }
     return result;

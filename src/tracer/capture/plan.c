@@ -168,6 +168,7 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
     struct tracer *t = tracer_thread;
     compat_frame *frame = compat_current_frame(ts);
     PyObject *result = replayed(plan, frame), *before = t ? t->callback : NULL;
+    const struct front *const front = t ? t->front : NULL; /* what the backend made may be torch's */
 
     if (result)
         return result;
@@ -182,10 +183,12 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
     if (!result)
         result = raised_in(plan, ts, frame);
     compat_uncount(ts, -1);
-    if (before && !t->callback)
+    if (before && !t->callback) {
         t->callback = before;
-    else
+        t->front = front;
+    } else {
         Py_XDECREF(before);
+    }
     return result;
 }
 

@@ -134,6 +134,7 @@ static void thread_cleared(PyObject *capsule)
         t->shim = NULL;
         shim_set_active(t, false);
         Py_CLEAR(t->callback);
+        Py_CLEAR(t->aside);
     } else if (PyCapsule_GetContext(capsule)) {
         shim_settings.active_threads--;
         tracer_rehook();
@@ -156,6 +157,7 @@ static int watch_thread(struct tracer *t)
 PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front)
 {
     struct tracer *t = tracer_here();
+    OWNED PyObject *aside = NULL;
     PyObject *old;
 
     if (!t)
@@ -166,6 +168,16 @@ PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front)
     if (!t->shim && watch_thread(t))
         return NULL;
     old = t->callback;
+    /* torch puts back by a function of its own what was there before, and so do we: it is whose it was. */
+    aside = t->aside;
+    t->aside = NULL;
+    if (capture_is(callback))
+        front = &front_own;
+    else if (callback == aside)
+        front = t->aside_front;
+    else if (old && old != Py_False && t->front != front)
+        t->aside = Py_NewRef(old);
+    t->aside_front = t->front;
     t->callback = callback == Py_None ? NULL : Py_NewRef(callback);
     t->front = front;
     if (front == &front_own && t->callback && !t->active)
@@ -278,7 +290,7 @@ static PyObject *set_guard_fail_hook(PyObject *module, PyObject *hook)
     return set_hook(&shim_settings.guard_fail_hook, hook);
 }
 
-PyObject *shim_list(PyObject *object, bool precompiled, int64_t region)
+PyObject *shim_list(PyObject *object, bool precompiled, int64_t region, const struct front *front)
 {
     PyObject *list = PyList_New(0); /* first: the garbage collector may run */
     struct code_state *state = list ? shim_state_of(object, false) : NULL;
@@ -288,7 +300,7 @@ PyObject *shim_list(PyObject *object, bool precompiled, int64_t region)
         Py_ssize_t at = PyList_GET_SIZE(list);
         while (at && ((struct cache_entry *)PyList_GET_ITEM(list, at - 1))->region > entry->region)
             at--;
-        if (region == SHIM_ALL_REGIONS || entry->region == region)
+        if ((region == SHIM_ALL_REGIONS || entry->region == region) && (!front || entry->front == front))
             PyList_Insert(list, at, (PyObject *)entry);
     }
     if (PyErr_Occurred())
@@ -296,9 +308,9 @@ PyObject *shim_list(PyObject *object, bool precompiled, int64_t region)
     return list;
 }
 
-PyObject *shim_entry_list(PyObject *module, PyObject *object)
+static PyObject *entry_list(PyObject *module, PyObject *object)
 {
-    return shim_list(object, false, SHIM_ALL_REGIONS);
+    return shim_list(object, false, SHIM_ALL_REGIONS, NULL);
 }
 
 static PyObject *set_limits(PyObject *module, PyObject *args)
@@ -334,7 +346,7 @@ PyMethodDef shim_methods[] = {
      "set_guard_error_hook(hook) -> old\n\nhook(guard, code, f_locals, index, last) when a guard raises."},
     {"set_guard_fail_hook", set_guard_fail_hook, METH_O,
      "set_guard_fail_hook(hook) -> old\n\nhook(guard, code, f_locals, index, last) when a guard does not pass."},
-    {"_debug_get_cache_entry_list", shim_entry_list, METH_O, "The entries of a code object, in the order tried."},
+    {"_debug_get_cache_entry_list", entry_list, METH_O, "The entries of a code object, in the order tried."},
     {"_set_limits", set_limits, METH_VARARGS, "_set_limits(per code object, over its life)"},
     {"_get_limits", get_limits, METH_NOARGS, "The two limits."},
     {NULL, NULL, 0, NULL},

@@ -390,14 +390,14 @@ int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, in
     return status;
 }
 
-struct cache_entry *cache_entry_first(const struct code_state *state, int64_t region)
+struct cache_entry *cache_entry_first(const struct code_state *state, int64_t region, const struct front *front)
 {
     struct cache_entry *entry;
 
     TAILQ_FOREACH(entry, &state->entries, order)
-        if (entry->region == region)
+        if (entry->region == region && entry->front == front)
             return entry;
-    return region >= 0 ? cache_entry_first(state, -1) : NULL;
+    return region >= 0 ? cache_entry_first(state, -1, front) : NULL;
 }
 
 /* ENTRY goes to the front of its code's list, or becomes its LAST, if it is in it. */
@@ -459,14 +459,14 @@ static PyObject *entry_guard(PyObject *self, void *context)
     return Py_NewRef(e->valid ? e->parts->guard : e->instead ? e->instead : Py_None);
 }
 
-/* The entry tried after this one in its region, or None. */
+/* The entry of its front tried after this one in its region, or None. */
 static PyObject *entry_next(PyObject *self, void *context)
 {
     const struct cache_entry *entry = (struct cache_entry *)self, *next = entry->state ? entry : NULL;
 
     do
         next = next ? TAILQ_NEXT(next, order) : NULL;
-    while (next && next->region != entry->region);
+    while (next && (next->region != entry->region || next->front != entry->front));
     return Py_NewRef(next ? (PyObject *)next : Py_None);
 }
 

@@ -224,8 +224,8 @@ static inline int64_t front_region(const struct front *front)
 /* The actions that hold in REGION (-1: in the common one), and setting them. -1 with MemoryError. */
 struct code_actions code_state_actions(struct code_state *state, int64_t region);
 int code_state_act(struct code_state *state, int64_t region, struct code_actions actions);
-/* The entry tried first in REGION. Borrowed, or NULL. */
-struct cache_entry *cache_entry_first(const struct code_state *state, int64_t region);
+/* The entry of FRONT tried first in REGION. Borrowed, or NULL. */
+struct cache_entry *cache_entry_first(const struct code_state *state, int64_t region, const struct front *front);
 
 /* tracer/evaluator/decision.c: a lookup, and what is recorded of it while ON. */
 #define CHECK_TICKS_UNKNOWN UINT64_MAX
@@ -354,12 +354,11 @@ PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front);
 PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored);
 PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args);
 PyObject *shim_reset_code(PyObject *module, PyObject *object);
-PyObject *shim_entry_list(PyObject *module, PyObject *object);
 /* The state of OBJECT, a code object; MAKE it if there is none. NULL: there is none, or, with an exception, no memory
  * or no code object. */
 struct code_state *shim_state_of(PyObject *object, bool make);
-/* Those of OBJECT's entries, or of its PRECOMPILED ones, that are in REGION: a new list, lower regions first. */
-PyObject *shim_list(PyObject *object, bool precompiled, int64_t region);
+/* Those of OBJECT's entries, or of its PRECOMPILED ones, that are in REGION and of FRONT (NULL: of all): a new list, lower regions first. */
+PyObject *shim_list(PyObject *object, bool precompiled, int64_t region, const struct front *front);
 #define SHIM_ALL_REGIONS INT64_MIN
 /* Put VALUE (None: nothing) in *SLOT; returns what was there. */
 PyObject *shim_exchange(PyObject **slot, PyObject *value);

@@ -244,7 +244,7 @@ static int ask(PyThreadState *ts, PyObject *callback, struct code_state *state, 
 
     if (!view)
         return -1;
-    first = (PyObject *)cache_entry_first(state, d->region);
+    first = (PyObject *)cache_entry_first(state, d->region, d->front);
     first = arguments[1] = Py_NewRef(first ? first : Py_None);
     decision_ask(d, state);
     result = d->front->ask ? d->front->ask(ts, callback, arguments) : PyObject_Vectorcall(callback, arguments, 3, NULL);
@@ -444,13 +444,14 @@ static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame
 
 /* ---- the decision ---- */
 
-/* The thread's callback, to VALUE (borrowed here; NULL = None). A thread stays
+/* The thread's callback, to VALUE (borrowed here; NULL = None), of FRONT. A thread stays
  * active while guards run without one, but not when it is left without. */
-static void set_callback(struct tracer *t, PyObject *value)
+static void set_callback(struct tracer *t, PyObject *value, const struct front *front)
 {
     PyObject *old = t->callback;
 
     t->callback = Py_XNewRef(value);
+    t->front = front;
     if (unlikely(value && !t->active))
         shim_set_active(t, true);
     Py_XDECREF(old);
@@ -468,16 +469,17 @@ static inline __attribute__((always_inline)) PyObject *
 run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under,
     struct cache_entry *entry, PyObject *code)
 {
+    const struct front *const front = t->front;
     PyObject *result;
 
     if (code)
         entry->hits++;
     if (t->callback != under)
-        set_callback(t, under);
+        set_callback(t, under, front);
     result = !code || code == (PyObject *)compat_code(frame) ? record_evaluate(t, ts, frame, 0)
                                                              : replace_frame(t, ts, frame, entry, code);
     if (under != callback && t->callback == under)
-        set_callback(t, callback);
+        set_callback(t, callback, front);
     return result;
 }
 
@@ -501,14 +503,14 @@ static struct code_state *state_now(struct code_state *state, PyCodeObject *code
     return state;
 }
 
-/* Has STATE's code as many entries that can still match, or ever made, as it may have? */
-static bool is_at_limit(const struct code_state *state)
+/* Has STATE's code as many entries of FRONT that can still match, or that were ever made, as it may have? */
+static bool is_at_limit(const struct code_state *state, const struct front *front)
 {
     const struct cache_entry *entry;
     unsigned long valid = 0;
 
     TAILQ_FOREACH(entry, &state->entries, order)
-        valid += entry->valid;
+        valid += entry->valid && entry->front == front;
     return valid >= shim_settings.recompile_limit || state->compiles >= shim_settings.accumulated_limit;
 }
 
@@ -520,7 +522,7 @@ static enum outcome refused(const struct code_state *state, const struct code_ac
         return OUTCOME_SKIP;
     if (callback == Py_False || actions->own == ACTION_RUN_ONLY)
         return actions->limited ? OUTCOME_LIMIT : OUTCOME_RUN_ONLY;
-    return front->limits && is_at_limit(state) ? OUTCOME_LIMIT : OUTCOME_COMPILED;
+    return front->limits && is_at_limit(state, front) ? OUTCOME_LIMIT : OUTCOME_COMPILED;
 }
 
 /* FRAME has been watched: it goes on where GOING says, or, with an entry that was made of it, from its start. */
@@ -528,6 +530,7 @@ static PyObject *go_on(struct tracer *t, PyThreadState *ts, compat_frame *frame,
                        struct cache_entry *entry, PyObject *code, struct capture_going *going)
 {
     struct capture_going *const around = t->replay;
+    const struct front *const front = t->front;
     PyObject *result;
 
     if (!going->on && code) {
@@ -537,12 +540,12 @@ static PyObject *go_on(struct tracer *t, PyThreadState *ts, compat_frame *frame,
         if (entry) /* what it did is what the entry does */
             entry->hits++;
         if (t->callback != under)
-            set_callback(t, under);
+            set_callback(t, under, front);
         tracer_exception_back(&going->pending);
         going->pending = (struct tracer_exception){0};
         result = capture_evaluate(t, ts, frame, going->throws);
         if (under != callback && t->callback == under)
-            set_callback(t, callback);
+            set_callback(t, callback, front);
     }
     t->replay = around;
     return result;
@@ -583,7 +586,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         return result;
     }
     decision_begin(&decision, entered, front, frame, region);
-    set_callback(t, NULL);
+    set_callback(t, NULL, front);
     backend = callback == Py_False ? Py_NewRef(Py_False) : shim_backend_of(callback);
     if ((front->look_up ? front->look_up : shim_look_up)(state, backend, &decision, &entry)) {
         outcome = OUTCOME_GUARD_ERROR;
@@ -596,8 +599,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     if (!decision_locals(&decision))
         goto err;
     if (!decision_missed(&decision, refused(state, &actions, callback, front) == OUTCOME_COMPILED)) {
-        set_callback(t, callback); /* it has done nothing wrong */
-        t->front = front;
+        set_callback(t, callback, front); /* it has done nothing wrong */
         outcome = OUTCOME_CALLBACK_ERROR;
         goto err;
     }

@@ -307,17 +307,22 @@ static PyObject *entries_for_region(PyObject *module, PyObject *args)
     long long region = SHIM_ALL_REGIONS;
     PyObject *code;
 
-    return PyArg_ParseTuple(args, "O|L:_get_cache_entries_for_region", &code, &region) ? shim_list(code, false, region) : NULL;
+    return PyArg_ParseTuple(args, "O|L:_get_cache_entries_for_region", &code, &region) ? shim_list(code, false, region, &torch_front) : NULL;
+}
+
+static PyObject *entries(PyObject *module, PyObject *code)
+{
+    return shim_list(code, false, SHIM_ALL_REGIONS, &torch_front);
 }
 
 static PyObject *precompiled_entries(PyObject *module, PyObject *code)
 {
-    return shim_list(code, true, SHIM_ALL_REGIONS);
+    return shim_list(code, true, SHIM_ALL_REGIONS, &torch_front);
 }
 
 static PyObject *entry_count(PyObject *module, PyObject *code)
 {
-    OWNED PyObject *all = shim_list(code, false, SHIM_ALL_REGIONS);
+    OWNED PyObject *all = shim_list(code, false, SHIM_ALL_REGIONS, &torch_front);
 
     return all ? PyLong_FromSsize_t(PyList_GET_SIZE(all)) : NULL;
 }
@@ -410,7 +415,7 @@ static PyMethodDef attributes[] = {
     {"set_eval_frame_isolate_recompiles_id", set_region, METH_O, NULL},
     {"get_eval_frame_isolate_recompiles_id", get_region, METH_NOARGS, NULL},
     {"_set_lru_cache", set_lru_cache, METH_O, NULL},
-    {"_debug_get_cache_entry_list", shim_entry_list, METH_O, NULL},
+    {"_debug_get_cache_entry_list", entries, METH_O, NULL},
     {"_debug_get_precompile_entries", precompiled_entries, METH_O, NULL},
     {"_get_cache_entries_for_region", entries_for_region, METH_VARARGS, NULL},
     {"_get_total_cache_entry_count", entry_count, METH_O, NULL},
