@@ -14,6 +14,7 @@ import sys
 from itertools import islice
 from types import CellType, FunctionType, TracebackType
 
+from ._native import native
 from .graph import Node, _Source, _uses
 from .resume import _variables
 
@@ -27,15 +28,15 @@ class Unknown(Exception):
 
 
 class Plan:
-    """RECORD is that of finish() in capture.py. Besides, parts as told() in plan.c has them: taken, inputs of the graph; effects; returned; known: is
-    it? state: of variables, stack and cells; None: it returns. resumed: it is a resume function. places, of each node: code and unit, and so on
+    """RECORD is that of finish() in capture.py. Besides, parts as told() in plan.c has them: taken, inputs of the graph; effects; returned, False: it is
+    not known; state: of variables, stack and cells; None: it returns. places, of each node: code and unit, and so on
     outwards. again: where the graph raises, the plan gives itself, and the function's own code runs.
 
     arguments: names of variables, numbers of those whose cell is meant, None: the globals. stores, deletes: numbers of variables. slots: which
     of the stack have a value, or None. outputs: nodes of the graph."""
 
     def __init__(self, record):
-        self.code, self.places, self.again, self.resumed = record["code"], record["places"], record["again"], record["resumed"]
+        self.code, self.places, self.again = record["code"], record["places"], record["again"]
         self.parts, self.when, self.at, self.made, self.outputs = ([], [], []), {}, {}, {}, {}
         self.arguments, self.parameters, self.stores, self.deletes = [], [], [], []
         self.slots, why, variables, returns = None, "no memory", _variables(self.code), record["state"] is None
@@ -45,7 +46,7 @@ class Plan:
             for effect in record["effects"]:
                 self.of(effect)
             if returns:
-                why = "what it returns cannot be made again" if record["known"] else "what it returns is not known"
+                why = "what it returns is not known" if record["returned"] is False else "what it returns cannot be made again"
                 self.result = self.of(record["returned"])
             else:
                 now, stack, cells = record["state"]
@@ -107,7 +108,7 @@ class Plan:
         if what in ("source", "method"):
             return self.node(operator.getitem if step == "[" else getattr, (self.of(parent), thing))
         if what == "own":
-            if self.resumed:
+            if native._link(self.code):  # a resume function's are another's
                 raise Unknown
             return self.argument(number)
         items = tuple(map(self.of, items))

@@ -113,8 +113,8 @@ def finish(backend, explanation, fullgraph, record):
 
     BACKEND: a function, or a name. EXPLANATION: gets it, too; or None.
     RECORD: code; nodes; inputs, the values of the placeholders; guards, (kind, path, value); break, None or (kind, reason, offset, line,
-    stack); resume, the splits that go on; modified, the code that runs instead; plan, which stands for the graph in it; began and
-    ended, of the watching.
+    stack); resume, the splits that go on; modified, the code that runs instead; plan, which stands for the graph in it; began,
+    as time.monotonic_ns() has it.
     """
     broken, nodes = record["break"], record["nodes"]
     if fullgraph and broken:
@@ -122,7 +122,8 @@ def finish(backend, explanation, fullgraph, record):
     module = run = None
     compiling = native._compiling()
     if compiling:
-        notes.phase(compiling[0], "capture", record["began"], record["ended"], "")
+        now = time.time_ns()
+        notes.phase(compiling[0], "capture", now - (time.monotonic_ns() - record["began"]), now, "")
     if nodes:
         record["plan"].name = name = "__compiled_fn_%d" % next(_names)
         record["module"] = module = GraphModule(nodes, name)

@@ -2,11 +2,11 @@
  *
  * The record of a run goes to finish() (dyntrace._assemble, dyntrace.capture): code, graph, backend, guards. */
 #include "tracer/capture/capture.h"
+
+#include "clock.h"
 #include "tracer/resume/program.h"
 #include "tracer/resume/resume.h"
 #include "tracer/torch/torch.h"
-
-#include <time.h>
 
 enum { MOST_VARIABLES = 10000 /* each is looked for among the others */ };
 
@@ -143,14 +143,6 @@ static void restore(struct capture *c, struct watched *w)
     compat_go_on(w->frame, 0, w->variables);
 }
 
-static long long wall_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* A reason, in which a long name may end in the midst of a letter. */
 static PyObject *reason_text(const char *reason)
 {
@@ -168,7 +160,7 @@ static void guard_unused(struct capture *c, struct shadow *of)
 }
 
 /* See finish() in dyntrace._assemble, and in dyntrace.capture what the record is: (GuardedCode, values for the first run), or why it is skipped. */
-static PyObject *finish(struct capture *c, struct watched *w, enum ended ended, PyObject *plan, long long began, PyObject *frame_state)
+static PyObject *finish(struct capture *c, struct watched *w, enum ended ended, PyObject *plan, uint64_t began, PyObject *frame_state)
 {
     PyObject *const finish = PyTuple_GET_ITEM(c->callback, CAPTURE_FINISH), *const every = PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY);
     const bool returns = ended == ENDED_RETURN;
@@ -177,13 +169,12 @@ static PyObject *finish(struct capture *c, struct watched *w, enum ended ended, 
     OWNED PyObject *broke = returns ? Py_NewRef(Py_None)
                             : Py_BuildValue("(sNiO)", c->kind, reason_text(c->reason), 2 * w->group, c->stack ? c->stack : Py_None);
     OWNED PyObject *record = !broke || !state ? NULL : Py_BuildValue(
-        "{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:L,s:L,s:O,s:O,s:N,s:N,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "code", w->code,
-        "placeholders", c->placeholders, "nodes", c->nodes, "inputs", c->inputs, "guards", c->guards, "places", c->places, "break", broke, "plan", plan,
-        "began", began, "ended", wall_ns(), "frame_state", frame_state, "dynamic", PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC),
-        "taken", plan_parts(c, c->taken->count, c->taken->items), "effects", plan_parts(c, c->effects->count, c->effects->items),
-        "returned", plan_part(c, c->returned_shadow),
-        "state", state, "known", c->returned_shadow != NULL, "resumed", w->resumed, "shapes_read", c->shapes_read, "group", w->group, "unit", w->unit,
-        "begun", c->begun, "handled", c->handled, "again", c->attempted, "make_bool", c->make_bool && ended == ENDED_BEFORE);
+        "{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:K,s:O,s:O,s:N,s:N,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "code", w->code, "placeholders", c->placeholders,
+        "nodes", c->nodes, "inputs", c->inputs, "guards", c->guards, "places", c->places, "break", broke, "plan", plan, "began", began,
+        "frame_state", frame_state, "dynamic", PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC), "taken", plan_parts(c, c->taken->count, c->taken->items),
+        "effects", plan_parts(c, c->effects->count, c->effects->items), "returned", c->returned_shadow ? plan_part(c, c->returned_shadow) : Py_False,
+        "state", state, "shapes_read", c->shapes_read, "group", w->group, "unit", w->unit, "begun", c->begun, "handled", c->handled,
+        "again", c->attempted, "make_bool", c->make_bool && ended == ENDED_BEFORE);
     static PyObject *module;
     struct tracer_exception raised;
     struct torch_quiet quiet;
@@ -209,7 +200,7 @@ static void skip(struct answer *answer, const char *why, bool for_code)
 }
 
 /* W has been watched. -1: an exception, of finish() or a signal's handler; then and in every case the frame is in order. */
-static int conclude(struct capture *c, struct watched *w, enum ended ended, long long began, PyObject *frame_state, struct answer *answer,
+static int conclude(struct capture *c, struct watched *w, enum ended ended, uint64_t began, PyObject *frame_state, struct answer *answer,
                     struct capture_going *going)
 {
     struct tracer_exception raised = ended == ENDED_RAISED ? tracer_exception_aside() : (struct tracer_exception){0};
@@ -281,7 +272,7 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
     compat_frame *frame = d->frame;
     struct capture *const around = t->capturing;
     OWNED PyObject *frame_state = Py_NewRef(state->frame_state), *numbers = NULL;
-    const long long began = wall_ns();
+    const uint64_t began = clock_monotonic_ns();
     struct capture c;
     struct watched w;
     enum ended ended;

@@ -340,9 +340,9 @@ struct shadow *made_by(struct capture *c, struct shadow *callable, int count, st
 /* Has an attribute NAME been set of a class, other than by the source BUT? */
 bool class_changed(struct capture *c, const struct shadow *but, PyObject *name);
 enum ended not_ours(struct capture *c, PyObject *container);
-/* STEP KEY behind OF, which has OLD (of WAS) or NULL, is VALUE from now on; COUNT values of the stack go. */
-enum ended set_place(struct capture *c, struct watched *w, int count, struct shadow *of, char step, PyObject *key, PyObject *old, struct shadow *was,
-                     PyObject *value, struct shadow *of_value);
+/* STEP KEY behind OF, which has OLD or NULL, is VALUE from now on; COUNT values of the stack go. */
+enum ended set_place(struct capture *c, struct watched *w, int count, struct shadow *of, char step, PyObject *key, PyObject *old, PyObject *value,
+                     struct shadow *of_value);
 enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name);
 enum ended set_in_dict(struct capture *c, struct watched *w, int count, struct shadow *of, PyObject *key, PyObject *value, struct shadow *of_value);
 

@@ -165,13 +165,13 @@ bool change_item(struct capture *c, struct shadow *shadow, struct shadow *key, s
 
 /* ---- attributes, globals, items of dicts, cells ---- */
 
-enum ended set_place(struct capture *c, struct watched *w, int count, struct shadow *of, char step, PyObject *key, PyObject *old, struct shadow *was,
-                     PyObject *value, struct shadow *of_value)
+enum ended set_place(struct capture *c, struct watched *w, int count, struct shadow *of, char step, PyObject *key, PyObject *old, PyObject *value,
+                     struct shadow *of_value)
 {
     struct shadow *const args[] = {of, shadow_const(c, key), of_value};
     struct shadow *made, *callable;
 
-    if (!lets_go(c, old, was) || !may_have_effect(c, of, 2, args + 1))
+    if (!lets_go(c, old, old ? source_read(c, of, step, key, old) : NULL) || !may_have_effect(c, of, 2, args + 1))
         return not_ours(c, of->value);
     if (!old && !source_changed(of, step, key))
         guard_on(c, of, step == '.' ? "NO_HASATTR" : "DICT_NOT_CONTAINS", key);
@@ -215,14 +215,15 @@ static enum ended set_class_attribute(struct capture *c, struct watched *w, PyOb
     if (!old || !Py_IS_TYPE(owner, &PyType_Type) || _PyType_Lookup(&PyType_Type, name) ||
         !value_is_simple(old) || !value_is_simple(stack_value(w, 1)) || PyUnicode_READ_CHAR(name, 0) == '_' || !value_known(c, owner, of) || class_changed(c, of, name))
         return PyErr_Clear(), break_at(c, "mutation", "an attribute of a class is set");
-    return set_place(c, w, 2, of, '.', name, capture_keep(c, old), source_read(c, of, '.', name, old), stack_value(w, 1), stack_shadow(w, 1));
+    return set_place(c, w, 2, of, '.', name, capture_keep(c, old), stack_value(w, 1), stack_shadow(w, 1));
 }
 
 enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name)
 {
     struct operands operands = {{stack_value(w, 0), stack_value(w, 1)}, {stack_shadow(w, 0), stack_shadow(w, 1)}};
     const struct call call = operator_call("setattr", 2, 2, &operands);
-    PyObject *owner = operands.values[0], *value = operands.values[1], *descriptor = _PyType_Lookup(Py_TYPE(owner), name), *old = NULL;
+    PyObject *owner = operands.values[0], *value = operands.values[1], *descriptor = _PyType_Lookup(Py_TYPE(owner), name);
+    OWNED PyObject *old = NULL;
     PyTypeObject *type = Py_TYPE(owner);
     struct shadow *of = operands.of[0], *of_class, **has = NULL;
     const bool made = of && of->kind == SHADOW_OBJECT, member = descriptor && Py_IS_TYPE(descriptor, &PyMemberDescr_Type);
@@ -239,9 +240,8 @@ enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name)
     if (!of || !(made || of->kind == SHADOW_SOURCE) || !operands.of[1] || value_is_array(owner) || PyType_Check(owner) || PyModule_Check(owner) || c->failed ||
         type->tp_setattro != PyObject_GenericSetAttr || (descriptor && Py_TYPE(descriptor)->tp_descr_set && !member) || !value_type_known(c, owner, of))
         return break_at(c, "mutation", "an attribute is set");
-    if (find_attribute(owner, name, &old))
-        capture_keep(c, old);
-    Py_XDECREF(old);
+    find_attribute(owner, name, &old);
+    capture_keep(c, old);
     if (made ? (!descriptor && !type->tp_dictoffset && !(type->tp_flags & Py_TPFLAGS_MANAGED_DICT)) || !shadow_change(c, of)
              : (descriptor && PyFunction_Check(descriptor)) || (!old && (descriptor ? !member : type->tp_getattro != PyObject_GenericGetAttr)))
         return break_at(c, "mutation", "an attribute is set");
@@ -251,7 +251,7 @@ enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name)
         (!has && (descriptor ? !value_type_known(c, descriptor, source_read(c, of_class, '.', name, descriptor)) : guard_on(c, of_class, "NO_HASATTR", name))))
         return break_at(c, "mutation", "an attribute of a %.100s is set, whose class may say how", type->tp_name);
     if (!made)
-        return set_place(c, w, 2, of, '.', name, old, old ? source_read(c, of, '.', name, old) : NULL, value, operands.of[1]);
+        return set_place(c, w, 2, of, '.', name, old, value, operands.of[1]);
     if ((has && !old) || !change(c, of, shadow_const(c, operator_named("setattr")), has ? old : NULL, has ? *has : NULL, 3,
                 (struct shadow *const[]){of, shadow_const(c, name), operands.of[1]}))
         return break_at(c, "mutation", "an attribute is set");
@@ -268,7 +268,5 @@ enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name)
 /* Item KEY of a dict that was there, or a global. */
 enum ended set_in_dict(struct capture *c, struct watched *w, int count, struct shadow *of, PyObject *key, PyObject *value, struct shadow *of_value)
 {
-    PyObject *old = capture_keep(c, PyDict_GetItemWithError(of->value, key));
-
-    return set_place(c, w, count, of, '[', key, old, old ? source_read(c, of, '[', key, old) : NULL, value, of_value);
+    return set_place(c, w, count, of, '[', key, capture_keep(c, PyDict_GetItemWithError(of->value, key)), value, of_value);
 }

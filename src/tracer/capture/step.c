@@ -193,7 +193,7 @@ static enum ended deref(struct capture *c, struct watched *w, uint32_t variable,
         return ENDED_NOT;
     }
     if (content && of->guarded && of->parent)
-        return set_place(c, w, 1, of->parent, '.', word_of("cell_contents"), old, content, stack_value(w, 0), stack_shadow(w, 0));
+        return set_place(c, w, 1, of->parent, '.', word_of("cell_contents"), old, stack_value(w, 0), stack_shadow(w, 0));
     if (!of || of->kind != SHADOW_CELL || of->guarded || !shadow_change(c, of))
         return break_at(c, "mutation", "variable %.100s of another function is set",
                         PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
