@@ -9,21 +9,24 @@
 
 /* ---- what may be ---- */
 
-/* SHADOW's list, dict or object can be seen from outside from now on: what changes it is an effect. -1: something in it cannot be made again. */
-static int escape(struct capture *c, struct shadow *shadow, int depth)
+/* SHADOW's list, dict or object can be seen from outside from now on: what changes it is an effect. INSIDE: only from what is made here, which may have
+ * functions that are made here. -1: something in it cannot be made again. */
+static int escape(struct capture *c, struct shadow *shadow, int depth, bool inside)
 {
     struct shadow *made;
 
     if (!shadow || !may_go_on(c) || depth > 16)
         return -1;
+    if (inside && (shadow->kind == SHADOW_FUNCTION || shadow->kind == SHADOW_CALL))
+        return 0;
     if (shadow->kind <= SHADOW_NODE)
         return shadow->kind == SHADOW_NODE || (shadow->kind == SHADOW_CONST ? shadow->value : shadow->key) ? 0 : -1;
     if (shadow->kind == SHADOW_METHOD)
-        return escape(c, shadow->parent, depth + 1);
+        return escape(c, shadow->parent, depth + 1, false);
     if (shadow->kind > SHADOW_CALL)
         return -1;
     for (Py_ssize_t i = 0; i < shadow->count; i++)
-        if (escape(c, shadow->items[i], depth + 1))
+        if (escape(c, shadow->items[i], depth + 1, inside && shadow->kind == SHADOW_TUPLE))
             return -1;
     if (shadow->origin || shadow->kind == SHADOW_TUPLE || shadow->kind == SHADOW_SLICE || shadow->kind == SHADOW_CALL)
         return 0;
@@ -90,7 +93,7 @@ static bool may_have_effect(struct capture *c, struct shadow *container, int cou
     if (c->foreign || !is_apart(c, container))
         return false;
     for (int i = 0; i < count; i++)
-        if (escape(c, values[i], 0))
+        if (escape(c, values[i], 0, false))
             return false;
     return !c->failed;
 }
@@ -111,21 +114,10 @@ static struct shadow *add_effect(struct capture *c, struct shadow *container, st
     return shadow_add(c, c->effects, NULL, made) ? NULL : made;
 }
 
-/* A function that is made here may be in what is made here. */
-static bool may_be_in(struct capture *c, struct shadow *shadow)
-{
-    if (!shadow || shadow->kind != SHADOW_TUPLE)
-        return shadow && (shadow->kind == SHADOW_FUNCTION || shadow->kind == SHADOW_CALL || !escape(c, shadow, 0));
-    for (Py_ssize_t i = 0; i < shadow->count; i++)
-        if (!may_go_on(c) || !may_be_in(c, shadow->items[i]))
-            return false;
-    return true;
-}
-
 struct shadow *made_by(struct capture *c, struct shadow *callable, int count, struct shadow *const *args)
 {
     for (int i = 0; i < count; i++)
-        if (!may_be_in(c, args[i]))
+        if (escape(c, args[i], 0, true))
             return NULL;
     return c->foreign ? NULL : add_effect(c, NULL, callable, count, args);
 }
