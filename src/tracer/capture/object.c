@@ -6,23 +6,18 @@
 
 PyObject *word_of(const char *name)
 {
-    static PyObject *known[64];
-    static const char *names[64];
-    size_t at = 0;
+    static PyObject *words; /* a set: they live on */
+    OWNED PyObject *word = PyUnicode_InternFromString(name);
+    const bool kept = word && (words || (words = PySet_New(NULL))) && !PySet_Add(words, word);
 
-    while (at < 63 && known[at] && names[at] != name && strcmp(names[at], name))
-        at++;
-    if (!known[at] && (known[at] = PyUnicode_InternFromString(name)))
-        names[at] = name;
     PyErr_Clear();
-    return known[at] ? known[at] : Py_None; /* which nothing is called */
+    return kept ? word : Py_None; /* which nothing is called */
 }
 
 /* What TYPE has as NAME, if that is a Python function: borrowed. */
 static PyObject *function_of(PyTypeObject *type, const char *name)
 {
-    OWNED PyObject *word = PyUnicode_InternFromString(name);
-    PyObject *found = word ? _PyType_Lookup(type, word) : NULL;
+    PyObject *found = _PyType_Lookup(type, word_of(name));
 
     return found && PyFunction_Check(found) && !is_array_function(found) ? found : NULL;
 }
@@ -78,9 +73,8 @@ bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of)
         type->tp_finalize || type->tp_del || !value_known(c, (PyObject *)type, of))
         return false;
     for (int i = 0; i < 4 && !of->fixed; i++) {
-        OWNED PyObject *value = PyObject_GetAttrString((PyObject *)&PyBaseObject_Type, as_object[i]);
-        struct shadow *source = value ? source_attribute(c, of, as_object[i], value) : NULL;
-        PyErr_Clear();
+        PyObject *value = _PyType_Lookup(&PyBaseObject_Type, word_of(as_object[i]));
+        struct shadow *source = source_attribute(c, of, as_object[i], value);
         if (!source || guard_on(c, source, "ID_MATCH", value))
             return false;
         source->guarded = 2;
