@@ -39,7 +39,7 @@ class Plan:
         self.code, self.places, self.again = record["code"], record["places"], record["again"]
         self.parts, self.when, self.at, self.made, self.outputs = ([], [], []), {}, {}, {}, {}
         self.arguments, self.parameters, self.stores, self.deletes = [], [], [], []
-        self.slots, why, variables, returns = None, "no memory", _variables(self.code), record["state"] is None
+        self.slots, why, variables, returns = None, "what it reads or changes cannot be made again", _variables(self.code), record["state"] is None
         self.first_free = len(variables) - len(self.code.co_freevars)
         try:
             self.taken = list(map(self.of, record["taken"] if record["nodes"] else ()))
@@ -50,19 +50,16 @@ class Plan:
                 self.result = self.of(record["returned"])
             else:
                 now, stack, cells = record["state"]
-                given, values = [], []
+                self.slots, given = list(map(bool, stack)), []
                 for number, *part in now:
                     (self.stores if part else self.deletes).append(number)
                     if part:
                         why = "its variable %.60s has a %.60s there that cannot be made again" % (variables[number], type(part[1]).__name__)
-                        given.append(self.of(part[0]))
-                        values.append(part[1])
+                        given.append((self.of(part[0]), part[1]))
                 why = "a value on its stack there cannot be made again"
-                for part in filter(None, reversed(stack)):
-                    given.append(self.of(part[0]))
-                    values.append(part[1])
-                self.result, self.slots = tuple(given), list(map(bool, stack))
-                record["values"] = tuple(values), cells
+                given += [(self.of(part), value) for part, value in filter(None, reversed(stack))]
+                self.result = tuple(node for node, value in given)
+                record["values"] = tuple(value for node, value in given), cells
         except (Unknown, RecursionError):
             raise Unknown(why if returns else "%s; %s" % (record["break"][1], why)) from None
 
