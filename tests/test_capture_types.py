@@ -183,6 +183,19 @@ except ValueError as error:
 print(Compiled(native._call_under, f, native.Capture((bad, "eager", None, False, True)))(Array(1)))
 print(Compiled(native._call_under, f, native.Capture((lambda record: None, "eager", None, False, False)))(Array(1)))
 ''', ["no", "(2,)", "(2,)"]),
+    "a backend that gives the graph another function": ('''
+import dyntrace
+
+def another(module, inputs):
+    module.forward = lambda a: (Array(0),)
+    return module
+
+def f(a):
+    return a + 1
+
+run = dyntrace.compile(f, backend=another)
+print(run(Array(1)), run(Array(1)))
+''', ["(2,) (0,)"]),
     "what operations may do": ('''
 import gc, signal, threading
 

@@ -129,7 +129,7 @@ def finish(backend, explanation, fullgraph, record):
         record["module"] = module = GraphModule(nodes, name)
         start = time.time_ns()
         run = _backend(backend)(module, record["inputs"])
-        if run is module or run is module.__dict__.get("forward"):
+        if module.is_as_written(run):
             run = None
         elif not callable(run):
             raise TypeError("the backend returned %s for %s, which cannot be called" % (_kind(run), name))
