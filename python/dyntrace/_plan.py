@@ -89,7 +89,7 @@ class Plan:
             self.made[id(part)] = self.make(*part)
         return self.made[id(part)]
 
-    def make(self, what, step, number, thing=None, keys=(), items=(), parent=False, defaults=False, named=False, scope=False):
+    def make(self, what, step, number, thing=None, keys=(), items=(), parent=False, named=False, scope=False):
         if what == "constant":
             return self.node(thing, (), "get_attr")
         if what == "node":
@@ -123,7 +123,7 @@ class Plan:
             for key, item in zip(keys, items):
                 self.node(object.__setattr__, (made, key, item))
         else:
-            defaults = None if defaults is False else self.of(defaults)
+            defaults = None if parent is False else self.of(parent)
             made = self.node(FunctionType, (thing, self.of(scope), None, defaults, items or None))
             if named is not False:
                 self.node(setattr, (made, "__kwdefaults__", self.of(named)))

@@ -9,7 +9,13 @@
 
 /* ---- what is to be made ---- */
 
-/* (what, step, number, thing, keys, items, parent, defaults, those of keywords, globals), a new reference. NULL: it cannot be made again. */
+/* SHADOW's part, or False: there is none. */
+static PyObject *part_if_any(struct capture *c, struct shadow *shadow)
+{
+    return shadow ? plan_part(c, shadow) : Py_False;
+}
+
+/* (what, step, number, thing, keys, items, parent, defaults of keywords, globals), a new reference. NULL: it cannot be made again. */
 static PyObject *told(struct capture *c, struct shadow *shadow)
 {
     static const char *const words[] = {
@@ -17,22 +23,24 @@ static PyObject *told(struct capture *c, struct shadow *shadow)
         [SHADOW_DICT] = "dict", [SHADOW_SLICE] = "slice", [SHADOW_OBJECT] = "object", [SHADOW_CALL] = "call", [SHADOW_SUPER] = "super",
         [SHADOW_METHOD] = "method", [SHADOW_FUNCTION] = "function", [SHADOW_CELL] = "cell", [SHADOW_CHANGED] = NULL};
     const enum shadow_kind kind = shadow->kind;
-    const bool function = kind == SHADOW_FUNCTION, builtin = kind == SHADOW_SOURCE && shadow->parent == c->builtins && shadow->value;
-    const bool constant = builtin || kind == SHADOW_CONST || (kind == SHADOW_SOURCE && shadow->parent == c->modules && shadow->value);
+    const bool function = kind == SHADOW_FUNCTION, source = kind == SHADOW_SOURCE && shadow->value, builtin = source && shadow->parent == c->builtins;
+    const bool constant = kind == SHADOW_CONST || builtin || (source && shadow->parent == c->modules);
     const Py_ssize_t count = kind == SHADOW_CELL ? shadow->items[0] != NULL : function || (kind >= SHADOW_TUPLE && kind <= SHADOW_SUPER) ? shadow->count : 0;
     PyObject *thing = constant ? shadow->value : kind == SHADOW_NODE ? shadow->node : shadow->key;
-    OWNED PyObject *keys = PyTuple_New(kind == SHADOW_DICT || kind == SHADOW_OBJECT ? count : 0), *items = NULL;
+    OWNED PyObject *keys = NULL, *items = NULL;
 
     if (kind == SHADOW_CELL && shadow->guarded)
         return Py_NewRef(plan_part(c, shadow->parent));
-    if (!words[kind] || !keys || (constant && !thing) || (builtin && shadow->guarded != 2 && guard_on(c, shadow, "ID_MATCH", thing)) || !(items = plan_parts(c, count, shadow->items)))
+    if (!words[kind] || (constant && !thing) || (builtin && shadow->guarded != 2 && guard_on(c, shadow, "ID_MATCH", thing)))
         return NULL;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); i++)
+    items = plan_parts(c, count, shadow->items);
+    keys = PyTuple_New(kind == SHADOW_DICT || kind == SHADOW_OBJECT ? count : 0);
+    for (Py_ssize_t i = 0; keys && i < PyTuple_GET_SIZE(keys); i++)
         PyTuple_SET_ITEM(keys, i, Py_NewRef(shadow->keys[i]));
-    return Py_BuildValue("(sCnOOOOOOO)", constant ? "constant" : words[kind], shadow->step, shadow->at, thing ? thing : Py_None, keys, items,
-                         !constant && shadow->parent && kind != SHADOW_CALL ? plan_part(c, shadow->parent) : Py_False,
-                         function && shadow->parent ? plan_part(c, shadow->parent) : Py_False, function && shadow->next ? plan_part(c, shadow->next) : Py_False,
-                         function ? plan_part(c, shadow->child) : Py_False);
+    return !keys || !items ? NULL
+           : Py_BuildValue("(sCnOOOOOO)", constant ? "constant" : words[kind], shadow->step, shadow->at, thing ? thing : Py_None, keys, items,
+                           part_if_any(c, constant || kind == SHADOW_CALL ? NULL : shadow->parent), part_if_any(c, function ? shadow->next : NULL),
+                           part_if_any(c, function ? shadow->child : NULL));
 }
 
 PyObject *plan_part(struct capture *c, struct shadow *shadow)
