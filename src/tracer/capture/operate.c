@@ -266,7 +266,7 @@ static PyObject *expression_of(struct capture *c, const struct call *call)
         PyTuple_SET_ITEM(made, 0, Py_NewRef(call->callable));
     for (int i = 0; made && i < call->count; i++) {
         struct shadow *of = call->shadows[i];
-        PyObject *one = of->kind == SHADOW_NODE ? Py_XNewRef(of->path) : is_varying(c, of) ? Py_BuildValue("(O)", source_path(c, of))
+        PyObject *one = !of ? NULL : of->kind == SHADOW_NODE ? Py_XNewRef(of->path) : is_varying(c, of) ? Py_BuildValue("(O)", source_path(c, of))
                         : value_known(c, of->value, of) ? Py_NewRef(of->value) : NULL;
         PyTuple_SET_ITEM(made, 1 + i, one);
         if (!one)
