@@ -285,8 +285,6 @@ PyObject *operator_named(const char *name); /* operator.NAME, or else the builti
 PyObject *place_now(const struct capture *c);
 /* NODE is the next; 0, or -1: no memory. */
 int add_node(struct capture *c, PyObject *node);
-/* Is VALUE true? 1, 0; -1: it raised; -2: it is not known, and C says why. */
-int truth_of(struct capture *c, PyObject *value, struct shadow *shadow);
 enum ended operate(struct capture *c, struct watched *w, struct compat_action action);
 /* An object of a class of the program's that is on top gives way to whether it is true. ENDED_BEFORE without c->kind: it is none. */
 enum ended bool_of_object(struct capture *c, struct watched *w);

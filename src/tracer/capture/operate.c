@@ -518,29 +518,22 @@ static enum ended format(struct capture *c, struct watched *w, struct compat_act
     return text ? known_result(c, w, call.slots, PyObject_Format(text, action.flag ? operands.values[1] : NULL)) : ENDED_RAISED;
 }
 
-int truth_of(struct capture *c, PyObject *value, struct shadow *shadow)
-{
-    if (is_graph(value, shadow))
-        break_at(c, "data", "whether a %.100s is true decides what runs", Py_TYPE(value)->tp_name);
-    else if (is_sequence(value) ? value_type_known(c, value, shadow)
-             : PyDict_CheckExact(value) ? shadow && shadow->kind == SHADOW_DICT
-             : PyAnySet_CheckExact(value) ? set_known(c, value, shadow)
-                                        : value_is_plain(value) && value_known(c, value, shadow))
-        return PyObject_IsTrue(value);
-    else
-        break_at(c, "value", "whether a %.100s is true", Py_TYPE(value)->tp_name);
-    return -2;
-}
-
 enum ended to_bool(struct capture *c, struct watched *w)
 {
+    PyObject *value = stack_value(w, 0);
+    struct shadow *of = stack_shadow(w, 0);
     enum ended ended = bool_of_object(c, w);
     int is;
 
     if (ended != ENDED_BEFORE || c->kind)
         return known_bool(c, w, ended, false);
-    is = truth_of(c, stack_value(w, 0), stack_shadow(w, 0));
-    return is == -2 ? ENDED_BEFORE : is < 0 ? ENDED_RAISED : known_result(c, w, 1, PyBool_FromLong(is));
+    if (is_graph(value, of))
+        return break_at(c, "data", "whether a %.100s is true decides what runs", Py_TYPE(value)->tp_name);
+    if (!(is_sequence(value) ? value_type_known(c, value, of) : PyDict_CheckExact(value) ? of && of->kind == SHADOW_DICT
+          : PyAnySet_CheckExact(value) ? set_known(c, value, of) : value_is_plain(value) && value_known(c, value, of)))
+        return break_at(c, "value", "whether a %.100s is true", Py_TYPE(value)->tp_name);
+    is = PyObject_IsTrue(value);
+    return known_result(c, w, 1, is < 0 ? NULL : PyBool_FromLong(is));
 }
 
 enum ended operate(struct capture *c, struct watched *w, struct compat_action action)

@@ -301,24 +301,23 @@ static enum ended jump(struct capture *c, struct watched *w, uint32_t to)
 
 static enum ended jump_if(struct capture *c, struct watched *w, struct compat_action action)
 {
-    const bool none = action.flag == IF_NONE || action.flag == IF_NOT_NONE, keeps = action.op == JUMP_IF_FALSE_OR_POP;
-    PyObject *value = stack_value(w, 0);
+    const bool none = action.flag == IF_NONE || action.flag == IF_NOT_NONE;
+    OWNED PyObject *value = Py_NewRef(stack_value(w, 0));
     struct shadow *shadow = stack_shadow(w, 0);
-    enum ended ended = none || keeps ? ENDED_NOT : to_bool(c, w);
-    int is;
+    enum ended ended = none ? ENDED_NOT : to_bool(c, w);
+    bool is;
 
     if (ended != ENDED_NOT && ended != ENDED_BEHIND)
         return ended;
     if (none && !(value == Py_None ? value_known(c, value, shadow) : value_type_known(c, value, shadow)))
         return break_at(c, "value", "whether a %.100s that is not known is None", Py_TYPE(value)->tp_name);
-    is = none ? value == Py_None : keeps ? truth_of(c, value, shadow) : stack_value(w, 0) == Py_True;
-    if (is < 0)
-        return is == -2 ? ENDED_BEFORE : ENDED_RAISED;
+    is = (none ? value : stack_value(w, 0)) == (none ? Py_None : Py_True);
     is = is == (action.flag == IF_TRUE || action.flag == IF_NONE);
     if (is && jump(c, w, action.arg) && !ended)
-        return ENDED_BEFORE;
-    if (!(keeps && is))
-        stack_drop(w, 1);
+        return ENDED_BEFORE; /* with the bool: what says so does not run again */
+    stack_drop(w, 1);
+    if (is && action.op == JUMP_IF_FALSE_OR_POP) /* which jumps forwards */
+        stack_push(w, Py_NewRef(value), shadow);
     return ended;
 }
 
