@@ -36,9 +36,9 @@ enum shadow_kind {
     SHADOW_CALL,     /* an effect: items[0] is called with the others, which changes parent; or makes an object, and parent is itself */
     SHADOW_SUPER,    /* super(), of items: a class, value, and an object, node */
     SHADOW_METHOD,   /* attribute key of parent, a bound method; value: its function, or NULL; items: the source of that, and its self */
-    SHADOW_ITERATOR, /* over value, of parent, at number at. step: 'r': backwards; 'i': the mirror node (build.c), child->at
+    SHADOW_ITERATOR, /* over value, of parent; if that is of the graph, at number at. step: 'r': backwards; 'i': the mirror node (build.c), child->at
                         items of which have been taken, gives capsules where it gives items; 'z', 'e', 'm', 'f': zip(), enumerate(), map(), filter() of items, the
-                        iterators keys, with the function value */
+                        iterators keys, with the function value; '?': it is not known how far it has come */
     SHADOW_GENERATOR, /* value, of the function parent; items: variables, then its stack; child: what it gave last; counted: it is not followed */
     SHADOW_FUNCTION, /* made here, of the code key; items: cells of its closure; parent, next: its defaults, those of keywords, or NULL; child: its globals */
     SHADOW_CELL,     /* made here, or parent is its source; items[0]: what is in it, or NULL */
