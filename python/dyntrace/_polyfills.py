@@ -176,11 +176,7 @@ def _getitem(a, b, /):
     return a[b]
 
 
-def _dict(items, /):
-    return {**items}
-
-
-def _dict_of_pairs(items=(), /):
+def _dict(items=(), /):
     made = {}
     for key, value in items:
         made[key] = value
@@ -255,5 +251,6 @@ pure = frozenset("range int float bool str abs min max sum round divmod pow ord 
 on_arrays = frozenset("abs pow round divmod sum".split())
 # What is done by a function here: with how many arguments, at the least and at the most, and what else may be named
 instead = {
-    "iadd": (2, 2, ()), "getitem": (2, 2, ()), "sum": (1, 2, ("start",)), "min": (1, 1, ("key", "default")), "max": (1, 1, ("key", "default")),
+    "list": (1, 1, ()), "tuple": (1, 1, ()), "dict": (0, 1, ()), "hasattr": (2, 2, ()), "iadd": (2, 2, ()), "getitem": (2, 2, ()),
+    "sum": (1, 2, ("start",)), "min": (1, 1, ("key", "default")), "max": (1, 1, ("key", "default")),
     "any": (1, 1, ()), "all": (1, 1, ()), "sorted": (1, 1, ("key", "reverse")), "reduce": (2, 3, ()), "bool": (1, 1, ())}

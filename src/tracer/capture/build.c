@@ -238,7 +238,7 @@ static const char *takes_of(const char *name, PyObject *self)
         {"append", "+e", "l"}, {"extend", "+s", "l"}, {"insert", "+ke", "l"}, {"pop", "+k", "l"}, {"reverse", "+", "l"}, {"clear", "-", "l d"},
         {"copy", "=", "l d"}, {"get", "=ke", "d"}, {"pop", "-ke", "d"}, {"setdefault", "-ke", "d"}, {"update", "-s", "d"}, {"items", "=", "d"},
         {"keys", "=", "d"}, {"values", "=", "d"}, {"delitem", "-k", "l d"}, {"setitem", "-ks", "l"}, {"getitem", "=k", "l t"}, {"add", "=s", "l t"},
-        {"iadd", "+s", "l"}, {"iadd", "=s", "t"}, {"mul", "=k", "l t"}, {"list", "=", "l t d"}, {"tuple", "=", "l t d"}};
+        {"iadd", "+s", "l"}, {"iadd", "=s", "t"}, {"mul", "=k", "l t"}, {"list", "=", "l t d"}, {"tuple", "=", "l t d"}, {"dict", "=", "d"}};
     const char kind = PyList_CheckExact(self) ? 'l' : PyTuple_CheckExact(self) ? 't' : PyDict_CheckExact(self) ? 'd' : 'n';
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)

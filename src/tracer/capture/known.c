@@ -121,16 +121,6 @@ static enum ended type_of(struct capture *c, struct watched *w, const struct cal
     return value_type_known(c, call->args[0], call->shadows[0]) ? known_result(c, w, call->slots, run_call(call)) : ENDED_BEFORE;
 }
 
-/* tuple(), list() */
-static enum ended convert(struct capture *c, struct watched *w, const struct call *call, const char *name)
-{
-    enum ended ended = move(c, w, name, call);
-
-    if (ended != ENDED_BEFORE || c->kind || is_graph(call->args[0], call->shadows[0]))
-        return ended;
-    return step_polyfill(c, w, name[0] == 'l' ? "_list" : "_tuple", call);
-}
-
 /* enumerate(), zip(), map(), filter(): the iterators of their arguments are made here, so that they are known. */
 static enum ended go_through(struct capture *c, struct watched *w, const struct call *call, const char *name)
 {
@@ -174,15 +164,13 @@ static enum ended next_call(struct capture *c, struct watched *w, const struct c
     return PyErr_SetObject(PyExc_StopIteration, c->raised), ENDED_RAISED;
 }
 
-/* getattr() with a name that is known, as the instruction would read it; hasattr() by that. */
-static enum ended by_name(struct capture *c, struct watched *w, const struct call *call, const char *function)
+/* getattr() with a name that is known, as the instruction would read it. */
+static enum ended by_name(struct capture *c, struct watched *w, const struct call *call, const char *name_of_it)
 {
     PyObject *owner = call->args[0], *other = call->count == 3 ? call->args[2] : NULL;
     OWNED PyObject *name = Py_NewRef(call->args[1]);
     enum ended ended;
 
-    if (function[0] == 'h')
-        return step_polyfill(c, w, "_hasattr", call);
     if (!PyUnicode_CheckExact(name) || !value_known(c, name, call->shadows[1]))
         return ENDED_BEFORE;
     if (other && lacks_attribute(c, owner, call->shadows[0], name))
@@ -229,7 +217,7 @@ enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
 static const char *const callables[] = {"partial", "itemgetter", "methodcaller"};
 
 /* An exception, a set of what is known, functools.partial(), operator's getters: nobody but who has it sees it. */
-static enum ended make_object(struct capture *c, struct watched *w, const struct call *call, const char *name)
+static enum ended make_object(struct capture *c, struct watched *w, const struct call *call)
 {
     PyTypeObject *type = (PyTypeObject *)call->callable;
     const bool set = type == &PySet_Type || type == &PyFrozenSet_Type, getter = call->callable == polyfill(callables[1]) || call->callable == polyfill(callables[2]);
@@ -291,17 +279,6 @@ enum ended set_call(struct capture *c, struct watched *w, const struct call *cal
     return stack_result(c, w, call->slots, result, result == call->args[0] ? call->shadows[0] : made);
 }
 
-/* dict() of a dict, or of what are pairs for sure. */
-static enum ended dict_call(struct capture *c, struct watched *w, const struct call *call, const char *name)
-{
-    const struct shadow *of = call->count ? call->shadows[0] : NULL;
-    const bool dict = call->count && PyDict_CheckExact(call->args[0]);
-
-    if (call->count && !dict && !(of && of->kind == SHADOW_ITERATOR && ((of->step == 'z' && of->count == 2) || of->step == 'e')))
-        return ENDED_BEFORE;
-    return step_polyfill(c, w, dict ? "_dict" : "_dict_of_pairs", call);
-}
-
 /* What does a call of a builtin function or type with LEAST to MOST arguments. */
 struct builtin {
     const char *name;
@@ -313,9 +290,8 @@ static const struct builtin *builtin_of(const char *name)
 {
     static const struct builtin known[] = {
         {"len", 1, 1, length}, {"super", 0, 2, super_made}, {"isinstance", 2, 2, instance}, {"issubclass", 2, 2, instance}, {"type", 1, 1, type_of},
-        {"tuple", 1, 1, convert}, {"list", 1, 1, convert}, {"zip", 1, 16, go_through}, {"enumerate", 1, 2, go_through}, {"map", 2, 16, go_through},
-        {"filter", 2, 2, go_through}, {"iter", 1, 1, iterate_call}, {"reversed", 1, 1, iterate_call}, {"next", 1, 2, next_call}, {"getattr", 2, 3, by_name},
-        {"hasattr", 2, 2, by_name}, {"set", 0, 1, make_object}, {"frozenset", 0, 1, make_object}, {"dict", 0, 1, dict_call}};
+        {"zip", 1, 16, go_through}, {"enumerate", 1, 2, go_through}, {"map", 2, 16, go_through}, {"filter", 2, 2, go_through},
+        {"iter", 1, 1, iterate_call}, {"reversed", 1, 1, iterate_call}, {"next", 1, 2, next_call}, {"getattr", 2, 3, by_name}};
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(known[i].name, name))
@@ -323,16 +299,22 @@ static const struct builtin *builtin_of(const char *name)
     return NULL;
 }
 
-/* A call of builtin NAME that goes through an iterator or calls functions: a function in Python is stepped. */
+/* A call of BUILTIN that only moves items, or goes through an iterator or calls functions: a function in Python is stepped. */
 static enum ended step_instead(struct capture *c, struct watched *w, const struct call *call, const char *builtin)
 {
     const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0;
-    PyObject *start = call->count == 2 ? call->args[1] : NULL, *how = PyDict_GetItemString(polyfill("instead"), builtin), *keywords;
+    PyObject *first = call->count ? call->args[0] : NULL, *start = call->count == 2 ? call->args[1] : NULL, *keywords;
+    PyObject *how = PyDict_GetItemString(polyfill("instead"), builtin);
+    const struct shadow *of = call->count ? call->shadows[0] : NULL;
+    enum ended ended = first ? move(c, w, builtin, call) : ENDED_BEFORE;
     char name[16];
     int least, most;
 
+    if (ended != ENDED_BEFORE || c->kind)
+        return ended;
     if (!how || !PyArg_ParseTuple(how, "iiO", &least, &most, &keywords) || call->count - named < least || call->count - named > most ||
-        (!strcmp(builtin, "iadd") && !PyList_CheckExact(call->args[0])) ||
+        (!strcmp(builtin, "iadd") && !PyList_CheckExact(first)) || ((!strcmp(builtin, "list") || !strcmp(builtin, "tuple")) && is_graph(first, of)) ||
+        (!strcmp(builtin, "dict") && first && !(of && of->kind == SHADOW_ITERATOR && ((of->step == 'z' && of->count == 2) || of->step == 'e'))) || /* pairs */
         (!strcmp(builtin, "sum") && start && !PyLong_CheckExact(start) && !PyFloat_CheckExact(start) && !value_is_array(start)))
         return ENDED_BEFORE;
     for (int i = 0; i < named; i++)
@@ -358,7 +340,8 @@ static enum ended call_builtin(struct capture *c, struct watched *w, const struc
         return known_result(c, w, call->slots, run_call(call));
     if (PyType_Check(call->callable) && PySequence_Contains(polyfill("moving"), call->callable) == 1)
         return mirror_iterator(c, w, call);
-    if (!builtin && ((ended = make_object(c, w, call, name)) != ENDED_BEFORE || c->kind))
+    c->kind = NULL;
+    if (!builtin && ((ended = make_object(c, w, call)) != ENDED_BEFORE || c->kind))
         return ended;
     if (!call->names && call->count && (is ? is_in(name, "on_arrays") : is_of(call->callable, "_operator") && keeps_shape(name, 2, true, true)) &&
         (has_graph(c, call->args[0], call->shadows[0]) || (call->count > 1 && has_graph(c, call->args[1], call->shadows[1]))))
