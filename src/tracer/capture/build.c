@@ -12,11 +12,6 @@ enum ended no_memory_at(struct capture *c)
 
 /* ---- built ---- */
 
-static PyObject *top(const struct watched *w, int count, int i)
-{
-    return stack_value(w, count - 1 - i);
-}
-
 /* The COUNT values on top in a tuple: a new reference, and its shadow. NULL: no memory. */
 static PyObject *tuple_of(struct capture *c, const struct watched *w, int count, struct shadow **of)
 {
@@ -24,7 +19,7 @@ static PyObject *tuple_of(struct capture *c, const struct watched *w, int count,
 
     *of = shadow_new(c, SHADOW_TUPLE, count);
     for (int i = 0; made && *of && i < count; i++) {
-        PyTuple_SET_ITEM(made, i, Py_NewRef(top(w, count, i)));
+        PyTuple_SET_ITEM(made, i, Py_NewRef(stack_value(w, count - 1 - i)));
         shadow_add(c, *of, NULL, stack_shadow(w, count - 1 - i));
     }
     if (made && !*of)

@@ -248,15 +248,10 @@ struct shadow *shadow_copy(struct capture *c, const struct shadow *shadow)
     return !made->room || make_room(c, made, made->room, made->keys) ? made : NULL;
 }
 
-static bool is_same_key(PyObject *a, PyObject *b)
+/* One object, or two of a type that nobody can change that are equal? */
+static bool is_same(PyObject *a, PyObject *b)
 {
-    if (a == b)
-        return true;
-    if (!a || !b || Py_TYPE(a) != Py_TYPE(b))
-        return false;
-    if (PyUnicode_CheckExact(a))
-        return PyUnicode_Compare(a, b) == 0;
-    return (PyLong_CheckExact(a) || PyTuple_CheckExact(a)) && PyObject_RichCompareBool(a, b, Py_EQ) == 1;
+    return a == b || (a && b && Py_TYPE(a) == Py_TYPE(b) && value_is_simple(a) && value_is_simple(b) && PyObject_RichCompareBool(a, b, Py_EQ) == 1);
 }
 
 struct shadow **object_place(const struct shadow *object, PyObject *key)
@@ -277,7 +272,7 @@ struct shadow *object_has(const struct shadow *object, PyObject *key)
 struct shadow *source_changed(const struct shadow *parent, char step, PyObject *key)
 {
     for (struct shadow *one = parent->child; one; one = one->next)
-        if (one->kind == SHADOW_CHANGED && one->step == step && is_same_key(one->key, key))
+        if (one->kind == SHADOW_CHANGED && one->step == step && is_same(one->key, key))
             return one;
     return NULL;
 }
@@ -328,18 +323,13 @@ struct shadow *source_read(struct capture *c, struct shadow *parent, char step, 
     if (parent->steps == MOST_STEPS || (value && compat_is_lazy(value)) || (c->foreign && !is_settled(parent, step)) || !is_apart(c, parent))
         return NULL;
     for (one = parent->child; one; last = &one->next, one = one->next)
-        if (one->step == step && is_same_key(one->key, key)) {
+        if (one->step == step && is_same(one->key, key)) {
             if (one->kind == SHADOW_CHANGED) {
                 c->failed |= value && one->value != value;
                 return c->failed ? NULL : one_of(c, one->items[0]);
             }
-            if (value && one->value != value && !(value_is_simple(value) && value_is_simple(one->value) &&
-                                                  Py_TYPE(value) == Py_TYPE(one->value) &&
-                                                  PyObject_RichCompareBool(value, one->value, Py_EQ) == 1)) {
-                c->failed = true; /* it has changed meanwhile */
-                return NULL;
-            }
-            return one_of(c, one);
+            c->failed |= value && !is_same(one->value, value); /* it has changed meanwhile */
+            return c->failed ? NULL : one_of(c, one);
         }
     one = shadow_new(c, SHADOW_SOURCE, 0);
     if (!one)
@@ -540,26 +530,24 @@ struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *
     PyObject *before = shape && c->sizes ? PyDict_GetItemWithError(c->sizes, path) : NULL;
     const Py_ssize_t count = shape && PyTuple_Check(shape) ? PyTuple_GET_SIZE(shape) : 0;
     const bool seen = before && PyTuple_CheckExact(before) && PyTuple_GET_SIZE(before) == count;
-    struct shadow *made = of ? of->child : NULL;
-    bool any = false;
+    struct shadow *made = count ? of->child : NULL, **items = count ? capture_room(c, sizeof *items * (size_t)count) : NULL;
 
     PyErr_Clear();
-    for (Py_ssize_t i = 0; i < count; i++) /* as _sizes() in _capture.py */
-        any |= PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i)) > 1 &&
-               (seen ? PyObject_RichCompareBool(PyTuple_GET_ITEM(before, i), PyTuple_GET_ITEM(shape, i), Py_EQ) != 1 : PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC) == Py_True);
     while (made && (made->step != '.' || made->key != word_of("shape")))
         made = made->next;
-    if (!any || (made && PyObject_RichCompareBool(made->value, shape, Py_EQ) != 1))
-        return NULL;
-    if (made || !(made = source_attribute(c, of, "shape", shape)) || !(made->items = capture_room(c, sizeof *made->items * (size_t)count)))
-        return made;
-    made->varies = 3;
-    for (Py_ssize_t i = 0; i < count; i++) {
+    if (made)
+        return PyObject_RichCompareBool(made->value, shape, Py_EQ) == 1 ? made : NULL;
+    for (Py_ssize_t i = 0; items && i < count; i++) { /* as _sizes() in _capture.py */
         OWNED PyObject *number = PyLong_FromSsize_t(i);
         PyObject *size = PyTuple_GET_ITEM(shape, i);
-        if (PyLong_AsSsize_t(size) > 1 && (!seen || PyObject_RichCompareBool(PyTuple_GET_ITEM(before, i), size, Py_EQ) != 1) &&
-            number && (made->items[i] = source_read(c, made, '[', number, size)))
-            made->items[i]->varies = 1;
+        if (PyLong_AsSsize_t(size) <= 1 || (seen ? PyObject_RichCompareBool(PyTuple_GET_ITEM(before, i), size, Py_EQ) == 1
+                                                 : PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC) != Py_True))
+            continue;
+        if (!number || (!made && !(made = source_attribute(c, of, "shape", shape))) || !(items[i] = source_read(c, made, '[', number, size)))
+            return NULL;
+        items[i]->varies = 1;
+        made->varies = 3;
+        made->items = items;
     }
     return made;
 }
