@@ -249,6 +249,14 @@ harmless = frozenset("dim axis keepdim keepdims dtype device".split())
 # Builtins that may be called with what is known, and with arrays
 pure = frozenset("range int float bool str abs min max sum round divmod pow ord chr repr complex slice all any bin hex oct sorted".split())
 on_arrays = frozenset("abs pow round divmod sum".split())
+# Functions of operator's and methods that only move items: what they take besides the list, tuple or dict. k: what is known; e: an item; s: items.
+# First: "=": that is only read; "+": nothing that was in it goes; "-": something may
+moves = {
+    "list": {"append": "+e", "extend": "+s", "insert": "+ke", "pop": "+k", "reverse": "+", "clear": "-", "copy": "=", "delitem": "-k", "setitem": "-ks",
+             "getitem": "=k", "add": "=s", "iadd": "+s", "mul": "=k", "list": "=", "tuple": "="},
+    "tuple": {"getitem": "=k", "add": "=s", "iadd": "=s", "mul": "=k", "list": "=", "tuple": "="},
+    "dict": {"clear": "-", "copy": "=", "get": "=ke", "pop": "-ke", "setdefault": "-ke", "update": "-s", "items": "=", "keys": "=", "values": "=",
+             "delitem": "-k", "list": "=", "tuple": "=", "dict": "="}}
 # What is done by a function here: with how many arguments, at the least and at the most, and what else may be named
 instead = {
     "list": (1, 1, ()), "tuple": (1, 1, ()), "dict": (0, 1, ()), "hasattr": (2, 2, ()), "iadd": (2, 2, ()), "getitem": (2, 2, ()),

@@ -225,21 +225,13 @@ static struct shadow *view_shadow(struct capture *c, struct shadow *of, PyObject
     return iterator_shadow(c, 0, values, mirror_shadow(c, shadows));
 }
 
-/* What NAME, a function of operator's or a method, takes besides SELF, which is a list, tuple or dict: k: what is known; e: an item; s: items. First:
- * '=': SELF is only read; '+': nothing that was in it goes; '-': something may. NULL: it is none that only moves items. */
+/* What NAME, a function of operator's or a method, takes besides SELF: as `moves` in dyntrace._polyfills says. NULL: it does more than move items. */
 static const char *takes_of(const char *name, PyObject *self)
 {
-    static const char *const known[][3] = {
-        {"append", "+e", "l"}, {"extend", "+s", "l"}, {"insert", "+ke", "l"}, {"pop", "+k", "l"}, {"reverse", "+", "l"}, {"clear", "-", "l d"},
-        {"copy", "=", "l d"}, {"get", "=ke", "d"}, {"pop", "-ke", "d"}, {"setdefault", "-ke", "d"}, {"update", "-s", "d"}, {"items", "=", "d"},
-        {"keys", "=", "d"}, {"values", "=", "d"}, {"delitem", "-k", "l d"}, {"setitem", "-ks", "l"}, {"getitem", "=k", "l t"}, {"add", "=s", "l t"},
-        {"iadd", "+s", "l"}, {"iadd", "=s", "t"}, {"mul", "=k", "l t"}, {"list", "=", "l t d"}, {"tuple", "=", "l t d"}, {"dict", "=", "d"}};
-    const char kind = PyList_CheckExact(self) ? 'l' : PyTuple_CheckExact(self) ? 't' : PyDict_CheckExact(self) ? 'd' : 'n';
+    const char *kind = PyList_CheckExact(self) ? "list" : PyTuple_CheckExact(self) ? "tuple" : PyDict_CheckExact(self) ? "dict" : NULL;
+    PyObject *known = kind ? PyDict_GetItemString(polyfill("moves"), kind) : NULL, *takes = known ? PyDict_GetItemString(known, name) : NULL;
 
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!strcmp(known[i][0], name) && strchr(known[i][2], kind))
-            return known[i][1];
-    return NULL;
+    return takes ? PyUnicode_AsUTF8(takes) : NULL;
 }
 
 /* May any item of CONTAINER, a list or dict, go? */

@@ -400,17 +400,6 @@ static enum ended enter(struct capture *c, struct watched *w, const struct call 
     return stack_result(c, w, call->slots, result, result ? shadow_const(c, result) : NULL);
 }
 
-/* CALL of an object whose class says what a call of it does. ENDED_BEFORE: it cannot be stepped. */
-static enum ended call_object(struct capture *c, struct watched *w, const struct call *call)
-{
-    PyObject *function = _PyType_Lookup(Py_TYPE(call->callable), word_of("__call__"));
-    const struct call whole = with_self(call, call->callable, call->of);
-
-    if (!function || !PyFunction_Check(function) || is_array_function(function))
-        return ENDED_BEFORE;
-    return step_method(c, w, &whole, function, class_source(c, call->callable, call->of), "__call__");
-}
-
 static enum ended dispatch(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *callable = call->callable;
@@ -440,7 +429,8 @@ static enum ended dispatch(struct capture *c, struct watched *w, const struct ca
     if (of && of->kind == SHADOW_SOURCE && can_step(c, callable, of))
         return inlined(c, w, call, (PyFunctionObject *)callable, of);
     c->kind = NULL;
-    if (of && ((ended = PyType_Check(callable) ? construct(c, w, call) : call_object(c, w, call)) != ENDED_BEFORE || c->kind))
+    whole = with_self(call, callable, of);
+    if (of && ((ended = PyType_Check(callable) ? construct(c, w, call) : special(c, w, "__call__", &whole)) != ENDED_BEFORE || c->kind))
         return ended;
     if ((ended = call_known(c, w, call)) != ENDED_BEFORE || c->kind)
         return ended;

@@ -58,7 +58,7 @@ enum ended special(struct capture *c, struct watched *w, const char *name, const
     struct call made = *call;
 
     c->kind = NULL;
-    made.operates = true;
+    made.operates = !call->bound; /* what is stepped is not called as it is */
     return function ? step_method(c, w, &made, function, class_source(c, call->args[0], call->shadows[0]), name) : ENDED_BEFORE;
 }
 

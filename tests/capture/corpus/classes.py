@@ -649,3 +649,15 @@ def right_before_left(x):
 @calls("A(3), Above(1), Above(1)", "A(3), Above(1), Above(2)", "*(lambda o: (A(3), o, o))(Above(1))", "A(3), (1, [2.5]), (1, [2.5])", "A(3), [A(1)], [A(1)]", "shared, (shared, 1), (shared, 1)")
 def equal_or_not(x, a, b):
     return x + 1, (a, 1) == (b, 1), [a, b] != [b, a], a.__class__, a is b
+
+
+class Variadic:
+    def __call__(self, x, a=1, *more, k=2, **named):
+        return x * k + a + len(more) + named.get("z", 0)
+
+
+variadic = Variadic()
+
+
+def called_with_names(x):
+    return variadic(x, k=3) + variadic(x, 1, 2, 3, z=5) + variadic(x, **{"k": 4, "a": 7})
