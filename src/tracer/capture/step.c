@@ -387,6 +387,11 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
         return copy_free(c, w, (int)action.arg);
     case LOAD_GLOBAL:
         return load_global(c, w, name, action.flag);
+    case LOAD_BUILD_CLASS: /* which is not looked for among the globals */
+        name = word_of("__build_class__");
+        if (PyDict_Contains(w->frame->f_globals, name))
+            break;
+        return load_global(c, w, name, false);
     case STORE_GLOBAL:
         if (!w->globals || !PyDict_CheckExact(w->frame->f_globals))
             break;
