@@ -184,13 +184,14 @@ enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ss
     struct shadow *shadows[] = {of, shadow_const(c, first), shadow_const(c, last), shadow_const(c, values[3])};
     enum ended ended = ENDED_NOT;
 
-    if (behind >= 0 || !(whole || (PyTuple_Check(items) && !is_graph(items, of) && of && ((of->kind == SHADOW_SOURCE && of->varies == 3) || value_known(c, items, of)))) ||
-        PySequence_Fast_GET_SIZE(items) != before) {
+    if (behind >= 0 || !(whole || (PyTuple_Check(items) && !is_graph(items, of) && of && ((of->kind == SHADOW_SOURCE && of->varies == 3) || value_known(c, items, of))))) {
         ended = step_polyfill(c, w, "_unpack", &(struct call){.args = values, .shadows = shadows, .count = 4, .slots = 1});
         if (ended == ENDED_BEFORE || ended == ENDED_RAISED)
             return ended;
         Py_SETREF(items, Py_NewRef(stack_value(w, 0)));
         of = stack_shadow(w, 0);
+    } else if (PySequence_Fast_GET_SIZE(items) != before) { /* CPython's words depend on the version */
+        return break_at(c, "container", "%zd values are unpacked of %zd", before, PySequence_Fast_GET_SIZE(items));
     }
     stack_drop(w, 1);
     for (Py_ssize_t i = PySequence_Fast_GET_SIZE(items); i-- > 0;)

@@ -287,3 +287,18 @@ def got_behind_a_break(x, d):
 def chained_with_other(x, other):
     import itertools
     return x * len(list(itertools.chain([1], other)))
+
+
+@calls("A(3), [1, 2, 3]", "A(3), (1,)", "A(3), [1, 2]", "A(3), []")
+def unpacked_as_many_as_there_are(x, many):
+    try:
+        a, b = [*many]
+    except ValueError as error:
+        return x + 1, str(error)
+    return x + a, b
+
+
+@calls("A(3), [1, 2, 3]", "A(3), (1,)", "A(3), (1, 2)", "A(3), 'abc'")
+def unpacked_as_they_are_given(x, many):
+    a, b = many
+    return x + a, b
