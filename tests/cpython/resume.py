@@ -62,7 +62,7 @@ def environment(build, *more):
 
 def answer(words, build, patience, cwd=None, more=()):
     """The JSON of the last line, or a sentence."""
-    with tempfile.TemporaryDirectory(prefix="resume-") as scratch, tempfile.TemporaryFile("w+") as output:
+    with tempfile.TemporaryDirectory(prefix="resume-") as scratch, tempfile.TemporaryFile("w+", errors="replace") as output:
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=cwd or scratch,
                                    env=environment(build, *more), start_new_session=True)
         try:
