@@ -192,7 +192,10 @@ enum ended mirror_iterator(struct capture *c, struct watched *w, const struct ca
             args[i] = mirror_of(c, value, of, items ? 's' : value_is_simple(value) ? 'k' : 'e');
         if (!args[i])
             break;
-        of->fixed |= items && (PyList_CheckExact(value) || of->kind != SHADOW_SOURCE); /* what was mirrored is to stay */
+        if (made && items) { /* what was mirrored is to stay until that has come to its end */
+            of->mirrors++;
+            shadow_add(c, made, NULL, of);
+        }
     }
     if (made && i == call->count && (made->child = shadow_new(c, SHADOW_ITERATOR, 0)))
         mirror = PyObject_Vectorcall(call->callable, args, (size_t)(i - named), call->names);

@@ -55,6 +55,7 @@ struct shadow {
     bool fixed, counted;    /* a node: its shape, or that of its arguments, follows from those of the inputs; fixed: a list or dict that is
                                not changed here any more */
     PyObject *told;         /* of plan.c, borrowed likewise; or NULL */
+    uint32_t mirrors;       /* of a list, tuple or dict: those that have not come to their end (build.c) */
     uint32_t serial, kept;  /* kept: the serial of the frame that has put it aside to be able to change it */
     Py_ssize_t apart, at;   /* a source: is another object than the first of the effects change; an effect: nodes before it; one of mortal; an iterator */
     struct shadow *origin;  /* a list, dict or object that can be seen from outside: what it was when that began */

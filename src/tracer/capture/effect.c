@@ -128,7 +128,7 @@ bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind)
 {
     struct shadow *origin, *items;
 
-    if (!shadow || shadow->fixed || !shadow_change(c, shadow))
+    if (!shadow || shadow->fixed || shadow->mirrors || !shadow_change(c, shadow))
         return false;
     if (shadow->kind != SHADOW_SOURCE || kind != SHADOW_LIST || !shadow->value || !PyList_CheckExact(shadow->value))
         return shadow->kind == kind;

@@ -99,10 +99,17 @@ static struct shadow *given(struct capture *c, struct shadow *of, PyObject *iter
     return value_item(c, of->value, of->parent, of->step == 'r' ? left : PySequence_Fast_GET_SIZE(of->value) - left - 1);
 }
 
-/* An iterator has come to its end: how far what a zip() goes through has come is not known if that does not say so itself. */
+/* An iterator has come to its end: how far what a zip() goes through has come is not known if that does not say so itself, and what was
+ * mirrored may be changed again. */
 static void lose(struct capture *c, struct shadow *of)
 {
-    for (Py_ssize_t i = 0; of->kind == SHADOW_ITERATOR && of->step != 'i' && i < of->count; i++) {
+    c->failed |= !shadow_change(c, of);
+    while (of->kind == SHADOW_ITERATOR && of->step == 'i' && of->count) {
+        struct shadow *in = of->items[--of->count];
+        c->failed |= !shadow_change(c, in);
+        in->mirrors--;
+    }
+    for (Py_ssize_t i = 0; of->kind == SHADOW_ITERATOR && i < of->count; i++) {
         struct shadow *in = of->items[i];
         lose(c, in);
         if (in->kind == SHADOW_ITERATOR && (in->step == 'i' || is_graph(in->value, in->parent))) {
