@@ -131,7 +131,7 @@ static PyObject *mirror_of(struct capture *c, PyObject *value, struct shadow *of
 
     if (!seen || what != 's')
         return !seen ? NULL : what == 'e' ? PyCapsule_New(of, NULL, NULL)
-               : (value_is_plain(value) || PySlice_Check(value)) && value_known(c, value, of) ? Py_NewRef(value) : NULL;
+               : value_is_plain(value) && value_known(c, value, of) ? Py_NewRef(value) : NULL;
     made = is_graph(value, of) ? NULL : dict ? PyDict_New() : is_sequence(value) && value_type_known(c, value, of) ? PyList_New(0) : NULL;
     for (Py_ssize_t i = 0; made && i < (dict ? seen->count : PySequence_Fast_GET_SIZE(value)); i++) {
         OWNED PyObject *capsule = mirror_of(c, value, dict ? seen->items[i] : value_item(c, value, of, i), 'e');

@@ -168,10 +168,10 @@ bool value_is_simple(PyObject *value);
 bool value_is_description(PyObject *value);
 /* Of numbers, or the like? */
 bool is_plain_slice(PyObject *value);
-/* One of the two? */
+/* One of these, or a slice of simple values? */
 static inline bool value_is_plain(PyObject *value)
 {
-    return value_is_simple(value) || value_is_description(value);
+    return value_is_simple(value) || value_is_description(value) || is_plain_slice(value);
 }
 int value_register(PyObject *type);
 static inline bool is_container(const struct shadow *shadow)

@@ -420,11 +420,11 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
         return true;
     if (!value || value_is_array(value) || !is_believed(c, value, shadow))
         return false;
-    if (!value_is_plain(value) && !is_plain_slice(value) && !PyFunction_Check(value) && !PyCFunction_Check(value) && !PyMethod_Check(value) &&
+    if (!value_is_plain(value) && !PyFunction_Check(value) && !PyCFunction_Check(value) && !PyMethod_Check(value) &&
         !PyType_Check(value) && !PyModule_Check(value) && !is_array_function(value))
         return false;
     guard_on(c, shadow, value == Py_None || PyBool_Check(value) ? "CONSTANT_MATCH" : PyModule_Check(value) ? "MODULE_MATCH"
-                        : value_is_plain(value) || PySlice_Check(value) ? "EQUALS_MATCH" : "FUNCTION_MATCH", value);
+                        : value_is_plain(value) ? "EQUALS_MATCH" : "FUNCTION_MATCH", value);
     shadow->guarded = 2;
     return !c->failed;
 }
