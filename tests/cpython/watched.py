@@ -37,6 +37,7 @@ KNOWN = {
     "test_preallocation (test.test_list.": "sys.getsizeof(list): one that is made again behind the graph has no room to spare",
     "test_cycle_through_dict (test.test_descr.": "an object in a cycle: what a capture has read lives as long as the call of it that goes on",
     "test_cycle (test.test_slice.": "the same",
+    "test_refcycle (test.test_generators.": "the same",
     "test_weak_keyed_len_cycles (test.test_weakref.": "the same",
     "test_weak_valued_len_cycles (test.test_weakref.": "the same",
     "test_slots (test.test_descr.": "counts all objects; an entry has some",
