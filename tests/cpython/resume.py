@@ -46,6 +46,7 @@ KNOWN = {
     "test_recursive_traceback_python (test.test_traceback.": "the same",
     "test_getallocatedblocks (test.test_sys.": "counts what is allocated; a split makes some",
     "test_refcount (test.test_sys.": "counts references to None; a split makes some",
+    "test_proper_refcounts (test.test_asyncio.test_tasks.": "counts references: 3.14 borrows one on the stack, which a resume function owns",
     "test_objecttypes (test.test_sys.": "sys.getsizeof(frame): more variables",
     "test_origin_tracking (test.test_coroutines.": "3.11 counts frames there that have not started",
     "test_origin_tracking_warning (test.test_coroutines.": "the same",
