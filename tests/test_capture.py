@@ -428,6 +428,34 @@ def test_an_object_that_is_looked_at_gets_no_dict(alone, python, record, tmp_pat
     assert record([tmp_path / "program.py"], "--capture", python=python).out == plain.stdout
 
 
+RAISES = """
+import dyntrace, numpy as np, sys, threading
+@dyntrace.compile
+def raises(x, i):
+    return x[i] + 1
+def call(i):
+    try:
+        raises(np.ones(3), np.array([i]))
+    except IndexError:
+        print("raised")
+for i in (0, 0, 9, 9):
+    call(i)
+seen = []
+sys.settrace(lambda frame, event, value: seen.append(frame.f_code.co_name))
+call(9)
+sys.settrace(None)
+print([name for name in seen if name in ("raises", "raised")])
+"""
+
+
+def test_a_graph_that_raises_is_one_call(alone, python, record, tmp_path):
+    """What tells the program's lines of it is no call of the program's function, for a recording nor a trace function."""
+    assert alone(RAISES).stdout == "raised\n" * 3 + "['raises']\n"
+    trace = record([tmp_path / "program.py"], python=python)
+    assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'raises' AND filename LIKE '%program.py'") == [(5,)]
+    assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'Plan.raised'") == [(0,)]
+
+
 LAST = """
 import gc, numpy as np, os, sys
 class Last:

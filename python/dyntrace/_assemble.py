@@ -15,7 +15,7 @@ from opcode import opmap as _opcodes
 
 from ._capture import source_of as _source_of
 from ._native import native as _native
-from ._plan import Plan, Unknown
+from ._plan import Plan, Unknown, line_of
 from .graph import Node, name_nodes
 from .resume import TEMPORARY, _split, _variables
 from .types import GuardedCode
@@ -177,18 +177,14 @@ class _Assembly:
         return made, list(self.splits.values())
 
 
-def _line(code, offset):
-    return next((line for start, end, line in code.co_lines() if start <= offset < end and line is not None), -1)
-
-
 def finish(function, every, record):
     """FUNCTION(RECORD), which gives (callable, GuardTree), with the code that was made: (GuardedCode, values of the first run). Or why it is
     not to be, in words. EVERY: the program has not asked for it."""
     try:
         if record["break"]:  # with its line and the user's stack, outermost first
             *broken, places = record["break"]
-            stack = [(code.co_filename, _line(code, 2 * unit), code.co_name) for code, unit in zip(places[::2], places[1::2])]
-            record["break"] = *broken, _line(record["code"], broken[2]), stack[::-1]
+            stack = [(code.co_filename, line_of(code, unit) or -1, code.co_name) for code, unit in zip(places[::2], places[1::2])]
+            record["break"] = *broken, line_of(record["code"], broken[2] // 2) or -1, stack[::-1]
         plan = Plan(record)
         assembly = _Assembly(record, plan)
         if assembly.in_loop():

@@ -212,9 +212,14 @@ def _line(source, node):
     return "%s = %s" % (node.name, source.node(node))
 
 
+def line_of(code, unit):
+    """The line of the instruction at UNIT, or None: code without a table of lines."""
+    return next(islice(code.co_positions(), unit, None), (None,))[0]
+
+
 def _told(code, unit, trace):
-    """TRACE, behind UNIT of CODE."""
-    line = next(islice(code.co_positions(), unit, None))[0] or code.co_firstlineno
+    """TRACE, behind UNIT of CODE. The frame is that of a function that has returned: what runs here is not recorded."""
+    line = line_of(code, unit) or code.co_firstlineno
     here = _HERE.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_filename=code.co_filename, co_firstlineno=line,
                          co_linetable=_NO_COLUMNS * len(_HERE.co_code))
     frame = FunctionType(here, {"get": sys._getframe})()

@@ -260,7 +260,7 @@ def use(x):
 '''
 
 
-def run(code, callback):
+def run(code, callback, split=False):
     lines, fuel = [], [300]
 
     def log(*values):
@@ -282,7 +282,7 @@ def run(code, callback):
         words = re.sub("0x[0-9a-f]+", "0x", "".join(traceback.format_exception(type(error), error, error.__traceback__)))
         # 3.11 reads a variable together with the instruction before it once code is warm, and says that one's line; a part of a split is
         # run less often, or begins there.
-        return words if sys.version_info >= (3, 12) else re.sub(r"\d+(, in \w+\nUnboundLocalError)", r"?\1", words)
+        return words if sys.version_info >= (3, 12) or not split else re.sub(r"\d+(, in \w+\nUnboundLocalError)", r"?\1", words)
     space = {"__name__": "random_program", "log": log, "burn": burn, "depth": depth, "text": text}
     set_eval_frame(callback)
     try:
@@ -303,7 +303,7 @@ def main(first=0, count=200, mode=None):
         plain, code = (compile(source, FILE, "exec") for _ in range(2))
         callback = everything.callback if everything else ReplaceAll(FILE, Splitting(f"{mode}={seed}").instead) if mode else ReplaceAll(FILE)
         for name in ("compiled", "hits"):
-            expected, result = run(plain, None), run(code, callback)
+            expected, result = run(plain, None, mode), run(code, callback, mode)
             if result != expected:
                 line = next(i for i, (a, b) in enumerate(zip(result + [None], expected + [None])) if a != b)
                 print(source)

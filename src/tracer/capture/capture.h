@@ -54,7 +54,7 @@ struct shadow {
     char varies;            /* a source: 1: a number that is an input of the graph, 2: not, 3: a shape that has such (items; or NULL); a node: 1: it gives a number, of the numbers items */
     bool fixed, counted;    /* a node: its shape, or that of its arguments, follows from those of the inputs; fixed: a list or dict that is
                                not changed here any more */
-    PyObject *told;         /* of plan.c, borrowed likewise; or NULL */
+    PyObject *told;         /* borrowed from capture->arena: what plan_part() says of it; or NULL */
     uint32_t mirrors;       /* of a list, tuple or dict: those that have not come to their end (build.c) */
     uint32_t serial, kept;  /* kept: the serial of the frame that has put it aside to be able to change it */
     Py_ssize_t apart, at;   /* a source: is another object than the first of the effects change; an effect: nodes before it; one of mortal; an iterator */

@@ -4,6 +4,7 @@
  * function, whose source dyntrace._plan writes. That reads what else is needed by attribute and item, as the guards have just done; runs the
  * graph; makes containers anew. A container that two variables share is made once. */
 #include "tracer/capture/capture.h"
+#include "tracer/torch/torch.h"
 
 #include <structmember.h>
 
@@ -149,12 +150,15 @@ static PyObject *replayed(struct plan *plan, compat_frame *frame)
 static PyObject *raised_in(struct plan *plan, PyThreadState *ts, compat_frame *frame)
 {
     struct tracer_exception raised = tracer_exception_aside();
+    struct torch_quiet quiet;
     OWNED PyObject *trace = NULL;
 
+    torch_quiet_begin(&quiet);
     compat_uncount(ts, OWN_CALLS);
     trace = PyObject_CallFunctionObjArgs(plan->raised, raised.traceback ? raised.traceback : Py_None, NULL);
     compat_uncount(ts, -OWN_CALLS);
     PyErr_Clear();
+    torch_quiet_end(&quiet);
     if (trace == Py_True) {
         if (!PyErr_GivenExceptionMatches(raised.type, PyExc_Exception)) /* a signal's handler has raised that: it is to come where it is */
             PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), raised.type);
