@@ -12,11 +12,14 @@
 #include <time.h>
 
 #if defined __x86_64__
-#include <x86intrin.h>
-#define CLOCK_COUNTER "tsc"
-static inline uint64_t clock_counter(void) { return __rdtsc(); }
+    #include <x86intrin.h>
+    #define CLOCK_COUNTER "tsc"
+static inline uint64_t clock_counter(void)
+{
+    return __rdtsc();
+}
 #elif defined __aarch64__
-#define CLOCK_COUNTER "cntvct"
+    #define CLOCK_COUNTER "cntvct"
 static inline uint64_t clock_counter(void)
 {
     uint64_t ticks;
@@ -24,7 +27,7 @@ static inline uint64_t clock_counter(void)
     return ticks;
 }
 #else
-#error "dyntrace compiles for Linux on x86-64 and aarch64 only: clock.h needs this machine's counter"
+    #error "dyntrace compiles for Linux on x86-64 and aarch64 only: clock.h needs their counters"
 #endif
 
 static inline uint64_t clock_monotonic_ns(void)

@@ -2,8 +2,9 @@
  *
  * Runs in: the command line.
  *
- * A command is a constant in the file that holds its function; main.c only lists them. What it declares here is all that
- * there is about its command line: --help, the man page and the completions are made from it (cmd/help.c). */
+ * A command is a constant in the file that holds its function; main.c only lists them. What it
+ * declares here is all that there is about its command line: --help, the man page and the
+ * completions are made from it (cmd/help.c). */
 #ifndef DYNTRACE_COMMAND_H
 #define DYNTRACE_COMMAND_H
 
@@ -22,26 +23,29 @@ struct command {
     const char *too_many;         /* said of one more; NULL: "one trace at a time" */
     bool internal;                /* started by dyntrace itself */
     bool runs;                    /* the operands are a program with its arguments */
-    /* Gets the operands, a NULL or two behind them; options are stored already. Returns the exit status: 0, 1 for "looked
-     * and found something wrong", 2 for bad usage or bad input. */
+    /* Gets the operands, a NULL or two behind them; options are stored already. Returns the exit
+     * status: 0, 1 for "looked and found something wrong", 2 for bad usage or bad input. */
     int (*run)(int count, char **operands);
 };
 
 #define OPERANDS_ANY 0x7fffffff
 
-extern const struct command command_run, command_collect, command_report, command_why, command_show, command_sql, command_replay, command_fsck,
-    command_doctor;
-extern const struct command command_tui, command_check, command_export, command_merge, command_diff, command_import, command_ranks;
+extern const struct command command_run, command_collect, command_report, command_why, command_show,
+    command_sql, command_replay, command_fsck, command_doctor;
+extern const struct command command_tui, command_check, command_export, command_merge, command_diff,
+    command_import, command_ranks;
 
-/* Read the command line, ARGV[0] being the command's name, and run COMMAND. Returns the exit status. */
+/* Read the command line, ARGV[0] being the command's name, and run COMMAND. Returns the exit
+ * status. */
 int command_start(const struct command *command, int argc, char **argv);
 
 /* `dyntrace ...`: find the command among COMMANDS, which ends with a NULL, and start it. */
 int command_main(const struct command *const *commands, int argc, char **argv);
 
-/* Where this program's data lies (the extensions, sitecustomize): "build/lib" beside an uninstalled program, else
- * PREFIX/lib/dyntrace, or the package that pip installed; of several the first that has an extension with SUFFIX (NULL: as
- * before, or any). No symlinks in it. Owned by the callee. */
+/* Where this program's data lies (the extensions, sitecustomize): "build/lib" beside an uninstalled
+ * program, else PREFIX/lib/dyntrace, or the package that pip installed; of several the first that
+ * has an extension with SUFFIX (NULL: as before, or any). No symlinks in it. Owned by the callee.
+ * */
 const char *command_library_directory(const char *suffix);
 
 #define DYNTRACE_VERSION "0.1.0"

@@ -1,15 +1,18 @@
-/* inject.h -- how an interpreter that is started finds the recorder, and which command lines keep it from that.
+/* inject.h -- how an interpreter that is started finds the recorder, and which command lines keep
+ * it from that.
  *
- * Runs in: the command line, which starts the command, and the traced process, which starts children.
+ * Runs in: the command line, which starts the command, and the traced process, which starts
+ * children.
  *
  *     PYTHONPATH=INJECT:REST       it was REST
  *     PYTHONPATH=INJECT            it was not set
  *     PYTHONPATH=INJECT/           it was set to nothing, which is no entry to Python
  *     DYNTRACE_SESSION=DIRECTORY
  *
- * INJECT is the installation's directory with sitecustomize.py in it, which takes both out again. Daemons keep the
- * variables long after the session, so neither may lead to what another user can make: INJECT is as safe as the
- * program dyntrace itself, and DIRECTORY is checked when it is opened (session_check.h). */
+ * INJECT is the installation's directory with sitecustomize.py in it, which takes both out again.
+ * Daemons keep the variables long after the session, so neither may lead to what another user can
+ * make: INJECT is as safe as the program dyntrace itself, and DIRECTORY is checked when it is
+ * opened (session_check.h). */
 #ifndef DYNTRACE_INJECT_H
 #define DYNTRACE_INJECT_H
 
@@ -27,7 +30,8 @@ static inline bool inject_leads(const char *inject, const char *paths)
 {
     size_t length = strlen(inject);
 
-    return !strncmp(paths, inject, length) && (!paths[length] || paths[length] == ':' || !strcmp(paths + length, "/"));
+    return !strncmp(paths, inject, length) &&
+           (!paths[length] || paths[length] == ':' || !strcmp(paths + length, "/"));
 }
 
 /* PATHS (NULL: not set) with INJECT before it, to be freed. NULL: no memory. */
@@ -37,10 +41,17 @@ static inline char *inject_paths(const char *inject, const char *paths)
 
     if (paths && inject_leads(inject, paths))
         return strdup(paths);
-    return asprintf(&value, "%s%s%s", inject, !paths ? "" : *paths ? ":" : "/", paths ? paths : "") < 0 ? NULL : value;
+    return asprintf(&value, "%s%s%s", inject,
+                    !paths   ? ""
+                    : *paths ? ":"
+                             : "/",
+                    paths ? paths : "") < 0
+               ? NULL
+               : value;
 }
 
-/* Both variables in C's environment. It is not touched without need: other threads may be reading it. */
+/* Both variables in C's environment. It is not touched without need: other threads may be reading
+ * it. */
 static inline void inject_environment(const char *inject, const char *session)
 {
     const char *old = getenv(INJECT_PATHS), *before = getenv(INJECT_SESSION);
@@ -61,8 +72,9 @@ static inline bool python_is(const char *program)
     return !strncmp(base, "python", 6) && (!base[6] || isdigit((unsigned char)base[6]));
 }
 
-/* Of the words after the program's name, up to a NULL: the option by which it will not see us, or 0. -E and -I make
- * Python ignore the environment, -S leaves out site, which loads sitecustomize. */
+/* Of the words after the program's name, up to a NULL: the option by which it will not see us, or
+ * 0. -E and -I make Python ignore the environment, -S leaves out site, which loads sitecustomize.
+ *   */
 static inline char python_ignores_us(const char *const *words)
 {
     for (; *words && (*words)[0] == '-' && (*words)[1] != '-' && (*words)[1]; words++)

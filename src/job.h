@@ -2,8 +2,8 @@
  *
  * Runs in: traced processes, and `run`.
  *
- * A launcher says it in the environment. Where two say something, as torchrun under srun, the one that is nearer to the
- * program is first. */
+ * A launcher says it in the environment. Where two say something, as torchrun under srun, the one
+ * that is nearer to the program is first. */
 #ifndef DYNTRACE_JOB_H
 #define DYNTRACE_JOB_H
 
@@ -19,16 +19,21 @@ enum job_fact { JOB_ID, JOB_RANK, JOB_LOCAL_RANK, JOB_WORLD_SIZE, JOB_FACTS };
 static inline const char *job_fact(enum job_fact which)
 {
     static const char *const names[JOB_FACTS][6] = {
-        [JOB_ID] = {"TORCHELASTIC_RUN_ID", "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE", "SLURM_JOB_ID", "RAY_JOB_ID"},
+        [JOB_ID] = {"TORCHELASTIC_RUN_ID", "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE",
+                    "SLURM_JOB_ID", "RAY_JOB_ID"},
         [JOB_RANK] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"},
-        [JOB_LOCAL_RANK] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "PMIX_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"},
-        [JOB_WORLD_SIZE] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE", "SLURM_NTASKS"},
+        [JOB_LOCAL_RANK] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "PMIX_LOCAL_RANK",
+                            "MPI_LOCALRANKID", "SLURM_LOCALID"},
+        [JOB_WORLD_SIZE] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE",
+                            "SLURM_NTASKS"},
     };
 
     for (int i = 0; names[which][i]; i++) {
         const char *value = getenv(names[which][i]);
-        /* torchrun says "none" where no --rdzv-id is given; sbatch's own script is no rank, though it has the number 0. */
-        if (value && *value && strcmp(value, "none") && (strncmp(names[which][i], "SLURM_", 6) || which == JOB_ID || getenv("SLURM_STEP_ID")))
+        /* torchrun says "none" where no --rdzv-id is given; sbatch's own script is no rank, though
+         * it has the number 0. */
+        if (value && *value && strcmp(value, "none") &&
+            (strncmp(names[which][i], "SLURM_", 6) || which == JOB_ID || getenv("SLURM_STEP_ID")))
             return value;
     }
     return which == JOB_ID ? getenv("MASTER_ADDR") : NULL; /* all ranks meet there */

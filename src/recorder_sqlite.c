@@ -2,8 +2,9 @@
  *
  * Runs in: the collector, never in the traced program.
  *
- * Frames, lookups and guard checks are written elsewhere (collector/frame_pages.c, lookup_pages.c): they come a thousand times
- * more often than all others together. The latter two come here as well, for those who read while the program runs. */
+ * Frames, lookups and guard checks are written elsewhere (collector/frame_pages.c, lookup_pages.c):
+ * they come a thousand times more often than all others together. The latter two come here as well,
+ * for those who read while the program runs. */
 #include "recorder_sqlite.h"
 
 #include <sqlite3.h>
@@ -17,7 +18,7 @@ enum how { WHOLE, PART, STATEMENT, ONCE = 4 };
 
 static const struct {
     enum row_table table;
-    int how; /* enum how */
+    int how;                         /* enum how */
     const char *columns, *statement; /* its name in schemas/ */
 } put_facts[PUTS] = {
 #define X(NAME, table, how, columns) {TABLE_##table, how, columns, "recorder/" #NAME},
@@ -41,7 +42,7 @@ struct recorder {
     struct put put[PUTS];
     sqlite3_stmt *meta;
     bool begun, failed;
-    bool once;              /* a row that will not be said again is not committed */
+    bool once; /* a row that will not be said again is not committed */
     char error[256];
 };
 
@@ -50,13 +51,15 @@ volatile sig_atomic_t recorder_in_sqlite;
 /* ---- opening ---- */
 
 /* The column called NAME (BYTES of it) in a row of TABLE. False: it has none. */
-static bool column_find(enum row_table table, const char *name, size_t bytes, struct put_column *found)
+static bool column_find(enum row_table table, const char *name, size_t bytes,
+                        struct put_column *found)
 {
     size_t offset = 0;
 
     for (const struct row_column *c = row_tables[table].columns; c->name; c++) {
         if (strlen(c->name) == bytes && !memcmp(c->name, name, bytes)) {
-            *found = (struct put_column){.offset = (uint16_t)offset, .text = c->holds == ROW_STRING, .id = c->id != ID_NONE};
+            *found = (struct put_column){
+                .offset = (uint16_t)offset, .text = c->holds == ROW_STRING, .id = c->id != ID_NONE};
             return true;
         }
         offset += c->holds == ROW_STRING ? sizeof(struct fact_text) : sizeof(int64_t);
@@ -64,7 +67,8 @@ static bool column_find(enum row_table table, const char *name, size_t bytes, st
     return false;
 }
 
-/* INSERT INTO t(a, b) VALUES (?, ?), with what becomes of a row that is there. To be freed; NULL: no memory. */
+/* INSERT INTO t(a, b) VALUES (?, ?), with what becomes of a row that is there. To be freed; NULL:
+ * no memory. */
 static char *put_text(enum recorder_put which, struct put *put)
 {
     const char *table = row_tables[put_facts[which].table].name, *key = put_facts[which].columns;
@@ -82,16 +86,21 @@ static char *put_text(enum recorder_put which, struct put *put)
         c->empty_null = memchr(name, '?', (size_t)(at - name));
         sqlite3_str_appendf(names, put->count > 1 ? ", %.*s" : "%.*s", length, name);
         if (put->count == 1)
-            continue; /* the key */
+            continue;                               /* the key */
         if (memchr(name, '=', (size_t)(at - name))) /* what is there already stays */
-            sqlite3_str_appendf(updates, "%s%.*s = COALESCE(%.*s, excluded.%.*s)", comma, length, name, length, name, length, name);
+            sqlite3_str_appendf(updates, "%s%.*s = COALESCE(%.*s, excluded.%.*s)", comma, length,
+                                name, length, name, length, name);
         else
-            sqlite3_str_appendf(updates, "%s%.*s = COALESCE(excluded.%.*s, %.*s)", comma, length, name, length, name, length, name);
+            sqlite3_str_appendf(updates, "%s%.*s = COALESCE(excluded.%.*s, %.*s)", comma, length,
+                                name, length, name, length, name);
     }
     update = (put_facts[which].how & ~ONCE) == PART
-                 ? sqlite3_mprintf("ON CONFLICT(%.*s) DO UPDATE SET %s", (int)strcspn(key, " "), key, sqlite3_str_value(updates)) : NULL;
-    made = sqlite3_mprintf("INSERT %s INTO %s(%s) VALUES (?%.*s) %s", update ? "" : "OR REPLACE", table, sqlite3_str_value(names),
-                           (int)(put->count - 1) * 2, ",?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?", update ? update : "");
+                 ? sqlite3_mprintf("ON CONFLICT(%.*s) DO UPDATE SET %s", (int)strcspn(key, " "),
+                                   key, sqlite3_str_value(updates))
+                 : NULL;
+    made = sqlite3_mprintf("INSERT %s INTO %s(%s) VALUES (?%.*s) %s", update ? "" : "OR REPLACE",
+                           table, sqlite3_str_value(names), (int)(put->count - 1) * 2,
+                           ",?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?", update ? update : "");
     sqlite3_free(update);
     sqlite3_free(sqlite3_str_finish(names));
     sqlite3_free(sqlite3_str_finish(updates));
@@ -104,16 +113,19 @@ static void remember_error(struct recorder *r)
     snprintf(r->error, sizeof r->error, "%s", sqlite3_errmsg(r->db));
 }
 
-/* What writes a row, made when the first one comes: a short recording has few kinds. NULL: that is remembered. */
+/* What writes a row, made when the first one comes: a short recording has few kinds. NULL: that is
+ * remembered. */
 static const struct put *put_of(struct recorder *r, enum recorder_put which)
 {
     struct put *put = &r->put[which];
     char *made = put->statement ? NULL : put_text(which, put);
-    const char *sql = (put_facts[which].how & ~ONCE) == STATEMENT ? schema_statement(put_facts[which].statement) : made;
+    const char *sql = (put_facts[which].how & ~ONCE) == STATEMENT
+                          ? schema_statement(put_facts[which].statement)
+                          : made;
 
     recorder_in_sqlite = 1;
-    if (!put->statement &&
-        (!sql || sqlite3_prepare_v3(r->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &put->statement, NULL) != SQLITE_OK))
+    if (!put->statement && (!sql || sqlite3_prepare_v3(r->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
+                                                       &put->statement, NULL) != SQLITE_OK))
         remember_error(r);
     sqlite3_free(made);
     recorder_in_sqlite = 0;
@@ -125,10 +137,13 @@ struct recorder *recorder_open(const char *path, const char **error)
     static char why[256];
     struct recorder *r = calloc(1, sizeof *r);
 
-    if (!r || sqlite3_open_v2(path, &r->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK ||
+    if (!r ||
+        sqlite3_open_v2(path, &r->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) !=
+            SQLITE_OK ||
         sqlite3_busy_timeout(r->db, 50) != SQLITE_OK ||
         sqlite3_exec(r->db, schema_statement("recorder/begin"), NULL, NULL, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(r->db, "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)", -1, &r->meta, NULL) != SQLITE_OK)
+        sqlite3_prepare_v2(r->db, "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)", -1,
+                           &r->meta, NULL) != SQLITE_OK)
         goto err;
     return r;
 err:
@@ -196,7 +211,8 @@ static void run(struct recorder *r, sqlite3_stmt *statement)
     recorder_in_sqlite = 0;
 }
 
-void recorder_values(struct recorder *r, enum recorder_put which, const int64_t *values, const char *const *texts)
+void recorder_values(struct recorder *r, enum recorder_put which, const int64_t *values,
+                     const char *const *texts)
 {
     const struct put *put = put_of(r, which);
 
@@ -206,7 +222,8 @@ void recorder_values(struct recorder *r, enum recorder_put which, const int64_t 
     for (unsigned i = 0; i < put->count; i++)
         if (values[i] != ROW_NONE && (values[i] || !put->column[i].id)) {
             if (put->column[i].text)
-                sqlite3_bind_text(put->statement, (int)i + 1, *texts++, (int)values[i], SQLITE_STATIC);
+                sqlite3_bind_text(put->statement, (int)i + 1, *texts++, (int)values[i],
+                                  SQLITE_STATIC);
             else
                 sqlite3_bind_int64(put->statement, (int)i + 1, values[i]);
         }
@@ -224,7 +241,8 @@ void recorder_write(struct recorder *r, enum recorder_put which, const void *row
         const char *member = (const char *)row + put->column[i].offset;
         if (put->column[i].text) {
             const struct fact_text *text = (const struct fact_text *)member;
-            values[i] = text->text && (text->bytes || !put->column[i].empty_null) ? text->bytes : ROW_NONE;
+            values[i] =
+                text->text && (text->bytes || !put->column[i].empty_null) ? text->bytes : ROW_NONE;
             if (values[i] != ROW_NONE)
                 texts[count++] = text->text;
         } else {
@@ -280,10 +298,13 @@ uint64_t recorder_missing(struct recorder *r, char *worst, size_t room)
     sqlite3_stmt *s = NULL;
     uint64_t rows = 0;
 
-    if (sqlite3_prepare_v2(r->db, "SELECT count(*) OVER (), cause || IIF(events > 0, ' (' || events || ')', '') FROM loss"
-                                  " WHERE cause NOT LIKE '" LOSS_STALL "%' AND cause NOT LIKE '" LOSS_INTERPRETER "%'"
-                                  " AND cause NOT LIKE '" LOSS_KILLED "%' ORDER BY events DESC, rowid LIMIT 1",
-                           -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW) {
+    if (sqlite3_prepare_v2(
+            r->db,
+            "SELECT count(*) OVER (), cause || IIF(events > 0, ' (' || events || ')', '') FROM "
+            "loss WHERE cause NOT LIKE '" LOSS_STALL "%' AND cause NOT LIKE '" LOSS_INTERPRETER
+            "%' AND cause NOT LIKE '" LOSS_KILLED "%' ORDER BY events DESC, rowid LIMIT 1",
+            -1, &s, NULL) == SQLITE_OK &&
+        sqlite3_step(s) == SQLITE_ROW) {
         rows = (uint64_t)sqlite3_column_int64(s, 0);
         snprintf(worst, room, "%s", (const char *)sqlite3_column_text(s, 1));
     }

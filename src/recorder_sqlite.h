@@ -3,14 +3,17 @@
  * Runs in: the collector.
  *
  *     r = recorder_open(path)                the live file of collector/trace_files.h
- *     recorder_put(r, GUARD, .guard_id = 7, .kind = fact_string("ID_MATCH"), ...)      rows in any order
+ *     recorder_put(r, GUARD, .guard_id = 7, .kind = fact_string("ID_MATCH"), ...)      rows in any
+ *     order
  *     recorder_commit(r)                     now readers see them
  *     recorder_close(r)
  *
- * Rows have ids that the collector gives, and a row that is put again is written over, so that a recovered session may
- * repeat itself. What a killed collector had said since the last commit is forgotten; most of it is said again, from facts. Rows
- * that come from words, which are taken from their ring, or from what the system says once, are committed before anything else
- * happens: recorder_settle(). A row that cannot be written (disk full) is tried again at the next recorder_commit. */
+ * Rows have ids that the collector gives, and a row that is put again is written over, so that a
+ * recovered session may repeat itself. What a killed collector had said since the last commit is
+ * forgotten; most of it is said again, from facts. Rows that come from words, which are taken from
+ * their ring, or from what the system says once, are committed before anything else happens:
+ * recorder_settle(). A row that cannot be written (disk full) is tried again at the next
+ * recorder_commit. */
 #ifndef DYNTRACE_RECORDER_SQLITE_H
 #define DYNTRACE_RECORDER_SQLITE_H
 
@@ -23,20 +26,25 @@ enum { ROW_CAUSE_MAX = 1000 /* bytes of a cause that a program gives */ };
 struct recorder;
 struct sqlite3;
 
-/* What can be put: X(name, table, how, columns). A compile and a process become known in parts, each with columns of its
- * own, which come in any order.
+/* What can be put: X(name, table, how, columns). A compile and a process become known in parts,
+ * each with columns of its own, which come in any order.
  *
  *   how       WHOLE   all columns: the row as it was is replaced
- *             PART    these columns, in a row that may be there or not; what is NULL stays as it was
+ *             PART    these columns, in a row that may be there or not; what is NULL stays as it
+ *                     was
  *             STATEMENT  of schemas/recorder.sql, with these columns as parameters
  *             | ONCE     it will not be said again
- *   columns   the first is the key. "end_ns=": what is there already stays. "label?": an empty text is NULL
+ *   columns   the first is the key. "end_ns=": what is there already stays. "label?": an empty text
+ *             is NULL
  *
- * Who puts a row fills in all its columns: a text or an id that is left out is NULL, but a time or a number is 0, and 0 is
- * written over what a PART has there. What becomes known on its own is a put of its own (PROCESS_RANK). */
+ * Who puts a row fills in all its columns: a text or an id that is left out is NULL, but a time or
+ * a number is 0, and 0 is written over what a PART has there. What becomes known on its own is a
+ * put of its own (PROCESS_RANK). */
+/* clang-format off */
 #define RECORDER_PUTS(X) \
     X(PROCESS, process, PART, "process_id pid= parent_process_id= mode start_ns") \
-    X(PROCESS_SAYS, process, PART, "process_id argv executable python_version torch_version torch_mode? torch_note?") \
+    X(PROCESS_SAYS, process, PART, \
+      "process_id argv executable python_version torch_version torch_mode? torch_note?") \
     X(PROCESS_RANK, process, PART, "process_id rank local_rank") \
     X(PROCESS_FORKED, process, STATEMENT, "process_id parent_process_id") \
     X(PROCESS_END, process, PART | ONCE, "process_id pid= end_ns= exit_code= exit_signal=") \
@@ -45,7 +53,8 @@ struct sqlite3;
     X(ORIGIN, code, PART, "code_id origin_code_id kind") \
     X(TOTAL, code_total, STATEMENT, "code_id calls total_ns self_ns raised") \
     X(LOSS, loss, WHOLE | ONCE, "rowid process_id thread_id at_ns events cause") \
-    X(ENTRY, cache_entry, PART, "cache_entry_id code_id= label= backend= region_id= guard_count= born_ns=") \
+    X(ENTRY, cache_entry, PART, \
+      "cache_entry_id code_id= label= backend= region_id= guard_count= born_ns=") \
     X(ENTRY_DIED, cache_entry, STATEMENT, "cache_entry_id died_ns death_cause") \
     X(ENTRY_COMPILE, cache_entry, PART, "cache_entry_id compile_id") \
     X(GUARD, guard, WHOLE, "guard_id cache_entry_id ordinal kind source expression user_stack?") \
@@ -55,47 +64,55 @@ struct sqlite3;
     X(COMPILE_ENTRY, compile, PART, "compile_id cache_entry_id") \
     X(COMPILE, compile, PART, "compile_id code_id label?= outcome?= reason?= start_ns end_ns") \
     X(COMPILE_NOTE, compile, PART, "compile_id label? outcome? reason? sticky") \
-    X(CAUSE, recompile_cause, STATEMENT, "rowid compile_id cache_entry_id ordinal guard_id kind source aspect? dimension" \
-                                         " expected? actual? text how") \
+    X(CAUSE, recompile_cause, STATEMENT, \
+      "rowid compile_id cache_entry_id ordinal guard_id kind source aspect? dimension expected? " \
+      "actual? text how") \
     X(SIGNATURE, signature, WHOLE, "signature_id text") \
-    X(LOOKUP, lookup, WHOLE, "lookup_id frame_id thread_id code_id start_ns duration_ns outcome cache_entry_id" \
-                                      " entries_checked signature_id") \
-    X(CHECK, guard_check, WHOLE, "guard_check_id lookup_id position cache_entry_id result failed_guard_id guards_run" \
-                                          " duration_ns") \
+    X(LOOKUP, lookup, WHOLE, \
+      "lookup_id frame_id thread_id code_id start_ns duration_ns outcome cache_entry_id " \
+      "entries_checked signature_id") \
+    X(CHECK, guard_check, WHOLE, \
+      "guard_check_id lookup_id position cache_entry_id result failed_guard_id guards_run " \
+      "duration_ns") \
     X(LATE_ENTRY, frame, STATEMENT | ONCE, "frame_id cache_entry_id") \
     X(LEFT_OPEN, frame, STATEMENT | ONCE, "frame_id") \
     X(GRAPH, graph, WHOLE, "graph_id compile_id name node_count") \
     X(GRAPH_NODE, graph_node, WHOLE, "graph_id ordinal opcode name target args kwargs") \
-    X(BREAK, graph_break, WHOLE, "graph_break_id compile_id code_id line offset reason user_stack resume_code_id") \
+    X(BREAK, graph_break, WHOLE, \
+      "graph_break_id compile_id code_id line offset reason user_stack resume_code_id") \
     X(LISTING, listing, WHOLE, "rowid compile_id kind text") \
     X(PHASE, compile_phase, WHOLE, "rowid compile_id name start_ns end_ns label?") \
     X(MARK, code_mark, WHOLE, "rowid code_id at_ns action recursive_action region_id reason?")
+/* clang-format on */
 
 enum recorder_put {
 #define X(NAME, ...) PUT_##NAME,
     RECORDER_PUTS(X)
 #undef X
-    PUTS
+        PUTS
 };
 #define X(NAME, table, ...) typedef struct row_##table PUT_##NAME##_ROW;
 RECORDER_PUTS(X)
 #undef X
 
-/* Write a row: the columns of NAME above, the others are not looked at; none whose own id is 0. Texts may go away
- * afterwards. */
+/* Write a row: the columns of NAME above, the others are not looked at; none whose own id is 0.
+ * Texts may go away afterwards. */
 #define recorder_put(r, NAME, ...) recorder_write((r), PUT_##NAME, &(PUT_##NAME##_ROW){__VA_ARGS__})
 void recorder_write(struct recorder *r, enum recorder_put which, const void *row);
 
-/* The same, from VALUES: those of the columns of WHICH, ROW_NONE for NULL, of a text its bytes, which are in TEXTS in their order. */
-void recorder_values(struct recorder *r, enum recorder_put which, const int64_t *values, const char *const *texts);
+/* The same, from VALUES: those of the columns of WHICH, ROW_NONE for NULL, of a text its bytes,
+ * which are in TEXTS in their order. */
+void recorder_values(struct recorder *r, enum recorder_put which, const int64_t *values,
+                     const char *const *texts);
 
 /* KEY is TEXT, or with NULL VALUE. */
 void recorder_meta(struct recorder *r, const char *key, const char *text, int64_t value);
 
 /* Owned by the caller; recorder_close frees it. NULL: *ERROR says why (static). */
 struct recorder *recorder_open(const char *path, const char **error);
-/* The file has a trace's views from here on: as rows of its schema, which nobody parses who does not open it again. To parse them
- * is most of the time that a short recording takes, and even this can be done while the program starts. */
+/* The file has a trace's views from here on: as rows of its schema, which nobody parses who does
+ * not open it again. To parse them is most of the time that a short recording takes, and even this
+ * can be done while the program starts. */
 void recorder_views(struct recorder *r);
 /* Its connection, borrowed. */
 struct sqlite3 *recorder_database(struct recorder *r);
@@ -108,7 +125,8 @@ bool recorder_commit(struct recorder *r);
 /* What went wrong last, or NULL. Borrowed until the next call. */
 const char *recorder_error(const struct recorder *r);
 
-/* Rows of `loss` for what is missing and is not counted elsewhere; WORST: what the largest of them says. */
+/* Rows of `loss` for what is missing and is not counted elsewhere; WORST: what the largest of them
+ * says. */
 uint64_t recorder_missing(struct recorder *r, char *worst, size_t room);
 
 /* True while SQLite is at work, whose memory must not be left in the middle. */

@@ -1,4 +1,5 @@
-/* replay.c -- finding a place among the decisions of a trace, and a cache as it stood there. See replay.h. */
+/* replay.c -- finding a place among the decisions of a trace, and a cache as it stood there. See
+ * replay.h. */
 #include "replay.h"
 
 enum { FORKS_MAX = 64 /* generations of processes that hand a cache on */ };
@@ -23,10 +24,14 @@ int replay_by_moment(const void *a, const void *b)
 {
     const struct replay_event *x = a, *y = b;
 
-    return list_order(x->at_ns, y->at_ns) ?: list_order(x->kind, y->kind) ?: list_order(x->index, y->index);
+    int order = list_order(x->at_ns, y->at_ns);
+
+    if (!order)
+        order = list_order(x->kind, y->kind);
+    return order ? order : list_order(x->index, y->index);
 }
 
-/* ---- finding a place ------------------------------------------------------- */
+/* ---- finding a place ----------------------------------------------------- */
 
 bool *replay_codes(const struct replay *r, const char *ids)
 {
@@ -62,7 +67,8 @@ struct replay_subject replay_about(const struct replay *r, enum replay_kind kind
     if (kind == REPLAY_LOOKUP) {
         const struct replay_lookup *l = &r->lookups.at[index];
         const struct replay_cache *cache = &r->caches.at[l->cache];
-        return (struct replay_subject){l->id, l->start_ns, cache->code, l->thread, cache->process, l->entry};
+        return (struct replay_subject){l->id,     l->start_ns,    cache->code,
+                                       l->thread, cache->process, l->entry};
     }
     if (kind == REPLAY_DEATH) {
         const struct replay_entry *e = &r->entries.at[index];
@@ -91,13 +97,14 @@ size_t replay_event_of(const struct replay *r, enum replay_kind kind, uint32_t i
 
 uint32_t replay_place(const struct replay *r, const struct replay_cache *cache, uint32_t entry)
 {
-    size_t place =
-        sorted_count(cache->entry_count, i, replay_by_birth(&cache->entries[i], &entry, r->entries.at) < 0);
+    size_t place = sorted_count(cache->entry_count, i,
+                                replay_by_birth(&cache->entries[i], &entry, r->entries.at) < 0);
 
-    return place < cache->entry_count && cache->entries[place] == entry ? (uint32_t)place : cache->entry_count;
+    return place < cache->entry_count && cache->entries[place] == entry ? (uint32_t)place
+                                                                        : cache->entry_count;
 }
 
-/* ---- the state of a cache -------------------------------------------------- */
+/* ---- the state of a cache ------------------------------------------------ */
 
 void replay_live_until(struct replay_live *live, int64_t now)
 {
@@ -132,9 +139,10 @@ void replay_live_hit(struct replay_live *live, uint32_t entry)
         cache_order_hit(&live->order, place);
 }
 
-/* LIVE's cache goes through the first RANK lookups of cache INDEX, after those of the caches that forks made that from.
- * SLOTS, by place among its entries, count the hits. */
-static void play(struct replay_live *live, uint32_t index, size_t rank, struct replay_slot *slots, int generation)
+/* LIVE's cache goes through the first RANK lookups of cache INDEX, after those of the caches that
+ * forks made that from. SLOTS, by place among its entries, count the hits. */
+static void play(struct replay_live *live, uint32_t index, size_t rank, struct replay_slot *slots,
+                 int generation)
 {
     const struct replay *r = live->r;
     const struct replay_cache *cache = &r->caches.at[index];
@@ -142,7 +150,8 @@ static void play(struct replay_live *live, uint32_t index, size_t rank, struct r
     if (cache->parent != REPLAY_NONE && generation < FORKS_MAX) {
         const struct replay_cache *parent = &r->caches.at[cache->parent];
         int64_t fork_ns = r->processes.at[cache->process].start_ns;
-        size_t before = sorted_count(parent->count, i, r->lookups.at[parent->lookups[i]].start_ns < fork_ns);
+        size_t before =
+            sorted_count(parent->count, i, r->lookups.at[parent->lookups[i]].start_ns < fork_ns);
         play(live, cache->parent, before, slots, generation + 1);
     }
     for (size_t i = 0; i < rank; i++) {
@@ -160,16 +169,19 @@ static void play(struct replay_live *live, uint32_t index, size_t rank, struct r
 }
 
 /* Cache INDEX before its lookup number RANK. Births and deaths before END_NS have happened. */
-static void state_make(const struct replay *r, uint32_t index, size_t rank, int64_t end_ns, struct replay_state *state)
+static void state_make(const struct replay *r, uint32_t index, size_t rank, int64_t end_ns,
+                       struct replay_state *state)
 {
     const struct replay_cache *cache = &r->caches.at[index];
     bool insertion = cache->process != REPLAY_NONE && r->processes.at[cache->process].insertion;
-    struct replay_live live = {.r = r, .cache = cache, .order.policy = insertion ? ORDER_FIFO : ORDER_MRU};
+    struct replay_live live = {
+        .r = r, .cache = cache, .order.policy = insertion ? ORDER_FIFO : ORDER_MRU};
     struct replay_slot *slots = malloc((cache->entry_count + 1) * sizeof *slots);
 
     for (uint32_t i = 0; i < cache->entry_count; i++)
-        slots[i] = (struct replay_slot){
-            .entry = cache->entries[i], .dead = r->entries.at[cache->entries[i]].died_ns < end_ns, .last_hit_ns = -1};
+        slots[i] = (struct replay_slot){.entry = cache->entries[i],
+                                        .dead = r->entries.at[cache->entries[i]].died_ns < end_ns,
+                                        .last_hit_ns = -1};
     play(&live, index, rank, slots, 0);
     replay_live_until(&live, end_ns);
     state->count = 0;
@@ -189,12 +201,14 @@ void replay_state_at(const struct replay *r, uint32_t lookup, struct replay_stat
 {
     const struct replay_lookup *l = &r->lookups.at[lookup];
     const struct replay_cache *c = &r->caches.at[l->cache];
-    size_t rank = sorted_count(c->count, i, replay_by_time(&c->lookups[i], &lookup, r->lookups.at) < 0);
+    size_t rank =
+        sorted_count(c->count, i, replay_by_time(&c->lookups[i], &lookup, r->lookups.at) < 0);
 
     state_make(r, l->cache, rank, l->start_ns, state);
 }
 
-void replay_state_when(const struct replay *r, uint32_t cache, int64_t at_ns, struct replay_state *state)
+void replay_state_when(const struct replay *r, uint32_t cache, int64_t at_ns,
+                       struct replay_state *state)
 {
     const struct replay_cache *c = &r->caches.at[cache];
     size_t rank = sorted_count(c->count, i, r->lookups.at[c->lookups[i]].start_ns <= at_ns);

@@ -15,9 +15,9 @@
  *     caches    a process's entries for a code object, its lookups by time
  *     events    lookups, compiles, breaks and deaths by time
  *
- * The order of a cache's entries follows from when each was last touched: at its birth or by a hit. So the state at a
- * lookup is found by searching each entry's hits, whichever way one came from. A forked process begins with the cache
- * of its parent as it stood. */
+ * The order of a cache's entries follows from when each was last touched: at its birth or by a hit.
+ * So the state at a lookup is found by searching each entry's hits, whichever way one came from. A
+ * forked process begins with the cache of its parent as it stood. */
 #ifndef DYNTRACE_REPLAY_H
 #define DYNTRACE_REPLAY_H
 
@@ -36,14 +36,18 @@ enum replay_kind { REPLAY_LOOKUP, REPLAY_COMPILE, REPLAY_BREAK, REPLAY_DEATH, RE
 enum { REPLAY_OUTCOME_UNKNOWN = 255 };
 
 struct replay_check {
-    uint32_t entry : 27;    /* index, or REPLAY_CHECK_NONE */
-    uint32_t result : 3;    /* enum check_result; CHECK_RESULTS: a word that is none */
-    uint32_t bad_guard : 1; /* the guard that failed is not one of the entry's, or it ran more than the entry has */
-    uint32_t misplaced : 1; /* its position is not the one after that of the check before it, or the first not 0 */
-    int64_t failed;         /* row id of the guard that failed, 0: none, REPLAY_IN_PART: it passed, but not all ran */
+    uint32_t entry : 27; /* index, or REPLAY_CHECK_NONE */
+    uint32_t result : 3; /* enum check_result; CHECK_RESULTS: a word that is none */
+    /* the guard that failed is not one of the entry's, or it ran more than the entry has */
+    uint32_t bad_guard : 1;
+    /* its position is not the one after that of the check before it, or the first not 0 */
+    uint32_t misplaced : 1;
+    /* row id of the guard that failed, 0: none, REPLAY_IN_PART: it passed, but not all ran */
+    int64_t failed;
 };
 enum { REPLAY_IN_PART = -1 };
-enum { REPLAY_CHECK_NONE = (1 << 27) - 1 }; /* no trace has as many entries, or anything else: it is not read then */
+/* no trace has as many entries, or anything else: it is not read then */
+enum { REPLAY_CHECK_NONE = (1 << 27) - 1 };
 
 struct replay_lookup {
     int64_t id, start_ns, end_ns;
@@ -54,12 +58,13 @@ struct replay_lookup {
     uint16_t check_count;
     uint16_t checked; /* entries_checked as recorded */
     uint8_t outcome;
-    bool observed;  /* which entries were tried is not known */
-    bool named;     /* it names an entry, which the trace may lack */
+    bool observed; /* which entries were tried is not known */
+    bool named;    /* it names an entry, which the trace may lack */
 };
 
 struct replay_entry {
-    int64_t id, born_ns, died_ns, region; /* died_ns REPLAY_NEVER: alive; region -1: the common one */
+    /* died_ns REPLAY_NEVER: alive; region -1: the common one */
+    int64_t id, born_ns, died_ns, region;
     int64_t compile_id, guards;
     uint32_t code;    /* index */
     uint32_t process; /* in which it was made */
@@ -78,18 +83,22 @@ struct replay_thread {
 };
 
 struct replay_process {
-    int64_t id, start_ns, lost_ns;       /* lost_ns: since when events are missing, or REPLAY_NEVER */
+    /* lost_ns: since when events are missing, or REPLAY_NEVER */
+    int64_t id, start_ns, lost_ns;
     int64_t first_fork_ns, last_fork_ns; /* of its children; REPLAY_NEVER and 0: none */
     uint32_t parent;
     bool torch;
-    bool insertion; /* verify found: hits do not move its entries (ORDER_FIFO), which torch can be set to */
+    /* verify found: hits do not move its entries (ORDER_FIFO), which torch can be set to */
+    bool insertion;
 };
 
-struct replay_cache {              /* of a code object, in a process */
-    uint32_t code, process, parent; /* parent: the cache of the process that forked, or REPLAY_NONE */
-    uint32_t *lookups;              /* borrowed: indices by time */
+struct replay_cache { /* of a code object, in a process */
+    /* parent: the cache of the process that forked, or REPLAY_NONE */
+    uint32_t code, process, parent;
+    uint32_t *lookups; /* borrowed: indices by time */
     uint32_t count;
-    uint32_t *entries, *deaths;     /* borrowed: indices by birth, by death; with those that a fork handed on */
+    /* borrowed: indices by birth, by death; with those that a fork handed on */
+    uint32_t *entries, *deaths;
     uint32_t entry_count;
 };
 
@@ -122,17 +131,20 @@ struct replay {
     LIST(struct replay_break) breaks;
     LIST(struct replay_event) events;
     uint32_t *order; /* owned: lookups by time */
-    uint32_t *cache_lookups, *cache_entries, *cache_deaths; /* owned: what those of the caches point into */
+    /* owned: what those of the caches point into */
+    uint32_t *cache_lookups, *cache_entries, *cache_deaths;
     int64_t orphans; /* checks of lookups that are not there */
     int64_t last_ns;
-    struct map entry_ids, code_ids, thread_ids, process_ids, cache_ids, compile_ids; /* row id -> index */
+    /* row id -> index */
+    struct map entry_ids, code_ids, thread_ids, process_ids, cache_ids, compile_ids;
     struct replay_times {
         int64_t ns[2], count[2];
-    } *times; /* owned, by entry: of checks that failed, that passed; NULL where checks were not loaded */
+        /* owned, by entry: of checks that failed, that passed; NULL where checks were not loaded */
+    } * times;
 };
 
-/* All of DB's decisions (trace/replay/load.c); CHECKS: also what each lookup tried. NULL: it was said why not.
- * replay_free ends it. */
+/* All of DB's decisions (trace/replay/load.c); CHECKS: also what each lookup tried. NULL: it was
+ * said why not. replay_free ends it. */
 struct replay *replay_open(struct db *db, bool checks);
 void replay_free(struct replay *replay);
 
@@ -150,8 +162,8 @@ static inline int64_t replay_cache_key(uint32_t code, uint32_t process)
     return (int64_t)((uint64_t)code << 32 | process);
 }
 
-/* The codes of the function that IDS lists, as found_code's does, marked in a new array by index, which the caller
- * frees. */
+/* The codes of the function that IDS lists, as found_code's does, marked in a new array by index,
+ * which the caller frees. */
 bool *replay_codes(const struct replay *replay, const char *ids);
 
 /* The index of the lookup with this row id, or REPLAY_NONE. */
@@ -165,13 +177,16 @@ static inline bool replay_torch(const struct replay *replay, uint32_t cache)
     return process != REPLAY_NONE && replay->processes.at[process].torch;
 }
 
-/* In qsort_r and qsort: indices of ENTRIES by code and birth, of LOOKUPS by time, events by time. */
+/* In qsort_r and qsort: indices of ENTRIES by code and birth, of LOOKUPS by time, events by time.
+ * */
 int replay_by_birth(const void *a, const void *b, void *entries);
 int replay_by_time(const void *a, const void *b, void *lookups);
 int replay_by_moment(const void *a, const void *b);
 
-/* The place of ENTRY among CACHE's entries, which are sorted by birth; entry_count when it is none of them. */
-uint32_t replay_place(const struct replay *replay, const struct replay_cache *cache, uint32_t entry);
+/* The place of ENTRY among CACHE's entries, which are sorted by birth; entry_count when it is none
+ * of them. */
+uint32_t replay_place(const struct replay *replay, const struct replay_cache *cache,
+                      uint32_t entry);
 
 /* The first event at AT_NS or later; events.count when there is none. */
 size_t replay_seek(const struct replay *replay, int64_t at_ns);
@@ -184,15 +199,16 @@ struct replay_subject {
     uint32_t code, thread, process; /* indices, or REPLAY_NONE */
     uint32_t entry;                 /* that it ran, made, or that died; index, or REPLAY_NONE */
 };
-struct replay_subject replay_about(const struct replay *replay, enum replay_kind kind, uint32_t index);
+struct replay_subject replay_about(const struct replay *replay, enum replay_kind kind,
+                                   uint32_t index);
 
-/* "0/1" of an entry, "#7" where it has no label; "f (app/f.py:3)" of a code object. By index; the caller frees them;
- * NULL: there is none. */
+/* "0/1" of an entry, "#7" where it has no label; "f (app/f.py:3)" of a code object. By index; the
+ * caller frees them; NULL: there is none. */
 char *replay_entry_name(const struct replay *replay, uint32_t entry);
 char *replay_code_name(const struct replay *replay, uint32_t code);
 
-/* A cache as it stood just before a moment. Living entries come first, as a lookup of the common region tries them;
- * dead ones last. */
+/* A cache as it stood just before a moment. Living entries come first, as a lookup of the common
+ * region tries them; dead ones last. */
 struct replay_slot {
     uint32_t entry;
     bool dead;
@@ -207,27 +223,30 @@ struct replay_state {
 /* The cache that lookup LOOKUP asked, as it found it. */
 void replay_state_at(const struct replay *replay, uint32_t lookup, struct replay_state *state);
 /* Cache CACHE as it stood at AT_NS, after all that had happened by then. */
-void replay_state_when(const struct replay *replay, uint32_t cache, int64_t at_ns, struct replay_state *state);
+void replay_state_when(const struct replay *replay, uint32_t cache, int64_t at_ns,
+                       struct replay_state *state);
 
 /* The living entries of a cache while time goes on. */
 struct replay_live {
-    const struct replay *r;            /* borrowed */
-    const struct replay_cache *cache;  /* borrowed */
-    struct cache_order order;          /* owned: cache_order_free */
-    uint32_t born, died;               /* how many births and deaths are done */
+    const struct replay *r;           /* borrowed */
+    const struct replay_cache *cache; /* borrowed */
+    struct cache_order order;         /* owned: cache_order_free */
+    uint32_t born, died;              /* how many births and deaths are done */
 };
 
-/* All births and deaths before NOW. An entry that several processes have may have died in another one: it stays. */
+/* All births and deaths before NOW. An entry that several processes have may have died in another
+ * one: it stays. */
 void replay_live_until(struct replay_live *live, int64_t now);
 /* ENTRY, if it is alive, was hit. */
 void replay_live_hit(struct replay_live *live, uint32_t entry);
 
-/* ---- trace/replay/verify.c ------------------------------------------------------- */
+/* ---- trace/replay/verify.c ----------------------------------------------- */
 
 struct replay_finding {
     const struct replay_lookup *lookup; /* borrowed */
     const char *why;                    /* "it tried an entry twice" */
-    uint32_t entry, wanted;             /* indices or REPLAY_NONE: that it is about; that was to be tried there */
+    /* indices or REPLAY_NONE: that it is about; that was to be tried there */
+    uint32_t entry, wanted;
 };
 
 struct replay_verdict {
@@ -236,10 +255,12 @@ struct replay_verdict {
     int64_t whole;                        /* decided again from all that the rules depend on */
     int64_t observed;                     /* in part: which entries were tried is not known */
     int64_t before;                       /* in part: ran an entry from before the recording */
-    int64_t unsure;                       /* did not follow, but other threads' lookups, a fork or a loss can be why */
-    int64_t orphans;                      /* checks without a lookup */
-    int64_t insertion;                    /* processes in which hits move no entry */
-    int64_t misses, by_mark, by_limit, by_false; /* limit and run_only: explained by a mark, a limit, neither */
+    /* did not follow, but other threads' lookups, a fork or a loss can be why */
+    int64_t unsure;
+    int64_t orphans;   /* checks without a lookup */
+    int64_t insertion; /* processes in which hits move no entry */
+    /* limit and run_only: explained by a mark, a limit, neither */
+    int64_t misses, by_mark, by_limit, by_false;
 };
 
 /* Decide every lookup again; the checks were loaded. The caller frees the findings (list_free). */

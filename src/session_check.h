@@ -2,10 +2,10 @@
  *
  * Runs in: the traced process, the command line and the collector.
  *
- * A session lies in a directory that everybody may write to (/dev/shm, /tmp). Its name is known to whoever was started
- * while it was recorded, and outlives it: anybody may make a directory of that name afterwards. So a session and its
- * files are opened here and nowhere else, and what was opened is looked at by its descriptor. What is not ours is not
- * there: errno is then ENOENT. */
+ * A session lies in a directory that everybody may write to (/dev/shm, /tmp). Its name is known to
+ * whoever was started while it was recorded, and outlives it: anybody may make a directory of that
+ * name afterwards. So a session and its files are opened here and nowhere else, and what was opened
+ * is looked at by its descriptor. What is not ours is not there: errno is then ENOENT. */
 #ifndef DYNTRACE_SESSION_CHECK_H
 #define DYNTRACE_SESSION_CHECK_H
 
@@ -20,8 +20,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Is PATH absolute, and its last part "dyntrace-UID-XXXXXX" as mkdtemp makes it? Which UID does not matter: it has
- * another number in another user namespace, and the directory itself says who owns it. */
+/* Is PATH absolute, and its last part "dyntrace-UID-XXXXXX" as mkdtemp makes it? Which UID does not
+ * matter: it has another number in another user namespace, and the directory itself says who owns
+ * it. */
 static inline bool session_check_name(const char *path)
 {
     const char *name = basename(path);
@@ -34,7 +35,8 @@ static inline bool session_check_name(const char *path)
 /* Can only its owner replace an entry of the directory that STATUS is of? */
 static inline bool session_check_parent(const struct stat *status)
 {
-    return S_ISDIR(status->st_mode) && (!(status->st_mode & (S_IWGRP | S_IWOTH)) || status->st_mode & S_ISVTX);
+    return S_ISDIR(status->st_mode) &&
+           (!(status->st_mode & (S_IWGRP | S_IWOTH)) || status->st_mode & S_ISVTX);
 }
 
 /* Open the session's directory PATH. */
@@ -48,7 +50,8 @@ static inline int session_open_directory(const char *path)
         fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     /* Another device than its parent's is a mount: its owner is then who some filesystem says. */
     if (fd >= 0 && (fstat(fd, &own) || own.st_uid != geteuid() || (own.st_mode & 0777) != 0700 ||
-                    fstatat(fd, "..", &parent, 0) || !session_check_parent(&parent) || parent.st_dev != own.st_dev)) {
+                    fstatat(fd, "..", &parent, 0) || !session_check_parent(&parent) ||
+                    parent.st_dev != own.st_dev)) {
         close(fd);
         fd = -1;
         errno = ENOENT;
@@ -58,11 +61,14 @@ static inline int session_open_directory(const char *path)
     return fd;
 }
 
-/* Open the regular file NAME in DIRECTORY, a descriptor of session_open_directory(). FLAGS may be O_CREAT | O_EXCL. Its
- * mode does not matter: no one else gets through the directory. */
+/* Open the regular file NAME in DIRECTORY, a descriptor of session_open_directory(). FLAGS may be
+ * O_CREAT | O_EXCL. Its mode does not matter: no one else gets through the directory. */
 static inline int session_open_file(int directory, const char *name, int flags)
 {
-    int fd = strchr(name, '/') ? -1 : openat(directory, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    int fd =
+        strchr(name, '/')
+            ? -1
+            : openat(directory, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
     struct stat status;
 
     if (fd < 0)
@@ -89,11 +95,12 @@ static inline int session_open_in(const char *path, const char *name, int flags)
     return fd;
 }
 
-/* The socket at which the collector of the session in DIRECTORY hears of Pythons that should be recorded and cannot join:
- * a child that became another user, or lost sight of the directory, has its name in the environment and cannot open it. It
- * sends a datagram to the abstract socket of that name, which needs neither rights nor a file, and waits briefly for the
- * answer, so that it is still there to be looked at. Anyone may send one: its content is ignored. The kernel says who sent
- * it, and /proc whether that is a descendant of the command. */
+/* The socket at which the collector of the session in DIRECTORY hears of Pythons that should be
+ * recorded and cannot join: a child that became another user, or lost sight of the directory, has
+ * its name in the environment and cannot open it. It sends a datagram to the abstract socket of
+ * that name, which needs neither rights nor a file, and waits briefly for the answer, so that it is
+ * still there to be looked at. Anyone may send one: its content is ignored. The kernel says who
+ * sent it, and /proc whether that is a descendant of the command. */
 static inline socklen_t absent_address(struct sockaddr_un *address, const char *directory)
 {
     const char *name = basename(directory);

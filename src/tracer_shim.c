@@ -7,22 +7,25 @@
  *     evaluate                                 whoever was there before us
  *     EXIT word                                how it ended, clock
  *
- * There is no shadow stack in shared memory: an open frame is an ENTER without an EXIT, and the collector rebuilds ids
- * and parents. A list of open frames runs through the C stack; fork needs it (tracer/ring.c).
+ * There is no shadow stack in shared memory: an open frame is an ENTER without an EXIT, and the
+ * collector rebuilds ids and parents. A list of open frames runs through the C stack; fork needs it
+ * (tracer/ring.c).
  *
- * The hook is one function per combination of options, so that the common one does nothing it need not. */
+ * The hook is one function per combination of options, so that the common one does nothing it need
+ * not. */
 #include "tracer/record.h"
 #include "tracer/torch/torch.h"
 
 struct tracer_process tracer_process = {.extra = -1, .evaluate = _PyEval_EvalFrameDefault};
 __thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
 
-/* The frame as whoever was there before us runs it. In a sub-interpreter that is CPython: what the main one had is its
- * own. */
+/* The frame as whoever was there before us runs it. In a sub-interpreter that is CPython: what the
+ * main one had is its own. */
 static inline __attribute__((always_inline)) PyObject *
 evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag, const bool sub)
 {
-    return record_evaluate_by(sub ? _PyEval_EvalFrameDefault : tracer_process.evaluate, t, ts, frame, throwflag);
+    return record_evaluate_by(sub ? _PyEval_EvalFrameDefault : tracer_process.evaluate, t, ts,
+                              frame, throwflag);
 }
 
 static inline __attribute__((always_inline)) PyObject *
@@ -43,7 +46,8 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const enum s
     if (sub && unlikely(!tracer_process.recording))
         return evaluate(t, ts, frame, throwflag, sub);
     /* Static code (COMPAT_SHARES_CODE) has data that only the main interpreter's GIL guards. */
-    mark = sub && compat_is_shared(compat_code(frame)) ? tracer_mark_code(compat_code(frame)) : record_mark(frame);
+    mark = sub && compat_is_shared(compat_code(frame)) ? tracer_mark_code(compat_code(frame))
+                                                       : record_mark(frame);
     resumed = compat_is_resumed(frame);
     if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, clock, limit_depth))
         return evaluate(t, ts, frame, throwflag, sub);
@@ -52,10 +56,10 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const enum s
     return result;
 }
 
-#define RECORDER(name, clock, limit_depth) \
+#define RECORDER(name, clock, limit_depth)                                       \
     static PyObject *name(PyThreadState *ts, compat_frame *frame, int throwflag) \
-    { \
-        return record_frame(ts, frame, throwflag, clock, limit_depth, false); \
+    {                                                                            \
+        return record_frame(ts, frame, throwflag, clock, limit_depth, false);    \
     }
 RECORDER(record_by_counter, SESSION_TSC, false)
 RECORDER(record_by_counter_to_depth, SESSION_TSC, true)
@@ -73,9 +77,10 @@ static PyObject *record_in_sub(PyThreadState *ts, compat_frame *frame, int throw
 
 static _PyFrameEvalFunction wanted_hook(void)
 {
-    static const _PyFrameEvalFunction recorders[][2] = {{record_by_counter, record_by_counter_to_depth},
-                                                        {record_by_monotonic, record_by_monotonic_to_depth},
-                                                        {record_coarsely, record_coarsely_to_depth}};
+    static const _PyFrameEvalFunction recorders[][2] = {
+        {record_by_counter, record_by_counter_to_depth},
+        {record_by_monotonic, record_by_monotonic_to_depth},
+        {record_coarsely, record_coarsely_to_depth}};
 
     if (shim_settings.active_threads)
         return decide_frame;
@@ -119,7 +124,8 @@ void tracer_rehook(void)
 void tracer_record(bool on)
 {
     tracer_process.recording = on;
-    tracer_process.every_frame =
-        on && !tracer_process.decided_only && tracer_process.clock == SESSION_TSC && !tracer_process.session->max_depth;
+    tracer_process.every_frame = on && !tracer_process.decided_only &&
+                                 tracer_process.clock == SESSION_TSC &&
+                                 !tracer_process.session->max_depth;
     tracer_rehook();
 }

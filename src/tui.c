@@ -1,4 +1,5 @@
-/* tui.c -- `dyntrace tui`: the loop, and the screen's frame. See tui.h; what views see of it is tui/view.h.
+/* tui.c -- `dyntrace tui`: the loop, and the screen's frame. See tui.h; what views see of it is
+ * tui/view.h.
  *
  *     row 0       name of the trace, the views on the stack ... a note of the one on top
  *     rows 1 to   the view on top
@@ -23,9 +24,9 @@
 #include "tui/loop.h"
 
 enum {
-    DRAW_WAIT_MS = 20,   /* for what a key asked, so that a screen is drawn once and not twice */
-    TICK_MS = 500,       /* between two looks at a live trace */
-    DOUBLE_MS = 400,     /* between the presses of a double click */
+    DRAW_WAIT_MS = 20, /* for what a key asked, so that a screen is drawn once and not twice */
+    TICK_MS = 500,     /* between two looks at a live trace */
+    DOUBLE_MS = 400,   /* between the presses of a double click */
 };
 
 static void on_error(void *context, const char *line)
@@ -33,7 +34,7 @@ static void on_error(void *context, const char *line)
     tui_alarm(context, "%s", line);
 }
 
-/* ---- a trace that changes -------------------------------------------------- */
+/* ---- a trace that changes ------------------------------------------------ */
 
 void loop_reopen(struct loop *loop)
 {
@@ -55,10 +56,15 @@ void loop_reopen(struct loop *loop)
 /* How the program ended, which is the first process of the trace. */
 static void end_say(struct loop *loop, const char *state)
 {
-    struct query *query = db_query(loop->face.db, "SELECT ended FROM process_tree ORDER BY path LIMIT 1");
-    char *ended = query_step(query) && query_type(query, 0) != QUERY_NULL ? prose_ended(query_text(query, 0, NULL)) : NULL;
+    struct query *query =
+        db_query(loop->face.db, "SELECT ended FROM process_tree ORDER BY path LIMIT 1");
+    char *ended = query_step(query) && query_type(query, 0) != QUERY_NULL
+                      ? prose_ended(query_text(query, 0, NULL))
+                      : NULL;
 
-    tui_print(&loop->face, ended && !strncmp(ended, "signal", 6), "the program has ended%s%s: the trace is %s", ended ? ", " : "", ended ? ended : "", state);
+    tui_print(&loop->face, ended && !strncmp(ended, "signal", 6),
+              "the program has ended%s%s: the trace is %s", ended ? ", " : "", ended ? ended : "",
+              state);
     free(ended);
     query_close(query);
 }
@@ -81,7 +87,8 @@ static void tick(struct loop *loop)
     loop->ticked_ms = clock_monotonic_ms();
     if (!loop->gone && !loop->replaced) {
         loop->gone = stat(loop->path, &st) != 0;
-        loop->replaced = !loop->gone && (st.st_dev != loop->file.st_dev || st.st_ino != loop->file.st_ino);
+        loop->replaced =
+            !loop->gone && (st.st_dev != loop->file.st_dev || st.st_ino != loop->file.st_ino);
         if (loop->gone)
             tui_alarm(&loop->face, "the trace was deleted; what it had can still be read here");
         else if (loop->replaced && !loop->live)
@@ -89,7 +96,8 @@ static void tick(struct loop *loop)
     }
     if (!loop->live || (loop->hold && !loop->replaced))
         return;
-    if (loop->replaced) /* the recorder puts the whole trace in the place of the one that it wrote */
+    /* the recorder puts the whole trace in the place of the one that it wrote */
+    if (loop->replaced)
         loop_reopen(loop);
     rates_look(&loop->rates, loop->face.db);
     version = db_integer(loop->face.db, 0, "PRAGMA data_version");
@@ -99,7 +107,8 @@ static void tick(struct loop *loop)
     state = db_meta(loop->face.db, "state");
     recording = !state || !strcmp(state, "recording");
     if (!recording)
-        work_reconnect(loop->face.work); /* frames were joined to the file without SQLite: it need not notice */
+        /* frames were joined to the file without SQLite: it need not notice */
+        work_reconnect(loop->face.work);
     places_refresh(&loop->places);
     if (!recording) {
         live_set(loop, false);
@@ -118,7 +127,8 @@ static void trace_leave(struct loop *loop)
     free(loop->path);
 }
 
-/* The trace at PATH, or NULL for the newest here, in place of the one before. False: it was said why not. */
+/* The trace at PATH, or NULL for the newest here, in place of the one before. False: it was said
+ * why not. */
 static bool trace_take(struct loop *loop, const char *path)
 {
     struct db *db = db_open(path);
@@ -152,7 +162,7 @@ void loop_open(struct loop *loop, const char *path)
     tui_go(&loop->face, &(struct target){.kind = VIEW_OVERVIEW});
 }
 
-/* ---- keys ------------------------------------------------------------------ */
+/* ---- keys ---------------------------------------------------------------- */
 
 /* What a key asks for. */
 static enum request key_request(int code)
@@ -180,16 +190,20 @@ static void key_take(struct loop *loop, const struct key *typed)
         return;
     }
     loop->message[0] = 0;
-    if (loop->prompt.active && key->code != K_CONTROL('z') && key->code != K_CONTROL('l')) { /* these leave it as it is */
+    /* these leave it as it is */
+    if (loop->prompt.active && key->code != K_CONTROL('z') && key->code != K_CONTROL('l')) {
         if (tui_prompt_key(&loop->prompt, key)) {
             char *text = strdup(loop->prompt.text); /* what takes it may ask for another */
             loop_answer(loop, loop->asked, text);
-            loop->prompt.active |= loop->waits; /* then its Enter is taken again, for the same line */
+            /* then its Enter is taken again, for the same line */
+            loop->prompt.active |= loop->waits;
             free(text);
         }
         return;
     }
-    if (key->code == K_CLICK && clock_monotonic_ms() - loop->opened_ms < DOUBLE_MS && !loop->face.scripted) /* the first one opened the line */
+    /* the first one opened the line */
+    if (key->code == K_CLICK && clock_monotonic_ms() - loop->opened_ms < DOUBLE_MS &&
+        !loop->face.scripted)
         return;
     if (key->code == K_CLICK && !places_click(&loop->places, key))
         return;
@@ -206,7 +220,8 @@ static void typed_take(struct loop *loop)
 {
     size_t taken = 0;
 
-    for (loop->waits = false; taken < loop->typed.count && !loop->waits && !loop->quit; taken += !loop->waits) {
+    for (loop->waits = false; taken < loop->typed.count && !loop->waits && !loop->quit;
+         taken += !loop->waits) {
         key_take(loop, &loop->typed.at[taken]);
         places_settle(&loop->places);
     }
@@ -219,11 +234,13 @@ static void key_type(struct loop *loop, const struct key *key)
 {
     enum request request = loop->waits ? key_request(key->code) : REQUEST_NONE;
 
-    if (request == REQUEST_BACK || request == REQUEST_CANCEL || request == REQUEST_QUIT || bindings[request].view)
+    if (request == REQUEST_BACK || request == REQUEST_CANCEL || request == REQUEST_QUIT ||
+        bindings[request].view)
         loop->typed.count = loop->message[0] = loop->waits = loop->prompt.active = 0;
     if (request == REQUEST_BACK)
         return;
-    if (loop->waits && (key->code == K_RESIZE || key->code == K_CLOSED || request == REQUEST_STOP || request == REQUEST_REDRAW)) {
+    if (loop->waits && (key->code == K_RESIZE || key->code == K_CLOSED || request == REQUEST_STOP ||
+                        request == REQUEST_REDRAW)) {
         key_take(loop, key);
         loop->waits = true;
         return;
@@ -233,7 +250,7 @@ static void key_type(struct loop *loop, const struct key *key)
         typed_take(loop);
 }
 
-/* ---- drawing --------------------------------------------------------------- */
+/* ---- drawing ------------------------------------------------------------- */
 
 static void foot_draw(struct loop *loop)
 {
@@ -242,15 +259,19 @@ static void foot_draw(struct loop *loop)
     char line[SCREEN_MOST];
 
     if (loop->live) {
-        rates_print(&loop->rates, loop->options->running ? loop->options->program_pid : 0, screen->columns, line, sizeof line);
+        rates_print(&loop->rates, loop->options->running ? loop->options->program_pid : 0,
+                    screen->columns, line, sizeof line);
         screen_put(screen, y - 1, 0, screen->columns, STYLE_HEAD, line);
     }
     if (loop->prompt.active) {
         tui_prompt_draw(&loop->prompt, screen);
     } else if (loop->message[0]) {
-        screen_put(screen, y, 0, screen->columns, loop->alarm ? STYLE_ALARM : STYLE_NORMAL, loop->message);
+        screen_put(screen, y, 0, screen->columns, loop->alarm ? STYLE_ALARM : STYLE_NORMAL,
+                   loop->message);
     } else if (loop->output.screen && loop->output.open) {
-        screen_put(screen, y, 0, screen->columns, STYLE_ALARM, "the program draws a screen of its own: run it without --live, and `dyntrace tui --live` on its trace in another terminal");
+        screen_put(screen, y, 0, screen->columns, STYLE_ALARM,
+                   "the program draws a screen of its own: run it without --live, and `dyntrace "
+                   "tui --live` on its trace in another terminal");
     } else if (loop->output.text.count && loop_top(loop)->ops != view_of(VIEW_OUTPUT)) {
         char *last = output_last(&loop->output);
         int x = screen_put(screen, y, 0, screen->columns, STYLE_DIM, "O: ");
@@ -267,21 +288,26 @@ static void draw(struct loop *loop)
 
     screen_clear(screen);
     if (screen->rows < SCREEN_ROWS_LEAST || screen->columns < SCREEN_COLUMNS_LEAST) {
-        screen_put(screen, screen->rows / 2, 0, screen->columns, STYLE_BOLD, "too small: 40x12 is needed");
+        screen_put(screen, screen->rows / 2, 0, screen->columns, STYLE_BOLD,
+                   "too small: 40x12 is needed");
     } else {
         places_draw(&loop->places);
-        places_bar_draw(&loop->places, loop->name, !loop->live ? "" : loop->hold ? " (held)" : " (live)");
+        places_bar_draw(&loop->places, loop->name,
+                        !loop->live  ? ""
+                        : loop->hold ? " (held)"
+                                     : " (live)");
         foot_draw(loop);
     }
     screen_show(screen);
 }
 
-/* ---- the loop -------------------------------------------------------------- */
+/* ---- the loop ------------------------------------------------------------ */
 
 /* Until a job has ended (true), at most MS; ALSO: or something was typed or printed. */
 static bool wait_for_something(struct loop *loop, int64_t ms, bool also)
 {
-    struct pollfd polled[3] = {{loop->ended_fd, POLLIN, 0}, {loop->face.screen->keys_fd, POLLIN, 0},
+    struct pollfd polled[3] = {{loop->ended_fd, POLLIN, 0},
+                               {loop->face.screen->keys_fd, POLLIN, 0},
                                {loop->options->output_fd, POLLIN, 0}};
     eventfd_t ended;
 
@@ -322,8 +348,9 @@ static void keys_play(struct loop *loop, const char *keys)
     free(spaced);
 }
 
-/* Give what a key asked a moment, so that the next screen has it, or what is known of it first. Where nothing was TYPED
- * an answer has come, which is drawn at once: what it asks for in turn is not waited for. */
+/* Give what a key asked a moment, so that the next screen has it, or what is known of it first.
+ * Where nothing was TYPED an answer has come, which is drawn at once: what it asks for in turn is
+ * not waited for. */
 static void settle_soon(struct loop *loop, bool typed)
 {
     int64_t until = typed ? clock_monotonic_ms() + DRAW_WAIT_MS : 0, left;
@@ -367,7 +394,10 @@ static void keys_take(struct loop *loop)
 
 int tui_run(const struct tui_options *options, const char *path)
 {
-    struct loop all = {.options = options, .live = options->live, .ended_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)}, *loop = &all;
+    struct loop all = {.options = options,
+                       .live = options->live,
+                       .ended_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)},
+                *loop = &all;
     struct screen *screen = NULL;
     const char *why;
     bool damaged = false;
@@ -388,7 +418,8 @@ int tui_run(const struct tui_options *options, const char *path)
         loop->name = options->name ? options->name : loop->name;
         loop->prompt = (struct prompt){.complete = loop_complete, .context = loop};
         loop->output.open = options->running;
-        loop->output.input_fd = options->running && options->program_reads ? options->output_fd : -1;
+        loop->output.input_fd =
+            options->running && options->program_reads ? options->output_fd : -1;
         tui_prompt_past_read(&loop->prompt, options->keys ? NULL : state_file("tui_history"));
         say_divert(on_error, &loop->face);
         tui_go(&loop->face, &(struct target){.kind = VIEW_OVERVIEW});

@@ -7,13 +7,15 @@
 #include <stdbool.h>
 
 struct tui_options {
-    const char *keys;  /* borrowed: typed first, or NULL */
-    const char *name;  /* borrowed: what the trace is called; NULL: as its file */
-    bool dump;         /* then print the screen and end; it needs no terminal and is of this size: */
+    const char *keys; /* borrowed: typed first, or NULL */
+    const char *name; /* borrowed: what the trace is called; NULL: as its file */
+    /* then print the screen and end; it needs no terminal and is of this size: */
+    bool dump;
     int rows, columns;
     bool ascii, live;
-    bool running;      /* under `run --live`: output_fd is what the program prints */
-    int output_fd;     /* what is written to it is typed to the program, where it reads from there: */
+    bool running; /* under `run --live`: output_fd is what the program prints */
+    /* what is written to it is typed to the program, where it reads from there: */
+    int output_fd;
     bool program_reads;
     int program_fd, program_pid; /* a pidfd, or -1 */
 };

@@ -1,8 +1,9 @@
 /* versions.h -- the CPython versions that dyntrace supports: the only place that names them.
  *
- * Runs in: the traced process (tracer/compat/cpython.h refuses to be built for any other) and the command line, whose
- * messages name them. python/build_facts.py reads the two numbers here for the build and ./dev; tests/lint.py holds
- * docs to them. What differs between the versions lies in tracer/compat/. */
+ * Runs in: the traced process (tracer/compat/cpython.h refuses to be built for any other) and the
+ * command line, whose messages name them. python/build_facts.py reads the two numbers here for the
+ * build and ./dev; tests/lint.py holds docs to them. What differs between the versions lies in
+ * tracer/compat/. */
 #ifndef DYNTRACE_VERSIONS_H
 #define DYNTRACE_VERSIONS_H
 
@@ -15,12 +16,14 @@
 
 #define VERSIONS_TEXT_OF(number) #number
 #define VERSIONS_TEXT(number) VERSIONS_TEXT_OF(number)
-#define CPYTHON_SUPPORTED "CPython 3." VERSIONS_TEXT(CPYTHON_OLDEST) " to 3." VERSIONS_TEXT(CPYTHON_NEWEST)
+#define CPYTHON_SUPPORTED \
+    "CPython 3." VERSIONS_TEXT(CPYTHON_OLDEST) " to 3." VERSIONS_TEXT(CPYTHON_NEWEST)
 
 /* IMPLEMENTATION as sys.implementation.name has it. */
 static inline bool versions_supports(const char *implementation, int major, int minor)
 {
-    return !strcmp(implementation, "cpython") && major == 3 && minor >= CPYTHON_OLDEST && minor <= CPYTHON_NEWEST;
+    return !strcmp(implementation, "cpython") && major == 3 && minor >= CPYTHON_OLDEST &&
+           minor <= CPYTHON_NEWEST;
 }
 
 #endif

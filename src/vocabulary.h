@@ -2,9 +2,10 @@
  *
  * Runs in: the traced process, the collector and the viewer.
  *
- * A vocabulary is a list of rows X(number, NAME, "word", ...). The number is what the trace stores, the word is what
- * people read. The numbers are those of the table `enum` (schemas/trace.sql) and of the view `outcomes`
- * (schemas/views.sql); tests/unit/test_schema.c holds them to this file. A number is never given a new meaning.
+ * A vocabulary is a list of rows X(number, NAME, "word", ...). The number is what the trace stores,
+ * the word is what people read. The numbers are those of the table `enum` (schemas/trace.sql) and
+ * of the view `outcomes` (schemas/views.sql); tests/unit/test_schema.c holds them to this file. A
+ * number is never given a new meaning.
  *
  * Some words are for SQL that is a C string: LOSS_STALL joins with its neighbours. */
 #ifndef DYNTRACE_VOCABULARY_H
@@ -19,32 +20,41 @@
  *   asked    compiled code was wanted, so that the call counts in shares (docs/answers.md)
  *   missed   compiled code was looked for, and none fitted
  *   python   it ran as Python though compiled code was wanted
- *            (a skip: where the function was given up, view given_up; others are no calls of watched code)
+ *            (a skip: where the function was given up, view given_up; others are no calls of
+ *            watched code)
  *   style    of the word on a screen: GOOD, ACCENT, DIM, WARN, ALARM
  *   words    in a sentence; `torch` is what users of torch say, where that is something else
  *
  *    number, NAME, "word", asked, missed, python, style, "words", torch */
-#define OUTCOME_ROWS(X) \
+#define OUTCOME_ROWS(X)                                                                            \
     X(0, PLAIN, "plain", false, false, false, DIM, "no compiler was asked", "torch was not asked") \
-    X(1, HIT, "hit", true, false, false, GOOD, "ran compiled code", NULL) \
-    X(2, COMPILED, "compiled", true, true, false, ACCENT, "no entry fitted: compiled, then ran that", NULL) \
-    X(3, RUN_ONLY, "run_only", true, true, true, WARN, "no entry fitted, compiling was not allowed: ran as Python", \
-      "no entry fitted, compiling was forbidden (a stance, or a caller at its limit): ran eagerly") \
-    X(4, SKIP, "skip", true, false, true, DIM, "marked never to be compiled: ran as Python", "torch skips it: ran eagerly") \
-    X(5, LIMIT, "limit", true, true, true, ALARM, "no entry fitted, the limit was reached: ran as Python", \
-      "no entry fitted, the limit was reached: ran eagerly") \
-    X(6, DECLINED, "declined", true, true, true, WARN, "the compiler gave no code: ran as Python", "torch gave no code: ran eagerly") \
-    X(7, DISABLED, "disabled", false, false, false, DIM, "the compiler was off on this thread: ran as Python", \
-      "the compiler was off (force_eager, disable): ran eagerly") \
-    X(8, GUARD_ERROR, "guard_error", true, true, false, ALARM, "a guard raised: the call failed", NULL) \
-    X(9, CALLBACK_ERROR, "callback_error", true, true, false, ALARM, "the compiler raised: the call failed", \
-      "torch raised while compiling: the call failed")
+    X(1, HIT, "hit", true, false, false, GOOD, "ran compiled code", NULL)                          \
+    X(2, COMPILED, "compiled", true, true, false, ACCENT,                                          \
+      "no entry fitted: compiled, then ran that", NULL)                                            \
+    X(3, RUN_ONLY, "run_only", true, true, true, WARN,                                             \
+      "no entry fitted, compiling was not allowed: ran as Python",                                 \
+      "no entry fitted, compiling was forbidden (a stance, or a caller at its limit): ran "        \
+      "eagerly")                                                                                   \
+    X(4, SKIP, "skip", true, false, true, DIM, "marked never to be compiled: ran as Python",       \
+      "torch skips it: ran eagerly")                                                               \
+    X(5, LIMIT, "limit", true, true, true, ALARM,                                                  \
+      "no entry fitted, the limit was reached: ran as Python",                                     \
+      "no entry fitted, the limit was reached: ran eagerly")                                       \
+    X(6, DECLINED, "declined", true, true, true, WARN, "the compiler gave no code: ran as Python", \
+      "torch gave no code: ran eagerly")                                                           \
+    X(7, DISABLED, "disabled", false, false, false, DIM,                                           \
+      "the compiler was off on this thread: ran as Python",                                        \
+      "the compiler was off (force_eager, disable): ran eagerly")                                  \
+    X(8, GUARD_ERROR, "guard_error", true, true, false, ALARM, "a guard raised: the call failed",  \
+      NULL)                                                                                        \
+    X(9, CALLBACK_ERROR, "callback_error", true, true, false, ALARM,                               \
+      "the compiler raised: the call failed", "torch raised while compiling: the call failed")
 
 enum outcome {
 #define X(number, NAME, ...) OUTCOME_##NAME = number,
     OUTCOME_ROWS(X)
 #undef X
-    OUTCOMES
+        OUTCOMES
 };
 
 struct outcome_facts {
@@ -53,7 +63,8 @@ struct outcome_facts {
 };
 
 static const struct outcome_facts outcome_facts[OUTCOMES] = {
-#define X(number, NAME, word, asked, missed, python, style, words, torch) {word, words, torch, asked, missed, python},
+#define X(number, NAME, word, asked, missed, python, style, words, torch) \
+    {word, words, torch, asked, missed, python},
     OUTCOME_ROWS(X)
 #undef X
 };
@@ -70,18 +81,21 @@ static inline const char *outcome_word(int64_t number)
     return number >= 0 && number < OUTCOMES ? outcome_facts[number].word : "?";
 }
 
-/* How the check of one entry's guards ended. The trace stores the word (guard_check.result), the ring the number. */
+/* How the check of one entry's guards ended. The trace stores the word (guard_check.result), the
+ * ring the number. */
+/* clang-format off */
 #define CHECK_ROWS(X) \
     X(0, FAIL, "fail", WARN) \
     X(1, PASS, "pass", GOOD) \
     X(2, ERROR, "error", ALARM) /* a guard raised */ \
     X(3, BACKEND_MISMATCH, "backend_mismatch", WARN) /* no guard ran */
+/* clang-format on */
 
 enum check_result {
 #define X(number, NAME, ...) CHECK_##NAME = number,
     CHECK_ROWS(X)
 #undef X
-    CHECK_RESULTS
+        CHECK_RESULTS
 };
 
 static const char *const check_words[CHECK_RESULTS] = {
@@ -91,36 +105,41 @@ static const char *const check_words[CHECK_RESULTS] = {
 };
 
 /* How a frame came to run (frame.kind); also the ring's tag of its ENTER. */
+/* clang-format off */
 #define FRAME_KIND_ROWS(X) \
     X(0, CALL, "call") \
     X(1, RESUME, "resume") \
     X(2, THROW, "throw") \
     X(3, INHERITED, "inherited")
+/* clang-format on */
 
 enum frame_kind {
 #define X(number, NAME, word) FRAME_##NAME = number,
     FRAME_KIND_ROWS(X)
 #undef X
-    FRAME_KINDS
+        FRAME_KINDS
 };
 
 /* How it ended (frame.exit). */
+/* clang-format off */
 #define FRAME_EXIT_ROWS(X) \
     X(0, RETURN, "return") \
     X(1, YIELD, "yield") \
     X(2, RAISE, "raise") \
     X(3, ABANDONED, "abandoned")
+/* clang-format on */
 
 enum frame_exit {
 #define X(number, NAME, word) EXIT_##NAME = number,
     FRAME_EXIT_ROWS(X)
 #undef X
-    FRAME_EXITS
+        FRAME_EXITS
 };
 
 /* How the causes of some losses begin (loss.cause); the rest is words. */
-#define LOSS_STALL "stall: "                         /* the program waited for the recorder, nothing is missing */
-#define LOSS_INTERPRETER "interpreter: "             /* a process of a Python for which there is no extension */
-#define LOSS_KILLED "collector: it was killed"       /* and what it had not yet written is accounted for */
+#define LOSS_STALL "stall: " /* the program waited for the recorder, nothing is missing */
+#define LOSS_INTERPRETER "interpreter: " /* a process of a Python for which there is no extension */
+#define LOSS_KILLED \
+    "collector: it was killed" /* and what it had not yet written is accounted for */
 
 #endif

@@ -1,11 +1,13 @@
-/* cmd/check.c -- `dyntrace check`: does a trace keep the limits that its program set itself? For CI.
+/* cmd/check.c -- `dyntrace check`: does a trace keep the limits that its program set itself? For
+ * CI.
  *
- * Lookups and guard checks are many: one pass over each counts them by function and process (trace/counts.h). The
- * counts become a table, and the limits are held against it, and against compiles and breaks, by schemas/check.sql.
+ * Lookups and guard checks are many: one pass over each counts them by function and process
+ * (trace/counts.h). The counts become a table, and the limits are held against it, and against
+ * compiles and breaks, by schemas/check.sql.
  *
- * Numbers of compiles, breaks and the eager share are held against the limit for each process by itself, so that a
- * gate does not depend on how many ranks there were. The offending rows are all of them: nobody can say which one was
- * one too many. */
+ * Numbers of compiles, breaks and the eager share are held against the limit for each process by
+ * itself, so that a gate does not depend on how many ranks there were. The offending rows are all
+ * of them: nobody can say which one was one too many. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -27,9 +29,10 @@
 #include "trace/traces.h"
 #include "vocabulary.h"
 
-/* ---- limits ---------------------------------------------------------------- */
+/* ---- limits -------------------------------------------------------------- */
 
-enum { RECOMPILES, COMPILES, BREAKS, GUARDS, EAGER, REQUIRE, LIMITS = REQUIRE + 256 }; /* from REQUIRE on: --require-compiled */
+/* from REQUIRE on: --require-compiled */
+enum { RECOMPILES, COMPILES, BREAKS, GUARDS, EAGER, REQUIRE, LIMITS = REQUIRE + 256 };
 
 static struct limit {
     const char *words;
@@ -40,8 +43,10 @@ static struct limit {
     int64_t rows;          /* that offend */
     bool checked;
 } limits[LIMITS] = {
-    [RECOMPILES] = {"recompiles", "check/compiles"}, [COMPILES] = {"compiles", "check/compiles"},
-    [BREAKS] = {"graph breaks", "check/breaks"}, [GUARDS] = {"us in guards", "check/guards"},
+    [RECOMPILES] = {"recompiles", "check/compiles"},
+    [COMPILES] = {"compiles", "check/compiles"},
+    [BREAKS] = {"graph breaks", "check/breaks"},
+    [GUARDS] = {"us in guards", "check/guards"},
     [EAGER] = {"of the calls ran as Python", "check/eager"},
 };
 
@@ -67,7 +72,9 @@ static const char *limit_read(const struct option *option, const char *value)
     limit->allowed = strtod(value, &end);
     if (end == value || *end || !isfinite(limit->allowed) || limit->allowed < 0)
         return limit == &limits[GUARDS] ? "not a number of microseconds" : "not a number from 0 on";
-    return limit != &limits[GUARDS] && limit->allowed != trunc(limit->allowed) ? "not a whole number" : NULL;
+    return limit != &limits[GUARDS] && limit->allowed != trunc(limit->allowed)
+               ? "not a whole number"
+               : NULL;
 }
 
 static const char *required_read(const struct option *option, const char *value)
@@ -92,34 +99,40 @@ static const char *glob_read(const struct option *option, const char *value)
 
 static const struct option options[] = {
     {"max-recompiles", .value = "N", .read = limit_read, .to = &limits[RECOMPILES],
-     .help = "recompiles, in each process: compiles of code for which its cache has held an entry, made there or inherited by fork"},
+     .help = "recompiles, in each process: compiles of code for which its cache has held an entry, "
+             "made there or inherited by fork"},
     {"max-compiles", .value = "N", .read = limit_read, .to = &limits[COMPILES],
      .help = "compiles that made code, in each process"},
     {"max-graph-breaks", .value = "N", .read = limit_read, .to = &limits[BREAKS],
-     .help = "graph breaks of all compiles, in each process; with --after-warmup those that are met after it, too"},
+     .help = "graph breaks of all compiles, in each process; with --after-warmup those that are "
+             "met after it, too"},
     {"max-guard-us", .value = "T", .read = limit_read, .to = &limits[GUARDS],
      .help = "microseconds in guards for a call of a function, on average over its calls"},
     {"max-eager-share", .value = "P", .read = limit_read, .to = &limits[EAGER],
-     .help = "of the calls that the compiler was asked about, those that ran as Python, in each process: 0.05 or 5%"},
-    {"require-compiled", .value = "FUNC", .read = required_read, .to = &limits[REQUIRE], .many = true,
-     .help = "some call of FUNC ran compiled code; may be repeated"},
+     .help = "of the calls that the compiler was asked about, those that ran as Python, in each "
+             "process: 0.05 or 5%"},
+    {"require-compiled", .value = "FUNC", .read = required_read, .to = &limits[REQUIRE],
+     .many = true, .help = "some call of FUNC ran compiled code; may be repeated"},
     {"function", .value = "GLOB", .read = glob_read, .many = true,
-     .help = "only functions whose qualified name (or the last part of it) or file matches, and what a compiler made of them; "
-             "may be repeated: one match is enough"},
+     .help = "only functions whose qualified name (or the last part of it) or file matches, and "
+             "what a compiler made of them; may be repeated: one match is enough"},
     {"after-warmup", .value = "N", .read = option_count, .to = &given.warmup,
-     .help = "the first N calls of each function, and what was compiled in them, do not count; a graph break does if a later "
-             "call meets it"},
+     .help = "the first N calls of each function, and what was compiled in them, do not count; a "
+             "graph break does if a later call meets it"},
     {"time", .value = "FROM..TO", .read = range_time,
-     .help = "only calls and compiles that began between these times since the recording began: 1.5s..2s; either may be missing"},
-    {"process", .value = "PID", .read = range_read, .many = true, .help = "only in this process; may be repeated"},
+     .help = "only calls and compiles that began between these times since the recording began: "
+             "1.5s..2s; either may be missing"},
+    {"process", .value = "PID", .read = range_read, .many = true,
+     .help = "only in this process; may be repeated"},
     {"limit", .value = "ROWS", .read = option_rows, .to = &given.limit,
      .help = "rows printed for each limit; 0 is all. The default is 100"},
-    {"allow-left-out", .read = option_flag, .to = &given.partly, .help = "traces that cannot be read do not fail the check"},
+    {"allow-left-out", .read = option_flag, .to = &given.partly,
+     .help = "traces that cannot be read do not fail the check"},
     {"json", .read = option_flag, .to = &given.json, .help = "the result for a program"},
     OPTION_END,
 };
 
-/* ---- what was found -------------------------------------------------------- */
+/* ---- what was found ------------------------------------------------------ */
 
 /* Time in the guards of a function's calls. */
 struct guard_time {
@@ -137,7 +150,8 @@ struct check {
 static bool guard_add(void *context, const int64_t *values, unsigned nulls)
 {
     struct check *check = context;
-    const struct count *count = nulls & 1u << 3 ? NULL : counts_of(&check->counts, values[0], values[1]);
+    const struct count *count =
+        nulls & 1u << 3 ? NULL : counts_of(&check->counts, values[0], values[1]);
     struct guard_time *time;
 
     counts_tick(&check->counts, values[2]);
@@ -161,8 +175,15 @@ static void counts_keep(struct check *check)
         struct count_calls decided = counts_calls(&check->counts, count);
         struct call_sums sums = calls_sum(decided.calls);
         const int64_t numbers[] = {
-            count->code_id, count->process_id, sums.all, shared ? sums.asked : 0, shared ? sums.python : 0,
-            decided.calls[OUTCOME_HIT] + decided.calls[OUTCOME_COMPILED], count->warm_ns, time->ns, time->known,
+            count->code_id,
+            count->process_id,
+            sums.all,
+            shared ? sums.asked : 0,
+            shared ? sums.python : 0,
+            decided.calls[OUTCOME_HIT] + decided.calls[OUTCOME_COMPILED],
+            count->warm_ns,
+            time->ns,
+            time->known,
         };
         enum { NUMBERS = sizeof numbers / sizeof *numbers };
         char python[400] = "";
@@ -171,19 +192,21 @@ static void counts_keep(struct check *check)
             query_bind_integer(put, n + 1, numbers[n]);
         for (int o = 0; o < OUTCOMES; o++)
             if (outcome_facts[o].python && decided.calls[o])
-                made += (size_t)snprintf(python + made, sizeof python - made, "%s%" PRId64 " %s", made ? ", " : "",
-                                         decided.calls[o], outcome_word(o));
+                made += (size_t)snprintf(python + made, sizeof python - made, "%s%" PRId64 " %s",
+                                         made ? ", " : "", decided.calls[o], outcome_word(o));
         query_bind_text(put, NUMBERS + 1, python);
         query_step(put);
     }
     query_close(put);
 }
 
-/* Hold the trace against LIMIT. False when it is of a function that several are called like, which were listed. */
+/* Hold the trace against LIMIT. False when it is of a function that several are called like, which
+ * were listed. */
 static bool limit_check(struct check *check, struct limit *limit)
 {
     struct found_code code = {0};
-    enum find_result which = limit->function ? find_code(check->db, limit->function, &code, stderr, false) : FIND_NONE;
+    enum find_result which =
+        limit->function ? find_code(check->db, limit->function, &code, stderr, false) : FIND_NONE;
     struct query *asked = db_query(check->db, schema_statement("check/limit"));
     struct query *query = db_query(check->db, schema_statement(limit->statement));
     char *allowed = say_print("%.17g", limit->allowed);
@@ -220,14 +243,15 @@ static bool meant_read(struct check *check)
     free(globs);
     any = !given.globs.count || db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM meant)");
     if (!any && !db_failed(check->db))
-        say_error("%s: no function matches --function, so there is nothing to check", db_path(check->db));
+        say_error("%s: no function matches --function, so there is nothing to check",
+                  db_path(check->db));
     return any;
 }
 
 /* Every limit that was given. False when one could not be checked, which was said. */
 static bool checks_run(struct check *check)
 {
-    const char *of_calls = given.warmup         ? "after-warmup"
+    const char *of_calls = given.warmup          ? "after-warmup"
                            : limits[GUARDS].name ? limits[GUARDS].name
                            : limits[EAGER].name  ? limits[EAGER].name
                                                  : limits[REQUIRE].name;
@@ -241,13 +265,17 @@ static bool checks_run(struct check *check)
         return false;
     /* As imported ones: no calls is not "none ran as Python". */
     if (of_calls && !check->counts.all.count &&
-        db_integer(check->db, 0, "SELECT EXISTS (SELECT 1 FROM compile) AND NOT EXISTS (SELECT 1 FROM main.lookup)")) {
-        say_error("%s: --%s cannot be checked: the trace has compiles, but no calls", db_path(check->db), of_calls);
+        db_integer(
+            check->db, 0,
+            "SELECT EXISTS (SELECT 1 FROM compile) AND NOT EXISTS (SELECT 1 FROM main.lookup)")) {
+        say_error("%s: --%s cannot be checked: the trace has compiles, but no calls",
+                  db_path(check->db), of_calls);
         return false;
     }
     if (limits[EAGER].name && db_integer(check->db, 0, schema_statement("check/unseen"))) {
-        say_error("%s: --max-eager-share cannot be checked while this is recorded: a function was given up, and calls of such are known "
-                  "at the end", db_path(check->db));
+        say_error("%s: --max-eager-share cannot be checked while this is recorded: a function was "
+                  "given up, and calls of such are known at the end",
+                  db_path(check->db));
         return false;
     }
     list_add_many(&check->guards, check->counts.all.count);
@@ -256,17 +284,19 @@ static bool checks_run(struct check *check)
         db_each(check->db, schema_statement("check/guard_times"), guard_add, check);
     counts_keep(check);
     if (limits[GUARDS].name && db_integer(check->db, 0, schema_statement("check/untimed"))) {
-        say_error("%s: --max-guard-us cannot be checked: how long guards took was not seen (torch observed, not on dyntrace's "
-                  "evaluator)", db_path(check->db));
+        say_error("%s: --max-guard-us cannot be checked: how long guards took was not seen (torch "
+                  "observed, not on dyntrace's evaluator)",
+                  db_path(check->db));
         return false;
     }
-    for EACH_LIMIT(l)
-        if (l->name && !limit_check(check, l))
-            return false;
+    for
+        EACH_LIMIT(l)
+    if (l->name && !limit_check(check, l))
+        return false;
     return !db_failed(check->db);
 }
 
-/* ---- the result ------------------------------------------------------------ */
+/* ---- the result ---------------------------------------------------------- */
 
 /* The rows that offend. False when they could not be written. */
 static bool rows_print(struct check *check)
@@ -286,7 +316,8 @@ static bool rows_print(struct check *check)
         ok = table_close(table);
     else if (given.json)
         fputs("[]", stdout);
-    db_rows(totals, check->db, schema_statement("check/totals")) {
+    db_rows(totals, check->db, schema_statement("check/totals"))
+    {
         struct limit *limit = &limits[query_integer(totals, 0)];
         limit->found = query_real(totals, 1);
         limit->rows = query_integer(totals, 2);
@@ -300,17 +331,20 @@ static void ok_print(const struct check *check)
     const char *comma = ": ";
 
     prose_print(stdout, "%s: ok", db_path(check->db));
-    for EACH_LIMIT(l) {
-        if (!l->name)
-            continue;
-        if (l->function)
-            prose_print(stdout, "%s%s compiled", comma, l->function);
-        else if (l == &limits[EAGER])
-            printf("%s%.4g %% (at most %.4g %%) %s", comma, l->found * 100, l->allowed * 100, l->words);
-        else
-            printf("%s%.4g (at most %.10g) %s", comma, l->found, l->allowed, l->words);
-        comma = ", ";
-    }
+    for
+        EACH_LIMIT(l)
+        {
+            if (!l->name)
+                continue;
+            if (l->function)
+                prose_print(stdout, "%s%s compiled", comma, l->function);
+            else if (l == &limits[EAGER])
+                printf("%s%.4g %% (at most %.4g %%) %s", comma, l->found * 100, l->allowed * 100,
+                       l->words);
+            else
+                printf("%s%.4g (at most %.10g) %s", comma, l->found, l->allowed, l->words);
+            comma = ", ";
+        }
     putchar('\n');
 }
 
@@ -322,20 +356,22 @@ static void json_print(struct check *check, struct json *json, bool ok, struct d
     json_integer(json, "lost_events", doubts.lost);
     json_list(json, "checks");
     json_lines(json);
-    for EACH_LIMIT(l) {
-        if (!l->checked)
-            continue;
-        json_object(json, NULL);
-        json_string(json, "check", l->name);
-        if (l->function)
-            json_string(json, "function", l->function);
-        else
-            json_real(json, "allowed", l->allowed, 15);
-        json_real(json, "found", l->found, 15);
-        json_bool(json, "ok", !l->rows);
-        json_integer(json, "row_count", l->rows);
-        json_end(json);
-    }
+    for
+        EACH_LIMIT(l)
+        {
+            if (!l->checked)
+                continue;
+            json_object(json, NULL);
+            json_string(json, "check", l->name);
+            if (l->function)
+                json_string(json, "function", l->function);
+            else
+                json_real(json, "allowed", l->allowed, 15);
+            json_real(json, "found", l->found, 15);
+            json_bool(json, "ok", !l->rows);
+            json_integer(json, "row_count", l->rows);
+            json_end(json);
+        }
     json_end(json);
     json_end(json);
     putchar('\n');
@@ -357,13 +393,16 @@ static int check_trace(struct check *check)
         json_key(&json, "rows");
     }
     answered = rows_print(check) && answered;
-    for EACH_LIMIT(l) {
-        ok = ok && !l->rows;
-        if (!given.json && given.limit >= 0 && l->rows > given.limit)
-            say_error("%s: %s: %" PRId64 " of %" PRId64 " rows; --limit 0 shows all", db_path(check->db), l->name,
-                      given.limit, l->rows);
-    }
-    doubts = doubts_say(check->db, "what is checked is what it has so far", "there may be more than was counted");
+    for
+        EACH_LIMIT(l)
+        {
+            ok = ok && !l->rows;
+            if (!given.json && given.limit >= 0 && l->rows > given.limit)
+                say_error("%s: %s: %" PRId64 " of %" PRId64 " rows; --limit 0 shows all",
+                          db_path(check->db), l->name, given.limit, l->rows);
+        }
+    doubts = doubts_say(check->db, "what is checked is what it has so far",
+                        "there may be more than was counted");
     if (given.json)
         json_print(check, &json, answered && ok, doubts);
     else if (answered && ok)
@@ -377,10 +416,12 @@ static int check_main(int count, char **operands)
     bool any = false;
     int status = 2;
 
-    for EACH_LIMIT(l)
-        any = any || l->name;
+    for
+        EACH_LIMIT(l)
+    any = any || l->name;
     if (!any)
-        say_error("check: no limit is given, such as --max-recompiles 0; `dyntrace check --help` lists them");
+        say_error("check: no limit is given, such as --max-recompiles 0; `dyntrace check --help` "
+                  "lists them");
     if (any && (check.db = traces_open(operands, MERGE_DECISIONS)))
         status = check_trace(&check);
     if (given.partly)
@@ -395,11 +436,13 @@ const struct command command_check = {
     .name = "check",
     .summary = "hold a trace against limits: a gate for CI",
     .operands = "[FILE...]",
-    .about = "Holds a trace against limits. Exit status: 0 it keeps them, 1 it does not, and the rows that offend are printed, all "
-             "of them, 2 bad usage or a trace that cannot answer, 3 it keeps them but some traces were left out.",
+    .about = "Holds a trace against limits. Exit status: 0 it keeps them, 1 it does not, and the "
+             "rows that offend are printed, all of them, 2 bad usage or a trace that cannot "
+             "answer, 3 it keeps them but some traces were left out.",
     .options = options,
-    .more = "Functions that the compiler only turned away unread (its own, those without tensors) count for --max-eager-share "
-            "only when --function names them. FILE is the newest *.db trace here unless given.",
+    .more = "Functions that the compiler only turned away unread (its own, those without tensors) "
+            "count for --max-eager-share only when --function names them. FILE is the newest *.db "
+            "trace here unless given.",
     .operands_most = OPERANDS_ANY,
     .run = check_main,
 };

@@ -1,11 +1,12 @@
 /* cmd/diff.c -- `dyntrace diff`: what is different in B?
  *
- * Each trace gives its functions and facts about them: how calls ended, entries, reasons of recompiles, graph breaks,
- * times. They are copied into a database in memory, where one statement says which functions are the same and another
- * what differs (schemas/diff.sql). Times differ from run to run: they are a difference beyond --tolerance only.
+ * Each trace gives its functions and facts about them: how calls ended, entries, reasons of
+ * recompiles, graph breaks, times. They are copied into a database in memory, where one statement
+ * says which functions are the same and another what differs (schemas/diff.sql). Times differ from
+ * run to run: they are a difference beyond --tolerance only.
  *
- * --lookups goes through the lookups of both in order of time, thread by thread of one name, up to the first that was
- * decided differently: where one rank began to do what the others did not. */
+ * --lookups goes through the lookups of both in order of time, thread by thread of one name, up to
+ * the first that was decided differently: where one rank began to do what the others did not. */
 #include <inttypes.h>
 
 #include "command.h"
@@ -32,7 +33,7 @@ struct side {
     int64_t rank;  /* of --rank; -1: every process */
 
     /* of --lookups, which are read one after the other, thread by thread */
-    struct query *rows;        /* owned; at a lookup if there are MORE */
+    struct query *rows; /* owned; at a lookup if there are MORE */
     bool more;
     int64_t thread;            /* the one that is compared, by its place among them */
     struct map codes, entries; /* what is the same in both has one number */
@@ -48,7 +49,7 @@ static struct diff {
     struct progress progress;
 } diff = {.sides = {{.rank = -1}, {.rank = -1}}, .tolerance = 0.2, .limit = LIMIT};
 
-/* ---- what is compared --------------------------------------------------------- */
+/* ---- what is compared ---------------------------------------------------- */
 
 /* The statement NAME of schemas/diff.sql, with --function and --rank as its ?1 and ?2. */
 static struct query *ask(const struct side *side, const char *name)
@@ -82,10 +83,11 @@ static void rows_copy(const struct side *side, const char *statement, const char
     query_close(to);
 }
 
-static void fact_add(const struct side *side, int64_t code_id, const char *kind, int64_t number, const char *what,
-                     int64_t value)
+static void fact_add(const struct side *side, int64_t code_id, const char *kind, int64_t number,
+                     const char *what, int64_t value)
 {
-    struct query *to = db_asked(diff.both, schema_statement("diff/fact"), side - diff.sides, code_id, number, value);
+    struct query *to = db_asked(diff.both, schema_statement("diff/fact"), side - diff.sides,
+                                code_id, number, value);
 
     query_bind_text(to, 5, kind);
     query_bind_text(to, 6, what);
@@ -164,15 +166,15 @@ static void functions_compare(bool times)
     free(tolerance);
 }
 
-/* ---- lookup by lookup --------------------------------------------------------- */
+/* ---- lookup by lookup ---------------------------------------------------- */
 
 /* The numbers that STATEMENT gives what SIDE has. */
 static struct map numbers_read(const struct side *side, const char *statement)
 {
     struct map numbers = {0};
 
-    db_rows(query, diff.both, schema_statement(statement), side - diff.sides)
-        *map_put(&numbers, query_integer(query, 0)) = query_integer(query, 1);
+    db_rows(query, diff.both, schema_statement(statement), side - diff.sides) *
+        map_put(&numbers, query_integer(query, 0)) = query_integer(query, 1);
     return numbers;
 }
 
@@ -197,8 +199,8 @@ static bool lookups_same(const struct side *a, const struct side *b)
            number_of(a, 4, &a->entries) == number_of(b, 4, &b->entries);
 }
 
-/* The lookup that SIDE is at in words, "f hit 0/1 (lookup 7 at 1.2 ms; x: int[4])", which the caller frees, as FUNCTION
- * and WHERE, which become its own unless they are known. */
+/* The lookup that SIDE is at in words, "f hit 0/1 (lookup 7 at 1.2 ms; x: int[4])", which the
+ * caller frees, as FUNCTION and WHERE, which become its own unless they are known. */
 static char *lookup_words(const struct side *side, char **function, char **where)
 {
     struct query *query = db_query(side->db, schema_statement("diff/lookup"));
@@ -209,24 +211,28 @@ static char *lookup_words(const struct side *side, char **function, char **where
     if (query_step(query)) {
         *function = *function ? *function : strdup(query_text(query, 0, NULL));
         *where = *where ? *where : strdup(query_text(query, 1, NULL));
-        words = say_print("%s%s%s", query_text(query, 2, NULL), table_duration(human, query_integer(query, 3)),
-                          query_text(query, 4, NULL));
+        words =
+            say_print("%s%s%s", query_text(query, 2, NULL),
+                      table_duration(human, query_integer(query, 3)), query_text(query, 4, NULL));
     }
     query_close(query);
     return words ? words : strdup("no more lookups");
 }
 
 /* A difference of this kind; NULL: not there. */
-static void lookup_put(const char *function, const char *where, const char *what, const char *a, const char *b)
+static void lookup_put(const char *function, const char *where, const char *what, const char *a,
+                       const char *b)
 {
-    struct query *to = db_query(diff.both, "INSERT INTO difference VALUES ('lookup', ?1, ?2, ?3, ?4, ?5)");
+    struct query *to =
+        db_query(diff.both, "INSERT INTO difference VALUES ('lookup', ?1, ?2, ?3, ?4, ?5)");
 
     for (int i = 0; i < 5; i++)
         query_bind_text(to, i + 1, (const char *[]){function, where, what, a, b}[i]);
     run(to);
 }
 
-/* The first lookup of the thread NAME that differs in function, outcome or entry; one side may have no more of them. */
+/* The first lookup of the thread NAME that differs in function, outcome or entry; one side may have
+ * no more of them. */
 static void threads_compare(const char *name, struct side *a, struct side *b)
 {
     char *function = NULL, *where = NULL, *in_a, *in_b, *what;
@@ -259,7 +265,8 @@ static void lookups_compare(void)
         side->rows = ask(side, "diff/lookups");
         side->more = query_step(side->rows);
     }
-    db_rows(threads, diff.both, schema_statement("diff/same-threads")) {
+    db_rows(threads, diff.both, schema_statement("diff/same-threads"))
+    {
         const char *name = query_text(threads, 0, NULL);
         for (struct side *side = a; side <= b; side++) {
             side->thread = query_integer(threads, (int)(side - a) + 1);
@@ -278,38 +285,41 @@ static void lookups_compare(void)
     }
 }
 
-/* ---- the command line ------------------------------------------------------ */
+/* ---- the command line ---------------------------------------------------- */
 
 static bool side_open(struct side *side, char *path)
 {
     struct query *query;
     bool any;
 
-    if (!(side->db = traces_open((char *[]){path, NULL}, MERGE_DECISIONS)) || !db_run(side->db, "BEGIN"))
+    if (!(side->db = traces_open((char *[]){path, NULL}, MERGE_DECISIONS)) ||
+        !db_run(side->db, "BEGIN"))
         return false;
-    db_run(side->db, "PRAGMA cache_size = -12288"); /* what is read once needs no more, and there are two traces */
+    /* what is read once needs no more, and there are two traces */
+    db_run(side->db, "PRAGMA cache_size = -12288");
     query = ask(side, "diff/rank");
     any = query_step(query) || side->rank < 0;
     query_close(query);
     if (!any && !db_failed(side->db))
         say_error("%s: no process of rank %" PRId64, path, side->rank);
-    doubts_say(side->db, "what is compared is what it has so far", "some differences may be due to that");
+    doubts_say(side->db, "what is compared is what it has so far",
+               "some differences may be due to that");
     return any;
 }
 
 /* The differences, as many as --limit. Integers are durations. */
 static void differences_print(void)
 {
-    struct table *table = table_open(stdout, table_format(stdout, diff.json), 6,
-                                     (const char *[]){"kind", "function", "where", "what", "a", "b"});
+    struct table *table =
+        table_open(stdout, table_format(stdout, diff.json), 6,
+                   (const char *[]){"kind", "function", "where", "what", "a", "b"});
     char human[TABLE_HUMAN];
 
-    db_rows(query, diff.both, schema_statement("diff/differences"), diff.limit)
-        for (int i = 0; i < 6; i++)
-            if (query_type(query, i) == QUERY_INTEGER)
-                table_string(table, table_duration(human, query_integer(query, i)));
-            else
-                table_string(table, query_type(query, i) == QUERY_NULL ? NULL : query_text(query, i, NULL));
+    db_rows(query, diff.both, schema_statement("diff/differences"),
+            diff.limit) for (int i = 0; i < 6; i++) if (query_type(query, i) == QUERY_INTEGER)
+        table_string(table, table_duration(human, query_integer(query, i)));
+    else table_string(table,
+                      query_type(query, i) == QUERY_NULL ? NULL : query_text(query, i, NULL));
     table_close(table);
 }
 
@@ -322,14 +332,18 @@ static int traces_diff(void)
     bool fails;
 
     traces_read();
-    if (!db_failed(diff.both) && diff.glob && !db_integer(diff.both, 0, "SELECT COUNT(*) FROM function")) {
-        say_error("diff: --function %s: no function of either trace matches, so there is nothing to compare", diff.glob);
+    if (!db_failed(diff.both) && diff.glob &&
+        !db_integer(diff.both, 0, "SELECT COUNT(*) FROM function")) {
+        say_error("diff: --function %s: no function of either trace matches, so there is nothing "
+                  "to compare",
+                  diff.glob);
         return 2;
     }
     functions_compare(false);
     if (diff.lookups)
         lookups_compare();
-    functions_compare(true); /* after all else, because every run differs in times: what changed most comes first */
+    /* after all else, because every run differs in times: what changed most comes first */
+    functions_compare(true);
     progress_end(&diff.progress);
     if (db_failed(diff.sides[0].db) || db_failed(diff.sides[1].db) || db_failed(diff.both))
         return 2;
@@ -338,7 +352,8 @@ static int traces_diff(void)
     query_bind_text(query, 1, diff.fails);
     fails = query_step(query);
     if (fails && query_integer(query, 0))
-        say_error("diff: only times differ, which equal runs do, too: kinds guard, time and any are noisy; --fail-on decisions leaves them out");
+        say_error("diff: only times differ, which equal runs do, too: kinds guard, time and any "
+                  "are noisy; --fail-on decisions leaves them out");
     query_close(query);
     if (diff.json) {
         json_object(&json, NULL);
@@ -357,7 +372,8 @@ static int traces_diff(void)
     } else {
         differences_print();
         if (diff.limit >= 0 && all > diff.limit)
-            say_error("diff: %" PRId64 " of %" PRId64 " differences; --limit 0 shows all", diff.limit, all);
+            say_error("diff: %" PRId64 " of %" PRId64 " differences; --limit 0 shows all",
+                      diff.limit, all);
     }
     return fails;
 }
@@ -396,8 +412,9 @@ static const char *rank_read(const struct option *option, const char *value)
 static const struct option options[] = {
     {"fail-on", .value = "KIND,...", .read = fail_read,
      .words = "function code outcome entry reason break guard time lookup any decisions",
-     .help = "exit with 1 when there is a difference of these kinds, or of any, or of `decisions`: function, code, outcome, entry, reason "
-             "and break, which equal runs have alike. `guard`, `time` and so `any` are noisy, as times differ from run to run\n"
+     .help = "exit with 1 when there is a difference of these kinds, or of any, or of `decisions`: "
+             "function, code, outcome, entry, reason and break, which equal runs have alike. "
+             "`guard`, `time` and so `any` are noisy, as times differ from run to run\n"
              "  function: compiled in one only\n"
              "  code: its bytecode changed\n"
              "  outcome: how its calls ended\n"
@@ -410,14 +427,14 @@ static const struct option options[] = {
     {"function", .value = "GLOB", .read = option_text, .to = &diff.glob,
      .help = "only functions whose qualified name, or the last part of it, matches"},
     {"tolerance", .value = "P", .read = option_share, .to = &diff.tolerance,
-     .help = "times that differ by less are alike: 0.2 or 20%, the default. Own times below 5 ms and guards below a "
-             "microsecond a call are noise whatever the ratio"},
+     .help = "times that differ by less are alike: 0.2 or 20%, the default. Own times below 5 ms "
+             "and guards below a microsecond a call are noise whatever the ratio"},
     {"lookups", .read = option_flag, .to = &diff.lookups,
-     .help = "for each thread the first lookup that was decided differently; threads are matched by name, and by rank "
-             "when the traces are of two ranks"},
+     .help = "for each thread the first lookup that was decided differently; threads are matched "
+             "by name, and by rank when the traces are of two ranks"},
     {"rank", .value = "R[,S]", .read = rank_read,
-     .help = "only processes of rank R of A, and of rank S (or R) of B: `dyntrace diff job.db job.db --rank 0,1 "
-             "--lookups` shows where rank 1 began to do something else"},
+     .help = "only processes of rank R of A, and of rank S (or R) of B: `dyntrace diff job.db "
+             "job.db --rank 0,1 --lookups` shows where rank 1 began to do something else"},
     {"limit", .value = "ROWS", .read = option_rows, .to = &diff.limit,
      .help = "rows printed; 0 is all. The default is 200"},
     {"json", .read = option_flag, .to = &diff.json,
@@ -448,10 +465,11 @@ const struct command command_diff = {
     .name = "diff",
     .summary = "what is different in another trace",
     .operands = "A B",
-    .about = "What is different in trace B: functions are matched by name and file, then line and fingerprint; one "
-             "that moved to another file, by name and fingerprint.",
+    .about = "What is different in trace B: functions are matched by name and file, then line and "
+             "fingerprint; one that moved to another file, by name and fingerprint.",
     .options = options,
-    .more = "Exit status: 0; 1 a difference of --fail-on; 2 bad usage, or a trace that cannot be read.",
+    .more =
+        "Exit status: 0; 1 a difference of --fail-on; 2 bad usage, or a trace that cannot be read.",
     .operands_most = 2,
     .too_many = "two traces at a time",
     .run = diff_main,

@@ -1,7 +1,8 @@
 /* cmd/doctor.c -- `dyntrace doctor`: what works on this machine, and what it costs.
  *
- * Each interpreter is asked by running it twice: alone, where it loads the extension without a session and measures its
- * own hook, and recorded, as `dyntrace run` records it. What is said of torch is what that trace says. */
+ * Each interpreter is asked by running it twice: alone, where it loads the extension without a
+ * session and measures its own hook, and recorded, as `dyntrace run` records it. What is said of
+ * torch is what that trace says. */
 #include <errno.h>
 #include <glob.h>
 #include <sys/stat.h>
@@ -29,16 +30,28 @@ static void line(const char *what, const char *text)
 /* What a recording of PYTHON shows. False: there is none. */
 static bool diagnose_recorded(const char *python, double plain, double hooked)
 {
-    char own[PATH_MAX], directory[PATH_MAX], trace[PATH_MAX + 16], text[4096], *rest = text, *ns, *owner, *why;
-    const char *const argv[] = {realpath("/proc/self/exe", own), "run", "-o", trace, "--python", python, "--", "-c", ask_recorded_py, NULL};
+    char own[PATH_MAX], directory[PATH_MAX], trace[PATH_MAX + 16], text[4096], *rest = text, *ns,
+                                                                               *owner, *why;
+    const char *const argv[] = {realpath("/proc/self/exe", own),
+                                "run",
+                                "-o",
+                                trace,
+                                "--python",
+                                python,
+                                "--",
+                                "-c",
+                                ask_recorded_py,
+                                NULL};
     struct asked asked;
     struct query *rows;
     struct db *db;
     bool recorded;
 
-    snprintf(directory, sizeof directory, "%s/dyntrace.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    snprintf(directory, sizeof directory, "%s/dyntrace.XXXXXX",
+             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     if (!mkdtemp(directory)) {
-        printf("    cannot be recorded: %s: %s; set TMPDIR to a place that can be written\n", directory, strerror(errno));
+        printf("    cannot be recorded: %s: %s; set TMPDIR to a place that can be written\n",
+               directory, strerror(errno));
         return false;
     }
     snprintf(trace, sizeof trace, "%s/trace.db", directory);
@@ -51,7 +64,8 @@ static bool diagnose_recorded(const char *python, double plain, double hooked)
     db = why ? db_open(trace) : NULL;
     recorded = db;
     if (recorded) {
-        printf("    a call takes %.1f ns, under a bare hook %.1f ns, recorded %.1f ns\n", plain, hooked, strtod(ns, NULL));
+        printf("    a call takes %.1f ns, under a bare hook %.1f ns, recorded %.1f ns\n", plain,
+               hooked, strtod(ns, NULL));
         if (*why != '\n')
             line("", why);
         rows = db_query(db, schema_statement("doctor"));
@@ -71,14 +85,16 @@ static bool diagnose_recorded(const char *python, double plain, double hooked)
 /* What is to be said about PYTHON. True when it can be recorded. */
 static bool diagnose(const char *python)
 {
-    const char *const argv[] = {python, "-E", "-S", "-c", ask_alone_py, command_library_directory(NULL), NULL};
+    const char *const argv[] = {
+        python, "-E", "-S", "-c", ask_alone_py, command_library_directory(NULL), NULL};
     struct asked asked = interpreter_ask(argv, false);
     char text[512], name[64] = "", suffix[128] = "", remedy[PATH_MAX + 80];
     double plain, hooked;
     int major = 0, minor = 0, fields;
     bool answers = interpreter_answer(&asked, text, sizeof text), supported;
 
-    fields = sscanf(text, "%63s %d %d %127s %lf %lf", name, &major, &minor, suffix, &plain, &hooked);
+    fields =
+        sscanf(text, "%63s %d %d %127s %lf %lf", name, &major, &minor, suffix, &plain, &hooked);
     supported = fields >= 4 && versions_supports(name, major, minor);
     printf("  ");
     say_escaped(stdout, python, strlen(python));
@@ -109,8 +125,10 @@ static int diagnose_path(int *ready)
 
     if (strchr(program_python(), '/'))
         glob(program_python(), GLOB_NOCHECK, NULL, &found);
-    for (const char *part = path ? path : "/usr/bin"; part; part = strchr(part, ':') ? strchr(part, ':') + 1 : NULL) {
-        char *pattern = say_print("%.*s/python3{,.[0-9],.[0-9][0-9]}", (int)strcspn(part, ":"), part);
+    for (const char *part = path ? path : "/usr/bin"; part;
+         part = strchr(part, ':') ? strchr(part, ':') + 1 : NULL) {
+        char *pattern =
+            say_print("%.*s/python3{,.[0-9],.[0-9][0-9]}", (int)strcspn(part, ":"), part);
         glob(pattern, GLOB_BRACE | (found.gl_pathc ? GLOB_APPEND : 0), NULL, &found);
         free(pattern);
     }
@@ -137,11 +155,15 @@ static void clock_report(void)
         strcpy(source, "unknown");
     if (file)
         fclose(file);
-    printf("  %s: %s (the kernel's clock source is %s)%s\n", CLOCK_COUNTER, trusted ? "trusted" : "not trusted", source,
-           trusted ? "" : ", so CLOCK_MONOTONIC is read, which costs more; dmesg says why the kernel does not trust it");
+    printf("  %s: %s (the kernel's clock source is %s)%s\n", CLOCK_COUNTER,
+           trusted ? "trusted" : "not trusted", source,
+           trusted ? ""
+                   : ", so CLOCK_MONOTONIC is read, which costs more; dmesg says why the kernel "
+                     "does not trust it");
     for (int i = 0; i < 1000000; i++)
         (void)(trusted ? clock_counter() : clock_monotonic_ns());
-    printf("  a read takes %.1f ns; the recording of a frame needs two\n", (double)(clock_monotonic_ns() - begin) / 1000000);
+    printf("  a read takes %.1f ns; the recording of a frame needs two\n",
+           (double)(clock_monotonic_ns() - begin) / 1000000);
 }
 
 static void memory_report(void)
@@ -149,8 +171,12 @@ static void memory_report(void)
     struct statvfs status;
 
     if (statvfs("/dev/shm", &status) == 0 && access("/dev/shm", W_OK) == 0)
-        printf("  /dev/shm: %llu MB free%s\n", (unsigned long long)status.f_bavail * status.f_frsize >> 20,
-               session_has_room("/dev/shm") ? "" : ", too little: rings go to TMPDIR or /tmp, which may be slower; make room there");
+        printf(
+            "  /dev/shm: %llu MB free%s\n",
+            (unsigned long long)status.f_bavail * status.f_frsize >> 20,
+            session_has_room("/dev/shm")
+                ? ""
+                : ", too little: rings go to TMPDIR or /tmp, which may be slower; make room there");
     else
         printf("  /dev/shm: not usable: rings go to TMPDIR or /tmp, which may be slower\n");
 }
@@ -176,10 +202,11 @@ const struct command command_doctor = {
     .name = "doctor",
     .summary = "what works on this machine, and what it costs",
     .operands = "[PYTHON]...",
-    .about = "Records each interpreter (those named, else every python3 on PATH) for a moment and says whether that works, what a "
-             "call costs there alone, under a bare hook and recorded, in which mode its torch is recorded and why, and whether "
-             "another evaluator takes the PEP 523 slot; then the clock, what a read of it costs, and where rings are kept. Exits "
-             "with 1 when none of the interpreters can be recorded.",
+    .about = "Records each interpreter (those named, else every python3 on PATH) for a moment and "
+             "says whether that works, what a call costs there alone, under a bare hook and "
+             "recorded, in which mode its torch is recorded and why, and whether another evaluator "
+             "takes the PEP 523 slot; then the clock, what a read of it costs, and where rings are "
+             "kept. Exits with 1 when none of the interpreters can be recorded.",
     .options = (const struct option[]){OPTION_END},
     .operands_most = OPERANDS_ANY,
     .run = run,

@@ -1,7 +1,8 @@
 /* cmd/export.c -- `dyntrace export`: a trace in the formats of other programs.
  *
- * A format is a row of FORMATS and a function that writes the trace as it reads it. None keeps frames: memory is bounded
- * by the number of code objects, threads and, for folded stacks, different stacks. */
+ * A format is a row of FORMATS and a function that writes the trace as it reads it. None keeps
+ * frames: memory is bounded by the number of code objects, threads and, for folded stacks,
+ * different stacks. */
 #include <errno.h>
 #include <inttypes.h>
 #include <unistd.h>
@@ -19,22 +20,23 @@
 #include "trace/doubts.h"
 #include "trace/range.h"
 #include "trace/result.h"
-#include "trace/traces.h"
 #include "trace/stacks.h"
+#include "trace/traces.h"
 
 enum {
     TICK = 1 << 14, /* rows between two looks at progress and the disk */
     FILES = 200,    /* of speedscope, open at once */
 };
 
-struct export {
-    struct db *db;        /* borrowed */
-    struct out_file *out; /* borrowed */
-    bool failed;          /* for another reason than the trace or OUT: it was said why */
+struct export
+{
+    struct db *db;                 /* borrowed */
+    struct out_file *out;          /* borrowed */
+    bool failed;                   /* for another reason than the trace or OUT: it was said why */
     struct speedscope *speedscope; /* borrowed: of that format */
     struct progress progress;
-    int64_t end_ns;       /* of the recording */
-    int64_t last_frame;   /* greatest frame_id: for progress */
+    int64_t end_ns;     /* of the recording */
+    int64_t last_frame; /* greatest frame_id: for progress */
 };
 
 static struct {
@@ -44,38 +46,50 @@ static struct {
 } given = {.format = -1};
 
 /* X(name, function that writes it, does --table mean something?) */
+/* clang-format off */
 #define FORMATS(X) \
-    X(perfetto, chrome_put, false) X(chrome, chrome_put, false) X(speedscope, speedscope_put, false) \
-    X(folded, folded_put, false) X(csv, csv_put, true) X(jsonl, jsonl_put, true) \
-    X(parquet, NULL, false)
+    X(perfetto, chrome_put, false) X(chrome, chrome_put, false) \
+    X(speedscope, speedscope_put, false) X(folded, folded_put, false) X(csv, csv_put, true) \
+    X(jsonl, jsonl_put, true) X(parquet, NULL, false)
+/* clang-format on */
 #define FORMAT_WORD(name, ...) #name " "
 #define FORMAT_ROW(name, ...) {__VA_ARGS__},
 
 static const struct option options[] = {
-    {"format", .value = "FORMAT", .read = option_choice, .to = &given.format, .words = FORMATS(FORMAT_WORD),
-     .help = "perfetto, chrome: Chrome's Trace Event JSON, for ui.perfetto.dev or chrome://tracing: a slice for each frame, an "
-             "instant for each lookup, a track for compiles\n"
-             "speedscope: frames of each thread, for speedscope.app\n"
-             "folded: own nanoseconds of every stack, a line each, for flamegraph.pl\n"
-             "csv: frames with their names, or the table or view that --table names\n"
-             "jsonl: every row of every table as a line of JSON, or of --table\n"
-             "parquet: a dataset OUT/table=TABLE/job=JOB/rank=RANK/ of all tables but frames, zstd, for DuckDB, ClickHouse, Spark and the like",
+    {"format", .value = "FORMAT", .read = option_choice, .to = &given.format,
+     .words = FORMATS(FORMAT_WORD),
+     .help =
+         "perfetto, chrome: Chrome's Trace Event JSON, for ui.perfetto.dev or chrome://tracing: a "
+         "slice for each frame, an instant for each lookup, a track for compiles\n"
+         "speedscope: frames of each thread, for speedscope.app\n"
+         "folded: own nanoseconds of every stack, a line each, for flamegraph.pl\n"
+         "csv: frames with their names, or the table or view that --table names\n"
+         "jsonl: every row of every table as a line of JSON, or of --table\n"
+         "parquet: a dataset OUT/table=TABLE/job=JOB/rank=RANK/ of all tables but frames, zstd, "
+         "for DuckDB, ClickHouse, Spark and the like",
      .needed = true},
-    {"output", 'o', "OUT", option_text, &given.out, .help = "write this file; standard output unless given"},
+    {"output", 'o', "OUT", option_text, &given.out,
+     .help = "write this file; standard output unless given"},
     {"force", .read = option_flag, .to = &given.force, .help = "replace OUT"},
     {"time", .value = "FROM..TO", .read = range_time,
-     .help = "only what ran between these times since the recording began: 1.5s..2s; either may be missing. Pictures show of a frame "
-             "what lies between, tables hold it whole"},
-    {"process", .value = "PID", .read = range_read, .many = true, .help = "only this process; may be repeated"},
-    {"thread", .value = "NAME", .read = range_read, .many = true, .help = "only threads of this name (a glob) or system id; may be repeated"},
+     .help = "only what ran between these times since the recording began: 1.5s..2s; either may be "
+             "missing. Pictures show of a frame what lies between, tables hold it whole"},
+    {"process", .value = "PID", .read = range_read, .many = true,
+     .help = "only this process; may be repeated"},
+    {"thread", .value = "NAME", .read = range_read, .many = true,
+     .help = "only threads of this name (a glob) or system id; may be repeated"},
     {"function", .value = "GLOB", .read = range_read, .many = true,
-     .help = "only functions whose qualified name (or the last part of it) matches, and all that they called; may be repeated"},
-    {"table", .value = "NAME", .read = option_text, .to = &given.table, .help = "csv, jsonl: this table or view"},
+     .help = "only functions whose qualified name (or the last part of it) matches, and all that "
+             "they called; may be repeated"},
+    {"table", .value = "NAME", .read = option_text, .to = &given.table,
+     .help = "csv, jsonl: this table or view"},
     {"frames", .read = option_flag, .to = &given.frames, .help = "parquet: frames, too"},
-    {"python", .value = "PY", .read = option_text, .to = &given.python, .help = "parquet: the Python that has pyarrow, which writes it; python3 unless given"},
+    {"python", .value = "PY", .read = option_text, .to = &given.python,
+     .help = "parquet: the Python that has pyarrow, which writes it; python3 unless given"},
     {"safe-csv", .read = option_flag, .to = &given.safe_csv,
-     .help = "csv: an apostrophe before texts that a spreadsheet would take for a formula (they begin with = + - @, a tab or a "
-             "carriage return); a trace holds names that its program chose"},
+     .help =
+         "csv: an apostrophe before texts that a spreadsheet would take for a formula (they begin "
+         "with = + - @, a tab or a carriage return); a trace holds names that its program chose"},
     OPTION_END,
 };
 
@@ -87,17 +101,19 @@ static bool export_tick(struct export *export, int64_t done, int64_t all)
     return !export->failed;
 }
 
-/* ---- csv, jsonl -------------------------------------------------------------- */
+/* ---- csv, jsonl ---------------------------------------------------------- */
 
-/* CSV is that of RFC 4180 with a line of names; NULL is an empty cell, an empty text "". It has one table, the frames spelled
- * out unless --table names another. JSON lines have every table unless --table names one; each line says of which table it
- * is. A blob is its hexadecimal digits.
+/* CSV is that of RFC 4180 with a line of names; NULL is an empty cell, an empty text "". It has one
+ * table, the frames spelled out unless --table names another. JSON lines have every table unless
+ * --table names one; each line says of which table it is. A blob is its hexadecimal digits.
  *
- * The rows of the table or view NAME, or of "frames", in FORMAT; where that has a column for it, each says its table. */
+ * The rows of the table or view NAME, or of "frames", in FORMAT; where that has a column for it,
+ * each says its table. */
 static void rows_put(struct export *export, enum table_format format, const char *name)
 {
     const char *extra = format == TABLE_LINES ? "table" : NULL;
-    int64_t all = strcmp(name, "frames") ? 0 : export->last_frame; /* their rows begin with their ids, in order */
+    /* their rows begin with their ids, in order */
+    int64_t all = strcmp(name, "frames") ? 0 : export->last_frame;
     struct query *found = db_query(export->db, schema_statement("export/table")), *query = NULL;
     struct table *table;
     int64_t rows = 0;
@@ -108,7 +124,9 @@ static void rows_put(struct export *export, enum table_format format, const char
         query = db_query(export->db, query_whole(found, 0, NULL));
     else if (!query_failed(found))
         say_error("%s: has no table %s%s", db_path(export->db), name,
-                  db_integer(export->db, 0, "SELECT EXISTS (SELECT 1 FROM asked)") ? " whose rows have a time or are of a process, thread or function" : "");
+                  db_integer(export->db, 0, "SELECT EXISTS (SELECT 1 FROM asked)")
+                      ? " whose rows have a time or are of a process, thread or function"
+                      : "");
     query_close(found);
     export->failed = export->failed || !query;
     table = result_open(export->out->file, format, query, extra);
@@ -125,7 +143,8 @@ static void rows_put(struct export *export, enum table_format format, const char
 
 static void csv_put(struct export *export)
 {
-    rows_put(export, given.safe_csv ? TABLE_SAFE_CSV : TABLE_CSV, given.table ? given.table : "frames");
+    rows_put(export, given.safe_csv ? TABLE_SAFE_CSV : TABLE_CSV,
+             given.table ? given.table : "frames");
 }
 
 static void jsonl_put(struct export *export)
@@ -138,7 +157,7 @@ static void jsonl_put(struct export *export)
         rows_put(export, TABLE_LINES, query_whole(tables, 0, NULL));
 }
 
-/* ---- Chrome's Trace Event format --------------------------------------------- */
+/* ---- Chrome's Trace Event format ----------------------------------------- */
 
 /* For ui.perfetto.dev and chrome://tracing:
  *
@@ -146,13 +165,16 @@ static void jsonl_put(struct export *export)
  *       {"ph":"M", ...}   names of processes and threads
  *       {"ph":"X", ...}   a frame: ts and dur in microseconds, to the nanosecond
  *       {"ph":"i", ...}   a lookup, by outcome, on its thread; a cache entry's death
- *       {"ph":"b"}, {"ph":"e"}   a compile: on a track of its own, because the compiler's frames are on the thread's
+ *       {"ph":"b"}, {"ph":"e"}   a compile: on a track of its own, because the compiler's frames
+ *                                are on the thread's
  *     ], ...}
  *
- * An event is a row of a statement of schemas/export.sql, a member for each column that is not NULL; those after `args` are
- * its arguments. Slices of a track must lie within one another, as frames do. A frame that was still open has args.open. */
+ * An event is a row of a statement of schemas/export.sql, a member for each column that is not
+ * NULL; those after `args` are its arguments. Slices of a track must lie within one another, as
+ * frames do. A frame that was still open has args.open. */
 
-/* Columns that are not written as they are; LENGTH is the end, of what began in the column before it. */
+/* Columns that are not written as they are; LENGTH is the end, of what began in the column before
+ * it. */
 enum member { VALUE, TIME, LENGTH, ARGUMENTS, FLAG, MEMBERS };
 static const char *const special[MEMBERS] = {"", "ts", "dur", "args", "open"};
 
@@ -174,8 +196,10 @@ static void time_put(struct json *json, const char *key, int64_t ns)
     fprintf(json->out, "%s%" PRIu64 ".%03" PRIu64, sign, size / 1000, size % 1000);
 }
 
-/* An event for each row of a statement, ALL of them, 0 when nobody knows; ?1 is where what has no end is drawn to. */
-static void events_put(struct export *export, struct json *json, const char *statement, const char *what, int64_t all)
+/* An event for each row of a statement, ALL of them, 0 when nobody knows; ?1 is where what has no
+ * end is drawn to. */
+static void events_put(struct export *export, struct json *json, const char *statement,
+                       const char *what, int64_t all)
 {
     struct query *query = db_query(export->db, schema_statement(statement));
     int columns = query_columns(query);
@@ -200,7 +224,8 @@ static void events_put(struct export *export, struct json *json, const char *sta
             else if (members[i] == TIME)
                 time_put(json, names[i], query_integer(query, i));
             else if (members[i] == LENGTH)
-                time_put(json, names[i], times_span(query_integer(query, i - 1), query_integer(query, i)));
+                time_put(json, names[i],
+                         times_span(query_integer(query, i - 1), query_integer(query, i)));
             else if (query_type(query, i) != QUERY_NULL && members[i] == FLAG)
                 json_bool(json, names[i], true);
             else if (query_type(query, i) != QUERY_NULL)
@@ -219,7 +244,8 @@ static void chrome_put(struct export *export)
     json_list(json, "traceEvents");
     json_lines(json);
     events_put(export, json, "export/track_names", "exporting", 0);
-    events_put(export, json, "export/track_frames", "exporting frames", db_meta_integer(export->db, "frame_count", 0));
+    events_put(export, json, "export/track_frames", "exporting frames",
+               db_meta_integer(export->db, "frame_count", 0));
     events_put(export, json, "export/track_lookups", "exporting lookups", 0);
     events_put(export, json, "export/track_compiles", "exporting compiles", 0);
     events_put(export, json, "export/track_deaths", "exporting compiles", 0);
@@ -235,13 +261,14 @@ static void chrome_put(struct export *export)
     putc('\n', json->out);
 }
 
-/* ---- stacks ------------------------------------------------------------------ */
+/* ---- stacks -------------------------------------------------------------- */
 
 /* Both formats walk the frames in order of id (trace/stacks.h).
  *
- * folded      "process;thread;outer;inner 1234": own time in nanoseconds, for flamegraph.pl, inferno and speedscope.
- * speedscope  an evented profile for each thread. A thread's events must stand together, so a pass over the frames
- *             spreads them over temporary files, FILES threads at a time. */
+ * folded      "process;thread;outer;inner 1234": own time in nanoseconds, for flamegraph.pl,
+ *             inferno and speedscope.
+ * speedscope  an evented profile for each thread. A thread's events must stand together, so a pass
+ *             over the frames spreads them over temporary files, FILES threads at a time. */
 static bool frames_tick(void *context, int64_t frame_id)
 {
     struct export *export = context;
@@ -249,8 +276,8 @@ static bool frames_tick(void *context, int64_t frame_id)
     return export_tick(export, frame_id, export->last_frame);
 }
 
-/* What the code or thread ID is called, by QUERY, as a part of a line: no ';', which parts, but between the columns, and
- * nothing that could end the line. */
+/* What the code or thread ID is called, by QUERY, as a part of a line: no ';', which parts, but
+ * between the columns, and nothing that could end the line. */
 static void folded_name(FILE *out, struct query *query, int64_t id)
 {
     query_reset(query);
@@ -279,7 +306,8 @@ static void folded_put(struct export *export)
     LIST(uint32_t) path = {0};
 
     export->progress.what = "folding stacks";
-    stacks_walk(export->db, &stacks, &(struct walk){.context = export, .fold = true, .tick = frames_tick});
+    stacks_walk(export->db, &stacks,
+                &(struct walk){.context = export, .fold = true, .tick = frames_tick});
     for (uint32_t node = 1; node < tree->nodes.count; node++) {
         if (!(node % TICK) && !export_tick(export, 0, 0))
             break;
@@ -296,8 +324,9 @@ static void folded_put(struct export *export)
         fprintf(out, "%" PRId64 "\n", tree->nodes.at[node].self_ns);
     }
     if (tree->cut)
-        say_error("%s: more than %d different stacks: %" PRIu32 " frames are counted for their callers", db_path(export->db),
-                  STACKS_NODES, tree->cut);
+        say_error("%s: more than %d different stacks: %" PRIu32
+                  " frames are counted for their callers",
+                  db_path(export->db), STACKS_NODES, tree->cut);
     query_close(codes);
     query_close(threads);
     stacks_free(&stacks);
@@ -305,11 +334,11 @@ static void folded_put(struct export *export)
 }
 
 struct speedscope {
-    LIST(int64_t) codes;   /* by their index in shared.frames */
+    LIST(int64_t) codes; /* by their index in shared.frames */
     struct stacks stacks;
-    size_t from;           /* the threads from there on have profiles */
+    size_t from; /* the threads from there on have profiles */
     struct profile {
-        FILE *events;      /* owned; NULL: it has none */
+        FILE *events; /* owned; NULL: it has none */
         int64_t first_ns, last_ns;
     } profiles[FILES];
 };
@@ -320,7 +349,8 @@ static void codes_put(struct export *export, struct json *json)
     json_line(json);
     json_object(json, "shared");
     json_list(json, "frames");
-    db_rows(query, export->db, schema_statement("export/codes")) {
+    db_rows(query, export->db, schema_statement("export/codes"))
+    {
         *list_add(&export->speedscope->codes) = query_integer(query, 0);
         json_line(json);
         json_object(json, NULL);
@@ -337,7 +367,8 @@ static void codes_put(struct export *export, struct json *json)
 }
 
 /* The frame on top of TRACK's stack begins or ends, AT. */
-static void event_put(struct export *export, const struct track *track, const char *type, int64_t at)
+static void event_put(struct export *export, const struct track *track, const char *type,
+                      int64_t at)
 {
     struct speedscope *s = export->speedscope;
     size_t index = (size_t)(track - s->stacks.tracks.at);
@@ -383,7 +414,8 @@ static void speedscope_pop(void *context, struct track *track)
 }
 
 /* PROFILE, of the thread that ABOUT is asked about. */
-static void profile_put(struct export *export, struct json *json, const struct profile *profile, struct query *about)
+static void profile_put(struct export *export, struct json *json, const struct profile *profile,
+                        struct query *about)
 {
     char buffer[1 << 16];
     size_t got;
@@ -429,7 +461,10 @@ static void speedscope_put(struct export *export)
     for (; s->from < count && !export->failed; s->from += FILES) {
         stacks_free(&s->stacks);
         stacks_walk(export->db, &s->stacks,
-                    &(struct walk){.context = export, .tick = frames_tick, .push = speedscope_push, .pop = speedscope_pop});
+                    &(struct walk){.context = export,
+                                   .tick = frames_tick,
+                                   .push = speedscope_push,
+                                   .pop = speedscope_pop});
         count = s->stacks.tracks.count;
         for (size_t i = 0; i < FILES; i++) {
             struct profile *profile = &s->profiles[i];
@@ -453,26 +488,28 @@ static void speedscope_put(struct export *export)
     free(s);
 }
 
-/* ---- the command line -------------------------------------------------------- */
+/* ---- the command line ---------------------------------------------------- */
 
 static const struct format {
     void (*write)(struct export *export);
     bool tables; /* --table means something */
-} formats[] = {
-    FORMATS(FORMAT_ROW)
-};
+} formats[] = {FORMATS(FORMAT_ROW)};
 
 static int export_main(int count, char **operands)
 {
     const struct format *format = given.format < 0 ? NULL : &formats[given.format];
-    const char *wrong = !format                                       ? "which format? --format names one"
-                        : given.table && !format->tables               ? "--table is for csv and jsonl"
-                        : given.safe_csv && format->write != csv_put ? "--safe-csv is for csv"
-                        : format->write && (given.frames || given.python) ? "--frames and --python are for parquet"
-                        : !format->write && range_asked() ? "parquet is of whole traces: no --time, --process, --thread or --function"
-                        : !format->write && (!out_is_named(given.out) || given.force) ? "parquet is written into a new directory: -o OUT"
-                        : !given.out && isatty(STDOUT_FILENO)          ? "-o OUT names the file to write; `-o -` prints it here"
-                                                                      : NULL;
+    const char *wrong =
+        !format                                           ? "which format? --format names one"
+        : given.table && !format->tables                  ? "--table is for csv and jsonl"
+        : given.safe_csv && format->write != csv_put      ? "--safe-csv is for csv"
+        : format->write && (given.frames || given.python) ? "--frames and --python are for parquet"
+        : !format->write && range_asked()
+            ? "parquet is of whole traces: no --time, --process, --thread or --function"
+        : !format->write && (!out_is_named(given.out) || given.force)
+            ? "parquet is written into a new directory: -o OUT"
+        : !given.out && isatty(STDOUT_FILENO)
+            ? "-o OUT names the file to write; `-o -` prints it here"
+            : NULL;
     struct out_file out = {0};
     struct export export = {.out = &out};
     struct db *db;
@@ -490,7 +527,8 @@ static int export_main(int count, char **operands)
         db_run(db, "BEGIN");
         export.end_ns = stacks_end(db);
         export.failed = !range_apply(db, format->tables ? NULL : "range/picture");
-        if (!export.failed && export.end_ns > db_integer(db, INT64_MAX, "SELECT to_ns FROM part_window"))
+        if (!export.failed &&
+            export.end_ns > db_integer(db, INT64_MAX, "SELECT to_ns FROM part_window"))
             export.end_ns = db_integer(db, 0, "SELECT to_ns FROM part_window");
         export.last_frame = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
         export.progress = progress_begin("exporting");
@@ -510,9 +548,11 @@ const struct command command_export = {
     .name = "export",
     .summary = "write Perfetto, Chrome, speedscope, folded stacks, csv, jsonl, Parquet",
     .operands = "[FILE...]",
-    .about = "Writes a trace in the format of another program, reading it once; the result is there whole or not at all.",
+    .about = "Writes a trace in the format of another program, reading it once; the result is "
+             "there whole or not at all.",
     .options = options,
-    .more = "FILE is the newest *.db trace here unless given. Frames that were still open end with their process.",
+    .more = "FILE is the newest *.db trace here unless given. Frames that were still open end with "
+            "their process.",
     .operands_most = OPERANDS_ANY,
     .run = export_main,
 };

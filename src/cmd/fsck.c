@@ -1,29 +1,30 @@
 /* cmd/fsck.c -- `dyntrace fsck`: is this trace whole, and does it hold what a trace promises?
  *
- * A rule is a sentence that should be true. Most are queries of schemas/fsck.sql that return the rows which break them.
- * Here are those of frames, one pass in order of frame_id, with the stack of each thread's open frames. A parent that is not
- * on it is fetched by primary key, and put there. What the pass counts schemas/fsck-frames.sql holds against other tables. */
+ * A rule is a sentence that should be true. Most are queries of schemas/fsck.sql that return the
+ * rows which break them. Here are those of frames, one pass in order of frame_id, with the stack of
+ * each thread's open frames. A parent that is not on it is fetched by primary key, and put there.
+ * What the pass counts schemas/fsck-frames.sql holds against other tables. */
 #include <errno.h>
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "collector/launch.h"
+#include "collector/session.h"
 #include "command.h"
-#include "schema.h"
-#include "vocabulary.h"
-#include "trace/db.h"
-#include "trace/trust.h"
-#include "trace/traces.h"
 #include "lib/json.h"
 #include "lib/list.h"
 #include "lib/option.h"
-#include "collector/session.h"
-#include "collector/launch.h"
 #include "lib/say.h"
 #include "lib/table.h"
 #include "lib/times.h"
+#include "schema.h"
+#include "trace/db.h"
+#include "trace/traces.h"
+#include "trace/trust.h"
+#include "vocabulary.h"
 
 enum {
-    SHOWN = 5,         /* offending rows quoted for each rule */
+    SHOWN = 5, /* offending rows quoted for each rule */
     TICK_FRAMES = 1 << 14,
 };
 
@@ -33,18 +34,31 @@ static struct {
 
 static const struct option options[] = {
     {"recover", .read = option_flag, .to = &given.recover,
-     .help = "first finish a recording whose recorder was killed, or go on with it while its program lives; without FILE: every "
-             "such recording of this user"},
+     .help = "first finish a recording whose recorder was killed, or go on with it while its "
+             "program lives; without FILE: every such recording of this user"},
     {"json", .read = option_flag, .to = &given.json, .help = "the result for a program"},
     OPTION_END,
 };
 
-/* ---- rules ----------------------------------------------------------------- */
+/* ---- rules --------------------------------------------------------------- */
 
 /* Those that are held here; the others are statements in SQL. */
 enum rule_id {
-    RULE_SCHEMA, RULE_RECORDER, RULE_THREAD, RULE_CODE, RULE_SPAN, RULE_ORDER, RULE_ENUM, RULE_PARENT, RULE_PARENT_ID,
-    RULE_PARENT_THREAD, RULE_ENCLOSED, RULE_PARENT_OPEN, RULE_SIBLINGS, RULE_LIFE, RULES_HERE
+    RULE_SCHEMA,
+    RULE_RECORDER,
+    RULE_THREAD,
+    RULE_CODE,
+    RULE_SPAN,
+    RULE_ORDER,
+    RULE_ENUM,
+    RULE_PARENT,
+    RULE_PARENT_ID,
+    RULE_PARENT_THREAD,
+    RULE_ENCLOSED,
+    RULE_PARENT_OPEN,
+    RULE_SIBLINGS,
+    RULE_LIFE,
+    RULES_HERE
 };
 static const char *const rules_here[] = {
     [RULE_SCHEMA] = "tables, views and indexes are those of the schema",
@@ -67,7 +81,7 @@ static LIST(struct rule {
     const char *what;         /* what should hold */
     int64_t broken;           /* how many rows do not */
     const char *shown[SHOWN]; /* the first of them */
-}) rules; /* by rule_id, then those in SQL */
+}) rules;                     /* by rule_id, then those in SQL */
 static struct arena texts;
 
 /* Count one more row that breaks rule ID. TEXT is copied. */
@@ -95,10 +109,10 @@ static void rows_broken(size_t id, struct query *query)
     query_close(query);
 }
 
-/* ---- the schema, and who records ------------------------------------------- */
+/* ---- the schema, and who records ----------------------------------------- */
 
-/* What this version makes is there as it makes it. Of another version's trace that is not known; readers take their own
- * views in any case. */
+/* What this version makes is there as it makes it. Of another version's trace that is not known;
+ * readers take their own views in any case. */
 static void schema_check(struct db *db, bool recording)
 {
     struct query *query = db_query(db, schema_statement("altered"));
@@ -116,16 +130,18 @@ static void recorder_check(struct db *db)
     bool elsewhere = gethostname(here, sizeof here - 1) == 0 && host && strcmp(host, here);
 
     if (session && !elsewhere && session_live(session) == LIVE_NO)
-        rule_broken(RULE_RECORDER, given.recover ? "its session cannot be read, so what was committed before it was killed is"
-                                                   " all there is"
-                                                 : "it was killed; `--recover` finishes the recording");
+        rule_broken(RULE_RECORDER, given.recover
+                                       ? "its session cannot be read, so what was committed before "
+                                         "it was killed is all there is"
+                                       : "it was killed; `--recover` finishes the recording");
     else if (session && !elsewhere && access(session, F_OK) != 0 && errno == ENOENT)
-        rule_broken(RULE_RECORDER, "its session is gone, so what was committed before that is all there is");
+        rule_broken(RULE_RECORDER,
+                    "its session is gone, so what was committed before that is all there is");
     free(session);
     free(host);
 }
 
-/* ---- the pass over frames -------------------------------------------------- */
+/* ---- the pass over frames ------------------------------------------------ */
 
 struct frame {
     int64_t id, thread_id, start_ns, end_ns, last_child_end_ns, child_ns;
@@ -134,7 +150,8 @@ struct frame {
     bool child_open;     /* a child without an end was seen; only the last may be one */
 };
 
-/* Where a thread stands: its frames without a parent are children of a frame that is always there. */
+/* Where a thread stands: its frames without a parent are children of a frame that is always there.
+ * */
 struct thread_state {
     int64_t began_ns, ended_ns; /* its process; what is open ends there */
     bool ended;                 /* that is known */
@@ -147,15 +164,21 @@ struct thread_state {
 struct total {
     int64_t code_id, calls, total_ns, self_ns, raised, skipped, loose;
 };
-enum { TOTAL_COLUMNS = sizeof(struct total) / sizeof(int64_t), COUNT_FRAMES = OUTCOMES, COUNT_OPEN, COUNTS };
+enum {
+    TOTAL_COLUMNS = sizeof(struct total) / sizeof(int64_t),
+    COUNT_FRAMES = OUTCOMES,
+    COUNT_OPEN,
+    COUNTS
+};
 
 struct pass {
     struct progress progress;
-    struct map threads, codes;   /* row id -> index */
-    struct map active;           /* thread << 32 | code, indices -> how many of its frames are on the stack */
+    struct map threads, codes; /* row id -> index */
+    /* thread << 32 | code, indices -> how many of its frames are on the stack */
+    struct map active;
     LIST(struct thread_state) states;
-    LIST(struct total) totals;   /* by index of the code */
-    int64_t counted[COUNTS];     /* calls by outcome, frames: the table `tally` */
+    LIST(struct total) totals; /* by index of the code */
+    int64_t counted[COUNTS];   /* calls by outcome, frames: the table `tally` */
     struct query *fetch;
     int64_t last_id;
 };
@@ -166,8 +189,9 @@ static bool thread_row(void *context, const int64_t *v, unsigned nulls)
     struct pass *pass = context;
 
     *map_put(&pass->threads, v[0]) = (int64_t)pass->states.count;
-    *list_add(&pass->states) = (struct thread_state){
-        v[1], v[3], !(nulls & 1 << 2), .last_start_ns = INT64_MIN, .root.last_child_end_ns = INT64_MIN};
+    *list_add(&pass->states) =
+        (struct thread_state){v[1], v[3], !(nulls & 1 << 2), .last_start_ns = INT64_MIN,
+                              .root.last_child_end_ns = INT64_MIN};
     return true;
 }
 
@@ -181,7 +205,8 @@ static bool code_row(void *context, const int64_t *v, unsigned nulls)
 }
 
 /* How many frames of TOTAL's code are on THREAD's stack. */
-static int64_t *active_of(struct pass *pass, const struct thread_state *thread, const struct total *total)
+static int64_t *active_of(struct pass *pass, const struct thread_state *thread,
+                          const struct total *total)
 {
     return map_put(&pass->active, (thread - pass->states.at) << 32 | (total - pass->totals.at));
 }
@@ -198,12 +223,14 @@ static void frame_pop(struct pass *pass, struct thread_state *thread)
     if (!total)
         return;
     total->loose |= frame->open && !thread->ended;
-    total->self_ns = times_sum(total->self_ns, length > frame->child_ns ? length - frame->child_ns : 0);
+    total->self_ns =
+        times_sum(total->self_ns, length > frame->child_ns ? length - frame->child_ns : 0);
     if (!--*active_of(pass, thread, total))
         total->total_ns = times_sum(total->total_ns, length);
 }
 
-/* The frame ID on THREAD's stack: those above it are over. Else fetched, and put there; NULL when there is none. */
+/* The frame ID on THREAD's stack: those above it are over. Else fetched, and put there; NULL when
+ * there is none. */
 static struct frame *frame_find(struct pass *pass, struct thread_state *thread, int64_t id)
 {
     struct frame *place;
@@ -217,7 +244,11 @@ static struct frame *frame_find(struct pass *pass, struct thread_state *thread, 
     if (!query_step(pass->fetch))
         return NULL;
     place = list_add(&thread->stack);
-    *place = (struct frame){id, query_integer(pass->fetch, 0), query_integer(pass->fetch, 1), query_integer(pass->fetch, 2), INT64_MIN,
+    *place = (struct frame){id,
+                            query_integer(pass->fetch, 0),
+                            query_integer(pass->fetch, 1),
+                            query_integer(pass->fetch, 2),
+                            INT64_MIN,
                             .open = query_type(pass->fetch, 2) == QUERY_NULL};
     return place;
 }
@@ -238,7 +269,8 @@ static void parent_check(const struct frame *frame, struct frame *parent)
         frame_broken(RULE_PARENT_ID, frame->id);
     if (parent->thread_id != frame->thread_id)
         frame_broken(RULE_PARENT_THREAD, frame->id);
-    if (frame->start_ns < parent->start_ns || (!frame->open && !parent->open && frame->end_ns > parent->end_ns))
+    if (frame->start_ns < parent->start_ns ||
+        (!frame->open && !parent->open && frame->end_ns > parent->end_ns))
         frame_broken(RULE_ENCLOSED, frame->id);
     if (frame->open && !parent->open)
         frame_broken(RULE_PARENT_OPEN, frame->id);
@@ -262,7 +294,8 @@ static bool frame_row(void *context, const int64_t *v, unsigned nulls)
         frame_broken(RULE_CODE, frame.id);
     if (nulls & 1 << 2 || (!frame.open && frame.end_ns < frame.start_ns))
         frame_broken(RULE_SPAN, frame.id);
-    if ((uint64_t)v[6] >= FRAME_KINDS || (uint64_t)v[7] >= OUTCOMES || (uint64_t)v[8] >= FRAME_EXITS)
+    if ((uint64_t)v[6] >= FRAME_KINDS || (uint64_t)v[7] >= OUTCOMES ||
+        (uint64_t)v[8] >= FRAME_EXITS)
         frame_broken(RULE_ENUM, frame.id);
     else
         pass->counted[v[7]] += call;
@@ -272,7 +305,8 @@ static bool frame_row(void *context, const int64_t *v, unsigned nulls)
     }
     if (frame.start_ns < thread->last_start_ns)
         frame_broken(RULE_ORDER, frame.id);
-    if (frame.start_ns < thread->began_ns || (thread->ended && !frame.open && frame.end_ns > thread->ended_ns))
+    if (frame.start_ns < thread->began_ns ||
+        (thread->ended && !frame.open && frame.end_ns > thread->ended_ns))
         frame_broken(RULE_LIFE, frame.id);
     thread->last_start_ns = frame.start_ns;
     if (!child)
@@ -295,7 +329,8 @@ static bool frame_row(void *context, const int64_t *v, unsigned nulls)
 }
 
 /* COUNT rows of COLUMNS numbers each, for STATEMENT. */
-static void rows_put(struct db *db, const char *statement, const int64_t *rows, size_t count, int columns)
+static void rows_put(struct db *db, const char *statement, const int64_t *rows, size_t count,
+                     int columns)
 {
     struct query *put = db_query(db, schema_statement(statement));
 
@@ -310,15 +345,16 @@ static void rows_put(struct db *db, const char *statement, const int64_t *rows, 
 /* Check every frame, and count them. */
 static void frames_check(struct db *db)
 {
-    struct pass pass = {.progress = progress_begin("checking frames"),
-                        .fetch = db_query(db, "SELECT thread_id, start_ns, end_ns FROM frame WHERE frame_id = ?1"),
-                        .last_id = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame")};
+    struct pass pass = {
+        .progress = progress_begin("checking frames"),
+        .fetch = db_query(db, "SELECT thread_id, start_ns, end_ns FROM frame WHERE frame_id = ?1"),
+        .last_id = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame")};
 
     db_each(db, schema_statement("fsck-frames/threads"), thread_row, &pass);
     db_each(db, "SELECT each(code_id) FROM code", code_row, &pass);
     db_each(db,
-            "SELECT each(frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind, outcome, exit)"
-            " FROM frame NOT INDEXED",
+            "SELECT each(frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind, outcome, "
+            "exit) FROM frame NOT INDEXED",
             frame_row, &pass);
     progress_end(&pass.progress);
     for (size_t i = 0; i < pass.states.count; i++) {
@@ -326,7 +362,8 @@ static void frames_check(struct db *db)
             frame_pop(&pass, &pass.states.at[i]);
         list_free(&pass.states.at[i].stack);
     }
-    rows_put(db, "fsck-frames/keep-seen", (const int64_t *)pass.totals.at, pass.totals.count, TOTAL_COLUMNS);
+    rows_put(db, "fsck-frames/keep-seen", (const int64_t *)pass.totals.at, pass.totals.count,
+             TOTAL_COLUMNS);
     rows_put(db, "fsck-frames/keep-tally", pass.counted, COUNTS, 1);
     query_close(pass.fetch);
     map_free(&pass.threads);
@@ -336,7 +373,7 @@ static void frames_check(struct db *db)
     list_free(&pass.totals);
 }
 
-/* ---- the result ------------------------------------------------------------ */
+/* ---- the result ---------------------------------------------------------- */
 
 static void result_json(const char *path, bool ok, struct query *counts)
 {
@@ -376,8 +413,8 @@ static void result_print_text(const char *path, bool ok, bool complete, struct q
         const struct rule *rule = &rules.at[i];
         if (!rule->broken)
             continue;
-        printf("%sbroken%s: %s: %" PRId64 " row%s: ", colour ? "\033[31m" : "", colour ? "\033[0m" : "", rule->what,
-               rule->broken, rule->broken == 1 ? "" : "s");
+        printf("%sbroken%s: %s: %" PRId64 " row%s: ", colour ? "\033[31m" : "",
+               colour ? "\033[0m" : "", rule->what, rule->broken, rule->broken == 1 ? "" : "s");
         for (int j = 0; j < SHOWN && rule->shown[j]; j++) {
             fputs(j ? ", " : "", stdout);
             say_escaped(stdout, rule->shown[j], strnlen(rule->shown[j], 300));
@@ -451,7 +488,7 @@ static int trace_check(const char *path)
     return ok ? 0 : 1;
 }
 
-/* ---- the command ----------------------------------------------------------- */
+/* ---- the command --------------------------------------------------------- */
 
 static int fsck_main(int count, char **operands)
 {
@@ -479,8 +516,8 @@ const struct command command_fsck = {
     .name = "fsck",
     .summary = "check a trace, or recover an interrupted one",
     .operands = "[FILE...]",
-    .about = "Checks that a trace is undamaged and keeps the promises of its schema. Exit status: 0 all is well, 1 something is "
-             "broken, 2 it cannot be read.",
+    .about = "Checks that a trace is undamaged and keeps the promises of its schema. Exit status: "
+             "0 all is well, 1 something is broken, 2 it cannot be read.",
     .options = options,
     .operands_most = OPERANDS_ANY,
     .run = fsck_main,

@@ -2,7 +2,8 @@
  *
  *     dyntrace help [COMMAND]            for people
  *     dyntrace help --options            for the manual page: docs/man.awk, which `make` runs
- *     dyntrace help --complete WORD...   what may stand for the last word, a line each: completions/dyntrace.bash */
+ *     dyntrace help --complete WORD...   what may stand for the last word, a line each:
+ *                                        completions/dyntrace.bash */
 #include <ctype.h>
 #include <locale.h>
 #include <string.h>
@@ -20,14 +21,15 @@ enum {
     PIECE = 80,      /* bytes of an option in a synopsis */
 };
 
-#define EACH_OPTION(o, command) (const struct option *o = (command)->options; (o)->name || (o)->letter; (o)++)
+#define EACH_OPTION(o, command) \
+    (const struct option *o = (command)->options; (o)->name || (o)->letter; (o)++)
 
 /* An option in a synopsis, "[--limit ROWS]". */
 static void synopsis_piece(char *piece, const struct option *o)
 {
-    snprintf(piece, PIECE, "%s%s%.*s%s%s%s%s", o->needed ? "" : "[", o->letter ? "-" : "--", o->letter ? 1 : PIECE,
-             o->letter ? &o->letter : o->name, o->value ? " " : "", o->value ? o->value : "", o->needed ? "" : "]",
-             o->many ? "..." : "");
+    snprintf(piece, PIECE, "%s%s%.*s%s%s%s%s", o->needed ? "" : "[", o->letter ? "-" : "--",
+             o->letter ? 1 : PIECE, o->letter ? &o->letter : o->name, o->value ? " " : "",
+             o->value ? o->value : "", o->needed ? "" : "]", o->many ? "..." : "");
 }
 
 /* Its names and value, "-o, --output FILE". Returns the length. */
@@ -35,11 +37,11 @@ static int names_piece(char *piece, const struct option *o)
 {
     int used = o->letter ? snprintf(piece, PIECE, "-%c%s", o->letter, o->name ? ", " : "") : 0;
 
-    return used + snprintf(piece + used, PIECE - (size_t)used, "%s%s%s%s", o->name ? "--" : "", o->name ? o->name : "",
-                           o->value ? " " : "", o->value ? o->value : "");
+    return used + snprintf(piece + used, PIECE - (size_t)used, "%s%s%s%s", o->name ? "--" : "",
+                           o->name ? o->name : "", o->value ? " " : "", o->value ? o->value : "");
 }
 
-/* ---- for people ------------------------------------------------------------ */
+/* ---- for people ---------------------------------------------------------- */
 
 /* A line that is being filled; more than WIDTH columns begin another. */
 struct line {
@@ -64,7 +66,8 @@ static void line_put(struct line *line, const char *piece, int length)
     line->fresh = false;
 }
 
-/* The words of TEXT. A new line in it begins a line, indented as the text has it; what follows of that, a little more. */
+/* The words of TEXT. A new line in it begins a line, indented as the text has it; what follows of
+ * that, a little more. */
 static void text_print(struct line *line, const char *text)
 {
     int indent = line->indent;
@@ -109,29 +112,34 @@ static void usage_print(const struct command *command)
     line.at = line.indent = printf("usage: dyntrace %s", command->name);
     line.indent++;
     line_put(&line, operands_of(command, false), (int)strlen(operands_of(command, false)));
-    for EACH_OPTION(o, command)
-        if (o->read) {
-            synopsis_piece(piece, o);
-            line_put(&line, piece, (int)strlen(piece));
-        }
+    for
+        EACH_OPTION(o, command)
+    if (o->read) {
+        synopsis_piece(piece, o);
+        line_put(&line, piece, (int)strlen(piece));
+    }
     line_put(&line, operands_of(command, true), (int)strlen(operands_of(command, true)));
     printf("\n\n");
     paragraph_print(command->about);
     putchar('\n');
-    for EACH_OPTION(o, command) {
-        int length = names_piece(piece, o);
-        if (length > width && length <= NAMES_MOST)
-            width = length;
-    }
-    for EACH_OPTION(o, command) {
-        int length = names_piece(piece, o);
-        line = (struct line){.at = width + 4, .indent = width + 4, .fresh = true};
-        printf("  %-*s", width + 2, piece);
-        if (length > width)
-            line_begin(&line, line.indent);
-        text_print(&line, o->help);
-        putchar('\n');
-    }
+    for
+        EACH_OPTION(o, command)
+        {
+            int length = names_piece(piece, o);
+            if (length > width && length <= NAMES_MOST)
+                width = length;
+        }
+    for
+        EACH_OPTION(o, command)
+        {
+            int length = names_piece(piece, o);
+            line = (struct line){.at = width + 4, .indent = width + 4, .fresh = true};
+            printf("  %-*s", width + 2, piece);
+            if (length > width)
+                line_begin(&line, line.indent);
+            text_print(&line, o->help);
+            putchar('\n');
+        }
     if (command->more) {
         putchar('\n');
         paragraph_print(command->more);
@@ -141,15 +149,16 @@ static void usage_print(const struct command *command)
 static void overview_print(const struct command *const *commands, FILE *out)
 {
     fputs("usage: dyntrace COMMAND [ARGUMENTS]\n\n"
-          "Records what Python frame evaluation decides, call by call, into SQLite.\n\n", out);
+          "Records what Python frame evaluation decides, call by call, into SQLite.\n\n",
+          out);
     for (; *commands; commands++)
         if (!(*commands)->internal)
             fprintf(out, "  %-9s %s\n", (*commands)->name, (*commands)->summary);
     fputs("\n`dyntrace COMMAND --help` says more.\n", out);
 }
 
-/* What docs/man.awk puts into the manual page, a line each: a command and its operands; a command, an option's place in
- * the synopsis, its names, and its help. */
+/* What docs/man.awk puts into the manual page, a line each: a command and its operands; a command,
+ * an option's place in the synopsis, its names, and its help. */
 static void options_print(const struct command *const *commands)
 {
     char synopsis[PIECE], names[PIECE];
@@ -158,21 +167,24 @@ static void options_print(const struct command *const *commands)
         if ((*commands)->internal)
             continue;
         printf("%s\t%s\n", (*commands)->name, operands_of(*commands, false));
-        for EACH_OPTION(o, *commands) {
-            synopsis_piece(synopsis, o);
-            names_piece(names, o);
-            printf("%s\t%s\t%s\t", (*commands)->name, o->read ? synopsis : "", names);
-            say_escaped(stdout, o->help, strlen(o->help));
-            putchar('\n');
-        }
+        for
+            EACH_OPTION(o, *commands)
+            {
+                synopsis_piece(synopsis, o);
+                names_piece(names, o);
+                printf("%s\t%s\t%s\t", (*commands)->name, o->read ? synopsis : "", names);
+                say_escaped(stdout, o->help, strlen(o->help));
+                putchar('\n');
+            }
         if ((*commands)->runs)
             printf("%s\t%s\n", (*commands)->name, operands_of(*commands, true));
     }
 }
 
-/* ---- completions ----------------------------------------------------------- */
+/* ---- completions --------------------------------------------------------- */
 
-/* The names that --help has for a value or the operands, with an @: the shell knows what may stand for them. */
+/* The names that --help has for a value or the operands, with an @: the shell knows what may stand
+ * for them. */
 static void complete_kind(const char *names)
 {
     for (; *names; names += strcspn(names, " [|."), names += strspn(names, " [|]."))
@@ -194,7 +206,8 @@ static void complete(const struct command *command, int count, char **words)
 
     for (int i = 0; i < count - 1; i++) {
         bool dashed = words[i][0] == '-' && words[i][1];
-        option = dashed && strcmp(words[i], "--") ? option_find(command->options, words[i], &value) : NULL;
+        option = dashed && strcmp(words[i], "--") ? option_find(command->options, words[i], &value)
+                                                  : NULL;
         if (command->runs && (option ? !option->read && i + 2 < count : !dashed)) {
             printf(option ? "@OUT\n" : "@command %d\n", i);
             return;
@@ -212,16 +225,18 @@ static void complete(const struct command *command, int count, char **words)
         complete_kind(command->operands);
     if (option || *last != '-')
         return;
-    for EACH_OPTION(o, command) {
-        if (o->letter)
-            printf("-%c\n", o->letter);
-        if (o->name)
-            printf("--%s\n", o->name);
-    }
+    for
+        EACH_OPTION(o, command)
+        {
+            if (o->letter)
+                printf("-%c\n", o->letter);
+            if (o->name)
+                printf("--%s\n", o->name);
+        }
     printf("--help\n");
 }
 
-/* ---- the command ----------------------------------------------------------- */
+/* ---- the command --------------------------------------------------------- */
 
 /* NULL after saying that there is none called NAME. */
 static const struct command *command_find(const struct command *const *commands, const char *name)

@@ -5,11 +5,12 @@
  *     V1121 15:44:00.566000 28697 torch/_dynamo/utils.py:2350] {...}
  *     <tab>a line of the record's text
  *
- * They go into a temporary table as they are; SQL then makes rows of them (schemas/import/map.sql, text.sql). The log has
- * compiles, not calls: frames, lookups, hits and what guards took are not in it, and so not in the trace.
+ * They go into a temporary table as they are; SQL then makes rows of them (schemas/import/map.sql,
+ * text.sql). The log has compiles, not calls: frames, lookups, hits and what guards took are not in
+ * it, and so not in the trace.
  *
- * Files come from anybody, are cut short when a program is killed, and two processes may have written into one: so
- * nothing is taken that is not whole. */
+ * Files come from anybody, are cut short when a program is killed, and two processes may have
+ * written into one: so nothing is taken that is not whole. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -30,30 +31,30 @@ enum {
 };
 
 struct import {
-    struct db *out;               /* owned */
-    struct query *at, *record;    /* owned */
-    LIST(char *) files;           /* owned, with the paths */
+    struct db *out;            /* owned */
+    struct query *at, *record; /* owned */
+    LIST(char *) files;        /* owned, with the paths */
     struct progress progress;
-    int64_t read, bytes;          /* of all files */
+    int64_t read, bytes; /* of all files */
 };
 
-/* ---- records of a file ------------------------------------------------------ */
+/* ---- records of a file --------------------------------------------------- */
 
 struct line {
-    char *text;     /* owned; ends in a NUL */
+    char *text; /* owned; ends in a NUL */
     size_t length, room;
     bool text_only; /* no NUL in it, and not too long */
 };
 
 struct log {
-    FILE *file;        /* owned */
+    FILE *file; /* owned */
     struct line head, line;
-    LIST(char) text;   /* of the record */
-    bool ended;        /* the last line read had an end: the file is not cut there */
-    const char *name;  /* borrowed */
-    int64_t changed;   /* when the file was, in seconds */
+    LIST(char) text;      /* of the record */
+    bool ended;           /* the last line read had an end: the file is not cut there */
+    const char *name;     /* borrowed */
+    int64_t changed;      /* when the file was, in seconds */
     int64_t pid, process; /* of the last record that is a row */
-    int64_t broken;    /* lines and records passed over */
+    int64_t broken;       /* lines and records passed over */
 };
 
 /* The last record read. */
@@ -78,14 +79,17 @@ static bool line_next(struct import *import, struct log *log, struct line *line)
     return true;
 }
 
-/* "V1121 15:44:00.566000 28697 torch/_dynamo/utils.py:2350] {...}"; before it there may be "[rank0]:". */
+/* "V1121 15:44:00.566000 28697 torch/_dynamo/utils.py:2350] {...}"; before it there may be
+ * "[rank0]:". */
 static bool head_read(const char *line, struct record *record)
 {
     static const char form[] = "%*1[A-Z]%4[0-9] %15[0-9:.] %" SCNd64;
     const char *rank = *line == '[' ? strstr(line, "]:") : NULL, *json = strstr(line, "] {");
 
     record->json = json ? json + 2 : NULL;
-    return json && sscanf(rank ? rank + 2 : line, form, record->day, record->time, &record->pid) == 3 && record->pid >= 0;
+    return json &&
+           sscanf(rank ? rank + 2 : line, form, record->day, record->time, &record->pid) == 3 &&
+           record->pid >= 0;
 }
 
 /* Is the next line one of a record's text? */
@@ -94,15 +98,18 @@ static bool is_text_next(FILE *file)
     return ungetc(getc(file), file) == '\t';
 }
 
-/* The next record that is whole; false at the end. What is none, cut short or too long is passed over and counted. */
+/* The next record that is whole; false at the end. What is none, cut short or too long is passed
+ * over and counted. */
 static bool record_next(struct import *import, struct log *log, struct record *record)
 {
     while (line_next(import, log, &log->head)) {
-        bool is_record = log->head.text_only && head_read(log->head.text, record), text = false, whole = true;
+        bool is_record = log->head.text_only && head_read(log->head.text, record), text = false,
+             whole = true;
         log->text.count = 0;
         for (; is_text_next(log->file) && line_next(import, log, &log->line); text = true) {
             log->broken += !is_record;
-            whole = whole && log->line.text_only && log->ended && log->text.count + log->line.length <= MOST;
+            whole = whole && log->line.text_only && log->ended &&
+                    log->text.count + log->line.length <= MOST;
             if (whole) {
                 char *more = list_add_many(&log->text, log->line.length);
                 memcpy(more, log->line.text + 1, log->line.length);
@@ -121,7 +128,8 @@ static bool record_next(struct import *import, struct log *log, struct record *r
 }
 
 /* Run STATEMENT about TEXT and two numbers; what it answers, 0: nothing. */
-static int64_t ask(struct import *import, const char *statement, const char *text, int64_t number, int64_t other)
+static int64_t ask(struct import *import, const char *statement, const char *text, int64_t number,
+                   int64_t other)
 {
     struct query *query = db_query(import->out, schema_statement(statement));
     int64_t found = 0;
@@ -164,7 +172,10 @@ static bool record_put(struct import *import, struct log *log, const struct reco
 static bool file_read(struct import *import, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    struct log log = {.file = fopen(path, "re"), .name = slash ? slash + 1 : path, .changed = time(NULL), .pid = -1};
+    struct log log = {.file = fopen(path, "re"),
+                      .name = slash ? slash + 1 : path,
+                      .changed = time(NULL),
+                      .pid = -1};
     struct record record;
     struct stat st;
     bool whole;
@@ -173,7 +184,8 @@ static bool file_read(struct import *import, const char *path)
     bounds_no_time(); /* what it takes grows with the square of the compiles */
     if (log.file && fstat(fileno(log.file), &st) == 0)
         log.changed = st.st_mtime;
-    for (int64_t rows = 1; log.file && !db_failed(import->out) && record_next(import, &log, &record); rows++) {
+    for (int64_t rows = 1;
+         log.file && !db_failed(import->out) && record_next(import, &log, &record); rows++) {
         if (rows % TICK_ROWS == 0)
             progress_tick(&import->progress, import->read, import->bytes);
         log.broken += !record_put(import, &log, &record);
@@ -191,7 +203,7 @@ static bool file_read(struct import *import, const char *path)
     return whole;
 }
 
-/* ---- the directory --------------------------------------------------------- */
+/* ---- the directory ------------------------------------------------------- */
 
 static int is_log(const struct dirent *entry)
 {
@@ -229,7 +241,8 @@ static bool files_find(struct import *import, const char *directory)
     }
     count = S_ISDIR(st.st_mode) ? scandir(directory, &entries, is_log, alphasort) : -1;
     if (count < 0) {
-        say_error("%s: %s", directory, S_ISDIR(st.st_mode) ? strerror(errno) : "neither a directory nor a file");
+        say_error("%s: %s", directory,
+                  S_ISDIR(st.st_mode) ? strerror(errno) : "neither a directory nor a file");
         return false;
     }
     for (int i = 0; i < count; i++) {
@@ -238,7 +251,8 @@ static bool files_find(struct import *import, const char *directory)
     }
     free(entries);
     if (!import->files.count)
-        say_error("%s: no *.log in it; torch writes them there when TORCH_TRACE=%s is set", directory, directory);
+        say_error("%s: no *.log in it; torch writes them there when TORCH_TRACE=%s is set",
+                  directory, directory);
     return import->files.count;
 }
 
@@ -285,7 +299,8 @@ static int import_main(int count, char **operands)
     if (!out_open(&out, out_given.path, out_given.force))
         return 2;
     import.progress = progress_begin("importing");
-    if (files_find(&import, operands[0]) && (import.out = db_make(out.temporary)) && files_import(&import, operands[0])) {
+    if (files_find(&import, operands[0]) && (import.out = db_make(out.temporary)) &&
+        files_import(&import, operands[0])) {
         ask(&import, "import/log/version", DYNTRACE_VERSION, 0, 0);
         ask(&import, "import/log/meta", operands[0], 0, 0);
         db_run(import.out, schema_statement("import/map"));
@@ -302,7 +317,8 @@ static int import_main(int count, char **operands)
     list_free(&import.files);
     ok = ok && out_commit(&out);
     if (ok && broken)
-        say_error("%s: %" PRId64 " damaged lines were passed over; `dyntrace report` says where", operands[0], broken);
+        say_error("%s: %" PRId64 " damaged lines were passed over; `dyntrace report` says where",
+                  operands[0], broken);
     out_close(&out);
     return ok ? 0 : 2;
 }
@@ -311,9 +327,10 @@ const struct command command_import = {
     .name = "import",
     .summary = "logs that torch wrote with TORCH_TRACE, as a trace",
     .operands = "TORCH_TRACE_DIR",
-    .about = "The logs that torch writes with TORCH_TRACE=DIR, of all ranks, as one trace: compiles and their phases, guards, "
-             "recompiles, graph breaks, graphs, bytecode. What torch does not log is NULL or not there: calls, hits, lookups. "
-             "Damaged lines are counted in the table `loss`.",
+    .about = "The logs that torch writes with TORCH_TRACE=DIR, of all ranks, as one trace: "
+             "compiles and their phases, guards, recompiles, graph breaks, graphs, bytecode. What "
+             "torch does not log is NULL or not there: calls, hits, lookups. Damaged lines are "
+             "counted in the table `loss`.",
     .options = out_options,
     .operands_most = 1,
     .too_many = "one directory at a time; `dyntrace merge` joins traces",

@@ -9,11 +9,12 @@
 static bool without_frames;
 
 static const struct option options[] = {
-    {"output", 'o', "FILE", option_text, &out_given.path, .help = "the trace to make", .needed = true},
+    {"output", 'o', "FILE", option_text, &out_given.path, .help = "the trace to make",
+     .needed = true},
     {"force", .read = option_flag, .to = &out_given.force, .help = "replace FILE"},
     {"decisions-only", .read = option_flag, .to = &without_frames,
-     .help = "leave frames out, but for calls that a compiler had to do with and that have no lookup: what is left is what "
-             "`report`, `check` and `diff` read"},
+     .help = "leave frames out, but for calls that a compiler had to do with and that have no "
+             "lookup: what is left is what `report`, `check` and `diff` read"},
     OPTION_END,
 };
 
@@ -36,11 +37,14 @@ static int merge_all(const struct traces *traces)
     }
     if (!out_open(&out, out_given.path, out_given.force))
         return 2;
-    ok = merge_traces(out.temporary, traces->given, without_frames ? MERGE_DECISIONS : MERGE_FRAMES, &merged, &lost);
+    ok = merge_traces(out.temporary, traces->given, without_frames ? MERGE_DECISIONS : MERGE_FRAMES,
+                      &merged, &lost);
     traces_left_out(traces->paths.count - merged);
-    ok = ok && merged > 1 && out_commit(&out); /* of one that is left, which was said, nothing is made */
+    /* of one that is left, which was said, nothing is made */
+    ok = ok && merged > 1 && out_commit(&out);
     if (ok && lost)
-        say_error("%s: the traces lost %" PRId64 " events; `dyntrace report` says where", out_given.path, lost);
+        say_error("%s: the traces lost %" PRId64 " events; `dyntrace report` says where",
+                  out_given.path, lost);
     out_close(&out);
     return ok ? 0 : 2;
 }
@@ -64,12 +68,14 @@ const struct command command_merge = {
     .name = "merge",
     .summary = "many traces as one",
     .operands = "FILE...",
-    .about = "Many traces as one: of ranks that were recorded by themselves, of machines, of runs. Processes stay apart; times "
-             "count from the start of the earliest trace, by the machines' clocks. FILE is a trace, a directory of *.db or a pattern.",
+    .about = "Many traces as one: of ranks that were recorded by themselves, of machines, of runs. "
+             "Processes stay apart; times count from the start of the earliest trace, by the "
+             "machines' clocks. FILE is a trace, a directory of *.db or a pattern.",
     .options = options,
-    .more = "Traces that are still being recorded, that cannot be read, have a process that another has, too, are of another job than most, or "
-            "of a rank that began once more later are said and left out. Exit status: 0; 3 something was left out; 2 bad usage, or fewer than "
-            "two traces are left.",
+    .more = "Traces that are still being recorded, that cannot be read, have a process that "
+            "another has, too, are of another job than most, or of a rank that began once more "
+            "later are said and left out. Exit status: 0; 3 something was left out; 2 bad usage, "
+            "or fewer than two traces are left.",
     .operands_most = OPERANDS_ANY,
     .run = merge_main,
 };

@@ -1,9 +1,11 @@
 /* cmd/parquet.c -- traces as a dataset of Parquet files, OUT/table=T/job=J/rank=R/TRACE.parquet.
  *
- * A Python with pyarrow writes them (src/cmd/ask/parquet_write.py): Arrow's own library is the one that every engine's reader is tested
- * with, it is in no Debian release, and its C++ interface changes with each of its releases, while a wheel of it is there for every Python.
- * So nothing of it is needed to build dyntrace. Times are of the day, in nanoseconds, by the clock that the ranks share. Rows go to it as Arrow
- * has them in memory, column by column, so that nobody prints or parses; types are those of tables.h. One trace is open at a time.
+ * A Python with pyarrow writes them (src/cmd/ask/parquet_write.py): Arrow's own library is the one
+ * that every engine's reader is tested with, it is in no Debian release, and its C++ interface
+ * changes with each of its releases, while a wheel of it is there for every Python. So nothing of
+ * it is needed to build dyntrace. Times are of the day, in nanoseconds, by the clock that the ranks
+ * share. Rows go to it as Arrow has them in memory, column by column, so that nobody prints or
+ * parses; types are those of tables.h. One trace is open at a time.
  *
  * Runs in: the command line. */
 #include "cmd/parquet.h"
@@ -32,11 +34,12 @@ enum {
 };
 
 struct writer {
-    FILE *to;   /* owned: its standard input */
+    FILE *to; /* owned: its standard input */
     pid_t pid;
 };
 
-static bool writer_start(struct writer *writer, const char *python, const char *folder, const char *place)
+static bool writer_start(struct writer *writer, const char *python, const char *folder,
+                         const char *place)
 {
     int ends[2];
 
@@ -85,7 +88,8 @@ static bool writer_end(struct writer *writer, bool whole)
 }
 
 /* What stands before the rows of TABLE: where they belong, and the types of their columns. */
-static void head_write(FILE *to, enum row_table table, const char *file, const char *job, const char *rank)
+static void head_write(FILE *to, enum row_table table, const char *file, const char *job,
+                       const char *rank)
 {
     const struct row_table_facts *facts = &row_tables[table];
     struct json json = {.out = to, .compact = true};
@@ -108,7 +112,7 @@ static void head_write(FILE *to, enum row_table table, const char *file, const c
     putc('\n', to);
 }
 
-/* ---- rows, column by column ---------------------------------------------------- */
+/* ---- rows, column by column ---------------------------------------------- */
 
 struct column {
     bool is_text;
@@ -143,14 +147,16 @@ static void batch_close(struct batch *batch)
     }
 }
 
-/* What is held goes to the writer: how many rows, and of each column the bits, the numbers and the bytes. */
+/* What is held goes to the writer: how many rows, and of each column the bits, the numbers and the
+ * bytes. */
 static void batch_write(struct batch *batch)
 {
     size_t bits = (batch->rows + 7) / 8;
 
     if (batch->rows)
         fprintf(batch->to, "%zu\n", batch->rows);
-    for (struct column *column = batch->columns; batch->rows && column < batch->columns + batch->count; column++) {
+    for (struct column *column = batch->columns;
+         batch->rows && column < batch->columns + batch->count; column++) {
         fwrite(column->valid, 1, bits, batch->to);
         fwrite(column->numbers, sizeof *column->numbers, batch->rows, batch->to);
         if (column->bytes.count)
@@ -189,7 +195,8 @@ static void text_put(struct batch *batch, struct column *column, const char *tex
         if (length)
             memcpy(list_add_many(&column->bytes, length), text, length);
         else
-            sprintf(list_add_many(&column->bytes, 5), "\\x%02x", (unsigned char)*text), column->bytes.count--;
+            sprintf(list_add_many(&column->bytes, 5), "\\x%02x", (unsigned char)*text),
+                column->bytes.count--;
     }
     batch->bytes += column->bytes.count - before;
     column->valid[batch->rows / 8] |= (unsigned char)(1 << batch->rows % 8);
@@ -228,7 +235,8 @@ static void row_put(struct batch *batch, struct query *row)
 }
 
 /* The rows of TABLE, if it has any. */
-static void table_write(struct batch *batch, struct db *db, enum row_table table, const char *job, const char *rank)
+static void table_write(struct batch *batch, struct db *db, enum row_table table, const char *job,
+                        const char *rank)
 {
     const struct row_table_facts *facts = &row_tables[table];
     char *sql = say_print("SELECT "), *longer;
@@ -242,7 +250,9 @@ static void table_write(struct batch *batch, struct db *db, enum row_table table
         column->is_text = c->holds == ROW_STRING;
         column->is_time = c->holds == ROW_TIME;
         numbers = numbers && !column->is_text;
-        longer = say_print("%s%s%s", sql, batch->count++ ? ", " : "", host ? "COALESCE(host, (SELECT value FROM meta WHERE key = 'host'))" : c->name);
+        longer = say_print("%s%s%s", sql, batch->count++ ? ", " : "",
+                           host ? "COALESCE(host, (SELECT value FROM meta WHERE key = 'host'))"
+                                : c->name);
         free(sql);
         sql = longer;
     }
@@ -277,9 +287,11 @@ static bool traces_write(struct traces *traces, FILE *to, bool frames)
     for (struct db *db; !ferror(to) && (db = traces_next(traces)); db_close(db)) {
         char *job = db_meta(db, "job"), *rank = db_meta(db, "rank");
         progress_tick(&progress, (int64_t)traces->next, (int64_t)traces->paths.count);
-        batch.zero_ns = db_meta_integer(db, "started_unix_ns", 0) + db_meta_integer(db, "clock_offset_ns", 0);
+        batch.zero_ns =
+            db_meta_integer(db, "started_unix_ns", 0) + db_meta_integer(db, "clock_offset_ns", 0);
         if (!rank) {
-            struct query *one = db_query(db, "SELECT MIN(rank) FROM process HAVING MIN(rank) = MAX(rank)");
+            struct query *one =
+                db_query(db, "SELECT MIN(rank) FROM process HAVING MIN(rank) = MAX(rank)");
             rank = query_step(one) ? strdup(query_text(one, 0, NULL)) : NULL;
             query_close(one);
         }

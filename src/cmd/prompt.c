@@ -28,8 +28,8 @@ static void on_sigint(int unused)
     errno = saved;
 }
 
-/* libedit's own way to read tries again after a signal; this one ends the line. A Ctrl-C only comes in while it waits,
- * so it is never missed. */
+/* libedit's own way to read tries again after a signal; this one ends the line. A Ctrl-C only comes
+ * in while it waits, so it is never missed. */
 static int getc_interruptible(FILE *in)
 {
     struct pollfd key = {.fd = fileno(in), .events = POLLIN};
@@ -87,7 +87,8 @@ char *prompt_line(const char *prompt)
     char *line;
 
     interrupted = 0;
-    rl_prep_terminal(1); /* before the prompt: a Ctrl-D typed at once is lost on a terminal that reads by lines */
+    /* before the prompt: a Ctrl-D typed at once is lost on a terminal that reads by lines */
+    rl_prep_terminal(1);
     line = readline(prompt);
     if (!interrupted)
         return line;

@@ -1,4 +1,5 @@
-/* cmd/prompt.h -- a line typed by a person, with history; Ctrl-C ends what runs, not the program. */
+/* cmd/prompt.h -- a line typed by a person, with history; Ctrl-C ends what runs, not the program.
+ * */
 #ifndef DYNTRACE_PROMPT_H
 #define DYNTRACE_PROMPT_H
 

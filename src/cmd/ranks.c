@@ -1,11 +1,15 @@
-/* cmd/ranks.c -- `dyntrace ranks`: which rank of a job differs from the others, where first, and what it cost.
+/* cmd/ranks.c -- `dyntrace ranks`: which rank of a job differs from the others, where first, and
+ * what it cost.
  *
- * Ranks of a job do the same, so what most of them do is what is meant. One trace is open at a time: of each the ranks, their compiles
- * and their longer waits are kept in a database of our own (schemas/ranks.sql). A compile has a key: how it ended, what made it
- * needed, where it broke, and which guards its entry got. Where the nth compile of a function has another key in some ranks than in most,
- * or is not there, they differ; if the keys differ by guards alone the two traces are opened once more, to name the guard.
+ * Ranks of a job do the same, so what most of them do is what is meant. One trace is open at a
+ * time: of each the ranks, their compiles and their longer waits are kept in a database of our own
+ * (schemas/ranks.sql). A compile has a key: how it ended, what made it needed, where it broke, and
+ * which guards its entry got. Where the nth compile of a function has another key in some ranks
+ * than in most, or is not there, they differ; if the keys differ by guards alone the two traces are
+ * opened once more, to name the guard.
  *
- * A key leaves out what differs between any two processes: addresses, and the number of a device. */
+ * A key leaves out what differs between any two processes: addresses, and the number of a device.
+ * */
 #include "cmd/ranks.h"
 
 #include <ctype.h>
@@ -23,33 +27,39 @@
 #include "trace/traces.h"
 
 enum {
-    LIMIT = 20,           /* rows of each table, unless --limit */
-    ADDRESS = 8,          /* digits: a number as long is an address or an id */
+    LIMIT = 20,            /* rows of each table, unless --limit */
+    ADDRESS = 8,           /* digits: a number as long is an address or an id */
     FRAMES_READ = 5000000, /* of a trace, at most, for waits */
 };
 
 /* Where ranks wait for each other, in torch/distributed/distributed_c10d.py. */
 static const char collectives[] =
-    "[\"init_process_group\",\"barrier\",\"monitored_barrier\",\"all_reduce\",\"all_gather\",\"all_gather_into_tensor\",\"all_gather_object\","
-    "\"reduce\",\"reduce_scatter\",\"reduce_scatter_tensor\",\"broadcast\",\"broadcast_object_list\",\"all_to_all\",\"all_to_all_single\",\"gather\","
-    "\"scatter\",\"send\",\"recv\"]";
+    "[\"init_process_group\",\"barrier\",\"monitored_barrier\",\"all_reduce\",\"all_gather\",\"all_"
+    "gather_into_tensor\",\"all_gather_object\",\"reduce\",\"reduce_scatter\",\"reduce_scatter_"
+    "tensor\",\"broadcast\",\"broadcast_object_list\",\"all_to_all\",\"all_to_all_single\","
+    "\"gather\",\"scatter\",\"send\",\"recv\"]";
 
 struct ranks {
-    struct db *all; /* owned */
+    struct db *all;                               /* owned */
     struct query *rank, *function, *event, *wait; /* owned: put a row there */
-    const char *glob; /* borrowed: of functions, or NULL */
+    const char *glob;                             /* borrowed: of functions, or NULL */
     struct progress progress;
 };
 
-/* ---- keys ------------------------------------------------------------------ */
+/* ---- keys ---------------------------------------------------------------- */
 
 /* A hash of TEXT, without addresses and the numbers of devices, that goes on from HASH. */
 static uint64_t text_hash(uint64_t hash, const char *text)
 {
     for (const char *at = text; *at; at++) {
-        size_t digits = isalnum((unsigned char)*at) && (at == text || !isalnum((unsigned char)at[-1])) ? strspn(at, "0123456789abcdefABCDEFx") : 0;
+        size_t digits =
+            isalnum((unsigned char)*at) && (at == text || !isalnum((unsigned char)at[-1]))
+                ? strspn(at, "0123456789abcdefABCDEFx")
+                : 0;
         bool number = isdigit((unsigned char)*at);
-        bool device = number && at > text && ((at - text >= 5 && !strncmp(at - 5, "cuda:", 5)) || (at - text >= 6 && !strncmp(at - 6, "index=", 6)));
+        bool device = number && at > text &&
+                      ((at - text >= 5 && !strncmp(at - 5, "cuda:", 5)) ||
+                       (at - text >= 6 && !strncmp(at - 6, "index=", 6)));
         if (number && (digits >= ADDRESS || device)) {
             at += digits - 1;
             continue;
@@ -64,7 +74,8 @@ static struct map guards_hash(struct db *db)
 {
     struct map entries = {0};
 
-    db_rows(row, db, schema_statement("ranks/guards")) {
+    db_rows(row, db, schema_statement("ranks/guards"))
+    {
         const char *kind = query_text(row, 1, NULL);
         uint64_t hash = text_hash(0, kind);
         hash = text_hash(hash, query_text(row, 2, NULL));
@@ -76,7 +87,7 @@ static struct map guards_hash(struct db *db)
     return entries;
 }
 
-/* ---- what each trace says ---------------------------------------------------- */
+/* ---- what each trace says ------------------------------------------------ */
 
 static void events_read(struct ranks *ranks, struct db *db)
 {
@@ -115,7 +126,8 @@ static void waits_read(struct ranks *ranks, struct db *db)
     query_close(waits);
 }
 
-/* What DB, whose name is its file's, has of its ranks. False: it has none, or cannot be read, which was said. */
+/* What DB, whose name is its file's, has of its ranks. False: it has none, or cannot be read, which
+ * was said. */
 static bool trace_read(struct ranks *ranks, struct db *db)
 {
     struct query *processes = db_query(db, schema_statement("ranks/processes"));
@@ -144,7 +156,9 @@ static bool traces_read(struct ranks *ranks, struct traces *traces)
     ranks->rank = db_query(ranks->all, schema_statement("ranks/rank"));
     ranks->function = db_query(ranks->all, schema_statement("ranks/function"));
     ranks->event = db_query(ranks->all, schema_statement("ranks/event"));
-    ranks->wait = db_query(ranks->all, "INSERT INTO wait SELECT rank_id, ?3, ?4, ?5 FROM rank WHERE file = ?1 AND rank = ?2");
+    ranks->wait = db_query(
+        ranks->all,
+        "INSERT INTO wait SELECT rank_id, ?3, ?4, ?5 FROM rank WHERE file = ?1 AND rank = ?2");
     for (struct db *db; !db_failed(ranks->all) && (db = traces_next(traces)); db_close(db)) {
         progress_tick(&ranks->progress, (int64_t)traces->next, (int64_t)traces->paths.count);
         db_run(ranks->all, "SAVEPOINT one");
@@ -159,7 +173,7 @@ static bool traces_read(struct ranks *ranks, struct traces *traces)
     return !db_failed(ranks->all) && db_integer(ranks->all, 0, "SELECT COUNT(*) FROM rank");
 }
 
-/* ---- where they differ ------------------------------------------------------- */
+/* ---- where they differ --------------------------------------------------- */
 
 /* The guards of compile COMPILE_ID of the trace FILE become those of SIDE. */
 static void side_read(struct ranks *ranks, int side, const char *file, int64_t compile_id)
@@ -168,7 +182,8 @@ static void side_read(struct ranks *ranks, int side, const char *file, int64_t c
     struct query *to = db_query(ranks->all, schema_statement("ranks/guard"));
 
     if (db)
-        db_rows(row, db, schema_statement("ranks/compile-guards"), compile_id) {
+        db_rows(row, db, schema_statement("ranks/compile-guards"), compile_id)
+        {
             query_bind_integer(to, 1, side);
             query_bind_row(to, 2, row, 4);
             query_put(to);
@@ -184,17 +199,21 @@ static void guards_explain(struct ranks *ranks)
     while (query_step(rows)) {
         side_read(ranks, 0, query_text(rows, 1, NULL), query_integer(rows, 2));
         side_read(ranks, 1, query_text(rows, 3, NULL), query_integer(rows, 4));
-        db_rows(row, ranks->all, schema_statement("ranks/explain"), query_integer(rows, 0)) {}
+        db_rows(row, ranks->all, schema_statement("ranks/explain"), query_integer(rows, 0))
+        {
+        }
         db_run(ranks->all, "DELETE FROM side_guard");
     }
     query_close(rows);
 }
 
-/* A rank that compiled where most hit an entry: what did not fit in its own of that name says why. What did not fit in others may be
- * as it is in all ranks. */
-static void recompile_explain(struct ranks *ranks, struct query *row, struct db *here, struct db *there)
+/* A rank that compiled where most hit an entry: what did not fit in its own of that name says why.
+ * What did not fit in others may be as it is in all ranks. */
+static void recompile_explain(struct ranks *ranks, struct query *row, struct db *here,
+                              struct db *there)
 {
-    struct query *hit = db_query(there, schema_statement("ranks/entry-hit")), *cause = db_query(here, schema_statement("ranks/cause-of"));
+    struct query *hit = db_query(there, schema_statement("ranks/entry-hit")),
+                 *cause = db_query(here, schema_statement("ranks/cause-of"));
     struct query *to = db_query(ranks->all, schema_statement("ranks/caused"));
 
     query_bind_column(hit, 1, row, 3);
@@ -217,8 +236,10 @@ static void recompile_explain(struct ranks *ranks, struct query *row, struct db 
 
 static void recompiles_explain(struct ranks *ranks)
 {
-    db_rows(row, ranks->all, schema_statement("ranks/recompiled")) {
-        struct db *here = db_open(query_text(row, 1, NULL)), *there = here ? db_open(query_text(row, 7, NULL)) : NULL;
+    db_rows(row, ranks->all, schema_statement("ranks/recompiled"))
+    {
+        struct db *here = db_open(query_text(row, 1, NULL)),
+                  *there = here ? db_open(query_text(row, 7, NULL)) : NULL;
         if (there)
             recompile_explain(ranks, row, here, there);
         db_close(here);
@@ -226,10 +247,12 @@ static void recompiles_explain(struct ranks *ranks)
     }
 }
 
-/* ---- the answer -------------------------------------------------------------- */
+/* ---- the answer ---------------------------------------------------------- */
 
-/* The rows of the statement NAME: durations, columns that end with _ns, in words unless JSON. Returns how many. */
-static int64_t rows_print(struct db *all, const char *name, const char *title, int64_t limit, bool json)
+/* The rows of the statement NAME: durations, columns that end with _ns, in words unless JSON.
+ * Returns how many. */
+static int64_t rows_print(struct db *all, const char *name, const char *title, int64_t limit,
+                          bool json)
 {
     struct query *query = db_query(all, schema_statement(name));
     const int columns = query_columns(query);
@@ -252,7 +275,8 @@ static int64_t rows_print(struct db *all, const char *name, const char *title, i
         if (!table)
             table = table_open(stdout, table_format(stdout, json), columns, heads);
         for (int i = 0; i < columns; i++)
-            if (!json && strstr(query_name(query, i), "_ns") && query_type(query, i) == QUERY_INTEGER)
+            if (!json && strstr(query_name(query, i), "_ns") &&
+                query_type(query, i) == QUERY_INTEGER)
                 table_figure(table, table_duration(human, query_integer(query, i)));
             else
                 result_cell(table, query, i);
@@ -268,11 +292,11 @@ static int64_t rows_print(struct db *all, const char *name, const char *title, i
 
 static void answer_print(struct db *all, int64_t limit)
 {
-    db_rows(row, all, schema_statement("ranks/about"))
-        if (query_type(row, 1) != QUERY_NULL)
-            printf("%-10s %s\n", query_text(row, 0, NULL), query_text(row, 1, NULL));
+    db_rows(row, all, schema_statement("ranks/about")) if (query_type(row, 1) != QUERY_NULL)
+        printf("%-10s %s\n", query_text(row, 0, NULL), query_text(row, 1, NULL));
     rows_print(all, "ranks/ranks", "Ranks, those that differ first", limit, false);
-    if (!rows_print(all, "ranks/differs", "Where ranks differ first, and what the others have", limit, false))
+    if (!rows_print(all, "ranks/differs", "Where ranks differ first, and what the others have",
+                    limit, false))
         puts("\nAll ranks compiled alike.");
     rows_print(all, "ranks/storms", "Compiles for which others waited", limit, false);
 }
@@ -301,8 +325,9 @@ struct db *ranks_compared(char *const *files, const char *function)
 {
     struct traces traces = traces_together(files);
     struct ranks ranks = {.glob = function, .progress = progress_begin("reading")};
-    bool ok = !traces.failed && (ranks.all = db_scratch("ranks", schema_statement("ranks/tables"))) &&
-              db_run(ranks.all, "PRAGMA cache_size = -65536; BEGIN") && traces_read(&ranks, &traces);
+    bool ok =
+        !traces.failed && (ranks.all = db_scratch("ranks", schema_statement("ranks/tables"))) &&
+        db_run(ranks.all, "PRAGMA cache_size = -65536; BEGIN") && traces_read(&ranks, &traces);
 
     if (ok) {
         ranks.progress.what = "comparing";
@@ -335,7 +360,7 @@ int ranks_compare(char *const *files, const char *function, int64_t limit, bool 
     return ok ? 0 : 2;
 }
 
-/* ---- the command line ------------------------------------------------------ */
+/* ---- the command line ---------------------------------------------------- */
 
 static struct {
     const char *function;
@@ -344,9 +369,12 @@ static struct {
 } given = {.limit = LIMIT};
 
 static const struct option options[] = {
-    {"function", .value = "GLOB", .read = option_text, .to = &given.function, .help = "only functions whose qualified name, or the last part of it, matches"},
-    {"limit", .value = "ROWS", .read = option_rows, .to = &given.limit, .help = "rows of each table; 0 is all. The default is 20"},
-    {"json", .read = option_flag, .to = &given.json, .help = "the same for a program, complete, times in nanoseconds"},
+    {"function", .value = "GLOB", .read = option_text, .to = &given.function,
+     .help = "only functions whose qualified name, or the last part of it, matches"},
+    {"limit", .value = "ROWS", .read = option_rows, .to = &given.limit,
+     .help = "rows of each table; 0 is all. The default is 20"},
+    {"json", .read = option_flag, .to = &given.json,
+     .help = "the same for a program, complete, times in nanoseconds"},
     OPTION_END,
 };
 
@@ -359,12 +387,13 @@ const struct command command_ranks = {
     .name = "ranks",
     .summary = "which rank of a job differs, where first, and what it cost",
     .operands = "FILE...",
-    .about = "Compares the ranks of a job: which are missing or died, which compiled something else than most and at which guard first, with "
-             "the values on each side, for which the others waited. FILE is a trace, a directory of *.db or a pattern, mostly what `dyntrace run "
-             "-o DIR/` made.",
+    .about = "Compares the ranks of a job: which are missing or died, which compiled something "
+             "else than most and at which guard first, with the values on each side, for which the "
+             "others waited. FILE is a trace, a directory of *.db or a pattern, mostly what "
+             "`dyntrace run -o DIR/` made.",
     .options = options,
-    .more = "Waits are known where frames of torch's collectives were recorded. Traces without a rank are said and left out; the exit status "
-            "is then 3.",
+    .more = "Waits are known where frames of torch's collectives were recorded. Traces without a "
+            "rank are said and left out; the exit status is then 3.",
     .operands_most = OPERANDS_ANY,
     .run = ranks_main,
 };

@@ -1,7 +1,9 @@
-/* cmd/replay.c -- `dyntrace replay`: the recorded decisions again, step by step, verified, or decided otherwise.
+/* cmd/replay.c -- `dyntrace replay`: the recorded decisions again, step by step, verified, or
+ * decided otherwise.
  *
- * What is replayed are the recorded decisions, not the program: nothing of it runs, and no Python is needed. Steps are
- * commands; the place is kept by trace/replay/cursor.c and printed by trace/replay/page.c. */
+ * What is replayed are the recorded decisions, not the program: nothing of it runs, and no Python
+ * is needed. Steps are commands; the place is kept by trace/replay/cursor.c and printed by
+ * trace/replay/page.c. */
 #include <inttypes.h>
 #include <unistd.h>
 
@@ -22,7 +24,7 @@
 
 enum { LISTED = 20, LISTED_JSON = 10000 };
 
-/* ---- --verify -------------------------------------------------------------- */
+/* ---- --verify ------------------------------------------------------------ */
 
 /* What a finding is about, by name. Owned, or NULL. */
 struct named {
@@ -45,8 +47,8 @@ static void finding_print(const struct replay *r, const struct replay_finding *f
     const struct replay_lookup *l = f->lookup;
     struct named n = named(r, f);
 
-    prose_print(stdout, "  lookup %jd at %+jd of %.140s, %s: %s{: %.70s}", l->id, l->start_ns, n.code,
-                outcome_word(l->outcome), f->why, n.entry);
+    prose_print(stdout, "  lookup %jd at %+jd of %.140s, %s: %s{: %.70s}", l->id, l->start_ns,
+                n.code, outcome_word(l->outcome), f->why, n.entry);
     if (n.wanted && f->wanted != f->entry)
         prose_print(stdout, " where %.70s was to be tried", n.wanted);
     putchar('\n');
@@ -59,9 +61,11 @@ static void verdict_print(const struct replay *r, const struct replay_verdict *v
         int64_t count;
         const char *words;
     } parts[] = {
-        {v->observed, "in part: seen from outside of torch's evaluator, so only the entry that ran is known"},
+        {v->observed,
+         "in part: seen from outside of torch's evaluator, so only the entry that ran is known"},
         {v->before, "in part: ran code that was compiled before the recording began"},
-        {v->unsure, "in part: the order of their entries depends on how lookups on several threads or processes\n"
+        {v->unsure, "in part: the order of their entries depends on how lookups on several threads "
+                    "or processes\n"
                     "            overlapped, or on events that were lost"},
         {(int64_t)v->findings.count, "do not follow"},
     };
@@ -70,10 +74,15 @@ static void verdict_print(const struct replay *r, const struct replay_verdict *v
     if (!v->lookups)
         puts("No lookups are recorded: there is nothing to verify.");
     else if (!count && !v->orphans)
-        prose_print(stdout, "%jd lookup(s) decided again: none contradicts the rules of the cache.\n", v->lookups);
+        prose_print(stdout,
+                    "%jd lookup(s) decided again: none contradicts the rules of the cache.\n",
+                    v->lookups);
     if (count)
-        printf("%zu of %" PRId64 " lookups do not follow from what is recorded before them. %s:\n", count, v->lookups,
-               count == 1 ? "It is" : count > LISTED ? "The first" : "They are");
+        printf("%zu of %" PRId64 " lookups do not follow from what is recorded before them. %s:\n",
+               count, v->lookups,
+               count == 1       ? "It is"
+               : count > LISTED ? "The first"
+                                : "They are");
     for (size_t i = 0; i < count && i < LISTED; i++)
         finding_print(r, &v->findings.at[i]);
     if (count > LISTED)
@@ -82,20 +91,22 @@ static void verdict_print(const struct replay *r, const struct replay_verdict *v
         prose_print(stdout, "%jd guard check%s of lookups that are not there.\n", v->orphans,
                     v->orphans == 1 ? " is" : "s are");
     if (v->lookups)
-        printf("\n%10" PRId64 "  wholly: entries tried, their order, backends, guard results, outcome\n", v->whole);
+        printf("\n%10" PRId64
+               "  wholly: entries tried, their order, backends, guard results, outcome\n",
+               v->whole);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].count)
             printf("%10" PRId64 "  %s\n", parts[i].count, parts[i].words);
     if (v->misses)
         prose_print(stdout,
-                    "\n%jd call(s) found no entry and did not compile: %jd after the code was marked so, %jd at a limit"
-                    " of\nentries, %jd because only existing code was to run (a callback of False; the trace does not"
-                    " hold callbacks).\n",
+                    "\n%jd call(s) found no entry and did not compile: %jd after the code was "
+                    "marked so, %jd at a limit of\nentries, %jd because only existing code was to "
+                    "run (a callback of False; the trace does not hold callbacks).\n",
                     v->misses, v->by_mark, v->by_limit, v->by_false);
     if (v->insertion)
         prose_print(stdout,
-                    "\nIn %jd process(es) torch was set to leave entries where they were put: a hit did not move"
-                    " them.\n",
+                    "\nIn %jd process(es) torch was set to leave entries where they were put: a "
+                    "hit did not move them.\n",
                     v->insertion);
 }
 
@@ -152,7 +163,7 @@ static int verify(struct replay *r, bool json)
     return status;
 }
 
-/* ---- --what-if, for programs ----------------------------------------------- */
+/* ---- --what-if, for programs --------------------------------------------- */
 
 static void tally_json(struct json *json, const char *key, const struct whatif_tally *t)
 {
@@ -180,12 +191,13 @@ static void numbers_json(struct json *json, const struct whatif_function *f)
     json_integer(json, "unrecorded", f->unrecorded);
 }
 
-static void function_json(struct json *json, const struct whatif_asked *asked, const struct whatif_function *f)
+static void function_json(struct json *json, const struct whatif_asked *asked,
+                          const struct whatif_function *f)
 {
     json_object(json, NULL);
-    db_rows(row, asked->db, schema_statement("replay/function"), asked->replay->codes.at[f->code].id)
-        for (int i = 0; i < query_columns(row); i++)
-            result_member(json, query_name(row, i), row, i);
+    db_rows(row, asked->db, schema_statement("replay/function"),
+            asked->replay->codes.at[f->code].id) for (int i = 0; i < query_columns(row); i++)
+        result_member(json, query_name(row, i), row, i);
     numbers_json(json, f);
     json_end(json);
 }
@@ -218,12 +230,13 @@ static void json_print(const struct whatif_asked *asked, const struct whatif_ans
 static bool calls_print(const struct whatif_asked *asked, const struct whatif_answer *answer)
 {
     const struct replay *r = asked->replay;
-    struct table *table =
-        table_open(asked->out, table_format(asked->out, asked->json), 6,
-                   (const char *[]){"lookup_id", "at_ns", "function", "recorded", "predicted", "undecided"});
+    struct table *table = table_open(
+        asked->out, table_format(asked->out, asked->json), 6,
+        (const char *[]){"lookup_id", "at_ns", "function", "recorded", "predicted", "undecided"});
     char **names = calloc(r->codes.count + 1, sizeof *names);
 
-    db_rows(row, asked->db, schema_statement("replay/names")) {
+    db_rows(row, asked->db, schema_statement("replay/names"))
+    {
         uint32_t code = replay_index(&r->code_ids, query_integer(row, 0));
         if (code != REPLAY_NONE)
             names[code] = prose_column(row, 1);
@@ -253,9 +266,12 @@ static int whatif(const struct whatif_asked *asked, bool calls)
     bool ok = whatif_ask(asked, &answer);
 
     if (ok && !answer.result.total.recorded.calls) {
-        say_error("%s: no lookups are recorded, so there is nothing to decide again%s", db_path(asked->db),
-                  db_integer(asked->db, 0, "SELECT EXISTS (SELECT 1 FROM process WHERE torch_mode = 'import')")
-                      ? ": what torch logs, and import reads, is compiles without calls" : "");
+        say_error("%s: no lookups are recorded, so there is nothing to decide again%s",
+                  db_path(asked->db),
+                  db_integer(asked->db, 0,
+                             "SELECT EXISTS (SELECT 1 FROM process WHERE torch_mode = 'import')")
+                      ? ": what torch logs, and import reads, is compiles without calls"
+                      : "");
         ok = false;
     }
     if (ok && calls)
@@ -268,23 +284,29 @@ static int whatif(const struct whatif_asked *asked, bool calls)
     return ok ? 0 : 2;
 }
 
-/* ---- steps ----------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------- */
 
 /* The commands, which are options as well: name, short name, what follows it or NULL, help. */
+/* clang-format off */
 #define STEP_COMMANDS(X) \
-    X(next, "n", "WHAT", "the next lookup, compile, recompile, break, death, hit, miss, event or frame; alone: as before") \
+    X(next, "n", "WHAT", \
+      "the next lookup, compile, recompile, break, death, hit, miss, event or frame; alone: as " \
+      "before") \
     X(previous, "p", "WHAT", "the one before") \
     X(goto, "g", "PLACE", "1.5s, 50%, lookup 20, compile 3, frame 7, first miss, last compile") \
     X(here, ".", NULL, "print this place") \
     X(filter, "f", "BY", \
-      "function NAME, file GLOB, thread ID, process ID, outcome NAME, where SQL (of call_ledger); off") \
-    X(stop, "s", "WHEN", "when FUNC recompiles, compiles, misses, is called; when entry 0/3 is hit, dies; off") \
+      "function NAME, file GLOB, thread ID, process ID, outcome NAME, where SQL (of " \
+      "call_ledger); off") \
+    X(stop, "s", "WHEN", \
+      "when FUNC recompiles, compiles, misses, is called; when entry 0/3 is hit, dies; off") \
     X(continue, "c", NULL, "on to the next stop, or the end") \
     X(back, "b", NULL, "back to the stop before, or the beginning") \
     X(cache, "", NULL, "all entries of the cache, as they stood") \
     X(guards, "", "LABEL", "the guards of this entry, or of the one with that label") \
     X(stack, "", NULL, "the whole call stack") \
     X(source, "", NULL, "source lines")
+/* clang-format on */
 
 static const struct step_command {
     const char *name, *brief, *words, *help;
@@ -297,10 +319,11 @@ enum step {
 #define X(name, ...) STEP_##name,
     STEP_COMMANDS(X) X(help) X(quit)
 #undef X
-    STEPS
+        STEPS
 };
 
-/* What to do, in order: a command with its words, or with NAME NULL a list of them with ';' between. */
+/* What to do, in order: a command with its words, or with NAME NULL a list of them with ';'
+ * between. */
 struct to_do {
     const char *name, *words; /* borrowed */
 };
@@ -308,7 +331,7 @@ typedef LIST(struct to_do) script;
 
 static struct {
     struct cursor c;
-    bool failed;           /* a command could not be done */
+    bool failed; /* a command could not be done */
 } at;
 
 static void step_refuse(const char *what, const char *why)
@@ -326,7 +349,8 @@ static void step_help(void)
 {
     for (int i = 0; i < STEPS; i++) {
         char left[64];
-        snprintf(left, sizeof left, "%s %s", commands[i].name, commands[i].words ? commands[i].words : "");
+        snprintf(left, sizeof left, "%s %s", commands[i].name,
+                 commands[i].words ? commands[i].words : "");
         printf("  %-2s %-20s %s\n", commands[i].brief, left, commands[i].help);
     }
     puts("Recorded decisions are replayed, not the program: nothing of it runs.");
@@ -344,16 +368,25 @@ static bool step(char *line)
     rest += strspn(rest, " \t\r");
     for (char *end = rest + strlen(rest); end > rest && strchr(" \t\r", end[-1]);)
         *--end = 0;
-    while (command < STEPS && strcmp(word, commands[command].name) && strcmp(word, commands[command].brief))
+    while (command < STEPS && strcmp(word, commands[command].name) &&
+           strcmp(word, commands[command].brief))
         command++;
     switch (command) {
-    case STEP_next: case STEP_previous: case STEP_goto: case STEP_filter: case STEP_stop: case STEP_continue: case STEP_back:
+    case STEP_next:
+    case STEP_previous:
+    case STEP_goto:
+    case STEP_filter:
+    case STEP_stop:
+    case STEP_continue:
+    case STEP_back:
         result = cursor_do(&at.c, commands[command].name, rest);
         at.failed = at.failed || result == CURSOR_ERROR;
         if (result == CURSOR_THERE)
             replay_page(&at.c);
         break;
-    case STEP_here: replay_page(&at.c); break;
+    case STEP_here:
+        replay_page(&at.c);
+        break;
     case STEP_cache:
         if (!replay_page_cache(&at.c, true))
             step_refuse("cache", "here is no decision about one; `next` goes to one");
@@ -366,10 +399,16 @@ static bool step(char *line)
         if (!replay_page_stack(&at.c, true))
             puts("(no frame is known here)");
         break;
-    case STEP_source: replay_page_source(&at.c); break;
-    case STEP_help: step_help(); break;
-    case STEP_quit: return false;
-    default: step_refuse(word, "no such command; `help` lists them");
+    case STEP_source:
+        replay_page_source(&at.c);
+        break;
+    case STEP_help:
+        step_help();
+        break;
+    case STEP_quit:
+        return false;
+    default:
+        step_refuse(word, "no such command; `help` lists them");
     }
     return true;
 }
@@ -392,12 +431,12 @@ static bool steps(char *list)
     return true;
 }
 
-/* Do TODO, or, when that is empty, what is typed at a prompt or comes from stdin. The exit status: 2 when a command
- * of a script could not be done. */
+/* Do TODO, or, when that is empty, what is typed at a prompt or comes from stdin. The exit status:
+ * 2 when a command of a script could not be done. */
 static int step_all(struct db *db, struct replay *replay, const script *todo)
 {
-    bool scripted = todo->count > 0, terminal = !scripted && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO),
-         go_on = true;
+    bool scripted = todo->count > 0,
+         terminal = !scripted && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO), go_on = true;
     char *line = NULL;
     size_t room = 0;
 
@@ -405,8 +444,9 @@ static int step_all(struct db *db, struct replay *replay, const script *todo)
     cursor_begin(&at.c, db, replay, stdout);
     at.c.interrupted = interrupted;
     if (terminal) {
-        prose_print(stdout, "Replays the decisions recorded in %.70s (%jd lookups, %jd compiles), not the program."
-                            " \"help\" lists the commands.\n",
+        prose_print(stdout,
+                    "Replays the decisions recorded in %.70s (%jd lookups, %jd compiles), not the "
+                    "program. \"help\" lists the commands.\n",
                     db_path(db), (int64_t)replay->lookups.count, (int64_t)replay->compiles.count);
         prompt_begin();
     }
@@ -416,8 +456,9 @@ static int step_all(struct db *db, struct replay *replay, const script *todo)
         go_on = name ? step(line) : steps(line);
         free(line);
     }
-    for (line = NULL; !scripted && go_on && (terminal ? (line = prompt_line("replay> ")) != NULL
-                                                      : getline(&line, &room, stdin) >= 0);) {
+    for (line = NULL; !scripted && go_on &&
+                      (terminal ? (line = prompt_line("replay> ")) != NULL
+                                : getline(&line, &room, stdin) >= 0);) {
         if (terminal)
             prompt_remember(line);
         go_on = steps(line);
@@ -430,7 +471,7 @@ static int step_all(struct db *db, struct replay *replay, const script *todo)
     return at.failed && !terminal ? 2 : 0;
 }
 
-/* ---- the command ----------------------------------------------------------- */
+/* ---- the command --------------------------------------------------------- */
 
 static struct {
     bool verify, json, calls;
@@ -459,27 +500,29 @@ static const char *whatif_read(const struct option *option, const char *value)
 
 static const struct option options[] = {
     {"commands", .value = "LIST", .read = command_read,
-     .help = "do these commands, with ; between them, and end; `help` is one of them. Each is an option as well; they are done in "
-             "the order given"},
+     .help = "do these commands, with ; between them, and end; `help` is one of them. Each is an "
+             "option as well; they are done in the order given"},
 #define X(name_, brief, words, help_) {#name_, .value = words, .read = command_read, .help = help_},
     STEP_COMMANDS(X)
 #undef X
-    {"verify", .read = option_flag, .to = &given.verify,
-     .help = "decide every recorded lookup again, from its cache's entries, their order and the results of their guards, and list "
-             "those that do not follow; exit status 1 if there are any"},
+        {"verify", .read = option_flag, .to = &given.verify,
+         .help = "decide every recorded lookup again, from its cache's entries, their order and "
+                 "the results of their guards, and list those that do not follow; exit status 1 if "
+                 "there are any"},
     {"what-if", .value = "KEY=VALUE", .read = whatif_read, .many = true,
-     .words = "best recompile_limit= accumulated_limit= order=mru order=fifo order=static isolate=region backend_shared=no dynamic= "
-              "dynamic=all drop_guard=",
-     .help = "decide the recorded calls again under another setting, and print what would come of them beside what was recorded, "
-             "and how many calls the trace does not decide. Several hold together, with commas between them or each with "
-             "--what-if:\n"
-             "  recompile_limit=N, accumulated_limit=N: entries of a function at once, and ever\n"
-             "  order=mru|fifo|static: a hit moves its entry to the front; oldest first; newest first\n"
-             "  isolate=region: every torch.compile() has entries and a limit of its own\n"
-             "  backend_shared=no: every backend has\n"
-             "  dynamic=SOURCE[DIM]: L['x'][0] or x[0], a size that does not matter; dynamic=all\n"
-             "  drop_guard=ID|KIND: a guard that is not checked\n"
-             "  best: look for the smallest change that removes most recompiles"},
+     .words = "best recompile_limit= accumulated_limit= order=mru order=fifo order=static "
+              "isolate=region backend_shared=no dynamic= dynamic=all drop_guard=",
+     .help =
+         "decide the recorded calls again under another setting, and print what would come of them "
+         "beside what was recorded, and how many calls the trace does not decide. Several hold "
+         "together, with commas between them or each with --what-if:\n"
+         "  recompile_limit=N, accumulated_limit=N: entries of a function at once, and ever\n"
+         "  order=mru|fifo|static: a hit moves its entry to the front; oldest first; newest first\n"
+         "  isolate=region: every torch.compile() has entries and a limit of its own\n"
+         "  backend_shared=no: every backend has\n"
+         "  dynamic=SOURCE[DIM]: L['x'][0] or x[0], a size that does not matter; dynamic=all\n"
+         "  drop_guard=ID|KIND: a guard that is not checked\n"
+         "  best: look for the smallest change that removes most recompiles"},
     {"function", .value = "FUNC", .read = option_text, .to = &given.function,
      .help = "that function alone is shown, and dynamic and drop_guard hold for it alone"},
     {"calls", .read = option_flag, .to = &given.calls,
@@ -491,11 +534,14 @@ static const struct option options[] = {
 /* False after saying which of the options do not go together. */
 static bool options_agree(void)
 {
-    const char *needs =
-        given.calls ? "--calls" : given.function ? "--function" : given.json && !given.verify ? "--json" : NULL;
+    const char *needs = given.calls                   ? "--calls"
+                        : given.function              ? "--function"
+                        : given.json && !given.verify ? "--json"
+                                                      : NULL;
 
     if (needs && !given.settings.count)
-        say_error("replay: %s goes with %s--what-if", needs, strcmp(needs, "--json") ? "" : "--verify or ");
+        say_error("replay: %s goes with %s--what-if", needs,
+                  strcmp(needs, "--json") ? "" : "--verify or ");
     else if (given.verify + (given.settings.count > 0) + (given.script.count > 0) > 1)
         say_error("replay: --verify, --what-if and commands are each done alone");
     else
@@ -505,8 +551,11 @@ static bool options_agree(void)
 
 static int replay_main(int count, char **operands)
 {
-    struct whatif_asked asked = {.settings = given.settings.at, .count = (int)given.settings.count,
-                                 .function = given.function, .out = stdout, .json = given.json};
+    struct whatif_asked asked = {.settings = given.settings.at,
+                                 .count = (int)given.settings.count,
+                                 .function = given.function,
+                                 .out = stdout,
+                                 .json = given.json};
     int status = 2;
 
     if (!options_agree() || !(asked.db = find_open(operands)))
@@ -529,9 +578,9 @@ const struct command command_replay = {
     .name = "replay",
     .summary = "step through the recorded decisions, verify them, or decide them otherwise",
     .operands = "[FILE...]",
-    .about = "Steps through the decisions that a trace has recorded, forwards and backwards. It does not run the program again. "
-             "FILE is the newest *.db trace here unless given. Commands come from a prompt on a terminal, else from standard "
-             "input.",
+    .about = "Steps through the decisions that a trace has recorded, forwards and backwards. It "
+             "does not run the program again. FILE is the newest *.db trace here unless given. "
+             "Commands come from a prompt on a terminal, else from standard input.",
     .options = options,
     .operands_most = OPERANDS_ANY,
     .run = replay_main,

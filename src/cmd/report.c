@@ -22,8 +22,8 @@
 #include "trace/traces.h"
 
 enum {
-    LIMIT = 20,       /* rows of each table, unless --limit */
-    PAGE_LIMIT = 500, /* the same of the HTML page, which can be searched */
+    LIMIT = 20,          /* rows of each table, unless --limit */
+    PAGE_LIMIT = 500,    /* the same of the HTML page, which can be searched */
     COUNTABLE = 2000000, /* frames that can be read in passing */
 };
 
@@ -34,25 +34,28 @@ static struct {
 } given;
 
 static const struct option options[] = {
-    {"json", .read = option_flag, .to = &given.json, .help = "the same for a program, times in nanoseconds"},
+    {"json", .read = option_flag, .to = &given.json,
+     .help = "the same for a program, times in nanoseconds"},
     {"html", .value = "OUT", .read = option_text, .to = &given.page,
-     .help = "one file for a browser that loads nothing from elsewhere: all of that in tables that sort and filter, a timeline "
-             "of threads with compiles and misses, and a flame graph. It reads every frame"},
+     .help = "one file for a browser that loads nothing from elsewhere: all of that in tables that "
+             "sort and filter, a timeline of threads with compiles and misses, and a flame graph. "
+             "It reads every frame"},
     {"force", .read = option_flag, .to = &given.force, .help = "replace OUT"},
     {"limit", .value = "ROWS", .read = option_rows, .to = &given.limit,
      .help = "rows of each table; 0 is all. The default is 20, of a page 500"},
     OPTION_END,
 };
 
-/* ---- calls ------------------------------------------------------------------ */
+/* ---- calls --------------------------------------------------------------- */
 
-/* Keep about REPORT_MARKS of the calls that were no hits, evenly: when they are too many, every other is dropped, and from
- * then on only every other is kept. */
+/* Keep about REPORT_MARKS of the calls that were no hits, evenly: when they are too many, every
+ * other is dropped, and from then on only every other is kept. */
 static void call_mark(void *context, const struct counted_call *call)
 {
     struct report *report = context;
 
-    if (!outcome_facts[call->outcome].missed || call->outcome == OUTCOME_DECLINED || report->missed++ % report->stride)
+    if (!outcome_facts[call->outcome].missed || call->outcome == OUTCOME_DECLINED ||
+        report->missed++ % report->stride)
         return;
     if (report->mark_count == REPORT_MARKS) {
         for (size_t i = 0; i < REPORT_MARKS / 2; i++)
@@ -108,56 +111,66 @@ void report_outcomes(const struct report *report, struct json *json, const char 
     json_end(json);
 }
 
-/* ---- the recording as a whole ---------------------------------------------- */
+/* ---- the recording as a whole -------------------------------------------- */
 
 static const char *state_words(const struct report *report)
 {
     if (!report->state)
         return "unknown";
     if (!strcmp(report->state, "recording"))
-        return report->live == LIVE_YES ? "still recording"
-               : report->live == LIVE_NO ? "interrupted: the recorder is gone; `dyntrace fsck FILE --recover` completes it"
-                                         : "still recording, or interrupted (then `dyntrace fsck FILE --recover` completes it)";
+        return report->live == LIVE_YES  ? "still recording"
+               : report->live == LIVE_NO ? "interrupted: the recorder is gone; `dyntrace fsck FILE "
+                                           "--recover` completes it"
+                                         : "still recording, or interrupted (then `dyntrace fsck "
+                                           "FILE --recover` completes it)";
     if (!strcmp(report->state, "recovered"))
         return "recovered after the recorder was killed";
     return report->state;
 }
 
-void report_facts(struct report *report, void (*put)(void *to, const char *name, const char *value), void *to)
+void report_facts(struct report *report, void (*put)(void *to, const char *name, const char *value),
+                  void *to)
 {
     struct db *db = report->db;
     const char *which = doubts_frames(db), *values = doubts_values(db);
-    int64_t frames = report->frames, open = report->open_frames, shortest = db_meta_integer(db, "min_duration_ns", 0);
+    int64_t frames = report->frames, open = report->open_frames,
+            shortest = db_meta_integer(db, "min_duration_ns", 0);
     char human[TABLE_HUMAN], other[TABLE_HUMAN], text[200];
 
     put(to, "trace", db_path(db));
     put(to, "state", state_words(report));
-    db_rows(query, db, schema_statement("report/facts")) {
+    db_rows(query, db, schema_statement("report/facts"))
+    {
         const char *name = query_text(query, 0, NULL);
         int64_t value = query_integer(query, 1);
         if (query_type(query, 1) == QUERY_TEXT)
             put(to, name, query_text(query, 1, NULL));
         else if (query_type(query, 1) == QUERY_INTEGER)
-            put(to, name, !strcmp(name, "span") ? table_duration(human, value) : table_count(human, value));
+            put(to, name,
+                !strcmp(name, "span") ? table_duration(human, value) : table_count(human, value));
         if (query_type(query, 2) != QUERY_NULL)
             put(to, "", query_text(query, 2, NULL));
         if (strcmp(name, "frames") != 0)
             continue;
-        snprintf(text, sizeof text, "%s%s%s%s%s", frames < 0 ? "not known yet" : table_count(human, frames),
-                 open > 0 ? ", of which " : "", open > 0 ? table_count(other, open) : "", open > 0 ? " still open" : "",
-                 report->live != LIVE_NO && frames == 0 ? " (single frames are stored at the end)" : "");
+        snprintf(text, sizeof text, "%s%s%s%s%s",
+                 frames < 0 ? "not known yet" : table_count(human, frames),
+                 open > 0 ? ", of which " : "", open > 0 ? table_count(other, open) : "",
+                 open > 0 ? " still open" : "",
+                 report->live != LIVE_NO && frames == 0 ? " (single frames are stored at the end)"
+                                                        : "");
         put(to, "frames", text);
         if (which)
             put(to, "which", which);
         if (values)
             put(to, "values", values);
-        snprintf(text, sizeof text, "frames under %s are in the totals only", table_duration(human, shortest));
+        snprintf(text, sizeof text, "frames under %s are in the totals only",
+                 table_duration(human, shortest));
         if (shortest > 0)
             put(to, "stored", text);
     }
 }
 
-/* ---- for a terminal --------------------------------------------------------- */
+/* ---- for a terminal ------------------------------------------------------ */
 
 static void fact_print(void *table, const char *name, const char *value)
 {
@@ -169,8 +182,9 @@ static void fact_print(void *table, const char *name, const char *value)
 static void report_text(struct report *report)
 {
     static const char *const tables[] = {"losses", "processes", "threads", "outcomes", "compiles",
-                                         "causes", "breaks", "guards", "functions"};
-    struct table *table = table_open(report->out, table_format(report->out, false), 2, (const char *[]){"", ""});
+                                         "causes", "breaks",    "guards",  "functions"};
+    struct table *table =
+        table_open(report->out, table_format(report->out, false), 2, (const char *[]){"", ""});
 
     table_headless(table);
     report_facts(report, fact_print, table);
@@ -180,9 +194,10 @@ static void report_text(struct report *report)
             report_table(report, tables[i], false);
 }
 
-/* ---- for programs ----------------------------------------------------------- */
+/* ---- for programs -------------------------------------------------------- */
 
-/* The rows of the statement NAME as the member KEY. Columns that begin with _ are for people; argv is JSON already. */
+/* The rows of the statement NAME as the member KEY. Columns that begin with _ are for people; argv
+ * is JSON already. */
 static void rows_json(struct report *report, struct json *json, const char *key, const char *name)
 {
     char path[64];
@@ -212,7 +227,8 @@ static void rows_json(struct report *report, struct json *json, const char *key,
 static void meta_json(struct report *report, struct json *json)
 {
     json_object(json, "meta");
-    db_rows(query, report->db, schema_statement("report/meta")) {
+    db_rows(query, report->db, schema_statement("report/meta"))
+    {
         size_t bytes;
         const char *key = query_whole(query, 0, NULL), *text;
         if (query_type(query, 1) != QUERY_NULL && query_integer(query, 2)) {
@@ -228,14 +244,17 @@ static void meta_json(struct report *report, struct json *json)
 static void report_json(struct report *report)
 {
     static const char *const lists[][2] = {
-        {"losses", "losses"}, {"processes", "processes"}, {"threads", "threads"}, {"torch", "torch"}, {"compiles", "compiles"},
-        {NULL}, /* the outcomes */
-        {"recompile_causes", "causes"}, {"recompiles", "recompiles"}, {"graph_breaks", "breaks"}, {"limits_reached", "limits"},
-        {"guard_bill", "guards"}, {"hot_functions", "functions"},
+        {"losses", "losses"},           {"processes", "processes"},
+        {"threads", "threads"},         {"torch", "torch"},
+        {"compiles", "compiles"},       {NULL}, /* the outcomes */
+        {"recompile_causes", "causes"}, {"recompiles", "recompiles"},
+        {"graph_breaks", "breaks"},     {"limits_reached", "limits"},
+        {"guard_bill", "guards"},       {"hot_functions", "functions"},
     };
     struct json *json = &(struct json){.out = report->out};
     struct db *db = report->db;
-    double hits = report_percent(report, report->sums.hits), eager = report_percent(report, report->sums.python);
+    double hits = report_percent(report, report->sums.hits),
+           eager = report_percent(report, report->sums.python);
     struct query *query = db_query(db, schema_statement("report/sums"));
 
     json_object(json, NULL);
@@ -271,7 +290,7 @@ static void report_json(struct report *report)
     putc('\n', report->out);
 }
 
-/* ---- the command line ------------------------------------------------------- */
+/* ---- the command line ---------------------------------------------------- */
 
 static bool report_make(struct report *report)
 {
@@ -331,8 +350,9 @@ const struct command command_report = {
     .name = "report",
     .summary = "a trace on one page, for a terminal, a program or a browser",
     .operands = "[FILE...]",
-    .about = "A trace on one page: losses, processes, threads, how calls were decided, what was compiled and why again, graph "
-             "breaks, guards, where the time went. FILE is the newest *.db trace here unless given; it may still be recorded.",
+    .about = "A trace on one page: losses, processes, threads, how calls were decided, what was "
+             "compiled and why again, graph breaks, guards, where the time went. FILE is the "
+             "newest *.db trace here unless given; it may still be recorded.",
     .options = options,
     .operands_most = OPERANDS_ANY,
     .run = report_main,

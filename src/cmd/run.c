@@ -1,11 +1,13 @@
-/* cmd/run.c -- `dyntrace run`: start a program so that it is recorded; `collect`: record one that runs already.
+/* cmd/run.c -- `dyntrace run`: start a program so that it is recorded; `collect`: record one that
+ * runs already.
  *
  * Three processes (docs/internals.md):
  *
  *     run --fork--> collector   in a session of its own: no key press reaches it
  *         --fork--> command     the user's program, in our place in the terminal (cmd/run/job.c)
  *
- * We wait, and end with the command's status. `collect` is started by dyntrace.record() (python/dyntrace/record.py):
+ * We wait, and end with the command's status. `collect` is started by dyntrace.record()
+ * (python/dyntrace/record.py):
  *
  *     dyntrace collect -o FILE [--force] [--values WHICH] [--no-argv] --pid PID
  *     prints the session's directory; the program joins it
@@ -16,10 +18,10 @@
 #include "cmd/run/run.h"
 #include "collector/trace_files.h"
 #include "command.h"
+#include "inject.h"
 #include "lib/bounds.h"
 #include "lib/json.h"
 #include "lib/option.h"
-#include "inject.h"
 #include "versions.h"
 
 static struct {
@@ -30,9 +32,10 @@ static struct {
     LIST(const char *) globs; /* each owned, till the end */
 } given = {.session.max_stall_ns = SESSION_MAX_STALL_NS};
 
-#define MAX_STALL_MOST_NS (60 * UINT64_C(1000000000)) /* the program is stopped so long if the recorder is killed */
+#define MAX_STALL_MOST_NS \
+    (60 * UINT64_C(1000000000)) /* the program is stopped so long if the recorder is killed */
 
-/* ---- options --------------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------- */
 
 static const char *stall_read(const struct option *option, const char *value)
 {
@@ -61,72 +64,100 @@ static const char *glob_read(const struct option *option, const char *value)
 }
 
 static const struct option run_options[] = {
-    {.letter = 'm', .value = "MODULE", .help = "run a module, as Python does; what follows is the program's"},
-    {.letter = 'c', .value = "CODE", .help = "run this code, as Python does; what follows is the program's"},
-    {"output", 'o', "FILE", option_any, &given.trace, .help = "write the trace to FILE; the default is the script's or module's name with .db. For each rank of a job by itself: DIR/, or "
-             "a FILE with %h, %r, %p in its name, the host, the rank that torchrun, mpirun, srun or ray say, and the process; DIR/ is "
-             "DIR/%h-%r-%p.db. Such a trace is recorded on a local disk ($TMPDIR or /var/tmp) and moved to its place when it is whole"},
+    {.letter = 'm',
+     .value = "MODULE",
+     .help = "run a module, as Python does; what follows is the program's"},
+    {.letter = 'c',
+     .value = "CODE",
+     .help = "run this code, as Python does; what follows is the program's"},
+    {"output", 'o', "FILE", option_any, &given.trace,
+     .help = "write the trace to FILE; the default is the script's or module's name with .db. For "
+             "each rank of a job by itself: DIR/, or a FILE with %h, %r, %p in its name, the host, "
+             "the rank that torchrun, mpirun, srun or ray say, and the process; DIR/ is "
+             "DIR/%h-%r-%p.db. Such a trace is recorded on a local disk ($TMPDIR or /var/tmp) and "
+             "moved to its place when it is whole"},
     {"force", .read = option_flag, .to = &given.force, .help = "replace FILE if it is there"},
     {"live", .read = option_flag, .to = &given.live,
-     .help = "show the recording on the screen while the program runs, as `dyntrace tui` does. What the program prints is kept "
-             "apart and printed after the screen has gone; it keeps its standard input, and where that is the terminal lines are typed to "
-             "it from the screen"},
-    {"python", .value = "PY", .read = option_any, .to = &given.python, .help = "run scripts, -m and -c with this interpreter, not that of dyntrace's virtual environment or python3 on PATH"},
-    {"frames", .value = "WHICH", .read = option_choice, .to = &given.session.frames, .words = SESSION_FRAMES_WORDS,
+     .help =
+         "show the recording on the screen while the program runs, as `dyntrace tui` does. What "
+         "the program prints is kept apart and printed after the screen has gone; it keeps its "
+         "standard input, and where that is the terminal lines are typed to it from the screen"},
+    {"python", .value = "PY", .read = option_any, .to = &given.python,
+     .help = "run scripts, -m and -c with this interpreter, not that of dyntrace's virtual "
+             "environment or python3 on PATH"},
+    {"frames", .value = "WHICH", .read = option_choice, .to = &given.session.frames,
+     .words = SESSION_FRAMES_WORDS,
      .help = "all (default): every frame\n"
              "user: not the standard library, not site-packages\n"
-             "decided: only calls that a compiler decided, at the least cost: outside of them no hook is installed\n"
+             "decided: only calls that a compiler decided, at the least cost: outside of them no "
+             "hook is installed\n"
              "none: processes only, without a hook"},
     {"include", .value = "GLOB", .read = glob_read, .many = true,
-     .help = "record only code whose file or qualified name matches; may be repeated: one match is enough"},
-    {"exclude", .value = "GLOB", .read = glob_read, .many = true, .help = "do not record code that matches; may be repeated, wins over --include"},
-    {"torch", .value = "MODE", .read = option_choice, .to = &given.session.torch, .words = SESSION_TORCH_WORDS,
+     .help = "record only code whose file or qualified name matches; may be repeated: one match is "
+             "enough"},
+    {"exclude", .value = "GLOB", .read = glob_read, .many = true,
+     .help = "do not record code that matches; may be repeated, wins over --include"},
+    {"torch", .value = "MODE", .read = option_choice, .to = &given.session.torch,
+     .words = SESSION_TORCH_WORDS,
      .help = "how torch.compile is watched\n"
-             "auto (default): shim where this torch and this Python were tested together, else observe\n"
+             "auto (default): shim where this torch and this Python were tested together, else "
+             "observe\n"
              "shim: it runs on dyntrace's evaluator, and every guard check is seen\n"
              "observe: it runs on its own, and what is seen of it from outside is recorded\n"
              "off: not at all"},
     {"capture", .read = option_flag, .to = &given.session.capture,
-     .help = "run every function of the program, but the standard library's and installed packages', under dyntrace.compile: its operations "
-             "on numpy's and torch's arrays are captured as graphs, and what breaks them is in the trace"},
-    {"values", .value = "WHICH", .read = option_choice, .to = &given.session.values, .words = SESSION_VALUES_WORDS,
+     .help = "run every function of the program, but the standard library's and installed "
+             "packages', under dyntrace.compile: its operations on numpy's and torch's arrays are "
+             "captured as graphs, and what breaks them is in the trace"},
+    {"values", .value = "WHICH", .read = option_choice, .to = &given.session.values,
+     .words = SESSION_VALUES_WORDS,
      .help = "what is kept of the values of arguments and of what guards compare\n"
-             "all (default): numbers, strings and other small values as they are, passwords among them\n"
+             "all (default): numbers, strings and other small values as they are, passwords among "
+             "them\n"
              "types: types, shapes and dtypes, devices and strides\n"
              "off: nothing"},
-    {"no-argv", .read = option_flag, .to = &given.session.no_argv, .help = "do not keep command lines, of the program and of its children"},
-    {"clock", .value = "WHICH", .read = option_choice, .to = &given.session.clock, .words = SESSION_READING_WORDS,
-     .help = "what the times of frames are read from\n"
-             "exact (default): the processor's counter, or the kernel's clock where that cannot be trusted\n"
-             "coarse: a word in memory which the recorder sets 10,000 times a second, where reading the counter is slow, as on "
-             "some virtual machines. Order and numbers of calls stay exact; single calls mostly take no time or a tenth of a "
-             "millisecond, sums over many are right"},
+    {"no-argv", .read = option_flag, .to = &given.session.no_argv,
+     .help = "do not keep command lines, of the program and of its children"},
+    {"clock", .value = "WHICH", .read = option_choice, .to = &given.session.clock,
+     .words = SESSION_READING_WORDS,
+     .help =
+         "what the times of frames are read from\n"
+         "exact (default): the processor's counter, or the kernel's clock where that cannot be "
+         "trusted\n"
+         "coarse: a word in memory which the recorder sets 10,000 times a second, where reading "
+         "the counter is slow, as on some virtual machines. Order and numbers of calls stay exact; "
+         "single calls mostly take no time or a tenth of a millisecond, sums over many are right"},
     {"max-depth", .value = "N", .read = depth_read, .to = &given.session.max_depth,
      .help = "record at most N frames on top of each other, and no lookups of deeper ones"},
     {"min-duration", .value = "TIME", .read = option_duration, .to = &given.session.min_duration_ns,
-     .help = "leave out frames shorter than this, such as 500ns, 20us, 1.5ms or 2s; the totals by function still count them; "
-             "frames with a lookup are kept"},
+     .help = "leave out frames shorter than this, such as 500ns, 20us, 1.5ms or 2s; the totals by "
+             "function still count them; frames with a lookup are kept"},
     {"max-stall", .value = "TIME", .read = stall_read, .to = &given.session.max_stall_ns,
-     .help = "stop the program for at most this long, 1s unless given and 60s at most, when the recorder cannot keep up; then it "
-             "goes on, and the frames that are not recorded are counted as a loss"},
+     .help = "stop the program for at most this long, 1s unless given and 60s at most, when the "
+             "recorder cannot keep up; then it goes on, and the frames that are not recorded are "
+             "counted as a loss"},
     OPTION_END,
 };
 
 static const struct option collect_options[] = {
-    {"output", 'o', "FILE", option_text, &given.trace, .help = "write the trace to FILE", .needed = true},
+    {"output", 'o', "FILE", option_text, &given.trace, .help = "write the trace to FILE",
+     .needed = true},
     {"force", .read = option_flag, .to = &given.force, .help = "replace FILE if it is there"},
-    {"values", .value = "WHICH", .read = option_choice, .to = &given.session.values, .words = SESSION_VALUES_WORDS,
-     .help = "all (default), types or off, as `run --values`"},
-    {"no-argv", .read = option_flag, .to = &given.session.no_argv, .help = "do not keep command lines"},
-    {"pid", .value = "PID", .read = option_count, .to = &given.pid, .help = "the process that records itself", .needed = true},
+    {"values", .value = "WHICH", .read = option_choice, .to = &given.session.values,
+     .words = SESSION_VALUES_WORDS, .help = "all (default), types or off, as `run --values`"},
+    {"no-argv", .read = option_flag, .to = &given.session.no_argv,
+     .help = "do not keep command lines"},
+    {"pid", .value = "PID", .read = option_count, .to = &given.pid,
+     .help = "the process that records itself", .needed = true},
     OPTION_END,
 };
 
-/* ---- what both do ---------------------------------------------------------- */
+/* ---- what both do -------------------------------------------------------- */
 
-/* The trace that --output names, else one called as the last part of NAME, as an absolute path: of a rank, on a local disk, to be
- * moved. Its session and the empty trace are made. 0, or -1 after saying why not; the session is the caller's to
- * remove and close in both cases. From here on memory may lack: who waits for a collector outlives that. */
+/* The trace that --output names, else one called as the last part of NAME, as an absolute path: of
+ * a rank, on a local disk, to be moved. Its session and the empty trace are made. 0, or -1 after
+ * saying why not; the session is the caller's to remove and close in both cases. From here on
+ * memory may lack: who waits for a collector outlives that. */
 static int trace_begin(struct session *session, const char *name)
 {
     char here[PATH_MAX] = "", base[PATH_MAX], path[2 * PATH_MAX];
@@ -136,7 +167,8 @@ static int trace_begin(struct session *session, const char *name)
     size_t length;
 
     if (!rooted && !getcwd(here, sizeof here)) {
-        say_error("%s: cannot be a trace: there is no working directory", given.trace ? given.trace : name);
+        say_error("%s: cannot be a trace: there is no working directory",
+                  given.trace ? given.trace : name);
         return -1;
     }
     if (given.trace && rank_is_apart(given.trace)) {
@@ -166,25 +198,28 @@ static int trace_begin(struct session *session, const char *name)
     session->clock_offset_ns = place.clock_offset_ns;
     session->clock_doubt_ns = place.clock_doubt_ns;
     if (access(session->frames, F_OK) == 0) {
-        say_error("%s: another recording writes this trace (%s is there); wait for it, use -o, or delete that file if "
-                  "nothing records any more", path, session->frames);
+        say_error("%s: another recording writes this trace (%s is there); wait for it, use -o, or "
+                  "delete that file if nothing records any more",
+                  path, session->frames);
         return -1;
     }
     return recorder_create(path, session->frames, given.force);
 }
 
 /* Wait until the trace is whole. False after saying that there was no collector to do it. */
-static bool trace_end(struct launch *l, volatile sig_atomic_t *interrupted, struct collector_result *said)
+static bool trace_end(struct launch *l, volatile sig_atomic_t *interrupted,
+                      struct collector_result *said)
 {
     if (launch_wait(l, interrupted, said))
         return true;
-    say_error("the collector was killed again and again; `dyntrace fsck --recover %s` may finish the trace",
+    say_error("the collector was killed again and again; `dyntrace fsck --recover %s` may finish "
+              "the trace",
               l->session->trace);
     l->session->directory[0] = 0; /* keep it for that */
     return false;
 }
 
-/* ---- run ------------------------------------------------------------------- */
+/* ---- run ----------------------------------------------------------------- */
 
 static char *json_command(int argc, char **argv)
 {
@@ -205,9 +240,12 @@ static void say_size(const struct session *session, const struct collector_resul
 {
     struct stat file;
 
-    if (said->undecided && given.session.frames != SESSION_DECIDED && !stat(session->trace, &file) && file.st_size >= BIG)
-        say_error("%s has %lld MB; --frames decided would have made %lld MB at most, with the same decisions", session->trace,
-                  (long long)file.st_size / MB, ((long long)file.st_size - (long long)said->undecided) / MB + 1);
+    if (said->undecided && given.session.frames != SESSION_DECIDED &&
+        !stat(session->trace, &file) && file.st_size >= BIG)
+        say_error("%s has %lld MB; --frames decided would have made %lld MB at most, with the same "
+                  "decisions",
+                  session->trace, (long long)file.st_size / MB,
+                  ((long long)file.st_size - (long long)said->undecided) / MB + 1);
 }
 
 /* What the user should know at the end. */
@@ -219,24 +257,29 @@ static void say_result(const struct session *session, const struct collector_res
 
     if (said->error[0])
         say_error("%s", said->error);
-    if (said->unsupported[0] && sscanf(said->unsupported, "%63s %d.%d at %n", name, &major, &minor, &path) == 3 &&
+    if (said->unsupported[0] &&
+        sscanf(said->unsupported, "%63s %d.%d at %n", name, &major, &minor, &path) == 3 &&
         versions_supports(name, major, minor))
-        say_error("%s was not recorded: there is no extension of dyntrace " DYNTRACE_VERSION " for it: %s", said->unsupported,
-                  extension_remedy(said->unsupported + path, remedy));
+        say_error("%s was not recorded: there is no extension of dyntrace " DYNTRACE_VERSION
+                  " for it: %s",
+                  said->unsupported, extension_remedy(said->unsupported + path, remedy));
     else if (said->unsupported[0])
-        say_error("%s was not recorded: it is not supported; use " CPYTHON_SUPPORTED, said->unsupported);
+        say_error("%s was not recorded: it is not supported; use " CPYTHON_SUPPORTED,
+                  said->unsupported);
     else if (!said->processes && given.session.frames != SESSION_NONE)
-        say_error("nothing was recorded: no Python process loaded the recorder; it is not Python, or was started with "
-                  "-I, -E or -S, which you would have to leave out%s%s%s", for_all ? "" : ", or as a user who cannot read ",
-                  for_all ? "" : program_inject(), for_all ? "" : ": install dyntrace where that user can");
+        say_error("nothing was recorded: no Python process loaded the recorder; it is not Python, "
+                  "or was started with -I, -E or -S, which you would have to leave out%s%s%s",
+                  for_all ? "" : ", or as a user who cannot read ", for_all ? "" : program_inject(),
+                  for_all ? "" : ": install dyntrace where that user can");
     if (said->torch_note[0])
         say_error("%s", said->torch_note);
     if (said->missing && !said->error[0])
-        say_error("%s is not complete: %s%s; `dyntrace report` lists %s", session->trace, said->worst,
-                  said->missing > 1 ? ", and more" : "", said->missing > 1 ? "all losses" : "it");
+        say_error("%s is not complete: %s%s; `dyntrace report` lists %s", session->trace,
+                  said->worst, said->missing > 1 ? ", and more" : "",
+                  said->missing > 1 ? "all losses" : "it");
     if (terminal && !said->error[0])
-        say_error("%llu frames of %u process%s in %s", (unsigned long long)said->frames, said->processes,
-                  said->processes == 1 ? "" : "es", session->trace);
+        say_error("%llu frames of %u process%s in %s", (unsigned long long)said->frames,
+                  said->processes, said->processes == 1 ? "" : "es", session->trace);
 }
 
 static int run_untraced(const struct program *t)
@@ -274,10 +317,12 @@ static int record(const struct program *t, int argc, char **argv)
         goto done;
     }
     made = false;
-    l.began = (struct collector_order){.what = ORDER_BEGAN, .pid = job_pid()}; /* the child has told it */
+    /* the child has told it */
+    l.began = (struct collector_order){.what = ORDER_BEGAN, .pid = job_pid()};
     live_show(session.trace);
     status = job_wait(&l, &ended);
-    launch_order(&l, &(struct collector_order){.what = ORDER_ENDED, .pid = job_pid(), .status = ended});
+    launch_order(&l,
+                 &(struct collector_order){.what = ORDER_ENDED, .pid = job_pid(), .status = ended});
     if (!trace_end(&l, job_end(), &said)) /* a Ctrl-C ends the wait for stragglers */
         goto done;
     live_close();
@@ -292,7 +337,7 @@ static int record(const struct program *t, int argc, char **argv)
 done:
     live_close();
     program_fits(t, &asked, true); /* it is waited for in any case */
-    if (made) { /* nothing ran: leave nothing behind */
+    if (made) {                    /* nothing ran: leave nothing behind */
         unlink(session.trace);
         unlink(session.frames);
         if (*session.destination) { /* and so its directory */
@@ -315,9 +360,12 @@ static bool capture_fits(void)
     if (!given.session.capture)
         return true;
     if (given.session.frames == SESSION_NONE)
-        say_error("run: --capture needs the hook that --frames none leaves out: give one of the two");
+        say_error(
+            "run: --capture needs the hook that --frames none leaves out: give one of the two");
     else if (torch == SESSION_TORCH_SHIM || torch == SESSION_TORCH_OBSERVE)
-        say_error("run: --capture compiles, and --torch %s watches torch compile: give one of the two", torch == SESSION_TORCH_SHIM ? "shim" : "observe");
+        say_error(
+            "run: --capture compiles, and --torch %s watches torch compile: give one of the two",
+            torch == SESSION_TORCH_SHIM ? "shim" : "observe");
     else
         return true;
     return false;
@@ -331,14 +379,16 @@ static int run(int count, char **operands)
 
     if (!count)
         say_error("run: no program given; `dyntrace run --help` tells more");
-    if (!count || !capture_fits() || program_find(&program, given.python ? given.python : program_python(), count, operands))
+    if (!count || !capture_fits() ||
+        program_find(&program, given.python ? given.python : program_python(), count, operands))
         goto done;
     ignoring = program.python ? python_ignores_us((const char *const *)program.argv + 1) : 0;
     if (ignoring && given.session.frames == SESSION_NONE)
         status = run_untraced(&program);
     else if (ignoring)
-        say_error("%s: its option -%c makes it ignore the environment, by which it would be recorded: leave it out, or run "
-                  "untraced with --frames none", program.argv[0], ignoring);
+        say_error("%s: its option -%c makes it ignore the environment, by which it would be "
+                  "recorded: leave it out, or run untraced with --frames none",
+                  program.argv[0], ignoring);
     else
         status = record(&program, count, operands);
 done:
@@ -350,15 +400,15 @@ const struct command command_run = {
     .name = "run",
     .summary = "run a program and record its frames",
     .operands = "[--] script.py | -m MODULE | -c CODE | PROGRAM [ARG]...",
-    .about = "Runs the program and records every Python frame that it and its children evaluate. The exit status is the program's "
-             "own (128+N when signal N killed it).",
+    .about = "Runs the program and records every Python frame that it and its children evaluate. "
+             "The exit status is the program's own (128+N when signal N killed it).",
     .options = run_options,
     .operands_most = OPERANDS_ANY,
     .runs = true,
     .run = run,
 };
 
-/* ---- collect --------------------------------------------------------------- */
+/* ---- collect ------------------------------------------------------------- */
 
 /* Until standard input ends. A collector that dies meanwhile is replaced. */
 static void wait_for_end(struct launch *l)
@@ -419,7 +469,8 @@ const struct command command_collect = {
     .name = "collect",
     .summary = "the other half of dyntrace.record()",
     .operands = "",
-    .about = "Collects what process PID records of itself, until standard input ends. dyntrace.record() starts it.",
+    .about = "Collects what process PID records of itself, until standard input ends. "
+             "dyntrace.record() starts it.",
     .options = collect_options,
     .too_many = "not understood",
     .internal = true,

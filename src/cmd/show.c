@@ -1,8 +1,9 @@
 /* cmd/show.c -- `dyntrace show`: what each compile of a function made.
  *
- * A compile, then the rows of each section about it (schemas/show.sql): why it was needed, the guards of its entry
- * and the user's lines that they are there for, graph breaks, graphs, where its time went, and the listings that were
- * recorded, such as the bytecode before and after. The JSON is the same rows. */
+ * A compile, then the rows of each section about it (schemas/show.sql): why it was needed, the
+ * guards of its entry and the user's lines that they are there for, graph breaks, graphs, where its
+ * time went, and the listings that were recorded, such as the bytecode before and after. The JSON
+ * is the same rows. */
 #include <stdlib.h>
 
 #include "command.h"
@@ -19,12 +20,12 @@
 #include "trace/torch_words.h"
 
 enum {
-    COMPILES = 10,       /* shown, unless --full */
-    ROWS = 60,           /* of a section */
-    LINES = 120,         /* of a listing */
-    WIDTH = 100,         /* bytes of a text within a line */
-    PHASE_DEPTH = 64,    /* deeper ones are shown beside the one that they lie in */
-    ALL = 1000000,       /* rows with --full */
+    COMPILES = 10,    /* shown, unless --full */
+    ROWS = 60,        /* of a section */
+    LINES = 120,      /* of a listing */
+    WIDTH = 100,      /* bytes of a text within a line */
+    PHASE_DEPTH = 64, /* deeper ones are shown beside the one that they lie in */
+    ALL = 1000000,    /* rows with --full */
     JSON_ROWS = 10000,
     NODE_CELLS = 5,
 };
@@ -36,13 +37,13 @@ static struct {
 static struct {
     struct db *db; /* owned */
     struct found_code code;
-    bool torch;    /* some process that it ran in uses torch */
-    char *before;  /* owned: the bytecode that was last shown as before a compile */
+    bool torch;   /* some process that it ran in uses torch */
+    char *before; /* owned: the bytecode that was last shown as before a compile */
     int64_t ends[PHASE_DEPTH], longest; /* of the phases around the current one; of the compile */
     int depth;
 } show;
 
-/* ---- rows ------------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------- */
 
 /* The statement NAME about ID, at most LIMIT rows unless --full. */
 static struct query *ask(const char *name, int64_t id, int64_t limit)
@@ -102,26 +103,28 @@ static void lines(const char *listing, int indent, long most)
     prose_lines(stdout, listing, indent, given.full ? -1 : most);
 }
 
-/* ---- the sections, for people ------------------------------------------------ */
+/* ---- the sections, for people -------------------------------------------- */
 
 static void cause_row(struct query *query)
 {
-    prose_print(stdout, "    {%.*s: }{%.*s }{%.*s }", wide(40), text(query, "older_entry"), wide(40), text(query, "kind"),
-                wide(WIDTH), text(query, "source"));
+    prose_print(stdout, "    {%.*s: }{%.*s }{%.*s }", wide(40), text(query, "older_entry"),
+                wide(40), text(query, "kind"), wide(WIDTH), text(query, "source"));
     if (filled(query, "expected") || filled(query, "actual"))
-        prose_print(stdout, "wanted %.*s, was %.*s", wide(WIDTH), text(query, "expected"), wide(WIDTH),
-                    text(query, "actual"));
+        prose_print(stdout, "wanted %.*s, was %.*s", wide(WIDTH), text(query, "expected"),
+                    wide(WIDTH), text(query, "actual"));
     else
         prose_print(stdout, "%.*s", wide(WIDTH), text(query, "text"));
-    printf("  [%s]\n", filled(query, "how") && strcmp(text(query, "how"), "observed") ? "re-checked" : "observed");
+    printf("  [%s]\n", filled(query, "how") && strcmp(text(query, "how"), "observed") ? "re-checked"
+                                                                                      : "observed");
 }
 
 static void guard_row(struct query *query)
 {
     const char *stack = text(query, "user_stack");
 
-    prose_print(stdout, "    %3jd  %.*s  %.*s{  %.*s}", integer(query, "ordinal"), wide(40), text(query, "kind"),
-                wide(WIDTH), text(query, "source"), wide(WIDTH), text(query, "expression"));
+    prose_print(stdout, "    %3jd  %.*s  %.*s{  %.*s}", integer(query, "ordinal"), wide(40),
+                text(query, "kind"), wide(WIDTH), text(query, "source"), wide(WIDTH),
+                text(query, "expression"));
     if (stack && !given.full)
         prose_place(stdout, "  # ", stack);
     putchar('\n');
@@ -134,11 +137,13 @@ static void break_row(struct query *query)
     const struct torch_reason reason = torch_reason_split(text(query, "reason"));
 
     prose_print(stdout, "    line %jd: ", integer(query, "line"));
-    prose_print(stdout, "%.200s{\n      %.300s}{\n      hint: %.300s}", reason.what, reason.why, reason.hint);
+    prose_print(stdout, "%.200s{\n      %.300s}{\n      hint: %.300s}", reason.what, reason.why,
+                reason.hint);
     if (filled(query, "resume_function")) {
         fputs("\n      goes on in ", stdout);
         torch_name_print(stdout, text(query, "resume_function"), WIDTH);
-        prose_print(stdout, "{ (%.*s)}", wide(WIDTH), show.torch ? text(query, "resume_function") : NULL);
+        prose_print(stdout, "{ (%.*s)}", wide(WIDTH),
+                    show.torch ? text(query, "resume_function") : NULL);
     }
     putchar('\n');
     if (filled(query, "user_stack"))
@@ -164,7 +169,8 @@ static void nodes_print(int64_t graph_id)
     query_reset(query);
     for (count = 0; query_step(query); count++) {
         for (int i = 0; !count && i < NODE_CELLS; i++)
-            printf("%s%-*s%s", i ? "  " : "    ", (int)columns[i], heads[i], i < NODE_CELLS - 1 ? "" : "\n");
+            printf("%s%-*s%s", i ? "  " : "    ", (int)columns[i], heads[i],
+                   i < NODE_CELLS - 1 ? "" : "\n");
         if (count >= ROWS && !given.full)
             break;
         for (int i = 0; i < NODE_CELLS; i++) {
@@ -182,8 +188,8 @@ static void graph_row(struct query *query)
 {
     int64_t nodes = integer(query, "node_count"); /* an imported graph is a text alone */
 
-    prose_print(stdout, "  graph{ %.*s}{, %jd node(s)}%s\n", wide(WIDTH), filled(query, "name"), nodes,
-                nodes == PROSE_UNKNOWN ? ": its text alone is known; --full shows it" : "");
+    prose_print(stdout, "  graph{ %.*s}{, %jd node(s)}%s\n", wide(WIDTH), filled(query, "name"),
+                nodes, nodes == PROSE_UNKNOWN ? ": its text alone is known; --full shows it" : "");
     nodes_print(integer(query, "graph_id"));
 }
 
@@ -263,7 +269,7 @@ static void section_print(const struct section *section, int64_t compile_id)
     query_close(query);
 }
 
-/* ---- a compile ----------------------------------------------------------------- */
+/* ---- a compile ----------------------------------------------------------- */
 
 static void entry_print(struct query *query)
 {
@@ -273,23 +279,30 @@ static void entry_print(struct query *query)
         fputs("  made no entry\n", stdout);
         return;
     }
-    prose_print(stdout, "  made entry %.40s{ by %.*s}{, region %jd}, %jd guard(s){; died at %+jd}{: %.*s}\n", text(query, "entry"),
-                wide(40), text(query, "backend"), integer(query, "region_id"), integer(query, "guard_count"), died,
-                wide(WIDTH), died == PROSE_UNKNOWN ? NULL : text(query, "death_cause"));
+    prose_print(
+        stdout,
+        "  made entry %.40s{ by %.*s}{, region %jd}, %jd guard(s){; died at %+jd}{: %.*s}\n",
+        text(query, "entry"), wide(40), text(query, "backend"), integer(query, "region_id"),
+        integer(query, "guard_count"), died, wide(WIDTH),
+        died == PROSE_UNKNOWN ? NULL : text(query, "death_cause"));
 }
 
 static void compile_print(struct query *query)
 {
     const char *reason = filled(query, "reason"), *rest = reason ? strchr(reason, '\n') : NULL;
-    int64_t start = integer(query, "start_ns"), end = integer(query, "end_ns"), sticky = integer(query, "sticky");
+    int64_t start = integer(query, "start_ns"), end = integer(query, "end_ns"),
+            sticky = integer(query, "sticky");
     bool ended = end != PROSE_UNKNOWN;
 
     fputs(say_colour(stdout) ? "\n\033[1mcompile " : "\ncompile ", stdout);
     prose_print(stdout, "%.40s", filled(query, "label") ? text(query, "label") : "without a label");
     fputs(say_colour(stdout) ? "\033[0m" : "", stdout);
-    prose_print(stdout, " at %+jd{, took %+jd}%s: %.40s%s", start, ended ? times_span(start, end) : PROSE_UNKNOWN,
-                ended ? "" : ", did not end", text(query, "outcome"),
-                sticky == PROSE_UNKNOWN ? "" : sticky ? ", for good" : ", for this call");
+    prose_print(stdout, " at %+jd{, took %+jd}%s: %.40s%s", start,
+                ended ? times_span(start, end) : PROSE_UNKNOWN, ended ? "" : ", did not end",
+                text(query, "outcome"),
+                sticky == PROSE_UNKNOWN ? ""
+                : sticky                ? ", for good"
+                                        : ", for this call");
     prose_print(stdout, "{: %.*s}\n", show.torch ? WIDTH * 2 : wide(WIDTH * 2),
                 show.torch ? torch_reason_split(reason).what : reason);
     if (rest && show.torch)
@@ -313,14 +326,16 @@ static void show_print(void)
         compile_print(query);
     query_close(query);
     if (!shown && !db_failed(show.db))
-        fputs("\nIt was never compiled in this recording; `dyntrace why` tells what happened to its calls.\n",
+        fputs("\nIt was never compiled in this recording; `dyntrace why` tells what happened to "
+              "its calls.\n",
               stdout);
     else if (count > shown)
-        prose_print(stdout, "\n(%jd of %jd compiles; --full shows all, `dyntrace show LABEL` shows one)\n", shown,
-                    count);
+        prose_print(stdout,
+                    "\n(%jd of %jd compiles; --full shows all, `dyntrace show LABEL` shows one)\n",
+                    shown, count);
 }
 
-/* ---- for programs ---------------------------------------------------------- */
+/* ---- for programs -------------------------------------------------------- */
 
 /* The current row of QUERY as an object, still open. */
 static void row_put(struct json *json, struct query *query)
@@ -367,12 +382,14 @@ static void show_json(void)
     query_close(query);
 }
 
-/* ---- the command ----------------------------------------------------------- */
+/* ---- the command --------------------------------------------------------- */
 
 static const struct option options[] = {
     {"full", .read = option_flag, .to = &given.full,
-     .help = "all compiles, guards, nodes, phases and lines, uncut; torch's own texts of guards and graphs"},
-    {"json", .read = option_flag, .to = &given.json, .help = "the same for a program, times in nanoseconds"},
+     .help = "all compiles, guards, nodes, phases and lines, uncut; torch's own texts of guards "
+             "and graphs"},
+    {"json", .read = option_flag, .to = &given.json,
+     .help = "the same for a program, times in nanoseconds"},
     OPTION_END,
 };
 
@@ -405,11 +422,11 @@ const struct command command_show = {
     .name = "show",
     .summary = "what each compile of a function made: guards, bytecode, graphs",
     .operands = "FUNC [FILE...]",
-    .about = "What each compile of a function made: cache entry, guards, graphs, graph breaks, where its time went, "
-             "bytecode before and after, as far as the recording has them.\n\n"
-             "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, FUNC@LINE (the rest of FUNC after a graph "
-             "break in that line), or a compile such as 0/1, which is then shown alone. FILE is the newest *.db trace here "
-             "unless given.",
+    .about = "What each compile of a function made: cache entry, guards, graphs, graph breaks, "
+             "where its time went, bytecode before and after, as far as the recording has them.\n\n"
+             "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, FUNC@LINE (the rest of "
+             "FUNC after a graph break in that line), or a compile such as 0/1, which is then "
+             "shown alone. FILE is the newest *.db trace here unless given.",
     .options = options,
     .operands_most = OPERANDS_ANY,
     .run = show_main,

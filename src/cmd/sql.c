@@ -1,7 +1,8 @@
 /* cmd/sql.c -- `dyntrace sql`: ask a trace anything.
  *
- * A query comes from the command line, by name from schemas/queries/, from stdin, or from a prompt with history and
- * completion. It can only read (trace/db.h). Ctrl-C ends the query that runs, not the prompt. */
+ * A query comes from the command line, by name from schemas/queries/, from stdin, or from a prompt
+ * with history and completion. It can only read (trace/db.h). Ctrl-C ends the query that runs, not
+ * the prompt. */
 #include <editline/readline.h>
 #include <errno.h>
 #include <unistd.h>
@@ -32,22 +33,25 @@ static struct {
 } given;
 
 static const struct option options[] = {
-    {"list", .read = option_flag, .to = &given.list, .help = "the named queries and what they answer"},
-    {"json", .read = option_flag, .to = &given.json, .help = "an array of objects instead of a table or TSV"},
+    {"list", .read = option_flag, .to = &given.list,
+     .help = "the named queries and what they answer"},
+    {"json", .read = option_flag, .to = &given.json,
+     .help = "an array of objects instead of a table or TSV"},
     {"no-header", .read = option_flag, .to = &given.headless, .help = "no line of column names"},
     {"then", .value = "QUERY", .read = option_text, .to = &given.then,
-     .help = "of several traces: run this over the rows of all, which are the table `result`, with the column `trace` before those of "
-             "the query"},
+     .help = "of several traces: run this over the rows of all, which are the table `result`, with "
+             "the column `trace` before those of the query"},
     OPTION_END,
 };
 
 struct session {
     struct db *db; /* owned */
     enum table_format format;
-    char *pending, *history; /* owned, of the prompt: lines of an unfinished statement; the file, or NULL */
+    /* owned, of the prompt: lines of an unfinished statement; the file, or NULL */
+    char *pending, *history;
 };
 
-/* ---- running queries ------------------------------------------------------- */
+/* ---- running queries ----------------------------------------------------- */
 
 /* Print what QUERY finds. Takes QUERY over. False: it failed, which was said. */
 static bool result_print(struct session *session, struct query *query)
@@ -75,7 +79,8 @@ static bool result_print(struct session *session, struct query *query)
     return out_flush() && ok && !db_failed(session->db);
 }
 
-/* Run every statement of SQL, up to the first that fails. A line that begins with a dot is a command. */
+/* Run every statement of SQL, up to the first that fails. A line that begins with a dot is a
+ * command. */
 static bool sql_run(struct session *session, const char *sql)
 {
     bool first = true, ok = true;
@@ -85,7 +90,9 @@ static bool sql_run(struct session *session, const char *sql)
         bool dot = *sql == '.';
         char *named = dot ? sql_named(sql) : NULL;
         const char *rest = sql + strcspn(sql, "\n");
-        struct query *query = dot && !named ? NULL : db_query_next(session->db, named ? named : sql, dot ? &(const char *){0} : &rest);
+        struct query *query = dot && !named ? NULL
+                                            : db_query_next(session->db, named ? named : sql,
+                                                            dot ? &(const char *){0} : &rest);
         ok = !db_failed(session->db) && (!dot || named);
         if (dot && !named)
             say_error("%.*s: no such command; .help lists them", (int)strcspn(sql, " ;\n"), sql);
@@ -100,13 +107,15 @@ static bool sql_run(struct session *session, const char *sql)
     return ok;
 }
 
-/* ---- several traces -------------------------------------------------------- */
+/* ---- several traces ------------------------------------------------------ */
 
-/* Make the table `result` in ALL for the rows of QUERY: how one is put there. The caller ends it with query_close. */
+/* Make the table `result` in ALL for the rows of QUERY: how one is put there. The caller ends it
+ * with query_close. */
 static struct query *result_make(struct db *all, struct query *query)
 {
     struct arena names = {0};
-    char *made = arena_print(&names, "CREATE TABLE result(trace"), *put = arena_print(&names, "INSERT INTO result VALUES (?1");
+    char *made = arena_print(&names, "CREATE TABLE result(trace"),
+         *put = arena_print(&names, "INSERT INTO result VALUES (?1");
     struct query *to = NULL;
 
     for (int i = 0; i < query_columns(query); i++) {
@@ -125,7 +134,8 @@ static struct query *result_make(struct db *all, struct query *query)
     return to;
 }
 
-/* Add what SQL finds in DB to ALL's `result`. False: SQL is none, or one row could not be put there. */
+/* Add what SQL finds in DB to ALL's `result`. False: SQL is none, or one row could not be put
+ * there. */
 static bool result_add(struct db *all, struct query **to, struct db *db, const char *sql)
 {
     const char *rest = "";
@@ -151,7 +161,8 @@ static bool result_add(struct db *all, struct query **to, struct db *db, const c
 /* Ask each of TRACES, then the rows of all. The exit status. */
 static int traces_ask(struct traces *traces, const char *sql)
 {
-    struct session session = {.format = table_format(stdout, given.json), .db = db_scratch("sql", "PRAGMA cache_size = -65536")};
+    struct session session = {.format = table_format(stdout, given.json),
+                              .db = db_scratch("sql", "PRAGMA cache_size = -65536")};
     struct progress progress = progress_begin("running");
     struct query *to = NULL;
     bool ok = true;
@@ -169,7 +180,7 @@ static int traces_ask(struct traces *traces, const char *sql)
     return ok ? 0 : 1;
 }
 
-/* ---- the prompt ------------------------------------------------------------ */
+/* ---- the prompt ---------------------------------------------------------- */
 
 static const char *const dot_commands[] = {"exit", "help", "queries", "quit", "schema", "tables"};
 
@@ -184,7 +195,8 @@ static char *word_match(const char *text, int again)
 
 static char *dot_match(const char *text, int again)
 {
-    return sql_match(text, dot_commands, sizeof dot_commands / sizeof *dot_commands, &next_word, again);
+    return sql_match(text, dot_commands, sizeof dot_commands / sizeof *dot_commands, &next_word,
+                     again);
 }
 
 static char **complete(const char *text, int start, int end)
@@ -245,7 +257,8 @@ static void prompt(struct session *session)
         read_history(session->history);
     sql_words_gather(&words, session->db);
 
-    prose_print(stdout, "dyntrace sql on %s (read only). \".help\" lists the commands.\n", db_path(session->db));
+    prose_print(stdout, "dyntrace sql on %s (read only). \".help\" lists the commands.\n",
+                db_path(session->db));
     while (go_on) {
         char *line = prompt_line(*session->pending ? "   ...> " : "dyntrace> ");
         if (prompt_interrupted()) { /* Ctrl-C: forget what was typed */
@@ -263,17 +276,17 @@ static void prompt(struct session *session)
     sql_words_free(&words);
 }
 
-/* ---- the command ----------------------------------------------------------- */
+/* ---- the command --------------------------------------------------------- */
 
 /* All of stdin, or NULL and why. The caller frees it. */
 static char *stdin_read(void)
 {
     char *text = calloc(1, STDIN_MAX + 2);
     size_t bytes = fread(text, 1, STDIN_MAX + 1, stdin);
-    const char *why = ferror(stdin)               ? strerror(errno)
-                      : bytes > STDIN_MAX         ? "too long for a query"
-                      : memchr(text, 0, bytes)    ? "holds a NUL byte, so is no SQL"
-                                                  : NULL;
+    const char *why = ferror(stdin)            ? strerror(errno)
+                      : bytes > STDIN_MAX      ? "too long for a query"
+                      : memchr(text, 0, bytes) ? "holds a NUL byte, so is no SQL"
+                                               : NULL;
 
     if (!why)
         return text;
@@ -303,7 +316,9 @@ static int files_ask(char **files, const char *text)
     } else if (traces.given) {
         if (text || (text = typed = stdin_read()))
             status = traces_ask(&traces, text);
-    } else if ((session.db = given.list ? db_scratch("sql", "") : db_open(traces.paths.count ? traces.paths.at[0] : NULL))) {
+    } else if ((session.db = given.list
+                                 ? db_scratch("sql", "")
+                                 : db_open(traces.paths.count ? traces.paths.at[0] : NULL))) {
         prompt_catch();
         if (!text && !given.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
             prompt(&session);
@@ -333,7 +348,8 @@ static int sql_main(int count, char **operands)
         }
     named = text && *text != '.' ? sql_named(text) : NULL;
     if (text && !named && !strpbrk(text, " \t\n;(") && *text != '.') {
-        say_error("%s: no such file and no such query; `dyntrace sql --list` lists the named ones", text);
+        say_error("%s: no such file and no such query; `dyntrace sql --list` lists the named ones",
+                  text);
         return 2;
     }
     if (asked)
@@ -347,13 +363,15 @@ const struct command command_sql = {
     .name = "sql",
     .summary = "ask a trace in SQL, by a named query or at a prompt",
     .operands = "[FILE...] [QUERY|NAME]",
-    .about = "Runs SQL on a trace, which is only read. FILE is the newest *.db trace here unless given. Without a query: a prompt "
-             "with history and completion on a terminal, else SQL from standard input. Several traces are asked one after the other, "
-             "and their rows have a column `trace`.",
+    .about = "Runs SQL on a trace, which is only read. FILE is the newest *.db trace here unless "
+             "given. Without a query: a prompt with history and completion on a terminal, else SQL "
+             "from standard input. Several traces are asked one after the other, and their rows "
+             "have a column `trace`.",
     .options = options,
     .more = "  dyntrace sql hot-functions\n"
             "  dyntrace sql app.db \"SELECT * FROM frames LIMIT 10\"\n"
-            "  dyntrace sql ranks/ \"SELECT COUNT(*) AS n FROM recompiles\" --then \"SELECT trace, n FROM result ORDER BY n DESC\"",
+            "  dyntrace sql ranks/ \"SELECT COUNT(*) AS n FROM recompiles\" --then \"SELECT trace, "
+            "n FROM result ORDER BY n DESC\"",
     .operands_most = OPERANDS_ANY,
     .run = sql_main,
 };

@@ -16,20 +16,26 @@ static const char *size_read(const struct option *option, const char *value)
 {
     char rest;
 
-    return sscanf(value, "%dx%d%c", &given.columns, &given.rows, &rest) == 2 && given.columns >= 1 && given.rows >= 1 &&
-                   given.columns <= SCREEN_MOST && given.rows <= SCREEN_MOST
+    return sscanf(value, "%dx%d%c", &given.columns, &given.rows, &rest) == 2 &&
+                   given.columns >= 1 && given.rows >= 1 && given.columns <= SCREEN_MOST &&
+                   given.rows <= SCREEN_MOST
                ? NULL
                : "not a size such as 100x30 (at most 1000x1000)";
 }
 
 static const struct option options[] = {
-    {"live", .read = option_flag, .to = &given.live, .help = "follow a trace that is still being recorded"},
-    {"ascii", .read = option_flag, .to = &given.ascii, .help = "use no other characters than ASCII"},
+    {"live", .read = option_flag, .to = &given.live,
+     .help = "follow a trace that is still being recorded"},
+    {"ascii", .read = option_flag, .to = &given.ascii,
+     .help = "use no other characters than ASCII"},
     {"keys", .value = "KEYS", .read = option_any, .to = &given.keys,
-     .help = "type these first: 'j j Enter /forward Enter'; also Esc Tab S-Tab Space Up Down Left Right PgUp PgDn Home End "
-             "Backspace Delete F1 C-l Click:X,Y WheelUp WheelDown Resize:WxH"},
-    {"dump", .read = option_flag, .to = &given.dump, .help = "then print the screen as text and end; needs no terminal"},
-    {"screen", .value = "WxH", .read = size_read, .help = "the size of that screen; 80x24 unless given"},
+     .help =
+         "type these first: 'j j Enter /forward Enter'; also Esc Tab S-Tab Space Up Down Left "
+         "Right PgUp PgDn Home End Backspace Delete F1 C-l Click:X,Y WheelUp WheelDown Resize:WxH"},
+    {"dump", .read = option_flag, .to = &given.dump,
+     .help = "then print the screen as text and end; needs no terminal"},
+    {"screen", .value = "WxH", .read = size_read,
+     .help = "the size of that screen; 80x24 unless given"},
     OPTION_END,
 };
 
@@ -61,8 +67,9 @@ const struct command command_tui = {
     .name = "tui",
     .summary = "look at a trace on the whole screen",
     .operands = "[FILE...]",
-    .about = "Shows a trace on the whole screen: what was compiled and why, function by function and call by call. FILE is the "
-             "newest *.db trace here unless given; it is only read. ? lists the keys.",
+    .about = "Shows a trace on the whole screen: what was compiled and why, function by function "
+             "and call by call. FILE is the newest *.db trace here unless given; it is only read. "
+             "? lists the keys.",
     .options = options,
     .more = "NO_COLOR is honoured. VISUAL or EDITOR is what `o` opens.",
     .operands_most = OPERANDS_ANY,

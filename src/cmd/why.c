@@ -1,8 +1,10 @@
 /* cmd/why.c -- `dyntrace why`: what was decided about one function's calls, and why.
  *
- * The facts are gathered first (trace/why/why.h), then the page is written from them, section by section. Of a program
- * that uses torch the page is in torch's words: its labels and names, "eagerly" for what others call "as Python". */
+ * The facts are gathered first (trace/why/why.h), then the page is written from them, section by
+ * section. Of a program that uses torch the page is in torch's words: its labels and names,
+ * "eagerly" for what others call "as Python". */
 
+#include "trace/why/why.h"
 #include "cmd/ranks.h"
 #include "command.h"
 #include "lib/option.h"
@@ -12,18 +14,28 @@
 #include "trace/doubts.h"
 #include "trace/prose.h"
 #include "trace/torch_words.h"
-#include "trace/why/why.h"
 
 enum {
     /* lines of the page */
-    HITS_SHOWN = 6, COMPILES_FIRST = 4, COMPILES_LAST = 2, CAUSES_SHOWN = 4, OLDER_SHOWN = 3, HISTORIES_SHOWN = 6,
-    ENTRIES_SHOWN = 8, GUARDS_SHOWN = 3, BREAKS_SHOWN = 5, INPUTS_SHOWN = 3, PHASES_SHOWN = 6, MARKS_SHOWN = 4,
+    HITS_SHOWN = 6,
+    COMPILES_FIRST = 4,
+    COMPILES_LAST = 2,
+    CAUSES_SHOWN = 4,
+    OLDER_SHOWN = 3,
+    HISTORIES_SHOWN = 6,
+    ENTRIES_SHOWN = 8,
+    GUARDS_SHOWN = 3,
+    BREAKS_SHOWN = 5,
+    INPUTS_SHOWN = 3,
+    PHASES_SHOWN = 6,
+    MARKS_SHOWN = 4,
     RANKS_SHOWN = 16,
     WIDTH = WHY_WIDTH, /* bytes of a text from the trace within a line */
 };
 
-#define each_of(item, list, most) \
-    (__typeof__((list).at) item = (list).at; item < (list).at + (list).count && item < (list).at + (most); item++)
+#define each_of(item, list, most)            \
+    (__typeof__((list).at) item = (list).at; \
+     item < (list).at + (list).count && item < (list).at + (most); item++)
 #define each(item, list) each_of(item, list, (list).count)
 
 /* How calls run that no compiled code is for. */
@@ -57,15 +69,17 @@ static void more_print(FILE *out, size_t shown, size_t count)
         fprintf(out, "  and %zu more; --json has them all\n", count - shown);
 }
 
-/* ---- the head --------------------------------------------------------------- */
+/* ---- the head ------------------------------------------------------------ */
 
 /* Which torch, how it was watched, and what that leaves unseen. */
 static void torch_print(struct why *why, FILE *out)
 {
-    static const struct { const char *mode, *words; } modes[] = {
+    static const struct {
+        const char *mode, *words;
+    } modes[] = {
         {"shim", "shim: every guard check was seen"},
-        {"observe", "observe: entries that were tried in vain before a hit or an eager call are not seen, nor what guards "
-                    "take"},
+        {"observe", "observe: entries that were tried in vain before a hit or an eager call are "
+                    "not seen, nor what guards take"},
         {"import", "imported"},
     };
     const struct torch_facts *torch = &why->torch;
@@ -75,8 +89,10 @@ static void torch_print(struct why *why, FILE *out)
         if (prose_same(torch->mode, modes[i].mode))
             words = modes[i].words;
     if (torch->number)
-        prose_print(out, "torch %.40s%s{, %.200s}\n{%.300s\n}", torch->version, torch->versions > 1 ? " and others" : "",
-                    torch->modes > 1 ? "watched in different ways in different processes" : words, torch->note);
+        prose_print(out, "torch %.40s%s{, %.200s}\n{%.300s\n}", torch->version,
+                    torch->versions > 1 ? " and others" : "",
+                    torch->modes > 1 ? "watched in different ways in different processes" : words,
+                    torch->note);
 }
 
 /* Ranks should compile alike: one that compiles alone makes the others wait. */
@@ -85,12 +101,14 @@ static void ranks_print(struct why *why, FILE *out)
     const size_t count = why->ranks.count;
     bool differ = false;
 
-    for each(r, why->ranks)
+    for each (r, why->ranks)
         differ = differ || r->compiles != why->ranks.at[0].compiles;
     if (count)
         fputs(count == 1 ? "rank" : "ranks", out);
-    for each_of(r, why->ranks, RANKS_SHOWN)
-        prose_print(out, "%s %jd{: %jd compile(s)}", r > why->ranks.at ? "," : "", r->rank, differ ? r->compiles : UNKNOWN);
+    for
+        each_of(r, why->ranks, RANKS_SHOWN)
+            prose_print(out, "%s %jd{: %jd compile(s)}", r > why->ranks.at ? "," : "", r->rank,
+                        differ ? r->compiles : UNKNOWN);
     if (count > RANKS_SHOWN)
         fprintf(out, " and %zu more", count - RANKS_SHOWN);
     if (count)
@@ -109,33 +127,39 @@ static void shares_print(struct why *why, FILE *out)
         return;
     }
     if (!asked && !compiles)
-        fputs(why_calls(why, OUTCOME_SKIP) + why_calls(why, OUTCOME_DISABLED) ? ": none needed a lookup"
-                                                                              : ": no compiler had to do with them", out);
+        fputs(why_calls(why, OUTCOME_SKIP) + why_calls(why, OUTCOME_DISABLED)
+                  ? ": none needed a lookup"
+                  : ": no compiler had to do with them",
+              out);
     else if (asked && asked < why->all_calls)
         prose_print(out, ", %'jd that wanted compiled code", asked);
     if (asked)
         prose_print(out, ": %.3g %% ran compiled code, %.3g %% ran %s though a compiler was set",
                     percent(compiled, asked), percent(why->shared.python, asked), as_python(why));
-    prose_print(out, "{; %jd compile(s) (%jd recompile(s))}{, %jd without code}\n", compiles ? why->made : UNKNOWN,
-                why->recompiles, prose_any(compiles - why->made));
+    prose_print(out, "{; %jd compile(s) (%jd recompile(s))}{, %jd without code}\n",
+                compiles ? why->made : UNKNOWN, why->recompiles, prose_any(compiles - why->made));
 }
 
 static void head_print(struct why *why, FILE *out)
 {
     const struct found_code *code = &why->code;
 
-    prose_print(out, "%.200s  %.200s:%jd  ", code->qualname, prose_path(code->filename), code->first_line);
+    prose_print(out, "%.200s  %.200s:%jd  ", code->qualname, prose_path(code->filename),
+                code->first_line);
     torch_kind_print(out, code->qualname, code->kind);
     prose_print(out, "{ of %.200s}", why->self_class);
     if (code->code_objects > 1)
-        prose_print(out, ", %jd code objects in %jd process(es)", code->code_objects, code->processes);
+        prose_print(out, ", %jd code objects in %jd process(es)", code->code_objects,
+                    code->processes);
     putc('\n', out);
     if (why->all_calls == UNKNOWN)
         fputs("calls: not known\n", out);
     else
         shares_print(why, out);
     if (why->missing)
-        fputs("LOSS: events are missing from this recording (`dyntrace report`); counts may be too low\n", out);
+        fputs("LOSS: events are missing from this recording (`dyntrace report`); counts may be too "
+              "low\n",
+              out);
     prose_print(out, "{%.200s\n}", doubts_values(why->db));
 }
 
@@ -148,7 +172,7 @@ static void watched_print(struct why *why, FILE *out)
     ranks_print(why, out);
 }
 
-/* ---- calls ------------------------------------------------------------------ */
+/* ---- calls --------------------------------------------------------------- */
 
 static const char *words_of(const struct why *why, int64_t outcome)
 {
@@ -156,8 +180,9 @@ static const char *words_of(const struct why *why, int64_t outcome)
 
     if (!why->torch.number || !facts->torch)
         return facts->words;
-    return outcome == OUTCOME_PLAIN && why->torch.observed ? "ran eagerly; whether torch was asked was not seen"
-                                                           : facts->torch;
+    return outcome == OUTCOME_PLAIN && why->torch.observed
+               ? "ran eagerly; whether torch was asked was not seen"
+               : facts->torch;
 }
 
 static void calls_print(struct why *why, FILE *out)
@@ -167,33 +192,33 @@ static void calls_print(struct why *why, FILE *out)
     if (!why->calls.count && !why->undecided)
         return;
     prose_title(out, "Its calls");
-    for each(class, why->calls) {
+    for each (class, why->calls) {
         if (class->outcome == OUTCOME_HIT && ++hits > HITS_SHOWN) {
             folded += class->calls;
             folded_entries++;
             continue;
         }
         prose_print(out, "%'9jd %5.1f %%  %-14s  %s", class->calls,
-                    why->all_calls > 0 ? percent(class->calls, why->all_calls) : 100.0, outcome_word(class->outcome),
-                    words_of(why, class->outcome));
-        prose_print(out, "{ of %.40s}; %sat %+jd{, last at %+jd}\n", class->entry, class->calls > 1 ? "first " : "",
-                    class->first_ns, class->calls > 1 ? class->last_ns : UNKNOWN);
+                    why->all_calls > 0 ? percent(class->calls, why->all_calls) : 100.0,
+                    outcome_word(class->outcome), words_of(why, class->outcome));
+        prose_print(out, "{ of %.40s}; %sat %+jd{, last at %+jd}\n", class->entry,
+                    class->calls > 1 ? "first " : "", class->first_ns,
+                    class->calls > 1 ? class->last_ns : UNKNOWN);
     }
     if (folded)
         prose_print(out, "%'9jd %5.1f %%  %-14s  ran compiled code of %jd other entries\n", folded,
                     percent(folded, why->all_calls), "hit", folded_entries);
     if (why->disabled_words)
-        prose_print(out, "           called in line %jd of %.70s after a graph break: %.140s\n", why->disabled_line,
-                    why->disabled_by, what_of(why, why->disabled_words));
+        prose_print(out, "           called in line %jd of %.70s after a graph break: %.140s\n",
+                    why->disabled_line, why->disabled_by, what_of(why, why->disabled_words));
     if (why->undecided)
-        prose_print(
-            out,
-            "%'9jd %5.1f %%  %-14s  without a lookup: plain, skipped or disabled (its frames are not stored, or too "
-            "many)\n",
-            why->undecided, percent(why->undecided, why->all_calls), "?");
+        prose_print(out,
+                    "%'9jd %5.1f %%  %-14s  without a lookup: plain, skipped or disabled (its "
+                    "frames are not stored, or too many)\n",
+                    why->undecided, percent(why->undecided, why->all_calls), "?");
 }
 
-/* ---- compiles --------------------------------------------------------------- */
+/* ---- compiles ------------------------------------------------------------ */
 
 /* They say the same of the same, but for the older entries and what those wanted. */
 static bool is_same(const struct cause *one, const struct cause *other)
@@ -203,39 +228,47 @@ static bool is_same(const struct cause *one, const struct cause *other)
 }
 
 /* "0/0 wanted 16, 0/1 wanted 18" for the causes FROM..END that are like FIRST. */
-static void wanted_print(FILE *out, const struct cause *from, const struct cause *end, const struct cause *first)
+static void wanted_print(FILE *out, const struct cause *from, const struct cause *end,
+                         const struct cause *first)
 {
     int64_t shown = 0;
 
     for (const struct cause *c = from; c < end; c++)
         if (is_same(c, first) && shown++ < OLDER_SHOWN)
-            prose_print(out, "%s%.40s wanted %.70s", shown > 1 ? ", " : "", entry_of(c), cause_wanted(c));
+            prose_print(out, "%s%.40s wanted %.70s", shown > 1 ? ", " : "", entry_of(c),
+                        cause_wanted(c));
     if (shown > OLDER_SHOWN)
-        prose_print(out, ", %jd more entr%s something else", shown - OLDER_SHOWN, shown == OLDER_SHOWN + 1 ? "y" : "ies");
+        prose_print(out, ", %jd more entr%s something else", shown - OLDER_SHOWN,
+                    shown == OLDER_SHOWN + 1 ? "y" : "ies");
 }
 
 /* What was compared has no older value beside it: that another backend asked. */
-static void backend_print(struct why *why, FILE *out, const struct compile *compile, const struct cause *cause)
+static void backend_print(struct why *why, FILE *out, const struct compile *compile,
+                          const struct cause *cause)
 {
-    const struct entry *older = why_entry(why, cause->cache_entry_id), *made = why_entry(why, compile->cache_entry_id);
-    const char *before = older ? older->backend : NULL, *now = before && made ? made->backend : NULL;
+    const struct entry *older = why_entry(why, cause->cache_entry_id),
+                       *made = why_entry(why, compile->cache_entry_id);
+    const char *before = older ? older->backend : NULL,
+               *now = before && made ? made->backend : NULL;
     bool same = now && !strcmp(before, now);
 
-    prose_print(out, "%.40s was compiled by another backend{, %.60s}{, than now, %.60s}%s", entry_of(cause), before,
-                same ? NULL : now, same ? ", another object of that name" : "");
+    prose_print(out, "%.40s was compiled by another backend{, %.60s}{, than now, %.60s}%s",
+                entry_of(cause), before, same ? NULL : now,
+                same ? ", another object of that name" : "");
 }
 
 /* The causes of a recompile, those alike on one line. */
 static void causes_print(struct why *why, FILE *out, const struct compile *compile)
 {
-    const struct cause *from = &why->causes.at[compile->first_cause], *end = from + compile->causes, *before;
+    const struct cause *from = &why->causes.at[compile->first_cause], *end = from + compile->causes,
+                       *before;
     int64_t shown = 0;
 
     for (const struct cause *c = from; c < end && c - from < 5000; c++) {
         bool values = prose_filled(c->expected) || prose_filled(c->actual);
         for (before = from; before < c; before++)
-            if (is_same(before, c) &&
-                (values || (prose_same(before->text, c->text) && before->cache_entry_id == c->cache_entry_id)))
+            if (is_same(before, c) && (values || (prose_same(before->text, c->text) &&
+                                                  before->cache_entry_id == c->cache_entry_id)))
                 break;
         if (before < c || shown++ >= CAUSES_SHOWN)
             continue;
@@ -249,10 +282,12 @@ static void causes_print(struct why *why, FILE *out, const struct compile *compi
             prose_print(out, "%.40s: %.140s", entry_of(c),
                         prose_or(c->text, prose_or(c->source, "no reason was recorded")));
         }
-        prose_print(out, "  [{%.40s, }%s]\n", c->kind, prose_same(c->how, "observed") ? "observed" : "re-checked");
+        prose_print(out, "  [{%.40s, }%s]\n", c->kind,
+                    prose_same(c->how, "observed") ? "observed" : "re-checked");
     }
     if (shown > CAUSES_SHOWN)
-        prose_print(out, "         %jd other failing guards; --json has them all\n", shown - CAUSES_SHOWN);
+        prose_print(out, "         %jd other failing guards; --json has them all\n",
+                    shown - CAUSES_SHOWN);
 }
 
 /* A recompile that no guard asked for: did an entry die before it, or was one not seen? */
@@ -263,15 +298,18 @@ static bool deaths_before_print(struct why *why, FILE *out, const struct compile
 
     for (size_t i = why->entries.count; i-- > 0 && shown < 2;) {
         const struct entry *e = &why->entries.at[i];
-        if (e->died_ns == UNKNOWN || e->code_id != compile->code_id || e->died_ns > compile->start_ns)
+        if (e->died_ns == UNKNOWN || e->code_id != compile->code_id ||
+            e->died_ns > compile->start_ns)
             continue;
         shown++;
         prose_print(out, "         %.40s had died at %+jd: %.140s\n", e->label, e->died_ns,
                     prose_or(e->death_cause, NO_CAUSE));
     }
     if (other)
-        prose_print(out, "         %.40s belongs to region %jd and is not seen by others (isolate_recompiles)\n",
-                    other->label, other->region_id);
+        prose_print(
+            out,
+            "         %.40s belongs to region %jd and is not seen by others (isolate_recompiles)\n",
+            other->label, other->region_id);
     return shown || other;
 }
 
@@ -289,21 +327,28 @@ static void compile_print(struct why *why, FILE *out, const struct compile *comp
     const char *refusal = compile_refusal(why, compile);
     bool made = compile_made(compile), ended = compile->end_ns != UNKNOWN;
 
-    prose_print(out, "  %-5.20s {rank %jd, }at %+jd{, took %+jd}%s", prose_or(compile->label, why->torch.number ? "-" : "?"),
+    prose_print(out, "  %-5.20s {rank %jd, }at %+jd{, took %+jd}%s",
+                prose_or(compile->label, why->torch.number ? "-" : "?"),
                 why->ranks.count > 1 ? compile->rank : UNKNOWN, compile->start_ns,
-                ended ? times_span(compile->start_ns, compile->end_ns) : UNKNOWN, ended ? "" : ", did not end");
+                ended ? times_span(compile->start_ns, compile->end_ns) : UNKNOWN,
+                ended ? "" : ", did not end");
     if (!made) /* "skipped, for good: frame is in the skipfiles list" */
         prose_print(out, ": %.40s%s{: %.140s}", compile->outcome,
-                    compile->sticky == UNKNOWN ? "" : compile->sticky ? ", for good" : ", for this call",
-                    refusal ? what_of(why, refusal) : why->torch.number ? "torch did not say why" : NULL);
+                    compile->sticky == UNKNOWN ? ""
+                    : compile->sticky          ? ", for good"
+                                               : ", for this call",
+                    refusal             ? what_of(why, refusal)
+                    : why->torch.number ? "torch did not say why"
+                                        : NULL);
     fputs(made && !compile->recompile && !compile->causes ? ": the first\n" : "\n", out);
     if (compile->causes)
         causes_print(why, out, compile);
     else if (compile->recompile && !deaths_before_print(why, out, compile) && made)
         prose_print(out, "         %.140s\n", prose_or(compile->reason, "why is not recorded"));
     if (parent->compile_id)
-        prose_print(out, "         follows from: %.70s{ %.20s} (%.110s{ %.70s -> %.70s})\n", parent->function, parent->label,
-                    parent->source, parent->expected, parent->actual);
+        prose_print(out, "         follows from: %.70s{ %.20s} (%.110s{ %.70s -> %.70s})\n",
+                    parent->function, parent->label, parent->source, parent->expected,
+                    parent->actual);
     if (compile->inputs)
         fputs("         inputs: ", out), inputs_print(out, compile->inputs);
 }
@@ -316,7 +361,8 @@ static void compiles_print(struct why *why, FILE *out)
         prose_title(out, "Compiles, and the guard that made each needed");
     for (size_t i = 0; i < count; i++) {
         if (count > COMPILES_FIRST + COMPILES_LAST && i == COMPILES_FIRST) {
-            fprintf(out, "  ...   %zu more; --json has them all\n", count - COMPILES_FIRST - COMPILES_LAST);
+            fprintf(out, "  ...   %zu more; --json has them all\n",
+                    count - COMPILES_FIRST - COMPILES_LAST);
             i = count - COMPILES_LAST;
         }
         compile_print(why, out, &why->compiles.at[i]);
@@ -328,7 +374,7 @@ static void histories_print(struct why *why, FILE *out)
     const struct history *before;
     int shown = 0;
 
-    for each(h, why->histories) {
+    for each (h, why->histories) {
         for (before = why->histories.at; before < h; before++) /* the same in another process */
             if (prose_same(before->source, h->source) && prose_same(before->kind, h->kind) &&
                 prose_same(before->aspect, h->aspect) && prose_same(before->text, h->text))
@@ -337,12 +383,14 @@ static void histories_print(struct why *why, FILE *out)
             continue;
         if (!shown++)
             prose_title(out, "What failing sources were over the recompiles");
-        prose_print(out, "  %.110s  %.140s  [decided %jd recompile(s){, %jd that gave no code}%s]\n", cause_name(why, h->cause),
-                    h->text, h->recompiles, prose_any(h->refused), prose_same(h->cause->how, "observed") ? "" : ", found when checked again");
+        prose_print(out,
+                    "  %.110s  %.140s  [decided %jd recompile(s){, %jd that gave no code}%s]\n",
+                    cause_name(why, h->cause), h->text, h->recompiles, prose_any(h->refused),
+                    prose_same(h->cause->how, "observed") ? "" : ", found when checked again");
     }
 }
 
-/* ---- entries, limits, guards -------------------------------------------------- */
+/* ---- entries, limits, guards --------------------------------------------- */
 
 static void entries_print(struct why *why, FILE *out)
 {
@@ -350,18 +398,25 @@ static void entries_print(struct why *why, FILE *out)
 
     if (why->entries.count)
         prose_title(out, "Cache entries");
-    for each_of(e, why->entries, ENTRIES_SHOWN) {
-        prose_print(out, "  %.40s{  %.40s}{  region %jd}  %jd guard(s), ", e->label, e->backend, e->region_id, e->guards);
-        if (imported) {
-            fputs("its use is not known\n", out);
-            continue;
+    for
+        each_of(e, why->entries, ENTRIES_SHOWN)
+        {
+            prose_print(out, "  %.40s{  %.40s}{  region %jd}  %jd guard(s), ", e->label, e->backend,
+                        e->region_id, e->guards);
+            if (imported) {
+                fputs("its use is not known\n", out);
+                continue;
+            }
+            prose_print(out,
+                        "{tried %'jd time(s), }%s{hit %'jd, last at %+jd}{, passed over %'jd "
+                        "time(s): another backend asked}{; %'jd hit(s) under "
+                        "set_stance(skip_guard_eval_unsafe=True): not all guards ran}{; died at "
+                        "%+jd: %.70s}\n",
+                        /* only the tries that ended in a hit were seen there */
+                        why->torch.observed ? UNKNOWN : e->tried, e->hit ? "" : "never hit",
+                        prose_any(e->hit), e->last_hit_ns, prose_any(e->backend_mismatches),
+                        prose_any(e->few_guards), e->died_ns, prose_or(e->death_cause, NO_CAUSE));
         }
-        prose_print(out, "{tried %'jd time(s), }%s{hit %'jd, last at %+jd}{, passed over %'jd time(s): another backend asked}"
-                         "{; %'jd hit(s) under set_stance(skip_guard_eval_unsafe=True): not all guards ran}{; died at %+jd: %.70s}\n",
-                    why->torch.observed ? UNKNOWN : e->tried, /* only the tries that ended in a hit were seen there */
-                    e->hit ? "" : "never hit", prose_any(e->hit), e->last_hit_ns, prose_any(e->backend_mismatches),
-                    prose_any(e->few_guards), e->died_ns, prose_or(e->death_cause, NO_CAUSE));
-    }
     more_print(out, ENTRIES_SHOWN, why->entries.count);
 }
 
@@ -370,26 +425,31 @@ static void marks_print(struct why *why, FILE *out)
 {
     if (why->marks.count)
         prose_title(out, "What was decided for good");
-    for each_of(m, why->marks, MARKS_SHOWN) {
-        bool skip = prose_same(m->action, "skip"), run_only = prose_same(m->action, "run_only");
-        prose_print(out, "  since %+jd{, in region %jd}", m->at_ns, m->region_id);
-        if (skip)
-            fprintf(out, ": never compiled, runs %s", as_python(why));
-        fputs(!skip && run_only ? ": entries are used, nothing new is compiled" : "", out);
-        if (prose_same(m->recursive_action, "skip"))
-            fputs(skip ? ", and so do the calls that it makes" : ": the calls that it makes are never compiled", out);
-        else if (prose_same(m->recursive_action, "run_only"))
-            fputs(run_only ? ", nor for the calls that it makes"
-                           : ": for the calls that it makes nothing new is compiled",
-                  out);
-        prose_print(out, ": %.140s\n",
-                    run_only && why->limit_reason ? why->limit_reason /* torch's words for it are about how it is done */
-                    : prose_filled(m->reason) ? what_of(why, m->reason)
-                    : !why_turned_away(why)   ? "it was asked to"
-                    : skip && why->declined_reason ? what_of(why, why->declined_reason)
-                    : why->torch.number       ? "torch did not say why"
-                                              : "the compiler gave no code");
-    }
+    for
+        each_of(m, why->marks, MARKS_SHOWN)
+        {
+            bool skip = prose_same(m->action, "skip"), run_only = prose_same(m->action, "run_only");
+            prose_print(out, "  since %+jd{, in region %jd}", m->at_ns, m->region_id);
+            if (skip)
+                fprintf(out, ": never compiled, runs %s", as_python(why));
+            fputs(!skip && run_only ? ": entries are used, nothing new is compiled" : "", out);
+            if (prose_same(m->recursive_action, "skip"))
+                fputs(skip ? ", and so do the calls that it makes"
+                           : ": the calls that it makes are never compiled",
+                      out);
+            else if (prose_same(m->recursive_action, "run_only"))
+                fputs(run_only ? ", nor for the calls that it makes"
+                               : ": for the calls that it makes nothing new is compiled",
+                      out);
+            prose_print(out, ": %.140s\n",
+                        /* torch's words for it are about how it is done */
+                        run_only && why->limit_reason  ? why->limit_reason
+                        : prose_filled(m->reason)      ? what_of(why, m->reason)
+                        : !why_turned_away(why)        ? "it was asked to"
+                        : skip && why->declined_reason ? what_of(why, why->declined_reason)
+                        : why->torch.number            ? "torch did not say why"
+                                                       : "the compiler gave no code");
+        }
     more_print(out, MARKS_SHOWN, why->marks.count);
 }
 
@@ -397,23 +457,30 @@ static void limit_print(struct why *why, FILE *out)
 {
     const char *limit = why->limit_reason;
 
-    for each(class, why->calls) {
+    for each (class, why->calls) {
         if (class->outcome != OUTCOME_LIMIT)
             continue;
         prose_title(out, "Limit");
-        prose_print(out, "  %.70s%s at %+jd with %jd compile(s); since then %'jd call(s) ran %s, the last at %+jd.\n",
-                    limit ? limit : "Reached", !limit || strstr(limit, "reached") ? "" : ": reached", class->first_ns,
+        prose_print(out,
+                    "  %.70s%s at %+jd with %jd compile(s); since then %'jd call(s) ran %s, the "
+                    "last at %+jd.\n",
+                    limit ? limit : "Reached",
+                    !limit || strstr(limit, "reached") ? "" : ": reached", class->first_ns,
                     why->made, class->calls, as_python(why), class->last_ns);
     }
     if ((why->inputs.count || why->forbidders.count) && !why_calls(why, OUTCOME_LIMIT))
         prose_title(out, "Calls that no entry fitted");
-    for each_of(f, why->forbidders, INPUTS_SHOWN)
-        prose_print(out, "  %'jd call(s): within %.70s, for whose calls nothing new is compiled{: %.140s}\n", f->calls,
-                    f->function, what_of(why, f->reason));
-    for each_of(input, why->inputs, INPUTS_SHOWN) {
-        prose_print(out, "  inputs of %'jd call(s): ", input->calls);
-        inputs_print(out, input->inputs ? input->inputs : "?");
-    }
+    for
+        each_of(f, why->forbidders, INPUTS_SHOWN) prose_print(
+            out,
+            "  %'jd call(s): within %.70s, for whose calls nothing new is compiled{: %.140s}\n",
+            f->calls, f->function, what_of(why, f->reason));
+    for
+        each_of(input, why->inputs, INPUTS_SHOWN)
+        {
+            prose_print(out, "  inputs of %'jd call(s): ", input->calls);
+            inputs_print(out, input->inputs ? input->inputs : "?");
+        }
 }
 
 static void guards_print(struct why *why, FILE *out)
@@ -425,31 +492,42 @@ static void guards_print(struct why *why, FILE *out)
         prose_print(out, "  %'jd check(s) took %+jd, %+jd each", why->timed_checks, why->check_ns,
                     why->check_ns / why->timed_checks);
     else if (why->guards_slow)
-        prose_print(out, "  %'jd lookup(s) that ended in a hit took %+jd", why->guard_calls, why->guard_ns);
+        prose_print(out, "  %'jd lookup(s) that ended in a hit took %+jd", why->guard_calls,
+                    why->guard_ns);
     if ((why->timed_checks || why->guards_slow) && why_guard_share(why) >= 0)
-        prose_print(out, "; %+jd a call, %.2g %% of %s", why->guard_ns / why->guard_calls, why_guard_share(why),
+        prose_print(out, "; %+jd a call, %.2g %% of %s", why->guard_ns / why->guard_calls,
+                    why_guard_share(why),
                     why->share_of_hits ? "a call that hits, with the lookup"
                                        : "the time in the function, compiles left aside");
     if (why->timed_checks || why->guards_slow)
         putc('\n', out);
-    for each_of(g, why->costs, GUARDS_SHOWN) {
-        bool timed = why->check_ns > 0;
-        prose_print(out, "  %'jd guard(s) of kind %.40s{: some %+jd, %.2g %% of that}\n", g->guards, g->kind,
-                    timed ? g->estimated_ns : UNKNOWN, timed ? percent(g->estimated_ns, why->check_ns) : 0);
-    }
-    for each_of(g, why->guards, GUARDS_SHOWN) {
-        bool mismatch = prose_same(g->result, check_words[CHECK_BACKEND_MISMATCH]),
-             error = prose_same(g->result, check_words[CHECK_ERROR]);
-        prose_print(out, "  %s %'jd time(s): %.40s ", mismatch ? "not asked" : error ? "raised" : "failed", g->times, g->entry);
-        if (!mismatch && g->kind)
-            prose_print(out, "%.40s %.70s\n", g->kind, prose_or(g->source, g->expression));
-        else
-            fputs(mismatch ? "(another backend)\n" : "(which guard is not recorded)\n", out);
-    }
+    for
+        each_of(g, why->costs, GUARDS_SHOWN)
+        {
+            bool timed = why->check_ns > 0;
+            prose_print(out, "  %'jd guard(s) of kind %.40s{: some %+jd, %.2g %% of that}\n",
+                        g->guards, g->kind, timed ? g->estimated_ns : UNKNOWN,
+                        timed ? percent(g->estimated_ns, why->check_ns) : 0);
+        }
+    for
+        each_of(g, why->guards, GUARDS_SHOWN)
+        {
+            bool mismatch = prose_same(g->result, check_words[CHECK_BACKEND_MISMATCH]),
+                 error = prose_same(g->result, check_words[CHECK_ERROR]);
+            prose_print(out, "  %s %'jd time(s): %.40s ",
+                        mismatch ? "not asked"
+                        : error  ? "raised"
+                                 : "failed",
+                        g->times, g->entry);
+            if (!mismatch && g->kind)
+                prose_print(out, "%.40s %.70s\n", g->kind, prose_or(g->source, g->expression));
+            else
+                fputs(mismatch ? "(another backend)\n" : "(which guard is not recorded)\n", out);
+        }
     more_print(out, GUARDS_SHOWN, why->guards.count);
 }
 
-/* ---- graph breaks, phases ------------------------------------------------------ */
+/* ---- graph breaks, phases ------------------------------------------------ */
 
 /* The resume function and what it costs: it is called, looked up and compiled on its own. */
 static void rest_print(FILE *out, const struct graph_break *rest)
@@ -462,8 +540,9 @@ static void rest_print(FILE *out, const struct graph_break *rest)
     torch_name_print(out, rest->resume_function, WIDTH);
     if (torch)
         prose_print(out, " (%.140s)", rest->resume_function);
-    prose_print(out, "{: %'jd call(s)}{, %'jd of them eagerly}{, %jd compile(s) (%jd recompile(s)) took %+jd}"
-                     "{, lookups %+jd}",
+    prose_print(out,
+                "{: %'jd call(s)}{, %'jd of them eagerly}{, %jd compile(s) (%jd recompile(s)) took "
+                "%+jd}{, lookups %+jd}",
                 rest->rest_calls, prose_any(rest->rest_eager_calls), prose_any(rest->rest_compiles),
                 rest->rest_recompiles, rest->rest_compile_ns, prose_any(rest->rest_lookup_ns));
     if (torch && (rest->rest_recompiles > 0 || rest->rest_eager_calls > 0))
@@ -476,15 +555,17 @@ static void breaks_print(struct why *why, FILE *out)
 {
     if (why->breaks.count)
         prose_title(out, "Graph breaks");
-    for each_of(b, why->breaks, BREAKS_SHOWN) {
-        const struct torch_reason reason = torch_reason_split(b->reason);
-        prose_print(out, "  line %jd, %jd time(s): ", b->line, b->times);
-        prose_print(out, "%.140s\n{           %.140s\n}", reason.what, reason.why);
-        if (b->user_stack && strchr(b->user_stack, '\n')) /* one line is the break's own */
-            prose_lines(out, b->user_stack, 11, 6);
-        if (b->resume_function)
-            rest_print(out, b);
-    }
+    for
+        each_of(b, why->breaks, BREAKS_SHOWN)
+        {
+            const struct torch_reason reason = torch_reason_split(b->reason);
+            prose_print(out, "  line %jd, %jd time(s): ", b->line, b->times);
+            prose_print(out, "%.140s\n{           %.140s\n}", reason.what, reason.why);
+            if (b->user_stack && strchr(b->user_stack, '\n')) /* one line is the break's own */
+                prose_lines(out, b->user_stack, 11, 6);
+            if (b->resume_function)
+                rest_print(out, b);
+        }
     more_print(out, BREAKS_SHOWN, why->breaks.count);
 }
 
@@ -495,27 +576,29 @@ static void phases_print(struct why *why, FILE *out)
     int shown = 0;
 
     if (why->caches)
-        prose_print(out, "\nTorch's caches: %.1000s{; the warm start still paid %+jd}{, %+jd of it in the backend}{, and saved %+jd}\n",
+        prose_print(out,
+                    "\nTorch's caches: %.1000s{; the warm start still paid %+jd}{, %+jd of it in "
+                    "the backend}{, and saved %+jd}\n",
                     why->caches, why->warm_ns, why->warm_backend_ns, why->saved_ns);
-    for each(p, why->phases) {
+    for each (p, why->phases) {
         all += p->self_ns;
         late += p->late ? p->self_ns : 0;
     }
     if (all <= 0)
         return;
     prose_title(out, "Where compile time went");
-    for each(p, why->phases) {
+    for each (p, why->phases) {
         if (p->self_ns * 100 < all || shown++ >= PHASES_SHOWN) /* less than one percent */
             continue;
-        prose_print(out, "%+9jd %5.1f %%  %.70s{: %s}%s\n", p->self_ns, percent(p->self_ns, all), p->name,
-                    torch_phase_words(p->name), p->late ? " (later)" : "");
+        prose_print(out, "%+9jd %5.1f %%  %.70s{: %s}%s\n", p->self_ns, percent(p->self_ns, all),
+                    p->name, torch_phase_words(p->name), p->late ? " (later)" : "");
     }
     if (late)
-        prose_print(out, "%+9jd %5.1f %%  of it later and on their own, as backward graphs are\n", late,
-                    percent(late, all));
+        prose_print(out, "%+9jd %5.1f %%  of it later and on their own, as backward graphs are\n",
+                    late, percent(late, all));
 }
 
-/* ---- remedies ------------------------------------------------------------------ */
+/* ---- remedies ------------------------------------------------------------ */
 
 /* TEXT as one word of a shell. */
 static void shell_word(FILE *out, const char *text)
@@ -532,13 +615,15 @@ static void shell_word(FILE *out, const char *text)
 /* "4 compiles instead of 9" */
 static void instead_print(FILE *out, const char *what, int64_t would, int64_t is)
 {
-    prose_print(out, "%s%jd %s(s){ instead of %jd}", would == is ? "still " : "", would, what, would == is ? UNKNOWN : is);
+    prose_print(out, "%s%jd %s(s){ instead of %jd}", would == is ? "still " : "", would, what,
+                would == is ? UNKNOWN : is);
 }
 
 /* What would come of the remedy, or how to ask. */
 static void whatif_print(struct why *why, FILE *out, const struct remedy *r)
 {
-    bool predicted = r->compiles != UNKNOWN, drops = r->cause && r->what_if && !strncmp(r->what_if, "drop_guard=", 11);
+    bool predicted = r->compiles != UNKNOWN,
+         drops = r->cause && r->what_if && !strncmp(r->what_if, "drop_guard=", 11);
 
     if (!r->what_if || !(predicted || why->long_trace))
         return;
@@ -555,25 +640,31 @@ static void whatif_print(struct why *why, FILE *out, const struct remedy *r)
     }
     prose_print(out, "%.140s", r->what_if);
     if (drops && r->cause->kind)
-        prose_print(out, " (%.40s %.70s not checked)", r->cause->kind, prose_or(r->cause->source, ""));
+        prose_print(out, " (%.40s %.70s not checked)", r->cause->kind,
+                    prose_or(r->cause->source, ""));
     fputs(": ", out);
     instead_print(out, "compile", r->predicted_compiles, r->compiles);
     if (r->eager || r->predicted_eager)
         fputs(", ", out), instead_print(out, "eager call", r->predicted_eager, r->eager);
-    prose_print(out, "{, %jd call(s) not looked up any more}{, at least %jd call(s) of which the trace has nothing}"
-                     "{; %jd call(s) undecided, a guess is counted}%s\n",
-                prose_any(r->gone), prose_any(r->unrecorded), prose_any(r->undecided), remedy_gain(r) > 0 ? "" : "; no gain by itself");
+    prose_print(out,
+                "{, %jd call(s) not looked up any more}{, at least %jd call(s) of which the trace "
+                "has nothing}{; %jd call(s) undecided, a guess is counted}%s\n",
+                prose_any(r->gone), prose_any(r->unrecorded), prose_any(r->undecided),
+                remedy_gain(r) > 0 ? "" : "; no gain by itself");
 }
 
 static void remedies_print(struct why *why, FILE *out)
 {
     if (why->remedies.count)
         prose_title(out, "What would have helped");
-    else if (why->shared.asked && !why->shared.python && !why->recompiles && !why->breaks.count && !why->undecided)
-        fprintf(out, "\nNothing to improve: compiled once%s, and every other call ran that.\n", why->missing ? ", as far as was recorded" : "");
+    else if (why->shared.asked && !why->shared.python && !why->recompiles && !why->breaks.count &&
+             !why->undecided)
+        fprintf(out, "\nNothing to improve: compiled once%s, and every other call ran that.\n",
+                why->missing ? ", as far as was recorded" : "");
     for (size_t i = 0; i < why->remedies.count; i++) {
         fprintf(out, "  %zu. ", i + 1);
-        prose_print(out, "%.1000s\n{     because: %.300s\n}", why->remedies.at[i].text, why->remedies.at[i].because);
+        prose_print(out, "%.1000s\n{     because: %.300s\n}", why->remedies.at[i].text,
+                    why->remedies.at[i].because);
         whatif_print(why, out, &why->remedies.at[i]);
     }
 }
@@ -583,18 +674,19 @@ static void sql_print(struct why *why, FILE *out)
     if (!why->with_sql)
         return;
     prose_title(out, "SQL");
-    for each(ask, why->asked) {
+    for each (ask, why->asked) {
         fprintf(out, "-- %s\n", ask->title);
         prose_lines(out, ask->sql, 0, -1);
         fputs(";\n", out);
     }
 }
 
-/* ---- the command ----------------------------------------------------------- */
+/* ---- the command --------------------------------------------------------- */
 
 static void (*const sections[])(struct why *why, FILE *out) = {
-    head_print, remedies_print, watched_print, calls_print, compiles_print, histories_print, entries_print, marks_print, limit_print,
-    guards_print, breaks_print, phases_print, sql_print,
+    head_print,      remedies_print, watched_print, calls_print, compiles_print,
+    histories_print, entries_print,  marks_print,   limit_print, guards_print,
+    breaks_print,    phases_print,   sql_print,
 };
 
 static struct {
@@ -603,11 +695,15 @@ static struct {
 
 static const struct option options[] = {
     {"sql", .read = option_flag, .to = &given.sql, .help = "also print the SQL that answers"},
-    {"ranks", .read = option_flag, .to = &given.ranks, .help = "which of a job's ranks compiled it otherwise, as `dyntrace ranks` says of all functions"},
-    {"json", .read = option_flag, .to = &given.json, .help = "the same for a program, complete, times in nanoseconds"},
+    {"ranks", .read = option_flag, .to = &given.ranks,
+     .help =
+         "which of a job's ranks compiled it otherwise, as `dyntrace ranks` says of all functions"},
+    {"json", .read = option_flag, .to = &given.json,
+     .help = "the same for a program, complete, times in nanoseconds"},
     {"what-if", .read = option_flag, .to = &given.whatif,
-     .help = "decide the recorded calls again for each remedy, on a long trace too. One with more than 200,000 lookups "
-             "or a million guard checks would make the answer wait, so that only the command to ask for it is printed"},
+     .help = "decide the recorded calls again for each remedy, on a long trace too. One with more "
+             "than 200,000 lookups or a million guard checks would make the answer wait, so that "
+             "only the command to ask for it is printed"},
     OPTION_END,
 };
 
@@ -627,7 +723,8 @@ static int why_main(int count, char **operands)
         return name ? ranks_compare(files, name, -1, given.json) : 2;
     if (!(why.db = find_open(files)))
         return 2;
-    doubts_say(why.db, "the answer is about what it has so far", NULL); /* losses are in the answer */
+    /* losses are in the answer */
+    doubts_say(why.db, "the answer is about what it has so far", NULL);
     why.progress = progress_begin("reading decisions");
     db_on_progress(why.db, progress_spin, &why.progress);
     found = find_code(why.db, name, &why.code, stdout, given.json);
@@ -652,12 +749,13 @@ const struct command command_why = {
     .name = "why",
     .summary = "why a function was compiled again, or ran as Python",
     .operands = "FUNC [FILE...]",
-    .about =
-        "What was decided about the calls of a function, and why: hits, compiles and recompiles with the guard that "
-        "failed, calls that ran as Python, entries that died, what would have helped, and how much.\n\n"
-        "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, a compile such as 0/1, or FUNC@LINE, the rest of "
-        "FUNC after a graph break in that line. FILE is the newest *.db trace here unless given. A FILE alone answers about its only "
-        "function that was compiled again, broke or ran as Python, or lists them.",
+    .about = "What was decided about the calls of a function, and why: hits, compiles and "
+             "recompiles with the guard that failed, calls that ran as Python, entries that died, "
+             "what would have helped, and how much.\n\n"
+             "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, a compile such as 0/1, "
+             "or FUNC@LINE, the rest of FUNC after a graph break in that line. FILE is the newest "
+             "*.db trace here unless given. A FILE alone answers about its only function that was "
+             "compiled again, broke or ran as Python, or lists them.",
     .options = options,
     .operands_most = OPERANDS_ANY,
     .run = why_main,

@@ -6,12 +6,13 @@
  *         now and then: totals and a commit, so that readers see something
  *     finish: close every decoder, the frame pages, join the two files
  *
- * A collector that is killed is replaced by the next, from what lies in shared memory (collector/state.h): by the
- * parent, which waits for it, or, when that is dead as well, by the next `dyntrace run` or `fsck --recover`
- * (collector/recover.c). One without a parent is an orphan: it watches the command itself, and clears up.
+ * A collector that is killed is replaced by the next, from what lies in shared memory
+ * (collector/state.h): by the parent, which waits for it, or, when that is dead as well, by the
+ * next `dyntrace run` or `fsck --recover` (collector/recover.c). One without a parent is an orphan:
+ * it watches the command itself, and clears up.
  *
- * The sleep is long enough that the collector does not fight the producer for the cache line of `head`, and short
- * beside the 25 ms that a ring holds at full speed. */
+ * The sleep is long enough that the collector does not fight the producer for the cache line of
+ * `head`, and short beside the 25 ms that a ring holds at full speed. */
 #include "collector/launch.h"
 
 #include <poll.h>
@@ -22,41 +23,48 @@
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 
-#include "command.h"
-#include "job.h"
 #include "collector/process.h"
 #include "collector/trace_files.h"
 #include "collector/watch.h"
+#include "command.h"
+#include "job.h"
 #include "vocabulary.h"
 
 #define MS UINT64_C(1000000)
-#define CALIBRATE_NS (10 * MS)   /* the counter is measured over at least this */
-#define COMMIT_NS (250 * MS)     /* between commits of the small tables */
-#define SAY_NS (500 * MS)        /* after the command's end: say why we wait */
-#define DETACHED_NS (1000 * MS)  /* what a daemon gets after the command's end */
-#define IDLE_NS (5000 * MS)      /* what another child gets while it does nothing */
+#define CALIBRATE_NS (10 * MS)  /* the counter is measured over at least this */
+#define COMMIT_NS (250 * MS)    /* between commits of the small tables */
+#define SAY_NS (500 * MS)       /* after the command's end: say why we wait */
+#define DETACHED_NS (1000 * MS) /* what a daemon gets after the command's end */
+#define IDLE_NS (5000 * MS)     /* what another child gets while it does nothing */
 
 enum { TICK_NS = 100000, STILL_NS = 20000000 /* longer is a row */ };
-enum { POLL_MS = 1, IDLE_POLL_MS = 4, IDLE_ROUNDS = 64, STATUS_TRIES = 10, COMMAND_ID = 1 /* the command's process_id */ };
+enum {
+    POLL_MS = 1,
+    IDLE_POLL_MS = 4,
+    IDLE_ROUNDS = 64,
+    STATUS_TRIES = 10,
+    COMMAND_ID = 1 /* the command's process_id */
+};
 enum { SHOW_ROOM = 64 << 20 /* bytes of the disk */ };
 
 struct run {
     struct collector c;
-    uint64_t counter_then, ns_then;  /* calibration began */
+    uint64_t counter_then, ns_then; /* calibration began */
     struct watch watch;
     int orders;
     pid_t parent;
-    uint64_t last_commit;            /* CLOCK_MONOTONIC */
-    int command_watch;               /* process_watch of it, once there is no parent to say */
-    bool orphan;                     /* there is none */
+    uint64_t last_commit; /* CLOCK_MONOTONIC */
+    int command_watch;    /* process_watch of it, once there is no parent to say */
+    bool orphan;          /* there is none */
     bool ended, stop, said;
-    bool done;                       /* processes that live on are no loss */
+    bool done; /* processes that live on are no loss */
     int status;
-    uint64_t ended_ns;               /* CLOCK_MONOTONIC */
+    uint64_t ended_ns; /* CLOCK_MONOTONIC */
     /* --clock coarse: */
     pthread_t ticker;
     _Atomic bool ticking;
-    uint64_t ticks, ticked_ns, still_ns; /* how many, in how long together, and the longest time between two */
+    /* how many, in how long together, and the longest time between two */
+    uint64_t ticks, ticked_ns, still_ns;
 };
 
 /* ---- the clock that programs read with --clock coarse ---- */
@@ -88,7 +96,8 @@ static bool ticker_start(struct run *run)
 
     if (!file->coarse)
         return true;
-    run->still_ns = decode_ns(&run->c.decode, file->start_clock + (session_now(file) - file->now)); /* while there was none */
+    /* while there was none */
+    run->still_ns = decode_ns(&run->c.decode, file->start_clock + (session_now(file) - file->now));
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
     run->ticking = true; /* before the thread reads it */
@@ -103,10 +112,13 @@ static void ticker_stop(struct run *run)
         return;
     run->ticking = false;
     pthread_join(run->ticker, NULL);
-    recorder_meta(run->c.recorder, "clock_resolution_ns", NULL, (int64_t)(run->ticked_ns / MAX(run->ticks, 1)));
+    recorder_meta(run->c.recorder, "clock_resolution_ns", NULL,
+                  (int64_t)(run->ticked_ns / MAX(run->ticks, 1)));
     if (run->still_ns > STILL_NS)
-        collector_lost(&run->c, 0, 0, LOSS_STALL "for up to %.0f ms the recorder did not set the clock (--clock coarse): times "
-                       "may be wrong by as much", (double)run->still_ns / 1e6);
+        collector_lost(&run->c, 0, 0,
+                       LOSS_STALL "for up to %.0f ms the recorder did not set the clock (--clock "
+                                  "coarse): times may be wrong by as much",
+                       (double)run->still_ns / 1e6);
 }
 
 /* ---- the loop ---- */
@@ -123,8 +135,8 @@ static bool has_room(const struct collector *c)
     return fstatvfs(c->pages.fd, &disk) == 0 && disk.f_bavail * disk.f_frsize >= SHOW_ROOM;
 }
 
-/* Readers see what is in the live file: put some of the rows there that are in pages, for a sixth of a round of POLL_MS. On a disk
- * that is nearly full the pages come first. */
+/* Readers see what is in the live file: put some of the rows there that are in pages, for a sixth
+ * of a round of POLL_MS. On a disk that is nearly full the pages come first. */
 static void show(struct collector *c)
 {
     for (int table = 0; table < LOOKUP_TABLES; table++)
@@ -134,8 +146,9 @@ static void show(struct collector *c)
 
 static void orders_take(struct run *run);
 
-/* Nanoseconds per tick, measured since the collector began; waits until the measure is good, which is before a Python has
- * started, or the command has ended: then there is little to measure with it. */
+/* Nanoseconds per tick, measured since the collector began; waits until the measure is good, which
+ * is before a Python has started, or the command has ended: then there is little to measure with
+ * it. */
 static void calibrate(struct run *run)
 {
     struct collector *c = &run->c;
@@ -144,7 +157,8 @@ static void calibrate(struct run *run)
 
     if (c->decode.ns_per_tick_32)
         return;
-    while (file->clock != SESSION_MONOTONIC && !run->ended && clock_monotonic_ns() - run->ns_then < CALIBRATE_NS) {
+    while (file->clock != SESSION_MONOTONIC && !run->ended &&
+           clock_monotonic_ns() - run->ns_then < CALIBRATE_NS) {
         poll(&(struct pollfd){run->orders, POLLIN, 0}, 1, 1);
         orders_take(run);
     }
@@ -156,7 +170,8 @@ static void calibrate(struct run *run)
             ns = now - run->ns_then;
         }
     }
-    file->ns_per_tick_32 = c->decode.ns_per_tick_32 = (uint64_t)(((unsigned __int128)ns << 32) / ticks);
+    file->ns_per_tick_32 = c->decode.ns_per_tick_32 =
+        (uint64_t)(((unsigned __int128)ns << 32) / ticks);
 }
 
 static bool has_left(const struct traced *t)
@@ -170,8 +185,9 @@ static void say_totals(struct collector *c)
         struct decode_total *total = &c->decode.totals.at[id];
         if (!total->changed)
             continue;
-        recorder_put(c->recorder, TOTAL, .code_id = id, .calls = (int64_t)total->calls, .total_ns = (int64_t)total->total_ns,
-                     .self_ns = (int64_t)total->self_ns, .raised = (int64_t)total->raised);
+        recorder_put(c->recorder, TOTAL, .code_id = id, .calls = (int64_t)total->calls,
+                     .total_ns = (int64_t)total->total_ns, .self_ns = (int64_t)total->self_ns,
+                     .raised = (int64_t)total->raised);
         *total = (struct decode_total){0}; /* the row has them */
     }
 }
@@ -236,7 +252,8 @@ static void command_say(struct run *run)
 
     if (c->command)
         c->command->row.pid = c->state.file->header.command;
-    recorder_put(c->recorder, PROCESS, .process_id = COMMAND_ID, .pid = c->state.file->header.command, .start_ns = ROW_NONE);
+    recorder_put(c->recorder, PROCESS, .process_id = COMMAND_ID,
+                 .pid = c->state.file->header.command, .start_ns = ROW_NONE);
 }
 
 static void orders_take(struct run *run)
@@ -300,7 +317,8 @@ static bool stragglers(struct run *run)
             coming = true;
         }
     if (waiting && !run->said && !run->orphan && now - run->ended_ns > SAY_NS) {
-        say_error("the command has ended; still recording %u process%s that outlived it (pid %u%s); Ctrl-C stops waiting",
+        say_error("the command has ended; still recording %u process%s that outlived it (pid "
+                  "%u%s); Ctrl-C stops waiting",
                   waiting, waiting == 1 ? "" : "es", pid, waiting == 1 ? "" : ", ...");
         run->said = true;
     }
@@ -323,8 +341,10 @@ static void wait_for_events(struct run *run, int milliseconds)
     count = 1;
     for (struct traced *t = run->c.traced; t; t = t->next)
         if (!t->row.ended)
-            /* The command's end is not news until its parent has reported it: there may be none that does. */
-            fds.at[count++] = (struct pollfd){is_command(run, t) && !run->ended ? -1 : t->pidfd, POLLIN, 0};
+            /* The command's end is not news until its parent has reported it: there may be none
+             * that does. */
+            fds.at[count++] =
+                (struct pollfd){is_command(run, t) && !run->ended ? -1 : t->pidfd, POLLIN, 0};
     poll(fds.at, count, milliseconds);
     count = 1;
     for (struct traced *t = run->c.traced; t; t = t->next) {
@@ -356,17 +376,22 @@ static void drain_until_end(struct run *run)
             fullest = MAX(fullest, t->fullest);
             watch_nested(&run->watch, t);
         }
-        watch_new(&run->watch); /* after `forking` was read: who is no longer counted there has a file */
+        /* after `forking` was read: who is no longer counted there has a file */
+        watch_new(&run->watch);
         if (fullest <= 64 && !run->ended)
             show(&run->c);
         commit_sometimes(run, false);
         idle = words ? 0 : idle + 1;
         if (run->ended) {
             wait_for_events(run, 0); /* reap exits first, so they do not count as stragglers */
-            go_on = stragglers(run) || run->c.changes != changes; /* one that came or ended may have forked */
+            /* one that came or ended may have forked */
+            go_on = stragglers(run) || run->c.changes != changes;
         }
-        /* Half full already: it fills while we sleep. What came or ended is looked at again at once. */
-        wait_for_events(run, fullest > 64 || !go_on || run->c.changes != changes ? 0 : idle > IDLE_ROUNDS ? IDLE_POLL_MS : POLL_MS);
+        /* Half full already: it fills while we sleep. What came or ended is looked at again at
+         * once. */
+        wait_for_events(run, fullest > 64 || !go_on || run->c.changes != changes ? 0
+                             : idle > IDLE_ROUNDS                                ? IDLE_POLL_MS
+                                                                                 : POLL_MS);
         if (!go_on)
             break;
     }
@@ -375,7 +400,8 @@ static void drain_until_end(struct run *run)
 /* ---- the end ---- */
 
 /* What went wrong first. */
-static __attribute__((format(printf, 2, 3))) void fail(struct collector_result *result, const char *format, ...)
+static __attribute__((format(printf, 2, 3))) void fail(struct collector_result *result,
+                                                       const char *format, ...)
 {
     va_list arguments;
 
@@ -398,13 +424,15 @@ static void move(const char *trace, struct collector_result *result)
 static void finish_trace(struct run *run, int64_t frames, struct collector_result *result)
 {
     struct collector *c = &run->c;
-    unsigned how = (c->resumed ? JOIN_RECOVERED : 0) | (c->salvaged ? JOIN_SALVAGED : 0) | (c->pages.indexed ? JOIN_INDEXED : 0);
+    unsigned how = (c->resumed ? JOIN_RECOVERED : 0) | (c->salvaged ? JOIN_SALVAGED : 0) |
+                   (c->pages.indexed ? JOIN_INDEXED : 0);
     uint64_t lookups = c->lookups.next[PAGES_LOOKUP] - 1;
     const char *why;
 
     result->frames = (uint64_t)frames;
     if (c->torch && result->frames > lookups)
-        result->undecided = c->pages.leaves_of_frames * (result->frames - lookups) / result->frames * FRAME_PAGE_BYTES;
+        result->undecided = c->pages.leaves_of_frames * (result->frames - lookups) /
+                            result->frames * FRAME_PAGE_BYTES;
     recorder_meta(c->recorder, "frame_count", NULL, frames);
     recorder_meta(c->recorder, "open_frame_count", NULL, (int64_t)c->decode.open_frames);
     commit_sometimes(run, true);
@@ -418,13 +446,14 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
     lookup_pages_close(&c->lookups);
     if (!recorder_join(c->recorder, c->session->trace, c->session->frames, how, &why)) {
         result->error[0] = 0;
-        fail(result, "%s: cannot be finished: %s; make room, then `dyntrace fsck --recover %s`", c->session->trace, why,
-             c->session->trace);
+        fail(result, "%s: cannot be finished: %s; make room, then `dyntrace fsck --recover %s`",
+             c->session->trace, why, c->session->trace);
         result->frames = 0;
     } else if (c->resumed) {
         recorder_finished(c->session->trace, &result->frames, &result->processes);
     }
-    if ((result->frames || !result->error[0]) && (c->resumed || *c->session->destination)) /* to ask the trace is to open it anew */
+    /* to ask the trace is to open it anew */
+    if ((result->frames || !result->error[0]) && (c->resumed || *c->session->destination))
         move(c->session->trace, result);
 }
 
@@ -440,7 +469,8 @@ static void finish(struct run *run, struct collector_result *result)
         if (t->row.ended)
             continue;
         if (!run->done && !has_left(t))
-            collector_lost(c, t->row.process_id, 0, "recording ended: process %u was still running", t->row.pid);
+            collector_lost(c, t->row.process_id, 0, "recording ended: process %u was still running",
+                           t->row.pid);
         watch_finish(t);
     }
     for (int i = 0; i < STATUS_TRIES && watch_statuses(c); i++)
@@ -449,19 +479,26 @@ static void finish(struct run *run, struct collector_result *result)
     frames = frame_pages_finish(&c->pages);
     if (c->pages.error) {
         why = strerror(c->pages.error);
-        collector_lost(c, 0, c->pages.lost, "disk: the trace could not grow (%s); the frames and lookups after that are not in it", why);
-        fail(result, "%s: %s; the program went on, %lu rows could not be stored, the trace holds those before",
+        collector_lost(
+            c, 0, c->pages.lost,
+            "disk: the trace could not grow (%s); the frames and lookups after that are not in it",
+            why);
+        fail(result,
+             "%s: %s; the program went on, %lu rows could not be stored, the trace holds those "
+             "before",
              c->session->trace, why, c->pages.lost);
     }
     result->processes = c->processes;
     if (frames >= 0)
         finish_trace(run, frames, result);
     snprintf(result->torch_note, sizeof result->torch_note, "%s", c->torch_note);
-    snprintf(result->unsupported, sizeof result->unsupported, "%s", c->state.file->header.unsupported);
+    snprintf(result->unsupported, sizeof result->unsupported, "%s",
+             c->state.file->header.unsupported);
 }
 
-/* The state that was left, or a new one. Of a session that was damaged, or is gone, only what is in the two files is
- * carried on; and the pages that waited to be written, where they are left. False, with *ERROR. */
+/* The state that was left, or a new one. Of a session that was damaged, or is gone, only what is in
+ * the two files is carried on; and the pages that waited to be written, where they are left. False,
+ * with *ERROR. */
 static bool state_open(struct collector *c, const char **error)
 {
     static struct session_file damaged; /* reading the true one is a SIGBUS */
@@ -479,14 +516,16 @@ static bool state_open(struct collector *c, const char **error)
         c->salvaged = true;
         unlinkat(session->place[SESSION_MAIN], "state", 0);
         if (!(failed = collector_state_open(&c->state, session, false)))
-            memcpy(c->state.file->header.sure, (uint64_t[]){UINT64_MAX, UINT64_MAX, 1u << 31}, sizeof c->state.file->header.sure);
+            memcpy(c->state.file->header.sure, (uint64_t[]){UINT64_MAX, UINT64_MAX, 1u << 31},
+                   sizeof c->state.file->header.sure);
     }
     *error = failed ? strerror(errno) : "its frames are not there, or damaged";
     return !failed && recorder_window(session->frames, !c->resumed, &c->state.file->window);
 }
 
 /* Everything between the session's files and a working collector. False, with *ERROR. */
-static bool collector_open(struct run *run, struct session *session, bool resume, const char **error)
+static bool collector_open(struct run *run, struct session *session, bool resume,
+                           const char **error)
 {
     struct collector *c = &run->c;
     int fd = -1;
@@ -497,20 +536,24 @@ static bool collector_open(struct run *run, struct session *session, bool resume
     if (!state_open(c, error))
         return false;
     if ((fd = open(session->frames, O_RDWR | O_CLOEXEC | O_NOFOLLOW)) < 0 ||
-        frame_pages_open(&c->pages, fd, &c->state.file->window, c->resumed) || (!c->salvaged && !watch_open(&run->watch, c))) {
+        frame_pages_open(&c->pages, fd, &c->state.file->window, c->resumed) ||
+        (!c->salvaged && !watch_open(&run->watch, c))) {
         *error = strerror(errno);
         return false;
     }
     if (c->resumed)
         collector_state_recall(&c->state);
-    lookup_pages_open(&c->lookups, &c->pages, &c->state.file->lookups, c->state.file->header.next, c->resumed);
+    lookup_pages_open(&c->lookups, &c->pages, &c->state.file->lookups, c->state.file->header.next,
+                      c->resumed);
     c->recorder = recorder_open(session->trace, error);
     if (!c->recorder)
         return false;
-    c->decode = (struct decode_session){
-        .pages = &c->pages, .start_clock = session->file->start_clock,
-        .ns_per_tick_32 = session->file->ns_per_tick_32, .min_duration_ns = session->file->min_duration_ns,
-        .next = c->state.file->header.next, .last_ns = c->state.file->header.last_ns};
+    c->decode = (struct decode_session){.pages = &c->pages,
+                                        .start_clock = session->file->start_clock,
+                                        .ns_per_tick_32 = session->file->ns_per_tick_32,
+                                        .min_duration_ns = session->file->min_duration_ns,
+                                        .next = c->state.file->header.next,
+                                        .last_ns = c->state.file->header.last_ns};
     return true;
 }
 
@@ -518,12 +561,15 @@ static void write_stats(const struct collector *c, const struct collector_result
 {
     const char *path = getenv("DYNTRACE_STATS");
     struct rusage usage;
-    FILE *out = path && *path ? fopen(path, "wxe") : NULL; /* a new file: what is there stays, whatever the variable says */
+    /* a new file: what is there stays, whatever the variable says */
+    FILE *out = path && *path ? fopen(path, "wxe") : NULL;
 
     if (!out)
         return;
     getrusage(RUSAGE_SELF, &usage);
-    fprintf(out, "{\"collector_cpu_s\": %.6f, \"collector_peak_rss_kb\": %ld, \"frames\": %llu, \"waits\": %llu, \"wait_ns\": %llu}\n",
+    fprintf(out,
+            "{\"collector_cpu_s\": %.6f, \"collector_peak_rss_kb\": %ld, \"frames\": %llu, "
+            "\"waits\": %llu, \"wait_ns\": %llu}\n",
             (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
                 (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
             usage.ru_maxrss, (unsigned long long)result->frames, (unsigned long long)c->waits,
@@ -557,16 +603,23 @@ static bool begin(struct collector *c, const char *argv)
     header->parent = (uint32_t)getppid();
     process_stat(header->parent, &parent, &header->parent_started);
     gethostname(host, sizeof host - 1);
-    recorder_put(r, PROCESS, .process_id = COMMAND_ID, .pid = ROW_NONE, .mode = fact_string("none"));
-    recorder_put(r, PROCESS_SAYS, .process_id = COMMAND_ID, .argv = fact_string(file->no_argv ? NULL : argv));
+    recorder_put(r, PROCESS, .process_id = COMMAND_ID, .pid = ROW_NONE,
+                 .mode = fact_string("none"));
+    recorder_put(r, PROCESS_SAYS, .process_id = COMMAND_ID,
+                 .argv = fact_string(file->no_argv ? NULL : argv));
     recorder_meta(r, "dyntrace_version", DYNTRACE_VERSION, 0);
     recorder_meta(r, "state", "recording", 0);
     recorder_meta(r, "host", host, 0);
     recorder_meta(r, "command", argv, 0);
     recorder_meta(r, "values", values[MIN(file->values, SESSION_VALUES_OFF)], 0);
-    recorder_meta(r, "clock", file->coarse ? "coarse" : file->clock == SESSION_MONOTONIC ? "monotonic" : "tsc", 0);
+    recorder_meta(r, "clock",
+                  file->coarse                       ? "coarse"
+                  : file->clock == SESSION_MONOTONIC ? "monotonic"
+                                                     : "tsc",
+                  0);
     if (file->coarse)
-        recorder_meta(r, "clock_resolution_ns", NULL, TICK_NS); /* which at the end is what it was */
+        /* which at the end is what it was */
+        recorder_meta(r, "clock_resolution_ns", NULL, TICK_NS);
     recorder_meta(r, "session", c->session->directory, 0);
     recorder_meta(r, "started_unix_ns", NULL, (int64_t)file->start_unix_ns);
     recorder_meta(r, "min_duration_ns", NULL, (int64_t)file->min_duration_ns);
@@ -612,7 +665,8 @@ static void carry_on(struct run *run)
     }
     collector_loss(c, 0, 0, last_ns, 0,
                    lives ? LOSS_KILLED ", and another took its place"
-                         : LOSS_KILLED "; this trace was finished from what it and the programs left");
+                         : LOSS_KILLED
+                       "; this trace was finished from what it and the programs left");
 }
 
 /* What the last collector died over may have been the very end. */
@@ -637,7 +691,8 @@ static bool is_finished(struct session *session, struct collector_result *result
 /* ---- a collector's life ---- */
 
 /* Record, or go on with that, once everything is open. False: *ERROR. */
-static bool record(struct run *run, const char *argv, int to, struct collector_result *result, const char **error)
+static bool record(struct run *run, const char *argv, int to, struct collector_result *result,
+                   const char **error)
 {
     struct collector *c = &run->c;
 
@@ -664,8 +719,10 @@ static bool record(struct run *run, const char *argv, int to, struct collector_r
     }
     recorder_views(c->recorder);
     if (c->salvaged) {
-        collector_loss(c, 0, 0, 0, (uint64_t)ROW_NONE, LOSS_KILLED ", and the state that it left was damaged or is gone; "
-                       "frames that were not yet written, and what the programs had not handed over, are missing");
+        collector_loss(c, 0, 0, 0, (uint64_t)ROW_NONE,
+                       LOSS_KILLED
+                       ", and the state that it left was damaged or is gone; frames that were not "
+                       "yet written, and what the programs had not handed over, are missing");
     } else {
         calibrate(run);
         if (c->resumed)
@@ -687,7 +744,8 @@ int collector_run(struct session *session, const char *argv, int orders, int to)
     if (!argv && is_finished(session, &result)) {
         if (write(to, "", 1) != 1)
             return 1;
-    } else if (!collector_open(&run, session, !argv, &error) || !record(&run, argv, to, &result, &error)) {
+    } else if (!collector_open(&run, session, !argv, &error) ||
+               !record(&run, argv, to, &result, &error)) {
         recorder_close(run.c.recorder);
         fail(&result, "%s: %s", session->trace, error ? error : strerror(ENOMEM));
         if (write(to, &result, sizeof result)) {
@@ -696,7 +754,8 @@ int collector_run(struct session *session, const char *argv, int orders, int to)
         return 1;
     }
     if (write(to, &result, sizeof result) == sizeof result) {
-        /* Until the parent is through: to close its directories last is to free them, ms on some disks, and we may take our time. */
+        /* Until the parent is through: to close its directories last is to free them, ms on some
+         * disks, and we may take our time. */
         poll(&(struct pollfd){to, POLLIN, 0}, 1, -1);
         return 0;
     }

@@ -14,7 +14,8 @@ enum { CLOCK_BITS_MAX = 60 }; /* 12 years of a fast counter: more is not a clock
 
 uint64_t decode_ns(const struct decode_session *session, uint64_t clock)
 {
-    unsigned __int128 ns = (unsigned __int128)(clock - session->start_clock) * session->ns_per_tick_32 >> 32;
+    unsigned __int128 ns =
+        (unsigned __int128)(clock - session->start_clock) * session->ns_per_tick_32 >> 32;
 
     /* A frame's end_ns of 0 would say that it has not ended. */
     return clock <= session->start_clock ? 1 : MIN(MAX(ns, 1), INT64_MAX);
@@ -96,7 +97,8 @@ inline struct decode_frame *decode_push(struct decoder *d, uint32_t code_id, boo
     return frame;
 }
 
-/* Of a function that calls itself, through whatever else, only the outermost activation on a thread counts for total_ns. */
+/* Of a function that calls itself, through whatever else, only the outermost activation on a thread
+ * counts for total_ns. */
 inline void decode_pop(struct decoder *d)
 {
     struct decode_frame *frame = &d->stack.at[--d->stack.count];
@@ -104,7 +106,8 @@ inline void decode_pop(struct decoder *d)
     uint32_t *active = active_of(d, frame->code_id);
 
     total->changed = true;
-    total->self_ns += frame->duration_ns > frame->child_ns ? frame->duration_ns - frame->child_ns : 0;
+    total->self_ns +=
+        frame->duration_ns > frame->child_ns ? frame->duration_ns - frame->child_ns : 0;
     total->raised += frame->raised;
     if (*active && !--*active)
         total->total_ns += frame->duration_ns;
@@ -122,7 +125,8 @@ static void rebuild_stack(struct decoder *d, uint64_t id)
         struct decode_frame *frame;
         if (here)
             row = *here;
-        if ((!here && !frame_pages_read(d->session->pages, id, &row)) || !(frame = push(d, row.code_id)))
+        if ((!here && !frame_pages_read(d->session->pages, id, &row)) ||
+            !(frame = push(d, row.code_id)))
             break;
         frame->frame_id = id;
         frame->start_ns = row.start_ns;
@@ -171,7 +175,8 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
 
     if (!code_id)
         code_id = traced_code_row(d->owner, local_code);
-    id = now->page == DECODE_NO_PAGE ? frame_id(pages->window->next_page, 0) : frame_id(now->page, now->rows);
+    id = now->page == DECODE_NO_PAGE ? frame_id(pages->window->next_page, 0)
+                                     : frame_id(now->page, now->rows);
     bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
     /* Room for the row as it is while open, and its pointer? */
     if (now->page != DECODE_NO_PAGE &&
@@ -181,13 +186,17 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
     }
     if (now->page == DECODE_NO_PAGE) {
         now->page = frame_pages_take(pages);
-        commit(d); /* or the next collector would take another page for rows that this one has stored already */
+        /* or the next collector would take another page for rows that this one has stored already
+         * */
+        commit(d);
         id = frame_id(now->page, 0);
         bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
     }
     frame = decode_push(d, code_id, kind == RING_CALL);
     if (!frame) {
-        broken(d, "ring: its frames nest deeper than 16 million; the rest of this thread was not taken");
+        broken(
+            d,
+            "ring: its frames nest deeper than 16 million; the rest of this thread was not taken");
         return;
     }
     /* Field by field: a struct that is made and then copied waits for its stores. */
@@ -218,7 +227,8 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
     struct decode_frame *frame = &d->stack.at[d->stack.count - 1];
     uint64_t id = frame->frame_id;
     struct frame_row *row = row_here(d, id);
-    bool left_out = ns - frame->start_ns < d->session->min_duration_ns && !frame->looked_up; /* a lookup names its frame */
+    /* a lookup names its frame */
+    bool left_out = ns - frame->start_ns < d->session->min_duration_ns && !frame->looked_up;
     unsigned outcome = frame->outcome;
 
     frame->duration_ns = ns - frame->start_ns;
@@ -237,7 +247,8 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
         frame_pages_end(d->session->pages, id, ns, outcome, exit);
     }
     if (!row && left_out && !now->rows && (id - 1) / FRAME_PAGE_ROWS == d->last_page) {
-        /* The row goes away once no commit names it as open. A kill before that leaves a short row, hence the end. */
+        /* The row goes away once no commit names it as open. A kill before that leaves a short row,
+         * hence the end. */
         d->dropped = id;
         d->commit_due = true;
     }
@@ -296,13 +307,14 @@ static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
 static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64_t ticks)
 {
     unsigned outcome = payload & 0xff & ~(unsigned)DECISION_OBSERVED;
-    uint32_t local = (uint32_t)(payload >> 8), entry_id = local ? traced_entry_row(d->owner, local - 1) : 0;
+    uint32_t local = (uint32_t)(payload >> 8),
+             entry_id = local ? traced_entry_row(d->owner, local - 1) : 0;
     uint64_t start_ns = decode_ns(d->session, clock);
 
     if (d->stack.count && outcome < OUTCOMES) {
         d->stack.at[d->stack.count - 1].looked_up = true;
-        traced_lookup(d->owner, d, start_ns, decode_ns(d->session, clock + ticks) - start_ns, outcome,
-                      (payload & DECISION_OBSERVED) != 0, entry_id);
+        traced_lookup(d->owner, d, start_ns, decode_ns(d->session, clock + ticks) - start_ns,
+                      outcome, (payload & DECISION_OBSERVED) != 0, entry_id);
     }
     /* The next lookup's checks take their place, which the last commit may still need. */
     d->commit_due |= d->place->at[d->place->which & 1].check_count != 0;
@@ -314,12 +326,16 @@ static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64
 static void check(struct decoder *d, uint64_t payload, uint64_t word)
 {
     if (d->now.check_count < DECODE_CHECKS_MAX)
-        d->place->checks[d->now.check_count++] = (struct decode_check){
-            .entry = (uint32_t)(payload >> 8), .result = (uint8_t)payload, .guards_run = (uint32_t)(word >> 44),
-            .failed = (uint32_t)(word >> 24 & 0xfffff), .ticks = (uint32_t)(word & 0xffffff)};
+        d->place->checks[d->now.check_count++] =
+            (struct decode_check){.entry = (uint32_t)(payload >> 8),
+                                  .result = (uint8_t)payload,
+                                  .guards_run = (uint32_t)(word >> 44),
+                                  .failed = (uint32_t)(word >> 24 & 0xfffff),
+                                  .ticks = (uint32_t)(word & 0xffffff)};
 }
 
-/* The frames that are open are those of THREAD_ID from here on. True: it has run since this collector began. */
+/* The frames that are open are those of THREAD_ID from here on. True: it has run since this
+ * collector began. */
 static bool take_stack(struct decoder *d, uint32_t thread_id)
 {
     struct decode_stack *to, *from;
@@ -355,7 +371,8 @@ static uint64_t last_of(struct decoder *d, uint32_t thread_id)
     return frame_pages_last(d->session->pages, thread_id, d->now.page);
 }
 
-/* Another greenlet of the thread runs from here on. LEFT of its frames are open: others ended in a gap. */
+/* Another greenlet of the thread runs from here on. LEFT of its frames are open: others ended in a
+ * gap. */
 static void change_stack(struct decoder *d, uint32_t local, uint64_t left)
 {
     uint32_t thread_id = traced_thread_row(d->owner, local);
@@ -364,7 +381,8 @@ static void change_stack(struct decoder *d, uint32_t local, uint64_t left)
         while (d->stack.count > left)
             leave(d, decode_ns(d->session, d->now.clock), EXIT_ABANDONED);
     } else if (left) {
-        /* An earlier collector saw it go. Its last frame is one of those that are open, or was called by one. */
+        /* An earlier collector saw it go. Its last frame is one of those that are open, or was
+         * called by one. */
         rebuild_stack(d, last_of(d, thread_id));
         while (d->stack.count > left)
             --*active_of(d, d->stack.at[--d->stack.count].code_id);
@@ -372,7 +390,8 @@ static void change_stack(struct decoder *d, uint32_t local, uint64_t left)
     }
 }
 
-/* The frames that are open, in all greenlets of the thread, will never end: they lasted until now. */
+/* The frames that are open, in all greenlets of the thread, will never end: they lasted until now.
+ * */
 static void leave_open(struct decoder *d)
 {
     for (uint32_t id = 0; id <= d->parked.count; id++) {
@@ -408,11 +427,13 @@ static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
     d->commit_due = true;
 }
 
-/* Nothing was written from SINCE on: of the frames that were open only LEFT are still, the innermost of ORDINAL. When the
- * others ended is not known. */
-static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t since, uint64_t before, uint64_t lost)
+/* Nothing was written from SINCE on: of the frames that were open only LEFT are still, the
+ * innermost of ORDINAL. When the others ended is not known. */
+static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t since, uint64_t before,
+                uint64_t lost)
 {
-    uint64_t ns = decode_ns(d->session, since > before ? since : before), end_ns = decode_ns(d->session, d->now.clock);
+    uint64_t ns = decode_ns(d->session, since > before ? since : before),
+             end_ns = decode_ns(d->session, d->now.clock);
     uint32_t at = left ? d->stack.count : 0;
     char cause[160];
 
@@ -423,8 +444,10 @@ static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t sin
     while (d->stack.count > at)
         leave(d, ns, EXIT_ABANDONED);
     d->now.check_count = d->now.compile = d->now.signature = 0;
-    snprintf(cause, sizeof cause, "collector: it took nothing, so the program went on after --max-stall; frames of the next "
-             "%.3f s were not recorded", (double)(end_ns > ns ? end_ns - ns : 0) / 1e9);
+    snprintf(cause, sizeof cause,
+             "collector: it took nothing, so the program went on after --max-stall; frames of the "
+             "next %.3f s were not recorded",
+             (double)(end_ns > ns ? end_ns - ns : 0) / 1e9);
     traced_loss(d->owner, d->now.thread_id, ns, lost, cause);
     d->commit_due = true;
 }
@@ -435,14 +458,15 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     uint64_t word = words[0];
     uint32_t length = RING_WORD_COUNT(word);
     static const uint8_t lengths[] = {
-        [CONTROL_EPOCH] = 2, [CONTROL_THREAD] = 2, [CONTROL_ENTER] = 2, [CONTROL_STALL] = 3, [CONTROL_GAP] = 4,
-        [CONTROL_SWITCH] = 3,
-        [CONTROL_CHECK] = 2, [CONTROL_COMPILED] = 2, [CONTROL_DECISION] = 3, [CONTROL_OUTCOME] = 1,
+        [CONTROL_EPOCH] = 2,    [CONTROL_THREAD] = 2,  [CONTROL_ENTER] = 2, [CONTROL_STALL] = 3,
+        [CONTROL_GAP] = 4,      [CONTROL_SWITCH] = 3,  [CONTROL_CHECK] = 2, [CONTROL_COMPILED] = 2,
+        [CONTROL_DECISION] = 3, [CONTROL_OUTCOME] = 1,
     };
     unsigned what = RING_WORD_WHAT(word);
     uint64_t before = d->now.clock;
     char cause[96];
-    bool event = what <= CONTROL_SWITCH; /* its second word is the full clock of something that happens now */
+    /* its second word is the full clock of something that happens now */
+    bool event = what <= CONTROL_SWITCH;
 
     if (what < sizeof lengths && lengths[what] == length && length > count)
         return 0;
@@ -450,7 +474,8 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
         ((event || what == CONTROL_DECISION) && words[1] >> CLOCK_BITS_MAX) ||
         ((what == CONTROL_DECISION || what == CONTROL_GAP) && words[2] >> CLOCK_BITS_MAX) ||
         (what == CONTROL_ENTER && RING_WORD_LOW(word) >> 37 > RING_INHERITED)) {
-        broken(d, "ring: it holds a word that dyntrace never writes; the rest of this thread was not taken");
+        broken(d, "ring: it holds a word that dyntrace never writes; the rest of this thread was "
+                  "not taken");
         return 1;
     }
     if (event && what != CONTROL_THREAD) {
@@ -462,14 +487,17 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
         change_thread(d, (uint32_t)RING_WORD_LOW(word), words[1]);
         break;
     case CONTROL_ENTER:
-        enter(d, (unsigned)(RING_WORD_LOW(word) >> 37), (uint32_t)RING_WORD_LOW(word), d->now.clock);
+        enter(d, (unsigned)(RING_WORD_LOW(word) >> 37), (uint32_t)RING_WORD_LOW(word),
+              d->now.clock);
         break;
     case CONTROL_STALL:
-        snprintf(cause, sizeof cause, LOSS_STALL "the program waited %.1f ms for the collector", (double)words[2] / 1e6);
+        snprintf(cause, sizeof cause, LOSS_STALL "the program waited %.1f ms for the collector",
+                 (double)words[2] / 1e6);
         traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, cause);
         break;
     case CONTROL_GAP:
-        gap(d, RING_WORD_LOW(word), (uint32_t)words[3], words[2] < d->now.clock ? words[2] : d->now.clock, before, words[3] >> 32);
+        gap(d, RING_WORD_LOW(word), (uint32_t)words[3],
+            words[2] < d->now.clock ? words[2] : d->now.clock, before, words[3] >> 32);
         break;
     case CONTROL_SWITCH:
         change_stack(d, (uint32_t)RING_WORD_LOW(word), words[2]);
@@ -494,10 +522,14 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
 
 /* ---- the interface ---- */
 
-void decode_open(struct decoder *d, struct decode_session *session, struct traced *owner, const decode_ids *codes,
-                 struct decode_place *place)
+void decode_open(struct decoder *d, struct decode_session *session, struct traced *owner,
+                 const decode_ids *codes, struct decode_place *place)
 {
-    *d = (struct decoder){.session = session, .owner = owner, .codes = codes, .place = place, .last_page = DECODE_NO_PAGE};
+    *d = (struct decoder){.session = session,
+                          .owner = owner,
+                          .codes = codes,
+                          .place = place,
+                          .last_page = DECODE_NO_PAGE};
     d->now = place->at[place->which & 1];
     if (d->now.check_count > DECODE_CHECKS_MAX)
         d->now.check_count = 0;
@@ -546,7 +578,8 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
 static void report(struct decoder *d, uint64_t *events, const char *cause)
 {
     if (*events)
-        traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), *events, cause);
+        traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), *events,
+                    cause);
     *events = 0; /* said once, by whoever closes it */
 }
 
@@ -555,8 +588,10 @@ void decode_close(struct decoder *d)
     close_page(d);
     leave_open(d);
     report(d, &d->now.unmatched, "order: exits of frames that were not open were left out");
-    report(d, &d->now.overtaken, "order: frames ended after the frame around them; they end with it");
-    report(d, &d->now.backwards, "clock: it went backwards on this thread; the time before was kept");
+    report(d, &d->now.overtaken,
+           "order: frames ended after the frame around them; they end with it");
+    report(d, &d->now.backwards,
+           "clock: it went backwards on this thread; the time before was kept");
     commit(d);
     list_free(&d->stack);
     list_free(&d->active);

@@ -1,14 +1,15 @@
 /* collector/decode.h -- words of one ring become rows of `frame`.
  *
- * The decoder keeps its place in shared memory (struct decode_place), so that the next collector can carry on after a
- * kill at any instruction:
+ * The decoder keeps its place in shared memory (struct decode_place), so that the next collector
+ * can carry on after a kill at any instruction:
  *
  *     place->at[which]   the state before the words being decoded now
  *     place->rows        the page being filled; rows below at.rows are certain
  *
- * Decoding only appends rows at positions that at[which] implies and sets ends by frame id. Doing it twice gives the
- * same rows, so a commit is one store: `which`. Rows of other tables get ids that are committed with it.
- * The stack of open frames is private, a copy of what the rows' parent ids say. */
+ * Decoding only appends rows at positions that at[which] implies and sets ends by frame id. Doing
+ * it twice gives the same rows, so a commit is one store: `which`. Rows of other tables get ids
+ * that are committed with it. The stack of open frames is private, a copy of what the rows' parent
+ * ids say. */
 #ifndef DYNTRACE_DECODE_H
 #define DYNTRACE_DECODE_H
 
@@ -20,28 +21,30 @@ enum id_of_words { NEXT_LOOKUP, NEXT_CHECK, NEXT_LOSS, IDS_OF_WORDS };
 #define DECODE_ANY_ORDINAL UINT32_MAX /* of a frame whose ENTER an earlier collector took */
 
 struct decode_at {
-    uint64_t tail;       /* words of the ring taken */
-    uint64_t clock;      /* the last event's */
-    uint64_t current;    /* innermost open frame, 0 = none */
-    uint32_t entered;    /* ENTERs of this thread: the next frame's ordinal */
-    uint32_t thread_id;  /* 0 = before the first CONTROL_THREAD */
-    uint32_t page, rows; /* the page being filled, or DECODE_NO_PAGE */
-    uint32_t used;       /* bytes of that page its rows need */
+    uint64_t tail;                            /* words of the ring taken */
+    uint64_t clock;                           /* the last event's */
+    uint64_t current;                         /* innermost open frame, 0 = none */
+    uint32_t entered;                         /* ENTERs of this thread: the next frame's ordinal */
+    uint32_t thread_id;                       /* 0 = before the first CONTROL_THREAD */
+    uint32_t page, rows;                      /* the page being filled, or DECODE_NO_PAGE */
+    uint32_t used;                            /* bytes of that page its rows need */
     uint32_t check_count, compile, signature; /* of the lookup whose end has not come yet */
     uint64_t unmatched, overtaken, backwards; /* reported at the end */
-    uint64_t next[IDS_OF_WORDS]; /* ids: rows that have these or larger ones come from words not yet taken */
+    /* ids: rows that have these or larger ones come from words not yet taken */
+    uint64_t next[IDS_OF_WORDS];
 };
 
 struct decode_check {
-    uint32_t entry, guards_run, failed; /* the process's entry id; ordinal + 1 of the leaf that failed, 0 = none */
-    uint32_t ticks;                     /* RING_TICKS_UNKNOWN: not measured */
-    uint8_t result;                     /* enum check_result */
+    /* the process's entry id; ordinal + 1 of the leaf that failed, 0 = none */
+    uint32_t entry, guards_run, failed;
+    uint32_t ticks; /* RING_TICKS_UNKNOWN: not measured */
+    uint8_t result; /* enum check_result */
 };
 
 struct decode_place {
-    char file[64];       /* the ring's process file; "" = unused */
-    uint32_t ring;       /* which of its rings */
-    uint32_t which;      /* at[which] is in force */
+    char file[64];  /* the ring's process file; "" = unused */
+    uint32_t ring;  /* which of its rings */
+    uint32_t which; /* at[which] is in force */
     struct decode_at at[2];
     struct frame_row rows[FRAME_PAGE_ROWS];
     struct decode_check checks[DECODE_CHECKS_MAX]; /* those below at.check_count are certain */
@@ -58,13 +61,14 @@ typedef LIST(uint32_t) decode_ids;
 
 /* Shared by all decoders of a session. */
 struct decode_session {
-    struct frame_pages *pages;       /* borrowed */
+    struct frame_pages *pages;        /* borrowed */
     LIST(struct decode_total) totals; /* by code_id; owned, grown here */
     uint64_t start_clock, ns_per_tick_32;
     uint64_t min_duration_ns;
-    uint64_t last_ns;                /* the latest event seen */
-    uint64_t open_frames;            /* that never ended, of the decoders closed so far */
-    const uint64_t *next;            /* borrowed: the next ids of what words say; NULL: nobody counts */
+    uint64_t last_ns;     /* the latest event seen */
+    uint64_t open_frames; /* that never ended, of the decoders closed so far */
+    /* borrowed: the next ids of what words say; NULL: nobody counts */
+    const uint64_t *next;
 };
 
 struct decode_frame {
@@ -90,45 +94,49 @@ struct decoder {
     struct decode_place *place;      /* borrowed, shared */
     struct decode_at now;            /* the working copy */
     LIST(struct decode_frame) stack; /* owned: the open frames */
-    LIST(struct decode_stack) parked; /* owned, by thread_id: those of greenlets, while another runs */
-    LIST(uint32_t) active;           /* owned, by code_id: open activations on this thread */
-    uint32_t last_page;              /* the page stored last, for --min-duration */
-    uint64_t dropped;                /* a stored row to take away after the next commit, or 0 */
+    /* owned, by thread_id: those of greenlets, while another runs */
+    LIST(struct decode_stack) parked;
+    LIST(uint32_t) active; /* owned, by code_id: open activations on this thread */
+    uint32_t last_page;    /* the page stored last, for --min-duration */
+    uint64_t dropped;      /* a stored row to take away after the next commit, or 0 */
     bool commit_due;
-    bool broken;                     /* the words make no sense: nothing more is taken */
+    bool broken; /* the words make no sense: nothing more is taken */
 };
 
-/* PLACE is either zeroed (apart from file and ring) or a killed collector's. CODES: the rows of OWNER's code objects that
- * are known. */
-void decode_open(struct decoder *d, struct decode_session *session, struct traced *owner, const decode_ids *codes,
-                 struct decode_place *place);
+/* PLACE is either zeroed (apart from file and ring) or a killed collector's. CODES: the rows of
+ * OWNER's code objects that are known. */
+void decode_open(struct decoder *d, struct decode_session *session, struct traced *owner,
+                 const decode_ids *codes, struct decode_place *place);
 
 /* Decode records from WORDS (COUNT of them) and commit; returns how many words
  * were taken: all of them, unless the last record is cut off. */
 size_t decode_words(struct decoder *d, const uint64_t *words, size_t count);
 
-/* The thread writes no more: frames that are open stay open for ever. Frees what the decoder owns. */
+/* The thread writes no more: frames that are open stay open for ever. Frees what the decoder owns.
+ * */
 void decode_close(struct decoder *d);
 
 /* CLOCK, of the session's, in nanoseconds since its start; at least 1. */
 uint64_t decode_ns(const struct decode_session *session, uint64_t clock);
 
-/* A frame of CODE_ID begins: it counts, and is the innermost. The caller fills in the rest. NULL: no memory, or too deep. */
+/* A frame of CODE_ID begins: it counts, and is the innermost. The caller fills in the rest. NULL:
+ * no memory, or too deep. */
 struct decode_frame *decode_push(struct decoder *d, uint32_t code_id, bool call);
 /* The innermost frame, whose duration_ns and raised are known, is over: into the totals with it. */
 void decode_pop(struct decoder *d);
 
 /* ---- what a decoder asks of its owner: collector/facts.c, and whoever tests it ---- */
 
-/* Row ids of a process's code object and thread. Never 0: one that is not known gets a row that says so. */
+/* Row ids of a process's code object and thread. Never 0: one that is not known gets a row that
+ * says so. */
 uint32_t traced_code_row(struct traced *t, uint32_t local);
 uint32_t traced_thread_row(struct traced *t, uint32_t local);
 /* The row id of a cache entry; 0: not known. */
 uint32_t traced_entry_row(struct traced *t, uint32_t local);
-/* A lookup has ended, in D's innermost frame; its checks, compile and signature are in D->now. OBSERVED: which entries
- * were tried is not known. */
-void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns, uint64_t duration_ns, unsigned outcome,
-                   bool observed, uint32_t cache_entry_id);
+/* A lookup has ended, in D's innermost frame; its checks, compile and signature are in D->now.
+ * OBSERVED: which entries were tried is not known. */
+void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
+                   uint64_t duration_ns, unsigned outcome, bool observed, uint32_t cache_entry_id);
 /* What was said of words is in the trace from here on: the words are about to be forgotten. */
 void traced_settle(struct traced *t);
 /* A frame whose row could not take its entry any more. */
@@ -136,6 +144,7 @@ void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry
 /* A frame that will never end. */
 void traced_left_open(struct traced *t, uint64_t frame_id);
 /* Something was not recorded as it was. THREAD_ID may be 0. */
-void traced_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause);
+void traced_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events,
+                 const char *cause);
 
 #endif

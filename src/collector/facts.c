@@ -1,8 +1,10 @@
-/* collector/facts.c -- what a process says beside its rings becomes rows: facts, and what the shim decided.
+/* collector/facts.c -- what a process says beside its rings becomes rows: facts, and what the shim
+ * decided.
  *
- * Runs in: the collector. See collector/traced.h; facts.h lists the facts. The process's own ids (entry 3, compile 7) become
- * row ids here; the guards of an entry have row ids that follow each other, so a guard is named by its entry and its
- * ordinal. A row whose own id is 0, because what it is about is not known, is not written (recorder_put). */
+ * Runs in: the collector. See collector/traced.h; facts.h lists the facts. The process's own ids
+ * (entry 3, compile 7) become row ids here; the guards of an entry have row ids that follow each
+ * other, so a guard is named by its entry and its ordinal. A row whose own id is 0, because what it
+ * is about is not known, is not written (recorder_put). */
 #include <sys/mman.h>
 #include <sys/param.h>
 
@@ -10,7 +12,8 @@
 #include "lib/json.h"
 #include "vocabulary.h"
 
-enum { FACT_MAX = 64 << 20, IDS_MAX = 64 << 20 }; /* bytes of one record, and ids of one kind in one process, that we believe */
+/* bytes of one record, and ids of one kind in one process, that we believe */
+enum { FACT_MAX = 64 << 20, IDS_MAX = 64 << 20 };
 
 /* The row id that the fact already has (a killed collector gave it), or a new one. */
 static uint32_t row_id(struct traced *t, struct fact *shared, uint32_t *next)
@@ -27,7 +30,8 @@ static uint32_t note_id(struct traced *t, struct fact *shared, bool known)
 }
 
 /* The row id of what process T calls LOCAL from now on; 0: no room. */
-static uint32_t new_id(struct traced *t, decode_ids *ids, int64_t local, struct fact *shared, uint32_t *next)
+static uint32_t new_id(struct traced *t, decode_ids *ids, int64_t local, struct fact *shared,
+                       uint32_t *next)
 {
     uint32_t *id = (uint64_t)local < IDS_MAX ? list_reach(ids, (size_t)local) : NULL;
 
@@ -76,9 +80,13 @@ static int64_t since_start(const struct traced *t, int64_t unix_ns)
 /* The words of schemas/trace.sql for what a code object is. */
 static const char *code_kind(const struct fact_CODE *code)
 {
-    enum { NEW_LOCALS = 2, GENERATOR = 0x20, COROUTINE = 0x80, ASYNC_GENERATOR = 0x200 }; /* co_flags */
-    static const char *const names[][2] = {{"<listcomp>", "comprehension"}, {"<setcomp>", "comprehension"},
-                                           {"<dictcomp>", "comprehension"}, {"<lambda>", "lambda"}, {"<module>", "module"}};
+    /* co_flags */
+    enum { NEW_LOCALS = 2, GENERATOR = 0x20, COROUTINE = 0x80, ASYNC_GENERATOR = 0x200 };
+    static const char *const names[][2] = {{"<listcomp>", "comprehension"},
+                                           {"<setcomp>", "comprehension"},
+                                           {"<dictcomp>", "comprehension"},
+                                           {"<lambda>", "lambda"},
+                                           {"<module>", "module"}};
     const char *name = code->qualname.text, *end = name + code->qualname.bytes, *dot;
 
     /* The last part of the qualified name: "<locals>.f.<lambda>" -> "<lambda>". */
@@ -91,7 +99,8 @@ static const char *code_kind(const struct fact_CODE *code)
     if (code->flags & GENERATOR)
         return "generator";
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if ((size_t)(end - dot) == strlen(names[i][0]) && !memcmp(dot, names[i][0], (size_t)(end - dot)))
+        if ((size_t)(end - dot) == strlen(names[i][0]) &&
+            !memcmp(dot, names[i][0], (size_t)(end - dot)))
             return names[i][1];
     return code->flags & NEW_LOCALS ? "function" : "class";
 }
@@ -99,19 +108,22 @@ static const char *code_kind(const struct fact_CODE *code)
 static void take_entry(struct traced *t, const struct fact_ENTRY *fact, struct fact *shared)
 {
     struct state_header *next = &t->collector->state.file->header;
-    struct traced_entry *entry = (uint64_t)fact->entry < IDS_MAX ? list_reach(&t->entries, (size_t)fact->entry) : NULL;
+    struct traced_entry *entry =
+        (uint64_t)fact->entry < IDS_MAX ? list_reach(&t->entries, (size_t)fact->entry) : NULL;
 
     if (!entry)
         return;
     entry->entry_id = row_id(t, shared, &next->next_entry);
     entry->guards = fact->guards >= 0 && fact->guards < IDS_MAX ? (uint32_t)fact->guards : 0;
-    if (!t->collector->resumed || !shared->row_more || shared->row_more + (uint64_t)entry->guards > next->next_guard) {
+    if (!t->collector->resumed || !shared->row_more ||
+        shared->row_more + (uint64_t)entry->guards > next->next_guard) {
         shared->row_more = next->next_guard;
         next->next_guard += entry->guards;
     }
     entry->guard_id = shared->row_more;
-    recorder_put(t->collector->recorder, ENTRY, .cache_entry_id = entry->entry_id, .code_id = id_of(&t->codes, fact->code),
-                 .label = fact->label, .backend = fact->backend, .region_id = known(fact->region),
+    recorder_put(t->collector->recorder, ENTRY, .cache_entry_id = entry->entry_id,
+                 .code_id = id_of(&t->codes, fact->code), .label = fact->label,
+                 .backend = fact->backend, .region_id = known(fact->region),
                  .guard_count = entry->guards, .born_ns = session_ns(t, fact->clock));
 }
 
@@ -133,10 +145,12 @@ static void take_graph(struct traced *t, const struct fact_GRAPH *fact, struct f
         }
         if (field < 5)
             break; /* cut off */
-        recorder_put(t->collector->recorder, GRAPH_NODE, .graph_id = id, .ordinal = nodes++, .opcode = fields[0], .name = fields[1],
-                     .target = fields[2], .args = fields[3], .kwargs = fields[4]);
+        recorder_put(t->collector->recorder, GRAPH_NODE, .graph_id = id, .ordinal = nodes++,
+                     .opcode = fields[0], .name = fields[1], .target = fields[2], .args = fields[3],
+                     .kwargs = fields[4]);
     }
-    recorder_put(t->collector->recorder, GRAPH, .graph_id = id, .compile_id = compile, .name = fact->name, .node_count = nodes);
+    recorder_put(t->collector->recorder, GRAPH, .graph_id = id, .compile_id = compile,
+                 .name = fact->name, .node_count = nodes);
 }
 
 static void take_mark(struct traced *t, const struct fact_MARK *fact, struct fact *shared)
@@ -145,50 +159,59 @@ static void take_mark(struct traced *t, const struct fact_MARK *fact, struct fac
     uint32_t code = id_of(&t->codes, fact->code);
 
     if ((uint64_t)fact->own < 3 && (uint64_t)fact->callees < 3)
-        recorder_put(t->collector->recorder, MARK, .rowid = note_id(t, shared, code), .code_id = code,
-                     .at_ns = session_ns(t, fact->clock), .action = fact_string(actions[fact->own]),
-                     .recursive_action = fact_string(actions[fact->callees]), .region_id = known(fact->region), .reason = fact->reason);
+        recorder_put(t->collector->recorder, MARK, .rowid = note_id(t, shared, code),
+                     .code_id = code, .at_ns = session_ns(t, fact->clock),
+                     .action = fact_string(actions[fact->own]),
+                     .recursive_action = fact_string(actions[fact->callees]),
+                     .region_id = known(fact->region), .reason = fact->reason);
 }
 
 /* What torch's bridge notes of a compile. */
-static void take_note(struct traced *t, enum fact_kind kind, const union fact_any *fact, struct fact *shared)
+static void take_note(struct traced *t, enum fact_kind kind, const union fact_any *fact,
+                      struct fact *shared)
 {
     struct recorder *r = t->collector->recorder;
     uint32_t compile = id_of(&t->compiles, fact->numbers[0]);
 
     switch (kind) {
     case FACT_NOTE:
-        recorder_put(r, COMPILE_NOTE, .compile_id = compile, .label = fact->NOTE.label, .outcome = fact->NOTE.outcome,
-                     .reason = fact->NOTE.reason, .sticky = known(fact->NOTE.sticky));
+        recorder_put(r, COMPILE_NOTE, .compile_id = compile, .label = fact->NOTE.label,
+                     .outcome = fact->NOTE.outcome, .reason = fact->NOTE.reason,
+                     .sticky = known(fact->NOTE.sticky));
         break;
     case FACT_GRAPH:
         take_graph(t, &fact->GRAPH, shared);
         break;
     case FACT_BREAK:
         recorder_put(r, BREAK, .graph_break_id = note_id(t, shared, compile), .compile_id = compile,
-                     .code_id = id_of(&t->codes, fact->BREAK.code), .line = fact->BREAK.line, .offset = known(fact->BREAK.offset),
-                     .reason = fact->BREAK.reason, .user_stack = fact->BREAK.stack, .resume_code_id = id_of(&t->codes, fact->BREAK.rest));
+                     .code_id = id_of(&t->codes, fact->BREAK.code), .line = fact->BREAK.line,
+                     .offset = known(fact->BREAK.offset), .reason = fact->BREAK.reason,
+                     .user_stack = fact->BREAK.stack,
+                     .resume_code_id = id_of(&t->codes, fact->BREAK.rest));
         break;
     case FACT_LISTING:
-        recorder_put(r, LISTING, .rowid = note_id(t, shared, compile), .compile_id = compile, .kind = fact->LISTING.kind,
-                     .text = fact->LISTING.text);
+        recorder_put(r, LISTING, .rowid = note_id(t, shared, compile), .compile_id = compile,
+                     .kind = fact->LISTING.kind, .text = fact->LISTING.text);
         break;
     case FACT_PHASE:
-        recorder_put(r, PHASE, .rowid = note_id(t, shared, true), .compile_id = compile, .name = fact->PHASE.name,
-                     .start_ns = since_start(t, fact->PHASE.start), .end_ns = since_start(t, fact->PHASE.end), .label = fact->PHASE.label);
+        recorder_put(r, PHASE, .rowid = note_id(t, shared, true), .compile_id = compile,
+                     .name = fact->PHASE.name, .start_ns = since_start(t, fact->PHASE.start),
+                     .end_ns = since_start(t, fact->PHASE.end), .label = fact->PHASE.label);
         break;
     case FACT_ORIGIN:
-        recorder_put(r, ORIGIN, .code_id = id_of(&t->codes, fact->ORIGIN.code), .origin_code_id = id_of(&t->codes, fact->ORIGIN.from),
+        recorder_put(r, ORIGIN, .code_id = id_of(&t->codes, fact->ORIGIN.code),
+                     .origin_code_id = id_of(&t->codes, fact->ORIGIN.from),
                      .kind = fact->ORIGIN.kind);
         break;
     case FACT_TORCH:
         /* Without a version there is a torch all the same; NULL is none. */
-        recorder_put(r, PROCESS_SAYS, .process_id = t->row.process_id, .torch_version = fact->TORCH.version,
-                     .torch_mode = fact->TORCH.mode, .torch_note = fact->TORCH.why);
+        recorder_put(r, PROCESS_SAYS, .process_id = t->row.process_id,
+                     .torch_version = fact->TORCH.version, .torch_mode = fact->TORCH.mode,
+                     .torch_note = fact->TORCH.why);
         t->collector->torch |= fact->TORCH.version.bytes > 0;
         if (!t->collector->torch_note[0])
-            snprintf(t->collector->torch_note, sizeof t->collector->torch_note, "%.*s", (int)MIN(fact->TORCH.why.bytes, 511),
-                     fact->TORCH.why.text);
+            snprintf(t->collector->torch_note, sizeof t->collector->torch_note, "%.*s",
+                     (int)MIN(fact->TORCH.why.bytes, 511), fact->TORCH.why.text);
         break;
     default:
         break;
@@ -196,76 +219,100 @@ static void take_note(struct traced *t, enum fact_kind kind, const union fact_an
 }
 
 /* What a process and the shim in it say. */
-static void take_own(struct traced *t, enum fact_kind kind, const union fact_any *fact, struct fact *shared)
+static void take_own(struct traced *t, enum fact_kind kind, const union fact_any *fact,
+                     struct fact *shared)
 {
     struct collector *c = t->collector;
     struct state_header *next = &c->state.file->header;
     const struct traced_entry *entry = entry_of(t, fact->numbers[0]);
-    uint32_t compile = id_of(&t->compiles, fact->numbers[0]), loss = (uint32_t)next->next[NEXT_LOSS];
+    uint32_t compile = id_of(&t->compiles, fact->numbers[0]),
+             loss = (uint32_t)next->next[NEXT_LOSS];
     char *argv;
 
     switch (kind) {
     case FACT_ARGV:
         argv = json_array(fact->ARGV.argv.text, (size_t)fact->ARGV.argv.bytes);
-        recorder_put(c->recorder, PROCESS_SAYS, .process_id = t->row.process_id, .argv = fact_string(argv));
+        recorder_put(c->recorder, PROCESS_SAYS, .process_id = t->row.process_id,
+                     .argv = fact_string(argv));
         free(argv);
         break;
     case FACT_EXECUTABLE:
-        recorder_put(c->recorder, PROCESS_SAYS, .process_id = t->row.process_id, .executable = fact->EXECUTABLE.path);
+        recorder_put(c->recorder, PROCESS_SAYS, .process_id = t->row.process_id,
+                     .executable = fact->EXECUTABLE.path);
         break;
     case FACT_PYTHON:
-        recorder_put(c->recorder, PROCESS_SAYS, .process_id = t->row.process_id, .python_version = fact->PYTHON.version);
+        recorder_put(c->recorder, PROCESS_SAYS, .process_id = t->row.process_id,
+                     .python_version = fact->PYTHON.version);
         break;
     case FACT_RANK:
-        recorder_put(c->recorder, PROCESS_RANK, .process_id = t->row.process_id, .rank = known(fact->RANK.rank),
-                     .local_rank = known(fact->RANK.local_rank));
+        recorder_put(c->recorder, PROCESS_RANK, .process_id = t->row.process_id,
+                     .rank = known(fact->RANK.rank), .local_rank = known(fact->RANK.local_rank));
         break;
     case FACT_LOSS:
         row_id(t, shared, &loss);
         next->next[NEXT_LOSS] = loss;
-        collector_loss_row(c, shared->row_id, t->row.process_id, 0, (uint64_t)session_ns(t, fact->LOSS.clock),
-                           (uint64_t)fact->LOSS.events, strndupa(fact->LOSS.cause.text, MIN((size_t)fact->LOSS.cause.bytes, ROW_CAUSE_MAX)));
+        collector_loss_row(
+            c, shared->row_id, t->row.process_id, 0, (uint64_t)session_ns(t, fact->LOSS.clock),
+            (uint64_t)fact->LOSS.events,
+            strndupa(fact->LOSS.cause.text, MIN((size_t)fact->LOSS.cause.bytes, ROW_CAUSE_MAX)));
         break;
     case FACT_THREAD:
-        recorder_put(c->recorder, THREAD, .thread_id = new_id(t, &t->threads, fact->THREAD.thread, shared, &next->next_thread),
-                     .process_id = t->row.process_id, .os_tid = fact->THREAD.os_tid, .name = fact->THREAD.name);
+        recorder_put(c->recorder, THREAD,
+                     .thread_id =
+                         new_id(t, &t->threads, fact->THREAD.thread, shared, &next->next_thread),
+                     .process_id = t->row.process_id, .os_tid = fact->THREAD.os_tid,
+                     .name = fact->THREAD.name);
         break;
     case FACT_CODE:
-        recorder_put(c->recorder, CODE, .code_id = new_id(t, &t->codes, fact->CODE.code, shared, &next->next_code),
-                     .process_id = t->row.process_id, .filename = fact->CODE.filename, .qualname = fact->CODE.qualname,
-                     .first_line = fact->CODE.first_line, .kind = fact_string(code_kind(&fact->CODE)), .fingerprint = fact->CODE.fingerprint);
+        recorder_put(c->recorder, CODE,
+                     .code_id = new_id(t, &t->codes, fact->CODE.code, shared, &next->next_code),
+                     .process_id = t->row.process_id, .filename = fact->CODE.filename,
+                     .qualname = fact->CODE.qualname, .first_line = fact->CODE.first_line,
+                     .kind = fact_string(code_kind(&fact->CODE)),
+                     .fingerprint = fact->CODE.fingerprint);
         break;
     case FACT_ENTRY:
         take_entry(t, &fact->ENTRY, shared);
         break;
     case FACT_GUARD:
-        recorder_put(c->recorder, GUARD, .guard_id = guard_id(entry, fact->GUARD.ordinal), .cache_entry_id = entry->entry_id,
-                     .ordinal = fact->GUARD.ordinal, .kind = fact->GUARD.kind, .source = fact->GUARD.source,
+        recorder_put(c->recorder, GUARD, .guard_id = guard_id(entry, fact->GUARD.ordinal),
+                     .cache_entry_id = entry->entry_id, .ordinal = fact->GUARD.ordinal,
+                     .kind = fact->GUARD.kind, .source = fact->GUARD.source,
                      .expression = fact->GUARD.expression, .user_stack = fact->GUARD.stack);
         break;
     case FACT_ASKED:
-        recorder_put(c->recorder, COMPILE_BEGUN, .compile_id = new_id(t, &t->compiles, fact->ASKED.compile, shared, &next->next_compile),
-                     .code_id = id_of(&t->codes, fact->ASKED.code), .start_ns = session_ns(t, fact->ASKED.clock));
+        recorder_put(c->recorder, COMPILE_BEGUN,
+                     .compile_id =
+                         new_id(t, &t->compiles, fact->ASKED.compile, shared, &next->next_compile),
+                     .code_id = id_of(&t->codes, fact->ASKED.code),
+                     .start_ns = session_ns(t, fact->ASKED.clock));
         break;
     case FACT_COMPILE:
-        recorder_put(c->recorder, COMPILE, .compile_id = compile, .code_id = id_of(&t->codes, fact->COMPILE.code),
-                     .label = fact->COMPILE.label, .outcome = fact->COMPILE.outcome, .reason = fact->COMPILE.reason,
-                     .start_ns = session_ns(t, fact->COMPILE.began), .end_ns = session_ns(t, fact->COMPILE.ended));
+        recorder_put(c->recorder, COMPILE, .compile_id = compile,
+                     .code_id = id_of(&t->codes, fact->COMPILE.code), .label = fact->COMPILE.label,
+                     .outcome = fact->COMPILE.outcome, .reason = fact->COMPILE.reason,
+                     .start_ns = session_ns(t, fact->COMPILE.began),
+                     .end_ns = session_ns(t, fact->COMPILE.ended));
         break;
     case FACT_COMPILED:
         entry = entry_of(t, fact->COMPILED.entry);
-        recorder_put(c->recorder, COMPILE_ENTRY, .compile_id = compile, .cache_entry_id = entry->entry_id);
-        recorder_put(c->recorder, ENTRY_COMPILE, .cache_entry_id = entry->entry_id, .compile_id = compile);
+        recorder_put(c->recorder, COMPILE_ENTRY, .compile_id = compile,
+                     .cache_entry_id = entry->entry_id);
+        recorder_put(c->recorder, ENTRY_COMPILE, .cache_entry_id = entry->entry_id,
+                     .compile_id = compile);
         break;
     case FACT_CAUSE:
         entry = entry_of(t, fact->CAUSE.entry);
-        recorder_put(c->recorder, CAUSE, .rowid = note_id(t, shared, entry->entry_id && compile), .compile_id = compile,
-                     .cache_entry_id = entry->entry_id, .ordinal = fact->CAUSE.how == CAUSE_ALSO || fact->CAUSE.how == CAUSE_CUT,
-                     .guard_id = guard_id(entry, fact->CAUSE.guard), .kind = fact->CAUSE.kind, .source = fact->CAUSE.source,
-                     .aspect = fact->CAUSE.aspect, .dimension = known(fact->CAUSE.dimension), .expected = fact->CAUSE.expected,
+        recorder_put(c->recorder, CAUSE, .rowid = note_id(t, shared, entry->entry_id && compile),
+                     .compile_id = compile, .cache_entry_id = entry->entry_id,
+                     .ordinal = fact->CAUSE.how == CAUSE_ALSO || fact->CAUSE.how == CAUSE_CUT,
+                     .guard_id = guard_id(entry, fact->CAUSE.guard), .kind = fact->CAUSE.kind,
+                     .source = fact->CAUSE.source, .aspect = fact->CAUSE.aspect,
+                     .dimension = known(fact->CAUSE.dimension), .expected = fact->CAUSE.expected,
                      .actual = fact->CAUSE.actual, .text = fact->CAUSE.words,
                      .how = fact_string(fact->CAUSE.how == CAUSE_DECIDED ? "observed"
-                                        : fact->CAUSE.how == CAUSE_CUT   ? "re-checked in part" : "re-checked"));
+                                        : fact->CAUSE.how == CAUSE_CUT   ? "re-checked in part"
+                                                                         : "re-checked"));
         break;
     case FACT_ORDER:
         recorder_put(c->recorder, GUARD_ORDER, .rowid = note_id(t, shared, entry->entry_id),
@@ -273,12 +320,13 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
                      .ordinals = fact->ORDER.ordinals, .process_id = t->row.process_id);
         break;
     case FACT_DEATH:
-        recorder_put(c->recorder, ENTRY_DIED, .cache_entry_id = entry->entry_id, .died_ns = session_ns(t, fact->DEATH.clock),
-                     .death_cause = fact->DEATH.cause);
+        recorder_put(c->recorder, ENTRY_DIED, .cache_entry_id = entry->entry_id,
+                     .died_ns = session_ns(t, fact->DEATH.clock), .death_cause = fact->DEATH.cause);
         break;
     case FACT_SIGNATURE:
         recorder_put(c->recorder, SIGNATURE, .text = fact->SIGNATURE.text,
-                     .signature_id = new_id(t, &t->signatures, fact->SIGNATURE.signature, shared, &next->next_signature));
+                     .signature_id = new_id(t, &t->signatures, fact->SIGNATURE.signature, shared,
+                                            &next->next_signature));
         break;
     case FACT_MARK:
         take_mark(t, &fact->MARK, shared);
@@ -295,7 +343,8 @@ bool traced_facts_next(struct traced *t, uint64_t at)
 {
     struct facts head = {0}, *chunk = NULL;
 
-    if (pread(t->fd, &head, sizeof head, (off_t)at) == sizeof head && head.bytes && head.bytes < UINT32_MAX)
+    if (pread(t->fd, &head, sizeof head, (off_t)at) == sizeof head && head.bytes &&
+        head.bytes < UINT32_MAX)
         chunk = traced_map(t, at, head.bytes + sizeof head);
     if (!chunk || (t->facts && at <= t->facts_off)) { /* a chain that leads back would never end */
         if (chunk)
@@ -323,7 +372,8 @@ static const char *fact_take(struct traced *t, uint64_t used)
     if (used > end || end - t->facts_read < sizeof *shared)
         return "its names do not end where they say";
     head = *shared; /* what is checked must not change before it is used */
-    if (head.bytes < sizeof *shared || head.bytes % 8 || head.bytes > used - t->facts_read || head.bytes > FACT_MAX)
+    if (head.bytes < sizeof *shared || head.bytes % 8 || head.bytes > used - t->facts_read ||
+        head.bytes > FACT_MAX)
         return "a name's length makes no sense";
     /* SQLite must not meet memory that can go away: facts are copied first. */
     if (!list_reach(&c->fact, head.bytes))
@@ -332,7 +382,8 @@ static const char *fact_take(struct traced *t, uint64_t used)
     memcpy(c->fact.at, &head, sizeof head);
     if (!fact_read((struct fact *)c->fact.at, &fact))
         return "a name's length makes no sense";
-    take_own(t, (enum fact_kind)head.kind, &fact, shared); /* SHARED, where the row ids are kept, may change at any moment */
+    /* SHARED, where the row ids are kept, may change at any moment */
+    take_own(t, (enum fact_kind)head.kind, &fact, shared);
     t->facts_read += head.bytes;
     return NULL;
 }
@@ -349,18 +400,19 @@ void traced_facts(struct traced *t)
             }
         }
         next = t->facts->next_off;
-        if (!next || used != atomic_load_explicit(&t->facts->used, memory_order_acquire) || !traced_facts_next(t, next))
+        if (!next || used != atomic_load_explicit(&t->facts->used, memory_order_acquire) ||
+            !traced_facts_next(t, next))
             return;
     }
 }
 
 /* The first NUMBER of the parent's ids FROM, or as many as are known, into TO, which is empty. */
-#define inherit(to, from, number) \
-    do { \
+#define inherit(to, from, number)                                             \
+    do {                                                                      \
         size_t ids = (number); /* read once: it is in reach of the program */ \
-        ids = MIN(ids, (from)->count); \
-        if (ids && list_add_many(to, ids)) \
-            memcpy((to)->at, (from)->at, ids * sizeof *(to)->at); \
+        ids = MIN(ids, (from)->count);                                        \
+        if (ids && list_add_many(to, ids))                                    \
+            memcpy((to)->at, (from)->at, ids * sizeof *(to)->at);             \
     } while (0)
 
 void traced_inherit(struct traced *t, struct traced *parent)
@@ -369,7 +421,8 @@ void traced_inherit(struct traced *t, struct traced *parent)
     inherit(&t->codes, &parent->codes, t->file->inherited_codes);
     inherit(&t->entries, &parent->entries, t->file->inherited_entries);
     inherit(&t->signatures, &parent->signatures, t->file->inherited_signatures);
-    recorder_put(t->collector->recorder, PROCESS_FORKED, .process_id = t->row.process_id, .parent_process_id = parent->row.process_id);
+    recorder_put(t->collector->recorder, PROCESS_FORKED, .process_id = t->row.process_id,
+                 .parent_process_id = parent->row.process_id);
 }
 
 /* ---- what a decoder asks ---- */
@@ -383,9 +436,12 @@ uint32_t traced_code_row(struct traced *t, uint32_t local)
         return id_of(&t->codes, local);
     if (!t->unknown_code) { /* its fact found no room, or the ring is not to be trusted */
         t->unknown_code = c->state.file->header.next_code++;
-        recorder_put(c->recorder, CODE, .code_id = t->unknown_code, .process_id = t->row.process_id, .filename = fact_string(""),
-                     .qualname = fact_string("(unknown code)"), .kind = fact_string("function"));
-        collector_lost(c, t->row.process_id, 0, "names: no room for the names of some code; its frames are of \"(unknown code)\"");
+        recorder_put(c->recorder, CODE, .code_id = t->unknown_code, .process_id = t->row.process_id,
+                     .filename = fact_string(""), .qualname = fact_string("(unknown code)"),
+                     .kind = fact_string("function"));
+        collector_lost(
+            c, t->row.process_id, 0,
+            "names: no room for the names of some code; its frames are of \"(unknown code)\"");
     }
     return t->unknown_code;
 }
@@ -398,7 +454,8 @@ uint32_t traced_thread_row(struct traced *t, uint32_t local)
     id = id_of(&t->threads, local);
     if (!id) {
         id = t->collector->state.file->header.next_thread++;
-        recorder_put(t->collector->recorder, THREAD, .thread_id = id, .process_id = t->row.process_id, .os_tid = ROW_NONE);
+        recorder_put(t->collector->recorder, THREAD, .thread_id = id,
+                     .process_id = t->row.process_id, .os_tid = ROW_NONE);
     }
     return id;
 }
@@ -412,7 +469,8 @@ uint32_t traced_entry_row(struct traced *t, uint32_t local)
 
 void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry_id)
 {
-    recorder_put(t->collector->recorder, LATE_ENTRY, .frame_id = frame_id, .cache_entry_id = cache_entry_id);
+    recorder_put(t->collector->recorder, LATE_ENTRY, .frame_id = frame_id,
+                 .cache_entry_id = cache_entry_id);
 }
 
 void traced_settle(struct traced *t)
@@ -425,7 +483,8 @@ void traced_left_open(struct traced *t, uint64_t frame_id)
     recorder_put(t->collector->recorder, LEFT_OPEN, .frame_id = frame_id);
 }
 
-void traced_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
+void traced_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events,
+                 const char *cause)
 {
     collector_loss(t->collector, t->row.process_id, thread_id, at_ns, events, cause);
 }
@@ -439,8 +498,8 @@ static bool tries_unknown(struct traced *t, const struct decoder *d)
     return false;
 }
 
-void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns, uint64_t duration_ns, unsigned outcome,
-                   bool observed, uint32_t cache_entry_id)
+void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
+                   uint64_t duration_ns, unsigned outcome, bool observed, uint32_t cache_entry_id)
 {
     const struct decode_frame *frame = &d->stack.at[d->stack.count - 1];
     struct lookup_pages *pages = &t->collector->lookups;
@@ -456,17 +515,26 @@ void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
         if (!entry->entry_id || c->result >= CHECK_RESULTS)
             continue;
         checked += c->result != CHECK_BACKEND_MISMATCH;
-        lookup_pages_add(pages, PAGES_CHECK, (int64_t[]){
-            (int64_t)pages->next[NEXT_LOOKUP], position++, entry->entry_id, 0, failed ? failed : ROW_NONE,
-            c->guards_run || c->result != CHECK_FAIL ? (int64_t)c->guards_run : ROW_NONE,
-            c->ticks == RING_TICKS_UNKNOWN ? ROW_NONE : session_ns(t, (int64_t)(t->collector->decode.start_clock + c->ticks))},
+        lookup_pages_add(
+            pages, PAGES_CHECK,
+            (int64_t[]){
+                (int64_t)pages->next[NEXT_LOOKUP], position++, entry->entry_id, 0,
+                failed ? failed : ROW_NONE,
+                c->guards_run || c->result != CHECK_FAIL ? (int64_t)c->guards_run : ROW_NONE,
+                c->ticks == RING_TICKS_UNKNOWN
+                    ? ROW_NONE
+                    : session_ns(t, (int64_t)(t->collector->decode.start_clock + c->ticks))},
             check_words[c->result]);
     }
     signature = id_of(&t->signatures, (int64_t)d->now.signature - 1);
-    lookup_pages_add(pages, PAGES_LOOKUP, (int64_t[]){
-        (int64_t)frame->frame_id, d->now.thread_id, frame->code_id, (int64_t)start_ns, (int64_t)duration_ns, outcome,
-        cache_entry_id ? cache_entry_id : ROW_NONE, observed ? ROW_NONE : checked, signature ? signature : ROW_NONE}, NULL);
+    lookup_pages_add(pages, PAGES_LOOKUP,
+                     (int64_t[]){(int64_t)frame->frame_id, d->now.thread_id, frame->code_id,
+                                 (int64_t)start_ns, (int64_t)duration_ns, outcome,
+                                 cache_entry_id ? cache_entry_id : ROW_NONE,
+                                 observed ? ROW_NONE : checked, signature ? signature : ROW_NONE},
+                     NULL);
     if (d->now.compile)
-        recorder_put(t->collector->recorder, COMPILE_FRAME, .compile_id = id_of(&t->compiles, (int64_t)d->now.compile - 1),
+        recorder_put(t->collector->recorder, COMPILE_FRAME,
+                     .compile_id = id_of(&t->compiles, (int64_t)d->now.compile - 1),
                      .frame_id = frame->frame_id, .thread_id = d->now.thread_id);
 }

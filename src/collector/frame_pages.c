@@ -4,14 +4,15 @@
  *
  *     13, 0 0, cells(2), content(2), 0 | pointer(2) per cell | ... | cell 1 .. cell n
  *
- * A cell: payload length, rowid, then the record: its header's length, a serial type per column, and the columns'
- * bytes, big endian:
+ * A cell: payload length, rowid, then the record: its header's length, a serial type per column,
+ * and the columns' bytes, big endian:
  *
  *     column   frame_id thread parent code kind outcome start end cache_entry exit
  *     type     NULL     int    int    int  int  int     int   int int or NULL int
  *
- * Serial types 1 2 3 4 5 6 are integers of 1 2 3 4 6 8 bytes, 8 and 9 are the constants 0 and 1, which take no bytes,
- * 0 is NULL. A row stored before it ended reserves outcome, end and exit at full width: patched in place later. */
+ * Serial types 1 2 3 4 5 6 are integers of 1 2 3 4 6 8 bytes, 8 and 9 are the constants 0 and 1,
+ * which take no bytes, 0 is NULL. A row stored before it ended reserves outcome, end and exit at
+ * full width: patched in place later. */
 #include "collector/frame_pages.h"
 
 #include <errno.h>
@@ -20,8 +21,15 @@
 
 enum {
     COLUMNS = FRAME_COLUMNS,
-    COLUMN_THREAD = 1, COLUMN_PARENT = 2, COLUMN_CODE = 3, COLUMN_KIND = 4, COLUMN_OUTCOME = 5,
-    COLUMN_START = 6, COLUMN_END = 7, COLUMN_ENTRY = 8, COLUMN_EXIT = 9,
+    COLUMN_THREAD = 1,
+    COLUMN_PARENT = 2,
+    COLUMN_CODE = 3,
+    COLUMN_KIND = 4,
+    COLUMN_OUTCOME = 5,
+    COLUMN_START = 6,
+    COLUMN_END = 7,
+    COLUMN_ENTRY = 8,
+    COLUMN_EXIT = 9,
     INTERIOR_CHILDREN = 250, /* 4084 bytes / (4 child + 9 key + 2 pointer), less some */
     INDEX_CHILDREN = 150,    /* 4084 bytes / (4 child + 20 record + 2 pointer), less some */
     WRITE_PAGES = 256,       /* 1 MB at a time */
@@ -29,10 +37,24 @@ enum {
 };
 
 const uint8_t frame_type_of_bits[65] = {
-    8, 9, [2 ... 7] = 1, [8 ... 15] = 2, [16 ... 23] = 3, [24 ... 31] = 4, [32 ... 47] = 5, [48 ... 64] = 6,
+    8,
+    9,
+    [2 ... 7] = 1,
+    [8 ... 15] = 2,
+    [16 ... 23] = 3,
+    [24 ... 31] = 4,
+    [32 ... 47] = 5,
+    [48 ... 64] = 6,
 };
 const uint8_t frame_bytes_of_bits[65] = {
-    0, 0, [2 ... 7] = 1, [8 ... 15] = 2, [16 ... 23] = 3, [24 ... 31] = 4, [32 ... 47] = 6, [48 ... 64] = 8,
+    0,
+    0,
+    [2 ... 7] = 1,
+    [8 ... 15] = 2,
+    [16 ... 23] = 3,
+    [24 ... 31] = 4,
+    [32 ... 47] = 6,
+    [48 ... 64] = 8,
 };
 
 /* ---- cells ---- */
@@ -51,8 +73,10 @@ static struct id_prefix id_prefix(uint64_t id)
     return prefix;
 }
 
-/* Make ROW's cell at P; returns its end. No loop over the columns: this is where the collector's time goes. */
-static inline uint8_t *cell_make(uint8_t *p, const struct id_prefix *prefix, uint32_t slot, const struct frame_row *row)
+/* Make ROW's cell at P; returns its end. No loop over the columns: this is where the collector's
+ * time goes. */
+static inline uint8_t *cell_make(uint8_t *p, const struct id_prefix *prefix, uint32_t slot,
+                                 const struct frame_row *row)
 {
     uint8_t *cell = p, *type, *body;
 
@@ -97,7 +121,8 @@ struct cell {
 
 uint8_t *page_row(uint8_t *page, unsigned slot, uint64_t *id)
 {
-    uint8_t *p = page + get16(page + 8 + 2 * (slot % FRAME_PAGE_ROWS)), *end = page + FRAME_PAGE_BYTES;
+    uint8_t *p = page + get16(page + 8 + 2 * (slot % FRAME_PAGE_ROWS)),
+            *end = page + FRAME_PAGE_BYTES;
 
     if (page[0] != PAGE_TABLE || slot >= get16(page + 3) || slot >= FRAME_PAGE_ROWS || p < page + 8)
         return NULL;
@@ -177,7 +202,8 @@ static int read_page(struct frame_pages *w, uint32_t page, uint8_t *data)
     ssize_t got;
 
     do
-        got = pread(w->fd, data, FRAME_PAGE_BYTES, (off_t)(file_page(w, page) - 1) * FRAME_PAGE_BYTES);
+        got = pread(w->fd, data, FRAME_PAGE_BYTES,
+                    (off_t)(file_page(w, page) - 1) * FRAME_PAGE_BYTES);
     while (got < 0 && errno == EINTR);
     return got == FRAME_PAGE_BYTES ? 0 : -1;
 }
@@ -186,7 +212,8 @@ static uint8_t *in_window(struct frame_pages *w, uint32_t page)
 {
     uint32_t slot = page % FRAME_WINDOW_PAGES;
 
-    return page >= w->window->written && w->window->holds[slot] == page + 1 ? w->window->page[slot] : NULL;
+    return page >= w->window->written && w->window->holds[slot] == page + 1 ? w->window->page[slot]
+                                                                            : NULL;
 }
 
 /* The disk is full: store no more frames, and cut off the last pages, which may
@@ -206,7 +233,8 @@ static void disk_full(struct frame_pages *w)
         w->cells.at[page] = 0;
     }
     for (int tree = TREE_LOOKUP; tree <= TREE_CHECK; tree++)
-        for (page_leaves *leaves = &w->leaves[tree]; leaves->count && leaves->at[leaves->count - 1].page >= w->limit; leaves->count--)
+        for (page_leaves *leaves = &w->leaves[tree];
+             leaves->count && leaves->at[leaves->count - 1].page >= w->limit; leaves->count--)
             w->lost += leaves->at[leaves->count - 1].id;
 }
 
@@ -236,8 +264,10 @@ int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window,
 {
     uint8_t page[FRAME_PAGE_BYTES];
 
-    *w = (struct frame_pages){.fd = fd, .window = window, .limit = window->finished ? 0 : UINT32_MAX};
-    if (resume && !window->finished && window->next_page && !list_reach(&w->cells, window->next_page - 1))
+    *w = (struct frame_pages){
+        .fd = fd, .window = window, .limit = window->finished ? 0 : UINT32_MAX};
+    if (resume && !window->finished && window->next_page &&
+        !list_reach(&w->cells, window->next_page - 1))
         return -1;
     for (uint32_t n = 0; n < w->cells.count; n++) {
         uint8_t *held = in_window(w, n);
@@ -247,7 +277,8 @@ int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window,
             continue;
         if (!held)
             held = page;
-        /* A page that was never stored is a hole of zeros, or cut short. Other tables' ids are smaller than frames' would be. */
+        /* A page that was never stored is a hole of zeros, or cut short. Other tables' ids are
+         * smaller than frames' would be. */
         if (page_row(held, 0, &id) && id != frame_id(n, 0))
             w->cells.at[n] = FRAME_PAGE_OTHER;
         else if (get16(held + 3) <= FRAME_PAGE_ROWS && cell_find(held, 0, &cell))
@@ -281,7 +312,8 @@ uint32_t frame_pages_take(struct frame_pages *w)
 }
 
 /* Make PAGE of COUNT rows; those that have not ended get room to. False: they do not fit. */
-static bool page_make(uint8_t made[FRAME_PAGE_BYTES + PAGE_SLACK], uint32_t page, const struct frame_row *rows, uint32_t count)
+static bool page_make(uint8_t made[FRAME_PAGE_BYTES + PAGE_SLACK], uint32_t page,
+                      const struct frame_row *rows, uint32_t count)
 {
     struct id_prefix prefix = id_prefix(frame_id(page, 0));
     unsigned bytes = 0;
@@ -306,13 +338,14 @@ static bool page_make(uint8_t made[FRAME_PAGE_BYTES + PAGE_SLACK], uint32_t page
 }
 
 /* PAGE is MADE: into the window, or where that has moved on, into the file. */
-static void store(struct frame_pages *w, uint32_t page, const uint8_t *made, uint32_t count, uint8_t cells)
+static void store(struct frame_pages *w, uint32_t page, const uint8_t *made, uint32_t count,
+                  uint8_t cells)
 {
     uint32_t slot = page % FRAME_WINDOW_PAGES;
 
     w->cells.at[page] = cells;
     if (page >= w->window->written) {
-        w->window->holds[slot] = 0; /* not whole from here ... */
+        w->window->holds[slot] = 0;                /* not whole from here ... */
         atomic_signal_fence(memory_order_release); /* a kill stops between two stores */
         memcpy(w->window->page[slot], made, FRAME_PAGE_BYTES);
         atomic_signal_fence(memory_order_release);
@@ -324,7 +357,8 @@ static void store(struct frame_pages *w, uint32_t page, const uint8_t *made, uin
     }
 }
 
-void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows, uint32_t count)
+void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows,
+                     uint32_t count)
 {
     uint8_t made[FRAME_PAGE_BYTES + PAGE_SLACK];
 
@@ -372,10 +406,12 @@ bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row)
 
     if (!data || !cell_find(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), &cell))
         return false;
-    *row = (struct frame_row){
-        .parent_id = cell_integer(&cell, COLUMN_PARENT), .start_ns = cell_integer(&cell, COLUMN_START),
-        .code_id = (uint32_t)cell_integer(&cell, COLUMN_CODE), .thread_id = (uint32_t)cell_integer(&cell, COLUMN_THREAD),
-        .kind = (uint8_t)cell_integer(&cell, COLUMN_KIND), .outcome = (uint8_t)cell_integer(&cell, COLUMN_OUTCOME) & 0x7f};
+    *row = (struct frame_row){.parent_id = cell_integer(&cell, COLUMN_PARENT),
+                              .start_ns = cell_integer(&cell, COLUMN_START),
+                              .code_id = (uint32_t)cell_integer(&cell, COLUMN_CODE),
+                              .thread_id = (uint32_t)cell_integer(&cell, COLUMN_THREAD),
+                              .kind = (uint8_t)cell_integer(&cell, COLUMN_KIND),
+                              .outcome = (uint8_t)cell_integer(&cell, COLUMN_OUTCOME) & 0x7f};
     return true;
 }
 
@@ -385,7 +421,9 @@ uint64_t frame_pages_last(struct frame_pages *w, uint32_t thread_id, uint32_t ex
     struct cell cell;
 
     for (uint32_t page = w->window->next_page; page--;) {
-        data = page == except || page >= w->cells.count || !w->cells.at[page] ? NULL : page_of(w, frame_id(page, 0), copy);
+        data = page == except || page >= w->cells.count || !w->cells.at[page]
+                   ? NULL
+                   : page_of(w, frame_id(page, 0), copy);
         for (unsigned slot = data ? get16(data + 3) : 0; slot--;)
             if (cell_find(data, slot, &cell) && cell_integer(&cell, COLUMN_THREAD) == thread_id)
                 return frame_id(page, slot);
@@ -394,13 +432,14 @@ uint64_t frame_pages_last(struct frame_pages *w, uint32_t thread_id, uint32_t ex
 }
 
 /* Patch the stored row ID: its outcome, and where it ENDS, when and how. */
-static void patch(struct frame_pages *w, uint64_t id, unsigned outcome, bool ends, uint64_t end_ns, unsigned exit)
+static void patch(struct frame_pages *w, uint64_t id, unsigned outcome, bool ends, uint64_t end_ns,
+                  unsigned exit)
 {
     uint8_t copy[FRAME_PAGE_BYTES], *data = page_of(w, id, copy);
     struct cell cell;
 
-    if (!data || !cell_find(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), &cell) || cell.type[COLUMN_END] != 6 ||
-        cell.type[COLUMN_EXIT] != 1 || cell.type[COLUMN_OUTCOME] != 1)
+    if (!data || !cell_find(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), &cell) ||
+        cell.type[COLUMN_END] != 6 || cell.type[COLUMN_EXIT] != 1 || cell.type[COLUMN_OUTCOME] != 1)
         return;
     patch_big_endian(cell.column[COLUMN_OUTCOME], outcome, 1);
     if (ends) {
@@ -416,17 +455,19 @@ void frame_pages_decided(struct frame_pages *w, uint64_t id, unsigned outcome)
     patch(w, id, outcome, false, 0, 0);
 }
 
-void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome, unsigned exit)
+void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome,
+                     unsigned exit)
 {
     patch(w, id, outcome, true, end_ns, exit);
 }
 
-/* Its cell, the page's last, becomes free space up to the page's end. In the window a kill in the middle would leave half of
- * that: the page moves to the file, by one write. */
+/* Its cell, the page's last, becomes free space up to the page's end. In the window a kill in the
+ * middle would leave half of that: the page moves to the file, by one write. */
 void frame_pages_drop(struct frame_pages *w, uint64_t id)
 {
     uint8_t made[FRAME_PAGE_BYTES], *data = page_of(w, id, made);
-    uint32_t page = (uint32_t)((id - 1) / FRAME_PAGE_ROWS), slot = (uint32_t)((id - 1) % FRAME_PAGE_ROWS);
+    uint32_t page = (uint32_t)((id - 1) / FRAME_PAGE_ROWS),
+             slot = (uint32_t)((id - 1) % FRAME_PAGE_ROWS);
     struct cell cell;
     unsigned start;
 
@@ -450,7 +491,8 @@ void frame_pages_drop(struct frame_pages *w, uint64_t id)
 /* ---- the end ---- */
 
 /* An interior page of TREE over COUNT children. */
-static void interior_make(uint8_t *page, enum page_tree_of tree, const struct page_leaf *children, size_t count)
+static void interior_make(uint8_t *page, enum page_tree_of tree, const struct page_leaf *children,
+                          size_t count)
 {
     unsigned content = FRAME_PAGE_BYTES;
 
@@ -458,7 +500,8 @@ static void interior_make(uint8_t *page, enum page_tree_of tree, const struct pa
     page[0] = (tree >= TREE_LOOKUP_CODE ? PAGE_INDEX : PAGE_TABLE) - 8;
     for (size_t i = 0; i + 1 < count; i++) { /* the last child is the right-most pointer */
         uint8_t cell[40], *p = put_big_endian(cell, children[i].page, 4);
-        p = tree >= TREE_LOOKUP_CODE ? put_key(p, children[i].key, children[i].id) : put_varint(p, children[i].key);
+        p = tree >= TREE_LOOKUP_CODE ? put_key(p, children[i].key, children[i].id)
+                                     : put_varint(p, children[i].key);
         content -= (unsigned)(p - cell);
         memcpy(page + content, cell, (size_t)(p - cell));
         put16(page + 12 + 2 * i, content);
@@ -468,9 +511,11 @@ static void interior_make(uint8_t *page, enum page_tree_of tree, const struct pa
     patch_big_endian(page + 8, children[count - 1].page, 4);
 }
 
-/* Leaf pages that hold nothing go to SQLite's list of free pages. They stay as they are: after a kill all is made again, and the
- * only leaf of a tree, which is in its root now, is among them. The list is in pages from *NEXT on. */
-static bool free_pages(struct frame_pages *w, uint8_t *header, const uint32_t *empty, size_t count, uint64_t *next)
+/* Leaf pages that hold nothing go to SQLite's list of free pages. They stay as they are: after a
+ * kill all is made again, and the only leaf of a tree, which is in its root now, is among them. The
+ * list is in pages from *NEXT on. */
+static bool free_pages(struct frame_pages *w, uint8_t *header, const uint32_t *empty, size_t count,
+                       uint64_t *next)
 {
     uint64_t last = 0, trunks = 0;
 
@@ -492,7 +537,8 @@ static bool free_pages(struct frame_pages *w, uint8_t *header, const uint32_t *e
 }
 
 /* Make the levels of TREE over COUNT children, up to the root, in pages from *NEXT on. */
-static bool levels_make(struct frame_pages *w, enum page_tree_of tree, struct page_leaf *children, size_t count, uint64_t *next)
+static bool levels_make(struct frame_pages *w, enum page_tree_of tree, struct page_leaf *children,
+                        size_t count, uint64_t *next)
 {
     const size_t most = tree >= TREE_LOOKUP_CODE ? INDEX_CHILDREN : INTERIOR_CHILDREN;
     struct frame_window *window = w->window;
@@ -508,7 +554,8 @@ static bool levels_make(struct frame_pages *w, enum page_tree_of tree, struct pa
             children[i] = (struct page_leaf){number, children[to - 1].key, children[to - 1].id};
             *next += pages > 1;
             if (made == FRAME_WINDOW_PAGES || i + 1 == pages || *next == FRAME_LOCK_PAGE) {
-                if (write_whole(w, window->page, made * FRAME_PAGE_BYTES, (number - made) * FRAME_PAGE_BYTES))
+                if (write_whole(w, window->page, made * FRAME_PAGE_BYTES,
+                                (number - made) * FRAME_PAGE_BYTES))
                     return false;
                 made = 0;
                 *next += *next == FRAME_LOCK_PAGE;
@@ -520,7 +567,8 @@ static bool levels_make(struct frame_pages *w, enum page_tree_of tree, struct pa
 }
 
 /* The leaves of TREE into CHILDREN, which hold them; their pages into USED. How many. */
-static size_t tree_leaves(struct frame_pages *w, enum page_tree_of tree, uint32_t stored, struct page_leaf *children, bool *used)
+static size_t tree_leaves(struct frame_pages *w, enum page_tree_of tree, uint32_t stored,
+                          struct page_leaf *children, bool *used)
 {
     size_t count = 0;
 
@@ -533,21 +581,26 @@ static size_t tree_leaves(struct frame_pages *w, enum page_tree_of tree, uint32_
             children[count] = w->leaves[tree].at[count];
     }
     for (size_t i = 0; i < count; i++) {
-        used[children[i].page] = count > 1; /* a root may be a leaf, but not an interior page with one child */
+        /* a root may be a leaf, but not an interior page with one child */
+        used[children[i].page] = count > 1;
         children[i].page = file_page(w, children[i].page);
     }
     return count;
 }
 
 /* Make TREE over COUNT children. */
-static bool tree_make(struct frame_pages *w, enum page_tree_of tree, struct page_leaf *children, size_t count, uint64_t *next)
+static bool tree_make(struct frame_pages *w, enum page_tree_of tree, struct page_leaf *children,
+                      size_t count, uint64_t *next)
 {
-    uint8_t page[FRAME_PAGE_BYTES] = {tree >= TREE_LOOKUP_CODE ? PAGE_INDEX : PAGE_TABLE, [5] = FRAME_PAGE_BYTES >> 8};
+    uint8_t page[FRAME_PAGE_BYTES] = {
+        tree >= TREE_LOOKUP_CODE ? PAGE_INDEX : PAGE_TABLE, [5] = FRAME_PAGE_BYTES >> 8};
 
     if (count > 1)
         return levels_make(w, tree, children, count, next);
-    return (!count || pread(w->fd, page, sizeof page, (off_t)(children[0].page - 1) * FRAME_PAGE_BYTES) == sizeof page) &&
-           !write_whole(w, page, sizeof page, (uint64_t)(w->window->root[tree] - 1) * FRAME_PAGE_BYTES);
+    return (!count || pread(w->fd, page, sizeof page,
+                            (off_t)(children[0].page - 1) * FRAME_PAGE_BYTES) == sizeof page) &&
+           !write_whole(w, page, sizeof page,
+                        (uint64_t)(w->window->root[tree] - 1) * FRAME_PAGE_BYTES);
 }
 
 /* Make the trees over the pages that are stored. The number of frames, or -1. */
@@ -579,9 +632,12 @@ static int64_t trees_make(struct frame_pages *w)
     done = done && free_pages(w, header, empty, empty_count, &next);
     if (done) {
         patch_big_endian(header + 28, next - 1, 4);
-        patch_big_endian(header + 24, get_big_endian(header + 24, 4) + 1, 4); /* change counter, and the */
-        patch_big_endian(header + 92, get_big_endian(header + 24, 4), 4);     /* version this count is valid for */
-        done = !ftruncate(w->fd, (off_t)(next - 1) * FRAME_PAGE_BYTES) && !write_whole(w, header, sizeof header, 0);
+        /* change counter, and the */
+        patch_big_endian(header + 24, get_big_endian(header + 24, 4) + 1, 4);
+        /* version this count is valid for */
+        patch_big_endian(header + 92, get_big_endian(header + 24, 4), 4);
+        done = !ftruncate(w->fd, (off_t)(next - 1) * FRAME_PAGE_BYTES) &&
+               !write_whole(w, header, sizeof header, 0);
     }
     if (!done && !w->error)
         w->error = errno ? errno : EIO;

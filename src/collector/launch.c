@@ -1,4 +1,5 @@
-/* collector/launch.c -- start a collector, replace it when it dies, and wait for what it made. See collector/launch.h.
+/* collector/launch.c -- start a collector, replace it when it dies, and wait for what it made. See
+ * collector/launch.h.
  *
  * Runs in: the command line. */
 #include "collector/launch.h"
@@ -16,8 +17,9 @@
 
 enum { DEATHS_MAX = 8 /* in a row, while it finishes */ };
 
-/* The program's standard input and output and what else was handed to it are its own: whoever is at the other end must
- * see them closed when it closes them. We only speak on stderr. Our own descriptors all have FD_CLOEXEC. */
+/* The program's standard input and output and what else was handed to it are its own: whoever is at
+ * the other end must see them closed when it closes them. We only speak on stderr. Our own
+ * descriptors all have FD_CLOEXEC. */
 void launch_let_go(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
@@ -27,7 +29,8 @@ void launch_let_go(void)
     dup2(null, 0);
     dup2(null, 1);
     while (directory && (entry = readdir(directory)))
-        if ((fd = atoi(entry->d_name)) > 2 && fd != dirfd(directory) && !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
+        if ((fd = atoi(entry->d_name)) > 2 && fd != dirfd(directory) &&
+            !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
             close(fd);
     if (directory)
         closedir(directory);
@@ -35,7 +38,8 @@ void launch_let_go(void)
         close(null);
 }
 
-/* Fork a collector; it lives in a session of its own. ALONE: it is to be nobody's child, and takes no orders. */
+/* Fork a collector; it lives in a session of its own. ALONE: it is to be nobody's child, and takes
+ * no orders. */
 static int start(struct launch *l, const char *argv, bool alone)
 {
     struct session *session = l->session;
@@ -47,7 +51,8 @@ static int start(struct launch *l, const char *argv, bool alone)
         pid = fork();
     }
     if (pid == 0) {
-        static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP, SIGXFSZ};
+        static const int ignored[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP, SIGPIPE,
+                                      SIGUSR1, SIGUSR2, SIGTSTP, SIGXFSZ};
         sigset_t none;
         setsid();
         if (alone && fork() != 0)
@@ -167,11 +172,12 @@ int launch_look(struct launch *l)
     return l->pid ? -1 : (int)(l->pause_ns / 1000000) + 1;
 }
 
-bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted, struct collector_result *said)
+bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted,
+                 struct collector_result *said)
 {
     struct pollfd fd = {.events = POLLIN};
 
-    for (unsigned deaths = 0; deaths < DEATHS_MAX; ) {
+    for (unsigned deaths = 0; deaths < DEATHS_MAX;) {
         if (interrupted && *interrupted) {
             *interrupted = 0;
             send_order(l, &(struct collector_order){.what = ORDER_STOP});
@@ -180,7 +186,8 @@ bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted, struct co
         if (l->link >= 0 && poll(&fd, 1, 200) <= 0)
             continue;
         if (read(l->link, said, sizeof *said) == sizeof *said) {
-            l->pid = 0; /* what it gives back takes time, which is nobody's who waits for the command */
+            /* what it gives back takes time, which is nobody's who waits for the command */
+            l->pid = 0;
             return true;
         }
         deaths++;

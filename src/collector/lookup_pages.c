@@ -1,7 +1,9 @@
-/* collector/lookup_pages.c -- writes the rows of `lookup` and `guard_check`, and their indexes. See collector/lookup_pages.h.
+/* collector/lookup_pages.c -- writes the rows of `lookup` and `guard_check`, and their indexes. See
+ * collector/lookup_pages.h.
  *
- * A page is filled from its end, so that the rows that it counts are whole whenever the collector is killed. In an index what
- * stands between two leaves is in none of them: it is in the interior page above. */
+ * A page is filled from its end, so that the rows that it counts are whole whenever the collector
+ * is killed. In an index what stands between two leaves is in none of them: it is in the interior
+ * page above. */
 #include "collector/lookup_pages.h"
 
 #include <stdatomic.h>
@@ -9,8 +11,10 @@
 #include "tables.h"
 
 enum {
-    ROWS_MAX = FRAME_PAGE_ROWS - 2, /* of a page: ids never catch up with frames', by which the pages are told apart */
-    KEY_BYTES = 6,                  /* of a cell of an index, without its numbers: pointer, lengths and types */
+    /* of a page: ids never catch up with frames', by which the pages are told apart */
+    ROWS_MAX = FRAME_PAGE_ROWS - 2,
+    /* of a cell of an index, without its numbers: pointer, lengths and types */
+    KEY_BYTES = 6,
     KEYS_MIN = FRAME_PAGE_ROOM / (KEY_BYTES + 16), /* fit in a page, however large the numbers */
     CELL_MAX = 160,
 };
@@ -27,7 +31,8 @@ static void page_begin(uint8_t *page)
 /* ---- indexes ---- */
 
 /* COUNT keys become a leaf of LEAVES; LAST stands between it and the next. */
-static void leaf_make(struct lookup_pages *l, page_leaves *leaves, const struct page_leaf *keys, size_t count, struct page_leaf last)
+static void leaf_make(struct lookup_pages *l, page_leaves *leaves, const struct page_leaf *keys,
+                      size_t count, struct page_leaf last)
 {
     uint8_t page[FRAME_PAGE_BYTES + PAGE_SLACK] = {PAGE_INDEX}, cell[40];
     uint32_t at = frame_pages_take(l->pages);
@@ -48,9 +53,10 @@ static void leaf_make(struct lookup_pages *l, page_leaves *leaves, const struct 
         *leaf = (struct page_leaf){at, last.key, last.id};
 }
 
-/* A key of RUN, larger than those before; leaves are made of those from FIRST on, as they fill. Two more than that always fit in
- * one, and at least two are always left. */
-static void key_add(struct lookup_pages *l, struct index_run *run, size_t first, uint64_t key, uint64_t id)
+/* A key of RUN, larger than those before; leaves are made of those from FIRST on, as they fill. Two
+ * more than that always fit in one, and at least two are always left. */
+static void key_add(struct lookup_pages *l, struct index_run *run, size_t first, uint64_t key,
+                    uint64_t id)
 {
     struct page_leaf *added = run ? list_add(&run->keys) : NULL, *from;
     size_t fit;
@@ -63,7 +69,9 @@ static void key_add(struct lookup_pages *l, struct index_run *run, size_t first,
     run->id_bits |= id;
     if (run->keys.count < first + KEYS_MIN)
         return;
-    fit = FRAME_PAGE_ROOM / (KEY_BYTES + frame_bytes_of(run->key_bits) + frame_bytes_of(run->id_bits)) - 2;
+    fit = FRAME_PAGE_ROOM /
+              (KEY_BYTES + frame_bytes_of(run->key_bits) + frame_bytes_of(run->id_bits)) -
+          2;
     from = run->keys.at + first;
     if (run->keys.count < first + fit + 3)
         return;
@@ -73,7 +81,8 @@ static void key_add(struct lookup_pages *l, struct index_run *run, size_t first,
 }
 
 /* Put the leaves of COUNT runs one behind the other, and what is left between them into more. */
-static void runs_join(struct lookup_pages *l, enum page_tree_of tree, const struct index_run *runs, size_t count)
+static void runs_join(struct lookup_pages *l, enum page_tree_of tree, const struct index_run *runs,
+                      size_t count)
 {
     struct index_run all = {0};
 
@@ -103,7 +112,9 @@ static void page_put(struct lookup_pages *l, enum lookup_table table)
     uint8_t *page = l->window->page[table];
     uint32_t at = frame_pages_take(l->pages);
     unsigned rows = get16(page + 3);
-    struct page_leaf *leaf = frame_pages_store(l->pages, at, page, rows) ? list_add(&l->pages->leaves[TREE_LOOKUP + table]) : NULL;
+    struct page_leaf *leaf = frame_pages_store(l->pages, at, page, rows)
+                                 ? list_add(&l->pages->leaves[TREE_LOOKUP + table])
+                                 : NULL;
 
     if (leaf)
         *leaf = (struct page_leaf){at, l->next[table] - 1, rows};
@@ -111,7 +122,8 @@ static void page_put(struct lookup_pages *l, enum lookup_table table)
     page_begin(page);
 }
 
-void lookup_pages_add(struct lookup_pages *l, enum lookup_table table, const int64_t *values, const char *word)
+void lookup_pages_add(struct lookup_pages *l, enum lookup_table table, const int64_t *values,
+                      const char *word)
 {
     uint8_t *page = l->window->page[table], cell[CELL_MAX], *record, *body;
     unsigned rows, content, bytes;
@@ -143,14 +155,16 @@ void lookup_pages_add(struct lookup_pages *l, enum lookup_table table, const int
     atomic_signal_fence(memory_order_release);
     page[4] = (uint8_t)(rows + 1);
     if (l->pages->indexed && table == PAGES_LOOKUP)
-        key_add(l, list_reach(&l->codes, (size_t)values[2]), 2, (uint64_t)values[2], l->next[table]);
+        key_add(l, list_reach(&l->codes, (size_t)values[2]), 2, (uint64_t)values[2],
+                l->next[table]);
     else if (l->pages->indexed)
         key_add(l, &l->checks, 2, (uint64_t)values[0], l->next[table]);
     l->next[table]++;
 }
 
 /* Row SLOT of a page of TABLE; its text is WORD. False: there is none, or it makes no sense. */
-static bool row_read(uint8_t *page, unsigned slot, enum lookup_table table, int64_t values[LOOKUP_COLUMNS], const char **word)
+static bool row_read(uint8_t *page, unsigned slot, enum lookup_table table,
+                     int64_t values[LOOKUP_COLUMNS], const char **word)
 {
     uint64_t id;
     uint8_t *record = page_row(page, slot, &id), *body, *end = page + FRAME_PAGE_BYTES;
@@ -159,11 +173,15 @@ static bool row_read(uint8_t *page, unsigned slot, enum lookup_table table, int6
         return false;
     values[0] = (int64_t)id;
     for (unsigned i = 1; i < columns[table]; i++) {
-        unsigned type = record[1 + i], bytes = type > 12 ? (type - 13) / 2 : frame_bytes_of_type[type % 10];
+        unsigned type = record[1 + i],
+                 bytes = type > 12 ? (type - 13) / 2 : frame_bytes_of_type[type % 10];
         bool text = table == PAGES_CHECK && i == CHECK_WORD;
         if (bytes > end - body || text != (type > 12))
             return false;
-        values[i] = !type ? ROW_NONE : text ? (int64_t)bytes : type > 7 ? type - 8 : (int64_t)get_big_endian(body, bytes);
+        values[i] = !type      ? ROW_NONE
+                    : text     ? (int64_t)bytes
+                    : type > 7 ? type - 8
+                               : (int64_t)get_big_endian(body, bytes);
         if (text)
             *word = (const char *)body;
         body += bytes;
@@ -172,7 +190,9 @@ static bool row_read(uint8_t *page, unsigned slot, enum lookup_table table, int6
 }
 
 void lookup_pages_show(struct lookup_pages *l, enum lookup_table table,
-                       void (*row)(void *context, enum lookup_table table, int64_t *values, const char *word), void *context)
+                       void (*row)(void *context, enum lookup_table table, int64_t *values,
+                                   const char *word),
+                       void *context)
 {
     const page_leaves *leaves = &l->pages->leaves[TREE_LOOKUP + table];
     size_t at = sorted_count(leaves->count, i, leaves->at[i].key < l->shown[table]);
@@ -180,7 +200,8 @@ void lookup_pages_show(struct lookup_pages *l, enum lookup_table table,
     int64_t values[LOOKUP_COLUMNS];
     const char *word;
 
-    page = at == leaves->count ? l->window->page[table] : frame_pages_at(l->pages, leaves->at[at].page, copy);
+    page = at == leaves->count ? l->window->page[table]
+                               : frame_pages_at(l->pages, leaves->at[at].page, copy);
     for (unsigned slot = 0; page && row_read(page, slot, table, values, &word); slot++)
         if ((uint64_t)values[0] >= l->shown[table])
             row(context, table, values, word);
@@ -189,14 +210,17 @@ void lookup_pages_show(struct lookup_pages *l, enum lookup_table table,
 
 /* ---- life ---- */
 
-/* Cut off the rows of PAGE that do not lie between *LAST and END, or make no sense. How many are left; *LAST: the id of the last. */
+/* Cut off the rows of PAGE that do not lie between *LAST and END, or make no sense. How many are
+ * left; *LAST: the id of the last. */
 static unsigned cut(uint8_t *page, enum lookup_table table, uint64_t end, uint64_t *last)
 {
     int64_t values[LOOKUP_COLUMNS];
     unsigned rows = 0;
     const char *word;
 
-    for (; row_read(page, rows, table, values, &word) && (uint64_t)values[0] > *last && (uint64_t)values[0] < end; rows++)
+    for (; row_read(page, rows, table, values, &word) && (uint64_t)values[0] > *last &&
+           (uint64_t)values[0] < end;
+         rows++)
         *last = (uint64_t)values[0];
     put16(page + 3, rows);
     put16(page + 5, rows ? get16(page + 8 + 2 * (rows - 1)) : FRAME_PAGE_BYTES);
@@ -209,10 +233,14 @@ static void take_over(struct lookup_pages *l)
     uint64_t last[LOOKUP_TABLES] = {0}, id;
 
     for (uint32_t n = 0; n < l->pages->cells.count; n++) {
-        uint8_t copy[FRAME_PAGE_BYTES], *page = l->pages->cells.at[n] == FRAME_PAGE_OTHER ? frame_pages_at(l->pages, n, copy) : NULL;
+        uint8_t copy[FRAME_PAGE_BYTES], *page = l->pages->cells.at[n] == FRAME_PAGE_OTHER
+                                                    ? frame_pages_at(l->pages, n, copy)
+                                                    : NULL;
         uint8_t *record = page ? page_row(page, 0, &id) : NULL;
-        enum lookup_table table = record && *record == CHECK_COLUMNS + 1 ? PAGES_CHECK : PAGES_LOOKUP;
-        unsigned had = record ? get16(page + 3) : 0, rows = record ? cut(page, table, l->next[table], &last[table]) : 0;
+        enum lookup_table table =
+            record && *record == CHECK_COLUMNS + 1 ? PAGES_CHECK : PAGES_LOOKUP;
+        unsigned had = record ? get16(page + 3) : 0,
+                 rows = record ? cut(page, table, l->next[table], &last[table]) : 0;
         struct page_leaf *leaf = rows ? list_add(&l->pages->leaves[TREE_LOOKUP + table]) : NULL;
         if (leaf)
             *leaf = (struct page_leaf){n, last[table], rows};
@@ -226,7 +254,8 @@ static void take_over(struct lookup_pages *l)
     }
 }
 
-void lookup_pages_open(struct lookup_pages *l, struct frame_pages *pages, struct lookup_window *window, uint64_t *next, bool resume)
+void lookup_pages_open(struct lookup_pages *l, struct frame_pages *pages,
+                       struct lookup_window *window, uint64_t *next, bool resume)
 {
     *l = (struct lookup_pages){.pages = pages, .window = window, .next = next, .shown = {1, 1}};
     pages->indexed = !resume;

@@ -10,7 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What follows the command's name, which may hold spaces, in /proc/PID/stat: in BUFFER; NULL: there is no such process. */
+/* What follows the command's name, which may hold spaces, in /proc/PID/stat: in BUFFER; NULL: there
+ * is no such process. */
 static const char *stat_fields(uint32_t pid, char buffer[1024])
 {
     char path[64], *field;
@@ -32,8 +33,10 @@ bool process_stat(uint32_t pid, uint32_t *parent, uint64_t *started)
     char buffer[1024];
     const char *fields = stat_fields(pid, buffer);
 
-    return fields && sscanf(fields, " %*c %u %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lu",
-                            parent, started) == 2;
+    return fields &&
+           sscanf(fields,
+                  " %*c %u %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lu",
+                  parent, started) == 2;
 }
 
 bool process_is_stopped(uint32_t pid)

@@ -2,9 +2,10 @@
  *
  * Runs in: the command line (`fsck --recover`, and `run` before it starts).
  *
- * A session directory whose lock nobody holds belongs to a dead collector. If the `run` or `collect` that started it
- * lives, that puts another in its place, and we keep away. Otherwise we start one (launch_orphan): it goes on
- * recording as long as the command lives, or finishes the trace at once if nothing does. */
+ * A session directory whose lock nobody holds belongs to a dead collector. If the `run` or
+ * `collect` that started it lives, that puts another in its place, and we keep away. Otherwise we
+ * start one (launch_orphan): it goes on recording as long as the command lives, or finishes the
+ * trace at once if nothing does. */
 #include "collector/launch.h"
 
 #include "collector/process.h"
@@ -20,11 +21,13 @@ struct recovery {
 };
 
 /* A process that records into one of the session's files and lives. */
-static void recorded(void *context, const char *name, enum session_place place, const struct process_file *header)
+static void recorded(void *context, const char *name, enum session_place place,
+                     const struct process_file *header)
 {
     uint32_t *found = context;
 
-    if (!*found && header && !header->finished && !header->left && process_is(header->pid, header->start_time))
+    if (!*found && header && !header->finished && !header->left &&
+        process_is(header->pid, header->start_time))
         *found = header->pid;
 }
 
@@ -38,19 +41,25 @@ static void recover(struct recovery *r, struct session *session, uint32_t proces
         if (result.error[0])
             say_error("an interrupted recording cannot be carried on: %s", result.error);
         else
-            say_error("%s: cannot be recovered: no collector could be started, or it was killed as well", session->trace);
+            say_error(
+                "%s: cannot be recovered: no collector could be started, or it was killed as well",
+                session->trace);
         r->failed++;
     } else if (process) {
         if (!r->quiet || isatty(2))
-            say_error("%s: process %u is still being recorded, by a new collector; the trace is finished when it ends",
+            say_error("%s: process %u is still being recorded, by a new collector; the trace is "
+                      "finished when it ends",
                       session->trace, process);
     } else if (!launch_wait(&l, NULL, &result) || result.error[0]) {
-        say_error("%s", result.error[0] ? result.error : "the collector was killed while it finished the trace; try again");
+        say_error("%s", result.error[0]
+                            ? result.error
+                            : "the collector was killed while it finished the trace; try again");
         r->failed++;
     } else {
         if (!r->quiet || isatty(2))
-            say_error("%s: recovered an interrupted recording: %llu frames of %u process%s", session->trace,
-                      (unsigned long long)result.frames, result.processes, result.processes == 1 ? "" : "es");
+            say_error("%s: recovered an interrupted recording: %llu frames of %u process%s",
+                      session->trace, (unsigned long long)result.frames, result.processes,
+                      result.processes == 1 ? "" : "es");
         session_remove(session);
     }
     launch_close(&l);
@@ -83,14 +92,15 @@ static void visit(const char *directory, void *context)
         r->found++;
         recover(r, &session, process);
     } else if (!process) {
-        /* The trace was deleted or replaced, or the session's file was written over: nothing that is not this recording's
-         * is touched. */
+        /* The trace was deleted or replaced, or the session's file was written over: nothing that
+         * is not this recording's is touched. */
         session_remove(&session);
     }
     session_close(&session);
 }
 
-/* Is there a session to carry on in DIRECTORY (NULL: no), now or once somebody lets go of its lock? */
+/* Is there a session to carry on in DIRECTORY (NULL: no), now or once somebody lets go of its lock?
+ * */
 static bool is_there(const char *directory)
 {
     struct session session;
@@ -101,15 +111,16 @@ static bool is_there(const char *directory)
     return there || busy;
 }
 
-/* TRACE says that it is being recorded, by this machine, and there is no session to carry on: what is left of it, or else a
- * new one, is for what was written. */
+/* TRACE says that it is being recorded, by this machine, and there is no session to carry on: what
+ * is left of it, or else a new one, is for what was written. */
 static void recover_without_session(struct recovery *r, const char *trace)
 {
     struct session session = SESSION_CLOSED;
     char frames[PATH_MAX + 8], *directory = recorder_session(trace);
 
     snprintf(frames, sizeof frames, "%s-frames", trace);
-    if (directory && !is_there(directory) && session_live(directory) != LIVE_YES && recorder_is_of(trace, frames, directory)) {
+    if (directory && !is_there(directory) && session_live(directory) != LIVE_YES &&
+        recorder_is_of(trace, frames, directory)) {
         r->found++;
         if (session_open(&session, directory, NULL) == 0) {
             snprintf(session.trace, sizeof session.trace, "%s", trace);
@@ -132,7 +143,8 @@ int recover_trace(const char *path)
 
     r.trace = full ? full : path;
     session_each(visit, &r);
-    /* A collector that was just killed holds its lock until it is gone; one that finishes a trace removes the session. */
+    /* A collector that was just killed holds its lock until it is gone; one that finishes a trace
+     * removes the session. */
     for (int i = 0; i < LOCK_LOOKS && !r.found && r.trace; i++) {
         char *directory = recorder_session(r.trace);
         bool there = is_there(directory);
@@ -145,7 +157,8 @@ int recover_trace(const char *path)
     if (!r.found && r.trace)
         recover_without_session(&r, r.trace);
     if (!r.found)
-        say_error("%s%sno interrupted recording was found; nothing to recover", path ? path : "", path ? ": " : "");
+        say_error("%s%sno interrupted recording was found; nothing to recover", path ? path : "",
+                  path ? ": " : "");
     free(full);
     return r.failed ? 1 : 0;
 }

@@ -12,11 +12,11 @@
 #include "lib/say.h"
 
 enum {
-    RING_BYTES = 16 << 20,           /* a process's first ring: 50 ms of frames at full speed */
-    BUDGET_BYTES = 64 << 20,         /* rings of one process; see tracer/ring.c */
-    SHARED_ROOM = 48 << 20,          /* less free than this: not in /dev/shm */
+    RING_BYTES = 16 << 20,   /* a process's first ring: 50 ms of frames at full speed */
+    BUDGET_BYTES = 64 << 20, /* rings of one process; see tracer/ring.c */
+    SHARED_ROOM = 48 << 20,  /* less free than this: not in /dev/shm */
     SESSION_FILE_MAX = 1 << 20,
-    PROCESSES_MAX = 1 << 20,         /* in one file, that we believe */
+    PROCESSES_MAX = 1 << 20, /* in one file, that we believe */
 };
 
 static const char shared_memory[] = "/dev/shm";
@@ -26,7 +26,8 @@ enum session_clock session_clock_choose(void)
 #if defined __aarch64__
     return SESSION_TSC; /* cntvct is constant by the architecture */
 #else
-    FILE *source = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re"), *info = NULL;
+    FILE *source = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re"),
+         *info = NULL;
     char name[16] = "", *line = NULL;
     size_t room = 0;
     bool trusted;
@@ -38,7 +39,8 @@ enum session_clock session_clock_choose(void)
     if (!strncmp(name, "kvm-clock", 9) || !strncmp(name, "hyperv", 6))
         info = fopen("/proc/cpuinfo", "re");
     while (info && !trusted && getline(&line, &room, info) > 0)
-        trusted = !strncmp(line, "flags", 5) && strstr(line, " constant_tsc") && strstr(line, " nonstop_tsc");
+        trusted = !strncmp(line, "flags", 5) && strstr(line, " constant_tsc") &&
+                  strstr(line, " nonstop_tsc");
     free(line);
     if (info)
         fclose(info);
@@ -53,15 +55,16 @@ static bool is_usable(const char *path)
 {
     struct stat status;
 
-    return *path == '/' && strlen(path) <= 200 && access(path, W_OK | X_OK) == 0 && stat(path, &status) == 0 &&
-           session_check_parent(&status);
+    return *path == '/' && strlen(path) <= 200 && access(path, W_OK | X_OK) == 0 &&
+           stat(path, &status) == 0 && session_check_parent(&status);
 }
 
 bool session_has_room(const char *path)
 {
     struct statvfs status;
 
-    return is_usable(path) && statvfs(path, &status) == 0 && (uint64_t)status.f_bavail * status.f_frsize >= SHARED_ROOM;
+    return is_usable(path) && statvfs(path, &status) == 0 &&
+           (uint64_t)status.f_bavail * status.f_frsize >= SHARED_ROOM;
 }
 
 static const char *temporary_directory(void)
@@ -71,7 +74,8 @@ static const char *temporary_directory(void)
     return named && is_usable(named) ? named : "/tmp";
 }
 
-/* Make PATH's last six characters a name that is free, and open it. Its descriptor, or -1 with errno. */
+/* Make PATH's last six characters a name that is free, and open it. Its descriptor, or -1 with
+ * errno. */
 static int directory_make(char *path, size_t room, const char *base)
 {
     int fd;
@@ -106,8 +110,8 @@ static int directories_make(struct session *s)
     return 0;
 }
 
-/* Map the session file that is there, and take from it the second directory and the trace. False: it is not one. It is looked at
- * as it was read: somebody may just cut it short. */
+/* Map the session file that is there, and take from it the second directory and the trace. False:
+ * it is not one. It is looked at as it was read: somebody may just cut it short. */
 static bool file_map(struct session *s)
 {
     int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR);
@@ -119,7 +123,8 @@ static bool file_map(struct session *s)
 
     if (fd < 0)
         return false;
-    if (fstat(fd, &status) == 0 && status.st_size > (off_t)sizeof *file && status.st_size <= SESSION_FILE_MAX)
+    if (fstat(fd, &status) == 0 && status.st_size > (off_t)sizeof *file &&
+        status.st_size <= SESSION_FILE_MAX)
         file = malloc((size_t)status.st_size);
     if (file && pread(fd, file, (size_t)status.st_size, 0) == status.st_size)
         mapped = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -128,12 +133,15 @@ static bool file_map(struct session *s)
         s->bytes = (size_t)status.st_size;
         s->file = mapped; /* session_close unmaps it */
         end = (char *)file + s->bytes;
-        sound = !memcmp(file->magic, RING_SESSION_MAGIC, sizeof file->magic) && file->format == RING_FORMAT &&
-                file->bytes == s->bytes && !end[-1]; /* the last byte is 0, so the strings end within */
+        sound = !memcmp(file->magic, RING_SESSION_MAGIC, sizeof file->magic) &&
+                file->format == RING_FORMAT &&
+                /* the last byte is 0, so the strings end within */
+                file->bytes == s->bytes && !end[-1];
     }
     if (sound) {
         text = file->text;
-        if (s->place[SESSION_SPILL] < 0 && strlen(text) < sizeof s->spill && !strcmp(basename(text), basename(s->directory)))
+        if (s->place[SESSION_SPILL] < 0 && strlen(text) < sizeof s->spill &&
+            !strcmp(basename(text), basename(s->directory)))
             s->place[SESSION_SPILL] = session_open_directory(text);
         if (s->place[SESSION_SPILL] >= 0)
             snprintf(s->spill, sizeof s->spill, "%s", text);
@@ -148,11 +156,21 @@ static bool file_map(struct session *s)
 /* Write the session file and map it. */
 static int file_make(struct session *s, const struct session_options *o)
 {
-    struct session_file file = {
-        .magic = RING_SESSION_MAGIC, .format = RING_FORMAT, .clock = session_clock_choose(),
-        .frames = o->frames, .max_depth = o->max_depth, .torch = o->torch, .values = o->values, .no_argv = o->no_argv, .coarse = o->clock, .capture = o->capture,
-        .min_duration_ns = o->min_duration_ns, .max_stall_ns = o->max_stall_ns, .globs = o->glob_count,
-        .ring_bytes = RING_BYTES, .budget_bytes = BUDGET_BYTES};
+    struct session_file file = {.magic = RING_SESSION_MAGIC,
+                                .format = RING_FORMAT,
+                                .clock = session_clock_choose(),
+                                .frames = o->frames,
+                                .max_depth = o->max_depth,
+                                .torch = o->torch,
+                                .values = o->values,
+                                .no_argv = o->no_argv,
+                                .coarse = o->clock,
+                                .capture = o->capture,
+                                .min_duration_ns = o->min_duration_ns,
+                                .max_stall_ns = o->max_stall_ns,
+                                .globs = o->glob_count,
+                                .ring_bytes = RING_BYTES,
+                                .budget_bytes = BUDGET_BYTES};
     int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR | O_CREAT | O_EXCL);
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
     struct timespec now;
@@ -181,12 +199,14 @@ int session_create(struct session *s, const char *trace, const struct session_op
     snprintf(s->trace, sizeof s->trace, "%s", trace);
     snprintf(s->frames, sizeof s->frames, "%s-frames", trace);
     if (directories_make(s)) {
-        say_error("%s: cannot make a directory for the recording: %s; set TMPDIR to a place with room that is yours, or has "
-                  "its sticky bit set", temporary_directory(), strerror(errno));
+        say_error("%s: cannot make a directory for the recording: %s; set TMPDIR to a place with "
+                  "room that is yours, or has its sticky bit set",
+                  temporary_directory(), strerror(errno));
         s->directory[0] = 0;
         return -1;
     }
-    s->lock = session_open_file(s->place[SESSION_MAIN], "collector.lock", O_RDWR | O_CREAT | O_EXCL);
+    s->lock =
+        session_open_file(s->place[SESSION_MAIN], "collector.lock", O_RDWR | O_CREAT | O_EXCL);
     /* Locked before there is a session file, or another `run` would take this
      * for a session whose collector was killed. */
     if (s->lock < 0 || flock(s->lock, LOCK_EX | LOCK_NB) || file_make(s, options)) {
@@ -238,14 +258,16 @@ bool session_whole(const struct session *s)
     return whole;
 }
 
-/* Delete the files in the directory that FD is, then itself. We make no directories there: one that is not empty stays. */
+/* Delete the files in the directory that FD is, then itself. We make no directories there: one that
+ * is not empty stays. */
 static void directory_remove(const char *path, int fd)
 {
     struct dirent **entries = NULL;
     int count = scandirat(fd, ".", &entries, NULL, NULL);
 
     for (int i = 0; i < count; free(entries[i++]))
-        if (unlinkat(fd, entries[i]->d_name, 0) && strcmp(entries[i]->d_name, ".") && strcmp(entries[i]->d_name, ".."))
+        if (unlinkat(fd, entries[i]->d_name, 0) && strcmp(entries[i]->d_name, ".") &&
+            strcmp(entries[i]->d_name, ".."))
             unlinkat(fd, entries[i]->d_name, AT_REMOVEDIR);
     free(entries);
     rmdir(path); /* what lies there now, if that is empty */
@@ -258,7 +280,8 @@ void session_remove(struct session *s)
 
     if (!s->directory[0])
         return;
-    if ((fd = session_open_file(s->place[SESSION_MAIN], "session", O_WRONLY)) >= 0) { /* who lives on must not look for it by its name */
+    /* who lives on must not look for it by its name */
+    if ((fd = session_open_file(s->place[SESSION_MAIN], "session", O_WRONLY)) >= 0) {
         (void)!pwrite(fd, &closed, sizeof closed, offsetof(struct session_file, closed));
         close(fd);
     }
@@ -318,7 +341,8 @@ void session_name(char name[SESSION_NAME], const char *file, uint64_t offset)
 }
 
 /* Those in FILE. */
-static void file_processes(const struct session *s, const char *file, enum session_place place, session_visitor *visit, void *context)
+static void file_processes(const struct session *s, const char *file, enum session_place place,
+                           session_visitor *visit, void *context)
 {
     const char *end = strrchr(file, '.');
     bool ring = end && !strcmp(end, ".ring") && strlen(file) < SESSION_FILE_NAME;
@@ -355,21 +379,24 @@ void session_processes(const struct session *s, session_visitor *visit, void *co
 
 /* ---- from outside ---- */
 
-/* A place where sessions are. The name comes from a trace, and to look at some places is to ask a server. */
+/* A place where sessions are. The name comes from a trace, and to look at some places is to ask a
+ * server. */
 static bool ours(const char *directory)
 {
     const char *places[] = {"/dev/shm", "/tmp", getenv("TMPDIR")};
 
     for (int i = 0; i < 3; i++) {
         size_t length = places[i] ? strlen(places[i]) : 0;
-        if (length && !strncmp(directory, places[i], length) && directory[length] == '/' && !strstr(directory, "/../"))
+        if (length && !strncmp(directory, places[i], length) && directory[length] == '/' &&
+            !strstr(directory, "/../"))
             return true;
     }
     return false;
 }
 
-/* Does the collector of the session in DIRECTORY run? It holds a lock on a file there. /proc/locks tells without
- * touching the lock, which could get in the way of a collector that is just starting. */
+/* Does the collector of the session in DIRECTORY run? It holds a lock on a file there. /proc/locks
+ * tells without touching the lock, which could get in the way of a collector that is just starting.
+ * */
 enum liveness session_live(const char *directory)
 {
     enum liveness live = LIVE_NO;
@@ -378,7 +405,8 @@ enum liveness session_live(const char *directory)
     struct stat st;
     FILE *locks;
 
-    if (!directory || !ours(directory) || (size_t)snprintf(path, sizeof path, "%s/collector.lock", directory) >= sizeof path ||
+    if (!directory || !ours(directory) ||
+        (size_t)snprintf(path, sizeof path, "%s/collector.lock", directory) >= sizeof path ||
         stat(path, &st) != 0 || !(locks = fopen("/proc/locks", "re")))
         return LIVE_UNKNOWN;
     while (fgets(line, sizeof line, locks))

@@ -2,8 +2,9 @@
  *
  * Runs in: the command line (`run`, `fsck --recover`) and the collector.
  *
- * See ring.h for what lies in it. It is in shared memory (/dev/shm) where that has room, and readable by its owner
- * only. It goes away with the recording; one that is left, unlocked, belongs to a collector that was killed. */
+ * See ring.h for what lies in it. It is in shared memory (/dev/shm) where that has room, and
+ * readable by its owner only. It goes away with the recording; one that is left, unlocked, belongs
+ * to a collector that was killed. */
 #ifndef DYNTRACE_SESSION_H
 #define DYNTRACE_SESSION_H
 
@@ -31,16 +32,19 @@ struct session_options {
 enum session_place { SESSION_MAIN, SESSION_SPILL, SESSION_PLACES };
 
 struct session {
-    char directory[256];         /* "" = none */
-    char spill[256];             /* second place for rings, when the first is full, of the same name; "" = none */
-    int place[SESSION_PLACES];   /* the two, opened; -1 = not there */
-    char trace[PATH_MAX];        /* the database, absolute */
-    char frames[PATH_MAX + 8];   /* its frames while recording: "TRACE-frames" */
-    struct session_file *file;   /* shared, and in reach of the program */
-    size_t bytes;                /* mapped of it */
-    int lock;                    /* descriptor that holds the lock, -1 = not held */
-    char destination[PATH_MAX];  /* where the trace moves when it is whole; "": nowhere */
-    int64_t clock_offset_ns, clock_doubt_ns; /* by how much the clock there is ahead of ours, and how wrong that may be; 0 doubt: not known */
+    char directory[256]; /* "" = none */
+    /* second place for rings, when the first is full, of the same name; "" = none */
+    char spill[256];
+    int place[SESSION_PLACES];  /* the two, opened; -1 = not there */
+    char trace[PATH_MAX];       /* the database, absolute */
+    char frames[PATH_MAX + 8];  /* its frames while recording: "TRACE-frames" */
+    struct session_file *file;  /* shared, and in reach of the program */
+    size_t bytes;               /* mapped of it */
+    int lock;                   /* descriptor that holds the lock, -1 = not held */
+    char destination[PATH_MAX]; /* where the trace moves when it is whole; "": nowhere */
+    /* by how much the clock there is ahead of ours, and how wrong that may be; 0 doubt: not known
+     * */
+    int64_t clock_offset_ns, clock_doubt_ns;
 };
 
 #define SESSION_CLOSED ((struct session){.place = {-1, -1}, .lock = -1})
@@ -48,11 +52,13 @@ struct session {
 /* Make a session for TRACE (absolute) and hold its lock, which goes over to the
  * collector by fork. Prints what is wrong; 0 or -1. */
 int session_create(struct session *s, const char *trace, const struct session_options *options);
-/* Open and lock one that is left. -1: not a session of ours, or its collector lives (*BUSY). Prints nothing.
- * With BUSY NULL its file is damaged, and not looked at: nothing but removing it is possible.
- * What its file says was in reach of the program: the trace that it names is still to be checked (recorder_is_of). */
+/* Open and lock one that is left. -1: not a session of ours, or its collector lives (*BUSY). Prints
+ * nothing. With BUSY NULL its file is damaged, and not looked at: nothing but removing it is
+ * possible. What its file says was in reach of the program: the trace that it names is still to be
+ * checked (recorder_is_of). */
 int session_open(struct session *s, const char *directory, bool *busy);
-/* Hold the lock again that has gone over to a collector which has died since. 0, or -1: somebody else holds it. */
+/* Hold the lock again that has gone over to a collector which has died since. 0, or -1: somebody
+ * else holds it. */
 int session_take(struct session *s);
 /* Is its file still as long as it was? Where not, reading it is a SIGBUS. */
 bool session_whole(const struct session *s);
@@ -60,9 +66,11 @@ bool session_whole(const struct session *s);
 void session_remove(struct session *s);
 void session_close(struct session *s);
 
-/* Call VISIT with each file of the session's directories. Of a process's file (NAME, PLACE) with its HEADER, and with each
- * process nested in it, newest first, whose name is that of the file and its offset; of other files HEADER is NULL. */
-typedef void session_visitor(void *context, const char *name, enum session_place place, const struct process_file *header);
+/* Call VISIT with each file of the session's directories. Of a process's file (NAME, PLACE) with
+ * its HEADER, and with each process nested in it, newest first, whose name is that of the file and
+ * its offset; of other files HEADER is NULL. */
+typedef void session_visitor(void *context, const char *name, enum session_place place,
+                             const struct process_file *header);
 void session_processes(const struct session *s, session_visitor *visit, void *context);
 
 /* Longest name of a process's file, and of what session_name makes of it. */
@@ -72,7 +80,8 @@ void session_name(char name[SESSION_NAME], const char *file, uint64_t offset);
 
 enum liveness { LIVE_NO, LIVE_YES, LIVE_UNKNOWN };
 
-/* Does the collector of the session in DIRECTORY run, which is what `meta` calls session? NULL is LIVE_UNKNOWN. For viewers, too. */
+/* Does the collector of the session in DIRECTORY run, which is what `meta` calls session? NULL is
+ * LIVE_UNKNOWN. For viewers, too. */
 enum liveness session_live(const char *directory);
 
 /* Call VISIT with each session directory of this user. */

@@ -13,11 +13,13 @@ bool collector_state_reserve(const struct collector_state *s)
     return !(errno = posix_fallocate(s->fd, 0, sizeof *s->file));
 }
 
-/* The file of a new session, with memory for what is written before collector_state_reserve(). False with errno. */
+/* The file of a new session, with memory for what is written before collector_state_reserve().
+ * False with errno. */
 static bool make(int fd)
 {
     return !(errno = posix_fallocate(fd, 0, offsetof(struct state_file, window.page))) &&
-           !(errno = posix_fallocate(fd, offsetof(struct state_file, lookups), sizeof(struct lookup_window))) &&
+           !(errno = posix_fallocate(fd, offsetof(struct state_file, lookups),
+                                     sizeof(struct lookup_window))) &&
            ftruncate(fd, sizeof(struct state_file)) == 0;
 }
 
@@ -33,34 +35,46 @@ static void *map_part(int fd, off_t at, size_t bytes, bool sparse)
 
 static bool is_header(const struct state_header *h)
 {
-    return !memcmp(h->magic, STATE_MAGIC, sizeof h->magic) && h->format == RING_FORMAT && h->next_process && h->next_thread &&
-           h->next_code && h->sure[NEXT_LOSS];
+    return !memcmp(h->magic, STATE_MAGIC, sizeof h->magic) && h->format == RING_FORMAT &&
+           h->next_process && h->next_thread && h->next_code && h->sure[NEXT_LOSS];
 }
 
 /* What was left: is it as long as it was, BYTES, and does it make sense? */
 static bool is_sound(const struct state_file *f, off_t bytes)
 {
     return is_header(&f->header) &&
-           bytes >= (off_t)(sizeof *f + ((size_t)f->header.places + STATE_BLOCK - 1) / STATE_BLOCK * BLOCK_BYTES) &&
-           f->window.written <= f->window.next_page && f->window.first && f->window.root[TREE_FRAME];
+           bytes >= (off_t)(sizeof *f + ((size_t)f->header.places + STATE_BLOCK - 1) / STATE_BLOCK *
+                                            BLOCK_BYTES) &&
+           f->window.written <= f->window.next_page && f->window.first &&
+           f->window.root[TREE_FRAME];
 }
 
 int collector_state_open(struct collector_state *s, const struct session *session, bool resume)
 {
     struct stat status = {0};
 
-    *s = (struct collector_state){
-        .fd = session_open_file(session->place[SESSION_MAIN], "state", O_RDWR | (resume ? 0 : O_CREAT | O_EXCL))};
+    *s =
+        (struct collector_state){.fd = session_open_file(session->place[SESSION_MAIN], "state",
+                                                         O_RDWR | (resume ? 0 : O_CREAT | O_EXCL))};
     if (s->fd < 0 || fstat(s->fd, &status))
         return -1;
     errno = EINVAL;
     if (resume ? status.st_size >= (off_t)sizeof *s->file : make(s->fd))
         s->file = map_part(s->fd, 0, sizeof *s->file, !resume);
     if (s->file && !resume) {
-        s->file->header = (struct state_header){
-            .magic = STATE_MAGIC, .format = RING_FORMAT, .next_process = 1, .next_thread = 1, .next_code = 1, .next_entry = 1,
-            .next_guard = 1, .next_compile = 1, .next_signature = 1, .next_graph = 1, .next_note = 1,
-            .next = {1, 1, 1}, .sure = {1, 1, 1}};
+        s->file->header = (struct state_header){.magic = STATE_MAGIC,
+                                                .format = RING_FORMAT,
+                                                .next_process = 1,
+                                                .next_thread = 1,
+                                                .next_code = 1,
+                                                .next_entry = 1,
+                                                .next_guard = 1,
+                                                .next_compile = 1,
+                                                .next_signature = 1,
+                                                .next_graph = 1,
+                                                .next_note = 1,
+                                                .next = {1, 1, 1},
+                                                .sure = {1, 1, 1}};
     } else if (s->file && !is_sound(s->file, status.st_size)) {
         collector_state_close(s);
         errno = EINVAL;
@@ -72,7 +86,8 @@ struct state_header collector_state_look(const struct session *session)
 {
     int fd = session_open_file(session->place[SESSION_MAIN], "state", O_RDONLY);
     struct state_header header;
-    bool read = fd >= 0 && pread(fd, &header, sizeof header, 0) == sizeof header && is_header(&header);
+    bool read =
+        fd >= 0 && pread(fd, &header, sizeof header, 0) == sizeof header && is_header(&header);
 
     if (fd >= 0)
         close(fd);
@@ -94,7 +109,8 @@ static struct decode_place *place_at(struct collector_state *s, uint32_t n)
     return &s->blocks.at[n / STATE_BLOCK][n % STATE_BLOCK];
 }
 
-struct decode_place *collector_state_place(struct collector_state *s, const char *file, uint32_t ring)
+struct decode_place *collector_state_place(struct collector_state *s, const char *file,
+                                           uint32_t ring)
 {
     struct decode_place *place;
 

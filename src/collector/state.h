@@ -13,21 +13,24 @@ enum { STATE_BLOCK = 16 /* places are mapped so many at a time */ };
 
 struct state_header {
     char magic[8];
-    uint32_t format, places;                        /* places given so far */
-    uint32_t next_process, next_thread, next_code;  /* row ids: the next to give */
+    uint32_t format, places;                       /* places given so far */
+    uint32_t next_process, next_thread, next_code; /* row ids: the next to give */
     uint32_t next_entry, next_guard, next_compile, next_signature, next_graph, next_note;
-    uint32_t command;                               /* pid of the command, 0: not begun */
-    uint64_t next[IDS_OF_WORDS], sure[IDS_OF_WORDS]; /* ids, and those that no decoder will give again whatever it committed */
-    uint64_t last_ns;                               /* the latest event taken */
-    uint64_t command_started, parent_started;       /* /proc/PID/stat's start times */
-    uint32_t parent;                                /* pid of the `run` or `collect` that replaces a dead collector */
-    int32_t session_id;                             /* its session: who has left it is a daemon */
-    char unsupported[512];                          /* what an interpreter without our extension said of itself */
+    uint32_t command; /* pid of the command, 0: not begun */
+    /* ids, and those that no decoder will give again whatever it committed */
+    uint64_t next[IDS_OF_WORDS], sure[IDS_OF_WORDS];
+    uint64_t last_ns;                         /* the latest event taken */
+    uint64_t command_started, parent_started; /* /proc/PID/stat's start times */
+    /* pid of the `run` or `collect` that replaces a dead collector */
+    uint32_t parent;
+    int32_t session_id; /* its session: who has left it is a daemon */
+    /* what an interpreter without our extension said of itself */
+    char unsupported[512];
 };
 
 struct state_file {
     struct state_header header;
-    struct frame_window window;       /* pages not yet in the trace */
+    struct frame_window window; /* pages not yet in the trace */
     struct lookup_window lookups;
 };
 
@@ -37,14 +40,18 @@ struct collector_state {
     int fd;                             /* owned */
 };
 
-/* Make the file, or with RESUME take what is there. 0, or -1 with errno: EINVAL where what is there makes no sense. */
+/* Make the file, or with RESUME take what is there. 0, or -1 with errno: EINVAL where what is there
+ * makes no sense. */
 int collector_state_open(struct collector_state *s, const struct session *session, bool resume);
-/* The header of what is there, zeros where it makes no sense. Read, for to touch what somebody just cuts short in memory is SIGBUS. */
+/* The header of what is there, zeros where it makes no sense. Read, for to touch what somebody just
+ * cuts short in memory is SIGBUS. */
 struct state_header collector_state_look(const struct session *session);
-/* Memory for all of a new one, which takes a millisecond or two. False with errno: what was there before has it. */
+/* Memory for all of a new one, which takes a millisecond or two. False with errno: what was there
+ * before has it. */
 bool collector_state_reserve(const struct collector_state *s);
 /* The place of ring RING of process file FILE: the old one, or a new one. NULL: no room. */
-struct decode_place *collector_state_place(struct collector_state *s, const char *file, uint32_t ring);
+struct decode_place *collector_state_place(struct collector_state *s, const char *file,
+                                           uint32_t ring);
 /* The ids to go on with after a kill: what was not committed is said again. */
 void collector_state_recall(struct collector_state *s);
 /* Does ADDRESS lie in the file? */

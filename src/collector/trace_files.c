@@ -13,8 +13,8 @@
 #include "schema.h"
 #include "tables.h"
 
-/* The database PATH, which is there, to be read or to WRITE it. Where it cannot be opened, nothing can be done with it, and
- * sqlite3_errmsg says why. */
+/* The database PATH, which is there, to be read or to WRITE it. Where it cannot be opened, nothing
+ * can be done with it, and sqlite3_errmsg says why. */
 static sqlite3 *file_open(const char *path, bool write)
 {
     sqlite3 *db = NULL;
@@ -28,7 +28,8 @@ static bool run(sqlite3 *db, const char *sql)
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-/* What the statement NAME, of which ?1 may be TEXT, finds in the database PATH, to be freed; NULL: nothing. */
+/* What the statement NAME, of which ?1 may be TEXT, finds in the database PATH, to be freed; NULL:
+ * nothing. */
 static char *ask(const char *path, bool write, const char *name, const char *text)
 {
     sqlite3 *db = file_open(path, write);
@@ -108,7 +109,8 @@ int recorder_create(const char *path, const char *frames, bool force)
 {
     bool live, both;
 
-    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* nobody asks, and to count is a fifth of what a schema costs */
+    /* nobody asks, and to count is a fifth of what a schema costs */
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     live = file_make(path, force, schema_empty, schema_empty_bytes);
     both = live && file_make(frames, true, schema_empty, schema_empty_bytes);
     if (live && !both)
@@ -122,23 +124,26 @@ bool recorder_window(const char *frames, bool fresh, struct frame_window *window
     const char *found = fresh ? schema_empty_pages : pages;
     uint32_t *root = window->root;
     struct stat status;
-    bool sound = found && sscanf(found, "%u %u %u %u %u %u", &window->first, &root[TREE_FRAME], &root[TREE_LOOKUP], &root[TREE_CHECK],
-                                 &root[TREE_LOOKUP_CODE], &root[TREE_CHECK_LOOKUP]) == 1 + PAGE_TREES;
+    bool sound = found && sscanf(found, "%u %u %u %u %u %u", &window->first, &root[TREE_FRAME],
+                                 &root[TREE_LOOKUP], &root[TREE_CHECK], &root[TREE_LOOKUP_CODE],
+                                 &root[TREE_CHECK_LOOKUP]) == 1 + PAGE_TREES;
 
     free(pages);
     if (!sound || stat(frames, &status) || status.st_size / FRAME_PAGE_BYTES < window->first)
         return false;
     window->finished = !fresh && status.st_size == (off_t)window->first * FRAME_PAGE_BYTES;
     /* Beyond SQLite's lock page one more than there are. */
-    window->next_page = window->written = (uint32_t)(status.st_size / FRAME_PAGE_BYTES) - window->first++;
+    window->next_page = window->written =
+        (uint32_t)(status.st_size / FRAME_PAGE_BYTES) - window->first++;
     return true;
 }
 
 /* ---- what a killed collector had in its memory ---- */
 
-/* Fill code_total of DB, whose `frame` is whole. collector/decode.c keeps the totals as frames begin and end, in memory that
- * dies with it. They follow from the rows, too: a thread's frames stand in the order in which they began, so those above a
- * frame's parent have ended when it begins. A frame whose parent was lost becomes the bottom of a stack. */
+/* Fill code_total of DB, whose `frame` is whole. collector/decode.c keeps the totals as frames
+ * begin and end, in memory that dies with it. They follow from the rows, too: a thread's frames
+ * stand in the order in which they began, so those above a frame's parent have ended when it
+ * begins. A frame whose parent was lost becomes the bottom of a stack. */
 static bool totals_mend(sqlite3 *db)
 {
     enum { FRAME, THREAD, PARENT, CODE, CALL, DURATION, RAISED };
@@ -164,10 +169,12 @@ static bool totals_mend(sqlite3 *db)
             sqlite3_step(orphan);
             sqlite3_reset(orphan);
         }
-        if (!(frame = decode_push(thread, (uint32_t)sqlite3_column_int64(rows, CODE), sqlite3_column_int(rows, CALL))))
+        if (!(frame = decode_push(thread, (uint32_t)sqlite3_column_int64(rows, CODE),
+                                  sqlite3_column_int(rows, CALL))))
             break;
         frame->frame_id = (uint64_t)sqlite3_column_int64(rows, FRAME);
-        frame->duration_ns = (uint64_t)sqlite3_column_int64(rows, DURATION); /* of one still open 0 */
+        /* of one still open 0 */
+        frame->duration_ns = (uint64_t)sqlite3_column_int64(rows, DURATION);
         frame->raised = sqlite3_column_int(rows, RAISED);
     }
     for (size_t i = 0; i < threads.count; i++) {
@@ -205,34 +212,44 @@ static bool tables_copy(sqlite3 *db)
 
     for (int i = -1; done && i < ROW_TABLES; i++) {
         const char *name = i < 0 ? "meta" : row_tables[i].name;
-        char *copy = sqlite3_mprintf("INSERT OR REPLACE INTO trace.%s SELECT * FROM main.%s", name, name);
-        done = i == TABLE_frame || i == TABLE_lookup || i == TABLE_guard_check || (copy && run(db, copy));
+        char *copy =
+            sqlite3_mprintf("INSERT OR REPLACE INTO trace.%s SELECT * FROM main.%s", name, name);
+        done = i == TABLE_frame || i == TABLE_lookup || i == TABLE_guard_check ||
+               (copy && run(db, copy));
         sqlite3_free(copy);
     }
     return done;
 }
 
-bool recorder_join(struct recorder *r, const char *live, const char *frames, unsigned how, const char **error)
+bool recorder_join(struct recorder *r, const char *live, const char *frames, unsigned how,
+                   const char **error)
 {
     static char why[512];
-    sqlite3 *db = recorder_database(r); /* to open LIVE once more would be to read its schema once more */
+    /* to open LIVE once more would be to read its schema once more */
+    sqlite3 *db = recorder_database(r);
     bool recovered = how & JOIN_RECOVERED;
-    char *attach = sqlite3_mprintf("ATTACH %Q AS trace; PRAGMA trace.synchronous=OFF; BEGIN", frames);
+    char *attach =
+        sqlite3_mprintf("ATTACH %Q AS trace; PRAGMA trace.synchronous=OFF; BEGIN", frames);
     /* Only at the end: a trace that says it is whole is taken at its word (recorder_finished). */
-    char *end = sqlite3_mprintf("UPDATE trace.meta SET value = %Q WHERE key = 'state'; DELETE FROM trace.meta WHERE key = 'session';"
-                                "COMMIT; DETACH trace", recovered ? "recovered" : "complete");
-    bool joined = attach && end && run(db, attach) && tables_copy(db) && run(db, schema_statement("recover/views")) &&
+    char *end = sqlite3_mprintf("UPDATE trace.meta SET value = %Q WHERE key = 'state'; DELETE FROM "
+                                "trace.meta WHERE key = 'session';COMMIT; DETACH trace",
+                                recovered ? "recovered" : "complete");
+    bool joined = attach && end && run(db, attach) && tables_copy(db) &&
+                  run(db, schema_statement("recover/views")) &&
                   run(db, schema_statement("recover/late")) && /* with a journal: all or nothing */
                   (!(how & JOIN_SALVAGED) || run(db, schema_statement("recover/salvage"))) &&
                   (!recovered || run(db, schema_statement("recover/mend"))) &&
-                  (!(how & (JOIN_RECOVERED | JOIN_TOTALS)) || (run(db, schema_statement("recover/totals")) && totals_mend(db))) &&
-                  (how & JOIN_INDEXED || run(db, schema_statement("recover/index"))) && run(db, schema_statement("recover/end")) && run(db, end);
+                  (!(how & (JOIN_RECOVERED | JOIN_TOTALS)) ||
+                   (run(db, schema_statement("recover/totals")) && totals_mend(db))) &&
+                  (how & JOIN_INDEXED || run(db, schema_statement("recover/index"))) &&
+                  run(db, schema_statement("recover/end")) && run(db, end);
 
     snprintf(why, sizeof why, "%s", sqlite3_errmsg(db));
     *error = why;
     sqlite3_free(attach);
     sqlite3_free(end);
-    sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, joined, NULL); /* what is in LIVE has gone over */
+    /* what is in LIVE has gone over */
+    sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, joined, NULL);
     recorder_close(r);
     return joined && recorder_publish(live, frames, error);
 }
@@ -255,7 +272,8 @@ bool recorder_publish(const char *live, const char *frames, const char **error)
 /* All of FROM, on the disk, as TO, a new file. */
 static bool file_copy(const char *from, const char *to)
 {
-    int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), failed;
+    int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW),
+        out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), failed;
     ssize_t got = -1;
 
     while (in >= 0 && out >= 0 && (got = copy_file_range(in, NULL, out, NULL, 1 << 30, 0)) > 0)
@@ -288,7 +306,8 @@ bool recorder_move(const char *path, const char **error)
         hidden = sqlite3_mprintf("%.*s/.%s.%d", (int)(name - to), to, name + 1, (int)getpid());
         moved = renameat2(AT_FDCWD, path, AT_FDCWD, to, RENAME_NOREPLACE) == 0 ||
                 (errno != EEXIST && file_copy(path, hidden) &&
-                 (renameat2(AT_FDCWD, hidden, AT_FDCWD, to, RENAME_NOREPLACE) == 0 || (errno != EEXIST && link(hidden, to) == 0)) &&
+                 (renameat2(AT_FDCWD, hidden, AT_FDCWD, to, RENAME_NOREPLACE) == 0 ||
+                  (errno != EEXIST && link(hidden, to) == 0)) &&
                  (unlink(path), true));
         if (!moved)
             *error = strerror(errno);

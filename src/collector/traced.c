@@ -1,4 +1,5 @@
-/* collector/traced.c -- one traced process image, as the collector sees it. See collector/traced.h. */
+/* collector/traced.c -- one traced process image, as the collector sees it. See collector/traced.h.
+ * */
 #include "collector/traced.h"
 
 #include <linux/futex.h>
@@ -10,7 +11,7 @@
 
 enum {
     HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
-    CHUNK_WORDS = 16384,      /* tail moves on every 128 KB, so that producers wait less */
+    CHUNK_WORDS = 16384, /* tail moves on every 128 KB, so that producers wait less */
     WAKE_WORDS = 2 * CHUNK_WORDS,
 };
 
@@ -21,23 +22,27 @@ uint64_t collector_now_ns(const struct collector *c)
     return decode_ns(&c->decode, session_now(c->session->file));
 }
 
-void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
-                        uint64_t events, const char *cause)
+void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id,
+                        uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
 {
-    recorder_put(c->recorder, LOSS, .rowid = loss_id, .process_id = process_id, .thread_id = thread_id, .at_ns = (int64_t)at_ns,
-                 .events = (int64_t)events, .cause = fact_string(cause));
+    recorder_put(c->recorder, LOSS, .rowid = loss_id, .process_id = process_id,
+                 .thread_id = thread_id, .at_ns = (int64_t)at_ns, .events = (int64_t)events,
+                 .cause = fact_string(cause));
     if (!c->in_words) { /* every decoder has committed what it said before */
         recorder_settle(c->recorder);
         c->state.file->header.sure[NEXT_LOSS] = c->state.file->header.next[NEXT_LOSS];
     }
 }
 
-void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
+void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
+                    uint64_t events, const char *cause)
 {
-    collector_loss_row(c, c->state.file->header.next[NEXT_LOSS]++, process_id, thread_id, at_ns, events, cause);
+    collector_loss_row(c, c->state.file->header.next[NEXT_LOSS]++, process_id, thread_id, at_ns,
+                       events, cause);
 }
 
-void collector_lost(struct collector *c, uint32_t process_id, uint64_t events, const char *format, ...)
+void collector_lost(struct collector *c, uint32_t process_id, uint64_t events, const char *format,
+                    ...)
 {
     char cause[400];
     va_list arguments;
@@ -67,8 +72,9 @@ static bool in_file(struct traced *t, uint64_t at, uint64_t bytes)
 
 void *traced_map(struct traced *t, uint64_t at, size_t bytes)
 {
-    void *mapped = in_file(t, at, bytes) ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, (off_t)at)
-                                         : MAP_FAILED;
+    void *mapped = in_file(t, at, bytes)
+                       ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, (off_t)at)
+                       : MAP_FAILED;
 
     return mapped == MAP_FAILED ? NULL : mapped;
 }
@@ -86,7 +92,8 @@ void traced_broken(struct traced *t, const char *why)
     if (t->broken)
         return;
     traced_abandon(t);
-    collector_lost(t->collector, t->row.process_id, 0, "ring: %s; nothing more of this process was taken", why);
+    collector_lost(t->collector, t->row.process_id, 0,
+                   "ring: %s; nothing more of this process was taken", why);
 }
 
 /* ---- rings ---- */
@@ -97,14 +104,15 @@ static uint64_t *words_map(struct traced *t, uint64_t at, uint64_t count)
     size_t bytes = count * 8;
     char *area;
 
-    if (!count || (count & (count - 1)) != 0 || count < RING_SMALLEST / 8 || count > (UINT64_C(1) << 30) / 8 ||
-        !in_file(t, at, RING_HEADER + bytes))
+    if (!count || (count & (count - 1)) != 0 || count < RING_SMALLEST / 8 ||
+        count > (UINT64_C(1) << 30) / 8 || !in_file(t, at, RING_HEADER + bytes))
         return NULL;
     area = mmap(NULL, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (area == MAP_FAILED)
         return NULL;
     for (int i = 0; i < 2; i++)
-        if (mmap(area + i * bytes, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, t->fd, (off_t)(at + RING_HEADER)) == MAP_FAILED) {
+        if (mmap(area + i * bytes, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, t->fd,
+                 (off_t)(at + RING_HEADER)) == MAP_FAILED) {
             munmap(area, 2 * bytes);
             return NULL;
         }
@@ -151,7 +159,8 @@ static void wake(struct traced_ring *r, uint64_t tail, bool now)
 static void ring_drain(struct traced *t, struct traced_ring *r)
 {
     /* B: matches the producer's A. */
-    uint64_t head = atomic_load_explicit(&r->ring->head, memory_order_acquire), tail = r->decoder.now.tail;
+    uint64_t head = atomic_load_explicit(&r->ring->head, memory_order_acquire),
+             tail = r->decoder.now.tail;
     uint64_t there = head - tail;
 
     if (!there)
@@ -165,7 +174,8 @@ static void ring_drain(struct traced *t, struct traced_ring *r)
     while (tail != head) {
         uint64_t taken;
         t->collector->in_words = true;
-        taken = decode_words(&r->decoder, r->words + (tail & (r->count - 1)), MIN(head - tail, CHUNK_WORDS));
+        taken = decode_words(&r->decoder, r->words + (tail & (r->count - 1)),
+                             MIN(head - tail, CHUNK_WORDS));
         t->collector->in_words = false;
         if (!taken) {
             traced_broken(t, "a thread's ring ends within a record");
@@ -205,7 +215,8 @@ void traced_drain(struct traced *t)
 
 /* ---- life ---- */
 
-/* The row for a process image: the one GIVEN it by a killed collector, the command's own if PID is its first, else a new one. */
+/* The row for a process image: the one GIVEN it by a killed collector, the command's own if PID is
+ * its first, else a new one. */
 static uint32_t process_id(struct collector *c, uint32_t pid, uint64_t given)
 {
     struct traced **link = &c->traced, *command = c->command;
@@ -250,22 +261,27 @@ void traced_open(struct traced *t)
         t->opened = t->fd >= 0 ? TRACED_NOT_YET : TRACED_NONE;
         return;
     }
-    if (memcmp(t->file->magic, RING_PROCESS_MAGIC, sizeof t->file->magic) || t->file->format != RING_FORMAT ||
-        t->file->word_bytes != 8) {
-        collector_lost(c, 0, 0, "ring: a file in the session is not a process's ring, or of another dyntrace; it was left out");
+    if (memcmp(t->file->magic, RING_PROCESS_MAGIC, sizeof t->file->magic) ||
+        t->file->format != RING_FORMAT || t->file->word_bytes != 8) {
+        collector_lost(c, 0, 0,
+                       "ring: a file in the session is not a process's ring, or of another "
+                       "dyntrace; it was left out");
         return;
     }
     t->started = t->file->start_time;
     t->row.pid = t->file->pid;
     t->row.process_id = process_id(c, t->row.pid, t->file->process_id);
     t->file->process_id = t->row.process_id;
-    t->row.mode = modes[t->file->mode < sizeof modes / sizeof *modes ? t->file->mode : SESSION_NONE];
-    t->row.start_ns = MIN(decode_ns(&c->decode, t->file->born_clock), collector_now_ns(c)); /* not believed */
+    t->row.mode =
+        modes[t->file->mode < sizeof modes / sizeof *modes ? t->file->mode : SESSION_NONE];
+    /* not believed */
+    t->row.start_ns = MIN(decode_ns(&c->decode, t->file->born_clock), collector_now_ns(c));
     t->last_words_ns = clock_monotonic_ns();
     traced_facts_next(t, t->file->facts_off); /* if not, its row stays, marked as broken */
     t->parent_pid = t->file->parent_pid;
     for (parent = c->traced; parent; parent = parent->next)
-        if (t->file->parent_file[0] && !strncmp(parent->name, t->file->parent_file, sizeof parent->name))
+        if (t->file->parent_file[0] &&
+            !strncmp(parent->name, t->file->parent_file, sizeof parent->name))
             break;
     t->row.parent_process_id = parent ? parent->row.process_id : 0;
     traced_say(t);
@@ -274,7 +290,8 @@ void traced_open(struct traced *t)
     traced_facts(t);
     c->processes++;
     t->opened = TRACED_OPEN;
-    if (c->resumed && atomic_load(&t->file->finished)) { /* opened for the names that its children know by its ids */
+    /* opened for the names that its children know by its ids */
+    if (c->resumed && atomic_load(&t->file->finished)) {
         t->row.ended = true;
         traced_finish(t);
     }
@@ -282,14 +299,16 @@ void traced_open(struct traced *t)
 
 void traced_say(struct traced *t)
 {
-    recorder_put(t->collector->recorder, PROCESS, .process_id = t->row.process_id, .pid = t->row.pid,
-                 .parent_process_id = t->row.parent_process_id, .mode = fact_string(t->row.mode), .start_ns = (int64_t)t->row.start_ns);
+    recorder_put(t->collector->recorder, PROCESS, .process_id = t->row.process_id,
+                 .pid = t->row.pid, .parent_process_id = t->row.parent_process_id,
+                 .mode = fact_string(t->row.mode), .start_ns = (int64_t)t->row.start_ns);
 }
 
 void traced_status(struct traced *t, int status)
 {
     if (status >= 0)
-        recorder_put(t->collector->recorder, PROCESS_END, .process_id = t->row.process_id, .pid = t->row.pid, .end_ns = ROW_NONE,
+        recorder_put(t->collector->recorder, PROCESS_END, .process_id = t->row.process_id,
+                     .pid = t->row.pid, .end_ns = ROW_NONE,
                      .exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : ROW_NONE,
                      .exit_signal = WIFSIGNALED(status) ? WTERMSIG(status) : ROW_NONE);
     recorder_settle(t->collector->recorder);
@@ -319,25 +338,37 @@ static void report_losses(struct traced *t)
         if (!ring->lost)
             continue;
         if (ring->lost_error)
-            snprintf(cause, sizeof cause, "memory: no room for more of a thread's ring (%s); its frames from here on were not recorded",
+            snprintf(cause, sizeof cause,
+                     "memory: no room for more of a thread's ring (%s); its frames from here on "
+                     "were not recorded",
                      strerror((int)ring->lost_error));
         else
-            snprintf(cause, sizeof cause, "collector: it %s while the program ran on; frames from here on were not recorded",
-                     c->resumed ? "was gone" : "took nothing");
-        collector_loss_row(c, row_of(c, &ring->lost_row), t->row.process_id, t->rings.at[i].decoder.now.thread_id,
+            snprintf(
+                cause, sizeof cause,
+                "collector: it %s while the program ran on; frames from here on were not recorded",
+                c->resumed ? "was gone" : "took nothing");
+        collector_loss_row(c, row_of(c, &ring->lost_row), t->row.process_id,
+                           t->rings.at[i].decoder.now.thread_id,
                            decode_ns(&c->decode, ring->lost_since), ring->lost, cause);
     }
     threads = atomic_load(&t->file->lost_threads);
     if (threads) {
-        snprintf(cause, sizeof cause, "threads: no rings could be made for %llu of them (%s); their frames were not recorded",
-                 (unsigned long long)threads, strerror((int)atomic_load(&t->file->lost_error)));
-        collector_loss_row(c, row_of(c, &row[0]), t->row.process_id, 0, now, atomic_load(&t->file->lost_frames), cause);
+        snprintf(
+            cause, sizeof cause,
+            "threads: no rings could be made for %llu of them (%s); their frames were not recorded",
+            (unsigned long long)threads, strerror((int)atomic_load(&t->file->lost_error)));
+        collector_loss_row(c, row_of(c, &row[0]), t->row.process_id, 0, now,
+                           atomic_load(&t->file->lost_frames), cause);
     }
     orphans = atomic_load(&t->file->orphans);
     if (orphans) {
-        snprintf(cause, sizeof cause, "children: no ring could be made for %llu forked process%s (%s); their frames were not recorded",
-                 (unsigned long long)orphans, orphans == 1 ? "" : "es", strerror((int)atomic_load(&t->file->orphan_error)));
-        collector_loss_row(c, row_of(c, &row[1]), t->row.process_id, 0, now, atomic_load(&t->file->orphan_frames), cause);
+        snprintf(cause, sizeof cause,
+                 "children: no ring could be made for %llu forked process%s (%s); their frames "
+                 "were not recorded",
+                 (unsigned long long)orphans, orphans == 1 ? "" : "es",
+                 strerror((int)atomic_load(&t->file->orphan_error)));
+        collector_loss_row(c, row_of(c, &row[1]), t->row.process_id, 0, now,
+                           atomic_load(&t->file->orphan_frames), cause);
     }
 }
 
@@ -367,8 +398,8 @@ void traced_finish(struct traced *t)
         munmap(r->ring, RING_HEADER);
         /* The memory goes back; the file keeps its names, which a recovery needs. */
         if (t->fd >= 0 && !t->broken)
-            fallocate(t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)t->file->ring_off[i] + RING_HEADER,
-                      (off_t)(r->count * 8));
+            fallocate(t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                      (off_t)t->file->ring_off[i] + RING_HEADER, (off_t)(r->count * 8));
     }
     list_free(&t->rings);
     if (t->facts)

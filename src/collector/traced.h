@@ -1,7 +1,7 @@
 /* collector/traced.h -- one traced process image, as the collector sees it.
  *
- * Runs in: the collector. What the file says is not trusted: every offset is checked against its size, and a file that
- * shrinks while it is read is caught (collector/watch.c). */
+ * Runs in: the collector. What the file says is not trusted: every offset is checked against its
+ * size, and a file that shrinks while it is read is caught (collector/watch.c). */
 #ifndef DYNTRACE_TRACED_H
 #define DYNTRACE_TRACED_H
 
@@ -12,30 +12,32 @@ struct traced;
 
 /* What the processes of a session have in common. */
 struct collector {
-    struct session *session;          /* borrowed */
+    struct session *session; /* borrowed */
     struct collector_state state;
     struct frame_pages pages;
     struct lookup_pages lookups;
     struct decode_session decode;
     struct recorder *recorder;
-    struct traced *traced;            /* every process seen, newest first */
-    struct traced *command;           /* the command itself while no interpreter claimed its row */
-    bool resumed;                     /* carrying on a killed collector's work ... */
-    bool salvaged;                    /* ... of which only the two files are left */
-    bool in_words;                    /* a decoder is at work: what is said now is certain when it commits */
-    LIST(char) fact;                  /* owned; the one being taken */
-    bool torch;                       /* a process used it */
-    char torch_note[512];             /* why torch is only observed, of the first process where it is */
-    uint64_t waits, wait_ns;          /* of all producers */
-    uint32_t processes;               /* that recorded */
-    uint32_t changes;                 /* processes that came or ended */
+    struct traced *traced;  /* every process seen, newest first */
+    struct traced *command; /* the command itself while no interpreter claimed its row */
+    bool resumed;           /* carrying on a killed collector's work ... */
+    bool salvaged;          /* ... of which only the two files are left */
+    /* a decoder is at work: what is said now is certain when it commits */
+    bool in_words;
+    LIST(char) fact; /* owned; the one being taken */
+    bool torch;      /* a process used it */
+    /* why torch is only observed, of the first process where it is */
+    char torch_note[512];
+    uint64_t waits, wait_ns; /* of all producers */
+    uint32_t processes;      /* that recorded */
+    uint32_t changes;        /* processes that came or ended */
 };
 
 struct traced_ring {
-    struct ring *ring;     /* shared; mapped */
-    uint64_t *words;       /* shared; mapped twice in a row, so that spans never wrap */
-    uint64_t count;        /* words in it, a power of two */
-    uint64_t woken;        /* tail when its producer was last woken */
+    struct ring *ring; /* shared; mapped */
+    uint64_t *words;   /* shared; mapped twice in a row, so that spans never wrap */
+    uint64_t count;    /* words in it, a power of two */
+    uint64_t woken;    /* tail when its producer was last woken */
     struct decoder decoder;
 };
 
@@ -45,26 +47,29 @@ struct traced_entry {
 
 struct traced {
     struct traced *next;
-    struct collector *collector;  /* borrowed */
-    char name[SESSION_NAME];              /* of its file; a nested one's with "@OFFSET" (hexadecimal) */
-    enum session_place place;     /* of its file */
-    int fd;                       /* its file; owned */
-    uint64_t file_bytes;          /* as last seen */
-    struct process_file *file;    /* shared; NULL: a process without one (not Python) */
-    struct process_file *root;    /* shared; the process at the start of its file */
-    uint64_t nested;              /* the newest nested process that was looked at */
-    uint32_t forking;             /* as of the last traced_drain(): its children that have no file yet */
-    uint64_t nested_newest;       /* likewise, after that */
+    struct collector *collector; /* borrowed */
+    /* of its file; a nested one's with "@OFFSET" (hexadecimal) */
+    char name[SESSION_NAME];
+    enum session_place place;  /* of its file */
+    int fd;                    /* its file; owned */
+    uint64_t file_bytes;       /* as last seen */
+    struct process_file *file; /* shared; NULL: a process without one (not Python) */
+    struct process_file *root; /* shared; the process at the start of its file */
+    uint64_t nested;           /* the newest nested process that was looked at */
+    /* as of the last traced_drain(): its children that have no file yet */
+    uint32_t forking;
+    uint64_t nested_newest;         /* likewise, after that */
     LIST(struct traced_ring) rings; /* owned */
-    uint64_t words, fullest;      /* of the last traced_drain(): words taken, and the share of a ring that was in use, in 1/256 */
+    /* of the last traced_drain(): words taken, and the share of a ring that was in use, in 1/256 */
+    uint64_t words, fullest;
     /* facts */
-    struct facts *facts;          /* shared; the chunk being read */
-    uint64_t facts_off;           /* where it lies */
-    size_t facts_bytes;           /* mapped */
-    uint64_t facts_read;          /* of its data */
+    struct facts *facts;                             /* shared; the chunk being read */
+    uint64_t facts_off;                              /* where it lies */
+    size_t facts_bytes;                              /* mapped */
+    uint64_t facts_read;                             /* of its data */
     decode_ids codes, threads, compiles, signatures; /* owned: row ids by its own ids */
-    LIST(struct traced_entry) entries; /* owned: by its own ids */
-    uint32_t unknown_code;        /* code_id of the row for code it never named, or 0 */
+    LIST(struct traced_entry) entries;               /* owned: by its own ids */
+    uint32_t unknown_code; /* code_id of the row for code it never named, or 0 */
     /* the row */
     struct {
         uint32_t process_id, parent_process_id, pid; /* parent 0: none */
@@ -73,21 +78,26 @@ struct traced {
         bool ended;
     } row;
     uint32_t parent_pid;
-    uint64_t started;             /* /proc start time: distinguishes processes with one pid */
-    int pidfd;                    /* owned; kept until the exit status is known; -1: gone, or not known */
-    enum { TRACED_NONE, TRACED_NOT_YET, TRACED_OPEN } opened; /* not a process file; a header that is not whole yet */
-    bool drained;                 /* ended, and everything was taken; `finished` in its file once the trace has that */
+    uint64_t started; /* /proc start time: distinguishes processes with one pid */
+    /* owned; kept until the exit status is known; -1: gone, or not known */
+    int pidfd;
+    /* not a process file; a header that is not whole yet */
+    enum { TRACED_NONE, TRACED_NOT_YET, TRACED_OPEN } opened;
+    /* ended, and everything was taken; `finished` in its file once the trace has that */
+    bool drained;
     bool broken;
-    uint64_t last_words_ns;       /* when it last wrote anything (CLOCK_MONOTONIC) */
+    uint64_t last_words_ns; /* when it last wrote anything (CLOCK_MONOTONIC) */
 };
 
-/* A row of `loss`: a new one, or that with an id that was given before: said twice it is one row. */
-void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause);
-void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
-                        uint64_t events, const char *cause);
+/* A row of `loss`: a new one, or that with an id that was given before: said twice it is one row.
+ * */
+void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
+                    uint64_t events, const char *cause);
+void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id,
+                        uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause);
 /* Something was lost now, in process PROCESS_ID (0: in none that is known). */
-void collector_lost(struct collector *c, uint32_t process_id, uint64_t events, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+void collector_lost(struct collector *c, uint32_t process_id, uint64_t events, const char *format,
+                    ...) __attribute__((format(printf, 4, 5)));
 uint64_t collector_now_ns(const struct collector *c);
 
 /* ---- collector/facts.c ---- */
@@ -96,7 +106,8 @@ uint64_t collector_now_ns(const struct collector *c);
 void traced_facts(struct traced *t);
 /* Go on to the chunk at offset AT. False: it lies outside the file, which is broken. */
 bool traced_facts_next(struct traced *t, uint64_t at);
-/* T, whose row is there, was forked from PARENT: it knows its code objects, entries and signatures by the parent's ids. */
+/* T, whose row is there, was forked from PARENT: it knows its code objects, entries and signatures
+ * by the parent's ids. */
 void traced_inherit(struct traced *t, struct traced *parent);
 
 /* ---- collector/traced.c ---- */

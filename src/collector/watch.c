@@ -1,4 +1,5 @@
-/* collector/watch.c -- the processes of a recording: how they come, are read, and go. See collector/watch.h. */
+/* collector/watch.c -- the processes of a recording: how they come, are read, and go. See
+ * collector/watch.h. */
 #include "collector/watch.h"
 
 #include <setjmp.h>
@@ -10,7 +11,12 @@
 #include "collector/process.h"
 #include "vocabulary.h"
 
-enum { ABSENT_A_ROUND = 4, ABSENT_MAX = 1000, ANCESTORS_MAX = 32, NESTED_MAX = 1 << 20 /* processes in one file */ };
+enum {
+    ABSENT_A_ROUND = 4,
+    ABSENT_MAX = 1000,
+    ANCESTORS_MAX = 32,
+    NESTED_MAX = 1 << 20 /* processes in one file */
+};
 
 /* ---- a program's file that shrinks under us ---- */
 
@@ -18,11 +24,12 @@ static sigjmp_buf guard;
 static volatile sig_atomic_t guarded;
 static struct collector *guarded_collector;
 
-/* Only the program's files may be cut short and we go on. In the middle of SQLite or of our own state there is no
- * going on: the next collector begins from what was certain. */
+/* Only the program's files may be cut short and we go on. In the middle of SQLite or of our own
+ * state there is no going on: the next collector begins from what was certain. */
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
-    if (guarded && gettid() == getpid() && !recorder_in_sqlite && !collector_state_holds(&guarded_collector->state, info->si_addr))
+    if (guarded && gettid() == getpid() && !recorder_in_sqlite &&
+        !collector_state_holds(&guarded_collector->state, info->si_addr))
         siglongjmp(guard, 1);
     _exit(125);
 }
@@ -50,8 +57,9 @@ static void guarded_or_broken(void (*what)(struct traced *t), struct traced *t)
         return;
     t->broken = true;
     guarded_call(traced_abandon, t);
-    collector_lost(t->collector, t->row.process_id, 0,
-                   "ring: the file was cut short while it was read; nothing more of this process was taken");
+    collector_lost(
+        t->collector, t->row.process_id, 0,
+        "ring: the file was cut short while it was read; nothing more of this process was taken");
 }
 
 void watch_drain(struct traced *t)
@@ -75,8 +83,9 @@ void watch_ended(struct traced *t, uint64_t end_ns)
     guarded_or_broken(traced_finish, t);
     t->row.ended = true;
     t->collector->changes++;
-    recorder_put(t->collector->recorder, PROCESS_END, .process_id = t->row.process_id, .pid = t->row.pid,
-                 .end_ns = (int64_t)*last_ns, .exit_code = ROW_NONE, .exit_signal = ROW_NONE);
+    recorder_put(t->collector->recorder, PROCESS_END, .process_id = t->row.process_id,
+                 .pid = t->row.pid, .end_ns = (int64_t)*last_ns, .exit_code = ROW_NONE,
+                 .exit_signal = ROW_NONE);
     recorder_settle(t->collector->recorder);
 }
 
@@ -148,27 +157,36 @@ static int absent_open(const char *directory)
     socklen_t length = absent_address(&address, directory);
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
 
-    if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) || bind(fd, (struct sockaddr *)&address, length))) {
+    if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) ||
+                    bind(fd, (struct sockaddr *)&address, length))) {
         close(fd);
         fd = -1;
     }
     return fd;
 }
 
-/* Who sends the next message on FD, and to ADDRESS waits for the answer; pid 0: the kernel does not say. False: nobody. */
-static bool absent_next(int fd, struct ucred *sender, struct sockaddr_un *address, socklen_t *length)
+/* Who sends the next message on FD, and to ADDRESS waits for the answer; pid 0: the kernel does not
+ * say. False: nobody. */
+static bool absent_next(int fd, struct ucred *sender, struct sockaddr_un *address,
+                        socklen_t *length)
 {
-    char byte, control[CMSG_SPACE(sizeof *sender)] __attribute__((aligned(__alignof__(struct cmsghdr))));
+    char byte,
+        control[CMSG_SPACE(sizeof *sender)] __attribute__((aligned(__alignof__(struct cmsghdr))));
     struct iovec data = {&byte, 1};
-    struct msghdr message = {.msg_name = address, .msg_namelen = sizeof *address, .msg_iov = &data, .msg_iovlen = 1,
-                             .msg_control = control, .msg_controllen = sizeof control};
+    struct msghdr message = {.msg_name = address,
+                             .msg_namelen = sizeof *address,
+                             .msg_iov = &data,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof control};
     struct cmsghdr *head;
 
     if (fd < 0 || recvmsg(fd, &message, MSG_CMSG_CLOEXEC) < 0)
         return false;
     *length = message.msg_namelen;
     head = CMSG_FIRSTHDR(&message);
-    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_CREDENTIALS && head->cmsg_len == CMSG_LEN(sizeof *sender))
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_CREDENTIALS &&
+        head->cmsg_len == CMSG_LEN(sizeof *sender))
         memcpy(sender, CMSG_DATA(head), sizeof *sender);
     return true;
 }
@@ -180,16 +198,22 @@ static void absent_new(struct watch *w)
     struct ucred sender = {0};
     socklen_t length;
 
-    for (int i = 0; i < ABSENT_A_ROUND && w->absent_told < ABSENT_MAX && absent_next(w->absent, &sender, &address, &length); i++) {
+    for (int i = 0; i < ABSENT_A_ROUND && w->absent_told < ABSENT_MAX &&
+                    absent_next(w->absent, &sender, &address, &length);
+         i++) {
         uint32_t parent = 0, pid = (uint32_t)sender.pid;
         uint64_t started;
-        struct traced *ancestor = process_stat(pid, &parent, &started) ? find_ancestor(w->c, parent, NULL) : NULL;
+        struct traced *ancestor =
+            process_stat(pid, &parent, &started) ? find_ancestor(w->c, parent, NULL) : NULL;
         if (ancestor) {
             w->absent_told++;
-            collector_lost(w->c, ancestor->row.process_id, 0, "process: Python process %u of user %u may not join the recording of "
-                           "user %u, or does not see its directory; nothing of it was recorded", pid, sender.uid, (unsigned)geteuid());
+            collector_lost(w->c, ancestor->row.process_id, 0,
+                           "process: Python process %u of user %u may not join the recording of "
+                           "user %u, or does not see its directory; nothing of it was recorded",
+                           pid, sender.uid, (unsigned)geteuid());
         }
-        if (length > sizeof(sa_family_t) && sendto(w->absent, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT, &address, length) < 0) {
+        if (length > sizeof(sa_family_t) &&
+            sendto(w->absent, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT, &address, length) < 0) {
             /* It waits no longer. */
         }
         sender = (struct ucred){0};
@@ -202,7 +226,8 @@ static void process_add(struct collector *c, struct traced *t)
     struct traced *before = find_pid(c, t->row.pid, t);
     uint32_t parent;
 
-    if (!t->started && !process_stat(t->row.pid, &parent, &t->started)) /* it could not read that itself */
+    /* it could not read that itself */
+    if (!t->started && !process_stat(t->row.pid, &parent, &t->started))
         t->started = 0;
     /* The same process after an exec: the image before it has ended. */
     if (before && before->started == t->started) {
@@ -216,7 +241,8 @@ static void process_add(struct collector *c, struct traced *t)
     c->changes++;
     if (t->row.ended) /* a killed collector has said all of it */
         return;
-    /* Who started it: the process that it was forked from is in its file; else the nearest ancestor that we know. */
+    /* Who started it: the process that it was forked from is in its file; else the nearest ancestor
+     * that we know. */
     if (!t->row.parent_process_id && (before = find_ancestor(c, t->parent_pid, t)))
         t->row.parent_process_id = before->row.process_id;
     if (t->pidfd < 0)
@@ -238,7 +264,8 @@ static bool process_new(struct collector *c, const char *name, enum session_plac
     if (!guarded_call(traced_open, t)) {
         t->opened = TRACED_NONE;
         collector_lost(c, 0, 0,
-                       "ring: a process's file was cut short when it was opened; nothing of the process was taken");
+                       "ring: a process's file was cut short when it was opened; nothing of the "
+                       "process was taken");
     }
     retry = t->opened == TRACED_NOT_YET;
     if (t->opened == TRACED_OPEN)
@@ -255,13 +282,15 @@ void watch_nested(struct watch *w, struct traced *t)
 
     if (t->broken || !t->root)
         return;
-    for (uint64_t at = t->nested_newest, *one; at && at != t->nested && found.count < NESTED_MAX; at = file.next_nested) {
-        if (at % 4096 || at > INT64_MAX || pread(t->fd, &file, sizeof file, (off_t)at) != sizeof file || !(one = list_add(&found)))
+    for (uint64_t at = t->nested_newest, *one; at && at != t->nested && found.count < NESTED_MAX;
+         at = file.next_nested) {
+        if (at % 4096 || at > INT64_MAX ||
+            pread(t->fd, &file, sizeof file, (off_t)at) != sizeof file || !(one = list_add(&found)))
             break;
         *one = at;
     }
     t->nested = t->nested_newest;
-    for (size_t i = found.count; i--; ) { /* the oldest first */
+    for (size_t i = found.count; i--;) { /* the oldest first */
         char name[SESSION_NAME];
         session_name(name, t->name, found.at[i]);
         process_new(w->c, name, t->place);
@@ -283,12 +312,19 @@ static void note_new(struct collector *c, const char *name)
     close(fd);
     text[got > 0 ? got : 0] = 0;
     if (strstr(name, ".lost")) {
-        collector_lost(c, 0, 0, "process: no ring could be made for process %d (%s); nothing of it was recorded", pid,
-                       strerror(error ? atoi(error + 1) : 0));
+        collector_lost(
+            c, 0, 0,
+            "process: no ring could be made for process %d (%s); nothing of it was recorded", pid,
+            strerror(error ? atoi(error + 1) : 0));
     } else {
-        collector_lost(c, 0, 0, LOSS_INTERPRETER "process %d is %s, for which there is no extension; nothing of it was recorded", pid, text);
+        collector_lost(
+            c, 0, 0,
+            LOSS_INTERPRETER
+            "process %d is %s, for which there is no extension; nothing of it was recorded",
+            pid, text);
         if (!c->state.file->header.unsupported[0])
-            snprintf(c->state.file->header.unsupported, sizeof c->state.file->header.unsupported, "%s", text);
+            snprintf(c->state.file->header.unsupported, sizeof c->state.file->header.unsupported,
+                     "%s", text);
     }
     unlinkat(c->session->place[SESSION_MAIN], name, 0); /* said once */
 }
@@ -314,13 +350,15 @@ static void file_new(struct watch *w, const char *name, enum session_place place
     }
 }
 
-/* Look again at those that are pending; one that was forked into another's file is found there (watch_nested). */
+/* Look again at those that are pending; one that was forked into another's file is found there
+ * (watch_nested). */
 static void pending_take(struct watch *w)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < w->pending.count; i++)
-        if (!process_new(w->c, w->pending.at[i].name, w->pending.at[i].place) && !strchr(w->pending.at[i].name, '@'))
+        if (!process_new(w->c, w->pending.at[i].name, w->pending.at[i].place) &&
+            !strchr(w->pending.at[i].name, '@'))
             w->pending.at[kept++] = w->pending.at[i];
     w->pending.count = kept;
 }
@@ -333,11 +371,12 @@ void watch_new(struct watch *w)
 
     pending_take(w);
     while ((got = read(w->files, buffer, sizeof buffer)) > 0)
-        for (char *at = buffer; at < buffer + got; ) {
+        for (char *at = buffer; at < buffer + got;) {
             struct inotify_event *event = (struct inotify_event *)at;
             if (event->len && event->mask & IN_CREATE)
                 file_new(w, event->name, event->wd == w->spilled ? SESSION_SPILL : SESSION_MAIN);
-            else if (event->len && event->mask & IN_CLOSE_WRITE && ends_with(event->name, ".unsupported"))
+            else if (event->len && event->mask & IN_CLOSE_WRITE &&
+                     ends_with(event->name, ".unsupported"))
                 note_new(w->c, event->name);
             at += sizeof *event + event->len;
         }
@@ -353,9 +392,12 @@ bool watch_open(struct watch *w, struct collector *c)
     sigaction(SIGBUS, &action, NULL);
     w->absent = absent_open(session->directory);
     w->files = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (w->files < 0 || inotify_add_watch(w->files, session->directory, IN_CREATE | IN_CLOSE_WRITE) < 0)
+    if (w->files < 0 ||
+        inotify_add_watch(w->files, session->directory, IN_CREATE | IN_CLOSE_WRITE) < 0)
         return false;
-    w->spilled = session->place[SESSION_SPILL] >= 0 ? inotify_add_watch(w->files, session->spill, IN_CREATE) : -1;
+    w->spilled = session->place[SESSION_SPILL] >= 0
+                     ? inotify_add_watch(w->files, session->spill, IN_CREATE)
+                     : -1;
     return true;
 }
 
@@ -363,12 +405,14 @@ bool watch_open(struct watch *w, struct collector *c)
 
 static int by_birth(const void *a, const void *b)
 {
-    uint64_t one = ((const struct watch_file *)a)->born, other = ((const struct watch_file *)b)->born;
+    uint64_t one = ((const struct watch_file *)a)->born,
+             other = ((const struct watch_file *)b)->born;
 
     return one < other ? -1 : one > other;
 }
 
-static void left_add(void *context, const char *name, enum session_place place, const struct process_file *header)
+static void left_add(void *context, const char *name, enum session_place place,
+                     const struct process_file *header)
 {
     struct watch *w = context;
     struct watch_file *file = header ? list_add(&w->pending) : NULL;

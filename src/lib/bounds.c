@@ -23,14 +23,15 @@ enum {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct map traces;               /* by device and inode: bytes */
-static int64_t trace_bytes;             /* of all of them */
+static struct map traces;   /* by device and inode: bytes */
+static int64_t trace_bytes; /* of all of them */
 enum mode { TIMED, ATTENDED, TIMELESS };
-static atomic_int mode;                 /* an enum mode */
+static atomic_int mode; /* an enum mode */
 static atomic_bool armed, needed;
-static atomic_llong time_ns, since_ns;  /* the bound, and where it counts from */
+static atomic_llong time_ns, since_ns; /* the bound, and where it counts from */
 static struct rlimit data_before;
-static char name[600], memory_words[300], time_words[300]; /* made beforehand: they are said from a signal handler */
+/* made beforehand: they are said from a signal handler */
+static char name[600], memory_words[300], time_words[300];
 static void (*at_end[AT_END])(void);
 static atomic_flag ending = ATOMIC_FLAG_INIT;
 
@@ -69,7 +70,8 @@ static void on_time(int unused)
 static void timer_set(void)
 {
     int64_t left = atomic_load(&time_ns) - (time_used() - atomic_load(&since_ns));
-    struct itimerval timer = {{1, 0}, {0, 0}}; /* again each second: one that came while attended is forgotten */
+    /* again each second: one that came while attended is forgotten */
+    struct itimerval timer = {{1, 0}, {0, 0}};
 
     if (left < 1000000)
         left = 1000000;
@@ -86,8 +88,8 @@ static bool limits_read(int64_t *seconds, int64_t *megabytes)
     long long s, mb;
     char rest;
 
-    if (text && sscanf(text, "%lld:%lld%c", &s, &mb, &rest) == 2 && s >= 1 && s <= 1000000 && mb >= 16 &&
-        mb <= 1 << 24) {
+    if (text && sscanf(text, "%lld:%lld%c", &s, &mb, &rest) == 2 && s >= 1 && s <= 1000000 &&
+        mb >= 16 && mb <= 1 << 24) {
         *seconds = s;
         *megabytes = mb;
     }
@@ -134,11 +136,13 @@ void bounds_trace(const char *path)
     megabytes += trace_bytes / 1000000 * SIZES;
     snprintf(name, sizeof name, "%s: ", safe);
     snprintf(time_words, sizeof time_words,
-             "took more than %lld s of processor time, which no trace of its size needs, so reading it was ended; "
-             "DYNTRACE_LIMITS=off lifts the limit", (long long)seconds);
+             "took more than %lld s of processor time, which no trace of its size needs, so "
+             "reading it was ended; DYNTRACE_LIMITS=off lifts the limit",
+             (long long)seconds);
     snprintf(memory_words, sizeof memory_words,
-             "asks for more than %lld MB of memory, which no trace of its size needs, so reading it was ended; "
-             "DYNTRACE_LIMITS=off lifts the limit", (long long)megabytes);
+             "asks for more than %lld MB of memory, which no trace of its size needs, so reading "
+             "it was ended; DYNTRACE_LIMITS=off lifts the limit",
+             (long long)megabytes);
     if (!armed) {
         getrlimit(RLIMIT_DATA, &data_before);
         sigaction(SIGPROF, &action, NULL);
@@ -167,7 +171,8 @@ void bounds_attended(void)
 
 const char *bounds_time_over(void)
 {
-    bool over = armed && mode == ATTENDED && time_used() - atomic_load(&since_ns) > atomic_load(&time_ns);
+    bool over =
+        armed && mode == ATTENDED && time_used() - atomic_load(&since_ns) > atomic_load(&time_ns);
 
     return over ? time_words : NULL;
 }

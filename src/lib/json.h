@@ -14,8 +14,8 @@
  *
  * Commas, blanks and escapes are the writer's. KEY is NULL in a list and at the top.
  *
- * Text comes from traced programs. A byte that is not UTF-8 becomes \udcXX, which Python reads as that byte
- * (surrogateescape); controls are escaped: safe on a terminal. */
+ * Text comes from traced programs. A byte that is not UTF-8 becomes \udcXX, which Python reads as
+ * that byte (surrogateescape); controls are escaped: safe on a terminal. */
 #ifndef DYNTRACE_JSON_H
 #define DYNTRACE_JSON_H
 
@@ -52,7 +52,8 @@ void json_line(struct json *json);
 void json_string(struct json *json, const char *key, const char *text);
 void json_bytes(struct json *json, const char *key, const char *text, size_t bytes);
 void json_integer(struct json *json, const char *key, int64_t value);
-void json_maybe(struct json *json, const char *key, bool known, int64_t value); /* null unless KNOWN */
+/* null unless KNOWN */
+void json_maybe(struct json *json, const char *key, bool known, int64_t value);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
 /* PRECISION digits; 0: as few as give the same number again. What is not finite is null. */
@@ -64,23 +65,24 @@ void json_raw(struct json *json, const char *key, const char *text, size_t bytes
 /* A member whose value the caller writes. */
 void json_key(struct json *json, const char *key);
 
-/* ---- below the writer ------------------------------------------------------ */
+/* ---- below the writer ---------------------------------------------------- */
 
-/* VALUE as text; MADE has room for JSON_DIGITS bytes. A real number in as few digits as give it again; MADE is returned. Of an
- * integer, much faster than printf, the length. */
+/* VALUE as text; MADE has room for JSON_DIGITS bytes. A real number in as few digits as give it
+ * again; MADE is returned. Of an integer, much faster than printf, the length. */
 enum { JSON_DIGITS = 40 };
 const char *json_digits(char *made, double value);
 size_t json_decimal(char *made, int64_t value);
 
-/* Write TEXT with controls, bidirectional overrides and what is no UTF-8 spelled out: in a string of JSON, which has its
- * quotes escaped as well, in JSON, or byte by byte, as \xNN. */
+/* Write TEXT with controls, bidirectional overrides and what is no UTF-8 spelled out: in a string
+ * of JSON, which has its quotes escaped as well, in JSON, or byte by byte, as \xNN. */
 enum json_escape { ESCAPE_STRING, ESCAPE_JSON, ESCAPE_BYTES };
 void json_escape(FILE *out, const char *text, size_t bytes, enum json_escape form);
 
 /* Length of the well-formed UTF-8 sequence at TEXT and its code point, or 0. */
 size_t json_rune(const unsigned char *text, size_t bytes, unsigned long *rune);
 
-/* NUL-separated strings as an array of strings, in a malloc'ed string that the caller frees. NULL: out of memory. */
+/* NUL-separated strings as an array of strings, in a malloc'ed string that the caller frees. NULL:
+ * out of memory. */
 char *json_array(const char *strings, size_t bytes);
 
 #endif

@@ -1,16 +1,19 @@
-/* lib/list.h -- a list that grows, a search in what is sorted, a map, and memory that is freed at once.
+/* lib/list.h -- a list that grows, a search in what is sorted, a map, and memory that is freed at
+ * once.
  *
- * Runs in: the program. In the collector the answer without memory is NULL, and what was there before is as it was; in
- * a command that reads there is always memory (lib/bounds.h). All of these are empty when they are zero, and can be
- * used again after they are freed.
+ * Runs in: the program. In the collector the answer without memory is NULL, and what was there
+ * before is as it was; in a command that reads there is always memory (lib/bounds.h). All of these
+ * are empty when they are zero, and can be used again after they are freed.
  *
  *     LIST(struct code) codes = {0};
  *     struct code *code = list_add(&codes);          zeroed, at the end; NULL: no memory
  *     for (size_t i = 0; i < codes.count; i++)       ... codes.at[i]
- *     struct code *code = list_find(&codes, id, 7);  by its member `id`, by which the list is sorted; NULL: none
+ *     struct code *code = list_find(&codes, id, 7);  by its member `id`, by which the list is
+ *                                                    sorted; NULL: none
  *     list_free(&codes);
  *
- * An item's address holds until the next list_add(). Who includes this has stdio.h, stdlib.h, string.h and the integers. */
+ * An item's address holds until the next list_add(). Who includes this has stdio.h, stdlib.h,
+ * string.h and the integers. */
 #ifndef DYNTRACE_LIST_H
 #define DYNTRACE_LIST_H
 
@@ -19,9 +22,10 @@
 
 #include "lib/say.h"
 
-/* ---- lists ----------------------------------------------------------------- */
+/* ---- lists --------------------------------------------------------------- */
 
-/* The type of a list. Two of them are two types: a list that is handed on gets a name (typedef, or a struct around it). */
+/* The type of a list. Two of them are two types: a list that is handed on gets a name (typedef, or
+ * a struct around it). */
 #define LIST(type)            \
     struct {                  \
         type *at; /* owned */ \
@@ -29,17 +33,22 @@
     }
 
 /* A new item, zeroed, at the end; NULL: no memory. */
-#define list_add(list) ((__typeof__((list)->at))list_more_(&(list)->at, &(list)->count, &(list)->room, 1, sizeof *(list)->at))
+#define list_add(list)                                                                 \
+    ((__typeof__((list)->at))list_more_(&(list)->at, &(list)->count, &(list)->room, 1, \
+                                        sizeof *(list)->at))
 
 /* MORE of them; the first. */
-#define list_add_many(list, more) \
-    ((__typeof__((list)->at))list_more_(&(list)->at, &(list)->count, &(list)->room, more, sizeof *(list)->at))
+#define list_add_many(list, more)                                                         \
+    ((__typeof__((list)->at))list_more_(&(list)->at, &(list)->count, &(list)->room, more, \
+                                        sizeof *(list)->at))
 
 /* Item INDEX, where the list is made longer with zeroed items until it has one; NULL: no memory. */
-#define list_reach(list, index)                                                                                 \
-    ({                                                                                                          \
-        size_t index_ = (index);                                                                                \
-        index_ < (list)->count || list_add_many(list, index_ + 1 - (list)->count) ? &(list)->at[index_] : NULL; \
+#define list_reach(list, index)                                                   \
+    ({                                                                            \
+        size_t index_ = (index);                                                  \
+        index_ < (list)->count || list_add_many(list, index_ + 1 - (list)->count) \
+            ? &(list)->at[index_]                                                 \
+            : NULL;                                                               \
     })
 
 #define list_free(list) (free((list)->at), (list)->at = NULL, (list)->count = (list)->room = 0)
@@ -65,10 +74,11 @@ static inline void *list_more_(void *array, size_t *count, size_t *room, size_t 
     return more ? memset(at, 0, more * size) : at;
 }
 
-/* ---- what is sorted -------------------------------------------------------- */
+/* ---- what is sorted ------------------------------------------------------ */
 
-/* How many of COUNT items come before the first for which TEST fails; TEST is in terms of an index, which is named I:
- *     size_t at = sorted_count(cache->count, i, r->lookups[cache->lookups[i]].start_ns < from_ns); */
+/* How many of COUNT items come before the first for which TEST fails; TEST is in terms of an index,
+ *     which is named I: size_t at = sorted_count(cache->count, i,
+ *     r->lookups[cache->lookups[i]].start_ns < from_ns); */
 #define sorted_count(count, i, test)              \
     ({                                            \
         size_t low_ = 0, high_ = (count);         \
@@ -91,22 +101,23 @@ static inline void *list_more_(void *array, size_t *count, size_t *room, size_t 
     })
 
 /* LIST, of numbers, sorted, has KEY. */
-#define list_has(list, key)                                                                             \
-    ({                                                                                                  \
-        __typeof__((list)->at[0]) key_ = (key);                                                         \
-        size_t found_ = sorted_count((list)->count, index_, (list)->at[index_] < key_);                 \
-        found_ < (list)->count && (list)->at[found_] == key_;                                           \
+#define list_has(list, key)                                                             \
+    ({                                                                                  \
+        __typeof__((list)->at[0]) key_ = (key);                                         \
+        size_t found_ = sorted_count((list)->count, index_, (list)->at[index_] < key_); \
+        found_ < (list)->count && (list)->at[found_] == key_;                           \
     })
 
 /* Sort LIST, which may be empty, by ORDER; which of two numbers comes first in one. */
-#define list_sort(list, order) ((list)->count ? qsort((list)->at, (list)->count, sizeof *(list)->at, order) : (void)0)
+#define list_sort(list, order) \
+    ((list)->count ? qsort((list)->at, (list)->count, sizeof *(list)->at, order) : (void)0)
 
 static inline int list_order(int64_t a, int64_t b)
 {
     return (a > b) - (a < b);
 }
 
-/* ---- maps ------------------------------------------------------------------ */
+/* ---- maps ---------------------------------------------------------------- */
 
 /* From integers to integers: ids, counts, or places in a list. */
 struct map_slot {
@@ -166,7 +177,7 @@ static inline void map_free(struct map *map)
     *map = (struct map){0};
 }
 
-/* ---- arenas: of commands that read ----------------------------------------- */
+/* ---- arenas: of commands that read --------------------------------------- */
 
 /* Memory for many small things that end together. */
 struct arena {

@@ -42,7 +42,8 @@ const char *option_choice(const struct option *option, const char *value)
             *(int *)option->to = index;
             return NULL;
         }
-        used += (size_t)snprintf(why + used, sizeof why - used, "%s%.*s", index ? ", " : "", (int)length, word);
+        used += (size_t)snprintf(why + used, sizeof why - used, "%s%.*s", index ? ", " : "",
+                                 (int)length, word);
         word += length + (word[length] == ' ');
     }
     return why;
@@ -87,7 +88,8 @@ const char *option_share(const struct option *option, const char *value)
 const char *option_duration(const struct option *option, const char *value)
 {
     char *end;
-    double number = strtod(value, &end), unit_ns = times_unit(end, strlen(end)), ns = number * unit_ns;
+    double number = strtod(value, &end), unit_ns = times_unit(end, strlen(end)),
+           ns = number * unit_ns;
 
     if (end == value || !unit_ns || !(ns >= 0 && ns <= 1e19))
         return "not a time such as 500ns, 20us, 1.5ms or 2s";
@@ -95,14 +97,16 @@ const char *option_duration(const struct option *option, const char *value)
     return NULL;
 }
 
-const struct option *option_find(const struct option *options, const char *argument, const char **value)
+const struct option *option_find(const struct option *options, const char *argument,
+                                 const char **value)
 {
     bool is_long = !strncmp(argument, "--", 2);
     size_t length = is_long ? strcspn(argument + 2, "=") : 0;
 
     *value = NULL;
     for (const struct option *o = options; o->name || o->letter; o++) {
-        if (is_long && o->name && strlen(o->name) == length && !strncmp(argument + 2, o->name, length)) {
+        if (is_long && o->name && strlen(o->name) == length &&
+            !strncmp(argument + 2, o->name, length)) {
             if (argument[2 + length])
                 *value = argument + 2 + length + 1;
             return *value && !o->value ? NULL : o;
@@ -117,7 +121,8 @@ const struct option *option_find(const struct option *options, const char *argum
 }
 
 /* False after saying why ARGV[*AT] is not understood. */
-static bool take(const char *command, const struct option *option, const char *value, char **argv, int *at)
+static bool take(const char *command, const struct option *option, const char *value, char **argv,
+                 int *at)
 {
     const char *argument = argv[*at], *why = option_empty;
     int length = (int)(argument[1] == '-' ? strcspn(argument, "=") : 2);
@@ -127,13 +132,15 @@ static bool take(const char *command, const struct option *option, const char *v
     if (value || !option->value)
         why = option->read(option, value);
     if (why == option_empty)
-        say_error("%s: %.*s needs a value; `dyntrace %s --help` tells more", command, length, argument, command);
+        say_error("%s: %.*s needs a value; `dyntrace %s --help` tells more", command, length,
+                  argument, command);
     else if (why)
         say_error("%s: %.*s %s: %s", command, length, argument, value ? value : "", why);
     return !why;
 }
 
-int option_parse(const char *command, const struct option *options, bool stop, int argc, char **argv)
+int option_parse(const char *command, const struct option *options, bool stop, int argc,
+                 char **argv)
 {
     bool taken = true; /* until "--" */
     int count = 0;
@@ -155,7 +162,8 @@ int option_parse(const char *command, const struct option *options, bool stop, i
         if (dashed && !option && (!strcmp(a, "--help") || !strcmp(a, "-h")))
             return OPTION_HELP;
         if (dashed && !option && !strpbrk(a, " \n")) { /* "-- a comment" is SQL */
-            say_error("%s: %s: no such option; `dyntrace %s --help` lists them", command, a, command);
+            say_error("%s: %s: no such option; `dyntrace %s --help` lists them", command, a,
+                      command);
             return OPTION_BAD;
         }
         if (stop) { /* all that follows is the program's */

@@ -17,7 +17,8 @@
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 enum { ENDING = sizeof ending / sizeof *ending };
 static char *volatile unfinished; /* borrowed: the temporary file, for on_signal */
-static struct sigaction before[NSIG]; /* what those signals did, which they do again when all is in its place */
+/* what those signals did, which they do again when all is in its place */
+static struct sigaction before[NSIG];
 
 /* Safe in a signal handler. */
 static void take_away(void)
@@ -43,7 +44,8 @@ static void watch(char *path)
     for (int i = 0; i < ENDING; i++) {
         int number = ending[i];
         sigaction(number, NULL, &old);
-        if (path && old.sa_handler != SIG_IGN && old.sa_handler != on_signal) { /* nohup stays nohup */
+        /* nohup stays nohup */
+        if (path && old.sa_handler != SIG_IGN && old.sa_handler != on_signal) {
             before[number] = old;
             sigaction(number, &act, NULL);
         } else if (!path && old.sa_handler == on_signal) {
@@ -74,8 +76,10 @@ const char *out_scratch(struct arena *arena)
     int fd = -1;
 
     for (size_t i = 0; fd < 0 && i < sizeof places / sizeof *places; i++)
-        if (places[i] && *places[i] && (fd = open(places[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) < 0) {
-            char *name = say_print("%s/dyntrace-XXXXXX", places[i]); /* this file system has no files without a name */
+        if (places[i] && *places[i] &&
+            (fd = open(places[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) < 0) {
+            /* this file system has no files without a name */
+            char *name = say_print("%s/dyntrace-XXXXXX", places[i]);
             if ((fd = mkostemp(name, O_CLOEXEC)) >= 0)
                 unlink(name);
             free(name);
@@ -136,14 +140,17 @@ bool out_commit(struct out_file *out)
         return false;
     if (!out->path)
         return true;
-    moved = renameat2(AT_FDCWD, out->temporary, AT_FDCWD, out->path, out->force ? 0 : RENAME_NOREPLACE);
-    if (moved != 0 && !out->force && (errno == EINVAL || errno == ENOSYS)) { /* a filesystem that has no such rename */
+    moved =
+        renameat2(AT_FDCWD, out->temporary, AT_FDCWD, out->path, out->force ? 0 : RENAME_NOREPLACE);
+    /* a filesystem that has no such rename */
+    if (moved != 0 && !out->force && (errno == EINVAL || errno == ENOSYS)) {
         moved = link(out->temporary, out->path);
         if (moved == 0)
             unlink(out->temporary);
     }
     if (moved != 0) {
-        say_error("%s: %s", out->path, errno == EEXIST ? "exists already; --force replaces it" : strerror(errno));
+        say_error("%s: %s", out->path,
+                  errno == EEXIST ? "exists already; --force replaces it" : strerror(errno));
         return false;
     }
     watch(NULL);
@@ -169,7 +176,8 @@ bool out_is(const char *path, const char *other)
 {
     struct stat a, b;
 
-    return path && stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    return path && stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
 }
 
 bool out_is_named(const char *path)
@@ -205,7 +213,8 @@ char *state_file(const char *name)
 struct out_given out_given;
 
 const struct option out_options[] = {
-    {"output", 'o', "FILE", option_text, &out_given.path, .help = "the trace to make", .needed = true},
+    {"output", 'o', "FILE", option_text, &out_given.path, .help = "the trace to make",
+     .needed = true},
     {"force", .read = option_flag, .to = &out_given.force, .help = "replace FILE"},
     OPTION_END,
 };

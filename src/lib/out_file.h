@@ -25,12 +25,12 @@ struct out_file {
     bool force;
 };
 
-/* PATH NULL or "-" is standard output. False: it was said why. An existing file is replaced only with FORCE, and never
- * when it is not a regular file. */
+/* PATH NULL or "-" is standard output. False: it was said why. An existing file is replaced only
+ * with FORCE, and never when it is not a regular file. */
 bool out_open(struct out_file *out, const char *path, bool force);
 
-/* A path, good in this process and in its children, of a new, empty file without a name: it is gone when this process is, however
- * that ends. NULL: it was said why. */
+/* A path, good in this process and in its children, of a new, empty file without a name: it is gone
+ * when this process is, however that ends. NULL: it was said why. */
 const char *out_scratch(struct arena *arena);
 
 /* Write what was printed to standard output. False: it was said why it is not there. */
@@ -47,8 +47,8 @@ bool out_is_named(const char *path);
 /* True when PATH, if it exists, is the file OTHER: an output must not be an input. */
 bool out_is(const char *path, const char *other);
 
-/* Path of the file NAME where this user's histories are kept, made for its owner alone; NULL when there is no place for one.
- * The caller frees it. */
+/* Path of the file NAME where this user's histories are kept, made for its owner alone; NULL when
+ * there is no place for one. The caller frees it. */
 char *state_file(const char *name);
 
 /* What a command that makes a trace is given, and its options. */

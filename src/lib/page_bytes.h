@@ -1,4 +1,5 @@
-/* lib/page_bytes.h -- what the pages of SQLite's files are made of: numbers, big endian, and varints. */
+/* lib/page_bytes.h -- what the pages of SQLite's files are made of: numbers, big endian, and
+ * varints. */
 #ifndef DYNTRACE_PAGE_BYTES_H
 #define DYNTRACE_PAGE_BYTES_H
 
@@ -7,7 +8,8 @@
 
 enum {
     PAGE_SLACK = 8, /* put_big_endian may write beyond the last cell, get_signed read */
-    PAGE_TABLE = 13, PAGE_INDEX = 10, /* leaves: the first byte; 8 less of interior pages */
+    PAGE_TABLE = 13,
+    PAGE_INDEX = 10, /* leaves: the first byte; 8 less of interior pages */
 };
 
 /* SQLite's serial type for a number by its significant bits, and the bytes that
@@ -70,7 +72,7 @@ static inline uint8_t *put_varint(uint8_t *p, uint64_t value)
 {
     unsigned bytes = varint_bytes(value);
 
-    for (unsigned i = bytes; i--; )
+    for (unsigned i = bytes; i--;)
         *p++ = (uint8_t)((value >> (7 * i) & 0x7f) | (i ? 0x80 : 0));
     return p;
 }

@@ -76,7 +76,8 @@ char *say_print(const char *format, ...)
     va_start(arguments, format);
     va_copy(again, arguments);
     length = vsnprintf(NULL, 0, format, arguments);
-    if (length >= 0 && (text = malloc((size_t)length + 1))) /* ours, not libc's own as in asprintf */
+    /* ours, not libc's own as in asprintf */
+    if (length >= 0 && (text = malloc((size_t)length + 1)))
         vsnprintf(text, (size_t)length + 1, format, again);
     else
         text = NULL;

@@ -16,8 +16,8 @@
  * escaped, so that a hostile name cannot drive the terminal. */
 void say_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* From now on say_error() in this thread hands its line, already escaped and without "dyntrace: ", to TO and prints
- * nothing: for a program that has the whole screen. NULL ends that. */
+/* From now on say_error() in this thread hands its line, already escaped and without "dyntrace: ",
+ * to TO and prints nothing: for a program that has the whole screen. NULL ends that. */
 void say_divert(void (*to)(void *context, const char *line), void *context);
 
 bool say_diverted(void);
@@ -26,17 +26,19 @@ bool say_diverted(void);
  * malformed UTF-8 spelled as \xNN. Tabs and newlines are escaped too (\t, \n). */
 void say_escaped(FILE *out, const char *text, size_t bytes);
 
-/* The same into a malloc'ed string; the caller frees it. NULL when out of memory, in the collector. */
+/* The same into a malloc'ed string; the caller frees it. NULL when out of memory, in the collector.
+ * */
 char *say_escape(const char *text, size_t bytes);
 
-/* A new string as printf would print it; the caller frees it. Never NULL in a command that reads (lib/bounds.h). */
+/* A new string as printf would print it; the caller frees it. Never NULL in a command that reads
+ * (lib/bounds.h). */
 char *say_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* True when OUT may be coloured: a terminal, and NO_COLOR unset or empty. */
 bool say_colour(FILE *out);
 
-/* One line on the terminal that says something long is under way; nothing in the first second, nor when stderr is no
- * terminal. WHAT, "checking", is borrowed, and may be set anew while it runs. */
+/* One line on the terminal that says something long is under way; nothing in the first second, nor
+ * when stderr is no terminal. WHAT, "checking", is borrowed, and may be set anew while it runs. */
 struct progress {
     const char *what;
     int64_t begun_ms, drawn_ms;
@@ -44,7 +46,8 @@ struct progress {
 };
 struct progress progress_begin(const char *what);
 
-/* DONE of ALL; ALL 0 when nobody knows, then seconds are shown. Cheap enough for every few thousand rows. */
+/* DONE of ALL; ALL 0 when nobody knows, then seconds are shown. Cheap enough for every few thousand
+ * rows. */
 void progress_tick(struct progress *progress, int64_t done, int64_t all);
 
 /* The same of work without end, for db_on_progress. */

@@ -1,7 +1,8 @@
 /* lib/table.c -- rows printed for people and for programs. See lib/table.h.
  *
- * To align columns one must know the widest cell, and a result may have no end. So the first rows are kept until there
- * are enough of them to tell, then everything is printed as it comes; a later number that is wider sticks out. */
+ * To align columns one must know the widest cell, and a result may have no end. So the first rows
+ * are kept until there are enough of them to tell, then everything is printed as it comes; a later
+ * number that is wider sticks out. */
 #include "lib/table.h"
 
 #include <inttypes.h>
@@ -25,9 +26,10 @@ enum {
 enum kind { TEXT, FIGURE, NUMBER, JSON, NONE }; /* FIGURE: a text that is set as numbers are */
 
 struct column {
-    char *name;       /* owned */
-    int width;        /* on the screen: of the widest cell so far, until the kept rows are printed */
-    bool right, any;  /* of the first cell that is no NULL; there was one */
+    char *name; /* owned */
+    /* on the screen: of the widest cell so far, until the kept rows are printed */
+    int width;
+    bool right, any; /* of the first cell that is no NULL; there was one */
 };
 
 /* TABLE_ALIGNED */
@@ -86,7 +88,7 @@ void table_alarm(struct table *table)
     table->alarm = true;
 }
 
-/* ---- for people ------------------------------------------------------------ */
+/* ---- for people ---------------------------------------------------------- */
 
 size_t text_room(const char *text, int most, int *width)
 {
@@ -122,7 +124,8 @@ static void cell_cut(struct cell *cell, int most)
 
 static struct cell cell_make(enum kind kind, const char *text, size_t bytes)
 {
-    struct cell cell = {.kind = kind, .text = say_escape(text, bytes < CELL_BYTES ? bytes : CELL_BYTES)};
+    struct cell cell = {.kind = kind,
+                        .text = say_escape(text, bytes < CELL_BYTES ? bytes : CELL_BYTES)};
 
     text_room(cell.text, INT_MAX, &cell.width);
     if (bytes > CELL_BYTES)
@@ -141,9 +144,10 @@ static void row_print(struct table *table, struct cell *cells, const char *style
         const struct cell *cell = &cells[i];
         const struct column *column = &table->columns[i];
         int room = column->width > cell->width ? column->width - cell->width : 0;
-        bool right = cell->kind == NUMBER || cell->kind == FIGURE, dim = cell->kind == NONE && table->colour;
-        fprintf(out, "%s%*s%s%s%s", i ? "  " : "", right ? room : 0, "", dim ? "\033[2m" : "", cell->text,
-                dim ? "\033[22m" : "");
+        bool right = cell->kind == NUMBER || cell->kind == FIGURE,
+             dim = cell->kind == NONE && table->colour;
+        fprintf(out, "%s%*s%s%s%s", i ? "  " : "", right ? room : 0, "", dim ? "\033[2m" : "",
+                cell->text, dim ? "\033[22m" : "");
         if (!right && i + 1 < table->count)
             fprintf(out, "%*s", room, "");
         free(cell->text);
@@ -226,18 +230,19 @@ static void aligned_put(struct table *table, enum kind kind, const char *text, s
     if (table->streaming) {
         row_print(table, table->cells.at, table->cells.at->alarm ? "31" : NULL);
         table->cells.count = 0;
-    } else if (table->cells.count == (size_t)table->count * KEPT_ROWS || table->bytes > KEPT_BYTES) {
+    } else if (table->cells.count == (size_t)table->count * KEPT_ROWS ||
+               table->bytes > KEPT_BYTES) {
         kept_print(table);
     }
 }
 
-/* ---- for programs ---------------------------------------------------------- */
+/* ---- for programs -------------------------------------------------------- */
 
 /* A cell of RFC 4180: in quotes where it needs them; an empty text always, as nothing is NULL. */
 static void csv_put(const struct table *table, const char *text, size_t bytes)
 {
-    bool quoted = !bytes || memchr(text, '"', bytes) || memchr(text, ',', bytes) || memchr(text, '\n', bytes) ||
-                  memchr(text, '\r', bytes);
+    bool quoted = !bytes || memchr(text, '"', bytes) || memchr(text, ',', bytes) ||
+                  memchr(text, '\n', bytes) || memchr(text, '\r', bytes);
 
     if (quoted)
         putc_unlocked('"', table->out);
@@ -255,7 +260,8 @@ static void csv_put(const struct table *table, const char *text, size_t bytes)
 }
 
 /* TABLE_TSV and the CSVs: one cell and what follows it. */
-static void plain_put(struct table *table, enum kind kind, const char *text, size_t bytes, bool last)
+static void plain_put(struct table *table, enum kind kind, const char *text, size_t bytes,
+                      bool last)
 {
     bool tsv = table->format == TABLE_TSV;
 
@@ -271,7 +277,8 @@ static void plain_put(struct table *table, enum kind kind, const char *text, siz
 static void plain_head(struct table *table)
 {
     for (int i = 0; i < table->count && !table->headless; i++)
-        plain_put(table, TEXT, table->columns[i].name, strlen(table->columns[i].name), i + 1 == table->count);
+        plain_put(table, TEXT, table->columns[i].name, strlen(table->columns[i].name),
+                  i + 1 == table->count);
 }
 
 static void json_put(struct table *table, enum kind kind, const char *text, size_t bytes, bool last)
@@ -292,7 +299,7 @@ static void json_put(struct table *table, enum kind kind, const char *text, size
         putc('\n', table->out);
 }
 
-/* ---- cells ----------------------------------------------------------------- */
+/* ---- cells --------------------------------------------------------------- */
 
 static void put(struct table *table, enum kind kind, const char *text, size_t bytes)
 {
@@ -341,7 +348,8 @@ void table_real(struct table *table, double value)
 {
     char digits[JSON_DIGITS];
 
-    if ((table->format == TABLE_JSON || table->format == TABLE_LINES) && !isfinite(value)) /* JSON has no word for it */
+    /* JSON has no word for it */
+    if ((table->format == TABLE_JSON || table->format == TABLE_LINES) && !isfinite(value))
         table_null(table);
     else
         put(table, NUMBER, digits, strlen(json_digits(digits, value)));
@@ -391,10 +399,11 @@ bool table_close(struct table *table)
     return ok;
 }
 
-/* ---- figures --------------------------------------------------------------- */
+/* ---- figures ------------------------------------------------------------- */
 
-/* N thousandths of the first of UNITS, each a thousand of the one before, in three digits of the unit that suits. Zeros at its end
- * are left out where it is exact: 4.2 ms is that, 4.20 ms was rounded. */
+/* N thousandths of the first of UNITS, each a thousand of the one before, in three digits of the
+ * unit that suits. Zeros at its end are left out where it is exact: 4.2 ms is that, 4.20 ms was
+ * rounded. */
 static const char *human(char *made, int64_t n, const char *const *units)
 {
     int64_t one = 1000;
@@ -419,9 +428,11 @@ const char *table_duration(char *made, int64_t nanoseconds)
     if (size < 1e3)
         snprintf(made, TABLE_HUMAN, "%" PRId64 " ns", nanoseconds);
     else if (size < 3600e9)
-        snprintf(made, TABLE_HUMAN, "%" PRId64 " min %02d s", nanoseconds / 60000000000, (int)(size / 1e9) % 60);
+        snprintf(made, TABLE_HUMAN, "%" PRId64 " min %02d s", nanoseconds / 60000000000,
+                 (int)(size / 1e9) % 60);
     else
-        snprintf(made, TABLE_HUMAN, "%" PRId64 " h %02d min", nanoseconds / 3600000000000, (int)(size / 60e9) % 60);
+        snprintf(made, TABLE_HUMAN, "%" PRId64 " h %02d min", nanoseconds / 3600000000000,
+                 (int)(size / 60e9) % 60);
     return made;
 }
 

@@ -2,8 +2,8 @@
  *
  * Runs in: the viewer.
  *
- *     struct table *t = table_open(stdout, table_format(stdout, json), 2, (const char *[]){"pid", "name"});
- *     for each row:
+ *     struct table *t = table_open(stdout, table_format(stdout, json), 2, (const char *[]){"pid",
+ *     "name"}); for each row:
  *         table_integer(t, pid);
  *         table_text(t, name, strlen(name));
  *     ok = table_close(t);
@@ -33,7 +33,8 @@ enum table_format table_format(FILE *out, bool json);
 struct table;
 
 /* NAMES are copied. The caller ends it with table_close. */
-struct table *table_open(FILE *out, enum table_format format, int columns, const char *const *names);
+struct table *table_open(FILE *out, enum table_format format, int columns,
+                         const char *const *names);
 
 /* Print no line of names. */
 void table_headless(struct table *table);
@@ -51,16 +52,18 @@ void table_json(struct table *table, const char *json); /* is JSON already; else
 /* Print the current row in red, where there are colours. */
 void table_alarm(struct table *table);
 
-/* Print what is left and free it. False when something could not be written, or there is no table. */
+/* Print what is left and free it. False when something could not be written, or there is no table.
+ * */
 bool table_close(struct table *table);
 
-/* "1.25 ms", "3 min 20 s", "41.2 M": for people. MADE has room for TABLE_HUMAN bytes and is returned. */
+/* "1.25 ms", "3 min 20 s", "41.2 M": for people. MADE has room for TABLE_HUMAN bytes and is
+ * returned. */
 enum { TABLE_HUMAN = 32 };
 const char *table_duration(char *made, int64_t nanoseconds);
 const char *table_count(char *made, int64_t count);
 
-/* How many bytes of TEXT fit into MOST columns of a screen; *WIDTH is the columns that they take. A byte 1 and the letter
- * after it, a style in the texts of the TUI (tui/screen.h), take none. */
+/* How many bytes of TEXT fit into MOST columns of a screen; *WIDTH is the columns that they take. A
+ * byte 1 and the letter after it, a style in the texts of the TUI (tui/screen.h), take none. */
 size_t text_room(const char *text, int most, int *width);
 
 #endif

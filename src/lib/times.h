@@ -10,7 +10,10 @@
 /* Nanoseconds of the unit that WORD, of so many BYTES, is; 0: it is none. */
 static inline double times_unit(const char *word, size_t bytes)
 {
-    static const struct { const char *word; double ns; } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}};
+    static const struct {
+        const char *word;
+        double ns;
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}};
 
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
         if (strlen(units[i].word) == bytes && !memcmp(units[i].word, word, bytes))

@@ -15,31 +15,42 @@ static const char *text_of(struct query *query, int column)
 
 struct cause cause_read(struct query *query, int first)
 {
-    return (struct cause){
-        .kind = text_of(query, first), .source = text_of(query, first + 1), .aspect = text_of(query, first + 2),
-        .dimension = query_type(query, first + 3) == QUERY_INTEGER ? query_integer(query, first + 3) : -1,
-        .expected = text_of(query, first + 4), .actual = text_of(query, first + 5), .text = text_of(query, first + 6),
-        .guard_id = query_integer(query, first + 7), .compile_id = query_integer(query, first + 8),
-        .cache_entry_id = query_integer(query, first + 9)};
+    return (struct cause){.kind = text_of(query, first),
+                          .source = text_of(query, first + 1),
+                          .aspect = text_of(query, first + 2),
+                          .dimension = query_type(query, first + 3) == QUERY_INTEGER
+                                           ? query_integer(query, first + 3)
+                                           : -1,
+                          .expected = text_of(query, first + 4),
+                          .actual = text_of(query, first + 5),
+                          .text = text_of(query, first + 6),
+                          .guard_id = query_integer(query, first + 7),
+                          .compile_id = query_integer(query, first + 8),
+                          .cache_entry_id = query_integer(query, first + 9)};
 }
 
 char *cause_about(const struct cause *cause)
 {
     static const char changed[] = "GLOBAL_STATE changed: ";
     const char *source = prose_filled(cause->source),
-               *flags = prose_same(cause->kind, "GLOBAL_STATE") && (!source || !strcmp(source, "global state")) && cause->text
+               *flags = prose_same(cause->kind, "GLOBAL_STATE") &&
+                                (!source || !strcmp(source, "global state")) && cause->text
                             ? strstr(cause->text, changed)
                             : NULL;
 
     if (flags)
         return strndup(flags + strlen(changed), strcspn(flags + strlen(changed), "\n"));
-    return strdup(source ? source : prose_same(cause->kind, "BACKEND_MATCH") ? "the backend" : prose_filled(cause->kind) ?: "?");
+    if (source)
+        return strdup(source);
+    if (prose_same(cause->kind, "BACKEND_MATCH"))
+        return strdup("the backend");
+    return strdup(prose_filled(cause->kind) ?: "?");
 }
 
 enum { HEAD_BYTES = 120 };
 
-/* The part in words, with what the texts have between it and a value, "size[0] = ", "dtype ", into HEAD; its length. 0:
- * the texts are values only. */
+/* The part in words, with what the texts have between it and a value, "size[0] = ", "dtype ", into
+ * HEAD; its length. 0: the texts are values only. */
 static size_t part_head(const struct cause *cause, char head[HEAD_BYTES])
 {
     size_t length;
@@ -82,16 +93,26 @@ const char *cause_seen(const struct cause *cause)
     size_t length = cause->source ? strlen(cause->source) : 0;
 
     /* A guard that is an expression saw "L['x'].size()[0] = 8". */
-    if (seen && length && !strncmp(seen, cause->source, length) && !strncmp(seen + length, " = ", 3) && seen[length + 3])
+    if (seen && length && !strncmp(seen, cause->source, length) &&
+        !strncmp(seen + length, " = ", 3) && seen[length + 3])
         seen += length + 3;
     return seen;
 }
 
 int cause_base(const char *source)
 {
-    static const char *const asked[] = {".size()", ".shape", ".stride()", ".strides", ".dtype", ".device",
-                                        ".requires_grad", ".ndim", ".dim()", "._dynamo_dynamic_indices",
-                                        "._dynamo_weak_dynamic_indices", "._dynamo_static_indices"};
+    static const char *const asked[] = {".size()",
+                                        ".shape",
+                                        ".stride()",
+                                        ".strides",
+                                        ".dtype",
+                                        ".device",
+                                        ".requires_grad",
+                                        ".ndim",
+                                        ".dim()",
+                                        "._dynamo_dynamic_indices",
+                                        "._dynamo_weak_dynamic_indices",
+                                        "._dynamo_static_indices"};
     const char *dot = strrchr(source, '.');
     size_t bytes = strlen(source);
 

@@ -7,29 +7,34 @@
 
 struct query;
 
-struct cause { /* texts are borrowed, or NULL */
+struct cause {                                    /* texts are borrowed, or NULL */
     int64_t compile_id, cache_entry_id, guard_id; /* 0: not known */
     const char *older_entry, *kind, *source, *aspect, *expected, *actual, *text;
     int64_t dimension; /* -1: none */
     const char *how;   /* "observed" when it happened, or "rechecked" afterwards */
     bool decided;      /* the first guard of that entry that did not hold */
-    bool whole;        /* nothing else of that guard ever failed: without it, or with this mended, is the same */
+    /* nothing else of that guard ever failed: without it, or with this mended, is the same */
+    bool whole;
 };
 
 /* What cause_read() reads, of a row r of recompile_cause. */
-#define CAUSE_COLUMNS                                                                                           \
-    "substr(r.kind, 1, 200), substr(r.source, 1, 400), r.aspect, r.dimension, substr(r.expected, 1, 400),\n"    \
-    "       substr(r.actual, 1, 400), substr(r.text, 1, 400), r.guard_id, r.compile_id, r.cache_entry_id"
+#define CAUSE_COLUMNS                                                                              \
+    "substr(r.kind, 1, 200), substr(r.source, 1, 400), r.aspect, r.dimension, substr(r.expected, " \
+    "1, 400),\n"                                                                                   \
+    "       substr(r.actual, 1, 400), substr(r.text, 1, 400), r.guard_id, r.compile_id, "          \
+    "r.cache_entry_id"
 enum { CAUSE_READ = 10 /* columns */ };
 
 /* The cause in the current row of QUERY, from column FIRST on; its texts are the row's. */
 struct cause cause_read(struct query *query, int first);
 
-/* What a cause is about: its source, else its kind. Torch's global flags are named. The caller frees it. */
+/* What a cause is about: its source, else its kind. Torch's global flags are named. The caller
+ * frees it. */
 char *cause_about(const struct cause *cause);
 
-/* What of the source: "size[0]", where the texts say it. The caller frees it; NULL: the source is all of it. Then what was
- * wanted and seen of that, borrowed: "16" of "size[0] = 16"; NULL: not known. */
+/* What of the source: "size[0]", where the texts say it. The caller frees it; NULL: the source is
+ * all of it. Then what was wanted and seen of that, borrowed: "16" of "size[0] = 16"; NULL: not
+ * known. */
 char *cause_part(const struct cause *cause);
 const char *cause_wanted(const struct cause *cause);
 const char *cause_seen(const struct cause *cause);
@@ -37,8 +42,8 @@ const char *cause_seen(const struct cause *cause);
 /* Bytes of SOURCE without what is asked of it: of L['x'] in L['x'].size()[0]. */
 int cause_base(const char *source);
 
-/* The setting of `replay --what-if` that spares a cause: "dynamic=L['x'][0]" where a size or number changed, else
- * "drop_guard=12". The caller frees it; NULL: none does. */
+/* The setting of `replay --what-if` that spares a cause: "dynamic=L['x'][0]" where a size or number
+ * changed, else "drop_guard=12". The caller frees it; NULL: none does. */
 char *cause_setting(const struct cause *cause);
 
 /* Is TEXT a number? */

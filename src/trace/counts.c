@@ -35,21 +35,27 @@ struct count *counts_of(const struct counts *counts, int64_t code_id, int64_t th
 /* The same, made if need be. */
 static struct count *count_make(struct counts *counts, int64_t code_id, int64_t thread_id)
 {
-    int64_t process_id = process_of(counts, thread_id), never = counts->warmup ? INT64_MAX : INT64_MIN, *first;
+    int64_t process_id = process_of(counts, thread_id),
+            never = counts->warmup ? INT64_MAX : INT64_MIN, *first;
     struct count *count = counts_find(counts, code_id, process_id);
 
     if (count)
         return count;
     first = map_put(&counts->by_code, code_id);
     count = list_add(&counts->all);
-    *count = (struct count){.code_id = code_id, .process_id = process_id, .turned_away = true, .next = (unsigned)*first,
-                            .warm_id = never, .warm_ns = never};
+    *count = (struct count){.code_id = code_id,
+                            .process_id = process_id,
+                            .turned_away = true,
+                            .next = (unsigned)*first,
+                            .warm_id = never,
+                            .warm_ns = never};
     *first = (int64_t)counts->all.count;
     return count;
 }
 
 /* Its calls of OUTCOME, made if need be. */
-static struct count_decided *decided_make(struct counts *counts, struct count *count, enum outcome outcome)
+static struct count_decided *decided_make(struct counts *counts, struct count *count,
+                                          enum outcome outcome)
 {
     struct count_decided *decided;
 
@@ -84,7 +90,8 @@ void counts_tick(struct counts *counts, int64_t lookup_id)
 static bool call_count(void *context, const int64_t *values, unsigned nulls)
 {
     const struct row_lookup *l = (const void *)values;
-    int64_t id = (int64_t)l->lookup_id, code_id = (int64_t)l->code_id, thread_id = (int64_t)l->thread_id;
+    int64_t id = (int64_t)l->lookup_id, code_id = (int64_t)l->code_id,
+            thread_id = (int64_t)l->thread_id;
     struct counts *counts = context;
     enum outcome outcome = outcome_of(l->outcome);
     struct count_decided *decided;
@@ -106,11 +113,13 @@ static bool call_count(void *context, const int64_t *values, unsigned nulls)
     decided->calls++;
     decided->time_ns = times_sum(decided->time_ns, l->duration_ns);
     if (counts->each)
-        counts->each(counts->context, &(struct counted_call){id, thread_id, code_id, l->start_ns, outcome});
+        counts->each(counts->context,
+                     &(struct counted_call){id, thread_id, code_id, l->start_ns, outcome});
     return true;
 }
 
-/* What one process has the compiler look at, others need not turn away; nor what some compile looked at. */
+/* What one process has the compiler look at, others need not turn away; nor what some compile
+ * looked at. */
 static void looked_at(struct counts *counts, int64_t code_id)
 {
     int64_t *first = map_get(&counts->by_code, code_id);
@@ -125,10 +134,11 @@ bool counts_read(struct counts *counts, struct db *db, struct progress *progress
 
     counts->progress = progress;
     counts->last_id = db_integer(db, 0, "SELECT MAX(lookup_id) FROM lookup");
-    db_rows(threads, db, "SELECT thread_id, process_id FROM thread WHERE process_id IS NOT NULL")
-        *map_put(&counts->threads, query_integer(threads, 0)) = query_integer(threads, 1);
+    db_rows(threads, db, "SELECT thread_id, process_id FROM thread WHERE process_id IS NOT NULL") *
+        map_put(&counts->threads, query_integer(threads, 0)) = query_integer(threads, 1);
     scan_rows(db, TABLE_lookup, call_count, counts);
-    db_each(db, "SELECT each(0, 0, thread_id, code_id, start_ns, 0, 4) FROM skipped_calls", call_count, counts);
+    db_each(db, "SELECT each(0, 0, thread_id, code_id, start_ns, 0, 4) FROM skipped_calls",
+            call_count, counts);
     for (size_t i = 0; i < counts->all.count; i++) {
         struct count *count = &counts->all.at[i];
         if (!count->turned_away)
@@ -140,8 +150,9 @@ bool counts_read(struct counts *counts, struct db *db, struct progress *progress
             count->process_id = query_integer(home, 0);
         query_reset(home);
     }
-    db_rows(compiled, db, "SELECT DISTINCT code_id FROM compile WHERE outcome IS NOT 'skipped' AND code_id IS NOT NULL")
-        looked_at(counts, query_integer(compiled, 0));
+    db_rows(compiled, db,
+            "SELECT DISTINCT code_id FROM compile WHERE outcome IS NOT 'skipped' AND code_id IS "
+            "NOT NULL") looked_at(counts, query_integer(compiled, 0));
     query_close(home);
     return !db_failed(db);
 }

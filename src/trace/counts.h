@@ -5,10 +5,11 @@
  *         for (size_t i = 0; i < counts.all.count; i++)   ... counts.all.at[i]
  *     counts_free(&counts);
  *
- * This is where `check` and `report` have their shares from, and says what the views `calls` and `shares` say
- * (schemas/views.sql): a call is one of its thread's process, and counts in shares when compiled code was wanted and its
- * function was not turned away unread. One pass over lookups, in order of id, which is several times faster than a
- * GROUP BY that sorts; then the calls of what was given up. */
+ * This is where `check` and `report` have their shares from, and says what the views `calls` and
+ * `shares` say (schemas/views.sql): a call is one of its thread's process, and counts in shares
+ * when compiled code was wanted and its function was not turned away unread. One pass over lookups,
+ * in order of id, which is several times faster than a GROUP BY that sorts; then the calls of what
+ * was given up. */
 #ifndef DYNTRACE_COUNTS_H
 #define DYNTRACE_COUNTS_H
 
@@ -18,15 +19,16 @@
 
 struct db;
 
-/* The calls of a code object in a process. Of a job of many ranks there are hundreds of thousands. */
+/* The calls of a code object in a process. Of a job of many ranks there are hundreds of thousands.
+ * */
 struct count {
     int64_t code_id, process_id;
-    int64_t seen;       /* calls, those of the warm-up too */
-    int64_t warm_id;    /* lookups with greater ids are after the warm-up */
-    int64_t warm_ns;    /* what began then or later is; INT64_MAX: nothing */
-    unsigned next;      /* the same code in another process, + 1; 0: none */
-    unsigned decided;   /* the first of its counts->decided, + 1 */
-    bool turned_away;   /* the compiler turned the function away unread: view turned_away */
+    int64_t seen;     /* calls, those of the warm-up too */
+    int64_t warm_id;  /* lookups with greater ids are after the warm-up */
+    int64_t warm_ns;  /* what began then or later is; INT64_MAX: nothing */
+    unsigned next;    /* the same code in another process, + 1; 0: none */
+    unsigned decided; /* the first of its counts->decided, + 1 */
+    bool turned_away; /* the compiler turned the function away unread: view turned_away */
 };
 
 /* Those of one outcome, after the warm-up. */
@@ -71,7 +73,8 @@ struct count *counts_find(const struct counts *counts, int64_t code_id, int64_t 
 /* Those of a thread's process. */
 struct count *counts_of(const struct counts *counts, int64_t code_id, int64_t thread_id);
 
-/* Of CALLS by outcome: all, those that count in shares, those for which nothing fitted, those that ran as Python. */
+/* Of CALLS by outcome: all, those that count in shares, those for which nothing fitted, those that
+ * ran as Python. */
 struct call_sums {
     int64_t all, asked, hits, missed, python;
 };

@@ -18,12 +18,13 @@
 #include "trace/trust.h"
 
 enum {
-    BUSY_MS = 5000,           /* a live recorder commits many times a second */
-    PROGRESS_STEPS = 200000,  /* virtual machine steps between two calls: some ms */
+    BUSY_MS = 5000,          /* a live recorder commits many times a second */
+    PROGRESS_STEPS = 200000, /* virtual machine steps between two calls: some ms */
     EACH_COLUMNS = 16,
-    IDLE_MOST = 64,           /* statements that are kept; merging has 25 */
-    VALUE_MOST = 16 << 20,    /* bytes of a text or blob; the longest of a recorder's are some MB of listing */
-    TEXT_SHOWN = 64 << 10,    /* of them what query_text gives */
+    IDLE_MOST = 64, /* statements that are kept; merging has 25 */
+    /* bytes of a text or blob; the longest of a recorder's are some MB of listing */
+    VALUE_MOST = 16 << 20,
+    TEXT_SHOWN = 64 << 10, /* of them what query_text gives */
 };
 
 static atomic_bool damage_said; /* since db_retry, of whatever connection */
@@ -31,12 +32,14 @@ static atomic_bool damage_said; /* since db_retry, of whatever connection */
 struct db {
     sqlite3 *handle; /* owned */
     atomic_bool interrupted;
-    char *path;      /* owned: the file */
-    char *name;      /* owned: what it is called; NULL: as its file */
+    char *path; /* owned: the file */
+    char *name; /* owned: what it is called; NULL: as its file */
     void (*progress)(void *context);
     void *progress_context;
     bool error, views;
-    char *schema;    /* owned: trust_schema of it, where it reads one of many traces (db_open_each), so that the next may take its place */
+    /* owned: trust_schema of it, where it reads one of many traces (db_open_each), so that the next
+     * may take its place */
+    char *schema;
     LIST(sqlite3_stmt *) idle; /* owned: what was asked of earlier ones, to be asked again */
 };
 
@@ -44,15 +47,15 @@ struct query {
     struct db *db;           /* borrowed */
     sqlite3_stmt *statement; /* owned */
     bool failed;
-    struct arena cuts;       /* long texts of this row, cut */
+    struct arena cuts; /* long texts of this row, cut */
 };
 
-/* ---- opening --------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------- */
 
-/* What SQL may do: anything that only reads. A read-only connection alone would still let ATTACH and VACUUM INTO make
- * files. */
-static int authorize(void *unused, int action, const char *first, const char *second, const char *database,
-                     const char *trigger)
+/* What SQL may do: anything that only reads. A read-only connection alone would still let ATTACH
+ * and VACUUM INTO make files. */
+static int authorize(void *unused, int action, const char *first, const char *second,
+                     const char *database, const char *trigger)
 {
     static const char *const denied[] = {
         "temp_store_directory", "data_store_directory", "query_only", "trusted_schema", "mmap_size",
@@ -69,14 +72,18 @@ static int authorize(void *unused, int action, const char *first, const char *se
 static void harden(sqlite3 *handle)
 {
     static const int off[] = {
-        SQLITE_DBCONFIG_TRUSTED_SCHEMA, SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION,
-        SQLITE_DBCONFIG_DQS_DML, SQLITE_DBCONFIG_DQS_DDL,
+        SQLITE_DBCONFIG_TRUSTED_SCHEMA,
+        SQLITE_DBCONFIG_ENABLE_TRIGGER,
+        SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION,
+        SQLITE_DBCONFIG_DQS_DML,
+        SQLITE_DBCONFIG_DQS_DDL,
     };
     static const int limits[][2] = {
-        {SQLITE_LIMIT_LENGTH, VALUE_MOST}, {SQLITE_LIMIT_SQL_LENGTH, 1 << 20}, {SQLITE_LIMIT_COLUMN, 500},
-        {SQLITE_LIMIT_COMPOUND_SELECT, 100}, {SQLITE_LIMIT_VDBE_OP, 100000}, {SQLITE_LIMIT_EXPR_DEPTH, 200},
-        {SQLITE_LIMIT_FUNCTION_ARG, 100}, {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000}, {SQLITE_LIMIT_TRIGGER_DEPTH, 10},
-        {SQLITE_LIMIT_WORKER_THREADS, 0},
+        {SQLITE_LIMIT_LENGTH, VALUE_MOST}, {SQLITE_LIMIT_SQL_LENGTH, 1 << 20},
+        {SQLITE_LIMIT_COLUMN, 500},        {SQLITE_LIMIT_COMPOUND_SELECT, 100},
+        {SQLITE_LIMIT_VDBE_OP, 100000},    {SQLITE_LIMIT_EXPR_DEPTH, 200},
+        {SQLITE_LIMIT_FUNCTION_ARG, 100},  {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000},
+        {SQLITE_LIMIT_TRIGGER_DEPTH, 10},  {SQLITE_LIMIT_WORKER_THREADS, 0},
     };
 
     sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -173,13 +180,16 @@ static void handle_close(struct db *db)
     db->handle = NULL;
 }
 
-/* Give DB, which has been kept, the file ABSOLUTE. False: its schema is another, and the connection is of no use. */
+/* Give DB, which has been kept, the file ABSOLUTE. False: its schema is another, and the connection
+ * is of no use. */
 static bool file_take(struct db *db, const char *absolute)
 {
     int status = SQLITE_OK;
     struct path_facts facts = path_look(absolute);
-    char *schema = facts.plain && swap_in(db->handle, absolute, facts.locks) && sqlite3_exec(db->handle, "BEGIN", NULL, NULL, NULL) == SQLITE_OK
-                       ? trust_schema(db->handle, &status) : NULL;
+    char *schema = facts.plain && swap_in(db->handle, absolute, facts.locks) &&
+                           sqlite3_exec(db->handle, "BEGIN", NULL, NULL, NULL) == SQLITE_OK
+                       ? trust_schema(db->handle, &status)
+                       : NULL;
     bool same = schema && !strcmp(schema, db->schema);
 
     free(schema);
@@ -197,9 +207,14 @@ static int file_connect(struct db *db, const char *absolute, enum how how)
     int status = connect(db, uri, SQLITE_OPEN_READONLY, each ? swap_vfs() : NULL);
 
     if (status == SQLITE_OK)
-        status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", NULL, NULL, NULL);
-    if (status == SQLITE_OK) /* the system keeps more; and as much is held by each sorter. What is read once, in order, needs less */
-        status = sqlite3_exec(db->handle, how & VIEWS ? "PRAGMA cache_size = -16384" : "PRAGMA cache_size = -4096", NULL, NULL, NULL);
+        status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", NULL,
+                              NULL, NULL);
+    /* the system keeps more; and as much is held by each sorter. What is read once, in order, needs
+     * less */
+    if (status == SQLITE_OK)
+        status = sqlite3_exec(
+            db->handle, how & VIEWS ? "PRAGMA cache_size = -16384" : "PRAGMA cache_size = -4096",
+            NULL, NULL, NULL);
     if (status == SQLITE_OK && how & EACH) /* locks are taken once, not for each query */
         status = sqlite3_exec(db->handle, "BEGIN", NULL, NULL, NULL);
     if (each)
@@ -266,7 +281,9 @@ static int64_t changed_ns(const char *path)
 
     for (int i = 0; i < 2; i++) {
         struct stat st = {0};
-        int64_t at = stat(i ? log : path, &st) ? 0 : st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+        int64_t at = stat(i ? log : path, &st)
+                         ? 0
+                         : st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
         changed = at > changed ? at : changed;
     }
     free(log);
@@ -291,7 +308,8 @@ static struct db *open_newest(void)
         db = open_path(path + 2, VIEWS | QUIET);
     }
     if (!db)
-        say_error("no trace: this directory has no *.db that is one; name a file, or record one by `dyntrace run`");
+        say_error("no trace: this directory has no *.db that is one; name a file, or record one by "
+                  "`dyntrace run`");
     globfree(&found);
     return db;
 }
@@ -321,7 +339,8 @@ struct db *db_scratch(const char *what, const char *script)
 {
     struct db *db = db_new(what);
 
-    connect(db, "", SQLITE_OPEN_READWRITE, NULL); /* in memory up to the size of its cache, then in a file without a name */
+    /* in memory up to the size of its cache, then in a file without a name */
+    connect(db, "", SQLITE_OPEN_READWRITE, NULL);
     db_run(db, script);
     return db;
 }
@@ -364,7 +383,6 @@ void db_interrupt(struct db *db)
     sqlite3_interrupt(db->handle);
 }
 
-
 void db_on_progress(struct db *db, void (*call)(void *context), void *context)
 {
     db->progress = call;
@@ -381,7 +399,7 @@ struct sqlite3 *db_sqlite(struct db *db)
     return db->handle;
 }
 
-/* ---- queries --------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------- */
 
 /* Say what SQLite has against a query. */
 static void query_error(struct db *db)
@@ -390,7 +408,8 @@ static void query_error(struct db *db)
     bool damage = status == SQLITE_CORRUPT || status == SQLITE_NOTADB || status == SQLITE_TOOBIG;
 
     db->error = true;
-    if (damage && !say_diverted() && atomic_exchange(&damage_said, true)) /* an answer is made of many queries */
+    /* an answer is made of many queries */
+    if (damage && !say_diverted() && atomic_exchange(&damage_said, true))
         return;
     say_error("%s: %s", db_path(db), error_words(db->handle, status));
 }
@@ -462,7 +481,8 @@ void query_bind_text(struct query *query, int parameter, const char *text)
 void query_bind_column(struct query *query, int parameter, struct query *from, int column)
 {
     if (query)
-        sqlite3_bind_value(query->statement, parameter, sqlite3_column_value(from->statement, column));
+        sqlite3_bind_value(query->statement, parameter,
+                           sqlite3_column_value(from->statement, column));
 }
 
 void query_bind_row(struct query *query, int parameter, struct query *from, int columns)
@@ -615,7 +635,7 @@ int64_t db_integer(struct db *db, int64_t otherwise, const char *sql)
     return otherwise;
 }
 
-/* ---- many rows ------------------------------------------------------------- */
+/* ---- many rows ----------------------------------------------------------- */
 
 struct each {
     bool (*row)(void *context, const int64_t *values, unsigned nulls);
@@ -646,14 +666,14 @@ static void each_end(sqlite3_context *context)
     sqlite3_result_null(context);
 }
 
-void db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls),
-             void *context)
+void db_each(struct db *db, const char *sql,
+             bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context)
 {
     struct each each = {row, context, false};
     struct query *query;
 
-    sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, &each, NULL, each_step, each_end,
-                               NULL);
+    sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, &each, NULL,
+                               each_step, each_end, NULL);
     query = db_query(db, sql);
     if (query && sqlite3_step(query->statement) != SQLITE_ROW && !each.stopped)
         query_error(db);
@@ -663,7 +683,8 @@ void db_each(struct db *db, const char *sql, bool (*row)(void *context, const in
 
 char *db_meta(struct db *db, const char *key)
 {
-    struct query *query = db_query(db, "SELECT value FROM meta WHERE key = ?1 AND value IS NOT NULL");
+    struct query *query =
+        db_query(db, "SELECT value FROM meta WHERE key = ?1 AND value IS NOT NULL");
     char *value = NULL;
 
     query_bind_text(query, 1, key);
@@ -683,21 +704,25 @@ int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise)
     return otherwise;
 }
 
-/* ---- a trace that is made --------------------------------------------------- */
+/* ---- a trace that is made ------------------------------------------------ */
 
 struct db *db_make(const char *path)
 {
     struct db *db = db_new(path);
-    char *absolute = db_absolute(path), *uri = path_uri(absolute ? absolute : path, path_look(absolute ? absolute : path), true);
+    char *absolute = db_absolute(path),
+         *uri = path_uri(absolute ? absolute : path, path_look(absolute ? absolute : path), true);
 
     if (connect(db, uri, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
         query_error(db);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL); /* which wants a journal */
-    db_run(db, "PRAGMA main.journal_mode = OFF; PRAGMA main.synchronous = OFF; PRAGMA main.locking_mode = EXCLUSIVE;"
-               "PRAGMA temp_store = FILE; PRAGMA cache_size = -32768; BEGIN");
+    db_run(
+        db,
+        "PRAGMA main.journal_mode = OFF; PRAGMA main.synchronous = OFF; PRAGMA main.locking_mode = "
+        "EXCLUSIVE;PRAGMA temp_store = FILE; PRAGMA cache_size = -32768; BEGIN");
     db_run(db, schema_trace_sql);
     db_run(db, schema_views_sql);
-    db_run(db, "DROP INDEX lookup_code; DROP INDEX guard_check_lookup; COMMIT"); /* quicker made at the end */
+    /* quicker made at the end */
+    db_run(db, "DROP INDEX lookup_code; DROP INDEX guard_check_lookup; COMMIT");
     free(absolute);
     free(uri);
     if (!db->error)
@@ -708,5 +733,6 @@ struct db *db_make(const char *path)
 
 bool db_made(struct db *db)
 {
-    return db_run(db, "CREATE INDEX lookup_code ON lookup(code_id); CREATE INDEX guard_check_lookup ON guard_check(lookup_id)");
+    return db_run(db, "CREATE INDEX lookup_code ON lookup(code_id); CREATE INDEX "
+                      "guard_check_lookup ON guard_check(lookup_id)");
 }

@@ -9,10 +9,11 @@
  *     query_close(q);
  *     ok = !db_failed(db);
  *
- * A trace may come from anybody. It is opened read-only and defensively: SQL in it cannot call what SQL should not, and
- * SQL typed by the user cannot write to the trace or to any other file; what a reader may take of the machine is
- * bounded (lib/bounds.h), and a schema that does more than hold rows is refused. The views that SQL sees are those of
- * our own schemas/views.sql. Every function here that fails has said so on stderr, in one line. */
+ * A trace may come from anybody. It is opened read-only and defensively: SQL in it cannot call what
+ * SQL should not, and SQL typed by the user cannot write to the trace or to any other file; what a
+ * reader may take of the machine is bounded (lib/bounds.h), and a schema that does more than hold
+ * rows is refused. The views that SQL sees are those of our own schemas/views.sql. Every function
+ * here that fails has said so on stderr, in one line. */
 #ifndef DYNTRACE_DB_H
 #define DYNTRACE_DB_H
 
@@ -23,56 +24,61 @@
 struct db;
 struct query;
 
-/* Open the trace at PATH, or for NULL the newest *.db trace in the current directory. NULL when it cannot be read, is
- * no trace, or is one of another schema version. The caller ends it with db_close. */
+/* Open the trace at PATH, or for NULL the newest *.db trace in the current directory. NULL when it
+ * cannot be read, is no trace, or is one of another schema version. The caller ends it with
+ * db_close. */
 struct db *db_open(const char *path);
 void db_close(struct db *db);
 
-/* One of many, which are opened one after the other: the connection of the last one that was closed is used again where its schema is the same,
- * with the statements that were prepared (trace/swap.h). Without VIEWS for who only copies tables. */
+/* One of many, which are opened one after the other: the connection of the last one that was closed
+ * is used again where its schema is the same, with the statements that were prepared
+ * (trace/swap.h). Without VIEWS for who only copies tables. */
 struct db *db_open_each(const char *path, bool views);
 
 /* The same as db_open, but NAME is what it is called: it is made of what the user has named. */
 struct db *db_open_called(const char *path, const char *name);
 
-/* A database of our own, made by SCRIPT, for what is worked out from more than one trace. WHAT stands before its errors. */
+/* A database of our own, made by SCRIPT, for what is worked out from more than one trace. WHAT
+ * stands before its errors. */
 struct db *db_scratch(const char *what, const char *script);
 
-/* PATH as it is named from the root, without links; that of a file without a name (lib/out_file.h) as it is. NULL: errno says why.
- * The caller frees it. */
+/* PATH as it is named from the root, without links; that of a file without a name (lib/out_file.h)
+ * as it is. NULL: errno says why. The caller frees it. */
 char *db_absolute(const char *path);
 
-/* What it is called: the path it was opened by, or what db_open_called says. db_file: the file, to open it once more. Both are
- * borrowed: they live as long as DB. */
+/* What it is called: the path it was opened by, or what db_open_called says. db_file: the file, to
+ * open it once more. Both are borrowed: they live as long as DB. */
 const char *db_path(const struct db *db);
 const char *db_file(const struct db *db);
 
 /* Make a running query of DB return an error soon. Safe in a signal handler. */
 void db_interrupt(struct db *db);
-/* That was asked since db_retry, or its time is up: what takes long without a query looks now and then. */
+/* That was asked since db_retry, or its time is up: what takes long without a query looks now and
+ * then. */
 bool db_interrupted(struct db *db);
 
 /* While a query runs, call CALL every few milliseconds or so. NULL ends that. */
 void db_on_progress(struct db *db, void (*call)(void *context), void *context);
 
-/* Prepare the first statement of SQL. NULL on an error (db_failed), or when SQL holds no statement. db_query_next also sets
- * *REST to what follows, which is borrowed from SQL. */
+/* Prepare the first statement of SQL. NULL on an error (db_failed), or when SQL holds no statement.
+ * db_query_next also sets *REST to what follows, which is borrowed from SQL. */
 struct query *db_query(struct db *db, const char *sql);
 struct query *db_query_next(struct db *db, const char *sql, const char **rest);
 
-/* The same with integers for its ?1, ?2, and so on; and a loop over its rows, with a query ROW of its own, which is left by its
- * end and by `continue` alone:
+/* The same with integers for its ?1, ?2, and so on; and a loop over its rows, with a query ROW of
+ * its own, which is left by its end and by `continue` alone:
  *     db_rows(row, db, "SELECT pid FROM process WHERE process_id > ?1", 3)
  *         printf("%lld\n", (long long)query_integer(row, 0)); */
-#define db_asked(db, sql, ...) \
-    db_asked_(db, sql, (const int64_t[]){0, ##__VA_ARGS__}, sizeof (const int64_t[]){0, ##__VA_ARGS__} / sizeof(int64_t))
+#define db_asked(db, sql, ...)                              \
+    db_asked_(db, sql, (const int64_t[]){0, ##__VA_ARGS__}, \
+              sizeof(const int64_t[]){0, ##__VA_ARGS__} / sizeof(int64_t))
 #define db_rows(row, ...) \
     for (struct query *row = db_asked(__VA_ARGS__); query_step(row) || (query_close(row), false);)
 struct query *db_asked_(struct db *db, const char *sql, const int64_t *values, size_t count);
 
-/* True when any query of DB has failed since it was opened, or since db_retry: it was said why. So nobody needs to carry
- * errors upwards: a query that failed has no more rows, and a command asks once, at its end. db_retry forgets it, and damage
- * is said once more. */
+/* True when any query of DB has failed since it was opened, or since db_retry: it was said why. So
+ * nobody needs to carry errors upwards: a query that failed has no more rows, and a command asks
+ * once, at its end. db_retry forgets it, and damage is said once more. */
 bool db_failed(const struct db *db);
 void db_retry(struct db *db);
 
@@ -82,8 +88,10 @@ bool db_complete(const char *sql);
 /* Parameters count from 1. TEXT is copied. */
 void query_bind_integer(struct query *query, int parameter, int64_t value);
 void query_bind_text(struct query *query, int parameter, const char *text);
-void query_bind_column(struct query *query, int parameter, struct query *from, int column); /* of FROM's row */
-void query_bind_row(struct query *query, int parameter, struct query *from, int columns); /* its first columns, from PARAMETER on */
+/* of FROM's row */
+void query_bind_column(struct query *query, int parameter, struct query *from, int column);
+/* its first columns, from PARAMETER on */
+void query_bind_row(struct query *query, int parameter, struct query *from, int columns);
 
 /* Go to the next row; false at the end and on an error. */
 bool query_step(struct query *query);
@@ -100,24 +108,26 @@ void query_reset(struct query *query);
 /* End it. Harmless on NULL. */
 void query_close(struct query *query);
 
-/* Run the statements of SQL for what they do: "BEGIN", from which on all queries see the trace at one moment, while its
- * recording goes on. */
+/* Run the statements of SQL for what they do: "BEGIN", from which on all queries see the trace at
+ * one moment, while its recording goes on. */
 bool db_run(struct db *db, const char *sql);
 
-/* Hand every row of SQL, "SELECT each(a, b, ...) FROM ...", to ROW: of many rows of numbers in two thirds of the time
- * that stepping through them takes. NULLS has a bit for each value that is NULL, which is 0; at most 16 columns. The
- * rows come in the order in which the table is read, "FROM t NOT INDEXED" by key. False from ROW stops, which is no
- * error. */
-void db_each(struct db *db, const char *sql, bool (*row)(void *context, const int64_t *values, unsigned nulls),
-             void *context);
+/* Hand every row of SQL, "SELECT each(a, b, ...) FROM ...", to ROW: of many rows of numbers in two
+ * thirds of the time that stepping through them takes. NULLS has a bit for each value that is NULL,
+ * which is 0; at most 16 columns. The rows come in the order in which the table is read, "FROM t
+ * NOT INDEXED" by key. False from ROW stops, which is no error. */
+void db_each(struct db *db, const char *sql,
+             bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context);
 
 /* For trace/scan.c, which does the same for a whole table. */
 struct sqlite3 *db_sqlite(struct db *db);
 
-/* Run SCRIPT, which makes tables in `temp`, for what C has counted. From here on SQL may write there. */
+/* Run SCRIPT, which makes tables in `temp`, for what C has counted. From here on SQL may write
+ * there. */
 void db_temporary(struct db *db, const char *script);
 
-enum query_type { QUERY_NULL, QUERY_INTEGER, QUERY_REAL, QUERY_TEXT, QUERY_BLOB }; /* SQLite's numbers, but for NULL */
+/* SQLite's numbers, but for NULL */
+enum query_type { QUERY_NULL, QUERY_INTEGER, QUERY_REAL, QUERY_TEXT, QUERY_BLOB };
 
 /* Columns count from 0. Names, texts and blobs are borrowed until the next step. */
 int query_columns(struct query *query);
@@ -125,10 +135,11 @@ const char *query_name(struct query *query, int column);
 enum query_type query_type(struct query *query, int column);
 int64_t query_integer(struct query *query, int column); /* NULL is 0 */
 double query_real(struct query *query, int column);
-const char *query_text(struct query *query, int column, size_t *bytes); /* never NULL; BYTES may be NULL */
+/* never NULL; BYTES may be NULL */
+const char *query_text(struct query *query, int column, size_t *bytes);
 
-/* query_text cuts what is longer than 64 KB and says so at its end: names, reasons, values. The whole of it, 16 MB at
- * most, for what is copied, parsed, or long by its nature. */
+/* query_text cuts what is longer than 64 KB and says so at its end: names, reasons, values. The
+ * whole of it, 16 MB at most, for what is copied, parsed, or long by its nature. */
 const char *query_whole(struct query *query, int column, size_t *bytes);
 
 /* The first column of the first row of a query that needs no parameters, or
@@ -139,10 +150,11 @@ int64_t db_integer(struct db *db, int64_t otherwise, const char *sql);
 char *db_meta(struct db *db, const char *key);
 int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise);
 
-/* ---- a trace that is made --------------------------------------------------- */
+/* ---- a trace that is made ------------------------------------------------ */
 
-/* Make PATH, an empty file, an empty trace, which all of the above can write as well; NULL on an error. It has no journal:
- * it is worth nothing before db_made, after which nothing more is written; false when anything failed. */
+/* Make PATH, an empty file, an empty trace, which all of the above can write as well; NULL on an
+ * error. It has no journal: it is worth nothing before db_made, after which nothing more is
+ * written; false when anything failed. */
 struct db *db_make(const char *path);
 bool db_made(struct db *db);
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/db.h"
 #include "lib/say.h"
+#include "trace/db.h"
 
 struct doubts doubts_say(struct db *db, const char *so_far, const char *missing)
 {
@@ -19,8 +19,8 @@ struct doubts doubts_say(struct db *db, const char *so_far, const char *missing)
     if (doubts.recording && so_far)
         say_error("%s: is still being recorded, or was interrupted: %s", db_path(db), so_far);
     if (doubts.lost > 0 && missing)
-        say_error("%s: %" PRId64 " events were lost (`dyntrace report` says where): %s", db_path(db), doubts.lost,
-                  missing);
+        say_error("%s: %" PRId64 " events were lost (`dyntrace report` says where): %s",
+                  db_path(db), doubts.lost, missing);
     free(state);
     return doubts;
 }
@@ -37,10 +37,13 @@ const char *doubts_frames(struct db *db)
 const char *doubts_values(struct db *db)
 {
     char *kept = db_meta(db, "values");
-    const char *words = !kept || !strcmp(kept, "all") ? NULL
-                        : !strcmp(kept, "types")      ? "types, shapes and dtypes were recorded, no values (--values types)"
-                        : !strcmp(kept, "off")        ? "nothing of arguments and of what guards compare was recorded (--values off)"
-                                                      : "of some processes values were not recorded (--values)";
+    const char *words =
+        !kept || !strcmp(kept, "all") ? NULL
+        : !strcmp(kept, "types")
+            ? "types, shapes and dtypes were recorded, no values (--values types)"
+        : !strcmp(kept, "off")
+            ? "nothing of arguments and of what guards compare was recorded (--values off)"
+            : "of some processes values were not recorded (--values)";
 
     free(kept);
     return words;

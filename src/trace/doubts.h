@@ -12,8 +12,8 @@ struct doubts {
     int64_t lost;   /* events that are missing */
 };
 
-/* Say on stderr that DB is still being recorded, which means SO_FAR for the answer, and that it lost events, which
- * means MISSING; NULL: that is not said here. */
+/* Say on stderr that DB is still being recorded, which means SO_FAR for the answer, and that it
+ * lost events, which means MISSING; NULL: that is not said here. */
 struct doubts doubts_say(struct db *db, const char *so_far, const char *missing);
 
 /* In words, which frames DB has, when that is not every one; or NULL. */

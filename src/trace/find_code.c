@@ -16,15 +16,24 @@
 #include "trace/traces.h"
 
 enum {
-    LISTED = 40,       /* functions in a list of several, */
+    LISTED = 40,        /* functions in a list of several, */
     LISTED_COLUMNS = 6, /* with the first columns of find/functions and find/worst; the others: */
-    COMPILES = LISTED_COLUMNS, QUALNAME, KIND, FILE_NAME, LINE, IDS, CODE_OBJECTS, PROCESSES, IS_LABEL, FUNCTIONS,
+    COMPILES = LISTED_COLUMNS,
+    QUALNAME,
+    KIND,
+    FILE_NAME,
+    LINE,
+    IDS,
+    CODE_OBJECTS,
+    PROCESSES,
+    IS_LABEL,
+    FUNCTIONS,
     NEAREST = 5,       /* names suggested */
     NAME_MOST = 96,    /* bytes of a name that are compared */
     IDS_MOST = 1 << 14 /* bytes of a list of ids */
 };
 
-/* ---- one, several ---------------------------------------------------------- */
+/* ---- one, several -------------------------------------------------------- */
 
 /* The current row of find/functions. Whole texts: ids are SQL, and JSON holds names whole. */
 static struct found_code found_read(struct query *query, const char *name)
@@ -81,7 +90,8 @@ void found_json(struct json *json, const struct found_code *found)
 }
 
 /* The current row of QUERY, of COUNT, and those that follow. */
-static void list_print(struct query *query, int64_t count, const char *name, const char *heading, FILE *out, bool json)
+static void list_print(struct query *query, int64_t count, const char *name, const char *heading,
+                       FILE *out, bool json)
 {
     struct json j = {.out = out};
     struct table *table;
@@ -114,7 +124,7 @@ static void list_print(struct query *query, int64_t count, const char *name, con
     }
 }
 
-/* ---- none: the nearest names ----------------------------------------------- */
+/* ---- none: the nearest names --------------------------------------------- */
 
 /* Edits that make A from B, letter case counted half; names are cut to NAME_MOST. */
 static int distance_of(const char *a, const char *b)
@@ -128,8 +138,9 @@ static int distance_of(const char *a, const char *b)
         int corner = row[0];
         row[0] = i * 2;
         for (int j = 1; j <= lb; j++) {
-            int change = a[i - 1] == b[j - 1] ? 0
-                         : tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]) ? 1 : 2;
+            int change = a[i - 1] == b[j - 1]                                                   ? 0
+                         : tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]) ? 1
+                                                                                                : 2;
             int best = corner + change;
             if (row[j] + 2 < best)
                 best = row[j] + 2;
@@ -163,13 +174,16 @@ static char *nearest_list(struct db *db, const char *name)
     int worst = (int)strnlen(name, NAME_MOST); /* half of its letters are others */
     char *list = strdup("");
 
-    db_rows(query, db, schema_statement("find/names")) {
+    db_rows(query, db, schema_statement("find/names"))
+    {
         const char *qualname = query_text(query, 0, NULL), *last = strrchr(qualname, '.');
-        int whole = distance_of(name, qualname), part = last ? distance_of(name, last + 1) + 1 : whole;
+        int whole = distance_of(name, qualname),
+            part = last ? distance_of(name, last + 1) + 1 : whole;
         if (part < whole)
             whole = part;
         if (whole <= worst)
-            *list_add(&nearest) = (struct near){arena_print(&names, "%s", qualname), whole, nearest.count};
+            *list_add(&nearest) =
+                (struct near){arena_print(&names, "%s", qualname), whole, nearest.count};
     }
     list_sort(&nearest, nearer);
     for (size_t i = 0; i < nearest.count && i < NEAREST; i++) {
@@ -192,22 +206,26 @@ static void none_say(struct db *db, const char *name)
 
     query_bind_text(query, 1, last);
     if (*last && query_step(query)) {
-        say_error("%.200s: no call of it is in %s: torch has taken it into the code of %.200s, see there", name,
-                  db_path(db), query_text(query, 0, NULL));
+        say_error(
+            "%.200s: no call of it is in %s: torch has taken it into the code of %.200s, see there",
+            name, db_path(db), query_text(query, 0, NULL));
     } else {
         list = nearest_list(db, name);
         if (!db_failed(db)) /* which was said: it may be there */
-            say_error("%.200s: no %s in %s%s", name, is_label ? "compile or cache entry has this label" : "such function", db_path(db),
-                      is_label              ? "; `dyntrace sql compiles` lists them"
-                      : *list                 ? list
+            say_error("%.200s: no %s in %s%s", name,
+                      is_label ? "compile or cache entry has this label" : "such function",
+                      db_path(db),
+                      is_label             ? "; `dyntrace sql compiles` lists them"
+                      : *list              ? list
                       : strrchr(name, ':') ? "; FILE:LINE names one by its line"
-                                            : "");
+                                           : "");
         free(list);
     }
     query_close(query);
 }
 
-enum find_result find_code(struct db *db, const char *name, struct found_code *found, FILE *out, bool json)
+enum find_result find_code(struct db *db, const char *name, struct found_code *found, FILE *out,
+                           bool json)
 {
     struct query *query = db_query(db, schema_statement(name ? "find/functions" : "find/worst"));
     enum find_result result = FIND_NONE;
@@ -222,9 +240,12 @@ enum find_result find_code(struct db *db, const char *name, struct found_code *f
     count = any ? query_integer(query, FUNCTIONS) : 0;
     if (any ? count > 1 : !name && !db_failed(db)) {
         result = name ? FIND_SEVERAL : FIND_LISTED;
-        heading = name ? say_print("%.200s is several functions; name one by its qualified name, or by FILE:LINE", name)
+        heading = name ? say_print("%.200s is several functions; name one by its qualified name, "
+                                   "or by FILE:LINE",
+                                   name)
                        : strdup(any ? "What to ask, the worst first: `dyntrace why FUNC`"
-                                    : "Nothing was compiled again, broke, or ran as Python though compiled code was wanted");
+                                    : "Nothing was compiled again, broke, or ran as Python though "
+                                      "compiled code was wanted");
         list_print(query, count, name, heading, out, json);
         free(heading);
     } else if (!any) {
@@ -238,19 +259,22 @@ enum find_result find_code(struct db *db, const char *name, struct found_code *f
     return result;
 }
 
-/* ---- the command line -------------------------------------------------------- */
+/* ---- the command line ---------------------------------------------------- */
 
 bool find_operands(const char *command, int count, char **given, const char **name, char ***files)
 {
     bool here = count > 0, turned;
 
     for (int i = 0; i < count; i++)
-        here = here && traces_named(given[i]) && (strpbrk(given[i], "*?[") || access(given[i], F_OK) == 0);
+        here = here && traces_named(given[i]) &&
+               (strpbrk(given[i], "*?[") || access(given[i], F_OK) == 0);
     if (count == 0 || !*given[0]) {
-        say_error("%s: needs the name of a function; `dyntrace %s --help` tells more", command, command);
+        say_error("%s: needs the name of a function; `dyntrace %s --help` tells more", command,
+                  command);
         return false;
     }
-    turned = count > 1 && traces_named(given[0]) && !traces_named(given[count - 1]); /* the order of the other commands */
+    /* the order of the other commands */
+    turned = count > 1 && traces_named(given[0]) && !traces_named(given[count - 1]);
     for (int i = turned ? 0 : 1; !here && i < count - turned; i++)
         if (i > 1 && !traces_named(given[i]) && access(given[i], F_OK) != 0) {
             say_error("%s: %s: one function at a time", command, given[i]);

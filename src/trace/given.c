@@ -9,7 +9,7 @@
 #include "trace/db.h"
 
 struct reader {
-    struct db *given;                             /* owned by who asked */
+    struct db *given;                            /* owned by who asked */
     struct query *key, *process, *twice, *trace; /* owned */
 };
 
@@ -18,19 +18,25 @@ bool given_ended(struct db *db)
     bool ended = !db_integer(db, 0, "SELECT value = 'recording' FROM meta WHERE key = 'state'");
 
     if (!ended)
-        say_error("%s: is still being recorded, or was interrupted (then `dyntrace fsck FILE --recover` completes it)", db_path(db));
+        say_error("%s: is still being recorded, or was interrupted (then `dyntrace fsck FILE "
+                  "--recover` completes it)",
+                  db_path(db));
     return ended;
 }
 
-/* When DB began, by the clock that the traces share if they share one; 0: it does not say, which was said. */
+/* When DB began, by the clock that the traces share if they share one; 0: it does not say, which
+ * was said. */
 static int64_t began_ns(struct db *db)
 {
-    int64_t began = db_meta_integer(db, "started_unix_ns", 0), offset = db_meta_integer(db, "clock_offset_ns", 0);
+    int64_t began = db_meta_integer(db, "started_unix_ns", 0),
+            offset = db_meta_integer(db, "clock_offset_ns", 0);
 
     if (began > 0 && !__builtin_add_overflow(began, offset, &began) && began > 0)
         return began;
     if (!db_failed(db))
-        say_error("%s: does not say when it began, so its times cannot be put beside those of others", db_path(db));
+        say_error(
+            "%s: does not say when it began, so its times cannot be put beside those of others",
+            db_path(db));
     return 0;
 }
 
@@ -39,15 +45,17 @@ static bool processes_read(struct reader *reader, struct db *db, int64_t number,
 {
     bool apart;
 
-    db_rows(row, db, schema_statement("given/processes"), began) {
+    db_rows(row, db, schema_statement("given/processes"), began)
+    {
         query_bind_integer(reader->process, 1, number);
         query_bind_row(reader->process, 2, row, 4);
         query_put(reader->process);
     }
     query_bind_integer(reader->twice, 1, number);
     if (!(apart = !query_step(reader->twice)))
-        say_error("%s: has the process %" PRId64 " of the same machine and moment that %s has: its frames would count twice", db_path(db),
-                  query_integer(reader->twice, 0), query_text(reader->twice, 1, NULL));
+        say_error("%s: has the process %" PRId64
+                  " of the same machine and moment that %s has: its frames would count twice",
+                  db_path(db), query_integer(reader->twice, 0), query_text(reader->twice, 1, NULL));
     query_reset(reader->twice);
     return apart;
 }
@@ -60,7 +68,8 @@ static bool trace_read(struct reader *reader, const char *path, int64_t number)
     bool fits = began;
 
     if (fits) {
-        db_rows(row, db, schema_statement("given/meta")) {
+        db_rows(row, db, schema_statement("given/meta"))
+        {
             query_bind_integer(reader->key, 1, number);
             query_bind_row(reader->key, 2, row, 2);
             query_put(reader->key);
@@ -100,7 +109,8 @@ struct db *given_read(char **paths, size_t *count)
     query_close(reader.process);
     query_close(reader.twice);
     query_close(reader.trace);
-    db_rows(row, given, schema_statement("given/others")) {
+    db_rows(row, given, schema_statement("given/others"))
+    {
         char **path = &paths[query_integer(row, 0)];
         say_error("%s: left out: %s", *path, query_text(row, 1, NULL));
         free(*path);
@@ -110,7 +120,9 @@ struct db *given_read(char **paths, size_t *count)
         if (paths[i])
             paths[kept++] = paths[i];
         else
-            db_rows(row, given, "DELETE FROM trace WHERE trace_id = ?1", (int64_t)i) {}
+            db_rows(row, given, "DELETE FROM trace WHERE trace_id = ?1", (int64_t)i)
+            {
+            }
     }
     *count = kept;
     progress_end(&progress);

@@ -12,17 +12,18 @@
 enum { SQL_MOST = 2000 /* a table has 18 columns at most */ };
 
 struct merge {
-    struct db *out;                  /* owned */
-    struct query *puts[ROW_TABLES];  /* owned: insert a row */
-    char *gets[ROW_TABLES];          /* owned: the statement that reads a table */
+    struct db *out;                 /* owned */
+    struct query *puts[ROW_TABLES]; /* owned: insert a row */
+    char *gets[ROW_TABLES];         /* owned: the statement that reads a table */
     enum merge_frames frames;
-    int64_t base[ROW_IDS];           /* added to ids of the trace being copied */
-    int64_t top[ROW_IDS];            /* the greatest id written so far */
+    int64_t base[ROW_IDS];                      /* added to ids of the trace being copied */
+    int64_t top[ROW_IDS];                       /* the greatest id written so far */
     int64_t rows[ROW_TABLES], kept[ROW_TABLES]; /* written; and before the trace being copied */
-    struct map signatures;           /* of the trace being copied: what number its text has here */
-    int64_t started_ns;              /* of the earliest */
-    int64_t shift_ns;                /* added to times of the trace being copied */
-    struct query *said;              /* of the trace being copied, a row of merge/traces. Borrowed */
+    struct map signatures; /* of the trace being copied: what number its text has here */
+    int64_t started_ns;    /* of the earliest */
+    int64_t shift_ns;      /* added to times of the trace being copied */
+    /* of the trace being copied, a row of merge/traces. Borrowed */
+    struct query *said;
     struct progress progress;
 };
 
@@ -33,21 +34,26 @@ static void table_prepare(struct merge *merge, enum row_table table)
     bool some = table == TABLE_frame && merge->frames != MERGE_FRAMES;
     char names[SQL_MOST] = "", marks[100] = "", *put;
 
-    for (int i = 0; facts->columns[i].name && facts->columns[i].id != ID_ROW; i++) { /* a rowid is given anew */
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", facts->columns[i].name);
+    /* a rowid is given anew */
+    for (int i = 0; facts->columns[i].name && facts->columns[i].id != ID_ROW; i++) {
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
+                 facts->columns[i].name);
         strcat(marks, i ? ", ?" : "?");
     }
     put = say_print("INSERT INTO %s(%s) VALUES (%s)", facts->name, names, marks);
     merge->puts[table] = db_query(merge->out, put);
-    merge->gets[table] = say_print("SELECT %s FROM %s NOT INDEXED%s", names, facts->name, some ? " WHERE outcome IN (4, 7)" : "");
+    merge->gets[table] = say_print("SELECT %s FROM %s NOT INDEXED%s", names, facts->name,
+                                   some ? " WHERE outcome IN (4, 7)" : "");
     free(put);
 }
 
 /* Give the row of FROM to TO. False: it has an id or a time that cannot be. */
-static bool row_bind(struct merge *merge, enum row_table table, struct query *from, struct query *to)
+static bool row_bind(struct merge *merge, enum row_table table, struct query *from,
+                     struct query *to)
 {
     const struct row_column *columns = row_tables[table].columns;
-    bool orphan = table == TABLE_frame && merge->frames != MERGE_FRAMES; /* its parent is not there */
+    /* its parent is not there */
+    bool orphan = table == TABLE_frame && merge->frames != MERGE_FRAMES;
 
     for (int i = 0; columns[i].name && columns[i].id != ID_ROW; i++) {
         const struct row_column *column = &columns[i];
@@ -63,7 +69,9 @@ static bool row_bind(struct merge *merge, enum row_table table, struct query *fr
             query_bind_text(to, i + 1, NULL);
         } else if (type != QUERY_NULL && (column->id || column->holds == ROW_TIME)) {
             if (type != QUERY_INTEGER || (column->id && query_integer(from, i) < 0) ||
-                __builtin_add_overflow(query_integer(from, i), column->id ? merge->base[column->id] : merge->shift_ns, &value))
+                __builtin_add_overflow(query_integer(from, i),
+                                       column->id ? merge->base[column->id] : merge->shift_ns,
+                                       &value))
                 return false;
             if (column->id && value > merge->top[column->id])
                 merge->top[column->id] = value;
@@ -87,8 +95,8 @@ static bool table_copy(struct merge *merge, struct db *source, enum row_table ta
 
     while (fits && query_step(from)) {
         if (!(fits = row_bind(merge, table, from, to)))
-            say_error("%s: table %s has an id or a time that cannot be: `dyntrace fsck` says more", db_path(source),
-                      row_tables[table].name);
+            say_error("%s: table %s has an id or a time that cannot be: `dyntrace fsck` says more",
+                      db_path(source), row_tables[table].name);
         else
             query_step(to);
         query_reset(to);
@@ -103,7 +111,8 @@ static bool table_copy(struct merge *merge, struct db *source, enum row_table ta
 /* Each text is stored once. */
 static bool signatures_copy(struct merge *merge, struct db *source)
 {
-    struct query *from = db_query(source, "SELECT signature_id, text FROM signature NOT INDEXED WHERE text IS NOT NULL");
+    struct query *from = db_query(
+        source, "SELECT signature_id, text FROM signature NOT INDEXED WHERE text IS NOT NULL");
     struct query *to = db_query(merge->out, schema_statement("merge/signature"));
     struct query *made = db_query(merge->out, "SELECT signature_id FROM signature WHERE text = ?1");
 
@@ -130,9 +139,11 @@ static void trace_undo(struct merge *merge)
     memcpy(merge->top, merge->base, sizeof merge->top);
     for (int i = 0; i < ROW_TABLES; i++) {
         const struct row_column *first = &row_tables[i].columns[0];
-        bool by_id = first->holds == ROW_KEY || i == TABLE_graph_node; /* the others have rowids without gaps */
+        /* the others have rowids without gaps */
+        bool by_id = first->holds == ROW_KEY || i == TABLE_graph_node;
         if (i != TABLE_signature)
-            snprintf(sql, sizeof sql, "DELETE FROM %s WHERE %s > %" PRId64, row_tables[i].name, by_id ? first->name : "rowid",
+            snprintf(sql, sizeof sql, "DELETE FROM %s WHERE %s > %" PRId64, row_tables[i].name,
+                     by_id ? first->name : "rowid",
                      by_id ? merge->base[first->id] : merge->kept[i]);
         if (i != TABLE_signature)
             db_run(merge->out, sql);
@@ -152,7 +163,8 @@ static bool trace_copy(struct merge *merge, struct query *row)
         merge->said = row;
         merge->shift_ns = query_integer(row, 1) - merge->started_ns;
         for (int i = 0; fits && i < ROW_TABLES; i++)
-            fits = i == TABLE_signature ? signatures_copy(merge, source) : table_copy(merge, source, (enum row_table)i);
+            fits = i == TABLE_signature ? signatures_copy(merge, source)
+                                        : table_copy(merge, source, (enum row_table)i);
         db_close(source);
     }
     if (!fits && !db_failed(merge->out))
@@ -169,7 +181,8 @@ static size_t traces_copy(struct merge *merge, struct db *given)
     merge->started_ns = db_integer(given, 0, "SELECT MIN(began_ns) FROM trace");
     for (int i = 0; i < ROW_TABLES; i++)
         table_prepare(merge, (enum row_table)i);
-    db_rows(row, given, schema_statement("merge/traces")) {
+    db_rows(row, given, schema_statement("merge/traces"))
+    {
         progress_tick(&merge->progress, done++, count);
         if (!db_failed(merge->out) && !trace_copy(merge, row))
             *list_add(&left_out) = query_integer(row, 4);
@@ -179,7 +192,9 @@ static size_t traces_copy(struct merge *merge, struct db *given)
         free(merge->gets[i]);
     }
     for (size_t i = 0; i < left_out.count; i++)
-        db_rows(row, given, "DELETE FROM trace WHERE trace_id = ?1", left_out.at[i]) {}
+        db_rows(row, given, "DELETE FROM trace WHERE trace_id = ?1", left_out.at[i])
+        {
+        }
     count -= (int64_t)left_out.count;
     list_free(&left_out);
     return (size_t)count;
@@ -190,28 +205,36 @@ static void meta_put(struct db *out, struct db *from, const char *name)
 {
     struct query *put = db_query(out, "INSERT OR REPLACE INTO meta VALUES (?1, ?2)");
 
-    db_rows(row, from, schema_statement(name)) {
+    db_rows(row, from, schema_statement(name))
+    {
         query_bind_row(put, 1, row, 2);
         query_put(put);
     }
     query_close(put);
 }
 
-bool merge_traces(const char *path, struct db *given, enum merge_frames frames, size_t *merged, int64_t *lost)
+bool merge_traces(const char *path, struct db *given, enum merge_frames frames, size_t *merged,
+                  int64_t *lost)
 {
-    struct merge merge = {.frames = frames, .progress = progress_begin("merging"), .out = db_make(path)};
-    bool ok = merge.out && db_run(merge.out, "CREATE UNIQUE INDEX signature_text ON signature(text); BEGIN");
+    struct merge merge = {
+        .frames = frames, .progress = progress_begin("merging"), .out = db_make(path)};
+    bool ok = merge.out &&
+              db_run(merge.out, "CREATE UNIQUE INDEX signature_text ON signature(text); BEGIN");
 
     *merged = 0;
-    if (ok && (*merged = traces_copy(&merge, given)) && db_run(given, schema_statement("merge/alike"))) {
+    if (ok && (*merged = traces_copy(&merge, given)) &&
+        db_run(given, schema_statement("merge/alike"))) {
         db_on_progress(merge.out, progress_spin, &merge.progress);
         meta_put(merge.out, given, "merge/meta");
         if (frames == MERGE_COUNTED)
             meta_put(merge.out, given, "merge/counted");
         else
             meta_put(merge.out, merge.out, "merge/frames");
-        ok = !db_failed(given) && db_run(merge.out, "DROP INDEX signature_text; COMMIT") && db_made(merge.out);
-        *lost = ok ? db_integer(merge.out, 0, "SELECT SUM(COALESCE(events, 1)) FROM losses WHERE NOT is_stall") : 0;
+        ok = !db_failed(given) && db_run(merge.out, "DROP INDEX signature_text; COMMIT") &&
+             db_made(merge.out);
+        *lost = ok ? db_integer(merge.out, 0,
+                                "SELECT SUM(COALESCE(events, 1)) FROM losses WHERE NOT is_stall")
+                   : 0;
     }
     progress_end(&merge.progress);
     map_free(&merge.signatures);

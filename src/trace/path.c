@@ -24,7 +24,8 @@ static bool has_beside(const char *absolute, const char *suffix)
     return has;
 }
 
-/* By SQLite's own means: to close a file that it has open, too, would take away the locks that it holds there. */
+/* By SQLite's own means: to close a file that it has open, too, would take away the locks that it
+ * holds there. */
 struct path_facts path_look(const char *absolute)
 {
     struct path_facts facts = {.locks = true};
@@ -38,10 +39,12 @@ struct path_facts path_look(const char *absolute)
     vfs = sqlite3_vfs_find(NULL);
     name = sqlite3_create_filename(absolute, "", "", 0, NULL);
     file = calloc(1, (size_t)vfs->szOsFile);
-    if (name && vfs->xOpen(vfs, name, file, SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB, NULL) == SQLITE_OK) {
+    if (name && vfs->xOpen(vfs, name, file, SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB, NULL) ==
+                    SQLITE_OK) {
         if (file->pMethods->xRead(file, header, sizeof header, 0) == SQLITE_OK) {
             facts.idle = header[18] == 2 && header[19] == 2 && !has_beside(absolute, "-wal");
-            facts.plain = header[18] == 1 && header[19] == 1 && !has_beside(absolute, "-wal") && !has_beside(absolute, "-journal");
+            facts.plain = header[18] == 1 && header[19] == 1 && !has_beside(absolute, "-wal") &&
+                          !has_beside(absolute, "-journal");
         }
         facts.locks = file->pMethods->xCheckReservedLock(file, &reserved) == SQLITE_OK;
         file->pMethods->xClose(file);
@@ -62,8 +65,8 @@ char *path_uri(const char *absolute, struct path_facts facts, bool write)
     return uri;
 }
 
-/* SQLite follows no link to a file, and what /proc says of one without a name leads nowhere by its words. Other names have no links
- * in them when SQLite sees them. */
+/* SQLite follows no link to a file, and what /proc says of one without a name leads nowhere by its
+ * words. Other names have no links in them when SQLite sees them. */
 static bool is_proc(const char *path)
 {
     return !strncmp(path, "/proc/", 6);
@@ -85,7 +88,8 @@ static void proc_reach(void)
 {
     sqlite3_vfs *vfs;
 
-    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* nobody asks, and to count is a fifth of what opening a trace takes */
+    /* nobody asks, and to count is a fifth of what opening a trace takes */
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     vfs = sqlite3_vfs_find(NULL);
     vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)proc_open);
     vfs->xSetSystemCall(vfs, "lstat", (sqlite3_syscall_ptr)proc_lstat);

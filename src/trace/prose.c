@@ -93,7 +93,8 @@ void prose_print(FILE *out, const char *format, ...)
 {
     va_list values;
     int64_t last = 0;
-    FILE *whole = out;   /* while OUT is a part in braces, which is kept unless a value in it is MISSING */
+    /* while OUT is a part in braces, which is kept unless a value in it is MISSING */
+    FILE *whole = out;
     char *part = NULL;
     size_t room = 0;
     bool missing = false;

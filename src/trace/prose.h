@@ -21,7 +21,8 @@ void prose_text(FILE *out, const char *text, size_t width);
 
 /* printf for sentences about a trace. What is its own:
  *     %s     text from the trace: escaped, cut to the precision as prose_text does; NULL is "?"
- *     %jd    an integer; %'jd for people, "41.2 M"; %+jd a duration in nanoseconds, "1.25 ms"; PROSE_UNKNOWN is "?"
+ *     %jd    an integer; %'jd for people, "41.2 M"; %+jd a duration in nanoseconds, "1.25 ms";
+ *            PROSE_UNKNOWN is "?"
  *     (s)    or (es): the s only if the integer before it is not 1: "%jd call(s)"
  *     {, by %s}  nothing when a text in it is NULL or empty, or an integer PROSE_UNKNOWN */
 void prose_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -46,14 +47,15 @@ static inline const char *prose_or(const char *text, const char *otherwise)
     return text && *text ? text : otherwise;
 }
 
-/* The same as prose_text, then spaces up to COLUMNS columns: cells of a table. NULL and empty are "-". */
+/* The same as prose_text, then spaces up to COLUMNS columns: cells of a table. NULL and empty are
+ * "-". */
 void prose_cell(FILE *out, const char *text, size_t width, size_t columns);
 
 /* How many columns prose_cell() needs for TEXT. */
 size_t prose_columns(const char *text, size_t width);
 
-/* BEFORE and the innermost place of a user's stack, 'File "/a/b/c.py", line 3, in f' last: "b/c.py:3 in f". Nothing for
- * other texts. */
+/* BEFORE and the innermost place of a user's stack, 'File "/a/b/c.py", line 3, in f' last:
+ * "b/c.py:3 in f". Nothing for other texts. */
 void prose_place(FILE *out, const char *before, const char *stack);
 
 /* The longest beginning of TEXT within WIDTH bytes that does not end inside a rune. */
@@ -66,7 +68,8 @@ void prose_lines(FILE *out, const char *text, int indent, long lines);
 /* The last two parts of a path: enough to know a file by. Borrowed from PATH. */
 const char *prose_path(const char *path);
 
-/* How a process ended, as the view process_tree has it, with a signal's name: "signal 9 (SIGKILL)". The caller frees it. */
+/* How a process ended, as the view process_tree has it, with a signal's name: "signal 9 (SIGKILL)".
+ * The caller frees it. */
 char *prose_ended(const char *ended);
 
 /* A column as text that the caller frees; NULL when it is NULL. */

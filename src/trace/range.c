@@ -20,7 +20,8 @@ const char *range_read(const struct option *option, const char *value)
 
 const char *range_time(const struct option *option, const char *value)
 {
-    const char *dots = strstr(value, ".."), *ends[] = {dots ? strndup(value, (size_t)(dots - value)) : "", dots ? dots + 2 : ""};
+    const char *dots = strstr(value, ".."),
+               *ends[] = {dots ? strndup(value, (size_t)(dots - value)) : "", dots ? dots + 2 : ""};
     uint64_t ns[2] = {0};
 
     for (int i = 0; i < 2 && dots; i++)
@@ -28,8 +29,9 @@ const char *range_time(const struct option *option, const char *value)
             dots = NULL;
         else if (*ends[i])
             *list_add(&asked) = (struct asked){i ? "to" : "from", say_print("%" PRIu64, ns[i])};
-    return dots && (*ends[0] || *ends[1]) && (!*ends[1] || ns[0] < ns[1]) ? NULL
-                                                                          : "not from a time to a later one, such as 1.5s..2s, 20ms.. or ..1s";
+    return dots && (*ends[0] || *ends[1]) && (!*ends[1] || ns[0] < ns[1])
+               ? NULL
+               : "not from a time to a later one, such as 1.5s..2s, 20ms.. or ..1s";
 }
 
 bool range_asked(void)
@@ -55,7 +57,9 @@ bool range_apply(struct db *db, const char *views)
     query = db_query(db, schema_statement("range/nothing"));
     there = !query_step(query);
     if (!there)
-        say_error("%s: --%s %s: there is none in this trace", db_path(db), query_text(query, 0, NULL), query_text(query, 1, NULL));
+        say_error("%s: --%s %s: there is none in this trace", db_path(db),
+                  query_text(query, 0, NULL), query_text(query, 1, NULL));
     query_close(query);
-    return there && db_run(db, schema_statement("range/part")) && (!asked.count || !views || db_run(db, schema_statement(views)));
+    return there && db_run(db, schema_statement("range/part")) &&
+           (!asked.count || !views || db_run(db, schema_statement(views)));
 }

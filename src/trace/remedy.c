@@ -10,9 +10,10 @@
 
 enum { WORD_BYTES = 100 }; /* of a fact within a sentence */
 
-/* ---- which rule ------------------------------------------------------------ */
+/* ---- which rule ---------------------------------------------------------- */
 
-/* The parts of WORDS, with "*" between them, are in TEXT in this order. fnmatch() would take its time over a long one. */
+/* The parts of WORDS, with "*" between them, are in TEXT in this order. fnmatch() would take its
+ * time over a long one. */
 static bool words_in(const char *text, char *words)
 {
     for (char *part; (part = strsep(&words, "*")); text += strlen(part))
@@ -30,8 +31,10 @@ static bool like(const char *text, char *pattern)
     return !fnmatch(pattern, head, FNM_CASEFOLD);
 }
 
-/* FITS says so of TEXT, where NULL is the empty one, and an alternative of a rule, of which "|" is between two. */
-static bool any_of(const char *alternatives, const char *text, bool (*fits)(const char *text, char *alternative))
+/* FITS says so of TEXT, where NULL is the empty one, and an alternative of a rule, of which "|" is
+ * between two. */
+static bool any_of(const char *alternatives, const char *text,
+                   bool (*fits)(const char *text, char *alternative))
 {
     char copy[400], *rest = copy;
 
@@ -55,7 +58,8 @@ static bool is_like(const char *patterns, const char *text)
 
 static bool is_aspect(const char *aspect, const struct remedy_facts *facts)
 {
-    bool number = prose_same(facts->cause.aspect, "value") && cause_number(facts->cause.expected) && cause_number(facts->cause.actual);
+    bool number = prose_same(facts->cause.aspect, "value") && cause_number(facts->cause.expected) &&
+                  cause_number(facts->cause.actual);
 
     return !aspect || (strcmp(aspect, "number") ? prose_same(facts->cause.aspect, aspect) : number);
 }
@@ -64,8 +68,8 @@ static bool is_when(const struct remedy_rule *rule, const struct remedy_facts *f
 {
     switch (rule->when) {
     case WHEN_SMALL: /* sizes of 0 and 1 only, of "1, 0" */
-        return prose_filled(facts->values) && !facts->values[strspn(facts->values, "01, ")] && !strstr(facts->values, "10") &&
-               !strstr(facts->values, "11");
+        return prose_filled(facts->values) && !facts->values[strspn(facts->values, "01, ")] &&
+               !strstr(facts->values, "10") && !strstr(facts->values, "11");
     case WHEN_NEEDED:
         return facts->needed > 0;
     case WHEN_HINT:
@@ -75,26 +79,34 @@ static bool is_when(const struct remedy_rule *rule, const struct remedy_facts *f
     }
 }
 
-static bool fits(const struct remedy_rule *rule, enum remedy_on on, const struct remedy_facts *facts)
+static bool fits(const struct remedy_rule *rule, enum remedy_on on,
+                 const struct remedy_facts *facts)
 {
-    enum outcome outcome = facts->torch && facts->outcome == OUTCOME_DECLINED ? OUTCOME_SKIP : facts->outcome;
+    enum outcome outcome =
+        facts->torch && facts->outcome == OUTCOME_DECLINED ? OUTCOME_SKIP : facts->outcome;
     const char *said = rule->said, *words = rule->words;
 
-    return rule->on == on && rule->torch == (facts->torch > 0) && (on != ON_OUTCOME || rule->outcome == outcome) &&
-           facts->torch >= rule->since && (!rule->until || facts->torch <= rule->until) &&
-           is_aspect(rule->aspect, facts) && is_like(rule->kind, facts->cause.kind) && is_like(rule->source, facts->cause.source) &&
-           is_like(rule->expected, facts->cause.expected) && is_like(rule->function, facts->function) &&
-           is_like(rule->reason, facts->cause.text) && (!rule->code || prose_same(rule->code, facts->code)) && (!rule->is || prose_same(rule->is, facts->is)) &&
-           (!said || has_words(facts->cause.expected, said) || has_words(facts->cause.actual, said) ||
-            has_words(facts->cause.text, said)) &&
-           (!words || (*words == '^' ? has_words(torch_reason_split(facts->cause.text).what, words + 1) /* in its first line */
-                                     : has_words(facts->cause.text, words))) && is_when(rule, facts);
+    return rule->on == on && rule->torch == (facts->torch > 0) &&
+           (on != ON_OUTCOME || rule->outcome == outcome) && facts->torch >= rule->since &&
+           (!rule->until || facts->torch <= rule->until) && is_aspect(rule->aspect, facts) &&
+           is_like(rule->kind, facts->cause.kind) && is_like(rule->source, facts->cause.source) &&
+           is_like(rule->expected, facts->cause.expected) &&
+           is_like(rule->function, facts->function) && is_like(rule->reason, facts->cause.text) &&
+           (!rule->code || prose_same(rule->code, facts->code)) &&
+           (!rule->is || prose_same(rule->is, facts->is)) &&
+           (!said || has_words(facts->cause.expected, said) ||
+            has_words(facts->cause.actual, said) || has_words(facts->cause.text, said)) &&
+           /* in its first line */
+           (!words ||
+            (*words == '^' ? has_words(torch_reason_split(facts->cause.text).what, words + 1)
+                           : has_words(facts->cause.text, words))) &&
+           is_when(rule, facts);
 }
 
-/* ---- sentences ------------------------------------------------------------- */
+/* ---- sentences ----------------------------------------------------------- */
 
-/* TEXT without line ends, cut to WORD_BYTES and to whole runes; all of it with its last dot away, the sentence has
- * its own. */
+/* TEXT without line ends, cut to WORD_BYTES and to whole runes; all of it with its last dot away,
+ * the sentence has its own. */
 static void put_word(FILE *out, const char *text)
 {
     size_t bytes = prose_cut(text, WORD_BYTES);
@@ -111,9 +123,11 @@ static void put_word(FILE *out, const char *text)
 /* L['x'].a as the program writes it: x.a. */
 static const char *name_of(struct arena *arena, const char *base)
 {
-    const char *quote = strchr("LG", base[0]) && !strncmp(base + 1, "['", 2) ? strstr(base + 3, "']") : NULL;
+    const char *quote =
+        strchr("LG", base[0]) && !strncmp(base + 1, "['", 2) ? strstr(base + 3, "']") : NULL;
 
-    return quote ? arena_print(arena, "%.*s%s", (int)(quote - base - 3), base + 3, quote + 2) : base;
+    return quote ? arena_print(arena, "%.*s%s", (int)(quote - base - 3), base + 3, quote + 2)
+                 : base;
 }
 
 /* Is 0 or 1 among "1, 5, 7"? */
@@ -135,7 +149,8 @@ static const char *function_of(struct arena *arena, const struct remedy_facts *f
     int64_t line;
 
     if (facts->torch && torch_resume(made, &function, &line)) {
-        made = arena_print(arena, "the rest of %.*s after line %" PRId64, WORD_BYTES, function, line);
+        made =
+            arena_print(arena, "the rest of %.*s after line %" PRId64, WORD_BYTES, function, line);
         free(function);
     }
     return made;
@@ -148,13 +163,18 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
     const struct torch_reason reason = torch_reason_split(facts->cause.text);
     const char *source = prose_or(facts->cause.source, "the input");
     const char *base = arena_print(&arena, "%.*s", cause_base(source), source);
-    const char *count = arena_print(&arena, "%" PRId64, facts->count), *plural = facts->count == 1 ? "" : "s";
-    const struct { const char *name, *text; } words[] = {
+    const char *count = arena_print(&arena, "%" PRId64, facts->count),
+               *plural = facts->count == 1 ? "" : "s";
+    const struct {
+        const char *name, *text;
+    } words[] = {
         {"source", source},
         {"base", base},
         {"name", name_of(&arena, base)},
         {"kind", prose_or(facts->cause.kind, "that failed")},
-        {"expected", facts->cause.expected ? facts->cause.expected : facts->cause.text ? facts->cause.text : "its guards pass"},
+        {"expected", facts->cause.expected ? facts->cause.expected
+                     : facts->cause.text   ? facts->cause.text
+                                           : "its guards pass"},
         {"actual", facts->cause.actual ? facts->cause.actual : "something else"},
         {"values", prose_or(facts->values, "not always the same")},
         {"text", prose_or(facts->cause.text, "no reason was recorded")},
@@ -162,14 +182,18 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
         {"hint", prose_or(reason.hint, "none")},
         {"more", prose_or(facts->more, "?")},
         {"function", function_of(&arena, facts)},
-        {"limit", torch_limit_name(facts->torch, facts->cause.text && strcasestr(facts->cause.text, "accumulated"))},
+        {"limit", torch_limit_name(facts->torch, facts->cause.text &&
+                                                     strcasestr(facts->cause.text, "accumulated"))},
         {"count", count},
         {"calls", arena_print(&arena, "%s call%s", count, plural)},
         {"entries", arena_print(&arena, "%s entr%s", count, *plural ? "ies" : "y")},
         {"needed", arena_print(&arena, "%" PRId64, facts->needed)},
-        {"dim", facts->cause.dimension < 0 ? "N" : arena_print(&arena, "%" PRId64, facts->cause.dimension)},
+        {"dim", facts->cause.dimension < 0
+                    ? "N"
+                    : arena_print(&arena, "%" PRId64, facts->cause.dimension)},
         {"at", facts->line > 0 ? arena_print(&arena, " at line %" PRId64, facts->line) : ""},
-        {"apart", small_among(facts->values) ? ". Sizes 0 and 1 are compiled apart all the same" : ""},
+        {"apart",
+         small_among(facts->values) ? ". Sizes 0 and 1 are compiled apart all the same" : ""},
     };
     char *made = NULL;
     size_t room = 0, length;
@@ -181,7 +205,8 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
         text += length;
         length = *text ? strcspn(text, "}") + 1 : 0;
         for (size_t i = 0; length && i < sizeof words / sizeof *words; i++)
-            if (strlen(words[i].name) == length - 2 && !strncmp(text + 1, words[i].name, length - 2))
+            if (strlen(words[i].name) == length - 2 &&
+                !strncmp(text + 1, words[i].name, length - 2))
                 put_word(out, words[i].text);
     }
     fclose(out);
@@ -192,12 +217,14 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
 /* What is between BEFORE and AFTER in TEXT; the caller frees it. NULL: nothing is. */
 static char *between(const char *text, const char *before, const char *after)
 {
-    const char *start = text ? strstr(text, before) : NULL, *end = start ? strstr(start, after) : NULL;
+    const char *start = text ? strstr(text, before) : NULL,
+               *end = start ? strstr(start, after) : NULL;
 
     return end ? strndup(start + strlen(before), (size_t)(end - start) - strlen(before)) : NULL;
 }
 
-char *remedy_for(enum remedy_on on, const struct remedy_facts *facts, const struct remedy_rule **rule)
+char *remedy_for(enum remedy_on on, const struct remedy_facts *facts,
+                 const struct remedy_rule **rule)
 {
     const struct remedy_rule *found = remedy_rules;
     struct remedy_facts more = *facts;
@@ -210,7 +237,8 @@ char *remedy_for(enum remedy_on on, const struct remedy_facts *facts, const stru
     if (on == ON_BREAK) { /* torch names what it was about */
         named = between(facts->cause.text, "<function ", " at 0x");
         more.cause.source = named ? named : "it";
-    } else if (on == ON_DEATH && facts->torch && (named = between(facts->cause.text, "because ", " got deallocated"))) {
+    } else if (on == ON_DEATH && facts->torch &&
+               (named = between(facts->cause.text, "because ", " got deallocated"))) {
         more.cause.source = named;
     }
     if (rule)

@@ -1,6 +1,7 @@
 /* trace/remedy.h -- the smallest change to a program that would have helped.
  *
- * What is known is in src/trace/remedies.txt, a rule after the other, which says how to write one. */
+ * What is known is in src/trace/remedies.txt, a rule after the other, which says how to write one.
+ * */
 #ifndef DYNTRACE_REMEDY_H
 #define DYNTRACE_REMEDY_H
 
@@ -12,15 +13,19 @@ enum remedy_on { ON_CAUSE, ON_DEATH, ON_OUTCOME, ON_BREAK, ON_GUARDS, ON_AGAIN, 
 /* What happened. Texts are borrowed and may be NULL. */
 struct remedy_facts {
     enum outcome outcome; /* ON_OUTCOME */
-    struct cause cause;   /* ON_CAUSE; else only its text, the reason, and its source, what that is about; no dimension: -1 */
+    /* ON_CAUSE; else only its text, the reason, and its source, what that is about; no dimension:
+     * -1 */
+    struct cause cause;
     const char *values;   /* "16, 18, 20": over the recompiles; of guards their share of a call */
     const char *function; /* in which */
     const char *code;     /* what that is: "generator" */
-    const char *is, *more, *setting; /* of a cause, by why/about: its case, and what that is about; a what-if for it */
-    int64_t count;        /* calls or recompiles concerned */
-    int64_t needed;       /* different inputs seen, 0 when not known */
-    int64_t line;         /* of a break; 0 not known */
-    int torch;            /* 213 for torch 2.13 (torch_version()), 0: the program has a compiler of its own */
+    /* of a cause, by why/about: its case, and what that is about; a what-if for it */
+    const char *is, *more, *setting;
+    int64_t count;  /* calls or recompiles concerned */
+    int64_t needed; /* different inputs seen, 0 when not known */
+    int64_t line;   /* of a break; 0 not known */
+    /* 213 for torch 2.13 (torch_version()), 0: the program has a compiler of its own */
+    int torch;
 };
 
 /* How much there is to change; "now": the call fails without. */
@@ -34,7 +39,8 @@ struct remedy_rule {
     enum remedy_on on;
     enum outcome outcome;
     const char *name;
-    const char *kind, *source, *aspect, *said, *reason, *words, *code, *is, *expected, *function; /* NULL: any; is: none */
+    /* NULL: any; is: none */
+    const char *kind, *source, *aspect, *said, *reason, *words, *code, *is, *expected, *function;
     enum { WHEN_ANY, WHEN_SMALL, WHEN_NEEDED, WHEN_HINT } when;
     int since, until; /* as remedy_facts.torch; until 0: still */
     enum remedy_effort effort;
@@ -43,7 +49,9 @@ struct remedy_rule {
 };
 extern const struct remedy_rule remedy_rules[]; /* up to one without a name */
 
-/* The first rule that fits, and what it says of FACTS, which the caller frees; NULL: nothing. RULE may be NULL. */
-char *remedy_for(enum remedy_on on, const struct remedy_facts *facts, const struct remedy_rule **rule);
+/* The first rule that fits, and what it says of FACTS, which the caller frees; NULL: nothing. RULE
+ * may be NULL. */
+char *remedy_for(enum remedy_on on, const struct remedy_facts *facts,
+                 const struct remedy_rule **rule);
 
 #endif

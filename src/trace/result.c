@@ -3,10 +3,11 @@
 
 #include <stdlib.h>
 
-#include "trace/db.h"
 #include "lib/json.h"
+#include "trace/db.h"
 
-struct table *result_open(FILE *out, enum table_format format, struct query *query, const char *extra)
+struct table *result_open(FILE *out, enum table_format format, struct query *query,
+                          const char *extra)
 {
     int columns = query_columns(query), at = 0;
     const char **names = malloc(((size_t)columns + 1) * sizeof *names);

@@ -7,8 +7,10 @@
 struct json;
 struct query;
 
-/* A table with the columns of QUERY, which stays the caller's, and before them one called EXTRA unless that is NULL. */
-struct table *result_open(FILE *out, enum table_format format, struct query *query, const char *extra);
+/* A table with the columns of QUERY, which stays the caller's, and before them one called EXTRA
+ * unless that is NULL. */
+struct table *result_open(FILE *out, enum table_format format, struct query *query,
+                          const char *extra);
 
 /* The current row of QUERY as the next cells of TABLE, one for each column. */
 void result_row(struct table *table, struct query *query);

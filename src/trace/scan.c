@@ -1,4 +1,5 @@
-/* trace/scan.c -- the rows of a table that holds only numbers, from the pages of its file. See trace/scan.h. */
+/* trace/scan.c -- the rows of a table that holds only numbers, from the pages of its file. See
+ * trace/scan.h. */
 #include "trace/scan.h"
 
 #include <inttypes.h>
@@ -13,21 +14,22 @@
 
 enum {
     PAGE_BYTES = 4096,
-    PART_BYTES = 64 * PAGE_BYTES, /* read at once: the pages of a table lie one behind the other, as a rule */
+    /* read at once: the pages of a table lie one behind the other, as a rule */
+    PART_BYTES = 64 * PAGE_BYTES,
     COLUMNS_MOST = 16,
     DEPTH_MOST = 20,
 };
 
 struct scan {
-    struct db *db;      /* borrowed, as the others */
+    struct db *db; /* borrowed, as the others */
     sqlite3_file *file;
     bool (*row)(void *context, const int64_t *values, unsigned nulls);
     void *context;
-    unsigned columns;   /* of the table; the first is its key */
-    int64_t next;       /* all rows below it were given */
-    bool enough;        /* says ROW */
-    uint8_t *part;      /* owned: of the file */
-    int64_t part_at;    /* where it lies there; -1: nowhere */
+    unsigned columns; /* of the table; the first is its key */
+    int64_t next;     /* all rows below it were given */
+    bool enough;      /* says ROW */
+    uint8_t *part;    /* owned: of the file */
+    int64_t part_at;  /* where it lies there; -1: nowhere */
 };
 
 /* Page NUMBER, until another is read; NULL: it cannot be. Behind the end of the file all is 0. */
@@ -52,7 +54,8 @@ static bool row_scan(struct scan *scan, const uint8_t *p, const uint8_t *end)
     for (int i = 0; *p & 0x80 && i < 7; i++)
         id = (id | (*p++ & 0x7f)) << 7;
     id |= *p;
-    if ((length | *p++) & 0x80 || length > end - p || length < 1 + scan->columns || *p != 1 + scan->columns || p[1] || id < scan->next)
+    if ((length | *p++) & 0x80 || length > end - p || length < 1 + scan->columns ||
+        *p != 1 + scan->columns || p[1] || id < scan->next)
         return false;
     end = p + length;
     types = p + 1;
@@ -79,12 +82,14 @@ static bool tree_scan(struct scan *scan, uint64_t number, int depth)
     const uint8_t *page = page_at(scan, number);
     unsigned cells = page ? get16(page + 3) : 0, at;
     uint8_t inner[PAGE_BYTES];
-    bool leaf = page && page[0] == PAGE_TABLE, all = leaf ? cells > 0 : cells && page[0] == PAGE_TABLE - 8 && depth < DEPTH_MOST;
+    bool leaf = page && page[0] == PAGE_TABLE,
+         all = leaf ? cells > 0 : cells && page[0] == PAGE_TABLE - 8 && depth < DEPTH_MOST;
 
     if (!all || (leaf ? 8 : 12) + 2 * cells > PAGE_BYTES)
         return false;
     for (unsigned cell = 0; leaf && all && cell < cells; cell++)
-        all = (at = get16(page + 8 + 2 * cell)) <= PAGE_BYTES - 10 && row_scan(scan, page + at, page + PAGE_BYTES);
+        all = (at = get16(page + 8 + 2 * cell)) <= PAGE_BYTES - 10 &&
+              row_scan(scan, page + at, page + PAGE_BYTES);
     if (leaf)
         return all;
     if (db_interrupted(scan->db)) {
@@ -93,19 +98,30 @@ static bool tree_scan(struct scan *scan, uint64_t number, int depth)
     }
     memcpy(inner, page, sizeof inner);
     for (unsigned cell = 0; all && cell < cells; cell++)
-        all = (at = get16(inner + 12 + 2 * cell)) <= PAGE_BYTES - 4 && tree_scan(scan, get_big_endian(inner + at, 4), depth + 1);
+        all = (at = get16(inner + 12 + 2 * cell)) <= PAGE_BYTES - 4 &&
+              tree_scan(scan, get_big_endian(inner + at, 4), depth + 1);
     return all && tree_scan(scan, get_big_endian(inner + 8, 4), depth + 1);
 }
 
-void scan_rows(struct db *db, enum row_table table, bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context)
+void scan_rows(struct db *db, enum row_table table,
+               bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context)
 {
-    /* A table that is not ours word for word may have other columns, one of that name in `temp` other rows. */
-    static const char tree[] = "SELECT s.rootpage FROM main.sqlite_schema s JOIN json_each(?1) o ON o.value ->> 'sql' = s.sql"
-                               " WHERE s.name = ?2 AND o.value ->> 'name' = s.name AND ?2 NOT IN (SELECT name FROM temp.sqlite_schema)";
-    static const uint8_t usual[] = {PAGE_BYTES >> 8, 0, 1, 1, 0}; /* in the file's header: no log has newer pages, and pages are used to their ends */
+    /* A table that is not ours word for word may have other columns, one of that name in `temp`
+     * other rows. */
+    static const char tree[] =
+        "SELECT s.rootpage FROM main.sqlite_schema s JOIN json_each(?1) o ON o.value ->> 'sql' = "
+        "s.sql WHERE s.name = ?2 AND o.value ->> 'name' = s.name AND ?2 NOT IN (SELECT name FROM "
+        "temp.sqlite_schema)";
+    /* in the file's header: no log has newer pages, and pages are used to their ends */
+    static const uint8_t usual[] = {PAGE_BYTES >> 8, 0, 1, 1, 0};
     const struct row_table_facts *facts = &row_tables[table];
     struct query *query = db_query(db, tree);
-    struct scan scan = {.db = db, .row = row, .context = context, .next = INT64_MIN, .part = malloc(PART_BYTES + PAGE_SLACK), .part_at = -1};
+    struct scan scan = {.db = db,
+                        .row = row,
+                        .context = context,
+                        .next = INT64_MIN,
+                        .part = malloc(PART_BYTES + PAGE_SLACK),
+                        .part_at = -1};
     char names[COLUMNS_MOST * 32] = "", *rest;
     bool done = false;
 
@@ -114,11 +130,14 @@ void scan_rows(struct db *db, enum row_table table, bool (*row)(void *context, c
     query_bind_text(query, 1, trust_schema_made());
     query_bind_text(query, 2, facts->name);
     sqlite3_file_control(db_sqlite(db), "main", SQLITE_FCNTL_FILE_POINTER, &scan.file);
-    /* Until the statement ends nobody else writes the file; nor has who only reads it newer pages in memory. */
+    /* Until the statement ends nobody else writes the file; nor has who only reads it newer pages
+     * in memory. */
     while (query_step(query))
-        if (sqlite3_db_readonly(db_sqlite(db), "main") && page_at(&scan, 1) && !memcmp(scan.part + 16, usual, sizeof usual))
+        if (sqlite3_db_readonly(db_sqlite(db), "main") && page_at(&scan, 1) &&
+            !memcmp(scan.part + 16, usual, sizeof usual))
             done = tree_scan(&scan, (uint64_t)query_integer(query, 0), 0) || scan.enough;
-    rest = say_print("SELECT each(%s) FROM %s NOT INDEXED WHERE %s >= %" PRId64, names, facts->name, facts->columns->name, scan.next);
+    rest = say_print("SELECT each(%s) FROM %s NOT INDEXED WHERE %s >= %" PRId64, names, facts->name,
+                     facts->columns->name, scan.next);
     if (scan.next == INT64_MIN) /* none was given */
         *strstr(rest, " WHERE ") = 0;
     if (!done && !query_failed(query))

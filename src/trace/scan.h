@@ -1,8 +1,9 @@
 /* trace/scan.h -- the rows of a table that holds only numbers, from the pages of its file.
  *
- * SQLite takes 100 ns for a row of `frame`, most of it for steps of its machine; this takes a fifth of that. It knows the
- * usual form of a page alone (https://www.sqlite.org/fileformat2.html, "B-tree Pages"). Where it meets anything else SQLite
- * reads on, and says what is wrong if something is. */
+ * SQLite takes 100 ns for a row of `frame`, most of it for steps of its machine; this takes a fifth
+ * of that. It knows the usual form of a page alone (https://www.sqlite.org/fileformat2.html,
+ * "B-tree Pages"). Where it meets anything else SQLite reads on, and says what is wrong if
+ * something is. */
 #ifndef DYNTRACE_SCAN_H
 #define DYNTRACE_SCAN_H
 
@@ -12,9 +13,11 @@
 
 struct db;
 
-/* Hand every row of TABLE to ROW, in order of its key: a struct row_TABLE, in which NULL is 0. NULLS has a bit for each value that
- * is NULL. False from ROW stops, which is no error. */
-void scan_rows(struct db *db, enum row_table table, bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context);
-#define row_null(nulls, table, column) ((nulls) >> offsetof(struct row_##table, column) / sizeof(int64_t) & 1)
+/* Hand every row of TABLE to ROW, in order of its key: a struct row_TABLE, in which NULL is 0.
+ * NULLS has a bit for each value that is NULL. False from ROW stops, which is no error. */
+void scan_rows(struct db *db, enum row_table table,
+               bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context);
+#define row_null(nulls, table, column) \
+    ((nulls) >> offsetof(struct row_##table, column) / sizeof(int64_t) & 1)
 
 #endif

@@ -39,9 +39,11 @@ struct source source_read(const char *path)
     if (!file)
         snprintf(source.why, sizeof source.why, "this code was not read from a file");
     else if (fd < 0 || fstat(fd, &st) != 0)
-        snprintf(source.why, sizeof source.why, "the source file cannot be read here: %s", strerror(errno));
+        snprintf(source.why, sizeof source.why, "the source file cannot be read here: %s",
+                 strerror(errno));
     else if (!S_ISREG(st.st_mode))
-        snprintf(source.why, sizeof source.why, "what has the source file's name is not a regular file");
+        snprintf(source.why, sizeof source.why,
+                 "what has the source file's name is not a regular file");
     else if (st.st_size > SOURCE_MOST)
         snprintf(source.why, sizeof source.why, "the source file is too large to be shown");
     else

@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 struct source {
-    char *text;          /* owned: the whole file, NUL at the end; NULL: see `why` */
-    char **lines;        /* owned: beginnings of lines in it, each ended by NUL */
+    char *text;   /* owned: the whole file, NUL at the end; NULL: see `why` */
+    char **lines; /* owned: beginnings of lines in it, each ended by NUL */
     size_t count;
-    char why[160];       /* why it cannot be read */
-    int64_t changed_ns;  /* when it was changed last, wall clock */
+    char why[160];      /* why it cannot be read */
+    int64_t changed_ns; /* when it was changed last, wall clock */
 };
 
 struct source source_read(const char *path);

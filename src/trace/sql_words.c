@@ -9,7 +9,8 @@ void sql_words_gather(struct sql_words *words, struct db *db)
 {
     for (int i = 0; i < schema_query_count; i++)
         *list_add(&words->words) = schema_queries[i].name;
-    db_rows(query, db, schema_statement("sql/words")) {
+    db_rows(query, db, schema_statement("sql/words"))
+    {
         size_t bytes;
         const char *word = query_text(query, 0, &bytes);
         *list_add(&words->words) = arena_text(&words->arena, word, bytes);
@@ -24,12 +25,15 @@ void sql_words_free(struct sql_words *words)
 
 char *sql_named(const char *line)
 {
-    size_t length = strcspn(line, "; \t\n"), to = length + strspn(line + length, "; \t"), word = strcspn(line + to, "; \t\n'");
+    size_t length = strcspn(line, "; \t\n"), to = length + strspn(line + length, "; \t"),
+           word = strcspn(line + to, "; \t\n'");
     char *name = say_print("%s%.*s", *line == '.' ? "sql/" : "", (int)length, line), *made = NULL;
 
-    for (const struct schema_query *s = *line == '.' ? schema_statements : schema_queries; s->name && !made; s++)
+    for (const struct schema_query *s = *line == '.' ? schema_statements : schema_queries;
+         s->name && !made; s++)
         if (!strcmp(s->name, name) && *line == '.')
-            made = say_print("WITH argument(word) AS (SELECT NULLIF('%.*s', ''))\n%s", (int)word, line + to, s->text);
+            made = say_print("WITH argument(word) AS (SELECT NULLIF('%.*s', ''))\n%s", (int)word,
+                             line + to, s->text);
         else if (!strcmp(s->name, name) && !line[to + strspn(line + to, "\n")])
             made = strdup(s->text);
     free(name);

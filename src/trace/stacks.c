@@ -13,11 +13,12 @@ int64_t stacks_end(struct db *db)
     return db_integer(db, 0, schema_statement("stacks/end"));
 }
 
-/* ---- the tree -------------------------------------------------------------- */
+/* ---- the tree ------------------------------------------------------------ */
 
 static uint32_t *tree_head(struct tree *tree, uint32_t parent, int64_t code_id)
 {
-    uint64_t h = ((uint64_t)code_id * 0x9E3779B97F4A7C15u) ^ ((uint64_t)parent * 0xC2B2AE3D27D4EB4Fu);
+    uint64_t h =
+        ((uint64_t)code_id * 0x9E3779B97F4A7C15u) ^ ((uint64_t)parent * 0xC2B2AE3D27D4EB4Fu);
 
     return &tree->heads[(h ^ h >> 32) % HEADS];
 }
@@ -61,7 +62,8 @@ void tree_link(struct tree *tree)
 
     for (uint32_t i = count; i-- > 1;) { /* what is called comes after its caller */
         struct node *caller = &nodes[nodes[i].parent];
-        nodes[i].total_ns = times_sum(nodes[i].total_ns, nodes[i].self_ns > 0 ? nodes[i].self_ns : 0);
+        nodes[i].total_ns =
+            times_sum(nodes[i].total_ns, nodes[i].self_ns > 0 ? nodes[i].self_ns : 0);
         caller->total_ns = times_sum(caller->total_ns, nodes[i].total_ns);
         order[i] = i;
     }
@@ -76,12 +78,12 @@ void tree_link(struct tree *tree)
     free(order);
 }
 
-/* ---- a stack per thread ---------------------------------------------------- */
+/* ---- a stack per thread -------------------------------------------------- */
 
 struct walking {
-    const struct walk *walk;              /* borrowed, as the others */
+    const struct walk *walk; /* borrowed, as the others */
     struct stacks *stacks;
-    struct track *recent;                 /* of the last frame */
+    struct track *recent; /* of the last frame */
     int64_t rows;
 };
 
@@ -111,7 +113,10 @@ static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
     const struct row_frame *row = (const void *)values;
     struct walking *w = context;
     const struct walk *walk = w->walk;
-    struct open_frame frame = {.id = (int64_t)row->frame_id, .code_id = (int64_t)row->code_id, .start_ns = row->start_ns, .end_ns = row->end_ns};
+    struct open_frame frame = {.id = (int64_t)row->frame_id,
+                               .code_id = (int64_t)row->code_id,
+                               .start_ns = row->start_ns,
+                               .end_ns = row->end_ns};
     int64_t thread_id = (int64_t)row->thread_id, parent_id = (int64_t)row->parent_id;
     struct track *track = w->recent;
     bool root = row_null(nulls, frame, parent_id);
@@ -146,15 +151,18 @@ void stacks_walk(struct db *db, struct stacks *stacks, const struct walk *walk)
         stacks->tree.heads = calloc(HEADS, sizeof *stacks->tree.heads);
         list_add(&stacks->tree.nodes);
     }
-    db_rows(query, db, schema_statement("stacks/threads")) {
-        struct track track = {.thread_id = query_integer(query, 0), .ended_ns = query_integer(query, 1)};
+    db_rows(query, db, schema_statement("stacks/threads"))
+    {
+        struct track track = {.thread_id = query_integer(query, 0),
+                              .ended_ns = query_integer(query, 1)};
         if (walk->fold)
             track.what = tree_node(&stacks->tree, 0, walk->merge ? 0 : track.thread_id);
         *list_add(&stacks->tracks) = track;
     }
     scan_rows(db, TABLE_frame, frame_walk, &walking);
     for (size_t i = 0; i < stacks->tracks.count; i++)
-        for (struct track *track = &stacks->tracks.at[i]; walk->pop && track->stack.count; track->stack.count--)
+        for (struct track *track = &stacks->tracks.at[i]; walk->pop && track->stack.count;
+             track->stack.count--)
             walk->pop(walk->context, track);
 }
 

@@ -5,8 +5,9 @@
  *     a frame comes:  pop until its parent is on top (those have ended),
  *                     then push it
  *
- * and, if that is asked for, counts time of their own in a tree of (caller's node, code), which has at most STACKS_NODES of
- * them; what does not fit is counted for its caller. A frame without an end lasted until that of its thread (view thread_ends). */
+ * and, if that is asked for, counts time of their own in a tree of (caller's node, code), which has
+ * at most STACKS_NODES of them; what does not fit is counted for its caller. A frame without an end
+ * lasted until that of its thread (view thread_ends). */
 #ifndef DYNTRACE_STACKS_H
 #define DYNTRACE_STACKS_H
 
@@ -25,15 +26,15 @@ struct track {
     int64_t thread_id;
     int64_t ended_ns; /* what it had still open */
     LIST(struct open_frame) stack;
-    uint32_t what;    /* its node, or as above */
+    uint32_t what; /* its node, or as above */
 };
 
 struct node {
     int64_t code_id; /* of a thread's own node: its thread_id */
     int64_t self_ns, calls;
     int64_t longest_ns, longest_id; /* of the frames that it stands for */
-    uint32_t parent; /* 0: a thread's own node */
-    uint32_t next;   /* with the same hash */
+    uint32_t parent;                /* 0: a thread's own node */
+    uint32_t next;                  /* with the same hash */
 
     /* by tree_link() */
     int64_t total_ns;        /* with all that it called */
@@ -43,9 +44,10 @@ struct node {
 };
 
 struct tree {
-    LIST(struct node) nodes; /* the first stands for all threads; callers come before what they call */
-    uint32_t *heads;         /* owned: by hash */
-    uint32_t cut;            /* frames that had no room */
+    /* the first stands for all threads; callers come before what they call */
+    LIST(struct node) nodes;
+    uint32_t *heads; /* owned: by hash */
+    uint32_t cut;    /* frames that had no room */
 };
 
 /* Zeroed before, freed after a walk. */
@@ -57,8 +59,9 @@ struct stacks {
 /* Called during a walk, with the frame on top of TRACK's stack. */
 struct walk {
     void *context;
-    bool fold;                                        /* make the tree */
-    bool merge;                                       /* all threads are one in it, whose thread_id is 0 */
+    bool fold; /* make the tree */
+    /* all threads are one in it, whose thread_id is 0 */
+    bool merge;
     bool (*tick)(void *context, int64_t frame_id);    /* every so many rows; false: stop */
     void (*push)(void *context, struct track *track); /* it began; or NULL */
     void (*pop)(void *context, struct track *track);  /* it has ended; or NULL */

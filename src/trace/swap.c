@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 struct swap {
     sqlite3_file base;
     sqlite3_file *file;    /* owned: SQLite's own; closed between two of them */
@@ -37,7 +36,7 @@ static void file_close(struct swap *swap)
     swap->name = NULL;
 }
 
-/* ---- what SQLite asks of a file: all but its closing is handed on -------------- */
+/* ---- what SQLite asks of a file: all but its closing is handed on -------- */
 
 static int swap_close(sqlite3_file *file)
 {
@@ -80,17 +79,21 @@ static int swap_lock(sqlite3_file *file, int lock)
 
 static int swap_unlock(sqlite3_file *file, int lock)
 {
-    return is_open(file) && ((struct swap *)file)->locks ? below(file)->pMethods->xUnlock(below(file), lock) : SQLITE_OK;
+    return is_open(file) && ((struct swap *)file)->locks
+               ? below(file)->pMethods->xUnlock(below(file), lock)
+               : SQLITE_OK;
 }
 
 static int swap_reserved(sqlite3_file *file, int *reserved)
 {
-    return is_open(file) ? below(file)->pMethods->xCheckReservedLock(below(file), reserved) : SQLITE_IOERR;
+    return is_open(file) ? below(file)->pMethods->xCheckReservedLock(below(file), reserved)
+                         : SQLITE_IOERR;
 }
 
 static int swap_control(sqlite3_file *file, int what, void *argument)
 {
-    return is_open(file) ? below(file)->pMethods->xFileControl(below(file), what, argument) : SQLITE_NOTFOUND;
+    return is_open(file) ? below(file)->pMethods->xFileControl(below(file), what, argument)
+                         : SQLITE_NOTFOUND;
 }
 
 static int swap_sector(sqlite3_file *file)
@@ -104,22 +107,34 @@ static int swap_device(sqlite3_file *file)
 }
 
 static const sqlite3_io_methods methods = {
-    .iVersion = 1, .xClose = swap_close, .xRead = swap_read, .xWrite = swap_write, .xTruncate = swap_truncate, .xSync = swap_sync,
-    .xFileSize = swap_size, .xLock = swap_lock, .xUnlock = swap_unlock, .xCheckReservedLock = swap_reserved, .xFileControl = swap_control,
-    .xSectorSize = swap_sector, .xDeviceCharacteristics = swap_device,
+    .iVersion = 1,
+    .xClose = swap_close,
+    .xRead = swap_read,
+    .xWrite = swap_write,
+    .xTruncate = swap_truncate,
+    .xSync = swap_sync,
+    .xFileSize = swap_size,
+    .xLock = swap_lock,
+    .xUnlock = swap_unlock,
+    .xCheckReservedLock = swap_reserved,
+    .xFileControl = swap_control,
+    .xSectorSize = swap_sector,
+    .xDeviceCharacteristics = swap_device,
 };
 
-/* ---- the VFS ------------------------------------------------------------------ */
+/* ---- the VFS ------------------------------------------------------------- */
 
 /* FILE has room for both kinds. */
-static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags, int *made)
+static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags,
+                    int *made)
 {
     struct swap *swap = (struct swap *)file;
     int status;
 
     if (!(flags & SQLITE_OPEN_MAIN_DB) || !name) /* SQLite's temporary ones */
         return own->xOpen(own, name, file, flags, made);
-    *swap = (struct swap){.file = calloc(1, (size_t)own->szOsFile), .locks = !sqlite3_uri_boolean(name, "nolock", 0)};
+    *swap = (struct swap){.file = calloc(1, (size_t)own->szOsFile),
+                          .locks = !sqlite3_uri_boolean(name, "nolock", 0)};
     if (!swap->file)
         return SQLITE_NOMEM;
     status = own->xOpen(own, name, swap->file, flags, made);
@@ -130,7 +145,8 @@ static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file,
     return status;
 }
 
-/* The journal that a file might have: who opens it has seen that it has none, and by now NAME may be that of another file. */
+/* The journal that a file might have: who opens it has seen that it has none, and by now NAME may
+ * be that of another file. */
 static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *found)
 {
     *found = 0;
@@ -143,10 +159,12 @@ static pthread_once_t swap_once = PTHREAD_ONCE_INIT;
 static void vfs_make(void)
 {
     own = sqlite3_vfs_find(NULL);
-    swap_kind = *own; /* all but these is done as there, which needs nothing of the struct but its pAppData */
+    /* all but these is done as there, which needs nothing of the struct but its pAppData */
+    swap_kind = *own;
     swap_kind.zName = "dyntrace";
     swap_kind.pNext = NULL;
-    swap_kind.szOsFile = own->szOsFile > (int)sizeof(struct swap) ? own->szOsFile : (int)sizeof(struct swap);
+    swap_kind.szOsFile =
+        own->szOsFile > (int)sizeof(struct swap) ? own->szOsFile : (int)sizeof(struct swap);
     swap_kind.xOpen = vfs_open;
     swap_kind.xAccess = vfs_access;
     sqlite3_vfs_register(&swap_kind, 0);
@@ -158,7 +176,7 @@ const char *swap_vfs(void)
     return swap_kind.zName;
 }
 
-/* ---- files -------------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------- */
 
 static struct swap *swap_of(sqlite3 *handle)
 {
@@ -184,5 +202,6 @@ bool swap_in(sqlite3 *handle, const char *path, bool locks)
     if (!swap || !(swap->name = sqlite3_create_filename(path, "", "", 0, NULL)))
         return false;
     swap->locks = locks;
-    return own->xOpen(own, swap->name, swap->file, SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB, NULL) == SQLITE_OK;
+    return own->xOpen(own, swap->name, swap->file, SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB,
+                      NULL) == SQLITE_OK;
 }

@@ -1,8 +1,10 @@
 /* trace/swap.h -- one connection for trace after trace: for trace/db.c.
  *
- * SQLite parses a file's schema when it opens it, and a statement when it is prepared. For a trace of a rank that takes longer than to read
- * it, and the schemas of a job's traces are the same. So a connection by the VFS of here keeps both, while the file below it is
- * exchanged. Whether the schema of the new file is the same is for the caller to see, byte for byte: SQLite looks at its number only. */
+ * SQLite parses a file's schema when it opens it, and a statement when it is prepared. For a trace
+ * of a rank that takes longer than to read it, and the schemas of a job's traces are the same. So a
+ * connection by the VFS of here keeps both, while the file below it is exchanged. Whether the
+ * schema of the new file is the same is for the caller to see, byte for byte: SQLite looks at its
+ * number only. */
 #ifndef DYNTRACE_SWAP_H
 #define DYNTRACE_SWAP_H
 
@@ -10,12 +12,13 @@
 
 struct sqlite3;
 
-/* The name of the VFS, for sqlite3_open_v2. It reads as SQLite's own does. Its files are plain (trace/path.h): a log or a journal belongs
- * to a name. */
+/* The name of the VFS, for sqlite3_open_v2. It reads as SQLite's own does. Its files are plain
+ * (trace/path.h): a log or a journal belongs to a name. */
 const char *swap_vfs(void);
 
-/* HANDLE, which runs no statement and has no transaction, lets go of its file; and reads the one at PATH from here on, which can be
- * locked (LOCKS, of struct path_facts) or not. False: that cannot be opened. */
+/* HANDLE, which runs no statement and has no transaction, lets go of its file; and reads the one at
+ * PATH from here on, which can be locked (LOCKS, of struct path_facts) or not. False: that cannot
+ * be opened. */
 void swap_out(struct sqlite3 *handle);
 bool swap_in(struct sqlite3 *handle, const char *path, bool locks);
 

@@ -28,7 +28,7 @@ const char *torch_limit_name(int version, bool ever)
     return ever ? "accumulated_recompile_limit" : "recompile_limit";
 }
 
-/* ---- names ----------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------- */
 
 #define RESUME "torch_dynamo_resume_in_"
 #define AT "_at_"
@@ -51,7 +51,8 @@ bool torch_resume(const char *qualname, char **function, int64_t *line)
     if (line)
         *line = strtoll(digits, NULL, 10);
     if (function)
-        *function = say_print("%.*s%.*s", (int)(start - qualname), qualname, (int)(digits - strlen(AT) - name), name);
+        *function = say_print("%.*s%.*s", (int)(start - qualname), qualname,
+                              (int)(digits - strlen(AT) - name), name);
     return true;
 }
 
@@ -72,7 +73,7 @@ void torch_name_print(FILE *out, const char *qualname, size_t width)
     free(function);
 }
 
-/* ---- reasons --------------------------------------------------------------- */
+/* ---- reasons ------------------------------------------------------------- */
 
 static bool begins(const char *text, const char *words)
 {
@@ -124,12 +125,17 @@ struct torch_reason torch_reason_split(const char *reason)
             continue;
         if (!what)
             snprintf(made.what, TORCH_PART, "%s", line);
-        else if (made.what[what - 1] == ':') /* "backend='mine' raised:", and the next line says what */
+        else if (made.what[what - 1] ==
+                 ':') /* "backend='mine' raised:", and the next line says what */
             snprintf(made.what + what, TORCH_PART - what, " %s", line);
-        else if (!take(made.why, line, "Explanation:") && !begins(line, "Developer debug context:") &&
-                 !(begins(line, "Hint:") && (!hint_useful(line) || take(made.hint, line, "Hint:"))) && !*made.why && !indented &&
+        else if (!take(made.why, line, "Explanation:") &&
+                 !begins(line, "Developer debug context:") &&
+                 !(begins(line, "Hint:") &&
+                   (!hint_useful(line) || take(made.hint, line, "Hint:"))) &&
+                 !*made.why && !indented &&
                  (begins(made.what, "generic_jump") || begins(made.what, "step_unsupported")))
-            snprintf(made.what, TORCH_PART, "%s", line); /* the cause of a break that is named after where it is */
+            /* the cause of a break that is named after where it is */
+            snprintf(made.what, TORCH_PART, "%s", line);
     }
     free(copy);
     return made;
@@ -137,7 +143,9 @@ struct torch_reason torch_reason_split(const char *reason)
 
 const char *torch_phase_words(const char *name)
 {
-    static const struct { const char *name, *words; } phases[] = {
+    static const struct {
+        const char *name, *words;
+    } phases[] = {
         {"dynamo", "around the compile of the frame"},
         {"entire_frame_compile", "in the compile of the frame, but for the other lines"},
         {"entire_backward_compile", "in the compile of the backward, but for the other lines"},

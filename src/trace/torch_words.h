@@ -13,12 +13,13 @@
 /* 206 for "2.6.0+cpu", 213 for "2.13.1"; 0: no version. */
 int torch_version(const char *text);
 
-/* What torch's versions do differently, besides what helps against what (trace/remedies.txt). VERSION is torch_version()'s. */
+/* What torch's versions do differently, besides what helps against what (trace/remedies.txt).
+ * VERSION is torch_version()'s. */
 /* The option for the limit on what one code object has, or on what it EVER had. */
 const char *torch_limit_name(int version, bool ever);
 
-/* Is it a resume function? "Net.torch_dynamo_resume_in_forward_at_12" is: *FUNCTION becomes "Net.forward", which the
- * caller frees, and *LINE 12. Both may be NULL. */
+/* Is it a resume function? "Net.torch_dynamo_resume_in_forward_at_12" is: *FUNCTION becomes
+ * "Net.forward", which the caller frees, and *LINE 12. Both may be NULL. */
 bool torch_resume(const char *qualname, char **function, int64_t *line);
 
 /* "the rest of Net.forward after line 12"; other names as they are, or as OTHERWISE. */
@@ -32,8 +33,8 @@ void torch_kind_print(FILE *out, const char *qualname, const char *otherwise);
  *       Hint: Avoid calling ...                  hint: the first that says what to do
  *       Developer debug context: builtin ...
  *
- * Others have WHAT alone: their first line, with the next one after a colon. What there is not is empty; each is a line,
- * and what is longer is cut. */
+ * Others have WHAT alone: their first line, with the next one after a colon. What there is not is
+ * empty; each is a line, and what is longer is cut. */
 enum { TORCH_PART = 1000 };
 struct torch_reason {
     char what[TORCH_PART], why[TORCH_PART], hint[TORCH_PART];

@@ -52,7 +52,8 @@ bool traces_named(const char *word)
 
     if (ends_with(word, ".db") || is_directory(word))
         return true;
-    matches = strpbrk(word, "*?[") && !strpbrk(word, " \n(") && glob(word, 0, NULL, &found) == 0 && ends_with(found.gl_pathv[0], ".db");
+    matches = strpbrk(word, "*?[") && !strpbrk(word, " \n(") && glob(word, 0, NULL, &found) == 0 &&
+              ends_with(found.gl_pathv[0], ".db");
     globfree(&found);
     return matches;
 }
@@ -85,7 +86,8 @@ static void directory_add(struct traces *traces, const char *path)
     for (int i = 0; i < count; i++) {
         const char *name = entries[i]->d_name;
         if (*name != '.' && ends_with(name, ".db")) {
-            *list_add(&traces->paths) = say_print("%s%s%s", path, ends_with(path, "/") ? "" : "/", name);
+            *list_add(&traces->paths) =
+                say_print("%s%s%s", path, ends_with(path, "/") ? "" : "/", name);
         } else if (is_other(entries[i]) && others++ < OTHERS_NAMED) {
             char *longer = say_print("%s%s%.100s", named, *named ? ", " : "", name);
             free(named);
@@ -96,8 +98,8 @@ static void directory_add(struct traces *traces, const char *path)
     if (count >= 0 && traces->paths.count == before)
         say_error("%s: no *.db is in this directory", path);
     if (others)
-        say_error("%s: %zu other file%s left out: %s%s", path, others, others == 1 ? "" : "s", named,
-                  others > OTHERS_NAMED ? ", ..." : "");
+        say_error("%s: %zu other file%s left out: %s%s", path, others, others == 1 ? "" : "s",
+                  named, others > OTHERS_NAMED ? ", ..." : "");
     left_out += others + (count < 0 || traces->paths.count == before);
     free(entries);
     free(named);
@@ -170,7 +172,8 @@ struct db *traces_next(struct traces *traces)
 /* What the user calls them, "ranks/" or "a.db and 9 others". */
 static const char *words_name(char *const *words, size_t count)
 {
-    return words[1] ? arena_print(&names, "%.*s and %zu other%s", NAME_MOST, words[0], count - 1, count == 2 ? "" : "s")
+    return words[1] ? arena_print(&names, "%.*s and %zu other%s", NAME_MOST, words[0], count - 1,
+                                  count == 2 ? "" : "s")
                     : arena_print(&names, "%.*s", NAME_MOST, words[0]);
 }
 

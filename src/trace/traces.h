@@ -1,10 +1,11 @@
 /* trace/traces.h -- the words of a command line as traces.
  *
- * A word is a file, a directory, which is every *.db in it, or a pattern such as 'rank*.db'. One trace is opened as it is.
- * Several are first made one (trace/merge.h) in a temporary file, so that a command gives the answer that it gives of what
- * `dyntrace merge` makes of them, with one of them open at a time. What a directory has beside traces, and what cannot be
- * read or does not go together with the others (trace/given.h) is said in a line each and left out: the command then ends with status 3,
- * unless its own says more. */
+ * A word is a file, a directory, which is every *.db in it, or a pattern such as 'rank*.db'. One
+ * trace is opened as it is. Several are first made one (trace/merge.h) in a temporary file, so that
+ * a command gives the answer that it gives of what `dyntrace merge` makes of them, with one of them
+ * open at a time. What a directory has beside traces, and what cannot be read or does not go
+ * together with the others (trace/given.h) is said in a line each and left out: the command then
+ * ends with status 3, unless its own says more. */
 #ifndef DYNTRACE_TRACES_H
 #define DYNTRACE_TRACES_H
 
@@ -25,22 +26,22 @@ struct traces {
     bool failed;
 };
 
-/* The traces of WORDS, which ends with a NULL; none, FAILED, after saying that a word is no file at all. traces_together: without those
- * that do not go together with the others. */
+/* The traces of WORDS, which ends with a NULL; none, FAILED, after saying that a word is no file at
+ * all. traces_together: without those that do not go together with the others. */
 struct traces traces_list(char *const *words);
 struct traces traces_together(char *const *words);
 
-/* The next of them that can be read, for one answer after the other; NULL: that was the last. What is still being recorded is left
- * out as well. The caller ends it with db_close. */
+/* The next of them that can be read, for one answer after the other; NULL: that was the last. What
+ * is still being recorded is left out as well. The caller ends it with db_close. */
 struct db *traces_next(struct traces *traces);
 void traces_free(struct traces *traces);
 
-/* The traces of WORDS as one; without a word the newest *.db here. Of several it has the frames that FRAMES says. NULL: it was
- * said why. The caller ends it with db_close. */
+/* The traces of WORDS as one; without a word the newest *.db here. Of several it has the frames
+ * that FRAMES says. NULL: it was said why. The caller ends it with db_close. */
 struct db *traces_open(char *const *words, enum merge_frames frames);
 
-/* The same as a file: the only one itself, or a temporary one without a name (lib/out_file.h). NULL: it was said why. Borrowed. *NAME: what to call it, borrowed,
- * or NULL. */
+/* The same as a file: the only one itself, or a temporary one without a name (lib/out_file.h).
+ * NULL: it was said why. Borrowed. *NAME: what to call it, borrowed, or NULL. */
 const char *traces_file(char *const *words, enum merge_frames frames, const char **name);
 
 /* Is PATH one of those that were listed? An output must not be an input. */

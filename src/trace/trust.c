@@ -12,9 +12,10 @@
 #include "lib/say.h"
 #include "schema.h"
 
-/* The first column of the first row of SQL, whose ?1 is TEXT and ?2 SECOND; the caller frees it. NULL: none, or an
- * error, now or before, in *STATUS. */
-static char *ask(sqlite3 *handle, int *status, const char *sql, const char *text, const char *second)
+/* The first column of the first row of SQL, whose ?1 is TEXT and ?2 SECOND; the caller frees it.
+ * NULL: none, or an error, now or before, in *STATUS. */
+static char *ask(sqlite3 *handle, int *status, const char *sql, const char *text,
+                 const char *second)
 {
     sqlite3_stmt *statement = NULL;
     char *found = NULL;
@@ -41,11 +42,13 @@ static int64_t ask_number(sqlite3 *handle, int *status, const char *sql, int64_t
     return otherwise;
 }
 
-static const char schema_words[] = "SELECT group_concat(words, char(10)) FROM (SELECT COALESCE(type || ' ' || name || ' ' || tbl_name, '?') || ' '"
-                                   " || COALESCE(sql, '') AS words FROM main.sqlite_schema ORDER BY 1)";
+static const char schema_words[] =
+    "SELECT group_concat(words, char(10)) FROM (SELECT COALESCE(type || ' ' || name || ' ' || "
+    "tbl_name, '?') || ' ' || COALESCE(sql, '') AS words FROM main.sqlite_schema ORDER BY 1)";
 /* What it says, and where in the file each is. */
-static const char schema_placed[] = "SELECT group_concat(words, char(10)) FROM (SELECT quote(type) || quote(name) || quote(tbl_name) || quote(rootpage)"
-                                    " || quote(sql) AS words FROM main.sqlite_schema ORDER BY rowid)";
+static const char schema_placed[] = "SELECT group_concat(words, char(10)) FROM (SELECT quote(type) "
+                                    "|| quote(name) || quote(tbl_name) || quote(rootpage) || "
+                                    "quote(sql) AS words FROM main.sqlite_schema ORDER BY rowid)";
 /* What schemas/ makes. Found once, for it takes longer than the rest of an opening. */
 static struct {
     char *words; /* owned, as the others: what schema_words says of it */
@@ -63,8 +66,14 @@ static void made_find(void)
     sqlite3_exec(ours, schema_trace_sql, NULL, NULL, NULL);
     sqlite3_exec(ours, schema_views_sql, NULL, NULL, NULL);
     made.words = ask(ours, &status, schema_words, NULL, NULL);
-    made.json = ask(ours, &status, "SELECT json_group_array(json_object('type', type, 'name', name, 'sql', sql)) FROM sqlite_schema", NULL, NULL);
-    made.views = ask(ours, &status, "SELECT group_concat('CREATE TEMP ' || substr(sql, 8), ';') FROM sqlite_schema WHERE type = 'view'", NULL, NULL);
+    made.json = ask(ours, &status,
+                    "SELECT json_group_array(json_object('type', type, 'name', name, 'sql', sql)) "
+                    "FROM sqlite_schema",
+                    NULL, NULL);
+    made.views = ask(ours, &status,
+                     "SELECT group_concat('CREATE TEMP ' || substr(sql, 8), ';') FROM "
+                     "sqlite_schema WHERE type = 'view'",
+                     NULL, NULL);
     sqlite3_close(ours);
 }
 
@@ -79,7 +88,8 @@ char *trust_schema(sqlite3 *handle, int *status)
     return ask(handle, status, schema_placed, NULL, NULL);
 }
 
-/* Is the schema of HANDLE's file ours, word for word? SQLite has made of those words what it makes of ours. */
+/* Is the schema of HANDLE's file ours, word for word? SQLite has made of those words what it makes
+ * of ours. */
 static bool schema_is_ours(sqlite3 *handle, int *status)
 {
     char *words = ask(handle, status, schema_words, NULL, NULL);
@@ -91,48 +101,59 @@ static bool schema_is_ours(sqlite3 *handle, int *status)
     return same;
 }
 
-/* A file's schema is a program: a view or a generated column runs whenever it is read. Ours has neither but for the
- * views of schemas/views.sql, so a file with generated columns, virtual tables, triggers, indexes on expressions, or
- * views where tables belong is refused, and so is one that lacks a table of ours. What SQLite has made of the file is
- * asked, by pragmas: the columns of sqlite_schema may say anything. Views are always our own: they are made in `temp`,
- * where SQLite looks first, so that SQL of readers may use them whatever the file has under their names.
+/* A file's schema is a program: a view or a generated column runs whenever it is read. Ours has
+ * neither but for the views of schemas/views.sql, so a file with generated columns, virtual tables,
+ * triggers, indexes on expressions, or views where tables belong is refused, and so is one that
+ * lacks a table of ours. What SQLite has made of the file is asked, by pragmas: the columns of
+ * sqlite_schema may say anything. Views are always our own: they are made in `temp`, where SQLite
+ * looks first, so that SQL of readers may use them whatever the file has under their names.
  *
- * A schema that is ours word for word needs no such look, which takes longer than the rest of an opening. Without VIEWS none
- * are made: for a reader of tables.
+ * A schema that is ours word for word needs no such look, which takes longer than the rest of an
+ * opening. Without VIEWS none are made: for a reader of tables.
  *
- * NULL when HANDLE may be read. Else why not, in words that the caller frees, or NULL with SQLite's error in *STATUS. */
+ * NULL when HANDLE may be read. Else why not, in words that the caller frees, or NULL with SQLite's
+ * error in *STATUS. */
 static char *schema_refused(sqlite3 *handle, bool views, int *status)
 {
     static const struct {
         const char *sql, *what;
     } foreign[] = {
-        {"SELECT '1000 of them' FROM main.sqlite_schema LIMIT 1 OFFSET 1000", "more tables, views and indexes than"},
-        {"SELECT name FROM main.sqlite_schema WHERE type = 'trigger' OR sql LIKE 'CREATE TRIGGER%'", "the trigger"},
-        {"SELECT value ->> 'name' FROM json_each(?2) WHERE value ->> 'type' IN ('virtual', 'shadow')", "the virtual table"},
-        {"SELECT l.value ->> 'name' FROM json_each(?2) l, pragma_table_xinfo(l.value ->> 'name', 'main') x"
-         " WHERE l.value ->> 'type' <> 'view' AND x.hidden > 0", "generated columns in the table"},
+        {"SELECT '1000 of them' FROM main.sqlite_schema LIMIT 1 OFFSET 1000",
+         "more tables, views and indexes than"},
+        {"SELECT name FROM main.sqlite_schema WHERE type = 'trigger' OR sql LIKE 'CREATE TRIGGER%'",
+         "the trigger"},
+        {"SELECT value ->> 'name' FROM json_each(?2) WHERE value ->> 'type' IN ('virtual', "
+         "'shadow')",
+         "the virtual table"},
+        {"SELECT l.value ->> 'name' FROM json_each(?2) l, pragma_table_xinfo(l.value ->> 'name', "
+         "'main') x WHERE l.value ->> 'type' <> 'view' AND x.hidden > 0",
+         "generated columns in the table"},
         {"SELECT i.name FROM json_each(?2) l, pragma_index_list(l.value ->> 'name', 'main') i,"
          " pragma_index_xinfo(i.name, 'main') x WHERE l.value ->> 'type' <> 'view'"
          " AND (x.cid = -2 OR i.partial OR x.coll <> 'BINARY')",
          "an index on expressions, on some rows only or in an order of its own,"},
-        {"SELECT l.value ->> 'name' FROM json_each(?1) o JOIN json_each(?2) l ON lower(l.value ->> 'name') = o.value ->> 'name'"
-         " WHERE o.value ->> 'type' = 'table' AND l.value ->> 'type' <> 'table'",
+        {"SELECT l.value ->> 'name' FROM json_each(?1) o JOIN json_each(?2) l ON lower(l.value ->> "
+         "'name') = o.value ->> 'name' WHERE o.value ->> 'type' = 'table' AND l.value ->> 'type' "
+         "<> 'table'",
          "something else in the place of the table"},
-        {"SELECT o.value ->> 'name' FROM json_each(?1) o WHERE o.value ->> 'type' = 'table'"
-         " AND o.value ->> 'name' NOT IN (SELECT lower(value ->> 'name') FROM json_each(?2))", NULL},
+        {"SELECT o.value ->> 'name' FROM json_each(?1) o WHERE o.value ->> 'type' = 'table' AND "
+         "o.value ->> 'name' NOT IN (SELECT lower(value ->> 'name') FROM json_each(?2))",
+         NULL},
     };
-    /* Once, for each time makes SQLite read every view. With an argument it is SQLite's own: where the file has a table
-     * of that name, this is an error. */
+    /* Once, for each time makes SQLite read every view. With an argument it is SQLite's own: where
+     * the file has a table of that name, this is an error. */
     static const char listed[] = "SELECT json_group_array(json_object('name', name, 'type', type))"
                                  " FROM pragma_table_list(NULL) WHERE schema = 'main'";
     bool ours = schema_is_ours(handle, status);
-    char *theirs = ours ? NULL : ask(handle, status, listed, NULL, NULL), *found = NULL, *why = NULL;
+    char *theirs = ours ? NULL : ask(handle, status, listed, NULL, NULL), *found = NULL,
+         *why = NULL;
 
     for (size_t i = 0; !ours && !found && i < sizeof foreign / sizeof *foreign; i++) {
         found = ask(handle, status, foreign[i].sql, trust_schema_made(), theirs);
         if (found && foreign[i].what)
-            why = say_print("is not read, for it has %s %.100s: a recording's schema only holds rows, and "
-                            "others may do endless work", foreign[i].what, found);
+            why = say_print("is not read, for it has %s %.100s: a recording's schema only holds "
+                            "rows, and others may do endless work",
+                            foreign[i].what, found);
         else if (found)
             why = say_print("is not read, for it has no table %s, as every trace has", found);
     }
@@ -146,8 +167,9 @@ static char *schema_refused(sqlite3 *handle, bool views, int *status)
 /* The version stands in the file's header, too, which can be read before the schema is trusted. */
 char *trust_refused(sqlite3 *handle, bool new, bool views, int *status)
 {
-    static const char tables[] = "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
-                                 " AND name IN ('meta', 'process', 'thread', 'code', 'frame', 'loss')";
+    static const char tables[] =
+        "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 AND name IN "
+        "('meta', 'process', 'thread', 'code', 'frame', 'loss')";
     int64_t found = new ? ask_number(handle, status, tables, 0) : 6;
     int64_t version = ask_number(handle, status, "PRAGMA main.user_version", SCHEMA_VERSION);
     char *why = NULL;
@@ -156,10 +178,12 @@ char *trust_refused(sqlite3 *handle, bool new, bool views, int *status)
     if (*status == SQLITE_OK && found != 6)
         return say_print("a database, but not a dyntrace trace");
     if (version == SCHEMA_VERSION && !(why = new ? schema_refused(handle, views, status) : NULL))
-        version = ask_number(handle, status, "SELECT value FROM meta WHERE key = 'schema_version'", SCHEMA_VERSION);
+        version = ask_number(handle, status, "SELECT value FROM meta WHERE key = 'schema_version'",
+                             SCHEMA_VERSION);
     if (*status != SQLITE_OK || version == SCHEMA_VERSION)
         return why;
     newer = version > SCHEMA_VERSION;
-    return say_print("made by %s dyntrace (schema %lld, this one reads %d): %s", newer ? "a newer" : "an older",
-                     (long long)version, SCHEMA_VERSION, newer ? "please upgrade dyntrace" : "record it again");
+    return say_print("made by %s dyntrace (schema %lld, this one reads %d): %s",
+                     newer ? "a newer" : "an older", (long long)version, SCHEMA_VERSION,
+                     newer ? "please upgrade dyntrace" : "record it again");
 }

@@ -8,15 +8,18 @@
 
 struct sqlite3;
 
-/* NULL when HANDLE is of a trace that we can read, with the VIEWS of ours in `temp` if they are asked for. Else why not, in words that the
- * caller frees, or NULL with SQLite's error in *STATUS. Not NEW: its schema is one that was trusted, of another file. */
+/* NULL when HANDLE is of a trace that we can read, with the VIEWS of ours in `temp` if they are
+ * asked for. Else why not, in words that the caller frees, or NULL with SQLite's error in *STATUS.
+ * Not NEW: its schema is one that was trusted, of another file. */
 char *trust_refused(struct sqlite3 *handle, bool new, bool views, int *status);
 
-/* The schema of HANDLE's file, and where in the file its parts are: two files of which this is equal are read alike. The caller frees it; NULL with
- * an error in *STATUS, where there was none. */
+/* The schema of HANDLE's file, and where in the file its parts are: two files of which this is
+ * equal are read alike. The caller frees it; NULL with an error in *STATUS, where there was none.
+ * */
 char *trust_schema(struct sqlite3 *handle, int *status);
 
-/* What schemas/ makes, as SQLite keeps it: a JSON array of objects with type, name and sql. Borrowed. */
+/* What schemas/ makes, as SQLite keeps it: a JSON array of objects with type, name and sql.
+ * Borrowed. */
 const char *trust_schema_made(void);
 
 #endif

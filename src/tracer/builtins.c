@@ -1,8 +1,8 @@
-/* tracer/builtins.c -- built-in functions whose calls pass through us: those that start a program, and those of sys
- * that look at the PEP 523 slot.
+/* tracer/builtins.c -- built-in functions whose calls pass through us: those that start a program,
+ * and those of sys that look at the PEP 523 slot.
  *
- * They are changed in place: the function object stays the same object, with the same name and text; only where it
- * leads is ours, which goes on to the original. */
+ * They are changed in place: the function object stays the same object, with the same name and
+ * text; only where it leads is ours, which goes on to the original. */
 #include "tracer/tracer.h"
 
 #include "inject.h"
@@ -15,27 +15,32 @@ struct led {
     const char *module, *name;
     PyObject *(*entry)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
     /* What the entry does: call_original() is to be called in it. */
-    PyObject *(*run)(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
-    int environment;    /* of one that starts a program: position of its environment argument, -1: inherits C's */
+    PyObject *(*run)(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count,
+                     PyObject *names);
+    /* of one that starts a program: position of its environment argument, -1: inherits C's */
+    int environment;
     int program, words; /* of the program's name and its arguments, -1: one text for a shell */
     PyMethodDef real;   /* what its module's table said before; the same for all interpreters */
 };
 
-/* A function object for the original is made for the module of the interpreter that calls. SELF is the entry's. */
-static PyObject *call_original(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count,
-                               PyObject *names)
+/* A function object for the original is made for the module of the interpreter that calls. SELF is
+ * the entry's. */
+static PyObject *call_original(const struct led *f, PyObject *self, PyObject *const *args,
+                               Py_ssize_t count, PyObject *names)
 {
     OWNED PyObject *module = PyUnicode_FromString(f->module);
-    OWNED PyObject *function = module ? PyCFunction_NewEx((PyMethodDef *)&f->real, self, module) : NULL;
+    OWNED PyObject *function =
+        module ? PyCFunction_NewEx((PyMethodDef *)&f->real, self, module) : NULL;
 
     return function ? PyObject_Vectorcall(function, args, (size_t)count, names) : NULL;
 }
 
 /* ---- a child that is started so that it cannot be recorded is a row of loss ----
  *
- * What is looked at is the program's own: only plain str and bytes are read, in plain lists and tuples, so that no code
- * of the program's runs. Of a shell's script the simple commands are understood, nothing that needs a shell: what
- * stands in variables, functions and files is not seen, nor what other programs start. */
+ * What is looked at is the program's own: only plain str and bytes are read, in plain lists and
+ * tuples, so that no code of the program's runs. Of a shell's script the simple commands are
+ * understood, nothing that needs a shell: what stands in variables, functions and files is not
+ * seen, nor what other programs start. */
 
 static const char *text_of(PyObject *word)
 {
@@ -55,8 +60,10 @@ static void note(const char *program, const char *const *words)
 
     if (!option)
         return;
-    snprintf(cause, sizeof cause, "child: a %.60s was started with -%c, by which it does not load the recorder: nothing of "
-             "it was recorded", basename(program), option);
+    snprintf(cause, sizeof cause,
+             "child: a %.60s was started with -%c, by which it does not load the recorder: nothing "
+             "of it was recorded",
+             basename(program), option);
     tracer_loss(cause);
 }
 
@@ -69,7 +76,8 @@ static bool is_one_of(const char *word, const char *const *list)
 
 static void note_script(const char *script)
 {
-    static const char *const before[] = {"exec", "command", "env", "nohup", "time", "then", "do", "else", "!", NULL};
+    static const char *const before[] = {"exec", "command", "env",  "nohup", "time",
+                                         "then", "do",      "else", "!",     NULL};
     const char *words[WORDS + 1], *from = script;
     char *copy = malloc(strlen(script) + 1), *to = copy;
     size_t count = 0;
@@ -102,7 +110,8 @@ static void note_script(const char *script)
     free(copy);
 }
 
-/* PROGRAM (or a tuple of where it may be) is about to be started with the words of LIST, the first its name. */
+/* PROGRAM (or a tuple of where it may be) is about to be started with the words of LIST, the first
+ * its name. */
 static void note_program(PyObject *program, PyObject *list)
 {
     static const char *const shells[] = {"sh", "bash", "dash", "ksh", "zsh", NULL};
@@ -130,9 +139,10 @@ static void note_program(PyObject *program, PyObject *list)
 
 /* ---- children are traced too ----
  *
- * The program does not see our variables (inject.h) in os.environ, so it may hand a child an environment without them,
- * or overwrite the one that C sees. So they are added to the child's environment, whose sitecustomize takes them out
- * again. The caller's own environment object is never changed: a copy is passed. */
+ * The program does not see our variables (inject.h) in os.environ, so it may hand a child an
+ * environment without them, or overwrite the one that C sees. So they are added to the child's
+ * environment, whose sitecustomize takes them out again. The caller's own environment object is
+ * never changed: a copy is passed. */
 
 /* The value of NAME in an entry "NAME=value" of a list, or NULL. Borrowed. */
 static const char *value_in(PyObject *entry, const char *name)
@@ -167,7 +177,8 @@ static PyObject *mend_list(PyObject *list)
             mended = PyList_Append(copy, entry) == 0;
     }
     paths = mended ? inject_paths(P.inject_directory, old) : NULL;
-    if (!paths || !list_add(copy, INJECT_PATHS, paths) || !list_add(copy, INJECT_SESSION, P.session_directory))
+    if (!paths || !list_add(copy, INJECT_PATHS, paths) ||
+        !list_add(copy, INJECT_SESSION, P.session_directory))
         Py_CLEAR(copy);
     PyErr_Clear();
     free(paths);
@@ -181,13 +192,15 @@ static int mapping_set(PyObject *mapping, const char *name, const char *value)
     return key && bytes ? PyDict_SetItem(mapping, key, bytes) : -1;
 }
 
-/* The same for a mapping of names to values, str or bytes. It is read as the original would read it, by keys() and
- * values(), once each: those may be the program's code. The original then reads our copy. Of a name that is there as
- * str and as bytes the first counts, as it does for getenv(). */
+/* The same for a mapping of names to values, str or bytes. It is read as the original would read
+ * it, by keys() and values(), once each: those may be the program's code. The original then reads
+ * our copy. Of a name that is there as str and as bytes the first counts, as it does for getenv().
+ * */
 static PyObject *mend_mapping(PyObject *mapping)
 {
     OWNED PyObject *path_key = PyBytes_FromString(INJECT_PATHS), *old = NULL;
-    OWNED PyObject *keys = PyMapping_Keys(mapping), *values = keys ? PyMapping_Values(mapping) : NULL;
+    OWNED PyObject *keys = PyMapping_Keys(mapping),
+                   *values = keys ? PyMapping_Values(mapping) : NULL;
     PyObject *copy = PyDict_New();
     char *paths = NULL;
     bool mended = copy && path_key && values && PyList_GET_SIZE(keys) == PyList_GET_SIZE(values);
@@ -211,7 +224,8 @@ static PyObject *mend_mapping(PyObject *mapping)
     return copy;
 }
 
-static PyObject *follow(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+static PyObject *follow(const struct led *f, PyObject *self, PyObject *const *args,
+                        Py_ssize_t count, PyObject *names)
 {
     Py_ssize_t given = count + (names ? PyTuple_GET_SIZE(names) : 0), at = -1;
     OWNED PyObject *mended = NULL;
@@ -245,13 +259,16 @@ static PyObject *follow(const struct led *f, PyObject *self, PyObject *const *ar
 
 /* ---- perf's trampolines ----
  *
- * With -X perf, or sys.activate_stack_trampoline(), CPython puts an evaluator of its own into the slot that also our
- * hook is in. Ours calls the one that was there before (record_evaluate), so the trampolines run; but the functions of
- * sys, and CPython after a fork, look at the slot itself. While they do, it holds what it would hold without us:
+ * With -X perf, or sys.activate_stack_trampoline(), CPython puts an evaluator of its own into the
+ * slot that also our hook is in. Ours calls the one that was there before (record_evaluate), so the
+ * trampolines run; but the functions of sys, and CPython after a fork, look at the slot itself.
+ * While they do, it holds what it would hold without us:
  *
- *     sys.*_stack_trampoline()    hook out, the original, what it left is what we call from now on, hook in
- *     fork                        hook out in the child, before CPython starts the trampolines there again;
- *                                 hook in by a function registered with os.register_at_fork */
+ *     sys.*_stack_trampoline()    hook out, the original, what it left is what we call from now on,
+ *                                 hook in
+ *     fork                        hook out in the child, before CPython starts the trampolines
+ *                                 there again; hook in by a function registered with
+ *                                 os.register_at_fork */
 
 static bool watched; /* fork is */
 static bool aside;   /* the hook is out, in a child that was just forked */
@@ -272,7 +289,8 @@ static void put_in(void)
 
 void tracer_perf_forked(void)
 {
-    aside = watched && P.evaluate != _PyEval_EvalFrameDefault && PyGILState_GetThisThreadState() && take_out();
+    aside = watched && P.evaluate != _PyEval_EvalFrameDefault && PyGILState_GetThisThreadState() &&
+            take_out();
 }
 
 static PyObject *after_fork(PyObject *self, PyObject *ignored)
@@ -301,8 +319,8 @@ static void watch_fork(void)
     PyErr_Clear();
 }
 
-static PyObject *without_us(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count,
-                            PyObject *names)
+static PyObject *without_us(const struct led *f, PyObject *self, PyObject *const *args,
+                            Py_ssize_t count, PyObject *names)
 {
     bool out = PyInterpreterState_Get() == P.interpreter && take_out();
     PyObject *result = call_original(f, self, args, count, names);
@@ -321,12 +339,21 @@ enum { FOLLOWED = 6, LED = 9 };
 
 static struct led led[LED];
 
-#define ENTRY(number)                                                                                        \
-    static PyObject *entry_##number(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) \
-    {                                                                                                        \
-        return led[number].run(&led[number], self, args, count, names);                                      \
+#define ENTRY(number)                                                                        \
+    static PyObject *entry_##number(PyObject *self, PyObject *const *args, Py_ssize_t count, \
+                                    PyObject *names)                                         \
+    {                                                                                        \
+        return led[number].run(&led[number], self, args, count, names);                      \
     }
-ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3) ENTRY(4) ENTRY(5) ENTRY(6) ENTRY(7) ENTRY(8)
+ENTRY(0)
+ENTRY(1)
+ENTRY(2)
+ENTRY(3)
+ENTRY(4)
+ENTRY(5)
+ENTRY(6)
+ENTRY(7)
+ENTRY(8)
 #undef ENTRY
 
 static struct led led[LED] = {
@@ -341,9 +368,10 @@ static struct led led[LED] = {
     {"sys", "deactivate_stack_trampoline", entry_8, without_us, 0, 0, 0, {0}},
 };
 
-/* Lead one through its entry, for good and in all interpreters. The module's method table is changed, not only the
- * function object, so that the module may be imported afresh later: it is left in sys.modules only if it was there.
- * Anything but the plain built-in that we know is left alone. */
+/* Lead one through its entry, for good and in all interpreters. The module's method table is
+ * changed, not only the function object, so that the module may be imported afresh later: it is
+ * left in sys.modules only if it was there. Anything but the plain built-in that we know is left
+ * alone. */
 static void lead(struct led *f)
 {
     PyObject *modules = PyImport_GetModuleDict(); /* borrowed */

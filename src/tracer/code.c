@@ -26,7 +26,8 @@ const char *values_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **k
     *keep = NULL;
     if (!utf8) {
         PyErr_Clear();
-        *keep = PyUnicode_Check(text) ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace") : NULL;
+        *keep = PyUnicode_Check(text) ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace")
+                                      : NULL;
         if (!*keep || PyBytes_AsStringAndSize(*keep, (char **)&utf8, &length)) {
             PyErr_Clear();
             *bytes = 1;
@@ -46,7 +47,8 @@ PyObject *values_name(PyObject *object)
 
     if (PyFunction_Check(object))
         return Py_NewRef(((PyCodeObject *)PyFunction_GET_CODE(object))->co_qualname);
-    text = PyType_Type.tp_repr((PyObject *)Py_TYPE(object)); /* <class 'a.b'>; a metaclass may have one of its own */
+    /* <class 'a.b'>; a metaclass may have one of its own */
+    text = PyType_Type.tp_repr((PyObject *)Py_TYPE(object));
     if (text)
         Py_SETREF(text, PyUnicode_Substring(text, 8, PyUnicode_GET_LENGTH(text) - 2));
     return text;
@@ -61,7 +63,8 @@ static bool is_library(const char *file)
     size_t length = strlen(P.standard_library);
 
     return (length && !strncmp(file, P.standard_library, length) && file[length] == '/') ||
-           strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") || !strncmp(file, "<frozen ", 8);
+           strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") ||
+           !strncmp(file, "<frozen ", 8);
 }
 
 /* Code of ours that runs while the program is recorded. */
@@ -69,7 +72,8 @@ static bool is_ours(const char *file)
 {
     const char *at = strstr(file, "/dyntrace/_"), *name = at ? at + strlen("/dyntrace/_") : "";
 
-    return !strcmp(file, "<dyntrace>") || ((!strncmp(name, "torch", 5) || !strncmp(name, "guard", 5)) && !strchr(name, '/'));
+    return !strcmp(file, "<dyntrace>") ||
+           ((!strncmp(name, "torch", 5) || !strncmp(name, "guard", 5)) && !strchr(name, '/'));
 }
 
 static bool is_wanted(const char *file, const char *name)
@@ -77,7 +81,9 @@ static bool is_wanted(const char *file, const char *name)
     const char *glob = P.session->text;
     bool any_include = false, included = false;
 
-    if (P.session->frames == SESSION_USER && is_library(file) && strcmp(name, "wrap_inline.<locals>.inner")) /* torch's, around the user's */
+    /* torch's, around the user's */
+    if (P.session->frames == SESSION_USER && is_library(file) &&
+        strcmp(name, "wrap_inline.<locals>.inner"))
         return false;
     if (is_ours(file))
         return false;
@@ -103,7 +109,9 @@ bool tracer_is_users(PyCodeObject *code)
 
     size_t library = strlen(P.standard_library);
 
-    if (library && !strncmp(file, P.standard_library, library) && !strncmp(file + library, "/test/", 6)) /* CPython's tests are programs */
+    /* CPython's tests are programs */
+    if (library && !strncmp(file, P.standard_library, library) &&
+        !strncmp(file + library, "/test/", 6))
         return true;
     return !is_library(file) && !is_ours(file) && !strstr(file, "/python/dyntrace/");
 }
@@ -135,7 +143,8 @@ static uint64_t hash_object(uint64_t hash, PyObject *object, int depth)
 
     hash = hash_bytes(hash, type, strlen(type));
     if (PyUnicode_CheckExact(object)) {
-        hash = hash_bytes(hash, PyUnicode_DATA(object), (size_t)PyUnicode_GET_LENGTH(object) * PyUnicode_KIND(object));
+        hash = hash_bytes(hash, PyUnicode_DATA(object),
+                          (size_t)PyUnicode_GET_LENGTH(object) * PyUnicode_KIND(object));
     } else if (PyBytes_CheckExact(object)) {
         hash = hash_bytes(hash, PyBytes_AS_STRING(object), (size_t)PyBytes_GET_SIZE(object));
     } else if (PyTuple_CheckExact(object) && depth < 8) {
@@ -151,12 +160,13 @@ static uint64_t hash_object(uint64_t hash, PyObject *object, int depth)
 }
 
 /* The same function in another run, or after an edit elsewhere in its file, has
- * the same fingerprint: bytecode, names and constants, not line numbers. CPython keeps the bytecode that it hands out
- * in the code object: not for code that interpreters share. */
+ * the same fingerprint: bytecode, names and constants, not line numbers. CPython keeps the bytecode
+ * that it hands out in the code object: not for code that interpreters share. */
 static uint64_t fingerprint(PyCodeObject *code)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    OWNED PyObject *bytecode = compat_is_shared(code) ? NULL : PyCode_GetCode(code); /* without specialisations */
+    /* without specialisations */
+    OWNED PyObject *bytecode = compat_is_shared(code) ? NULL : PyCode_GetCode(code);
 
     if (bytecode)
         hash = hash_bytes(hash, PyBytes_AS_STRING(bytecode), (size_t)PyBytes_GET_SIZE(bytecode));
@@ -173,7 +183,8 @@ static bool is_elsewhere(PyCodeObject *code)
     return compat_is_shared(code) && PyInterpreterState_Get() != P.interpreter;
 }
 
-/* Put MARK where the hook will find it. What it is from now on: another interpreter may have been quicker. */
+/* Put MARK where the hook will find it. What it is from now on: another interpreter may have been
+ * quicker. */
 static uintptr_t mark_keep(PyCodeObject *code, uintptr_t mark)
 {
     struct code_state *state;
@@ -220,12 +231,15 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
     } else {
         uint32_t id = __atomic_fetch_add(&P.codes, 1, __ATOMIC_RELAXED);
         tracer_fact(CODE, .code = id, .first_line = code->co_firstlineno, .flags = code->co_flags,
-                    .fingerprint = (int64_t)fingerprint(code), .qualname = {name, bytes[0]}, .filename = {file, bytes[1]});
+                    .fingerprint = (int64_t)fingerprint(code), .qualname = {name, bytes[0]},
+                    .filename = {file, bytes[1]});
         mark = (uintptr_t)id << CODE_SHIFT | CODE_SEEN;
         if ((link = link_of(code))) {
             PyCodeObject *origin = link_origin(link);
             uintptr_t from = origin ? tracer_mark_code(origin) : CODE_SKIP;
-            tracer_fact(ORIGIN, .code = id, .from = from & CODE_SKIP ? -1 : (int64_t)(from >> CODE_SHIFT), .kind = fact_string("resume"));
+            tracer_fact(ORIGIN, .code = id,
+                        .from = from & CODE_SKIP ? -1 : (int64_t)(from >> CODE_SHIFT),
+                        .kind = fact_string("resume"));
             Py_XDECREF(origin);
         }
     }
@@ -234,8 +248,8 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
         mark |= CODE_INIT;
     mark = mark_keep(code, mark);
     /* The file that torch.compile's front end begins with. */
-    if (ends_in(name, bytes[0], "<module>") && ends_in(file, bytes[1], "/torch/_dynamo/__init__.py") &&
-        tracer_place() == PLACE_HOME)
+    if (ends_in(name, bytes[0], "<module>") &&
+        ends_in(file, bytes[1], "/torch/_dynamo/__init__.py") && tracer_place() == PLACE_HOME)
         torch_attach(false);
     return mark;
 }

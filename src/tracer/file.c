@@ -1,8 +1,10 @@
-/* tracer/file.c -- a process's file: how it is made, its extents, and the facts in it. See ring.h and facts.h.
+/* tracer/file.c -- a process's file: how it is made, its extents, and the facts in it. See ring.h
+ * and facts.h.
  *
- * The program may close every descriptor it finds, become another user, or lose sight of the session's directory. So
- * nothing but the header's mapping is needed to map more of the file (mremap), and the file is as large as it will ever
- * be. A forked child makes a file of its own, or a nested one in its parent's. */
+ * The program may close every descriptor it finds, become another user, or lose sight of the
+ * session's directory. So nothing but the header's mapping is needed to map more of the file
+ * (mremap), and the file is as large as it will ever be. A forked child makes a file of its own, or
+ * a nested one in its parent's. */
 #include "tracer/file.h"
 #include "job.h"
 
@@ -29,7 +31,7 @@ static struct mapping {
     char *at;
     size_t bytes;
     uint64_t offset;
-} *mappings;
+} * mappings;
 static size_t mapping_count;
 static dev_t file_device;
 static ino_t file_inode;
@@ -56,7 +58,8 @@ static bool has_free(size_t bytes)
 {
     struct statvfs status;
 
-    return statvfs(P.file_directory, &status) || (uint64_t)status.f_bavail * status.f_frsize >= bytes;
+    return statvfs(P.file_directory, &status) ||
+           (uint64_t)status.f_bavail * status.f_frsize >= bytes;
 }
 
 static bool mapping_note(void *at, size_t bytes, uint64_t offset)
@@ -96,15 +99,16 @@ static int file_again(void)
 
     snprintf(name, sizeof name, "%.*s", (int)strcspn(P.file_name, "@"), P.file_name);
     fd = session_open_in(P.file_directory, name, O_RDWR);
-    if (fd >= 0 && (fstat(fd, &status) || status.st_dev != file_device || status.st_ino != file_inode)) {
+    if (fd >= 0 &&
+        (fstat(fd, &status) || status.st_dev != file_device || status.st_ino != file_inode)) {
         close(fd);
         fd = -1;
     }
     return fd;
 }
 
-/* Map more of the file. mremap() of a shared mapping whose old size is 0 maps the same file once more, from the same
- * place on: no descriptor and no name is needed. NULL with errno. */
+/* Map more of the file. mremap() of a shared mapping whose old size is 0 maps the same file once
+ * more, from the same place on: no descriptor and no name is needed. NULL with errno. */
 static void *map_extent(uint64_t at, size_t bytes)
 {
     const struct mapping *near = &mappings[mapping_count - 1];
@@ -161,7 +165,8 @@ static void facts_begin(struct facts *chunk, size_t bytes)
         facts->bytes = bytes - sizeof *facts;
 }
 
-/* Room for a record of SIZE bytes. NULL: there is none, the fact is dropped, and the collector shows code as unknown. */
+/* Room for a record of SIZE bytes. NULL: there is none, the fact is dropped, and the collector
+ * shows code as unknown. */
 static struct fact *fact_room(size_t size)
 {
     struct facts *before = facts, *chunk;
@@ -171,7 +176,9 @@ static struct fact *fact_room(size_t size)
         return NULL;
     used = atomic_load_explicit(&facts->used, memory_order_relaxed);
     if (size > facts->bytes - used) {
-        size_t wanted = size + sizeof *facts > MORE_FACTS ? (size + sizeof *facts + 4095) & ~(size_t)4095 : MORE_FACTS;
+        size_t wanted = size + sizeof *facts > MORE_FACTS
+                            ? (size + sizeof *facts + 4095) & ~(size_t)4095
+                            : MORE_FACTS;
         if (!(chunk = file_extent(wanted, wanted, &offset)))
             return NULL;
         facts_begin(chunk, wanted);
@@ -181,7 +188,8 @@ static struct fact *fact_room(size_t size)
     return (struct fact *)(facts->data + used);
 }
 
-/* The record in the room made last is whole. The first of a chunk also publishes next_off of the one before. */
+/* The record in the room made last is whole. The first of a chunk also publishes next_off of the
+ * one before. */
 static void fact_made(const struct fact *made)
 {
     uint64_t end = (uint64_t)((const char *)made - facts->data) + made->bytes;
@@ -230,7 +238,8 @@ void facts_of_process(void)
         tracer_fact(ARGV, .argv = {buffer, (uint64_t)used});
     }
     tracer_fact(PYTHON, .version = {version, strcspn(version, " ")});
-    text = executable && PyUnicode_Check(executable) ? PyUnicode_AsUTF8AndSize(executable, &used) : NULL;
+    text = executable && PyUnicode_Check(executable) ? PyUnicode_AsUTF8AndSize(executable, &used)
+                                                     : NULL;
     if (text)
         tracer_fact(EXECUTABLE, .path = {text, (uint64_t)used});
     PyErr_Clear();
@@ -312,9 +321,9 @@ void facts_again(void)
 
 /* Who this process is, for its header. */
 struct birth {
-    uint64_t ticks;         /* when it was started, as the kernel has it */
-    uint64_t clock;         /* when it was forked, or begins to be recorded */
-    const char *parent;     /* file of the process that it was forked from, or "" */
+    uint64_t ticks;     /* when it was started, as the kernel has it */
+    uint64_t clock;     /* when it was forked, or begins to be recorded */
+    const char *parent; /* file of the process that it was forked from, or "" */
 };
 
 /* When this process was started: /proc/PID/stat, field 22. */
@@ -370,12 +379,14 @@ static int file_make(const char *directory, const struct birth *birth)
     struct process_file *file = MAP_FAILED;
     struct stat status;
 
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) /* more than the limit is a signal */
+    /* more than the limit is a signal */
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
         bytes = limit.rlim_cur & ~UINT64_C(4095);
     if (!error && bytes < HEADER_BYTES + FIRST_FACTS)
         error = EFBIG;
     for (int n = 0; fd < 0 && !error; n++) {
-        snprintf(name, sizeof name, "%d-%llu-%d.ring", (int)getpid(), (unsigned long long)birth->ticks, n);
+        snprintf(name, sizeof name, "%d-%llu-%d.ring", (int)getpid(),
+                 (unsigned long long)birth->ticks, n);
         fd = session_open_file(at, name, O_RDWR | O_CREAT | O_EXCL);
         if (fd < 0 && errno != EEXIST)
             error = errno;
@@ -422,12 +433,14 @@ static int file_make(const char *directory, const struct birth *birth)
 static int nested_make(const struct birth *birth)
 {
     uint64_t offset, newest;
-    struct process_file *file = file_extent(HEADER_BYTES + FIRST_FACTS, HEADER_BYTES + FIRST_FACTS, &offset);
+    struct process_file *file =
+        file_extent(HEADER_BYTES + FIRST_FACTS, HEADER_BYTES + FIRST_FACTS, &offset);
     char *end = P.file_name + strcspn(P.file_name, "@");
 
     if (!file)
         return errno;
-    snprintf(end, sizeof P.file_name - (size_t)(end - P.file_name), "@%llx", (unsigned long long)offset);
+    snprintf(end, sizeof P.file_name - (size_t)(end - P.file_name), "@%llx",
+             (unsigned long long)offset);
     header_fill(file, birth, offset);
     newest = atomic_load(&P.root->nested);
     do
@@ -436,8 +449,9 @@ static int nested_make(const struct birth *birth)
     return 0;
 }
 
-/* The session's own directory, or the second one when that is full; a forked child that can make none there has its
- * parent's. When there is no room at all, the parent's file or an empty one lets the collector know. */
+/* The session's own directory, or the second one when that is full; a forked child that can make
+ * none there has its parent's. When there is no room at all, the parent's file or an empty one lets
+ * the collector know. */
 void file_open(const char *parent, uint64_t clock)
 {
     struct process_file *forked = P.root; /* the parent's, or NULL */
@@ -463,7 +477,8 @@ void file_open(const char *parent, uint64_t clock)
         munmap(mappings[0].at, mappings[0].bytes);
         memmove(mappings, mappings + 1, --mapping_count * sizeof *mappings);
     } else if (error) {
-        snprintf(name, sizeof name, "%d-%llu-%d.lost", (int)getpid(), (unsigned long long)birth.ticks, error);
+        snprintf(name, sizeof name, "%d-%llu-%d.lost", (int)getpid(),
+                 (unsigned long long)birth.ticks, error);
         fd = session_open_in(P.session_directory, name, O_WRONLY | O_CREAT);
         if (fd >= 0)
             close(fd);

@@ -1,9 +1,11 @@
-/* tracer/greenlet.c -- one thread, several stacks of frames: greenlet, gevent, eventlet, and whatever else switches them.
+/* tracer/greenlet.c -- one thread, several stacks of frames: greenlet, gevent, eventlet, and
+ * whatever else switches them.
  *
- * Who switches stacks exchanges, in the thread state, the chunks of memory that the frames' data is in. So each event asks
- * whether they are those of the event before: two loads and a compare. A stack is known by its lowest chunk. Each has its
- * own list of open frames, which lie on its C stack: greenlet moves that to the heap while another runs, so a list is
- * only looked at while its stack runs. What the ring's words are of is said by a CONTROL_SWITCH (tracer/ring.c). */
+ * Who switches stacks exchanges, in the thread state, the chunks of memory that the frames' data is
+ * in. So each event asks whether they are those of the event before: two loads and a compare. A
+ * stack is known by its lowest chunk. Each has its own list of open frames, which lie on its C
+ * stack: greenlet moves that to the heap while another runs, so a list is only looked at while its
+ * stack runs. What the ring's words are of is said by a CONTROL_SWITCH (tracer/ring.c). */
 #include "tracer/tracer.h"
 
 #include <search.h>
@@ -22,7 +24,8 @@ const void *tracer_stack_bottom(PyThreadState *ts)
 
 static int by_bottom(const void *a, const void *b)
 {
-    const char *x = ((const struct tracer_stack *)a)->bottom, *y = ((const struct tracer_stack *)b)->bottom;
+    const char *x = ((const struct tracer_stack *)a)->bottom,
+               *y = ((const struct tracer_stack *)b)->bottom;
 
     return (x > y) - (x < y);
 }
@@ -32,7 +35,8 @@ static void rename_here(struct tracer *t, const void *bottom)
 {
     tdelete(t->here, &t->stacks, by_bottom);
     t->here->bottom = bottom;
-    tsearch(t->here, &t->stacks, by_bottom); /* without memory it is not found again, and is a new one then */
+    /* without memory it is not found again, and is a new one then */
+    tsearch(t->here, &t->stacks, by_bottom);
 }
 
 struct tracer_stack *tracer_stack_new(struct tracer *t, const void *bottom)
@@ -71,14 +75,17 @@ static void switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
     if (to && frame && compat_is_first(ts, frame))
         to->open = NULL; /* the one that had this address is gone */
     if (!to && (!t->open || t->here->bottom == &no_chunk)) {
-        rename_here(t, key.bottom); /* nothing of the one before is open: most likely it has ended */
+        /* nothing of the one before is open: most likely it has ended */
+        rename_here(t, key.bottom);
         return;
     }
     if (!to && !(to = tracer_stack_new(t, key.bottom))) {
-        tracer_loss("memory: no room to follow another greenlet; the callers of its frames are not true");
+        tracer_loss(
+            "memory: no room to follow another greenlet; the callers of its frames are not true");
         return;
     }
-    if (!t->greenlets && (char *)__builtin_frame_address(0) >= t->stack_low) /* there are no segments for it from now on */
+    /* there are no segments for it from now on */
+    if (!t->greenlets && (char *)__builtin_frame_address(0) >= t->stack_low)
         t->stack_low = to->stack_low = tracer_stack_low(true);
     t->greenlets = true;
     t->here->open = t->open;

@@ -1,12 +1,13 @@
-/* tracer/module.c -- the extension module `_dyntrace`, and the interpreters of a process that have it.
+/* tracer/module.c -- the extension module `_dyntrace`, and the interpreters of a process that have
+ * it.
  *
- * Importing it does nothing but make the shim's functions (tracer/evaluator/api.c) available. `_start`, called by
- * sitecustomize.py, joins the session of `dyntrace run`; pause() and resume() take the hook away and put it back, for
- * programs that measure themselves.
+ * Importing it does nothing but make the shim's functions (tracer/evaluator/api.c) available.
+ * `_start`, called by sitecustomize.py, joins the session of `dyntrace run`; pause() and resume()
+ * take the hook away and put it back, for programs that measure themselves.
  *
- * One process is recorded once, whatever interpreters it has: docs/internals.md has what each has for itself. The
- * shim's objects belong to the home, the main interpreter as it was first initialised; elsewhere its functions
- * raise. */
+ * One process is recorded once, whatever interpreters it has: docs/internals.md has what each has
+ * for itself. The shim's objects belong to the home, the main interpreter as it was first
+ * initialised; elsewhere its functions raise. */
 #include "tracer/capture/capture.h"
 #include "tracer/resume/resume.h"
 #include "tracer/torch/torch.h"
@@ -17,22 +18,26 @@
 
 /* ---- interpreters ---- */
 
-/* Indices of code data that were requested before ours come first in each code object's data, so that CPython calls
- * their free functions for whatever we mark (tracer/compat/cpython.h): not with NULL, which it promises. */
+/* Indices of code data that were requested before ours come first in each code object's data, so
+ * that CPython calls their free functions for whatever we mark (tracer/compat/cpython.h): not with
+ * NULL, which it promises. */
 static freefunc earlier[8];
-#define FREE_EARLIER(n)                                                                                               \
-    static void free_earlier_##n(void *value)                                                                          \
-    {                                                                                                                  \
-        if (value)                                                                                                     \
-            earlier[n](value);                                                                                         \
+#define FREE_EARLIER(n)                       \
+    static void free_earlier_##n(void *value) \
+    {                                         \
+        if (value)                            \
+            earlier[n](value);                \
     }
+/* clang-format off */
 FREE_EARLIER(0) FREE_EARLIER(1) FREE_EARLIER(2) FREE_EARLIER(3)
 FREE_EARLIER(4) FREE_EARLIER(5) FREE_EARLIER(6) FREE_EARLIER(7)
+/* clang-format on */
 
 static Py_ssize_t request_extra(PyInterpreterState *interpreter)
 {
-    static const freefunc not_null[] = {free_earlier_0, free_earlier_1, free_earlier_2, free_earlier_3,
-                                        free_earlier_4, free_earlier_5, free_earlier_6, free_earlier_7};
+    static const freefunc not_null[] = {free_earlier_0, free_earlier_1, free_earlier_2,
+                                        free_earlier_3, free_earlier_4, free_earlier_5,
+                                        free_earlier_6, free_earlier_7};
     Py_ssize_t ours = compat_request_extra(code_state_free);
 
     for (int i = 0; i < ours && i < 8; i++) {
@@ -99,8 +104,8 @@ enum tracer_place tracer_place(void)
 
 void tracer_join_interpreter(void)
 {
-    static const char words[] = "code data: an interpreter of this process has another's where the first one has ours: "
-                                "nothing of it was recorded";
+    static const char words[] = "code data: an interpreter of this process has another's where the "
+                                "first one has ours: nothing of it was recorded";
     enum tracer_place place = tracer_place();
 
     if (P.session->frames == SESSION_NONE)
@@ -125,19 +130,23 @@ static void capture_all(PyObject *module)
     OWNED PyObject *finish = PyObject_GetAttrString(module, "_finish_late"), *capture = NULL;
 
     if (finish)
-        capture = PyObject_CallMethod(module, "Capture", "((OsOOO))", finish, "eager", Py_None, Py_False, Py_True);
+        capture = PyObject_CallMethod(module, "Capture", "((OsOOO))", finish, "eager", Py_None,
+                                      Py_False, Py_True);
     if (!capture || tracer_callback_for_all(capture)) {
         PyErr_Clear();
         tracer_loss("capture: could not be begun");
     }
 }
 
-/* What a capture comes to (python/dyntrace/capture.py, finish), in Python that is loaded when there is one. */
+/* What a capture comes to (python/dyntrace/capture.py, finish), in Python that is loaded when there
+ * is one. */
 static PyObject *finish_late(PyObject *module, PyObject *record)
 {
     OWNED PyObject *capture = PyImport_ImportModule("dyntrace.capture");
 
-    return capture ? PyObject_CallMethod(capture, "finish", "sOOO", "eager", Py_None, Py_False, record) : NULL;
+    return capture
+               ? PyObject_CallMethod(capture, "finish", "sOOO", "eager", Py_None, Py_False, record)
+               : NULL;
 }
 
 /* Join the session, or say why that cannot be: see _start. */
@@ -177,10 +186,11 @@ static PyObject *start(PyObject *module, PyObject *args)
     PyObject *session = NULL, *library = NULL, *inject = NULL;
     const char *why;
 
-    if (!PyArg_ParseTuple(args, "O&O&|O&:_start", PyUnicode_FSConverter, &session, PyUnicode_FSConverter, &library,
-                          PyUnicode_FSConverter, &inject))
+    if (!PyArg_ParseTuple(args, "O&O&|O&:_start", PyUnicode_FSConverter, &session,
+                          PyUnicode_FSConverter, &library, PyUnicode_FSConverter, &inject))
         return NULL;
-    why = join(PyBytes_AS_STRING(session), PyBytes_AS_STRING(library), inject ? PyBytes_AS_STRING(inject) : NULL);
+    why = join(PyBytes_AS_STRING(session), PyBytes_AS_STRING(library),
+               inject ? PyBytes_AS_STRING(inject) : NULL);
     if (!why && inject && P.session->capture && tracer_place() == PLACE_HOME)
         capture_all(module);
     Py_DECREF(session);
@@ -210,10 +220,11 @@ static PyObject *recording(PyObject *module, PyObject *ignored)
 
     if (!file || !file->ns_per_tick_32)
         Py_RETURN_NONE;
-    return Py_BuildValue("(NKKK)", PyUnicode_DecodeFSDefault(path),
-                         (unsigned long long)((unsigned __int128)ticks * file->ns_per_tick_32 >> 32),
-                         (unsigned long long)(t && t->ring ? t->head : 0),
-                         (unsigned long long)(t && t->ring ? atomic_load(&t->ring->tail) : 0));
+    return Py_BuildValue(
+        "(NKKK)", PyUnicode_DecodeFSDefault(path),
+        (unsigned long long)((unsigned __int128)ticks * file->ns_per_tick_32 >> 32),
+        (unsigned long long)(t && t->ring ? t->head : 0),
+        (unsigned long long)(t && t->ring ? atomic_load(&t->ring->tail) : 0));
 }
 
 static PyObject *pause_recording(PyObject *module, PyObject *ignored)
@@ -268,7 +279,8 @@ static PyObject *cost(PyObject *module, PyObject *function)
     for (int hooked = 0; hooked < 2; hooked++) {
         uint64_t began;
         PyObject *result;
-        _PyInterpreterState_SetEvalFrameFunc(interpreter, hooked ? pass_through : _PyEval_EvalFrameDefault);
+        _PyInterpreterState_SetEvalFrameFunc(interpreter,
+                                             hooked ? pass_through : _PyEval_EvalFrameDefault);
         began = clock_monotonic_ns();
         result = PyObject_CallNoArgs(function);
         ns[hooked] = clock_monotonic_ns() - began;
@@ -283,44 +295,62 @@ static PyObject *cost(PyObject *module, PyObject *function)
 static PyMethodDef methods[] = {
     {"_start", start, METH_VARARGS,
      "_start(session, standard_library, inject=None) -> str | None\n\n"
-     "Join the recording session in directory SESSION and install the frame hook. STANDARD_LIBRARY is the directory\n"
-     "whose files `--frames user` leaves out. With INJECT, sitecustomize.py's, programs that this one starts join too.\n"
-     "None: done. Else why nothing is recorded in this process: 'gone' (no such session of this user's), 'over',\n"
-     "'another' (another version's), 'denied' (probably another user's), 'room' (the session knows), 'memory',\n"
+     "Join the recording session in directory SESSION and install the frame hook. STANDARD_LIBRARY "
+     "is the directory\n"
+     "whose files `--frames user` leaves out. With INJECT, sitecustomize.py's, programs that this "
+     "one starts join too.\n"
+     "None: done. Else why nothing is recorded in this process: 'gone' (no such session of this "
+     "user's), 'over',\n"
+     "'another' (another version's), 'denied' (probably another user's), 'room' (the session "
+     "knows), 'memory',\n"
      "'elsewhere' (the main one may join)."},
-    {"_finish_late", finish_late, METH_O, "_finish_late(record)\n\ndyntrace.capture.finish(), of `dyntrace run --capture`."},
+    {"_finish_late", finish_late, METH_O,
+     "_finish_late(record)\n\ndyntrace.capture.finish(), of `dyntrace run --capture`."},
     {"_stop", stop, METH_NOARGS, "_stop()\n\nLeave the session. Another may be joined later."},
     {"_active", active, METH_NOARGS, "_active() -> bool\n\nIs this process being recorded?"},
     {"_recording", recording, METH_NOARGS,
-     "_recording() -> (path, now, written, taken) | None\n\nThe trace that this process is recorded into, the time in it (ns), and\n"
-     "words that this thread has written and the collector has taken; the next commit has those. None: not recorded yet."},
+     "_recording() -> (path, now, written, taken) | None\n\nThe trace that this process is "
+     "recorded into, the time in it (ns), and\n"
+     "words that this thread has written and the collector has taken; the next commit has those. "
+     "None: not recorded yet."},
     {"pause", pause_recording, METH_NOARGS,
-     "pause()\n\nStop recording frames in this process until resume(); in a sub-interpreter: its own."},
-    {"resume", resume_recording, METH_NOARGS, "resume()\n\nRecord frames in this process again, if a session is open."},
+     "pause()\n\nStop recording frames in this process until resume(); in a sub-interpreter: its "
+     "own."},
+    {"resume", resume_recording, METH_NOARGS,
+     "resume()\n\nRecord frames in this process again, if a session is open."},
     {"_owner", owner, METH_NOARGS,
-     "_owner() -> str\n\nWho has the PEP 523 slot: \"-\" for CPython itself, else the file of the hook's code."},
+     "_owner() -> str\n\nWho has the PEP 523 slot: \"-\" for CPython itself, else the file of the "
+     "hook's code."},
     {"_cost", cost, METH_O,
-     "_cost(function) -> (plain, hooked)\n\nNanoseconds that function() takes without a hook and with one that passes on."},
+     "_cost(function) -> (plain, hooked)\n\nNanoseconds that function() takes without a hook and "
+     "with one that passes on."},
     {NULL, NULL, 0, NULL},
 };
 
 /* The shim is for the home: elsewhere each of its names says so. */
 static PyObject *not_here(PyObject *module, PyObject *name)
 {
-    static const char *const types[] = {"CacheEntry", "DynamoFrameType", "GuardTree", "Capture", "Node"};
+    static const char *const types[] = {"CacheEntry", "DynamoFrameType", "GuardTree", "Capture",
+                                        "Node"};
     bool shim = false;
 
-    for (const PyMethodDef *method = shim_methods; method->ml_name && PyUnicode_Check(name); method++)
+    for (const PyMethodDef *method = shim_methods; method->ml_name && PyUnicode_Check(name);
+         method++)
         shim |= !PyUnicode_CompareWithASCIIString(name, method->ml_name);
-    for (const PyMethodDef *method = resume_methods; method->ml_name && PyUnicode_Check(name); method++)
+    for (const PyMethodDef *method = resume_methods; method->ml_name && PyUnicode_Check(name);
+         method++)
         shim |= !PyUnicode_CompareWithASCIIString(name, method->ml_name);
-    for (const PyMethodDef *method = capture_methods; method->ml_name && PyUnicode_Check(name); method++)
+    for (const PyMethodDef *method = capture_methods; method->ml_name && PyUnicode_Check(name);
+         method++)
         shim |= !PyUnicode_CompareWithASCIIString(name, method->ml_name);
     for (size_t i = 0; i < sizeof types / sizeof *types && PyUnicode_Check(name); i++)
         shim |= !PyUnicode_CompareWithASCIIString(name, types[i]);
     if (shim)
-        return PyErr_Format(PyExc_RuntimeError, "dyntrace's %U is there in the main interpreter only, and not when that is "
-                            "initialised again: frames of this one are recorded, nothing more", name);
+        return PyErr_Format(
+            PyExc_RuntimeError,
+            "dyntrace's %U is there in the main interpreter only, and not when that is initialised "
+            "again: frames of this one are recorded, nothing more",
+            name);
     return PyErr_Format(PyExc_AttributeError, "module '_dyntrace' has no attribute %R", name);
 }
 
@@ -334,13 +364,16 @@ static int fill(PyObject *module)
     enum tracer_place place = tracer_place();
 
     if (P.extra < 0 && P.interpreter) {
-        PyErr_SetString(PyExc_ImportError, "_dyntrace: CPython has no slot left for data of code objects");
+        PyErr_SetString(PyExc_ImportError,
+                        "_dyntrace: CPython has no slot left for data of code objects");
         return -1;
     }
     if (place != PLACE_HOME)
         return PyModule_AddFunctions(module, elsewhere);
     return shim_types_ready(module) || torch_types_ready(module) || resume_types_ready(module) ||
-                   capture_types_ready(module) ? -1 : 0;
+                   capture_types_ready(module)
+               ? -1
+               : 0;
 }
 
 static PyModuleDef_Slot slots[] = {

@@ -10,7 +10,8 @@
 /* Run the frame as CPython would have run it: the depth that it may recurse to
  * is what it would be without a hook (tracer/compat/cpython.h, tracer/stack.c). */
 static inline __attribute__((always_inline)) PyObject *
-record_evaluate_by(_PyFrameEvalFunction evaluate, struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
+record_evaluate_by(_PyFrameEvalFunction evaluate, struct tracer *t, PyThreadState *ts,
+                   compat_frame *frame, int throwflag)
 {
     PyObject *result;
 
@@ -46,8 +47,10 @@ static inline __attribute__((always_inline)) uintptr_t record_mark(compat_frame 
 }
 
 /* Write the ENTER, for which there is room. */
-static inline __attribute__((always_inline)) void
-record_open(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag, uint64_t now, const bool limit_depth)
+static inline __attribute__((always_inline)) void record_open(struct tracer *t,
+                                                              struct open_frame *open,
+                                                              uint32_t code, enum ring_tag tag,
+                                                              uint64_t now, const bool limit_depth)
 {
     open->outer = t->open;
     open->code = code;
@@ -55,7 +58,8 @@ record_open(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_
     open->depth = limit_depth && open->outer ? open->outer->depth + 1 : 0;
     t->open = open;
     if (unlikely(code > RING_ID_MASK)) {
-        t->words[t->head & t->mask] = RING_CONTROL_WORD(CONTROL_ENTER, 2, (uint64_t)tag << 37 | code);
+        t->words[t->head & t->mask] =
+            RING_CONTROL_WORD(CONTROL_ENTER, 2, (uint64_t)tag << 37 | code);
         t->head++; /* published together with the next word */
         tracer_put(t, now);
     } else {
@@ -80,20 +84,24 @@ record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring
 
 /* The same for a frame whose code has MARK: 0 as well when that is not recorded. */
 static inline __attribute__((always_inline)) uint64_t
-record_call(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame, uintptr_t mark, int throwflag,
-            bool resumed, const enum session_clock clock, const bool limit_depth)
+record_call(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame,
+            uintptr_t mark, int throwflag, bool resumed, const enum session_clock clock,
+            const bool limit_depth)
 {
     tracer_follow(t, ts, frame);
     if (unlikely(mark & CODE_SKIP))
         return 0;
-    return record_enter(t, open, (uint32_t)(mark >> CODE_SHIFT), throwflag ? RING_THROW : resumed ? RING_RESUME : RING_CALL,
+    return record_enter(t, open, (uint32_t)(mark >> CODE_SHIFT),
+                        throwflag ? RING_THROW
+                        : resumed ? RING_RESUME
+                                  : RING_CALL,
                         clock, limit_depth);
 }
 
 /* Write the EXIT of a frame that gave RESULT. */
 static inline __attribute__((always_inline)) void
-record_exit(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame, PyObject *result,
-            bool resumed, const enum session_clock clock)
+record_exit(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame,
+            PyObject *result, bool resumed, const enum session_clock clock)
 {
     enum ring_tag tag = !result ? RING_RAISE : RING_RETURN;
     uint64_t now;

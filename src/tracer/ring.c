@@ -2,15 +2,16 @@
  *
  * Runs in: the traced process; everything here is a slow path.
  *
- * A ring belongs to one thread at a time. When the thread ends the ring goes to a free list; the next thread writes a
- * CONTROL_THREAD word and carries on. A thread that finds its ring full waits, and lets go of the GIL if that takes
- * long.
+ * A ring belongs to one thread at a time. When the thread ends the ring goes to a free list; the
+ * next thread writes a CONTROL_THREAD word and carries on. A thread that finds its ring full waits,
+ * and lets go of the GIL if that takes long.
  *
- * When the collector takes nothing for --max-stall, or the filesystem is full, a thread goes on in a *gap*: nothing is
- * written, frames are counted. It ends with the first event for which there is room: a CONTROL_GAP says how many frames
- * were lost and which of the open ones are left, and those that began in the gap are named. After a fork the open
- * frames are named likewise: struct open_frame lies on the C stack, which the child has a copy of. Of greenlets each has
- * its own frames and its own FACT_THREAD; the words are of one of them until a CONTROL_SWITCH. */
+ * When the collector takes nothing for --max-stall, or the filesystem is full, a thread goes on in
+ * a *gap*: nothing is written, frames are counted. It ends with the first event for which there is
+ * room: a CONTROL_GAP says how many frames were lost and which of the open ones are left, and those
+ * that began in the gap are named. After a fork the open frames are named likewise: struct
+ * open_frame lies on the C stack, which the child has a copy of. Of greenlets each has its own
+ * frames and its own FACT_THREAD; the words are of one of them until a CONTROL_SWITCH. */
 #include "tracer/file.h"
 #include "tracer/record.h"
 
@@ -20,16 +21,17 @@
 #include <unistd.h>
 
 enum {
-    WAIT_MS = 20,            /* between looks whether the session is over */
-    HOLD_MS = 5,             /* a waiting thread keeps the GIL so long, as one that computes may */
-    STALL_MS = 10,           /* a wait longer than this is a row */
-    RESERVE_STEP = 2 << 20,  /* bytes of a ring that get memory at a time */
+    WAIT_MS = 20,           /* between looks whether the session is over */
+    HOLD_MS = 5,            /* a waiting thread keeps the GIL so long, as one that computes may */
+    STALL_MS = 10,          /* a wait longer than this is a row */
+    RESERVE_STEP = 2 << 20, /* bytes of a ring that get memory at a time */
 };
 
 #define P tracer_process
 #define MS UINT64_C(1000000)
 
-/* A thread has waited for --max-stall in vain: until the collector takes something, the others do not wait. */
+/* A thread has waited for --max-stall in vain: until the collector takes something, the others do
+ * not wait. */
 static _Atomic bool stalled;
 static _Atomic unsigned sleepers; /* threads that look at their ring without the GIL */
 static _Atomic bool closing;      /* ... which must stop that */
@@ -51,11 +53,12 @@ static uint64_t step_of(uint64_t bytes)
     return bytes < RESERVE_STEP ? bytes : RESERVE_STEP;
 }
 
-/* A ring's size falls as the process has more of them, so that hundreds of threads stay near the session's budget: 64
- * KB each beyond it. NULL: there is no room, which is noted. */
+/* A ring's size falls as the process has more of them, so that hundreds of threads stay near the
+ * session's budget: 64 KB each beyond it. NULL: there is no room, which is noted. */
 static struct ring *ring_new(void)
 {
-    uint64_t left = P.session->budget_bytes > ring_bytes_used ? P.session->budget_bytes - ring_bytes_used : 0;
+    uint64_t left =
+        P.session->budget_bytes > ring_bytes_used ? P.session->budget_bytes - ring_bytes_used : 0;
     uint64_t bytes = P.session->ring_bytes, offset;
     uint32_t n = atomic_load_explicit(&P.file->rings, memory_order_relaxed);
     struct ring *ring = NULL;
@@ -65,7 +68,8 @@ static struct ring *ring_new(void)
     while (n && bytes > RING_SMALLEST && bytes > left / 4)
         bytes /= 2;
     errno = EAGAIN;
-    while (n < RING_MAX && !(ring = file_extent(RING_HEADER + bytes, RING_HEADER + step_of(bytes), &offset)) &&
+    while (n < RING_MAX &&
+           !(ring = file_extent(RING_HEADER + bytes, RING_HEADER + step_of(bytes), &offset)) &&
            bytes > RING_SMALLEST)
         bytes /= 2;
     if (ring) {
@@ -82,13 +86,15 @@ static struct ring *ring_new(void)
     return ring;
 }
 
-/* A ring for the thread that runs: one whose thread has ended and of which the collector has taken enough, or a new one. */
+/* A ring for the thread that runs: one whose thread has ended and of which the collector has taken
+ * enough, or a new one. */
 static struct ring *ring_take(void)
 {
     for (unsigned i = free_ring_count; i-- > 0;) {
         struct ring *ring = free_rings[i];
         if (atomic_load_explicit(&ring->head, memory_order_relaxed) -
-                atomic_load_explicit(&ring->tail, memory_order_acquire) <= ring->words / 2) {
+                atomic_load_explicit(&ring->tail, memory_order_acquire) <=
+            ring->words / 2) {
             free_rings[i] = free_rings[--free_ring_count];
             return ring;
         }
@@ -104,15 +110,17 @@ static void name_made_up(char *name)
     for (size_t i = 0; i < sizeof made_up / sizeof *made_up; i++) {
         size_t length = strlen(made_up[i]);
         if (!strncmp(name, made_up[i], length)) {
-            name[length + strspn(name + length, "0123456789_")] = 0; /* "Thread-1 (work)": the target may have been renamed */
+            /* "Thread-1 (work)": the target may have been renamed */
+            name[length + strspn(name + length, "0123456789_")] = 0;
             return;
         }
     }
     name[0] = 0;
 }
 
-/* The thread's name as Python knows it. A thread of `threading` begins with the frame Thread._bootstrap, whose self has
- * it as a plain attribute. "" otherwise. Only ordinary attribute access is used: no code of the program runs. */
+/* The thread's name as Python knows it. A thread of `threading` begins with the frame
+ * Thread._bootstrap, whose self has it as a plain attribute. "" otherwise. Only ordinary attribute
+ * access is used: no code of the program runs. */
 static void thread_name(compat_frame *frame, char *name, size_t room)
 {
     PyObject *self = frame ? compat_local(frame, 0) : NULL, *value, *keep;
@@ -158,7 +166,8 @@ static bool reserve_more(struct ring *ring)
     return true;
 }
 
-/* Can T's ring take a control word and an event? Looks at its tail again. False with no limit: it has no memory. */
+/* Can T's ring take a control word and an event? Looks at its tail again. False with no limit: it
+ * has no memory. */
 static bool ring_has_room(struct tracer *t)
 {
     /* D: matches the collector's C. */
@@ -179,21 +188,26 @@ static bool is_past(const struct ring *ring, uint64_t full)
     return (int64_t)(atomic_load_explicit(&ring->tail, memory_order_acquire) - full) > 0;
 }
 
-/* The ring is full: sleep until the collector has taken some of it, for --max-stall at most. False when it has not. The
- * first moments with the GIL, as letting go could reorder what threads do where nothing but the recorder is slow; then,
- * if it MAY_LET_GO, without. Then even the session may be another afterwards, and nothing of the ring is touched. */
+/* The ring is full: sleep until the collector has taken some of it, for --max-stall at most. False
+ * when it has not. The first moments with the GIL, as letting go could reorder what threads do
+ * where nothing but the recorder is slow; then, if it MAY_LET_GO, without. Then even the session
+ * may be another afterwards, and nothing of the ring is touched. */
 static bool wait_for_collector(struct tracer *t, bool may_let_go, uint64_t *waited)
 {
-    const uint64_t began = clock_monotonic_ns(), most = atomic_load(&stalled) ? 0 : P.session->max_stall_ns;
+    const uint64_t began = clock_monotonic_ns(),
+                   most = atomic_load(&stalled) ? 0 : P.session->max_stall_ns;
     struct ring *ring = t->ring;
-    const uint64_t full = t->head - t->mask - 1 + RING_MARGIN; /* the tail at which there is no room */
+    /* the tail at which there is no room */
+    const uint64_t full = t->head - t->mask - 1 + RING_MARGIN;
     PyThreadState *let_go = NULL;
     uint64_t now = began;
     bool moved;
 
     atomic_fetch_add(&sleepers, 1);
-    while (!(moved = is_past(ring, full)) && now - began < most && !is_abandoned() && !atomic_load(&closing)) {
-        uint64_t left = most - (now - began), step = may_let_go && !let_go ? HOLD_MS * MS : WAIT_MS * MS;
+    while (!(moved = is_past(ring, full)) && now - began < most && !is_abandoned() &&
+           !atomic_load(&closing)) {
+        uint64_t left = most - (now - began),
+                 step = may_let_go && !let_go ? HOLD_MS * MS : WAIT_MS * MS;
         struct timespec timeout = {0, (long)(left < step ? left : step)};
         if (may_let_go && !let_go && now - began >= HOLD_MS * MS)
             let_go = PyEval_SaveThread();
@@ -237,7 +251,8 @@ static void gap_begin(struct tracer *t, uint64_t now, int error)
     }
 }
 
-/* ENTERs of the open frames whose ENTER is not in the ring, the outermost first. False: there was no room for all. */
+/* ENTERs of the open frames whose ENTER is not in the ring, the outermost first. False: there was
+ * no room for all. */
 static bool gap_write_open(struct tracer *t, uint64_t *now)
 {
     struct open_frame **stack, *open;
@@ -256,7 +271,8 @@ static bool gap_write_open(struct tracer *t, uint64_t *now)
         if (room) {
             stack[n]->ordinal = t->entered++;
             stack[n]->code &= ~OPEN_LOST;
-            tracer_put_control(t, CONTROL_ENTER, (uint64_t)RING_INHERITED << 37 | stack[n]->code, 1, now);
+            tracer_put_control(t, CONTROL_ENTER, (uint64_t)RING_INHERITED << 37 | stack[n]->code, 1,
+                               now);
         }
     }
     free(stack);
@@ -297,7 +313,8 @@ static bool write_switch(struct tracer *t, uint64_t *now)
         tracer_lock();
         snprintf(name, sizeof name, "greenlet %u", P.threads);
         here->thread = P.threads;
-        tracer_fact(THREAD, .thread = P.threads++, .os_tid = syscall(SYS_gettid), .name = fact_string(name));
+        tracer_fact(THREAD, .thread = P.threads++, .os_tid = syscall(SYS_gettid),
+                    .name = fact_string(name));
         tracer_unlock();
         here->rings = t->rings;
     }
@@ -309,11 +326,13 @@ static bool write_switch(struct tracer *t, uint64_t *now)
 }
 
 /* Say in the ring what is missing from it. LEFT open frames are those from before the gap. */
-static void write_gap(struct tracer *t, uint64_t now, uint64_t left, uint32_t innermost, uint64_t still_open)
+static void write_gap(struct tracer *t, uint64_t now, uint64_t left, uint32_t innermost,
+                      uint64_t still_open)
 {
     struct ring *ring = t->ring;
     uint64_t lost = ring->lost > still_open ? ring->lost - still_open : 0;
-    const uint64_t words[] = {now, ring->lost_since, (lost > UINT32_MAX ? UINT32_MAX : lost) << 32 | innermost};
+    const uint64_t words[] = {now, ring->lost_since,
+                              (lost > UINT32_MAX ? UINT32_MAX : lost) << 32 | innermost};
 
     ring->lost = ring->lost_since = 0;
     tracer_put_control(t, CONTROL_GAP, left, 3, words);
@@ -368,7 +387,8 @@ static bool ring_attach(struct tracer *t, compat_frame *frame)
     ring = P.file ? ring_take() : NULL;
     id = P.threads;
     if (ring)
-        tracer_fact(THREAD, .thread = P.threads++, .os_tid = syscall(SYS_gettid), .name = fact_string(name));
+        tracer_fact(THREAD, .thread = P.threads++, .os_tid = syscall(SYS_gettid),
+                    .name = fact_string(name));
     tracer_unlock();
     if (!ring) {
         t->gone = true;
@@ -429,7 +449,8 @@ static void thread_ended(void *value)
 struct tracer *tracer_attach(compat_frame *frame)
 {
     int saved_errno = errno;
-    KEPT struct tracer_exception pending = tracer_exception_aside(); /* a throw arrives with its exception set */
+    /* a throw arrives with its exception set */
+    KEPT struct tracer_exception pending = tracer_exception_aside();
     struct tracer *t = aligned_alloc(64, (sizeof *t + 63) & ~(size_t)63);
     if (t) {
         memset(t, 0, sizeof *t);
@@ -459,7 +480,8 @@ struct tracer *tracer_attach(compat_frame *frame)
     return t;
 }
 
-/* Room for an event: one AT_FRAME's beginning or end, where a gap may end and other threads may run meanwhile. */
+/* Room for an event: one AT_FRAME's beginning or end, where a gap may end and other threads may run
+ * meanwhile. */
 static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
 {
     int saved_errno = errno;
@@ -519,7 +541,8 @@ bool tracer_room_within(struct tracer *t)
     return make_room(t, &now, false);
 }
 
-uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag, uint64_t now)
+uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag,
+                      uint64_t now)
 {
     uint64_t entered = tracer_room(t, now);
 

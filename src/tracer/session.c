@@ -2,8 +2,9 @@
  *
  * Runs in: the traced process; everything here is a slow path.
  *
- * fork()'s handler makes a file for the child, or a nested one (ring.h), and forgets the parent's rings. The child's
- * first event attaches a ring and writes an ENTER for each frame that was open (tracer/ring.c). */
+ * fork()'s handler makes a file for the child, or a nested one (ring.h), and forgets the parent's
+ * rings. The child's first event attaches a ring and writes an ENTER for each frame that was open
+ * (tracer/ring.c). */
 #include "session_check.h"
 #include "tracer/file.h"
 
@@ -15,14 +16,15 @@
 
 /* ---- fork(), and the lock for what interpreters share ---- */
 
-static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; /* again: Python code in a handler of fork() */
+/* again: Python code in a handler of fork() */
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pid_t forking_pid;   /* the process that is in fork(), 0: none */
 static uint64_t fork_clock; /* of the last fork() */
 static bool watched;        /* for fork() */
 
-/* Before a fork(). A child has what there was at this time: it may begin to run much later. What the lock guards is
- * whole then. It stays locked where interpreters have GILs of their own, and only there: handlers that run Python code
- * may let go of the GIL. */
+/* Before a fork(). A child has what there was at this time: it may begin to run much later. What
+ * the lock guards is whole then. It stays locked where interpreters have GILs of their own, and
+ * only there: handlers that run Python code may let go of the GIL. */
 static void forking(void)
 {
     tracer_lock();
@@ -45,8 +47,8 @@ static void has_forked(void)
 }
 
 /* In the child, inside fork(): only this thread exists, and little is safe to
- * call. Once, by whoever is first. The parent's rings and facts are unmapped so that nothing can write to
- * them, and its header too once the child has a file of its own. */
+ * call. Once, by whoever is first. The parent's rings and facts are unmapped so that nothing can
+ * write to them, and its header too once the child has a file of its own. */
 static void forked(void)
 {
     int saved_errno = errno;
@@ -102,7 +104,9 @@ static void absent(const char *directory)
 {
     struct sockaddr_un to, from = {.sun_family = AF_UNIX};
     socklen_t length = absent_address(&to, directory);
-    int fd = session_check_name(directory) ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+    int fd = session_check_name(directory)
+                 ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)
+                 : -1;
     struct pollfd answer = {fd, POLLIN, 0};
 
     if (fd < 0)
@@ -123,13 +127,15 @@ static struct session_file *session_map(const char *directory)
 
     if (fd < 0)
         return MAP_FAILED;
-    if (fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *session && status.st_size <= 1 << 20)
+    if (fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *session &&
+        status.st_size <= 1 << 20)
         session = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, fd, 0);
     close(fd);
     if (session != MAP_FAILED &&
-        (memcmp(session->magic, RING_SESSION_MAGIC, sizeof session->magic) || session->format != RING_FORMAT ||
-         session->bytes != status.st_size || ((char *)session)[status.st_size - 1] != 0 ||
-         session->ring_bytes < RING_SMALLEST || (session->ring_bytes & (session->ring_bytes - 1)))) {
+        (memcmp(session->magic, RING_SESSION_MAGIC, sizeof session->magic) ||
+         session->format != RING_FORMAT || session->bytes != status.st_size ||
+         ((char *)session)[status.st_size - 1] != 0 || session->ring_bytes < RING_SMALLEST ||
+         (session->ring_bytes & (session->ring_bytes - 1)))) {
         errno = session->format != RING_FORMAT ? EPROTO /* another version's */ : ENOENT;
         munmap(session, (size_t)status.st_size);
         session = MAP_FAILED;
@@ -146,7 +152,10 @@ static const char *open_session(const char *directory)
     if (strlen(directory) < sizeof P.session_directory)
         session = session_map(directory);
     if (session == MAP_FAILED)
-        return errno == ENOENT ? "gone" : errno == EACCES ? "denied" : errno == EPROTO ? "another" : "memory";
+        return errno == ENOENT   ? "gone"
+               : errno == EACCES ? "denied"
+               : errno == EPROTO ? "another"
+                                 : "memory";
     if (atomic_load(&session->closed)) {
         munmap(session, session->bytes);
         return "over";
@@ -158,7 +167,9 @@ static const char *open_session(const char *directory)
     if (strlen(spill) < sizeof P.spill_directory && !strcmp(basename(spill), basename(directory)))
         strcpy(P.spill_directory, spill);
     P.session = session;
-    P.clock = session->coarse ? SESSION_COARSE : session->clock != SESSION_TSC ? SESSION_MONOTONIC : SESSION_TSC;
+    P.clock = session->coarse                 ? SESSION_COARSE
+              : session->clock != SESSION_TSC ? SESSION_MONOTONIC
+                                              : SESSION_TSC;
     P.now = session->coarse ? &session->now : NULL;
     P.decided_only = session->frames == SESSION_DECIDED;
     if (!watched && pthread_atfork(forking, has_forked, forked)) {
@@ -185,7 +196,8 @@ const char *tracer_open_session(const char *directory)
     return why;
 }
 
-/* The GIL is held, so no other thread is writing; those in the middle of a frame find no ring at its end. */
+/* The GIL is held, so no other thread is writing; those in the middle of a frame find no ring at
+ * its end. */
 void tracer_close_session(void)
 {
     if (!P.session)

@@ -1,12 +1,13 @@
 /* tracer/stack.c -- deep recursion without overflowing the C stack.
  *
- * Without a hook a Python-to-Python call uses no C stack; with one, each takes about half a kilobyte, and a program
- * that recurses 50,000 deep would crash under us alone. So the hook looks at its own frame address, one compare, and
- * when the lower half of the thread's stack is reached the evaluator goes on with a fresh segment of 64 MB, of which
- * memory is only reserved. A segment's margin is for C code that recurses on its own below the last Python frame (repr
- * of nested lists, the compiler, pickle). One is kept for reuse, so that a loop round the boundary costs nothing.
- * Together they may take half of the machine's memory; a recursion that wants more gets CPython's own
- * RecursionError. */
+ * Without a hook a Python-to-Python call uses no C stack; with one, each takes about half a
+ * kilobyte, and a program that recurses 50,000 deep would crash under us alone. So the hook looks
+ * at its own frame address, one compare, and when the lower half of the thread's stack is reached
+ * the evaluator goes on with a fresh segment of 64 MB, of which memory is only reserved. A
+ * segment's margin is for C code that recurses on its own below the last Python frame (repr of
+ * nested lists, the compiler, pickle). One is kept for reuse, so that a loop round the boundary
+ * costs nothing. Together they may take half of the machine's memory; a recursion that wants more
+ * gets CPython's own RecursionError. */
 #include "tracer/tracer.h"
 
 #include <pthread.h>
@@ -15,8 +16,9 @@
 
 enum { SEGMENT_BYTES = 64 << 20, SEGMENT_MARGIN = 8 << 20, HUGE_STACK = 100 << 20 };
 
-/* PyObject *tracer_call_on_stack(ts, frame, throwflag, top, evaluate) Calls evaluate(ts, frame, throwflag) with the
- * stack pointer at `top`. The frame pointer keeps the way back, for us and for unwinders. */
+/* PyObject *tracer_call_on_stack(ts, frame, throwflag, top, evaluate) Calls evaluate(ts, frame,
+ * throwflag) with the stack pointer at `top`. The frame pointer keeps the way back, for us and for
+ * unwinders. */
 PyObject *tracer_call_on_stack(PyThreadState *ts, compat_frame *frame, int throwflag, char *top,
                                _PyFrameEvalFunction evaluate) __attribute__((visibility("hidden")));
 __asm__(".text\n"
@@ -54,7 +56,8 @@ __asm__(".text\n"
         "    .cfi_restore x30\n"
         "    .cfi_def_cfa_offset 0\n"
 #else
-#error "dyntrace does not know this processor: say here how a function is called on another stack"
+    #error \
+        "dyntrace does not know this processor: say here how a function is called on another stack"
 #endif
         "    ret\n"
         "    .cfi_endproc\n"
@@ -67,16 +70,19 @@ static size_t segments_max(void)
     static size_t max;
 
     if (!max)
-        max = (size_t)sysconf(_SC_PHYS_PAGES) / 2 * (size_t)sysconf(_SC_PAGESIZE) / SEGMENT_BYTES + 1;
+        max =
+            (size_t)sysconf(_SC_PHYS_PAGES) / 2 * (size_t)sysconf(_SC_PAGESIZE) / SEGMENT_BYTES + 1;
     return max;
 }
 
-/* The lowest address of a new one; segment_free undoes it. NULL: no memory, or enough are in use. */
+/* The lowest address of a new one; segment_free undoes it. NULL: no memory, or enough are in use.
+ * */
 static char *segment_new(void)
 {
-    char *base = segments < segments_max() ? mmap(NULL, SEGMENT_BYTES, PROT_READ | PROT_WRITE,
-                                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0)
-                                           : MAP_FAILED;
+    char *base = segments < segments_max()
+                     ? mmap(NULL, SEGMENT_BYTES, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0)
+                     : MAP_FAILED;
 
     if (base == MAP_FAILED)
         return NULL;
@@ -91,8 +97,8 @@ static void segment_free(char *base)
     munmap(base, SEGMENT_BYTES);
 }
 
-PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag,
-                                       _PyFrameEvalFunction evaluate)
+PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame,
+                                       int throwflag, _PyFrameEvalFunction evaluate)
 {
     char *segment = t->greenlets ? NULL : t->spare, *low = t->stack_low;
     struct compat_bounds bounds;
@@ -129,7 +135,8 @@ void tracer_stack_release(struct tracer *t)
     t->spare = NULL;
 }
 
-/* Where the calling thread's stack is half used; MOST: nearly all of it. NULL: unknown, never switch. */
+/* Where the calling thread's stack is half used; MOST: nearly all of it. NULL: unknown, never
+ * switch. */
 char *tracer_stack_low(bool most)
 {
     const size_t part = most ? 16 : 2;

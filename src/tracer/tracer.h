@@ -1,17 +1,22 @@
 /* tracer/tracer.h -- what the files of the extension share.
  *
- * Runs in: the traced process. A thread's own struct tracer is touched by that thread only. Everything that the shim
- * has belongs to one interpreter, the home (tracer/module.c), and its GIL guards it. What all interpreters use, which
- * may have GILs of their own, is guarded by tracer_lock(): files, rings, and ids of code and threads.
+ * Runs in: the traced process. A thread's own struct tracer is touched by that thread only.
+ * Everything that the shim has belongs to one interpreter, the home (tracer/module.c), and its GIL
+ * guards it. What all interpreters use, which may have GILs of their own, is guarded by
+ * tracer_lock(): files, rings, and ids of code and threads.
  *
  *   tracer_shim.c      the PEP 523 hook: an ENTER and an EXIT word per frame (record.h)
- *   module.c           the module: start, pause, resume; sub-interpreters, and one initialised again
- *   session.c          joining a session, and fork(); file.c, ring.c: what is shared with the collector
+ *   module.c           the module: start, pause, resume; sub-interpreters, and one initialised
+ *                      again
+ *   session.c          joining a session, and fork(); file.c, ring.c: what is shared with the
+ *                      collector
  *   code.c             code objects: their ids, names, and whether to record them
  *   stack.c            deep recursion: more C stack when a thread's runs short
  *   greenlet.c         one thread, several stacks of frames
- *   builtins.c         children, and the environment that makes them trace themselves; perf's trampolines
- *   evaluator/         the shim: what to run for a call; guards/: when; torch/: what torch's front end needs besides
+ *   builtins.c         children, and the environment that makes them trace themselves; perf's
+ *                      trampolines
+ *   evaluator/         the shim: what to run for a call; guards/: when; torch/: what torch's front
+ *                      end needs besides
  *   resume/            a function split in two, for compilers
  *   compat/            what differs between CPython's versions, and what mends it
  *
@@ -26,13 +31,14 @@
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
-/* Side by side in memory with the others that every call runs through: the processor has few lines for instructions. */
+/* Side by side in memory with the others that every call runs through: the processor has few lines
+ * for instructions. */
 #define HOT __attribute__((hot))
 /* No stack protector, as in the files that the Makefile calls HOT: nothing here is a buffer. */
 #if __has_attribute(no_stack_protector)
-#define UNGUARDED __attribute__((no_stack_protector))
+    #define UNGUARDED __attribute__((no_stack_protector))
 #else
-#define UNGUARDED
+    #define UNGUARDED
 #endif
 
 /* A local variable that owns a reference, or NULL: it is given up where its scope ends. */
@@ -41,7 +47,8 @@ static inline void tracer_let_go(PyObject **object)
 {
     Py_XDECREF(*object);
 }
-/* The pending exception, put aside until the end of its scope: then it takes the place of any that came up since. */
+/* The pending exception, put aside until the end of its scope: then it takes the place of any that
+ * came up since. */
 #define KEPT __attribute__((cleanup(tracer_exception_back)))
 struct tracer_exception {
     PyObject *type, *value, *traceback;
@@ -76,16 +83,18 @@ struct open_frame {
 
 /* A stack of frames. A thread has one, and one more for each greenlet. */
 struct tracer_stack {
-    const void *bottom;      /* its lowest chunk (compat_chunk); NULL: none yet */
-    struct open_frame *open; /* while another runs: its innermost recorded frame, on a C stack that may be elsewhere then */
-    char *stack_low;         /* likewise: the thread's */
-    uint32_t thread;         /* its FACT_THREAD ... */
-    uint32_t rings;          /* ... in the ring that was the thread's so-manieth */
+    const void *bottom; /* its lowest chunk (compat_chunk); NULL: none yet */
+    /* while another runs: its innermost recorded frame, on a C stack that may be elsewhere then */
+    struct open_frame *open;
+    char *stack_low; /* likewise: the thread's */
+    uint32_t thread; /* its FACT_THREAD ... */
+    uint32_t rings;  /* ... in the ring that was the thread's so-manieth */
 };
 
 enum { TRACER_NO_CALLBACK = 1 }; /* ACTION_SKIP of tracer/evaluator/cache.h */
 
-/* A compile that a thread's callback is asked for. Not on the C stack: greenlet moves that away meanwhile. */
+/* A compile that a thread's callback is asked for. Not on the C stack: greenlet moves that away
+ * meanwhile. */
 struct asking {
     struct asking *around; /* the one that began before; owned */
     const void *stack;     /* bottom of the stack that it runs on (tracer_stack_bottom) */
@@ -94,76 +103,91 @@ struct asking {
     bool ended;            /* while a later one, on another stack, goes on */
 };
 
-/* One thread's state. Invariant: words [head, limit) are free to write, or limit is 0 and the slow path decides. */
+/* One thread's state. Invariant: words [head, limit) are free to write, or limit is 0 and the slow
+ * path decides. */
 struct tracer {
     /* the ring, as this producer sees it */
-    uint64_t *words;        /* shared; NULL until the first event after a fork */
-    uint64_t mask;          /* words in the ring - 1 */
-    uint64_t head;          /* next word to write */
-    uint64_t limit;         /* may write below this without looking at tail again */
-    uint64_t until;         /* past this clock a full one is written first */
-    struct ring *ring;      /* shared */
+    uint64_t *words;   /* shared; NULL until the first event after a fork */
+    uint64_t mask;     /* words in the ring - 1 */
+    uint64_t head;     /* next word to write */
+    uint64_t limit;    /* may write below this without looking at tail again */
+    uint64_t until;    /* past this clock a full one is written first */
+    struct ring *ring; /* shared */
     /* frames */
-    struct open_frame *open;/* innermost recorded frame */
-    uint32_t entered;       /* ENTERs so far: the next frame's ordinal */
-    const void *chunk;      /* compat_chunk() at the last event: if it is another now, look whether the stack is */
-    struct tracer_stack *here, *written; /* the stack that runs, and the one that the ring's words are of */
+    struct open_frame *open; /* innermost recorded frame */
+    uint32_t entered;        /* ENTERs so far: the next frame's ordinal */
+    /* compat_chunk() at the last event: if it is another now, look whether the stack is */
+    const void *chunk;
+    /* the stack that runs, and the one that the ring's words are of */
+    struct tracer_stack *here, *written;
     PyThreadState *switches; /* borrowed, compared only: whose stacks they are */
-    void *stacks;           /* tsearch()'s, of all struct tracer_stack of this thread; owned */
-    uint32_t rings;         /* that it has had */
-    bool greenlets;         /* it has had more than one stack */
-    bool gone;              /* no ring, or none that is read: count losses, write nothing */
+    void *stacks;            /* tsearch()'s, of all struct tracer_stack of this thread; owned */
+    uint32_t rings;          /* that it has had */
+    bool greenlets;          /* it has had more than one stack */
+    bool gone;               /* no ring, or none that is read: count losses, write nothing */
     compat_frame *finished_under; /* the frame whose generator has just finished, and */
     uint32_t finished_at;         /* `entered` then; see tracer/compat/mend.c */
     /* the shim */
-    PyObject *callback;           /* owned: False or a callable; NULL = None */
-    PyObject *shim;               /* borrowed: what its thread state keeps of it, or NULL (tracer/evaluator/api.c) */
-    bool active;                  /* counted among the threads with a callback */
-    const struct front *front;    /* whose the callback is; NULL: there never was one */
-    PyObject *aside;              /* owned: that which a callback of the other front has taken the place of, a callable; or NULL */
+    PyObject *callback; /* owned: False or a callable; NULL = None */
+    /* borrowed: what its thread state keeps of it, or NULL (tracer/evaluator/api.c) */
+    PyObject *shim;
+    bool active;               /* counted among the threads with a callback */
+    const struct front *front; /* whose the callback is; NULL: there never was one */
+    /* owned: that which a callback of the other front has taken the place of, a callable; or NULL
+     * */
+    PyObject *aside;
     const struct front *aside_front; /* whose that is */
-    int64_t region;               /* torch's region of this thread, -1 = the common one */
-    struct pending *pending;      /* the frame that torch's own evaluator has; tracer/torch/observe.c */
-    struct pending *observed_at;  /* the one in whose compile `observed` was set, or NULL */
-    int observed;                 /* enum frame_action: SKIP = no callback */
-    struct asking *asking;        /* owned: its compiles, the latest first; tracer/evaluator/decision.c */
-    unsigned quiet;               /* > 0: dyntrace's own Python code runs, which is not recorded */
-    PyCodeObject *replacement;    /* borrowed: code about to run in place of a frame, and */
-    PyCodeObject *replacement_for; /* what it was made of, or itself; see tracer/evaluator/decide.c */
-    compat_frame *replaced;        /* the frame whose arguments it takes over, or NULL */
-    struct capture *capturing;     /* the call that is watched: tracer/capture/capture.h; or NULL */
-    struct capture_going *replay;  /* what its code gives when it runs for the first time; or NULL */
+    int64_t region;                  /* torch's region of this thread, -1 = the common one */
+    /* the frame that torch's own evaluator has; tracer/torch/observe.c */
+    struct pending *pending;
+    struct pending *observed_at; /* the one in whose compile `observed` was set, or NULL */
+    int observed;                /* enum frame_action: SKIP = no callback */
+    /* owned: its compiles, the latest first; tracer/evaluator/decision.c */
+    struct asking *asking;
+    unsigned quiet;            /* > 0: dyntrace's own Python code runs, which is not recorded */
+    PyCodeObject *replacement; /* borrowed: code about to run in place of a frame, and */
+    /* what it was made of, or itself; see tracer/evaluator/decide.c */
+    PyCodeObject *replacement_for;
+    compat_frame *replaced;    /* the frame whose arguments it takes over, or NULL */
+    struct capture *capturing; /* the call that is watched: tracer/capture/capture.h; or NULL */
+    /* what its code gives when it runs for the first time; or NULL */
+    struct capture_going *replay;
     /* C stack */
-    char *stack_low;        /* below this address the stack runs short */
-    char *spare;            /* a segment of stack that is not in use: tracer/stack.c; or NULL */
-    struct tracer *next_tracer;   /* all threads'; under tracer_lock() */
+    char *stack_low;            /* below this address the stack runs short */
+    char *spare;                /* a segment of stack that is not in use: tracer/stack.c; or NULL */
+    struct tracer *next_tracer; /* all threads'; under tracer_lock() */
 };
 
 /* The whole process. */
 struct tracer_process {
-    const struct session_file *session;  /* shared, read only; NULL: not started */
-    struct process_file *file;           /* shared; NULL: could not be made */
-    struct process_file *root;           /* shared; what `file` lies in, or itself; without one the parent's */
+    const struct session_file *session; /* shared, read only; NULL: not started */
+    struct process_file *file;          /* shared; NULL: could not be made */
+    /* shared; what `file` lies in, or itself; without one the parent's */
+    struct process_file *root;
     char session_directory[256];
-    char spill_directory[256];           /* where rings go when that is full; "" = none */
-    char *inject_directory;              /* where sitecustomize.py lies: inject.h; owned */
-    char file_name[64];                  /* within the directory it lies in */
-    const char *file_directory;          /* session_directory or spill_directory */
-    _PyFrameEvalFunction evaluate;       /* the evaluator that was there before us, in `interpreter` */
-    _PyFrameEvalFunction hook;           /* ours, if it is in the slot; or NULL */
-    bool recording;                      /* frames go to a ring */
-    bool decided_only;                   /* ... those that a compiler decides */
-    bool every_frame;                    /* ... all, to any depth, by the counter: nothing need be asked again */
-    bool torch_seen;                     /* torch_attach() was called: its import need not be waited for */
-    enum session_clock clock;            /* what is read */
-    const _Atomic uint64_t *now;         /* shared; what SESSION_COARSE reads; NULL: this is no such session */
-    Py_ssize_t extra;                    /* code-extra slot, the same in all interpreters */
-    uint32_t codes;                      /* code ids given */
-    uint32_t threads;                    /* FACT_THREAD ids given */
+    char spill_directory[256];  /* where rings go when that is full; "" = none */
+    char *inject_directory;     /* where sitecustomize.py lies: inject.h; owned */
+    char file_name[64];         /* within the directory it lies in */
+    const char *file_directory; /* session_directory or spill_directory */
+    /* the evaluator that was there before us, in `interpreter` */
+    _PyFrameEvalFunction evaluate;
+    _PyFrameEvalFunction hook; /* ours, if it is in the slot; or NULL */
+    bool recording;            /* frames go to a ring */
+    bool decided_only;         /* ... those that a compiler decides */
+    /* ... all, to any depth, by the counter: nothing need be asked again */
+    bool every_frame;
+    /* torch_attach() was called: its import need not be waited for */
+    bool torch_seen;
+    enum session_clock clock; /* what is read */
+    /* shared; what SESSION_COARSE reads; NULL: this is no such session */
+    const _Atomic uint64_t *now;
+    Py_ssize_t extra;                       /* code-extra slot, the same in all interpreters */
+    uint32_t codes;                         /* code ids given */
+    uint32_t threads;                       /* FACT_THREAD ids given */
     uint32_t entries, compiles, signatures; /* FACT_ENTRY, FACT_COMPILE, FACT_SIGNATURE ids given */
-    char standard_library[512];          /* prefix of the standard library's files, "" = unknown */
-    PyInterpreterState *interpreter;     /* the main one; NULL: not seen yet */
-    bool interpreters;                   /* there are others, or were */
+    char standard_library[512];      /* prefix of the standard library's files, "" = unknown */
+    PyInterpreterState *interpreter; /* the main one; NULL: not seen yet */
+    bool interpreters;               /* there are others, or were */
 };
 
 extern struct tracer_process tracer_process;
@@ -182,23 +206,27 @@ enum tracer_place tracer_place(void);
 void tracer_join_interpreter(void);
 
 /* tracer_shim.c */
-/* Put into the main interpreter's slot what recording and the shim need now. Elsewhere: does nothing. */
+/* Put into the main interpreter's slot what recording and the shim need now. Elsewhere: does
+ * nothing. */
 void tracer_rehook(void);
 void tracer_record(bool on);
 /* Put the hook into, or out of, the slot of the sub-interpreter that runs. */
 void tracer_hook_sub(bool on);
 
 /* tracer/session.c */
-const char *tracer_open_session(const char *directory); /* NULL, or why this process is not recorded (static) */
-void tracer_close_session(void);                 /* of dyntrace.record(): another may follow */
-/* For what interpreters share. Nothing that may run Python code, or wait for a GIL, is called in between. */
+/* NULL, or why this process is not recorded (static) */
+const char *tracer_open_session(const char *directory);
+void tracer_close_session(void); /* of dyntrace.record(): another may follow */
+/* For what interpreters share. Nothing that may run Python code, or wait for a GIL, is called in
+ * between. */
 void tracer_lock(void);
 void tracer_unlock(void);
 
 /* tracer/ring.c and file.c. All are slow paths; they keep the pending exception. */
 /* The interpreter is initialised again: what threads kept of the shim went with the one before. */
 void tracer_forget_callbacks(void);
-/* tracer/evaluator/api.c: `dyntrace run --capture`: CALLBACK (a new reference to it is kept) is that of each thread from its first frame on. */
+/* tracer/evaluator/api.c: `dyntrace run --capture`: CALLBACK (a new reference to it is kept) is
+ * that of each thread from its first frame on. */
 int tracer_callback_for_all(PyObject *callback);
 void tracer_thread_begins(void);
 /* Make this thread's tracer; FRAME is its first, or NULL. NULL: no memory. */
@@ -207,14 +235,15 @@ static inline struct tracer *tracer_here(void)
 {
     return tracer_thread ? tracer_thread : tracer_attach(NULL);
 }
-/* Make room for an ENTER or EXIT of clock NOW. Its clock, which moves on if that took a wait; 0: write nothing.
- * A long wait lets go of the GIL: nothing that was read before may be believed. */
+/* Make room for an ENTER or EXIT of clock NOW. Its clock, which moves on if that took a wait; 0:
+ * write nothing. A long wait lets go of the GIL: nothing that was read before may be believed. */
 uint64_t tracer_room(struct tracer *t, uint64_t now);
 /* Likewise for a record about the innermost open frame. The GIL stays held. */
 bool tracer_room_within(struct tracer *t);
-/* record_enter() where that has to make room first. When there is none the frame may be open all the same: recording
- * may go on while it runs. */
-uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag, uint64_t now);
+/* record_enter() where that has to make room first. When there is none the frame may be open all
+ * the same: recording may go on while it runs. */
+uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag,
+                      uint64_t now);
 /* A fact for the collector: tracer_fact(GUARD, .entry = 3, ...), see facts.h. */
 #define tracer_fact(NAME, ...) tracer_put_fact(FACT_##NAME, &(struct fact_##NAME){__VA_ARGS__})
 void tracer_put_fact(enum fact_kind kind, const void *fact);
@@ -242,20 +271,22 @@ bool tracer_is_wanted(PyCodeObject *code);
 /* Neither of the standard library nor of an installed package, nor ours? */
 bool tracer_is_users(PyCodeObject *code);
 
-/* TEXT as UTF-8, cut between two characters where it is longer than MOST bytes. Lone surrogates, which UTF-8 cannot
- * hold, become \udcXX. Borrowed from TEXT or from *KEEP, which the caller releases. */
+/* TEXT as UTF-8, cut between two characters where it is longer than MOST bytes. Lone surrogates,
+ * which UTF-8 cannot hold, become \udcXX. Borrowed from TEXT or from *KEEP, which the caller
+ * releases. */
 const char *values_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **keep);
 /* The name of a function as its def has it, else the type of OBJECT: a new string. */
 PyObject *values_name(PyObject *object);
 /* What of the program's values may be recorded: python/dyntrace/_guard_words.py. */
 static inline enum session_values values_kept(void)
 {
-    return tracer_process.session ? (enum session_values)tracer_process.session->values : SESSION_VALUES_ALL;
+    return tracer_process.session ? (enum session_values)tracer_process.session->values
+                                  : SESSION_VALUES_ALL;
 }
 
 /* tracer/compat/mend.c, each only where a CPython needs it */
-/* Calls of the type of SELF, or of all types whose __init__ is recorded, or, FILTERED, is not, reach the hook from now on
- * (COMPAT_INIT_BYPASSES_HOOK). */
+/* Calls of the type of SELF, or of all types whose __init__ is recorded, or, FILTERED, is not,
+ * reach the hook from now on (COMPAT_INIT_BYPASSES_HOOK). */
 void tracer_fix_init(PyObject *self);
 void tracer_fix_all_types(bool filtered);
 /* CODE's mark, which is MARK if it has none yet; 0: none, and none given (COMPAT_SHARES_CODE). */
@@ -272,20 +303,22 @@ void tracer_switched(struct tracer *t, PyThreadState *ts, compat_frame *frame);
 struct tracer_stack *tracer_stack_new(struct tracer *t, const void *bottom);
 void tracer_stacks_release(struct tracer *t);
 /* To be asked before each event: T's open frames are those of the stack that runs afterwards. */
-static inline __attribute__((always_inline)) void tracer_follow(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+static inline __attribute__((always_inline)) void tracer_follow(struct tracer *t, PyThreadState *ts,
+                                                                compat_frame *frame)
 {
     if (unlikely(compat_chunk(ts) != t->chunk))
         tracer_switched(t, ts, frame);
 }
 
 /* tracer/stack.c */
-PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag,
-                                       _PyFrameEvalFunction evaluate);
+PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame,
+                                       int throwflag, _PyFrameEvalFunction evaluate);
 char *tracer_stack_low(bool most);
 void tracer_stack_release(struct tracer *t);
 
 /* tracer/torch/bridge.c */
-/* The module code of torch._dynamo is about to run, or, LATE, has run before the session began: watch it. */
+/* The module code of torch._dynamo is about to run, or, LATE, has run before the session began:
+ * watch it. */
 void torch_attach(bool late);
 
 /* tracer/builtins.c */
@@ -294,8 +327,9 @@ void tracer_perf_forked(void); /* in the child */
 /* Lead the programs that this one starts to INJECT, where sitecustomize.py lies. */
 void tracer_follow_children(const char *inject);
 
-/* Attributes by name. PyObject_GetAttrString() makes a new string each time, and CPython's cache of type attributes
- * (4,096 places, chosen by the string's address) would keep it where an attribute of the program was. */
+/* Attributes by name. PyObject_GetAttrString() makes a new string each time, and CPython's cache of
+ * type attributes (4,096 places, chosen by the string's address) would keep it where an attribute
+ * of the program was. */
 static inline PyObject *tracer_attribute(PyObject *object, const char *name)
 {
     OWNED PyObject *word = PyUnicode_InternFromString(name);
@@ -303,7 +337,8 @@ static inline PyObject *tracer_attribute(PyObject *object, const char *name)
     return word ? PyObject_GetAttr(object, word) : NULL;
 }
 /* OBJECT.NAME(A, B, C), or with the fewer arguments that come before a NULL. */
-static inline PyObject *tracer_call(PyObject *object, const char *name, PyObject *a, PyObject *b, PyObject *c)
+static inline PyObject *tracer_call(PyObject *object, const char *name, PyObject *a, PyObject *b,
+                                    PyObject *c)
 {
     OWNED PyObject *word = PyUnicode_InternFromString(name);
 
@@ -312,7 +347,8 @@ static inline PyObject *tracer_call(PyObject *object, const char *name, PyObject
 
 static inline uint64_t tracer_now_by(const enum session_clock clock)
 {
-    if (clock == SESSION_COARSE && likely(tracer_process.now)) /* a frame may outlive the session that it began in */
+    /* a frame may outlive the session that it began in */
+    if (clock == SESSION_COARSE && likely(tracer_process.now))
         return atomic_load_explicit(tracer_process.now, memory_order_relaxed);
     return clock == SESSION_MONOTONIC ? clock_monotonic_ns() : clock_counter();
 }
@@ -323,7 +359,8 @@ static inline uint64_t tracer_now(void)
 
 static inline void tracer_put(struct tracer *t, uint64_t word)
 {
-    const uint64_t head = t->head; /* a word might be written over t->head, for all the compiler knows */
+    /* a word might be written over t->head, for all the compiler knows */
+    const uint64_t head = t->head;
 
     t->words[head & t->mask] = word;
     t->head = head + 1;
@@ -332,8 +369,8 @@ static inline void tracer_put(struct tracer *t, uint64_t word)
 }
 
 /* A control word and the COUNT WORDS that belong to it: published together. */
-static inline void tracer_put_control(struct tracer *t, enum ring_control what, uint64_t payload, uint32_t count,
-                                      const uint64_t *words)
+static inline void tracer_put_control(struct tracer *t, enum ring_control what, uint64_t payload,
+                                      uint32_t count, const uint64_t *words)
 {
     t->words[t->head++ & t->mask] = RING_CONTROL_WORD(what, count + 1, payload);
     while (count-- > 1)

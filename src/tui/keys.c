@@ -1,16 +1,24 @@
-/* tui/keys.c -- the keys: what they are bound to, their names, and scripts of them. See tui/keys.h. */
+/* tui/keys.c -- the keys: what they are bound to, their names, and scripts of them. See tui/keys.h.
+ * */
 #include "tui/keys.h"
 
 #include <string.h>
 
 #include "lib/json.h"
 
-#define KEYS_(...) {__VA_ARGS__}
-#define BINDING_(request, name, keys, view, group, help, foot) {name, KEYS_ keys, VIEW_##view, group, help, foot},
+#define KEYS_(...)  \
+    {               \
+        __VA_ARGS__ \
+    }
+#define BINDING_(request, name, keys, view, group, help, foot) \
+    {name, KEYS_ keys, VIEW_##view, group, help, foot},
 const struct binding bindings[REQUESTS] = {{0}, KEYS(BINDING_)};
 
 #define NAME_(code, name, curses) {name, code},
-static const struct { const char *name; int code; } names[] = {KEY_CODES(NAME_) {"Space", ' '}};
+static const struct {
+    const char *name;
+    int code;
+} names[] = {KEY_CODES(NAME_){"Space", ' '}};
 enum { NAMES = sizeof names / sizeof *names };
 
 const char *key_label(int code, char *made)
@@ -18,7 +26,10 @@ const char *key_label(int code, char *made)
     for (int i = 0; i < NAMES; i++)
         if (names[i].code == code)
             return names[i].name;
-    snprintf(made, 16, code < 0x20 ? "C-%c" : "%c", code < 0x20 ? code + 'a' - 1 : code < 0x80 ? code : '?');
+    snprintf(made, 16, code < 0x20 ? "C-%c" : "%c",
+             code < 0x20   ? code + 'a' - 1
+             : code < 0x80 ? code
+                           : '?');
     return made;
 }
 

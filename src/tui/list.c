@@ -1,4 +1,5 @@
-/* tui/list.c -- a view that is a table of rows: what is drawn of them, and its keys. See tui/list.h. */
+/* tui/list.c -- a view that is a table of rows: what is drawn of them, and its keys. See
+ * tui/list.h. */
 #include "tui/list.h"
 
 #include <ctype.h>
@@ -8,8 +9,8 @@
 #include "trace/db.h"
 
 enum {
-    TEXT_WIDEST = 72,    /* of a text column, while there is room */
-    GAP = 2,             /* between columns */
+    TEXT_WIDEST = 72, /* of a text column, while there is room */
+    GAP = 2,          /* between columns */
     LAYOUT_MOST = 64,
 };
 
@@ -18,11 +19,13 @@ static bool is_text(const struct list_column *column)
     return column->format <= AS_SPARK;
 }
 
-/* ---- drawing --------------------------------------------------------------- */
+/* ---- drawing ------------------------------------------------------------- */
 
 struct layout {
     int count;
-    struct { int column, x, width; } at[LAYOUT_MOST];
+    struct {
+        int column, x, width;
+    } at[LAYOUT_MOST];
 };
 
 /* The heading of a column: a time has its unit there. */
@@ -30,7 +33,10 @@ static const char *heading(char made[160], const struct list *list, int column)
 {
     const struct list_column *c = column_at(list, column);
 
-    snprintf(made, 160, "%.120s%s%s", c->name, c->format == AS_TIME ? " (s)" : "", column != list->q.sort ? "" : list->q.descending ? "↓" : "↑");
+    snprintf(made, 160, "%.120s%s%s", c->name, c->format == AS_TIME ? " (s)" : "",
+             column != list->q.sort ? ""
+             : list->q.descending   ? "↓"
+                                    : "↑");
     return made;
 }
 
@@ -45,14 +51,17 @@ static int natural_width(const struct list *list, const struct screen *screen, i
 
     for (size_t i = from; i < to; i++) {
         const struct value *row = row_at(list, i);
-        int wide = row ? screen_width(screen, value_print(made, &row[column], c->format, c->width), TEXT_WIDEST) : 0;
+        int wide = row ? screen_width(screen, value_print(made, &row[column], c->format, c->width),
+                                      TEXT_WIDEST)
+                       : 0;
         if (wide > width)
             width = wide;
     }
     return width;
 }
 
-/* The columns that fit, from `scroll` on, after the first, which stays. Texts share what is left. */
+/* The columns that fit, from `scroll` on, after the first, which stays. Texts share what is left.
+ * */
 static struct layout layout_make(const struct list *list, const struct screen *screen)
 {
     struct layout layout = {0};
@@ -66,7 +75,8 @@ static struct layout layout_make(const struct list *list, const struct screen *s
         width = natural[layout.count] = natural_width(list, screen, i);
         if (is_text(c) && width > c->width)
             width = c->width;
-        if (!gap && width > room / 2) /* the first leaves room for others, and takes what they leave */
+        /* the first leaves room for others, and takes what they leave */
+        if (!gap && width > room / 2)
             width = room / 2;
         if (room < width + gap)
             break;
@@ -99,15 +109,19 @@ static int cell_style(const struct list_column *column, const struct value *valu
     return column->format == AS_PATH ? STYLE_DIM : STYLE_NORMAL;
 }
 
-static void cell_draw(struct screen *screen, int y, int x, int width, int style, const char *text, bool right)
+static void cell_draw(struct screen *screen, int y, int x, int width, int style, const char *text,
+                      bool right)
 {
     int wide = screen_width(screen, text, width);
 
     screen_put(screen, y, right ? x + width - wide : x, right ? wide : width, style, text);
 }
 
-/* Text that is wider than its column without the beginning that it shares with the value beside it. */
-static void difference_print(char made[CELL_TEXT], const struct list *list, const struct screen *screen, const struct value *row, int column, int width)
+/* Text that is wider than its column without the beginning that it shares with the value beside it.
+ * */
+static void difference_print(char made[CELL_TEXT], const struct list *list,
+                             const struct screen *screen, const struct value *row, int column,
+                             int width)
 {
     const char *text = made, *other = NULL;
     size_t same = 0, room;
@@ -135,11 +149,13 @@ static void head_draw(struct list *list, struct screen *screen, const struct lay
         int c = layout->at[i].column;
         char text[160];
         cell_draw(screen, list->view.y, layout->at[i].x, layout->at[i].width,
-                  c == list->column ? STYLE_HEAD | STYLE_SELECTED : STYLE_HEAD, heading(text, list, c), !is_text(column_at(list, c)));
+                  c == list->column ? STYLE_HEAD | STYLE_SELECTED : STYLE_HEAD,
+                  heading(text, list, c), !is_text(column_at(list, c)));
     }
 }
 
-static void row_draw(struct list *list, struct screen *screen, const struct layout *layout, size_t at, int y)
+static void row_draw(struct list *list, struct screen *screen, const struct layout *layout,
+                     size_t at, int y)
 {
     const struct value *row = row_at(list, at);
     const char *searched = list->view.tui->searched;
@@ -157,7 +173,8 @@ static void row_draw(struct list *list, struct screen *screen, const struct layo
         if (column->format == AS_DIFFER)
             difference_print(made, list, screen, row, c, layout->at[i].width);
         style = (selected && c == list->column) || (searched[0] && strcasestr(made, searched))
-                    ? STYLE_MATCH : cell_style(column, &row[c], made);
+                    ? STYLE_MATCH
+                    : cell_style(column, &row[c], made);
         cell_draw(screen, y, layout->at[i].x, layout->at[i].width, style | selected, made,
                   !is_text(column) || row[c].type != QUERY_TEXT);
     }
@@ -176,7 +193,8 @@ static const char *empty_words(const struct list *list, char *made, size_t bytes
         return "nothing fits the filter; f and Enter end it";
     if (!list->q.where || !list->block)
         return none ? none : "no rows";
-    snprintf(made, bytes, "there are none here; :%s has those of the whole trace", list->view.ops->name);
+    snprintf(made, bytes, "there are none here; :%s has those of the whole trace",
+             list->view.ops->name);
     return made;
 }
 
@@ -188,12 +206,13 @@ static void list_draw(struct view *view, struct screen *screen)
 
     head_draw(list, screen, &layout);
     if (!view->count)
-        view_words(view, screen, *list->failed ? STYLE_ALARM : STYLE_DIM, empty_words(list, made, sizeof made));
+        view_words(view, screen, *list->failed ? STYLE_ALARM : STYLE_DIM,
+                   empty_words(list, made, sizeof made));
     for (size_t i = 0; view->top + i < view->count && (int)i + 1 < view->rows; i++)
         row_draw(list, screen, &layout, view->top + i, view->y + 1 + (int)i);
 }
 
-/* ---- requests -------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------ */
 
 /* The next column that can be seen, in that direction, and scroll to it. */
 static void column_move(struct list *list, int by)
@@ -221,7 +240,8 @@ static void sort_by(struct list *list, int column)
 {
     if (column < 0 || column >= column_count(list))
         return;
-    list->q.descending = list->q.sort == column ? !list->q.descending : !is_text(column_at(list, column));
+    list->q.descending =
+        list->q.sort == column ? !list->q.descending : !is_text(column_at(list, column));
     list->q.sort = column;
     rows_again(list, false);
     list->wanted_id = -1; /* what comes first now is what one wants to see */
@@ -231,24 +251,28 @@ static void sort_by(struct list *list, int column)
 /* Where TEXT leads from the chosen row; NULL: where the row does. */
 static struct target target_of(const struct list *list, struct arena *arena, const char *text)
 {
-    const struct value *row = (text = text ? text : block_word(list->block, "row")) ? row_at(list, list->view.at) : NULL;
+    const struct value *row =
+        (text = text ? text : block_word(list->block, "row")) ? row_at(list, list->view.at) : NULL;
     const char *names[column_count(list) + 1];
 
     for (int i = 0; i < column_count(list); i++)
         names[i] = column_at(list, i)->name;
-    return row ? row_target(arena, &(struct row){row, names, column_count(list)}, text) : (struct target){0};
+    return row ? row_target(arena, &(struct row){row, names, column_count(list)}, text)
+               : (struct target){0};
 }
 
 static void list_lead(struct view *view, struct arena *arena, struct target *target)
 {
     struct list *list = (struct list *)view;
-    const struct list_column *column = list->column < column_count(list) ? column_at(list, list->column) : NULL;
+    const struct list_column *column =
+        list->column < column_count(list) ? column_at(list, list->column) : NULL;
     const struct value *row = row_at(list, view->at);
     int title = column_named(list, block_word(list->block, "title"));
 
     *target = target_of(list, arena, column ? column->lead : NULL);
     if (row && !target->title) /* what the row is called */
-        target->title = value_print(arena_take(arena, CELL_TEXT), &row[title < 0 ? 0 : title], AS_TEXT, 0);
+        target->title =
+            value_print(arena_take(arena, CELL_TEXT), &row[title < 0 ? 0 : title], AS_TEXT, 0);
 }
 
 static void list_subject(struct view *view, struct target *subject)
@@ -285,12 +309,23 @@ static bool list_request(struct view *view, enum request request, const struct k
     if (view_move(view, request))
         return true;
     switch (request) {
-    case REQUEST_LEFT: column_move(list, -1); break;
-    case REQUEST_RIGHT: column_move(list, 1); break;
-    case REQUEST_SORT: sort_by(list, list->column); break;
-    case REQUEST_SORT_TURN: sort_by(list, list->q.sort >= 0 ? list->q.sort : list->column); break;
-    case REQUEST_CLICK: click(list, key); break;
-    default: return false;
+    case REQUEST_LEFT:
+        column_move(list, -1);
+        break;
+    case REQUEST_RIGHT:
+        column_move(list, 1);
+        break;
+    case REQUEST_SORT:
+        sort_by(list, list->column);
+        break;
+    case REQUEST_SORT_TURN:
+        sort_by(list, list->q.sort >= 0 ? list->q.sort : list->column);
+        break;
+    case REQUEST_CLICK:
+        click(list, key);
+        break;
+    default:
+        return false;
     }
     return true;
 }
@@ -311,17 +346,20 @@ static bool list_search(struct view *view, const char *text, int direction)
     if (!list->view.count || !windowed(list)) {
         bool found = view_find(view, direction, row_fits, text);
         if (!found && list->read && list->read->cut)
-            tui_alarm(view->tui, "%s: not in the first %zu rows; f looks in all of them", text, list->read->row_count);
+            tui_alarm(view->tui, "%s: not in the first %zu rows; f looks in all of them", text,
+                      list->read->row_count);
         return found || (list->read && list->read->cut);
     }
     rows_seek(list, text, direction); /* a thread looks for it */
     return true;
 }
 
-/* The first operator in TEXT, or word of SQL that is one. NULL: there is none, so it is words to look for, not a condition. */
+/* The first operator in TEXT, or word of SQL that is one. NULL: there is none, so it is words to
+ * look for, not a condition. */
 static const char *operator_in(const char *text)
 {
-    static const char *const words[] = {" LIKE ", " GLOB ", " IN ", " IN(", " IS ", " BETWEEN ", " NOT "};
+    static const char *const words[] = {" LIKE ", " GLOB ",    " IN ", " IN(",
+                                        " IS ",   " BETWEEN ", " NOT "};
     const char *first = strpbrk(text, "=<>");
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -331,8 +369,8 @@ static const char *operator_in(const char *text)
     return first;
 }
 
-/* TEXT with numbers for what stands there for people: 10ms as nanoseconds, 2k, 3M; and quotes around the columns that it compares:
- * `where` is one. What is quoted stays. */
+/* TEXT with numbers for what stands there for people: 10ms as nanoseconds, 2k, 3M; and quotes
+ * around the columns that it compares: `where` is one. What is quoted stays. */
 static const char *condition_make(const struct list *list, struct arena *arena, const char *text)
 {
     size_t bytes;
@@ -340,7 +378,8 @@ static const char *condition_make(const struct list *list, struct arena *arena, 
     FILE *out = open_memstream(&made, &bytes);
 
     while (*text) {
-        const char *quoted = strchr("'\"[", *text) ? strchr(text + 1, *text == '[' ? ']' : *text) : NULL;
+        const char *quoted =
+            strchr("'\"[", *text) ? strchr(text + 1, *text == '[' ? ']' : *text) : NULL;
         bool word = isalpha((unsigned char)*text) || *text == '_';
         size_t length = quoted ? (size_t)(quoted - text) + 1 : 1;
         const char *operator;
@@ -353,15 +392,18 @@ static const char *condition_make(const struct list *list, struct arena *arena, 
             length = (size_t)(end - text);
             while (isalnum((unsigned char)end[letters]) || end[letters] == '_')
                 letters++;
-            factor = letters == 1 && *end == 'k' ? 1e3 : letters == 1 && *end == 'M' ? 1e6 : times_unit(end, letters);
+            factor = letters == 1 && *end == 'k'   ? 1e3
+                     : letters == 1 && *end == 'M' ? 1e6
+                                                   : times_unit(end, letters);
             if (factor) {
                 fprintf(out, "%.0f", number * factor);
                 text = end + letters;
                 continue;
             }
         }
-        word = word && column_named(list, arena_text(arena, text, length)) >= 0 && (operator = operator_in(text)) &&
-               operator <= text + length + strspn(text + length, " !");
+        word =
+            word && column_named(list, arena_text(arena, text, length)) >= 0 &&
+            (operator= operator_in(text)) && operator<= text + length + strspn(text + length, " !");
         fprintf(out, word ? "\"%.*s\"" : "%.*s", (int)length, text);
         text += length;
     }
@@ -407,7 +449,7 @@ static char *list_sql(struct view *view)
     return list->q.sql ? question_sql(&list->q, ASK_EXPORT, false) : NULL;
 }
 
-/* ---- opening and closing --------------------------------------------------- */
+/* ---- opening and closing ------------------------------------------------- */
 
 /* "name   format width  => lead" as a column. */
 static void column_read(struct list *list, char *name)
@@ -417,8 +459,11 @@ static void column_read(struct list *list, char *name)
     size_t word = strcspn(format, " ");
 
     *end = 0;
-    *list_add(&list->q.columns) = (struct list_column){.name = name, .format = format_named(format, word), .width = (int)strtol(format + word, NULL, 10),
-                                                       .lead = strstr(format, "=> ")};
+    *list_add(&list->q.columns) =
+        (struct list_column){.name = name,
+                             .format = format_named(format, word),
+                             .width = (int)strtol(format + word, NULL, 10),
+                             .lead = strstr(format, "=> ")};
 }
 
 static void list_open(struct view *view)
@@ -427,9 +472,13 @@ static void list_open(struct view *view)
 
     sheet_open(&list->sheet, view->ops->name, NULL);
     list->block = &list->sheet.blocks.at[0];
-    list->q = (struct question){.sql = text_with(&view->arena, list->block->sql, "$quick", "0"), .key = block_word(list->block, "window"),
-                                .where = view->target.where,
-                                .quick = strstr(list->block->sql, "$quick") ? text_with(&view->arena, list->block->sql, "$quick", "1") : NULL};
+    list->q =
+        (struct question){.sql = text_with(&view->arena, list->block->sql, "$quick", "0"),
+                          .key = block_word(list->block, "window"),
+                          .where = view->target.where,
+                          .quick = strstr(list->block->sql, "$quick")
+                                       ? text_with(&view->arena, list->block->sql, "$quick", "1")
+                                       : NULL};
     for (size_t i = 0; i < list->block->lines.count; i++)
         if (!strcmp(list->block->lines.at[i].word, "|"))
             column_read(list, list->block->lines.at[i].rest);
@@ -450,8 +499,23 @@ static void list_close(struct view *view)
 }
 
 const struct view_ops list_ops = {
-    .size = sizeof(struct list), .asked = 4, .jobs = 6, .open = list_open, .close = list_close, .settle = list_settle, .draw = list_draw,
-    .request = list_request, .refresh = list_refresh, .sql = list_sql, .search = list_search, .filter = list_filter,
-    .column = list_column, .export = list_export, .lead = list_lead, .moment = list_moment, .subject = list_subject,
-    .writes = "csv", .keys = "Enter opens  s sort  f filter  / search  v beside",
+    .size = sizeof(struct list),
+    .asked = 4,
+    .jobs = 6,
+    .open = list_open,
+    .close = list_close,
+    .settle = list_settle,
+    .draw = list_draw,
+    .request = list_request,
+    .refresh = list_refresh,
+    .sql = list_sql,
+    .search = list_search,
+    .filter = list_filter,
+    .column = list_column,
+    .export = list_export,
+    .lead = list_lead,
+    .moment = list_moment,
+    .subject = list_subject,
+    .writes = "csv",
+    .keys = "Enter opens  s sort  f filter  / search  v beside",
 };

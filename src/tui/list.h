@@ -2,42 +2,46 @@
  *
  * Runs in: the viewer; the jobs in threads.
  *
- * A list is its file in schemas/tui/ (tui/sheet.h). Everything else -- scrolling, sorting, filters, search, export,
- * refreshing, where Enter leads -- is in list.c (drawing, and the keys) and rows.c (what is asked, and the rows that are
- * there).
+ * A list is its file in schemas/tui/ (tui/sheet.h). Everything else -- scrolling, sorting, filters,
+ * search, export, refreshing, where Enter leads -- is in list.c (drawing, and the keys) and rows.c
+ * (what is asked, and the rows that are there).
  *
- *     whole      all rows are read once and kept (up to a limit): for results that take time to compute and are short.
- *                Sorted and filtered here.
- *     windowed   only the ids of all rows are kept, at most 4 bytes each; what is on the screen is fetched by id. For tables of
- *                millions of rows, which open at once. Sorted and filtered by SQLite. */
+ *     whole      all rows are read once and kept (up to a limit): for results that take time to
+ *                compute and are short. Sorted and filtered here.
+ *     windowed   only the ids of all rows are kept, at most 4 bytes each; what is on the screen is
+ *                fetched by id. For tables of millions of rows, which open at once. Sorted and
+ *                filtered by SQLite. */
 #ifndef DYNTRACE_TUI_LIST_H
 #define DYNTRACE_TUI_LIST_H
 
 #include "tui/sheet.h"
 
 struct list_column {
-    const char *name;        /* in the SQL, and the heading */
+    const char *name; /* in the SQL, and the heading */
     enum cell_format format;
-    int width;               /* at least; texts share what is left of the line */
-    const char *lead;        /* what Enter opens on this column (tui/sheet.h); NULL: what the row opens */
-    bool empty;              /* whole lists of a sheet: no row has anything there but 0 */
+    int width; /* at least; texts share what is left of the line */
+    /* what Enter opens on this column (tui/sheet.h); NULL: what the row opens */
+    const char *lead;
+    bool empty; /* whole lists of a sheet: no row has anything there but 0 */
 };
 
 typedef LIST(struct list_column) list_columns;
 
 struct question {
-    const char *sql;         /* borrowed, as all texts here */
-    const char *quick;       /* whole lists: the same columns as far as they are known at once, or NULL */
-    const char *key;         /* windowed: the column that names a row; NULL: whole */
-    const char *id;          /* that, and of whole lists one that does; or NULL */
-    const char *where;       /* a condition, or NULL */
+    const char *sql; /* borrowed, as all texts here */
+    /* whole lists: the same columns as far as they are known at once, or NULL */
+    const char *quick;
+    const char *key;   /* windowed: the column that names a row; NULL: whole */
+    const char *id;    /* that, and of whole lists one that does; or NULL */
+    const char *where; /* a condition, or NULL */
     list_columns columns;
-    const char *filter;      /* words, or a condition; or NULL */
-    const char *condition;   /* that, as SQL: "total > 10ms" with numbers for units; NULL: it is words */
-    int sort;                /* column, -1: as it comes */
+    const char *filter; /* words, or a condition; or NULL */
+    /* that, as SQL: "total > 10ms" with numbers for units; NULL: it is words */
+    const char *condition;
+    int sort; /* column, -1: as it comes */
     bool descending;
-    bool typed;              /* a user's SQL, not all of which can stand within another query */
-    bool cut;                /* whole: not all rows are kept, so SQLite sorts and filters them */
+    bool typed; /* a user's SQL, not all of which can stand within another query */
+    bool cut;   /* whole: not all rows are kept, so SQLite sorts and filters them */
 };
 
 /* ASK_ROWS    whole lists: all rows, at first those that are quick
@@ -51,24 +55,26 @@ enum ask { ASK_ROWS, ASK_IDS, ASK_WINDOW, ASK_SEEK, ASK_MOMENT, ASK_EXPORT };
 struct list_job {
     struct job job;
     enum ask what;
-    char *sql;             /* owned */
-    bool first;            /* another will ask for all */
+    char *sql;  /* owned */
+    bool first; /* another will ask for all */
 
     /* given */
-    size_t id_count;       /* ASK_WINDOW, ASK_SEEK; ASK_IDS: found */
-    LIST(int32_t) ids;     /* them, each less the first; or none, while each is one more than that before */
-    int64_t base;          /* the first; ASK_MOMENT: found */
-    size_t from;           /* ASK_WINDOW: which is the first; ASK_SEEK: where it stood, then where it is */
+    size_t id_count; /* ASK_WINDOW, ASK_SEEK; ASK_IDS: found */
+    /* them, each less the first; or none, while each is one more than that before */
+    LIST(int32_t) ids;
+    int64_t base; /* the first; ASK_MOMENT: found */
+    /* ASK_WINDOW: which is the first; ASK_SEEK: where it stood, then where it is */
+    size_t from;
     int direction;
-    int64_t moment_ns;     /* ASK_MOMENT */
-    char *text;            /* owned: looked for; a path */
-    list_columns columns;  /* ASK_SEEK: their formats */
+    int64_t moment_ns;    /* ASK_MOMENT */
+    char *text;           /* owned: looked for; a path */
+    list_columns columns; /* ASK_SEEK: their formats */
 
     /* found */
     LIST(struct value) values; /* row_count * width; their texts are in the arena */
     size_t row_count, bytes;
     int width;
-    LIST(const char *) names;  /* of the columns; in the arena */
+    LIST(const char *) names; /* of the columns; in the arena */
     struct arena arena;
     bool cut, found;
 };
@@ -78,21 +84,22 @@ struct list {
     /* jobs, all owned: those that are being asked */
     struct list_job *asking, *fetching, *seeking, *exporting;
     /* and those that have answered */
-    struct list_job *read;        /* the rows; windowed: the ids */
-    struct list_job *window;      /* windowed: some rows */
+    struct list_job *read;   /* the rows; windowed: the ids */
+    struct list_job *window; /* windowed: some rows */
 
-    struct sheet sheet;           /* owned */
+    struct sheet sheet;              /* owned */
     const struct sheet_block *block; /* of the sheet; NULL: any SQL */
-    struct question q;            /* owned */
-    struct arena names;           /* of columns that the sheet does not name */
-    int id;                       /* whole: the column that names a row, -1: none does */
+    struct question q;               /* owned */
+    struct arena names;              /* of columns that the sheet does not name */
+    int id;                          /* whole: the column that names a row, -1: none does */
 
-    uint32_t *order;              /* owned: whole: rows as they are shown, after the filter; view.count of them */
-    bool ready;                   /* the first answer is there */
-    char failed[400];             /* why there is none, or "" */
-    int column, scroll;           /* the chosen column; the first one after the frozen */
-    int64_t moment_ns;            /* go to the last row that is not after it, 0: no */
-    int64_t wanted_id;            /* stay on this row when rows come anew; -1: on none */
+    /* owned: whole: rows as they are shown, after the filter; view.count of them */
+    uint32_t *order;
+    bool ready;         /* the first answer is there */
+    char failed[400];   /* why there is none, or "" */
+    int column, scroll; /* the chosen column; the first one after the frozen */
+    int64_t moment_ns;  /* go to the last row that is not after it, 0: no */
+    int64_t wanted_id;  /* stay on this row when rows come anew; -1: on none */
 };
 
 static inline struct list_column *column_at(const struct list *list, int column)
@@ -108,7 +115,8 @@ static inline int column_count(const struct list *list)
 /* A column in which there is nothing leaves its room to others. */
 static inline bool column_shown(const struct list *list, int column)
 {
-    return column_at(list, column)->format != AS_HIDDEN && (!column_at(list, column)->empty || column == list->column || column == list->q.sort);
+    return column_at(list, column)->format != AS_HIDDEN &&
+           (!column_at(list, column)->empty || column == list->column || column == list->q.sort);
 }
 
 /* The column NAME, or -1. */
@@ -134,7 +142,8 @@ const struct value *row_at(const struct list *list, size_t at);
 bool row_has(const list_columns *columns, const struct value *row, const char *text, bool plain);
 /* Ask for the rows, at first for a screenful, or what is quick. */
 void rows_ask(struct list *list);
-/* It is sorted or filtered otherwise. ASK: for other rows; else a whole list arranges those that it has. */
+/* It is sorted or filtered otherwise. ASK: for other rows; else a whole list arranges those that it
+ * has. */
 void rows_again(struct list *list, bool ask);
 /* Look for TEXT in the rows of a windowed list. */
 void rows_seek(struct list *list, const char *text, int direction);

@@ -1,4 +1,5 @@
-/* tui/loop.h -- the loop of `dyntrace tui`: where the door (tui.c) meets what it does itself with keys (tui/requests.c). */
+/* tui/loop.h -- the loop of `dyntrace tui`: where the door (tui.c) meets what it does itself with
+ * keys (tui/requests.c). */
 #ifndef DYNTRACE_LOOP_H
 #define DYNTRACE_LOOP_H
 
@@ -8,21 +9,23 @@
 #include "tui/places.h"
 #include "tui/prompt.h"
 
-/* What the program does per second while its recording is followed, and did before (tui/rates.c). */
+/* What the program does per second while its recording is followed, and did before (tui/rates.c).
+ * */
 enum { RATES = 4 /* calls, hits, compiles, recompiles */, RATES_KEPT = 60 };
 
 struct rates {
-    int64_t at_ms;                 /* when it was looked last, 0: not yet */
+    int64_t at_ms; /* when it was looked last, 0: not yet */
     int64_t sums[RATES], lookup_id;
     double kept[RATES_KEPT][RATES]; /* per second; the newest last */
-    int looks;                     /* of them */
-    char compiling[100];           /* what is being compiled now, or "" */
+    int looks;                      /* of them */
+    char compiling[100];            /* what is being compiled now, or "" */
 };
 
 /* Look at the trace that is being written. */
 void rates_look(struct rates *rates, struct db *db);
 
-/* "compiling train for 4 s  calls 1.2 M/s ▁▃█ ..." for COLUMNS, and the memory of process PID, if it is not 0. LINE has room for BYTES. */
+/* "compiling train for 4 s  calls 1.2 M/s ▁▃█ ..." for COLUMNS, and the memory of process PID, if
+ *                           it is not 0. LINE has room for BYTES. */
 void rates_print(const struct rates *rates, int pid, int columns, char *line, size_t bytes);
 
 enum { SAY = 400 };
@@ -30,9 +33,9 @@ enum { SAY = 400 };
 struct tui_options;
 
 struct loop {
-    struct tui face;        /* screen, work and db are owned */
+    struct tui face;                   /* screen, work and db are owned */
     const struct tui_options *options; /* borrowed */
-    struct places places;   /* owned: the views */
+    struct places places;              /* owned: the views */
     struct prompt prompt;
     enum request asked;     /* what the prompt is for */
     struct sql_words words; /* owned; gathered when first needed */
@@ -45,16 +48,16 @@ struct loop {
     struct output output;   /* owned: what the program printed */
 
     /* the trace, whose file may be deleted, replaced or written to */
-    char *path;             /* owned: absolute */
-    const char *name;       /* borrowed: what it is called */
-    int ended_fd;           /* owned: readable when a job has ended */
-    struct stat file;       /* as it was opened */
-    bool gone, replaced;    /* there is none of that name any more, or another */
+    char *path;          /* owned: absolute */
+    const char *name;    /* borrowed: what it is called */
+    int ended_fd;        /* owned: readable when a job has ended */
+    struct stat file;    /* as it was opened */
+    bool gone, replaced; /* there is none of that name any more, or another */
     bool live, hold;
     int64_t ticked_ms;
-    struct rates rates;     /* while it is live */
-    int killed;             /* how often the program was told to end */
-    int64_t version;        /* of its rows when it was looked at last, 0: not yet */
+    struct rates rates; /* while it is live */
+    int killed;         /* how often the program was told to end */
+    int64_t version;    /* of its rows when it was looked at last, 0: not yet */
 };
 
 static inline struct view *loop_top(const struct loop *loop)
@@ -66,10 +69,12 @@ static inline struct view *loop_top(const struct loop *loop)
 void loop_request(struct loop *loop, enum request request, const struct key *key);
 void loop_answer(struct loop *loop, enum request asked, char *text);
 
-/* Of the prompt, for a struct loop: names of commands, then of views; for a filter the columns first; for SQL the trace's own words. */
+/* Of the prompt, for a struct loop: names of commands, then of views; for a filter the columns
+ * first; for SQL the trace's own words. */
 char *loop_complete(void *context, const char *word, bool first, int again);
 
-/* The file that has the trace's name now becomes the trace, or another, unless it cannot be read. */
+/* The file that has the trace's name now becomes the trace, or another, unless it cannot be read.
+ * */
 void loop_reopen(struct loop *loop);
 void loop_open(struct loop *loop, const char *path);
 

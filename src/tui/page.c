@@ -1,4 +1,5 @@
-/* tui/page.c -- a text view that is made by its file in schemas/tui/, and lines of source in one. See tui/text.h.
+/* tui/page.c -- a text view that is made by its file in schemas/tui/, and lines of source in one.
+ * See tui/text.h.
  *
  * Runs in: the viewer, in a thread. */
 #include "tui/text.h"
@@ -13,8 +14,8 @@ const char *page_codes(struct doc *doc, struct db *db, int64_t code_id)
 {
     const char *codes = "(NULL)";
 
-    db_rows(row, db, schema_statement("tui/codes"), code_id)
-        codes = doc_print(doc, "%s", query_whole(row, 0, NULL));
+    db_rows(row, db, schema_statement("tui/codes"), code_id) codes =
+        doc_print(doc, "%s", query_whole(row, 0, NULL));
     return codes;
 }
 
@@ -24,7 +25,8 @@ static bool is(const struct sheet_line *line, const char *word)
 }
 
 /* A line or a heading, with where it leads; what is printed on the way is in ARENA. */
-static void line_put(struct doc *doc, struct arena *arena, const struct row *row, const char *text, bool part)
+static void line_put(struct doc *doc, struct arena *arena, const struct row *row, const char *text,
+                     bool part)
 {
     const char *made = row_print(arena, row, text, true);
     struct target target = made ? row_target(&doc->arena, row, text) : (struct target){0};
@@ -43,13 +45,17 @@ static const char *field_whole(struct query *query, const struct row *row, const
 {
     const struct value *value = row_field(row, text);
 
-    return value && value->type == QUERY_TEXT ? query_whole(query, (int)(value - row->values), NULL) : NULL;
+    return value && value->type == QUERY_TEXT ? query_whole(query, (int)(value - row->values), NULL)
+                                              : NULL;
 }
 
 static void part_put(struct doc *doc, struct db *db, struct query *row, const char *name)
 {
 #define X(name) {#name, part_##name},
-    static const struct { const char *name; void (*put)(struct doc *doc, struct db *db, struct query *row); } parts[] = {PAGE_PARTS(X)};
+    static const struct {
+        const char *name;
+        void (*put)(struct doc *doc, struct db *db, struct query *row);
+    } parts[] = {PAGE_PARTS(X)};
 #undef X
 
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -76,8 +82,9 @@ static bool fills(const struct sheet_block *block, int number)
 }
 
 /* Row NUMBER of a block. False: the last that is shown. */
-static bool row_put(struct doc *doc, struct db *db, struct arena *arena, const struct sheet_block *block,
-                    struct query *query, const struct row *row, int number)
+static bool row_put(struct doc *doc, struct db *db, struct arena *arena,
+                    const struct sheet_block *block, struct query *query, const struct row *row,
+                    int number)
 {
     const bool filling = fills(block, number);
 
@@ -103,7 +110,8 @@ static bool row_put(struct doc *doc, struct db *db, struct arena *arena, const s
         } else if (is(line, "|")) {
             size_t before = doc->lines.count;
             line_put(doc, arena, row, line->rest, false);
-            if (filling && (int)doc->lines.count > doc->rows - 1) { /* it wraps, and there is room for its first line only */
+            /* it wraps, and there is room for its first line only */
+            if (filling && (int)doc->lines.count > doc->rows - 1) {
                 doc->lines.count = before;
                 return false;
             }
@@ -112,12 +120,16 @@ static bool row_put(struct doc *doc, struct db *db, struct arena *arena, const s
         } else if (is(line, "text") && (text = field_whole(query, row, rest))) {
             doc_text(doc, text, 2, (size_t)most);
         } else if (is(line, "wrap") && (text = field_whole(query, row, rest))) {
-            doc_wrap(doc, doc_print(doc, "%.*s%s", (int)strcspn(rest, "{"), rest, doc_safe(doc, text, (size_t)most)), row_target(&doc->arena, row, rest));
+            doc_wrap(doc,
+                     doc_print(doc, "%.*s%s", (int)strcspn(rest, "{"), rest,
+                               doc_safe(doc, text, (size_t)most)),
+                     row_target(&doc->arena, row, rest));
         } else if (is(line, "call")) {
             part_put(doc, db, query, line->rest);
         } else if (is(line, "title")) {
             text = row_print(arena, row, line->rest, false);
-            snprintf(doc->title, sizeof doc->title, "%s", text ? text_safe(arena, text, sizeof doc->title - 4) : "");
+            snprintf(doc->title, sizeof doc->title, "%s",
+                     text ? text_safe(arena, text, sizeof doc->title - 4) : "");
         } else if (is(line, "subject")) {
             doc->subject = row_target(&doc->arena, row, line->rest);
         } else if (is(line, "start") && !doc->start) {
@@ -157,7 +169,8 @@ static void block_put(struct doc *doc, struct db *db, const struct sheet_block *
             values[i] = value_read(&arena, query, i);
             names[i] = query_name(query, i);
         }
-        more = row_put(doc, db, &arena, block, query, &(struct row){values, names, columns}, number);
+        more =
+            row_put(doc, db, &arena, block, query, &(struct row){values, names, columns}, number);
     }
     if (!number && *block->sql && !query_failed(query))
         instead_put(doc, block, "none");
@@ -169,7 +182,8 @@ void page_build(struct doc *doc, struct db *db)
 {
     struct sheet sheet = {0};
 
-    sheet_open(&sheet, doc->ops->name, doc->ops->all == VIEW_FUNCTIONS ? page_codes(doc, db, doc->target.id) : NULL);
+    sheet_open(&sheet, doc->ops->name,
+               doc->ops->all == VIEW_FUNCTIONS ? page_codes(doc, db, doc->target.id) : NULL);
     for (size_t i = 0; i < sheet.blocks.count; i++) {
         const struct sheet_block *block = &sheet.blocks.at[i];
         doc->dense = doc->dense || block_word(block, "dense");
@@ -195,7 +209,8 @@ static int indentation(const char *line)
 /* TEXT, at the margin, belongs to what is defined by it or before it. */
 static bool head_goes_on(const char *text)
 {
-    return *text == ')' || *text == '@' || !strncmp(text, "def ", 4) || !strncmp(text, "async ", 6) || !strncmp(text, "class ", 6);
+    return *text == ')' || *text == '@' || !strncmp(text, "def ", 4) ||
+           !strncmp(text, "async ", 6) || !strncmp(text, "class ", 6);
 }
 
 int64_t source_end(const struct source *source, int64_t first)
@@ -213,7 +228,8 @@ int64_t source_end(const struct source *source, int64_t first)
         if (here < 0)
             continue;
         text += strspn(text, " \t");
-        /* Decorators, the closing bracket of a long head, and comments at the margin do not end it. */
+        /* Decorators, the closing bracket of a long head, and comments at the margin do not end it.
+         * */
         if (here <= outer && *text != '#' && (body || !head_goes_on(text)))
             break;
         body = body || here > outer;
@@ -230,11 +246,15 @@ static const char *line_shown(struct doc *doc, const char *text)
 
     for (char *tab = rest; (tab = strchr(tab, '\t'));)
         *tab = ' ';
-    return doc_print(doc, "%*s%s", indent < 0 ? 0 : indent < 400 ? indent : 400, "", doc_safe(doc, rest, 1000));
+    return doc_print(doc, "%*s%s",
+                     indent < 0     ? 0
+                     : indent < 400 ? indent
+                                    : 400,
+                     "", doc_safe(doc, rest, 1000));
 }
 
-void source_put(struct doc *doc, struct db *db, const struct source *source, int64_t from, int64_t to, int64_t at,
-                const struct gutter *gutter, size_t gutters)
+void source_put(struct doc *doc, struct db *db, const struct source *source, int64_t from,
+                int64_t to, int64_t at, const struct gutter *gutter, size_t gutters)
 {
     int64_t started = db_meta_integer(db, "started_unix_ns", 0);
 
@@ -243,12 +263,16 @@ void source_put(struct doc *doc, struct db *db, const struct source *source, int
         return;
     }
     if (from < 1 || from > (int64_t)source->count) {
-        doc_line(doc, "  " MARK "wthe source file has changed since: it has %zu lines, and this was at line %" PRId64,
-                 source->count, from);
+        doc_line(
+            doc,
+            "  " MARK
+            "wthe source file has changed since: it has %zu lines, and this was at line %" PRId64,
+            source->count, from);
         return;
     }
     if (started > 0 && source->changed_ns > started)
-        doc_line(doc, "  " MARK "wthe source file was changed after this was recorded: lines may have moved");
+        doc_line(doc, "  " MARK
+                      "wthe source file was changed after this was recorded: lines may have moved");
     for (int64_t line = from; line <= to && line <= (int64_t)source->count; line++) {
         const struct gutter *mark = NULL;
         const char *note = NULL, *left = line == at ? MARK "r-->" MARK "n" : "";
@@ -257,8 +281,10 @@ void source_put(struct doc *doc, struct db *db, const struct source *source, int
                 mark = mark ? mark : &gutter[i];
                 note = note ? note : gutter[i].note;
             }
-        doc_line(doc, "%s " MARK "d%5" PRId64 MARK "n %s%s%s%s", doc_fit(doc, mark ? mark->mark : left, 6), line, line == at ? MARK "b" : "",
-                 line_shown(doc, source->lines[line - 1]), note ? "   " : "", note ? note : "")->source_line = line;
+        doc_line(doc, "%s " MARK "d%5" PRId64 MARK "n %s%s%s%s",
+                 doc_fit(doc, mark ? mark->mark : left, 6), line, line == at ? MARK "b" : "",
+                 line_shown(doc, source->lines[line - 1]), note ? "   " : "", note ? note : "")
+            ->source_line = line;
         if (mark && mark->kind)
             doc_leads(doc, (enum view_kind)mark->kind, mark->id, NULL, NULL);
     }

@@ -5,18 +5,20 @@
 
 enum { BESIDE_COLUMNS = 120 /* from here on a split screen has its halves side by side */ };
 
-/* ---- views begin and end ------------------------------------------------------ */
+/* ---- views begin and end ------------------------------------------------- */
 
 static bool beside(const struct screen *screen)
 {
     return screen->columns >= BESIDE_COLUMNS;
 }
 
-/* Its part of the screen: ASIDE is the lower or the right half, which has a line of its own for what it is. */
+/* Its part of the screen: ASIDE is the lower or the right half, which has a line of its own for
+ * what it is. */
 static void view_fit(const struct places *places, struct view *view, bool aside)
 {
     const struct screen *screen = places->tui->screen;
-    int rows = screen->rows > 3 + places->tui->below ? screen->rows - 2 - places->tui->below : 1, half = beside(screen) ? screen->columns / 2 : rows / 2;
+    int rows = screen->rows > 3 + places->tui->below ? screen->rows - 2 - places->tui->below : 1,
+        half = beside(screen) ? screen->columns / 2 : rows / 2;
 
     view->x = 0;
     view->y = 1;
@@ -59,7 +61,7 @@ static void view_end(struct view *view)
     free(view);
 }
 
-/* ---- going -------------------------------------------------------------------- */
+/* ---- going --------------------------------------------------------------- */
 
 bool place_is(const struct target *target)
 {
@@ -74,7 +76,8 @@ static bool target_same(const struct target *a, const struct target *b)
 {
     const char *was = a->where ? a->where : "", *is = b->where ? b->where : "";
 
-    return a->kind == b->kind && a->id == b->id && a->at_ns == b->at_ns && a->about == b->about && !strcmp(was, is);
+    return a->kind == b->kind && a->id == b->id && a->at_ns == b->at_ns && a->about == b->about &&
+           !strcmp(was, is);
 }
 
 /* A view that is on no way any more; a place is kept. */
@@ -86,7 +89,8 @@ static void leave(struct places *places, struct view *view)
 
 bool places_go(struct places *places, const struct target *target)
 {
-    struct view **kept = place_is(target) ? &places->kept[target->kind] : NULL, *view = kept ? *kept : NULL;
+    struct view **kept = place_is(target) ? &places->kept[target->kind] : NULL,
+                *view = kept ? *kept : NULL;
     int at = 0;
 
     if (!view_of((int)target->kind))
@@ -194,7 +198,7 @@ void places_settle(struct places *places)
         view_settle(places->aside);
 }
 
-/* ---- marks -------------------------------------------------------------------- */
+/* ---- marks --------------------------------------------------------------- */
 
 void places_mark(struct places *places, const struct target *target, const char *words)
 {
@@ -203,10 +207,11 @@ void places_mark(struct places *places, const struct target *target, const char 
     for (size_t i = 0; i < marks->all.count; i++)
         if (target_same(&marks->all.at[i].target, target))
             return;
-    *list_add(&marks->all) = (struct mark){arena_print(&marks->arena, "%s", words), target_keep(&marks->arena, target)};
+    *list_add(&marks->all) =
+        (struct mark){arena_print(&marks->arena, "%s", words), target_keep(&marks->arena, target)};
 }
 
-/* ---- drawing ------------------------------------------------------------------ */
+/* ---- drawing ------------------------------------------------------------- */
 
 static void view_show(struct places *places, struct view *view)
 {
@@ -232,7 +237,9 @@ void places_draw(struct places *places)
     for (int y = edge.y - 1; edge.x && y < edge.y + edge.rows; y++)
         screen_put(screen, y, edge.x - 1, 1, STYLE_DIM, "│");
     screen_fill(screen, edge.y - 1, edge.x, edge.columns, STYLE_BAR);
-    snprintf(words, sizeof words, " %s %.160s%s", aside ? aside->ops->name : "this line leads nowhere further", aside ? aside->title : "",
+    snprintf(words, sizeof words, " %s %.160s%s",
+             aside ? aside->ops->name : "this line leads nowhere further",
+             aside ? aside->title : "",
              aside && aside->busy && !places->tui->scripted ? " ..." : "");
     screen_put(screen, edge.y - 1, edge.x, edge.columns, STYLE_BAR, words);
 }
@@ -242,7 +249,8 @@ void places_bar_draw(struct places *places, const char *name, const char *state)
 {
     struct screen *screen = places->tui->screen;
     struct view *view = places_top(places);
-    int note = screen_width(screen, view->note, screen->columns / 2), room = screen->columns - note - 6, x = 1, from = 0, wide;
+    int note = screen_width(screen, view->note, screen->columns / 2),
+        room = screen->columns - note - 6, x = 1, from = 0, wide;
     char path[160 + PLACES_DEEP * 44], *end = path; /* " > functions > function scale" */
     const char *starts[PLACES_DEEP];
 
@@ -273,8 +281,10 @@ void places_hint_draw(struct places *places)
     char all[SCREEN_MOST], line[SCREEN_MOST] = "";
     int bytes;
 
-    snprintf(all, sizeof all, "%s  %s  %s%s%s  %s  %s", bindings[REQUEST_BACK].foot, bindings[REQUEST_HELP].foot, own ? own : "", own ? "  " : "",
-             bindings[REQUEST_VIEW_1].foot, bindings[REQUEST_COMMAND].foot, bindings[REQUEST_QUIT].foot);
+    snprintf(all, sizeof all, "%s  %s  %s%s%s  %s  %s", bindings[REQUEST_BACK].foot,
+             bindings[REQUEST_HELP].foot, own ? own : "", own ? "  " : "",
+             bindings[REQUEST_VIEW_1].foot, bindings[REQUEST_COMMAND].foot,
+             bindings[REQUEST_QUIT].foot);
     for (at = all; (words = view_keys(&at, &bytes));) /* as far as there is room */
         if (strlen(line) + (size_t)bytes + 2 < (size_t)screen->columns)
             sprintf(line + strlen(line), "%s%.*s", *line ? "  " : "", bytes, words);
@@ -287,7 +297,8 @@ bool places_click(struct places *places, struct key *key)
 
     if (key->y == 0) { /* the way here */
         for (int i = places->depth; i-- > 0;)
-            if (places->crumbs[i] && key->x >= places->crumbs[i] && key->x < places->crumbs[places->depth]) {
+            if (places->crumbs[i] && key->x >= places->crumbs[i] &&
+                key->x < places->crumbs[places->depth]) {
                 places->depth = i + 1;
                 break;
             }

@@ -7,7 +7,8 @@
 
 enum { PAST_LINES = 1000 };
 
-/* TEXT in place of what stands FROM there up to TO, if there is room for it, and the cursor after it. */
+/* TEXT in place of what stands FROM there up to TO, if there is room for it, and the cursor after
+ * it. */
 static void replace(struct prompt *prompt, size_t from, size_t to, const char *text)
 {
     size_t length = strlen(text), after = strlen(prompt->text + to) + 1;
@@ -153,18 +154,51 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
         prompt->active = end > 0;
         replace(prompt, rune_step(prompt, at, -1), at, "");
         break;
-    case K_ESCAPE: case K_CONTROL('c'): case K_CONTROL('g'): prompt->active = false; break;
-    case K_DELETE: case K_CONTROL('d'): replace(prompt, at, rune_step(prompt, at, 1), ""); break;
-    case K_LEFT: case K_CONTROL('b'): prompt->at = rune_step(prompt, at, -1); break;
-    case K_RIGHT: case K_CONTROL('f'): prompt->at = rune_step(prompt, at, 1); break;
-    case K_HOME: case K_CONTROL('a'): prompt->at = 0; break;
-    case K_END: case K_CONTROL('e'): prompt->at = end; break;
-    case K_CONTROL('u'): replace(prompt, 0, at, ""); break;
-    case K_CONTROL('k'): replace(prompt, at, end, ""); break;
-    case K_CONTROL('w'): replace(prompt, word_begin(prompt, last, " "), at, ""); break;
-    case K_UP: case K_CONTROL('p'): past_move(prompt, 1); break;
-    case K_DOWN: case K_CONTROL('n'): past_move(prompt, -1); break;
-    case K_TAB: complete(prompt); break;
+    case K_ESCAPE:
+    case K_CONTROL('c'):
+    case K_CONTROL('g'):
+        prompt->active = false;
+        break;
+    case K_DELETE:
+    case K_CONTROL('d'):
+        replace(prompt, at, rune_step(prompt, at, 1), "");
+        break;
+    case K_LEFT:
+    case K_CONTROL('b'):
+        prompt->at = rune_step(prompt, at, -1);
+        break;
+    case K_RIGHT:
+    case K_CONTROL('f'):
+        prompt->at = rune_step(prompt, at, 1);
+        break;
+    case K_HOME:
+    case K_CONTROL('a'):
+        prompt->at = 0;
+        break;
+    case K_END:
+    case K_CONTROL('e'):
+        prompt->at = end;
+        break;
+    case K_CONTROL('u'):
+        replace(prompt, 0, at, "");
+        break;
+    case K_CONTROL('k'):
+        replace(prompt, at, end, "");
+        break;
+    case K_CONTROL('w'):
+        replace(prompt, word_begin(prompt, last, " "), at, "");
+        break;
+    case K_UP:
+    case K_CONTROL('p'):
+        past_move(prompt, 1);
+        break;
+    case K_DOWN:
+    case K_CONTROL('n'):
+        past_move(prompt, -1);
+        break;
+    case K_TAB:
+        complete(prompt);
+        break;
     default:
         if (key->code >= 0x20 && key->code != 0x7f && key->code < KEY_FIRST)
             insert_rune(prompt, key->code);
@@ -176,9 +210,11 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
 /* As far to the left as the cursor needs it. */
 void tui_prompt_draw(struct prompt *prompt, struct screen *screen)
 {
-    int y = screen->rows - 1, x = screen_put(screen, y, 0, screen->columns / 2, STYLE_BOLD, prompt->label);
+    int y = screen->rows - 1,
+        x = screen_put(screen, y, 0, screen->columns / 2, STYLE_BOLD, prompt->label);
     char *before = strndup(prompt->text, prompt->at);
-    int room = screen->columns - x - 1, at = screen_width(screen, before, PROMPT_BYTES), skip = at > room ? at - room : 0;
+    int room = screen->columns - x - 1, at = screen_width(screen, before, PROMPT_BYTES),
+        skip = at > room ? at - room : 0;
 
     screen_text(screen, y, x, room + 1, skip, STYLE_NORMAL, prompt->text, false);
     screen->cursor_y = y;

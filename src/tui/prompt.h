@@ -1,6 +1,7 @@
 /* tui/prompt.h -- a line that is typed at the bottom of the screen.
  *
- * libedit keeps the lines typed before, no more: it would read keys and draw by itself, which the screen does. */
+ * libedit keeps the lines typed before, no more: it would read keys and draw by itself, which the
+ * screen does. */
 #ifndef DYNTRACE_TUI_PROMPT_H
 #define DYNTRACE_TUI_PROMPT_H
 
@@ -11,7 +12,8 @@ enum { PROMPT_BYTES = 8000 };
 
 struct prompt {
     bool active;
-    char label[48];           /* lines typed before come back where they are asked for by the same */
+    /* lines typed before come back where they are asked for by the same */
+    char label[48];
     char text[PROMPT_BYTES];  /* UTF-8 */
     size_t at;                /* of the cursor, in bytes */
     size_t back;              /* how many lines of the history up */
@@ -19,12 +21,13 @@ struct prompt {
     size_t word;              /* where that word begins */
     char begun[PROMPT_BYTES]; /* the word as it was typed */
 
-    /* What could stand in place of WORD: the AGAINth of them, from 0, or NULL. The caller frees it. FIRST: of the line. */
+    /* What could stand in place of WORD: the AGAINth of them, from 0, or NULL. The caller frees it.
+     * FIRST: of the line. */
     char *(*complete)(void *context, const char *word, bool first, int again);
     void *context;
 
-    struct history *past;     /* owned: lines, each behind its label */
-    char *path;               /* owned: of the file they are kept in; NULL: in none */
+    struct history *past; /* owned: lines, each behind its label */
+    char *path;           /* owned: of the file they are kept in; NULL: in none */
 };
 
 void tui_prompt_begin(struct prompt *prompt, const char *label, const char *text);

@@ -1,5 +1,6 @@
-/* tui/requests.c -- what the loop does with a key that no view takes, and with a line that is typed: commands after `:`, searches,
- * filters, moments; and what it does for views (tui/view.h). */
+/* tui/requests.c -- what the loop does with a key that no view takes, and with a line that is
+ * typed: commands after `:`, searches, filters, moments; and what it does for views (tui/view.h).
+ * */
 #include "tui/loop.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include "trace/db.h"
 #include "tui.h"
 
-/* ---- what the loop does for views ------------------------------------------ */
+/* ---- what the loop does for views ---------------------------------------- */
 
 void tui_print(struct tui *tui, bool alarm, const char *format, ...)
 {
@@ -46,7 +47,8 @@ static struct target subject(struct loop *loop)
     return subject;
 }
 
-/* The view on top shows the moment that was looked at last; NEAR: from near by. False: it has none to show. */
+/* The view on top shows the moment that was looked at last; NEAR: from near by. False: it has none
+ * to show. */
 static bool moment_show(struct loop *loop, bool near)
 {
     struct view *view = loop_top(loop);
@@ -87,10 +89,11 @@ void tui_open(struct tui *tui)
         tui_say(tui, "this leads nowhere further; o opens the source where there is one");
 }
 
-/* ---- lines that are typed -------------------------------------------------- */
+/* ---- lines that are typed ------------------------------------------------ */
 
 /* Commands of dyntrace that `:` runs on the trace, and shows. */
-static const char *const commands[] = {"check", "diff", "fsck", "ranks", "report", "show", "verify", "why"};
+static const char *const commands[] = {"check",  "diff", "fsck",   "ranks",
+                                       "report", "show", "verify", "why"};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 char *loop_complete(void *context, const char *word, bool first, int again)
@@ -102,13 +105,17 @@ char *loop_complete(void *context, const char *word, bool first, int again)
     if (loop->asked == REQUEST_COMMAND && first) {
         for (int i = 0; i < REQUESTS + VIEW_KINDS + (int)COMMANDS; i++) {
             const struct view_ops *ops = view_of(i - REQUESTS);
-            const char *name = i < REQUESTS ? bindings[i].name : ops ? ops->name : i >= REQUESTS + VIEW_KINDS ? commands[i - REQUESTS - VIEW_KINDS] : NULL;
+            const char *name = i < REQUESTS                 ? bindings[i].name
+                               : ops                        ? ops->name
+                               : i >= REQUESTS + VIEW_KINDS ? commands[i - REQUESTS - VIEW_KINDS]
+                                                            : NULL;
             if (name && !strncmp(name, word, length) && skip-- == 0)
                 return strdup(name);
         }
         return NULL;
     }
-    for (size_t at = 0; loop->asked == REQUEST_FILTER && view_op(loop_top(loop)->ops, column); at++) {
+    for (size_t at = 0; loop->asked == REQUEST_FILTER && view_op(loop_top(loop)->ops, column);
+         at++) {
         const char *name = view_op(loop_top(loop)->ops, column)(loop_top(loop), at);
         if (!name)
             break;
@@ -149,8 +156,10 @@ static void search_from(struct loop *loop, int direction)
     const char *text = loop->face.searched;
 
     if (can(loop, *text, "nothing was searched for; / begins") &&
-        can(loop, view_op(ops, search) || view_op(ops, has), "there is nothing to search in this view") &&
-        !(view_op(ops, search) ? view_op(ops, search)(view, text, direction) : view_find(view, direction, view_op(ops, has), text)) &&
+        can(loop, view_op(ops, search) || view_op(ops, has),
+            "there is nothing to search in this view") &&
+        !(view_op(ops, search) ? view_op(ops, search)(view, text, direction)
+                               : view_find(view, direction, view_op(ops, has), text)) &&
         !tui_wait(&loop->face))
         tui_alarm(&loop->face, "%s: not found", text);
 }
@@ -288,7 +297,7 @@ void loop_answer(struct loop *loop, enum request asked, char *text)
     }
 }
 
-/* ---- requests that no view takes ------------------------------------------- */
+/* ---- requests that no view takes ----------------------------------------- */
 
 static void copy(struct loop *loop)
 {
@@ -319,7 +328,9 @@ static void go_subject(struct loop *loop, enum view_kind kind)
     struct target about = subject(loop);
 
     if (about.kind || about.at_ns || !tui_wait(&loop->face))
-        tui_go(&loop->face, &(struct target){.kind = kind, .id = about.id, .at_ns = about.at_ns, .about = about.kind});
+        tui_go(&loop->face,
+               &(struct target){
+                   .kind = kind, .id = about.id, .at_ns = about.at_ns, .about = about.kind});
 }
 
 /* Open the call that made the one that the line is about. */
@@ -329,12 +340,16 @@ static void caller_go(struct loop *loop)
     int64_t caller = 0;
 
     if (about.kind == VIEW_CALL)
-        db_rows(row, loop->face.db, "SELECT parent_id FROM frame WHERE frame_id = iif(?1 > 0, ?1, (SELECT frame_id FROM lookup WHERE lookup_id = -?1))", about.id)
-            caller = query_integer(row, 0);
+        db_rows(row, loop->face.db,
+                "SELECT parent_id FROM frame WHERE frame_id = iif(?1 > 0, ?1, (SELECT frame_id "
+                "FROM lookup WHERE lookup_id = -?1))",
+                about.id) caller = query_integer(row, 0);
     if (caller > 0)
         tui_go(&loop->face, &(struct target){.kind = VIEW_CALL, .id = caller});
     else if (about.kind || !tui_wait(&loop->face))
-        tui_say(&loop->face, about.kind == VIEW_CALL ? "no call made this one: it is at the bottom of a stack" : "this line is not about one call");
+        tui_say(&loop->face, about.kind == VIEW_CALL
+                                 ? "no call made this one: it is at the bottom of a stack"
+                                 : "this line is not about one call");
 }
 
 /* Keep where the line leads, or else the view itself. */
@@ -355,12 +370,14 @@ static void mark(struct loop *loop)
 /* To the program under `run --live`. */
 static void program_signal(struct loop *loop, int number, const char *done)
 {
-    if (!can(loop, loop->options->running && loop->options->program_fd >= 0, "no program runs under this screen: that is for run --live"))
+    if (!can(loop, loop->options->running && loop->options->program_fd >= 0,
+             "no program runs under this screen: that is for run --live"))
         return;
     if (syscall(SYS_pidfd_send_signal, loop->options->program_fd, number, NULL, 0) == 0)
         tui_say(&loop->face, "%s", done);
     else
-        tui_alarm(&loop->face, "the program was not reached: %s", errno == ESRCH ? "it has ended" : strerror(errno));
+        tui_alarm(&loop->face, "the program was not reached: %s",
+                  errno == ESRCH ? "it has ended" : strerror(errno));
 }
 
 void loop_request(struct loop *loop, enum request request, const struct key *key)
@@ -370,7 +387,8 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
 
     if (view_op(view->ops, request)(view, request, key))
         return;
-    if ((request == REQUEST_SQL || request == REQUEST_WHATIF) && view->target.kind == bindings[request].view)
+    if ((request == REQUEST_SQL || request == REQUEST_WHATIF) &&
+        view->target.kind == bindings[request].view)
         request = REQUEST_INPUT; /* in that view, ask for another */
     switch (request) {
     case REQUEST_BACK:
@@ -383,15 +401,30 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
         break;
     case REQUEST_INPUT:
         if (can(loop, view_op(view->ops, asks), "nothing is typed into this view"))
-            ask_line(loop, request, view_op(view->ops, asks), view->target.where ? view->target.where : "");
+            ask_line(loop, request, view_op(view->ops, asks),
+                     view->target.where ? view->target.where : "");
         break;
-    case REQUEST_FORWARD: can(loop, places_move(&loop->places, 1), "there is nothing to go forward to"); break;
-    case REQUEST_OPEN: tui_open(tui); break;
-    case REQUEST_SPLIT: places_split(&loop->places); break;
-    case REQUEST_BOOKMARK: mark(loop); break;
-    case REQUEST_CALLER: caller_go(loop); break;
-    case REQUEST_MOMENT: ask_line(loop, request, "go to: ", ""); break;
-    case REQUEST_HELP: tui_go(tui, &(struct target){.kind = VIEW_HELP, .about = view->target.kind}); break;
+    case REQUEST_FORWARD:
+        can(loop, places_move(&loop->places, 1), "there is nothing to go forward to");
+        break;
+    case REQUEST_OPEN:
+        tui_open(tui);
+        break;
+    case REQUEST_SPLIT:
+        places_split(&loop->places);
+        break;
+    case REQUEST_BOOKMARK:
+        mark(loop);
+        break;
+    case REQUEST_CALLER:
+        caller_go(loop);
+        break;
+    case REQUEST_MOMENT:
+        ask_line(loop, request, "go to: ", "");
+        break;
+    case REQUEST_HELP:
+        tui_go(tui, &(struct target){.kind = VIEW_HELP, .about = view->target.kind});
+        break;
     case REQUEST_FILTER:
         if (can(loop, view_op(view->ops, filter), "there are no rows to filter in this view"))
             ask_line(loop, request, "filter: ", "");
@@ -405,37 +438,60 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
         break;
     case REQUEST_FOLLOW:
         loop->hold = !loop->hold;
-        tui_say(tui, !loop->live   ? "the trace is not live"
+        tui_say(tui, !loop->live  ? "the trace is not live"
                      : loop->hold ? "holding still; F follows again"
                                   : "following");
         break;
     case REQUEST_CANCEL:
-        tui_say(tui, work_cancel(tui->work) ? "cancelled" : "nothing is being asked; q goes back, Q ends");
+        tui_say(tui, work_cancel(tui->work) ? "cancelled"
+                                            : "nothing is being asked; q goes back, Q ends");
         break;
     case REQUEST_REPLAY:
     case REQUEST_TIMELINE:
-    case REQUEST_WHATIF: go_subject(loop, bindings[request].view); break;
-    case REQUEST_INTERRUPT: program_signal(loop, SIGINT, "the program was interrupted (SIGINT)"); break;
+    case REQUEST_WHATIF:
+        go_subject(loop, bindings[request].view);
+        break;
+    case REQUEST_INTERRUPT:
+        program_signal(loop, SIGINT, "the program was interrupted (SIGINT)");
+        break;
     case REQUEST_KILL:
         if (loop->killed++)
             program_signal(loop, SIGKILL, "the program was killed (SIGKILL)");
         else
             program_signal(loop, SIGTERM, "the program was told to end (SIGTERM); again: SIGKILL");
         break;
-    case REQUEST_SEARCH: ask_line(loop, request, "/", ""); break;
-    case REQUEST_COMMAND: ask_line(loop, request, ":", ""); break;
+    case REQUEST_SEARCH:
+        ask_line(loop, request, "/", "");
+        break;
+    case REQUEST_COMMAND:
+        ask_line(loop, request, ":", "");
+        break;
     case REQUEST_SEARCH_NEXT:
     case REQUEST_SEARCH_PREVIOUS:
         if (view->searched || !tui_wait(tui))
             search_from(loop, request == REQUEST_SEARCH_NEXT ? 1 : -1);
         break;
-    case REQUEST_QUIT: loop->quit = true; break;
-    case REQUEST_EDIT: view_edit(view); break;
-    case REQUEST_COPY: copy(loop); break;
-    case REQUEST_EXPORT: export(loop); break;
-    case REQUEST_TOGGLE: view_op(view->ops, request)(view, REQUEST_PAGE_DOWN, key); break;
-    case REQUEST_REDRAW: screen_resize(tui->screen, tui->screen->rows, tui->screen->columns); break;
-    case REQUEST_STOP: screen_stop(tui->screen); break;
+    case REQUEST_QUIT:
+        loop->quit = true;
+        break;
+    case REQUEST_EDIT:
+        view_edit(view);
+        break;
+    case REQUEST_COPY:
+        copy(loop);
+        break;
+    case REQUEST_EXPORT:
+        export(loop);
+        break;
+    case REQUEST_TOGGLE:
+        view_op(view->ops, request)(view, REQUEST_PAGE_DOWN, key);
+        break;
+    case REQUEST_REDRAW:
+        screen_resize(tui->screen, tui->screen->rows, tui->screen->columns);
+        break;
+    case REQUEST_STOP:
+        screen_stop(tui->screen);
+        break;
     default:
         if (!bindings[request].view && tui_wait(tui))
             break;

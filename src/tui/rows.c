@@ -1,4 +1,5 @@
-/* tui/rows.c -- the rows of a list: asked for beside the keys, kept, filtered and sorted. See tui/list.h.
+/* tui/rows.c -- the rows of a list: asked for beside the keys, kept, filtered and sorted. See
+ * tui/list.h.
  *
  * Runs in: the viewer; list_run() in a thread. */
 #include "lib/out_file.h"
@@ -17,7 +18,7 @@ enum {
     WINDOW_MARGIN = 100,   /* rows fetched beyond the screen */
 };
 
-/* ---- the question, as SQL ---------------------------------------------------- */
+/* ---- the question, as SQL ------------------------------------------------ */
 
 /* Each word must be in some text column. */
 static void words_put(FILE *out, const struct question *q)
@@ -67,7 +68,8 @@ char *question_sql(const struct question *q, enum ask what, bool first)
         putc(')', out);
     }
     if (what == ASK_MOMENT) { /* only of those that are shown */
-        fprintf(out, "%s at <= ?1 ORDER BY at DESC, %s DESC LIMIT 1", q->where || filter ? " AND" : " WHERE", q->id);
+        fprintf(out, "%s at <= ?1 ORDER BY at DESC, %s DESC LIMIT 1",
+                q->where || filter ? " AND" : " WHERE", q->id);
         fclose(out);
         return made;
     }
@@ -85,7 +87,7 @@ char *question_sql(const struct question *q, enum ask what, bool first)
     return made;
 }
 
-/* ---- asking, in a thread ----------------------------------------------------- */
+/* ---- asking, in a thread ------------------------------------------------- */
 
 bool row_has(const list_columns *columns, const struct value *row, const char *text, bool plain)
 {
@@ -93,7 +95,8 @@ bool row_has(const list_columns *columns, const struct value *row, const char *t
 
     for (size_t i = 0; i < columns->count; i++) {
         const struct list_column *c = &columns->at[i];
-        if (c->format != AS_HIDDEN && strcasestr(value_print(made, &row[i], plain ? AS_TEXT : c->format, c->width), text))
+        if (c->format != AS_HIDDEN &&
+            strcasestr(value_print(made, &row[i], plain ? AS_TEXT : c->format, c->width), text))
             return true;
     }
     return false;
@@ -132,10 +135,12 @@ static void ask_ids(struct list_job *ask, struct query *query)
     while (!ask->cut && query_step(query)) {
         int64_t id = query_integer(query, 0), more = 0;
         ask->base = ask->id_count ? ask->base : id;
-        ask->cut = ask->id_count == IDS_MOST || __builtin_sub_overflow(id, ask->base, &more) || more != (int32_t)more;
+        ask->cut = ask->id_count == IDS_MOST || __builtin_sub_overflow(id, ask->base, &more) ||
+                   more != (int32_t)more;
         if (ask->cut)
             break;
-        for (size_t i = 0; more != (int64_t)ask->id_count && ask->ids.count < ask->id_count; i++) /* from here on they are kept */
+        /* from here on they are kept */
+        for (size_t i = 0; more != (int64_t)ask->id_count && ask->ids.count < ask->id_count; i++)
             *list_add(&ask->ids) = (int32_t)i;
         if (ask->ids.count)
             *list_add(&ask->ids) = (int32_t)more;
@@ -162,7 +167,9 @@ static void ask_seek(struct list_job *ask, struct query *query)
 {
     size_t count = ask->id_count;
 
-    for (size_t i = 0; i < count && !ask->found && !query_failed(query) && !atomic_load(&ask->job.cancelled); i++) {
+    for (size_t i = 0;
+         i < count && !ask->found && !query_failed(query) && !atomic_load(&ask->job.cancelled);
+         i++) {
         ask->from = (ask->from + (ask->direction > 0 ? 1 : count - 1)) % count;
         if (!id_step(ask, query, ask->from))
             continue;
@@ -200,9 +207,9 @@ static void ask_export(struct list_job *ask, struct query *query)
 
 static void list_run(struct job *job, struct db *db)
 {
-    static void (*const runs[])(struct list_job *ask, struct query *query) = {
-        [ASK_ROWS] = ask_rows, [ASK_IDS] = ask_ids, [ASK_WINDOW] = ask_window, [ASK_SEEK] = ask_seek, [ASK_MOMENT] = ask_moment,
-        [ASK_EXPORT] = ask_export,
+    static void (*const runs[])(struct list_job * ask, struct query * query) = {
+        [ASK_ROWS] = ask_rows, [ASK_IDS] = ask_ids,       [ASK_WINDOW] = ask_window,
+        [ASK_SEEK] = ask_seek, [ASK_MOMENT] = ask_moment, [ASK_EXPORT] = ask_export,
     };
     struct list_job *ask = (struct list_job *)job;
     struct query *query = db_query(db, ask->sql);
@@ -228,10 +235,12 @@ static void list_job_free(struct job *job)
 }
 
 /* A job that is not started yet, in the place of the one HELD. */
-static struct list_job *job_make(struct list *list, struct list_job **held, enum ask what, bool first)
+static struct list_job *job_make(struct list *list, struct list_job **held, enum ask what,
+                                 bool first)
 {
     const struct question *q = &list->q;
-    bool slow = what == ASK_SEEK || what == ASK_MOMENT || what == ASK_EXPORT || (what == ASK_IDS && !first) ||
+    bool slow = what == ASK_SEEK || what == ASK_MOMENT || what == ASK_EXPORT ||
+                (what == ASK_IDS && !first) ||
                 (what == ASK_ROWS && !first && (q->typed || q->quick));
     struct list_job *ask = job_new(sizeof *ask, list_run, list_job_free, slow);
 
@@ -242,7 +251,7 @@ static struct list_job *job_make(struct list *list, struct list_job **held, enum
     return *held = ask;
 }
 
-/* ---- the rows that are there ------------------------------------------------- */
+/* ---- the rows that are there --------------------------------------------- */
 
 const struct value *row_at(const struct list *list, size_t at)
 {
@@ -297,7 +306,8 @@ static int order_compare(const void *a, const void *b, void *context)
     const struct list_job *read = list->read;
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     size_t width = (size_t)read->width, sort = (size_t)list->q.sort;
-    int less = value_compare(&read->values.at[x * width + sort], &read->values.at[y * width + sort]);
+    int less =
+        value_compare(&read->values.at[x * width + sort], &read->values.at[y * width + sort]);
 
     if (list->q.descending)
         less = -less;
@@ -311,18 +321,20 @@ static void order_make(struct list *list)
 
     list->view.count = 0;
     for (size_t i = 0; read && i < read->row_count; i++)
-        if (list->q.condition || list->q.cut || row_fits(list, &read->values.at[i * (size_t)read->width]))
+        if (list->q.condition || list->q.cut ||
+            row_fits(list, &read->values.at[i * (size_t)read->width]))
             list->order[list->view.count++] = (uint32_t)i;
     if (list->q.sort >= 0 && list->view.count)
         qsort_r(list->order, list->view.count, sizeof *list->order, order_compare, list);
     place_restore(list);
 }
 
-/* ---- what others ask for ----------------------------------------------------- */
+/* ---- what others ask for ------------------------------------------------- */
 
 static void ask(struct list *list, bool first)
 {
-    struct list_job *job = job_make(list, &list->asking, windowed(list) ? ASK_IDS : ASK_ROWS, first);
+    struct list_job *job =
+        job_make(list, &list->asking, windowed(list) ? ASK_IDS : ASK_ROWS, first);
 
     work_start(list->view.tui->work, &job->job);
 }
@@ -350,7 +362,8 @@ static void ids_give(const struct list *list, struct list_job *job, size_t from,
     job->base = list->read->base + (list->read->ids.count ? 0 : (int64_t)from);
     job->id_count = count;
     if (list->read->ids.count)
-        memcpy(list_add_many(&job->ids, count), list->read->ids.at + from, count * sizeof *job->ids.at);
+        memcpy(list_add_many(&job->ids, count), list->read->ids.at + from,
+               count * sizeof *job->ids.at);
 }
 
 void rows_seek(struct list *list, const char *text, int direction)
@@ -361,7 +374,8 @@ void rows_seek(struct list *list, const char *text, int direction)
     job->text = strdup(text);
     job->direction = direction;
     job->from = list->view.at;
-    memcpy(list_add_many(&job->columns, columns), list->q.columns.at, columns * sizeof *job->columns.at);
+    memcpy(list_add_many(&job->columns, columns), list->q.columns.at,
+           columns * sizeof *job->columns.at);
     ids_give(list, job, 0, list->view.count);
     work_start(list->view.tui->work, &job->job);
 }
@@ -403,7 +417,7 @@ void rows_forget(struct list *list)
     list->view.count = 0;
 }
 
-/* ---- taking what was found --------------------------------------------------- */
+/* ---- taking what was found ----------------------------------------------- */
 
 /* A column of SQL that no sheet describes, by its values. */
 static struct list_column column_guess(const char *name, const struct list_job *job, int column)
@@ -429,8 +443,8 @@ static void empty_find(struct list *list, const struct list_job *job, bool whole
     }
 }
 
-/* What is wrong with JOB's answer, or NULL. Columns that it has after those of the sheet are hidden; without a sheet all
- * are shown. */
+/* What is wrong with JOB's answer, or NULL. Columns that it has after those of the sheet are
+ * hidden; without a sheet all are shown. */
 static const char *answer_fault(struct list *list, const struct list_job *job)
 {
     if (job->job.error)
@@ -440,7 +454,9 @@ static const char *answer_fault(struct list *list, const struct list_job *job)
         struct list_column hidden = {.name = name, .format = AS_HIDDEN};
         *list_add(&list->q.columns) = list->block ? hidden : column_guess(name, job, i);
     }
-    return job->width == column_count(list) || job->what == ASK_IDS ? NULL : "the columns are others than before";
+    return job->width == column_count(list) || job->what == ASK_IDS
+               ? NULL
+               : "the columns are others than before";
 }
 
 /* What a condition may be about, behind why it failed. */
@@ -448,7 +464,8 @@ static void columns_name(struct list *list)
 {
     for (int i = 0; i < column_count(list); i++) {
         size_t used = strlen(list->failed);
-        snprintf(list->failed + used, sizeof list->failed - used, "%s%s", i ? ", " : "; text stands in '...'; there are ", column_at(list, i)->name);
+        snprintf(list->failed + used, sizeof list->failed - used, "%s%s",
+                 i ? ", " : "; text stands in '...'; there are ", column_at(list, i)->name);
     }
 }
 
@@ -476,7 +493,8 @@ static void answer_take(struct list *list)
         work_drop(list->view.tui->work, job);
     } else {
         list->read = job;
-        again = job->cut && !windowed(list) && !list->q.cut && (list->q.sort >= 0 || list->q.filter);
+        again =
+            job->cut && !windowed(list) && !list->q.cut && (list->q.sort >= 0 || list->q.filter);
         list->q.cut = list->q.cut || (job->cut && !windowed(list));
         list->view.count = job->id_count;
         list->order = calloc(job->row_count + 1, sizeof *list->order);
@@ -487,11 +505,12 @@ static void answer_take(struct list *list)
     }
     if (!windowed(list))
         order_make(list);
-    else if (!more) /* else the place that is wanted may be further down: it is looked for among all of them */
+    else if (!more) /* with more to come the wanted place may be among the rows still missing */
         place_restore(list);
     if (!windowed(list) && more && list->view.at > 0)
         list->wanted_id = id_at(list, list->view.at);
-    if (more || again) /* again: by an order or a filter that came while it was not known that SQLite has to do it */
+    /* again: by an order or a filter that came while it was not known that SQLite has to do it */
+    if (more || again)
         ask(list, false);
 }
 
@@ -525,7 +544,8 @@ static void window_settle(struct list *list)
         window_take(list);
     if (list->failed[0] || from >= to || !list->view.rows)
         return;
-    if (list->window && list->window->from <= top && (last < to ? last : to) <= list->window->from + list->window->row_count)
+    if (list->window && list->window->from <= top &&
+        (last < to ? last : to) <= list->window->from + list->window->row_count)
         return;
     if (list->fetching && list->fetching->from == from)
         return;
@@ -552,7 +572,8 @@ static void note_make(struct list *list)
     if (view->count >= 100000)
         table_count(rows, (int64_t)view->count);
     if (list->ready)
-        fprintf(out, "%zu/%s%s", view->count ? view->at + 1 : 0, rows, list->read && list->read->cut ? "+" : "");
+        fprintf(out, "%zu/%s%s", view->count ? view->at + 1 : 0, rows,
+                list->read && list->read->cut ? "+" : "");
     putc(0, out);
     fclose(out);
 }
@@ -578,9 +599,11 @@ void list_settle(struct view *view)
     }
     if (export && work_done(work, &list->exporting->job)) {
         if (export->found)
-            tui_say(view->tui, "%s: %zu row%s written", export->text, export->row_count, export->row_count == 1 ? "" : "s");
+            tui_say(view->tui, "%s: %zu row%s written", export->text, export->row_count,
+                    export->row_count == 1 ? "" : "s");
         else
-            tui_alarm(view->tui, "not exported: %s", export->job.error ? export->job.error : "cancelled");
+            tui_alarm(view->tui, "not exported: %s",
+                      export->job.error ? export->job.error : "cancelled");
         work_drop(work, list->exporting);
     }
     if (list->ready)

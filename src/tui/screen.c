@@ -36,7 +36,7 @@ enum {
     PRESSES = BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON1_DOUBLE_CLICKED | BUTTON1_TRIPLE_CLICKED,
 };
 
-/* ---- glyphs ---------------------------------------------------------------- */
+/* ---- glyphs -------------------------------------------------------------- */
 
 /* What a terminal that knows ASCII alone gets instead. */
 static wchar_t ascii_of(unsigned long rune)
@@ -48,19 +48,20 @@ static wchar_t ascii_of(unsigned long rune)
     return rune && at ? (wchar_t)ascii[at - runes] : L'?';
 }
 
-/* Controls, marks and overrides of direction, line separators, joiners and variants: they move what stands beside them, or
- * make a terminal's width differ from ours. */
+/* Controls, marks and overrides of direction, line separators, joiners and variants: they move what
+ * stands beside them, or make a terminal's width differ from ours. */
 static bool rune_moves(unsigned long rune)
 {
-    return rune < 0xa0 || rune == 0xad || rune == 0x061c || (rune >= 0x200b && rune <= 0x200f) || (rune >= 0x2028 && rune <= 0x202e) ||
-           (rune >= 0x2060 && rune <= 0x206f) || (rune >= 0xfe00 && rune <= 0xfe0f) || rune == 0xfeff ||
+    return rune < 0xa0 || rune == 0xad || rune == 0x061c || (rune >= 0x200b && rune <= 0x200f) ||
+           (rune >= 0x2028 && rune <= 0x202e) || (rune >= 0x2060 && rune <= 0x206f) ||
+           (rune >= 0xfe00 && rune <= 0xfe0f) || rune == 0xfeff ||
            (rune >= 0xfff9 && rune <= 0xfffb) || rune >= 0xe0000;
 }
 
 enum { GLYPH = 12 };
 
-/* The next glyph of *TEXT, which moves on. MADE is what stands on the screen: a rune, or how one is spelled that cannot be
- * shown. Returns its columns; 0: it combines with the one before. */
+/* The next glyph of *TEXT, which moves on. MADE is what stands on the screen: a rune, or how one is
+ * spelled that cannot be shown. Returns its columns; 0: it combines with the one before. */
 static int glyph_read(const struct screen *screen, const char **text, wchar_t made[GLYPH])
 {
     const unsigned char *p = (const unsigned char *)*text;
@@ -75,7 +76,8 @@ static int glyph_read(const struct screen *screen, const char **text, wchar_t ma
     if (bytes && !plain && !screen->ascii)
         columns = wcwidth(made[0]);
     if (!bytes || rune < 0x20 || rune == 0x7f) {
-        const char *named = bytes ? strchr("\nn\tt\rr", (int)rune) : NULL; /* each before its letter */
+        /* each before its letter */
+        const char *named = bytes ? strchr("\nn\tt\rr", (int)rune) : NULL;
         return swprintf(made, GLYPH, named ? L"\\%c" : L"\\x%02x", named ? named[1] : *p);
     }
     if (!plain && (rune_moves(rune) || columns < 0))
@@ -114,7 +116,8 @@ static void cell_join(struct screen *screen, int y, int x, wchar_t rune)
         cell->runes[count] = rune;
 }
 
-int screen_text(struct screen *screen, int y, int x, int width, int skip, int style, const char *text, bool marked)
+int screen_text(struct screen *screen, int y, int x, int width, int skip, int style,
+                const char *text, bool marked)
 {
     int used = 0, base = style;
     wchar_t made[GLYPH];
@@ -202,7 +205,7 @@ void screen_dump(const struct screen *screen, FILE *out)
     }
 }
 
-/* ---- the terminal, whatever happens ---------------------------------------- */
+/* ---- the terminal, whatever happens -------------------------------------- */
 
 /* What puts the terminal right again, made while all is well. */
 static struct {
@@ -261,8 +264,10 @@ static void stop_take(void (*handler)(int number))
 
 static void signals_take(void)
 {
-    static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGXCPU};
-    struct sigaction action = {.sa_handler = on_deadly_signal, .sa_flags = SA_RESETHAND | SA_NODEFER | SA_ONSTACK};
+    static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE,  SIGABRT,
+                                 SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGXCPU};
+    struct sigaction action = {.sa_handler = on_deadly_signal,
+                               .sa_flags = SA_RESETHAND | SA_NODEFER | SA_ONSTACK};
     struct sigaction resize = {.sa_handler = on_resize}, stop;
 
     stoppable = sigaction(SIGTSTP, NULL, &stop) == 0 && stop.sa_handler != SIG_IGN;
@@ -277,7 +282,7 @@ static void signals_take(void)
     sigaction(SIGCONT, &resize, NULL);
 }
 
-/* ---- styles on the terminal ------------------------------------------------ */
+/* ---- styles on the terminal ---------------------------------------------- */
 
 static attr_t attributes[STYLES];
 static short pairs[STYLES];
@@ -285,7 +290,10 @@ static short pairs[STYLES];
 /* Colours that can be read on a light ground and on a dark one. */
 static void styles_make(void)
 {
-    static const struct { attr_t mono, extra; short few, many; } table[STYLES] = {
+    static const struct {
+        attr_t mono, extra;
+        short few, many;
+    } table[STYLES] = {
         [STYLE_NORMAL] = {A_NORMAL, A_NORMAL, -1, -1},
         [STYLE_DIM] = {A_DIM, A_NORMAL, -1, 244},
         [STYLE_BOLD] = {A_BOLD, A_BOLD, -1, -1},
@@ -297,7 +305,8 @@ static void styles_make(void)
         [STYLE_ACCENT] = {A_BOLD, A_NORMAL, COLOR_BLUE, 33},
         [STYLE_MATCH] = {A_REVERSE | A_BOLD, A_REVERSE, COLOR_YELLOW, 136},
     };
-    bool coloured = say_colour(stdout) && has_colors() && start_color() == OK && use_default_colors() == OK && COLORS >= 8;
+    bool coloured = say_colour(stdout) && has_colors() && start_color() == OK &&
+                    use_default_colors() == OK && COLORS >= 8;
 
     for (int i = 0; i < STYLES; i++) {
         short colour = !coloured ? -1 : COLORS >= 256 ? table[i].many : table[i].few;
@@ -310,7 +319,7 @@ static void styles_make(void)
     }
 }
 
-/* ---- opening and closing --------------------------------------------------- */
+/* ---- opening and closing ------------------------------------------------- */
 
 static SCREEN *terminal; /* owned: ncurses' own */
 static FILE *keys_file;  /* where keys come from; owned when it is not stdin */
@@ -330,7 +339,8 @@ static const char *terminal_start(void)
     int error = 0;
 
     if (setupterm(NULL, STDOUT_FILENO, &error) != OK)
-        return error == 0 ? "the terminal named by TERM is not known here (or TERM is not set); try TERM=xterm"
+        return error == 0 ? "the terminal named by TERM is not known here (or TERM is not set); "
+                            "try TERM=xterm"
                           : "there is no terminal database here; is ncurses-base installed?";
     if (!*capability("cup"))
         return "the terminal named by TERM cannot move its cursor; try TERM=xterm";
@@ -341,8 +351,9 @@ static const char *terminal_start(void)
     if (!(terminal = newterm(NULL, stdout, keys_file)))
         return "ncurses cannot start on this terminal";
     stop_take(on_stop);
-    snprintf(rescue.text, sizeof rescue.text, "%s%s%s%s%s", capability("sgr0"), capability("rmkx"), capability("cnorm"),
-             capability("rmcup"), *capability("kmous") ? "\033[?1006;1002;1000l" : "");
+    snprintf(rescue.text, sizeof rescue.text, "%s%s%s%s%s", capability("sgr0"), capability("rmkx"),
+             capability("cnorm"), capability("rmcup"),
+             *capability("kmous") ? "\033[?1006;1002;1000l" : "");
     rescue.bytes = strlen(rescue.text);
     rescue.armed = 1;
     raw();
@@ -367,7 +378,9 @@ static void keys_close(void)
 
 const char *screen_fault(void)
 {
-    return isatty(STDOUT_FILENO) ? NULL : "standard output is not a terminal; `dyntrace report` prints, --dump shows a screen as text";
+    return isatty(STDOUT_FILENO) ? NULL
+                                 : "standard output is not a terminal; `dyntrace report` prints, "
+                                   "--dump shows a screen as text";
 }
 
 struct screen *screen_open_terminal(bool ascii, const char **why)
@@ -393,7 +406,8 @@ struct screen *screen_open_terminal(bool ascii, const char **why)
 void screen_close(struct screen *screen)
 {
     if (screen->terminal) {
-        if (!*capability("rmcup")) { /* what is there stays: the shell's prompt is not to stand in the last line */
+        /* what is there stays: the shell's prompt is not to stand in the last line */
+        if (!*capability("rmcup")) {
             move(screen->rows - 1, 0);
             clrtoeol();
             refresh();
@@ -422,7 +436,7 @@ void screen_resize(struct screen *screen, int rows, int columns)
     grid_size(screen, rows, columns);
 }
 
-/* ---- showing --------------------------------------------------------------- */
+/* ---- showing ------------------------------------------------------------- */
 
 void screen_show(struct screen *screen)
 {
@@ -448,7 +462,7 @@ void screen_show(struct screen *screen)
     refresh();
 }
 
-/* ---- other programs on the same terminal ----------------------------------- */
+/* ---- other programs on the same terminal --------------------------------- */
 
 /* To the shell, or an editor, which stops as this does; and back. */
 static void terminal_lend(void)
@@ -501,7 +515,7 @@ void screen_stop(struct screen *screen)
         process_stop(0); /* the whole job, as the terminal would */
 }
 
-/* ---- keys ------------------------------------------------------------------ */
+/* ---- keys ---------------------------------------------------------------- */
 
 static struct key mouse_read(void)
 {
@@ -516,10 +530,12 @@ static struct key mouse_read(void)
     return (struct key){event.bstate & PRESSES           ? K_CLICK
                         : event.bstate & BUTTON4_PRESSED ? K_WHEEL_UP
                         : event.bstate & BUTTON5_PRESSED ? K_WHEEL_DOWN
-                                                         : KEY_NONE, event.y, event.x};
+                                                         : KEY_NONE,
+                        event.y, event.x};
 }
 
-/* After an ESC: what ncurses does not know, Ctrl-Left of another terminal, is no key, nor are its bytes. False: it was Esc. */
+/* After an ESC: what ncurses does not know, Ctrl-Left of another terminal, is no key, nor are its
+ * bytes. False: it was Esc. */
 static bool sequence_skip(void)
 {
     wint_t wide;
@@ -540,7 +556,9 @@ static bool sequence_skip(void)
 struct key screen_key(struct screen *screen)
 {
 #define CURSES_(code, name, curses) {curses, code},
-    static const struct { int curses, ours; } table[] = {KEY_CODES(CURSES_)};
+    static const struct {
+        int curses, ours;
+    } table[] = {KEY_CODES(CURSES_)};
 #undef CURSES_
     struct key key = {KEY_NONE, 0, 0};
     wint_t wide;
@@ -564,8 +582,11 @@ struct key screen_key(struct screen *screen)
             if ((wint_t)table[i].curses == wide)
                 key.code = table[i].ours;
     } else if (got == OK) {
-        key.code = wide == '\r' || wide == '\n' ? K_ENTER : wide == 27 ? K_ESCAPE : wide == '\t' ? K_TAB
-                   : wide == 127 || wide == 8 ? K_BACKSPACE : (int)wide;
+        key.code = wide == '\r' || wide == '\n' ? K_ENTER
+                   : wide == 27                 ? K_ESCAPE
+                   : wide == '\t'               ? K_TAB
+                   : wide == 127 || wide == 8   ? K_BACKSPACE
+                                                : (int)wide;
     } else {
         /* Nothing typed, or nobody there to type any more. */
         struct pollfd poll_keys = {screen->keys_fd, POLLIN, 0};

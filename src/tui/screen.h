@@ -1,8 +1,9 @@
 /* tui/screen.h -- what is on the screen: a grid of cells, and the terminal that shows it.
  *
- * screen_clear(), then screen_put() for all that is seen, then screen_show(). Views draw into the grid alone, so a screen
- * without a terminal is the same screen, and screen_dump() prints it. Text is escaped here, cell by cell: what a traced
- * program wrote cannot reach the terminal as anything but glyphs. */
+ * screen_clear(), then screen_put() for all that is seen, then screen_show(). Views draw into the
+ * grid alone, so a screen without a terminal is the same screen, and screen_dump() prints it. Text
+ * is escaped here, cell by cell: what a traced program wrote cannot reach the terminal as anything
+ * but glyphs. */
 #ifndef DYNTRACE_TUI_SCREEN_H
 #define DYNTRACE_TUI_SCREEN_H
 
@@ -12,13 +13,23 @@
 #include "tui/keys.h"
 
 enum style {
-    STYLE_NORMAL, STYLE_DIM, STYLE_BOLD, STYLE_HEAD, STYLE_BAR, STYLE_ALARM, STYLE_WARN, STYLE_GOOD, STYLE_ACCENT,
-    STYLE_MATCH, STYLES,
+    STYLE_NORMAL,
+    STYLE_DIM,
+    STYLE_BOLD,
+    STYLE_HEAD,
+    STYLE_BAR,
+    STYLE_ALARM,
+    STYLE_WARN,
+    STYLE_GOOD,
+    STYLE_ACCENT,
+    STYLE_MATCH,
+    STYLES,
     STYLE_SELECTED = 0x40, /* added to one of these */
 };
 
-/* In marked text, a style begins with this byte and the letter of one: n(ormal) d(im) b(old) h(ead) r(ed: alarm)
- * w(arning) g(ood) a(ccent) m(atch). What comes from a trace is escaped before it is put into marked text. */
+/* In marked text, a style begins with this byte and the letter of one: n(ormal) d(im) b(old) h(ead)
+ * r(ed: alarm) w(arning) g(ood) a(ccent) m(atch). What comes from a trace is escaped before it is
+ * put into marked text. */
 #define MARK "\x01"
 #define STYLE_LETTERS "ndbh-rwgam" /* in the order of enum style; no text has STYLE_BAR */
 
@@ -32,8 +43,8 @@ struct cell {
 
 struct screen {
     int rows, columns;
-    struct cell *cells;    /* owned: rows * columns */
-    int left, wide;        /* the window that is drawn into: columns count from its left */
+    struct cell *cells; /* owned: rows * columns */
+    int left, wide;     /* the window that is drawn into: columns count from its left */
     bool terminal, ascii;
     int cursor_y, cursor_x; /* -1: hidden */
     int keys_fd;            /* readable when something was typed */
@@ -55,10 +66,13 @@ void screen_clear(struct screen *screen);
 /* From here on draw into WIDE columns, which begin at LEFT and are 0 then. */
 void screen_window(struct screen *screen, int left, int wide);
 
-/* TEXT from column X on, at most WIDTH columns, the last one a "…" if it is cut. Returns the columns used. SKIP columns
- * are left out at the left. MARKED: it has style marks, which begin from STYLE. */
-int screen_text(struct screen *screen, int y, int x, int width, int skip, int style, const char *text, bool marked);
-#define screen_put(screen, y, x, width, style, text) screen_text(screen, y, x, width, 0, style, text, false)
+/* TEXT from column X on, at most WIDTH columns, the last one a "…" if it is cut. Returns the
+ * columns used. SKIP columns are left out at the left. MARKED: it has style marks, which begin from
+ * STYLE. */
+int screen_text(struct screen *screen, int y, int x, int width, int skip, int style,
+                const char *text, bool marked);
+#define screen_put(screen, y, x, width, style, text) \
+    screen_text(screen, y, x, width, 0, style, text, false)
 
 /* Spaces of that style. */
 void screen_fill(struct screen *screen, int y, int x, int width, int style);
@@ -72,7 +86,8 @@ void screen_dump(const struct screen *screen, FILE *out);
 /* What was typed, or KEY_NONE at once. */
 struct key screen_key(struct screen *screen);
 
-/* Leave the terminal to /bin/sh with these arguments, the first its name, until that ends. False: it could not run them. */
+/* Leave the terminal to /bin/sh with these arguments, the first its name, until that ends. False:
+ * it could not run them. */
 bool screen_shell(const char *const *command);
 
 /* Stop this process as Ctrl-Z does, and come back after. */

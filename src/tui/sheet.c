@@ -14,7 +14,7 @@
 
 enum { TEXT_MOST = 400 /* bytes of a cell */, BARS_MOST = 60, FIELD_BYTES = 200 };
 
-/* ---- values ------------------------------------------------------------------ */
+/* ---- values -------------------------------------------------------------- */
 
 enum cell_format format_named(const char *word, size_t bytes)
 {
@@ -117,7 +117,8 @@ static void text_print(char *made, const char *text, enum cell_format format)
 const char *value_print(char *made, const struct value *value, enum cell_format format, int width)
 {
     double number = value->type == QUERY_REAL ? value->real : (double)value->integer;
-    int64_t whole = value->type == QUERY_REAL ? (int64_t)(fabs(number) < 9e18 ? number : 0) : value->integer;
+    int64_t whole =
+        value->type == QUERY_REAL ? (int64_t)(fabs(number) < 9e18 ? number : 0) : value->integer;
 
     width = width < BARS_MOST ? width : BARS_MOST;
     made[0] = 0;
@@ -147,8 +148,10 @@ const char *value_print(char *made, const struct value *value, enum cell_format 
 
 int value_compare(const struct value *a, const struct value *b)
 {
-    static const int rank[] = {[QUERY_NULL] = 0, [QUERY_INTEGER] = 1, [QUERY_REAL] = 1, [QUERY_TEXT] = 2};
-    double x = a->type == QUERY_REAL ? a->real : (double)a->integer, y = b->type == QUERY_REAL ? b->real : (double)b->integer;
+    static const int rank[] = {
+        [QUERY_NULL] = 0, [QUERY_INTEGER] = 1, [QUERY_REAL] = 1, [QUERY_TEXT] = 2};
+    double x = a->type == QUERY_REAL ? a->real : (double)a->integer,
+           y = b->type == QUERY_REAL ? b->real : (double)b->integer;
 
     if (rank[a->type] != rank[b->type] || a->type == QUERY_NULL)
         return rank[a->type] - rank[b->type];
@@ -176,7 +179,8 @@ const char *text_fit(struct arena *arena, const char *text, int columns)
     bool cut = text[text_room(text, columns, &used)];
     size_t bytes = text_room(text, columns - cut, &used);
 
-    return arena_print(arena, "%.*s%s%*s", (int)bytes, text, cut ? "…" : "", columns - used - cut, "");
+    return arena_print(arena, "%.*s%s%*s", (int)bytes, text, cut ? "…" : "", columns - used - cut,
+                       "");
 }
 
 const char *text_counted(struct arena *arena, int64_t count, const char *noun, size_t bytes)
@@ -184,8 +188,12 @@ const char *text_counted(struct arena *arena, int64_t count, const char *noun, s
     char last = noun[bytes - 1], made[TABLE_HUMAN];
     bool one = count == 1;
 
-    return arena_print(arena, "%s %.*s%s", table_count(made, count), (int)bytes - (!one && last == 'y'), noun,
-                       one ? "" : last == 'y' ? "ies" : last == 's' ? "es" : "s");
+    return arena_print(arena, "%s %.*s%s", table_count(made, count),
+                       (int)bytes - (!one && last == 'y'), noun,
+                       one           ? ""
+                       : last == 'y' ? "ies"
+                       : last == 's' ? "es"
+                                     : "s");
 }
 
 void text_quote(FILE *out, const char *text, size_t bytes, char quote)
@@ -201,14 +209,17 @@ void text_quote(FILE *out, const char *text, size_t bytes, char quote)
 
 int word_style(const char *word)
 {
-    static const struct { const char *word; int style; } words[] = {
+    static const struct {
+        const char *word;
+        int style;
+    } words[] = {
 #define X(number, NAME, word, asked, missed, python, style, ...) {word, STYLE_##style},
         OUTCOME_ROWS(X)
 #undef X
 #define X(number, NAME, word, style) {word, STYLE_##style},
-        CHECK_ROWS(X)
+            CHECK_ROWS(X)
 #undef X
-        {"skipped", STYLE_DIM}, /* compile.outcome */
+                {"skipped", STYLE_DIM}, /* compile.outcome */
     };
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -222,17 +233,19 @@ char word_mark(const char *word)
     return STYLE_LETTERS[word_style(word)];
 }
 
-/* ---- a file ------------------------------------------------------------------ */
+/* ---- a file -------------------------------------------------------------- */
 
-#define SAME_FUNCTION \
-    "(SELECT s.code_id FROM functions s JOIN functions o ON o.code_id = {code_id} AND s.function_id = o.function_id AND s.kind IS o.kind)"
+#define SAME_FUNCTION                                                                   \
+    "(SELECT s.code_id FROM functions s JOIN functions o ON o.code_id = {code_id} AND " \
+    "s.function_id = o.function_id AND s.kind IS o.kind)"
 
 void sheet_open(struct sheet *sheet, const char *name, const char *codes)
 {
     struct sheet_block *block = NULL;
     const char *text = schema_statement(arena_print(&sheet->arena, "tui/%s", name));
 
-    for (char *at = text_with(&sheet->arena, text, "$codes", codes ? codes : SAME_FUNCTION), *end; *at; at = end) {
+    for (char *at = text_with(&sheet->arena, text, "$codes", codes ? codes : SAME_FUNCTION), *end;
+         *at; at = end) {
         size_t length = strcspn(at, "\n"), word = strcspn(at, " \n");
         end = at + length + (at[length] == '\n');
         if (!length || !strncmp(at, "-- ", 3))
@@ -297,9 +310,10 @@ bool row_integer(const struct row *row, const char *text, int64_t *integer)
     return true;
 }
 
-/* ---- fields of a row --------------------------------------------------------- */
+/* ---- fields of a row ----------------------------------------------------- */
 
-/* How fields are printed: as they are; for a doc, with styles marked and values escaped; in SQL, with texts quoted. */
+/* How fields are printed: as they are; for a doc, with styles marked and values escaped; in SQL,
+ * with texts quoted. */
 enum way { PLAIN, MARKED, SQL };
 
 /* A row, and where it is printed. */
@@ -317,7 +331,11 @@ static void style_put(const struct printer *p, const char *name, size_t bytes)
     const char *text = value && value->type == QUERY_TEXT ? value->text : NULL;
 
     fputs(MARK, p->out);
-    putc(!value && bytes == 1 ? *name : !text ? 'n' : *text && !text[1] ? *text : word_mark(text), p->out);
+    putc(!value && bytes == 1 ? *name
+         : !text              ? 'n'
+         : *text && !text[1]  ? *text
+                              : word_mark(text),
+         p->out);
 }
 
 static void sql_put(FILE *out, const struct value *value)
@@ -330,16 +348,20 @@ static void sql_put(FILE *out, const struct value *value)
         fputs("NULL", out);
 }
 
-/* The field of BYTES at AT, "name:count>9~noun|other words". False: it is NULL and has no other words. */
+/* The field of BYTES at AT, "name:count>9~noun|other words". False: it is NULL and has no other
+ * words. */
 static bool field_put(const struct printer *p, const char *at, size_t bytes)
 {
-    const char *colon = memchr(at, ':', bytes), *bar = memchr(at, '|', bytes), *noun = memchr(at, '~', bytes), *look = colon ? colon + 1 : "";
+    const char *colon = memchr(at, ':', bytes), *bar = memchr(at, '|', bytes),
+               *noun = memchr(at, '~', bytes), *look = colon ? colon + 1 : "";
     size_t name = colon ? (size_t)(colon - at) : bar ? (size_t)(bar - at) : bytes;
     size_t word = strcspn(look, "0123456789<>~|}");
-    const struct value *value = row_value(p->row, *at == '?' ? at + 1 : at, *at == '?' ? bytes - 1 : name);
+    const struct value *value =
+        row_value(p->row, *at == '?' ? at + 1 : at, *at == '?' ? bytes - 1 : name);
     enum cell_format format = word ? format_named(look, word) : AS_TEXT;
     bool known = value && value->type != QUERY_NULL;
-    int width = 0, right = 0, fill = 0; /* the number; of texts the most bytes. Columns: set right in, filled up to */
+    /* the number; of texts the most bytes. Columns: set right in, filled up to */
+    int width = 0, right = 0, fill = 0;
     char made[CELL_TEXT] = "?";
     const char *text;
 
@@ -360,10 +382,12 @@ static bool field_put(const struct printer *p, const char *at, size_t bytes)
     else if (bar)
         snprintf(made, sizeof made, "%.*s", (int)(at + bytes - bar - 1), bar + 1);
     if (known && noun)
-        snprintf(made, sizeof made, "%s", text_counted(p->arena, value->integer, noun + 1, strcspn(noun + 1, "|}")));
+        snprintf(made, sizeof made, "%s",
+                 text_counted(p->arena, value->integer, noun + 1, strcspn(noun + 1, "|}")));
     text = arena_print(p->arena, "%*s", right, made);
     if (p->way == MARKED)
-        text = text_safe(p->arena, text, width && !fill && format < AS_SPARK ? (size_t)width : FIELD_BYTES);
+        text = text_safe(p->arena, text,
+                         width && !fill && format < AS_SPARK ? (size_t)width : FIELD_BYTES);
     fputs(fill && p->way == MARKED ? text_fit(p->arena, text, fill) : text, p->out);
     return known || bar;
 }
@@ -380,8 +404,8 @@ static const char *bracket_end(const char *text, const char *end)
 }
 
 /* TEXT up to END with its fields; *ALL becomes false where one of them is NULL. */
-static const char *fields_print(struct arena *arena, const struct row *row, enum way way, const char *text, const char *end,
-                                bool *all)
+static const char *fields_print(struct arena *arena, const struct row *row, enum way way,
+                                const char *text, const char *end, bool *all)
 {
     char *made;
     size_t bytes;
@@ -421,10 +445,16 @@ const char *row_print(struct arena *arena, const struct row *row, const char *te
 
 struct target id_target(const char *name, int64_t id)
 {
-    static const struct { const char *name; enum view_kind kind; int sign; } ids[] = {
-        {"compile_id", VIEW_COMPILE, 1}, {"lookup_id", VIEW_CALL, -1}, {"frame_id", VIEW_CALL, 1}, {"graph_break_id", VIEW_BREAK, 1},
-        {"code_id", VIEW_FUNCTION, 1}, {"origin_code_id", VIEW_FUNCTION, 1}, {"resume_code_id", VIEW_FUNCTION, 1},
-        {"cache_entry_id", VIEW_ENTRY, 1}, {"process_id", VIEW_PROCESS, 1},
+    static const struct {
+        const char *name;
+        enum view_kind kind;
+        int sign;
+    } ids[] = {
+        {"compile_id", VIEW_COMPILE, 1},      {"lookup_id", VIEW_CALL, -1},
+        {"frame_id", VIEW_CALL, 1},           {"graph_break_id", VIEW_BREAK, 1},
+        {"code_id", VIEW_FUNCTION, 1},        {"origin_code_id", VIEW_FUNCTION, 1},
+        {"resume_code_id", VIEW_FUNCTION, 1}, {"cache_entry_id", VIEW_ENTRY, 1},
+        {"process_id", VIEW_PROCESS, 1},
     };
 
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
@@ -453,7 +483,8 @@ struct target row_target(struct arena *arena, const struct row *row, const char 
     if (lead[name] == ' ' && lead[name + 1] == '{' && !row_integer(row, lead + name, &target.id))
         target.kind = VIEW_NONE;
     if (target.kind && where)
-        target.where = fields_print(arena, row, SQL, where + 7, title ? title : lead + strlen(lead), &all);
+        target.where =
+            fields_print(arena, row, SQL, where + 7, title ? title : lead + strlen(lead), &all);
     if (target.kind && title)
         target.title = row_print(arena, row, title + 3, false);
     return target;

@@ -32,7 +32,8 @@ void doc_text(struct doc *doc, const char *text, int indent, size_t most)
 {
     for (size_t lines = 0; *text && lines < most; lines++) {
         size_t length = strcspn(text, "\n");
-        const char *line = doc_print(doc, "%*s%s", indent, "", doc_safe(doc, arena_text(&doc->arena, text, length), 1000));
+        const char *line = doc_print(doc, "%*s%s", indent, "",
+                                     doc_safe(doc, arena_text(&doc->arena, text, length), 1000));
         if (strstr(line + strspn(line, " "), "  ")) /* of a table */
             doc_add(doc, line);
         else
@@ -43,9 +44,11 @@ void doc_text(struct doc *doc, const char *text, int indent, size_t most)
         doc_line(doc, "%*s" MARK "d(more: dyntrace show prints all)", indent, "");
 }
 
-void doc_beside(struct doc *doc, const char *left, int columns, const char *right, struct target target)
+void doc_beside(struct doc *doc, const char *left, int columns, const char *right,
+                struct target target)
 {
-    struct doc_line *line = doc_line(doc, "%s " MARK "d│" MARK "n %s", doc_fit(doc, left, columns), right);
+    struct doc_line *line =
+        doc_line(doc, "%s " MARK "d│" MARK "n %s", doc_fit(doc, left, columns), right);
 
     line->half = target.kind ? columns + 2 : 0;
     line->beside = target;
@@ -62,7 +65,8 @@ void doc_wrap(struct doc *doc, const char *text, struct target target)
             cut--;
         if (!text[room])
             break;
-        if (cut <= strspn(text, " ")) { /* no word fits: one that a whole line has room for gets it */
+        /* no word fits: one that a whole line has room for gets it */
+        if (cut <= strspn(text, " ")) {
             const char *word = text + strspn(text, " ");
             cut = room;
             if (word > text && text_room(word, width, &used) >= strcspn(word, " ")) {
@@ -75,7 +79,8 @@ void doc_wrap(struct doc *doc, const char *text, struct target target)
         for (size_t i = 0; i + 1 < cut; i++)
             style = text[i] == MARK[0] ? text[i + 1] : style;
         indent = indent < width / 2 ? indent : width / 2;
-        text = doc_print(doc, "%*s" MARK "%c%s", indent + 4, "", style, text + cut + strspn(text + cut, " "));
+        text = doc_print(doc, "%*s" MARK "%c%s", indent + 4, "", style,
+                         text + cut + strspn(text + cut, " "));
     }
     doc_add(doc, text);
     doc_target(doc, target);
@@ -144,7 +149,8 @@ static void text_refresh(struct view *view)
 /* The chosen line, or NULL. */
 static const struct doc_line *line_at(const struct text *text)
 {
-    return text->view.at < text->view.count && !text->stale ? &text->doc->lines.at[text->view.at] : NULL;
+    return text->view.at < text->view.count && !text->stale ? &text->doc->lines.at[text->view.at]
+                                                            : NULL;
 }
 
 /* The half of the chosen line is chosen. False: it has none there. */
@@ -179,7 +185,8 @@ static void doc_failed(struct doc *doc, const char *why)
             doc->lines.at[i].text = "  ?";
     list_add(&doc->lines);
     memmove(doc->lines.at + 1, doc->lines.at, (doc->lines.count - 1) * sizeof *doc->lines.at);
-    doc->lines.at[0] = (struct doc_line){.text = doc_print(doc, MARK "rthis is not all: %s", doc_safe(doc, why, 400))};
+    doc->lines.at[0] = (struct doc_line){
+        .text = doc_print(doc, MARK "rthis is not all: %s", doc_safe(doc, why, 400))};
     doc->start += doc->start > 0;
 }
 
@@ -208,7 +215,8 @@ static void answer_take(struct text *text)
     view->count = doc->lines.count;
     if (doc->title[0])
         snprintf(view->title, sizeof view->title, "%s", doc->title);
-    if (view->at == start && doc->start) { /* as far down as need be, the beginning stays in sight */
+    /* as far down as need be, the beginning stays in sight */
+    if (view->at == start && doc->start) {
         view->top = 0;
         view_choose(view, doc->start);
     }
@@ -222,10 +230,13 @@ static void text_settle(struct view *view)
 
     if (text->asked && work_done(view->tui->work, &text->asked->job))
         answer_take(text);
-    else if (!text->asked && !view->ops->slow && text->doc && (text->doc->columns != view->columns || (text->doc->fills && text->doc->rows != view->rows)))
+    else if (!text->asked && !view->ops->slow && text->doc &&
+             (text->doc->columns != view->columns ||
+              (text->doc->fills && text->doc->rows != view->rows)))
         ask(text, false, true); /* lines are as wide as the screen */
     view_choose(view, view->at);
-    snprintf(view->note, sizeof view->note, view->count > (size_t)view->rows ? "%zu/%zu" : "", view->at + 1, view->count);
+    snprintf(view->note, sizeof view->note, view->count > (size_t)view->rows ? "%zu/%zu" : "",
+             view->at + 1, view->count);
 }
 
 static void text_draw(struct view *view, struct screen *screen)
@@ -237,12 +248,14 @@ static void text_draw(struct view *view, struct screen *screen)
         view_words(view, screen, STYLE_ALARM, text->doc->job.error);
     for (size_t at = view->top; at < view->top + (size_t)view->rows && at < view->count; at++) {
         const char *line = text->doc->lines.at[at].text;
-        int y = view->y + (int)(at - view->top), selected = view_row(view, screen, y, at == view->at);
+        int y = view->y + (int)(at - view->top),
+            selected = view_row(view, screen, y, at == view->at);
         int style = searched[0] && strcasestr(line, searched) ? STYLE_MATCH : STYLE_NORMAL;
         screen_text(screen, y, 1, view->columns - 1, text->skip, style | selected, line, true);
         if (selected && text->right && text->doc->lines.at[at].half > text->skip) {
             screen_put(screen, y, 0, 1, style | selected, " ");
-            screen_put(screen, y, text->doc->lines.at[at].half - text->skip, 1, style | selected, ">");
+            screen_put(screen, y, text->doc->lines.at[at].half - text->skip, 1, style | selected,
+                       ">");
         }
     }
 }
@@ -277,8 +290,10 @@ static bool text_request(struct view *view, enum request request, const struct k
         return true;
     }
     switch (request) {
-    case REQUEST_PREVIOUS: return text->doc && !text->stale && beside_go(text, &text->doc->previous);
-    case REQUEST_SEARCH_NEXT: return text->doc && !text->stale && !view->searched && beside_go(text, &text->doc->next);
+    case REQUEST_PREVIOUS:
+        return text->doc && !text->stale && beside_go(text, &text->doc->previous);
+    case REQUEST_SEARCH_NEXT:
+        return text->doc && !text->stale && !view->searched && beside_go(text, &text->doc->next);
     case REQUEST_LEFT:
     case REQUEST_RIGHT:
         if (half_choose(text, request == REQUEST_RIGHT))
@@ -301,7 +316,8 @@ static bool text_request(struct view *view, enum request request, const struct k
         if (!half_choose(text, key->x >= text->doc->lines.at[view->at].half) && again)
             tui_open(view->tui);
         break;
-    default: return false;
+    default:
+        return false;
     }
     return true;
 }
@@ -325,7 +341,8 @@ static bool text_export(struct view *view, const char *path)
     ok = out_commit(&out);
     out_close(&out);
     if (ok)
-        tui_say(view->tui, "%s: %zu line%s written", path, view->count, view->count == 1 ? "" : "s");
+        tui_say(view->tui, "%s: %zu line%s written", path, view->count,
+                view->count == 1 ? "" : "s");
     return ok;
 }
 
@@ -351,7 +368,8 @@ static void text_subject(struct view *view, struct target *subject)
     if (!text->doc || text->stale)
         return;
     *subject = text->doc->subject;
-    /* A line that leads to a decision is about that; others are about what the whole text is about. */
+    /* A line that leads to a decision is about that; others are about what the whole text is about.
+     * */
     if (kind == VIEW_CALL || kind == VIEW_COMPILE || kind == VIEW_BREAK || !subject->kind)
         *subject = kind ? line_at(text)->target : *subject;
     if (!subject->at_ns)
@@ -359,8 +377,20 @@ static void text_subject(struct view *view, struct target *subject)
 }
 
 const struct view_ops text_ops = {
-    .size = sizeof(struct text), .asked = 1, .jobs = 2, .build = page_build, .open = text_restart, .settle = text_settle,
-    .draw = text_draw, .request = text_request, .refresh = text_refresh, .has = line_has, .export = text_export,
-    .lead = text_lead, .place = text_place, .subject = text_subject, .writes = "txt",
+    .size = sizeof(struct text),
+    .asked = 1,
+    .jobs = 2,
+    .build = page_build,
+    .open = text_restart,
+    .settle = text_settle,
+    .draw = text_draw,
+    .request = text_request,
+    .refresh = text_refresh,
+    .has = line_has,
+    .export = text_export,
+    .lead = text_lead,
+    .place = text_place,
+    .subject = text_subject,
+    .writes = "txt",
     .keys = "Enter opens  Tab next part  / search  v beside  o source",
 };

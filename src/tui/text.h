@@ -21,7 +21,7 @@
 struct source;
 
 struct doc_line {
-    const char *text;     /* marked; in the arena, as its target's texts */
+    const char *text; /* marked; in the arena, as its target's texts */
     struct target target;
     int64_t source_line;  /* in FILE, or in that of the doc's subject; 0: none */
     const char *file;     /* or NULL */
@@ -31,25 +31,26 @@ struct doc_line {
 };
 
 struct doc {
-    struct job job;         /* that makes it */
+    struct job job; /* that makes it */
     LIST(struct doc_line) lines;
-    struct arena arena;     /* all texts of lines and targets, and what doc_safe made */
+    struct arena arena;         /* all texts of lines and targets, and what doc_safe made */
     const struct view_ops *ops; /* borrowed: of the view */
-    const struct tui *tui;  /* borrowed, for one that is no job */
-    struct target target;   /* of the view */
-    int columns, rows;      /* of the view */
-    bool aside;             /* it stands beside the one on top */
-    bool dense;             /* set by build(): no empty lines between parts */
-    bool fills;             /* set by build(): it has as many lines as there are rows */
-    bool quick;             /* only what takes no time, for the first look */
-    bool whole;             /* but this is the second: what build() cut then is wanted whole */
-    bool more, cut;         /* set by build(): quick was not all; and a part of it is not whole */
-    bool failed;            /* a line says why it is not all */
-    const char *heading;    /* the last one of a page */
-    char title[160];        /* set by build() */
-    size_t start;           /* set by build(): the line to begin on */
-    struct target subject;  /* set by build(): what it is about */
-    struct target previous, next; /* set by build(): what p and n show, in its place if it is another of its kind */
+    const struct tui *tui;      /* borrowed, for one that is no job */
+    struct target target;       /* of the view */
+    int columns, rows;          /* of the view */
+    bool aside;                 /* it stands beside the one on top */
+    bool dense;                 /* set by build(): no empty lines between parts */
+    bool fills;                 /* set by build(): it has as many lines as there are rows */
+    bool quick;                 /* only what takes no time, for the first look */
+    bool whole;                 /* but this is the second: what build() cut then is wanted whole */
+    bool more, cut;        /* set by build(): quick was not all; and a part of it is not whole */
+    bool failed;           /* a line says why it is not all */
+    const char *heading;   /* the last one of a page */
+    char title[160];       /* set by build() */
+    size_t start;          /* set by build(): the line to begin on */
+    struct target subject; /* set by build(): what it is about */
+    /* set by build(): what p and n show, in its place if it is another of its kind */
+    struct target previous, next;
 };
 
 struct text {
@@ -65,14 +66,18 @@ struct text {
 #define doc_keep(doc, text) arena_keep(&(doc)->arena, text) /* TEXT is DOC's from here on */
 #define doc_line(doc, ...) doc_add(doc, doc_print(doc, __VA_ARGS__))
 #define doc_part(doc, ...) doc_add_part(doc, doc_print(doc, __VA_ARGS__))
-struct doc_line *doc_add(struct doc *doc, const char *text); /* the last line, which it is unless there are too many */
+/* the last line, which it is unless there are too many */
+struct doc_line *doc_add(struct doc *doc, const char *text);
 void doc_add_part(struct doc *doc, const char *text);
 
-/* Where the last line leads; a line leads to one place. Texts of a target are borrowed for as long as DOC lives. */
+/* Where the last line leads; a line leads to one place. Texts of a target are borrowed for as long
+ * as DOC lives. */
 void doc_target(struct doc *doc, struct target target);
-#define doc_leads(doc, kind, id, where, title) doc_target(doc, (struct target){kind, id, 0, VIEW_NONE, where, title})
+#define doc_leads(doc, kind, id, where, title) \
+    doc_target(doc, (struct target){kind, id, 0, VIEW_NONE, where, title})
 
-/* TEXT escaped and cut to WIDTH bytes, NULL is "?"; cut or filled to COLUMNS. They live as long as DOC. */
+/* TEXT escaped and cut to WIDTH bytes, NULL is "?"; cut or filled to COLUMNS. They live as long as
+ * DOC. */
 #define doc_safe(doc, text, width) text_safe(&(doc)->arena, text, width)
 #define doc_fit(doc, text, columns) text_fit(&(doc)->arena, text, columns)
 #define doc_counted(doc, count, noun) text_counted(&(doc)->arena, count, noun, strlen(noun))
@@ -80,7 +85,8 @@ void doc_target(struct doc *doc, struct target target);
 #define doc_time(doc, ns) table_duration(arena_take(&(doc)->arena, TABLE_HUMAN), ns)
 
 /* A line of two: RIGHT leads to TARGET, and stands beside LEFT, which has COLUMNS. */
-void doc_beside(struct doc *doc, const char *left, int columns, const char *right, struct target target);
+void doc_beside(struct doc *doc, const char *left, int columns, const char *right,
+                struct target target);
 
 /* A line, marked, in as many as it needs, which all lead to TARGET. TEXT lives as long as DOC. */
 void doc_wrap(struct doc *doc, const char *text, struct target target);
@@ -91,15 +97,16 @@ void doc_text(struct doc *doc, const char *text, int indent, size_t most);
 /* What stands at the left of a line of source (page.c). */
 struct gutter {
     int64_t line;
-    const char *mark;   /* marked text, at most six columns */
-    const char *note;   /* marked text after the line, or NULL */
-    int64_t id;         /* where it leads */
-    int kind;           /* enum view_kind */
+    const char *mark; /* marked text, at most six columns */
+    const char *note; /* marked text after the line, or NULL */
+    int64_t id;       /* where it leads */
+    int kind;         /* enum view_kind */
 };
 
-/* Lines FROM to TO of it, or why there are none; also when it changed since it was recorded. AT is pointed at. */
-void source_put(struct doc *doc, struct db *db, const struct source *source, int64_t from, int64_t to, int64_t at,
-                const struct gutter *gutter, size_t gutters);
+/* Lines FROM to TO of it, or why there are none; also when it changed since it was recorded. AT is
+ * pointed at. */
+void source_put(struct doc *doc, struct db *db, const struct source *source, int64_t from,
+                int64_t to, int64_t at, const struct gutter *gutter, size_t gutters);
 
 /* The last line of what is defined at FIRST: where the indentation ends. */
 int64_t source_end(const struct source *source, int64_t first);
@@ -114,9 +121,11 @@ void page_build(struct doc *doc, struct db *db);
 const char *page_codes(struct doc *doc, struct db *db, int64_t code_id);
 
 /* What C makes of a row of a page, by its name in `--call NAME` (tui/views/). */
+/* clang-format off */
 #define PAGE_PARTS(X) \
-    X(doubts) X(guards) X(bytecode) X(compile_remedy) X(break_remedy) X(break_source) X(origin) X(function_source) X(spread) \
-    X(rank) X(inside)
+    X(doubts) X(guards) X(bytecode) X(compile_remedy) X(break_remedy) X(break_source) X(origin) \
+    X(function_source) X(spread) X(rank) X(inside)
+/* clang-format on */
 #define X(name) void part_##name(struct doc *doc, struct db *db, struct query *row);
 PAGE_PARTS(X)
 #undef X

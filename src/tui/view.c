@@ -1,6 +1,8 @@
-/* tui/view.c -- which views there are, and what they have in common: targets, and the chosen line. See tui/view.h.
+/* tui/view.c -- which views there are, and what they have in common: targets, and the chosen line.
+ * See tui/view.h.
  *
- * A list or a page is its file in schemas/tui/; the others, and the parts that C makes of a page, are in tui/views/. */
+ * A list or a page is its file in schemas/tui/; the others, and the parts that C makes of a page,
+ * are in tui/views/. */
 #include "tui/view.h"
 
 #include <ctype.h>
@@ -22,9 +24,16 @@
 VIEWS(X)
 #undef X
 
-#define VIEW_LIST(name_, summary_) &(const struct view_ops){.name = name_, .summary = summary_, .base = &list_ops}
-#define VIEW_PAGE(name_, all_, summary_, ...) \
-    &(const struct view_ops){.name = name_, .all = VIEW_##all_, .summary = summary_, .base = &text_ops, ##__VA_ARGS__}
+#define VIEW_LIST(name_, summary_)                            \
+    &(const struct view_ops)                                  \
+    {                                                         \
+        .name = name_, .summary = summary_, .base = &list_ops \
+    }
+#define VIEW_PAGE(name_, all_, summary_, ...)                                                    \
+    &(const struct view_ops)                                                                     \
+    {                                                                                            \
+        .name = name_, .all = VIEW_##all_, .summary = summary_, .base = &text_ops, ##__VA_ARGS__ \
+    }
 #define VIEW_OWN(ops) &ops
 #define X(kind, made, ...) [VIEW_##kind] = VIEW_##made(__VA_ARGS__),
 static const struct view_ops *const views[VIEW_KINDS] = {VIEWS(X)};
@@ -49,7 +58,8 @@ const struct view_ops *view_of(int kind)
 enum view_kind view_named(const char *name, size_t bytes)
 {
     for (int kind = 0; kind < VIEW_KINDS; kind++)
-        if (views[kind] && strlen(views[kind]->name) == bytes && !memcmp(views[kind]->name, name, bytes))
+        if (views[kind] && strlen(views[kind]->name) == bytes &&
+            !memcmp(views[kind]->name, name, bytes))
             return (enum view_kind)kind;
     return VIEW_NONE;
 }
@@ -74,17 +84,20 @@ char *text_with(struct arena *arena, const char *text, const char *name, const c
 
 bool view_export(struct view *view, const char *options, const char *path)
 {
-    const char *words = arena_print(&view->arena, "export %s -o %s", options, text_quoted(&view->arena, path));
+    const char *words =
+        arena_print(&view->arena, "export %s -o %s", options, text_quoted(&view->arena, path));
 
     tui_go(view->tui, &(struct target){.kind = VIEW_DYNTRACE, .where = words});
     return true;
 }
 
-/* The row of schemas/tui/place.sql for TARGET, on which the caller's query_close is then due; NULL: there is none, as of a call that is
- * still to be found: what ran on a thread at a moment. */
+/* The row of schemas/tui/place.sql for TARGET, on which the caller's query_close is then due; NULL:
+ * there is none, as of a call that is still to be found: what ran on a thread at a moment. */
 static struct query *place_find(struct tui *tui, const struct target *target)
 {
-    struct query *query = target->kind && target->id && target->about != VIEW_TIMELINE ? db_query(tui->db, schema_statement("tui/place")) : NULL;
+    struct query *query = target->kind && target->id && target->about != VIEW_TIMELINE
+                              ? db_query(tui->db, schema_statement("tui/place"))
+                              : NULL;
 
     if (!query)
         return NULL;
@@ -108,18 +121,24 @@ bool view_source(struct view *view, const struct target *target, const char **fi
     return query;
 }
 
-const char *target_words(struct tui *tui, struct arena *arena, const struct target *target, int64_t at_ns)
+const char *target_words(struct tui *tui, struct arena *arena, const struct target *target,
+                         int64_t at_ns)
 {
     struct query *query = target->title ? NULL : place_find(tui, target);
-    const char *words = target->title ? target->title : query ? query_text(query, 2, NULL) : target->where ? target->where : "";
+    const char *words = target->title   ? target->title
+                        : query         ? query_text(query, 2, NULL)
+                        : target->where ? target->where
+                                        : "";
 
-    words = arena_print(arena, at_ns ? "%s%s%.160s at %.6f s" : "%s%s%.160s", view_of((int)target->kind)->name, *words ? " " : "", words, (double)at_ns / 1e9);
+    words = arena_print(arena, at_ns ? "%s%s%.160s at %.6f s" : "%s%s%.160s",
+                        view_of((int)target->kind)->name, *words ? " " : "", words,
+                        (double)at_ns / 1e9);
     query_close(query);
     return words;
 }
 
-/* $VISUAL or $EDITOR at a line of a file. The file's name came from the trace: it is an argument of its own, never
- * part of a command line, and does not begin with a dash. */
+/* $VISUAL or $EDITOR at a line of a file. The file's name came from the trace: it is an argument of
+ * its own, never part of a command line, and does not begin with a dash. */
 void view_edit(struct view *view)
 {
     const struct view_ops *ops = view->ops;
@@ -133,8 +152,8 @@ void view_edit(struct view *view)
         editor = "vi";
     view_do(view, lead, &view->arena, &leads);
     view_do(view, subject, &about);
-    if (!(view_op(ops, place) && view_op(ops, place)(view, &file, &number)) && !view_source(view, &leads, &file, &number) &&
-        !view_source(view, &about, &file, &number)) {
+    if (!(view_op(ops, place) && view_op(ops, place)(view, &file, &number)) &&
+        !view_source(view, &leads, &file, &number) && !view_source(view, &about, &file, &number)) {
         if (!tui_wait(view->tui))
             tui_say(view->tui, "no source belongs to this line");
         return;
@@ -147,14 +166,16 @@ void view_edit(struct view *view)
         tui_alarm(view->tui, "%s: not a regular file", file);
     else if (!view->tui->screen->terminal)
         tui_say(view->tui, "%s %s %s", editor, line, file);
-    else if (!screen_shell((const char *[]){"sh", "-c", "exec $0 \"$@\"", editor, line, path, NULL}))
+    else if (!screen_shell(
+                 (const char *[]){"sh", "-c", "exec $0 \"$@\"", editor, line, path, NULL}))
         tui_alarm(view->tui, "%s: cannot be run; set EDITOR", editor);
     free(path);
 }
 
 bool moment_read(const char *text, bool sure, int64_t from_ns, int64_t *ns)
 {
-    bool asked = sure || strchr("@+-.", *text) || strchr(text, '.') || isalpha((unsigned char)text[strspn(text, "0123456789")]);
+    bool asked = sure || strchr("@+-.", *text) || strchr(text, '.') ||
+                 isalpha((unsigned char)text[strspn(text, "0123456789")]);
     double number, unit_ns;
     char *end;
 
@@ -162,7 +183,8 @@ bool moment_read(const char *text, bool sure, int64_t from_ns, int64_t *ns)
     number = strtod(text, &end);
     end += strspn(end, " ");
     unit_ns = *end ? times_unit(end, strlen(end)) : 1e9;
-    if (!asked || end == text || isalpha((unsigned char)*text) || !unit_ns || !(fabs(number * unit_ns) < 4e18))
+    if (!asked || end == text || isalpha((unsigned char)*text) || !unit_ns ||
+        !(fabs(number * unit_ns) < 4e18))
         return false;
     *ns = times_sum(*text == '+' || *text == '-' ? from_ns : 0, (int64_t)llround(number * unit_ns));
     return true;
@@ -170,7 +192,8 @@ bool moment_read(const char *text, bool sure, int64_t from_ns, int64_t *ns)
 
 void view_choose(struct view *view, size_t at)
 {
-    size_t shown = view->rows > view->head ? (size_t)(view->rows - view->head) : 1, count = view->count;
+    size_t shown = view->rows > view->head ? (size_t)(view->rows - view->head) : 1,
+           count = view->count;
 
     view->at = at < count ? at : count ? count - 1 : 0;
     if (view->at < view->top)
@@ -186,19 +209,41 @@ bool view_move(struct view *view, enum request request)
     long height = view->rows - view->head, page = height > 1 ? height - 1 : 1, by = 0, scroll = 0;
 
     switch (request) {
-    case REQUEST_UP: by = -1; break;
-    case REQUEST_DOWN: by = 1; break;
-    case REQUEST_WHEEL_UP: by = -3; break;
-    case REQUEST_WHEEL_DOWN: by = 3; break;
-    case REQUEST_PAGE_UP: by = scroll = -page; break;
-    case REQUEST_PAGE_DOWN: by = scroll = page; break;
-    case REQUEST_HALF_UP: by = scroll = -(page + 1) / 2; break;
-    case REQUEST_HALF_DOWN: by = scroll = (page + 1) / 2; break;
-    case REQUEST_HOME: by = -(long)view->at; break;
-    case REQUEST_END: by = (long)view->count; break;
-    default: return false;
+    case REQUEST_UP:
+        by = -1;
+        break;
+    case REQUEST_DOWN:
+        by = 1;
+        break;
+    case REQUEST_WHEEL_UP:
+        by = -3;
+        break;
+    case REQUEST_WHEEL_DOWN:
+        by = 3;
+        break;
+    case REQUEST_PAGE_UP:
+        by = scroll = -page;
+        break;
+    case REQUEST_PAGE_DOWN:
+        by = scroll = page;
+        break;
+    case REQUEST_HALF_UP:
+        by = scroll = -(page + 1) / 2;
+        break;
+    case REQUEST_HALF_DOWN:
+        by = scroll = (page + 1) / 2;
+        break;
+    case REQUEST_HOME:
+        by = -(long)view->at;
+        break;
+    case REQUEST_END:
+        by = (long)view->count;
+        break;
+    default:
+        return false;
     }
-    if ((!view->count || request == REQUEST_END) && tui_wait(view->tui)) /* the last line may still come */
+    /* the last line may still come */
+    if ((!view->count || request == REQUEST_END) && tui_wait(view->tui))
         return true;
     view->top = (long)view->top + scroll > 0 ? view->top + (size_t)scroll : 0;
     view_choose(view, (long)view->at + by > 0 ? view->at + (size_t)by : 0);
@@ -246,7 +291,8 @@ void view_words(struct view *view, struct screen *screen, int style, const char 
 bool view_empty(struct view *view, struct screen *screen, const void *shown)
 {
     if (!shown)
-        view_words(view, screen, view->failed ? STYLE_ALARM : STYLE_DIM, view->failed ? view->failed : "…");
+        view_words(view, screen, view->failed ? STYLE_ALARM : STYLE_DIM,
+                   view->failed ? view->failed : "…");
     return !shown;
 }
 
@@ -271,7 +317,9 @@ bool view_take_(struct view *view, job_held *asked, job_held *shown)
 
     if (!job || !work_done(view->tui->work, job))
         return false;
-    view->failed = job->error ? arena_print(&view->arena, "%s", job->error) : atomic_load(&job->cancelled) ? "cancelled" : NULL;
+    view->failed = job->error                     ? arena_print(&view->arena, "%s", job->error)
+                   : atomic_load(&job->cancelled) ? "cancelled"
+                                                  : NULL;
     *asked = view->failed ? job : *shown;
     *shown = view->failed ? *shown : job;
     work_drop(view->tui->work, *asked);

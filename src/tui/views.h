@@ -1,42 +1,48 @@
-/* tui/views.h -- the views: what makes one, its name, and its words in the help. A new one is a line here and its file.
+/* tui/views.h -- the views: what makes one, its name, and its words in the help. A new one is a
+ * line here and its file.
  *
  * LIST   schemas/tui/NAME.sql is all of it (tui/list.h): name, words
- * PAGE   that, too (tui/text.h): name, the list of all of what it shows one of or NONE, words, and members of struct view_ops
+ * PAGE   that, too (tui/text.h): name, the list of all of what it shows one of or NONE, words, and
+ *        members of struct view_ops
  * OWN    a struct view_ops of tui/views/ */
 #ifndef DYNTRACE_TUI_VIEWS_H
 #define DYNTRACE_TUI_VIEWS_H
 
-#define VIEWS(X)                                                                                                              \
-    X(OVERVIEW, PAGE, "overview", NONE, "the answer on one screen")                                                           \
-    X(FUNCTIONS, LIST, "functions", "what each function did and cost")                                                        \
-    X(FUNCTION, PAGE, "function", FUNCTIONS,                                                                                  \
-      "one function: calls, entries, recompiles, breaks, durations, callers and callees, source",                             \
-      .keys = "Enter opens  p slowest call  Tab next part  / search  v beside  o source")                                     \
-    X(ENTRIES, LIST, "entries", "all cache entries: born, tried, hit, died")                                                  \
-    X(ENTRY, PAGE, "entry", ENTRIES, "one cache entry: guards as a tree, graphs, bytecode")                                   \
-    X(RECOMPILES, LIST, "recompiles", "recompiles, by function and cause, with what the values were")                         \
-    X(CAUSES, LIST, "causes", "each guard that made a recompile necessary")                                                   \
-    X(COMPILES, LIST, "compiles", "every run of the compiler")                                                                \
-    X(COMPILE, PAGE, "compile", COMPILES, "one run of the compiler, and why it was needed")                                   \
-    X(BREAKS, LIST, "breaks", "graph breaks, by reason and place")                                                            \
-    X(BREAK, PAGE, "break", BREAKS, "one graph break, with its stack and source")                                             \
-    X(LEDGER, LIST, "ledger", "every call of watched code and how it was decided")                                            \
-    X(FRAMES, LIST, "frames", "every call that was recorded, of any function")                                                \
-    X(CALL, OWN, view_call)                                                                                                   \
-    X(REPLAY, OWN, view_replay)                                                                                               \
-    X(TIMELINE, OWN, view_timeline)                                                                                           \
-    X(FLAME, OWN, view_flame)                                                                                                 \
-    X(GUARDS, LIST, "guards", "what guards cost, by kind and source; Enter: where they failed, or ran")                       \
-    X(CHECKS, LIST, "checks", "each time that an entry's guards were run")                                                    \
-    X(PROCESSES, LIST, "processes", "the processes that were followed, as a tree")                                            \
-    X(PROCESS, PAGE, "process", PROCESSES, "one process: how it ended, and what was running then")                            \
-    X(LOSSES, LIST, "losses", "what is missing from the trace, and why")                                                      \
-    X(SQL, OWN, view_sql)                                                                                                     \
-    X(HELP, OWN, view_help)                                                                                                   \
-    X(MARKS, OWN, view_marks)                                                                                                 \
-    X(DYNTRACE, OWN, view_dyntrace)                                                                                           \
-    X(WHATIF, OWN, view_whatif)                                                                                               \
+/* clang-format off */
+#define VIEWS(X)                                                                                   \
+    X(OVERVIEW, PAGE, "overview", NONE, "the answer on one screen")                                \
+    X(FUNCTIONS, LIST, "functions", "what each function did and cost")                             \
+    X(FUNCTION, PAGE, "function", FUNCTIONS,                                                       \
+      "one function: calls, entries, recompiles, breaks, durations, callers and callees, source",  \
+      .keys = "Enter opens  p slowest call  Tab next part  / search  v beside  o source")          \
+    X(ENTRIES, LIST, "entries", "all cache entries: born, tried, hit, died")                       \
+    X(ENTRY, PAGE, "entry", ENTRIES, "one cache entry: guards as a tree, graphs, bytecode")        \
+    X(RECOMPILES, LIST, "recompiles",                                                              \
+      "recompiles, by function and cause, with what the values were")                              \
+    X(CAUSES, LIST, "causes", "each guard that made a recompile necessary")                        \
+    X(COMPILES, LIST, "compiles", "every run of the compiler")                                     \
+    X(COMPILE, PAGE, "compile", COMPILES, "one run of the compiler, and why it was needed")        \
+    X(BREAKS, LIST, "breaks", "graph breaks, by reason and place")                                 \
+    X(BREAK, PAGE, "break", BREAKS, "one graph break, with its stack and source")                  \
+    X(LEDGER, LIST, "ledger", "every call of watched code and how it was decided")                 \
+    X(FRAMES, LIST, "frames", "every call that was recorded, of any function")                     \
+    X(CALL, OWN, view_call)                                                                        \
+    X(REPLAY, OWN, view_replay)                                                                    \
+    X(TIMELINE, OWN, view_timeline)                                                                \
+    X(FLAME, OWN, view_flame)                                                                      \
+    X(GUARDS, LIST, "guards",                                                                      \
+      "what guards cost, by kind and source; Enter: where they failed, or ran")                    \
+    X(CHECKS, LIST, "checks", "each time that an entry's guards were run")                         \
+    X(PROCESSES, LIST, "processes", "the processes that were followed, as a tree")                 \
+    X(PROCESS, PAGE, "process", PROCESSES, "one process: how it ended, and what was running then") \
+    X(LOSSES, LIST, "losses", "what is missing from the trace, and why")                           \
+    X(SQL, OWN, view_sql)                                                                          \
+    X(HELP, OWN, view_help)                                                                        \
+    X(MARKS, OWN, view_marks)                                                                      \
+    X(DYNTRACE, OWN, view_dyntrace)                                                                \
+    X(WHATIF, OWN, view_whatif)                                                                    \
     X(OUTPUT, OWN, view_output)
+/* clang-format on */
 
 #define VIEW_KIND_(kind, ...) VIEW_##kind,
 enum view_kind { VIEW_NONE, VIEWS(VIEW_KIND_) VIEW_KINDS };

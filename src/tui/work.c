@@ -19,8 +19,8 @@ enum { THREADS = 3 };
 struct worker {
     struct work *work; /* borrowed */
     pthread_t thread;
-    struct db *db;     /* owned */
-    int generation;    /* of it */
+    struct db *db;  /* owned */
+    int generation; /* of it */
 };
 
 struct work {
@@ -30,10 +30,10 @@ struct work {
     pthread_cond_t changed;
     struct job *jobs; /* that have not ended, oldest first; those that run have a connection */
     bool closing;
-    bool damaged;     /* a job met damage */
-    char *path;       /* owned */
-    int generation;   /* of connections */
-    int ended_fd;     /* borrowed: an eventfd */
+    bool damaged;   /* a job met damage */
+    char *path;     /* owned */
+    int generation; /* of connections */
+    int ended_fd;   /* borrowed: an eventfd */
 };
 
 /* What EXPRESSION is while WORK is locked. */
@@ -45,7 +45,8 @@ struct work {
         found_;                                       \
     })
 
-void *job_new(size_t size, void (*run)(struct job *job, struct db *db), void (*free)(struct job *job), bool slow)
+void *job_new(size_t size, void (*run)(struct job *job, struct db *db),
+              void (*free)(struct job *job), bool slow)
 {
     struct job *job = calloc(1, size);
 
@@ -80,7 +81,8 @@ static struct job *job_next(const struct work *work)
     return job;
 }
 
-/* An error that a job met: the first is kept, it has the cause. One that is cancelled meets that it was interrupted. */
+/* An error that a job met: the first is kept, it has the cause. One that is cancelled meets that it
+ * was interrupted. */
 static void job_said(void *context, const char *line)
 {
     struct job *job = context;
@@ -177,7 +179,9 @@ struct work *work_open(const char *path, int ended_fd)
     struct work *work = calloc(1, sizeof *work);
     sigset_t all, old;
 
-    *work = (struct work){.path = strdup(path), .ended_fd = ended_fd, .lock = PTHREAD_MUTEX_INITIALIZER,
+    *work = (struct work){.path = strdup(path),
+                          .ended_fd = ended_fd,
+                          .lock = PTHREAD_MUTEX_INITIALIZER,
                           .changed = PTHREAD_COND_INITIALIZER};
     /* Signals are for the thread that has the terminal. */
     sigfillset(&all);
@@ -187,7 +191,8 @@ struct work *work_open(const char *path, int ended_fd)
     for (; work->started < THREADS; work->started++) {
         struct worker *worker = &work->workers[work->started];
         worker->work = work;
-        if (!(worker->db = connect(path)) || pthread_create(&worker->thread, NULL, work_thread, worker) != 0)
+        if (!(worker->db = connect(path)) ||
+            pthread_create(&worker->thread, NULL, work_thread, worker) != 0)
             break;
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -280,7 +285,8 @@ bool work_wait(struct work *work, struct job *job, int ms)
     bool done;
 
     pthread_mutex_lock(&work->lock);
-    while (!job->ended && ms && pthread_cond_clockwait(&work->changed, &work->lock, CLOCK_MONOTONIC, &until) == 0)
+    while (!job->ended && ms &&
+           pthread_cond_clockwait(&work->changed, &work->lock, CLOCK_MONOTONIC, &until) == 0)
         continue;
     done = job->ended;
     pthread_mutex_unlock(&work->lock);

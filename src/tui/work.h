@@ -2,12 +2,14 @@
  *
  * Runs in: the viewer; a job's run() in threads of its own.
  *
- *     struct flame_job *job = job_new(sizeof *job, run, free, slow);      a struct that begins with a struct job
- *     work_start(work, &job->job);
+ *     struct flame_job *job = job_new(sizeof *job, run, free, slow);      a struct that begins with
+ *     a struct job work_start(work, &job->job);
  *     ... work_done(job) becomes true; what run() made is then the caller's to read ...
- *     work_drop(work, job);               at any time: cancelled if it still runs, freed when it has ended; then NULL
+ *     work_drop(work, job);               at any time: cancelled if it still runs, freed when it
+ *                                         has ended; then NULL
  *
- * Each thread has a connection of its own to the trace, so one slow query holds up neither the keys nor the quick ones. */
+ * Each thread has a connection of its own to the trace, so one slow query holds up neither the keys
+ * nor the quick ones. */
 #ifndef DYNTRACE_TUI_WORK_H
 #define DYNTRACE_TUI_WORK_H
 
@@ -21,12 +23,15 @@ struct work;
 
 struct job {
     void (*run)(struct job *job, struct db *db); /* in a thread; may look at `cancelled` */
-    void (*free)(struct job *job);               /* what it owns but itself, by whoever is last; or NULL */
-    bool slow;                                   /* may take seconds: a thread is kept free of these */
-    int64_t most;                                /* frames that it reads, for a first look; 0: all */
+    /* what it owns but itself, by whoever is last; or NULL */
+    void (*free)(struct job *job);
+    /* may take seconds: a thread is kept free of these */
+    bool slow;
+    /* frames that it reads, for a first look; 0: all */
+    int64_t most;
     atomic_bool cancelled;
-    char *error;                                 /* owned: what was said while it ran, or NULL */
-    atomic_llong done, all;                      /* how far it has come, where it says so */
+    char *error;            /* owned: what was said while it ran, or NULL */
+    atomic_llong done, all; /* how far it has come, where it says so */
 
     /* of tui/work.c */
     struct job *next;
@@ -34,12 +39,14 @@ struct job {
     bool ended, dropped;
 };
 
-/* Connections to the trace at PATH. ENDED_FD, an eventfd, is written to when a job has ended. NULL: it was said why not. */
+/* Connections to the trace at PATH. ENDED_FD, an eventfd, is written to when a job has ended. NULL:
+ * it was said why not. */
 struct work *work_open(const char *path, int ended_fd);
 void work_close(struct work *work); /* harmless on NULL */
 
 /* SIZE bytes, zeroed, that begin with a job. */
-void *job_new(size_t size, void (*run)(struct job *job, struct db *db), void (*free)(struct job *job), bool slow);
+void *job_new(size_t size, void (*run)(struct job *job, struct db *db),
+              void (*free)(struct job *job), bool slow);
 
 void work_start(struct work *work, struct job *job);
 
@@ -50,14 +57,16 @@ void work_drop_(struct work *work, struct job *job);
 /* How far it has come, in per cent. */
 int job_percent(struct job *job);
 
-/* Ask all that have not ended to end early; they are done soon, with an error. False: there are none. */
+/* Ask all that have not ended to end early; they are done soon, with an error. False: there are
+ * none. */
 bool work_cancel(struct work *work);
 
 /* Wait until JOB is done, at most MS milliseconds. False: it is not. */
 bool work_wait(struct work *work, struct job *job, int ms);
 #define work_done(work, job) work_wait(work, job, 0)
 
-/* From the next job on, new connections: the file was changed in a way that the old ones do not see. */
+/* From the next job on, new connections: the file was changed in a way that the old ones do not
+ * see. */
 void work_reconnect(struct work *work);
 
 /* Some job has found the trace damaged. */

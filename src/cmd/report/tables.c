@@ -1,6 +1,8 @@
-/* cmd/report/tables.c -- the tables of `dyntrace report`, for a terminal and for a browser. See cmd/report/report.h.
+/* cmd/report/tables.c -- the tables of `dyntrace report`, for a terminal and for a browser. See
+ * cmd/report/report.h.
  *
- * What a table asks, its heading and its columns are in schemas/report.sql, whose head has the form. */
+ * What a table asks, its heading and its columns are in schemas/report.sql, whose head has the
+ * form. */
 #include <inttypes.h>
 
 #include "cmd/report/report.h"
@@ -16,12 +18,13 @@ enum { COLUMNS = 16 };
 
 struct column {
     const char *name, *heading, *what; /* borrowed */
-    int at, line; /* in the statement; line: of `filename` */
-    size_t width; /* bytes of a text that a terminal shows */
+    int at, line;                      /* in the statement; line: of `filename` */
+    size_t width;                      /* bytes of a text that a terminal shows */
     bool code;
 };
 
-/* What stands behind WORD in the statement SQL, up to the end of the line; NULL: it has no such line. */
+/* What stands behind WORD in the statement SQL, up to the end of the line; NULL: it has no such
+ * line. */
 static const char *word_of(const char *sql, const char *word)
 {
     const char *at = strstr(sql, word);
@@ -47,8 +50,8 @@ static char *trimmed(char *text)
     return text;
 }
 
-/* The columns of SPEC, "`name`? 80: heading (what it is) | ...", which is cut up; those that are optional only if some
- * row has them. */
+/* The columns of SPEC, "`name`? 80: heading (what it is) | ...", which is cut up; those that are
+ * optional only if some row has them. */
 static int columns_read(struct column *columns, char *spec, struct query *query)
 {
     int count = 0, line = column_at(query, "at_line");
@@ -67,8 +70,12 @@ static int columns_read(struct column *columns, char *spec, struct query *query)
         if (what)
             what[strcspn(what, ")")] = 0;
         columns[count] = (struct column){
-            .name = name, .heading = heading ? trimmed(heading) : name, .what = what ? what : "", .code = code,
-            .at = column_at(query, name), .line = line < 0 ? column_at(query, "first_line") : line,
+            .name = name,
+            .heading = heading ? trimmed(heading) : name,
+            .what = what ? what : "",
+            .code = code,
+            .at = column_at(query, name),
+            .line = line < 0 ? column_at(query, "first_line") : line,
             .width = width && *width ? strtoul(width, NULL, 10) : 1 << 16,
         };
         while (optional && query_step(query))
@@ -80,7 +87,7 @@ static int columns_read(struct column *columns, char *spec, struct query *query)
     return count;
 }
 
-/* ---- cells ------------------------------------------------------------------- */
+/* ---- cells --------------------------------------------------------------- */
 
 static char *ended_words(const struct report *report, struct query *query, int at)
 {
@@ -90,7 +97,8 @@ static char *ended_words(const struct report *report, struct query *query, int a
 }
 
 /* The value of COLUMN for people, a text up to WIDTH bytes; the caller frees it. NULL is NULL. */
-static char *cell_words(const struct report *report, struct query *query, const struct column *column, size_t width)
+static char *cell_words(const struct report *report, struct query *query,
+                        const struct column *column, size_t width)
 {
     char human[TABLE_HUMAN];
     int64_t value = query_integer(query, column->at);
@@ -107,7 +115,9 @@ static char *cell_words(const struct report *report, struct query *query, const 
     case QUERY_INTEGER:
         if (strstr(column->name, "ns_") || strstr(column->name, "_ns"))
             return strdup(table_duration(human, value));
-        return strstr(column->name, "id") || !strcmp(column->name, "rank") ? say_print("%" PRId64, value) : strdup(table_count(human, value));
+        return strstr(column->name, "id") || !strcmp(column->name, "rank")
+                   ? say_print("%" PRId64, value)
+                   : strdup(table_count(human, value));
     default:
         text = query_text(query, column->at, NULL);
         if (!strcmp(column->name, "filename"))
@@ -128,7 +138,8 @@ static void cell_html(const struct report *report, struct query *query, const st
 {
     FILE *out = report->out;
     char *words = cell_words(report, query, column, 400), *setting = NULL;
-    int guard = !strcmp(column->name, "what") ? column_at(query, "_guard_id") : -1; /* behind it are the last two of a cause's columns */
+    /* behind it are the last two of a cause's columns */
+    int guard = !strcmp(column->name, "what") ? column_at(query, "_guard_id") : -1;
 
     if (guard >= 0)
         setting = cause_setting(&(struct cause[]){cause_read(query, guard - CAUSE_READ + 3)}[0]);
@@ -165,7 +176,7 @@ static void cell_html(const struct report *report, struct query *query, const st
     free(words);
 }
 
-/* ---- tables ------------------------------------------------------------------ */
+/* ---- tables -------------------------------------------------------------- */
 
 /* What all calls, or all compiles, were in a sentence. */
 static void sums_print(const struct report *report, const char *name, FILE *out)
@@ -174,32 +185,40 @@ static void sums_print(const struct report *report, const char *name, FILE *out)
 
     if (!strcmp(name, "outcomes")) {
         if (report->sums.asked)
-            fprintf(out, "%.3g %% hits, %.3g %% ran as Python", report_percent(report, report->sums.hits),
+            fprintf(out, "%.3g %% hits, %.3g %% ran as Python",
+                    report_percent(report, report->sums.hits),
                     report_percent(report, report->sums.python));
         if (report->sums.asked)
             prose_print(out, ", of %'jd calls\n", (intmax_t)report->sums.asked);
         if (report->turned_away)
-            prose_print(out, "not counted: %'jd calls of functions that the compiler turned away unread (`dyntrace sql FILE skips`)\n",
+            prose_print(out,
+                        "not counted: %'jd calls of functions that the compiler turned away unread "
+                        "(`dyntrace sql FILE skips`)\n",
                         (intmax_t)report->turned_away);
     } else if (!strcmp(name, "compiles")) {
         query = db_query(report->db, schema_statement("report/compile_sums"));
         if (query_step(query))
-            prose_print(out, "%'jd compile(s) of %'jd code object(s), %+jd; %'jd recompile(s), %'jd graph break(s)",
-                        (intmax_t)query_integer(query, 0), (intmax_t)query_integer(query, 1), (intmax_t)query_integer(query, 2),
-                        (intmax_t)query_integer(query, 3), (intmax_t)query_integer(query, 4));
+            prose_print(out,
+                        "%'jd compile(s) of %'jd code object(s), %+jd; %'jd recompile(s), %'jd "
+                        "graph break(s)",
+                        (intmax_t)query_integer(query, 0), (intmax_t)query_integer(query, 1),
+                        (intmax_t)query_integer(query, 2), (intmax_t)query_integer(query, 3),
+                        (intmax_t)query_integer(query, 4));
         if (query_integer(query, 5))
             prose_print(out, "; %'jd reached the limit", (intmax_t)query_integer(query, 5));
         if (query_integer(query, 6))
             prose_print(out, "; %'jd failed", (intmax_t)query_integer(query, 6));
         if (query_integer(query, 7))
-            prose_print(out, "; %'jd attempt(s) without code (`dyntrace sql FILE skips`)", (intmax_t)query_integer(query, 7));
+            prose_print(out, "; %'jd attempt(s) without code (`dyntrace sql FILE skips`)",
+                        (intmax_t)query_integer(query, 7));
         putc('\n', out);
         query_close(query);
     }
 }
 
 /* The rows of QUERY, which is at the first if there is ANY, for a terminal. Returns how many. */
-static int64_t rows_print(const struct report *report, struct query *query, const struct column *columns, int count, bool any)
+static int64_t rows_print(const struct report *report, struct query *query,
+                          const struct column *columns, int count, bool any)
 {
     const char *names[COLUMNS];
     int alarm = column_at(query, "_alarm");
@@ -226,7 +245,8 @@ static int64_t rows_print(const struct report *report, struct query *query, cons
 }
 
 /* The same for a browser. */
-static int64_t rows_html(const struct report *report, struct query *query, const struct column *columns, int count, const char *id)
+static int64_t rows_html(const struct report *report, struct query *query,
+                         const struct column *columns, int count, const char *id)
 {
     FILE *out = report->out;
     int alarm = column_at(query, "_alarm");
@@ -234,7 +254,8 @@ static int64_t rows_html(const struct report *report, struct query *query, const
 
     fprintf(out, "<div class=\"scroll\"><table class=\"sort\" id=\"t-%s\"><thead><tr>", id);
     for (int i = 0; i < count; i++)
-        fprintf(out, "<th%s title=\"%s\">%s</th>", is_number(query, &columns[i]) ? " class=\"n\"" : "", columns[i].what,
+        fprintf(out, "<th%s title=\"%s\">%s</th>",
+                is_number(query, &columns[i]) ? " class=\"n\"" : "", columns[i].what,
                 columns[i].heading);
     fputs("</tr></thead><tbody>\n", out);
     do {
@@ -301,11 +322,15 @@ void report_table_of(struct report *report, struct db *db, const char *path, boo
     any = query_step(query);
     if (!any && !(report->page && none) && !word_of(sql, "--always"))
         goto out;
-    if (sscanf(word_of(sql, "--id ") ? word_of(sql, "--id ") : name, "%31[^\n]", id) == 1 && report->page && !bare)
+    if (sscanf(word_of(sql, "--id ") ? word_of(sql, "--id ") : name, "%31[^\n]", id) == 1 &&
+        report->page && !bare)
         fprintf(out, "<section id=\"%s\">\n", id);
     heading_put(report, name, word_of(sql, "--title "));
     if (report->page && any && !bare)
-        fprintf(out, "<div class=\"tools\"><input type=\"search\" data-for=\"t-%s\" placeholder=\"filter rows\" aria-label=\"filter rows\"></div>\n", id);
+        fprintf(out,
+                "<div class=\"tools\"><input type=\"search\" data-for=\"t-%s\" "
+                "placeholder=\"filter rows\" aria-label=\"filter rows\"></div>\n",
+                id);
     if (!report->page)
         rows = rows_print(report, query, columns, count, any);
     else if (any)
@@ -315,8 +340,11 @@ void report_table_of(struct report *report, struct db *db, const char *path, boo
     for (all = rows; rows == report->limit && query_step(query);)
         all++;
     if (all > rows)
-        fprintf(out, report->page ? "<p class=\"soft\">The first %" PRId64 " of %" PRId64 "; --limit 0 shows all.</p>\n"
-                                  : "(%" PRId64 " of %" PRId64 "; --limit 0 shows all)\n", rows, all);
+        fprintf(out,
+                report->page ? "<p class=\"soft\">The first %" PRId64 " of %" PRId64
+                               "; --limit 0 shows all.</p>\n"
+                             : "(%" PRId64 " of %" PRId64 "; --limit 0 shows all)\n",
+                rows, all);
     if (report->page && !bare)
         fputs("</section>\n", out);
 out:

@@ -1,4 +1,5 @@
-/* cmd/run/job.c -- the command as a job in the terminal: start, signals, stops, end. See cmd/run/run.h.
+/* cmd/run/job.c -- the command as a job in the terminal: start, signals, stops, end. See
+ * cmd/run/run.h.
  *
  * Runs in: the command line. */
 #include "cmd/run/run.h"
@@ -16,14 +17,15 @@ static volatile sig_atomic_t interrupted;
 
 static const int passed_on[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
-/* What the terminal stops the group by. Whether the command stops is its own affair, and we do as it does; a shell that
- * saw us stop first would take the terminal while the command can still read from it. */
+/* What the terminal stops the group by. Whether the command stops is its own affair, and we do as
+ * it does; a shell that saw us stop first would take the terminal while the command can still read
+ * from it. */
 static const int stops[] = {SIGTSTP, SIGTTIN};
 static struct sigaction stops_before[sizeof stops / sizeof *stops];
 
-/* The command is in our process group, so a signal to the group reaches it without us, and must not reach it twice;
- * one to us alone must be passed on. The kernel does not say which it was. So there is a witness: a process in the
- * same group that does nothing but say which signals it got. */
+/* The command is in our process group, so a signal to the group reaches it without us, and must not
+ * reach it twice; one to us alone must be passed on. The kernel does not say which it was. So there
+ * is a witness: a process in the same group that does nothing but say which signals it got. */
 static struct {
     pid_t pid;
     int fd; /* the witness writes a signal's number, one byte */
@@ -96,7 +98,8 @@ static void on_signal(int number, siginfo_t *info, void *context)
     if (number == SIGINT)
         interrupted = 1;
     /* si_code > 0: from the kernel, a key press, which the whole group gets. */
-    if (info->si_code <= 0 && command_pid > 0 && info->si_pid != command_pid && !witness_saw(number))
+    if (info->si_code <= 0 && command_pid > 0 && info->si_pid != command_pid &&
+        !witness_saw(number))
         kill(command_pid, number);
     errno = saved_errno;
 }
@@ -104,7 +107,8 @@ static void on_signal(int number, siginfo_t *info, void *context)
 /* SCREEN: it has the terminal, not the command. */
 static void signals_catch(bool screen)
 {
-    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO}, ignore = {.sa_handler = SIG_IGN};
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO},
+                     ignore = {.sa_handler = SIG_IGN};
 
     for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
         sigaction(passed_on[i], &action, NULL);
@@ -180,15 +184,17 @@ int job_wait(struct launch *l, int *ended)
         pid_t got = waitpid(command_pid, &status, WUNTRACED | WNOHANG);
         if (got == 0) {
             int again = l ? launch_look(l) : -1;
-            ppoll(NULL, 0, again < 0 ? NULL : &(struct timespec){again / 1000, again % 1000 * 1000000}, &before);
+            ppoll(NULL, 0,
+                  again < 0 ? NULL : &(struct timespec){again / 1000, again % 1000 * 1000000},
+                  &before);
             continue;
         }
         if (got < 0)
             status = 0;
         if (got < 0 || !WIFSTOPPED(status))
             break;
-        /* Whoever waits for us must see that the command has stopped. If the whole group was, and was
-         * continued before we come here, it goes on already. */
+        /* Whoever waits for us must see that the command has stopped. If the whole group was, and
+         * was continued before we come here, it goes on already. */
         usleep(STOP_LOOK_MS * 1000);
         if (process_is_stopped((uint32_t)command_pid)) {
             raise(SIGSTOP);

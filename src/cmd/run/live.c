@@ -1,4 +1,5 @@
-/* cmd/run/live.c -- a program that runs while its recording is on the screen: `dyntrace run --live`. See cmd/run/run.h. */
+/* cmd/run/live.c -- a program that runs while its recording is on the screen: `dyntrace run
+ * --live`. See cmd/run/run.h. */
 #include "cmd/run/run.h"
 
 #include <poll.h>
@@ -17,8 +18,9 @@ enum { LOOK_MS = 100, QUIET_MS = 300 };
 static struct {
     int master, slave; /* of the pseudo terminal; -1: none */
     int in, out;       /* the user's, which `run` lets go of once the command has them */
-    bool keeps;        /* the command keeps its standard input, which is no terminal: the keys come from /dev/tty */
-    int command;       /* a pidfd; -1: none */
+    /* the command keeps its standard input, which is no terminal: the keys come from /dev/tty */
+    bool keeps;
+    int command; /* a pidfd; -1: none */
     pid_t screen;
     pthread_t thread;
     bool started;
@@ -36,7 +38,8 @@ bool live_open(void)
     if (keys >= 0)
         close(keys);
     if ((live.keeps && keys < 0) || !isatty(STDOUT_FILENO)) {
-        say_error("run: --live needs a terminal; without one, record, and `dyntrace tui --live FILE` follows from another");
+        say_error("run: --live needs a terminal; without one, record, and `dyntrace tui --live "
+                  "FILE` follows from another");
         return false;
     }
     ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
@@ -44,7 +47,8 @@ bool live_open(void)
         say_error("run: --live: no pseudo terminal: %s", strerror(errno));
         return false;
     }
-    if (tcgetattr(live.slave, &modes) == 0) { /* lines as they were written: the real terminal does the rest */
+    /* lines as they were written: the real terminal does the rest */
+    if (tcgetattr(live.slave, &modes) == 0) {
         modes.c_oflag &= ~(tcflag_t)OPOST;
         modes.c_lflag &= ~(tcflag_t)ECHO;
         tcsetattr(live.slave, TCSANOW, &modes);
@@ -69,7 +73,11 @@ void live_command(void)
 
 static int screen_run(const char *trace)
 {
-    struct tui_options options = {.live = true, .output_fd = live.master, .running = true, .program_fd = live.command, .program_pid = job_pid(),
+    struct tui_options options = {.live = true,
+                                  .output_fd = live.master,
+                                  .running = true,
+                                  .program_fd = live.command,
+                                  .program_pid = job_pid(),
                                   .program_reads = !live.keeps};
     static const int given[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
@@ -87,7 +95,8 @@ static void typed_pass(void)
     char bytes[4096];
     ssize_t got;
 
-    if (live.in < 0 || atomic_load(&live.ended) || tcgetpgrp(live.in) != getpgrp() /* in the background lines are the shell's */ ||
+    if (live.in < 0 || atomic_load(&live.ended) ||
+        tcgetpgrp(live.in) != getpgrp() /* in the background lines are the shell's */ ||
         poll(&polled, 1, 0) <= 0)
         return;
     got = read(live.in, bytes, sizeof bytes);

@@ -1,4 +1,5 @@
-/* cmd/run/program.c -- what `dyntrace run` runs, and whether it can be recorded. See cmd/run/run.h. */
+/* cmd/run/program.c -- what `dyntrace run` runs, and whether it can be recorded. See cmd/run/run.h.
+ * */
 #include "cmd/run/run.h"
 
 #include <glob.h>
@@ -6,8 +7,8 @@
 #include <sys/wait.h>
 
 #include "command.h"
-#include "lib/say.h"
 #include "inject.h"
+#include "lib/say.h"
 #include "versions.h"
 
 static bool is_program(const char *path)
@@ -25,7 +26,8 @@ static bool find_program(const char *program, char path[PATH_MAX])
     snprintf(path, PATH_MAX, "%s", program);
     if (strchr(program, '/'))
         return is_program(path);
-    for (part = part ? part : "/usr/bin:/bin"; part; part = strchr(part, ':') ? strchr(part, ':') + 1 : NULL) {
+    for (part = part ? part : "/usr/bin:/bin"; part;
+         part = strchr(part, ':') ? strchr(part, ':') + 1 : NULL) {
         int length = (int)strcspn(part, ":");
         snprintf(path, PATH_MAX, "%.*s/%s", length ? length : 1, length ? part : ".", program);
         if (is_program(path))
@@ -44,14 +46,17 @@ static bool is_script(const char *file)
     snprintf(inner, sizeof inner, "%s%s", file, directory ? "/__main__.py" : "");
     if (access(inner, R_OK) == 0)
         return true;
-    say_error("%s: %s", file, directory ? "a directory without __main__.py, which Python cannot run" : strerror(errno));
+    say_error("%s: %s", file,
+              directory ? "a directory without __main__.py, which Python cannot run"
+                        : strerror(errno));
     return false;
 }
 
 const char *program_python(void)
 {
     static char path[PATH_MAX + 16];
-    const char *called = (const char *)getauxval(AT_EXECFN); /* not /proc/self/exe: pipx links from where no environment is */
+    /* not /proc/self/exe: pipx links from where no environment is */
+    const char *called = (const char *)getauxval(AT_EXECFN);
 
     snprintf(path, sizeof path, "%.*s../pyvenv.cfg", (int)(basename(called) - called), called);
     if (access(path, F_OK) == 0)
@@ -63,7 +68,8 @@ int program_find(struct program *t, const char *python, int argc, char **argv)
 {
     const char *first = argv[0], *end = strrchr(first, '.');
     bool words = !strcmp(first, "-m") || !strcmp(first, "-c");
-    bool script = end && end > first && (!strcmp(end, ".py") || !strcmp(end, ".pyw") || !strcmp(end, ".pyz"));
+    bool script =
+        end && end > first && (!strcmp(end, ".py") || !strcmp(end, ".pyw") || !strcmp(end, ".pyz"));
 
     if (words && argc < 2) {
         say_error("run: %s needs %s", first, first[1] == 'm' ? "a module's name" : "code");
@@ -128,8 +134,9 @@ bool interpreter_answer(struct asked *asked, char *text, size_t room)
     return !(WIFEXITED(status) && WEXITSTATUS(status) == 127);
 }
 
-/* Does the name of PATH say which CPython it is, and is there an extension for that? One that is another after all finds
- * none, and says so when it runs. To ask takes as long as to start a Python. */
+/* Does the name of PATH say which CPython it is, and is there an extension for that? One that is
+ * another after all finds none, and says so when it runs. To ask takes as long as to start a
+ * Python. */
 static bool is_known(const char *path)
 {
     char real[PATH_MAX], pattern[PATH_MAX + 80];
@@ -140,7 +147,8 @@ static bool is_known(const char *path)
 
     if (!name || sscanf(name, "/python3.%d%n", &minor, &length) < 1 || name[length])
         return false;
-    snprintf(pattern, sizeof pattern, "%s/_dyntrace.cpython-3%d-*.so", command_library_directory(NULL), minor);
+    snprintf(pattern, sizeof pattern, "%s/_dyntrace.cpython-3%d-*.so",
+             command_library_directory(NULL), minor);
     known = glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
     globfree(&found);
     return known;
@@ -148,9 +156,11 @@ static bool is_known(const char *path)
 
 struct asked program_ask(const struct program *t)
 {
-    const char *const argv[] = {t->path, "-E", "-S", "-c", ask_which_py, NULL}; /* Python 2 knows no -I */
+    /* Python 2 knows no -I */
+    const char *const argv[] = {t->path, "-E", "-S", "-c", ask_which_py, NULL};
 
-    return t->python && !is_known(t->path) ? interpreter_ask(argv, false) : (struct asked){.fd = -1};
+    return t->python && !is_known(t->path) ? interpreter_ask(argv, false)
+                                           : (struct asked){.fd = -1};
 }
 
 static bool is_debian(void)
@@ -162,14 +172,20 @@ static const char debian[] = "apt install --reinstall python3-dyntrace";
 
 const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80])
 {
-    bool pip = strstr(command_library_directory(NULL), "-packages/") || (is_debian() && strncmp(python, "/usr/bin/", 9));
+    bool pip = strstr(command_library_directory(NULL), "-packages/") ||
+               (is_debian() && strncmp(python, "/usr/bin/", 9));
     char beside[PATH_MAX + 16], own[PATH_MAX], other[PATH_MAX];
-    bool another = snprintf(beside, sizeof beside, "%.*s/dyntrace", (int)(basename(python) - python) - 1, python) > 0 &&
-                   is_program(beside) && realpath(beside, other) && realpath("/proc/self/exe", own) && strcmp(own, other);
+    bool another = snprintf(beside, sizeof beside, "%.*s/dyntrace",
+                            (int)(basename(python) - python) - 1, python) > 0 &&
+                   is_program(beside) && realpath(beside, other) &&
+                   realpath("/proc/self/exe", own) && strcmp(own, other);
 
-    snprintf(remedy, PATH_MAX + 80, another ? "%s is another dyntrace: use that"
-             : pip ? "install dyntrace, or reinstall it, with `%s -m pip`" : is_debian() ? debian
-             : "build it with `make PYTHONS=%s`", another ? beside : python);
+    snprintf(remedy, PATH_MAX + 80,
+             another       ? "%s is another dyntrace: use that"
+             : pip         ? "install dyntrace, or reinstall it, with `%s -m pip`"
+             : is_debian() ? debian
+                           : "build it with `make PYTHONS=%s`",
+             another ? beside : python);
     return remedy;
 }
 
@@ -184,14 +200,15 @@ bool program_fits(const struct program *t, struct asked *asked, bool quiet)
         return true; /* not an interpreter that answers: it will say so itself */
     fits = versions_supports(name, major, minor);
     if (!fits && !quiet)
-        say_error("%s: %s %d.%d is not supported: use " CPYTHON_SUPPORTED ", or run untraced with --frames none", t->path,
-                  strcmp(name, "cpython") ? name : "CPython", major, minor);
+        say_error("%s: %s %d.%d is not supported: use " CPYTHON_SUPPORTED
+                  ", or run untraced with --frames none",
+                  t->path, strcmp(name, "cpython") ? name : "CPython", major, minor);
     snprintf(path, sizeof path, "%s/_dyntrace%s", command_library_directory(suffix), suffix);
     if (!fits || access(path, R_OK) == 0)
         return fits;
     if (!quiet)
-        say_error("%s: no extension for this CPython %d.%d is built (%s): %s", t->path, major, minor, path,
-                  extension_remedy(t->path, remedy));
+        say_error("%s: no extension for this CPython %d.%d is built (%s): %s", t->path, major,
+                  minor, path, extension_remedy(t->path, remedy));
     return false;
 }
 
@@ -205,9 +222,12 @@ const char *program_inject(void)
     snprintf(inject, sizeof inject, "%s/inject", library);
     snprintf(file, sizeof file, "%s/sitecustomize.py", inject);
     if (strchr(library, ':'))
-        say_error("%s: Python cannot be led to a directory with a colon in its name; put dyntrace somewhere else", library);
+        say_error("%s: Python cannot be led to a directory with a colon in its name; put dyntrace "
+                  "somewhere else",
+                  library);
     else if (access(file, R_OK))
-        say_error("%s: not there: %s", file, is_debian() ? debian : "run `make`, or reinstall dyntrace");
+        say_error("%s: not there: %s", file,
+                  is_debian() ? debian : "run `make`, or reinstall dyntrace");
     else
         return inject;
     return NULL;

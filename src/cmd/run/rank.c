@@ -1,9 +1,11 @@
-/* cmd/run/rank.c -- where a rank of a job records itself: apart from the others, on a local disk. See cmd/run/run.h.
+/* cmd/run/rank.c -- where a rank of a job records itself: apart from the others, on a local disk.
+ * See cmd/run/run.h.
  *
- * The directory may be on a shared file system, whose locks SQLite cannot trust, and which is slow; any trace is recorded so whose
- * directory has no locks. So nothing is written there
- * while the program runs; the collector moves the whole trace at the end (recorder_move). The time of a new file there is that
- * of the machine that keeps it, which is the same one for all ranks: what their clocks have in common.
+ * The directory may be on a shared file system, whose locks SQLite cannot trust, and which is slow;
+ * any trace is recorded so whose directory has no locks. So nothing is written there
+ * while the program runs; the collector moves the whole trace at the end (recorder_move). The time
+ * of a new file there is that of the machine that keeps it, which is the same one for all ranks:
+ * what their clocks have in common.
  *
  * Runs in: the command line. */
 #include "cmd/run/run.h"
@@ -35,9 +37,11 @@ bool rank_is_apart(const char *output)
 bool rank_locks_work(const char *path)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
-    char *probe = say_print("%.*s.dyntrace-lock-XXXXXX", (int)(strrchr(path, '/') + 1 - path), path);
+    char *probe =
+        say_print("%.*s.dyntrace-lock-XXXXXX", (int)(strrchr(path, '/') + 1 - path), path);
     int fd = mkstemp(probe);
-    bool ok = fd < 0 || fcntl(fd, F_SETLK, &lock) == 0; /* that there can be no file at all is said by who makes it */
+    /* that there can be no file at all is said by who makes it */
+    bool ok = fd < 0 || fcntl(fd, F_SETLK, &lock) == 0;
 
     if (fd >= 0) {
         close(fd);
@@ -66,7 +70,12 @@ static void name_expand(char *path, size_t room, const char *pattern)
     snprintf(number, sizeof number, "%d", (int)getpid());
     for (const char *at; (at = letter_in(pattern)); pattern = at + 2) {
         snprintf(path + strlen(path), room - strlen(path), "%.*s", (int)(at - pattern), pattern);
-        put(path, room, at[1] == 'h' ? host : at[1] == 'p' ? number : at[1] == '%' ? "%" : rank ? rank : "none");
+        put(path, room,
+            at[1] == 'h'   ? host
+            : at[1] == 'p' ? number
+            : at[1] == '%' ? "%"
+            : rank         ? rank
+                           : "none");
     }
     snprintf(path + strlen(path), room - strlen(path), "%s", pattern);
 }
@@ -79,7 +88,8 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* How far the clock of the machine that keeps FOLDER is ahead. A file's time may be as old as the kernel's last tick. */
+/* How far the clock of the machine that keeps FOLDER is ahead. A file's time may be as old as the
+ * kernel's last tick. */
 static bool clock_compare(struct session *session, const char *folder)
 {
     enum { TICK_NS = 10000000 };
@@ -91,7 +101,8 @@ static bool clock_compare(struct session *session, const char *folder)
 
     after = now_ns();
     if (ok) {
-        session->clock_offset_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec - (before + (after - before) / 2);
+        session->clock_offset_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec -
+                                   (before + (after - before) / 2);
         session->clock_doubt_ns = (after - before) / 2 + TICK_NS;
     } else {
         say_error("%s: no trace can be made there: %s", folder, strerror(errno));
@@ -104,15 +115,20 @@ static bool clock_compare(struct session *session, const char *folder)
     return ok;
 }
 
-bool rank_place(struct session *session, const char *output, const char *here, bool force, char *path, size_t room)
+bool rank_place(struct session *session, const char *output, const char *here, bool force,
+                char *path, size_t room)
 {
     const char *places[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
     char *to = session->destination, *name;
     bool folder = output[strlen(output) - 1] == '/';
     size_t most = sizeof session->destination;
     const char *last = folder ? NULL : strrchr(output, '/');
-    int written = snprintf(to, most, "%s%s%.*s%s", *output == '/' ? "" : here, *output == '/' ? "" : "/",
-                           (int)(folder ? strlen(output) : last ? (size_t)(last - output) : 0), output, last || folder ? "/" : "");
+    int written =
+        snprintf(to, most, "%s%s%.*s%s", *output == '/' ? "" : here, *output == '/' ? "" : "/",
+                 (int)(folder ? strlen(output)
+                       : last ? (size_t)(last - output)
+                              : 0),
+                 output, last || folder ? "/" : "");
 
     while (written > 1 && written < (int)most && to[written - 1] == '/' && to[written - 2] == '/')
         to[--written] = 0;

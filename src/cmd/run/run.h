@@ -8,7 +8,7 @@
 
 #include "collector/launch.h"
 
-/* ---- the program (program.c) ----------------------------------------------- */
+/* ---- the program (program.c) --------------------------------------------- */
 
 /* What interpreters are asked: src/cmd/ask/. */
 extern const char ask_which_py[], ask_alone_py[], ask_recorded_py[];
@@ -19,8 +19,8 @@ struct asked {
     int fd; /* -1: nothing was asked */
 };
 
-/* Run ARGV, an interpreter with code, its first word found on PATH if it is no path. What it prints is the answer, with
- * ERRORS also what it writes to its standard error; nothing of it is shown. */
+/* Run ARGV, an interpreter with code, its first word found on PATH if it is no path. What it prints
+ * is the answer, with ERRORS also what it writes to its standard error; nothing of it is shown. */
 struct asked interpreter_ask(const char *const *argv, bool errors);
 
 /* What it printed, cut to ROOM. False: it could not be run, or nothing was asked. */
@@ -33,13 +33,15 @@ struct program {
     bool python;         /* path is an interpreter, argv[1..] its arguments */
 };
 
-/* That of the environment that we were called from, else "python3", to be looked for on PATH. Owned by the callee. */
+/* That of the environment that we were called from, else "python3", to be looked for on PATH. Owned
+ * by the callee. */
 const char *program_python(void);
-/* What the words ARGV mean: a script, -m, -c or a program; the first three are run by PYTHON. 0, or -1 after saying
- * why not. */
+/* What the words ARGV mean: a script, -m, -c or a program; the first three are run by PYTHON. 0, or
+ * -1 after saying why not. */
 int program_find(struct program *t, const char *python, int argc, char **argv);
 
-/* Ask T's interpreter which it is; nothing is asked of a program, or where the interpreter's name says it. */
+/* Ask T's interpreter which it is; nothing is asked of a program, or where the interpreter's name
+ * says it. */
 struct asked program_ask(const struct program *t);
 
 /* False: the interpreter is not supported, or has no extension, which is said unless QUIET. */
@@ -47,13 +49,14 @@ bool program_fits(const struct program *t, struct asked *asked, bool quiet);
 
 /* What to do where there is no extension for PYTHON. Returns REMEDY. */
 const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80]);
-/* Where interpreters find sitecustomize.py (inject.h); NULL after saying why they would not. Owned by the callee. */
+/* Where interpreters find sitecustomize.py (inject.h); NULL after saying why they would not. Owned
+ * by the callee. */
 const char *program_inject(void);
 
 /* Can every user of this machine read it? */
 bool program_inject_is_for_all(void);
 
-/* ---- its recording on the screen: --live (live.c) -------------------------- */
+/* ---- its recording on the screen: --live (live.c) ------------------------ */
 
 /*     run ---fork---> command     writes to a pseudo terminal
  *         ---fork---> screen      shows the trace, and what the command wrote
@@ -73,7 +76,7 @@ void live_show(const char *trace);
 /* The command has ended and the trace is whole: wait until the user has seen enough. */
 void live_close(void);
 
-/* ---- a trace that is recorded apart from its place (rank.c) ------------------ */
+/* ---- a trace that is recorded apart from its place (rank.c) -------------- */
 
 /* Ends OUTPUT, of -o, in a slash, or has its name a %h, %r or %p? */
 bool rank_is_apart(const char *output);
@@ -81,22 +84,25 @@ bool rank_is_apart(const char *output);
 /* Can files be locked in the directory of PATH? SQLite writes none there otherwise. */
 bool rank_locks_work(const char *path);
 
-/* Fill the destination of SESSION with OUTPUT below HERE, its directory made, and how far the clock there is ahead; PATH becomes where
- * to record it, in a new directory on a local disk. With FORCE what is there now goes. False: it was said why not. */
-bool rank_place(struct session *session, const char *output, const char *here, bool force, char *path, size_t room);
+/* Fill the destination of SESSION with OUTPUT below HERE, its directory made, and how far the clock
+ * there is ahead; PATH becomes where to record it, in a new directory on a local disk. With FORCE
+ * what is there now goes. False: it was said why not. */
+bool rank_place(struct session *session, const char *output, const char *here, bool force,
+                char *path, size_t room);
 
-/* ---- the job in the terminal (job.c) --------------------------------------- */
+/* ---- the job in the terminal (job.c) ------------------------------------- */
 
-/* It gets our standard streams, directory, signals and environment as they were, with two variables changed. We pass on
- * signals that were sent to us alone, and stop when it stops. */
+/* It gets our standard streams, directory, signals and environment as they were, with two variables
+ * changed. We pass on signals that were sent to us alone, and stop when it stops. */
 
-/* Start T, recorded by L's collector or not (NULL). SCREEN: it has the terminal. 0, or -1 after saying why. */
+/* Start T, recorded by L's collector or not (NULL). SCREEN: it has the terminal. 0, or -1 after
+ * saying why. */
 int job_start(const struct program *t, const struct launch *l, bool screen);
 
 pid_t job_pid(void);
 
-/* Its exit status, 128+N for signal N; in *ENDED as waitpid has it. A collector of L (NULL: none) that dies meanwhile
- * is replaced. */
+/* Its exit status, 128+N for signal N; in *ENDED as waitpid has it. A collector of L (NULL: none)
+ * that dies meanwhile is replaced. */
 int job_wait(struct launch *l, int *ended);
 
 /* It has ended: signals are our own again. Returns what a Ctrl-C sets from now on. */

@@ -13,10 +13,12 @@
  *
  * The list holds the living entries alone:
  *
- *     [precompiled, oldest first] [the others: a new one goes in front, and so does each that is hit]
+ *     [precompiled, oldest first] [the others: a new one goes in front, and so does each that is
+ *     hit]
  *
- * A lookup tries the precompiled entries that it sees, then those of its own region, then the common ones. An entry of
- * another backend keeps its place: the lookup passes over it. A forked process begins with a copy of the list. */
+ * A lookup tries the precompiled entries that it sees, then those of its own region, then the
+ * common ones. An entry of another backend keeps its place: the lookup passes over it. A forked
+ * process begins with a copy of the list. */
 #ifndef DYNTRACE_CACHE_ORDER_H
 #define DYNTRACE_CACHE_ORDER_H
 
@@ -55,7 +57,8 @@ size_t cache_order_find(const struct cache_order *order, uint32_t id);
 void cache_order_fork(struct cache_order *order, const struct cache_order *parent);
 void cache_order_free(struct cache_order *order);
 
-/* The entries that a lookup in OWN sees, in order; COMMON: the region whose entries all see (-1), or OWN again. */
+/* The entries that a lookup in OWN sees, in order; COMMON: the region whose entries all see (-1),
+ * or OWN again. */
 struct cache_walk {
     const struct cache_order *order; /* borrowed; unchanged while the walk goes on */
     int64_t own, common;
@@ -63,7 +66,8 @@ struct cache_walk {
     size_t at;
 };
 
-static inline struct cache_walk cache_walk(const struct cache_order *order, int64_t own, int64_t common)
+static inline struct cache_walk cache_walk(const struct cache_order *order, int64_t own,
+                                           int64_t common)
 {
     return (struct cache_walk){.order = order, .own = own, .common = common};
 }

@@ -1,4 +1,5 @@
-/* trace/replay/cursor.c -- a place among a trace's decisions, moved either way. See trace/replay/cursor.h. */
+/* trace/replay/cursor.c -- a place among a trace's decisions, moved either way. See
+ * trace/replay/cursor.h. */
 #include "trace/replay/cursor.h"
 
 #include <errno.h>
@@ -19,11 +20,12 @@ static enum cursor_result wrong(const char *what, const char *why)
     return CURSOR_ERROR;
 }
 
-/* ---- finding the next event ------------------------------------------------ */
+/* ---- finding the next event ---------------------------------------------- */
 
 static const enum replay_kind kinds[] = {
-    [NEXT_LOOKUP] = REPLAY_LOOKUP, [NEXT_HIT] = REPLAY_LOOKUP,       [NEXT_MISS] = REPLAY_LOOKUP,
-    [NEXT_BREAK] = REPLAY_BREAK,   [NEXT_COMPILE] = REPLAY_COMPILE, [NEXT_RECOMPILE] = REPLAY_COMPILE,
+    [NEXT_LOOKUP] = REPLAY_LOOKUP,   [NEXT_HIT] = REPLAY_LOOKUP,
+    [NEXT_MISS] = REPLAY_LOOKUP,     [NEXT_BREAK] = REPLAY_BREAK,
+    [NEXT_COMPILE] = REPLAY_COMPILE, [NEXT_RECOMPILE] = REPLAY_COMPILE,
     [NEXT_DEATH] = REPLAY_DEATH};
 
 static bool event_is(const struct replay *r, const struct replay_event *e, enum cursor_what what)
@@ -55,8 +57,10 @@ static bool passes(const struct cursor *c, const struct replay_event *e)
     return true;
 }
 
-/* The next WHAT after the place AT (or, with GAP, the gap before it), DIRECTION 1 or -1. events.count: none. */
-static size_t find(const struct cursor *c, size_t at, bool gap, enum cursor_what what, int direction)
+/* The next WHAT after the place AT (or, with GAP, the gap before it), DIRECTION 1 or -1.
+ * events.count: none. */
+static size_t find(const struct cursor *c, size_t at, bool gap, enum cursor_what what,
+                   int direction)
 {
     const struct replay_event *events = c->r->events.at;
 
@@ -72,7 +76,7 @@ static size_t find(const struct cursor *c, size_t at, bool gap, enum cursor_what
     return c->r->events.count;
 }
 
-/* ---- moving ---------------------------------------------------------------- */
+/* ---- moving -------------------------------------------------------------- */
 
 void cursor_begin(struct cursor *c, struct db *db, struct replay *replay, FILE *out)
 {
@@ -140,16 +144,20 @@ int64_t cursor_frame(const struct cursor *c)
 
     if (c->frame_id || !e || e->kind == REPLAY_DEATH)
         return c->frame_id;
-    return number_of(db_asked(c->db, schema_statement(e->kind == REPLAY_LOOKUP    ? "replay/frame-of-lookup"
-                                                      : e->kind == REPLAY_COMPILE ? "replay/frame-of-compile"
-                                                                                  : "replay/frame-of-break"),
-                              cursor_subject(c).id));
+    return number_of(
+        db_asked(c->db,
+                 schema_statement(e->kind == REPLAY_LOOKUP    ? "replay/frame-of-lookup"
+                                  : e->kind == REPLAY_COMPILE ? "replay/frame-of-compile"
+                                                              : "replay/frame-of-break"),
+                 cursor_subject(c).id));
 }
 
 /* To the frame that QUERY finds. Ends it. */
 static enum cursor_result to_frame(struct cursor *c, struct query *query)
 {
-    enum cursor_result result = query_step(query) ? CURSOR_THERE : query_failed(query) ? CURSOR_ERROR : CURSOR_NONE;
+    enum cursor_result result = query_step(query)     ? CURSOR_THERE
+                                : query_failed(query) ? CURSOR_ERROR
+                                                      : CURSOR_NONE;
 
     if (result == CURSOR_THERE) {
         cursor_to_time(c, query_integer(query, 1));
@@ -164,16 +172,21 @@ static enum cursor_result to_frame(struct cursor *c, struct query *query)
 static enum cursor_result frame_step(struct cursor *c, int direction)
 {
     int64_t at = cursor_frame(c),
-            from = at ? at : number_of(db_asked(c->db, schema_statement("replay/frame-since"), cursor_ns(c), c->frame_thread));
+            from = at ? at
+                      : number_of(db_asked(c->db, schema_statement("replay/frame-since"),
+                                           cursor_ns(c), c->frame_thread));
 
-    return to_frame(c, db_asked(c->db, schema_statement(direction < 0 ? "replay/frame-before"
-                                                        : at          ? "replay/frame-after" : "replay/frame-from"),
+    return to_frame(c, db_asked(c->db,
+                                schema_statement(direction < 0 ? "replay/frame-before"
+                                                 : at          ? "replay/frame-after"
+                                                               : "replay/frame-from"),
                                 from, c->frame_thread));
 }
 
 enum cursor_result cursor_step(struct cursor *c, enum cursor_what what, int direction)
 {
-    return what == NEXT_FRAME ? frame_step(c, direction) : to_event(c, find(c, c->at, c->gap, what, direction));
+    return what == NEXT_FRAME ? frame_step(c, direction)
+                              : to_event(c, find(c, c->at, c->gap, what, direction));
 }
 
 enum cursor_result cursor_far(struct cursor *c, enum cursor_what what, bool last)
@@ -190,7 +203,8 @@ enum cursor_result cursor_to(struct cursor *c, enum cursor_what what, int64_t id
     if (what == NEXT_FRAME)
         return to_frame(c, db_asked(c->db, schema_statement("replay/frame"), id));
     if (what == NEXT_EVENT)
-        return to_event(c, id > 0 && (uint64_t)id <= r->events.count ? (size_t)id - 1 : r->events.count);
+        return to_event(c, id > 0 && (uint64_t)id <= r->events.count ? (size_t)id - 1
+                                                                     : r->events.count);
     switch (kinds[what]) {
     case REPLAY_LOOKUP:
         index = replay_lookup_at(r, id);
@@ -210,7 +224,7 @@ enum cursor_result cursor_to(struct cursor *c, enum cursor_what what, int64_t id
     return index == REPLAY_NONE ? CURSOR_NONE : to_event(c, replay_event_of(r, kinds[what], index));
 }
 
-/* ---- words ----------------------------------------------------------------- */
+/* ---- words --------------------------------------------------------------- */
 
 bool cursor_what(const char *word, enum cursor_what *what)
 {
@@ -234,7 +248,9 @@ static int64_t time_from(const char *word, int64_t all)
 
     if (!strcmp(end, "%") && value <= 100)
         unit_ns = (double)all / 100;
-    return end != word && unit_ns && value >= 0 && value * unit_ns < 9e18 ? (int64_t)(value * unit_ns) : -1;
+    return end != word && unit_ns && value >= 0 && value * unit_ns < 9e18
+               ? (int64_t)(value * unit_ns)
+               : -1;
 }
 
 enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_what *what)
@@ -246,10 +262,13 @@ enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_
 
     *what = NEXT_EVENT;
     if (words < 1)
-        return wrong("goto", "where to? A time (1.5s), a part (50%), lookup 20, first miss, last compile");
+        return wrong("goto",
+                     "where to? A time (1.5s), a part (50%), lookup 20, first miss, last compile");
     if (!strcmp(word, "first") || !strcmp(word, "last")) {
         if ((words > 1 && !cursor_what(more, what)) || *what == NEXT_FRAME)
-            return wrong(more, "no such event: lookup, compile, recompile, break, death, hit, miss or event");
+            return wrong(
+                more,
+                "no such event: lookup, compile, recompile, break, death, hit, miss or event");
         return cursor_far(c, *what, !strcmp(word, "last"));
     }
     if (words > 1 && cursor_what(word, what)) {
@@ -261,12 +280,13 @@ enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_
         return result == CURSOR_NONE ? wrong(more, "the trace has none with that number") : result;
     }
     if (words > 1 || (number = time_from(word, c->r->last_ns)) < 0)
-        return wrong(word, "not a time (1.5s, 20ms), a part (50%) or an event (lookup 20, first miss)");
+        return wrong(word,
+                     "not a time (1.5s, 20ms), a part (50%) or an event (lookup 20, first miss)");
     cursor_to_time(c, number);
     return CURSOR_THERE;
 }
 
-/* ---- filters and stops ----------------------------------------------------- */
+/* ---- filters and stops --------------------------------------------------- */
 
 /* Marks in a new array the codes of the functions that NAME is; NULL: it was said why not. */
 static bool *codes_named(struct cursor *c, const char *name)
@@ -281,9 +301,10 @@ static bool *codes_named(struct cursor *c, const char *name)
     return codes;
 }
 
-/* Marks in a new array of COUNT the index that MAP has for the ids of QUERY's rows, and ends it; without a MAP they are
- * lookups. TEXT is what was asked for: its ?1. NULL: it was said why not. */
-static bool *ids_marked(struct cursor *c, struct query *query, const char *text, const struct map *map, size_t count)
+/* Marks in a new array of COUNT the index that MAP has for the ids of QUERY's rows, and ends it;
+ * without a MAP they are lookups. TEXT is what was asked for: its ?1. NULL: it was said why not. */
+static bool *ids_marked(struct cursor *c, struct query *query, const char *text,
+                        const struct map *map, size_t count)
 {
     bool *marks = calloc(count + 1, sizeof *marks), any = false, failed;
 
@@ -322,7 +343,8 @@ void cursor_filter_off(struct cursor *c)
     c->filtered = NULL;
 }
 
-/* Marks in a new array the lookups with an outcome of LIST, "skip, limit"; NULL: it was said why not. */
+/* Marks in a new array the lookups with an outcome of LIST, "skip, limit"; NULL: it was said why
+ * not. */
 static bool *outcomes_marked(struct cursor *c, char *list)
 {
     bool *marks = calloc(c->r->lookups.count + 1, sizeof *marks);
@@ -333,8 +355,8 @@ static bool *outcomes_marked(struct cursor *c, char *list)
         while (outcome < OUTCOMES && strcmp(name, outcome_word(outcome)))
             outcome++;
         if (outcome == OUTCOMES) {
-            wrong(name, "no such outcome: plain, hit, compiled, run_only, skip, limit, declined, disabled, guard_error"
-                        " or callback_error");
+            wrong(name, "no such outcome: plain, hit, compiled, run_only, skip, limit, declined, "
+                        "disabled, guard_error or callback_error");
             free(marks);
             return NULL;
         }
@@ -344,8 +366,8 @@ static bool *outcomes_marked(struct cursor *c, char *list)
     return marks;
 }
 
-/* The marks of the filter KIND, "function", "thread", ..., for TEXT, and which FILTER they are; NULL: it was said why
- * not. */
+/* The marks of the filter KIND, "function", "thread", ..., for TEXT, and which FILTER they are;
+ * NULL: it was said why not. */
 static bool *filter_marks(struct cursor *c, const char *kind, char *text, int *filter)
 {
     static const struct {
@@ -372,7 +394,8 @@ static bool *filter_marks(struct cursor *c, const char *kind, char *text, int *f
     if (*filter == FILTER_OUTCOME)
         return outcomes_marked(c, text);
     if (*filter == FILTER_WHERE) {
-        char *sql = say_print("SELECT lookup_id FROM call_ledger WHERE lookup_id IS NOT NULL AND (%s\n)", text);
+        char *sql = say_print(
+            "SELECT lookup_id FROM call_ledger WHERE lookup_id IS NOT NULL AND (%s\n)", text);
         query = db_query(c->db, sql);
         free(sql);
         return ids_marked(c, query, text, NULL, r->lookups.count);
@@ -392,7 +415,8 @@ bool cursor_filter(struct cursor *c, const char *by)
 
     rest += kind ? strspn(rest, " \t") : 0;
     if (kind && !*rest)
-        wrong(kind, "filter by what? function NAME, file GLOB, thread ID, process ID, outcome NAME, where SQL; or off");
+        wrong(kind, "filter by what? function NAME, file GLOB, thread ID, process ID, outcome "
+                    "NAME, where SQL; or off");
     else if (kind)
         marks = filter_marks(c, kind, rest, &filter);
     if (marks) {
@@ -450,7 +474,8 @@ bool cursor_stop_add(struct cursor *c, const char *text)
                 stop.when = verbs[i].when;
     }
     if (stop.when == NEXT_KINDS || entry != about_entry(stop.when))
-        wrong("stop", "when what? FUNC recompiles, compiles, misses or is called; entry LABEL is hit or dies");
+        wrong("stop", "when what? FUNC recompiles, compiles, misses or is called; entry LABEL is "
+                      "hit or dies");
     else if (entry)
         stop.marks = ids_marked(c, asked(c, "replay/labelled", subject), subject, &c->r->entry_ids,
                                 c->r->entries.count);
@@ -471,13 +496,14 @@ const struct cursor_stop *cursor_stopped(const struct cursor *c)
     for (size_t i = 0; e && i < c->stops.count; i++) {
         const struct cursor_stop *stop = &c->stops.at[i];
         struct replay_subject s = cursor_subject(c);
-        if (event_is(c->r, e, stop->when) && marked(stop->marks, about_entry(stop->when) ? s.entry : s.code))
+        if (event_is(c->r, e, stop->when) &&
+            marked(stop->marks, about_entry(stop->when) ? s.entry : s.code))
             return stop;
     }
     return NULL;
 }
 
-/* ---- commands -------------------------------------------------------------- */
+/* ---- commands ------------------------------------------------------------ */
 
 /* On to a stop, DIRECTION 1 or -1. */
 static enum cursor_result run_on(struct cursor *c, int direction)
@@ -486,12 +512,18 @@ static enum cursor_result run_on(struct cursor *c, int direction)
     bool interrupted = false;
     size_t passed = 0;
 
-    for (; !stop && !(interrupted = c->interrupted(c->context)) && cursor_step(c, NEXT_EVENT, direction) == CURSOR_THERE; passed++)
+    for (; !stop && !(interrupted = c->interrupted(c->context)) &&
+           cursor_step(c, NEXT_EVENT, direction) == CURSOR_THERE;
+         passed++)
         stop = cursor_stopped(c);
     if (stop)
         prose_print(c->out, "stopped: %.140s\n", stop->text);
     else
-        fprintf(c->out, "(%s after %zu events)\n", interrupted ? "interrupted" : direction > 0 ? "the end" : "the beginning", passed);
+        fprintf(c->out, "(%s after %zu events)\n",
+                interrupted     ? "interrupted"
+                : direction > 0 ? "the end"
+                                : "the beginning",
+                passed);
     return stop ? CURSOR_THERE : CURSOR_NONE;
 }
 
@@ -539,17 +571,24 @@ enum cursor_result cursor_do(struct cursor *c, const char *name, const char *res
         result = cursor_goto(c, rest, &what);
     } else {
         if (*rest && !cursor_what(rest, &c->last))
-            return wrong(rest, "no such event: lookup, compile, recompile, break, death, hit, miss, event or frame");
+            return wrong(rest, "no such event: lookup, compile, recompile, break, death, hit, "
+                               "miss, event or frame");
         what = c->last;
         result = cursor_step(c, what, next ? 1 : -1);
     }
     if (result == CURSOR_NONE)
-        fprintf(c->out, "(no %s%s%s)\n", *name == 'g' ? "" : next ? "later " : "earlier ", cursor_whats[what],
-                what == NEXT_FRAME ? " on this thread" : c->filtered ? " that passes the filter" : "");
+        fprintf(c->out, "(no %s%s%s)\n",
+                *name == 'g' ? ""
+                : next       ? "later "
+                             : "earlier ",
+                cursor_whats[what],
+                what == NEXT_FRAME ? " on this thread"
+                : c->filtered      ? " that passes the filter"
+                                   : "");
     return result;
 }
 
-/* ---- the cache as it stood ------------------------------------------------- */
+/* ---- the cache as it stood ----------------------------------------------- */
 
 bool cursor_cache(const struct cursor *c, struct replay_state *state)
 {

@@ -50,15 +50,16 @@ enum { FILTER_CODE, FILTER_THREAD, FILTER_OUTCOME, FILTER_WHERE, FILTERS };
 struct cursor {
     struct db *db;    /* borrowed */
     struct replay *r; /* borrowed */
-    FILE *out;        /* borrowed: what commands come to, and pages; a name that fits several functions lists them */
+    /* borrowed: what commands come to, and pages; a name that fits several functions lists them */
+    FILE *out;
     bool (*interrupted)(void *context); /* asked while it runs on to a stop */
     void *context;
     enum cursor_what last; /* what `next` alone goes to */
-    size_t at;        /* the event that it is on, or before which it is */
+    size_t at;             /* the event that it is on, or before which it is */
     bool gap;
-    int64_t frame_id; /* after a step over frames: that frame; else 0 */
-    int64_t frame_thread; /* row id: whose frames are stepped over */
-    int64_t frame_ns;  /* its start; in a gap that was jumped to: the moment */
+    int64_t frame_id;       /* after a step over frames: that frame; else 0 */
+    int64_t frame_thread;   /* row id: whose frames are stepped over */
+    int64_t frame_ns;       /* its start; in a gap that was jumped to: the moment */
     bool *filters[FILTERS]; /* owned: what passes, by index of codes, threads, lookups; NULL: all */
     char *filtered;         /* owned: words for them, or NULL */
     LIST(struct cursor_stop) stops;
@@ -71,7 +72,8 @@ void cursor_end(struct cursor *cursor);
 /* "miss", "misses", "break": what a word stands for. */
 bool cursor_what(const char *word, enum cursor_what *what);
 
-/* On to the next WHAT that passes the filter, DIRECTION 1, or back, -1. It stays where it is when there is none. */
+/* On to the next WHAT that passes the filter, DIRECTION 1, or back, -1. It stays where it is when
+ * there is none. */
 enum cursor_result cursor_step(struct cursor *cursor, enum cursor_what what, int direction);
 
 /* The first WHAT that passes the filter, or the LAST. */
@@ -83,12 +85,13 @@ enum cursor_result cursor_to(struct cursor *cursor, enum cursor_what what, int64
 /* The gap before the first event at AT_NS or later. */
 void cursor_to_time(struct cursor *cursor, int64_t at_ns);
 
-/* To what PLACE says: "1.5s", "50%", "lookup 20", "frame 7", "first miss", "last compile". NONE: no such event; *WHAT
- * is what was looked for. */
+/* To what PLACE says: "1.5s", "50%", "lookup 20", "frame 7", "first miss", "last compile". NONE: no
+ * such event; *WHAT is what was looked for. */
 enum cursor_result cursor_goto(struct cursor *cursor, const char *place, enum cursor_what *what);
 
-/* "function NAME", "file GLOB", "thread ID", "process ID", "outcome NAME,NAME", "where SQL". Filters of several kinds
- * hold together; one of the same kind takes the place of the former. False: it was said why not. */
+/* "function NAME", "file GLOB", "thread ID", "process ID", "outcome NAME,NAME", "where SQL".
+ * Filters of several kinds hold together; one of the same kind takes the place of the former.
+ * False: it was said why not. */
 bool cursor_filter(struct cursor *cursor, const char *by);
 void cursor_filter_off(struct cursor *cursor);
 size_t cursor_passing(const struct cursor *cursor); /* how many events pass it */
@@ -100,8 +103,8 @@ void cursor_stops_off(struct cursor *cursor);
 /* The stop that the event which it is on is one for, or NULL. */
 const struct cursor_stop *cursor_stopped(const struct cursor *cursor);
 
-/* The command NAME: next, previous, goto, filter, stop, continue, back, with what follows it; its words go to OUT, in a
- * line. THERE: it has moved. NONE: it has not, or to the end. */
+/* The command NAME: next, previous, goto, filter, stop, continue, back, with what follows it; its
+ * words go to OUT, in a line. THERE: it has moved. NONE: it has not, or to the end. */
 enum cursor_result cursor_do(struct cursor *cursor, const char *name, const char *rest);
 
 /* What it is on: NULL in a gap or on a frame. */
@@ -113,8 +116,8 @@ struct replay_subject cursor_subject(const struct cursor *cursor);
 /* The row id of the frame that it is at, 0 if none is known. */
 int64_t cursor_frame(const struct cursor *cursor);
 
-/* The cache that the event is about, as it stood: a lookup's as it found it, others' after them. False: there is none
- * here. The caller frees STATE (list_free). */
+/* The cache that the event is about, as it stood: a lookup's as it found it, others' after them.
+ * False: there is none here. The caller frees STATE (list_free). */
 bool cursor_cache(const struct cursor *cursor, struct replay_state *state);
 
 /* ---- trace/replay/page.c: what there is to say about the place, to the cursor's OUT ---- */
@@ -122,8 +125,8 @@ bool cursor_cache(const struct cursor *cursor, struct replay_state *state);
 /* The event, and the cache, stack and source there, each cut to a few lines. */
 void replay_page(const struct cursor *cursor);
 
-/* One part of it, or ALL of that. LABEL: of the entries with that label; NULL: of the one that the event is about.
- * False: there is none here. */
+/* One part of it, or ALL of that. LABEL: of the entries with that label; NULL: of the one that the
+ * event is about. False: there is none here. */
 bool replay_page_cache(const struct cursor *cursor, bool all);
 bool replay_page_stack(const struct cursor *cursor, bool all);
 bool replay_page_guards(const struct cursor *cursor, const char *label);

@@ -1,7 +1,7 @@
 /* trace/replay/load.c -- the decisions of a trace read and put in order. See replay.h.
  *
- * Everything here comes from a file that anybody may have made: ids that lead nowhere become REPLAY_NONE, times may
- * be in any order, and parents must be older than their children. */
+ * Everything here comes from a file that anybody may have made: ids that lead nowhere become
+ * REPLAY_NONE, times may be in any order, and parents must be older than their children. */
 #include "lib/bounds.h"
 #include "lib/say.h"
 #include "replay.h"
@@ -14,15 +14,15 @@ enum {
     TICK_ROWS = 1 << 14,
 };
 
-/* ---- rows: each function takes one of schemas/replay.sql ------------------- */
+/* ---- rows: each function takes one of schemas/replay.sql ----------------- */
 
 /* A new item of LIST whose row id is ID, entered in MAP by its index. */
-#define ADD(list, map, id)                               \
-    ({                                                   \
-        *map_put(map, id) = (int64_t)(list)->count;      \
-        if ((list)->count >= REPLAY_CHECK_NONE)          \
-            bounds_memory_over();                        \
-        list_add(list);                                  \
+#define ADD(list, map, id)                          \
+    ({                                              \
+        *map_put(map, id) = (int64_t)(list)->count; \
+        if ((list)->count >= REPLAY_CHECK_NONE)     \
+            bounds_memory_over();                   \
+        list_add(list);                             \
     })
 
 /* Times of a hostile trace must not overflow when they are added and compared. */
@@ -42,7 +42,8 @@ static bool process_row(void *context, const int64_t *v, unsigned nulls)
     struct replay *r = context;
     struct replay_process p = {.id = v[0],
                                .start_ns = time_of(v[1]),
-                               .parent = nulls & 1 << 2 ? REPLAY_NONE : replay_index(&r->process_ids, v[2]),
+                               .parent = nulls & 1 << 2 ? REPLAY_NONE
+                                                        : replay_index(&r->process_ids, v[2]),
                                .torch = v[3],
                                .lost_ns = time_if(v, nulls, 4),
                                .first_fork_ns = REPLAY_NEVER};
@@ -60,7 +61,8 @@ static bool thread_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct replay *r = context;
 
-    *ADD(&r->threads, &r->thread_ids, v[0]) = (struct replay_thread){v[0], replay_index(&r->process_ids, v[1])};
+    *ADD(&r->threads, &r->thread_ids, v[0]) =
+        (struct replay_thread){v[0], replay_index(&r->process_ids, v[1])};
     return true;
 }
 
@@ -152,23 +154,28 @@ static bool lookup_row(void *context, const int64_t *values, unsigned nulls)
     const struct row_lookup *row = (const void *)values;
     struct lookups *reading = context;
     struct replay *r = reading->r;
-    uint32_t thread = replay_index(&r->thread_ids, (int64_t)row->thread_id), process = process_of(r, thread);
-    bool known = !row_null(nulls, lookup, outcome) && row->outcome >= 0 && row->outcome < OUTCOMES, named = !row_null(nulls, lookup, cache_entry_id);
+    uint32_t thread = replay_index(&r->thread_ids, (int64_t)row->thread_id),
+             process = process_of(r, thread);
+    bool known = !row_null(nulls, lookup, outcome) && row->outcome >= 0 && row->outcome < OUTCOMES,
+         named = !row_null(nulls, lookup, cache_entry_id);
     struct replay_lookup *l = list_add(&r->lookups);
 
     if (r->lookups.count >= REPLAY_NONE)
         bounds_memory_over();
-    *l = (struct replay_lookup){.id = (int64_t)row->lookup_id,
-                                .start_ns = time_of(row->start_ns),
-                                .end_ns = time_of(row->start_ns) + time_of(row->duration_ns),
-                                .signature = (int64_t)row->signature_id,
-                                .cache = cache_index(r, code_index(r, (int64_t)row->code_id), process),
-                                .thread = thread,
-                                .entry = named ? replay_index(&r->entry_ids, (int64_t)row->cache_entry_id) : REPLAY_NONE,
-                                .checked = row->entries_checked < 0 || row->entries_checked > UINT16_MAX ? UINT16_MAX : (uint16_t)row->entries_checked,
-                                .outcome = known ? (uint8_t)row->outcome : REPLAY_OUTCOME_UNKNOWN,
-                                .observed = row_null(nulls, lookup, entries_checked),
-                                .named = named};
+    *l = (struct replay_lookup){
+        .id = (int64_t)row->lookup_id,
+        .start_ns = time_of(row->start_ns),
+        .end_ns = time_of(row->start_ns) + time_of(row->duration_ns),
+        .signature = (int64_t)row->signature_id,
+        .cache = cache_index(r, code_index(r, (int64_t)row->code_id), process),
+        .thread = thread,
+        .entry = named ? replay_index(&r->entry_ids, (int64_t)row->cache_entry_id) : REPLAY_NONE,
+        .checked = row->entries_checked < 0 || row->entries_checked > UINT16_MAX
+                       ? UINT16_MAX
+                       : (uint16_t)row->entries_checked,
+        .outcome = known ? (uint8_t)row->outcome : REPLAY_OUTCOME_UNKNOWN,
+        .observed = row_null(nulls, lookup, entries_checked),
+        .named = named};
     if (l->outcome == OUTCOME_COMPILED)
         made_in(r, l->entry, process);
     if (!(r->lookups.count & (TICK_ROWS - 1)))
@@ -195,7 +202,7 @@ static bool mark_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* ---- what each lookup tried ------------------------------------------------ */
+/* ---- what each lookup tried ---------------------------------------------- */
 
 struct check_reader {
     const struct replay *r; /* borrowed */
@@ -237,10 +244,12 @@ static bool check_row(void *context, const int64_t *v, unsigned nulls)
         .bad_guard = (named && (replay_index(&c->owners, v[3]) != entry || v[2] == CHECK_PASS)) ||
                      (allowed >= 0 && v[5] > allowed),
         .misplaced = v[4] != c->position++ || nulls & 1 << 4,
-        .failed = v[2] == CHECK_PASS && allowed > 0 && !v[5] && !(nulls & 1 << 5) ? REPLAY_IN_PART : v[3]};
+        .failed = v[2] == CHECK_PASS && allowed > 0 && !v[5] && !(nulls & 1 << 5) ? REPLAY_IN_PART
+                                                                                  : v[3]};
     *list_add(&c->lookups) = v[0];
     if (known && v[2] <= CHECK_PASS && !(nulls & 1 << 6)) {
-        c->times[entry].ns[v[2]] += ns < INT32_MAX ? ns : INT32_MAX; /* so that no trace makes the sum overflow */
+        /* so that no trace makes the sum overflow */
+        c->times[entry].ns[v[2]] += ns < INT32_MAX ? ns : INT32_MAX;
         c->times[entry].count[v[2]]++;
     }
     return true;
@@ -292,14 +301,14 @@ static void checks_read(struct replay *r)
     map_free(&c->owners);
 }
 
-/* ---- order ----------------------------------------------------------------- */
+/* ---- order --------------------------------------------------------------- */
 
 static int by_death(const void *a, const void *b, void *context)
 {
     const struct replay_entry *entries = context;
 
     return list_order(entries[*(const uint32_t *)a].died_ns, entries[*(const uint32_t *)b].died_ns)
-           ?: replay_by_birth(a, b, context);
+               ?: replay_by_birth(a, b, context);
 }
 
 static void sort_lookups(struct replay *r)
@@ -328,13 +337,16 @@ static bool inherits(const struct replay *r, uint32_t process, uint32_t maker, i
     return process == maker; /* an unknown one */
 }
 
-/* Which entries did forks hand on? A process that got one may end it without a lookup of its code. */
+/* Which entries did forks hand on? A process that got one may end it without a lookup of its code.
+ * */
 static void find_shared(struct replay *r)
 {
     for (size_t i = 0; i < r->entries.count; i++) {
         struct replay_entry *e = &r->entries.at[i];
-        const struct replay_process *maker = e->process == REPLAY_NONE ? NULL : &r->processes.at[e->process];
-        e->shared = !maker || (e->born_ns < maker->last_fork_ns && e->died_ns >= maker->first_fork_ns);
+        const struct replay_process *maker =
+            e->process == REPLAY_NONE ? NULL : &r->processes.at[e->process];
+        e->shared =
+            !maker || (e->born_ns < maker->last_fork_ns && e->died_ns >= maker->first_fork_ns);
     }
 }
 
@@ -362,7 +374,8 @@ static uint32_t parent_cache(const struct replay *r, const struct replay_cache *
 {
     uint32_t process = cache->process, parent = REPLAY_NONE;
 
-    for (int generation = 0; process != REPLAY_NONE && generation < FORKS_MAX && parent == REPLAY_NONE; generation++)
+    for (int generation = 0;
+         process != REPLAY_NONE && generation < FORKS_MAX && parent == REPLAY_NONE; generation++)
         if ((process = r->processes.at[process].parent) != REPLAY_NONE)
             parent = replay_index(&r->cache_ids, replay_cache_key(cache->code, process));
     return parent;
@@ -424,8 +437,10 @@ static void make_events(struct replay *r)
     for (size_t i = 0; i < r->events.count; i++) {
         struct replay_event next = {0};
         if (at < r->lookups.count)
-            next = (struct replay_event){r->lookups.at[r->order[at]].start_ns, r->order[at], REPLAY_LOOKUP};
-        if (at == r->lookups.count || (other < few.count && replay_by_moment(&few.at[other], &next) < 0))
+            next = (struct replay_event){r->lookups.at[r->order[at]].start_ns, r->order[at],
+                                         REPLAY_LOOKUP};
+        if (at == r->lookups.count ||
+            (other < few.count && replay_by_moment(&few.at[other], &next) < 0))
             r->events.at[i] = few.at[other++];
         else
             r->events.at[i] = next, at++;
@@ -437,14 +452,15 @@ static void make_events(struct replay *r)
         r->last_ns = span;
 }
 
-/* ---- all of it ------------------------------------------------------------- */
+/* ---- all of it ----------------------------------------------------------- */
 
 struct replay *replay_open(struct db *db, bool checks)
 {
     struct replay *r = calloc(1, sizeof *r);
 
     r->db = db;
-    db_integer(db, 0, "PRAGMA cache_size = -8192"); /* tables are read from end to end: no use to keep more pages */
+    /* tables are read from end to end: no use to keep more pages */
+    db_integer(db, 0, "PRAGMA cache_size = -8192");
     db_each(db, schema_statement("replay/processes"), process_row, r);
     db_each(db, schema_statement("replay/threads"), thread_row, r);
     db_each(db, schema_statement("replay/entries"), entry_row, r);
@@ -459,7 +475,8 @@ struct replay *replay_open(struct db *db, bool checks)
         return NULL;
     }
     find_shared(r);
-    for (uint32_t i = 0; i < r->entries.count; i++) /* caches that no lookup asked, for the deaths in them */
+    /* caches that no lookup asked, for the deaths in them */
+    for (uint32_t i = 0; i < r->entries.count; i++)
         cache_index(r, r->entries.at[i].code, r->entries.at[i].process);
     sort_lookups(r);
     fill_lookups(r);
@@ -472,12 +489,28 @@ void replay_free(struct replay *r)
 {
     if (!r)
         return;
-    void *const owned[] = {
-        r->order, r->cache_lookups, r->cache_entries, r->cache_deaths, r->times,
-        r->lookups.at, r->checks.at, r->entries.at, r->codes.at, r->threads.at,
-        r->processes.at, r->caches.at, r->compiles.at, r->breaks.at, r->events.at,
-        r->entry_ids.slots, r->code_ids.slots, r->thread_ids.slots, r->process_ids.slots, r->cache_ids.slots,
-        r->compile_ids.slots, r};
+    void *const owned[] = {r->order,
+                           r->cache_lookups,
+                           r->cache_entries,
+                           r->cache_deaths,
+                           r->times,
+                           r->lookups.at,
+                           r->checks.at,
+                           r->entries.at,
+                           r->codes.at,
+                           r->threads.at,
+                           r->processes.at,
+                           r->caches.at,
+                           r->compiles.at,
+                           r->breaks.at,
+                           r->events.at,
+                           r->entry_ids.slots,
+                           r->code_ids.slots,
+                           r->thread_ids.slots,
+                           r->process_ids.slots,
+                           r->cache_ids.slots,
+                           r->compile_ids.slots,
+                           r};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);
 }

@@ -1,6 +1,8 @@
-/* trace/replay/page.c -- what there is to say about the place where a cursor is. See trace/replay/cursor.h.
+/* trace/replay/page.c -- what there is to say about the place where a cursor is. See
+ * trace/replay/cursor.h.
  *
- * What is printed comes from the trace or from a source file that it names, so all of it is escaped. */
+ * What is printed comes from the trace or from a source file that it names, so all of it is
+ * escaped. */
 #include <inttypes.h>
 
 #include "lib/say.h"
@@ -20,14 +22,14 @@ enum {
     GUARDS_SHOWN = 40,
 };
 
-/* ---- rows and names -------------------------------------------------------- */
+/* ---- rows and names ------------------------------------------------------ */
 
 char *replay_entry_name(const struct replay *r, uint32_t entry)
 {
     char *name = NULL;
 
-    db_rows(row, r->db, schema_statement("replay/entry-name"), entry == REPLAY_NONE ? 0 : r->entries.at[entry].id)
-        name = prose_column(row, 0);
+    db_rows(row, r->db, schema_statement("replay/entry-name"),
+            entry == REPLAY_NONE ? 0 : r->entries.at[entry].id) name = prose_column(row, 0);
     return name;
 }
 
@@ -36,9 +38,9 @@ static char *code_name(struct db *db, int64_t code_id)
 {
     char *name = NULL;
 
-    db_rows(row, db, schema_statement("replay/code"), code_id)
-        name = say_print("%s (%s:%" PRId64 ")", query_text(row, 0, NULL), prose_path(query_text(row, 1, NULL)),
-                         query_integer(row, 2));
+    db_rows(row, db, schema_statement("replay/code"), code_id) name =
+        say_print("%s (%s:%" PRId64 ")", query_text(row, 0, NULL),
+                  prose_path(query_text(row, 1, NULL)), query_integer(row, 2));
     return name ? name : say_print("code %" PRId64, code_id);
 }
 
@@ -54,16 +56,20 @@ static void name_print(const struct cursor *c, char *name)
     free(name);
 }
 
-/* All rows of STATEMENT with ID as its ?1, by FORMAT, where a character stands for the next column: % for text, * for
- * long text, @ for a code object by its row id, + for a duration with a comma before it, unless there is none. */
-static void rows_print(const struct cursor *c, const char *statement, int64_t id, const char *format)
+/* All rows of STATEMENT with ID as its ?1, by FORMAT, where a character stands for the next column:
+ * % for text, * for long text, @ for a code object by its row id, + for a duration with a comma
+ * before it, unless there is none. */
+static void rows_print(const struct cursor *c, const char *statement, int64_t id,
+                       const char *format)
 {
-    db_rows(row, c->db, schema_statement(statement), id) {
+    db_rows(row, c->db, schema_statement(statement), id)
+    {
         int column = 0;
         for (const char *at = format; *at; at++) {
             bool known = query_type(row, column) != QUERY_NULL;
             if (*at == '%' || *at == '*')
-                prose_text(c->out, known ? query_text(row, column, NULL) : NULL, *at == '*' ? 2 * WIDTH : WIDTH);
+                prose_text(c->out, known ? query_text(row, column, NULL) : NULL,
+                           *at == '*' ? 2 * WIDTH : WIDTH);
             else if (*at == '@')
                 name_print(c, code_name(c->db, query_integer(row, column)));
             else if (*at == '+' && known)
@@ -75,10 +81,11 @@ static void rows_print(const struct cursor *c, const char *statement, int64_t id
     }
 }
 
-/* ---- the cache ------------------------------------------------------------- */
+/* ---- the cache ----------------------------------------------------------- */
 
 /* SLOT's line; CHECKED: row id of the lookup that tried it, or 0. */
-static void slot_print(const struct cursor *c, const struct replay_slot *slot, size_t at, bool regions, int64_t checked)
+static void slot_print(const struct cursor *c, const struct replay_slot *slot, size_t at,
+                       bool regions, int64_t checked)
 {
     const struct replay_entry *e = &c->r->entries.at[slot->entry];
     struct query *query = db_asked(c->db, schema_statement("replay/entry"), e->id, checked);
@@ -92,8 +99,10 @@ static void slot_print(const struct cursor *c, const struct replay_slot *slot, s
         fprintf(c->out, "%6" PRId64, e->region);
     else if (regions)
         fputs("     -", c->out);
-    prose_print(c->out, " %5jd %-10s %-10s %6jd", (int64_t)slot->hits, table_duration(born, e->born_ns),
-                slot->last_hit_ns < 0 ? NULL : table_duration(hit, slot->last_hit_ns), query_integer(query, 2));
+    prose_print(c->out, " %5jd %-10s %-10s %6jd", (int64_t)slot->hits,
+                table_duration(born, e->born_ns),
+                slot->last_hit_ns < 0 ? NULL : table_duration(hit, slot->last_hit_ns),
+                query_integer(query, 2));
     if (slot->dead)
         prose_print(c->out, "  died %+jd: %.70s", e->died_ns,
                     query_type(query, 3) == QUERY_NULL ? NULL : query_text(query, 3, NULL));
@@ -103,7 +112,8 @@ static void slot_print(const struct cursor *c, const struct replay_slot *slot, s
     putc('\n', c->out);
 }
 
-/* Entries in the order in which they are tried; beside each what the lookup did with it, where the cursor is on one. */
+/* Entries in the order in which they are tried; beside each what the lookup did with it, where the
+ * cursor is on one. */
 bool replay_page_cache(const struct cursor *c, bool all)
 {
     const struct replay_event *e = cursor_event(c);
@@ -113,7 +123,8 @@ bool replay_page_cache(const struct cursor *c, bool all)
 
     if (!cursor_cache(c, &state))
         return false;
-    fprintf(c->out, "  cache %s, in the order tried\n", checked ? "as this lookup found it" : "at that moment");
+    fprintf(c->out, "  cache %s, in the order tried\n",
+            checked ? "as this lookup found it" : "at that moment");
     if (!state.count)
         fputs("    (empty)\n", c->out);
     /* Without this index, while the trace is written, finding a check reads them all. */
@@ -132,7 +143,7 @@ bool replay_page_cache(const struct cursor *c, bool all)
     return true;
 }
 
-/* ---- stack, source, guards ------------------------------------------------- */
+/* ---- stack, source, guards ----------------------------------------------- */
 
 bool replay_page_stack(const struct cursor *c, bool all)
 {
@@ -142,18 +153,22 @@ bool replay_page_stack(const struct cursor *c, bool all)
     if (!id)
         return false;
     fputs("  call stack\n", c->out);
-    db_rows(row, c->db, schema_statement("replay/stack"), id, most + 1)
-        if (++depth > most) {
-            fputs("    ...\n", c->out);
-        } else if (query_type(row, 1) == QUERY_NULL) {
-            fputs(depth > 1 ? "    (what called it is not recorded)\n"
-                            : "    (its frame is not in the trace: too short, or not written yet)\n",
-                  c->out);
-        } else {
-            fputs("    ", c->out);
-            name_print(c, code_name(c->db, query_integer(row, 0)));
-            putc('\n', c->out);
-        }
+    db_rows(row, c->db, schema_statement("replay/stack"), id, most + 1) if (++depth > most)
+    {
+        fputs("    ...\n", c->out);
+    }
+    else if (query_type(row, 1) == QUERY_NULL)
+    {
+        fputs(depth > 1 ? "    (what called it is not recorded)\n"
+                        : "    (its frame is not in the trace: too short, or not written yet)\n",
+              c->out);
+    }
+    else
+    {
+        fputs("    ", c->out);
+        name_print(c, code_name(c->db, query_integer(row, 0)));
+        putc('\n', c->out);
+    }
     return true;
 }
 
@@ -165,11 +180,15 @@ static void lines_print(const struct cursor *c, const char *filename, int64_t li
 
     if (source.text) {
         prose_print(c->out, "  source %.70s", prose_path(filename));
-        fputs(source.changed_ns / 1000000000 > db_meta_integer(c->db, "started_unix_ns", INT64_MAX) / 1000000000
-                  ? " (changed since the recording)\n" : "\n", c->out);
+        fputs(source.changed_ns / 1000000000 >
+                      db_meta_integer(c->db, "started_unix_ns", INT64_MAX) / 1000000000
+                  ? " (changed since the recording)\n"
+                  : "\n",
+              c->out);
     }
     for (; at <= line + SOURCE_AROUND && at <= (int64_t)source.count; at++)
-        prose_print(c->out, at == line ? "  > %4jd  %.110s\n" : "    %4jd  %.110s\n", at, source.lines[at - 1]);
+        prose_print(c->out, at == line ? "  > %4jd  %.110s\n" : "    %4jd  %.110s\n", at,
+                    source.lines[at - 1]);
     source_free(&source);
 }
 
@@ -182,7 +201,8 @@ void replay_page_source(const struct cursor *c)
     if (!id && e && e->kind == REPLAY_BREAK)
         id = cursor_subject(c).id, statement = schema_statement("replay/line-of-break");
     else if (!id && e)
-        id = c->r->codes.at[cursor_subject(c).code].id, statement = schema_statement("replay/line-of-code");
+        id = c->r->codes.at[cursor_subject(c).code].id,
+        statement = schema_statement("replay/line-of-code");
     db_rows(row, c->db, statement, id)
         lines_print(c, query_text(row, 0, NULL), query_integer(row, 1));
 }
@@ -202,8 +222,9 @@ bool replay_page_guards(const struct cursor *c, const char *label)
         if (query_type(query, 1) == QUERY_NULL)
             fputs("(no guards)\n", c->out);
         else
-            prose_print(c->out, "  %.70s %3jd  %-20.20s %-24.24s %.70s\n", query_text(query, 0, NULL),
-                        query_integer(query, 1), query_text(query, 2, NULL), query_text(query, 3, NULL),
+            prose_print(c->out, "  %.70s %3jd  %-20.20s %-24.24s %.70s\n",
+                        query_text(query, 0, NULL), query_integer(query, 1),
+                        query_text(query, 2, NULL), query_text(query, 3, NULL),
                         query_text(query, 4, NULL));
     query_close(query);
     if (!any && !label)
@@ -211,14 +232,15 @@ bool replay_page_guards(const struct cursor *c, const char *label)
     return any || !label;
 }
 
-/* ---- the event ------------------------------------------------------------- */
+/* ---- the event ----------------------------------------------------------- */
 
 static void moment_print(const struct cursor *c)
 {
     int64_t last_ns = c->r->last_ns;
     double at_ns = (double)cursor_ns(c);
 
-    fprintf(c->out, "  %.6f s  %.1f %%", at_ns / 1e9, last_ns > 0 ? at_ns * 100 / (double)last_ns : 0);
+    fprintf(c->out, "  %.6f s  %.1f %%", at_ns / 1e9,
+            last_ns > 0 ? at_ns * 100 / (double)last_ns : 0);
 }
 
 static void frame_print(const struct cursor *c)
@@ -237,7 +259,8 @@ static void event_print(const struct cursor *c)
     const struct replay_event *e = cursor_event(c);
     struct replay_subject s = cursor_subject(c);
 
-    fprintf(c->out, "%s %" PRId64 "  event %zu of %zu", kinds[e->kind], s.id, c->at + 1, r->events.count);
+    fprintf(c->out, "%s %" PRId64 "  event %zu of %zu", kinds[e->kind], s.id, c->at + 1,
+            r->events.count);
     moment_print(c);
     if (s.thread != REPLAY_NONE)
         rows_print(c, "replay/thread", r->threads.at[s.thread].id, "  thread %% of process %");
@@ -253,12 +276,15 @@ static void event_print(const struct cursor *c)
         rows_print(c, "replay/compile", s.id, ": %%+%\n");
         rows_print(c, "replay/causes", s.id, "  % did not fit: % %%%\n");
         break;
-    case REPLAY_BREAK: rows_print(c, "replay/break", s.id, "@: line %: %\n"); break;
-    default: rows_print(c, "replay/entry-name", s.id, ": entry % died\n");
+    case REPLAY_BREAK:
+        rows_print(c, "replay/break", s.id, "@: line %: %\n");
+        break;
+    default:
+        rows_print(c, "replay/entry-name", s.id, ": entry % died\n");
     }
 }
 
-/* ---- the page -------------------------------------------------------------- */
+/* ---- the page ------------------------------------------------------------ */
 
 void replay_page(const struct cursor *c)
 {

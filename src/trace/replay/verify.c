@@ -2,16 +2,16 @@
  *
  * See replay.h.
  *
- * A lookup tries the living entries that it sees, in order, until one fits (trace/replay/cache_order.h, docs/shim.md).
- * So for each cache, from its beginning:
+ * A lookup tries the living entries that it sees, in order, until one fits
+ * (trace/replay/cache_order.h, docs/shim.md). So for each cache, from its beginning:
  *
  *     births and deaths up to the lookup        move entries in and out of `live`
  *     what it should have tried                 live, in order, up to what ended it
  *     what the trace says it tried              guard_check
  *     what came of it                           outcome and entry
  *
- * After a lookup that does not follow, `live` is put into the order that the trace shows, so that one wrong row is one
- * finding.
+ * After a lookup that does not follow, `live` is put into the order that the trace shows, so that
+ * one wrong row is one finding.
  *
  * Things happen at a moment and a lookup takes a while: an entry that was born or
  * died while it went on may have been tried or not. Guards may let other threads
@@ -22,10 +22,12 @@
 #include "replay.h"
 
 enum {
-    CHECKS_MAX = 512,        /* that the recorder keeps of a lookup: it has no place for more */
-    THREADS_MAX = 4096,      /* lookups of other threads that are looked through for this one's next */
-    NEAR_LOOKUPS = 4096,     /* the same for lookups that overlap one */
-    SLACK_NS = 50 * 1000000, /* time that the recorder itself took within a lookup is not in its duration */
+    CHECKS_MAX = 512, /* that the recorder keeps of a lookup: it has no place for more */
+    /* lookups of other threads that are looked through for this one's next */
+    THREADS_MAX = 4096,
+    NEAR_LOOKUPS = 4096, /* the same for lookups that overlap one */
+    /* time that the recorder itself took within a lookup is not in its duration */
+    SLACK_NS = 50 * 1000000,
 };
 
 /* What of a lookup does not follow, where that is asked in several places. */
@@ -39,12 +41,12 @@ struct walk {
     const struct replay *r;
     const struct replay_cache *cache;
     struct replay_live live;
-    int64_t longest; /* lookup of this cache so far */
-    struct moved {   /* owned, by entry */
+    int64_t longest;       /* lookup of this cache so far */
+    struct moved {         /* owned, by entry */
         int64_t low, high; /* it was hit last between these; not later than its birth: never */
         uint32_t tried;    /* the last lookup that tried it, + 1 */
         uint32_t wild;     /* the last lookup during which others moved it, + 1 */
-    } *moved;
+    } * moved;
     /* The lookup that is decided. */
     uint32_t index;
     const struct replay_lookup *l;
@@ -60,8 +62,8 @@ static bool optional(const struct walk *w, uint32_t entry)
     const struct replay_entry *e = &w->r->entries.at[entry];
     int64_t start = w->l->start_ns, end = w->end;
 
-    return (e->born_ns >= start && e->born_ns <= end) || (e->died_ns >= start && e->died_ns <= end) ||
-           (e->shared && e->died_ns <= end);
+    return (e->born_ns >= start && e->born_ns <= end) ||
+           (e->died_ns >= start && e->died_ns <= end) || (e->shared && e->died_ns <= end);
 }
 
 /* Why ENTRY, which the lookup tried or ran, is not among what it could see; NULL: it can be. */
@@ -88,8 +90,8 @@ static uint32_t end_of_checks(const struct walk *w)
         const struct replay_check *k = &w->checks[i];
         /* Guards that passed while their own entry died are no hit. */
         if (k->result == CHECK_ERROR ||
-            (k->result == CHECK_PASS &&
-             (i + 1 == w->l->check_count || k->entry == REPLAY_CHECK_NONE || !optional(w, k->entry))))
+            (k->result == CHECK_PASS && (i + 1 == w->l->check_count ||
+                                         k->entry == REPLAY_CHECK_NONE || !optional(w, k->entry))))
             return i;
     }
     return w->l->check_count;
@@ -163,7 +165,9 @@ static const char *fault_of_rows(struct walk *w, struct replay_finding *f)
     if (l->outcome == OUTCOME_GUARD_ERROR && !l->observed)
         return "it ended in a guard's error, and no guard raised";
     if (w->stop < l->check_count && l->outcome != OUTCOME_HIT) /* passed */
-        return optional(w, w->checks[w->stop].entry) ? NULL : "an entry's guards passed, and it did not run that entry";
+        return optional(w, w->checks[w->stop].entry)
+                   ? NULL
+                   : "an entry's guards passed, and it did not run that entry";
     if (w->stop < l->check_count && l->named && l->entry != w->checks[w->stop].entry)
         return "it ran another entry than the one whose guards passed";
     return w->stop == l->check_count && l->outcome == OUTCOME_HIT && l->named ? no_pass : NULL;
@@ -197,7 +201,8 @@ static const char *fault_of_order(struct walk *w, struct replay_finding *f)
         f->entry = checks[k].entry;
         return other_order;
     }
-    if (w->stop < l->check_count || (l->outcome == OUTCOME_HIT && !l->named) || l->check_count == CHECKS_MAX)
+    if (w->stop < l->check_count || (l->outcome == OUTCOME_HIT && !l->named) ||
+        l->check_count == CHECKS_MAX)
         return NULL;
     while ((wanted = cache_walk_next(&walk)))
         if (w->moved[wanted->id].tried != w->index + 1 && !optional(w, wanted->id)) {
@@ -207,17 +212,20 @@ static const char *fault_of_order(struct walk *w, struct replay_finding *f)
     return NULL;
 }
 
-/* When lookup INDEX had ended for certain. What the recorder did in between is not in its duration, and the next lookup
- * of that thread is after it. */
+/* When lookup INDEX had ended for certain. What the recorder did in between is not in its duration,
+ * and the next lookup of that thread is after it. */
 static int64_t window_end(const struct replay *r, uint32_t index)
 {
     const struct replay_lookup *l = &r->lookups.at[index];
     int64_t end = l->end_ns + 1, latest = l->end_ns + SLACK_NS;
 
     if (l->outcome == OUTCOME_COMPILED) { /* older recorders took that time out of these as well */
-        uint32_t compile =
-            l->entry == REPLAY_NONE ? REPLAY_NONE : replay_index(&r->compile_ids, r->entries.at[l->entry].compile_id);
-        return compile != REPLAY_NONE && r->compiles.at[compile].end_ns > end ? r->compiles.at[compile].end_ns : end;
+        uint32_t compile = l->entry == REPLAY_NONE
+                               ? REPLAY_NONE
+                               : replay_index(&r->compile_ids, r->entries.at[l->entry].compile_id);
+        return compile != REPLAY_NONE && r->compiles.at[compile].end_ns > end
+                   ? r->compiles.at[compile].end_ns
+                   : end;
     }
     if (l->check_count <= (l->outcome == OUTCOME_HIT))
         return end;
@@ -229,8 +237,8 @@ static int64_t window_end(const struct replay *r, uint32_t index)
     return latest;
 }
 
-/* Entries that lookups moved while lookup number RANK of the cache, the one that is decided, went on are marked in
- * `wild`: they may have been in their old place or in front. */
+/* Entries that lookups moved while lookup number RANK of the cache, the one that is decided, went
+ * on are marked in `wild`: they may have been in their old place or in front. */
 static void mark_wild(struct walk *w, uint32_t rank)
 {
     const uint32_t *lookups = w->cache->lookups;
@@ -257,7 +265,8 @@ static bool anywhere(const struct walk *w, uint32_t entry)
     return w->moved[entry].wild == w->index + 1 || optional(w, entry);
 }
 
-/* Can the order in which lookup number RANK tried its entries be, with what is known of when they moved? */
+/* Can the order in which lookup number RANK tried its entries be, with what is known of when they
+ * moved? */
 static bool order_possible(struct walk *w, uint32_t rank)
 {
     const struct replay_entry *entries = w->r->entries.at;
@@ -269,19 +278,21 @@ static bool order_possible(struct walk *w, uint32_t rank)
         uint32_t x = w->checks[i].entry;
         if (anywhere(w, x))
             continue;
-        for (uint32_t k = 0; k < w->live.order.count && possible; k++) { /* tried later, or not at all */
+        /* tried later, or not at all */
+        for (uint32_t k = 0; k < w->live.order.count && possible; k++) {
             uint32_t y = w->live.order.at[k].id, at = 0;
             while (at < i && w->checks[at].entry != y)
                 at++;
-            if (at < i || y == x || entries[y].pinned != entries[x].pinned || entries[y].region != entries[x].region ||
-                anywhere(w, y))
+            if (at < i || y == x || entries[y].pinned != entries[x].pinned ||
+                entries[y].region != entries[x].region || anywhere(w, y))
                 continue;
             possible = w->live.order.policy == ORDER_FIFO ? w->moved[y].low > w->moved[x].low
                                                           : w->moved[y].low <= w->moved[x].high;
         }
         /* A region's own come before the common ones. */
         for (uint32_t k = i + 1; k < count && possible; k++)
-            possible = entries[x].pinned || entries[x].region >= 0 || entries[w->checks[k].entry].region < 0;
+            possible = entries[x].pinned || entries[x].region >= 0 ||
+                       entries[w->checks[k].entry].region < 0;
     }
     return possible;
 }
@@ -347,7 +358,9 @@ static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct
     if (!found.why && !l->observed)
         found.why = fault_of_order(w, &found);
     if (!found.why)
-        (l->observed ? v->observed++ : l->outcome == OUTCOME_HIT && !l->named ? v->before++ : v->whole++);
+        (l->observed                              ? v->observed++
+         : l->outcome == OUTCOME_HIT && !l->named ? v->before++
+                                                  : v->whole++);
     else if (l->start_ns >= lost_ns || (found.why == other_order && order_possible(w, rank)))
         v->unsure++;
     else
@@ -357,7 +370,8 @@ static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct
     if (l->outcome == OUTCOME_HIT && ran && w->live.order.policy == ORDER_MRU && !ran->pinned) {
         struct moved *moved = &w->moved[l->entry];
         moved->high = w->end > moved->high ? w->end : moved->high;
-        if (ran->born_ns < l->start_ns) { /* else another thread made it meanwhile: it is hit after its birth */
+        /* else another thread made it meanwhile: it is hit after its birth */
+        if (ran->born_ns < l->start_ns) {
             replay_live_hit(&w->live, l->entry);
             moved->low = l->start_ns;
         }
@@ -367,7 +381,8 @@ static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct
 }
 
 /* The caches of PROCESS, by the rules of POLICY. */
-static void verify_process(struct walk *w, uint32_t process, enum order_policy policy, struct replay_verdict *v)
+static void verify_process(struct walk *w, uint32_t process, enum order_policy policy,
+                           struct replay_verdict *v)
 {
     const struct replay *r = w->r;
     int64_t lost_ns = process == REPLAY_NONE ? REPLAY_NEVER : r->processes.at[process].lost_ns;
@@ -394,7 +409,8 @@ static int by_lookup(const void *a, const void *b)
 {
     const struct replay_finding *x = a, *y = b;
 
-    return list_order(x->lookup->start_ns, y->lookup->start_ns) ?: (x->lookup > y->lookup) - (x->lookup < y->lookup);
+    return list_order(x->lookup->start_ns, y->lookup->start_ns)
+               ?: (x->lookup > y->lookup) - (x->lookup < y->lookup);
 }
 
 /* V as it was at BEFORE: without the findings since. */

@@ -1,9 +1,11 @@
-/* trace/whatif/ask.c -- a what-if as it is typed, and its answer in words. See trace/whatif/whatif.h.
+/* trace/whatif/ask.c -- a what-if as it is typed, and its answer in words. See
+ * trace/whatif/whatif.h.
  *
- * It is settings, or "best", the smallest change that removes most recompiles. Sizes come first: each one that decided a
- * recompile is tried as a dynamic dimension, the one that removes most is kept, then the next beside it, while that
- * still helps. Then the limit: doubled until no call runs as Python because of it, and taken back to the least number
- * that does so. Each try decides all calls again. */
+ * It is settings, or "best", the smallest change that removes most recompiles. Sizes come first:
+ * each one that decided a recompile is tried as a dynamic dimension, the one that removes most is
+ * kept, then the next beside it, while that still helps. Then the limit: doubled until no call runs
+ * as Python because of it, and taken back to the least number that does so. Each try decides all
+ * calls again. */
 #include <inttypes.h>
 
 #include "lib/say.h"
@@ -19,7 +21,7 @@
 enum { CANDIDATES = 24, STEPS = 4, LIMIT_MAX = 128 /* more entries than that are no help */ };
 enum { WIDTH = 70, LISTED = 20, NOTE_COLUMNS = 72 };
 
-/* ---- settings -------------------------------------------------------------- */
+/* ---- settings ------------------------------------------------------------ */
 
 static bool refuse(const char *text, const char *why)
 {
@@ -27,7 +29,8 @@ static bool refuse(const char *text, const char *why)
     return false;
 }
 
-/* "L['x'][0]", "x[0]", "x": the source, and the dimension if one is given; also "L['x'].size()[0]". */
+/* "L['x'][0]", "x[0]", "x": the source, and the dimension if one is given; also "L['x'].size()[0]".
+ * */
 static bool add_dynamic(struct whatif_knobs *k, const char *value)
 {
     size_t bytes = strlen(value);
@@ -36,13 +39,15 @@ static bool add_dynamic(struct whatif_knobs *k, const char *value)
 
     if (!strcmp(value, "all"))
         return k->dynamic_all = true;
-    if (open && open > value && open[1] >= '0' && open[1] <= '9' && open[1 + strspn(open + 1, "0123456789")] == ']') {
+    if (open && open > value && open[1] >= '0' && open[1] <= '9' &&
+        open[1 + strspn(open + 1, "0123456789")] == ']') {
         made.dimension = atoi(open + 1);
         bytes = (size_t)(open - value);
         if (bytes >= 7 && !strncmp(open - 7, ".size()", 7))
             bytes -= 7;
     }
-    made.source = arena_print(&k->texts, memchr(value, '[', bytes) ? "%.*s" : "L['%.*s']", (int)bytes, value);
+    made.source =
+        arena_print(&k->texts, memchr(value, '[', bytes) ? "%.*s" : "L['%.*s']", (int)bytes, value);
     *list_add(&k->dynamic) = made;
     return *value;
 }
@@ -55,22 +60,27 @@ static bool add_drop(struct whatif_knobs *k, const char *value)
 
 static const struct setting {
     const char *name, *refused; /* what is said of a value that it does not take */
-    size_t at;                  /* in the knobs: an int64_t from 1 on, or with WORDS an int, the place of the word */
-    const char *words[4];       /* the first changes nothing */
+    /* in the knobs: an int64_t from 1 on, or with WORDS an int, the place of the word */
+    size_t at;
+    const char *words[4]; /* the first changes nothing */
     bool (*add)(struct whatif_knobs *knobs, const char *value);
 } table[] = {
-    {"recompile_limit", "not a number from 1 on", .at = offsetof(struct whatif_knobs, recompile_limit)},
-    {"accumulated_limit", "not a number from 1 on", .at = offsetof(struct whatif_knobs, accumulated_limit)},
+    {"recompile_limit", "not a number from 1 on",
+     .at = offsetof(struct whatif_knobs, recompile_limit)},
+    {"accumulated_limit", "not a number from 1 on",
+     .at = offsetof(struct whatif_knobs, accumulated_limit)},
     {"order", "not an order: mru, fifo or static", .at = offsetof(struct whatif_knobs, order),
      .words = {[ORDER_MRU] = "mru", [ORDER_FIFO] = "fifo", [ORDER_STATIC] = "static"}},
     {"isolate", "isolate by what? isolate=region", .at = offsetof(struct whatif_knobs, isolate),
      .words = {"no", "region"}},
-    {"backend_shared", "backend_shared is yes or no", .at = offsetof(struct whatif_knobs, backends_apart),
-     .words = {"yes", "no"}},
+    {"backend_shared", "backend_shared is yes or no",
+     .at = offsetof(struct whatif_knobs, backends_apart), .words = {"yes", "no"}},
     {"dynamic", "of what? A source and a dimension, L['x'][0], or all", .add = add_dynamic},
     {"drop_guard", "which? A guard's id, or a kind such as TENSOR_MATCH", .add = add_drop},
 };
-#define NAMES "recompile_limit, accumulated_limit, order, isolate, backend_shared, dynamic, drop_guard; or best"
+#define NAMES                                                                                      \
+    "recompile_limit, accumulated_limit, order, isolate, backend_shared, dynamic, drop_guard; or " \
+    "best"
 
 /* False: S does not take VALUE. */
 static bool setting_take(struct whatif_knobs *k, const struct setting *s, const char *value)
@@ -152,8 +162,8 @@ void whatif_knobs_free(struct whatif_knobs *k)
     *k = (struct whatif_knobs){0};
 }
 
-/* Does DB have what STATEMENT, "whatif/unknown-...", looks for by NAME, which was typed after KEY? False: it was said why
- * not. */
+/* Does DB have what STATEMENT, "whatif/unknown-...", looks for by NAME, which was typed after KEY?
+ * False: it was said why not. */
 static bool known(struct db *db, const char *statement, const char *key, const char *name)
 {
     struct query *query = db_query(db, schema_statement(statement));
@@ -178,7 +188,7 @@ static bool knobs_known(const struct whatif_knobs *k, struct db *db)
     return ok;
 }
 
-/* ---- the smallest change --------------------------------------------------- */
+/* ---- the smallest change ------------------------------------------------- */
 
 struct search {
     struct whatif *w;          /* borrowed */
@@ -217,9 +227,11 @@ static void best_dimensions(struct search *s, struct db *db)
     const char *settings[CANDIDATES];
     int count = 0, found = 0;
 
-    db_rows(row, db, schema_statement("whatif/candidates")) {
+    db_rows(row, db, schema_statement("whatif/candidates"))
+    {
         struct cause cause = cause_read(row, 0);
-        char *setting = count < CANDIDATES ? arena_keep(&s->best->texts, cause_setting(&cause)) : NULL;
+        char *setting =
+            count < CANDIDATES ? arena_keep(&s->best->texts, cause_setting(&cause)) : NULL;
         if (setting && !strncmp(setting, "dynamic=", 8))
             settings[count++] = setting;
     }
@@ -263,7 +275,8 @@ static void best_limit(struct search *s)
     whatif_knob(s->best, limit_of(s, low));
 }
 
-/* The smallest change, tried one after the other, into ANSWER; without settings when nothing helps. */
+/* The smallest change, tried one after the other, into ANSWER; without settings when nothing helps.
+ * */
 static void best_of(struct whatif *w, struct db *db, struct whatif_answer *answer)
 {
     struct search search = {.w = w, .best = &answer->knobs};
@@ -278,7 +291,7 @@ static void best_of(struct whatif *w, struct db *db, struct whatif_answer *answe
     answer->tried = search.tried;
 }
 
-/* ---- as it is typed -------------------------------------------------------- */
+/* ---- as it is typed ------------------------------------------------------ */
 
 bool whatif_ask(const struct whatif_asked *asked, struct whatif_answer *answer)
 {
@@ -318,15 +331,16 @@ void whatif_answer_free(struct whatif_answer *answer)
     free(answer->codes);
 }
 
-/* ---- in words -------------------------------------------------------------- */
+/* ---- in words ------------------------------------------------------------ */
 
 static void tally_print(FILE *out, const char *what, const struct whatif_tally *t)
 {
     char guards[TABLE_HUMAN], compiles[TABLE_HUMAN];
 
     fprintf(out,
-            "  %-9s %7" PRId64 " %7" PRId64 " %7" PRId64 " %8" PRId64 " %7" PRId64 " %7" PRId64 " %8s %8s\n", what,
-            t->calls, t->hits, t->misses, t->compiles, t->eager, t->checks,
+            "  %-9s %7" PRId64 " %7" PRId64 " %7" PRId64 " %8" PRId64 " %7" PRId64 " %7" PRId64
+            " %8s %8s\n",
+            what, t->calls, t->hits, t->misses, t->compiles, t->eager, t->checks,
             whatif_checks_timed(t) ? table_duration(guards, t->check_ns) : "-",
             table_duration(compiles, t->compile_ns));
 }
@@ -337,11 +351,15 @@ static void function_print(FILE *out, const struct whatif_function *f)
         int64_t count;
         const char *before, *after;
     } more[] = {
-        {f->gone, "", " of its calls would not be looked up: the caller's code takes them in, or does not make them"},
+        {f->gone, "",
+         " of its calls would not be looked up: the caller's code takes them in, or does not make "
+         "them"},
         {f->undecided, "", " undecided: the trace does not say; a guess is counted"},
-        {f->either, "", " hit one of several entries: which is a guess, and so is the number of checks"},
+        {f->either, "",
+         " hit one of several entries: which is a guess, and so is the number of checks"},
         {f->trusting, "", " would run code of which the recording has no compile"},
-        {f->unrecorded, "at least ", " more calls would be looked up, of which the trace has nothing"},
+        {f->unrecorded, "at least ",
+         " more calls would be looked up, of which the trace has nothing"},
     };
 
     tally_print(out, "recorded", &f->recorded);
@@ -375,8 +393,10 @@ static void headline(FILE *out, const struct whatif_answer *answer)
     const char *settings = answer->knobs.text;
 
     if (answer->tried >= 0 && !settings) {
-        fprintf(out, "Of %d settings tried none has fewer recompiles or fewer calls that run as Python.\n",
-                answer->tried);
+        fprintf(
+            out,
+            "Of %d settings tried none has fewer recompiles or fewer calls that run as Python.\n",
+            answer->tried);
         return;
     }
     if (answer->tried >= 0)
@@ -384,7 +404,10 @@ static void headline(FILE *out, const struct whatif_answer *answer)
     else
         fputs("What if ", out);
     prose_text(out, settings ? settings : "nothing were changed", WIDTH * 4);
-    fputs(answer->tried >= 0 ? "\n" : "? The recorded calls decided again; the program is not run again.\n", out);
+    fputs(answer->tried >= 0
+              ? "\n"
+              : "? The recorded calls decided again; the program is not run again.\n",
+          out);
 }
 
 void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *answer,
@@ -395,12 +418,14 @@ void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *a
     size_t listed = 0, same = 0;
 
     headline(out, answer);
-    fprintf(out, "\n  %-9s %7s %7s %7s %8s %7s %7s %8s %8s\n", "", "calls", "hits", "misses", "compiles", "eager", "checks", "guards", "compile");
+    fprintf(out, "\n  %-9s %7s %7s %7s %8s %7s %7s %8s %8s\n", "", "calls", "hits", "misses",
+            "compiles", "eager", "checks", "guards", "compile");
     for (size_t i = 0; i < r->functions.count; i++) {
         const struct whatif_function *f = &r->functions.at[i];
         char *name;
         if (answer->codes ? !answer->codes[f->code]
-                          : !f->changed && !f->gone && !f->undecided && !f->unrecorded && !memcmp(&f->recorded, &f->predicted, sizeof f->recorded)) {
+                          : !f->changed && !f->gone && !f->undecided && !f->unrecorded &&
+                                !memcmp(&f->recorded, &f->predicted, sizeof f->recorded)) {
             same++;
             continue;
         }

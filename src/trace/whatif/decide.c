@@ -1,44 +1,55 @@
-/* trace/whatif/decide.c -- the recorded calls decided again under other settings. See trace/whatif/whatif.h.
+/* trace/whatif/decide.c -- the recorded calls decided again under other settings. See
+ * trace/whatif/whatif.h.
  *
- * All lookups are gone through by time. For each cache a predicted one is kept (trace/replay/cache_order.h), changed by
- * the knobs:
+ * All lookups are gone through by time. For each cache a predicted one is kept
+ * (trace/replay/cache_order.h), changed by the knobs:
  *
  *     a call                 tries the entries that it sees, in order; the first that fits runs
  *     none fits              limit reached: it runs as Python; else compiled, a new entry
  *     an entry's death       as recorded, of the entry that the same calls had; a reset takes all
  *     a fork                 hands the cache on
  *
- * It is done twice, the first time without a change: calls that do not come out as recorded then are not understood,
- * and count as undecided.
+ * It is done twice, the first time without a change: calls that do not come out as recorded then
+ * are not understood, and count as undecided.
  *
- * In a torch program, if a call falls back to Python, so do its callees: torch does not compile the callees of a call
- * at its limit, not even where one of its entries still runs, and its resume functions are not called. What becomes
- * compiled takes its callees in. Such calls are found by time: they lie in their caller's frame. */
+ * In a torch program, if a call falls back to Python, so do its callees: torch does not compile the
+ * callees of a call at its limit, not even where one of its entries still runs, and its resume
+ * functions are not called. What becomes compiled takes its callees in. Such calls are found by
+ * time: they lie in their caller's frame. */
 #include "lib/say.h"
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/whatif/like.h"
 #include "trace/whatif/whatif.h"
 
-enum { RESTS = 8, DEFAULT_LIMIT = 8, NESTED = 64, GHOSTS = 64, UNKNOWN_GROUP = -2, LIMIT_UNKNOWN = -2, TICK = 1 << 12 };
+enum {
+    RESTS = 8,
+    DEFAULT_LIMIT = 8,
+    NESTED = 64,
+    GHOSTS = 64,
+    UNKNOWN_GROUP = -2,
+    LIMIT_UNKNOWN = -2,
+    TICK = 1 << 12
+};
 
 struct group_limit {
     int64_t group;
     bool unsure;
 };
 
-struct sim {                          /* a predicted cache */
-    struct cache_order cache;         /* ids: classes; regions: groups, see group_of */
-    uint32_t dead;                    /* torch counts them */
-    int64_t ever, failed;             /* made since the last reset; compiles that raised, which torch counts */
+struct sim {                  /* a predicted cache */
+    struct cache_order cache; /* ids: classes; regions: groups, see group_of */
+    uint32_t dead;            /* torch counts them */
+    /* made since the last reset; compiles that raised, which torch counts */
+    int64_t ever, failed;
     LIST(struct group_limit) limited; /* groups that torch does not compile for any more */
     uint32_t dying, born;             /* how many of the recorded deaths and births are done */
     int64_t less, more;               /* of them may not have been made, or so many besides */
     bool begun;
 };
 
-/* How a call now runs: as Python, compiled, or compiled as recorded, with its function at its limit: then torch compiles
- * nothing that it calls. */
+/* How a call now runs: as Python, compiled, or compiled as recorded, with its function at its
+ * limit: then torch compiles nothing that it calls. */
 enum around { AROUND_PYTHON, AROUND_COMPILED, AROUND_LIMITED };
 
 /* On a thread, calls that do not run as they were recorded, and until when they last. */
@@ -52,7 +63,7 @@ struct thread {
     int depth;
 };
 
-/* ---- a predicted cache ----------------------------------------------------- */
+/* ---- a predicted cache --------------------------------------------------- */
 
 /* Which group of calls an entry or call of this backend and region belongs to: -1, all see it. */
 static int64_t group_of(const struct whatif *w, uint32_t code, int64_t region, uint32_t backend)
@@ -60,7 +71,8 @@ static int64_t group_of(const struct whatif *w, uint32_t code, int64_t region, u
     if (w->knobs->isolate && region < 0 && w->codes[code].several)
         return backend == REPLAY_NONE ? UNKNOWN_GROUP : (int64_t)1 << 40 | (int64_t)backend;
     if (w->knobs->backends_apart && !w->knobs->isolate)
-        return backend == REPLAY_NONE ? UNKNOWN_GROUP : ((region + 1) & 0xffff) << 20 | (int64_t)backend;
+        return backend == REPLAY_NONE ? UNKNOWN_GROUP
+                                      : ((region + 1) & 0xffff) << 20 | (int64_t)backend;
     return region;
 }
 
@@ -68,7 +80,8 @@ static int64_t group_of(const struct whatif *w, uint32_t code, int64_t region, u
 static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
 {
     size_t place = cache_order_find(&s->cache, entry), count = w->r->entries.count;
-    bool object = map_get(&w->killers, w->r->entries.at[entry].id); /* that it named: of entries that were not recorded, too? */
+    /* that it named: of entries that were not recorded, too? */
+    bool object = map_get(&w->killers, w->r->entries.at[entry].id);
 
     for (size_t i = 0; object && i < s->cache.count; i++) {
         s->less += s->cache.at[i].id >= count && !s->cache.at[i].unsure;
@@ -88,8 +101,8 @@ static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
     }
 }
 
-/* What the recorded cache went through up to NOW that does not depend on calls: deaths, resets, entries that were
- * loaded. */
+/* What the recorded cache went through up to NOW that does not depend on calls: deaths, resets,
+ * entries that were loaded. */
 static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
 {
     struct sim *s = &w->sims[index];
@@ -106,8 +119,8 @@ static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
     }
     while (s->dying < cache->entry_count && entries[cache->deaths[s->dying]].died_ns < now) {
         uint32_t entry = cache->deaths[s->dying++];
-        if (!entries[entry].shared ||
-            (entries[entry].process == cache->process && w->classes.at[entry].seen_ns < entries[entry].died_ns))
+        if (!entries[entry].shared || (entries[entry].process == cache->process &&
+                                       w->classes.at[entry].seen_ns < entries[entry].died_ns))
             sim_death(w, s, entry); /* else it was another process's */
     }
 }
@@ -129,20 +142,23 @@ static void forks_until(struct whatif *w, size_t *next, int64_t now)
         s->more = parent->more;
         s->dead = parent->dead;
         s->ever = parent->ever;
-        while (s->born < cache->entry_count && w->r->entries.at[cache->entries[s->born]].born_ns <= fork_ns)
+        while (s->born < cache->entry_count &&
+               w->r->entries.at[cache->entries[s->born]].born_ns <= fork_ns)
             s->born++;
-        while (s->dying < cache->entry_count && w->r->entries.at[cache->deaths[s->dying]].died_ns <= fork_ns)
+        while (s->dying < cache->entry_count &&
+               w->r->entries.at[cache->deaths[s->dying]].died_ns <= fork_ns)
             s->dying++;
     }
 }
 
-/* ---- one call -------------------------------------------------------------- */
+/* ---- one call ------------------------------------------------------------ */
 
 struct call {
     uint32_t lookup, class_, code, backend;
     const struct replay_lookup *l;
     const struct replay_cache *cache;
-    const struct nested *around; /* the call that it lies in and that does not run as it was recorded; or NULL */
+    /* the call that it lies in and that does not run as it was recorded; or NULL */
+    const struct nested *around;
     int64_t region, group;
     bool torch, run_only; /* run_only: compiling is not allowed */
 };
@@ -163,7 +179,8 @@ static struct call call_of(const struct whatif *w, uint32_t lookup)
     return c;
 }
 
-/* Entries that a fork handed on died in some process: where C's lookup tried all, in its own those that it did not try. */
+/* Entries that a fork handed on died in some process: where C's lookup tried all, in its own those
+ * that it did not try. */
 static void deaths_seen(struct whatif *w, struct sim *s, const struct call *c)
 {
     const struct replay_check *checks = w->r->checks.at + c->l->checks;
@@ -193,16 +210,19 @@ static void check_cost(const struct whatif *w, uint32_t class_, bool passed, str
 }
 
 /* The entry that C hits: its place, or the number of entries. *UNSURE: that is a guess. */
-static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, bool *unsure, struct whatif_tally *t)
+static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, bool *unsure,
+                         struct whatif_tally *t)
 {
-    bool apart = c->group < 0 || w->knobs->backends_apart || (w->knobs->isolate && w->codes[c->code].several);
+    bool apart = c->group < 0 || w->knobs->backends_apart ||
+                 (w->knobs->isolate && w->codes[c->code].several);
     struct cache_walk walk = cache_walk(&s->cache, c->group, apart ? c->group : -1);
     const struct cached *front = s->cache.at, *tried, *hit = NULL;
 
     *unsure = false;
-    if (s->cache.count && front->id == c->class_ && c->class_ < w->r->entries.count && !front->unsure &&
-        !front->ghost && front->region == c->group) {
-        check_cost(w, front->id, true, t); /* by far the most: the entry in front is the one that ran */
+    if (s->cache.count && front->id == c->class_ && c->class_ < w->r->entries.count &&
+        !front->unsure && !front->ghost && front->region == c->group) {
+        /* by far the most: the entry in front is the one that ran */
+        check_cost(w, front->id, true, t);
         return 0;
     }
     while ((tried = cache_walk_next(&walk))) {
@@ -231,8 +251,10 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
     return hit ? (size_t)(hit - s->cache.at) : s->cache.count;
 }
 
-/* How many entries count towards the limit for C; *LESS of them may not be there, and there may be *MORE. */
-static int64_t counted(const struct whatif *w, const struct sim *s, const struct call *c, int64_t *less, int64_t *more)
+/* How many entries count towards the limit for C; *LESS of them may not be there, and there may be
+ * *MORE. */
+static int64_t counted(const struct whatif *w, const struct sim *s, const struct call *c,
+                       int64_t *less, int64_t *more)
 {
     bool all = !c->torch && !w->knobs->isolate && !w->knobs->backends_apart;
     int64_t count = c->torch ? s->dead : 0;
@@ -262,10 +284,12 @@ static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, 
     const struct like_code *f = &w->codes[c->code];
     const struct group_limit *reached = limited(s, c);
     int64_t less, more, count = counted(w, s, c, &less, &more), made;
-    int64_t limit = w->knobs->recompile_limit ? w->knobs->recompile_limit
+    int64_t limit = w->knobs->recompile_limit     ? w->knobs->recompile_limit
                     : f->limit && !f->accumulated ? f->limit
                                                   : LIMIT_UNKNOWN;
-    int64_t ever = w->knobs->accumulated_limit ? w->knobs->accumulated_limit : f->accumulated ? f->limit : 0;
+    int64_t ever = w->knobs->accumulated_limit ? w->knobs->accumulated_limit
+                   : f->accumulated            ? f->limit
+                                               : 0;
     bool over;
 
     if (reached) {
@@ -277,7 +301,8 @@ static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, 
         return c->l->outcome == OUTCOME_LIMIT ? OUTCOME_LIMIT : OUTCOME_COMPILED;
     }
     if (limit == LIMIT_UNKNOWN) { /* never met: at least as many as there were */
-        limit = DEFAULT_LIMIT > c->cache->entry_count ? DEFAULT_LIMIT : (int64_t)c->cache->entry_count;
+        limit =
+            DEFAULT_LIMIT > c->cache->entry_count ? DEFAULT_LIMIT : (int64_t)c->cache->entry_count;
         if (count + more >= limit) {
             *unsure = true;
             w->assumed[ASSUMED_LIMIT] = true;
@@ -295,7 +320,7 @@ static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, 
     return over ? OUTCOME_LIMIT : OUTCOME_COMPILED;
 }
 
-/* ---- calls within calls ---------------------------------------------------- */
+/* ---- calls within calls -------------------------------------------------- */
 
 /* Compiled code of CODE breaks off: the trace has nothing of such calls of its resume functions. */
 static void rests_called(struct whatif *w, uint32_t code)
@@ -306,19 +331,21 @@ static void rests_called(struct whatif *w, uint32_t code)
         w->functions[w->rests.at[at].resume].unrecorded++;
 }
 
-/* The same of what C's compiled code takes in, now that it runs as Python: such calls are looked up where there is an entry. */
+/* The same of what C's compiled code takes in, now that it runs as Python: such calls are looked up
+ * where there is an entry. */
 static void inlined_called(struct whatif *w, const struct call *c)
 {
     struct like_code *code = &w->codes[c->code];
 
     if (!code->callees) {
         code->callees = true;
-        db_rows(row, w->db, schema_statement("whatif/inlined"), w->r->codes.at[c->code].id)
-            *list_add(&code->inlined) = replay_index(&w->r->code_ids, query_integer(row, 0));
+        db_rows(row, w->db, schema_statement("whatif/inlined"), w->r->codes.at[c->code].id) *
+            list_add(&code->inlined) = replay_index(&w->r->code_ids, query_integer(row, 0));
         arena_keep(&w->texts, code->inlined.at);
     }
     for (size_t i = 0; i < code->inlined.count; i++) {
-        uint32_t cache = replay_index(&w->r->cache_ids, replay_cache_key(code->inlined.at[i], c->cache->process));
+        uint32_t cache = replay_index(&w->r->cache_ids,
+                                      replay_cache_key(code->inlined.at[i], c->cache->process));
         if (cache != REPLAY_NONE && w->sims[cache].cache.count)
             w->functions[code->inlined.at[i]].unrecorded++;
     }
@@ -338,8 +365,8 @@ static int64_t frame_end(struct whatif *w, int64_t lookup_id)
 {
     int64_t end = -1;
 
-    db_rows(row, w->db, schema_statement("whatif/frame-end"), lookup_id)
-        end = query_type(row, 0) == QUERY_NULL ? REPLAY_NEVER : query_integer(row, 0);
+    db_rows(row, w->db, schema_statement("whatif/frame-end"), lookup_id) end =
+        query_type(row, 0) == QUERY_NULL ? REPLAY_NEVER : query_integer(row, 0);
     w->assumed[ASSUMED_FRAMES] = w->assumed[ASSUMED_FRAMES] || end == -1;
     return end;
 }
@@ -370,7 +397,10 @@ static bool runs_compiled(unsigned outcome)
 /* An entry for C is made, or, a ghost, may have been. */
 static void sim_insert(struct sim *s, const struct call *c, bool unsure, bool ghost)
 {
-    cache_order_born(&s->cache, (struct cached){.id = c->class_, .unsure = unsure, .ghost = ghost, .region = c->group}, false);
+    cache_order_born(
+        &s->cache,
+        (struct cached){.id = c->class_, .unsure = unsure, .ghost = ghost, .region = c->group},
+        false);
     s->ever += !ghost;
     s->less += unsure;
     s->more += ghost;
@@ -393,21 +423,25 @@ static uint8_t decide(struct whatif *w, struct call c)
     enum outcome outcome;
     size_t hit;
 
-    if (c.around && c.around->runs == AROUND_COMPILED && !guess) { /* What compiled code takes in is not called. */
+    /* What compiled code takes in is not called. */
+    if (c.around && c.around->runs == AROUND_COMPILED && !guess) {
         unsure = w->codes[c.around->code].breaks;
         if (unsure)
             rests_called(w, c.code);
         return WHATIF_GONE | (unsure ? WHATIF_UNDECIDED : 0);
     }
     if (c.around && c.around->runs == AROUND_PYTHON && is_rest(w, c.around->code, c.code, RESTS)) {
-        /* Nor is the rest of what runs as Python now; if that is a guess, it may be called and compiled. */
-        if (guess && (find_entry(w, s, &c, &unsure, &(struct whatif_tally){0}) == s->cache.count || unsure))
+        /* Nor is the rest of what runs as Python now; if that is a guess, it may be called and
+         * compiled. */
+        if (guess &&
+            (find_entry(w, s, &c, &unsure, &(struct whatif_tally){0}) == s->cache.count || unsure))
             maybe_made(s, &c, true);
         return WHATIF_GONE | (guess ? WHATIF_UNDECIDED : 0);
     }
     c.run_only = c.run_only || (c.around && (!guess || c.around->runs == AROUND_LIMITED));
     if (c.around && !guess && !s->cache.count)
-        return WHATIF_GONE; /* nothing was compiled for it: under torch's limit it is not looked up */
+        /* nothing was compiled for it: under torch's limit it is not looked up */
+        return WHATIF_GONE;
     hit = find_entry(w, s, &c, &unsure, &f->predicted);
     if (hit < s->cache.count) {
         f->trusting += s->cache.at[hit].id >= w->r->entries.count;
@@ -423,13 +457,18 @@ static uint8_t decide(struct whatif *w, struct call c)
     } else if (c.run_only && !(c.around && limited(s, &c))) {
         outcome = OUTCOME_RUN_ONLY;
         /* perhaps for the limit of what called it */
-        unsure = unsure || (c.torch && c.l->outcome == OUTCOME_RUN_ONLY && (w->knobs->recompile_limit || w->knobs->accumulated_limit));
+        unsure = unsure || (c.torch && c.l->outcome == OUTCOME_RUN_ONLY &&
+                            (w->knobs->recompile_limit || w->knobs->accumulated_limit));
     } else if ((outcome = miss(w, s, &c, &unsure)) == OUTCOME_COMPILED && declined) {
-        outcome = OUTCOME_DECLINED; /* the same again; but later ones, and those of other backends, may be looked up */
-        unsure = unsure || like_symbols(w, c.class_); /* of which there may be something to compile */
+        /* the same again; but later ones, and those of other backends, may be looked up */
+        outcome = OUTCOME_DECLINED;
+        /* of which there may be something to compile */
+        unsure = unsure || like_symbols(w, c.class_);
         f->unrecorded += unsure || w->knobs->backends_apart || w->knobs->isolate;
     } else if (declined) {
-        f->unrecorded++; /* later calls would have been looked up: the compiler was not asked, so it did not decline */
+        /* later calls would have been looked up: the compiler was not asked, so it did not decline
+         * */
+        f->unrecorded++;
     } else if (outcome == OUTCOME_COMPILED) {
         sim_insert(s, &c, unsure, false);
         f->trusting += !known;
@@ -457,7 +496,8 @@ static void count_recorded(struct whatif *w, const struct call *c, struct whatif
         if (k->entry != REPLAY_CHECK_NONE && k->result != CHECK_BACKEND_MISMATCH)
             check_cost(w, k->entry, k->result == CHECK_PASS, t);
     }
-    if (c->l->outcome == OUTCOME_COMPILED && c->l->entry != REPLAY_NONE && w->classes.at[c->l->entry].times.count[TIMED_COMPILE])
+    if (c->l->outcome == OUTCOME_COMPILED && c->l->entry != REPLAY_NONE &&
+        w->classes.at[c->l->entry].times.count[TIMED_COMPILE])
         t->compile_ns += like_cost(w, c->l->entry, TIMED_COMPILE);
 }
 
@@ -474,7 +514,9 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
     sim_advance(w, c.l->cache, c.l->start_ns);
     if (!w->base)
         count_recorded(w, &c, &f->recorded);
-    if (recorded == OUTCOME_HIT ? c.l->entry == REPLAY_NONE : !outcome_facts[recorded].missed || recorded == OUTCOME_GUARD_ERROR) {
+    if (recorded == OUTCOME_HIT
+            ? c.l->entry == REPLAY_NONE
+            : !outcome_facts[recorded].missed || recorded == OUTCOME_GUARD_ERROR) {
         /* no knob touches it: no cache is asked */
         count_recorded(w, &c, &f->predicted);
         outcomes[lookup] = (uint8_t)recorded;
@@ -484,11 +526,14 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
     c.around = c.torch ? nested_in(w, c.l->thread, c.l->start_ns) : NULL;
     found = decide(w, c) | (c.around && c.around->unsure ? WHATIF_UNDECIDED : 0);
     predicted = found & WHATIF_OUTCOME;
-    /* Without a change it must come out as it was recorded; where it does not, this call is not understood. */
+    /* Without a change it must come out as it was recorded; where it does not, this call is not
+     * understood. */
     if (w->base && (w->base[lookup] & WHATIF_OUTCOME) != recorded)
         found |= WHATIF_UNDECIDED;
-    /* Of which torch.compile(), of which backend was the call? The knobs depend on that, and the trace does not tell. */
-    if (w->base && (recorded == OUTCOME_HIT || recorded == OUTCOME_LIMIT) && c.cache->count > 1 && c.region < 0 &&
+    /* Of which torch.compile(), of which backend was the call? The knobs depend on that, and the
+     * trace does not tell. */
+    if (w->base && (recorded == OUTCOME_HIT || recorded == OUTCOME_LIMIT) && c.cache->count > 1 &&
+        c.region < 0 &&
         ((w->knobs->isolate && c.torch && !w->codes[c.code].several) ||
          ((w->knobs->isolate || w->knobs->backends_apart) && w->codes[c.code].namesakes))) {
         found |= WHATIF_UNDECIDED;
@@ -507,11 +552,16 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
     f->changed += predicted != recorded;
     unsure = found & WHATIF_UNDECIDED;
     same = runs_compiled(predicted) == runs_compiled(recorded);
-    at_limit = predicted == OUTCOME_HIT && same && w->codes[c.code].breaks ? limited(&w->sims[c.l->cache], &c) : NULL;
+    at_limit = predicted == OUTCOME_HIT && same && w->codes[c.code].breaks
+                   ? limited(&w->sims[c.l->cache], &c)
+                   : NULL;
     if (!c.torch || !w->base || (same && !unsure && !at_limit))
         return;
     if (!unsure || !c.around)
-        nested_enter(w, &c, at_limit ? AROUND_LIMITED : runs_compiled(predicted) ? AROUND_COMPILED : AROUND_PYTHON,
+        nested_enter(w, &c,
+                     at_limit                   ? AROUND_LIMITED
+                     : runs_compiled(predicted) ? AROUND_COMPILED
+                                                : AROUND_PYTHON,
                      unsure || (at_limit && at_limit->unsure));
     if (same && !unsure)
         return;
@@ -521,7 +571,7 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
         inlined_called(w, &c);
 }
 
-/* ---- a run ----------------------------------------------------------------- */
+/* ---- a run --------------------------------------------------------------- */
 
 static int64_t difference(const struct whatif_function *f)
 {
@@ -532,7 +582,11 @@ static int by_change(const void *a, const void *b)
 {
     const struct whatif_function *x = a, *y = b;
 
-    return list_order(difference(y), difference(x)) ?: list_order(y->recorded.calls, x->recorded.calls) ?: list_order(x->code, y->code);
+    int order = list_order(difference(y), difference(x));
+
+    if (!order)
+        order = list_order(y->recorded.calls, x->recorded.calls);
+    return order ? order : list_order(x->code, y->code);
 }
 
 static void notes_make(struct whatif *w, struct whatif_result *result)
@@ -547,7 +601,8 @@ static void notes_make(struct whatif *w, struct whatif_result *result)
 
     for (size_t i = 0; i < r->processes.count; i++) {
         torch = torch || r->processes.at[i].torch;
-        assumed[ASSUMED_LOSSES] = assumed[ASSUMED_LOSSES] || r->processes.at[i].lost_ns != REPLAY_NEVER;
+        assumed[ASSUMED_LOSSES] =
+            assumed[ASSUMED_LOSSES] || r->processes.at[i].lost_ns != REPLAY_NEVER;
     }
     for (size_t i = 0; i < r->lookups.count && !assumed[ASSUMED_OBSERVED]; i++)
         assumed[ASSUMED_OBSERVED] = r->lookups.at[i].observed;
@@ -567,7 +622,8 @@ void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
     struct progress progress = progress_begin("deciding calls");
     size_t fork = 0;
 
-    *result = (struct whatif_result){.total.code = REPLAY_NONE, .outcomes = calloc(r->lookups.count + 1, 1)};
+    *result = (struct whatif_result){.total.code = REPLAY_NONE,
+                                     .outcomes = calloc(r->lookups.count + 1, 1)};
     w->knobs = knobs;
     like_begin(w);
     w->sims = calloc(r->caches.count + 1, sizeof *w->sims);
@@ -592,12 +648,14 @@ void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
         if (!f->recorded.calls && !f->unrecorded)
             continue;
         f->code = i;
-        for (size_t k = 0; k < offsetof(struct whatif_function, code) / sizeof(int64_t); k++) /* all numbers come before it */
+        /* all numbers come before it */
+        for (size_t k = 0; k < offsetof(struct whatif_function, code) / sizeof(int64_t); k++)
             ((int64_t *)&result->total)[k] += ((const int64_t *)f)[k];
         *list_add(&result->functions) = *f;
     }
     if (result->functions.count)
-        qsort(result->functions.at, result->functions.count, sizeof *result->functions.at, by_change);
+        qsort(result->functions.at, result->functions.count, sizeof *result->functions.at,
+              by_change);
     notes_make(w, result);
     for (size_t i = 0; i < r->caches.count; i++) {
         cache_order_free(&w->sims[i].cache);
@@ -619,7 +677,7 @@ void whatif_result_free(struct whatif_result *result)
     result->outcomes = NULL;
 }
 
-/* ---- opening --------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------- */
 
 struct whatif *whatif_open(struct db *db, const struct replay *r)
 {
@@ -642,8 +700,10 @@ void whatif_free(struct whatif *w)
         return;
     arena_free(&w->texts);
     void *const owned[] = {
-        w->class_of, w->classes.at, w->codes, w->rests.at, w->forks.at, w->drops.at, w->base, w->recorded,
-        w->pairs.slots, w->signatures.slots, w->failing.slots, w->failed_by.slots, w->varying.slots, w->killers.slots, w->symbols.slots, w};
+        w->class_of,      w->classes.at,       w->codes,         w->rests.at,
+        w->forks.at,      w->drops.at,         w->base,          w->recorded,
+        w->pairs.slots,   w->signatures.slots, w->failing.slots, w->failed_by.slots,
+        w->varying.slots, w->killers.slots,    w->symbols.slots, w};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);
 }

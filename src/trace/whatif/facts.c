@@ -1,11 +1,13 @@
-/* trace/whatif/facts.c -- what a trace says of the values that guards look at. See trace/whatif/like.h.
+/* trace/whatif/facts.c -- what a trace says of the values that guards look at. See
+ * trace/whatif/like.h.
  *
  *     x: Tensor float32[4, 3] cpu, n: int 2          a signature: parts, one with a shape
  *     check_tensor(L['x'], ..., size=[None, 3], ...) a guard of torch's: the shape any or 4, 3
  *     L['x'] is array.array d size (16,) stride (8,) one of ours
  *
- * What an entry's guards wanted was so in each call that ran it; of a call that ran none, or made one, the signature says
- * what its inputs were. Whether a guard holds is asked of that: yes, no, or not known (LIKE_GUESS_NO). */
+ * What an entry's guards wanted was so in each call that ran it; of a call that ran none, or made
+ * one, the signature says what its inputs were. Whether a guard holds is asked of that: yes, no, or
+ * not known (LIKE_GUESS_NO). */
 #include "trace/whatif/like.h"
 
 #include <ctype.h>
@@ -19,7 +21,7 @@
 enum { PARTS = 48 /* of a signature */ };
 #define NOT_KNOWN LIKE_GUESS_NO
 
-/* ---- inputs, taken apart ---------------------------------------------------- */
+/* ---- inputs, taken apart ------------------------------------------------- */
 
 /* The numbers between TEXT and END; what is no number is dynamic. */
 static struct shape shape_of(const char *text, const char *end)
@@ -42,7 +44,8 @@ static struct shape shape_of(const char *text, const char *end)
     return shape;
 }
 
-/* Where the part of a signature that begins at TEXT ends: at a ", " outside of brackets and quotes. */
+/* Where the part of a signature that begins at TEXT ends: at a ", " outside of brackets and quotes.
+ * */
 static char *part_end(char *text)
 {
     int depth = 0;
@@ -96,7 +99,8 @@ const struct signature *signature_of(struct whatif *w, int64_t id)
         return s;
     s = arena_take(&w->texts, sizeof *s);
     *known = (int64_t)s;
-    db_rows(row, w->db, schema_statement("replay/inputs"), id) {
+    db_rows(row, w->db, schema_statement("replay/inputs"), id)
+    {
         size_t bytes;
         const char *text = query_whole(row, 0, &bytes);
         char *at = arena_text(&w->texts, text, bytes);
@@ -119,9 +123,10 @@ const struct part *signature_part(const struct signature *s, const char *source)
     return NULL;
 }
 
-/* ---- sources ---------------------------------------------------------------- */
+/* ---- sources ------------------------------------------------------------- */
 
-/* Dimension and source of "L['x']" for a SOURCE like "L['x'].size()[0]", its bytes in *BYTES; -1: it is no size. */
+/* Dimension and source of "L['x']" for a SOURCE like "L['x'].size()[0]", its bytes in *BYTES; -1:
+ * it is no size. */
 static int source_dimension(const char *source, size_t *bytes)
 {
     static const char *const ways[] = {".size()[", ".shape["};
@@ -138,9 +143,10 @@ static int source_dimension(const char *source, size_t *bytes)
     return -1;
 }
 
-/* ---- values ----------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------- */
 
-static const struct value value_unknown = {.sizes.rank = -1, .strides.rank = -1, .length = -1, .low = -INFINITY, .high = INFINITY};
+static const struct value value_unknown = {
+    .sizes.rank = -1, .strides.rank = -1, .length = -1, .low = -INFINITY, .high = INFINITY};
 
 /* The type of a literal; NULL: it does not show. */
 static const char *literal_type(const char *text)
@@ -158,10 +164,12 @@ static const char *literal_type(const char *text)
     return NULL;
 }
 
-/* Does TEXT say all, or was it cut, or the value left out (--values; torch's "type and length of L['x']")? */
+/* Does TEXT say all, or was it cut, or the value left out (--values; torch's "type and length of
+ * L['x']")? */
 static bool text_whole(const char *text)
 {
-    return !strstr(text, "...") && !strstr(text, "value not recorded") && strncmp(text, "type and length of", 18);
+    return !strstr(text, "...") && !strstr(text, "value not recorded") &&
+           strncmp(text, "type and length of", 18);
 }
 
 /* TEXT is all of the value. */
@@ -216,29 +224,30 @@ static void learn_value(struct value *v, const struct value *more)
         v->strides = more->strides;
 }
 
-/* ---- guards ----------------------------------------------------------------- */
+/* ---- guards -------------------------------------------------------------- */
 
 /* What the kinds look at, and the type that one wants besides. */
 static const struct {
     const char *kind, *type;
     enum about about;
 } kinds[] = {
-    {"TYPE_MATCH", NULL, ABOUT_TYPE},         {"EQUALS_MATCH", NULL, ABOUT_VALUE},
-    {"CONSTANT_MATCH", NULL, ABOUT_VALUE},    {"NONE_MATCH", NULL, ABOUT_VALUE},
-    {"TRUE_MATCH", NULL, ABOUT_VALUE},        {"FALSE_MATCH", NULL, ABOUT_VALUE},
-    {"NOT_NONE", NULL, ABOUT_SOMETHING},      {"WEAKREF_ALIVE", NULL, ABOUT_SOMETHING},
-    {"SEQUENCE_LENGTH", NULL, ABOUT_LENGTH},  {"LENGTH_CHECK", NULL, ABOUT_LENGTH},
-    {"LIST_LENGTH", "list", ABOUT_LENGTH},    {"TUPLE_LENGTH", "tuple", ABOUT_LENGTH},
-    {"DICT_LENGTH", "dict", ABOUT_LENGTH},    {"DICT_KEYS", "dict", ABOUT_KEYS},
-    {"DICT_CONTAINS", "dict", ABOUT_KEY},     {"DICT_NOT_CONTAINS", "dict", ABOUT_KEY},
-    {"ID_MATCH", NULL, ABOUT_OBJECT},         {"FUNCTION_MATCH", NULL, ABOUT_OBJECT},
-    {"CLOSURE_MATCH", NULL, ABOUT_OTHER},     {"BUILTIN_MATCH", NULL, ABOUT_OBJECT},
-    {"MODULE_MATCH", NULL, ABOUT_OBJECT},     {"CLASS_MATCH", NULL, ABOUT_OBJECT},
-    {"TENSOR_MATCH", NULL, ABOUT_TENSOR},     {"SHAPE_BOUND", NULL, ABOUT_NUMBER},
-    {"SHAPE_DIVISIBLE", NULL, ABOUT_NUMBER},  {"SHAPE_EQUAL", NULL, ABOUT_EQUAL},
+    {"TYPE_MATCH", NULL, ABOUT_TYPE},        {"EQUALS_MATCH", NULL, ABOUT_VALUE},
+    {"CONSTANT_MATCH", NULL, ABOUT_VALUE},   {"NONE_MATCH", NULL, ABOUT_VALUE},
+    {"TRUE_MATCH", NULL, ABOUT_VALUE},       {"FALSE_MATCH", NULL, ABOUT_VALUE},
+    {"NOT_NONE", NULL, ABOUT_SOMETHING},     {"WEAKREF_ALIVE", NULL, ABOUT_SOMETHING},
+    {"SEQUENCE_LENGTH", NULL, ABOUT_LENGTH}, {"LENGTH_CHECK", NULL, ABOUT_LENGTH},
+    {"LIST_LENGTH", "list", ABOUT_LENGTH},   {"TUPLE_LENGTH", "tuple", ABOUT_LENGTH},
+    {"DICT_LENGTH", "dict", ABOUT_LENGTH},   {"DICT_KEYS", "dict", ABOUT_KEYS},
+    {"DICT_CONTAINS", "dict", ABOUT_KEY},    {"DICT_NOT_CONTAINS", "dict", ABOUT_KEY},
+    {"ID_MATCH", NULL, ABOUT_OBJECT},        {"FUNCTION_MATCH", NULL, ABOUT_OBJECT},
+    {"CLOSURE_MATCH", NULL, ABOUT_OTHER},    {"BUILTIN_MATCH", NULL, ABOUT_OBJECT},
+    {"MODULE_MATCH", NULL, ABOUT_OBJECT},    {"CLASS_MATCH", NULL, ABOUT_OBJECT},
+    {"TENSOR_MATCH", NULL, ABOUT_TENSOR},    {"SHAPE_BOUND", NULL, ABOUT_NUMBER},
+    {"SHAPE_DIVISIBLE", NULL, ABOUT_NUMBER}, {"SHAPE_EQUAL", NULL, ABOUT_EQUAL},
 };
 
-/* "2 <= SOURCE <= 20", "SOURCE < 5", "SOURCE is 2 to 9", "is a multiple of 2": bounds of a number. False: something else. */
+/* "2 <= SOURCE <= 20", "SOURCE < 5", "SOURCE is 2 to 9", "is a multiple of 2": bounds of a number.
+ * False: something else. */
 static bool read_bounds(const char *text, const char *source, struct value *want)
 {
     static const struct {
@@ -252,13 +261,15 @@ static bool read_bounds(const char *text, const char *source, struct value *want
 
     if (!at || strstr(rest, source))
         return false;
-    if (!strncmp(text, "not math.isnan(", 15)) { /* what torch asks of each float that is a symbol */
+    /* what torch asks of each float that is a symbol */
+    if (!strncmp(text, "not math.isnan(", 15)) {
         want->low = -DBL_MAX, want->high = DBL_MAX;
         return true;
     }
     if (at != text) { /* NUMBER <= SOURCE */
         number = strtod(text, &end);
-        if (end == text || (strncmp(end, " <= ", 4) && strncmp(end, " < ", 3)) || end + (end[2] == '=' ? 4 : 3) != at)
+        if (end == text || (strncmp(end, " <= ", 4) && strncmp(end, " < ", 3)) ||
+            end + (end[2] == '=' ? 4 : 3) != at)
             return false;
         want->low = end[2] == '=' ? number : nextafter(number, INFINITY);
     }
@@ -284,10 +295,12 @@ static bool read_bounds(const char *text, const char *source, struct value *want
     return at != text && !*rest;
 }
 
-/* "memoryview d" of "SOURCE is memoryview d size (4,) stride (8,)", and the sizes and strides; of torch's as well. */
+/* "memoryview d" of "SOURCE is memoryview d size (4,) stride (8,)", and the sizes and strides; of
+ * torch's as well. */
 static void read_tensor(struct whatif *w, const struct guard *g, struct value *want)
 {
-    const char *text = g->expression + (strncmp(g->expression, "check_tensor(", 13) ? 0 : 13), *open, *close;
+    const char *text = g->expression + (strncmp(g->expression, "check_tensor(", 13) ? 0 : 13),
+               *open, *close;
 
     if (!strncmp(text, g->source, strlen(g->source)))
         text += strlen(g->source);
@@ -317,10 +330,11 @@ static void guard_read(struct whatif *w, struct guard *g)
             g->about = kinds[i].about;
             want->type = kinds[i].type;
         }
-    want->something = 1u << g->about & (1u << ABOUT_LENGTH | 1u << ABOUT_KEYS | 1u << ABOUT_KEY | 1u << ABOUT_TENSOR |
-                                        1u << ABOUT_SOMETHING);
+    want->something = 1u << g->about & (1u << ABOUT_LENGTH | 1u << ABOUT_KEYS | 1u << ABOUT_KEY |
+                                        1u << ABOUT_TENSOR | 1u << ABOUT_SOMETHING);
     switch (g->about) {
-    case ABOUT_TYPE: /* "type(L['x']) is int"; torch: "___check_type_id(L['x'], 7), type=<class 'int'>" */
+    /* "type(L['x']) is int"; torch: "___check_type_id(L['x'], 7), type=<class 'int'>" */
+    case ABOUT_TYPE:
         if ((type = strstr(g->expression, "type=<class '")))
             want->type = arena_text(&w->texts, type + 13, strcspn(type + 13, "'"));
         else if ((type = strstr(g->expression, ") is ")))
@@ -352,17 +366,20 @@ static void guard_read(struct whatif *w, struct guard *g)
         break;
     case ABOUT_NUMBER:
     case ABOUT_OTHER:
-        g->about = *g->source && read_bounds(g->expression, g->source, want) ? ABOUT_NUMBER : ABOUT_OTHER;
+        g->about =
+            *g->source && read_bounds(g->expression, g->source, want) ? ABOUT_NUMBER : ABOUT_OTHER;
     default:
         break;
     }
     g->condition = g->about == ABOUT_NUMBER || g->about == ABOUT_EQUAL ||
-                   (strstr(g->kind, "LAMBDA") && !strncmp(g->source, "L[", 2) && !strstr(g->expression, " is "));
+                   (strstr(g->kind, "LAMBDA") && !strncmp(g->source, "L[", 2) &&
+                    !strstr(g->expression, " is "));
 }
 
 static void guards_load(struct whatif *w, uint32_t entry)
 {
-    db_rows(row, w->db, schema_statement("whatif/guards"), w->r->entries.at[entry].id) {
+    db_rows(row, w->db, schema_statement("whatif/guards"), w->r->entries.at[entry].id)
+    {
         struct guard *g = list_add(&w->classes.at[entry].guards);
         *g = (struct guard){.id = query_integer(row, 0),
                             .kind = text_copy(w, query_text(row, 1, NULL)),
@@ -391,7 +408,8 @@ static size_t guards_at(const struct guards *g, const char *source)
 bool guard_next(struct whatif *w, uint32_t code, const char *source, struct look *at)
 {
     for (; at->entry < w->r->entries.count; at->entry++, at->g = NULL) {
-        const struct guards *all = w->r->entries.at[at->entry].code == code ? guards_of(w, at->entry) : NULL;
+        const struct guards *all =
+            w->r->entries.at[at->entry].code == code ? guards_of(w, at->entry) : NULL;
         if (!all || !all->count)
             continue;
         at->g = at->g ? at->g + 1 : all->at + guards_at(all, source);
@@ -401,13 +419,14 @@ bool guard_next(struct whatif *w, uint32_t code, const char *source, struct look
     return false;
 }
 
-/* ---- what is known of a call's values ------------------------------------------ */
+/* ---- what is known of a call's values ------------------------------------ */
 
 struct value value_of(struct whatif *w, uint32_t other, bool first, const char *source)
 {
     struct value v = value_unknown, base;
-    const struct signature *s =
-        first || other >= w->r->entries.count ? signature_of(w, w->classes.at[other].signature) : NULL;
+    const struct signature *s = first || other >= w->r->entries.count
+                                    ? signature_of(w, w->classes.at[other].signature)
+                                    : NULL;
     const struct part *p = s ? signature_part(s, source) : NULL;
     size_t bytes;
     int dimension = source_dimension(source, &bytes);
@@ -427,7 +446,7 @@ struct value value_of(struct whatif *w, uint32_t other, bool first, const char *
     return v;
 }
 
-/* ---- does a guard hold? ------------------------------------------------------- */
+/* ---- does a guard hold? -------------------------------------------------- */
 
 /* "T" of a signature is "module.T" of a guard. */
 static bool types_same(const char *a, const char *b)
@@ -440,7 +459,9 @@ static bool types_same(const char *a, const char *b)
 /* The type of V, as far as it is known: BYTES of a text. */
 const char *value_type(struct whatif *w, const struct value *v)
 {
-    return v->type ? v->type : v->part ? arena_text(&w->texts, v->part->text, strcspn(v->part->text, " [")) : NULL;
+    return v->type   ? v->type
+           : v->part ? arena_text(&w->texts, v->part->text, strcspn(v->part->text, " ["))
+                     : NULL;
 }
 
 /* Is TYPE one of TYPES, with a space after each? */
@@ -484,7 +505,8 @@ static enum like literal_holds(const struct value *want, const char *type, const
         return yes(!strcmp(want->literal, v->literal));
     }
     if (v->sizes.rank >= 0 || v->length >= 0)
-        return want->literal && (is_scalar(want->type) || !strcmp(want->type, "str")) ? LIKE_NO : NOT_KNOWN;
+        return want->literal && (is_scalar(want->type) || !strcmp(want->type, "str")) ? LIKE_NO
+                                                                                      : NOT_KNOWN;
     if (want->type && type && !types_same(want->type, type))
         return LIKE_NO;
     if (want->literal && !strcmp(want->literal, "None") && v->something)
@@ -568,7 +590,8 @@ static bool opposite(const char *a, const char *b)
 {
     const char *no = strstr(b, "not ");
 
-    return no ? !strncmp(a, b, (size_t)(no - b)) && !strcmp(a + (no - b), no + 4) : strstr(a, "not ") && opposite(b, a);
+    return no ? !strncmp(a, b, (size_t)(no - b)) && !strcmp(a + (no - b), no + 4)
+              : strstr(a, "not ") && opposite(b, a);
 }
 
 enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, bool first)
@@ -586,10 +609,14 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
                 return LIKE_NO;
             if (strcmp(h->kind, g->kind))
                 continue;
-            if (same && strcmp(g->kind, "LAMBDA") && text_whole(g->expression) && !map_get(&w->failed_by, failed_key(other, g->id)))
+            if (same && strcmp(g->kind, "LAMBDA") && text_whole(g->expression) &&
+                !map_get(&w->failed_by, failed_key(other, g->id)))
                 return LIKE_YES;
-            if (!same && (g->about == ABOUT_TYPE || (g->about == ABOUT_OTHER && /* it wants one thing, so that others of its kind at its source want another */
-                          (strstr(g->expression, " == ") || strstr(g->expression, " against ") || !strcmp(g->kind, "CLOSURE_MATCH")))))
+            /* it wants one thing, so that others of its kind at its source want another */
+            if (!same && (g->about == ABOUT_TYPE ||
+                          (g->about == ABOUT_OTHER &&
+                           (strstr(g->expression, " == ") || strstr(g->expression, " against ") ||
+                            !strcmp(g->kind, "CLOSURE_MATCH")))))
                 return LIKE_NO;
         }
     }
@@ -603,20 +630,26 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
     case ABOUT_TYPE:
         if (!g->want.type || !type)
             return NOT_KNOWN;
-        if (types_same(g->want.type, type)) /* two classes may have one name: then one failed the other's guard */
+        /* two classes may have one name: then one failed the other's guard */
+        if (types_same(g->want.type, type))
             for (struct look at = {0}; guard_next(w, w->classes.at[other].code, g->source, &at);)
-                if (at.g->about == ABOUT_TYPE && at.g->want.type && types_same(at.g->want.type, type) &&
+                if (at.g->about == ABOUT_TYPE && at.g->want.type &&
+                    types_same(at.g->want.type, type) &&
                     map_get(&w->failed_by, failed_key(other, at.g->id)))
                     return other < w->r->entries.count && at.g->id == g->id ? LIKE_NO : NOT_KNOWN;
         return yes(types_same(g->want.type, type));
     case ABOUT_VALUE:
         return literal_holds(&g->want, type, &v);
     case ABOUT_SOMETHING:
-        return v.literal || v.something || type ? yes(v.something || (type && strcmp(type, "NoneType"))) : NOT_KNOWN;
+        return v.literal || v.something || type
+                   ? yes(v.something || (type && strcmp(type, "NoneType")))
+                   : NOT_KNOWN;
     case ABOUT_LENGTH:
         if (is_scalar(type) || (v.length >= 0 && v.length != g->want.length))
             return LIKE_NO;
-        return v.length >= 0 && (!g->want.type || (type && !strcmp(type, g->want.type))) ? LIKE_YES : NOT_KNOWN;
+        return v.length >= 0 && (!g->want.type || (type && !strcmp(type, g->want.type)))
+                   ? LIKE_YES
+                   : NOT_KNOWN;
     case ABOUT_KEYS:
         if (v.keys && g->want.keys)
             return yes(!strcmp(v.keys, g->want.keys));
@@ -630,9 +663,11 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
     case ABOUT_NUMBER:
         return number_holds(&g->want, &v);
     case ABOUT_ALIKE:
-        if ((type && !types_same(type, g->want.type)) || (v.sizes.rank >= 0 && v.sizes.rank != g->want.sizes.rank))
+        if ((type && !types_same(type, g->want.type)) ||
+            (v.sizes.rank >= 0 && v.sizes.rank != g->want.sizes.rank))
             return LIKE_NO;
-        return (v.literal || v.sizes.rank >= 0) && v.part && g->want.part && !strcmp(v.part->text, g->want.part->text)
+        return (v.literal || v.sizes.rank >= 0) && v.part && g->want.part &&
+                       !strcmp(v.part->text, g->want.part->text)
                    ? LIKE_YES
                    : NOT_KNOWN; /* else there is more to it than its signature */
     default:

@@ -22,7 +22,7 @@ const char *text_copy(struct whatif *w, const char *text)
     return arena_text(&w->texts, text, strlen(text));
 }
 
-/* ---- rows of schemas/whatif.sql -------------------------------------------- */
+/* ---- rows of schemas/whatif.sql ------------------------------------------ */
 
 /* A map's key and value. */
 static bool map_row(void *map, const int64_t *v, unsigned nulls)
@@ -43,7 +43,8 @@ static bool rest_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* A guard of which the call that made an entry is known to have failed it, though another decided. */
+/* A guard of which the call that made an entry is known to have failed it, though another decided.
+ * */
 static bool failed_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct whatif *w = context;
@@ -53,19 +54,24 @@ static bool failed_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* ---- who is like whom ------------------------------------------------------ */
+/* ---- who is like whom ---------------------------------------------------- */
 
-/* The class of a call that ran no entry: its code, signature and backend. KNOWN: what makes a class -> its number + 1. */
+/* The class of a call that ran no entry: its code, signature and backend. KNOWN: what makes a class
+ * -> its number + 1. */
 static uint32_t miss_class(struct whatif *w, struct map *known, uint32_t lookup)
 {
     const struct replay_lookup *k = &w->r->lookups.at[lookup];
-    struct like_class made = {
-        .signature = k->signature, .code = w->r->caches.at[k->cache].code, .backend = REPLAY_NONE, .founder = lookup};
-    uint64_t key = (uint64_t)made.code * 0x9e3779b97f4a7c15u ^ (uint64_t)made.signature * 0xc2b2ae3d27d4eb4fu;
+    struct like_class made = {.signature = k->signature,
+                              .code = w->r->caches.at[k->cache].code,
+                              .backend = REPLAY_NONE,
+                              .founder = lookup};
+    uint64_t key =
+        (uint64_t)made.code * 0x9e3779b97f4a7c15u ^ (uint64_t)made.signature * 0xc2b2ae3d27d4eb4fu;
     int64_t *number;
 
     for (uint32_t i = k->checks; i < k->checks + k->check_count; i++)
-        if (w->r->checks.at[i].entry != REPLAY_CHECK_NONE && w->r->checks.at[i].result != CHECK_BACKEND_MISMATCH)
+        if (w->r->checks.at[i].entry != REPLAY_CHECK_NONE &&
+            w->r->checks.at[i].result != CHECK_BACKEND_MISMATCH)
             made.backend = w->classes.at[w->r->checks.at[i].entry].backend;
     number = map_put(known, (int64_t)(key ^ made.backend * 0x9e3779b9u));
     if (!*number) {
@@ -98,8 +104,10 @@ static void learn_checks(struct whatif *w, uint32_t lookup, bool first)
 
     for (uint32_t i = k->checks; i < k->checks + k->check_count; i++) {
         const struct replay_check *c = &w->r->checks.at[i];
-        const struct replay_entry *e = c->entry == REPLAY_CHECK_NONE ? NULL : &w->r->entries.at[c->entry];
-        if (e && e->shared && e->process == process && w->classes.at[c->entry].seen_ns < k->start_ns)
+        const struct replay_entry *e =
+            c->entry == REPLAY_CHECK_NONE ? NULL : &w->r->entries.at[c->entry];
+        if (e && e->shared && e->process == process &&
+            w->classes.at[c->entry].seen_ns < k->start_ns)
             w->classes.at[c->entry].seen_ns = k->start_ns;
         if (c->failed)
             map_put(&w->failing, c->failed);
@@ -120,14 +128,16 @@ static void learn_pairs(struct whatif *w)
 
     for (uint32_t i = 0; i < r->lookups.count; i++) { /* who made what */
         const struct replay_lookup *k = &r->lookups.at[i];
-        if (k->outcome == OUTCOME_COMPILED && k->entry != REPLAY_NONE && w->classes.at[k->entry].founder == REPLAY_NONE) {
+        if (k->outcome == OUTCOME_COMPILED && k->entry != REPLAY_NONE &&
+            w->classes.at[k->entry].founder == REPLAY_NONE) {
             w->classes.at[k->entry].founder = i;
             w->classes.at[k->entry].signature = k->signature;
         }
     }
     for (uint32_t i = 0; i < r->lookups.count; i++) {
         const struct replay_lookup *k = &r->lookups.at[i];
-        bool ran = k->entry != REPLAY_NONE && (k->outcome == OUTCOME_HIT || k->outcome == OUTCOME_COMPILED),
+        bool ran = k->entry != REPLAY_NONE &&
+                   (k->outcome == OUTCOME_HIT || k->outcome == OUTCOME_COMPILED),
              first = !ran || k->outcome == OUTCOME_COMPILED;
         w->class_of[i] = ran ? k->entry : miss_class(w, &known, i);
         if (k->observed && first)
@@ -138,7 +148,7 @@ static void learn_pairs(struct whatif *w)
     w->learnt = true;
 }
 
-/* ---- limits, times, forks --------------------------------------------------- */
+/* ---- limits, times, forks ------------------------------------------------ */
 
 int64_t like_region(const struct replay *r, const struct replay_lookup *k, uint32_t ran)
 {
@@ -163,16 +173,19 @@ static int64_t counted_recorded(const struct replay *r, const struct replay_look
             break;
         if (k->outcome == OUTCOME_COMPILED && cache->entries[i] == k->entry)
             continue; /* observed lookups are timed apart from what they make */
-        count += (!torch || e->region == region) && (e->died_ns >= k->start_ns || (torch && !e->reset));
+        count +=
+            (!torch || e->region == region) && (e->died_ns >= k->start_ns || (torch && !e->reset));
     }
     return count;
 }
 
-/* What the trace shows of limits: a call that met one, with how many entries; and none that compiled with as many. */
+/* What the trace shows of limits: a call that met one, with how many entries; and none that
+ * compiled with as many. */
 static void learn_limits(struct whatif *w)
 {
     const struct replay *r = w->r;
-    int64_t *least = calloc(r->codes.count + 1, sizeof *least); /* by code: the limit must be this at least */
+    /* by code: the limit must be this at least */
+    int64_t *least = calloc(r->codes.count + 1, sizeof *least);
 
     for (size_t i = 0; i < r->lookups.count; i++) {
         const struct replay_lookup *k = &r->lookups.at[r->order[i]];
@@ -196,7 +209,8 @@ static void learn_limits(struct whatif *w)
 
 static void time_add(struct whatif *w, uint32_t entry, enum timed kind, int64_t ns, int64_t count)
 {
-    struct like_times *both[] = {&w->classes.at[entry].times, &w->codes[w->classes.at[entry].code].times};
+    struct like_times *both[] = {&w->classes.at[entry].times,
+                                 &w->codes[w->classes.at[entry].code].times};
 
     for (int i = 0; i < 2; i++) {
         both[i]->ns[kind] += ns;
@@ -211,7 +225,8 @@ static void learn_times(struct whatif *w)
     for (size_t i = 0; i < r->compiles.count; i++) {
         const struct replay_compile *c = &r->compiles.at[i];
         if (c->entry != REPLAY_NONE)
-            time_add(w, c->entry, TIMED_COMPILE, c->end_ns > c->start_ns ? c->end_ns - c->start_ns : 0, 1);
+            time_add(w, c->entry, TIMED_COMPILE,
+                     c->end_ns > c->start_ns ? c->end_ns - c->start_ns : 0, 1);
     }
     for (uint32_t i = 0; i < 2 * r->entries.count; i++)
         time_add(w, i / 2, i % 2, r->times[i / 2].ns[i % 2], r->times[i / 2].count[i % 2]);
@@ -219,7 +234,8 @@ static void learn_times(struct whatif *w)
 
 int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind)
 {
-    const struct like_times *own = &w->classes.at[class_].times, *all = &w->codes[w->classes.at[class_].code].times;
+    const struct like_times *own = &w->classes.at[class_].times,
+                            *all = &w->codes[w->classes.at[class_].code].times;
     const struct like_times *from = own->count[kind] ? own : all;
 
     if (!from->count[kind] && kind != TIMED_COMPILE)

@@ -1,11 +1,11 @@
 /* trace/whatif/like.h -- would the guards of one call's entry let another call pass?
  *
- * trace/whatif/learn.c reads what is known of calls, trace/whatif/facts.c what is known of the values
- * that guards look at; trace/whatif/like.c answers for trace/whatif/decide.c.
+ * trace/whatif/learn.c reads what is known of calls, trace/whatif/facts.c what is known of the
+ * values that guards look at; trace/whatif/like.c answers for trace/whatif/decide.c.
  *
- * A class is an entry that was recorded (its index: the calls that ran it), or, from entry_count on, one signature of
- * calls that ran none. An entry made for such a class has the guards of the recorded entry most like it, on the values of
- * that class (trace/whatif/made.c). */
+ * A class is an entry that was recorded (its index: the calls that ran it), or, from entry_count
+ * on, one signature of calls that ran none. An entry made for such a class has the guards of the
+ * recorded entry most like it, on the values of that class (trace/whatif/made.c). */
 #ifndef DYNTRACE_WHATIF_LIKE_H
 #define DYNTRACE_WHATIF_LIKE_H
 
@@ -20,41 +20,56 @@ static inline enum like least(enum like a, enum like b)
 }
 
 /* What is taken for granted, in the order in which it is said. */
-#define ASSUMPTIONS(X) \
-    X(SIGNATURE, "Calls whose inputs have one signature (types, shapes, small values) are alike, as far as guards look at" \
-                 " inputs.") \
-    X(DYNAMIC, "Code with a dynamic size has no other condition on it: a program that tests the size itself compiles more" \
-               " often.") \
-    X(AUTOMATIC, "torch makes a size or number dynamic once it changes (automatic_dynamic_shapes); with dynamic=False it" \
-                 " does not.") \
-    X(HIDDEN, "A guard looked at something that signatures do not show (an attribute, a global): which calls are alike is" \
-              " a guess.") \
-    X(DROPPED, "Without the guard the code is right for all the calls that it told apart. That is for you to know.") \
-    X(LAMBDA, "Some guards are functions of the program: which calls an entry that was not recorded would take is a" \
-              " guess.") \
-    X(TIMES, "A compile takes as long as recorded, or as others of its function; a guard check as long as others of its" \
-             " entry. How long calls run is not predicted.") \
-    X(LIMIT, "The limit of entries is not recorded, and no call met it: 8, the default, or as many as there were.") \
-    X(GROUPS, "A trace does not record of which torch.compile() a call was, or of which of two backends with one name:" \
-              " calls of one backend's name are taken for one.") \
-    X(SMALL, "torch compiles sizes 0 and 1 apart, and mark_dynamic() on such a size may be refused.") \
-    X(UNRECORDED, "Some calls would be looked up of which the trace has nothing: resume functions, or calls of what the" \
-                  " compiler was not asked for.") \
-    X(COMPILES, "Compiles that were not recorded succeed: a compiler may also say no, and then not be asked again.") \
-    X(FRAMES, "Frames are missing from the trace: which calls lie within others is not known for all.") \
-    X(OBSERVED, "torch ran on its own evaluator (--torch observe): which entries a call tried was not seen, so fewer" \
-                " checks are recorded than there were.") \
-    X(VALUES, "Values were not recorded (--values): where a guard compares one, which calls are alike is a guess.") \
+#define ASSUMPTIONS(X)                                                                             \
+    X(SIGNATURE, "Calls whose inputs have one signature (types, shapes, small values) are alike, " \
+                 "as far as guards look at"                                                        \
+                 " inputs.")                                                                       \
+    X(DYNAMIC, "Code with a dynamic size has no other condition on it: a program that tests the "  \
+               "size itself compiles more"                                                         \
+               " often.")                                                                          \
+    X(AUTOMATIC, "torch makes a size or number dynamic once it changes "                           \
+                 "(automatic_dynamic_shapes); with dynamic=False it"                               \
+                 " does not.")                                                                     \
+    X(HIDDEN, "A guard looked at something that signatures do not show (an attribute, a global): " \
+              "which calls are alike is"                                                           \
+              " a guess.")                                                                         \
+    X(DROPPED, "Without the guard the code is right for all the calls that it told apart. That "   \
+               "is for you to know.")                                                              \
+    X(LAMBDA, "Some guards are functions of the program: which calls an entry that was not "       \
+              "recorded would take is a"                                                           \
+              " guess.")                                                                           \
+    X(TIMES, "A compile takes as long as recorded, or as others of its function; a guard check "   \
+             "as long as others of its"                                                            \
+             " entry. How long calls run is not predicted.")                                       \
+    X(LIMIT, "The limit of entries is not recorded, and no call met it: 8, the default, or as "    \
+             "many as there were.")                                                                \
+    X(GROUPS, "A trace does not record of which torch.compile() a call was, or of which of two "   \
+              "backends with one name:"                                                            \
+              " calls of one backend's name are taken for one.")                                   \
+    X(SMALL,                                                                                       \
+      "torch compiles sizes 0 and 1 apart, and mark_dynamic() on such a size may be refused.")     \
+    X(UNRECORDED, "Some calls would be looked up of which the trace has nothing: resume "          \
+                  "functions, or calls of what the"                                                \
+                  " compiler was not asked for.")                                                  \
+    X(COMPILES, "Compiles that were not recorded succeed: a compiler may also say no, and then "   \
+                "not be asked again.")                                                             \
+    X(FRAMES,                                                                                      \
+      "Frames are missing from the trace: which calls lie within others is not known for all.")    \
+    X(OBSERVED, "torch ran on its own evaluator (--torch observe): which entries a call tried "    \
+                "was not seen, so fewer"                                                           \
+                " checks are recorded than there were.")                                           \
+    X(VALUES, "Values were not recorded (--values): where a guard compares one, which calls are "  \
+              "alike is a guess.")                                                                 \
     X(LOSSES, "Events were lost while recording: what comes after is uncertain.")
 
 enum assumption {
 #define X(name, words) ASSUMED_##name,
     ASSUMPTIONS(X)
 #undef X
-    ASSUMED_KINDS,
+        ASSUMED_KINDS,
 };
 
-/* ---- guards and values ----------------------------------------------------- */
+/* ---- guards and values --------------------------------------------------- */
 
 enum { DIMENSIONS = 16, SIZE_ANY = -1 };
 
@@ -73,7 +88,8 @@ struct signature {
     LIST(struct part) parts;
 };
 
-/* What is known of the value at a source, or what a guard wants of it. Texts are NULL where that is not known. */
+/* What is known of the value at a source, or what a guard wants of it. Texts are NULL where that is
+ * not known. */
 struct value {
     const char *type;        /* its name */
     const char *literal;     /* "3", "'a'", "None" */
@@ -91,18 +107,31 @@ struct value {
 /* What of a value a guard looks at. */
 enum about {
     ABOUT_OTHER, /* what is not taken apart */
-    ABOUT_TYPE, ABOUT_VALUE, ABOUT_SOMETHING, ABOUT_LENGTH, ABOUT_KEYS, ABOUT_KEY, ABOUT_OBJECT, ABOUT_TENSOR,
-    ABOUT_NUMBER, ABOUT_EQUAL,
-    ABOUT_ALIKE,   /* of an entry like no recorded one: it wants the type, and perhaps more */
-    ABOUT_UNKNOWN, /* of an entry that was not recorded: it wants something, and it is not known what */
+    ABOUT_TYPE,
+    ABOUT_VALUE,
+    ABOUT_SOMETHING,
+    ABOUT_LENGTH,
+    ABOUT_KEYS,
+    ABOUT_KEY,
+    ABOUT_OBJECT,
+    ABOUT_TENSOR,
+    ABOUT_NUMBER,
+    ABOUT_EQUAL,
+    ABOUT_ALIKE, /* of an entry like no recorded one: it wants the type, and perhaps more */
+    /* of an entry that was not recorded: it wants something, and it is not known what */
+    ABOUT_UNKNOWN,
 };
 
 struct guard {
-    int64_t id; /* row id; of an entry that was not recorded that of the guard which it is made like, or less that */
+    /* row id; of an entry that was not recorded that of the guard which it is made like, or less
+     * that */
+    int64_t id;
     const char *kind, *source, *expression; /* EXPRESSION: NULL of an entry that was not recorded */
     enum about about;
     struct value want;
-    uint32_t loose; /* bits: dimensions of which torch may have made a symbol; 1 of a number, or of a condition: it may be another */
+    /* bits: dimensions of which torch may have made a symbol; 1 of a number, or of a condition: it
+     * may be another */
+    uint32_t loose;
     bool condition; /* on sizes or numbers */
 };
 
@@ -112,14 +141,16 @@ struct guards { /* by source, then kind */
     bool read, unlike; /* UNLIKE: the code has no recorded entry */
 };
 
-/* ---- what is known --------------------------------------------------------- */
+/* ---- what is known ------------------------------------------------------- */
 
 /* Bits of a pair, a class made, and calls of another one. */
 enum {
     FIRST_FAIL = 1 << 0,
     SEEN_MISMATCH = 1 << 1,
-    KNOWN = 1 << 2,       /* what the guards say of calls that hit OTHER: enum like at KNOWN_SHIFT */
-    KNOWN_FIRST = 1 << 3, /* of the call that OTHER was made for, or that ran none: the two bits after it */
+    /* what the guards say of calls that hit OTHER: enum like at KNOWN_SHIFT */
+    KNOWN = 1 << 2,
+    /* of the call that OTHER was made for, or that ran none: the two bits after it */
+    KNOWN_FIRST = 1 << 3,
     KNOWN_SHIFT = 4,
 };
 
@@ -132,9 +163,11 @@ struct like_times {
 struct like_class {
     int64_t signature; /* row id, or -1 */
     uint32_t code;
-    uint32_t backend;        /* number of its name: the one that its calls came with, or REPLAY_NONE */
+    /* number of its name: the one that its calls came with, or REPLAY_NONE */
+    uint32_t backend;
     struct like_times times; /* of an entry: those recorded */
-    int64_t seen_ns;         /* of an entry that forks handed on: when the process that made it tried it last */
+    /* of an entry that forks handed on: when the process that made it tried it last */
+    int64_t seen_ns;
     uint32_t founder;     /* of an entry: the lookup that made it, or REPLAY_NONE */
     struct guards guards; /* read when they are first needed */
 };
@@ -146,7 +179,8 @@ struct like_code {
     bool accumulated; /* it is one of all entries ever */
     bool breaks;      /* its compiled code calls resume functions */
     bool callees;     /* INLINED was read: */
-    LIST(uint32_t) inlined; /* code objects that have entries of their own and that its compiled code takes in */
+    /* code objects that have entries of their own and that its compiled code takes in */
+    LIST(uint32_t) inlined;
     struct like_times times; /* of all its entries */
 };
 enum { LIMIT_VARIES = -1 /* another one at times, or not one of entries */ };
@@ -165,32 +199,37 @@ struct whatif {
     const struct replay *r;           /* borrowed */
     const struct whatif_knobs *knobs; /* borrowed, while it runs */
     /* What the trace says (whatif_learn): */
-    uint32_t *class_of;               /* owned, by lookup */
+    uint32_t *class_of; /* owned, by lookup */
     LIST(struct like_class) classes;
-    struct map pairs; /* made << 32 | other -> bits */
-    bool learnt;      /* from now on only so many pairs are remembered */
-    int64_t scratch;  /* the bits of a pair that is not */
+    struct map pairs;      /* made << 32 | other -> bits */
+    bool learnt;           /* from now on only so many pairs are remembered */
+    int64_t scratch;       /* the bits of a pair that is not */
     struct map signatures; /* row ids -> struct signature *, of those that were asked for */
     bool blind;            /* the trace is without values */
     struct map varying;    /* row ids of guards -> 1, or 2: guards like it vary (like.c) */
     struct map failing;    /* row ids of guards that failed */
-    struct map failed_by;  /* failed_key() of those that a call failed which made an entry, or ran none */
-    struct map killers;    /* row ids of entries that died of what a guard names -> of that guard */
-    struct arena texts;    /* and what guards and signatures are in */
+    /* failed_key() of those that a call failed which made an entry, or ran none */
+    struct map failed_by;
+    struct map killers; /* row ids of entries that died of what a guard names -> of that guard */
+    struct arena texts; /* and what guards and signatures are in */
     struct like_code *codes; /* owned */
     LIST(struct rest) rests; /* by the code that breaks off */
     bool regions;            /* some entries are of a region */
     LIST(uint32_t) forks;    /* caches with a parent, by their process's start */
-    bool floats_later;       /* some torch has floats for constants in the first compile, even with dynamic=True */
+    /* some torch has floats for constants in the first compile, even with dynamic=True */
+    bool floats_later;
     /* What the knobs change (like_begin): */
-    LIST(struct drop) drops;     /* guards that are not checked */
-    struct map symbols;          /* row ids of conditions -> 1, or 2: on a number that dropped guards looked at (like.c) */
-    bool weaker;                 /* the knobs make guards weaker */
-    bool torch;                  /* the call that is asked about is a torch program's, */
-    bool steady;                 /* which guards are known to fail of: what none told apart is taken for the same */
+    LIST(struct drop) drops; /* guards that are not checked */
+    /* row ids of conditions -> 1, or 2: on a number that dropped guards looked at (like.c) */
+    struct map symbols;
+    bool weaker; /* the knobs make guards weaker */
+    bool torch;  /* the call that is asked about is a torch program's, */
+    /* which guards are known to fail of: what none told apart is taken for the same */
+    bool steady;
     bool assumed[ASSUMED_KINDS]; /* since like_begin */
     /* The calls decided again (decide.c): */
-    uint8_t *base;                     /* owned: outcomes without a change, as in a result; NULL the first time */
+    /* owned: outcomes without a change, as in a result; NULL the first time */
+    uint8_t *base;
     struct whatif_function *recorded;  /* owned, by code, with BASE */
     struct sim *sims;                  /* by cache, while it runs */
     struct thread *threads;            /* by thread, while it runs */
@@ -203,8 +242,8 @@ void like_begin(struct whatif *w);
 /* Would an entry made for class MADE take the call of LOOKUP? */
 enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup);
 
-/* Do the guards of ENTRY, a recorded one, but for BUT, or NULL, hold for the call that CLASS_ was made for? Then the conditions
- * on sizes and numbers are those of an entry for CLASS_, too. */
+/* Do the guards of ENTRY, a recorded one, but for BUT, or NULL, hold for the call that CLASS_ was
+ * made for? Then the conditions on sizes and numbers are those of an entry for CLASS_, too. */
 bool like_stands(struct whatif *w, uint32_t entry, uint32_t class_, const struct guard *but);
 
 /* Is an input of CLASS_'s calls made a symbol? */
@@ -213,7 +252,7 @@ bool like_symbols(struct whatif *w, uint32_t class_);
 /* Does ENTRY still die when it did? */
 enum like like_dies(struct whatif *w, uint32_t entry);
 
-/* ---- trace/whatif/learn.c -------------------------------------------------- */
+/* ---- trace/whatif/learn.c ------------------------------------------------ */
 
 /* Into W, which has its trace. whatif_free forgets it. */
 void whatif_learn(struct whatif *w);
@@ -221,7 +260,8 @@ void whatif_learn(struct whatif *w);
 /* What KIND takes of an entry for CLASS_: as recorded, else as others of its code. */
 int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind);
 
-/* The region of LOOKUP, as far as the entries show that it ran, RAN, or tried; -1: the common one. */
+/* The region of LOOKUP, as far as the entries show that it ran, RAN, or tried; -1: the common one.
+ * */
 int64_t like_region(const struct replay *replay, const struct replay_lookup *lookup, uint32_t ran);
 
 static inline int64_t failed_key(uint32_t class_, int64_t guard)
@@ -235,21 +275,23 @@ int64_t *pair_at(struct whatif *w, uint32_t made, uint32_t other);
 /* A copy of TEXT that lives as long as W. */
 const char *text_copy(struct whatif *w, const char *text);
 
-/* ---- trace/whatif/facts.c -------------------------------------------------- */
+/* ---- trace/whatif/facts.c ------------------------------------------------ */
 
 /* The guards of an entry made for CLASS_. */
 const struct guards *guards_of(struct whatif *w, uint32_t class_);
 /* The one with that row id; NULL: there is none. */
 const struct guard *guard_of(struct whatif *w, uint32_t entry, int64_t id);
 
-/* What all recorded entries of a code object look at SOURCE for: for (struct look at = {0}; guard_next(...); ) at.g. */
+/* What all recorded entries of a code object look at SOURCE for: for (struct look at = {0};
+ * guard_next(...); ) at.g. */
 struct look {
     uint32_t entry;
     const struct guard *g;
 };
 bool guard_next(struct whatif *w, uint32_t code, const char *source, struct look *at);
 
-/* Does GUARD hold for calls of class OTHER? FIRST: of the one that its entry was made for. LIKE_GUESS_NO: not known. */
+/* Does GUARD hold for calls of class OTHER? FIRST: of the one that its entry was made for.
+ * LIKE_GUESS_NO: not known. */
 enum like guard_holds(struct whatif *w, const struct guard *guard, uint32_t other, bool first);
 
 /* What is known of what is at SOURCE in calls of class OTHER. */
@@ -265,7 +307,8 @@ const struct part *signature_part(const struct signature *signature, const char 
 /* NUMBER against the conditions that GUARD has for one. */
 enum like number_holds(const struct value *want, const struct value *number);
 
-/* The guards of an entry made for CLASS_, which was not recorded, into GUARDS (trace/whatif/made.c). */
+/* The guards of an entry made for CLASS_, which was not recorded, into GUARDS
+ * (trace/whatif/made.c). */
 void guards_make(struct whatif *w, uint32_t class_, struct guards *guards);
 
 #endif

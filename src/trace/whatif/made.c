@@ -1,11 +1,12 @@
 /* trace/whatif/made.c -- the guards of entries that were not recorded. See trace/whatif/like.h.
  *
- * A call that was not compiled would have been: its entry has the guards of the newest entry whose inputs had the same
- * types, on the values of that call. Where those are not known, or no entry is like it, what it wants is not either. */
+ * A call that was not compiled would have been: its entry has the guards of the newest entry whose
+ * inputs had the same types, on the values of that call. Where those are not known, or no entry is
+ * like it, what it wants is not either. */
 #include "trace/whatif/like.h"
 
-/* The newest recorded entry of CLASS_'s code whose inputs had, if TYPED, the types that those of CLASS_ have, or
- * REPLAY_NONE; if there is one, of those that stand for CLASS_. */
+/* The newest recorded entry of CLASS_'s code whose inputs had, if TYPED, the types that those of
+ * CLASS_ have, or REPLAY_NONE; if there is one, of those that stand for CLASS_. */
 static uint32_t most_alike(struct whatif *w, uint32_t class_, bool typed)
 {
     const struct signature *mine = signature_of(w, w->classes.at[class_].signature), *s;
@@ -13,7 +14,8 @@ static uint32_t most_alike(struct whatif *w, uint32_t class_, bool typed)
 
     for (size_t i = w->r->entries.count; mine && i--;) {
         bool alike = w->r->entries.at[i].code == w->classes.at[class_].code &&
-                     (s = signature_of(w, w->classes.at[i].signature)) && s->parts.count == mine->parts.count;
+                     (s = signature_of(w, w->classes.at[i].signature)) &&
+                     s->parts.count == mine->parts.count;
         for (size_t k = 0; alike && typed && k < mine->parts.count; k++) {
             const struct part *a = &mine->parts.at[k], *b = signature_part(s, a->source);
             size_t bytes = strcspn(a->text, " [");
@@ -28,9 +30,10 @@ static uint32_t most_alike(struct whatif *w, uint32_t class_, bool typed)
     return newest;
 }
 
-/* Which sizes of G's tensor differ between the recorded entries of its code, or are dynamic in one: bits. Torch's 0 and 1 say
- * nothing: they are compiled apart. */
-static void sizes_seen(struct whatif *w, uint32_t code, const struct guard *g, uint32_t *several, uint32_t *any)
+/* Which sizes of G's tensor differ between the recorded entries of its code, or are dynamic in one:
+ * bits. Torch's 0 and 1 say nothing: they are compiled apart. */
+static void sizes_seen(struct whatif *w, uint32_t code, const struct guard *g, uint32_t *several,
+                       uint32_t *any)
 {
     const struct shape *a = &g->want.sizes;
 
@@ -42,14 +45,16 @@ static void sizes_seen(struct whatif *w, uint32_t code, const struct guard *g, u
         for (int d = 0; d < a->rank && b->rank == a->rank; d++)
             if (b->size[d] == SIZE_ANY)
                 *any |= 1u << d;
-            else if (b->size[d] != a->size[d] && !(w->torch && (a->size[d] <= 1 || b->size[d] <= 1)))
+            else if (b->size[d] != a->size[d] &&
+                     !(w->torch && (a->size[d] <= 1 || b->size[d] <= 1)))
                 *several |= 1u << d;
     }
 }
 
-/* G, of the entry most like it, as it would be for CLASS_: it wants what is known of that value. That entry STANDS for CLASS_,
- * or else conditions may be others. */
-static struct guard guard_made(struct whatif *w, uint32_t class_, const struct guard *g, bool stands)
+/* G, of the entry most like it, as it would be for CLASS_: it wants what is known of that value.
+ * That entry STANDS for CLASS_, or else conditions may be others. */
+static struct guard guard_made(struct whatif *w, uint32_t class_, const struct guard *g,
+                               bool stands)
 {
     struct guard made = *g;
     struct value *v = &made.want;
@@ -68,9 +73,12 @@ static struct guard guard_made(struct whatif *w, uint32_t class_, const struct g
     case ABOUT_VALUE:
         known = v->literal;
         made.loose = known && !several && v->low == v->high;
-        if (known && strcmp(g->kind, "EQUALS_MATCH") && strcmp(g->kind, "CONSTANT_MATCH")) { /* of a kind for each constant */
+        /* of a kind for each constant */
+        if (known && strcmp(g->kind, "EQUALS_MATCH") && strcmp(g->kind, "CONSTANT_MATCH")) {
             made.id = 0;
-            made.kind = !strcmp(v->literal, "None") ? "NONE_MATCH" : !strcmp(v->literal, "True") ? "TRUE_MATCH" : "FALSE_MATCH";
+            made.kind = !strcmp(v->literal, "None")   ? "NONE_MATCH"
+                        : !strcmp(v->literal, "True") ? "TRUE_MATCH"
+                                                      : "FALSE_MATCH";
         }
         break;
     case ABOUT_LENGTH:
@@ -90,8 +98,10 @@ static struct guard guard_made(struct whatif *w, uint32_t class_, const struct g
         known = v->literal || v->something || v->type;
         break;
     default:
-        apart = known = w->torch && g->about == ABOUT_NUMBER && v->low == v->high && v->low <= 1; /* as torch compiles it */
-        for (struct look at = {0}; !known && guard_next(w, w->classes.at[class_].code, g->source, &at);)
+        /* as torch compiles it */
+        apart = known = w->torch && g->about == ABOUT_NUMBER && v->low == v->high && v->low <= 1;
+        for (struct look at = {0};
+             !known && guard_next(w, w->classes.at[class_].code, g->source, &at);)
             if ((known = at.g->about == g->about && guard_holds(w, at.g, class_, true) == LIKE_YES))
                 made = *at.g;
         made.loose = !stands && !apart;
@@ -117,12 +127,14 @@ static bool types_settled(struct whatif *w, uint32_t code, const char *source)
     return !missing;
 }
 
-/* For inputs of types that no entry was made for: it looks where the entry with GUARDS does, and wants their types at
- * least. */
+/* For inputs of types that no entry was made for: it looks where the entry with GUARDS does, and
+ * wants their types at least. */
 static struct guard guard_guessed(struct whatif *w, uint32_t class_, const struct guard *g)
 {
-    struct guard made = {
-        .id = -g->id, .kind = strstr(g->kind, "LAMBDA") ? "LAMBDA" : "", .source = g->source, .about = ABOUT_UNKNOWN};
+    struct guard made = {.id = -g->id,
+                         .kind = strstr(g->kind, "LAMBDA") ? "LAMBDA" : "",
+                         .source = g->source,
+                         .about = ABOUT_UNKNOWN};
 
     made.want = value_of(w, class_, true, g->source);
     made.want.type = value_type(w, &made.want);
@@ -133,12 +145,14 @@ static struct guard guard_guessed(struct whatif *w, uint32_t class_, const struc
 
 void guards_make(struct whatif *w, uint32_t class_, struct guards *g)
 {
-    uint32_t model = most_alike(w, class_, true), any = model == REPLAY_NONE ? most_alike(w, class_, false) : model;
+    uint32_t model = most_alike(w, class_, true),
+             any = model == REPLAY_NONE ? most_alike(w, class_, false) : model;
     bool stands = model != REPLAY_NONE && like_stands(w, model, class_, NULL);
 
     g->unlike = any == REPLAY_NONE;
     for (size_t i = 0; !g->unlike && i < guards_of(w, any)->count; i++) {
         const struct guard *one = &guards_of(w, any)->at[i];
-        *list_add(g) = model == any ? guard_made(w, class_, one, stands) : guard_guessed(w, class_, one);
+        *list_add(g) =
+            model == any ? guard_made(w, class_, one, stands) : guard_guessed(w, class_, one);
     }
 }

@@ -10,9 +10,10 @@
  *     ... result.total.predicted.compiles
  *     whatif_result_free(&result), whatif_knobs_free(&knobs), whatif_free(w);
  *
- * Calls are of one class when they ran one entry, or, where they ran none, had one signature. A predicted cache holds
- * classes: the one that a compile was made for stands for the entry. What is not known for certain is counted as
- * undecided, and what was taken for granted is said in words. trace/whatif/like.c says when an entry fits a call. */
+ * Calls are of one class when they ran one entry, or, where they ran none, had one signature. A
+ * predicted cache holds classes: the one that a compile was made for stands for the entry. What is
+ * not known for certain is counted as undecided, and what was taken for granted is said in words.
+ * trace/whatif/like.c says when an entry fits a call. */
 #ifndef DYNTRACE_WHATIF_H
 #define DYNTRACE_WHATIF_H
 
@@ -33,16 +34,18 @@ struct whatif_dimension {
 
 struct whatif_knobs {
     char *text; /* owned: them as they were typed, with commas between; NULL: none was changed */
-    unsigned given; /* a bit for each setting that was */
+    unsigned given;                             /* a bit for each setting that was */
     int64_t recompile_limit, accumulated_limit; /* 0: as recorded */
-    int order;          /* enum order_policy */
+    int order;                                  /* enum order_policy */
     int isolate;        /* entries and limit of each region, torch.compile(), for itself */
     int backends_apart; /* entries and limit of each backend for themselves */
     bool dynamic_all;
     LIST(struct whatif_dimension) dynamic;
-    LIST(const char *) drops; /* kinds of guards, or ids: of one, and of those of its kind and source */
-    struct arena texts;       /* what these two name */
-    const bool *codes; /* borrowed, by index of code: dynamic and drop_guard hold there only; NULL: everywhere */
+    /* kinds of guards, or ids: of one, and of those of its kind and source */
+    LIST(const char *) drops;
+    struct arena texts; /* what these two name */
+    /* borrowed, by index of code: dynamic and drop_guard hold there only; NULL: everywhere */
+    const bool *codes;
 };
 
 struct whatif_tally {
@@ -57,19 +60,22 @@ struct whatif_tally {
 
 struct whatif_function { /* a code object; those of other processes are others */
     struct whatif_tally recorded, predicted;
-    int64_t changed;    /* calls with another outcome */
-    int64_t gone;       /* calls that would not be looked up any more */
-    int64_t undecided;  /* calls whose outcome is a guess */
-    int64_t trusting;   /* calls that would run code of which the recording has no compile */
-    int64_t either;     /* calls that hit, and which entry is a guess: so is the number of checks */
-    int64_t unrecorded; /* calls, at least, that would be looked up and of which the trace has nothing */
-    uint32_t code;      /* index; behind the numbers */
+    int64_t changed;   /* calls with another outcome */
+    int64_t gone;      /* calls that would not be looked up any more */
+    int64_t undecided; /* calls whose outcome is a guess */
+    int64_t trusting;  /* calls that would run code of which the recording has no compile */
+    int64_t either;    /* calls that hit, and which entry is a guess: so is the number of checks */
+    /* calls, at least, that would be looked up and of which the trace has nothing */
+    int64_t unrecorded;
+    uint32_t code; /* index; behind the numbers */
 };
 
 struct whatif_result {
-    LIST(struct whatif_function) functions; /* owned: those that were looked up, most changed first */
+    /* owned: those that were looked up, most changed first */
+    LIST(struct whatif_function) functions;
     struct whatif_function total;
-    uint8_t *outcomes; /* owned: by lookup, enum outcome, or WHATIF_GONE; with WHATIF_UNDECIDED added */
+    /* owned: by lookup, enum outcome, or WHATIF_GONE; with WHATIF_UNDECIDED added */
+    uint8_t *outcomes;
     LIST(const char *) notes; /* what was taken for granted */
 };
 enum { WHATIF_OUTCOME = 31, WHATIF_GONE = 31, WHATIF_UNDECIDED = 128 };
@@ -79,19 +85,22 @@ struct whatif *whatif_open(struct db *db, const struct replay *replay);
 void whatif_free(struct whatif *whatif);
 
 /* The caller ends RESULT with whatif_result_free. */
-void whatif_run(struct whatif *whatif, const struct whatif_knobs *knobs, struct whatif_result *result);
+void whatif_run(struct whatif *whatif, const struct whatif_knobs *knobs,
+                struct whatif_result *result);
 void whatif_result_free(struct whatif_result *result);
 
-/* ---- trace/whatif/ask.c ---------------------------------------------------------- */
+/* ---- trace/whatif/ask.c -------------------------------------------------- */
 
-/* KEY=VALUE or several, with commas between them outside of brackets, added to KNOBS. False: it was said why not. */
+/* KEY=VALUE or several, with commas between them outside of brackets, added to KNOBS. False: it was
+ * said why not. */
 bool whatif_knob(struct whatif_knobs *knobs, const char *text);
 void whatif_knobs_free(struct whatif_knobs *knobs);
 
 struct whatif_asked {
     struct db *db; /* borrowed, as all of it */
     struct replay *replay;
-    const char *const *settings; /* as they were typed; "best" alone: look for the smallest change that removes most */
+    /* as they were typed; "best" alone: look for the smallest change that removes most */
+    const char *const *settings;
     int count;
     const char *function; /* that one alone is looked at, and weaker guards are its; or NULL */
     FILE *out;            /* where a name that fits several functions lists them, as JSON or not */
@@ -109,8 +118,8 @@ struct whatif_answer { /* all owned: whatif_answer_free, also after a failure */
 bool whatif_ask(const struct whatif_asked *asked, struct whatif_answer *answer);
 void whatif_answer_free(struct whatif_answer *answer);
 
-/* ANSWER in words, what was recorded beside what is predicted. RECORDED, or NULL, is called before the line that says
- * what was recorded of the function with this code, -1: of all. */
+/* ANSWER in words, what was recorded beside what is predicted. RECORDED, or NULL, is called before
+ * the line that says what was recorded of the function with this code, -1: of all. */
 void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *answer,
                  void (*recorded)(void *context, int64_t code_id), void *context);
 

@@ -1,4 +1,5 @@
-/* trace/why/fields.c -- the facts of trace/why/why.h member by member: read from rows, and written as JSON. */
+/* trace/why/fields.c -- the facts of trace/why/why.h member by member: read from rows, and written
+ * as JSON. */
 #include <math.h>
 
 #include "lib/json.h"
@@ -11,15 +12,17 @@ WHY_LISTS(LIST_FIELDS)
 FIELDS(parent_fields, PARENT_FIELDS)
 FIELDS(torch_fields, TORCH_FIELDS)
 
-/* ---- from rows --------------------------------------------------------------- */
+/* ---- from rows ----------------------------------------------------------- */
 
-static void field_read(struct why *why, struct query *query, int column, const struct field *field, void *to)
+static void field_read(struct why *why, struct query *query, int column, const struct field *field,
+                       void *to)
 {
     bool null = query_type(query, column) == QUERY_NULL;
     int64_t otherwise = field->kind == MAYBE ? UNKNOWN : field->kind == PLACE ? -1 : 0;
 
     if (field->kind == TEXT || field->kind == JSON)
-        *(const char **)to = null ? NULL : arena_print(&why->arena, "%s", query_text(query, column, NULL));
+        *(const char **)to =
+            null ? NULL : arena_print(&why->arena, "%s", query_text(query, column, NULL));
     else if (field->kind == TRUTH)
         *(bool *)to = query_integer(query, column);
     else
@@ -34,14 +37,16 @@ void why_row(struct why *why, struct query *query, const struct field *fields, v
                 field_read(why, query, column, field, (char *)item + field->offset);
 }
 
-/* ---- as JSON ------------------------------------------------------------------ */
+/* ---- as JSON ------------------------------------------------------------- */
 
 /* The members that FIELDS name of ITEM. */
 static void fields_put(struct json *json, const struct field *fields, const void *item)
 {
     for (const struct field *field = fields; field->name; field++) {
         const void *at = (const char *)item + field->offset;
-        int64_t number = field->kind == TRUTH || field->kind == TEXT || field->kind == JSON ? 0 : *(const int64_t *)at;
+        int64_t number = field->kind == TRUTH || field->kind == TEXT || field->kind == JSON
+                             ? 0
+                             : *(const int64_t *)at;
         switch (field->kind) {
         case INTEGER:
             json_integer(json, field->name, number);
@@ -79,8 +84,8 @@ static void fields_put(struct json *json, const struct field *fields, const void
     }
 }
 
-static void list_put(const struct why *why, struct json *json, const char *key, const struct field *fields, const void *at,
-                     size_t count, size_t size)
+static void list_put(const struct why *why, struct json *json, const char *key,
+                     const struct field *fields, const void *at, size_t count, size_t size)
 {
     if (fields == asked_fields && !why->with_sql)
         return;
@@ -118,8 +123,9 @@ void why_json(struct why *why, FILE *out)
     } else {
         json_null(json, "torch");
     }
-#define LIST_PUT(member, type, fields, key) \
-    list_put(why, json, key, member##_fields, why->member.at, why->member.count, sizeof *why->member.at);
+#define LIST_PUT(member, type, fields, key)                                      \
+    list_put(why, json, key, member##_fields, why->member.at, why->member.count, \
+             sizeof *why->member.at);
     WHY_LISTS(LIST_PUT)
     json_object(json, "guards");
     json_integer(json, "checks", why->checks);

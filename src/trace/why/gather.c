@@ -1,7 +1,8 @@
 /* trace/why/gather.c -- gathers what is known about one function's calls. See trace/why/why.h.
  *
- * One statement of schemas/why.sql for each kind of fact; they are also what --sql prints. `lookup`, `guard_check`
- * and `frame` are long: their rows are summed up here, and --sql prints the GROUP BY for it. */
+ * One statement of schemas/why.sql for each kind of fact; they are also what --sql prints.
+ * `lookup`, `guard_check` and `frame` are long: their rows are summed up here, and --sql prints the
+ * GROUP BY for it. */
 #include <inttypes.h>
 
 #include "lib/times.h"
@@ -12,17 +13,18 @@
 #include "trace/why/why.h"
 
 enum {
-    FRAMES_READ = 12000000, /* more frames are not read to tell how calls without a lookup were decided */
-    SLOW_SHARE = 10,        /* percent of the time in the function, */
-    SLOW_NS = 1000,         /* time a call, */
-    SLOW_CALLS = 10,        /* and calls, from which on guards are called slow */
-    GUARDS_READ = 10000,    /* failing guards; the SQL bounds the rest */
+    /* more frames are not read to tell how calls without a lookup were decided */
+    FRAMES_READ = 12000000,
+    SLOW_SHARE = 10,     /* percent of the time in the function, */
+    SLOW_NS = 1000,      /* time a call, */
+    SLOW_CALLS = 10,     /* and calls, from which on guards are called slow */
+    GUARDS_READ = 10000, /* failing guards; the SQL bounds the rest */
 };
 
 static FIELDS(single_fields, WHY_FIELDS)
 static FIELDS(torches_fields, TORCHES_FIELDS)
 
-/* ---- asking ------------------------------------------------------------------ */
+/* ---- asking -------------------------------------------------------------- */
 
 /* SQL with the ids themselves, as --sql prints it. */
 static const char *printed_sql(struct why *why, const char *sql)
@@ -42,11 +44,12 @@ static const char *printed_sql(struct why *why, const char *sql)
 /* Ask the statement NAME, such as "why/entries", or ROWS for it; --sql shows NAME's. */
 static struct query *ask_rows(struct why *why, const char *name, const char *rows)
 {
-    const char *sql = schema_statement(name), *title = sql + strlen("-- "), *end = strchr(sql, '\n');
+    const char *sql = schema_statement(name), *title = sql + strlen("-- "),
+               *end = strchr(sql, '\n');
     struct query *query = db_query(why->db, schema_statement(rows));
 
-    *list_add(&why->asked) =
-        (struct ask){arena_text(&why->arena, title, (size_t)(end - title)), printed_sql(why, end + 1)};
+    *list_add(&why->asked) = (struct ask){arena_text(&why->arena, title, (size_t)(end - title)),
+                                          printed_sql(why, end + 1)};
     find_bind(query, 1, &why->code);
     return query;
 }
@@ -69,12 +72,12 @@ static bool ask_one(struct why *why, const char *name)
 }
 
 /* All rows of QUERY, as they are; it is closed. */
-#define READ_ROWS(why, list, from)                                        \
-    do {                                                                   \
-        struct query *query_ = from;                                       \
-        while (query_step(query_))                                         \
-            why_row(why, query_, list##_fields, list_add(&(why)->list));   \
-        query_close(query_);                                               \
+#define READ_ROWS(why, list, from)                                       \
+    do {                                                                 \
+        struct query *query_ = from;                                     \
+        while (query_step(query_))                                       \
+            why_row(why, query_, list##_fields, list_add(&(why)->list)); \
+        query_close(query_);                                             \
     } while (0)
 #define READ(why, list, name) READ_ROWS(why, list, ask(why, name))
 
@@ -91,7 +94,7 @@ struct entry *why_entry(const struct why *why, int64_t cache_entry_id)
     return cache_entry_id ? list_find(&why->entries, cache_entry_id, cache_entry_id) : NULL;
 }
 
-/* ---- compiles ------------------------------------------------------------------ */
+/* ---- compiles ------------------------------------------------------------ */
 
 static void gather_causes(struct why *why)
 {
@@ -112,14 +115,16 @@ static void gather_causes(struct why *why)
 
 /* ---- what they follow from ------------------------------------------------------
  *
- * When the size of an input changes, a function is compiled again, and so is what it calls on the other side of a
- * graph break: the resume function, and functions that are compiled on their own. These follow from the first. The
- * calls around a compile are found by its frame's parents; of those, the outermost compile that was needed for the
- * same source or the same change of a value is named. Without stored frames only the function that a resume function
- * belongs to is known: its last compile, if it was not called again since. */
+ * When the size of an input changes, a function is compiled again, and so is what it calls on the
+ * other side of a graph break: the resume function, and functions that are compiled on their own.
+ * These follow from the first. The calls around a compile are found by its frame's parents; of
+ * those, the outermost compile that was needed for the same source or the same change of a value is
+ * named. Without stored frames only the function that a resume function belongs to is known: its
+ * last compile, if it was not called again since. */
 
 /* One of COMPILE's causes is the same source, or the same change of a value. */
-static bool is_same_change(const struct why *why, const struct compile *compile, const struct cause *other)
+static bool is_same_change(const struct why *why, const struct compile *compile,
+                           const struct cause *other)
 {
     const struct cause *mine = &why->causes.at[compile->first_cause], *end = mine + compile->causes;
 
@@ -128,7 +133,8 @@ static bool is_same_change(const struct why *why, const struct compile *compile,
         if (prose_filled(mine->source) && prose_same(mine->source, other->source) &&
             prose_same(mine->kind, other->kind))
             return true;
-        if (wanted && seen && prose_same(wanted, cause_wanted(other)) && prose_same(seen, cause_seen(other)))
+        if (wanted && seen && prose_same(wanted, cause_wanted(other)) &&
+            prose_same(seen, cause_seen(other)))
             return true;
     }
     return false;
@@ -162,11 +168,12 @@ static void gather_parents(struct why *why)
     follow(why, "why/by-frames");
     /* While a trace is recorded it has neither frames nor that index. */
     if (db_meta_integer(why->db, "frame_count", 0) <= 0 &&
-        db_integer(why->db, 0, "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'lookup_code')"))
+        db_integer(why->db, 0,
+                   "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'lookup_code')"))
         follow(why, "why/by-origin");
 }
 
-/* ---- calls --------------------------------------------------------------------- */
+/* ---- calls --------------------------------------------------------------- */
 
 int64_t why_calls(const struct why *why, enum outcome outcome)
 {
@@ -178,13 +185,16 @@ int64_t why_calls(const struct why *why, enum outcome outcome)
     return calls;
 }
 
-/* `calls` has a row for each outcome, then one for the hits of each entry; those that stay empty are dropped at the end. */
+/* `calls` has a row for each outcome, then one for the hits of each entry; those that stay empty
+ * are dropped at the end. */
 static struct call_class *class_of(struct why *why, enum outcome outcome, const struct entry *entry)
 {
-    return &why->calls.at[outcome == OUTCOME_HIT && entry ? OUTCOMES + (entry - why->entries.at) : (ptrdiff_t)outcome];
+    return &why->calls.at[outcome == OUTCOME_HIT && entry ? OUTCOMES + (entry - why->entries.at)
+                                                          : (ptrdiff_t)outcome];
 }
 
-static void class_add(struct call_class *class, int64_t calls, int64_t first_ns, int64_t last_ns, int64_t lookup_ns)
+static void class_add(struct call_class *class, int64_t calls, int64_t first_ns, int64_t last_ns,
+                      int64_t lookup_ns)
 {
     if (!class->calls || first_ns < class->first_ns)
         class->first_ns = first_ns;
@@ -203,8 +213,10 @@ static void gather_lookups(struct why *why)
     for (int o = 0; o < OUTCOMES; o++)
         list_add(&why->calls)->outcome = o;
     for (size_t i = 0; i < why->entries.count; i++)
-        *list_add(&why->calls) = (struct call_class){
-            .outcome = OUTCOME_HIT, .cache_entry_id = why->entries.at[i].cache_entry_id, .entry = why->entries.at[i].label};
+        *list_add(&why->calls) =
+            (struct call_class){.outcome = OUTCOME_HIT,
+                                .cache_entry_id = why->entries.at[i].cache_entry_id,
+                                .entry = why->entries.at[i].label};
     while (query_step(query)) {
         enum outcome outcome = outcome_of(query_integer(query, 0));
         int64_t entry_id = query_integer(query, 1), start = query_integer(query, 2);
@@ -246,10 +258,12 @@ static void gather_frames(struct why *why)
         return;
     query = ask_rows(why, "why/frames", "why/frames-rows");
     while (query_step(query))
-        class_add(&sums[outcome_of(query_integer(query, 0))], 1, query_integer(query, 1), query_integer(query, 1), 0);
+        class_add(&sums[outcome_of(query_integer(query, 0))], 1, query_integer(query, 1),
+                  query_integer(query, 1), 0);
     query_close(query);
     for (int i = 0; i < OUTCOMES; i++) {
-        int64_t calls = sums[i].calls - why_calls(why, (enum outcome)i); /* the others had a lookup as well */
+        /* the others had a lookup as well */
+        int64_t calls = sums[i].calls - why_calls(why, (enum outcome)i);
         if (calls > why->undecided)
             calls = why->undecided;
         if (calls <= 0)
@@ -274,10 +288,14 @@ static int class_order(const void *a, const void *b)
 {
     const struct call_class *x = a, *y = b;
 
-    return list_order(y->calls, x->calls) ?: list_order(x->outcome, y->outcome) ?: list_order(x->cache_entry_id, y->cache_entry_id);
+    int order = list_order(y->calls, x->calls);
+
+    if (!order)
+        order = list_order(x->outcome, y->outcome);
+    return order ? order : list_order(x->cache_entry_id, y->cache_entry_id);
 }
 
-/* ---- guards that failed ---------------------------------------------------------- */
+/* ---- guards that failed -------------------------------------------------- */
 
 static enum check_result check_result_of(const char *word)
 {
@@ -294,14 +312,20 @@ static int failed_more(const void *a, const void *b)
     const struct failed_guard *x = a, *y = b;
     const char *error = check_words[CHECK_ERROR];
 
-    return list_order(!strcmp(y->result, error), !strcmp(x->result, error)) ?: list_order(y->times, x->times)
-               ?: list_order(x->entry_id, y->entry_id) ?: list_order(x->guard_id, y->guard_id);
+    int order = list_order(!strcmp(y->result, error), !strcmp(x->result, error));
+
+    if (!order)
+        order = list_order(y->times, x->times);
+    if (!order)
+        order = list_order(x->entry_id, y->entry_id);
+    return order ? order : list_order(x->guard_id, y->guard_id);
 }
 
 /* How checks of guards ended. */
 static void gather_checks(struct why *why)
 {
-    struct map places = {0}; /* of a guard, entry and result: one more than the place of the failed guard */
+    /* of a guard, entry and result: one more than the place of the failed guard */
+    struct map places = {0};
     struct entry *entry = NULL;
     struct query *query;
 
@@ -310,7 +334,8 @@ static void gather_checks(struct why *why)
     query = ask_rows(why, "why/checks", "why/checks-rows");
     while (query_step(query)) {
         enum check_result result = check_result_of(query_text(query, 1, NULL));
-        int64_t entry_id = query_integer(query, 0), guard_id = query_integer(query, 2), spent = query_integer(query, 3), *place;
+        int64_t entry_id = query_integer(query, 0), guard_id = query_integer(query, 2),
+                spent = query_integer(query, 3), *place;
         bool ran = result != CHECK_BACKEND_MISMATCH;
         if (!entry || entry->cache_entry_id != entry_id)
             entry = why_entry(why, entry_id);
@@ -325,7 +350,9 @@ static void gather_checks(struct why *why)
         if (result == CHECK_PASS)
             continue;
         /* A guard is one entry's, so that is part of the key only where no guard failed. */
-        place = map_put(&places, (int64_t)((uint64_t)(guard_id ? guard_id : ~entry_id) * CHECK_RESULTS + result));
+        place =
+            map_put(&places, (int64_t)((uint64_t)(guard_id ? guard_id : ~entry_id) * CHECK_RESULTS +
+                                       result));
         if (!*place) {
             *list_add(&why->guards) = (struct failed_guard){.result = check_words[result],
                                                             .entry = entry ? entry->label : NULL,
@@ -351,15 +378,17 @@ static void gather_checks(struct why *why)
 
 /* ---- what guards take ------------------------------------------------------------
  *
- * A check's time is that of all guards of an entry together. So what a kind of guard takes is an estimate: an entry's
- * time, shared out among its guards alike. The first calls of compiled code are not like others, so the share of a
- * call that guards take is measured on the last ones that hit, where frames are stored; else on all, compiles left
- * aside. Where guards were not timed, as in torch's own evaluator, lookups that ended in a hit stand for them: they
- * are nothing else. */
+ * A check's time is that of all guards of an entry together. So what a kind of guard takes is an
+ * estimate: an entry's time, shared out among its guards alike. The first calls of compiled code
+ * are not like others, so the share of a call that guards take is measured on the last ones that
+ * hit, where frames are stored; else on all, compiles left aside. Where guards were not timed, as
+ * in torch's own evaluator, lookups that ended in a hit stand for them: they are nothing else. */
 
 double why_guard_share(const struct why *why)
 {
-    return why->share_of_ns > 0 && why->guard_calls > 0 ? 100.0 * (double)why->share_ns / (double)why->share_of_ns : -1;
+    return why->share_of_ns > 0 && why->guard_calls > 0
+               ? 100.0 * (double)why->share_ns / (double)why->share_of_ns
+               : -1;
 }
 
 /* Which kinds of guards the time is of. */
@@ -371,7 +400,8 @@ static void gather_kinds(struct why *why)
     FILE *out = open_memstream(&spent, &room);
 
     for (size_t i = 0; i < why->entries.count; i++)
-        fprintf(out, "%s[%" PRId64 ",%" PRId64 "]", i ? "," : "[", why->entries.at[i].cache_entry_id, why->entries.at[i].check_ns);
+        fprintf(out, "%s[%" PRId64 ",%" PRId64 "]", i ? "," : "[",
+                why->entries.at[i].cache_entry_id, why->entries.at[i].check_ns);
     fputs(why->entries.count ? "]" : "[]", out);
     fclose(out);
     query_bind_text(query, 2, spent);
@@ -387,20 +417,24 @@ static void gather_cost(struct why *why)
         const struct call_class *class = &why->calls.at[i];
         if (class->outcome == OUTCOME_HIT)
             hits_ns = times_sum(hits_ns, class->lookup_ns);
-        if (class->outcome != OUTCOME_PLAIN && class->outcome != OUTCOME_SKIP && class->outcome != OUTCOME_DISABLED)
+        if (class->outcome != OUTCOME_PLAIN && class->outcome != OUTCOME_SKIP &&
+            class->outcome != OUTCOME_DISABLED)
             looked_up += class->calls;
     }
     for (size_t i = 0; i < why->compiles.count; i++)
         if (why->compiles.at[i].end_ns != UNKNOWN)
-            compile_ns = times_sum(compile_ns, times_span(why->compiles.at[i].start_ns, why->compiles.at[i].end_ns));
+            compile_ns = times_sum(
+                compile_ns, times_span(why->compiles.at[i].start_ns, why->compiles.at[i].end_ns));
     why->guard_ns = why->timed_checks ? why->check_ns : hits_ns;
     why->guard_calls = why->timed_checks ? looked_up : hits;
-    why->share_of_hits = hits && db_meta_integer(why->db, "frame_count", 0) > 0 && ask_one(why, "why/share");
+    why->share_of_hits =
+        hits && db_meta_integer(why->db, "frame_count", 0) > 0 && ask_one(why, "why/share");
     if (!why->share_of_hits) {
         why->share_ns = why->guard_ns;
         why->share_of_ns = times_span(compile_ns, why->total_ns);
     }
-    why->guards_slow = why->guard_calls >= SLOW_CALLS && why->guard_ns / why->guard_calls >= SLOW_NS &&
+    why->guards_slow = why->guard_calls >= SLOW_CALLS &&
+                       why->guard_ns / why->guard_calls >= SLOW_NS &&
                        why_guard_share(why) >= SLOW_SHARE;
     if (why->guards_slow)
         gather_kinds(why);
@@ -408,9 +442,10 @@ static void gather_cost(struct why *why)
 
 /* ---- how torch compiled it -------------------------------------------------------
  *
- * Other compilers have graph breaks as well. Resume functions, which run what comes after a graph break, are functions
- * of their own, with calls, compiles and guards. A code object is made for each break of each compile, so their figures
- * are sums over those that agree in name, file and line. */
+ * Other compilers have graph breaks as well. Resume functions, which run what comes after a graph
+ * break, are functions of their own, with calls, compiles and guards. A code object is made for
+ * each break of each compile, so their figures are sums over those that agree in name, file and
+ * line. */
 
 static void gather_processes(struct why *why)
 {
@@ -424,12 +459,13 @@ static void gather_processes(struct why *why)
     query_close(query);
 }
 
-/* ---- all of it ------------------------------------------------------------- */
+/* ---- all of it ----------------------------------------------------------- */
 
 void why_gather(struct why *why)
 {
     ask_one(why, "why/totals");
-    why->missing = db_integer(why->db, 0, "SELECT EXISTS (SELECT 1 FROM loss WHERE events IS NULL OR events > 0)");
+    why->missing = db_integer(
+        why->db, 0, "SELECT EXISTS (SELECT 1 FROM loss WHERE events IS NULL OR events > 0)");
     READ(why, entries, "why/entries");
     READ(why, compiles, "why/compiles");
     for (size_t i = 0; i < why->compiles.count; i++) {
@@ -452,10 +488,13 @@ void why_gather(struct why *why)
     }
     READ(why, marks, "why/marks");
     gather_parents(why);
-    if (why_calls(why, OUTCOME_RUN_ONLY)) /* a caller that has reached its limit lets nothing new be compiled for its callees */
+    /* a caller that has reached its limit lets nothing new be compiled for its callees */
+    if (why_calls(why, OUTCOME_RUN_ONLY))
         READ(why, forbidders, "why/forbidders");
-    if (why->torch.number && why->all_calls > 0 && why_calls(why, OUTCOME_PLAIN) + why->undecided == why->all_calls)
-        ask_one(why, "why/disabled"); /* no call was looked up: does a graph break say that somebody disabled the function? */
+    if (why->torch.number && why->all_calls > 0 &&
+        why_calls(why, OUTCOME_PLAIN) + why->undecided == why->all_calls)
+        /* no call was looked up: does a graph break say that somebody disabled the function? */
+        ask_one(why, "why/disabled");
     if (strstr(why->code.qualname, "<locals>"))
         ask_one(why, "why/self");
     gather_cost(why);

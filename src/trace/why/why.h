@@ -17,15 +17,16 @@
 #include "trace/remedy.h"
 
 enum {
-    WHY_WIDTH = 70,  /* longest value printed, in bytes */
+    WHY_WIDTH = 70, /* longest value printed, in bytes */
 };
 
 #define UNKNOWN PROSE_UNKNOWN /* an integer that is NULL in the trace, where that differs from 0 */
 
-/* ---- facts ------------------------------------------------------------------- */
+/* ---- facts --------------------------------------------------------------- */
 
-/* A fact is a struct made of a list of rows F(struct, kind, member). A member is called as the column that it is read
- * from (schemas/why.sql) and as its key in JSON; what stands in the struct besides is not in JSON. Texts may be NULL. */
+/* A fact is a struct made of a list of rows F(struct, kind, member). A member is called as the
+ * column that it is read from (schemas/why.sql) and as its key in JSON; what stands in the struct
+ * besides is not in JSON. Texts may be NULL. */
 enum field_kind {
     INTEGER, /* NULL reads as 0 */
     ID,      /* the same, and 0 is null in JSON */
@@ -48,49 +49,69 @@ enum field_kind {
 #define TYPE_PARENT struct parent
 #define MEMBER(type, kind, member) TYPE_##kind member;
 
+/* clang-format off */
 #define CALL_FIELDS(F) /* calls that were decided alike; hits, that ran the same entry */ \
     F(call_class, OUTCOME, outcome) F(call_class, ID, cache_entry_id) F(call_class, TEXT, entry) \
     F(call_class, INTEGER, calls) F(call_class, INTEGER, first_ns) F(call_class, INTEGER, last_ns) \
     F(call_class, INTEGER, lookup_ns)
-struct call_class { CALL_FIELDS(MEMBER) };
+/* clang-format on */
+struct call_class {
+    CALL_FIELDS(MEMBER)
+};
 
+/* clang-format off */
 #define ENTRY_FIELDS(F) /* died_ns UNKNOWN: alive; region_id UNKNOWN: every region sees it */ \
-    F(entry, INTEGER, cache_entry_id) F(entry, INTEGER, code_id) F(entry, TEXT, label) F(entry, TEXT, backend) \
-    F(entry, MAYBE, region_id) F(entry, INTEGER, guards) F(entry, INTEGER, compile_id) F(entry, INTEGER, born_ns) \
-    F(entry, INTEGER, tried) F(entry, INTEGER, hit) F(entry, ID, last_hit_ns) F(entry, INTEGER, backend_mismatches) \
+    F(entry, INTEGER, cache_entry_id) F(entry, INTEGER, code_id) F(entry, TEXT, label) \
+    F(entry, TEXT, backend) F(entry, MAYBE, region_id) F(entry, INTEGER, guards) \
+    F(entry, INTEGER, compile_id) F(entry, INTEGER, born_ns) F(entry, INTEGER, tried) \
+    F(entry, INTEGER, hit) F(entry, ID, last_hit_ns) F(entry, INTEGER, backend_mismatches) \
     F(entry, INTEGER, few_guards) /* hits for which only the guards that tell entries apart ran */ \
     F(entry, MAYBE, died_ns) F(entry, TEXT, death_cause)
+/* clang-format on */
 struct entry {
     ENTRY_FIELDS(MEMBER)
     int64_t check_ns;
 };
 
-#define PARENT_FIELDS(F) /* the recompile of a caller, or of what ran before the graph break, that a recompile follows \
-                            from; compile_id 0: none is known */ \
-    F(parent, ID, compile_id) F(parent, TEXT, function) F(parent, TEXT, label) F(parent, TEXT, source) \
-    F(parent, TEXT, expected) F(parent, TEXT, actual)
-struct parent { PARENT_FIELDS(MEMBER) };
+/* The recompile of a caller, or of the function before the graph break, that a recompile follows
+ * from; compile_id 0: none is known. */
+/* clang-format off */
+#define PARENT_FIELDS(F) \
+    F(parent, ID, compile_id) F(parent, TEXT, function) F(parent, TEXT, label) \
+    F(parent, TEXT, source) F(parent, TEXT, expected) F(parent, TEXT, actual)
+/* clang-format on */
+struct parent {
+    PARENT_FIELDS(MEMBER)
+};
 
-#define COMPILE_FIELDS(F) /* sticky 1: never asked again, 0: asked again; recompile: view `compiles` */ \
-    F(compile, INTEGER, compile_id) F(compile, INTEGER, code_id) F(compile, MAYBE, rank) F(compile, TEXT, label) \
-    F(compile, INTEGER, start_ns) F(compile, MAYBE, end_ns) F(compile, TEXT, outcome) F(compile, ID, cache_entry_id) \
-    F(compile, TRUTH, recompile) F(compile, TEXT, reason) F(compile, MAYBE, sticky) F(compile, TEXT, inputs) \
+/* sticky 1: never asked again, 0: asked again; recompile: view `compiles` */
+/* clang-format off */
+#define COMPILE_FIELDS(F) \
+    F(compile, INTEGER, compile_id) F(compile, INTEGER, code_id) F(compile, MAYBE, rank) \
+    F(compile, TEXT, label) F(compile, INTEGER, start_ns) F(compile, MAYBE, end_ns) \
+    F(compile, TEXT, outcome) F(compile, ID, cache_entry_id) F(compile, TRUTH, recompile) \
+    F(compile, TEXT, reason) F(compile, MAYBE, sticky) F(compile, TEXT, inputs) \
     F(compile, PARENT, follows_from)
+/* clang-format on */
 struct compile {
     COMPILE_FIELDS(MEMBER)
     size_t first_cause, causes;
 };
 
+/* clang-format off */
 #define CAUSE_FIELDS(F) /* trace/cause.h */ \
-    F(cause, INTEGER, compile_id) F(cause, ID, cache_entry_id) F(cause, TEXT, older_entry) F(cause, ID, guard_id) \
-    F(cause, TEXT, kind) F(cause, TEXT, source) F(cause, TEXT, aspect) F(cause, PLACE, dimension) \
-    F(cause, TEXT, expected) F(cause, TEXT, actual) F(cause, TEXT, text) F(cause, TEXT, how) F(cause, TRUTH, decided) \
-    F(cause, TRUTH, whole)
+    F(cause, INTEGER, compile_id) F(cause, ID, cache_entry_id) F(cause, TEXT, older_entry) \
+    F(cause, ID, guard_id) F(cause, TEXT, kind) F(cause, TEXT, source) F(cause, TEXT, aspect) \
+    F(cause, PLACE, dimension) F(cause, TEXT, expected) F(cause, TEXT, actual) \
+    F(cause, TEXT, text) F(cause, TEXT, how) F(cause, TRUTH, decided) F(cause, TRUTH, whole)
 
-#define HISTORY_FIELDS(F) /* what a source that decided recompiles was; aspect: what of it, "size[0]"; refused: \
-                             attempts that made no code */ \
-    F(history, INTEGER, code_id) F(history, TEXT, kind) F(history, TEXT, source) F(history, TEXT, aspect) \
-    F(history, INTEGER, recompiles) F(history, INTEGER, refused) F(history, JSON, values)
+/* The values of a source that decided recompiles; aspect: the part of it, "size[0]"; refused:
+ * attempts that made no code. */
+#define HISTORY_FIELDS(F) \
+    F(history, INTEGER, code_id) F(history, TEXT, kind) F(history, TEXT, source) \
+    F(history, TEXT, aspect) F(history, INTEGER, recompiles) F(history, INTEGER, refused) \
+    F(history, JSON, values)
+/* clang-format on */
 struct history {
     HISTORY_FIELDS(MEMBER)
     const char *text;          /* the values in short: "16, 18" */
@@ -98,106 +119,162 @@ struct history {
     const struct cause *cause; /* borrowed */
 };
 
+/* clang-format off */
 #define GUARD_FIELDS(F) /* that ended checks */ \
-    F(failed_guard, TEXT, result) F(failed_guard, INTEGER, times) F(failed_guard, TEXT, entry) F(failed_guard, TEXT, kind) \
-    F(failed_guard, TEXT, source) F(failed_guard, TEXT, expression)
+    F(failed_guard, TEXT, result) F(failed_guard, INTEGER, times) F(failed_guard, TEXT, entry) \
+    F(failed_guard, TEXT, kind) F(failed_guard, TEXT, source) F(failed_guard, TEXT, expression)
+/* clang-format on */
 struct failed_guard {
     GUARD_FIELDS(MEMBER)
     int64_t guard_id, entry_id;
 };
 
-#define BREAK_FIELDS(F) /* graph breaks that are alike, and what the resume function behind them cost */ \
+/* graph breaks that are alike, and what the resume function behind them cost */
+/* clang-format off */
+#define BREAK_FIELDS(F) \
     F(graph_break, INTEGER, line) F(graph_break, INTEGER, times) F(graph_break, TEXT, reason) \
-    F(graph_break, TEXT, user_stack) F(graph_break, TEXT, made_by) F(graph_break, TEXT, resume_function) F(graph_break, MAYBE, rest_calls) \
-    F(graph_break, MAYBE, rest_eager_calls) F(graph_break, MAYBE, rest_compiles) F(graph_break, MAYBE, rest_entries) \
-    F(graph_break, MAYBE, rest_recompiles) F(graph_break, MAYBE, rest_compile_ns) F(graph_break, MAYBE, rest_lookup_ns)
-struct graph_break { BREAK_FIELDS(MEMBER) };
+    F(graph_break, TEXT, user_stack) F(graph_break, TEXT, made_by) \
+    F(graph_break, TEXT, resume_function) F(graph_break, MAYBE, rest_calls) \
+    F(graph_break, MAYBE, rest_eager_calls) F(graph_break, MAYBE, rest_compiles) \
+    F(graph_break, MAYBE, rest_entries) F(graph_break, MAYBE, rest_recompiles) \
+    F(graph_break, MAYBE, rest_compile_ns) F(graph_break, MAYBE, rest_lookup_ns)
+/* clang-format on */
+struct graph_break {
+    BREAK_FIELDS(MEMBER)
+};
 
+/* clang-format off */
 #define PHASE_FIELDS(F) /* of all compiles; late: compiled on its own, as backward graphs are */ \
-    F(phase, TEXT, name) F(phase, INTEGER, times) F(phase, INTEGER, total_ns) F(phase, INTEGER, self_ns) F(phase, TRUTH, late)
-struct phase { PHASE_FIELDS(MEMBER) };
+    F(phase, TEXT, name) F(phase, INTEGER, times) F(phase, INTEGER, total_ns) \
+    F(phase, INTEGER, self_ns) F(phase, TRUTH, late)
+/* clang-format on */
+struct phase {
+    PHASE_FIELDS(MEMBER)
+};
 
+/* clang-format off */
 #define MARK_FIELDS(F) /* from when on calls are not compiled */ \
-    F(mark, INTEGER, at_ns) F(mark, TEXT, action) F(mark, TEXT, recursive_action) F(mark, MAYBE, region_id) F(mark, TEXT, reason)
-struct mark { MARK_FIELDS(MEMBER) };
+    F(mark, INTEGER, at_ns) F(mark, TEXT, action) F(mark, TEXT, recursive_action) \
+    F(mark, MAYBE, region_id) F(mark, TEXT, reason)
+/* clang-format on */
+struct mark {
+    MARK_FIELDS(MEMBER)
+};
 
 #define RANK_FIELDS(F) /* of a distributed job */ F(rank, INTEGER, rank) F(rank, INTEGER, compiles)
-struct rank { RANK_FIELDS(MEMBER) };
+struct rank {
+    RANK_FIELDS(MEMBER)
+};
 
-#define INPUT_FIELDS(F) /* of calls that found no entry and ran as Python */ F(input, INTEGER, calls) F(input, TEXT, inputs)
-struct input { INPUT_FIELDS(MEMBER) };
+#define INPUT_FIELDS(F) /* of calls that found no entry and ran as Python */ \
+    F(input, INTEGER, calls) F(input, TEXT, inputs)
+struct input {
+    INPUT_FIELDS(MEMBER)
+};
 
-#define REMEDY_FIELDS(F) /* because: what happened. what_if: settings as `replay --what-if` takes them that do what the \
-                            remedy does, no more, or NULL. Then, UNKNOWN unless predicted, what was recorded, what would \
-                            come of it, and of how many calls that is a guess, of how many the trace has nothing, and how \
-                            many would not be looked up any more */ \
-    F(remedy, TEXT, name) F(remedy, TEXT, because) F(remedy, TEXT, text) F(remedy, TEXT, what_if) F(remedy, MAYBE, compiles) \
-    F(remedy, MAYBE, predicted_compiles) F(remedy, MAYBE, eager) F(remedy, MAYBE, predicted_eager) \
-    F(remedy, MAYBE, undecided) F(remedy, MAYBE, unrecorded) F(remedy, MAYBE, gone)
+/* clang-format off */
+/* because: the evidence. what_if: settings for `replay --what-if` that do what the remedy does and
+ * no more, or NULL. Then, UNKNOWN unless predicted: the recorded numbers, the predicted ones, for
+ * how many calls the prediction is a guess, for how many the trace has nothing, and how many calls
+ * would not be looked up any more. */
+#define REMEDY_FIELDS(F) \
+    F(remedy, TEXT, name) F(remedy, TEXT, because) F(remedy, TEXT, text) F(remedy, TEXT, what_if) \
+    F(remedy, MAYBE, compiles) F(remedy, MAYBE, predicted_compiles) F(remedy, MAYBE, eager) \
+    F(remedy, MAYBE, predicted_eager) F(remedy, MAYBE, undecided) F(remedy, MAYBE, unrecorded) \
+    F(remedy, MAYBE, gone)
+/* clang-format on */
 struct remedy {
     REMEDY_FIELDS(MEMBER)
     const struct cause *cause; /* that the settings stand for, or NULL */
     enum remedy_effort effort;
     enum remedy_effect effect;
-    const char *refused; /* settings that do something else than this one, which helps against the same, or NULL */
-    size_t place;        /* before predictions were made */
+    /* settings that do something else than this one, which helps against the same, or NULL */
+    const char *refused;
+    size_t place; /* before predictions were made */
 };
 
-#define FORBIDDER_FIELDS(F) /* a caller because of which calls, of those that were looked into, are not compiled */ \
+/* a caller because of which calls, of those that were looked into, are not compiled */
+/* clang-format off */
+#define FORBIDDER_FIELDS(F) \
     F(forbidder, TEXT, function) F(forbidder, TEXT, reason) F(forbidder, INTEGER, calls)
-struct forbidder { FORBIDDER_FIELDS(MEMBER) };
+/* clang-format on */
+struct forbidder {
+    FORBIDDER_FIELDS(MEMBER)
+};
 
-#define COST_FIELDS(F) /* of guards of a kind, estimated: each of an entry's guards takes the same */ \
+/* of guards of a kind, estimated: each of an entry's guards takes the same */
+/* clang-format off */
+#define COST_FIELDS(F) \
     F(guard_cost, TEXT, kind) F(guard_cost, INTEGER, guards) F(guard_cost, INTEGER, estimated_ns)
-struct guard_cost { COST_FIELDS(MEMBER) };
+/* clang-format on */
+struct guard_cost {
+    COST_FIELDS(MEMBER)
+};
 
-#define ASK_FIELDS(F) /* a question that was put to the trace */ F(ask, TEXT, title) F(ask, TEXT, sql)
-struct ask { ASK_FIELDS(MEMBER) };
+#define ASK_FIELDS(F) /* a question that was put to the trace */ \
+    F(ask, TEXT, title) F(ask, TEXT, sql)
+struct ask {
+    ASK_FIELDS(MEMBER)
+};
 
-#define TORCH_FIELDS(F) /* of the process with the oldest version: that, how it was watched, why not otherwise */ \
+/* of the process with the oldest version: that, how it was watched, why not otherwise */
+/* clang-format off */
+#define TORCH_FIELDS(F) \
     F(torch_facts, TEXT, version) F(torch_facts, TEXT, mode) F(torch_facts, TEXT, note)
-#define TORCHES_FIELDS(F) /* different versions and modes; some process was only observed from outside */ \
-    F(torch_facts, INTEGER, versions) F(torch_facts, INTEGER, modes) F(torch_facts, TRUTH, observed)
+/* clang-format on */
+/* different versions and modes; some process was only observed from outside */
+/* clang-format off */
+#define TORCHES_FIELDS(F) \
+    F(torch_facts, INTEGER, versions) F(torch_facts, INTEGER, modes) \
+    F(torch_facts, TRUTH, observed)
+/* clang-format on */
 struct torch_facts {
     TORCH_FIELDS(MEMBER)
     TORCHES_FIELDS(MEMBER)
     int number; /* torch_version() of it; 0: no torch */
 };
 
-/* ---- all of it ----------------------------------------------------------------- */
+/* ---- all of it ----------------------------------------------------------- */
 
 /* Facts of which there may be many: L(member of struct why, struct, its fields, key in JSON). */
-#define WHY_LISTS(L)                                      \
-    L(calls, call_class, CALL_FIELDS, "calls")            \
-    L(compiles, compile, COMPILE_FIELDS, "compiles")      \
-    L(causes, cause, CAUSE_FIELDS, "causes")              \
-    L(histories, history, HISTORY_FIELDS, "histories")    \
-    L(entries, entry, ENTRY_FIELDS, "entries")            \
-    L(guards, failed_guard, GUARD_FIELDS, "failed_guards") \
-    L(inputs, input, INPUT_FIELDS, "eager_inputs")        \
-    L(breaks, graph_break, BREAK_FIELDS, "graph_breaks")  \
-    L(phases, phase, PHASE_FIELDS, "phases") /* most expensive first */ \
-    L(marks, mark, MARK_FIELDS, "marks")                  \
-    L(ranks, rank, RANK_FIELDS, "ranks")                  \
-    L(remedies, remedy, REMEDY_FIELDS, "remedies")        \
-    L(asked, ask, ASK_FIELDS, "sql")                      \
-    L(costs, guard_cost, COST_FIELDS, "guard_costs") /* most expensive first; of slow guards only */ \
+/* clang-format off */
+#define WHY_LISTS(L)                                                                               \
+    L(calls, call_class, CALL_FIELDS, "calls")                                                     \
+    L(compiles, compile, COMPILE_FIELDS, "compiles")                                               \
+    L(causes, cause, CAUSE_FIELDS, "causes")                                                       \
+    L(histories, history, HISTORY_FIELDS, "histories")                                             \
+    L(entries, entry, ENTRY_FIELDS, "entries")                                                     \
+    L(guards, failed_guard, GUARD_FIELDS, "failed_guards")                                         \
+    L(inputs, input, INPUT_FIELDS, "eager_inputs")                                                 \
+    L(breaks, graph_break, BREAK_FIELDS, "graph_breaks")                                           \
+    L(phases, phase, PHASE_FIELDS, "phases") /* most expensive first */                            \
+    L(marks, mark, MARK_FIELDS, "marks")                                                           \
+    L(ranks, rank, RANK_FIELDS, "ranks")                                                           \
+    L(remedies, remedy, REMEDY_FIELDS, "remedies")                                                 \
+    L(asked, ask, ASK_FIELDS, "sql")                                                               \
+    L(costs, guard_cost, COST_FIELDS, "guard_costs")                                               \
+    /* most expensive first; of slow guards only */                                                \
     L(forbidders, forbidder, FORBIDDER_FIELDS, "forbidden_by")
+/* clang-format on */
 
 /* Facts of which there is one, from statements with one row. */
+/* clang-format off */
 #define WHY_FIELDS(F) \
-    F(why, MAYBE, all_calls) /* of the function, looked up or not */ \
-    F(why, MAYBE, total_ns)  /* time in it */ \
-    F(why, INTEGER, skipped) /* calls after it was given up */ \
-    F(why, TEXT, disabled_by) F(why, INTEGER, disabled_line) /* where a graph break says that this one is disabled, */ \
-    F(why, TEXT, disabled_words) /* or NULL, and what it says */ \
-    F(why, TEXT, limit_reason) F(why, TEXT, raised_reason) F(why, TEXT, declined_reason) /* of compiles that made nothing */ \
-    F(why, TEXT, caches)         /* what torch's caches did for its compiles, or NULL; what those took that one served, */ \
-    F(why, MAYBE, warm_ns) F(why, MAYBE, warm_backend_ns) F(why, MAYBE, saved_ns) /* and saved, as torch says */ \
-    F(why, TEXT, self_class)     /* of generic wrappers: which class `self` was of */ \
-    F(why, INTEGER, share_ns) F(why, INTEGER, share_of_ns) /* lookup and all of a usual call that hit; or guards and the \
-                                                              time but for compiles */ \
-    F(why, INTEGER, different_inputs) F(why, INTEGER, unknown_inputs) /* of all misses; 0: not known */
+    F(why, MAYBE, all_calls) /* of the function, looked up or not */ F(why, MAYBE, total_ns) \
+    /* time in it */ F(why, INTEGER, skipped) /* calls after it was given up */ \
+    F(why, TEXT, disabled_by) F(why, INTEGER, disabled_line) \
+    /* where a graph break says that this one is disabled, */ F(why, TEXT, disabled_words) \
+    /* or NULL, and what it says */ F(why, TEXT, limit_reason) F(why, TEXT, raised_reason) \
+    F(why, TEXT, declined_reason) /* of compiles that made nothing */ F(why, TEXT, caches) \
+    /* what torch's caches did for its compiles, or NULL; what those took that one served, */ \
+    F(why, MAYBE, warm_ns) F(why, MAYBE, warm_backend_ns) F(why, MAYBE, saved_ns) \
+    /* and saved, as torch says */ F(why, TEXT, self_class) \
+    /* of generic wrappers: which class `self` was of */ F(why, INTEGER, share_ns) \
+    F(why, INTEGER, share_of_ns) \
+    /* lookup and all of a usual call that hit; or guards and the time but for compiles */ \
+    F(why, INTEGER, different_inputs) F(why, INTEGER, unknown_inputs) \
+    /* of all misses; 0: not known */
+/* clang-format on */
 
 struct why {
     struct db *db; /* owned */
@@ -209,21 +286,23 @@ struct why {
     WHY_FIELDS(MEMBER)
     struct torch_facts torch;
     bool with_sql;
-    bool force_whatif;             /* also on a long trace */
-    bool long_trace;               /* what-ifs would take long: not answered */
-    bool share_of_hits;            /* share_ns is of calls that hit */
+    bool force_whatif;  /* also on a long trace */
+    bool long_trace;    /* what-ifs would take long: not answered */
+    bool share_of_hits; /* share_ns is of calls that hit */
     bool guards_slow;
     bool missing;                  /* the recording lost events */
     int64_t guard_ns, guard_calls; /* time in guards over that many calls */
-    struct call_sums shared;       /* of those that count in shares, as check --function counts: docs/answers.md */
-    int64_t made, recompiles;      /* compiles that made code, and those of them although older code was there */
-    int64_t undecided;             /* calls without a lookup whose outcome is not known */
-    int64_t checks, check_ns;      /* of guards; check_ns is of timed_checks of them */
+    /* of those that count in shares, as check --function counts: docs/answers.md */
+    struct call_sums shared;
+    /* compiles that made code, and those of them although older code was there */
+    int64_t made, recompiles;
+    int64_t undecided;        /* calls without a lookup whose outcome is not known */
+    int64_t checks, check_ns; /* of guards; check_ns is of timed_checks of them */
     int64_t timed_checks;
 };
 
-/* Fill in all lists; histories and remedies; what would come of the remedies that have settings. db_failed(): it was said
- * what went wrong. */
+/* Fill in all lists; histories and remedies; what would come of the remedies that have settings.
+ * db_failed(): it was said what went wrong. */
 void why_gather(struct why *why);
 void why_follow(struct why *why);
 void why_whatif(struct why *why);
@@ -249,20 +328,21 @@ bool compile_made(const struct compile *compile);
 /* Why it gave no code, or NULL: some reasons only say why it was asked. */
 const char *compile_refusal(const struct why *why, const struct compile *compile);
 
-/* The compiler looked at the function and gave none: a mark without a reason is its own, not one that somebody asked for. */
+/* The compiler looked at the function and gave none: a mark without a reason is its own, not one
+ * that somebody asked for. */
 bool why_turned_away(const struct why *why);
 
 /* The entry with this id, or that COMPILE made; NULL: none. */
 struct entry *why_entry(const struct why *why, int64_t cache_entry_id);
 
-/* An older entry that lived and was not looked at, because it belongs to another region than the one that COMPILE
- * made. */
+/* An older entry that lived and was not looked at, because it belongs to another region than the
+ * one that COMPILE made. */
 const struct entry *why_other_region(const struct why *why, const struct compile *compile);
 
 /* "L['x'] size[0]": what a cause is about, and what of it. */
 const char *cause_name(struct why *why, const struct cause *cause);
 
-/* ---- between the parts ------------------------------------------------------------ */
+/* ---- between the parts --------------------------------------------------- */
 
 struct field {
     const char *name;
@@ -270,7 +350,7 @@ struct field {
     size_t offset;
 };
 #define FIELD(type, kind, member) {#member, kind, offsetof(struct type, member)},
-#define FIELDS(name, list) const struct field name[] = {list(FIELD) {0}};
+#define FIELDS(name, list) const struct field name[] = {list(FIELD){0}};
 #define LIST_FIELDS(member, type, fields, key) extern const struct field member##_fields[];
 WHY_LISTS(LIST_FIELDS)
 extern const struct field parent_fields[], torch_fields[];

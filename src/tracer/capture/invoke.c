@@ -1,7 +1,9 @@
-/* tracer/capture/invoke.c -- calls: of array functions and methods, which become nodes, and of functions that are stepped. See capture.h.
+/* tracer/capture/invoke.c -- calls: of array functions and methods, which become nodes, and of
+ * functions that are stepped. See capture.h.
  *
- * A function that is stepped is called as CPython would call it, and its frame comes back to the evaluator (capture_inline). If it
- * cannot be stepped to its end, CPython goes on in it, what the graph got of it is taken back, and the call is a break. */
+ * A function that is stepped is called as CPython would call it, and its frame comes back to the
+ * evaluator (capture_inline). If it cannot be stepped to its end, CPython goes on in it, what the
+ * graph got of it is taken back, and the call is a break. */
 #include "tracer/capture/capture.h"
 #include "tracer/resume/resume.h"
 
@@ -21,8 +23,10 @@ bool is_array_package(const char *name)
 
 bool is_array_function(PyObject *callable)
 {
-    PyObject *module = NULL, *self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : NULL;
-    const PyTypeObject *type = PyType_Check(callable) ? (PyTypeObject *)callable : Py_TYPE(callable);
+    PyObject *module = NULL,
+             *self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : NULL;
+    const PyTypeObject *type =
+        PyType_Check(callable) ? (PyTypeObject *)callable : Py_TYPE(callable);
     const char *name;
 
     if (PyFunction_Check(callable))
@@ -35,21 +39,29 @@ bool is_array_function(PyObject *callable)
         return is_array_package(type->tp_name);
     else
         module = _PyType_Lookup(Py_TYPE(callable), word_of("__module__"));
-    if (self && !PyModule_Check(self) && is_array_package(PyType_Check(self) ? ((PyTypeObject *)self)->tp_name : Py_TYPE(self)->tp_name))
+    if (self && !PyModule_Check(self) &&
+        is_array_package(PyType_Check(self) ? ((PyTypeObject *)self)->tp_name
+                                            : Py_TYPE(self)->tp_name))
         return true;
     name = module && PyUnicode_CheckExact(module) ? PyUnicode_AsUTF8(module) : NULL;
     PyErr_Clear();
-    return name && (PyFunction_Check(callable) || PyCFunction_Check(callable) ? is_array_package(name) : is_of(name, "torch.nn.modules")); /* a layer */
+    /* a layer */
+    return name && (PyFunction_Check(callable) || PyCFunction_Check(callable)
+                        ? is_array_package(name)
+                        : is_of(name, "torch.nn.modules"));
 }
 
 /* What CALLABLE is called, for a reason: in TEXT. */
 static const char *name_of(PyObject *callable, char *text, size_t room)
 {
-    PyObject *name = PyFunction_Check(callable) ? ((PyFunctionObject *)callable)->func_qualname : NULL;
-    const char *words = name ? PyUnicode_AsUTF8(name)
-                        : PyCFunction_Check(callable) ? ((PyCFunctionObject *)callable)->m_ml->ml_name
-                        : PyType_Check(callable) ? ((PyTypeObject *)callable)->tp_name
-                        : PyMethod_Check(callable) ? name_of(PyMethod_GET_FUNCTION(callable), text, room) : NULL;
+    PyObject *name =
+        PyFunction_Check(callable) ? ((PyFunctionObject *)callable)->func_qualname : NULL;
+    const char *words =
+        name                          ? PyUnicode_AsUTF8(name)
+        : PyCFunction_Check(callable) ? ((PyCFunctionObject *)callable)->m_ml->ml_name
+        : PyType_Check(callable)      ? ((PyTypeObject *)callable)->tp_name
+        : PyMethod_Check(callable)    ? name_of(PyMethod_GET_FUNCTION(callable), text, room)
+                                      : NULL;
 
     PyErr_Clear();
     if (!words)
@@ -64,25 +76,34 @@ static const char *name_of(PyObject *callable, char *text, size_t room)
 /* Is VALUE, known, something that an array function would run code of the program's by? */
 static bool is_programs(PyObject *value)
 {
-    return (PyFunction_Check(value) || PyMethod_Check(value) || (PyType_Check(value) && ((PyTypeObject *)value)->tp_flags & Py_TPFLAGS_HEAPTYPE)) &&
+    return (PyFunction_Check(value) || PyMethod_Check(value) ||
+            (PyType_Check(value) && ((PyTypeObject *)value)->tp_flags & Py_TPFLAGS_HEAPTYPE)) &&
            !is_array_function(value);
 }
 
-bool node_arguments(struct capture *c, const struct call *call, bool sized, struct operation *made, bool *first, bool *rest)
+bool node_arguments(struct capture *c, const struct call *call, bool sized, struct operation *made,
+                    bool *first, bool *rest)
 {
-    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0, positional = call->count - named;
+    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0,
+              positional = call->count - named;
     int i = 0;
 
     *first = *rest = false;
-    *made = (struct operation){.op = call->bound ? "call_method" : "call_function", .target = call->bound ? call->of->key : call->callable,
-                               .args = PyTuple_New(positional), .keywords = named ? PyDict_New() : NULL, .fixed = true};
+    *made = (struct operation){.op = call->bound ? "call_method" : "call_function",
+                               .target = call->bound ? call->of->key : call->callable,
+                               .args = PyTuple_New(positional),
+                               .keywords = named ? PyDict_New() : NULL,
+                               .fixed = true};
     for (; made->args && (!named || made->keywords) && i < call->count; i++) {
         OWNED PyObject *one = value_argument(c, call->args[i], call->shadows[i]);
-        if (!one || (i >= positional && PyDict_SetItem(made->keywords, PyTuple_GET_ITEM(call->names, i - positional), one)))
+        if (!one ||
+            (i >= positional &&
+             PyDict_SetItem(made->keywords, PyTuple_GET_ITEM(call->names, i - positional), one)))
             break;
         if (i < positional)
             PyTuple_SET_ITEM(made->args, i, Py_NewRef(one));
-        made->fixed &= is_fixed(c, call->args[i], call->shadows[i]) && !(sized && has_number(call->shadows[i]));
+        made->fixed &= is_fixed(c, call->args[i], call->shadows[i]) &&
+                       !(sized && has_number(call->shadows[i]));
         c->foreign |= is_programs(call->args[i]);
         *(i || i >= positional ? rest : first) |= has_graph(c, call->args[i], call->shadows[i]);
     }
@@ -98,9 +119,11 @@ bool node_arguments(struct capture *c, const struct call *call, bool sized, stru
 PyObject *run_call(const struct call *call)
 {
     PyObject *turned[] = {call->reflected ? call->args[1] : NULL, call->args[0]};
-    const Py_ssize_t positional = call->count - (call->names ? PyTuple_GET_SIZE(call->names) : 0) - call->bound;
+    const Py_ssize_t positional =
+        call->count - (call->names ? PyTuple_GET_SIZE(call->names) : 0) - call->bound;
 
-    return PyObject_Vectorcall(call->callable, call->reflected ? turned : call->args + call->bound, (size_t)positional, call->names);
+    return PyObject_Vectorcall(call->callable, call->reflected ? turned : call->args + call->bound,
+                               (size_t)positional, call->names);
 }
 
 struct call with_self(const struct call *call, PyObject *self, struct shadow *of_self)
@@ -123,16 +146,23 @@ static enum ended unknown_argument(struct capture *c, const struct call *call)
     return unknown_operand(c, call, name_of(call->callable, text, sizeof text));
 }
 
-/* Does a call of NAME, or of that method, give a result and do nothing else, whatever its arguments are? */
+/* Does a call of NAME, or of that method, give a result and do nothing else, whatever its arguments
+ * are? */
 static bool is_pure(const struct call *call, const char *name)
 {
     const char *last = *name ? name + strlen(name) - 1 : name;
     const bool same = !call->bound && !strcmp(Py_TYPE(call->callable)->tp_name, "numpy.ufunc");
     OWNED PyObject *takes = same ? PyObject_GetAttrString(call->callable, "nin") : NULL;
-    Py_ssize_t arrays = 0, most = takes ? PyLong_AsSsize_t(takes) : !strcmp(name, "where") ? 3 : !strcmp(name, "dot") ? 2 : 1; /* one more may be for the result */
+    /* one more may be for the result */
+    Py_ssize_t arrays = 0, most = takes                    ? PyLong_AsSsize_t(takes)
+                                  : !strcmp(name, "where") ? 3
+                                  : !strcmp(name, "dot")   ? 2
+                                                           : 1;
 
     PyErr_Clear();
-    if (!keeps_shape(name, 3, false, false) || (*last == '_' && strcmp(name, "and_") && strcmp(name, "or_")) || strstr(name, "rand") || !strcmp(name, "dropout"))
+    if (!keeps_shape(name, 3, false, false) ||
+        (*last == '_' && strcmp(name, "and_") && strcmp(name, "or_")) || strstr(name, "rand") ||
+        !strcmp(name, "dropout"))
         return false;
     for (int i = 0; i < call->count; i++) {
         PyObject *value = call->args[i];
@@ -142,12 +172,14 @@ static bool is_pure(const struct call *call, const char *name)
         most = value_is_array(value) && !strcmp(Py_TYPE(value)->tp_name, "Tensor") ? 9 : most;
     }
     for (Py_ssize_t i = 0; call->names && i < PyTuple_GET_SIZE(call->names); i++)
-        if (!PyUnicode_AsUTF8(PyTuple_GET_ITEM(call->names, i)) || !is_in(PyUnicode_AsUTF8(PyTuple_GET_ITEM(call->names, i)), "harmless"))
+        if (!PyUnicode_AsUTF8(PyTuple_GET_ITEM(call->names, i)) ||
+            !is_in(PyUnicode_AsUTF8(PyTuple_GET_ITEM(call->names, i)), "harmless"))
             return PyErr_Clear(), false;
     return arrays <= most;
 }
 
-enum ended array_call(struct capture *c, struct watched *w, const struct call *call, const char *name)
+enum ended array_call(struct capture *c, struct watched *w, const struct call *call,
+                      const char *name)
 {
     struct operation operation;
     bool first, rest;
@@ -172,12 +204,15 @@ enum ended array_call(struct capture *c, struct watched *w, const struct call *c
     if (call->bound && result == call->args[0] && name[strlen(name) - 1] == '_')
         operation.same = call->shadows[0];
     for (int i = 0; call->names && i < PyTuple_GET_SIZE(call->names); i++)
-        if (call->args[call->count - 1 - i] == result && !PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(call->names, PyTuple_GET_SIZE(call->names) - 1 - i), "out"))
+        if (call->args[call->count - 1 - i] == result &&
+            !PyUnicode_CompareWithASCIIString(
+                PyTuple_GET_ITEM(call->names, PyTuple_GET_SIZE(call->names) - 1 - i), "out"))
             operation.same = call->shadows[call->count - 1 - i];
     return node_result(c, w, call->slots, &operation, result);
 }
 
-static enum ended array_method(struct capture *c, struct watched *w, const struct call *call, PyObject *self)
+static enum ended array_method(struct capture *c, struct watched *w, const struct call *call,
+                               PyObject *self)
 {
     const struct call whole = with_self(call, self, call->of->parent);
     const char *name = PyUnicode_AsUTF8(call->of->key);
@@ -185,12 +220,18 @@ static enum ended array_method(struct capture *c, struct watched *w, const struc
 
     if (is_in(name, "data"))
         return break_at(c, "data", "%.100s() of an array gives what depends on its data", name);
-    if (!strcmp(name, "size") && !call->names && call->count < 2 && value_type_known(c, self, call->of->parent) && (shape = varying_shape(c, self, call->of->parent))) {
+    if (!strcmp(name, "size") && !call->names && call->count < 2 &&
+        value_type_known(c, self, call->of->parent) &&
+        (shape = varying_shape(c, self, call->of->parent))) {
         const Py_ssize_t count = PyTuple_GET_SIZE(shape->value);
-        Py_ssize_t i = call->count && PyLong_CheckExact(call->args[0]) && value_known(c, call->args[0], call->shadows[0]) ? PyLong_AsSsize_t(call->args[0]) : count;
+        Py_ssize_t i = call->count && PyLong_CheckExact(call->args[0]) &&
+                               value_known(c, call->args[0], call->shadows[0])
+                           ? PyLong_AsSsize_t(call->args[0])
+                           : count;
         i += i < 0 ? count : 0;
         if (!call->count || (i >= 0 && i < count))
-            return stack_result(c, w, call->slots, run_call(call), call->count ? value_item(c, shape->value, shape, i) : shape);
+            return stack_result(c, w, call->slots, run_call(call),
+                                call->count ? value_item(c, shape->value, shape, i) : shape);
     }
     return array_call(c, w, &whole, name);
 }
@@ -207,36 +248,50 @@ static enum ended array_function(struct capture *c, struct watched *w, const str
 /* ---- functions that are stepped ---- */
 
 /* What FUNCTION has for argument NUMBER if it is not given. */
-static struct shadow *defaulted(struct capture *c, PyFunctionObject *function, struct shadow *of, int number)
+static struct shadow *defaulted(struct capture *c, PyFunctionObject *function, struct shadow *of,
+                                int number)
 {
     PyCodeObject *code = (PyCodeObject *)function->func_code;
     const bool keyword = number >= code->co_argcount;
-    PyObject *all = keyword ? function->func_kwdefaults : function->func_defaults, *name = PyTuple_GET_ITEM(code->co_localsplusnames, number);
+    PyObject *all = keyword ? function->func_kwdefaults : function->func_defaults,
+             *name = PyTuple_GET_ITEM(code->co_localsplusnames, number);
     const Py_ssize_t i = all && !keyword ? number - (code->co_argcount - PyTuple_GET_SIZE(all)) : 0;
-    OWNED PyObject *key = keyword ? Py_NewRef(name) : PyLong_FromLong(number - code->co_argcount); /* from the end: there may be more at a hit */
-    PyObject *value = !all || i < 0 ? NULL : keyword ? PyDict_GetItemWithError(all, name) : PyTuple_GET_ITEM(all, i);
-    struct shadow *from = !value || !of ? NULL : of->kind != SHADOW_FUNCTION ? source_attribute(c, of, keyword ? "__kwdefaults__" : "__defaults__", all)
-                          : keyword ? of->next : of->parent;
+    /* from the end: there may be more at a hit */
+    OWNED PyObject *key = keyword ? Py_NewRef(name) : PyLong_FromLong(number - code->co_argcount);
+    PyObject *value = !all || i < 0 ? NULL
+                      : keyword     ? PyDict_GetItemWithError(all, name)
+                                    : PyTuple_GET_ITEM(all, i);
+    struct shadow *from =
+        !value || !of ? NULL
+        : of->kind != SHADOW_FUNCTION
+            ? source_attribute(c, of, keyword ? "__kwdefaults__" : "__defaults__", all)
+        : keyword ? of->next
+                  : of->parent;
 
     PyErr_Clear();
     return from && key ? value_part(c, all, from, key, value) : NULL;
 }
 
 /* The SHADOWS of FUNCTION's first variables as CALL gives them. */
-static void bind(struct capture *c, const struct call *call, PyFunctionObject *function, struct shadow *of, struct shadow **shadows)
+static void bind(struct capture *c, const struct call *call, PyFunctionObject *function,
+                 struct shadow *of, struct shadow **shadows)
 {
     const PyCodeObject *code = (const PyCodeObject *)function->func_code;
-    const int arguments = code->co_argcount + code->co_kwonlyargcount, named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0;
+    const int arguments = code->co_argcount + code->co_kwonlyargcount,
+              named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0;
     const int positional = call->count - named, several = !!(code->co_flags & CO_VARARGS);
     struct shadow *more = several ? shadows[arguments] = shadow_new(c, SHADOW_TUPLE, 0) : NULL;
-    struct shadow *keywords = code->co_flags & CO_VARKEYWORDS ? shadows[arguments + several] = shadow_new(c, SHADOW_DICT, 0) : NULL;
+    struct shadow *keywords = code->co_flags & CO_VARKEYWORDS
+                                  ? shadows[arguments + several] = shadow_new(c, SHADOW_DICT, 0)
+                                  : NULL;
 
     for (int i = Py_MIN(positional, code->co_argcount); i < arguments; i++)
         shadows[i] = defaulted(c, function, of, i);
     for (int i = 0; i < call->count; i++) {
         PyObject *name = i < positional ? NULL : PyTuple_GET_ITEM(call->names, i - positional);
         int at = name ? code->co_posonlyargcount : i;
-        while (name && at < arguments && PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, at), name))
+        while (name && at < arguments &&
+               PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, at), name))
             at++;
         if (at < (name ? arguments : code->co_argcount))
             shadows[at] = call->shadows[i];
@@ -263,8 +318,10 @@ void attempt_undo(struct capture *c, const struct attempt *attempt)
     tracer_exception_back(&pending);
 }
 
-/* CALL, in which a function was stepped, gave RESULT: the shadow of that. NULL: it is not known, or more has run than that function. */
-static struct shadow *shadow_of_result(struct capture *c, const struct watched *w, const struct call *call, PyObject *result)
+/* CALL, in which a function was stepped, gave RESULT: the shadow of that. NULL: it is not known, or
+ * more has run than that function. */
+static struct shadow *shadow_of_result(struct capture *c, const struct watched *w,
+                                       const struct call *call, PyObject *result)
 {
     if (!call->operates && !call->made)
         return c->returned_shadow;
@@ -272,19 +329,28 @@ static struct shadow *shadow_of_result(struct capture *c, const struct watched *
         return NULL;
     if (call->made || c->stepped == result)
         return call->made ? call->made : c->returned_shadow;
-    return value_is_simple(result) && value_known(c, NULL, c->returned_shadow) ? shadow_const(c, result) : NULL;
+    return value_is_simple(result) && value_known(c, NULL, c->returned_shadow)
+               ? shadow_const(c, result)
+               : NULL;
 }
 
-/* A call of OF makes a generator of CODE, whose first COUNT variables have SHADOWS. Not one that has something to do when it dies. */
-static enum ended generator_made(struct capture *c, struct watched *w, const struct call *call, PyCodeObject *code, struct shadow *of,
+/* A call of OF makes a generator of CODE, whose first COUNT variables have SHADOWS. Not one that
+ * has something to do when it dies. */
+static enum ended generator_made(struct capture *c, struct watched *w, const struct call *call,
+                                 PyCodeObject *code, struct shadow *of,
                                  struct shadow *const *shadows, int count)
 {
-    struct shadow *made = shadow_new(c, SHADOW_GENERATOR, code->co_nlocalsplus + code->co_stacksize + 1);
+    struct shadow *made =
+        shadow_new(c, SHADOW_GENERATOR, code->co_nlocalsplus + code->co_stacksize + 1);
     OWNED PyObject *bytes = PyCode_GetCode(code);
     PyObject *result;
 
-    if (!made || !bytes || c->mortal->count || code_handles(code, (const uint8_t *)PyBytes_AS_STRING(bytes), -1) || call->operates || call->made)
-        return break_at(c, "call", "a generator that handles exceptions, or may keep what runs code when it dies");
+    if (!made || !bytes || c->mortal->count ||
+        code_handles(code, (const uint8_t *)PyBytes_AS_STRING(bytes), -1) || call->operates ||
+        call->made)
+        return break_at(
+            c, "call",
+            "a generator that handles exceptions, or may keep what runs code when it dies");
     memcpy(made->items, shadows, sizeof *shadows * (size_t)count);
     made->count = code->co_nlocalsplus;
     made->parent = of;
@@ -295,10 +361,12 @@ static enum ended generator_made(struct capture *c, struct watched *w, const str
     return stack_result(c, w, call->slots, result, made);
 }
 
-enum ended inlined(struct capture *c, struct watched *w, const struct call *call, PyFunctionObject *function, struct shadow *of)
+enum ended inlined(struct capture *c, struct watched *w, const struct call *call,
+                   PyFunctionObject *function, struct shadow *of)
 {
     PyCodeObject *code = (PyCodeObject *)function->func_code;
-    const int flags = code->co_flags, all = code->co_argcount + code->co_kwonlyargcount + !!(flags & CO_VARARGS) + !!(flags & CO_VARKEYWORDS);
+    const int flags = code->co_flags, all = code->co_argcount + code->co_kwonlyargcount +
+                                            !!(flags & CO_VARARGS) + !!(flags & CO_VARKEYWORDS);
     struct shadow **shadows = capture_room(c, sizeof *shadows * (size_t)(all + 1));
     const struct attempt attempt = attempt_begin(c);
     const bool may_end = c->may_end;
@@ -332,15 +400,18 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
         shadow = shadow_of_result(c, w, call, result);
         if (shadow || !(call->operates || call->made))
             return stack_result(c, w, call->slots, result, shadow);
-        break_at(c, "call", "a call of %.100s() that does more than that", PyUnicode_AsUTF8(function->func_name));
+        break_at(c, "call", "a call of %.100s() that does more than that",
+                 PyUnicode_AsUTF8(function->func_name));
         c->inner_broke = true;
     }
-    if (may_end && !result && c->ends && c->entered && !w->unseen && PyErr_ExceptionMatches(PyExc_StopIteration))
+    if (may_end && !result && c->ends && c->entered && !w->unseen &&
+        PyErr_ExceptionMatches(PyExc_StopIteration))
         return ENDED_RAISED; /* known, and so is what has been done before */
     attempt_undo(c, &attempt);
     if (!c->inner_broke)
         break_at(c, "call", "a call that did not begin as it was expected to");
-    c->inner_broke = result || !compat_hides(code); /* a builtin that is done in Python raises as an instruction does */
+    /* a builtin that is done in Python raises as an instruction does */
+    c->inner_broke = result || !compat_hides(code);
     if (!result)
         return ENDED_RAISED;
     stack_result(c, w, call->slots, result, NULL);
@@ -361,13 +432,16 @@ bool can_step(struct capture *c, PyObject *function, struct shadow *of)
         return false;
     if (of->kind == SHADOW_FUNCTION)
         return true;
-    if (of->kind != SHADOW_SOURCE || !(is_nested(function) ? value_type_known(c, function, of) : value_known(c, function, of)) ||
+    if (of->kind != SHADOW_SOURCE ||
+        !(is_nested(function) ? value_type_known(c, function, of) : value_known(c, function, of)) ||
         !(source = source_attribute(c, of, "__code__", (PyObject *)code)))
         return false;
     if (!source->guarded)
         guard_on(c, of, "CLOSURE_MATCH", function);
-    for (int i = 0; i < 2 && of->guarded == 1 && !source->guarded; i++) { /* the code says what it does, with these */
-        PyObject *value = i ? ((PyFunctionObject *)function)->func_builtins : ((PyFunctionObject *)function)->func_globals;
+    /* the code says what it does, with these */
+    for (int i = 0; i < 2 && of->guarded == 1 && !source->guarded; i++) {
+        PyObject *value = i ? ((PyFunctionObject *)function)->func_builtins
+                            : ((PyFunctionObject *)function)->func_globals;
         struct shadow *part = source_attribute(c, of, i ? "__builtins__" : "__globals__", value);
         if (!part || guard_on(c, part, "ID_MATCH", value))
             return false;
@@ -404,16 +478,23 @@ static enum ended dispatch(struct capture *c, struct watched *w, const struct ca
 {
     PyObject *callable = call->callable;
     struct shadow *of = call->of;
-    PyObject *self = callable && of && of->kind == SHADOW_METHOD ? PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : PyMethod_Check(callable) ? PyMethod_GET_SELF(callable) : NULL : NULL;
+    PyObject *self = callable && of && of->kind == SHADOW_METHOD
+                         ? PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable)
+                           : PyMethod_Check(callable)  ? PyMethod_GET_SELF(callable)
+                                                       : NULL
+                         : NULL;
     char text[120];
     struct call whole;
     enum ended ended;
 
     if (!callable)
         return break_at(c, "call", "a call of nothing");
-    if (w->resumed && PyCFunction_CheckExact(callable) && PyCFunction_GET_SELF(callable) == link_of(w->code))
+    if (w->resumed && PyCFunction_CheckExact(callable) &&
+        PyCFunction_GET_SELF(callable) == link_of(w->code))
         return enter(c, w, call);
-    if (self && !of->value && (of->parent->kind == SHADOW_NODE || of->parent->kind == SHADOW_SOURCE) && is_graph(self, of->parent))
+    if (self && !of->value &&
+        (of->parent->kind == SHADOW_NODE || of->parent->kind == SHADOW_SOURCE) &&
+        is_graph(self, of->parent))
         return array_method(c, w, call, self);
     if (self && of->value && PyMethod_Check(callable) && can_step(c, of->value, of->items[0])) {
         whole = with_self(call, self, of->items[1]);
@@ -421,7 +502,8 @@ static enum ended dispatch(struct capture *c, struct watched *w, const struct ca
     }
     if (of && of->kind == SHADOW_FUNCTION && can_step(c, callable, of))
         return inlined(c, w, call, (PyFunctionObject *)callable, of);
-    if (of && (of->kind == SHADOW_SOURCE || of->kind == SHADOW_CONST) && is_array_function(callable)) {
+    if (of && (of->kind == SHADOW_SOURCE || of->kind == SHADOW_CONST) &&
+        is_array_function(callable)) {
         if (!value_known(c, callable, of))
             return unknown_argument(c, call);
         return array_function(c, w, call);
@@ -430,12 +512,19 @@ static enum ended dispatch(struct capture *c, struct watched *w, const struct ca
         return inlined(c, w, call, (PyFunctionObject *)callable, of);
     c->kind = NULL;
     whole = with_self(call, callable, of);
-    if (of && ((ended = PyType_Check(callable) ? construct(c, w, call) : special(c, w, "__call__", &whole)) != ENDED_BEFORE || c->kind))
+    if (of &&
+        ((ended = PyType_Check(callable) ? construct(c, w, call)
+                                         : special(c, w, "__call__", &whole)) != ENDED_BEFORE ||
+         c->kind))
         return ended;
     if ((ended = call_known(c, w, call)) != ENDED_BEFORE || c->kind)
         return ended;
     PyErr_Clear();
-    return break_at(c, PyCFunction_CheckExact(callable) && ((PyCFunctionObject *)callable)->m_ml == capture_methods ? "asked" : "call",
+    return break_at(c,
+                    PyCFunction_CheckExact(callable) &&
+                            ((PyCFunctionObject *)callable)->m_ml == capture_methods
+                        ? "asked"
+                        : "call",
                     "a call of %.100s()", name_of(callable, text, sizeof text));
 }
 
@@ -443,7 +532,11 @@ enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *nam
 {
     PyObject *values[MOST_ARGUMENTS + 2];
     struct shadow *shadows[MOST_ARGUMENTS + 2];
-    struct call call = {.args = values + 2, .shadows = shadows + 2, .names = names, .slots = count + 2 + on_top, .count = count};
+    struct call call = {.args = values + 2,
+                        .shadows = shadows + 2,
+                        .names = names,
+                        .slots = count + 2 + on_top,
+                        .count = count};
     const int base = call.slots - 1;
     PyObject *pair[2];
 
@@ -472,17 +565,27 @@ enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *nam
 enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords)
 {
     PyObject *tuple = stack_value(w, keywords ? 1 : 0), *dict = keywords ? stack_value(w, 0) : NULL;
-    struct shadow *of = stack_shadow(w, keywords ? 1 : 0), *of_dict = keywords ? stack_shadow(w, 0) : NULL;
+    struct shadow *of = stack_shadow(w, keywords ? 1 : 0),
+                  *of_dict = keywords ? stack_shadow(w, 0) : NULL;
     const int base = keywords ? 3 : 2, at = COMPAT_CALLABLE_FIRST ? base : base - 1;
     PyObject *values[MOST_ARGUMENTS + 1];
     struct shadow *shadows[MOST_ARGUMENTS + 1];
-    const Py_ssize_t count = PyTuple_CheckExact(tuple) ? PyTuple_GET_SIZE(tuple) : -1, named = dict && PyDict_CheckExact(dict) && of_dict ? of_dict->count : 0;
-    OWNED PyObject *names = named ? PySequence_Tuple(dict) : NULL, *held = named ? PyDict_Values(dict) : PyList_New(0);
-    struct call call = {.callable = stack_value(w, at), .of = stack_shadow(w, at), .slots = base + 1, .args = values + 1, .shadows = shadows + 1,
-                        .names = names, .count = (int)(count + named)};
+    const Py_ssize_t count = PyTuple_CheckExact(tuple) ? PyTuple_GET_SIZE(tuple) : -1,
+                     named = dict && PyDict_CheckExact(dict) && of_dict ? of_dict->count : 0;
+    OWNED PyObject *names = named ? PySequence_Tuple(dict) : NULL,
+                   *held = named ? PyDict_Values(dict) : PyList_New(0);
+    struct call call = {.callable = stack_value(w, at),
+                        .of = stack_shadow(w, at),
+                        .slots = base + 1,
+                        .args = values + 1,
+                        .shadows = shadows + 1,
+                        .names = names,
+                        .count = (int)(count + named)};
 
-    if (count < 0 || count + named > MOST_ARGUMENTS || !value_type_known(c, tuple, of) || stack_value(w, COMPAT_CALLABLE_FIRST ? base - 1 : base) ||
-        (dict && (!of_dict || of_dict->kind != SHADOW_DICT || !PyDict_CheckExact(dict) || PyDict_GET_SIZE(dict) != named)))
+    if (count < 0 || count + named > MOST_ARGUMENTS || !value_type_known(c, tuple, of) ||
+        stack_value(w, COMPAT_CALLABLE_FIRST ? base - 1 : base) ||
+        (dict && (!of_dict || of_dict->kind != SHADOW_DICT || !PyDict_CheckExact(dict) ||
+                  PyDict_GET_SIZE(dict) != named)))
         return PyErr_Clear(), break_at(c, "call", "a call with *arguments that are not known");
     if (!held || (named && !names) || PyList_SetSlice(held, 0, 0, tuple))
         return no_memory_at(c);

@@ -1,7 +1,9 @@
-/* tracer/capture/operate.c -- operations: on arrays, which become nodes, and on known values. See capture.h.
+/* tracer/capture/operate.c -- operations: on arrays, which become nodes, and on known values. See
+ * capture.h.
  *
- * Whether an operation is understood is found out before it runs: until then the frame is as CPython left it, and ENDED_BEFORE
- * breaks there. What has run and gave no array breaks behind it (ENDED_BEHIND), what raised is raised (ENDED_RAISED). */
+ * Whether an operation is understood is found out before it runs: until then the frame is as
+ * CPython left it, and ENDED_BEFORE breaks there. What has run and gave no array breaks behind it
+ * (ENDED_BEHIND), what raised is raised (ENDED_RAISED). */
 #include "tracer/capture/capture.h"
 #include "tracer/resume/program.h"
 
@@ -53,7 +55,8 @@ void stack_drop(struct watched *w, int count)
     }
 }
 
-enum ended stack_result(struct capture *c, struct watched *w, int count, PyObject *result, struct shadow *shadow)
+enum ended stack_result(struct capture *c, struct watched *w, int count, PyObject *result,
+                        struct shadow *shadow)
 {
     if (!result)
         return ENDED_RAISED;
@@ -65,8 +68,11 @@ enum ended stack_result(struct capture *c, struct watched *w, int count, PyObjec
 enum ended known_result(struct capture *c, struct watched *w, int count, PyObject *result)
 {
     const bool list = result && PyList_CheckExact(result);
-    struct shadow *shadow = list ? shadow_new(c, SHADOW_LIST, 0) : result ? shadow_const(c, result) : NULL;
-    bool is = !result || list || value_is_simple(result) || PyType_Check(result) || PySlice_Check(result);
+    struct shadow *shadow = list     ? shadow_new(c, SHADOW_LIST, 0)
+                            : result ? shadow_const(c, result)
+                                     : NULL;
+    bool is =
+        !result || list || value_is_simple(result) || PyType_Check(result) || PySlice_Check(result);
 
     for (Py_ssize_t i = 0; list && shadow && i < PyList_GET_SIZE(result); i++) {
         is &= value_is_simple(PyList_GET_ITEM(result, i));
@@ -84,32 +90,41 @@ enum ended known_result(struct capture *c, struct watched *w, int count, PyObjec
 bool has_graph(struct capture *c, PyObject *value, const struct shadow *shadow)
 {
     for (Py_ssize_t i = 0; is_container(shadow) && i < shadow->count; i++)
-        if (!may_go_on(c) || has_graph(c, shadow->items[i] ? shadow->items[i]->value : NULL, shadow->items[i]))
+        if (!may_go_on(c) ||
+            has_graph(c, shadow->items[i] ? shadow->items[i]->value : NULL, shadow->items[i]))
             return true;
-    return is_graph(value, shadow) || (value && shadow && shadow->kind == SHADOW_SOURCE && value_has_array(value, 3));
+    return is_graph(value, shadow) ||
+           (value && shadow && shadow->kind == SHADOW_SOURCE && value_has_array(value, 3));
 }
 
 bool is_graph(PyObject *value, const struct shadow *shadow)
 {
-    return (shadow && shadow->kind == SHADOW_NODE && !shadow->varies) || (value && value_is_array(value));
+    return (shadow && shadow->kind == SHADOW_NODE && !shadow->varies) ||
+           (value && value_is_array(value));
 }
 
 bool is_fixed(struct capture *c, PyObject *value, const struct shadow *shadow)
 {
     for (Py_ssize_t i = 0; is_container(shadow) && i < shadow->count; i++)
-        if (!may_go_on(c) || !is_fixed(c, shadow->items[i] ? shadow->items[i]->value : NULL, shadow->items[i]))
+        if (!may_go_on(c) ||
+            !is_fixed(c, shadow->items[i] ? shadow->items[i]->value : NULL, shadow->items[i]))
             return false;
-    return !is_graph(value, shadow) || (shadow && (shadow->kind == SHADOW_SOURCE || (shadow->kind == SHADOW_NODE && shadow->fixed)));
+    return !is_graph(value, shadow) || (shadow && (shadow->kind == SHADOW_SOURCE ||
+                                                   (shadow->kind == SHADOW_NODE && shadow->fixed)));
 }
 
 bool is_set(PyObject *value, const struct shadow *of)
 {
-    return of && PyAnySet_CheckExact(value) && (of->kind == SHADOW_CALL || of->kind == SHADOW_CONST);
+    return of && PyAnySet_CheckExact(value) &&
+           (of->kind == SHADOW_CALL || of->kind == SHADOW_CONST);
 }
 
 bool set_known(struct capture *c, PyObject *value, struct shadow *of)
 {
-    OWNED PyObject *items = PyAnySet_CheckExact(value) && of && of->kind == SHADOW_SOURCE && !c->foreign ? PySequence_Tuple(value) : NULL;
+    OWNED PyObject *items =
+        PyAnySet_CheckExact(value) && of && of->kind == SHADOW_SOURCE && !c->foreign
+            ? PySequence_Tuple(value)
+            : NULL;
 
     if (items && value_is_simple(items) && !of->counted)
         of->counted = !guard_on(c, of, "EQUALS_MATCH", value);
@@ -139,7 +154,8 @@ PyObject *place_now(const struct capture *c)
 
     for (const struct watched *w = c->innermost; place && w; w = w->outer) {
         OWNED PyObject *unit = PyLong_FromLong(w->unit);
-        if (!compat_hides(w->code) && (!unit || PyList_Append(place, (PyObject *)w->code) || PyList_Append(place, unit)))
+        if (!compat_hides(w->code) &&
+            (!unit || PyList_Append(place, (PyObject *)w->code) || PyList_Append(place, unit)))
             return NULL;
     }
     return place ? PyList_AsTuple(place) : NULL;
@@ -154,7 +170,8 @@ int add_node(struct capture *c, PyObject *node)
 
 bool code_handles(PyCodeObject *code, const uint8_t *bytes, int32_t unit)
 {
-    const unsigned char *at = (const unsigned char *)PyBytes_AS_STRING(code->co_exceptiontable), *end = at + PyBytes_GET_SIZE(code->co_exceptiontable);
+    const unsigned char *at = (const unsigned char *)PyBytes_AS_STRING(code->co_exceptiontable),
+                        *end = at + PyBytes_GET_SIZE(code->co_exceptiontable);
 
     while (at < end) {
         uint32_t row[4]; /* its first unit, how many, that of what handles it, the stack then */
@@ -168,7 +185,8 @@ bool code_handles(PyCodeObject *code, const uint8_t *bytes, int32_t unit)
     return false;
 }
 
-/* The graph runs where its code begins: no handler sees what it raises. But a graph that has done nothing but give results can be left. */
+/* The graph runs where its code begins: no handler sees what it raises. But a graph that has done
+ * nothing but give results can be left. */
 enum ended may_operate(struct capture *c, bool pure)
 {
     bool handled = false;
@@ -177,15 +195,19 @@ enum ended may_operate(struct capture *c, bool pure)
         handled = code_handles(w->code, w->bytes, w->unit);
     c->handled = handled && (!pure || c->impure || c->foreign);
     if (c->handled)
-        return break_at(c, "instruction", "an operation inside try or with, where its exception would be handled");
+        return break_at(c, "instruction",
+                        "an operation inside try or with, where its exception would be handled");
     if (c->attempted && !pure)
-        return break_at(c, "instruction", "an operation that changes something, behind one whose exception would be handled");
+        return break_at(
+            c, "instruction",
+            "an operation that changes something, behind one whose exception would be handled");
     c->attempted |= handled;
     c->impure |= !pure;
     return ENDED_NOT;
 }
 
-/* Is VALUE an array, or several? If an operation on it may run code of the program's, that is noted. */
+/* Is VALUE an array, or several? If an operation on it may run code of the program's, that is
+ * noted. */
 static bool is_result(struct capture *c, PyObject *value)
 {
     const bool several = PyTuple_Check(value) || PyList_CheckExact(value);
@@ -203,8 +225,11 @@ static bool is_result(struct capture *c, PyObject *value)
 /* The node of OPERATION, whose arguments go: its shadow, or NULL: no memory. */
 static struct shadow *add_operation(struct capture *c, struct operation *operation)
 {
-    OWNED PyObject *node = node_new(word_of(operation->op), NULL, operation->target, operation->args, operation->keywords);
-    struct shadow *shadow = node && !add_node(c, node) && capture_keep(c, node) ? shadow_node(c, node, operation->fixed, operation->counted) : NULL;
+    OWNED PyObject *node = node_new(word_of(operation->op), NULL, operation->target,
+                                    operation->args, operation->keywords);
+    struct shadow *shadow = node && !add_node(c, node) && capture_keep(c, node)
+                                ? shadow_node(c, node, operation->fixed, operation->counted)
+                                : NULL;
 
     PyErr_Clear();
     if (!shadow)
@@ -214,7 +239,8 @@ static struct shadow *add_operation(struct capture *c, struct operation *operati
     return shadow;
 }
 
-enum ended node_result(struct capture *c, struct watched *w, int count, struct operation *operation, PyObject *result)
+enum ended node_result(struct capture *c, struct watched *w, int count, struct operation *operation,
+                       PyObject *result)
 {
     struct shadow *shadow = NULL;
     enum ended ended = ENDED_NOT;
@@ -228,7 +254,9 @@ enum ended node_result(struct capture *c, struct watched *w, int count, struct o
     if (operation->counted && PyType_Check(operation->target) && value_is_description(result)) {
         shadow = shadow_const(c, result);
     } else {
-        break_at(c, "data", "%.100s gives a %.100s", operation->op[5] == 'm' ? PyUnicode_AsUTF8(operation->target) : "a call", Py_TYPE(result)->tp_name);
+        break_at(c, "data", "%.100s gives a %.100s",
+                 operation->op[5] == 'm' ? PyUnicode_AsUTF8(operation->target) : "a call",
+                 Py_TYPE(result)->tp_name);
         ended = ENDED_BEHIND;
     }
     stack_result(c, w, count, result, shadow);
@@ -239,7 +267,8 @@ enum ended unknown_operand(struct capture *c, const struct call *call, const cha
 {
     for (int i = call->count; i-- > 0;)
         if (!call->shadows[i])
-            return break_at(c, "value", "%s of a %.200s that is not known", what, Py_TYPE(call->args[i])->tp_name);
+            return break_at(c, "value", "%s of a %.200s that is not known", what,
+                            Py_TYPE(call->args[i])->tp_name);
     return break_at(c, "value", "%s of a %.200s", what, Py_TYPE(call->args[0])->tp_name);
 }
 
@@ -256,8 +285,9 @@ static bool are_numbers(struct capture *c, const struct call *call)
     return varies;
 }
 
-/* How the number that CALL gives comes about, for guards: (operator, operands...); an operand is the path of an input in a tuple, another such
- * tuple, or a number. A new reference. NULL: that is too long. */
+/* How the number that CALL gives comes about, for guards: (operator, operands...); an operand is
+ * the path of an input in a tuple, another such tuple, or a number. A new reference. NULL: that is
+ * too long. */
 static PyObject *expression_of(struct capture *c, const struct call *call)
 {
     PyObject *made = PyTuple_New(1 + call->count);
@@ -266,8 +296,11 @@ static PyObject *expression_of(struct capture *c, const struct call *call)
         PyTuple_SET_ITEM(made, 0, Py_NewRef(call->callable));
     for (int i = 0; made && i < call->count; i++) {
         struct shadow *of = call->shadows[i];
-        PyObject *one = !of ? NULL : of->kind == SHADOW_NODE ? Py_XNewRef(of->path) : is_varying(c, of) ? Py_BuildValue("(O)", source_path(c, of))
-                        : value_known(c, of->value, of) ? Py_NewRef(of->value) : NULL;
+        PyObject *one = !of                             ? NULL
+                        : of->kind == SHADOW_NODE       ? Py_XNewRef(of->path)
+                        : is_varying(c, of)             ? Py_BuildValue("(O)", source_path(c, of))
+                        : value_known(c, of->value, of) ? Py_NewRef(of->value)
+                                                        : NULL;
         PyTuple_SET_ITEM(made, 1 + i, one);
         if (!one)
             Py_CLEAR(made);
@@ -276,7 +309,8 @@ static PyObject *expression_of(struct capture *c, const struct call *call)
     return made;
 }
 
-enum ended operate_graph(struct capture *c, struct watched *w, const char *name, const struct call *call, bool keeps)
+enum ended operate_graph(struct capture *c, struct watched *w, const char *name,
+                         const struct call *call, bool keeps)
 {
     const bool numbers = are_numbers(c, call), in_place = name[0] == 'i' && strcmp(name, "invert");
     bool pure = numbers || (!in_place && strcmp(name, "setitem")), first, rest;
@@ -295,7 +329,8 @@ enum ended operate_graph(struct capture *c, struct watched *w, const char *name,
     result = run_call(call);
     if (in_place && !numbers && result == call->args[0])
         operation.same = call->shadows[0];
-    if (!result || !(numbers || (result == Py_None && call->count > 2))) /* setitem() has no result */
+    /* setitem() has no result */
+    if (!result || !(numbers || (result == Py_None && call->count > 2)))
         return node_result(c, w, call->slots, &operation, result);
     shadow = add_operation(c, &operation);
     if (numbers && shadow) {
@@ -317,11 +352,16 @@ enum ended operate_graph(struct capture *c, struct watched *w, const char *name,
 
 struct call operator_call(const char *name, int slots, int count, struct operands *operands)
 {
-    return (struct call){.callable = operator_named(name), .args = operands->values, .shadows = operands->of, .count = count, .slots = slots};
+    return (struct call){.callable = operator_named(name),
+                         .args = operands->values,
+                         .shadows = operands->of,
+                         .count = count,
+                         .slots = slots};
 }
 
 /* operator.NAME of the COUNT values on top, which OPERANDS gets. */
-static struct call top_call(const struct watched *w, const char *name, int count, struct operands *operands)
+static struct call top_call(const struct watched *w, const char *name, int count,
+                            struct operands *operands)
 {
     for (int i = 0; i < count; i++) {
         operands->values[i] = stack_value(w, count - 1 - i);
@@ -330,16 +370,23 @@ static struct call top_call(const struct watched *w, const char *name, int count
     return operator_call(name, count, count, operands);
 }
 
-enum ended operate_special(struct capture *c, struct watched *w, const char *name, const struct call *call)
+enum ended operate_special(struct capture *c, struct watched *w, const char *name,
+                           const struct call *call)
 {
     PyObject *object_ne = _PyType_Lookup(&PyBaseObject_Type, word_of("__ne__"));
     struct shadow *of;
     char text[24];
 
-    snprintf(text, sizeof text, "__%s%.*s__", call->reflected ? "r" : "", (int)strcspn(name, "_"), name);
-    if (!strcmp(text, "__ne__") && (of = class_source(c, call->args[0], call->shadows[0])) && object_ne &&
-        _PyType_Lookup(Py_TYPE(call->args[0]), word_of("__ne__")) == object_ne) /* what __eq__ says, negated */
-        return (of = source_attribute(c, of, text, object_ne)) && !guard_on(c, of, "ID_MATCH", object_ne) ? special(c, w, "__eq__", call) : ENDED_BEFORE;
+    snprintf(text, sizeof text, "__%s%.*s__", call->reflected ? "r" : "", (int)strcspn(name, "_"),
+             name);
+    if (!strcmp(text, "__ne__") && (of = class_source(c, call->args[0], call->shadows[0])) &&
+        object_ne &&
+        /* what __eq__ says, negated */
+        _PyType_Lookup(Py_TYPE(call->args[0]), word_of("__ne__")) == object_ne)
+        return (of = source_attribute(c, of, text, object_ne)) &&
+                       !guard_on(c, of, "ID_MATCH", object_ne)
+                   ? special(c, w, "__eq__", call)
+                   : ENDED_BEFORE;
     return special(c, w, text, call);
 }
 
@@ -354,10 +401,12 @@ static bool overloads(PyObject *a, PyObject *b, const char *name)
     word = PyUnicode_InternFromString(text);
     own = word ? _PyType_Lookup(Py_TYPE(a), word) : NULL;
     other = word ? _PyType_Lookup(Py_TYPE(b), word) : NULL;
-    return Py_TYPE(a) != Py_TYPE(b) && PyType_IsSubtype(Py_TYPE(a), Py_TYPE(b)) && own && own != other;
+    return Py_TYPE(a) != Py_TYPE(b) && PyType_IsSubtype(Py_TYPE(a), Py_TYPE(b)) && own &&
+           own != other;
 }
 
-/* What is on top, True or False, gives way to that, or to the other if it is NEGATED, and is known if that is what ENDED says. */
+/* What is on top, True or False, gives way to that, or to the other if it is NEGATED, and is known
+ * if that is what ENDED says. */
 static enum ended known_bool(struct capture *c, struct watched *w, enum ended ended, bool negated)
 {
     PyObject *is;
@@ -379,22 +428,27 @@ static bool gives_number(struct capture *c, const char *name, const struct call 
     int large;
 
     return are_numbers(c, call) && !strstr(name, "shift") &&
-           (!strstr(name, "pow") || (!is_varying(c, call->shadows[1]) && PyLong_AsLongAndOverflow(call->args[1], &large) >= 0 && value_known(c, call->args[1], call->shadows[1])));
+           (!strstr(name, "pow") || (!is_varying(c, call->shadows[1]) &&
+                                     PyLong_AsLongAndOverflow(call->args[1], &large) >= 0 &&
+                                     value_known(c, call->args[1], call->shadows[1])));
 }
 
-/* CALL of operator.NAME: a node if an operand is of the graph, or a number that varies; done if they are known or it only moves items; else
- * their classes say. */
-static enum ended operate_call(struct capture *c, struct watched *w, const char *name, const struct call *call)
+/* CALL of operator.NAME: a node if an operand is of the graph, or a number that varies; done if
+ * they are known or it only moves items; else their classes say. */
+static enum ended operate_call(struct capture *c, struct watched *w, const char *name,
+                               const struct call *call)
 {
     const bool two = call->count == 2, in_place = two && name[0] == 'i';
     PyObject *first = call->args[0];
-    struct operands operands = {{two ? call->args[1] : NULL, first}, {two ? call->shadows[1] : NULL, call->shadows[0]}};
+    struct operands operands = {{two ? call->args[1] : NULL, first},
+                                {two ? call->shadows[1] : NULL, call->shadows[0]}};
     struct call turned = *call;
     enum ended ended;
 
     if (!call->callable)
         return no_memory_at(c);
-    if (is_graph(first, call->shadows[0]) || (two && is_graph(call->args[1], call->shadows[1])) || gives_number(c, name, call))
+    if (is_graph(first, call->shadows[0]) || (two && is_graph(call->args[1], call->shadows[1])) ||
+        gives_number(c, name, call))
         return operate_graph(c, w, name, call, true);
     if (are_known(c, call, false))
         return known_result(c, w, call->slots, run_call(call));
@@ -406,12 +460,14 @@ static enum ended operate_call(struct capture *c, struct watched *w, const char 
         return step_polyfill(c, w, "_iadd", call);
     if (!strcmp(name, "contains") && is_sequence(first))
         return step_polyfill(c, w, "_contains", call);
-    if ((!strcmp(name, "eq") || !strcmp(name, "ne")) && is_sequence(first) && Py_TYPE(first) == Py_TYPE(call->args[1]))
+    if ((!strcmp(name, "eq") || !strcmp(name, "ne")) && is_sequence(first) &&
+        Py_TYPE(first) == Py_TYPE(call->args[1]))
         return known_bool(c, w, step_polyfill(c, w, "_eq", call), name[0] == 'n');
     turned.args = operands.values;
     turned.shadows = operands.of;
     turned.reflected = true;
-    if (two && !in_place && overloads(call->args[1], first, name)) /* its class is below the other's */
+    /* its class is below the other's */
+    if (two && !in_place && overloads(call->args[1], first, name))
         ended = operate_special(c, w, name, &turned);
     for (int way = 0; way < (two ? 3 : 1) && ended == ENDED_BEFORE && !c->kind; way++)
         if (way != 1 || in_place)
@@ -421,9 +477,12 @@ static enum ended operate_call(struct capture *c, struct watched *w, const char 
 
 static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t which)
 {
-    static const char *const names[] = { /* NB_ADD ..., then the same in place */
-        "add", "and_", "floordiv", "lshift", "matmul", "mul", "mod", "or_", "pow", "rshift", "sub", "truediv", "xor",
-        "iadd", "iand", "ifloordiv", "ilshift", "imatmul", "imul", "imod", "ior", "ipow", "irshift", "isub", "itruediv", "ixor"};
+    static const char *const names[] = {
+        /* NB_ADD ..., then the same in place */
+        "add",  "and_",      "floordiv", "lshift",   "matmul",  "mul",  "mod",
+        "or_",  "pow",       "rshift",   "sub",      "truediv", "xor",  "iadd",
+        "iand", "ifloordiv", "ilshift",  "imatmul",  "imul",    "imod", "ior",
+        "ipow", "irshift",   "isub",     "itruediv", "ixor"};
     struct operands operands;
     struct call call = top_call(w, names[which], 2, &operands);
 
@@ -440,13 +499,17 @@ static enum ended compare(struct capture *c, struct watched *w, struct compat_ac
     const int next = w->next < w->units ? w->bytes[2 * w->next] : CACHE;
     enum ended ended;
 
-    if ((compat_ops[next].jumps || next == UNARY_NOT || next == TO_BOOL || next == EXTENDED_ARG) && are_numbers(c, &call)) { /* it decides what runs */
-        OWNED PyObject *result = run_call(&call), *expression = expression_of(c, &call), *guard = expression ? PyTuple_Pack(2, expression, result) : NULL;
+    /* it decides what runs */
+    if ((compat_ops[next].jumps || next == UNARY_NOT || next == TO_BOOL || next == EXTENDED_ARG) &&
+        are_numbers(c, &call)) {
+        OWNED PyObject *result = run_call(&call), *expression = expression_of(c, &call),
+                       *guard = expression ? PyTuple_Pack(2, expression, result) : NULL;
         if (guard && !c->foreign && !guard_on(c, c->locals, "COMPARISON", guard))
             return known_result(c, w, call.slots, Py_NewRef(result));
     }
     ended = operate_call(c, w, names[action.arg], &call);
-    c->make_bool = action.flag && (ended == ENDED_NOT || ended == ENDED_BEHIND) && !PyBool_Check(stack_value(w, 0));
+    c->make_bool = action.flag && (ended == ENDED_NOT || ended == ENDED_BEHIND) &&
+                   !PyBool_Check(stack_value(w, 0));
     return ended;
 }
 
@@ -472,35 +535,48 @@ static enum ended is_same(struct capture *c, struct watched *w, bool negated)
 {
     PyObject *a = stack_value(w, 1), *b = stack_value(w, 0);
     struct shadow *of_a = object_of(stack_shadow(w, 1)), *of_b = object_of(stack_shadow(w, 0));
-    bool single = a == Py_None || b == Py_None || PyBool_Check(a) || PyBool_Check(b) || (PyLong_CheckExact(a) && PyLong_CheckExact(b) && is_small(a) && is_small(b));
-    bool sure = b == polyfill("end") || (of_a && (of_a == of_b || (of_b && (of_a->kind == SHADOW_OBJECT || of_b->kind == SHADOW_OBJECT))));
+    bool single = a == Py_None || b == Py_None || PyBool_Check(a) || PyBool_Check(b) ||
+                  (PyLong_CheckExact(a) && PyLong_CheckExact(b) && is_small(a) && is_small(b));
+    bool sure = b == polyfill("end") ||
+                (of_a && (of_a == of_b ||
+                          (of_b && (of_a->kind == SHADOW_OBJECT || of_b->kind == SHADOW_OBJECT))));
     PyObject *path;
 
     if (!sure && value_type_known(c, a, of_a) && value_type_known(c, b, of_b))
-        sure = Py_TYPE(a) != Py_TYPE(b) || ((single || (!value_is_simple(a) && !is_graph(a, of_a))) && value_known(c, a, of_a) && value_known(c, b, of_b));
-    if (!sure && of_a && of_b && of_a->kind == SHADOW_SOURCE && of_b->kind == SHADOW_SOURCE && of_b->key && !c->foreign && (path = source_path(c, of_b)))
+        sure =
+            Py_TYPE(a) != Py_TYPE(b) || ((single || (!value_is_simple(a) && !is_graph(a, of_a))) &&
+                                         value_known(c, a, of_a) && value_known(c, b, of_b));
+    if (!sure && of_a && of_b && of_a->kind == SHADOW_SOURCE && of_b->kind == SHADOW_SOURCE &&
+        of_b->key && !c->foreign && (path = source_path(c, of_b)))
         sure = !guard_on(c, of_a, a == b ? "ALIASING" : "NO_ALIASING", path);
     PyErr_Clear();
     if (!sure)
-        return break_at(c, "value", "identity of a %.200s%s", Py_TYPE(a)->tp_name, of_a && of_b ? "" : " that is not known");
+        return break_at(c, "value", "identity of a %.200s%s", Py_TYPE(a)->tp_name,
+                        of_a && of_b ? "" : " that is not known");
     return known_result(c, w, 2, PyBool_FromLong((a == b) != negated));
 }
 
 static enum ended contains(struct capture *c, struct watched *w)
 {
-    struct operands operands = {{stack_value(w, 0), stack_value(w, 1)}, {stack_shadow(w, 0), stack_shadow(w, 1)}};
+    struct operands operands = {{stack_value(w, 0), stack_value(w, 1)},
+                                {stack_shadow(w, 0), stack_shadow(w, 1)}};
     const struct call call = operator_call("contains", 2, 2, &operands);
     PyObject *container = operands.values[0], *item = operands.values[1];
     struct shadow *of = operands.of[0];
     bool known = false;
 
-    if (of && PyDict_CheckExact(container) && value_is_simple(item) && value_known(c, item, operands.of[1])) {
-        known = of->kind == SHADOW_DICT || (of->kind == SHADOW_SOURCE && !c->foreign && is_apart(c, of) &&
-                                            (of->changed || value_type_known(c, container, of)));
+    if (of && PyDict_CheckExact(container) && value_is_simple(item) &&
+        value_known(c, item, operands.of[1])) {
+        known = of->kind == SHADOW_DICT ||
+                (of->kind == SHADOW_SOURCE && !c->foreign && is_apart(c, of) &&
+                 (of->changed || value_type_known(c, container, of)));
         if (known && of->kind == SHADOW_SOURCE && !source_changed(of, '[', item))
-            guard_on(c, of, PyDict_Contains(container, item) == 1 ? "DICT_CONTAINS" : "DICT_NOT_CONTAINS", item);
+            guard_on(c, of,
+                     PyDict_Contains(container, item) == 1 ? "DICT_CONTAINS" : "DICT_NOT_CONTAINS",
+                     item);
     } else if (PyAnySet_CheckExact(container)) {
-        known = value_is_simple(item) && value_known(c, item, operands.of[1]) && set_known(c, container, of);
+        known = value_is_simple(item) && value_known(c, item, operands.of[1]) &&
+                set_known(c, container, of);
     }
     return known ? known_result(c, w, 2, run_call(&call)) : operate_call(c, w, "contains", &call);
 }
@@ -514,8 +590,13 @@ static enum ended format(struct capture *c, struct watched *w, struct compat_act
 
     if (!are_known(c, &call, false))
         return unknown_operand(c, &call, "the text");
-    text = !action.arg ? Py_NewRef(value) : action.arg == 1 ? PyObject_Str(value) : action.arg == 2 ? PyObject_Repr(value) : PyObject_ASCII(value);
-    return text ? known_result(c, w, call.slots, PyObject_Format(text, action.flag ? operands.values[1] : NULL)) : ENDED_RAISED;
+    text = !action.arg       ? Py_NewRef(value)
+           : action.arg == 1 ? PyObject_Str(value)
+           : action.arg == 2 ? PyObject_Repr(value)
+                             : PyObject_ASCII(value);
+    return text ? known_result(c, w, call.slots,
+                               PyObject_Format(text, action.flag ? operands.values[1] : NULL))
+                : ENDED_RAISED;
 }
 
 enum ended to_bool(struct capture *c, struct watched *w)
@@ -528,9 +609,12 @@ enum ended to_bool(struct capture *c, struct watched *w)
     if (ended != ENDED_BEFORE || c->kind)
         return known_bool(c, w, ended, false);
     if (is_graph(value, of))
-        return break_at(c, "data", "whether a %.100s is true decides what runs", Py_TYPE(value)->tp_name);
-    if (!(is_sequence(value) ? value_type_known(c, value, of) : PyDict_CheckExact(value) ? of && of->kind == SHADOW_DICT
-          : PyAnySet_CheckExact(value) ? set_known(c, value, of) : value_is_plain(value) && value_known(c, value, of)))
+        return break_at(c, "data", "whether a %.100s is true decides what runs",
+                        Py_TYPE(value)->tp_name);
+    if (!(is_sequence(value)           ? value_type_known(c, value, of)
+          : PyDict_CheckExact(value)   ? of && of->kind == SHADOW_DICT
+          : PyAnySet_CheckExact(value) ? set_known(c, value, of)
+                                       : value_is_plain(value) && value_known(c, value, of)))
         return break_at(c, "value", "whether a %.100s is true", Py_TYPE(value)->tp_name);
     is = PyObject_IsTrue(value);
     return known_result(c, w, 1, is < 0 ? NULL : PyBool_FromLong(is));

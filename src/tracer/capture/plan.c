@@ -1,8 +1,10 @@
-/* tracer/capture/plan.c -- what is made again behind a graph, as dyntrace._plan takes it, and what runs that. See capture.h.
+/* tracer/capture/plan.c -- what is made again behind a graph, as dyntrace._plan takes it, and what
+ * runs that. See capture.h.
  *
- * A plan is a constant of the code that takes a function's place, called there with those of its variables that are needed. It has a
- * function, whose source dyntrace._plan writes. That reads what else is needed by attribute and item, as the guards have just done; runs the
- * graph; makes containers anew. A container that two variables share is made once. */
+ * A plan is a constant of the code that takes a function's place, called there with those of its
+ * variables that are needed. It has a function, whose source dyntrace._plan writes. That reads what
+ * else is needed by attribute and item, as the guards have just done; runs the graph; makes
+ * containers anew. A container that two variables share is made once. */
 #include "tracer/capture/capture.h"
 #include "tracer/torch/torch.h"
 
@@ -16,32 +18,45 @@ static PyObject *part_if_any(struct capture *c, struct shadow *shadow)
     return shadow ? plan_part(c, shadow) : Py_False;
 }
 
-/* (what, step, number, thing, keys, items, parent, defaults of keywords, globals), a new reference. NULL: it cannot be made again. */
+/* (what, step, number, thing, keys, items, parent, defaults of keywords, globals), a new reference.
+ * NULL: it cannot be made again. */
 static PyObject *told(struct capture *c, struct shadow *shadow)
 {
     static const char *const words[] = {
-        [SHADOW_CONST] = "constant", [SHADOW_SOURCE] = "source", [SHADOW_NODE] = "node", [SHADOW_TUPLE] = "tuple", [SHADOW_LIST] = "list",
-        [SHADOW_DICT] = "dict", [SHADOW_SLICE] = "slice", [SHADOW_OBJECT] = "object", [SHADOW_CALL] = "call", [SHADOW_SUPER] = "super",
-        [SHADOW_METHOD] = "method", [SHADOW_FUNCTION] = "function", [SHADOW_CELL] = "cell", [SHADOW_CHANGED] = NULL};
+        [SHADOW_CONST] = "constant", [SHADOW_SOURCE] = "source", [SHADOW_NODE] = "node",
+        [SHADOW_TUPLE] = "tuple",    [SHADOW_LIST] = "list",     [SHADOW_DICT] = "dict",
+        [SHADOW_SLICE] = "slice",    [SHADOW_OBJECT] = "object", [SHADOW_CALL] = "call",
+        [SHADOW_SUPER] = "super",    [SHADOW_METHOD] = "method", [SHADOW_FUNCTION] = "function",
+        [SHADOW_CELL] = "cell",      [SHADOW_CHANGED] = NULL};
     const enum shadow_kind kind = shadow->kind;
-    const bool function = kind == SHADOW_FUNCTION, source = kind == SHADOW_SOURCE && shadow->value, builtin = source && shadow->parent == c->builtins;
-    const bool constant = kind == SHADOW_CONST || builtin || (source && shadow->parent == c->modules);
-    const Py_ssize_t count = kind == SHADOW_CELL ? shadow->items[0] != NULL : function || (kind >= SHADOW_TUPLE && kind <= SHADOW_SUPER) ? shadow->count : 0;
+    const bool function = kind == SHADOW_FUNCTION, source = kind == SHADOW_SOURCE && shadow->value,
+               builtin = source && shadow->parent == c->builtins;
+    const bool constant =
+        kind == SHADOW_CONST || builtin || (source && shadow->parent == c->modules);
+    const Py_ssize_t count = kind == SHADOW_CELL ? shadow->items[0] != NULL
+                             : function || (kind >= SHADOW_TUPLE && kind <= SHADOW_SUPER)
+                                 ? shadow->count
+                                 : 0;
     PyObject *thing = constant ? shadow->value : kind == SHADOW_NODE ? shadow->node : shadow->key;
     OWNED PyObject *keys = NULL, *items = NULL;
 
     if (kind == SHADOW_CELL && shadow->guarded)
         return Py_NewRef(plan_part(c, shadow->parent));
-    if (!words[kind] || (constant && !thing) || (builtin && shadow->guarded != 2 && guard_on(c, shadow, "ID_MATCH", thing)))
+    if (!words[kind] || (constant && !thing) ||
+        (builtin && shadow->guarded != 2 && guard_on(c, shadow, "ID_MATCH", thing)))
         return NULL;
     items = plan_parts(c, count, shadow->items);
     keys = PyTuple_New(kind == SHADOW_DICT || kind == SHADOW_OBJECT ? count : 0);
     for (Py_ssize_t i = 0; keys && i < PyTuple_GET_SIZE(keys); i++)
         PyTuple_SET_ITEM(keys, i, Py_NewRef(shadow->keys[i]));
-    return !keys || !items ? NULL
-           : Py_BuildValue("(sCnOOOOOO)", constant ? "constant" : words[kind], shadow->step, shadow->at, thing ? thing : Py_None, keys, items,
-                           part_if_any(c, constant || kind == SHADOW_CALL ? NULL : shadow->parent), part_if_any(c, function ? shadow->next : NULL),
-                           part_if_any(c, function ? shadow->child : NULL));
+    return !keys || !items
+               ? NULL
+               : Py_BuildValue(
+                     "(sCnOOOOOO)", constant ? "constant" : words[kind], shadow->step, shadow->at,
+                     thing ? thing : Py_None, keys, items,
+                     part_if_any(c, constant || kind == SHADOW_CALL ? NULL : shadow->parent),
+                     part_if_any(c, function ? shadow->next : NULL),
+                     part_if_any(c, function ? shadow->child : NULL));
 }
 
 PyObject *plan_part(struct capture *c, struct shadow *shadow)
@@ -73,7 +88,10 @@ static bool is_cell(const struct watched *w, int variable)
 {
     PyObject *value = compat_local(w->frame, variable);
 
-    return value && _PyLocals_GetKind(w->code->co_localspluskinds, variable) & (CO_FAST_CELL | CO_FAST_FREE) && PyCell_Check(value);
+    return value &&
+           _PyLocals_GetKind(w->code->co_localspluskinds, variable) &
+               (CO_FAST_CELL | CO_FAST_FREE) &&
+           PyCell_Check(value);
 }
 
 static PyObject *variables_told(struct capture *c, const struct watched *w)
@@ -94,34 +112,45 @@ static PyObject *variables_told(struct capture *c, const struct watched *w)
         }
         if (value ? shadow && shadow == before : !before)
             continue;
-        made = value ? Py_BuildValue("(iOO)", i, plan_part(c, shadow), value) : Py_BuildValue("(i)", i);
+        made = value ? Py_BuildValue("(iOO)", i, plan_part(c, shadow), value)
+                     : Py_BuildValue("(i)", i);
         if (!made || PyList_Append(list, made))
             Py_CLEAR(list);
     }
     return list;
 }
 
-PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *const *shadows, int depth)
+PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *const *shadows,
+                     int depth)
 {
     PyObject *stack = PyTuple_New(depth), *cells = PyTuple_New(w->variables);
 
     for (int i = 0; cells && i < w->variables; i++) {
         struct shadow *shadow = w->shadow[i];
         OWNED PyObject *own = Py_BuildValue("(sCi)", "own", 0, i);
-        if (shadow && shadow->kind == SHADOW_CELL && !shadow->guarded && !shadow->told) /* the frame's, as long as that goes on */
+        /* the frame's, as long as that goes on */
+        if (shadow && shadow->kind == SHADOW_CELL && !shadow->guarded && !shadow->told)
             shadow->told = capture_keep(c, own);
-        PyTuple_SET_ITEM(cells, i, Py_NewRef(!w->resumed && is_cell(w, i) ? compat_local(w->frame, i) : Py_None));
+        PyTuple_SET_ITEM(
+            cells, i,
+            Py_NewRef(!w->resumed && is_cell(w, i) ? compat_local(w->frame, i) : Py_None));
     }
     for (int i = 0; stack && i < depth; i++) {
-        PyObject *value = compat_local(w->frame, w->variables + i); /* NULL: an instruction that breaks behind itself has taken it */
-        PyTuple_SET_ITEM(stack, i, shadows[i] == &shadow_of_null ? PyTuple_New(0) : Py_BuildValue("(OO)", plan_part(c, shadows[i]), value ? value : Py_None));
+        /* NULL: an instruction that breaks behind itself has taken it */
+        PyObject *value = compat_local(w->frame, w->variables + i);
+        PyTuple_SET_ITEM(
+            stack, i,
+            shadows[i] == &shadow_of_null
+                ? PyTuple_New(0)
+                : Py_BuildValue("(OO)", plan_part(c, shadows[i]), value ? value : Py_None));
     }
     return Py_BuildValue("(NNN)", variables_told(c, w), stack, cells);
 }
 
 /* ---- a plan that runs ---- */
 
-/* The first run: what it gives is there. CODE had variable I where the frame has it, or behind those that it has more: dyntrace._assemble. */
+/* The first run: what it gives is there. CODE had variable I where the frame has it, or behind
+ * those that it has more: dyntrace._assemble. */
 static PyObject *replayed(struct plan *plan, compat_frame *frame)
 {
     struct capture_going *going = tracer_thread ? tracer_thread->replay : NULL;
@@ -155,12 +184,14 @@ static PyObject *raised_in(struct plan *plan, PyThreadState *ts, compat_frame *f
 
     torch_quiet_begin(&quiet);
     compat_uncount(ts, OWN_CALLS);
-    trace = PyObject_CallFunctionObjArgs(plan->raised, raised.traceback ? raised.traceback : Py_None, NULL);
+    trace = PyObject_CallFunctionObjArgs(plan->raised,
+                                         raised.traceback ? raised.traceback : Py_None, NULL);
     compat_uncount(ts, -OWN_CALLS);
     PyErr_Clear();
     torch_quiet_end(&quiet);
     if (trace == Py_True) {
-        if (!PyErr_GivenExceptionMatches(raised.type, PyExc_Exception)) /* a signal's handler has raised that: it is to come where it is */
+        /* a signal's handler has raised that: it is to come where it is */
+        if (!PyErr_GivenExceptionMatches(raised.type, PyExc_Exception))
             PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), raised.type);
         tracer_exception_drop(&raised);
         return Py_NewRef((PyObject *)plan);
@@ -180,12 +211,14 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
     struct tracer *t = tracer_thread;
     compat_frame *frame = compat_current_frame(ts);
     PyObject *result = replayed(plan, frame), *before = t ? t->callback : NULL;
-    const struct front *const front = t ? t->front : NULL; /* what the backend made may be torch's */
+    /* what the backend made may be torch's */
+    const struct front *const front = t ? t->front : NULL;
 
     if (result)
         return result;
     if (!frame)
-        return PyErr_Format(PyExc_TypeError, "only code that dyntrace made may call %U", plan->name);
+        return PyErr_Format(PyExc_TypeError, "only code that dyntrace made may call %U",
+                            plan->name);
     if (!plan->run)
         return Py_NewRef(frame->f_globals);
     if (before) /* What the backend made is not captured. */
@@ -229,13 +262,13 @@ PyObject *plan_new(const char *name)
 static PyMemberDef plan_members[] = {
     {"name", T_OBJECT, offsetof(struct plan, name), 0, "What the graph is called."},
     {"run", T_OBJECT, offsetof(struct plan, run), 0, "What the plan does."},
-    {"raised", T_OBJECT, offsetof(struct plan, raised), 0, "What it does when that raises: see dyntrace._plan."},
+    {"raised", T_OBJECT, offsetof(struct plan, raised), 0,
+     "What it does when that raises: see dyntrace._plan."},
     {NULL, 0, 0, 0, NULL},
 };
 
 PyTypeObject plan_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "dyntrace.Plan",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dyntrace.Plan",
     .tp_basicsize = sizeof(struct plan),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_doc = "Runs a graph in the code that was made for it, and gives that the values behind it.",

@@ -1,7 +1,8 @@
-/* tracer/capture/step.c -- one instruction after the other, in the frame that is CPython's. See capture.h.
+/* tracer/capture/step.c -- one instruction after the other, in the frame that is CPython's. See
+ * capture.h.
  *
- * Before each instruction, the shadows of the stack are kept: where it breaks after all, what the graph has to give is what
- * was there then. */
+ * Before each instruction, the shadows of the stack are kept: where it breaks after all, what the
+ * graph has to give is what was there then. */
 #include "tracer/capture/capture.h"
 #include "tracer/record.h"
 
@@ -9,8 +10,8 @@ enum { MOST_JUMPS = 40000, MOST_NODES = 40000 };
 
 /* ---- variables ---- */
 
-/* C keeps what was read. Is OBJECT, or with NULL any object, alive only by that and by MORE references? CPython would run, or would have
- * run, what its death runs. */
+/* C keeps what was read. Is OBJECT, or with NULL any object, alive only by that and by MORE
+ * references? CPython would run, or would have run, what its death runs. */
 static bool dies(const struct capture *c, PyObject *object, Py_ssize_t more)
 {
     for (Py_ssize_t i = 0; i < c->mortal->count; i++) {
@@ -28,7 +29,8 @@ static enum ended break_at_death(struct capture *c)
 
 static enum ended unbound(struct capture *c, const struct watched *w, uint32_t variable)
 {
-    return break_at(c, "instruction", "variable %.100s has no value", PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
+    return break_at(c, "instruction", "variable %.100s has no value",
+                    PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
 }
 
 static enum ended may_load(struct capture *c, const struct watched *w, uint32_t variable)
@@ -36,11 +38,15 @@ static enum ended may_load(struct capture *c, const struct watched *w, uint32_t 
     PyObject *value = compat_local(w->frame, (int)variable);
 
     if (!value) {
-        c->failed |= !w->outer && !code_handles(w->code, w->bytes, w->unit); /* nothing is kept of what raises */
+        /* nothing is kept of what raises */
+        c->failed |= !w->outer && !code_handles(w->code, w->bytes, w->unit);
         return unbound(c, w, variable);
     }
-    if (w->resumed && w->shadow[variable] && !w->shadow[variable]->guarded && one_of(c, w->shadow[variable]) == w->shadow[variable] && !value_type_known(c, value, w->shadow[variable]))
-        return break_at(c, "value", "variable %.100s may have no value", PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
+    if (w->resumed && w->shadow[variable] && !w->shadow[variable]->guarded &&
+        one_of(c, w->shadow[variable]) == w->shadow[variable] &&
+        !value_type_known(c, value, w->shadow[variable]))
+        return break_at(c, "value", "variable %.100s may have no value",
+                        PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
     return ENDED_NOT;
 }
 
@@ -49,7 +55,8 @@ static enum ended load_fast(struct capture *c, struct watched *w, uint32_t varia
     enum ended ended = may_load(c, w, variable);
 
     if (!ended)
-        stack_push(w, Py_NewRef(compat_local(w->frame, (int)variable)), one_of(c, w->shadow[variable]));
+        stack_push(w, Py_NewRef(compat_local(w->frame, (int)variable)),
+                   one_of(c, w->shadow[variable]));
     return ended;
 }
 
@@ -76,7 +83,10 @@ static enum ended may_store(struct capture *c, const struct watched *w, uint32_t
 {
     PyObject *old = compat_local(w->frame, (int)variable);
 
-    return old && (dies(c, old, 1) || (c->mortal->count && Py_REFCNT(old) == 1 && !value_dies_quietly(old))) ? break_at_death(c) : ENDED_NOT;
+    return old && (dies(c, old, 1) ||
+                   (c->mortal->count && Py_REFCNT(old) == 1 && !value_dies_quietly(old)))
+               ? break_at_death(c)
+               : ENDED_NOT;
 }
 
 static enum ended store_fast(struct capture *c, struct watched *w, uint32_t variable)
@@ -97,19 +107,22 @@ static enum ended two(struct capture *c, struct watched *w, uint32_t arg)
     const uint32_t variable[2] = {arg >> 4, arg & 15};
     enum ended ended = ENDED_NOT;
 
-    for (int i = 0; i < 2 && !ended; i++) /* all of it, or nothing; what the first stores the second may load */
+    /* all of it, or nothing; what the first stores the second may load */
+    for (int i = 0; i < 2 && !ended; i++)
         if (half[i] == STORE_FAST)
             ended = may_store(c, w, variable[i]);
         else if (!i || half[0] != STORE_FAST || variable[0] != variable[1])
             ended = may_load(c, w, variable[i]);
     for (int i = 0; i < 2 && !ended; i++)
-        ended = half[i] == STORE_FAST ? store_fast(c, w, variable[i]) : load_fast(c, w, variable[i]);
+        ended =
+            half[i] == STORE_FAST ? store_fast(c, w, variable[i]) : load_fast(c, w, variable[i]);
     return ended;
 }
 
 /* ---- cells ---- */
 
-static struct shadow *cell_shadow(struct capture *c, struct shadow *content, struct shadow *source, bool outside)
+static struct shadow *cell_shadow(struct capture *c, struct shadow *content, struct shadow *source,
+                                  bool outside)
 {
     struct shadow *made = shadow_new(c, SHADOW_CELL, 1);
 
@@ -134,7 +147,8 @@ static enum ended make_cell(struct capture *c, struct watched *w, uint32_t varia
 }
 
 /* CELL, free variable I of W's function, which is called NAME: its shadow. */
-static struct shadow *free_cell(struct capture *c, struct watched *w, int i, PyObject *name, PyObject *cell)
+static struct shadow *free_cell(struct capture *c, struct watched *w, int i, PyObject *name,
+                                PyObject *cell)
 {
     struct shadow *of = w->function, *source = NULL, *content = NULL;
     OWNED PyObject *number = PyLong_FromLong(i);
@@ -145,7 +159,8 @@ static struct shadow *free_cell(struct capture *c, struct watched *w, int i, PyO
     if (!of && value && (source = source_read(c, c->locals, 'C', name, cell))) {
         source->at = i;
         content = source_read(c, c->locals, 'l', name, value);
-    } else if (of && value && number && of->kind == SHADOW_SOURCE && (source = source_attribute(c, of, "__closure__", NULL)) &&
+    } else if (of && value && number && of->kind == SHADOW_SOURCE &&
+               (source = source_attribute(c, of, "__closure__", NULL)) &&
                (source = source_read(c, source, '[', number, cell))) {
         content = source_attribute(c, source, "cell_contents", value);
     }
@@ -161,7 +176,8 @@ static enum ended copy_free(struct capture *c, struct watched *w, int count)
         return break_at(c, "instruction", "a function without its closure");
     for (int i = 0; i < count; i++) {
         PyObject *cell = PyTuple_GET_ITEM(closure, i);
-        store(w, (uint32_t)(first + i), Py_NewRef(cell), free_cell(c, w, i, PyTuple_GET_ITEM(w->code->co_localsplusnames, first + i), cell));
+        store(w, (uint32_t)(first + i), Py_NewRef(cell),
+              free_cell(c, w, i, PyTuple_GET_ITEM(w->code->co_localsplusnames, first + i), cell));
     }
     return ENDED_NOT;
 }
@@ -177,23 +193,27 @@ static struct shadow *cell_content(struct capture *c, struct shadow *of)
         return of->items[0];
     source = of->parent = one_of(c, of->parent);
     changed = source ? source_changed(source, '.', word_of("cell_contents")) : NULL;
-    return source && is_apart(c, source) ? one_of(c, changed ? changed->items[0] : of->items[0]) : NULL;
+    return source && is_apart(c, source) ? one_of(c, changed ? changed->items[0] : of->items[0])
+                                         : NULL;
 }
 
 static enum ended deref(struct capture *c, struct watched *w, uint32_t variable, bool stores)
 {
-    PyObject *cell = compat_local(w->frame, (int)variable), *old = cell && PyCell_Check(cell) ? PyCell_GET(cell) : NULL, *value;
+    PyObject *cell = compat_local(w->frame, (int)variable),
+             *old = cell && PyCell_Check(cell) ? PyCell_GET(cell) : NULL, *value;
     struct shadow *of = w->shadow[variable], *content = old ? cell_content(c, of) : NULL, *shadow;
 
     if (stores ? !cell || !PyCell_Check(cell) : !old)
         return unbound(c, w, variable);
     if (!stores) {
-        c->failed |= content && content->kind == SHADOW_SOURCE && content->value != old; /* it has been set meanwhile */
+        /* it has been set meanwhile */
+        c->failed |= content && content->kind == SHADOW_SOURCE && content->value != old;
         stack_push(w, Py_NewRef(old), content);
         return ENDED_NOT;
     }
     if (content && of->guarded && of->parent)
-        return set_place(c, w, 1, of->parent, '.', word_of("cell_contents"), old, stack_value(w, 0), stack_shadow(w, 0));
+        return set_place(c, w, 1, of->parent, '.', word_of("cell_contents"), old, stack_value(w, 0),
+                         stack_shadow(w, 0));
     if (!of || of->kind != SHADOW_CELL || of->guarded || !shadow_change(c, of))
         return break_at(c, "mutation", "variable %.100s of another function is set",
                         PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
@@ -211,7 +231,8 @@ static enum ended deref(struct capture *c, struct watched *w, uint32_t variable,
 enum { DEFAULTS = 1, KEYWORDS = 2, CLOSURE = 8 };
 
 /* The one of WHAT that is on top is FUNCTION's. */
-static void take_part(struct watched *w, PyFunctionObject *function, struct shadow *shadow, uint32_t what)
+static void take_part(struct watched *w, PyFunctionObject *function, struct shadow *shadow,
+                      uint32_t what)
 {
     struct shadow *of;
     PyObject *part = pop(w, &of);
@@ -235,13 +256,15 @@ static enum ended make_function(struct capture *c, struct watched *w, struct com
     struct shadow *shadow = makes ? shadow_new(c, SHADOW_FUNCTION, 0) : stack_shadow(w, 0);
     PyObject *made;
 
-    if (!shadow || shadow->kind != SHADOW_FUNCTION || (action.arg & ~(unsigned)(CLOSURE | KEYWORDS | DEFAULTS)))
+    if (!shadow || shadow->kind != SHADOW_FUNCTION ||
+        (action.arg & ~(unsigned)(CLOSURE | KEYWORDS | DEFAULTS)))
         return break_at(c, "instruction", "a function is made that has annotations");
     if (makes) {
         shadow->key = capture_keep(c, stack_value(w, 0));
         shadow->child = w->globals;
     }
-    made = makes ? PyFunction_New(stack_value(w, 0), w->frame->f_globals) : Py_NewRef(stack_value(w, 0));
+    made = makes ? PyFunction_New(stack_value(w, 0), w->frame->f_globals)
+                 : Py_NewRef(stack_value(w, 0));
     if (!made)
         return ENDED_RAISED;
     stack_drop(w, 1);
@@ -269,12 +292,14 @@ static enum ended load_global(struct capture *c, struct watched *w, PyObject *na
         value = PyErr_Occurred() ? NULL : PyDict_GetItemWithError(builtins, name);
         if (!value || !missing) {
             PyErr_Clear();
-            return break_at(c, "instruction", "global %.100s, which is not there", PyUnicode_AsUTF8(name));
+            return break_at(c, "instruction", "global %.100s, which is not there",
+                            PyUnicode_AsUTF8(name));
         }
         if (!missing->guarded)
             guard_on(c, w->globals, "DICT_NOT_CONTAINS", name);
         missing->guarded = 2;
-        shadow = builtins == PyEval_GetBuiltins() ? source_read(c, c->builtins, '[', name, value) : NULL;
+        shadow =
+            builtins == PyEval_GetBuiltins() ? source_read(c, c->builtins, '[', name, value) : NULL;
     }
     if (!shadow)
         return break_at(c, "value", "global %.100s changed", PyUnicode_AsUTF8(name));
@@ -296,7 +321,9 @@ static void swap(struct watched *w, int count)
 static enum ended jump(struct capture *c, struct watched *w, uint32_t to)
 {
     w->next = (int32_t)to;
-    return to <= (uint32_t)w->unit && !compat_hides(w->code) && ++c->jumps > MOST_JUMPS ? break_at(c, "limit", "a loop of more than %d rounds", MOST_JUMPS) : ENDED_NOT;
+    return to <= (uint32_t)w->unit && !compat_hides(w->code) && ++c->jumps > MOST_JUMPS
+               ? break_at(c, "limit", "a loop of more than %d rounds", MOST_JUMPS)
+               : ENDED_NOT;
 }
 
 static enum ended jump_if(struct capture *c, struct watched *w, struct compat_action action)
@@ -309,8 +336,10 @@ static enum ended jump_if(struct capture *c, struct watched *w, struct compat_ac
 
     if (ended != ENDED_NOT && ended != ENDED_BEHIND)
         return ended;
-    if (none && !(value == Py_None ? value_known(c, value, shadow) : value_type_known(c, value, shadow)))
-        return break_at(c, "value", "whether a %.100s that is not known is None", Py_TYPE(value)->tp_name);
+    if (none &&
+        !(value == Py_None ? value_known(c, value, shadow) : value_type_known(c, value, shadow)))
+        return break_at(c, "value", "whether a %.100s that is not known is None",
+                        Py_TYPE(value)->tp_name);
     is = (none ? value : stack_value(w, 0)) == (none ? Py_None : Py_True);
     is = is == (action.flag == IF_TRUE || action.flag == IF_NONE);
     if (is && jump(c, w, action.arg) && !ended)
@@ -326,15 +355,25 @@ static enum ended begin_with(struct capture *c, struct watched *w)
 {
     struct operands manager = {{stack_value(w, 0)}, {stack_shadow(w, 0)}};
     PyTypeObject *type = Py_TYPE(manager.values[0]);
-    PyObject *exit = _PyType_Lookup(type, word_of("__exit__")), *enter = _PyType_Lookup(type, word_of("__enter__"));
+    PyObject *exit = _PyType_Lookup(type, word_of("__exit__")),
+             *enter = _PyType_Lookup(type, word_of("__enter__"));
     enum ended ended = ENDED_BEFORE;
 
-    if (enter && exit && PyFunction_Check(enter) && PyFunction_Check(exit) && !is_array_function(enter) &&
-        !(ended = read_attribute(c, w, 0, manager.values[0], manager.of[0], word_of("__exit__"), false))) {
-        if (stack_shadow(w, 0)->kind == SHADOW_METHOD && stack_shadow(w, 0)->value == exit) { /* no attribute of its own */
+    if (enter && exit && PyFunction_Check(enter) && PyFunction_Check(exit) &&
+        !is_array_function(enter) &&
+        !(ended = read_attribute(c, w, 0, manager.values[0], manager.of[0], word_of("__exit__"),
+                                 false))) {
+        /* no attribute of its own */
+        if (stack_shadow(w, 0)->kind == SHADOW_METHOD && stack_shadow(w, 0)->value == exit) {
             swap(w, 2);
-            ended = step_method(c, w, &(struct call){.callable = enter, .args = manager.values, .shadows = manager.of, .count = 1, .slots = 1}, enter,
-                                class_source(c, manager.values[0], manager.of[0]), "__enter__");
+            ended =
+                step_method(c, w,
+                            &(struct call){.callable = enter,
+                                           .args = manager.values,
+                                           .shadows = manager.of,
+                                           .count = 1,
+                                           .slots = 1},
+                            enter, class_source(c, manager.values[0], manager.of[0]), "__enter__");
             if (ended != ENDED_BEFORE)
                 return ended;
             swap(w, 2);
@@ -347,7 +386,9 @@ static enum ended begin_with(struct capture *c, struct watched *w)
 
 static enum ended step(struct capture *c, struct watched *w, struct compat_action action)
 {
-    PyObject *value, *name = action.arg < (size_t)PyTuple_GET_SIZE(w->code->co_names) ? PyTuple_GET_ITEM(w->code->co_names, action.arg) : NULL;
+    PyObject *value, *name = action.arg < (size_t)PyTuple_GET_SIZE(w->code->co_names)
+                                 ? PyTuple_GET_ITEM(w->code->co_names, action.arg)
+                                 : NULL;
     struct shadow *shadow;
     enum ended ended;
 
@@ -416,7 +457,8 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
         stack_push(w, NULL, NULL);
         return ENDED_NOT;
     case COPY:
-        stack_push(w, Py_XNewRef(stack_value(w, (int)action.arg - 1)), stack_shadow(w, (int)action.arg - 1));
+        stack_push(w, Py_XNewRef(stack_value(w, (int)action.arg - 1)),
+                   stack_shadow(w, (int)action.arg - 1));
         return ENDED_NOT;
     case SWAP:
         if (action.arg > 1)
@@ -427,8 +469,10 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case UNPACK_EX:
         return unpack(c, w, (Py_ssize_t)(action.arg & 0xff), (Py_ssize_t)(action.arg >> 8));
     case FOR_ITER:
-        ended = iterator_next(c, w, stack_value(w, COMPAT_ABOVE_ITERATOR), stack_shadow(w, COMPAT_ABOVE_ITERATOR), 0);
-        if (ended != ENDED_BEFORE && ended != ENDED_RAISED && stack_value(w, 0) == polyfill("end")) {
+        ended = iterator_next(c, w, stack_value(w, COMPAT_ABOVE_ITERATOR),
+                              stack_shadow(w, COMPAT_ABOVE_ITERATOR), 0);
+        if (ended != ENDED_BEFORE && ended != ENDED_RAISED &&
+            stack_value(w, 0) == polyfill("end")) {
             stack_drop(w, 2 + COMPAT_ABOVE_ITERATOR);
             w->next = (int32_t)action.arg;
         }
@@ -439,7 +483,8 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case JUMP_IF_FALSE_OR_POP:
         return jump_if(c, w, action);
     case CALL:
-        return invoke(c, w, (int)action.arg, action.flag ? stack_value(w, 0) : w->names, action.flag);
+        return invoke(c, w, (int)action.arg, action.flag ? stack_value(w, 0) : w->names,
+                      action.flag);
     case CALL_FUNCTION_EX:
         return invoke_variable(c, w, action.flag);
     case MAKE_FUNCTION:
@@ -482,7 +527,8 @@ enum ended watch(struct capture *c, struct watched *w)
         in_call = w->op == KW_NAMES || w->op == PRECALL;
         compat_step_at(w->frame, unit);
         w->before = w->depth;
-        memcpy(w->shadow + w->variables + w->code->co_stacksize, w->shadow + w->variables, sizeof *w->shadow * (size_t)w->depth);
+        memcpy(w->shadow + w->variables + w->code->co_stacksize, w->shadow + w->variables,
+               sizeof *w->shadow * (size_t)w->depth);
         if (c->failed || PyList_GET_SIZE(c->nodes) > MOST_NODES) {
             break_at(c, "limit", "a graph of more than %d operations", MOST_NODES);
             ended = ENDED_BEFORE;
@@ -492,7 +538,8 @@ enum ended watch(struct capture *c, struct watched *w)
             ended = step(c, w, action);
             c->make_bool |= make_bool && ended == ENDED_BEFORE;
         }
-        if (ended == ENDED_RAISED || ended == ENDED_BEFORE) /* CPython does the instruction itself at each hit */
+        /* CPython does the instruction itself at each hit */
+        if (ended == ENDED_RAISED || ended == ENDED_BEFORE)
             c->effects->count = effects;
         if (!ended && !w->outer && dies(c, NULL, 0)) {
             break_at_death(c);
@@ -502,7 +549,8 @@ enum ended watch(struct capture *c, struct watched *w)
             w->names = NULL;
     }
     if (ended == ENDED_RAISED)
-        break_at(c, "raised", "it raised %.100s", PyErr_Occurred() ? ((PyTypeObject *)PyErr_Occurred())->tp_name : "nothing");
+        break_at(c, "raised", "it raised %.100s",
+                 PyErr_Occurred() ? ((PyTypeObject *)PyErr_Occurred())->tp_name : "nothing");
     if (ended != ENDED_RETURN && ended != ENDED_YIELD && !(c->stack && c->inner_broke)) {
         struct tracer_exception pending = tracer_exception_aside();
         Py_XSETREF(c->stack, place_now(c));
@@ -515,10 +563,16 @@ int watched_open(struct capture *c, struct watched *w, compat_frame *frame)
 {
     PyCodeObject *code = compat_code(frame);
 
-    *w = (struct watched){.outer = c->innermost, .frame = frame, .code = code, .variables = code->co_nlocalsplus, .serial = ++c->serial};
+    *w = (struct watched){.outer = c->innermost,
+                          .frame = frame,
+                          .code = code,
+                          .variables = code->co_nlocalsplus,
+                          .serial = ++c->serial};
     w->held = PyCode_GetCode(code);
-    w->shadow = calloc((size_t)code->co_nlocalsplus + 2 * (size_t)code->co_stacksize + 2, sizeof *w->shadow);
-    if (!w->held || !w->shadow || compat_recursion_remaining(c->ts) <= 0) { /* CPython raises that */
+    w->shadow = calloc((size_t)code->co_nlocalsplus + 2 * (size_t)code->co_stacksize + 2,
+                       sizeof *w->shadow);
+    /* CPython raises that */
+    if (!w->held || !w->shadow || compat_recursion_remaining(c->ts) <= 0) {
         Py_CLEAR(w->held);
         free(w->shadow);
         PyErr_Clear();
@@ -540,7 +594,8 @@ void watched_close(struct capture *c, struct watched *w)
     Py_CLEAR(w->held);
 }
 
-int hand_over(struct capture *c, struct watched *w, enum ended ended, struct tracer_exception *pending)
+int hand_over(struct capture *c, struct watched *w, enum ended ended,
+              struct tracer_exception *pending)
 {
     const int count = w->variables + w->depth;
 
@@ -551,12 +606,18 @@ int hand_over(struct capture *c, struct watched *w, enum ended ended, struct tra
         c->make_bool = false;
     }
     if (ended == ENDED_RAISED) {
-        compat_go_on(w->frame, w->unit + 1, count); /* the handler is looked for one unit before that */
+        /* the handler is looked for one unit before that */
+        compat_go_on(w->frame, w->unit + 1, count);
         *pending = tracer_exception_aside();
         return 1;
     }
     PyErr_Clear();
-    compat_go_on(w->frame, ended == ENDED_BEHIND ? w->next : ended == ENDED_BEFORE ? w->group : w->unit, count); /* it has yet to return, or yield */
+    /* it has yet to return, or yield */
+    compat_go_on(w->frame,
+                 ended == ENDED_BEHIND   ? w->next
+                 : ended == ENDED_BEFORE ? w->group
+                                         : w->unit,
+                 count);
     return 0;
 }
 
@@ -571,7 +632,8 @@ static void find_globals(struct capture *c, struct watched *w)
         w->globals = source_attribute(c, w->function, "__globals__", w->frame->f_globals);
 }
 
-/* W, opened for the frame of the generator OF, has the shadows of its variables and its stack, where it is resumed with None, or what it is sent. */
+/* W, opened for the frame of the generator OF, has the shadows of its variables and its stack,
+ * where it is resumed with None, or what it is sent. */
 static bool take_up(struct capture *c, struct watched *w, struct shadow *of)
 {
     const struct call *sent = c->sent;
@@ -652,11 +714,13 @@ PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *fram
     if (generator && !broke) {
         generator->child = c->returned_shadow;
         generator->count = w.variables + w.depth - 1;
-        memcpy(generator->items, w.shadow, sizeof *w.shadow * (size_t)(ended == ENDED_YIELD ? generator->count : 0));
+        memcpy(generator->items, w.shadow,
+               sizeof *w.shadow * (size_t)(ended == ENDED_YIELD ? generator->count : 0));
     } else if (generator) {
         generator->counted = true;
     } else if (!broke) {
-        result = c->stepped = Py_NewRef(w.op == RETURN_VALUE ? stack_value(&w, 0) : c->returned_shadow->value);
+        result = c->stepped =
+            Py_NewRef(w.op == RETURN_VALUE ? stack_value(&w, 0) : c->returned_shadow->value);
         stack_drop(&w, w.depth);
         compat_go_on(frame, 0, w.variables);
         watched_close(c, &w);
@@ -665,8 +729,10 @@ PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *fram
         c->inner_broke = false;
         return result;
     }
-    ends = ended == ENDED_BEFORE && w.op == RAISE_VARARGS && w.depth && stack_value(&w, 0) == PyExc_StopIteration &&
-           value_known(c, PyExc_StopIteration, stack_shadow(&w, 0)) && !code_handles(w.code, w.bytes, w.unit);
+    ends = ended == ENDED_BEFORE && w.op == RAISE_VARARGS && w.depth &&
+           stack_value(&w, 0) == PyExc_StopIteration &&
+           value_known(c, PyExc_StopIteration, stack_shadow(&w, 0)) &&
+           !code_handles(w.code, w.bytes, w.unit);
     throws = hand_over(c, &w, ended, &pending);
     watched_close(c, &w);
     tracer_exception_back(&pending);

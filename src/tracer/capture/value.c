@@ -1,10 +1,13 @@
-/* tracer/capture/value.c -- what is known of values: shadows, sources, and guards on what was read. See capture.h.
+/* tracer/capture/value.c -- what is known of values: shadows, sources, and guards on what was read.
+ * See capture.h.
  *
- * A source is guarded when something that depends on it has been done, and no earlier: an argument that is only handed on
- * needs none. What is read twice must be the same both times, else nothing that was read is believed (capture->failed).
+ * A source is guarded when something that depends on it has been done, and no earlier: an argument
+ * that is only handed on needs none. What is read twice must be the same both times, else nothing
+ * that was read is believed (capture->failed).
  *
- * Guards are checked before the graph runs. So behind an operation that may run code of the program's (capture->foreign: an array's class
- * is the program's and was not registered, or its items are objects) nothing is read that such code may change: that is a break, and the resume
+ * Guards are checked before the graph runs. So behind an operation that may run code of the
+ * program's (capture->foreign: an array's class is the program's and was not registered, or its
+ * items are objects) nothing is read that such code may change: that is a break, and the resume
  * function reads it. */
 #include "tracer/capture/capture.h"
 #include "tracer/compat/guards.h"
@@ -33,12 +36,14 @@ static PyObject *loaded(const char *module, const char *name)
 {
     PyObject *found = PyDict_GetItemString(PyImport_GetModuleDict(), module);
 
-    return found && PyModule_Check(found) ? PyDict_GetItemString(PyModule_GetDict(found), name) : NULL;
+    return found && PyModule_Check(found) ? PyDict_GetItemString(PyModule_GetDict(found), name)
+                                          : NULL;
 }
 
 void values_begin(void)
 {
-    static const char *const names[][2] = {{"numpy", "ndarray"}, {"numpy", "generic"}, {"torch", "Tensor"}};
+    static const char *const names[][2] = {
+        {"numpy", "ndarray"}, {"numpy", "generic"}, {"torch", "Tensor"}};
     static bool found[3];
 
     for (int i = 0; i < 3; i++) {
@@ -53,7 +58,8 @@ bool value_is_array(PyObject *value)
 {
     PyTypeObject *type = Py_TYPE(value);
 
-    if (type == &PyLong_Type || type == &PyUnicode_Type || type == &PyTuple_Type || type == &PyFloat_Type || type == &PyFunction_Type)
+    if (type == &PyLong_Type || type == &PyUnicode_Type || type == &PyTuple_Type ||
+        type == &PyFloat_Type || type == &PyFunction_Type)
         return false;
     for (Py_ssize_t i = array_types ? PyList_GET_SIZE(array_types) : 0; i--;)
         if (PyType_IsSubtype(type, (PyTypeObject *)PyList_GET_ITEM(array_types, i)))
@@ -64,8 +70,10 @@ bool value_is_array(PyObject *value)
 /* Is TYPE a class of numpy's or torch's own? */
 static bool is_of_package(PyTypeObject *type)
 {
-    PyObject *module = type->tp_flags & Py_TPFLAGS_HEAPTYPE ? _PyType_Lookup(type, word_of("__module__")) : NULL;
-    const char *name = module && PyUnicode_CheckExact(module) ? PyUnicode_AsUTF8(module) : type->tp_name;
+    PyObject *module =
+        type->tp_flags & Py_TPFLAGS_HEAPTYPE ? _PyType_Lookup(type, word_of("__module__")) : NULL;
+    const char *name =
+        module && PyUnicode_CheckExact(module) ? PyUnicode_AsUTF8(module) : type->tp_name;
 
     PyErr_Clear();
     return is_array_package(name);
@@ -81,8 +89,10 @@ bool value_is_foreign(PyObject *value)
     OWNED PyObject *dtype = NULL, *objects = NULL;
 
     if (!is_of_package(Py_TYPE(value)))
-        return !is_known_type(Py_TYPE(value)); /* registered: the program says what its operations are */
-    if (compat_optional_attribute(value, word_of("dtype"), &dtype) < 0 || (dtype && compat_optional_attribute(dtype, word_of("hasobject"), &objects) < 0))
+        /* registered: the program says what its operations are */
+        return !is_known_type(Py_TYPE(value));
+    if (compat_optional_attribute(value, word_of("dtype"), &dtype) < 0 ||
+        (dtype && compat_optional_attribute(dtype, word_of("hasobject"), &objects) < 0))
         return PyErr_Clear(), true;
     return objects == Py_True;
 }
@@ -107,18 +117,22 @@ static bool is_simple(PyObject *value)
 {
     PyTypeObject *type = Py_TYPE(value);
 
-    return value == Py_None || type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type || type == &PyUnicode_Type ||
-           type == &PyBytes_Type || type == &PyComplex_Type || type == &PyRange_Type || value == Py_Ellipsis; /* not NotImplemented: whether that is true is warned of */
+    return value == Py_None || type == &PyLong_Type || type == &PyBool_Type ||
+           type == &PyFloat_Type || type == &PyUnicode_Type ||
+           /* not NotImplemented: whether that is true is warned of */
+           type == &PyBytes_Type || type == &PyComplex_Type || type == &PyRange_Type ||
+           value == Py_Ellipsis;
 }
 
 static bool is_quiet(PyObject *value)
 {
-    return is_simple(value) || PyType_Check(value) || PyModule_Check(value) || PyCFunction_Check(value) || value_is_description(value) ||
+    return is_simple(value) || PyType_Check(value) || PyModule_Check(value) ||
+           PyCFunction_Check(value) || value_is_description(value) ||
            (value_is_array(value) && !value_is_foreign(value));
 }
 
-/* Is VALUE what LEAF asks for, or all that is in it, if it is a tuple, or, to DEPTH, a list or dict? At most so many ITEMS are looked at, each
- * as often as it is in there. */
+/* Is VALUE what LEAF asks for, or all that is in it, if it is a tuple, or, to DEPTH, a list or
+ * dict? At most so many ITEMS are looked at, each as often as it is in there. */
 static bool is_made_of(bool (*leaf)(PyObject *value), PyObject *value, int depth, int *items)
 {
     PyObject *key, *item;
@@ -127,7 +141,8 @@ static bool is_made_of(bool (*leaf)(PyObject *value), PyObject *value, int depth
     if (--*items < 0 || leaf(value))
         return *items >= 0;
     if (PyTuple_CheckExact(value) || (depth > 0 && PyList_CheckExact(value))) {
-        while (at < PySequence_Fast_GET_SIZE(value) && is_made_of(leaf, PySequence_Fast_GET_ITEM(value, at), depth - 1, items))
+        while (at < PySequence_Fast_GET_SIZE(value) &&
+               is_made_of(leaf, PySequence_Fast_GET_ITEM(value, at), depth - 1, items))
             at++;
         return at == PySequence_Fast_GET_SIZE(value);
     }
@@ -230,7 +245,8 @@ static bool make_room(struct capture *c, struct shadow *shadow, Py_ssize_t room,
 /* -1: no memory. */
 int shadow_add(struct capture *c, struct shadow *container, PyObject *key, struct shadow *item)
 {
-    if (container->count == container->room && !make_room(c, container, 2 * container->room + 4, key))
+    if (container->count == container->room &&
+        !make_room(c, container, 2 * container->room + 4, key))
         return -1;
     if (key)
         container->keys[container->count] = capture_keep(c, key);
@@ -251,13 +267,15 @@ struct shadow *shadow_copy(struct capture *c, const struct shadow *shadow)
 /* One object, or two of a type that nobody can change that are equal? */
 static bool is_same(PyObject *a, PyObject *b)
 {
-    return a == b || (a && b && Py_TYPE(a) == Py_TYPE(b) && value_is_simple(a) && value_is_simple(b) && PyObject_RichCompareBool(a, b, Py_EQ) == 1);
+    return a == b || (a && b && Py_TYPE(a) == Py_TYPE(b) && value_is_simple(a) &&
+                      value_is_simple(b) && PyObject_RichCompareBool(a, b, Py_EQ) == 1);
 }
 
 struct shadow **object_place(const struct shadow *object, PyObject *key)
 {
     for (Py_ssize_t i = 0; i < object->count; i++)
-        if (PyObject_RichCompareBool(object->keys[i], key, Py_EQ) == 1) /* as a dict: 1 and True are one */
+        /* as a dict: 1 and True are one */
+        if (PyObject_RichCompareBool(object->keys[i], key, Py_EQ) == 1)
             return &object->items[i];
     return NULL;
 }
@@ -302,25 +320,31 @@ void shadows_back(struct capture *c, struct undo *mark)
 
 /* ---- sources ---- */
 
-enum { MOST_STEPS = GUARD_DEEPEST / 4 }; /* of a path: each step has a guard, so that what they take grows with the cube */
+/* of a path: each step has a guard, so that what they take grows with the cube */
+enum { MOST_STEPS = GUARD_DEEPEST / 4 };
 
 /* Can no code of the program's change what is read by STEP behind PARENT? */
 static bool is_settled(const struct shadow *parent, char step)
 {
-    return step == 'l' || (step == '[' && parent->step && parent->value && PyTuple_CheckExact(parent->value) && is_settled(parent->parent, parent->step));
+    return step == 'l' ||
+           (step == '[' && parent->step && parent->value && PyTuple_CheckExact(parent->value) &&
+            is_settled(parent->parent, parent->step));
 }
 
 /* Is VALUE, what SHADOW is a source of, as it was when the call began, or can be believed to be? */
 static bool is_believed(const struct capture *c, PyObject *value, const struct shadow *shadow)
 {
-    return !c->foreign || (is_settled(shadow->parent, shadow->step) && !PyList_CheckExact(value) && !PyDict_CheckExact(value));
+    return !c->foreign || (is_settled(shadow->parent, shadow->step) && !PyList_CheckExact(value) &&
+                           !PyDict_CheckExact(value));
 }
 
-struct shadow *source_read(struct capture *c, struct shadow *parent, char step, PyObject *key, PyObject *value)
+struct shadow *source_read(struct capture *c, struct shadow *parent, char step, PyObject *key,
+                           PyObject *value)
 {
     struct shadow *one, **last = &parent->child;
 
-    if (parent->steps == MOST_STEPS || (value && compat_is_lazy(value)) || (c->foreign && !is_settled(parent, step)) || !is_apart(c, parent))
+    if (parent->steps == MOST_STEPS || (value && compat_is_lazy(value)) ||
+        (c->foreign && !is_settled(parent, step)) || !is_apart(c, parent))
         return NULL;
     for (one = parent->child; one; last = &one->next, one = one->next)
         if (one->step == step && is_same(one->key, key)) {
@@ -343,7 +367,8 @@ struct shadow *source_read(struct capture *c, struct shadow *parent, char step, 
     return c->failed ? NULL : one_of(c, one);
 }
 
-struct shadow *source_attribute(struct capture *c, struct shadow *parent, const char *name, PyObject *value)
+struct shadow *source_attribute(struct capture *c, struct shadow *parent, const char *name,
+                                PyObject *value)
 {
     OWNED PyObject *word = PyUnicode_InternFromString(name);
 
@@ -352,9 +377,11 @@ struct shadow *source_attribute(struct capture *c, struct shadow *parent, const 
 
 PyObject *source_path(struct capture *c, struct shadow *source)
 {
-    PyObject *before = source->key && source->step != 'C' ? source_path(c, source->parent) : Py_None;
+    PyObject *before =
+        source->key && source->step != 'C' ? source_path(c, source->parent) : Py_None;
     PyObject *key = source->step == 'S' ? capture_modules : source->key ? source->key : Py_None;
-    OWNED PyObject *made = source->path || !before ? NULL : Py_BuildValue("(OCO)", before, source->step, key);
+    OWNED PyObject *made =
+        source->path || !before ? NULL : Py_BuildValue("(OCO)", before, source->step, key);
 
     if (made)
         source->path = capture_keep(c, made);
@@ -370,7 +397,8 @@ static bool is_rooted(const struct shadow *source)
 
 int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value)
 {
-    PyObject *path = is_rooted(source) ? source_path(c, source) : NULL; /* not that of a value that is only known */
+    /* not that of a value that is only known */
+    PyObject *path = is_rooted(source) ? source_path(c, source) : NULL;
     OWNED PyObject *guard = path ? Py_BuildValue("(sOO)", kind, path, value) : NULL;
 
     if (!guard || PyList_Append(c->guards, guard)) {
@@ -393,15 +421,17 @@ bool value_is_description(PyObject *value)
 {
     const char *name = Py_TYPE(value)->tp_name;
 
-    return !strncmp(name, "numpy.dtype", 11) || !strcmp(name, "torch.dtype") || !strcmp(name, "torch.device") ||
-           !strcmp(name, "torch.layout") || !strcmp(name, "torch.memory_format") || !strcmp(name, "torch.Size");
+    return !strncmp(name, "numpy.dtype", 11) || !strcmp(name, "torch.dtype") ||
+           !strcmp(name, "torch.device") || !strcmp(name, "torch.layout") ||
+           !strcmp(name, "torch.memory_format") || !strcmp(name, "torch.Size");
 }
 
 bool is_plain_slice(PyObject *value)
 {
     const PySliceObject *slice = PySlice_Check(value) ? (const PySliceObject *)value : NULL;
 
-    return slice && value_is_simple(slice->start) && value_is_simple(slice->stop) && value_is_simple(slice->step);
+    return slice && value_is_simple(slice->start) && value_is_simple(slice->stop) &&
+           value_is_simple(slice->step);
 }
 
 bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
@@ -410,21 +440,28 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
         return false;
     if (shadow->kind == SHADOW_METHOD)
         return value_known(c, NULL, shadow->parent);
-    for (Py_ssize_t i = 0; (is_container(shadow) || shadow->kind == SHADOW_NODE) && i < shadow->count; i++)
+    for (Py_ssize_t i = 0;
+         (is_container(shadow) || shadow->kind == SHADOW_NODE) && i < shadow->count; i++)
         if (!may_go_on(c) || !value_known(c, NULL, shadow->items[i]))
             return false;
     if (shadow->kind != SHADOW_SOURCE) /* a number is known if those are that it was made of */
-        return shadow->kind == SHADOW_CONST || is_container(shadow) || (shadow->kind == SHADOW_NODE && shadow->varies);
+        return shadow->kind == SHADOW_CONST || is_container(shadow) ||
+               (shadow->kind == SHADOW_NODE && shadow->varies);
     value = shadow->value;
     if (shadow->guarded == 2)
         return true;
     if (!value || value_is_array(value) || !is_believed(c, value, shadow))
         return false;
-    if (!value_is_plain(value) && !PyFunction_Check(value) && !PyCFunction_Check(value) && !PyMethod_Check(value) &&
-        !PyType_Check(value) && !PyModule_Check(value) && !is_array_function(value))
+    if (!value_is_plain(value) && !PyFunction_Check(value) && !PyCFunction_Check(value) &&
+        !PyMethod_Check(value) && !PyType_Check(value) && !PyModule_Check(value) &&
+        !is_array_function(value))
         return false;
-    guard_on(c, shadow, value == Py_None || PyBool_Check(value) ? "CONSTANT_MATCH" : PyModule_Check(value) ? "MODULE_MATCH"
-                        : value_is_plain(value) ? "EQUALS_MATCH" : "FUNCTION_MATCH", value);
+    guard_on(c, shadow,
+             value == Py_None || PyBool_Check(value) ? "CONSTANT_MATCH"
+             : PyModule_Check(value)                 ? "MODULE_MATCH"
+             : value_is_plain(value)                 ? "EQUALS_MATCH"
+                                                     : "FUNCTION_MATCH",
+             value);
     shadow->guarded = 2;
     return !c->failed;
 }
@@ -432,7 +469,8 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
 /* A function that was made in another: each call of that makes one of the same code. */
 bool is_nested(PyObject *value)
 {
-    return PyFunction_Check(value) && ((PyCodeObject *)PyFunction_GET_CODE(value))->co_flags & CO_NESTED;
+    return PyFunction_Check(value) &&
+           ((PyCodeObject *)PyFunction_GET_CODE(value))->co_flags & CO_NESTED;
 }
 
 bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
@@ -442,11 +480,13 @@ bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
     if (shadow->kind != SHADOW_SOURCE)
         return true;
     value = shadow->value;
-    if (!value || !is_believed(c, value, shadow) || (shadow->changed && PyDict_CheckExact(value)) || !is_apart(c, shadow))
+    if (!value || !is_believed(c, value, shadow) || (shadow->changed && PyDict_CheckExact(value)) ||
+        !is_apart(c, shadow))
         return false;
     if (shadow->guarded)
         return true;
-    if (!value_is_array(value) && !is_sequence(value) && !is_nested(value) && !PyMethod_Check(value) /* made anew each time */ && value_known(c, value, shadow))
+    if (!value_is_array(value) && !is_sequence(value) && !is_nested(value) &&
+        !PyMethod_Check(value) /* made anew each time */ && value_known(c, value, shadow))
         return true;
     if (value_is_array(value))
         guard_on(c, shadow, "TENSOR_MATCH", value);
@@ -455,16 +495,19 @@ bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
     else
         guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(value));
     if (is_sequence(value))
-        guard_length(c, shadow, PyTuple_CheckExact(value) ? "TUPLE_LENGTH" : "LIST_LENGTH", PySequence_Fast_GET_SIZE(value));
+        guard_length(c, shadow, PyTuple_CheckExact(value) ? "TUPLE_LENGTH" : "LIST_LENGTH",
+                     PySequence_Fast_GET_SIZE(value));
     shadow->guarded = 1;
     return !c->failed;
 }
 
-struct shadow *value_part(struct capture *c, PyObject *value, struct shadow *of, PyObject *key, PyObject *item)
+struct shadow *value_part(struct capture *c, PyObject *value, struct shadow *of, PyObject *key,
+                          PyObject *item)
 {
     Py_ssize_t i;
 
-    if (of->kind == SHADOW_CONST || (of->kind == SHADOW_SOURCE && of->guarded == 2 && of->varies != 3))
+    if (of->kind == SHADOW_CONST ||
+        (of->kind == SHADOW_SOURCE && of->guarded == 2 && of->varies != 3))
         return shadow_const(c, item);
     if (of->kind == SHADOW_SOURCE && of->varies != 3)
         return source_read(c, of, '[', key, item);
@@ -474,17 +517,23 @@ struct shadow *value_part(struct capture *c, PyObject *value, struct shadow *of,
     i += i < 0 ? PySequence_Fast_GET_SIZE(value) : 0;
     if (of->varies == 3)
         return of->items[i] ? of->items[i] : shadow_const(c, item);
-    return (of->kind == SHADOW_TUPLE || of->kind == SHADOW_LIST) && of->count == PySequence_Fast_GET_SIZE(value) ? of->items[i] : NULL;
+    return (of->kind == SHADOW_TUPLE || of->kind == SHADOW_LIST) &&
+                   of->count == PySequence_Fast_GET_SIZE(value)
+               ? of->items[i]
+               : NULL;
 }
 
 struct shadow *value_item(struct capture *c, PyObject *value, struct shadow *shadow, Py_ssize_t i)
 {
     OWNED PyObject *number = PyLong_FromSsize_t(i);
 
-    return number && i < PySequence_Fast_GET_SIZE(value) ? value_part(c, value, shadow, number, PySequence_Fast_GET_ITEM(value, i)) : NULL;
+    return number && i < PySequence_Fast_GET_SIZE(value)
+               ? value_part(c, value, shadow, number, PySequence_Fast_GET_ITEM(value, i))
+               : NULL;
 }
 
-int shadow_add_items(struct capture *c, struct shadow *container, PyObject *value, struct shadow *of)
+int shadow_add_items(struct capture *c, struct shadow *container, PyObject *value,
+                     struct shadow *of)
 {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++) {
         struct shadow *item = value_item(c, value, of, i);
@@ -510,13 +559,15 @@ bool is_varying(struct capture *c, struct shadow *shadow)
     const struct shadow *root = shadow;
     PyObject *path, *before;
 
-    if (!shadow || shadow->varies || shadow->kind != SHADOW_SOURCE || !shadow->value || !PyLong_CheckExact(shadow->value) || shadow->guarded == 2 || !c->numbers)
+    if (!shadow || shadow->varies || shadow->kind != SHADOW_SOURCE || !shadow->value ||
+        !PyLong_CheckExact(shadow->value) || shadow->guarded == 2 || !c->numbers)
         return shadow && shadow->varies == 1 && shadow->guarded != 2;
     while (root->parent)
         root = root->parent;
     if (root == c->locals && (path = source_path(c, shadow))) {
         before = PyDict_GetItemWithError(c->numbers, path);
-        shadow->varies = before && PyObject_RichCompareBool(before, shadow->value, Py_EQ) != 1 ? 1 : 2;
+        shadow->varies =
+            before && PyObject_RichCompareBool(before, shadow->value, Py_EQ) != 1 ? 1 : 2;
         PyDict_SetItem(c->numbers, path, shadow->varies == 1 ? Py_None : shadow->value);
     }
     PyErr_Clear();
@@ -525,12 +576,15 @@ bool is_varying(struct capture *c, struct shadow *shadow)
 
 struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *of)
 {
-    PyObject *path = of && of->kind == SHADOW_SOURCE && of->key && c->numbers && !c->foreign ? source_path(c, of) : NULL;
+    PyObject *path = of && of->kind == SHADOW_SOURCE && of->key && c->numbers && !c->foreign
+                         ? source_path(c, of)
+                         : NULL;
     OWNED PyObject *shape = path ? PyObject_GetAttr(value, word_of("shape")) : NULL;
     PyObject *before = shape && c->sizes ? PyDict_GetItemWithError(c->sizes, path) : NULL;
     const Py_ssize_t count = shape && PyTuple_Check(shape) ? PyTuple_GET_SIZE(shape) : 0;
     const bool seen = before && PyTuple_CheckExact(before) && PyTuple_GET_SIZE(before) == count;
-    struct shadow *made = count ? of->child : NULL, **items = count ? capture_room(c, sizeof *items * (size_t)count) : NULL;
+    struct shadow *made = count ? of->child : NULL,
+                  **items = count ? capture_room(c, sizeof *items * (size_t)count) : NULL;
 
     PyErr_Clear();
     while (made && (made->step != '.' || made->key != word_of("shape")))
@@ -540,10 +594,12 @@ struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *
     for (Py_ssize_t i = 0; items && i < count; i++) { /* as _sizes() in _capture.py */
         OWNED PyObject *number = PyLong_FromSsize_t(i);
         PyObject *size = PyTuple_GET_ITEM(shape, i);
-        if (PyLong_AsSsize_t(size) <= 1 || (seen ? PyObject_RichCompareBool(PyTuple_GET_ITEM(before, i), size, Py_EQ) == 1
-                                                 : PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC) != Py_True))
+        if (PyLong_AsSsize_t(size) <= 1 ||
+            (seen ? PyObject_RichCompareBool(PyTuple_GET_ITEM(before, i), size, Py_EQ) == 1
+                  : PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC) != Py_True))
             continue;
-        if (!number || (!made && !(made = source_attribute(c, of, "shape", shape))) || !(items[i] = source_read(c, made, '[', number, size)))
+        if (!number || (!made && !(made = source_attribute(c, of, "shape", shape))) ||
+            !(items[i] = source_read(c, made, '[', number, size)))
             return NULL;
         items[i]->varies = 1;
         made->varies = 3;
@@ -552,7 +608,8 @@ struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *
     return made;
 }
 
-/* The placeholder of SOURCE, an array or a number that varies: borrowed. Its name is yet to be made of its path. */
+/* The placeholder of SOURCE, an array or a number that varies: borrowed. Its name is yet to be made
+ * of its path. */
 static PyObject *placeholder(struct capture *c, struct shadow *source)
 {
     PyObject *path = source_path(c, source);
@@ -561,7 +618,8 @@ static PyObject *placeholder(struct capture *c, struct shadow *source)
     if (source->node)
         return source->node;
     node = path ? node_new(word_of("placeholder"), path, path, PyTuple_New(0), NULL) : NULL;
-    if (!node || PyList_Append(c->placeholders, node) || PyList_Append(c->inputs, source->value) || shadow_add(c, c->taken, NULL, source)) {
+    if (!node || PyList_Append(c->placeholders, node) || PyList_Append(c->inputs, source->value) ||
+        shadow_add(c, c->taken, NULL, source)) {
         c->failed = true;
         return NULL;
     }
@@ -572,13 +630,17 @@ static PyObject *placeholder(struct capture *c, struct shadow *source)
 enum { MOST_NESTED = 8, MOST_GUARDS = 10000 };
 
 /* Of COUNT items of SHADOW, a source's VALUE or built here: a new tuple, or NULL. */
-static PyObject *items_argument(struct capture *c, PyObject *value, struct shadow *shadow, Py_ssize_t count)
+static PyObject *items_argument(struct capture *c, PyObject *value, struct shadow *shadow,
+                                Py_ssize_t count)
 {
     PyObject *made = PyTuple_New(count);
 
     for (Py_ssize_t i = 0; made && i < count; i++) {
-        struct shadow *item = !may_go_on(c) ? NULL : shadow->kind != SHADOW_SOURCE ? shadow->items[i]
-                              : PyList_GET_SIZE(c->guards) < MOST_GUARDS ? value_item(c, value, shadow, i) : NULL;
+        struct shadow *item = !may_go_on(c)                   ? NULL
+                              : shadow->kind != SHADOW_SOURCE ? shadow->items[i]
+                              : PyList_GET_SIZE(c->guards) < MOST_GUARDS
+                                  ? value_item(c, value, shadow, i)
+                                  : NULL;
         PyObject *one = c->nesting++ < MOST_NESTED && item ? value_argument(c, NULL, item) : NULL;
         c->nesting--;
         if (one)
@@ -626,7 +688,8 @@ PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shad
     case SHADOW_SLICE:
         items = items_argument(c, NULL, shadow, shadow->count);
         if (items && shadow->kind == SHADOW_SLICE)
-            return PySlice_New(PyTuple_GET_ITEM(items, 0), PyTuple_GET_ITEM(items, 1), PyTuple_GET_ITEM(items, 2));
+            return PySlice_New(PyTuple_GET_ITEM(items, 0), PyTuple_GET_ITEM(items, 1),
+                               PyTuple_GET_ITEM(items, 2));
         return items && shadow->kind == SHADOW_LIST ? PySequence_List(items) : Py_XNewRef(items);
     case SHADOW_DICT:
         items = c->foreign ? NULL : items_argument(c, NULL, shadow, shadow->count);

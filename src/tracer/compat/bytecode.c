@@ -1,50 +1,82 @@
-/* tracer/compat/bytecode.c -- see bytecode.h. An opcode that is not there is one of another version. */
+/* tracer/compat/bytecode.c -- see bytecode.h. An opcode that is not there is one of another
+ * version. */
 #include "tracer/compat/bytecode.h"
 #define Py_BUILD_CORE 1
 #if PY_VERSION_HEX >= 0x030d0000
-#define NEED_OPCODE_METADATA
-#include <internal/pycore_opcode_metadata.h>
+    #define NEED_OPCODE_METADATA
+    #include <internal/pycore_opcode_metadata.h>
 #else
-#define NEED_OPCODE_TABLES
-#include <internal/pycore_opcode.h>
+    #define NEED_OPCODE_TABLES
+    #include <internal/pycore_opcode.h>
 #endif
 #undef Py_BUILD_CORE
 
 #define SET_UP "variables are still being set up there"
 #define CALLS "a call has begun there"
 #define LOOPS "the end of a loop belongs to its beginning"
-#define FORWARD {.jumps = 1}
-#define BACKWARD {.jumps = -1}
-#define ENDS {.ends = true}
-#define VARIABLE {.has_variable = true}
-#define RESULT {.top = SLOT_VALUE} /* where the NULL was */
+#define FORWARD    \
+    {              \
+        .jumps = 1 \
+    }
+#define BACKWARD    \
+    {               \
+        .jumps = -1 \
+    }
+#define ENDS         \
+    {                \
+        .ends = true \
+    }
+#define VARIABLE             \
+    {                        \
+        .has_variable = true \
+    }
+#define RESULT            \
+    {                     \
+        .top = SLOT_VALUE \
+    } /* where the NULL was */
 
 const struct compat_op compat_ops[256] = {
     [JUMP_FORWARD] = {.jumps = 1, .ends = true},
     [JUMP_BACKWARD] = {.jumps = -1, .ends = true},
     [JUMP_BACKWARD_NO_INTERRUPT] = {.jumps = -1, .ends = true},
-    [FOR_ITER] = FORWARD, [SEND] = FORWARD,
+    [FOR_ITER] = FORWARD,
+    [SEND] = FORWARD,
 #ifdef POP_JUMP_FORWARD_IF_FALSE
-    [POP_JUMP_FORWARD_IF_FALSE] = FORWARD, [POP_JUMP_FORWARD_IF_TRUE] = FORWARD,
-    [POP_JUMP_FORWARD_IF_NONE] = FORWARD, [POP_JUMP_FORWARD_IF_NOT_NONE] = FORWARD,
-    [POP_JUMP_BACKWARD_IF_FALSE] = BACKWARD, [POP_JUMP_BACKWARD_IF_TRUE] = BACKWARD,
-    [POP_JUMP_BACKWARD_IF_NONE] = BACKWARD, [POP_JUMP_BACKWARD_IF_NOT_NONE] = BACKWARD,
-    [JUMP_IF_FALSE_OR_POP] = FORWARD, [JUMP_IF_TRUE_OR_POP] = FORWARD,
+    [POP_JUMP_FORWARD_IF_FALSE] = FORWARD,
+    [POP_JUMP_FORWARD_IF_TRUE] = FORWARD,
+    [POP_JUMP_FORWARD_IF_NONE] = FORWARD,
+    [POP_JUMP_FORWARD_IF_NOT_NONE] = FORWARD,
+    [POP_JUMP_BACKWARD_IF_FALSE] = BACKWARD,
+    [POP_JUMP_BACKWARD_IF_TRUE] = BACKWARD,
+    [POP_JUMP_BACKWARD_IF_NONE] = BACKWARD,
+    [POP_JUMP_BACKWARD_IF_NOT_NONE] = BACKWARD,
+    [JUMP_IF_FALSE_OR_POP] = FORWARD,
+    [JUMP_IF_TRUE_OR_POP] = FORWARD,
 #else
-    [POP_JUMP_IF_FALSE] = FORWARD, [POP_JUMP_IF_TRUE] = FORWARD,
-    [POP_JUMP_IF_NONE] = FORWARD, [POP_JUMP_IF_NOT_NONE] = FORWARD,
+    [POP_JUMP_IF_FALSE] = FORWARD,
+    [POP_JUMP_IF_TRUE] = FORWARD,
+    [POP_JUMP_IF_NONE] = FORWARD,
+    [POP_JUMP_IF_NOT_NONE] = FORWARD,
 #endif
 
-    [RETURN_VALUE] = ENDS, [RAISE_VARARGS] = ENDS, [RERAISE] = ENDS,
+    [RETURN_VALUE] = ENDS,
+    [RAISE_VARARGS] = ENDS,
+    [RERAISE] = ENDS,
 #ifdef RETURN_CONST
     [RETURN_CONST] = ENDS,
 #endif
 
-    [LOAD_FAST] = VARIABLE, [STORE_FAST] = VARIABLE, [DELETE_FAST] = {.has_variable = true, .variable = SLOT_NULL},
-    [LOAD_DEREF] = VARIABLE, [STORE_DEREF] = VARIABLE, [DELETE_DEREF] = VARIABLE,
+    [LOAD_FAST] = VARIABLE,
+    [STORE_FAST] = VARIABLE,
+    [DELETE_FAST] = {.has_variable = true, .variable = SLOT_NULL},
+    [LOAD_DEREF] = VARIABLE,
+    [STORE_DEREF] = VARIABLE,
+    [DELETE_DEREF] = VARIABLE,
     [MAKE_CELL] = {.has_variable = true, .variable = SLOT_CELL, .not_before = SET_UP},
 #ifdef LOAD_FAST_CHECK
-    [LOAD_FAST_CHECK] = VARIABLE, [LOAD_FROM_DICT_OR_DEREF] = VARIABLE, [LOAD_FAST_AND_CLEAR] = {.has_variable = true, .variable = SLOT_NULL},
+    [LOAD_FAST_CHECK] = VARIABLE,
+    [LOAD_FROM_DICT_OR_DEREF] = VARIABLE,
+    [LOAD_FAST_AND_CLEAR] = {.has_variable = true, .variable = SLOT_NULL},
 #endif
 #ifdef LOAD_FAST_BORROW
     [LOAD_FAST_BORROW] = VARIABLE,
@@ -67,7 +99,9 @@ const struct compat_op compat_ops[256] = {
     [LOAD_METHOD] = {.top = SLOT_VALUE | SLOT_NULL, .below = true},
 #else
     [LOAD_ATTR] = {.top = SLOT_VALUE | SLOT_NULL, .below = !COMPAT_CALLABLE_FIRST, .if_odd = true},
-    [LOAD_SUPER_ATTR] = {.top = SLOT_VALUE | SLOT_NULL, .below = !COMPAT_CALLABLE_FIRST, .if_odd = true},
+    [LOAD_SUPER_ATTR] = {.top = SLOT_VALUE | SLOT_NULL,
+                         .below = !COMPAT_CALLABLE_FIRST,
+                         .if_odd = true},
 #endif
 #ifdef LOAD_SPECIAL
     [LOAD_SPECIAL] = {.top = SLOT_VALUE | SLOT_NULL},
@@ -76,26 +110,30 @@ const struct compat_op compat_ops[256] = {
     [GET_ITER] = {.top = SLOT_INDEX},
 #endif
     [PUSH_EXC_INFO] = {.top = SLOT_HANDLER},
-    [CALL] = RESULT, [CALL_FUNCTION_EX] = RESULT,
+    [CALL] = RESULT,
+    [CALL_FUNCTION_EX] = RESULT,
 #ifdef CALL_KW
     [CALL_KW] = RESULT,
 #endif
 
-    [RESUME] = {.not_before = SET_UP}, [COPY_FREE_VARS] = {.not_before = SET_UP},
+    [RESUME] = {.not_before = SET_UP},
+    [COPY_FREE_VARS] = {.not_before = SET_UP},
 #ifdef PRECALL
     [PRECALL] = {.not_behind = CALLS},
 #endif
 #ifdef KW_NAMES /* the names are not on the stack */
     [KW_NAMES] = {.not_behind = CALLS},
 #endif
-#if PY_VERSION_HEX >= 0x030d0000 && PY_VERSION_HEX < 0x030e0000 /* FOR_ITER jumps over END_FOR and POP_TOP */
+#if PY_VERSION_HEX >= 0x030d0000 && \
+    PY_VERSION_HEX < 0x030e0000 /* FOR_ITER jumps over END_FOR and POP_TOP */
     [END_FOR] = {.not_before = LOOPS, .not_behind = LOOPS},
 #elif defined(END_FOR)
     [END_FOR] = {.not_before = LOOPS},
 #endif
 };
 
-bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *stack, int before, int depth)
+bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *stack, int before,
+                int depth)
 {
     const struct compat_op *is = &compat_ops[op];
     const unsigned char top = before ? stack[before - 1] & (SLOT_VALUE | SLOT_NULL | SLOT_CELL) : 0;
@@ -133,5 +171,5 @@ const unsigned char compat_call[] = {
 #ifdef PRECALL
     PRECALL,
 #endif
-    CALL, 0,
+    CALL,       0,
 };

@@ -1,7 +1,8 @@
 /* tracer/compat/bytecode.h -- what differs between the bytecode of CPython's versions.
  *
- * What an instruction does to the depth of the stack CPython says itself (PyCompile_OpcodeStackEffectWithJump). This is the
- * rest, as far as functions need it that are no generators. */
+ * What an instruction does to the depth of the stack CPython says itself
+ * (PyCompile_OpcodeStackEffectWithJump). This is the rest, as far as functions need it that are no
+ * generators. */
 #ifndef DYNTRACE_COMPAT_BYTECODE_H
 #define DYNTRACE_COMPAT_BYTECODE_H
 
@@ -12,19 +13,25 @@ enum compat_slot {
     SLOT_VALUE = 1,
     SLOT_NULL = 2,
     SLOT_HANDLER = 4, /* what CPython keeps while it handles an exception */
-    SLOT_CELL = 8,    /* a cell in a variable that has one; while an inlined comprehension has it for its own, or saved on the stack */
-    SLOT_INDEX = 16,  /* the place that an iteration has come to in the list or tuple below, or NULL */
+    /* a cell in a variable that has one; while an inlined comprehension has it for its own, or
+     * saved on the stack */
+    SLOT_CELL = 8,
+    /* the place that an iteration has come to in the list or tuple below, or NULL */
+    SLOT_INDEX = 16,
 };
 
 /* An instruction. */
 struct compat_op {
-    signed char jumps;       /* its argument is a way, from behind the caches. 1: forwards, -1: backwards */
-    bool ends;               /* what follows does not run after it */
-    bool has_variable;       /* its argument is the number of one */
-    unsigned char half[2];   /* the two instructions with one variable each that it is; or 0 */
-    unsigned char variable;  /* what its variable holds after it, if that does not depend on the stack; or 0 */
-    unsigned char top;       /* the top of the stack after it, if that is not what was there or a SLOT_VALUE pushed; or 0 */
-    bool below, if_odd;      /* of top: the slot below that one; only if the argument is odd */
+    /* its argument is a way, from behind the caches. 1: forwards, -1: backwards */
+    signed char jumps;
+    bool ends;             /* what follows does not run after it */
+    bool has_variable;     /* its argument is the number of one */
+    unsigned char half[2]; /* the two instructions with one variable each that it is; or 0 */
+    /* what its variable holds after it, if that does not depend on the stack; or 0 */
+    unsigned char variable;
+    /* the top of the stack after it, if that is not what was there or a SLOT_VALUE pushed; or 0 */
+    unsigned char top;
+    bool below, if_odd; /* of top: the slot below that one; only if the argument is odd */
     const char *not_before, *not_behind; /* why a function cannot be split there; or NULL */
 };
 
@@ -32,16 +39,20 @@ extern const struct compat_op compat_ops[256];
 /* Units of cache behind OP. */
 extern const uint8_t _PyOpcode_Caches[256];
 #define compat_caches(op) ((int)_PyOpcode_Caches[op])
-/* OP runs: what the variables and the stack hold, BEFORE slots and then DEPTH. False: that makes no sense. */
-bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *stack, int before, int depth);
+/* OP runs: what the variables and the stack hold, BEFORE slots and then DEPTH. False: that makes no
+ * sense. */
+bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *stack, int before,
+                int depth);
 
-/* gh-109095: a callable comes before its NULL or self, not after: in slot 0, not 1, of the two below the arguments of a call. */
+/* gh-109095: a callable comes before its NULL or self, not after: in slot 0, not 1, of the two
+ * below the arguments of a call. */
 #if PY_VERSION_HEX >= 0x030d0000
-#define COMPAT_CALLABLE_FIRST 1
+    #define COMPAT_CALLABLE_FIRST 1
 #else
-#define COMPAT_CALLABLE_FIRST 0
+    #define COMPAT_CALLABLE_FIRST 0
 #endif
-/* The place in a list, tuple or the like that is in local number I, which then has no value; -1: there is none. */
+/* The place in a list, tuple or the like that is in local number I, which then has no value; -1:
+ * there is none. */
 static inline Py_ssize_t compat_take_index(compat_frame *frame, int i)
 {
 #if PY_VERSION_HEX >= 0x030f0000
@@ -55,7 +66,8 @@ static inline Py_ssize_t compat_take_index(compat_frame *frame, int i)
 #endif
 }
 
-/* A call of a constant without arguments: these and a 0, LOAD_CONST with the constant and all else with 0. */
+/* A call of a constant without arguments: these and a 0, LOAD_CONST with the constant and all else
+ * with 0. */
 extern const unsigned char compat_call[];
 
 #endif

@@ -1,7 +1,8 @@
 /* tracer/compat/cpython.h -- every difference between CPython versions.
  *
- * The rest of the tracer reads as if there were one CPython. Each macro or function below says what it hides and since
- * when. An unknown version stops the build: its frames may be laid out in another way. */
+ * The rest of the tracer reads as if there were one CPython. Each macro or function below says what
+ * it hides and since when. An unknown version stops the build: its frames may be laid out in
+ * another way. */
 #ifndef DYNTRACE_CPYTHON_COMPAT_H
 #define DYNTRACE_CPYTHON_COMPAT_H
 
@@ -10,38 +11,80 @@
 
 #include "versions.h"
 
-/* Opcodes that some version does not have: a number there that no instruction has. Where it has them, opcode.h, which comes later, says theirs. */
+/* Opcodes that some version does not have: a number there that no instruction has. Where it has
+ * them, opcode.h, which comes later, says theirs. */
 enum compat_other_opcodes {
-    COMPAT_OTHER_OPCODES = 511, LOAD_CLOSURE, LOAD_FAST_CHECK, LOAD_FAST_AND_CLEAR, LOAD_FAST_BORROW, LOAD_FAST_LOAD_FAST, STORE_FAST_LOAD_FAST,
-    STORE_FAST_STORE_FAST, LOAD_FAST_BORROW_LOAD_FAST_BORROW, LOAD_ASSERTION_ERROR, LOAD_SMALL_INT, LOAD_COMMON_CONSTANT, LOAD_METHOD, LOAD_SUPER_ATTR,
-    UNARY_POSITIVE, TO_BOOL, BINARY_SUBSCR, BINARY_SLICE, STORE_SLICE, FORMAT_VALUE, FORMAT_SIMPLE, FORMAT_WITH_SPEC, BUILD_CONST_KEY_MAP, LIST_TO_TUPLE,
-    CALL_INTRINSIC_1, PRECALL, KW_NAMES, CALL_KW, SET_FUNCTION_ATTRIBUTE, RETURN_CONST, BEFORE_WITH, POP_ITER, NOT_TAKEN, POP_JUMP_IF_FALSE, POP_JUMP_IF_TRUE,
-    POP_JUMP_IF_NONE, POP_JUMP_IF_NOT_NONE, POP_JUMP_FORWARD_IF_FALSE, POP_JUMP_FORWARD_IF_TRUE, POP_JUMP_FORWARD_IF_NONE, POP_JUMP_FORWARD_IF_NOT_NONE,
-    POP_JUMP_BACKWARD_IF_FALSE, POP_JUMP_BACKWARD_IF_TRUE, POP_JUMP_BACKWARD_IF_NONE, POP_JUMP_BACKWARD_IF_NOT_NONE, JUMP_IF_FALSE_OR_POP,
-    JUMP_IF_TRUE_OR_POP, COMPAT_OPCODES
+    COMPAT_OTHER_OPCODES = 511,
+    LOAD_CLOSURE,
+    LOAD_FAST_CHECK,
+    LOAD_FAST_AND_CLEAR,
+    LOAD_FAST_BORROW,
+    LOAD_FAST_LOAD_FAST,
+    STORE_FAST_LOAD_FAST,
+    STORE_FAST_STORE_FAST,
+    LOAD_FAST_BORROW_LOAD_FAST_BORROW,
+    LOAD_ASSERTION_ERROR,
+    LOAD_SMALL_INT,
+    LOAD_COMMON_CONSTANT,
+    LOAD_METHOD,
+    LOAD_SUPER_ATTR,
+    UNARY_POSITIVE,
+    TO_BOOL,
+    BINARY_SUBSCR,
+    BINARY_SLICE,
+    STORE_SLICE,
+    FORMAT_VALUE,
+    FORMAT_SIMPLE,
+    FORMAT_WITH_SPEC,
+    BUILD_CONST_KEY_MAP,
+    LIST_TO_TUPLE,
+    CALL_INTRINSIC_1,
+    PRECALL,
+    KW_NAMES,
+    CALL_KW,
+    SET_FUNCTION_ATTRIBUTE,
+    RETURN_CONST,
+    BEFORE_WITH,
+    POP_ITER,
+    NOT_TAKEN,
+    POP_JUMP_IF_FALSE,
+    POP_JUMP_IF_TRUE,
+    POP_JUMP_IF_NONE,
+    POP_JUMP_IF_NOT_NONE,
+    POP_JUMP_FORWARD_IF_FALSE,
+    POP_JUMP_FORWARD_IF_TRUE,
+    POP_JUMP_FORWARD_IF_NONE,
+    POP_JUMP_FORWARD_IF_NOT_NONE,
+    POP_JUMP_BACKWARD_IF_FALSE,
+    POP_JUMP_BACKWARD_IF_TRUE,
+    POP_JUMP_BACKWARD_IF_NONE,
+    POP_JUMP_BACKWARD_IF_NOT_NONE,
+    JUMP_IF_FALSE_OR_POP,
+    JUMP_IF_TRUE_OR_POP,
+    COMPAT_OPCODES
 };
 
 #if PY_MAJOR_VERSION != 3 || PY_MINOR_VERSION < CPYTHON_OLDEST || PY_MINOR_VERSION > CPYTHON_NEWEST
-#error "dyntrace does not know this CPython: read its frame layout, extend tracer/compat/cpython.h, then versions.h"
+    #error "dyntrace does not know this CPython: extend tracer/compat/, then versions.h"
 #endif
 #ifdef Py_GIL_DISABLED
-#error "dyntrace does not support free-threaded builds of CPython: use a build with the GIL"
+    #error "dyntrace does not support free-threaded builds of CPython: use a build with the GIL"
 #endif
 
 #define Py_BUILD_CORE 1
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* in 3.14's own headers */
-#undef _PyGC_FINALIZED /* 3.12: defined both publicly and internally */
-#include <internal/pycore_frame.h>
+#undef _PyGC_FINALIZED                              /* 3.12: defined both publicly and internally */
 #include <internal/pycore_call.h>
 #include <internal/pycore_code.h>
+#include <internal/pycore_frame.h>
 #include <internal/pycore_interp.h>
 #include <internal/pycore_pyarena.h>
 #if PY_VERSION_HEX >= 0x030e0000 /* gh-120834: the structs moved to headers of their own */
-#include <internal/pycore_interpframe.h>
-#include <internal/pycore_interpframe_structs.h>
-#include <internal/pycore_stackref.h>
-#include <internal/pycore_tstate.h>
+    #include <internal/pycore_interpframe.h>
+    #include <internal/pycore_interpframe_structs.h>
+    #include <internal/pycore_stackref.h>
+    #include <internal/pycore_tstate.h>
 #endif
 #pragma GCC diagnostic pop
 #undef Py_BUILD_CORE
@@ -49,38 +92,38 @@ enum compat_other_opcodes {
 
 typedef struct _PyInterpreterFrame compat_frame;
 
-/* What a frame refers to: a tagged reference since 3.14. Its code is f_executable since 3.13, its function f_funcobj
- * since 3.12. */
+/* What a frame refers to: a tagged reference since 3.14. Its code is f_executable since 3.13, its
+ * function f_funcobj since 3.12. */
 #if PY_VERSION_HEX >= 0x030e0000
-#define COMPAT_BORROWED(reference) ((void *)PyStackRef_AsPyObjectBorrow(reference))
-#define COMPAT_OWNED(object) PyStackRef_FromPyObjectNew(object)
+    #define COMPAT_BORROWED(reference) ((void *)PyStackRef_AsPyObjectBorrow(reference))
+    #define COMPAT_OWNED(object) PyStackRef_FromPyObjectNew(object)
 #else
-#define COMPAT_BORROWED(reference) ((void *)(reference))
-#define COMPAT_OWNED(object) ((void *)Py_NewRef((PyObject *)(object)))
+    #define COMPAT_BORROWED(reference) ((void *)(reference))
+    #define COMPAT_OWNED(object) ((void *)Py_NewRef((PyObject *)(object)))
 #endif
 #if PY_VERSION_HEX < 0x030d0000
-#define f_executable f_code
+    #define f_executable f_code
 #endif
 #if PY_VERSION_HEX < 0x030c0000
-#define f_funcobj f_func
+    #define f_funcobj f_func
 #endif
 
-/* What was public, and often called otherwise, only later: an attribute that need not be there, without the cost of an
- * exception; is the interpreter shutting down; user data in code objects. And what is left of the recursion limit, which
- * counts Python and C apart since 3.12. */
+/* What was public, and often called otherwise, only later: an attribute that need not be there,
+ * without the cost of an exception; is the interpreter shutting down; user data in code objects.
+ * And what is left of the recursion limit, which counts Python and C apart since 3.12. */
 #if PY_VERSION_HEX >= 0x030d0000
-#define compat_optional_attribute PyObject_GetOptionalAttr
-#define compat_is_finalizing Py_IsFinalizing
+    #define compat_optional_attribute PyObject_GetOptionalAttr
+    #define compat_is_finalizing Py_IsFinalizing
 #else
-#define compat_optional_attribute _PyObject_LookupAttr
-#define compat_is_finalizing _Py_IsFinalizing
+    #define compat_optional_attribute _PyObject_LookupAttr
+    #define compat_is_finalizing _Py_IsFinalizing
 #endif
 #if PY_VERSION_HEX >= 0x030c0000
-#define compat_request_extra PyUnstable_Eval_RequestCodeExtraIndex
-#define compat_recursion_remaining(ts) ((ts)->py_recursion_remaining)
+    #define compat_request_extra PyUnstable_Eval_RequestCodeExtraIndex
+    #define compat_recursion_remaining(ts) ((ts)->py_recursion_remaining)
 #else
-#define compat_request_extra _PyEval_RequestCodeExtraIndex
-#define compat_recursion_remaining(ts) ((ts)->recursion_remaining)
+    #define compat_request_extra _PyEval_RequestCodeExtraIndex
+    #define compat_recursion_remaining(ts) ((ts)->recursion_remaining)
 #endif
 
 /* The frame's code object, borrowed. */
@@ -95,8 +138,8 @@ static inline PyFunctionObject *compat_function(compat_frame *frame)
     return COMPAT_BORROWED(frame->f_funcobj);
 }
 
-/* Local number I: an argument, cell or variable; borrowed, or NULL. Free variables are not there before the frame has
- * started. */
+/* Local number I: an argument, cell or variable; borrowed, or NULL. Free variables are not there
+ * before the frame has started. */
 static inline PyObject *compat_local(compat_frame *frame, int i)
 {
 #if PY_VERSION_HEX >= 0x030e0000
@@ -106,11 +149,13 @@ static inline PyObject *compat_local(compat_frame *frame, int i)
     return COMPAT_BORROWED(frame->localsplus[i]);
 }
 
-/* Is local number I of CODE the variable of an inlined comprehension (PEP 709)? Those are not the function's. */
+/* Is local number I of CODE the variable of an inlined comprehension (PEP 709)? Those are not the
+ * function's. */
 #if PY_VERSION_HEX >= 0x030c0000
-#define compat_is_hidden(code, i) (_PyLocals_GetKind((code)->co_localspluskinds, i) & CO_FAST_HIDDEN)
+    #define compat_is_hidden(code, i) \
+        (_PyLocals_GetKind((code)->co_localspluskinds, i) & CO_FAST_HIDDEN)
 #else
-#define compat_is_hidden(code, i) ((void)(code), (void)(i), 0)
+    #define compat_is_hidden(code, i) ((void)(code), (void)(i), 0)
 #endif
 
 /* Make a frame that has not started one of CODE, which has the same variables. */
@@ -166,7 +211,8 @@ static inline PyObject *compat_take_local(compat_frame *frame, int i)
 #endif
 }
 
-/* Local number I, without a value now, becomes VALUE, whose reference goes to the frame; or NULL. */
+/* Local number I, without a value now, becomes VALUE, whose reference goes to the frame; or NULL.
+ * */
 static inline void compat_give_local(compat_frame *frame, int i, PyObject *value)
 {
 #if PY_VERSION_HEX >= 0x030e0000
@@ -176,8 +222,9 @@ static inline void compat_give_local(compat_frame *frame, int i, PyObject *value
 #endif
 }
 
-/* Let tracebacks, sys._getframe() and all else pass over FRAME, as over one that has not started, until its next
- * instruction. A frame object, as of sys._getframe().f_lineno, gets the line of what comes behind the instructions put in here. */
+/* Let tracebacks, sys._getframe() and all else pass over FRAME, as over one that has not started,
+ * until its next instruction. A frame object, as of sys._getframe().f_lineno, gets the line of what
+ * comes behind the instructions put in here. */
 static inline void compat_hide(compat_frame *frame)
 {
     PyCodeObject *code = compat_code(frame);
@@ -186,7 +233,8 @@ static inline void compat_hide(compat_frame *frame)
 #else
     _Py_CODEUNIT **now = &frame->prev_instr;
 #endif
-    for (int line = -1, unit = (int)(*now - _PyCode_CODE(code)); frame->frame_obj && line < 0 && unit < Py_SIZE(code); unit++)
+    for (int line = -1, unit = (int)(*now - _PyCode_CODE(code));
+         frame->frame_obj && line < 0 && unit < Py_SIZE(code); unit++)
         frame->frame_obj->f_lineno = (line = PyCode_Addr2Line(code, 2 * unit)) < 0 ? 0 : line;
     *now = _PyCode_CODE(code) + code->_co_firsttraceable - 1;
 }
@@ -209,8 +257,9 @@ static inline int compat_is_resumed(const compat_frame *frame)
 }
 
 /* After a resumed frame gave back control without an exception: did it yield?
- * The caller of the evaluator holds the generator, so its memory is valid. 3.15's caller (gh-143939) asks the thread
- * state, where the next generator's answer takes its place: between its end and here and there no Python code may run. */
+ * The caller of the evaluator holds the generator, so its memory is valid. 3.15's caller
+ * (gh-143939) asks the thread state, where the next generator's answer takes its place: between its
+ * end and here and there no Python code may run. */
 static inline int compat_has_yielded(compat_frame *frame)
 {
     PyGenObject *generator = (PyGenObject *)((char *)frame - offsetof(PyGenObject, gi_iframe));
@@ -218,12 +267,14 @@ static inline int compat_has_yielded(compat_frame *frame)
     return generator->gi_frame_state < FRAME_EXECUTING;
 }
 
-/* A slot of user data in each code object: PyUnstable_Code_GetExtra() in line, which saves a call on every frame.
+/* A slot of user data in each code object: PyUnstable_Code_GetExtra() in line, which saves a call
+ * on every frame.
  *
- * Setting is our own as well. CPython's makes room for every index there is, and calls all their free functions when
- * the code dies, with NULL where nothing was set: a program that registers one after us would have it called for every
- * code object that we mark, also when it can no longer be called. We make room up to our index. The caller lets go of
- * what was in the slot. -1 with MemoryError. */
+ * Setting is our own as well. CPython's makes room for every index there is, and calls all their
+ * free functions when the code dies, with NULL where nothing was set: a program that registers one
+ * after us would have it called for every code object that we mark, also when it can no longer be
+ * called. We make room up to our index. The caller lets go of what was in the slot. -1 with
+ * MemoryError. */
 struct compat_extra {
     Py_ssize_t size;
     void *slot[];
@@ -255,43 +306,48 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
     return 0;
 }
 
-/* 3.12: the code of frozen modules is static and shared by all interpreters, also those with a GIL of their own, and
- * freed by the main one: tracer/compat/mend.c. (3.11: one GIL for all; 3.13: each interpreter makes its own.) */
+/* 3.12: the code of frozen modules is static and shared by all interpreters, also those with a GIL
+ * of their own, and freed by the main one: tracer/compat/mend.c. (3.11: one GIL for all; 3.13: each
+ * interpreter makes its own.) */
 #define COMPAT_SHARES_CODE (PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030d0000)
 #if COMPAT_SHARES_CODE
-#define compat_is_shared(code) _Py_IsImmortal((PyObject *)(code))
+    #define compat_is_shared(code) _Py_IsImmortal((PyObject *)(code))
 #else
-#define compat_is_shared(code) ((void)(code), false)
+    #define compat_is_shared(code) ((void)(code), false)
 #endif
 
-/* With any PEP 523 hook a Python-to-Python call goes through C. 3.12 and 3.13 count that against the C recursion limit,
- * two units a call, so that a program would raise RecursionError far sooner than without us: give the units back. 3.11
- * has no such count; 3.14 looks at the stack pointer instead. */
+/* With any PEP 523 hook a Python-to-Python call goes through C. 3.12 and 3.13 count that against
+ * the C recursion limit, two units a call, so that a program would raise RecursionError far sooner
+ * than without us: give the units back. 3.11 has no such count; 3.14 looks at the stack pointer
+ * instead. */
 #if PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000
-#define COMPAT_C_UNITS 2
-#define COMPAT_COUNTS_C_RECURSION true
-#define compat_c_remaining(ts) ((ts)->c_recursion_remaining)
-#define compat_set_c_remaining(ts, n) ((void)((ts)->c_recursion_remaining = (n)))
-#define compat_enter_c(ts) ((void)((ts)->c_recursion_remaining += COMPAT_C_UNITS))
-#define compat_leave_c(ts) ((void)((ts)->c_recursion_remaining -= COMPAT_C_UNITS))
+    #define COMPAT_C_UNITS 2
+    #define COMPAT_COUNTS_C_RECURSION true
+    #define compat_c_remaining(ts) ((ts)->c_recursion_remaining)
+    #define compat_set_c_remaining(ts, n) ((void)((ts)->c_recursion_remaining = (n)))
+    #define compat_enter_c(ts) ((void)((ts)->c_recursion_remaining += COMPAT_C_UNITS))
+    #define compat_leave_c(ts) ((void)((ts)->c_recursion_remaining -= COMPAT_C_UNITS))
 #else
-#define COMPAT_COUNTS_C_RECURSION false
-#define compat_c_remaining(ts) ((void)(ts), 0)
-#define compat_set_c_remaining(ts, n) ((void)(ts), (void)(n))
-#define compat_enter_c(ts) ((void)0)
-#define compat_leave_c(ts) ((void)0)
+    #define COMPAT_COUNTS_C_RECURSION false
+    #define compat_c_remaining(ts) ((void)(ts), 0)
+    #define compat_set_c_remaining(ts, n) ((void)(ts), (void)(n))
+    #define compat_enter_c(ts) ((void)0)
+    #define compat_leave_c(ts) ((void)0)
 #endif
 
 /* The frame that calls a builtin, and this call, count N times less against the limits. */
 #if PY_VERSION_HEX < 0x030c0000
-#define compat_uncount(ts, n) ((void)((ts)->recursion_remaining += 2 * (n)))
+    #define compat_uncount(ts, n) ((void)((ts)->recursion_remaining += 2 * (n)))
 #else
-#define compat_uncount(ts, n) ((void)((ts)->py_recursion_remaining += (n)), compat_set_c_remaining(ts, compat_c_remaining(ts) + (n)))
+    #define compat_uncount(ts, n)                     \
+        ((void)((ts)->py_recursion_remaining += (n)), \
+         compat_set_c_remaining(ts, compat_c_remaining(ts) + (n)))
 #endif
 
-/* A frame that has not started is done with, because other code has run in its place. 3.11: its caller clears it. 3.13:
- * there is a function that CPython exports for its JIT. 3.12 has neither, so CPython is made to run one RETURN_VALUE in
- * it. The exception that is pending stays. (tracer/evaluator/decide.c) */
+/* A frame that has not started is done with, because other code has run in its place. 3.11: its
+ * caller clears it. 3.13: there is a function that CPython exports for its JIT. 3.12 has neither,
+ * so CPython is made to run one RETURN_VALUE in it. The exception that is pending stays.
+ * (tracer/evaluator/decide.c) */
 #if PY_VERSION_HEX >= 0x030d0000
 extern void _PyEval_FrameClearAndPop(PyThreadState *, struct _PyInterpreterFrame *);
 #endif
@@ -301,9 +357,9 @@ static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
     PyObject *const pending = ts->current_exception;
 
     ts->current_exception = NULL;
-#if PY_VERSION_HEX >= 0x030d0000
+    #if PY_VERSION_HEX >= 0x030d0000
     _PyEval_FrameClearAndPop(ts, frame);
-#else
+    #else
     static _Py_CODEUNIT code[2] = {{.op.code = RETURN_VALUE}, {.op.code = RETURN_VALUE}};
     PyObject *result;
 
@@ -315,23 +371,27 @@ static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
     if (!result)
         PyErr_Clear();
     Py_XDECREF(result);
-#endif
+    #endif
     ts->current_exception = pending; /* finalizers leave none */
 #endif
 }
 
-/* Classes may have a method __buffer__ (PEP 688), so asking for a buffer may run the program's code. */
+/* Classes may have a method __buffer__ (PEP 688), so asking for a buffer may run the program's
+ * code. */
 #define COMPAT_HAS_BUFFER_METHOD (PY_VERSION_HEX >= 0x030c0000)
 
-/* What runs frames, _PyInterpreterState_GetEvalFrameFunc() and _PyInterpreterState_SetEvalFrameFunc(): in line, as it
- * changes with each compiled call of an observed torch. Since 3.13 more belongs to a change. 3.15's
- * _PyInterpreterState_SetEvalFrameAllowSpecialization() (gh-146031) stays off: CPython's own loop takes the general way
- * as long as any hook is there, so that a specialised call is one more test that fails (docs/costs.md). */
+/* What runs frames, _PyInterpreterState_GetEvalFrameFunc() and
+ * _PyInterpreterState_SetEvalFrameFunc(): in line, as it changes with each compiled call of an
+ * observed torch. Since 3.13 more belongs to a change. 3.15's
+ * _PyInterpreterState_SetEvalFrameAllowSpecialization() (gh-146031) stays off: CPython's own loop
+ * takes the general way as long as any hook is there, so that a specialised call is one more test
+ * that fails (docs/costs.md). */
 static inline _PyFrameEvalFunction compat_evaluator(PyInterpreterState *interpreter)
 {
     return interpreter->eval_frame ? interpreter->eval_frame : _PyEval_EvalFrameDefault;
 }
-static inline void compat_set_evaluator(PyInterpreterState *interpreter, _PyFrameEvalFunction evaluator)
+static inline void compat_set_evaluator(PyInterpreterState *interpreter,
+                                        _PyFrameEvalFunction evaluator)
 {
 #if PY_VERSION_HEX >= 0x030d0000
     _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluator);
@@ -347,12 +407,14 @@ static inline void compat_set_evaluator(PyInterpreterState *interpreter, _PyFram
  * instruction, those before at the last one. */
 #define COMPAT_NOT_STARTED (PY_VERSION_HEX >= 0x030d0000 ? 0 : -1)
 
-/* Where the frames' data is put: a list of chunks, of which the lowest stays as long as the stack of frames lives. What
- * switches stacks (greenlet) switches this. Is FRAME the first of its stack? */
+/* Where the frames' data is put: a list of chunks, of which the lowest stays as long as the stack
+ * of frames lives. What switches stacks (greenlet) switches this. Is FRAME the first of its stack?
+ * */
 #define compat_chunk(ts) ((ts)->datastack_chunk)
 static inline int compat_is_first(PyThreadState *ts, const compat_frame *frame)
 {
-    return ts->datastack_chunk && !ts->datastack_chunk->previous && (const void *)frame == &ts->datastack_chunk->data[1];
+    return ts->datastack_chunk && !ts->datastack_chunk->previous &&
+           (const void *)frame == &ts->datastack_chunk->data[1];
 }
 
 /* 3.14 takes the thread's stack bounds from the thread state: while we run on
@@ -364,7 +426,8 @@ struct compat_bounds {
 static inline struct compat_bounds compat_set_bounds(PyThreadState *ts, char *base, char *end)
 {
     _PyThreadStateImpl *impl = (_PyThreadStateImpl *)ts;
-    struct compat_bounds old = {impl->c_stack_top, impl->c_stack_soft_limit, impl->c_stack_hard_limit};
+    struct compat_bounds old = {impl->c_stack_top, impl->c_stack_soft_limit,
+                                impl->c_stack_hard_limit};
     uintptr_t margin = old.soft - old.hard;
 
     impl->c_stack_top = (uintptr_t)end;
@@ -384,8 +447,9 @@ static inline void compat_restore_bounds(PyThreadState *ts, struct compat_bounds
 struct compat_bounds {
     char none;
 };
-#define compat_set_bounds(ts, base, end) ((void)(ts), (void)(base), (void)(end), (struct compat_bounds){0})
-#define compat_restore_bounds(ts, old) ((void)(ts), (void)(old))
+    #define compat_set_bounds(ts, base, end) \
+        ((void)(ts), (void)(base), (void)(end), (struct compat_bounds){0})
+    #define compat_restore_bounds(ts, old) ((void)(ts), (void)(old))
 #endif
 
 /* 3.12: SEND runs a generator inline, but not under a hook: tracer/compat/mend.c. */
@@ -393,9 +457,9 @@ struct compat_bounds {
 
 /* The innermost frame that runs Python; in a struct of its own up to 3.12. */
 #if PY_VERSION_HEX >= 0x030d0000
-#define compat_current_frame(ts) ((ts)->current_frame)
+    #define compat_current_frame(ts) ((ts)->current_frame)
 #else
-#define compat_current_frame(ts) ((ts)->cframe->current_frame)
+    #define compat_current_frame(ts) ((ts)->cframe->current_frame)
 #endif
 
 /* 3.13's CALL_ALLOC_AND_ENTER_INIT runs a Python __init__ without asking the
@@ -404,9 +468,9 @@ struct compat_bounds {
 
 /* Goes up whenever a type is made that calls may be specialised for. */
 #if COMPAT_INIT_BYPASSES_HOOK
-#define compat_type_versions(interpreter) ((interpreter)->types.next_version_tag)
+    #define compat_type_versions(interpreter) ((interpreter)->types.next_version_tag)
 #else
-#define compat_type_versions(interpreter) ((void)(interpreter), 0u)
+    #define compat_type_versions(interpreter) ((void)(interpreter), 0u)
 #endif
 
 #endif

@@ -1,8 +1,9 @@
 /* tracer/compat/guards.h -- where instances keep their attributes, by CPython version.
  *
- * Since 3.11 a class's instances keep attribute values in an array, ordered as the keys that the class holds (PEP 412
- * taken further), until somebody asks for an instance's __dict__. PyObject_GetAttr finds its way through that each
- * time; a guard that reads one attribute at every call remembers the place. */
+ * Since 3.11 a class's instances keep attribute values in an array, ordered as the keys that the
+ * class holds (PEP 412 taken further), until somebody asks for an instance's __dict__.
+ * PyObject_GetAttr finds its way through that each time; a guard that reads one attribute at every
+ * call remembers the place. */
 #ifndef DYNTRACE_TRACER_GUARD_COMPAT_H
 #define DYNTRACE_TRACER_GUARD_COMPAT_H
 
@@ -15,11 +16,12 @@
 #undef _PyGC_FINALIZED
 #include <internal/pycore_dict.h>
 #include <internal/pycore_object.h>
-#if PY_VERSION_HEX >= 0x030f0000 /* a name of a module that is imported when it is first read (PEP 810) */
-#include <internal/pycore_lazyimportobject.h>
-#define compat_is_lazy(value) PyLazyImport_CheckExact(value)
+#if PY_VERSION_HEX >= \
+    0x030f0000 /* a name of a module that is imported when it is first read (PEP 810) */
+    #include <internal/pycore_lazyimportobject.h>
+    #define compat_is_lazy(value) PyLazyImport_CheckExact(value)
 #else
-#define compat_is_lazy(value) false
+    #define compat_is_lazy(value) false
 #endif
 #pragma GCC diagnostic pop
 #undef Py_BUILD_CORE
@@ -29,16 +31,17 @@ static inline PyObject **compat_inline_values(PyObject *object)
 {
     PyDictValues *values = NULL;
 #if PY_VERSION_HEX >= 0x030d0000 /* in the object itself */
-    if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_INLINE_VALUES && !(values = _PyObject_InlineValues(object))->valid)
+    if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_INLINE_VALUES &&
+        !(values = _PyObject_InlineValues(object))->valid)
         values = NULL;
 #else
     if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
-#if PY_VERSION_HEX >= 0x030c0000 /* one pointer for both, tagged */
+    #if PY_VERSION_HEX >= 0x030c0000 /* one pointer for both, tagged */
         PyDictOrValues either = *_PyObject_DictOrValuesPointer(object);
         values = _PyDictOrValues_IsValues(either) ? _PyDictOrValues_GetValues(either) : NULL;
-#else
+    #else
         values = *_PyObject_ValuesPointer(object);
-#endif
+    #endif
     }
 #endif
     return values ? values->values : NULL;
@@ -65,7 +68,8 @@ static inline PyObject *compat_made_dict(PyObject *object)
 /* How many inline values instances of TYPE may have. */
 static inline Py_ssize_t compat_inline_count(PyTypeObject *type)
 {
-    PyDictKeysObject *keys = type->tp_flags & Py_TPFLAGS_HEAPTYPE ? ((PyHeapTypeObject *)type)->ht_cached_keys : NULL;
+    PyDictKeysObject *keys =
+        type->tp_flags & Py_TPFLAGS_HEAPTYPE ? ((PyHeapTypeObject *)type)->ht_cached_keys : NULL;
 
     return keys && DK_IS_UNICODE(keys) ? keys->dk_nentries : 0;
 }

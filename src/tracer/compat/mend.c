@@ -1,35 +1,42 @@
-/* tracer/compat/mend.c -- what a PEP 523 hook, or a CPython with one, would make different for the program or for us. */
+/* tracer/compat/mend.c -- what a PEP 523 hook, or a CPython with one, would make different for the
+ * program or for us. */
 #include "tracer/tracer.h"
 
 #include <search.h>
 
 /* ---- calls of __init__ that CPython 3.13 hides from the hook ----
  *
- * A specialised call C() runs C.__init__ without asking the hook. The specialiser refuses a type whose tp_alloc is not
- * the generic one, so a type whose __init__ is recorded gets an equivalent of its own: those that are there when
- * recording begins, and one made later when its __init__ first runs. What CPython does then makes a tuple of the
- * arguments and a call of it, which takes twice as long as a specialised call: `construct` does the same without. */
+ * A specialised call C() runs C.__init__ without asking the hook. The specialiser refuses a type
+ * whose tp_alloc is not the generic one, so a type whose __init__ is recorded gets an equivalent of
+ * its own: those that are there when recording begins, and one made later when its __init__ first
+ * runs. What CPython does then makes a tuple of the arguments and a call of it, which takes twice
+ * as long as a specialised call: `construct` does the same without. */
 #if COMPAT_INIT_BYPASSES_HOOK
 
 static PyObject *word_init, *no_arguments; /* "__init__" and (): immortal */
-static initproc init_by_name;              /* tp_init of each type whose __init__ is a Python function */
+/* tp_init of each type whose __init__ is a Python function */
+static initproc init_by_name;
 
 static PyObject *allocate(PyTypeObject *type, Py_ssize_t items)
 {
     return PyType_GenericAlloc(type, items);
 }
 
-/* type.__call__(). From the lookup, which is pinned, to the call nothing of the program runs: 3.13 collects garbage
- * between instructions only. */
-HOT static PyObject *construct(PyObject *callable, PyObject *const *args, size_t given, PyObject *names)
+/* type.__call__(). From the lookup, which is pinned, to the call nothing of the program runs: 3.13
+ * collects garbage between instructions only. */
+HOT static PyObject *construct(PyObject *callable, PyObject *const *args, size_t given,
+                               PyObject *names)
 {
     PyTypeObject *type = (PyTypeObject *)callable;
     OWNED PyObject *init = Py_XNewRef(_PyType_Lookup(type, word_init));
-    PyObject *self, **all = (PyObject **)args - 1, *before, *result; /* writable: PY_VECTORCALL_ARGUMENTS_OFFSET */
+    /* writable: PY_VECTORCALL_ARGUMENTS_OFFSET */
+    PyObject *self, **all = (PyObject **)args - 1, *before, *result;
 
-    if (!(given & PY_VECTORCALL_ARGUMENTS_OFFSET) || !init || !PyFunction_Check(init) || type->tp_init != init_by_name ||
-        type->tp_new != PyBaseObject_Type.tp_new || type->tp_flags & Py_TPFLAGS_IS_ABSTRACT)
-        return _PyObject_MakeTpCall(PyThreadState_Get(), callable, args, PyVectorcall_NARGS(given), names);
+    if (!(given & PY_VECTORCALL_ARGUMENTS_OFFSET) || !init || !PyFunction_Check(init) ||
+        type->tp_init != init_by_name || type->tp_new != PyBaseObject_Type.tp_new ||
+        type->tp_flags & Py_TPFLAGS_IS_ABSTRACT)
+        return _PyObject_MakeTpCall(PyThreadState_Get(), callable, args, PyVectorcall_NARGS(given),
+                                    names);
     self = type->tp_new(type, no_arguments, NULL);
     if (!self)
         return NULL;
@@ -38,7 +45,8 @@ HOT static PyObject *construct(PyObject *callable, PyObject *const *args, size_t
     result = PyObject_Vectorcall(init, all, (size_t)PyVectorcall_NARGS(given) + 1, names);
     *all = before;
     if (result && result != Py_None)
-        PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(result)->tp_name);
+        PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'",
+                     Py_TYPE(result)->tp_name);
     if (result != Py_None)
         Py_CLEAR(self);
     Py_XDECREF(result);
@@ -65,7 +73,9 @@ void tracer_fix_init(PyObject *self)
 /* For types whose calls were specialised before the hook was there. */
 static void fix_subclasses(PyObject *type, int depth, bool filtered)
 {
-    PyObject *list = depth < 100 ? tracer_call((PyObject *)&PyType_Type, "__subclasses__", type, NULL, NULL) : NULL;
+    PyObject *list = depth < 100
+                         ? tracer_call((PyObject *)&PyType_Type, "__subclasses__", type, NULL, NULL)
+                         : NULL;
 
     if (!list) {
         PyErr_Clear();
@@ -74,7 +84,8 @@ static void fix_subclasses(PyObject *type, int depth, bool filtered)
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
         PyTypeObject *one = (PyTypeObject *)PyList_GET_ITEM(list, i);
         PyObject *init = _PyType_Lookup(one, word_init); /* borrowed */
-        if (init && PyFunction_Check(init) && (filtered || tracer_is_wanted((PyCodeObject *)PyFunction_GET_CODE(init))))
+        if (init && PyFunction_Check(init) &&
+            (filtered || tracer_is_wanted((PyCodeObject *)PyFunction_GET_CODE(init))))
             fix_type(one);
         fix_subclasses((PyObject *)one, depth + 1, filtered);
     }
@@ -84,7 +95,8 @@ static void fix_subclasses(PyObject *type, int depth, bool filtered)
 void tracer_fix_all_types(bool filtered)
 {
     if (!init_by_name) { /* importlib's ModuleSpec is such a type */
-        PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "_frozen_importlib"); /* borrowed */
+        /* borrowed */
+        PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "_frozen_importlib");
         OWNED PyObject *type = module ? tracer_attribute(module, "ModuleSpec") : NULL;
         word_init = PyUnicode_InternFromString("__init__");
         no_arguments = PyTuple_New(0);
@@ -100,10 +112,10 @@ void tracer_fix_all_types(bool filtered)
 
 /* ---- a program that traces itself sees the events it would have seen ----
  *
- * Since 3.12 an `await` or `yield from` runs a coroutine or generator inline, unless there is a hook: then it is
- * called, and its return arrives as a StopIteration, which the awaiting frame reports to sys.settrace as an exception.
- * So when a generator's last frame ends while a trace function is set, ours is put before it: it drops that one event
- * and passes on all others.
+ * Since 3.12 an `await` or `yield from` runs a coroutine or generator inline, unless there is a
+ * hook: then it is called, and its return arrives as a StopIteration, which the awaiting frame
+ * reports to sys.settrace as an exception. So when a generator's last frame ends while a trace
+ * function is set, ours is put before it: it drops that one event and passes on all others.
  *
  *     hook:    generator finished under frame F           -> remember F
  *     CPython: trace function(F, EXCEPTION, StopIteration), at F's SEND
@@ -133,9 +145,10 @@ static int filter(PyObject *object, PyFrameObject *frame, int what, PyObject *ar
 {
     struct tracer *t = tracer_thread;
 
-    if (what == PyTrace_EXCEPTION && t && t->finished_under && t->finished_under == frame->f_frame &&
-        t->finished_at == t->entered && PyTuple_Check(argument) &&
-        PyTuple_GET_ITEM(argument, 0) == PyExc_StopIteration && at_send(frame)) {
+    if (what == PyTrace_EXCEPTION && t && t->finished_under &&
+        t->finished_under == frame->f_frame && t->finished_at == t->entered &&
+        PyTuple_Check(argument) && PyTuple_GET_ITEM(argument, 0) == PyExc_StopIteration &&
+        at_send(frame)) {
         t->finished_under = NULL;
         return 0;
     }
@@ -156,8 +169,8 @@ void tracer_generator_finished(struct tracer *t, PyThreadState *ts)
 
 /* ---- code objects that all interpreters share ----
  *
- * There is memory of the main interpreter's in such a code object, which no other may make or free, so the others find
- * its mark here, by its address. They are some hundreds. Under tracer_lock(). */
+ * There is memory of the main interpreter's in such a code object, which no other may make or free,
+ * so the others find its mark here, by its address. They are some hundreds. Under tracer_lock(). */
 #if COMPAT_SHARES_CODE
 
 struct shared_mark {

@@ -1,7 +1,10 @@
 /* tracer/compat/step.c -- see step.h. */
 #include "tracer/compat/step.h"
 
-#define JUMPS(condition) {POP_JUMP_IF_FALSE, .flag = condition}
+#define JUMPS(condition)                     \
+    {                                        \
+        POP_JUMP_IF_FALSE, .flag = condition \
+    }
 enum { NAME_AND_FLAG = PY_VERSION_HEX >= 0x030c0000 };
 
 /* What an instruction does that is not named here, it does with its own argument, and no flag. */
@@ -11,24 +14,53 @@ static const struct {
     unsigned char flag_bits; /* and the flag these, if not 0 */
     unsigned char flag;      /* else */
 } steps[COMPAT_OPCODES] = {
-    [LOAD_CLOSURE] = {LOAD_FAST}, [LOAD_FAST_CHECK] = {LOAD_FAST}, [LOAD_FAST_BORROW] = {LOAD_FAST}, /* a reference of its own does as well */
-    [STORE_FAST_LOAD_FAST] = {LOAD_FAST_LOAD_FAST}, [STORE_FAST_STORE_FAST] = {LOAD_FAST_LOAD_FAST}, [LOAD_FAST_BORROW_LOAD_FAST_BORROW] = {LOAD_FAST_LOAD_FAST},
-    [LOAD_SMALL_INT] = {LOAD_CONST}, [LOAD_COMMON_CONSTANT] = {LOAD_CONST}, [LOAD_ASSERTION_ERROR] = {LOAD_CONST},
-    [RESUME] = {NOP}, [NOT_TAKEN] = {NOP}, [PRECALL] = {NOP},
-    [LOAD_GLOBAL] = {.shift = 1, .flag_bits = 1}, [LOAD_METHOD] = {LOAD_ATTR, .flag = 1},
-    [LOAD_ATTR] = {.shift = NAME_AND_FLAG, .flag_bits = NAME_AND_FLAG}, [LOAD_SUPER_ATTR] = {.shift = 2, .flag_bits = 1},
-    [IMPORT_NAME] = {.shift = PY_VERSION_HEX >= 0x030f0000 ? 2 : 0}, /* whether it is lazy, and must not be: PEP 810 */
-    [SET_UPDATE] = {SET_ADD, .flag = 1}, [DICT_MERGE] = {DICT_UPDATE}, [BUILD_CONST_KEY_MAP] = {BUILD_MAP, .flag = 1},
+    /* a reference of its own does as well */
+    [LOAD_CLOSURE] = {LOAD_FAST},
+    [LOAD_FAST_CHECK] = {LOAD_FAST},
+    [LOAD_FAST_BORROW] = {LOAD_FAST},
+    [STORE_FAST_LOAD_FAST] = {LOAD_FAST_LOAD_FAST},
+    [STORE_FAST_STORE_FAST] = {LOAD_FAST_LOAD_FAST},
+    [LOAD_FAST_BORROW_LOAD_FAST_BORROW] = {LOAD_FAST_LOAD_FAST},
+    [LOAD_SMALL_INT] = {LOAD_CONST},
+    [LOAD_COMMON_CONSTANT] = {LOAD_CONST},
+    [LOAD_ASSERTION_ERROR] = {LOAD_CONST},
+    [RESUME] = {NOP},
+    [NOT_TAKEN] = {NOP},
+    [PRECALL] = {NOP},
+    [LOAD_GLOBAL] = {.shift = 1, .flag_bits = 1},
+    [LOAD_METHOD] = {LOAD_ATTR, .flag = 1},
+    [LOAD_ATTR] = {.shift = NAME_AND_FLAG, .flag_bits = NAME_AND_FLAG},
+    [LOAD_SUPER_ATTR] = {.shift = 2, .flag_bits = 1},
+    /* whether it is lazy, and must not be: PEP 810 */
+    [IMPORT_NAME] = {.shift = PY_VERSION_HEX >= 0x030f0000 ? 2 : 0},
+    [SET_UPDATE] = {SET_ADD, .flag = 1},
+    [DICT_MERGE] = {DICT_UPDATE},
+    [BUILD_CONST_KEY_MAP] = {BUILD_MAP, .flag = 1},
     [CALL_INTRINSIC_1] = {LIST_TO_TUPLE}, /* INTRINSIC_LIST_TO_TUPLE, among others */
-    [COMPARE_OP] = {.shift = PY_VERSION_HEX >= 0x030d0000 ? 5 : PY_VERSION_HEX >= 0x030c0000 ? 4 : 0, .flag_bits = PY_VERSION_HEX >= 0x030d0000 ? 16 : 0},
-    [FORMAT_VALUE] = {.flag_bits = 4}, [FORMAT_SIMPLE] = {FORMAT_VALUE}, [FORMAT_WITH_SPEC] = {FORMAT_VALUE, .flag = 1},
+    [COMPARE_OP] = {.shift = PY_VERSION_HEX >= 0x030d0000   ? 5
+                             : PY_VERSION_HEX >= 0x030c0000 ? 4
+                                                            : 0,
+                    .flag_bits = PY_VERSION_HEX >= 0x030d0000 ? 16 : 0},
+    [FORMAT_VALUE] = {.flag_bits = 4},
+    [FORMAT_SIMPLE] = {FORMAT_VALUE},
+    [FORMAT_WITH_SPEC] = {FORMAT_VALUE, .flag = 1},
     [CALL_KW] = {CALL, .flag = 1},
-    [CALL_FUNCTION_EX] = {.flag_bits = PY_VERSION_HEX < 0x030e0000, .flag = 1}, /* later they are there, or NULL */
-    [JUMP_BACKWARD] = {JUMP_FORWARD}, [JUMP_BACKWARD_NO_INTERRUPT] = {JUMP_FORWARD},
-    [POP_JUMP_IF_FALSE] = JUMPS(IF_FALSE), [POP_JUMP_FORWARD_IF_FALSE] = JUMPS(IF_FALSE), [POP_JUMP_BACKWARD_IF_FALSE] = JUMPS(IF_FALSE),
-    [POP_JUMP_IF_TRUE] = JUMPS(IF_TRUE), [POP_JUMP_FORWARD_IF_TRUE] = JUMPS(IF_TRUE), [POP_JUMP_BACKWARD_IF_TRUE] = JUMPS(IF_TRUE),
-    [POP_JUMP_IF_NONE] = JUMPS(IF_NONE), [POP_JUMP_FORWARD_IF_NONE] = JUMPS(IF_NONE), [POP_JUMP_BACKWARD_IF_NONE] = JUMPS(IF_NONE),
-    [POP_JUMP_IF_NOT_NONE] = JUMPS(IF_NOT_NONE), [POP_JUMP_FORWARD_IF_NOT_NONE] = JUMPS(IF_NOT_NONE), [POP_JUMP_BACKWARD_IF_NOT_NONE] = JUMPS(IF_NOT_NONE),
+    /* later they are there, or NULL */
+    [CALL_FUNCTION_EX] = {.flag_bits = PY_VERSION_HEX < 0x030e0000, .flag = 1},
+    [JUMP_BACKWARD] = {JUMP_FORWARD},
+    [JUMP_BACKWARD_NO_INTERRUPT] = {JUMP_FORWARD},
+    [POP_JUMP_IF_FALSE] = JUMPS(IF_FALSE),
+    [POP_JUMP_FORWARD_IF_FALSE] = JUMPS(IF_FALSE),
+    [POP_JUMP_BACKWARD_IF_FALSE] = JUMPS(IF_FALSE),
+    [POP_JUMP_IF_TRUE] = JUMPS(IF_TRUE),
+    [POP_JUMP_FORWARD_IF_TRUE] = JUMPS(IF_TRUE),
+    [POP_JUMP_BACKWARD_IF_TRUE] = JUMPS(IF_TRUE),
+    [POP_JUMP_IF_NONE] = JUMPS(IF_NONE),
+    [POP_JUMP_FORWARD_IF_NONE] = JUMPS(IF_NONE),
+    [POP_JUMP_BACKWARD_IF_NONE] = JUMPS(IF_NONE),
+    [POP_JUMP_IF_NOT_NONE] = JUMPS(IF_NOT_NONE),
+    [POP_JUMP_FORWARD_IF_NOT_NONE] = JUMPS(IF_NOT_NONE),
+    [POP_JUMP_BACKWARD_IF_NOT_NONE] = JUMPS(IF_NOT_NONE),
     [JUMP_IF_TRUE_OR_POP] = {JUMP_IF_FALSE_OR_POP, .flag = IF_TRUE},
 };
 
@@ -45,7 +77,8 @@ static uint32_t jump_to(int op, uint32_t arg, int32_t unit)
 struct compat_action compat_action(int op, uint32_t arg, int32_t unit)
 {
     struct compat_action action = {steps[op].as ? steps[op].as : op, arg >> steps[op].shift,
-                                   steps[op].flag_bits ? (arg & steps[op].flag_bits) != 0 : steps[op].flag};
+                                   steps[op].flag_bits ? (arg & steps[op].flag_bits) != 0
+                                                       : steps[op].flag};
 
     if (compat_ops[op].jumps)
         action.arg = jump_to(op, arg, unit);
@@ -54,7 +87,9 @@ struct compat_action compat_action(int op, uint32_t arg, int32_t unit)
     if (op == BINARY_OP && arg == 26 /* NB_SUBSCR */)
         action.op = BINARY_SUBSCR;
     if ((op == CALL_INTRINSIC_1 && arg != 6) ||
-        (PY_VERSION_HEX >= 0x030f0000 && ((op == GET_ITER && arg) /* a generator's `yield from` */ || (op == IMPORT_NAME && (arg & 3) != 2) /* lazy */)))
+        (PY_VERSION_HEX >= 0x030f0000 &&
+         ((op == GET_ITER && arg) /* a generator's `yield from` */ ||
+          (op == IMPORT_NAME && (arg & 3) != 2) /* lazy */)))
         action.op = CACHE;
     return action;
 }
@@ -65,6 +100,8 @@ PyObject *compat_constant(PyCodeObject *code, int op, uint32_t arg)
     if (op == LOAD_COMMON_CONSTANT)
         return Py_NewRef(PyInterpreterState_Get()->common_consts[arg]);
 #endif
-    return op == LOAD_SMALL_INT ? PyLong_FromLong((long)arg)
-           : Py_NewRef(op == LOAD_ASSERTION_ERROR ? PyExc_AssertionError : PyTuple_GET_ITEM(code->co_consts, arg));
+    return op == LOAD_SMALL_INT
+               ? PyLong_FromLong((long)arg)
+               : Py_NewRef(op == LOAD_ASSERTION_ERROR ? PyExc_AssertionError
+                                                      : PyTuple_GET_ITEM(code->co_consts, arg));
 }

@@ -1,4 +1,5 @@
-/* tracer/compat/step.h -- what an instruction does, by CPython version, and a frame that somebody else than CPython steps.
+/* tracer/compat/step.h -- what an instruction does, by CPython version, and a frame that somebody
+ * else than CPython steps.
  *
  * Runs in: the traced process, under the GIL. For src/tracer/capture/. */
 #ifndef DYNTRACE_COMPAT_STEP_H
@@ -9,12 +10,14 @@
 /* What an instruction does: what OP does, of a version that has it, but for
  *
  *     LOAD_FAST_LOAD_FAST                  compat_ops[].half with variables ARG >> 4 and ARG & 15
- *     LOAD_GLOBAL, LOAD_ATTR, LOAD_SUPER_ATTR, IMPORT_NAME    name ARG. FLAG: with the NULL of a call, or as a method: two slots
+ *     LOAD_GLOBAL, LOAD_ATTR, LOAD_SUPER_ATTR, IMPORT_NAME    name ARG. FLAG: with the NULL of a
+ *                                                             call, or as a method: two slots
  *     BUILD_MAP                            FLAG: the keys are a tuple on top
  *     SET_ADD                              FLAG: all that is in what is on top
  *     COMPARE_OP                           ARG: Py_LT ... FLAG: and makes it a bool
  *     FORMAT_VALUE                         ARG: conversion; FLAG: with a specification
- *     CALL, CALL_FUNCTION_EX               FLAG: the names of the last arguments are on top; a dict of keywords
+ *     CALL, CALL_FUNCTION_EX               FLAG: the names of the last arguments are on top; a dict
+ *                                          of keywords
  *     JUMP_FORWARD, FOR_ITER               ARG: the unit; of FOR_ITER, that the end leads to
  *     POP_JUMP_IF_FALSE, JUMP_IF_FALSE_OR_POP    likewise; FLAG is enum compat_condition
  *     CACHE                                what is not known here */
@@ -39,7 +42,8 @@ extern void _PyTraceback_Add(const char *function, const char *file, int line);
 
 /* ---- the frame ---- */
 
-/* FRAME, which has not started, is the thread's innermost from here on, until compat_step_end(), and counts against the recursion limit. */
+/* FRAME, which has not started, is the thread's innermost from here on, until compat_step_end(),
+ * and counts against the recursion limit. */
 static inline void compat_step_begin(PyThreadState *ts, compat_frame *frame)
 {
     frame->previous = compat_current_frame(ts);
@@ -53,20 +57,21 @@ static inline void compat_step_end(PyThreadState *ts, compat_frame *frame)
     compat_recursion_remaining(ts)++;
 }
 
-/* Since 3.13 a frame says which instruction comes next, before that, which ran last; and since 3.14 where its stack ends, not how deep it is. */
+/* Since 3.13 a frame says which instruction comes next, before that, which ran last; and since 3.14
+ * where its stack ends, not how deep it is. */
 #if PY_VERSION_HEX >= 0x030d0000
-#define compat_instruction instr_ptr
-#define COMPAT_RAN_LAST 0
+    #define compat_instruction instr_ptr
+    #define COMPAT_RAN_LAST 0
 #else
-#define compat_instruction prev_instr
-#define COMPAT_RAN_LAST 1
+    #define compat_instruction prev_instr
+    #define COMPAT_RAN_LAST 1
 #endif
 #if PY_VERSION_HEX >= 0x030e0000
-#define compat_depth(frame) ((frame)->stackpointer - (frame)->localsplus)
-#define compat_set_depth(frame, count) ((frame)->stackpointer = (frame)->localsplus + (count))
+    #define compat_depth(frame) ((frame)->stackpointer - (frame)->localsplus)
+    #define compat_set_depth(frame, count) ((frame)->stackpointer = (frame)->localsplus + (count))
 #else
-#define compat_depth(frame) ((frame)->stacktop)
-#define compat_set_depth(frame, count) ((frame)->stacktop = (count))
+    #define compat_depth(frame) ((frame)->stacktop)
+    #define compat_set_depth(frame, count) ((frame)->stacktop = (count))
 #endif
 
 /* The instruction at UNIT runs. */
@@ -79,7 +84,8 @@ static inline void compat_step_at(compat_frame *frame, int32_t unit)
 static inline int32_t compat_resumes_at(compat_frame *frame, int *count)
 {
     *count = (int)compat_depth(frame);
-    return (int32_t)(frame->compat_instruction + COMPAT_RAN_LAST - _PyCode_CODE(compat_code(frame)));
+    return (int32_t)(frame->compat_instruction + COMPAT_RAN_LAST -
+                     _PyCode_CODE(compat_code(frame)));
 }
 
 /* The frame of GENERATOR. */
@@ -88,8 +94,8 @@ static inline compat_frame *compat_frame_of(PyObject *generator)
     return (compat_frame *)&((PyGenObject *)generator)->gi_iframe;
 }
 
-/* Tracebacks, sys._getframe() and all else pass over frames of CODE, as over those that have not started, but where it ends (with
- * nothing that can be traced, CPython 3.12 does not begin). */
+/* Tracebacks, sys._getframe() and all else pass over frames of CODE, as over those that have not
+ * started, but where it ends (with nothing that can be traced, CPython 3.12 does not begin). */
 static inline void compat_hide_code(PyCodeObject *code)
 {
     code->_co_firsttraceable = (int)Py_SIZE(code) - 1;
@@ -99,15 +105,17 @@ static inline bool compat_hides(const PyCodeObject *code)
     return code->_co_firsttraceable == (int)Py_SIZE(code) - 1;
 }
 
-/* CPython, given the frame with COUNT slots in use, variables and then the stack, goes on with the instruction at UNIT, or begins if UNIT is 0. Told to
- * throw, it raises the pending exception at the instruction before: since 3.13 the handler is looked for one unit before what comes next, and what the
- * traceback then says is put right behind it. */
+/* CPython, given the frame with COUNT slots in use, variables and then the stack, goes on with the
+ * instruction at UNIT, or begins if UNIT is 0. Told to throw, it raises the pending exception at
+ * the instruction before: since 3.13 the handler is looked for one unit before what comes next, and
+ * what the traceback then says is put right behind it. */
 static inline void compat_go_on(compat_frame *frame, int32_t unit, int count)
 {
     compat_set_depth(frame, count);
     frame->compat_instruction = _PyCode_CODE(compat_code(frame)) + unit - COMPAT_RAN_LAST;
 }
-/* The frame of CODE has ended by an exception, with TRACEBACK (or NULL), after it was told to throw at UNIT. */
+/* The frame of CODE has ended by an exception, with TRACEBACK (or NULL), after it was told to throw
+ * at UNIT. */
 static inline void compat_thrown(PyCodeObject *code, PyObject *traceback, int32_t unit)
 {
 #if PY_VERSION_HEX >= 0x030d0000

@@ -13,9 +13,8 @@
 /* A view of a frame that has not started. Outlives the callback, without locals. */
 enum { VIEW_CODE, VIEW_GLOBALS, VIEW_BUILTINS, VIEW_LOCALS, VIEW_CLOSURE, VIEW_MODULE, VIEW_PARTS };
 struct shim_frame {
-    PyObject_HEAD
-    PyObject *part[VIEW_PARTS]; /* owned */
-    int line, last; /* its first line; f_lasti */
+    PyObject_HEAD PyObject *part[VIEW_PARTS]; /* owned */
+    int line, last;                           /* its first line; f_lasti */
 };
 
 PyObject *shim_frame_open(const struct decision *d)
@@ -31,7 +30,9 @@ PyObject *shim_frame_open(const struct decision *d)
     view->part[VIEW_BUILTINS] = Py_NewRef(frame->f_builtins);
     view->part[VIEW_LOCALS] = Py_NewRef(d->locals);
     view->part[VIEW_CLOSURE] = closure ? Py_NewRef(closure) : PyTuple_New(0);
-    name = PyDict_Check(frame->f_globals) ? PyDict_GetItemString(frame->f_globals, "__name__") : NULL; /* borrowed */
+    /* borrowed */
+    name =
+        PyDict_Check(frame->f_globals) ? PyDict_GetItemString(frame->f_globals, "__name__") : NULL;
     view->part[VIEW_MODULE] = Py_NewRef(name ? name : Py_None);
     view->line = compat_code(frame)->co_firstlineno;
     view->last = d->front->not_started;
@@ -71,8 +72,7 @@ static PyMemberDef frame_members[] = {
 #undef FRAME_MEMBER
 
 PyTypeObject shim_frame_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "dyntrace.types.DynamoFrameType",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dyntrace.types.DynamoFrameType",
     .tp_basicsize = sizeof(struct shim_frame),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_doc = "A call that is about to run, as a callback sees it.",
@@ -111,8 +111,9 @@ void shim_set_active(struct tracer *t, bool active)
     tracer_rehook();
 }
 
-/* Calls of types were specialised while no hook was in, perhaps. That takes milliseconds where there are many types,
- * and a program may change one in every call: not for torch, whose own evaluator does not see those calls either. */
+/* Calls of types were specialised while no hook was in, perhaps. That takes milliseconds where
+ * there are many types, and a program may change one in every call: not for torch, whose own
+ * evaluator does not see those calls either. */
 static void see_all_types(void)
 {
     static unsigned int known;
@@ -123,9 +124,9 @@ static void see_all_types(void)
     }
 }
 
-/* A thread that ends gives its callback up. CPython clears its thread state, and with it this capsule, which has a context
- * while the thread is active. The GIL is held: in the thread itself, or, after fork() and at exit, in the one that is
- * left, and then the tracer may be gone. */
+/* A thread that ends gives its callback up. CPython clears its thread state, and with it this
+ * capsule, which has a context while the thread is active. The GIL is held: in the thread itself,
+ * or, after fork() and at exit, in the one that is left, and then the tracer may be gone. */
 static void thread_cleared(PyObject *capsule)
 {
     struct tracer *t = tracer_thread;
@@ -144,7 +145,8 @@ static void thread_cleared(PyObject *capsule)
 static int watch_thread(struct tracer *t)
 {
     PyObject *dict = PyThreadState_GetDict(); /* borrowed */
-    OWNED PyObject *capsule = dict && !t->shim ? PyCapsule_New(&shim_settings, NULL, thread_cleared) : NULL;
+    OWNED PyObject *capsule =
+        dict && !t->shim ? PyCapsule_New(&shim_settings, NULL, thread_cleared) : NULL;
 
     /* A finaliser has done it, if the dict was new. */
     if (capsule && !t->shim && !PyDict_SetItemString(dict, "dyntrace", capsule))
@@ -162,13 +164,16 @@ PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front)
 
     if (!t)
         return PyErr_NoMemory();
-    if (callback != Py_None && callback != Py_False && !capture_is(callback) && !PyCallable_Check(callback))
-        return PyErr_Format(PyExc_TypeError, "expected a callable, None (off) or False (run only), got %s",
+    if (callback != Py_None && callback != Py_False && !capture_is(callback) &&
+        !PyCallable_Check(callback))
+        return PyErr_Format(PyExc_TypeError,
+                            "expected a callable, None (off) or False (run only), got %s",
                             Py_TYPE(callback)->tp_name);
     if (!t->shim && watch_thread(t))
         return NULL;
     old = t->callback;
-    /* torch puts back by a function of its own what was there before, and so do we: it is whose it was. */
+    /* torch puts back by a function of its own what was there before, and so do we: it is whose it
+     * was. */
     aside = t->aside;
     t->aside = NULL;
     if (capture_is(callback))
@@ -240,7 +245,8 @@ static PyObject *skip_code(PyObject *module, PyObject *object)
     struct code_state *state = shim_state_of(object, true);
 
     if (state)
-        state->actions = (struct code_actions){.own = ACTION_SKIP, .callees = state->actions.callees};
+        state->actions =
+            (struct code_actions){.own = ACTION_SKIP, .callees = state->actions.callees};
     return state ? Py_NewRef(Py_None) : NULL;
 }
 
@@ -250,7 +256,8 @@ PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args)
     struct code_actions actions = {0};
     struct code_state *state;
 
-    if (!PyArg_ParseTuple(args, "OO:set_code_exec_strategy", &code, &strategy) || answer_strategy(strategy, &actions))
+    if (!PyArg_ParseTuple(args, "OO:set_code_exec_strategy", &code, &strategy) ||
+        answer_strategy(strategy, &actions))
         return NULL;
     state = shim_state_of(code, true);
     if (state)
@@ -277,7 +284,8 @@ static PyObject *set_hook(PyObject **slot, PyObject *hook)
 {
     if (hook == Py_None || PyCallable_Check(hook))
         return shim_exchange(slot, hook);
-    return PyErr_Format(PyExc_TypeError, "expected a callable or None, got %s", Py_TYPE(hook)->tp_name);
+    return PyErr_Format(PyExc_TypeError, "expected a callable or None, got %s",
+                        Py_TYPE(hook)->tp_name);
 }
 
 static PyObject *set_guard_error_hook(PyObject *module, PyObject *hook)
@@ -294,13 +302,15 @@ PyObject *shim_list(PyObject *object, bool precompiled, int64_t region, const st
 {
     PyObject *list = PyList_New(0); /* first: the garbage collector may run */
     struct code_state *state = list ? shim_state_of(object, false) : NULL;
-    struct cache_entry *entry = !state ? NULL : TAILQ_FIRST(precompiled ? &state->precompiled : &state->entries);
+    struct cache_entry *entry =
+        !state ? NULL : TAILQ_FIRST(precompiled ? &state->precompiled : &state->entries);
 
     for (; entry && !PyErr_Occurred(); entry = TAILQ_NEXT(entry, order)) {
         Py_ssize_t at = PyList_GET_SIZE(list);
         while (at && ((struct cache_entry *)PyList_GET_ITEM(list, at - 1))->region > entry->region)
             at--;
-        if ((region == SHIM_ALL_REGIONS || entry->region == region) && (!front || entry->front == front))
+        if ((region == SHIM_ALL_REGIONS || entry->region == region) &&
+            (!front || entry->front == front))
             PyList_Insert(list, at, (PyObject *)entry);
     }
     if (PyErr_Occurred())
@@ -321,7 +331,8 @@ static PyObject *set_limits(PyObject *module, PyObject *args)
         return NULL;
     for (int i = 0; i < 2; i++)
         if (limit[i] < 0)
-            return PyErr_Format(PyExc_ValueError, "a limit is a number of entries, 0 or more, not %ld", limit[i]);
+            return PyErr_Format(PyExc_ValueError,
+                                "a limit is a number of entries, 0 or more, not %ld", limit[i]);
     shim_settings.recompile_limit = (unsigned long)limit[0];
     shim_settings.accumulated_limit = (unsigned long)limit[1];
     Py_RETURN_NONE;
@@ -334,19 +345,27 @@ static PyObject *get_limits(PyObject *module, PyObject *ignored)
 
 PyMethodDef shim_methods[] = {
     {"set_eval_frame", set_eval_frame, METH_O,
-     "set_eval_frame(callback) -> the callback before\n\nOf this thread: None (off), False (run only) or a callable."},
-    {"get_eval_frame_callback", shim_get_eval_frame_callback, METH_NOARGS, "This thread's callback."},
-    {"reset_code", shim_reset_code, METH_O, "reset_code(code)\n\nForget the entries and marks of a code object."},
+     "set_eval_frame(callback) -> the callback before\n\nOf this thread: None (off), False (run "
+     "only) or a callable."},
+    {"get_eval_frame_callback", shim_get_eval_frame_callback, METH_NOARGS,
+     "This thread's callback."},
+    {"reset_code", shim_reset_code, METH_O,
+     "reset_code(code)\n\nForget the entries and marks of a code object."},
     {"reset", reset, METH_NOARGS, "reset()\n\nForget those of every code object."},
     {"skip_code", skip_code, METH_O, "skip_code(code)\n\nNever ask for this code object again."},
     {"set_code_exec_strategy", shim_set_code_exec_strategy, METH_VARARGS,
-     "set_code_exec_strategy(code, strategy)\n\nWhat to do with calls of CODE, and with what they call."},
-    {"unsupported", unsupported, METH_VARARGS, "unsupported(a, b) -> b\n\nA call that compilers cannot see through."},
+     "set_code_exec_strategy(code, strategy)\n\nWhat to do with calls of CODE, and with what they "
+     "call."},
+    {"unsupported", unsupported, METH_VARARGS,
+     "unsupported(a, b) -> b\n\nA call that compilers cannot see through."},
     {"set_guard_error_hook", set_guard_error_hook, METH_O,
-     "set_guard_error_hook(hook) -> old\n\nhook(guard, code, f_locals, index, last) when a guard raises."},
+     "set_guard_error_hook(hook) -> old\n\nhook(guard, code, f_locals, index, last) when a guard "
+     "raises."},
     {"set_guard_fail_hook", set_guard_fail_hook, METH_O,
-     "set_guard_fail_hook(hook) -> old\n\nhook(guard, code, f_locals, index, last) when a guard does not pass."},
-    {"_debug_get_cache_entry_list", entry_list, METH_O, "The entries of a code object, in the order tried."},
+     "set_guard_fail_hook(hook) -> old\n\nhook(guard, code, f_locals, index, last) when a guard "
+     "does not pass."},
+    {"_debug_get_cache_entry_list", entry_list, METH_O,
+     "The entries of a code object, in the order tried."},
     {"_set_limits", set_limits, METH_VARARGS, "_set_limits(per code object, over its life)"},
     {"_get_limits", get_limits, METH_NOARGS, "The two limits."},
     {NULL, NULL, 0, NULL},
@@ -354,6 +373,9 @@ PyMethodDef shim_methods[] = {
 
 int shim_types_ready(PyObject *module)
 {
-    return PyModule_AddType(module, &cache_entry_type) || PyModule_AddType(module, &shim_frame_type) ||
-                   guard_types_ready(module) || PyModule_AddFunctions(module, shim_methods) ? -1 : 0;
+    return PyModule_AddType(module, &cache_entry_type) ||
+                   PyModule_AddType(module, &shim_frame_type) || guard_types_ready(module) ||
+                   PyModule_AddFunctions(module, shim_methods)
+               ? -1
+               : 0;
 }

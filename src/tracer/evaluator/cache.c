@@ -30,7 +30,8 @@ struct code_state *code_state_make(PyCodeObject *code)
     state->references = 1;
     state->code = code;
     state->mark = slot;
-    state->is_init = code->co_argcount >= 1 && !PyUnicode_CompareWithASCIIString(code->co_name, "__init__");
+    state->is_init =
+        code->co_argcount >= 1 && !PyUnicode_CompareWithASCIIString(code->co_name, "__init__");
     state->serial = ++states_made;
     TAILQ_INIT(&state->entries);
     TAILQ_INIT(&state->precompiled);
@@ -64,14 +65,16 @@ static void entry_let_go(struct cache_entry *entry)
     cache_parts_unpin(parts);
 }
 
-/* LIST's entries go, which the program may hold; with WHY they end as well. What that runs finds the list empty. */
+/* LIST's entries go, which the program may hold; with WHY they end as well. What that runs finds
+ * the list empty. */
 static void drop_entries(struct entry_list *list, const char *why)
 {
     struct entry_list gone = TAILQ_HEAD_INITIALIZER(gone);
     struct cache_entry *entry;
 
     TAILQ_CONCAT(&gone, list, order);
-    TAILQ_FOREACH(entry, &gone, order) {
+    TAILQ_FOREACH(entry, &gone, order)
+    {
         entry->state = NULL;
         if (why)
             entry_end(entry, why, NULL);
@@ -102,7 +105,8 @@ void code_state_release(struct code_state *state)
 
 void code_state_free(void *slot)
 {
-    KEPT struct tracer_exception pending = tracer_exception_aside(); /* a code object may die while it is on its way */
+    /* a code object may die while it is on its way */
+    KEPT struct tracer_exception pending = tracer_exception_aside();
     struct code_state *state = slot;
 
     if (!tracer_is_state((uintptr_t)slot))
@@ -137,7 +141,8 @@ void code_state_reset_all(void)
 
     while (state) {
         PyCodeObject *code = state->code;
-        if (state->serial > newest || !Py_REFCNT(code)) { /* a code object that is being freed takes its own along */
+        /* a code object that is being freed takes its own along */
+        if (state->serial > newest || !Py_REFCNT(code)) {
             state = LIST_NEXT(state, all);
             continue;
         }
@@ -203,18 +208,23 @@ PyObject *shim_optional(PyObject *object, const char *name)
     return value;
 }
 
-/* Can CODE run in place of ORIGINAL? What it takes from the frame must be there. Else an exception is set. */
+/* Can CODE run in place of ORIGINAL? What it takes from the frame must be there. Else an exception
+ * is set. */
 static bool fits(PyCodeObject *code, PyCodeObject *original)
 {
     const int flags = CO_VARARGS | CO_VARKEYWORDS | CO_NEWLOCALS | CO_OPTIMIZED;
 
-    if (code->co_argcount + code->co_kwonlyargcount != original->co_argcount + original->co_kwonlyargcount ||
+    if (code->co_argcount + code->co_kwonlyargcount !=
+            original->co_argcount + original->co_kwonlyargcount ||
         (code->co_flags & flags) != (original->co_flags & flags))
-        PyErr_Format(PyExc_TypeError, "the code returned for %U() takes other arguments than it: "
-                     "they must be the same in number and kind", original->co_qualname);
+        PyErr_Format(PyExc_TypeError,
+                     "the code returned for %U() takes other arguments than it: "
+                     "they must be the same in number and kind",
+                     original->co_qualname);
     else if (code->co_nfreevars != original->co_nfreevars)
         PyErr_Format(PyExc_TypeError,
-                     "the code returned for %U() has %d free variables, and it has %d: they must be the same",
+                     "the code returned for %U() has %d free variables, and it has %d: they must "
+                     "be the same",
                      original->co_qualname, code->co_nfreevars, original->co_nfreevars);
     else
         return true;
@@ -285,10 +295,13 @@ static int read_guarded(struct cache_entry *entry, PyCodeObject *original, PyObj
     if (PyErr_Occurred())
         return -1;
     if (!parts->code || !PyCode_Check(parts->code)) {
-        PyErr_Format(PyExc_TypeError, "the callback for %U() returned a %s, which has no code object: "
-                     "return None or a GuardedCode", original->co_qualname, Py_TYPE(guarded)->tp_name);
+        PyErr_Format(PyExc_TypeError,
+                     "the callback for %U() returned a %s, which has no code object: return None "
+                     "or a GuardedCode",
+                     original->co_qualname, Py_TYPE(guarded)->tp_name);
     } else if (!parts->check || !PyCallable_Check(parts->check)) {
-        PyErr_Format(PyExc_TypeError, "the callback for %U() returned a GuardedCode whose guard cannot be called",
+        PyErr_Format(PyExc_TypeError,
+                     "the callback for %U() returned a GuardedCode whose guard cannot be called",
                      original->co_qualname);
     } else if (fits((PyCodeObject *)parts->code, original)) {
         entry->tree = PyObject_TypeCheck(parts->guard, &guard_tree_type);
@@ -298,9 +311,10 @@ static int read_guarded(struct cache_entry *entry, PyCodeObject *original, PyObj
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* ENTRY joins ORIGINAL's list, that of PRECOMPILED ones or the other, and nothing runs from when that is found until it
- * has. -1: no memory, with an exception. */
-static int join(struct cache_entry *entry, PyCodeObject *original, bool precompiled, PyObject *birth)
+/* ENTRY joins ORIGINAL's list, that of PRECOMPILED ones or the other, and nothing runs from when
+ * that is found until it has. -1: no memory, with an exception. */
+static int join(struct cache_entry *entry, PyCodeObject *original, bool precompiled,
+                PyObject *birth)
 {
     struct code_state *state = code_state_of(original, true);
 
@@ -308,8 +322,8 @@ static int join(struct cache_entry *entry, PyCodeObject *original, bool precompi
         return -1;
     if (!precompiled) {
         if (!entry->compile_id &&
-            !(entry->compile_id = PyUnicode_FromFormat("%lu/%lu", state->number ? state->number - 1 : states_compiled,
-                                                       state->compiles)))
+            !(entry->compile_id = PyUnicode_FromFormat(
+                  "%lu/%lu", state->number ? state->number - 1 : states_compiled, state->compiles)))
             return -1;
         if (!state->number)
             state->number = ++states_compiled;
@@ -318,7 +332,8 @@ static int join(struct cache_entry *entry, PyCodeObject *original, bool precompi
         entry->region = front_region(entry->front);
     }
     Py_INCREF(entry);
-    put_in(precompiled ? &state->precompiled : &state->entries, entry, precompiled || entry->front->insertion_order);
+    put_in(precompiled ? &state->precompiled : &state->entries, entry,
+           precompiled || entry->front->insertion_order);
     decision_entry_born(birth, entry, state);
     return 0;
 }
@@ -335,14 +350,16 @@ static void entry_guarded_died(PyObject *entry, const char *reason)
 
 static const struct guard_binding to_tree = {entry_is_valid, entry_guarded_died};
 
-/* ENTRY, new, becomes one of ORIGINAL's: of its PRECOMPILED ones, or of the others, whose guards learn of their entry.
- * -1 with an exception. */
+/* ENTRY, new, becomes one of ORIGINAL's: of its PRECOMPILED ones, or of the others, whose guards
+ * learn of their entry. -1 with an exception. */
 static int publish(struct cache_entry *entry, PyCodeObject *original, bool precompiled)
 {
-    OWNED PyObject *birth = decision_birth(entry, tracer_mark_in(compat_extra(original, tracer_process.extra)),
-                                           entry->parts->guard, entry->backend);
+    OWNED PyObject *birth =
+        decision_birth(entry, tracer_mark_in(compat_extra(original, tracer_process.extra)),
+                       entry->parts->guard, entry->backend);
     int status = join(entry, original, precompiled, birth);
-    struct cache_parts *parts = status || precompiled ? NULL : cache_entry_pin(entry); /* what follows may end it */
+    /* what follows may end it */
+    struct cache_parts *parts = status || precompiled ? NULL : cache_entry_pin(entry);
 
     if (!parts)
         return status;
@@ -369,7 +386,8 @@ struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, P
     return entry;
 }
 
-int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region, const struct front *front)
+int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region,
+                     const struct front *front)
 {
     struct cache_entry *entry = cache_entry_new(front, region);
     int status = -1;
@@ -390,13 +408,14 @@ int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, in
     return status;
 }
 
-struct cache_entry *cache_entry_first(const struct code_state *state, int64_t region, const struct front *front)
+struct cache_entry *cache_entry_first(const struct code_state *state, int64_t region,
+                                      const struct front *front)
 {
     struct cache_entry *entry;
 
     TAILQ_FOREACH(entry, &state->entries, order)
-        if (entry->region == region && entry->front == front)
-            return entry;
+    if (entry->region == region && entry->front == front)
+        return entry;
     return region >= 0 ? cache_entry_first(state, -1, front) : NULL;
 }
 
@@ -462,7 +481,8 @@ static PyObject *entry_guard(PyObject *self, void *context)
 /* The entry of its front tried after this one in its region, or None. */
 static PyObject *entry_next(PyObject *self, void *context)
 {
-    const struct cache_entry *entry = (struct cache_entry *)self, *next = entry->state ? entry : NULL;
+    const struct cache_entry *entry = (struct cache_entry *)self,
+                             *next = entry->state ? entry : NULL;
 
     do
         next = next ? TAILQ_NEXT(next, order) : NULL;
@@ -476,7 +496,8 @@ static PyObject *entry_invalidate(PyObject *self, PyObject *args)
     OWNED PyObject *given = NULL;
     const char *reason = "invalidated by the program";
 
-    if (PyTuple_GET_SIZE(args) > 1) { /* torch: what it has as the entry's state is the entry itself */
+    /* torch: what it has as the entry's state is the entry itself */
+    if (PyTuple_GET_SIZE(args) > 1) {
         if (!PyArg_ParseTuple(args, "O!O|O:invalidate", &cache_entry_type, &entry, &instead, &more))
             return NULL;
         given = tracer_attribute(instead, "invalidation_reason");
@@ -508,12 +529,14 @@ static PyObject *entry_repr(PyObject *self)
 {
     struct cache_entry *e = (struct cache_entry *)self;
 
-    return PyUnicode_FromFormat("<CacheEntry %S%s, %lu hits>", e->compile_id, e->valid ? "" : " (invalid)", e->hits);
+    return PyUnicode_FromFormat("<CacheEntry %S%s, %lu hits>", e->compile_id,
+                                e->valid ? "" : " (invalid)", e->hits);
 }
 
 static PyGetSetDef entry_fields[] = {
     {"code", entry_code, NULL, "The compiled code object; None once the entry is invalid.", NULL},
-    {"guard_manager", entry_guard, NULL, "The guard as the callback gave it; None once invalid.", NULL},
+    {"guard_manager", entry_guard, NULL, "The guard as the callback gave it; None once invalid.",
+     NULL},
     {"check_fn", entry_guard, NULL, "The same, under its older name.", NULL},
     {"next", entry_next, NULL, "The entry tried after this one, or None.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -521,29 +544,33 @@ static PyGetSetDef entry_fields[] = {
 
 #define ENTRY_MEMBER(type, name) type, offsetof(struct cache_entry, name), READONLY
 static PyMemberDef entry_members[] = {
-    {"backend", ENTRY_MEMBER(T_OBJECT, backend), "What the entry was compiled for; part of the match."},
+    {"backend", ENTRY_MEMBER(T_OBJECT, backend),
+     "What the entry was compiled for; part of the match."},
     {"compile_id", ENTRY_MEMBER(T_OBJECT, compile_id),
      "Which compilation made it: \"code/attempt\" unless the callback said."},
     {"trace_annotation", ENTRY_MEMBER(T_OBJECT, annotation), "The callback's words for profilers."},
-    {"valid", ENTRY_MEMBER(T_BOOL, valid), "False once a guarded object has died, or after a reset."},
-    {"invalid_reason", ENTRY_MEMBER(T_OBJECT, invalid_reason), "Why it is no longer valid, or None."},
+    {"valid", ENTRY_MEMBER(T_BOOL, valid),
+     "False once a guarded object has died, or after a reset."},
+    {"invalid_reason", ENTRY_MEMBER(T_OBJECT, invalid_reason),
+     "Why it is no longer valid, or None."},
     {"hits", ENTRY_MEMBER(T_ULONG, hits), "Calls that ran this entry."},
-    {"isolate_recompiles_id", ENTRY_MEMBER(T_LONGLONG, region), "torch: the region that sees it; -1: all do."},
+    {"isolate_recompiles_id", ENTRY_MEMBER(T_LONGLONG, region),
+     "torch: the region that sees it; -1: all do."},
     {NULL, 0, 0, 0, NULL},
 };
 #undef ENTRY_MEMBER
 
 static PyMethodDef entry_methods[] = {
     {"invalidate", entry_invalidate, METH_VARARGS,
-     "invalidate(reason='...')\n\nNever match again. torch: invalidate(entry, deleted_guard_manager)."},
+     "invalidate(reason='...')\n\nNever match again. torch: invalidate(entry, "
+     "deleted_guard_manager)."},
     {"update_diff_guard_root_manager", entry_update_difference, METH_NOARGS,
      "torch: its guard manager has new guards that tell entries apart."},
     {NULL, NULL, 0, NULL},
 };
 
 PyTypeObject cache_entry_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "dyntrace.types.CacheEntry",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dyntrace.types.CacheEntry",
     .tp_basicsize = sizeof(struct cache_entry),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_doc = "Compiled code of one function, and the guards under which it may run.",

@@ -1,6 +1,8 @@
-/* tracer/evaluator/decide.c -- what to run for a call: the shim's rules, for callbacks of one's own and for torch's.
+/* tracer/evaluator/decide.c -- what to run for a call: the shim's rules, for callbacks of one's own
+ * and for torch's.
  *
- * Runs in: the traced process, on every Python call while some thread has a callback (set_eval_frame).
+ * Runs in: the traced process, on every Python call while some thread has a callback
+ * (set_eval_frame).
  *
  *     callback None             the frame as it is
  *     code marked skip          the frame as it is; its callees as the mark says
@@ -14,9 +16,10 @@
  *
  * What differs for torch's callbacks, which keep their limits themselves, is in their struct front.
  *
- * While guards and callback run, the thread's callback is None. After an exception from either it stays None, and the
- * exception is the call's result. Frames that are thrown into or have started are evaluated as they are, and so are those
- * of trace functions, audit hooks and the like, unless torch of this version decides them (shim_decides). */
+ * While guards and callback run, the thread's callback is None. After an exception from either it
+ * stays None, and the exception is the call's result. Frames that are thrown into or have started
+ * are evaluated as they are, and so are those of trace functions, audit hooks and the like, unless
+ * torch of this version decides them (shim_decides). */
 #include "tracer/capture/capture.h"
 #include "tracer/record.h"
 
@@ -60,9 +63,11 @@ bool shim_same_backend(PyObject *entry, PyObject *wanted)
     return same > 0;
 }
 
-/* Do the guards hold of ENTRY, whose PARTS are pinned? A tree is checked on the frame itself. SEEN: as guard_tree_check()'s. */
-static struct guard_outcome check_entry(const struct cache_entry *entry, const struct cache_parts *parts,
-                                        struct decision *d, PyObject **seen)
+/* Do the guards hold of ENTRY, whose PARTS are pinned? A tree is checked on the frame itself. SEEN:
+ * as guard_tree_check()'s. */
+static struct guard_outcome check_entry(const struct cache_entry *entry,
+                                        const struct cache_parts *parts, struct decision *d,
+                                        PyObject **seen)
 {
     /* How many of those that tell entries apart there are is torch's: none is said to have run. */
     const uint32_t run = entry->front->skip_guards_unsafe ? 0 : entry->guards;
@@ -80,27 +85,32 @@ static struct guard_outcome check_entry(const struct cache_entry *entry, const s
                                       result == Py_True ? UINT32_MAX : 0};
     if (result) {
         OWNED PyObject *type = Py_NewRef((PyObject *)Py_TYPE(result));
-        PyErr_Format(PyExc_TypeError, "the guard of entry %S of %U() returned %s, not bool", entry->compile_id,
-                     compat_code(d->frame)->co_qualname, ((PyTypeObject *)type)->tp_name);
+        PyErr_Format(PyExc_TypeError, "the guard of entry %S of %U() returned %s, not bool",
+                     entry->compile_id, compat_code(d->frame)->co_qualname,
+                     ((PyTypeObject *)type)->tp_name);
     }
     return (struct guard_outcome){GUARD_ERROR, 1, 0};
 }
 
-/* HOOK(guard, code, f_locals, index, last) for ENTRY and its PARTS, with the pending exception kept. */
-static void tell_hook(PyObject *hook, const struct cache_entry *entry, const struct cache_parts *parts,
-                      struct decision *d, Py_ssize_t index, bool last)
+/* HOOK(guard, code, f_locals, index, last) for ENTRY and its PARTS, with the pending exception
+ * kept. */
+static void tell_hook(PyObject *hook, const struct cache_entry *entry,
+                      const struct cache_parts *parts, struct decision *d, Py_ssize_t index,
+                      bool last)
 {
     PyObject *code = entry->front->fail_hook ? (PyObject *)compat_code(d->frame) : parts->code;
     KEPT struct tracer_exception pending = tracer_exception_aside();
     OWNED PyObject *held = Py_NewRef(hook), *result = NULL; /* it may put another in its place */
 
     if (decision_locals(d))
-        result = PyObject_CallFunction(held, "OOOnO", parts->guard, code, d->locals, index, last ? Py_True : Py_False);
+        result = PyObject_CallFunction(held, "OOOnO", parts->guard, code, d->locals, index,
+                                       last ? Py_True : Py_False);
     if (!result)
         PyErr_WriteUnraisable(held);
 }
 
-/* CHECK's entry: does it fit? 1 or 0; -1: its guard raised, or gave something that is not a bool. */
+/* CHECK's entry: does it fit? 1 or 0; -1: its guard raised, or gave something that is not a bool.
+ * */
 static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_t index, bool last)
 {
     struct cache_entry *entry = check->entry;
@@ -120,7 +130,9 @@ static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_
         outcome = entry->front->failed(entry, parts, d->frame, d->locals);
         d->ours += tracer_now() - began;
     }
-    check->result = outcome.result == GUARD_PASS ? CHECK_PASS : outcome.result ? CHECK_ERROR : CHECK_FAIL;
+    check->result = outcome.result == GUARD_PASS ? CHECK_PASS
+                    : outcome.result             ? CHECK_ERROR
+                                                 : CHECK_FAIL;
     check->run = outcome.guards_run;
     check->failed = outcome.failed;
     if (d->on && entry->tree && guard_tree_moves(parts->guard) != entry->moves)
@@ -144,13 +156,14 @@ static int add_entries(struct decision *d, const struct entry_list *list, int64_
     struct cache_entry *entry;
 
     TAILQ_FOREACH(entry, list, order)
-        if (entry->valid && (entry->region == a || entry->region == b) && !decision_add(d, entry))
-            return -1;
+    if (entry->valid && (entry->region == a || entry->region == b) && !decision_add(d, entry))
+        return -1;
     return 0;
 }
 
 /* Guards may change the lists: each entry is tried once, in the order of now. */
-int shim_look_up(struct code_state *state, PyObject *backend, struct decision *d, struct cache_entry **found)
+int shim_look_up(struct code_state *state, PyObject *backend, struct decision *d,
+                 struct cache_entry **found)
 {
     const int64_t region = d->region;
     uint32_t loaded;
@@ -202,7 +215,8 @@ int answer_read(PyObject *result, struct answer *answer)
     int for_code;
 
     *answer = (struct answer){0};
-    if (result == Py_None || result == shim_settings.skip_recursively || result == shim_settings.limit_reached) {
+    if (result == Py_None || result == shim_settings.skip_recursively ||
+        result == shim_settings.limit_reached) {
         answer->actions.own = result == shim_settings.limit_reached ? ACTION_RUN_ONLY : ACTION_SKIP;
         answer->actions.callees = result == Py_None ? ACTION_DEFAULT : answer->actions.own;
         answer->for_code = true;
@@ -210,10 +224,12 @@ int answer_read(PyObject *result, struct answer *answer)
     }
     strategy = shim_optional(result, "frame_exec_strategy");
     if (!strategy) {
-        answer->guarded = PyErr_Occurred() ? NULL : Py_NewRef(result); /* the older protocol: the GuardedCode itself */
+        /* the older protocol: the GuardedCode itself */
+        answer->guarded = PyErr_Occurred() ? NULL : Py_NewRef(result);
         return answer->guarded ? 0 : -1;
     }
-    if (answer_strategy(strategy, &answer->actions) || !(truth = tracer_attribute(result, "apply_to_code")))
+    if (answer_strategy(strategy, &answer->actions) ||
+        !(truth = tracer_attribute(result, "apply_to_code")))
         return -1;
     for_code = PyObject_IsTrue(truth);
     if (for_code < 0 || !(answer->guarded = tracer_attribute(result, "guarded_code")))
@@ -232,7 +248,8 @@ enum outcome answer_outcome(const struct answer *answer, const struct front *fro
 {
     if (answer->guarded)
         return OUTCOME_COMPILED;
-    return !front->limits && answer->actions.own == ACTION_RUN_ONLY ? OUTCOME_LIMIT : OUTCOME_DECLINED;
+    return !front->limits && answer->actions.own == ACTION_RUN_ONLY ? OUTCOME_LIMIT
+                                                                    : OUTCOME_DECLINED;
 }
 
 /* Ask CALLBACK to compile. -1: it raised, or answered nonsense. */
@@ -247,7 +264,8 @@ static int ask(PyThreadState *ts, PyObject *callback, struct code_state *state, 
     first = (PyObject *)cache_entry_first(state, d->region, d->front);
     first = arguments[1] = Py_NewRef(first ? first : Py_None);
     decision_ask(d, state);
-    result = d->front->ask ? d->front->ask(ts, callback, arguments) : PyObject_Vectorcall(callback, arguments, 3, NULL);
+    result = d->front->ask ? d->front->ask(ts, callback, arguments)
+                           : PyObject_Vectorcall(callback, arguments, 3, NULL);
     decision_asked(d, result);
     shim_frame_close(view);
     return result ? answer_read(result, answer) : -1;
@@ -282,18 +300,20 @@ static int argument_count(const PyCodeObject *code)
            !!(code->co_flags & CO_VARKEYWORDS);
 }
 
-/* CODE, ENTRY's, with every argument positional: made once. New reference; NULL with an exception. */
+/* CODE, ENTRY's, with every argument positional: made once. New reference; NULL with an exception.
+ * */
 static PyObject *flat_of(struct cache_entry *entry, PyCodeObject *code)
 {
     OWNED PyObject *replace = NULL, *none = NULL, *names = NULL;
     PyObject *flat = NULL;
 
-    if (entry->flat || (!code->co_kwonlyargcount && !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS))))
+    if (entry->flat ||
+        (!code->co_kwonlyargcount && !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS))))
         return Py_NewRef(entry->flat ? entry->flat : (PyObject *)code);
     replace = tracer_attribute((PyObject *)code, "replace");
     none = PyTuple_New(0);
-    names = Py_BuildValue("{s:i,s:i,s:i}", "co_argcount", argument_count(code), "co_kwonlyargcount", 0, "co_flags",
-                          code->co_flags & ~(CO_VARARGS | CO_VARKEYWORDS));
+    names = Py_BuildValue("{s:i,s:i,s:i}", "co_argcount", argument_count(code), "co_kwonlyargcount",
+                          0, "co_flags", code->co_flags & ~(CO_VARARGS | CO_VARKEYWORDS));
     if (replace && none && names)
         flat = PyObject_Call(replace, none, names);
     if (flat && !entry->flat && entry->valid)
@@ -301,8 +321,9 @@ static PyObject *flat_of(struct cache_entry *entry, PyCodeObject *code)
     return flat;
 }
 
-/* The kept function between calls: bound to nothing of the program's. The garbage collector does not look into code
- * objects, so whatever their entries keep, and leads back to the code, is never freed: globals do. */
+/* The kept function between calls: bound to nothing of the program's. The garbage collector does
+ * not look into code objects, so whatever their entries keep, and leads back to the code, is never
+ * freed: globals do. */
 static PyObject *nothing;
 
 static void bind(PyFunctionObject *function, PyObject *globals, PyObject *builtins)
@@ -323,11 +344,13 @@ static void name_like(PyFunctionObject *function, PyFunctionObject *original)
         Py_SETREF(function->func_qualname, Py_NewRef(original->func_qualname));
 }
 
-/* A function of ENTRY's flat code (CODE, made flat) that stands for FRAME's. New reference, to be given back with
- * function_done. One is kept in the entry; never with a closure, nor for generators, which keep theirs. */
+/* A function of ENTRY's flat code (CODE, made flat) that stands for FRAME's. New reference, to be
+ * given back with function_done. One is kept in the entry; never with a closure, nor for
+ * generators, which keep theirs. */
 static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_frame *frame)
 {
-    PyFunctionObject *original = compat_function(frame), *made = (PyFunctionObject *)entry->function;
+    PyFunctionObject *original = compat_function(frame),
+                     *made = (PyFunctionObject *)entry->function;
     PyObject *flat;
 
     if (made && !original->func_closure) {
@@ -337,7 +360,8 @@ static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_
             name_like(made, original);
         }
         if ((PyObject *)made == entry->function && made->func_globals == frame->f_globals &&
-            made->func_builtins == frame->f_builtins && made->func_qualname == original->func_qualname &&
+            made->func_builtins == frame->f_builtins &&
+            made->func_qualname == original->func_qualname &&
             made->func_name == original->func_name) {
             entry->running++;
             return (PyObject *)made;
@@ -355,7 +379,8 @@ static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_
     name_like(made, original);
     if (original->func_closure) {
         Py_XSETREF(made->func_closure, Py_NewRef(original->func_closure));
-    } else if (!entry->function && entry->valid && !(((PyCodeObject *)code)->co_flags & GENERATORS)) {
+    } else if (!entry->function && entry->valid &&
+               !(((PyCodeObject *)code)->co_flags & GENERATORS)) {
         entry->function = Py_NewRef((PyObject *)made);
         entry->running = 1;
     }
@@ -373,27 +398,31 @@ static void function_done(struct cache_entry *entry, PyObject *function)
     Py_DECREF(function);
 }
 
-static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code, PyObject *function)
+static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code,
+                           PyObject *function)
 {
     int count = argument_count(compat_code(frame));
     PyObject *small[SMALL_ARGUMENTS + 1], **arguments = small, *result;
 
-    if (count > SMALL_ARGUMENTS && !(arguments = PyMem_Malloc(sizeof *arguments * (size_t)(count + 1))))
+    if (count > SMALL_ARGUMENTS &&
+        !(arguments = PyMem_Malloc(sizeof *arguments * (size_t)(count + 1))))
         return PyErr_NoMemory();
     for (int i = 0; i < count; i++)
         arguments[i + 1] = compat_local(frame, i);
-    /* The next frame of this thread is the function's: let it pass, as one of the code that the callback returned. */
+    /* The next frame of this thread is the function's: let it pass, as one of the code that the
+     * callback returned. */
     t->replacement = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
     t->replacement_for = (PyCodeObject *)code;
     t->replaced = frame;
-    result = PyObject_Vectorcall(function, arguments + 1, (size_t)count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    result = PyObject_Vectorcall(function, arguments + 1,
+                                 (size_t)count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
     if (arguments != small)
         PyMem_Free(arguments);
     return result;
 }
 
-/* FRAME, which runs in place of another, is about to start. That one lets go of its arguments: they die when FRAME
- * drops them. */
+/* FRAME, which runs in place of another, is about to start. That one lets go of its arguments: they
+ * die when FRAME drops them. */
 static void replace_begin(struct tracer *t, compat_frame *frame)
 {
     int count = t->replaced ? argument_count(compat_code(t->replaced)) : 0;
@@ -405,16 +434,19 @@ static void replace_begin(struct tracer *t, compat_frame *frame)
         compat_set_code(frame, t->replacement_for);
     for (int i = 0; i < count; i++)
         compat_drop_local(t->replaced, i);
-    /* Nobody sees the function that was made. But a generator's frame is laid out by its function's code. */
+    /* Nobody sees the function that was made. But a generator's frame is laid out by its function's
+     * code. */
     if (t->replaced && !(compat_code(frame)->co_flags & GENERATORS))
         compat_set_function(frame, compat_function(t->replaced));
 }
 
-/* Run CODE, ENTRY's, in place of FRAME, which has not started, and dispose of FRAME. The caller holds both. */
-static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame, struct cache_entry *entry,
-                               PyObject *code)
+/* Run CODE, ENTRY's, in place of FRAME, which has not started, and dispose of FRAME. The caller
+ * holds both. */
+static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame,
+                               struct cache_entry *entry, PyObject *code)
 {
-    PyCodeObject *const awaited = t->replacement, *awaited_for = NULL; /* NULL but below PyEval_EvalCodeEx() */
+    /* NULL but below PyEval_EvalCodeEx() */
+    PyCodeObject *const awaited = t->replacement, *awaited_for = NULL;
     compat_frame *replaced = NULL;
     PyObject *function = NULL, *result = NULL;
 
@@ -425,8 +457,10 @@ static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame
     if (!(compat_code(frame)->co_flags & CO_NEWLOCALS)) {
         t->replacement = t->replacement_for = (PyCodeObject *)code;
         t->replaced = NULL;
-        /* It makes a function first: what the garbage collector runs then leaves this as it finds it. */
-        result = PyEval_EvalCodeEx(code, frame->f_globals, frame->f_locals ? frame->f_locals : frame->f_globals, NULL, 0,
+        /* It makes a function first: what the garbage collector runs then leaves this as it finds
+         * it. */
+        result = PyEval_EvalCodeEx(code, frame->f_globals,
+                                   frame->f_locals ? frame->f_locals : frame->f_globals, NULL, 0,
                                    NULL, 0, NULL, 0, NULL, compat_function(frame)->func_closure);
     } else if ((function = function_for(entry, code, frame))) {
         result = call_flat(t, frame, code, function);
@@ -463,8 +497,9 @@ static PyObject *callback_under(PyObject *callback, enum frame_action action)
     return action == ACTION_SKIP ? NULL : action == ACTION_RUN_ONLY ? Py_False : callback;
 }
 
-/* Run the frame as it is, or CODE in its place, if that is not NULL: of ENTRY; the caller holds both. Callees run under
- * UNDER; then CALLBACK is put back, unless the frame itself has set another. */
+/* Run the frame as it is, or CODE in its place, if that is not NULL: of ENTRY; the caller holds
+ * both. Callees run under UNDER; then CALLBACK is put back, unless the frame itself has set
+ * another. */
 static inline __attribute__((always_inline)) PyObject *
 run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under,
     struct cache_entry *entry, PyObject *code)
@@ -476,21 +511,22 @@ run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback
         entry->hits++;
     if (t->callback != under)
         set_callback(t, under, front);
-    result = !code || code == (PyObject *)compat_code(frame) ? record_evaluate(t, ts, frame, 0)
-                                                             : replace_frame(t, ts, frame, entry, code);
+    result = !code || code == (PyObject *)compat_code(frame)
+                 ? record_evaluate(t, ts, frame, 0)
+                 : replace_frame(t, ts, frame, entry, code);
     if (under != callback && t->callback == under)
         set_callback(t, callback, front);
     return result;
 }
 
-PyObject *shim_run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under,
-                   struct cache_entry *entry, PyObject *code)
+PyObject *shim_run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback,
+                   PyObject *under, struct cache_entry *entry, PyObject *code)
 {
     return run(t, ts, frame, callback, under, entry, code);
 }
 
-/* The state that CODE has now. STATE, which the caller holds, is the one that it had: it was reset if it has no code,
- * and then what the caller holds becomes the other. NULL with MemoryError. */
+/* The state that CODE has now. STATE, which the caller holds, is the one that it had: it was reset
+ * if it has no code, and then what the caller holds becomes the other. NULL with MemoryError. */
 static struct code_state *state_now(struct code_state *state, PyCodeObject *code)
 {
     while (unlikely(state && !state->code)) {
@@ -503,20 +539,22 @@ static struct code_state *state_now(struct code_state *state, PyCodeObject *code
     return state;
 }
 
-/* Has STATE's code as many entries of FRONT that can still match, or that were ever made, as it may have? */
+/* Has STATE's code as many entries of FRONT that can still match, or that were ever made, as it may
+ * have? */
 static bool is_at_limit(const struct code_state *state, const struct front *front)
 {
     const struct cache_entry *entry;
     unsigned long valid = 0;
 
     TAILQ_FOREACH(entry, &state->entries, order)
-        valid += entry->valid && entry->front == front;
-    return valid >= shim_settings.recompile_limit || state->compiles >= shim_settings.accumulated_limit;
+    valid += entry->valid && entry->front == front;
+    return valid >= shim_settings.recompile_limit ||
+           state->compiles >= shim_settings.accumulated_limit;
 }
 
 /* What happens when no entry fits and the callback may not be called; OUTCOME_COMPILED: it may. */
-static enum outcome refused(const struct code_state *state, const struct code_actions *actions, PyObject *callback,
-                            const struct front *front)
+static enum outcome refused(const struct code_state *state, const struct code_actions *actions,
+                            PyObject *callback, const struct front *front)
 {
     if (actions->own == ACTION_SKIP) /* set by a guard */
         return OUTCOME_SKIP;
@@ -525,9 +563,11 @@ static enum outcome refused(const struct code_state *state, const struct code_ac
     return front->limits && is_at_limit(state, front) ? OUTCOME_LIMIT : OUTCOME_COMPILED;
 }
 
-/* FRAME has been watched: it goes on where GOING says, or, with an entry that was made of it, from its start. */
-static PyObject *go_on(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under,
-                       struct cache_entry *entry, PyObject *code, struct capture_going *going)
+/* FRAME has been watched: it goes on where GOING says, or, with an entry that was made of it, from
+ * its start. */
+static PyObject *go_on(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback,
+                       PyObject *under, struct cache_entry *entry, PyObject *code,
+                       struct capture_going *going)
 {
     struct capture_going *const around = t->replay;
     const struct front *const front = t->front;
@@ -551,7 +591,8 @@ static PyObject *go_on(struct tracer *t, PyThreadState *ts, compat_frame *frame,
     return result;
 }
 
-static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, uint64_t entered)
+static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame,
+                        PyObject *callback, uint64_t entered)
 {
     const struct front *front = t->front;
     const int64_t region = front->regions ? t->region : -1;
@@ -598,17 +639,21 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     }
     if (!decision_locals(&decision))
         goto err;
-    if (!decision_missed(&decision, refused(state, &actions, callback, front) == OUTCOME_COMPILED)) {
+    if (!decision_missed(&decision,
+                         refused(state, &actions, callback, front) == OUTCOME_COMPILED)) {
         set_callback(t, callback, front); /* it has done nothing wrong */
         outcome = OUTCOME_CALLBACK_ERROR;
         goto err;
     }
     if (callback != Py_False && !(state = state_now(state, code)))
         goto err;
-    if (front->skip_guards_unsafe) { /* a compile that fails, in torch's words: programs look for them */
+    /* a compile that fails, in torch's words: programs look for them */
+    if (front->skip_guards_unsafe) {
         decision_ask(&decision, state);
-        PyErr_SetString(PyExc_RuntimeError, "Recompilation triggered with skip_guard_eval_unsafe stance. This usually means that you "
-                        "have not warmed up your model with enough inputs such that you can guarantee no more recompilations.");
+        PyErr_SetString(PyExc_RuntimeError,
+                        "Recompilation triggered with skip_guard_eval_unsafe stance. This usually "
+                        "means that you have not warmed up your model with enough inputs such that "
+                        "you can guarantee no more recompilations.");
         decision_asked(&decision, NULL);
         outcome = OUTCOME_CALLBACK_ERROR;
         decision_answer(&decision, state, NULL, outcome);
@@ -645,7 +690,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
 run:
     t->front = front; /* a callback of the other kind may have been set and ours put back */
     decision_write(&decision, t, outcome, entry);
-    decision_end(&decision); /* with its locals: what the frame drops must die when it does */
+    decision_end(&decision);   /* with its locals: what the frame drops must die when it does */
     if (entry && entry->valid) /* nothing has just invalidated it */
         compiled = Py_NewRef(entry->parts->code);
     if (unlikely(going.on || going.plan))
@@ -683,7 +728,8 @@ static bool is_decided(const struct tracer *t, PyCodeObject *code)
 {
     struct code_state *state = code_state_of(code, false);
 
-    return state ? code_state_actions(state, front_region(t->front)).own != ACTION_SKIP : t->callback != Py_False;
+    return state ? code_state_actions(state, front_region(t->front)).own != ACTION_SKIP
+                 : t->callback != Py_False;
 }
 
 /* While the compiler compiles, the thread has no callback: most of the frames that come here. */
@@ -716,7 +762,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
 
     if (unlikely(!t) && unlikely(!(t = tracer_attach(frame))))
         return tracer_process.evaluate(ts, frame, throwflag);
-    if (t->replacement == compat_code(frame)) { /* the code that runs in place of a frame, which is recorded */
+    /* the code that runs in place of a frame, which is recorded */
+    if (t->replacement == compat_code(frame)) {
         replace_begin(t, frame);
         return record_evaluate(t, ts, frame, throwflag);
     }
@@ -725,13 +772,15 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     if (!t->callback && tracer_process.every_frame)
         return record_unasked(t, ts, frame, throwflag);
     resumed = compat_is_resumed(frame);
-    asks = t->callback && !throwflag && !resumed && shim_decides(t, ts, t->front) && !compat_has_started(frame);
+    asks = t->callback && !throwflag && !resumed && shim_decides(t, ts, t->front) &&
+           !compat_has_started(frame);
     if (tracer_process.recording) {
-        if (!tracer_process.decided_only || asks || !(compat_code(frame)->co_flags & CO_OPTIMIZED)) /* torch's module? */
+        /* torch's module? */
+        if (!tracer_process.decided_only || asks || !(compat_code(frame)->co_flags & CO_OPTIMIZED))
             mark = record_mark(frame);
         if (!tracer_process.decided_only || (asks && is_decided(t, compat_code(frame))))
-            entered =
-                record_call(t, &open, ts, frame, mark, throwflag, resumed, clock, tracer_process.session->max_depth != 0);
+            entered = record_call(t, &open, ts, frame, mark, throwflag, resumed, clock,
+                                  tracer_process.session->max_depth != 0);
     }
     callback = t->callback;
     if (!asks || !callback) {

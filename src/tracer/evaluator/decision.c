@@ -2,11 +2,13 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * Every lookup is a few words in the thread's ring (ring.h, CONTROL_CHECK and what follows it), as it may happen
- * millions of times. What happens once per entry or compilation is a fact: names, guards, causes. Facts name things by
- * the process's own ids, so words and facts may be read in any order.
+ * Every lookup is a few words in the thread's ring (ring.h, CONTROL_CHECK and what follows it), as
+ * it may happen millions of times. What happens once per entry or compilation is a fact: names,
+ * guards, causes. Facts name things by the process's own ids, so words and facts may be read in any
+ * order.
  *
- * Nothing here changes a decision, and no failure shows: a thing that cannot be noted is left out. */
+ * Nothing here changes a decision, and no failure shows: a thing that cannot be noted is left out.
+ * */
 #include "tracer/torch/torch.h"
 
 #include <stdarg.h>
@@ -23,7 +25,8 @@ struct text {
     size_t used;
 };
 
-static __attribute__((format(printf, 2, 3))) void text_print(struct text *t, const char *format, ...)
+static __attribute__((format(printf, 2, 3))) void text_print(struct text *t, const char *format,
+                                                             ...)
 {
     const size_t room = sizeof t->bytes - t->used;
     va_list arguments;
@@ -36,12 +39,13 @@ static __attribute__((format(printf, 2, 3))) void text_print(struct text *t, con
         t->used += (size_t)count < room ? (size_t)count : room - 1;
 }
 
-/* VALUE's UTF-8 to BYTES, at most MOST of it, cut between two characters: how much that is. Any other VALUE has none.
- * Runs nothing: the codec has this error handler built in. */
+/* VALUE's UTF-8 to BYTES, at most MOST of it, cut between two characters: how much that is. Any
+ * other VALUE has none. Runs nothing: the codec has this error handler built in. */
 static size_t put_utf8(char *bytes, size_t most, PyObject *value)
 {
-    OWNED PyObject *encoded =
-        value && PyUnicode_Check(value) ? PyUnicode_AsEncodedString(value, "utf-8", "backslashreplace") : NULL;
+    OWNED PyObject *encoded = value && PyUnicode_Check(value)
+                                  ? PyUnicode_AsEncodedString(value, "utf-8", "backslashreplace")
+                                  : NULL;
     size_t count = encoded ? (size_t)PyBytes_GET_SIZE(encoded) : 0;
 
     if (count > most)
@@ -53,11 +57,13 @@ static size_t put_utf8(char *bytes, size_t most, PyObject *value)
     return count;
 }
 
-/* T with VALUE's UTF-8, at most LIMIT bytes, at its end; that part of it, for a fact that is made while T is there. */
+/* T with VALUE's UTF-8, at most LIMIT bytes, at its end; that part of it, for a fact that is made
+ * while T is there. */
 static struct fact_text text_part(struct text *t, PyObject *value, size_t limit)
 {
     const char *from = t->bytes + t->used;
-    const size_t room = TEXT_MAX - t->used, count = put_utf8(t->bytes + t->used, limit < room ? limit : room, value);
+    const size_t room = TEXT_MAX - t->used,
+                 count = put_utf8(t->bytes + t->used, limit < room ? limit : room, value);
 
     t->used += count;
     return (struct fact_text){from, count};
@@ -72,7 +78,8 @@ static struct fact_text text_all(const struct text *t)
 /* Is VALUE's buffer made by a method of the program's? */
 static bool makes_buffer(PyObject *value)
 {
-    OWNED PyObject *name = COMPAT_HAS_BUFFER_METHOD ? PyUnicode_InternFromString("__buffer__") : NULL;
+    OWNED PyObject *name =
+        COMPAT_HAS_BUFFER_METHOD ? PyUnicode_InternFromString("__buffer__") : NULL;
     PyObject *method = name ? _PyType_Lookup(Py_TYPE(value), name) : NULL;
 
     return method && !Py_IS_TYPE(method, &PyWrapperDescr_Type);
@@ -92,7 +99,8 @@ static void text_value(struct text *t, PyObject *value)
         return;
     }
     text_print(t, "%s", Py_TYPE(value)->tp_name);
-    if (whole && (value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) ||
+    if (whole && (value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) ||
+                  PyFloat_CheckExact(value) ||
                   (PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) <= VALUE_MAX))) {
         words = PyObject_Repr(value);
         text_print(t, " ");
@@ -128,7 +136,8 @@ static bool recorded(uintptr_t mark)
 static void order_fact(const struct cache_entry *entry, const struct text *words, uint64_t clock)
 {
     if (words->used < TEXT_MAX)
-        tracer_fact(ORDER, .entry = entry->id, .clock = (int64_t)clock, .ordinals = text_all(words));
+        tracer_fact(ORDER, .entry = entry->id, .clock = (int64_t)clock,
+                    .ordinals = text_all(words));
 }
 
 void decision_entry_ordinals(const struct cache_entry *entry, PyObject *ordinals)
@@ -154,7 +163,8 @@ void decision_actions(struct code_state *state, int64_t region, PyObject *reason
     words.used = 0;
     tracer_fact(MARK, .code = (int64_t)(state->mark >> CODE_SHIFT), .clock = (int64_t)tracer_now(),
                 .own = actions.own, .callees = actions.callees, .region = region,
-                .reason = text_part(&words, values_kept() == SESSION_VALUES_ALL ? reason : NULL, 1000));
+                .reason =
+                    text_part(&words, values_kept() == SESSION_VALUES_ALL ? reason : NULL, 1000));
 }
 
 /* OBJECT's attribute NAME, if it is a str; or NULL. */
@@ -168,8 +178,8 @@ static PyObject *name_in(PyObject *object, const char *name)
     return value;
 }
 
-/* A backend by its name if it has one, or WRAPPED in torch's by what torch.compile was given: its repr would tell an
- * address. What is the program's own is asked for no other attribute. */
+/* A backend by its name if it has one, or WRAPPED in torch's by what torch.compile was given: its
+ * repr would tell an address. What is the program's own is asked for no other attribute. */
 static PyObject *backend_name(PyObject *backend, bool wrapped)
 {
     const bool whole = values_kept() == SESSION_VALUES_ALL;
@@ -190,7 +200,8 @@ static PyObject *backend_name(PyObject *backend, bool wrapped)
 /* COUNT guards, of which only what holds them is known: GUARD. New reference; NULL: no memory. */
 static PyObject *leaves_unknown(PyObject *guard, uint32_t count)
 {
-    OWNED PyObject *leaf = Py_BuildValue("ssN", "LAMBDA", "", PyUnicode_FromFormat("%s(f_locals)", Py_TYPE(guard)->tp_name));
+    OWNED PyObject *leaf = Py_BuildValue(
+        "ssN", "LAMBDA", "", PyUnicode_FromFormat("%s(f_locals)", Py_TYPE(guard)->tp_name));
     PyObject *leaves = leaf ? PyTuple_New(count) : NULL;
 
     for (uint32_t i = 0; leaves && i < count; i++)
@@ -199,7 +210,8 @@ static PyObject *leaves_unknown(PyObject *guard, uint32_t count)
 }
 
 /* The birth is (leaves, backend), where a leaf is (kind, source, expression[, user's code]). */
-PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *guard, PyObject *backend)
+PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *guard,
+                         PyObject *backend)
 {
     OWNED PyObject *leaves = NULL, *name = NULL, *label = NULL;
     PyObject *birth;
@@ -237,18 +249,21 @@ void decision_entry_born(PyObject *birth, struct cache_entry *entry, const struc
         return;
     entry->id = P.entries++;
     if (!entry->label[0])
-        snprintf(entry->label, sizeof entry->label, "%lu/%lu", state->number ? state->number - 1 : 0,
-                 state->compiles ? state->compiles - 1 : 0);
+        snprintf(entry->label, sizeof entry->label, "%lu/%lu",
+                 state->number ? state->number - 1 : 0, state->compiles ? state->compiles - 1 : 0);
     tracer_fact(ENTRY, .entry = entry->id, .code = (int64_t)(state->mark >> CODE_SHIFT),
                 .clock = (int64_t)tracer_now(), .guards = entry->guards, .region = entry->region,
-                .label = fact_string(entry->label), .backend = text_part(&backend, PyTuple_GET_ITEM(birth, 1), 255));
+                .label = fact_string(entry->label),
+                .backend = text_part(&backend, PyTuple_GET_ITEM(birth, 1), 255));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(leaves); i++) {
         PyObject *leaf = PyTuple_GET_ITEM(leaves, i);
         struct text one = {.used = 0}, two = {.used = 0};
-        tracer_fact(GUARD, .entry = entry->id, .ordinal = i, .kind = text_part(&one, PyTuple_GET_ITEM(leaf, 0), 64),
+        tracer_fact(GUARD, .entry = entry->id, .ordinal = i,
+                    .kind = text_part(&one, PyTuple_GET_ITEM(leaf, 0), 64),
                     .source = text_part(&one, PyTuple_GET_ITEM(leaf, 1), 512),
                     .expression = text_part(&two, PyTuple_GET_ITEM(leaf, 2), 1024),
-                    .stack = text_part(&one, PyTuple_GET_SIZE(leaf) > 3 ? PyTuple_GET_ITEM(leaf, 3) : NULL, 1200));
+                    .stack = text_part(
+                        &one, PyTuple_GET_SIZE(leaf) > 3 ? PyTuple_GET_ITEM(leaf, 3) : NULL, 1200));
     }
     if (entry->tree)
         decision_entry_order(entry, entry->parts->guard, 0);
@@ -275,15 +290,18 @@ void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t cl
     order_fact(entry, &text, clock);
 }
 
-/* Is the program over? weakref.finalize() calls at exit what it would have called at the death of objects that live. */
+/* Is the program over? weakref.finalize() calls at exit what it would have called at the death of
+ * objects that live. */
 static bool at_exit(void)
 {
     compat_frame *frame = compat_current_frame(PyThreadState_Get());
     bool found = compat_is_finalizing();
 
     for (int depth = 0; frame && !found && depth < 16; frame = frame->previous)
-        if (PyCode_Check((PyObject *)compat_code(frame))) { /* not one that C code stands for in the stack */
-            found = !PyUnicode_CompareWithASCIIString(compat_code(frame)->co_qualname, "finalize._exitfunc");
+        /* not one that C code stands for in the stack */
+        if (PyCode_Check((PyObject *)compat_code(frame))) {
+            found = !PyUnicode_CompareWithASCIIString(compat_code(frame)->co_qualname,
+                                                      "finalize._exitfunc");
             depth++;
         }
     return found;
@@ -382,8 +400,8 @@ struct decision_check *decision_add(struct decision *d, struct cache_entry *entr
     return check;
 }
 
-/* Why the entry of CHECK does not fit now: a new list, or NULL. An exception that is no Exception, of a signal's handler
- * say, stays. */
+/* Why the entry of CHECK does not fit now: a new list, or NULL. An exception that is no Exception,
+ * of a signal's handler say, stays. */
 static PyObject *explain(const struct decision *d, const struct decision_check *check)
 {
     struct guard_values values = {.frame = d->frame};
@@ -393,7 +411,8 @@ static PyObject *explain(const struct decision *d, const struct decision_check *
     if (!parts)
         return NULL;
     if (check->entry->tree)
-        found = guard_tree_explain(parts->guard, &values, check->failed, check->seen, values_kept());
+        found =
+            guard_tree_explain(parts->guard, &values, check->failed, check->seen, values_kept());
     else if (parts->view)
         found = check->entry->front->explain(parts->view, d->frame, d->locals);
     cache_parts_unpin(parts);
@@ -417,16 +436,19 @@ bool decision_missed(struct decision *d, bool asks)
     return !PyErr_Occurred();
 }
 
-/* Of which function and which `self` the call is: several may have one code object, and then share its entries. */
+/* Of which function and which `self` the call is: several may have one code object, and then share
+ * its entries. */
 static void called_as(const struct decision *d)
 {
     PyCodeObject *code = compat_code(d->frame);
     struct text text = {.used = 0};
 
     text_print(&text, "function at %p", (void *)compat_function(d->frame));
-    if (code->co_argcount > 0 && !PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(code->co_localsplusnames, 0), "self"))
+    if (code->co_argcount > 0 &&
+        !PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(code->co_localsplusnames, 0), "self"))
         text_print(&text, ", self at %p", (void *)compat_local(d->frame, 0));
-    tracer_fact(LISTING, .compile = d->compile - 1, .kind = fact_string("called_as"), .text = text_all(&text));
+    tracer_fact(LISTING, .compile = d->compile - 1, .kind = fact_string("called_as"),
+                .text = text_all(&text));
 }
 
 static void ask(struct decision *d, int64_t code)
@@ -441,8 +463,11 @@ static void asking_begin(struct decision *d)
     d->asking = malloc(sizeof *d->asking);
     if (!d->asking)
         return;
-    *d->asking = (struct asking){.around = tracer_thread->asking, .stack = tracer_stack_bottom(PyThreadState_Get()),
-                                 .code = (PyCodeObject *)Py_NewRef((PyObject *)compat_code(d->frame)), .compile = d->compile};
+    *d->asking =
+        (struct asking){.around = tracer_thread->asking,
+                        .stack = tracer_stack_bottom(PyThreadState_Get()),
+                        .code = (PyCodeObject *)Py_NewRef((PyObject *)compat_code(d->frame)),
+                        .compile = d->compile};
     tracer_thread->asking = d->asking;
 }
 
@@ -489,7 +514,8 @@ PyObject *decision_compiling(void)
 
     while (a && (a->ended || a->stack != here))
         a = a->around;
-    return a && a->compile && P.recording ? Py_BuildValue("IO", a->compile - 1, a->code) : Py_NewRef(Py_None);
+    return a && a->compile && P.recording ? Py_BuildValue("IO", a->compile - 1, a->code)
+                                          : Py_NewRef(Py_None);
 }
 
 /* Why CHECK's entry did not fit: CAUSE, which DECIDED, or would have failed as well. */
@@ -498,57 +524,76 @@ static void cause_fact(const struct decision *d, const struct decision_check *ch
 {
     cause.compile = d->compile - 1;
     cause.entry = check->entry->id;
-    cause.how = cause.guard == -2 ? CAUSE_CUT : !decided ? CAUSE_ALSO : d->front->observed ? CAUSE_ASKED : CAUSE_DECIDED;
+    cause.how = cause.guard == -2    ? CAUSE_CUT
+                : !decided           ? CAUSE_ALSO
+                : d->front->observed ? CAUSE_ASKED
+                                     : CAUSE_DECIDED;
     tracer_put_fact(FACT_CAUSE, &cause);
 }
 
-/* Why the entry of CHECK did not fit: which guard decided, and which would have failed as well. When that was not seen,
- * the first one decided. */
+/* Why the entry of CHECK did not fit: which guard decided, and which would have failed as well.
+ * When that was not seen, the first one decided. */
 static void causes_of(const struct decision *d, const struct decision_check *check)
 {
     const bool seen = check->failed != UINT32_MAX;
     bool decided = false;
 
     if (check->result == CHECK_BACKEND_MISMATCH)
-        cause_fact(d, check, true, (struct fact_CAUSE){
-            .guard = -1, .dimension = -1, .kind = fact_string("BACKEND_MATCH"), .aspect = fact_string("backend"),
-            .words = fact_string("the entry was compiled for another backend")});
+        cause_fact(d, check, true,
+                   (struct fact_CAUSE){
+                       .guard = -1,
+                       .dimension = -1,
+                       .kind = fact_string("BACKEND_MATCH"),
+                       .aspect = fact_string("backend"),
+                       .words = fact_string("the entry was compiled for another backend")});
     if (check->result != CHECK_FAIL)
         return;
-    for (Py_ssize_t i = 0; check->why && PyList_Check(check->why) && i < PyList_GET_SIZE(check->why); i++) {
+    for (Py_ssize_t i = 0;
+         check->why && PyList_Check(check->why) && i < PyList_GET_SIZE(check->why); i++) {
         PyObject *expected, *actual, *source = NULL; /* borrowed */
         const char *aspect, *kind = NULL, *words = NULL;
         long long guard;
         int dimension;
         struct text t = {.used = 0};
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(check->why, i), "LUUzi|sUs", &guard, &expected, &actual, &aspect,
-                              &dimension, &kind, &source, &words)) {
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(check->why, i), "LUUzi|sUs", &guard, &expected,
+                              &actual, &aspect, &dimension, &kind, &source, &words)) {
             PyErr_Clear();
             continue;
         }
         decided |= seen ? guard == check->failed : i == 0;
-        cause_fact(d, check, seen ? guard == check->failed : i == 0, (struct fact_CAUSE){
-            .guard = guard, .dimension = dimension, .kind = fact_string(kind), .source = text_part(&t, source, 512),
-            .aspect = fact_string(aspect), .expected = text_part(&t, expected, 512),
-            .actual = text_part(&t, actual, 512), .words = fact_string(words)});
+        cause_fact(d, check, seen ? guard == check->failed : i == 0,
+                   (struct fact_CAUSE){.guard = guard,
+                                       .dimension = dimension,
+                                       .kind = fact_string(kind),
+                                       .source = text_part(&t, source, 512),
+                                       .aspect = fact_string(aspect),
+                                       .expected = text_part(&t, expected, 512),
+                                       .actual = text_part(&t, actual, 512),
+                                       .words = fact_string(words)});
     }
     if (!decided)
-        cause_fact(d, check, true, (struct fact_CAUSE){
-            .guard = seen ? (int64_t)check->failed : -1, .dimension = -1,
-            .words = fact_string(check->entry->tree ? "it did not hold when it was checked" : d->front->unexplained)});
+        cause_fact(
+            d, check, true,
+            (struct fact_CAUSE){.guard = seen ? (int64_t)check->failed : -1,
+                                .dimension = -1,
+                                .words = fact_string(check->entry->tree
+                                                         ? "it did not hold when it was checked"
+                                                         : d->front->unexplained)});
 }
 
 /* The words of an exception's VALUE, owned; NULL: they are not simple. */
 static PyObject *words_of(PyObject *value)
 {
-    PyObject *arguments = value && PyExceptionInstance_Check(value) ? ((PyBaseExceptionObject *)value)->args : NULL;
+    PyObject *arguments =
+        value && PyExceptionInstance_Check(value) ? ((PyBaseExceptionObject *)value)->args : NULL;
     const bool one = arguments && PyTuple_Check(arguments) && PyTuple_GET_SIZE(arguments) == 1;
     PyObject *words = one ? PyTuple_GET_ITEM(arguments, 0) : value;
 
     return words && PyUnicode_Check(words) ? Py_NewRef(words) : NULL;
 }
 
-/* The exception that a callback left: its type, and its words if they are simple and may be recorded. */
+/* The exception that a callback left: its type, and its words if they are simple and may be
+ * recorded. */
 static void text_exception(struct text *t, PyObject *type, PyObject *value)
 {
     OWNED PyObject *words = words_of(value);
@@ -560,7 +605,8 @@ static void text_exception(struct text *t, PyObject *type, PyObject *value)
     }
 }
 
-void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry, enum outcome outcome)
+void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry,
+                     enum outcome outcome)
 {
     KEPT struct tracer_exception pending = tracer_exception_aside();
     struct text reason = {.used = 0};
@@ -619,9 +665,10 @@ static inline __attribute__((always_inline)) void write_begin(struct tracer *t)
     tracer_follow(t, PyThreadState_GET(), NULL);
 }
 
-/* COUNT WORDS, of whole records, if there is room for them (at most RING_MARGIN - 8): what was read before is not
- * believed after. Their times are whole ones, which need no epoch. */
-static inline __attribute__((always_inline)) void put_words(struct tracer *t, const uint64_t *words, unsigned count)
+/* COUNT WORDS, of whole records, if there is room for them (at most RING_MARGIN - 8): what was read
+ * before is not believed after. Their times are whole ones, which need no epoch. */
+static inline __attribute__((always_inline)) void put_words(struct tracer *t, const uint64_t *words,
+                                                            unsigned count)
 {
     uint64_t head, mask, *ring;
 
@@ -653,13 +700,18 @@ static inline uint64_t decision_word(const struct cache_entry *entry, unsigned o
 static UNGUARDED void write_check(struct tracer *t, const struct decision_check *c)
 {
     uint64_t ticks = c->ticks == CHECK_TICKS_UNKNOWN ? RING_TICKS_UNKNOWN
-                     : c->ticks < RING_TICKS_UNKNOWN ? c->ticks : RING_TICKS_UNKNOWN - 1;
+                     : c->ticks < RING_TICKS_UNKNOWN ? c->ticks
+                                                     : RING_TICKS_UNKNOWN - 1;
     uint64_t failed = c->failed == UINT32_MAX ? 0 : ((uint64_t)c->failed + 1) & 0xfffff;
 
-    put_words(t, (uint64_t[]){check_word(c->entry->id, c->result), (uint64_t)(c->run & 0xfffff) << 44 | failed << 24 | ticks}, 2);
+    put_words(t,
+              (uint64_t[]){check_word(c->entry->id, c->result),
+                           (uint64_t)(c->run & 0xfffff) << 44 | failed << 24 | ticks},
+              2);
 }
 
-UNGUARDED void decision_write(struct decision *d, struct tracer *t, enum outcome outcome, struct cache_entry *entry)
+UNGUARDED void decision_write(struct decision *d, struct tracer *t, enum outcome outcome,
+                              struct cache_entry *entry)
 {
     bool observed;
 
@@ -671,13 +723,19 @@ UNGUARDED void decision_write(struct decision *d, struct tracer *t, enum outcome
         if (d->check[i].result != CHECK_RESULTS && d->check[i].entry->id != ENTRY_UNRECORDED)
             write_check(t, &d->check[i]);
     if (observed && outcome == OUTCOME_HIT && entry && entry->id != ENTRY_UNRECORDED)
-        write_check(t, &(struct decision_check){.entry = entry, .ticks = CHECK_TICKS_UNKNOWN, .run = entry->guards,
-                                                .failed = UINT32_MAX, .result = CHECK_PASS});
+        write_check(t, &(struct decision_check){.entry = entry,
+                                                .ticks = CHECK_TICKS_UNKNOWN,
+                                                .run = entry->guards,
+                                                .failed = UINT32_MAX,
+                                                .result = CHECK_PASS});
     if (d->compile || d->signature)
-        put_words(t, (uint64_t[]){RING_CONTROL_WORD(CONTROL_COMPILED, 2, d->compile), d->signature}, 2);
+        put_words(t, (uint64_t[]){RING_CONTROL_WORD(CONTROL_COMPILED, 2, d->compile), d->signature},
+                  2);
     /* A compile's entry was born within it: that has all of the time. */
-    put_words(t, (uint64_t[]){decision_word(entry, outcome | (observed ? DECISION_OBSERVED : 0)), d->began,
-                              tracer_now() - d->began - (d->compile ? 0 : d->ours)}, 3);
+    put_words(t,
+              (uint64_t[]){decision_word(entry, outcome | (observed ? DECISION_OBSERVED : 0)),
+                           d->began, tracer_now() - d->began - (d->compile ? 0 : d->ours)},
+              3);
 }
 
 HOT UNGUARDED void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry)

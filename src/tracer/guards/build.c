@@ -5,11 +5,13 @@
  * python/dyntrace/_guard_words.py hands over plain tuples, in the order of ordinals:
  *
  *     (kind, paths, may run the program's code, objects, constant, number, limit)
- *     ("TYPE_MATCH", ((("l", "x", 1), (".", "mode", 2)),), False, ((str, "class str died, which ..."),), None, 0, 0)
+ *     ("TYPE_MATCH", ((("l", "x", 1), (".", "mode", 2)),), False, ((str, "class str died, which
+ *     ..."),), None, 0, 0)
  *
- * A path is a tuple of steps (what, key, number among those that the program wrote): one of L, G, B (builtins), S (a
- * host's state, key is a callable) or l, a local variable; then "." attribute, "[" item, "(" call, "m" a method's call.
- * An object is one to be held weakly, with what is said when it dies, or None. */
+ * A path is a tuple of steps (what, key, number among those that the program wrote): one of L, G, B
+ * (builtins), S (a host's state, key is a callable) or l, a local variable; then "." attribute, "["
+ * item, "(" call, "m" a method's call. An object is one to be held weakly, with what is said when
+ * it dies, or None. */
 #include "tracer/guards/tree.h"
 
 /* ---- nodes ---- */
@@ -32,7 +34,8 @@ static bool same_key(PyObject *a, PyObject *b)
 
     if (a == b)
         return true;
-    if (Py_TYPE(a) != Py_TYPE(b) || !(PyUnicode_CheckExact(a) || PyLong_CheckExact(a) || PyBytes_CheckExact(a)))
+    if (Py_TYPE(a) != Py_TYPE(b) ||
+        !(PyUnicode_CheckExact(a) || PyLong_CheckExact(a) || PyBytes_CheckExact(a)))
         return false;
     same = PyObject_RichCompareBool(a, b, Py_EQ);
     if (same < 0)
@@ -46,8 +49,10 @@ static bool is_named(int kind)
     return kind == STEP_LOCAL || kind == STEP_CELL || kind == STEP_ATTRIBUTE || kind == STEP_METHOD;
 }
 
-/* The child of PARENT for a step, which ends at number AT of a path; made if there is none. NULL: no memory. */
-static struct guard_node *node_get(struct guard_node *parent, enum guard_step_kind kind, PyObject *key, int at)
+/* The child of PARENT for a step, which ends at number AT of a path; made if there is none. NULL:
+ * no memory. */
+static struct guard_node *node_get(struct guard_node *parent, enum guard_step_kind kind,
+                                   PyObject *key, int at)
 {
     struct guard_node *node, **more;
 
@@ -68,7 +73,8 @@ static struct guard_node *node_get(struct guard_node *parent, enum guard_step_ki
     node->slot = -1;
     node->at = at;
     if (kind == STEP_ITEM && PyLong_CheckExact(key)) {
-        node->step.index = PyNumber_AsSsize_t(key, NULL); /* cut to what fits, which is out of range as well */
+        /* cut to what fits, which is out of range as well */
+        node->step.index = PyNumber_AsSsize_t(key, NULL);
         PyErr_Clear();
     }
     if (is_named(kind))
@@ -85,7 +91,8 @@ static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
     Py_ssize_t count = PyTuple_Check(path) ? PyTuple_GET_SIZE(path) : 0;
 
     if (count < 1 || count > GUARD_DEEPEST) {
-        PyErr_Format(PyExc_ValueError, "a source of %zd steps: there may be 1 to %d", count, GUARD_DEEPEST);
+        PyErr_Format(PyExc_ValueError, "a source of %zd steps: there may be 1 to %d", count,
+                     GUARD_DEEPEST);
         return NULL;
     }
     for (Py_ssize_t i = 0; node && i < count; i++) {
@@ -95,7 +102,8 @@ static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
             return NULL;
         while (kind <= STEP_CALL && letters[kind - STEP_LOCALS] != letter)
             kind++;
-        if (kind > STEP_CALL || (i == 0) != (kind <= STEP_CELL) || (is_named(kind) && !PyUnicode_CheckExact(key))) {
+        if (kind > STEP_CALL || (i == 0) != (kind <= STEP_CELL) ||
+            (is_named(kind) && !PyUnicode_CheckExact(key))) {
             PyErr_SetString(PyExc_TypeError, "a source is not as dyntrace.guards makes it");
             return NULL;
         }
@@ -106,7 +114,8 @@ static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
 
 /* ---- objects that the tree names, and what becomes invalid when one dies ---- */
 
-/* What TREE guards is not valid any more, because the object of REF is dead; with REF NULL: if any is dead. */
+/* What TREE guards is not valid any more, because the object of REF is dead; with REF NULL: if any
+ * is dead. */
 static void invalidate_bound(struct guard_tree *tree, PyObject *ref)
 {
     const struct guard_identity *dead = NULL;
@@ -131,7 +140,8 @@ static void invalidate_bound(struct guard_tree *tree, PyObject *ref)
     Py_DECREF(death);
 }
 
-/* What weak references call. CAPSULE's context is the tree, NULL once that is gone. Without references it is being freed. */
+/* What weak references call. CAPSULE's context is the tree, NULL once that is gone. Without
+ * references it is being freed. */
 static PyObject *object_died(PyObject *capsule, PyObject *ref)
 {
     PyObject *tree = PyCapsule_GetContext(capsule);
@@ -149,7 +159,8 @@ static PyObject *watch_new(struct guard_tree *tree)
     static PyMethodDef method = {"object_died", object_died, METH_O, NULL};
     OWNED PyObject *capsule = PyCapsule_New(&method, NULL, NULL);
 
-    return capsule && !PyCapsule_SetContext(capsule, tree) ? PyCFunction_New(&method, capsule) : NULL;
+    return capsule && !PyCapsule_SetContext(capsule, tree) ? PyCFunction_New(&method, capsule)
+                                                           : NULL;
 }
 
 /* ---- leaves ---- */
@@ -190,11 +201,14 @@ static int take_slots(struct guard_tree *tree, struct guard_leaf *leaf, PyObject
     return leaves_add(&tree->relations, leaf);
 }
 
-/* OBJECT is LEAF's identity INDEX: what the tree is bound to becomes invalid with it, and DEATH says why. */
-static int identify(struct guard_tree *tree, struct guard_leaf *leaf, int index, PyObject *object, PyObject *death)
+/* OBJECT is LEAF's identity INDEX: what the tree is bound to becomes invalid with it, and DEATH
+ * says why. */
+static int identify(struct guard_tree *tree, struct guard_leaf *leaf, int index, PyObject *object,
+                    PyObject *death)
 {
     struct guard_identity *identity = &leaf->is[index];
-    bool immortal = PyType_Check(object) && !(((PyTypeObject *)object)->tp_flags & Py_TPFLAGS_HEAPTYPE);
+    bool immortal =
+        PyType_Check(object) && !(((PyTypeObject *)object)->tp_flags & Py_TPFLAGS_HEAPTYPE);
 
     identity->death = Py_NewRef(death);
     if (PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && !immortal) {
@@ -226,8 +240,8 @@ static int leaf_add(struct guard_tree *tree, PyObject *guard)
         PyErr_Format(PyExc_TypeError, "a guard is a tuple, not %s", Py_TYPE(guard)->tp_name);
         return -1;
     }
-    if (!PyArg_ParseTuple(guard, "sO!pO!Onn", &name, &PyTuple_Type, &paths, &stays, &PyTuple_Type, &objects, &leaf->constant,
-                          &leaf->number, &leaf->limit)) {
+    if (!PyArg_ParseTuple(guard, "sO!pO!Onn", &name, &PyTuple_Type, &paths, &stays, &PyTuple_Type,
+                          &objects, &leaf->constant, &leaf->number, &leaf->limit)) {
         leaf->constant = NULL;
         return -1;
     }
@@ -370,7 +384,8 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *keywords
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O:GuardTree", names, &guards, &globals))
         return NULL;
     if (globals != Py_None && !PyDict_Check(globals))
-        return PyErr_Format(PyExc_TypeError, "GuardTree: globals must be a dict, not %s", Py_TYPE(globals)->tp_name);
+        return PyErr_Format(PyExc_TypeError, "GuardTree: globals must be a dict, not %s",
+                            Py_TYPE(globals)->tp_name);
     list = PySequence_Tuple(guards);
     tree = list ? (struct guard_tree *)type->tp_alloc(type, 0) : NULL;
     if (!tree)
@@ -397,7 +412,8 @@ done:
 
 /* ---- what can be asked of it ---- */
 
-static void each_leaf(const struct guard_leaves *leaves, void (*add)(void *, uint32_t), void *context)
+static void each_leaf(const struct guard_leaves *leaves, void (*add)(void *, uint32_t),
+                      void *context)
 {
     for (uint32_t i = 0; i < leaves->count; i++)
         add(context, leaves->at[i]->ordinal);
@@ -446,7 +462,8 @@ static bool check_dict(PyObject *self, PyObject *locals, struct guard_outcome *o
     if (PyDict_Check(locals))
         *outcome = guard_tree_check(self, &values, NULL);
     else
-        PyErr_Format(PyExc_TypeError, "expected the variables as a dict, got %s", Py_TYPE(locals)->tp_name);
+        PyErr_Format(PyExc_TypeError, "expected the variables as a dict, got %s",
+                     Py_TYPE(locals)->tp_name);
     return outcome->result != GUARD_ERROR;
 }
 
@@ -454,7 +471,8 @@ static PyObject *tree_check(PyObject *self, PyObject *locals)
 {
     struct guard_outcome outcome;
 
-    return check_dict(self, locals, &outcome) ? PyBool_FromLong(outcome.result == GUARD_PASS) : NULL;
+    return check_dict(self, locals, &outcome) ? PyBool_FromLong(outcome.result == GUARD_PASS)
+                                              : NULL;
 }
 
 /* The same, in full: (passed, guards run, ordinal of the one that failed or None). */
@@ -465,8 +483,11 @@ static PyObject *tree_check_verbose(PyObject *self, PyObject *locals)
 
     if (!check_dict(self, locals, &outcome))
         return NULL;
-    failed = outcome.failed == UINT32_MAX ? Py_NewRef(Py_None) : PyLong_FromUnsignedLong(outcome.failed);
-    return failed ? Py_BuildValue("(NIN)", PyBool_FromLong(outcome.result == GUARD_PASS), outcome.guards_run, failed) : NULL;
+    failed =
+        outcome.failed == UINT32_MAX ? Py_NewRef(Py_None) : PyLong_FromUnsignedLong(outcome.failed);
+    return failed ? Py_BuildValue("(NIN)", PyBool_FromLong(outcome.result == GUARD_PASS),
+                                  outcome.guards_run, failed)
+                  : NULL;
 }
 
 static PyObject *tree_order(PyObject *self, PyObject *ignored)
@@ -478,19 +499,22 @@ static PyObject *tree_order(PyObject *self, PyObject *ignored)
 }
 
 static PyMethodDef tree_methods[] = {
-    {"check", tree_check, METH_O, "check(f_locals) -> bool\n\nDo all guards hold? What a guard raises is raised."},
+    {"check", tree_check, METH_O,
+     "check(f_locals) -> bool\n\nDo all guards hold? What a guard raises is raised."},
     {"check_verbose", tree_check_verbose, METH_O,
-     "check_verbose(f_locals) -> (passed, guards run, ordinal of the guard that did not hold or None)"},
-    {"_explain", guard_tree_failures, METH_O, "_explain(f_locals) -> [(ordinal, step, exception or None, values)]"},
+     "check_verbose(f_locals) -> (passed, guards run, ordinal of the guard that did not hold or "
+     "None)"},
+    {"_explain", guard_tree_failures, METH_O,
+     "_explain(f_locals) -> [(ordinal, step, exception or None, values)]"},
     {"_is_quiet", guard_is_quiet, METH_VARARGS | METH_STATIC,
      "_is_quiet(object, name) -> can the attribute be read without code of the program's?"},
-    {"order", tree_order, METH_NOARGS, "order() -> [ordinal]\n\nHow they are tried now; failures change it."},
+    {"order", tree_order, METH_NOARGS,
+     "order() -> [ordinal]\n\nHow they are tried now; failures change it."},
     {NULL, NULL, 0, NULL},
 };
 
 PyTypeObject guard_tree_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "_dyntrace.GuardTree",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "_dyntrace.GuardTree",
     .tp_basicsize = sizeof(struct guard_tree),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
     .tp_doc = "GuardTree(guards, globals=None)\n\nWhat dyntrace.guards.GuardTree is made of.",
@@ -504,5 +528,6 @@ PyTypeObject guard_tree_type = {
 int guard_types_ready(PyObject *module)
 {
     return PyType_Ready(&guard_tree_type) || PyModule_AddFunctions(module, guard_methods)
-               ? -1 : PyModule_AddObjectRef(module, "GuardTree", (PyObject *)&guard_tree_type);
+               ? -1
+               : PyModule_AddObjectRef(module, "GuardTree", (PyObject *)&guard_tree_type);
 }

@@ -1,10 +1,11 @@
-/* tracer/guards/check.c -- checking a guard tree, and what of it does not hold. See tracer/guards/tree.h.
+/* tracer/guards/check.c -- checking a guard tree, and what of it does not hold. See
+ * tracer/guards/tree.h.
  *
  * Runs in: the traced process, under the GIL.
  *
- * Guards may run the program's code (tracer/evaluator/cache.h has the rule), which may check the same tree again or let
- * another thread check it. So whoever has a tree checked holds it, a check holds every value it has read, and moves
- * nothing while another check of the tree is under way. */
+ * Guards may run the program's code (tracer/evaluator/cache.h has the rule), which may check the
+ * same tree again or let another thread check it. So whoever has a tree checked holds it, a check
+ * holds every value it has read, and moves nothing while another check of the tree is under way. */
 #include "tracer/guards/tree.h"
 #include "tracer/torch/torch.h"
 
@@ -17,11 +18,12 @@ struct guard_reading {
     struct guard_tree *tree;
     struct guard_values values;
     PyObject **kept;
-    PyObject **seen;            /* as guard_tree_check()'s */
+    PyObject **seen; /* as guard_tree_check()'s */
     uint32_t run, failed;
 };
 
-/* The one at AT in LIST has failed: before all that failed less often. FAILS_AT is where a count lies in them. */
+/* The one at AT in LIST has failed: before all that failed less often. FAILS_AT is where a count
+ * lies in them. */
 static void move_forward(struct guard_tree *tree, void **list, uint32_t at, size_t fails_at)
 {
 #define FAILS(item) (*(uint32_t *)((char *)(item) + fails_at))
@@ -76,7 +78,8 @@ check_children(struct guard_reading *r, struct guard_node *node, PyObject *value
         int result = check_node(r, node->children[i], value);
         if (unlikely(result <= 0)) {
             if (result == 0)
-                move_forward(r->tree, (void **)node->children, i, offsetof(struct guard_node, fails));
+                move_forward(r->tree, (void **)node->children, i,
+                             offsetof(struct guard_node, fails));
             return result;
         }
     }
@@ -149,11 +152,13 @@ static int check_relations(struct guard_reading *r, PyObject **values)
     return 1;
 }
 
-struct guard_outcome guard_tree_check(PyObject *object, const struct guard_values *values, PyObject **seen)
+struct guard_outcome guard_tree_check(PyObject *object, const struct guard_values *values,
+                                      PyObject **seen)
 {
     struct guard_tree *tree = (struct guard_tree *)object;
     PyObject *on_stack[2 * KEPT_ON_STACK], **kept = on_stack;
-    struct guard_reading r = {tree, {values->frame, values->locals, tree->globals}, NULL, seen, 0, UINT32_MAX};
+    struct guard_reading r = {
+        tree, {values->frame, values->locals, tree->globals}, NULL, seen, 0, UINT32_MAX};
     uint32_t room = tree->slots > tree->widest ? tree->slots : tree->widest;
     int result;
 
@@ -182,21 +187,24 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
         Py_XDECREF(kept[i]);
     if (kept != on_stack)
         PyMem_Free(kept);
-    return (struct guard_outcome){result > 0 ? GUARD_PASS : result == 0 ? GUARD_FAIL : GUARD_ERROR, r.run, r.failed};
+    return (struct guard_outcome){result > 0    ? GUARD_PASS
+                                  : result == 0 ? GUARD_FAIL
+                                                : GUARD_ERROR,
+                                  r.run, r.failed};
 }
 
 /* ---- what does not hold ---- */
 
-/* After a check that was the program's, nothing of the program's may run once more: then QUIET is set, and what ended the
- * check is told from what it saw. */
+/* After a check that was the program's, nothing of the program's may run once more: then QUIET is
+ * set, and what ended the check is told from what it saw. */
 struct explanation {
     const struct guard_tree *tree;
     struct guard_values values;
     bool quiet;
-    uint32_t failed;            /* UINT32_MAX: not known */
-    PyObject *seen;             /* borrowed, as guard_tree_check() gave it */
-    PyObject *list;             /* of (ordinal, step, exception or None, values) */
-    PyObject **kept;            /* owned or NULL */
+    uint32_t failed; /* UINT32_MAX: not known */
+    PyObject *seen;  /* borrowed, as guard_tree_check() gave it */
+    PyObject *list;  /* of (ordinal, step, exception or None, values) */
+    PyObject **kept; /* owned or NULL */
 };
 
 /* The pending exception, as a new reference; NULL: it is no Exception, and still pending. */
@@ -212,18 +220,21 @@ static PyObject *take_exception(void)
     return value;
 }
 
-/* LEAF does not hold for COUNT VALUES, or RAISED (borrowed) that if it is not NULL; without values, its source could not
- * be read at STEP (a relation's source STEP). */
-static int add_failure(struct explanation *x, const struct guard_leaf *leaf, int step, PyObject *raised,
-                       PyObject *const *values, uint32_t count)
+/* LEAF does not hold for COUNT VALUES, or RAISED (borrowed) that if it is not NULL; without values,
+ * its source could not be read at STEP (a relation's source STEP). */
+static int add_failure(struct explanation *x, const struct guard_leaf *leaf, int step,
+                       PyObject *raised, PyObject *const *values, uint32_t count)
 {
     PyObject *tuple = tuple_of(values, count);
-    OWNED PyObject *item = tuple ? Py_BuildValue("(IiON)", leaf->ordinal, step, raised ? raised : Py_None, tuple) : NULL;
+    OWNED PyObject *item =
+        tuple ? Py_BuildValue("(IiON)", leaf->ordinal, step, raised ? raised : Py_None, tuple)
+              : NULL;
 
     return item ? PyList_Append(x->list, item) : -1;
 }
 
-static int explain_leaf(struct explanation *x, const struct guard_leaf *leaf, PyObject *const *values)
+static int explain_leaf(struct explanation *x, const struct guard_leaf *leaf,
+                        PyObject *const *values)
 {
     const bool told = x->quiet && (leaf->stays || (x->seen && leaf->ordinal == x->failed));
     int result = told ? 1 : guard_check(leaf, values);
@@ -235,7 +246,8 @@ static int explain_leaf(struct explanation *x, const struct guard_leaf *leaf, Py
 }
 
 /* All leaves of NODE and below could not be read. */
-static int add_unread(struct explanation *x, const struct guard_node *node, int step, PyObject *raised)
+static int add_unread(struct explanation *x, const struct guard_node *node, int step,
+                      PyObject *raised)
 {
     for (uint32_t i = 0; i < node->leaves.count; i++)
         if (add_failure(x, node->leaves.at[i], step, raised, NULL, 0))
@@ -250,12 +262,15 @@ static int add_unread(struct explanation *x, const struct guard_node *node, int 
 
 static int explain_node(struct explanation *x, struct guard_node *node, PyObject *parent)
 {
-    struct guard_step step = node->step; /* a copy: what it remembers of places is not for us to change */
+    /* a copy: what it remembers of places is not for us to change */
+    struct guard_step step = node->step;
     OWNED PyObject *value = NULL, *raised = NULL;
     int status;
 
     if (x->quiet && !guard_step_is_quiet(&step, parent))
-        return !x->seen && first_leaf(x->tree, node) == x->failed ? add_unread(x, node, node->at, NULL) : 0;
+        return !x->seen && first_leaf(x->tree, node) == x->failed
+                   ? add_unread(x, node, node->at, NULL)
+                   : 0;
     status = guard_step_read(&step, parent, &x->values, &value);
     if (status < 0 && !(raised = take_exception()))
         return -1;
@@ -276,7 +291,9 @@ static int explain_relation(struct explanation *x, const struct guard_leaf *leaf
     for (uint32_t i = 0; i < leaf->slot_count; i++) {
         values[i] = x->kept[leaf->slots[i]];
         if (!values[i])
-            return x->quiet && (x->seen || leaf->ordinal != x->failed) ? 0 : add_failure(x, leaf, (int)i, NULL, NULL, 0);
+            return x->quiet && (x->seen || leaf->ordinal != x->failed)
+                       ? 0
+                       : add_failure(x, leaf, (int)i, NULL, NULL, 0);
     }
     return explain_leaf(x, leaf, values);
 }
@@ -295,7 +312,8 @@ static PyObject *failures(struct guard_tree *tree, struct explanation *x)
     tree->checking++; /* so that nothing moves under our feet */
     if (x->list && x->kept && arguments) {
         status = !ended            ? 0
-                 : ended->relation ? add_failure(x, ended, -1, NULL, &PyTuple_GET_ITEM(x->seen, 0), ended->slot_count)
+                 : ended->relation ? add_failure(x, ended, -1, NULL, &PyTuple_GET_ITEM(x->seen, 0),
+                                                 ended->slot_count)
                                    : add_failure(x, ended, -1, NULL, &x->seen, 1);
         if (status == 0)
             status = explain_node(x, &tree->top, NULL);
@@ -320,13 +338,14 @@ PyObject *guard_tree_failures(PyObject *self, PyObject *locals)
 
     if (PyDict_Check(locals))
         return failures((struct guard_tree *)self, &x);
-    return PyErr_Format(PyExc_TypeError, "expected the variables as a dict, got %s", Py_TYPE(locals)->tp_name);
+    return PyErr_Format(PyExc_TypeError, "expected the variables as a dict, got %s",
+                        Py_TYPE(locals)->tp_name);
 }
 
 /* ---- in words ---- */
 
-/* SELF.NAME(FIRST, KEEP), or without FIRST if that is NULL: unseen, as code of ours is. A new list, or NULL; then an
- * exception is pending if it is no Exception: a signal's handler ran, say. */
+/* SELF.NAME(FIRST, KEEP), or without FIRST if that is NULL: unseen, as code of ours is. A new list,
+ * or NULL; then an exception is pending if it is no Exception: a signal's handler ran, say. */
 static PyObject *ask(PyObject *self, const char *name, PyObject *first, enum session_values keep)
 {
     OWNED PyObject *kept = PyLong_FromLong(keep);
@@ -335,7 +354,8 @@ static PyObject *ask(PyObject *self, const char *name, PyObject *first, enum ses
     struct torch_quiet quiet;
 
     torch_quiet_begin(&quiet);
-    list = first ? tracer_call(self, name, first, kept, NULL) : tracer_call(self, name, kept, NULL, NULL);
+    list = first ? tracer_call(self, name, first, kept, NULL)
+                 : tracer_call(self, name, kept, NULL, NULL);
     if (list && !PyList_CheckExact(list))
         Py_CLEAR(list);
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
@@ -346,8 +366,8 @@ static PyObject *ask(PyObject *self, const char *name, PyObject *first, enum ses
     return list;
 }
 
-PyObject *guard_tree_explain(PyObject *self, const struct guard_values *values, uint32_t failed, PyObject *seen,
-                             enum session_values keep)
+PyObject *guard_tree_explain(PyObject *self, const struct guard_values *values, uint32_t failed,
+                             PyObject *seen, enum session_values keep)
 {
     struct explanation x = {.values = *values, .quiet = true, .failed = failed, .seen = seen};
     OWNED PyObject *found = failures((struct guard_tree *)self, &x);
@@ -362,7 +382,8 @@ PyObject *guard_tree_list(PyObject *self, enum session_values keep)
     bool whole = rows && PyTuple_GET_SIZE(rows) == ((struct guard_tree *)self)->count;
 
     for (Py_ssize_t i = 0; whole && i < PyTuple_GET_SIZE(rows); i++)
-        whole = PyTuple_CheckExact(PyTuple_GET_ITEM(rows, i)) && PyTuple_GET_SIZE(PyTuple_GET_ITEM(rows, i)) == 3;
+        whole = PyTuple_CheckExact(PyTuple_GET_ITEM(rows, i)) &&
+                PyTuple_GET_SIZE(PyTuple_GET_ITEM(rows, i)) == 3;
     if (!whole)
         Py_CLEAR(rows);
     return rows;

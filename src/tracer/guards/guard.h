@@ -2,15 +2,16 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * A guard tree is what `dyntrace.guards` builds. Its nodes are access paths (L['x'], then .size, then [0]), each read
- * once per check; its leaves are guards, numbered 0, 1, ... in the order in which they were added. Checking stops at
- * the first leaf that does not hold. */
+ * A guard tree is what `dyntrace.guards` builds. Its nodes are access paths (L['x'], then .size,
+ * then [0]), each read once per check; its leaves are guards, numbered 0, 1, ... in the order in
+ * which they were added. Checking stops at the first leaf that does not hold. */
 #ifndef DYNTRACE_TRACER_GUARD_H
 #define DYNTRACE_TRACER_GUARD_H
 
 #include "tracer/tracer.h"
 
-extern PyTypeObject guard_tree_type; /* dyntrace.guards.GuardTree; has check(f_locals) for Python callers */
+/* dyntrace.guards.GuardTree; has check(f_locals) for Python callers */
+extern PyTypeObject guard_tree_type;
 
 /* The most steps in a path: a check is that many C calls deep. */
 enum { GUARD_DEEPEST = 200 };
@@ -23,28 +24,34 @@ struct guard_values {
 };
 
 struct guard_outcome {
-    enum { GUARD_FAIL = 0, GUARD_PASS = 1, GUARD_ERROR = -1 } result; /* ERROR: an exception is set */
+    /* ERROR: an exception is set */
+    enum { GUARD_FAIL = 0, GUARD_PASS = 1, GUARD_ERROR = -1 } result;
     uint32_t guards_run; /* leaves looked at, the failing one included */
-    uint32_t failed;     /* ordinal of the leaf that failed or raised; UINT32_MAX: none, or not a leaf's fault */
+    /* ordinal of the leaf that failed or raised; UINT32_MAX: none, or not a leaf's fault */
+    uint32_t failed;
 };
 
-/* The caller holds the tree, here and below. *SEEN, if SEEN is not NULL: what the leaf that failed was asked of, owned: a
- * value, of a relation the tuple of all; left as it is if nothing could be read for it. */
-struct guard_outcome guard_tree_check(PyObject *tree, const struct guard_values *values, PyObject **seen);
+/* The caller holds the tree, here and below. *SEEN, if SEEN is not NULL: what the leaf that failed
+ * was asked of, owned: a value, of a relation the tuple of all; left as it is if nothing could be
+ * read for it. */
+struct guard_outcome guard_tree_check(PyObject *tree, const struct guard_values *values,
+                                      PyObject **seen);
 
 /* How many leaves the tree has. */
 uint32_t guard_tree_count(PyObject *tree);
-/* Leaves of the tree, as (kind, source, expression) tuples in a new tuple, by ordinal. KEEP: what of values may be in
- * them. NULL: there are no words for them. This and the next keep the pending exception. */
+/* Leaves of the tree, as (kind, source, expression) tuples in a new tuple, by ordinal. KEEP: what
+ * of values may be in them. NULL: there are no words for them. This and the next keep the pending
+ * exception. */
 PyObject *guard_tree_list(PyObject *tree, enum session_values keep);
-/* Every leaf that does not hold, as (ordinal, expected, actual, aspect or None, dimension or -1) in a new list: FAILED,
- * which ended a check, of what it has SEEN there, and those others that can be asked without running code of the
- * program's. Has no effect on the tree. G[...] is that of the frame, if VALUES has one. */
-PyObject *guard_tree_explain(PyObject *tree, const struct guard_values *values, uint32_t failed, PyObject *seen,
-                             enum session_values keep);
+/* Every leaf that does not hold, as (ordinal, expected, actual, aspect or None, dimension or -1) in
+ * a new list: FAILED, which ended a check, of what it has SEEN there, and those others that can be
+ * asked without running code of the program's. Has no effect on the tree. G[...] is that of the
+ * frame, if VALUES has one. */
+PyObject *guard_tree_explain(PyObject *tree, const struct guard_values *values, uint32_t failed,
+                             PyObject *seen, enum session_values keep);
 
-/* The ordinals in the order in which guards are tried now, each given to ADD; runs nothing else. It changes when a
- * guard fails, and guard_tree_moves says how often it has. */
+/* The ordinals in the order in which guards are tried now, each given to ADD; runs nothing else. It
+ * changes when a guard fails, and guard_tree_moves says how often it has. */
 void guard_tree_each(PyObject *tree, void (*add)(void *context, uint32_t ordinal), void *context);
 uint32_t guard_tree_moves(PyObject *tree);
 
@@ -53,9 +60,10 @@ struct guard_binding {
     bool (*is_valid)(PyObject *object);
     void (*invalidate)(PyObject *object, const char *reason); /* may run anything */
 };
-/* OBJECT, a cache entry, has come to life with this tree: objects guarded by identity now invalidate it when they die;
- * if one is dead already, at once. The tree and OBJECT hold each other, so OBJECT must be invalidated before it is
- * dropped, which lets go of the tree. 0, or -1 with an exception. */
+/* OBJECT, a cache entry, has come to life with this tree: objects guarded by identity now
+ * invalidate it when they die; if one is dead already, at once. The tree and OBJECT hold each
+ * other, so OBJECT must be invalidated before it is dropped, which lets go of the tree. 0, or -1
+ * with an exception. */
 int guard_tree_bind(PyObject *tree, PyObject *object, const struct guard_binding *to);
 
 /* The frame's variables by name: a new dict, for guards and callbacks. */

@@ -1,16 +1,19 @@
-/* tracer/guards/kinds.c -- the kinds of guards: what each needs, and whether it holds. In words, and with others that are
- * compared in the same way: python/dyntrace/_guard_words.py.
+/* tracer/guards/kinds.c -- the kinds of guards: what each needs, and whether it holds. In words,
+ * and with others that are compared in the same way: python/dyntrace/_guard_words.py.
  *
  * Runs in: the traced process, under the GIL. */
 #include "tracer/guards/tree.h"
 
 #include <math.h>
 
+/* clang-format off */
 #define KINDS(X) \
-    X(TYPE_MATCH) X(ID_MATCH) X(EQUALS_MATCH) X(NONE_MATCH) X(NOT_NONE) X(HASATTR) X(NO_HASATTR) X(DICT_LENGTH) \
-    X(LIST_LENGTH) X(TUPLE_LENGTH) X(SEQUENCE_LENGTH) X(DICT_KEYS) X(DICT_CONTAINS) X(DICT_NOT_CONTAINS) \
-    X(FUNCTION_MATCH) X(CLOSURE_MATCH) X(WEAKREF_ALIVE) X(TENSOR_MATCH) X(SHAPE_BOUND) X(SHAPE_DIVISIBLE) \
-    X(SHAPE_EQUAL) X(NO_ALIASING) X(LAMBDA) /* relations, the last */
+    X(TYPE_MATCH) X(ID_MATCH) X(EQUALS_MATCH) X(NONE_MATCH) X(NOT_NONE) X(HASATTR) X(NO_HASATTR) \
+    X(DICT_LENGTH) X(LIST_LENGTH) X(TUPLE_LENGTH) X(SEQUENCE_LENGTH) X(DICT_KEYS) X(DICT_CONTAINS) \
+    X(DICT_NOT_CONTAINS) X(FUNCTION_MATCH) X(CLOSURE_MATCH) X(WEAKREF_ALIVE) X(TENSOR_MATCH) \
+    X(SHAPE_BOUND) X(SHAPE_DIVISIBLE) X(SHAPE_EQUAL) X(NO_ALIASING) X(LAMBDA) \
+    /* relations, the last */
+/* clang-format on */
 
 #define X(NAME) NAME,
 enum { KINDS(X) KIND_COUNT };
@@ -63,8 +66,9 @@ int guard_prepare(struct guard_leaf *leaf, const char *name)
 /* Not in line, so that guard_check() needs no stack frame: most guards are short. */
 #define APART __attribute__((noinline))
 
-/* Equal and of the same type, down through tuples, lists, slices, ranges and complex numbers: 1, True and 1.0 are three, 0.0 and -0.0 two, and
- * range(0, 3, 2) is another one than range(0, 4, 2). A nan is as good as another. */
+/* Equal and of the same type, down through tuples, lists, slices, ranges and complex numbers: 1,
+ * True and 1.0 are three, 0.0 and -0.0 two, and range(0, 3, 2) is another one than range(0, 4, 2).
+ * A nan is as good as another. */
 static int same(PyObject *wanted, PyObject *value)
 {
     int result = 1;
@@ -81,7 +85,8 @@ static int same(PyObject *wanted, PyObject *value)
     }
     if (PyComplex_CheckExact(wanted) || PyRange_Check(wanted) || PySlice_Check(wanted)) {
         const char *const parts = PyComplex_CheckExact(wanted) ? "__getnewargs__" : "__reduce__";
-        OWNED PyObject *first = PyObject_CallMethod(wanted, parts, NULL), *second = first ? PyObject_CallMethod(value, parts, NULL) : NULL;
+        OWNED PyObject *first = PyObject_CallMethod(wanted, parts, NULL),
+                       *second = first ? PyObject_CallMethod(value, parts, NULL) : NULL;
         return second ? same(first, second) : -1;
     }
     if (!PyTuple_CheckExact(wanted) && !PyList_CheckExact(wanted))
@@ -92,7 +97,8 @@ static int same(PyObject *wanted, PyObject *value)
         return -1;
     for (Py_ssize_t i = 0; result == 1 && i < Py_SIZE(wanted); i++) {
         OWNED PyObject *first = Py_NewRef(PySequence_Fast_GET_ITEM(wanted, i));
-        OWNED PyObject *second = i < Py_SIZE(value) ? Py_NewRef(PySequence_Fast_GET_ITEM(value, i)) : NULL;
+        OWNED PyObject *second =
+            i < Py_SIZE(value) ? Py_NewRef(PySequence_Fast_GET_ITEM(value, i)) : NULL;
         result = second ? same(first, second) : 0; /* none: an __eq__ made it shorter */
     }
     Py_LeaveRecursiveCall();
@@ -181,7 +187,8 @@ static APART int fits_shape(const struct guard_leaf *leaf, PyObject *value)
 
     if (result != 1)
         return result;
-    return leaf->kind == SHAPE_BOUND ? leaf->number <= number && number <= leaf->limit : number % leaf->number == 0;
+    return leaf->kind == SHAPE_BOUND ? leaf->number <= number && number <= leaf->limit
+                                     : number % leaf->number == 0;
 }
 
 static APART int are_equal(const struct guard_leaf *leaf, PyObject *const *values)
@@ -236,7 +243,8 @@ static APART int call_lambda(const struct guard_leaf *leaf, PyObject *const *val
     int passed = result == Py_True;
 
     if (result && !PyBool_Check(result)) {
-        PyErr_Format(PyExc_TypeError, "the guard %R returned %s, not bool", leaf->constant, Py_TYPE(result)->tp_name);
+        PyErr_Format(PyExc_TypeError, "the guard %R returned %s, not bool", leaf->constant,
+                     Py_TYPE(result)->tp_name);
         passed = -1;
     }
     return result ? passed : -1;
@@ -244,8 +252,8 @@ static APART int call_lambda(const struct guard_leaf *leaf, PyObject *const *val
 
 /* ---- what captures call in a LAMBDA ---- */
 
-/* The number that NUMBER stands for: a constant; (i,), the value number I, an int; or (operator, operands ...). A new reference; NULL: that is no
- * int, or an exception. */
+/* The number that NUMBER stands for: a constant; (i,), the value number I, an int; or (operator,
+ * operands ...). A new reference; NULL: that is no int, or an exception. */
 static PyObject *number_of(PyObject *number, PyObject *const *values)
 {
     PyObject *operands[2] = {NULL}, *made = NULL;
@@ -291,16 +299,22 @@ static PyObject *has_order(PyObject *self, PyObject *dict)
 
 static PyObject *make_check(PyObject *module, PyObject *of)
 {
-    static PyMethodDef comparison = {"compares", (PyCFunction)(void (*)(void))compares, METH_FASTCALL, "compares(*numbers)"};
+    static PyMethodDef comparison = {"compares", (PyCFunction)(void (*)(void))compares,
+                                     METH_FASTCALL, "compares(*numbers)"};
     static PyMethodDef order = {"has_order", has_order, METH_O, "has_order(dict)"};
 
     if (!PyTuple_CheckExact(of))
         return PyErr_Format(PyExc_TypeError, "a check is made of a tuple");
-    return PyCFunction_New(PyTuple_GET_SIZE(of) == 2 && PyTuple_CheckExact(PyTuple_GET_ITEM(of, 0)) ? &comparison : &order, of);
+    return PyCFunction_New(PyTuple_GET_SIZE(of) == 2 && PyTuple_CheckExact(PyTuple_GET_ITEM(of, 0))
+                               ? &comparison
+                               : &order,
+                           of);
 }
 
 PyMethodDef guard_methods[] = {
-    {"_check", make_check, METH_O, "_check(words) or _check((comparison, result)) -> callable\n\nDoes a dict have these keys in this order? Does the comparison of numbers give that?"},
+    {"_check", make_check, METH_O,
+     "_check(words) or _check((comparison, result)) -> callable\n\nDoes a dict have these keys in "
+     "this order? Does the comparison of numbers give that?"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -2,22 +2,23 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * Attributes are the bulk of the guards on nested objects, so the place of an instance's attribute is remembered;
- * everything unusual goes through PyObject_GetAttr, which is always right. */
-#include "tracer/guards/tree.h"
+ * Attributes are the bulk of the guards on nested objects, so the place of an instance's attribute
+ * is remembered; everything unusual goes through PyObject_GetAttr, which is always right. */
 #include "tracer/compat/guards.h"
+#include "tracer/guards/tree.h"
 
 #include <structmember.h>
 
 /* ---- attributes ---- */
 
-/* May an attribute be taken from an instance of TYPE without asking its class? Yes, unless it has a __getattribute__ of
- * its own. A __getattr__ only comes into play when nothing is found. */
+/* May an attribute be taken from an instance of TYPE without asking its class? Yes, unless it has a
+ * __getattribute__ of its own. A __getattr__ only comes into play when nothing is found. */
 static bool is_plain(PyTypeObject *type)
 {
     static PyObject *name;
 
-    if (type->tp_getattro == PyObject_GenericGetAttr || type->tp_getattro == PyModule_Type.tp_getattro)
+    if (type->tp_getattro == PyObject_GenericGetAttr ||
+        type->tp_getattro == PyModule_Type.tp_getattro)
         return true;
     if (!name && !(name = PyUnicode_InternFromString("__getattribute__"))) {
         PyErr_Clear();
@@ -28,7 +29,8 @@ static bool is_plain(PyTypeObject *type)
 
 static void remember(struct attribute_cache *cache, PyObject *object, PyObject *name)
 {
-    PyTypeObject *type = (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(object)); /* a lookup may give the object another */
+    /* a lookup may give the object another */
+    PyTypeObject *type = (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(object));
     PyObject *descriptor;
 
     cache->type = type;
@@ -46,7 +48,8 @@ static void remember(struct attribute_cache *cache, PyObject *object, PyObject *
             cache->where = WHERE_DICT;
     } else if (Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) {
         PyMemberDef *member = ((PyMemberDescrObject *)descriptor)->d_member;
-        if (member->type == T_OBJECT_EX && PyType_IsSubtype(type, ((PyDescrObject *)descriptor)->d_type)) {
+        if (member->type == T_OBJECT_EX &&
+            PyType_IsSubtype(type, ((PyDescrObject *)descriptor)->d_type)) {
             cache->where = WHERE_SLOT;
             cache->index = member->offset;
         }
@@ -56,7 +59,8 @@ done:
 }
 
 /* The attribute where it was last time; a new reference, or NULL: look for it. */
-static inline PyObject *remembered(const struct attribute_cache *cache, PyObject *object, PyObject *name)
+static inline PyObject *remembered(const struct attribute_cache *cache, PyObject *object,
+                                   PyObject *name)
 {
     PyObject **values, *dict, *value;
 
@@ -83,8 +87,9 @@ static inline PyObject *remembered(const struct attribute_cache *cache, PyObject
 }
 
 /* The attribute NAME, an interned string. Returns as guard_step_read() does. */
-static __attribute__((noinline)) int /* or reading a local would save the registers that this needs */
-read_attribute(struct attribute_cache *cache, PyObject *object, PyObject *name, PyObject **value)
+/* or reading a local would save the registers that this needs */
+static __attribute__((noinline)) int read_attribute(struct attribute_cache *cache, PyObject *object,
+                                                    PyObject *name, PyObject **value)
 {
     PyTypeObject *type = Py_TYPE(object);
 
@@ -117,12 +122,16 @@ static inline PyObject *local_at(compat_frame *frame, const PyCodeObject *code, 
     if (i < free_at)
         return cell ? NULL : compat_local(frame, i);
     closure = compat_function(frame)->func_closure;
-    return !closure ? NULL : cell ? PyTuple_GET_ITEM(closure, i - free_at) : PyCell_GET(PyTuple_GET_ITEM(closure, i - free_at));
+    return !closure ? NULL
+           : cell   ? PyTuple_GET_ITEM(closure, i - free_at)
+                    : PyCell_GET(PyTuple_GET_ITEM(closure, i - free_at));
 }
 
-/* Local number *HINT, if that is NAME; else look for it: the last that has a value, for a resume function has its cells
- * as free variables as well, which have them from the beginning. CELL: that of a free variable. */
-static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, bool cell, PyObject **value)
+/* Local number *HINT, if that is NAME; else look for it: the last that has a value, for a resume
+ * function has its cells as free variables as well, which have them from the beginning. CELL: that
+ * of a free variable. */
+static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, bool cell,
+                      PyObject **value)
 {
     PyCodeObject *code = compat_code(frame);
     int count = code->co_nlocalsplus, i = (int)*hint;
@@ -155,13 +164,15 @@ PyObject *guard_frame_locals(compat_frame *frame)
     int status = locals ? 0 : -1;
 
     if (!status && !(code->co_flags & CO_OPTIMIZED)) { /* class body, module */
-        if (frame->f_locals && PyDict_CheckExact(frame->f_locals)) /* to ask another mapping for its keys would run the program's code */
+        /* to ask another mapping for its keys would run the program's code */
+        if (frame->f_locals && PyDict_CheckExact(frame->f_locals))
             status = PyDict_Update(locals, frame->f_locals);
     } else {
         for (int i = 0; !status && i < code->co_nlocalsplus; i++) {
             PyObject *value = compat_is_hidden(code, i) ? NULL : local_at(frame, code, i, false);
             if (value)
-                status = PyDict_SetItem(locals, PyTuple_GET_ITEM(code->co_localsplusnames, i), value);
+                status =
+                    PyDict_SetItem(locals, PyTuple_GET_ITEM(code->co_localsplusnames, i), value);
         }
     }
     if (status)
@@ -182,7 +193,8 @@ static int read_item(struct guard_step *step, PyObject *parent, PyObject **value
     PyTypeObject *type = Py_TYPE(parent);
 
     /* A defaultdict must not get a new item from being looked at. */
-    if (PyDict_Check(parent) && type->tp_as_mapping->mp_subscript == PyDict_Type.tp_as_mapping->mp_subscript)
+    if (PyDict_Check(parent) &&
+        type->tp_as_mapping->mp_subscript == PyDict_Type.tp_as_mapping->mp_subscript)
         return from_dict(parent, step->key, value);
     if (type == &PyTuple_Type || type == &PyList_Type) {
         Py_ssize_t size = Py_SIZE(parent), i = step->index;
@@ -243,7 +255,8 @@ static int call_method(struct guard_step *step, PyObject *parent, PyObject **val
 
 /* ---- a step ---- */
 
-int guard_step_read(struct guard_step *step, PyObject *parent, const struct guard_values *values, PyObject **value)
+int guard_step_read(struct guard_step *step, PyObject *parent, const struct guard_values *values,
+                    PyObject **value)
 {
     compat_frame *frame = values->frame;
     PyObject *globals;
@@ -288,12 +301,14 @@ int guard_step_read(struct guard_step *step, PyObject *parent, const struct guar
 
 /* ---- without running anything ---- */
 
-/* What a class has, or NULL: does getting it from an object run code? A method is bound, a slot is read. */
+/* What a class has, or NULL: does getting it from an object run code? A method is bound, a slot is
+ * read. */
 static bool is_quiet_found(PyObject *found)
 {
     PyTypeObject *type = found ? Py_TYPE(found) : NULL;
 
-    return !type || !type->tp_descr_get || (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type != &PyProperty_Type);
+    return !type || !type->tp_descr_get ||
+           (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type != &PyProperty_Type);
 }
 
 static PyObject *find(PyTypeObject *type, const char *name)
@@ -311,7 +326,8 @@ static bool is_quiet_attribute(PyObject *object, PyObject *name)
     if (!is_quiet_found(_PyType_Lookup(type, name)))
         return false;
     if (PyType_Check(object))
-        return type->tp_getattro == PyType_Type.tp_getattro && is_quiet_found(_PyType_Lookup((PyTypeObject *)object, name));
+        return type->tp_getattro == PyType_Type.tp_getattro &&
+               is_quiet_found(_PyType_Lookup((PyTypeObject *)object, name));
     if (!is_plain(type))
         return false;
     if (!PyModule_Check(object) && !find(type, "__getattr__"))
@@ -326,8 +342,8 @@ static bool is_native(PyTypeObject *type, const char *name)
 {
     PyObject *found = find(type, name);
 
-    return !found || (!(Py_TYPE(found)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !PyFunction_Check(found) &&
-                      !Py_IS_TYPE(found, &PyProperty_Type));
+    return !found || (!(Py_TYPE(found)->tp_flags & Py_TPFLAGS_HEAPTYPE) &&
+                      !PyFunction_Check(found) && !Py_IS_TYPE(found, &PyProperty_Type));
 }
 
 bool guard_step_is_quiet(const struct guard_step *step, PyObject *parent)
@@ -353,5 +369,7 @@ PyObject *guard_is_quiet(PyObject *ignored, PyObject *args)
 {
     PyObject *object, *name;
 
-    return PyArg_ParseTuple(args, "OU:_is_quiet", &object, &name) ? PyBool_FromLong(is_quiet_attribute(object, name)) : NULL;
+    return PyArg_ParseTuple(args, "OU:_is_quiet", &object, &name)
+               ? PyBool_FromLong(is_quiet_attribute(object, name))
+               : NULL;
 }

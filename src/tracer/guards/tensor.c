@@ -1,14 +1,18 @@
-/* tracer/guards/tensor.c -- TENSOR_MATCH: class, dtype, device, requires_grad, dispatch key, ndim, sizes and strides.
+/* tracer/guards/tensor.c -- TENSOR_MATCH: class, dtype, device, requires_grad, dispatch key, ndim,
+ * sizes and strides.
  *
  * Runs in: the traced process, under the GIL.
  *
- * Three ways to read them, chosen from the example. The class is looked at first, so the way that fitted it fits.
+ * Three ways to read them, chosen from the example. The class is looked at first, so the way that
+ * fitted it fits.
  *
- *     TENSOR_NUMPY       from numpy's array struct. Its first fields are part of numpy's binary interface, compiled into
- *                        every extension that uses it; still, they are believed only after they have given what the
- *                        example's attributes give.
- *     TENSOR_ATTRIBUTES  .dtype, .device, .requires_grad, .shape, .stride(): torch.Tensor and what behaves like it
- *     TENSOR_BUFFER      the buffer protocol's format, shape and strides: array.array, memoryview, bytearray, mmap */
+ *     TENSOR_NUMPY       from numpy's array struct. Its first fields are part of numpy's binary
+ *                        interface, compiled into every extension that uses it; still, they are
+ *                        believed only after they have given what the example's attributes give.
+ *     TENSOR_ATTRIBUTES  .dtype, .device, .requires_grad, .shape, .stride(): torch.Tensor and what
+ *                        behaves like it
+ *     TENSOR_BUFFER      the buffer protocol's format, shape and strides: array.array, memoryview,
+ *                        bytearray, mmap */
 #include "tracer/guards/tree.h"
 
 #define DYNAMIC PY_SSIZE_T_MIN /* in sizes and strides: any */
@@ -16,20 +20,21 @@
 struct guard_tensor {
     enum { TENSOR_NUMPY, TENSOR_ATTRIBUTES, TENSOR_BUFFER } way;
     int ndim;
-    bool strided;               /* has strides */
-    PyObject *attributes;       /* owned tuple of (name, wanted), dtype's first; none with TENSOR_BUFFER */
-    PyObject *dtype;            /* borrowed from there */
-    PyObject *format;           /* owned str, TENSOR_BUFFER; or NULL */
-    const char *format_text;    /* borrowed from it */
+    bool strided; /* has strides */
+    /* owned tuple of (name, wanted), dtype's first; none with TENSOR_BUFFER */
+    PyObject *attributes;
+    PyObject *dtype;         /* borrowed from there */
+    PyObject *format;        /* owned str, TENSOR_BUFFER; or NULL */
+    const char *format_text; /* borrowed from it */
     Py_ssize_t itemsize;
-    PyObject *check;            /* owned: compares all but the class, if it is not NULL: torch's is faster than ours */
-    Py_ssize_t *strides;        /* behind sizes */
+    /* owned: compares all but the class, if it is not NULL: torch's is faster than ours */
+    PyObject *check;
+    Py_ssize_t *strides; /* behind sizes */
     Py_ssize_t sizes[];
 };
 
-struct numpy_array {            /* PyArrayObject_fields */
-    PyObject_HEAD
-    char *data;
+struct numpy_array { /* PyArrayObject_fields */
+    PyObject_HEAD char *data;
     int nd;
     Py_ssize_t *dimensions, *strides;
     PyObject *base, *descr;
@@ -81,8 +86,9 @@ static int compare_buffer(const struct guard_tensor *t, PyObject *value)
         PyErr_Clear(); /* a released memoryview, a closed mmap */
         return 0;
     }
-    result = view.itemsize == t->itemsize && strcmp(t->format_text, view.format ? view.format : "B") == 0 &&
-             view.ndim == t->ndim && same_numbers(t->sizes, view.shape, t->ndim) &&
+    result = view.itemsize == t->itemsize &&
+             strcmp(t->format_text, view.format ? view.format : "B") == 0 && view.ndim == t->ndim &&
+             same_numbers(t->sizes, view.shape, t->ndim) &&
              same_numbers(t->strides, view.strides, t->ndim);
     PyBuffer_Release(&view);
     return result;
@@ -205,9 +211,10 @@ static bool is_numpy(PyObject *value, const struct guard_tensor *t)
 
     while (type && strcmp(type->tp_name, "numpy.ndarray") != 0)
         type = type->tp_base;
-    return type && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_basicsize >= (Py_ssize_t)sizeof *array &&
-           t->strided && array->nd == t->ndim && array->descr == t->dtype &&
-           same_numbers(t->sizes, array->dimensions, t->ndim) && same_numbers(t->strides, array->strides, t->ndim);
+    return type && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) &&
+           type->tp_basicsize >= (Py_ssize_t)sizeof *array && t->strided && array->nd == t->ndim &&
+           array->descr == t->dtype && same_numbers(t->sizes, array->dimensions, t->ndim) &&
+           same_numbers(t->strides, array->strides, t->ndim);
 }
 
 /* COUNT NUMBERS of a tuple; None: any. -1 with an exception. */
@@ -226,13 +233,15 @@ static bool are_pairs(PyObject *attributes)
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(attributes); i++) {
         PyObject *pair = PyTuple_GET_ITEM(attributes, i);
-        if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2 || !PyUnicode_CheckExact(PyTuple_GET_ITEM(pair, 0)))
+        if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2 ||
+            !PyUnicode_CheckExact(PyTuple_GET_ITEM(pair, 0)))
             return false;
     }
     return true;
 }
 
-/* The constant is what _tensor() of python/dyntrace/_guard_words.py says of an example; it is let go of. */
+/* The constant is what _tensor() of python/dyntrace/_guard_words.py says of an example; it is let
+ * go of. */
 int tensor_prepare(struct guard_leaf *leaf)
 {
     PyObject *value, *attributes, *format, *sizes, *strides, *check;
@@ -240,14 +249,17 @@ int tensor_prepare(struct guard_leaf *leaf)
     struct guard_tensor *t;
 
     if (!PyTuple_Check(leaf->constant) ||
-        !PyArg_ParseTuple(leaf->constant, "OO!OnO!OO:TENSOR_MATCH", &value, &PyTuple_Type, &attributes, &format, &itemsize,
-                          &PyTuple_Type, &sizes, &strides, &check) ||
+        !PyArg_ParseTuple(leaf->constant, "OO!OnO!OO:TENSOR_MATCH", &value, &PyTuple_Type,
+                          &attributes, &format, &itemsize, &PyTuple_Type, &sizes, &strides,
+                          &check) ||
         names_ready())
         return -1;
     ndim = PyTuple_GET_SIZE(sizes);
-    if (ndim > 1000 || !are_pairs(attributes) || (!PyTuple_GET_SIZE(attributes) && !PyUnicode_Check(format)) ||
+    if (ndim > 1000 || !are_pairs(attributes) ||
+        (!PyTuple_GET_SIZE(attributes) && !PyUnicode_Check(format)) ||
         (strides != Py_None && !PyTuple_CheckExact(strides))) {
-        PyErr_SetString(PyExc_TypeError, "TENSOR_MATCH: arguments that dyntrace.guards does not give");
+        PyErr_SetString(PyExc_TypeError,
+                        "TENSOR_MATCH: arguments that dyntrace.guards does not give");
         return -1;
     }
     leaf->tensor = t = PyMem_Calloc(1, sizeof *t + 2 * (size_t)ndim * sizeof *t->sizes);
@@ -261,7 +273,8 @@ int tensor_prepare(struct guard_leaf *leaf)
     t->attributes = Py_NewRef(attributes);
     t->itemsize = itemsize;
     t->check = check == Py_None ? NULL : Py_NewRef(check);
-    if (take_numbers(sizes, t->sizes, t->ndim) || (t->strided && take_numbers(strides, t->strides, t->ndim)))
+    if (take_numbers(sizes, t->sizes, t->ndim) ||
+        (t->strided && take_numbers(strides, t->strides, t->ndim)))
         return -1;
     if (PyTuple_GET_SIZE(attributes)) {
         t->dtype = PyTuple_GET_ITEM(PyTuple_GET_ITEM(attributes, 0), 1);

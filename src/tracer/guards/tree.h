@@ -9,13 +9,13 @@
  *             +- EQUALS_MATCH #1
  *     relations: NO_ALIASING(L['x'], L['y']) #3
  *
- * A check reads a node once, looks at its leaves in order, then goes on to its children in order, and at the end looks
- * at the relations, whose values were kept aside on the way. Leaves stand before children, because they make sure that
- * it is safe to look further.
+ * A check reads a node once, looks at its leaves in order, then goes on to its children in order,
+ * and at the end looks at the relations, whose values were kept aside on the way. Leaves stand
+ * before children, because they make sure that it is safe to look further.
  *
- * What does not hold moves forward, before all that has failed less often: a leaf among the leaves of its node, a node
- * among its brothers, a relation among relations. A leaf that may run the program's code stays where it is, because one
- * before it may be what keeps it from raising. */
+ * What does not hold moves forward, before all that has failed less often: a leaf among the leaves
+ * of its node, a node among its brothers, a relation among relations. A leaf that may run the
+ * program's code stays where it is, because one before it may be what keeps it from raising. */
 #ifndef DYNTRACE_TRACER_GUARD_TREE_H
 #define DYNTRACE_TRACER_GUARD_TREE_H
 
@@ -37,25 +37,27 @@ enum guard_step_kind {
     STEP_CALL,      /* () */
 };
 
-/* Where an attribute of instances of a type lies, found once. Good as long as the type has this version: CPython gives
- * it another when it or a base changes. */
+/* Where an attribute of instances of a type lies, found once. Good as long as the type has this
+ * version: CPython gives it another when it or a base changes. */
 struct attribute_cache {
-    PyTypeObject *type;     /* borrowed, compared only together with: */
-    unsigned version;       /* 0: not filled */
+    PyTypeObject *type; /* borrowed, compared only together with: */
+    unsigned version;   /* 0: not filled */
     enum { WHERE_UNKNOWN, WHERE_INLINE, WHERE_DICT, WHERE_SLOT } where;
-    Py_ssize_t index;       /* of inline values; offset of a slot */
+    Py_ssize_t index; /* of inline values; offset of a slot */
 };
 
 struct guard_step {
     enum guard_step_kind kind;
-    PyObject *key;          /* owned; NULL: at the top */
-    Py_ssize_t index;       /* where a local was; an item's index; -1: none */
+    PyObject *key;    /* owned; NULL: at the top */
+    Py_ssize_t index; /* where a local was; an item's index; -1: none */
     struct attribute_cache cache;
 };
 
-/* 1: *VALUE is a new reference; 0: there is nothing (an unbound local, no such key or attribute, an index out of range,
- * something that has no items), and the guards behind it do not hold; -1: an exception, of whatever else was raised. */
-int guard_step_read(struct guard_step *step, PyObject *parent, const struct guard_values *values, PyObject **value);
+/* 1: *VALUE is a new reference; 0: there is nothing (an unbound local, no such key or attribute, an
+ * index out of range, something that has no items), and the guards behind it do not hold; -1: an
+ * exception, of whatever else was raised. */
+int guard_step_read(struct guard_step *step, PyObject *parent, const struct guard_values *values,
+                    PyObject **value);
 /* Can it be read without running code of the program's? */
 bool guard_step_is_quiet(const struct guard_step *step, PyObject *parent);
 
@@ -64,13 +66,13 @@ PyObject *guard_is_quiet(PyObject *ignored, PyObject *args);
 
 /* ---- leaves ---- */
 
-/* An object that must be the very one. Held weakly where it can be: *AT is then the weak reference's own idea of the
- * object, None once that is dead. */
+/* An object that must be the very one. Held weakly where it can be: *AT is then the weak
+ * reference's own idea of the object, None once that is dead. */
 struct guard_identity {
-    PyObject **at;      /* NULL: names nothing */
-    PyObject *ref;      /* owned weak reference, or NULL */
-    PyObject *object;   /* owned, for what cannot be referenced weakly, or NULL */
-    PyObject *death;    /* owned: what is said when it dies */
+    PyObject **at;    /* NULL: names nothing */
+    PyObject *ref;    /* owned weak reference, or NULL */
+    PyObject *object; /* owned, for what cannot be referenced weakly, or NULL */
+    PyObject *death;  /* owned: what is said when it dies */
 };
 
 static inline bool guard_is(const struct guard_identity *identity, PyObject *value)
@@ -79,23 +81,25 @@ static inline bool guard_is(const struct guard_identity *identity, PyObject *val
 }
 
 struct guard_leaf {
-    int kind;                       /* tracer/guards/kinds.c has them */
-    PyObject *constant;             /* owned: what to compare with or call; or None */
-    Py_ssize_t number, limit;       /* the kind's own */
-    const PyMethodDef *definition;  /* of a builtin's method; or NULL */
+    int kind;                      /* tracer/guards/kinds.c has them */
+    PyObject *constant;            /* owned: what to compare with or call; or None */
+    Py_ssize_t number, limit;      /* the kind's own */
+    const PyMethodDef *definition; /* of a builtin's method; or NULL */
     struct guard_identity is[2];
-    struct guard_tensor *tensor;    /* owned: tracer/guards/tensor.c */
-    uint32_t *slots;                /* relations, owned: where their values are kept */
+    struct guard_tensor *tensor; /* owned: tracer/guards/tensor.c */
+    uint32_t *slots;             /* relations, owned: where their values are kept */
     uint32_t slot_count;
     uint32_t ordinal, fails;
-    bool relation;                  /* of several sources, or to be checked last */
-    bool stays;                     /* may run the program's code: never moves */
+    bool relation; /* of several sources, or to be checked last */
+    bool stays;    /* may run the program's code: never moves */
 };
 
-/* LEAF has what Python gave, which must be what the kind called NAME needs. 0, or -1 with an exception. */
+/* LEAF has what Python gave, which must be what the kind called NAME needs. 0, or -1 with an
+ * exception. */
 int guard_prepare(struct guard_leaf *leaf, const char *name);
 extern PyMethodDef guard_methods[];
-/* 1 holds, 0 does not, -1 with an exception. VALUES: one for each source, borrowed from the caller, who holds them. */
+/* 1 holds, 0 does not, -1 with an exception. VALUES: one for each source, borrowed from the caller,
+ * who holds them. */
 int guard_check(const struct guard_leaf *leaf, PyObject *const *values);
 
 /* tracer/guards/tensor.c */
@@ -110,36 +114,35 @@ PyObject *guard_tree_failures(PyObject *self, PyObject *locals);
 /* ---- the tree: tracer/guards/build.c makes it, tracer/guards/check.c checks it ---- */
 
 struct guard_leaves {
-    struct guard_leaf **at;     /* owned array of borrowed leaves, in the order tried */
+    struct guard_leaf **at; /* owned array of borrowed leaves, in the order tried */
     uint32_t count;
 };
 
 struct guard_node {
     struct guard_step step;
-    int slot;                   /* its value is kept there for relations; -1: not */
+    int slot; /* its value is kept there for relations; -1: not */
     uint32_t fails;
     struct guard_leaves leaves;
     struct guard_node **children; /* owned, in the order tried */
     uint32_t child_count;
-    int at;                     /* which step of a path it is the end of */
+    int at; /* which step of a path it is the end of */
 };
 
 struct guard_tree {
-    PyObject_HEAD
-    struct guard_leaf *leaves;  /* owned, by ordinal */
+    PyObject_HEAD struct guard_leaf *leaves; /* owned, by ordinal */
     uint32_t count;
-    struct guard_node top;      /* unread; its children are the roots: L['x'], G, ... */
+    struct guard_node top; /* unread; its children are the roots: L['x'], G, ... */
     struct guard_leaves relations;
-    uint32_t slots, widest;     /* values kept; most that one relation takes */
+    uint32_t slots, widest; /* values kept; most that one relation takes */
     uint32_t moves;
-    uint32_t checking;          /* checks under way, in whatever thread */
+    uint32_t checking; /* checks under way, in whatever thread */
     bool cleared;
-    PyObject *globals;          /* owned dict for when there is no frame, or NULL */
-    PyObject *watch;            /* owned: what weak references call; or NULL: there are none */
+    PyObject *globals; /* owned dict for when there is no frame, or NULL */
+    PyObject *watch;   /* owned: what weak references call; or NULL: there are none */
     struct guard_bound {
-        PyObject *object;       /* owned */
+        PyObject *object; /* owned */
         const struct guard_binding *to;
-    } *bound;                   /* owned: see guard_tree_bind */
+    } * bound; /* owned: see guard_tree_bind */
     uint32_t bound_count;
 };
 

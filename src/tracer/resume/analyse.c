@@ -1,7 +1,8 @@
 /* tracer/resume/analyse.c -- what the stack and the variables hold before each step of a program.
  *
- * Steps are followed from the first one with everything that may be in each slot, and again wherever that becomes more. An
- * exception leads from each step of a span to its handler, with the lower part of the stack. */
+ * Steps are followed from the first one with everything that may be in each slot, and again
+ * wherever that becomes more. An exception leads from each step of a span to its handler, with the
+ * lower part of the stack. */
 #include "tracer/resume/program.h"
 
 enum { MOST_SLOTS = 256 << 20 };
@@ -51,7 +52,8 @@ static bool raises(struct program *p, int32_t step)
 static bool follow(struct program *p, int32_t at, bool jump)
 {
     const struct step *step = &p->steps[at];
-    int64_t depth = (int64_t)p->depth[at] + PyCompile_OpcodeStackEffectWithJump(step->op, (int)step->arg, jump);
+    int64_t depth =
+        (int64_t)p->depth[at] + PyCompile_OpcodeStackEffectWithJump(step->op, (int)step->arg, jump);
     unsigned char *now = slots_now(p, at);
 
     return depth >= 0 && depth <= p->width - p->variables &&
@@ -71,7 +73,8 @@ static bool walk(struct program *p)
                 continue;
             again = true;
             step->due = false;
-            if (!raises(p, i) || (step->to >= 0 && !follow(p, i, true)) || (!compat_ops[step->op].ends && !follow(p, i, false)))
+            if (!raises(p, i) || (step->to >= 0 && !follow(p, i, true)) ||
+                (!compat_ops[step->op].ends && !follow(p, i, false)))
                 return false;
         }
     }
@@ -82,14 +85,16 @@ static bool walk(struct program *p)
 static bool walk_all(struct program *p, int32_t first)
 {
     const PyCodeObject *code = p->code;
-    const int arguments = code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) +
-                          !!(code->co_flags & CO_VARKEYWORDS);
+    const int arguments = code->co_argcount + code->co_kwonlyargcount +
+                          !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
     unsigned char *now = slots_now(p, 0);
     int32_t depth;
 
     memset(p->depth, -1, sizeof *p->depth * (size_t)p->count);
     for (int32_t i = 0; i < p->variables; i++)
-        now[i] = i < arguments ? SLOT_VALUE : _PyLocals_GetKind(code->co_localspluskinds, i) & CO_FAST_FREE ? SLOT_CELL : SLOT_NULL;
+        now[i] = i < arguments                                                   ? SLOT_VALUE
+                 : _PyLocals_GetKind(code->co_localspluskinds, i) & CO_FAST_FREE ? SLOT_CELL
+                                                                                 : SLOT_NULL;
     if (!lead(p, now, 0, 0) || !walk(p))
         return false;
     if (!first)

@@ -1,14 +1,14 @@
 /* tracer/resume/links.c -- what runs between the two parts of a split function.
  *
- * Values are moved: the first part's frame keeps none, and the tuple in which they go lets go of them when the second
- * part has them (enter). So each dies when it would have died in the function as it was. While the second part runs,
- * the first one's frame is passed over by tracebacks, sys._getframe() and the like, and does not count against the recursion limit. */
+ * Values are moved: the first part's frame keeps none, and the tuple in which they go lets go of
+ * them when the second part has them (enter). So each dies when it would have died in the function
+ * as it was. While the second part runs, the first one's frame is passed over by tracebacks,
+ * sys._getframe() and the like, and does not count against the recursion limit. */
 #include "tracer/compat/bytecode.h"
 #include "tracer/resume/resume.h"
 
 PyTypeObject resume_unbound = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "dyntrace.resume.UNBOUND",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dyntrace.resume.UNBOUND",
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_doc = "What a resume function gets for a variable without a value.",
 };
@@ -24,17 +24,21 @@ static Py_ssize_t link_number(PyObject *link, enum link number)
 static int find(PyCodeObject *code, PyObject *name, bool cell)
 {
     for (int i = 0; i < code->co_nlocalsplus; i++)
-        if (!(_PyLocals_GetKind(code->co_localspluskinds, i) & (CO_FAST_CELL | CO_FAST_FREE)) == !cell &&
+        if (!(_PyLocals_GetKind(code->co_localspluskinds, i) & (CO_FAST_CELL | CO_FAST_FREE)) ==
+                !cell &&
             PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, i), name) == 0)
             return i;
     return -1;
 }
 
-/* VALUE, which was in the stack's slot NAME (owned here), or an iterator at the place where the slot above says that it is. */
+/* VALUE, which was in the stack's slot NAME (owned here), or an iterator at the place where the
+ * slot above says that it is. */
 static PyObject *iterated(compat_frame *frame, PyObject *name, PyObject *value)
 {
     const char *text = PyUnicode_AsUTF8(name);
-    OWNED PyObject *above = text ? PyUnicode_FromFormat(TEMPORARY "%ld", strtol(text + strlen(TEMPORARY), NULL, 10) + 1) : NULL;
+    OWNED PyObject *above =
+        text ? PyUnicode_FromFormat(TEMPORARY "%ld", strtol(text + strlen(TEMPORARY), NULL, 10) + 1)
+             : NULL;
     OWNED PyObject *iterator = NULL, *set = NULL;
     int at = above ? find(compat_code(frame), above, false) : -1;
     Py_ssize_t index = at < 0 ? -1 : compat_take_index(frame, at);
@@ -47,15 +51,18 @@ static PyObject *iterated(compat_frame *frame, PyObject *name, PyObject *value)
     return set ? Py_NewRef(iterator) : NULL;
 }
 
-/* FRAME's variable for number I of RESUME, of which STACK and those behind it are slots of the stack. A cell is taken for a free
- * variable; what an inlined comprehension has in that place, for an argument that is in a cell. */
+/* FRAME's variable for number I of RESUME, of which STACK and those behind it are slots of the
+ * stack. A cell is taken for a free variable; what an inlined comprehension has in that place, for
+ * an argument that is in a cell. */
 static PyObject *take(compat_frame *frame, PyCodeObject *resume, int i, int stack)
 {
     PyObject *name = PyTuple_GET_ITEM(resume->co_localsplusnames, i), *value;
-    int kind = _PyLocals_GetKind(resume->co_localspluskinds, i), at = find(compat_code(frame), name, kind & (CO_FAST_CELL | CO_FAST_FREE));
+    int kind = _PyLocals_GetKind(resume->co_localspluskinds, i),
+        at = find(compat_code(frame), name, kind & (CO_FAST_CELL | CO_FAST_FREE));
 
     if (at < 0)
-        return PyErr_Format(PyExc_RuntimeError, "a resume function is called by code that has no variable '%U'", name);
+        return PyErr_Format(PyExc_RuntimeError,
+                            "a resume function is called by code that has no variable '%U'", name);
     value = compat_local(frame, at);
     if (kind & CO_FAST_FREE && !(value && PyCell_Check(value)))
         return PyCell_New(NULL);
@@ -63,9 +70,10 @@ static PyObject *take(compat_frame *frame, PyCodeObject *resume, int i, int stac
     return !value ? Py_NewRef(UNBOUND) : i < stack ? value : iterated(frame, name, value);
 }
 
-/* Those for COUNT of RESUME's variables from FIRST on, and then UNBOUND if it is MARKED: a new tuple. The stack first: it may borrow
- * from variables. */
-static PyObject *take_all(compat_frame *frame, PyCodeObject *resume, int first, int count, int stack, bool marked)
+/* Those for COUNT of RESUME's variables from FIRST on, and then UNBOUND if it is MARKED: a new
+ * tuple. The stack first: it may borrow from variables. */
+static PyObject *take_all(compat_frame *frame, PyCodeObject *resume, int first, int count,
+                          int stack, bool marked)
 {
     PyObject *taken = PyTuple_New(count + marked);
 
@@ -86,16 +94,20 @@ static PyObject *leave(PyObject *object, PyObject *ignored)
     PyCodeObject *resume = (PyCodeObject *)object;
     PyThreadState *ts = PyThreadState_Get();
     compat_frame *frame = compat_current_frame(ts);
-    const int named = resume->co_kwonlyargcount, arguments = resume->co_argcount + named; /* all, or none */
-    const int cell_count = resume->co_nfreevars, locals = (int)link_number(link_of(resume), LINK_LOCALS);
+    /* all, or none */
+    const int named = resume->co_kwonlyargcount, arguments = resume->co_argcount + named;
+    const int cell_count = resume->co_nfreevars,
+              locals = (int)link_number(link_of(resume), LINK_LOCALS);
     OWNED PyObject *cells = NULL, *handed = NULL, *made = NULL, *keys = NULL;
     PyFunctionObject *function;
     PyObject *result;
 
     if (!frame)
         return PyErr_Format(PyExc_RuntimeError, "a resume function is called by no frame");
-    if (!(cells = take_all(frame, resume, resume->co_nlocalsplus - cell_count, cell_count, INT_MAX, false)) ||
-        !(handed = take_all(frame, resume, 0, arguments, locals, true)) || !(made = PyFunction_New(object, frame->f_globals)) ||
+    if (!(cells = take_all(frame, resume, resume->co_nlocalsplus - cell_count, cell_count, INT_MAX,
+                           false)) ||
+        !(handed = take_all(frame, resume, 0, arguments, locals, true)) ||
+        !(made = PyFunction_New(object, frame->f_globals)) ||
         (named && !(keys = PyTuple_GetSlice(resume->co_localsplusnames, 0, named))))
         return NULL;
     function = (PyFunctionObject *)made;
@@ -107,7 +119,8 @@ static PyObject *leave(PyObject *object, PyObject *ignored)
     handed = NULL;
     compat_hide(frame);
     compat_uncount(ts, 1);
-    result = PyObject_Vectorcall(made, &PyTuple_GET_ITEM(function->func_doc, 0), (size_t)(arguments - named), keys);
+    result = PyObject_Vectorcall(made, &PyTuple_GET_ITEM(function->func_doc, 0),
+                                 (size_t)(arguments - named), keys);
     compat_uncount(ts, -1);
     return result;
 }
@@ -136,7 +149,8 @@ static PyObject *enter(PyObject *link, PyObject *ignored)
     if (!code || link_of(code) != link)
         return PyErr_Format(PyExc_RuntimeError, "only a resume function may call this");
     let_go(frame);
-    for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++) { /* what were cells are cells */
+    /* what were cells are cells */
+    for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++) {
         int at = find(code, PyTuple_GET_ITEM(code->co_localsplusnames, i), true);
         if (at == i || (at < locals && compat_local(frame, at) != UNBOUND))
             continue;
@@ -144,7 +158,8 @@ static PyObject *enter(PyObject *link, PyObject *ignored)
         compat_give_local(frame, at, Py_XNewRef(compat_local(frame, i)));
     }
     for (int i = 0; i < code->co_nlocalsplus + depth; i++) /* the stack lies behind the variables */
-        if ((i >= locals && i < code->co_argcount + code->co_kwonlyargcount) || compat_local(frame, i) == UNBOUND)
+        if ((i >= locals && i < code->co_argcount + code->co_kwonlyargcount) ||
+            compat_local(frame, i) == UNBOUND)
             compat_drop_local(frame, i);
     Py_RETURN_NONE;
 }
@@ -166,6 +181,9 @@ PyCodeObject *link_origin(PyObject *link)
     return known == Py_None || !Py_REFCNT(known) ? NULL : (PyCodeObject *)Py_NewRef(known);
 }
 
-PyMethodDef leave_method = {"leave", leave, METH_NOARGS, "leave()\n\nHands the caller's variables over to its resume function, and calls that."};
+PyMethodDef leave_method = {
+    "leave", leave, METH_NOARGS,
+    "leave()\n\nHands the caller's variables over to its resume function, and calls that."};
 PyMethodDef enter_method = {"enter", enter, METH_NOARGS,
-                            "enter()\n\nCalled by a resume function that has put the stack in place: unbinds what has no value."};
+                            "enter()\n\nCalled by a resume function that has put the stack in "
+                            "place: unbinds what has no value."};

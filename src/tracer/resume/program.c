@@ -1,4 +1,5 @@
-/* tracer/resume/program.c -- see program.h. What is read was made by a program, perhaps by hand: nothing in it is believed. */
+/* tracer/resume/program.c -- see program.h. What is read was made by a program, perhaps by hand:
+ * nothing in it is believed. */
 #include "tracer/resume/program.h"
 
 #include "tracer/tracer.h"
@@ -36,12 +37,20 @@ static bool read_step(struct program *p, const unsigned char *bytes, int32_t *un
     size = at - *unit;
     at += compat_caches(op);
     to = is->jumps ? at + (int64_t)is->jumps * arg : -1; /* a unit for now */
-    if (at > p->units || !op || arg > INT32_MAX || size > 4 || (is->jumps && (to <= 0 || to >= p->units)))
+    if (at > p->units || !op || arg > INT32_MAX || size > 4 ||
+        (is->jumps && (to <= 0 || to >= p->units)))
         return false;
     p->step_at[*unit] = p->count++;
-    *step = (struct step){.op = (uint8_t)op, .size = (uint8_t)size, .starts = true, .arg = arg, .to = (int32_t)to, .span = -1, .from = *unit};
+    *step = (struct step){.op = (uint8_t)op,
+                          .size = (uint8_t)size,
+                          .starts = true,
+                          .arg = arg,
+                          .to = (int32_t)to,
+                          .span = -1,
+                          .from = *unit};
     if (is->half[0]) {
-        step[1] = (struct step){.op = is->half[1], .size = 1, .arg = arg & 15, .to = -1, .span = -1, .from = *unit};
+        step[1] = (struct step){
+            .op = is->half[1], .size = 1, .arg = arg & 15, .to = -1, .span = -1, .from = *unit};
         step[0].op = is->half[0];
         step[0].arg = arg >> 4;
         p->count++;
@@ -78,10 +87,11 @@ static bool read_spans(struct program *p)
     int32_t done = 0, spans = 0;
 
     while (at < end) {
-        if (!program_number(&at, end, &first) || !program_number(&at, end, &length) || !program_number(&at, end, &to) ||
-            !program_number(&at, end, &depth))
+        if (!program_number(&at, end, &first) || !program_number(&at, end, &length) ||
+            !program_number(&at, end, &to) || !program_number(&at, end, &depth))
             return false;
-        const int32_t begin = step_of(p, first), behind = step_of(p, (int64_t)first + length), handler = step_of(p, to);
+        const int32_t begin = step_of(p, first), behind = step_of(p, (int64_t)first + length),
+                      handler = step_of(p, to);
         if (begin < done || behind < begin || handler < 0 || handler >= p->count)
             return false;
         for (done = begin; done < behind; done++)
@@ -103,12 +113,15 @@ int program_read(struct program *p, PyCodeObject *code)
     int32_t unit = 0;
     bool good = true;
 
-    *p = (struct program){.code = code, .variables = code->co_nlocalsplus, .width = code->co_nlocalsplus + code->co_stacksize};
+    *p = (struct program){.code = code,
+                          .variables = code->co_nlocalsplus,
+                          .width = code->co_nlocalsplus + code->co_stacksize};
     if (!bytes)
         return -1;
     p->units = (int32_t)(PyBytes_GET_SIZE(bytes) / 2);
     p->steps = malloc(sizeof *p->steps * (2 * (size_t)p->units + 1));
-    p->spans = malloc(sizeof *p->spans * (size_t)(PyBytes_GET_SIZE(code->co_exceptiontable) + 1)); /* a byte for each number */
+    /* a byte for each number */
+    p->spans = malloc(sizeof *p->spans * (size_t)(PyBytes_GET_SIZE(code->co_exceptiontable) + 1));
     p->step_at = malloc(sizeof *p->step_at * (size_t)(p->units + 1));
     if (!p->steps || !p->spans || !p->step_at) {
         PyErr_NoMemory();
@@ -141,7 +154,8 @@ struct step *program_put(struct program *p, int op, uint32_t arg, int32_t from)
     }
     if (!p->failed)
         step = &p->made[p->made_count++];
-    *step = (struct step){.op = (uint8_t)op, .size = 1, .arg = arg, .to = -1, .span = -1, .from = from};
+    *step =
+        (struct step){.op = (uint8_t)op, .size = 1, .arg = arg, .to = -1, .span = -1, .from = from};
     return step;
 }
 
@@ -171,7 +185,8 @@ static void arrange(struct program *p)
         for (int32_t i = 0; i < p->made_count; i++) {
             struct step *step = &p->made[i];
             if (step->to >= 0)
-                step->arg = (uint32_t)abs(p->made[p->steps[step->to].at].at - step->at - step->size - compat_caches(step->op));
+                step->arg = (uint32_t)abs(p->made[p->steps[step->to].at].at - step->at -
+                                          step->size - compat_caches(step->op));
             for (; step->size < 4 && step->arg >> 8 * step->size; grown = true)
                 step->size++;
         }
@@ -229,10 +244,12 @@ static void write_low(uint32_t number, FILE *out)
     putc_unlocked((int)number, out);
 }
 
-/* A place in the source is line, last line, column, last column; -1: none. A RESUME that was put has that of a function's beginning. */
+/* A place in the source is line, last line, column, last column; -1: none. A RESUME that was put
+ * has that of a function's beginning. */
 static void write_lines(const struct program *p, FILE *out)
 {
-    OWNED PyObject *places = PyObject_CallMethod((PyObject *)p->code, "co_positions", NULL), *place = NULL;
+    OWNED PyObject *places = PyObject_CallMethod((PyObject *)p->code, "co_positions", NULL),
+                   *place = NULL;
     int32_t unit = -1, line = p->code->co_firstlineno;
 
     for (int32_t n = 0; n < p->made_count && places; n++) {
@@ -243,12 +260,16 @@ static void write_lines(const struct program *p, FILE *out)
         for (; unit < step->from; unit++)
             Py_XSETREF(place, PyIter_Next(places));
         for (int i = 0; i < 4 && step->from >= 0 && place; i++)
-            at[i] = PyTuple_GET_ITEM(place, i) == Py_None ? -1 : (int)PyLong_AsLong(PyTuple_GET_ITEM(place, i));
+            at[i] = PyTuple_GET_ITEM(place, i) == Py_None
+                        ? -1
+                        : (int)PyLong_AsLong(PyTuple_GET_ITEM(place, i));
         for (int units = step->size + compat_caches(step->op); units > 0; units -= 8) {
             putc_unlocked(128 | (at[0] < 0 ? 15 : 14) << 3 | (units < 8 ? units - 1 : 7), out);
             if (at[0] < 0)
                 continue;
-            write_low(at[0] < line ? (uint32_t)(line - at[0]) << 1 | 1 : (uint32_t)(at[0] - line) << 1, out);
+            write_low(at[0] < line ? (uint32_t)(line - at[0]) << 1 | 1
+                                   : (uint32_t)(at[0] - line) << 1,
+                      out);
             line = at[0];
             write_low(at[1] < line ? 0 : (uint32_t)(at[1] - line), out);
             write_low((uint32_t)(at[2] + 1), out);
@@ -258,7 +279,8 @@ static void write_lines(const struct program *p, FILE *out)
 }
 
 /* Under NAME in CHANGES. */
-static int put_written(const struct program *p, void (*write)(const struct program *, FILE *), PyObject *changes, const char *name)
+static int put_written(const struct program *p, void (*write)(const struct program *, FILE *),
+                       PyObject *changes, const char *name)
 {
     char *data = NULL;
     size_t size;
@@ -277,12 +299,15 @@ static int put_written(const struct program *p, void (*write)(const struct progr
 
 PyObject *program_make(struct program *p, PyObject *changes)
 {
-    OWNED PyObject *with = changes, *replace = tracer_attribute((PyObject *)p->code, "replace"), *none = PyTuple_New(0);
+    OWNED PyObject *with = changes, *replace = tracer_attribute((PyObject *)p->code, "replace"),
+                   *none = PyTuple_New(0);
 
     if (p->failed)
         return PyErr_NoMemory();
     arrange(p);
     return with && replace && none && !put_written(p, write_code, with, "co_code") &&
-                   !put_written(p, write_lines, with, "co_linetable") && !put_written(p, write_spans, with, "co_exceptiontable")
-               ? PyObject_Call(replace, none, with) : NULL;
+                   !put_written(p, write_lines, with, "co_linetable") &&
+                   !put_written(p, write_spans, with, "co_exceptiontable")
+               ? PyObject_Call(replace, none, with)
+               : NULL;
 }

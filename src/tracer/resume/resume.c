@@ -16,7 +16,8 @@ static PyObject *known_link(PyObject *module, PyObject *code)
 static PyObject *splits(PyObject *module, PyObject *code)
 {
     OWNED PyObject *none = PyDict_New();
-    struct code_state *state = none && PyCode_Check(code) ? code_state_of((PyCodeObject *)code, true) : NULL;
+    struct code_state *state =
+        none && PyCode_Check(code) ? code_state_of((PyCodeObject *)code, true) : NULL;
 
     if (state && !state->splits)
         state->splits = Py_NewRef(none);
@@ -35,9 +36,12 @@ static PyObject *steps(PyObject *module, PyObject *args)
         return NULL;
     good = !program_open(&p, code, first);
     for (int32_t i = 0; good && i < p.count; i++) {
-        const int begin = 2 * p.steps[i].from, end = begin + (p.steps[i].starts ? 2 * p.steps[i].size : 0);
-        const char *before = compat_ops[p.steps[i].op].not_before, *behind = i ? compat_ops[p.steps[i - 1].op].not_behind : NULL;
-        OWNED PyObject *step = Py_BuildValue("(iisy#)", begin, end, before ? before : behind, p.depth[i] < 0 ? NULL : program_slots(&p, i),
+        const int begin = 2 * p.steps[i].from,
+                  end = begin + (p.steps[i].starts ? 2 * p.steps[i].size : 0);
+        const char *before = compat_ops[p.steps[i].op].not_before,
+                   *behind = i ? compat_ops[p.steps[i - 1].op].not_behind : NULL;
+        OWNED PyObject *step = Py_BuildValue("(iisy#)", begin, end, before ? before : behind,
+                                             p.depth[i] < 0 ? NULL : program_slots(&p, i),
                                              (Py_ssize_t)(p.variables + p.depth[i]));
         good = step && !PyList_Append(list, step);
     }
@@ -45,7 +49,8 @@ static PyObject *steps(PyObject *module, PyObject *args)
     return good ? Py_NewRef(list) : NULL;
 }
 
-/* PART is next: the number of a step of P; ~ that of one, or of no step: what jumps there leads here; or a new step. */
+/* PART is next: the number of a step of P; ~ that of one, or of no step: what jumps there leads
+ * here; or a new step. */
 static bool put_part(struct program *p, PyObject *part, PyObject *moved)
 {
     int op, to = -1, from = -1;
@@ -73,9 +78,11 @@ static PyObject *make(PyObject *module, PyObject *args)
     PyObject *parts, *moved, *changes, *made = NULL;
     bool good;
 
-    if (!PyArg_ParseTuple(args, "O!O!O!O!:_make", &PyCode_Type, &code, &PyTuple_Type, &parts, &PyTuple_Type, &moved, &PyDict_Type, &changes))
+    if (!PyArg_ParseTuple(args, "O!O!O!O!:_make", &PyCode_Type, &code, &PyTuple_Type, &parts,
+                          &PyTuple_Type, &moved, &PyDict_Type, &changes))
         return NULL;
-    good = !program_read(&p, code) && (PyTuple_GET_SIZE(moved) == p.variables || !program_is_none());
+    good =
+        !program_read(&p, code) && (PyTuple_GET_SIZE(moved) == p.variables || !program_is_none());
     for (Py_ssize_t i = 0; good && i < PyTuple_GET_SIZE(parts); i++)
         good = put_part(&p, PyTuple_GET_ITEM(parts, i), moved);
     if (good)
@@ -94,21 +101,32 @@ static PyObject *make_enter(PyObject *module, PyObject *link)
     PyObject *origin, *itself;
     int first, locals, depth;
 
-    return PyArg_ParseTuple(link, "O!iiiO:_enter", &_PyWeakref_RefType, &origin, &first, &locals, &depth, &itself)
-               ? PyCFunction_New(&enter_method, link) : NULL;
+    return PyArg_ParseTuple(link, "O!iiiO:_enter", &_PyWeakref_RefType, &origin, &first, &locals,
+                            &depth, &itself)
+               ? PyCFunction_New(&enter_method, link)
+               : NULL;
 }
 
 PyMethodDef resume_methods[] = {
-    {"_link", known_link, METH_O, "_link(code) -> tuple | None\n\nWhat _enter() was given, of a resume function, its prefix or a copy."},
-    {"_splits", splits, METH_O, "_splits(code) -> dict\n\nFor what is made of CODE; kept with it until a reset."},
+    {"_link", known_link, METH_O,
+     "_link(code) -> tuple | None\n\nWhat _enter() was given, of a resume function, its prefix or "
+     "a copy."},
+    {"_splits", splits, METH_O,
+     "_splits(code) -> dict\n\nFor what is made of CODE; kept with it until a reset."},
     {"_steps", steps, METH_VARARGS,
-     "_steps(code, first) -> [(begin, end, why, slots)]\n\nThe steps of CODE, if it is entered at FIRST. The second half of an instruction has no end.\n"
-     "WHY it belongs to others. What SLOTS may have, variables, then the stack; None: it is never reached."},
+     "_steps(code, first) -> [(begin, end, why, slots)]\n\nThe steps of CODE, if it is entered at "
+     "FIRST. The second half of an instruction has no end.\n"
+     "WHY it belongs to others. What SLOTS may have, variables, then the stack; None: it is never "
+     "reached."},
     {"_make", make, METH_VARARGS,
-     "_make(code, parts, moved, changes) -> code\n\nOf PARTS: a step of CODE by its number; ~ that of one, or of none: what jumps there leads here; or a new\n"
-     "step, (opcode, argument), and the number to which it jumps, and the unit whose place in the source it has. MOVED: where CODE's variables are then."},
-    {"_leave", make_leave, METH_O, "_leave(code)\n\nWhat a prefix calls, of its resume function's code."},
-    {"_enter", make_enter, METH_VARARGS, "_enter(origin, first, locals, depth, itself)\n\nWhat a resume function calls: enum link."},
+     "_make(code, parts, moved, changes) -> code\n\nOf PARTS: a step of CODE by its number; ~ that "
+     "of one, or of none: what jumps there leads here; or a new\n"
+     "step, (opcode, argument), and the number to which it jumps, and the unit whose place in the "
+     "source it has. MOVED: where CODE's variables are then."},
+    {"_leave", make_leave, METH_O,
+     "_leave(code)\n\nWhat a prefix calls, of its resume function's code."},
+    {"_enter", make_enter, METH_VARARGS,
+     "_enter(origin, first, locals, depth, itself)\n\nWhat a resume function calls: enum link."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -116,8 +134,13 @@ int resume_types_ready(PyObject *module)
 {
     OWNED PyObject *call = PyBytes_FromString((const char *)compat_call);
 
-    return !call || PyModule_AddObjectRef(module, "_call", call) || PyModule_AddIntMacro(module, SLOT_VALUE) ||
-                   PyModule_AddIntMacro(module, SLOT_NULL) || PyModule_AddIntMacro(module, SLOT_CELL) ||
-                   PyModule_AddIntMacro(module, SLOT_HANDLER) || PyModule_AddType(module, &resume_unbound) ||
-                   PyModule_AddFunctions(module, resume_methods) ? -1 : 0;
+    return !call || PyModule_AddObjectRef(module, "_call", call) ||
+                   PyModule_AddIntMacro(module, SLOT_VALUE) ||
+                   PyModule_AddIntMacro(module, SLOT_NULL) ||
+                   PyModule_AddIntMacro(module, SLOT_CELL) ||
+                   PyModule_AddIntMacro(module, SLOT_HANDLER) ||
+                   PyModule_AddType(module, &resume_unbound) ||
+                   PyModule_AddFunctions(module, resume_methods)
+               ? -1
+               : 0;
 }

@@ -1,9 +1,10 @@
-/* tracer/torch/bridge.c -- the bridge to torch, python/dyntrace: what the shim asks of it, and what it notes as facts.
+/* tracer/torch/bridge.c -- the bridge to torch, python/dyntrace: what the shim asks of it, and what
+ * it notes as facts.
  *
  * Runs in: the traced process, under the GIL.
  *
- * The bridge is code of ours in the program's process: it runs unseen and raises nothing. What it cannot say is left out,
- * or, where a reader would miss it, a loss row. */
+ * The bridge is code of ours in the program's process: it runs unseen and raises nothing. What it
+ * cannot say is left out, or, where a reader would miss it, a loss row. */
 #include "tracer/torch/torch.h"
 
 #define P tracer_process
@@ -40,17 +41,21 @@ void torch_quiet_end(struct torch_quiet *q)
 static void failed(const char *what)
 {
     KEPT struct tracer_exception error = tracer_exception_aside();
-    OWNED PyObject *text = error.value && values_kept() == SESSION_VALUES_ALL ? PyObject_Str(error.value) : NULL;
-    OWNED PyObject *words = PyUnicode_FromFormat("torch bridge: %s: %s: %.300V", what,
-                                                 error.type ? ((PyTypeObject *)error.type)->tp_name : "error", text, "");
+    OWNED PyObject *text =
+        error.value && values_kept() == SESSION_VALUES_ALL ? PyObject_Str(error.value) : NULL;
+    OWNED PyObject *words = PyUnicode_FromFormat(
+        "torch bridge: %s: %s: %.300V", what,
+        error.type ? ((PyTypeObject *)error.type)->tp_name : "error", text, "");
 
     PyErr_Clear();
     tracer_loss(words && PyUnicode_AsUTF8(words) ? PyUnicode_AsUTF8(words) : "torch bridge");
 }
 
-/* PART(A, B, C) of the bridge, or its method NAME, with the fewer arguments that come before a NULL; the pending
- * exception is kept. NULL: there is no such part, or it failed in saying WHAT, and that is noted. */
-static PyObject *ask(const char *what, PyObject *part, const char *name, PyObject *a, PyObject *b, PyObject *c)
+/* PART(A, B, C) of the bridge, or its method NAME, with the fewer arguments that come before a
+ * NULL; the pending exception is kept. NULL: there is no such part, or it failed in saying WHAT,
+ * and that is noted. */
+static PyObject *ask(const char *what, PyObject *part, const char *name, PyObject *a, PyObject *b,
+                     PyObject *c)
 {
     OWNED PyObject *held = Py_XNewRef(part);
     struct torch_quiet quiet;
@@ -59,7 +64,8 @@ static PyObject *ask(const char *what, PyObject *part, const char *name, PyObjec
     if (!held)
         return NULL;
     torch_quiet_begin(&quiet);
-    result = name ? tracer_call(held, name, a, b, c) : PyObject_CallFunctionObjArgs(held, a, b, c, NULL);
+    result =
+        name ? tracer_call(held, name, a, b, c) : PyObject_CallFunctionObjArgs(held, a, b, c, NULL);
     if (!result)
         failed(what);
     torch_quiet_end(&quiet);
@@ -76,7 +82,8 @@ void torch_attach(bool late)
     torch_quiet_begin(&quiet);
     module = PyImport_ImportModule("dyntrace._torch");
     if (module)
-        done = PyObject_CallMethod(module, "attach", "IO", P.session->torch, late ? Py_True : Py_False);
+        done = PyObject_CallMethod(module, "attach", "IO", P.session->torch,
+                                   late ? Py_True : Py_False);
     if (!done)
         failed("not attached");
     torch_quiet_end(&quiet);
@@ -86,7 +93,8 @@ void torch_attach(bool late)
 
 PyObject *torch_describe(PyObject *value)
 {
-    if (!S.tensor || !PyType_Check(S.tensor) || !PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)S.tensor))
+    if (!S.tensor || !PyType_Check(S.tensor) ||
+        !PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)S.tensor))
         return NULL;
     return ask("a tensor in words", S.describe, NULL, value, NULL, NULL);
 }
@@ -104,7 +112,8 @@ void torch_compile_ends(PyObject *token, PyObject *result)
     OWNED PyObject *held = token, *done = NULL;
 
     PyErr_NormalizeException(&pending.type, &pending.value, &pending.traceback);
-    done = ask("a compile's end", S.end, NULL, held, result ? result : Py_None, pending.value ? pending.value : Py_None);
+    done = ask("a compile's end", S.end, NULL, held, result ? result : Py_None,
+               pending.value ? pending.value : Py_None);
 }
 
 PyObject *torch_leaves(PyObject *guard, PyObject **view)
@@ -117,13 +126,14 @@ PyObject *torch_leaves(PyObject *guard, PyObject **view)
     return rows ? PyList_AsTuple(rows) : NULL;
 }
 
-struct guard_outcome torch_failed(const struct cache_entry *entry, const struct cache_parts *parts, compat_frame *frame,
-                                  PyObject *locals)
+struct guard_outcome torch_failed(const struct cache_entry *entry, const struct cache_parts *parts,
+                                  compat_frame *frame, PyObject *locals)
 {
     const bool known = parts->view && locals && entry->id != ENTRY_UNRECORDED;
     struct guard_outcome outcome = {GUARD_FAIL, 0, UINT32_MAX};
     OWNED PyObject *found =
-        known ? ask("the guard that failed", parts->view, "failing", locals, frame->f_globals, NULL) : NULL;
+        known ? ask("the guard that failed", parts->view, "failing", locals, frame->f_globals, NULL)
+              : NULL;
     PyObject *order;
     long guard, run;
 
@@ -142,7 +152,8 @@ PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals)
     return ask("why an entry does not fit", view, "causes", locals, frame->f_globals, NULL);
 }
 
-/* note(name, numbers, texts): the fact NAME of facts.h, its members in their order, texts as bytes. */
+/* note(name, numbers, texts): the fact NAME of facts.h, its members in their order, texts as bytes.
+ * */
 static PyObject *note(PyObject *module, PyObject *args)
 {
     static const char *const names[FACT_KINDS] = {
@@ -182,7 +193,8 @@ static PyObject *note(PyObject *module, PyObject *args)
     if (total <= TOTAL_MAX)
         tracer_put_fact((enum fact_kind)kind, &fact);
     else if (total - bytes <= TOTAL_MAX) /* once */
-        tracer_loss("texts of compiles (listings, graphs, breaks) left out: more than 16 MB in this process");
+        tracer_loss("texts of compiles (listings, graphs, breaks) left out: more than 16 MB in "
+                    "this process");
     Py_RETURN_NONE;
 }
 
@@ -198,7 +210,8 @@ static PyObject *note_loss(PyObject *module, PyObject *words)
 /* The trace's id of CODE; -1: it is not recorded, or none. */
 static PyObject *code_id(PyObject *module, PyObject *code)
 {
-    const uintptr_t mark = PyCode_Check(code) && P.session ? tracer_mark_code((PyCodeObject *)code) : CODE_SKIP;
+    const uintptr_t mark =
+        PyCode_Check(code) && P.session ? tracer_mark_code((PyCodeObject *)code) : CODE_SKIP;
 
     return PyLong_FromLongLong(mark & CODE_SKIP ? -1 : (long long)(mark >> CODE_SHIFT));
 }
@@ -212,10 +225,13 @@ static PyObject *kept(PyObject *module, PyObject *none)
 {
     const enum session_values kept = values_kept();
 
-    return PyUnicode_FromString(kept == SESSION_VALUES_ALL ? "all" : kept == SESSION_VALUES_TYPES ? "types" : "off");
+    return PyUnicode_FromString(kept == SESSION_VALUES_ALL     ? "all"
+                                : kept == SESSION_VALUES_TYPES ? "types"
+                                                               : "off");
 }
 
-/* OURS(*ARGS, **KWARGS), which the program's trace functions do not see. NULL: it failed, and that is noted. */
+/* OURS(*ARGS, **KWARGS), which the program's trace functions do not see. NULL: it failed, and that
+ * is noted. */
 static PyObject *call_quietly(PyObject *ours, PyObject *args, PyObject *kwargs)
 {
     struct torch_quiet quiet;
@@ -229,10 +245,12 @@ static PyObject *call_quietly(PyObject *ours, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-/* THREE is (before, theirs, after). A function of C, so that in the stack there is nothing of ours. */
+/* THREE is (before, theirs, after). A function of C, so that in the stack there is nothing of ours.
+ * */
 static PyObject *call_around(PyObject *three, PyObject *args, PyObject *kwargs)
 {
-    OWNED PyObject *held = Py_NewRef(three), *token = NULL, *all = NULL, *done = NULL; /* theirs may drop the function */
+    /* theirs may drop the function */
+    OWNED PyObject *held = Py_NewRef(three), *token = NULL, *all = NULL, *done = NULL;
     PyObject *before = PyTuple_GET_ITEM(held, 0), *result;
 
     token = before == Py_None ? Py_NewRef(Py_None) : call_quietly(before, args, kwargs);
@@ -246,8 +264,8 @@ static PyObject *call_around(PyObject *three, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-static PyMethodDef around_method = {"around", (PyCFunction)(void (*)(void))call_around, METH_VARARGS | METH_KEYWORDS,
-                                    NULL};
+static PyMethodDef around_method = {"around", (PyCFunction)(void (*)(void))call_around,
+                                    METH_VARARGS | METH_KEYWORDS, NULL};
 
 static PyObject *around(PyObject *module, PyObject *args)
 {
@@ -256,20 +274,25 @@ static PyObject *around(PyObject *module, PyObject *args)
     if (PyTuple_GET_SIZE(args) != 3)
         return PyErr_Format(PyExc_TypeError, "_around(before, theirs, after)");
     function = PyCFunction_New(&around_method, args);
-    return function ? PyInstanceMethod_New(function) : NULL; /* found in a class it is given the instance */
+    /* found in a class it is given the instance */
+    return function ? PyInstanceMethod_New(function) : NULL;
 }
 
 PyMethodDef bridge_methods[] = {
     {"_note", note, METH_VARARGS,
-     "_note(name, numbers, texts)\n\nA fact of src/facts.h, its members in their order, texts as bytes."},
+     "_note(name, numbers, texts)\n\nA fact of src/facts.h, its members in their order, texts as "
+     "bytes."},
     {"_note_loss", note_loss, METH_O, "_note_loss(text)\n\nSomething could not be recorded."},
-    {"_code_id", code_id, METH_O, "_code_id(code) -> the trace's id of it + 1; 0: it is not recorded"},
+    {"_code_id", code_id, METH_O,
+     "_code_id(code) -> the trace's id of it + 1; 0: it is not recorded"},
     {"_compiling", compiling, METH_NOARGS,
-     "_compiling() -> (compile, code)\n\nWhat this thread's callback compiles. None: nothing, or nothing that is recorded."},
+     "_compiling() -> (compile, code)\n\nWhat this thread's callback compiles. None: nothing, or "
+     "nothing that is recorded."},
     {"_values", kept, METH_NOARGS,
      "_values() -> 'all', 'types' or 'off'\n\nWhat of the program's values may be noted."},
     {"_around", around, METH_VARARGS,
      "_around(before, theirs, after) -> function, also for a class\n\n"
-     "Calls token = before(...), result = theirs(...) and, if it did not raise, after(token, ...). Nobody sees ours."},
+     "Calls token = before(...), result = theirs(...) and, if it did not raise, after(token, ...). "
+     "Nobody sees ours."},
     {NULL, NULL, 0, NULL},
 };

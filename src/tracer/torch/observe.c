@@ -1,13 +1,17 @@
-/* tracer/torch/observe.c -- torch's own evaluator stays, and hooks above and below it see what it did.
+/* tracer/torch/observe.c -- torch's own evaluator stays, and hooks above and below it see what it
+ * did.
  *
- * Runs in: the traced process, on every Python call while torch's evaluator is in the interpreter's slot.
+ * Runs in: the traced process, on every Python call while torch's evaluator is in the interpreter's
+ * slot.
  *
  *     slot -> upper -> torch's evaluator -> lower -> recorder's hook, CPython
  *
- * torch takes what it finds in the slot as its "previous" evaluator, so `lower` is put there just before it installs
- * itself, and `upper` just after; around each of its set_eval_frame() calls the slot looks as torch left it.
+ * torch takes what it finds in the slot as its "previous" evaluator, so `lower` is put there just
+ * before it installs itself, and `upper` just after; around each of its set_eval_frame() calls the
+ * slot looks as torch left it.
  *
- * A frame that torch decides is `pending` from upper on. What then arrives at lower shows what torch did:
+ * A frame that torch decides is `pending` from upper on. What then arrives at lower shows what
+ * torch did:
  *
  *     the frame itself             it runs as it is
  *     compiled code we know        a hit, or what was just compiled
@@ -33,14 +37,16 @@ struct pending {
     uint64_t entered;           /* when, by the session's clock */
     enum frame_action callback; /* in force: DEFAULT = a callable, RUN_ONLY = False */
     bool done, asked, asking;   /* passed on; the callback was called; it is running */
-    bool untouched;             /* torch lets the frame run without a look at it: what it sets stays */
-    bool deciding;              /* `decision` is filled: whatever is more than a hit */
+    /* torch lets the frame run without a look at it: what it sets stays */
+    bool untouched;
+    bool deciding; /* `decision` is filled: whatever is more than a hit */
     struct decision decision;
 };
 
-static _PyFrameEvalFunction torch_evaluate;    /* torch's, while it is in the slot */
-static PyCFunction torch_set_direct; /* torch's set_eval_frame, if it has one: several calls of it belong to every hit */
-static PyObject *torch_set_self;               /* borrowed; its first argument */
+static _PyFrameEvalFunction torch_evaluate; /* torch's, while it is in the slot */
+/* torch's set_eval_frame, if it has one: several calls of it belong to every hit */
+static PyCFunction torch_set_direct;
+static PyObject *torch_set_self; /* borrowed; its first argument */
 
 static const struct front observed = {
     .observed = true,
@@ -65,11 +71,13 @@ static struct cache_entry *entry_of(PyCodeObject *code)
 
 /* GUARDED, the callback's answer, becomes an entry of ours, known by its code. It
  * keeps nothing of the program's: it dies with the code, which torch keeps. */
-static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded, PyObject *backend, int64_t region)
+static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded, PyObject *backend,
+                                     int64_t region)
 {
     OWNED PyObject *code = tracer_attribute(guarded, "code"), *birth = NULL;
     OWNED PyObject *guard = code ? tracer_attribute(guarded, "guard_manager") : NULL;
-    struct cache_entry *entry = guard && PyCode_Check(code) ? cache_entry_new(&observed, region) : NULL;
+    struct cache_entry *entry =
+        guard && PyCode_Check(code) ? cache_entry_new(&observed, region) : NULL;
     struct code_state *compiled;
 
     PyErr_Clear();
@@ -80,7 +88,8 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
     entry->compile_id = tracer_attribute(guarded, "compile_id");
     PyErr_Clear();
     birth = decision_birth(entry, state->mark, guard, backend);
-    compiled = code_state_of((PyCodeObject *)code, true); /* nothing of the program's runs until it has the entry */
+    /* nothing of the program's runs until it has the entry */
+    compiled = code_state_of((PyCodeObject *)code, true);
     if (compiled && !compiled->compiled) {
         decision_entry_born(birth, entry, state);
         compiled->compiled = (struct cache_entry *)Py_NewRef((PyObject *)entry);
@@ -93,11 +102,13 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
 }
 
 /* What is below torch's evaluator and ours. */
-static inline __attribute__((always_inline)) PyObject *below(PyThreadState *ts, compat_frame *frame, int throwflag)
+static inline __attribute__((always_inline)) PyObject *below(PyThreadState *ts, compat_frame *frame,
+                                                             int throwflag)
 {
     if (P.hook)
         return P.hook(ts, frame, throwflag);
-    return tracer_thread ? record_evaluate(tracer_thread, ts, frame, throwflag) : P.evaluate(ts, frame, throwflag);
+    return tracer_thread ? record_evaluate(tracer_thread, ts, frame, throwflag)
+                         : P.evaluate(ts, frame, throwflag);
 }
 
 /* What is recorded of P's decision. */
@@ -121,7 +132,8 @@ static bool is_view(const struct pending *p, PyObject *argument)
     return code && code == (PyObject *)compat_code(p->frame);
 }
 
-/* Is FRAME the callback's? It gets torch's view of the frame that it is asked about, first, or after self. */
+/* Is FRAME the callback's? It gets torch's view of the frame that it is asked about, first, or
+ * after self. */
 static bool is_callback(const struct tracer *t, const struct pending *p, compat_frame *frame)
 {
     const PyCodeObject *code = compat_code(frame);
@@ -134,16 +146,20 @@ static bool is_callback(const struct tracer *t, const struct pending *p, compat_
             return true;
     if (code->co_argcount > 1 || !(code->co_flags & CO_VARARGS))
         return false;
-    rest = compat_local(frame, code->co_argcount + code->co_kwonlyargcount); /* torch 2.6: fail_callback(*args) */
-    return rest && PyTuple_Check(rest) && PyTuple_GET_SIZE(rest) && is_view(p, PyTuple_GET_ITEM(rest, 0));
+    /* torch 2.6: fail_callback(*args) */
+    rest = compat_local(frame, code->co_argcount + code->co_kwonlyargcount);
+    return rest && PyTuple_Check(rest) && PyTuple_GET_SIZE(rest) &&
+           is_view(p, PyTuple_GET_ITEM(rest, 0));
 }
 
-/* What torch calls to compile, of which FRAME is the call: its self, or a function, as a stance has it. Borrowed. */
+/* What torch calls to compile, of which FRAME is the call: its self, or a function, as a stance has
+ * it. Borrowed. */
 static PyObject *callback_of(compat_frame *frame)
 {
     PyObject *self = compat_code(frame)->co_argcount ? compat_local(frame, 0) : NULL;
 
-    return self && (PyObject *)Py_TYPE(self) != S.frame_type ? self : (PyObject *)compat_function(frame);
+    return self && (PyObject *)Py_TYPE(self) != S.frame_type ? self
+                                                             : (PyObject *)compat_function(frame);
 }
 
 /* The region that torch looks into now. Asking may run anything. */
@@ -156,8 +172,8 @@ static int64_t region_now(void)
     return region;
 }
 
-/* What torch does with calls of CODE now. Which region it looks into is asked only where that matters, and may run
- * anything. */
+/* What torch does with calls of CODE now. Which region it looks into is asked only where that
+ * matters, and may run anything. */
 static struct code_actions actions_of(PyCodeObject *code)
 {
     struct code_state *state = code_state_of(code, false);
@@ -184,7 +200,8 @@ static bool is_for(const struct cache_entry *entry, PyObject *item, PyObject *ba
     return !own || shim_same_backend(own, backend);
 }
 
-/* The entries that did not fit, and why, as far as checking again shows. False: as decision_missed(). */
+/* The entries that did not fit, and why, as far as checking again shows. False: as
+ * decision_missed(). */
 static bool missed(struct pending *p, PyObject *backend)
 {
     struct decision *d = &p->decision;
@@ -197,13 +214,17 @@ static bool missed(struct pending *p, PyObject *backend)
     list = PyObject_CallOneArg(S.entries, (PyObject *)compat_code(p->frame));
     d->older = list && PyList_Check(list) && PyList_GET_SIZE(list);
     for (Py_ssize_t i = 0; d->older && i < PyList_GET_SIZE(list); i++) {
-        OWNED PyObject *item = Py_NewRef(PyList_GET_ITEM(list, i)), *code = tracer_attribute(item, "code");
-        struct cache_entry *entry = code && PyCode_Check(code) ? entry_of((PyCodeObject *)code) : NULL;
+        OWNED PyObject *item = Py_NewRef(PyList_GET_ITEM(list, i)),
+                       *code = tracer_attribute(item, "code");
+        struct cache_entry *entry =
+            code && PyCode_Check(code) ? entry_of((PyCodeObject *)code) : NULL;
         struct decision_check *check = NULL;
-        if (entry && (entry->region < 0 || entry->region == d->region)) /* others are not looked at */
+        /* others are not looked at */
+        if (entry && (entry->region < 0 || entry->region == d->region))
             check = decision_add(d, entry);
         if (check)
-            check->result = is_for(check->entry, item, backend) ? CHECK_FAIL : CHECK_BACKEND_MISMATCH;
+            check->result =
+                is_for(check->entry, item, backend) ? CHECK_FAIL : CHECK_BACKEND_MISMATCH;
         PyErr_Clear();
     }
     Py_XDECREF(list);
@@ -216,7 +237,8 @@ static bool missed(struct pending *p, PyObject *backend)
 }
 
 /* FRAME is a call of the callback, which compiles for P's frame. */
-static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadState *ts, compat_frame *frame)
+static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadState *ts,
+                                                   compat_frame *frame)
 {
     struct decision *d = decision_of(p);
     OWNED PyObject *backend = NULL;
@@ -294,9 +316,10 @@ static __attribute__((noinline)) void write_skip(compat_frame *frame)
         decision_actions(state, state->region_count ? region : -1, NULL);
 }
 
-/* RAN is about to run for P's frame: itself, or ENTRY's code, or, with ENTRY NULL, compiled code of before we came. */
-static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending *p, const compat_frame *ran,
-                                                struct cache_entry *entry)
+/* RAN is about to run for P's frame: itself, or ENTRY's code, or, with ENTRY NULL, compiled code of
+ * before we came. */
+static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending *p,
+                                                const compat_frame *ran, struct cache_entry *entry)
 {
     const struct code_actions actions = actions_of(compat_code(p->frame));
     enum outcome outcome = plain_outcome(p, actions);
@@ -313,8 +336,9 @@ static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending
 }
 
 /* FRAME runs for P's. */
-static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct pending *p, PyThreadState *ts,
-                                                       compat_frame *frame, struct cache_entry *entry)
+static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct pending *p,
+                                                       PyThreadState *ts, compat_frame *frame,
+                                                       struct cache_entry *entry)
 {
     enum frame_action callees;
 
@@ -332,8 +356,8 @@ static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct 
 }
 
 /* FRAME is the first to come down since P is pending. */
-static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, struct pending *p, PyThreadState *ts,
-                                                           compat_frame *frame)
+static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, struct pending *p,
+                                                           PyThreadState *ts, compat_frame *frame)
 {
     PyCodeObject *code, *original;
     struct cache_entry *entry;
@@ -343,28 +367,35 @@ static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, str
         return run_for(t, p, ts, frame, NULL);
     code = compat_code(frame), original = compat_code(p->frame);
     entry = entry_of(code);
-    if (t->open == p->open && (entry || (code != original && code->co_firstlineno == original->co_firstlineno && /* torch keeps name and place */
-                                         code->co_filename == original->co_filename && code->co_name == original->co_name)))
+    /* torch keeps name and place */
+    if (t->open == p->open &&
+        (entry ||
+         (code != original && code->co_firstlineno == original->co_firstlineno &&
+          code->co_filename == original->co_filename && code->co_name == original->co_name)))
         return run_for(t, p, ts, frame, entry);
     if (p->asked || !is_callback(t, p, frame))
         return below(ts, frame, 0);
-    p->asking = true; /* whatever runs in there is the callback's or ours, even if it looks like compiled code */
+    /* whatever runs in there is the callback's or ours, even if it looks like compiled code */
+    p->asking = true;
     result = compile(p, ts, frame);
     p->asking = false;
     return result;
 }
 
-/* Is a call that torch's evaluator gets one that it decides? Guards and callbacks of the pending frame run without a
- * callback. */
-static inline bool is_watched(const struct tracer *t, const PyThreadState *ts, compat_frame *frame, int throwflag)
+/* Is a call that torch's evaluator gets one that it decides? Guards and callbacks of the pending
+ * frame run without a callback. */
+static inline bool is_watched(const struct tracer *t, const PyThreadState *ts, compat_frame *frame,
+                              int throwflag)
 {
-    return t->observed != ACTION_SKIP && (!t->pending || t->pending->done || t->pending == t->observed_at) &&
-           P.recording && !throwflag && !compat_is_resumed(frame) && !compat_has_started(frame) &&
+    return t->observed != ACTION_SKIP &&
+           (!t->pending || t->pending->done || t->pending == t->observed_at) && P.recording &&
+           !throwflag && !compat_is_resumed(frame) && !compat_has_started(frame) &&
            shim_decides(t, ts, NULL);
 }
 
-/* Does torch run a call of this code as it is, in every region, and leave the callback alone? Half of the calls of
- * torch's own code that belong to a hit: they go through without a struct pending. */
+/* Does torch run a call of this code as it is, in every region, and leave the callback alone? Half
+ * of the calls of torch's own code that belong to a hit: they go through without a struct pending.
+ * */
 static inline bool is_passed(const struct tracer *t, const struct code_state *state)
 {
     return state && state->actions.own == ACTION_SKIP && state->actions.callees == ACTION_DEFAULT &&
@@ -372,7 +403,8 @@ static inline bool is_passed(const struct tracer *t, const struct code_state *st
 }
 
 /* One of those. */
-static HOT __attribute__((noinline)) PyObject *passed(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+static HOT __attribute__((noinline)) PyObject *passed(struct tracer *t, PyThreadState *ts,
+                                                      compat_frame *frame)
 {
     const enum session_clock clock = P.clock;
     const uintptr_t mark = record_mark(frame);
@@ -401,8 +433,8 @@ static HOT PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag
 }
 
 /* torch runs the frame as it is, and those that it calls by ACTION. */
-static __attribute__((noinline)) PyObject *undecided(struct tracer *t, PyThreadState *ts, compat_frame *frame,
-                                                     enum frame_action action)
+static __attribute__((noinline)) PyObject *undecided(struct tracer *t, PyThreadState *ts,
+                                                     compat_frame *frame, enum frame_action action)
 {
     const enum frame_action was = t->observed;
     PyObject *result;
@@ -416,14 +448,18 @@ static __attribute__((noinline)) PyObject *undecided(struct tracer *t, PyThreadS
 /* P, with RESULT, was more than a hit. */
 static __attribute__((noinline)) void settle(struct tracer *t, struct pending *p, PyObject *result)
 {
-    /* torch puts no callback back after an error of it. If unsure, assume the callback is still set: calls that torch
-     * then does not decide show as such; assuming it gone would miss calls. */
+    /* torch puts no callback back after an error of it. If unsure, assume the callback is still
+     * set: calls that torch then does not decide show as such; assuming it gone would miss calls.
+     * */
     if (p->asked && !p->done && !result)
         t->observed = ACTION_SKIP;
     else if (!p->untouched)
         t->observed = p->callback;
     if (!p->done) /* it never ran */
-        decision_write(decision_of(p), t, p->asked ? OUTCOME_CALLBACK_ERROR : decision_raised(decision_of(p), p->open->code & ~OPEN_LOST), NULL);
+        decision_write(decision_of(p), t,
+                       p->asked ? OUTCOME_CALLBACK_ERROR
+                                : decision_raised(decision_of(p), p->open->code & ~OPEN_LOST),
+                       NULL);
     if (p->deciding)
         decision_end(&p->decision);
     Py_XDECREF(p->entry);
@@ -432,14 +468,16 @@ static __attribute__((noinline)) void settle(struct tracer *t, struct pending *p
 }
 
 /* torch decides what runs for FRAME. */
-static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThreadState *ts,
+                                                       compat_frame *frame)
 {
     const enum session_clock clock = P.clock;
     struct open_frame open;
     struct pending p;
     PyObject *result;
 
-    if (!(p.entered = record_call(t, &open, ts, frame, record_mark(frame), 0, false, clock, P.session->max_depth != 0)))
+    if (!(p.entered = record_call(t, &open, ts, frame, record_mark(frame), 0, false, clock,
+                                  P.session->max_depth != 0)))
         return torch_evaluate(ts, frame, 0);
     p.outer = t->pending;
     p.frame = frame;
@@ -462,14 +500,16 @@ static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThrea
 }
 
 /* torch looks at a call. */
-static HOT __attribute__((noinline)) PyObject *looked_at(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+static HOT __attribute__((noinline)) PyObject *looked_at(struct tracer *t, PyThreadState *ts,
+                                                         compat_frame *frame)
 {
     const struct code_actions actions = actions_of(compat_code(frame));
 
     if (actions.own == ACTION_SKIP && !actions.written)
         write_skip(frame);
     if (P.decided_only &&
-        (code_state_of(compat_code(frame), false) ? actions.own == ACTION_SKIP : t->observed == ACTION_RUN_ONLY))
+        (code_state_of(compat_code(frame), false) ? actions.own == ACTION_SKIP
+                                                  : t->observed == ACTION_RUN_ONLY))
         return actions.callees != ACTION_DEFAULT ? undecided(t, ts, frame, actions.callees)
                                                  : torch_evaluate(ts, frame, 0);
     return decided(t, ts, frame);
@@ -498,8 +538,9 @@ static PyObject *torch_set_called(PyObject *function, PyObject *callback)
     return PyObject_CallOneArg(function, callback);
 }
 
-/* The callback changes while neither ours nor torch's evaluator is in the slot where it would be, but BEFORE, or with
- * nothing to do. Does torch go on top of ours, or, while we have none, of any that is there? */
+/* The callback changes while neither ours nor torch's evaluator is in the slot where it would be,
+ * but BEFORE, or with nothing to do. Does torch go on top of ours, or, while we have none, of any
+ * that is there? */
 static __attribute__((noinline)) bool goes_on_ours(PyObject *callback, _PyFrameEvalFunction before)
 {
     static bool said;
@@ -513,13 +554,14 @@ static __attribute__((noinline)) bool goes_on_ours(PyObject *callback, _PyFrameE
         compat_set_evaluator(P.interpreter, lower);
     } else if (before != torch_evaluate && before != lower && P.recording && !said) {
         said = true;
-        tracer_loss("another frame evaluator took the place above ours: what torch compiles is not seen from here on");
+        tracer_loss("another frame evaluator took the place above ours: what torch compiles is not "
+                    "seen from here on");
     }
     return on_ours;
 }
 
-/* The callback changes: hooks go in and out. The usual ones here, twice for each of torch's own functions that a
- * compiled call runs through. */
+/* The callback changes: hooks go in and out. The usual ones here, twice for each of torch's own
+ * functions that a compiled call runs through. */
 static HOT __attribute__((noinline)) PyObject *change(PyObject *callback)
 {
     PyInterpreterState *interpreter = P.interpreter;
@@ -530,7 +572,8 @@ static HOT __attribute__((noinline)) PyObject *change(PyObject *callback)
 
     if (before == upper) {
         compat_set_evaluator(interpreter, torch_evaluate);
-    } else if (likely(before == (P.hook ? P.hook : P.evaluate) && callback != Py_None && P.recording)) {
+    } else if (likely(before == (P.hook ? P.hook : P.evaluate) && callback != Py_None &&
+                      P.recording)) {
         compat_set_evaluator(interpreter, lower);
     } else {
         usual = false;
@@ -552,20 +595,25 @@ static HOT PyObject *set_eval_frame(PyObject *module, PyObject *callback)
     struct tracer *t = tracer_here();
     PyObject *old;
 
-    if (callback == Py_None && t && t->observed == ACTION_SKIP) /* it is None already: half of all calls */
+    /* it is None already: half of all calls */
+    if (callback == Py_None && t && t->observed == ACTION_SKIP)
         return torch_set_direct(torch_set_self, callback);
     old = change(callback);
     if (t && old) {
-        t->observed = callback == Py_None ? ACTION_SKIP : callback == Py_False ? ACTION_RUN_ONLY : ACTION_DEFAULT;
+        t->observed = callback == Py_None    ? ACTION_SKIP
+                      : callback == Py_False ? ACTION_RUN_ONLY
+                                             : ACTION_DEFAULT;
         t->observed_at = t->pending;
     }
     return old;
 }
 
-/* RESULT is what torch's function gave; if it did, calls of CODE are treated by ACTIONS from now on. */
+/* RESULT is what torch's function gave; if it did, calls of CODE are treated by ACTIONS from now
+ * on. */
 static PyObject *then_act(PyObject *result, PyObject *code, struct code_actions actions)
 {
-    struct code_state *state = result && PyCode_Check(code) ? code_state_of((PyCodeObject *)code, true) : NULL;
+    struct code_state *state =
+        result && PyCode_Check(code) ? code_state_of((PyCodeObject *)code, true) : NULL;
 
     if (state)
         state->actions = actions;
@@ -582,14 +630,16 @@ static PyObject *set_code_exec_strategy(PyObject *module, PyObject *args)
     if (!result)
         return NULL;
     if (PyArg_ParseTuple(args, "OO", &code, &strategy))
-        then_act(result, code, answer_strategy(strategy, &actions) ? (struct code_actions){0} : actions);
+        then_act(result, code,
+                 answer_strategy(strategy, &actions) ? (struct code_actions){0} : actions);
     PyErr_Clear();
     return result;
 }
 
 static PyObject *skip_code(PyObject *module, PyObject *code)
 {
-    return then_act(PyObject_CallOneArg(S.skip, code), code, (struct code_actions){.own = ACTION_SKIP});
+    return then_act(PyObject_CallOneArg(S.skip, code), code,
+                    (struct code_actions){.own = ACTION_SKIP});
 }
 
 static PyObject *reset_code(PyObject *module, PyObject *code)
@@ -632,7 +682,9 @@ static PyObject *entry_died(PyObject *self, PyObject *args)
 
 PyMethodDef observe_methods[] = {
     {"_observe", observe, METH_NOARGS,
-     "_observe() -> dict\n\nFunctions for torch._C._dynamo.eval_frame: hooks of ours see what torch's evaluator does."},
-    {"_observe_death", entry_died, METH_VARARGS, "_observe_death(compiled_code, reason)\n\nIts entry was invalidated."},
+     "_observe() -> dict\n\nFunctions for torch._C._dynamo.eval_frame: hooks of ours see what "
+     "torch's evaluator does."},
+    {"_observe_death", entry_died, METH_VARARGS,
+     "_observe_death(compiled_code, reason)\n\nIts entry was invalidated."},
     {NULL, NULL, 0, NULL},
 };

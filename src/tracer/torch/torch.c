@@ -1,29 +1,33 @@
-/* tracer/torch/torch.c -- torch's front end on this shim: what only torch._C._dynamo.eval_frame has.
+/* tracer/torch/torch.c -- torch's front end on this shim: what only torch._C._dynamo.eval_frame
+ * has.
  *
  * Runs in: the traced process, under the GIL.
  *
- * torch/_dynamo calls these functions under the names that torch's own module has for them (python/dyntrace/_torch.py
- * sets the attributes). What they mean was read off torch 2.6 to 2.14, and is compared with torch's by tests/with_torch
- * and `make conformance`. Versions differ by what they call: nothing here depends on which torch it is. */
+ * torch/_dynamo calls these functions under the names that torch's own module has for them
+ * (python/dyntrace/_torch.py sets the attributes). What they mean was read off torch 2.6 to 2.14,
+ * and is compared with torch's by tests/with_torch and `make conformance`. Versions differ by what
+ * they call: nothing here depends on which torch it is. */
 #include "tracer/torch/torch.h"
 
 #include <dlfcn.h>
 
 struct torch_settings torch_settings = {.fullgraph_frames = -1};
-static PyObject *lookup_name;    /* "TorchDynamo Cache Lookup" */
-static bool (*profiled)(void);   /* at::hasCallbacks(): does anybody want ranges in torch's profiler? */
-static PyObject *random_module;  /* torch.package changes imports later */
+static PyObject *lookup_name; /* "TorchDynamo Cache Lookup" */
+/* at::hasCallbacks(): does anybody want ranges in torch's profiler? */
+static bool (*profiled)(void);
+static PyObject *random_module; /* torch.package changes imports later */
 
 #define S torch_settings
 
 /* ---- entries whose guards are torch's ----
  *
- * A guard manager of torch's has a tree, `root`, whose check() is the check of an entry, and is given its entry and
- * that one's state (`cache_entry`, `extra_state`: the entry, too), through which it invalidates the entry when an object
- * that it names dies. What its guards ask, python/dyntrace/_torch_guards.py reads off it. */
+ * A guard manager of torch's has a tree, `root`, whose check() is the check of an entry, and is
+ * given its entry and that one's state (`cache_entry`, `extra_state`: the entry, too), through
+ * which it invalidates the entry when an object that it names dies. What its guards ask,
+ * python/dyntrace/_torch_guards.py reads off it. */
 
-/* The bound check of guard manager GUARD's tree NAME. New reference; NULL: it has none, or, with an exception, it could
- * not be had. */
+/* The bound check of guard manager GUARD's tree NAME. New reference; NULL: it has none, or, with an
+ * exception, it could not be had. */
 static PyObject *check_in(PyObject *guard, const char *name)
 {
     OWNED PyObject *root = tracer_attribute(guard, name);
@@ -58,7 +62,8 @@ static int bind_entry(struct cache_entry *entry, struct cache_parts *parts)
         return -1;
     update_difference(parts);
     PyErr_Clear();
-    if (!entry->valid) /* what ran has invalidated it: it was to forget the entry, and has learned of it since */
+    /* what ran has invalidated it: it was to forget the entry, and has learned of it since */
+    if (!entry->valid)
         tell_guard(parts->guard, Py_None);
     PyErr_Clear();
     return 0;
@@ -91,7 +96,8 @@ static PyObject *call_in(const char *module, const char *name, PyObject *a)
     return imported ? tracer_call(imported, name, a, NULL, NULL) : NULL;
 }
 
-/* CONTEXT (stolen; NULL: none) is entered: a reference to be given to leave(); NULL with an exception. */
+/* CONTEXT (stolen; NULL: none) is entered: a reference to be given to leave(); NULL with an
+ * exception. */
 static PyObject *enter(PyObject *context)
 {
     OWNED PyObject *entered = context ? tracer_call(context, "__enter__", NULL, NULL, NULL) : NULL;
@@ -125,7 +131,8 @@ static PyObject *range_begin(PyObject *name)
 }
 
 /* Was it a hit for all who take part? */
-static int look_up(struct code_state *state, PyObject *backend, struct decision *d, struct cache_entry **found)
+static int look_up(struct code_state *state, PyObject *backend, struct decision *d,
+                   struct cache_entry **found)
 {
     PyObject *range = range_begin(lookup_name);
     OWNED PyObject *hook = NULL, *result = NULL;
@@ -142,18 +149,21 @@ static int look_up(struct code_state *state, PyObject *backend, struct decision 
     return truth < 0 ? -1 : 0;
 }
 
-/* The callback leaves the state of the module random, and the C recursion limit, as it finds them. */
+/* The callback leaves the state of the module random, and the C recursion limit, as it finds them.
+ * */
 static PyObject *ask(PyThreadState *ts, PyObject *callback, PyObject *const arguments[3])
 {
-    const long limit = COMPAT_COUNTS_C_RECURSION && S.c_recursion_limit ? PyLong_AsLong(S.c_recursion_limit) : -1;
+    const long limit =
+        COMPAT_COUNTS_C_RECURSION && S.c_recursion_limit ? PyLong_AsLong(S.c_recursion_limit) : -1;
     const int remaining = compat_c_remaining(ts);
     OWNED PyObject *random = NULL;
     PyObject *result;
 
     if (limit >= 0 && limit < remaining &&
         PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                         "new c_recursion limit (%ld) is lower than thread's current c_recursion_remaining (%d).", limit,
-                         remaining))
+                         "new c_recursion limit (%ld) is lower than thread's current "
+                         "c_recursion_remaining (%d).",
+                         limit, remaining))
         return NULL;
     if ((!random_module && !(random_module = PyImport_ImportModule("random"))) ||
         !(random = tracer_call(random_module, "getstate", NULL, NULL, NULL)))
@@ -176,8 +186,8 @@ static PyObject *debug_begin(void)
     return enter(context);
 }
 
-/* What belongs before CODE runs: *UNDER, what callees get, may become another, which *INSTEAD owns. -1 with an
- * exception. */
+/* What belongs before CODE runs: *UNDER, what callees get, may become another, which *INSTEAD owns.
+ * -1 with an exception. */
 static int run_begins(PyObject *code, PyObject **under, PyObject **instead, PyObject **debugging)
 {
     OWNED PyObject *debugger = NULL, *done = NULL;
@@ -187,9 +197,11 @@ static int run_begins(PyObject *code, PyObject **under, PyObject **instead, PyOb
     if (PyErr_Occurred()) /* the program's own value */
         return -1;
     S.fullgraph_frames += S.fullgraph_frames >= 0;
-    if ((S.fullgraph_frames >= 0 || override) && *under && *under != Py_False) { /* its callees may not be compiled */
-        *instead = S.fullgraph_fails || override == 2 ? call_in("torch._dynamo.convert_frame", "get_fail_callback", *under)
-                                                      : Py_NewRef(Py_None);
+    /* its callees may not be compiled */
+    if ((S.fullgraph_frames >= 0 || override) && *under && *under != Py_False) {
+        *instead = S.fullgraph_fails || override == 2
+                       ? call_in("torch._dynamo.convert_frame", "get_fail_callback", *under)
+                       : Py_NewRef(Py_None);
         if (!*instead)
             return -1;
         *under = *instead == Py_None ? NULL : *instead;
@@ -204,8 +216,8 @@ static int run_begins(PyObject *code, PyObject **under, PyObject **instead, PyOb
     return done ? 0 : -1;
 }
 
-static PyObject *run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under,
-                     struct cache_entry *entry, PyObject *code)
+static PyObject *run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback,
+                     PyObject *under, struct cache_entry *entry, PyObject *code)
 {
     OWNED PyObject *instead = NULL;
     PyObject *debugging = NULL, *range = NULL, *result = NULL;
@@ -307,7 +319,9 @@ static PyObject *entries_for_region(PyObject *module, PyObject *args)
     long long region = SHIM_ALL_REGIONS;
     PyObject *code;
 
-    return PyArg_ParseTuple(args, "O|L:_get_cache_entries_for_region", &code, &region) ? shim_list(code, false, region, &torch_front) : NULL;
+    return PyArg_ParseTuple(args, "O|L:_get_cache_entries_for_region", &code, &region)
+               ? shim_list(code, false, region, &torch_front)
+               : NULL;
 }
 
 static PyObject *entries(PyObject *module, PyObject *code)
@@ -327,15 +341,18 @@ static PyObject *entry_count(PyObject *module, PyObject *code)
     return all ? PyLong_FromSsize_t(PyList_GET_SIZE(all)) : NULL;
 }
 
-/* Later versions say for which region and owner: an entry for another region than the common one is seen there only. */
+/* Later versions say for which region and owner: an entry for another region than the common one is
+ * seen there only. */
 static PyObject *load_precompiled(PyObject *module, PyObject *args)
 {
     PyObject *object, *guard, *code, *owner = NULL;
     long long region = -1;
 
-    if (!PyArg_ParseTuple(args, "OOO|LO:_load_precompile_entry", &object, &guard, &code, &region, &owner))
+    if (!PyArg_ParseTuple(args, "OOO|LO:_load_precompile_entry", &object, &guard, &code, &region,
+                          &owner))
         return NULL;
-    if (!shim_state_of(object, true) || cache_entry_load((PyCodeObject *)object, guard, code, region, &torch_front))
+    if (!shim_state_of(object, true) ||
+        cache_entry_load((PyCodeObject *)object, guard, code, region, &torch_front))
         return NULL;
     Py_RETURN_NONE;
 }
@@ -364,10 +381,13 @@ static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
 }
 
 PyDoc_STRVAR(bridge_doc, "_torch_bridge(name[, value]) -> what it was\n\n"
-             "What the shim calls or compares with: guards, begin, end, describe, tensor (see _torch.py); skip_recursively,\n"
-             "limit_reached (torch 2.6's answers); range (torch's profiler range); while_tracing (it decides what CPython runs\n"
-             "with tracing set); hooks, limits and torch 2.11's override, set by functions of torch._C._dynamo.eval_frame; and, to be\n"
-             "observed, what that module has under the other names.");
+                         "What the shim calls or compares with: guards, begin, end, describe, "
+                         "tensor (see _torch.py); skip_recursively,\n"
+                         "limit_reached (torch 2.6's answers); range (torch's profiler range); "
+                         "while_tracing (it decides what CPython runs\n"
+                         "with tracing set); hooks, limits and torch 2.11's override, set by "
+                         "functions of torch._C._dynamo.eval_frame; and, to be\n"
+                         "observed, what that module has under the other names.");
 
 static PyObject *set_bridge(PyObject *module, PyObject *args)
 {
@@ -375,13 +395,27 @@ static PyObject *set_bridge(PyObject *module, PyObject *args)
         const char *name;
         PyObject **slot;
     } slots[] = {
-        {"guards", &S.guards}, {"begin", &S.begin}, {"end", &S.end}, {"describe", &S.describe}, {"tensor", &S.tensor},
-        {"skip_recursively", &shim_settings.skip_recursively}, {"limit_reached", &shim_settings.limit_reached},
-        {"while_tracing", &shim_settings.while_tracing}, {"guard_error_hook", &shim_settings.guard_error_hook},
-        {"guard_complete_hook", &S.guard_complete_hook}, {"debugger", &S.debugger}, {"breakpoints", &S.breakpoints},
-        {"c_recursion_limit", &S.c_recursion_limit}, {"override", &S.override}, {"range", &S.range},
-        {"set_eval_frame", &S.set}, {"set_code_exec_strategy", &S.strategy}, {"skip_code", &S.skip}, {"reset_code", &S.reset},
-        {"_debug_get_cache_entry_list", &S.entries}, {"_PyInterpreterFrame", &S.frame_type},
+        {"guards", &S.guards},
+        {"begin", &S.begin},
+        {"end", &S.end},
+        {"describe", &S.describe},
+        {"tensor", &S.tensor},
+        {"skip_recursively", &shim_settings.skip_recursively},
+        {"limit_reached", &shim_settings.limit_reached},
+        {"while_tracing", &shim_settings.while_tracing},
+        {"guard_error_hook", &shim_settings.guard_error_hook},
+        {"guard_complete_hook", &S.guard_complete_hook},
+        {"debugger", &S.debugger},
+        {"breakpoints", &S.breakpoints},
+        {"c_recursion_limit", &S.c_recursion_limit},
+        {"override", &S.override},
+        {"range", &S.range},
+        {"set_eval_frame", &S.set},
+        {"set_code_exec_strategy", &S.strategy},
+        {"skip_code", &S.skip},
+        {"reset_code", &S.reset},
+        {"_debug_get_cache_entry_list", &S.entries},
+        {"_PyInterpreterFrame", &S.frame_type},
         {"get_eval_frame_isolate_recompiles_id", &S.region_now},
     };
     PyObject *value = NULL;
@@ -395,7 +429,8 @@ static PyObject *set_bridge(PyObject *module, PyObject *args)
             continue;
         if (!value)
             return Py_NewRef(*slots[i].slot ? *slots[i].slot : Py_None);
-        if (slots[i].slot == &S.range && (library = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY))) {
+        if (slots[i].slot == &S.range &&
+            (library = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY))) {
             *(void **)&profiled = dlsym(library, "_ZN2at12hasCallbacksEv");
             dlclose(library); /* it stays: torch has it */
         }
@@ -443,7 +478,8 @@ static PyObject *torch_attributes(PyObject *module, PyObject *ignored)
 
 static PyMethodDef torch_methods[] = {
     {"_torch_attributes", torch_attributes, METH_NOARGS,
-     "_torch_attributes() -> dict\n\nFunctions under the names of torch._C._dynamo.eval_frame; _torch.py has the others."},
+     "_torch_attributes() -> dict\n\nFunctions under the names of torch._C._dynamo.eval_frame; "
+     "_torch.py has the others."},
     {"_torch_bridge", set_bridge, METH_VARARGS, bridge_doc},
     {NULL, NULL, 0, NULL},
 };
@@ -453,5 +489,8 @@ int torch_types_ready(PyObject *module)
     lookup_name = PyUnicode_InternFromString("TorchDynamo Cache Lookup");
     if (!lookup_name || PyModule_AddFunctions(module, torch_methods))
         return -1;
-    return PyModule_AddFunctions(module, bridge_methods) || PyModule_AddFunctions(module, observe_methods) ? -1 : 0;
+    return PyModule_AddFunctions(module, bridge_methods) ||
+                   PyModule_AddFunctions(module, observe_methods)
+               ? -1
+               : 0;
 }

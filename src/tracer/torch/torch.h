@@ -1,38 +1,46 @@
-/* tracer/torch/torch.h -- torch's front ends: on this evaluator (torch.c), and on its own, observed (observe.c); bridge.c.
+/* tracer/torch/torch.h -- torch's front ends: on this evaluator (torch.c), and on its own, observed
+ * (observe.c); bridge.c.
  *
  * Runs in: the traced process, under the GIL.
  *
- * torch's Python code sets callbacks through functions of its own, which python/dyntrace/_torch.py puts in place. What
- * decide_frame() does otherwise for them is in their struct front (tracer/evaluator/cache.h). */
+ * torch's Python code sets callbacks through functions of its own, which python/dyntrace/_torch.py
+ * puts in place. What decide_frame() does otherwise for them is in their struct front
+ * (tracer/evaluator/cache.h). */
 #ifndef DYNTRACE_TRACER_TORCH_H
 #define DYNTRACE_TRACER_TORCH_H
 
 #include "tracer/evaluator/cache.h"
 
 extern struct torch_settings {
-    long fullgraph_frames;           /* compiled frames run since torch began to count; -1: it does not */
-    bool fullgraph_fails;            /* compiling below a fullgraph frame is an error rather than not done */
-    PyObject *c_recursion_limit;     /* owned int, while the callback runs; NULL, -1: as it is (COMPAT_COUNTS_C_RECURSION) */
-    PyObject *guard_complete_hook;   /* owned, or NULL: hook(hit) -> bool */
-    PyObject *debugger;              /* owned, or NULL: debugger(code) before compiled code runs */
-    PyObject *breakpoints;           /* owned set of compiled code, or NULL */
-    PyObject *override;              /* owned _EvalFrameOverride: 1, as if torch counted; 2, fullgraph_fails, too. Or NULL */
-    PyObject *range;                 /* owned: torch's profiler range, or NULL */
+    /* compiled frames run since torch began to count; -1: it does not */
+    long fullgraph_frames;
+    /* compiling below a fullgraph frame is an error rather than not done */
+    bool fullgraph_fails;
+    /* owned int, while the callback runs; NULL, -1: as it is (COMPAT_COUNTS_C_RECURSION) */
+    PyObject *c_recursion_limit;
+    PyObject *guard_complete_hook; /* owned, or NULL: hook(hit) -> bool */
+    PyObject *debugger;            /* owned, or NULL: debugger(code) before compiled code runs */
+    PyObject *breakpoints;         /* owned set of compiled code, or NULL */
+    /* owned _EvalFrameOverride: 1, as if torch counted; 2, fullgraph_fails, too. Or NULL */
+    PyObject *override;
+    PyObject *range;                                    /* owned: torch's profiler range, or NULL */
     PyObject *guards, *begin, *end, *describe, *tensor; /* the bridge's: owned, or NULL */
     /* torch's own, when it is observed: owned, or NULL where this torch has it not */
     PyObject *set, *strategy, *skip, *reset, *entries, *region_now, *frame_type;
 } torch_settings;
 
 /* What both front ends have in common; struct front says what each does. */
-PyObject *torch_describe(PyObject *value); /* a tensor in words: a new str, or NULL, perhaps with an exception */
+/* a tensor in words: a new str, or NULL, perhaps with an exception */
+PyObject *torch_describe(PyObject *value);
 PyObject *torch_compile_begins(uint32_t compile, PyObject *code);
 void torch_compile_ends(PyObject *token, PyObject *result);
 PyObject *torch_leaves(PyObject *guard, PyObject **view);
-struct guard_outcome torch_failed(const struct cache_entry *entry, const struct cache_parts *parts, compat_frame *frame,
-                                  PyObject *locals);
+struct guard_outcome torch_failed(const struct cache_entry *entry, const struct cache_parts *parts,
+                                  compat_frame *frame, PyObject *locals);
 PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals);
 
-/* While these enclose it, code of ours runs unseen: not recorded, not traced, without garbage collection. */
+/* While these enclose it, code of ours runs unseen: not recorded, not traced, without garbage
+ * collection. */
 struct torch_quiet {
     struct tracer_exception pending;
     bool collects;

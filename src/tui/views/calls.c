@@ -1,11 +1,13 @@
-/* tui/views/calls.c -- what C makes of the pages `call` and `function` (tui/text.h): what ran inside a call, how long all calls
- * of a function took, who made them, and what they called.
+/* tui/views/calls.c -- what C makes of the pages `call` and `function` (tui/text.h): what ran
+ * inside a call, how long all calls of a function took, who made them, and what they called.
  *
  * Runs in: the viewer, in a thread.
  *
- *     inside    reads what a call called, and passes over what those called in turn: a frame's callees are the next frames of
- *               its thread, in order of id and of time, so the end of one is found by bisection, with no index
- *     all calls of a function are one pass over all frames (trace/stacks.h), which says who called, too */
+ *     inside    reads what a call called, and passes over what those called in turn: a frame's
+ *               callees are the next frames of its thread, in order of id and of time, so the end
+ *               of one is found by bisection, with no index
+ *     all calls of a function are one pass over all frames (trace/stacks.h), which says who called,
+ *     too */
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -21,17 +23,17 @@
 #include "tui/views/lanes.h"
 
 enum {
-    GROUPS_MOST = 100,     /* lines of callers or callees */
-    PASS_OVER = 64,        /* frames within a callee that are read before its end is looked for */
-    QUICK_FRAMES = 30000,  /* that are read for the first look */
-    FINE_BITS = 7,         /* durations are counted to one part in so many powers of two */
+    GROUPS_MOST = 100,    /* lines of callers or callees */
+    PASS_OVER = 64,       /* frames within a callee that are read before its end is looked for */
+    QUICK_FRAMES = 30000, /* that are read for the first look */
+    FINE_BITS = 7,        /* durations are counted to one part in so many powers of two */
     FINE = 1 << FINE_BITS,
     SLOWEST = 5,
     BAR = 12,
-    SIDE_BY_SIDE = 100,    /* columns */
+    SIDE_BY_SIDE = 100, /* columns */
 };
 
-/* ---- calls of one function from one place ------------------------------------------------------------------ */
+/* ---- calls of one function from one place -------------------------------- */
 
 struct group {
     int64_t code_id, calls, ns, first_ns, longest_ns, longest_id, first_id, last_id;
@@ -43,7 +45,8 @@ struct groups {
 };
 
 /* WITHIN: a call from the same place encloses it, and has its time. */
-static void group_add(struct groups *groups, int64_t code_id, const struct open_frame *frame, bool within)
+static void group_add(struct groups *groups, int64_t code_id, const struct open_frame *frame,
+                      bool within)
 {
     size_t before = groups->at.count;
     int64_t *at = map_put(&groups->at, code_id), ns = times_span(frame->start_ns, frame->end_ns);
@@ -51,7 +54,10 @@ static void group_add(struct groups *groups, int64_t code_id, const struct open_
 
     if (groups->at.count > before) {
         *at = (int64_t)groups->all.count;
-        *list_add(&groups->all) = (struct group){.code_id = code_id, .first_ns = frame->start_ns, .first_id = frame->id, .longest_ns = -1};
+        *list_add(&groups->all) = (struct group){.code_id = code_id,
+                                                 .first_ns = frame->start_ns,
+                                                 .first_id = frame->id,
+                                                 .longest_ns = -1};
     }
     group = &groups->all.at[*at];
     group->calls++;
@@ -81,16 +87,21 @@ static const char *code_name(struct doc *doc, struct db *db, int64_t code_id, co
 {
     const char *name = NULL;
 
-    db_rows(row, db, "SELECT COALESCE(qualname, '?'), filename, first_line FROM code WHERE code_id = ?1", code_id) {
+    db_rows(row, db,
+            "SELECT COALESCE(qualname, '?'), filename, first_line FROM code WHERE code_id = ?1",
+            code_id)
+    {
         name = doc_safe(doc, name_shown(query_text(row, 0, NULL)), 160);
-        *place = doc_print(doc, "%s:%" PRId64, doc_safe(doc, prose_path(query_text(row, 1, NULL)), 80), query_integer(row, 2));
+        *place =
+            doc_print(doc, "%s:%" PRId64, doc_safe(doc, prose_path(query_text(row, 1, NULL)), 80),
+                      query_integer(row, 2));
     }
     if (!name)
         *place = "";
     return name ? name : code_id ? "?" : "(nothing: the bottom of a stack)";
 }
 
-/* ---- inside a call ----------------------------------------------------------------------------------------- */
+/* ---- inside a call ------------------------------------------------------- */
 
 /* A frame of SELECT_FRAME. */
 #define SELECT_FRAME "SELECT frame_id, parent_id, code_id, start_ns, end_ns FROM frame WHERE "
@@ -98,36 +109,46 @@ static const char *code_name(struct doc *doc, struct db *db, int64_t code_id, co
 /* The first frame of a thread from ?1 on. */
 static struct query *probe_open(struct db *db, int64_t thread_id)
 {
-    return db_asked(db, SELECT_FRAME "frame_id >= ?1 AND thread_id = ?2 ORDER BY frame_id LIMIT 1", 0, thread_id);
+    return db_asked(db, SELECT_FRAME "frame_id >= ?1 AND thread_id = ?2 ORDER BY frame_id LIMIT 1",
+                    0, thread_id);
 }
 
-/* By PROBE: the last frame of its thread before the first that began at or after AT_NS, which is FROM, that began before, or after it;
- * as a GUESS so many after it. From there it is looked for in steps that grow until it is passed, then by halves. */
+/* By PROBE: the last frame of its thread before the first that began at or after AT_NS, which is
+ * FROM, that began before, or after it; as a GUESS so many after it. From there it is looked for in
+ * steps that grow until it is passed, then by halves. */
 static int64_t frame_before(struct query *probe, int64_t from, int64_t at_ns, int64_t guess)
 {
     int64_t low = from, high = INT64_MAX;
 
     for (int64_t step = guess; high - low > 1;) {
-        int64_t half = low + (high - low) / 2, middle = step > half - low ? half : high == INT64_MAX ? low + step : high - step;
+        int64_t half = low + (high - low) / 2, middle = step > half - low   ? half
+                                                        : high == INT64_MAX ? low + step
+                                                                            : high - step;
         query_reset(probe);
         query_bind_integer(probe, 1, middle);
-        if (query_step(probe) && query_integer(probe, 0) < high && query_integer(probe, 3) < at_ns) {
+        if (query_step(probe) && query_integer(probe, 0) < high &&
+            query_integer(probe, 3) < at_ns) {
             low = query_integer(probe, 0);
         } else if (query_failed(probe)) {
             break;
         } else {
             high = middle;
         }
-        step = low > from && high < INT64_MAX ? INT64_MAX : step == guess ? 1 : times_sum(step, step);
+        step = low > from && high < INT64_MAX ? INT64_MAX
+               : step == guess                ? 1
+                                              : times_sum(step, step);
     }
     return low;
 }
 
-/* All callees of FRAME on THREAD_ID, or as many as there is time for in a first look. What one called is passed over, at once where
- * the one before it called many. */
-static void inside_read(struct doc *doc, struct db *db, const struct open_frame *frame, int64_t thread_id, struct groups *groups)
+/* All callees of FRAME on THREAD_ID, or as many as there is time for in a first look. What one
+ * called is passed over, at once where the one before it called many. */
+static void inside_read(struct doc *doc, struct db *db, const struct open_frame *frame,
+                        int64_t thread_id, struct groups *groups)
 {
-    struct query *walk = db_asked(db, SELECT_FRAME "frame_id > ?1 AND thread_id = ?2 ORDER BY frame_id", frame->id, thread_id);
+    struct query *walk =
+        db_asked(db, SELECT_FRAME "frame_id > ?1 AND thread_id = ?2 ORDER BY frame_id", frame->id,
+                 thread_id);
     struct query *probe = probe_open(db, thread_id);
     struct open_frame callee = {.id = frame->id};
     int within = 0, left = doc->whole ? INT_MAX : QUICK_FRAMES;
@@ -142,13 +163,18 @@ static void inside_read(struct doc *doc, struct db *db, const struct open_frame 
         if (parent == frame->id) {
             bool open = query_type(walk, 4) == QUERY_NULL;
             apart = id - callee.id;
-            callee = (struct open_frame){.id = id, .start_ns = query_integer(walk, 3), .end_ns = open ? frame->end_ns : query_integer(walk, 4)};
+            callee = (struct open_frame){.id = id,
+                                         .start_ns = query_integer(walk, 3),
+                                         .end_ns = open ? frame->end_ns : query_integer(walk, 4)};
             group_add(groups, query_integer(walk, 2), &callee, false);
             within = apart > PASS_OVER ? PASS_OVER : 0;
         }
         if (within == PASS_OVER) {
             query_reset(walk);
-            query_bind_integer(walk, 1, frame_before(probe, id, callee.end_ns, callee.id + apart > id ? callee.id + apart - id : PASS_OVER));
+            query_bind_integer(
+                walk, 1,
+                frame_before(probe, id, callee.end_ns,
+                             callee.id + apart > id ? callee.id + apart - id : PASS_OVER));
             left -= left < INT_MAX ? PASS_OVER : 0;
         }
     }
@@ -157,14 +183,20 @@ static void inside_read(struct doc *doc, struct db *db, const struct open_frame 
     doc->cut = left <= 0;
 }
 
-/* The frame that DOC is about, its end where it has none as that of its thread; false: none is stored. */
+/* The frame that DOC is about, its end where it has none as that of its thread; false: none is
+ * stored. */
 static bool frame_read(struct doc *doc, struct db *db, struct open_frame *frame, int64_t *thread_id)
 {
     bool found = false;
 
-    db_rows(row, db, "SELECT f.frame_id, f.thread_id, f.code_id, f.start_ns, COALESCE(f.end_ns, (SELECT x.end_ns FROM thread_ends x WHERE x.thread_id = f.thread_id))"
-                     " FROM frame f WHERE f.frame_id = iif(?1 > 0, ?1, (SELECT frame_id FROM lookup WHERE lookup_id = -?1))", doc->target.id) {
-        *frame = (struct open_frame){query_integer(row, 0), query_integer(row, 2), query_integer(row, 3), query_integer(row, 4), 0};
+    db_rows(row, db,
+            "SELECT f.frame_id, f.thread_id, f.code_id, f.start_ns, COALESCE(f.end_ns, (SELECT "
+            "x.end_ns FROM thread_ends x WHERE x.thread_id = f.thread_id)) FROM frame f WHERE "
+            "f.frame_id = iif(?1 > 0, ?1, (SELECT frame_id FROM lookup WHERE lookup_id = -?1))",
+            doc->target.id)
+    {
+        *frame = (struct open_frame){query_integer(row, 0), query_integer(row, 2),
+                                     query_integer(row, 3), query_integer(row, 4), 0};
         *thread_id = query_integer(row, 1);
         found = true;
     }
@@ -194,44 +226,55 @@ void part_inside(struct doc *doc, struct db *db, struct query *unused)
         calls += inside.all.at[i].calls;
         ns = times_sum(ns, inside.all.at[i].ns);
     }
-    doc_part(doc, "Inside: %s%s, %s" MARK "n; %s its own", doc->cut ? "as far as it was read, " : "",
-             calls ? doc_counted(doc, calls, "call") : "no calls", doc_time(doc, ns), doc->cut ? "..." : doc_time(doc, took > ns ? took - ns : 0));
+    doc_part(doc, "Inside: %s%s, %s" MARK "n; %s its own",
+             doc->cut ? "as far as it was read, " : "",
+             calls ? doc_counted(doc, calls, "call") : "no calls", doc_time(doc, ns),
+             doc->cut ? "..." : doc_time(doc, took > ns ? took - ns : 0));
     list_sort(&inside.all, group_order);
     for (size_t i = 0; i < inside.all.count && i < GROUPS_MOST; i++) {
         const struct group *g = &inside.all.at[i];
         const char *name = code_name(doc, db, g->code_id, &place);
-        doc_line(doc, "  " MARK "a%s" MARK "n%8s x " MARK "b%s" MARK "n %9s  first %.6f s, longest %s  " MARK "d%s",
-                 wide ? bar_print(bar, took > 0 ? (double)g->ns / (double)took : 0, BAR) : "", doc_count(doc, g->calls),
-                 doc_fit(doc, name, wide ? doc->columns / 4 : 18), doc_time(doc, g->ns), (double)g->first_ns / 1e9,
-                 doc_time(doc, g->longest_ns), wide ? place : "");
+        doc_line(doc,
+                 "  " MARK "a%s" MARK "n%8s x " MARK "b%s" MARK
+                 "n %9s  first %.6f s, longest %s  " MARK "d%s",
+                 wide ? bar_print(bar, took > 0 ? (double)g->ns / (double)took : 0, BAR) : "",
+                 doc_count(doc, g->calls), doc_fit(doc, name, wide ? doc->columns / 4 : 18),
+                 doc_time(doc, g->ns), (double)g->first_ns / 1e9, doc_time(doc, g->longest_ns),
+                 wide ? place : "");
         if (g->calls == 1)
             doc_leads(doc, VIEW_CALL, g->longest_id, NULL, NULL);
         else
             doc_leads(doc, VIEW_FRAMES, 0,
-                      doc_print(doc, "parent_id = %" PRId64 " AND code_id = %" PRId64 " AND frame_id BETWEEN %" PRId64 " AND %" PRId64, frame.id, g->code_id, g->first_id, g->last_id),
+                      doc_print(doc,
+                                "parent_id = %" PRId64 " AND code_id = %" PRId64
+                                " AND frame_id BETWEEN %" PRId64 " AND %" PRId64,
+                                frame.id, g->code_id, g->first_id, g->last_id),
                       name);
     }
     if (inside.all.count > GROUPS_MOST)
-        doc_line(doc, "  " MARK "d+ %s", doc_counted(doc, (int64_t)inside.all.count - GROUPS_MOST, "function"));
+        doc_line(doc, "  " MARK "d+ %s",
+                 doc_counted(doc, (int64_t)inside.all.count - GROUPS_MOST, "function"));
     groups_free(&inside);
 }
 
-/* ---- all calls of a function ------------------------------------------------------------------------------- */
+/* ---- all calls of a function --------------------------------------------- */
 
 struct near {
     int64_t ns, id, at_ns; /* id 0: none */
 };
 
 struct spread {
-    struct doc *doc;               /* whose job may be cancelled */
-    const char *list;              /* of the doc: the code objects that are the function, "(1, 2)" */
-    LIST(int64_t) codes;           /* these, sorted */
+    struct doc *doc; /* whose job may be cancelled */
+    /* of the doc: the code objects that are the function, "(1, 2)" */
+    const char *list;
+    LIST(int64_t) codes; /* these, sorted */
     int64_t calls;
-    uint32_t buckets[64 * FINE];   /* of durations */
+    uint32_t buckets[64 * FINE]; /* of durations */
     struct near slowest[SLOWEST];
     struct groups callers, callees;
-    struct near asked, slower, faster; /* of one of the calls, and those beside it in order of duration */
-    int64_t longer;                /* calls before it in that order, the longest first */
+    /* of one of the calls, and those beside it in order of duration */
+    struct near asked, slower, faster;
+    int64_t longer; /* calls before it in that order, the longest first */
 };
 
 static int bucket_of(int64_t ns)
@@ -246,7 +289,9 @@ static int64_t bucket_ns(int bucket)
 {
     int power = bucket / FINE;
 
-    return power ? ((int64_t)(FINE + bucket % FINE) << (power - 1)) + ((int64_t)1 << (power - 1)) / 2 : bucket;
+    return power
+               ? ((int64_t)(FINE + bucket % FINE) << (power - 1)) + ((int64_t)1 << (power - 1)) / 2
+               : bucket;
 }
 
 static bool spread_tick(void *context, int64_t frame_id)
@@ -262,10 +307,12 @@ static bool before(struct near a, struct near b)
     return a.ns > b.ns || (a.ns == b.ns && a.id < b.id);
 }
 
-/* Of open_frame.what: it is a call of the function; the rest is where the innermost other one that is open stands in the stack, from 1. */
+/* Of open_frame.what: it is a call of the function; the rest is where the innermost other one that
+ * is open stands in the stack, from 1. */
 enum { CALL_OF_IT = 1 << 30 };
 
-/* Below FRAME another call of the function is open that came from the same place; CALLEE: or that called the same. */
+/* Below FRAME another call of the function is open that came from the same place; CALLEE: or that
+ * called the same. */
 static bool is_within(const struct track *track, const struct open_frame *frame, bool callee)
 {
     const struct open_frame *first = track->stack.at, *call = callee ? frame - 1 : frame;
@@ -280,7 +327,8 @@ static bool is_within(const struct track *track, const struct open_frame *frame,
 static void call_note(struct spread *spread, const struct track *track)
 {
     const struct open_frame *frame = track_top(track);
-    struct near call = {times_span(frame->start_ns, frame->end_ns), frame->id, frame->start_ns}, asked = spread->asked;
+    struct near call = {times_span(frame->start_ns, frame->end_ns), frame->id, frame->start_ns},
+                asked = spread->asked;
     int at = SLOWEST;
 
     spread->calls++;
@@ -291,7 +339,8 @@ static void call_note(struct spread *spread, const struct track *track)
     if (at < SLOWEST)
         spread->slowest[at] = call;
     if (!asked.id) {
-        group_add(&spread->callers, track->stack.count > 1 ? frame[-1].code_id : 0, frame, is_within(track, frame, false));
+        group_add(&spread->callers, track->stack.count > 1 ? frame[-1].code_id : 0, frame,
+                  is_within(track, frame, false));
     } else if (before(call, asked)) {
         spread->longer++;
         if (!spread->slower.id || before(spread->slower, call))
@@ -307,15 +356,18 @@ static void frame_note(void *context, struct track *track)
     struct open_frame *frame = track_top(track);
     uint32_t callers = (uint32_t)track->stack.count - 1, before = callers ? frame[-1].what : 0;
 
-    frame->what = (before & CALL_OF_IT ? callers : before) | (list_has(&spread->codes, frame->code_id) ? CALL_OF_IT : 0);
+    frame->what = (before & CALL_OF_IT ? callers : before) |
+                  (list_has(&spread->codes, frame->code_id) ? CALL_OF_IT : 0);
     if (frame->what & CALL_OF_IT)
         call_note(spread, track);
     if (!spread->asked.id && before & CALL_OF_IT)
         group_add(&spread->callees, frame->code_id, frame, is_within(track, frame, true));
 }
 
-/* Read all calls of the function that CODE_ID is; of the call ASKED only what stands beside it. The caller frees it. */
-static struct spread *spread_read(struct doc *doc, struct db *db, int64_t code_id, struct near asked)
+/* Read all calls of the function that CODE_ID is; of the call ASKED only what stands beside it. The
+ * caller frees it. */
+static struct spread *spread_read(struct doc *doc, struct db *db, int64_t code_id,
+                                  struct near asked)
 {
     struct spread *spread = calloc(1, sizeof *spread);
     struct stacks stacks = {0};
@@ -323,9 +375,11 @@ static struct spread *spread_read(struct doc *doc, struct db *db, int64_t code_i
     spread->doc = doc;
     spread->asked = asked;
     spread->list = page_codes(doc, db, code_id);
-    for (char *at = (char *)spread->list + 1, *end; strtoll(at, &end, 10) && end > at; at = end + strspn(end, ", "))
+    for (char *at = (char *)spread->list + 1, *end; strtoll(at, &end, 10) && end > at;
+         at = end + strspn(end, ", "))
         *list_add(&spread->codes) = strtoll(at, NULL, 10);
-    stacks_walk(db, &stacks, &(struct walk){.context = spread, .tick = spread_tick, .push = frame_note});
+    stacks_walk(db, &stacks,
+                &(struct walk){.context = spread, .tick = spread_tick, .push = frame_note});
     stacks_free(&stacks);
     return spread;
 }
@@ -347,14 +401,17 @@ void part_rank(struct doc *doc, struct db *db, struct query *unused)
 
     if (stack_only(doc) || !frame_read(doc, db, &frame, &thread_id))
         return;
-    spread = spread_read(doc, db, frame.code_id, (struct near){times_span(frame.start_ns, frame.end_ns), frame.id, 0});
+    spread = spread_read(doc, db, frame.code_id,
+                         (struct near){times_span(frame.start_ns, frame.end_ns), frame.id, 0});
     if (spread->slower.id)
         doc->previous = (struct target){.kind = VIEW_CALL, .id = spread->slower.id};
     if (spread->faster.id)
         doc->next = (struct target){.kind = VIEW_CALL, .id = spread->faster.id};
-    doc_line(doc, "by time    %s of %s, the slowest first%s%s%s%s", doc_count(doc, spread->longer + 1), doc_count(doc, spread->calls),
-             spread->slower.id ? "; p: " : "", spread->slower.id ? doc_time(doc, spread->slower.ns) : "", spread->faster.id ? "; n: " : "",
-             spread->faster.id ? doc_time(doc, spread->faster.ns) : "");
+    doc_line(
+        doc, "by time    %s of %s, the slowest first%s%s%s%s", doc_count(doc, spread->longer + 1),
+        doc_count(doc, spread->calls), spread->slower.id ? "; p: " : "",
+        spread->slower.id ? doc_time(doc, spread->slower.ns) : "", spread->faster.id ? "; n: " : "",
+        spread->faster.id ? doc_time(doc, spread->faster.ns) : "");
     spread_free(spread);
 }
 
@@ -383,22 +440,30 @@ static void decades_put(struct doc *doc, const struct spread *spread, const char
     for (int decade = 0; left; from = to, to = ++decade < 18 ? to * 10 : INT64_MAX) {
         if ((left -= counts[decade]) == spread->calls) /* none yet */
             continue;
-        doc_line(doc, "  %8s .. %-8s " MARK "a%s" MARK "n %8s", doc_time(doc, from), doc_time(doc, to),
-                 bar_print(bar, (double)counts[decade] / (double)most, BAR * 2), doc_count(doc, counts[decade]));
+        doc_line(doc, "  %8s .. %-8s " MARK "a%s" MARK "n %8s", doc_time(doc, from),
+                 doc_time(doc, to), bar_print(bar, (double)counts[decade] / (double)most, BAR * 2),
+                 doc_count(doc, counts[decade]));
         if (counts[decade])
-            doc_leads(doc, VIEW_FRAMES, 0, doc_print(doc, "code_id IN %s AND call >= %" PRId64 " AND call < %" PRId64, spread->list, from, to), name);
+            doc_leads(doc, VIEW_FRAMES, 0,
+                      doc_print(doc, "code_id IN %s AND call >= %" PRId64 " AND call < %" PRId64,
+                                spread->list, from, to),
+                      name);
     }
 }
 
 /* Group I of GROUPS in COLUMNS, or nothing, and where it leads. */
-static const char *group_line(struct doc *doc, struct db *db, const struct groups *groups, size_t i, int columns, struct target *target)
+static const char *group_line(struct doc *doc, struct db *db, const struct groups *groups, size_t i,
+                              int columns, struct target *target)
 {
     const struct group *g = i < groups->all.count ? &groups->all.at[i] : NULL;
     const char *place, *name = g ? code_name(doc, db, g->code_id, &place) : NULL;
 
-    *target = (struct target){.kind = g && g->code_id ? VIEW_FUNCTION : VIEW_NONE, .id = g ? g->code_id : 0};
-    return !g ? "" : doc_print(doc, "%8s x %s %9s  " MARK "d%s", doc_count(doc, g->calls), doc_fit(doc, name, columns < 60 ? columns - 24 : 30),
-                               doc_time(doc, g->ns), columns < 60 ? "" : place);
+    *target = (struct target){.kind = g && g->code_id ? VIEW_FUNCTION : VIEW_NONE,
+                              .id = g ? g->code_id : 0};
+    return !g ? ""
+              : doc_print(doc, "%8s x %s %9s  " MARK "d%s", doc_count(doc, g->calls),
+                          doc_fit(doc, name, columns < 60 ? columns - 24 : 30),
+                          doc_time(doc, g->ns), columns < 60 ? "" : place);
 }
 
 /* Callers, and beside them callees, where there is room for both. */
@@ -413,9 +478,12 @@ static void neighbours_put(struct doc *doc, struct db *db, struct spread *spread
         list_sort(&sides[side]->all, group_order);
     for (int side = 0; side < (half ? 1 : 2); side++) {
         size_t i = 0;
-        doc_part(doc, "%s%s%s", half ? doc_fit(doc, titles[0], half) : titles[side], half ? "   " : "", half ? titles[1] : "");
-        for (; i < GROUPS_MOST && (i < sides[side]->all.count || (half && i < sides[1]->all.count)); i++) {
-            const char *line = group_line(doc, db, sides[side], i, half ? half : doc->columns - 2, &left);
+        doc_part(doc, "%s%s%s", half ? doc_fit(doc, titles[0], half) : titles[side],
+                 half ? "   " : "", half ? titles[1] : "");
+        for (; i < GROUPS_MOST && (i < sides[side]->all.count || (half && i < sides[1]->all.count));
+             i++) {
+            const char *line =
+                group_line(doc, db, sides[side], i, half ? half : doc->columns - 2, &left);
             if (half)
                 doc_beside(doc, line, half, group_line(doc, db, sides[1], i, half, &right), right);
             else
@@ -433,13 +501,15 @@ void part_spread(struct doc *doc, struct db *db, struct query *unused)
     const char *place, *name = code_name(doc, db, doc->target.id, &place);
 
     if (spread->calls) {
-        doc_part(doc, "Durations of %s: p50 ~%s, p95 ~%s, longest %s", doc_counted(doc, spread->calls, "call"),
-                 doc_time(doc, share_ns(spread, 0.5)), doc_time(doc, share_ns(spread, 0.95)), doc_time(doc, spread->slowest[0].ns));
+        doc_part(doc, "Durations of %s: p50 ~%s, p95 ~%s, longest %s",
+                 doc_counted(doc, spread->calls, "call"), doc_time(doc, share_ns(spread, 0.5)),
+                 doc_time(doc, share_ns(spread, 0.95)), doc_time(doc, spread->slowest[0].ns));
         decades_put(doc, spread, name);
         doc_part(doc, "Slowest calls: p shows the first");
         doc->previous = (struct target){.kind = VIEW_CALL, .id = spread->slowest[0].id};
         for (int i = 0; i < SLOWEST && spread->slowest[i].id; i++) {
-            doc_line(doc, "  %9s  at %.6f s", doc_time(doc, spread->slowest[i].ns), (double)spread->slowest[i].at_ns / 1e9);
+            doc_line(doc, "  %9s  at %.6f s", doc_time(doc, spread->slowest[i].ns),
+                     (double)spread->slowest[i].at_ns / 1e9);
             doc_leads(doc, VIEW_CALL, spread->slowest[i].id, NULL, NULL);
         }
         neighbours_put(doc, db, spread);
@@ -447,7 +517,7 @@ void part_spread(struct doc *doc, struct db *db, struct query *unused)
     spread_free(spread);
 }
 
-/* ---- function: where its code came from, and its source with marks --------------------------------------- */
+/* ---- function: where its code came from, and its source with marks ------- */
 
 enum { GUTTERS = 400, LINES_MOST = 1000 };
 
@@ -458,7 +528,8 @@ void part_origin(struct doc *doc, struct db *db, struct query *row)
     int64_t line = 0;
 
     if (torch_resume(query_text(row, 0, NULL), &origin, &line))
-        doc_line(doc, "the rest of %s after line %" PRId64 ", where its graph broke", doc_safe(doc, doc_keep(doc, origin), 160), line);
+        doc_line(doc, "the rest of %s after line %" PRId64 ", where its graph broke",
+                 doc_safe(doc, doc_keep(doc, origin), 160), line);
     else if (query_type(row, 1) != QUERY_NULL)
         doc_line(doc, "made from another function: Enter shows it");
     if (query_type(row, 1) != QUERY_NULL)
@@ -471,19 +542,27 @@ static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first
     const char *name = query_text(row, 4, NULL);
     int64_t id = query_integer(row, 1), line = query_integer(row, 2), after = 0;
     int64_t self = query_integer(row, 5), all = query_integer(row, 7);
-    struct gutter gutter = {.line = line, .id = id, .kind = line == first ? VIEW_NONE : VIEW_FUNCTION};
+    struct gutter gutter = {
+        .line = line, .id = id, .kind = line == first ? VIEW_NONE : VIEW_FUNCTION};
 
     if (!query_integer(row, 0)) {
-        gutter = (struct gutter){line, MARK "rbreak" MARK "n", doc_print(doc, MARK "r<- %s", doc_safe(doc, name, 70)), id, VIEW_BREAK};
+        gutter =
+            (struct gutter){line, MARK "rbreak" MARK "n",
+                            doc_print(doc, MARK "r<- %s", doc_safe(doc, name, 70)), id, VIEW_BREAK};
     } else if (torch_resume(name, NULL, &after)) {
-        gutter = (struct gutter){after >= first && after <= last ? after : line, MARK "aresum" MARK "n",
-                                 doc_print(doc, MARK "aresumed: %s", doc_counted(doc, query_integer(row, 6), "call")), id, VIEW_FUNCTION};
+        gutter = (struct gutter){
+            after >= first && after <= last ? after : line, MARK "aresum" MARK "n",
+            doc_print(doc, MARK "aresumed: %s", doc_counted(doc, query_integer(row, 6), "call")),
+            id, VIEW_FUNCTION};
     } else if (!strcmp(query_text(row, 3, NULL), "resume")) {
-        gutter = (struct gutter){line, MARK "aresum" MARK "n", MARK "athe rest after a graph break", id, VIEW_FUNCTION};
+        gutter = (struct gutter){line, MARK "aresum" MARK "n", MARK "athe rest after a graph break",
+                                 id, VIEW_FUNCTION};
     } else if (self > 0 && (double)self * 20 >= (double)all) {
-        gutter.mark = doc_print(doc, MARK "%c%3.0f %%" MARK "n", (double)self * 2 >= (double)all ? 'r' : 'w',
-                                100.0 * (double)self / (double)all);
-        gutter.note = doc_print(doc, MARK "d%s own time, %s", doc_time(doc, self), doc_counted(doc, query_integer(row, 6), "call"));
+        gutter.mark =
+            doc_print(doc, MARK "%c%3.0f %%" MARK "n", (double)self * 2 >= (double)all ? 'r' : 'w',
+                      100.0 * (double)self / (double)all);
+        gutter.note = doc_print(doc, MARK "d%s own time, %s", doc_time(doc, self),
+                                doc_counted(doc, query_integer(row, 6), "call"));
     }
     return gutter;
 }
@@ -498,7 +577,8 @@ void part_function_source(struct doc *doc, struct db *db, struct query *row)
 
     if (last > first + LINES_MOST)
         last = first + LINES_MOST;
-    db_rows(line, db, schema_statement("tui/function-lines"), doc->target.id, first, last) {
+    db_rows(line, db, schema_statement("tui/function-lines"), doc->target.id, first, last)
+    {
         gutter[count] = gutter_of(doc, line, first, last);
         count += gutter[count].mark && count + 1 < GUTTERS;
     }
@@ -514,8 +594,10 @@ int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns)
     query_close(probe);
     while (frame_id && !found) {
         int64_t caller = 0;
-        db_rows(row, db, SELECT_FRAME "frame_id = ?1", frame_id) {
-            found = query_type(row, 4) == QUERY_NULL || query_integer(row, 4) > at_ns ? frame_id : 0;
+        db_rows(row, db, SELECT_FRAME "frame_id = ?1", frame_id)
+        {
+            found =
+                query_type(row, 4) == QUERY_NULL || query_integer(row, 4) > at_ns ? frame_id : 0;
             caller = query_integer(row, 1);
         }
         frame_id = caller < frame_id ? caller : 0;
@@ -523,9 +605,10 @@ int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns)
     return found;
 }
 
-/* ---- call -------------------------------------------------------------------------------------------------- */
+/* ---- call ---------------------------------------------------------------- */
 
-/* The lookup of a frame is found among those of its function, which takes as long as those are many. */
+/* The lookup of a frame is found among those of its function, which takes as long as those are
+ * many. */
 static void call_build(struct doc *doc, struct db *db)
 {
     int64_t id = doc->target.id;
@@ -533,12 +616,19 @@ static void call_build(struct doc *doc, struct db *db)
     if (doc->target.about == VIEW_TIMELINE) /* what ran there at that moment */
         id = doc->target.id = frame_at(db, id, doc->target.at_ns);
     if (id > 0 && !doc->quick)
-        db_rows(row, db, "SELECT -l.lookup_id FROM frame f CROSS JOIN lookup l ON l.code_id = f.code_id WHERE f.frame_id = ?1 AND f.outcome <> 0 AND l.frame_id = ?1", id)
-            doc->target.id = query_integer(row, 0);
+        db_rows(row, db,
+                "SELECT -l.lookup_id FROM frame f CROSS JOIN lookup l ON l.code_id = f.code_id "
+                "WHERE f.frame_id = ?1 AND f.outcome <> 0 AND l.frame_id = ?1",
+                id) doc->target.id = query_integer(row, 0);
     page_build(doc, db);
 }
 
 const struct view_ops view_call = {
-    .name = "call", .summary = "one call: how it was decided, what ran inside, and who called; p n: a slower or a faster one of its function",
-    .keys = "Enter opens  p slower  n faster  u caller  t timeline  r replay  v beside  o source", .build = call_build, .all = VIEW_FRAMES, .base = &text_ops,
+    .name = "call",
+    .summary = "one call: how it was decided, what ran inside, and who called; p n: a slower or a "
+               "faster one of its function",
+    .keys = "Enter opens  p slower  n faster  u caller  t timeline  r replay  v beside  o source",
+    .build = call_build,
+    .all = VIEW_FRAMES,
+    .base = &text_ops,
 };

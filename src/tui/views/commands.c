@@ -1,9 +1,12 @@
-/* tui/views/commands.c -- the view `dyntrace`: what another command says of this trace, `:check --max-recompiles 0`, `:diff OTHER`.
+/* tui/views/commands.c -- the view `dyntrace`: what another command says of this trace, `:check
+ * --max-recompiles 0`, `:diff OTHER`.
  *
- * Runs in: the viewer, in a thread; the command is a process of its own, which is ended when nobody waits for it any more.
+ * Runs in: the viewer, in a thread; the command is a process of its own, which is ended when nobody
+ * waits for it any more.
  *
- * A command writes tables with tabs between cells where it does not write to a terminal, and the names of columns first: they are
- * set in columns here, and a row leads to what it names: a compile, a lookup, or the function that begins at FILE:LINE. */
+ * A command writes tables with tabs between cells where it does not write to a terminal, and the
+ * names of columns first: they are set in columns here, and a row leads to what it names: a
+ * compile, a lookup, or the function that begins at FILE:LINE. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,21 +20,32 @@
 #include "trace/db.h"
 #include "tui/text.h"
 
-enum { WORDS_MOST = 40, CELLS_MOST = 24, OUTPUT_MOST = 16 << 20, LOOK_MS = 100, CELL_WIDEST = 60, CELL_LEAST = 20 };
+enum {
+    WORDS_MOST = 40,
+    CELLS_MOST = 24,
+    OUTPUT_MOST = 16 << 20,
+    LOOK_MS = 100,
+    CELL_WIDEST = 60,
+    CELL_LEAST = 20
+};
 
-/* TEXT in words at its spaces but for what is quoted, where a quote is doubled; ARGV gets COUNT more. */
+/* TEXT in words at its spaces but for what is quoted, where a quote is doubled; ARGV gets COUNT
+ * more. */
 static int words_split(struct doc *doc, const char *text, char **argv, int count)
 {
     while (*(text += strspn(text, " ")) && count < WORDS_MOST) {
-        char quote = *text == '\'' || *text == '"' ? *text++ : 0, *word = arena_text(&doc->arena, text, strlen(text));
-        for (argv[count++] = word; *text && (quote ? *text != quote || *++text == quote : *text != ' ');)
+        char quote = *text == '\'' || *text == '"' ? *text++ : 0,
+             *word = arena_text(&doc->arena, text, strlen(text));
+        for (argv[count++] = word;
+             *text && (quote ? *text != quote || *++text == quote : *text != ' ');)
             *word++ = *text++;
         *word = 0;
     }
     return count;
 }
 
-/* What ARGV prints on both streams, as it ends or is ended. Owned by DOC; *STATUS as wait(2) has it, -1: it could not be run. */
+/* What ARGV prints on both streams, as it ends or is ended. Owned by DOC; *STATUS as wait(2) has
+ * it, -1: it could not be run. */
 static char *command_run(struct doc *doc, char **argv, int *status)
 {
     LIST(char) text = {0};
@@ -93,9 +107,11 @@ static struct target row_lead(struct db *db, const struct cells *names, const st
         target = id_target(names->at[c], strtoll(row->at[c], NULL, 10));
     for (int c = 0; c < row->count && !target.kind; c++) {
         const char *colon = strrchr(row->at[c], ':');
-        struct query *query = colon && colon[1] && !colon[1 + strspn(colon + 1, "0123456789")]
-                                  ? db_query(db, "SELECT code_id FROM code WHERE first_line = ?1 AND substr('/' || filename, -length(?2) - 1) = '/' || ?2 ORDER BY 1 LIMIT 1")
-                                  : NULL;
+        struct query *query =
+            colon && colon[1] && !colon[1 + strspn(colon + 1, "0123456789")]
+                ? db_query(db, "SELECT code_id FROM code WHERE first_line = ?1 AND substr('/' || "
+                               "filename, -length(?2) - 1) = '/' || ?2 ORDER BY 1 LIMIT 1")
+                : NULL;
         char file[400];
         if (!query)
             continue;
@@ -109,24 +125,31 @@ static struct target row_lead(struct db *db, const struct cells *names, const st
     return target;
 }
 
-/* Of two traces' differences the right half is the other's, and leads to what that says of the function. */
-static void sides_put(struct doc *doc, const char *other, const struct cells *names, const struct cells *row, int half)
+/* Of two traces' differences the right half is the other's, and leads to what that says of the
+ * function. */
+static void sides_put(struct doc *doc, const char *other, const struct cells *names,
+                      const struct cells *row, int half)
 {
     struct doc_line *line = &doc->lines.at[doc->lines.count - 1];
 
     for (int c = 0; c < names->count && c < row->count; c++)
         if (!strcmp(names->at[c], "function")) {
             line->half = half;
-            line->beside = (struct target){.kind = VIEW_DYNTRACE, .where = doc_print(doc, "in %s why %s%s", text_quoted(&doc->arena, other), row->at[c][0] == '-' ? "-- " : "", text_quoted(&doc->arena, row->at[c]))};
+            line->beside = (struct target){
+                .kind = VIEW_DYNTRACE,
+                .where = doc_print(doc, "in %s why %s%s", text_quoted(&doc->arena, other),
+                                   row->at[c][0] == '-' ? "-- " : "",
+                                   text_quoted(&doc->arena, row->at[c]))};
         }
 }
 
-/* How wide the cells are of the table that begins with LINE and goes on in REST, up to an empty line: what is in them, but where that is
- * more than COLUMNS the widest give way. */
+/* How wide the cells are of the table that begins with LINE and goes on in REST, up to an empty
+ * line: what is in them, but where that is more than COLUMNS the widest give way. */
 static void widths_find(const char *line, const char *rest, int columns, int widths[CELLS_MOST])
 {
     const char *end = strstr(rest, "\n\n");
-    char *copy = say_print("%s\n%.*s", line, (int)(end ? (size_t)(end - rest) : strlen(rest)), rest);
+    char *copy =
+        say_print("%s\n%.*s", line, (int)(end ? (size_t)(end - rest) : strlen(rest)), rest);
     int used, count = 0, sum = 0;
 
     memset(widths, 0, CELLS_MOST * sizeof *widths);
@@ -151,8 +174,10 @@ static void widths_find(const char *line, const char *rest, int columns, int wid
     free(copy);
 }
 
-/* TEXT, which is cut up, as lines; it is about the trace at PATH, and how OTHER, if not NULL, differs. */
-static void output_put(struct doc *doc, struct db *db, char *text, const char *path, const char *other)
+/* TEXT, which is cut up, as lines; it is about the trace at PATH, and how OTHER, if not NULL,
+ * differs. */
+static void output_put(struct doc *doc, struct db *db, char *text, const char *path,
+                       const char *other)
 {
     int widths[CELLS_MOST], last;
     struct cells names = {0};
@@ -165,18 +190,25 @@ static void output_put(struct doc *doc, struct db *db, char *text, const char *p
             break;
         if (head)
             widths_find(line, text ? text : "", doc->columns, widths);
-        cells = line_cut(!strncmp(told, path, strlen(path)) && !strncmp(told + strlen(path), ": ", 2) ? line + (told - line) + strlen(path) + 2 : line);
+        cells =
+            line_cut(!strncmp(told, path, strlen(path)) && !strncmp(told + strlen(path), ": ", 2)
+                         ? line + (told - line) + strlen(path) + 2
+                         : line);
         last = 1;
         for (int c = 0; c + 1 < cells.count; c++)
             last += widths[c] + 2;
         for (int c = 0; c < cells.count; c++)
-            made = doc_print(doc, "%s%s%s", made, c ? "  " : "", c + 1 < cells.count ? doc_fit(doc, doc_safe(doc, cells.at[c], 400), widths[c]) : doc_safe(doc, cells.at[c], 4000));
+            made = doc_print(doc, "%s%s%s", made, c ? "  " : "",
+                             c + 1 < cells.count
+                                 ? doc_fit(doc, doc_safe(doc, cells.at[c], 400), widths[c])
+                                 : doc_safe(doc, cells.at[c], 4000));
         if (head) {
             names = cells;
             doc_line(doc, MARK "h%s", made)->part = true;
         } else if (table) {
             doc_add(doc, made);
-            doc_target(doc, strcmp(path, db_path(db)) ? (struct target){0} : row_lead(db, &names, &cells));
+            doc_target(doc, strcmp(path, db_path(db)) ? (struct target){0}
+                                                      : row_lead(db, &names, &cells));
         } else {
             names.count = 0;
             doc_wrap(doc, made, (struct target){0});
@@ -186,7 +218,8 @@ static void output_put(struct doc *doc, struct db *db, char *text, const char *p
     }
 }
 
-/* `verify` is short for what the trace's decisions are held against, `in FILE` asks of another trace. */
+/* `verify` is short for what the trace's decisions are held against, `in FILE` asks of another
+ * trace. */
 static void command_build(struct doc *doc, struct db *db)
 {
     char *argv[WORDS_MOST + 4] = {"dyntrace"};
@@ -207,7 +240,8 @@ static void command_build(struct doc *doc, struct db *db)
     memmove(argv + 3, argv + 2, (size_t)(count - 2) * sizeof *argv);
     argv[2] = doc_print(doc, "%s", path); /* the trace is the first operand */
     snprintf(doc->title, sizeof doc->title, "%.140s", doc_safe(doc, asked, 140));
-    output_put(doc, db, command_run(doc, argv, &status), path, !strcmp(argv[1], "diff") ? argv[3] : NULL);
+    output_put(doc, db, command_run(doc, argv, &status), path,
+               !strcmp(argv[1], "diff") ? argv[3] : NULL);
     if (status < 0 || !WIFEXITED(status))
         doc_line(doc, MARK "rit could not be run to its end");
     else if (WEXITSTATUS(status))
@@ -217,7 +251,13 @@ static void command_build(struct doc *doc, struct db *db)
 }
 
 const struct view_ops view_dyntrace = {
-    .name = "dyntrace", .summary = "what another command says of this trace: :check --max-recompiles 0, :diff OTHER, :fsck, :ranks, :verify, :why FUNC",
-    .keys = "Enter opens  i another command  / search  v beside  e export", .base = &text_ops, .build = command_build, .slow = true,
-    .asks = "dyntrace ", .input = text_input,
+    .name = "dyntrace",
+    .summary = "what another command says of this trace: :check --max-recompiles 0, :diff OTHER, "
+               ":fsck, :ranks, :verify, :why FUNC",
+    .keys = "Enter opens  i another command  / search  v beside  e export",
+    .base = &text_ops,
+    .build = command_build,
+    .slow = true,
+    .asks = "dyntrace ",
+    .input = text_input,
 };

@@ -11,13 +11,15 @@
 
 enum { NAME_BYTES = 160 };
 
-/* ---- names ------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------- */
 
 void names_read(struct names *names, struct db *db, const char *statement)
 {
-    db_rows(row, db, schema_statement(statement)) {
+    db_rows(row, db, schema_statement(statement))
+    {
         const char *text = name_shown(query_text(row, 1, NULL));
-        *list_add(&names->all) = (struct name){query_integer(row, 0), arena_text(&names->arena, text, prose_cut(text, NAME_BYTES))};
+        *list_add(&names->all) = (struct name){
+            query_integer(row, 0), arena_text(&names->arena, text, prose_cut(text, NAME_BYTES))};
     }
 }
 
@@ -34,7 +36,7 @@ const char *name_find(const struct names *names, int64_t wanted)
     return name ? name->text : "?";
 }
 
-/* ---- the lanes --------------------------------------------------------------- */
+/* ---- the lanes ----------------------------------------------------------- */
 
 static int bucket_of(int64_t at_ns, int64_t span_ns)
 {
@@ -43,7 +45,8 @@ static int bucket_of(int64_t at_ns, int64_t span_ns)
     return share <= 0 ? 0 : share >= 1 ? BUCKETS - 1 : (int)(share * BUCKETS);
 }
 
-/* A time of a row; one that no recording has, from a broken file, is brought near, so that differences can be taken. */
+/* A time of a row; one that no recording has, from a broken file, is brought near, so that
+ * differences can be taken. */
 static int64_t time_read(struct query *query, int column)
 {
     int64_t ns = query_integer(query, column), most = INT64_MAX / 4;
@@ -76,15 +79,20 @@ static int lane_find(const struct lanes_job *job, int64_t thread_id)
 
 static void lookups_read(struct lanes_job *job, struct db *db)
 {
-    db_rows(row, db, "SELECT lookup_id, thread_id, start_ns, outcome FROM lookup LIMIT ?1", job->job.most ? job->job.most : -1) {
+    db_rows(row, db, "SELECT lookup_id, thread_id, start_ns, outcome FROM lookup LIMIT ?1",
+            job->job.most ? job->job.most : -1)
+    {
         int at = lane_find(job, query_integer(row, 1));
         int64_t outcome = query_integer(row, 3);
         struct bucket *bucket;
         if (at < 0)
             continue;
         bucket = &job->lanes.at[at].buckets[bucket_of(query_integer(row, 2), job->span_ns)];
-        lane_note(&job->lanes.at[at], (int)(bucket - job->lanes.at[at].buckets), (int)(bucket - job->lanes.at[at].buckets));
-        *(outcome == OUTCOME_HIT ? &bucket->hits : outcome == OUTCOME_COMPILED ? &bucket->misses : &bucket->eager) += 1;
+        lane_note(&job->lanes.at[at], (int)(bucket - job->lanes.at[at].buckets),
+                  (int)(bucket - job->lanes.at[at].buckets));
+        *(outcome == OUTCOME_HIT        ? &bucket->hits
+          : outcome == OUTCOME_COMPILED ? &bucket->misses
+                                        : &bucket->eager) += 1;
         ids_add(&bucket->lookups, query_integer(row, 0));
         job->lanes.at[at].calls++;
     }
@@ -108,7 +116,8 @@ static void frame_note(void *context, struct track *track)
 {
     struct lanes_job *job = context;
     const struct open_frame *frame = track_top(track);
-    int from = bucket_of(frame->start_ns, job->span_ns), to = bucket_of(frame->end_ns, job->span_ns);
+    int from = bucket_of(frame->start_ns, job->span_ns),
+        to = bucket_of(frame->end_ns, job->span_ns);
     int at = track->what ? (int)track->what - 1 : lane_find(job, track->thread_id);
     struct bucket *buckets;
 
@@ -134,8 +143,11 @@ static void lanes_run(struct job *base, struct db *db)
     job->span_ns = db_meta_integer(db, "span_ns", 0);
     if (job->span_ns <= 0) /* while it is recorded */
         job->span_ns = db_integer(db, 1, schema_statement("tui/timeline-span"));
-    atomic_store(&base->all, db_integer(db, 0, "SELECT MAX(COALESCE((SELECT MAX(frame_id) FROM frame), 0), COALESCE((SELECT MAX(lookup_id) FROM lookup), 0))"));
-    db_rows(row, db, schema_statement("tui/threads"), LANES_MOST) { /* there is no room for more */
+    atomic_store(&base->all, db_integer(db, 0,
+                                        "SELECT MAX(COALESCE((SELECT MAX(frame_id) FROM frame), "
+                                        "0), COALESCE((SELECT MAX(lookup_id) FROM lookup), 0))"));
+    db_rows(row, db, schema_statement("tui/threads"), LANES_MOST)
+    { /* there is no room for more */
         struct lane *lane = list_add(&job->lanes);
         lane->thread_id = query_integer(row, 0);
         lane->buckets = calloc(BUCKETS, sizeof *lane->buckets); /* most of it is never touched */
@@ -143,12 +155,17 @@ static void lanes_run(struct job *base, struct db *db)
         lane->name = arena_keep(&job->names.arena, prose_column(row, 1));
     }
     lookups_read(job, db);
-    db_rows(row, db, schema_statement("tui/timeline-compiles"), job->span_ns)
-        *list_add(&job->compiles) = (struct compile_mark){
-            .id = query_integer(row, 0), .start_ns = time_read(row, 2), .end_ns = time_read(row, 3),
-            .lane = lane_find(job, query_integer(row, 1)), .bad = query_integer(row, 4), .broke = query_integer(row, 5)};
+    db_rows(row, db, schema_statement("tui/timeline-compiles"), job->span_ns) *
+        list_add(&job->compiles) =
+        (struct compile_mark){.id = query_integer(row, 0),
+                              .start_ns = time_read(row, 2),
+                              .end_ns = time_read(row, 3),
+                              .lane = lane_find(job, query_integer(row, 1)),
+                              .bad = query_integer(row, 4),
+                              .broke = query_integer(row, 5)};
     names_read(&job->names, db, "tui/code-names");
-    stacks_walk(db, &stacks, &(struct walk){.context = job, .tick = frames_tick, .push = frame_note});
+    stacks_walk(db, &stacks,
+                &(struct walk){.context = job, .tick = frames_tick, .push = frame_note});
     stacks_free(&stacks);
 }
 
@@ -172,28 +189,34 @@ struct lanes_job *lanes_ask(struct work *work, bool first)
     return job;
 }
 
-/* ---- a part of one ------------------------------------------------------------ */
+/* ---- a part of one ------------------------------------------------------- */
 
 static int column_of(const struct detail_job *job, int64_t at_ns)
 {
-    double share = ((double)at_ns - (double)job->from_ns) / ((double)job->to_ns - (double)job->from_ns);
+    double share =
+        ((double)at_ns - (double)job->from_ns) / ((double)job->to_ns - (double)job->from_ns);
 
     return share < 0 ? -1 : share >= 1 ? job->columns : (int)(share * job->columns);
 }
 
 typedef LIST(int64_t) frame_stack;
 
-/* The frames FIRST to LAST that STATEMENT asks for: each goes onto STACK above its parent, and on that row of the picture wherever
- * it is the longest. */
-static void boxes_put(struct detail_job *job, struct db *db, const char *statement, int64_t first, int64_t last, frame_stack *stack)
+/* The frames FIRST to LAST that STATEMENT asks for: each goes onto STACK above its parent, and on
+ * that row of the picture wherever it is the longest. */
+static void boxes_put(struct detail_job *job, struct db *db, const char *statement, int64_t first,
+                      int64_t last, frame_stack *stack)
 {
-    int64_t ended_ns = job->to_ns < job->ended_ns ? job->to_ns : job->ended_ns; /* the end of one that has none */
+    /* the end of one that has none */
+    int64_t ended_ns = job->to_ns < job->ended_ns ? job->to_ns : job->ended_ns;
 
-    db_rows(frame, db, schema_statement(statement), first, last, job->thread_id, ended_ns) {
-        int64_t id = query_integer(frame, 0), parent = query_integer(frame, 1), code_id = query_integer(frame, 2);
+    db_rows(frame, db, schema_statement(statement), first, last, job->thread_id, ended_ns)
+    {
+        int64_t id = query_integer(frame, 0), parent = query_integer(frame, 1),
+                code_id = query_integer(frame, 2);
         int64_t start_ns = time_read(frame, 3), end_ns = time_read(frame, 4);
         int from = column_of(job, start_ns), to = column_of(job, end_ns), row;
-        while (stack->count && (query_type(frame, 1) == QUERY_NULL || stack->at[stack->count - 1] != parent))
+        while (stack->count &&
+               (query_type(frame, 1) == QUERY_NULL || stack->at[stack->count - 1] != parent))
             stack->count--;
         row = (int)stack->count;
         *list_add(stack) = id;
@@ -203,7 +226,8 @@ static void boxes_put(struct detail_job *job, struct db *db, const char *stateme
             job->depth = row < DETAIL_DEPTH ? row + 1 : DETAIL_DEPTH;
         for (int x = from < 0 ? 0 : from; x <= to && x < job->columns; x++) {
             job->stack[x] = row >= job->stack[x] ? row + 1 : job->stack[x];
-            if (row < DETAIL_DEPTH && (!job->cells[row][x].frame_id || job->cells[row][x].ns < end_ns - start_ns))
+            if (row < DETAIL_DEPTH &&
+                (!job->cells[row][x].frame_id || job->cells[row][x].ns < end_ns - start_ns))
                 job->cells[row][x] = (struct detail_cell){code_id, id, end_ns - start_ns};
         }
     }
@@ -219,10 +243,15 @@ static void detail_run(struct job *base, struct db *db)
     boxes_put(job, db, "tui/timeline-callers", job->before, 0, &stack);
     boxes_put(job, db, "tui/timeline-frames", job->frames.first, job->frames.last, &stack);
     list_free(&stack);
-    db_rows(row, db, schema_statement("tui/timeline-lookups"), job->lookups.first, job->lookups.last, job->thread_id) {
+    db_rows(row, db, schema_statement("tui/timeline-lookups"), job->lookups.first,
+            job->lookups.last, job->thread_id)
+    {
         int x = column_of(job, time_read(row, 0));
         int64_t o = query_integer(row, 1);
-        char mark = o == OUTCOME_HIT ? '.' : o == OUTCOME_COMPILED ? 'm' : o == OUTCOME_LIMIT || o >= OUTCOME_GUARD_ERROR ? 'X' : 'e';
+        char mark = o == OUTCOME_HIT                                 ? '.'
+                    : o == OUTCOME_COMPILED                          ? 'm'
+                    : o == OUTCOME_LIMIT || o >= OUTCOME_GUARD_ERROR ? 'X'
+                                                                     : 'e';
         if (x < 0 || x >= job->columns)
             continue;
         job->lookups_at[x]++;
@@ -236,7 +265,8 @@ static bool ids_many(const struct ids *ids)
     return (uint64_t)ids->last - (uint64_t)ids->first > DETAIL_ROWS;
 }
 
-struct detail_job *detail_ask(struct work *work, const struct lanes_job *lanes, int at, int64_t from_ns, int64_t to_ns, int columns)
+struct detail_job *detail_ask(struct work *work, const struct lanes_job *lanes, int at,
+                              int64_t from_ns, int64_t to_ns, int columns)
 {
     const struct lane *lane = &lanes->lanes.at[at];
     int first = bucket_of(from_ns, lanes->span_ns), last = bucket_of(to_ns, lanes->span_ns);

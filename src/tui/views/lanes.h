@@ -1,4 +1,5 @@
-/* tui/views/lanes.h -- where the view `timeline` (tui/views/timeline.c) meets what it reads (tui/views/lanes.c).
+/* tui/views/lanes.h -- where the view `timeline` (tui/views/timeline.c) meets what it reads
+ * (tui/views/lanes.c).
  *
  * Runs in: the viewer; both jobs in threads.
  *
@@ -14,8 +15,8 @@
 
 enum {
     BUCKETS = 4096,
-    LANES_MOST = 1000,     /* threads */
-    DETAIL_ROWS = 400000,  /* read for one screen */
+    LANES_MOST = 1000,    /* threads */
+    DETAIL_ROWS = 400000, /* read for one screen */
     DETAIL_DEPTH = 40,
 };
 
@@ -38,7 +39,8 @@ const char *name_find(const struct names *names, int64_t id); /* one that is not
 /* The innermost call of a thread at a moment; 0: nothing ran then (tui/views/calls.c). */
 int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns);
 
-/* Of a walk over frames (trace/stacks.h) for a job, which ends after job.most; frames_more: that was not all. */
+/* Of a walk over frames (trace/stacks.h) for a job, which ends after job.most; frames_more: that
+ * was not all. */
 enum { FIRST_FRAMES = 300000 /* a tenth of a second */ };
 bool frames_tick(void *job, int64_t frame_id);
 bool frames_more(const struct job *job);
@@ -56,7 +58,7 @@ struct lane {
         uint32_t hits, misses, eager; /* lookups that began there */
         uint32_t depth;               /* of frames, the deepest */
         struct ids frames, lookups;
-    } *buckets; /* owned: BUCKETS */
+    } * buckets;     /* owned: BUCKETS */
     int first, last; /* those that have anything */
     uint32_t deepest;
 };
@@ -82,7 +84,7 @@ struct detail_job {
     int64_t before; /* the last frame that began earlier */
     struct ids frames, lookups;
     int columns, lane;
-    int depth;      /* rows that have something */
+    int depth;              /* rows that have something */
     int stack[SCREEN_MOST]; /* how many calls are in the deepest stack of a column */
     struct detail_cell {
         int64_t code_id, frame_id, ns; /* the longest frame there; frame_id 0: none */
@@ -95,6 +97,7 @@ struct detail_job {
 struct lanes_job *lanes_ask(struct work *work, bool first);
 
 /* NULL: too much lies in it to be read for one screen. */
-struct detail_job *detail_ask(struct work *work, const struct lanes_job *lanes, int lane, int64_t from_ns, int64_t to_ns, int columns);
+struct detail_job *detail_ask(struct work *work, const struct lanes_job *lanes, int lane,
+                              int64_t from_ns, int64_t to_ns, int columns);
 
 #endif

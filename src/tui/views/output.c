@@ -1,4 +1,5 @@
-/* tui/views/output.c -- what the program printed while its recording is on the screen: a buffer, and the view `output`.
+/* tui/views/output.c -- what the program printed while its recording is on the screen: a buffer,
+ * and the view `output`.
  *
  * Runs in: the viewer, under `dyntrace run --live`. */
 #include <errno.h>
@@ -32,10 +33,11 @@ bool output_read(struct output *output, int fd)
             return true;
         if (got <= 0)
             return false;
-        output->screen = output->screen || memmem(bytes, (size_t)got, "\033[?1049h", 8) || memmem(bytes, (size_t)got, "\033[?47h", 6);
+        output->screen = output->screen || memmem(bytes, (size_t)got, "\033[?1049h", 8) ||
+                         memmem(bytes, (size_t)got, "\033[?47h", 6);
         memcpy(list_add_many(&output->text, (size_t)got + 1), bytes, (size_t)got);
         output->lines += lines_count(bytes, (size_t)got);
-        output->text.count--; /* a NUL at the end, which is not counted */
+        output->text.count--;                   /* a NUL at the end, which is not counted */
         if (output->text.count > OUTPUT_MOST) { /* the older half goes */
             size_t cut = output->text.count / 2;
             const char *line = memchr(output->text.at + cut, '\n', output->text.count - cut);
@@ -59,7 +61,8 @@ static size_t line_before(const struct output *output, size_t end)
 
 char *output_last(const struct output *output)
 {
-    const char *line = output->text.count ? output->text.at + line_before(output, output->text.count) : NULL;
+    const char *line =
+        output->text.count ? output->text.at + line_before(output, output->text.count) : NULL;
 
     return line ? strndup(line, strcspn(line, "\n")) : NULL;
 }
@@ -78,7 +81,9 @@ static void output_settle(struct view *view)
     const struct output *output = view->tui->output;
     bool follows = view->at + 1 >= view->count;
 
-    view->count = !output || !output->text.count ? 0 : output->lines + (output->text.at[output->text.count - 1] != '\n');
+    view->count = !output || !output->text.count
+                      ? 0
+                      : output->lines + (output->text.at[output->text.count - 1] != '\n');
     view_choose(view, follows ? view->count : view->at);
     strcpy(view->note, follows ? "following" : "scrolled up; G follows");
 }
@@ -89,14 +94,19 @@ static void output_draw(struct view *view, struct screen *screen)
     size_t end = output ? output->text.count : 0;
 
     if (!end)
-        view_words(view, screen, STYLE_DIM, output && output->open ? "the program has printed nothing yet" : "nothing was printed");
+        view_words(view, screen, STYLE_DIM,
+                   output && output->open ? "the program has printed nothing yet"
+                                          : "nothing was printed");
     for (size_t at = view->count; at > view->at + 1 && at > (size_t)view->rows; at--)
         end = line_before(output, end);
     for (int y = view->y + view->rows - 1; y >= view->y && end;) {
         size_t from = line_before(output, end), length = strcspn(output->text.at + from, "\r\n");
         char *line = strndup(output->text.at + from, length < LINE_MOST ? length : LINE_MOST);
-        for (int row = (screen_width(screen, line, LINE_MOST) - 2) / (view->columns - 1); row >= 0 && y >= view->y; row--, y--) /* a long one goes on below */
-            screen_text(screen, y, 0, view->columns, row * (view->columns - 1), STYLE_NORMAL, line, false);
+        /* a long one goes on below */
+        for (int row = (screen_width(screen, line, LINE_MOST) - 2) / (view->columns - 1);
+             row >= 0 && y >= view->y; row--, y--)
+            screen_text(screen, y, 0, view->columns, row * (view->columns - 1), STYLE_NORMAL, line,
+                        false);
         free(line);
         end = from;
     }
@@ -124,6 +134,12 @@ static void output_input(struct view *view, const char *text)
 }
 
 const struct view_ops view_output = {
-    .name = "output", .summary = "what the program printed, under run --live", .size = sizeof(struct view),
-    .keys = "i types a line to the program  G follows  I interrupts it  K ends it", .input = output_input, .settle = output_settle, .draw = output_draw, .request = output_request,
+    .name = "output",
+    .summary = "what the program printed, under run --live",
+    .size = sizeof(struct view),
+    .keys = "i types a line to the program  G follows  I interrupts it  K ends it",
+    .input = output_input,
+    .settle = output_settle,
+    .draw = output_draw,
+    .request = output_request,
 };

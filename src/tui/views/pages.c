@@ -1,4 +1,5 @@
-/* tui/views/pages.c -- what C makes of pages (tui/text.h): what SQL cannot say of a row, or not as fast.
+/* tui/views/pages.c -- what C makes of pages (tui/text.h): what SQL cannot say of a row, or not as
+ * fast.
  *
  * Runs in: the viewer, in a thread. */
 #include <inttypes.h>
@@ -27,14 +28,15 @@ void part_doubts(struct doc *doc, struct db *db, struct query *unused)
         doc_line(doc, MARK "d%s", values);
 }
 
-/* ---- entry: its guards as a tree of what they look at, and its bytecode ---------------------------------- */
+/* ---- entry: its guards as a tree of what they look at, and its bytecode ---- */
 
 /* Whether INNER is reached through OUTER: L['self'].fc and L['self']. */
 static bool within(const char *inner, const char *outer)
 {
     size_t length = strlen(outer);
 
-    return length && !strncmp(inner, outer, length) && (inner[length] == '.' || inner[length] == '[');
+    return length && !strncmp(inner, outer, length) &&
+           (inner[length] == '.' || inner[length] == '[');
 }
 
 void part_guards(struct doc *doc, struct db *db, struct query *unused)
@@ -42,10 +44,12 @@ void part_guards(struct doc *doc, struct db *db, struct query *unused)
     const char *path[64], *before = NULL;
     size_t depth = 0;
 
-    db_rows(query, db, schema_statement("tui/entry-guards"), doc->target.id, doc->quick) {
+    db_rows(query, db, schema_statement("tui/entry-guards"), doc->target.id, doc->quick)
+    {
         int64_t failed = query_integer(query, 3);
         const char *source = doc_print(doc, "%s", query_text(query, 4, NULL)), *shown = source;
-        const char *kind = doc_safe(doc, query_text(query, 5, NULL), 40), *stack = query_text(query, 7, NULL);
+        const char *kind = doc_safe(doc, query_text(query, 5, NULL), 40),
+                   *stack = query_text(query, 7, NULL);
         bool again = before && !strcmp(source, before);
         const char *line;
         if (!again) {
@@ -56,17 +60,25 @@ void part_guards(struct doc *doc, struct db *db, struct query *unused)
                 path[depth++] = source;
         }
         before = source;
-        line = doc_print(doc, "  %5" PRId64 " %9s %s%8s" MARK "n  %*s%s%s%s " MARK "b%s" MARK "n  " MARK "d%s",
-                 query_integer(query, 1), doc->quick ? "..." : doc_count(doc, query_integer(query, 2)),
-                 failed ? MARK "r" : MARK "d", doc->quick ? "..." : doc_count(doc, failed), (int)(depth - 1) * 2, "",
-                 depth > 1 ? "└ " : "", again ? "" : MARK "a",
-                 again ? MARK "d(the same)" MARK "n" : *shown ? doc_safe(doc, shown, 120) : "(no source)", kind,
-                 doc_safe(doc, query_text(query, 6, NULL), 300));
-        doc_wrap(doc, line, (struct target){.kind = VIEW_CHECKS, .title = failed ? kind : "its checks",
-                                            .where = failed ? doc_print(doc, "failed_guard_id = %" PRId64, query_integer(query, 0))
-                                                            : doc_print(doc, "cache_entry_id = %" PRId64, doc->target.id)});
+        line = doc_print(
+            doc, "  %5" PRId64 " %9s %s%8s" MARK "n  %*s%s%s%s " MARK "b%s" MARK "n  " MARK "d%s",
+            query_integer(query, 1), doc->quick ? "..." : doc_count(doc, query_integer(query, 2)),
+            failed ? MARK "r" : MARK "d", doc->quick ? "..." : doc_count(doc, failed),
+            (int)(depth - 1) * 2, "", depth > 1 ? "└ " : "", again ? "" : MARK "a",
+            again    ? MARK "d(the same)" MARK "n"
+            : *shown ? doc_safe(doc, shown, 120)
+                     : "(no source)",
+            kind, doc_safe(doc, query_text(query, 6, NULL), 300));
+        doc_wrap(doc, line,
+                 (struct target){.kind = VIEW_CHECKS,
+                                 .title = failed ? kind : "its checks",
+                                 .where = failed ? doc_print(doc, "failed_guard_id = %" PRId64,
+                                                             query_integer(query, 0))
+                                                 : doc_print(doc, "cache_entry_id = %" PRId64,
+                                                             doc->target.id)});
         if (*stack)
-            doc_line(doc, "  %*s" MARK "dfor %s", 27 + (int)depth * 2, "", doc_safe(doc, stack, 600));
+            doc_line(doc, "  %*s" MARK "dfor %s", 27 + (int)depth * 2, "",
+                     doc_safe(doc, stack, 600));
     }
 }
 
@@ -78,12 +90,14 @@ void part_bytecode(struct doc *doc, struct db *db, struct query *row)
     int half = (doc->columns - 6) / 2;
 
     if (both && half >= 44) {
-        char *a = doc_print(doc, "%s", query_whole(row, 0, NULL)), *b = doc_print(doc, "%s", query_whole(row, 1, NULL));
+        char *a = doc_print(doc, "%s", query_whole(row, 0, NULL)),
+             *b = doc_print(doc, "%s", query_whole(row, 1, NULL));
         doc_part(doc, "%s%s", doc_fit(doc, titles[0], half + 3), titles[1]);
         for (int count = 0; (a || b) && count < 4000; count++) {
             const char *original = doc_safe(doc, a ? strsep(&a, "\n") : "", 400);
             const char *modified = doc_safe(doc, b ? strsep(&b, "\n") : "", 400);
-            doc_beside(doc, doc_print(doc, "  %s", original), half + 2, modified, (struct target){0});
+            doc_beside(doc, doc_print(doc, "  %s", original), half + 2, modified,
+                       (struct target){0});
         }
         return;
     }
@@ -94,10 +108,10 @@ void part_bytecode(struct doc *doc, struct db *db, struct query *row)
         }
 }
 
-/* ---- compile and break: what would have helped, and the source ------------------------------------------- */
+/* ---- compile and break: what would have helped, and the source ----------- */
 
-/* Against the first cause of a compile: the words that `dyntrace why` has. Columns: its number, whether it decided, the cause,
- * the function, its kind, torch's version. */
+/* Against the first cause of a compile: the words that `dyntrace why` has. Columns: its number,
+ * whether it decided, the cause, the function, its kind, torch's version. */
 void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
 {
     enum { CAUSE = 2, FUNCTION = CAUSE + CAUSE_READ };
@@ -109,12 +123,17 @@ void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
     cause = cause_read(row, CAUSE);
     if (cause.expected && cause.actual)
         values = doc_print(doc, "%.100s, %.100s", cause_wanted(&cause), cause_seen(&cause));
-    struct remedy_facts facts = {.cause = cause, .values = values, .function = doc_keep(doc, prose_column(row, FUNCTION)),
-                                 .code = doc_keep(doc, prose_column(row, FUNCTION + 1)), .count = 1,
+    struct remedy_facts facts = {.cause = cause,
+                                 .values = values,
+                                 .function = doc_keep(doc, prose_column(row, FUNCTION)),
+                                 .code = doc_keep(doc, prose_column(row, FUNCTION + 1)),
+                                 .count = 1,
                                  .torch = torch_version(query_text(row, FUNCTION + 2, NULL))};
     if ((remedy = doc_keep(doc, remedy_for(ON_CAUSE, &facts, NULL)))) {
-        doc_line(doc, "    " MARK "gWhat would have helped" MARK "n, and what it would have made of the run: Enter");
-        doc_target(doc, (struct target){.kind = VIEW_WHATIF, .id = doc->target.id, .about = VIEW_COMPILE});
+        doc_line(doc, "    " MARK "gWhat would have helped" MARK
+                      "n, and what it would have made of the run: Enter");
+        doc_target(
+            doc, (struct target){.kind = VIEW_WHATIF, .id = doc->target.id, .about = VIEW_COMPILE});
         doc_wrap(doc, doc_print(doc, "    %s", doc_safe(doc, remedy, 800)), (struct target){0});
     }
 }
@@ -122,8 +141,11 @@ void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
 /* Columns: reason, function, line, torch's version. */
 void part_break_remedy(struct doc *doc, struct db *db, struct query *row)
 {
-    struct remedy_facts facts = {.cause.text = doc_keep(doc, prose_column(row, 0)), .function = doc_keep(doc, prose_column(row, 1)),
-                                 .line = query_integer(row, 2), .torch = torch_version(query_text(row, 3, NULL)), .count = 1};
+    struct remedy_facts facts = {.cause.text = doc_keep(doc, prose_column(row, 0)),
+                                 .function = doc_keep(doc, prose_column(row, 1)),
+                                 .line = query_integer(row, 2),
+                                 .torch = torch_version(query_text(row, 3, NULL)),
+                                 .count = 1};
     const char *remedy = doc_keep(doc, remedy_for(ON_BREAK, &facts, NULL));
 
     if (!remedy)
@@ -142,23 +164,24 @@ void part_break_source(struct doc *doc, struct db *db, struct query *row)
     source_free(&source);
 }
 
-/* ---- what-if: what a change would have made of the recorded calls ---------------------------------------- */
+/* ---- what-if: what a change would have made of the recorded calls -------- */
 
-/* The prediction is that of `dyntrace replay --what-if`. Opened from a recompile it begins with the change that would
- * have spared that one; i asks for others. */
+/* The prediction is that of `dyntrace replay --what-if`. Opened from a recompile it begins with the
+ * change that would have spared that one; i asks for others. */
 
 /* A prediction's page, while it becomes lines of DOC. */
 struct page {
-    struct doc *doc;  /* borrowed */
-    FILE *out;        /* owned: to TEXT */
-    char *text;       /* owned */
+    struct doc *doc; /* borrowed */
+    FILE *out;       /* owned: to TEXT */
+    char *text;      /* owned */
     size_t bytes, taken;
-    struct db *db;    /* borrowed */
-    bool lead;        /* the next line says what was recorded of CODE_ID, -1: of all */
+    struct db *db; /* borrowed */
+    bool lead;     /* the next line says what was recorded of CODE_ID, -1: of all */
     int64_t code_id;
 };
 
-/* What has come since is lines now; the next one says what was recorded of CODE_ID, and leads to those calls. */
+/* What has come since is lines now; the next one says what was recorded of CODE_ID, and leads to
+ * those calls. */
 static void page_take(void *context, int64_t code_id)
 {
     struct page *page = context;
@@ -169,9 +192,14 @@ static void page_take(void *context, int64_t code_id)
     fflush(page->out);
     doc_text(doc, page->text + page->taken, 1, 400);
     if (page->lead && first < doc->lines.count) {
-        doc->lines.at[first].target = (struct target){.kind = VIEW_LEDGER, .title = all ? NULL : "its calls",
-                                                      .where = all ? NULL : doc_print(doc, "code_id = %" PRId64, page->code_id)};
-        db_rows(row, page->db, "SELECT filename, first_line FROM code WHERE code_id = ?1 AND filename NOTNULL", page->code_id) {
+        doc->lines.at[first].target = (struct target){
+            .kind = VIEW_LEDGER,
+            .title = all ? NULL : "its calls",
+            .where = all ? NULL : doc_print(doc, "code_id = %" PRId64, page->code_id)};
+        db_rows(row, page->db,
+                "SELECT filename, first_line FROM code WHERE code_id = ?1 AND filename NOTNULL",
+                page->code_id)
+        {
             doc->lines.at[first].file = doc_print(doc, "%s", query_text(row, 0, NULL));
             doc->lines.at[first].source_line = query_integer(row, 1);
         }
@@ -189,7 +217,9 @@ static void predict(struct doc *doc, struct db *db, struct replay *replay, const
     struct whatif_answer answer;
 
     asked.out = page.out = open_memstream(&page.text, &page.bytes);
-    doc_part(doc, "%s", !strcmp(setting, "best") ? "The best of several settings" : doc_safe(doc, setting, 200));
+    doc_part(doc, "%s",
+             !strcmp(setting, "best") ? "The best of several settings"
+                                      : doc_safe(doc, setting, 200));
     if (!doc->start)
         doc->start = doc->lines.count - 1;
     if (whatif_ask(&asked, &answer))
@@ -205,15 +235,25 @@ static void whatif_build(struct doc *doc, struct db *db)
     struct replay *replay;
     const char *knob = doc->target.where;
 
-    doc->subject = (struct target){.kind = doc->target.about, .id = doc->target.id, .at_ns = doc->target.at_ns};
-    doc_wrap(doc, "Predicted from the recorded calls, beside what was recorded. " MARK "ai" MARK "n asks for other settings:", (struct target){0});
-    doc_wrap(doc, MARK "drecompile_limit=N accumulated_limit=N order=mru|fifo|static isolate=region backend_shared=no"
-                  " dynamic=SOURCE[DIM]|all drop_guard=ID|KIND, with commas between them, or best", (struct target){0});
+    doc->subject = (struct target){
+        .kind = doc->target.about, .id = doc->target.id, .at_ns = doc->target.at_ns};
+    doc_wrap(doc,
+             "Predicted from the recorded calls, beside what was recorded. " MARK "ai" MARK
+             "n asks for other settings:",
+             (struct target){0});
+    doc_wrap(doc,
+             MARK "drecompile_limit=N accumulated_limit=N order=mru|fifo|static isolate=region "
+                  "backend_shared=no dynamic=SOURCE[DIM]|all drop_guard=ID|KIND, with commas "
+                  "between them, or best",
+             (struct target){0});
     if (knob)
         snprintf(doc->title, sizeof doc->title, "%.100s", doc_safe(doc, knob, 100));
     else if (doc->target.about == VIEW_COMPILE)
-        db_rows(row, db, "SELECT " CAUSE_COLUMNS " FROM recompile_cause r WHERE r.compile_id = ?1 AND COALESCE(r.ordinal, 0) = 0"
-                         " ORDER BY r.rowid LIMIT 1", doc->target.id) {
+        db_rows(row, db,
+                "SELECT " CAUSE_COLUMNS " FROM recompile_cause r WHERE r.compile_id = ?1 AND "
+                "COALESCE(r.ordinal, 0) = 0 ORDER BY r.rowid LIMIT 1",
+                doc->target.id)
+        {
             struct cause cause = cause_read(row, 0);
             knob = doc_keep(doc, cause_setting(&cause)); /* what spares it, if any setting does */
         }
@@ -230,11 +270,16 @@ static void whatif_build(struct doc *doc, struct db *db)
 }
 
 const struct view_ops view_whatif = {
-    .name = "what-if", .summary = "what a change would have made of the recorded calls", .base = &text_ops, .asks = "what if: ",
-    .input = text_input, .build = whatif_build, .slow = true,
+    .name = "what-if",
+    .summary = "what a change would have made of the recorded calls",
+    .base = &text_ops,
+    .asks = "what if: ",
+    .input = text_input,
+    .build = whatif_build,
+    .slow = true,
 };
 
-/* ---- help: made from the keys and the views -------------------------------------------------------------- */
+/* ---- help: made from the keys and the views ------------------------------ */
 
 static void help_build(struct doc *doc, struct db *db)
 {
@@ -243,12 +288,17 @@ static void help_build(struct doc *doc, struct db *db)
     int bytes;
 
     if (from && view_op(from, keys)) {
-        doc_wrap(doc, doc_print(doc, MARK "bIn this view" MARK "n, %s: %s", from->name, from->summary), nowhere);
+        doc_wrap(doc,
+                 doc_print(doc, MARK "bIn this view" MARK "n, %s: %s", from->name, from->summary),
+                 nowhere);
         for (const char *at = view_op(from, keys), *words; (words = view_keys(&at, &bytes));) {
             int key = (int)strcspn(words, " ");
-            while (words[key] == ' ' && words[key + 1] && words[key + 2] == ' ') /* more keys: "+ - * zoom" */
+            /* more keys: "+ - * zoom" */
+            while (words[key] == ' ' && words[key + 1] && words[key + 2] == ' ')
                 key += 2;
-            doc_line(doc, "  " MARK "a%s" MARK "n%.*s", doc_fit(doc, doc_print(doc, "%.*s", key, words), 15), bytes - key, words + key);
+            doc_line(doc, "  " MARK "a%s" MARK "n%.*s",
+                     doc_fit(doc, doc_print(doc, "%.*s", key, words), 15), bytes - key,
+                     words + key);
         }
         doc_line(doc, "%s", "");
     }
@@ -262,25 +312,43 @@ static void help_build(struct doc *doc, struct db *db)
             strcat(keys, k ? " " : "");
             strcat(keys, key_label(b->keys[k], made));
         }
-        doc_wrap(doc, doc_print(doc, "  " MARK "a%s" MARK "n %s  " MARK "d:%s", doc_fit(doc, keys, 15), b->help, b->name), nowhere);
+        doc_wrap(doc,
+                 doc_print(doc, "  " MARK "a%s" MARK "n %s  " MARK "d:%s", doc_fit(doc, keys, 15),
+                           b->help, b->name),
+                 nowhere);
     }
     doc_part(doc, "Views, by name: :functions, :ledger outcome = 'limit'");
     for (int kind = 0; kind < VIEW_KINDS; kind++) {
         const struct view_ops *ops = view_of(kind);
         if (!ops)
             continue;
-        doc_wrap(doc, doc_print(doc, "  " MARK "a%s" MARK "n %s", doc_fit(doc, ops->name, 15), ops->summary), (struct target){.kind = (enum view_kind)kind});
+        doc_wrap(
+            doc,
+            doc_print(doc, "  " MARK "a%s" MARK "n %s", doc_fit(doc, ops->name, 15), ops->summary),
+            (struct target){.kind = (enum view_kind)kind});
     }
     doc_part(doc, "What is typed");
-    doc_wrap(doc, "  f takes words, all of which must be in a row, or an SQL condition on the columns: lookup > 1us AND outcome = 'hit'.", nowhere);
-    doc_wrap(doc, "  : also takes a moment, 0.3 or +100ms, open FILE, and check, diff, fsck, report, show, verify and why with what they take.", nowhere);
-    doc_wrap(doc, "  Times without a unit are nanoseconds. Up and Down bring back what was typed before, Tab completes.", nowhere);
-    doc_wrap(doc, "  In a table, the chosen column (Left, Right) is what Enter follows and s sorts by.", nowhere);
+    doc_wrap(doc,
+             "  f takes words, all of which must be in a row, or an SQL condition on the columns: "
+             "lookup > 1us AND outcome = 'hit'.",
+             nowhere);
+    doc_wrap(doc,
+             "  : also takes a moment, 0.3 or +100ms, open FILE, and check, diff, fsck, report, "
+             "show, verify and why with what they take.",
+             nowhere);
+    doc_wrap(doc,
+             "  Times without a unit are nanoseconds. Up and Down bring back what was typed "
+             "before, Tab completes.",
+             nowhere);
+    doc_wrap(doc,
+             "  In a table, the chosen column (Left, Right) is what Enter follows and s sorts by.",
+             nowhere);
 }
 
-const struct view_ops view_help = {.name = "help", .summary = "this", .build = help_build, .at_once = true, .base = &text_ops};
+const struct view_ops view_help = {
+    .name = "help", .summary = "this", .build = help_build, .at_once = true, .base = &text_ops};
 
-/* ---- marks ----------------------------------------------------------------------------------------------- */
+/* ---- marks --------------------------------------------------------------- */
 
 static void marks_build(struct doc *doc, struct db *unused)
 {
@@ -295,5 +363,10 @@ static void marks_build(struct doc *doc, struct db *unused)
 }
 
 const struct view_ops view_marks = {
-    .name = "marks", .summary = "what was marked with m", .build = marks_build, .at_once = true, .base = &text_ops, .keys = "Enter opens  v beside",
+    .name = "marks",
+    .summary = "what was marked with m",
+    .build = marks_build,
+    .at_once = true,
+    .base = &text_ops,
+    .keys = "Enter opens  v beside",
 };

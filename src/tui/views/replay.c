@@ -1,4 +1,5 @@
-/* tui/views/replay.c -- the view `replay`: step through the recorded decisions both ways, with the cache as it stood.
+/* tui/views/replay.c -- the view `replay`: step through the recorded decisions both ways, with the
+ * cache as it stood.
  *
  * The cursor, what it filters and where it stops are those of `dyntrace replay`
  * (trace/replay/cursor.h). It belongs to the thread that moves it: keys that come
@@ -20,17 +21,19 @@ enum { LINES_MOST = 10000, SETTLE_MS = 8, PAGE_EVENTS = 20 /* what half a page i
 
 struct replay_job {
     struct job job;
-    struct cursor *cursor; /* owned, and its replay: from the job before; NULL: not yet, or no more */
-    struct arena moves;    /* each a command of `dyntrace replay` */
-    int64_t function;      /* before them: its code object, of which alone events are shown; or 0 */
+    /* owned, and its replay: from the job before; NULL: not yet, or no more */
+    struct cursor *cursor;
+    struct arena moves; /* each a command of `dyntrace replay` */
+    int64_t function;   /* before them: its code object, of which alone events are shown; or 0 */
     /* what it found */
-    struct doc page;       /* lines alone */
-    char said[300];        /* "the end", what stopped it */
-    const char *here;      /* of the page: the function that it is in, for the words of a stop; or NULL */
-    struct target at;      /* what the event is */
+    struct doc page; /* lines alone */
+    char said[300];  /* "the end", what stopped it */
+    /* of the page: the function that it is in, for the words of a stop; or NULL */
+    const char *here;
+    struct target at; /* what the event is */
     size_t event, events;
     bool filtered, stops;
-    bool failed;           /* the decisions could not be read */
+    bool failed; /* the decisions could not be read */
 };
 
 struct replay_view {
@@ -42,23 +45,26 @@ struct replay_view {
     const char *asking;       /* what the prompt is for: a command */
 };
 
-/* ---- in a thread ----------------------------------------------------------- */
+/* ---- in a thread --------------------------------------------------------- */
 
 /* The name of a code object, after WORDS. */
-static const char *function_name(struct doc *page, struct db *db, const char *words, int64_t code_id)
+static const char *function_name(struct doc *page, struct db *db, const char *words,
+                                 int64_t code_id)
 {
     const char *made = NULL;
 
-    db_rows(row, db, "SELECT qualname FROM code WHERE code_id = ?1", code_id)
-        made = doc_print(page, "%s%s", words, query_text(row, 0, NULL));
+    db_rows(row, db, "SELECT qualname FROM code WHERE code_id = ?1", code_id) made =
+        doc_print(page, "%s%s", words, query_text(row, 0, NULL));
     return made ? made : doc_print(page, "%s?", words);
 }
 
 /* What the event that it is on is, as a row. */
 static void where_note(struct replay_job *job, struct cursor *c, struct db *db)
 {
-    static const enum view_kind kinds[] = {
-        [REPLAY_LOOKUP] = VIEW_CALL, [REPLAY_COMPILE] = VIEW_COMPILE, [REPLAY_BREAK] = VIEW_BREAK, [REPLAY_DEATH] = VIEW_ENTRY};
+    static const enum view_kind kinds[] = {[REPLAY_LOOKUP] = VIEW_CALL,
+                                           [REPLAY_COMPILE] = VIEW_COMPILE,
+                                           [REPLAY_BREAK] = VIEW_BREAK,
+                                           [REPLAY_DEATH] = VIEW_ENTRY};
     const struct replay_event *event = cursor_event(c);
     struct replay_subject about = {.code = REPLAY_NONE};
 
@@ -68,7 +74,8 @@ static void where_note(struct replay_job *job, struct cursor *c, struct db *db)
     job->filtered = c->filtered != NULL;
     if (event) {
         about = cursor_subject(c);
-        job->at = (struct target){.kind = kinds[event->kind], .id = event->kind == REPLAY_LOOKUP ? -about.id : about.id};
+        job->at = (struct target){.kind = kinds[event->kind],
+                                  .id = event->kind == REPLAY_LOOKUP ? -about.id : about.id};
     }
     job->at.at_ns = cursor_ns(c);
     if (about.code != REPLAY_NONE)
@@ -83,7 +90,8 @@ static bool is_cancelled(void *job)
 /* The job's commands, "next miss". */
 static void moves_make(struct replay_job *job, struct cursor *c, struct db *db)
 {
-    if (job->function && cursor_filter(c, function_name(&job->page, db, "function ", job->function)))
+    if (job->function &&
+        cursor_filter(c, function_name(&job->page, db, "function ", job->function)))
         strcpy(job->said, "this function alone; f and Enter end that");
     for (size_t i = 0; i < job->moves.things.count && !is_cancelled(job); i++) {
         char *rest, *name = strtok_r(job->moves.things.at[i], " ", &rest);
@@ -121,7 +129,8 @@ static void replay_run(struct job *base, struct db *db)
     if (c->r->events.count)
         replay_page(c);
     else
-        fputs("There is nothing to replay: no lookup, compile or graph break was recorded.\n", c->out);
+        fputs("There is nothing to replay: no lookup, compile or graph break was recorded.\n",
+              c->out);
     where_note(job, c, db);
     fclose(c->out);
     doc_text(&job->page, text, 0, LINES_MOST);
@@ -142,7 +151,7 @@ static void replay_job_free(struct job *base)
     }
 }
 
-/* ---- the view -------------------------------------------------------------- */
+/* ---- the view ------------------------------------------------------------ */
 
 #define move_add(r, ...) arena_print(&(r)->moves, __VA_ARGS__)
 
@@ -155,7 +164,8 @@ static void moment_add(struct replay_view *r, int64_t at_ns)
 
 static void moves_start(struct replay_view *r)
 {
-    struct replay_job *job = job_new(sizeof *job, replay_run, replay_job_free, !r->shown || !r->shown->cursor);
+    struct replay_job *job =
+        job_new(sizeof *job, replay_run, replay_job_free, !r->shown || !r->shown->cursor);
 
     job->page.columns = r->view.columns;
     job->moves = r->moves;
@@ -174,7 +184,8 @@ static void replay_settle(struct view *view)
     struct replay_view *r = (struct replay_view *)view;
     struct work *work = view->tui->work;
 
-    if (r->job && (work_done(work, &r->job->job) || work_wait(work, &r->job->job, r->shown ? SETTLE_MS : 0))) {
+    if (r->job && (work_done(work, &r->job->job) ||
+                   work_wait(work, &r->job->job, r->shown ? SETTLE_MS : 0))) {
         if (r->job->job.error && !r->job->failed)
             tui_alarm(view->tui, "%s", r->job->job.error);
         else if (r->job->said[0])
@@ -187,8 +198,10 @@ static void replay_settle(struct view *view)
         moves_start(r);
     view->note[0] = 0;
     if (r->shown)
-        snprintf(view->note, sizeof view->note, "%s%sby %s  %zu/%zu", r->shown->filtered ? "filtered  " : "", r->shown->stops ? "stops  " : "", cursor_whats[r->unit],
-                 r->shown->events ? r->shown->event + 1 : 0, r->shown->events);
+        snprintf(view->note, sizeof view->note, "%s%sby %s  %zu/%zu",
+                 r->shown->filtered ? "filtered  " : "", r->shown->stops ? "stops  " : "",
+                 cursor_whats[r->unit], r->shown->events ? r->shown->event + 1 : 0,
+                 r->shown->events);
 }
 
 static void replay_draw(struct view *view, struct screen *screen)
@@ -198,20 +211,25 @@ static void replay_draw(struct view *view, struct screen *screen)
     size_t count = r->shown ? r->shown->page.lines.count : 0;
 
     if (!r->shown || r->shown->failed) {
-        view_words(view, screen, r->shown ? STYLE_ALARM : STYLE_DIM, r->shown ? r->shown->job.error ? r->shown->job.error : "cancelled" : "… reading the decisions");
+        view_words(view, screen, r->shown ? STYLE_ALARM : STYLE_DIM,
+                   r->shown ? r->shown->job.error ? r->shown->job.error : "cancelled"
+                            : "… reading the decisions");
         return;
     }
     if (view->top >= count)
         view->top = count ? count - 1 : 0;
     for (int y = view->y; y <= last && view->top + (size_t)(y - view->y) < count; y++) {
         size_t line = view->top + (size_t)(y - view->y);
-        screen_text(screen, y, 1, view->columns - 1, 0, line ? STYLE_NORMAL : STYLE_BOLD, r->shown->page.lines.at[line].text, true);
+        screen_text(screen, y, 1, view->columns - 1, 0, line ? STYLE_NORMAL : STYLE_BOLD,
+                    r->shown->page.lines.at[line].text, true);
     }
     /* Where it is in the whole. */
     for (int x = 0; x < view->columns; x++)
         screen_put(screen, last + 1, x, 1, STYLE_DIM, "─");
     if (r->shown->events)
-        screen_put(screen, last + 1, (int)((double)r->shown->event / (double)r->shown->events * (view->columns - 1)), 1, STYLE_MATCH, "◆");
+        screen_put(screen, last + 1,
+                   (int)((double)r->shown->event / (double)r->shown->events * (view->columns - 1)),
+                   1, STYLE_MATCH, "◆");
 }
 
 static bool replay_request(struct view *view, enum request request, const struct key *key)
@@ -222,11 +240,20 @@ static bool replay_request(struct view *view, enum request request, const struct
         int times;
         const char *move; /* "%s": what ] and [ step by */
     } moves[] = {
-        {REQUEST_DOWN, 1, "next event"}, {REQUEST_WHEEL_DOWN, 1, "next event"}, {REQUEST_HALF_DOWN, PAGE_EVENTS, "next event"},
-        {REQUEST_UP, 1, "previous event"}, {REQUEST_WHEEL_UP, 1, "previous event"}, {REQUEST_HALF_UP, PAGE_EVENTS, "previous event"},
-        {REQUEST_STEP, 1, "next %s"}, {REQUEST_RIGHT, 1, "next %s"}, {REQUEST_STEP_BACK, 1, "previous %s"},
-        {REQUEST_LEFT, 1, "previous %s"}, {REQUEST_RUN, 1, "continue"}, {REQUEST_RUN_BACK, 1, "back"},
-        {REQUEST_HOME, 1, "goto first event"}, {REQUEST_END, 1, "goto last event"},
+        {REQUEST_DOWN, 1, "next event"},
+        {REQUEST_WHEEL_DOWN, 1, "next event"},
+        {REQUEST_HALF_DOWN, PAGE_EVENTS, "next event"},
+        {REQUEST_UP, 1, "previous event"},
+        {REQUEST_WHEEL_UP, 1, "previous event"},
+        {REQUEST_HALF_UP, PAGE_EVENTS, "previous event"},
+        {REQUEST_STEP, 1, "next %s"},
+        {REQUEST_RIGHT, 1, "next %s"},
+        {REQUEST_STEP_BACK, 1, "previous %s"},
+        {REQUEST_LEFT, 1, "previous %s"},
+        {REQUEST_RUN, 1, "continue"},
+        {REQUEST_RUN_BACK, 1, "back"},
+        {REQUEST_HOME, 1, "goto first event"},
+        {REQUEST_END, 1, "goto last event"},
     };
     size_t half = (size_t)view->rows / 2;
     char words[200];
@@ -244,12 +271,18 @@ static bool replay_request(struct view *view, enum request request, const struct
     case REQUEST_PAGE_UP:
         view->top -= view->top > half ? half : view->top;
         break;
-    case REQUEST_SORT: case REQUEST_NEXT_PART: case REQUEST_SORT_TURN: case REQUEST_PREVIOUS_PART:
-        r->unit = (r->unit + (request == REQUEST_SORT || request == REQUEST_NEXT_PART ? 1 : NEXT_FRAME - 1)) % NEXT_FRAME;
+    case REQUEST_SORT:
+    case REQUEST_NEXT_PART:
+    case REQUEST_SORT_TURN:
+    case REQUEST_PREVIOUS_PART:
+        r->unit = (r->unit +
+                   (request == REQUEST_SORT || request == REQUEST_NEXT_PART ? 1 : NEXT_FRAME - 1)) %
+                  NEXT_FRAME;
         tui_say(view->tui, "] and [ step by %s", cursor_whats[r->unit]);
         break;
     case REQUEST_BREAKPOINT:
-        snprintf(words, sizeof words, "when %.100s recompiles", r->shown && r->shown->here ? r->shown->here : "FUNC");
+        snprintf(words, sizeof words, "when %.100s recompiles",
+                 r->shown && r->shown->here ? r->shown->here : "FUNC");
         r->asking = "stop";
         tui_ask(view->tui, "stop (empty: none): ", words);
         break;
@@ -273,10 +306,12 @@ static void replay_input(struct view *view, const char *text)
         move_add(r, "%s %s", r->asking, *text ? text : "off");
 }
 
-/* "function NAME", "outcome limit,skip": as `dyntrace replay` has it. A name alone is a function's. */
+/* "function NAME", "outcome limit,skip": as `dyntrace replay` has it. A name alone is a function's.
+ * */
 static void replay_filter(struct view *view, const char *text)
 {
-    static const char *const kinds[] = {"function ", "file ", "thread ", "process ", "outcome ", "where "};
+    static const char *const kinds[] = {"function ", "file ",    "thread ",
+                                        "process ",  "outcome ", "where "};
     struct replay_view *r = (struct replay_view *)view;
     bool known = !*text;
 
@@ -336,8 +371,21 @@ static void replay_view_close(struct view *view)
 }
 
 const struct view_ops view_replay = {
-    .name = "replay", .summary = "step through the recorded decisions, the cache as it stood; it replays decisions, not the program",
-    .size = sizeof(struct replay_view), .asked = 1, .jobs = 2, .open = replay_view_open, .close = replay_view_close, .settle = replay_settle, .draw = replay_draw,
-    .request = replay_request, .search = replay_search, .filter = replay_filter, .subject = replay_subject, .moment = replay_moment, .input = replay_input,
+    .name = "replay",
+    .summary = "step through the recorded decisions, the cache as it stood; it replays decisions, "
+               "not the program",
+    .size = sizeof(struct replay_view),
+    .asked = 1,
+    .jobs = 2,
+    .open = replay_view_open,
+    .close = replay_view_close,
+    .settle = replay_settle,
+    .draw = replay_draw,
+    .request = replay_request,
+    .search = replay_search,
+    .filter = replay_filter,
+    .subject = replay_subject,
+    .moment = replay_moment,
+    .input = replay_input,
     .keys = "] [ step  s steps by what  } { breakpoint  b stop  i go to  Enter opens",
 };

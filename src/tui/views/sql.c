@@ -1,4 +1,5 @@
-/* tui/views/sql.c -- the view `sql`: a prompt for a query, and its result, a list; until one is typed, the queries that have names. */
+/* tui/views/sql.c -- the view `sql`: a prompt for a query, and its result, a list; until one is
+ * typed, the queries that have names. */
 #include "trace/db.h"
 #include "trace/sql_words.h"
 #include "tui/list.h"
@@ -43,15 +44,24 @@ static void sql_open(struct view *view)
 static void sql_lead(struct view *view, struct arena *arena, struct target *target)
 {
     struct list *list = (struct list *)view;
-    const struct value *row = row_at(list, view->at), *chosen = row && list->column < column_count(list) ? row + list->column : NULL;
+    const struct value *row = row_at(list, view->at),
+                       *chosen =
+                           row && list->column < column_count(list) ? row + list->column : NULL;
 
-    if (row && row->type == QUERY_TEXT && (!view->target.where || !strcmp(view->target.where, names)))
+    if (row && row->type == QUERY_TEXT &&
+        (!view->target.where || !strcmp(view->target.where, names)))
         *target = (struct target){.kind = VIEW_SQL, .where = row->text};
     else if (chosen && chosen->type == QUERY_INTEGER) /* an id of one of the trace's tables */
         *target = id_target(column_at(list, list->column)->name, chosen->integer);
 }
 
 const struct view_ops view_sql = {
-    .name = "sql", .summary = "a prompt for SQL, and the result; :sql QUERY", .base = &list_ops, .open = sql_open, .lead = sql_lead,
-    .asks = "SQL: ", .input = sql_input, .keys = "i query  Enter opens  s sort  f filter  / search  e export",
+    .name = "sql",
+    .summary = "a prompt for SQL, and the result; :sql QUERY",
+    .base = &list_ops,
+    .open = sql_open,
+    .lead = sql_lead,
+    .asks = "SQL: ",
+    .input = sql_input,
+    .keys = "i query  Enter opens  s sort  f filter  / search  e export",
 };

@@ -1,12 +1,15 @@
-/* tui/views/timeline.c -- the view `timeline`: threads and processes as lanes, with lookups, compiles and calls.
+/* tui/views/timeline.c -- the view `timeline`: threads and processes as lanes, with lookups,
+ * compiles and calls.
  *
  * What it shows is read by tui/views/lanes.c.
  *
  *     0.000 s ........................ 1.2 s      the part that is shown
  *     MainThread [4711]
  *      ▁▁▃▅▅▅▂                                    how deep calls are
- *      ..CCmm..X                                  C compile, B its graph broke, m miss, e eager, X limit or error, . hits
- *      │main                                      the chosen lane: calls, when few enough are in sight
+ *      ..CCmm..X                                  C compile, B its graph broke, m miss, e eager, X
+ *                                                 limit or error, . hits
+ *      │main                                      the chosen lane: calls, when few enough are in
+ *                                                 sight
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -20,15 +23,18 @@ enum { LANE_ROWS = 3, ZOOM_LEAST_NS = 20 };
 
 struct timeline {
     struct view view;
-    struct lanes_job *asking;              /* owned, as all jobs */
+    struct lanes_job *asking; /* owned, as all jobs */
     struct detail_job *detailing;
     struct lanes_job *lanes;
     struct detail_job *detail;
-    double from, to, at;                   /* ns: what is shown, and the cursor */
-    int first;                             /* lane that is drawn; of view.count, view.at is the chosen one */
+    double from, to, at; /* ns: what is shown, and the cursor */
+    /* lane that is drawn; of view.count, view.at is the chosen one */
+    int first;
     bool too_much, placed;
-    bool sought, near;                     /* the cursor is to be brought into sight, near: and shown from near by */
-    const char *filter;                    /* words in the names of the lanes that are shown, or NULL */
+    /* the cursor is to be brought into sight, near: and shown from near by */
+    bool sought, near;
+    /* words in the names of the lanes that are shown, or NULL */
+    const char *filter;
 };
 
 static int lane_count(const struct timeline *t)
@@ -36,7 +42,7 @@ static int lane_count(const struct timeline *t)
     return t->lanes ? (int)t->lanes->lanes.count : 0;
 }
 
-/* ---- the part that is shown --------------------------------------------------- */
+/* ---- the part that is shown ---------------------------------------------- */
 
 static double column_wide(const struct timeline *t)
 {
@@ -126,16 +132,21 @@ static void place(struct timeline *t)
         if (t->lanes->lanes.at[i].calls > t->lanes->lanes.at[t->view.at].calls)
             t->view.at = i;
     if (t->view.target.about == VIEW_CALL)
-        db_rows(row, t->view.tui->db, "SELECT thread_id FROM frame WHERE frame_id = ?1 UNION ALL SELECT thread_id FROM lookup WHERE lookup_id = -?1", thread_id)
-            thread_id = query_integer(row, 0);
-    for (int i = 0; i < lane_count(t) && (t->view.target.about == VIEW_NONE || t->view.target.about == VIEW_CALL); i++)
+        db_rows(row, t->view.tui->db,
+                "SELECT thread_id FROM frame WHERE frame_id = ?1 UNION ALL SELECT thread_id FROM "
+                "lookup WHERE lookup_id = -?1",
+                thread_id) thread_id = query_integer(row, 0);
+    for (int i = 0; i < lane_count(t) &&
+                    (t->view.target.about == VIEW_NONE || t->view.target.about == VIEW_CALL);
+         i++)
         if (t->lanes->lanes.at[i].thread_id == thread_id)
             t->view.at = i;
     if (t->view.target.at_ns <= 0 || t->sought)
         return;
     for (size_t i = 0; i < t->lanes->compiles.count; i++) {
         const struct compile_mark *m = &t->lanes->compiles.at[i];
-        if (m->start_ns <= t->view.target.at_ns && m->end_ns >= t->view.target.at_ns && m->lane >= 0) {
+        if (m->start_ns <= t->view.target.at_ns && m->end_ns >= t->view.target.at_ns &&
+            m->lane >= 0) {
             t->view.at = m->lane;
             wide = (double)(m->end_ns - m->start_ns) * 4;
         }
@@ -168,7 +179,8 @@ static void moment_settle(struct timeline *t)
 
 static bool detail_fits(const struct timeline *t, const struct detail_job *job)
 {
-    return job && job->lane == (int)t->view.at && job->columns == t->view.columns && job->from_ns == (int64_t)t->from && job->to_ns == (int64_t)t->to;
+    return job && job->lane == (int)t->view.at && job->columns == t->view.columns &&
+           job->from_ns == (int64_t)t->from && job->to_ns == (int64_t)t->to;
 }
 
 static void lanes_take(struct timeline *t)
@@ -193,7 +205,8 @@ static void detail_settle(struct timeline *t)
     if (detail_fits(t, t->detail) || detail_fits(t, t->detailing))
         return;
     work_drop(work, t->detailing);
-    t->detailing = detail_ask(work, t->lanes, (int)t->view.at, (int64_t)t->from, (int64_t)t->to, t->view.columns);
+    t->detailing = detail_ask(work, t->lanes, (int)t->view.at, (int64_t)t->from, (int64_t)t->to,
+                              t->view.columns);
     t->too_much = !t->detailing;
     if (t->too_much)
         work_drop(work, t->detail);
@@ -219,19 +232,22 @@ static void timeline_settle(struct view *view)
         snprintf(view->note, sizeof view->note, "reading: %d %%", job_percent(&t->asking->job));
     else if (t->lanes) {
         if (shown < lane_count(t))
-            snprintf(lanes, sizeof lanes, "%s%.30s%s%d of %d lanes  ", t->filter ? "filter: " : "", t->filter ? t->filter : "", t->filter ? "  " : "", shown, lane_count(t));
-        snprintf(view->note, sizeof view->note, "%s%s", lanes, table_duration(wide, (int64_t)(t->to - t->from)));
+            snprintf(lanes, sizeof lanes, "%s%.30s%s%d of %d lanes  ", t->filter ? "filter: " : "",
+                     t->filter ? t->filter : "", t->filter ? "  " : "", shown, lane_count(t));
+        snprintf(view->note, sizeof view->note, "%s%s", lanes,
+                 table_duration(wide, (int64_t)(t->to - t->from)));
     }
 }
 
-/* ---- what is in a column ------------------------------------------------------- */
+/* ---- what is in a column ------------------------------------------------- */
 
 /* Sums of the buckets in a column. */
 static struct bucket column_sums(const struct timeline *t, int at, int column)
 {
     const struct bucket *buckets = t->lanes->lanes.at[at].buckets;
     double span = (double)t->lanes->span_ns;
-    int from = (int)((double)column_ns(t, column) / span * BUCKETS), to = (int)((double)column_ns(t, column + 1) / span * BUCKETS);
+    int from = (int)((double)column_ns(t, column) / span * BUCKETS),
+        to = (int)((double)column_ns(t, column + 1) / span * BUCKETS);
     struct bucket sums = {0};
 
     for (int i = from < 0 ? 0 : from; i < BUCKETS && (i < to || i == from); i++) {
@@ -260,23 +276,36 @@ static struct compiles compiles_find(const struct timeline *t, int at)
             continue;
         for (int x = column_at(t, (double)m->start_ns); x <= column_at(t, (double)m->end_ns); x++) {
             found.broke[x] = found.broke[x] || m->broke;
-            if (!found.longest[x] || found.longest[x]->end_ns - found.longest[x]->start_ns < m->end_ns - m->start_ns)
+            if (!found.longest[x] ||
+                found.longest[x]->end_ns - found.longest[x]->start_ns < m->end_ns - m->start_ns)
                 found.longest[x] = m;
         }
     }
     return found;
 }
 
-/* ---- drawing -------------------------------------------------------------------- */
+/* ---- drawing ------------------------------------------------------------- */
 
-/* The mark of a column: what went wrong, else its compile, else its lookups one by one, or by its sums. */
-static const char *column_mark(const struct timeline *t, const struct compiles *compiles, const struct bucket *sums, bool detailed, int x, int *style)
+/* The mark of a column: what went wrong, else its compile, else its lookups one by one, or by its
+ * sums. */
+static const char *column_mark(const struct timeline *t, const struct compiles *compiles,
+                               const struct bucket *sums, bool detailed, int x, int *style)
 {
-    static const struct { char mark; const char *shown; int style; } marks[] = {
-        {'X', "X", STYLE_ALARM}, {'B', "B", STYLE_WARN}, {'C', "C", STYLE_ACCENT}, {'m', "m", STYLE_ACCENT},
-        {'e', "e", STYLE_WARN}, {'h', "▒", STYLE_WARN}, {'.', "▪", STYLE_GOOD}, {0, " ", STYLE_NORMAL},
+    static const struct {
+        char mark;
+        const char *shown;
+        int style;
+    } marks[] = {
+        {'X', "X", STYLE_ALARM},  {'B', "B", STYLE_WARN}, {'C', "C", STYLE_ACCENT},
+        {'m', "m", STYLE_ACCENT}, {'e', "e", STYLE_WARN}, {'h', "▒", STYLE_WARN},
+        {'.', "▪", STYLE_GOOD},   {0, " ", STYLE_NORMAL},
     };
-    char hits = sums->eager ? 'h' : sums->hits ? '.' : 0, sum = sums->misses ? 'm' : sums->eager > sums->hits ? 'e' : hits;
+    char hits = sums->eager  ? 'h'
+                : sums->hits ? '.'
+                             : 0,
+         sum = sums->misses               ? 'm'
+               : sums->eager > sums->hits ? 'e'
+                                          : hits;
     char mark = detailed ? t->detail->marks[x] : sum;
     int at = 0;
 
@@ -296,13 +325,15 @@ static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, 
     int column = cursor_column(t);
     char calls[TABLE_HUMAN], label[200];
 
-    snprintf(label, sizeof label, lane->calls ? "%c%s  %s calls looked up" : "%c%s", chosen ? '>' : ' ', lane->name ? lane->name : "?", table_count(calls, lane->calls));
+    snprintf(label, sizeof label, lane->calls ? "%c%s  %s calls looked up" : "%c%s",
+             chosen ? '>' : ' ', lane->name ? lane->name : "?", table_count(calls, lane->calls));
     screen_put(screen, y, 0, t->view.columns, chosen ? STYLE_BOLD : STYLE_NORMAL, label);
     for (int x = 0; x < t->view.columns && y + 1 <= last; x++) {
         struct bucket sums = column_sums(t, at, x);
         int selected = chosen && x == column ? STYLE_SELECTED : 0, style;
         const char *mark = column_mark(t, &compiles, &sums, detailed, x, &style);
-        screen_put(screen, y + 1, x, 1, STYLE_DIM | selected, spark_glyph(sums.depth ? (double)sums.depth / lane->deepest : 0, " "));
+        screen_put(screen, y + 1, x, 1, STYLE_DIM | selected,
+                   spark_glyph(sums.depth ? (double)sums.depth / lane->deepest : 0, " "));
         if (y + 2 <= last)
             screen_put(screen, y + 2, x, 1, style | selected, mark);
     }
@@ -314,7 +345,8 @@ static void detail_draw(struct timeline *t, struct screen *screen, int y, int la
     char words[40];
 
     if (t->too_much || !detail_fits(t, t->detail)) {
-        screen_put(screen, y, 1, t->view.columns - 2, STYLE_DIM, t->too_much ? "too many calls to draw: + zooms in" : "…");
+        screen_put(screen, y, 1, t->view.columns - 2, STYLE_DIM,
+                   t->too_much ? "too many calls to draw: + zooms in" : "…");
         return;
     }
     for (int depth = 0; depth < t->detail->depth && y + depth <= last; depth++)
@@ -322,7 +354,9 @@ static void detail_draw(struct timeline *t, struct screen *screen, int y, int la
             const struct detail_cell *cell = &t->detail->cells[depth][x];
             bool here;
             int style;
-            for (end = x + 1; cell->frame_id && end < t->view.columns && cell[end - x].frame_id == cell->frame_id; end++)
+            for (end = x + 1; cell->frame_id && end < t->view.columns &&
+                              cell[end - x].frame_id == cell->frame_id;
+                 end++)
                 ;
             if (!cell->frame_id)
                 continue;
@@ -331,12 +365,15 @@ static void detail_draw(struct timeline *t, struct screen *screen, int y, int la
             screen_fill(screen, y + depth, x, end - x, style);
             screen_put(screen, y + depth, x, 1, style, "│");
             if (end - x > 2)
-                screen_put(screen, y + depth, x + 1, end - x - 1, style, name_find(&t->lanes->names, cell->code_id));
+                screen_put(screen, y + depth, x + 1, end - x - 1, style,
+                           name_find(&t->lanes->names, cell->code_id));
         }
-    deeper = t->detail->stack[column] - (last - y + 1 < t->detail->depth ? last - y + 1 : t->detail->depth);
+    deeper = t->detail->stack[column] -
+             (last - y + 1 < t->detail->depth ? last - y + 1 : t->detail->depth);
     snprintf(words, sizeof words, " +%d deeper: v ", deeper);
     if (deeper > 0)
-        screen_put(screen, last, t->view.columns - (int)strlen(words), (int)strlen(words), STYLE_HEAD, words);
+        screen_put(screen, last, t->view.columns - (int)strlen(words), (int)strlen(words),
+                   STYLE_HEAD, words);
 }
 
 /* What is under the cursor, in words. */
@@ -351,18 +388,27 @@ static void foot_draw(struct timeline *t, struct screen *screen, int y)
     used = snprintf(line, sizeof line, "%.6f s (a column is %s)", t->at / 1e9,
                     table_duration(wide, (int64_t)column_wide(t)));
     if (compile)
-        used += snprintf(line + used, sizeof line - (size_t)used, "  compile, %s%s%s", table_duration(took, compile->end_ns - compile->start_ns),
-                         compiles.broke[column] ? ", graph broke" : "", compile->bad ? ", gave no code" : "");
+        used += snprintf(line + used, sizeof line - (size_t)used, "  compile, %s%s%s",
+                         table_duration(took, compile->end_ns - compile->start_ns),
+                         compiles.broke[column] ? ", graph broke" : "",
+                         compile->bad ? ", gave no code" : "");
     if (detail_fits(t, t->detail))
-        snprintf(line + used, sizeof line - (size_t)used, t->lanes->lanes.at[t->view.at].calls ? "  %u lookup%s" : "", t->detail->lookups_at[column],
-                 t->detail->lookups_at[column] == 1 ? "" : "s");
+        snprintf(line + used, sizeof line - (size_t)used,
+                 t->lanes->lanes.at[t->view.at].calls ? "  %u lookup%s" : "",
+                 t->detail->lookups_at[column], t->detail->lookups_at[column] == 1 ? "" : "s");
     else if (t->lanes->lanes.at[t->view.at].calls)
-        snprintf(line + used, sizeof line - (size_t)used, "  about here: %u hits, %u compiled, %u eager", sums.hits, sums.misses, sums.eager);
+        snprintf(line + used, sizeof line - (size_t)used,
+                 "  about here: %u hits, %u compiled, %u eager", sums.hits, sums.misses,
+                 sums.eager);
     used = screen_put(screen, y, 0, t->view.columns, STYLE_NORMAL, line);
-    for (int depth = detail_fits(t, t->detail) ? t->detail->depth : 0; depth-- > 0;) /* the stack, the innermost first */
+    /* the stack, the innermost first */
+    for (int depth = detail_fits(t, t->detail) ? t->detail->depth : 0; depth-- > 0;)
         if (t->detail->cells[depth][column].frame_id) {
-            used += screen_put(screen, y, used, t->view.columns - used, STYLE_DIM, innermost++ ? " < " : "  ");
-            used += screen_put(screen, y, used, t->view.columns - used, STYLE_BOLD, name_find(&t->lanes->names, t->detail->cells[depth][column].code_id));
+            used += screen_put(screen, y, used, t->view.columns - used, STYLE_DIM,
+                               innermost++ ? " < " : "  ");
+            used +=
+                screen_put(screen, y, used, t->view.columns - used, STYLE_BOLD,
+                           name_find(&t->lanes->names, t->detail->cells[depth][column].code_id));
         }
 }
 
@@ -415,7 +461,7 @@ static void timeline_draw(struct view *view, struct screen *screen)
     foot_draw(t, screen, view->y + view->rows - 1);
 }
 
-/* ---- requests -------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------ */
 
 /* At the edge of the screen the window moves, too. */
 static void cursor_move(struct timeline *t, int by)
@@ -445,7 +491,8 @@ static bool lane_choose(struct timeline *t, int y)
 /* The innermost call under the cursor; 0: none is drawn. */
 static int64_t cursor_frame(const struct timeline *t)
 {
-    for (int depth = detail_fits(t, t->detail) ? t->detail->depth : 0, column = cursor_column(t); depth-- > 0;)
+    for (int depth = detail_fits(t, t->detail) ? t->detail->depth : 0, column = cursor_column(t);
+         depth-- > 0;)
         if (t->detail->cells[depth][column].frame_id)
             return t->detail->cells[depth][column].frame_id;
     return 0;
@@ -455,7 +502,9 @@ static bool timeline_place(struct view *view, const char **file, int64_t *line)
 {
     struct timeline *t = (struct timeline *)view;
 
-    return lane_count(t) && view_source(view, &(struct target){.kind = VIEW_CALL, .id = cursor_frame(t)}, file, line);
+    return lane_count(t) &&
+           view_source(view, &(struct target){.kind = VIEW_CALL, .id = cursor_frame(t)}, file,
+                       line);
 }
 
 /* What is under the cursor: its compile, else its lookups, else its innermost call. */
@@ -469,17 +518,25 @@ static void timeline_lead(struct view *view, struct arena *arena, struct target 
 
     if (!lane_count(t) || t->sought)
         return;
-    *target = (struct target){.kind = VIEW_CALL, .id = t->lanes->lanes.at[t->view.at].thread_id, .at_ns = (int64_t)t->at, .about = VIEW_TIMELINE};
+    *target = (struct target){.kind = VIEW_CALL,
+                              .id = t->lanes->lanes.at[t->view.at].thread_id,
+                              .at_ns = (int64_t)t->at,
+                              .about = VIEW_TIMELINE};
     if (view->tui->split) /* the whole stack of the moment */
         return;
     compile = compiles_find(t, (int)t->view.at).longest[column];
     sums = column_sums(t, (int)t->view.at, column);
     if (compile)
         *target = (struct target){.kind = VIEW_COMPILE, .id = compile->id};
-    else if (detailed ? t->detail->lookups_at[column] > 0 : sums.hits + sums.misses + sums.eager > 0)
-        *target = (struct target){.kind = VIEW_LEDGER, .title = "this moment",
-                                  .where = arena_print(arena, "at >= %" PRId64 " AND at < %" PRId64 " AND thread = %" PRId64, column_ns(t, column),
-                                                       column_ns(t, column + 1), t->lanes->lanes.at[t->view.at].thread_id)};
+    else if (detailed ? t->detail->lookups_at[column] > 0
+                      : sums.hits + sums.misses + sums.eager > 0)
+        *target = (struct target){
+            .kind = VIEW_LEDGER,
+            .title = "this moment",
+            .where =
+                arena_print(arena, "at >= %" PRId64 " AND at < %" PRId64 " AND thread = %" PRId64,
+                            column_ns(t, column), column_ns(t, column + 1),
+                            t->lanes->lanes.at[t->view.at].thread_id)};
     else if (cursor_frame(t)) /* not that of the moment: of several in a column the longest */
         *target = (struct target){.kind = VIEW_CALL, .id = cursor_frame(t)};
 }
@@ -512,14 +569,32 @@ static bool timeline_request(struct view *view, enum request request, const stru
     if (!lane_count(t))
         return false;
     switch (request) {
-    case REQUEST_UP: case REQUEST_PREVIOUS_PART: t->view.at = lane_beside(t, -1); break;
-    case REQUEST_DOWN: case REQUEST_NEXT_PART: t->view.at = lane_beside(t, 1); break;
-    case REQUEST_LEFT: cursor_move(t, -1); break;
-    case REQUEST_RIGHT: cursor_move(t, 1); break;
-    case REQUEST_HALF_UP: cursor_move(t, -8); break;
-    case REQUEST_HALF_DOWN: cursor_move(t, 8); break;
-    case REQUEST_PAGE_UP: cursor_move(t, -cursor_column(t) - page); break;
-    case REQUEST_PAGE_DOWN: cursor_move(t, view->columns - 1 - cursor_column(t) + page); break;
+    case REQUEST_UP:
+    case REQUEST_PREVIOUS_PART:
+        t->view.at = lane_beside(t, -1);
+        break;
+    case REQUEST_DOWN:
+    case REQUEST_NEXT_PART:
+        t->view.at = lane_beside(t, 1);
+        break;
+    case REQUEST_LEFT:
+        cursor_move(t, -1);
+        break;
+    case REQUEST_RIGHT:
+        cursor_move(t, 1);
+        break;
+    case REQUEST_HALF_UP:
+        cursor_move(t, -8);
+        break;
+    case REQUEST_HALF_DOWN:
+        cursor_move(t, 8);
+        break;
+    case REQUEST_PAGE_UP:
+        cursor_move(t, -cursor_column(t) - page);
+        break;
+    case REQUEST_PAGE_DOWN:
+        cursor_move(t, view->columns - 1 - cursor_column(t) + page);
+        break;
     case REQUEST_HOME:
         window_move(t, -t->from);
         t->at = t->from;
@@ -528,9 +603,17 @@ static bool timeline_request(struct view *view, enum request request, const stru
         window_move(t, (double)t->lanes->span_ns - t->to);
         cursor_set(t, view->columns - 1);
         break;
-    case REQUEST_WHEEL_UP: case REQUEST_ZOOM_IN: zoom(t, 0.5); break;
-    case REQUEST_WHEEL_DOWN: case REQUEST_ZOOM_OUT: zoom(t, 2); break;
-    case REQUEST_ZOOM_ALL: window_set(t, 0, (double)t->lanes->span_ns); break;
+    case REQUEST_WHEEL_UP:
+    case REQUEST_ZOOM_IN:
+        zoom(t, 0.5);
+        break;
+    case REQUEST_WHEEL_DOWN:
+    case REQUEST_ZOOM_OUT:
+        zoom(t, 2);
+        break;
+    case REQUEST_ZOOM_ALL:
+        window_set(t, 0, (double)t->lanes->span_ns);
+        break;
     case REQUEST_CLICK:
         if (!lane_choose(t, key->y) && key->x == cursor_column(t))
             tui_open(view->tui);
@@ -543,7 +626,8 @@ static bool timeline_request(struct view *view, enum request request, const stru
             return false;
         compile_seek(t, request == REQUEST_SEARCH_NEXT);
         break;
-    default: return false;
+    default:
+        return false;
     }
     return true;
 }
@@ -570,7 +654,8 @@ static bool timeline_export(struct view *view, const char *path)
     struct timeline *t = (struct timeline *)view;
     char options[100];
 
-    snprintf(options, sizeof options, "--format perfetto --time %" PRId64 "ns..%" PRId64 "ns", (int64_t)t->from, (int64_t)t->to + 1);
+    snprintf(options, sizeof options, "--format perfetto --time %" PRId64 "ns..%" PRId64 "ns",
+             (int64_t)t->from, (int64_t)t->to + 1);
     return view_export(view, options, path);
 }
 
@@ -593,9 +678,23 @@ static void timeline_refresh(struct view *view)
 }
 
 const struct view_ops view_timeline = {
-    .name = "timeline", .summary = "threads and processes as lanes; + - zoom, n N to the next compile", .size = sizeof(struct timeline), .asked = 2, .jobs = 4,
-    .open = timeline_refresh, .settle = timeline_settle, .draw = timeline_draw, .request = timeline_request,
-    .refresh = timeline_refresh, .subject = timeline_subject, .lead = timeline_lead, .place = timeline_place,
-    .export = timeline_export, .writes = "json", .has = lane_has, .filter = timeline_filter, .moment = timeline_moment,
+    .name = "timeline",
+    .summary = "threads and processes as lanes; + - zoom, n N to the next compile",
+    .size = sizeof(struct timeline),
+    .asked = 2,
+    .jobs = 4,
+    .open = timeline_refresh,
+    .settle = timeline_settle,
+    .draw = timeline_draw,
+    .request = timeline_request,
+    .refresh = timeline_refresh,
+    .subject = timeline_subject,
+    .lead = timeline_lead,
+    .place = timeline_place,
+    .export = timeline_export,
+    .writes = "json",
+    .has = lane_has,
+    .filter = timeline_filter,
+    .moment = timeline_moment,
     .keys = "Enter opens  + - * zoom  n N compile  @ moment  / lane  f lanes  v stack beside",
 };
