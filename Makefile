@@ -240,9 +240,18 @@ unit: unit-build
 
 unit-build: $(UNIT)
 
-# What the tree of src/ promises: which folder may include which, the length of files, where versions are named.
-lint:
-	python3 tests/lint.py
+# What the tree of src/ promises: which folder may include which, formatting, numbers that only go down, where versions
+# are named. Call cycles are read from the object files, of the program and of the first extension.
+CLANG_FORMAT ?= clang-format
+LINKED = --objects $(BUILD)/obj $(addprefix --objects $(BUILD)/obj-,$(firstword $(SEEN)))
+lint: all
+	CLANG_FORMAT="$(CLANG_FORMAT)" python3 tests/lint.py $(LINKED)
+
+format:
+	$(CLANG_FORMAT) -i $(shell find src -name "*.[ch]")
+
+ratchet: all
+	python3 tests/ratchet.py --renew $(LINKED)
 
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libdyntrace.a | $(BUILD)/unit
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -MMD -MP -Isrc -o $@ $< $(BUILD)/libdyntrace.a $(LIBS)
@@ -375,7 +384,9 @@ help:
 	@echo "make program         only build/dyntrace, no Python needed"
 	@echo "make test            lint, unit tests, then pytest; TESTS=tests/test_x.py for a part"
 	@echo "make unit            unit tests alone"
-	@echo "make lint            what the tree promises: includes run downwards, files are short, versions are named once"
+	@echo "make lint            what the tree promises: includes run downwards, code is formatted, tests/ratchet.txt is held"
+	@echo "make format          lay out src/ as .clang-format has it, with clang-format 14"
+	@echo "make ratchet         lower the numbers of tests/ratchet.txt to today's"
 	@echo "make wheel           build/dist/: a wheel for each of PYTHONS, for other machines, too; make sdist: the sources"
 	@echo "make wheel-test      wheels and sdist of every one of PYTHONS, installed and used"
 	@echo "make deb-test        Debian's packages: made in a trixie chroot, installed, used and purged in another; as root"
@@ -398,7 +409,7 @@ help:
 	@echo "make install         PREFIX (now: $(PREFIX)) and DESTDIR; make uninstall undoes it"
 	@echo "make clean           remove $(BUILD)/"
 
-.PHONY: all program extensions fit bundle wheel sdist install uninstall test unit unit-build lint wheel-test deb-test check-san check-valgrind \
+.PHONY: all program extensions fit bundle wheel sdist install uninstall test unit unit-build lint format ratchet wheel-test deb-test check-san check-valgrind \
         fuzz fuzz-build tui-fuzz evaluator-fuzz whatif-pairs tui-tour bench engines cpython-tests capture-judges torch-tests torch-matrix conformance shim-torture resume-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:

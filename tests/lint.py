@@ -1,24 +1,30 @@
 """What the tree of src/ promises, held: `make lint`.
 
-* Includes run downwards: ABOVE says what a folder may include besides itself and the headers at the top.
-* No circle: a file (its .c and .h are one) includes nothing that leads back to it.
-* No file is longer than 800 lines, and resume functions, with what differs between versions for them, take no more than 1,000.
+* Includes run downwards: BELOW lists the folders that a folder may include besides itself and the headers at the top.
+* No circle of includes: a file (its .c and .h are one) includes nothing that leads back to it.
+* C code is formatted as .clang-format has it: `make format` does it.
+* Density, width and call cycles only shrink: tests/ratchet.py.
 * CPython's versions are listed in src/versions.h, and documents agree with it. What differs between them is named in
   src/tracer/compat/ and python/dyntrace/_torch_versions.py alone.
 * The pairs of torch and CPython that take the shim by default are those that passed in the table of docs/torch.md.
 * A statement that C asks for, schema_statement("report/functions"), is in schemas/: src/schema.h.
+
+Usage: lint.py [--objects FOLDER]...   folders of object files, for call cycles
 """
 
+import argparse
 import os
 import re
 import runpy
+import shutil
+import subprocess
 import sys
+
+import ratchet
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 TOP = os.path.join(ROOT, "src")
-LINES = 800
-PARTS = {"resume functions": (("tracer/resume/", "tracer/compat/bytecode."), 1000),  # comments and blank lines included
-         "capture": (("tracer/capture/", "tracer/compat/step."), 5600)}
+FORMATTER = 14  # the major version of clang-format; others lay out some lines in another way
 
 # The four doors lie at the top of src/; each belongs to a folder.
 DOORS = {"tracer_shim": "tracer", "recorder_sqlite": "collector", "replay": "trace", "tui": "tui", "main": "cmd"}
@@ -82,29 +88,17 @@ def torches():
         yield "%s: has torch %d.%d with CPython %d.%d as tested, %s has not" % (has, *torch, *python, lacks)
 
 
-def circles(edges):
-    """Groups of nodes that lead to each other (Tarjan)."""
-    number, low, stack, found = {}, {}, [], []
-
-    def visit(node):
-        number[node] = low[node] = len(number)
-        stack.append(node)
-        for next_ in sorted(edges.get(node, ())):
-            if next_ not in number:
-                visit(next_)
-                low[node] = min(low[node], low[next_])
-            elif next_ in stack:
-                low[node] = min(low[node], number[next_])
-        if low[node] == number[node]:
-            group = stack[stack.index(node):]
-            del stack[stack.index(node):]
-            if len(group) > 1:
-                found.append(sorted(group))
-
-    for node in sorted(edges):
-        if node not in number:
-            visit(node)
-    return found
+def unformatted():
+    """Files of src/ that clang-format would change. None where FORMATTER is not installed."""
+    program = os.environ.get("CLANG_FORMAT", "clang-format")
+    version = shutil.which(program) and subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    if not version or not re.search(rf"version {FORMATTER}\.", version):
+        print(f"formatting was not checked: that needs clang-format {FORMATTER}")
+        return
+    for path in files("src", ".c", ".h"):
+        made = subprocess.run([program, path], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        if made != "\n".join(read(path)):
+            yield f"{path}: not formatted: run `make format`"
 
 
 def statements():
@@ -115,32 +109,35 @@ def statements():
     yield "import/aspects"  # which schemas/embed.sh makes
 
 
-def main():
-    wrong, edges, total, known, parts = [*versions(), *torches()], {}, 0, set(statements()), dict.fromkeys(PARTS, 0)
+def includes():
+    """Includes that run upwards or in a circle, and statements of SQL that do not exist."""
+    edges, known = {}, set(statements())
     for name in files("src", ".c", ".h"):
-        path, lines = name[len("src/"):], read(name)
-        total += len(lines) - 1
-        for part, (places, _) in PARTS.items():
-            parts[part] += len(lines) - 1 if path.startswith(places) else 0
-        if len(lines) - 1 > LINES:
-            wrong.append(f"{name}: {len(lines) - 1} lines, {LINES} allowed: a file is one idea")
+        path = name[len("src/"):]
         mine, module = folder(path), path.rsplit(".", 1)[0]
-        for at, line in enumerate(lines, 1):
-            wrong += [f"{name}:{at}: schemas/ has no statement {asked}" for asked in re.findall(r'schema_statement\("([^"]+)"\)', line)
-                      if asked not in known and path != "schema.h"]
+        for at, line in enumerate(read(name), 1):
+            for asked in re.findall(r'schema_statement\("([^"]+)"\)', line):
+                if asked not in known and path != "schema.h":
+                    yield f"{name}:{at}: schemas/ has no statement {asked}"
             include = re.match(r'#include "([^"]+)"', line)
             if not include:
                 continue
             theirs, other = folder(include[1]), include[1].rsplit(".", 1)[0]
             if theirs and theirs != mine and theirs not in BELOW.get(mine, set()):
-                wrong.append(f"{name}:{at}: {mine or 'a shared header'} may not include {include[1]}")
+                yield f"{name}:{at}: {mine or 'a shared header'} may not include {include[1]}"
             if module != other:
                 edges.setdefault(module, set()).add(other)
-    wrong += [f"src/: a circle of includes: {', '.join(group)}" for group in circles(edges)]
-    wrong += [f"{part}: {parts[part]} lines, {most} allowed" for part, (_, most) in PARTS.items() if most and parts[part] > most]
+    for group in ratchet.circles(edges):
+        yield f"src/: a circle of includes: {', '.join(group)}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--objects", action="append", default=[])
+    given = parser.parse_args()
+    wrong = [*versions(), *torches(), *unformatted(), *includes(), *ratchet.exceeded(given.objects)]
     for line in wrong:
         print(line)
-    print(f"{total} lines in src/: " + ", ".join(f"{lines} for {part}" for part, lines in parts.items()))
     return 1 if wrong else 0
 
 

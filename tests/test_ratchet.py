@@ -1,0 +1,51 @@
+"""tests/ratchet.txt only goes down: `make lint` fails above it, `make ratchet` never raises it."""
+
+import pytest
+
+import ratchet
+
+pytestmark = pytest.mark.one_python
+
+
+@pytest.fixture
+def held(tmp_path, monkeypatch):
+    """A function that holds the file to TEXT and returns the file."""
+    file = tmp_path / "ratchet.txt"
+    monkeypatch.setattr(ratchet, "FILE", str(file))
+    monkeypatch.setattr(ratchet, "measure", lambda objects: {"tokens": [50], "cycles": [8, 3]})
+
+    def hold(text):
+        file.write_text(text)
+        return file
+
+    return hold
+
+
+def test_numbers_at_their_limit_pass(held):
+    held("tokens: 50\ncycles: 8 3\n")
+    assert not [*ratchet.exceeded([])]
+
+
+@pytest.mark.parametrize("text, wrong", [("tokens: 49\ncycles: 8 3\n", "tokens: 50, and tests/ratchet.txt allows 49"),
+                                         ("tokens: 50\ncycles: 8\n", "cycles: 8 3, and tests/ratchet.txt allows 8"),
+                                         ("tokens: 50\n", "has no line for cycles")])
+def test_a_number_above_its_limit_fails(held, text, wrong):
+    held(text)
+    assert wrong in "\n".join(ratchet.exceeded([]))
+
+
+def test_renewing_lowers_and_never_raises(held):
+    file = held("tokens: 49\ncycles: 9 9 2\n")
+    ratchet.renew([])
+    assert "tokens: 49\ncycles: 8 3\n" in file.read_text()
+
+
+def test_cycles_come_from_symbols_that_files_use_of_each_other():
+    assert ratchet.circles({"ring": {"file"}, "file": {"ring", "code"}, "code": set()}) == [["file", "ring"]]
+
+
+def test_comments_and_blank_lines_are_no_code(tmp_path, monkeypatch):
+    monkeypatch.setattr(ratchet, "ROOT", str(tmp_path))
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.c").write_text('/* a comment\n * of two lines */\n\nint a = f("one token");\n// no\n')
+    assert ratchet.density() == {"src": [8, 1]}
