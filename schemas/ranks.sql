@@ -10,10 +10,14 @@ CREATE TABLE rank(
     asked INTEGER, python INTEGER, compile_ns INTEGER, wait_ns INTEGER,
     died GENERATED ALWAYS AS (exit_signal IS NOT NULL OR COALESCE(exit_code, 0) <> 0));
 CREATE TABLE function(function_id INTEGER PRIMARY KEY, filename TEXT, qualname TEXT, first_line INTEGER, UNIQUE(filename, qualname, first_line));
--- event: the nth compile of a function in a rank; key: equal for what is alike. lookup: of how many of the function it was the last.
+-- event: the nth compile of a function in a rank; lookup: of how many of the function it was the last. key: equal for compiles that
+-- are alike; it is made of what differs between compiles: outcome, the cause (source, expected, actual), breaks, guards (a hash of
+-- them), and code (the fingerprint of the function's own code object, NULL: not known, or a resume function's). made_by: of a resume
+-- function, the break that made it. Texts are text_alike's (src/trace/alike.h), but expected and actual, which are as recorded.
 CREATE TABLE event(
-    event_id INTEGER PRIMARY KEY, rank_id INTEGER, function_id INTEGER, nth INTEGER, key INTEGER, at_ns INTEGER, ended_ns INTEGER,
-    lookup INTEGER, compile_id INTEGER, outcome TEXT, source TEXT, expected TEXT, actual TEXT);
+    event_id INTEGER PRIMARY KEY, rank_id INTEGER, function_id INTEGER, nth INTEGER, at_ns INTEGER, ended_ns INTEGER, lookup INTEGER,
+    compile_id INTEGER, outcome TEXT, source TEXT, expected TEXT, actual TEXT, breaks TEXT, made_by TEXT, code INTEGER, guards INTEGER,
+    key INTEGER);
 CREATE INDEX rank_number ON rank(rank);
 CREATE INDEX rank_file ON rank(file, rank);
 CREATE INDEX event_place ON event(function_id, nth, rank_id);
@@ -25,10 +29,12 @@ CREATE INDEX wait_start ON wait(start_ns, end_ns, rank_id);
 -- ahead: how far the clock of a host is ahead of the first one's, at least and at most, by the barriers.
 CREATE TABLE ahead(host TEXT PRIMARY KEY, least_ns INTEGER, most_ns INTEGER);
 -- differs: ranks that do at one place what most do not. event_id: theirs, other_id: of one of the most; NULL: has no such compile.
+-- what: of which kind the difference is (enum difference of src/cmd/ranks.c). source, here, there: what is shown of it.
 CREATE TABLE differs(
     differs_id INTEGER PRIMARY KEY, function_id INTEGER, nth INTEGER, key INTEGER, ranks INTEGER, event_id INTEGER, other_id INTEGER,
-    source TEXT, here TEXT, there TEXT);
+    what INTEGER, source TEXT, here TEXT, there TEXT);
 CREATE TABLE differing(differs_id INTEGER, rank_id INTEGER);
+CREATE INDEX differing_place ON differing(differs_id);
 CREATE TABLE side_guard(side INTEGER, ordinal INTEGER, kind TEXT, source TEXT, expression TEXT);
 
 -- name: processes
@@ -55,22 +61,32 @@ LEFT JOIN compiled c ON c.rank = o.rank LEFT JOIN broke b ON b.rank = o.rank LEF
 LEFT JOIN waited w ON w.rank = o.rank ORDER BY o.rank;
 
 -- name: events
--- Of a trace: the compiles of each rank, in order of time. ?1: a GLOB for functions, or NULL. What is in no column of `event` is for
--- its key only: where graphs broke.
+-- Of a trace: the compiles of each rank, in order of time. ?1: a GLOB for functions, or NULL. A resume function is made of its
+-- function's code, whose compile has the fingerprint; its own names have counters of the process.
 WITH zero AS (SELECT CAST((SELECT value FROM meta WHERE key = 'started_unix_ns') AS INTEGER) +
                      COALESCE(CAST((SELECT value FROM meta WHERE key = 'clock_offset_ns') AS INTEGER), 0) AS ns)
 SELECT COALESCE(p.rank, CAST((SELECT value FROM meta WHERE key = 'rank') AS INTEGER)) AS rank, m.filename, m.qualname, m.first_line,
        z.ns + m.start_ns, z.ns + COALESCE(m.end_ns, m.start_ns),
        (SELECT COUNT(*) FROM lookup l WHERE l.code_id = m.code_id AND l.start_ns <= m.start_ns), m.compile_id, m.outcome,
        iif(m.is_recompile, COALESCE(k.source, k.text), NULL), iif(m.is_recompile, k.expected, NULL), iif(m.is_recompile, k.actual, NULL),
-       (SELECT group_concat(b.line || ' ' || COALESCE(b.reason, ''), char(10)) FROM graph_break b WHERE b.compile_id = m.compile_id),
+       (SELECT group_concat(said, char(10)) FROM (
+            SELECT 'broke at line ' || COALESCE(b.line, '?') || COALESCE(': ' || replace(b.reason, char(10), ' '), '') AS said
+            FROM graph_break b WHERE b.compile_id = m.compile_id ORDER BY b.line, b.graph_break_id)),
+       iif(c.kind = 'resume' OR c.qualname GLOB '*torch_dynamo_resume_in_*', COALESCE(
+           (SELECT 'broke at line ' || COALESCE(b.line, '?') || COALESCE(' of ' || o.qualname, '')
+                   || COALESCE(': ' || replace(b.reason, char(10), ' '), '')
+            FROM graph_break b JOIN code r ON r.code_id = b.resume_code_id LEFT JOIN code o ON o.code_id = b.code_id
+            WHERE r.filename IS c.filename AND r.qualname = c.qualname AND r.process_id = c.process_id LIMIT 1),
+           'broke at line ' || c.first_line), NULL),
+       iif(c.kind = 'resume' OR c.qualname GLOB '*torch_dynamo_resume_in_*', NULL, NULLIF(c.fingerprint, 0)),
        m.cache_entry_id
-FROM zero z CROSS JOIN compiles m JOIN process p USING(process_id) LEFT JOIN recompile_cause k ON k.rowid = m.cause_id
+FROM zero z CROSS JOIN compiles m JOIN process p USING(process_id) LEFT JOIN code c ON c.code_id = m.code_id
+LEFT JOIN recompile_cause k ON k.rowid = m.cause_id
 WHERE m.outcome IS NOT 'skipped' AND m.qualname IS NOT NULL AND (?1 IS NULL OR m.qualname GLOB ?1 OR m.qualname GLOB '*.' || ?1)
 ORDER BY m.start_ns, m.compile_id;
 
 -- name: guards
--- Of a trace: by entry, for keys. What the address of an object is in, says nothing.
+-- Of a trace: by entry, for keys.
 SELECT cache_entry_id, kind, source, expression FROM guard NOT INDEXED;
 
 -- name: compile-guards
@@ -102,10 +118,11 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?
 INSERT OR IGNORE INTO function(filename, qualname, first_line) VALUES (?1, ?2, ?3);
 
 -- name: event
--- ?1: the file; ?2 to ?13: the first columns of the statement `events`; ?14: the key.
-INSERT INTO event(rank_id, function_id, nth, key, at_ns, ended_ns, lookup, compile_id, outcome, source, expected, actual)
+-- ?1: the file; ?2 to ?16: the columns of the statement `events` up to the fingerprint; ?17: the guards' hash; ?18: the key.
+INSERT INTO event(rank_id, function_id, nth, at_ns, ended_ns, lookup, compile_id, outcome, source, expected, actual, breaks, made_by,
+                  code, guards, key)
 SELECT r.rank_id, f.function_id, 1 + (SELECT COUNT(*) FROM event e WHERE e.function_id = f.function_id AND e.rank_id = r.rank_id),
-       ?14, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13
+       ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18
 FROM rank r CROSS JOIN function f
 WHERE r.file = ?1 AND r.rank = ?2 AND f.filename IS ?3 AND f.qualname = ?4 AND f.first_line IS ?5;
 
@@ -125,6 +142,9 @@ CREATE TEMP TABLE shift AS SELECT r.rank_id, (h.least_ns + h.most_ns) / 2 AS ns 
 UPDATE event SET at_ns = at_ns - s.ns, ended_ns = ended_ns - s.ns FROM shift s WHERE s.rank_id = event.rank_id;
 UPDATE wait SET start_ns = start_ns - s.ns, end_ns = end_ns - s.ns FROM shift s WHERE s.rank_id = wait.rank_id;
 UPDATE rank SET began_ns = began_ns - s.ns, ended_ns = ended_ns - s.ns FROM shift s WHERE s.rank_id = rank.rank_id;
+-- Code is compared where all ranks know the function's: the key gets it (there is no XOR in SQL).
+UPDATE event SET code = NULL WHERE function_id IN (SELECT function_id FROM event WHERE code IS NULL);
+UPDATE event SET key = ~(key & code) & (key | code) WHERE code IS NOT NULL;
 -- What most ranks have as the nth compile of a function is what they agree on: one key, or none. A rank that died may not have come
 -- so far. Where as many have this as that, those that compiled are the ones that differ, then the higher rank.
 CREATE TEMP TABLE tally AS
@@ -147,25 +167,37 @@ INSERT INTO differs(function_id, nth, key, ranks, event_id, other_id)
 SELECT o.function_id, o.nth, o.key, COUNT(*), MIN(o.event_id), MIN(o.other_id) FROM odd o LEFT JOIN event e USING(event_id)
 LEFT JOIN event t ON t.event_id = o.other_id GROUP BY 1, 2, 3 ORDER BY MIN(COALESCE(e.at_ns, t.at_ns));
 INSERT INTO differing SELECT d.differs_id, o.rank_id FROM odd o JOIN differs d ON d.function_id = o.function_id AND d.nth = o.nth AND d.key IS o.key;
-UPDATE differs SET source = COALESCE(e.source, t.source),
-    here = iif(e.event_id IS NULL, 'no such compile', e.actual),
-    there = CASE WHEN e.event_id IS NULL THEN COALESCE(t.actual, 'a compile') WHEN t.source IS e.source THEN t.actual ELSE e.expected END
-FROM (SELECT differs_id, event_id AS mine, other_id AS others FROM differs) d LEFT JOIN event e ON e.event_id = d.mine
-LEFT JOIN event t ON t.event_id = d.others WHERE differs.differs_id = d.differs_id;
+
+-- name: pairs
+-- Each difference with the two compiles that differ; a side that has none is NULL. moved: where that side has the function, if it has
+-- it on another line.
+SELECT d.differs_id, d.event_id IS NOT NULL, d.other_id IS NOT NULL, e.outcome, t.outcome, e.breaks, t.breaks, e.source, t.source,
+       e.expected, t.expected, e.actual, t.actual, e.guards, t.guards, e.code, t.code, COALESCE(e.made_by, t.made_by), f.first_line,
+       iif(d.nth = 1 AND (e.event_id IS NULL OR t.event_id IS NULL),
+           (SELECT g.first_line FROM function g JOIN event v ON v.function_id = g.function_id
+            WHERE g.filename IS f.filename AND g.qualname = f.qualname AND g.first_line IS NOT f.first_line AND v.nth = 1
+              AND (v.rank_id IN (SELECT rank_id FROM differing WHERE differs_id = d.differs_id)) = (e.event_id IS NULL)
+            ORDER BY g.first_line LIMIT 1), NULL)
+FROM differs d JOIN function f USING(function_id) LEFT JOIN event e ON e.event_id = d.event_id
+LEFT JOIN event t ON t.event_id = d.other_id;
+
+-- name: described
+UPDATE differs SET what = ?2, source = ?3, here = ?4, there = ?5 WHERE differs_id = ?1;
 
 -- name: unexplained
--- Both compiled, for the same cause or none: which guard of the new entries is another? The two traces, and the compiles.
-SELECT d.differs_id, a.file, e.compile_id, b.file, t.compile_id FROM differs d JOIN event e ON e.event_id = d.event_id
+-- Of those whose guards differ, ?1: the two traces, and the compiles, to find which guard it is. Each opens two traces: no more than 50.
+SELECT d.differs_id, a.file, e.compile_id, b.file, t.compile_id, d.source FROM differs d JOIN event e ON e.event_id = d.event_id
 JOIN event t ON t.event_id = d.other_id JOIN rank a ON a.rank_id = e.rank_id JOIN rank b ON b.rank_id = t.rank_id
-WHERE e.source IS t.source AND e.actual IS t.actual AND e.expected IS t.expected LIMIT 50;
+WHERE d.what = ?1 LIMIT 50;
 
 -- name: recompiled
--- Where a rank compiled again: its trace and compile, which lookup of which function it was, and a rank of the most, with its trace.
+-- Where a rank compiled again, for another cause or where most hit an entry, ?1 and ?2: its trace and compile, which lookup of which
+-- function it was, and a rank of the most, with its trace.
 SELECT d.differs_id, a.file, e.compile_id, e.lookup, f.filename, f.qualname, f.first_line, b.file, b.rank
 FROM differs d JOIN event e ON e.event_id = d.event_id JOIN rank a ON a.rank_id = e.rank_id JOIN function f ON f.function_id = d.function_id
 JOIN rank b ON b.rank_id = (SELECT r.rank_id FROM rank r WHERE NOT r.died AND r.rank_id NOT IN
     (SELECT g.rank_id FROM differing g JOIN differs o USING(differs_id) WHERE o.function_id = d.function_id) ORDER BY r.rank LIMIT 1)
-WHERE e.source IS NOT NULL ORDER BY d.differs_id LIMIT 50;
+WHERE d.what IN (?1, ?2) AND e.source IS NOT NULL ORDER BY d.differs_id LIMIT 50;
 
 -- name: entry-hit
 -- Of a trace: which entry lookup ?1 of a function (?2, ?3, ?4) hit in rank ?5.
@@ -178,29 +210,28 @@ WHERE c.filename IS ?2 AND c.qualname = ?3 AND c.first_line IS ?4
 -- Of a trace: what did not fit in entry ?2 when ?1 was compiled.
 SELECT COALESCE(k.source, k.text), k.actual, k.expected FROM recompile_causes k WHERE k.compile_id = ?1 AND k.older_entry = ?2 AND k.decided LIMIT 1;
 
--- name: caused
-UPDATE differs SET source = ?2, here = ?3, there = ?4 WHERE differs_id = ?1;
-
 -- name: guard
 INSERT INTO side_guard VALUES (?1, ?2, ?3, ?4, ?5);
 
 -- name: explain
--- The first guard of side 0 that side 1 has otherwise.
-UPDATE differs SET source = g.source, here = g.expression, there = g.other
-FROM (SELECT a.source, a.expression, (SELECT b.expression FROM side_guard b WHERE b.side = 1 AND b.source IS a.source AND b.kind IS a.kind LIMIT 1) AS other
-      FROM side_guard a WHERE a.side = 0 AND a.expression NOT LIKE '%0x%' AND a.expression NOT GLOB '*[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]*'
-        AND NOT EXISTS (SELECT 1 FROM side_guard b WHERE b.side = 1 AND b.source IS a.source AND b.expression IS a.expression)
-      ORDER BY a.ordinal LIMIT 1) g
-WHERE differs_id = ?1;
+-- The first guard that one side has otherwise: its source, what side 0 has, what side 1 has; NULL: has none of that kind there.
+SELECT a.source, iif(a.side, b.expression, a.expression), iif(a.side, a.expression, b.expression) FROM side_guard a
+LEFT JOIN side_guard b ON b.side = 1 - a.side AND b.source IS a.source AND b.kind IS a.kind
+ AND NOT EXISTS (SELECT 1 FROM side_guard o WHERE o.side = a.side AND o.source IS b.source AND o.kind IS b.kind AND o.expression IS b.expression)
+WHERE NOT EXISTS (SELECT 1 FROM side_guard o WHERE o.side = 1 - a.side AND o.source IS a.source AND o.kind IS a.kind
+                  AND o.expression IS a.expression)
+ORDER BY a.side, a.ordinal, b.ordinal LIMIT 1;
 
 -- name: about
 -- The job as a whole: a name and a value.
 SELECT 'job', COALESCE((SELECT job FROM rank LIMIT 1), '?')
 UNION ALL SELECT 'ranks', COUNT(DISTINCT rank) || ' of ' || MAX(COALESCE(MAX(world_size), 0), MAX(rank) + 1) || ', on ' || COUNT(DISTINCT host) || ' host'
           || iif(COUNT(DISTINCT host) = 1, '', 's') FROM rank
-UNION ALL SELECT 'missing', group_concat(rank, ', ') FROM (
-    WITH RECURSIVE n(rank) AS (SELECT 0 UNION ALL SELECT rank + 1 FROM n WHERE rank + 1 < MIN(1000000, (SELECT MAX(COALESCE(MAX(world_size), 0), MAX(rank) + 1) FROM rank)))
-    SELECT rank FROM n WHERE rank NOT IN (SELECT rank FROM rank) LIMIT 100)
+UNION ALL SELECT 'missing', group_concat(said, ', ') FROM (
+    WITH present AS (SELECT rank FROM rank UNION SELECT -1 UNION SELECT MAX(COALESCE(MAX(world_size), 0), MAX(rank) + 1) FROM rank),
+    gap AS (SELECT LAG(rank) OVER (ORDER BY rank) + 1 AS least, rank - 1 AS most FROM present)
+    SELECT CASE WHEN place = 101 THEN '...' WHEN least = most THEN least ELSE least || '-' || most END AS said
+    FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY least) AS place FROM gap WHERE least <= most) WHERE place <= 101)
 UNION ALL SELECT 'clocks', CASE WHEN COUNT(DISTINCT host) = 1 THEN 'one machine''s' WHEN EXISTS (SELECT 1 FROM ahead) THEN
     'aligned by the ranks'' barriers, to ' || (SELECT MAX(most_ns - least_ns) / 1000000 + 3 FROM ahead) || ' ms' WHEN COUNT(doubt_ns) = COUNT(*) THEN
     'aligned by the clock of the traces'' directory, to ' || ((MAX(doubt_ns) / 1000000 + 1) * 2) || ' ms' ELSE
@@ -241,8 +272,12 @@ ORDER BY before IS NULL, differs = 0, late IS NULL, ended IS NULL, slow IS NULL,
 --page `function` | `where` | ranks | compile | lookup | `guard` | `here` | `others` | at_ns: at
 -- Where ranks differ, in order of time; ?1: how many rows, -1 or NULL all.
 SELECT f.qualname AS function, f.filename || ':' || f.first_line AS "where",
-       (SELECT group_concat(rank, ',') FROM (SELECT r.rank FROM differing g JOIN rank r USING(rank_id) WHERE g.differs_id = d.differs_id ORDER BY 1 LIMIT 16))
-       || iif(d.ranks > 16, ',...', '') AS ranks, d.nth AS compile, COALESCE(e.lookup, t.lookup) AS lookup,
+       (SELECT group_concat(said, ',') FROM (
+            SELECT CASE WHEN ROW_NUMBER() OVER (ORDER BY MIN(rank)) = 17 THEN '...' WHEN MIN(rank) = MAX(rank) THEN MIN(rank)
+                        ELSE MIN(rank) || '-' || MAX(rank) END AS said
+            FROM (SELECT r.rank, r.rank - ROW_NUMBER() OVER (ORDER BY r.rank) AS island FROM differing g JOIN rank r USING(rank_id)
+                  WHERE g.differs_id = d.differs_id)
+            GROUP BY island ORDER BY MIN(rank) LIMIT 17)) AS ranks, d.nth AS compile, COALESCE(e.lookup, t.lookup) AS lookup,
        d.source AS guard, substr(d.here, 1, 500) AS here, substr(d.there, 1, 500) AS others,
        COALESCE(e.at_ns, t.at_ns) - (SELECT MIN(began_ns) FROM rank) AS at_ns
 FROM differs d JOIN function f USING(function_id) LEFT JOIN event e ON e.event_id = d.event_id LEFT JOIN event t ON t.event_id = d.other_id

@@ -212,3 +212,168 @@ def test_compiled_longer(run, recorded, tmp_path, seconds, came, slow):
         db.close()
     found = asked(run, folder)
     assert {row["rank"]: row["note"] for row in found["table"] if row["note"]} == {rank: "compiled longer than most" for rank in slow}
+
+
+def changed(path, *statements):
+    with sqlite3.connect(path) as db:
+        for statement in statements:
+            db.execute(*statement if isinstance(statement, tuple) else (statement,))
+    db.close()
+
+
+def guard(path, source, expression, kind="TENSOR_MATCH"):
+    """The first guard of the first entry is this one."""
+    changed(path, ("UPDATE guard SET kind = ?, source = ?, expression = ? WHERE cache_entry_id = 1 AND ordinal = 0", (kind, source, expression)))
+
+
+TENSOR = "check_tensor(%s, Tensor, DispatchKeySet(CUDA, BackendSelect), torch.float32, device=%s, requires_grad=False, size=[%d, 4], stride=[4, 1])"
+# (source, expression) in one process, and in another that does the same
+PROCESSES = {
+    "device": (("L['x']", TENSOR % ("L['x']", 0, 8)), ("L['x']", TENSOR % ("L['x']", 5, 8))),
+    "device name": (("L['d']", "L['d'] == 'cuda:0'"), ("L['d']", "L['d'] == 'cuda:11'")),
+    "other device name": (("L['d']", "L['d'] == 'npu:0'"), ("L['d']", "L['d'] == 'npu:1'")),
+    "device object": (("G['d']", "G['d'] == device(type='xpu', index=0)"), ("G['d']", "G['d'] == device(type='xpu', index=1)")),
+    "stream": (("___get_current_stream(torch.device('cuda', 0))", "x"), ("___get_current_stream(torch.device('cuda', 1))", "x")),
+    "builtins": (("G['__builtins_dict___0']['len']", "___check_obj_id(G['__builtins_dict___0']['len'], 140222591751072), type=<class 'f'>"),
+                 ("G['__builtins_dict___24']['len']", "___check_obj_id(G['__builtins_dict___24']['len'], 94022259), type=<class 'f'>")),
+    "scope": (("G['___unnamed_scope_140222591751072_c0']['k']", "x"), ("G['___unnamed_scope_139904561779616_c11']['k']", "x")),
+    "module": (("G['___module_nn_140222591751072_c0']", "x"), ("G['___module_nn_139904561779616_c3']", "x")),
+    "compiled": (("G['__compiled_fn_3_0a1b2c3d_1111_2222_3333_444444444444']", "x"),
+                 ("G['__compiled_fn_5_ffffffff_1111_2222_3333_555555555555']", "x")),
+    "resume": (("G['__resume_at_30_3']", "x"), ("G['__resume_at_30_4']", "x")),
+    "new name": (("G['__of_a_later_torch_1']", "x"), ("G['__of_a_later_torch_2']", "x")),
+    "address": (("L['f']", "L['f'] is <function f at 0x7f8f538a5800>"), ("L['f']", "L['f'] is <function f at 0x55d0c0ffee>")),
+    "type": (("L['x']", "___check_type_id(L['x'], 9463552), type=<class 'int'>"), ("L['x']", "___check_type_id(L['x'], 94859303463552), type=<class 'int'>")),
+    "dict version": (("L['d']", "___dict_version(L['d']) == 71"), ("L['d']", "___dict_version(L['d']) == 1234")),
+    "hooks": (("saved tensors hooks", "a.top_saved_tensors_hooks ids == (14022259, 14022260)"), ("saved tensors hooks", "a.top_saved_tensors_hooks ids == (94022259, 94022260)")),
+    "set": (("L['s']", "L['s'] == {'b', 'a'}"), ("L['s']", "L['s'] == {'a', 'b'}")),
+}
+
+
+@pytest.mark.parametrize("case", PROCESSES)
+def test_processes_differ_and_ranks_do_not(run, recorded, tmp_path, case):
+    """Device numbers, addresses, and the counters of a process are in sources and expressions; they are no difference."""
+    folder = job(tmp_path / "job", recorded, 3)
+    for rank in range(3):
+        guard(folder / f"{rank:03}.db", *PROCESSES[case][rank == 2])
+    found = asked(run, folder)
+    assert found["differs"] == [] and not [row for row in found["table"] if row["note"]]
+
+
+@pytest.mark.parametrize("one, other, here, others", [
+    (("L['n']", "L['n'] == 1000000007"), ("L['n']", "L['n'] == 1000000009"), "L['n'] == 1000000009", "L['n'] == 1000000007"),
+    (("L['d']", "L['d'] == 'cuda:0'"), ("L['d']", "L['d'] == 'cpu'"), "L['d'] == 'cpu'", "L['d'] == 'cuda:*'"),
+    (("L['x']", TENSOR % ("L['x']", 0, 8)), ("L['x']", TENSOR % ("L['x']", 1, 12)), "size=[12, 4]", "size=[8, 4]"),
+    (("G['layer_1'].k", "x"), ("G['layer_2'].k", "x"), "x", "no such guard"),
+    (("G['__import_my_dot_block_1'].k", "x"), ("G['__import_my_dot_block_2'].k", "x"), "x", "no such guard"),
+    (("L['f']", "L['f'] is <function f at 0x7f8f538a5800>"), ("L['f']", "L['f'] is <function g at 0x7f8f538a5800>"),
+     "L['f'] is <function g at *>", "L['f'] is <function f at *>"),
+    (("L['x']", "___check_obj_id(L['x'], 140222591751072), type=<class 'a'>"), ("L['x']", "___check_obj_id(L['x'], 140222591751072), type=<class 'b'>"),
+     "type=<class 'b'>", "type=<class 'a'>"),
+])
+def test_values_that_differ_are_named_alone(run, recorded, tmp_path, one, other, here, others):
+    folder = job(tmp_path / "job", recorded, 3)
+    for rank in range(3):
+        guard(folder / f"{rank:03}.db", *(other if rank == 2 else one))
+    [row] = asked(run, folder)["differs"]
+    assert (row["ranks"], row["guard"], row["compile"]) == ("2", other[0], 1)
+    assert row["here"].endswith(here) and row["others"].endswith(others)
+
+
+def test_a_guard_that_only_the_others_have(run, recorded, tmp_path):
+    folder = job(tmp_path / "job", recorded, 3)
+    changed(folder / "001.db", "DELETE FROM guard WHERE source = \"G['FLAG']\" AND cache_entry_id = 1")
+    [row] = asked(run, folder)["differs"]
+    assert (row["ranks"], row["guard"], row["here"], row["others"]) == ("1", "G['FLAG']", "no such guard", "G['FLAG'] == 1")
+
+
+def test_other_code_with_equal_guards(run, recorded, tmp_path):
+    """The fingerprint of the function's own code is compared; that of the compiled code is another in each process."""
+    folder = job(tmp_path / "job", recorded, 4)
+    changed(folder / "002.db", "UPDATE code SET fingerprint = fingerprint + 1 WHERE qualname = 'Model.forward'")
+    changed(folder / "001.db", "UPDATE code SET fingerprint = fingerprint + 1 WHERE kind = 'compiled'")
+    found = asked(run, folder)
+    [row] = found["differs"]
+    assert (row["function"], row["ranks"], row["guard"], row["compile"]) == ("Model.forward", "2", "code differs", 1)
+    assert row["here"].startswith("code ") and row["others"].startswith("code ") and row["here"] != row["others"]
+    changed(folder / "003.db", "UPDATE code SET fingerprint = NULL")  # as an import has it: nothing is known
+    assert asked(run, folder)["differs"] == []
+    for rank in (0, 1, 3):
+        changed(folder / f"00{rank}.db", "UPDATE code SET first_line = 17 WHERE qualname = 'Model.forward'")
+    moved = [row for row in asked(run, folder)["differs"] if row["where"].endswith("rank.py:17")]
+    assert [(row["guard"], row["here"], row["others"]) for row in moved] == [("code differs", "at line 18", "at line 17")]
+
+
+def resume_function(path, compile_id=1, line=20):
+    """The compile broke at LINE, and what comes after it was compiled as well."""
+    name = f"Model.torch_dynamo_resume_in_forward_at_{line}"
+    changed(path, ("INSERT INTO code SELECT 900, process_id, filename, ?, ?, 'resume', code_id, 7 FROM code WHERE qualname = 'Model.forward'", (name, line)),
+            ("INSERT INTO graph_break(compile_id, code_id, line, reason, resume_code_id) SELECT ?, code_id, ?, ?, 900 FROM compile WHERE compile_id = ?",
+             (compile_id, line, "Failed to trace\nBuiltin print\n  Explanation: no <object at 0x7f0012>", compile_id)),
+            "INSERT INTO compile(compile_id, thread_id, code_id, label, start_ns, end_ns, outcome) SELECT 900, thread_id, 900, '9/0', end_ns, end_ns + 5, 'compiled' "
+            "FROM compile WHERE compile_id = 1")
+
+
+def test_breaks_limits_and_outcomes_have_words(run, recorded, tmp_path):
+    folder = job(tmp_path / "job", recorded, 8)
+    resume_function(folder / "003.db")
+    changed(folder / "005.db", "UPDATE compile SET outcome = 'limit', cache_entry_id = NULL WHERE compile_id = 1")
+    changed(folder / "006.db", "UPDATE compile SET outcome = 'declined', cache_entry_id = NULL WHERE compile_id = 1")
+    found = asked(run, folder)
+    words = {(row["function"], row["ranks"]): (row["guard"], row["here"], row["others"]) for row in found["differs"]}
+    broke = "broke at line 20%s: Failed to trace Builtin print"
+    assert words == {
+        ("Model.forward", "3"): ("graph break", broke % "", "no such break"),
+        ("Model.torch_dynamo_resume_in_forward_at_20", "3"): ("graph break", broke % " of Model.forward", "no such break"),
+        ("Model.forward", "5"): ("outcome", "limit reached", "compiled"),
+        ("Model.forward", "6"): ("outcome", "declined: the compiler gave no code", "compiled")}
+    for row in found["differs"]:
+        assert all(value not in (None, "") for value in row.values()), row
+
+
+def test_a_break_that_the_others_have(run, recorded, tmp_path):
+    folder = job(tmp_path / "job", recorded, 3)
+    for rank in (0, 1, 2):
+        resume_function(folder / f"00{rank}.db", line=20 if rank < 2 else 22)
+    words = {row["function"]: (row["guard"], row["here"], row["others"]) for row in asked(run, folder)["differs"]}
+    broke = "broke at line %d%s: Failed to trace Builtin print"
+    rest = "Model.torch_dynamo_resume_in_forward_at_"
+    assert words == {"Model.forward": ("graph break", broke % (22, ""), broke % (20, "")),
+                     rest + "20": ("graph break", "no such break", broke % (20, " of Model.forward")),
+                     rest + "22": ("graph break", broke % (22, " of Model.forward"), "no such break")}
+
+
+def test_a_compile_that_the_others_do_not_have(run, recorded, tmp_path):
+    folder = job(tmp_path / "job", recorded, 3)
+    changed(folder / "001.db", "INSERT INTO code SELECT 901, process_id, filename, 'extra', 90, 'function', NULL, 7 FROM code WHERE qualname = 'Model.forward'",
+            "INSERT INTO compile(compile_id, thread_id, code_id, label, start_ns, end_ns, outcome) SELECT 901, thread_id, 901, '9/0', end_ns, end_ns + 5, 'compiled' "
+            "FROM compile WHERE compile_id = 1")
+    [row] = asked(run, folder)["differs"]
+    assert (row["function"], row["ranks"], row["guard"], row["here"], row["others"]) == ("extra", "1", "compile", "compiled", "no such compile")
+
+
+def test_names_with_counters_are_one_function(run, recorded, tmp_path):
+    """A resume function of dyntrace's own is numbered by the process; code that torch.fx wrote is in a file that is."""
+    folder = job(tmp_path / "job", recorded, 3)
+    for rank in range(3):
+        path = folder / f"00{rank}.db"
+        changed(path, f"INSERT INTO code SELECT 902, process_id, '<eval_with_key>.{rank + 3}', 'f.__resume_at_30_{rank}', 5, 'resume', NULL, {rank} "
+                      "FROM code WHERE qualname = 'Model.forward'",
+                "INSERT INTO compile(compile_id, thread_id, code_id, label, start_ns, end_ns, outcome) SELECT 902, thread_id, 902, '9/0', end_ns, end_ns + 5, "
+                "'compiled' FROM compile WHERE compile_id = 1")
+    assert asked(run, folder)["differs"] == []
+
+
+def test_ranks_are_ranges(run, recorded, tmp_path):
+    folder = job(tmp_path / "job", recorded, 12)
+    for rank in (3, 4, 5, 8, 10):
+        changed(folder / f"{rank:03}.db", "UPDATE compile SET outcome = 'declined', cache_entry_id = NULL WHERE compile_id = 1")
+    for rank in (1, 2, 11):
+        (folder / f"{rank:03}.db").unlink()
+    for path in folder.iterdir():
+        changed(path, "UPDATE meta SET value = 1000 WHERE key = 'world_size'")
+    found = asked(run, folder)
+    assert found["missing"] == "1-2, 11-999" and found["ranks"].startswith("9 of 1000")
+    (folder / "010.db").unlink()
+    [row] = [row for row in asked(run, folder)["differs"] if row["here"].startswith("declined")]
+    assert row["ranks"] == "3-5,8"

@@ -3,16 +3,14 @@
  *
  * Ranks of a job do the same, so what most of them do is what is meant. One trace is open at a
  * time: of each the ranks, their compiles and their longer waits are kept in a database of our own
- * (schemas/ranks.sql). A compile has a key: how it ended, what made it needed, where it broke, and
- * which guards its entry got. Where the nth compile of a function has another key in some ranks
- * than in most, or is not there, they differ; if the keys differ by guards alone the two traces are
- * opened once more, to name the guard.
+ * (schemas/ranks.sql). A compile has a key: how it ended, what made it needed, where it broke,
+ * which guards its entry got, and the function's code. Where the nth compile of a function has
+ * another key in some ranks than in most, or is not there, they differ; if the keys differ by
+ * guards alone the two traces are opened once more, to name the guard.
  *
- * A key leaves out what differs between any two processes: addresses, and the number of a device.
- * */
+ * Whatever differs between any two processes is not compared: trace/alike.h. */
 #include "cmd/ranks.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 
 #include "command.h"
@@ -22,13 +20,14 @@
 #include "lib/say.h"
 #include "lib/table.h"
 #include "schema.h"
+#include "trace/alike.h"
 #include "trace/db.h"
 #include "trace/result.h"
+#include "trace/torch_words.h"
 #include "trace/traces.h"
 
 enum {
     LIMIT = 20,            /* rows of each table, unless --limit */
-    ADDRESS = 8,           /* digits: a number as long is an address or an id */
     FRAMES_READ = 5000000, /* of a trace, at most, for waits */
 };
 
@@ -48,24 +47,14 @@ struct ranks {
 
 /* ---- keys ---------------------------------------------------------------- */
 
-/* A hash of TEXT, without addresses and the numbers of devices, that goes on from HASH. */
+/* A hash of TEXT, without what differs between processes, that goes on from HASH. */
 static uint64_t text_hash(uint64_t hash, const char *text)
 {
-    for (const char *at = text; *at; at++) {
-        size_t digits =
-            isalnum((unsigned char)*at) && (at == text || !isalnum((unsigned char)at[-1]))
-                ? strspn(at, "0123456789abcdefABCDEFx")
-                : 0;
-        bool number = isdigit((unsigned char)*at);
-        bool device = number && at > text &&
-                      ((at - text >= 5 && !strncmp(at - 5, "cuda:", 5)) ||
-                       (at - text >= 6 && !strncmp(at - 6, "index=", 6)));
-        if (number && (digits >= ADDRESS || device)) {
-            at += digits - 1;
-            continue;
-        }
+    char *alike = text_alike(text);
+
+    for (const char *at = alike; *at; at++)
         hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
-    }
+    free(alike);
     return (hash ^ 0xff) * UINT64_C(0x100000001b3);
 }
 
@@ -76,38 +65,82 @@ static struct map guards_hash(struct db *db)
 
     db_rows(row, db, schema_statement("ranks/guards"))
     {
-        const char *kind = query_text(row, 1, NULL);
-        uint64_t hash = text_hash(0, kind);
+        uint64_t hash = text_hash(0, query_text(row, 1, NULL));
         hash = text_hash(hash, query_text(row, 2, NULL));
-        if (!strstr(kind, "ID_MATCH")) /* of an object that is somewhere else in each process */
-            hash = text_hash(hash, query_text(row, 3, NULL));
+        hash = text_hash(hash, query_text(row, 3, NULL));
         int64_t *sum = map_put(&entries, query_integer(row, 0));
         *sum = (int64_t)((uint64_t)*sum + hash);
     }
     return entries;
 }
 
+/* Bind column COLUMN of FROM's row, a text, to PARAMETER of TO, without what differs between
+ * processes. */
+static void bind_alike(struct query *to, int parameter, struct query *from, int column)
+{
+    char *alike = NULL;
+
+    if (query_type(from, column) != QUERY_NULL)
+        alike = text_alike(query_text(from, column, NULL));
+    query_bind_text(to, parameter, alike);
+    free(alike);
+}
+
 /* ---- what each trace says ------------------------------------------------ */
+
+/* Columns of the statement `events`. Those up to CODE are columns of the table `event`, too. */
+enum event_column {
+    EVENT_RANK,
+    EVENT_FILENAME,
+    EVENT_QUALNAME,
+    EVENT_LINE,
+    EVENT_BEGAN,
+    EVENT_ENDED,
+    EVENT_LOOKUP,
+    EVENT_COMPILE,
+    EVENT_OUTCOME,
+    EVENT_SOURCE,
+    EVENT_EXPECTED,
+    EVENT_ACTUAL,
+    EVENT_BREAKS,
+    EVENT_MADE_BY,
+    EVENT_CODE,
+    EVENT_ENTRY,
+};
+
+/* A compile becomes a row of `event`. GUARDS: a hash of what its entry checks. */
+static void event_keep(struct ranks *ranks, struct db *db, struct query *events, uint64_t guards)
+{
+    uint64_t key = guards;
+
+    bind_alike(ranks->function, 1, events, EVENT_FILENAME);
+    bind_alike(ranks->function, 2, events, EVENT_QUALNAME);
+    query_bind_column(ranks->function, 3, events, EVENT_LINE);
+    query_put(ranks->function);
+
+    for (int i = EVENT_OUTCOME; i <= EVENT_BREAKS; i++)
+        key = text_hash(key, query_text(events, i, NULL));
+    query_bind_text(ranks->event, 1, db_path(db));
+    query_bind_row(ranks->event, 2, events, EVENT_CODE + 1);
+    bind_alike(ranks->event, EVENT_FILENAME + 2, events, EVENT_FILENAME);
+    bind_alike(ranks->event, EVENT_QUALNAME + 2, events, EVENT_QUALNAME);
+    bind_alike(ranks->event, EVENT_SOURCE + 2, events, EVENT_SOURCE);
+    bind_alike(ranks->event, EVENT_BREAKS + 2, events, EVENT_BREAKS);
+    bind_alike(ranks->event, EVENT_MADE_BY + 2, events, EVENT_MADE_BY);
+    query_bind_integer(ranks->event, EVENT_CODE + 3, (int64_t)guards);
+    query_bind_integer(ranks->event, EVENT_CODE + 4, (int64_t)key);
+    query_put(ranks->event);
+}
 
 static void events_read(struct ranks *ranks, struct db *db)
 {
-    enum { RANK, FILENAME, QUALNAME, LINE, OUTCOME = 8, SOURCE, EXPECTED, ACTUAL, BREAKS, ENTRY };
     struct map guards = guards_hash(db);
     struct query *events = db_query(db, schema_statement("ranks/events"));
 
     query_bind_text(events, 1, ranks->glob);
     while (query_step(events)) {
-        const int64_t *entry = map_get(&guards, query_integer(events, ENTRY));
-        uint64_t key = entry ? (uint64_t)*entry : 0;
-        for (int i = 0; i < 3; i++)
-            query_bind_column(ranks->function, i + 1, events, FILENAME + i);
-        query_put(ranks->function);
-        for (int i = OUTCOME; i <= BREAKS; i++)
-            key = text_hash(key, query_text(events, i, NULL));
-        query_bind_text(ranks->event, 1, db_path(db));
-        query_bind_row(ranks->event, 2, events, BREAKS);
-        query_bind_integer(ranks->event, BREAKS + 2, (int64_t)key);
-        query_put(ranks->event);
+        const int64_t *entry = map_get(&guards, query_integer(events, EVENT_ENTRY));
+        event_keep(ranks, db, events, entry ? (uint64_t)*entry : 0);
     }
     query_close(events);
     map_free(&guards);
@@ -175,6 +208,292 @@ static bool traces_read(struct ranks *ranks, struct traces *traces)
 
 /* ---- where they differ --------------------------------------------------- */
 
+/* What is different of two compiles: the first of these that is. */
+enum difference {
+    DIFFERS_MISSING, /* most have a compile that these ranks do not have */
+    DIFFERS_EXTRA,   /* these ranks have one that most do not have */
+    DIFFERS_OUTCOME, /* how it ended */
+    DIFFERS_BREAKS,  /* where it broke */
+    DIFFERS_CAUSE,   /* which value made it needed */
+    DIFFERS_GUARDS,  /* what the entry checks */
+    DIFFERS_CODE,    /* nothing but the function's code */
+};
+
+/* One of the two compiles of a difference. Texts are borrowed, "" where there is none. */
+struct side {
+    bool there;
+    const char *outcome, *breaks, *source, *expected, *actual;
+    int64_t guards, code;
+};
+
+struct pair {
+    int64_t differs_id, line,
+        moved; /* moved: the function's line on the side that lacks it; 0: none */
+    struct side here, most;
+    const char *made_by; /* borrowed: the break that made the resume function; "": it is none */
+};
+
+/* What is shown of a difference. Owned. */
+struct words {
+    char *source, *here, *most;
+};
+
+static const char code_differs[] = "code differs";
+static const char none_such[] = "no such compile";
+static const char not_recorded[] = "not recorded";
+static const char no_recompile[] = "no recompile";
+
+static struct pair pair_of(struct query *row)
+{
+    struct pair pair = {
+        .differs_id = query_integer(row, 0),
+        .made_by = query_text(row, 17, NULL),
+        .line = query_integer(row, 18),
+        .moved = query_integer(row, 19),
+    };
+
+    for (int i = 0; i < 2; i++) {
+        struct side *side = i ? &pair.most : &pair.here;
+        side->there = query_integer(row, 1 + i);
+        side->outcome = query_text(row, 3 + i, NULL);
+        side->breaks = query_text(row, 5 + i, NULL);
+        side->source = query_text(row, 7 + i, NULL);
+        side->expected = query_text(row, 9 + i, NULL);
+        side->actual = query_text(row, 11 + i, NULL);
+        side->guards = query_integer(row, 13 + i);
+        side->code = query_integer(row, 15 + i);
+    }
+    return pair;
+}
+
+static bool is_alike(const char *one, const char *other)
+{
+    char *mine = text_alike(one), *others = text_alike(other);
+    bool same = !strcmp(mine, others);
+
+    free(mine);
+    free(others);
+    return same;
+}
+
+static bool is_same_cause(const struct side *one, const struct side *other)
+{
+    return !strcmp(one->source, other->source) && is_alike(one->expected, other->expected) &&
+           is_alike(one->actual, other->actual);
+}
+
+static enum difference difference_of(const struct pair *pair)
+{
+    const struct side *here = &pair->here, *most = &pair->most;
+
+    if (!here->there)
+        return DIFFERS_MISSING;
+    if (!most->there)
+        return DIFFERS_EXTRA;
+    if (strcmp(here->outcome, most->outcome) != 0)
+        return DIFFERS_OUTCOME;
+    if (strcmp(here->breaks, most->breaks) != 0)
+        return DIFFERS_BREAKS;
+    if (!is_same_cause(here, most))
+        return DIFFERS_CAUSE;
+    return here->guards != most->guards ? DIFFERS_GUARDS : DIFFERS_CODE;
+}
+
+/* Words for how a compile ended. Borrowed. */
+static const char *outcome_words(const char *outcome)
+{
+    if (!strcmp(outcome, "limit"))
+        return "limit reached";
+    if (!strcmp(outcome, "declined"))
+        return "declined: the compiler gave no code";
+    if (!strcmp(outcome, "error"))
+        return "the compiler raised an error";
+    return *outcome ? outcome : "outcome not known";
+}
+
+/* VALUE, or if it is not known OTHERWISE. */
+static const char *text_or(const char *value, const char *otherwise)
+{
+    return *value ? value : otherwise;
+}
+
+/* The first line of BREAKS that is not one of OTHERS, short; "no such break". The caller frees
+ * it. */
+static char *break_words(const char *breaks, const char *others)
+{
+    char *copy = strdup(breaks), *rest = copy, *found = NULL;
+
+    for (char *line; !found && (line = strsep(&rest, "\n"));) {
+        const char *same = *line ? strstr(others, line) : line;
+        bool whole = same && (same == others || same[-1] == '\n' || !*line);
+        if (!whole)
+            found = strdup(line);
+    }
+    free(copy);
+    return found ? found : strdup("no such break");
+}
+
+/* How long the first sentence of a break's REASON is: torch's explanation and hints follow it, each
+ * indented on a line of its own, of which the statement `events` makes one line. */
+static size_t headline_length(const char *reason)
+{
+    const char *end = strstr(reason, "   ");
+
+    return end ? (size_t)(end - reason) : strlen(reason);
+}
+
+static void headline_cut(char *reason)
+{
+    reason[headline_length(reason)] = 0;
+}
+
+static bool has_same_headline(const char *one, const char *other)
+{
+    size_t length = headline_length(one);
+
+    return length == headline_length(other) && !strncmp(one, other, length);
+}
+
+/* Is TEXT the value for which SIDE compiled again? */
+static bool is_value_of(const struct side *side, const char *text)
+{
+    return *side->source && *side->actual && !strcmp(text, side->actual);
+}
+
+/* A compile that only one side has, SIDE: what is shown of it. */
+static void lone_words(const struct pair *pair, const struct side *side, struct words *words,
+                       char **its, char **others)
+{
+    bool was_compiled = !strcmp(side->outcome, "compiled");
+    bool has_value = *side->source && *side->actual && was_compiled;
+
+    if (pair->moved) {
+        words->source = strdup(code_differs);
+        *its = say_print("at line %" PRId64, pair->line);
+        *others = say_print("at line %" PRId64, pair->moved);
+    } else if (*pair->made_by) {
+        words->source = strdup("graph break");
+        *its = strdup(pair->made_by);
+        headline_cut(*its);
+        *others = strdup("no such break");
+    } else {
+        words->source = strdup(text_or(side->source, "compile"));
+        *its = strdup(has_value ? side->actual : outcome_words(side->outcome));
+        *others = strdup(none_such);
+    }
+}
+
+/* Both were compiled, for another cause. */
+static struct words cause_words(const struct side *here, const struct side *most)
+{
+    const char *source = text_or(here->source, most->source);
+    struct words words = {.source = strdup(text_or(source, "compile"))};
+    bool same_source = !strcmp(here->source, most->source);
+
+    if (same_source && is_alike(here->actual, most->actual)) {
+        words.here = say_print("expected %s", text_or(here->expected, not_recorded));
+        words.most = say_print("expected %s", text_or(most->expected, not_recorded));
+    } else if (same_source) {
+        words.here = strdup(text_or(here->actual, not_recorded));
+        words.most = strdup(text_or(most->actual, not_recorded));
+    } else if (*here->source) {
+        words.here = strdup(text_or(here->actual, not_recorded));
+        words.most = strdup(text_or(here->expected, no_recompile));
+    } else {
+        words.here = strdup(no_recompile);
+        words.most = strdup(text_or(most->actual, not_recorded));
+    }
+    return words;
+}
+
+static struct words words_of(const struct pair *pair, enum difference what)
+{
+    const struct side *here = &pair->here, *most = &pair->most;
+    struct words words = {0};
+
+    switch (what) {
+    case DIFFERS_MISSING:
+        lone_words(pair, most, &words, &words.most, &words.here);
+        break;
+    case DIFFERS_EXTRA:
+        lone_words(pair, here, &words, &words.here, &words.most);
+        if (is_value_of(here, words.here) && *here->expected) {
+            free(words.most); /* what the entry expects, most have: they hit it */
+            words.most = strdup(here->expected);
+        }
+        break;
+    case DIFFERS_OUTCOME:
+        words.source = strdup(text_or(text_or(here->source, most->source), "outcome"));
+        words.here = strdup(outcome_words(here->outcome));
+        words.most = strdup(outcome_words(most->outcome));
+        break;
+    case DIFFERS_BREAKS:
+        words.source = strdup("graph break");
+        words.here = break_words(here->breaks, most->breaks);
+        words.most = break_words(most->breaks, here->breaks);
+        if (has_same_headline(words.here, words.most))
+            break;
+        headline_cut(words.here);
+        headline_cut(words.most);
+        break;
+    case DIFFERS_CAUSE:
+        words = cause_words(here, most);
+        break;
+    case DIFFERS_GUARDS:
+        words.source = strdup("guards");
+        words.here = strdup("other guards than most");
+        words.most = strdup("not looked up");
+        break;
+    case DIFFERS_CODE:
+        words.source = strdup(code_differs);
+        words.here = say_print("code %016" PRIx64, (uint64_t)here->code);
+        words.most = say_print("code %016" PRIx64, (uint64_t)most->code);
+        break;
+    }
+    return words;
+}
+
+/* Keep what is shown of the difference ID: texts without what differs between processes, unless
+ * just that is the difference. Takes WORDS. */
+static void words_keep(struct ranks *ranks, int64_t id, enum difference what, struct words words)
+{
+    struct query *to = db_query(ranks->all, schema_statement("ranks/described"));
+    char *here = text_alike(words.here), *most = text_alike(words.most);
+    char *source = text_alike(words.source);
+    bool same = !strcmp(here, most);
+
+    query_bind_integer(to, 1, id);
+    query_bind_integer(to, 2, what);
+    query_bind_text(to, 3, source);
+    query_bind_text(to, 4, same ? words.here : here);
+    query_bind_text(to, 5, same ? words.most : most);
+    query_step(to);
+    query_close(to);
+    free(here);
+    free(most);
+    free(source);
+    free(words.source);
+    free(words.here);
+    free(words.most);
+}
+
+static void differences_describe(struct ranks *ranks)
+{
+    db_rows(row, ranks->all, schema_statement("ranks/pairs"))
+    {
+        struct pair pair = pair_of(row);
+        enum difference what = difference_of(&pair);
+        struct words words = words_of(&pair, what);
+        bool both = pair.here.code && pair.most.code;
+        if (both && pair.here.code != pair.most.code && what != DIFFERS_CODE) {
+            char *source = say_print("%s; %s", code_differs, words.source);
+            free(words.source);
+            words.source = source;
+        }
+        words_keep(ranks, pair.differs_id, what, words);
+    }
+}
+
 /* The guards of compile COMPILE_ID of the trace FILE become those of SIDE. */
 static void side_read(struct ranks *ranks, int side, const char *file, int64_t compile_id)
 {
@@ -185,26 +504,44 @@ static void side_read(struct ranks *ranks, int side, const char *file, int64_t c
         db_rows(row, db, schema_statement("ranks/compile-guards"), compile_id)
         {
             query_bind_integer(to, 1, side);
-            query_bind_row(to, 2, row, 4);
+            query_bind_row(to, 2, row, 2);
+            bind_alike(to, 4, row, 2);
+            bind_alike(to, 5, row, 3);
             query_put(to);
         }
     query_close(to);
     db_close(db);
 }
 
+/* Name the guard in which side 0 and side 1 differ: of its expression the parts that do. BEFORE:
+ * what was known of the difference ID. */
+static void guard_explain(struct ranks *ranks, int64_t id, const char *before)
+{
+    bool other_code = !strncmp(before, code_differs, strlen(code_differs));
+
+    db_rows(row, ranks->all, schema_statement("ranks/explain"))
+    {
+        const char *here = query_text(row, 1, NULL), *most = query_text(row, 2, NULL);
+        bool both = *here && *most;
+        struct words words = {
+            .source = say_print("%s%s%s", other_code ? code_differs : "", other_code ? "; " : "",
+                                text_or(query_text(row, 0, NULL), "guards")),
+            .here = both ? text_differing(here, most) : strdup(text_or(here, "no such guard")),
+            .most = both ? text_differing(most, here) : strdup(text_or(most, "no such guard")),
+        };
+        words_keep(ranks, id, DIFFERS_GUARDS, words);
+    }
+}
+
 static void guards_explain(struct ranks *ranks)
 {
-    struct query *rows = db_query(ranks->all, schema_statement("ranks/unexplained"));
-
-    while (query_step(rows)) {
-        side_read(ranks, 0, query_text(rows, 1, NULL), query_integer(rows, 2));
-        side_read(ranks, 1, query_text(rows, 3, NULL), query_integer(rows, 4));
-        db_rows(row, ranks->all, schema_statement("ranks/explain"), query_integer(rows, 0))
-        {
-        }
+    db_rows(row, ranks->all, schema_statement("ranks/unexplained"), DIFFERS_GUARDS)
+    {
+        side_read(ranks, 0, query_text(row, 1, NULL), query_integer(row, 2));
+        side_read(ranks, 1, query_text(row, 3, NULL), query_integer(row, 4));
+        guard_explain(ranks, query_integer(row, 0), query_text(row, 5, NULL));
         db_run(ranks->all, "DELETE FROM side_guard");
     }
-    query_close(rows);
 }
 
 /* A rank that compiled where most hit an entry: what did not fit in its own of that name says why.
@@ -214,7 +551,6 @@ static void recompile_explain(struct ranks *ranks, struct query *row, struct db 
 {
     struct query *hit = db_query(there, schema_statement("ranks/entry-hit")),
                  *cause = db_query(here, schema_statement("ranks/cause-of"));
-    struct query *to = db_query(ranks->all, schema_statement("ranks/caused"));
 
     query_bind_column(hit, 1, row, 3);
     query_bind_column(hit, 2, row, 4);
@@ -225,18 +561,20 @@ static void recompile_explain(struct ranks *ranks, struct query *row, struct db 
     if (query_step(hit))
         query_bind_column(cause, 2, hit, 0);
     if (query_step(cause)) {
-        query_bind_column(to, 1, row, 0);
-        query_bind_row(to, 2, cause, 3);
-        query_step(to);
+        struct words words = {
+            .source = strdup(query_text(cause, 0, NULL)),
+            .here = strdup(text_or(query_text(cause, 1, NULL), not_recorded)),
+            .most = strdup(text_or(query_text(cause, 2, NULL), not_recorded)),
+        };
+        words_keep(ranks, query_integer(row, 0), DIFFERS_CAUSE, words);
     }
     query_close(hit);
     query_close(cause);
-    query_close(to);
 }
 
 static void recompiles_explain(struct ranks *ranks)
 {
-    db_rows(row, ranks->all, schema_statement("ranks/recompiled"))
+    db_rows(row, ranks->all, schema_statement("ranks/recompiled"), DIFFERS_EXTRA, DIFFERS_CAUSE)
     {
         struct db *here = db_open(query_text(row, 1, NULL)),
                   *there = here ? db_open(query_text(row, 7, NULL)) : NULL;
@@ -333,8 +671,11 @@ struct db *ranks_compared(char *const *files, const char *function)
         ranks.progress.what = "comparing";
         db_on_progress(ranks.all, progress_spin, &ranks.progress);
         ok = db_run(ranks.all, schema_statement("ranks/compare"));
-        if (ok)
-            guards_explain(&ranks), recompiles_explain(&ranks);
+        if (ok) {
+            differences_describe(&ranks);
+            guards_explain(&ranks);
+            recompiles_explain(&ranks);
+        }
         db_on_progress(ranks.all, NULL, NULL);
         ok = ok && !db_failed(ranks.all);
     }

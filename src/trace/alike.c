@@ -1,0 +1,545 @@
+/* trace/alike.c -- a text without what differs between any two processes. See trace/alike.h.
+ *
+ * One pass over the words of the text: letters, digits and `_`. A word that is a number is
+ * hidden by what stands before it ("cuda:", "device="), or because it can be nothing but an
+ * address; a word that is a name, by how torch makes names.
+ *
+ * torch has three ways to make a name (torch/_dynamo: unique_id, install_global_by_id, and id()
+ * in guards.py):
+ *
+ *     __builtins_dict___20   __compiled_fn_4_<uuid>     a counter of the process
+ *     ___unnamed_scope_140222591751072_c7               the object's id, the compile's number
+ *     __dtensor_spec_140222591751072                    the object's id */
+#include "trace/alike.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/list.h"
+
+/* ID_DIGITS: of a decimal id where one is expected; static types of a program that is not PIE have
+ * as few. ADDRESS_DIGITS: of a hexadecimal address, if nothing before it says that it is one.
+ * ITEMS_MOST: larger sets are left as they are. PARTS_MOST: text_differing compares no more. */
+enum {
+    ID_DIGITS = 7,
+    ADDRESS_DIGITS = 6,
+    UUID_LENGTH = 36,
+    ITEMS_MOST = 256,
+    PARTS_MOST = 64,
+};
+
+/* Where 64-bit Linux puts programs, heaps and libraries: a decimal number of that size is an
+ * id(). */
+#define ADDRESS_LEAST UINT64_C(0x550000000000)
+#define ADDRESS_MOST UINT64_C(0xffffffffffff)
+
+typedef LIST(char) text_list;
+
+struct reader {
+    const char *text, *at; /* borrowed */
+    text_list out;
+    bool ids;     /* the text calls a function that compares an id */
+    bool version; /* ... or a dict's version, which counts changes of all dicts of the process */
+};
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+static bool are_digits(const char *text, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isdigit((unsigned char)text[i]))
+            return false;
+    return count > 0;
+}
+
+/* Does what has been read end in WORDS? */
+static bool is_after(const struct reader *reader, const char *words)
+{
+    size_t length = strlen(words);
+
+    return (size_t)(reader->at - reader->text) >= length &&
+           !memcmp(reader->at - length, words, length);
+}
+
+static void write_text(struct reader *reader, const char *text, size_t count)
+{
+    memcpy(list_add_many(&reader->out, count), text, count);
+}
+
+static void write_star(struct reader *reader)
+{
+    *list_add(&reader->out) = '*';
+}
+
+/* Is the word NAME of LENGTH in LIST, " one two three "? */
+static bool is_listed(const char *list, const char *name, size_t length)
+{
+    const char *at = list;
+
+    if (!length)
+        return false;
+    while ((at = strstr(at, " "))) {
+        at++;
+        if (!strncmp(at, name, length) && at[length] == ' ')
+            return true;
+    }
+    return false;
+}
+
+/* How many bytes of the word in LIST, " one two three ", that NAME begins with; 0: none of them. */
+static size_t listed_start(const char *list, const char *name)
+{
+    const char *at = list;
+
+    while ((at = strstr(at, " "))) {
+        at++;
+        size_t length = strcspn(at, " ");
+        if (length && !strncmp(at, name, length))
+            return length;
+    }
+    return 0;
+}
+
+/* Where the word begins that ends at END. */
+static const char *word_begin(const struct reader *reader, const char *end)
+{
+    while (end > reader->text && is_word(end[-1]))
+        end--;
+    return end;
+}
+
+/* ---- numbers ----------------------------------------------------------------- */
+
+/* Names of device types as torch prints them: c10/core/DeviceType.cpp, and what backends call
+ * privateuseone. */
+static const char devices[] = " cpu cuda hip xpu mps hpu mtia maia xla ipu ve lazy ort meta vulkan "
+                              "opencl dml fpga mkldnn ideep npu musa mlu gcu sdaa spyre tpu "
+                              "neuron rbln cann openreg privateuseone dipu ";
+
+/* What stands before the number that a device, a stream or a module of torch.fx has in a process. */
+static const char *const before_number[] = {
+    "device=",          "device_index=",  "device_id=",
+    "stream_id=",       "cuda_stream=",   "pci_bus_id=",
+    "pci_device_id=",   "pci_domain_id=", "Expected device index to be ",
+    "<eval_with_key>.",
+};
+
+/* Is the place after "cuda:"? */
+static bool is_after_device_name(const struct reader *reader)
+{
+    const char *end = reader->at - 1;
+    const char *begin;
+
+    if (!is_after(reader, ":"))
+        return false;
+    begin = word_begin(reader, end);
+    return is_listed(devices, begin, (size_t)(end - begin));
+}
+
+/* Is the place after "device('cuda', " or "device(type='cuda', index="? */
+static bool is_in_device_call(const struct reader *reader)
+{
+    struct reader at = *reader;
+    const char *name;
+
+    if (is_after(&at, "index="))
+        at.at -= strlen("index=");
+    if (!is_after(&at, "', ") && !is_after(&at, "\", "))
+        return false;
+    at.at -= strlen("', ");
+    name = word_begin(reader, at.at);
+    if (name == reader->text || !is_listed(devices, name, (size_t)(at.at - name)))
+        return false;
+    at.at = name - 1;
+    return is_after(&at, "device(") || is_after(&at, "device(type=");
+}
+
+/* Is the number at the place that of a device, or of a stream, which a process counts? */
+static bool is_device_number(const struct reader *reader)
+{
+    if (is_after_device_name(reader) || is_in_device_call(reader))
+        return true;
+    for (size_t i = 0; i < sizeof before_number / sizeof *before_number; i++)
+        if (is_after(reader, before_number[i]))
+            return true;
+    return is_after(reader, ", actual ") && strstr(reader->text, "device index mismatch");
+}
+
+/* Is the decimal number of DIGITS at the place an object's id or a counter of the process? */
+static bool is_id(const struct reader *reader, size_t digits)
+{
+    uint64_t value = UINT64_MAX;
+
+    if (digits <= 18)
+        value = strtoull(reader->at, NULL, 10);
+    if (value >= ADDRESS_LEAST && value <= ADDRESS_MOST)
+        return true;
+    if (reader->version && is_after(reader, "== "))
+        return true;
+    return reader->ids && digits >= ID_DIGITS;
+}
+
+static bool is_address(const struct reader *reader, const char *word, size_t length)
+{
+    size_t digits = length - 2;
+
+    if (length <= 2 || strncasecmp(word, "0x", 2) != 0)
+        return false;
+    if (strspn(word + 2, "0123456789abcdefABCDEF") < digits)
+        return false;
+    return digits >= ADDRESS_DIGITS || is_after(reader, "at ") || is_after(reader, "id=");
+}
+
+/* How many bytes a uuid has here, with `-` or `_` between its parts; 0: there is none. */
+static size_t uuid_length(const char *text)
+{
+    static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+    size_t i;
+
+    for (i = 0; form[i]; i++) {
+        bool between = text[i] == '-' || text[i] == '_';
+        bool same = form[i] == 'x' ? isxdigit((unsigned char)text[i]) : between;
+        if (!same)
+            return 0;
+    }
+    return is_word(text[i]) ? 0 : i;
+}
+
+/* Is the number WORD of LENGTH, or what else begins with a digit, another in each process? */
+static bool is_hidden(const struct reader *reader, const char *word, size_t length)
+{
+    if (is_address(reader, word, length))
+        return true;
+    if (!are_digits(word, length))
+        return false;
+    return is_device_number(reader) || is_id(reader, length);
+}
+
+static void read_number(struct reader *reader, size_t length)
+{
+    if (is_hidden(reader, reader->at, length))
+        write_star(reader);
+    else
+        write_text(reader, reader->at, length);
+    reader->at += length;
+}
+
+/* ---- names -------------------------------------------------------------------- */
+
+/* How names begin that torch ends in a number from its counter, or in an id. */
+static const char counted[] =
+    " __builtins_dict__ __compiled_fn __resume_at ___context_manager __comprehension "
+    "__gen_rand_values __warnings_warn_wrapper __flattened_ __optimizer __dtensor_spec "
+    "___check_metadata ___check_opaque_guard_fn ___unnamed_scope torch_obj __mangled ";
+
+/* Where the digits begin that NAME of LENGTH ends in, after BEFORE; LENGTH: it does not. */
+static size_t last_number(const char *name, size_t length, char before)
+{
+    size_t begin = length;
+
+    while (begin && isdigit((unsigned char)name[begin - 1]))
+        begin--;
+    if (!begin || begin == length || name[begin - 1] != before)
+        return length;
+    return begin;
+}
+
+/* Is NAME, which ends in a number after `_`, from NUMBER to LENGTH, numbered by the process? */
+static bool is_numbered(const struct reader *reader, const char *name, size_t number, size_t length)
+{
+    bool is_global = is_after(reader, "G['") || is_after(reader, "G[\"");
+    struct reader end = {.text = reader->text, .at = name + number};
+
+    if (is_global && !strncmp(name, "__", 2) && strncmp(name, "__import_", 9) != 0)
+        return true; /* no program calls a global so; and a later torch has other names */
+    return listed_start(counted, name) || is_id(&end, length - number);
+}
+
+/* "___unnamed_scope_140222591751072_c7": where the id begins; LENGTH: the name has no such end. */
+static size_t id_before_compile(const char *name, size_t length)
+{
+    size_t compile = last_number(name, length, 'c');
+    size_t end = compile - 2;
+    size_t id;
+
+    if (compile == length || compile < 3 || name[end] != '_')
+        return length;
+    id = last_number(name, end, '_');
+    return end - id >= ID_DIGITS ? id : length;
+}
+
+/* The name at the place, of LENGTH: "__builtins_dict___20" becomes "__builtins_dict___*". */
+static void read_name(struct reader *reader, size_t length)
+{
+    const char *name = reader->at;
+    size_t number = last_number(name, length, '_');
+    size_t id = id_before_compile(name, length);
+
+    if (id < length) {
+        write_text(reader, name, id);
+        write_text(reader, "*_c*", 4);
+    } else if (number < length && is_numbered(reader, name, number, length)) {
+        write_text(reader, name, number);
+        write_star(reader);
+    } else {
+        write_text(reader, name, length);
+    }
+    reader->at += length;
+}
+
+/* "__compiled_fn_4_<uuid>": where its uuid begins; LENGTH: it has none. */
+static size_t name_uuid(const char *name, size_t length)
+{
+    size_t begin = length - UUID_LENGTH;
+
+    if (length <= UUID_LENGTH || name[begin - 1] != '_')
+        return length;
+    return uuid_length(name + begin) ? begin : length;
+}
+
+/* Functions that compare ids, in guards: `___check_obj_id(L['x'], 140222591751072)`. */
+static const char of_ids[] = " ___check_obj_id ___check_type_id ___check_fake_script_type "
+                             "__check_obj_id top_saved_tensors_hooks ";
+
+static void read_word(struct reader *reader)
+{
+    const char *word = reader->at;
+    size_t uuid = uuid_length(word);
+    size_t length = 1;
+    size_t begin;
+
+    while (is_word(word[length]))
+        length++;
+    if (is_listed(of_ids, word, length))
+        reader->ids = true;
+    if (is_listed(" ___dict_version ", word, length))
+        reader->version = true;
+    begin = name_uuid(word, length);
+    if (uuid) {
+        write_star(reader);
+        reader->at += uuid;
+    } else if (isdigit((unsigned char)*word)) {
+        read_number(reader, length);
+    } else if (begin < length) {
+        read_name(reader, begin - 1);
+        write_text(reader, "_*", 2);
+        reader->at = word + length;
+    } else {
+        read_name(reader, length);
+    }
+}
+
+/* ---- sets ------------------------------------------------------------------- */
+
+struct item {
+    const char *text; /* borrowed */
+    size_t length;
+};
+
+struct set {
+    struct item items[ITEMS_MOST];
+    int count;
+};
+
+static int item_compare(const void *one, const void *other)
+{
+    const struct item *a = one;
+    const struct item *b = other;
+    size_t shorter = a->length < b->length ? a->length : b->length;
+    int order = memcmp(a->text, b->text, shorter);
+
+    if (order || a->length == b->length)
+        return order;
+    return a->length > b->length ? 1 : -1;
+}
+
+/* The place after the string at AT, which begins with a quote, or the text's end. */
+static const char *string_end(const char *at)
+{
+    char quote = *at++;
+
+    for (; *at && *at != quote; at++)
+        if (*at == '\\' && at[1])
+            at++;
+    return *at ? at + 1 : at;
+}
+
+/* The set that begins after the `{` before TEXT. Returns how long it is up to its `}`; 0: it is no
+ * set, or has brackets in it. */
+static size_t set_read(const char *text, struct set *set)
+{
+    const char *at = text;
+    const char *begin = text;
+
+    set->count = 0;
+    while (set->count < ITEMS_MOST) {
+        bool is_end = *at == '}';
+        if (!*at || strchr("{([:\n", *at))
+            return 0;
+        if (is_end || !strncmp(at, ", ", 2)) {
+            set->items[set->count++] = (struct item){begin, (size_t)(at - begin)};
+            begin = at + 2;
+        }
+        if (is_end)
+            return (size_t)(at - text);
+        at = *at == '\'' || *at == '"' ? string_end(at) : at + 1;
+    }
+    return 0;
+}
+
+/* Write the items of SET, in order, over the LENGTH bytes at TO that they are in. */
+static void set_write(struct set *set, char *to, size_t length)
+{
+    text_list sorted = {0};
+
+    qsort(set->items, (size_t)set->count, sizeof *set->items, item_compare);
+    for (int i = 0; i < set->count; i++) {
+        if (i)
+            memcpy(list_add_many(&sorted, 2), ", ", 2);
+        memcpy(list_add_many(&sorted, set->items[i].length), set->items[i].text,
+               set->items[i].length);
+    }
+    memcpy(to, sorted.at, length);
+    list_free(&sorted);
+}
+
+/* Put the items of each set in TEXT in order: a process has an order of its own for strings, which
+ * it hashes by a secret. */
+static void sets_sort(char *text)
+{
+    struct set set;
+
+    for (char *at = strchr(text, '{'); at; at = strchr(at + 1, '{')) {
+        size_t length = set_read(at + 1, &set);
+        if (length && set.count > 1)
+            set_write(&set, at + 1, length);
+    }
+}
+
+char *text_alike(const char *text)
+{
+    struct reader reader = {.text = text, .at = text};
+
+    while (*reader.at) {
+        if (is_word(*reader.at)) {
+            read_word(&reader);
+            continue;
+        }
+        if (*reader.at == '\n')
+            reader.ids = reader.version = false;
+        *list_add(&reader.out) = *reader.at++;
+    }
+    *list_add(&reader.out) = 0;
+    sets_sort(reader.out.at);
+    return reader.out.at;
+}
+
+/* ---- what differs of two ------------------------------------------------------- */
+
+struct parts {
+    const char *begin[PARTS_MOST];
+    size_t length[PARTS_MOST];
+    int count;
+};
+
+/* TEXT "f(a, [b, c], d)" in parts, "f(a", " [b, c]", " d)": at commas that are in no brackets, or in
+ * the outermost. */
+static struct parts parts_of(const char *text)
+{
+    struct parts parts = {.begin[0] = text};
+    const char *at = text;
+    int depth = 0;
+
+    while (parts.count < PARTS_MOST) {
+        bool is_end = !*at || (*at == ',' && depth <= 1);
+        if (*at && strchr("([{", *at))
+            depth++;
+        if (*at && strchr(")]}", *at))
+            depth--;
+        if (is_end) {
+            parts.length[parts.count] = (size_t)(at - parts.begin[parts.count]);
+            parts.count++;
+        }
+        if (!*at)
+            break;
+        if (is_end && parts.count < PARTS_MOST)
+            parts.begin[parts.count] = at + 1;
+        at = *at == '\'' || *at == '"' ? string_end(at) : at + 1;
+    }
+    return parts;
+}
+
+/* How many brackets PART of LENGTH opens and does not close. */
+static int brackets_open(const char *part, size_t length)
+{
+    int open = 0;
+
+    for (size_t i = 0; i < length; i++) {
+        if (strchr("([{", part[i]))
+            open++;
+        if (strchr(")]}", part[i]))
+            open--;
+    }
+    return open;
+}
+
+/* The PART of LENGTH without blanks before it, without "f(" before the first, and without the ")"
+ * after the last. */
+static void part_write(text_list *out, const char *part, size_t length)
+{
+    size_t blanks = strspn(part, " ");
+    const char *bracket;
+    int open;
+
+    part += blanks;
+    length -= blanks;
+    open = brackets_open(part, length);
+    bracket = memchr(part, '(', length);
+    if (open < 0)
+        length--;
+    if (open > 0 && bracket) {
+        length -= (size_t)(bracket + 1 - part);
+        part = bracket + 1;
+    }
+    if (out->count)
+        memcpy(list_add_many(out, 2), ", ", 2);
+    memcpy(list_add_many(out, length), part, length);
+}
+
+/* Is TEXT a call, "check_tensor(...)", or a dictionary of settings, "... against {...}"? Of
+ * others the parts say nothing by themselves: of "L['t'] == (1, 2)" that is "2". */
+static bool has_parts(const char *text)
+{
+    const char *bracket = text + strcspn(text, "({");
+    size_t before = (size_t)(bracket - text);
+
+    if (*bracket == '(')
+        return before > 0 && is_word(bracket[-1]);
+    return *bracket && before >= 8 && !strncmp(bracket - 8, "against ", 8);
+}
+
+char *text_differing(const char *text, const char *other)
+{
+    struct parts mine = parts_of(text), others = parts_of(other);
+    text_list out = {0};
+
+    if (!has_parts(text) || mine.count != others.count || mine.count == PARTS_MOST)
+        return strdup(text);
+    for (int i = 0; i < mine.count; i++) {
+        bool same = mine.length[i] == others.length[i] &&
+                    !memcmp(mine.begin[i], others.begin[i], mine.length[i]);
+        if (!same)
+            part_write(&out, mine.begin[i], mine.length[i]);
+    }
+    if (!out.count)
+        return strdup(text);
+    *list_add(&out) = 0;
+    return out.at;
+}
