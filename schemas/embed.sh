@@ -60,6 +60,12 @@ awk '/^}/ { listed = 0 }
              rows = rows (rows == "" ? "" : ", ") $0 }
     /^ASPECT = {/ { listed = 1 }
     END { print "    {\"import/aspects\",\n     \"CREATE TEMP TABLE aspect AS SELECT column1 AS kind, column2 AS aspect FROM (VALUES " rows ")\"}," }' python/dyntrace/_torch_kinds.py
+# And the torches that are tested: the table `tested`, 206 and 214 for 2.6 and 2.14.
+awk '/^_FROM_.*range\([0-9]+, [0-9]+\)/ {
+        sub(/.*range\(/, "")
+        split($0, ends, /[^0-9]+/)
+        printf "    {\"import/tested\",\n     \"CREATE TEMP TABLE tested AS SELECT %d AS least, %d AS most\"},\n", 200 + ends[1], 199 + ends[2]
+    }' python/dyntrace/_torch_versions.py
 find schemas -name '*.sql' ! -path 'schemas/queries/*' ! -path schemas/engines/sqlite.sql ! -path schemas/trace.sql ! -path schemas/views.sql | LC_ALL=C sort |
 while read -r file; do
     awk -v file="$file" '

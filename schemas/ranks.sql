@@ -3,11 +3,11 @@
 
 -- name: tables
 -- rank: a rank as its trace has it; times are of the day, by the clock that the ranks share if they share one. asked, python: calls
--- that wanted compiled code, and those of them that ran as Python. died: by a signal or a status; ended: it came to its end.
+-- that wanted compiled code, and those of them that ran as Python. claims: processes of torch's logs that say they are it. died: by a signal or a status; ended: it came to its end.
 CREATE TABLE rank(
     rank_id INTEGER PRIMARY KEY, file TEXT, job TEXT, rank INTEGER, world_size INTEGER, doubt_ns INTEGER, host TEXT, pid INTEGER,
     began_ns INTEGER, ended_ns INTEGER, exit_code INTEGER, exit_signal INTEGER, compiles INTEGER, recompiles INTEGER, breaks INTEGER,
-    asked INTEGER, python INTEGER, compile_ns INTEGER, wait_ns INTEGER,
+    asked INTEGER, python INTEGER, compile_ns INTEGER, wait_ns INTEGER, claims INTEGER,
     died GENERATED ALWAYS AS (exit_signal IS NOT NULL OR COALESCE(exit_code, 0) <> 0));
 CREATE TABLE function(function_id INTEGER PRIMARY KEY, filename TEXT, qualname TEXT, first_line INTEGER, UNIQUE(filename, qualname, first_line));
 -- event: the nth compile of a function in a rank; lookup: of how many of the function it was the last. key: equal for compiles that
@@ -54,7 +54,8 @@ said AS (SELECT MAX(value) FILTER (WHERE key = 'job') AS job, MAX(value) FILTER 
                 COALESCE(CAST(MAX(value) FILTER (WHERE key = 'clock_offset_ns') AS INTEGER), 0) AS zero_ns FROM meta)
 SELECT s.job, o.rank, CAST(s.world_size AS INTEGER), CAST(s.doubt_ns AS INTEGER), COALESCE(p.host, s.host), p.pid, s.zero_ns + p.start_ns,
        s.zero_ns + p.end_ns, p.exit_code, p.exit_signal, COALESCE(c.compiles, 0), COALESCE(c.recompiles, 0), COALESCE(b.breaks, 0),
-       COALESCE(k.asked, 0), COALESCE(k.python, 0), COALESCE(c.compile_ns, 0), w.wait_ns
+       COALESCE(k.asked, 0), COALESCE(k.python, 0), COALESCE(c.compile_ns, 0), w.wait_ns,
+       (SELECT COUNT(*) FROM one i JOIN process q USING(process_id) WHERE i.rank = o.rank AND q.torch_mode = 'import')
 FROM said s CROSS JOIN (SELECT rank, MIN(process_id) AS process_id FROM one WHERE rank >= 0 GROUP BY rank) o
 JOIN process p ON p.process_id = o.process_id
 LEFT JOIN compiled c ON c.rank = o.rank LEFT JOIN broke b ON b.rank = o.rank LEFT JOIN called k ON k.rank = o.rank
@@ -111,8 +112,8 @@ WHERE end_ns - start_ns >= 5000000 OR (nth <= 100 AND exit = 0);
 
 -- name: rank
 INSERT INTO rank(file, job, rank, world_size, doubt_ns, host, pid, began_ns, ended_ns, exit_code, exit_signal, compiles, recompiles, breaks,
-                 asked, python, compile_ns, wait_ns)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18);
+                 asked, python, compile_ns, wait_ns, claims)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19);
 
 -- name: function
 INSERT OR IGNORE INTO function(filename, qualname, first_line) VALUES (?1, ?2, ?3);
@@ -258,12 +259,13 @@ noted AS (
                 WHEN r.exit_code IS NULL AND r.ended_ns IS NULL THEN 'no end was seen' END AS ended,
            iif(r.died AND r.ended_ns = (SELECT MIN(ended_ns) FROM rank WHERE died), 'the first to die', NULL) AS before,
            iif(r.wait_ns < f.wait_ns, 'late: others waited for it', NULL) AS late,
-           iif(r.compile_ns > f.compile_ns, 'compiled longer than most', NULL) AS slow
+           iif(r.compile_ns > f.compile_ns, 'compiled longer than most', NULL) AS slow,
+           iif(r.claims > 1, r.claims || ' processes claim this rank', NULL) AS claimed
     FROM rank r, fence f)
 SELECT rank, host, pid, compiles, recompiles, breaks, iif(asked, ROUND(100.0 * python / asked, 1), NULL) AS eager_percent, compile_ns, wait_ns,
        COALESCE(ended, 'exit 0') AS ended, NULLIF(RTRIM(notes, '; '), '') AS note
 FROM (SELECT *, COALESCE(before || '; ', '') || COALESCE(late || '; ', '') || iif(differs, 'differs in ' || differs || iif(differs = 1, ' function; ', ' functions; '), '')
-             || COALESCE(slow || '; ', '') AS notes FROM noted)
+             || COALESCE(slow || '; ', '') || COALESCE(claimed || '; ', '') AS notes FROM noted)
 ORDER BY before IS NULL, differs = 0, late IS NULL, ended IS NULL, slow IS NULL, rank LIMIT COALESCE(?1, -1);
 
 -- name: differs

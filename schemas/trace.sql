@@ -362,6 +362,6 @@ CREATE TABLE loss(
     process_id INTEGER, -- where
     thread_id  INTEGER, -- where, NULL when it concerns the process
     at_ns      INTEGER, -- noticed
-    events     INTEGER, -- how many are missing; 0 for a stall, NULL when nobody can know
+    events     INTEGER, -- how many are missing; 0 for a stall or a doubt, NULL when nobody can know
     cause      TEXT     -- in words; 'stall: ...' when the program waited for the recorder and nothing is missing
 );

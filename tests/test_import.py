@@ -2,6 +2,7 @@
 
 The logs here are written as torch 2.13 writes them, so that no torch is needed; tests/with_torch holds an import of a real
 log against a recording of the same run."""
+import hashlib
 import json
 import os
 import sqlite3
@@ -143,11 +144,14 @@ def test_a_program_that_was_killed(logs, rows):
     path = log.write()
     path.write_text(path.read_text()[:-5])
     assert rows("SELECT label, outcome, end_ns, qualname FROM compile JOIN code USING (code_id)", "1 damaged")[1] == ("1/0", None, None, "g")
-    assert rows("SELECT process_id, events, cause FROM loss") == [(1, 1, f"import: {path.name}: lines and records that are damaged")]
+    [(process, events, cause)] = rows("SELECT process_id, events, cause FROM loss")
+    assert (process, events) == (1, 1) and f"import: {path.name}:" in cause and "the text of dynamo_output_graph of 1/0 was cut or altered" in cause
 
 
 @pytest.mark.parametrize("damage, lines", [
-    (lambda t: t[:t.rindex("\n\t") + 3], 1),  # cut within a text
+    (lambda t: t[:t.rindex("\n\t") + 2], 1),  # cut within a text
+    (lambda t: t[:-1], 0),  # the end of the last line alone is missing
+    (lambda t: t.replace("\n", "\r\n"), 0),  # as Windows writes it
     (lambda t: t.replace("V", "X!", 1), None),
     (lambda t: "garbage\n\x00\x01\n" + t, 2),
     (lambda t: t + "V0101 00:00:00.000000 1 x] {not json}\n", 1),
@@ -155,15 +159,201 @@ def test_a_program_that_was_killed(logs, rows):
     (lambda t: "\tleft over\n\tmore\n" + t, None),
     (lambda t: t.replace("\n\tTREE_GUARD", "\nTREE_GUARD", 1), None),
     (lambda t: t + "\n\n", 0),
-], ids=range(8))
+], ids=range(10))
 def test_damage_is_counted(logs, rows, damage, lines):
     path = one(logs).write()
     path.write_text(damage(path.read_text()))
-    rows(err="" if lines == 0 else "damaged lines were passed over")
+    rows(err="" if lines == 0 else "left out")
     (lost,) = rows("SELECT COALESCE(SUM(events), 0) FROM loss")
     assert lost[0] == lines if lines is not None else lost[0] > 0
     assert rows("SELECT COUNT(*) FROM compile")[0][0] == 7
     holds(rows("SELECT 1") and logs.parent / "out.db")
+
+
+def texts(path):
+    """The lines of texts in a log: (index of the line, its record's name)."""
+    lines, name = path.read_text().split("\n"), None
+    for at, line in enumerate(lines):
+        if line.startswith("V"):
+            name = line.partition("] {\"")[2].partition("\"")[0]
+        elif line.startswith("\t"):
+            yield at, name
+
+
+ALTERED = [
+    ("one character", lambda line: line[:-1] + ("x" if line[-1:] != "x" else "y")),
+    ("a number", lambda line: line.replace("3", "7") if "3" in line else line + "7"),
+    ("cut", lambda line: line[:len(line) // 2]),
+    ("longer", lambda line: line + " "),
+    ("gone", lambda line: None),
+]
+
+
+@pytest.mark.parametrize("what, change", ALTERED, ids=[name for name, _ in ALTERED])
+def test_any_altered_text_is_a_loss_and_no_fact(run, logs, tmp_path, what, change):
+    """Whichever line of a text is another than torch wrote, by the text's md5: the text is left out, counted once, and its compile is marked."""
+    path = one(logs).write()
+    lines = path.read_text().split("\n")
+    places = list(texts(path))
+    out = tmp_path / "out.db"
+    assert run("import", logs, "-o", out).returncode == 0
+    whole = facts(out)
+    for at, name in places[::7] + places[-1:]:
+        other = change(lines[at][1:])
+        if other == lines[at][1:]:
+            continue
+        changed = [line if i != at else None if other is None else "\t" + other for i, line in enumerate(lines)]
+        path.write_text("\n".join(line for line in changed if line is not None))
+        done = run("import", logs, "-o", out, "--force")
+        assert done.returncode == 0 and "1 damaged line or text was left out" in one_line(done.stderr), (at, name, done.stderr)
+        with sqlite3.connect(out) as db:
+            [(events, cause)] = db.execute("SELECT events, cause FROM loss")
+            marks = db.execute("SELECT text FROM listing WHERE kind = 'damaged'").fetchall()
+        assert events == 1 and f"{path.name}:" in cause and ("cut or altered" in cause or "is missing" in cause)
+        assert marks == ([(cause,)] if name != "chromium_event" or marks else []), (at, name)
+        for table, rows in facts(out).items():
+            assert rows <= whole[table], (at, name, table, rows - whole[table])
+
+
+def facts(path):
+    """What a text says. Ids, and what other records say, may be others without it."""
+    with sqlite3.connect(path) as db:
+        return {table: set(db.execute(sql)) for table, sql in {
+            "guard": "SELECT label, g.kind, g.source, g.expression FROM guard g JOIN cache_entry USING(cache_entry_id)",
+            "cause": "SELECT label, m.text, m.actual FROM recompile_cause m JOIN compile USING(compile_id)",
+            "break": "SELECT label, line, b.reason, user_stack FROM graph_break b JOIN compile USING(compile_id)",
+            "listing": "SELECT label, kind, text FROM listing JOIN compile USING(compile_id) WHERE kind <> 'damaged'"}.items()}
+
+
+@pytest.mark.parametrize("text, md5, words", [
+    ("[\n\"0/0: x\"\n]", "", "has no md5"), ("[\n\"0/0: x\"\n]", True, "has no md5"), ("a\x00b", None, "has a NUL in it"), (None, "0" * 32, "is missing")])
+def test_texts_that_cannot_be_judged(logs, rows, text, md5, words):
+    log = Log(logs)
+    log.compile("0/0")
+    log.put("artifact", {"name": "recompile_reasons"}, "0/1", text)
+    at = next(i for i, line in enumerate(log.lines) if "recompile_reasons" in line)
+    head, brace, record = log.lines[at].partition("{")
+    record = json.loads(brace + record)
+    if md5 is not None:
+        record["has_payload"] = md5
+    log.lines[at] = head + json.dumps({name: value for name, value in record.items() if value != ""})
+    log.compile("0/1")
+    log.write()
+    rows(err="1 damaged line or text was left out")
+    [(events, cause)] = rows("SELECT events, cause FROM loss")
+    assert events == 1 and words in cause and "recompile_reasons of 0/1" in cause and rows("SELECT * FROM recompile_cause") == []
+    assert rows("SELECT label, outcome FROM compile") == [("0/0", "compiled"), ("0/1", "compiled")]
+
+
+def test_a_mark_is_shown(run, logs, tmp_path):
+    path = one(logs).write()
+    path.write_text(path.read_text().replace("expected 2, actual 3", "expected 2, actual 9"))
+    out = tmp_path / "out.db"
+    assert run("import", logs, "-o", out).returncode == 0
+    assert "actual 9" not in run("why", "f", out).stdout + run("report", out).stdout
+    assert "damaged" in run("show", "f", out).stdout and "was cut or altered" in run("report", out).stdout
+
+
+def test_more_damage_than_rows(logs, rows):
+    log = Log(logs)
+    log.compile("0/0")
+    for i in range(1500):
+        log.put("artifact", {"name": "aot_joint_graph"}, "0/0", "text")
+    path = log.write()
+    path.write_text(path.read_text().replace("\ttext", "\tother"))
+    rows(err="1500 damaged lines or texts were left out")
+    assert rows("SELECT COUNT(*), SUM(events) FROM loss") == [(1001, 1500)]
+
+
+@pytest.mark.parametrize("version, metrics, words, outcome", [
+    (None, {}, "a torch that does not log its version, older than 2.6", None), ("2.4.0", {}, "torch 2.4.0, older than 2.6", None),
+    ("2.5.1+cu124", {"has_guarded_code": True}, "torch 2.5.1+cu124, older than 2.6", "compiled"),
+    (None, {"fail_type": "FailOnCacheLimitHit", "fail_reason": "cache_size_limit reached"}, "older than 2.6", "limit"),
+    ("2.99.0", {"has_guarded_code": True}, "torch 2.99.0, newer than 2.14", "compiled"), ("2.6.0", {"has_guarded_code": True}, None, "compiled"),
+    ("2.13.0+cpu", {"has_guarded_code": False, "fail_type": "Unsupported"}, None, "declined")])
+def test_torches_that_are_not_supported(logs, rows, version, metrics, words, outcome):
+    log = Log(logs)
+    log.put("dynamo_start", {"stack": []}, "0/0")
+    log.put("compilation_metrics", {"co_name": "f", "co_filename": FILE, "co_firstlineno": 1, "guard_count": 2, "fail_type": None, "pytorch_version": version, **metrics}, "0/0")
+    log.write()
+    rows(err=words or "")
+    assert rows("SELECT outcome FROM compile") == [(outcome,)]
+    lost, (note,) = rows("SELECT events, cause FROM loss"), rows("SELECT torch_note FROM process")[0]
+    if words and "older" in words:
+        [(events, cause)] = lost
+        assert events is None and words in cause and words in note and ("how each compile ended" in cause) == ("has_guarded_code" not in metrics)
+    else:
+        assert lost == [] and "written by" not in note
+
+
+@pytest.mark.parametrize("name, rank", [("dedicated_log_torch_trace_rank_3_ab12.log", 3), ("dedicated_log_torch_trace_rank_3.log", 3), ("rank_12.log", 12),
+                                        ("dedicated_log_torch_trace_ab12.log", None), ("frank_3.log", None), ("x_rank_.log", None), ("rank_99999999999999999999.log", None)])
+def test_the_rank_in_a_name(logs, rows, name, rank):
+    log = Log(logs)
+    log.compile("0/0")
+    log.write().rename(logs / name)
+    assert rows("SELECT rank FROM process") == [(rank,)]
+
+
+def test_ranks_that_are_claimed_twice(run, logs, rows, tmp_path):
+    """The records' word counts; where a name says otherwise, and where two processes say the same, that is said, and in `ranks` as well."""
+    for rank, pid, name in ((0, 10, "rank_0_a"), (1, 11, "rank_1_b"), (1, 12, "rank_5_c")):
+        log = Log(logs, pid=pid, rank=rank)
+        log.compile("0/0")
+        log.write().rename(logs / f"dedicated_log_torch_trace_{name}.log")
+    out = rows(err="rank 1 is claimed by 2 processes: dedicated_log_torch_trace_rank_1_b.log (pid 11), dedicated_log_torch_trace_rank_5_c.log (pid 12)")
+    assert rows("SELECT pid, rank FROM process ORDER BY pid") == [(10, 0), (11, 1), (12, 1)]
+    causes = [cause for cause, in rows("SELECT cause FROM loss WHERE events = 0")]
+    assert len(causes) == 2 and "its name says rank 5, its records say rank 1" in causes[0] and "rank 1 is claimed by 2 processes" in causes[1]
+    notes = {row["rank"]: row["note"] for row in json.loads(run("ranks", out, "--json").stdout)["table"]}
+    assert notes[0] is None or "claim" not in notes[0]
+    assert "2 processes claim this rank" in notes[1]
+
+
+def test_device_numbers_of_imported_ranks(run, logs, rows):
+    """Ranks that have a GPU each compiled alike."""
+    for rank in range(3):
+        log = Log(logs, pid=10 + rank, rank=rank)
+        log.compile("0/0")
+        path = log.write()
+        text = path.read_text()
+        assert "torch.float32, size" in text
+        log.lines = []
+        path.write_text(rehashed(text.replace("torch.float32, size", f"torch.float32, device={rank}, size")))
+    found = run("ranks", rows())
+    assert found.returncode == 0 and "All ranks compiled alike" in found.stdout
+
+
+def rehashed(text):
+    """The log TEXT, with the md5 that its texts have."""
+    out, lines = [], text.rstrip("\n").split("\n")
+    for at, line in enumerate(lines):
+        if "has_payload" in line:
+            end = next((i for i in range(at + 1, len(lines)) if not lines[i].startswith("\t")), len(lines))
+            whole = "\n".join(part[1:] for part in lines[at + 1:end])
+            head, brace, record = line.partition("{")
+            line = head + json.dumps({**json.loads(brace + record), "has_payload": hashlib.md5(whole.encode()).hexdigest()})
+        out.append(line)
+    return "\n".join(out) + "\n"
+
+
+def test_logs_by_another_name(run, logs, tmp_path):
+    one(logs).write().rename(logs / "rank_0_log.txt")
+    (logs / "notes.txt").write_text("nothing of torch's\n")
+    os.mkfifo(logs / "fifo")
+    done = run("import", logs, "-o", tmp_path / "out.db")
+    assert (done.returncode, done.stderr) == (0, ""), done
+    with sqlite3.connect(tmp_path / "out.db") as db:
+        assert db.execute("SELECT COUNT(*) FROM compile").fetchone() == (7,)
+
+
+def test_a_log_without_compiles_says_so(logs, rows):
+    log = Log(logs)
+    log.put("compilation_metrics", {"co_name": "f"})
+    log.write()
+    rows(err="nothing in its logs is a compile of a frame")
+    [(events, cause)] = rows("SELECT events, cause FROM loss")
+    assert events == 1 and cause.endswith("x100.log:1: compilation_metrics: it names no compile of a frame")
 
 
 def test_two_processes_in_one_file(logs, rows):
@@ -199,8 +389,10 @@ def test_odd_reasons(logs, rows, reason):
     log.compile("0/0")
     log.compile("0/1", reasons=reason)
     log.write()
+    rows(err="recompile_reasons: it has no sentences" if reason == "[1, 2]" else "")
     assert all(row == (None, None, None) for row in rows("SELECT cache_entry_id, guard_id, kind FROM recompile_cause"))
-    holds(rows())
+    assert rows("SELECT COUNT(*) FROM loss") == [(int(reason == "[1, 2]"),)]
+    holds(rows(err="form that is not known" if reason == "[1, 2]" else ""))
 
 
 def test_answers_do_not_make_up_calls(logs, rows, run):
@@ -261,7 +453,8 @@ def test_hostile_log(logs, rows, run):
     log.put("rank", "x")
     log.put("artifact", {"name": "dynamo_graph_break_reason"}, "0/0", "Graph break in user code at :\nReason: ")
     log.write()
-    out = rows()
+    out = rows(err="records of a form that is not known were left out: ")
+    assert rows("SELECT SUM(events) FROM loss WHERE cause LIKE '%chromium_event: it is no event with a name and a time'") == [(3,)]
     assert rows("SELECT COUNT(*) FROM code WHERE qualname = ?".replace("?", "'" + evil.replace("'", "''") + "'")) == [(1,)]
     assert not set(run("report", out).stdout) & set("\x1b\x07\u202e")
 

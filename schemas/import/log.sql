@@ -3,24 +3,23 @@
 -- name: tables
 PRAGMA cache_size = -8192; PRAGMA temp.cache_size = -8192;
 CREATE TEMP TABLE record(id INTEGER PRIMARY KEY, process_id INTEGER, at_ns INTEGER, name TEXT, label TEXT, frame TEXT,
-                         attempt INTEGER, data TEXT, body TEXT);
-CREATE TEMP TABLE source(process_id INTEGER PRIMARY KEY, file TEXT, pid INTEGER, UNIQUE (file, pid));
+                         attempt INTEGER, data TEXT, body TEXT, line INTEGER, damage TEXT);
+CREATE TEMP TABLE source(process_id INTEGER PRIMARY KEY, file TEXT, pid INTEGER, rank INTEGER, UNIQUE (file, pid));
 
 -- name: at
--- When a record was written, as if its local time were UTC; NULL: it is no JSON, or not with the text that it announces (by a
--- digest, which is not checked: a text that is cut short is seen by its end). ?1 JSON, ?2 whether it has a text, ?3 '1121',
--- ?4 '15:44:00.566000'. The year is not written: it is no later than that of the file, which was changed at ?5 (written in
--- December, touched in January).
-SELECT CASE WHEN NOT json_valid(?1) THEN NULL
-  WHEN (COALESCE(json_type(?1, '$.has_payload'), '') = 'text' AND length(json_extract(?1, '$.has_payload')) = 32) = ?2 THEN
-    (SELECT seconds * 1000000000 + CAST(substr(?4, 10, 6) AS INTEGER) * 1000
-     FROM (SELECT CAST(strftime('%s', strftime('%Y', ?5, 'unixepoch', '-' || value || ' years') || '-' || substr(?3, 1, 2) || '-'
-                                || substr(?3, 3, 2) || ' ' || substr(?4, 1, 8)) AS INTEGER) AS seconds, value FROM json_each('[0, 1]'))
-     WHERE seconds <= ?5 + 172800 OR value = 1 ORDER BY value LIMIT 1) END;
+-- When a record was written, as if its local time were UTC, and the md5 of its text; NULL: it is no JSON, or has no text. ?1 JSON,
+-- ?2 '1121', ?3 '15:44:00.566000'. The year is not written: it is no later than that of the file, which was changed at ?4 (written
+-- in December, touched in January).
+SELECT CASE WHEN json_valid(?1) THEN
+    (SELECT seconds * 1000000000 + CAST(substr(?3, 10, 6) AS INTEGER) * 1000
+     FROM (SELECT CAST(strftime('%s', strftime('%Y', ?4, 'unixepoch', '-' || value || ' years') || '-' || substr(?2, 1, 2) || '-'
+                                || substr(?2, 3, 2) || ' ' || substr(?3, 1, 8)) AS INTEGER) AS seconds, value FROM json_each('[0, 1]'))
+     WHERE seconds <= ?4 + 172800 OR value = 1 ORDER BY value LIMIT 1) END,
+  CASE WHEN json_valid(?1) THEN json_extract(?1, '$.has_payload') END;
 
 -- name: record
--- What a record is about is the key that is not about where it comes from.
-INSERT INTO record(process_id, at_ns, name, label, frame, attempt, data, body)
+-- What a record is about is the key that is not about where it comes from. ?5: its line; ?6: why it has no text, though torch wrote one.
+INSERT INTO record(process_id, at_ns, name, label, frame, attempt, data, body, line, damage)
 SELECT ?1, ?2, k.key,
   CASE WHEN json_extract(?3, '$.frame_id') IS NULL THEN NULL ELSE
     COALESCE('!' || json_extract(?3, '$.compiled_autograd_id') || '/', '') || json_extract(?3, '$.frame_id') || '/'
@@ -29,14 +28,14 @@ SELECT ?1, ?2, k.key,
   json_extract(?3, '$.attempt'),
   CASE WHEN k.key = 'chromium_event' THEN CASE WHEN json_valid(?4) THEN ?4 END
        ELSE k.value END,
-  CASE WHEN k.key = 'chromium_event' THEN NULL ELSE ?4 END
+  CASE WHEN k.key = 'chromium_event' THEN NULL ELSE ?4 END, ?5, ?6
 FROM json_each(?3) k WHERE k.key NOT IN ('frame_id', 'frame_compile_id', 'attempt', 'has_payload', 'stack',
  'compiled_autograd_id', 'thread', 'process', 'pathname')
  AND (k.key <> 'rank' OR NOT EXISTS (SELECT 1 FROM record r WHERE r.process_id = ?1 AND r.name = 'rank'));
 
 -- name: process
--- The number of process ?2 in file ?1, new or not.
-INSERT INTO source(file, pid) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET pid = excluded.pid RETURNING process_id;
+-- The number of process ?2 in file ?1, new or not; ?3: the rank in the file's name, -1: none.
+INSERT INTO source(file, pid, rank) VALUES (?1, ?2, NULLIF(?3, -1)) ON CONFLICT DO UPDATE SET pid = excluded.pid RETURNING process_id;
 
 -- name: loss
 INSERT INTO loss(process_id, at_ns, events, cause) VALUES (NULLIF(?2, 0), 0, ?3, 'import: ' || ?1 || ': lines and records that are damaged');

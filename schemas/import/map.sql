@@ -34,7 +34,7 @@ INSERT INTO meta VALUES ('frame_count', 0), ('open_frame_count', 0);
 
 INSERT INTO process(process_id, pid, rank, python_version, torch_version, mode, torch_mode, torch_note, start_ns)
 SELECT s.process_id, s.pid,
-  (SELECT CAST(data AS INTEGER) FROM record r WHERE r.process_id = s.process_id AND r.name = 'rank'),
+  COALESCE((SELECT CAST(data AS INTEGER) FROM record r WHERE r.process_id = s.process_id AND r.name = 'rank'), s.rank),
   (SELECT substr(json_extract(data, '$.python_version'), 1, instr(json_extract(data, '$.python_version') || ' ', ' ') - 1)
    FROM record r WHERE r.process_id = s.process_id AND r.name = 'compilation_metrics'
    AND json_extract(data, '$.python_version') IS NOT NULL LIMIT 1),
@@ -97,7 +97,8 @@ UPDATE code SET origin_code_id = (SELECT o.code_id FROM code o WHERE o.process_i
   AND o.first_line <= code.first_line ORDER BY o.first_line DESC LIMIT 1) WHERE kind = 'resume';
 
 -- A compile that reached a limit, and one that raised (torch logs that as dynamo_error), failed; others gave no code, of which
--- torch before 2.11 says that they did where a break is in a loop, but counts no guards.
+-- torch before 2.11 says that they did where a break is in a loop, but counts no guards. Torch of early 2024 does not say whether there
+-- was code: then nobody knows.
 INSERT INTO compile(compile_id, code_id, label, start_ns, end_ns, outcome, reason)
 SELECT a.compile_id, (SELECT c.code_id FROM made w JOIN code c ON c.process_id = w.process_id AND c.qualname = w.name
          AND c.filename IS w.filename AND c.first_line IS w.line WHERE w.compile_id = a.compile_id), a.label,
@@ -113,7 +114,7 @@ SELECT a.compile_id, (SELECT c.code_id FROM made w JOIN code c ON c.process_id =
          OR json_extract(m.data, '$.fail_type') GLOB '*Limit*' THEN 'limit'
        WHEN EXISTS (SELECT 1 FROM piece p JOIN record r ON r.id = p.id WHERE p.compile_id = a.compile_id AND r.name = 'artifact'
                     AND json_extract(r.data, '$.name') = 'dynamo_error') THEN 'error'
-       WHEN m.data IS NOT NULL THEN 'declined' END,
+       WHEN json_type(m.data, '$.has_guarded_code') IS NOT NULL THEN 'declined' END,
   CASE WHEN json_extract(m.data, '$.fail_type') IS NOT NULL THEN json_extract(m.data, '$.fail_type')
        || COALESCE(': ' || json_extract(m.data, '$.fail_reason'), '') END
 FROM attempt a LEFT JOIN metrics m ON m.compile_id = a.compile_id ORDER BY a.compile_id;

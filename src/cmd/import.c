@@ -10,7 +10,9 @@
  * it, and so not in the trace.
  *
  * Files come from anybody, are cut short when a program is killed, and two processes may have
- * written into one: so nothing is taken that is not whole. */
+ * written into one. So no text is taken that is not the one that torch wrote, by its length and its
+ * MD5, which is in the record: the record stays without it, and the loss has its cause. */
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -20,6 +22,7 @@
 #include "command.h"
 #include "lib/bounds.h"
 #include "lib/list.h"
+#include "lib/md5.h"
 #include "lib/out_file.h"
 #include "lib/say.h"
 #include "schema.h"
@@ -36,6 +39,7 @@ struct import {
     LIST(char *) files;        /* owned, with the paths */
     struct progress progress;
     int64_t read, bytes; /* of all files */
+    int64_t damaged;     /* lines and texts left out, of all files */
 };
 
 /* ---- records of a file --------------------------------------------------- */
@@ -50,8 +54,10 @@ struct log {
     FILE *file; /* owned */
     struct line head, line;
     LIST(char) text;      /* of the record */
-    bool ended;           /* the last line read had an end: the file is not cut there */
     const char *name;     /* borrowed */
+    int64_t rank;         /* that the name says; -1: none */
+    int64_t number;       /* of the last line read */
+    bool returns;         /* lines end with "\r\n", as in a file that went through Windows */
     int64_t changed;      /* when the file was, in seconds */
     int64_t pid, process; /* of the last record that is a row */
     int64_t broken;       /* lines and records passed over */
@@ -60,8 +66,10 @@ struct log {
 /* The last record read. */
 struct record {
     const char *json, *text; /* borrowed until the next one; TEXT NULL: it has none */
+    size_t length;           /* of the text */
+    bool readable;           /* no NUL in the text, and it is not too long */
     char day[5], time[16];   /* "1121", "15:44:00.566000" */
-    int64_t pid;
+    int64_t pid, line;       /* line: in the file */
 };
 
 /* The next line, without its end. */
@@ -72,8 +80,12 @@ static bool line_next(struct import *import, struct log *log, struct line *line)
     if (got < 0)
         return false;
     import->read += got;
-    log->ended = line->text[got - 1] == '\n';
-    line->length = (size_t)got - log->ended;
+    log->number++;
+    line->length = (size_t)got;
+    if (line->text[line->length - 1] == '\n')
+        line->length--;
+    if (log->returns && line->length && line->text[line->length - 1] == '\r')
+        line->length--;
     line->text[line->length] = 0;
     line->text_only = line->length <= MOST && strlen(line->text) == line->length;
     return true;
@@ -98,33 +110,65 @@ static bool is_text_next(FILE *file)
     return ungetc(getc(file), file) == '\t';
 }
 
-/* The next record that is whole; false at the end. What is none, cut short or too long is passed
- * over and counted. */
+/* Add the last line read to RECORD's text. */
+static void text_add(struct log *log, struct record *record)
+{
+    size_t length = log->line.length; /* with the tab before it; so there is room for its end */
+    char *more;
+
+    if (!log->line.text_only || log->text.count + length > MOST)
+        record->readable = false;
+    if (!record->readable)
+        return;
+    more = list_add_many(&log->text, length);
+    memcpy(more, log->line.text + 1, length - 1);
+    more[length - 1] = '\n';
+}
+
+/* The next record; false at the end. Lines that are none are passed over and counted. */
 static bool record_next(struct import *import, struct log *log, struct record *record)
 {
     while (line_next(import, log, &log->head)) {
-        bool is_record = log->head.text_only && head_read(log->head.text, record), text = false,
-             whole = true;
+        bool is_record;
+        if (log->number == 1 && log->head.length)
+            log->returns = log->head.text[log->head.length - 1] == '\r';
+        is_record = log->head.text_only && head_read(log->head.text, record);
+        record->line = log->number;
+        record->readable = true;
+        record->text = NULL;
         log->text.count = 0;
-        for (; is_text_next(log->file) && line_next(import, log, &log->line); text = true) {
+        while (is_text_next(log->file) && line_next(import, log, &log->line)) {
             log->broken += !is_record;
-            whole = whole && log->line.text_only && log->ended &&
-                    log->text.count + log->line.length <= MOST;
-            if (whole) {
-                char *more = list_add_many(&log->text, log->line.length);
-                memcpy(more, log->line.text + 1, log->line.length);
-                more[log->line.length - 1] = '\n';
-            }
+            text_add(log, record);
+            record->text = "";
         }
-        if (is_record && whole) {
-            if (text)
-                log->text.at[log->text.count - 1] = 0; /* the last line's end */
-            record->text = text ? log->text.at : NULL;
+        if (is_record && log->text.count) {
+            record->length = log->text.count - 1;
+            log->text.at[record->length] = 0; /* the last line's end */
+            record->text = log->text.at;
+        }
+        if (is_record)
             return true;
-        }
         log->broken += log->head.length > 0;
     }
     return false;
+}
+
+/* Why the text of RECORD is left out, of which torch said that it has the digest MD5; NULL: it is
+ * whole, or there is none. */
+static const char *text_damage(const struct record *record, const char *md5)
+{
+    bool is_digest = strlen(md5) == MD5_HEX - 1;
+    char hex[MD5_HEX];
+
+    if (!record->text)
+        return *md5 ? "is missing" : NULL;
+    if (!record->readable)
+        return "is longer than 15 MB or has a NUL in it";
+    if (!is_digest)
+        return "has no md5, so that nobody knows whether it is whole";
+    md5_hex(record->text, record->length, hex);
+    return strcasecmp(hex, md5) ? "was cut or altered: it does not have its md5" : NULL;
 }
 
 /* Run STATEMENT about TEXT and two numbers; what it answers, 0: nothing. */
@@ -143,29 +187,52 @@ static int64_t ask(struct import *import, const char *statement, const char *tex
     return found;
 }
 
-/* RECORD becomes a row. False: it is damaged. */
+/* RECORD becomes a row, without its text if that is damaged. False: it is no record. */
 static bool record_put(struct import *import, struct log *log, const struct record *record)
 {
-    struct query *at = import->at, *insert = import->record;
+    struct query *at = import->at;
+    struct query *insert = import->record;
+    const char *damage;
     bool sound;
 
     query_bind_text(at, 1, record->json);
-    query_bind_integer(at, 2, record->text != NULL);
-    query_bind_text(at, 3, record->day);
-    query_bind_text(at, 4, record->time);
-    query_bind_integer(at, 5, log->changed);
+    query_bind_text(at, 2, record->day);
+    query_bind_text(at, 3, record->time);
+    query_bind_integer(at, 4, log->changed);
     sound = query_step(at) && query_type(at, 0) == QUERY_INTEGER;
     if (sound) {
-        if (record->pid != log->pid)
-            log->process = ask(import, "import/log/process", log->name, log->pid = record->pid, 0);
+        if (record->pid != log->pid) {
+            log->pid = record->pid;
+            log->process = ask(import, "import/log/process", log->name, log->pid, log->rank);
+        }
+        damage = text_damage(record, query_text(at, 1, NULL));
+        import->damaged += damage != NULL;
         query_bind_integer(insert, 1, log->process);
         query_bind_column(insert, 2, at, 0);
         query_bind_text(insert, 3, record->json);
-        query_bind_text(insert, 4, record->text);
+        query_bind_text(insert, 4, damage ? NULL : record->text);
+        query_bind_integer(insert, 5, record->line);
+        query_bind_text(insert, 6, damage);
         query_put(insert);
     }
     query_reset(at);
     return sound;
+}
+
+/* The rank in a log's NAME, "dedicated_log_torch_trace_rank_3_x1.log", or -1. */
+static int64_t name_rank(const char *name)
+{
+    static const char mark[] = "rank_";
+    const char *found = strstr(name, mark);
+    int64_t rank = -1;
+
+    if (found && (found == name || !isalnum((unsigned char)found[-1])))
+        found += strlen(mark);
+    else
+        found = "";
+    if (isdigit((unsigned char)*found))
+        rank = strtoll(found, NULL, 10);
+    return rank <= INT32_MAX ? rank : -1;
 }
 
 /* False: the file could not be read, which was said. */
@@ -174,6 +241,7 @@ static bool file_read(struct import *import, const char *path)
     const char *slash = strrchr(path, '/');
     struct log log = {.file = fopen(path, "re"),
                       .name = slash ? slash + 1 : path,
+                      .rank = name_rank(slash ? slash + 1 : path),
                       .changed = time(NULL),
                       .pid = -1};
     struct record record;
@@ -193,6 +261,7 @@ static bool file_read(struct import *import, const char *path)
     whole = log.file && (feof(log.file) || db_failed(import->out));
     if (!whole)
         say_error("%s: %s", path, strerror(errno));
+    import->damaged += log.broken;
     if (log.broken)
         ask(import, "import/log/loss", log.name, log.process, log.broken);
     if (log.file)
@@ -224,6 +293,39 @@ static void file_add(struct import *import, char *path)
     }
 }
 
+/* Does the regular file PATH begin with a record? */
+static bool is_log_inside(const char *path)
+{
+    struct record record;
+    struct stat st;
+    char line[4096];
+    bool found;
+    FILE *file;
+
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return false;
+    file = fopen(path, "re");
+    found = file && fgets(line, sizeof line, file) && head_read(line, &record);
+    if (file)
+        fclose(file);
+    return found;
+}
+
+/* Add the logs among the COUNT ENTRIES of DIRECTORY: those named so, or if NAMED is false those
+ * that are logs by what is in them. */
+static void entries_add(struct import *import, const char *directory, struct dirent **entries,
+                        int count, bool named)
+{
+    for (int i = 0; i < count; i++) {
+        char *path = say_print("%s/%s", directory, entries[i]->d_name);
+        bool is_wanted = named ? is_log(entries[i]) : is_log_inside(path);
+        if (is_wanted)
+            file_add(import, path);
+        else
+            free(path);
+    }
+}
+
 /* All logs in DIRECTORY, or that one file. */
 static bool files_find(struct import *import, const char *directory)
 {
@@ -239,20 +341,23 @@ static bool files_find(struct import *import, const char *directory)
         file_add(import, strdup(directory));
         return true;
     }
-    count = S_ISDIR(st.st_mode) ? scandir(directory, &entries, is_log, alphasort) : -1;
+    count = S_ISDIR(st.st_mode) ? scandir(directory, &entries, NULL, alphasort) : -1;
     if (count < 0) {
         say_error("%s: %s", directory,
                   S_ISDIR(st.st_mode) ? strerror(errno) : "neither a directory nor a file");
         return false;
     }
-    for (int i = 0; i < count; i++) {
-        file_add(import, say_print("%s/%s", directory, entries[i]->d_name));
+    entries_add(import, directory, entries, count, true);
+    if (!import->files.count)
+        entries_add(import, directory, entries, count, false);
+    for (int i = 0; i < count; i++)
         free(entries[i]);
-    }
     free(entries);
     if (!import->files.count)
-        say_error("%s: no *.log in it; torch writes them there when TORCH_TRACE=%s is set",
-                  directory, directory);
+        say_error(
+            "%s: no *.log in it, nor another file that torch writes there when TORCH_TRACE=%s "
+            "is set",
+            directory, directory);
     return import->files.count;
 }
 
@@ -277,11 +382,18 @@ static bool files_import(struct import *import, const char *directory)
     return true;
 }
 
+/* Print what the user has to know of the logs: schemas/import/doubt.sql. */
+static void notices_say(struct import *import, const char *directory)
+{
+    progress_end(&import->progress);
+    db_rows(row, import->out, "SELECT text FROM notice ORDER BY rowid LIMIT 20")
+        say_error("%s: %s", directory, query_text(row, 0, NULL));
+}
+
 static int import_main(int count, char **operands)
 {
     struct import import = {0};
     struct out_file out = {0};
-    int64_t broken = 0;
     bool ok = false;
 
     if (!count) {
@@ -306,8 +418,10 @@ static int import_main(int count, char **operands)
         db_run(import.out, schema_statement("import/map"));
         db_run(import.out, schema_statement("import/aspects"));
         db_run(import.out, schema_statement("import/text"));
+        db_run(import.out, schema_statement("import/tested"));
+        db_run(import.out, schema_statement("import/doubt"));
+        notices_say(&import, operands[0]);
         db_run(import.out, "DROP TABLE record; DROP TABLE source; COMMIT");
-        broken = db_integer(import.out, 0, "SELECT SUM(events) FROM loss");
         ok = db_made(import.out);
     }
     progress_end(&import.progress);
@@ -316,9 +430,10 @@ static int import_main(int count, char **operands)
         free(import.files.at[i]);
     list_free(&import.files);
     ok = ok && out_commit(&out);
-    if (ok && broken)
-        say_error("%s: %" PRId64 " damaged lines were passed over; `dyntrace report` says where",
-                  operands[0], broken);
+    if (ok && import.damaged)
+        say_error("%s: %" PRId64 " damaged line%s or text%s left out; `dyntrace report` says where",
+                  operands[0], import.damaged, import.damaged == 1 ? "" : "s",
+                  import.damaged == 1 ? " was" : "s were");
     out_close(&out);
     return ok ? 0 : 2;
 }
@@ -329,8 +444,8 @@ const struct command command_import = {
     .operands = "TORCH_TRACE_DIR",
     .about = "The logs that torch writes with TORCH_TRACE=DIR, of all ranks, as one trace: "
              "compiles and their phases, guards, recompiles, graph breaks, graphs, bytecode. What "
-             "torch does not log is NULL or not there: calls, hits, lookups. Damaged lines are "
-             "counted in the table `loss`.",
+             "torch does not log is NULL or not there: calls, hits, lookups. A text that is "
+             "missing, cut or altered, by its md5, is left out, and a row of the table `loss`.",
     .options = out_options,
     .operands_most = 1,
     .too_many = "one directory at a time; `dyntrace merge` joins traces",

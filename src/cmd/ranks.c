@@ -169,7 +169,7 @@ static bool trace_read(struct ranks *ranks, struct db *db)
     query_bind_text(processes, 1, collectives);
     for (; query_step(processes); any = true) {
         query_bind_text(ranks->rank, 1, db_path(db));
-        query_bind_row(ranks->rank, 2, processes, 17);
+        query_bind_row(ranks->rank, 2, processes, 18);
         waited = waited || query_type(processes, 16) != QUERY_NULL;
         query_put(ranks->rank);
     }

@@ -123,7 +123,7 @@ static const char devices[] = " cpu cuda hip xpu mps hpu mtia maia xla ipu ve la
                               "opencl dml fpga mkldnn ideep npu musa mlu gcu sdaa spyre tpu "
                               "neuron rbln cann openreg privateuseone dipu ";
 
-/* What stands before the number that a device, a stream or a module of torch.fx has in a process. */
+/* What stands before a number that a device, a stream or a module of torch.fx has in a process. */
 static const char *const before_number[] = {
     "device=",          "device_index=",  "device_id=",
     "stream_id=",       "cuda_stream=",   "pci_bus_id=",
@@ -449,7 +449,7 @@ struct parts {
     int count;
 };
 
-/* TEXT "f(a, [b, c], d)" in parts, "f(a", " [b, c]", " d)": at commas that are in no brackets, or in
+/* TEXT "f(a, [b, c], d)" in parts, "f(a", " [b, c]", " d)": at commas in no brackets, or in
  * the outermost. */
 static struct parts parts_of(const char *text)
 {
