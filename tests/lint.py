@@ -107,6 +107,7 @@ def statements():
         own = re.findall(r"^-- name: (\S+)$", "\n".join(read(path)), re.M)
         yield from (f"{path[len('schemas/'):-4]}/{name}" for name in own) if own else [path[len("schemas/"):-4]]
     yield "import/aspects"  # which schemas/embed.sh makes
+    yield "import/tested"
 
 
 def includes():

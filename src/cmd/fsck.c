@@ -1,11 +1,15 @@
 /* cmd/fsck.c -- `dyntrace fsck`: is this trace whole, and does it hold what a trace promises?
  *
+ * A file that was cut or overwritten is read page by page (trace/damage.h): which tables are
+ * damaged, where, and what can still be read of them.
+ *
  * A rule is a sentence that should be true. Most are queries of schemas/fsck.sql that return the
  * rows which break them. Here are those of frames, one pass in order of frame_id, with the stack of
  * each thread's open frames. A parent that is not on it is fetched by primary key, and put there.
  * What the pass counts schemas/fsck-frames.sql holds against other tables. */
 #include <errno.h>
 #include <inttypes.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "collector/launch.h"
@@ -14,10 +18,12 @@
 #include "lib/json.h"
 #include "lib/list.h"
 #include "lib/option.h"
+#include "lib/out_file.h"
 #include "lib/say.h"
 #include "lib/table.h"
 #include "lib/times.h"
 #include "schema.h"
+#include "trace/damage.h"
 #include "trace/db.h"
 #include "trace/traces.h"
 #include "trace/trust.h"
@@ -35,7 +41,8 @@ static struct {
 static const struct option options[] = {
     {"recover", .read = option_flag, .to = &given.recover,
      .help = "first finish a recording whose recorder was killed, or go on with it while its "
-             "program lives; without FILE: every such recording of this user"},
+             "program lives; without FILE: every such recording of this user. What can be read of "
+             "a damaged FILE is written to FILE.recovered.db"},
     {"json", .read = option_flag, .to = &given.json, .help = "the result for a program"},
     OPTION_END,
 };
@@ -44,6 +51,7 @@ static const struct option options[] = {
 
 /* Those that are held here; the others are statements in SQL. */
 enum rule_id {
+    RULE_FILE,
     RULE_SCHEMA,
     RULE_RECORDER,
     RULE_THREAD,
@@ -61,6 +69,7 @@ enum rule_id {
     RULES_HERE
 };
 static const char *const rules_here[] = {
+    [RULE_FILE] = "the file is whole",
     [RULE_SCHEMA] = "tables, views and indexes are those of the schema",
     [RULE_RECORDER] = "what is being recorded has a recorder",
     [RULE_THREAD] = "a frame's thread exists",
@@ -83,6 +92,7 @@ static LIST(struct rule {
     const char *shown[SHOWN]; /* the first of them */
 }) rules;                     /* by rule_id, then those in SQL */
 static struct arena texts;
+static LIST(const char *) damages; /* sentences about a damaged file */
 
 /* Count one more row that breaks rule ID. TEXT is copied. */
 static void rule_broken(size_t id, const char *text)
@@ -384,8 +394,12 @@ static void result_json(const char *path, bool ok, struct query *counts)
     json_string(&json, "file", path);
     json_bool(&json, "ok", ok);
     json_object(&json, "rows");
-    for (int i = 0; i < query_columns(counts); i++)
+    for (int i = 0; counts && i < query_columns(counts); i++)
         json_integer(&json, query_name(counts, i), query_integer(counts, i));
+    json_end(&json);
+    json_list(&json, "damage");
+    for (size_t i = 0; i < damages.count; i++)
+        json_string(&json, NULL, damages.at[i]);
     json_end(&json);
     json_list(&json, "rules");
     json_lines(&json);
@@ -421,12 +435,17 @@ static void result_print_text(const char *path, bool ok, bool complete, struct q
         }
         puts(rule->broken > SHOWN ? ", ..." : "");
     }
+    for (size_t i = 0; i < damages.count; i++) {
+        fputs("  ", stdout);
+        say_escaped(stdout, damages.at[i], strlen(damages.at[i]));
+        putchar('\n');
+    }
     say_escaped(stdout, path, strlen(path));
     if (ok)
         printf(": ok: %zu rules hold", rules.count);
     else
         fputs(complete ? ": broken" : ": broken; not everything could be checked", stdout);
-    for (int i = 0; i < query_columns(counts); i++)
+    for (int i = 0; counts && i < query_columns(counts); i++)
         printf("%s %s %" PRId64, i ? "," : ";", query_name(counts, i), query_integer(counts, i));
     putchar('\n');
 }
@@ -441,25 +460,139 @@ static void tables_check(struct db *db, const char *names)
         }
 }
 
-/* Check the trace at PATH and say the result. The exit status. */
-static int trace_check(const char *path)
+/* ---- a damaged file -------------------------------------------------------- */
+
+/* What is wrong with the log of the file PATH. The caller frees it; NULL: nothing. */
+static char *log_fault(const char *path)
 {
-    struct db *db = db_open(path);
+    struct damage damage = {0};
+    struct stat st;
+    char *fault = NULL;
+
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || !damage_open(&damage, path))
+        return NULL;
+    if (damage.log_fault)
+        fault = strdup(damage.log_fault);
+    damage_free(&damage);
+    return fault;
+}
+
+/* What the length and header of the file PATH say against it is broken. Returns whether anything
+ * is. */
+static bool file_check(const char *path)
+{
+    struct damage damage = {0};
+    struct stat st;
+    size_t faults;
+
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || !damage_open(&damage, path))
+        return false;
+    for (size_t i = 0; i < damage.faults.count; i++)
+        rule_broken(RULE_FILE, damage.faults.at[i]);
+    faults = damage.faults.count;
+    /* Before SQLite opens the file: a close lets go of all locks that the process has on it. */
+    damage_free(&damage);
+    return faults;
+}
+
+/* Write what can be read of the damaged file PATH to a file beside it. */
+static void damage_mend(struct damage *damage, const char *path)
+{
+    char *made = say_print("%s.recovered.db", path);
+    struct out_file out = {0};
+    int64_t rows = -1;
+
+    if (out_open(&out, made, false)) {
+        rows = damage_salvage(damage, out.temporary);
+        if (rows >= 0 && out_commit(&out))
+            say_error("%s: what can be read of it, %" PRId64 " rows, is in %s", path, rows, made);
+        out_close(&out);
+    }
+    free(made);
+}
+
+/* Find where the file PATH is damaged, and print it unless it is asked for as JSON. SURE: it is.
+ * False: no damage was found. */
+static bool damage_tell(const char *path, bool sure)
+{
+    struct damage damage = {0};
+    struct stat st;
+    bool found;
+
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || !damage_open(&damage, path))
+        return false;
+    damage_find(&damage);
+    found = sure || damage.faults.count || damage.broken;
+    for (size_t i = 0; found && i < damage.tables.count; i++)
+        *list_add(&damages) = arena_text(&texts, damage.tables.at[i], strlen(damage.tables.at[i]));
+    if (found && given.recover && damage.rows)
+        damage_mend(&damage, path);
+    else if (found && damage.rows)
+        *list_add(&damages) = arena_print(
+            &texts, "`dyntrace fsck --recover %s` writes what can be read to %s.recovered.db", path,
+            path);
+    damage_free(&damage);
+    return found;
+}
+
+/* The file at PATH cannot be opened as a trace, which has been reported: print why, as far as
+ * its bytes tell. The exit status. */
+static int unreadable_tell(const char *path)
+{
+    bool found = damage_tell(path, rules.at[RULE_FILE].broken > 0);
+
+    rules.count = RULE_FILE + 1; /* no other could be held */
+    if (found && given.json)
+        result_json(path, false, NULL);
+    else if (found)
+        result_print_text(path, false, false, NULL);
+    return 2;
+}
+
+/* Is RULE that of the pages, which SQLite checks? */
+static bool is_of_pages(const struct rule *rule)
+{
+    return strstr(rule->what, "integrity_check") != NULL;
+}
+
+static void results_free(void)
+{
+    list_free(&rules);
+    list_free(&damages);
+    arena_free(&texts);
+}
+
+/* Check the trace at PATH, whose log has the fault LOG or NULL, and say the result. The exit
+ * status. */
+static int trace_check(const char *path, const char *log)
+{
+    struct db *db;
     struct progress progress;
     struct query *counts;
     char *state;
-    bool ok, recording;
+    bool ok, recording, damaged, whole;
 
-    if (!db)
-        return 2;
     for (int i = 0; i < RULES_HERE; i++)
         list_add(&rules)->what = rules_here[i];
+    damaged = file_check(path);
+    db = db_open(path);
+    if (!db) {
+        if (log)
+            rule_broken(RULE_FILE, log);
+        int status = unreadable_tell(path);
+        results_free();
+        return status;
+    }
     db_run(db, "BEGIN"); /* one snapshot: the recording may go on */
     db_temporary(db, schema_statement("fsck-frames/tables"));
     progress = progress_begin("checking the file");
     db_on_progress(db, progress_spin, &progress);
     state = db_meta(db, "state");
     recording = state && !strcmp(state, "recording");
+    if (log && !recording) {
+        rule_broken(RULE_FILE, log);
+        damaged = true;
+    }
     schema_check(db, recording);
     if (recording)
         recorder_check(db);
@@ -471,18 +604,22 @@ static int trace_check(const char *path)
         tables_check(db, "fsck-frames/rule-");
     counts = db_query(db, schema_statement("fsck-frames/counts"));
     query_step(counts);
-    ok = !db_failed(db);
-    for (size_t i = 0; i < rules.count; i++)
+    whole = !db_failed(db);
+    ok = whole;
+    for (size_t i = 0; i < rules.count; i++) {
         ok = ok && !rules.at[i].broken;
+        damaged = damaged || (is_of_pages(&rules.at[i]) && rules.at[i].broken);
+    }
+    if (damaged || !whole)
+        damage_tell(path, true);
     if (given.json)
         result_json(path, ok, counts);
     else
-        result_print_text(path, ok, !db_failed(db), counts);
+        result_print_text(path, ok, whole, counts);
     if (!given.json && recording && !rules.at[RULE_RECORDER].broken)
         puts("it says that it is still being recorded; if not, `--recover` completes it");
     query_close(counts);
-    list_free(&rules);
-    arena_free(&texts);
+    results_free();
     free(state);
     db_close(db);
     return ok ? 0 : 1;
@@ -495,16 +632,21 @@ static int fsck_main(int count, char **operands)
     struct traces traces = traces_list(operands);
     int worst = 0, status = 0;
 
+    db_damage_words("the file is damaged");
+
     if (!*operands && !given.recover) {
         say_error("fsck: which file? `dyntrace fsck FILE`");
         worst = 2;
     } else if (!*operands) {
-        worst = recover_trace(NULL);
+        worst = recover_trace(NULL) == RECOVER_FAILED;
     }
     for (size_t i = 0; i < traces.paths.count; i++) {
         const char *path = traces.paths.at[i];
-        status = given.recover ? recover_trace(path) : 0;
-        status = status ? status : trace_check(path);
+        char *log = log_fault(path); /* before it is recovered, which moves the log into the file */
+        status = given.recover ? recover_trace(path) : RECOVER_NOTHING;
+        if (status == RECOVER_DONE || status == RECOVER_NOTHING)
+            status = trace_check(path, status == RECOVER_NOTHING ? log : NULL);
+        free(log);
         worst = status > worst ? status : worst;
     }
     worst = *operands && !traces.paths.count ? 2 : worst;

@@ -75,8 +75,12 @@ void launch_close(struct launch *l);
 /* ---- collector/recover.c: recordings whose collector was killed ---- */
 
 /* Finish the interrupted recording of trace PATH, or with NULL every one of this
- * user. Says what it did. Returns 0 (done, or nothing to do), 1 (some failed). */
-int recover_trace(const char *path);
+ * user. Reports what it did. */
+enum recovered {
+    RECOVER_DONE,
+    RECOVER_FAILED,
+    RECOVER_NOTHING, /* no interrupted recording was found */
+} recover_trace(const char *path);
 
 /* The same for all, silent when there is nothing to do: for the start of `run`. */
 void recover_all_quietly(void);

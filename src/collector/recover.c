@@ -136,7 +136,7 @@ static void recover_without_session(struct recovery *r, const char *trace)
     free(directory);
 }
 
-int recover_trace(const char *path)
+enum recovered recover_trace(const char *path)
 {
     struct recovery r = {0};
     char *full = path ? realpath(path, NULL) : NULL;
@@ -160,7 +160,9 @@ int recover_trace(const char *path)
         say_error("%s%sno interrupted recording was found; nothing to recover", path ? path : "",
                   path ? ": " : "");
     free(full);
-    return r.failed ? 1 : 0;
+    if (r.failed)
+        return RECOVER_FAILED;
+    return r.found ? RECOVER_DONE : RECOVER_NOTHING;
 }
 
 void recover_all_quietly(void)

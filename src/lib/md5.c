@@ -1,6 +1,7 @@
 /* lib/md5.c -- the MD5 digest of a text. See lib/md5.h. */
 #include "lib/md5.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,17 +16,16 @@ static const uint8_t turns[4][4] = {
     {6, 10, 15, 21},
 };
 
-/* Of step N the first 32 bits of |sin(N + 1)|. */
-static const uint32_t sines[STEPS] = {
-    0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee, 0xf57c0faf, 0x4787c62a, 0xa8304613, 0xfd469501,
-    0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be, 0x6b901122, 0xfd987193, 0xa679438e, 0x49b40821,
-    0xf61e2562, 0xc040b340, 0x265e5a51, 0xe9b6c7aa, 0xd62f105d, 0x02441453, 0xd8a1e681, 0xe7d3fbc8,
-    0x21e1cde6, 0xc33707d6, 0xf4d50d87, 0x455a14ed, 0xa9e3e905, 0xfcefa3f8, 0x676f02d9, 0x8d2a4c8a,
-    0xfffa3942, 0x8771f681, 0x6d9d6122, 0xfde5380c, 0xa4beea44, 0x4bdecfa9, 0xf6bb4b60, 0xbebfbc70,
-    0x289b7ec6, 0xeaa127fa, 0xd4ef3085, 0x04881d05, 0xd9d4d039, 0xe6db99e5, 0x1fa27cf8, 0xc4ac5665,
-    0xf4292244, 0x432aff97, 0xab9423a7, 0xfc93a039, 0x655b59c3, 0x8f0ccc92, 0xffeff47d, 0x85845dd1,
-    0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1, 0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391,
-};
+/* What the steps add: of step N the first 32 bits of |sin(N + 1)|, as the RFC has it. */
+static uint32_t constants[STEPS];
+
+static void constants_find(void)
+{
+    if (constants[0])
+        return;
+    for (int step = STEPS; step--;)
+        constants[step] = (uint32_t)(fabs(sin(step + 1)) * 4294967296.0);
+}
 
 static uint32_t turn_left(uint32_t value, int bits)
 {
@@ -60,7 +60,7 @@ static void block_add(uint32_t state[4], const unsigned char *block)
             word = step * 7;
             mixed = c ^ (b | ~d);
         }
-        next = a + mixed + sines[step] + word_at(block + word % 16 * 4);
+        next = a + mixed + constants[step] + word_at(block + word % 16 * 4);
         a = d;
         d = c;
         c = b;
@@ -81,6 +81,7 @@ void md5_hex(const void *data, size_t length, char hex[MD5_HEX])
     size_t end_length = left < BLOCK - LENGTH_BYTES ? BLOCK : 2 * BLOCK;
     uint64_t bits = (uint64_t)length * 8;
 
+    constants_find();
     for (size_t i = 0; i < length / BLOCK; i++)
         block_add(state, at + i * BLOCK);
     memcpy(end, at + length - left, left);

@@ -94,6 +94,13 @@ static void harden(sqlite3 *handle)
     sqlite3_busy_timeout(handle, BUSY_MS);
 }
 
+static const char *damage_words = "the file is damaged; `dyntrace fsck` tells more";
+
+void db_damage_words(const char *words)
+{
+    damage_words = words;
+}
+
 /* Words for an SQLite error, where ours are clearer. Borrowed. */
 static const char *error_words(sqlite3 *handle, int status)
 {
@@ -103,7 +110,7 @@ static const char *error_words(sqlite3 *handle, int status)
     case SQLITE_NOTADB:
         return "not an SQLite database, so not a trace";
     case SQLITE_CORRUPT:
-        return "the file is damaged; `dyntrace fsck` tells more";
+        return damage_words;
     case SQLITE_BUSY:
         return "another program keeps it locked";
     case SQLITE_INTERRUPT:
@@ -235,6 +242,8 @@ static char *open_file(struct db *db, enum how how)
         return say_print("%s", strerror(errno));
     if (!S_ISREG(st.st_mode)) /* a FIFO would wait forever */
         return say_print("%s", S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
+    if (!st.st_size) /* SQLite would delete a log beside it */
+        return say_print("is empty: it has no bytes, so it is no trace");
     if (access(db->path, R_OK) != 0 || !(absolute = db_absolute(db->path)))
         return say_print("%s", strerror(errno));
     bounds_trace(absolute);

@@ -28,6 +28,11 @@ struct query;
  * cannot be read, is no trace, or is one of another schema version. The caller ends it with
  * db_close. */
 struct db *db_open(const char *path);
+
+/* What is said of a damaged file, in place of the command that tells more: for that command.
+ * Borrowed. */
+void db_damage_words(const char *words);
+
 void db_close(struct db *db);
 
 /* One of many, which are opened one after the other: the connection of the last one that was closed

@@ -1,0 +1,488 @@
+/* trace/damage.c -- what is wrong with a trace's file. See trace/damage.h. */
+#include "trace/damage.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "lib/say.h"
+#include "trace/db.h"
+
+enum {
+    SCHEMA_ROOT = 1,    /* the page at which the table of tables begins */
+    SCHEMA_COLUMNS = 5, /* type, name, tbl_name, rootpage, sql */
+    TABLES_MOST = 1000,
+    RANGES_MOST = 8, /* of pages, in a sentence */
+    COLUMNS_MOST = 64,
+    TRACE_PAGE = 4096,
+    PAGES_SAMPLED = 1000,
+    LOOKED_AT = 512, /* bytes at the beginning of a file of another kind */
+};
+
+#define add(list, ...) (*list_add(list) = say_print(__VA_ARGS__))
+
+/* ---- the file as a whole --------------------------------------------------- */
+
+/* What the file that begins with the LENGTH bytes at HEAD is instead of a database. */
+static const char *other_kind(const unsigned char *head, size_t length)
+{
+    static const struct {
+        const char *magic;
+        size_t length;
+        const char *words;
+    } kinds[] = {
+        {"\x1f\x8b", 2, "a gzip file: unpack it first"},
+        {"\x28\xb5\x2f\xfd", 4, "a zstd file: unpack it first"},
+        {"\xfd"
+         "7zXZ",
+         5, "an xz file: unpack it first"},
+        {"BZh", 3, "a bzip2 file: unpack it first"},
+        {"PK\x03\x04", 4, "a zip file: unpack it first"},
+        {"\x7f"
+         "ELF",
+         4, "a program"},
+        {"PAR1", 4, "a Parquet file"},
+        {"\x37\x7f\x06\x82", 4, "the log of an SQLite database: name the database, without -wal"},
+        {"\x37\x7f\x06\x83", 4, "the log of an SQLite database: name the database, without -wal"},
+        {"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7", 8, "the journal of an SQLite database"},
+    };
+    size_t zeros = 0, printable = 0;
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (length >= kinds[i].length && !memcmp(head, kinds[i].magic, kinds[i].length))
+            return kinds[i].words;
+    for (size_t i = 0; i < length; i++) {
+        zeros += !head[i];
+        printable += head[i] >= ' ' || head[i] == '\n' || head[i] == '\t' || head[i] == '\r';
+    }
+    if (zeros == length)
+        return "zeros where the header should be: a copy that was never filled, or lost blocks";
+    if (printable == length)
+        return "a text";
+    return "not an SQLite database";
+}
+
+/* How many pages of the size that traces have begin as SQLite's do, if half of the file does;
+ * else 0. */
+static uint32_t pages_like(const struct damage *damage)
+{
+    int64_t pages = damage->pages.bytes / TRACE_PAGE;
+    int64_t most = pages < PAGES_SAMPLED ? pages : PAGES_SAMPLED;
+    uint32_t alike = 0;
+
+    for (int64_t i = 1; i < most && !damage->pages.is_sound; i++) {
+        unsigned char head[8];
+        if (pread(damage->pages.file, head, sizeof head, i * TRACE_PAGE) == sizeof head)
+            alike += pages_is_head(head);
+    }
+    return alike * 2 >= most ? alike : 0;
+}
+
+static void kind_look(struct damage *damage)
+{
+    unsigned char head[LOOKED_AT];
+    ssize_t got = pread(damage->pages.file, head, sizeof head, 0);
+
+    uint32_t pages = pages_like(damage);
+
+    if (pages)
+        add(&damage->faults,
+            "its first page was overwritten; %" PRIu32 " others are pages of an SQLite database",
+            pages);
+    else if (damage->pages.is_sound)
+        add(&damage->faults,
+            "its first 16 bytes were overwritten; what follows is an SQLite header");
+    else
+        add(&damage->faults, "begins as %s", other_kind(head, got > 0 ? (size_t)got : 0));
+}
+
+/* Are there pages that are neither in the file nor in its log? */
+static bool is_cut(struct damage *damage)
+{
+    const struct pages *pages = &damage->pages;
+
+    for (uint32_t page = pages->there; page < pages->said; page++)
+        if (!map_get(&damage->pages.logged, page + 1))
+            return true;
+    return false;
+}
+
+static void length_look(struct damage *damage)
+{
+    const struct pages *pages = &damage->pages;
+    int64_t over = pages->bytes % pages->page_bytes;
+
+    if (is_cut(damage))
+        add(&damage->faults,
+            "is cut: it has %" PRIu32 " of its %" PRIu32 " pages of %" PRIu32 " bytes",
+            pages->there, pages->said, pages->page_bytes);
+    if (over)
+        add(&damage->faults,
+            "ends within a page: after %" PRIu32 " pages there are %" PRId64 " bytes", pages->there,
+            over);
+    if (pages->said && pages->there > pages->said && !pages->log_bytes)
+        add(&damage->faults, "is longer than its header says: %" PRIu32 " pages, not %" PRIu32,
+            pages->there, pages->said);
+}
+
+/* Is the file shorter than a header, and as far as it goes one of SQLite's? */
+static bool is_beginning(const struct pages *pages)
+{
+    static const char magic[] = "SQLite format 3";
+    char head[sizeof magic];
+    ssize_t got = pread(pages->file, head, sizeof head, 0);
+
+    return pages->bytes < 100 && got > 0 && !memcmp(head, magic, (size_t)got);
+}
+
+bool damage_open(struct damage *damage, const char *path)
+{
+    const struct pages *pages = &damage->pages;
+
+    *damage = (struct damage){0};
+    if (!pages_open(&damage->pages, path))
+        return false;
+    if (!pages->bytes && pages->log_used)
+        add(&damage->faults,
+            "is empty: all that is left of it is in its log, the file with -wal at "
+            "its end");
+    else if (!pages->bytes)
+        add(&damage->faults, "is empty: it has no bytes");
+    else if (is_beginning(pages))
+        add(&damage->faults, "is cut: it has %" PRId64 " bytes, and a header alone has 100",
+            pages->bytes);
+    else if (!pages->is_sqlite)
+        kind_look(damage);
+    else if (!pages->is_sound)
+        add(&damage->faults, "its header is damaged: page size, versions or fixed values are none "
+                             "that SQLite writes");
+    if (pages->page_bytes && pages->bytes)
+        length_look(damage);
+    if (pages->log_bytes && !pages->log_sound)
+        damage->log_fault =
+            say_print("its log, the file with -wal at its end, is damaged: what was "
+                      "not moved out of it is lost");
+    else if (pages->log_torn)
+        damage->log_fault =
+            say_print("its log, the file with -wal at its end, is cut or overwritten after %" PRId64
+                      " of %" PRId64 " bytes: what followed is lost",
+                      pages->log_used, pages->log_bytes);
+    return true;
+}
+
+/* ---- its tables ------------------------------------------------------------ */
+
+/* A row of sqlite_schema. Owned. */
+struct entry {
+    char *type, *name, *sql;
+    uint32_t root;
+    struct tree tree;
+};
+struct entries {
+    LIST(struct entry) list;
+};
+
+static char *text_of(const struct record_value *value)
+{
+    return value->type == RECORD_TEXT ? strndup(value->text, value->length) : strdup("");
+}
+
+static void schema_row(void *context, int64_t rowid, const unsigned char *payload, size_t length)
+{
+    struct entries *entries = context;
+    struct record_value values[SCHEMA_COLUMNS];
+    struct entry *entry;
+
+    if (record_values(payload, length, values, SCHEMA_COLUMNS) < SCHEMA_COLUMNS ||
+        entries->list.count >= TABLES_MOST)
+        return;
+    if (values[3].type != RECORD_INTEGER || values[3].integer <= 0 ||
+        values[3].integer > UINT32_MAX)
+        return;
+    entry = list_add(&entries->list);
+    entry->type = text_of(&values[0]);
+    entry->name = text_of(&values[1]);
+    entry->sql = text_of(&values[4]);
+    entry->root = (uint32_t)values[3].integer;
+}
+
+static int page_compare(const void *one, const void *other)
+{
+    uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
+
+    return (a > b) - (a < b);
+}
+
+/* "pages 3, 20-22". The caller frees it. */
+static char *pages_text(struct tree *tree)
+{
+    LIST(char) text = {0};
+    char part[40];
+    int ranges = 0;
+
+    qsort(tree->missing.at, tree->missing.count, sizeof *tree->missing.at, page_compare);
+    for (size_t i = 0, next; i < tree->missing.count; i = next) {
+        const uint32_t *at = tree->missing.at;
+        for (next = i + 1; next < tree->missing.count && at[next] <= at[next - 1] + 1;)
+            next++;
+        if (ranges++ == RANGES_MOST)
+            snprintf(part, sizeof part, ", ...");
+        else if (at[next - 1] == at[i])
+            snprintf(part, sizeof part, "%s%" PRIu32, i ? ", " : "", at[i]);
+        else
+            snprintf(part, sizeof part, "%s%" PRIu32 "-%" PRIu32, i ? ", " : "", at[i],
+                     at[next - 1]);
+        if (ranges <= RANGES_MOST + 1)
+            memcpy(list_add_many(&text, strlen(part)), part, strlen(part));
+    }
+    *list_add(&text) = 0;
+    return text.at;
+}
+
+/* Add a sentence about a tree that is damaged. */
+static void tree_say(struct damage *damage, const char *type, const char *name, struct tree *tree)
+{
+    char *numbers;
+
+    if (!tree->missing.count)
+        return;
+    damage->broken++;
+    numbers = pages_text(tree);
+    add(&damage->tables,
+        "%s %s: page%s %s cannot be read, nor what is reached through %s; %" PRId64 " row%s can",
+        type, name, tree->missing.count == 1 ? "" : "s", numbers,
+        tree->missing.count == 1 ? "it" : "them", tree->rows, tree->rows == 1 ? "" : "s");
+    free(numbers);
+}
+
+/* The tables and indexes that the file says it has; SAY: add a sentence if not all of that can
+ * be read. */
+static struct entries schema_read(struct damage *damage, bool say)
+{
+    struct entries entries = {0};
+    struct tree schema;
+
+    map_free(&damage->pages.visited);
+    pages_tree(&damage->pages, SCHEMA_ROOT, &schema, schema_row, &entries);
+    if (say)
+        tree_say(damage, "table", "sqlite_schema, which says where all others are", &schema);
+    list_free(&schema.missing);
+    return entries;
+}
+
+static void entries_free(struct entries *entries)
+{
+    for (size_t i = 0; i < entries->list.count; i++) {
+        free(entries->list.at[i].type);
+        free(entries->list.at[i].name);
+        free(entries->list.at[i].sql);
+        list_free(&entries->list.at[i].tree.missing);
+    }
+    list_free(&entries->list);
+}
+
+void damage_find(struct damage *damage)
+{
+    struct entries entries = schema_read(damage, true);
+    size_t tables = 0, whole = 0;
+
+    for (size_t i = 0; i < entries.list.count; i++) {
+        struct entry *entry = &entries.list.at[i];
+        bool is_table = !strcmp(entry->type, "table");
+        pages_tree(&damage->pages, entry->root, &entry->tree, NULL, NULL);
+        tree_say(damage, is_table ? "table" : "index", entry->name, &entry->tree);
+        if (is_table) {
+            tables++;
+            whole += !entry->tree.missing.count;
+            damage->rows += entry->tree.rows;
+        }
+    }
+    if (tables)
+        add(&damage->tables,
+            "%zu of the %zu tables that can be found are whole; %" PRId64
+            " rows of all tables can be read",
+            whole, tables, damage->rows);
+    else
+        add(&damage->tables, "no table can be found in it, so nothing can be read: if it is a "
+                             "copy, copy it again");
+    entries_free(&entries);
+}
+
+/* ---- what can be read ------------------------------------------------------ */
+
+/* A table of the new trace that rows are put into. */
+struct target {
+    struct db *db;     /* borrowed */
+    struct query *put; /* owned */
+    int columns;
+    int key; /* the column that is the rowid; -1: none */
+    bool has_rowid;
+    int64_t rows;
+};
+
+static void salvage_row(void *context, int64_t rowid, const unsigned char *payload, size_t length)
+{
+    struct target *target = context;
+    struct record_value values[COLUMNS_MOST];
+    int count = record_values(payload, length, values, COLUMNS_MOST);
+    int first = target->has_rowid && target->key < 0 ? 2 : 1;
+
+    if (count < 0)
+        return;
+    if (first == 2)
+        query_bind_integer(target->put, 1, rowid);
+    for (int i = 0; i < target->columns; i++) {
+        const struct record_value *value = &values[i];
+        char *text = NULL;
+        if (i < count && value->type == RECORD_REAL)
+            text = say_print("%.17g", value->real);
+        else if (i < count && value->type >= RECORD_TEXT)
+            text = strndup(value->text, value->length);
+        if (i == target->key)
+            query_bind_integer(target->put, first + i, rowid);
+        else if (i < count && value->type == RECORD_INTEGER)
+            query_bind_integer(target->put, first + i, value->integer);
+        else
+            query_bind_text(target->put, first + i, text);
+        free(text);
+    }
+    query_put(target->put);
+    target->rows++;
+}
+
+/* The words of SQL without comments and blanks. The caller frees it. */
+static char *sql_words(const char *sql)
+{
+    LIST(char) words = {0};
+
+    while (*sql) {
+        if (!strncmp(sql, "--", 2))
+            sql += strcspn(sql, "\n");
+        else if (strchr(" \t\n", *sql))
+            sql++;
+        else
+            *list_add(&words) = *sql++;
+    }
+    *list_add(&words) = 0;
+    return words.at;
+}
+
+/* Has the new trace a table like ENTRY, but for comments? So its columns are in the same order. */
+static bool is_ours(struct db *db, const struct entry *entry)
+{
+    struct query *query =
+        db_query(db, "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?1");
+    bool same = false;
+
+    query_bind_text(query, 1, entry->name);
+    if (query_step(query)) {
+        char *ours = sql_words(query_text(query, 0, NULL));
+        char *theirs = sql_words(entry->sql);
+        same = !strcmp(ours, theirs);
+        free(ours);
+        free(theirs);
+    }
+    query_close(query);
+    return same;
+}
+
+/* Make TARGET ready for the rows of ENTRY. False: it is no table of ours, or has other columns. */
+static bool target_open(struct target *target, struct db *db, const struct entry *entry)
+{
+    struct query *columns;
+    char *names = strdup(""), *marks = strdup("");
+    char *sql;
+
+    *target = (struct target){.db = db, .key = -1};
+    target->has_rowid = !strstr(entry->sql, "WITHOUT ROWID");
+    columns = db_query(
+        db, "SELECT name, type = 'INTEGER' AND pk FROM pragma_table_info(?1) ORDER BY cid");
+    query_bind_text(columns, 1, entry->name);
+    while (query_step(columns) && target->columns < COLUMNS_MOST) {
+        char *more =
+            say_print("%s%s\"%s\"", names, *names ? ", " : "", query_text(columns, 0, NULL));
+        char *more_marks = say_print("%s%s?", marks, *marks ? ", " : "");
+        free(names);
+        free(marks);
+        names = more;
+        marks = more_marks;
+        if (target->has_rowid && query_integer(columns, 1))
+            target->key = target->columns;
+        target->columns++;
+    }
+    query_close(columns);
+    if (target->has_rowid && target->key < 0)
+        sql = say_print("INSERT OR REPLACE INTO \"%s\"(rowid, %s) VALUES (?, %s)", entry->name,
+                        names, marks);
+    else
+        sql = say_print("INSERT OR REPLACE INTO \"%s\"(%s) VALUES (%s)", entry->name, names, marks);
+    if (target->columns)
+        target->put = db_query(db, sql);
+    free(sql);
+    free(names);
+    free(marks);
+    return target->put;
+}
+
+static void losses_put(struct damage *damage, struct db *db)
+{
+    struct query *put = db_query(
+        db, "INSERT INTO loss(at_ns, cause) VALUES (0, 'recovered from a damaged file: ' || ?1)");
+
+    if (damage->log_fault) {
+        query_bind_text(put, 1, damage->log_fault);
+        query_put(put);
+    }
+    for (size_t i = 0; i < damage->faults.count; i++, query_reset(put)) {
+        query_bind_text(put, 1, damage->faults.at[i]);
+        query_step(put);
+    }
+    for (size_t i = 0; i < damage->tables.count; i++, query_reset(put)) {
+        query_bind_text(put, 1, damage->tables.at[i]);
+        query_step(put);
+    }
+    query_close(put);
+}
+
+int64_t damage_salvage(struct damage *damage, const char *path)
+{
+    struct db *db = db_make(path);
+    struct entries entries;
+    int64_t rows = 0;
+    bool ok;
+
+    if (!db)
+        return -1;
+    entries = schema_read(damage, false);
+    db_run(db, "BEGIN");
+    for (size_t i = 0; i < entries.list.count; i++) {
+        struct entry *entry = &entries.list.at[i];
+        struct target target;
+        bool is_table = !strcmp(entry->type, "table");
+        if (is_table && !is_ours(db, entry))
+            add(&damage->tables, "table %s is none of this dyntrace's, and was left out",
+                entry->name);
+        if (!is_table || !is_ours(db, entry) || !target_open(&target, db, entry))
+            continue;
+        pages_tree(&damage->pages, entry->root, &entry->tree, salvage_row, &target);
+        query_close(target.put);
+        rows += target.rows;
+    }
+    losses_put(damage, db);
+    db_run(db, "COMMIT");
+    ok = db_made(db);
+    entries_free(&entries);
+    db_close(db);
+    return ok ? rows : -1;
+}
+
+void damage_free(struct damage *damage)
+{
+    for (size_t i = 0; i < damage->faults.count; i++)
+        free(damage->faults.at[i]);
+    for (size_t i = 0; i < damage->tables.count; i++)
+        free(damage->tables.at[i]);
+    free(damage->log_fault);
+    list_free(&damage->faults);
+    list_free(&damage->tables);
+    pages_close(&damage->pages);
+}

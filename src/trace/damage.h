@@ -1,0 +1,38 @@
+/* trace/damage.h -- what is wrong with a trace's file, where in it, and what can still be read.
+ *
+ * SQLite says of a damaged file that it is malformed, mostly without a page or a table, and
+ * opens none that was cut. So the file is read here page by page (trace/pages.h). */
+#ifndef DYNTRACE_DAMAGE_H
+#define DYNTRACE_DAMAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/list.h"
+#include "trace/pages.h"
+
+/* Sentences about a file. Owned. */
+struct damage {
+    struct pages pages;
+    LIST(char *) faults; /* of the file as a whole: "is cut: it has 27 of its 108 pages" */
+    char *log_fault; /* of its log; while it is recorded that may be what is just being written */
+    LIST(char *) tables; /* "table frame: pages 20, 54 cannot be read; 5980 rows can" */
+    int64_t rows;        /* of all tables that can be read */
+    int64_t broken;      /* tables and indexes that are damaged */
+};
+
+/* Look at the header, length and log of the file PATH, which takes no time. The caller ends it
+ * with damage_free, also where this returns false: the file cannot be opened, and errno says
+ * why. */
+bool damage_open(struct damage *damage, const char *path);
+
+/* Visit all tables and indexes of the file, and add sentences about those that are damaged. */
+void damage_find(struct damage *damage);
+
+/* Write every row of the file that can be read to the new trace PATH, with a row of `loss` for
+ * each sentence. Returns how many rows; -1 on an error, which has been reported. */
+int64_t damage_salvage(struct damage *damage, const char *path);
+
+void damage_free(struct damage *damage);
+
+#endif

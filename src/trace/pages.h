@@ -1,0 +1,68 @@
+/* trace/pages.h -- a file of SQLite's read page by page, without SQLite, which refuses damaged
+ * ones.
+ *
+ * What is read is described in https://sqlite.org/fileformat2.html: a header, B-trees of pages,
+ * and beside the file perhaps a log of pages that were written later. Nothing in the file is
+ * believed: every offset is checked, and no page is visited twice. */
+#ifndef DYNTRACE_PAGES_H
+#define DYNTRACE_PAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/list.h"
+
+/* A file, and what its header says of it. */
+struct pages {
+    int file, log;       /* owned; log -1: there is none */
+    int64_t bytes;       /* how long the file is */
+    uint32_t page_bytes; /* 0: the header does not say it */
+    uint32_t said;       /* pages that there should be */
+    uint32_t there;      /* pages that there are, whole */
+    bool is_sqlite;      /* it begins as SQLite's files do */
+    bool is_sound;       /* the header makes sense */
+    bool log_sound;      /* so does the log's */
+    bool log_torn;       /* the log was cut or overwritten after what is used of it */
+    int64_t log_bytes;
+    int64_t log_used;  /* of them: up to the end of the last commit that is whole */
+    struct map logged; /* page -> where in the log it was written last */
+    struct map visited;
+};
+
+/* One B-tree: a table or an index. */
+struct tree {
+    LIST(uint32_t) missing; /* pages that are not there, damaged, or in another tree as well */
+    int64_t pages, rows;    /* that could be read */
+};
+
+/* A row that could be read. PAYLOAD, a record in SQLite's format, is borrowed until the call
+ * returns. */
+typedef void pages_row(void *context, int64_t rowid, const unsigned char *payload, size_t length);
+
+/* Open PATH. False: it cannot be read, and errno says why. */
+bool pages_open(struct pages *pages, const char *path);
+void pages_close(struct pages *pages);
+
+/* Visit the tree that begins at page ROOT, and hand each of its rows to ROW, which may be NULL.
+ * The caller frees TREE->missing. */
+void pages_tree(struct pages *pages, uint32_t root, struct tree *tree, pages_row *row,
+                void *context);
+
+/* Are these the first bytes of a page of a tree? Others may be, by chance, one in a hundred. */
+bool pages_is_head(const unsigned char head[8]);
+
+/* A value of a record. */
+struct record_value {
+    enum { RECORD_NULL, RECORD_INTEGER, RECORD_REAL, RECORD_TEXT, RECORD_BLOB } type;
+    int64_t integer;
+    double real;
+    const char *text; /* borrowed from the record; of a blob as well */
+    size_t length;
+};
+
+/* The first MOST values of the record PAYLOAD. Returns how many it has; -1: it is no record. */
+int record_values(const unsigned char *payload, size_t length, struct record_value *values,
+                  int most);
+
+#endif
