@@ -137,24 +137,100 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
+enum { HASHED_DEPTH = 8 }; /* tuples and functions in each other */
+
+static uint64_t hash_object(uint64_t hash, PyObject *object, int depth);
+static uint64_t hash_code(uint64_t hash, PyCodeObject *code, int depth);
+
+/* The items of SET, in any order: a process has one of its own. Neither this nor what it calls
+ * makes an object that the garbage collector knows, for that might run code of the program's. */
+static uint64_t hash_set(uint64_t hash, PySetObject *set, int depth)
+{
+    uint64_t sum = 0;
+
+    for (Py_ssize_t i = 0; i <= set->mask; i++)
+        if (set->table[i].key)
+            sum += hash_object(0, set->table[i].key, depth + 1);
+    return hash_bytes(hash, &sum, sizeof sum);
+}
+
+/* NUMBER by its value, not by its hash, of which -1 and -2 have the same. */
+static uint64_t hash_integer(uint64_t hash, PyObject *number)
+{
+    int is_large;
+    long long value = PyLong_AsLongLongAndOverflow(number, &is_large);
+
+    if (is_large)
+        value = PyObject_Hash(number); /* of numbers it is not randomised */
+    return hash_bytes(hash, &value, sizeof value);
+}
+
+static uint64_t hash_slice(uint64_t hash, PySliceObject *slice, int depth)
+{
+    hash = hash_object(hash, slice->start, depth + 1);
+    hash = hash_object(hash, slice->stop, depth + 1);
+    return hash_object(hash, slice->step, depth + 1);
+}
+
+/* A constant of a code object, DEPTH tuples and functions deep. */
 static uint64_t hash_object(uint64_t hash, PyObject *object, int depth)
 {
     const char *type = Py_TYPE(object)->tp_name;
 
     hash = hash_bytes(hash, type, strlen(type));
+    if (depth >= HASHED_DEPTH)
+        return hash;
     if (PyUnicode_CheckExact(object)) {
         hash = hash_bytes(hash, PyUnicode_DATA(object),
                           (size_t)PyUnicode_GET_LENGTH(object) * PyUnicode_KIND(object));
     } else if (PyBytes_CheckExact(object)) {
         hash = hash_bytes(hash, PyBytes_AS_STRING(object), (size_t)PyBytes_GET_SIZE(object));
-    } else if (PyTuple_CheckExact(object) && depth < 8) {
+    } else if (PyTuple_CheckExact(object)) {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++)
             hash = hash_object(hash, PyTuple_GET_ITEM(object, i), depth + 1);
-    } else if (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) {
-        Py_hash_t value = PyObject_Hash(object); /* of numbers it is not randomised */
+    } else if (PyLong_Check(object)) {
+        hash = hash_integer(hash, object);
+    } else if (PyFloat_CheckExact(object)) {
+        double value = PyFloat_AS_DOUBLE(object);
         hash = hash_bytes(hash, &value, sizeof value);
+    } else if (PyComplex_CheckExact(object)) {
+        Py_complex value = ((PyComplexObject *)object)->cval;
+        hash = hash_bytes(hash, &value, sizeof value);
+    } else if (PyFrozenSet_CheckExact(object)) {
+        hash = hash_set(hash, (PySetObject *)object, depth);
+    } else if (PySlice_Check(object)) {
+        hash = hash_slice(hash, (PySliceObject *)object, depth);
     } else if (PyCode_Check(object)) {
-        hash = hash_object(hash, ((PyCodeObject *)object)->co_qualname, depth + 1);
+        hash = hash_code(hash, (PyCodeObject *)object, depth + 1);
+    }
+    return hash;
+}
+
+/* What CODE does, and the functions in it do; of a module or a class only their names, since
+ * their own code objects have fingerprints of theirs. */
+static uint64_t hash_code(uint64_t hash, PyCodeObject *code, int depth)
+{
+    /* without specialisations */
+    OWNED PyObject *bytecode = NULL;
+    bool is_inside = depth > 0;
+    bool is_function = code->co_flags & CO_OPTIMIZED;
+
+    if (is_inside)
+        hash = hash_object(hash, code->co_qualname, depth);
+    if (!compat_is_shared(code))
+        bytecode = PyCode_GetCode(code);
+    if (bytecode)
+        hash = hash_bytes(hash, PyBytes_AS_STRING(bytecode), (size_t)PyBytes_GET_SIZE(bytecode));
+    PyErr_Clear();
+    hash = hash_object(hash, code->co_names, depth);
+    hash = hash_object(hash, code->co_exceptiontable, depth);
+    hash = hash_bytes(hash, &code->co_argcount, sizeof code->co_argcount);
+    hash = hash_bytes(hash, &code->co_kwonlyargcount, sizeof code->co_kwonlyargcount);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_consts); i++) {
+        PyObject *constant = PyTuple_GET_ITEM(code->co_consts, i);
+        if (!is_function && PyCode_Check(constant))
+            constant = ((PyCodeObject *)constant)->co_qualname;
+        hash = hash_object(hash, constant, depth);
     }
     return hash;
 }
@@ -164,15 +240,7 @@ static uint64_t hash_object(uint64_t hash, PyObject *object, int depth)
  * that it hands out in the code object: not for code that interpreters share. */
 static uint64_t fingerprint(PyCodeObject *code)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    /* without specialisations */
-    OWNED PyObject *bytecode = compat_is_shared(code) ? NULL : PyCode_GetCode(code);
-
-    if (bytecode)
-        hash = hash_bytes(hash, PyBytes_AS_STRING(bytecode), (size_t)PyBytes_GET_SIZE(bytecode));
-    PyErr_Clear();
-    hash = hash_object(hash, code->co_names, 0);
-    return hash_object(hash, code->co_consts, 0);
+    return hash_code(UINT64_C(0xcbf29ce484222325), code, 0);
 }
 
 /* ---- code that interpreters share ---- */
