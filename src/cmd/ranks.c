@@ -317,18 +317,33 @@ static const char *text_or(const char *value, const char *otherwise)
     return *value ? value : otherwise;
 }
 
-/* The first line of BREAKS that is not one of OTHERS, short; "no such break". The caller frees
- * it. */
+/* Is LINE one of the lines of TEXT? */
+static bool has_line(const char *text, const char *line)
+{
+    size_t length = strlen(line);
+
+    while (*text) {
+        size_t own = strcspn(text, "\n");
+        if (own == length && !strncmp(text, line, length))
+            return true;
+        text += own;
+        if (*text)
+            text++;
+    }
+    return false;
+}
+
+/* The first line of BREAKS that is not one of OTHERS; "no such break". The caller frees it. */
 static char *break_words(const char *breaks, const char *others)
 {
-    char *copy = strdup(breaks), *rest = copy, *found = NULL;
+    char *copy = strdup(breaks);
+    char *rest = copy;
+    char *line;
+    char *found = NULL;
 
-    for (char *line; !found && (line = strsep(&rest, "\n"));) {
-        const char *same = *line ? strstr(others, line) : line;
-        bool whole = same && (same == others || same[-1] == '\n' || !*line);
-        if (!whole)
+    while (!found && (line = strsep(&rest, "\n")))
+        if (*line && !has_line(others, line))
             found = strdup(line);
-    }
     free(copy);
     return found ? found : strdup("no such break");
 }

@@ -121,3 +121,50 @@ def test_two_hosts_and_one_killed(hosts, tmp_path):
         assert query(path, "SELECT COUNT(*) FROM lookup WHERE outcome = 2")[0][0] >= 2
         if rank == "5":
             assert query(path, "SELECT exit_signal FROM process WHERE rank = 5") == [(9,)]
+
+
+ALIKE = """
+import os, torch
+torch._dynamo.config.recompile_limit = 3
+rank, fault = int(os.environ["RANK"]), os.environ["FAULT"]
+odd = lambda name: fault == name and rank == 2
+comp = lambda f: torch.compile(f, backend="eager")
+@comp
+def extra(x): return x * len(x.shape) + 1
+names = {"print": print}
+body = "def f(x, n):\\n    y = x - 1\\n" + ("    print('', end='')\\n" if odd("break") else "") + (
+    "    return y * %d + len(n)\\n" % (7 if odd("constant") else 5))
+exec(compile(body, "/src/made.py", "exec"), names)
+f = comp(names["f"])
+@comp
+def innocent(x, n): return x + len(n)
+if odd("limit"): torch._dynamo.config.recompile_limit = 1
+x = torch.ones(3)
+if odd("extra"): extra(x)
+f(x, "a"); f(x, "bb")
+innocent(x, "a"); innocent(x, "bb")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault, rows", [
+    ("extra", [("extra", 1, "compile", "compiled", "no such compile")]), ("constant", [("f", 1, "code differs", "code ", "code ")]),
+    ("break", [("f", 1, "code differs; graph break", "broke at line 3: ", "no such break"),
+               ("torch_dynamo_resume_in_f_at_3", 1, "graph break", "broke at line 3 of f: ", "no such break")]),
+    ("limit", [("f", 2, "L['n']", "limit reached", "compiled"), ("innocent", 2, "L['n']", "limit reached", "compiled")]),
+])
+def test_no_innocent_function_is_named(tmp_path, fault, rows):
+    """From one true difference on torch's counters differ in a rank: that is no difference of the functions compiled after it."""
+    python, why = torch_python()
+    if not python:
+        pytest.skip(why)
+    (tmp_path / "alike.py").write_text(ALIKE)
+    for rank in range(3):
+        done = run(command_path(), "run", "-o", f"{tmp_path}/job/", "--frames", "decided", "--python", python, tmp_path / "alike.py",
+                   env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "3", "TORCHELASTIC_RUN_ID": "alike", "FAULT": fault})
+        assert done.returncode == 0, done.stderr
+    found = json.loads(run(command_path(), "ranks", tmp_path / "job", "--json").stdout)["differs"]
+    assert [(row["function"], row["compile"]) for row in found] == [(function, compile_) for function, compile_, *_ in rows], found
+    for row, (_, _, guard, here, others) in zip(found, rows, strict=True):
+        assert row["ranks"] == "2" and row["guard"] == guard, row
+        assert row["here"].startswith(here) and row["others"].startswith(others) and row["here"] != row["others"], row
