@@ -96,20 +96,21 @@ ORDER BY is_stall, events DESC;
 -- name: processes
 --title Processes
 --always
---text _pid: pid | _ended: ended | ran_ns: ran | threads | python_version: python | _rank?: rank | torch_mode?: torch | _command: command
---page `_pid`: pid | _ended: ended | ran_ns: ran | threads | python_version: python | _rank: rank | `_command`: command
-SELECT t.process_id, p.pid, p.parent_process_id, t.depth, p.rank, p.local_rank,
+--text _pid: pid | _own_pid?: to itself | _ended: ended | ran_ns: ran | threads | python_version: python | _rank?: rank | torch_mode?: torch | _command: command
+--page `_pid`: pid | _own_pid?: to itself (in its pid namespace) | _ended: ended | ran_ns: ran | threads | python_version: python | _rank: rank | `_command`: command
+SELECT t.process_id, p.pid, (SELECT own_pid FROM process o WHERE o.process_id = p.process_id) AS own_pid, p.parent_process_id, t.depth, p.rank, p.local_rank,
        CASE WHEN json_valid(p.argv) THEN json(p.argv) ELSE json_array(CAST(p.argv AS TEXT)) END AS argv, p.executable,
        p.python_version, p.torch_version, p.mode, p.torch_mode, p.torch_note, p.start_ns, p.end_ns, p.exit_code,
        p.exit_signal,
        (SELECT COUNT(*) FROM thread h WHERE h.process_id = p.process_id) AS threads,
        p.end_ns - p.start_ns AS ran_ns,
-       printf('%*s%d', t.depth * 2, '', p.pid) AS _pid,
+       printf('%*s%s', t.depth * 2, '', COALESCE(p.pid, '?')) AS _pid,
+       (SELECT NULLIF(own_pid, p.pid) FROM process o WHERE o.process_id = p.process_id) AS _own_pid,
        t.ended AS _ended,
        p.rank || iif(p.local_rank <> p.rank, ' (' || p.local_rank || ' here)', '') AS _rank,
        t.command AS _command
 FROM process_tree t
-JOIN process p ON p.process_id = t.process_id
+JOIN process p ON p.process_id = t.process_id, (SELECT NULL AS own_pid) older -- of a trace without the column: the name is then this one's
 ORDER BY t.path;
 
 -- name: is-job

@@ -88,7 +88,8 @@ INSERT INTO enum VALUES
 -- A Python process that was followed. Identity is (host, pid, start_ns): pids come back.
 CREATE TABLE process(
     process_id        INTEGER PRIMARY KEY,
-    pid               INTEGER, -- as the system knew it
+    pid               INTEGER, -- as the recorder saw it; NULL: it did not see it, as when that was in a pid namespace (a
+                               --   container) and the process outside
     parent_process_id INTEGER, -- the process that forked or spawned it, if that was followed too
     rank              INTEGER, -- of a distributed job, NULL outside one
     local_rank        INTEGER, -- its rank among those on its machine
@@ -105,7 +106,9 @@ CREATE TABLE process(
     end_ns            INTEGER, -- when it was seen to have ended; NULL while it runs
     exit_code         INTEGER, -- status it exited with, or NULL: killed, or not our child and so not known
     exit_signal       INTEGER, -- signal that killed it, or NULL
-    host              TEXT     -- name of its machine, in a trace that was merged from several; NULL: meta.host
+    host              TEXT,    -- name of its machine, in a trace that was merged from several; NULL: meta.host
+    own_pid           INTEGER  -- as the process itself knew it (os.getpid()): another than `pid` where it was in a pid
+                               --   namespace of its own; several may be 1. NULL: not known
 );
 
 
@@ -114,7 +117,7 @@ CREATE TABLE process(
 CREATE TABLE thread(
     thread_id  INTEGER PRIMARY KEY,
     process_id INTEGER, -- whose
-    os_tid     INTEGER, -- as the system knew it
+    os_tid     INTEGER, -- as the thread itself knew it (threading.get_native_id()), see process.own_pid
     name       TEXT     -- threading's name for it, if it had one; of a greenlet "greenlet N"
 );
 CREATE INDEX thread_process ON thread(process_id);

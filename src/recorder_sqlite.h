@@ -42,7 +42,7 @@ struct sqlite3;
  * put of its own (PROCESS_RANK). */
 /* clang-format off */
 #define RECORDER_PUTS(X) \
-    X(PROCESS, process, PART, "process_id pid= parent_process_id= mode start_ns") \
+    X(PROCESS, process, PART, "process_id pid= own_pid= parent_process_id= mode start_ns") \
     X(PROCESS_SAYS, process, PART, \
       "process_id argv executable python_version torch_version torch_mode? torch_note?") \
     X(PROCESS_RANK, process, PART, "process_id rank local_rank") \

@@ -64,7 +64,7 @@
 enum {
     /* one more with each change of a shared struct, of FACTS, of RECORDER_PUTS or of a table: a
      * session that another build left behind is then not carried on by this one */
-    RING_FORMAT = 10,
+    RING_FORMAT = 11,
     RING_MAX = 2048,       /* rings in one process: threads alive at once */
     RING_MARGIN = 16,      /* words kept free, so that a control word always fits */
     RING_SMALLEST = 65536, /* bytes */
@@ -164,6 +164,7 @@ struct process_file {
     char magic[8];
     uint32_t format, word_bytes;
     uint32_t pid, parent_pid;
+    /* All three as it is to itself: in namespaces of its own that is not what others see. */
     uint64_t start_time;      /* /proc/PID/stat field 22, in clock ticks since boot */
     uint64_t born_clock;      /* session clock when this file was made, or the process forked */
     char parent_file[64];     /* forked: file name of the process it was forked from, else "" */
@@ -193,7 +194,12 @@ struct process_file {
     uint64_t loss_rows[2];
     /* written by the collector; 1: the process has ended, and all of it is in the trace */
     _Atomic uint32_t finished;
-    _Atomic uint32_t left; /* 1: it lives, and has ended its recording */
+    _Atomic uint32_t left;  /* 1: it lives, and has ended its recording */
+    uint64_t pid_namespace; /* in which `pid` is (namespaces.h); 0: not known */
+    /* Written by the collector: which process this is as it sees it; 0: it does not. */
+    uint64_t seen_start_time;
+    uint32_t seen_pid;
+    _Atomic uint32_t looked; /* futex, likewise; 1: it has looked for the process */
     uint64_t ring_off[RING_MAX];
 };
 
@@ -233,6 +239,8 @@ struct session_file {
     uint32_t no_argv;        /* 1: command lines are not recorded */
     uint32_t coarse;         /* 1: programs read no clock, but `now` */
     uint32_t capture;        /* 1: the user's functions are captured: dyntrace.compile */
+    uint64_t pid_namespace;  /* of the recorder (namespaces.h); 0: not known */
+    int64_t clock_ahead_ns;  /* likewise: of CLOCK_MONOTONIC in its time namespace */
     /* second directory for rings, of the same name, or "" \0 database path \0 then globs: "+GLOB\0"
      * or "-GLOB\0" */
     char text[];

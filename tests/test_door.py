@@ -360,7 +360,7 @@ def places_of_fields():
     for type_, names in re.findall(r"^    (?:_Atomic )?(\w+) ([^;]*);", struct_, re.M):
         for name in names.split(", "):
             places[name] = at
-            at += 8 if name == "magic[8]" else {"char": 0, "uint32_t": 4, "uint64_t": 8}[type_]
+            at += 8 if name == "magic[8]" else {"char": 0, "uint32_t": 4, "uint64_t": 8, "int64_t": 8}[type_]
     return places
 
 

@@ -208,7 +208,7 @@ static void orphaned(struct run *run)
 
 static bool is_command(const struct run *run, const struct traced *t)
 {
-    return t->row.pid == run->c.state.file->header.command;
+    return t == run->c.command || (t->row.pid && t->row.pid == run->c.state.file->header.command);
 }
 
 /* Is the command still there, and in it something that we record? */
@@ -253,7 +253,7 @@ static void command_say(struct run *run)
     if (c->command)
         c->command->row.pid = c->state.file->header.command;
     recorder_put(c->recorder, PROCESS, .process_id = COMMAND_ID,
-                 .pid = c->state.file->header.command, .start_ns = ROW_NONE);
+                 .pid = c->state.file->header.command, .own_pid = ROW_NONE, .start_ns = ROW_NONE);
 }
 
 static void orders_take(struct run *run)
@@ -289,13 +289,14 @@ static void orders_take(struct run *run)
 static bool is_waited_for(struct run *run, struct traced *t, uint64_t now)
 {
     uint64_t since = now - run->ended_ns;
-    pid_t session = getsid((pid_t)t->row.pid);
+    const pid_t ours = run->c.state.file->header.session_id;
+    pid_t session = t->row.pid ? getsid((pid_t)t->row.pid) : ours;
 
     if (has_left(t))
         return false;
     if (since < DETACHED_NS)
         return true;
-    if (session < 0 || session != run->c.state.file->header.session_id)
+    if (session < 0 || session != ours)
         return false; /* a daemon */
     return now - (t->last_words_ns > run->ended_ns ? t->last_words_ns : run->ended_ns) < IDLE_NS;
 }
@@ -312,7 +313,7 @@ static bool stragglers(struct run *run)
     for (struct traced *t = run->c.traced; t; t = t->next)
         if (!t->row.ended && is_waited_for(run, t, now)) {
             waiting++;
-            pid = t->row.pid;
+            pid = t->row.pid ? t->row.pid : t->row.own_pid;
         } else if (t->forking) {
             coming = true;
         }
@@ -323,6 +324,14 @@ static bool stragglers(struct run *run)
         run->said = true;
     }
     return waiting > 0 || (coming && now - run->ended_ns < DETACHED_NS);
+}
+
+/* Has T ended? SEEN: its descriptor says so. */
+static bool has_ended(const struct traced *t, bool seen)
+{
+    if (t->pidfd >= 0)
+        return seen;
+    return !t->hidden || traced_is_gone(t);
 }
 
 /* Sleep until something happens or MS milliseconds; mark processes that ended. */
@@ -348,7 +357,7 @@ static void wait_for_events(struct run *run, int milliseconds)
     poll(fds.at, count, milliseconds);
     count = 1;
     for (struct traced *t = run->c.traced; t; t = t->next) {
-        if (t->row.ended || (!fds.at[count++].revents && t->pidfd >= 0))
+        if (t->row.ended || !has_ended(t, fds.at[count++].revents))
             continue;
         if (is_command(run, t) && !run->ended)
             continue; /* its parent reports the status */
@@ -470,7 +479,7 @@ static void finish(struct run *run, struct collector_result *result)
             continue;
         if (!run->done && !has_left(t))
             collector_lost(c, t->row.process_id, 0, "recording ended: process %u was still running",
-                           t->row.pid);
+                           t->row.pid ? t->row.pid : t->row.own_pid);
         watch_finish(t);
     }
     for (int i = 0; i < STATUS_TRIES && watch_statuses(c); i++)
@@ -603,7 +612,7 @@ static bool begin(struct collector *c, const char *argv)
     header->parent = (uint32_t)getppid();
     process_stat(header->parent, &parent, &header->parent_started);
     gethostname(host, sizeof host - 1);
-    recorder_put(r, PROCESS, .process_id = COMMAND_ID, .pid = ROW_NONE,
+    recorder_put(r, PROCESS, .process_id = COMMAND_ID, .pid = ROW_NONE, .own_pid = ROW_NONE,
                  .mode = fact_string("none"));
     recorder_put(r, PROCESS_SAYS, .process_id = COMMAND_ID,
                  .argv = fact_string(file->no_argv ? NULL : argv));
@@ -651,7 +660,7 @@ static void carry_on(struct run *run)
     for (struct traced *t = c->traced; t; t = t->next) {
         if (t->row.ended || t == c->command)
             continue;
-        if (process_lives(t->pidfd)) {
+        if (!has_ended(t, !process_lives(t->pidfd))) {
             lives = true;
             continue;
         }

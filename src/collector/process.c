@@ -3,12 +3,29 @@
  * Runs in: the command line and the collector. */
 #include "collector/process.h"
 
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "namespaces.h"
+
+/* Are the numbers in /proc those of our own pid namespace? Not where a recorder was started in a
+ * new one and nobody mounted a /proc for that: they are then those of other processes. */
+static bool proc_is_ours(void)
+{
+    char link[32] = "";
+
+    return readlink("/proc/self", link, sizeof link - 1) > 0 && strtol(link, NULL, 10) == getpid();
+}
 
 /* What follows the command's name, which may hold spaces, in /proc/PID/stat: in BUFFER; NULL: there
  * is no such process. */
@@ -19,7 +36,7 @@ static const char *stat_fields(uint32_t pid, char buffer[1024])
     int fd;
 
     snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = proc_is_ours() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     got = fd < 0 ? -1 : read(fd, buffer, 1023);
     if (fd >= 0)
         close(fd);
@@ -76,4 +93,178 @@ bool process_lives(int watch)
     struct pollfd fd = {watch, POLLIN, 0};
 
     return watch >= 0 && poll(&fd, 1, 0) == 0;
+}
+
+/* ---- the process that a file is of ---- */
+
+enum answer { ANSWER_NO, ANSWER_YES, ANSWER_UNKNOWN };
+
+/* The pid of process PID in the innermost of its namespaces; 0: not known. */
+static uint32_t innermost_pid(uint32_t pid)
+{
+    char path[64], line[1024];
+    uint32_t found = 0;
+    FILE *status;
+
+    snprintf(path, sizeof path, "/proc/%u/status", pid);
+    status = fopen(path, "re");
+    while (status && !found && fgets(line, sizeof line, status)) {
+        const char *last = strrchr(line, '\t');
+        if (last && !strncmp(line, "NSpid:", 6))
+            found = (uint32_t)strtoul(last, NULL, 10);
+    }
+    if (status)
+        fclose(status);
+    return found;
+}
+
+/* Is LINE of /proc/PID/maps one of the file of CLAIM? The device is not compared: on some
+ * filesystems it is another one there. */
+static bool is_mapping_of(const char *line, const struct process_claim *claim)
+{
+    const char *name = strrchr(line, '/');
+    unsigned long inode = 0;
+
+    return name && !strncmp(name + 1, claim->file, strlen(claim->file)) &&
+           sscanf(line, "%*s %*s %*s %*s %lu", &inode) == 1 && inode == claim->inode;
+}
+
+static enum answer has_mapped(uint32_t pid, const struct process_claim *claim)
+{
+    enum answer answer = ANSWER_NO;
+    char path[64], line[PATH_MAX + 128];
+    FILE *maps;
+
+    snprintf(path, sizeof path, "/proc/%u/maps", pid);
+    maps = fopen(path, "re");
+    if (!maps)
+        return errno == ENOENT ? ANSWER_NO : ANSWER_UNKNOWN;
+    errno = 0;
+    while (answer == ANSWER_NO && fgets(line, sizeof line, maps))
+        if (is_mapping_of(line, claim))
+            answer = ANSWER_YES;
+    if (answer == ANSWER_NO && errno && errno != ESRCH)
+        answer = ANSWER_UNKNOWN;
+    fclose(maps);
+    return answer;
+}
+
+/* Is process PID, which began at STARTED (0: not known), the one that makes CLAIM? */
+static enum answer is_claimant(const struct process_claim *claim, uint32_t pid, uint64_t started)
+{
+    char name[16];
+    bool alike = started && started == claim->started;
+    uint32_t own_pid = innermost_pid(pid);
+    uint64_t namespace;
+    enum answer mapped;
+
+    snprintf(name, sizeof name, "%u", pid);
+    namespace = namespace_of_pids(name);
+    if (own_pid && own_pid != claim->pid)
+        return ANSWER_NO;
+    if (namespace && claim->namespace && namespace != claim->namespace)
+        return ANSWER_NO;
+    if (alike && namespace && claim->namespace)
+        return ANSWER_YES;
+    mapped = has_mapped(pid, claim);
+    return mapped == ANSWER_UNKNOWN && alike ? ANSWER_YES : mapped;
+}
+
+/* FOUND becomes process PID if that makes CLAIM. Its descriptor comes first: with that open,
+ * what is read of the process is of this one, whichever pids come back meanwhile. */
+static enum answer try_process(const struct process_claim *claim, uint32_t pid,
+                               struct process_found *found)
+{
+    int watch = (int)syscall(SYS_pidfd_open, pid, 0);
+    uint64_t started = 0;
+    uint32_t parent;
+    enum answer answer;
+
+    if (watch < 0)
+        return errno == ESRCH ? ANSWER_NO : ANSWER_UNKNOWN;
+    if (!process_stat(pid, &parent, &started))
+        started = 0;
+    answer = is_claimant(claim, pid, started);
+    if (answer == ANSWER_YES)
+        *found = (struct process_found){pid, started, watch};
+    else
+        close(watch);
+    return answer;
+}
+
+/* Look for it among all processes that we see. */
+static enum process_sight search_processes(const struct process_claim *claim,
+                                           struct process_found *found)
+{
+    enum process_sight sight = PROCESS_HIDDEN;
+    DIR *directory = opendir("/proc");
+    struct dirent *entry;
+
+    while (directory && sight != PROCESS_SEEN && (entry = readdir(directory))) {
+        uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+        bool may_be = isdigit((unsigned char)*entry->d_name) && innermost_pid(pid) == claim->pid;
+        if (may_be && try_process(claim, pid, found) == ANSWER_YES)
+            sight = PROCESS_SEEN;
+    }
+    if (directory)
+        closedir(directory);
+    return sight;
+}
+
+/* Find one that is in our own namespace, and so has the pid that it says. */
+static enum process_sight find_neighbour(const struct process_claim *claim,
+                                         struct process_found *found)
+{
+    uint32_t parent;
+
+    *found = (struct process_found){claim->pid, claim->started, -1};
+    found->watch = (int)syscall(SYS_pidfd_open, claim->pid, 0);
+    if (found->watch < 0)
+        return errno == ESRCH ? PROCESS_ENDED : PROCESS_HIDDEN;
+    if (!process_stat(claim->pid, &parent, &found->started) || !claim->started ||
+        found->started == claim->started)
+        return PROCESS_SEEN;
+    /* Another process has its pid by now, or it reads another clock than we do. */
+    switch (has_mapped(claim->pid, claim)) {
+    case ANSWER_YES:
+        return PROCESS_SEEN;
+    case ANSWER_NO:
+        close(found->watch);
+        *found = (struct process_found){claim->pid, claim->started, -1};
+        return PROCESS_ENDED;
+    default:
+        close(found->watch);
+        *found = (struct process_found){.watch = -1};
+        return PROCESS_HIDDEN;
+    }
+}
+
+enum process_sight process_find(const struct process_claim *claim, struct process_found *found)
+{
+    uint64_t ours = namespace_of_pids("self");
+
+    if (ours && claim->namespace == ours)
+        return find_neighbour(claim, found);
+    *found = (struct process_found){.watch = -1};
+    if (!proc_is_ours())
+        return PROCESS_HIDDEN;
+    if (!claim->namespace && try_process(claim, claim->pid, found) == ANSWER_YES)
+        return PROCESS_SEEN;
+    return search_processes(claim, found);
+}
+
+bool process_file_is_used(int fd)
+{
+    /* Who opens the file while we have the lease makes the kernel send us this. */
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction before;
+    bool granted;
+
+    sigaction(SIGIO, &ignore, &before);
+    /* The kernel grants a lease for writing only on what nobody else has open; a mapping counts. */
+    granted = fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+    if (granted)
+        fcntl(fd, F_SETLEASE, F_UNLCK);
+    sigaction(SIGIO, &before, NULL);
+    return !granted;
 }

@@ -20,15 +20,55 @@ struct recovery {
     int found, failed;
 };
 
-/* A process that records into one of the session's files and lives. */
+struct search {
+    const struct session *session;
+    uint32_t found; /* pid of a process that records into one of its files and lives; 0: none */
+};
+
+/* Does the process live that HEADER is of, in file NAME of the session's PLACE? */
+static bool records(const struct session *session, const char *name, enum session_place place,
+                    const struct process_file *header)
+{
+    struct process_claim claim = {header->pid, header->start_time, header->pid_namespace, name, 0};
+    struct process_found found = {.watch = -1};
+    char file[SESSION_NAME];
+    bool lives = false;
+    struct stat status;
+    int fd;
+
+    if (header->seen_pid)
+        return process_is(header->seen_pid, header->seen_start_time);
+    snprintf(file, sizeof file, "%.*s", (int)strcspn(name, "@"), name);
+    fd = session_open_file(session->place[place], file, O_RDWR);
+    if (fd >= 0 && fstat(fd, &status) == 0) {
+        claim.file = file;
+        claim.inode = status.st_ino;
+        switch (process_find(&claim, &found)) {
+        case PROCESS_SEEN:
+            lives = process_lives(found.watch);
+            break;
+        case PROCESS_HIDDEN:
+            lives = process_file_is_used(fd);
+            break;
+        case PROCESS_ENDED:
+            break;
+        }
+    }
+    if (found.watch >= 0)
+        close(found.watch);
+    if (fd >= 0)
+        close(fd);
+    return lives;
+}
+
 static void recorded(void *context, const char *name, enum session_place place,
                      const struct process_file *header)
 {
-    uint32_t *found = context;
+    struct search *search = context;
 
-    if (!*found && header && !header->finished && !header->left &&
-        process_is(header->pid, header->start_time))
-        *found = header->pid;
+    if (!search->found && header && !header->finished && !header->left &&
+        records(search->session, name, place, header))
+        search->found = header->seen_pid ? header->seen_pid : header->pid;
 }
 
 /* Start a collector for what was left of SESSION, and wait for it unless PROCESS lives on. */
@@ -70,7 +110,8 @@ static void visit(const char *directory, void *context)
     struct recovery *r = context;
     struct session session;
     struct state_header left;
-    uint32_t process = 0;
+    struct search search = {.session = &session};
+    uint32_t process;
     bool busy;
 
     if (session_open(&session, directory, &busy))
@@ -81,9 +122,10 @@ static void visit(const char *directory, void *context)
     }
     left = collector_state_look(&session);
     if (process_is(left.command, left.command_started))
-        process = left.command;
+        search.found = left.command;
     else
-        session_processes(&session, recorded, &process);
+        session_processes(&session, recorded, &search);
+    process = search.found;
     if (process_is(left.parent, left.parent_started)) {
         r->found++; /* it is just about to replace its collector, or to clear up */
         if (!r->quiet)

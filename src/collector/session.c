@@ -10,6 +10,7 @@
 
 #include "command.h"
 #include "lib/say.h"
+#include "namespaces.h"
 
 enum {
     RING_BYTES = 16 << 20,   /* a process's first ring: 50 ms of frames at full speed */
@@ -169,6 +170,8 @@ static int file_make(struct session *s, const struct session_options *o)
                                 .min_duration_ns = o->min_duration_ns,
                                 .max_stall_ns = o->max_stall_ns,
                                 .globs = o->glob_count,
+                                .pid_namespace = namespace_of_pids("self"),
+                                .clock_ahead_ns = namespace_clock_ahead(0),
                                 .ring_bytes = RING_BYTES,
                                 .budget_bytes = BUDGET_BYTES};
     int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR | O_CREAT | O_EXCL);

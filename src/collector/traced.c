@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "collector/process.h"
+
 enum {
     HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
     CHUNK_WORDS = 16384, /* tail moves on every 128 KB, so that producers wait less */
@@ -54,6 +56,13 @@ void collector_lost(struct collector *c, uint32_t process_id, uint64_t events, c
 }
 
 /* ---- the file ---- */
+
+static ino_t file_inode(int fd)
+{
+    struct stat status;
+
+    return fstat(fd, &status) ? 0 : status.st_ino;
+}
 
 /* Is [AT, AT + BYTES) within the file? */
 static bool in_file(struct traced *t, uint64_t at, uint64_t bytes)
@@ -215,14 +224,24 @@ void traced_drain(struct traced *t)
 
 /* ---- life ---- */
 
-/* The row for a process image: the one GIVEN it by a killed collector, the command's own if PID is
- * its first, else a new one. */
-static uint32_t process_id(struct collector *c, uint32_t pid, uint64_t given)
+/* Is T the command? One that is hidden is it if it calls itself so: a program that records itself
+ * (`collect`) may be outside of the namespace in which we are. */
+static bool is_of_command(const struct traced *t)
 {
+    uint32_t pid = t->hidden ? t->row.own_pid : t->row.pid;
+
+    return pid && pid == t->collector->state.file->header.command;
+}
+
+/* The row for a process image: the one GIVEN it by a killed collector, the command's own if T is
+ * its first, else a new one. */
+static uint32_t process_id(struct traced *t, uint64_t given)
+{
+    struct collector *c = t->collector;
     struct traced **link = &c->traced, *command = c->command;
     uint32_t id = c->resumed && given < c->state.file->header.next_process ? (uint32_t)given : 0;
 
-    if (command && (id ? id == command->row.process_id : pid == c->state.file->header.command)) {
+    if (command && (id ? id == command->row.process_id : is_of_command(t))) {
         id = command->row.process_id;
         while (*link != command)
             link = &(*link)->next;
@@ -244,6 +263,61 @@ struct traced *traced_new(struct collector *c, enum session_place place, const c
     return t;
 }
 
+/* The open file of another process in it: all of ours are one, or we could not tell whether others
+ * have it open. -1: there is none. */
+static int file_of_sibling(const struct traced *t)
+{
+    size_t length = strcspn(t->name, "@");
+
+    for (const struct traced *other = t->collector->traced; other; other = other->next)
+        if (other->fd >= 0 && other->place == t->place && strcspn(other->name, "@") == length &&
+            !strncmp(other->name, t->name, length))
+            return fcntl(other->fd, F_DUPFD_CLOEXEC, 0);
+    return -1;
+}
+
+/* Tell T's process that it was looked for (tracer/file.c). */
+static void say_looked(struct traced *t)
+{
+    atomic_store(&t->file->looked, 1);
+    if (t->file->pid_namespace != t->collector->session->file->pid_namespace)
+        syscall(SYS_futex, &t->file->looked, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Which process T is, whose file is called FILE, and its parent: as we see them. */
+static void find_process(struct traced *t, const char *file)
+{
+    const struct process_claim claim = {.pid = t->file->pid,
+                                        .started = t->file->start_time,
+                                        .namespace = t->file->pid_namespace,
+                                        .file = file,
+                                        .inode = file_inode(t->fd)};
+    struct process_found found = {t->file->seen_pid, t->file->seen_start_time, -1};
+    bool near = claim.namespace && claim.namespace == t->collector->session->file->pid_namespace;
+    uint64_t started;
+
+    if (t->collector->resumed && found.pid)
+        found.watch = process_watch(found.pid, found.started); /* a killed collector had found it */
+    else
+        t->hidden = process_find(&claim, &found) == PROCESS_HIDDEN;
+    t->row.pid = t->file->seen_pid = found.pid;
+    t->row.own_pid = claim.pid;
+    t->started = t->file->seen_start_time = found.started;
+    t->pidfd = found.watch;
+    if (near)
+        t->parent_pid = t->file->parent_pid;
+    else if (found.watch < 0 || !process_stat(found.pid, &t->parent_pid, &started))
+        t->parent_pid = 0;
+    if (t->hidden && is_of_command(t))
+        t->row.pid = claim.pid;
+    say_looked(t);
+}
+
+bool traced_is_gone(const struct traced *t)
+{
+    return t->fd >= 0 && !process_file_is_used(t->fd);
+}
+
 void traced_open(struct traced *t)
 {
     static const char *const modes[] = {"all", "user", "none", "decided"};
@@ -253,7 +327,9 @@ void traced_open(struct traced *t)
     uint64_t at = offset ? strtoull(offset + 1, NULL, 16) : 0;
 
     snprintf(file, sizeof file, "%.*s", (int)strcspn(t->name, "@"), t->name);
-    t->fd = session_open_file(c->session->place[t->place], file, O_RDWR);
+    t->fd = file_of_sibling(t);
+    if (t->fd < 0)
+        t->fd = session_open_file(c->session->place[t->place], file, O_RDWR);
     t->file = t->fd >= 0 ? traced_map(t, at, HEADER_BYTES) : NULL;
     t->root = t->file && at ? traced_map(t, 0, HEADER_BYTES) : t->file;
     t->nested = at;
@@ -268,9 +344,8 @@ void traced_open(struct traced *t)
                        "dyntrace; it was left out");
         return;
     }
-    t->started = t->file->start_time;
-    t->row.pid = t->file->pid;
-    t->row.process_id = process_id(c, t->row.pid, t->file->process_id);
+    find_process(t, file);
+    t->row.process_id = process_id(t, t->file->process_id);
     t->file->process_id = t->row.process_id;
     t->row.mode =
         modes[t->file->mode < sizeof modes / sizeof *modes ? t->file->mode : SESSION_NONE];
@@ -278,7 +353,6 @@ void traced_open(struct traced *t)
     t->row.start_ns = MIN(decode_ns(&c->decode, t->file->born_clock), collector_now_ns(c));
     t->last_words_ns = clock_monotonic_ns();
     traced_facts_next(t, t->file->facts_off); /* if not, its row stays, marked as broken */
-    t->parent_pid = t->file->parent_pid;
     for (parent = c->traced; parent; parent = parent->next)
         if (t->file->parent_file[0] &&
             !strncmp(parent->name, t->file->parent_file, sizeof parent->name))
@@ -297,18 +371,25 @@ void traced_open(struct traced *t)
     }
 }
 
+/* Its pid for a row. */
+static int64_t row_pid(const struct traced *t)
+{
+    return t->row.pid ? t->row.pid : ROW_NONE;
+}
+
 void traced_say(struct traced *t)
 {
     recorder_put(t->collector->recorder, PROCESS, .process_id = t->row.process_id,
-                 .pid = t->row.pid, .parent_process_id = t->row.parent_process_id,
-                 .mode = fact_string(t->row.mode), .start_ns = (int64_t)t->row.start_ns);
+                 .pid = row_pid(t), .own_pid = t->row.own_pid ? t->row.own_pid : ROW_NONE,
+                 .parent_process_id = t->row.parent_process_id, .mode = fact_string(t->row.mode),
+                 .start_ns = (int64_t)t->row.start_ns);
 }
 
 void traced_status(struct traced *t, int status)
 {
     if (status >= 0)
         recorder_put(t->collector->recorder, PROCESS_END, .process_id = t->row.process_id,
-                     .pid = t->row.pid, .end_ns = ROW_NONE,
+                     .pid = row_pid(t), .end_ns = ROW_NONE,
                      .exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : ROW_NONE,
                      .exit_signal = WIFSIGNALED(status) ? WTERMSIG(status) : ROW_NONE);
     recorder_settle(t->collector->recorder);

@@ -72,15 +72,17 @@ struct traced {
     uint32_t unknown_code; /* code_id of the row for code it never named, or 0 */
     /* the row */
     struct {
-        uint32_t process_id, parent_process_id, pid; /* parent 0: none */
+        uint32_t process_id, parent_process_id; /* parent 0: none */
+        uint32_t pid, own_pid; /* as we see it, 0: we do not; and as it calls itself */
         const char *mode;
         uint64_t start_ns;
         bool ended;
     } row;
-    uint32_t parent_pid;
-    uint64_t started; /* /proc start time: distinguishes processes with one pid */
+    uint32_t parent_pid; /* as we see it */
+    uint64_t started;    /* /proc start time: distinguishes processes with one pid */
     /* owned; kept until the exit status is known; -1: gone, or not known */
     int pidfd;
+    bool hidden; /* from us: it lives as long as its file is in use */
     /* not a process file; a header that is not whole yet */
     enum { TRACED_NONE, TRACED_NOT_YET, TRACED_OPEN } opened;
     /* ended, and everything was taken; `finished` in its file once the trace has that */
@@ -120,6 +122,8 @@ void traced_broken(struct traced *t, const char *why);
 struct traced *traced_new(struct collector *c, enum session_place place, const char *name);
 /* Open that file: T->opened. Why it is not a process file is recorded as a loss. */
 void traced_open(struct traced *t);
+/* Has T, which is hidden, ended? */
+bool traced_is_gone(const struct traced *t);
 /* Take everything it has written. */
 void traced_drain(struct traced *t);
 /* Take nothing more from a file that cannot be trusted; its producers stop waiting. */

@@ -84,8 +84,8 @@ void watch_ended(struct traced *t, uint64_t end_ns)
     t->row.ended = true;
     t->collector->changes++;
     recorder_put(t->collector->recorder, PROCESS_END, .process_id = t->row.process_id,
-                 .pid = t->row.pid, .end_ns = (int64_t)*last_ns, .exit_code = ROW_NONE,
-                 .exit_signal = ROW_NONE);
+                 .pid = t->row.pid ? t->row.pid : ROW_NONE, .end_ns = (int64_t)*last_ns,
+                 .exit_code = ROW_NONE, .exit_signal = ROW_NONE);
     recorder_settle(t->collector->recorder);
 }
 
@@ -133,7 +133,7 @@ bool watch_statuses(struct collector *c)
 static struct traced *find_pid(struct collector *c, uint32_t pid, const struct traced *except)
 {
     for (struct traced *t = c->traced; t; t = t->next)
-        if (t->row.pid == pid && t != except && !t->row.ended)
+        if (pid && t->row.pid == pid && t != except && !t->row.ended)
             return t;
     return NULL;
 }
@@ -224,15 +224,14 @@ static void absent_new(struct watch *w)
 static void process_add(struct collector *c, struct traced *t)
 {
     struct traced *before = find_pid(c, t->row.pid, t);
-    uint32_t parent;
 
-    /* it could not read that itself */
-    if (!t->started && !process_stat(t->row.pid, &parent, &t->started))
-        t->started = 0;
     /* The same process after an exec: the image before it has ended. */
     if (before && before->started == t->started) {
         t->row.parent_process_id = before->row.process_id;
-        t->pidfd = before->pidfd;
+        if (t->pidfd >= 0 && before->pidfd >= 0)
+            close(before->pidfd);
+        else if (before->pidfd >= 0)
+            t->pidfd = before->pidfd;
         before->pidfd = -1;
         watch_ended(before, t->row.start_ns);
     }
@@ -245,8 +244,6 @@ static void process_add(struct collector *c, struct traced *t)
      * that we know. */
     if (!t->row.parent_process_id && (before = find_ancestor(c, t->parent_pid, t)))
         t->row.parent_process_id = before->row.process_id;
-    if (t->pidfd < 0)
-        t->pidfd = process_watch(t->row.pid, t->started);
     traced_say(t);
 }
 

@@ -8,12 +8,14 @@
 #include "tracer/file.h"
 #include "job.h"
 
+#include <linux/futex.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 
+#include "namespaces.h"
 #include "session_check.h"
 
 #define P tracer_process
@@ -24,6 +26,7 @@ enum {
     FIRST_FACTS = 128 << 10, /* bytes of the first chunk of facts */
     MORE_FACTS = 512 << 10,  /* of those after it */
     ARGV_MAX = 64 << 10,
+    LOOKED_NS = 250000000, /* the collector looks every few milliseconds */
 };
 
 /* What this process has mapped of its file; the first is the header at 0. */
@@ -344,6 +347,22 @@ static uint64_t start_ticks(void)
     return field ? strtoull(field + 1, NULL, 10) : 0;
 }
 
+/* In which pid namespace this process is; 0: not known. Where /proc does not tell, as after
+ * chroot(), a child is where its parent was if it sees that; from within a new namespace it does
+ * not. */
+static uint64_t find_namespace(void)
+{
+    static uint64_t last;
+    static pid_t last_pid;
+    uint64_t found = namespace_of_pids("self");
+
+    if (!found && last_pid == getppid())
+        found = last;
+    last = found;
+    last_pid = getpid();
+    return found;
+}
+
 /* FILE is zeroed, at OFFSET of a file; facts for it come next. It is whole afterwards. */
 static void header_fill(struct process_file *file, const struct birth *birth, uint64_t offset)
 {
@@ -352,6 +371,7 @@ static void header_fill(struct process_file *file, const struct birth *birth, ui
     file->word_bytes = sizeof(uint64_t);
     file->pid = (uint32_t)getpid();
     file->parent_pid = (uint32_t)getppid();
+    file->pid_namespace = find_namespace();
     file->start_time = birth->ticks;
     file->born_clock = birth->clock;
     snprintf(file->parent_file, sizeof file->parent_file, "%s", birth->parent);
@@ -449,6 +469,21 @@ static int nested_make(const struct birth *birth)
     return 0;
 }
 
+/* Who this process is for others, the collector alone can find out where the two are in different
+ * pid namespaces, and only while the process is there: so it waits a moment to be looked at. */
+static void file_wait_for_look(void)
+{
+    const uint64_t recorder = P.session->pid_namespace;
+    const uint64_t until = clock_monotonic_ns() + LOOKED_NS;
+    const struct timespec most = {.tv_nsec = LOOKED_NS};
+
+    if (!recorder || P.file->pid_namespace == recorder)
+        return;
+    while (!atomic_load(&P.file->looked) && clock_monotonic_ns() < until)
+        if (syscall(SYS_futex, &P.file->looked, FUTEX_WAIT, 0, &most, NULL, 0) && errno != EINTR)
+            break;
+}
+
 /* The session's own directory, or the second one when that is full; a forked child that can make
  * none there has its parent's. When there is no room at all, the parent's file or an empty one lets
  * the collector know. */
@@ -483,6 +518,8 @@ void file_open(const char *parent, uint64_t clock)
         if (fd >= 0)
             close(fd);
     }
+    if (!error)
+        file_wait_for_look();
 }
 
 void file_forked(void)

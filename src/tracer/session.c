@@ -5,6 +5,7 @@
  * fork()'s handler makes a file for the child, or a nested one (ring.h), and forgets the parent's
  * rings. The child's first event attaches a ring and writes an ENTER for each frame that was open
  * (tracer/ring.c). */
+#include "namespaces.h"
 #include "session_check.h"
 #include "tracer/file.h"
 
@@ -21,6 +22,17 @@ static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pid_t forking_pid;   /* the process that is in fork(), 0: none */
 static uint64_t fork_clock; /* of the last fork() */
 static bool watched;        /* for fork() */
+
+/* This process may be in another time namespace than the one that it was forked from. */
+static void clock_look(void)
+{
+    static int64_t own_ahead;
+
+    if (P.clock != SESSION_MONOTONIC)
+        return;
+    own_ahead = namespace_clock_ahead(own_ahead);
+    P.clock_ahead_ns = own_ahead - P.session->clock_ahead_ns;
+}
 
 /* Before a fork(). A child has what there was at this time: it may begin to run much later. What
  * the lock guards is whole then. It stays locked where interpreters have GILs of their own, and
@@ -67,6 +79,7 @@ static void forked(void)
         parent[0] = 0;
     file_forked();
     rings_forked(t);
+    clock_look();
     file_open(parent, *parent ? fork_clock : tracer_now());
     if (t)
         t->gone = !P.file;
@@ -171,6 +184,7 @@ static const char *open_session(const char *directory)
               : session->clock != SESSION_TSC ? SESSION_MONOTONIC
                                               : SESSION_TSC;
     P.now = session->coarse ? &session->now : NULL;
+    clock_look();
     P.decided_only = session->frames == SESSION_DECIDED;
     if (!watched && pthread_atfork(forking, has_forked, forked)) {
         P.session = NULL;

@@ -179,6 +179,8 @@ struct tracer_process {
     /* torch_attach() was called: its import need not be waited for */
     bool torch_seen;
     enum session_clock clock; /* what is read */
+    /* SESSION_MONOTONIC: by how much it is ahead of the recorder's, in a time namespace */
+    int64_t clock_ahead_ns;
     /* shared; what SESSION_COARSE reads; NULL: this is no such session */
     const _Atomic uint64_t *now;
     Py_ssize_t extra;                       /* code-extra slot, the same in all interpreters */
@@ -350,7 +352,9 @@ static inline uint64_t tracer_now_by(const enum session_clock clock)
     /* a frame may outlive the session that it began in */
     if (clock == SESSION_COARSE && likely(tracer_process.now))
         return atomic_load_explicit(tracer_process.now, memory_order_relaxed);
-    return clock == SESSION_MONOTONIC ? clock_monotonic_ns() : clock_counter();
+    return clock == SESSION_MONOTONIC
+               ? clock_monotonic_ns() - (uint64_t)tracer_process.clock_ahead_ns
+               : clock_counter();
 }
 static inline uint64_t tracer_now(void)
 {
