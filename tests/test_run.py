@@ -1093,3 +1093,60 @@ def test_children_that_ignore_the_environment(run, tmp_path, python):
     assert [cause.split(" was started with ")[1][:2] for cause, events in causes if events == 1] == [
         "-I", "-E", "-S", "-I", "-I", "-E"]
     assert query(tmp_path / "starts.db", "SELECT count(*) FROM process")[0][0] == 4
+
+
+LAUNCHED = """
+    import os, subprocess, sys
+    py, code = sys.executable, "def leaf(): pass\\nfor i in range(10): leaf()"
+    os.environ["PATH"] = os.path.dirname(os.path.abspath(__file__)) + ":" + os.path.dirname(py) + ":" + os.environ["PATH"]
+    def go(*words, **more):
+        assert subprocess.run(words[0] if more.get("shell") else words, **more).returncode == 0
+    """
+
+
+def losses_of_children(path):
+    return [cause for cause, in query(path, "SELECT cause FROM loss WHERE cause LIKE 'child: %' ORDER BY at_ns")]
+
+
+@pytest.mark.no_sanitizer
+def test_children_without_the_environment(run, tmp_path, python):
+    """A Python that another program starts, and which does not get the environment, is a row of loss. Each of these calls leaf()
+    ten times and is lost; what gets the environment is recorded, and no row."""
+    for name in ("sudo", "systemd-run"):
+        script(tmp_path / name, """
+            #!/bin/sh
+            while case "$1" in -*) true;; *) false;; esac; do shift; done
+            exec env -i "$@"
+            """, 0o755)
+    lost = [
+        ("by env,", 'go("env", "-i", py, "-c", code)'),
+        ("by env,", 'go("env", "-", "A=b", py, "-c", code)'),
+        ("by env,", 'go("env", "--ignore-environment", "A=b", "B=c", py, "-c", code)'),
+        ("with a PYTHONPATH", 'go("env", "-u", "PYTHONPATH", py, "-c", code)'),
+        ("with a PYTHONPATH", 'go("env", "PYTHONPATH=/nowhere", py, "-c", code)'),
+        ("by env,", 'go("nohup", "timeout", "-k", "1", "60", "nice", "-n", "1", "env", "-i", "stdbuf", "-oL", py, "-c", code)'),
+        ("by env,", 'go("env", "-i", "PATH=" + os.environ["PATH"], "sh", "-ec", "python3 -c \'" + code + "\'")'),
+        ("by env,", 'go("env", "-S", "-i " + py + " -c pass")'),
+        ("by env,", 'go("true; nice env -i PATH=$PATH python3 -c \'" + code + "\'", shell=True)'),
+        ("with a PYTHONPATH", 'go("A=b PYTHONPATH=/nowhere python3 -c \'" + code + "\'", shell=True)'),
+        ("with a PYTHONPATH", 'go("export A=b PYTHONPATH=/nowhere; python3 -c \'" + code + "\'", shell=True)'),
+        ("with a PYTHONPATH", 'go("unset PYTHONPATH && python3 -c \'" + code + "\'", shell=True)'),
+        ("by exec,", 'go("bash", "-c", "exec -c " + py + " -c \'" + code + "\'")'),
+        ("by sudo,", 'go("sudo", "-n", py, "-c", code)'),
+        ("by systemd-run,", 'go("systemd-run", "--user", py, "-c", code)'),
+        ("with -I,", 'go("timeout", "60", py, "-I", "-c", code)'),
+        ("by env,", 'assert os.system("env -i " + py + " -c \'" + code + "\'") == 0'),
+        ("by env,", 'os.posix_spawn("/usr/bin/env", ["env", "-i", py, "-c", code], {}); assert os.wait()[1] == 0'),
+    ]
+    kept = ['go(py, "-c", code, env={})', 'go("env", "-u", "B", "A=b", py, "-c", code)', 'go("timeout", "60", "nice", py, "-c", code)',
+            'go("PYTHONPATH=/nowhere:$PYTHONPATH exec python3 -c \'" + code + "\'", shell=True)',
+            'go("env", "PYTHONPATH=/nowhere", "true")', 'go("sudo", "true")', 'go("env", "-i", "/bin/echo", "-n", "python3")']
+    script(tmp_path / "p.py", LAUNCHED + "".join(f"\n    {how}" for _, how in lost) + "".join(f"\n    {how}" for how in kept))
+    done = run("--force", "p.py", python=python)
+    assert (done.returncode, done.stdout) == (0, "python3"), done.stderr
+    causes = losses_of_children(tmp_path / "p.db")
+    assert len(causes) == len(lost), "\n".join(causes)
+    for (word, how), cause in zip(lost, causes):
+        assert word in cause and cause.endswith("would have loaded the recorder: nothing of it was recorded"), (how, cause)
+    assert query(tmp_path / "p.db", "SELECT sum(calls) FROM code_total JOIN code USING (code_id) WHERE qualname = 'leaf'") == [(40,)]
+    one_line(done, "is not complete: child: a python", status=0)

@@ -5,11 +5,11 @@
  * text; only where it leads is ours, which goes on to the original. */
 #include "tracer/tracer.h"
 
-#include "inject.h"
+#include "launchers.h"
 
 #define P tracer_process
 
-enum { WORDS = 32 };
+enum { WORDS = 128, DEPTH_MOST = 8 };
 
 struct led {
     const char *module, *name;
@@ -53,17 +53,32 @@ static const char *text_of(PyObject *word)
     return text ? text : "";
 }
 
-/* PROGRAM is started with WORDS after its name, up to a NULL. */
-static void note(const char *program, const char *const *words)
-{
-    char option = python_is(program) ? python_ignores_us(words) : 0, cause[200];
+/* What is known of a program before its own words are read. */
+struct start {
+    const char *by; /* the launcher that does not hand on the environment, or NULL */
+    bool paths;     /* it gets another PYTHONPATH */
+    int depth;      /* launchers and scripts around it */
+};
 
-    if (!option)
+/* The Python WORDS is started, up to a NULL. */
+static void note_python(const char *const *words, struct start start)
+{
+    const char *program = basename(words[0]);
+    char option = python_ignores_us(words + 1), how[120] = "", cause[300];
+
+    if (start.by)
+        snprintf(how, sizeof how, "by %s, which did not hand on the environment by which it",
+                 start.by);
+    else if (start.paths)
+        snprintf(how, sizeof how, "with a PYTHONPATH of its own, without that by which it");
+    else if (option)
+        snprintf(how, sizeof how, "with -%c, without which it", option);
+    else
         return;
     snprintf(cause, sizeof cause,
-             "child: a %.60s was started with -%c, by which it does not load the recorder: nothing "
-             "of it was recorded",
-             basename(program), option);
+             "child: a %.60s was started %s would have loaded the recorder: nothing of it was "
+             "recorded",
+             program, how);
     tracer_loss(cause);
 }
 
@@ -74,12 +89,77 @@ static bool is_one_of(const char *word, const char *const *list)
     return *list;
 }
 
-static void note_script(const char *script)
+/* The text that a shell is given to run in its WORDS; NULL: none. */
+static const char *script_of(const char *const *words)
 {
-    static const char *const before[] = {"exec", "command", "env",  "nohup", "time",
-                                         "then", "do",      "else", "!",     NULL};
+    static const char *const shells[] = {"sh", "bash", "dash", "ksh", "zsh", NULL};
+
+    if (!is_one_of(basename(words[0]), shells))
+        return NULL;
+    for (words++; *words && (*words)[0] == '-' && (*words)[1] != '-'; words++)
+        if (strchr(*words, 'c'))
+            return words[1];
+    return NULL;
+}
+
+static void note_script(const char *script, struct start start);
+
+/* env -S TEXT: its own words are in that. */
+static void note_split(const char *text, struct start start)
+{
+    char *command = NULL;
+
+    if (asprintf(&command, "env %s", text) < 0)
+        return;
+    note_script(command, start);
+    free(command);
+}
+
+/* The program WORDS is started, up to a NULL, of which there is at least one. */
+static void note_words(const char *const *words, struct start start)
+{
+    const struct launcher *launcher = launcher_find(words[0]);
+    const char *script = script_of(words);
+    struct launch_words found = {.program = words};
+
+    if (start.depth++ >= DEPTH_MOST)
+        return;
+    if (launcher)
+        found = launcher_words(launcher, words);
+    if (found.cleared)
+        start.by = launcher->name;
+    start.paths |= found.paths;
+    if (found.script && launcher->script == 'S')
+        note_split(found.script, start);
+    else if (found.script || script)
+        note_script(found.script ? found.script : script, start);
+    else if (launcher && *found.program)
+        note_words(found.program, start);
+    else if (!launcher && python_is(words[0]))
+        note_python(words, start);
+}
+
+/* One simple command of a script: WORDS, COUNT of them and a NULL. PATHS: what is true of the
+ * commands after it. */
+static void note_command(const char *const *words, size_t count, struct start start, bool *paths)
+{
+    bool exports = count && !strcmp(words[0], "export");
+    bool unsets = count && !strcmp(words[0], "unset");
+
+    if (!count)
+        *paths |= start.paths; /* assignments alone */
+    for (size_t i = 1; i < count && (exports || unsets); i++)
+        *paths |= exports ? launcher_sets_paths(words[i]) : !strcmp(words[i], INJECT_PATHS);
+    if (count && !exports && !unsets)
+        note_words(words, start);
+}
+
+static void note_script(const char *script, struct start start)
+{
+    static const char *const before[] = {"then", "do", "else", "!", "{", "if", "while", NULL};
     const char *words[WORDS + 1], *from = script;
     char *copy = malloc(strlen(script) + 1), *to = copy;
+    struct start own = start;
     size_t count = 0;
 
     while (copy) {
@@ -88,8 +168,8 @@ static void note_script(const char *script)
         from += strspn(from, " \t");
         if (!*from || strchr(";|&()\n`", *from)) { /* a command ends */
             words[count] = NULL;
-            if (count)
-                note(words[0], words + 1);
+            note_command(words, count, own, &start.paths);
+            own = start;
             count = 0;
             to = copy;
             if (!*from++)
@@ -104,7 +184,9 @@ static void note_script(const char *script)
                 *to++ = *from;
             }
         *to++ = 0;
-        if (count < WORDS && (count || !(assigns || is_one_of(word, before))))
+        if (!count && assigns)
+            own.paths |= launcher_sets_paths(word);
+        else if (count < WORDS && (count || !is_one_of(word, before)))
             words[count++] = word;
     }
     free(copy);
@@ -114,7 +196,6 @@ static void note_script(const char *script)
  * its name. */
 static void note_program(PyObject *program, PyObject *list)
 {
-    static const char *const shells[] = {"sh", "bash", "dash", "ksh", "zsh", NULL};
     const char *words[WORDS + 1] = {NULL}, *name;
     bool there = false;
 
@@ -132,9 +213,8 @@ static void note_program(PyObject *program, PyObject *list)
         words[i] = text_of(PySequence_Fast_GET_ITEM(list, i));
     if (!words[0])
         return;
-    note(name, words + 1);
-    if (words[1] && !strcmp(words[1], "-c") && words[2] && is_one_of(basename(name), shells))
-        note_script(words[2]);
+    words[0] = name;
+    note_words(words, (struct start){0});
 }
 
 /* ---- children are traced too ----
@@ -240,7 +320,7 @@ static PyObject *follow(const struct led *f, PyObject *self, PyObject *const *ar
         if (f->program >= 0 && count > f->program && count > f->words)
             note_program(args[f->program], args[f->words]);
         else if (f->program < 0 && given)
-            note_script(text_of(args[0]));
+            note_script(text_of(args[0]), (struct start){0});
         if (at < 0 || args[at] == Py_None)
             inject_environment(P.inject_directory, P.session_directory);
         else if (PyList_CheckExact(args[at]) || PyTuple_CheckExact(args[at]))
