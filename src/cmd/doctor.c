@@ -92,6 +92,7 @@ static bool diagnose(const char *python)
     double plain, hooked;
     int major = 0, minor = 0, fields;
     bool answers = interpreter_answer(&asked, text, sizeof text), supported;
+    int error = answers ? 0 : errno;
 
     fields =
         sscanf(text, "%63s %d %d %127s %lf %lf", name, &major, &minor, suffix, &plain, &hooked);
@@ -99,7 +100,7 @@ static bool diagnose(const char *python)
     printf("  ");
     say_escaped(stdout, python, strlen(python));
     if (!answers)
-        printf(": cannot be run\n");
+        printf(": cannot be run: %s\n", program_why_not(python, error));
     else if (fields < 4)
         printf(": not a Python 3 that answers; not supported\n");
     else if (!supported)

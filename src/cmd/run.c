@@ -249,9 +249,11 @@ static void say_size(const struct session *session, const struct collector_resul
 }
 
 /* What the user should know at the end. */
-static void say_result(const struct session *session, const struct collector_result *said)
+static void say_result(const struct session *session, const struct collector_result *said,
+                       const struct program *t, int ended)
 {
-    bool terminal = isatty(2), for_all = program_inject_is_for_all();
+    bool terminal = isatty(2);
+    char cpu[80] = "";
     char name[64], remedy[PATH_MAX + 80];
     int major, minor, path = 0;
 
@@ -266,11 +268,8 @@ static void say_result(const struct session *session, const struct collector_res
     else if (said->unsupported[0])
         say_error("%s was not recorded: it is not supported; use " CPYTHON_SUPPORTED,
                   said->unsupported);
-    else if (!said->processes && given.session.frames != SESSION_NONE)
-        say_error("nothing was recorded: no Python process loaded the recorder; it is not Python, "
-                  "or was started with -I, -E or -S, which you would have to leave out%s%s%s",
-                  for_all ? "" : ", or as a user who cannot read ", for_all ? "" : program_inject(),
-                  for_all ? "" : ": install dyntrace where that user can");
+    else if (!said->processes && !said->error[0] && given.session.frames != SESSION_NONE)
+        program_say_unrecorded(t, ended);
     if (said->torch_note[0])
         say_error("%s", said->torch_note);
     if (said->missing && !said->error[0])
@@ -330,7 +329,7 @@ static int record(const struct program *t, int argc, char **argv)
         say_error("the collector was killed; another took its place");
     if (*session.destination && access(session.trace, F_OK) != 0) /* from here on it is called so */
         memcpy(session.trace, session.destination, sizeof session.trace);
-    say_result(&session, &said);
+    say_result(&session, &said, t, ended);
     say_size(&session, &said);
     if (said.error[0] && !said.frames)
         session.directory[0] = 0;
@@ -386,8 +385,8 @@ static int run(int count, char **operands)
     if (ignoring && given.session.frames == SESSION_NONE)
         status = run_untraced(&program);
     else if (ignoring)
-        say_error("%s: its option -%c makes it ignore the environment, by which it would be "
-                  "recorded: leave it out, or run untraced with --frames none",
+        say_error("%s: not started: its option -%c makes it ignore the environment, by which it "
+                  "would be recorded: leave it out, or run untraced with --frames none",
                   program.argv[0], ignoring);
     else
         status = record(&program, count, operands);

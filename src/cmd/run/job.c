@@ -155,7 +155,7 @@ int job_start(const struct program *t, const struct launch *l, bool screen)
     close(failure[0]);
     if (!error)
         return 0;
-    say_error("%s: cannot be started: %s", t->path, strerror(error));
+    say_error("%s: cannot be started: %s", t->path, program_why_not(t->path, error));
     if (pid > 0)
         waitpid(pid, NULL, 0);
     return -1;

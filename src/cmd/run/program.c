@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "command.h"
-#include "inject.h"
+#include "launchers.h"
 #include "lib/say.h"
 #include "versions.h"
 
@@ -34,6 +34,43 @@ static bool find_program(const char *program, char path[PATH_MAX])
             return true;
     }
     return false;
+}
+
+/* Is FILE a program that is no script: for this kind of machine, or for another? */
+static bool is_binary(const char *file)
+{
+    char start[4] = "";
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool is = fd >= 0 && read(fd, start, sizeof start) == sizeof start &&
+              !memcmp(start, "\177ELF", sizeof start);
+
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
+const char *program_why_not(const char *program, int error)
+{
+    struct stat status;
+
+    if (!strchr(program, '/'))
+        return error == ENOENT ? "there is none on PATH" : strerror(error);
+    if (stat(program, &status))
+        return strerror(errno);
+    if (S_ISDIR(status.st_mode))
+        return "it is a directory";
+    if (!S_ISREG(status.st_mode))
+        return "it is no regular file";
+    if (!(status.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)))
+        return "it is not executable: chmod +x makes it so";
+    if (error == EACCES)
+        return "this user may not execute it, or nothing on its file system (mounted noexec)";
+    if (error == ENOENT)
+        return is_binary(program) ? "the loader of shared libraries that it needs is not there"
+                                  : "the interpreter that its first line names is not there";
+    if (error == ENOEXEC)
+        return "it is a program for another machine, or damaged";
+    return strerror(error);
 }
 
 /* Can Python run FILE, which is no program? False: it was said why not. */
@@ -89,7 +126,8 @@ int program_find(struct program *t, const char *python, int argc, char **argv)
     if (!words && !is_script(first))
         return -1;
     if (!find_program(python, t->path)) {
-        say_error("%s: no such interpreter; name one with --python", python);
+        say_error("%s: cannot be the interpreter: %s; name one with --python", python,
+                  program_why_not(python, strchr(python, '/') ? EACCES : ENOENT));
         return -1;
     }
     t->argv[0] = (char *)python;
@@ -98,13 +136,30 @@ int program_find(struct program *t, const char *python, int argc, char **argv)
     return 0;
 }
 
+/* Execute ARGV. What the kernel cannot execute is a script for the shell, but not if it is a
+ * program for another machine. Returns with errno. */
+static void interpreter_become(const char *const *argv)
+{
+    if (strchr(argv[0], '/')) {
+        execv(argv[0], (char **)argv);
+        if (errno != ENOEXEC || is_binary(argv[0]))
+            return;
+    }
+    execvp(argv[0], (char **)argv);
+}
+
 struct asked interpreter_ask(const char *const *argv, bool errors)
 {
-    struct asked asked = {.fd = -1};
-    int ends[2];
+    struct asked asked = {.fd = -1, .error = EAGAIN};
+    int ends[2], failure[2];
 
     if (pipe2(ends, O_CLOEXEC))
         return asked;
+    if (pipe2(failure, O_CLOEXEC)) {
+        close(ends[0]);
+        close(ends[1]);
+        return asked;
+    }
     fflush(NULL);
     asked.pid = fork();
     if (asked.pid == 0) {
@@ -112,10 +167,16 @@ struct asked interpreter_ask(const char *const *argv, bool errors)
         dup2(null, 0);
         dup2(ends[1], 1);
         dup2(errors ? ends[1] : null, 2);
-        execvp(argv[0], (char **)argv);
+        interpreter_become(argv);
+        if (write(failure[1], &errno, sizeof errno) < 0)
+            _exit(126);
         _exit(127);
     }
     close(ends[1]);
+    close(failure[1]);
+    if (asked.pid > 0 && read(failure[0], &asked.error, sizeof asked.error) == 0)
+        asked.error = 0; /* it is executed */
+    close(failure[0]);
     asked.fd = ends[0];
     return asked;
 }
@@ -123,15 +184,16 @@ struct asked interpreter_ask(const char *const *argv, bool errors)
 bool interpreter_answer(struct asked *asked, char *text, size_t room)
 {
     FILE *said = asked->fd < 0 ? NULL : fdopen(asked->fd, "r");
-    int status = 127 << 8;
+    int error = asked->error;
 
     text[said ? fread(text, 1, room - 1, said) : 0] = 0;
     if (said)
         fclose(said);
     if (asked->pid > 0)
-        waitpid(asked->pid, &status, 0);
+        waitpid(asked->pid, NULL, 0);
     *asked = (struct asked){.fd = -1};
-    return !(WIFEXITED(status) && WEXITSTATUS(status) == 127);
+    errno = error;
+    return said && !error;
 }
 
 /* Does the name of PATH say which CPython it is, and is there an extension for that? One that is
@@ -233,7 +295,8 @@ const char *program_inject(void)
     return NULL;
 }
 
-bool program_inject_is_for_all(void)
+/* Can every user of this machine read it? */
+static bool inject_is_for_all(void)
 {
     char path[sizeof inject];
     struct stat status;
@@ -245,4 +308,95 @@ bool program_inject_is_for_all(void)
             return false;
     }
     return true;
+}
+
+/* ---- nothing was recorded: why? ---- */
+
+enum { WORDS = 256 };
+
+/* The words of the first line of FILE, "#!/usr/bin/env python3", of which TEXT has room for more
+ * than the kernel reads. None where it has no such line. */
+static size_t first_line(const char *file, char text[512], const char *words[3])
+{
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, 511);
+    size_t count = 0;
+    char *rest = text + 2, *word;
+
+    if (fd >= 0)
+        close(fd);
+    text[got > 0 ? got : 0] = 0;
+    if (strncmp(text, "#!", 2) != 0)
+        return 0;
+    text[strcspn(text, "\n")] = 0;
+    rest += strspn(rest, " \t");
+    word = strsep(&rest, " \t");
+    if (word && *word)
+        words[count++] = word;
+    if (rest)
+        rest += strspn(rest, " \t");
+    if (count && rest && *rest)
+        words[count++] = rest; /* one argument, whatever is in it */
+    return count;
+}
+
+/* Say how the program that WORDS start keeps a Python from the recorder. False: they do not
+ * tell. */
+static bool say_kept(const char *const *words)
+{
+    struct launch_words found = {.program = words};
+    const struct launcher *launcher = NULL;
+    char option;
+
+    while (*found.program && !found.cleared && !found.paths &&
+           (launcher = launcher_find(*found.program)))
+        found = launcher_words(launcher, found.program);
+    option = *found.program && python_is(*found.program) ? python_ignores_us(found.program + 1) : 0;
+    if (found.cleared)
+        say_error("nothing was recorded: %s did not hand on the environment by which a Python "
+                  "would have loaded the recorder: put `dyntrace run` behind it",
+                  launcher->name);
+    else if (found.paths)
+        say_error("nothing was recorded: %s took from PYTHONPATH that by which a Python would have "
+                  "loaded the recorder: put `dyntrace run` behind it",
+                  launcher->name);
+    else if (option)
+        say_error("nothing was recorded: %s was started with -%c, without which it would have "
+                  "loaded the recorder",
+                  *found.program, option);
+    return found.cleared || found.paths || option;
+}
+
+/* The same of the script that T is, with its first line. */
+static bool say_script_kept(const struct program *t)
+{
+    const char *words[WORDS + 1] = {NULL};
+    char text[512];
+    size_t count = first_line(t->path, text, words);
+
+    if (!count)
+        return false;
+    for (size_t i = 0; t->argv[i] && count < WORDS; i++)
+        words[count++] = t->argv[i];
+    return say_kept(words);
+}
+
+void program_say_unrecorded(const struct program *t, int ended)
+{
+    bool for_all = inject_is_for_all();
+
+    if (WIFSIGNALED(ended))
+        say_error("nothing was recorded: signal %d (%s) ended the program before a Python had "
+                  "loaded the recorder",
+                  WTERMSIG(ended), strsignal(WTERMSIG(ended)));
+    else if (t->python)
+        say_error("nothing was recorded: %s ended with status %d and had not loaded the recorder, "
+                  "as when it only prints its version or cannot start",
+                  t->argv[0], WEXITSTATUS(ended));
+    else if (!say_kept((const char *const *)t->argv) && !say_script_kept(t))
+        say_error("nothing was recorded: no Python process loaded the recorder; the program is not "
+                  "Python, or starts it with -I, -E or -S, or without the environment (env -i, "
+                  "sudo, su -, systemd-run)%s%s%s",
+                  for_all ? "" : ", or as a user who cannot read ", for_all ? "" : inject,
+                  for_all ? "" : ": install dyntrace where that user can");
 }

@@ -16,15 +16,21 @@ extern const char ask_which_py[], ask_alone_py[], ask_recorded_py[];
 /* A Python that runs meanwhile. */
 struct asked {
     pid_t pid;
-    int fd; /* -1: nothing was asked */
+    int fd;    /* -1: nothing was asked */
+    int error; /* errno: why it could not be run, or 0 */
 };
 
 /* Run ARGV, an interpreter with code, its first word found on PATH if it is no path. What it prints
  * is the answer, with ERRORS also what it writes to its standard error; nothing of it is shown. */
 struct asked interpreter_ask(const char *const *argv, bool errors);
 
-/* What it printed, cut to ROOM. False: it could not be run, or nothing was asked. */
+/* What it printed, cut to ROOM. False: it could not be run, errno says why, or nothing was
+ * asked. */
 bool interpreter_answer(struct asked *asked, char *text, size_t room);
+
+/* Why PROGRAM, a path or a name that is looked for on PATH, cannot be run, where the kernel said
+ * ERROR: words, owned by the callee. */
+const char *program_why_not(const char *program, int error);
 
 struct program {
     char **argv;         /* owned (the array only) */
@@ -53,8 +59,8 @@ const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80]);
  * by the callee. */
 const char *program_inject(void);
 
-/* Can every user of this machine read it? */
-bool program_inject_is_for_all(void);
+/* Say why nothing of T was recorded, which ended as waitpid() says in ENDED. */
+void program_say_unrecorded(const struct program *t, int ended);
 
 /* ---- its recording on the screen: --live (live.c) ------------------------ */
 
