@@ -161,7 +161,42 @@ int job_start(const struct program *t, const struct launch *l, bool screen)
     return -1;
 }
 
-enum { STOP_LOOK_MS = 20 }; /* how long a signal to the whole group may take to reach all of it */
+enum {
+    STOP_LOOK_MS = 20, /* how long a signal to the whole group may take to reach all of it */
+    STOPPED_LOOK_MS = 50
+};
+
+/* Stop as the command has. Whoever continues us continues the command as well; but it may be
+ * continued by its own pid, and then nobody would continue us: a process that waits for that does.
+ * True: it did. */
+static bool stop_with_command(void)
+{
+    const pid_t self = getpid();
+    pid_t sentry = fork();
+    bool stopped = true;
+    int status = 0;
+
+    if (sentry == 0) {
+        setpgid(0, 0); /* what stops or continues our group is none of its business */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        launch_let_go();
+        while (stopped && getppid() == self) {
+            usleep(STOPPED_LOOK_MS * 1000);
+            /* first the command: it goes on, and we have stopped since, if we ever do */
+            stopped = process_is_stopped((uint32_t)command_pid);
+            stopped = stopped || !process_is_stopped((uint32_t)self);
+        }
+        if (getppid() == self)
+            kill(self, SIGCONT);
+        _exit(0);
+    }
+    raise(SIGSTOP);
+    if (sentry > 0) {
+        kill(sentry, SIGKILL);
+        waitpid(sentry, &status, 0);
+    }
+    return sentry > 0 && WIFEXITED(status);
+}
 
 static void on_child(int number)
 {
@@ -197,7 +232,8 @@ int job_wait(struct launch *l, int *ended)
          * was continued before we come here, it goes on already. */
         usleep(STOP_LOOK_MS * 1000);
         if (process_is_stopped((uint32_t)command_pid)) {
-            raise(SIGSTOP);
+            if (stop_with_command())
+                continue; /* if it is stopped it was stopped once more */
             for (int ms = 0; ms < STOP_LOOK_MS && process_is_stopped((uint32_t)command_pid); ms++)
                 usleep(1000);
             if (process_is_stopped((uint32_t)command_pid)) /* SIGCONT was for us alone */
