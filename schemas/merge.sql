@@ -16,6 +16,7 @@ CREATE TEMP TABLE number AS SELECT trace_id, file, began_ns,
   COALESCE(MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'span_ns'), 0) AS span_ns,
   COALESCE(MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'min_duration_ns'), 0) AS min_duration_ns,
   MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'clock_doubt_ns') AS clock_doubt_ns,
+  MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'recorder_cpu_ns') AS cpu_ns,
   MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'frame_count') AS frames,
   MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'open_frame_count') AS open_frames,
   COALESCE(MAX(value) FILTER (WHERE key = 'host'), '') AS host,
@@ -33,6 +34,7 @@ UNION ALL SELECT 'clock_doubt_ns', MAX(clock_doubt_ns) FROM number HAVING COUNT(
 UNION ALL SELECT 'started_unix_ns', MIN(began_ns) FROM number
 UNION ALL SELECT 'span_ns', MAX(0, MAX(began_ns + span_ns) - MIN(began_ns)) FROM number
 UNION ALL SELECT 'min_duration_ns', MAX(min_duration_ns) FROM number
+UNION ALL SELECT 'recorder_cpu_ns', SUM(cpu_ns) FROM number HAVING COUNT(cpu_ns) = COUNT(*)
 UNION ALL SELECT 'merged_from', json_group_array(json_object('file', file, 'host', host, 'command', command, 'started_unix_ns', began_ns))
 FROM number;
 

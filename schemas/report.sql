@@ -29,6 +29,8 @@ FROM about WHERE started > 0
 UNION ALL
 SELECT 'span', CAST(value AS INTEGER), NULL FROM meta WHERE key = 'span_ns' AND value >= 0
 UNION ALL
+SELECT 'recorder', printf('%.2f s of processor time', value / 1e9), NULL FROM meta WHERE key = 'recorder_cpu_ns' AND value >= 0
+UNION ALL
 SELECT 'frames', NULL, NULL
 UNION ALL
 SELECT 'processes', COUNT(*), NULL FROM process
@@ -51,7 +53,8 @@ SELECT COUNT(*) FROM (SELECT end_ns FROM frame LIMIT 2000000) WHERE end_ns IS NU
 -- name: sums
 -- Members of --json: ?1 is the number of frames, ?2 of those that are open.
 SELECT ?1 AS frames, ?2 AS open_frames, (SELECT COUNT(*) FROM process) AS process_count, (SELECT COUNT(*) FROM thread) AS thread_count,
-       (SELECT COALESCE(SUM(events), 0) FROM loss) AS lost_events;
+       (SELECT COALESCE(SUM(events), 0) FROM loss) AS lost_events,
+       (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'recorder_cpu_ns') AS recorder_cpu_ns;
 
 -- name: cards
 -- The numbers at the head of a page: what, what that is, a number, its type ('count', 'ns', 'percent'), and whether it is good or

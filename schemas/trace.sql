@@ -31,6 +31,10 @@ PRAGMA user_version = 2;            -- the same number as meta.schema_version
 --   clock_resolution_ns  with 'coarse': how long that was ago at most, in the mean. Where it was ever over 20 ms `loss` has
 --                     a row, "stall: for up to ..."
 --   span_ns           from the start to the last event seen
+--   recorder_cpu_ns   processor time of the recorder's own processes, until the trace was whole. No clock of the program has it
+--                     in it, nor does time(1) of `dyntrace run`. Of a recorder that was killed it lacks a quarter of a second at
+--                     most, and all where nothing was left to go on with: then there is no such row. Of a merged trace it is
+--                     the sum, where all say it
 --   frame_count       rows in `frame`; kept here because counting them is slow
 --   open_frame_count  those of them without an end
 --   min_duration_ns   shorter frames were not stored (code_total still counts them)

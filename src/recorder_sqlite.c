@@ -107,10 +107,27 @@ static char *put_text(enum recorder_put which, struct put *put)
     return made;
 }
 
+int recorder_system_error(struct sqlite3 *db)
+{
+    int code = sqlite3_errcode(db) & 0xff;
+
+    return code == SQLITE_CANTOPEN || code == SQLITE_IOERR ? sqlite3_system_errno(db) : 0;
+}
+
+const char *recorder_why(struct sqlite3 *db)
+{
+    static char why[512];
+    int number = recorder_system_error(db);
+
+    snprintf(why, sizeof why, "%s%s%s%s", sqlite3_errmsg(db), number ? " (" : "",
+             number ? strerror(number) : "", number ? ")" : "");
+    return why;
+}
+
 static void remember_error(struct recorder *r)
 {
     r->failed = true;
-    snprintf(r->error, sizeof r->error, "%s", sqlite3_errmsg(r->db));
+    snprintf(r->error, sizeof r->error, "%s", recorder_why(r->db));
 }
 
 /* What writes a row, made when the first one comes: a short recording has few kinds. NULL: that is
@@ -134,7 +151,6 @@ static const struct put *put_of(struct recorder *r, enum recorder_put which)
 
 struct recorder *recorder_open(const char *path, const char **error)
 {
-    static char why[256];
     struct recorder *r = calloc(1, sizeof *r);
 
     if (!r ||
@@ -147,8 +163,7 @@ struct recorder *recorder_open(const char *path, const char **error)
         goto err;
     return r;
 err:
-    snprintf(why, sizeof why, "%s", r && r->db ? sqlite3_errmsg(r->db) : "out of memory");
-    *error = why;
+    *error = r && r->db ? recorder_why(r->db) : "out of memory";
     recorder_close(r);
     return NULL;
 }

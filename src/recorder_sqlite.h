@@ -116,6 +116,10 @@ struct recorder *recorder_open(const char *path, const char **error);
 void recorder_views(struct recorder *r);
 /* Its connection, borrowed. */
 struct sqlite3 *recorder_database(struct recorder *r);
+/* What went wrong last on a connection, with what the system said of it (static). */
+const char *recorder_why(struct sqlite3 *db);
+/* The latter alone, an errno, or 0. */
+int recorder_system_error(struct sqlite3 *db);
 void recorder_close(struct recorder *r);
 
 /* Commit if a row was put that will not be said again. */

@@ -276,9 +276,12 @@ static void say_result(const struct session *session, const struct collector_res
         say_error("%s is not complete: %s%s; `dyntrace report` lists %s", session->trace,
                   said->worst, said->missing > 1 ? ", and more" : "",
                   said->missing > 1 ? "all losses" : "it");
+    if (said->cpu_ns > 0)
+        snprintf(cpu, sizeof cpu, "; the recorder took %.2f s of processor time",
+                 (double)said->cpu_ns / 1e9);
     if (terminal && !said->error[0])
-        say_error("%llu frames of %u process%s in %s", (unsigned long long)said->frames,
-                  said->processes, said->processes == 1 ? "" : "es", session->trace);
+        say_error("%llu frames of %u process%s in %s%s", (unsigned long long)said->frames,
+                  said->processes, said->processes == 1 ? "" : "es", session->trace, cpu);
 }
 
 static int run_untraced(const struct program *t)

@@ -53,9 +53,10 @@ struct run {
     struct watch watch;
     int orders;
     pid_t parent;
-    uint64_t last_commit; /* CLOCK_MONOTONIC */
-    int command_watch;    /* process_watch of it, once there is no parent to say */
-    bool orphan;          /* there is none */
+    int64_t cpu_before_ns; /* processor time of killed collectors */
+    uint64_t last_commit;  /* CLOCK_MONOTONIC */
+    int command_watch;     /* process_watch of it, once there is no parent to say */
+    bool orphan;           /* there is none */
     bool ended, stop, said;
     bool done; /* processes that live on are no loss */
     int status;
@@ -220,6 +221,17 @@ static bool command_goes_on(struct run *run)
     return process_lives(run->command_watch);
 }
 
+/* The processor time of this collector and those before it, as far as they could note it. */
+static void note_cpu(struct run *run)
+{
+    int64_t cpu_ns = run->cpu_before_ns + recorder_cpu_ns();
+
+    if (run->c.salvaged)
+        return; /* what those before it took is not known */
+    run->c.state.file->header.cpu_ns = cpu_ns;
+    recorder_meta(run->c.recorder, "recorder_cpu_ns", NULL, cpu_ns);
+}
+
 static void commit_sometimes(struct run *run, bool now)
 {
     struct collector *c = &run->c;
@@ -230,6 +242,7 @@ static void commit_sometimes(struct run *run, bool now)
     watch_statuses(c);
     say_totals(c);
     recorder_meta(c->recorder, "span_ns", NULL, (int64_t)c->decode.last_ns);
+    note_cpu(run);
     if (recorder_commit(c->recorder))
         watch_committed(c);
     if (getppid() != run->parent)
@@ -429,6 +442,24 @@ static void move(const char *trace, struct collector_result *result)
         fail(result, "%s: is whole, but cannot be moved to its place: %s", trace, why);
 }
 
+/* The two files of SESSION could not be joined, END says why. */
+static void fail_to_join(const struct session *session, const struct recorder_end *end,
+                         struct collector_result *result)
+{
+    const char *trace = session->trace;
+
+    result->error[0] = 0;
+    if (access(session->frames, F_OK) && (errno == ENOENT || errno == ENOTDIR))
+        fail(result,
+             "%s: cannot be finished: the trace or its directory was deleted or renamed while it "
+             "was recorded; with %s in its place again `dyntrace fsck --recover %s` finishes it",
+             trace, session->frames, trace);
+    else
+        fail(result, "%s: cannot be finished: %s; %s`dyntrace fsck --recover %s` tries again",
+             trace, end->error, end->full ? "make room, then " : "", trace);
+    result->frames = 0;
+}
+
 /* The frames are there, FRAMES of them: the rest of the trace, and then it is whole. */
 static void finish_trace(struct run *run, int64_t frames, struct collector_result *result)
 {
@@ -436,6 +467,7 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
     unsigned how = (c->resumed ? JOIN_RECOVERED : 0) | (c->salvaged ? JOIN_SALVAGED : 0) |
                    (c->pages.indexed ? JOIN_INDEXED : 0);
     uint64_t lookups = c->lookups.next[PAGES_LOOKUP] - 1;
+    struct recorder_end end = {.cpu_ns = run->cpu_before_ns};
     const char *why;
 
     result->frames = (uint64_t)frames;
@@ -453,14 +485,12 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
     }
     frame_pages_close(&c->pages);
     lookup_pages_close(&c->lookups);
-    if (!recorder_join(c->recorder, c->session->trace, c->session->frames, how, &why)) {
-        result->error[0] = 0;
-        fail(result, "%s: cannot be finished: %s; make room, then `dyntrace fsck --recover %s`",
-             c->session->trace, why, c->session->trace);
-        result->frames = 0;
+    if (!recorder_join(c->recorder, c->session->trace, c->session->frames, how, &end)) {
+        fail_to_join(c->session, &end, result);
     } else if (c->resumed) {
         recorder_finished(c->session->trace, &result->frames, &result->processes);
     }
+    result->cpu_ns = c->salvaged ? 0 : end.cpu_ns;
     /* to ask the trace is to open it anew */
     if ((result->frames || !result->error[0]) && (c->resumed || *c->session->destination))
         move(c->session->trace, result);
@@ -552,6 +582,7 @@ static bool collector_open(struct run *run, struct session *session, bool resume
     }
     if (c->resumed)
         collector_state_recall(&c->state);
+    run->cpu_before_ns = c->state.file->header.cpu_ns;
     lookup_pages_open(&c->lookups, &c->pages, &c->state.file->lookups, c->state.file->header.next,
                       c->resumed);
     c->recorder = recorder_open(session->trace, error);

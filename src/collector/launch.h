@@ -22,6 +22,7 @@ struct collector_result {
     uint64_t frames, missing;
     /* of a program that used torch, bytes: pages of frames that nobody decided */
     uint64_t undecided;
+    int64_t cpu_ns; /* processor time of the collectors; 0: not known */
     uint32_t processes;
     char unsupported[512], torch_note[512];
     char worst[256];                /* the largest of what is missing */

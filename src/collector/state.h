@@ -20,6 +20,7 @@ struct state_header {
     /* ids, and those that no decoder will give again whatever it committed */
     uint64_t next[IDS_OF_WORDS], sure[IDS_OF_WORDS];
     uint64_t last_ns;                         /* the latest event taken */
+    int64_t cpu_ns;                           /* processor time of all collectors of it so far */
     uint64_t command_started, parent_started; /* /proc/PID/stat's start times */
     /* pid of the `run` or `collect` that replaces a dead collector */
     uint32_t parent;

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "collector/decode.h"
@@ -221,20 +222,47 @@ static bool tables_copy(sqlite3 *db)
     return done;
 }
 
-bool recorder_join(struct recorder *r, const char *live, const char *frames, unsigned how,
-                   const char **error)
+/* Is that for want of room? */
+static bool is_full(sqlite3 *db)
 {
-    static char why[512];
+    int number = recorder_system_error(db);
+
+    return sqlite3_errcode(db) == SQLITE_FULL || number == ENOSPC || number == EDQUOT;
+}
+
+int64_t recorder_cpu_ns(void)
+{
+    struct timespec used = {0};
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return used.tv_sec * INT64_C(1000000000) + used.tv_nsec;
+}
+
+/* The last words of a trace. Only at the end: one that says it is whole is taken at its word
+ * (recorder_finished). What collectors took is not known where their state was lost. */
+static bool run_last(sqlite3 *db, unsigned how, int64_t cpu_ns)
+{
+    char *sql = sqlite3_mprintf(
+        "DELETE FROM trace.meta WHERE key IN ('session', 'recorder_cpu_ns');"
+        "INSERT INTO trace.meta SELECT 'recorder_cpu_ns', %lld WHERE %d;"
+        "UPDATE trace.meta SET value = %Q WHERE key = 'state'; COMMIT;"
+        "DETACH trace",
+        (long long)cpu_ns, !(how & JOIN_SALVAGED), how & JOIN_RECOVERED ? "recovered" : "complete");
+    bool done = sql && run(db, sql);
+
+    sqlite3_free(sql);
+    return done;
+}
+
+bool recorder_join(struct recorder *r, const char *live, const char *frames, unsigned how,
+                   struct recorder_end *end)
+{
     /* to open LIVE once more would be to read its schema once more */
     sqlite3 *db = recorder_database(r);
     bool recovered = how & JOIN_RECOVERED;
     char *attach =
         sqlite3_mprintf("ATTACH %Q AS trace; PRAGMA trace.synchronous=OFF; BEGIN", frames);
-    /* Only at the end: a trace that says it is whole is taken at its word (recorder_finished). */
-    char *end = sqlite3_mprintf("UPDATE trace.meta SET value = %Q WHERE key = 'state'; DELETE FROM "
-                                "trace.meta WHERE key = 'session';COMMIT; DETACH trace",
-                                recovered ? "recovered" : "complete");
-    bool joined = attach && end && run(db, attach) && tables_copy(db) &&
+    bool joined = attach && run(db, attach) && tables_copy(db) &&
                   run(db, schema_statement("recover/views")) &&
                   run(db, schema_statement("recover/late")) && /* with a journal: all or nothing */
                   (!(how & JOIN_SALVAGED) || run(db, schema_statement("recover/salvage"))) &&
@@ -242,16 +270,21 @@ bool recorder_join(struct recorder *r, const char *live, const char *frames, uns
                   (!(how & (JOIN_RECOVERED | JOIN_TOTALS)) ||
                    (run(db, schema_statement("recover/totals")) && totals_mend(db))) &&
                   (how & JOIN_INDEXED || run(db, schema_statement("recover/index"))) &&
-                  run(db, schema_statement("recover/end")) && run(db, end);
+                  run(db, schema_statement("recover/end"));
 
-    snprintf(why, sizeof why, "%s", sqlite3_errmsg(db));
-    *error = why;
+    end->cpu_ns += recorder_cpu_ns();
+    joined = joined && run_last(db, how, end->cpu_ns);
+    end->error = recorder_why(db);
+    end->full = !joined && is_full(db);
     sqlite3_free(attach);
-    sqlite3_free(end);
     /* what is in LIVE has gone over */
     sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, joined, NULL);
     recorder_close(r);
-    return joined && recorder_publish(live, frames, error);
+    if (joined && !recorder_publish(live, frames, &end->error)) {
+        end->full = errno == ENOSPC || errno == EDQUOT;
+        joined = false;
+    }
+    return joined;
 }
 
 bool recorder_publish(const char *live, const char *frames, const char **error)
@@ -269,6 +302,17 @@ bool recorder_publish(const char *live, const char *frames, const char **error)
     return true;
 }
 
+/* Write BYTES of PART to FD. False with errno. */
+static bool write_all(int fd, const char *part, size_t bytes)
+{
+    ssize_t put;
+
+    for (size_t at = 0; at < bytes; at += (size_t)put)
+        if ((put = write(fd, part + at, bytes - at)) < 0)
+            return false;
+    return true;
+}
+
 /* All of FROM, on the disk, as TO, a new file. */
 static bool file_copy(const char *from, const char *to)
 {
@@ -282,7 +326,7 @@ static bool file_copy(const char *from, const char *to)
         static char part[1 << 16];
         lseek(in, 0, SEEK_SET);
         lseek(out, 0, SEEK_SET);
-        while ((got = read(in, part, sizeof part)) > 0 && write(out, part, (size_t)got) == got)
+        while ((got = read(in, part, sizeof part)) > 0 && write_all(out, part, (size_t)got))
             ;
     }
     failed = in < 0 || out < 0 || got != 0 || fsync(out) || (close(out) ? (out = -1) : 0);

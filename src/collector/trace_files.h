@@ -36,11 +36,20 @@ enum join_how {
     JOIN_TOTALS = 8,
 };
 
-/* Copy the tables of R, whose file is LIVE and which is closed then, into FRAMES, where those that
- * are made of pages are finished, and publish that. HOW is of enum join_how. False: *ERROR
- * (static); LIVE stays as it is when that fails. */
+/* Processor time of this process so far, of all its threads. */
+int64_t recorder_cpu_ns(void);
+
+struct recorder_end {
+    int64_t cpu_ns;    /* processor time: of the collectors before this one; then of all together */
+    const char *error; /* static */
+    bool full;         /* there was no room */
+};
+
+/* Copy the tables of R, whose file is LIVE and which is closed then, into FRAMES, where those
+ * that are made of pages are finished, and publish that. HOW is of enum join_how. False:
+ * END->error; LIVE stays as it is when that fails. */
 bool recorder_join(struct recorder *r, const char *live, const char *frames, unsigned how,
-                   const char **error);
+                   struct recorder_end *end);
 /* Rename FRAMES to LIVE, and take away what belongs to the old LIVE. False: *ERROR. */
 bool recorder_publish(const char *live, const char *frames, const char **error);
 /* Move the whole trace PATH to the place that it names, if it names one, and remove the directory
