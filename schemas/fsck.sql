@@ -5,6 +5,10 @@
 -- the file is undamaged (integrity_check)
 SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok' LIMIT 100;
 
+-- name: begun
+-- something was recorded in it (a trace that was renamed while it was recorded is under its first name; what was renamed is empty)
+SELECT 'meta.state' WHERE NOT EXISTS (SELECT 1 FROM meta WHERE key = 'state') AND NOT EXISTS (SELECT 1 FROM process);
+
 -- name: thread-process
 -- a thread's process exists
 SELECT thread_id FROM thread WHERE process_id IS NULL OR process_id NOT IN (SELECT process_id FROM process);

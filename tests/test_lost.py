@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import http.client
 import os
+import resource
 import signal
 import socket
 import struct
@@ -640,3 +641,83 @@ def test_coarse_clock(dyntrace, python, tmp_path, what):
     assert rows(trace, "SELECT count(*) FROM process WHERE end_ns < start_ns OR start_ns IS NULL") == [(0,)]
     report = subprocess.run([dyntrace, "report", trace], capture_output=True, text=True, check=True).stdout
     assert "times are right within" in report
+
+
+# ---- processes that the collector comes to late ----
+
+FAMILY = """
+import os
+def calls(n):
+    for _ in range(n):
+        after(1)
+def child():
+    calls(10)
+    os.read(ends[0], 1)
+    calls(20)
+ends = os.pipe()
+print("begin", flush=True)
+sys.stdin.readline()
+pids = []
+for _ in range(3):
+    pids.append(os.fork())
+    if not pids[-1]:
+        child()
+        os._exit(0)
+print("forked", flush=True)
+sys.stdin.readline()
+os.write(ends[1], b"123")
+for pid in pids:
+    os.waitpid(pid, 0)
+"""
+
+
+def leaves_of_children(trace):
+    return rows(trace, "SELECT count(*) FROM frame f JOIN code c USING (code_id) JOIN thread t USING (thread_id)"
+                       " WHERE c.qualname = 'leaf' AND t.process_id > 1 GROUP BY t.process_id ORDER BY 1")
+
+
+@pytest.mark.no_sanitizer
+@pytest.mark.parametrize("more", range(4))
+def test_the_collector_lacks_descriptors(dyntrace, python, tmp_path, more):
+    """For the files of children, or for what tells their end: they are recorded once there are some, or all the same."""
+    trace = tmp_path / "t.db"
+    with running(dyntrace, python, tmp_path, FAMILY) as (run, collector):
+        time.sleep(0.1)
+        used = len(os.listdir(f"/proc/{collector}/fd"))
+        before = resource.prlimit(collector, resource.RLIMIT_NOFILE)
+        resource.prlimit(collector, resource.RLIMIT_NOFILE, (used + more, before[1]))
+        run.stdin.write("\n")
+        run.stdin.flush()
+        assert run.stdout.readline() == "forked\n"
+        time.sleep(0.2)
+        resource.prlimit(collector, resource.RLIMIT_NOFILE, before)
+        _, err = run.communicate("\n", timeout=60)
+    assert (run.returncode, err) == (0, "")
+    fsck(dyntrace, trace)
+    assert leaves_of_children(trace) == [(30,)] * 3
+    assert rows(trace, "SELECT cause FROM losses WHERE NOT is_stall") == []
+    assert rows(trace, "SELECT count(*) FROM process WHERE end_ns IS NULL") == [(0,)]
+
+
+def test_more_news_than_the_kernel_keeps(dyntrace, python, tmp_path):
+    """While the collector is stopped so much happens in the session's directory that the kernel drops what came last: three processes."""
+    trace = tmp_path / "t.db"
+    with open("/proc/sys/fs/inotify/max_queued_events") as file:
+        most = int(file.read())
+    if most > 100_000:
+        pytest.skip("the kernel keeps too many")
+    with running(dyntrace, python, tmp_path, FAMILY) as (run, collector):
+        time.sleep(0.1)
+        session = Path(rows(trace, "SELECT value FROM meta WHERE key = 'session'")[0][0])
+        os.kill(collector, signal.SIGSTOP)
+        for n in range(most // 2 + 10):
+            (session / f"news{n}").touch()
+            (session / f"news{n}").unlink()
+        run.stdin.write("\n")
+        run.stdin.flush()
+        assert run.stdout.readline() == "forked\n"
+        os.kill(collector, signal.SIGCONT)
+        _, err = run.communicate("\n", timeout=60)
+    assert (run.returncode, err) == (0, "")
+    fsck(dyntrace, trace)
+    assert leaves_of_children(trace) == [(30,)] * 3

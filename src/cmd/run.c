@@ -212,9 +212,12 @@ static bool trace_end(struct launch *l, volatile sig_atomic_t *interrupted,
 {
     if (launch_wait(l, interrupted, said))
         return true;
-    say_error("the collector was killed again and again; `dyntrace fsck --recover %s` may finish "
-              "the trace",
-              l->session->trace);
+    if (l->why[0])
+        say_error("%s; `dyntrace fsck --recover %s` tries again", l->why, l->session->trace);
+    else
+        say_error("the collector was killed again and again; `dyntrace fsck --recover %s` may "
+                  "finish the trace",
+                  l->session->trace);
     l->session->directory[0] = 0; /* keep it for that */
     return false;
 }

@@ -512,6 +512,7 @@ static void finish(struct run *run, struct collector_result *result)
                            t->row.pid ? t->row.pid : t->row.own_pid);
         watch_finish(t);
     }
+    watch_unopened(&run->watch);
     for (int i = 0; i < STATUS_TRIES && watch_statuses(c); i++)
         usleep(1000);
     lookup_pages_finish(&c->lookups);
@@ -753,8 +754,11 @@ static bool record(struct run *run, const char *argv, int to, struct collector_r
         return false;
     }
     if (!collector_state_reserve(&c->state)) {
+        static char room[sizeof c->session->directory + 128];
         atomic_store(&c->session->file->closed, 1);
-        *error = strerror(errno);
+        snprintf(room, sizeof room, "not recorded: no room in %s for what is on its way (%s)",
+                 c->session->directory, strerror(errno));
+        *error = room;
         return false;
     }
     recorder_views(c->recorder);

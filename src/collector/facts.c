@@ -5,6 +5,7 @@
  * (entry 3, compile 7) become row ids here; the guards of an entry have row ids that follow each
  * other, so a guard is named by its entry and its ordinal. A row whose own id is 0, because what it
  * is about is not known, is not written (recorder_put). */
+#include <errno.h>
 #include <sys/mman.h>
 #include <sys/param.h>
 
@@ -342,14 +343,17 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
 bool traced_facts_next(struct traced *t, uint64_t at)
 {
     struct facts head = {0}, *chunk = NULL;
+    int error = ERANGE;
 
     if (pread(t->fd, &head, sizeof head, (off_t)at) == sizeof head && head.bytes &&
-        head.bytes < UINT32_MAX)
+        head.bytes < UINT32_MAX) {
         chunk = traced_map(t, at, head.bytes + sizeof head);
+        error = chunk ? ERANGE : errno;
+    }
     if (!chunk || (t->facts && at <= t->facts_off)) { /* a chain that leads back would never end */
         if (chunk)
             munmap(chunk, head.bytes + sizeof head);
-        traced_broken(t, "its names lie outside the file");
+        traced_unmapped(t, "its names lie", error);
         return false;
     }
     if (t->facts)

@@ -38,6 +38,17 @@ void launch_let_go(void)
         close(null);
 }
 
+/* Two are needed for each process that is recorded, however few the program wants for itself. */
+static void descriptors_most(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 /* Fork a collector; it lives in a session of its own. ALONE: it is to be nobody's child, and takes
  * no orders. */
 static int start(struct launch *l, const char *argv, bool alone)
@@ -61,6 +72,7 @@ static int start(struct launch *l, const char *argv, bool alone)
         for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
             signal(ignored[i], SIG_IGN);
         sigprocmask(SIG_SETMASK, &none, NULL);
+        descriptors_most();
         setpriority(PRIO_PROCESS, 0, -10); /* the program waits for us; refused unless root */
         launch_let_go();
         if (alone)
@@ -138,16 +150,39 @@ void launch_order(struct launch *l, const struct collector_order *order)
 static void replace(struct launch *l)
 {
     struct collector_result said;
+    bool ready;
 
     close(l->link);
     l->link = -1;
-    if (session_take(l->session) || start(l, NULL, false) || !is_ready(l, &said))
+    if (session_take(l->session) || start(l, NULL, false))
+        return;
+    ready = is_ready(l, &said);
+    snprintf(l->why, sizeof l->why, "%s", ready ? "" : said.error);
+    if (!ready)
         return;
     l->replaced++;
     if (l->began.pid)
         send_order(l, &l->began);
     if (l->ended.pid)
         send_order(l, &l->ended);
+}
+
+/* What the collector said at its end. Where it left orders unread the socket first tells that. */
+static bool take_result(const struct launch *l, struct collector_result *said, int flags)
+{
+    ssize_t got = recv(l->link, said, sizeof *said, flags);
+
+    if (got < 0 && errno == ECONNRESET)
+        got = recv(l->link, said, sizeof *said, flags);
+    return got == sizeof *said;
+}
+
+/* Has the dead one said what it made, or why it could not go on? */
+static bool has_said(const struct launch *l)
+{
+    struct collector_result said;
+
+    return take_result(l, &said, MSG_PEEK | MSG_DONTWAIT);
 }
 
 int launch_look(struct launch *l)
@@ -159,7 +194,7 @@ int launch_look(struct launch *l)
         /* One that lived is replaced at once; one that dies again and again, ever more slowly. */
         l->pause_ns = now - l->born_ns >= PAUSE_MAX_NS ? 0 : l->pause_ns * 3 / 2 + PAUSE_NS;
         l->pid = 0;
-        l->done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        l->done = (WIFEXITED(status) && WEXITSTATUS(status) == 0) || has_said(l);
     }
     if (l->pid || l->done)
         return -1;
@@ -185,7 +220,7 @@ bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted,
         fd.fd = l->link;
         if (l->link >= 0 && poll(&fd, 1, 200) <= 0)
             continue;
-        if (read(l->link, said, sizeof *said) == sizeof *said) {
+        if (take_result(l, said, 0)) {
             /* what it gives back takes time, which is nobody's who waits for the command */
             l->pid = 0;
             return true;

@@ -43,9 +43,10 @@ struct launch {
     struct collector_order began, ended;
     /* CLOCK_MONOTONIC: when it began; how long the next is waited with */
     uint64_t born_ns, pause_ns;
-    unsigned replaced; /* how often */
-    bool done;         /* it has ended, and said what it made */
-    bool orphan;       /* it is nobody's child: when it dies nobody takes its place */
+    unsigned replaced;            /* how often */
+    bool done;                    /* it has ended, and said what it made */
+    char why[2 * PATH_MAX + 512]; /* what the last that could not begin said, or "" */
+    bool orphan;                  /* it is nobody's child: when it dies nobody takes its place */
 };
 
 /* Let go of standard input and output and of inherited descriptors; stderr stays. */

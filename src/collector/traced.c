@@ -81,10 +81,12 @@ static bool in_file(struct traced *t, uint64_t at, uint64_t bytes)
 
 void *traced_map(struct traced *t, uint64_t at, size_t bytes)
 {
-    void *mapped = in_file(t, at, bytes)
-                       ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, (off_t)at)
-                       : MAP_FAILED;
+    void *mapped = MAP_FAILED;
 
+    if (in_file(t, at, bytes))
+        mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, (off_t)at);
+    else
+        errno = ERANGE;
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
@@ -105,24 +107,42 @@ void traced_broken(struct traced *t, const char *why)
                    "ring: %s; nothing more of this process was taken", why);
 }
 
+void traced_unmapped(struct traced *t, const char *what, int error)
+{
+    char why[200];
+
+    if (error == ERANGE)
+        snprintf(why, sizeof why, "%s outside the file", what);
+    else
+        snprintf(why, sizeof why,
+                 "the recorder had no room in its own address space for it (%s; a limit of the "
+                 "program's, such as ulimit -v, holds for the recorder too)",
+                 strerror(error));
+    traced_broken(t, why);
+}
+
 /* ---- rings ---- */
 
-/* The words of a ring at AT, COUNT of them, mapped twice in a row; NULL: that cannot be. */
+/* The words of a ring at AT, COUNT of them, mapped twice in a row; NULL, as traced_map. */
 static uint64_t *words_map(struct traced *t, uint64_t at, uint64_t count)
 {
     size_t bytes = count * 8;
     char *area;
 
     if (!count || (count & (count - 1)) != 0 || count < RING_SMALLEST / 8 ||
-        count > (UINT64_C(1) << 30) / 8 || !in_file(t, at, RING_HEADER + bytes))
+        count > (UINT64_C(1) << 30) / 8 || !in_file(t, at, RING_HEADER + bytes)) {
+        errno = ERANGE;
         return NULL;
+    }
     area = mmap(NULL, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (area == MAP_FAILED)
         return NULL;
     for (int i = 0; i < 2; i++)
         if (mmap(area + i * bytes, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, t->fd,
                  (off_t)(at + RING_HEADER)) == MAP_FAILED) {
+            int error = errno;
             munmap(area, 2 * bytes);
+            errno = error;
             return NULL;
         }
     return (uint64_t *)area;
@@ -133,16 +153,17 @@ static bool ring_open(struct traced *t, uint32_t n)
     struct collector *c = t->collector;
     uint64_t at = t->file->ring_off[n];
     struct ring *ring = traced_map(t, at, RING_HEADER);
-    uint64_t count = ring ? ring->words : 0, *words = words_map(t, at, count);
+    uint64_t count = ring ? ring->words : 0, *words = ring ? words_map(t, at, count) : NULL;
     struct decode_place *place = words ? collector_state_place(&c->state, t->name, n) : NULL;
     struct traced_ring *more = place ? list_add(&t->rings) : NULL;
+    int error = errno;
 
     if (!more) {
         if (words)
             munmap(words, count * 16);
         if (ring)
             munmap(ring, RING_HEADER);
-        traced_broken(t, "a thread's ring lies outside the file");
+        traced_unmapped(t, "a thread's ring lies", error);
         return false;
     }
     *more = (struct traced_ring){.ring = ring, .words = words, .count = count};
@@ -334,7 +355,9 @@ void traced_open(struct traced *t)
     t->root = t->file && at ? traced_map(t, 0, HEADER_BYTES) : t->file;
     t->nested = at;
     if (!t->root || !atomic_load_explicit(&t->file->ready, memory_order_acquire)) {
-        t->opened = t->fd >= 0 ? TRACED_NOT_YET : TRACED_NONE;
+        /* Of descriptors or memory there may be enough in a moment. */
+        bool later = t->fd >= 0 || errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+        t->opened = later ? TRACED_NOT_YET : TRACED_NONE;
         return;
     }
     if (memcmp(t->file->magic, RING_PROCESS_MAGIC, sizeof t->file->magic) ||

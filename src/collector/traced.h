@@ -114,8 +114,10 @@ void traced_inherit(struct traced *t, struct traced *parent);
 
 /* ---- collector/traced.c ---- */
 
-/* BYTES of its file from AT on; NULL: they are not there. */
+/* BYTES of its file from AT on; NULL: errno is ERANGE, they are not there, or says why not. */
 void *traced_map(struct traced *t, uint64_t at, size_t bytes);
+/* As traced_broken, of what traced_map failed for with ERROR; WHAT: "a thread's ring lies". */
+void traced_unmapped(struct traced *t, const char *what, int error);
 /* The file cannot be trusted for a reason that becomes a loss: as traced_abandon. */
 void traced_broken(struct traced *t, const char *why);
 /* For the session's file NAME; NULL: no memory. */

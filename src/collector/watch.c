@@ -360,10 +360,33 @@ static void pending_take(struct watch *w)
     w->pending.count = kept;
 }
 
+void watch_unopened(struct watch *w)
+{
+    size_t count = 0;
+    int error = 0;
+
+    for (size_t i = 0; i < w->pending.count; i++) {
+        const struct watch_file *file = &w->pending.at[i];
+        int fd = session_open_file(w->c->session->place[file->place], file->name, O_RDONLY);
+        if (fd >= 0) {
+            close(fd);
+        } else if (errno != ENOENT) {
+            error = errno;
+            count++;
+        }
+    }
+    if (count)
+        collector_lost(w->c, 0, 0,
+                       "process: the recorder could not open the files of %zu process%s (%s); "
+                       "nothing of them was recorded",
+                       count, count == 1 ? "" : "es", strerror(error));
+}
+
 /* Notes are read when they are whole (IN_CLOSE_WRITE), files when their header is. */
 void watch_new(struct watch *w)
 {
     char buffer[8192] __attribute__((aligned(__alignof__(struct inotify_event))));
+    bool overflowed = false;
     ssize_t got;
 
     pending_take(w);
@@ -375,8 +398,11 @@ void watch_new(struct watch *w)
             else if (event->len && event->mask & IN_CLOSE_WRITE &&
                      ends_with(event->name, ".unsupported"))
                 note_new(w->c, event->name);
+            overflowed |= (event->mask & IN_Q_OVERFLOW) != 0;
             at += sizeof *event + event->len;
         }
+    if (overflowed) /* there were more than the kernel keeps for us */
+        watch_left(w);
     absent_new(w);
 }
 

@@ -33,6 +33,9 @@ void watch_nested(struct watch *w, struct traced *t);
  * it. */
 void watch_left(struct watch *w);
 
+/* The recording ends: what processes wrote into files that could not be opened is lost. */
+void watch_unopened(struct watch *w);
+
 /* Take what T has written, as traced_drain. */
 void watch_drain(struct traced *t);
 /* T writes no more: take the rest, and close its decoders. */

@@ -17,6 +17,7 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -53,19 +54,30 @@ static uint64_t step_of(uint64_t bytes)
     return bytes < RESERVE_STEP ? bytes : RESERVE_STEP;
 }
 
+/* What one ring may take of a limited address space (ulimit -v): the program needs it for
+ * itself. */
+static uint64_t address_space_share(void)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_AS, &limit) ? UINT64_MAX : limit.rlim_cur / 64;
+}
+
 /* A ring's size falls as the process has more of them, so that hundreds of threads stay near the
  * session's budget: 64 KB each beyond it. NULL: there is no room, which is noted. */
 static struct ring *ring_new(void)
 {
     uint64_t left =
         P.session->budget_bytes > ring_bytes_used ? P.session->budget_bytes - ring_bytes_used : 0;
-    uint64_t bytes = P.session->ring_bytes, offset;
+    uint64_t bytes = P.session->ring_bytes, share = address_space_share(), offset;
     uint32_t n = atomic_load_explicit(&P.file->rings, memory_order_relaxed);
     struct ring *ring = NULL;
 
     if (P.file->parent_file[0]) /* forked: often one of many, and short-lived */
         bytes /= 4;
     while (n && bytes > RING_SMALLEST && bytes > left / 4)
+        bytes /= 2;
+    while (bytes > RING_SMALLEST && bytes > share)
         bytes /= 2;
     errno = EAGAIN;
     while (n < RING_MAX &&
