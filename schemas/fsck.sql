@@ -101,25 +101,36 @@ WHERE outcome = 2 AND NOT EXISTS (SELECT 1 FROM compile m WHERE m.frame_id = l.f
 
 -- name: check-guards
 -- a check that passed ran all guards of its entry, or those that tell torch's entries apart; one that failed ran those before the guard that failed, and that
--- The guards of an entry with rows in guard_order change places, in the middle of a check too, and in each forked process for
--- itself: what ran is then at most what stands before the guard in one of these orders. Where a value cannot be read, the first
--- guard on it is the one that failed, and that may stand further on. That none is known to have run is torch's alone.
-WITH place AS MATERIALIZED (
-    SELECT w.cache_entry_id, o.value AS ordinal, MAX(o.key) AS last
-    FROM guard_order w, json_each(iif(json_valid(w.ordinals), w.ordinals, '[]')) o GROUP BY 1, 2)
+-- They ran in the order of that moment: by ordinal, or as the last of the process's guard_orders from before the lookup says. Where a
+-- value cannot be read, the first guard on it is the one that failed: a relation of several values may stand further on. NULL is not
+-- known. Of torch alone it may not be known which guard failed, or that all ran that passed.
+WITH shim AS MATERIALIZED (SELECT c.code_id FROM code c JOIN process p USING (process_id) WHERE p.torch_mode = 'shim'),
+failed AS MATERIALIZED (
+    SELECT k.guard_check_id, k.failed_guard_id, k.guards_run, l.code_id,
+           CASE WHEN k.cache_entry_id IN (SELECT cache_entry_id FROM guard_order) THEN
+               (SELECT w.order_id FROM guard_orders w JOIN thread t ON t.process_id = w.process_id
+                WHERE w.cache_entry_id = k.cache_entry_id AND t.thread_id = l.thread_id AND w.from_ns <= l.start_ns
+                ORDER BY w.from_ns DESC, w.order_id DESC LIMIT 1) END AS order_id
+    FROM guard_check k CROSS JOIN lookup l ON l.lookup_id = k.lookup_id
+    WHERE k.result NOT IN ('pass', 'backend_mismatch') AND k.guards_run IS NOT NULL AND k.failed_guard_id IS NOT NULL),
+place AS MATERIALIZED (
+    SELECT f.failed_guard_id, f.order_id,
+           COALESCE((SELECT j.key FROM json_each(iif(json_valid(o.ordinals), o.ordinals, '[]')) j WHERE j.value = g.ordinal), g.ordinal) AS place
+    FROM (SELECT DISTINCT failed_guard_id, order_id FROM failed) f
+    CROSS JOIN guard g ON g.guard_id = f.failed_guard_id LEFT JOIN guard_order o ON o.rowid = f.order_id)
 SELECT k.guard_check_id
 FROM guard_check k CROSS JOIN lookup l ON l.lookup_id = k.lookup_id CROSS JOIN cache_entry e ON e.cache_entry_id = k.cache_entry_id
 LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
 WHERE k.duration_ns < 0 OR k.duration_ns > l.duration_ns
    OR CASE k.result
-      WHEN 'pass' THEN k.guards_run IS NOT e.guard_count
+      WHEN 'pass' THEN k.guards_run IS NOT e.guard_count AND NOT (k.guards_run = 0 AND e.code_id IN shim)
       WHEN 'backend_mismatch' THEN k.guards_run IS NOT 0
-      ELSE g.guard_id IS NULL OR k.guards_run NOT BETWEEN 1 AND e.guard_count OR k.guards_run - 1 > (
-          SELECT p.last FROM place p WHERE p.cache_entry_id = k.cache_entry_id AND p.ordinal = g.ordinal)
-        OR (k.guards_run - 1 <> g.ordinal AND NOT EXISTS (SELECT 1 FROM guard_order o WHERE o.cache_entry_id = k.cache_entry_id))
+      ELSE k.guards_run NOT BETWEEN 1 AND e.guard_count
+        OR (g.guard_id IS NULL AND NOT (k.failed_guard_id IS NULL AND k.guards_run IS NULL AND (k.result = 'error' OR e.code_id IN shim)))
       END
-   AND NOT (k.guards_run = 0 AND k.failed_guard_id IS NULL AND k.result IN ('pass', 'fail')
-      AND EXISTS (SELECT 1 FROM code c JOIN process p USING (process_id) WHERE c.code_id = e.code_id AND p.torch_mode = 'shim'));
+UNION
+SELECT f.guard_check_id FROM failed f CROSS JOIN place p ON p.failed_guard_id = f.failed_guard_id AND p.order_id IS f.order_id
+WHERE f.guards_run - 1 > p.place OR (f.guards_run - 1 < p.place AND f.code_id IN shim);
 
 -- name: entry
 -- an entry's code exists; it dies after its birth, and of something
@@ -209,13 +220,14 @@ WHERE COALESCE(r.how, '') NOT IN ('observed', 're-checked', 're-checked in part'
    OR (r.guard_id IS NOT NULL AND (g.cache_entry_id IS NOT r.cache_entry_id OR g.kind IS NOT r.kind));
 
 -- name: cause-check
--- what decided is the guard that failed in the lookup, and every entry that did not fit has its cause
+-- what decided is the guard that failed in the lookup, if that was seen, and every entry that did not fit has its cause
 SELECT COALESCE(r.rowid, 'compile ' || m.compile_id)
 FROM lookup l
 CROSS JOIN compile m ON m.frame_id = l.frame_id AND m.code_id = l.code_id
 CROSS JOIN guard_check k ON k.lookup_id = l.lookup_id AND k.result <> 'pass'
-LEFT JOIN recompile_cause r ON r.compile_id = m.compile_id AND r.cache_entry_id = k.cache_entry_id AND r.ordinal = 0 AND r.how = 'observed'
-WHERE l.outcome = 2 AND (r.rowid IS NULL OR r.guard_id IS NOT k.failed_guard_id);
+LEFT JOIN recompile_cause r ON r.compile_id = m.compile_id AND r.cache_entry_id = k.cache_entry_id AND r.ordinal = 0
+    AND (r.how = 'observed' OR k.failed_guard_id IS NULL)
+WHERE l.outcome = 2 AND (r.rowid IS NULL OR (r.guard_id IS NOT k.failed_guard_id AND k.failed_guard_id IS NOT NULL));
 
 -- name: graph-break
 -- a break is in its compile's code, and what is behind it is a rest of that

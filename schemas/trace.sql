@@ -38,8 +38,9 @@ PRAGMA user_version = 2;            -- the same number as meta.schema_version
 --   frame_count       rows in `frame`; kept here because counting them is slow
 --   open_frame_count  those of them without an end
 --   min_duration_ns   shorter frames were not stored (code_total still counts them)
---   merged_from       of a trace that `dyntrace merge` made: a JSON array of {file, host, command, started_unix_ns}; what
---                     the traces differ in is 'several', and ids are in order of birth within each of them only
+--   merged_from       of a trace that `dyntrace merge` made: a JSON array of {file, host, command, started_unix_ns, rank,
+--                     decided: 1 where a compiler decided anything}; what the traces differ in is 'several', and ids are
+--                     in order of birth within each of them only
 --   imported_from     of a trace that `dyntrace import` made: the directory of torch's logs, a JSON string
 --   session           directory of the live session, only while recording
 --   job, rank, local_rank, world_size  what the launcher said of the recorded rank (torchrun, mpirun, srun, ray), where it did
@@ -197,9 +198,11 @@ CREATE TABLE guard_check(
     cache_entry_id  INTEGER, -- whose guards
     result          TEXT,    -- 'pass', 'fail', 'error' (a guard raised), 'backend_mismatch' (no guard ran)
     failed_guard_id INTEGER, -- the guard that failed or raised
-    guards_run      INTEGER, -- how many ran, the failed one included; 0 of one that passed: only those of torch's that tell
-                             -- entries apart (its stance skip_guard_eval_unsafe); 0 of one that failed: not known, torch's
-                             -- guards held when they were asked again (a signal's handler raised in the check)
+    guards_run      INTEGER, -- how many ran, the failed one included, in the order of that moment (guard_order); 0 of one that
+                             -- passed: only those of torch's that tell entries apart (its stance skip_guard_eval_unsafe). NULL of
+                             -- one that did not: not known (the order was changed unseen or in the midst of the lookup, torch's
+                             -- guards held when they were asked again, ...). Of a dict that has not changed since all of its
+                             -- guards held, torch does not ask those on constants once more: they count as run
     duration_ns     INTEGER  -- of all of them together
 );
 CREATE INDEX guard_check_lookup ON guard_check(lookup_id); -- made when the recording ends, like lookup_code
@@ -235,7 +238,7 @@ CREATE INDEX guard_entry ON guard(cache_entry_id, ordinal);
 
 
 -- The order in which an entry's guards are tried, from a moment on: guards that fail move forward within their
--- level. An entry without a row tries them by ordinal.
+-- level. Before its first row an entry's guards are tried by ordinal.
 CREATE TABLE guard_order(
     cache_entry_id INTEGER, -- whose guards
     from_ns        INTEGER, -- for lookups that start then or later
@@ -291,7 +294,8 @@ CREATE INDEX code_mark_code ON code_mark(code_id);
 CREATE TABLE recompile_cause(
     compile_id     INTEGER, -- the compile that became necessary
     cache_entry_id INTEGER, -- the older entry that did not fit
-    ordinal        INTEGER, -- 0 is the guard that decided; others would have failed as well
+    ordinal        INTEGER, -- 0: of the guard that decided, of which each thing that did not fit is a row; others would have
+                            --   failed as well
     guard_id       INTEGER, -- the guard
     kind           TEXT,    -- its kind
     source         TEXT,    -- what it looked at; as narrow as is known: "L['x'].size()[0]"

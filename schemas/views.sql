@@ -128,7 +128,7 @@ SELECT m.compile_id, p.process_id, p.pid, p.rank, m.thread_id, m.frame_id, m.cod
            WHERE l.process_id = p.process_id AND h.born_ns <= MIN(l.until_ns, COALESCE(m.end_ns, m.start_ns))
              AND h.compile_id IS NOT m.compile_id) AS is_recompile,
        COALESCE((SELECT r.rowid FROM recompile_cause r WHERE r.compile_id = m.compile_id
-                 ORDER BY r.ordinal, r.cache_entry_id DESC LIMIT 1), -m.compile_id) AS cause_id, m.reason, m.sticky
+                 ORDER BY r.ordinal, r.cache_entry_id DESC, r.rowid LIMIT 1), -m.compile_id) AS cause_id, m.reason, m.sticky
 FROM compile m
 LEFT JOIN thread t ON t.thread_id = m.thread_id
 LEFT JOIN code c ON c.code_id = m.code_id
@@ -295,12 +295,14 @@ LEFT JOIN cache_entry e ON e.cache_entry_id = v.cache_entry_id;
 
 
 -- recompile_causes: why each recompile was needed: which guard of which older entry, what it wanted, what it saw.
--- `decided` is 1 for the first thing that did not fit in that entry; the others would have failed as well. Of a compile whose
+-- `decided` is 1 for the first thing that did not fit in that entry, one row of each; the others would have failed as well. Of a compile whose
 -- older entries had all died, why the last one did.
 CREATE VIEW recompile_causes AS
 SELECT r.rowid AS cause_id, r.compile_id, m.label, m.code_id, c.qualname, c.filename, c.first_line, m.start_ns,
        m.end_ns - m.start_ns AS compile_ns, r.cache_entry_id, e.label AS older_entry, r.ordinal,
-       COALESCE(r.ordinal, 0) = 0 AS decided,
+       COALESCE(r.ordinal, 0) = 0 AND NOT EXISTS (
+           SELECT 1 FROM recompile_cause b WHERE b.compile_id = r.compile_id AND b.cache_entry_id IS r.cache_entry_id
+           AND COALESCE(b.ordinal, 0) = 0 AND b.rowid < r.rowid) AS decided,
        r.guard_id, r.kind, r.source, r.aspect, r.dimension, r.expected, r.actual, r.text,
        COALESCE(CASE WHEN r.aspect = 'length' AND r.source NOT LIKE 'len(%' THEN 'len(' || r.source || ')' ELSE r.source END || ' was ' || r.actual || ', wanted ' || r.expected, r.text) AS why, r.how
 FROM recompile_cause r
@@ -397,7 +399,8 @@ FROM guard_order o CROSS JOIN lineage a
 
 
 -- guard_evaluation: a row for each guard that ran. Those before the end of a check passed; the one that ended it
--- has the check's own result. share_ns is an estimate: the check's time divided evenly among the guards that ran.
+-- has the check's own result. share_ns is an estimate: the check's time divided evenly among the guards that ran. Of a check
+-- whose guards_run is not known there is only the guard that ended it, without a share.
 CREATE VIEW guard_evaluation AS
 SELECT k.guard_check_id, k.lookup_id, k.position, k.cache_entry_id, g.guard_id, g.ordinal, g.kind, g.source,
        g.expression,
@@ -411,7 +414,8 @@ LEFT JOIN guard_order o ON o.rowid = (SELECT w.order_id FROM guard_orders w WHER
                                       AND w.process_id = t.process_id AND w.from_ns <= l.start_ns
                                       ORDER BY w.from_ns DESC, w.order_id DESC LIMIT 1)
 WHERE g.guard_id = k.failed_guard_id
-   OR COALESCE((SELECT j.key FROM json_each(iif(json_valid(o.ordinals), o.ordinals, '[]')) j WHERE j.value = g.ordinal), g.ordinal) < k.guards_run;
+   OR COALESCE((SELECT j.key FROM json_each(iif(json_valid(o.ordinals), o.ordinals, '[]')) j WHERE j.value = g.ordinal), g.ordinal)
+      < k.guards_run - (k.failed_guard_id IS NOT NULL); -- the failed one may stand further on: it is the first that an unread value has
 
 
 -- guard_bill: what guards cost over the whole run, by kind and source, the most costly first: guard_evaluation added
@@ -435,6 +439,7 @@ FROM checks k
 CROSS JOIN guard g ON g.cache_entry_id = k.cache_entry_id
 LEFT JOIN guard_order o ON o.rowid = k.order_id
 WHERE g.guard_id = k.failed_guard_id
-   OR COALESCE((SELECT j.key FROM json_each(iif(json_valid(o.ordinals), o.ordinals, '[]')) j WHERE j.value = g.ordinal), g.ordinal) < k.guards_run
+   OR COALESCE((SELECT j.key FROM json_each(iif(json_valid(o.ordinals), o.ordinals, '[]')) j WHERE j.value = g.ordinal), g.ordinal)
+      < k.guards_run - (k.failed_guard_id IS NOT NULL)
 GROUP BY g.kind, g.source
 ORDER BY estimated_ns DESC;

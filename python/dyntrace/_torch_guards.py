@@ -5,7 +5,8 @@ prints, never calls check() (that counts and reorders), and never keeps an objec
 
     guards = Guards(entry.guard_manager)
     guards.rows                             [(kind, source, expression, user_stack), ...]     ordinal = index
-    guards.failed(f_locals, f_globals)      (ordinal of the guard that ended the check, how many ran)
+    guards.failing(f_locals, f_globals)     (ordinal of the guard that ended the check just now, how
+                                             many ran, the order from now on if it is another)
     guards.explain(f_locals, f_globals)     [(ordinal, kind, source, expected, actual, aspect, dimension, text), ...]
 
 torch keeps an entry's guards as a tree. A manager stands for a value ("L['m'].weight"); it has leaf guards, which are
@@ -23,7 +24,8 @@ or length (DICT_LENGTH), an attribute is gone (HASATTR), or something else is go
 only where nothing below them has one; else the first row below stands for them.
 
 When guards fail, torch moves them forward among their siblings. So the place of a guard is looked up by what it says,
-in the tree as it is now, and `guards_run` counts places in today's order. order() tells that order.
+in the tree as it is now. How many ran is counted in the order that the check had: _torch_order
+keeps that.
 
 Expected values are read from a guard's code (an expression), actual ones from the call, by walking the tree with the
 accessors that torch walks (_torch_values); _torch_kinds knows them kind by kind. What fails is asked of torch's
@@ -42,6 +44,7 @@ import types
 import weakref
 
 from . import _torch_private as private
+from ._torch_order import RELATIONS, Order
 from ._torch_kinds import ASPECT, EXPLAIN
 from ._torch_values import (MAX_ITEMS, MAX_VALUE, Missing, Scope, Unreadable, attribute_of, clip, describe, evaluate,
                             need, quiet, read, runs_program, torch_here, type_name)
@@ -99,7 +102,7 @@ def _place(comment):
         place = ""
         for found in _PLACE.finditer("# " + comment[-2 * MAX_SENTENCE:]):
             path, line, function = found.groups()
-            if not path.startswith("_dynamo/"):
+            if not path.lstrip("(").startswith("_dynamo/"):
                 place = 'File "%s", line %s, in %s' % (_whole_path(path.strip()), line, function)
         _comments[comment] = place
     return place
@@ -247,7 +250,7 @@ class _GuardLook:
     def __init__(self, look, guard, value):
         self.look, self.value = look, value
         self.kind, self.source, parts, self.leaf = guard
-        self.codes = [_split(part)[0] for part in parts] if parts is not None else []
+        self.codes = list(dict.fromkeys(_split(part)[0] for part in parts or ()))
         self.expression = " and ".join(self.codes)
         self.ambient = self.source == "L"
         if self.ambient:
@@ -461,6 +464,20 @@ class _Look:
         return False
 
 
+def _once(causes):
+    """CAUSES in which a guard names each thing once, however many of its parts are about that:
+    torch gives some parts twice, and "L['n'] >= 0 and L['n'] <= 9" has two."""
+    found = {}
+    for cause in causes:
+        ordinal, kind, source, expected, actual, aspect, dimension = cause
+        key = ordinal, source, actual, aspect, dimension
+        before = found.setdefault(key, cause)
+        if before[3] != expected and expected not in before[3].split(" and "):
+            both = clip("%s and %s" % (before[3], expected), MAX_VALUE)
+            found[key] = (*before[:3], both, *before[4:])
+    return list(found.values())
+
+
 # ---- an entry's guards -----------------------------------------------------------------------------------------------
 
 class _Places:
@@ -486,23 +503,28 @@ class _Places:
 class Guards:
     """The guards of one entry. Holds texts only: the entry's guard manager weakly, nothing of the program."""
 
-    __slots__ = ("rows", "_manager", "_marks", "_known", "_known_tensors", "_last_order", "_hasattrs", "__weakref__")
+    __slots__ = ("rows", "_manager", "_marks", "_known", "_known_tensors", "_order", "_instead",
+                 "_hasattrs", "__weakref__")
 
     def __init__(self, guard_manager):
         self._manager = weakref.ref(guard_manager)
-        self._known = {}            # (torch's message, its count) -> (ordinal, guards run)
+        self._known = {}            # (torch's message, its count) -> ordinal, in the present order
         self._known_tensors = {}    # the same for TENSOR_MATCH, whose messages have numbers in them: (source, count)
         self._hasattrs = []         # their code: see asks_program()
         rows, marks = [], array.array("q")
+        order = Order(guard_manager.root)
         for step in _walk(guard_manager.root):
+            order.add(step, len(rows))
             for guard in step.guards:
                 marks.append(_mark(guard))
                 row = self._row(step, guard)
                 rows.append(private.row(*row))
                 if row[0] in _HASATTR:
                     self._hasattrs.append(row[2])
-        self.rows, self._marks = rows, marks
-        self._last_order = list(range(len(rows)))
+        order.added(len(rows))
+        self.rows, self._marks, self._order = rows, marks, order
+        # (the guard that torch named last, the relation that had failed), if they differ
+        self._instead = None
 
     @staticmethod
     def _row(step, guard):
@@ -525,13 +547,18 @@ class Guards:
                     other = _place(other)
                     if other and other not in place:
                         place = place + "\n" + other if place else other
-            expression = clip(" and ".join(codes), MAX_TEXT)
+            expression = clip(" and ".join(dict.fromkeys(codes)), MAX_TEXT)
         if step.parent is None:
             source = _ambient_source(kind, expression)
         return kind, source, expression, place
 
     def _places(self):
         return _Places(self._marks)
+
+    def _asks_program(self, scope):
+        """Would a guard that has been asked run code of the program's when it is asked once more, a __getattr__, a property?
+        Where classes are guarded first torch reads no such attribute; hasattr() it asks of any object."""
+        return any(runs_program(code, scope) for code in self._hasattrs)
 
     def order(self):
         """The ordinals in the order in which torch asks them now."""
@@ -544,37 +571,46 @@ class Guards:
         except Exception:
             return []
 
-    def _asks_program(self, scope):
-        """Would a guard that has been asked run code of the program's when it is asked once more, a __getattr__, a property?
-        Where classes are guarded first torch reads no such attribute; hasattr() it asks of any object."""
-        return any(runs_program(code, scope) for code in self._hasattrs)
-
     def failed(self, f_locals, f_globals):
-        """A check of this entry has just failed: (ordinal of the guard that ended it or -1, how many guards ran)."""
+        """What ends a check of this call in the present order, without one: (ordinal of the guard
+        or -1, how many run)."""
         manager = self._manager()
-        if manager is None:
-            return -1, 0
         try:
-            root = manager.root
-            if self._hasattrs and self._asks_program(Scope(manager, f_locals, f_globals)):
+            ordinal = self._ending(manager, f_locals, f_globals)[0] if manager is not None else -1
+            if ordinal < 0:
                 return -1, 0
-            return self._first(manager, root, self._ask(root, f_locals), f_locals, f_globals)
+            if self._order.is_of_now(manager.root):
+                return ordinal, self._order.place(ordinal) + 1
+            return ordinal, self.order().index(ordinal) + 1
         except Exception:
             return -1, 0
 
+    def _ending(self, manager, f_locals, f_globals):
+        """The guard that torch names when it is asked again, and its count: see _first()."""
+        if self._hasattrs and self._asks_program(Scope(manager, f_locals, f_globals)):
+            return -1, 0
+        root = manager.root
+        return self._first(manager, root, self._ask(root, f_locals), f_locals, f_globals)
+
     def failing(self, f_locals, f_globals):
-        """The same as failed(), and the order in which the guards are tried now, in JSON, if it has changed since it was
-        last said here, else None. torch reorders after failures only, and then another count or guard ends the check."""
-        known = len(self._known) + len(self._known_tensors)
-        found = self.failed(f_locals, f_globals)
-        order = None
-        if len(self._known) + len(self._known_tensors) != known:
-            order = self.order()
-            if order == self._last_order:
-                order = None
-            else:
-                self._last_order = order
-        return found[0], found[1], order and str(order)
+        """A check of this entry has just failed: (ordinal of the guard that ended it or -1, how
+        many guards ran or 0 when that is not known, the order in which guards are tried from now
+        on, in JSON, or None if it is as before)."""
+        manager, ordinal, ran, changed = self._manager(), -1, 0, False
+        if manager is not None:
+            try:
+                said, count = self._ending(manager, f_locals, f_globals)
+                if said >= 0:
+                    ordinal, ran, changed = self._order.failed(said, count, manager.root)
+                    self._instead = (said, ordinal) if said != ordinal else None
+                else:
+                    changed = self._order.missed(manager.root)
+            except Exception:
+                ran = 0
+        if changed:                 # other guards are counted before them from now on
+            self._known.clear()
+            self._known_tensors.clear()
+        return ordinal, ran, str(self._order.ordinals()) if changed else None
 
     @staticmethod
     def _ask(root, f_locals):
@@ -585,6 +621,8 @@ class Guards:
             return None
 
     def _first(self, manager, root, info, f_locals, f_globals):
+        """The ordinal of the guard that ended the check that INFO is about, -1 if none is known,
+        and torch's count."""
         if info is None:            # torch's check raised
             parts, count = [], 0
         elif info.result:           # by now it holds: something raised in the check, or what it looked at has changed
@@ -594,39 +632,38 @@ class Guards:
         message = parts[0] if parts else ""
         found = self._known.get((message, count))
         if found is not None:
-            return found
+            return found, count
         if message.startswith("tensor '"):
             end = message.find("' ", 8)
             while end > 0:
                 found = self._known_tensors.get((message[8:end], count))
                 if found is not None:
-                    return found
+                    return found, count
                 end = message.find("' ", end + 1)
         found, tensor = self._locate(root, parts, count) if parts else (None, None)
         if found is None:
             look = _Look(self, manager, root, f_locals, f_globals)
             look.message = message
             look.run(1)
-            ordinal = look.causes[0][0] if look.causes else -1
-            order = self.order()
-            found = ordinal, order.index(ordinal) + 1 if ordinal in order else count
+            found = look.causes[0][0] if look.causes else -1
         if tensor is not None:
             known, key = self._known_tensors, (tensor, count)
         else:
             known, key = self._known, (message, count)
-        if message:
+        # A relation says the same wherever it stands.
+        if message and found >= 0 and self.rows[found][0] not in RELATIONS:
             if len(known) >= MAX_KNOWN:
                 known.clear()
             known[key] = found
-        return found
+        return found, count
 
     def _locate(self, root, parts, count):
-        """Finds the guard that said PARTS after torch had counted COUNT leaves: ((ordinal, guards run), tensor's
-        source), None where nothing fits.
+        """Finds the guard that said PARTS after torch had counted COUNT leaves: (its ordinal, the
+        tensor's source), None where nothing fits.
 
         torch's count leaves out what is no leaf, and what an ordered dict has before its keys; so it is counted along
         in the same way."""
-        places, place, counted, message = self._places(), 0, 0, parts[0] if parts else ""
+        places, counted, message = self._places(), 0, parts[0] if parts else ""
         said, loosely, reached = None, [], None
         inside = {}                 # ordered dicts: torch's count on entering
         pending = []                # managers whose first guard is still to come: (step, torch's count on entering)
@@ -639,12 +676,11 @@ class Guards:
             pending.append((step, counted))
             for kind, source, texts, leaf in step.guards:
                 ordinal = places.next(_mark((kind, source, texts, leaf)))
-                place += 1
                 for above, entered in pending:
                     # Nothing of what ABOVE leads to was asked: it could not be reached, or its dict is another one.
                     if entered == count and above.parent is not None and above.said in message \
                             and (reached is None or len(above.said) >= len(reached[1])):
-                        reached = (ordinal, place), above.said
+                        reached = ordinal, above.said
                 pending = []
                 if leaf is None:
                     continue
@@ -652,17 +688,17 @@ class Guards:
                 # a shape guard in C++ adds a part that has the call's numbers in it
                 if texts == parts or kind == "SYMBOLIC_SHAPE_GUARD" and texts == parts[:len(texts)]:
                     if counted == count:
-                        return (ordinal, place), None
-                    loosely.append((ordinal, place))
+                        return ordinal, None
+                    loosely.append(ordinal)
                 elif counted == count and said is None:
                     if kind == "TENSOR_MATCH" and message.startswith(("tensor '%s' " % source,
                                                                       "expected type of '%s'" % source)):
-                        return (ordinal, place), source if message.startswith("tensor") else None
+                        return ordinal, source if message.startswith("tensor") else None
                     if kind == "GLOBAL_STATE" and message.startswith("GLOBAL_STATE") \
                             or kind == "NO_TENSOR_ALIASING" and message.startswith("Duplicate tensor"):
-                        return (ordinal, place), None
+                        return ordinal, None
                     if kind.startswith("LAMBDA_GUARD"):
-                        said = ordinal, place       # it raised: the message is the exception's
+                        said = ordinal              # it raised: the message is the exception's
         if reached is not None:
             return reached[0], None
         if len(loosely) == 1:
@@ -708,7 +744,10 @@ class Guards:
                     causes = look.decide(first)
                 except Exception:
                     causes = []
-            rows = self._order(causes, first, parts) if not look.asks_program else [
+            if self._instead is not None and self._instead[0] == first:
+                first = self._instead[1]
+                causes = self._had_failed(causes, first)
+            rows = self._sorted(causes, first, parts) if not look.asks_program else [
                 (-1, "", "", "", "", "", -1, "it did not hold when it was checked; asking which one would run the program's code again"),
                 *(private.cause(*cause, clip(self.rows[cause[0]][2], MAX_SENTENCE)) for cause in causes[:MAX_CAUSES])]
             if look.cut:
@@ -717,7 +756,23 @@ class Guards:
         except Exception:
             return []
 
-    def _order(self, causes, first, parts):
+    def _had_failed(self, causes, first):
+        """CAUSES with the relation FIRST before all others. In today's order it fails at another
+        manager: see _torch_order."""
+        kind, source, expression = self.rows[first][:3]
+        tensors = kind == "NO_TENSOR_ALIASING"
+        made, others = [], []
+        for cause in causes:
+            if cause[1] != kind or not tensors and self.rows[cause[0]][2] != expression:
+                others.append(cause)
+            elif tensors and cause[2] != source:
+                made.append((first, kind, source, cause[3], "the same tensor as " + cause[2],
+                             *cause[5:]))
+            else:
+                made.append((first, *cause[1:]))
+        return made + others
+
+    def _sorted(self, causes, first, parts):
         """The deciding guard's rows first, with torch's sentence; the others with the code that they are."""
         if first < 0 and causes:
             first = causes[0][0]
@@ -729,14 +784,14 @@ class Guards:
             kind, source, expression = self.rows[first][:3] if first >= 0 else ("", "", "")
             decided = [(first, kind, source, clip(expression, MAX_VALUE), "", ASPECT.get(kind, ""), -1)]
         rows = []
-        for number, cause in enumerate(decided):
+        for number, cause in enumerate(_once(decided)):
             if len(parts) > 1:      # a shape guard: the part that this row is about, or all of them
                 rows.append((*cause, _sentence([p for p in parts if _split(p)[0] == cause[3]] or parts)))
             else:
                 rows.append((*cause, _sentence(parts) if number == 0 else ""))
         seen = {first}
-        for cause in causes:
-            if cause[0] != first:
+        for cause in _once(causes):
+            if cause[0] != first and not any(cause[2:] == other[2:7] for other in rows):
                 text = "" if cause[0] in seen or cause[0] < 0 else clip(self.rows[cause[0]][2], MAX_SENTENCE)
                 seen.add(cause[0])
                 rows.append((*cause, text))

@@ -13,7 +13,7 @@ place AS MATERIALIZED (
 ran AS MATERIALIZED (
   SELECT g.guard_id, SUM(r.times) AS ran
   FROM guard g CROSS JOIN ended r LEFT JOIN place p ON p.order_id = r.order_id AND p.ordinal = g.ordinal
-  WHERE g.cache_entry_id = ?1 AND (g.guard_id = r.failed_guard_id OR COALESCE(p.place, g.ordinal) < r.guards_run) GROUP BY 1)
+  WHERE g.cache_entry_id = ?1 AND (g.guard_id = r.failed_guard_id OR COALESCE(p.place, g.ordinal) < r.guards_run - (r.failed_guard_id IS NOT NULL)) GROUP BY 1)
 SELECT g.guard_id, g.ordinal, r.ran, f.failed, COALESCE(g.source, ''), COALESCE(g.kind, '?'), COALESCE(substr(g.expression, 1, 600), ''),
        ltrim(substr(stack, length(rtrim(stack, replace(stack, char(10), ''))) + 1, 600))
 FROM (SELECT *, rtrim(user_stack, char(10)) AS stack FROM guard WHERE cache_entry_id = ?1 ORDER BY ordinal LIMIT 20000) g LEFT JOIN ran r ON r.guard_id = g.guard_id

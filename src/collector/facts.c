@@ -502,6 +502,11 @@ static bool tries_unknown(struct traced *t, const struct decoder *d)
     return false;
 }
 
+static bool is_run_known(const struct decode_check *c)
+{
+    return c->guards_run || c->result == CHECK_PASS || c->result == CHECK_BACKEND_MISMATCH;
+}
+
 void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
                    uint64_t duration_ns, unsigned outcome, bool observed, uint32_t cache_entry_id)
 {
@@ -523,8 +528,7 @@ void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
             pages, PAGES_CHECK,
             (int64_t[]){
                 (int64_t)pages->next[NEXT_LOOKUP], position++, entry->entry_id, 0,
-                failed ? failed : ROW_NONE,
-                c->guards_run || c->result != CHECK_FAIL ? (int64_t)c->guards_run : ROW_NONE,
+                failed ? failed : ROW_NONE, is_run_known(c) ? (int64_t)c->guards_run : ROW_NONE,
                 c->ticks == RING_TICKS_UNKNOWN
                     ? ROW_NONE
                     : session_ns(t, (int64_t)(t->collector->decode.start_clock + c->ticks))},

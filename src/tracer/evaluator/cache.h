@@ -102,7 +102,7 @@ struct front {
      * or NULL; and what else will be known of it, a new reference in *VIEW. */
     PyObject *(*leaves)(PyObject *guard, PyObject **view);
     /* PARTS, ENTRY's, have just been checked and did not hold: which guard? */
-    struct guard_outcome (*failed)(const struct cache_entry *entry, const struct cache_parts *parts,
+    struct guard_outcome (*failed)(struct cache_entry *entry, const struct cache_parts *parts,
                                    compat_frame *frame, PyObject *locals);
     /* Why the guards of VIEW do not hold now: a new list of (ordinal, kind, source, expected,
      * actual, aspect, dimension, text), or NULL. */
@@ -156,9 +156,11 @@ struct cache_entry {
     PyObject *annotation;     /* owned */
     PyObject *invalid_reason; /* owned, or NULL while valid */
     unsigned long hits;
-    uint32_t id;     /* in the trace; ENTRY_UNRECORDED: it is not there */
-    uint32_t guards; /* leaves of the tree; 1 for any other callable */
-    uint32_t moves;  /* changes of its guards' order that the trace has */
+    uint32_t id;      /* in the trace; ENTRY_UNRECORDED: it is not there */
+    uint32_t guards;  /* leaves of the tree; 1 for any other callable */
+    uint64_t ordered; /* when they last changed, by the session's clock */
+    bool order_lost;  /* and the trace does not have that */
+    uint32_t moves;   /* changes of its guards' order that the trace has */
     /* torch: entries of different regions do not see each other; -1: the common one */
     int64_t region;
 };
@@ -341,7 +343,7 @@ void decision_entry_born(PyObject *birth, struct cache_entry *entry,
 /* The guards of ENTRY, those of TREE or ORDINALS (a JSON array in a str), are tried in another
  * order from now on. */
 void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t clock);
-void decision_entry_ordinals(const struct cache_entry *entry, PyObject *ordinals);
+void decision_entry_ordinals(struct cache_entry *entry, PyObject *ordinals);
 void decision_entry_died(struct cache_entry *entry, const char *cause);
 
 /* tracer/evaluator/decide.c */

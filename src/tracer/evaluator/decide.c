@@ -77,19 +77,21 @@ static struct guard_outcome check_entry(const struct cache_entry *entry,
         return guard_tree_check(parts->guard, &(struct guard_values){.frame = d->frame}, seen);
     check = Py_XNewRef(entry->front->skip_guards_unsafe ? parts->difference : parts->check);
     if (!check) /* no guards that tell entries apart yet */
-        return (struct guard_outcome){GUARD_FAIL, 0, UINT32_MAX};
+        return (struct guard_outcome){GUARD_FAIL, 0, UINT32_MAX, 0};
     if (decision_locals(d))
         result = PyObject_CallOneArg(check, d->locals);
     if (result && PyBool_Check(result))
         return (struct guard_outcome){result == Py_True ? GUARD_PASS : GUARD_FAIL, run,
-                                      result == Py_True ? UINT32_MAX : 0};
+                                      result == Py_True ? UINT32_MAX : 0, 0};
     if (result) {
         OWNED PyObject *type = Py_NewRef((PyObject *)Py_TYPE(result));
         PyErr_Format(PyExc_TypeError, "the guard of entry %S of %U() returned %s, not bool",
                      entry->compile_id, compat_code(d->frame)->co_qualname,
                      ((PyTypeObject *)type)->tp_name);
     }
-    return (struct guard_outcome){GUARD_ERROR, 1, 0};
+    if (entry->guards != 1) /* which of torch's it was is not known */
+        return (struct guard_outcome){GUARD_ERROR, 0, UINT32_MAX, 0};
+    return (struct guard_outcome){GUARD_ERROR, 1, 0, 0};
 }
 
 /* HOOK(guard, code, f_locals, index, last) for ENTRY and its PARTS, with the pending exception
@@ -109,6 +111,23 @@ static void tell_hook(PyObject *hook, const struct cache_entry *entry,
         PyErr_WriteUnraisable(held);
 }
 
+/* Does the trace have the order in which ENTRY's guards were tried in a check of D's? It is found
+ * by the time when the lookup began.
+ *
+ * The order has changed since where a guard, another thread or the program itself checked the same
+ * guards meanwhile. MOVED: changes that the check itself made. */
+static bool is_order_known(const struct cache_entry *entry, const struct cache_parts *parts,
+                           const struct decision *d, uint32_t moved)
+{
+    if (entry->order_lost)
+        return false;
+    if (entry->ordered > d->began)
+        return false;
+    if (!entry->tree)
+        return true;
+    return guard_tree_moves(parts->guard) - moved == entry->moves;
+}
+
 /* CHECK's entry: does it fit? 1 or 0; -1: its guard raised, or gave something that is not a bool.
  * */
 static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_t index, bool last)
@@ -118,6 +137,7 @@ static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_
     uint64_t began = d->on ? tracer_now() : 0;
     struct guard_outcome outcome;
     PyObject *hook;
+    bool ordered;
     bool fits;
 
     if (!parts) /* by what was looked at before it */
@@ -125,6 +145,7 @@ static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_
     outcome = check_entry(entry, parts, d, d->on ? &check->seen : NULL);
     if (d->on)
         check->ticks = tracer_now() - began;
+    ordered = is_order_known(entry, parts, d, outcome.moved);
     if (entry->front->failed && d->on && outcome.result == GUARD_FAIL) {
         began = tracer_now();
         outcome = entry->front->failed(entry, parts, d->frame, d->locals);
@@ -134,6 +155,8 @@ static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_
                     : outcome.result             ? CHECK_ERROR
                                                  : CHECK_FAIL;
     check->run = outcome.guards_run;
+    if (outcome.result != GUARD_PASS && !ordered)
+        check->run = 0;
     check->failed = outcome.failed;
     if (d->on && entry->tree && guard_tree_moves(parts->guard) != entry->moves)
         decision_entry_order(entry, parts->guard, tracer_now());

@@ -11,11 +11,12 @@
  * */
 #include "tracer/torch/torch.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 
 #define P tracer_process
 
-enum { TEXT_MAX = 2000, VALUE_MAX = 80, SIGNATURES_MAX = 100000 };
+enum { TEXT_MAX = 2000, VALUE_MAX = 80, SIGNATURES_MAX = 100000, ORDERS_MAX = 16 << 20 };
 
 /* ---- small texts ---- */
 
@@ -132,21 +133,33 @@ static bool recorded(uintptr_t mark)
     return is_seen(mark) && !(mark & CODE_SKIP);
 }
 
-/* The order: ordinals in JSON. Nothing if it is too long. */
-static void order_fact(const struct cache_entry *entry, const struct text *words, uint64_t clock)
+/* The order: ordinals in JSON; NULL: there was no memory for it. Guards that fail in turn may
+ * change places for ever, and facts lie in the program's memory. */
+static void order_fact(struct cache_entry *entry, struct fact_text ordinals, uint64_t clock)
 {
-    if (words->used < TEXT_MAX)
-        tracer_fact(ORDER, .entry = entry->id, .clock = (int64_t)clock,
-                    .ordinals = text_all(words));
+    static int64_t total;
+    const int64_t before = total;
+
+    entry->ordered = clock;
+    total += ordinals.bytes;
+    if (!ordinals.text)
+        entry->order_lost = true;
+    if (total > ORDERS_MAX)
+        entry->order_lost = true;
+    if (!entry->order_lost)
+        tracer_fact(ORDER, .entry = entry->id, .clock = (int64_t)clock, .ordinals = ordinals);
+    else if (before <= ORDERS_MAX && total > ORDERS_MAX) /* once */
+        tracer_loss("orders of guards left out: more than 16 MB in this process");
 }
 
-void decision_entry_ordinals(const struct cache_entry *entry, PyObject *ordinals)
+void decision_entry_ordinals(struct cache_entry *entry, PyObject *ordinals)
 {
-    struct text text = {.used = 0};
+    Py_ssize_t bytes = 0;
+    const char *text = PyUnicode_Check(ordinals) ? PyUnicode_AsUTF8AndSize(ordinals, &bytes) : NULL;
 
-    text_part(&text, ordinals, TEXT_MAX);
-    if (text.used)
-        order_fact(entry, &text, tracer_now());
+    if (ordinals != Py_None)
+        order_fact(entry, (struct fact_text){text, bytes}, tracer_now());
+    PyErr_Clear();
 }
 
 void decision_actions(struct code_state *state, int64_t region, PyObject *reason)
@@ -269,25 +282,37 @@ void decision_entry_born(PyObject *birth, struct cache_entry *entry, const struc
         decision_entry_order(entry, entry->parts->guard, 0);
 }
 
-/* A list of numbers, in JSON. */
+/* A list of numbers, in JSON, being written to TO. */
+struct numbers {
+    char *text, *to; /* text: owned, NULL: no memory */
+};
+
+enum { NUMBER_BYTES = sizeof "4294967295, " };
+
 static void add_number(void *context, uint32_t number)
 {
-    struct text *text = context;
+    struct numbers *numbers = context;
+    const char *comma = numbers->to > numbers->text + 1 ? ", " : "";
 
-    text_print(text, text->used > 1 ? ", %u" : "%u", number);
+    if (numbers->text)
+        numbers->to += sprintf(numbers->to, "%s%" PRIu32, comma, number);
 }
 
 void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t clock)
 {
-    struct text text = {.used = 0};
+    struct numbers numbers = {.text = NULL};
 
     entry->moves = guard_tree_moves(tree);
     if (entry->id == ENTRY_UNRECORDED)
         return;
-    text_print(&text, "[");
-    guard_tree_each(tree, add_number, &text);
-    text_print(&text, "]");
-    order_fact(entry, &text, clock);
+    numbers.to = numbers.text = malloc((size_t)guard_tree_count(tree) * NUMBER_BYTES + sizeof "[]");
+    if (numbers.text)
+        *numbers.to++ = '[';
+    guard_tree_each(tree, add_number, &numbers);
+    if (numbers.text)
+        *numbers.to++ = ']';
+    order_fact(entry, (struct fact_text){numbers.text, numbers.to - numbers.text}, clock);
+    free(numbers.text);
 }
 
 /* Is the program over? weakref.finalize() calls at exit what it would have called at the death of
@@ -522,12 +547,15 @@ PyObject *decision_compiling(void)
 static void cause_fact(const struct decision *d, const struct decision_check *check, bool decided,
                        struct fact_CAUSE cause)
 {
+    const bool asked = d->front->observed ||
+                       (cause.guard >= 0 && check->failed == UINT32_MAX); /* which was not seen */
+
     cause.compile = d->compile - 1;
     cause.entry = check->entry->id;
-    cause.how = cause.guard == -2    ? CAUSE_CUT
-                : !decided           ? CAUSE_ALSO
-                : d->front->observed ? CAUSE_ASKED
-                                     : CAUSE_DECIDED;
+    cause.how = cause.guard == -2 ? CAUSE_CUT
+                : !decided        ? CAUSE_ALSO
+                : asked           ? CAUSE_ASKED
+                                  : CAUSE_DECIDED;
     tracer_put_fact(FACT_CAUSE, &cause);
 }
 
@@ -535,7 +563,8 @@ static void cause_fact(const struct decision *d, const struct decision_check *ch
  * When that was not seen, the first one decided. */
 static void causes_of(const struct decision *d, const struct decision_check *check)
 {
-    const bool seen = check->failed != UINT32_MAX;
+    int64_t first = check->failed != UINT32_MAX ? (int64_t)check->failed : -1;
+    const bool seen = first >= 0;
     bool decided = false;
 
     if (check->result == CHECK_BACKEND_MISMATCH)
@@ -554,14 +583,18 @@ static void causes_of(const struct decision *d, const struct decision_check *che
         const char *aspect, *kind = NULL, *words = NULL;
         long long guard;
         int dimension;
+        bool is_first;
         struct text t = {.used = 0};
         if (!PyArg_ParseTuple(PyList_GET_ITEM(check->why, i), "LUUzi|sUs", &guard, &expected,
                               &actual, &aspect, &dimension, &kind, &source, &words)) {
             PyErr_Clear();
             continue;
         }
-        decided |= seen ? guard == check->failed : i == 0;
-        cause_fact(d, check, seen ? guard == check->failed : i == 0,
+        if (i == 0 && !seen)
+            first = guard;
+        is_first = guard == first && (guard >= 0 || i == 0);
+        decided |= is_first;
+        cause_fact(d, check, is_first,
                    (struct fact_CAUSE){.guard = guard,
                                        .dimension = dimension,
                                        .kind = fact_string(kind),

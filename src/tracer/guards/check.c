@@ -19,18 +19,18 @@ struct guard_reading {
     struct guard_values values;
     PyObject **kept;
     PyObject **seen; /* as guard_tree_check()'s */
-    uint32_t run, failed;
+    uint32_t run, failed, moved;
 };
 
 /* The one at AT in LIST has failed: before all that failed less often. FAILS_AT is where a count
  * lies in them. */
-static void move_forward(struct guard_tree *tree, void **list, uint32_t at, size_t fails_at)
+static void move_forward(struct guard_reading *r, void **list, uint32_t at, size_t fails_at)
 {
 #define FAILS(item) (*(uint32_t *)((char *)(item) + fails_at))
     void *failed = list[at];
     uint32_t to = at;
 
-    if (tree->checking != 1 || FAILS(failed) == UINT32_MAX)
+    if (r->tree->checking != 1 || FAILS(failed) == UINT32_MAX)
         return;
     FAILS(failed)++;
     while (to && FAILS(list[to - 1]) < FAILS(failed))
@@ -39,14 +39,15 @@ static void move_forward(struct guard_tree *tree, void **list, uint32_t at, size
         return;
     memmove(list + to + 1, list + to, (at - to) * sizeof *list);
     list[to] = failed;
-    tree->moves++;
+    r->tree->moves++;
+    r->moved++;
 #undef FAILS
 }
 
-static void leaf_failed(struct guard_tree *tree, struct guard_leaves *leaves, uint32_t at)
+static void leaf_failed(struct guard_reading *r, struct guard_leaves *leaves, uint32_t at)
 {
     if (!leaves->at[at]->stays)
-        move_forward(tree, (void **)leaves->at, at, offsetof(struct guard_leaf, fails));
+        move_forward(r, (void **)leaves->at, at, offsetof(struct guard_leaf, fails));
 }
 
 static bool uses(const struct guard_leaf *leaf, int slot)
@@ -78,8 +79,7 @@ check_children(struct guard_reading *r, struct guard_node *node, PyObject *value
         int result = check_node(r, node->children[i], value);
         if (unlikely(result <= 0)) {
             if (result == 0)
-                move_forward(r->tree, (void **)node->children, i,
-                             offsetof(struct guard_node, fails));
+                move_forward(r, (void **)node->children, i, offsetof(struct guard_node, fails));
             return result;
         }
     }
@@ -103,7 +103,7 @@ static int check_node(struct guard_reading *r, struct guard_node *node, PyObject
         if (unlikely(result <= 0)) {
             r->failed = leaf->ordinal;
             if (result == 0)
-                leaf_failed(r->tree, &node->leaves, i);
+                leaf_failed(r, &node->leaves, i);
             if (r->seen)
                 *r->seen = Py_NewRef(value);
             goto done;
@@ -143,7 +143,7 @@ static int check_relations(struct guard_reading *r, PyObject **values)
         if (result <= 0) {
             r->failed = leaf->ordinal;
             if (result == 0)
-                leaf_failed(r->tree, relations, i);
+                leaf_failed(r, relations, i);
             if (result == 0 && r->seen && !(*r->seen = tuple_of(values, leaf->slot_count)))
                 result = -1;
             return result;
@@ -158,19 +158,19 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
     struct guard_tree *tree = (struct guard_tree *)object;
     PyObject *on_stack[2 * KEPT_ON_STACK], **kept = on_stack;
     struct guard_reading r = {
-        tree, {values->frame, values->locals, tree->globals}, NULL, seen, 0, UINT32_MAX};
+        tree, {values->frame, values->locals, tree->globals}, NULL, seen, 0, UINT32_MAX, 0};
     uint32_t room = tree->slots > tree->widest ? tree->slots : tree->widest;
     int result;
 
     if (unlikely(tree->cleared)) {
         PyErr_SetString(PyExc_RuntimeError, "the guard tree is being collected");
-        return (struct guard_outcome){GUARD_ERROR, 0, UINT32_MAX};
+        return (struct guard_outcome){GUARD_ERROR, 0, UINT32_MAX, 0};
     }
     if (unlikely(room > KEPT_ON_STACK)) {
         kept = PyMem_New(PyObject *, 2 * (size_t)room);
         if (!kept) {
             PyErr_NoMemory();
-            return (struct guard_outcome){GUARD_ERROR, 0, UINT32_MAX};
+            return (struct guard_outcome){GUARD_ERROR, 0, UINT32_MAX, 0};
         }
     } else {
         room = KEPT_ON_STACK;
@@ -190,7 +190,7 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
     return (struct guard_outcome){result > 0    ? GUARD_PASS
                                   : result == 0 ? GUARD_FAIL
                                                 : GUARD_ERROR,
-                                  r.run, r.failed};
+                                  r.run, r.failed, r.moved};
 }
 
 /* ---- what does not hold ---- */

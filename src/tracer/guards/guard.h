@@ -29,6 +29,7 @@ struct guard_outcome {
     uint32_t guards_run; /* leaves looked at, the failing one included */
     /* ordinal of the leaf that failed or raised; UINT32_MAX: none, or not a leaf's fault */
     uint32_t failed;
+    uint32_t moved; /* how many changes of the order of guards this check has made */
 };
 
 /* The caller holds the tree, here and below. *SEEN, if SEEN is not NULL: what the leaf that failed

@@ -126,11 +126,14 @@ PyObject *torch_leaves(PyObject *guard, PyObject **view)
     return rows ? PyList_AsTuple(rows) : NULL;
 }
 
-struct guard_outcome torch_failed(const struct cache_entry *entry, const struct cache_parts *parts,
+struct guard_outcome torch_failed(struct cache_entry *entry, const struct cache_parts *parts,
                                   compat_frame *frame, PyObject *locals)
 {
-    const bool known = parts->view && locals && entry->id != ENTRY_UNRECORDED;
-    struct guard_outcome outcome = {GUARD_FAIL, 0, UINT32_MAX};
+    const bool recorded = entry->id != ENTRY_UNRECORDED;
+    /* torch has a tree of their own for the guards that tell entries apart. */
+    const bool all = !entry->front->skip_guards_unsafe;
+    const bool known = all && recorded && parts->view && locals;
+    struct guard_outcome outcome = {GUARD_FAIL, 0, UINT32_MAX, 0};
     OWNED PyObject *found =
         known ? ask("the guard that failed", parts->view, "failing", locals, frame->f_globals, NULL)
               : NULL;

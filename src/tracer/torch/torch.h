@@ -35,7 +35,7 @@ PyObject *torch_describe(PyObject *value);
 PyObject *torch_compile_begins(uint32_t compile, PyObject *code);
 void torch_compile_ends(PyObject *token, PyObject *result);
 PyObject *torch_leaves(PyObject *guard, PyObject **view);
-struct guard_outcome torch_failed(const struct cache_entry *entry, const struct cache_parts *parts,
+struct guard_outcome torch_failed(struct cache_entry *entry, const struct cache_parts *parts,
                                   compat_frame *frame, PyObject *locals);
 PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals);
 

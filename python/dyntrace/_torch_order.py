@@ -1,0 +1,317 @@
+"""In which order torch tries an entry's guards, and how many of them ran in a check that failed.
+
+Runs in: the traced process, under the shim, after a check has failed (_torch_guards.Guards).
+
+torch moves failing guards forward: where a child failed that was not the first, its manager sorts
+its children by how often each has failed. check() does so before it returns. Whoever asks torch
+afterwards finds the order of the next check, not of the one that failed, so that order is kept
+here, as the last look left it.
+
+    node     0  root                     rows 0, 1        _start[0] = 0
+             1    L['d']                      2           _start[1] = 2     _parent[1] = 0
+             2      L['d']['a']               3           _start[2] = 3     _parent[2] = 1
+             3    L['x']                      4, 5        _start[3] = 4     _parent[3] = 0
+             4  epilogue                      6           _start[4] = 6     _parent[4] = -1
+
+Managers are numbered at birth, parents before children, and guards (rows) with them, so a subtree
+is a range. Only the nodes whose children have changed places have a list of them in `_moved`.
+
+torch counts each manager's failures. The root's count shows whether a check ran that nobody
+reported, while the recording paused or by the program's own hand: then the order of the check that
+failed is not known, and the order of the next one is read.
+
+A relation (NO_TENSOR_ALIASING, ...) stands at several managers and fails at the one that is reached
+last. Once these have changed places that is another one. So where there are relations and the order
+has changed, the manager that failed is the one whose count is higher than before.
+"""
+import array
+import bisect
+
+from ._torch_values import attribute_of
+
+__all__ = ["Order"]
+
+RELATIONS = frozenset(("NO_TENSOR_ALIASING", "OBJECT_ALIASING", "STORAGE_OVERLAPPING",
+                       "SYMBOLIC_SHAPE_GUARD"))
+
+# std::sort() keeps the order of equal ones in ranges as short as this (libstdc++, libc++).
+SORTED_STABLY = 16
+
+
+class Unread(Exception):
+    """The tree is not the one that was walked at birth."""
+
+
+def key_of(parent, source, accessor):
+    """What a child is known by among its siblings: its SOURCE. A manager that is only there for
+    hasattr() has its PARENT's, and the attribute's name besides. ACCESSOR() gives the child's."""
+    if source == parent:
+        step = accessor()
+        if type(step).__name__ == "GetAttrGuardAccessor":
+            source = "%s.%s" % (source, attribute_of(step))
+    return hash(source)
+
+
+def fails_of(root):
+    """How often ROOT has failed; None: it does not say."""
+    count = getattr(root, "fail_count", None)
+    return count() if count is not None else None
+
+
+class Order:
+    """The present order of one entry's guards. Holds numbers only."""
+
+    __slots__ = ("_parent", "_end", "_start", "_key", "_pair", "_moved", "_fails", "_settled",
+                 "_relations", "_counts")
+
+    def __init__(self, root):
+        self._parent, self._end, self._start, self._key = (array.array("q") for _ in range(4))
+        # 1: a key or value of a dict whose order matters. Those never move.
+        self._pair = bytearray()
+        # node -> its other children, in the order tried
+        self._moved = {}
+        # of the root, when we last looked; None: the order is lost
+        self._fails = fails_of(root)
+        # (ordinal, torch's count) -> (ordinal, guards run), where a failure moves nothing
+        self._settled = {}
+        # ordinals
+        self._relations = []
+        # node -> its failures, where there are relations; None: not known
+        self._counts = {}
+
+    # ---- at birth ----
+
+    def add(self, step, rows):
+        """The manager of STEP, the next on the walk; ROWS guards came before it."""
+        for at, guard in enumerate(step.guards):
+            if guard[0] in RELATIONS:
+                self._relations.append(rows + at)
+        self._parent.append(step.parent.serial if step.parent is not None else -1)
+        self._start.append(rows)
+        self._key.append(hash(step.source) if type(step.index) is int else 0)
+        self._pair.append(type(step.index) is tuple)
+
+    def added(self, rows):
+        """All are there."""
+        count = len(self._parent)
+        self._start.append(rows)
+        self._end.extend(range(1, count + 1))
+        for node in range(count - 1, 0, -1):
+            parent = self._parent[node]
+            if parent >= 0 and self._end[parent] < self._end[node]:
+                self._end[parent] = self._end[node]
+
+    # ---- the order as it is known ----
+
+    def _born(self, node):
+        """The children of NODE as they were born: those that may move come first."""
+        found, child, end = [], node + 1, self._end[node]
+        while child < end:
+            found.append(child)
+            child = self._end[child]
+        return found
+
+    def _children(self, node):
+        born, moved = self._born(node), self._moved.get(node)
+        return born if moved is None else moved + born[len(moved):]
+
+    def _of(self, ordinal):
+        return bisect.bisect_right(self._start, ordinal) - 1
+
+    def _path(self, node):
+        """From the top to NODE."""
+        path = [node]
+        while self._parent[path[-1]] >= 0:
+            path.append(self._parent[path[-1]])
+        path.reverse()
+        return path
+
+    def place(self, ordinal):
+        """How many guards are tried before that with ORDINAL."""
+        start, end = self._start, self._end
+        node = self._of(ordinal)
+        place = ordinal - start[node]
+        while self._parent[node] >= 0:
+            parent = self._parent[node]
+            moved = () if self._pair[node] else self._moved.get(parent, ())
+            if moved:
+                place += start[parent + 1] - start[parent]
+                for child in moved[:moved.index(node)]:
+                    place += start[end[child]] - start[child]
+            else:
+                place += start[node] - start[parent]
+            node = parent
+        return place + start[node]      # the epilogue comes after all else
+
+    def ordinals(self):
+        """All of them in the order tried."""
+        last = len(self._parent) - 1
+        todo = [node for node in range(last, -1, -1) if self._parent[node] < 0]
+        found, moved = [], sorted(self._moved)
+        while todo:
+            node = todo.pop()
+            at = bisect.bisect_left(moved, node)
+            if at == len(moved) or moved[at] >= self._end[node]:
+                found.extend(range(self._start[node], self._start[self._end[node]]))
+            else:
+                found.extend(range(self._start[node], self._start[node + 1]))
+                todo.extend(reversed(self._children(node)))
+        return found
+
+    def is_of_now(self, root):
+        """Is that ROOT's order still? No check ran since that we do not know of."""
+        return self._fails is not None and self._fails == fails_of(root)
+
+    # ---- after a check that failed ----
+
+    def failed(self, ordinal, count, root):
+        """A check of ROOT has just failed. Asked again, torch names the guard ORDINAL, the COUNT-th
+        that it tries now. Returns (the guard that ended the check or -1, how many ran with it or 0
+        when that is not known, has the order changed since the last look)."""
+        fails, before = fails_of(root), self._fails
+        if before is None:
+            return ordinal, 0, False
+        self._fails = fails
+        path = self._path(self._of(ordinal))
+        counted = path[0] == 0          # a failure of the epilogue is not
+        if fails != before + counted:
+            return ordinal, 0, self._read_all(root)
+        settled = self._settled.get((ordinal, count))
+        if settled is not None:
+            self._count(path)
+            return *settled, False
+        try:
+            if self._relations:
+                return self._attribute(ordinal, count, path, root)
+            return self._follow(ordinal, count, path, root)
+        except Unread:
+            return ordinal, 0, self._read_all(root)
+
+    def missed(self, root):
+        """A check of ROOT has failed, and which guard it was is not known. Has the order changed
+        since the last look?"""
+        if self._fails is None or self._fails == fails_of(root):
+            return False
+        self._fails = fails_of(root)
+        return self._read_all(root)
+
+    def _follow(self, ordinal, count, path, root):
+        """As failed(), without relations: ORDINAL is the guard. What moved is on PATH to it."""
+        ran, changed, unstable, manager = self.place(ordinal) + 1, False, False, root
+        sorts = [not self._pair[child] and self._children(node)[0] != child
+                 for node, child in zip(path, path[1:])]
+        if not any(sorts):
+            self._settled[ordinal, count] = ordinal, ran
+            return ordinal, ran, False
+        for node, child, is_sorted in zip(path, path[1:], sorts):
+            if self._pair[child]:
+                found = self._pairs(manager, node)
+            else:
+                found = self._read(manager, node)
+            if is_sorted:
+                changed |= self._keep(node, [each for each, _ in found])
+                unstable |= len(found) > SORTED_STABLY
+            manager = dict(found)[child]
+        # Equal ones may have changed places, and another guard which does not hold either may have
+        # come first. The one that failed in the check has been counted.
+        certain = not unstable or manager.fail_count() > 0
+        return ordinal, ran if certain else 0, changed
+
+    # ---- with relations ----
+
+    def _attribute(self, ordinal, count, path, root):
+        """As failed(): the guard that failed is one whose manager has failed more than before."""
+        places = {each: self.place(each) for each in (ordinal, *self._relations)}
+        managers, changed = {0: root}, False
+        for each in places:
+            for node in self._path(self._of(each)):
+                if node not in managers and self._parent[node] >= 0:
+                    changed |= self._read_children(managers, self._parent[node])
+        counts = {node: manager.fail_count() for node, manager in managers.items()}
+        has_failed = {node for node in counts if counts[node] != self._counts.get(node, 0)}
+        self._counts.update(counts)
+        node = path[-1]
+        earlier = [each for each in self._relations if self._of(each) == node and each < ordinal]
+        at = [each for each in self._relations if self._of(each) in has_failed]
+        if not changed:                 # asked again, the same guards have given the same answers
+            found = ordinal
+            self._settled[ordinal, count] = ordinal, places[ordinal] + 1
+        elif node in has_failed and not earlier:
+            found = ordinal
+        elif len(at) == 1:
+            found = at[0]
+        else:
+            return ordinal, 0, changed
+        return found, places[found] + 1, changed
+
+    def _count(self, path):
+        """A leaf of the last manager on PATH has failed."""
+        if not self._relations or path[0] != 0:
+            return
+        for at, node in enumerate(path):
+            count = self._counts.get(node, 0)
+            of_pair = at + 1 < len(path) and self._pair[path[at + 1]]
+            self._counts[node] = None if of_pair or count is None else count + 1
+
+    # ---- reading torch's tree ----
+
+    def _keep(self, node, order):
+        """The children of NODE that may move have this ORDER now. Has it changed?"""
+        born = self._born(node)[:len(order)]
+        if order == self._moved.get(node, born):
+            return False
+        if order == born:
+            del self._moved[node]
+        else:
+            self._moved[node] = order
+        self._settled.clear()
+        return True
+
+    def _read(self, manager, node):
+        """The children of NODE that may move, as MANAGER has them now: [(node, manager), ...]."""
+        left = {}
+        for child in self._born(node):
+            if not self._pair[child]:
+                left.setdefault(self._key[child], []).append(child)
+        source, children = manager.get_source(), manager.get_child_managers()
+        if len(children) != sum(map(len, left.values())):
+            raise Unread
+        found = []
+        for place, child in enumerate(children):
+            key = key_of(source, child.get_source(), lambda: manager.get_accessors()[place])
+            same = left.get(key)
+            if not same:
+                raise Unread
+            found.append((same.pop(0), child))
+        return found
+
+    def _pairs(self, manager, node):
+        """Of a dict whose order matters, its keys and values: [(node, manager), ...]."""
+        nodes = [child for child in self._born(node) if self._pair[child]]
+        pairs = manager.get_key_value_managers() if nodes else {}
+        managers = []
+        for place in sorted(pairs):
+            managers += [each for each in pairs[place] if each is not None]
+        if len(nodes) != len(managers):
+            raise Unread
+        return list(zip(nodes, managers))
+
+    def _read_children(self, managers, node):
+        """Add the managers of NODE's children to MANAGERS, which has its own. Have they moved?"""
+        found = self._read(managers[node], node)
+        managers.update(found)
+        managers.update(self._pairs(managers[node], node))
+        return self._keep(node, [each for each, _ in found])
+
+    def _read_all(self, root):
+        """Read the whole order. Has it changed?"""
+        changed, managers = False, {0: root}
+        try:
+            for node in range(len(self._parent)):
+                if node in managers and self._end[node] > node + 1:
+                    changed |= self._read_children(managers, node)
+            if self._relations:
+                self._counts = {node: each.fail_count() for node, each in managers.items()}
+        except Unread:
+            self._fails = None
+        return changed
