@@ -91,7 +91,7 @@ SELECT part.value AS ph, COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid,
        iif(part.key, NULL, m.outcome) AS outcome, iif(part.key, NULL, m.reason) AS reason, iif(part.key, NULL, c.filename) AS file,
        iif(part.key, NULL, c.first_line) AS line,
        iif(part.key, NULL, (SELECT NULLIF(COUNT(*), 0) FROM graph_break b WHERE b.compile_id = m.compile_id)) AS graph_breaks,
-       iif(part.key, NULL, (SELECT r.why FROM recompile_causes r WHERE r.compile_id = m.compile_id ORDER BY r.ordinal, r.cache_entry_id DESC LIMIT 1)) AS cause
+       iif(part.key, NULL, (SELECT r.why FROM recompile_causes r WHERE r.compile_id = m.compile_id ORDER BY r.ordinal, r.cache_entry_id DESC, r.cause_id LIMIT 1)) AS cause
 FROM compile m
 LEFT JOIN track k ON k.thread_id = m.thread_id
 LEFT JOIN code c ON c.code_id = m.code_id

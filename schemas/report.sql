@@ -189,17 +189,17 @@ WITH decided AS MATERIALIZED (
     ORDER BY k.compile_id
 ),
 ranked AS MATERIALIZED (
-    SELECT *, ROW_NUMBER() OVER (PARTITION BY filename, qualname, first_line, kind, source ORDER BY compile_id) AS n FROM decided
+    SELECT *, ROW_NUMBER() OVER (PARTITION BY filename, qualname, first_line, source, COALESCE(aspect, kind) ORDER BY compile_id) AS n FROM decided
 )
-SELECT qualname, filename, first_line, COUNT(DISTINCT compile_id) AS recompiles, kind, source,
+SELECT qualname, filename, first_line, COUNT(DISTINCT compile_id) AS recompiles, MAX(CASE WHEN n = 1 THEN kind END) AS kind, source,
        iif(MIN(aspect) = MAX(aspect), MIN(aspect), NULL) AS aspect, iif(MIN(dimension) = MAX(dimension), MIN(dimension), NULL) AS dimension,
        MAX(CASE WHEN n = 1 THEN expected END) AS expected,
        group_concat(CASE WHEN n <= 100 THEN substr(actual, 1, 100) END, ', ') AS seen,
        MIN(start_ns) AS first_ns, MAX(start_ns) AS last_ns, substr(MAX(text), 1, 1000) AS text, MIN(how) AS how,
        COALESCE(source, substr(MAX(text), 1, 1000)) AS looked_at
 FROM ranked
-GROUP BY filename, qualname, first_line, kind, source
-ORDER BY recompiles DESC, first_ns, kind, source;
+GROUP BY filename, qualname, first_line, source, COALESCE(ranked.aspect, ranked.kind)
+ORDER BY recompiles DESC, first_ns, 5, source;
 
 -- name: recompiles
 -- Each recompile, with what decided it in each of the older entries.

@@ -77,10 +77,11 @@ ORDER BY r.compile_id, COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.c
 -- name: histories
 -- What the sources that decided recompiles were: before the first, of which the oldest entry knows, then at each. Behind
 -- "WITH causes AS (...)", the statement above, in whose order `place` is that of the last cause that decided. A recompile counts for
--- a source once, however many older entries it failed in; an expression that was wanted is no value.
-, told AS MATERIALIZED (SELECT ROW_NUMBER() OVER () - 1 AS place, * FROM causes),
+-- a source once, however many older entries it failed in and by whichever kind of guard; an expression that was wanted is no value.
+, again AS MATERIALIZED (SELECT compile_id FROM compiles WHERE is_recompile AND code_id IN (SELECT value FROM json_each(?1))),
+told AS MATERIALIZED (SELECT ROW_NUMBER() OVER () - 1 AS place, * FROM causes),
 headed AS (
-    SELECT t.*, m.code_id, m.outcome IS NULL OR COALESCE(m.cache_entry_id, 0) > 0 OR m.outcome IN ('ok', 'compiled') AS made,
+    SELECT t.*, m.code_id, t.compile_id IN again AS made, m.cache_entry_id IS NULL AS refused,
            t.aspect || iif(t.dimension >= 0, '[' || t.dimension || '] = ', ' ') AS head -- as cause_part()
     FROM told t CROSS JOIN compile m ON m.compile_id = t.compile_id),
 parted AS MATERIALIZED (
@@ -92,8 +93,8 @@ cut AS MATERIALIZED (
                   AS is_expression,
            substr(NULLIF(expected, ''), cut + 1) AS wanted, substr(NULLIF(actual, ''), cut + 1) AS actually,
            FIRST_VALUE(place) OVER same AS history, FIRST_VALUE(compile_id) OVER same AS began,
-           ROW_NUMBER() OVER (PARTITION BY code_id, source, kind, aspect, dimension, compile_id ORDER BY place) AS nth
-    FROM parted WINDOW same AS (PARTITION BY code_id, source, kind, aspect, dimension ORDER BY place)),
+           ROW_NUMBER() OVER (PARTITION BY code_id, source, COALESCE(aspect, kind), dimension, compile_id ORDER BY place) AS nth
+    FROM parted WINDOW same AS (PARTITION BY code_id, source, COALESCE(aspect, kind), dimension ORDER BY place)),
 value AS (
     SELECT history, -1 AS place, iif(is_expression, NULL, wanted) AS value
     FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY history ORDER BY cache_entry_id, place) AS age FROM cut WHERE compile_id = began)
@@ -112,7 +113,7 @@ said AS (
 kept AS (
     SELECT history, code_id, kind, source, MAX(iif(decided, place, NULL)) AS place,
            COUNT(DISTINCT iif(decided AND made, compile_id, NULL)) AS recompiles,
-           COUNT(DISTINCT iif(decided AND NOT made, compile_id, NULL)) AS refused
+           COUNT(DISTINCT iif(decided AND refused, compile_id, NULL)) AS refused
     FROM cut GROUP BY history HAVING place IS NOT NULL)
 SELECT k.code_id, k.kind, k.source, k.place, k.recompiles, k.refused, iif(c.cut, substr(c.head, 1, instr(c.head, ' ') - 1), NULL) AS aspect, COALESCE(s."values", '[]') AS "values", s.text
 FROM kept k JOIN cut c ON c.place = k.place LEFT JOIN said s ON s.history = k.history

@@ -28,11 +28,15 @@ def _wanted(look):
     return found[2] if found[1] else ""
 
 
-def _equals(look):
-    expected, actual = clip(_wanted(look), MAX_VALUE), describe(look.value)
+def _equals_row(source, expected, value):
+    actual = describe(value)
     if expected == actual:
-        actual = "%s (%s)" % (actual, type_name(type(look.value)))
-    return [(look.source, expected, actual)]
+        actual = "%s (%s)" % (actual, type_name(type(value)))
+    return source, expected, actual, "value"
+
+
+def _equals(look):
+    return [_equals_row(look.source, clip(_wanted(look), MAX_VALUE), look.value)]
 
 
 _LENGTH = re.compile(r" == (\d+)$")
@@ -319,6 +323,28 @@ def _maximal_sources(tree):
     return list(dict.fromkeys(found))
 
 
+_NUMBER = re.compile(r"-?[\d.]+(e[+-]?\d+)?")
+
+
+def _only_number(tree, sources):
+    """The number, in words, that the one source must equal, as in "L['n'] == 2": torch has made a
+    number dynamic, and constant after all. None: the expression asks something else."""
+    if len(sources) != 1 or _OF_SHAPE.search(sources[0]):
+        return None
+    if not isinstance(tree, ast.Compare) or len(tree.ops) != 1 or not isinstance(tree.ops[0], ast.Eq):
+        return None
+    sides = [ast.unparse(tree.left), ast.unparse(tree.comparators[0])]
+    if sources[0] not in sides:
+        return None
+    sides.remove(sources[0])
+    return sides[0] if _NUMBER.fullmatch(sides[0]) else None
+
+
+def _is_arithmetic(tree):
+    """Does it call nothing, but for what belongs to a source?"""
+    return all(node.id in ("L", "G") for node in ast.walk(tree) if isinstance(node, ast.Name))
+
+
 _OF_SHAPE = re.compile(r"\.(size|stride)\(\)\[(\d+)\]$")
 
 
@@ -341,9 +367,16 @@ def _expressions(look):
             words = ("the same object", "different objects")
             rows.append((", ".join(sources), words[not same], words[same], "relation"))
             continue
+        number = _only_number(tree, sources)
+        if number:              # as EQUALS_MATCH says it, which other entries of the function have
+            value = evaluate(sources[0], look.look.scope)
+            rows.append(_equals_row(sources[0], clip(number, MAX_VALUE), value))
+            continue
         values = ["%s = %s" % (source, look.evaluated(source)) for source in sources[:MAX_ITEMS]]
         found = _OF_SHAPE.search(sources[0]) if len(sources) == 1 else None
         aspect = (found[1], int(found[2])) if found else ("relation",) if len(sources) > 1 else ()
+        if len(sources) == 1 and not found and _is_arithmetic(tree):
+            aspect = ("value",)
         rows.append((", ".join(sources[:MAX_ITEMS]) or look.source, clip(code, MAX_VALUE), ", ".join(values), *aspect))
     # When none of those on the whole call is broken, they fail because others do: a source leads nowhere.
     return rows if rows or unknown or not look.ambient else None

@@ -4,7 +4,7 @@
 -- Columns: qualname, filename, first_line: the function; kind: of the guard; source: what it looked at; recompiles: in
 --   which it failed; decided: in which it was the first to fail; wanted: by the first entry; first_seen, last_seen:
 --   instead; first_s: when first.
-SELECT r.qualname, r.filename, r.first_line, r.kind, r.source,
+SELECT r.qualname, r.filename, r.first_line, MIN(r.kind) AS kind, r.source,
        COUNT(DISTINCT r.compile_id) AS recompiles,
        COUNT(DISTINCT CASE WHEN r.decided THEN r.compile_id END) AS decided,
        MIN(r.expected) AS wanted, MIN(r.actual) AS first_seen, MAX(r.actual) AS last_seen,
@@ -12,6 +12,6 @@ SELECT r.qualname, r.filename, r.first_line, r.kind, r.source,
 FROM compiles m
 JOIN recompile_causes r ON r.compile_id = m.compile_id
 WHERE m.is_recompile
-GROUP BY r.filename, r.qualname, r.first_line, 4, 5
+GROUP BY r.filename, r.qualname, r.first_line, COALESCE(r.aspect, r.kind), r.source
 ORDER BY decided DESC, recompiles DESC, first_s
 LIMIT 50;

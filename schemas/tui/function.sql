@@ -41,7 +41,7 @@ SELECT compile_id, iif(nth = 1, COALESCE(label, '?'), NULL) AS label, iif(nth = 
        iif(expected IS NULL OR actual IS NULL, COALESCE(text, why, '?'), NULL) AS text, COALESCE(older_entry, '?') AS entry, NULLIF(alike - 1, 0) AS alike,
        qualname AS function
 FROM (SELECT *, row_number() OVER (PARTITION BY compile_id ORDER BY cause_id) AS nth, row_number() OVER (guard ORDER BY cause_id) AS of_guard, COUNT(*) OVER guard AS alike
-      FROM recompile_causes WHERE decided AND code_id IN $codes WINDOW guard AS (PARTITION BY compile_id, COALESCE(source, kind, text)))
+      FROM recompile_causes WHERE decided AND compile_id IN (SELECT compile_id FROM compiles WHERE is_recompile AND code_id IN $codes) WINDOW guard AS (PARTITION BY compile_id, COALESCE(source, kind, text)))
 WHERE of_guard = 1 ORDER BY start_ns, cause_id LIMIT 61;
 
 --# Compiles that gave no code

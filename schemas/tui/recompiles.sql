@@ -11,24 +11,24 @@
 --| last  time
 --| where  path 10  => function {code_id}
 --| text  text 10
---row => causes WHERE id IN (SELECT m.cause_id FROM recompiles m JOIN recompiles o ON o.cause_id = {id} AND m.kind IS o.kind AND m.source IS o.source) AND code_id IN $codes
+--row => causes WHERE id IN (SELECT m.cause_id FROM recompiles m JOIN recompiles o ON o.cause_id = {id} AND COALESCE(m.aspect, m.kind) IS COALESCE(o.aspect, o.kind) AND m.source IS o.source) AND code_id IN $codes
 --subject => function {code_id}
 --id id
 --none nothing was compiled again
 -- A recompile counts where what decided it is: the view recompiles, as in the numbers of the other views.
-WITH decided AS MATERIALIZED (SELECT cause_id AS id, kind, source, expected, actual, why, code_id, start_ns, compile_ns, filename, qualname, first_line,
-         MAX(start_ns) OVER (PARTITION BY filename, qualname, first_line, kind, source) AS last FROM recompiles),
+WITH decided AS MATERIALIZED (SELECT cause_id AS id, kind, COALESCE(aspect, kind) AS aspect, source, expected, actual, why, code_id, start_ns, compile_ns, filename, qualname, first_line,
+         MAX(start_ns) OVER (PARTITION BY filename, qualname, first_line, COALESCE(aspect, kind), source) AS last FROM recompiles),
 seen AS MATERIALIZED (
-  SELECT filename, qualname, first_line, kind, source, actual, MIN(start_ns) AS at FROM decided WHERE actual IS NOT NULL
+  SELECT filename, qualname, first_line, aspect, source, actual, MIN(start_ns) AS at FROM decided WHERE actual IS NOT NULL
   GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 7),
 grouped AS MATERIALIZED ( -- the bare columns are those of the first
-  SELECT id, filename, qualname, first_line, kind, source, expected, why, COUNT(*) AS recompiles, SUM(compile_ns) AS ns,
+  SELECT id, filename, qualname, first_line, kind, aspect, source, expected, why, COUNT(*) AS recompiles, SUM(compile_ns) AS ns,
          MIN(start_ns) AS first, last, code_id
-  FROM decided GROUP BY filename, qualname, first_line, kind, source)
+  FROM decided GROUP BY filename, qualname, first_line, aspect, source)
 SELECT d.qualname AS function, d.recompiles AS recompiles, d.source AS source, d.expected AS expected,
        (SELECT group_concat(substr(v.actual, 1, 60), ', ')
         FROM (SELECT actual FROM seen v WHERE v.filename IS d.filename AND v.qualname IS d.qualname AND v.first_line IS d.first_line
-              AND v.kind IS d.kind AND v.source IS d.source LIMIT 12) v) AS "then",
+              AND v.aspect IS d.aspect AND v.source IS d.source LIMIT 12) v) AS "then",
        d.kind AS kind, d.ns AS compiling, d.first AS first, d.last AS last, d.filename || ':' || d.first_line AS "where", d.why AS text,
        d.code_id AS code_id, d.id AS id
 FROM grouped d ORDER BY d.recompiles DESC, d.ns DESC, d.id;
