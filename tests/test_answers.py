@@ -1,5 +1,6 @@
 """One question has one answer: the words of docs/answers.md, asked of one trace by every command."""
 import json
+import re
 import sqlite3
 
 import pytest
@@ -271,3 +272,110 @@ def test_a_share_is_its_process_s_own(record, run, python, tmp_path):
     shares = table(run("sql", path, "SELECT pid, 1.0 * SUM(ran_as_python) / SUM(counted) AS eager_share FROM calls WHERE qualname = 'f'"
                        " GROUP BY process_id ORDER BY process_id").stdout)
     assert [float(s["eager_share"]) for s in shares] == [0, 1] and row["pid"] == shares[1]["pid"]
+
+
+RECOMPILES = """
+import os
+from dyntrace import config
+from dyntrace.eval_frame import _debug_get_cache_entry_list, reset_code, set_eval_frame
+from dyntrace.guards import EQUALS_MATCH, GuardTree, L
+from dyntrace.types import GuardedCode
+
+config.recompile_limit = 3
+
+def limited(x): return x           # 3 compiles, then the limit
+def declining(x): return x         # one compile, then declined for a float, for good
+def raising(x): return x           # two compiles, and one attempt that raised
+def runs_only(x): return x         # one compile, then a miss where compiling is not allowed
+def again(x): return x             # reset, and compiled again
+def dying(x): return x             # each entry is invalidated after its call
+def forked(x): return x            # one compile here; two in the child, which has the parent's entry
+
+def compiler(frame, entry, state):
+    name, x = frame.f_code.co_name, frame.f_locals.get("x")
+    if frame.f_code not in WATCHED or name == "declining" and type(x) is float:
+        return None
+    if name == "raising" and x == 3:
+        raise ValueError("three")
+    return GuardedCode(frame.f_code.replace(), GuardTree([EQUALS_MATCH(L["x"], x)], example=frame.f_locals))
+
+FUNCTIONS = limited, declining, raising, runs_only, again, dying, forked
+WATCHED = [f.__code__ for f in FUNCTIONS]
+set_eval_frame(compiler)
+for i in range(6):
+    limited(i)
+for x in (1, 1.5, 2.5):
+    declining(x)
+for x in (1, 2):
+    raising(x)
+try:
+    raising(3)
+except ValueError:
+    pass
+set_eval_frame(compiler)
+runs_only(1)
+set_eval_frame(False)
+runs_only(2), runs_only(1)
+set_eval_frame(compiler)
+again(1)
+reset_code(again.__code__)
+again(1), again(2)
+for x in (1, 1, 1):
+    dying(x)
+    _debug_get_cache_entry_list(dying.__code__)[0].invalidate("test")
+forked(1)
+set_eval_frame(None)
+pid = os.fork()
+set_eval_frame(compiler)
+if not pid:
+    forked(2), forked(3)
+set_eval_frame(None)
+if not pid:
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
+# What made code in a process whose cache had held an entry for it, and what made code at all.
+AGAIN = {"limited": (2, 3), "declining": (0, 1), "raising": (1, 2), "runs_only": (0, 1), "again": (2, 3), "dying": (2, 3), "forked": (2, 3)}
+
+
+def test_recompiles_are_one_number_everywhere(record, run, python, tmp_path):
+    """With limits, what was declined or raised, run-only calls, resets, deaths and entries that a fork inherits: what takes a limit
+    or raises is no recompile in any command, page or view."""
+    (tmp_path / "again.py").write_text(RECOMPILES)
+    path = record([tmp_path / "again.py"], python=python).path
+    total, made = (sum(numbers[at] for numbers in AGAIN.values()) for at in (0, 1))
+    sql = lambda text: table(run("sql", path, text).stdout)
+
+    assert {r["qualname"]: (int(r["again"]), int(r["made"])) for r in sql(
+        "SELECT qualname, SUM(is_recompile) AS again, COUNT(cache_entry_id) AS made FROM compiles WHERE qualname IN"
+        " ('limited', 'declining', 'raising', 'runs_only', 'again', 'dying', 'forked') GROUP BY 1")} == AGAIN
+    assert len(sql("SELECT * FROM recompiles")) == total
+    report = json.loads(run("report", path, "--json").stdout)
+    assert {f["qualname"]: (f["recompiles"], f["compiles"]) for f in report["compiles"]} == AGAIN
+    assert f"; {total} recompiles" in run("report", path).stdout
+    causes = {}
+    for cause in report["recompile_causes"]:
+        causes[cause["qualname"]] = causes.get(cause["qualname"], 0) + cause["recompiles"]
+    assert all(causes.get(name, 0) <= again for name, (again, _) in AGAIN.items()) and sum(causes.values()) <= total
+    checked = json.loads(run("check", path, "--max-recompiles", "0", "--max-compiles", "0", "--limit", "0", "--json").stdout)
+    rows = [row for row in checked["rows"] if row["check"] == "max-recompiles"]
+    assert len(rows) == total and {name: sum(row["function"] == name for row in rows) for name in AGAIN} == {
+        name: numbers[0] for name, numbers in AGAIN.items()}
+    assert sum(row["check"] == "max-compiles" for row in checked["rows"]) == made
+    for name, (again, compiles) in AGAIN.items():
+        why, page = json.loads(run("why", name, path, "--json").stdout), run("why", name, path).stdout
+        assert (why["recompiles"], sum(bool(c["cache_entry_id"]) for c in why["compiles"])) == (again, compiles), name
+        assert f"{compiles} compile{'s' * (compiles > 1)} ({again} recompile{'s' * (again != 1)})" in page, page
+        assert sum(bool(c["recompile"]) for c in why["compiles"]) == again
+        assert all(h["recompiles"] <= again for h in why["histories"]), why["histories"]
+        assert all(int(n) <= again for n in re.findall(r"(\d+) recompiles?\b", page)), page
+    asked = table(run("sql", path, "recompile-causes").stdout)
+    assert {name: sum(int(r["recompiles"]) for r in asked if r["qualname"] == name) for name in AGAIN} == {
+        name: numbers[0] for name, numbers in AGAIN.items()}
+    for row in table(run("sql", path, "guards-by-source").stdout):
+        assert int(row["recompiles"]) <= AGAIN[row["qualname"]][0], row
+    assert sum(int(r["recompiles"]) for r in table(run("sql", path, "torch-processes").stdout)) == total
+    worst = json.loads(run("why", path, "--json").stdout)["matches"]
+    assert {f["function"]: (f["recompiles"], f["compiles"]) for f in worst} == AGAIN
+    steps = run("replay", path, input="next recompile\n" * (total + 3)).stdout
+    assert len(set(re.findall(r"^compile (\d+)  event", steps, re.M))) == total

@@ -3,10 +3,12 @@
 -- docs/fleet.md says how to make the tables known to each engine.
 
 -- name: recompiles
--- Causes of recompiles over ranks: what did not fit first in an older entry, how often, in how many ranks.
-SELECT COALESCE(k.source, k.text) AS cause, COUNT(*) AS times, COUNT(DISTINCT k.rank) AS ranks
-FROM recompile_cause k WHERE COALESCE(k.ordinal, 0) = 0
-GROUP BY COALESCE(k.source, k.text) ORDER BY times DESC, cause;
+-- Causes of recompiles over ranks: what did not fit first in an older entry, in how many recompiles, in how many ranks.
+WITH k AS (SELECT DISTINCT k.job AS job, k.rank AS rank, k.compile_id AS compile_id, COALESCE(k.source, k.text) AS cause
+           FROM recompile_cause k JOIN compile m ON m.job = k.job AND m.rank = k.rank AND m.compile_id = k.compile_id
+           WHERE COALESCE(k.ordinal, 0) = 0 AND m.cache_entry_id IS NOT NULL)
+SELECT k.cause AS cause, COUNT(*) AS times, COUNT(DISTINCT k.rank) AS ranks
+FROM k GROUP BY k.cause ORDER BY times DESC, cause;
 
 -- name: divergence
 -- Functions that some ranks compiled more or less often than most: which ranks, and since when.

@@ -10,7 +10,7 @@ code AS (SELECT p.job AS job, p.rank AS rank, c.code_id AS code_id, c.qualname A
 compile AS (SELECT c.job AS job, c.rank AS rank, m.compile_id AS compile_id, m.code_id AS code_id, m.cache_entry_id AS cache_entry_id, m.label AS label,
                    s.zero_ns + m.start_ns AS start_ns, s.zero_ns + m.end_ns AS end_ns
             FROM main.compile m JOIN code c ON c.code_id = m.code_id CROSS JOIN said s),
-recompile_cause AS (SELECT c.job AS job, c.rank AS rank, k.ordinal AS ordinal, k.source AS source, k.text AS text
+recompile_cause AS (SELECT c.job AS job, c.rank AS rank, k.compile_id AS compile_id, k.ordinal AS ordinal, k.source AS source, k.text AS text
                     FROM main.recompile_cause k JOIN compile c ON c.compile_id = k.compile_id),
 lookup AS (SELECT c.job AS job, c.rank AS rank, l.lookup_id AS lookup_id, l.thread_id AS thread_id, l.code_id AS code_id, l.outcome AS outcome
            FROM main.lookup l JOIN code c ON c.code_id = l.code_id),

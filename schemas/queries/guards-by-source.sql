@@ -10,6 +10,7 @@ WITH failed AS MATERIALIZED (
 caused AS MATERIALIZED ( -- by what is looked at: one recompile has a cause for each older entry
     SELECT e.code_id, g.source, COUNT(DISTINCT r.compile_id) AS recompiles
     FROM recompile_cause r
+    JOIN compiles m ON m.compile_id = r.compile_id AND m.is_recompile
     JOIN guard g ON g.guard_id = r.guard_id
     JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id
     WHERE COALESCE(r.ordinal, 0) = 0

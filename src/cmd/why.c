@@ -384,7 +384,8 @@ static void histories_print(struct why *why, FILE *out)
         if (!shown++)
             prose_title(out, "What failing sources were over the recompiles");
         prose_print(out,
-                    "  %.110s  %.140s  [decided %jd recompile(s){, %jd that gave no code}%s]\n",
+                    "  %.110s  %.140s  [decided %jd recompile(s){ and %jd attempt(s) that gave no "
+                    "code}%s]\n",
                     cause_name(why, h->cause), h->text, h->recompiles, prose_any(h->refused),
                     prose_same(h->cause->how, "observed") ? "" : ", found when checked again");
     }

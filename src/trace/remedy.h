@@ -21,9 +21,10 @@ struct remedy_facts {
     const char *code;     /* what that is: "generator" */
     /* of a cause, by why/about: its case, and what that is about; a what-if for it */
     const char *is, *more, *setting;
-    int64_t count;  /* calls or recompiles concerned */
-    int64_t needed; /* different inputs seen, 0 when not known */
-    int64_t line;   /* of a break; 0 not known */
+    int64_t count;   /* calls or recompiles concerned; */
+    int64_t refused; /* and compiles that gave no code */
+    int64_t needed;  /* different inputs seen, 0 when not known */
+    int64_t line;    /* of a break; 0 not known */
     /* 213 for torch 2.13 (torch_version()), 0: the program has a compiler of its own */
     int torch;
 };

@@ -87,6 +87,22 @@ const struct entry *why_other_region(const struct why *why, const struct compile
 enum { CAUSES_USED = 4, BREAKS_USED = 4, KEPT = 32, LIMIT_MOST = 100000 };
 enum { NAMED = 4, TORCH_NAMED = 6 /* at most, of a program that uses torch */ };
 
+/* "7 recompiles and 1 attempt that gave no code": what takes a limit or raises is no recompile. */
+static const char *concerned(struct why *why, const struct remedy_facts *facts)
+{
+    const char *recompiles = arena_print(&why->arena, "%" PRId64 " recompile%s", facts->count,
+                                         facts->count == 1 ? "" : "s");
+    const char *refused;
+
+    if (!facts->refused)
+        return recompiles;
+    refused = arena_print(&why->arena, "%" PRId64 " attempt%s that gave no code", facts->refused,
+                          facts->refused == 1 ? "" : "s");
+    if (!facts->count)
+        return refused;
+    return arena_print(&why->arena, "%s and %s", recompiles, refused);
+}
+
 /* What happened, of which FACTS are, in a line; NULL: the remedy says it. */
 static const char *because_of(struct why *why, enum remedy_on on, const struct remedy_facts *facts)
 {
@@ -99,9 +115,10 @@ static const char *because_of(struct why *why, enum remedy_on on, const struct r
                *s = facts->count == 1 ? "" : "s";
 
     if (on == ON_CAUSE)
-        return arena_print(&why->arena, "%s%s%s, %s recompile%s", cause_name(why, &facts->cause),
+        return arena_print(&why->arena, "%s%s%s, %s", cause_name(why, &facts->cause),
                            prose_filled(facts->values) ? " was " : ": ",
-                           prose_or(facts->values, prose_or(text, "it did not hold")), count, s);
+                           prose_or(facts->values, prose_or(text, "it did not hold")),
+                           concerned(why, facts));
     if (on == ON_OUTCOME)
         return arena_print(&why->arena, "%s call%s: %s%s%s", count, s,
                            facts->torch && outcome->torch ? outcome->torch : outcome->words, colon,
@@ -229,7 +246,8 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
         facts_about(why, &facts);
         facts.cause.source = base->torch && h->source ? about : h->source;
         facts.values = h->text;
-        facts.count = h->recompiles + h->refused;
+        facts.count = h->recompiles;
+        facts.refused = h->refused;
         setting = facts.setting ? facts.setting : why_keep(why, cause_setting(h->cause));
         for (size_t j = 0; setting && j < why->remedies.count; j++)
             there = there || prose_same(why->remedies.at[j].what_if, setting);
