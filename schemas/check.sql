@@ -114,6 +114,29 @@ SELECT ?1, TOTAL(n.compiled), MAX(n.process_id), o.value, TOTAL(n.calls), NULL,
 FROM json_each('[' || ?3 || ']') o
 LEFT JOIN counted n ON n.code_id = o.value;
 
+-- name: undecided
+-- Why nothing can be held against a limit: no compiler decided about what is checked, so that 0 would be no answer. No row: one did.
+WITH mode(off, observed) AS (
+    SELECT MIN(mode = 'none'), MAX(iif(torch_mode = 'off', 0, torch_mode IS NOT NULL)) FROM process),
+compiler(loaded) AS (
+    SELECT EXISTS (SELECT 1 FROM main.lookup) OR EXISTS (SELECT 1 FROM compile) OR EXISTS (SELECT 1 FROM cache_entry))
+SELECT CASE
+    WHEN loaded THEN 'no compiler decided anything in this part of the recording'
+    WHEN off THEN 'it was recorded with --frames none, which keeps no decisions; record with --frames decided'
+    WHEN observed THEN 'torch''s compiler was loaded, but was asked about no call'
+    WHEN EXISTS (SELECT 1 FROM process WHERE torch_mode = 'off') THEN 'torch''s compiler was not watched (--torch off)'
+    ELSE 'no compiler was loaded: neither torch''s, nor one of the program''s own (set_eval_frame)' END
+FROM mode, compiler
+WHERE NOT EXISTS (SELECT 1 FROM counted)
+  AND NOT EXISTS (SELECT 1 FROM compile m WHERE m.compile_id IN part_compile OR NOT EXISTS (SELECT 1 FROM asked));
+
+-- name: idle
+-- Of a merged trace those in which no compiler decided anything: nobody can say that they keep a limit. What started a job's ranks
+-- is no rank, and decides nothing.
+WITH given AS (SELECT j.value AS trace FROM meta, json_each(iif(json_valid(meta.value), meta.value, '[]')) j WHERE meta.key = 'merged_from')
+SELECT trace ->> '$.file' FROM given
+WHERE trace ->> '$.decided' = 0 AND (trace ->> '$.rank' IS NOT NULL OR NOT EXISTS (SELECT 1 FROM given WHERE trace ->> '$.rank' IS NOT NULL));
+
 -- name: guard_times
 -- For db_each: every check of guards with the call that it was for.
 SELECT each(l.code_id, l.thread_id, k.lookup_id, k.duration_ns)

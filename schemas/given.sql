@@ -13,8 +13,10 @@ CREATE INDEX had_rank ON had(rank);
 CREATE INDEX given_trace ON given(trace_id);
 
 -- name: meta
--- Of a trace.
-SELECT key, value FROM meta WHERE value IS NOT NULL;
+-- Of a trace: its own words, and whether a compiler decided anything in it.
+SELECT key, value FROM meta WHERE value IS NOT NULL AND key <> 'decided'
+UNION ALL
+SELECT 'decided', EXISTS (SELECT 1 FROM lookup) OR EXISTS (SELECT 1 FROM compile) OR EXISTS (SELECT 1 FROM cache_entry);
 
 -- name: processes
 -- Of a trace that began at ?1.

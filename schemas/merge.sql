@@ -20,6 +20,8 @@ CREATE TEMP TABLE number AS SELECT trace_id, file, began_ns,
   MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'frame_count') AS frames,
   MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'open_frame_count') AS open_frames,
   COALESCE(MAX(value) FILTER (WHERE key = 'host'), '') AS host,
+  MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'decided') AS decided,
+  (SELECT MAX(rank) FROM had h WHERE h.trace_id = trace.trace_id) AS rank,
   COALESCE(MAX(value) FILTER (WHERE key = 'command'), '') AS command FROM trace JOIN given USING(trace_id) GROUP BY trace_id;
 
 -- name: meta
@@ -35,7 +37,8 @@ UNION ALL SELECT 'started_unix_ns', MIN(began_ns) FROM number
 UNION ALL SELECT 'span_ns', MAX(0, MAX(began_ns + span_ns) - MIN(began_ns)) FROM number
 UNION ALL SELECT 'min_duration_ns', MAX(min_duration_ns) FROM number
 UNION ALL SELECT 'recorder_cpu_ns', SUM(cpu_ns) FROM number HAVING COUNT(cpu_ns) = COUNT(*)
-UNION ALL SELECT 'merged_from', json_group_array(json_object('file', file, 'host', host, 'command', command, 'started_unix_ns', began_ns))
+UNION ALL SELECT 'merged_from', json_group_array(json_object('file', file, 'host', host, 'command', command, 'started_unix_ns', began_ns,
+                                                          'rank', rank, 'decided', decided))
 FROM number;
 
 -- name: counted

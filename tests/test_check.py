@@ -1,12 +1,13 @@
 """`dyntrace check`: limits that a trace keeps or does not."""
 import json
 import os
+import shutil
 import sqlite3
 
 import pytest
 
 from planted import size_changes
-from shared import table
+from shared import one_line, table
 
 pytestmark = pytest.mark.one_python
 
@@ -193,3 +194,58 @@ def test_recorded(record, run, python):
     assert run("check", trace.path, "--max-recompiles", "2", "--require-compiled", "total").returncode == 0
     assert run("check", trace.path, "--max-recompiles", "1").returncode == 1
     assert run("check", trace.path, "--max-recompiles", "0", "--after-warmup", "3").returncode == 0
+
+
+PLAIN = "def f(x): return x + 1\nprint(sum(f(i) for i in range(10)))\n"
+COMPILER = """
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.types import GuardedCode
+def f(x): return x + 1
+set_eval_frame(lambda frame, entry, state: GuardedCode(frame.f_code.replace(), lambda f_locals: True) if frame.f_code is f.__code__ else None)
+f(1), f(2)
+set_eval_frame(None)
+"""
+LIMITS = [["--max-recompiles", "0"], ["--max-compiles", "0"], ["--max-graph-breaks", "0"], ["--max-guard-us", "0"], ["--max-eager-share", "0"],
+          ["--max-recompiles", "0", "--after-warmup", "1"], ["--max-recompiles", "5", "--function", "*"]]
+
+
+@pytest.mark.parametrize("frames, why", [("all", "no compiler was loaded"), ("user", "no compiler was loaded"), ("none", "--frames none")])
+def test_a_trace_without_a_compiler_passes_no_limit(record, run, python, tmp_path, frames, why):
+    (tmp_path / "plain.py").write_text(PLAIN)
+    path = record(["plain.py"], "--frames", frames, python=python).path
+    for limits in LIMITS:
+        if frames == "none" and "--function" in limits:
+            continue
+        done = run("check", path, *limits)
+        assert done.returncode == 2 and not done.stdout, limits
+        assert one_line(done.stderr).startswith(f"dyntrace: {path}: nothing can be checked: ") and why in done.stderr
+        found = json.loads(run("check", path, *limits, "--json").stdout)
+        assert found["ok"] is False and found["rows"] == [] == found["checks"]
+    assert run("check", path, "--require-compiled", "f").returncode == 1 # that has an answer
+
+
+def test_traces_without_a_compiler_among_others_are_named(record, run, python, tmp_path):
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    for name, text in (("a", PLAIN), ("b", COMPILER), ("c", PLAIN)):
+        (tmp_path / f"{name}.py").write_text(text)
+        shutil.copy(record([f"{name}.py"], python=python).path, folder / f"{name}.db")
+    assert run("check", folder / "b.db", "--max-recompiles", "0").returncode == 0
+    done = run("check", folder, "--max-recompiles", "0")
+    assert done.returncode == 3 and ": ok: " in done.stdout
+    assert [line.partition(": not checked: ")[0] for line in done.stderr.splitlines()] == [f"dyntrace: {folder / name}" for name in ("a.db", "c.db")]
+    assert run("check", folder, "--max-recompiles", "0", "--allow-left-out").returncode == 0
+    assert run("check", folder, "--max-compiles", "0").returncode == 1
+    (folder / "b.db").unlink()
+    done = run("check", folder, "--max-recompiles", "0")
+    assert done.returncode == 2 and "nothing can be checked: no compiler was loaded" in done.stderr
+    assert run("merge", folder / "a.db", tmp_path / "trace2.db", "-o", tmp_path / "merged.db").returncode == 0
+    done = run("check", tmp_path / "merged.db", "--max-recompiles", "0")
+    assert done.returncode == 3 and "a.db: not checked" in done.stderr
+
+
+def test_a_part_in_which_nothing_was_decided(record, run, python, tmp_path):
+    (tmp_path / "b.py").write_text(COMPILER)
+    path = record(["b.py"], python=python).path
+    done = run("check", path, "--max-recompiles", "0", "--time", "..1us")
+    assert done.returncode == 2 and "no compiler decided anything in this part" in one_line(done.stderr)

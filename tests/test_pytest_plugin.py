@@ -292,3 +292,31 @@ def test_strict_markers_and_conftest(suite, tmp_path):
     (tmp_path / "suite/conftest.py").write_text('pytest_plugins = ["dyntrace.pytest_plugin"]\n')
     done = suite("\n@pytest.mark.dyntrace(max_compiles=1, reset=True)\ndef test_it(): run(2)\n", "--strict-markers", plugin=())
     assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+NOTHING = """
+import dyntrace, pytest
+
+@pytest.mark.dyntrace(max_recompiles=0, max_eager_share=0)
+def test_nothing(): pass
+
+@pytest.mark.dyntrace(max_recompiles=0, require_compiled="total")
+def test_required(): pass
+
+@pytest.mark.dyntrace(max_recompiles=0)
+def test_something(): run(16, 16)
+
+def test_part(dyntrace_record):
+    with dyntrace_record(max_recompiles=0):
+        pass
+"""
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_test_that_compiles_nothing_is_not_checked(suite, dyntrace, tmp_path, recorded):
+    """A warning says so; what must be compiled and is not fails."""
+    start = (dyntrace, "run", "-o", tmp_path / "outer.db", "--frames", "decided", "--") if recorded else ()
+    done = suite(NOTHING, start=start)
+    assert "1 failed, 3 passed, 2 warnings" in done.stdout, done.stdout + done.stderr
+    assert done.stdout.count("nothing can be checked: no compiler ") == 2 and "limits of this test are not checked: " in done.stdout
+    assert "require-compiled: total" in done.stdout and "FAILED test_it.py::test_required" in done.stdout

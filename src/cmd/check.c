@@ -34,6 +34,8 @@
 /* from REQUIRE on: --require-compiled */
 enum { RECOMPILES, COMPILES, BREAKS, GUARDS, EAGER, REQUIRE, LIMITS = REQUIRE + 256 };
 
+enum { IDLE_NAMED = 3 };
+
 static struct limit {
     const char *words;
     const char *statement; /* of schemas/check.sql: finds what is held against it */
@@ -248,6 +250,36 @@ static bool meant_read(struct check *check)
     return any;
 }
 
+/* Did a compiler decide anything about what is checked? False after saying why not: a limit that
+ * nothing could have exceeded is no gate. */
+static bool is_decided(struct check *check)
+{
+    struct query *query = db_query(check->db, schema_statement("check/undecided"));
+    const bool undecided = query_step(query);
+
+    if (undecided)
+        say_error("%s: nothing can be checked: %s", db_path(check->db), query_text(query, 0, NULL));
+    query_close(query);
+    return !undecided && !db_failed(check->db);
+}
+
+/* Say which of several traces could have exceeded no limit: they are left out. */
+static void idle_say(struct check *check)
+{
+    struct query *query = db_query(check->db, schema_statement("check/idle"));
+    size_t idle = 0;
+
+    for (; query_step(query); idle++)
+        if (idle < IDLE_NAMED)
+            say_error("%s: not checked: no compiler decided anything in it",
+                      query_text(query, 0, NULL));
+    if (idle > IDLE_NAMED)
+        say_error("%s: %zu more traces are not checked: no compiler decided anything in them",
+                  db_path(check->db), idle - IDLE_NAMED);
+    traces_left_out(idle);
+    query_close(query);
+}
+
 /* Every limit that was given. False when one could not be checked, which was said. */
 static bool checks_run(struct check *check)
 {
@@ -289,10 +321,13 @@ static bool checks_run(struct check *check)
                   db_path(check->db));
         return false;
     }
+    if (!limits[REQUIRE].name && !is_decided(check)) /* not compiled is an answer */
+        return false;
     for
         EACH_LIMIT(l)
     if (l->name && !limit_check(check, l))
         return false;
+    idle_say(check);
     return !db_failed(check->db);
 }
 
@@ -438,7 +473,12 @@ const struct command command_check = {
     .operands = "[FILE...]",
     .about = "Holds a trace against limits. Exit status: 0 it keeps them, 1 it does not, and the "
              "rows that offend are printed, all of them, 2 bad usage or a trace that cannot "
-             "answer, 3 it keeps them but some traces were left out.",
+             "answer, 3 it keeps them but some traces were left out.\n\n"
+             "Where no compiler decided anything no limit can be exceeded, and nothing is held "
+             "against any: in a trace of a plain program, of one that loaded torch's compiler and "
+             "compiled nothing, with --frames none, or in a part of a trace. That is status 2, and "
+             "the line says which it is. Of several traces those are left out, but for that of a "
+             "job's launcher. --require-compiled fails there: FUNC is not compiled.",
     .options = options,
     .more = "Functions that the compiler only turned away unread (its own, those without tensors) "
             "count for --max-eager-share only when --function names them. FILE is the newest *.db "
