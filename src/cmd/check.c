@@ -476,8 +476,9 @@ const struct command command_check = {
              "answer, 3 it keeps them but some traces were left out.\n\n"
              "Where no compiler decided anything no limit can be exceeded, and nothing is held "
              "against any: in a trace of a plain program, of one that loaded torch's compiler and "
-             "compiled nothing, with --frames none, or in a part of a trace. That is status 2, and "
-             "the line says which it is. Of several traces those are left out, but for that of a "
+             "compiled nothing, of a run that kept no frames, or in a part of a trace. That is "
+             "status 2, and the line says which it is. Of several traces those are left out, but "
+             "for that of a "
              "job's launcher. --require-compiled fails there: FUNC is not compiled.",
     .options = options,
     .more = "Functions that the compiler only turned away unread (its own, those without tensors) "
