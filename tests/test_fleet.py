@@ -239,7 +239,7 @@ def test_not_together(run, ranks, tmp_path, monkeypatch, words):
     for path in ranks.iterdir():
         with sqlite3.connect(path) as db:
             db.execute("INSERT OR REPLACE INTO meta VALUES ('job', ?)", ("j" if path.stem < "r3" else "k",))
-            db.execute("UPDATE process SET rank = iif(?1 = 'r2', NULL, rank)", (path.stem,))
+            db.execute("UPDATE process SET rank = iif(? = 'r2', NULL, rank)", (path.stem,))
             db.execute("INSERT OR REPLACE INTO meta VALUES ('rank', ?)", ({"r2": 1}.get(path.stem, int(path.stem[1:])),))
         db.close()
     done = run(*[ranks if word == "DIR" else word for word in words])

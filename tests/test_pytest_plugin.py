@@ -320,3 +320,12 @@ def test_a_test_that_compiles_nothing_is_not_checked(suite, dyntrace, tmp_path, 
     assert "1 failed, 3 passed, 2 warnings" in done.stdout, done.stdout + done.stderr
     assert done.stdout.count("nothing can be checked: no compiler ") == 2 and "limits of this test are not checked: " in done.stdout
     assert "require-compiled: total" in done.stdout and "FAILED test_it.py::test_required" in done.stdout
+
+
+def test_warnings_as_errors(suite, dyntrace, python, tmp_path):
+    """Within a recording, too: nothing that the plugin does is a warning of the program's."""
+    done = suite("""
+@pytest.mark.dyntrace(max_compiles=1, reset=True)
+def test_it(): run(2, 2)
+""", "-W", "error", start=[dyntrace, "run", "-o", tmp_path / "t.db", "--python", python, "--"])
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr

@@ -151,7 +151,9 @@ def _begin(path, limits):
         dynamo = sys.modules.get("torch._dynamo")
         if dynamo is not None:
             dynamo.reset()
-    return _joined(limits) if _native.native._active() else record(path, force=True, values=_values)
+    if _native.native._active():
+        return _joined(limits)
+    return record(path, force=True, values=_values, strict=True)
 
 
 # ---- within a recording that is there already --------------------------------------------------------------------------
@@ -202,7 +204,9 @@ def _processes(end):
             if now and now[3] >= end[2]:
                 before, version = version, trace.execute("PRAGMA data_version").fetchone()
                 commits += version != before
-        pids = trace.execute("WITH RECURSIVE own(id) AS (SELECT MAX(process_id) FROM process WHERE pid = ?1 UNION"
+        # ? and not ?1, which some versions of sqlite3 take for a name and warn.
+        pids = trace.execute("WITH RECURSIVE own(id) AS"
+                             " (SELECT MAX(process_id) FROM process WHERE pid = ? UNION"
                              " SELECT p.process_id FROM own JOIN process p ON p.parent_process_id = own.id)"
                              " SELECT pid FROM own JOIN process ON process_id = id", (os.getpid(),)).fetchall()
     return [f"--process={pid}" for pid, in pids]
