@@ -28,6 +28,18 @@ evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag
                               frame, throwflag);
 }
 
+/* A foreign hook above ours goes on calling the one that it found, whatever is wanted by now. When
+ * nothing is, ours leaves as soon as it is in the slot itself, and until then it does nothing. */
+static __attribute__((noinline)) PyObject *detour(PyThreadState *ts, compat_frame *frame,
+                                                  int throwflag)
+{
+    if (shim_settings.active_threads)
+        return decide_frame(ts, frame, throwflag);
+    if (compat_evaluator(ts->interp) == tracer_process.hook)
+        tracer_rehook();
+    return tracer_process.evaluate(ts, frame, throwflag);
+}
+
 static inline __attribute__((always_inline)) PyObject *
 record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const enum session_clock clock,
              const bool limit_depth, const bool sub)
@@ -38,13 +50,13 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const enum s
     uintptr_t mark;
     bool resumed;
 
-    /* A foreign hook above ours goes on calling the one that it found. */
-    if (!sub && unlikely(shim_settings.active_threads))
-        return decide_frame(ts, frame, throwflag);
+    if (!sub && unlikely(tracer_process.detour))
+        return detour(ts, frame, throwflag);
+    if (sub && unlikely(!tracer_process.recording))
+        return t ? evaluate(t, ts, frame, throwflag, sub)
+                 : _PyEval_EvalFrameDefault(ts, frame, throwflag);
     if (unlikely(!t) && unlikely(!(t = tracer_attach(frame))))
         return (sub ? _PyEval_EvalFrameDefault : tracer_process.evaluate)(ts, frame, throwflag);
-    if (sub && unlikely(!tracer_process.recording))
-        return evaluate(t, ts, frame, throwflag, sub);
     /* Static code (COMPAT_SHARES_CODE) has data that only the main interpreter's GIL guards. */
     mark = sub && compat_is_shared(compat_code(frame)) ? tracer_mark_code(compat_code(frame))
                                                        : record_mark(frame);
@@ -70,9 +82,8 @@ RECORDER(record_coarsely_to_depth, SESSION_COARSE, true)
 
 static PyObject *record_in_sub(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
-    const bool limit_depth = tracer_process.recording && tracer_process.session->max_depth;
-
-    return record_frame(ts, frame, throwflag, tracer_process.clock, limit_depth, true);
+    return record_frame(ts, frame, throwflag, tracer_process.clock, tracer_process.max_depth != 0,
+                        true);
 }
 
 static _PyFrameEvalFunction wanted_hook(void)
@@ -88,7 +99,7 @@ static _PyFrameEvalFunction wanted_hook(void)
         return NULL;
     if (tracer_process.decided_only)
         return tracer_process.torch_seen ? NULL : decide_frame; /* which sees its import */
-    return recorders[tracer_process.clock][tracer_process.session->max_depth != 0];
+    return recorders[tracer_process.clock][tracer_process.max_depth != 0];
 }
 
 void tracer_hook_sub(bool on)
@@ -100,24 +111,37 @@ void tracer_hook_sub(bool on)
         compat_set_evaluator(interpreter, on ? record_in_sub : _PyEval_EvalFrameDefault);
 }
 
-/* One slot for the interpreter, so one hook for recording and shim. When somebody
- * else has put a hook above ours, that one calls ours: it stays where it is, and
- * ours cannot be taken out or exchanged; whichever it is does what is needed. */
+bool tracer_is_ours(_PyFrameEvalFunction evaluate)
+{
+    return evaluate == tracer_process.hook || observe_is_around(evaluate) || observe_is(evaluate);
+}
+
+/* One slot for the interpreter, so one hook for recording and shim. Torch's evaluator, observed,
+ * asks which it is for each frame. Anybody else's that was put above ours calls the one that it
+ * found: that stays where it is, can neither be taken out nor exchanged, and does what is needed
+ * (detour). Nor is another of ours put on top, as both would be called for a frame. */
 void tracer_rehook(void)
 {
     PyInterpreterState *interpreter = tracer_process.interpreter;
-    _PyFrameEvalFunction current, wanted = wanted_hook();
+    const _PyFrameEvalFunction wanted = wanted_hook();
+    _PyFrameEvalFunction current;
 
+    tracer_process.detour = shim_settings.active_threads || !tracer_process.recording;
     if (wanted == tracer_process.hook || PyInterpreterState_Get() != interpreter)
         return;
-    current = _PyInterpreterState_GetEvalFrameFunc(interpreter);
-    if (!tracer_process.hook && observe_is(current))
+    current = compat_evaluator(interpreter);
+    if (observe_is_around(current)) {
+        tracer_process.hook = wanted;
         return;
+    }
+    if (current == _PyEval_EvalFrameDefault) /* whoever threw ours out, it is nowhere now */
+        tracer_process.hook = NULL;
     if (!tracer_process.hook)
         tracer_process.evaluate = current;
     else if (current != tracer_process.hook)
         return;
-    _PyInterpreterState_SetEvalFrameFunc(interpreter, wanted ? wanted : tracer_process.evaluate);
+    if (wanted != tracer_process.hook)
+        compat_set_evaluator(interpreter, wanted ? wanted : tracer_process.evaluate);
     tracer_process.hook = wanted;
 }
 
@@ -125,7 +149,7 @@ void tracer_record(bool on)
 {
     tracer_process.recording = on;
     tracer_process.every_frame = on && !tracer_process.decided_only &&
-                                 tracer_process.clock == SESSION_TSC &&
-                                 !tracer_process.session->max_depth;
+                                 tracer_process.clock == SESSION_TSC && !tracer_process.max_depth;
     tracer_rehook();
+    observe_follow();
 }

@@ -290,6 +290,8 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
         mark_keep(code, mark);
     if (mark & CODE_SEEN)
         return mark;
+    if (!P.session) /* the session may have ended since we were asked */
+        return CODE_SEEN | CODE_SKIP;
 
     KEPT struct tracer_exception pending = tracer_exception_aside();
     name = values_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes[0], &keep_name);

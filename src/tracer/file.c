@@ -175,7 +175,7 @@ static struct fact *fact_room(size_t size)
     struct facts *before = facts, *chunk;
     uint64_t offset = 0, used;
 
-    if (!P.file || !facts)
+    if (!P.file || !facts || atomic_load_explicit(&P.session->closed, memory_order_relaxed))
         return NULL;
     used = atomic_load_explicit(&facts->used, memory_order_relaxed);
     if (size > facts->bytes - used) {

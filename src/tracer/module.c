@@ -149,11 +149,23 @@ static PyObject *finish_late(PyObject *module, PyObject *record)
                : NULL;
 }
 
+/* The recording of this process ends. What is left of us afterwards, and can be reached, does
+ * nothing: docs/internals.md has the list. */
+static void leave(void)
+{
+    tracer_close_session();
+    code_states_leave_trace();
+    if (COMPAT_INIT_BYPASSES_HOOK && !shim_settings.active_threads)
+        tracer_unfix_types();
+}
+
 /* Join the session, or say why that cannot be: see _start. */
 static const char *join(const char *session, const char *library, const char *inject)
 {
     const char *why;
 
+    if (P.session && tracer_place() == PLACE_HOME && atomic_load(&P.session->closed))
+        leave(); /* the recording is over, and this process has outlived it */
     if (P.session) {
         tracer_join_interpreter();
         return NULL;
@@ -201,13 +213,22 @@ static PyObject *start(PyObject *module, PyObject *args)
 
 static PyObject *stop(PyObject *module, PyObject *ignored)
 {
-    tracer_close_session();
+    leave();
     Py_RETURN_NONE;
+}
+
+static const char *trace_path(void)
+{
+    const char *spill = P.session->text;
+
+    return spill + strlen(spill) + 1;
 }
 
 static PyObject *active(PyObject *module, PyObject *ignored)
 {
-    return PyBool_FromLong(P.session != NULL);
+    if (!P.session || atomic_load(&P.session->closed))
+        Py_RETURN_NONE;
+    return PyUnicode_DecodeFSDefault(trace_path());
 }
 
 /* Times are those of the trace. */
@@ -215,13 +236,12 @@ static PyObject *recording(PyObject *module, PyObject *ignored)
 {
     const struct session_file *file = P.session;
     const struct tracer *t = tracer_thread;
-    const char *path = file ? file->text + strlen(file->text) + 1 : "";
     uint64_t ticks = file ? tracer_now() - file->start_clock : 0;
 
     if (!file || !file->ns_per_tick_32)
         Py_RETURN_NONE;
     return Py_BuildValue(
-        "(NKKK)", PyUnicode_DecodeFSDefault(path),
+        "(NKKK)", PyUnicode_DecodeFSDefault(trace_path()),
         (unsigned long long)((unsigned __int128)ticks * file->ns_per_tick_32 >> 32),
         (unsigned long long)(t && t->ring ? t->head : 0),
         (unsigned long long)(t && t->ring ? atomic_load(&t->ring->tail) : 0));
@@ -307,7 +327,8 @@ static PyMethodDef methods[] = {
     {"_finish_late", finish_late, METH_O,
      "_finish_late(record)\n\ndyntrace.capture.finish(), of `dyntrace run --capture`."},
     {"_stop", stop, METH_NOARGS, "_stop()\n\nLeave the session. Another may be joined later."},
-    {"_active", active, METH_NOARGS, "_active() -> bool\n\nIs this process being recorded?"},
+    {"_active", active, METH_NOARGS,
+     "_active() -> str | None\n\nThe trace that this process is being recorded into."},
     {"_recording", recording, METH_NOARGS,
      "_recording() -> (path, now, written, taken) | None\n\nThe trace that this process is "
      "recorded into, the time in it (ns), and\n"

@@ -74,7 +74,7 @@ record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring
 {
     uint64_t now = tracer_now_by(clock);
 
-    if (limit_depth && t->open && t->open->depth + 1 >= tracer_process.session->max_depth)
+    if (limit_depth && t->open && t->open->depth + 1 >= tracer_process.max_depth)
         return 0;
     if (unlikely(t->head >= t->limit || now > t->until))
         return tracer_enter(t, open, code, tag, now);

@@ -565,7 +565,7 @@ uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, 
     if (t->quiet || !P.session)
         goto done;
     if (atomic_load_explicit(&P.session->closed, memory_order_relaxed)) {
-        if (P.recording || P.hook) /* a sub-interpreter may have been first to see it */
+        if (P.recording)
             tracer_record(false);
         goto done;
     }

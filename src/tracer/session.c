@@ -186,6 +186,7 @@ static const char *open_session(const char *directory)
     P.now = session->coarse ? &session->now : NULL;
     clock_look();
     P.decided_only = session->frames == SESSION_DECIDED;
+    P.max_depth = session->max_depth;
     if (!watched && pthread_atfork(forking, has_forked, forked)) {
         P.session = NULL;
         return "memory";
@@ -224,6 +225,7 @@ void tracer_close_session(void)
     rings_leave();
     file_close();
     P.now = NULL;
+    P.max_depth = 0;
     munmap((void *)P.session, P.session->bytes);
     P.session = NULL;
 }

@@ -127,6 +127,7 @@ struct tracer {
     bool gone;               /* no ring, or none that is read: count losses, write nothing */
     compat_frame *finished_under; /* the frame whose generator has just finished, and */
     uint32_t finished_at;         /* `entered` then; see tracer/compat/mend.c */
+    Py_tracefunc trace;           /* the program's, which ours was put before there; or NULL */
     /* the shim */
     PyObject *callback; /* owned: False or a callable; NULL = None */
     /* borrowed: what its thread state keeps of it, or NULL (tracer/evaluator/api.c) */
@@ -171,13 +172,16 @@ struct tracer_process {
     const char *file_directory; /* session_directory or spill_directory */
     /* the evaluator that was there before us, in `interpreter` */
     _PyFrameEvalFunction evaluate;
-    _PyFrameEvalFunction hook; /* ours, if it is in the slot; or NULL */
-    bool recording;            /* frames go to a ring */
-    bool decided_only;         /* ... those that a compiler decides */
+    /* ours, if it is in the slot, or below the evaluator of somebody else who is there; or NULL */
+    _PyFrameEvalFunction hook;
+    bool recording;    /* frames go to a ring */
+    bool detour;       /* they do not, or some thread has a callback */
+    bool decided_only; /* ... those that a compiler decides */
     /* ... all, to any depth, by the counter: nothing need be asked again */
     bool every_frame;
     /* torch_attach() was called: its import need not be waited for */
     bool torch_seen;
+    uint32_t max_depth;       /* of recorded frames; 0: no limit */
     enum session_clock clock; /* what is read */
     /* SESSION_MONOTONIC: by how much it is ahead of the recorder's, in a time namespace */
     int64_t clock_ahead_ns;
@@ -190,6 +194,7 @@ struct tracer_process {
     char standard_library[512];      /* prefix of the standard library's files, "" = unknown */
     PyInterpreterState *interpreter; /* the main one; NULL: not seen yet */
     bool interpreters;               /* there are others, or were */
+    uint32_t unfixed;                /* tracer_unfix_types() has been called so often */
 };
 
 extern struct tracer_process tracer_process;
@@ -212,6 +217,8 @@ void tracer_join_interpreter(void);
  * nothing. */
 void tracer_rehook(void);
 void tracer_record(bool on);
+/* Is EVALUATE, which is in the main interpreter's slot, ours, or such that it reaches ours? */
+bool tracer_is_ours(_PyFrameEvalFunction evaluate);
 /* Put the hook into, or out of, the slot of the sub-interpreter that runs. */
 void tracer_hook_sub(bool on);
 
@@ -291,6 +298,8 @@ static inline enum session_values values_kept(void)
  * reach the hook from now on (COMPAT_INIT_BYPASSES_HOOK). */
 void tracer_fix_init(PyObject *self);
 void tracer_fix_all_types(bool filtered);
+/* They are as CPython makes them again. */
+void tracer_unfix_types(void);
 /* CODE's mark, which is MARK if it has none yet; 0: none, and none given (COMPAT_SHARES_CODE). */
 uintptr_t tracer_shared_mark(PyCodeObject *code, uintptr_t mark);
 /* A generator's last frame ended while a trace function is set (COMPAT_SEND_RAISES_UNDER_HOOK). */

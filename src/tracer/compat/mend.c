@@ -64,6 +64,40 @@ static void fix_type(PyTypeObject *type)
     PyType_Modified(type);
 }
 
+static void unfix_type(PyTypeObject *type)
+{
+    if (type->tp_alloc != allocate)
+        return;
+    type->tp_alloc = PyType_GenericAlloc;
+    if (type->tp_vectorcall == construct)
+        type->tp_vectorcall = NULL;
+    PyType_Modified(type);
+}
+
+static void unfix_subclasses(PyObject *type, int depth)
+{
+    PyObject *metatype = (PyObject *)&PyType_Type;
+    OWNED PyObject *list = NULL;
+    Py_ssize_t count = 0;
+
+    if (depth < 100)
+        list = tracer_call(metatype, "__subclasses__", type, NULL, NULL);
+    if (list)
+        count = PyList_GET_SIZE(list);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *one = PyList_GET_ITEM(list, i);
+        unfix_type((PyTypeObject *)one);
+        unfix_subclasses(one, depth + 1);
+    }
+    PyErr_Clear();
+}
+
+void tracer_unfix_types(void)
+{
+    unfix_subclasses((PyObject *)&PyBaseObject_Type, 0);
+    tracer_process.unfixed++;
+}
+
 void tracer_fix_init(PyObject *self)
 {
     if (self && init_by_name)
@@ -122,7 +156,8 @@ void tracer_fix_all_types(bool filtered)
  *     ours:    the remembered F, at a SEND, nothing ran in between -> dropped */
 #if COMPAT_SEND_RAISES_UNDER_HOOK
 
-static Py_tracefunc real; /* what the program set; the same for all threads in practice */
+/* What the program has set, where its thread has no struct tracer any more. */
+static Py_tracefunc real;
 
 /* Is FRAME stopped at the instruction that awaits? The code itself may show a
  * specialised or instrumented one there; PyCode_GetCode undoes both. */
@@ -144,7 +179,11 @@ static bool at_send(PyFrameObject *frame)
 static int filter(PyObject *object, PyFrameObject *frame, int what, PyObject *argument)
 {
     struct tracer *t = tracer_thread;
+    PyThreadState *ts = PyThreadState_Get();
+    Py_tracefunc theirs = real;
 
+    if (t && t->trace)
+        theirs = t->trace;
     if (what == PyTrace_EXCEPTION && t && t->finished_under &&
         t->finished_under == frame->f_frame && t->finished_at == t->entered &&
         PyTuple_Check(argument) && PyTuple_GET_ITEM(argument, 0) == PyExc_StopIteration &&
@@ -152,13 +191,15 @@ static int filter(PyObject *object, PyFrameObject *frame, int what, PyObject *ar
         t->finished_under = NULL;
         return 0;
     }
-    return real(object, frame, what, argument);
+    if (!tracer_process.recording && ts->c_tracefunc == filter) /* it is over */
+        ts->c_tracefunc = theirs;
+    return theirs(object, frame, what, argument);
 }
 
 void tracer_generator_finished(struct tracer *t, PyThreadState *ts)
 {
     if (ts->c_tracefunc != filter) {
-        real = ts->c_tracefunc;
+        t->trace = real = ts->c_tracefunc;
         ts->c_tracefunc = filter;
     }
     t->finished_under = compat_current_frame(ts);

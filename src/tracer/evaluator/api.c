@@ -116,11 +116,14 @@ void shim_set_active(struct tracer *t, bool active)
  * evaluator does not see those calls either. */
 static void see_all_types(void)
 {
-    static unsigned int known;
+    static unsigned int known, unfixed;
+    const bool same = unfixed == tracer_process.unfixed &&
+                      known == compat_type_versions(tracer_process.interpreter);
 
-    if (COMPAT_INIT_BYPASSES_HOOK && compat_type_versions(tracer_process.interpreter) != known) {
+    if (COMPAT_INIT_BYPASSES_HOOK && !same) {
         tracer_fix_all_types(true);
         known = compat_type_versions(tracer_process.interpreter);
+        unfixed = tracer_process.unfixed;
     }
 }
 

@@ -194,6 +194,18 @@ int code_state_act(struct code_state *state, int64_t region, struct code_actions
     return 0;
 }
 
+void code_states_leave_trace(void)
+{
+    struct code_state *state;
+
+    LIST_FOREACH(state, &all_states, all)
+    {
+        state->actions.written = false;
+        for (unsigned i = 0; i < state->region_count; i++)
+            state->regions[i].written = false;
+    }
+}
+
 /* ---- entries ---- */
 
 PyObject *shim_optional(PyObject *object, const char *name)

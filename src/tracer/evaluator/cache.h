@@ -206,6 +206,8 @@ void code_state_release(struct code_state *state);
 /* Forget what is known of CODE; its entries die. */
 void code_state_reset(PyCodeObject *code);
 void code_state_reset_all(void);
+/* The session has ended: the trace of the next one has nothing of what is done with calls. */
+void code_states_leave_trace(void);
 /* torch: what was loaded for STATE's code goes. */
 void code_state_drop_precompiled(struct code_state *state);
 /* For PyUnstable_Eval_RequestCodeExtraIndex: the code object is going away. */

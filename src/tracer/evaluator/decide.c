@@ -783,8 +783,13 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     uint64_t entered = 0;
     uintptr_t mark = 0;
 
-    if (unlikely(!t) && unlikely(!(t = tracer_attach(frame))))
-        return tracer_process.evaluate(ts, frame, throwflag);
+    if (unlikely(!t)) {
+        if (!tracer_process.recording && !shim_settings.active_threads)
+            return tracer_process.evaluate(ts, frame, throwflag); /* it was over: see detour() */
+        t = tracer_attach(frame);
+        if (!t)
+            return tracer_process.evaluate(ts, frame, throwflag);
+    }
     /* the code that runs in place of a frame, which is recorded */
     if (t->replacement == compat_code(frame)) {
         replace_begin(t, frame);
@@ -803,7 +808,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
             mark = record_mark(frame);
         if (!tracer_process.decided_only || (asks && is_decided(t, compat_code(frame))))
             entered = record_call(t, &open, ts, frame, mark, throwflag, resumed, clock,
-                                  tracer_process.session->max_depth != 0);
+                                  tracer_process.max_depth != 0);
     }
     callback = t->callback;
     if (!asks || !callback) {

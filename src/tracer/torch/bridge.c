@@ -256,9 +256,11 @@ static PyObject *call_around(PyObject *three, PyObject *args, PyObject *kwargs)
     OWNED PyObject *held = Py_NewRef(three), *token = NULL, *all = NULL, *done = NULL;
     PyObject *before = PyTuple_GET_ITEM(held, 0), *result;
 
+    if (!P.recording)
+        return PyObject_Call(PyTuple_GET_ITEM(held, 1), args, kwargs);
     token = before == Py_None ? Py_NewRef(Py_None) : call_quietly(before, args, kwargs);
     result = PyObject_Call(PyTuple_GET_ITEM(held, 1), args, kwargs);
-    if (result) {
+    if (result && P.recording) {
         OWNED PyObject *first = PyTuple_Pack(1, token ? token : Py_None);
         all = first ? PySequence_Concat(first, args) : NULL;
         done = all ? call_quietly(PyTuple_GET_ITEM(held, 2), all, kwargs) : NULL;

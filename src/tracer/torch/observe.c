@@ -44,6 +44,7 @@ struct pending {
 };
 
 static _PyFrameEvalFunction torch_evaluate; /* torch's, while it is in the slot */
+static bool alone; /* it was put there while nothing was recorded: `lower` is not below it */
 /* torch's set_eval_frame, if it has one: several calls of it belong to every hit */
 static PyCFunction torch_set_direct;
 static PyObject *torch_set_self; /* borrowed; its first argument */
@@ -101,12 +102,20 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
     return entry;
 }
 
+/* What is in the slot without torch's evaluator. */
+static inline _PyFrameEvalFunction ours_or_below(void)
+{
+    return P.hook ? P.hook : P.evaluate;
+}
+
 /* What is below torch's evaluator and ours. */
 static inline __attribute__((always_inline)) PyObject *below(PyThreadState *ts, compat_frame *frame,
                                                              int throwflag)
 {
     if (P.hook)
         return P.hook(ts, frame, throwflag);
+    if (unlikely(!P.recording))
+        return P.evaluate(ts, frame, throwflag);
     return tracer_thread ? record_evaluate(tracer_thread, ts, frame, throwflag)
                          : P.evaluate(ts, frame, throwflag);
 }
@@ -411,7 +420,7 @@ static HOT __attribute__((noinline)) PyObject *passed(struct tracer *t, PyThread
     struct open_frame open;
     PyObject *result;
 
-    if (!record_call(t, &open, ts, frame, mark, 0, false, clock, P.session->max_depth != 0))
+    if (!record_call(t, &open, ts, frame, mark, 0, false, clock, P.max_depth != 0))
         return record_evaluate(t, ts, frame, 0);
     decision_outcome(t, OUTCOME_SKIP);
     result = record_evaluate(t, ts, frame, 0);
@@ -477,7 +486,7 @@ static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThrea
     PyObject *result;
 
     if (!(p.entered = record_call(t, &open, ts, frame, record_mark(frame), 0, false, clock,
-                                  P.session->max_depth != 0)))
+                                  P.max_depth != 0)))
         return torch_evaluate(ts, frame, 0);
     p.outer = t->pending;
     p.frame = frame;
@@ -530,6 +539,27 @@ bool observe_is(_PyFrameEvalFunction evaluate)
     return evaluate == upper || evaluate == lower || (torch_evaluate && evaluate == torch_evaluate);
 }
 
+bool observe_is_around(_PyFrameEvalFunction evaluate)
+{
+    return evaluate == upper || evaluate == lower ||
+           (torch_evaluate && evaluate == torch_evaluate && !alone);
+}
+
+void observe_follow(void)
+{
+    _PyFrameEvalFunction current;
+
+    if (!torch_evaluate || PyInterpreterState_Get() != P.interpreter)
+        return;
+    current = compat_evaluator(P.interpreter);
+    if (current == lower) /* put back by a function of torch's that we do not know */
+        compat_set_evaluator(P.interpreter, ours_or_below());
+    else if (current == upper && !P.recording)
+        compat_set_evaluator(P.interpreter, torch_evaluate);
+    else if (current == torch_evaluate && !alone && P.recording)
+        compat_set_evaluator(P.interpreter, upper);
+}
+
 /* ---- torch's functions, as its Python code finds them ---- */
 
 /* torch_set_direct for what is no plain C function. */
@@ -538,26 +568,54 @@ static PyObject *torch_set_called(PyObject *function, PyObject *callback)
     return PyObject_CallOneArg(function, callback);
 }
 
-/* The callback changes while neither ours nor torch's evaluator is in the slot where it would be,
- * but BEFORE, or with nothing to do. Does torch go on top of ours, or, while we have none, of any
- * that is there? */
-static __attribute__((noinline)) bool goes_on_ours(PyObject *callback, _PyFrameEvalFunction before)
+/* The callback changes to a callable or False. Torch's evaluator goes on top of ours or, while we
+ * have none, of any that is there. False: it does not, since somebody else's is in the slot, which
+ * is BEFORE, or it is there already. */
+static bool prepare_place(_PyFrameEvalFunction before)
 {
     static bool said;
-    const bool on_ours = P.hook ? before == P.hook : P.recording && !observe_is(before);
+    const bool on_ours = P.hook ? before == P.hook : !observe_is(before);
 
-    if (callback == Py_None)
-        return on_ours;
     if (on_ours) {
         if (!P.hook)
             P.evaluate = before;
         compat_set_evaluator(P.interpreter, lower);
-    } else if (before != torch_evaluate && before != lower && P.recording && !said) {
+    } else if (!observe_is(before) && !said) {
         said = true;
         tracer_loss("another frame evaluator took the place above ours: what torch compiles is not "
                     "seen from here on");
     }
     return on_ours;
+}
+
+/* The callback changes, and what is in the slot, BEFORE, is not what change() expects. While
+ * nothing is recorded none of our hooks is put around torch's evaluator. */
+static __attribute__((noinline)) PyObject *change_rarely(PyObject *callback,
+                                                         _PyFrameEvalFunction before)
+{
+    /* Ours may lie on top of torch's: that was there when we came, and now it goes. */
+    const bool leaves = callback == Py_None && P.hook && before == P.hook;
+    bool on_ours = false;
+    _PyFrameEvalFunction after;
+    PyObject *old;
+
+    if (leaves)
+        compat_set_evaluator(P.interpreter, P.evaluate);
+    else if (callback != Py_None && P.recording)
+        on_ours = prepare_place(before);
+    old = torch_set_direct(torch_set_self, callback);
+    after = compat_evaluator(P.interpreter);
+    if (leaves) {
+        P.evaluate = after;
+        compat_set_evaluator(P.interpreter, P.hook ? P.hook : after);
+    } else if (after == lower) {
+        compat_set_evaluator(P.interpreter, ours_or_below());
+    } else if (callback != Py_None && after != before) {
+        torch_evaluate = after;
+        alone = !on_ours;
+    }
+    observe_follow();
+    return old;
 }
 
 /* The callback changes: hooks go in and out. The usual ones here, twice for each of torch's own
@@ -567,37 +625,54 @@ static HOT __attribute__((noinline)) PyObject *change(PyObject *callback)
     PyInterpreterState *interpreter = P.interpreter;
     const _PyFrameEvalFunction before = compat_evaluator(interpreter);
     _PyFrameEvalFunction after;
-    bool usual = true, on_ours = true;
     PyObject *old;
 
-    if (before == upper) {
+    if (before == upper)
         compat_set_evaluator(interpreter, torch_evaluate);
-    } else if (likely(before == (P.hook ? P.hook : P.evaluate) && callback != Py_None &&
-                      P.recording)) {
+    else if (likely(before == ours_or_below() && callback != Py_None && P.recording))
         compat_set_evaluator(interpreter, lower);
-    } else {
-        usual = false;
-        on_ours = goes_on_ours(callback, before);
-    }
+    else
+        return change_rarely(callback, before);
     old = torch_set_direct(torch_set_self, callback);
     after = compat_evaluator(interpreter);
     if (after == lower) {
-        compat_set_evaluator(interpreter, P.hook ? P.hook : P.evaluate);
-    } else if (likely(usual) || (on_ours && after != before)) {
+        compat_set_evaluator(interpreter, ours_or_below());
+    } else {
         torch_evaluate = after;
-        compat_set_evaluator(interpreter, upper);
+        alone = false;
+        if (unlikely(after == P.evaluate)) /* it was there when we came, below ours */
+            P.evaluate = _PyEval_EvalFrameDefault;
+        if (likely(P.recording))
+            compat_set_evaluator(interpreter, upper);
     }
     return old;
 }
 
+/* Torch's callback was OLD, where we thought that it was None: it had been set before we came. Its
+ * evaluator may have gone, from above ours or from below. */
+static __attribute__((noinline)) void follow_late(void)
+{
+    const _PyFrameEvalFunction after = compat_evaluator(P.interpreter);
+
+    if (P.hook && after != P.hook && !observe_is(after) && P.recording) {
+        P.evaluate = after;
+        compat_set_evaluator(P.interpreter, P.hook);
+    }
+    observe_follow();
+}
+
 static HOT PyObject *set_eval_frame(PyObject *module, PyObject *callback)
 {
-    struct tracer *t = tracer_here();
+    struct tracer *t = P.recording ? tracer_here() : tracer_thread;
     PyObject *old;
 
     /* it is None already: half of all calls */
-    if (callback == Py_None && t && t->observed == ACTION_SKIP)
-        return torch_set_direct(torch_set_self, callback);
+    if (callback == Py_None && t && t->observed == ACTION_SKIP) {
+        old = torch_set_direct(torch_set_self, callback);
+        if (unlikely(old && old != Py_None))
+            follow_late();
+        return old;
+    }
     old = change(callback);
     if (t && old) {
         t->observed = callback == Py_None    ? ACTION_SKIP

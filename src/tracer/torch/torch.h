@@ -52,6 +52,11 @@ void torch_quiet_end(struct torch_quiet *q);
 PyObject *torch_functions(PyObject *module, PyMethodDef *methods);
 /* tracer/torch/observe.c: is EVALUATE torch's evaluator, or one of the hooks around it? */
 bool observe_is(_PyFrameEvalFunction evaluate);
+/* ... and goes on to the hook of ours below, which asks for tracer_process.hook? */
+bool observe_is_around(_PyFrameEvalFunction evaluate);
+/* Recording began, or ended: if torch's evaluator is in the slot, put the hook around it or take
+ * it away. */
+void observe_follow(void);
 
 extern PyMethodDef bridge_methods[], observe_methods[];
 int torch_types_ready(PyObject *module);
