@@ -26,19 +26,36 @@ def _package(directory):
 
     lock = _thread.RLock()
     state = []
-    names = "compile", "config", "disable", "explain", "graph_break", "record", "register_array", "reset", "resume"
+    public = []
+
+    def read(path, scope):
+        with open(path, encoding="utf-8") as source:
+            exec(compile(source.read(), path, "exec"), scope)
+
+    def names():
+        if not public:
+            scope = {}
+            try:
+                read(os.path.join(directory, "_names.py"), scope)
+            except Exception:  # the process is another user's by now, or has another root
+                return []
+            public.extend((scope["ALL"], scope["MODULES"]))
+        return public
 
     def load(name):
         # Only for what is the package's: programs ask every module for all sorts of
         # attributes while they walk sys.modules, which must not change then.
         with lock:
-            if name in names and not state:
+            known = names() if name == "__all__" or name[:2] != "__" else []
+            if name == "__all__" and known:
+                return known[0]
+            if any(name in some for some in known) and not state:
                 state.append("loading")  # an attribute that the package itself lacks ends here
-                with open(package.__file__, encoding="utf-8") as source:
-                    exec(compile(source.read(), package.__file__, "exec"), package.__dict__)
+                read(package.__file__, package.__dict__)
         if name in package.__dict__:
             return package.__dict__[name]
-        if name in names and package.__getattr__ is not load:  # the package's own: what it loads when it is asked for
+        if package.__getattr__ is not load and name[:2] != "__":
+            # The package's own: what it loads when it is asked for.
             return package.__getattr__(name)
         raise AttributeError("module 'dyntrace' has no attribute %r" % name)
 

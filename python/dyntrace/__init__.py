@@ -17,13 +17,10 @@ Runs in: the traced process. The work is done in C (`_dyntrace`); this package g
 import importlib
 import sys
 
-from . import _native, config
+from . import _names, _native, config
 from .record import record
 
-__all__ = ["compile", "config", "disable", "explain", "graph_break", "record", "register_array", "reset"]
-
-
-_CAPTURE = "compile", "disable", "explain", "graph_break", "register_array"
+__all__ = _names.ALL
 
 
 def reset():
@@ -34,10 +31,11 @@ def reset():
 
 
 def __getattr__(name):
-    if name == "resume":  # these load the extension
-        return importlib.import_module(".resume", __name__)
-    if name not in _CAPTURE:
+    if name in _names.MODULES:  # these load the extension
+        return importlib.import_module("." + name, __name__)
+    if name not in _names.CAPTURE:
         raise AttributeError("module %r has no attribute %r" % (__name__, name))
     capture = importlib.import_module(".capture", __name__)
-    globals().update({name: getattr(capture, name) for name in _CAPTURE})  # captured code reads them as it reads any module's
+    # Captured code reads them as it reads any module's.
+    globals().update({name: getattr(capture, name) for name in _names.CAPTURE})
     return globals()[name]
