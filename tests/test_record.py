@@ -39,7 +39,7 @@ except KeyError as error:
     print("still", error)
 stop.set(); thread.join()
 try:
-    with dyntrace.record("0.db"): print("never")
+    with dyntrace.record("0.db", strict=True): print("never")
 except RuntimeError as error:
     print(error)
 """
@@ -76,10 +76,91 @@ def test_record(here, dyntrace, python, tmp_path):
                  " WHERE qualname = 'fib' AND name IS NOT 'MainThread'") == [(1,)]
 
 
-def test_not_twice(here, dyntrace, python, tmp_path):
-    code = "import dyntrace\ntry:\n  with dyntrace.record('x.db'): pass\nexcept RuntimeError as error: print(error)"
-    done = here(dyntrace, "run", "-o", "t.db", "--python", python, "-c", code)
-    assert "already" in done.stdout and not (tmp_path / "x.db").exists()
+TWICE = """
+import os, sys, threading, warnings, dyntrace
+def leaf(): pass
+def joined(path, **more):
+    with dyntrace.record(path, **more) as found:
+        leaf()
+        return found
+def strict():
+    try: joined("never.db", strict=True)
+    except RuntimeError as error: return "already" in str(error)
+paths = [joined("a.db"), joined("b.db", force=True, values="off")]
+thread = threading.Thread(target=lambda: paths.append(joined("c.db")))
+thread.start(), thread.join()
+try:
+    with dyntrace.record("d.db"): raise KeyError("mine")
+except KeyError as error:
+    print(error)
+pid = os.fork()
+if not pid: os._exit(strict() and 7)
+print(set(paths), strict(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+def test_in_a_program_that_is_recorded(record, python, tmp_path):
+    """The block is part of the recording that goes on, which is said once; an error for those who want one."""
+    trace = record([python, "-c", TWICE], python=python)
+    assert trace.out == f"'mine'\n{{'{trace.path}'}} True 7\n"
+    assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'leaf'") == [(3,)]
+    assert [f"UserWarning: dyntrace.record('a.db') joins the recording that goes on: what it would record is in {trace.path}" in line
+            for line in trace.err.splitlines() if "Warning" in line and "fork" not in line] == [True], trace.err
+    assert [path.name for path in tmp_path.glob("*.db")] == [trace.path.name]
+    quiet = record([python, "-W", "error::UserWarning", "-c", TWICE], python=python)  # it is no error then
+    assert quiet.out == f"'mine'\n{{'{quiet.path}'}} True 7\n" and "dyntrace.record" not in quiet.err
+
+
+def test_in_another(here, python, tmp_path):
+    """The inner one neither ends the outer one nor makes a trace."""
+    code = """
+import dyntrace
+def leaf(): pass
+with dyntrace.record("outer.db") as outer:
+    leaf()
+    with dyntrace.record("inner.db") as inner: leaf()
+    leaf()
+    try:
+        with dyntrace.record("inner.db", strict=True): pass
+    except RuntimeError as error: print("already" in str(error), inner)
+with dyntrace.record("inner.db") as inner: leaf()
+print(outer, inner)
+"""
+    done = here(python, "-c", code)
+    assert done.stdout == f"True {tmp_path}/outer.db\nouter.db inner.db\n", done.stderr
+    assert done.stderr.count("Warning") == 1 and "<string>:6: UserWarning" in done.stderr
+    leaves = "SELECT count(*) FROM frames WHERE qualname = 'leaf'"
+    assert query(tmp_path / "outer.db", leaves) == [(3,)] and query(tmp_path / "inner.db", leaves) == [(1,)]
+
+
+STAR = """
+from dyntrace import *
+import dyntrace
+names = sorted(name for name in globals() if getattr(dyntrace, name, None) is globals()[name] and not name.startswith("_"))
+@compile
+def f(a): return a
+print(f(3), names == sorted(dyntrace.__all__), names)
+print([hasattr(dyntrace, name) for name in ("resume", "nothing", "__nothing__", "ALL", "read")])
+"""
+
+
+def test_public_names(record, here, python):
+    """They are one list, whether the package is imported or `dyntrace run` has made it."""
+    alone = here(python, "-c", STAR)
+    assert alone.returncode == 0 and alone.stdout.startswith("3 True ['compile', 'config', 'disable', "), alone.stderr
+    assert alone.stdout.endswith("[True, False, False, False, False]\n")
+    assert record(["-c", STAR], python=python).out == alone.stdout
+
+
+def test_public_names_are_not_read_before_they_are_wanted(record, python):
+    code = """
+import sys
+before = len(sys.modules)
+for module in list(sys.modules.values()):
+    getattr(module, "__wrapped__", None), getattr(module, "whatever", None)
+print(len(sys.modules) - before, "record" in vars(sys.modules["dyntrace"]))
+"""
+    assert record(["-c", code], python=python).out == "0 False\n"
 
 
 def test_unwritable(here, python):

@@ -6,8 +6,11 @@ import contextlib
 import os
 import shutil
 import subprocess
+import warnings
 
 from . import _native
+
+_said = False  # that a record() has joined another recording
 
 
 def _program():
@@ -31,8 +34,22 @@ def _in_python(errors):
     return said.replace("use -o to record to another place", "give another path")
 
 
+def _joined(path, trace, strict):
+    """The process is recorded into TRACE already. Say so once, by a warning that cannot become an error."""
+    global _said
+    if strict:
+        raise RuntimeError("this process is being recorded already, into %s (by `dyntrace run`, or by "
+                           "another record())" % trace)
+    if _said:
+        return
+    _said = True
+    with contextlib.suppress(Exception):  # -W error
+        warnings.warn("dyntrace.record(%r) joins the recording that goes on: what it would record is "
+                      "in %s" % (os.fspath(path), trace), stacklevel=4)
+
+
 @contextlib.contextmanager
-def record(path, *, force=False, values="all", argv=True):
+def record(path, *, force=False, values="all", argv=True, strict=False):
     """Record every frame that this process evaluates inside the `with` block into the trace PATH.
 
     All threads of the main interpreter are recorded, and forked children; programs that are started are not, nor are
@@ -40,10 +57,19 @@ def record(path, *, force=False, values="all", argv=True):
     trace. FORCE replaces an existing file. VALUES says what of arguments and of what guards compare is kept: "all";
     "types", which is types, shapes and dtypes; "off". Without ARGV command lines are not kept. Yields PATH.
 
-    RuntimeError: the process is being recorded already, or no trace could be made; the message says why.
+    Where the process is being recorded already, by `dyntrace run` or by another record(), the block
+    is part of that recording, which ends when it would have ended without the block. PATH is not
+    made, the other arguments do not count, a warning says so the first time, and the path of that
+    recording's trace is yielded.
+
+    RuntimeError: no trace could be made, or, if STRICT, the process is being recorded already; the
+    message says why.
     """
-    if _native.native._active():
-        raise RuntimeError("this process is being recorded already (by `dyntrace run`, or by another record())")
+    trace = _native.native._active()
+    if trace:
+        _joined(path, trace, strict)
+        yield trace
+        return
     program = _program()
     command = [program, "collect", "-o", os.fspath(path), "--pid", str(os.getpid()), "--values", values]
     command += (["--force"] if force else []) + ([] if argv else ["--no-argv"])
