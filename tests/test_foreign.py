@@ -3,10 +3,11 @@
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from shared import ROOT, holds, version_of
+from shared import ROOT, holds, query, version_of
 
 PERF = """
 import os, sys
@@ -119,3 +120,98 @@ def test_one_that_comes_after(record, python, foreign):
     trace = record([python, "-c", code], python=python, env=env)
     assert trace.out == "1001\n0\n"
     assert holds(trace).rows("SELECT count(*) FROM frames WHERE qualname = 'leaf'") == [(3000,)]
+
+
+# ---- one that takes the place of ours, and does not call it ----
+
+TAKEN = """
+import foreign, gc, os, sys, threading, time
+def leaf(): pass
+def calls(n):
+    for _ in range(n): leaf()
+def thread():
+    one = threading.Thread(target=leaf)
+    one.start()
+    one.join()
+calls(100)
+"""
+# What happens, the calls of leaf that are recorded, and the rows of loss: who, and when frames are recorded again.
+TAKERS = {
+    "until the end": ("foreign.take(); calls(50)", 100, ["foreign"]),
+    "thrown out": ("foreign.clear(); calls(50)", 100, ["CPython"]),
+    "by os._exit": ("foreign.take(); calls(50); os._exit(0)", 100, ["foreign"]),
+    "by exec": ("foreign.take(); calls(50); os.execv('/bin/true', ['true'])", 100, ["foreign"]),
+    "noticed by a collection": ("foreign.take(); gc.collect(); calls(50)", 100, ["foreign"]),
+    "gone when a thread starts": ("foreign.take(); thread(); thread(); calls(50); foreign.restore(); calls(10)", 110, ["foreign", "back"]),
+    "gone, but who knows when": ("foreign.take(); gc.collect(); calls(50); foreign.restore(); calls(10)", 110, ["was"]),
+    "twice": ("foreign.take(); thread(); thread(); foreign.restore(); calls(5); foreign.take(); thread(); thread(); foreign.restore(); calls(5)",
+              110, ["foreign", "back", "foreign", "back"]),
+    "in a forked child": ("""
+foreign.take()
+pid = os.fork()
+calls(10)
+if not pid: os._exit(0)
+os.waitpid(pid, 0)
+""", 100, ["foreign", "foreign"]),
+    "in the child alone": ("""
+pid = os.fork()
+if not pid:
+    foreign.take()
+    calls(10)
+    os._exit(0)
+os.waitpid(pid, 0)
+calls(10)
+""", 110, ["foreign"]),
+    "under one that calls it": ("foreign.install(); calls(10); thread(); foreign.clear(); calls(10)", 111, ["CPython"]),
+    # these call ours, so nothing is missing
+    "none: calls ours": ("foreign.install(); calls(10); thread(); gc.collect(); thread(); calls(10)", 122, []),
+    "none: calls ours, and goes": ("foreign.install(); thread(); foreign.restore(); gc.collect(); thread(); calls(10)", 112, []),
+    "none: calls ours at the end": ("foreign.install()", 100, []),
+    "none: calls ours in a child": ("foreign.install()\npid = os.fork()\ncalls(10)\nif not pid: os._exit(0)\nos.waitpid(pid, 0)", 120, []),
+    "none: nobody": ("thread(); gc.collect(); calls(10)", 111, []),
+}
+WORDS = {"foreign": "/foreign.so) has been in the place of ours since", "CPython": "hook: CPython's own frame evaluator",
+         "back": "hook: ours is in its place again", "was": "/foreign.so) was in the place of ours, from"}
+
+
+@pytest.mark.parametrize("case", TAKERS)
+def test_one_that_does_not_call_ours(record, python, foreign, case):
+    text, leaves, rows = TAKERS[case]
+    trace = record([python, "-W", "ignore", "-c", TAKEN + text], python=python, env=dict(os.environ, PYTHONPATH=str(foreign[1])))
+    holds(trace)
+    assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'leaf'") == [(leaves,)]
+    found = trace.rows("SELECT cause, events, at_ns FROM loss WHERE cause NOT LIKE 'stall:%' ORDER BY at_ns, rowid")
+    assert len(found) == len(rows) and all(WORDS[row] in cause for row, (cause, _, _) in zip(rows, found)), found
+    assert all(events == (0 if "again" in cause else None) for cause, events, _ in found), found
+    last = trace.rows("SELECT max(start_ns) FROM frames WHERE qualname = 'leaf' AND kind = 'call'")[0][0]
+    if "restore" not in text and "child" not in case:
+        assert all(at > last for _, _, at in found), (found, last)
+    assert ("is not complete: hook: " in trace.err) == bool(rows), trace.err
+
+
+def test_one_that_takes_the_place_in_a_program_that_is_killed(record, python, foreign):
+    code = TAKEN + "foreign.take()\nfor _ in range(3): thread()\nos.kill(os.getpid(), 9)"
+    trace = record(["-c", code], python=python, env=dict(os.environ, PYTHONPATH=str(foreign[1])), status=137)
+    assert [WORDS["foreign"] in cause for cause, in trace.rows("SELECT cause FROM loss")] == [True]
+
+
+def test_one_that_takes_the_place_of_record(dyntrace, python, foreign, tmp_path):
+    """Ours is not put above it: it may call ours after all. When it has gone the next recording has all."""
+    code = TAKEN + """
+import dyntrace
+with dyntrace.record("1.db"):
+    calls(10)
+    foreign.take()
+    calls(10)
+with dyntrace.record("2.db"): calls(10)
+foreign.restore()
+with dyntrace.record("3.db"): calls(10)
+foreign.take()
+with dyntrace.record("4.db"): calls(10)
+"""
+    environment = dict(os.environ, PYTHONPATH=f"{Path(dyntrace).parent / 'lib' / 'python'}:{foreign[1]}")
+    done = subprocess.run([python, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    leaves = "SELECT count(*) FROM frames WHERE qualname = 'leaf'"
+    assert [query(tmp_path / f"{n}.db", leaves) for n in (1, 2, 3, 4)] == [[(10,)], [(0,)], [(10,)], [(10,)]]
+    assert [len(query(tmp_path / f"{n}.db", "SELECT * FROM loss WHERE cause LIKE 'hook: %'")) for n in (1, 2, 3, 4)] == [1, 1, 0, 0]

@@ -254,7 +254,7 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
         next->next[NEXT_LOSS] = loss;
         collector_loss_row(
             c, shared->row_id, t->row.process_id, 0, (uint64_t)session_ns(t, fact->LOSS.clock),
-            (uint64_t)fact->LOSS.events,
+            (uint64_t)known(fact->LOSS.events),
             strndupa(fact->LOSS.cause.text, MIN((size_t)fact->LOSS.cause.bytes, ROW_CAUSE_MAX)));
         break;
     case FACT_THREAD:

@@ -1,5 +1,5 @@
 /* tracer/builtins.c -- built-in functions whose calls pass through us: those that start a program,
- * and those of sys that look at the PEP 523 slot.
+ * those of sys that look at the PEP 523 slot, and some at which we look at it.
  *
  * They are changed in place: the function object stays the same object, with the same name and
  * text; only where it leads is ours, which goes on to the original. */
@@ -17,7 +17,8 @@ struct led {
     /* What the entry does: call_original() is to be called in it. */
     PyObject *(*run)(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count,
                      PyObject *names);
-    /* of one that starts a program: position of its environment argument, -1: inherits C's */
+    /* of one that starts a program: position of its environment argument, -1: inherits C's; of one
+     * at which our hook is looked for: 1, that is the last time */
     int environment;
     int program, words; /* of the program's name and its arguments, -1: one text for a shell */
     PyMethodDef real;   /* what its module's table said before; the same for all interpreters */
@@ -311,7 +312,9 @@ static PyObject *follow(const struct led *f, PyObject *self, PyObject *const *ar
     OWNED PyObject *mended = NULL;
     PyObject **changed = NULL, *result;
 
-    if (P.session && !atomic_load_explicit(&P.session->closed, memory_order_relaxed)) {
+    slot_look(true);
+    if (P.inject_directory && P.session &&
+        !atomic_load_explicit(&P.session->closed, memory_order_relaxed)) {
         if (f->environment >= 0 && f->environment < count)
             at = f->environment;
         for (Py_ssize_t i = count; f->environment >= count && i < given; i++)
@@ -413,9 +416,28 @@ static PyObject *without_us(const struct led *f, PyObject *self, PyObject *const
     return result;
 }
 
+/* ---- moments at which to look whether our hook is still called (tracer/slot.c) ---- */
+
+static PyObject *look_before(const struct led *f, PyObject *self, PyObject *const *args,
+                             Py_ssize_t count, PyObject *names)
+{
+    slot_look(f->environment == 1);
+    return call_original(f, self, args, count, names);
+}
+
+static PyObject *look_after(const struct led *f, PyObject *self, PyObject *const *args,
+                            Py_ssize_t count, PyObject *names)
+{
+    PyObject *result = call_original(f, self, args, count, names);
+    KEPT struct tracer_exception pending = tracer_exception_aside();
+
+    slot_look(false);
+    return result;
+}
+
 /* ---- the functions ---- */
 
-enum { FOLLOWED = 6, LED = 9 };
+enum { FOLLOWED = 11, LED = 14 };
 
 static struct led led[LED];
 
@@ -434,6 +456,11 @@ ENTRY(5)
 ENTRY(6)
 ENTRY(7)
 ENTRY(8)
+ENTRY(9)
+ENTRY(10)
+ENTRY(11)
+ENTRY(12)
+ENTRY(13)
 #undef ENTRY
 
 static struct led led[LED] = {
@@ -443,9 +470,14 @@ static struct led led[LED] = {
     {"posix", "posix_spawnp", entry_3, follow, 2, 0, 1, {0}},
     {"posix", "execv", entry_4, follow, -1, 0, 1, {0}},
     {"posix", "system", entry_5, follow, -1, -1, 0, {0}},
-    {"sys", "is_stack_trampoline_active", entry_6, without_us, 0, 0, 0, {0}},
-    {"sys", "activate_stack_trampoline", entry_7, without_us, 0, 0, 0, {0}},
-    {"sys", "deactivate_stack_trampoline", entry_8, without_us, 0, 0, 0, {0}},
+    {"posix", "_exit", entry_6, look_before, 1, 0, 0, {0}},
+    {"_thread", "start_new_thread", entry_7, look_before, 0, 0, 0, {0}},
+    {"_thread", "start_joinable_thread", entry_8, look_before, 0, 0, 0, {0}},
+    {"_imp", "create_dynamic", entry_9, look_after, 0, 0, 0, {0}},
+    {"_imp", "exec_dynamic", entry_10, look_after, 0, 0, 0, {0}},
+    {"sys", "is_stack_trampoline_active", entry_11, without_us, 0, 0, 0, {0}},
+    {"sys", "activate_stack_trampoline", entry_12, without_us, 0, 0, 0, {0}},
+    {"sys", "deactivate_stack_trampoline", entry_13, without_us, 0, 0, 0, {0}},
 };
 
 /* Lead one through its entry, for good and in all interpreters. The module's method table is

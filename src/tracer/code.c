@@ -290,7 +290,7 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
         mark_keep(code, mark);
     if (mark & CODE_SEEN)
         return mark;
-    if (!P.session) /* the session may have ended since we were asked */
+    if (!P.session || slot_is_probe(code)) /* the session may have ended since we were asked */
         return CODE_SEEN | CODE_SKIP;
 
     KEPT struct tracer_exception pending = tracer_exception_aside();

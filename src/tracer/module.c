@@ -115,10 +115,12 @@ void tracer_join_interpreter(void)
     } else if (!P.decided_only || place != PLACE_SUB) {
         if (COMPAT_INIT_BYPASSES_HOOK)
             tracer_fix_all_types(false);
-        if (place == PLACE_SUB)
+        if (place == PLACE_SUB) {
             tracer_hook_sub(true);
-        else
+        } else {
             tracer_rehook();
+            slot_begin();
+        }
     }
 }
 
@@ -184,6 +186,8 @@ static const char *join(const char *session, const char *library, const char *in
         if (COMPAT_INIT_BYPASSES_HOOK)
             tracer_fix_all_types(false);
         tracer_record(true);
+        slot_begin();
+        slot_look(true);
         if (COMPAT_HAS_TRAMPOLINES)
             tracer_perf_start();
         /* dyntrace.record() in a program that compiles */
@@ -264,6 +268,7 @@ static PyObject *resume_recording(PyObject *module, PyObject *ignored)
         if (COMPAT_INIT_BYPASSES_HOOK)
             tracer_fix_all_types(false); /* for those that were made meanwhile */
         tracer_record(true);
+        slot_look(true);
     }
     Py_RETURN_NONE;
 }
@@ -348,6 +353,8 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static struct PyModuleDef definition;
+
 /* The shim is for the home: elsewhere each of its names says so. */
 static PyObject *not_here(PyObject *module, PyObject *name)
 {
@@ -380,6 +387,19 @@ static PyMethodDef elsewhere[] = {
     {NULL, NULL, 0, NULL},
 };
 
+/* The interpreter ends, and clears its modules. */
+static void finalize(PyObject *capsule)
+{
+    slot_end();
+}
+
+static int await_end(PyObject *module)
+{
+    OWNED PyObject *end = PyCapsule_New(&definition, NULL, finalize);
+
+    return end ? PyModule_AddObjectRef(module, "_end", end) : -1;
+}
+
 static int fill(PyObject *module)
 {
     enum tracer_place place = tracer_place();
@@ -389,12 +409,21 @@ static int fill(PyObject *module)
                         "_dyntrace: CPython has no slot left for data of code objects");
         return -1;
     }
+    if (place <= PLACE_AGAIN && await_end(module))
+        return -1;
     if (place != PLACE_HOME)
         return PyModule_AddFunctions(module, elsewhere);
     return shim_types_ready(module) || torch_types_ready(module) || resume_types_ready(module) ||
                    capture_types_ready(module)
                ? -1
                : 0;
+}
+
+/* The garbage collector visits the module. */
+static int traverse(PyObject *module, visitproc visit, void *arg)
+{
+    slot_glance();
+    return 0;
 }
 
 static PyModuleDef_Slot slots[] = {
@@ -411,6 +440,7 @@ static struct PyModuleDef definition = {
     .m_doc = "dyntrace's frame evaluator: see the dyntrace package.",
     .m_methods = methods,
     .m_slots = slots,
+    .m_traverse = traverse,
 };
 
 PyMODINIT_FUNC PyInit__dyntrace(void);

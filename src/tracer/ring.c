@@ -428,6 +428,14 @@ static bool ring_attach(struct tracer *t, compat_frame *frame)
     return true;
 }
 
+void rings_go_slow(void)
+{
+    tracer_lock();
+    for (struct tracer *t = all_tracers; t; t = t->next_tracer)
+        t->limit = 0;
+    tracer_unlock();
+}
+
 void tracer_forget_callbacks(void)
 {
     tracer_lock();
@@ -535,7 +543,7 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
         tracer_put_control(t, CONTROL_EPOCH, 0, 1, now);
         t->until = *now + RING_EPOCH_TICKS;
     }
-    if (unlikely(fork_is_near()))
+    if (unlikely(fork_is_near() || P.slot_watched))
         t->limit = 0;
     errno = saved_errno;
     return room;
@@ -558,6 +566,8 @@ uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, 
 {
     uint64_t entered = tracer_room(t, now);
 
+    if (unlikely(P.slot_watched))
+        slot_reached();
     if (entered) {
         record_open(t, open, code, tag, entered, true);
         goto done;

@@ -39,6 +39,7 @@ static void clock_look(void)
  * only there: handlers that run Python code may let go of the GIL. */
 static void forking(void)
 {
+    slot_look(true);
     tracer_lock();
     fork_clock = tracer_now();
     forking_pid = getpid();
@@ -83,6 +84,7 @@ static void forked(void)
     file_open(parent, *parent ? fork_clock : tracer_now());
     if (t)
         t->gone = !P.file;
+    slot_forked();
     errno = saved_errno;
 }
 
@@ -217,6 +219,7 @@ void tracer_close_session(void)
 {
     if (!P.session)
         return;
+    slot_end();
     tracer_record(false);
     if (P.file) {
         facts_keep();
@@ -224,6 +227,8 @@ void tracer_close_session(void)
     }
     rings_leave();
     file_close();
+    free(P.inject_directory); /* what one that follows starts is not recorded */
+    P.inject_directory = NULL;
     P.now = NULL;
     P.max_depth = 0;
     munmap((void *)P.session, P.session->bytes);

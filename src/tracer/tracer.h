@@ -8,6 +8,7 @@
  *   tracer_shim.c      the PEP 523 hook: an ENTER and an EXIT word per frame (record.h)
  *   module.c           the module: start, pause, resume; sub-interpreters, and one initialised
  *                      again
+ *   slot.c             whether our hook is still called, or somebody else has its place
  *   session.c          joining a session, and fork(); file.c, ring.c: what is shared with the
  *                      collector
  *   code.c             code objects: their ids, names, and whether to record them
@@ -176,6 +177,7 @@ struct tracer_process {
     _PyFrameEvalFunction hook;
     bool recording;    /* frames go to a ring */
     bool detour;       /* they do not, or some thread has a callback */
+    bool slot_watched; /* each event is to tell that it reached our hook: slot_reached() */
     bool decided_only; /* ... those that a compiler decides */
     /* ... all, to any depth, by the counter: nothing need be asked again */
     bool every_frame;
@@ -222,6 +224,21 @@ bool tracer_is_ours(_PyFrameEvalFunction evaluate);
 /* Put the hook into, or out of, the slot of the sub-interpreter that runs. */
 void tracer_hook_sub(bool on);
 
+/* tracer/slot.c: has somebody taken the place of our hook? */
+void slot_begin(void); /* it was put there, or is below an evaluator that calls it */
+/* Compare. Runs nothing. */
+void slot_glance(void);
+/* Compare, and find out whether who is there calls ours: if he is there since the last look, or if
+ * this one is the LAST that may be. That may run anything. */
+void slot_look(bool last);
+/* The last look: the interpreter ends, or the recording. */
+void slot_end(void);
+/* A frame has reached our hook while slot_watched. */
+void slot_reached(void);
+/* In a forked child, which has a file of its own. */
+void slot_forked(void);
+bool slot_is_probe(const PyCodeObject *code);
+
 /* tracer/session.c */
 /* NULL, or why this process is not recorded (static) */
 const char *tracer_open_session(const char *directory);
@@ -234,6 +251,8 @@ void tracer_unlock(void);
 /* tracer/ring.c and file.c. All are slow paths; they keep the pending exception. */
 /* The interpreter is initialised again: what threads kept of the shim went with the one before. */
 void tracer_forget_callbacks(void);
+/* The next event of each thread goes through tracer_room(). */
+void rings_go_slow(void);
 /* tracer/evaluator/api.c: `dyntrace run --capture`: CALLBACK (a new reference to it is kept) is
  * that of each thread from its first frame on. */
 int tracer_callback_for_all(PyObject *callback);

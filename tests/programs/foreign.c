@@ -1,4 +1,5 @@
-/* A frame evaluator of somebody else's: what test_foreign.py loads. It counts calls and passes on to the one that it found. */
+/* A frame evaluator of somebody else's: what test_foreign.py and test_ending.py load. It counts calls and passes on to the one that
+ * it found; or it takes the place and passes on to CPython. */
 #include "tracer/compat/cpython.h"
 
 static _PyFrameEvalFunction found;
@@ -10,14 +11,37 @@ static PyObject *count(PyThreadState *ts, struct _PyInterpreterFrame *frame, int
     return found(ts, frame, throwflag);
 }
 
-static PyObject *install(PyObject *module, PyObject *ignored)
+static PyObject *replace(PyThreadState *ts, struct _PyInterpreterFrame *frame, int throwflag)
+{
+    calls++;
+    return _PyEval_EvalFrameDefault(ts, frame, throwflag);
+}
+
+static PyObject *put(_PyFrameEvalFunction evaluate)
 {
     PyInterpreterState *interpreter = PyInterpreterState_Get();
 
-    (void)module, (void)ignored;
     found = _PyInterpreterState_GetEvalFrameFunc(interpreter);
-    _PyInterpreterState_SetEvalFrameFunc(interpreter, count);
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate);
     Py_RETURN_NONE;
+}
+
+static PyObject *install(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    return put(count);
+}
+
+static PyObject *take(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    return put(replace);
+}
+
+static PyObject *clear(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    return put(_PyEval_EvalFrameDefault);
 }
 
 static PyObject *restore(PyObject *module, PyObject *ignored)
@@ -35,6 +59,8 @@ static PyObject *counted(PyObject *module, PyObject *ignored)
 
 static PyMethodDef methods[] = {
     {"install", install, METH_NOARGS, NULL},
+    {"take", take, METH_NOARGS, NULL},
+    {"clear", clear, METH_NOARGS, NULL},
     {"restore", restore, METH_NOARGS, NULL},
     {"counted", counted, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},

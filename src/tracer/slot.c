@@ -1,0 +1,256 @@
+/* tracer/slot.c -- is our hook still called? Another user of PEP 523 may take its place.
+ *
+ * Runs in: the traced process, never for a call.
+ *
+ * Whoever puts an evaluator into the interpreter's slot after us is expected to call the one that
+ * was there. One that does not ends the recording of frames, and our hook hears nothing of it. So
+ * the slot is compared with ours where the program passes anyway:
+ *
+ *     an extension module has been imported     it may be the other user
+ *     a thread or a program is started, fork(), os._exit()
+ *     the garbage collector visits everything
+ *     the recording ends, or the interpreter
+ *
+ *     OURS --somebody else's--> SUSPECT --does not call ours--> LOST --ours again--> OURS
+ *                                  |________calls ours__________________________________^
+ *
+ * A suspect calls ours if a frame reaches our hook while the suspect is in the slot. To see that,
+ * all events take the slow path (slot_watched) until there was one. Where there is none until the
+ * next look, or none will be any more, a frame of our own is evaluated: does it arrive? */
+#include "tracer/file.h"
+
+#include <dlfcn.h>
+
+#define P tracer_process
+
+enum { ROWS_MAX = 100 /* in a process: somebody may come and go for ever */ };
+
+static struct {
+    enum { OURS, SUSPECT, LOST } state;
+    _PyFrameEvalFunction suspect; /* in the slot since then, or LOST to it */
+    _PyFrameEvalFunction chains;  /* the last one that was seen to call ours; or NULL */
+    uint64_t sure;                /* clock when ours was last known to be called */
+    uint64_t since;               /* clock when the suspect was noticed */
+    bool on; /* from slot_begin() on, until the interpreter or the recording ends */
+    unsigned rows;
+    PyCodeObject *probe; /* borrowed: our own frame's code, while that is evaluated */
+    bool arrived;        /* at our hook */
+} watch;
+
+static bool is_over(void)
+{
+    return !watch.on || !P.recording || !P.session || atomic_load(&P.session->closed);
+}
+
+/* Is the thread that runs one of the main interpreter's, with its GIL? */
+static bool is_home(void)
+{
+    PyThreadState *ts = PyGILState_GetThisThreadState();
+
+    return ts && ts == PyThreadState_GET() && ts->interp == P.interpreter;
+}
+
+/* CLOCK in the trace's time, as far as the collector has said what a tick is. */
+static double seconds(uint64_t clock)
+{
+    const uint64_t ticks = clock - P.session->start_clock;
+
+    return (double)((unsigned __int128)ticks * P.session->ns_per_tick_32 >> 32) / 1e9;
+}
+
+/* ---- rows ---- */
+
+/* Who EVALUATE is, in words. */
+static void name_evaluator(_PyFrameEvalFunction evaluate, char *words, size_t room)
+{
+    Dl_info info;
+
+    if (evaluate == _PyEval_EvalFrameDefault)
+        snprintf(words, room, "CPython's own frame evaluator, which the program put there,");
+    else if (dladdr((void *)evaluate, &info) && info.dli_fname)
+        snprintf(words, room, "another frame evaluator (%.400s)", info.dli_fname);
+    else
+        snprintf(words, room, "another frame evaluator");
+}
+
+/* EVENTS -1: nobody can know. */
+static void put_row(uint64_t clock, int64_t events, const char *cause)
+{
+    if (watch.rows++ < ROWS_MAX)
+        tracer_fact(LOSS, .clock = (int64_t)clock, .events = events, .cause = fact_string(cause));
+}
+
+static void lose_hook(void)
+{
+    char who[500], cause[800];
+
+    watch.state = LOST;
+    name_evaluator(watch.suspect, who, sizeof who);
+    snprintf(cause, sizeof cause,
+             "hook: %s has been in the place of ours since some time between %.6f and %.6f s and "
+             "does not call it: frames after that are not recorded",
+             who, seconds(watch.sure), seconds(watch.since));
+    put_row(watch.since, -1, cause);
+}
+
+/* A frame has reached our hook, which is in its place again. */
+static void find_hook(uint64_t now)
+{
+    char who[500], cause[800];
+
+    if (watch.state == LOST) {
+        put_row(now, 0, "hook: ours is in its place again: frames are recorded from here on");
+    } else {
+        name_evaluator(watch.suspect, who, sizeof who);
+        snprintf(cause, sizeof cause,
+                 "hook: %s was in the place of ours, from some time between %.6f and %.6f s until "
+                 "%.6f s, and no frame reached ours: those that ran then are not recorded",
+                 who, seconds(watch.sure), seconds(watch.since), seconds(now));
+        put_row(watch.since, -1, cause);
+    }
+}
+
+static void clear_suspicion(void)
+{
+    watch.state = OURS;
+    watch.sure = tracer_now();
+    P.slot_watched = false;
+}
+
+/* ---- does it call ours? ---- */
+
+bool slot_is_probe(const PyCodeObject *code)
+{
+    const bool is = watch.probe && code == watch.probe;
+
+    watch.arrived |= is;
+    return is;
+}
+
+/* Evaluate a frame of our own, which trace functions do not see. Did it arrive at our hook? */
+static bool probe_hook(void)
+{
+    KEPT struct tracer_exception pending = tracer_exception_aside();
+    OWNED PyObject *globals = PyDict_New(), *result = NULL;
+    OWNED PyObject *code = (PyObject *)PyCode_NewEmpty("<dyntrace>", "<probe>", 1);
+
+    if (globals && code) {
+        watch.arrived = false;
+        watch.probe = (PyCodeObject *)code;
+        PyThreadState_EnterTracing(PyThreadState_Get());
+        result = PyEval_EvalCode(code, globals, globals); /* it raises AssertionError */
+        PyThreadState_LeaveTracing(PyThreadState_Get());
+        watch.probe = NULL;
+    }
+    PyErr_Clear();
+    return watch.arrived || !globals || !code;
+}
+
+/* Torch's evaluator, where it is not watched: it calls the one that it found, and would compile. */
+static bool is_torch(_PyFrameEvalFunction evaluate)
+{
+    Dl_info info;
+
+    return dladdr((void *)evaluate, &info) && info.dli_fname &&
+           strstr(info.dli_fname, "/libtorch_python.so");
+}
+
+static bool calls_ours(_PyFrameEvalFunction evaluate)
+{
+    return evaluate != _PyEval_EvalFrameDefault && (is_torch(evaluate) || probe_hook());
+}
+
+/* ---- looking ---- */
+
+void slot_begin(void)
+{
+    watch.on = true;
+    watch.state = OURS;
+    watch.chains = NULL;
+    watch.rows = 0;
+    watch.sure = tracer_now();
+    P.slot_watched = false;
+}
+
+/* What is in the slot, if ours ought to be there; else NULL. */
+static _PyFrameEvalFunction see_slot(void)
+{
+    return is_over() || !P.hook ? NULL : compat_evaluator(P.interpreter);
+}
+
+static void glance(void)
+{
+    const _PyFrameEvalFunction current = see_slot();
+
+    if (!current || watch.state != OURS)
+        return;
+    if (tracer_is_ours(current) || current == watch.chains) {
+        watch.sure = tracer_now();
+        return;
+    }
+    watch.state = SUSPECT;
+    watch.suspect = current;
+    watch.since = tracer_now();
+    P.slot_watched = true;
+    rings_go_slow();
+}
+
+void slot_glance(void)
+{
+    if (is_home())
+        glance();
+}
+
+void slot_look(bool last)
+{
+    const bool suspected = watch.state == SUSPECT;
+    _PyFrameEvalFunction current;
+
+    if (!is_home())
+        return;
+    glance();
+    current = see_slot();
+    if (!current || watch.state == OURS)
+        return;
+    if (tracer_is_ours(current)) {
+        find_hook(tracer_now());
+        clear_suspicion();
+    } else if (watch.state == SUSPECT &&
+               (suspected || last || current == _PyEval_EvalFrameDefault)) {
+        if (!calls_ours(current)) {
+            lose_hook();
+        } else if (see_slot() == current) {
+            watch.chains = current;
+            clear_suspicion();
+        }
+    }
+}
+
+void slot_end(void)
+{
+    if (is_home()) {
+        slot_look(true);
+        watch.on = P.slot_watched = false;
+    }
+}
+
+void slot_reached(void)
+{
+    const _PyFrameEvalFunction current = see_slot();
+
+    if (!is_home() || !current || watch.state == OURS)
+        return;
+    if (tracer_is_ours(current))
+        find_hook(tracer_now());
+    else if (watch.state == LOST)
+        return; /* it calls ours now and then */
+    else
+        watch.chains = current;
+    clear_suspicion();
+}
+
+void slot_forked(void)
+{
+    if (watch.state == LOST)
+        lose_hook();
+}
