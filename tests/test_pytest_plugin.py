@@ -315,11 +315,13 @@ def test_part(dyntrace_record):
 @pytest.mark.parametrize("recorded", [False, True])
 def test_a_test_that_compiles_nothing_is_not_checked(suite, dyntrace, tmp_path, recorded):
     """A warning says so; what must be compiled and is not fails."""
-    start = (dyntrace, "run", "-o", tmp_path / "outer.db", "--frames", "decided", "--") if recorded else ()
+    start = (dyntrace, "run", "--force", "-o", tmp_path / "outer.db", "--frames", "decided", "--") if recorded else ()
     done = suite(NOTHING, start=start)
     assert "1 failed, 3 passed, 2 warnings" in done.stdout, done.stdout + done.stderr
     assert done.stdout.count("nothing can be checked: no compiler ") == 2 and "limits of this test are not checked: " in done.stdout
     assert "require-compiled: total" in done.stdout and "FAILED test_it.py::test_required" in done.stdout
+    done = suite(NOTHING, "-W", "error", start=start)
+    assert "1 failed, 3 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_warnings_as_errors(suite, dyntrace, python, tmp_path):

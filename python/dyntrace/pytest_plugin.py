@@ -162,12 +162,19 @@ class _Unknown(Exception):
     """Why the recording cannot be asked: it goes on, or no compiler decided anything in it."""
 
 
+def _warn(error):
+    """A line in pytest's summary. It is no failure, not even where warnings are errors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn(f"dyntrace: limits of this test are not checked: {error}; {_LEFT_OUT}")
+
+
 def _checked(path, limits, part=()):
     """As check(). Where the recording cannot answer that is no failure, but a warning."""
     try:
         check(path, limits, part)
     except _Unknown as error:
-        warnings.warn(f"dyntrace: limits of this test are not checked: {error}; {_LEFT_OUT}")
+        _warn(error)
 
 
 @contextlib.contextmanager
@@ -183,7 +190,7 @@ def _joined(limits):
             raise _Unknown("the recording began or ended within the test")
         check(end[0], limits, ["--time", f"{begin[1] / 1e3:.3f}us..{end[1] / 1e3:.3f}us", *_processes(end)])
     except (_Unknown, sqlite3.Error) as error:
-        warnings.warn(f"dyntrace: limits of this test are not checked: {error}; {_LEFT_OUT}")
+        _warn(error)
 
 
 def _processes(end):
