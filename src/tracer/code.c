@@ -313,7 +313,7 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
             Py_XDECREF(origin);
         }
     }
-    if (COMPAT_INIT_BYPASSES_HOOK && !(mark & CODE_SKIP) && code->co_argcount >= 1 &&
+    if (COMPAT_INIT_BYPASSES_HOOK && code->co_argcount >= 1 &&
         !PyUnicode_CompareWithASCIIString(code->co_name, "__init__"))
         mark |= CODE_INIT;
     mark = mark_keep(code, mark);

@@ -157,8 +157,8 @@ static void leave(void)
 {
     tracer_close_session();
     code_states_leave_trace();
-    if (COMPAT_INIT_BYPASSES_HOOK && !shim_settings.active_threads)
-        tracer_unfix_types();
+    if (COMPAT_INIT_BYPASSES_HOOK)
+        tracer_unfix_all_types();
 }
 
 /* Join the session, or say why that cannot be: see _start. */

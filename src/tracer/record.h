@@ -39,8 +39,9 @@ static inline __attribute__((always_inline)) uintptr_t record_mark(compat_frame 
             mark = tracer_mark_code(compat_code(frame));
         if (COMPAT_INIT_BYPASSES_HOOK && mark & CODE_INIT) {
             PyObject *self = compat_local(frame, 0);
-            if (self && unlikely(Py_TYPE(self)->tp_alloc == PyType_GenericAlloc))
-                tracer_fix_init(self);
+            const bool wanted = !(mark & CODE_SKIP);
+            if (self && unlikely(wanted == (Py_TYPE(self)->tp_alloc == PyType_GenericAlloc)))
+                tracer_fix_init(self, wanted);
         }
     }
     return mark;

@@ -196,7 +196,6 @@ struct tracer_process {
     char standard_library[512];      /* prefix of the standard library's files, "" = unknown */
     PyInterpreterState *interpreter; /* the main one; NULL: not seen yet */
     bool interpreters;               /* there are others, or were */
-    uint32_t unfixed;                /* tracer_unfix_types() has been called so often */
 };
 
 extern struct tracer_process tracer_process;
@@ -312,13 +311,16 @@ static inline enum session_values values_kept(void)
                                   : SESSION_VALUES_ALL;
 }
 
+/* tracer/compat/init.c (COMPAT_INIT_BYPASSES_HOOK) */
+/* From now on calls of all types of the interpreter that runs reach the hook, those made later
+ * included. Without SHIM a type whose __init__ is not recorded is left to CPython once the hook has
+ * seen that __init__. */
+void tracer_fix_all_types(bool shim);
+/* The recording has ended: undo that, but for the shim. */
+void tracer_unfix_all_types(void);
+/* The hook has met a call of an __init__ of SELF, which is recorded (WANTED) or not. */
+void tracer_fix_init(PyObject *self, bool wanted);
 /* tracer/compat/mend.c, each only where a CPython needs it */
-/* Calls of the type of SELF, or of all types whose __init__ is recorded, or, FILTERED, is not,
- * reach the hook from now on (COMPAT_INIT_BYPASSES_HOOK). */
-void tracer_fix_init(PyObject *self);
-void tracer_fix_all_types(bool filtered);
-/* They are as CPython makes them again. */
-void tracer_unfix_types(void);
 /* CODE's mark, which is MARK if it has none yet; 0: none, and none given (COMPAT_SHARES_CODE). */
 uintptr_t tracer_shared_mark(PyCodeObject *code, uintptr_t mark);
 /* A generator's last frame ended while a trace function is set (COMPAT_SEND_RAISES_UNDER_HOOK). */

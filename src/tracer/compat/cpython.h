@@ -463,14 +463,7 @@ struct compat_bounds {
 #endif
 
 /* 3.13's CALL_ALLOC_AND_ENTER_INIT runs a Python __init__ without asking the
- * hook; 3.14 asks: see tracer/compat/mend.c. */
+ * hook; 3.14 asks: see tracer/compat/init.c. */
 #define COMPAT_INIT_BYPASSES_HOOK (PY_VERSION_HEX >= 0x030d0000 && PY_VERSION_HEX < 0x030e0000)
-
-/* Goes up whenever a type is made that calls may be specialised for. */
-#if COMPAT_INIT_BYPASSES_HOOK
-    #define compat_type_versions(interpreter) ((interpreter)->types.next_version_tag)
-#else
-    #define compat_type_versions(interpreter) ((void)(interpreter), 0u)
-#endif
 
 #endif

@@ -111,22 +111,6 @@ void shim_set_active(struct tracer *t, bool active)
     tracer_rehook();
 }
 
-/* Calls of types were specialised while no hook was in, perhaps. That takes milliseconds where
- * there are many types, and a program may change one in every call: not for torch, whose own
- * evaluator does not see those calls either. */
-static void see_all_types(void)
-{
-    static unsigned int known, unfixed;
-    const bool same = unfixed == tracer_process.unfixed &&
-                      known == compat_type_versions(tracer_process.interpreter);
-
-    if (COMPAT_INIT_BYPASSES_HOOK && !same) {
-        tracer_fix_all_types(true);
-        known = compat_type_versions(tracer_process.interpreter);
-        unfixed = tracer_process.unfixed;
-    }
-}
-
 /* A thread that ends gives its callback up. CPython clears its thread state, and with it this
  * capsule, which has a context while the thread is active. The GIL is held: in the thread itself,
  * or, after fork() and at exit, in the one that is left, and then the tracer may be gone. */
@@ -188,8 +172,11 @@ PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front)
     t->aside_front = t->front;
     t->callback = callback == Py_None ? NULL : Py_NewRef(callback);
     t->front = front;
-    if (front == &front_own && t->callback && !t->active)
-        see_all_types();
+    if (COMPAT_INIT_BYPASSES_HOOK && t->callback && !t->active) {
+        /* Not for torch, whose own evaluator does not see all calls either. */
+        if (front == &front_own)
+            tracer_fix_all_types(true);
+    }
     shim_set_active(t, t->callback != NULL);
     return old ? old : Py_NewRef(Py_None);
 }

@@ -637,7 +637,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     }
     state->references++;
     if (COMPAT_INIT_BYPASSES_HOOK && unlikely(state->is_init))
-        tracer_fix_init(compat_local(frame, 0));
+        tracer_fix_init(compat_local(frame, 0), true);
     actions = code_state_actions(state, region);
     under = callback_under(callback, actions.callees);
     if (actions.own == ACTION_SKIP) {

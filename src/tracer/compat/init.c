@@ -1,0 +1,365 @@
+/* tracer/compat/init.c -- calls of __init__ that CPython 3.13 hides from the hook.
+ *
+ * A specialised call C() runs C.__init__ without asking the hook. The specialiser refuses a type
+ * whose tp_alloc is not the generic one, so each class that it could take gets an equivalent of its
+ * own (the class is "closed"), before anybody can call it:
+ *
+ *     a class that exists already    tracer_fix_all_types() visits the subclasses of object
+ *     a class that is made later     PyType_Ready() adds it to the dict of subclasses of each base,
+ *                                    before __set_name__ and __init_subclass__ see the class; our
+ *                                    dict watcher is called then. So that there is a dict to
+ *                                    watch, each class gets one before its first subclass
+ *
+ * A class whose __init__ is not recorded (--frames user) is opened again by the first call of that
+ * __init__ that the hook sees. A type watcher closes it when the class or a base changes.
+ *
+ * A closed class is called in a slow way: CPython makes a tuple of the arguments. `construct` does
+ * without, and takes about as long as the specialised call and a hook would. */
+#include "tracer/evaluator/cache.h"
+
+#if COMPAT_INIT_BYPASSES_HOOK
+
+enum { VISITED_MOST = 1 << 20 }; /* classes */
+
+static PyObject *word_init, *no_arguments; /* "__init__" and (): immortal */
+static initproc init_by_name;              /* tp_init of each type whose __init__ is Python */
+static bool for_shim; /* the program sets callbacks: no class is opened again */
+
+static PyObject *allocate(PyTypeObject *type, Py_ssize_t items)
+{
+    return PyType_GenericAlloc(type, items);
+}
+
+/* type.__call__(). From the lookup, which is pinned, to the call nothing of the program runs: 3.13
+ * collects garbage between instructions only. */
+HOT static PyObject *construct(PyObject *callable, PyObject *const *args, size_t given,
+                               PyObject *names)
+{
+    PyTypeObject *type = (PyTypeObject *)callable;
+    OWNED PyObject *init = Py_XNewRef(_PyType_Lookup(type, word_init));
+    const bool is_usual = init && PyFunction_Check(init) && type->tp_init == init_by_name &&
+                          type->tp_new == PyBaseObject_Type.tp_new &&
+                          !(type->tp_flags & Py_TPFLAGS_IS_ABSTRACT);
+    PyObject **all = (PyObject **)args - 1; /* writable: PY_VECTORCALL_ARGUMENTS_OFFSET */
+    PyObject *self;
+    PyObject *before;
+    PyObject *result;
+
+    if (!is_usual || !(given & PY_VECTORCALL_ARGUMENTS_OFFSET))
+        return _PyObject_MakeTpCall(PyThreadState_Get(), callable, args, PyVectorcall_NARGS(given),
+                                    names);
+    self = type->tp_new(type, no_arguments, NULL);
+    if (!self)
+        return NULL;
+    before = *all;
+    *all = self;
+    result = PyObject_Vectorcall(init, all, (size_t)PyVectorcall_NARGS(given) + 1, names);
+    *all = before;
+    if (result && result != Py_None)
+        PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'",
+                     Py_TYPE(result)->tp_name);
+    if (result != Py_None)
+        Py_CLEAR(self);
+    Py_XDECREF(result);
+    return self;
+}
+
+/* ---- one class ---- */
+
+/* The Python function that is TYPE's __init__, borrowed; or NULL. */
+static PyObject *python_init(PyTypeObject *type)
+{
+    PyObject *init = _PyType_Lookup(type, word_init);
+
+    return init && PyFunction_Check(init) ? init : NULL;
+}
+
+static void close_type(PyTypeObject *type)
+{
+    bool specialised;
+
+    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
+        return;
+    if (!type->tp_vectorcall && python_init(type))
+        type->tp_vectorcall = construct;
+    if (type->tp_alloc != PyType_GenericAlloc)
+        return;
+    type->tp_alloc = allocate;
+    specialised = ((PyHeapTypeObject *)type)->_spec_cache.init != NULL;
+    if (specialised) /* specialised calls know the class by its version */
+        PyType_Modified(type);
+}
+
+/* Undo close_type(). */
+static void open_type(PyTypeObject *type)
+{
+    if (type->tp_alloc == allocate)
+        type->tp_alloc = PyType_GenericAlloc;
+    if (type->tp_vectorcall == construct)
+        type->tp_vectorcall = NULL;
+}
+
+/* ---- watchers ---- */
+
+static int type_changed(PyTypeObject *type)
+{
+    if (type->tp_alloc == PyType_GenericAlloc)
+        type->tp_alloc = allocate; /* its version changes in any case */
+    return 0;
+}
+
+static int subclass_added(PyDict_WatchEvent event, PyObject *dict, PyObject *key, PyObject *value);
+
+/* Our watchers of the interpreter that runs; -1: none. */
+static int dict_watcher(void)
+{
+    PyInterpreterState *here = PyInterpreterState_Get();
+    int id = DICT_MAX_WATCHERS - 1;
+
+    while (id >= 0 && here->dict_state.watchers[id] != subclass_added)
+        id--;
+    return id;
+}
+
+static int type_watcher(void)
+{
+    PyInterpreterState *here = PyInterpreterState_Get();
+    int id = TYPE_MAX_WATCHERS - 1;
+
+    while (id >= 0 && here->type_watchers[id] != type_changed)
+        id--;
+    return id;
+}
+
+/* Take the last places, where a program that counts on the first ones (CPython's own tests) does
+ * not meet them; of types, one of eight, only when it is needed. */
+static void take_dict_watcher(void)
+{
+    PyInterpreterState *here = PyInterpreterState_Get();
+
+    for (int id = DICT_MAX_WATCHERS - 1; id > 1 && dict_watcher() < 0; id--)
+        if (!here->dict_state.watchers[id])
+            here->dict_state.watchers[id] = subclass_added;
+}
+
+static void take_type_watcher(void)
+{
+    PyInterpreterState *here = PyInterpreterState_Get();
+
+    for (int id = TYPE_MAX_WATCHERS - 1; id >= 0 && type_watcher() < 0; id--)
+        if (!here->type_watchers[id])
+            here->type_watchers[id] = type_changed;
+}
+
+static void give_watchers_back(void)
+{
+    PyInterpreterState *here = PyInterpreterState_Get();
+    int dict = dict_watcher(), type = type_watcher();
+
+    if (dict >= 0)
+        here->dict_state.watchers[dict] = NULL;
+    if (type >= 0)
+        here->type_watchers[type] = NULL;
+}
+
+/* Where TYPE's dict of subclasses is. That of a builtin is the interpreter's. NULL: not found. */
+static PyObject **subclasses_of(PyTypeObject *type)
+{
+    PyInterpreterState *here = PyInterpreterState_Get();
+    size_t index = (size_t)type->tp_subclasses - 1;
+    managed_static_type_state *state;
+
+    if (!(type->tp_flags & _Py_TPFLAGS_STATIC_BUILTIN))
+        return (PyObject **)&type->tp_subclasses;
+    if (index >= _Py_MAX_MANAGED_STATIC_BUILTIN_TYPES)
+        return NULL;
+    state = &here->types.builtins.initialized[index];
+    return state->type == type ? &state->tp_subclasses : NULL;
+}
+
+/* A weak reference to nothing, in the dict of object's subclasses, where CPython passes over it.
+ * Borrowed; NULL with an exception. */
+static PyObject *dead_reference(PyObject *zero)
+{
+    PyObject **objects = subclasses_of(&PyBaseObject_Type);
+    PyObject *kept = objects && *objects ? PyDict_GetItemWithError(*objects, zero) : NULL;
+    OWNED PyObject *mortal = NULL, *made = NULL;
+
+    if (kept || !objects || !*objects || !(mortal = PySet_New(NULL)))
+        return kept;
+    made = PyWeakref_NewRef(mortal, NULL);
+    return made && !PyDict_SetItem(*objects, zero, made) ? made : NULL;
+}
+
+/* Have subclass_added() called for each subclass of TYPE. CPython drops a dict of subclasses with
+ * its last entry, so each has one that stays. */
+static void watch_subclasses(PyTypeObject *type)
+{
+    PyObject **dict = subclasses_of(type), *dead;
+    OWNED PyObject *zero = PyLong_FromLong(0); /* no type's address */
+    int id = dict_watcher(), known;
+
+    if (!dict || id < 0 || !zero)
+        return;
+    dead = dead_reference(zero);
+    if (dead && !*dict)
+        *dict = PyDict_New();
+    known = dead && *dict ? PyDict_Contains(*dict, zero) : -1;
+    if (known == 0)
+        known = PyDict_SetItem(*dict, zero, dead) ? -1 : 1;
+    if (known > 0)
+        PyDict_Watch(id, *dict);
+    PyErr_Clear();
+}
+
+/* Can calls of TYPE or of a subclass be specialised? Only those of plain objects, with their
+ * attributes in line. */
+static bool is_plain(PyTypeObject *type)
+{
+    return type->tp_basicsize == sizeof(PyObject) && !type->tp_itemsize;
+}
+
+/* False: no subclass of TYPE needs it. */
+static bool cover_type(PyTypeObject *type)
+{
+    if (!is_plain(type))
+        return false;
+    watch_subclasses(type);
+    close_type(type);
+    return true;
+}
+
+/* KEY is the address of a type that has been added to DICT, which may be not yet ready. */
+static int subclass_added(PyDict_WatchEvent event, PyObject *dict, PyObject *key, PyObject *value)
+{
+    KEPT struct tracer_exception pending = tracer_exception_aside();
+    const bool added = event == PyDict_EVENT_ADDED || event == PyDict_EVENT_MODIFIED;
+    PyTypeObject *type = added && key && PyLong_CheckExact(key) ? PyLong_AsVoidPtr(key) : NULL;
+
+    if (type)
+        cover_type(type);
+    PyErr_Clear();
+    return 0;
+}
+
+/* ---- all classes ---- */
+
+/* Add those of SUBCLASSES to TYPES that are not among SEEN, by address. -1 with an exception. */
+static int add_unseen(PyObject *types, PyObject *seen, PyObject *subclasses)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(subclasses); i++) {
+        PyObject *type = PyList_GET_ITEM(subclasses, i);
+        OWNED PyObject *address = PyLong_FromVoidPtr(type);
+        int known = address ? PySet_Contains(seen, address) : -1;
+        if (known < 0)
+            return -1;
+        if (known)
+            continue;
+        if (PySet_Add(seen, address))
+            return -1;
+        if (PyList_Append(types, type))
+            return -1;
+    }
+    return 0;
+}
+
+/* ACT on object and on all classes below those for which ACT is true. */
+static void visit_types(bool (*act)(PyTypeObject *type))
+{
+    OWNED PyObject *types = PyList_New(0), *seen = PySet_New(NULL);
+    bool going = types && seen && !PyList_Append(types, (PyObject *)&PyBaseObject_Type);
+
+    for (Py_ssize_t i = 0; going && i < PyList_GET_SIZE(types) && i < VISITED_MOST; i++) {
+        PyObject *type = PyList_GET_ITEM(types, i), *below; /* the list only grows */
+        if (!act((PyTypeObject *)type))
+            continue;
+        below = tracer_call((PyObject *)&PyType_Type, "__subclasses__", type, NULL, NULL);
+        going = below && !add_unseen(types, seen, below);
+        Py_XDECREF(below);
+    }
+    PyErr_Clear();
+}
+
+static bool open_again(PyTypeObject *type)
+{
+    open_type(type);
+    return true;
+}
+
+/* importlib's ModuleSpec has a Python __init__. */
+static void learn_init(void)
+{
+    /* borrowed */
+    PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "_frozen_importlib");
+    OWNED PyObject *type = module ? tracer_attribute(module, "ModuleSpec") : NULL;
+
+    word_init = PyUnicode_InternFromString("__init__");
+    no_arguments = PyTuple_New(0);
+    if (type && PyType_Check(type) && word_init)
+        init_by_name = ((PyTypeObject *)type)->tp_init;
+    PyErr_Clear();
+}
+
+void tracer_fix_all_types(bool shim)
+{
+    if (!init_by_name)
+        learn_init();
+    if (!init_by_name || (dict_watcher() >= 0 && (for_shim || !shim)))
+        return;
+    for_shim |= shim;
+    take_dict_watcher();
+    if (dict_watcher() < 0)
+        tracer_loss("__init__: there is no dict watcher left: calls of classes that are made "
+                    "from here on may be missing");
+    visit_types(cover_type);
+}
+
+void tracer_unfix_all_types(void)
+{
+    if (for_shim || dict_watcher() < 0)
+        return;
+    give_watchers_back();
+    visit_types(open_again);
+}
+
+/* Is CODE left out of the recording? Cheap once the hook has met it. */
+static bool is_unwanted(PyCodeObject *code)
+{
+    uintptr_t mark = tracer_mark_in(compat_extra(code, tracer_process.extra));
+
+    return mark & CODE_SEEN ? mark & CODE_SKIP : !tracer_is_wanted(code);
+}
+
+/* The hook has met an __init__ that is not recorded: TYPE's, or a base's. */
+static void open_unwanted(PyTypeObject *type)
+{
+    PyObject *init = python_init(type);
+    int id;
+
+    if (for_shim || shim_settings.active_threads)
+        return;
+    if (!init || !is_unwanted((PyCodeObject *)PyFunction_GET_CODE(init)))
+        return;
+    take_type_watcher();
+    id = type_watcher();
+    if (id < 0)
+        return;
+    if (PyType_Watch(id, (PyObject *)type))
+        PyErr_Clear();
+    else if (type->tp_version_tag) /* else a change would not be reported */
+        open_type(type);
+}
+
+void tracer_fix_init(PyObject *self, bool wanted)
+{
+    KEPT struct tracer_exception pending = tracer_exception_aside();
+
+    if (!init_by_name || !self)
+        return;
+    if (wanted)
+        close_type(Py_TYPE(self));
+    else
+        open_unwanted(Py_TYPE(self));
+}
+
+#endif
