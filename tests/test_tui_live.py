@@ -86,11 +86,36 @@ def test_once_the_screen_is_left_the_terminal_is_the_program_s(dyntrace, tmp_pat
 def test_the_program_is_ended_from_the_screen(dyntrace, tmp_path, keys, end, status):
     with live(dyntrace, tmp_path, BUSY) as terminal:
         terminal.wait(lambda screen: re.search(r"^calls [1-9].*/s", screen, re.M))
-        terminal.type(*keys)
+        for key in keys:
+            terminal.type(key, "y", "Enter")
         terminal.wait(lambda screen: re.search(f"the program has ended, ({end})", screen))
         terminal.type("Q")
         screen = terminal.wait(lambda screen: re.search(r"^status \d", screen, re.M))
         assert status is None or f"status {status}" in screen
+
+
+@pytest.mark.parametrize("key, question", [("I", "interrupt the program (SIGINT)? y/n:"), ("K", "end the program (SIGTERM)? y/n:")])
+def test_no_single_key_ends_the_program(dyntrace, tmp_path, key, question):
+    with live(dyntrace, tmp_path, BUSY) as terminal:
+        terminal.wait(lambda screen: re.search(r"^calls [1-9].*/s", screen, re.M))
+        for answer in ("n", "Enter"), ("Enter",), ("Escape",), (key, "Enter"), ("Q", "Enter"):
+            terminal.type(key)
+            terminal.wait(lambda screen: question in screen)
+            terminal.type(*answer)
+            terminal.wait(lambda screen: question not in screen)
+        time.sleep(1)
+        assert re.search(r"^calls [1-9].*/s", terminal.wait(lambda screen: "calls" in screen), re.M)
+        if key == "K":  # what was not confirmed does not count: the next is SIGTERM still
+            terminal.type("K")
+            terminal.wait(lambda screen: question in screen)
+            terminal.type("y", "Enter")
+            terminal.wait(lambda screen: "told to end (SIGTERM); again: SIGKILL" in screen or "has ended, signal 15" in screen)
+        else:
+            terminal.type(":kill", "Enter")
+            terminal.wait(lambda screen: "end the program (SIGTERM)? y/n:" in screen)
+            terminal.type("yes", "Enter")
+        terminal.wait(lambda screen: "the program has ended, signal 15" in screen)
+        terminal.type("Q")
 
 
 def test_what_it_does_per_second_is_shown_with_its_memory(dyntrace, tmp_path):
@@ -99,7 +124,7 @@ def test_what_it_does_per_second_is_shown_with_its_memory(dyntrace, tmp_path):
         assert line
         terminal.type(":frames", "Enter")
         terminal.wait(lambda screen: "> frames" in screen and "those of a recording that goes on are stored at its end" in screen)
-        terminal.type("K")
+        terminal.type("K", "y", "Enter")
         terminal.wait(lambda screen: "the program has ended" in screen and not re.search(r"^calls .*/s", screen, re.M))
         terminal.type("K")
         terminal.wait(lambda screen: "it has ended" in screen)
@@ -111,7 +136,7 @@ def test_what_it_does_per_second_is_shown_with_its_memory(dyntrace, tmp_path):
 def test_there_is_as_much_history_as_there_is_room_for(dyntrace, tmp_path, columns, line):
     with live(dyntrace, tmp_path, BUSY, size=(columns, 24)) as terminal:
         terminal.wait(lambda screen: re.search(line, screen, re.M))
-        terminal.type("K")
+        terminal.type("K", "y", "Enter")
         terminal.wait(lambda screen: "the program has ended" in screen)
         terminal.type("Q")
 
@@ -119,7 +144,7 @@ def test_there_is_as_much_history_as_there_is_room_for(dyntrace, tmp_path, colum
 def test_a_program_with_a_screen_of_its_own_is_recognised(dyntrace, tmp_path):
     with live(dyntrace, tmp_path, "import time\nprint('\\033[?1049h\\033[2Jmine', flush=True)\ntime.sleep(30)\n") as terminal:
         terminal.wait(lambda screen: "the program draws a screen of its own" in screen and "dyntrace tui --live" in screen)
-        terminal.type("K")
+        terminal.type("K", "y", "Enter")
         terminal.wait(lambda screen: "the program has ended" in screen)
         terminal.type("Q")
 
@@ -128,6 +153,6 @@ def test_a_compile_is_shown_while_it_runs(dyntrace, tmp_path):
     with live(dyntrace, tmp_path, SLOW) as terminal:
         terminal.wait(lambda screen: re.search(r"^compiling train for [123] s  calls .*/s", screen, re.M))
         terminal.wait(lambda screen: "trained" in screen and re.search(r"^calls .*/s", screen, re.M))
-        terminal.type("K")
+        terminal.type("K", "y", "Enter")
         terminal.wait(lambda screen: "the program has ended" in screen)
         terminal.type("Q")

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <strings.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -261,6 +262,62 @@ static void command(struct loop *loop, char *text)
         tui_alarm(&loop->face, "%s: no such command; ? lists them", name);
 }
 
+/* ---- ending the program under `run --live` --------------------------------- */
+
+/* What a request does to the program: a SIGNAL, which is asked for in ASKED and reported in SENT. */
+struct ending {
+    int signal;
+    const char *asked, *sent;
+};
+
+static struct ending ending_of(const struct loop *loop, enum request request)
+{
+    if (request == REQUEST_INTERRUPT)
+        return (struct ending){SIGINT, "interrupt the program (SIGINT)? y/n: ",
+                               "the program was interrupted (SIGINT)"};
+    if (!loop->killed)
+        return (struct ending){SIGTERM, "end the program (SIGTERM)? y/n: ",
+                               "the program was told to end (SIGTERM); again: SIGKILL"};
+    return (struct ending){SIGKILL,
+                           "kill the program (SIGKILL)? y/n: ", "the program was killed (SIGKILL)"};
+}
+
+/* Send NUMBER, or with 0 nothing. False: there is no program to reach, which has been reported. */
+static bool program_signal(struct loop *loop, int number)
+{
+    const bool runs = loop->options->running && loop->options->program_fd >= 0;
+
+    if (!can(loop, runs, "no program runs under this screen: that is for run --live"))
+        return false;
+    if (syscall(SYS_pidfd_send_signal, loop->options->program_fd, number, NULL, 0) == 0)
+        return true;
+    tui_alarm(&loop->face, "the program was not reached: %s",
+              errno == ESRCH ? "it has ended" : strerror(errno));
+    return false;
+}
+
+/* A key beside the one that was meant must not end hours of work. */
+static void ending_ask(struct loop *loop, enum request request)
+{
+    if (program_signal(loop, 0))
+        ask_line(loop, request, ending_of(loop, request).asked, "");
+}
+
+static void ending_answer(struct loop *loop, enum request request, const char *text)
+{
+    struct ending ending = ending_of(loop, request);
+    const bool yes = !strcasecmp(text, "y") || !strcasecmp(text, "yes");
+
+    if (!yes) {
+        tui_say(&loop->face, "the program runs on");
+        return;
+    }
+    if (!program_signal(loop, ending.signal))
+        return;
+    loop->killed += request == REQUEST_KILL;
+    tui_say(&loop->face, "%s", ending.sent);
+}
+
 void loop_answer(struct loop *loop, enum request asked, char *text)
 {
     struct view *view = loop_top(loop);
@@ -291,6 +348,10 @@ void loop_answer(struct loop *loop, enum request asked, char *text)
             moment_go(loop, ns);
         else if (*text)
             tui_alarm(&loop->face, "%s: not a moment such as 0.3, 15.2s, +100ms", text);
+        break;
+    case REQUEST_INTERRUPT:
+    case REQUEST_KILL:
+        ending_answer(loop, asked, text);
         break;
     default:
         command(loop, text);
@@ -367,19 +428,6 @@ static void mark(struct loop *loop)
     tui_say(&loop->face, "marked: %s; ' lists what is marked", words);
 }
 
-/* To the program under `run --live`. */
-static void program_signal(struct loop *loop, int number, const char *done)
-{
-    if (!can(loop, loop->options->running && loop->options->program_fd >= 0,
-             "no program runs under this screen: that is for run --live"))
-        return;
-    if (syscall(SYS_pidfd_send_signal, loop->options->program_fd, number, NULL, 0) == 0)
-        tui_say(&loop->face, "%s", done);
-    else
-        tui_alarm(&loop->face, "the program was not reached: %s",
-                  errno == ESRCH ? "it has ended" : strerror(errno));
-}
-
 void loop_request(struct loop *loop, enum request request, const struct key *key)
 {
     struct view *view = loop_top(loop);
@@ -452,13 +500,8 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
         go_subject(loop, bindings[request].view);
         break;
     case REQUEST_INTERRUPT:
-        program_signal(loop, SIGINT, "the program was interrupted (SIGINT)");
-        break;
     case REQUEST_KILL:
-        if (loop->killed++)
-            program_signal(loop, SIGKILL, "the program was killed (SIGKILL)");
-        else
-            program_signal(loop, SIGTERM, "the program was told to end (SIGTERM); again: SIGKILL");
+        ending_ask(loop, request);
         break;
     case REQUEST_SEARCH:
         ask_line(loop, request, "/", "");
