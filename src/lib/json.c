@@ -30,8 +30,10 @@ size_t json_rune(const unsigned char *text, size_t bytes, unsigned long *rune)
 /* What would move a terminal's cursor or turn its text. */
 static bool is_control(unsigned long rune)
 {
-    return rune < 0x20 || (rune >= 0x7f && rune < 0xa0) || (rune >= 0x2028 && rune <= 0x202e) ||
-           (rune >= 0x2066 && rune <= 0x2069);
+    const bool turns = rune == 0x061c || rune == 0x200e || rune == 0x200f ||
+                       (rune >= 0x2028 && rune <= 0x202e) || (rune >= 0x2066 && rune <= 0x2069);
+
+    return turns || rune < 0x20 || (rune >= 0x7f && rune < 0xa0);
 }
 
 void json_escape(FILE *out, const char *text, size_t bytes, enum json_escape form)

@@ -48,6 +48,7 @@ struct table {
     int filled;             /* cells of the current row */
     uint64_t rows;
     bool headless, alarm;
+    bool terminal;    /* somebody reads what a program should: a CSV is escaped */
     struct json json; /* TABLE_JSON, TABLE_LINES */
 
     /* TABLE_ALIGNED */
@@ -66,6 +67,7 @@ struct table *table_open(FILE *out, enum table_format format, int columns, const
     struct table *table = calloc(1, sizeof *table);
 
     *table = (struct table){.out = out, .format = format, .count = columns};
+    table->terminal = isatty(fileno(out));
     table->json = (struct json){.out = out, .compact = format == TABLE_LINES};
     table->colour = format == TABLE_ALIGNED && say_colour(out);
     table->columns = calloc((size_t)columns + 1, sizeof *table->columns);
@@ -259,6 +261,16 @@ static void csv_put(const struct table *table, const char *text, size_t bytes)
         putc_unlocked('"', table->out);
 }
 
+/* The same with nothing in it that would drive a terminal; a program reads files and pipes, where
+ * a cell is the text byte for byte. */
+static void csv_put_escaped(const struct table *table, const char *text, size_t bytes)
+{
+    char *safe = say_escape(text, bytes);
+
+    csv_put(table, safe, strlen(safe));
+    free(safe);
+}
+
 /* TABLE_TSV and the CSVs: one cell and what follows it. */
 static void plain_put(struct table *table, enum kind kind, const char *text, size_t bytes,
                       bool last)
@@ -269,6 +281,8 @@ static void plain_put(struct table *table, enum kind kind, const char *text, siz
         say_escaped(table->out, text, bytes);
     else if (kind == NUMBER)
         fwrite(text, 1, bytes, table->out);
+    else if (kind != NONE && table->terminal)
+        csv_put_escaped(table, text, bytes);
     else if (kind != NONE)
         csv_put(table, text, bytes);
     fputs(!last ? tsv ? "\t" : "," : tsv ? "\n" : "\r\n", table->out);

@@ -129,8 +129,8 @@ struct key {
     X(FOLLOW, "follow", ('F'), NONE, 0, "live: follow the trace, or hold still", 0)                \
     X(OUTPUT, "program-output", ('O'), OUTPUT, 0, "run --live: what the program printed", 0)       \
     X(INTERRUPT, "interrupt", ('I'), NONE, 0,                                                      \
-      "run --live: interrupt the program, as Ctrl-C would; asks first", 0)                                     \
-    X(KILL, "kill", ('K'), NONE, 0, "run --live: end the program, again: kill it; asks first", 0)              \
+      "run --live: interrupt the program, as Ctrl-C would; asks first", 0)                         \
+    X(KILL, "kill", ('K'), NONE, 0, "run --live: end the program, again: kill it; asks first", 0)  \
     X(REDRAW, "redraw", (K_CONTROL('l')), NONE, 0, "draw the screen anew", 0)                      \
     X(STOP, "stop", (K_CONTROL('z')), NONE, 0, "to the shell; fg comes back", 0)                   \
     X(CLICK, "click", (K_CLICK), NONE, "Mouse",                                                    \
