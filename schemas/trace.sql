@@ -112,8 +112,13 @@ CREATE TABLE process(
     exit_code         INTEGER, -- status it exited with, or NULL: killed, or not our child and so not known
     exit_signal       INTEGER, -- signal that killed it, or NULL
     host              TEXT,    -- name of its machine, in a trace that was merged from several; NULL: meta.host
-    own_pid           INTEGER  -- as the process itself knew it (os.getpid()): another than `pid` where it was in a pid
+    own_pid           INTEGER, -- as the process itself knew it (os.getpid()): another than `pid` where it was in a pid
                                --   namespace of its own; several may be 1. NULL: not known
+    -- What --frames user, --include, --exclude and --max-depth left out, as far as it ran; NULL: not known.
+    left_out_functions INTEGER, -- code objects
+    left_out_frames    INTEGER, -- calls and resumptions of these, and those that were too deep; on 3.13 without calls of
+                                --   __init__ that CPython hides from a frame evaluator
+    left_out_decisions INTEGER  -- lookups of calls of these; --frames user leaves none out
 );
 
 

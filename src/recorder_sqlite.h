@@ -47,6 +47,8 @@ struct sqlite3;
       "process_id argv executable python_version torch_version torch_mode? torch_note?") \
     X(PROCESS_RANK, process, PART, "process_id rank local_rank") \
     X(PROCESS_FORKED, process, STATEMENT, "process_id parent_process_id") \
+    X(PROCESS_LEFT_OUT, process, PART, \
+      "process_id left_out_functions left_out_frames left_out_decisions") \
     X(PROCESS_END, process, PART | ONCE, "process_id pid= end_ns= exit_code= exit_signal=") \
     X(THREAD, thread, WHOLE, "thread_id process_id os_tid name?") \
     X(CODE, code, PART, "code_id process_id filename qualname first_line kind= fingerprint") \

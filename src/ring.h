@@ -160,6 +160,9 @@ struct facts {
     char data[];
 };
 
+/* What the choice of --frames, --include, --exclude or --max-depth leaves out of a trace. */
+enum left_out { LEFT_CODES, LEFT_FRAMES, LEFT_DECISIONS, LEFT_KINDS };
+
 struct process_file {
     char magic[8];
     uint32_t format, word_bytes;
@@ -189,6 +192,7 @@ struct process_file {
     _Atomic uint32_t abandoned;  /* written by the collector; 1: it takes nothing more */
     _Atomic uint32_t lost_error; /* errno: why they found none */
     _Atomic uint64_t lost_threads, lost_frames; /* threads that found no ring */
+    uint64_t left_out[LEFT_KINDS];              /* by enum left_out */
     uint64_t process_id;                        /* written by the collector: the row it gave */
     /* likewise, of `loss`: for lost_threads and orphans; 0 = none yet */
     uint64_t loss_rows[2];

@@ -27,7 +27,8 @@
     KEY(process_id, PROCESS) NUMBER(pid) ID(parent_process_id, PROCESS) NUMBER(rank) \
     NUMBER(local_rank) TEXT(argv) TEXT(executable) TEXT(python_version) TEXT(torch_version) \
     TEXT(mode) TEXT(torch_mode) TEXT(torch_note) TIME(start_ns) TIME(end_ns) NUMBER(exit_code) \
-    NUMBER(exit_signal) TEXT(host) NUMBER(own_pid)
+    NUMBER(exit_signal) TEXT(host) NUMBER(own_pid) NUMBER(left_out_functions) \
+    NUMBER(left_out_frames) NUMBER(left_out_decisions)
 #define COLUMNS_thread(KEY, ID, TIME, NUMBER, TEXT) \
     KEY(thread_id, THREAD) ID(process_id, PROCESS) NUMBER(os_tid) TEXT(name)
 #define COLUMNS_code(KEY, ID, TIME, NUMBER, TEXT) \

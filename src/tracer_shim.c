@@ -16,7 +16,8 @@
 #include "tracer/record.h"
 #include "tracer/torch/torch.h"
 
-struct tracer_process tracer_process = {.extra = -1, .evaluate = _PyEval_EvalFrameDefault};
+struct tracer_process tracer_process = {
+    .extra = -1, .evaluate = _PyEval_EvalFrameDefault, .left_out = tracer_left_uncounted};
 __thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
 
 /* The frame as whoever was there before us runs it. In a sub-interpreter that is CPython: what the

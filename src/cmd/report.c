@@ -135,7 +135,7 @@ void report_facts(struct report *report, void (*put)(void *to, const char *name,
     const char *which = doubts_frames(db), *values = doubts_values(db);
     int64_t frames = report->frames, open = report->open_frames,
             shortest = db_meta_integer(db, "min_duration_ns", 0);
-    char human[TABLE_HUMAN], other[TABLE_HUMAN], text[200];
+    char human[TABLE_HUMAN], other[TABLE_HUMAN], text[200], *left_out = doubts_left_out(db);
 
     put(to, "trace", db_path(db));
     put(to, "state", state_words(report));
@@ -161,6 +161,8 @@ void report_facts(struct report *report, void (*put)(void *to, const char *name,
         put(to, "frames", text);
         if (which)
             put(to, "which", which);
+        if (left_out)
+            put(to, "left out", left_out);
         if (values)
             put(to, "values", values);
         snprintf(text, sizeof text, "frames under %s are in the totals only",
@@ -168,6 +170,7 @@ void report_facts(struct report *report, void (*put)(void *to, const char *name,
         if (shortest > 0)
             put(to, "stored", text);
     }
+    free(left_out);
 }
 
 /* ---- for a terminal ------------------------------------------------------ */
@@ -256,6 +259,7 @@ static void report_json(struct report *report)
     double hits = report_percent(report, report->sums.hits),
            eager = report_percent(report, report->sums.python);
     struct query *query = db_query(db, schema_statement("report/sums"));
+    char *left_out = doubts_left_out(db);
 
     json_object(json, NULL);
     json_lines(json);
@@ -265,6 +269,8 @@ static void report_json(struct report *report)
     else
         json_bool(json, "live", report->live == LIVE_YES);
     meta_json(report, json);
+    json_string(json, "left_out", left_out);
+    free(left_out);
     if (report->frames >= 0)
         query_bind_integer(query, 1, report->frames);
     if (report->open_frames >= 0)

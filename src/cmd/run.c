@@ -88,7 +88,7 @@ static const struct option run_options[] = {
     {"frames", .value = "WHICH", .read = option_choice, .to = &given.session.frames,
      .words = SESSION_FRAMES_WORDS,
      .help = "all (default): every frame\n"
-             "user: not the standard library, not site-packages\n"
+             "user: not the standard library, not site-packages, but for what a compiler decided\n"
              "decided: only calls that a compiler decided, at the least cost: outside of them no "
              "hook is installed\n"
              "none: processes only, without a hook"},

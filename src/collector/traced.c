@@ -432,9 +432,16 @@ static void report_losses(struct traced *t)
     struct collector *c = t->collector;
     uint64_t now = collector_now_ns(c), threads, orphans, *row = t->file->loss_rows;
     char cause[200];
+    bool decided;
 
     if (t->broken)
         return;
+    /* With --frames decided the hook does not even see what it leaves out. */
+    decided = t->file->mode == SESSION_DECIDED;
+    recorder_put(c->recorder, PROCESS_LEFT_OUT, .process_id = t->row.process_id,
+                 .left_out_functions = decided ? ROW_NONE : (int64_t)t->file->left_out[LEFT_CODES],
+                 .left_out_frames = decided ? ROW_NONE : (int64_t)t->file->left_out[LEFT_FRAMES],
+                 .left_out_decisions = (int64_t)t->file->left_out[LEFT_DECISIONS]);
     for (size_t i = 0; i < t->rings.count; i++) {
         struct ring *ring = t->rings.at[i].ring;
         c->waits += ring->waits;

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "lib/say.h"
+#include "lib/table.h"
+#include "schema.h"
 #include "trace/db.h"
 
 struct doubts doubts_say(struct db *db, const char *so_far, const char *missing)
@@ -30,8 +32,48 @@ const char *doubts_frames(struct db *db)
     if (db_integer(db, 0, "SELECT EXISTS (SELECT 1 FROM process WHERE mode = 'decided')"))
         return "only calls that a compiler decided (--frames decided)";
     if (db_integer(db, 0, "SELECT EXISTS (SELECT 1 FROM process WHERE mode = 'user')"))
-        return "not the standard library's, not site-packages' (--frames user)";
+        return "not the standard library's, not site-packages', but for what a compiler decided "
+               "(--frames user)";
     return NULL;
+}
+
+/* The current row of doubts/left_out, in words. */
+static char *left_out_words(struct query *query, bool user)
+{
+    char functions[TABLE_HUMAN];
+    char frames[TABLE_HUMAN];
+    char decisions[TABLE_HUMAN];
+    int64_t counts[3];
+
+    for (int i = 0; i < 3; i++)
+        counts[i] = query_integer(query, i);
+    table_count(functions, counts[0]);
+    table_count(frames, counts[1]);
+    table_count(decisions, counts[2]);
+    return say_print("%s function%s (%s frame%s%s%s%s) by %s--include, --exclude or --max-depth",
+                     functions, counts[0] == 1 ? "" : "s", frames, counts[1] == 1 ? "" : "s",
+                     counts[2] ? ", " : "", counts[2] ? decisions : "",
+                     counts[2] == 1  ? " decision"
+                     : counts[2] > 1 ? " decisions"
+                                     : "",
+                     user ? "--frames user, " : "");
+}
+
+char *doubts_left_out(struct db *db)
+{
+    struct query *query;
+    char *words = NULL;
+    bool user;
+
+    /* an older trace does not say */
+    if (!db_integer(db, 0, schema_statement("doubts/has_left_out")))
+        return NULL;
+    user = db_integer(db, 0, schema_statement("doubts/user"));
+    query = db_query(db, schema_statement("doubts/left_out"));
+    if (query_step(query))
+        words = left_out_words(query, user);
+    query_close(query);
+    return words;
 }
 
 const char *doubts_values(struct db *db)

@@ -19,6 +19,10 @@ struct doubts doubts_say(struct db *db, const char *so_far, const char *missing)
 /* In words, which frames DB has, when that is not every one; or NULL. */
 const char *doubts_frames(struct db *db);
 
+/* What the choice of frames left out of DB, which the caller frees: "14.5 k functions (2.26 M
+ * frames) by --frames user, ...". NULL: nothing, or it is not known. */
+char *doubts_left_out(struct db *db);
+
 /* In words, what DB keeps of values, when that is not all; or NULL. */
 const char *doubts_values(struct db *db);
 

@@ -11,6 +11,7 @@
 #include "lib/table.h"
 #include "schema.h"
 #include "trace/db.h"
+#include "trace/doubts.h"
 #include "trace/prose.h"
 #include "trace/result.h"
 #include "trace/traces.h"
@@ -202,7 +203,7 @@ static void none_say(struct db *db, const char *name)
     const char *last = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
     struct query *query = db_query(db, schema_statement("find/taker"));
     bool is_label = strchr(name, '/') && !name[strspn(name, "0123456789_/")];
-    char *list;
+    char *list, *left_out = doubts_left_out(db);
 
     query_bind_text(query, 1, last);
     if (*last && query_step(query)) {
@@ -212,16 +213,18 @@ static void none_say(struct db *db, const char *name)
     } else {
         list = nearest_list(db, name);
         if (!db_failed(db)) /* which was said: it may be there */
-            say_error("%.200s: no %s in %s%s", name,
+            say_error("%.200s: no %s in %s%s%s%s", name,
                       is_label ? "compile or cache entry has this label" : "such function",
                       db_path(db),
                       is_label             ? "; `dyntrace sql compiles` lists them"
                       : *list              ? list
                       : strrchr(name, ':') ? "; FILE:LINE names one by its line"
-                                           : "");
+                                           : "",
+                      left_out ? "; left out: " : "", left_out ? left_out : "");
         free(list);
     }
     query_close(query);
+    free(left_out);
 }
 
 enum find_result find_code(struct db *db, const char *name, struct found_code *found, FILE *out,

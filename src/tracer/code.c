@@ -4,7 +4,7 @@
  *
  * The result is kept in the code object's extra slot as a "mark":
  *
- *     id << CODE_SHIFT | CODE_SEEN  [| CODE_SKIP] [| CODE_INIT]
+ *     id << CODE_SHIFT | CODE_SEEN  [| CODE_SKIP [| CODE_LEFT [| CODE_NAMED]]] [| CODE_INIT]
  *
  * so that the choice of --frames, --include and --exclude costs nothing later. */
 #include "tracer/evaluator/cache.h"
@@ -76,17 +76,20 @@ static bool is_ours(const char *file)
            ((!strncmp(name, "torch", 5) || !strncmp(name, "guard", 5)) && !strchr(name, '/'));
 }
 
-static bool is_wanted(const char *file, const char *name)
+/* Does --frames user leave the frames of this out? */
+static bool is_left(const char *file, const char *name)
+{
+    const bool around_users = !strcmp(name, "wrap_inline.<locals>.inner"); /* torch's */
+
+    return P.session->frames == SESSION_USER && is_library(file) && !around_users;
+}
+
+/* Do --include and --exclude keep this? */
+static bool is_chosen(const char *file, const char *name)
 {
     const char *glob = P.session->text;
     bool any_include = false, included = false;
 
-    /* torch's, around the user's */
-    if (P.session->frames == SESSION_USER && is_library(file) &&
-        strcmp(name, "wrap_inline.<locals>.inner"))
-        return false;
-    if (is_ours(file))
-        return false;
     glob += strlen(glob) + 1; /* the fallback directory */
     glob += strlen(glob) + 1; /* the trace */
     for (uint32_t n = 0; n < P.session->globs; n++, glob += strlen(glob) + 1) {
@@ -99,6 +102,16 @@ static bool is_wanted(const char *file, const char *name)
         }
     }
     return included || !any_include;
+}
+
+/* CODE_SKIP and why, or 0. */
+static uintptr_t skip_of(const char *file, const char *name)
+{
+    if (is_ours(file))
+        return CODE_SKIP;
+    if (!is_chosen(file, name))
+        return CODE_SKIP | CODE_EXCLUDED;
+    return is_left(file, name) ? CODE_SKIP | CODE_LEFT : 0;
 }
 
 bool tracer_is_users(PyCodeObject *code)
@@ -123,7 +136,7 @@ bool tracer_is_wanted(PyCodeObject *code)
     const char *name = values_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes, &keep_name);
     const char *file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes, &keep_file);
 
-    return !P.session || is_wanted(file, name);
+    return !P.session || !skip_of(file, name);
 }
 
 /* ---- fingerprint ---- */
@@ -251,21 +264,24 @@ static bool is_elsewhere(PyCodeObject *code)
     return compat_is_shared(code) && PyInterpreterState_Get() != P.interpreter;
 }
 
-/* Put MARK where the hook will find it. What it is from now on: another interpreter may have been
- * quicker. */
-static uintptr_t mark_keep(PyCodeObject *code, uintptr_t mark)
+/* Put MARK where the hook will find it. */
+static void mark_put(PyCodeObject *code, uintptr_t mark)
 {
-    struct code_state *state;
+    struct code_state *state = code_state_of(code, false);
 
-    if (compat_is_shared(code))
-        mark = tracer_shared_mark(code, mark);
-    if (is_elsewhere(code))
-        return mark;
-    state = code_state_of(code, false);
     if (state)
         state->mark = mark;
     else if (compat_set_extra(code, P.extra, (void *)mark))
         PyErr_Clear();
+}
+
+/* The same. What it is from now on: another interpreter may have been quicker. */
+static uintptr_t mark_keep(PyCodeObject *code, uintptr_t mark)
+{
+    if (compat_is_shared(code))
+        mark = tracer_shared_mark(code, mark);
+    if (!is_elsewhere(code))
+        mark_put(code, mark);
     return mark;
 }
 
@@ -278,12 +294,32 @@ static bool ends_in(const char *name, size_t bytes, const char *end)
     return bytes >= length && !strcmp(name + bytes - length, end);
 }
 
+/* Tell the trace of CODE: its new id, shifted. */
+static uintptr_t give_id(PyCodeObject *code, struct fact_text name, struct fact_text file)
+{
+    uint32_t id = __atomic_fetch_add(&P.codes, 1, __ATOMIC_RELAXED);
+    PyObject *link = link_of(code);
+    PyCodeObject *origin;
+    uintptr_t from;
+
+    tracer_fact(CODE, .code = id, .first_line = code->co_firstlineno, .flags = code->co_flags,
+                .fingerprint = (int64_t)fingerprint(code), .qualname = name, .filename = file);
+    if (!link)
+        return (uintptr_t)id << CODE_SHIFT;
+    origin = link_origin(link);
+    from = origin ? tracer_name_code(origin) : CODE_SKIP;
+    tracer_fact(ORIGIN, .code = id,
+                .from = tracer_has_id(from) ? (int64_t)(from >> CODE_SHIFT) : -1,
+                .kind = fact_string("resume"));
+    Py_XDECREF(origin);
+    return (uintptr_t)id << CODE_SHIFT;
+}
+
 uintptr_t tracer_mark_code(PyCodeObject *code)
 {
     OWNED PyObject *keep_name = NULL, *keep_file = NULL;
     size_t bytes[2];
     const char *name, *file;
-    PyObject *link;
     uintptr_t mark = is_elsewhere(code) ? 0 : tracer_mark_in(compat_extra(code, P.extra));
 
     if (!(mark & CODE_SEEN) && compat_is_shared(code) && (mark = tracer_shared_mark(code, 0)))
@@ -296,23 +332,12 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
     KEPT struct tracer_exception pending = tracer_exception_aside();
     name = values_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes[0], &keep_name);
     file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes[1], &keep_file);
-    if (!is_wanted(file, name)) {
-        mark = CODE_SEEN | CODE_SKIP;
-    } else {
-        uint32_t id = __atomic_fetch_add(&P.codes, 1, __ATOMIC_RELAXED);
-        tracer_fact(CODE, .code = id, .first_line = code->co_firstlineno, .flags = code->co_flags,
-                    .fingerprint = (int64_t)fingerprint(code), .qualname = {name, bytes[0]},
-                    .filename = {file, bytes[1]});
-        mark = (uintptr_t)id << CODE_SHIFT | CODE_SEEN;
-        if ((link = link_of(code))) {
-            PyCodeObject *origin = link_origin(link);
-            uintptr_t from = origin ? tracer_mark_code(origin) : CODE_SKIP;
-            tracer_fact(ORIGIN, .code = id,
-                        .from = from & CODE_SKIP ? -1 : (int64_t)(from >> CODE_SHIFT),
-                        .kind = fact_string("resume"));
-            Py_XDECREF(origin);
-        }
-    }
+    mark = CODE_SEEN | skip_of(file, name);
+    if (!(mark & CODE_SKIP))
+        mark |=
+            give_id(code, (struct fact_text){name, bytes[0]}, (struct fact_text){file, bytes[1]});
+    if (mark & (CODE_LEFT | CODE_EXCLUDED) && !(tracer_thread && tracer_thread->quiet))
+        tracer_left_out(LEFT_CODES);
     if (COMPAT_INIT_BYPASSES_HOOK && code->co_argcount >= 1 &&
         !PyUnicode_CompareWithASCIIString(code->co_name, "__init__"))
         mark |= CODE_INIT;
@@ -322,4 +347,33 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
         ends_in(file, bytes[1], "/torch/_dynamo/__init__.py") && tracer_place() == PLACE_HOME)
         torch_attach(false);
     return mark;
+}
+
+uintptr_t tracer_name_code(PyCodeObject *code)
+{
+    uintptr_t mark = tracer_mark_code(code);
+    OWNED PyObject *keep_name = NULL, *keep_file = NULL;
+    const char *name, *file;
+    size_t bytes[2];
+
+    /* Code that interpreters share is marked by the main one, which alone decides. */
+    if (!(mark & CODE_LEFT) || mark & CODE_NAMED || is_elsewhere(code))
+        return mark;
+    KEPT struct tracer_exception pending = tracer_exception_aside();
+    name = values_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes[0], &keep_name);
+    file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes[1], &keep_file);
+    mark |= give_id(code, (struct fact_text){name, (int64_t)bytes[0]},
+                    (struct fact_text){file, (int64_t)bytes[1]});
+    mark |= CODE_NAMED;
+    mark_put(code, mark);
+    return mark;
+}
+
+uintptr_t tracer_mark_decided(PyCodeObject *code)
+{
+    uintptr_t mark = tracer_name_code(code);
+
+    if (mark & CODE_EXCLUDED)
+        tracer_left_out(LEFT_DECISIONS);
+    return mark & CODE_NAMED ? mark & ~(uintptr_t)CODE_SKIP : mark;
 }

@@ -384,6 +384,7 @@ static void header_fill(struct process_file *file, const struct birth *birth, ui
     file->facts_off = offset + HEADER_BYTES;
     facts_begin((struct facts *)((char *)file + HEADER_BYTES), FIRST_FACTS);
     P.file = file;
+    P.left_out = file->left_out;
     atomic_store_explicit(&file->ready, 1, memory_order_release);
 }
 
@@ -484,6 +485,8 @@ static void file_wait_for_look(void)
             break;
 }
 
+uint64_t tracer_left_uncounted[LEFT_KINDS];
+
 /* The session's own directory, or the second one when that is full; a forked child that can make
  * none there has its parent's. When there is no room at all, the parent's file or an empty one lets
  * the collector know. */
@@ -495,6 +498,7 @@ void file_open(const char *parent, uint64_t clock)
     int fd, error;
 
     P.file = NULL;
+    P.left_out = tracer_left_uncounted;
     if (atomic_load(&P.session->closed))
         return;
     error = file_make(P.session_directory, &birth);
@@ -533,4 +537,5 @@ void file_close(void)
     mappings_drop(0);
     facts_begin(NULL, 0);
     P.file = P.root = NULL;
+    P.left_out = tracer_left_uncounted;
 }

@@ -75,8 +75,10 @@ record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring
 {
     uint64_t now = tracer_now_by(clock);
 
-    if (limit_depth && t->open && t->open->depth + 1 >= tracer_process.max_depth)
+    if (limit_depth && t->open && t->open->depth + 1 >= tracer_process.max_depth) {
+        tracer_left_out(LEFT_FRAMES);
         return 0;
+    }
     if (unlikely(t->head >= t->limit || now > t->until))
         return tracer_enter(t, open, code, tag, now);
     record_open(t, open, code, tag, now, limit_depth);
@@ -90,8 +92,11 @@ record_call(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat
             const bool limit_depth)
 {
     tracer_follow(t, ts, frame);
-    if (unlikely(mark & CODE_SKIP))
+    if (unlikely(mark & CODE_SKIP)) {
+        if (mark & (CODE_LEFT | CODE_EXCLUDED) && !t->quiet)
+            tracer_left_out(LEFT_FRAMES);
         return 0;
+    }
     return record_enter(t, open, (uint32_t)(mark >> CODE_SHIFT),
                         throwflag ? RING_THROW
                         : resumed ? RING_RESUME

@@ -196,6 +196,7 @@ struct tracer_process {
     char standard_library[512];      /* prefix of the standard library's files, "" = unknown */
     PyInterpreterState *interpreter; /* the main one; NULL: not seen yet */
     bool interpreters;               /* there are others, or were */
+    uint64_t *left_out;              /* by enum left_out; of `file`, or of nobody */
 };
 
 extern struct tracer_process tracer_process;
@@ -279,9 +280,35 @@ void facts_entry_died(uint32_t entry);
 /* Something happens now that is not recorded: CAUSE says what. */
 void tracer_loss(const char *cause);
 
+/* tracer/file.c */
+/* One more of WHAT is left out. The GIL guards the count, if there is one for all. */
+extern uint64_t tracer_left_uncounted[LEFT_KINDS];
+static inline void tracer_left_out(enum left_out what)
+{
+    uint64_t *count = &tracer_process.left_out[what];
+
+    if (unlikely(tracer_process.interpreters))
+        __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+    else
+        ++*count;
+}
+
 /* tracer/code.c: the mark in a code object's extra slot (or in its code_state,
  * tracer/evaluator/cache.h), 0 = not seen yet. */
-enum { CODE_SEEN = 1, CODE_SKIP = 2, CODE_INIT = 4, CODE_SHIFT = 3 };
+enum {
+    CODE_SEEN = 1,
+    CODE_SKIP = 2,     /* its frames are not recorded: it is ours, or */
+    CODE_LEFT = 4,     /* --frames user leaves them out, but not what is decided about it, or */
+    CODE_EXCLUDED = 8, /* --include or --exclude leaves out all of it */
+    CODE_NAMED = 16,   /* CODE_LEFT, and something was decided: it has an id */
+    CODE_INIT = 32,    /* it is an __init__ */
+    CODE_SHIFT = 6
+};
+/* Has the trace an id for the code with MARK? */
+static inline bool tracer_has_id(uintptr_t mark)
+{
+    return mark & CODE_SEEN && (mark & CODE_NAMED || !(mark & CODE_SKIP));
+}
 /* Does SLOT lead to a code_state? */
 static inline bool tracer_is_state(uintptr_t slot)
 {
@@ -293,6 +320,11 @@ static inline uintptr_t tracer_mark_in(uintptr_t slot)
     return tracer_is_state(slot) ? *(const uintptr_t *)slot : slot;
 }
 uintptr_t tracer_mark_code(PyCodeObject *code);
+/* Something is decided about CODE: it gets an id even if it is CODE_LEFT. Its mark. */
+uintptr_t tracer_name_code(PyCodeObject *code);
+/* A call of CODE, which is CODE_SKIP, is decided. The mark by which it is recorded: without
+ * CODE_SKIP unless all of CODE is left out, and then one decision more is. */
+uintptr_t tracer_mark_decided(PyCodeObject *code);
 /* Would frames of CODE be recorded? */
 bool tracer_is_wanted(PyCodeObject *code);
 /* Neither of the standard library nor of an installed package, nor ours? */

@@ -264,7 +264,7 @@ static void command(struct loop *loop, char *text)
 
 /* ---- ending the program under `run --live` --------------------------------- */
 
-/* What a request does to the program: a SIGNAL, which is asked for in ASKED and reported in SENT. */
+/* What a request does to the program: a SIGNAL, for which ASKED asks and which SENT reports. */
 struct ending {
     int signal;
     const char *asked, *sent;

@@ -780,6 +780,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     struct open_frame open;
     const enum session_clock clock = tracer_process.clock;
     bool resumed, asks;
+    bool partly;  /* frames of this code are recorded only where they are decided */
+    bool decides; /* and this one is */
     uint64_t entered = 0;
     uintptr_t mark = 0;
 
@@ -806,7 +808,11 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         /* torch's module? */
         if (!tracer_process.decided_only || asks || !(compat_code(frame)->co_flags & CO_OPTIMIZED))
             mark = record_mark(frame);
-        if (!tracer_process.decided_only || (asks && is_decided(t, compat_code(frame))))
+        partly = tracer_process.decided_only || mark & CODE_SKIP;
+        decides = asks && partly && is_decided(t, compat_code(frame));
+        if (decides && mark & CODE_SKIP)
+            mark = tracer_mark_decided(compat_code(frame));
+        if (decides || !tracer_process.decided_only)
             entered = record_call(t, &open, ts, frame, mark, throwflag, resumed, clock,
                                   tracer_process.max_depth != 0);
     }

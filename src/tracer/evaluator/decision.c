@@ -130,7 +130,7 @@ static bool is_seen(uintptr_t mark)
 
 static bool recorded(uintptr_t mark)
 {
-    return is_seen(mark) && !(mark & CODE_SKIP);
+    return is_seen(mark) && tracer_has_id(mark);
 }
 
 /* The order: ordinals in JSON; NULL: there was no memory for it. Guards that fail in turn may

@@ -214,9 +214,9 @@ static PyObject *note_loss(PyObject *module, PyObject *words)
 static PyObject *code_id(PyObject *module, PyObject *code)
 {
     const uintptr_t mark =
-        PyCode_Check(code) && P.session ? tracer_mark_code((PyCodeObject *)code) : CODE_SKIP;
+        PyCode_Check(code) && P.session ? tracer_name_code((PyCodeObject *)code) : 0;
 
-    return PyLong_FromLongLong(mark & CODE_SKIP ? -1 : (long long)(mark >> CODE_SHIFT));
+    return PyLong_FromLongLong(tracer_has_id(mark) ? (long long)(mark >> CODE_SHIFT) : -1);
 }
 
 static PyObject *compiling(PyObject *module, PyObject *none)

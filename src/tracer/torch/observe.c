@@ -481,12 +481,15 @@ static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThrea
                                                        compat_frame *frame)
 {
     const enum session_clock clock = P.clock;
+    uintptr_t mark = record_mark(frame);
     struct open_frame open;
     struct pending p;
     PyObject *result;
 
-    if (!(p.entered = record_call(t, &open, ts, frame, record_mark(frame), 0, false, clock,
-                                  P.max_depth != 0)))
+    if (unlikely(mark & CODE_SKIP))
+        mark = tracer_mark_decided(compat_code(frame));
+    p.entered = record_call(t, &open, ts, frame, mark, 0, false, clock, P.max_depth != 0);
+    if (!p.entered)
         return torch_evaluate(ts, frame, 0);
     p.outer = t->pending;
     p.frame = frame;
@@ -513,12 +516,12 @@ static HOT __attribute__((noinline)) PyObject *looked_at(struct tracer *t, PyThr
                                                          compat_frame *frame)
 {
     const struct code_actions actions = actions_of(compat_code(frame));
+    const bool is_partly = P.decided_only || record_mark(frame) & CODE_SKIP;
 
     if (actions.own == ACTION_SKIP && !actions.written)
         write_skip(frame);
-    if (P.decided_only &&
-        (code_state_of(compat_code(frame), false) ? actions.own == ACTION_SKIP
-                                                  : t->observed == ACTION_RUN_ONLY))
+    if (is_partly && (code_state_of(compat_code(frame), false) ? actions.own == ACTION_SKIP
+                                                               : t->observed == ACTION_RUN_ONLY))
         return actions.callees != ACTION_DEFAULT ? undecided(t, ts, frame, actions.callees)
                                                  : torch_evaluate(ts, frame, 0);
     return decided(t, ts, frame);
