@@ -113,7 +113,8 @@ CREATE TABLE process(
     exit_signal       INTEGER, -- signal that killed it, or NULL
     host              TEXT,    -- name of its machine, in a trace that was merged from several; NULL: meta.host
     own_pid           INTEGER, -- as the process itself knew it (os.getpid()): another than `pid` where it was in a pid
-                               --   namespace of its own; several may be 1. NULL: not known
+                               --   namespace of its own; several may be 1, and os_tid of its threads is in that, too. NULL: not
+                               --   known
     -- What --frames user, --include, --exclude and --max-depth left out, as far as it ran; NULL: not known.
     left_out_functions INTEGER, -- code objects
     left_out_frames    INTEGER, -- calls and resumptions of these, and those that were too deep; on 3.13 without calls of
@@ -127,7 +128,7 @@ CREATE TABLE process(
 CREATE TABLE thread(
     thread_id  INTEGER PRIMARY KEY,
     process_id INTEGER, -- whose
-    os_tid     INTEGER, -- as the thread itself knew it (threading.get_native_id()), see process.own_pid
+    os_tid     INTEGER, -- as the system knew it
     name       TEXT     -- threading's name for it, if it had one; of a greenlet "greenlet N"
 );
 CREATE INDEX thread_process ON thread(process_id);
