@@ -16,7 +16,7 @@ from shared import PROGRAMS, holds
 pytestmark = [pytest.mark.one_python, pytest.mark.no_sanitizer]
 
 PROGRAM = PROGRAMS / "greenlets.py"
-PACKAGES = ["greenlet", "gevent", "eventlet", "sqlalchemy"]
+PACKAGES = ["greenlet", "gevent", "eventlet", "sqlalchemy", "numpy"]
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +114,28 @@ def test_decisions(record, environment, python, tmp_path):
     assert {row[:4] for row in looked_up} == {(f"f{i}", f"f{i}", 1, 1) for i in range(4)}, looked_up
     assert any(row[4] for row in looked_up)
     assert trace.rows("SELECT cause FROM losses WHERE NOT is_stall") == []
+    holds(trace)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_captured_functions_switch(record, environment, dyntrace, python, seed):
+    """Whatever switches below a captured call does what it does alone, and each greenlet has its own callback: by the API, alone and recorded, and under --capture."""
+    program = PROGRAMS / "greenlets_captured.py"
+    where = {**os.environ, "PYTHONPATH": os.path.join(os.path.dirname(dyntrace), "lib", "python")}
+    alone, captured = [subprocess.run([environment(python), program, *how, str(seed)], env=where, capture_output=True, text=True, timeout=300) for how in (["plain"], [])]
+    assert (alone.returncode, alone.stderr) == (0, "")
+    assert (captured.returncode, captured.stdout, captured.stderr) == (0, alone.stdout, "")
+    for command, options in ([[program, seed], []], [[program, "plain", seed], ["--capture"]]):
+        trace = record(command, *options, python=environment(python))
+        assert trace.out == alone.stdout
+        assert trace.rows("SELECT count(*) > 5 FROM compile") == [(1,)]
+        assert trace.rows("SELECT cause FROM losses WHERE NOT is_stall") == []
+        holds(trace)
+
+
+def test_begun_deep_in_a_recursion(record, environment, python):
+    trace = record([PROGRAMS / "greenlets_deep.py"], python=environment(python))
+    assert trace.out == "30000 3000\n[50, 50]\n['end', 'end']\n"
     holds(trace)
 
 

@@ -30,6 +30,77 @@ static int by_bottom(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Is nothing of T's state only of the stack that runs? */
+static bool is_idle(const struct tracer *t)
+{
+    const struct stack_state *own = &t->own;
+    const bool runs = own->capturing || own->replay || own->pending || own->replacement;
+
+    return !runs && !own->quiet && !own->masked && own->callback == t->given;
+}
+
+/* T's stack that runs gives way: it keeps its state. Nothing dies: T has the callback that it was
+ * given as well. */
+static void put_away(struct tracer *t)
+{
+    struct tracer_stack *here = t->here;
+
+    here->open = t->open;
+    here->stack_low = t->stack_low;
+    here->apart = t->callback != t->given;
+    if (here->apart)
+        t->apart += t->callback != NULL;
+    else
+        Py_CLEAR(t->callback);
+    here->own = t->own;
+}
+
+/* TO runs from now on. Where nothing of ours runs on it, it has the callback of its thread. */
+static void take_up(struct tracer *t, struct tracer_stack *to)
+{
+    t->here = to;
+    t->open = to->open;
+    t->stack_low = to->stack_low;
+    t->own = to->own;
+    to->own = (struct stack_state){0};
+    if (to->apart) {
+        t->apart -= t->callback != NULL;
+    } else {
+        t->callback = Py_XNewRef(t->given);
+        t->front = t->given_front;
+    }
+    to->apart = false;
+}
+
+/* The greenlet of STACK is gone, and left this behind if it never came to its end. */
+static void forget(struct tracer *t, struct tracer_stack *stack)
+{
+    PyObject *callback = stack->own.callback;
+
+    stack->open = NULL;
+    stack->own = (struct stack_state){0};
+    if (stack->apart)
+        t->apart -= callback != NULL;
+    stack->apart = false;
+    Py_XDECREF(callback);
+}
+
+static void forget_state(const void *node, VISIT which, int depth)
+{
+    struct tracer_stack *stack = *(struct tracer_stack *const *)node;
+
+    if (which == postorder || which == leaf) {
+        stack->own = (struct stack_state){0};
+        stack->apart = false;
+    }
+}
+
+void tracer_stacks_forget(struct tracer *t)
+{
+    twalk(t->stacks, forget_state);
+    t->apart = 0;
+}
+
 /* The stack that runs is from now on that of BOTTOM. */
 static void rename_here(struct tracer *t, const void *bottom)
 {
@@ -62,7 +133,8 @@ static void switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
     struct tracer_stack key = {.bottom = tracer_stack_bottom(ts)}, **found, *to;
 
     if (t->switches != ts) {
-        if (t->open) /* another interpreter's, or an embedder's: its frames are on top of ours */
+        /* another interpreter's, or an embedder's: its frames are on top of ours */
+        if (t->open || !is_idle(t))
             return;
         t->switches = ts;
         rename_here(t, key.bottom);
@@ -73,8 +145,8 @@ static void switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
     found = tfind(&key, &t->stacks, by_bottom);
     to = found ? *found : NULL;
     if (to && frame && compat_is_first(ts, frame))
-        to->open = NULL; /* the one that had this address is gone */
-    if (!to && (!t->open || t->here->bottom == &no_chunk)) {
+        forget(t, to); /* the one that had this address is gone */
+    if (!to && ((!t->open && is_idle(t)) || t->here->bottom == &no_chunk)) {
         /* nothing of the one before is open: most likely it has ended */
         rename_here(t, key.bottom);
         return;
@@ -85,14 +157,11 @@ static void switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
         return;
     }
     /* there are no segments for it from now on */
-    if (!t->greenlets && (char *)__builtin_frame_address(0) >= t->stack_low)
+    if (!t->greenlets && t->stack_low == tracer_stack_low(false))
         t->stack_low = to->stack_low = tracer_stack_low(true);
     t->greenlets = true;
-    t->here->open = t->open;
-    t->here->stack_low = t->stack_low;
-    t->here = to;
-    t->open = to->open;
-    t->stack_low = to->stack_low;
+    put_away(t);
+    take_up(t, to);
     t->limit = 0; /* the next event makes room for a CONTROL_SWITCH */
 }
 

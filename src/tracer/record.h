@@ -16,10 +16,14 @@ record_evaluate_by(_PyFrameEvalFunction evaluate, struct tracer *t, PyThreadStat
     PyObject *result;
 
     compat_enter_c(ts);
-    if (unlikely((char *)__builtin_frame_address(0) < t->stack_low))
+    if (unlikely((char *)__builtin_frame_address(0) < t->stack_low)) {
+        char *low = t->stack_low;
         result = tracer_evaluate_on_new_stack(t, ts, frame, throwflag, evaluate);
-    else
+        tracer_follow(t, ts, NULL);
+        tracer_back_on_stack(t, low);
+    } else {
         result = evaluate(ts, frame, throwflag);
+    }
     compat_leave_c(ts);
     return result;
 }

@@ -440,10 +440,11 @@ void tracer_forget_callbacks(void)
 {
     tracer_lock();
     for (struct tracer *t = all_tracers; t; t = t->next_tracer) {
-        t->callback = t->aside = NULL;
+        t->own = (struct stack_state){0};
+        tracer_stacks_forget(t);
+        t->given = t->aside = NULL;
         t->shim = NULL;
         t->active = false;
-        t->replacement = t->replacement_for = NULL;
     }
     tracer_unlock();
 }

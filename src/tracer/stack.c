@@ -100,7 +100,7 @@ static void segment_free(char *base)
 PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame,
                                        int throwflag, _PyFrameEvalFunction evaluate)
 {
-    char *segment = t->greenlets ? NULL : t->spare, *low = t->stack_low;
+    char *segment = t->greenlets ? NULL : t->spare;
     struct compat_bounds bounds;
     PyObject *result;
 
@@ -119,12 +119,20 @@ PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, comp
     bounds = compat_set_bounds(ts, segment, segment + SEGMENT_BYTES);
     result = tracer_call_on_stack(ts, frame, throwflag, segment + SEGMENT_BYTES - 64, evaluate);
     compat_restore_bounds(ts, bounds);
-    t->stack_low = low;
+    if (t->greenlets) /* one that began there comes back to it: it stays */
+        return result;
     if (t->spare)
         segment_free(segment);
     else
         t->spare = segment;
     return result;
+}
+
+void tracer_back_on_stack(struct tracer *t, char *low)
+{
+    const bool is_own = t->greenlets && low == tracer_stack_low(false);
+
+    t->stack_low = is_own ? tracer_stack_low(true) : low;
 }
 
 /* The thread has ended. */

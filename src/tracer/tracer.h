@@ -82,14 +82,38 @@ struct open_frame {
 
 #define OPEN_LOST (UINT32_C(1) << 31)
 
+/* What of a thread's state belongs to the stack that runs: it points into that stack, or holds only
+ * while the code does that put it there. While another stack runs it is in struct tracer_stack.
+ * docs/internals.md lists it. */
+#define STACK_STATE                                                                                \
+    PyObject *callback;        /* owned: False or a callable; NULL = None */                       \
+    const struct front *front; /* whose the callback is; NULL: there never was one */              \
+    bool masked;               /* guards or a callback run: the callback comes back */             \
+    /* the frame that torch's own evaluator has; tracer/torch/observe.c */                         \
+    struct pending *pending;                                                                       \
+    struct pending *observed_at; /* the one in whose compile `observed` was set, or NULL */        \
+    unsigned quiet;              /* > 0: dyntrace's own Python code runs, which is not recorded */ \
+    PyCodeObject *replacement;   /* borrowed: code about to run in place of a frame, and */        \
+    /* what it was made of, or itself; see tracer/evaluator/decide.c */                            \
+    PyCodeObject *replacement_for;                                                                 \
+    compat_frame *replaced;    /* the frame whose arguments it takes over, or NULL */              \
+    struct capture *capturing; /* the call that is watched: tracer/capture/capture.h; or NULL */   \
+    /* what its code gives when it runs for the first time; or NULL */                             \
+    struct capture_going *replay;
+struct stack_state {
+    STACK_STATE
+};
+
 /* A stack of frames. A thread has one, and one more for each greenlet. */
 struct tracer_stack {
     const void *bottom; /* its lowest chunk (compat_chunk); NULL: none yet */
     /* while another runs: its innermost recorded frame, on a C stack that may be elsewhere then */
     struct open_frame *open;
-    char *stack_low; /* likewise: the thread's */
-    uint32_t thread; /* its FACT_THREAD ... */
-    uint32_t rings;  /* ... in the ring that was the thread's so-manieth */
+    char *stack_low;        /* likewise: the thread's */
+    uint32_t thread;        /* its FACT_THREAD ... */
+    uint32_t rings;         /* ... in the ring that was the thread's so-manieth */
+    bool apart;             /* its callback, in `own`, is not the one that the thread was given */
+    struct stack_state own; /* while another runs */
 };
 
 enum { TRACER_NO_CALLBACK = 1 }; /* ACTION_SKIP of tracer/evaluator/cache.h */
@@ -130,30 +154,28 @@ struct tracer {
     uint32_t finished_at;         /* `entered` then; see tracer/compat/mend.c */
     Py_tracefunc trace;           /* the program's, which ours was put before there; or NULL */
     /* the shim */
-    PyObject *callback; /* owned: False or a callable; NULL = None */
+    union {
+        struct stack_state own;
+        struct {
+            STACK_STATE
+        };
+    };
+    /* owned: the callback that the program gave the thread, and whose it is: what a stack has that
+     * runs nothing of ours */
+    PyObject *given;
+    const struct front *given_front;
     /* borrowed: what its thread state keeps of it, or NULL (tracer/evaluator/api.c) */
     PyObject *shim;
-    bool active;               /* counted among the threads with a callback */
-    const struct front *front; /* whose the callback is; NULL: there never was one */
+    unsigned apart; /* stacks that wait with a callback of their own */
+    bool active;    /* counted among the threads with a callback */
     /* owned: that which a callback of the other front has taken the place of, a callable; or NULL
      * */
     PyObject *aside;
     const struct front *aside_front; /* whose that is */
     int64_t region;                  /* torch's region of this thread, -1 = the common one */
-    /* the frame that torch's own evaluator has; tracer/torch/observe.c */
-    struct pending *pending;
-    struct pending *observed_at; /* the one in whose compile `observed` was set, or NULL */
-    int observed;                /* enum frame_action: SKIP = no callback */
+    int observed;                    /* enum frame_action: torch's own callback; SKIP = none */
     /* owned: its compiles, the latest first; tracer/evaluator/decision.c */
     struct asking *asking;
-    unsigned quiet;            /* > 0: dyntrace's own Python code runs, which is not recorded */
-    PyCodeObject *replacement; /* borrowed: code about to run in place of a frame, and */
-    /* what it was made of, or itself; see tracer/evaluator/decide.c */
-    PyCodeObject *replacement_for;
-    compat_frame *replaced;    /* the frame whose arguments it takes over, or NULL */
-    struct capture *capturing; /* the call that is watched: tracer/capture/capture.h; or NULL */
-    /* what its code gives when it runs for the first time; or NULL */
-    struct capture_going *replay;
     /* C stack */
     char *stack_low;            /* below this address the stack runs short */
     char *spare;                /* a segment of stack that is not in use: tracer/stack.c; or NULL */
@@ -366,6 +388,8 @@ void tracer_switched(struct tracer *t, PyThreadState *ts, compat_frame *frame);
 /* Another stack of T, with the lowest chunk BOTTOM; NULL: not known yet. NULL: no memory. */
 struct tracer_stack *tracer_stack_new(struct tracer *t, const void *bottom);
 void tracer_stacks_release(struct tracer *t);
+/* The interpreter of T's stacks is gone, and all that their states hold. */
+void tracer_stacks_forget(struct tracer *t);
 /* To be asked before each event: T's open frames are those of the stack that runs afterwards. */
 static inline __attribute__((always_inline)) void tracer_follow(struct tracer *t, PyThreadState *ts,
                                                                 compat_frame *frame)
@@ -377,6 +401,8 @@ static inline __attribute__((always_inline)) void tracer_follow(struct tracer *t
 /* tracer/stack.c */
 PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame,
                                        int throwflag, _PyFrameEvalFunction evaluate);
+/* Behind that: the stack that runs short at LOW, as t->stack_low was, runs again. */
+void tracer_back_on_stack(struct tracer *t, char *low);
 char *tracer_stack_low(bool most);
 void tracer_stack_release(struct tracer *t);
 

@@ -321,7 +321,7 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
                 struct decision *d, struct answer *answer, struct capture_going *going)
 {
     compat_frame *frame = d->frame;
-    struct capture *const around = t->capturing;
+    struct capture *around;
     OWNED PyObject *frame_state = Py_NewRef(state->frame_state), *numbers = NULL;
     const uint64_t began = clock_monotonic_ns();
     struct capture c;
@@ -355,10 +355,13 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
                     : NULL;
     c.sizes = c.numbers ? PyDict_GetItemString(frame_state, "sizes") : NULL;
     PyErr_Clear();
+    tracer_follow(t, ts, NULL);
+    around = t->capturing;
     t->capturing = &c;
     if (!begin(&c, &w))
         c.failed = true;
     ended = watch(&c, &w);
+    tracer_follow(t, ts, NULL);
     t->capturing = around;
     status = conclude(&c, &w, ended, began, frame_state, answer, going);
     watched_close(&c, &w);
@@ -400,18 +403,19 @@ static int capture_type_ready(PyObject *module)
 static PyObject *call_under(PyObject *module, PyObject *const *args, Py_ssize_t count,
                             PyObject *names)
 {
+    /* first: it looks which greenlet runs */
     OWNED PyObject *before = shim_get_eval_frame_callback(NULL, NULL), *old = NULL;
     const struct front *const front = tracer_thread ? tracer_thread->front : &front_own;
     PyObject *result;
 
     if (count < 2 || !PyCallable_Check(args[0]) || (args[1] != Py_None && !capture_is(args[1])))
         return PyErr_Format(PyExc_TypeError, "expected a callable and a Capture or None");
-    if (args[1] != before && !(old = shim_set_eval_frame(args[1], &front_own)))
+    if (args[1] != before && !(old = shim_set_on_stack(args[1], &front_own)))
         return NULL;
     result = PyObject_Vectorcall(args[0], args + 2, (size_t)count - 2, names);
     if (old) {
         KEPT struct tracer_exception pending = tracer_exception_aside();
-        OWNED PyObject *now = shim_set_eval_frame(before, front);
+        OWNED PyObject *now = shim_set_on_stack(before, front);
         PyErr_Clear();
     }
     return result;

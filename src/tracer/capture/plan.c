@@ -210,10 +210,14 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
     PyThreadState *ts = PyThreadState_Get();
     struct tracer *t = tracer_thread;
     compat_frame *frame = compat_current_frame(ts);
-    PyObject *result = replayed(plan, frame), *before = t ? t->callback : NULL;
-    /* what the backend made may be torch's */
-    const struct front *const front = t ? t->front : NULL;
+    const struct front *front;
+    PyObject *result, *before;
 
+    if (t)
+        tracer_follow(t, ts, NULL);
+    result = replayed(plan, frame);
+    before = t ? t->callback : NULL;
+    front = t ? t->front : NULL; /* what the backend made may be torch's */
     if (result)
         return result;
     if (!frame)
@@ -228,6 +232,8 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
     if (!result)
         result = raised_in(plan, ts, frame);
     compat_uncount(ts, -1);
+    if (t)
+        tracer_follow(t, ts, NULL);
     if (before && !t->callback) {
         t->callback = before;
         t->front = front;

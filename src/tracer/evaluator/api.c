@@ -102,6 +102,7 @@ struct code_state *shim_state_of(PyObject *object, bool make)
  * long as any thread has one. The GIL guards the count. */
 void shim_set_active(struct tracer *t, bool active)
 {
+    active |= t->apart > 0; /* a stack that waits has one */
     if (t->active == active)
         return;
     t->active = active;
@@ -120,8 +121,10 @@ static void thread_cleared(PyObject *capsule)
 
     if (t && t->shim == capsule) {
         t->shim = NULL;
+        t->apart = 0; /* stacks that wait never run again */
         shim_set_active(t, false);
         Py_CLEAR(t->callback);
+        Py_CLEAR(t->given);
         Py_CLEAR(t->aside);
     } else if (PyCapsule_GetContext(capsule)) {
         shim_settings.active_threads--;
@@ -143,7 +146,7 @@ static int watch_thread(struct tracer *t)
     return t->shim ? 0 : -1;
 }
 
-PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front)
+PyObject *shim_set_on_stack(PyObject *callback, const struct front *front)
 {
     struct tracer *t = tracer_here();
     OWNED PyObject *aside = NULL;
@@ -151,6 +154,7 @@ PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front)
 
     if (!t)
         return PyErr_NoMemory();
+    tracer_follow(t, PyThreadState_Get(), NULL);
     if (callback != Py_None && callback != Py_False && !capture_is(callback) &&
         !PyCallable_Check(callback))
         return PyErr_Format(PyExc_TypeError,
@@ -179,6 +183,19 @@ PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front)
     }
     shim_set_active(t, t->callback != NULL);
     return old ? old : Py_NewRef(Py_None);
+}
+
+PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front)
+{
+    PyObject *old = shim_set_on_stack(callback, front);
+    struct tracer *t = tracer_thread;
+
+    if (old && !t->masked) {
+        OWNED PyObject *given = t->given;
+        t->given = Py_XNewRef(t->callback);
+        t->given_front = t->front;
+    }
+    return old;
 }
 
 int tracer_callback_for_all(PyObject *callback)
@@ -212,6 +229,8 @@ PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored)
 {
     struct tracer *t = tracer_thread;
 
+    if (t)
+        tracer_follow(t, PyThreadState_Get(), NULL);
     return Py_NewRef(t && t->callback ? t->callback : Py_None);
 }
 

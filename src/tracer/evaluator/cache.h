@@ -403,6 +403,8 @@ int answer_strategy(PyObject *strategy, struct code_actions *actions);
 /* This thread's callback is CALLBACK (a callable, False or None), FRONT's, from now on. The old
  * one, or NULL with an exception. */
 PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front);
+/* Likewise, of the stack that runs only, until it is put back: other greenlets keep theirs. */
+PyObject *shim_set_on_stack(PyObject *callback, const struct front *front);
 /* The functions that torch's front end has under the same names. */
 PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored);
 PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args);

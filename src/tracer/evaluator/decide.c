@@ -488,6 +488,7 @@ static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame
     } else if ((function = function_for(entry, code, frame))) {
         result = call_flat(t, frame, code, function);
     }
+    tracer_follow(t, ts, NULL);
     t->replacement = awaited;
     if (unlikely(awaited)) {
         t->replacement_for = awaited_for;
@@ -537,8 +538,11 @@ run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback
     result = !code || code == (PyObject *)compat_code(frame)
                  ? record_evaluate(t, ts, frame, 0)
                  : replace_frame(t, ts, frame, entry, code);
-    if (under != callback && t->callback == under)
-        set_callback(t, callback, front);
+    if (under != callback) {
+        tracer_follow(t, ts, NULL);
+        if (t->callback == under)
+            set_callback(t, callback, front);
+    }
     return result;
 }
 
@@ -607,9 +611,11 @@ static PyObject *go_on(struct tracer *t, PyThreadState *ts, compat_frame *frame,
         tracer_exception_back(&going->pending);
         going->pending = (struct tracer_exception){0};
         result = capture_evaluate(t, ts, frame, going->throws);
+        tracer_follow(t, ts, NULL);
         if (under != callback && t->callback == under)
             set_callback(t, callback, front);
     }
+    tracer_follow(t, ts, NULL);
     t->replay = around;
     return result;
 }
@@ -624,6 +630,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     OWNED PyObject *backend = NULL, *compiled = NULL;
     PyObject *under = callback, *result = NULL;
     struct cache_entry *entry = NULL;
+    const bool masked = t->masked;
     struct code_actions actions;
     struct answer answer = {0};
     struct capture_going going = {0};
@@ -650,6 +657,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         return result;
     }
     decision_begin(&decision, entered, front, frame, region);
+    t->masked = true;
     set_callback(t, NULL, front);
     backend = callback == Py_False ? Py_NewRef(Py_False) : shim_backend_of(callback);
     if ((front->look_up ? front->look_up : shim_look_up)(state, backend, &decision, &entry)) {
@@ -664,6 +672,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         goto err;
     if (!decision_missed(&decision,
                          refused(state, &actions, callback, front) == OUTCOME_COMPILED)) {
+        tracer_follow(t, ts, NULL);
         set_callback(t, callback, front); /* it has done nothing wrong */
         outcome = OUTCOME_CALLBACK_ERROR;
         goto err;
@@ -711,6 +720,8 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         decision_actions(state, region, answer.reason);
     }
 run:
+    tracer_follow(t, ts, NULL);
+    t->masked = masked;
     t->front = front; /* a callback of the other kind may have been set and ours put back */
     decision_write(&decision, t, outcome, entry);
     decision_end(&decision);   /* with its locals: what the frame drops must die when it does */
@@ -723,10 +734,15 @@ run:
                                         : run(t, ts, frame, callback, under, entry, compiled);
     goto done;
 err:
+    tracer_follow(t, ts, NULL);
+    t->masked = masked;
     decision_write(&decision, t, outcome, NULL);
     decision_end(&decision);
-    if (!t->callback)
+    if (!t->callback) {
+        if (t->given == callback) /* the frame's caller holds it */
+            Py_CLEAR(t->given);
         shim_set_active(t, false);
+    }
     compat_dispose(ts, frame);
 done:
     Py_XDECREF(entry);
@@ -792,6 +808,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         if (!t)
             return tracer_process.evaluate(ts, frame, throwflag);
     }
+    tracer_follow(t, ts, frame);
     /* the code that runs in place of a frame, which is recorded */
     if (t->replacement == compat_code(frame)) {
         replace_begin(t, frame);

@@ -16,6 +16,8 @@ void torch_quiet_begin(struct torch_quiet *q)
 {
     struct tracer *t = tracer_here();
 
+    if (t)
+        tracer_follow(t, PyThreadState_Get(), NULL);
     q->pending = tracer_exception_aside();
     q->collects = PyGC_Disable(); /* finalisers are the program's */
     PyThreadState_EnterTracing(PyThreadState_Get());
@@ -29,8 +31,10 @@ void torch_quiet_end(struct torch_quiet *q)
 {
     struct tracer *t = tracer_here();
 
-    if (t)
+    if (t) {
+        tracer_follow(t, PyThreadState_Get(), NULL);
         t->quiet--;
+    }
     PyThreadState_LeaveTracing(PyThreadState_Get());
     if (q->collects)
         PyGC_Enable();

@@ -431,8 +431,11 @@ static HOT __attribute__((noinline)) PyObject *passed(struct tracer *t, PyThread
 static HOT PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     struct tracer *t = tracer_thread;
-    struct pending *p = t ? t->pending : NULL;
+    struct pending *p;
 
+    if (t)
+        tracer_follow(t, ts, frame);
+    p = t ? t->pending : NULL;
     if (p && !p->done && !p->asking && !throwflag)
         return first_below(t, p, ts, frame);
     if (t && !P.decided_only && is_watched(t, ts, frame, throwflag) &&
@@ -500,6 +503,7 @@ static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThrea
     p.done = p.asked = p.asking = p.untouched = p.deciding = false;
     t->pending = &p;
     result = torch_evaluate(ts, frame, 0);
+    tracer_follow(t, ts, NULL);
     t->pending = p.outer;
     if (likely(p.done && !p.deciding && !p.untouched))
         t->observed = p.callback;
@@ -531,6 +535,8 @@ static HOT PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag
 {
     struct tracer *t = tracer_thread;
 
+    if (likely(t))
+        tracer_follow(t, ts, frame);
     if (unlikely(!t) || !is_watched(t, ts, frame, throwflag))
         return torch_evaluate(ts, frame, throwflag);
     return is_passed(t, code_state_of(compat_code(frame), false)) ? torch_evaluate(ts, frame, 0)
