@@ -385,6 +385,11 @@ def tensor_differs(wanted, value):
         for i, number in enumerate(wanted):
             if number is not None and number != index(got[i]):
                 return _differs(what, number, index(got[i]), i)
+    for name, wanted in attributes:
+        got = getattr(value, name)
+        any_metadata = getattr(got, "metadata", None) or getattr(wanted, "metadata", None)
+        if got is not wanted and any_metadata:
+            return _differs(name, text(wanted), text(got) + " with other metadata")
     return None
 
 

@@ -89,6 +89,8 @@ static int same(PyObject *wanted, PyObject *value)
                        *second = first ? PyObject_CallMethod(value, parts, NULL) : NULL;
         return second ? same(first, second) : -1;
     }
+    if (!strncmp(Py_TYPE(wanted)->tp_name, "numpy.dtype", strlen("numpy.dtype")))
+        return guard_same_dtype(wanted, value);
     if (!PyTuple_CheckExact(wanted) && !PyList_CheckExact(wanted))
         return PyObject_RichCompareBool(wanted, value, Py_EQ);
     if (Py_SIZE(wanted) != Py_SIZE(value))

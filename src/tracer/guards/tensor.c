@@ -61,13 +61,113 @@ static inline bool same_numbers(const Py_ssize_t *wanted, const Py_ssize_t *got,
     return true;
 }
 
+static int same_metadata(PyObject *a, PyObject *b);
+
+/* Likewise of the first items of the tuples X and Y. -1: they are none. */
+static int same_first(PyObject *x, PyObject *y)
+{
+    if (!PyTuple_Check(x) || !PyTuple_Check(y))
+        return -1;
+    return same_metadata(PyTuple_GET_ITEM(x, 0), PyTuple_GET_ITEM(y, 0));
+}
+
+/* Likewise of the dtypes that A and B are made of, which ATTRIBUTE has. */
+static int same_parts(PyObject *a, PyObject *b, const char *attribute)
+{
+    OWNED PyObject *first = tracer_attribute(a, attribute);
+    OWNED PyObject *second = NULL;
+    OWNED PyObject *keys = NULL;
+    int result = 1;
+
+    if (first)
+        second = tracer_attribute(b, attribute);
+    if (!second)
+        return -1;
+    if (first == Py_None || second == Py_None)
+        return first == second;
+    if (PyTuple_Check(first)) /* of an array in an item */
+        return same_first(first, second);
+    keys = PyMapping_Keys(first);
+    if (!keys)
+        return -1;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys); i++) {
+        PyObject *key = PyList_GET_ITEM(keys, i);
+        OWNED PyObject *x = PyObject_GetItem(first, key);
+        OWNED PyObject *y = NULL;
+
+        if (x)
+            y = PyObject_GetItem(second, key);
+        result = y ? same_first(x, y) : -1;
+        if (result != 1)
+            return result;
+    }
+    return 1;
+}
+
+/* Have the mappings FIRST and SECOND the same objects? What is equal without being that, the
+ * program's code would have to say. */
+static int same_items(PyObject *first, PyObject *second)
+{
+    OWNED PyObject *keys = NULL;
+
+    if (PyMapping_Size(first) != PyMapping_Size(second))
+        return 0;
+    keys = PyMapping_Keys(first);
+    if (!keys)
+        return -1;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys); i++) {
+        PyObject *key = PyList_GET_ITEM(keys, i);
+        OWNED PyObject *x = PyObject_GetItem(first, key);
+        OWNED PyObject *y = NULL;
+
+        if (x)
+            y = PyObject_GetItem(second, key);
+        PyErr_Clear(); /* it has no such key */
+        if (!x || x != y)
+            return 0;
+    }
+    return 1;
+}
+
+/* Have the dtypes A and B, which are equal, the same metadata, which == leaves out? */
+static int same_metadata(PyObject *a, PyObject *b)
+{
+    OWNED PyObject *first = NULL;
+    OWNED PyObject *second = NULL;
+    int result;
+
+    if (a == b)
+        return 1;
+    first = tracer_attribute(a, "metadata");
+    if (first)
+        second = tracer_attribute(b, "metadata");
+    if (!second)
+        return -1;
+    if (first == Py_None || second == Py_None)
+        result = first == second;
+    else
+        result = same_items(first, second);
+    if (result == 1)
+        result = same_parts(a, b, "fields");
+    if (result == 1)
+        result = same_parts(a, b, "subdtype");
+    return result;
+}
+
+int guard_same_dtype(PyObject *wanted, PyObject *value)
+{
+    int same = wanted == value ? 1 : PyObject_RichCompareBool(wanted, value, Py_EQ);
+
+    return same == 1 ? same_metadata(wanted, value) : same;
+}
+
 static int compare_numpy(const struct guard_tensor *t, PyObject *value)
 {
     const struct numpy_array *array = (const struct numpy_array *)value;
 
     if (array->descr != t->dtype) { /* byte orders and structures are objects of their own */
         OWNED PyObject *descr = Py_NewRef(array->descr);
-        int same = PyObject_RichCompareBool(t->dtype, descr, Py_EQ);
+        int same = guard_same_dtype(t->dtype, descr);
         if (same <= 0)
             return same;
     }

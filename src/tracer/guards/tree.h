@@ -105,6 +105,8 @@ int guard_check(const struct guard_leaf *leaf, PyObject *const *values);
 /* tracer/guards/tensor.c */
 int tensor_prepare(struct guard_leaf *leaf);
 int tensor_check(const struct guard_leaf *leaf, PyObject *value);
+/* Are two dtypes of numpy's the same, with their metadata? -1 with an exception. */
+int guard_same_dtype(PyObject *wanted, PyObject *value);
 void tensor_free(struct guard_tensor *tensor);
 int tensor_traverse(struct guard_tensor *tensor, visitproc visit, void *arg);
 
