@@ -14,8 +14,9 @@ from inspect import CO_VARARGS, CO_VARKEYWORDS
 from opcode import opmap as _opcodes
 
 from ._capture import source_of as _source_of
+from ._framed import line_of
 from ._native import native as _native
-from ._plan import Plan, Unknown, line_of
+from ._plan import Plan, Unknown
 from .graph import Node, name_nodes
 from .resume import TEMPORARY, _split, _variables
 from .types import GuardedCode
@@ -45,7 +46,9 @@ class _Assembly:
 
     def in_loop(self):
         """Does what follows the break come there again?"""
-        return self.plan.slots is not None and any(0 <= self.jumps[step] <= self.broken for step in range(self.broken, len(self.jumps)))
+        if not self.record["break"] or self.plan.slots is None:
+            return False
+        return any(0 <= to <= self.broken for to in self.jumps[self.broken:])
 
     def leaves(self, step):
         """Does it leave at STEP? Behind the instruction at the break, and where that jumps to; if a handler would see what the graph raises:

@@ -3,17 +3,21 @@
 Runs in: the traced process.
 
     def forward(a, b):
-        weight = a.weight; sin = np_sin(weight)     what is read, as the guards have just done; the first line of the graph
-        add = sin + b                               its others; or the first line calls what the backend made
+        weight = a.weight                           what is read, as the guards have just done
+        sin = np_sin(weight)                        the graph; or a call of what the backend made
+        add = sin + b
         made = [add, b]                             what is made again
-        made_1 = setattr(a, 'last', add)            what is changed that was there before, in order
+        made_1 = setattr(a, 'last', add)            what is changed that was there before, in order:
+                                                    before the operations that came behind it
         return (made, ...)                          what is stored, then the stack from its top; or what is returned
+
+Its frames look like the program's: _framed.py.
 """
 import operator
 import sys
-from itertools import islice
 from types import CellType, FunctionType, TracebackType
 
+from ._framed import EARLY, Frame, Framed, Statement, line_of
 from ._native import native
 from .graph import Node, _Source, _uses
 from .resume import _variables
@@ -29,8 +33,9 @@ class Unknown(Exception):
 
 class Plan:
     """RECORD is that of finish() in capture.py. Besides, parts as told() in plan.c has them: taken, inputs of the graph; effects; returned, False: it is
-    not known; state: of variables, stack and cells; None: it returns. places, of each node: code and unit, and so on
-    outwards. again: where the graph raises, the plan gives itself, and the function's own code runs.
+    not known; state: of variables, stack and cells; None: it returns, and they die quietly.
+    places, of each node: (code, unit, part of the globals or True, as here, name of the module), and
+    so on outwards. again: where the graph raises, the plan gives itself, and the function's own code runs.
 
     arguments: names of variables, numbers of those whose cell is meant, None: the globals. stores, deletes: numbers of variables. slots: which
     of the stack have a value, or None. outputs: nodes of the graph."""
@@ -45,6 +50,9 @@ class Plan:
             self.taken = list(map(self.of, record["taken"] if record["nodes"] else ()))
             for effect in record["effects"]:
                 self.of(effect)
+            for _, _, globals, _ in sum(self.places, ()):
+                if globals is not True:
+                    self.of(globals)
             if returns:
                 why = "what it returns is not known" if record["returned"] is False else "what it returns cannot be made again"
                 self.result = self.of(record["returned"])
@@ -61,7 +69,8 @@ class Plan:
                 self.result = tuple(node for node, value in given)
                 record["values"] = tuple(value for node, value in given), cells
         except (Unknown, RecursionError):
-            raise Unknown(why if returns else "%s; %s" % (record["break"][1], why)) from None
+            broken = record["break"]
+            raise Unknown("%s; %s" % (broken[1], why) if broken else why) from None
 
     # ---- nodes ----
 
@@ -132,32 +141,87 @@ class Plan:
     # ---- the function ----
 
     def write(self, plan, run, module, placeholders, nodes):
-        """PLAN gets its function, for RUN, what the backend has made of NODES; None: they are part of it, as MODULE has written them."""
+        """PLAN gets its function, for RUN, what the backend has made of NODES; None: they are part
+        of it, as MODULE has written them."""
         self.name, self.module, self.inline, source = plan.name, module, run is None, _Source()
         source.names.used.update(node.name for node in placeholders + nodes)
         if self.inline and nodes:
             source.globals.update(module.scope)
             source.names.used.update(module.scope)
+        early = []
         for node, placeholder in zip(self.taken, placeholders):
             if node.name:
                 node = self.node(None, node)
             node.name = placeholder.name
         for node in [*self.parameters, *sum(self.parts, [])]:
             node.name = node.name or source.names.name("made")
-        early, *behind = [[_line(source, node) for node in part] for part in self.parts]
-        graph = []
+        early = [self.statement(source, node, EARLY) for node in self.parts[_EARLY]]
+        behind = self.parts[_LATE] + self.parts[_LAST]
         if self.inline and nodes:
-            graph = [line.strip() for line in module.code.split("\n")[1:-2]]
+            graph = module.statements(self.frames)
         elif nodes:
-            words = {name: source.of_global(value, name) for name, value in dict(run=run, checked=self.checked, type=type, tuple=tuple, len=len).items()}
-            graph = ["{given} = {run}({inputs}); ({outputs}) = {given} if {type}({given}) is {tuple} and {len}({given}) == {count} else {checked}({given})".format(
-                given=source.names.name("given"), inputs=", ".join(node.name for node in placeholders), count=len(self.outputs),
-                outputs="".join(node.name + ", " for node in self.outputs.values()), **words)]
-        lines = ["def forward(%s):" % ", ".join(node.name for node in self.parameters), "; ".join(early + graph[:1]), *graph[1:], *sum(behind, []),
-                 "return " + source.written(self.result)]
-        scope, self.lines = source.globals, len(graph)
-        exec(compile("\n    ".join(lines), module.file if self.inline and nodes else "<%s>" % self.name, "exec"), scope)
-        plan.raised, plan.run = self.raised, scope.pop("forward")
+            graph = [self.call_of(run, source, placeholders)]
+        else:
+            graph = []
+        if self.inline and not self.again:
+            ordered = early + self.merged(source, graph, behind)
+        else:  # the graph may be left, or is the backend's: all that is changed comes behind it
+            behind = [self.statement(source, node, len(nodes)) for node in behind]
+            ordered = early + graph + behind
+        kept = []
+        _uses(self.result, kept)
+        self.count = len(nodes)
+        self.framed = Framed(
+            self.code, module.file if module else "<%s>" % self.name,
+            [node.name for node in self.parameters], ordered, source.written(self.result),
+            {node.name for node in kept}, source.globals, source.names, {})
+        plan.raised, plan.run = self.raised, self.framed.function
+
+    def statement(self, source, node, number):
+        uses = []
+        _uses(node.args, uses)
+        return Statement(_line(source, node), number, (), node.name, {used.name for used in uses})
+
+    def call_of(self, run, source, placeholders):
+        """The statement that calls what the backend made."""
+        scope = dict(run=run, checked=self.checked, type=type, tuple=tuple, len=len)
+        words = {name: source.of_global(value, name) for name, value in scope.items()}
+        inputs = [node.name for node in placeholders]
+        outputs = "".join(node.name + ", " for node in self.outputs.values())
+        text = ("{given} = {run}({inputs}); ({outputs}) = {given} if {type}({given}) is {tuple} "
+                "and {len}({given}) == {count} else {checked}({given})").format(
+            given=source.names.name("given"), inputs=", ".join(inputs), count=len(self.outputs),
+            outputs=outputs, **words)
+        return Statement(text, 0, (), None, inputs)
+
+    def merged(self, source, graph, behind):
+        """The statements of GRAPH with those for the nodes BEHIND it, each as soon as it may be."""
+        ready, made = {one.gives: number + 1 for number, one in enumerate(graph)}, []
+        before = 0
+        for node in behind:
+            one = self.statement(source, node, 0)
+            at = max([ready.get(name, 0) for name in one.uses], default=0)
+            if node.target is operator.call:
+                at = before = max(at, before, self.at.get(id(node), 0))
+            elif self.when[id(node)] == _LAST:
+                at = before = max(at, before)
+            ready[node.name] = at
+            made.append((at, one))
+        found = []
+        for number in range(len(graph) + 1):
+            for at, one in made:
+                if at == number:
+                    one.number = number
+                    found.append(one)
+            found += graph[number:number + 1]
+        return found
+
+    def frames(self, number):
+        """Where node NUMBER was made, from the captured function on."""
+        found = []
+        for code, unit, globals, name in reversed(self.places[number]):
+            found.append(Frame(code, unit, None if globals is True else self.of(globals).name))
+        return found
 
     def checked(self, given):
         if type(given) is not list or len(given) != len(self.outputs):
@@ -167,33 +231,37 @@ class Plan:
 
     # ---- it has raised ----
 
-    def raised(self, trace):
-        """What the exception's traceback is to be, whose own is TRACE, for the frame that has called the plan; or True: the function's own code is to
+    def raised(self, trace, frame):
+        """What the exception's traceback is to be, whose own is TRACE, for FRAME, which has called
+        the plan, and how many of its frames were made here; or True: the function's own code is to
         run from its beginning."""
-        reached, line, known = -1, trace.tb_lineno - 2 if trace else -1, {}
-        if line < self.lines:
+        number, known, trace = (trace and self.framed.reached(trace)) or (self.count, {}, trace)
+        if 0 <= number < self.count or (number < 0 and self.count):
             if self.again:
                 return True
-            known = dict(trace.tb_frame.f_locals) if trace else {}
-            if self.inline:
-                reached = line
-            else:
-                at = trace = trace and trace.tb_next
-                forward = self.module and self.module.forward.__code__
-                while at and at.tb_frame.f_code is not forward:
-                    at = at.tb_next
-                if at:
-                    reached = at.tb_lineno - 2
-                    known.update(at.tb_frame.f_locals)
-        elif trace:
-            trace = trace.tb_next
-        if not -1 < reached < len(self.places):
-            return _told(self.code, 0, trace)
-        if self.at:
-            self.change(reached, known)
-        for code, unit in zip(*[iter(self.places[reached])] * 2):
+            if not self.inline:
+                number, known = self.reached_by_backend(trace, known)
+                if number is not None and self.at:
+                    self.change(number, known)
+        if number is None or number >= self.count or not self.count:
+            place = [(self.code, 0)]
+        else:
+            place = self.places[max(number, 0)]
+        for code, unit, *rest in place[:-1]:
             trace = _told(code, unit, trace)
-        return trace
+        code, unit, *rest = place[-1]
+        line = line_of(code, unit) or code.co_firstlineno
+        return TracebackType(trace, frame, -1, line), len(place)
+
+    def reached_by_backend(self, trace, known):
+        """(number, names and values) of where the module's own function has come to, which what the
+        backend made has called; or None."""
+        while trace:
+            found = self.module.framed and self.module.framed.reached(trace)
+            if found:
+                return found[0], {**known, **found[1]}
+            trace = trace.tb_next
+        return None, known
 
     def change(self, reached, known):
         """What has been changed before the graph came to node REACHED, where KNOWN was, by name."""
@@ -210,11 +278,6 @@ class Plan:
 
 def _line(source, node):
     return "%s = %s" % (node.name, source.node(node))
-
-
-def line_of(code, unit):
-    """The line of the instruction at UNIT, or None: code without a table of lines."""
-    return next(islice(code.co_positions(), unit, None), (None,))[0]
 
 
 def _told(code, unit, trace):

@@ -126,7 +126,7 @@ def finish(backend, explanation, fullgraph, record):
         notes.phase(compiling[0], "capture", now - (time.monotonic_ns() - record["began"]), now, "")
     if nodes:
         record["plan"].name = name = "__compiled_fn_%d" % next(_names)
-        record["module"] = module = GraphModule(nodes, name)
+        record["module"] = module = GraphModule(nodes, name, record["places"])
         start = time.time_ns()
         run = _backend(backend)(module, record["inputs"])
         if module.is_as_written(run):

@@ -16,6 +16,10 @@ import functools
 import keyword
 import operator
 import re
+import sys
+import types
+
+from ._framed import Frame, Framed, Statement
 
 __all__ = ["Graph", "GraphModule", "Node"]
 
@@ -187,11 +191,13 @@ def _uses(value, found):
 
 
 def _write(nodes):
-    """(source, globals) of the function that runs NODES."""
+    """(statements, result, globals) of the function that runs NODES: of each node that is called
+    (text, node, names that it uses)."""
     source, last = _Source(), {}
     source.names.used.update(node.name for node in nodes)
+    uses = {}
     for node in nodes:
-        found = []
+        found = uses[id(node)] = []
         _uses(node.args, found)
         _uses(node.kwargs, found)
         for used in found:
@@ -200,14 +206,15 @@ def _write(nodes):
     for node in nodes:
         if node.op not in ("placeholder", "output") and id(node) in last:
             dies.setdefault(id(last[id(node)]), []).append(node.name)
-    lines = ["def forward(%s):" % ", ".join(node.name for node in nodes if node.op == "placeholder")]
+    statements, result = [], "()"
     for node in nodes:
         gone = "".join("%s = " % name for name in dies.get(id(node), ()))
         if node.op == "output":
-            lines.append("    return " + source.written(node.args[0]))
+            result = source.written(node.args[0])
         elif node.op != "placeholder":
-            lines.append("    %s = %s%s" % (node.name, source.node(node), gone and ";  %sNone" % gone))
-    return "\n".join(lines) + "\n", source.globals
+            text = "%s = %s%s" % (node.name, source.node(node), gone and ";  %sNone" % gone)
+            statements.append((text, node, [used.name for used in uses[id(node)]]))
+    return statements, result, source
 
 
 # ---- graphs ----------------------------------------------------------------
@@ -247,6 +254,15 @@ def table(rows):
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
+def _globals_like(name):
+    """Globals for warnings: the name of module NAME, and its registry of those that it had."""
+    module = sys.modules.get(name) if isinstance(name, str) else None
+    globals = {"__name__": name}
+    if type(module) is types.ModuleType:
+        globals["__warningregistry__"] = vars(module).setdefault("__warningregistry__", {})
+    return globals
+
+
 class GraphModule:
     """A graph that runs: module(*inputs) is the tuple of its outputs.
 
@@ -255,22 +271,59 @@ class GraphModule:
 
     _count = 0
 
-    def __init__(self, nodes, name="graph"):
-        self.graph, self.name = Graph(nodes), name
-        self.code, self.scope = _write(self.graph.nodes)
+    def __init__(self, nodes, name="graph", places=None):
+        self.graph, self.name, self._places = Graph(nodes), name, places
+        self._own = self.framed = None
+        written, self._result, source = _write(self.graph.nodes)
+        self._inputs = [node.name for node in self.graph.nodes if node.op == "placeholder"]
+        lines = ["def forward(%s):" % ", ".join(self._inputs)]
+        lines += ["    " + text for text, *_ in written]
+        self.code = "\n".join(lines + ["    return " + self._result]) + "\n"
+        self.scope, self._names, self._written = source.globals, source.names, written
         GraphModule._count += 1
         self.file = "<eval_with_key>.%d" % GraphModule._count
+
+    def statements(self, frames):
+        """The lines of the function but the last. FRAMES(number) says where a node was made."""
+        return [Statement(text, number, frames(number), node.name, uses)
+                for number, (text, node, uses) in enumerate(self._written)]
 
     @functools.cached_property
     def forward(self):
         scope = dict(self.scope)
-        exec(compile(self.code, self.file, "exec"), scope)
-        return scope.pop("forward")
+        if self._places:
+            self._own = self._framed(scope)
+        else:
+            exec(compile(self.code, self.file, "exec"), scope)
+            self._own = scope.pop("forward")
+        return self._own
+
+    def _framed(self, scope):
+        """The function, whose frames are those of the places."""
+        names, like = self._names, {}
+
+        def globals_at(module):
+            if module not in like:
+                like[module] = names.name("globals")
+                scope[like[module]] = _globals_like(module)
+            return like[module]
+
+        def frames(number):
+            return [Frame(code, unit, None if globals is True else globals_at(module))
+                    for code, unit, globals, module in reversed(self._places[number])]
+
+        statements = self.statements(frames)
+        code, _, _, module = self._places[0][-1]
+        kept = []
+        _uses(self.graph.nodes[-1].args, kept)
+        self.framed = Framed(code, self.file, self._inputs, statements, self._result,
+                             {node.name for node in kept}, scope, names, _globals_like(module))
+        return self.framed.function
 
     def is_as_written(self, run):
         """Is RUN this graph, which nobody has given another function?"""
         forward = self.__dict__.get("forward")
-        own = forward is None or getattr(getattr(forward, "__code__", None), "co_filename", None) == self.file
+        own = forward is self._own
         return own and (run is self or (forward is not None and run is forward))
 
     def __call__(self, *inputs):

@@ -250,6 +250,8 @@ bool shadow_change(struct capture *c, struct shadow *shadow);
 void shadows_back(struct capture *c, struct undo *mark);
 /* OBJECT lives as long as the capture. Borrowed, or NULL: no memory. */
 PyObject *capture_keep(struct capture *c, PyObject *object);
+/* The capture has one reference more to OBJECT, which may be one of mortal. */
+void capture_holds(struct capture *c, PyObject *object);
 void *capture_room(struct capture *c, size_t size);
 /* The source STEP KEY behind PARENT, where VALUE was read now. NULL: something else was there
  * before, or no memory. */
@@ -303,6 +305,8 @@ bool value_is_theirs(PyObject *value);
  * it is? */
 bool value_is_foreign(PyObject *value);
 bool value_dies_quietly(PyObject *value);
+/* Is it a method with its object, which is no module and no class? */
+bool value_is_bound(PyObject *value);
 
 /* ---- operate.c ---- */
 /* Each takes what it needs from the stack of W, and leaves what CPython would. */
@@ -590,6 +594,7 @@ PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *
 struct plan {
     PyObject_HEAD vectorcallfunc call;
     PyObject *name, *run, *raised; /* owned; functions, or NULL */
+    unsigned running;              /* calls of `run`, which has their globals meanwhile */
 };
 PyObject *plan_new(const char *name);
 

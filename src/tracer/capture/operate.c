@@ -161,9 +161,32 @@ PyObject *place_now(const struct capture *c)
     return place ? PyList_AsTuple(place) : NULL;
 }
 
+/* Likewise, and behind each the part that has its globals, and the name of its module. */
+static PyObject *place_of_node(struct capture *c)
+{
+    OWNED PyObject *place = PyList_New(0);
+
+    for (struct watched *w = c->innermost; place && w; w = w->outer) {
+        PyObject *globals = w->frame->f_globals;
+        PyObject *name = PyDict_CheckExact(globals)
+                             ? PyDict_GetItemWithError(globals, word_of("__name__"))
+                             : NULL;
+        OWNED PyObject *one = NULL;
+
+        if (compat_hides(w->code))
+            continue;
+        one = Py_BuildValue("(OiOO)", w->code, w->unit,
+                            w->globals == c->globals ? Py_True : plan_part(c, w->globals),
+                            name ? name : Py_None);
+        if (!one || PyList_Append(place, one))
+            return NULL;
+    }
+    return place ? PyList_AsTuple(place) : NULL;
+}
+
 int add_node(struct capture *c, PyObject *node)
 {
-    OWNED PyObject *place = place_now(c);
+    OWNED PyObject *place = place_of_node(c);
 
     return place && !PyList_Append(c->places, place) && !PyList_Append(c->nodes, node) ? 0 : -1;
 }

@@ -175,17 +175,33 @@ static PyObject *replayed(struct plan *plan, compat_frame *frame)
     return values;
 }
 
+/* TRACE, whose first COUNT frames dyntrace._plan has made but the first, which is the program's:
+ * each has been called by the one before. */
+static void link_frames(PyObject *trace, long count, compat_frame *frame)
+{
+    PyTracebackObject *at = (PyTracebackObject *)trace;
+    PyFrameObject *outer = at->tb_frame;
+
+    compat_hide(frame);
+    outer->f_lineno = at->tb_lineno;
+    while (--count > 0 && (at = at->tb_next)) {
+        Py_XSETREF(at->tb_frame->f_back, (PyFrameObject *)Py_NewRef((PyObject *)outer));
+        outer = at->tb_frame;
+    }
+}
+
 /* PLAN's function has raised, in the code that FRAME runs: see raised() in dyntrace._plan. */
 static PyObject *raised_in(struct plan *plan, PyThreadState *ts, compat_frame *frame)
 {
     struct tracer_exception raised = tracer_exception_aside();
     struct torch_quiet quiet;
-    OWNED PyObject *trace = NULL;
+    OWNED PyObject *trace = NULL, *seen = (PyObject *)PyThreadState_GetFrame(ts);
 
     torch_quiet_begin(&quiet);
     compat_uncount(ts, OWN_CALLS);
-    trace = PyObject_CallFunctionObjArgs(plan->raised,
-                                         raised.traceback ? raised.traceback : Py_None, NULL);
+    if (seen)
+        trace = PyObject_CallFunctionObjArgs(
+            plan->raised, raised.traceback ? raised.traceback : Py_None, seen, NULL);
     compat_uncount(ts, -OWN_CALLS);
     PyErr_Clear();
     torch_quiet_end(&quiet);
@@ -196,12 +212,44 @@ static PyObject *raised_in(struct plan *plan, PyThreadState *ts, compat_frame *f
         tracer_exception_drop(&raised);
         return Py_NewRef((PyObject *)plan);
     }
-    if (trace) {
-        Py_XSETREF(raised.traceback, Py_NewRef(trace));
-        compat_hide(frame);
+    if (trace && PyTuple_CheckExact(trace)) {
+        PyObject *made = PyTuple_GET_ITEM(trace, 0);
+        Py_XSETREF(raised.traceback, Py_NewRef(made));
+        link_frames(made, PyLong_AsLong(PyTuple_GET_ITEM(trace, 1)), frame);
     }
     tracer_exception_back(&raised);
     return NULL;
+}
+
+/* PLAN's function is called in the place of FRAME's: with its globals, and nobody sees FRAME. */
+static PyObject *run_in(struct plan *plan, compat_frame *frame, PyObject *const *args, size_t given,
+                        PyObject *names)
+{
+    static PyObject *nothing;
+    PyFunctionObject *run = (PyFunctionObject *)plan->run;
+    const bool is_bound =
+        run->func_globals == frame->f_globals && run->func_builtins == frame->f_builtins;
+    struct compat_hidden hidden;
+    OWNED PyObject *other = NULL;
+    PyObject *result;
+
+    if (!nothing && !(nothing = PyDict_New()))
+        return NULL;
+    if (!is_bound && plan->running) { /* for a function with other globals */
+        if (!(other = PyFunction_New(run->func_code, frame->f_globals)))
+            return NULL;
+        run = (PyFunctionObject *)other;
+        run->func_closure = Py_XNewRef(((PyFunctionObject *)plan->run)->func_closure);
+    }
+    if (!is_bound)
+        compat_bind(run, frame->f_globals, frame->f_builtins);
+    plan->running += !other;
+    hidden = compat_hide_awhile(frame);
+    result = PyObject_Vectorcall((PyObject *)run, args, given, names);
+    compat_show(frame, hidden);
+    if (!other && !--plan->running)
+        compat_bind(run, nothing, nothing);
+    return result;
 }
 
 static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given, PyObject *names)
@@ -228,7 +276,7 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
     if (before) /* What the backend made is not captured. */
         t->callback = NULL;
     compat_uncount(ts, 1);
-    result = PyObject_Vectorcall(plan->run, args, given, names);
+    result = run_in(plan, frame, args, given, names);
     if (!result)
         result = raised_in(plan, ts, frame);
     compat_uncount(ts, -1);
@@ -261,6 +309,7 @@ PyObject *plan_new(const char *name)
         plan->call = call_plan;
         plan->name = PyUnicode_FromString(name);
         plan->run = plan->raised = NULL;
+        plan->running = 0;
     }
     return (PyObject *)plan;
 }

@@ -239,6 +239,46 @@ static inline void compat_hide(compat_frame *frame)
     *now = _PyCode_CODE(code) + code->_co_firsttraceable - 1;
 }
 
+/* Likewise for a while: compat_show() takes that back. */
+struct compat_hidden {
+    _Py_CODEUNIT *now;
+    int line;
+};
+static inline struct compat_hidden compat_hide_awhile(compat_frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+    struct compat_hidden hidden = {frame->instr_ptr, 0};
+#else
+    struct compat_hidden hidden = {frame->prev_instr, 0};
+#endif
+
+    if (frame->frame_obj)
+        hidden.line = frame->frame_obj->f_lineno;
+    compat_hide(frame);
+    return hidden;
+}
+static inline void compat_show(compat_frame *frame, struct compat_hidden hidden)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+    frame->instr_ptr = hidden.now;
+#else
+    frame->prev_instr = hidden.now;
+#endif
+    if (frame->frame_obj)
+        frame->frame_obj->f_lineno = hidden.line;
+}
+
+/* FUNCTION has these globals and builtins from here on. */
+static inline void compat_bind(PyFunctionObject *function, PyObject *globals, PyObject *builtins)
+{
+    PyObject *old[2] = {function->func_globals, function->func_builtins};
+
+    function->func_globals = Py_NewRef(globals);
+    function->func_builtins = Py_NewRef(builtins);
+    Py_DECREF(old[0]);
+    Py_DECREF(old[1]);
+}
+
 /* Has it run already? (A generator resumed, or a frame that another hook began.) */
 static inline int compat_has_started(compat_frame *frame)
 {

@@ -349,16 +349,6 @@ static PyObject *flat_of(struct cache_entry *entry, PyCodeObject *code)
  * freed: globals do. */
 static PyObject *nothing;
 
-static void bind(PyFunctionObject *function, PyObject *globals, PyObject *builtins)
-{
-    PyObject *old[2] = {function->func_globals, function->func_builtins};
-
-    function->func_globals = Py_NewRef(globals);
-    function->func_builtins = Py_NewRef(builtins);
-    Py_DECREF(old[0]);
-    Py_DECREF(old[1]);
-}
-
 static void name_like(PyFunctionObject *function, PyFunctionObject *original)
 {
     if (function->func_name != original->func_name)
@@ -379,7 +369,7 @@ static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_
     if (made && !original->func_closure) {
         Py_INCREF(made); /* a name that goes may be the program's code */
         if (!entry->running) {
-            bind(made, frame->f_globals, frame->f_builtins);
+            compat_bind(made, frame->f_globals, frame->f_builtins);
             name_like(made, original);
         }
         if ((PyObject *)made == entry->function && made->func_globals == frame->f_globals &&
@@ -398,7 +388,7 @@ static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_
     Py_XDECREF(flat);
     if (!made)
         return NULL;
-    bind(made, frame->f_globals, frame->f_builtins);
+    compat_bind(made, frame->f_globals, frame->f_builtins);
     name_like(made, original);
     if (original->func_closure) {
         Py_XSETREF(made->func_closure, Py_NewRef(original->func_closure));
@@ -414,7 +404,7 @@ static void function_done(struct cache_entry *entry, PyObject *function)
 {
     if (entry->function == function && !--entry->running) {
         if (Py_REFCNT(function) == 2)
-            bind((PyFunctionObject *)function, nothing, nothing);
+            compat_bind((PyFunctionObject *)function, nothing, nothing);
         else /* a frame object has it */
             Py_CLEAR(entry->function);
     }
