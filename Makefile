@@ -329,7 +329,7 @@ JUDGED = $(1) tests/capture/corpus.py --library $(2); $(1) tests/capture/random_
 capture-judges: all
 	@set -ex; export PYTHONPATH="$(abspath $(BUILD))/lib/python"; \
 	    for python in $(PYTHONS); do if $$python -c 'import numpy'; then $(call JUDGED,$$python,numpy); \
-	        $$python tests/capture/corpus.py --compile every; $$python tests/capture/random_functions.py --plain --count $(RANDOM); fi; done
+	        $$python tests/capture/lifetimes.py 0 $(RANDOM); $$python tests/capture/corpus.py --compile every; $$python tests/capture/random_functions.py --plain --count $(RANDOM); fi; done
 	$(firstword $(PYTHONS)) tests/cpython/compare.py $(PYTHONS:%=--python %) --quick --dyntrace-option=--capture $(COMPARE)
 	$(firstword $(PYTHONS)) tests/cpython/watched.py $(PYTHONS:%=--python %) --build $(BUILD) $(WATCHED)
 	@if ! $(TORCH_PYTHON) -c 'import torch' 2>/dev/null; then echo "$(TORCH_PYTHON) has no torch: with numpy only"; else set -ex; \

@@ -49,6 +49,62 @@ def test_random_functions(alone, python, words):
     assert alone(CAPTURE / "random_functions.py", "--count", "150", *words).stdout.startswith("150 functions, 0 differ")
 
 
+def test_lifetimes_and_warnings(alone, record, python):
+    """When objects die and what is warned of is as without: alone and recorded."""
+    assert alone(CAPTURE / "lifetimes.py", "0", "80").stdout == "0 of 80 differ\n"
+    assert record([CAPTURE / "lifetimes.py", "1000", "30"], python=python).out == "0 of 30 differ\n"
+
+
+KEPT = """
+import weakref, numpy as np, dyntrace
+seen = []
+class Thing:
+    def __init__(self, v):
+        self.v, self.big = v, np.zeros(10); print(end="")
+def f(x):
+    out = []
+    out.append(Thing(x))
+    seen.append(weakref.ref(out[0]))
+    return x + len(out)
+class Layer:
+    def run(self, x): return x * 2
+def g(x):
+    return Layer().run(x + len([print(end="")])) + x
+def h(x):
+    return (x * 2).sum(len([print(end="")]) - 1)
+for function in f, g, h:
+    captured = dyntrace.compile(function)
+    for _ in range(12):
+        assert (captured(np.arange(2.0)) == function(np.arange(2.0))).all()
+        assert not any(ref() for ref in seen), "alive"
+"""
+
+
+def test_nothing_is_kept(alone, record, python, tmp_path):
+    """What a function made and dropped dies with the call, and a method on the stack, made anew each time, is no reason to compile anew."""
+    (tmp_path / "kept.py").write_text(KEPT)
+    trace = record(["kept.py"], python=python)
+    assert trace.rows("SELECT c.qualname, count(*) FROM compile m JOIN code c USING (code_id) GROUP BY c.qualname HAVING count(*) > 2") == []
+
+
+METADATA = """
+import numpy as np, dyntrace
+kinds = [np.dtype("f8", metadata={"x": 1}), np.dtype("f8", metadata={"x": 2}), np.dtype("f8")]
+kinds += [np.dtype([("a", kind)]) for kind in kinds] + [np.dtype((kind, (2,))) for kind in kinds]
+def f(a): return a.dtype.metadata, a.dtype.fields and a.dtype.fields["a"][0].metadata, a[:1]
+def g(a, kind): return kind.metadata, kind.fields and kind.fields["a"][0].metadata, kind.subdtype and kind.subdtype[0].metadata, a + 1
+for function in f, g:
+    captured = dyntrace.compile(function)
+    for kind in kinds + kinds:
+        args = (np.zeros(2, kind),) if function is f else (np.ones(2), kind)
+        assert str(function(*args)) == str(captured(*args)), (function(*args), captured(*args))
+"""
+
+
+def test_metadata_of_dtypes(alone):
+    alone(METADATA)
+
+
 def test_wrong_compilers_are_found(alone):
     """The judge itself: the functions agree with themselves, and each compiler that is wrong in one way is seen."""
     assert ", 0 differ" in alone(CAPTURE / "corpus.py", "--compile", "identity").stdout

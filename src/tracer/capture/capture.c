@@ -139,6 +139,8 @@ static bool begin(struct capture *c, struct watched *w)
             return false;
     }
     for (Py_ssize_t i = 0; i < c->mortal->count; i++)
+        c->mortal->items[i]->at = 0;
+    for (Py_ssize_t i = 0; i < c->mortal->count; i++)
         for (Py_ssize_t j = 0; j < c->mortal->count; j++)
             c->mortal->items[i]->at += c->mortal->items[i]->value == c->mortal->items[j]->value;
     c->closure = Py_XNewRef(compat_function(w->frame)->func_closure);
@@ -181,6 +183,21 @@ static void guard_unused(struct capture *c, struct shadow *of)
             guard_on(c, of, one->step == '.' ? "HASATTR" : "DICT_CONTAINS", one->key);
 }
 
+/* Does one of the variables of W, which returns, have what is not quiet when it dies, and did not
+ * have it when W began? They die in their order, and behind all else: the code stores them. */
+static bool dies_with(struct capture *c, const struct watched *w)
+{
+    for (int i = 0; i < w->variables; i++) {
+        PyObject *value = compat_local(w->frame, i);
+
+        if (value && PyCell_Check(value))
+            value = PyCell_GET(value);
+        if (value && w->shadow[i] != c->initial[i] && !value_dies_quietly(value))
+            return true;
+    }
+    return false;
+}
+
 /* See finish() in dyntrace._assemble, and in dyntrace.capture what the record is: (GuardedCode,
  * values for the first run), or why it is skipped. */
 static PyObject *finish(struct capture *c, struct watched *w, enum ended ended, PyObject *plan,
@@ -193,7 +210,8 @@ static PyObject *finish(struct capture *c, struct watched *w, enum ended ended, 
     const bool returns = ended == ENDED_RETURN;
     /* as the instruction began */
     struct shadow *const *stack = w->shadow + w->variables + w->code->co_stacksize;
-    OWNED PyObject *state = returns ? Py_NewRef(Py_None) : plan_state(c, w, stack, w->before);
+    OWNED PyObject *state =
+        returns && !dies_with(c, w) ? Py_NewRef(Py_None) : plan_state(c, w, stack, w->before);
     OWNED PyObject *broke = returns ? Py_NewRef(Py_None)
                                     : Py_BuildValue("(sNiO)", c->kind, reason_text(c->reason),
                                                     2 * w->group, c->stack ? c->stack : Py_None);

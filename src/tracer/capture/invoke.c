@@ -474,11 +474,51 @@ static enum ended enter(struct capture *c, struct watched *w, const struct call 
     return stack_result(c, w, call->slots, result, result ? shadow_const(c, result) : NULL);
 }
 
+/* The shadow of CALLABLE, a method with its object, of which OF is the source: what it is follows
+ * from its name or function, and its object. NULL: it is not known. */
+static struct shadow *bound_shadow(struct capture *c, PyObject *callable, struct shadow *of)
+{
+    const bool is_builtin = PyCFunction_CheckExact(callable);
+    PyObject *self = is_builtin ? PyCFunction_GET_SELF(callable) : NULL, *function;
+    struct shadow *of_self, *of_function;
+    OWNED PyObject *name = NULL;
+
+    if (!is_builtin && !Py_IS_TYPE(callable, &PyMethod_Type))
+        return NULL;
+    if (!is_builtin)
+        self = PyMethod_GET_SELF(callable);
+    else if (!value_is_array(self)) /* a list's length would be guarded, and it may grow */
+        return NULL;
+    if (guard_on(c, of, "TYPE_MATCH", (PyObject *)Py_TYPE(callable)) ||
+        !(of_self = source_attribute(c, of, "__self__", self)))
+        return NULL;
+    if (is_builtin) {
+        name = PyUnicode_InternFromString(((PyCFunctionObject *)callable)->m_ml->ml_name);
+        of_function = name ? source_attribute(c, of, "__name__", name) : NULL;
+        return of_function && value_known(c, name, of_function)
+                   ? method_of(c, of_self, name, NULL, NULL, NULL)
+                   : NULL;
+    }
+    function = PyMethod_GET_FUNCTION(callable);
+    of_function = source_attribute(c, of, "__func__", function);
+    return of_function && PyFunction_Check(function)
+               ? method_of(c, of_self, ((PyFunctionObject *)function)->func_name, function,
+                           of_function, of_self)
+               : NULL;
+}
+
 static enum ended dispatch(struct capture *c, struct watched *w, const struct call *call)
 {
+    struct call bound;
     PyObject *callable = call->callable;
     struct shadow *of = call->of;
-    PyObject *self = callable && of && of->kind == SHADOW_METHOD
+    struct shadow *method = callable && of && of->kind == SHADOW_SOURCE &&
+                                    value_is_bound(callable) &&
+                                    !(w->resumed && PyCFunction_CheckExact(callable) &&
+                                      PyCFunction_GET_SELF(callable) == link_of(w->code))
+                                ? bound_shadow(c, callable, of)
+                                : NULL;
+    PyObject *self = callable && (method || (of && of->kind == SHADOW_METHOD))
                          ? PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable)
                            : PyMethod_Check(callable)  ? PyMethod_GET_SELF(callable)
                                                        : NULL
@@ -489,6 +529,11 @@ static enum ended dispatch(struct capture *c, struct watched *w, const struct ca
 
     if (!callable)
         return break_at(c, "call", "a call of nothing");
+    if (method) {
+        bound = *call;
+        call = &bound;
+        of = bound.of = method;
+    }
     if (w->resumed && PyCFunction_CheckExact(callable) &&
         PyCFunction_GET_SELF(callable) == link_of(w->code))
         return enter(c, w, call);

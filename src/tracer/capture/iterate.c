@@ -66,6 +66,9 @@ enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, Py
                                                   value_known(c, value, of)))) {
         return break_at(c, "container", "a loop over a %.200s", Py_TYPE(value)->tp_name);
     }
+    /* the capture would keep it */
+    if (!itself && is_container(of) && c->mortal->count && !value_dies_quietly(value))
+        return break_at(c, "value", "an iterator that may keep what runs code when it dies");
     *shadow = itself ? of
               : view ? iterator_shadow(c, 0, of->value, of->parent)
                      : iterator_shadow(c, 0, value, of);

@@ -511,7 +511,7 @@ enum ended watch(struct capture *c, struct watched *w)
     enum ended ended = ENDED_NOT;
 
     while (!ended) {
-        const Py_ssize_t effects = c->effects->count;
+        const struct attempt before = attempt_begin(c);
         struct compat_action action;
         uint32_t arg = 0;
         int32_t unit = w->next;
@@ -527,6 +527,8 @@ enum ended watch(struct capture *c, struct watched *w)
         in_call = w->op == KW_NAMES || w->op == PRECALL;
         compat_step_at(w->frame, unit);
         w->before = w->depth;
+        if (!w->outer && c->mortal->count) /* what it changes can be taken back */
+            w->serial = ++c->serial;
         memcpy(w->shadow + w->variables + w->code->co_stacksize, w->shadow + w->variables,
                sizeof *w->shadow * (size_t)w->depth);
         if (c->failed || PyList_GET_SIZE(c->nodes) > MOST_NODES) {
@@ -540,8 +542,9 @@ enum ended watch(struct capture *c, struct watched *w)
         }
         /* CPython does the instruction itself at each hit */
         if (ended == ENDED_RAISED || ended == ENDED_BEFORE)
-            c->effects->count = effects;
+            c->effects->count = before.effects;
         if (!ended && !w->outer && dies(c, NULL, 0)) {
+            attempt_undo(c, &before);
             break_at_death(c);
             ended = ENDED_BEHIND;
         }

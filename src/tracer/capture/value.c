@@ -124,11 +124,49 @@ static bool is_simple(PyObject *value)
            value == Py_Ellipsis;
 }
 
+bool value_is_bound(PyObject *value)
+{
+    PyObject *self = PyCFunction_Check(value) ? PyCFunction_GET_SELF(value)
+                     : PyMethod_Check(value)  ? PyMethod_GET_SELF(value)
+                                              : NULL;
+
+    return self && !PyModule_Check(self) && !PyType_Check(self);
+}
+
+/* Is there a weak reference to VALUE? Its death is seen, or runs a callback. */
+static bool is_watched(PyObject *value)
+{
+    const Py_ssize_t offset = Py_TYPE(value)->tp_weaklistoffset;
+
+    return offset && (offset < 0 || *(PyObject **)((char *)value + offset));
+}
+
+/* Does an array of numpy's or torch's die without a trace, and all that it is a view of? */
+static bool array_is_quiet(PyObject *value)
+{
+    OWNED PyObject *at = Py_NewRef(value);
+
+    for (int depth = 0; depth < 64; depth++) {
+        PyObject *base = NULL;
+
+        if (!value_is_array(at) || value_is_foreign(at) || is_watched(at))
+            return false;
+        if (!strcmp(Py_TYPE(at)->tp_name, "Tensor") || PyObject_HasAttr(at, word_of("data_ptr")))
+            return true;
+        if (compat_optional_attribute(at, word_of("base"), &base) < 0)
+            return PyErr_Clear(), false;
+        Py_SETREF(at, base ? base : Py_NewRef(Py_None));
+        if (at == Py_None || PyBytes_CheckExact(at))
+            return true;
+    }
+    return false;
+}
+
 static bool is_quiet(PyObject *value)
 {
-    return is_simple(value) || PyType_Check(value) || PyModule_Check(value) ||
-           PyCFunction_Check(value) || value_is_description(value) ||
-           (value_is_array(value) && !value_is_foreign(value));
+    return is_simple(value) || (PyType_Check(value) && !is_watched(value)) ||
+           PyModule_Check(value) || (PyCFunction_Check(value) && !value_is_bound(value)) ||
+           value_is_description(value) || (value_is_array(value) && array_is_quiet(value));
 }
 
 /* Is VALUE what LEAF asks for, or all that is in it, if it is a tuple, or, to DEPTH, a list or
@@ -178,6 +216,12 @@ void *capture_room(struct capture *c, size_t size)
     return room ? memset(room, 0, size) : NULL;
 }
 
+void capture_holds(struct capture *c, PyObject *object)
+{
+    for (Py_ssize_t i = 0; c->mortal && i < c->mortal->count; i++)
+        c->mortal->items[i]->at += c->mortal->items[i]->value == object;
+}
+
 PyObject *capture_keep(struct capture *c, PyObject *object)
 {
     if (object && _PyArena_AddPyObject(c->arena, Py_NewRef(object)) < 0) {
@@ -186,6 +230,7 @@ PyObject *capture_keep(struct capture *c, PyObject *object)
         c->failed = true;
         return NULL;
     }
+    capture_holds(c, object);
     return object;
 }
 
@@ -406,6 +451,7 @@ int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObjec
         c->failed = true;
         return -1;
     }
+    capture_holds(c, value);
     return 0;
 }
 
@@ -451,6 +497,9 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
     if (shadow->guarded == 2)
         return true;
     if (!value || value_is_array(value) || !is_believed(c, value, shadow))
+        return false;
+    /* made anew each time, and no guard may keep what it is bound to */
+    if (value_is_bound(value))
         return false;
     if (!value_is_plain(value) && !PyFunction_Check(value) && !PyCFunction_Check(value) &&
         !PyMethod_Check(value) && !PyType_Check(value) && !PyModule_Check(value) &&
@@ -623,6 +672,7 @@ static PyObject *placeholder(struct capture *c, struct shadow *source)
         c->failed = true;
         return NULL;
     }
+    capture_holds(c, source->value); /* as an input */
     c->foreign |= !source->varies && value_is_foreign(source->value);
     return source->node = capture_keep(c, node);
 }
