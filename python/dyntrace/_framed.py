@@ -18,6 +18,7 @@ inner function, with that one's file, lines and globals:
 src/tracer/capture/plan.c hides the captured function's own frame meanwhile, and lends the function
 its globals.
 """
+from array import array
 from itertools import groupby, islice
 from types import FunctionType
 
@@ -83,7 +84,8 @@ class Framed:
 
     def __init__(self, code, what, parameters, statements, result, kept, scope, names, globals):
         self.what, self.names, self.lines = what, names, []
-        self.rows = {}  # by line of the source: the number of its statement, and its line
+        # by line of the source: the number of its statement, and its line
+        self.numbers, self.at = array("l", [EARLY]), array("l", [code.co_firstlineno])
         self.of = {"forward": code}  # by name: whose file an inner function has
         self.tables = {}  # by id of a code object: its table of lines as Python made it
         self.make, self.is_foreign = names.name("function"), False
@@ -110,7 +112,8 @@ class Framed:
 
     def put(self, depth, text, number, line):
         self.lines.append("    " * depth + text)
-        self.rows[len(self.lines)] = number, line
+        self.numbers.append(number)
+        self.at.append(line)
 
     def body(self, statements, level, line, kept):
         """Rows (depth, text, number, line) of STATEMENTS, which frame LEVEL and what it called have
@@ -160,7 +163,7 @@ class Framed:
 
     def replaced(self, code):
         """CODE with the file and the lines that it is to have."""
-        lines = [self.rows[at or 1][1] for at, *_ in code.co_positions()]
+        lines = [self.at[at or 1] for at, *_ in code.co_positions()]
         constants = [self.replaced(one) if isinstance(one, type(code)) else one
                      for one in code.co_consts]
         made = code.replace(co_filename=self.of[code.co_name].co_filename, co_name="forward",
@@ -173,7 +176,9 @@ class Framed:
     def number_at(self, frame, offset):
         """The number of the statement that FRAME has come to at OFFSET; None: it is not of ours."""
         table = self.tables.get(id(frame.f_code))
-        return table and self.rows[line_of(frame.f_code.replace(**table), offset // 2) or 1][0]
+        if table is None:
+            return None
+        return self.numbers[line_of(frame.f_code.replace(**table), offset // 2) or 1]
 
     def reached(self, trace):
         """(number, names and values, traceback behind) of where TRACE, an exception's, which begins

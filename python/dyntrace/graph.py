@@ -279,14 +279,14 @@ class GraphModule:
         lines = ["def forward(%s):" % ", ".join(self._inputs)]
         lines += ["    " + text for text, *_ in written]
         self.code = "\n".join(lines + ["    return " + self._result]) + "\n"
-        self.scope, self._names, self._written = source.globals, source.names, written
+        self.scope, self._names = source.globals, source.names
         GraphModule._count += 1
         self.file = "<eval_with_key>.%d" % GraphModule._count
 
     def statements(self, frames):
         """The lines of the function but the last. FRAMES(number) says where a node was made."""
         return [Statement(text, number, frames(number), node.name, uses)
-                for number, (text, node, uses) in enumerate(self._written)]
+                for number, (text, node, uses) in enumerate(_write(self.graph.nodes)[0])]
 
     @functools.cached_property
     def forward(self):

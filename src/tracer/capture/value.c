@@ -138,7 +138,7 @@ static bool is_watched(PyObject *value)
 {
     const Py_ssize_t offset = Py_TYPE(value)->tp_weaklistoffset;
 
-    return offset && (offset < 0 || *(PyObject **)((char *)value + offset));
+    return offset && *(PyObject **)((char *)value + offset);
 }
 
 /* Does an array of numpy's or torch's die without a trace, and all that it is a view of? */
@@ -151,7 +151,8 @@ static bool array_is_quiet(PyObject *value)
 
         if (!value_is_array(at) || value_is_foreign(at) || is_watched(at))
             return false;
-        if (!strcmp(Py_TYPE(at)->tp_name, "Tensor") || PyObject_HasAttr(at, word_of("data_ptr")))
+        /* what a program registered says what it is, and a tensor has a storage */
+        if (!is_of_package(Py_TYPE(at)) || PyObject_HasAttr(at, word_of("data_ptr")))
             return true;
         if (compat_optional_attribute(at, word_of("base"), &base) < 0)
             return PyErr_Clear(), false;
