@@ -40,9 +40,6 @@ class Frame:
     def __init__(self, code, unit, globals):
         self.code, self.unit, self.globals = code, unit, globals
 
-    def line(self):
-        return line_of(self.code, self.unit) or self.code.co_firstlineno
-
     def is_at(self, other):
         return (self.code, self.unit, self.globals) == (other.code, other.unit, other.globals)
 
@@ -89,7 +86,8 @@ class Framed:
         self.of = {"forward": code}  # by name: whose file an inner function has
         self.tables = {}  # by id of a code object: its table of lines as Python made it
         self.make, self.is_foreign = names.name("function"), False
-        own = (one.frames[0].line() for one in statements if one.frames)
+        self.known = {}  # by id of a code object: the line of each unit
+        own = (self.line(one.frames[0]) for one in statements if one.frames)
         first = next(own, code.co_firstlineno)
         body = self.body(statements, 0, first, frozenset(kept))
         scope = dict(scope)
@@ -106,9 +104,16 @@ class Framed:
         function = made["outer"](*scope.values())
         code = self.replaced(function.__code__)
         self.function = FunctionType(code, globals, "forward", None, function.__closure__)
-        del self.lines, self.names, self.of
+        del self.lines, self.names, self.of, self.known
 
     # ---- the source ----
+
+    def line(self, frame):
+        """The line of FRAME. By a table: looking for each from the start is quadratic."""
+        lines = self.known.get(id(frame.code))
+        if lines is None:
+            lines = self.known[id(frame.code)] = [at for at, *_ in frame.code.co_positions()]
+        return lines[frame.unit] or frame.code.co_firstlineno
 
     def put(self, depth, text, number, line):
         self.lines.append("    " * depth + text)
@@ -128,11 +133,11 @@ class Framed:
             later.append(later[-1] | group.uses)
         for group, needed in zip(groups, later[-2::-1]):
             if group.call:
-                line = group.call[0].line()
+                line = self.line(group.call[0])
                 rows += self.part(group, level, line, needed)
             else:
                 one = group.statements[0]
-                line = one.frames[level].line() if one.frames else line
+                line = self.line(one.frames[level]) if one.frames else line
                 rows.append((0, one.text, one.number, line))
         return rows
 
@@ -145,7 +150,7 @@ class Framed:
         words = dict(name=name, make=self.make, takes=", ".join(takes), globals=inner.globals,
                      gives="".join(one + ", " for one in gives))
         self.of[name] = inner.code
-        below = self.body(statements, level + 1, inner.line(), frozenset(gives))
+        below = self.body(statements, level + 1, self.line(inner), frozenset(gives))
         rows = [(0, "def {name}({takes}):".format(**words), first, line)]
         rows += [(depth + 1, *row) for depth, *row in below]
         rows.append((1, "return ({gives})".format(**words), last, below[-1][-1]))
