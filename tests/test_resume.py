@@ -1,4 +1,4 @@
-"""dyntrace.resume: tests/programs/resume_cases.py by hand and under the evaluator, a part of `make resume-torture`, the
+"""dyntrace.resume: tests/programs/resume_cases.py and resume_frames.py by hand and under the evaluator, a part of `make resume-torture`, the
 example of docs/resume.md, and what a trace says of a resume function.
 """
 import os
@@ -15,6 +15,11 @@ EXAMPLE = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "resume.md").read_t
 
 def test_cases(evaluate):
     assert "\nOK" in evaluate("resume_cases.py")[1]
+
+
+def test_introspection_of_frames(evaluate):
+    """f_locals, trace and profile functions, debuggers, tracemalloc, gc: as in a function that is not split, and no crash."""
+    assert "\nOK" in evaluate("resume_frames.py")[1]
 
 
 @pytest.mark.parametrize("mode", ["split", "every"])

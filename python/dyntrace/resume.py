@@ -22,6 +22,7 @@ from ._native import native as _native
 UNBOUND = _native.UNBOUND
 
 TEMPORARY = "___stack%d"
+_SHADOWED = "a comprehension has a variable of its own in the place of one in a cell"
 _numbers = itertools.count()
 
 
@@ -141,15 +142,30 @@ class _Program:
         self.code, self.steps, self.places, self.prologue = code, (), (), 0
         self.why = _refused(self.origin)
         if not self.why:
-            self.count = len(_variables(self.origin))
+            names = _variables(self.origin)
+            self.count, cells = len(names), set(self.origin.co_cellvars)
+            self.cells = [at for at, name in enumerate(names) if name in cells]
             try:
                 self.steps = self.places = _native._steps(self.origin, self.first)
                 if self.origin is not code:
                     self.places = _native._steps(code, 0)
                     self.prologue = len(self.places) - len(self.steps)
                     del self.places[:self.prologue]
+                elif not _native.FREE_MAY_BE_NULL and any(map(self.is_shadowed, self.begun())):
+                    raise ValueError(_SHADOWED)
             except ValueError as error:
-                self.why = str(error)
+                self.why, self.steps, self.places = str(error), (), ()
+
+    def begun(self):
+        """The steps behind those that set up its variables."""
+        first = self.steps[0][2]
+        return itertools.dropwhile(lambda step: step[2] == first, self.steps)
+
+    def is_shadowed(self, step):
+        """Does an inlined comprehension have something else in the slot of a cell at STEP? A resume function has that cell
+        as a free variable as well; up to 3.12 CPython writes both from one entry of f_locals."""
+        slots = step[3]
+        return bool(slots) and any(slots[at] != _native.SLOT_CELL for at in self.cells)
 
     def step(self, offset):
         """The step of the instruction at OFFSET, or that has it behind an EXTENDED_ARG; or None."""
@@ -172,7 +188,7 @@ class _Program:
             return "it is inside an except handler, where CPython keeps the exception on the stack"
         if any(slot & _native.SLOT_CELL and slot != _native.SLOT_CELL for slot in variables):
             return "a comprehension's variable is being set up there, or not"
-        return why
+        return why or (_SHADOWED if self.is_shadowed(self.steps[step]) else None)
 
     def split(self, offset):
         """Yet without the prefix."""
@@ -207,6 +223,9 @@ class _Program:
 
         enter = _native._enter(origin, step, len(known), len(stack), itself)
         steps = [("COPY_FREE_VARS", len(closure))] if closure else []
+        # CPython takes a variable for one in a cell if its MAKE_CELL has run: f_locals would show
+        # the cell, and put the value in the cell's place. enter exchanges the cells made here.
+        steps += [("MAKE_CELL", moved[at]) for at in range(free) if names[at] in cells]
         steps.append(("RESUME", 0))
         steps += [("PUSH_NULL", 0) if word == "NULL" else ("LOAD_FAST", TEMPORARY % slot) for slot, word in enumerate(stack)]
         steps += _call(enter) + [("POP_TOP", 0), ("JUMP_FORWARD", step)]

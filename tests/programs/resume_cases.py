@@ -329,7 +329,11 @@ class Everywhere(unittest.TestCase):
         self.check(unbound, True, False)
 
     def test_comprehensions(self):
-        self.check(comprehensions, 3)
+        if sys.version_info[:2] == (3, 12):
+            self.assertIn("in the place of one in a cell", resume.why_not(comprehensions.__code__, 40))
+            self.assertEqual(resume.points(comprehensions.__code__), ())
+        else:
+            self.check(comprehensions, 3)
         self.check(shadows, ["a", "b"])
         inner = types.FunctionType(next(c for c in shadows.__code__.co_consts if isinstance(c, types.CodeType)), globals(), "inner", None, (types.CellType("ab"),))
         self.check(inner)
@@ -443,7 +447,7 @@ class Parts(unittest.TestCase):
         self.assertEqual(steps[-1], ("RETURN_VALUE", None))
         (call,) = (argument for name, argument in steps if name == "LOAD_CONST")
         self.assertIn(call, split.prefix.co_consts)
-        with self.assertRaisesRegex(RuntimeError, "has no variable '___stack2'"):
+        with self.assertRaisesRegex(RuntimeError, "only the first part of a function"):
             call()
         with self.assertRaises(TypeError):
             call(1)

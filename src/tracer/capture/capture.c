@@ -65,10 +65,11 @@ static bool has_arrays(compat_frame *frame)
         if (value && (value_has_array(value, 3) || object_has_array(value)))
             return true;
     }
-    for (Py_ssize_t i = 0; closure && i < PyTuple_GET_SIZE(closure); i++)
-        if (PyCell_GET(PyTuple_GET_ITEM(closure, i)) &&
-            value_has_array(PyCell_GET(PyTuple_GET_ITEM(closure, i)), 2))
+    for (Py_ssize_t i = 0; closure && i < PyTuple_GET_SIZE(closure); i++) {
+        PyObject *value = compat_cell_content(PyTuple_GET_ITEM(closure, i));
+        if (value && value_has_array(value, 2))
             return true;
+    }
     if (!PyDict_CheckExact(frame->f_globals))
         return false;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_names); i++) {
@@ -150,17 +151,14 @@ static bool begin(struct capture *c, struct watched *w)
 /* The frame of W as it was before it was watched. */
 static void restore(struct capture *c, struct watched *w)
 {
-    PyFunctionObject *function = compat_function(w->frame);
-
     stack_drop(w, w->depth);
     for (int i = 0; i < w->variables; i++) {
         PyObject *old = compat_take_local(w->frame, i);
         compat_give_local(w->frame, i, c->first[i] ? Py_NewRef(c->first[i]->value) : NULL);
         Py_XDECREF(old);
     }
-    /* which a resume function lets go of when it is entered */
-    if (c->closure && !function->func_closure)
-        function->func_closure = Py_NewRef(c->closure);
+    if (w->resumed && c->begun)
+        c->failed |= link_enter_again(compat_function(w->frame), c->closure) < 0;
     compat_go_on(w->frame, 0, w->variables);
 }
 
@@ -329,7 +327,7 @@ static const char *why_not(PyThreadState *ts, compat_frame *frame, PyObject *cal
     if (compat_code(frame)->co_nlocalsplus > MOST_VARIABLES)
         return "it has too many variables";
     *for_code = false;
-    return ts->c_tracefunc || ts->c_profilefunc ||
+    return compat_is_traced(ts) ||
                    (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) != Py_None && !has_arrays(frame))
                ? ""
                : NULL;

@@ -452,19 +452,33 @@ bool can_step(struct capture *c, PyObject *function, struct shadow *of)
 
 /* ---- the call ---- */
 
+/* Number of W's free variable that is variable CELL as well, as in a resume function; or -1. */
+static int find_free(const struct watched *w, int cell)
+{
+    PyObject *names = w->code->co_localsplusnames;
+
+    if (!(_PyLocals_GetKind(w->code->co_localspluskinds, cell) & CO_FAST_CELL))
+        return -1;
+    for (int i = w->variables - w->code->co_nfreevars; i < w->variables; i++)
+        if (PyTuple_GET_ITEM(names, i) == PyTuple_GET_ITEM(names, cell))
+            return i;
+    return -1;
+}
+
 /* A resume function puts its own things in place: those are what it begins with. */
 static enum ended enter(struct capture *c, struct watched *w, const struct call *call)
 {
-    PyObject *result = run_call(call);
+    PyObject *result;
 
-    for (int i = 0, j = w->variables; i < w->variables; i++, j = w->variables)
-        if (!compat_local(w->frame, i)) {
+    for (int i = 0; i < w->variables; i++) {
+        const int free = find_free(w, i);
+        if (free >= 0)
+            w->shadow[i] = w->shadow[free];
+    }
+    result = run_call(call);
+    for (int i = 0; i < w->variables; i++)
+        if (!compat_local(w->frame, i))
             w->shadow[i] = NULL;
-        } else if (PyCell_Check(compat_local(w->frame, i))) { /* which is a free variable as well */
-            while (j-- > i + 1 && compat_local(w->frame, j) != compat_local(w->frame, i))
-                ;
-            w->shadow[i] = w->shadow[j];
-        }
     for (int i = 0; i < w->depth - call->slots; i++)
         if (!compat_local(w->frame, w->variables + i))
             w->shadow[w->variables + i] = &shadow_of_null;

@@ -207,11 +207,11 @@ enum ended super_made(struct capture *c, struct watched *w, const struct call *c
         i++;
     cell = i < w->variables ? compat_local(w->frame, i) : NULL;
     if (self && PyCell_Check(self)) {
-        self = PyCell_GET(self);
+        self = compat_cell_content(self);
         of_self = of_self && of_self->kind == SHADOW_CELL ? of_self->items[0] : NULL;
     }
     made = cell && w->shadow[i] && w->shadow[i]->kind == SHADOW_CELL
-               ? super_shadow(c, w->shadow[i]->items[0], of_self, PyCell_GET(cell), self)
+               ? super_shadow(c, w->shadow[i]->items[0], of_self, compat_cell_content(cell), self)
                : NULL;
     return made ? stack_result(c, w, call->slots, run_call(call), made) : ENDED_BEFORE;
 }

@@ -107,7 +107,7 @@ static PyObject *variables_told(struct capture *c, const struct watched *w)
         if (cell && (!shadow || shadow->kind != SHADOW_CELL || shadow->guarded))
             continue; /* it is not ours to set */
         if (cell) {
-            value = PyCell_GET(value);
+            value = compat_cell_content(value);
             shadow = shadow->items[0];
         }
         if (value ? shadow && shadow == before : !before)

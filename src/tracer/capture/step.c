@@ -152,7 +152,7 @@ static struct shadow *free_cell(struct capture *c, struct watched *w, int i, PyO
 {
     struct shadow *of = w->function, *source = NULL, *content = NULL;
     OWNED PyObject *number = PyLong_FromLong(i);
-    PyObject *value = PyCell_GET(cell);
+    PyObject *value = compat_cell_content(cell);
 
     if (of && of->kind == SHADOW_FUNCTION && i < of->count)
         return of->items[i];
@@ -199,8 +199,8 @@ static struct shadow *cell_content(struct capture *c, struct shadow *of)
 
 static enum ended deref(struct capture *c, struct watched *w, uint32_t variable, bool stores)
 {
-    PyObject *cell = compat_local(w->frame, (int)variable),
-             *old = cell && PyCell_Check(cell) ? PyCell_GET(cell) : NULL, *value;
+    PyObject *cell = compat_local(w->frame, (int)variable), *old = compat_cell_content(cell),
+             *value;
     struct shadow *of = w->shadow[variable], *content = old ? cell_content(c, of) : NULL, *shadow;
 
     if (stores ? !cell || !PyCell_Check(cell) : !old)
@@ -526,6 +526,7 @@ enum ended watch(struct capture *c, struct watched *w)
         action = compat_action(w->op, arg, unit);
         in_call = w->op == KW_NAMES || w->op == PRECALL;
         compat_step_at(w->frame, unit);
+        c->failed |= compat_is_traced(c->ts); /* CPython calls trace functions at each line */
         w->before = w->depth;
         if (!w->outer && c->mortal->count) /* what it changes can be taken back */
             w->serial = ++c->serial;

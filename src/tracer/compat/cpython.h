@@ -222,6 +222,16 @@ static inline void compat_give_local(compat_frame *frame, int i, PyObject *value
 #endif
 }
 
+/* What is in CELL, borrowed; NULL: nothing, or it is no cell. */
+static inline PyObject *compat_cell_content(PyObject *cell)
+{
+    return cell && PyCell_Check(cell) ? PyCell_GET(cell) : NULL;
+}
+
+/* May a free variable of a frame that runs be NULL? Up to 3.12 f_locals reads a cell there without
+ * looking; PEP 667's does not see one that is not there. */
+#define COMPAT_FREE_MAY_BE_NULL (PY_VERSION_HEX >= 0x030d0000)
+
 /* Let tracebacks, sys._getframe() and all else pass over FRAME, as over one that has not started,
  * until its next instruction. A frame object, as of sys._getframe().f_lineno, gets the line of what
  * comes behind the instructions put in here. */
@@ -401,6 +411,8 @@ static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
     _PyEval_FrameClearAndPop(ts, frame);
     #else
     static _Py_CODEUNIT code[2] = {{.op.code = RETURN_VALUE}, {.op.code = RETURN_VALUE}};
+    PyFrameObject *object = (PyFrameObject *)Py_XNewRef((PyObject *)frame->frame_obj);
+    PyCodeObject *const ended = compat_code(frame);
     PyObject *result;
 
     frame->localsplus[frame->stacktop++] = Py_NewRef(Py_None);
@@ -411,6 +423,10 @@ static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
     if (!result)
         PyErr_Clear();
     Py_XDECREF(result);
+    if (object) { /* has a copy of the frame, and must not look for its place in CODE */
+        object->f_frame->prev_instr = _PyCode_CODE(ended) + ended->_co_firsttraceable;
+        Py_DECREF(object);
+    }
     #endif
     ts->current_exception = pending; /* finalizers leave none */
 #endif

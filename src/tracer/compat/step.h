@@ -74,6 +74,12 @@ static inline void compat_step_end(PyThreadState *ts, compat_frame *frame)
     #define compat_set_depth(frame, count) ((frame)->stacktop = (count))
 #endif
 
+/* Are the thread's frames traced or profiled by a function of sys.settrace() or sys.setprofile()? */
+static inline bool compat_is_traced(const PyThreadState *ts)
+{
+    return ts->c_tracefunc || ts->c_profilefunc;
+}
+
 /* The instruction at UNIT runs. */
 static inline void compat_step_at(compat_frame *frame, int32_t unit)
 {

@@ -51,9 +51,13 @@ static PyObject *iterated(compat_frame *frame, PyObject *name, PyObject *value)
     return set ? Py_NewRef(iterator) : NULL;
 }
 
+static bool is_free(PyCodeObject *code, int variable)
+{
+    return _PyLocals_GetKind(code->co_localspluskinds, variable) & CO_FAST_FREE;
+}
+
 /* FRAME's variable for number I of RESUME, of which STACK and those behind it are slots of the
- * stack. A cell is taken for a free variable; what an inlined comprehension has in that place, for
- * an argument that is in a cell. */
+ * stack. A cell is taken for a free variable. */
 static PyObject *take(compat_frame *frame, PyCodeObject *resume, int i, int stack)
 {
     PyObject *name = PyTuple_GET_ITEM(resume->co_localsplusnames, i), *value;
@@ -66,6 +70,9 @@ static PyObject *take(compat_frame *frame, PyCodeObject *resume, int i, int stac
     value = compat_local(frame, at);
     if (kind & CO_FAST_FREE && !(value && PyCell_Check(value)))
         return PyCell_New(NULL);
+    if (is_free(compat_code(frame),
+                at)) /* CPython reads f_locals through it as long as FRAME lives */
+        return Py_NewRef(value);
     value = compat_take_local(frame, at);
     return !value ? Py_NewRef(UNBOUND) : i < stack ? value : iterated(frame, name, value);
 }
@@ -89,6 +96,28 @@ static PyObject *take_all(compat_frame *frame, PyCodeObject *resume, int first, 
     return taken;
 }
 
+/* The constant of CODE that is a call of FUNCTION for SELF, or for anything if that is NULL. */
+static PyObject *find_constant(PyCodeObject *code, PyCFunction function, PyObject *self)
+{
+    for (Py_ssize_t i = PyTuple_GET_SIZE(code->co_consts) - 1; i >= 0; i--) {
+        PyObject *constant = PyTuple_GET_ITEM(code->co_consts, i);
+        if (!PyCFunction_CheckExact(constant) || PyCFunction_GET_FUNCTION(constant) != function)
+            continue;
+        if (!self || PyCFunction_GET_SELF(constant) == self)
+            return constant;
+    }
+    return NULL;
+}
+
+/* A program can find the function of a resume function's frame (gc.get_objects()), which has no
+ * closure any more, and whose stack slots only leave() knows. */
+static PyObject *refuse_call(PyObject *function, PyObject *const *args, size_t count,
+                             PyObject *names)
+{
+    return PyErr_Format(PyExc_RuntimeError, "only the first part of its function may call %U()",
+                        ((PyFunctionObject *)function)->func_name);
+}
+
 static PyObject *leave(PyObject *object, PyObject *ignored)
 {
     PyCodeObject *resume = (PyCodeObject *)object;
@@ -100,10 +129,11 @@ static PyObject *leave(PyObject *object, PyObject *ignored)
               locals = (int)link_number(link_of(resume), LINK_LOCALS);
     OWNED PyObject *cells = NULL, *handed = NULL, *made = NULL, *keys = NULL;
     PyFunctionObject *function;
+    vectorcallfunc call;
     PyObject *result;
 
-    if (!frame)
-        return PyErr_Format(PyExc_RuntimeError, "a resume function is called by no frame");
+    if (!frame || !find_constant(compat_code(frame), leave, object))
+        return PyErr_Format(PyExc_RuntimeError, "only the first part of a function may call this");
     if (!(cells = take_all(frame, resume, resume->co_nlocalsplus - cell_count, cell_count, INT_MAX,
                            false)) ||
         !(handed = take_all(frame, resume, 0, arguments, locals, true)) ||
@@ -117,27 +147,59 @@ static PyObject *leave(PyObject *object, PyObject *ignored)
     Py_CLEAR(cells);
     Py_XSETREF(function->func_doc, handed); /* nobody sees the function; let_go() looks there */
     handed = NULL;
+    call = function->vectorcall;
+    function->vectorcall = refuse_call;
     compat_hide(frame);
     compat_uncount(ts, 1);
-    result = PyObject_Vectorcall(made, &PyTuple_GET_ITEM(function->func_doc, 0),
-                                 (size_t)(arguments - named), keys);
+    result =
+        call(made, &PyTuple_GET_ITEM(function->func_doc, 0), (size_t)(arguments - named), keys);
     compat_uncount(ts, -1);
     return result;
 }
 
 /* ---- to the second part ---- */
 
-/* The function made by leave() that FRAME is a call of lets go of what it was for. */
-static void let_go(compat_frame *frame)
+/* The function made by leave() that FRAME is a call of lets go of what it was for. False: FRAME is
+ * a call of another function, or has been entered before (a debugger jumped to its first line). */
+static bool let_go(compat_frame *frame)
 {
     PyFunctionObject *function = compat_function(frame);
     PyObject *handed = PyFunction_Check(function) ? function->func_doc : NULL;
+    bool is_marked = handed && PyTuple_CheckExact(handed) && PyTuple_GET_SIZE(handed) > 0;
 
-    if (handed && PyTuple_CheckExact(handed) && PyTuple_GET_SIZE(handed) &&
-        PyTuple_GET_ITEM(handed, PyTuple_GET_SIZE(handed) - 1) == UNBOUND) {
+    is_marked = is_marked && PyTuple_GET_ITEM(handed, PyTuple_GET_SIZE(handed) - 1) == UNBOUND;
+    if (is_marked) {
         Py_CLEAR(function->func_closure); /* the frame has the cells */
         Py_CLEAR(function->func_doc);
     }
+    return is_marked;
+}
+
+int link_enter_again(PyFunctionObject *function, PyObject *closure)
+{
+    OWNED PyObject *marked = PyTuple_Pack(1, UNBOUND);
+
+    if (!marked)
+        return -1;
+    Py_XSETREF(function->func_closure, Py_XNewRef(closure));
+    Py_XSETREF(function->func_doc, Py_NewRef(marked));
+    return 0;
+}
+
+/* Put the cell that came as free variable FREE into its own place, where MAKE_CELL has just made
+ * another one. What is in that one is of no account: f_locals may have been written since. */
+static void place_cell(compat_frame *frame, PyCodeObject *code, int free)
+{
+    const int at = find(code, PyTuple_GET_ITEM(code->co_localsplusnames, free), true);
+
+    if (at == free) /* a free variable of the original */
+        return;
+    compat_drop_local(frame, at);
+    compat_give_local(frame, at, Py_XNewRef(compat_local(frame, free)));
+    /* f_locals has each name once. Before 3.13 it needs a cell in each free variable; that is the
+     * same one, so that writing both from one dict changes nothing. */
+    if (COMPAT_FREE_MAY_BE_NULL)
+        compat_drop_local(frame, free);
 }
 
 static PyObject *enter(PyObject *link, PyObject *ignored)
@@ -146,17 +208,10 @@ static PyObject *enter(PyObject *link, PyObject *ignored)
     PyCodeObject *code = frame ? compat_code(frame) : NULL;
     const Py_ssize_t locals = link_number(link, LINK_LOCALS), depth = link_number(link, LINK_DEPTH);
 
-    if (!code || link_of(code) != link)
-        return PyErr_Format(PyExc_RuntimeError, "only a resume function may call this");
-    let_go(frame);
-    /* what were cells are cells */
-    for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++) {
-        int at = find(code, PyTuple_GET_ITEM(code->co_localsplusnames, i), true);
-        if (at == i || (at < locals && compat_local(frame, at) != UNBOUND))
-            continue;
-        compat_drop_local(frame, at);
-        compat_give_local(frame, at, Py_XNewRef(compat_local(frame, i)));
-    }
+    if (!code || link_of(code) != link || !let_go(frame))
+        return PyErr_Format(PyExc_RuntimeError, "only a resume function may call this, once");
+    for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++)
+        place_cell(frame, code, i);
     for (int i = 0; i < code->co_nlocalsplus + depth; i++) /* the stack lies behind the variables */
         if ((i >= locals && i < code->co_argcount + code->co_kwonlyargcount) ||
             compat_local(frame, i) == UNBOUND)
@@ -166,12 +221,9 @@ static PyObject *enter(PyObject *link, PyObject *ignored)
 
 PyObject *link_of(PyCodeObject *code)
 {
-    for (Py_ssize_t i = PyTuple_GET_SIZE(code->co_consts) - 1; i >= 0; i--) {
-        PyObject *constant = PyTuple_GET_ITEM(code->co_consts, i);
-        if (PyCFunction_CheckExact(constant) && PyCFunction_GET_FUNCTION(constant) == enter)
-            return PyCFunction_GET_SELF(constant);
-    }
-    return NULL;
+    PyObject *constant = find_constant(code, enter, NULL);
+
+    return constant ? PyCFunction_GET_SELF(constant) : NULL;
 }
 
 PyCodeObject *link_origin(PyObject *link)

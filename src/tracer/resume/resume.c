@@ -139,6 +139,7 @@ int resume_types_ready(PyObject *module)
                    PyModule_AddIntMacro(module, SLOT_NULL) ||
                    PyModule_AddIntMacro(module, SLOT_CELL) ||
                    PyModule_AddIntMacro(module, SLOT_HANDLER) ||
+                   PyModule_AddIntConstant(module, "FREE_MAY_BE_NULL", COMPAT_FREE_MAY_BE_NULL) ||
                    PyModule_AddType(module, &resume_unbound) ||
                    PyModule_AddFunctions(module, resume_methods)
                ? -1

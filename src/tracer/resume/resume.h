@@ -34,6 +34,9 @@ PyObject *link_of(PyCodeObject *code);
  * */
 PyCodeObject *link_origin(PyObject *link);
 
+/* FUNCTION's frame, which is entered, begins once more, with CLOSURE (or NULL). -1: no memory. */
+int link_enter_again(PyFunctionObject *function, PyObject *closure);
+
 extern PyMethodDef resume_methods[];
 int resume_types_ready(PyObject *module);
 
