@@ -292,6 +292,11 @@ evaluator-fuzz: all
 	$(MAKE) BUILD=build/san SANITIZE="$(SAN_FLAGS)" CFLAGS="-O1 -g" all
 	$(firstword $(PYTHONS)) tests/fuzz/evaluator.py $(PYTHONS:%=--python %) --build $(BUILD) --build build/san --seconds $(FUZZ_SECONDS)
 
+# Random hostile functions under dyntrace.compile and dyntrace.resume: no process crashes.
+capture-fuzz: all
+	$(MAKE) BUILD=build/san SANITIZE="$(SAN_FLAGS)" CFLAGS="-O1 -g" all
+	$(firstword $(PYTHONS)) tests/fuzz/captured.py $(PYTHONS:%=--python %) --build $(BUILD) --build build/san --seconds $(FUZZ_SECONDS)
+
 # Random programs under random settings: what --what-if predicts beside what then happens.
 PAIRS ?= 400
 whatif-pairs: all
@@ -396,6 +401,7 @@ help:
 	@echo "make tui-fuzz        random keys in the TUI under ASan, for FUZZ_SECONDS"
 	@echo "make whatif-pairs    what --what-if predicts of PAIRS random programs, beside what then happens"
 	@echo "make evaluator-fuzz  random hostile programs for the evaluator, as it is and under ASan, for FUZZ_SECONDS"
+	@echo "make capture-fuzz    random hostile functions captured and split, as it is and under ASan, for FUZZ_SECONDS each"
 	@echo "make tui-tour        every key in every view of the TUI, under ASan and UBSan, then under valgrind"
 	@echo "make capture-judges  dyntrace.compile on its corpus, random functions and CPython's tests, beside torch.compile; RANDOM=2000"
 	@echo "make cpython-tests   CPython's own tests with and without dyntrace; COMPARE=--quick takes minutes"
@@ -410,7 +416,7 @@ help:
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit bundle wheel sdist install uninstall test unit unit-build lint format ratchet wheel-test deb-test check-san check-valgrind \
-        fuzz fuzz-build tui-fuzz evaluator-fuzz whatif-pairs tui-tour bench engines cpython-tests capture-judges torch-tests torch-matrix conformance shim-torture resume-torture clean help
+        fuzz fuzz-build tui-fuzz evaluator-fuzz capture-fuzz whatif-pairs tui-tour bench engines cpython-tests capture-judges torch-tests torch-matrix conformance shim-torture resume-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 

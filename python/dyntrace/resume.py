@@ -162,10 +162,11 @@ class _Program:
         return itertools.dropwhile(lambda step: step[2] == first, self.steps)
 
     def is_shadowed(self, step):
-        """Does an inlined comprehension have something else in the slot of a cell at STEP? A resume function has that cell
-        as a free variable as well; up to 3.12 CPython writes both from one entry of f_locals."""
+        """Does an inlined comprehension have something else in the slot of a cell at STEP? A resume
+        function has that cell as a free variable as well, and f_locals may write both as one."""
         slots = step[3]
-        return bool(slots) and any(slots[at] != _native.SLOT_CELL for at in self.cells)
+        there = map(slots.__getitem__, self.cells) if slots else ()
+        return not {_native.SLOT_CELL}.issuperset(there)
 
     def step(self, offset):
         """The step of the instruction at OFFSET, or that has it behind an EXTENDED_ARG; or None."""

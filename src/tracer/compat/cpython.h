@@ -225,7 +225,9 @@ static inline void compat_give_local(compat_frame *frame, int i, PyObject *value
 /* What is in CELL, borrowed; NULL: nothing, or it is no cell. */
 static inline PyObject *compat_cell_content(PyObject *cell)
 {
-    return cell && PyCell_Check(cell) ? PyCell_GET(cell) : NULL;
+    if (!cell || !PyCell_Check(cell))
+        return NULL;
+    return PyCell_GET(cell);
 }
 
 /* May a free variable of a frame that runs be NULL? Up to 3.12 f_locals reads a cell there without

@@ -74,7 +74,7 @@ static inline void compat_step_end(PyThreadState *ts, compat_frame *frame)
     #define compat_set_depth(frame, count) ((frame)->stacktop = (count))
 #endif
 
-/* Are the thread's frames traced or profiled by a function of sys.settrace() or sys.setprofile()? */
+/* Does a function of sys.settrace() or sys.setprofile() see the thread's frames? */
 static inline bool compat_is_traced(const PyThreadState *ts)
 {
     return ts->c_tracefunc || ts->c_profilefunc;

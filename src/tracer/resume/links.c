@@ -56,6 +56,11 @@ static bool is_free(PyCodeObject *code, int variable)
     return _PyLocals_GetKind(code->co_localspluskinds, variable) & CO_FAST_FREE;
 }
 
+static bool is_cell(PyCodeObject *code, int variable)
+{
+    return _PyLocals_GetKind(code->co_localspluskinds, variable) & CO_FAST_CELL;
+}
+
 /* FRAME's variable for number I of RESUME, of which STACK and those behind it are slots of the
  * stack. A cell is taken for a free variable. */
 static PyObject *take(compat_frame *frame, PyCodeObject *resume, int i, int stack)
@@ -68,12 +73,21 @@ static PyObject *take(compat_frame *frame, PyCodeObject *resume, int i, int stac
         return PyErr_Format(PyExc_RuntimeError,
                             "a resume function is called by code that has no variable '%U'", name);
     value = compat_local(frame, at);
+    if (!(kind & CO_FAST_FREE) && value && is_cell(compat_code(frame), at))
+        return Py_NewRef(UNBOUND); /* it comes by its cell */
     if (kind & CO_FAST_FREE && !(value && PyCell_Check(value)))
         return PyCell_New(NULL);
-    if (is_free(compat_code(frame),
-                at)) /* CPython reads f_locals through it as long as FRAME lives */
+    /* CPython reads f_locals through it as long as FRAME lives. */
+    if (is_free(compat_code(frame), at))
         return Py_NewRef(value);
     value = compat_take_local(frame, at);
+    /* A debugger may send FRAME back from its last instruction. */
+    if (kind & CO_FAST_FREE) {
+        PyObject *empty = PyCell_New(NULL);
+        if (!empty)
+            PyErr_Clear();
+        compat_give_local(frame, at, empty);
+    }
     return !value ? Py_NewRef(UNBOUND) : i < stack ? value : iterated(frame, name, value);
 }
 
@@ -196,8 +210,8 @@ static void place_cell(compat_frame *frame, PyCodeObject *code, int free)
         return;
     compat_drop_local(frame, at);
     compat_give_local(frame, at, Py_XNewRef(compat_local(frame, free)));
-    /* f_locals has each name once. Before 3.13 it needs a cell in each free variable; that is the
-     * same one, so that writing both from one dict changes nothing. */
+    /* f_locals has each name once, or finds the same cell under both, so that writing both from one
+     * dict changes nothing. */
     if (COMPAT_FREE_MAY_BE_NULL)
         compat_drop_local(frame, free);
 }
