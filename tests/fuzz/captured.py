@@ -269,6 +269,8 @@ def play(seeds, without, only, control):
     def recursive(n, a):
         return a if n <= 0 else recursive(n - 1, a) + 1
 
+    chooser.seed(seeds[0])
+    state.deep = DEEP + 1  # not yet
     object_ = O()
     space = {"np": np, "o": object_, "own": Own(), "descriptor": Described(), "number": 3, "range": range, "__name__": "fuzz"}
     space.update((thing.__name__, thing) for thing in (foreign, chance, helper, values, later, recursive, Own, O, Dies, Manager, Measured))
@@ -450,6 +452,7 @@ def play(seeds, without, only, control):
     every = {name[4:]: thing for name, thing in locals().items() if name.startswith("act_")}
     acts = [thing for name, thing in every.items() if name not in without and (not only or name in only)]
     null = open(os.devnull, "w")
+    state.deep = 0
     signal.signal(signal.SIGUSR1, lambda *args: foreign(0.7))
 
     def drive(function):
