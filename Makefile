@@ -52,11 +52,11 @@ RELRO  := $(call taken,-Wl$(comma)-z$(comma)relro -Wl$(comma)-z$(comma)now)
 STANDARD := -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Wno-unused-parameter $(GUARDS) $(SANITIZE)
 # Where a reader of traces runs out of its memory is said in one place: src/lib/bounds.c.
 WRAP     := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
-LIBS     := $(WRAP) -lsqlite3 -ledit -lncursesw -lresolv -lpthread -lm
+LIBS     := $(WRAP) -lsqlite3 -ledit -lncursesw -lmd -lresolv -lpthread -lm
 # Of a program for other machines: all but the C library inside, where there is an archive of it. bsd and md are what
 # Debian's libedit needs.
 inside    = $(foreach name,$(1),$(if $(filter /%,$(shell $(CC) -print-file-name=lib$(name).a)),-l$(name)))
-BUNDLE    = $(WRAP) -Wl,-Bstatic $(call inside,sqlite3 edit ncursesw tinfo bsd md) -Wl,-Bdynamic -lsqlite3 -ledit -lncursesw -lresolv -lpthread -lm
+BUNDLE    = $(WRAP) -Wl,-Bstatic $(call inside,sqlite3 edit ncursesw tinfo bsd md) -Wl,-Bdynamic -lsqlite3 -ledit -lncursesw -lmd -lresolv -lpthread -lm
 
 TRACER  := src/tracer_shim.c $(sort $(shell find src/tracer -name "*.c"))
 SOURCES := $(filter-out $(TRACER),$(sort $(shell find src -name "*.c")))
@@ -248,7 +248,7 @@ lint: all
 	CLANG_FORMAT="$(CLANG_FORMAT)" python3 tests/lint.py $(LINKED)
 
 format:
-	$(CLANG_FORMAT) -i $(shell find src -name "*.[ch]")
+	@$(CLANG_FORMAT) -i $(shell find src -name "*.[ch]")
 
 ratchet: all
 	python3 tests/ratchet.py --renew $(LINKED)

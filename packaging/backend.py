@@ -98,9 +98,9 @@ def built(tree):
     try:
         status = subprocess.run(command, stdout=sys.stderr, env=environment).returncode
     except OSError as error:
-        stop(f"make: {error.strerror}: apt install gcc make libsqlite3-dev libedit-dev libncurses-dev")
+        stop(f"make: {error.strerror}: apt install gcc make libsqlite3-dev libedit-dev libmd-dev libncurses-dev")
     if status:
-        stop("make failed, see above; it needs gcc, libsqlite3-dev, libedit-dev and libncurses-dev")
+        stop("make failed, see above; it needs gcc, libsqlite3-dev, libedit-dev, libmd-dev and libncurses-dev")
     return Path(tree, "bundle/dyntrace"), Path(tree, "bundle", "_dyntrace" + facts.split()[2])
 
 

@@ -16,13 +16,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <md5.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include "command.h"
 #include "lib/bounds.h"
 #include "lib/list.h"
-#include "lib/md5.h"
 #include "lib/out_file.h"
 #include "lib/say.h"
 #include "schema.h"
@@ -158,8 +158,8 @@ static bool record_next(struct import *import, struct log *log, struct record *r
  * whole, or there is none. */
 static const char *text_damage(const struct record *record, const char *md5)
 {
-    bool is_digest = strlen(md5) == MD5_HEX - 1;
-    char hex[MD5_HEX];
+    bool is_digest = strlen(md5) == MD5_DIGEST_STRING_LENGTH - 1;
+    char hex[MD5_DIGEST_STRING_LENGTH];
 
     if (!record->text)
         return *md5 ? "is missing" : NULL;
@@ -167,7 +167,7 @@ static const char *text_damage(const struct record *record, const char *md5)
         return "is longer than 15 MB or has a NUL in it";
     if (!is_digest)
         return "has no md5, so that nobody knows whether it is whole";
-    md5_hex(record->text, record->length, hex);
+    MD5Data((const uint8_t *)record->text, record->length, hex);
     return strcasecmp(hex, md5) ? "was cut or altered: it does not have its md5" : NULL;
 }
 

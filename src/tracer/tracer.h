@@ -1,13 +1,13 @@
 /* tracer/tracer.h -- what the files of the extension share.
  *
  * Runs in: the traced process. A thread's own struct tracer is touched by that thread only.
- * Everything that the shim has belongs to one interpreter, the home (tracer/module.c), and its GIL
+ * Everything that the shim has belongs to one interpreter, the home (tracer/place.c), and its GIL
  * guards it. What all interpreters use, which may have GILs of their own, is guarded by
  * tracer_lock(): files, rings, and ids of code and threads.
  *
  *   tracer_shim.c      the PEP 523 hook: an ENTER and an EXIT word per frame (record.h)
- *   module.c           the module: start, pause, resume; sub-interpreters, and one initialised
- *                      again
+ *   module.c           the module: start, pause, resume
+ *   place.c            sub-interpreters, and a main one that is initialised again
  *   slot.c             whether our hook is still called, or somebody else has its place
  *   session.c          joining a session, and fork(); file.c, ring.c: what is shared with the
  *                      collector
@@ -224,7 +224,7 @@ struct tracer_process {
 extern struct tracer_process tracer_process;
 extern __thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
 
-/* tracer/module.c */
+/* tracer/place.c */
 enum tracer_place {
     PLACE_HOME,  /* the main interpreter, as it was first initialised: recording and the shim */
     PLACE_AGAIN, /* ... initialised again: recording only */
@@ -233,6 +233,7 @@ enum tracer_place {
 };
 /* What the interpreter that runs is to us. The first call in it makes it known. */
 enum tracer_place tracer_place(void);
+/* tracer/module.c */
 /* The session that is open records the interpreter that runs as well, from here on. */
 void tracer_join_interpreter(void);
 

@@ -1,6 +1,6 @@
 /* tracer/capture/capture.h -- dyntrace.compile: graphs of what functions do with arrays.
  *
- * Runs in: the traced process, under the GIL. The shim's place only (tracer/module.c).
+ * Runs in: the traced process, under the GIL. The shim's place only (tracer/place.c).
  *
  * A call that misses under a capture callback is watched: step.c runs its first real run itself, in
  * the call's own frame, by the C functions that CPython calls, and keeps beside each slot of the

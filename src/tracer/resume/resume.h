@@ -1,7 +1,7 @@
 /* tracer/resume/resume.h -- for dyntrace.resume: what a split function needs when it runs, and what
  * splits it.
  *
- * Runs in: the traced process, under the GIL. The shim's place only (tracer/module.c). */
+ * Runs in: the traced process, under the GIL. The shim's place only (tracer/place.c). */
 #ifndef DYNTRACE_RESUME_RESUME_H
 #define DYNTRACE_RESUME_RESUME_H
 
