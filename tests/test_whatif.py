@@ -68,6 +68,13 @@ TRUTHS = {
     "two_backends": [("", "backend_shared=no"), ("recompile_limit=3", "backend_shared=no"), ("", "isolate=region"), ("recompile_limit=8", "recompile_limit=5"),
                      ("recompile_limit=4", "backend_shared=no,recompile_limit=2")],
     "generators": [("", "recompile_limit=2"), ("recompile_limit=2", "recompile_limit=4")],
+    "one_at_a_time": [("accumulated_limit=3", "accumulated_limit=50"), ("accumulated_limit=3", "accumulated_limit=2"),
+                      ("accumulated_limit=3", "recompile_limit=20"), ("", "accumulated_limit=4")],
+}
+# The same of programs that do what no trace shows: some calls are guesses, and those that are not must be right.
+GUESSES = {
+    "by_place": [("", "recompile_limit=1"), ("", "recompile_limit=2"), ("recompile_limit=2", "recompile_limit=8"), ("", "accumulated_limit=3")],
+    "run_only": [("", "recompile_limit=1"), ("", "recompile_limit=2"), ("", "recompile_limit=3"), ("recompile_limit=1", "recompile_limit=4")],
 }
 
 
@@ -94,7 +101,19 @@ def words(settings):
     return [f"{key}={value}" for key, value in settings.items()]
 
 
-@pytest.mark.parametrize("case, under, settings", [(case, under, settings) for case, pairs in TRUTHS.items() for under, settings in pairs])
+def of(pairs):
+    return pytest.mark.parametrize("case, under, settings", [(case, *pair) for case, several in pairs.items() for pair in several])
+
+
+@of(GUESSES)
+def test_what_a_trace_does_not_show_is_a_guess(record, dyntrace, case, under, settings):
+    under = as_program(under)
+    a = record([CASES, case, *words(under)])
+    b = record([CASES, case, *words({**under, **as_program(settings)})])
+    compare(predicted(dyntrace, a.path, settings), recorded(b.path))
+
+
+@of(TRUTHS)
 def test_predictions_come_true(record, dyntrace, case, under, settings):
     under = as_program(under)
     a = record([CASES, case, *words(under)])

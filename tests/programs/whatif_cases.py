@@ -10,7 +10,7 @@ from types import FunctionType
 
 import dyntrace
 import dyntrace.config
-from dyntrace.eval_frame import reset_code, set_eval_frame
+from dyntrace.eval_frame import _debug_get_cache_entry_list, reset_code, set_eval_frame
 from dyntrace.guards import EQUALS_MATCH, GuardTree, ID_MATCH, L, LIST_LENGTH, TENSOR_MATCH, TYPE_MATCH, WEAKREF_ALIVE
 from dyntrace.types import GuardedCode
 
@@ -324,6 +324,41 @@ def several_fit():
         set_eval_frame(compiler)
         f(x)
         set_eval_frame(None)
+
+
+def invalidate(*places):
+    entries = [entry for entry in _debug_get_cache_entry_list(g.__code__) if entry.valid]
+    for place in places:
+        if place < len(entries):
+            entries[place].invalidate("the program's choice")
+
+
+def one_at_a_time():
+    """Each entry is invalidated after its call: only the limit on all entries ever can be met."""
+    set_eval_frame(compile_all(g))
+    for n in range(6):
+        g(n)
+        invalidate(0)
+
+
+def by_place():
+    """The program invalidates whichever entry stands in front: under other settings that is another one."""
+    set_eval_frame(compile_all(g))
+    for n in (1, 2, 3, 1, 2, 3, 4, 1, 2, 3, 4, 5, 2, 1):
+        g(n)
+        if n == 3:
+            invalidate(0)
+
+
+def run_only():
+    """Calls under the callback False, for which the entries of both backends count."""
+    first, second = compile_all(g), compile_all(g)
+    first._torchdynamo_orig_backend, second._torchdynamo_orig_backend = "a", "b"
+    for callback in (first, second, False):
+        for n in (1, 2):
+            set_eval_frame(callback)
+            g(n)
+            set_eval_frame(None)
 
 
 globals()[sys.argv[1]]()

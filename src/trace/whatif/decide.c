@@ -76,6 +76,33 @@ static int64_t group_of(const struct whatif *w, uint32_t code, int64_t region, u
     return region;
 }
 
+/* Does the predicted cache S differ from the recorded one at the time when ENTRY died there? */
+static bool is_other_cache(const struct whatif *w, const struct sim *s, uint32_t entry)
+{
+    const struct replay_entry *entries = w->r->entries.at, *died = &entries[entry];
+    size_t same = 0, recorded = 0;
+
+    if (w->knobs->order)
+        return true;
+    for (size_t i = 0; i < w->r->entries.count; i++) {
+        bool lived = entries[i].code == died->code && entries[i].born_ns < died->died_ns &&
+                     entries[i].died_ns >= died->died_ns;
+        recorded += lived;
+        same += lived && cache_order_find(&s->cache, (uint32_t)i) < s->cache.count;
+    }
+    return same != recorded || same != s->cache.count;
+}
+
+/* The program invalidated the entry at PLACE, as recorded. In S it may have meant any other. */
+static void sim_doubt(struct whatif *w, struct sim *s, size_t place)
+{
+    for (size_t i = 0; i < s->cache.count; i++) {
+        s->cache.at[i].ghost = s->cache.at[i].ghost || i == place;
+        s->cache.at[i].unsure = !s->cache.at[i].ghost;
+    }
+    w->assumed[ASSUMED_DEATHS] = true;
+}
+
 /* ENTRY died. */
 static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
 {
@@ -90,6 +117,8 @@ static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
     if (w->r->entries.at[entry].reset) {
         s->cache.count = s->cache.pinned = s->limited.count = s->dead = 0;
         s->ever = s->failed = s->less = s->more = 0;
+    } else if (!object && w->base && is_other_cache(w, s, entry)) {
+        sim_doubt(w, s, place);
     } else if (place < s->cache.count) {
         enum like dies = like_dies(w, entry);
         s->cache.at[place].unsure = s->cache.at[place].unsure || dies == LIKE_GUESS_YES;
@@ -209,6 +238,43 @@ static void check_cost(const struct whatif *w, uint32_t class_, bool passed, str
     t->check_ns += like_cost(w, class_, passed ? TIMED_PASS : TIMED_FAIL);
 }
 
+/* Did C pass over an entry for its backend? */
+static bool saw_other_backend(const struct whatif *w, const struct call *c)
+{
+    const struct replay_check *checks = w->r->checks.at + c->l->checks;
+
+    for (uint32_t i = 0; i < c->l->check_count; i++)
+        if (checks[i].result == CHECK_BACKEND_MISMATCH)
+            return true;
+    return false;
+}
+
+/* Is an entry of class CLASS_ of another backend than C's? Two backends may have one name: then a
+ * recorded mismatch tells them apart. */
+static bool is_other_backend(struct whatif *w, uint32_t class_, const struct call *c)
+{
+    uint32_t backend = w->classes.at[class_].backend;
+
+    if (c->backend == REPLAY_NONE)
+        return false;
+    if (backend != REPLAY_NONE && backend != c->backend)
+        return true;
+    return *pair_at(w, class_, c->class_) & SEEN_MISMATCH;
+}
+
+/* May C be a call under the callback False, for which the entries of all backends count? A trace does
+ * not hold the callback; an entry that C passed over for its backend shows that there was one. */
+static bool may_be_run_only(const struct whatif *w, const struct call *c)
+{
+    return c->l->outcome == OUTCOME_HIT && !saw_other_backend(w, c);
+}
+
+/* Is C's backend not known, but that it is none of the entries that C passed over? */
+static bool is_backend_unknown(const struct whatif *w, const struct call *c)
+{
+    return c->backend == REPLAY_NONE && !c->run_only && saw_other_backend(w, c);
+}
+
 /* The entry that C hits: its place, or the number of entries. *UNSURE: that is a guess. */
 static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, bool *unsure,
                          struct whatif_tally *t)
@@ -217,6 +283,8 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
                  (w->knobs->isolate && w->codes[c->code].several);
     struct cache_walk walk = cache_walk(&s->cache, c->group, apart ? c->group : -1);
     const struct cached *front = s->cache.at, *tried, *hit = NULL;
+    bool others = false; /* entries of other backends were passed over */
+    bool any_backend = is_backend_unknown(w, c);
 
     *unsure = false;
     if (s->cache.count && front->id == c->class_ && c->class_ < w->r->entries.count &&
@@ -226,16 +294,17 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
         return 0;
     }
     while ((tried = cache_walk_next(&walk))) {
-        uint32_t backend = w->classes.at[tried->id].backend;
         enum like like;
-        if (c->backend != REPLAY_NONE && backend != REPLAY_NONE && backend != c->backend)
+        if (is_other_backend(w, tried->id, c)) {
+            others = true;
             continue;
+        }
         like = like_fits(w, tried->id, c->lookup);
         if (tried->ghost) {
             *unsure = *unsure || like != LIKE_NO;
             continue;
         }
-        if (tried->unsure && like == LIKE_YES)
+        if ((tried->unsure || any_backend) && like == LIKE_YES)
             like = LIKE_GUESS_YES;
         if (!hit)
             check_cost(w, tried->id, like >= LIKE_GUESS_YES, t);
@@ -247,6 +316,10 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
             break;
         }
         *unsure = *unsure || like != LIKE_NO;
+    }
+    if (!hit && others && may_be_run_only(w, c)) {
+        *unsure = true;
+        w->assumed[ASSUMED_RUN_ONLY] = true;
     }
     return hit ? (size_t)(hit - s->cache.at) : s->cache.count;
 }

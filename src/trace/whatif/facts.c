@@ -594,6 +594,25 @@ static bool opposite(const char *a, const char *b)
               : strstr(a, "not ") && opposite(b, a);
 }
 
+/* Do A and B compare one and the same thing, "len(L['x']) == 3", with two values? Then a call that
+ * passes one fails the other. Not so of conditions that are put together: both may hold. */
+static bool compare_apart(const char *a, const char *b)
+{
+    static const char *const operators[] = {" == ", " against "};
+    static const char *const joints[] = {" and ", " or ", " if "};
+
+    for (size_t i = 0; i < sizeof joints / sizeof *joints; i++)
+        if (strstr(a, joints[i]) || strstr(b, joints[i]))
+            return false;
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
+        const char *at = strstr(a, operators[i]);
+        size_t head = at ? (size_t)(at - a) + strlen(operators[i]) : 0;
+        if (at)
+            return !strncmp(a, b, head) && strcmp(a + head, b + head);
+    }
+    return false;
+}
+
 enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, bool first)
 {
     struct value v;
@@ -613,10 +632,10 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
                 !map_get(&w->failed_by, failed_key(other, g->id)))
                 return LIKE_YES;
             /* it wants one thing, so that others of its kind at its source want another */
-            if (!same && (g->about == ABOUT_TYPE ||
-                          (g->about == ABOUT_OTHER &&
-                           (strstr(g->expression, " == ") || strstr(g->expression, " against ") ||
-                            !strcmp(g->kind, "CLOSURE_MATCH")))))
+            bool other_value =
+                g->about == ABOUT_OTHER &&
+                (compare_apart(g->expression, h->expression) || !strcmp(g->kind, "CLOSURE_MATCH"));
+            if (!same && (g->about == ABOUT_TYPE || other_value))
                 return LIKE_NO;
         }
     }

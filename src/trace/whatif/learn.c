@@ -179,6 +179,38 @@ static int64_t counted_recorded(const struct replay *r, const struct replay_look
     return count;
 }
 
+/* Entries that the stand-alone shim counts towards the limit on all entries ever, for lookup K. */
+static int64_t made_recorded(const struct replay *r, const struct replay_lookup *k)
+{
+    const struct replay_cache *cache = &r->caches.at[k->cache];
+    int64_t made = 0;
+
+    for (uint32_t i = 0; i < cache->entry_count; i++) {
+        const struct replay_entry *e = &r->entries.at[cache->entries[i]];
+        bool forgotten = e->reset && e->died_ns < k->start_ns;
+        if (e->born_ns >= k->start_ns)
+            break;
+        made += !forgotten;
+    }
+    return made;
+}
+
+/* K met a limit, or compiled, in the stand-alone shim. LEAST living entries did not stop an earlier
+ * compile: with fewer, K met the limit on all entries ever. */
+static void learn_accumulated(struct whatif *w, const struct replay_lookup *k, int64_t count,
+                              int64_t least)
+{
+    struct like_code *code = &w->codes[w->r->caches.at[k->cache].code];
+    int64_t made = made_recorded(w->r, k);
+
+    if (k->outcome == OUTCOME_LIMIT && !code->limit && count < least) {
+        code->accumulated = true;
+        code->limit = made;
+    } else if (k->outcome == OUTCOME_COMPILED && code->accumulated && made >= code->limit) {
+        code->limit = LIMIT_VARIES;
+    }
+}
+
 /* What the trace shows of limits: a call that met one, with how many entries; and none that
  * compiled with as many. */
 static void learn_limits(struct whatif *w)
@@ -194,7 +226,9 @@ static void learn_limits(struct whatif *w)
         if (k->outcome != OUTCOME_COMPILED && (k->outcome != OUTCOME_LIMIT || w->codes[code].limit))
             continue;
         count = counted_recorded(r, k);
-        if (k->outcome == OUTCOME_LIMIT)
+        if (!replay_torch(r, k->cache))
+            learn_accumulated(w, k, count, least[code]);
+        if (k->outcome == OUTCOME_LIMIT && !w->codes[code].limit)
             w->codes[code].limit = count ? count : LIMIT_VARIES;
         else if (count >= least[code])
             least[code] = count + 1;

@@ -341,6 +341,12 @@ static bool is_oldest(const struct whatif *w, uint32_t class_)
     return i == class_;
 }
 
+/* Does dynamic=True give dimension DIMENSION of SOURCE a symbol? Not if a module holds it. */
+static bool size_is_symbol(const struct whatif *w, uint32_t code, const char *source, int dimension)
+{
+    return made_dynamic(w, code, source, dimension) && !held_by_module(source);
+}
+
 /* Under dynamic=True sizes that were equal in the call that MADE was compiled for are one symbol:
  * they must be equal in others, too; but sizes that torch has seen to vary by then have a symbol
  * each. */
@@ -361,8 +367,9 @@ static enum like ducks_fit(struct whatif *w, uint32_t made, const struct guards 
                 for (int e = 0; e < b->want.sizes.rank && y.sizes.rank == b->want.sizes.rank; e++)
                     if (a->want.sizes.size[d] > 1 &&
                         a->want.sizes.size[d] == b->want.sizes.size[e] &&
-                        x.sizes.size[d] != y.sizes.size[e] && made_dynamic(w, code, a->source, d) &&
-                        made_dynamic(w, code, b->source, e))
+                        x.sizes.size[d] != y.sizes.size[e] &&
+                        size_is_symbol(w, code, a->source, d) &&
+                        size_is_symbol(w, code, b->source, e))
                         return is_oldest(w, made) ? LIKE_NO : LIKE_GUESS_NO;
         }
     return LIKE_YES;

@@ -60,6 +60,11 @@ static inline enum like least(enum like a, enum like b)
                 " checks are recorded than there were.")                                           \
     X(VALUES, "Values were not recorded (--values): where a guard compares one, which calls are "  \
               "alike is a guess.")                                                                 \
+    X(RUN_ONLY,                                                                                    \
+      "A call that hit may have been under the callback False, for which entries of all "          \
+      "backends count: the trace does not hold the callback.")                                     \
+    X(DEATHS, "Entries that the program invalidated itself die when they did. Where the cache "    \
+              "would have held others, it may have invalidated one of those.")                     \
     X(LOSSES, "Events were lost while recording: what comes after is uncertain.")
 
 enum assumption {

@@ -45,6 +45,30 @@ def batches():
 
 
 @case
+def width_is_batch():
+    """A weight has the batch's size. It is no input: torch does not make them one symbol."""
+    linear = nn.Linear(4, 8)
+
+    def width_is_batch_f(x):
+        return linear(x)
+    f = compiled(width_is_batch_f)
+    for size in (8, 5, 8, 7):
+        f(torch.ones(size, 4))
+
+
+@case
+def marked_once():
+    """A guard on marks that each entry has in other words, and that all calls pass."""
+    def marked_once_f(x):
+        return x - 1
+    f = compiled(marked_once_f)
+    x = torch.ones(4, 3)
+    torch._dynamo.mark_dynamic(x, 0)
+    for value in (x, torch.ones(5, 4), torch.ones(5, 5)):
+        f(value)
+
+
+@case
 def batches_static():
     def batches_static_f(x):
         return x.sin() + 1
