@@ -106,6 +106,7 @@ def _start(inject, session):
         if why is None:
             sys.modules["_dyntrace"] = module
             sys.modules["dyntrace"] = package
+            module._begin_settings()
             return None
         sys.modules.pop("_dyntrace", None)
         if why != "another":  # an extension of another version is as good as none

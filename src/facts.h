@@ -25,7 +25,8 @@
     X(11, COMPILE, 4, 3) X(12, COMPILED, 2, 0) X(13, CAUSE, 5, 6) X(14, ORDER, 2, 1) \
     X(15, DEATH, 2, 1) X(16, SIGNATURE, 1, 1) X(17, TORCH, 0, 3) X(18, NOTE, 2, 3) \
     X(19, GRAPH, 1, 2) X(20, BREAK, 5, 2) X(21, LISTING, 1, 2) X(22, PHASE, 3, 2) \
-    X(23, ORIGIN, 2, 1) X(24, MARK, 5, 1)
+    X(23, ORIGIN, 2, 1) X(24, MARK, 5, 1) \
+    X(25, SETTING, 1, 1)
 /* clang-format on */
 
 struct fact_text {
@@ -137,6 +138,12 @@ struct fact_ORIGIN {
 struct fact_MARK {
     int64_t code, clock, own, callees, region /* -1: everywhere */;
     struct fact_text reason;
+};
+
+/* Of `run --set`: the setting was used, or why it cannot be. */
+struct fact_SETTING {
+    int64_t setting;      /* which, from 0 */
+    struct fact_text why; /* "": it was used */
 };
 
 enum fact_kind {

@@ -245,8 +245,9 @@ struct session_file {
     uint32_t capture;        /* 1: the user's functions are captured: dyntrace.compile */
     uint64_t pid_namespace;  /* of the recorder (namespaces.h); 0: not known */
     int64_t clock_ahead_ns;  /* likewise: of CLOCK_MONOTONIC in its time namespace */
+    uint32_t settings;       /* of `run --set`: strings in text[] after the globs */
     /* second directory for rings, of the same name, or "" \0 database path \0 then globs: "+GLOB\0"
-     * or "-GLOB\0" */
+     * or "-GLOB\0", then settings: "SETTING\0" */
     char text[];
 };
 

@@ -87,7 +87,27 @@ static PyObject *record_in_sub(PyThreadState *ts, compat_frame *frame, int throw
                         true);
 }
 
-static _PyFrameEvalFunction wanted_hook(void)
+/* With --set: the hook that there would be without, NULL if none, behind a look at the call. */
+static _PyFrameEvalFunction set_over;
+
+static PyObject *apply_settings(PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    const bool starts = !throwflag && !compat_is_resumed(frame) && !compat_has_started(frame);
+    PyObject *after = starts ? settings_before(frame, false) : NULL, *result;
+
+    if (set_over)
+        result = set_over(ts, frame, throwflag);
+    else if (tracer_thread)
+        result = record_evaluate(tracer_thread, ts, frame, throwflag);
+    else
+        result = tracer_process.evaluate(ts, frame, throwflag);
+    if (after)
+        settings_after(after);
+    Py_XDECREF(after);
+    return result;
+}
+
+static _PyFrameEvalFunction hook_without_settings(void)
 {
     static const _PyFrameEvalFunction recorders[][2] = {
         {record_by_counter, record_by_counter_to_depth},
@@ -101,6 +121,14 @@ static _PyFrameEvalFunction wanted_hook(void)
     if (tracer_process.decided_only)
         return tracer_process.torch_seen ? NULL : decide_frame; /* which sees its import */
     return recorders[tracer_process.clock][tracer_process.max_depth != 0];
+}
+
+static _PyFrameEvalFunction wanted_hook(void)
+{
+    if (!settings.plan || !tracer_process.recording)
+        return hook_without_settings();
+    set_over = hook_without_settings();
+    return apply_settings;
 }
 
 void tracer_hook_sub(bool on)

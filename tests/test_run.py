@@ -283,6 +283,144 @@ def test_only_the_owner_can_read(dyntrace, tmp_path):
     assert not made & sessions()
 
 
+# ---- settings ----
+
+LIMITS = """
+import dyntrace.config
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.types import GuardedCode
+made = []
+def f(n): return n
+def g(n): return n
+def callback(frame, *rest):
+    if frame.f_code.co_name not in ("f", "g"):
+        return None
+    n = frame.f_locals["n"]
+    made.append(frame.f_code.co_name)
+    return GuardedCode(frame.f_code, lambda L: L["n"] == n)
+dyntrace.config.recompile_limit = 5
+before = set_eval_frame(callback)
+for n in range(20):
+    f(n), g(n)
+set_eval_frame(before)
+print(made.count("f"), made.count("g"))
+"""
+
+
+def test_limits_of_a_compiler_of_ones_own(run, tmp_path, python):
+    script(tmp_path / "limits.py", LIMITS)
+    for settings, printed in (([], "5 5"), (["limit=3"], "3 3"), (["limit=3@f", "limit=30@g"], "3 20"), (["accumulated_limit=2@g"], "5 2"),
+                              (["limit=0@limits.py:6"], "5 0")):
+        words = [word for setting in settings for word in ("--set", setting)]
+        done = run("--force", *words, "limits.py", python=python)
+        assert (done.returncode, done.stdout, done.stderr) == (0, printed + "\n", ""), settings
+        stored = query(tmp_path / "limits.db", "SELECT value FROM meta WHERE key LIKE 'settings%'")
+        assert stored == ([(json.dumps(settings),)] if settings else [])
+        holds(tmp_path / "limits.db")
+
+
+def test_a_setting_that_matched_nothing_is_an_error_when_the_program_has_ended(run, tmp_path, python):
+    script(tmp_path / "limits.py", LIMITS)
+    done = run("--set", "limit=3@h", "limits.py", python=python)
+    one_line(done, "run: --set limit=3@h: matched nothing")
+    assert done.stdout == "5 5\n"
+    assert query(tmp_path / "limits.db", "SELECT value FROM meta WHERE key = 'settings_unused'") == [("limit=3@h: matched nothing\n",)]
+    assert "; without effect: limit=3@h: matched nothing" in subprocess.run([command_path(), "report", "limits.db"], capture_output=True, text=True,
+                                                                            cwd=tmp_path, check=True).stdout
+
+
+def test_settings_that_cannot_be_are_refused(run, tmp_path):
+    for setting, why in (("nosuch=1", "no such setting: dynamic, "), ("dynamic", "NAME=VALUE"), ("dynamic=", "NAME=VALUE"), ("dynamic=yes", "True or False"),
+                         ("fullgraph=None", "True or False"), ("limit=-1", "from 0 on"), ("limit=x@f", "from 0 on"), ("tensor=1+2", "no source"),
+                         ("tensor=L[x]", "constants"), ("mark_static=L['x'](", "no source"), ("skip_guard_eval_unsafe=True", "how many calls"),
+                         ("config=3", "no such setting"), ("drop_guard= x", "a kind of guard"), ("guard_filter_fn=a.b", "torch.compiler")):
+        done = run("--set", setting, "-c", "print(1)")
+        one_line(done, f"run: --set {setting}: ", why)
+        assert done.stdout == ""
+    done = run("--set", "nosuch=1", "--set", "limit=2", "--set", "also=2", "-c", "print(1)")
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 2
+    one_line(run("--set", "limit=2", "--frames", "none", "-c", "1"), "--set", "--frames none")
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_of_config_are_looked_up_in_torchs_sources(run, tmp_path):
+    """Which are not imported for that: this one cannot be."""
+    for name, text in (("__init__", "raise SystemExit(3)"), ("version", "__version__ = '9.8'"), ("_dynamo/config", "limit: int = Config(default=3)\nword = 'a'"),
+                       ("_inductor/config", "class triton:\n    deep = True\nclass cuda(triton):\n    pass\nword = 'b'"), ("compiler/config", "own = 1"),
+                       ("fx/experimental/_config", "other = 1")):
+        (tmp_path / "lib/torch" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "lib/torch" / f"{name}.py").write_text(text)
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "lib")}
+    for setting, why in (("config.limits=3", "torch 9.8 has no config limits; near: limit"), ("config.limit=a", "is int, not a"),
+                         ("config.triton.depe=True", "near: triton.deep"), ("config.triton.deep=1", "is bool, not 1"),
+                         ("config.word=c", "is in torch._dynamo.config and torch._inductor.config: write config.torch._dynamo.config.word")):
+        one_line(run("--set", setting, "-c", "print(1)", env=env), f"run: --set {setting}: ", why)
+    for setting in "config.limit=4", "config.torch._inductor.config.word=c", "config.cuda.deep=False":
+        done = run("--force", "-o", "t.db", "--set", setting, "-c", "print(1)", env=env)
+        assert done.stdout == "1\n"
+        one_line(done, "matched nothing")
+
+
+TORCH = """
+def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None):
+    if model is None:
+        return lambda model: compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options)
+    import traceback
+    names = [one.name for one in traceback.extract_stack()][-2:]
+    return model, fullgraph, dynamic, backend, mode, options, names
+"""
+COMPILES = """
+import functools, sys, torch
+class Net:
+    def forward(self): pass
+    def other(self): pass
+def f(): pass
+net = Net()
+for model in f, net, net.other, functools.partial(f, 1), len:
+    print(*torch.compile(model, dynamic=False, options={"a": 1})[1:])
+print(*torch.compile(fullgraph=None)(f)[1:], sys.getrefcount(None) > 0)
+"""
+
+
+@pytest.mark.parametrize("frames", ["all", "decided"])
+def test_arguments_of_torch_compile_become_others(run, tmp_path, python, frames):
+    """Whatever the CPython: this torch has nothing but that function, which sees no frame of ours above or below it."""
+    (tmp_path / "lib/torch").mkdir(parents=True)
+    (tmp_path / "lib/torch/__init__.py").write_text(TORCH)
+    script(tmp_path / "compiles.py", COMPILES)
+    words = [word for one in ("dynamic=True", "fullgraph=True@f", "backend=inductor@Net.other", "mode=none@Net") for word in ("--set", one)]
+    done = run("--frames", frames, *words, "compiles.py", python=python, env={**os.environ, "PYTHONPATH": str(tmp_path / "lib")})
+    names = "['<module>', 'compile']"
+    assert (done.stdout.splitlines(), done.stderr, done.returncode) == ([
+        "True True inductor None {'a': 1} " + names,
+        "False True inductor none None " + names,
+        "False True inductor None {'a': 1} " + names,
+        "True True inductor None {'a': 1} " + names,
+        "False True inductor None {'a': 1} " + names,
+        "True True inductor None None ['<lambda>', 'compile'] True"], "", 0)
+    holds(tmp_path / "compiles.db")
+
+
+def test_settings_outlive_a_collector_that_is_killed(run, tmp_path, python):
+    script(tmp_path / "limits.py", LIMITS + """
+import os, signal, time
+parent = os.getppid()
+for name in os.listdir("/proc"):
+    try:
+        own, fields = open(f"/proc/{name}/cmdline").read(), open(f"/proc/{name}/stat").read().rsplit(")", 1)[1].split()
+    except OSError:
+        continue
+    if name.isdigit() and fields[1] == str(parent) and "dyntrace" in own:
+        time.sleep(0.3)
+        os.kill(int(name), signal.SIGKILL)
+time.sleep(0.5)
+""")
+    done = run("--set", "limit=3", "--set", "limit=4@h", "limits.py", python=python)
+    assert (done.returncode, done.stdout) == (2, "3 3\n"), done.stderr
+    assert "another took its place" in done.stderr
+    assert [line for line in done.stderr.splitlines() if "--set" in line] == ["dyntrace: run: --set limit=4@h: matched nothing"]
+
+
 # ---- bad usage ----
 
 def test_bad_usage(run, tmp_path):

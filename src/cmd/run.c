@@ -29,7 +29,8 @@ static struct {
     bool force, live;
     int64_t pid; /* of `collect` */
     struct session_options session;
-    LIST(const char *) globs; /* each owned, till the end */
+    LIST(const char *) globs;    /* each owned, till the end */
+    LIST(const char *) settings; /* each borrowed */
 } given = {.session.max_stall_ns = SESSION_MAX_STALL_NS};
 
 #define MAX_STALL_MOST_NS \
@@ -60,6 +61,17 @@ static const char *glob_read(const struct option *option, const char *value)
     *list_add(&given.globs) = say_print("%c%s", option->name[0] == 'i' ? '+' : '-', value);
     given.session.globs = given.globs.at;
     given.session.glob_count = (uint32_t)given.globs.count;
+    return NULL;
+}
+
+/* --set. Which there are is known to python/dyntrace/_settings.py (settings_fit). */
+static const char *setting_read(const struct option *option, const char *value)
+{
+    if (given.settings.count >= SETTINGS_MAX)
+        return "more than 64 settings";
+    *list_add(&given.settings) = value;
+    given.session.settings = given.settings.at;
+    given.session.setting_count = (uint32_t)given.settings.count;
     return NULL;
 }
 
@@ -105,6 +117,20 @@ static const struct option run_options[] = {
              "shim: it runs on dyntrace's evaluator, and every guard check is seen\n"
              "observe: it runs on its own, and what is seen of it from outside is recorded\n"
              "off: not at all"},
+    {"set", .value = "SETTING", .read = setting_read, .many = true,
+     .help = "run the program under a setting that its source does not have; may be repeated. "
+             "SETTING@FUNC is for one function only\n"
+             "dynamic=, fullgraph=, backend=, mode=, isolate_recompiles=: as every torch.compile() "
+             "had them\n"
+             "stance=: of torch.compiler.set_stance()\n"
+             "config.NAME=VALUE: of torch._dynamo.config, torch._inductor.config, "
+             "torch.compiler.config or torch.fx.experimental._config\n"
+             "mark_dynamic=, maybe_mark_dynamic=, mark_unbacked=, mark_static=SOURCE[DIM]: as the "
+             "functions of that name\n"
+             "tensor=SOURCE: a number becomes a tensor before torch sees the call\n"
+             "guard_filter_fn=HELPER, drop_guard='KIND SOURCE', skip_guard_eval_unsafe=CALLS, "
+             "use_recursive_dict_tags_for_guards=, install_free_tensors=: of torch's guards\n"
+             "limit=, accumulated_limit=: entries of a code object, under a compiler of one's own"},
     {"capture", .read = option_flag, .to = &given.session.capture,
      .help = "run every function of the program, but the standard library's and installed "
              "packages', under dyntrace.compile: its operations on numpy's and torch's arrays are "
@@ -337,6 +363,8 @@ static int record(const struct program *t, int argc, char **argv)
         memcpy(session.trace, session.destination, sizeof session.trace);
     say_result(&session, &said, t, ended);
     say_size(&session, &said);
+    if (settings_print_unused(said.settings))
+        status = 2;
     if (said.error[0] && !said.frames)
         session.directory[0] = 0;
 done:
@@ -376,6 +404,15 @@ static bool capture_fits(void)
     return false;
 }
 
+/* Does --set go with what else is given? */
+static bool set_fits(void)
+{
+    if (!given.session.setting_count || given.session.frames != SESSION_NONE)
+        return true;
+    say_error("run: --set needs the hook that --frames none leaves out: give one of the two");
+    return false;
+}
+
 static int run(int count, char **operands)
 {
     struct program program = {0};
@@ -384,7 +421,7 @@ static int run(int count, char **operands)
 
     if (!count)
         say_error("run: no program given; `dyntrace run --help` tells more");
-    if (!count || !capture_fits() ||
+    if (!count || !capture_fits() || !set_fits() ||
         program_find(&program, given.python ? given.python : program_python(), count, operands))
         goto done;
     ignoring = program.python ? python_ignores_us((const char *const *)program.argv + 1) : 0;
@@ -394,7 +431,7 @@ static int run(int count, char **operands)
         say_error("%s: not started: its option -%c makes it ignore the environment, by which it "
                   "would be recorded: leave it out, or run untraced with --frames none",
                   program.argv[0], ignoring);
-    else
+    else if (!given.session.setting_count || settings_fit(&program, &given.session))
         status = record(&program, count, operands);
 done:
     free(program.argv);
@@ -405,8 +442,10 @@ const struct command command_run = {
     .name = "run",
     .summary = "run a program and record its frames",
     .operands = "[--] script.py | -m MODULE | -c CODE | PROGRAM [ARG]...",
-    .about = "Runs the program and records every Python frame that it and its children evaluate. "
-             "The exit status is the program's own (128+N when signal N killed it).",
+    .about =
+        "Runs the program and records every Python frame that it and its children evaluate. "
+        "The exit status is the program's own (128+N when signal N killed it), or 2 when a setting "
+        "of --set did nothing.",
     .options = run_options,
     .operands_most = OPERANDS_ANY,
     .runs = true,

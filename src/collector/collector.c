@@ -476,6 +476,7 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
                             result->frames * FRAME_PAGE_BYTES;
     recorder_meta(c->recorder, "frame_count", NULL, frames);
     recorder_meta(c->recorder, "open_frame_count", NULL, (int64_t)c->decode.open_frames);
+    settings_end(c, result);
     commit_sometimes(run, true);
     result->missing = recorder_missing(c->recorder, result->worst, sizeof result->worst);
     why = recorder_error(c->recorder);
@@ -667,6 +668,7 @@ static bool begin(struct collector *c, const char *argv)
     for (int i = 0; i < JOB_FACTS; i++)
         if (job_fact((enum job_fact)i))
             recorder_meta(r, (const char *const[]){JOB_KEYS}[i], job_fact((enum job_fact)i), 0);
+    settings_begin(c);
     if (*c->session->destination)
         recorder_meta(r, "destination", c->session->destination, 0);
     if (c->session->clock_doubt_ns) {

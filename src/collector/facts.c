@@ -329,6 +329,9 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
                      .signature_id = new_id(t, &t->signatures, fact->SIGNATURE.signature, shared,
                                             &next->next_signature));
         break;
+    case FACT_SETTING:
+        settings_take(c, &fact->SETTING);
+        break;
     case FACT_MARK:
         take_mark(t, &fact->MARK, shared);
         break;

@@ -25,6 +25,7 @@ struct collector_result {
     int64_t cpu_ns; /* processor time of the collectors; 0: not known */
     uint32_t processes;
     char unsupported[512], torch_note[512];
+    char settings[2048];            /* those of --set that did nothing: lines "SETTING: WHY" */
     char worst[256];                /* the largest of what is missing */
     char error[2 * PATH_MAX + 512]; /* "" = the trace is complete */
 };

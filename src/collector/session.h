@@ -16,6 +16,8 @@
 
 #define SESSION_MAX_STALL_NS UINT64_C(1000000000) /* --max-stall by default */
 
+enum { SETTINGS_MAX = 64 /* bits of a uint64_t say which were used */ };
+
 struct session_options {
     enum session_frames frames;
     enum session_torch torch;
@@ -27,6 +29,8 @@ struct session_options {
     uint64_t max_stall_ns;
     const char *const *globs; /* "+GLOB" or "-GLOB"; borrowed */
     uint32_t glob_count;
+    const char *const *settings; /* of --set; borrowed */
+    uint32_t setting_count;      /* SETTINGS_MAX at most */
 };
 
 enum session_place { SESSION_MAIN, SESSION_SPILL, SESSION_PLACES };

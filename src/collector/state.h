@@ -27,6 +27,9 @@ struct state_header {
     int32_t session_id; /* its session: who has left it is a daemon */
     /* what an interpreter without our extension said of itself */
     char unsupported[512];
+    /* bits by number: settings of --set that a process has used, and that one could not use */
+    uint64_t settings_used, settings_refused;
+    char setting_refusals[1024]; /* of the latter: lines "NUMBER WHY" */
 };
 
 struct state_file {

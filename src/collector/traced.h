@@ -8,6 +8,7 @@
 #include "collector/state.h"
 #include "recorder_sqlite.h"
 
+struct collector_result;
 struct traced;
 
 /* What the processes of a session have in common. */
@@ -101,6 +102,15 @@ void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_
 void collector_lost(struct collector *c, uint32_t process_id, uint64_t events, const char *format,
                     ...) __attribute__((format(printf, 4, 5)));
 uint64_t collector_now_ns(const struct collector *c);
+
+/* ---- collector/settings.c ---- */
+
+/* What `run --set` was given is in meta. */
+void settings_begin(struct collector *c);
+/* A process has used a setting, or cannot. */
+void settings_take(struct collector *c, const struct fact_SETTING *fact);
+/* Those that did nothing, in RESULT and in meta. */
+void settings_end(struct collector *c, struct collector_result *result);
 
 /* ---- collector/facts.c ---- */
 

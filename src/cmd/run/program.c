@@ -274,6 +274,84 @@ bool program_fits(const struct program *t, struct asked *asked, bool quiet)
     return false;
 }
 
+/* ---- --set ----
+ *
+ * Which settings there are is known to python/dyntrace/_settings.py, which the program's
+ * interpreter runs for this: its torch is where the names are. It reads torch's sources and imports
+ * nothing of them. */
+
+enum { ANSWER_MAX = 16 << 10 };
+
+/* Report the setting whose refusal LINE is, "NUMBER WHY". False: it is no such line. */
+static bool refusal_print(const char *line, const struct session_options *options)
+{
+    char *why;
+    unsigned long number = strtoul(line, &why, 10);
+    int length;
+
+    if (*why != ' ' || number >= options->setting_count)
+        return false;
+    why++;
+    length = (int)strcspn(why, "\n");
+    say_error("run: --set %s: %.*s", options->settings[number], length, why);
+    return true;
+}
+
+/* The line behind that at TEXT. */
+static const char *line_next(const char *text)
+{
+    const char *end = text + strcspn(text, "\n");
+
+    return *end ? end + 1 : end;
+}
+
+/* Where _settings.py lies. */
+static void settings_path(char path[PATH_MAX + 64])
+{
+    const char *library = command_library_directory(NULL);
+
+    snprintf(path, PATH_MAX + 64, "%s/python/dyntrace/_settings.py", library);
+    if (access(path, R_OK)) /* pip: they are one */
+        snprintf(path, PATH_MAX + 64, "%s/_settings.py", library);
+}
+
+bool settings_fit(const struct program *t, const struct session_options *options)
+{
+    char path[PATH_MAX + 64];
+    const char *argv[6 + SETTINGS_MAX] = {"", "-c", ask_settings_py, path};
+    char *text = calloc(1, ANSWER_MAX);
+    struct asked asked;
+    bool fit = true;
+
+    settings_path(path);
+    argv[0] = t->python ? t->path : program_python();
+    argv[4] = t->python ? "1" : "0";
+    for (uint32_t i = 0; i < options->setting_count; i++)
+        argv[5 + i] = options->settings[i];
+    asked = interpreter_ask(argv, false);
+    interpreter_answer(&asked, text, ANSWER_MAX);
+    for (const char *line = text; *line; line = line_next(line))
+        if (refusal_print(line, options))
+            fit = false;
+    free(text);
+    return fit;
+}
+
+int settings_print_unused(const char *text)
+{
+    int count = 0;
+
+    while (*text) {
+        int length = (int)strcspn(text, "\n");
+        say_error("run: --set %.*s", length, text);
+        text = line_next(text);
+        count++;
+    }
+    return count;
+}
+
+/* ---- what interpreters begin with ---- */
+
 static char inject[PATH_MAX + 80];
 
 const char *program_inject(void)

@@ -11,7 +11,7 @@
 /* ---- the program (program.c) --------------------------------------------- */
 
 /* What interpreters are asked: src/cmd/ask/. */
-extern const char ask_which_py[], ask_alone_py[], ask_recorded_py[];
+extern const char ask_which_py[], ask_alone_py[], ask_recorded_py[], ask_settings_py[];
 
 /* A Python that runs meanwhile. */
 struct asked {
@@ -61,6 +61,12 @@ const char *program_inject(void);
 
 /* Say why nothing of T was recorded, which ended as waitpid() says in ENDED. */
 void program_say_unrecorded(const struct program *t, int ended);
+
+/* Can the settings be, as far as can be told before T runs? If not each is reported. */
+bool settings_fit(const struct program *t, const struct session_options *options);
+
+/* Report those that did nothing, TEXT of struct collector_result. Returns how many. */
+int settings_print_unused(const char *text);
 
 /* ---- its recording on the screen: --live (live.c) ------------------------ */
 

@@ -22,6 +22,7 @@
  * torch of this version decides them (shim_decides). */
 #include "tracer/capture/capture.h"
 #include "tracer/record.h"
+#include "tracer/torch/torch.h"
 
 struct shim_settings shim_settings = {.recompile_limit = 8, .accumulated_limit = 256};
 
@@ -562,11 +563,14 @@ static bool is_at_limit(const struct code_state *state, const struct front *fron
 {
     const struct cache_entry *entry;
     unsigned long valid = 0;
+    unsigned long limit = shim_settings.recompile_limit;
+    unsigned long accumulated = shim_settings.accumulated_limit;
 
     TAILQ_FOREACH(entry, &state->entries, order)
     valid += entry->valid && entry->front == front;
-    return valid >= shim_settings.recompile_limit ||
-           state->compiles >= shim_settings.accumulated_limit;
+    if (unlikely(settings.limits != NULL))
+        settings_limits(state->code, &limit, &accumulated);
+    return valid >= limit || state->compiles >= accumulated;
 }
 
 /* What happens when no entry fits and the callback may not be called; OUTCOME_COMPILED: it may. */

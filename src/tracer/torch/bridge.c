@@ -1,5 +1,5 @@
-/* tracer/torch/bridge.c -- the bridge to torch, python/dyntrace: what the shim asks of it, and what
- * it notes as facts.
+/* tracer/torch/bridge.c -- the bridge to torch, python/dyntrace: what the shim asks of it, what it
+ * notes as facts, and the settings under which torch runs.
  *
  * Runs in: the traced process, under the GIL.
  *
@@ -41,8 +41,7 @@ void torch_quiet_end(struct torch_quiet *q)
     tracer_exception_back(&q->pending);
 }
 
-/* The bridge failed with the pending exception in doing WHAT: a loss row. */
-static void failed(const char *what)
+void torch_note_failure(const char *what)
 {
     KEPT struct tracer_exception error = tracer_exception_aside();
     OWNED PyObject *text =
@@ -71,7 +70,7 @@ static PyObject *ask(const char *what, PyObject *part, const char *name, PyObjec
     result =
         name ? tracer_call(held, name, a, b, c) : PyObject_CallFunctionObjArgs(held, a, b, c, NULL);
     if (!result)
-        failed(what);
+        torch_note_failure(what);
     torch_quiet_end(&quiet);
     return result;
 }
@@ -89,7 +88,7 @@ void torch_attach(bool late)
         done = PyObject_CallMethod(module, "attach", "IO", P.session->torch,
                                    late ? Py_True : Py_False);
     if (!done)
-        failed("not attached");
+        torch_note_failure("not attached");
     torch_quiet_end(&quiet);
     P.torch_seen = true;
     tracer_rehook();
@@ -247,7 +246,7 @@ static PyObject *call_quietly(PyObject *ours, PyObject *args, PyObject *kwargs)
     torch_quiet_begin(&quiet);
     result = PyObject_Call(ours, args, kwargs);
     if (!result)
-        failed("a function of torch's");
+        torch_note_failure("a function of torch's");
     torch_quiet_end(&quiet);
     return result;
 }
@@ -287,6 +286,248 @@ static PyObject *around(PyObject *module, PyObject *args)
     return function ? PyInstanceMethod_New(function) : NULL;
 }
 
+/* ---- settings: `dyntrace run --set` ----
+ *
+ * Arguments of calls are changed before torch sees them, in the main interpreter, only with --set.
+ * python/dyntrace/_settings.py knows the settings. Asked once for each code object, plan(code), it
+ * answers None, or for which calls it wants to act, and act. The answer is kept in a slot of the
+ * code object that is only for this:
+ *
+ *     0            not asked yet
+ *     UNWANTED     None
+ *     otherwise    the tuple (when, act), owned
+ *
+ * act(locals, globals, function) gives a dict of arguments that become others, or None.
+ * torch.compile itself is such a function: its arguments are changed as those of the user's
+ * functions are. Where it gives a callable, that is called when the frame has ended. */
+
+struct settings settings;
+
+enum { UNWANTED = 1 };
+enum when {
+    WHEN_LOOKED_AT, /* calls that torch looks at */
+    WHEN_ALWAYS     /* every call */
+};
+
+static Py_ssize_t slot = -1; /* of code objects */
+
+static void slot_free(void *value)
+{
+    if (value && (uintptr_t)value != UNWANTED)
+        Py_DECREF((PyObject *)value);
+}
+
+/* The thread's callback, while it is set aside. */
+struct aside {
+    struct tracer *t;          /* NULL: the thread is not known */
+    PyObject *own, *torchs;    /* owned: of the shim; of torch's evaluator, observed */
+    const struct front *front; /* of `own` */
+    struct torch_quiet quiet;
+};
+
+static struct aside aside_begin(void)
+{
+    struct aside a = {.t = tracer_here()};
+
+    torch_quiet_begin(&a.quiet);
+    if (!a.t)
+        return a;
+    a.own = a.t->callback;
+    a.front = a.t->front;
+    a.t->callback = NULL;
+    if (S.set && a.t->observed != ACTION_SKIP)
+        a.torchs = observe_set_callback(Py_None);
+    PyErr_Clear();
+    return a;
+}
+
+static void aside_end(struct aside *a)
+{
+    if (a->torchs)
+        Py_XDECREF(observe_set_callback(a->torchs));
+    Py_XDECREF(a->torchs);
+    if (a->t) {
+        PyObject *left = a->t->callback;
+        a->t->callback = a->own;
+        a->t->front = a->front;
+        Py_XDECREF(left);
+    }
+    PyErr_Clear();
+    torch_quiet_end(&a->quiet);
+}
+
+/* FUNCTION(A, B, C), up to the first NULL. NULL: it failed, which is a loss. */
+static PyObject *call_aside(PyObject *function, PyObject *a, PyObject *b, PyObject *c)
+{
+    struct aside aside;
+    PyObject *result;
+
+    if (compat_is_finalizing()) /* its module may be gone */
+        return NULL;
+    aside = aside_begin();
+    result = PyObject_CallFunctionObjArgs(function, a, b, c, NULL);
+    if (!result)
+        torch_note_failure("a setting (--set)");
+    aside_end(&aside);
+    return result;
+}
+
+/* Ask for the plan of CODE, and keep it. */
+static uintptr_t plan_make(PyCodeObject *code)
+{
+    OWNED PyObject *plan = NULL, *held = Py_NewRef(settings.plan);
+    uintptr_t kept;
+
+    plan = call_aside(held, (PyObject *)code, NULL, NULL);
+    kept = compat_extra(code, slot); /* asking may run anything */
+    if (kept)
+        return kept;
+    kept = plan && PyTuple_Check(plan) && PyTuple_GET_SIZE(plan) == 2 ? (uintptr_t)Py_NewRef(plan)
+                                                                      : UNWANTED;
+    if (compat_set_extra(code, slot, (void *)kept)) {
+        PyErr_Clear();
+        slot_free((void *)kept);
+        kept = UNWANTED;
+    }
+    return kept;
+}
+
+/* Does the evaluator look up calls of this thread for torch now? */
+static bool shim_is_asked(const struct tracer *t)
+{
+    return t->callback && t->front && t->front->leaves == torch_leaves &&
+           shim_decides(t, PyThreadState_Get(), t->front);
+}
+
+static int argument_count(const PyCodeObject *code)
+{
+    return code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) +
+           !!(code->co_flags & CO_VARKEYWORDS);
+}
+
+/* The arguments of FRAME that CHANGED names become its values. */
+static void arguments_set(compat_frame *frame, PyObject *changed)
+{
+    const PyCodeObject *code = compat_code(frame);
+
+    for (int i = 0; i < argument_count(code); i++) {
+        PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
+        PyObject *value = PyDict_GetItemWithError(changed, name);
+        PyObject *old;
+        if (!value)
+            continue;
+        old = compat_take_local(frame, i);
+        compat_give_local(frame, i, Py_NewRef(value));
+        Py_XDECREF(old);
+    }
+    PyErr_Clear();
+}
+
+PyObject *settings_before(compat_frame *frame, bool looked_at)
+{
+    const struct tracer *t = tracer_thread;
+    PyCodeObject *code = compat_code(frame);
+    uintptr_t kept;
+    OWNED PyObject *plan = NULL, *act = NULL, *locals = NULL, *changed = NULL;
+    long when;
+
+    if (!settings.plan) /* they are done, and we are still in the slot */
+        return NULL;
+    if (t && (t->quiet || t->replacement)) /* ours, or compiled code that is about to run */
+        return NULL;
+    kept = compat_extra(code, slot);
+    if (!kept)
+        kept = plan_make(code);
+    if (kept == UNWANTED)
+        return NULL;
+    plan = Py_NewRef((PyObject *)kept);
+    when = PyLong_AsLong(PyTuple_GET_ITEM(plan, 0));
+    act = Py_NewRef(PyTuple_GET_ITEM(plan, 1));
+    looked_at |= t && shim_is_asked(t);
+    if (when == WHEN_LOOKED_AT && !looked_at)
+        return NULL;
+    locals = guard_frame_locals(frame);
+    if (locals)
+        changed = call_aside(act, locals, frame->f_globals, (PyObject *)compat_function(frame));
+    if (changed && PyDict_Check(changed))
+        arguments_set(frame, changed);
+    PyErr_Clear();
+    return changed && PyCallable_Check(changed) ? Py_NewRef(changed) : NULL;
+}
+
+void settings_after(PyObject *act)
+{
+    Py_XDECREF(call_aside(act, NULL, NULL, NULL));
+}
+
+void settings_limits(PyCodeObject *code, unsigned long *recompile, unsigned long *accumulated)
+{
+    OWNED PyObject *limits = NULL, *held = Py_NewRef(settings.limits);
+    long value[2];
+
+    if (!code) /* it was reset */
+        return;
+    limits = call_aside(held, (PyObject *)code, NULL, NULL);
+    if (limits && limits != Py_None && PyArg_ParseTuple(limits, "ll", &value[0], &value[1])) {
+        *recompile = value[0] >= 0 ? (unsigned long)value[0] : *recompile;
+        *accumulated = value[1] >= 0 ? (unsigned long)value[1] : *accumulated;
+    }
+    PyErr_Clear();
+}
+
+/* The settings of this session. */
+static PyObject *settings_list(void)
+{
+    PyObject *list = PyList_New(0);
+    const char *text = P.session ? P.session->text : "";
+
+    for (uint32_t i = 0; P.session && i < P.session->globs + 2; i++)
+        text += strlen(text) + 1;
+    for (uint32_t i = 0; list && P.session && i < P.session->settings; i++) {
+        OWNED PyObject *one = PyUnicode_DecodeFSDefault(text);
+        if (!one || PyList_Append(list, one))
+            Py_CLEAR(list);
+        text += strlen(text) + 1;
+    }
+    return list;
+}
+
+/* sitecustomize.py calls it when the package can be imported. */
+static PyObject *begin_settings(PyObject *module, PyObject *none)
+{
+    OWNED PyObject *own = NULL, *list = NULL, *done = NULL;
+    struct torch_quiet quiet;
+
+    if (!P.session || !P.session->settings || tracer_place() != PLACE_HOME)
+        Py_RETURN_NONE;
+    torch_quiet_begin(&quiet);
+    own = PyImport_ImportModule("dyntrace._settings");
+    list = settings_list();
+    if (own && list)
+        done = PyObject_CallMethod(own, "begin", "O", list);
+    if (!done)
+        torch_note_failure("settings (--set)");
+    PyErr_Clear();
+    torch_quiet_end(&quiet);
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_plans(PyObject *module, PyObject *args)
+{
+    PyObject *plan, *limits;
+
+    if (!PyArg_ParseTuple(args, "OO:_set_plans", &plan, &limits))
+        return NULL;
+    if (slot < 0)
+        slot = compat_request_extra(slot_free);
+    if (slot < 0)
+        return PyErr_Format(PyExc_RuntimeError, "code objects have no slot left");
+    Py_XSETREF(settings.plan, plan == Py_None ? NULL : Py_NewRef(plan));
+    Py_XSETREF(settings.limits, limits == Py_None ? NULL : Py_NewRef(limits));
+    tracer_rehook();
+    Py_RETURN_NONE;
+}
+
 PyMethodDef bridge_methods[] = {
     {"_note", note, METH_VARARGS,
      "_note(name, numbers, texts)\n\nA fact of src/facts.h, its members in their order, texts as "
@@ -303,5 +544,10 @@ PyMethodDef bridge_methods[] = {
      "_around(before, theirs, after) -> function, also for a class\n\n"
      "Calls token = before(...), result = theirs(...) and, if it did not raise, after(token, ...). "
      "Nobody sees ours."},
+    {"_begin_settings", begin_settings, METH_NOARGS,
+     "_begin_settings()\n\nOf `dyntrace run --set`, if any."},
+    {"_set_plans", set_plans, METH_VARARGS,
+     "_set_plans(plan, limits)\n\nplan(code) -> None or (when, act), limits(code) -> (per code "
+     "object, over its life) or None; either may be None."},
     {NULL, NULL, 0, NULL},
 };

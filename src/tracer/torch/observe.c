@@ -519,9 +519,13 @@ static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThrea
 static HOT __attribute__((noinline)) PyObject *looked_at(struct tracer *t, PyThreadState *ts,
                                                          compat_frame *frame)
 {
-    const struct code_actions actions = actions_of(compat_code(frame));
-    const bool is_partly = P.decided_only || record_mark(frame) & CODE_SKIP;
+    struct code_actions actions;
+    bool is_partly;
 
+    if (unlikely(settings.plan != NULL))
+        Py_XDECREF(settings_before(frame, true));
+    actions = actions_of(compat_code(frame));
+    is_partly = P.decided_only || record_mark(frame) & CODE_SKIP;
     if (actions.own == ACTION_SKIP && !actions.written)
         write_skip(frame);
     if (is_partly && (code_state_of(compat_code(frame), false) ? actions.own == ACTION_SKIP
@@ -690,6 +694,11 @@ static HOT PyObject *set_eval_frame(PyObject *module, PyObject *callback)
         t->observed_at = t->pending;
     }
     return old;
+}
+
+PyObject *observe_set_callback(PyObject *callback)
+{
+    return set_eval_frame(NULL, callback);
 }
 
 /* RESULT is what torch's function gave; if it did, calls of CODE are treated by ACTIONS from now

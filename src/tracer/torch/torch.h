@@ -39,6 +39,9 @@ struct guard_outcome torch_failed(struct cache_entry *entry, const struct cache_
                                   compat_frame *frame, PyObject *locals);
 PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals);
 
+/* The bridge failed with the pending exception in doing WHAT: a loss row. */
+void torch_note_failure(const char *what);
+
 /* While these enclose it, code of ours runs unseen: not recorded, not traced, without garbage
  * collection. */
 struct torch_quiet {
@@ -57,6 +60,21 @@ bool observe_is_around(_PyFrameEvalFunction evaluate);
 /* Recording began, or ended: if torch's evaluator is in the slot, put the hook around it or take
  * it away. */
 void observe_follow(void);
+
+/* tracer/torch/observe.c: torch's set_eval_frame, with our hooks around it. */
+PyObject *observe_set_callback(PyObject *callback);
+
+/* tracer/torch/bridge.c, of `dyntrace run --set`; all is NULL, and nothing is called, without. */
+extern struct settings {
+    PyObject *plan;   /* owned: plan(code) -> None or (when, act) */
+    PyObject *limits; /* owned: limits(code) -> (recompile_limit, accumulated_limit) or None */
+} settings;
+/* FRAME is about to run; LOOKED_AT: torch will look at it. A new reference to what is to be called
+ * when it has run (settings_after), or NULL. */
+PyObject *settings_before(compat_frame *frame, bool looked_at);
+void settings_after(PyObject *act);
+/* The limits of CODE, where settings change them. */
+void settings_limits(PyCodeObject *code, unsigned long *recompile, unsigned long *accumulated);
 
 extern PyMethodDef bridge_methods[], observe_methods[];
 int torch_types_ready(PyObject *module);

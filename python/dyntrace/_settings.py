@@ -1,0 +1,1117 @@
+"""`dyntrace run --set SETTING`: which settings there are, and how each takes effect.
+
+Runs in: the traced process; and in the program's interpreter before the program runs (refused()),
+where the module is executed by itself: so it imports nothing of dyntrace, and of torch nothing at
+all, at its top.
+
+A setting changes what torch is given, never torch: an argument of torch.compile(), of
+torch._dynamo's _optimize() or of the user's function becomes another when the call begins
+(src/tracer/torch/bridge.c), a name of a config module is forced, a stance is set. Whatever cannot
+be is refused, before the program runs where torch's sources show it, else by a fact (SETTING), and
+the program goes on without it. A setting that took effect is a fact too: one that never did is an
+error of `run` when the program has ended.
+
+    SETTING = NAME=VALUE or NAME=VALUE@FUNC
+"""
+
+import sys
+
+LOOKED_AT, ALWAYS = range(2)  # enum when
+NO_VALUE = LookupError, AttributeError, TypeError
+_LITERALS = {"True": True, "False": False, "None": None}
+_CONFIGS = {  # module: its file in torch's folder
+    "torch._dynamo.config": "_dynamo/config.py",
+    "torch._inductor.config": "_inductor/config.py",
+    "torch.compiler.config": "compiler/config.py",
+    "torch.fx.experimental._config": "fx/experimental/_config.py",
+}
+
+
+class Refused(Exception):
+    """Why a setting cannot be."""
+
+
+# ---- torch's sources ----
+
+
+class Sources:
+    """The files of a torch, which are read and not imported."""
+
+    def __init__(self, folder):
+        self.folder, self._texts, self._configs = folder, {}, {}
+
+    def text(self, name):
+        if name not in self._texts:
+            try:
+                with open("%s/%s" % (self.folder, name), encoding="utf-8") as file:
+                    self._texts[name] = file.read()
+            except OSError:
+                self._texts[name] = ""
+        return self._texts[name]
+
+    @property
+    def version(self):
+        import re
+
+        found = re.search(r"__version__\s*=\s*['\"]([^'\"]+)", self.text("version.py"))
+        return "torch %s" % found[1] if found else "this torch"
+
+    def has_function(self, file, name):
+        """Whether FILE defines the function NAME; True where the file is not there to tell."""
+        import re
+
+        text = self.text(file)
+        return not text or re.search(r"^def %s\(" % re.escape(name), text, re.M) is not None
+
+    def parameters(self, file, name):
+        """Those of the last function NAME that FILE defines; None: not known."""
+        import ast
+
+        found = None
+        for node in _parsed(self.text(file)):
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                found = {one.arg for one in node.args.args + node.args.kwonlyargs}
+        return found
+
+    def backends(self):
+        """Names of the backends that come with this torch, or are installed as packages."""
+        import glob
+        import importlib.metadata
+        import re
+
+        names = {"inductor"}
+        for path in glob.glob("%s/_dynamo/backends/*.py" % self.folder):
+            text = self.text(path[len(self.folder) + 1 :])
+            names.update(re.findall(r"^@?register_\w*backend\(\s*name=\"([^\"]+)\"", text, re.M))
+            names.update(
+                re.findall(r"^@register_\w*backend(?:\([^)]*\))?[^\n]*\ndef (\w+)", text, re.M)
+            )
+        try:
+            names.update(
+                one.name for one in importlib.metadata.entry_points(group="torch_dynamo_backends")
+            )
+        except Exception:  # a damaged installation of another package
+            pass
+        return names
+
+    def modes(self):
+        """Of torch.compile(mode=...); None: not known."""
+        import ast
+
+        for node in _parsed(self.text("_inductor/__init__.py")):
+            if isinstance(node, ast.FunctionDef) and node.name == "list_mode_options":
+                for inner in ast.walk(node):
+                    value = getattr(inner, "value", None)
+                    if isinstance(inner, (ast.Assign, ast.AnnAssign)) and isinstance(
+                        value, ast.Dict
+                    ):
+                        return {key.value for key in value.keys if isinstance(key, ast.Constant)}
+        return None
+
+    def config(self, module):
+        """{name: (annotation or "", default or None, alias or None)} of a config module.
+
+        None: not known. A name that ends in .* is a class that may inherit more than is seen here.
+        """
+        if module not in self._configs:
+            found = {}
+            _collect(_parsed(self.text(_CONFIGS[module])), "", found)
+            self._configs[module] = found or None
+        return self._configs[module]
+
+
+def _parsed(text):
+    import ast
+
+    try:
+        return ast.parse(text).body
+    except SyntaxError:  # torch is for another Python
+        return []
+
+
+def _collect(nodes, prefix, found):
+    """The names that NODES, statements of a config module, assign."""
+    import ast
+
+    for node in nodes:
+        if isinstance(node, ast.ClassDef):
+            _collect(node.body, "%s%s." % (prefix, node.name), found)
+            if node.bases or node.decorator_list:
+                found["%s%s.*" % (prefix, node.name)] = "", None, None
+        elif isinstance(node, (ast.If, ast.Try)):
+            for block in "body", "orelse", "finalbody":
+                _collect(getattr(node, block, ()), prefix, found)
+            for handler in getattr(node, "handlers", ()):
+                _collect(handler.body, prefix, found)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            annotation = (
+                ast.unparse(node.annotation)
+                if isinstance(node, ast.AnnAssign)
+                else "bool" if _is_bool(node.value) else ""
+            )
+            default, alias = _default(node.value)
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name):
+                    found[prefix + target.id] = annotation, default, alias
+
+
+def _is_bool(node):
+    """Whether NODE is sure to be a bool: a comparison, bool(...)."""
+    import ast
+
+    return (
+        isinstance(node, ast.Compare)
+        or isinstance(node, ast.Call)
+        and getattr(node.func, "id", "") == "bool"
+    )
+
+
+def _default(node):
+    """The constant that NODE is, or that Config(default=...) has, and Config's alias."""
+    import ast
+
+    keywords = {one.arg: one.value for one in getattr(node, "keywords", ())}
+    constant = keywords.get("default", node) if isinstance(node, ast.Call) else node
+    alias = keywords.get("alias")
+    return (
+        constant.value if isinstance(constant, ast.Constant) else None,
+        alias.value if isinstance(alias, ast.Constant) else None,
+    )
+
+
+# ---- values ----
+
+
+def _literal(text):
+    import ast
+
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return text
+
+
+def _one_of(text, *words):
+    if text not in words:
+        raise Refused("is %s, not %s" % (" or ".join(words), text))
+    return _LITERALS[text]
+
+
+def _count(text, least):
+    value = _literal(text)
+    if type(value) is not int or value < least:
+        raise Refused("is a number from %d on, not %s" % (least, text))
+    return value
+
+
+def config_value(text, annotation, default):
+    """TEXT as a value of a config that is declared with ANNOTATION, Python text, and DEFAULT."""
+    import re
+
+    words = set(re.findall(r"\w+", annotation))
+    kinds = words & {"bool", "int", "float", "str", "list", "dict", "set", "tuple"}
+    if not annotation and default is not None:
+        kinds = {type(default).__name__}
+    choices = re.findall(r"['\"]([^'\"]*)['\"]", annotation) if "Literal" in words else []
+    value = _literal(text)
+    if value is None and (default is None or words & {"Optional", "None", "NoneType"}):
+        return None
+    if type(value).__name__ in kinds:
+        return value
+    if type(value) is int and "float" in kinds:
+        return float(value)
+    if text in choices or value in choices:
+        return value if value in choices else text
+    if "str" in kinds:
+        return text
+    if kinds or choices:
+        raise Refused(
+            "is %s, not %s" % (" or ".join(sorted(kinds) + ["'%s'" % one for one in choices]), text)
+        )
+    return value
+
+
+# ---- functions and models ----
+
+
+def names_code(function, code):
+    """Whether FUNCTION, as a user writes it, names CODE: f, Net.forward, or model.py:12."""
+    name = code.co_qualname
+    if function in (name, code.co_name) or name.endswith("." + function):
+        return True
+    file, colon, line = function.rpartition(":")
+    return (
+        bool(colon)
+        and line == str(code.co_firstlineno)
+        and ("/" + code.co_filename).endswith("/" + file)
+    )
+
+
+def names_model(function, model):
+    """Whether FUNCTION names what torch.compile() was given: a function, a method, a module."""
+    for _ in range(8):
+        kind = type(model)
+        code = getattr(model, "__code__", None) if kind.__name__ == "function" else None
+        if code is not None:
+            return names_code(function, code)
+        inner = getattr(model, "__func__", None) if kind.__name__ == "method" else None
+        if inner is not None and not _is_module(model.__self__):
+            model = inner
+        elif inner is not None:
+            model = model.__self__
+        elif kind.__name__ == "partial":
+            model = model.func
+        else:
+            break
+    forward = getattr(getattr(type(model), "forward", None), "__code__", None)
+    return (
+        function == type(model).__qualname__
+        or forward is not None
+        and names_code(function, forward)
+    )
+
+
+def _is_module(model):
+    module = getattr(sys.modules.get("torch.nn"), "Module", None)
+    return module is not None and isinstance(model, module)
+
+
+# ---- sources ----
+
+
+class Source:
+    """A value reached from a frame's arguments or globals: L['x'], self.k, L['a'][0].b."""
+
+    def __init__(self, text):
+        import ast
+
+        try:
+            node = ast.parse(text, mode="eval").body
+        except SyntaxError:
+            raise Refused("is no source: %s; write L['x'], self.k or L['args'][0]" % text) from None
+        self.text, self.steps = text, []
+        self.scope, self.name = self._root(node)
+
+    def __str__(self):
+        return self._written(self.steps)
+
+    def outer(self):
+        """Without the last step, as torch writes it."""
+        return self._written(self.steps[:-1])
+
+    def _written(self, steps):
+        text = "%s[%r]" % (self.scope, self.name)
+        for kind, key in steps:
+            text = (
+                "%s.%s" % (text, key)
+                if kind == "attribute"
+                else "%s[%r]" % (text, key) if kind == "item" else "type(%s)" % text
+            )
+        return text
+
+    def _root(self, node):
+        import ast
+
+        if isinstance(node, ast.Name) and node.id not in "LG":
+            return "L", node.id
+        if (
+            isinstance(node, ast.Subscript)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in "LG"
+        ):
+            return node.value.id, self._constant(node.slice)
+        root = self._inner(node)
+        step = self._step(node)
+        if self.steps[-1:] == [("attribute", "__dict__")] and step and step[0] == "item":
+            self.steps[-1] = "attribute", step[1]  # dict(type(L['x']).__dict__)['k']
+        elif step:
+            self.steps.append(step)
+        return root
+
+    def _inner(self, node):
+        import ast
+
+        if isinstance(node, (ast.Attribute, ast.Subscript)):
+            return self._root(node.value)
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("size", "stride")
+        ):
+            return self._root(node.func.value)
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("type", "dict")
+            and len(node.args) == 1
+        ):
+            return self._root(node.args[0])
+        raise Refused("is no source: %s; write L['x'], self.k or L['args'][0]" % self.text)
+
+    def _step(self, node):
+        import ast
+
+        if isinstance(node, ast.Attribute):
+            return None if node.attr == "shape" else ("attribute", node.attr)
+        if isinstance(node, ast.Subscript):
+            return "item", self._constant(node.slice)
+        return ("type", None) if getattr(node.func, "id", "") == "type" else None
+
+    def _constant(self, node):
+        import ast
+
+        try:
+            return ast.literal_eval(node)
+        except ValueError:
+            raise Refused("is no source: %s; its keys are constants" % self.text) from None
+
+    def could_be_in(self, code):
+        """Whether a call of CODE has the variable."""
+        if self.scope == "G":
+            return self.name in code.co_names
+        count = (
+            code.co_argcount
+            + code.co_kwonlyargcount
+            + bool(code.co_flags & 4)
+            + bool(code.co_flags & 8)
+        )
+        return self.name in code.co_varnames[:count] or self.name in code.co_freevars
+
+    def values(self, call, last=None):
+        """The root's value, and that of each step up to LAST. Raises one of NO_VALUE."""
+        value = call.globals[self.name] if self.scope == "G" else call.get(self.name)
+        found = [value]
+        for kind, key in self.steps[:last]:
+            value = (
+                getattr(value, key)
+                if kind == "attribute"
+                else value[key] if kind == "item" else type(value)
+            )
+            found.append(value)
+        return found
+
+    def assign(self, call, values, value):
+        """VALUES are as values() gave them; the last becomes VALUE."""
+        for at in range(len(self.steps) - 1, -1, -1):
+            kind, key = self.steps[at]
+            holder = values[at]
+            if kind == "attribute":
+                return setattr(holder, key, value)
+            if not isinstance(holder, tuple):
+                holder[key] = value
+                return None
+            items = list(holder)
+            items[key] = value
+            value = type(holder)(items) if type(holder) is tuple else type(holder)._make(items)
+        if self.scope == "G":
+            call.globals[self.name] = value
+        else:
+            call.set(self.name, value)
+        return None
+
+
+class Call:
+    """A call that is about to begin."""
+
+    def __init__(self, locals, globals, function):
+        self.locals, self.globals, self.function, self.changed = locals, globals, function, {}
+
+    def get(self, name):
+        return self.locals[name]
+
+    def set(self, name, value):
+        free = self.function.__code__.co_freevars
+        if name in free:
+            self.function.__closure__[free.index(name)].cell_contents = value
+        else:
+            self.locals[name] = self.changed[name] = value
+
+
+# ---- settings ----
+
+
+class Setting:
+    """NAME=VALUE for FUNCTION, or None: for all. What it does is its class."""
+
+    def __init__(self, number, text, name, value, function):
+        self.number, self.text, self.name, self.value, self.function = (
+            number,
+            text,
+            name,
+            value,
+            function,
+        )
+        self.over = self.used = False
+        self.read(value)
+
+    def read(self, value):
+        """Understand VALUE."""
+
+    def check(self, sources):
+        """Refuse what torch, of which these are the SOURCES, does not have."""
+
+    def use(self):
+        if not self.used:
+            self.used = True
+            _say(self.number, "")
+
+    def refuse(self, why):
+        if not self.over:
+            self.over = True
+            _say(self.number, why)
+
+    def is_for(self, code):
+        return not self.over and (self.function is None or names_code(self.function, code))
+
+
+class CompileArgument(Setting):
+    """An argument of torch.compile()."""
+
+    def read(self, value):
+        if self.name == "dynamic":
+            self.value = _one_of(value, "True", "False", "None")
+        elif self.name in ("fullgraph", "isolate_recompiles"):
+            self.value = _one_of(value, "True", "False")
+        elif not value:
+            raise Refused("has no value")
+
+    def check(self, sources):
+        known = sources.parameters("__init__.py", "compile")
+        if known and self.name not in known:
+            raise Refused("torch.compile() of %s has no %s" % (sources.version, self.name))
+        if self.name == "mode":
+            modes = sources.modes()
+            if modes and self.value not in modes:
+                raise Refused(
+                    "%s has no such mode: %s" % (sources.version, ", ".join(sorted(modes)))
+                )
+
+    def check_backend(self, sources):
+        """Before the program runs nobody can tell which it will register."""
+        names = sources.backends()
+        registry = sys.modules.get("torch._dynamo.backends.registry")
+        for known in "_BACKENDS", "_COMPILER_FNS":
+            names.update(getattr(registry, known, ()))
+        if self.value not in names:
+            raise Refused(
+                "%s has no such backend: %s" % (sources.version, ", ".join(sorted(names)))
+            )
+
+    def apply(self, locals):
+        """Change LOCALS, the arguments of a call of torch.compile()."""
+        if (
+            self.over
+            or self.function is not None
+            and not names_model(self.function, locals.get("model"))
+        ):
+            return {}
+        if self.name not in locals:
+            self.refuse("torch.compile() of this torch has no %s" % self.name)
+            return {}
+        self.check(_sources())
+        if self.name == "backend":
+            self.check_backend(_sources())
+        self.use()
+        changed = {self.name: self.value}
+        if self.name == "mode" and locals.get("options") is not None:  # torch takes one of the two
+            changed["options"] = None
+        return changed
+
+
+class Stance(Setting):
+    """A stance, set when torch's compiler is loaded, or with @FUNC for its calls."""
+
+    def check(self, sources):
+        text = sources.text("_dynamo/eval_frame.py")
+        if text and 'stance == "%s"' % self.value not in text:
+            import re
+
+            names = sorted(set(re.findall(r'stance == "(\w+)"', text)))
+            raise Refused(
+                "%s has no such stance: %s" % (sources.version, ", ".join(names) or "it has none")
+            )
+
+    def set(self):
+        """Set it. Gives what undoes that."""
+        eval_frame = sys.modules["torch._dynamo.eval_frame"]
+        before = eval_frame._stance
+        sys.modules["torch.compiler"].set_stance(self.value)
+        self.use()
+        return lambda: eval_frame._set_stance(before)
+
+
+class SkipGuards(Setting):
+    """The stance skip_guard_eval_unsafe, after a number of calls of compiled functions."""
+
+    calls = 0
+
+    def read(self, value):
+        if value in _LITERALS:
+            raise Refused(
+                "is after how many calls it begins, by which all must be compiled: %s=10"
+                % self.name
+            )
+        self.value = _count(value, 1)
+
+    def check(self, sources):
+        if sources.text("compiler/__init__.py") and self.name not in sources.text(
+            "compiler/__init__.py"
+        ):
+            raise Refused("%s has no skip_guard_eval_unsafe" % sources.version)
+
+    def set(self):
+        self.calls += 1
+        if self.calls <= self.value:
+            return None
+        eval_frame = sys.modules["torch._dynamo.eval_frame"]
+        before = eval_frame._stance
+        if not before.skip_guard_eval_unsafe:
+            sys.modules["torch.compiler"].set_stance(
+                before.stance, skip_guard_eval_unsafe=True, force_backend=before.backend
+            )
+        self.use()
+        return None if self.function is None else lambda: eval_frame._set_stance(before)
+
+
+class Config(Setting):
+    """A name of a config module, forced as by torch's environment variables."""
+
+    def read(self, value):
+        self.key = self.name[len("config.") :] if self.name.startswith("config.") else self.name
+        self.entry = self.module = None
+        for module in _CONFIGS:
+            if self.key.startswith(module + "."):
+                self.module, self.key = module, self.key[len(module) + 1 :]
+
+    def find(self, sources):
+        """The module that has it, and how it is declared there."""
+        found = {}
+        for module in [self.module] if self.module else _CONFIGS:
+            names = sources.config(module)
+            if names is None:
+                return None, ("", None, None)  # not to be read: the process finds out
+            target = names.get(self.key, ("", None, None))[2] or "%s.%s" % (module, self.key)
+            if self.key in names and (target not in found or found[target][1][2]):
+                found[target] = module, names[self.key]
+            elif "%s.*" % self.key.rpartition(".")[0] in names:
+                return None, ("", None, None)  # inherited, maybe
+        if not found:
+            import difflib
+
+            every = sorted({name for module in _CONFIGS for name in sources.config(module) or ()})
+            near = difflib.get_close_matches(self.key, every, 3, 0.75)
+            raise Refused(
+                "%s has no config %s%s"
+                % (sources.version, self.key, "; near: " + ", ".join(near) if near else "")
+            )
+        if len(found) > 1:
+            raise Refused(
+                "is in %s: write config.%s"
+                % (" and ".join(sorted(one[0] for one in found.values())), sorted(found)[0])
+            )
+        return next(iter(found.values()))
+
+    def check(self, sources):
+        _, (annotation, default, alias) = self.find(sources)
+        if not alias:
+            config_value(self.value, annotation, default)
+
+    def resolve(self):
+        """The module and the entry that holds the value; the value as it is there."""
+        import importlib
+
+        module, _ = self.find(_sources())
+        names = [module] if module else [self.module] if self.module else _CONFIGS
+        key = self.key
+        for name in names:
+            module = importlib.import_module(name)
+            entry = getattr(module, "_config", {}).get(key)
+            if entry is not None:
+                break
+        else:
+            raise Refused("no config of this torch is called %s" % self.key)
+        while getattr(entry, "alias", None):
+            name, _, key = entry.alias.rpartition(".")
+            module = importlib.import_module(name)
+            entry = module._config[key]
+        kind = getattr(entry, "value_type", None)
+        annotation = (
+            getattr(kind, "__name__", "")
+            if isinstance(kind, type) and not getattr(kind, "__args__", None)
+            else str(kind or "")
+        )
+        default = getattr(entry, "default", None)
+        return (
+            module,
+            key,
+            entry,
+            config_value(self.value, "" if annotation == "NoneType" else annotation, default),
+        )
+
+    def force(self):
+        """Force it. Gives what undoes that."""
+        if self.entry is None:
+            self.entry = self.resolve()
+        return _hold(*self.entry)
+
+
+def _hold(module, key, entry, value):
+    """Force a name of a config MODULE, whose record is ENTRY, in all threads. Gives its undo."""
+    before = getattr(module, key)
+    setattr(module, key, value)  # torch's caches of all values learn of the change
+    if not hasattr(entry, "env_value_force"):
+        return lambda: setattr(module, key, before)
+    forced, entry.env_value_force = entry.env_value_force, value
+
+    def undo():
+        entry.env_value_force = forced
+        setattr(module, key, before)
+
+    return undo
+
+
+class Mark(Setting):
+    """mark_dynamic() and its kin, of a dimension of a tensor that a call gets.
+
+    Tensors are marked themselves, because torch's lists of sources do not make it an error, as
+    mark_dynamic() does, when torch needs the size as a number. Numbers and numpy's arrays, which
+    cannot be marked, are put into the lists.
+    """
+
+    LIST = {
+        "mark_dynamic": "dynamic_sources",
+        "maybe_mark_dynamic": "dynamic_sources",
+        "mark_unbacked": "unbacked_sources",
+        "mark_static": "static_sources",
+    }
+    ATTRIBUTE = {
+        "mark_dynamic": "_dynamo_dynamic_indices",
+        "maybe_mark_dynamic": "_dynamo_weak_dynamic_indices",
+        "mark_unbacked": "_dynamo_unbacked_indices",
+        "mark_static": "_dynamo_static_indices",
+    }
+
+    def read(self, value):
+        self.source = Source(value)
+
+    def check(self, sources):
+        if not sources.has_function("_dynamo/decorators.py", self.name):
+            raise Refused("%s has no torch._dynamo.%s" % (sources.version, self.name))
+
+    listed = False
+
+    def apply(self, call):
+        tensor, dimensions = self.find(call)
+        if tensor is None and not self.listed:
+            self.list(call)
+        done = getattr(tensor, self.ATTRIBUTE[self.name], ())
+        for dimension in dimensions:
+            if dimension not in done:
+                getattr(sys.modules["torch._dynamo.decorators"], self.name)(tensor, dimension)
+            self.use()
+
+    def find(self, call):
+        """The tensor and which of its dimensions: the last item, if what that is of is a tensor."""
+        tensor = sys.modules["torch"].Tensor
+        try:
+            value = self.source.values(call)[-1]
+        except NO_VALUE:
+            value = None
+        outer = self.source.values(call, -1)[-1] if self.source.steps else None
+        if isinstance(outer, tensor):
+            kind, at = self.source.steps[-1]
+            dimension = at + outer.dim() if kind == "item" and type(at) is int and at < 0 else at
+            return outer, [dimension] if kind == "item" and dimension in range(outer.dim()) else []
+        return (value, range(value.dim())) if isinstance(value, tensor) else (None, [])
+
+    def list(self, call):
+        """Put the source into torch's list, if it is a number or numpy's array."""
+        values = self.source.values(call)
+        if type(values[-1]) in (int, float):
+            entry = str(self.source)
+        elif (
+            len(values) > 1
+            and type(values[-2]).__name__ == "ndarray"
+            and self.source.steps[-1][0] == "item"
+        ):
+            entry = "___from_numpy(%s):%s" % (self.source.outer(), self.source.steps[-1][1])
+        else:
+            return
+        config = sys.modules["torch.compiler.config"]
+        name = self.LIST[self.name]
+        if (
+            not hasattr(config, name)
+            or ":" in entry
+            and not hasattr(sys.modules["torch._dynamo.variables.builder"], "_parse_source_entry")
+        ):
+            raise Refused("this torch has no %s, by which what is no tensor is marked" % name)
+        if self.function is not None:
+            raise Refused(
+                "%s is no tensor, and torch's %s is for all functions: leave out @%s"
+                % (self.source, name, self.function)
+            )
+        _hold(
+            config,
+            name,
+            config._config[name],
+            ",".join(filter(None, (getattr(config, name), entry))),
+        )
+        self.listed = True
+        self.use()
+
+
+class Tensor(Setting):
+    """A number becomes a tensor without dimensions before torch sees the call."""
+
+    def read(self, value):
+        self.source = Source(value)
+
+    def apply(self, call):
+        values = self.source.values(call)
+        number = values[-1]
+        if isinstance(number, bool) or not (
+            isinstance(number, (int, float, complex)) or _is_numpy_number(number)
+        ):
+            return
+        self.source.assign(call, values, sys.modules["torch"].tensor(number))
+        self.use()
+
+
+def _is_numpy_number(value):
+    generic = getattr(sys.modules.get("numpy"), "number", None)
+    return generic is not None and isinstance(value, generic)
+
+
+class GuardFilter(Setting):
+    """A guard_filter_fn of torch.compiler, which all guards of a compile are shown to."""
+
+    def read(self, value):
+        if not value.isidentifier():
+            raise Refused(
+                "is the name of a function of torch.compiler, such as skip_guard_on_globals_unsafe"
+            )
+
+    def check(self, sources):
+        _check_filters(sources)
+        text = sources.text("compiler/__init__.py")
+        if text and not sources.has_function("compiler/__init__.py", self.value):
+            import re
+
+            names = sorted(re.findall(r"^def ((?:skip|keep)_\w+_unsafe)\(", text, re.M))
+            raise Refused(
+                "torch.compiler of %s has no %s: %s"
+                % (sources.version, self.value, ", ".join(names) or "it has none of its kind")
+            )
+
+    def keep(self, entries):
+        kept = [bool(one) for one in getattr(sys.modules["torch.compiler"], self.value)(entries)]
+        self.use()
+        return kept
+
+
+class DropGuard(Setting):
+    """Guards of a kind on a source are left out. Unsafe: what they would notice runs wrong code."""
+
+    def read(self, value):
+        self.kind, _, source = value.partition(" ")
+        self.source = source.strip().replace('"', "'")
+        if not self.kind:
+            raise Refused("is a kind of guard and its source: \"drop_guard=TENSOR_MATCH L['x']\"")
+
+    def check(self, sources):
+        _check_filters(sources)
+
+    def keep(self, entries):
+        kept = [not self.drops(entry) for entry in entries]
+        if not all(kept):
+            self.use()
+        return kept
+
+    def drops(self, entry):
+        kinds = (entry.guard_type, *(entry.derived_guard_types or ()))
+        names = (entry.name, getattr(entry.orig_guard, "name", ""))  # x and L['x']
+        return self.kind in kinds and self.source in [str(one).replace('"', "'") for one in names]
+
+
+def _check_filters(sources):
+    known = sources.parameters("_dynamo/eval_frame.py", "_optimize")
+    if known and "guard_filter_fn" not in known:
+        raise Refused("%s has no guard_filter_fn" % sources.version)
+
+
+class Limit(Setting):
+    """Of dyntrace's own evaluator, under a compiler that is not torch's."""
+
+    def read(self, value):
+        self.value = _count(value, 0)
+
+
+_KINDS = {
+    **dict.fromkeys(
+        ("dynamic", "fullgraph", "backend", "mode", "isolate_recompiles"), CompileArgument
+    ),
+    "stance": Stance,
+    "config": Config,
+    **dict.fromkeys(Mark.ATTRIBUTE, Mark),
+    "tensor": Tensor,
+    "guard_filter_fn": GuardFilter,
+    "drop_guard": DropGuard,
+    "skip_guard_eval_unsafe": SkipGuards,
+    **dict.fromkeys(("use_recursive_dict_tags_for_guards", "install_free_tensors"), Config),
+    **dict.fromkeys(("limit", "accumulated_limit"), Limit),
+}
+
+
+def parse(number, text):
+    """The setting TEXT, or Refused."""
+    import re
+
+    name, equals, value = text.partition("=")
+    if not equals or not value:
+        raise Refused("has no value: it is NAME=VALUE")
+    kind = Config if name.startswith("config.") else _KINDS.get(name)
+    if kind is None or name == "config":
+        raise Refused(
+            "there is no such setting: %s"
+            % ", ".join("config.NAME" if one == "config" else one for one in _KINDS)
+        )
+    found = re.fullmatch(r"(.+)@([\w.<>]+|[^@]+:\d+)", value)
+    value, function = found.groups() if found else (value, None)
+    return kind(number, text, name, value, function)
+
+
+def refused(texts, own):
+    """(number, why) of those that cannot be. OWN: this is the program's Python."""
+    sources = _find_torch() if own else None
+    for number, text in enumerate(texts):
+        try:
+            setting = parse(number, text)
+            if sources is not None:
+                setting.check(sources)
+        except Refused as error:
+            yield number, error
+        except Exception:  # sources that are not as they should be: the process finds out
+            pass
+
+
+def _find_torch():
+    import importlib.util
+    import os
+
+    try:
+        spec = importlib.util.find_spec("torch")
+    except Exception:  # somebody's finder
+        return None
+    folder = next(iter(spec.submodule_search_locations or ()), None) if spec else None
+    return Sources(folder) if folder and os.path.exists("%s/_dynamo/config.py" % folder) else None
+
+
+# ---- in the traced process ----
+
+_settings = []
+_known = None  # Sources of the torch that was imported
+
+
+def begin(texts):
+    """Called once, before the program runs, with the settings of the session."""
+    for number, text in enumerate(texts):
+        try:
+            _settings.append(parse(number, text))
+        except Refused as error:
+            _say(number, str(error))
+    _watch()
+
+
+def _watch():
+    """Have the calls watched that settings still need."""
+    need = any(_needs_calls(one) for one in _settings)
+    import _dyntrace
+
+    _dyntrace._set_plans(plan if need else None, limits if _of(Limit) else None)
+
+
+def _needs_calls(setting):
+    """Whether SETTING changes calls; others take effect once, when torch's compiler is loaded."""
+    if isinstance(setting, Limit) or setting.over:
+        return False
+    once = isinstance(setting, (Config, Stance)) and setting.function is None
+    return not (once and "torch._dynamo" in sys.modules)
+
+
+def _of(*kinds):
+    return [one for one in _settings if isinstance(one, kinds) and not one.over]
+
+
+def _sources():
+    global _known
+    if _known is None:
+        import os
+
+        _known = Sources(os.path.dirname(sys.modules["torch"].__file__))
+    return _known
+
+
+def _say(number, why):
+    import _dyntrace
+
+    _dyntrace._note(
+        "SETTING", (number,), (why[:300].replace("\n", " ").encode("utf-8", "backslashreplace"),)
+    )
+
+
+def _each(settings, act):
+    """Have each of SETTINGS ACT; one that cannot is refused, the others act all the same."""
+    results = []
+    for setting in settings:
+        try:
+            results.append(act(setting))
+        except Refused as error:
+            setting.refuse(str(error))
+        except Exception as error:
+            setting.refuse("%s: %s" % (type(error).__name__, error))
+    return results
+
+
+def limits(code):
+    """The limits of CODE, -1 as they are, under a compiler that is not torch's."""
+    found = {"limit": -1, "accumulated_limit": -1}
+    file = code.co_filename
+    ours = file == "<dyntrace>" or file.startswith(__file__[: -len("_settings.py")])  # the canary
+    for setting in [] if ours else _of(Limit):
+        if setting.is_for(code):
+            found[setting.name] = setting.value
+            setting.use()
+    return found["limit"], found["accumulated_limit"]
+
+
+def plan(code):
+    """What is to be done when CODE is called: (when, act), or None."""
+    file, name = code.co_filename, code.co_qualname
+    if name == "<module>":
+        return (ALWAYS, _compiler_loads) if file.endswith("/torch/_dynamo/__init__.py") else None
+    if file.endswith("/torch/__init__.py"):
+        return (
+            (ALWAYS, _compile_called)
+            if name == "compile" and "fullgraph" in code.co_varnames and _of(CompileArgument)
+            else None
+        )
+    if file.endswith("/torch/_dynamo/eval_frame.py"):
+        if name == "_optimize" and _of(GuardFilter, DropGuard):
+            return ALWAYS, _optimize_called
+        wrapper = (
+            name.startswith("_TorchDynamoContext.__call__.<locals>.") and "fn" in code.co_freevars
+        )
+        stances = _of(SkipGuards) + [one for one in _of(Stance) if one.function is not None]
+        return (ALWAYS, _wrapper_called) if wrapper and stances else None
+    if file.endswith("/torch/_dynamo/convert_frame.py"):
+        scoped = [one for one in _of(Config) if one.function is not None]
+        return (ALWAYS, _compile_begins) if name == "_compile" and scoped else None
+    wanted = [one for one in _of(Mark, Tensor) if one.is_for(code) and one.source.could_be_in(code)]
+    return (LOOKED_AT, _Arguments(code, wanted).change) if wanted else None
+
+
+class _Arguments:
+    """Settings that change the arguments of CODE's calls."""
+
+    def __init__(self, code, settings):
+        self.code, self.settings, self.known = code, settings, False
+
+    def change(self, locals, globals, function):
+        if not self.known:
+            self.known = True
+            if _torch_skips(self.code):  # then only those that name it
+                self.settings = [one for one in self.settings if one.function is not None]
+        call = Call(locals, globals, function)
+        _each(
+            [one for one in self.settings if not one.over],
+            lambda setting: self.apply(setting, call),
+        )
+        return call.changed or None
+
+    @staticmethod
+    def apply(setting, call):
+        try:
+            setting.apply(call)
+        except NO_VALUE:  # this call has no such value
+            pass
+
+
+def _torch_skips(code):
+    """Whether torch's own rules turn CODE away unread."""
+    try:
+        return bool(sys.modules["torch._dynamo.trace_rules"].check(code))
+    except Exception:
+        return False
+
+
+def _compiler_loads(locals, globals, function):
+    """The module code of torch._dynamo is about to run."""
+    _each(_settings, lambda setting: setting.check(_sources()))
+    return _compiler_loaded
+
+
+def _compiler_loaded():
+    _each([one for one in _of(Config) if one.function is None], _force)
+    _each([one for one in _of(Stance) if one.function is None], Stance.set)
+    _watch()
+
+
+def _force(setting):
+    setting.force()
+    setting.use()
+
+
+def _compile_called(locals, globals, function):
+    changed = {}
+    for one in _each(_of(CompileArgument), lambda setting: setting.apply({**locals, **changed})):
+        changed.update(one)
+    return changed or None
+
+
+def _wrapper_called(locals, globals, function):
+    """What torch.compile() has given is called."""
+    model = function.__closure__[function.__code__.co_freevars.index("fn")].cell_contents
+    wanted = [one for one in _of(Stance) if one.function is not None] + _of(SkipGuards)
+    wanted = [one for one in wanted if one.function is None or names_model(one.function, model)]
+    undo = [one for one in _each(wanted, lambda setting: setting.set()) if one is not None]
+    return _undo_all(undo) if undo else None
+
+
+def _compile_begins(locals, globals, function):
+    """torch compiles a frame."""
+    undo = []
+    for setting in _of(Config):
+        if setting.function is not None and names_code(setting.function, locals["code"]):
+            undo += _each([setting], Config.force)
+            setting.over or setting.use()
+    return _undo_all(undo) if undo else None
+
+
+def _undo_all(undo):
+    def back():
+        for one in reversed(undo):
+            one()
+
+    return back
+
+
+def _optimize_called(locals, globals, function):
+    """torch.compile(), or whoever else, has a frame evaluator made."""
+    if "guard_filter_fn" not in locals:
+        for setting in _of(GuardFilter, DropGuard):
+            setting.refuse("this torch has no guard_filter_fn")
+        return None
+    theirs = locals["guard_filter_fn"]
+
+    def keep(entries):
+        import _dyntrace
+
+        kept = [True] * len(entries) if theirs is None else [bool(one) for one in theirs(entries)]
+        compiling = _dyntrace._compiling()
+        for setting in _of(GuardFilter, DropGuard):
+            if setting.function is None or compiling and setting.is_for(compiling[1]):
+                for more in _each([setting], lambda setting: setting.keep(entries)):
+                    kept = [one and other for one, other in zip(kept, more)]
+        return kept
+
+    return {"guard_filter_fn": keep}

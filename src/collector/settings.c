@@ -1,0 +1,133 @@
+/* collector/settings.c -- `run --set`: which settings there are, and which of them did nothing.
+ *
+ * Runs in: the collector.
+ *
+ * A process says of a setting, by its number, that it was used, or why it cannot be
+ * (python/dyntrace/_settings.py). Both are kept in `state`, so that the next collector knows them.
+ * At the end a setting that no process used is an error of `run`, whose texts are in `meta` too. */
+#include <sys/param.h>
+
+#include "collector/launch.h"
+#include "collector/traced.h"
+#include "lib/json.h"
+
+/* The first setting of the session, and behind each the next. */
+static const char *settings_first(const struct session_file *file)
+{
+    const char *text = file->text, *end = (const char *)file + file->bytes;
+
+    for (uint32_t i = 0; i < file->globs + 2 && text < end; i++)
+        text += strlen(text) + 1;
+    return text;
+}
+
+static uint32_t settings_count(const struct session_file *file)
+{
+    return MIN(file->settings, SETTINGS_MAX);
+}
+
+void settings_begin(struct collector *c)
+{
+    const struct session_file *file = c->session->file;
+    const char *first = settings_first(file), *end = (const char *)file + file->bytes;
+    char *made;
+
+    if (!settings_count(file) || first >= end)
+        return;
+    made = json_array(first, (size_t)(end - first));
+    recorder_meta(c->recorder, "settings", made, 0);
+    free(made);
+}
+
+/* Add a line, "NUMBER WHY", to STATE's refusals, as far as there is room. */
+static void refusal_add(struct state_header *state, int64_t number, const struct fact_text *why)
+{
+    char *refusals = state->setting_refusals;
+    size_t room = sizeof state->setting_refusals;
+    size_t used = strnlen(refusals, room);
+    int length = (int)MIN(why->bytes, 300);
+    const char *line_end = memchr(why->text, '\n', (size_t)length);
+
+    if (line_end)
+        length = (int)(line_end - why->text);
+    snprintf(refusals + used, room - used, "%d %.*s\n", (int)number, length, why->text);
+}
+
+void settings_take(struct collector *c, const struct fact_SETTING *fact)
+{
+    struct state_header *state = &c->state.file->header;
+    uint64_t bit;
+
+    if (fact->setting < 0 || fact->setting >= SETTINGS_MAX)
+        return;
+    bit = UINT64_C(1) << fact->setting;
+    if (!fact->why.bytes) {
+        state->settings_used |= bit;
+        return;
+    }
+    if (state->settings_refused & bit)
+        return;
+    state->settings_refused |= bit;
+    refusal_add(state, fact->setting, &fact->why);
+}
+
+/* Why setting NUMBER was refused: a line of STATE's; LENGTH is its. NULL: it was not, or there was
+ * no room to say why. */
+static const char *refusal_find(const struct state_header *state, uint32_t number, int *length)
+{
+    const char *line = state->setting_refusals;
+
+    while (*line) {
+        char *words;
+        unsigned long found = strtoul(line, &words, 10);
+        if (*words == ' ' && found == number) {
+            *length = (int)strcspn(words + 1, "\n");
+            return words + 1;
+        }
+        line += strcspn(line, "\n");
+        line += *line == '\n';
+    }
+    return NULL;
+}
+
+/* Why setting NUMBER did nothing, LENGTH characters; NULL: it did. */
+static const char *reason_find(const struct state_header *state, uint32_t number, int *length)
+{
+    const uint64_t bit = UINT64_C(1) << number;
+    const char *why;
+
+    *length = INT_MAX;
+    if (state->settings_refused & bit) {
+        why = refusal_find(state, number, length);
+        return why ? why : "cannot be set";
+    }
+    if (state->settings_used & bit)
+        return NULL;
+    return "matched nothing";
+}
+
+void settings_end(struct collector *c, struct collector_result *result)
+{
+    const struct session_file *file = c->session->file;
+    struct state_header *state = &c->state.file->header;
+    const char *setting = settings_first(file);
+    const char *end = (const char *)file + file->bytes;
+    const size_t room = sizeof result->settings;
+    size_t used = 0;
+
+    if (c->salvaged) /* who knows what was used */
+        return;
+    state->setting_refusals[sizeof state->setting_refusals - 1] = 0;
+    for (uint32_t i = 0; i < settings_count(file); i++) {
+        int length;
+        const char *why = reason_find(state, i, &length);
+        if (setting >= end)
+            break;
+        if (why && used < room)
+            used += (size_t)snprintf(result->settings + used, room - used, "%s: %.*s\n", setting,
+                                     length, why);
+        setting += strlen(setting) + 1;
+    }
+    if (*result->settings)
+        recorder_meta(c->recorder, "settings_unused", result->settings, 0);
+}
