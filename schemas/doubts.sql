@@ -1,4 +1,5 @@
--- doubts.sql -- what is not in a trace because nobody asked for it (src/trace/doubts.c).
+-- doubts.sql -- what a reader has to know beside any answer from a trace (src/trace/doubts.c).
+
 
 -- name: has_left_out
 -- Traces that were recorded before 2026-12 do not say.
@@ -12,3 +13,11 @@ HAVING SUM(left_out_frames) > 0 OR SUM(left_out_decisions) > 0;
 
 -- name: user
 SELECT EXISTS (SELECT 1 FROM process WHERE mode = 'user');
+
+-- name: settings
+-- What `run --set` was given, in words with what of it did nothing, and as a JSON array; no row without.
+SELECT COALESCE((SELECT group_concat('--set ' || substr(value, 1, 200), ' ')
+                 FROM json_each(iif(json_valid(s.value), s.value, '[]'))), 'settings (--set) that differ from trace to trace')
+       || COALESCE('; without effect: ' || replace(rtrim(substr(u.value, 1, 1000), char(10)), char(10), '; '), ''),
+       iif(json_valid(s.value), s.value, json_array())
+FROM meta s LEFT JOIN meta u ON u.key = 'settings_unused' WHERE s.key = 'settings';

@@ -304,6 +304,7 @@ static bool side_open(struct side *side, char *path)
         say_error("%s: no process of rank %" PRId64, path, side->rank);
     doubts_say(side->db, "what is compared is what it has so far",
                "some differences may be due to that");
+    doubts_say_settings(side->db);
     return any;
 }
 

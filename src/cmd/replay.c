@@ -562,6 +562,7 @@ static int replay_main(int count, char **operands)
         return 2;
     doubts_say(asked.db, "what is replayed is what it has so far",
                asked.count ? NULL : "what came after them is uncertain");
+    doubts_say_settings(asked.db);
     asked.replay = replay_open(asked.db, given.verify || asked.count);
     if (asked.replay)
         status = given.verify  ? verify(asked.replay, given.json)

@@ -133,6 +133,7 @@ void report_facts(struct report *report, void (*put)(void *to, const char *name,
 {
     struct db *db = report->db;
     const char *which = doubts_frames(db), *values = doubts_values(db);
+    char *settings = doubts_settings(db);
     int64_t frames = report->frames, open = report->open_frames,
             shortest = db_meta_integer(db, "min_duration_ns", 0);
     char human[TABLE_HUMAN], other[TABLE_HUMAN], text[200], *left_out = doubts_left_out(db);
@@ -165,12 +166,15 @@ void report_facts(struct report *report, void (*put)(void *to, const char *name,
             put(to, "left out", left_out);
         if (values)
             put(to, "values", values);
+        if (settings)
+            put(to, "settings", settings);
         snprintf(text, sizeof text, "frames under %s are in the totals only",
                  table_duration(human, shortest));
         if (shortest > 0)
             put(to, "stored", text);
     }
     free(left_out);
+    free(settings);
 }
 
 /* ---- for a terminal ------------------------------------------------------ */

@@ -318,10 +318,13 @@ static void show_print(void)
     const struct found_code *code = &show.code;
     struct query *query = ask("compiles", 0, COMPILES);
     int64_t count = code->label ? 0 : code->compiles, shown = 0;
+    char *settings = doubts_settings(show.db);
 
     prose_print(stdout, "%.200s  %.300s:%jd  ", code->qualname, code->filename, code->first_line);
     torch_kind_print(stdout, code->qualname, code->kind);
     putchar('\n');
+    prose_print(stdout, "{recorded under %.2000s\n}", settings);
+    free(settings);
     for (; query_step(query); shown++)
         compile_print(query);
     query_close(query);
@@ -368,6 +371,7 @@ static void show_json(void)
 
     json_object(json, NULL), json_lines(json);
     json_string(json, "file", db_path(show.db));
+    doubts_json_settings(show.db, json);
     found_json(json, &show.code);
     json_integer(json, "compile_count", show.code.label ? 1 : show.code.compiles);
     json_list(json, "compiles"), json_lines(json);

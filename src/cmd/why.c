@@ -143,6 +143,7 @@ static void shares_print(struct why *why, FILE *out)
 static void head_print(struct why *why, FILE *out)
 {
     const struct found_code *code = &why->code;
+    char *settings = doubts_settings(why->db);
 
     prose_print(out, "%.200s  %.200s:%jd  ", code->qualname, prose_path(code->filename),
                 code->first_line);
@@ -161,6 +162,8 @@ static void head_print(struct why *why, FILE *out)
               "low\n",
               out);
     prose_print(out, "{%.200s\n}", doubts_values(why->db));
+    prose_print(out, "{recorded under %.2000s\n}", settings);
+    free(settings);
 }
 
 /* How it was watched, and where. */

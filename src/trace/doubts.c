@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/json.h"
 #include "lib/say.h"
 #include "lib/table.h"
 #include "schema.h"
@@ -89,4 +90,32 @@ const char *doubts_values(struct db *db)
 
     free(kept);
     return words;
+}
+
+char *doubts_settings(struct db *db)
+{
+    struct query *query = db_query(db, schema_statement("doubts/settings"));
+    char *words = query_step(query) ? strdup(query_text(query, 0, NULL)) : NULL;
+
+    query_close(query);
+    return words;
+}
+
+void doubts_say_settings(struct db *db)
+{
+    char *words = doubts_settings(db);
+
+    if (words)
+        say_error("%s: was recorded under %s", db_path(db), words);
+    free(words);
+}
+
+void doubts_json_settings(struct db *db, struct json *json)
+{
+    db_rows(query, db, schema_statement("doubts/settings"))
+    {
+        size_t bytes;
+        const char *list = query_whole(query, 1, &bytes);
+        json_raw(json, "settings", list, bytes);
+    }
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 struct db;
+struct json;
 
 struct doubts {
     bool recording; /* it is still being recorded, or was interrupted */
@@ -25,5 +26,12 @@ char *doubts_left_out(struct db *db);
 
 /* In words, what DB keeps of values, when that is not all; or NULL. */
 const char *doubts_values(struct db *db);
+
+/* What `run --set` was given, in words, and what of it did nothing: owned; or NULL. */
+char *doubts_settings(struct db *db);
+/* Say that on stderr, for answers that have no place of their own for it. */
+void doubts_say_settings(struct db *db);
+/* The same as a member `settings`, a list, where there are any. */
+void doubts_json_settings(struct db *db, struct json *json);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "lib/json.h"
 #include "trace/db.h"
+#include "trace/doubts.h"
 #include "trace/why/why.h"
 
 #undef LIST_FIELDS
@@ -104,6 +105,7 @@ void why_json(struct why *why, FILE *out)
 
     json_object(json, NULL), json_lines(json);
     json_string(json, "file", db_path(why->db));
+    doubts_json_settings(why->db, json);
     found_json(json, &why->code);
     json_maybe(json, "call_count", why->all_calls != UNKNOWN, why->all_calls);
     json_maybe(json, "total_ns", why->total_ns != UNKNOWN, why->total_ns);

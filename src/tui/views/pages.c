@@ -21,11 +21,15 @@
 void part_doubts(struct doc *doc, struct db *db, struct query *unused)
 {
     const char *which = doubts_frames(db), *values = doubts_values(db);
+    char *settings = doubts_settings(db);
 
     if (which)
         doc_line(doc, MARK "d%s", which);
     if (values)
         doc_line(doc, MARK "d%s", values);
+    if (settings)
+        doc_line(doc, MARK "drecorded under %s", doc_safe(doc, settings, 1000));
+    free(settings);
 }
 
 /* ---- entry: its guards as a tree of what they look at, and its bytecode ---- */
