@@ -262,8 +262,9 @@ static bool is_other_backend(struct whatif *w, uint32_t class_, const struct cal
     return *pair_at(w, class_, c->class_) & SEEN_MISMATCH;
 }
 
-/* May C be a call under the callback False, for which the entries of all backends count? A trace does
- * not hold the callback; an entry that C passed over for its backend shows that there was one. */
+/* May C be a call under the callback False, for which the entries of all backends count? A trace
+ * does not hold the callback; an entry that C passed over for its backend shows that there was one.
+ */
 static bool may_be_run_only(const struct whatif *w, const struct call *c)
 {
     return c->l->outcome == OUTCOME_HIT && !saw_other_backend(w, c);
