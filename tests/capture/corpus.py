@@ -167,8 +167,9 @@ def outcome(module, library, function, call):
     return found
 
 
-def compare(path, name, library, compiler):
-    """How a function of the corpus differs from itself compiled: (call, what, plain, compiled) of the first difference, or None."""
+def compare(path, name, library, compiler, rounds=2):
+    """How a function of the corpus differs from itself compiled, each of its calls made ROUNDS times: (call, what, plain, compiled) of
+    the first difference, or None."""
     sides = []
     for side in (None, compiler):
         random.seed(0)
@@ -176,8 +177,9 @@ def compare(path, name, library, compiler):
         function = module.cases[name]
         wanted = module.calls_of(function)
         function = side(function) if side else function
-        sides.append([outcome(module, library, function, call) for call in wanted * 2])
-    for number, (call, plain, compiled) in enumerate(zip(wanted * 2, *sides), 1):
+        sides.append([outcome(module, library, function, call) for call in wanted * rounds])
+    counts["calls"] += len(wanted) * rounds
+    for number, (call, plain, compiled) in enumerate(zip(wanted * rounds, *sides), 1):
         for what in plain:
             if plain[what] != compiled[what] and compiled[what] is not IN_GRAPH:
                 return "call %d (%s)" % (number, call), what, plain[what], compiled[what]
@@ -186,7 +188,7 @@ def compare(path, name, library, compiler):
 
 # ---- compilers ---------------------------------------------------------------
 
-counts = {"graphs": 0, "nodes": 0}
+counts = {"graphs": 0, "nodes": 0, "calls": 0}
 
 
 def counting(module, inputs):

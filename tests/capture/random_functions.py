@@ -1,6 +1,6 @@
 """Random functions of arrays do under dyntrace.compile what they do as they are: compared as in corpus.py.
 
-usage: random_functions.py [--library numpy|torch | --plain] [--first SEED] [--count N] [--seconds N] [--compile NAME] [--print]
+usage: random_functions.py [--library numpy|torch | --plain] [--first SEED] [--count N] [--seconds N] [--rounds N] [--compile NAME] [--print]
                            [--hypothesis]
 
 A seed that differs is printed with its function; `--first SEED --count 1 --print` shows it again. With --hypothesis that library chooses
@@ -395,7 +395,7 @@ class Judge:
             dyntrace.reset()
             if self.options.verbose:
                 print(name, flush=True)
-        found = corpus.compare(self.path, "function", self.library, corpus.COMPILERS[self.options.compile])
+        found = corpus.compare(self.path, "function", self.library, corpus.COMPILERS[self.options.compile], self.options.rounds)
         return found and "%s: %s: %s differs\n    plain    %s\n    compiled %s\n@calls%s" % (
             name, found[0], found[1], str(found[2])[:500], str(found[3])[:500], function)
 
@@ -437,6 +437,7 @@ def main():
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--rounds", type=int, default=2, help="how often each call is made, plain and compiled")
     parser.add_argument("--compile", choices=corpus.COMPILERS)
     parser.add_argument("--plain", action="store_true", help="functions without arrays, all of which are captured")
     parser.add_argument("--hypothesis", action="store_true", help="COUNT functions that hypothesis chooses")
@@ -448,7 +449,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="random-") as folder:
         judge = Judge(options, folder)
         bad = (by_hypothesis if options.hypothesis else by_seeds)(judge, options)
-    print("%d functions, %d differ; %d graphs with %d nodes" % (judge.count, bad, corpus.counts["graphs"], corpus.counts["nodes"]))
+    print("%d functions, %d differ; %d graphs with %d nodes; %d calls compared"
+          % (judge.count, bad, corpus.counts["graphs"], corpus.counts["nodes"], corpus.counts["calls"]))
     return 1 if bad else 0
 
 
