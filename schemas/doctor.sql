@@ -3,7 +3,7 @@
 SELECT CASE WHEN torch_mode = 'shim' THEN 'torch ' || torch_version || ' runs on dyntrace''s evaluator, and every lookup is recorded'
             ELSE coalesce(torch_note, 'torch ' || torch_version || ' is not recorded (' || torch_mode || ')') END
 FROM process WHERE torch_version <> ''
+UNION ALL SELECT 'lost: ' || cause FROM loss
 UNION ALL SELECT ?1 || ' takes the PEP 523 slot' ||
     CASE WHEN EXISTS (SELECT 1 FROM frames WHERE qualname = 'afterwards') THEN ' and passes calls on: they are recorded'
-         ELSE ', and nothing is recorded from then on: leave out what loads it' END WHERE ?1 <> ''
-UNION ALL SELECT 'lost: ' || cause FROM loss;
+         ELSE ', and nothing is recorded from then on: leave out what loads it' END WHERE ?1 <> '';

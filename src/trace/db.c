@@ -243,7 +243,7 @@ static char *open_file(struct db *db, enum how how)
     if (!S_ISREG(st.st_mode)) /* a FIFO would wait forever */
         return say_print("%s", S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
     if (!st.st_size) /* SQLite would delete a log beside it */
-        return say_print("is empty: it has no bytes, so it is no trace");
+        return say_print("is empty: it has no bytes, so it is not a dyntrace trace");
     if (access(db->path, R_OK) != 0 || !(absolute = db_absolute(db->path)))
         return say_print("%s", strerror(errno));
     bounds_trace(absolute);

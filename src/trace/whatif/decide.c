@@ -117,7 +117,8 @@ static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
     if (w->r->entries.at[entry].reset) {
         s->cache.count = s->cache.pinned = s->limited.count = s->dead = 0;
         s->ever = s->failed = s->less = s->more = 0;
-    } else if (!object && w->base && is_other_cache(w, s, entry)) {
+    } else if (!object && w->base && !replay_torch(w->r, (uint32_t)(s - w->sims)) &&
+               is_other_cache(w, s, entry)) {
         sim_doubt(w, s, place);
     } else if (place < s->cache.count) {
         enum like dies = like_dies(w, entry);
