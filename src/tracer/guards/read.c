@@ -121,10 +121,13 @@ static inline PyObject *local_at(compat_frame *frame, const PyCodeObject *code, 
 
     if (i < free_at)
         return cell ? NULL : compat_local(frame, i);
+    /* that of the function, which need not be the frame's code's: enter() of a resume function takes
+     * it away, and extensions may set it */
     closure = compat_function(frame)->func_closure;
-    return !closure ? NULL
-           : cell   ? PyTuple_GET_ITEM(closure, i - free_at)
-                    : PyCell_GET(PyTuple_GET_ITEM(closure, i - free_at));
+    if (!closure || i - free_at >= PyTuple_GET_SIZE(closure))
+        return NULL;
+    closure = PyTuple_GET_ITEM(closure, i - free_at);
+    return cell ? closure : compat_cell_content(closure);
 }
 
 /* Local number *HINT, if that is NAME; else look for it: the last that has a value, for a resume
