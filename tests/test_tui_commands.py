@@ -46,7 +46,7 @@ def test_two_traces_side_by_side(dyntrace, folder):
     assert "No such file" in screen(dyntrace, folder, ":diff Space nothing.db Enter")
 
 
-@pytest.mark.parametrize("command, words", [("fsck", "rules hold"), ("verify", "5 lookups decided again"), ("report", "total"), ("why Space total", "recompile"),
+@pytest.mark.parametrize("command, words", [("fsck", "rules hold"), ("verify", "5 lookups decided again"), ("report", "of processor time"), ("why Space total", "recompile"),
                                             ("show Space total", "total"), ("dyntrace Space export Space --format Space folded", "_find_and_l")])
 def test_what_others_say(dyntrace, folder, command, words):
     assert words in screen(dyntrace, folder, f":{command} Enter")
