@@ -264,8 +264,7 @@ static bool is_other_backend(struct whatif *w, uint32_t class_, const struct cal
 }
 
 /* May C be a call under the callback False, for which the entries of all backends count? A trace
- * does not hold the callback; an entry that C passed over for its backend shows that there was one.
- */
+ * does not hold the callback; an entry that C passed over for its backend shows one. */
 static bool may_be_run_only(const struct whatif *w, const struct call *c)
 {
     return c->l->outcome == OUTCOME_HIT && !saw_other_backend(w, c);

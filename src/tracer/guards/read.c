@@ -121,8 +121,8 @@ static inline PyObject *local_at(compat_frame *frame, const PyCodeObject *code, 
 
     if (i < free_at)
         return cell ? NULL : compat_local(frame, i);
-    /* that of the function, which need not be the frame's code's: enter() of a resume function takes
-     * it away, and extensions may set it */
+    /* The function's closure need not fit the frame's code: enter() of a resume function takes it
+     * away, and extensions may set it. */
     closure = compat_function(frame)->func_closure;
     if (!closure || i - free_at >= PyTuple_GET_SIZE(closure))
         return NULL;
