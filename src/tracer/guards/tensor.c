@@ -66,7 +66,9 @@ static int same_metadata(PyObject *a, PyObject *b);
 /* Likewise of the first items of the tuples X and Y. -1: they are none. */
 static int same_first(PyObject *x, PyObject *y)
 {
-    if (!PyTuple_Check(x) || !PyTuple_Check(y))
+    if (!PyTuple_Check(x) || !PyTuple_GET_SIZE(x))
+        return -1;
+    if (!PyTuple_Check(y) || !PyTuple_GET_SIZE(y))
         return -1;
     return same_metadata(PyTuple_GET_ITEM(x, 0), PyTuple_GET_ITEM(y, 0));
 }
