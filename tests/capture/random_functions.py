@@ -449,8 +449,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="random-") as folder:
         judge = Judge(options, folder)
         bad = (by_hypothesis if options.hypothesis else by_seeds)(judge, options)
-    print("%d functions, %d differ; %d graphs with %d nodes; %d calls compared"
-          % (judge.count, bad, corpus.counts["graphs"], corpus.counts["nodes"], corpus.counts["calls"]))
+    print("%d calls compared" % corpus.counts["calls"], file=sys.stderr)
+    print("%d functions, %d differ; %d graphs with %d nodes" % (judge.count, bad, corpus.counts["graphs"], corpus.counts["nodes"]))
     return 1 if bad else 0
 
 
