@@ -586,7 +586,7 @@ class Guards:
             return -1, 0
 
     def _ending(self, manager, f_locals, f_globals):
-        """The guard that torch names when it is asked again, and its count: see _first()."""
+        """The guard that torch names in a second check, and its count: see _first()."""
         if self._hasattrs and self._asks_program(Scope(manager, f_locals, f_globals)):
             return -1, 0
         root = manager.root

@@ -490,7 +490,7 @@ static bool file_check(const char *path)
     for (size_t i = 0; i < damage.faults.count; i++)
         rule_broken(RULE_FILE, damage.faults.at[i]);
     faults = damage.faults.count;
-    /* Before SQLite opens the file: a close lets go of all locks that the process has on it. */
+    /* Before SQLite opens the file: close() drops all locks that the process holds on it. */
     damage_free(&damage);
     return faults;
 }
