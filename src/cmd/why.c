@@ -604,18 +604,6 @@ static void phases_print(struct why *why, FILE *out)
 
 /* ---- remedies ------------------------------------------------------------ */
 
-/* TEXT as one word of a shell. */
-static void shell_word(FILE *out, const char *text)
-{
-    putc('\'', out);
-    for (size_t bytes; *text; text += bytes + (text[bytes] == '\'')) {
-        bytes = strcspn(text, "'");
-        say_escaped(out, text, bytes);
-        fputs(text[bytes] ? "'\\''" : "", out);
-    }
-    putc('\'', out);
-}
-
 /* "4 compiles instead of 9" */
 static void instead_print(FILE *out, const char *what, int64_t would, int64_t is)
 {
@@ -634,11 +622,11 @@ static void whatif_print(struct why *why, FILE *out, const struct remedy *r)
     fputs("     what-if ", out);
     if (!predicted) {
         fputs("takes a while on a trace this long: dyntrace replay ", out);
-        shell_word(out, db_path(why->db));
+        prose_shell_word(out, db_path(why->db));
         fputs(" --what-if ", out);
-        shell_word(out, r->what_if);
+        prose_shell_word(out, r->what_if);
         fputs(" --function ", out);
-        shell_word(out, why->code.qualname);
+        prose_shell_word(out, why->code.qualname);
         fputs(", or why --what-if\n", out);
         return;
     }

@@ -183,6 +183,21 @@ void prose_cell(FILE *out, const char *text, size_t width, size_t columns)
     free(made);
 }
 
+void prose_shell_word(FILE *out, const char *text)
+{
+    putc('\'', out);
+    while (*text) {
+        size_t bytes = strcspn(text, "'");
+        say_escaped(out, text, bytes);
+        text += bytes;
+        if (*text == '\'') {
+            fputs("'\\''", out);
+            text++;
+        }
+    }
+    putc('\'', out);
+}
+
 void prose_place(FILE *out, const char *before, const char *stack)
 {
     static const char file[] = "File \"";

@@ -51,6 +51,9 @@ static inline const char *prose_or(const char *text, const char *otherwise)
  * "-". */
 void prose_cell(FILE *out, const char *text, size_t width, size_t columns);
 
+/* TEXT in single quotes, as one word of a shell. */
+void prose_shell_word(FILE *out, const char *text);
+
 /* How many columns prose_cell() needs for TEXT. */
 size_t prose_columns(const char *text, size_t width);
 

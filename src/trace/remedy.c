@@ -156,18 +156,55 @@ static const char *function_of(struct arena *arena, const struct remedy_facts *f
     return made;
 }
 
-/* TEXT of a rule with what FACTS have for the names in braces. The caller frees it. */
+/* Torch's option for the limit that FACTS are about. */
+static const char *limit_of(const struct remedy_facts *facts)
+{
+    const char *text = facts->cause.text;
+
+    return torch_limit_name(facts->torch, text && strcasestr(text, "accumulated"));
+}
+
+/* What a name in braces stands for. */
+struct word {
+    const char *name, *text; /* NULL: not known */
+};
+
+/* TEXT of a rule with its names in braces replaced by WORDS, each written by PUT. False: one of
+ * them is not known. */
+static bool fill(FILE *out, const char *text, const struct word *words,
+                 void (*put)(FILE *out, const char *text))
+{
+    bool known = true;
+    size_t length;
+
+    for (; *text; text += length) {
+        length = strcspn(text, "{");
+        fwrite(text, 1, length, out);
+        text += length;
+        if (!*text)
+            break;
+        length = strcspn(text, "}") + 1;
+        for (const struct word *word = words; word->name; word++) {
+            bool named =
+                strlen(word->name) == length - 2 && !strncmp(text + 1, word->name, length - 2);
+            known = known && (!named || word->text);
+            if (named && word->text)
+                put(out, word->text);
+        }
+    }
+    return known;
+}
+
+/* The sentence of a rule about FACTS. The caller frees it. */
 static char *sentence(const char *text, const struct remedy_facts *facts)
 {
     struct arena arena = {0};
     const struct torch_reason reason = torch_reason_split(facts->cause.text);
     const char *source = prose_or(facts->cause.source, "the input");
     const char *base = arena_print(&arena, "%.*s", cause_base(source), source);
-    const char *count = arena_print(&arena, "%" PRId64, facts->count),
-               *plural = facts->count == 1 ? "" : "s";
-    const struct {
-        const char *name, *text;
-    } words[] = {
+    const char *count = arena_print(&arena, "%" PRId64, facts->count);
+    const char *plural = facts->count == 1 ? "" : "s";
+    const struct word words[] = {
         {"source", source},
         {"base", base},
         {"name", name_of(&arena, base)},
@@ -182,8 +219,7 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
         {"hint", prose_or(reason.hint, "none")},
         {"more", prose_or(facts->more, "?")},
         {"function", function_of(&arena, facts)},
-        {"limit", torch_limit_name(facts->torch, facts->cause.text &&
-                                                     strcasestr(facts->cause.text, "accumulated"))},
+        {"limit", limit_of(facts)},
         {"count", count},
         {"calls", arena_print(&arena, "%s call%s", count, plural)},
         {"entries", arena_print(&arena, "%s entr%s", count, *plural ? "ies" : "y")},
@@ -194,25 +230,139 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
         {"at", facts->line > 0 ? arena_print(&arena, " at line %" PRId64, facts->line) : ""},
         {"apart",
          small_among(facts->values) ? ". Sizes 0 and 1 are compiled apart all the same" : ""},
+        {0},
     };
     char *made = NULL;
-    size_t room = 0, length;
+    size_t room = 0;
     FILE *out = open_memstream(&made, &room);
 
-    for (; *text; text += length) {
-        length = strcspn(text, "{");
-        fwrite(text, 1, length, out);
-        text += length;
-        length = *text ? strcspn(text, "}") + 1 : 0;
-        for (size_t i = 0; length && i < sizeof words / sizeof *words; i++)
-            if (strlen(words[i].name) == length - 2 &&
-                !strncmp(text + 1, words[i].name, length - 2))
-                put_word(out, words[i].text);
-    }
+    fill(out, text, words, put_word);
     fclose(out);
     arena_free(&arena);
     return made;
 }
+
+/* ---- settings ------------------------------------------------------------ */
+
+static void put_raw(FILE *out, const char *text)
+{
+    fputs(text, out);
+}
+
+static const char from_numpy[] = "___from_numpy(";
+
+/* SOURCE as `run --set` understands it, python/dyntrace/_settings.py; NULL: it is not reached from
+ * an argument or a global, or is no value but something that torch asks of one. */
+static const char *settable(struct arena *arena, const char *source)
+{
+    const char *end, *called;
+
+    if (!source)
+        return NULL;
+    if (!strncmp(source, from_numpy, strlen(from_numpy)) && (end = strchr(source, ')')))
+        source = arena_print(arena, "%.*s%s", (int)(end - source - (int)strlen(from_numpy)),
+                             source + strlen(from_numpy), end + 1);
+    called = source;
+    if (!strncmp(called, "dict(", 5))
+        called += 5;
+    if (!strncmp(called, "type(", 5))
+        called += 5;
+    if ((*called != 'L' && *called != 'G') || called[1] != '[' || strchr(called, '('))
+        return NULL;
+    return source;
+}
+
+/* "@f", for FUNCTION alone; nothing where its name cannot be written so. */
+static const char *only_for(struct arena *arena, const char *function)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789_.<>";
+    bool writable = function && *function && !function[strspn(function, letters)];
+
+    return writable && strcmp(function, "<module>") != 0 ? arena_print(arena, "@%s", function) : "";
+}
+
+/* A mark for each dimension of DYNAMIC, settings of a what-if: "dynamic=L['x'][0],dynamic=...". */
+static const char *marks_of(struct arena *arena, const char *dynamic, const char *function)
+{
+    static const char between[] = ",dynamic=";
+    const char *marks = "";
+    const char *from = dynamic && !strncmp(dynamic, between + 1, strlen(between + 1))
+                           ? dynamic + strlen(between + 1)
+                           : NULL;
+
+    while (from) {
+        const char *end = strstr(from, between);
+        const char *source = end ? arena_print(arena, "%.*s", (int)(end - from), from) : from;
+        source = settable(arena, source);
+        if (!source || strpbrk(source, " \t\n"))
+            return NULL;
+        marks =
+            arena_print(arena, "%s%smark_dynamic=%s%s", marks, *marks ? " " : "", source, function);
+        from = end ? end + strlen(between) : NULL;
+    }
+    return prose_filled(marks);
+}
+
+/* SETTING as one word of the shell, if it needs quotes to be one. */
+static char *one_word(char *setting)
+{
+    char *quoted = NULL;
+    size_t room = 0;
+    FILE *out;
+
+    if (!strpbrk(setting, " \t\n"))
+        return setting;
+    out = open_memstream(&quoted, &room);
+    prose_shell_word(out, setting);
+    fclose(out);
+    free(setting);
+    return quoted;
+}
+
+char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *facts)
+{
+    struct arena arena = {0};
+    const char *source = prose_or(facts->cause.source, "");
+    const char *base = arena_print(&arena, "%.*s", cause_base(source), source);
+    /* torch's lists of sources are for all functions */
+    const bool listed = !strncmp(base, from_numpy, strlen(from_numpy));
+    const char *function = only_for(&arena, listed ? NULL : facts->function);
+    char *made = NULL, *whole = NULL;
+    size_t room = 0;
+    bool known;
+    FILE *out;
+
+    if (!rule->set)
+        return NULL;
+    if (facts->torch && facts->function)
+        torch_resume(facts->function, &whole, NULL);
+    const struct word words[] = {
+        {"source", settable(&arena, source)},
+        {"base", settable(&arena, base)},
+        {"dim", facts->cause.dimension < 0
+                    ? NULL
+                    : arena_print(&arena, "%" PRId64, facts->cause.dimension)},
+        {"marks", marks_of(&arena, facts->setting, function)},
+        {"@function", function},
+        {"@compiled", whole ? only_for(&arena, whole) : function},
+        {"limit", limit_of(facts)},
+        {"raised", facts->raised > 0 ? arena_print(&arena, "%" PRId64, facts->raised) : NULL},
+        {0},
+    };
+    out = open_memstream(&made, &room);
+    known = fill(out, rule->set, words, put_raw);
+    fclose(out);
+    if (known && !strstr(rule->set, "{marks}") && !strchr(rule->set, ' '))
+        made = one_word(made);
+    free(whole);
+    arena_free(&arena);
+    if (!known)
+        free(made);
+    return known ? made : NULL;
+}
+
+/* ---- the answer ---------------------------------------------------------- */
 
 /* What is between BEFORE and AFTER in TEXT; the caller frees it. NULL: nothing is. */
 static char *between(const char *text, const char *before, const char *after)

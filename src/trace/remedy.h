@@ -25,6 +25,7 @@ struct remedy_facts {
     int64_t refused; /* and compiles that gave no code */
     int64_t needed;  /* different inputs seen, 0 when not known */
     int64_t line;    /* of a break; 0 not known */
+    int64_t raised;  /* a limit that is high enough for sure; 0: not known */
     /* 213 for torch 2.13 (torch_version()), 0: the program has a compiler of its own */
     int torch;
 };
@@ -46,6 +47,7 @@ struct remedy_rule {
     int since, until; /* as remedy_facts.torch; until 0: still */
     enum remedy_effort effort;
     enum remedy_effect effect;
+    const char *set; /* the same without an edit, for `run --set`; NULL: it needs one */
     const char *text;
 };
 extern const struct remedy_rule remedy_rules[]; /* up to one without a name */
@@ -54,5 +56,9 @@ extern const struct remedy_rule remedy_rules[]; /* up to one without a name */
  * may be NULL. */
 char *remedy_for(enum remedy_on on, const struct remedy_facts *facts,
                  const struct remedy_rule **rule);
+
+/* The settings of `run --set` that do what RULE says of FACTS, with a blank between; one that has a
+ * blank itself is quoted as the shell does. The caller frees it; NULL: it needs an edit. */
+char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *facts);
 
 #endif

@@ -152,6 +152,7 @@ static struct remedy *remedy_add(struct why *why, enum remedy_on on,
     *remedy = (struct remedy){.name = rule->name,
                               .because = because_of(why, on, facts),
                               .text = text,
+                              .setting = why_keep(why, remedy_setting(rule, facts)),
                               .effort = rule->effort,
                               .effect = rule->effect,
                               .compiles = UNKNOWN,
@@ -182,19 +183,27 @@ static void add_for_unsupported(struct why *why, const struct remedy_facts *fact
         remedy_add(why, ON_BREAK, &more);
 }
 
-/* The setting of a what-if that is a higher limit; NULL: none fits. */
-static const char *setting_of_limit(struct why *why, const struct remedy_facts *facts)
+/* A limit that is high enough for sure; 0: none. */
+static int64_t limit_raised(const struct why *why, const struct remedy_facts *facts)
 {
-    bool accumulated = facts->cause.text && strstr(facts->cause.text, "accumulated");
-    int64_t limit = why->made + facts->count; /* an entry for every call is enough for sure */
+    int64_t limit = why->made + facts->count; /* an entry for every call */
 
     if (facts->needed > why->made)
         limit = facts->needed;
     if (limit < 1)
+        return 0;
+    return limit < LIMIT_MOST ? limit : LIMIT_MOST;
+}
+
+/* The setting of a what-if for that; NULL: none fits. */
+static const char *setting_of_limit(struct why *why, const struct remedy_facts *facts)
+{
+    bool accumulated = facts->cause.text && strstr(facts->cause.text, "accumulated");
+
+    if (!facts->raised)
         return NULL;
     return arena_print(&why->arena, "%s=%" PRId64,
-                       accumulated ? "accumulated_limit" : "recompile_limit",
-                       limit < LIMIT_MOST ? limit : LIMIT_MOST);
+                       accumulated ? "accumulated_limit" : "recompile_limit", facts->raised);
 }
 
 /* A remedy for calls that ended in OUTCOME, if there are any; TEXT says why they did. */
@@ -213,6 +222,7 @@ static void add_for_outcome(struct why *why, enum outcome outcome, struct remedy
     if ((outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY) &&
         why->different_inputs > (int64_t)why->entries.count)
         facts.needed = why->different_inputs;
+    facts.raised = limit_raised(why, &facts);
     remedy = remedy_add(why, ON_OUTCOME, &facts);
     if (remedy && outcome == OUTCOME_LIMIT)
         remedy->what_if = setting_of_limit(why, &facts);

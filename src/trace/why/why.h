@@ -173,12 +173,14 @@ struct input {
 };
 
 /* clang-format off */
-/* because: the evidence. what_if: settings for `replay --what-if` that do what the remedy does and
+/* because: the evidence. setting: of `run --set`, that do the same without an edit, or NULL
+ * (remedy_setting()). what_if: settings for `replay --what-if` that do what the remedy does and
  * no more, or NULL. Then, UNKNOWN unless predicted: the recorded numbers, the predicted ones, for
  * how many calls the prediction is a guess, for how many the trace has nothing, and how many calls
  * would not be looked up any more. */
 #define REMEDY_FIELDS(F) \
-    F(remedy, TEXT, name) F(remedy, TEXT, because) F(remedy, TEXT, text) F(remedy, TEXT, what_if) \
+    F(remedy, TEXT, name) F(remedy, TEXT, because) F(remedy, TEXT, text) F(remedy, TEXT, setting) \
+    F(remedy, TEXT, what_if) \
     F(remedy, MAYBE, compiles) F(remedy, MAYBE, predicted_compiles) F(remedy, MAYBE, eager) \
     F(remedy, MAYBE, predicted_eager) F(remedy, MAYBE, undecided) F(remedy, MAYBE, unrecorded) \
     F(remedy, MAYBE, gone)
