@@ -1,0 +1,474 @@
+/* trace/expression.c -- guard sources as the program's own expressions. See trace/expression.h.
+ *
+ * A reader copies the text and rewrites each source in it: a variable (L['x'], G['x']) or a helper
+ * of torch's around one (___from_numpy(L['x'])), then its attributes and items. The texts come from
+ * traced programs: any of them may be malformed, and then its characters are copied. */
+#include "trace/expression.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/list.h"
+
+enum { DEPTH_MOST = 40, ARGUMENTS_MOST = 3, BRACKETS_MOST = 4000 /* bytes */ };
+
+typedef LIST(char) text_list;
+
+struct reader {
+    const char *at, *end;
+    text_list out; /* without a NUL */
+    int depth;     /* of arguments and indices within one another */
+};
+
+static void out_add(text_list *out, const char *text, size_t bytes)
+{
+    if (bytes)
+        memcpy(list_add_many(out, bytes), text, bytes);
+}
+
+static void out_text(text_list *out, const char *text)
+{
+    out_add(out, text, strlen(text));
+}
+
+/* Does OUT end with TEXT from byte FROM on? */
+static bool out_ends(const text_list *out, size_t from, const char *text)
+{
+    size_t bytes = strlen(text);
+
+    return out->count - from >= bytes && !memcmp(out->at + out->count - bytes, text, bytes);
+}
+
+static bool is_name(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || (unsigned char)c >= 0x80;
+}
+
+static bool is_identifier(const char *text, size_t bytes)
+{
+    if (!bytes || isdigit((unsigned char)*text))
+        return false;
+    for (size_t i = 0; i < bytes; i++)
+        if (!is_name(text[i]))
+            return false;
+    return true;
+}
+
+static bool is_number(const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (!isdigit((unsigned char)text[i]))
+            return false;
+    return bytes > 0;
+}
+
+/* READER is at TEXT. */
+static bool is_at(const struct reader *reader, const char *text)
+{
+    size_t bytes = strlen(text);
+
+    return (size_t)(reader->end - reader->at) >= bytes && !memcmp(reader->at, text, bytes);
+}
+
+/* The end of the string literal that begins at AT, before END; NULL: it has none. */
+static const char *literal_end(const char *at, const char *end)
+{
+    char quote = *at;
+
+    for (at++; at < end; at++) {
+        if (*at == '\\')
+            at++;
+        else if (*at == quote)
+            return at + 1;
+    }
+    return NULL;
+}
+
+struct part {
+    const char *text;
+    size_t bytes;
+};
+
+/* The name in a literal such as 'x'; no bytes: it is no literal, or has escapes. */
+static struct part name_in(struct part literal)
+{
+    bool is_quoted =
+        literal.bytes > 2 && strchr("'\"", *literal.text) &&
+        literal_end(literal.text, literal.text + literal.bytes) == literal.text + literal.bytes;
+
+    if (!is_quoted || memchr(literal.text, '\\', literal.bytes))
+        return (struct part){0};
+    return (struct part){literal.text + 1, literal.bytes - 2};
+}
+
+/* Read up to the bracket that closes the one before AT: what is between the commas that are in no
+ * other bracket. Returns the place behind it; NULL: it is not closed, or has more parts. */
+static const char *parts_read(const char *at, const char *end, struct part parts[ARGUMENTS_MOST],
+                              int *count)
+{
+    const char *begin = at;
+    int open = 0;
+
+    *count = 0;
+    if (end - at > BRACKETS_MOST)
+        end = at + BRACKETS_MOST;
+    for (; at < end; at++) {
+        bool is_last = !open && strchr(")]}", *at);
+        if (*at == '\'' || *at == '"') {
+            at = literal_end(at, end);
+            if (!at)
+                return NULL;
+            at--;
+            continue;
+        }
+        if (is_last || (!open && *at == ',')) {
+            if (*count == ARGUMENTS_MOST)
+                return NULL;
+            begin += begin < at && *begin == ' ';
+            parts[(*count)++] = (struct part){begin, (size_t)(at - begin)};
+            begin = at + 1;
+        }
+        if (is_last)
+            return at + 1;
+        if (strchr("([{", *at))
+            open++;
+        else if (strchr(")]}", *at))
+            open--;
+    }
+    return NULL;
+}
+
+static void text_rewrite(struct reader *reader);
+
+/* Rewrite PART, which is inside of READER's text, to the end of its output. */
+static void part_rewrite(struct reader *reader, struct part part)
+{
+    struct reader inner = {part.text, part.text + part.bytes, reader->out, reader->depth + 1};
+
+    if (inner.depth > DEPTH_MOST)
+        out_add(&inner.out, part.text, part.bytes);
+    else
+        text_rewrite(&inner);
+    reader->out = inner.out;
+}
+
+/* ---- what a source begins with ------------------------------------------------- */
+
+/* A local variable. Those that torch adds have names that the program does not. */
+static void local_write(text_list *out, struct part name)
+{
+    static const char stack[] = "___stack";
+    const size_t bytes = sizeof stack - 1;
+    bool is_stack = name.bytes > bytes && !memcmp(name.text, stack, bytes) &&
+                    is_number(name.text + bytes, name.bytes - bytes);
+
+    if (name.bytes == 2 && !memcmp(name.text, ".0", 2)) {
+        out_text(out, "(the iterable)"); /* of a comprehension */
+    } else if (is_stack) {
+        out_text(out, "(value ");
+        out_add(out, name.text + bytes, name.bytes - bytes);
+        out_text(out, " at the break)");
+    } else {
+        out_add(out, name.text, name.bytes);
+    }
+}
+
+/* A global variable: __import_torch_dot_nn is the module torch.nn. */
+static void global_write(text_list *out, struct part name)
+{
+    static const char import[] = "__import_", dot[] = "_dot_";
+
+    if (name.bytes <= sizeof import || memcmp(name.text, import, sizeof import - 1) != 0) {
+        out_add(out, name.text, name.bytes);
+        return;
+    }
+    for (size_t i = sizeof import - 1; i < name.bytes; i++) {
+        if (name.bytes - i > sizeof dot - 1 && !memcmp(name.text + i, dot, sizeof dot - 1)) {
+            *list_add(out) = '.';
+            i += sizeof dot - 2;
+        } else {
+            *list_add(out) = name.text[i];
+        }
+    }
+}
+
+/* L['x'] and G['x']; false: READER is not at one. */
+static bool variable_read(struct reader *reader)
+{
+    static const char builtins[] = "__builtins_dict__", key[] = "__dict_key";
+    static const char *const scopes[] = {"L[", "G[", "SYNTHETIC_LOCAL["};
+    struct part parts[ARGUMENTS_MOST], name;
+    const char *behind = NULL;
+    bool is_global = is_at(reader, "G["), is_iterable;
+    int count;
+
+    for (size_t i = 0; i < sizeof scopes / sizeof *scopes && !behind; i++)
+        if (is_at(reader, scopes[i]))
+            behind = parts_read(reader->at + strlen(scopes[i]), reader->end, parts, &count);
+    if (!behind || count != 1)
+        return false;
+    name = name_in(parts[0]);
+    is_iterable = name.bytes == 2 && !memcmp(name.text, ".0", 2);
+    if (behind[-1] != ']' || !(is_iterable || is_identifier(name.text, name.bytes)))
+        return false;
+    if (is_global && name.bytes > sizeof key && !memcmp(name.text, key, sizeof key - 1)) {
+        bool is_called = reader->end - behind >= 2 && !memcmp(behind, "()", 2);
+        out_text(&reader->out, "<a parameter>"); /* a key of an optimizer's state */
+        reader->at = behind + (is_called ? 2 : 0);
+        return true;
+    }
+    if (is_global && name.bytes > sizeof builtins &&
+        !memcmp(name.text, builtins, sizeof builtins - 1)) {
+        bool has_item = behind < reader->end && *behind == '[';
+        const char *end = has_item ? parts_read(behind + 1, reader->end, parts, &count) : NULL;
+        struct part item = end && count == 1 ? name_in(parts[0]) : (struct part){0};
+        if (is_identifier(item.text, item.bytes))
+            out_add(&reader->out, item.text, item.bytes);
+        else
+            out_text(&reader->out, "builtins.__dict__");
+        reader->at = is_identifier(item.text, item.bytes) ? end : behind;
+        return true;
+    }
+    if (is_global)
+        global_write(&reader->out, name);
+    else
+        local_write(&reader->out, name);
+    reader->at = behind;
+    return true;
+}
+
+/* Functions that torch reads values with. In a form $1 and $2 are the arguments, and $n is the name
+ * in the last one, which has to be a literal. */
+static const struct helper {
+    const char *call;
+    int arguments;
+    const char *form;
+} helpers[] = {
+    {"___from_numpy(", 1, "$1"},
+    {"___as_tensor(", 1, "$1"},
+    {"cast_symbool_to_symint_guardless(", 1, "$1"},
+    {"___key_to_id(", 1, "$1"},
+    {"___normalize_range_iter(", 1, "$1"},
+    {"___normalize_count_iter(", 1, "$1"},
+    {"dict.__getitem__(", 2, "$1[$2]"},
+    {"list.__getitem__(", 2, "$1[$2]"},
+    {"tuple.__getitem__(", 2, "$1[$2]"},
+    {"___odict_getitem(", 2, "$1[$2]"},
+    {"___tuple_iterator_getitem(", 2, "$1[$2]"},
+    {"___tuple_iterator_len(", 1, "len($1)"},
+    {"dict.keys(", 1, "$1.keys()"},
+    {"object.__getattribute__(", 2, "$1.$n"},
+    {"getattr(", 2, "$1.$n"},
+    {"___namedtuple_fields(", 1, "$1._fields"},
+    {"___dataclass_fields(", 1, "dataclasses.fields($1)"},
+    {"___dict_contains(", 2, "$1 in $2"},
+    {"___get_torch_function_mode_stack_at(", 1, "torch function mode $1"},
+    {"__import__(", 1, "$n"},
+    {"dict(", 1, "$1"}, /* around a __dict__ only */
+    {"type(", 1, "type($1)"},
+    {"len(", 1, "len($1)"},
+};
+
+/* A name that FORM needs: of the last argument. It may be dotted where a module is imported. */
+static struct part name_for(const struct helper *helper, const struct part *parts)
+{
+    struct part name = name_in(parts[helper->arguments - 1]);
+    bool is_module = helper->arguments == 1;
+
+    if (is_module || is_identifier(name.text, name.bytes))
+        return name;
+    return (struct part){0};
+}
+
+static void helper_write(struct reader *reader, const struct helper *helper,
+                         const struct part *parts, struct part name)
+{
+    for (const char *form = helper->form; *form; form++) {
+        if (*form != '$')
+            *list_add(&reader->out) = *form;
+        else if (*++form == 'n')
+            out_add(&reader->out, name.text, name.bytes);
+        else
+            part_rewrite(reader, parts[*form - '1']);
+    }
+}
+
+/* A call of a helper; false: READER is not at one that can be rewritten. */
+static bool helper_read(struct reader *reader)
+{
+    static const char dict[] = ".__dict__";
+    struct part parts[ARGUMENTS_MOST], name = {0};
+    const struct helper *helper = helpers, *none = helpers + sizeof helpers / sizeof *helpers;
+    const char *behind;
+    int count;
+    bool is_dict;
+
+    while (helper < none && !is_at(reader, helper->call))
+        helper++;
+    if (helper == none)
+        return false;
+    behind = parts_read(reader->at + strlen(helper->call), reader->end, parts, &count);
+    if (!behind || count != helper->arguments || behind[-1] != ')')
+        return false;
+    is_dict = parts[0].bytes > sizeof dict - 1 &&
+              !memcmp(parts[0].text + parts[0].bytes - sizeof dict + 1, dict, sizeof dict - 1);
+    if (!strcmp(helper->call, "dict(") && !is_dict)
+        return false;
+    if (strstr(helper->form, "$n")) {
+        name = name_for(helper, parts);
+        if (!name.bytes)
+            return false;
+    }
+    helper_write(reader, helper, parts, name);
+    reader->at = behind;
+    return true;
+}
+
+/* ---- attributes and items ------------------------------------------------------- */
+
+/* An item of a dict in which Python or torch keeps attributes: self._modules['a'] is self.a, and
+ * self.layers._modules['0'] is self.layers[0]. The source begins at byte FROM of the output. */
+static bool attribute_fold(struct reader *reader, size_t from, struct part name)
+{
+    static const char *const dicts[] = {".__dict__", "._modules", "._parameters", "._buffers"};
+
+    for (size_t i = 0; i < sizeof dicts / sizeof *dicts; i++) {
+        bool is_index = i > 0 && is_number(name.text, name.bytes);
+        bool is_attribute = is_identifier(name.text, name.bytes);
+        if (!out_ends(&reader->out, from, dicts[i]) || !(is_index || is_attribute))
+            continue;
+        reader->out.count -= strlen(dicts[i]);
+        *list_add(&reader->out) = is_index ? '[' : '.';
+        out_add(&reader->out, name.text, name.bytes);
+        if (is_index)
+            *list_add(&reader->out) = ']';
+        return true;
+    }
+    return false;
+}
+
+/* The item [KEY] of the source from byte FROM on; false: there is none. */
+static bool item_read(struct reader *reader, size_t from)
+{
+    struct part parts[ARGUMENTS_MOST];
+    const char *begin = reader->at + 1, *behind;
+    int count;
+
+    if (!is_at(reader, "["))
+        return false;
+    behind = parts_read(begin, reader->end, parts, &count);
+    if (!behind || behind[-1] != ']')
+        return false;
+    if (count != 1 || !attribute_fold(reader, from, name_in(parts[0]))) {
+        *list_add(&reader->out) = '[';
+        part_rewrite(reader, (struct part){begin, (size_t)(behind - 1 - begin)});
+        *list_add(&reader->out) = ']';
+    }
+    reader->at = behind;
+    return true;
+}
+
+/* x.size()[0] is x.size(0), and so is a stride; false: READER is not at one. */
+static bool size_read(struct reader *reader)
+{
+    static const char *const calls[] = {".size()[", ".stride()["};
+
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        const char *number = reader->at + strlen(calls[i]), *at = number;
+        if (!is_at(reader, calls[i]))
+            continue;
+        while (at < reader->end && isdigit((unsigned char)*at))
+            at++;
+        if (at == number || at == reader->end || *at != ']')
+            return false;
+        out_add(&reader->out, calls[i], strlen(calls[i]) - 2); /* with the "(" */
+        out_add(&reader->out, number, (size_t)(at - number));
+        *list_add(&reader->out) = ')';
+        reader->at = at + 1;
+        return true;
+    }
+    return false;
+}
+
+/* One attribute, item or call of the source from byte FROM on; false: the source ends here. */
+static bool suffix_read(struct reader *reader, size_t from)
+{
+    static const char proxy[] = ".get_base()", negative[] = ".__neg__()";
+    const char *at = reader->at + 1;
+
+    if (is_at(reader, proxy)) { /* the same object for the program */
+        reader->at += sizeof proxy - 1;
+        return true;
+    }
+    if (is_at(reader, negative)) {
+        reader->at += sizeof negative - 1;
+        list_add(&reader->out);
+        memmove(reader->out.at + from + 1, reader->out.at + from, reader->out.count - from - 1);
+        reader->out.at[from] = '-';
+        return true;
+    }
+    if (size_read(reader) || item_read(reader, from))
+        return true;
+    if (!is_at(reader, ".") || at >= reader->end || !is_name(*at))
+        return false;
+    while (at < reader->end && is_name(*at))
+        at++;
+    out_add(&reader->out, reader->at, (size_t)(at - reader->at));
+    reader->at = at;
+    return true;
+}
+
+static bool source_read(struct reader *reader)
+{
+    size_t from = reader->out.count;
+
+    if (!variable_read(reader) && !helper_read(reader))
+        return false;
+    while (suffix_read(reader, from))
+        continue;
+    return true;
+}
+
+/* Copy one character, or a literal, or a word, in which no source begins. */
+static void plain_copy(struct reader *reader)
+{
+    const char *begin = reader->at, *end;
+
+    if (*begin == '\'' || *begin == '"') {
+        end = literal_end(begin, reader->end);
+        reader->at = end && end <= reader->end ? end : begin + 1;
+    } else {
+        do
+            reader->at++;
+        while (reader->at < reader->end && is_name(*begin) && is_name(*reader->at));
+    }
+    out_add(&reader->out, begin, (size_t)(reader->at - begin));
+}
+
+static void text_rewrite(struct reader *reader)
+{
+    bool is_after_dot = false;
+
+    while (reader->at < reader->end) {
+        bool is_start = !is_after_dot;
+        is_after_dot = *reader->at == '.';
+        if (!is_start || !source_read(reader))
+            plain_copy(reader);
+    }
+}
+
+char *expression_of(const char *text)
+{
+    struct reader reader = {0};
+
+    if (!text)
+        return NULL;
+    reader.at = text;
+    reader.end = text + strlen(text);
+    text_rewrite(&reader);
+    *list_add(&reader.out) = 0;
+    return reader.out.at;
+}

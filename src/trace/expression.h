@@ -1,0 +1,21 @@
+/* trace/expression.h -- guard sources as the program's own expressions.
+ *
+ * A trace keeps the compiler's text. The program's author wrote something else:
+ *
+ *     L['x'].size()[0]                              x.size(0)
+ *     L['self']._modules['kv']._buffers['k']        self.kv.k
+ *     ___from_numpy(L['obs'])                       obs
+ *     list.__getitem__(L['batch'], 2)               batch[2]
+ *     G['__builtins_dict___20']['len']              len
+ *     L['n'] == 6 and L['m'] <= 8                   n == 6 and m <= 8
+ *
+ * Every page that shows a source uses this function. Settings (`dynamic=L['x'][0]`), JSON and what
+ * is compared keep the compiler's text. */
+#ifndef DYNTRACE_EXPRESSION_H
+#define DYNTRACE_EXPRESSION_H
+
+/* TEXT, a source, several, or an expression of them, as the program would write it. Text that is no
+ * source is copied. Returns NULL for NULL; the caller frees the result. */
+char *expression_of(const char *text);
+
+#endif
