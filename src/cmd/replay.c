@@ -179,6 +179,17 @@ static void tally_json(struct json *json, const char *key, const struct whatif_t
     json_end(json);
 }
 
+/* Two members, KEY_low and KEY_high; no upper bound is null. */
+static void range_json(struct json *json, const char *key, const struct whatif_range *range)
+{
+    char member[64];
+
+    snprintf(member, sizeof member, "%s_low", key);
+    json_integer(json, member, range->low);
+    snprintf(member, sizeof member, "%s_high", key);
+    json_maybe(json, member, range->high != WHATIF_NO_BOUND, range->high);
+}
+
 static void numbers_json(struct json *json, const struct whatif_function *f)
 {
     tally_json(json, "recorded", &f->recorded);
@@ -189,6 +200,10 @@ static void numbers_json(struct json *json, const struct whatif_function *f)
     json_integer(json, "trusting", f->trusting);
     json_integer(json, "either", f->either);
     json_integer(json, "unrecorded", f->unrecorded);
+    range_json(json, "compiles", &f->compiles);
+    range_json(json, "hits", &f->hits);
+    range_json(json, "eager", &f->eager);
+    json_bool(json, "exact", whatif_is_exact(f));
 }
 
 static void function_json(struct json *json, const struct whatif_asked *asked,

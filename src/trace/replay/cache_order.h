@@ -35,7 +35,8 @@ enum order_policy {
 struct cached {
     uint32_t id;    /* whatever the owner numbers entries by */
     bool unsure;    /* the owner's: it is there only if a guess was right, */
-    bool ghost;     /* or only if one was wrong */
+    bool ghost;     /* or only if one was wrong, */
+    bool trusted;   /* or only if compiles of which the trace has nothing went well */
     int64_t region; /* -1: the common one */
 };
 

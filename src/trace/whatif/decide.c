@@ -46,6 +46,8 @@ struct sim {                  /* a predicted cache */
     uint32_t dying, born;             /* how many of the recorded deaths and births are done */
     int64_t less, more;               /* of them may not have been made, or so many besides */
     bool begun;
+    struct bounds bounds;
+    int64_t deaths, resets;
 };
 
 /* How a call now runs: as Python, compiled, or compiled as recorded, with its function at its
@@ -100,6 +102,7 @@ static void sim_doubt(struct whatif *w, struct sim *s, size_t place)
         s->cache.at[i].ghost = s->cache.at[i].ghost || i == place;
         s->cache.at[i].unsure = !s->cache.at[i].ghost;
     }
+    s->bounds.compiled.count = 0;
     w->assumed[ASSUMED_DEATHS] = true;
 }
 
@@ -114,7 +117,11 @@ static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
         s->less += s->cache.at[i].id >= count && !s->cache.at[i].unsure;
         s->cache.at[i].unsure = s->cache.at[i].unsure || s->cache.at[i].id >= count;
     }
+    s->deaths++;
+    bounds_death(&s->bounds, entry);
     if (w->r->entries.at[entry].reset) {
+        s->resets++;
+        bounds_reset(&s->bounds);
         s->cache.count = s->cache.pinned = s->limited.count = s->dead = 0;
         s->ever = s->failed = s->less = s->more = 0;
     } else if (!object && w->base && !replay_torch(w->r, (uint32_t)(s - w->sims)) &&
@@ -172,6 +179,8 @@ static void forks_until(struct whatif *w, size_t *next, int64_t now)
         s->more = parent->more;
         s->dead = parent->dead;
         s->ever = parent->ever;
+        s->bounds.open = parent->bounds.open;
+        s->bounds.lost = parent->bounds.lost;
         while (s->born < cache->entry_count &&
                w->r->entries.at[cache->entries[s->born]].born_ns <= fork_ns)
             s->born++;
@@ -471,10 +480,13 @@ static bool runs_compiled(unsigned outcome)
 /* An entry for C is made, or, a ghost, may have been. */
 static void sim_insert(struct sim *s, const struct call *c, bool unsure, bool ghost)
 {
-    cache_order_born(
-        &s->cache,
-        (struct cached){.id = c->class_, .unsure = unsure, .ghost = ghost, .region = c->group},
-        false);
+    cache_order_born(&s->cache,
+                     (struct cached){.id = c->class_,
+                                     .unsure = unsure,
+                                     .ghost = ghost,
+                                     .trusted = s->bounds.open || s->bounds.lost,
+                                     .region = c->group},
+                     false);
     s->ever += !ghost;
     s->less += unsure;
     s->more += ghost;
@@ -483,12 +495,23 @@ static void sim_insert(struct sim *s, const struct call *c, bool unsure, bool gh
 /* UNSURE whether C is compiled: if it is, there is an entry for it. */
 static void maybe_made(struct sim *s, const struct call *c, bool unsure)
 {
-    if (unsure && !c->run_only && s->more < GHOSTS)
+    if (!unsure || c->run_only)
+        return;
+    if (s->more < GHOSTS)
         sim_insert(s, c, false, true);
+    else
+        s->bounds.lost = true;
 }
 
-/* Everything of one lookup. Returns its predicted outcome, as in a result. */
-static uint8_t decide(struct whatif *w, struct call c)
+/* Is ENTRY there for certain, as it was recorded? */
+static bool is_certain(const struct whatif *w, const struct cached *entry)
+{
+    return entry->id < w->r->entries.count && !entry->unsure && !entry->ghost && !entry->trusted;
+}
+
+/* Everything of one lookup. Returns its predicted outcome, as in a result; *SETTLED: an entry that
+ * takes the call is there for certain. */
+static uint8_t decide(struct whatif *w, struct call c, bool *settled)
 {
     struct sim *s = &w->sims[c.l->cache];
     struct whatif_function *f = &w->functions[c.code];
@@ -520,6 +543,7 @@ static uint8_t decide(struct whatif *w, struct call c)
     if (hit < s->cache.count) {
         f->trusting += s->cache.at[hit].id >= w->r->entries.count;
         f->unrecorded += declined; /* and so are later ones, of which there was no lookup */
+        *settled = !unsure && is_certain(w, &s->cache.at[hit]);
         cache_order_hit(&s->cache, hit);
         maybe_made(s, &c, unsure);
         return OUTCOME_HIT | (unsure ? WHATIF_UNDECIDED : 0);
@@ -575,14 +599,24 @@ static void count_recorded(struct whatif *w, const struct call *c, struct whatif
         t->compile_ns += like_cost(w, c->l->entry, TIMED_COMPILE);
 }
 
+/* Were events of C's process lost before it? */
+static bool is_after_loss(const struct whatif *w, const struct call *c)
+{
+    uint32_t process = c->cache->process;
+
+    return process != REPLAY_NONE && c->l->start_ns >= w->r->processes.at[process].lost_ns;
+}
+
 static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
 {
     struct call c = call_of(w, lookup);
     struct whatif_function *f = &w->functions[c.code];
     unsigned recorded = outcome_of(c.l->outcome), predicted;
     const struct group_limit *at_limit;
+    struct bounds *bounds = &w->sims[c.l->cache].bounds;
+    int64_t trusting = f->trusting;
     uint8_t found;
-    bool unsure, same;
+    bool unsure, same, settled = false;
 
     w->sims[c.l->cache].begun = true;
     sim_advance(w, c.l->cache, c.l->start_ns);
@@ -594,16 +628,21 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
         /* no knob touches it: no cache is asked */
         count_recorded(w, &c, &f->predicted);
         outcomes[lookup] = (uint8_t)recorded;
+        bounds_call(bounds, &(struct decided){.outcome = recorded});
+        /* it ran an entry that the trace does not have */
+        bounds->lost = bounds->lost || recorded == OUTCOME_HIT;
         return;
     }
     deaths_seen(w, &w->sims[c.l->cache], &c);
     c.around = c.torch ? nested_in(w, c.l->thread, c.l->start_ns) : NULL;
-    found = decide(w, c) | (c.around && c.around->unsure ? WHATIF_UNDECIDED : 0);
+    found = decide(w, c, &settled) | (c.around && c.around->unsure ? WHATIF_UNDECIDED : 0);
     predicted = found & WHATIF_OUTCOME;
     /* Without a change it must come out as it was recorded; where it does not, this call is not
      * understood. */
-    if (w->base && (w->base[lookup] & WHATIF_OUTCOME) != recorded)
+    if (w->base && (w->base[lookup] & WHATIF_OUTCOME) != recorded) {
         found |= WHATIF_UNDECIDED;
+        bounds->lost = true;
+    }
     /* Of which torch.compile(), of which backend was the call? The knobs depend on that, and the
      * trace does not tell. */
     if (w->base && (recorded == OUTCOME_HIT || recorded == OUTCOME_LIMIT) && c.cache->count > 1 &&
@@ -614,6 +653,16 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
         w->assumed[ASSUMED_GROUPS] = true;
     }
     outcomes[lookup] = found;
+    bounds->lost = bounds->lost || is_after_loss(w, &c);
+    bounds_call(bounds,
+                &(struct decided){.outcome = predicted,
+                                  .class_ = c.class_,
+                                  .undecided = found & WHATIF_UNDECIDED,
+                                  .trusting = f->trusting > trusting,
+                                  .settled = settled,
+                                  .compilable = !c.run_only,
+                                  .recorded = c.class_ < w->r->entries.count,
+                                  .alike = !w->knobs->isolate && !w->knobs->backends_apart});
     if (w->base && found & WHATIF_UNDECIDED)
         f->undecided++;
     if (predicted == WHATIF_GONE) {
@@ -661,6 +710,30 @@ static int by_change(const void *a, const void *b)
     if (!order)
         order = list_order(y->recorded.calls, x->recorded.calls);
     return order ? order : list_order(x->code, y->code);
+}
+
+/* How many compiles the limits allow in the cache at INDEX; -1: it is not known, or entries made
+ * room for others. */
+static int64_t most_compiles(const struct whatif *w, uint32_t index)
+{
+    const struct sim *s = &w->sims[index];
+    const struct replay_cache *cache = &w->r->caches.at[index];
+    const struct like_code *code = &w->codes[cache->code];
+    bool torch = replay_torch(w->r, index);
+    int64_t limit = code->limit > 0 && !code->accumulated ? code->limit : -1;
+    int64_t ever = code->limit > 0 && code->accumulated ? code->limit : -1;
+
+    if (w->knobs->recompile_limit)
+        limit = w->knobs->recompile_limit;
+    if (w->knobs->accumulated_limit)
+        ever = w->knobs->accumulated_limit;
+    if (w->knobs->isolate || w->knobs->backends_apart || w->regions)
+        return -1;
+    if (s->resets || cache->parent != REPLAY_NONE)
+        return -1;
+    if (s->deaths && !torch) /* the dead do not count */
+        limit = -1;
+    return ever < 0 || (limit >= 0 && limit < ever) ? limit : ever;
 }
 
 static void notes_make(struct whatif *w, struct whatif_result *result)
@@ -715,6 +788,8 @@ void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
             break;
     }
     progress_end(&progress);
+    for (uint32_t i = 0; i < r->caches.count; i++)
+        bounds_end(&w->sims[i].bounds, most_compiles(w, i), &w->functions[r->caches.at[i].code]);
     for (uint32_t i = 0; i < r->codes.count; i++) {
         struct whatif_function *f = &w->functions[i];
         if (w->base)
@@ -722,6 +797,11 @@ void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
         if (!f->recorded.calls && !f->unrecorded)
             continue;
         f->code = i;
+        if (f->unrecorded)
+            f->compiles.high = f->hits.high = f->eager.high = WHATIF_NO_BOUND;
+        whatif_range_add(&result->total.compiles, &f->compiles);
+        whatif_range_add(&result->total.hits, &f->hits);
+        whatif_range_add(&result->total.eager, &f->eager);
         /* all numbers come before it */
         for (size_t k = 0; k < offsetof(struct whatif_function, code) / sizeof(int64_t); k++)
             ((int64_t *)&result->total)[k] += ((const int64_t *)f)[k];

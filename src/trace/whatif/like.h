@@ -316,4 +316,34 @@ enum like number_holds(const struct value *want, const struct value *number);
  * (trace/whatif/made.c). */
 void guards_make(struct whatif *w, uint32_t class_, struct guards *guards);
 
+/* ---- trace/whatif/bounds.c ----------------------------------------------- */
+
+/* What is known of one call's outcome. */
+struct decided {
+    unsigned outcome; /* as predicted: enum outcome, or WHATIF_GONE */
+    uint32_t class_;
+    bool undecided;  /* the prediction is a guess */
+    bool trusting;   /* it makes, or runs, code of which the recording has no compile */
+    bool settled;    /* an entry that takes it is there for certain: it is not compiled */
+    bool compilable; /* it may be compiled, if nothing fits */
+    bool recorded;   /* its class is that of a recorded entry: a compile of it gives code */
+    bool alike;      /* and one entry takes all calls of that class, whichever comes first */
+};
+
+/* How many calls of a predicted cache hit, compile and run as Python, at least and at most. */
+struct bounds {
+    struct whatif_range compiles, hits, eager;
+    bool open; /* a compile that was not recorded: nothing after it is certain, until a reset */
+    bool lost; /* the same for good: the cache is not known */
+    /* owned: classes of recorded entries, for each of which a compile is in compiles.high */
+    LIST(uint32_t) compiled;
+};
+
+void bounds_call(struct bounds *bounds, const struct decided *decided);
+/* The entry of CLASS_ died: its calls may be compiled again. */
+void bounds_death(struct bounds *bounds, uint32_t class_);
+void bounds_reset(struct bounds *bounds);
+/* Into FUNCTION; MOST: no more than that can compile, -1: not known. BOUNDS is freed. */
+void bounds_end(struct bounds *bounds, int64_t most, struct whatif_function *function);
+
 #endif

@@ -58,6 +58,13 @@ struct whatif_tally {
     int64_t check_ns, compile_ns;
 };
 
+/* A count of calls: at least LOW and at most HIGH, however the undecided calls come out. HIGH
+ * WHATIF_NO_BOUND: it is not known how many at most. */
+struct whatif_range {
+    int64_t low, high;
+};
+enum { WHATIF_NO_BOUND = -1, WHATIF_RANGE_TEXT = 64 };
+
 struct whatif_function { /* a code object; those of other processes are others */
     struct whatif_tally recorded, predicted;
     int64_t changed;   /* calls with another outcome */
@@ -68,6 +75,8 @@ struct whatif_function { /* a code object; those of other processes are others *
     /* calls, at least, that would be looked up and of which the trace has nothing */
     int64_t unrecorded;
     uint32_t code; /* index; behind the numbers */
+    /* of the predicted calls; both ends are equal where the trace decides all (whatif_is_exact) */
+    struct whatif_range compiles, hits, eager;
 };
 
 struct whatif_result {
@@ -79,6 +88,23 @@ struct whatif_result {
     LIST(const char *) notes; /* what was taken for granted */
 };
 enum { WHATIF_OUTCOME = 31, WHATIF_GONE = 31, WHATIF_UNDECIDED = 128 };
+
+/* ---- trace/whatif/bounds.c ----------------------------------------------- */
+
+static inline bool whatif_range_is_exact(const struct whatif_range *range)
+{
+    return range->low == range->high;
+}
+
+/* Does the trace decide how many calls of FUNCTION hit, compile and run as Python? Then its
+ * numbers are no guess; which entry a call hits, and so the number of checks, may be one. */
+bool whatif_is_exact(const struct whatif_function *function);
+
+/* The calls of MORE are calls of SUM as well. */
+void whatif_range_add(struct whatif_range *sum, const struct whatif_range *more);
+
+/* RANGE as "4", "1 to 4" or "1 or more" in TEXT, which is returned. */
+char *whatif_range_text(char text[WHATIF_RANGE_TEXT], const struct whatif_range *range);
 
 /* REPLAY, borrowed as DB, was opened with its checks. */
 struct whatif *whatif_open(struct db *db, const struct replay *replay);
