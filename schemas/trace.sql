@@ -384,3 +384,49 @@ CREATE TABLE loss(
     events     INTEGER, -- how many are missing; 0 for a stall or a doubt, NULL when nobody can know
     cause      TEXT     -- in words; 'stall: ...' when the program waited for the recorder and nothing is missing
 );
+
+
+-- A run of the recorded command that `dyntrace try` made, under one setting of `dyntrace run --set`, and what it measured.
+-- Traces that were recorded before this table was have neither it nor trial_function until `try` stores something.
+--   * The trials of one `dyntrace try` are a batch. The first of them ran unchanged: it is the baseline of the others.
+--   * Counts are those of the whole run, by the definitions of views.sql; NULL: the run left no trace.
+--   * Which trial works, and which is a gain, say the views `trials` and `trial_functions`.
+CREATE TABLE trial(
+    trial_id        INTEGER PRIMARY KEY,
+    batch           INTEGER, -- trial_id of the baseline, the unchanged run; its own for that one
+    setting         TEXT,    -- as given to --set; several are separated by a blank and quoted as a shell wants them; '': unchanged
+    command         TEXT,    -- what ran, a JSON array
+    function_id     INTEGER, -- the function that was asked about, the smallest code_id of it here (view functions); NULL: none
+    started_unix_ns INTEGER, -- wall clock
+    duration_ns     INTEGER, -- until it ended
+    exit_code       INTEGER, -- status it exited with, or NULL: killed
+    exit_signal     INTEGER, -- signal that killed it, or NULL
+    output_same     INTEGER, -- 1: it wrote to stdout and stderr what the baseline wrote, but for addresses; 0: something else;
+                             --   NULL: the baseline, or not compared
+    values_same     TEXT,    -- --compare, what the function returned beside the baseline: 'equal', 'close', 'different';
+                             --   NULL: not compared
+    error           TEXT,    -- why it is no answer: the setting was refused or did nothing, its time was up, the last line of a
+                             --   traceback that the baseline has not; NULL: it is one
+    step_ns         INTEGER, -- median time of a call of the function after its last compile; NULL: it had too few
+    compiles        INTEGER, -- that made code
+    recompiles      INTEGER, -- of them, as in the view `compiles`
+    breaks          INTEGER, -- graph breaks
+    eager           INTEGER, -- calls that ran as Python though compiled code was wanted
+    hits            INTEGER, -- calls that ran a cache entry
+    compile_ns      INTEGER  -- time in the compiler
+);
+
+
+-- What a trial counted of one function: a row for each that was compiled or called.
+CREATE TABLE trial_function(
+    trial_id    INTEGER, -- in which
+    function_id INTEGER, -- the smallest code_id of the function with this file, name and first line in this trace (view
+                         --   functions); NULL: this trace has none
+    compiles    INTEGER, -- as of a trial, and so are the others:
+    recompiles  INTEGER, -- compiles of a function that had code,
+    breaks      INTEGER, -- graph breaks,
+    eager       INTEGER, -- calls that ran as Python,
+    hits        INTEGER, -- calls that ran a cache entry,
+    compile_ns  INTEGER, -- time in the compiler,
+    step_ns     INTEGER  -- median time of a call after the last compile
+);

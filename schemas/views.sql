@@ -443,3 +443,54 @@ WHERE g.guard_id = k.failed_guard_id
       < k.guards_run - (k.failed_guard_id IS NOT NULL)
 GROUP BY g.kind, g.source
 ORDER BY estimated_ns DESC;
+
+
+-- trials: a row per run of `dyntrace try`, beside the figures of its baseline, the unchanged run of the same batch.
+--   works  it ended as the baseline did, wrote the same, --compare found no other values, and nothing is said against it.
+--          Of a baseline: nothing is said against it
+--   gain   it works, and had fewer eager calls than the baseline; or as many, and fewer compiles; then recompiles; then graph
+--          breaks. Of the whole run: that of one function is in trial_functions
+CREATE VIEW trials AS
+WITH judged AS (
+    SELECT t.*, t.trial_id = t.batch AS baseline, b.compiles AS baseline_compiles, b.recompiles AS baseline_recompiles,
+           b.breaks AS baseline_breaks, b.eager AS baseline_eager, b.hits AS baseline_hits,
+           b.compile_ns AS baseline_compile_ns, b.step_ns AS baseline_step_ns,
+           t.error IS NULL AND (t.trial_id = t.batch OR (b.error IS NULL AND t.exit_code IS b.exit_code AND
+               t.exit_signal IS b.exit_signal AND t.output_same IS 1 AND t.values_same IS NOT 'different')) AS works
+    FROM trial t LEFT JOIN trial b ON b.trial_id = t.batch
+)
+SELECT j.trial_id, j.batch, j.setting, j.baseline, j.works,
+       j.works AND NOT j.baseline AND COALESCE((j.eager, j.compiles, j.recompiles, j.breaks)
+           < (j.baseline_eager, j.baseline_compiles, j.baseline_recompiles, j.baseline_breaks), 0) AS gain,
+       j.function_id, c.qualname, c.filename, c.first_line, j.compiles, j.baseline_compiles, j.recompiles,
+       j.baseline_recompiles, j.breaks, j.baseline_breaks, j.eager, j.baseline_eager, j.hits, j.baseline_hits,
+       j.compile_ns, j.baseline_compile_ns, j.step_ns, j.baseline_step_ns, j.duration_ns, j.exit_code, j.exit_signal,
+       j.output_same, j.values_same, j.error, j.started_unix_ns, j.command
+FROM judged j LEFT JOIN code c ON c.code_id = j.function_id;
+
+
+-- trial_functions: the same of each function that any trial of the batch compiled or called: a trial that ran and has no row
+-- of it did neither. gain: by the function's own figures.
+CREATE VIEW trial_functions AS
+WITH tried AS (SELECT DISTINCT t.batch, f.function_id FROM trial_function f JOIN trial t ON t.trial_id = f.trial_id),
+counted AS (
+    SELECT t.trial_id, t.batch, t.setting, t.baseline, t.works, d.function_id,
+           COALESCE(f.compiles, t.compiles * 0) AS compiles, COALESCE(f.recompiles, t.compiles * 0) AS recompiles,
+           COALESCE(f.breaks, t.compiles * 0) AS breaks, COALESCE(f.eager, t.compiles * 0) AS eager,
+           COALESCE(f.hits, t.compiles * 0) AS hits, COALESCE(f.compile_ns, t.compiles * 0) AS compile_ns, f.step_ns,
+           t.duration_ns, t.exit_code, t.exit_signal, t.output_same, t.values_same, t.error
+    FROM trials t
+    JOIN tried d ON d.batch = t.batch
+    LEFT JOIN trial_function f ON f.trial_id = t.trial_id AND f.function_id = d.function_id
+    WHERE d.function_id IS NOT NULL
+)
+SELECT n.trial_id, n.batch, n.setting, n.baseline, n.works,
+       n.works AND NOT n.baseline AND COALESCE((n.eager, n.compiles, n.recompiles, n.breaks)
+           < (b.eager, b.compiles, b.recompiles, b.breaks), 0) AS gain,
+       n.function_id, c.qualname, c.filename, c.first_line, n.compiles, b.compiles AS baseline_compiles, n.recompiles,
+       b.recompiles AS baseline_recompiles, n.breaks, b.breaks AS baseline_breaks, n.eager, b.eager AS baseline_eager,
+       n.hits, b.hits AS baseline_hits, n.compile_ns, b.compile_ns AS baseline_compile_ns, n.step_ns,
+       b.step_ns AS baseline_step_ns, n.duration_ns, n.exit_code, n.exit_signal, n.output_same, n.values_same, n.error
+FROM counted n
+LEFT JOIN counted b ON b.trial_id = n.batch AND b.function_id = n.function_id
+LEFT JOIN code c ON c.code_id = n.function_id;

@@ -82,6 +82,14 @@
 #define COLUMNS_loss(KEY, ID, TIME, NUMBER, TEXT) \
     ID(process_id, PROCESS) ID(thread_id, THREAD) TIME(at_ns) NUMBER(events) TEXT(cause) \
     ID(rowid, ROW)
+#define COLUMNS_trial(KEY, ID, TIME, NUMBER, TEXT) /* written by trace/trials.c */ \
+    KEY(trial_id, TRIAL) ID(batch, TRIAL) TEXT(setting) TEXT(command) ID(function_id, CODE) \
+    NUMBER(started_unix_ns) NUMBER(duration_ns) NUMBER(exit_code) NUMBER(exit_signal) \
+    NUMBER(output_same) TEXT(values_same) TEXT(error) NUMBER(step_ns) NUMBER(compiles) \
+    NUMBER(recompiles) NUMBER(breaks) NUMBER(eager) NUMBER(hits) NUMBER(compile_ns)
+#define COLUMNS_trial_function(KEY, ID, TIME, NUMBER, TEXT) \
+    ID(trial_id, TRIAL) ID(function_id, CODE) NUMBER(compiles) NUMBER(recompiles) NUMBER(breaks) \
+    NUMBER(eager) NUMBER(hits) NUMBER(compile_ns) NUMBER(step_ns) ID(rowid, ROW)
 /* clang-format on */
 
 /* All but meta and enum; what another's ids are in comes before it. */
@@ -89,7 +97,8 @@
 #define TABLES(X) \
     X(process) X(thread) X(code) X(frame) X(code_total) X(signature) X(lookup) X(guard_check) \
     X(cache_entry) X(guard) X(guard_order) X(compile) X(compile_phase) X(code_mark) \
-    X(recompile_cause) X(graph_break) X(graph) X(graph_node) X(listing) X(loss)
+    X(recompile_cause) X(graph_break) X(graph) X(graph_node) X(listing) X(loss) \
+    X(trial) X(trial_function)
 /* clang-format on */
 
 enum row_table {
@@ -114,6 +123,7 @@ enum row_id {
     ID_COMPILE,
     ID_BREAK,
     ID_GRAPH,
+    ID_TRIAL,
     ID_ROW,
     ROW_IDS
 };

@@ -206,7 +206,8 @@ static bool totals_mend(sqlite3 *db)
 
 /* ---- joining ---- */
 
-/* Copy every table that is not made of pages into the attached trace. */
+/* Copy every table that is not made of pages into the attached trace. While it is recorded a trace
+ * has no trials, and one of an older dyntrace not even their tables. */
 static bool tables_copy(sqlite3 *db)
 {
     bool done = true;
@@ -216,7 +217,7 @@ static bool tables_copy(sqlite3 *db)
         char *copy =
             sqlite3_mprintf("INSERT OR REPLACE INTO trace.%s SELECT * FROM main.%s", name, name);
         done = i == TABLE_frame || i == TABLE_lookup || i == TABLE_guard_check ||
-               (copy && run(db, copy));
+               i == TABLE_trial || i == TABLE_trial_function || (copy && run(db, copy));
         sqlite3_free(copy);
     }
     return done;

@@ -49,6 +49,9 @@ static const char schema_words[] =
 static const char schema_placed[] = "SELECT group_concat(words, char(10)) FROM (SELECT quote(type) "
                                     "|| quote(name) || quote(tbl_name) || quote(rootpage) || "
                                     "quote(sql) AS words FROM main.sqlite_schema ORDER BY rowid)";
+/* Tables of ours that an older trace may lack, as a list for SQL. Readers find empty ones. */
+#define YOUNGER "('trial', 'trial_function')"
+
 /* What schemas/ makes. Found once, for it takes longer than the rest of an opening. */
 static struct {
     char *words; /* owned, as the others: what schema_words says of it */
@@ -101,6 +104,20 @@ static bool schema_is_ours(sqlite3 *handle, int *status)
     return same;
 }
 
+/* Make in `temp`, empty, the tables of ours that are younger than HANDLE's file, which has THEIRS. */
+static void younger_make(sqlite3 *handle, const char *theirs, int *status)
+{
+    static const char lacking[] =
+        "SELECT group_concat('CREATE TEMP ' || substr(value ->> 'sql', 8), ';') FROM json_each(?1) "
+        "WHERE value ->> 'name' IN " YOUNGER " AND value ->> 'name' NOT IN (SELECT lower(value ->> "
+        "'name') FROM json_each(?2))";
+    char *script = ask(handle, status, lacking, trust_schema_made(), theirs);
+
+    if (script && *script)
+        *status = sqlite3_exec(handle, script, NULL, NULL, NULL);
+    free(script);
+}
+
 /* A file's schema is a program: a view or a generated column runs whenever it is read. Ours has
  * neither but for the views of schemas/views.sql, so a file with generated columns, virtual tables,
  * triggers, indexes on expressions, or views where tables belong is refused, and so is one that
@@ -137,7 +154,8 @@ static char *schema_refused(sqlite3 *handle, bool views, int *status)
          "<> 'table'",
          "something else in the place of the table"},
         {"SELECT o.value ->> 'name' FROM json_each(?1) o WHERE o.value ->> 'type' = 'table' AND "
-         "o.value ->> 'name' NOT IN (SELECT lower(value ->> 'name') FROM json_each(?2))",
+         "o.value ->> 'name' NOT IN (SELECT lower(value ->> 'name') FROM json_each(?2)) AND "
+         "o.value ->> 'name' NOT IN " YOUNGER,
          NULL},
     };
     /* Once, for each time makes SQLite read every view. With an argument it is SQLite's own: where
@@ -157,6 +175,8 @@ static char *schema_refused(sqlite3 *handle, bool views, int *status)
         else if (found)
             why = say_print("is not read, for it has no table %s, as every trace has", found);
     }
+    if (!found && theirs)
+        younger_make(handle, theirs, status);
     if (!found && views && *status == SQLITE_OK)
         *status = sqlite3_exec(handle, made.views, NULL, NULL, NULL);
     free(theirs);
