@@ -166,36 +166,52 @@ enum {
     STOPPED_LOOK_MS = 50
 };
 
+/* In the sentry: continue RUN once the command goes on. ENOUGH, which is blocked, ends the sentry,
+ * but not between the look and the signal. Does not return; the exit status is 0 if RUN was
+ * continued. */
+static void sentry_watch(pid_t run, const sigset_t *enough)
+{
+    const struct timespec look = {.tv_nsec = STOPPED_LOOK_MS * 1000000};
+    bool stopped = true;
+
+    setpgid(0, 0); /* what stops or continues our group is none of its business */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    launch_let_go();
+    while (stopped && getppid() == run) {
+        if (sigtimedwait(enough, NULL, &look) > 0)
+            _exit(1);
+        /* first the command: it goes on, and we have stopped since, if we ever do */
+        stopped = process_is_stopped((uint32_t)command_pid);
+        stopped = stopped || !process_is_stopped((uint32_t)run);
+    }
+    if (getppid() == run)
+        kill(run, SIGCONT);
+    _exit(0);
+}
+
 /* Stop as the command has. Whoever continues us continues the command as well; but it may be
- * continued by its own pid, and then nobody would continue us: a process that waits for that does.
- * True: it did. */
+ * continued by its own pid, and then nobody would continue us: the sentry, a process, waits for
+ * that. True: the sentry continued us. */
 static bool stop_with_command(void)
 {
     const pid_t self = getpid();
-    pid_t sentry = fork();
-    bool stopped = true;
+    sigset_t enough, before;
+    pid_t sentry;
     int status = 0;
 
-    if (sentry == 0) {
-        setpgid(0, 0); /* what stops or continues our group is none of its business */
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        launch_let_go();
-        while (stopped && getppid() == self) {
-            usleep(STOPPED_LOOK_MS * 1000);
-            /* first the command: it goes on, and we have stopped since, if we ever do */
-            stopped = process_is_stopped((uint32_t)command_pid);
-            stopped = stopped || !process_is_stopped((uint32_t)self);
-        }
-        if (getppid() == self)
-            kill(self, SIGCONT);
-        _exit(0);
-    }
+    sigemptyset(&enough);
+    sigaddset(&enough, SIGTERM);
+    sigprocmask(SIG_BLOCK, &enough, &before);
+    sentry = fork();
+    if (sentry == 0)
+        sentry_watch(self, &enough);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     raise(SIGSTOP);
-    if (sentry > 0) {
-        kill(sentry, SIGKILL);
-        waitpid(sentry, &status, 0);
-    }
-    return sentry > 0 && WIFEXITED(status);
+    if (sentry < 0)
+        return false;
+    kill(sentry, SIGTERM);
+    waitpid(sentry, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 static void on_child(int number)
