@@ -272,8 +272,8 @@ ORDER BY self_ns DESC, calls DESC;
 
 -- name: meta
 -- With 1 for what is JSON already.
-SELECT key, CAST(CASE WHEN key IN ('command', 'settings') AND json_valid(value) THEN json(value) ELSE value END AS TEXT),
-       typeof(value) = 'integer' OR (key IN ('command', 'settings') AND json_valid(value))
+SELECT key, CAST(CASE WHEN key IN ('command', 'settings', 'options', 'launcher') AND json_valid(value) THEN json(value) ELSE value END AS TEXT),
+       typeof(value) = 'integer' OR (key IN ('command', 'settings', 'options', 'launcher') AND json_valid(value))
 FROM meta;
 
 -- name: torch

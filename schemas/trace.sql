@@ -24,6 +24,10 @@ PRAGMA user_version = 2;            -- the same number as meta.schema_version
 --   started_unix_ns   wall clock at the session's start: add a *_ns to get the time of day
 --   host              name of the machine
 --   command           what was run, a JSON array; empty when it was not to be kept (--no-argv)
+--   directory         where it ran; this and the next three are how `dyntrace try` runs it again, and not kept with --no-argv
+--   executable        what was executed, a path: of a script, -m and -c the interpreter
+--   options           options of `dyntrace run` that matter then, a JSON array: --torch, --capture, --include, ...
+--   launcher          of a rank whose launcher started `dyntrace run` for it: the launcher's words before that, a JSON array
 --   values            what was kept of arguments and of what guards compare (--values): 'all'; 'types', which is types, shapes
 --                     and dtypes; 'off', nothing. Texts say "value not recorded" where one would stand, and a key in a
 --                     guard's source is given by its type. Traces without this row have 'all'

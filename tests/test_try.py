@@ -1,6 +1,8 @@
 """`dyntrace try`: the recorded command runs again under settings, and what that measured is in the trace."""
 import json
+import os
 import sqlite3
+import subprocess
 
 import pytest
 
@@ -69,3 +71,28 @@ def test_merged_trials_keep_their_baselines_and_functions(run, tmp_path):
     found = query(holds(tmp_path / "m.db"), "SELECT trial_id, batch, qualname FROM trial_functions WHERE setting IN ('', 'limit=9') ORDER BY 1")
     names = [query(path, "SELECT qualname FROM code WHERE code_id = 1")[0][0] for path in paths]
     assert found == [(1, 1, names[0]), (2, 1, names[0]), (5, 5, names[1]), (6, 5, names[1])]
+
+
+# ---- what a recording keeps ------------------------------------------------
+
+def meta(path):
+    return dict(query(path, "SELECT key, value FROM meta"))
+
+
+def test_a_trace_keeps_how_to_run_it_again(record, python, tmp_path):
+    (tmp_path / "here").mkdir()
+    trace = record(["-c", "pass", "x"], "--torch", "observe", "--exclude", "a*", "--values", "types", python=python, cwd=tmp_path / "here")
+    found = meta(trace.path)
+    assert found["directory"] == str(tmp_path / "here") and found["executable"] == str(python)
+    assert json.loads(found["options"]) == ["--torch", "observe", "--values", "types", "--exclude", "a*"] and "launcher" not in found
+
+
+def test_a_rank_keeps_its_launchers_words(dyntrace, python, tmp_path):
+    words = [python, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:], check=True)"]
+    subprocess.run([*words, dyntrace, "run", "-o", f"{tmp_path}/job/", "--python", python, "-c", "pass"], check=True, env={**os.environ, "RANK": "1"})
+    [path] = (tmp_path / "job").iterdir()
+    assert json.loads(meta(path)["launcher"]) == [str(word) for word in words]
+
+
+def test_no_argv_keeps_nothing_of_it(record, python):
+    assert not {"directory", "executable", "options", "launcher"} & set(meta(record(["-c", "pass"], "--no-argv", python=python).path))

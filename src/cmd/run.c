@@ -250,18 +250,6 @@ static bool trace_end(struct launch *l, volatile sig_atomic_t *interrupted,
 
 /* ---- run ----------------------------------------------------------------- */
 
-static char *json_command(int argc, char **argv)
-{
-    LIST(char) words = {0};
-    char *made;
-
-    for (int i = 0; i < argc; i++)
-        memcpy(list_add_many(&words, strlen(argv[i]) + 1), argv[i], strlen(argv[i]) + 1);
-    made = json_array(words.at, words.count);
-    list_free(&words);
-    return made;
-}
-
 enum { BIG = 200 << 20, MB = 1 << 20 }; /* bytes */
 
 /* A large trace of a program that used torch: what would have done. */
@@ -327,7 +315,7 @@ static int record(const struct program *t, int argc, char **argv)
     struct collector_result said = {0};
     struct launch l = {.link = -1};
     struct asked asked = program_ask(t);
-    char *command = json_command(given.session.no_argv ? 0 : argc, argv);
+    char *command = again_words(given.session.no_argv ? 0 : (size_t)argc, argv);
     int status = 2, ended;
     bool made = false, untraced = false;
 
@@ -335,6 +323,7 @@ static int record(const struct program *t, int argc, char **argv)
     if (!program_inject() || trace_begin(&session, t->name))
         goto done;
     made = true;
+    again_fill(&session.again, t, &given.session);
     if (!program_fits(t, &asked, given.session.frames == SESSION_NONE)) {
         untraced = given.session.frames == SESSION_NONE;
         goto done;

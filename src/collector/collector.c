@@ -630,6 +630,23 @@ static bool command_new(struct collector *c)
     return c->command;
 }
 
+/* How the command can run again. */
+static void again_write(struct recorder *r, const struct session_again *again)
+{
+    const struct {
+        const char *key, *text;
+    } rows[] = {
+        {"directory", again->directory},
+        {"executable", again->executable},
+        {"options", again->options},
+        {"launcher", again->launcher},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].text)
+            recorder_meta(r, rows[i].key, rows[i].text, 0);
+}
+
 /* A new recording's first rows. False: not written. */
 static bool begin(struct collector *c, const char *argv)
 {
@@ -653,6 +670,7 @@ static bool begin(struct collector *c, const char *argv)
     recorder_meta(r, "state", "recording", 0);
     recorder_meta(r, "host", host, 0);
     recorder_meta(r, "command", argv, 0);
+    again_write(r, &c->session->again);
     recorder_meta(r, "values", values[MIN(file->values, SESSION_VALUES_OFF)], 0);
     recorder_meta(r, "clock",
                   file->coarse                       ? "coarse"

@@ -33,6 +33,15 @@ struct session_options {
     uint32_t setting_count;      /* SETTINGS_MAX at most */
 };
 
+/* How to run the command again, for `meta`: texts that `dyntrace try` needs besides the command. NULL:
+ * not known, or not to be kept. Borrowed. */
+struct session_again {
+    const char *directory;  /* where it ran */
+    const char *executable; /* what was executed: of a script, -m or -c the interpreter */
+    const char *options;    /* those of `run` that matter, a JSON array */
+    const char *launcher; /* of a rank: the launcher's words before `dyntrace run`, a JSON array */
+};
+
 enum session_place { SESSION_MAIN, SESSION_SPILL, SESSION_PLACES };
 
 struct session {
@@ -49,6 +58,7 @@ struct session {
     /* by how much the clock there is ahead of ours, and how wrong that may be; 0 doubt: not known
      * */
     int64_t clock_offset_ns, clock_doubt_ns;
+    struct session_again again;
 };
 
 #define SESSION_CLOSED ((struct session){.place = {-1, -1}, .lock = -1})

@@ -68,6 +68,16 @@ bool settings_fit(const struct program *t, const struct session_options *options
 /* Report those that did nothing, TEXT of struct collector_result. Returns how many. */
 int settings_print_unused(const char *text);
 
+/* ---- how it can run again (again.c) -------------------------------------- */
+
+/* Fill AGAIN for T, run with OPTIONS as the words that our own command line is. Texts live till the
+ * end. With --no-argv nothing is kept. */
+void again_fill(struct session_again *again, const struct program *t,
+                const struct session_options *options);
+
+/* COUNT words as a JSON array, which the caller frees. */
+char *again_words(size_t count, char *const *words);
+
 /* ---- its recording on the screen: --live (live.c) ------------------------ */
 
 /*     run ---fork---> command     writes to a pseudo terminal

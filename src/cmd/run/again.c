@@ -1,0 +1,171 @@
+/* cmd/run/again.c -- what a trace keeps so that `dyntrace try` can run the command again. See
+ * cmd/run/run.h.
+ *
+ * A rank that its launcher started by `LAUNCHER... dyntrace run -o DIR/ train.py` cannot start the
+ * job. The launcher is an ancestor whose command line ends in our own: the words before that, with
+ * other words behind them, start the job again.
+ *
+ * Runs in: the command line. */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "cmd/run/run.h"
+#include "job.h"
+#include "lib/json.h"
+#include "lib/list.h"
+#include "lib/say.h"
+
+enum {
+    COMMAND_LINE_MOST = 1 << 20, /* bytes of one that are looked at */
+    ANCESTORS = 4,               /* torchrun is the parent; mpirun has daemons between */
+};
+
+typedef LIST(char) bytes;
+
+static void bytes_add(bytes *to, const char *text)
+{
+    size_t length = strlen(text) + 1;
+
+    memcpy(list_add_many(to, length), text, length);
+}
+
+char *again_words(size_t count, char *const *words)
+{
+    bytes joined = {0};
+    char *made;
+
+    for (size_t i = 0; i < count; i++)
+        bytes_add(&joined, words[i]);
+    made = json_array(joined.at, joined.count);
+    list_free(&joined);
+    return made;
+}
+
+/* ---- options ------------------------------------------------------------- */
+
+/* The word of WORDS, separated by blanks, at INDEX. */
+static char *word_at(const char *words, unsigned index)
+{
+    for (; index; index--)
+        words += strcspn(words, " ") + 1;
+    return strndup(words, strcspn(words, " "));
+}
+
+/* --NAME and the word that CHOICE, not the default 0, stands for. */
+static void choice_add(bytes *to, const char *name, const char *words, unsigned choice)
+{
+    char *word = word_at(words, choice);
+
+    if (choice) {
+        bytes_add(to, name);
+        bytes_add(to, word);
+    }
+    free(word);
+}
+
+static char *options_json(const struct session_options *options)
+{
+    bytes words = {0};
+    char *made;
+
+    choice_add(&words, "--torch", SESSION_TORCH_WORDS, options->torch);
+    choice_add(&words, "--values", SESSION_VALUES_WORDS, options->values);
+    if (options->capture)
+        bytes_add(&words, "--capture");
+    for (uint32_t i = 0; i < options->glob_count; i++) {
+        bytes_add(&words, *options->globs[i] == '+' ? "--include" : "--exclude");
+        bytes_add(&words, options->globs[i] + 1);
+    }
+    if (options->max_depth) {
+        char *depth = say_print("%u", options->max_depth);
+        bytes_add(&words, "--max-depth");
+        bytes_add(&words, depth);
+        free(depth);
+    }
+    made = json_array(words.at, words.count);
+    list_free(&words);
+    return made;
+}
+
+/* ---- the launcher -------------------------------------------------------- */
+
+/* Add the command line of process PID to WORDS, each word with its NUL. */
+static void command_line_read(pid_t pid, bytes *words)
+{
+    char path[64];
+    char part[4096];
+    ssize_t got = 1;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && got > 0 && words->count < COMMAND_LINE_MOST) {
+        got = read(fd, part, sizeof part);
+        if (got > 0)
+            memcpy(list_add_many(words, (size_t)got), part, (size_t)got);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char path[64];
+    int parent = 0;
+    FILE *status;
+    char line[256];
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    status = fopen(path, "re");
+    while (status && fgets(line, sizeof line, status))
+        if (sscanf(line, "PPid: %d", &parent) == 1)
+            break;
+    if (status)
+        fclose(status);
+    return parent;
+}
+
+/* The words of THEIRS before OURS, which they end with, as JSON; NULL: they do not. */
+static char *words_before(const bytes *theirs, const bytes *ours)
+{
+    size_t before = theirs->count - ours->count;
+    bool longer = ours->count && theirs->count > ours->count;
+
+    if (!longer || theirs->at[before - 1] || memcmp(theirs->at + before, ours->at, ours->count))
+        return NULL;
+    return json_array(theirs->at, before);
+}
+
+static char *launcher_json(void)
+{
+    bytes ours = {0};
+    pid_t pid = getppid();
+    char *made = NULL;
+
+    command_line_read(getpid(), &ours);
+    for (int i = 0; i < ANCESTORS && pid > 1 && !made; i++) {
+        bytes theirs = {0};
+        command_line_read(pid, &theirs);
+        made = words_before(&theirs, &ours);
+        list_free(&theirs);
+        pid = parent_of(pid);
+    }
+    list_free(&ours);
+    return made;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+void again_fill(struct session_again *again, const struct program *t,
+                const struct session_options *options)
+{
+    char *here = options->no_argv ? NULL : getcwd(NULL, 0);
+
+    if (!here)
+        return;
+    again->directory = here;
+    again->executable = *t->path == '/' ? t->path : say_print("%s/%s", here, t->path);
+    again->options = options_json(options);
+    if (job_fact(JOB_RANK))
+        again->launcher = launcher_json();
+}
