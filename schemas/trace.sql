@@ -400,7 +400,8 @@ CREATE TABLE trial(
     batch           INTEGER, -- trial_id of the baseline, the unchanged run; its own for that one
     setting         TEXT,    -- as given to --set; several are separated by a blank and quoted as a shell wants them; '': unchanged
     command         TEXT,    -- what ran, a JSON array
-    function_id     INTEGER, -- the function that was asked about, the smallest code_id of it here (view functions); NULL: none
+    function_id     INTEGER, -- whose calls step_ns is about: the function that was asked about, else the one with most
+                             --   recompiles; the smallest code_id of it here (view functions). NULL: none
     started_unix_ns INTEGER, -- wall clock
     duration_ns     INTEGER, -- until it ended
     exit_code       INTEGER, -- status it exited with, or NULL: killed

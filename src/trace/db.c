@@ -67,6 +67,19 @@ static int authorize(void *unused, int action, const char *first, const char *se
     return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
 }
 
+/* The same where trials are added. */
+static int authorize_trials(void *unused, int action, const char *first, const char *second,
+                            const char *database, const char *trigger)
+{
+    bool changes = action == SQLITE_INSERT || action == SQLITE_UPDATE || action == SQLITE_DELETE;
+    bool makes = action == SQLITE_CREATE_TABLE || action == SQLITE_CREATE_VIEW ||
+                 action == SQLITE_DROP_TABLE || action == SQLITE_ALTER_TABLE;
+
+    if (makes || (changes && strcmp(first, "trial") && strcmp(first, "trial_function")))
+        return SQLITE_DENY;
+    return authorize(unused, action, first, second, database, trigger);
+}
+
 /* What a hostile file may make SQLite do. The sizes are far above what a trace
  * needs and far below what would exhaust the machine. */
 static void harden(sqlite3 *handle)
@@ -168,9 +181,10 @@ static int connect(struct db *db, const char *uri, int flags, const char *vfs)
 
 /* How a trace is opened. */
 enum how {
-    VIEWS = 1, /* with the views of ours, for SQL that reads more than tables */
-    EACH = 2,  /* as one of many */
-    QUIET = 4, /* nothing is said of what is no trace */
+    VIEWS = 1,  /* with the views of ours, for SQL that reads more than tables */
+    EACH = 2,   /* as one of many */
+    QUIET = 4,  /* nothing is said of what is no trace */
+    TRIALS = 8, /* trials can be added */
 };
 
 /* The connection of the last of many that was closed, by whether it has views. Owned. */
@@ -210,8 +224,9 @@ static int file_connect(struct db *db, const char *absolute, enum how how)
 {
     struct path_facts facts = path_look(absolute);
     bool each = how & EACH && facts.plain;
-    char *uri = path_uri(absolute, facts, false);
-    int status = connect(db, uri, SQLITE_OPEN_READONLY, each ? swap_vfs() : NULL);
+    char *uri = path_uri(absolute, facts, how & TRIALS);
+    int access = how & TRIALS ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+    int status = connect(db, uri, access, each ? swap_vfs() : NULL);
 
     if (status == SQLITE_OK)
         status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", NULL,
@@ -253,7 +268,12 @@ static char *open_file(struct db *db, enum how how)
     why = status == SQLITE_OK ? trust_refused(db->handle, new, how & VIEWS, &status) : NULL;
     if (status != SQLITE_OK)
         why = say_print("%s", error_words(db->handle, status));
-    if (!why && new) {
+    if (!why && how & TRIALS) {
+        status = trust_make_trials(db->handle);
+        if (status != SQLITE_OK)
+            why = say_print("%s", error_words(db->handle, status));
+        sqlite3_set_authorizer(db->handle, authorize_trials, NULL);
+    } else if (!why && new) {
         sqlite3_exec(db->handle, "PRAGMA query_only = ON", NULL, NULL, NULL);
         sqlite3_set_authorizer(db->handle, authorize, NULL);
     }
@@ -333,6 +353,12 @@ struct db *db_open_each(const char *path, bool views)
 {
     bounds_memory_needed(true);
     return open_path(path, EACH | (views ? VIEWS : 0));
+}
+
+struct db *db_open_for_trials(const char *path)
+{
+    bounds_memory_needed(true);
+    return open_path(path, TRIALS);
 }
 
 struct db *db_open_called(const char *path, const char *name)

@@ -60,3 +60,137 @@ const struct trial *trials_baseline(const struct trials *trials, const struct tr
             return &trials->at[i];
     return NULL;
 }
+
+/* ---- counting ------------------------------------------------------------ */
+
+/* The columns from FIRST on that both count statements have. */
+static struct trial_counts counts_read_from(struct query *row, int first)
+{
+    return (struct trial_counts){
+        .compiles = query_integer(row, first),
+        .recompiles = query_integer(row, first + 1),
+        .breaks = query_integer(row, first + 2),
+        .compile_ns = query_integer(row, first + 3),
+        .eager = query_integer(row, first + 4),
+        .hits = query_integer(row, first + 5),
+        .step_ns = PROSE_UNKNOWN,
+    };
+}
+
+bool trials_count(struct db *db, struct arena *arena, struct trial_figures *figures)
+{
+    db_rows(row, db, schema_statement("trials/count-run")) figures->run = counts_read_from(row, 0);
+    db_rows(row, db, schema_statement("trials/count-functions"))
+    {
+        struct trial_function *function = list_add(&figures->functions);
+        function->filename = kept_text(arena, row, 0);
+        function->qualname = kept_text(arena, row, 1);
+        function->first_line = query_integer(row, 2);
+        function->counts = counts_read_from(row, 3);
+        function->counts.step_ns = known_integer(row, 9);
+    }
+    return !db_failed(db);
+}
+
+const struct trial_counts *trials_counts_of(const struct trial_figures *figures,
+                                            const struct trial_function *find)
+{
+    for (size_t i = 0; i < figures->functions.count; i++) {
+        const struct trial_function *function = &figures->functions.at[i];
+        bool same_place = function->first_line == find->first_line &&
+                          prose_same(function->filename, find->filename);
+        if (same_place && prose_same(function->qualname, find->qualname))
+            return &function->counts;
+    }
+    return NULL;
+}
+
+/* ---- storing ------------------------------------------------------------- */
+
+static void bind_known(struct query *query, int parameter, int64_t value)
+{
+    if (value == PROSE_UNKNOWN)
+        query_bind_text(query, parameter, NULL);
+    else
+        query_bind_integer(query, parameter, value);
+}
+
+/* Bind COUNTS from PARAMETER on. */
+static void bind_counts(struct query *query, int parameter, const struct trial_counts *counts)
+{
+    query_bind_integer(query, parameter, counts->compiles);
+    query_bind_integer(query, parameter + 1, counts->recompiles);
+    query_bind_integer(query, parameter + 2, counts->breaks);
+    query_bind_integer(query, parameter + 3, counts->compile_ns);
+    query_bind_integer(query, parameter + 4, counts->eager);
+    query_bind_integer(query, parameter + 5, counts->hits);
+}
+
+/* The id that FUNCTION has in DB; PROSE_UNKNOWN: DB has no such function. */
+static int64_t function_id_in(struct db *db, const struct trial_function *function)
+{
+    struct query *query = db_query(db, schema_statement("trials/function-id"));
+    int64_t id = PROSE_UNKNOWN;
+
+    query_bind_text(query, 1, function->filename);
+    query_bind_text(query, 2, function->qualname);
+    query_bind_integer(query, 3, function->first_line);
+    if (query_step(query))
+        id = known_integer(query, 0);
+    query_close(query);
+    return id;
+}
+
+/* The step time of ROW's function; PROSE_UNKNOWN: there is none. */
+static int64_t step_of(const struct trial_row *row, const struct trial_figures *figures)
+{
+    const struct trial_counts *counts =
+        figures && row->function ? trials_counts_of(figures, row->function) : NULL;
+
+    return counts ? counts->step_ns : PROSE_UNKNOWN;
+}
+
+static void store_functions(struct db *db, int64_t trial_id, const struct trial_figures *figures)
+{
+    struct query *put = db_query(db, schema_statement("trials/store-function"));
+
+    for (size_t i = 0; i < figures->functions.count; i++) {
+        const struct trial_function *function = &figures->functions.at[i];
+        query_bind_integer(put, 1, trial_id);
+        bind_known(put, 2, function_id_in(db, function));
+        bind_counts(put, 3, &function->counts);
+        bind_known(put, 9, function->counts.step_ns);
+        query_put(put);
+    }
+    query_close(put);
+}
+
+int64_t trials_store(struct db *db, const struct trial_row *row,
+                     const struct trial_figures *figures)
+{
+    struct query *put;
+    int64_t trial_id = 0;
+
+    db_run(db, "BEGIN IMMEDIATE");
+    put = db_query(db, schema_statement("trials/store"));
+    bind_known(put, 1, row->batch);
+    query_bind_text(put, 2, row->setting);
+    query_bind_text(put, 3, row->command);
+    bind_known(put, 4, row->function ? function_id_in(db, row->function) : PROSE_UNKNOWN);
+    query_bind_integer(put, 5, row->started_unix_ns);
+    query_bind_integer(put, 6, row->duration_ns);
+    bind_known(put, 7, row->exit_code);
+    bind_known(put, 8, row->exit_signal);
+    bind_known(put, 9, row->output_same);
+    query_bind_text(put, 10, row->values_same);
+    query_bind_text(put, 11, row->error);
+    bind_known(put, 12, step_of(row, figures));
+    if (figures)
+        bind_counts(put, 13, &figures->run);
+    query_put(put);
+    query_close(put);
+    trial_id = db_integer(db, 0, "SELECT MAX(trial_id) FROM trial");
+    if (figures)
+        store_functions(db, trial_id, figures);
+    return db_run(db, "COMMIT") ? trial_id : 0;
+}

@@ -5,6 +5,12 @@
  *     for (size_t i = 0; i < trials.count; i++)   ... trials.at[i]
  *     list_free(&trials);
  *
+ * `try` runs the command, counts what the trace of that run says, and stores it:
+ *
+ *     struct trial_figures figures = {0};
+ *     trials_count(db_of_the_run, &arena, &figures);
+ *     trials_store(db, &trial, &figures);              db: of db_open_for_trials()
+ *
  * What works and what is a gain is defined in schemas/views.sql (views `trials` and
  * `trial_functions`; docs/answers.md). A trace without the tables has no trials. */
 #ifndef DYNTRACE_TRIALS_H
@@ -43,5 +49,45 @@ bool trials_read(struct db *db, struct arena *arena, const char *ids, struct tri
 
 /* The baseline of TRIAL among TRIALS; NULL: it is not there. */
 const struct trial *trials_baseline(const struct trials *trials, const struct trial *trial);
+
+/* ---- what `try` stores --------------------------------------------------- */
+
+struct trial_counts {
+    int64_t compiles, recompiles, breaks, compile_ns, eager, hits;
+    int64_t step_ns; /* PROSE_UNKNOWN: too few calls */
+};
+
+/* Of a function of the trial's own trace, in whichever process. */
+struct trial_function {
+    const char *filename, *qualname;
+    int64_t first_line;
+    struct trial_counts counts;
+};
+
+struct trial_figures {
+    struct trial_counts run;
+    LIST(struct trial_function) functions;
+};
+
+/* Count what DB, the trace of a run, says, by the definitions of views.sql. Texts live in ARENA.
+ * False: it was said what failed. */
+bool trials_count(struct db *db, struct arena *arena, struct trial_figures *figures);
+
+/* The counts of the function that FIND names; NULL: it was neither compiled nor called. */
+const struct trial_counts *trials_counts_of(const struct trial_figures *figures,
+                                            const struct trial_function *find);
+
+/* What is to be stored of a trial, besides its figures. Integers may be PROSE_UNKNOWN, which is
+ * NULL; texts may be NULL. */
+struct trial_row {
+    int64_t batch; /* UNKNOWN: it is a baseline */
+    const char *setting, *command, *values_same, *error;
+    const struct trial_function *function; /* whose step_ns it is, or NULL */
+    int64_t started_unix_ns, duration_ns, exit_code, exit_signal, output_same;
+};
+
+/* Add ROW to DB, with FIGURES unless that is NULL. Its trial_id; 0 after saying why not. */
+int64_t trials_store(struct db *db, const struct trial_row *row,
+                     const struct trial_figures *figures);
 
 #endif

@@ -118,6 +118,25 @@ static void younger_make(sqlite3 *handle, const char *theirs, int *status)
     free(script);
 }
 
+int trust_make_trials(sqlite3 *handle)
+{
+    static const char lacking[] =
+        "SELECT group_concat('CREATE ' || (value ->> 'type') || ' IF NOT EXISTS main.' || "
+        "substr(value ->> 'sql', length('CREATE ' || (value ->> 'type')) + 2), ';') FROM "
+        "json_each(?1) WHERE value ->> 'name' IN " YOUNGER
+        " OR value ->> 'name' IN ('trials', 'trial_functions')";
+    int status = sqlite3_exec(handle,
+                              "DROP TABLE IF EXISTS temp.trial; DROP TABLE IF EXISTS "
+                              "temp.trial_function",
+                              NULL, NULL, NULL);
+    char *script = ask(handle, &status, lacking, trust_schema_made(), NULL);
+
+    if (script)
+        status = sqlite3_exec(handle, script, NULL, NULL, NULL);
+    free(script);
+    return status;
+}
+
 /* A file's schema is a program: a view or a generated column runs whenever it is read. Ours has
  * neither but for the views of schemas/views.sql, so a file with generated columns, virtual tables,
  * triggers, indexes on expressions, or views where tables belong is refused, and so is one that

@@ -22,4 +22,8 @@ char *trust_schema(struct sqlite3 *handle, int *status);
  * Borrowed. */
 const char *trust_schema_made(void);
 
+/* Make in HANDLE's file, which may be read and can be written, the tables and views of trials, where
+ * it has none. SQLite's status. */
+int trust_make_trials(struct sqlite3 *handle);
+
 #endif
