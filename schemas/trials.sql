@@ -87,3 +87,17 @@ FROM trial;
 -- name: store-function
 INSERT INTO trial_function(trial_id, function_id, compiles, recompiles, breaks, compile_ns, eager, hits, step_ns)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9);
+
+-- name: worst
+-- Which functions to try to help where none is named, FILE:LINE, the worst first as in report/compiles.
+WITH made AS MATERIALIZED (
+    SELECT code_id, SUM(is_recompile) AS recompiles, SUM((SELECT COUNT(*) FROM graph_break b WHERE b.compile_id = m.compile_id)) AS breaks
+    FROM compiles m GROUP BY code_id),
+ran AS MATERIALIZED (SELECT code_id, SUM(ran_as_python) AS python FROM calls WHERE counted GROUP BY code_id)
+SELECT f.filename || ':' || f.first_line
+FROM functions f LEFT JOIN made m ON m.code_id = f.code_id LEFT JOIN ran r ON r.code_id = f.code_id
+WHERE f.kind IS NOT 'compiled' AND NOT f.is_resume
+GROUP BY f.function_id
+HAVING TOTAL(recompiles) + TOTAL(python) + TOTAL(breaks) > 0
+ORDER BY TOTAL(recompiles) + TOTAL(python) DESC, TOTAL(breaks) DESC, MIN(f.code_id)
+LIMIT 20;

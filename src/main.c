@@ -11,9 +11,10 @@
 #include "versions.h"
 
 static const struct command *const commands[] = {
-    &command_run,     &command_tui,   &command_report, &command_why,   &command_show,
-    &command_replay,  &command_check, &command_export, &command_merge, &command_import,
-    &command_diff,    &command_ranks, &command_sql,    &command_fsck,  &command_doctor,
+    &command_run,     &command_tui,   &command_report, &command_why,
+    &command_try,     &command_show,  &command_replay, &command_check,
+    &command_export,  &command_merge, &command_import, &command_diff,
+    &command_ranks,   &command_sql,   &command_fsck,   &command_doctor,
     &command_collect, NULL,
 };
 

@@ -84,7 +84,7 @@ def test_a_trace_keeps_how_to_run_it_again(record, python, tmp_path):
     trace = record(["-c", "pass", "x"], "--torch", "observe", "--exclude", "a*", "--values", "types", python=python, cwd=tmp_path / "here")
     found = meta(trace.path)
     assert found["directory"] == str(tmp_path / "here") and found["executable"] == str(python)
-    assert json.loads(found["options"]) == ["--torch", "observe", "--values", "types", "--exclude", "a*"] and "launcher" not in found
+    assert json.loads(found["options"]) == ["--torch", "observe", "--values", "types", "--exclude", "a*", "--python", str(python)] and "launcher" not in found
 
 
 def test_a_rank_keeps_its_launchers_words(dyntrace, python, tmp_path):

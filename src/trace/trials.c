@@ -126,8 +126,7 @@ static void bind_counts(struct query *query, int parameter, const struct trial_c
     query_bind_integer(query, parameter + 5, counts->hits);
 }
 
-/* The id that FUNCTION has in DB; PROSE_UNKNOWN: DB has no such function. */
-static int64_t function_id_in(struct db *db, const struct trial_function *function)
+int64_t trials_function_id(struct db *db, const struct trial_function *function)
 {
     struct query *query = db_query(db, schema_statement("trials/function-id"));
     int64_t id = PROSE_UNKNOWN;
@@ -157,7 +156,7 @@ static void store_functions(struct db *db, int64_t trial_id, const struct trial_
     for (size_t i = 0; i < figures->functions.count; i++) {
         const struct trial_function *function = &figures->functions.at[i];
         query_bind_integer(put, 1, trial_id);
-        bind_known(put, 2, function_id_in(db, function));
+        bind_known(put, 2, trials_function_id(db, function));
         bind_counts(put, 3, &function->counts);
         bind_known(put, 9, function->counts.step_ns);
         query_put(put);
@@ -176,7 +175,7 @@ int64_t trials_store(struct db *db, const struct trial_row *row,
     bind_known(put, 1, row->batch);
     query_bind_text(put, 2, row->setting);
     query_bind_text(put, 3, row->command);
-    bind_known(put, 4, row->function ? function_id_in(db, row->function) : PROSE_UNKNOWN);
+    bind_known(put, 4, row->function ? trials_function_id(db, row->function) : PROSE_UNKNOWN);
     query_bind_integer(put, 5, row->started_unix_ns);
     query_bind_integer(put, 6, row->duration_ns);
     bind_known(put, 7, row->exit_code);

@@ -77,6 +77,9 @@ bool trials_count(struct db *db, struct arena *arena, struct trial_figures *figu
 const struct trial_counts *trials_counts_of(const struct trial_figures *figures,
                                             const struct trial_function *find);
 
+/* The function_id that FUNCTION has in DB; PROSE_UNKNOWN: DB has no such function. */
+int64_t trials_function_id(struct db *db, const struct trial_function *function);
+
 /* What is to be stored of a trial, besides its figures. Integers may be PROSE_UNKNOWN, which is
  * NULL; texts may be NULL. */
 struct trial_row {

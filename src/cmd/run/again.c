@@ -63,7 +63,7 @@ static void choice_add(bytes *to, const char *name, const char *words, unsigned 
     free(word);
 }
 
-static char *options_json(const struct session_options *options)
+static char *options_json(const struct session_options *options, const char *python)
 {
     bytes words = {0};
     char *made;
@@ -81,6 +81,10 @@ static char *options_json(const struct session_options *options)
         bytes_add(&words, "--max-depth");
         bytes_add(&words, depth);
         free(depth);
+    }
+    if (python) {
+        bytes_add(&words, "--python");
+        bytes_add(&words, python);
     }
     made = json_array(words.at, words.count);
     list_free(&words);
@@ -160,12 +164,14 @@ void again_fill(struct session_again *again, const struct program *t,
                 const struct session_options *options)
 {
     char *here = options->no_argv ? NULL : getcwd(NULL, 0);
+    const char *path;
 
     if (!here)
         return;
+    path = *t->path == '/' ? t->path : say_print("%s/%s", here, t->path);
     again->directory = here;
-    again->executable = *t->path == '/' ? t->path : say_print("%s/%s", here, t->path);
-    again->options = options_json(options);
+    again->executable = path;
+    again->options = options_json(options, t->interpreted ? path : NULL);
     if (job_fact(JOB_RANK))
         again->launcher = launcher_json();
 }

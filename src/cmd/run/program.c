@@ -133,6 +133,7 @@ int program_find(struct program *t, const char *python, int argc, char **argv)
     t->argv[0] = (char *)python;
     memcpy(t->argv + 1, argv, (size_t)argc * sizeof *argv);
     t->python = true;
+    t->interpreted = true;
     return 0;
 }
 

@@ -37,6 +37,7 @@ struct program {
     char path[PATH_MAX]; /* what to execute */
     const char *name;    /* for the trace's file name */
     bool python;         /* path is an interpreter, argv[1..] its arguments */
+    bool interpreted;    /* it is because of a script, -m or -c, not by its own name */
 };
 
 /* That of the environment that we were called from, else "python3", to be looked for on PATH. Owned

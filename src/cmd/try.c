@@ -1,0 +1,846 @@
+/* cmd/try.c -- `dyntrace try`: run the recorded command under settings, and measure.
+ *
+ * The trace says which command ran, where and by which interpreter (meta; cmd/run/again.c). It runs
+ * once unchanged, which is the baseline, and once under each setting, recorded with --frames
+ * decided into a folder of ours; the counts of that trace are stored in the first one
+ * (trace/trials.h). What the parts do is in cmd/try/try.h. */
+#include "cmd/try.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd/try/try.h"
+#include "command.h"
+#include "lib/bounds.h"
+#include "lib/json.h"
+#include "lib/option.h"
+#include "lib/say.h"
+#include "lib/table.h"
+#include "schema.h"
+#include "trace/db.h"
+#include "trace/prose.h"
+#include "trace/traces.h"
+
+enum {
+    RUNS = 8,       /* unless --runs */
+    BEST_MOST = 4,  /* settings that pairs are made of */
+    NOTE_MOST = 90, /* bytes of a note in the table */
+};
+
+#define UNKNOWN PROSE_UNKNOWN
+
+static struct {
+    bool yes, json, compare;
+    int64_t runs, calls;
+    uint64_t timeout_ns;
+    double rtol;
+} given = {.runs = RUNS, .rtol = 1e-5};
+
+static const struct option options[] = {
+    {"runs", .value = "N", .read = option_count, .to = &given.runs,
+     .help = "at most so many runs, the unchanged one among them, where no SETTING is given; 8 "
+             "unless given"},
+    {"calls", .value = "N", .read = option_count, .to = &given.calls,
+     .help = "end each process of a run when FUNC is called for the N+1st time in it"},
+    {"timeout", .value = "TIME", .read = option_duration, .to = &given.timeout_ns,
+     .help = "stop a run that takes longer, such as 90s; it is no gain then"},
+    {"compare", .read = option_flag, .to = &given.compare,
+     .help = "compare what FUNC returns, call by call, with the unchanged run: equal, close, "
+             "different"},
+    {"rtol", .value = "SHARE", .read = option_share, .to = &given.rtol,
+     .help = "numbers that differ by this share of them at most are close; 1e-5 unless given"},
+    {"yes", .read = option_flag, .to = &given.yes, .help = "do not ask before the first run"},
+    {"json", .read = option_flag, .to = &given.json,
+     .help = "the result for a program, times in nanoseconds"},
+    OPTION_END,
+};
+
+/* ---- all that is known while it runs ------------------------------------- */
+
+struct result {
+    const char *setting;
+    int64_t trial_id;
+    struct trial_counts counts; /* of the named function, else of the run */
+    bool works, gains;
+};
+
+struct trying {
+    struct plan plan;
+    struct attempt_given attempts;
+    char folder[PATH_MAX];
+    struct db *db; /* owned: the trace that trials are stored in */
+    struct progress progress;
+    struct attempt baseline, again;
+    struct trial_row baseline_row;
+    bool has_again;              /* a second unchanged run was made, because some output differed */
+    LIST(struct result) results; /* the baseline is the first */
+    size_t made, wanted;         /* runs */
+    bool stopped;                /* Ctrl-C */
+};
+
+static void tick(void *context)
+{
+    struct trying *trying = context;
+
+    progress_spin(&trying->progress);
+}
+
+/* ---- the folder ---------------------------------------------------------- */
+
+static int entry_remove(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    return remove(path);
+}
+
+static void folder_remove(const char *path)
+{
+    if (*path)
+        nftw(path, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static bool folder_make(struct trying *trying)
+{
+    const char *places[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
+
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (!places[i] || *places[i] != '/')
+            continue;
+        snprintf(trying->folder, sizeof trying->folder, "%.4000s/dyntrace-try-XXXXXX", places[i]);
+        if (mkdtemp(trying->folder)) {
+            trying->attempts.folder = trying->folder;
+            return true;
+        }
+    }
+    *trying->folder = 0;
+    say_error("try: no place for the traces of the runs: %s", strerror(errno));
+    return false;
+}
+
+/* Our standard input, read once, for each run to read: a file in the folder. -1: there is none, or
+ * it is the terminal. */
+static int stdin_keep(const struct trying *trying)
+{
+    char path[PATH_MAX + 16];
+    char part[1 << 16];
+    ssize_t got = 1;
+    int file;
+
+    if (isatty(0) || fcntl(0, F_GETFD) < 0)
+        return -1;
+    snprintf(path, sizeof path, "%s/stdin", trying->folder);
+    file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    while (file >= 0 && got > 0) {
+        got = read(0, part, sizeof part);
+        if (got > 0 && write(file, part, (size_t)got) != got)
+            break;
+    }
+    return file;
+}
+
+/* ---- before -------------------------------------------------------------- */
+
+static void words_print(FILE *out, const struct words *words)
+{
+    for (size_t i = 0; i < words->count; i++) {
+        const char *word = words->at[i];
+        bool plain = *word && !strpbrk(word, " \t\n'\"\\$`;&|<>()*?[]#~!{}");
+        putc(' ', out);
+        if (plain)
+            say_escaped(out, word, strlen(word));
+        else
+            prose_shell_word(out, word);
+    }
+}
+
+/* How many runs there will be at most. */
+static size_t runs_wanted(const struct plan *plan)
+{
+    size_t singles = plan->settings.count;
+    size_t pairs = singles * (singles - 1) / 2;
+    size_t all = 1 + singles + (plan->chosen && singles > 1 ? pairs : 0);
+
+    return plan->chosen && all > (size_t)given.runs ? (size_t)given.runs : all;
+}
+
+static void plan_print(const struct trying *trying)
+{
+    const struct plan *plan = &trying->plan;
+    char human[TABLE_HUMAN];
+
+    fputs("Runs", stderr);
+    words_print(stderr, &plan->launcher);
+    if (plan->launcher.count)
+        fputs(" dyntrace run ...", stderr);
+    words_print(stderr, &plan->command);
+    fputs("\n  in ", stderr);
+    say_escaped(stderr, plan->directory, strlen(plan->directory));
+    fprintf(stderr, "\n  %s%zu times: unchanged, then with\n",
+            plan->chosen && trying->wanted > 1 + plan->settings.count ? "at most " : "",
+            trying->wanted);
+    for (size_t i = 0; i < plan->settings.count; i++) {
+        fputs("    ", stderr);
+        say_escaped(stderr, plan->settings.at[i], strlen(plan->settings.at[i]));
+        putc('\n', stderr);
+    }
+    if (trying->wanted > 1 + plan->settings.count)
+        fputs("    and pairs of the best of these\n", stderr);
+    fputs("  and once more unchanged if the output differs\n", stderr);
+    if (given.timeout_ns)
+        fprintf(stderr, "  for %s each at most\n",
+                table_duration(human, (int64_t)given.timeout_ns));
+}
+
+/* Ask on the terminal, if there is one. */
+static bool is_wanted(void)
+{
+    int terminal = given.yes || !isatty(2) ? -1 : open("/dev/tty", O_RDWR | O_CLOEXEC);
+    char answer = 0;
+    char more = 0;
+    bool wanted = terminal < 0;
+
+    if (wanted)
+        return true;
+    fputs("Go on? [y/N] ", stderr);
+    fflush(stderr);
+    wanted = read(terminal, &answer, 1) == 1 && (answer == 'y' || answer == 'Y');
+    while (answer != '\n' && read(terminal, &more, 1) == 1 && more != '\n')
+        ;
+    close(terminal);
+    return wanted;
+}
+
+/* ---- a run, judged ------------------------------------------------------- */
+
+/* say_divert: the first line is kept. */
+static void line_keep(void *context, const char *line)
+{
+    char **kept = context;
+
+    if (!*kept)
+        *kept = strdup(line);
+}
+
+/* What a run's own trace says. */
+struct seen {
+    struct trial_figures figures;
+    bool traced; /* there is one */
+    int64_t exit_code, exit_signal;
+    const char *error;
+};
+
+/* Read the trace of ATTEMPT into SEEN. */
+static void trace_read(struct trying *trying, const struct attempt *attempt, struct seen *seen)
+{
+    char *files[] = {(char *)attempt->trace, NULL};
+    struct arena *arena = &trying->plan.arena;
+    char *why = NULL;
+    struct db *db = NULL;
+
+    say_divert(line_keep, &why);
+    if (access(attempt->trace, R_OK) == 0)
+        db = traces_open(files, MERGE_FRAMES);
+    if (db)
+        seen->traced = trials_count(db, arena, &seen->figures);
+    if (seen->traced) {
+        db_rows(row, db, schema_statement("trials/ended"))
+        {
+            bool code = query_type(row, 0) != QUERY_NULL;
+            bool killed = query_type(row, 1) != QUERY_NULL;
+            seen->exit_code = code ? query_integer(row, 0) : UNKNOWN;
+            seen->exit_signal = killed ? query_integer(row, 1) : UNKNOWN;
+            if (query_type(row, 2) != QUERY_NULL)
+                seen->error = arena_print(arena, "%s", query_text(row, 2, NULL));
+        }
+        db_rows(lost, db, schema_statement("trials/lost")) if (!seen->error) seen->error =
+            arena_print(arena, "its recording is not complete: %s", query_text(lost, 0, NULL));
+    } else if (why) {
+        seen->error = arena_print(arena, "%s", why);
+    }
+    if (seen->error)
+        ((char *)seen->error)[strcspn(seen->error, "\n")] = 0;
+    db_close(db);
+    say_divert(NULL, NULL);
+    free(why);
+}
+
+/* How the program of ATTEMPT ended, where its trace does not say it: by the status of whoever ran
+ * it. */
+static void end_take(const struct plan *plan, const struct attempt *attempt, struct seen *seen)
+{
+    int status = attempt->status;
+    bool told = seen->exit_code != UNKNOWN || seen->exit_signal != UNKNOWN;
+
+    if (told && !plan->launcher.count)
+        return;
+    seen->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : UNKNOWN;
+    seen->exit_signal = WIFSIGNALED(status) ? WTERMSIG(status) : UNKNOWN;
+}
+
+/* The last line that it wrote to its standard error; without values of the program's where the
+ * recording keeps none. */
+static const char *last_words(struct trying *trying, const struct attempt *attempt)
+{
+    const char *line = output_last_line(&trying->plan.arena, attempt->err);
+
+    if (line && !trying->plan.values_kept)
+        ((char *)line)[strcspn(line, ":")] = 0;
+    return line;
+}
+
+/* WHY without the SETTING that it begins with: that stands beside it. */
+static const char *without_setting(const char *why, const char *setting)
+{
+    size_t length = strlen(setting);
+
+    return length && !strncmp(why, setting, length) && !strncmp(why + length, ": ", 2)
+               ? why + length + 2
+               : why;
+}
+
+/* Why ATTEMPT is no answer; NULL: it is one. */
+static const char *error_of(struct trying *trying, const struct attempt *attempt,
+                            const struct seen *seen, const char *setting)
+{
+    struct arena *arena = &trying->plan.arena;
+    const struct trial_row *base = trying->results.count ? &trying->baseline_row : NULL;
+    char human[TABLE_HUMAN];
+    bool ended_alike =
+        base && seen->exit_code == base->exit_code && seen->exit_signal == base->exit_signal;
+    const char *why = seen->error;
+
+    if (attempt->timed_out)
+        return arena_print(arena, "stopped after %s (--timeout)",
+                           table_duration(human, (int64_t)given.timeout_ns));
+    if (!seen->traced) {
+        const char *said = output_our_words(arena, attempt->err);
+        why = said ? said : why ? why : "it left no trace";
+    }
+    if (why)
+        return without_setting(why, setting);
+    if (base && !ended_alike) {
+        const char *words = last_words(trying, attempt);
+        if (seen->exit_signal != UNKNOWN)
+            return arena_print(arena, "killed by signal %lld", (long long)seen->exit_signal);
+        if (seen->exit_code && words)
+            return words;
+        return arena_print(arena, "exit status %lld", (long long)seen->exit_code);
+    }
+    return NULL;
+}
+
+/* Does what ATTEMPT wrote differ from the baseline? */
+static bool output_differs(const struct trying *trying, const struct attempt *attempt)
+{
+    const struct attempt *base = &trying->baseline;
+    const struct attempt *again = trying->has_again ? &trying->again : NULL;
+    bool job = trying->plan.job;
+
+    return !output_same(attempt->out, base->out, again ? again->out : NULL, job) ||
+           !output_same(attempt->err, base->err, again ? again->err : NULL, job);
+}
+
+/* Run it unchanged once more, to see which words of its output are the same each time. */
+static void again_make(struct trying *trying)
+{
+    struct attempt_given attempts = trying->attempts;
+
+    if (trying->has_again || trying->stopped)
+        return;
+    trying->progress.what = "trying: unchanged once more, as the output differs";
+    attempts.against = attempts.compare ? trying->baseline.values : NULL;
+    if (!attempt_run(&trying->plan, &attempts, "again", "", &trying->again, tick, trying))
+        return;
+    trying->stopped = trying->again.stopped;
+    trying->has_again = !trying->again.stopped && !trying->again.timed_out;
+}
+
+/* 1, 0, or UNKNOWN: two unchanged runs write different lines. */
+static int64_t output_judge(struct trying *trying, const struct attempt *attempt)
+{
+    if (!output_differs(trying, attempt))
+        return 1;
+    again_make(trying);
+    if (!trying->has_again || !output_differs(trying, attempt))
+        return trying->has_again;
+    return output_differs(trying, &trying->again) ? UNKNOWN : 0;
+}
+
+/* The worst that the values of ATTEMPT are beside the baseline's; NULL: not compared. */
+static const char *values_judge(struct trying *trying, const struct attempt *attempt)
+{
+    const char *found;
+
+    if (!trying->attempts.compare)
+        return NULL;
+    found = values_same(trying->baseline.values, attempt->values);
+    if (!found || strcmp(found, "different") != 0)
+        return found;
+    again_make(trying);
+    if (!trying->has_again)
+        return found;
+    return prose_same(values_same(trying->baseline.values, trying->again.values), "different")
+               ? NULL
+               : found;
+}
+
+/* ---- one after the other ------------------------------------------------- */
+
+static int counts_order(const struct trial_counts *a, const struct trial_counts *b)
+{
+    int order = list_order(a->eager, b->eager);
+
+    order = order ? order : list_order(a->compiles, b->compiles);
+    order = order ? order : list_order(a->recompiles, b->recompiles);
+    return order ? order : list_order(a->breaks, b->breaks);
+}
+
+static struct trial_counts counts_of(const struct trying *trying, const struct seen *seen)
+{
+    const struct trial_counts *own =
+        trying->plan.named ? trials_counts_of(&seen->figures, &trying->plan.function) : NULL;
+
+    if (trying->plan.named && !own)
+        return (struct trial_counts){.step_ns = UNKNOWN};
+    return own ? *own : seen->figures.run;
+}
+
+/* Run, judge and store one of them: SETTING is "" for the baseline. False: nothing more can be
+ * done. */
+static bool one_try(struct trying *trying, const char *setting)
+{
+    struct arena *arena = &trying->plan.arena;
+    bool baseline = !trying->results.count;
+    const char *name = arena_print(arena, "run%zu", trying->made++);
+    struct attempt attempt;
+    struct attempt_given attempts = trying->attempts;
+    struct seen seen = {.exit_code = UNKNOWN, .exit_signal = UNKNOWN};
+    struct result *result;
+    struct trial_row row;
+
+    trying->progress =
+        progress_begin(arena_print(arena, "trying: run %zu of %zu, %.60s", trying->made,
+                                   trying->wanted, baseline ? "unchanged" : setting));
+    attempts.against = attempts.compare && !baseline ? trying->baseline.values : NULL;
+    if (!attempt_run(&trying->plan, &attempts, name, setting, &attempt, tick, trying))
+        return false;
+    trying->stopped = attempt.stopped;
+    if (trying->stopped)
+        return false;
+    trace_read(trying, &attempt, &seen);
+    end_take(&trying->plan, &attempt, &seen);
+    if (baseline)
+        trying->baseline = attempt;
+    row = (struct trial_row){
+        .batch = baseline ? UNKNOWN : trying->results.at[0].trial_id,
+        .setting = setting,
+        .command = trying->plan.command_json,
+        .function = trying->plan.known ? &trying->plan.function : NULL,
+        .started_unix_ns = attempt.started_unix_ns,
+        .duration_ns = attempt.duration_ns,
+        .exit_code = seen.exit_code,
+        .exit_signal = seen.exit_signal,
+        .output_same = UNKNOWN,
+        .error = error_of(trying, &attempt, &seen, setting),
+    };
+    if (!baseline && seen.traced && !attempt.timed_out) {
+        row.output_same = output_judge(trying, &attempt);
+        row.values_same = values_judge(trying, &attempt);
+    }
+    progress_end(&trying->progress);
+    if (trying->stopped)
+        return false;
+    if (baseline)
+        trying->baseline_row = row;
+    folder_remove(attempt.trace);
+    if (!baseline)
+        folder_remove(attempt.values);
+    result = list_add(&trying->results);
+    result->setting = setting;
+    result->counts = counts_of(trying, &seen);
+    result->works =
+        !row.error &&
+        (baseline || (row.output_same == 1 && !prose_same(row.values_same, "different")));
+    result->gains =
+        result->works && counts_order(&result->counts, &trying->results.at[0].counts) < 0;
+    result->trial_id = trials_store(trying->db, &row, seen.traced ? &seen.figures : NULL);
+    list_free(&seen.figures.functions);
+    if (baseline && row.error)
+        say_error("try: the unchanged run is no answer: %s", row.error);
+    return result->trial_id && !(baseline && row.error);
+}
+
+/* ---- pairs --------------------------------------------------------------- */
+
+static int by_counts(const void *a, const void *b)
+{
+    const struct result *x = a;
+    const struct result *y = b;
+    int order = counts_order(&x->counts, &y->counts);
+
+    return order ? order : list_order(x->trial_id, y->trial_id);
+}
+
+/* Do A and B set the same thing, so that only one of them can hold? */
+static bool is_same_thing(const char *a, const char *b)
+{
+    size_t length = strcspn(a, "=");
+    bool marks = strstr(a, "mark_") || !strncmp(a, "tensor=", 7);
+
+    return strcspn(b, "=") == length && !memcmp(a, b, length) && !marks;
+}
+
+/* Nothing is left to gain. */
+static bool is_best(const struct trial_counts *counts)
+{
+    return !counts->eager && counts->compiles <= 1 && !counts->breaks;
+}
+
+/* Pairs of the settings that worked, the best first, as long as there are runs left. */
+static void pairs_try(struct trying *trying)
+{
+    LIST(struct result) best = {0};
+    bool more = true;
+
+    for (size_t i = 1; i < trying->results.count; i++)
+        if (trying->results.at[i].works)
+            *list_add(&best) = trying->results.at[i];
+    if (best.count)
+        qsort(best.at, best.count, sizeof *best.at, by_counts);
+    more = best.count > 1 && !is_best(&best.at[0].counts);
+    for (size_t sum = 1; more && sum < 2 * BEST_MOST; sum++)
+        for (size_t i = 0; more && 2 * i < sum; i++) {
+            size_t j = sum - i;
+            if (j >= best.count || j >= BEST_MOST)
+                continue;
+            if (is_same_thing(best.at[i].setting, best.at[j].setting))
+                continue;
+            more = trying->made < (size_t)given.runs &&
+                   one_try(trying, arena_print(&trying->plan.arena, "%s %s", best.at[i].setting,
+                                               best.at[j].setting));
+        }
+    list_free(&best);
+}
+
+static void all_try(struct trying *trying)
+{
+    bool more = one_try(trying, "");
+
+    for (size_t i = 0; more && i < trying->plan.settings.count; i++)
+        more = one_try(trying, trying->plan.settings.at[i]);
+    if (more && trying->plan.chosen)
+        pairs_try(trying);
+}
+
+/* ---- after --------------------------------------------------------------- */
+
+/* What is to be said of TRIAL beside its numbers. */
+static const char *note_of(const struct trial *trial, const struct trial *baseline)
+{
+    bool ended = baseline && trial->exit_code == baseline->exit_code &&
+                 trial->exit_signal == baseline->exit_signal;
+
+    if (trial->error)
+        return trial->error;
+    if (trial->baseline)
+        return NULL;
+    if (!ended)
+        return "ended otherwise";
+    if (prose_same(trial->values_same, "different"))
+        return "changes what it returns";
+    if (trial->output_same == 0)
+        return "changes its output";
+    if (trial->output_same == UNKNOWN)
+        return "output differs from run to run";
+    return trial->gain ? "gain" : "no gain";
+}
+
+static void number_put(struct table *table, int64_t value)
+{
+    if (value == UNKNOWN)
+        table_null(table);
+    else
+        table_integer(table, value);
+}
+
+static void time_put(struct table *table, int64_t ns)
+{
+    char human[TABLE_HUMAN];
+
+    if (ns == UNKNOWN)
+        table_null(table);
+    else
+        table_figure(table, table_duration(human, ns));
+}
+
+static void output_put(struct table *table, const struct trial *trial)
+{
+    table_string(table, trial->output_same == 1   ? "same"
+                        : trial->output_same == 0 ? "differs"
+                                                  : NULL);
+}
+
+static void trial_print(struct table *table, const struct trials *trials, const struct trial *trial,
+                        bool compared)
+{
+    const char *note = note_of(trial, trials_baseline(trials, trial));
+
+    if (!trial->works)
+        table_alarm(table);
+    table_string(table, *trial->setting ? trial->setting : "(unchanged)");
+    number_put(table, trial->compiles);
+    number_put(table, trial->recompiles);
+    number_put(table, trial->breaks);
+    number_put(table, trial->eager);
+    number_put(table, trial->hits);
+    time_put(table, trial->compile_ns);
+    time_put(table, trial->step_ns);
+    if (trial->exit_signal != UNKNOWN) {
+        char *words = say_print("signal %lld", (long long)trial->exit_signal);
+        table_figure(table, words);
+        free(words);
+    } else {
+        number_put(table, trial->exit_code);
+    }
+    output_put(table, trial);
+    if (compared)
+        table_string(table, trial->values_same);
+    table_text(table, note ? note : "", note ? prose_cut(note, NOTE_MOST) : 0);
+}
+
+static void trials_print(const struct trying *trying, const struct trials *trials)
+{
+    static const char *const names[] = {"setting", "compiles", "recompiles", "breaks",
+                                        "eager",   "hits",     "compile",    "step",
+                                        "exit",    "output",   "values",     "note"};
+    const char *shown[12];
+    bool compared = given.compare;
+    int columns = 0;
+    struct table *table;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (compared || strcmp(names[i], "values") != 0)
+            shown[columns++] = names[i];
+    table = table_open(stdout, table_format(stdout, false), columns, shown);
+    for (size_t i = 0; i < trials->count; i++)
+        trial_print(table, trials, &trials->at[i], compared);
+    table_close(table);
+}
+
+static void trial_json(struct json *json, const struct trials *trials, const struct trial *trial)
+{
+    const struct {
+        const char *key;
+        int64_t value;
+    } numbers[] = {
+        {"compiles", trial->compiles},
+        {"recompiles", trial->recompiles},
+        {"breaks", trial->breaks},
+        {"eager", trial->eager},
+        {"hits", trial->hits},
+        {"compile_ns", trial->compile_ns},
+        {"step_ns", trial->step_ns},
+        {"exit_code", trial->exit_code},
+        {"exit_signal", trial->exit_signal},
+    };
+    bool known = trial->output_same != UNKNOWN;
+
+    json_object(json, NULL);
+    json_integer(json, "trial_id", trial->trial_id);
+    json_string(json, "setting", trial->setting);
+    json_bool(json, "baseline", trial->baseline);
+    json_bool(json, "works", trial->works);
+    json_bool(json, "gain", trial->gain);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        json_maybe(json, numbers[i].key, numbers[i].value != UNKNOWN, numbers[i].value);
+    if (known)
+        json_bool(json, "same_output", trial->output_same);
+    else
+        json_null(json, "same_output");
+    json_string(json, "values", trial->values_same);
+    json_string(json, "error", trial->error);
+    json_string(json, "note", note_of(trial, trials_baseline(trials, trial)));
+    json_end(json);
+}
+
+static void trials_json(const struct trying *trying, const struct trials *trials)
+{
+    const struct plan *plan = &trying->plan;
+    struct json json = {.out = stdout};
+
+    json_object(&json, NULL);
+    json_lines(&json);
+    json_string(&json, "file", plan->path);
+    if (plan->named)
+        found_json(&json, &plan->code);
+    else
+        json_null(&json, "function");
+    json_list(&json, "command");
+    for (size_t i = 0; i < plan->command.count; i++)
+        json_string(&json, NULL, plan->command.at[i]);
+    json_end(&json);
+    json_string(&json, "directory", plan->directory);
+    json_bool(&json, "interrupted", trying->stopped);
+    json_list(&json, "trials");
+    json_lines(&json);
+    for (size_t i = 0; i < trials->count; i++)
+        trial_json(&json, trials, &trials->at[i]);
+    json_end(&json);
+    json_end(&json);
+    putc('\n', stdout);
+}
+
+/* What this batch made, as the trace now has it. */
+static void batch_print(struct trying *trying)
+{
+    struct trials all = {0};
+    struct trials batch = {0};
+    struct arena arena = {0};
+    int64_t first = trying->results.count ? trying->results.at[0].trial_id : 0;
+    int64_t id = trying->plan.named ? trials_function_id(trying->db, &trying->plan.function) : 0;
+    char *ids = id > 0 ? say_print("%lld", (long long)id) : NULL;
+
+    trials_read(trying->db, &arena, ids, &all);
+    for (size_t i = 0; i < all.count; i++)
+        if (all.at[i].batch == first)
+            *list_add(&batch) = all.at[i];
+    if (!batch.count && first && ids) {
+        say_error("try: %.200s was neither compiled nor called: these are figures of whole runs",
+                  trying->plan.function.qualname);
+        trials_read(trying->db, &arena, NULL, &batch);
+    }
+    if (given.json)
+        trials_json(trying, &batch);
+    else if (batch.count)
+        trials_print(trying, &batch);
+    list_free(&all);
+    list_free(&batch);
+    arena_free(&arena);
+    free(ids);
+}
+
+/* ---- the command --------------------------------------------------------- */
+
+/* Is WORD a setting, and not a function? */
+static bool is_setting(const char *word)
+{
+    size_t name = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
+
+    return name && word[name] == '=';
+}
+
+/* Find what is to be tried. False: it was said why not, or there is nothing. */
+static bool trying_plan(struct trying *trying, char *const *files, const char *name,
+                        char *const *settings)
+{
+    struct plan *plan = &trying->plan;
+    struct db *db;
+    bool found;
+
+    if (!plan_read(plan, files) || !(db = find_open(files)))
+        return false;
+    found = plan_find(plan, db, name);
+    for (; found && *settings; settings++)
+        *list_add(&plan->settings) = *settings;
+    if (found && !plan->settings.count && given.runs > 1)
+        plan_choose(plan, files, db, (size_t)given.runs - 1);
+    found = found && !db_failed(db);
+    db_close(db);
+    if (found && (given.calls || given.compare) && !plan->known)
+        say_error("try: --calls and --compare need the name of a function");
+    else if (found && !plan->settings.count)
+        say_error("try: no remedy of `dyntrace why` can be had by a setting: name SETTINGs of "
+                  "`dyntrace run --set`");
+    else
+        return found;
+    return false;
+}
+
+static int trying_run(char *const *files, const char *name, char *const *settings, bool print)
+{
+    static struct trying trying;
+    int status = 2;
+
+    bounds_no_time(); /* it takes as long as the program */
+    trying = (struct trying){.attempts = {.stdin_file = -1,
+                                          .timeout_ns = given.timeout_ns,
+                                          .calls = given.calls,
+                                          .compare = given.compare}};
+    if (!trying_plan(&trying, files, name, settings))
+        goto done;
+    trying.wanted = runs_wanted(&trying.plan);
+    trying.db = db_open_for_trials(trying.plan.path);
+    if (!trying.db || !folder_make(&trying))
+        goto done;
+    plan_print(&trying);
+    if (!is_wanted())
+        goto done;
+    trying.attempts.stdin_file = stdin_keep(&trying);
+    all_try(&trying);
+    progress_end(&trying.progress);
+    if (print && trying.results.count)
+        batch_print(&trying);
+    status = trying.stopped ? 128 + SIGINT : trying.results.count && !db_failed(trying.db) ? 0 : 2;
+    if (trying.results.count && !trying.results.at[0].works)
+        status = 2;
+done:
+    if (trying.attempts.stdin_file >= 0)
+        close(trying.attempts.stdin_file);
+    folder_remove(trying.folder);
+    list_free(&trying.results);
+    db_close(trying.db);
+    plan_free(&trying.plan);
+    return status;
+}
+
+int try_measure(char *const *files, const char *name, bool table)
+{
+    return trying_run(files, name, (char *const[]){NULL}, table);
+}
+
+static int try_main(int count, char **operands)
+{
+    char *files[2] = {NULL, NULL};
+    const char *name = NULL;
+
+    if (count && traces_named(*operands) && !is_setting(*operands))
+        files[0] = *operands++;
+    if (*operands && !is_setting(*operands))
+        name = *operands++;
+    for (int i = 0; operands[i]; i++)
+        if (!is_setting(operands[i])) {
+            say_error("try: %.200s: no setting: it is NAME=VALUE, as for `dyntrace run --set`",
+                      operands[i]);
+            return 2;
+        }
+    return trying_run(files, name, operands, true);
+}
+
+const struct command command_try = {
+    .name = "try",
+    .summary = "run the recorded command again under settings, and measure",
+    .operands = "[TRACE] [FUNC] [SETTING...]",
+    .about =
+        "Runs the command that TRACE recorded again, with the same arguments, directory and "
+        "interpreter and the environment of now: once unchanged, then once under each SETTING of "
+        "`dyntrace run --set`. Several settings for one run are one word, with a blank between: "
+        "'dynamic=True config.recompile_limit=16'. Without SETTINGs those of `dyntrace why`'s "
+        "remedies for FUNC are tried, or without FUNC for the worst functions, and then pairs of "
+        "the best.\n\n"
+        "It prints what will run and how often, and asks on a terminal. The table has what each "
+        "run counted of FUNC, or of the whole program: compiles, recompiles, graph breaks, calls "
+        "that ran eagerly, hits, the time in the compiler, the median time of a call after the "
+        "last compile, the exit status, and whether it wrote the same. A run that raises, or "
+        "writes or returns something else, is never a gain. Results are stored in TRACE.\n\n"
+        "What the program reads from standard input is read once, by `try`, and given to each run. "
+        "TRACE may be a directory of a job's traces. It is the newest *.db trace here unless "
+        "given.",
+    .options = options,
+    .operands_most = OPERANDS_ANY,
+    .run = try_main,
+};

@@ -1,0 +1,226 @@
+/* cmd/try/attempt.c -- one run of the recorded command: started, watched, stopped. See
+ * cmd/try/try.h.
+ *
+ * It is `dyntrace run` with the recorded words, in a process group of its own: a Ctrl-C is ours, and
+ * what we stop is the whole group. Its output goes into files. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "cmd/try/try.h"
+#include "lib/bounds.h"
+#include "lib/say.h"
+
+enum {
+    TICK_MS = 200,
+    GRACE_MS = 3000, /* between SIGTERM and SIGKILL */
+};
+
+static void words_add(struct words *words, const char *word)
+{
+    *list_add(words) = word;
+}
+
+static void words_add_all(struct words *words, const struct words *more)
+{
+    for (size_t i = 0; i < more->count; i++)
+        words_add(words, more->at[i]);
+}
+
+/* The program that a shell would find now as WORD, in PATH; false: none. */
+static bool path_search(const char *word, char path[PATH_MAX])
+{
+    const char *place = getenv("PATH");
+
+    while (place && *place) {
+        int length = (int)strcspn(place, ":");
+        snprintf(path, PATH_MAX, "%.*s/%s", length, place, word);
+        if (access(path, X_OK) == 0)
+            return true;
+        place += length;
+        place += *place == ':';
+    }
+    return false;
+}
+
+/* The first word of the command: a program that was found on PATH, which may be another one now, by
+ * where it was. */
+static const char *first_word(const struct plan *plan)
+{
+    const char *word = plan->command.at[0];
+    char path[PATH_MAX];
+    bool named = *word == '-' || strchr(word, '/') || !plan->executable;
+
+    if (named || plan->interpreted)
+        return word;
+    return path_search(word, path) && !strcmp(path, plan->executable) ? word : plan->executable;
+}
+
+/* The settings of ours that stop the run after so many calls, and keep or compare values. */
+static void own_settings_add(const struct plan *plan, const struct attempt_given *given,
+                             const struct attempt *attempt, struct arena *arena,
+                             struct words *words)
+{
+    const struct trial_function *f = &plan->function;
+
+    if (given->calls) {
+        words_add(words, "--set");
+        words_add(words, arena_print(arena, "try.calls=%lld %s@%s:%lld", (long long)given->calls,
+                                     f->qualname, f->filename, (long long)f->first_line));
+    }
+    if (given->compare) {
+        words_add(words, "--set");
+        words_add(words, arena_print(arena, "try.values=%s %s@%s:%lld", attempt->values,
+                                     f->qualname, f->filename, (long long)f->first_line));
+    }
+    if (given->compare && given->against) {
+        words_add(words, "--set");
+        words_add(words, arena_print(arena, "try.against=%s", given->against));
+    }
+}
+
+/* The whole command line, which ends with a NULL. */
+static struct words command_line(const struct plan *plan, const struct attempt_given *given,
+                                 const struct attempt *attempt, const char *setting,
+                                 struct arena *arena)
+{
+    struct words words = {0};
+    struct words settings = words_split(arena, setting);
+    bool job = plan->launcher.count;
+    char self[PATH_MAX] = "";
+
+    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
+        snprintf(self, sizeof self, "dyntrace");
+    words_add_all(&words, &plan->launcher);
+    words_add(&words, arena_print(arena, "%s", self));
+    words_add(&words, "run");
+    words_add(&words, "--frames");
+    words_add(&words, "decided");
+    words_add(&words, "-o");
+    words_add(&words, arena_print(arena, "%s%s", attempt->trace, job ? "/" : ""));
+    words_add_all(&words, &plan->options);
+    for (size_t i = 0; i < settings.count; i++) {
+        words_add(&words, "--set");
+        words_add(&words, settings.at[i]);
+    }
+    own_settings_add(plan, given, attempt, arena, &words);
+    words_add(&words, "--");
+    words_add_all(&words, &plan->command);
+    words.at[words.count - plan->command.count] = first_word(plan);
+    words_add(&words, NULL);
+    list_free(&settings);
+    return words;
+}
+
+/* In the child: become the command. Does not return. */
+static void child_become(const struct plan *plan, const struct attempt_given *given,
+                         const struct attempt *attempt, char *const *words, const sigset_t *mask)
+{
+    int in = given->stdin_file < 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+    int out = open(attempt->out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int err = open(attempt->err, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    char again[64];
+
+    if (given->stdin_file >= 0) { /* a description of its own, which begins at 0 */
+        snprintf(again, sizeof again, "/proc/self/fd/%d", given->stdin_file);
+        in = open(again, O_RDONLY | O_CLOEXEC);
+    }
+    setpgid(0, 0);
+    dup2(in, 0);
+    dup2(out, 1);
+    dup2(err, 2);
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    bounds_child();
+    if (chdir(plan->directory) == 0)
+        execvp(words[0], words);
+    say_error("try: %s: %s", words[0], strerror(errno));
+    _exit(127);
+}
+
+static void group_stop(pid_t pid, int number)
+{
+    kill(-pid, number);
+}
+
+/* Wait for PID as long as GIVEN allows. */
+static void child_wait(pid_t pid, const struct attempt_given *given, struct attempt *attempt,
+                       const sigset_t *watched, void (*tick)(void *), void *context)
+{
+    const struct timespec pause = {0, TICK_MS * 1000000};
+    int64_t began_ms = clock_monotonic_ms();
+    int64_t killed_ms = 0;
+
+    while (waitpid(pid, &attempt->status, WNOHANG) == 0) {
+        int number = sigtimedwait(watched, NULL, &pause);
+        int64_t now_ms = clock_monotonic_ms();
+        bool over =
+            given->timeout_ns && (uint64_t)(now_ms - began_ms) * 1000000 > given->timeout_ns;
+        bool asked = number == SIGINT || number == SIGTERM || number == SIGHUP;
+        tick(context);
+        if (asked)
+            attempt->stopped = true;
+        if ((over || attempt->stopped) && !killed_ms) {
+            attempt->timed_out = !attempt->stopped;
+            killed_ms = now_ms;
+            group_stop(pid, SIGTERM);
+        } else if (killed_ms && now_ms - killed_ms > GRACE_MS) {
+            group_stop(pid, SIGKILL);
+        }
+    }
+    group_stop(pid, SIGKILL); /* what it left behind */
+}
+
+static int64_t wall_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+bool attempt_run(const struct plan *plan, const struct attempt_given *given, const char *name,
+                 const char *setting, struct attempt *attempt, void (*tick)(void *context),
+                 void *context)
+{
+    struct arena arena = {0};
+    struct words words;
+    sigset_t watched;
+    sigset_t before;
+    pid_t pid;
+
+    *attempt = (struct attempt){.name = name, .started_unix_ns = wall_ns()};
+    snprintf(attempt->out, PATH_MAX, "%s/%s.out", given->folder, name);
+    snprintf(attempt->err, PATH_MAX, "%s/%s.err", given->folder, name);
+    snprintf(attempt->values, PATH_MAX, "%s/%s.values", given->folder, name);
+    snprintf(attempt->trace, PATH_MAX, "%s/%s%s", given->folder, name,
+             plan->launcher.count ? "" : ".db");
+    if (given->compare)
+        mkdir(attempt->values, 0700);
+    words = command_line(plan, given, attempt, setting, &arena);
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGCHLD);
+    sigaddset(&watched, SIGINT);
+    sigaddset(&watched, SIGTERM);
+    sigaddset(&watched, SIGHUP);
+    sigprocmask(SIG_BLOCK, &watched, &before);
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0)
+        child_become(plan, given, attempt, (char *const *)words.at, &before);
+    if (pid > 0) {
+        setpgid(pid, pid); /* whoever comes first */
+        child_wait(pid, given, attempt, &watched, tick, context);
+    } else {
+        say_error("try: cannot start a process: %s", strerror(errno));
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    attempt->duration_ns = wall_ns() - attempt->started_unix_ns;
+    list_free(&words);
+    arena_free(&arena);
+    return pid > 0;
+}

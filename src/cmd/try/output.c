@@ -1,0 +1,229 @@
+/* cmd/try/output.c -- is the output of one run that of another? See cmd/try/try.h.
+ *
+ * Two runs of a program seldom write the same bytes: addresses differ, and so do the times and
+ * process numbers at the beginning of torch's log lines. A text is first made plain: these are taken
+ * out, so are dyntrace's own lines, and of a line that is drawn again and again after '\r', as a
+ * progress bar is, only the last state counts. */
+#include <ctype.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "cmd/try/try.h"
+
+enum { OUTPUT_MOST = 64 << 20 /* bytes of one that are compared */ };
+
+static const char ours[] = "dyntrace: ";
+
+struct text {
+    char *at; /* owned, ends with a NUL */
+    size_t count, room;
+};
+
+static struct text file_text(const char *path)
+{
+    struct text text = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char part[1 << 16];
+
+    while (fd >= 0 && text.count < OUTPUT_MOST) {
+        ssize_t got = read(fd, part, sizeof part);
+        if (got <= 0 || (size_t)got > sizeof part)
+            break;
+        memcpy(list_add_many(&text, (size_t)got), part, (size_t)got);
+    }
+    if (fd >= 0)
+        close(fd);
+    for (size_t i = 0; i < text.count; i++) /* a NUL ends no text here */
+        if (!text.at[i])
+            text.at[i] = '\1';
+    list_add(&text);
+    return text;
+}
+
+/* ---- a plain text -------------------------------------------------------- */
+
+/* What torch's log lines begin with, "W1128 17:11:52.123000 4711 ": its length, or 0. */
+static size_t log_head(const char *line)
+{
+    static const char form[] = "0000 00:00:00.000000 ";
+    size_t length = 1;
+
+    if (!strchr("DIWEFV", *line) || !*line)
+        return 0;
+    for (const char *at = form; *at; at++, length++) {
+        bool fits = *at == '0' ? isdigit((unsigned char)line[length]) : line[length] == *at;
+        if (!fits)
+            return 0;
+    }
+    return length + strspn(line + length, "0123456789");
+}
+
+/* Append LINE, LENGTH bytes, to TEXT without what differs from run to run. */
+static void line_add(struct text *text, const char *line, size_t length)
+{
+    const char *end = line + length;
+    size_t head;
+
+    for (const char *at = end; at > line; at--)
+        if (at[-1] == '\r' && at < end) {
+            line = at;
+            break;
+        }
+    head = log_head(line);
+    if (head <= (size_t)(end - line))
+        line += head;
+    while (line < end) {
+        *list_add(text) = *line++;
+        bool address = line[-1] == 'x' && text->count > 1 && text->at[text->count - 2] == '0';
+        while (address && line < end && isxdigit((unsigned char)*line))
+            line++;
+    }
+    *list_add(text) = '\n';
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The lines of TEXT in an order that does not depend on which came first. */
+static struct text sorted_lines(struct text text)
+{
+    LIST(char *) lines = {0};
+    struct text made = {0};
+    char *rest = text.at;
+    char *line;
+
+    while ((line = strsep(&rest, "\n")))
+        *list_add(&lines) = line;
+    if (lines.count)
+        qsort(lines.at, lines.count, sizeof *lines.at, by_bytes);
+    for (size_t i = 0; i < lines.count; i++) {
+        size_t length = strlen(lines.at[i]);
+        memcpy(list_add_many(&made, length), lines.at[i], length);
+        *list_add(&made) = '\n';
+    }
+    list_add(&made);
+    list_free(&lines);
+    list_free(&text);
+    return made;
+}
+
+static struct text plain_text(const char *path, bool sorted)
+{
+    struct text all = file_text(path);
+    struct text plain = {0};
+
+    for (const char *line = all.at; *line;) {
+        size_t length = strcspn(line, "\n");
+        if (strncmp(line, ours, strlen(ours)) != 0)
+            line_add(&plain, line, length);
+        line += length;
+        line += *line == '\n';
+    }
+    list_add(&plain);
+    list_free(&all);
+    return sorted ? sorted_lines(plain) : plain;
+}
+
+/* ---- comparing ----------------------------------------------------------- */
+
+/* The word at *AT, its LENGTH, and *AT behind it; a line's end is a word. NULL: there is no more. */
+static const char *word_next(const char **at, size_t *length)
+{
+    const char *word = *at + strspn(*at, " \t");
+
+    *length = *word == '\n' ? 1 : strcspn(word, " \t\n");
+    *at = word + *length;
+    return *length ? word : NULL;
+}
+
+/* Are the words of TEXT those of BASELINE wherever these are those of AGAIN? */
+static bool words_same(const char *text, const char *baseline, const char *again)
+{
+    size_t lengths[3];
+    const char *words[3];
+
+    do {
+        words[0] = word_next(&text, &lengths[0]);
+        words[1] = word_next(&baseline, &lengths[1]);
+        words[2] = word_next(&again, &lengths[2]);
+        if (!words[0] || !words[1] || !words[2])
+            break;
+        bool stable = lengths[1] == lengths[2] && !memcmp(words[1], words[2], lengths[1]);
+        bool same = lengths[0] == lengths[1] && !memcmp(words[0], words[1], lengths[0]);
+        bool breaks = *words[0] == '\n' || *words[1] == '\n' || *words[2] == '\n';
+        if (!same && (stable || breaks))
+            return false;
+    } while (true);
+    return !words[0] && !words[1] && !words[2];
+}
+
+bool output_same(const char *path, const char *baseline, const char *again, bool sorted)
+{
+    struct text text = plain_text(path, sorted);
+    struct text before = plain_text(baseline, sorted);
+    struct text other = {0};
+    bool same = !strcmp(text.at, before.at);
+
+    if (!same && again) {
+        other = plain_text(again, sorted);
+        same = words_same(text.at, before.at, other.at);
+    }
+    list_free(&text);
+    list_free(&before);
+    list_free(&other);
+    return same;
+}
+
+/* ---- single lines -------------------------------------------------------- */
+
+enum { LINE_MOST = 400 };
+
+const char *output_last_line(struct arena *arena, const char *path)
+{
+    struct text plain = plain_text(path, false);
+    const char *last = NULL;
+    char *rest = plain.at;
+    char *line;
+
+    while ((line = strsep(&rest, "\n")))
+        if (line[strspn(line, " \t")])
+            last = line;
+    if (last)
+        last = arena_text(arena, last, strnlen(last, LINE_MOST));
+    list_free(&plain);
+    return last;
+}
+
+const char *output_our_words(struct arena *arena, const char *path)
+{
+    static const char set[] = "run: --set ";
+    struct text all = file_text(path);
+    const char *found = NULL;
+
+    for (const char *line = all.at; *line;) {
+        size_t length = strcspn(line, "\n");
+        bool is_ours = !strncmp(line, ours, strlen(ours));
+        const char *words = line + strlen(ours);
+        if (is_ours && !strncmp(words, set, strlen(set)))
+            words += strlen(set);
+        if (is_ours && (!found || words != line + strlen(ours))) {
+            size_t bytes = (size_t)(line + length - words);
+            found = arena_text(arena, words, bytes < LINE_MOST ? bytes : LINE_MOST);
+            if (words != line + strlen(ours))
+                break;
+        }
+        line += length;
+        line += *line == '\n';
+    }
+    list_free(&all);
+    return found;
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+const char *values_same(const char *baseline, const char *path)
+{
+    return NULL;
+}

@@ -1,0 +1,257 @@
+/* cmd/try/plan.c -- what `dyntrace try` runs: the recorded command, and the settings that it tries.
+ * See cmd/try/try.h. */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd/try/try.h"
+#include "lib/say.h"
+#include "schema.h"
+#include "trace/db.h"
+#include "trace/prose.h"
+#include "trace/traces.h"
+#include "trace/why/why.h"
+
+enum { WORST_FUNCTIONS = 3 /* whose remedies are tried where none is named */ };
+
+/* ---- words --------------------------------------------------------------- */
+
+/* The word of a shell at *TEXT, and *TEXT behind it; NULL: there is none. */
+static const char *word_take(struct arena *arena, const char **text)
+{
+    const char *at = *text + strspn(*text, " \t\n");
+    char *word = arena_take(arena, strlen(at) + 1);
+    char *end = word;
+    char quote = 0;
+    bool any = *at;
+
+    for (; *at && (quote || !strchr(" \t\n", *at)); at++) {
+        bool opens = !quote && (*at == '\'' || *at == '"');
+        bool escapes = *at == '\\' && quote != '\'' && at[1];
+        if (opens)
+            quote = *at;
+        else if (quote && *at == quote)
+            quote = 0;
+        else if (escapes)
+            *end++ = *++at;
+        else
+            *end++ = *at;
+    }
+    *text = at;
+    return any ? word : NULL;
+}
+
+struct words words_split(struct arena *arena, const char *text)
+{
+    struct words words = {0};
+    const char *word;
+
+    while ((word = word_take(arena, &text)))
+        *list_add(&words) = word;
+    return words;
+}
+
+/* The words of a JSON array. */
+static struct words words_of_json(struct plan *plan, struct db *db, const char *json)
+{
+    struct words words = {0};
+    struct query *row =
+        db_query(db, "SELECT value FROM json_each(iif(json_valid(?1), ?1, '[]')) ORDER BY id");
+
+    query_bind_text(row, 1, json ? json : "[]");
+    while (query_step(row)) {
+        size_t bytes;
+        const char *word = query_whole(row, 0, &bytes);
+        *list_add(&words) = arena_text(&plan->arena, word, bytes);
+    }
+    query_close(row);
+    return words;
+}
+
+/* ---- the recorded command ------------------------------------------------ */
+
+static const char *meta_text(struct plan *plan, struct db *db, const char *key)
+{
+    char *text = db_meta(db, key);
+
+    return text ? arena_keep(&plan->arena, text) : NULL;
+}
+
+/* The options that the recording had, and its settings. */
+static void options_read(struct plan *plan, struct db *db)
+{
+    struct words settings = words_of_json(plan, db, meta_text(plan, db, "settings"));
+
+    plan->options = words_of_json(plan, db, meta_text(plan, db, "options"));
+    for (size_t i = 0; i < plan->options.count; i++)
+        if (!strcmp(plan->options.at[i], "--python"))
+            plan->interpreted = true;
+    for (size_t i = 0; i < settings.count; i++) {
+        *list_add(&plan->options) = "--set";
+        *list_add(&plan->options) = settings.at[i];
+    }
+    list_free(&settings);
+}
+
+/* Is DB the trace of one rank of several, without what starts the job? */
+static bool job_rank_alone(struct plan *plan, struct db *db)
+{
+    return db_meta_integer(db, "world_size", 1) > 1 && !plan->launcher.count;
+}
+
+/* Why the command of the trace DB cannot run again; NULL: it can. */
+static const char *refusal_of(struct plan *plan, struct db *db)
+{
+    char *state = db_meta(db, "state");
+    char *imported = db_meta(db, "imported_from");
+    char *merged = db_meta(db, "merged_from");
+    const char *first = plan->command.count ? plan->command.at[0] : "";
+    const char *why = NULL;
+    struct stat status;
+
+    if (imported)
+        why = "was made of torch's logs, which do not say how to run the program again";
+    else if (merged)
+        why = "was merged: try one of the traces that it was made of, or their directory";
+    else if (state && !strcmp(state, "recording"))
+        why = "is still being recorded: try it when that has ended";
+    else if (!plan->command.count)
+        why = "was recorded with --no-argv, so its command is not known; record it without";
+    else if (!strcmp(first, "dyntrace.record"))
+        why = "was recorded by dyntrace.record() from inside a program: record that with "
+              "`dyntrace run`";
+    else if (!plan->directory)
+        why =
+            "was recorded by an older dyntrace, which did not keep the directory: record it again";
+    else if (stat(plan->directory, &status) || !S_ISDIR(status.st_mode))
+        why = arena_print(&plan->arena, "ran in %s, which is not there", plan->directory);
+    else if (job_rank_alone(plan, db))
+        why = "is that of a rank whose launcher is not known (torchrun and mpirun are, on one "
+              "machine): record the whole job by `dyntrace run torchrun ...`";
+    free(state);
+    free(imported);
+    free(merged);
+    return why;
+}
+
+bool plan_read(struct plan *plan, char *const *files)
+{
+    struct traces traces = traces_list(files);
+    const char *newest = NULL;
+    struct db *db = NULL;
+    const char *why = NULL;
+
+    if (traces.paths.count)
+        plan->path = arena_print(&plan->arena, "%s", traces.paths.at[0]);
+    if (!traces.failed && (plan->path || !*files))
+        db = db_open(plan->path);
+    traces_free(&traces);
+    if (!db)
+        return false;
+    newest = db_path(db);
+    plan->path = arena_print(&plan->arena, "%s", newest);
+    plan->command_json = meta_text(plan, db, "command");
+    plan->command = words_of_json(plan, db, plan->command_json);
+    plan->launcher = words_of_json(plan, db, meta_text(plan, db, "launcher"));
+    plan->directory = meta_text(plan, db, "directory");
+    plan->executable = meta_text(plan, db, "executable");
+    plan->values_kept = prose_same(meta_text(plan, db, "values"), "all");
+    plan->job = plan->launcher.count ||
+                db_integer(db, 0, "SELECT COUNT(DISTINCT rank) > 1 FROM process WHERE rank >= 0");
+    options_read(plan, db);
+    why = refusal_of(plan, db);
+    if (why && !db_failed(db))
+        say_error("try: %s: %s", plan->path, why);
+    else if (!why && access(plan->path, W_OK))
+        say_error("try: %s: cannot be written, so results have no place: copy the trace to where "
+                  "it can be",
+                  why = plan->path);
+    why = db_failed(db) ? plan->path : why;
+    db_close(db);
+    return !why;
+}
+
+/* ---- the function, and its settings -------------------------------------- */
+
+/* The name of FOUND as the trace of a run will have it. */
+static struct trial_function function_of(struct plan *plan, const struct found_code *found)
+{
+    return (struct trial_function){
+        .filename = arena_print(&plan->arena, "%s", found->filename),
+        .qualname = arena_print(&plan->arena, "%s", found->qualname),
+        .first_line = found->first_line,
+    };
+}
+
+bool plan_find(struct plan *plan, struct db *db, const char *name)
+{
+    plan->named = name;
+    plan->given_name = name;
+    if (name) {
+        plan->known = find_code(db, name, &plan->code, stderr, false) == FIND_ONE;
+    } else {
+        struct query *worst = db_query(db, schema_statement("trials/worst"));
+        if (query_step(worst)) {
+            const char *where = query_text(worst, 0, NULL);
+            plan->known = find_code(db, where, &plan->code, stderr, false) == FIND_ONE;
+        }
+        query_close(worst);
+    }
+    if (plan->known)
+        plan->function = function_of(plan, &plan->code);
+    return plan->known || !name;
+}
+
+static bool has_setting(const struct plan *plan, const char *setting)
+{
+    for (size_t i = 0; i < plan->settings.count; i++)
+        if (!strcmp(plan->settings.at[i], setting))
+            return true;
+    return false;
+}
+
+/* Add the settings of why's remedies for the function that is called NAME, by file and line. */
+static void choose_for(struct plan *plan, char *const *files, const char *name, size_t most)
+{
+    struct why why = {.db = find_open(files)};
+    bool found = why.db && find_code(why.db, name, &why.code, stderr, false) == FIND_ONE;
+
+    if (found) {
+        why_gather(&why);
+        why_follow(&why);
+        why_whatif(&why);
+    }
+    for (size_t i = 0; found && i < why.remedies.count; i++) {
+        const char *setting = why.remedies.at[i].setting;
+        bool wanted = setting && plan->settings.count < most && !has_setting(plan, setting);
+        if (wanted)
+            *list_add(&plan->settings) = arena_print(&plan->arena, "%s", setting);
+    }
+    if (why.db)
+        why_free(&why);
+}
+
+void plan_choose(struct plan *plan, char *const *files, struct db *db, size_t most)
+{
+    struct words names = {0};
+
+    plan->chosen = true;
+    if (plan->named) {
+        *list_add(&names) = arena_print(&plan->arena, "%s", plan->given_name);
+    } else {
+        db_rows(row, db, schema_statement("trials/worst")) if (names.count < WORST_FUNCTIONS) *
+            list_add(&names) = arena_print(&plan->arena, "%s", query_text(row, 0, NULL));
+    }
+    for (size_t i = 0; i < names.count; i++)
+        choose_for(plan, files, names.at[i], most);
+    list_free(&names);
+}
+
+void plan_free(struct plan *plan)
+{
+    list_free(&plan->command);
+    list_free(&plan->options);
+    list_free(&plan->launcher);
+    list_free(&plan->settings);
+    found_code_free(&plan->code);
+    arena_free(&plan->arena);
+}

@@ -1,0 +1,112 @@
+/* cmd/try/try.h -- the parts of `dyntrace try`.
+ *
+ *     plan.c      the recorded command, and which settings are tried
+ *     attempt.c   one run: started, watched, stopped, its output kept
+ *     output.c    is the output of one run that of another?
+ *     cmd/try.c   asks, runs one after the other, compares, stores, prints */
+#ifndef DYNTRACE_CMD_TRY_H
+#define DYNTRACE_CMD_TRY_H
+
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/list.h"
+#include "trace/find_code.h"
+#include "trace/trials.h"
+
+struct db;
+
+/* ---- the plan ------------------------------------------------------------ */
+
+struct words {
+    const char **at; /* the array is owned, the words are not */
+    size_t count, room;
+};
+
+struct plan {
+    struct arena arena;     /* all texts below */
+    const char *path;       /* the trace that trials are stored in */
+    struct words command;   /* as it was given to `dyntrace run` */
+    struct words options;   /* of `dyntrace run`, --set ones among them */
+    struct words launcher;  /* of a rank: what starts all ranks; or none */
+    const char *directory;  /* where to run */
+    const char *executable; /* what was executed, or NULL */
+    bool interpreted;       /* an interpreter, of a script, -m or -c */
+    const char *command_json;
+    bool values_kept; /* the recording keeps values: so may we */
+    bool job;         /* several ranks: their lines come in any order */
+    /* FUNC, if one was named; else the one with most recompiles, which step times are of */
+    bool named;
+    const char *given_name; /* borrowed, or NULL */
+    bool known;             /* there is one of the two */
+    struct found_code code;
+    struct trial_function function;
+    struct words settings; /* each may be several, as a shell would split them */
+    bool chosen;           /* by us: pairs of the best follow */
+};
+
+/* Read from the trace of FILES how its command runs again. False: it was said why that cannot be. */
+bool plan_read(struct plan *plan, char *const *files);
+
+/* Find the function NAME in DB, or for NULL the worst. False: it was said why not. */
+bool plan_find(struct plan *plan, struct db *db, const char *name);
+
+/* Add at most MOST settings: those of why's remedies for the named function, else for the worst. */
+void plan_choose(struct plan *plan, char *const *files, struct db *db, size_t most);
+
+/* The words that a shell would make of TEXT, in ARENA. */
+struct words words_split(struct arena *arena, const char *text);
+
+void plan_free(struct plan *plan);
+
+/* ---- one run ------------------------------------------------------------- */
+
+struct attempt_given {
+    const char *folder; /* of files that are ours, gone at the end */
+    int stdin_file;     /* what each run reads, from its beginning; -1: nothing */
+    uint64_t timeout_ns;
+    int64_t calls;       /* 0: as many as there are */
+    bool compare;        /* keep, or compare, what the function returns */
+    const char *against; /* the attempt that values are compared with, or NULL */
+};
+
+struct attempt {
+    const char *name;                       /* of its files in the folder */
+    char out[PATH_MAX], err[PATH_MAX];      /* what it wrote */
+    char trace[PATH_MAX], values[PATH_MAX]; /* its trace, or a directory of a job's; its values */
+    int64_t started_unix_ns, duration_ns;
+    int status;     /* of `dyntrace run`, or the launcher, as waitpid() has it */
+    bool timed_out; /* we stopped it */
+    bool stopped;   /* Ctrl-C */
+};
+
+/* Run PLAN's command under SETTING as NAME, up to its end. False: it was said why it cannot be
+ * started. TICK is called a few times a second. */
+bool attempt_run(const struct plan *plan, const struct attempt_given *given, const char *name,
+                 const char *setting, struct attempt *attempt, void (*tick)(void *context),
+                 void *context);
+
+/* ---- output -------------------------------------------------------------- */
+
+/* Is what was written to the file PATH what was written to BASELINE? But for addresses, for times and
+ * process numbers at the beginning of torch's log lines, and for our own lines. AGAIN, unless NULL:
+ * what another unchanged run wrote; words in which it differs from BASELINE do not count. With
+ * SORTED lines may come in any order. */
+bool output_same(const char *path, const char *baseline, const char *again, bool sorted);
+
+/* The last line of the file PATH that is not ours, "ValueError: no"; in ARENA, NULL: there is
+ * none. */
+const char *output_last_line(struct arena *arena, const char *path);
+
+/* How the values that one run's function returned, in the folder PATH, compare with BASELINE's: the
+ * worst of "equal", "close", "different"; NULL: none were compared. */
+const char *values_same(const char *baseline, const char *path);
+
+/* What our own lines in the file PATH say of settings, or of anything else, in ARENA; NULL:
+ * nothing. */
+const char *output_our_words(struct arena *arena, const char *path);
+
+#endif
