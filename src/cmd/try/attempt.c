@@ -90,7 +90,7 @@ static struct words command_line(const struct plan *plan, const struct attempt_g
                                  struct arena *arena)
 {
     struct words words = {0};
-    struct words settings = words_split(arena, setting);
+    struct words settings = settings_split(arena, setting);
     bool job = plan->launcher.count;
     char self[PATH_MAX] = "";
 

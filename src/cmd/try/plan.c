@@ -15,37 +15,63 @@ enum { WORST_FUNCTIONS = 3 /* whose remedies are tried where none is named */ };
 
 /* ---- words --------------------------------------------------------------- */
 
-/* The word of a shell at *TEXT, and *TEXT behind it; NULL: there is none. */
-static const char *word_take(struct arena *arena, const char **text)
+/* Does a setting, NAME=VALUE, begin at TEXT, as it is or quoted? */
+static bool begins_setting(const char *text)
 {
-    const char *at = *text + strspn(*text, " \t\n");
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+    size_t name;
+
+    text += *text == '\'';
+    name = strspn(text, letters);
+    return name && text[name] == '=';
+}
+
+/* The quoted word at *TEXT, as a shell reads it, and *TEXT behind it. */
+static char *quoted_take(struct arena *arena, const char **text)
+{
+    const char *at = *text;
     char *word = arena_take(arena, strlen(at) + 1);
     char *end = word;
-    char quote = 0;
-    bool any = *at;
+    bool quoted = false;
 
-    for (; *at && (quote || !strchr(" \t\n", *at)); at++) {
-        bool opens = !quote && (*at == '\'' || *at == '"');
-        bool escapes = *at == '\\' && quote != '\'' && at[1];
-        if (opens)
-            quote = *at;
-        else if (quote && *at == quote)
-            quote = 0;
-        else if (escapes)
+    for (; *at && (quoted || *at != ' '); at++) {
+        if (*at == '\'')
+            quoted = !quoted;
+        else if (*at == '\\' && !quoted && at[1])
             *end++ = *++at;
         else
             *end++ = *at;
     }
     *text = at;
-    return any ? word : NULL;
+    return word;
 }
 
-struct words words_split(struct arena *arena, const char *text)
+/* The setting at *TEXT, and *TEXT behind it: it goes on to a blank behind which another begins. */
+static const char *setting_take(struct arena *arena, const char **text)
+{
+    const char *begin = *text + strspn(*text, " ");
+    const char *end = begin;
+
+    *text = begin;
+    if (!*begin)
+        return NULL;
+    if (*begin == '\'')
+        return quoted_take(arena, text);
+    do {
+        end += strcspn(end, " ");
+        *text = end;
+        end += strspn(end, " ");
+    } while (*end && !begins_setting(end));
+    return arena_text(arena, begin, (size_t)(*text - begin));
+}
+
+struct words settings_split(struct arena *arena, const char *text)
 {
     struct words words = {0};
     const char *word;
 
-    while ((word = word_take(arena, &text)))
+    while ((word = setting_take(arena, &text)))
         *list_add(&words) = word;
     return words;
 }
