@@ -93,17 +93,19 @@ static _PyFrameEvalFunction set_over;
 static PyObject *apply_settings(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     const bool starts = !throwflag && !compat_is_resumed(frame) && !compat_has_started(frame);
-    PyObject *after = starts ? settings_before(frame, false) : NULL, *result;
+    struct settings_call call = {0};
+    PyObject *result;
 
+    if (starts)
+        call = settings_before(frame, false);
     if (set_over)
         result = set_over(ts, frame, throwflag);
     else if (tracer_thread)
         result = record_evaluate(tracer_thread, ts, frame, throwflag);
     else
         result = tracer_process.evaluate(ts, frame, throwflag);
-    if (after)
-        settings_after(after);
-    Py_XDECREF(after);
+    if (starts)
+        settings_after(&call, result);
     return result;
 }
 

@@ -846,6 +846,26 @@ class Limit(Setting):
         self.value = _count(value, 0)
 
 
+class Trial(Setting):
+    """Of `dyntrace try`, which runs the program: about the calls of one function, and what they
+    return. VALUE ends in the function's qualified name, and FUNCTION is its file and line."""
+
+    def read(self, value):
+        self.value, _, self.qualname = value.rpartition(" ")
+
+    def is_for(self, code):
+        return code.co_qualname == self.qualname and super().is_for(code)
+
+    def give(self, watch):
+        if self.name == "try.calls":
+            watch.calls = int(self.value)
+        elif self.name == "try.values":
+            watch.values = self.value
+        else:
+            watch.against, watch.rtol = self.value, float(self.qualname)
+
+
+_TRIAL = dict.fromkeys(("try.calls", "try.values", "try.against"), Trial)
 _KINDS = {
     **dict.fromkeys(
         ("dynamic", "fullgraph", "backend", "mode", "isolate_recompiles"), CompileArgument
@@ -869,7 +889,7 @@ def parse(number, text):
     name, equals, value = text.partition("=")
     if not equals or not value:
         raise Refused("has no value: it is NAME=VALUE")
-    kind = Config if name.startswith("config.") else _KINDS.get(name)
+    kind = Config if name.startswith("config.") else _KINDS.get(name) or _TRIAL.get(name)
     if kind is None or name == "config":
         raise Refused(
             "there is no such setting: %s"
@@ -919,6 +939,8 @@ def begin(texts):
             _settings.append(parse(number, text))
         except Refused as error:
             _say(number, str(error))
+    for setting in _of(Trial):  # that the function is never called is no error
+        setting.use()
     _watch()
 
 
@@ -985,7 +1007,10 @@ def limits(code):
 
 
 def plan(code):
-    """What is to be done when CODE is called: (when, act), or None."""
+    """What is to be done when CODE is called: (when, act), or None.
+
+    With a third one, watch: watch() before each call, whatever torch does about it, gives None or
+    what is called with its value, or without one if it raised."""
     file, name = code.co_filename, code.co_qualname
     if name == "<module>":
         return (ALWAYS, _compiler_loads) if file.endswith("/torch/_dynamo/__init__.py") else None
@@ -1007,7 +1032,29 @@ def plan(code):
         scoped = [one for one in _of(Config) if one.function is not None]
         return (ALWAYS, _compile_begins) if name == "_compile" and scoped else None
     wanted = [one for one in _of(Mark, Tensor) if one.is_for(code) and one.source.could_be_in(code)]
-    return (LOOKED_AT, _Arguments(code, wanted).change) if wanted else None
+    change = _Arguments(code, wanted).change if wanted else _unchanged
+    if any(one.is_for(code) for one in _of(Trial) if one.function is not None):
+        return LOOKED_AT, change, _watch_of_trial()
+    return (LOOKED_AT, change) if wanted else None
+
+
+def _unchanged(locals, globals, function):
+    return None
+
+
+_trial_watch = None
+
+
+def _watch_of_trial():
+    """What `dyntrace try` wants of the calls of its function, in all of its code objects."""
+    global _trial_watch
+    if _trial_watch is None:
+        from dyntrace import _trial
+
+        _trial_watch = _trial.Watch()
+        for setting in _of(Trial):
+            setting.give(_trial_watch)
+    return _trial_watch
 
 
 class _Arguments:

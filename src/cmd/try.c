@@ -770,7 +770,8 @@ static int trying_run(char *const *files, const char *name, char *const *setting
     trying = (struct trying){.attempts = {.stdin_file = -1,
                                           .timeout_ns = given.timeout_ns,
                                           .calls = given.calls,
-                                          .compare = given.compare}};
+                                          .compare = given.compare,
+                                          .rtol = given.rtol}};
     if (!trying_plan(&trying, files, name, settings))
         goto done;
     trying.wanted = runs_wanted(&trying.plan);

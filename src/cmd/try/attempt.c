@@ -80,7 +80,7 @@ static void own_settings_add(const struct plan *plan, const struct attempt_given
     }
     if (given->compare && given->against) {
         words_add(words, "--set");
-        words_add(words, arena_print(arena, "try.against=%s", given->against));
+        words_add(words, arena_print(arena, "try.against=%s %g", given->against, given->rtol));
     }
 }
 

@@ -69,8 +69,9 @@ struct attempt_given {
     const char *folder; /* of files that are ours, gone at the end */
     int stdin_file;     /* what each run reads, from its beginning; -1: nothing */
     uint64_t timeout_ns;
-    int64_t calls;       /* 0: as many as there are */
-    bool compare;        /* keep, or compare, what the function returns */
+    int64_t calls; /* 0: as many as there are */
+    bool compare;  /* keep, or compare, what the function returns */
+    double rtol;
     const char *against; /* the attempt that values are compared with, or NULL */
 };
 

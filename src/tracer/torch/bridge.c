@@ -295,11 +295,15 @@ static PyObject *around(PyObject *module, PyObject *args)
  *
  *     0            not asked yet
  *     UNWANTED     None
- *     otherwise    the tuple (when, act), owned
+ *     otherwise    the tuple (when, act) or (when, act, watch), owned
  *
  * act(locals, globals, function) gives a dict of arguments that become others, or None.
  * torch.compile itself is such a function: its arguments are changed as those of the user's
- * functions are. Where it gives a callable, that is called when the frame has ended. */
+ * functions are. Where it gives a callable, that is called when the frame has ended.
+ *
+ * watch() is called before each call, looked at or not, once: torch's evaluator may have a frame
+ * that it has looked at evaluated by a hook of ours. Where it gives a callable, that is called with
+ * the frame's value, or without one if it raised. */
 
 struct settings settings;
 
@@ -377,13 +381,14 @@ static uintptr_t plan_make(PyCodeObject *code)
 {
     OWNED PyObject *plan = NULL, *held = Py_NewRef(settings.plan);
     uintptr_t kept;
+    bool sound;
 
     plan = call_aside(held, (PyObject *)code, NULL, NULL);
     kept = compat_extra(code, slot); /* asking may run anything */
     if (kept)
         return kept;
-    kept = plan && PyTuple_Check(plan) && PyTuple_GET_SIZE(plan) == 2 ? (uintptr_t)Py_NewRef(plan)
-                                                                      : UNWANTED;
+    sound = plan && PyTuple_Check(plan) && PyTuple_GET_SIZE(plan) >= 2;
+    kept = sound ? (uintptr_t)Py_NewRef(plan) : UNWANTED;
     if (compat_set_extra(code, slot, (void *)kept)) {
         PyErr_Clear();
         slot_free((void *)kept);
@@ -423,8 +428,27 @@ static void arguments_set(compat_frame *frame, PyObject *changed)
     PyErr_Clear();
 }
 
-PyObject *settings_before(compat_frame *frame, bool looked_at)
+/* The innermost frame of this thread that watch() was called for. */
+static __thread compat_frame *measured;
+
+/* Call watch(), the last of PLAN if it has three, for FRAME. */
+static void watch_call(struct settings_call *call, PyObject *plan, compat_frame *frame)
 {
+    OWNED PyObject *after = NULL;
+    PyObject *watch = PyTuple_GET_SIZE(plan) > 2 ? PyTuple_GET_ITEM(plan, 2) : NULL;
+
+    if (!watch || measured == frame)
+        return;
+    after = call_aside(watch, NULL, NULL, NULL);
+    measured = frame;
+    call->wants_value = after && PyCallable_Check(after);
+    if (call->wants_value)
+        call->after = Py_NewRef(after);
+}
+
+struct settings_call settings_before(compat_frame *frame, bool looked_at)
+{
+    struct settings_call call = {.measured = measured};
     const struct tracer *t = tracer_thread;
     PyCodeObject *code = compat_code(frame);
     uintptr_t kept;
@@ -432,32 +456,38 @@ PyObject *settings_before(compat_frame *frame, bool looked_at)
     long when;
 
     if (!settings.plan) /* they are done, and we are still in the slot */
-        return NULL;
+        return call;
     if (t && (t->quiet || t->replacement)) /* ours, or compiled code that is about to run */
-        return NULL;
+        return call;
     kept = compat_extra(code, slot);
     if (!kept)
         kept = plan_make(code);
     if (kept == UNWANTED)
-        return NULL;
+        return call;
     plan = Py_NewRef((PyObject *)kept);
+    watch_call(&call, plan, frame);
     when = PyLong_AsLong(PyTuple_GET_ITEM(plan, 0));
     act = Py_NewRef(PyTuple_GET_ITEM(plan, 1));
     looked_at |= t && shim_is_asked(t);
     if (when == WHEN_LOOKED_AT && !looked_at)
-        return NULL;
+        return call;
     locals = guard_frame_locals(frame);
     if (locals)
         changed = call_aside(act, locals, frame->f_globals, (PyObject *)compat_function(frame));
     if (changed && PyDict_Check(changed))
         arguments_set(frame, changed);
     PyErr_Clear();
-    return changed && PyCallable_Check(changed) ? Py_NewRef(changed) : NULL;
+    if (!call.after && changed && PyCallable_Check(changed))
+        call.after = Py_NewRef(changed);
+    return call;
 }
 
-void settings_after(PyObject *act)
+void settings_after(struct settings_call *call, PyObject *result)
 {
-    Py_XDECREF(call_aside(act, NULL, NULL, NULL));
+    measured = call->measured;
+    if (call->after)
+        Py_XDECREF(call_aside(call->after, call->wants_value ? result : NULL, NULL, NULL));
+    Py_CLEAR(call->after);
 }
 
 void settings_limits(PyCodeObject *code, unsigned long *recompile, unsigned long *accumulated)
@@ -547,7 +577,8 @@ PyMethodDef bridge_methods[] = {
     {"_begin_settings", begin_settings, METH_NOARGS,
      "_begin_settings()\n\nOf `dyntrace run --set`, if any."},
     {"_set_plans", set_plans, METH_VARARGS,
-     "_set_plans(plan, limits)\n\nplan(code) -> None or (when, act), limits(code) -> (per code "
+     "_set_plans(plan, limits)\n\nplan(code) -> None or (when, act[, watch]), limits(code) -> (per "
+     "code "
      "object, over its life) or None; either may be None."},
     {NULL, NULL, 0, NULL},
 };

@@ -515,15 +515,13 @@ static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThrea
     return result;
 }
 
-/* torch looks at a call. */
-static HOT __attribute__((noinline)) PyObject *looked_at(struct tracer *t, PyThreadState *ts,
-                                                         compat_frame *frame)
+/* torch looks at a call, whose arguments are as they will be. */
+static HOT __attribute__((noinline)) PyObject *looked_at_as_is(struct tracer *t, PyThreadState *ts,
+                                                               compat_frame *frame)
 {
     struct code_actions actions;
     bool is_partly;
 
-    if (unlikely(settings.plan != NULL))
-        Py_XDECREF(settings_before(frame, true));
     actions = actions_of(compat_code(frame));
     is_partly = P.decided_only || record_mark(frame) & CODE_SKIP;
     if (actions.own == ACTION_SKIP && !actions.written)
@@ -533,6 +531,26 @@ static HOT __attribute__((noinline)) PyObject *looked_at(struct tracer *t, PyThr
         return actions.callees != ACTION_DEFAULT ? undecided(t, ts, frame, actions.callees)
                                                  : torch_evaluate(ts, frame, 0);
     return decided(t, ts, frame);
+}
+
+static __attribute__((noinline)) PyObject *
+looked_at_under_settings(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+{
+    struct settings_call call = settings_before(frame, true);
+    PyObject *result;
+
+    if (!call.wants_value)
+        Py_CLEAR(call.after);
+    result = looked_at_as_is(t, ts, frame);
+    settings_after(&call, result);
+    return result;
+}
+
+/* torch looks at a call. */
+static HOT PyObject *looked_at(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+{
+    return unlikely(settings.plan != NULL) ? looked_at_under_settings(t, ts, frame)
+                                           : looked_at_as_is(t, ts, frame);
 }
 
 static HOT PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag)

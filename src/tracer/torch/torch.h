@@ -66,13 +66,20 @@ PyObject *observe_set_callback(PyObject *callback);
 
 /* tracer/torch/bridge.c, of `dyntrace run --set`; all is NULL, and nothing is called, without. */
 extern struct settings {
-    PyObject *plan;   /* owned: plan(code) -> None or (when, act) */
+    PyObject *plan;   /* owned: plan(code) -> None, (when, act) or (when, act, watch) */
     PyObject *limits; /* owned: limits(code) -> (recompile_limit, accumulated_limit) or None */
 } settings;
-/* FRAME is about to run; LOOKED_AT: torch will look at it. A new reference to what is to be called
- * when it has run (settings_after), or NULL. */
-PyObject *settings_before(compat_frame *frame, bool looked_at);
-void settings_after(PyObject *act);
+/* A call under settings. */
+struct settings_call {
+    PyObject *after;        /* owned: to be called when it has run, or NULL */
+    bool wants_value;       /* with its value, or without one if it raised; else with nothing */
+    compat_frame *measured; /* what settings_measured was before */
+};
+/* FRAME is about to run; LOOKED_AT: torch will look at it. What it gives ends with
+ * settings_after. */
+struct settings_call settings_before(compat_frame *frame, bool looked_at);
+/* RESULT is the value, or NULL with an exception set. */
+void settings_after(struct settings_call *call, PyObject *result);
 /* The limits of CODE, where settings change them. */
 void settings_limits(PyCodeObject *code, unsigned long *recompile, unsigned long *accumulated);
 

@@ -1,0 +1,330 @@
+"""`dyntrace try`: the calls of one function are counted, and what they return is kept or compared.
+
+Runs in: the traced process, quietly, around calls of the function (src/tracer/torch/bridge.c). It
+changes nothing of the program; with --calls it ends it, which is what was asked for.
+
+The unchanged run writes a line of JSON for each call into NAME.index, which describes the value, and
+the numbers of tensors and arrays into NAME.data. Another run reads these line by line and writes for
+each of its calls a line into NAME.verdict: equal, close, different, or unknown. NAME is the rank and
+which process of it was the how manieth to call the function.
+"""
+
+import json
+import os
+import sys
+
+EQUAL, CLOSE, DIFFERENT, UNKNOWN = "equal", "close", "different", "unknown"
+_ORDER = EQUAL, CLOSE, UNKNOWN, DIFFERENT
+DATA_MOST = 256 << 20  # bytes of numbers that a process keeps; of more there are only hashes
+DEPTH_MOST, ITEMS_MOST = 8, 10000
+_PLAIN = type(None), bool, int, str, bytes
+_NUMBERS = int, float, complex
+_WIDER = {"float16": "float32", "bfloat16": "float32", "complex32": "complex64"}
+
+
+class Watch:
+    """What is done about the calls of a function in this process."""
+
+    def __init__(self):
+        self.calls = self.values = self.against = None  # at most; folders
+        self.rtol = 1e-5
+        self._begin()
+
+    def _begin(self):
+        self.process, self.count, self.keeper = os.getpid(), 0, None
+
+    def __call__(self):
+        """A call is about to begin. Gives what to call with its value when it has ended."""
+        if self.process != os.getpid():  # forked since
+            self._begin()
+        self.count += 1
+        if self.calls is not None and self.count > self.calls:
+            _end()
+        return self._returned if self.values else None
+
+    def _returned(self, *value):
+        """Without a value: the call raised."""
+        if self.keeper is None:
+            self.keeper = (Comparer if self.against else Keeper)(self)
+        self.keeper.take(value)
+
+
+def _end():
+    """End this process, as if the program had ended here by itself."""
+    for stream in sys.stdout, sys.stderr:
+        try:
+            stream.flush()
+        except Exception:  # it is closed, or none
+            pass
+    os._exit(0)
+
+
+# ---- keeping ----
+
+
+class Keeper:
+    """Writes what each call returned."""
+
+    suffix = ".index"
+
+    def __init__(self, watch):
+        self.name, self.file = _file_make(watch.values, self.suffix)
+        self.data, self.written = None, 0
+        self.path = os.path.join(watch.values, self.name + ".data")
+
+    def take(self, value):
+        try:
+            with _Undisturbed():
+                line = json.dumps(describe(value, self.keep))
+        except Exception as error:
+            line = json.dumps(["?", type(error).__name__])
+        _write(self.file, line)
+
+    def keep(self, numbers):
+        """Where NUMBERS, bytes, are kept; -1: there is no room."""
+        if self.written + len(numbers) > DATA_MOST:
+            return -1
+        if self.data is None:
+            self.data = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        at = self.written
+        while numbers:
+            numbers = numbers[os.write(self.data, numbers) :]
+        self.written = os.lseek(self.data, 0, os.SEEK_CUR)
+        return at
+
+
+def _file_make(folder, suffix):
+    """A new file for this process: its name without SUFFIX, and its descriptor."""
+    rank = os.environ.get("RANK", "0")
+    for number in range(10000):
+        name = "%s.%d" % ("".join(one for one in rank if one.isalnum()), number)
+        try:
+            path = os.path.join(folder, name + suffix)
+            return name, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            pass
+    raise OSError("too many processes")
+
+
+def _write(file, line):
+    os.write(file, line.encode("ascii", "backslashreplace") + b"\n")
+
+
+class _Undisturbed:
+    """Operations on tensors in here are seen by no mode, and recorded by no autograd."""
+
+    def __enter__(self):
+        import contextlib
+
+        self.stack = contextlib.ExitStack()
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return
+        self.stack.enter_context(torch._C.DisableTorchFunction())
+        modes = getattr(
+            sys.modules.get("torch.utils._python_dispatch"), "_disable_current_modes", None
+        )
+        if modes:
+            self.stack.enter_context(modes())
+        self.stack.enter_context(torch.no_grad())
+
+    def __exit__(self, *error):
+        self.stack.close()
+
+
+# ---- describing ----
+
+
+def _hash(numbers):
+    import hashlib
+
+    return hashlib.blake2b(numbers, digest_size=16).hexdigest()
+
+
+def _numbers_of(value):
+    """(kind, dtype, shape, bytes) of a tensor or array; None: it is neither, or has no plain data.
+
+    Numbers of half precision are made wider, so that everybody can read them."""
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch is not None and type(value) in (torch.Tensor, torch.nn.Parameter):
+        if value.layout is not torch.strided or value.is_quantized or value.device.type == "meta":
+            return None
+        import ctypes
+
+        dtype = str(value.dtype)[len("torch.") :]
+        plain = value.detach().resolve_conj().resolve_neg().cpu()
+        if dtype in _WIDER:
+            plain = plain.to(getattr(torch, _WIDER[dtype]))
+        plain = plain.contiguous()
+        size = plain.numel() * plain.element_size()
+        data = ctypes.string_at(plain.data_ptr(), size) if size else b""
+        return "tensor", dtype, list(value.shape), data
+    if numpy is not None and type(value) is numpy.ndarray and value.dtype.kind in "biufc":
+        plain = value.astype("float32") if value.dtype.name == "float16" else value
+        return "array", value.dtype.name, list(value.shape), plain.tobytes()
+    return None
+
+
+def _is_number(value):
+    generic = getattr(sys.modules.get("numpy"), "number", None)
+    return type(value) in _NUMBERS or generic is not None and isinstance(value, generic)
+
+
+def _python_number(value):
+    """VALUE, a number of Python's or numpy's, as one of Python's."""
+    return value if type(value) in _NUMBERS else value.item()
+
+
+def _parts(value):
+    """(name of its type, [(key, value)]) of a container; None: it is none."""
+    name = type(value).__qualname__
+    if isinstance(value, (list, tuple)):
+        inner = (list if isinstance(value, list) else tuple).__iter__(value)
+        return name, list(enumerate(inner))
+    if isinstance(value, dict):
+        return name, [(repr(key)[:200], one) for key, one in dict.items(value)]
+    fields = getattr(type(value), "__dataclass_fields__", None)
+    if fields is not None:
+        own = object.__getattribute__(value, "__dict__")
+        return name, [(key, own[key]) for key in fields if key in own]
+    return None
+
+
+def describe(value, keep, depth=0):
+    """VALUE as JSON. KEEP(bytes) keeps numbers, and gives where."""
+    if depth == 0:
+        return ["returned", describe(value[0], keep, 1)] if value else ["raised"]
+    if type(value) in _PLAIN and type(value) is not int:
+        return ["is", type(value).__name__, _hash(repr(value).encode("utf-8", "backslashreplace"))]
+    if _is_number(value):
+        number = _python_number(value)
+        return ["number", type(number).__name__, repr(number)]
+    numbers = _numbers_of(value)
+    if numbers:
+        kind, dtype, shape, data = numbers
+        return [kind, dtype, shape, _hash(data), keep(data), len(data)]
+    parts = _parts(value) if depth < DEPTH_MOST else None
+    if parts:
+        inner = [[key, describe(one, keep, depth + 1)] for key, one in parts[1][:ITEMS_MOST]]
+        return ["parts", parts[0], len(parts[1]), inner]
+    return ["object", type(value).__qualname__]
+
+
+# ---- comparing ----
+
+
+class Comparer:
+    """Compares what each call returns with what the unchanged run's call returned."""
+
+    def __init__(self, watch):
+        self.name, self.file = _file_make(watch.values, ".verdict")
+        self.rtol = watch.rtol
+        path = os.path.join(watch.against, self.name)
+        try:
+            self.index = open(path + ".index", "rb")
+        except OSError:
+            self.index = None
+        self.data_path, self.data = path + ".data", None
+
+    def take(self, value):
+        try:
+            line = self.index.readline() if self.index else b""
+            with _Undisturbed():
+                verdict = self.whole(json.loads(line), value) if line else DIFFERENT
+        except Exception:
+            verdict = UNKNOWN
+        _write(self.file, verdict)
+
+    def whole(self, old, value):
+        if old[0] == "?":
+            return UNKNOWN
+        if not value or old[0] == "raised":
+            return EQUAL if not value and old[0] == "raised" else DIFFERENT
+        return self.one(old[1], value[0], 1)
+
+    def one(self, old, value, depth):
+        """How VALUE compares with OLD, which describe() made."""
+        new = describe(value, lambda data: -1, depth) if not _parts(value) else None
+        if new is None:
+            return self.parts(old, value, depth)
+        if old[0] in ("tensor", "array", "number") and new[0] in ("tensor", "array", "number"):
+            return self.numbers(old, new, value)
+        return EQUAL if old == new else DIFFERENT
+
+    def parts(self, old, value, depth):
+        name, items = _parts(value)
+        if old[0] == "object" and depth >= DEPTH_MOST:
+            return EQUAL if old[1] == name else DIFFERENT
+        if old[0] != "parts" or old[1:3] != [name, len(items)]:
+            return DIFFERENT
+        worst = EQUAL
+        for (key, inner), (own, one) in zip(old[3], items):
+            verdict = self.one(inner, one, depth + 1) if key == own else DIFFERENT
+            worst = max(worst, verdict, key=_ORDER.index)
+        return worst
+
+    def numbers(self, old, new, value):
+        if old[0] == new[0] and old[:4] == new[:4]:
+            return EQUAL
+        before, after = self.kept(old), _flat(value)
+        if before is None:
+            return DIFFERENT  # it was too much to be kept, and the hash is another
+        return DIFFERENT if len(before) != len(after) else self.close(before, after, old, new)
+
+    def close(self, before, after, old, new):
+        shapes = [one[2] if one[0] != "number" else [] for one in (old, new)]
+        if shapes[0] != shapes[1]:
+            return DIFFERENT
+        inexact = [_is_inexact(one[1]) for one in (old, new)]
+        if all(_same(a, b) for a, b in zip(before, after)):
+            return EQUAL
+        if not all(inexact):
+            return DIFFERENT
+        most = max((abs(one) for one in before if abs(one) < float("inf")), default=0)
+        near = self.rtol * most
+        fit = all(_same(a, b) or abs(a - b) <= near for a, b in zip(before, after))
+        return CLOSE if fit else DIFFERENT
+
+    def kept(self, old):
+        """The numbers that OLD describes, one after the other; None: they were not kept."""
+        if old[0] == "number":
+            return [complex(old[2]) if old[1] == "complex" else _parsed(old)]
+        _, dtype, _, _, at, size = old
+        if at < 0:
+            return None
+        if self.data is None:
+            self.data = open(self.data_path, "rb")
+        self.data.seek(at)
+        return _unpacked(self.data.read(size), dtype)
+
+
+def _parsed(old):
+    return int(old[2]) if old[1] == "int" else float(old[2])
+
+
+def _is_inexact(dtype):
+    return "float" in dtype or "complex" in dtype
+
+
+def _same(a, b):
+    return a == b or (a != a and b != b)
+
+
+_CODES = {
+    "bool": "?", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i",
+    "uint32": "I", "int64": "q", "uint64": "Q", "float32": "f", "float64": "d",
+}  # fmt: skip
+
+
+def _unpacked(data, dtype):
+    """The numbers in DATA: those of a complex one are two."""
+    dtype = _WIDER.get(dtype, dtype)
+    code = {"complex64": "f", "complex128": "d"}.get(dtype) or _CODES[dtype]
+    return memoryview(data).cast(code) if data else []
+
+
+def _flat(value):
+    if _is_number(value):
+        return [_python_number(value)]
+    _, dtype, _, data = _numbers_of(value)
+    return _unpacked(data, dtype)
