@@ -1,0 +1,495 @@
+"""The programs in programs/: which function matters, its hand-edited fixes, and what may be advised.
+
+    function    its qualified name, as `dyntrace why` takes it
+    subject     what kind of program it is
+    fixes       {FIX: dict}; `NAME.py FIX` runs the edited program
+        setting     the --set texts that do the same without an edit, joined by blanks; None: there are none
+        names       names of rules in src/trace/remedies.txt that advise this edit
+        changes     the edit drops data or output, so the output may differ from the plain program's
+    best        the fixes that help most, any of which the first remedy may be; [] : nothing to mend
+    never       settings that raise or change results, which must not be advised
+    both        measured on the older and newer torch as well
+
+truths.json has the counts of each fix, by torch's version, as measure.py takes them from torch.
+"""
+PRACTICE = {
+    "cosine_sgd": {
+        "function": "sgd_step",
+        "subject": "training with a schedule",
+        "fixes": {"tensor": {"setting": "tensor=L['lr']@sgd_step", "names": ["move into a tensor"]}},
+        "best": ["tensor"],
+    },
+    "adam_scheduler": {
+        "function": "Adam.step",
+        "subject": "optimizer wrapped by a scheduler",
+        "fixes": {"tensor_lr": {"setting": "tensor=L['self'].param_groups[0]['lr']@Adam.step", "names": ["learning rate"]}},
+        "best": ["tensor_lr"],
+    },
+    "train_step_whole": {
+        "function": "train_step",
+        "subject": "optimizer wrapped by a scheduler",
+        "fixes": {"step_alone": {"setting": None, "names": ["allow in graph", "wrapped optimizer"]}},
+        "best": ["step_alone"],
+    },
+    "own_adam": {
+        "function": "TinyAdam.update",
+        "subject": "custom optimizer",
+        "fixes": {"tensor_t": {"setting": "tensor=L['self'].t@TinyAdam.update", "names": ["move into a tensor"]}},
+        "best": ["tensor_t"],
+    },
+    "lengths_and_eval": {
+        "function": "Tagger.forward",
+        "subject": "varying lengths and an eval phase",
+        "fixes": {
+            "dynamic": {"setting": "dynamic=True@Tagger", "names": ["dynamic dimension"]},
+            "drop_last": {"setting": None, "names": ["small last batch"], "changes": True},
+            "mark_both": {"setting": "maybe_mark_dynamic=L['tokens']@Tagger.forward", "names": ["dynamic dimension"]},
+        },
+        "best": ["dynamic", "drop_last", "mark_both"],
+    },
+    "last_batch_one": {
+        "function": "Classifier.forward",
+        "subject": "small last batches",
+        "fixes": {
+            "drop_last": {"setting": None, "names": ["small last batch"], "changes": True},
+            "dynamic": {"setting": "dynamic=True@Classifier", "names": []},
+            "unbacked": {"setting": "mark_unbacked=L['x'][0]@Classifier.forward", "names": ["sizes 0 and 1"]},
+        },
+        "best": ["drop_last", "unbacked"],
+    },
+    "accumulate_flag": {
+        "function": "accumulate",
+        "subject": "training",
+        "fixes": {"outside": {"setting": None, "names": ["one value"]}},
+        "best": ["outside"],
+        "never": ["tensor=L['last']@accumulate"],
+    },
+    "ema_decay": {
+        "function": "update_average",
+        "subject": "training with a schedule",
+        "fixes": {"tensor": {"setting": "tensor=L['decay']@update_average", "names": ["move into a tensor"]}},
+        "best": ["tensor"],
+    },
+    "clip_branch": {
+        "function": "clip",
+        "subject": "data-dependent branch",
+        "fixes": {"where": {"setting": None, "names": ["no branch"]}},
+        "best": ["where"],
+    },
+    "loss_item": {
+        "function": "step",
+        "subject": ".item()",
+        "fixes": {
+            "capture": {"setting": "config.capture_scalar_outputs=True", "names": ["capture scalars"]},
+            "outside": {"setting": None, "names": ["capture scalars"]},
+        },
+        "best": ["capture", "outside"],
+    },
+    "decode_cat": {
+        "function": "Attention.forward",
+        "subject": "decoding with a cache",
+        "fixes": {
+            "dynamic": {"setting": "dynamic=True@Attention", "names": ["dynamic dimension"]},
+            "empty": {"setting": None, "names": ["one value"]},
+            "mark": {"setting": "maybe_mark_dynamic=L['past'][0][1]@Attention.forward maybe_mark_dynamic=L['past'][1][1]@Attention.forward",
+                     "names": ["dynamic dimension"]},
+        },
+        "best": ["empty", "mark"],
+    },
+    "decode_pos_module": {
+        "function": "Layer.forward",
+        "subject": "decoding with a cache",
+        "fixes": {"unspec": {"setting": "config.allow_unspec_int_on_nn_module=True", "names": ["module integer"]}},
+        "best": ["unspec"],
+    },
+    "static_cache_slice": {
+        "function": "attend",
+        "subject": "decoding with a cache",
+        "fixes": {"mask": {"setting": None, "names": ["move into a tensor"]}},
+        "best": ["mask"],
+    },
+    "layer_lists": {
+        "function": "Decoder.forward",
+        "subject": "decoding with a cache",
+        "fixes": {
+            "filled": {"setting": None, "names": ["one length"]},
+            "dynamic": {"setting": "dynamic=True@Decoder", "names": ["dynamic dimension"]},
+        },
+        "best": ["filled"],
+    },
+    "rope_grows": {
+        "function": "Rotary.forward",
+        "subject": "transformers-like block",
+        "fixes": {"long_enough": {"setting": None, "names": ["module integer"]}},
+        "best": ["long_enough"],
+    },
+    "mask_or_none": {
+        "function": "Encoder.forward",
+        "subject": "transformers-like block",
+        "fixes": {"always": {"setting": None, "names": ["one value"]}},
+        "best": ["always"],
+    },
+    "return_flags": {
+        "function": "Block.forward",
+        "subject": "transformers-like block",
+        "fixes": {"always_all": {"setting": None, "names": ["one value"]}},
+        "best": ["always_all"],
+    },
+    "layers_compiled_apart": {
+        "function": "Block.forward",
+        "subject": "many modules of one class",
+        "fixes": {
+            "unspec": {"setting": "config.allow_unspec_int_on_nn_module=True", "names": ["module integer"]},
+            "isolate": {"setting": "isolate_recompiles=True@Block", "names": ["many functions"]},
+            "whole": {"setting": None, "names": []},
+        },
+        "best": ["unspec", "whole"],
+    },
+    "log_length": {
+        "function": "scaled_attention",
+        "subject": "varying lengths",
+        "fixes": {"outside": {"setting": None, "names": ["constant size"]}},
+        "best": ["outside"],
+        "never": ["mark_dynamic=L['k'][0]@scaled_attention"],
+    },
+    "token_window": {
+        "function": "window_sum",
+        "subject": "range over numbers",
+        "fixes": {"slice": {"setting": None, "names": ["constant number", "range", "one value"]}},
+        "best": ["slice"],
+        "never": ["tensor=L['start']@window_sum"],
+    },
+    "moe_nonzero": {
+        "function": "MoE.forward",
+        "subject": "mixture of experts",
+        "fixes": {
+            "capture": {"setting": "config.capture_dynamic_output_shape_ops=True", "names": ["capture shapes"]},
+            "dense": {"setting": None, "names": ["capture shapes"]},
+        },
+        "best": ["capture", "dense"],
+    },
+    "moe_counts": {
+        "function": "Grouped.forward",
+        "subject": "mixture of experts",
+        "fixes": {
+            "capture": {"setting": "config.capture_scalar_outputs=True", "names": ["capture scalars"]},
+            "gather": {"setting": None, "names": ["capture scalars"]},
+        },
+        "best": ["capture", "gather"],
+    },
+    "moe_expert_id": {
+        "function": "Experts.forward",
+        "subject": "mixture of experts",
+        "fixes": {"stacked": {"setting": None, "names": ["constant number", "one value"]}},
+        "best": ["stacked"],
+        "never": ["tensor=L['which']@Experts.forward"],
+    },
+    "lora_switch": {
+        "function": "LoraLinear.forward",
+        "subject": "LoRA switching",
+        "fixes": {"buffer": {"setting": None, "names": ["one value"]}},
+        "best": ["buffer"],
+    },
+    "lora_scale": {
+        "function": "Lora.forward",
+        "subject": "LoRA switching",
+        "fixes": {"buffer": {"setting": "tensor=L['self'].scaling@Lora.forward", "names": ["move into a tensor"]}},
+        "best": ["buffer"],
+    },
+    "lora_ranks": {
+        "function": "Slot.forward",
+        "subject": "LoRA switching",
+        "fixes": {
+            "unforced": {"setting": "config.force_parameter_static_shapes=False", "names": ["dynamic parameter"]},
+            "padded": {"setting": None, "names": ["dynamic parameter"]},
+        },
+        "best": ["unforced", "padded"],
+    },
+    "gan_freeze": {
+        "function": "Critic.forward",
+        "subject": "GAN",
+        "fixes": {"unfrozen": {"setting": None, "names": ["requires_grad"]}},
+        "best": [],
+    },
+    "gan_detached": {
+        "function": "score",
+        "subject": "GAN",
+        "fixes": {"detach": {"setting": None, "names": ["requires_grad"]}},
+        "best": ["detach"],
+    },
+    "rollout_numpy": {
+        "function": "policy",
+        "subject": "numpy inputs",
+        "fixes": {"dynamic": {"setting": "dynamic=True@policy", "names": ["dynamic dimension"]}},
+        "best": ["dynamic"],
+    },
+    "epsilon_greedy": {
+        "function": "act",
+        "subject": "RL rollout",
+        "fixes": {
+            "one": {"setting": "tensor=L['epsilon']@act", "names": ["move into a tensor"]},
+            "both": {"setting": "tensor=L['epsilon']@act tensor=L['temperature']@act", "names": ["together"]},
+        },
+        "best": ["both"],
+    },
+    "done_flag": {
+        "function": "discount",
+        "subject": "RL rollout",
+        "fixes": {"tensor": {"setting": None, "names": ["one value"]}},
+        "best": ["tensor"],
+        "never": ["tensor=L['done']@discount"],
+    },
+    "argmax_item": {
+        "function": "Agent.forward",
+        "subject": ".item()",
+        "fixes": {
+            "capture": {"setting": "config.capture_scalar_outputs=True", "names": ["capture scalars"]},
+            "outside": {"setting": None, "names": ["capture scalars"]},
+        },
+        "best": ["capture", "outside"],
+    },
+    "nan_check": {
+        "function": "Net.forward",
+        "subject": "graph break in an inlined call",
+        "fixes": {"after": {"setting": None, "names": ["no branch"]}},
+        "best": ["after"],
+    },
+    "newton_loop": {
+        "function": "square_root",
+        "subject": "data-dependent branch",
+        "fixes": {"fixed": {"setting": None, "names": ["no branch", "give up less", "not in a loop"]}},
+        "best": ["fixed"],
+    },
+    "log_info": {
+        "function": "Net.forward",
+        "subject": "logging",
+        "fixes": {
+            "ignore": {"setting": None, "names": ["hoist the logging"]},
+            "without": {"setting": None, "names": ["hoist the logging"]},
+        },
+        "best": ["ignore", "without"],
+    },
+    "warn_deprecated": {
+        "function": "encode",
+        "subject": "warnings",
+        "fixes": {
+            "reorder": {"setting": None, "names": ["hoist the warning"]},
+            "outside": {"setting": None, "names": ["hoist the warning"]},
+        },
+        "best": ["reorder", "outside"],
+    },
+    "print_shape": {
+        "function": "Net.forward",
+        "subject": "print",
+        "fixes": {
+            "reorder": {"setting": None, "names": ["hoist the print"]},
+            "without": {"setting": None, "names": ["hoist the print"], "changes": True},
+        },
+        "best": ["without"],
+    },
+    "timing_inside": {
+        "function": "Timed.forward",
+        "subject": "graph break",
+        "fixes": {"outside": {"setting": None, "names": ["allow in graph", "move it", "as torch says"]}},
+        "best": ["outside"],
+    },
+    "quant_scale": {
+        "function": "quantize",
+        "subject": ".item()",
+        "fixes": {
+            "capture": {"setting": "config.capture_scalar_outputs=True", "names": ["capture scalars"]},
+            "tensor": {"setting": None, "names": ["capture scalars"]},
+        },
+        "best": ["capture", "tensor"],
+    },
+    "enum_mode": {
+        "function": "pool",
+        "subject": "Enum modes",
+        "fixes": {"tensor": {"setting": None, "names": ["one value", "one object"]}},
+        "best": ["tensor"],
+    },
+    "dataclass_config": {
+        "function": "smooth",
+        "subject": "dataclass configs",
+        "fixes": {"tensor": {"setting": "tensor=L['config'].strength@smooth", "names": ["move into a tensor"]}},
+        "best": ["tensor"],
+    },
+    "feature_order": {
+        "function": "combine",
+        "subject": "order of dict keys",
+        "fixes": {
+            "sorted": {"setting": None, "names": ["key order", "one set of keys"]},
+            "one_order": {"setting": None, "names": ["key order", "one set of keys"]},
+        },
+        "best": ["sorted", "one_order"],
+    },
+    "optional_keys": {
+        "function": "loss",
+        "subject": "dict keys",
+        "fixes": {"always": {"setting": None, "names": ["one set of keys"]}},
+        "best": ["always"],
+    },
+    "lambda_activation": {
+        "function": "layer",
+        "subject": "lambdas in loops",
+        "fixes": {"once": {"setting": None, "names": ["define once"]}},
+        "best": [],
+    },
+    "compile_each_round": {
+        "function": "Scorer.forward",
+        "subject": "compile in a loop",
+        "fixes": {"isolate": {"setting": "isolate_recompiles=True@Scorer", "names": ["many functions"]}},
+        "best": ["isolate"],
+    },
+    "varargs_mean": {
+        "function": "mean",
+        "subject": "*args of varying length",
+        "fixes": {"stack": {"setting": None, "names": ["one length"]}},
+        "best": ["stack"],
+    },
+    "global_step": {
+        "function": "warm",
+        "subject": "global counters",
+        "fixes": {"tensor": {"setting": None, "names": ["move into a tensor"]}},
+        "best": ["tensor"],
+    },
+    "call_counter": {
+        "function": "Counted.forward",
+        "subject": "module counters",
+        "fixes": {
+            "unspec": {"setting": "config.allow_unspec_int_on_nn_module=True", "names": ["module integer"]},
+            "buffer": {"setting": "tensor=L['self'].calls@Counted.forward", "names": ["module integer"]},
+        },
+        "best": ["buffer", "unspec"],
+    },
+    "closure_number": {
+        "function": "make_loss.<locals>.loss",
+        "subject": "closures",
+        "fixes": {
+            "tensor": {"setting": "tensor=L['temperature']@make_loss.<locals>.loss", "names": ["move into a tensor"]},
+            "argument": {"setting": None, "names": ["move into a tensor"]},
+        },
+        "best": ["tensor", "argument"],
+    },
+    "grad_switch": {
+        "function": "Model.forward",
+        "subject": "grad mode switches",
+        "fixes": {},
+        "best": [],
+    },
+    "dropout_modes": {
+        "function": "Net.forward",
+        "subject": "grad mode switches",
+        "fixes": {"with_grad": {"setting": None, "names": ["grad mode"]}},
+        "best": [],
+    },
+    "autocast_eval": {
+        "function": "predict",
+        "subject": "autocast",
+        "fixes": {"same": {"setting": None, "names": ["autocast"]}},
+        "best": ["same"],
+    },
+    "float64_from_numpy": {
+        "function": "normalize",
+        "subject": "dtype",
+        "fixes": {"float": {"setting": None, "names": ["one dtype"]}},
+        "best": ["float"],
+    },
+    "per_sample_vmap": {
+        "function": "energy",
+        "subject": "vmap",
+        "fixes": {"batched": {"setting": None, "names": ["vmap", "functorch level"]}},
+        "best": ["batched"],
+    },
+    "checkpoint_block": {
+        "function": "Block.forward",
+        "subject": "checkpointing",
+        "fixes": {"not_reentrant": {"setting": None, "names": ["grad mode"]}},
+        "best": ["not_reentrant"],
+    },
+    "nested_compile": {
+        "function": "outer",
+        "subject": "nested compile",
+        "fixes": {
+            "dynamic": {"setting": "dynamic=True@outer", "names": ["dynamic dimension"]},
+            "auto": {"setting": "dynamic=None@outer", "names": []},
+        },
+        "best": ["dynamic"],
+    },
+    "hook_counts": {
+        "function": "Net.forward",
+        "subject": "hooks",
+        "fixes": {"without": {"setting": None, "names": ["hooks"]}},
+        "best": [],
+    },
+    "subclass_scale": {
+        "function": "apply",
+        "subject": "tensor subclass",
+        "fixes": {"folded": {"setting": None, "names": ["subclass", "one value"]}},
+        "best": ["folded"],
+    },
+    "muon_shapes": {
+        "function": "orthogonalize",
+        "subject": "parameter shapes",
+        "fixes": {
+            "unforced": {"setting": "config.force_parameter_static_shapes=False", "names": ["dynamic parameter"]},
+            "data": {"setting": None, "names": ["dynamic parameter"]},
+        },
+        "best": ["unforced", "data"],
+    },
+    "param_groups": {
+        "function": "decay",
+        "subject": "parameter groups",
+        "fixes": {"one_by_one": {"setting": None, "names": ["one length"]}},
+        "best": ["one_by_one"],
+    },
+    "timestep_int": {
+        "function": "Denoiser.forward",
+        "subject": "diffusers-like block",
+        "fixes": {"tensor": {"setting": "tensor=L['timestep']@Denoiser.forward", "names": ["move into a tensor"]}},
+        "best": ["tensor"],
+    },
+    "image_sizes": {
+        "function": "UNet.forward",
+        "subject": "diffusers-like block",
+        "fixes": {"dynamic": {"setting": "dynamic=True@UNet", "names": ["dynamic dimension"]}},
+        "best": ["dynamic"],
+    },
+    "guidance_scale": {
+        "function": "denoise",
+        "subject": "diffusers-like block",
+        "fixes": {"always": {"setting": None, "names": ["move into a tensor"]}},
+        "best": ["always"],
+    },
+    "channels_last": {
+        "function": "blur",
+        "subject": "strides",
+        "fixes": {"contiguous": {"setting": None, "names": ["dynamic stride"]}},
+        "best": ["contiguous"],
+    },
+    "threads_switch": {
+        "function": "work",
+        "subject": "global state",
+        "fixes": {"once": {"setting": None, "names": ["global state"]}},
+        "best": ["once"],
+    },
+    "vocabulary_lookup": {
+        "function": "embed",
+        "subject": "dict keys",
+        "fixes": {"outside": {"setting": None, "names": ["constant number", "one value"]}},
+        "best": ["outside"],
+        "never": ["tensor=L['n']@embed"],
+    },
+    "module_argument": {
+        "function": "apply",
+        "subject": "modules as arguments",
+        "fixes": {"weights": {"setting": None, "names": ["one value", "one object"]}},
+        "best": ["weights"],
+    },
+    "beam_count": {
+        "function": "extend",
+        "subject": "decoding",
+        "fixes": {"stack": {"setting": None, "names": ["one length"]}},
+        "best": ["stack"],
+    },
+}
