@@ -51,9 +51,12 @@ WHERE code_id IS NOT NULL
 
 
 -- given_up: code objects whose compile failed or declined for good, so that later calls run as Python without a lookup.
+-- Code that the compiler's rules exclude ('skipped') is here only if it had an entry before: compiled code was wanted,
+-- and one call without tensor operations had the code marked.
 CREATE VIEW given_up AS
 SELECT DISTINCT code_id FROM compile m
-WHERE cache_entry_id IS NULL AND outcome IS NOT 'skipped' AND code_id IS NOT NULL
+WHERE cache_entry_id IS NULL AND code_id IS NOT NULL
+  AND (outcome IS NOT 'skipped' OR code_id IN (SELECT code_id FROM cache_entry))
   AND (sticky OR EXISTS (SELECT 1 FROM code_mark k WHERE k.code_id = m.code_id AND k.action = 'skip' AND k.at_ns >= m.start_ns));
 
 
