@@ -497,11 +497,18 @@ enum like number_holds(const struct value *want, const struct value *v)
     return v->low == v->high ? yes(fmod(v->low, (double)want->by) == 0) : NOT_KNOWN;
 }
 
-static enum like literal_holds(const struct value *want, const char *type, const struct value *v)
+/* Are A and B, two numbers, one to a guard? To torch's 0.0 is -0.0, to ours it is not. */
+static bool numbers_same(const struct value *a, const struct value *b, bool torch)
+{
+    return a->low == b->low && (torch || signbit(a->low) == signbit(b->low));
+}
+
+static enum like literal_holds(const struct value *want, const char *type, const struct value *v,
+                               bool torch)
 {
     if (want->literal && v->literal) {
         if (want->low == want->high && v->low == v->high)
-            return yes(types_same(want->type, v->type) && want->low == v->low);
+            return yes(types_same(want->type, v->type) && numbers_same(want, v, torch));
         return yes(!strcmp(want->literal, v->literal));
     }
     if (v->sizes.rank >= 0 || v->length >= 0)
@@ -618,6 +625,8 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
     struct value v;
     const char *type;
 
+    if (first && other < w->r->entries.count && map_get(&w->failed_by, failed_key(other, g->id)))
+        return LIKE_NO; /* the call that made the entry failed this very guard */
     if (other < w->r->entries.count && g->expression) {
         const struct guards *held = guards_of(w, other);
         for (size_t i = guards_at(held, g->source);
@@ -658,7 +667,7 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
                     return other < w->r->entries.count && at.g->id == g->id ? LIKE_NO : NOT_KNOWN;
         return yes(types_same(g->want.type, type));
     case ABOUT_VALUE:
-        return literal_holds(&g->want, type, &v);
+        return literal_holds(&g->want, type, &v, w->torch);
     case ABOUT_SOMETHING:
         return v.literal || v.something || type
                    ? yes(v.something || (type && strcmp(type, "NoneType")))

@@ -230,6 +230,7 @@ static enum like tensor_takes(struct whatif *w, uint32_t made, const struct guar
     struct guard weaker = *g;
     enum like like = LIKE_YES, rest;
 
+    weaker.id = 0; /* no call failed that one */
     for (int i = 0; i < g->want.sizes.rank && v.sizes.rank == g->want.sizes.rank; i++) {
         int64_t x = g->want.sizes.size[i], y = v.sizes.size[i];
         struct value a = number_of(x), b = number_of(y);
@@ -386,8 +387,28 @@ static enum like failed_takes(struct whatif *w, uint32_t made, const struct guar
     return dynamic || dropped(w, code, g) ? guard_takes(w, made, g, other, first) : LIKE_NO;
 }
 
-/* What became of an entry's guards when a call tried it: by row id PASSED or FAILED; ALL: of the
- * others, too, they passed. */
+/* After a miss the evaluator asks again which other guards fail, but only those that run no code of
+ * the program's. Is G one of these for certain? Then it passed where it is no cause. */
+static bool is_asked_again(const struct guard *g)
+{
+    static const char *const quiet[] = {
+        "TYPE_MATCH",    "ID_MATCH",      "NONE_MATCH",     "NOT_NONE",
+        "TRUE_MATCH",    "FALSE_MATCH",   "LIST_LENGTH",    "TUPLE_LENGTH",
+        "DICT_LENGTH",   "DICT_CONTAINS", "FUNCTION_MATCH", "DICT_NOT_CONTAINS",
+        "CLOSURE_MATCH", "BUILTIN_MATCH", "MODULE_MATCH",   "WEAKREF_ALIVE"};
+    const char *name = after(g->source, "L['"), *end = name ? strstr(name, "']") : NULL;
+    const bool is_variable = end && !end[2];
+
+    if (is_variable && !strcmp(g->kind, "EQUALS_MATCH"))
+        return g->want.literal;
+    for (size_t i = 0; is_variable && i < sizeof quiet / sizeof *quiet; i++)
+        if (!strcmp(g->kind, quiet[i]))
+            return true;
+    return false;
+}
+
+/* What became of an entry's guards when a call tried it: by row id PASSED or FAILED; ALL: all that
+ * failed and could be asked again are there. */
 struct tried {
     struct map guards;
     bool all;
@@ -408,9 +429,10 @@ static enum like guards_take(struct whatif *w, uint32_t made, uint32_t other, bo
     for (size_t i = 0; i < guards->count && like != LIKE_NO; i++) {
         const struct guard *g = &guards->at[i];
         const int64_t *known = tried ? map_get(&tried->guards, g->id) : NULL;
-        enum like one = known && *known & FAILED         ? failed_takes(w, made, g, other, first)
-                        : known || (tried && tried->all) ? LIKE_YES
-                                                         : guard_takes(w, made, g, other, first);
+        bool passed = known || (tried && tried->all && is_asked_again(g));
+        enum like one = known && *known & FAILED ? failed_takes(w, made, g, other, first)
+                        : passed                 ? LIKE_YES
+                                                 : guard_takes(w, made, g, other, first);
         if (condition_moved(w, made, g, other, first))
             one = one >= LIKE_GUESS_YES ? LIKE_GUESS_YES : LIKE_GUESS_NO;
         like = least(like, one);
