@@ -2,11 +2,12 @@
 -- a NULL is 0 where it is not replaced here.
 
 -- name: processes
--- The last column: since when events are missing.
+-- The last column: since when events are missing. Texts that were left out are no events.
 SELECT each(p.process_id, p.start_ns, p.parent_process_id, p.torch_version IS NOT NULL, l.lost_ns)
 FROM process p NOT INDEXED
 LEFT JOIN (SELECT process_id, MIN(COALESCE(at_ns, 0)) AS lost_ns FROM losses
-           WHERE NOT is_stall AND (events IS NULL OR events > 0) GROUP BY process_id) l ON l.process_id = p.process_id;
+           WHERE NOT is_stall AND (events IS NULL OR events > 0) AND COALESCE(cause, '') NOT LIKE 'texts of compiles %'
+           GROUP BY process_id) l ON l.process_id = p.process_id;
 
 -- name: threads
 SELECT each(thread_id, process_id) FROM thread NOT INDEXED;

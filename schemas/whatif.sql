@@ -5,6 +5,10 @@
 SELECT EXISTS (SELECT 1 FROM process WHERE torch_version GLOB '[12].[0-9]*'
                AND (torch_version GLOB '1.*' OR CAST(substr(torch_version, 3, 2) AS INTEGER) <= 12));
 
+-- name: torch
+-- The version of torch of the traced programs, if any used it.
+SELECT torch_version FROM process WHERE torch_version <> '' ORDER BY process_id LIMIT 1;
+
 -- name: backends
 -- Each entry's backend as a number of its name.
 SELECT each(cache_entry_id, backend)
@@ -19,6 +23,11 @@ FROM (SELECT code_id FROM cache_entry GROUP BY code_id
 -- name: accumulated
 -- Code objects of which a compile met the limit on all entries ever.
 SELECT each(code_id, 1) FROM compile WHERE outcome = 'limit' AND substr(reason, 1, 400) LIKE '%accumulated%';
+
+-- name: excluded
+-- Code objects that the compiler's own rules exclude: each time that it was asked, it did not look at them.
+SELECT each(code_id, 1)
+FROM (SELECT code_id FROM compile GROUP BY code_id HAVING MIN(COALESCE(outcome, '') = 'skipped'));
 
 -- name: rests
 -- A code object whose compiled code breaks off, and the resume function that it then calls.
@@ -78,6 +87,10 @@ WHERE m.cache_entry_id IS NOT NULL AND r.guard_id IS NOT NULL;
 -- Entries that died because what a guard names by identity did, and that guard.
 SELECT each(e.cache_entry_id, g.guard_id) FROM cache_entry e JOIN guard g ON g.cache_entry_id = e.cache_entry_id
 WHERE instr(substr(e.death_cause, 1, 1000), 'which guard ' || g.ordinal || ' named:');
+
+-- name: freed
+-- Entries that torch invalidated because an object that a guard names was freed. Others were invalidated by the program.
+SELECT each(cache_entry_id, 1) FROM cache_entry WHERE substr(death_cause, 1, 1000) LIKE '%deallocated%';
 
 -- name: dropped
 -- What drop_guard=?1 stands for: a guard's id, or a kind anywhere.

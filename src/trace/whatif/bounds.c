@@ -31,6 +31,21 @@ void whatif_range_add(struct whatif_range *sum, const struct whatif_range *more)
     sum->high = bounded ? sum->high + more->high : WHATIF_NO_BOUND;
 }
 
+void ranges_add(struct whatif_function *sum, const struct whatif_function *more)
+{
+    whatif_range_add(&sum->compiles, &more->compiles);
+    whatif_range_add(&sum->hits, &more->hits);
+    whatif_range_add(&sum->eager, &more->eager);
+    whatif_range_add(&sum->misses, &more->misses);
+    whatif_range_add(&sum->calls, &more->calls);
+}
+
+void ranges_open(struct whatif_function *f)
+{
+    f->compiles.high = f->hits.high = WHATIF_NO_BOUND;
+    f->eager.high = f->misses.high = f->calls.high = WHATIF_NO_BOUND;
+}
+
 char *whatif_range_text(char text[WHATIF_RANGE_TEXT], const struct whatif_range *range)
 {
     if (whatif_range_is_exact(range))
@@ -58,21 +73,32 @@ static bool is_counted(const struct bounds *b, uint32_t class_)
     return false;
 }
 
-void bounds_call(struct bounds *b, const struct decided *d)
+void bounds_call(struct bounds *b, struct decided *d)
 {
-    bool certain = !d->undecided && !d->trusting && !b->open && !b->lost;
+    bool doubtful = b->open || b->lost, certain = !d->undecided && !d->trusting && !doubtful;
     bool possible = !certain && d->compilable && !d->settled;
     bool recorded = d->recorded && d->alike;
+    bool called = certain && d->outcome != WHATIF_GONE;
+    bool hits = called && d->outcome == OUTCOME_HIT, missed, runs, other;
 
     if (possible && recorded && is_counted(b, d->class_))
         possible = false;
     if (recorded && (possible || (certain && d->outcome == OUTCOME_COMPILED)))
         *list_add(&b->compiled) = d->class_;
-    add(&b->compiles, certain && d->outcome == OUTCOME_COMPILED, possible);
-    add(&b->hits, certain && d->outcome == OUTCOME_HIT, !certain);
-    add(&b->eager, certain && d->outcome != WHATIF_GONE && outcome_facts[d->outcome].python,
-        !certain);
-    b->open = b->open || d->trusting || (possible && !d->recorded);
+    missed = called && outcome_facts[d->outcome].missed;
+    runs = called && outcome_facts[d->outcome].python;
+    other = called && !hits && !runs && d->outcome != OUTCOME_COMPILED;
+    add(&b->calls, called || (d->called && !doubtful), !certain);
+    add(&b->hits, hits, !certain && (d->hittable || doubtful));
+    add(&b->misses, missed, !certain && !d->settled);
+    add(&b->compiles, called && d->outcome == OUTCOME_COMPILED, possible);
+    d->certain = certain;
+    d->fresh = d->trusting || (possible && !d->recorded);
+    /* without code the function runs as Python */
+    d->eager = runs || (!certain && (d->runnable || d->limited || doubtful || d->fresh));
+    add(&b->eager, runs, d->eager);
+    b->others += other || (!certain && d->raising);
+    b->open = b->open || d->fresh;
 }
 
 void bounds_death(struct bounds *b, uint32_t class_)
@@ -91,12 +117,24 @@ void bounds_reset(struct bounds *b)
     b->compiled.count = 0;
 }
 
+/* PART of all CALLS, of which the others are at most OTHERS: there are no fewer than what is left. */
+static void raise_low(struct whatif_range *part, const struct whatif_range *calls, int64_t others)
+{
+    if (calls->low - others > part->low)
+        part->low = calls->low - others;
+}
+
 void bounds_end(struct bounds *b, int64_t most, struct whatif_function *f)
 {
     if (most >= b->compiles.low && most < b->compiles.high)
         b->compiles.high = most;
-    whatif_range_add(&f->compiles, &b->compiles);
-    whatif_range_add(&f->hits, &b->hits);
-    whatif_range_add(&f->eager, &b->eager);
+    raise_low(&b->hits, &b->calls, b->compiles.high + b->eager.high + b->others);
+    raise_low(&b->compiles, &b->calls, b->hits.high + b->eager.high + b->others);
+    raise_low(&b->eager, &b->calls, b->hits.high + b->compiles.high + b->others);
+    ranges_add(f, &(struct whatif_function){.compiles = b->compiles,
+                                            .hits = b->hits,
+                                            .eager = b->eager,
+                                            .misses = b->misses,
+                                            .calls = b->calls});
     list_free(&b->compiled);
 }

@@ -111,7 +111,8 @@ static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
 {
     size_t place = cache_order_find(&s->cache, entry), count = w->r->entries.count;
     /* that it named: of entries that were not recorded, too? */
-    bool object = map_get(&w->killers, w->r->entries.at[entry].id);
+    bool object = map_get(&w->killers, w->r->entries.at[entry].id) ||
+                  map_get(&w->freed, w->r->entries.at[entry].id);
 
     for (size_t i = 0; object && i < s->cache.count; i++) {
         s->less += s->cache.at[i].id >= count && !s->cache.at[i].unsure;
@@ -124,8 +125,7 @@ static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
         bounds_reset(&s->bounds);
         s->cache.count = s->cache.pinned = s->limited.count = s->dead = 0;
         s->ever = s->failed = s->less = s->more = 0;
-    } else if (!object && w->base && !replay_torch(w->r, (uint32_t)(s - w->sims)) &&
-               is_other_cache(w, s, entry)) {
+    } else if (!object && w->base && is_other_cache(w, s, entry)) {
         sim_doubt(w, s, place);
     } else if (place < s->cache.count) {
         enum like dies = like_dies(w, entry);
@@ -392,6 +392,9 @@ static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, 
         }
     }
     over = count >= limit;
+    /* the limit that was met may have been the other one, which is another now */
+    if (over && f->maybe_ever && w->knobs->accumulated_limit && !w->knobs->recompile_limit)
+        *unsure = true;
     *unsure = *unsure || (over && count - less < limit) || (!over && count + more >= limit);
     made = c->torch ? (int64_t)s->cache.count + s->dead + s->failed : s->ever;
     if (ever && made + s->more >= ever) {
@@ -454,6 +457,46 @@ static int64_t frame_end(struct whatif *w, int64_t lookup_id)
     return end;
 }
 
+/* Code objects that were looked up while a call that compiled C's code ran: what its code calls. */
+static void nested_read(struct whatif *w, struct like_code *code, uint32_t of)
+{
+    const struct replay *r = w->r;
+
+    code->nested_read = true;
+    for (size_t i = 0; i < r->lookups.count; i++) {
+        const struct replay_lookup *k = &r->lookups.at[r->order[i]];
+        int64_t end;
+        if (k->outcome != OUTCOME_COMPILED || r->caches.at[k->cache].code != of)
+            continue;
+        end = frame_end(w, k->id);
+        for (size_t at = i + 1; at < r->lookups.count; at++) {
+            const struct replay_lookup *inner = &r->lookups.at[r->order[at]];
+            uint32_t callee = r->caches.at[inner->cache].code;
+            bool known = callee == of;
+            if (inner->start_ns >= end)
+                break;
+            for (size_t n = 0; n < code->nested.count; n++)
+                known = known || code->nested.at[n] == callee;
+            if (!known && inner->thread == k->thread)
+                *list_add(&code->nested) = callee;
+        }
+    }
+    arena_keep(&w->texts, code->nested.at);
+}
+
+/* C was not compiled, and torch looks nothing up that such a call calls. Compiled, it may call what
+ * its compiled code called elsewhere. */
+static void nested_called(struct whatif *w, const struct call *c)
+{
+    struct like_code *code = &w->codes[c->code];
+
+    if (!code->nested_read)
+        nested_read(w, code, c->code);
+    for (size_t i = 0; i < code->nested.count; i++)
+        if (!is_rest(w, c->code, code->nested.at[i], RESTS))
+            w->functions[code->nested.at[i]].unrecorded++;
+}
+
 /* The innermost call around AT_NS on THREAD that runs in another way than recorded, or NULL. */
 static const struct nested *nested_in(struct whatif *w, uint32_t thread, int64_t at_ns)
 {
@@ -493,10 +536,14 @@ static void sim_insert(struct sim *s, const struct call *c, bool unsure, bool gh
 }
 
 /* UNSURE whether C is compiled: if it is, there is an entry for it. */
-static void maybe_made(struct sim *s, const struct call *c, bool unsure)
+static void maybe_made(const struct whatif *w, struct sim *s, const struct call *c, bool unsure)
 {
     if (!unsure || c->run_only)
         return;
+    /* a recorded entry takes all calls of its class: there is no second one */
+    for (size_t i = 0; c->class_ < w->r->entries.count && i < s->cache.count; i++)
+        if (s->cache.at[i].id == c->class_ && s->cache.at[i].region == c->group)
+            return;
     if (s->more < GHOSTS)
         sim_insert(s, c, false, true);
     else
@@ -532,20 +579,22 @@ static uint8_t decide(struct whatif *w, struct call c, bool *settled)
          * compiled. */
         if (guess &&
             (find_entry(w, s, &c, &unsure, &(struct whatif_tally){0}) == s->cache.count || unsure))
-            maybe_made(s, &c, true);
+            maybe_made(w, s, &c, true);
         return WHATIF_GONE | (guess ? WHATIF_UNDECIDED : 0);
     }
     c.run_only = c.run_only || (c.around && (!guess || c.around->runs == AROUND_LIMITED));
     if (c.around && !guess && !s->cache.count)
         /* nothing was compiled for it: under torch's limit it is not looked up */
         return WHATIF_GONE;
+    if (declined && w->codes[c.code].excluded && !s->cache.count)
+        return OUTCOME_DECLINED;
     hit = find_entry(w, s, &c, &unsure, &f->predicted);
     if (hit < s->cache.count) {
         f->trusting += s->cache.at[hit].id >= w->r->entries.count;
         f->unrecorded += declined; /* and so are later ones, of which there was no lookup */
         *settled = !unsure && is_certain(w, &s->cache.at[hit]);
         cache_order_hit(&s->cache, hit);
-        maybe_made(s, &c, unsure);
+        maybe_made(w, s, &c, unsure);
         return OUTCOME_HIT | (unsure ? WHATIF_UNDECIDED : 0);
     }
     if (c.l->outcome == OUTCOME_CALLBACK_ERROR) {
@@ -573,7 +622,7 @@ static uint8_t decide(struct whatif *w, struct call c, bool *settled)
         f->predicted.compile_ns += like_cost(w, c.class_, TIMED_COMPILE);
     }
     if (outcome == OUTCOME_LIMIT)
-        maybe_made(s, &c, unsure);
+        maybe_made(w, s, &c, unsure);
     return (uint8_t)outcome | (unsure ? WHATIF_UNDECIDED : 0);
 }
 
@@ -599,6 +648,56 @@ static void count_recorded(struct whatif *w, const struct call *c, struct whatif
         t->compile_ns += like_cost(w, c->l->entry, TIMED_COMPILE);
 }
 
+/* How many entries S may hold when C fits none: all that are there, or may be, but for the one of
+ * its own class. */
+static int64_t most_entries(const struct whatif *w, const struct sim *s, const struct call *c)
+{
+    int64_t count = c->torch ? s->dead : 0;
+
+    for (size_t i = 0; i < s->cache.count; i++) {
+        const struct cached *entry = &s->cache.at[i];
+        bool own = entry->id == c->class_ && entry->id < w->r->entries.count;
+        count += !own || entry->region != c->group;
+    }
+    return count;
+}
+
+/* May C meet a limit? If the limit is not known: C would find more entries than any recorded call
+ * that was compiled. */
+static bool may_be_limited(const struct whatif *w, const struct sim *s, const struct call *c)
+{
+    const struct like_code *f = &w->codes[c->code];
+    int64_t made = c->torch ? (int64_t)s->cache.count + s->dead + s->failed : s->ever;
+    int64_t limit = f->limit > 0 && !f->accumulated ? f->limit : f->least;
+    int64_t ever = f->accumulated ? f->limit : f->maybe_ever;
+    if (w->knobs->accumulated_limit)
+        ever = w->knobs->accumulated_limit;
+    if (ever && made + s->more >= ever)
+        return true;
+    if (w->knobs->recompile_limit)
+        limit = w->knobs->recompile_limit;
+    else if (f->limit == LIMIT_VARIES)
+        return true;
+    return c->group == UNKNOWN_GROUP || limited(s, c) || most_entries(w, s, c) >= limit;
+}
+
+/* What is known of C before it is decided. */
+static struct decided decided_before(const struct whatif *w, const struct sim *s,
+                                     const struct call *c)
+{
+    unsigned recorded = outcome_of(c->l->outcome);
+
+    return (struct decided){.class_ = c->class_,
+                            .called = !c->around,
+                            .hittable = s->cache.count,
+                            .limited = may_be_limited(w, s, c),
+                            .runnable = c->run_only || c->around || outcome_facts[recorded].python,
+                            .raising = recorded == OUTCOME_CALLBACK_ERROR,
+                            .compilable = !c->run_only,
+                            .recorded = c->class_ < w->r->entries.count,
+                            .alike = !w->knobs->isolate && !w->knobs->backends_apart};
+}
+
 /* Were events of C's process lost before it? */
 static bool is_after_loss(const struct whatif *w, const struct call *c)
 {
@@ -615,8 +714,9 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
     const struct group_limit *at_limit;
     struct bounds *bounds = &w->sims[c.l->cache].bounds;
     int64_t trusting = f->trusting;
+    struct decided decided;
     uint8_t found;
-    bool unsure, same, settled = false;
+    bool unsure, same;
 
     w->sims[c.l->cache].begun = true;
     sim_advance(w, c.l->cache, c.l->start_ns);
@@ -628,14 +728,16 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
         /* no knob touches it: no cache is asked */
         count_recorded(w, &c, &f->predicted);
         outcomes[lookup] = (uint8_t)recorded;
-        bounds_call(bounds, &(struct decided){.outcome = recorded});
+        decided = (struct decided){.outcome = recorded};
+        bounds_call(bounds, &decided);
         /* it ran an entry that the trace does not have */
         bounds->lost = bounds->lost || recorded == OUTCOME_HIT;
         return;
     }
     deaths_seen(w, &w->sims[c.l->cache], &c);
     c.around = c.torch ? nested_in(w, c.l->thread, c.l->start_ns) : NULL;
-    found = decide(w, c, &settled) | (c.around && c.around->unsure ? WHATIF_UNDECIDED : 0);
+    decided = decided_before(w, &w->sims[c.l->cache], &c);
+    found = decide(w, c, &decided.settled) | (c.around && c.around->unsure ? WHATIF_UNDECIDED : 0);
     predicted = found & WHATIF_OUTCOME;
     /* Without a change it must come out as it was recorded; where it does not, this call is not
      * understood. */
@@ -652,19 +754,20 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
         found |= WHATIF_UNDECIDED;
         w->assumed[ASSUMED_GROUPS] = true;
     }
-    outcomes[lookup] = found;
     bounds->lost = bounds->lost || is_after_loss(w, &c);
-    bounds_call(bounds,
-                &(struct decided){.outcome = predicted,
-                                  .class_ = c.class_,
-                                  .undecided = found & WHATIF_UNDECIDED,
-                                  .trusting = f->trusting > trusting,
-                                  .settled = settled,
-                                  .compilable = !c.run_only,
-                                  .recorded = c.class_ < w->r->entries.count,
-                                  .alike = !w->knobs->isolate && !w->knobs->backends_apart});
-    if (w->base && found & WHATIF_UNDECIDED)
+    decided.outcome = predicted;
+    decided.undecided = found & WHATIF_UNDECIDED;
+    decided.trusting = f->trusting > trusting;
+    /* a compile that no limit stops, as far as is known */
+    if (predicted == OUTCOME_COMPILED && decided.limited)
+        decided.trusting = true;
+    decided.called = decided.called && predicted != WHATIF_GONE;
+    bounds_call(bounds, &decided);
+    if (w->base && !decided.certain) {
+        found |= WHATIF_UNDECIDED;
         f->undecided++;
+    }
+    outcomes[lookup] = found;
     if (predicted == WHATIF_GONE) {
         f->gone++;
         if (runs_compiled(recorded) && c.around->runs != AROUND_COMPILED)
@@ -673,7 +776,10 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
     }
     count(&f->predicted, (enum outcome)predicted);
     f->changed += predicted != recorded;
-    unsure = found & WHATIF_UNDECIDED;
+    /* as Python or as compiled code */
+    unsure = !decided.certain && (decided.eager || !runs_compiled(recorded));
+    if (c.torch && (decided.fresh || (unsure && runs_compiled(recorded))))
+        w->strangers = true;
     same = runs_compiled(predicted) == runs_compiled(recorded);
     at_limit = predicted == OUTCOME_HIT && same && w->codes[c.code].breaks
                    ? limited(&w->sims[c.l->cache], &c)
@@ -690,6 +796,8 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
         return;
     if (!runs_compiled(recorded) && (unsure || runs_compiled(predicted)))
         rests_called(w, c.code);
+    if (recorded == OUTCOME_LIMIT && (unsure || runs_compiled(predicted)))
+        nested_called(w, &c);
     if (runs_compiled(recorded) && (unsure || !runs_compiled(predicted)))
         inlined_called(w, &c);
 }
@@ -720,6 +828,7 @@ static int64_t most_compiles(const struct whatif *w, uint32_t index)
     const struct replay_cache *cache = &w->r->caches.at[index];
     const struct like_code *code = &w->codes[cache->code];
     bool torch = replay_torch(w->r, index);
+    bool other = code->maybe_ever && w->knobs->accumulated_limit; /* the limit that was met */
     int64_t limit = code->limit > 0 && !code->accumulated ? code->limit : -1;
     int64_t ever = code->limit > 0 && code->accumulated ? code->limit : -1;
 
@@ -732,6 +841,8 @@ static int64_t most_compiles(const struct whatif *w, uint32_t index)
     if (s->resets || cache->parent != REPLAY_NONE)
         return -1;
     if (s->deaths && !torch) /* the dead do not count */
+        limit = -1;
+    if (other && !w->knobs->recompile_limit)
         limit = -1;
     return ever < 0 || (limit >= 0 && limit < ever) ? limit : ever;
 }
@@ -756,7 +867,6 @@ static void notes_make(struct whatif *w, struct whatif_result *result)
     assumed[ASSUMED_TIMES] = result->total.changed || result->total.gone;
     assumed[ASSUMED_SMALL] = torch && w->knobs->dynamic.count && !w->knobs->dynamic_all;
     assumed[ASSUMED_UNRECORDED] = result->total.unrecorded;
-    assumed[ASSUMED_COMPILES] = result->total.trusting;
     assumed[ASSUMED_VALUES] = w->blind;
     for (int i = 0; i < ASSUMED_KINDS; i++)
         if (assumed[i])
@@ -798,10 +908,8 @@ void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
             continue;
         f->code = i;
         if (f->unrecorded)
-            f->compiles.high = f->hits.high = f->eager.high = WHATIF_NO_BOUND;
-        whatif_range_add(&result->total.compiles, &f->compiles);
-        whatif_range_add(&result->total.hits, &f->hits);
-        whatif_range_add(&result->total.eager, &f->eager);
+            ranges_open(f);
+        ranges_add(&result->total, f);
         /* all numbers come before it */
         for (size_t k = 0; k < offsetof(struct whatif_function, code) / sizeof(int64_t); k++)
             ((int64_t *)&result->total)[k] += ((const int64_t *)f)[k];
@@ -810,6 +918,8 @@ void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
     if (result->functions.count)
         qsort(result->functions.at, result->functions.count, sizeof *result->functions.at,
               by_change);
+    if (w->strangers)
+        ranges_open(&result->total);
     notes_make(w, result);
     for (size_t i = 0; i < r->caches.count; i++) {
         cache_order_free(&w->sims[i].cache);
@@ -853,11 +963,23 @@ void whatif_free(struct whatif *w)
     if (!w)
         return;
     arena_free(&w->texts);
-    void *const owned[] = {
-        w->class_of,      w->classes.at,       w->codes,         w->rests.at,
-        w->forks.at,      w->drops.at,         w->base,          w->recorded,
-        w->pairs.slots,   w->signatures.slots, w->failing.slots, w->failed_by.slots,
-        w->varying.slots, w->killers.slots,    w->symbols.slots, w};
+    void *const owned[] = {w->class_of,
+                           w->classes.at,
+                           w->codes,
+                           w->rests.at,
+                           w->forks.at,
+                           w->drops.at,
+                           w->base,
+                           w->recorded,
+                           w->pairs.slots,
+                           w->signatures.slots,
+                           w->failing.slots,
+                           w->failed_by.slots,
+                           w->varying.slots,
+                           w->killers.slots,
+                           w->symbols.slots,
+                           w->freed.slots,
+                           w};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);
 }

@@ -196,13 +196,18 @@ static int64_t made_recorded(const struct replay *r, const struct replay_lookup 
 }
 
 /* K met a limit, or compiled, in the stand-alone shim. LEAST living entries did not stop an earlier
- * compile: with fewer, K met the limit on all entries ever. */
+ * compile: with fewer, K met the limit on all entries ever. Else it may have been either limit,
+ * unless a later compile shows that more entries ever are allowed. */
 static void learn_accumulated(struct whatif *w, const struct replay_lookup *k, int64_t count,
                               int64_t least)
 {
     struct like_code *code = &w->codes[w->r->caches.at[k->cache].code];
     int64_t made = made_recorded(w->r, k);
 
+    if (k->outcome == OUTCOME_LIMIT && !code->limit)
+        code->maybe_ever = made;
+    if (k->outcome == OUTCOME_COMPILED && made >= code->maybe_ever)
+        code->maybe_ever = 0;
     if (k->outcome == OUTCOME_LIMIT && !code->limit && count < least) {
         code->accumulated = true;
         code->limit = made;
@@ -223,7 +228,8 @@ static void learn_limits(struct whatif *w)
         const struct replay_lookup *k = &r->lookups.at[r->order[i]];
         uint32_t code = r->caches.at[k->cache].code;
         int64_t count;
-        if (k->outcome != OUTCOME_COMPILED && (k->outcome != OUTCOME_LIMIT || w->codes[code].limit))
+        bool asked = k->outcome == OUTCOME_COMPILED || k->outcome == OUTCOME_DECLINED;
+        if (!asked && (k->outcome != OUTCOME_LIMIT || w->codes[code].limit))
             continue;
         count = counted_recorded(r, k);
         if (!replay_torch(r, k->cache))
@@ -234,6 +240,7 @@ static void learn_limits(struct whatif *w)
             least[code] = count + 1;
     }
     for (size_t i = 0; i < r->codes.count; i++) {
+        w->codes[i].least = least[i];
         if (w->codes[i].limit && w->codes[i].limit < least[i])
             w->codes[i].limit = LIMIT_VARIES;
         w->codes[i].accumulated = w->codes[i].accumulated && w->codes[i].limit > 0;
@@ -305,12 +312,14 @@ static void learn_forks(struct whatif *w)
 void whatif_learn(struct whatif *w)
 {
     const struct replay *r = w->r;
-    struct map several = {0}, accumulated = {0}, backends = {0};
+    struct map several = {0}, accumulated = {0}, backends = {0}, excluded = {0};
 
     db_each(w->db, schema_statement("whatif/several"), map_row, &several);
     db_each(w->db, schema_statement("whatif/accumulated"), map_row, &accumulated);
+    db_each(w->db, schema_statement("whatif/excluded"), map_row, &excluded);
     db_each(w->db, schema_statement("whatif/backends"), map_row, &backends);
     db_each(w->db, schema_statement("whatif/killers"), map_row, &w->killers);
+    db_each(w->db, schema_statement("whatif/freed"), map_row, &w->freed);
     w->blind = doubts_values(w->db) != NULL;
     w->class_of = malloc((r->lookups.count + 1) * sizeof *w->class_of);
     w->codes = calloc(r->codes.count + 1, sizeof *w->codes);
@@ -322,8 +331,12 @@ void whatif_learn(struct whatif *w)
     }
     for (size_t i = 0; i < r->codes.count; i++)
         w->codes[i] = (struct like_code){.several = map_get(&several, r->codes.at[i].id),
-                                         .accumulated = map_get(&accumulated, r->codes.at[i].id)};
-    map_free(&several), map_free(&accumulated), map_free(&backends);
+                                         .accumulated = map_get(&accumulated, r->codes.at[i].id),
+                                         .excluded = map_get(&excluded, r->codes.at[i].id)};
+    map_free(&several);
+    map_free(&accumulated);
+    map_free(&excluded);
+    map_free(&backends);
     w->floats_later = db_integer(w->db, 0, schema_statement("whatif/floats-later"));
     db_each(w->db, schema_statement("whatif/rests"), rest_row, w);
     list_sort(&w->rests, by_code);

@@ -577,6 +577,7 @@ void like_begin(struct whatif *w)
     map_free(&w->symbols);
     w->weaker = knobs->dynamic_all || knobs->dynamic.count || knobs->drops.count;
     memset(w->assumed, 0, sizeof w->assumed);
+    w->strangers = false;
     for (size_t i = 0; i < w->pairs.room; i++)
         w->pairs.slots[i].value &= ~(int64_t)(KNOWN | KNOWN_FIRST | 15 << KNOWN_SHIFT);
 }

@@ -51,8 +51,6 @@ static inline enum like least(enum like a, enum like b)
     X(UNRECORDED, "Some calls would be looked up of which the trace has nothing: resume "          \
                   "functions, or calls of what the"                                                \
                   " compiler was not asked for.")                                                  \
-    X(COMPILES, "Compiles that were not recorded succeed: a compiler may also say no, and then "   \
-                "not be asked again.")                                                             \
     X(FRAMES,                                                                                      \
       "Frames are missing from the trace: which calls lie within others is not known for all.")    \
     X(OBSERVED, "torch ran on its own evaluator (--torch observe): which entries a call tried "    \
@@ -181,11 +179,16 @@ struct like_code {
     bool namesakes;   /* two of its backends have one name, which then does not tell calls apart */
     bool several;     /* its calls are of several regions or backends */
     int64_t limit;    /* in force, as far as the trace shows; 0 not known, LIMIT_VARIES */
+    int64_t least;    /* with fewer living entries than this, calls were compiled */
     bool accumulated; /* it is one of all entries ever */
-    bool breaks;      /* its compiled code calls resume functions */
-    bool callees;     /* INLINED was read: */
+    int64_t maybe_ever; /* or may be one, which allows so many; 0: it is none */
+    bool breaks;        /* its compiled code calls resume functions */
+    bool excluded;      /* the compiler's own rules exclude it, whatever its inputs are */
+    bool callees;       /* INLINED was read: */
     /* code objects that have entries of their own and that its compiled code takes in */
     LIST(uint32_t) inlined;
+    bool nested_read;        /* NESTED was read: */
+    LIST(uint32_t) nested;   /* code objects that were looked up within calls that compiled it */
     struct like_times times; /* of all its entries */
 };
 enum { LIMIT_VARIES = -1 /* another one at times, or not one of entries */ };
@@ -215,6 +218,7 @@ struct whatif {
     struct map failing;    /* row ids of guards that failed */
     /* failed_key() of those that a call failed which made an entry, or ran none */
     struct map failed_by;
+    struct map freed;   /* row ids of entries that torch invalidated for an object's death -> 1 */
     struct map killers; /* row ids of entries that died of what a guard names -> of that guard */
     struct arena texts; /* and what guards and signatures are in */
     struct like_code *codes; /* owned */
@@ -227,8 +231,9 @@ struct whatif {
     LIST(struct drop) drops; /* guards that are not checked */
     /* row ids of conditions -> 1, or 2: on a number that dropped guards looked at (like.c) */
     struct map symbols;
-    bool weaker; /* the knobs make guards weaker */
-    bool torch;  /* the call that is asked about is a torch program's, */
+    bool weaker;    /* the knobs make guards weaker */
+    bool strangers; /* functions may be called and compiled of which the trace has nothing */
+    bool torch;     /* the call that is asked about is a torch program's, */
     /* which guards are known to fail of: what none told apart is taken for the same */
     bool steady;
     bool assumed[ASSUMED_KINDS]; /* since like_begin */
@@ -322,24 +327,38 @@ void guards_make(struct whatif *w, uint32_t class_, struct guards *guards);
 struct decided {
     unsigned outcome; /* as predicted: enum outcome, or WHATIF_GONE */
     uint32_t class_;
-    bool undecided;  /* the prediction is a guess */
+    bool undecided;  /* the prediction is a guess; then */
+    bool called;     /* it is looked up for certain, */
+    bool hittable;   /* it may hit, for there may be entries, */
+    bool runnable;   /* and it may run as Python, */
+    bool limited;    /* or because of a limit */
+    bool raising;    /* the compiler raised, and may again */
     bool trusting;   /* it makes, or runs, code of which the recording has no compile */
     bool settled;    /* an entry that takes it is there for certain: it is not compiled */
     bool compilable; /* it may be compiled, if nothing fits */
     bool recorded;   /* its class is that of a recorded entry: a compile of it gives code */
     bool alike;      /* and one entry takes all calls of that class, whichever comes first */
+    /* What follows (bounds_call): */
+    bool certain; /* it comes out as predicted */
+    bool eager;   /* it may run as Python */
+    bool fresh;   /* it may make code of which the trace has nothing */
 };
 
 /* How many calls of a predicted cache hit, compile and run as Python, at least and at most. */
 struct bounds {
-    struct whatif_range compiles, hits, eager;
+    struct whatif_range compiles, hits, eager, misses, calls;
+    int64_t others; /* calls that may end in something else, at most */
     bool open; /* a compile that was not recorded: nothing after it is certain, until a reset */
     bool lost; /* the same for good: the cache is not known */
     /* owned: classes of recorded entries, for each of which a compile is in compiles.high */
     LIST(uint32_t) compiled;
 };
 
-void bounds_call(struct bounds *bounds, const struct decided *decided);
+/* The ranges of MORE are added to those of SUM; F's have no upper bound. */
+void ranges_add(struct whatif_function *sum, const struct whatif_function *more);
+void ranges_open(struct whatif_function *f);
+
+void bounds_call(struct bounds *bounds, struct decided *decided);
 /* The entry of CLASS_ died: its calls may be compiled again. */
 void bounds_death(struct bounds *bounds, uint32_t class_);
 void bounds_reset(struct bounds *bounds);

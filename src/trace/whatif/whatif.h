@@ -12,7 +12,8 @@
  *
  * Calls are of one class when they ran one entry, or, where they ran none, had one signature. A
  * predicted cache holds classes: the one that a compile was made for stands for the entry. What is
- * not known for certain is counted as undecided, and what was taken for granted is said in words.
+ * not known for certain is counted as undecided, and makes the answer a range; what was taken for
+ * granted is said in words.
  * trace/whatif/like.c says when an entry fits a call. */
 #ifndef DYNTRACE_WHATIF_H
 #define DYNTRACE_WHATIF_H
@@ -69,14 +70,14 @@ struct whatif_function { /* a code object; those of other processes are others *
     struct whatif_tally recorded, predicted;
     int64_t changed;   /* calls with another outcome */
     int64_t gone;      /* calls that would not be looked up any more */
-    int64_t undecided; /* calls whose outcome is a guess */
+    int64_t undecided; /* calls that may come out in another way than predicted */
     int64_t trusting;  /* calls that would run code of which the recording has no compile */
     int64_t either;    /* calls that hit, and which entry is a guess: so is the number of checks */
     /* calls, at least, that would be looked up and of which the trace has nothing */
     int64_t unrecorded;
     uint32_t code; /* index; behind the numbers */
     /* of the predicted calls; both ends are equal where the trace decides all (whatif_is_exact) */
-    struct whatif_range compiles, hits, eager;
+    struct whatif_range compiles, hits, eager, misses, calls;
 };
 
 struct whatif_result {
@@ -138,6 +139,8 @@ struct whatif_answer { /* all owned: whatif_answer_free, also after a failure */
     struct whatif_result result;
     bool *codes; /* by index: the function's; NULL: all */
     int tried;   /* by "best"; else -1 */
+    /* by "best", owned: settings that may help more, but no bound proves it; or NULL */
+    char *unproven;
 };
 
 /* False: it was said why not. */
@@ -148,6 +151,13 @@ void whatif_answer_free(struct whatif_answer *answer);
  * the line that says what was recorded of the function with this code, -1: of all. */
 void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *answer,
                  void (*recorded)(void *context, int64_t code_id), void *context);
+
+/* ---- trace/whatif/measure.c ---------------------------------------------- */
+
+/* The arguments of `dyntrace try` that do to the program what ANSWER's settings do to the recorded
+ * calls: the trace, the function and settings, each as a word of a shell. The caller frees it.
+ * NULL: `try` has no such settings. */
+char *whatif_try_words(const struct whatif_asked *asked, const struct whatif_knobs *knobs);
 
 /* Guards took time; none was measured where a compiler ran on its own. */
 static inline bool whatif_checks_timed(const struct whatif_tally *tally)
