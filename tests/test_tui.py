@@ -27,7 +27,7 @@ SIZES = ("80x24", "40x12", "120x40", "200x50")
 @pytest.mark.parametrize("name", VIEWS)
 def test_the_screen_of_each_view(dyntrace, place, name):
     screens = "".join(f"==== {size}: {VIEWS[name]}\n{dump(dyntrace, place, VIEWS[name], size)}" for size in SIZES)
-    golden(f"tui/{name}", screens)
+    golden(f"tui/{name}", re.sub(r"(?<=try )/\S*/t\.db", "t.db", screens))
 
 
 def test_one_is_singular():

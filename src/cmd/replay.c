@@ -203,6 +203,8 @@ static void numbers_json(struct json *json, const struct whatif_function *f)
     range_json(json, "compiles", &f->compiles);
     range_json(json, "hits", &f->hits);
     range_json(json, "eager", &f->eager);
+    range_json(json, "misses", &f->misses);
+    range_json(json, "calls", &f->calls);
     json_bool(json, "exact", whatif_is_exact(f));
 }
 
@@ -221,11 +223,15 @@ static void json_print(const struct whatif_asked *asked, const struct whatif_ans
 {
     const struct whatif_result *r = &answer->result;
     struct json json = {.out = asked->out};
+    char *words = whatif_try_words(asked, &answer->knobs);
 
     json_object(&json, NULL);
     json_string(&json, "settings", answer->knobs.text ? answer->knobs.text : "");
     if (answer->tried >= 0)
         json_integer(&json, "tried", answer->tried);
+    if (answer->unproven)
+        json_string(&json, "unproven", answer->unproven);
+    json_string(&json, "try", words);
     numbers_json(&json, &r->total);
     json_list(&json, "assumptions");
     for (size_t i = 0; i < r->notes.count; i++)
@@ -239,6 +245,7 @@ static void json_print(const struct whatif_asked *asked, const struct whatif_ans
     json_end(&json);
     json_end(&json);
     putc('\n', asked->out);
+    free(words);
 }
 
 /* A row for each call, by time. False: it could not be written. */

@@ -10,9 +10,11 @@ recorded under the first, the second is predicted and recorded, too; then they a
 
     equal      every outcome, and all numbers of functions without an undecided call, came as predicted
     announced  some did not, and what-if had said of so many calls that they are undecided
-    wrong      some did not, and it had not
+    wrong      some did not, and it had not; or a function compiled, hit or ran as Python less often than the range
+               that was given for it, or more often
 
-Prints a line for each pair that is wrong, and the number of each kind by setting. The exit status is 1 if any was wrong.
+Prints a line for each pair that is wrong, the number of each kind by setting, and how wide the ranges were. The exit status is
+1 if any was wrong.
 """
 import argparse
 import collections
@@ -26,6 +28,8 @@ import sys
 import tempfile
 
 PAIR_SECONDS = 60
+# What a range is of, and the outcomes that it counts.
+RANGES = {"compiles": {"compiled"}, "hits": {"hit"}, "eager": {"limit", "run_only", "declined", "skip"}}
 
 # ---- the program ----------------------------------------------------------------------------------------------------
 
@@ -336,8 +340,39 @@ def recorded(path):
     return calls, checks
 
 
+class Widths:
+    """The ranges of predictions, and whether what happened lies within."""
+
+    def __init__(self):
+        self.exact, self.open, self.widths, self.outside = 0, 0, [], 0
+
+    def add(self, function, real):
+        """FUNCTION is what was predicted, as JSON, REAL its outcomes. Those of RANGES that REAL is outside of, in words."""
+        outside = []
+        for key, outcomes in RANGES.items():
+            low, high, is_ = function[f"{key}_low"], function[f"{key}_high"], sum(outcome in outcomes for outcome in real)
+            if is_ < low or (high is not None and is_ > high):
+                outside.append(f"{function['qualname']}: {low} to {high} {key}, really {is_}")
+        self.exact += function["exact"]
+        self.open += function["compiles_high"] is None
+        if not function["exact"] and function["compiles_high"] is not None:
+            self.widths.append(function["compiles_high"] - function["compiles_low"])
+        self.outside += bool(outside)
+        return outside
+
+    def join(self, other):
+        self.exact, self.open, self.outside = self.exact + other.exact, self.open + other.open, self.outside + other.outside
+        self.widths += other.widths
+
+    def print(self):
+        widths = collections.Counter(self.widths)
+        wide = ", ".join(f"{count} of width {width}" for width, count in sorted(widths.items()))
+        print(f"functions: {self.exact} exact, {len(self.widths)} with a range (compiles: {wide or 'none'}), {self.open} without an upper bound; "
+              f"{self.outside} outside")
+
+
 def judge(options, seed):
-    """(verdict, knob, calls, undecided calls, why) of SEED's pair."""
+    """(verdict, knob, calls, undecided calls, why, Widths) of SEED's pair."""
     before = before_of(seed)
     with tempfile.TemporaryDirectory() as folder:
         a, b = f"{folder}/a.db", f"{folder}/b.db"
@@ -349,7 +384,7 @@ def judge(options, seed):
         done = subprocess.run([options.dyntrace, "replay", a, "--what-if", words, "--json", "--calls"], capture_output=True, text=True, timeout=PAIR_SECONDS)
         whole = subprocess.run([options.dyntrace, "replay", a, "--what-if", words, "--json"], capture_output=True, text=True, timeout=PAIR_SECONDS)
         if done.returncode or whole.returncode:
-            return "refused", knob, 0, 0, done.stderr.strip() or whole.stderr.strip()
+            return "refused", knob, 0, 0, done.stderr.strip() or whole.stderr.strip(), Widths()
         rows, whole = json.loads(done.stdout), json.loads(whole.stdout)
         truth, checks = recorded(b)
         with sqlite3.connect(f"file:{a}?mode=ro", uri=True) as db:
@@ -380,8 +415,24 @@ def judge(options, seed):
     for name in predicted if not wrong else ():
         if name not in guessed and not either[name] and predicted[name] != checks[name]:
             wrong.append(f"{name}: {predicted[name]} checks, really {checks[name]}")
+    widths = Widths()
+    for name, several in by_name(whole["functions"]).items():
+        wrong += widths.add(several, [outcome for (real, _), outcomes in truth.items() if real == name for outcome in outcomes])
     verdict = "wrong" if wrong else "announced" if announced else "equal"
-    return verdict, knob, calls, undecided, f"{json.dumps(before)} -> {words}: {'; '.join(wrong)}"
+    return verdict, knob, calls, undecided, f"{json.dumps(before)} -> {words}: {'; '.join(wrong)}", widths
+
+
+def by_name(functions):
+    """The ranges of FUNCTIONS added up for each name: a fork's are functions of their own."""
+    found = {}
+    for one in functions:
+        mine = found.setdefault(one["qualname"], {"qualname": one["qualname"], "exact": True, **{f"{key}_{end}": 0 for key in RANGES for end in ("low", "high")}})
+        mine["exact"] = mine["exact"] and one["exact"]
+        for key in RANGES:
+            mine[f"{key}_low"] += one[f"{key}_low"]
+            both = mine[f"{key}_high"], one[f"{key}_high"]
+            mine[f"{key}_high"] = None if None in both else sum(both)
+    return found
 
 
 def verdicts_print(table, calls, undecided):
@@ -407,13 +458,15 @@ def main():
         play(int(options.play[0]), json.loads(options.play[1]))
         return 0
     seeds = options.seeds or range(options.pairs)
-    table, calls, undecided = collections.defaultdict(collections.Counter), 0, 0
+    table, calls, undecided, widths = collections.defaultdict(collections.Counter), 0, 0, Widths()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for seed, (verdict, knob, some, open_, why) in zip(seeds, pool.map(lambda seed: judge(options, seed), seeds)):
+        for seed, (verdict, knob, some, open_, why, mine) in zip(seeds, pool.map(lambda seed: judge(options, seed), seeds)):
             table[knob][verdict] += 1
             calls, undecided = calls + some, undecided + open_
+            widths.join(mine)
             if verdict in ("wrong", "refused"):
                 print(f"{verdict} {seed}: {why}", flush=True)
+    widths.print()
     return verdicts_print(table, calls, undecided)
 
 

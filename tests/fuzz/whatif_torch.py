@@ -19,7 +19,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from shared import outcomes, run_whole
-from whatif_pairs import verdicts_print
+from whatif_pairs import Widths, verdicts_print
 
 RUN_SECONDS = 300
 ALSO = {"EQUALS_MATCH": "CONSTANT_MATCH"}  # what makes guards of that kind
@@ -110,8 +110,8 @@ def asked(options, path, words, *more):
     return json.loads(done.stdout) if not done.returncode else None
 
 
-def judge(options, before, words, after):
-    """{program: (verdict, why)}, calls, undecided calls."""
+def judge(options, before, words, after, widths):
+    """{program: (verdict, why)}, calls, undecided calls. The ranges are added to WIDTHS; of all functions together they are "all"."""
     rows, whole, truth = asked(options, before, words, "--calls"), asked(options, before, words), outcomes(after, "<programs%")
     if rows is None:
         return {}, 0, 0
@@ -134,9 +134,16 @@ def judge(options, before, words, after):
             why = f"{name}: {[o + '?' * g for o, g in mine]}, really {real}"
         else:
             why = ""
+        if name in summary:
+            outside = widths.add(summary[name], real)
+            verdict, why = ("wrong" if outside else verdict), "; ".join(filter(None, [why, *outside]))
         old = verdicts.get(program, ("equal", ""))
         order = ("equal", "announced", "wrong")
         verdicts[program] = max(old, (verdict, old[1] + why), key=lambda one: order.index(one[0]))
+    every = [outcome for real in outcomes(after).values() for outcome in real]
+    outside = Widths().add({"qualname": "all", **whole}, every)
+    if outside:
+        verdicts["all"] = "wrong", "; ".join(outside)
     return verdicts, calls, undecided
 
 
@@ -153,7 +160,7 @@ def main():
     if options.play:
         play(int(options.play[0]), int(options.play[1]), json.loads(options.play[2]))
         return 0
-    table, calls, undecided = collections.defaultdict(collections.Counter), 0, 0
+    table, calls, undecided, widths = collections.defaultdict(collections.Counter), 0, 0, Widths()
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
         folder = options.keep or folder
         for seed in options.seeds or [0]:
@@ -166,12 +173,13 @@ def main():
                 one.result()
             for under, words, after in SETTINGS:
                 paths = [f"{folder}/{seed}-{'-'.join(f'{key}={value}' for key, value in one.items())}.db" for one in (under, after)]
-                verdicts, some, open_ = judge(options, paths[0], words, paths[1])
+                verdicts, some, open_ = judge(options, paths[0], words, paths[1], widths)
                 calls, undecided = calls + some, undecided + open_
                 for program, (verdict, why) in verdicts.items():
                     table[words][verdict] += 1
                     if verdict == "wrong":
                         print(f"wrong {seed}: program {program}: {under or ''} -> {words}: {why}", flush=True)
+    widths.print()
     return verdicts_print(table, calls, undecided)
 
 

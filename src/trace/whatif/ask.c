@@ -5,7 +5,8 @@
  * each one that decided a recompile is tried as a dynamic dimension, the one that removes most is
  * kept, then the next beside it, while that still helps. Then the limit: doubled until no call runs
  * as Python because of it, and taken back to the least number that does so. Each try decides all
- * calls again. */
+ * calls again, and is kept only if its upper bound is better. What is better by a guess is named
+ * apart. */
 #include <inttypes.h>
 
 #include "lib/say.h"
@@ -194,16 +195,24 @@ struct search {
     struct whatif *w;          /* borrowed */
     struct whatif_knobs *best; /* borrowed: what was kept so far; texts that were tried are in it */
     int64_t bad;               /* what comes of it */
+    bool guess;                /* by what is predicted; else by what is proven */
     int tried;
 };
 
-/* What is bad in it: less is better. What is not decided counts as bad: no guess may win. */
-static int64_t badness(const struct whatif_result *r)
+/* What is bad in it: less is better. Proven is the upper bound alone: however the undecided calls
+ * come out, it is no worse. */
+static int64_t badness(const struct whatif_result *r, bool guess)
 {
-    return r->total.predicted.compiles + r->total.predicted.eager + r->total.undecided;
+    const struct whatif_function *all = &r->total;
+
+    if (guess)
+        return all->predicted.compiles + all->predicted.eager + all->unrecorded;
+    if (all->compiles.high == WHATIF_NO_BOUND || all->eager.high == WHATIF_NO_BOUND)
+        return INT64_MAX;
+    return all->compiles.high + all->eager.high;
 }
 
-/* How bad it would be with the setting MORE as well. */
+/* How bad it would be with the setting MORE as well; MORE may be NULL. */
 static int64_t try(struct search *s, const char *more)
 {
     struct whatif_knobs knobs = {.codes = s->best->codes};
@@ -212,9 +221,10 @@ static int64_t try(struct search *s, const char *more)
 
     if (s->best->text)
         whatif_knob(&knobs, s->best->text);
-    whatif_knob(&knobs, more);
+    if (more)
+        whatif_knob(&knobs, more);
     whatif_run(s->w, &knobs, &result);
-    bad = badness(&result);
+    bad = badness(&result, s->guess);
     s->tried++;
     whatif_result_free(&result);
     whatif_knobs_free(&knobs);
@@ -232,7 +242,8 @@ static void best_dimensions(struct search *s, struct db *db)
         struct cause cause = cause_read(row, 0);
         char *setting =
             count < CANDIDATES ? arena_keep(&s->best->texts, cause_setting(&cause)) : NULL;
-        if (setting && !strncmp(setting, "dynamic=", 8))
+        bool known = !setting || (s->best->text && strstr(s->best->text, setting));
+        if (!known && !strncmp(setting, "dynamic=", 8))
             settings[count++] = setting;
     }
     for (int step = 0; step < STEPS && found >= 0; step++) {
@@ -275,20 +286,36 @@ static void best_limit(struct search *s)
     whatif_knob(s->best, limit_of(s, low));
 }
 
-/* The smallest change, tried one after the other, into ANSWER; without settings when nothing helps.
- * */
+static void best_search(struct search *s, struct db *db, bool limits)
+{
+    best_dimensions(s, db);
+    if (limits && !s->best->recompile_limit)
+        best_limit(s);
+}
+
+/* The smallest change, tried one after the other, into ANSWER; without settings when none is proven
+ * to help. Settings that may do more beside it, by what is predicted: into ANSWER->unproven. */
 static void best_of(struct whatif *w, struct db *db, struct whatif_answer *answer)
 {
-    struct search search = {.w = w, .best = &answer->knobs};
+    struct whatif_knobs more = {.codes = answer->knobs.codes};
+    struct search proven = {.w = w, .best = &answer->knobs}, guess = {.w = w, .guess = true};
+    bool limits;
 
     whatif_run(w, &answer->knobs, &answer->result);
-    search.bad = badness(&answer->result);
-    best_dimensions(&search, db);
-    if (answer->result.total.recorded.eager)
-        best_limit(&search);
+    proven.bad = answer->result.total.recorded.compiles + answer->result.total.recorded.eager;
+    limits = answer->result.total.recorded.eager;
     whatif_result_free(&answer->result);
+    best_search(&proven, db, limits);
+    if (answer->knobs.text)
+        whatif_knob(&more, answer->knobs.text);
+    guess.best = &more;
+    guess.bad = try(&guess, NULL);
+    best_search(&guess, db, limits);
+    if (more.text && (!answer->knobs.text || strcmp(more.text, answer->knobs.text)))
+        answer->unproven = say_print("%s", more.text);
+    whatif_knobs_free(&more);
     whatif_run(w, &answer->knobs, &answer->result);
-    answer->tried = search.tried;
+    answer->tried = proven.tried + guess.tried - 1;
 }
 
 /* ---- as it is typed ------------------------------------------------------ */
@@ -329,20 +356,59 @@ void whatif_answer_free(struct whatif_answer *answer)
     whatif_result_free(&answer->result);
     whatif_knobs_free(&answer->knobs);
     free(answer->codes);
+    free(answer->unproven);
 }
 
 /* ---- in words ------------------------------------------------------------ */
 
-static void tally_print(FILE *out, const char *what, const struct whatif_tally *t)
+static void recorded_print(FILE *out, const struct whatif_tally *t)
 {
     char guards[TABLE_HUMAN], compiles[TABLE_HUMAN];
 
     fprintf(out,
-            "  %-9s %7" PRId64 " %7" PRId64 " %7" PRId64 " %8" PRId64 " %7" PRId64 " %7" PRId64
+            "  recorded  %7" PRId64 " %7" PRId64 " %7" PRId64 " %8" PRId64 " %7" PRId64 " %7" PRId64
             " %8s %8s\n",
-            what, t->calls, t->hits, t->misses, t->compiles, t->eager, t->checks,
+            t->calls, t->hits, t->misses, t->compiles, t->eager, t->checks,
             whatif_checks_timed(t) ? table_duration(guards, t->check_ns) : "-",
             table_duration(compiles, t->compile_ns));
+}
+
+/* RANGE in a column of WIDTH: "4", "1-4", "1+". */
+static void range_print(FILE *out, int width, const struct whatif_range *range)
+{
+    char text[WHATIF_RANGE_TEXT];
+
+    if (whatif_range_is_exact(range))
+        snprintf(text, sizeof text, "%" PRId64, range->low);
+    else if (range->high == WHATIF_NO_BOUND)
+        snprintf(text, sizeof text, "%" PRId64 "+", range->low);
+    else
+        snprintf(text, sizeof text, "%" PRId64 "-%" PRId64, range->low, range->high);
+    fprintf(out, " %*s", width, text);
+}
+
+/* Checks and times are not known where it is not, which calls make them. */
+static void predicted_print(FILE *out, const struct whatif_function *f)
+{
+    const struct whatif_tally *t = &f->predicted;
+    bool exact = whatif_is_exact(f), checks = exact && !f->undecided && !f->either;
+    char count[24] = "?", guards[TABLE_HUMAN] = "?", compiles[TABLE_HUMAN] = "?";
+
+    if (checks)
+        snprintf(count, sizeof count, "%" PRId64, t->checks);
+    if (checks && whatif_checks_timed(t))
+        table_duration(guards, t->check_ns);
+    else if (checks)
+        snprintf(guards, sizeof guards, "-");
+    if (whatif_range_is_exact(&f->compiles))
+        table_duration(compiles, t->compile_ns);
+    fputs("  predicted", out);
+    range_print(out, 7, &f->calls);
+    range_print(out, 7, &f->hits);
+    range_print(out, 7, &f->misses);
+    range_print(out, 8, &f->compiles);
+    range_print(out, 7, &f->eager);
+    fprintf(out, " %7s %8s %8s\n", count, guards, compiles);
 }
 
 static void function_print(FILE *out, const struct whatif_function *f)
@@ -354,16 +420,16 @@ static void function_print(FILE *out, const struct whatif_function *f)
         {f->gone, "",
          " of its calls would not be looked up: the caller's code takes them in, or does not make "
          "them"},
-        {f->undecided, "", " undecided: the trace does not say; a guess is counted"},
-        {f->either, "",
-         " hit one of several entries: which is a guess, and so is the number of checks"},
-        {f->trusting, "", " would run code of which the recording has no compile"},
-        {f->unrecorded, "at least ",
-         " more calls would be looked up, of which the trace has nothing"},
+        {f->undecided, "", " undecided: the trace does not say how they come out"},
+        {f->either, "", " hit one of several entries: which is not known"},
+        {f->trusting, "",
+         " would run code of which the recording has no compile: it may give none"},
+        {f->unrecorded, "",
+         " or more further calls may be looked up, of which the trace has nothing"},
     };
 
-    tally_print(out, "recorded", &f->recorded);
-    tally_print(out, "predicted", &f->predicted);
+    recorded_print(out, &f->recorded);
+    predicted_print(out, f);
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
         if (more[i].count)
             fprintf(out, "  %s%" PRId64 "%s\n", more[i].before, more[i].count, more[i].after);
@@ -393,10 +459,10 @@ static void headline(FILE *out, const struct whatif_answer *answer)
     const char *settings = answer->knobs.text;
 
     if (answer->tried >= 0 && !settings) {
-        fprintf(
-            out,
-            "Of %d settings tried none has fewer recompiles or fewer calls that run as Python.\n",
-            answer->tried);
+        fprintf(out,
+                "Of %d settings tried none is proven to have fewer recompiles or fewer calls that "
+                "run as Python.\n",
+                answer->tried);
         return;
     }
     if (answer->tried >= 0)
@@ -410,12 +476,40 @@ static void headline(FILE *out, const struct whatif_answer *answer)
           out);
 }
 
+/* What ranges mean, and what would tell: once at the end. */
+static void measure_print(const struct whatif_asked *asked, const struct whatif_knobs *knobs)
+{
+    char *words = whatif_try_words(asked, knobs);
+    FILE *out = asked->out;
+
+    if (words)
+        fprintf(out, "To measure it: dyntrace try %s\n", words);
+    else
+        fputs("To measure it, change the program and record it again: no setting of `dyntrace "
+              "try` does this.\n",
+              out);
+    free(words);
+}
+
+static void unproven_print(const struct whatif_asked *asked, const char *settings)
+{
+    struct whatif_knobs knobs = {0};
+
+    fputs("\nMay help more, which the trace does not prove: ", asked->out);
+    prose_text(asked->out, settings, WIDTH * 4);
+    putc('\n', asked->out);
+    if (whatif_knob(&knobs, settings))
+        measure_print(asked, &knobs);
+    whatif_knobs_free(&knobs);
+}
+
 void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *answer,
                  void (*recorded)(void *context, int64_t code_id), void *context)
 {
     const struct whatif_result *r = &answer->result;
     FILE *out = asked->out;
     size_t listed = 0, same = 0;
+    bool exact = true;
 
     headline(out, answer);
     fprintf(out, "\n  %-9s %7s %7s %7s %8s %7s %7s %8s %8s\n", "", "calls", "hits", "misses",
@@ -424,7 +518,7 @@ void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *a
         const struct whatif_function *f = &r->functions.at[i];
         char *name;
         if (answer->codes ? !answer->codes[f->code]
-                          : !f->changed && !f->gone && !f->undecided && !f->unrecorded &&
+                          : !f->changed && !f->gone && !f->undecided && whatif_is_exact(f) &&
                                 !memcmp(&f->recorded, &f->predicted, sizeof f->recorded)) {
             same++;
             continue;
@@ -438,6 +532,7 @@ void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *a
         if (recorded)
             recorded(context, asked->replay->codes.at[f->code].id);
         function_print(out, f);
+        exact = exact && whatif_is_exact(f);
     }
     if (listed > LISTED)
         fprintf(out, "(%d of %zu functions; --json has all)\n", LISTED, listed);
@@ -446,9 +541,18 @@ void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *a
         if (recorded)
             recorded(context, -1);
         function_print(out, &r->total);
+        exact = exact && whatif_is_exact(&r->total);
     }
-    if (r->total.changed + r->total.gone == 0 && !r->total.undecided)
+    if (r->total.changed + r->total.gone == 0 && exact)
         fputs("\nNo call would come out differently.\n", out);
+    if (!exact)
+        fputs("\n1-4: at least 1 and at most 4, whatever the trace does not say; 1+: no upper "
+              "bound;\n?: not known.\n",
+              out);
+    if (!exact && answer->knobs.text)
+        measure_print(asked, &answer->knobs);
+    if (answer->unproven)
+        unproven_print(asked, answer->unproven);
     if (r->notes.count)
         fputs("\nTaken for granted:\n", out);
     for (size_t i = 0; i < r->notes.count; i++)

@@ -1,0 +1,124 @@
+/* trace/whatif/measure.c -- how `dyntrace try` would measure what a what-if cannot compute. See
+ * trace/whatif/whatif.h.
+ *
+ *     what-if                      try, of torch             try, of the stand-alone shim
+ *     recompile_limit=16           config.recompile_limit=16 limit=16
+ *     dynamic=L['x'][0]            maybe_mark_dynamic=...    - (a compiler of the program's own)
+ *     drop_guard=12                drop_guard=KIND SOURCE    -
+ *     order=fifo                   -                         -
+ */
+#include <inttypes.h>
+
+#include "lib/say.h"
+#include "schema.h"
+#include "trace/db.h"
+#include "trace/prose.h"
+#include "trace/torch_words.h"
+#include "trace/whatif/whatif.h"
+
+/* torch_version() of the trace's program, 0: no torch. */
+static int torch_of(struct db *db)
+{
+    int version = 0;
+
+    db_rows(row, db, schema_statement("whatif/torch")) version =
+        torch_version(query_text(row, 0, NULL));
+    return version;
+}
+
+/* TEXT as one word of a shell, with as few quotes as it needs. */
+static void word_print(FILE *out, const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_./=:,+-";
+    size_t bytes = strlen(text);
+    const bool bare = bytes && strspn(text, plain) == bytes;
+
+    if (bare) {
+        fputs(text, out);
+    } else if (strchr(text, '\'') && !strpbrk(text, "\"$`\\!")) { /* L['x'] */
+        putc('"', out);
+        say_escaped(out, text, bytes);
+        putc('"', out);
+    } else {
+        prose_shell_word(out, text);
+    }
+}
+
+/* The same after a space; TEXT is freed. */
+static void word(FILE *out, char *text)
+{
+    putc(' ', out);
+    word_print(out, text);
+    free(text);
+}
+
+/* NUMBER as a limit, on what a function EVER had. */
+static void limit_word(FILE *out, int torch, int64_t number, bool ever)
+{
+    if (!number)
+        return;
+    if (torch)
+        word(out, say_print("config.%s=%" PRId64, torch_limit_name(torch, ever), number));
+    else
+        word(out, say_print("%s=%" PRId64, ever ? "accumulated_limit" : "limit", number));
+}
+
+static void dynamic_words(FILE *out, const struct whatif_knobs *knobs)
+{
+    if (knobs->dynamic_all)
+        word(out, say_print("dynamic=True"));
+    for (size_t i = 0; i < knobs->dynamic.count; i++) {
+        const struct whatif_dimension *d = &knobs->dynamic.at[i];
+        if (d->dimension < 0)
+            word(out, say_print("maybe_mark_dynamic=%s", d->source));
+        else
+            word(out, say_print("maybe_mark_dynamic=%s[%d]", d->source, d->dimension));
+    }
+}
+
+/* False: guards of a kind, wherever they look, are no setting of `try`. */
+static bool drop_words(FILE *out, struct db *db, const struct whatif_knobs *knobs)
+{
+    bool known = true;
+
+    for (size_t i = 0; i < knobs->drops.count; i++) {
+        struct query *query = db_query(db, schema_statement("whatif/dropped"));
+        query_bind_text(query, 1, knobs->drops.at[i]);
+        if (query_step(query) && query_type(query, 2) != QUERY_NULL)
+            word(out, say_print("drop_guard=%s %s", query_text(query, 1, NULL),
+                                query_text(query, 2, NULL)));
+        else
+            known = false;
+        query_close(query);
+    }
+    return known;
+}
+
+char *whatif_try_words(const struct whatif_asked *asked, const struct whatif_knobs *knobs)
+{
+    int torch = torch_of(asked->db);
+    bool weaker = knobs->dynamic_all || knobs->dynamic.count || knobs->drops.count;
+    bool possible = !knobs->order && !knobs->backends_apart;
+    char *text = NULL;
+    size_t bytes;
+    FILE *out;
+
+    if (!possible || (!torch && (weaker || knobs->isolate)) || !knobs->text)
+        return NULL;
+    out = open_memstream(&text, &bytes);
+    word_print(out, db_path(asked->db));
+    if (asked->function)
+        word(out, say_print("%s", asked->function));
+    limit_word(out, torch, knobs->recompile_limit, false);
+    limit_word(out, torch, knobs->accumulated_limit, true);
+    dynamic_words(out, knobs);
+    if (knobs->isolate)
+        word(out, say_print("isolate_recompiles=True"));
+    possible = drop_words(out, asked->db, knobs);
+    fclose(out);
+    if (possible)
+        return text;
+    free(text);
+    return NULL;
+}
