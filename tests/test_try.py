@@ -1,13 +1,17 @@
 """`dyntrace try`: the recorded command runs again under settings, and what that measured is in the trace."""
 import json
 import os
+import signal
 import sqlite3
 import subprocess
+import textwrap
+import time
+from pathlib import Path
 
 import pytest
 
 from planted import make_trace
-from shared import holds, query, table
+from shared import Screen, holds, one_line, query, script, table
 
 pytestmark = pytest.mark.one_python
 
@@ -96,3 +100,333 @@ def test_a_rank_keeps_its_launchers_words(dyntrace, python, tmp_path):
 
 def test_no_argv_keeps_nothing_of_it(record, python):
     assert not {"directory", "executable", "options", "launcher"} & set(meta(record(["-c", "pass"], "--no-argv", python=python).path))
+
+
+# ---- the command -----------------------------------------------------------
+
+LIMITED = """
+import sys
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.types import GuardedCode
+
+def callback(frame, *rest):
+    n = frame.f_locals.get("n")
+    return GuardedCode(frame.f_code, lambda L: L["n"] == n) if frame.f_code.co_name == "f" else None
+
+def f(n):
+    return [n + 1, {"half": n / 2}]
+
+def main():
+    set_eval_frame(callback)
+    for round in range(3):
+        for n in range(12):
+            f(n)
+    set_eval_frame(None)
+
+if __name__ == "__main__":
+    main()
+"""
+TOTAL = 36
+
+
+@pytest.fixture
+def limited(record, python, tmp_path):
+    """limited(body, *words, ...) -> a recording of LIMITED and then BODY."""
+    def limited(body="", *words, options=(), status=0, **more):
+        path = script(tmp_path / "limited.py", LIMITED + textwrap.dedent(body))
+        return record(words or [path], *options, python=python, status=status, **more).path
+
+    return limited
+
+
+def tried(run, path, *words, status=0, **more):
+    done = run("try", path, *words, "--json", **more)
+    assert done.returncode == status, done.stderr
+    return json.loads(done.stdout)["trials"]
+
+
+COUNTS = "compiles", "recompiles", "eager", "hits"
+
+
+def counts(trial):
+    return tuple(trial[name] for name in COUNTS)
+
+
+def test_settings_are_measured_and_stored(run, limited):
+    path = limited()
+    trials = tried(run, path, "f", "limit=12", "limit=2", "limit=12 accumulated_limit=3")
+    assert [counts(trial) for trial in trials] == [(8, 7, 12, 16), (12, 11, 0, 24), (2, 1, 30, 4), (3, 2, 27, 6)]
+    assert [(trial["setting"], trial["works"], trial["gain"], trial["note"]) for trial in trials] == [
+        ("", True, False, None), ("limit=12", True, True, "gain"), ("limit=2", True, False, "no gain"),
+        ("limit=12 accumulated_limit=3", True, False, "no gain")]
+    assert all(trial["exit_code"] == 0 and trial["step_ns"] > 0 for trial in trials)
+    assert [trial["same_output"] for trial in trials] == [None, True, True, True]
+    holds(path)
+    [function] = query(path, "SELECT MIN(code_id) FROM code WHERE qualname = 'f'")[0]
+    assert query(path, "SELECT trial_id, batch, setting, function_id FROM trial")[2] == (3, 1, "limit=2", function)
+    assert query(path, "SELECT setting, compiles, baseline_compiles, gain FROM trial_functions WHERE qualname = 'f' AND works LIMIT 2") == [
+        ("", 8, 8, 0), ("limit=12", 12, 8, 1)]
+    assert json.loads(query(path, "SELECT DISTINCT command FROM trial")[0][0]) == json.loads(meta(path)["command"])
+
+
+def test_the_counts_are_those_of_a_run_by_hand(run, limited, record, python, tmp_path):
+    path = limited()
+    trials = tried(run, path, "f", "limit=5")
+    by_hand = record([tmp_path / "limited.py"], "--set", "limit=5", python=python)
+    assert by_hand.rows("SELECT SUM(cache_entry_id IS NOT NULL), SUM(is_recompile) FROM compiles WHERE qualname = 'f'") == [counts(trials[1])[:2]]
+    assert by_hand.rows("SELECT SUM(ran_as_python), SUM(is_hit) FROM calls WHERE qualname = 'f' AND counted") == [counts(trials[1])[2:]]
+
+
+def test_remedies_of_why_are_the_default(run, limited):
+    path = limited()
+    done = run("try", path, "f")
+    assert done.returncode == 0 and "limit=12" in done.stderr and "2 times" in done.stderr
+    rows = table(done.stdout)
+    assert [(row["setting"], row["compiles"], row["eager"], row["output"], row["note"]) for row in rows] == [
+        ("(unchanged)", "8", "12", "", ""), ("limit=12", "12", "0", "same", "gain")]
+    without = tried(run, path)  # the worst function
+    assert [trial["setting"] for trial in without] == ["", "limit=12"] and counts(without[1])[2] == 0
+
+
+def test_runs_bounds_what_is_chosen(run, limited):
+    assert [trial["setting"] for trial in tried(run, limited(), "f", "--runs", "2")] == ["", "limit=12"]
+
+
+@pytest.mark.parametrize("words", [["-m", "limited"], ["-c", "import limited; limited.main()"]])
+def test_modules_and_code_run_again(run, limited, words):
+    trials = tried(run, limited("", *words), "f", "limit=12")
+    assert [counts(trial) for trial in trials] == [(8, 7, 12, 16), (12, 11, 0, 24)]
+
+
+def test_a_program_runs_again_as_it_was_found(run, dyntrace, python, tmp_path):
+    """PATH leads elsewhere now; the directory is the recorded one."""
+    script(tmp_path / "limited.py", LIMITED)
+    (tmp_path / "there").mkdir()
+    subprocess.run([dyntrace, "run", "-o", "t.db", Path(python).name, "limited.py"], cwd=tmp_path, check=True,
+                   env={**os.environ, "PATH": f"{Path(python).parent}:{os.environ['PATH']}"})
+    script(tmp_path / "there" / Path(python).name, "#!/bin/sh\necho no; exit 3\n", 0o755)
+    trials = tried(run, tmp_path / "t.db", "f", "limit=12", cwd=tmp_path / "there",
+                   env={**os.environ, "PATH": f"{tmp_path}/there:{os.environ['PATH']}"})
+    assert [counts(trial) for trial in trials] == [(8, 7, 12, 16), (12, 11, 0, 24)]
+
+
+def test_recorded_options_and_settings_hold_for_all_runs(run, limited):
+    trials = tried(run, limited(options=["--set", "limit=3"]), "f", "limit=4@main", "limit=12")
+    assert counts(trials[0]) == (3, 2, 27, 6) and counts(trials[2]) == (12, 11, 0, 24)
+    assert not trials[1]["works"] and "matched nothing" in trials[1]["error"]
+
+
+READS = """
+import sys
+for line in sys.stdin:
+    f(int(line))
+    print("read", line.strip())
+"""
+
+
+def test_each_run_reads_the_same_input(run, limited):
+    path = limited("import sys\nprint(sys.stdin.read())", input="anything\n")
+    seen = tried(run, path, "f", "limit=12", input="1\n2\n")
+    assert [trial["same_output"] for trial in seen] == [None, True]
+    path = limited("set_eval_frame(callback)" + READS)
+    trials = tried(run, path, "f", "limit=20", input="21\n22\n21\n")
+    assert [counts(trial) for trial in trials] == [(8, 7, 15, 16), (14, 13, 0, 25)]
+
+
+# ---- who is no gain --------------------------------------------------------
+
+def limit_seen(then):
+    return f"""
+    from dyntrace.eval_frame import _debug_get_cache_entry_list
+    if len(_debug_get_cache_entry_list(f.__code__)) > 8:
+        {then}
+    """
+
+
+@pytest.mark.parametrize("then, note, error", [
+    ("raise ValueError('too many')", "ValueError: too many", "ValueError: too many"),
+    ("sys.exit(3)", "exit status 3", "exit status 3"), ("import os; os.kill(os.getpid(), 6)", "killed by signal 6", "killed by signal 6"),
+    ("print('other')", "changes its output", None), ("print('other', file=sys.stderr)", "changes its output", None)])
+def test_what_raises_or_changes_the_output_is_no_gain(run, limited, then, note, error):
+    trials = tried(run, limited(limit_seen(then)), "f", "limit=12")
+    assert counts(trials[1]) == (12, 11, 0, 24)
+    assert (trials[1]["works"], trials[1]["gain"], trials[1]["note"], trials[1]["error"]) == (False, False, note, error)
+
+
+def test_an_error_has_no_values_where_the_recording_has_none(run, limited):
+    trials = tried(run, limited(limit_seen("raise ValueError('secret')"), options=["--values", "types"]), "f", "limit=12")
+    assert trials[1]["error"] == "ValueError"
+
+
+def test_addresses_and_what_differs_each_time_are_not_compared(run, limited):
+    body = """
+    import time
+    print(hex(id(f)), object())
+    print("took", time.perf_counter(), "s")
+    print("bar\\rbar 1 %\\rbar 100 %", file=sys.stderr)
+    """
+    trials = tried(run, limited(body), "f", "limit=12")
+    assert trials[1]["same_output"] is True and trials[1]["gain"]
+    trials = tried(run, limited(body + "print('took', 1 / len(open(__file__).read()), sys.argv)\n" + textwrap.dedent(limit_seen("print('other')"))),
+                   "f", "limit=12")
+    assert trials[1]["same_output"] is False and not trials[1]["works"]
+
+
+def test_output_that_is_never_the_same_is_no_answer(run, limited):
+    trials = tried(run, limited("import time\nfor line in range(time.time_ns() % 7919): print(line)"), "f", "limit=12")
+    assert trials[1]["same_output"] in (None, False) and not trials[1]["gain"]
+
+
+def test_a_setting_that_cannot_be_has_its_reason(run, limited):
+    trials = tried(run, limited(), "f", "nope=1", "limit=-2", "limit=4@g", "dynamic=True")
+    assert not any(trial["works"] for trial in trials[1:])
+    reasons = [trial["error"] for trial in trials[1:]]
+    assert "no such setting" in reasons[0] and "number from 0" in reasons[1] and reasons[2:] == ["matched nothing"] * 2
+    assert [counts(trial) for trial in trials][:3:2] == [(8, 7, 12, 16), (None,) * 4]
+
+
+# ---- values ----------------------------------------------------------------
+
+def test_values_are_compared(run, limited):
+    body = """
+    from dyntrace.eval_frame import _debug_get_cache_entry_list
+    def g(n):
+        many = len(_debug_get_cache_entry_list(f.__code__)) > 8
+        return (n + (1e-7 if many and NEAR else 0.0), [None, "x", many and FAR])
+    for n in range(1, 5):
+        g(n)
+    """
+    for near, far, same in (False, False, "equal"), (True, False, "close"), (True, True, "different"):
+        trials = tried(run, limited(body.replace("NEAR", str(near)).replace("FAR", str(far))), "g", "limit=12", "--compare")
+        assert [trial["values"] for trial in trials] == [None, same], (near, far)
+    path = limited(body.replace("NEAR", "True").replace("FAR", "False"))
+    assert tried(run, path, "g", "limit=12", "--compare", "--rtol", "1e-9")[1]["note"] == "changes what it returns"
+    assert query(path, "SELECT values_same FROM trial ORDER BY 1 DESC LIMIT 1") == [("different",)]
+
+
+def test_values_that_differ_each_time_are_not_compared(run, limited):
+    trials = tried(run, limited("import random\ndef g(): return random.random()\ng()"), "g", "limit=12", "--compare")
+    assert trials[1]["values"] is None
+
+
+def test_fewer_calls_are_other_values(run, limited):
+    body = "def g(): return 1\ng()\n" + textwrap.dedent(limit_seen("g()"))
+    assert tried(run, limited(body), "g", "limit=12", "--compare")[1]["values"] == "different"
+
+
+def test_a_call_that_raises_is_compared_as_such(run, limited):
+    body = """
+    def g(n):
+        if n:
+            raise KeyError(n)
+        return {}
+    for n in range(3):
+        try:
+            g(n)
+        except KeyError as error:
+            print(error)
+    """
+    assert tried(run, limited(body), "g", "limit=12", "--compare")[1]["values"] == "equal"
+
+
+# ---- how a run is ended ----------------------------------------------------
+
+def test_calls_ends_each_run(run, limited):
+    path = limited("print('never')")
+    trials = tried(run, path, "f", "limit=12", "--calls", "20")
+    assert [sum(counts(trial)[2:]) + trial["compiles"] for trial in trials] == [20, 20]
+    assert [trial["exit_code"] for trial in trials] == [0, 0] and trials[1]["works"]
+
+
+def test_a_run_that_takes_too_long_is_stopped(run, limited):
+    began = time.monotonic()
+    trials = tried(run, limited(limit_seen("import time; time.sleep(300)")), "f", "limit=12", "--timeout", "8s")
+    assert trials[1]["error"] == "stopped after 8 s (--timeout)" and not trials[1]["works"] and trials[0]["works"]
+    assert time.monotonic() - began < 120
+
+
+def test_ctrl_c_keeps_the_runs_that_are_finished(limited, dyntrace, tmp_path):
+    path = limited(limit_seen("open('slow', 'w').close(); import time; time.sleep(300)"))
+    with subprocess.Popen([dyntrace, "try", path, "f", "limit=3", "limit=12", "limit=2"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, start_new_session=True) as child:
+        while not (tmp_path / "slow").exists():
+            time.sleep(0.05)
+            assert child.poll() is None
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+    assert child.returncode == 130, err
+    assert [row["setting"] for row in table(out)] == ["(unchanged)", "limit=3"]
+    assert query(holds(path), "SELECT setting FROM trial") == [("",), ("limit=3",)]
+
+
+def test_nothing_is_left_behind(run, limited, tmp_path):
+    (tmp_path / "t").mkdir()
+    path = limited()
+    before = sorted(entry.name for entry in tmp_path.iterdir())
+    tried(run, path, "f", "limit=12", "--compare", env={**os.environ, "TMPDIR": str(tmp_path / "t")})
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == before and not list((tmp_path / "t").iterdir())
+
+
+def test_a_terminal_is_asked(limited, dyntrace, tmp_path):
+    path = limited()
+    screen = Screen([dyntrace, "try", path, "f", "limit=12"])
+    asked = screen.wait("Go on? [y/N] ")
+    assert "limited.py" in asked and "2 times: unchanged, then with" in asked and "limit=12" in asked
+    screen.type("n\n")
+    assert screen.finish()[1] == 2 and not query(path, "SELECT * FROM trial")
+    screen = Screen([dyntrace, "try", path, "f", "limit=12"])
+    screen.wait("Go on? [y/N] ")
+    screen.type("y\n")
+    text, status = screen.finish()
+    assert status == 0 and "(unchanged)" in text and "gain" in text
+    screen = Screen([dyntrace, "try", path, "f", "limit=12", "--yes"])
+    text, status = screen.finish()
+    assert status == 0 and "Go on" not in text
+
+
+# ---- what cannot be tried --------------------------------------------------
+
+def refused(run, *words, **more):
+    done = run("try", *words, **more)
+    assert done.returncode == 2 and not done.stdout, done.stdout
+    return one_line(done.stderr)
+
+
+def test_traces_that_cannot_be_tried_say_why(run, limited, trace, tmp_path, record, python):
+    assert "--no-argv" in refused(run, limited(options=["--no-argv"]), "f", "limit=3")
+    assert "did not keep the directory" in refused(run, trace, "f", "limit=3")
+    assert "no such function" in refused(run, limited(), "nobody", "limit=3")
+    assert "no setting" in refused(run, limited(), "f", "limit=3", "other")
+    assert "needs the name of a function" in refused(run, record(["-c", "pass"], python=python).path, "limit=1", "--calls", "3").replace("need ", "needs ")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    path = limited(cwd=gone)
+    gone.rmdir()
+    assert f"ran in {gone}" in refused(run, path, "f", "limit=3")
+
+
+def test_a_trace_that_may_not_be_written_is_refused_before_anything_runs(run, limited):
+    path = limited("print('ran')")
+    path.chmod(0o444)
+    assert "cannot be written" in refused(run, path, "f", "limit=3")
+
+
+def test_a_damaged_trace_is_refused_before_anything_runs(run, limited):
+    path = limited()
+    data = bytearray(path.read_bytes())
+    data[100:4096] = os.urandom(3996)
+    path.write_bytes(data)
+    assert str(path) in refused(run, path, "f", "limit=3")
+
+
+def test_results_of_an_older_trace_are_kept_in_it(run, limited):
+    path = limited()
+    with sqlite3.connect(path) as db:
+        db.executescript("DROP VIEW trials; DROP VIEW trial_functions; DROP TABLE trial; DROP TABLE trial_function")
+    tried(run, path, "f", "limit=3")
+    assert query(holds(path), "SELECT setting, gain FROM trials") == [("", 0), ("limit=3", 0)]
+
+
+def test_nothing_to_try_is_said(run, record, python):
+    done = run("try", record(["-c", "def f(): pass\nf()"], python=python).path)
+    assert done.returncode == 2 and "no remedy" in one_line(done.stderr)

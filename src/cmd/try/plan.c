@@ -159,6 +159,14 @@ static const char *refusal_of(struct plan *plan, struct db *db)
     return why;
 }
 
+/* Can results be stored in PATH? Root could, where it is meant to stay as it is. */
+static bool is_writable(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && status.st_mode & 0222 && access(path, W_OK) == 0;
+}
+
 bool plan_read(struct plan *plan, char *const *files)
 {
     struct traces traces = traces_list(files);
@@ -187,7 +195,7 @@ bool plan_read(struct plan *plan, char *const *files)
     why = refusal_of(plan, db);
     if (why && !db_failed(db))
         say_error("try: %s: %s", plan->path, why);
-    else if (!why && access(plan->path, W_OK))
+    else if (!why && !is_writable(plan->path))
         say_error("try: %s: cannot be written, so results have no place: copy the trace to where "
                   "it can be",
                   why = plan->path);
