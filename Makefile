@@ -300,7 +300,12 @@ capture-fuzz: all
 # Random programs under random settings: what --what-if predicts beside what then happens.
 PAIRS ?= 400
 whatif-pairs: all
-	$(firstword $(PYTHONS)) tests/fuzz/whatif_pairs.py --dyntrace $(BUILD)/dyntrace --pairs $(PAIRS)
+	$(firstword $(PYTHONS)) tests/fuzz/whatif_pairs.py --dyntrace $(BUILD)/dyntrace --pairs $(PAIRS) $(SEEDS)
+
+# The same of torch programs: 18 programs under 10 settings for each of SEEDS.
+whatif-torch-pairs:
+	$(MAKE) PYTHONS="$(TORCH_PYTHON)" all
+	OMP_NUM_THREADS=1 $(TORCH_PYTHON) tests/fuzz/whatif_torch.py --dyntrace $(BUILD)/dyntrace --python $(TORCH_PYTHON) $(SEEDS)
 
 # Every key in every view of the TUI, with ASan and UBSan in it, then under valgrind.
 tui-tour: program
@@ -399,7 +404,8 @@ help:
 	@echo "make check-valgrind  unit tests and a recording under valgrind"
 	@echo "make fuzz            each tests/fuzz/fuzz_*.c for FUZZ_SECONDS (now: $(FUZZ_SECONDS))"
 	@echo "make tui-fuzz        random keys in the TUI under ASan, for FUZZ_SECONDS"
-	@echo "make whatif-pairs    what --what-if predicts of PAIRS random programs, beside what then happens"
+	@echo "make whatif-pairs    what --what-if predicts of PAIRS random programs, or of SEEDS, beside what then happens"
+	@echo "make whatif-torch-pairs TORCH_PYTHON=PY SEEDS=...  the same of torch programs, 180 pairs a seed"
 	@echo "make evaluator-fuzz  random hostile programs for the evaluator, as it is and under ASan, for FUZZ_SECONDS"
 	@echo "make capture-fuzz    random hostile functions captured and split, as it is and under ASan, for FUZZ_SECONDS each"
 	@echo "make tui-tour        every key in every view of the TUI, under ASan and UBSan, then under valgrind"
@@ -416,7 +422,7 @@ help:
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit bundle wheel sdist install uninstall test unit unit-build lint format ratchet wheel-test deb-test check-san check-valgrind \
-        fuzz fuzz-build tui-fuzz evaluator-fuzz capture-fuzz whatif-pairs tui-tour bench engines cpython-tests capture-judges torch-tests torch-matrix conformance shim-torture resume-torture clean help
+        fuzz fuzz-build tui-fuzz evaluator-fuzz capture-fuzz whatif-pairs whatif-torch-pairs tui-tour bench engines cpython-tests capture-judges torch-tests torch-matrix conformance shim-torture resume-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -69,6 +69,26 @@ def marked_once():
 
 
 @case
+def sums():
+    """Two sizes that must be equal: made dynamic together they are one symbol."""
+    def sums_f(a, b):
+        return a + b
+    f = compiled(sums_f)
+    for size in (8, 5, 7, 5):
+        f(torch.ones(size, 2), torch.ones(size, 2))
+
+
+@case
+def counts():
+    """A number that begins with 0 and 1, which torch compiles apart."""
+    def counts_f(x, n):
+        return x + n
+    f = compiled(counts_f)
+    for n in (0, 1, 2, 3):
+        f(torch.ones(2), n)
+
+
+@case
 def batches_static():
     def batches_static_f(x):
         return x.sin() + 1
