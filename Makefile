@@ -353,6 +353,12 @@ torch-tests:
 	DYNTRACE="$(abspath $(BUILD))/dyntrace" DYNTRACE_TORCH_PYTHON="$(TORCH_PYTHON)" \
 	    $(TORCH_PYTHON) -m pytest $(or $(TORCH_TESTS),tests/with_torch)
 
+# What dyntrace counts, advises and promises of the programs in tests/remedies, beside what torch does: a table, and status 1
+# where something is wrong. tests/remedies/test_remedies_practice.py asserts the same.
+remedies:
+	$(MAKE) PYTHONS="$(TORCH_PYTHON)" all
+	$(TORCH_PYTHON) tests/remedies/table.py --dyntrace $(BUILD)/dyntrace --python $(TORCH_PYTHON) $(REMEDIES)
+
 # The same with every pair of torch and CPython that is said to work, each torch fetched; PAIRS names some of them, and
 # MATRIX has more options, such as --keep. What came of it stays in build/torch-matrix, and in the table of docs/torch.md
 # with MATRIX="--docs docs/torch.md".
@@ -412,6 +418,7 @@ help:
 	@echo "make capture-judges  dyntrace.compile on its corpus, random functions and CPython's tests, beside torch.compile; RANDOM=2000"
 	@echo "make cpython-tests   CPython's own tests with and without dyntrace; COMPARE=--quick takes minutes"
 	@echo "make torch-tests     torch.compile programs, with and without dyntrace; TORCH_PYTHON=PY has torch"
+	@echo "make remedies        what is counted and advised of torch programs as people write them, beside torch's counts"
 	@echo "make torch-matrix    the same for each torch and CPython, fetched; PAIRS=\"2.8.0-3.12 2.11.0-3.12\" for a part"
 	@echo "make conformance     PyTorch's test/dynamo with and without dyntrace; PYTORCH_SRC=/path [TORCH_PYTHON=] [FILES=]"
 	@echo "make shim-torture    the same with every frame replaced by the shim"
@@ -422,7 +429,7 @@ help:
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit bundle wheel sdist install uninstall test unit unit-build lint format ratchet wheel-test deb-test check-san check-valgrind \
-        fuzz fuzz-build tui-fuzz evaluator-fuzz capture-fuzz whatif-pairs whatif-torch-pairs tui-tour bench engines cpython-tests capture-judges torch-tests torch-matrix conformance shim-torture resume-torture clean help
+        fuzz fuzz-build tui-fuzz evaluator-fuzz capture-fuzz whatif-pairs whatif-torch-pairs tui-tour bench engines cpython-tests capture-judges torch-tests remedies torch-matrix conformance shim-torture resume-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -16,7 +16,7 @@ PRACTICE = {
     "cosine_sgd": {
         "function": "sgd_step",
         "subject": "training with a schedule",
-        "fixes": {"tensor": {"setting": "tensor=L['lr']@sgd_step", "names": ["move into a tensor"]}},
+        "fixes": {"tensor": {"setting": "tensor=L['lr']@sgd_step", "names": ["learning rate", "move into a tensor"]}},
         "best": ["tensor"],
     },
     "adam_scheduler": {
@@ -235,7 +235,7 @@ PRACTICE = {
     "done_flag": {
         "function": "discount",
         "subject": "RL rollout",
-        "fixes": {"tensor": {"setting": None, "names": ["one value"]}},
+        "fixes": {"tensor": {"setting": None, "names": ["one value", "nothing to compile"]}},
         "best": ["tensor"],
         "never": ["tensor=L['done']@discount"],
     },
@@ -483,7 +483,7 @@ PRACTICE = {
     "module_argument": {
         "function": "apply",
         "subject": "modules as arguments",
-        "fixes": {"weights": {"setting": None, "names": ["one value", "one object"]}},
+        "fixes": {"weights": {"setting": None, "names": ["one type", "one value"]}},
         "best": ["weights"],
     },
     "beam_count": {
@@ -491,5 +491,81 @@ PRACTICE = {
         "subject": "decoding",
         "fixes": {"stack": {"setting": None, "names": ["one length"]}},
         "best": ["stack"],
+    },
+    "callback_list": {
+        "function": "Observed.forward",
+        "subject": "hooks",
+        "fixes": {"first": {"setting": None, "names": ["one length"]}},
+        "best": ["first"],
+    },
+    "func_grad": {
+        "function": "energy",
+        "subject": "vmap",
+        "fixes": {"inside": {"setting": None, "names": ["vmap", "functorch level"]}},
+        "best": ["inside"],
+    },
+    "checkpoint_flag": {
+        "function": "Stack.forward",
+        "subject": "checkpointing",
+        "fixes": {"always": {"setting": None, "names": ["one value"]}},
+        "best": ["always"],
+    },
+    "disabled_helper": {
+        "function": "mix",
+        "subject": "nested compile",
+        "fixes": {"enabled": {"setting": None, "names": ["enable"]}},
+        "best": ["enabled"],
+    },
+    "autocast_dtypes": {
+        "function": "head",
+        "subject": "autocast",
+        "fixes": {"one": {"setting": None, "names": ["autocast"]}},
+        "best": ["one"],
+    },
+    "labelled_tensor": {
+        "function": "scale",
+        "subject": "tensor subclass",
+        "fixes": {"plain": {"setting": None, "names": ["one type"]}},
+        "best": ["plain"],
+    },
+    "split_name": {
+        "function": "augment",
+        "subject": "Enum modes",
+        "fixes": {"noise": {"setting": None, "names": ["one value"]}},
+        "best": ["noise"],
+    },
+    "lion_state": {
+        "function": "Lion.step",
+        "subject": "custom optimizer",
+        "fixes": {"made": {"setting": None, "names": ["one set of keys"]}},
+        "best": ["made"],
+    },
+    "partial_loss": {
+        "function": "evaluate",
+        "subject": "closures",
+        "fixes": {"tensor": {"setting": None, "names": ["move into a tensor"]}},
+        "best": ["tensor"],
+    },
+    "numpy_rate": {
+        "function": "descend",
+        "subject": "numpy inputs",
+        "fixes": {
+            "tensor": {"setting": None, "names": ["move into a tensor"]},
+            "float": {"setting": None, "names": ["one type"]},
+        },
+        "best": [],
+    },
+    "unrolled_rnn": {
+        "function": "Unrolled.forward",
+        "subject": "range over numbers",
+        "fixes": {"step": {"setting": None, "names": ["constant size"]}},
+        "best": ["step"],
+        "never": ["mark_dynamic=L['x'][0]@Unrolled.forward"],
+    },
+    "pair_lengths": {
+        "function": "similarity",
+        "subject": "varying lengths",
+        "fixes": {"dynamic": {"setting": "dynamic=True@similarity", "names": ["dynamic dimension"]}},
+        "best": ["dynamic"],
     },
 }

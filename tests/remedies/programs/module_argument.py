@@ -5,8 +5,6 @@ import torch
 import torch.nn as nn
 
 FIX = sys.argv[1] if len(sys.argv) > 1 else ""
-if FIX == "inline":
-    torch._dynamo.config.inline_inbuilt_nn_modules = True
 
 
 @torch.compile(backend="eager")
@@ -22,10 +20,11 @@ def apply_weight(weight, bias, x):
 torch.manual_seed(0)
 x = torch.randn(2, 4)
 modules = [nn.Linear(4, 4) if i % 2 else nn.Linear(4, 4, bias=False) for i in range(6)]
-for module in modules:
-    if FIX == "weights":
-        bias = module.bias if module.bias is not None else torch.zeros(4)
-        x = apply_weight(module.weight, nn.Parameter(bias), x)
-    else:
-        x = apply(module, x)
+with torch.no_grad():
+    for module in modules:
+        if FIX == "weights":
+            bias = module.bias if module.bias is not None else nn.Parameter(torch.zeros(4))
+            x = apply_weight(module.weight, bias, x)
+        else:
+            x = apply(module, x)
 print(f"{x.sum().item():.4f}")
