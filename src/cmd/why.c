@@ -6,6 +6,7 @@
 
 #include "trace/why/why.h"
 #include "cmd/ranks.h"
+#include "cmd/try.h"
 #include "command.h"
 #include "lib/option.h"
 #include "lib/say.h"
@@ -683,6 +684,7 @@ static void (*const sections[])(struct why *why, FILE *out) = {
 
 static struct {
     bool sql, json, whatif, ranks;
+    bool measure; /* --try */
 } given;
 
 static const struct option options[] = {
@@ -690,6 +692,9 @@ static const struct option options[] = {
     {"ranks", .read = option_flag, .to = &given.ranks,
      .help =
          "which of a job's ranks compiled it otherwise, as `dyntrace ranks` says of all functions"},
+    {"try", .read = option_flag, .to = &given.measure,
+     .help = "first run the recorded command under the settings of its remedies, as `dyntrace try` "
+             "does, and measure them"},
     {"json", .read = option_flag, .to = &given.json,
      .help = "the same for a program, complete, times in nanoseconds"},
     {"what-if", .read = option_flag, .to = &given.whatif,
@@ -705,6 +710,7 @@ static int why_main(int count, char **operands)
     const char *name;
     char **files;
     enum find_result found;
+    int measured = 0;
     int status;
 
     if (!find_operands("why", count, operands, &name, &files))
@@ -713,6 +719,8 @@ static int why_main(int count, char **operands)
         say_error("why: --ranks needs the name of a function; `dyntrace ranks` compares all");
     if (given.ranks)
         return name ? ranks_compare(files, name, -1, given.json) : 2;
+    if (given.measure)
+        measured = try_measure(files, name, false);
     if (!(why.db = find_open(files)))
         return 2;
     /* losses are in the answer */
@@ -734,7 +742,7 @@ static int why_main(int count, char **operands)
             sections[i](&why, stdout);
     status = find_status(why.db, found);
     why_free(&why);
-    return status;
+    return status ? status : measured;
 }
 
 const struct command command_why = {
