@@ -21,3 +21,7 @@ SELECT COALESCE((SELECT group_concat('--set ' || substr(value, 1, 200), ' ')
        || COALESCE('; without effect: ' || replace(rtrim(substr(u.value, 1, 1000), char(10)), char(10), '; '), ''),
        iif(json_valid(s.value), s.value, json_array())
 FROM meta s LEFT JOIN meta u ON u.key = 'settings_unused' WHERE s.key = 'settings';
+
+-- name: trials
+-- How many trials `dyntrace try` stored, and the setting of the last that was a gain; no row without.
+SELECT SUM(NOT baseline), SUM(gain), (SELECT setting FROM trials WHERE gain ORDER BY trial_id DESC LIMIT 1) FROM trials HAVING COUNT(*) > 0;

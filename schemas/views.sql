@@ -453,23 +453,33 @@ ORDER BY estimated_ns DESC;
 --          Of a baseline: nothing is said against it
 --   gain   it works, and had fewer eager calls than the baseline; or as many, and fewer compiles; then recompiles; then graph
 --          breaks. Of the whole run: that of one function is in trial_functions
+--   note   that in words, or why it does not work; NULL for a baseline that works
 CREATE VIEW trials AS
 WITH judged AS (
     SELECT t.*, t.trial_id = t.batch AS baseline, b.compiles AS baseline_compiles, b.recompiles AS baseline_recompiles,
            b.breaks AS baseline_breaks, b.eager AS baseline_eager, b.hits AS baseline_hits,
            b.compile_ns AS baseline_compile_ns, b.step_ns AS baseline_step_ns,
-           t.error IS NULL AND (t.trial_id = t.batch OR (b.error IS NULL AND t.exit_code IS b.exit_code AND
-               t.exit_signal IS b.exit_signal AND t.output_same IS 1 AND t.values_same IS NOT 'different')) AS works
+           CASE WHEN t.error IS NOT NULL THEN t.error
+                WHEN t.trial_id = t.batch THEN NULL
+                WHEN b.error IS NOT NULL THEN 'the unchanged run is no answer'
+                WHEN t.exit_code IS NOT b.exit_code OR t.exit_signal IS NOT b.exit_signal THEN 'ends otherwise'
+                WHEN t.values_same IS 'different' THEN 'changes what it returns'
+                WHEN t.output_same IS 0 THEN 'changes its output'
+                WHEN t.output_same IS NULL THEN 'its output is never the same' END AS fault
     FROM trial t LEFT JOIN trial b ON b.trial_id = t.batch
+),
+weighed AS (
+    SELECT *, fault IS NULL AS works,
+           fault IS NULL AND NOT baseline AND COALESCE((eager, compiles, recompiles, breaks)
+               < (baseline_eager, baseline_compiles, baseline_recompiles, baseline_breaks), 0) AS gain
+    FROM judged
 )
-SELECT j.trial_id, j.batch, j.setting, j.baseline, j.works,
-       j.works AND NOT j.baseline AND COALESCE((j.eager, j.compiles, j.recompiles, j.breaks)
-           < (j.baseline_eager, j.baseline_compiles, j.baseline_recompiles, j.baseline_breaks), 0) AS gain,
-       j.function_id, c.qualname, c.filename, c.first_line, j.compiles, j.baseline_compiles, j.recompiles,
+SELECT j.trial_id, j.batch, j.setting, j.baseline, j.works, j.gain,
+       COALESCE(j.fault, iif(j.baseline, NULL, iif(j.gain, 'gain', 'no gain'))) AS note, j.fault, j.function_id, c.qualname, c.filename, c.first_line, j.compiles, j.baseline_compiles, j.recompiles,
        j.baseline_recompiles, j.breaks, j.baseline_breaks, j.eager, j.baseline_eager, j.hits, j.baseline_hits,
        j.compile_ns, j.baseline_compile_ns, j.step_ns, j.baseline_step_ns, j.duration_ns, j.exit_code, j.exit_signal,
        j.output_same, j.values_same, j.error, j.started_unix_ns, j.command
-FROM judged j LEFT JOIN code c ON c.code_id = j.function_id;
+FROM weighed j LEFT JOIN code c ON c.code_id = j.function_id;
 
 
 -- trial_functions: the same of each function that any trial of the batch compiled or called: a trial that ran and has no row
@@ -477,7 +487,7 @@ FROM judged j LEFT JOIN code c ON c.code_id = j.function_id;
 CREATE VIEW trial_functions AS
 WITH tried AS (SELECT DISTINCT t.batch, f.function_id FROM trial_function f JOIN trial t ON t.trial_id = f.trial_id),
 counted AS (
-    SELECT t.trial_id, t.batch, t.setting, t.baseline, t.works, d.function_id,
+    SELECT t.trial_id, t.batch, t.setting, t.baseline, t.works, t.fault, d.function_id,
            COALESCE(f.compiles, t.compiles * 0) AS compiles, COALESCE(f.recompiles, t.compiles * 0) AS recompiles,
            COALESCE(f.breaks, t.compiles * 0) AS breaks, COALESCE(f.eager, t.compiles * 0) AS eager,
            COALESCE(f.hits, t.compiles * 0) AS hits, COALESCE(f.compile_ns, t.compiles * 0) AS compile_ns, f.step_ns,
@@ -486,14 +496,17 @@ counted AS (
     JOIN tried d ON d.batch = t.batch
     LEFT JOIN trial_function f ON f.trial_id = t.trial_id AND f.function_id = d.function_id
     WHERE d.function_id IS NOT NULL
+),
+weighed AS (
+    SELECT n.*, b.compiles AS baseline_compiles, b.recompiles AS baseline_recompiles, b.breaks AS baseline_breaks,
+           b.eager AS baseline_eager, b.hits AS baseline_hits, b.compile_ns AS baseline_compile_ns, b.step_ns AS baseline_step_ns,
+           n.works AND NOT n.baseline AND COALESCE((n.eager, n.compiles, n.recompiles, n.breaks)
+               < (b.eager, b.compiles, b.recompiles, b.breaks), 0) AS gain
+    FROM counted n LEFT JOIN counted b ON b.trial_id = n.batch AND b.function_id = n.function_id
 )
-SELECT n.trial_id, n.batch, n.setting, n.baseline, n.works,
-       n.works AND NOT n.baseline AND COALESCE((n.eager, n.compiles, n.recompiles, n.breaks)
-           < (b.eager, b.compiles, b.recompiles, b.breaks), 0) AS gain,
-       n.function_id, c.qualname, c.filename, c.first_line, n.compiles, b.compiles AS baseline_compiles, n.recompiles,
-       b.recompiles AS baseline_recompiles, n.breaks, b.breaks AS baseline_breaks, n.eager, b.eager AS baseline_eager,
-       n.hits, b.hits AS baseline_hits, n.compile_ns, b.compile_ns AS baseline_compile_ns, n.step_ns,
-       b.step_ns AS baseline_step_ns, n.duration_ns, n.exit_code, n.exit_signal, n.output_same, n.values_same, n.error
-FROM counted n
-LEFT JOIN counted b ON b.trial_id = n.batch AND b.function_id = n.function_id
-LEFT JOIN code c ON c.code_id = n.function_id;
+SELECT n.trial_id, n.batch, n.setting, n.baseline, n.works, n.gain,
+       COALESCE(n.fault, iif(n.baseline, NULL, iif(n.gain, 'gain', 'no gain'))) AS note, n.function_id, c.qualname, c.filename,
+       c.first_line, n.compiles, n.baseline_compiles, n.recompiles, n.baseline_recompiles, n.breaks, n.baseline_breaks, n.eager,
+       n.baseline_eager, n.hits, n.baseline_hits, n.compile_ns, n.baseline_compile_ns, n.step_ns, n.baseline_step_ns,
+       n.duration_ns, n.exit_code, n.exit_signal, n.output_same, n.values_same, n.error
+FROM weighed n LEFT JOIN code c ON c.code_id = n.function_id;

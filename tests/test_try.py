@@ -430,3 +430,42 @@ def test_results_of_an_older_trace_are_kept_in_it(run, limited):
 def test_nothing_to_try_is_said(run, record, python):
     done = run("try", record(["-c", "def f(): pass\nf()"], python=python).path)
     assert done.returncode == 2 and "no remedy" in one_line(done.stderr)
+
+
+# ---- the other pages -------------------------------------------------------
+
+def test_trials_are_on_every_page(run, limited, tmp_path):
+    path = limited()
+    assert "Trials" not in run("report", path).stdout
+    tried(run, path, "f", "limit=12", "limit=2", "nope=1")
+    text = run("report", path).stdout
+    assert "Trials: the recorded command under settings" in text and "\nlimit=12\t12\t11\t0\t0\t24\t" in text and "gain" in text
+    rows = json.loads(run("report", path, "--json").stdout)["trials"]
+    assert [(row["setting"], row["gain"], row["note"]) for row in rows][:3] == [("(unchanged)", 0, ""), ("limit=12", 1, "gain"), ("limit=2", 0, "no gain")]
+    assert run("report", path, "--html", "out.html").returncode == 0
+    page = (tmp_path / "out.html").read_text()
+    assert "<section id=\"trials\">" in page and "limit=12" in page
+    done = run("check", path, "--max-recompiles", "99")
+    assert done.returncode == 0 and "holds 3 trials of `dyntrace try`, 1 a gain, such as limit=12" in done.stderr
+    found = table(run("sql", path, "trials").stdout)
+    assert [(row["function"], row["setting"], row["note"][:5]) for row in found if row["function"] == "f"] == [
+        ("f", "(unchanged)", ""), ("f", "limit=12", "gain"), ("f", "limit=2", "no ga"), ("f", "nope=1", "there")]
+
+
+def test_the_screen_shows_trials(run, limited, dyntrace):
+    path = limited()
+    tried(run, path, "f", "limit=12")
+    screen = Screen([dyntrace, "tui", path])
+    screen.wait("Trials: 1 run of the recorded command by dyntrace try")
+    screen.wait("limit=12")
+    screen.wait("12 compiles, 0 eager calls")
+    screen.type("q")
+    screen.finish()
+
+
+def test_why_measures_first(run, limited):
+    path = limited()
+    done = run("why", "f", path, "--try")
+    assert done.returncode == 0 and "limit=12" in done.stderr and "f  limited.py" not in done.stderr, done.stderr
+    assert done.stdout.splitlines()[1].startswith("36 calls")
+    assert query(path, "SELECT setting, gain FROM trial_functions WHERE qualname = 'f'") == [("", 0), ("limit=12", 1)]

@@ -44,6 +44,11 @@ FROM (SELECT *, row_number() OVER (PARTITION BY compile_id ORDER BY cause_id) AS
       FROM recompile_causes WHERE decided AND compile_id IN (SELECT compile_id FROM compiles WHERE is_recompile AND code_id IN $codes) WINDOW guard AS (PARTITION BY compile_id, COALESCE(source, kind, text)))
 WHERE of_guard = 1 ORDER BY start_ns, cause_id LIMIT 61;
 
+--# Trials of dyntrace try
+--|   {!style}{note:<12}{!n} {setting:100}  {compiles:count~compile}, {eager:count~eager call}, {breaks:count~graph break}[, {step:duration} a call]
+SELECT iif(baseline, 'unchanged', note) AS note, setting, compiles, eager, breaks, step_ns AS step, iif(gain, 'g', iif(works, 'n', 'r')) AS style
+FROM trial_functions WHERE function_id IN $codes ORDER BY batch DESC, trial_id LIMIT 12;
+
 --# Compiles that gave no code
 --|   {!w}{outcome:20}{!n} at {at:seconds}: {reason|no reason given}  => compile {compile_id}
 SELECT compile_id, outcome, start_ns AS at, substr(reason, 1, instr(reason || char(10), char(10)) - 1) AS reason

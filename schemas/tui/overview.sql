@@ -85,6 +85,13 @@ SELECT id, function, iif(was IS NULL OR expected IS NULL, NULL, source) AS sourc
        iif(was IS NULL OR expected IS NULL, COALESCE(text, '?'), NULL) AS text, iif(n = 1, 1, NULL) AS one, iif(n > 1, 1, NULL) AS more
 FROM found;
 
+--# Trials: {n:count~run} of the recorded command by dyntrace try, {!style}{gains:count~gain}{!n}
+SELECT SUM(NOT baseline) AS n, SUM(gain) AS gains, iif(SUM(gain) > 0, 'g', 'n') AS style FROM trials HAVING COUNT(*) > 0;
+
+--|   {!style}{note:<12}{!n} {setting:100}  {compiles:count~compile}, {eager:count~eager call}
+SELECT iif(baseline, 'unchanged', note) AS note, setting, compiles, eager, iif(gain, 'g', iif(works, 'n', 'r')) AS style
+FROM trials ORDER BY batch DESC, trial_id LIMIT 8;
+
 --# {!style}{n:count~graph break}  => breaks
 SELECT COUNT(*) AS n, iif(COUNT(*), 'w', 'g') AS style FROM graph_break HAVING EXISTS (SELECT 1 FROM compile UNION ALL SELECT 1 FROM lookup);
 

@@ -439,6 +439,7 @@ static int check_trace(struct check *check)
     doubts = doubts_say(check->db, "what is checked is what it has so far",
                         "there may be more than was counted");
     doubts_say_settings(check->db);
+    doubts_say_trials(check->db);
     if (given.json)
         json_print(check, &json, answered && ok, doubts);
     else if (answered && ok)

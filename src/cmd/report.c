@@ -189,7 +189,7 @@ static void fact_print(void *table, const char *name, const char *value)
 static void report_text(struct report *report)
 {
     static const char *const tables[] = {"losses", "processes", "threads", "outcomes", "compiles",
-                                         "causes", "breaks",    "guards",  "functions"};
+                                         "causes", "trials",    "breaks",  "guards",   "functions"};
     struct table *table =
         table_open(report->out, table_format(report->out, false), 2, (const char *[]){"", ""});
 
@@ -255,8 +255,9 @@ static void report_json(struct report *report)
         {"threads", "threads"},         {"torch", "torch"},
         {"compiles", "compiles"},       {NULL}, /* the outcomes */
         {"recompile_causes", "causes"}, {"recompiles", "recompiles"},
-        {"graph_breaks", "breaks"},     {"limits_reached", "limits"},
-        {"guard_bill", "guards"},       {"hot_functions", "functions"},
+        {"trials", "trials"},           {"graph_breaks", "breaks"},
+        {"limits_reached", "limits"},   {"guard_bill", "guards"},
+        {"hot_functions", "functions"},
     };
     struct json *json = &(struct json){.out = report->out};
     struct db *db = report->db;

@@ -319,7 +319,8 @@ static const char *error_of(struct trying *trying, const struct attempt *attempt
                            table_duration(human, (int64_t)given.timeout_ns));
     if (!seen->traced) {
         const char *said = output_our_words(arena, attempt->err);
-        why = said ? said : why ? why : "it left no trace";
+        why = said ? said : why ? why : last_words(trying, attempt);
+        why = why ? why : "it left no trace";
     }
     if (why)
         return without_setting(why, setting);
@@ -539,27 +540,6 @@ static void all_try(struct trying *trying)
 
 /* ---- after --------------------------------------------------------------- */
 
-/* What is to be said of TRIAL beside its numbers. */
-static const char *note_of(const struct trial *trial, const struct trial *baseline)
-{
-    bool ended = baseline && trial->exit_code == baseline->exit_code &&
-                 trial->exit_signal == baseline->exit_signal;
-
-    if (trial->error)
-        return trial->error;
-    if (trial->baseline)
-        return NULL;
-    if (!ended)
-        return "ended otherwise";
-    if (prose_same(trial->values_same, "different"))
-        return "changes what it returns";
-    if (trial->output_same == 0)
-        return "changes its output";
-    if (trial->output_same == UNKNOWN)
-        return "output differs from run to run";
-    return trial->gain ? "gain" : "no gain";
-}
-
 static void number_put(struct table *table, int64_t value)
 {
     if (value == UNKNOWN)
@@ -585,10 +565,9 @@ static void output_put(struct table *table, const struct trial *trial)
                                                   : NULL);
 }
 
-static void trial_print(struct table *table, const struct trials *trials, const struct trial *trial,
-                        bool compared)
+static void trial_print(struct table *table, const struct trial *trial, bool compared)
 {
-    const char *note = note_of(trial, trials_baseline(trials, trial));
+    const char *note = trial->note;
 
     if (!trial->works)
         table_alarm(table);
@@ -628,11 +607,11 @@ static void trials_print(const struct trying *trying, const struct trials *trial
             shown[columns++] = names[i];
     table = table_open(stdout, table_format(stdout, false), columns, shown);
     for (size_t i = 0; i < trials->count; i++)
-        trial_print(table, trials, &trials->at[i], compared);
+        trial_print(table, &trials->at[i], compared);
     table_close(table);
 }
 
-static void trial_json(struct json *json, const struct trials *trials, const struct trial *trial)
+static void trial_json(struct json *json, const struct trial *trial)
 {
     const struct {
         const char *key;
@@ -664,7 +643,7 @@ static void trial_json(struct json *json, const struct trials *trials, const str
         json_null(json, "same_output");
     json_string(json, "values", trial->values_same);
     json_string(json, "error", trial->error);
-    json_string(json, "note", note_of(trial, trials_baseline(trials, trial)));
+    json_string(json, "note", trial->note);
     json_end(json);
 }
 
@@ -689,7 +668,7 @@ static void trials_json(const struct trying *trying, const struct trials *trials
     json_list(&json, "trials");
     json_lines(&json);
     for (size_t i = 0; i < trials->count; i++)
-        trial_json(&json, trials, &trials->at[i]);
+        trial_json(&json, &trials->at[i]);
     json_end(&json);
     json_end(&json);
     putc('\n', stdout);

@@ -119,3 +119,17 @@ void doubts_json_settings(struct db *db, struct json *json)
         json_raw(json, "settings", list, bytes);
     }
 }
+
+void doubts_say_trials(struct db *db)
+{
+    db_rows(row, db, schema_statement("doubts/trials"))
+    {
+        long long runs = query_integer(row, 0);
+        long long gains = query_integer(row, 1);
+        const char *setting = query_text(row, 2, NULL);
+        say_error("%s: holds %lld trial%s of `dyntrace try`, %lld a gain%s%.200s; the recording is "
+                  "what is checked",
+                  db_path(db), runs, runs == 1 ? "" : "s", gains, *setting ? ", such as " : "",
+                  setting);
+    }
+}

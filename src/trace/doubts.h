@@ -34,4 +34,7 @@ void doubts_say_settings(struct db *db);
 /* The same as a member `settings`, a list, where there are any. */
 void doubts_json_settings(struct db *db, struct json *json);
 
+/* Say on stderr that DB has trials, which are no part of the recording, and the best of them. */
+void doubts_say_trials(struct db *db);
+
 #endif

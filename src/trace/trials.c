@@ -46,6 +46,7 @@ bool trials_read(struct db *db, struct arena *arena, const char *ids, struct tri
             .baseline = query_integer(row, 15),
             .works = query_integer(row, 16),
             .gain = query_integer(row, 17),
+            .note = kept_text(arena, row, 18),
         };
     }
     query_close(row);

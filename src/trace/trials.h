@@ -33,9 +33,10 @@ struct trial {
     const char *values_same; /* "equal", "close", "different"; NULL: not compared */
     int64_t exit_code, exit_signal, output_same;
     int64_t compiles, recompiles, breaks, eager, hits, compile_ns, step_ns;
-    bool baseline; /* the unchanged run of its batch */
-    bool works;    /* it ended, wrote and returned as the baseline did */
-    bool gain;     /* it works, and beat the baseline */
+    bool baseline;    /* the unchanged run of its batch */
+    bool works;       /* it ended, wrote and returned as the baseline did */
+    bool gain;        /* it works, and beat the baseline */
+    const char *note; /* that in words, or why it does not work; NULL: a baseline that works */
 };
 
 struct trials {

@@ -343,8 +343,8 @@ static struct db *ranks_of(const struct report *report)
 bool report_html(struct report *report)
 {
     static const char *const compared[] = {"ranks/ranks", "ranks/differs", "ranks/storms"};
-    static const char *const tables[] = {"compiles", "causes", "recompiles", "breaks",
-                                         "limits",   "guards", "functions"};
+    static const char *const tables[] = {"compiles", "causes", "recompiles", "trials",
+                                         "breaks",   "limits", "guards",     "functions"};
     FILE *out = report->out;
     const char *path = db_path(report->db), *name = strrchr(path, '/');
     uint64_t random[2]; /* which who made the trace cannot know */
