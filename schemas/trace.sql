@@ -408,6 +408,7 @@ CREATE TABLE trial(
     exit_signal     INTEGER, -- signal that killed it, or NULL
     output_same     INTEGER, -- 1: it wrote to stdout and stderr what the baseline wrote, but for addresses; 0: something else;
                              --   NULL: the baseline, or not compared
+    difference      TEXT,    -- where output_same is 0: the first line that differs, "stdout: 'loss 3', unchanged 'loss 4'"
     values_same     TEXT,    -- --compare, what the function returned beside the baseline: 'equal', 'close', 'different';
                              --   NULL: not compared
     error           TEXT,    -- why it is no answer: the setting was refused or did nothing, its time was up, the last line of a

@@ -80,8 +80,8 @@ SELECT MIN(code_id) FROM code WHERE filename IS ?1 AND qualname IS ?2 AND first_
 
 -- name: store
 INSERT INTO trial(trial_id, batch, setting, command, function_id, started_unix_ns, duration_ns, exit_code, exit_signal, output_same,
-                  values_same, error, step_ns, compiles, recompiles, breaks, compile_ns, eager, hits)
-SELECT COALESCE(MAX(trial_id), 0) + 1, COALESCE(?1, MAX(trial_id) + 1, 1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18
+                  values_same, error, step_ns, compiles, recompiles, breaks, compile_ns, eager, hits, difference)
+SELECT COALESCE(MAX(trial_id), 0) + 1, COALESCE(?1, MAX(trial_id) + 1, 1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19
 FROM trial;
 
 -- name: store-function

@@ -464,7 +464,7 @@ WITH judged AS (
                 WHEN b.error IS NOT NULL THEN 'the unchanged run is no answer'
                 WHEN t.exit_code IS NOT b.exit_code OR t.exit_signal IS NOT b.exit_signal THEN 'ends otherwise'
                 WHEN t.values_same IS 'different' THEN 'changes what it returns'
-                WHEN t.output_same IS 0 THEN 'changes its output'
+                WHEN t.output_same IS 0 THEN 'changes its output' || COALESCE(': ' || t.difference, '')
                 WHEN t.output_same IS NULL THEN 'its output is never the same' END AS fault
     FROM trial t LEFT JOIN trial b ON b.trial_id = t.batch
 ),

@@ -246,7 +246,8 @@ def limit_seen(then):
 @pytest.mark.parametrize("then, note, error", [
     ("raise ValueError('too many')", "ValueError: too many", "ValueError: too many"),
     ("sys.exit(3)", "exit status 3", "exit status 3"), ("import os; os.kill(os.getpid(), 6)", "killed by signal 6", "killed by signal 6"),
-    ("print('other')", "changes its output", None), ("print('other', file=sys.stderr)", "changes its output", None)])
+    ("print('other')", "changes its output: stdout: 'other', unchanged nothing", None),
+    ("print('other', file=sys.stderr)", "changes its output: stderr: 'other', unchanged nothing", None)])
 def test_what_raises_or_changes_the_output_is_no_gain(run, limited, then, note, error):
     trials = tried(run, limited(limit_seen(then)), "f", "limit=12")
     assert counts(trials[1]) == (12, 11, 0, 24)
@@ -256,6 +257,8 @@ def test_what_raises_or_changes_the_output_is_no_gain(run, limited, then, note, 
 def test_an_error_has_no_values_where_the_recording_has_none(run, limited):
     trials = tried(run, limited(limit_seen("raise ValueError('secret')"), options=["--values", "types"]), "f", "limit=12")
     assert trials[1]["error"] == "ValueError"
+    trials = tried(run, limited(limit_seen("print('secret')"), options=["--values", "types"]), "f", "limit=12")
+    assert trials[1]["note"] == "changes its output"
 
 
 def test_addresses_and_what_differs_each_time_are_not_compared(run, limited):
@@ -270,6 +273,15 @@ def test_addresses_and_what_differs_each_time_are_not_compared(run, limited):
     trials = tried(run, limited(body + "print('took', 1 / len(open(__file__).read()), sys.argv)\n" + textwrap.dedent(limit_seen("print('other')"))),
                    "f", "limit=12")
     assert trials[1]["same_output"] is False and not trials[1]["works"]
+
+
+def test_log_messages_of_torch_are_not_the_programs_output(run, limited):
+    log = "W1128 17:52:03.315000 1548 %s/_dynamo/convert_frame.py:1994] [0/8] limit reached"
+    said = "print(%r, file=sys.stderr)"
+    trials = tried(run, limited(limit_seen(said % (log % "torch"))), "f", "limit=12")
+    assert trials[1]["same_output"] is True and trials[1]["gain"]
+    trials = tried(run, limited(limit_seen(said % (log % "app"))), "f", "limit=12")
+    assert trials[1]["same_output"] is False
 
 
 def test_output_that_is_never_the_same_is_no_answer(run, limited):

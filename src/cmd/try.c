@@ -346,6 +346,25 @@ static bool output_differs(const struct trying *trying, const struct attempt *at
            !output_same(attempt->err, base->err, again ? again->err : NULL, job);
 }
 
+/* The first line by which the output of ATTEMPT differs from the baseline's, in words; or NULL. A
+ * recording without values gets none of its lines. */
+static const char *difference_of(struct trying *trying, const struct attempt *attempt)
+{
+    const struct attempt *base = &trying->baseline;
+    const struct attempt *again = trying->has_again ? &trying->again : NULL;
+    struct arena *arena = &trying->plan.arena;
+    bool job = trying->plan.job;
+    const char *words;
+
+    if (!trying->plan.values_kept)
+        return NULL;
+    words = output_difference(arena, attempt->out, base->out, again ? again->out : NULL, job);
+    if (words)
+        return arena_print(arena, "stdout: %s", words);
+    words = output_difference(arena, attempt->err, base->err, again ? again->err : NULL, job);
+    return words ? arena_print(arena, "stderr: %s", words) : NULL;
+}
+
 /* Run it unchanged once more, to see which words of its output are the same each time. */
 static void again_make(struct trying *trying)
 {
@@ -451,6 +470,7 @@ static bool one_try(struct trying *trying, const char *setting)
     };
     if (!baseline && seen.traced && !attempt.timed_out) {
         row.output_same = output_judge(trying, &attempt);
+        row.difference = row.output_same ? NULL : difference_of(trying, &attempt);
         row.values_same = values_judge(trying, &attempt);
     }
     progress_end(&trying->progress);

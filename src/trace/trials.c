@@ -187,6 +187,7 @@ int64_t trials_store(struct db *db, const struct trial_row *row,
     bind_known(put, 12, step_of(row, figures));
     if (figures)
         bind_counts(put, 13, &figures->run);
+    query_bind_text(put, 19, row->difference);
     query_put(put);
     query_close(put);
     trial_id = db_integer(db, 0, "SELECT MAX(trial_id) FROM trial");

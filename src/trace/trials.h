@@ -85,7 +85,7 @@ int64_t trials_function_id(struct db *db, const struct trial_function *function)
  * NULL; texts may be NULL. */
 struct trial_row {
     int64_t batch; /* UNKNOWN: it is a baseline */
-    const char *setting, *command, *values_same, *error;
+    const char *setting, *command, *difference, *values_same, *error;
     const struct trial_function *function; /* whose step_ns it is, or NULL */
     int64_t started_unix_ns, duration_ns, exit_code, exit_signal, output_same;
 };

@@ -1,15 +1,17 @@
 /* cmd/try/output.c -- is the output of one run that of another? See cmd/try/try.h.
  *
- * Two runs of a program seldom write the same bytes: addresses differ, and so do the times and
- * process numbers at the beginning of torch's log lines. A text is first made plain: these are taken
- * out, so are dyntrace's own lines, and of a line that is drawn again and again after '\r', as a
- * progress bar is, only the last state counts. */
+ * Two runs of a program seldom write the same bytes. So a text is first made plain:
+ *   - addresses are taken out, and the times and process numbers at the beginning of log lines;
+ *   - lines that are not the program's are left out: dyntrace's own, and torch's log messages
+ *     ("recompile_limit reached"), which are about the compiles that a setting is to change;
+ *   - of a line that is drawn again and again after '\r', a progress bar, the last state counts. */
 #include <ctype.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <unistd.h>
 
 #include "cmd/try/try.h"
+#include "trace/prose.h"
 
 enum { OUTPUT_MOST = 64 << 20 /* bytes of one that are compared */ };
 
@@ -57,6 +59,15 @@ static size_t log_head(const char *line)
             return 0;
     }
     return length + strspn(line + length, "0123456789");
+}
+
+/* Is LINE one that torch logs, "W1128 ... 4711 torch/_dynamo/convert_frame.py:1994] ..."? */
+static bool is_torch_log(const char *line)
+{
+    static const char torch[] = " torch/";
+    size_t head = log_head(line);
+
+    return head && !strncmp(line + head, torch, strlen(torch));
 }
 
 /* Append LINE, LENGTH bytes, to TEXT without what differs from run to run. */
@@ -117,7 +128,8 @@ static struct text plain_text(const char *path, bool sorted)
 
     for (const char *line = all.at; *line;) {
         size_t length = strcspn(line, "\n");
-        if (strncmp(line, ours, strlen(ours)) != 0)
+        bool program = strncmp(line, ours, strlen(ours)) != 0 && !is_torch_log(line);
+        if (program)
             line_add(&plain, line, length);
         line += length;
         line += *line == '\n';
@@ -175,6 +187,60 @@ bool output_same(const char *path, const char *baseline, const char *again, bool
     list_free(&before);
     list_free(&other);
     return same;
+}
+
+enum { DIFFERENCE_MOST = 60 /* bytes of a line that is quoted */ };
+
+/* LINE, up to its end, in quotes and shortened. */
+static const char *line_quoted(struct arena *arena, const char *line)
+{
+    size_t length = strcspn(line, "\n");
+    char *text = arena_text(arena, line, length);
+    size_t cut = prose_cut(text, DIFFERENCE_MOST);
+
+    if (!*line)
+        return "nothing";
+    return arena_print(arena, "'%.*s%s'", (int)cut, text, text[cut] ? "…" : "");
+}
+
+static bool is_same_line(const char *a, const char *b)
+{
+    size_t length = strcspn(a, "\n");
+
+    return length == strcspn(b, "\n") && !strncmp(a, b, length);
+}
+
+/* The line behind LINE; at the end, LINE's end. */
+static const char *line_after(const char *line)
+{
+    line += strcspn(line, "\n");
+    return line + (*line == '\n');
+}
+
+const char *output_difference(struct arena *arena, const char *path, const char *baseline,
+                              const char *again, bool sorted)
+{
+    struct text text = plain_text(path, sorted);
+    struct text before = plain_text(baseline, sorted);
+    struct text other = again ? plain_text(again, sorted) : (struct text){0};
+    const char *now = text.at, *was = before.at, *twice = again ? other.at : NULL;
+    const char *words = NULL;
+
+    while (*now || *was) {
+        bool stable = !twice || is_same_line(was, twice);
+        if (stable && !is_same_line(now, was)) {
+            words = arena_print(arena, "%s, unchanged %s", line_quoted(arena, now),
+                                line_quoted(arena, was));
+            break;
+        }
+        now = line_after(now);
+        was = line_after(was);
+        twice = twice ? line_after(twice) : NULL;
+    }
+    list_free(&text);
+    list_free(&before);
+    list_free(&other);
+    return words;
 }
 
 /* ---- single lines -------------------------------------------------------- */

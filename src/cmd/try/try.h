@@ -93,11 +93,15 @@ bool attempt_run(const struct plan *plan, const struct attempt_given *given, con
 
 /* ---- output -------------------------------------------------------------- */
 
-/* Is what was written to the file PATH what was written to BASELINE? But for addresses, for times and
- * process numbers at the beginning of torch's log lines, and for our own lines. AGAIN, unless NULL:
- * what another unchanged run wrote; words in which it differs from BASELINE do not count. With
- * SORTED lines may come in any order. */
+/* Is what was written to the file PATH what was written to BASELINE? But for addresses, our own
+ * lines and torch's log messages. AGAIN, unless NULL: what another unchanged run wrote; words in
+ * which it differs from BASELINE do not count. With SORTED lines may come in any order. */
 bool output_same(const char *path, const char *baseline, const char *again, bool sorted);
+
+/* The first line that differs, in words: "'loss 3', unchanged 'loss 4'", in ARENA; NULL: none does
+ * that is the same in BASELINE and AGAIN. */
+const char *output_difference(struct arena *arena, const char *path, const char *baseline,
+                              const char *again, bool sorted);
 
 /* The last line of the file PATH that is not ours, "ValueError: no"; in ARENA, NULL: there is
  * none. */
