@@ -117,7 +117,7 @@ void bounds_reset(struct bounds *b)
     b->compiled.count = 0;
 }
 
-/* PART of all CALLS, of which the others are at most OTHERS: there are no fewer than what is left. */
+/* PART of all CALLS, of which at most OTHERS are no part: at least the rest is. */
 static void raise_low(struct whatif_range *part, const struct whatif_range *calls, int64_t others)
 {
     if (calls->low - others > part->low)
