@@ -101,6 +101,11 @@ class Recorder:
             return kept[name]
         return json.loads(self.command([self.python, HERE / "measure.py", name]).stdout)[name]
 
+    def fixes_with_settings(self):
+        """(NAME, SETTINGS) of each fix that this torch can do."""
+        return [(name, PRACTICE[name]["fixes"][fix]["setting"]) for name, fix in pairs_with_settings()
+                if name in self.names and self.measure(name)[fix]["status"] == self.measure(name)[""]["status"]]
+
     def run(self, trace, words, settings=()):
         options = [word for setting in settings for word in ("--set", setting)]
         command = [self.dyntrace, "run", "--frames", "user", "-o", trace, *options, "--python", self.python]

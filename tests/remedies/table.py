@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from recorded import (PRACTICE, PRINTED, Recorder, expected, figure_is_right, figure_of, first_is_right, of_function, pairs_with_settings, settings_in,
+from recorded import (PRACTICE, PRINTED, Recorder, expected, figure_is_right, figure_of, first_is_right, of_function, settings_in,
                       true_counts)
 
 
@@ -19,16 +19,18 @@ def main():
     parser.add_argument("--dyntrace", required=True)
     parser.add_argument("--python", required=True)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("name", nargs="*", help="only these programs")
     parser.add_argument("--no-try", action="store_true", help="leave out `dyntrace try`, which runs each program twice more")
     given = parser.parse_args()
     folder = given.folder or Path(tempfile.mkdtemp(prefix="dyntrace-remedies-"))
     folder.mkdir(parents=True, exist_ok=True)
     recorder = Recorder(Path(given.dyntrace).resolve(), given.python, folder)
+    recorder.names = given.name or recorder.names
     plain = recorder.plain()
-    pairs = [(name, fix) for name, fix in pairs_with_settings() if name in plain]
-    fixed = recorder.under([(name, PRACTICE[name]["fixes"][fix]["setting"]) for name, fix in pairs], "fix")
+    wanted = recorder.fixes_with_settings()
+    fixed = recorder.under(wanted, "fix")
     advised = recorder.under([(name, text) for name in plain for text in settings_in(plain[name]["remedies"])], "advised")
-    tried = {} if given.no_try else recorder.tries([(name, PRACTICE[name]["fixes"][fix]["setting"]) for name, fix in pairs])
+    tried = {} if given.no_try else recorder.tries(wanted)
     sums = {"counts": [], "first": [], "figures": [], "settings": [], "try": []}
     print("| program | subject | torch: compiles, eager | best | first remedy | first | figures | setting = edit | try = edit |")
     print("|---|---|---|---|---|---|---|---|---|")
@@ -37,8 +39,8 @@ def main():
         sums["counts"].append(plain[name]["counts"] == expected(measured[""]))
         sums["first"].append(first_is_right(name, remedies, measured, advised))
         figures = [figure_is_right(one, true_counts(name, one, measured, advised)) for one in remedies[:PRINTED] if figure_of(one)]
-        fixes = [(fix, PRACTICE[name]["fixes"][fix]["setting"]) for one, fix in pairs if one == name]
-        settings = [fixed[name, text]["counts"] == expected(measured[fix]) for fix, text in fixes]
+        fixes = [(fix, more["setting"]) for fix, more in PRACTICE[name]["fixes"].items() if (name, more["setting"]) in fixed]
+        settings = [fixed[name, text].get("counts") == expected(measured[fix]) for fix, text in fixes]
         trials = [tried[name, text] == of_function(measured[fix]) for fix, text in fixes if (name, text) in tried]
         sums["figures"] += figures
         sums["settings"] += settings
