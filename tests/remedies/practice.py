@@ -543,7 +543,7 @@ PRACTICE = {
     "partial_loss": {
         "function": "evaluate",
         "subject": "closures",
-        "fixes": {"tensor": {"setting": None, "names": ["move into a tensor"]}},
+        "fixes": {"tensor": {"setting": "tensor=L['loss'].keywords['weight']@evaluate", "names": ["move into a tensor"]}},
         "best": ["tensor"],
     },
     "numpy_rate": {
