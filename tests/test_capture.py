@@ -105,6 +105,14 @@ def test_metadata_of_dtypes(alone):
     alone(METADATA)
 
 
+@pytest.mark.parametrize("ways", [(), ("trace",), ("read",), ("trace", "read")], ids="-".join)
+def test_threads_and_cells(python, dyntrace, ways):
+    """Threads capture, split and call functions with cells while trace functions, or another thread, read their frames."""
+    done = subprocess.run([python, "-X", "faulthandler", CAPTURE / "threads.py", "2", *ways], capture_output=True, text=True, timeout=300,
+                          env=dict(os.environ, PYTHONPATH=str(Path(dyntrace).parent / "lib" / "python")))
+    assert done.returncode == 0 and done.stdout.endswith(" calls, 0 wrong\n"), done.stdout + done.stderr
+
+
 def test_wrong_compilers_are_found(alone):
     """The judge itself: the functions agree with themselves, and each compiler that is wrong in one way is seen."""
     assert ", 0 differ" in alone(CAPTURE / "corpus.py", "--compile", "identity").stdout

@@ -396,6 +396,33 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
          compat_set_c_remaining(ts, compat_c_remaining(ts) + (n)))
 #endif
 
+/* Each free variable of FRAME, which does not begin any more, gets its cell, if FRAME has an object:
+ * somebody may keep that who saw FRAME while it was watched, another thread. Up to 3.12 f_locals
+ * reads a cell from each without looking; or takes them from the function's closure, if FRAME has
+ * not started, which a resume function lets go of. */
+static inline void compat_give_cells(compat_frame *frame)
+{
+    PyCodeObject *code = compat_code(frame);
+    const int first = code->co_nlocalsplus - code->co_nfreevars;
+    PyObject *closure;
+
+    if (!frame->frame_obj)
+        return;
+    closure = compat_function(frame)->func_closure;
+    for (int i = 0; i < code->co_nfreevars; i++) {
+        const bool has = closure && i < PyTuple_GET_SIZE(closure);
+
+        if (compat_local(frame, first + i))
+            continue;
+        compat_give_local(frame, first + i,
+                          has ? Py_NewRef(PyTuple_GET_ITEM(closure, i)) : PyCell_New(NULL));
+    }
+#if PY_VERSION_HEX < 0x030d0000
+    if (code->co_nfreevars && !compat_has_started(frame))
+        frame->prev_instr = _PyCode_CODE(code); /* as f_locals does */
+#endif
+}
+
 /* A frame that has not started is done with, because other code has run in its place. 3.11: its
  * caller clears it. 3.13: there is a function that CPython exports for its JIT. 3.12 has neither,
  * so CPython is made to run one RETURN_VALUE in it. The exception that is pending stays.
@@ -405,6 +432,7 @@ extern void _PyEval_FrameClearAndPop(PyThreadState *, struct _PyInterpreterFrame
 #endif
 static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
 {
+    compat_give_cells(frame);
 #if PY_VERSION_HEX >= 0x030c0000
     PyObject *const pending = ts->current_exception;
 

@@ -448,6 +448,8 @@ static void replace_begin(struct tracer *t, compat_frame *frame)
         compat_set_code(frame, t->replacement_for);
     for (int i = 0; i < count; i++)
         compat_drop_local(t->replaced, i);
+    if (t->replaced)
+        compat_give_cells(t->replaced);
     /* Nobody sees the function that was made. But a generator's frame is laid out by its function's
      * code. */
     if (t->replaced && !(compat_code(frame)->co_flags & GENERATORS))
