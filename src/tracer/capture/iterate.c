@@ -190,7 +190,8 @@ enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterato
     } else {
         if (of && of->kind == SHADOW_ITERATOR && strchr("mfz", of->step) && !is_native(of))
             return next_of_each(c, w, of, slots);
-        if (!is_native(of))
+        /* a dict's view has the shadow of an iterator and is none: next() of it raises */
+        if (!is_native(of) || !PyIter_Check(iterator))
             return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
         if (of->kind == SHADOW_ITERATOR && !of->step && is_graph(of->value, of->parent) &&
             (ended = may_operate(c, true)))

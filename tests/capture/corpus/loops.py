@@ -214,3 +214,20 @@ def variable_after_loop(x):
     for i in range(3):
         y = x * i
     return y, i
+
+
+def next_of_keys(x):
+    """A dict's view is no iterator."""
+    x = x + 1
+    return x, next({"a": 1}.keys())
+
+
+def next_of_values(x):
+    d = {"a": x + 1}
+    return next(d.values(), "end")
+
+
+def next_of_items(x, d={"a": 1}):
+    items = d.items()
+    x = x * len([*items])
+    return x, next(items)
