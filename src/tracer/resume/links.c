@@ -78,7 +78,7 @@ static PyObject *take(compat_frame *frame, PyCodeObject *resume, int i, int stac
     if (kind & CO_FAST_FREE && !(value && PyCell_Check(value)))
         return PyCell_New(NULL);
     /* CPython reads f_locals through it as long as FRAME lives. */
-    if (is_free(compat_code(frame), at))
+    if (value && is_free(compat_code(frame), at))
         return Py_NewRef(value);
     value = compat_take_local(frame, at);
     /* A debugger may send FRAME back from its last instruction. */
@@ -134,19 +134,20 @@ static PyObject *refuse_call(PyObject *function, PyObject *const *args, size_t c
 
 static PyObject *leave(PyObject *object, PyObject *ignored)
 {
-    PyCodeObject *resume = (PyCodeObject *)object;
+    PyCodeObject *resume = (PyCodeObject *)object; /* resume.c has looked */
     PyThreadState *ts = PyThreadState_Get();
     compat_frame *frame = compat_current_frame(ts);
+    PyObject *const link = link_of(resume);
     /* all, or none */
     const int named = resume->co_kwonlyargcount, arguments = resume->co_argcount + named;
     const int cell_count = resume->co_nfreevars,
-              locals = (int)link_number(link_of(resume), LINK_LOCALS);
+              locals = link ? (int)link_number(link, LINK_LOCALS) : 0;
     OWNED PyObject *cells = NULL, *handed = NULL, *made = NULL, *keys = NULL;
     PyFunctionObject *function;
     vectorcallfunc call;
     PyObject *result;
 
-    if (!frame || !find_constant(compat_code(frame), leave, object))
+    if (!frame || !link || !find_constant(compat_code(frame), leave, object))
         return PyErr_Format(PyExc_RuntimeError, "only the first part of a function may call this");
     if (!(cells = take_all(frame, resume, resume->co_nlocalsplus - cell_count, cell_count, INT_MAX,
                            false)) ||

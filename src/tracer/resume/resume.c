@@ -93,6 +93,8 @@ static PyObject *make(PyObject *module, PyObject *args)
 
 static PyObject *make_leave(PyObject *module, PyObject *code)
 {
+    if (!PyCode_Check(code))
+        return PyErr_Format(PyExc_TypeError, "expected a code object");
     return PyCFunction_New(&leave_method, code);
 }
 
