@@ -105,6 +105,11 @@ def test_metadata_of_dtypes(alone):
     alone(METADATA)
 
 
+def test_values_that_change_meanwhile(alone):
+    """What the program's code does to variables, cells, containers and classes of a call that is watched is seen, and no crash."""
+    assert alone(CAPTURE / "changed.py").stdout == "24 cases, 0 differ\n"
+
+
 @pytest.mark.parametrize("ways", [(), ("trace",), ("read",), ("trace", "read")], ids="-".join)
 def test_threads_and_cells(python, dyntrace, ways):
     """Threads capture, split and call functions with cells while trace functions, or another thread, read their frames."""

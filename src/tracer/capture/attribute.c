@@ -43,7 +43,8 @@ struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name
 static enum ended array_attribute(struct capture *c, struct watched *w, int slots, PyObject *owner,
                                   struct shadow *of, PyObject *name, bool method)
 {
-    PyObject *descriptor = _PyType_Lookup(Py_TYPE(owner), name), *value = NULL;
+    OWNED PyObject *descriptor = Py_XNewRef(_PyType_Lookup(Py_TYPE(owner), name));
+    PyObject *value = NULL;
     const char *text = PyUnicode_AsUTF8(name);
     const bool function =
         descriptor && (PyFunction_Check(descriptor) || Py_IS_TYPE(descriptor, &PyMethodDescr_Type));
@@ -78,7 +79,8 @@ static enum ended array_attribute(struct capture *c, struct watched *w, int slot
 enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)
 {
     PyTypeObject *type = Py_TYPE(owner);
-    PyObject *descriptor = _PyType_Lookup(type, name);
+    /* a key of the object's dict may compare by code that takes it away */
+    OWNED PyObject *descriptor = Py_XNewRef(_PyType_Lookup(type, name));
     const bool own = !descriptor || Py_IS_TYPE(descriptor, &PyMemberDescr_Type),
                function = descriptor && PyFunction_Check(descriptor);
 
@@ -109,7 +111,7 @@ static struct shadow *module_attribute(struct capture *c, PyObject *owner, struc
                                        PyObject *name, PyObject **value)
 {
     static const char *const dicts[] = {"_parameters", "_buffers", "_modules"};
-    PyObject *function = _PyType_Lookup(Py_TYPE(owner), word_of("__getattr__"));
+    OWNED PyObject *function = Py_XNewRef(_PyType_Lookup(Py_TYPE(owner), word_of("__getattr__")));
     PyObject *module =
         function && PyFunction_Check(function) ? ((PyFunctionObject *)function)->func_module : NULL;
 
@@ -165,7 +167,7 @@ static struct shadow *class_attribute(struct capture *c, PyObject *owner, struct
                                       PyObject *name, PyObject **value)
 {
     PyTypeObject *type = (PyTypeObject *)owner;
-    PyObject *found = _PyType_Lookup(type, name);
+    OWNED PyObject *found = Py_XNewRef(_PyType_Lookup(type, name));
     const bool in_c = found && (Py_IS_TYPE(found, &PyMethodDescr_Type) ||
                                 Py_IS_TYPE(found, &PyClassMethodDescr_Type));
     bool is_class_method;
@@ -198,7 +200,7 @@ static struct shadow *class_attribute(struct capture *c, PyObject *owner, struct
 static struct shadow *object_attribute(struct capture *c, PyObject *owner, struct shadow *of,
                                        PyObject *name, PyObject **value)
 {
-    PyObject *descriptor = _PyType_Lookup(Py_TYPE(owner), name);
+    OWNED PyObject *descriptor = Py_XNewRef(_PyType_Lookup(Py_TYPE(owner), name));
     const bool made = of->kind == SHADOW_OBJECT;
     struct shadow *source;
     enum found found;
@@ -287,7 +289,8 @@ static struct shadow *constant_attribute(struct capture *c, PyObject *owner, str
 enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObject *owner,
                           struct shadow *of, PyObject *name, bool method)
 {
-    PyObject *value = NULL, *descriptor = _PyType_Lookup(Py_TYPE(owner), name);
+    OWNED PyObject *descriptor = Py_XNewRef(_PyType_Lookup(Py_TYPE(owner), name));
+    PyObject *value = NULL;
     struct shadow *shadow = NULL;
 
     c->kind = NULL;

@@ -275,6 +275,8 @@ static const char *takes_of(const char *name, PyObject *self)
 /* May any item of CONTAINER, a list or dict, go? */
 static bool all_go(struct capture *c, PyObject *container, struct shadow *of)
 {
+    if (PyObject_Size(container) != of->count)
+        return false;
     for (Py_ssize_t i = 0; i < of->count; i++)
         if (!lets_go(c,
                      PyList_Check(container) ? PyList_GET_ITEM(container, i)

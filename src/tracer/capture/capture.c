@@ -21,8 +21,9 @@ PyObject *node_new(PyObject *op, PyObject *name, PyObject *target, PyObject *arg
     PyTypeObject *type = (PyTypeObject *)module_has(&module, "dyntrace.graph", "Node");
     OWNED PyObject *arguments = args, *named = keywords ? keywords : PyDict_New(), *made = NULL;
 
-    if (!type || !op || !args || !named || !(made = type->tp_alloc(type, 0)) ||
-        PyObject_SetAttr(made, word_of("op"), op) ||
+    if (!type || !PyType_Check((PyObject *)type) || !op || !args || !named)
+        return NULL;
+    if (!(made = type->tp_alloc(type, 0)) || PyObject_SetAttr(made, word_of("op"), op) ||
         PyObject_SetAttr(made, word_of("name"), name ? name : Py_None) ||
         PyObject_SetAttr(made, word_of("target"), target) ||
         PyObject_SetAttr(made, word_of("args"), arguments) ||

@@ -56,7 +56,9 @@ enum shadow_kind {
     /* made here, of the code key; items: cells of its closure; parent, next: its defaults, those of
      * keywords, or NULL; child: its globals */
     SHADOW_FUNCTION,
-    SHADOW_CELL,    /* made here, or parent is its source; items[0]: what is in it, or NULL */
+    /* made here, or parent is its source; items[0]: what is in it, or NULL; value: that itself, to
+     * be compared only */
+    SHADOW_CELL,
     SHADOW_CHANGED, /* child of a source: what was there has given way to value, of items[0] */
 };
 
@@ -109,6 +111,8 @@ struct watched {
     int variables, depth, before; /* depth: of the stack; before: as the instruction began */
     /* owned: of variables, then the stack; then the stack as the instruction began */
     struct shadow **shadow;
+    /* owned: each variable's value as it was put there, to be compared only: the frame has it */
+    PyObject **put;
     /* borrowed: of keyword arguments, for the call that has begun; or NULL */
     PyObject *names;
     struct shadow *function; /* of the function, or NULL */
@@ -235,6 +239,9 @@ static inline bool is_container(const struct shadow *shadow)
 struct shadow *shadow_new(struct capture *c, enum shadow_kind kind, Py_ssize_t room);
 struct shadow *shadow_const(struct capture *c, PyObject *value);
 struct shadow *shadow_node(struct capture *c, PyObject *node, bool fixed, bool counted);
+/* Is VALUE of the type that SHADOW is made for? Code of the program's may have put another value
+ * where SHADOW's was: by f_locals, by a cell, into a list that it found. */
+bool shadow_fits(const struct shadow *shadow, PyObject *value);
 int shadow_add(struct capture *c, struct shadow *container, PyObject *key, struct shadow *item);
 /* As it is now. NULL: no memory. */
 struct shadow *shadow_copy(struct capture *c, const struct shadow *shadow);
@@ -559,6 +566,8 @@ enum ended call_known(struct capture *c, struct watched *w, const struct call *c
 /* ---- step.c ---- */
 enum ended watch(struct capture *c, struct watched *w);
 int watched_open(struct capture *c, struct watched *w, compat_frame *frame);
+/* The variables of W's frame have been put there by CPython. */
+void watched_put(struct watched *w);
 void watched_close(struct capture *c, struct watched *w);
 static inline bool capture_awaits(struct capture *c, compat_frame *frame)
 {

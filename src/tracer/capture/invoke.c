@@ -370,6 +370,7 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     struct shadow **shadows = capture_room(c, sizeof *shadows * (size_t)(all + 1));
     const struct attempt attempt = attempt_begin(c);
     const bool may_end = c->may_end;
+    OWNED PyObject *kept = NULL;
     struct shadow *shadow;
     PyObject *result;
     int depth = 0;
@@ -392,6 +393,8 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     w->unseen = false;
     c->entered = c->inner_broke = false;
     c->returned_shadow = NULL;
+    /* the program may give the function other code, and CODE's place to that */
+    kept = Py_NewRef((PyObject *)code);
     Py_INCREF(function);
     result = run_call(call);
     Py_DECREF(function);
@@ -430,8 +433,8 @@ bool can_step(struct capture *c, PyObject *function, struct shadow *of)
     code = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
     if ((code->co_flags & (needed | refused)) != needed)
         return false;
-    if (of->kind == SHADOW_FUNCTION)
-        return true;
+    if (of->kind == SHADOW_FUNCTION) /* its code can be set */
+        return !of->key || of->key == (PyObject *)code;
     if (of->kind != SHADOW_SOURCE ||
         !(is_nested(function) ? value_type_known(c, function, of) : value_known(c, function, of)) ||
         !(source = source_attribute(c, of, "__code__", (PyObject *)code)))
@@ -476,6 +479,7 @@ static enum ended enter(struct capture *c, struct watched *w, const struct call 
             w->shadow[i] = w->shadow[free];
     }
     result = run_call(call);
+    watched_put(w);
     for (int i = 0; i < w->variables; i++)
         if (!compat_local(w->frame, i))
             w->shadow[i] = NULL;

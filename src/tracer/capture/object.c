@@ -222,7 +222,8 @@ enum ended super_made(struct capture *c, struct watched *w, const struct call *c
 struct shadow *super_method(struct capture *c, PyObject *type, PyObject *self, struct shadow *of,
                             PyObject *name)
 {
-    PyObject *mro = Py_TYPE(self)->tp_mro, *next, *found;
+    OWNED PyObject *mro = Py_NewRef(Py_TYPE(self)->tp_mro);
+    PyObject *next, *found;
     struct shadow *source = class_source(c, self, of->items[1]);
     Py_ssize_t at = 0, count = PyTuple_GET_SIZE(mro);
     OWNED PyObject *number = NULL;

@@ -42,7 +42,11 @@ struct shadow shadow_of_null = {.kind = SHADOW_CONST};
 
 void stack_push(struct watched *w, PyObject *value, struct shadow *shadow)
 {
-    w->shadow[w->variables + w->depth] = value ? shadow : &shadow_of_null;
+    if (!value)
+        shadow = &shadow_of_null;
+    else if (shadow && !shadow_fits(shadow, value))
+        shadow = NULL;
+    w->shadow[w->variables + w->depth] = shadow;
     compat_give_local(w->frame, w->variables + w->depth++, value);
 }
 

@@ -54,6 +54,7 @@ static enum ended load_fast(struct capture *c, struct watched *w, uint32_t varia
 {
     enum ended ended = may_load(c, w, variable);
 
+    c->failed |= compat_local(w->frame, (int)variable) != w->put[variable];
     if (!ended)
         stack_push(w, Py_NewRef(compat_local(w->frame, (int)variable)),
                    one_of(c, w->shadow[variable]));
@@ -65,6 +66,7 @@ static void store(struct watched *w, uint32_t variable, PyObject *value, struct 
     PyObject *old = compat_take_local(w->frame, (int)variable);
 
     compat_give_local(w->frame, (int)variable, value);
+    w->put[variable] = value;
     w->shadow[variable] = shadow;
     Py_XDECREF(old);
 }
@@ -121,13 +123,15 @@ static enum ended two(struct capture *c, struct watched *w, uint32_t arg)
 
 /* ---- cells ---- */
 
-static struct shadow *cell_shadow(struct capture *c, struct shadow *content, struct shadow *source,
-                                  bool outside)
+/* The shadow of CELL, in which there is what CONTENT is the shadow of. */
+static struct shadow *cell_shadow(struct capture *c, struct shadow *content, PyObject *cell,
+                                  struct shadow *source, bool outside)
 {
     struct shadow *made = shadow_new(c, SHADOW_CELL, 1);
 
     if (made) {
         shadow_add(c, made, NULL, content);
+        made->value = compat_cell_content(cell);
         made->parent = source;
         made->guarded = outside;
     }
@@ -142,7 +146,8 @@ static enum ended make_cell(struct capture *c, struct watched *w, uint32_t varia
     if (!cell)
         return ENDED_RAISED;
     compat_give_local(w->frame, (int)variable, cell);
-    w->shadow[variable] = cell_shadow(c, w->shadow[variable], NULL, false);
+    w->put[variable] = cell;
+    w->shadow[variable] = cell_shadow(c, w->shadow[variable], cell, NULL, false);
     return ENDED_NOT;
 }
 
@@ -164,7 +169,7 @@ static struct shadow *free_cell(struct capture *c, struct watched *w, int i, PyO
                (source = source_read(c, source, '[', number, cell))) {
         content = source_attribute(c, source, "cell_contents", value);
     }
-    return cell_shadow(c, content, source, true);
+    return cell_shadow(c, content, cell, source, true);
 }
 
 static enum ended copy_free(struct capture *c, struct watched *w, int count)
@@ -205,9 +210,12 @@ static enum ended deref(struct capture *c, struct watched *w, uint32_t variable,
 
     if (stores ? !cell || !PyCell_Check(cell) : !old)
         return unbound(c, w, variable);
+    /* it has been set meanwhile */
+    if (content && content == of->items[0])
+        c->failed |= of->value != old;
+    else if (content && content->kind == SHADOW_SOURCE)
+        c->failed |= content->value != old;
     if (!stores) {
-        /* it has been set meanwhile */
-        c->failed |= content && content->kind == SHADOW_SOURCE && content->value != old;
         stack_push(w, Py_NewRef(old), content);
         return ENDED_NOT;
     }
@@ -221,6 +229,7 @@ static enum ended deref(struct capture *c, struct watched *w, uint32_t variable,
         return break_at_death(c);
     value = pop(w, &shadow);
     of->items[0] = shadow;
+    of->value = value;
     PyCell_SET(cell, value);
     Py_XDECREF(old);
     return ENDED_NOT;
@@ -279,17 +288,18 @@ static enum ended make_function(struct capture *c, struct watched *w, struct com
 
 static enum ended load_global(struct capture *c, struct watched *w, PyObject *name, bool null)
 {
-    PyObject *globals = w->frame->f_globals, *builtins = w->frame->f_builtins, *value;
+    PyObject *globals = w->frame->f_globals, *builtins = w->frame->f_builtins;
+    OWNED PyObject *value = NULL;
     struct shadow *shadow;
 
     if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins) || !w->globals)
         return break_at(c, "instruction", "globals that are no dict");
-    value = PyDict_GetItemWithError(globals, name);
+    value = Py_XNewRef(PyDict_GetItemWithError(globals, name));
     if (value) {
         shadow = source_read(c, w->globals, '[', name, value);
     } else {
         struct shadow *missing = source_read(c, w->globals, '!', name, NULL);
-        value = PyErr_Occurred() ? NULL : PyDict_GetItemWithError(builtins, name);
+        value = PyErr_Occurred() ? NULL : Py_XNewRef(PyDict_GetItemWithError(builtins, name));
         if (!value || !missing) {
             PyErr_Clear();
             return break_at(c, "instruction", "global %.100s, which is not there",
@@ -355,8 +365,8 @@ static enum ended begin_with(struct capture *c, struct watched *w)
 {
     struct operands manager = {{stack_value(w, 0)}, {stack_shadow(w, 0)}};
     PyTypeObject *type = Py_TYPE(manager.values[0]);
-    PyObject *exit = _PyType_Lookup(type, word_of("__exit__")),
-             *enter = _PyType_Lookup(type, word_of("__enter__"));
+    OWNED PyObject *exit = Py_XNewRef(_PyType_Lookup(type, word_of("__exit__"))),
+                   *enter = Py_XNewRef(_PyType_Lookup(type, word_of("__enter__")));
     enum ended ended = ENDED_BEFORE;
 
     if (enter && exit && PyFunction_Check(enter) && PyFunction_Check(exit) &&
@@ -413,6 +423,7 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case LOAD_FAST_AND_CLEAR:
         shadow = w->shadow[action.arg];
         w->shadow[action.arg] = NULL;
+        w->put[action.arg] = NULL;
         stack_push(w, compat_take_local(w->frame, (int)action.arg), shadow);
         return ENDED_NOT;
     case LOAD_CONST:
@@ -505,6 +516,21 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     return break_at(c, "instruction", "an instruction that is not followed");
 }
 
+/* Has code of the program's set a variable of W's frame (f_locals)? */
+static bool variables_changed(const struct watched *w)
+{
+    for (int i = 0; i < w->variables; i++)
+        if (w->put[i] != compat_local(w->frame, i))
+            return true;
+    return false;
+}
+
+void watched_put(struct watched *w)
+{
+    for (int i = 0; i < w->variables; i++)
+        w->put[i] = compat_local(w->frame, i);
+}
+
 enum ended watch(struct capture *c, struct watched *w)
 {
     bool in_call = false, make_bool;
@@ -552,6 +578,7 @@ enum ended watch(struct capture *c, struct watched *w)
         if (!in_call)
             w->names = NULL;
     }
+    c->failed |= variables_changed(w);
     if (ended == ENDED_RAISED)
         break_at(c, "raised", "it raised %.100s",
                  PyErr_Occurred() ? ((PyTypeObject *)PyErr_Occurred())->tp_name : "nothing");
@@ -575,15 +602,18 @@ int watched_open(struct capture *c, struct watched *w, compat_frame *frame)
     w->held = PyCode_GetCode(code);
     w->shadow = calloc((size_t)code->co_nlocalsplus + 2 * (size_t)code->co_stacksize + 2,
                        sizeof *w->shadow);
+    w->put = calloc((size_t)code->co_nlocalsplus + 1, sizeof *w->put);
     /* CPython raises that */
-    if (!w->held || !w->shadow || compat_recursion_remaining(c->ts) <= 0) {
+    if (!w->held || !w->shadow || !w->put || compat_recursion_remaining(c->ts) <= 0) {
         Py_CLEAR(w->held);
         free(w->shadow);
+        free(w->put);
         PyErr_Clear();
         return -1;
     }
     w->bytes = (const uint8_t *)PyBytes_AS_STRING(w->held);
     w->units = (int32_t)(PyBytes_GET_SIZE(w->held) / 2);
+    watched_put(w);
     c->innermost = w;
     compat_step_begin(c->ts, frame);
     return 0;
@@ -594,7 +624,9 @@ void watched_close(struct capture *c, struct watched *w)
     compat_step_end(c->ts, w->frame);
     c->innermost = w->outer;
     free(w->shadow);
+    free(w->put);
     w->shadow = NULL;
+    w->put = NULL;
     Py_CLEAR(w->held);
 }
 
@@ -653,7 +685,8 @@ static bool take_up(struct capture *c, struct watched *w, struct shadow *of)
     for (int32_t unit = 0; unit < w->next && !of->fixed; unit++) { /* what ran when it was made */
         const int op = w->bytes[2 * unit], arg = w->bytes[2 * unit + 1];
         if (op == MAKE_CELL)
-            w->shadow[arg] = cell_shadow(c, w->shadow[arg], NULL, false);
+            w->shadow[arg] =
+                cell_shadow(c, w->shadow[arg], compat_local(w->frame, arg), NULL, false);
         else if (op == EXTENDED_ARG || (op == COPY_FREE_VARS && copy_free(c, w, arg)))
             return false;
     }
@@ -694,8 +727,10 @@ PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *fram
         known = known && !generator->counted && shadow_change(c, generator);
     else
         c->awaited_code = NULL;
-    for (int i = 0; !generator && c->awaited_call && i < c->awaited_call->count; i++)
-        known &= compat_local(frame, i) == c->awaited_call->args[i];
+    if (!generator && c->awaited_call)
+        known &= c->awaited_call->count <= compat_code(frame)->co_argcount;
+    for (int i = 0; known && !generator && c->awaited_call && i < c->awaited_call->count; i++)
+        known = compat_local(frame, i) == c->awaited_call->args[i];
     if (!known || watched_open(c, &w, frame)) {
         if (generator)
             generator->counted = c->inner_broke = true;

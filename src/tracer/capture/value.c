@@ -26,6 +26,10 @@ static bool is_known_type(PyTypeObject *type)
 
 int value_register(PyObject *type)
 {
+    if (!PyType_Check(type)) {
+        PyErr_SetString(PyExc_TypeError, "expected a class");
+        return -1;
+    }
     if (!array_types && !(array_types = PyList_New(0)))
         return -1;
     return is_known_type((PyTypeObject *)type) ? 0 : PyList_Append(array_types, type);
@@ -180,16 +184,21 @@ static bool is_made_of(bool (*leaf)(PyObject *value), PyObject *value, int depth
     if (--*items < 0 || leaf(value))
         return *items >= 0;
     if (PyTuple_CheckExact(value) || (depth > 0 && PyList_CheckExact(value))) {
-        while (at < PySequence_Fast_GET_SIZE(value) &&
-               is_made_of(leaf, PySequence_Fast_GET_ITEM(value, at), depth - 1, items))
-            at++;
-        return at == PySequence_Fast_GET_SIZE(value);
+        for (; at < PySequence_Fast_GET_SIZE(value); at++) {
+            /* an attribute of an array may be code that empties the list */
+            OWNED PyObject *one = Py_NewRef(PySequence_Fast_GET_ITEM(value, at));
+            if (!is_made_of(leaf, one, depth - 1, items))
+                return false;
+        }
+        return true;
     }
     if (depth <= 0 || !PyDict_CheckExact(value))
         return false;
-    while (PyDict_Next(value, &at, &key, &item))
-        if (!value_is_simple(key) || !is_made_of(leaf, item, depth - 1, items))
+    while (PyDict_Next(value, &at, &key, &item)) {
+        OWNED PyObject *one = Py_NewRef(item);
+        if (!value_is_simple(key) || !is_made_of(leaf, one, depth - 1, items))
             return false;
+    }
     return true;
 }
 
@@ -268,6 +277,41 @@ struct shadow *shadow_node(struct capture *c, PyObject *node, bool fixed, bool c
         made->counted = counted;
     }
     return made;
+}
+
+bool shadow_fits(const struct shadow *shadow, PyObject *value)
+{
+    PyTypeObject *type = Py_TYPE(value);
+
+    switch (shadow->kind) {
+    case SHADOW_CONST:
+    case SHADOW_SOURCE:
+        return !shadow->value || type == Py_TYPE(shadow->value);
+    case SHADOW_TUPLE:
+        return PyTuple_Check(value);
+    case SHADOW_LIST:
+        return PyList_Check(value);
+    case SHADOW_DICT:
+        return PyDict_Check(value);
+    case SHADOW_SLICE:
+        return PySlice_Check(value);
+    case SHADOW_OBJECT: /* __class__ can be set */
+        return !shadow->parent->value || (PyObject *)type == shadow->parent->value;
+    case SHADOW_GENERATOR:
+        return value == shadow->value;
+    case SHADOW_FUNCTION:
+        return PyFunction_Check(value);
+    case SHADOW_CELL:
+        return PyCell_Check(value);
+    case SHADOW_NODE:
+    case SHADOW_CALL:
+    case SHADOW_SUPER:
+    case SHADOW_METHOD:
+    case SHADOW_ITERATOR:
+    case SHADOW_CHANGED:
+        return true; /* who uses it looks at the value */
+    }
+    return false;
 }
 
 /* SHADOW has room for so many items, with keys if they are KEYED. False: no memory. */
