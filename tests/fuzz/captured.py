@@ -40,8 +40,8 @@ from pathlib import Path
 from evaluator import Runner
 
 BATCH = 20      # seeds of one process
-PATIENCE = 120  # seconds until a process hangs
 DEEP = 3        # foreign() inside foreign()
+THREADS = 6     # at a time
 CONTROLS = 5    # runs in which a batch that failed may fail without dyntrace
 # A batch has the acts of one of these, and those of none. CPython ends by a signal when threads and greenlets run while trace
 # functions come and go: 7 of 10 batches of a control did with 3.12.1, 2 of 10 with 3.13.0.
@@ -122,6 +122,7 @@ def play(seeds, without, only, control):
     except ImportError:
         greenlet = None
 
+    deepest = 1 if only else DEEP  # one act that calls two functions, each time, would go on for ever
     chooser, main_pid, state = random.Random(), os.getpid(), threading.local()
     kept, shared, table, now = [], [1.0, 2.0], {"a": 1.0}, {}
 
@@ -129,13 +130,14 @@ def play(seeds, without, only, control):
         return chooser.random() < p
 
     def foreign(p=1.0):
-        if not chance(p) or getattr(state, "deep", 0) > DEEP:
+        deep = getattr(state, "deep", 0)
+        if not chance(p) or deep > deepest:
             return None
-        state.deep = getattr(state, "deep", 0) + 1
+        state.deep = deep + 1
         try:
             return chooser.choice(acts)()
         finally:
-            state.deep -= 1
+            state.deep = deep
 
     def quiet(function, *args):
         try:
@@ -275,7 +277,7 @@ def play(seeds, without, only, control):
         return a if n <= 0 else recursive(n - 1, a) + 1
 
     chooser.seed(seeds[0])
-    state.deep = DEEP + 1  # not yet
+    state.deep = deepest + 1  # not yet
     object_ = O()
     space = {"np": np, "o": object_, "own": Own(), "descriptor": Described(), "number": 3, "range": range, "__name__": "fuzz"}
     space.update((thing.__name__, thing) for thing in (foreign, chance, helper, values, later, recursive, Own, O, Dies, Manager, Measured))
@@ -418,10 +420,16 @@ def play(seeds, without, only, control):
                 quiet(thing, *range(thing.__code__.co_argcount))
 
     def act_thread():
+        if threading.active_count() > THREADS:
+            return
         target = chooser.choice([call, gc.collect, dyntrace.reset, act_callback, act_inspect])
-        thread = threading.Thread(target=quiet, args=(target,), daemon=True)
+        thread = threading.Thread(target=deeper, args=(state.deep, target), daemon=True)
         thread.start()
         thread.join(0.02)
+
+    def deeper(deep, target):
+        state.deep = deep  # else each thread makes as many as the first one
+        quiet(target)
 
     def act_fork():
         if os.getpid() != main_pid or chance(0.7):
@@ -435,15 +443,23 @@ def play(seeds, without, only, control):
                 os._exit(0)
         os.waitpid(pid, 0)
 
+    def switch(to, *args):
+        deep = state.deep
+        try:
+            to.switch(*args)
+        finally:
+            state.deep = deep  # how deep this stack is, which another one does not know
+
     def act_greenlet():
         if greenlet:
-            one = greenlet.greenlet(lambda: (call(), quiet(greenlet.getcurrent().parent.switch, 1), call()))
-            one.switch()
-            kept.append(one) if chance(0.5) else one.switch()
+            deep = state.deep
+            one = greenlet.greenlet(lambda: (deeper(deep, call), quiet(switch, greenlet.getcurrent().parent, 1), call()))
+            switch(one)
+            kept.append(one) if chance(0.5) else switch(one)
 
     def act_switch():
         if greenlet and greenlet.getcurrent().parent:
-            greenlet.getcurrent().parent.switch(1)
+            switch(greenlet.getcurrent().parent, 1)
 
     def act_monitor():
         monitoring = getattr(sys, "monitoring", None)
@@ -457,7 +473,6 @@ def play(seeds, without, only, control):
     every = {name[4:]: thing for name, thing in locals().items() if name.startswith("act_")}
     acts = [thing for name, thing in every.items() if name not in without and (not only or name in only)]
     null = open(os.devnull, "w")
-    state.deep = 0
     signal.signal(signal.SIGUSR1, lambda *args: foreign(0.7))
 
     def drive(function):
@@ -479,7 +494,7 @@ def play(seeds, without, only, control):
                 sys.setprofile(None)
                 set_callback(None)
                 sys.setrecursionlimit(1000)
-                state.deep = 0
+                state.deep = deepest + 1  # until the next function is there
                 if hasattr(sys, "monitoring"):
                     quiet(sys.monitoring.set_events, 3, 0)
                 return
@@ -496,6 +511,7 @@ def play(seeds, without, only, control):
         now["g"] = quiet(chooser.choice(ways)) or f
         for _ in range(4):
             try:
+                state.deep = 0
                 if chance(0.4):
                     set_callback(chooser.choice([cut, whole, False]))
                 drive(now["g"])
@@ -556,7 +572,6 @@ def main():
     if options.play:
         if "LD_PRELOAD" not in os.environ:
             faulthandler.enable()
-        faulthandler.dump_traceback_later(PATIENCE, exit=True)
         warnings.simplefilter("ignore")
         play(options.seed, set(without), options.only, options.control)
     failures = 0
@@ -583,8 +598,11 @@ def run_all(runner, options, without):
         programs += len(seeds)
         now = [name for name in left_out if name != "-"] + rest_of(seeds)
         wrong = runner.run(seeds, now)
-        if wrong and any(runner.run(seeds, now, control=True) for _ in range(CONTROLS)):
+        controls = (runner.run(seeds, now, control=True) for _ in range(CONTROLS if wrong else 0))
+        fault = next(filter(None, controls), None)
+        if fault:
             own += 1
+            print("capture-fuzz: %d to %d: %s; without dyntrace: %s" % (seeds[0], seeds[-1], wrong.split(":")[0], fault.split(":")[0]), flush=True)
         elif wrong:
             failures += 1
             print(wrong[-6000:], flush=True)

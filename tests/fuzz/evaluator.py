@@ -33,7 +33,9 @@ import weakref
 MODES = "alone", "recorded"
 FEATURES = "threads", "signals", "trace", "gc-callbacks", "hooks", "switches"
 BATCH = 12      # programs of one process
-PATIENCE = 300  # seconds until a process hangs
+PATIENCE = 300  # seconds of processor time until a process hangs, however busy the machine is
+ASLEEP = 60     # seconds in which none of its threads runs
+MEMORY = 2 << 30  # bytes that a process may have in memory; a limit of the kernel's would count the sanitizer's shadow memory
 
 # {f}: the function, {g} another one, {a} a number. `ran` and `foreign` as in World.
 SHAPES = {
@@ -571,6 +573,22 @@ ACTS = """again callback collect deep fork garbage invalidate keep let_go limits
 
 # ---- many programs, each in a process with some others ----
 
+def look_at(group):
+    """Of the processes of process group GROUP: bytes in memory of the largest, seconds of processor time of all, and does one run?"""
+    largest, used, runs = 0, 0, False
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            # behind the name, which may have blanks: state, parent, group, ... ticks at 11 to 14, pages at 21
+            fields = open("/proc/%s/stat" % name).read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group:
+            largest = max(largest, int(fields[21]) * os.sysconf("SC_PAGE_SIZE"))
+            used += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+            runs |= fields[0] == "R"
+    return largest, used, runs
+
+
 class Runner:
     """Runs programs with one interpreter, build and mode."""
 
@@ -605,10 +623,19 @@ class Runner:
         with tempfile.TemporaryFile("w+") as output:
             process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=self.environment,
                                        start_new_session=True)
-            try:
-                status = process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                status = "hangs"
+            status, moved = None, time.monotonic()
+            while status is None:
+                try:
+                    status = process.wait(1)
+                except subprocess.TimeoutExpired:
+                    largest, used, runs = look_at(process.pid)
+                    moved = time.monotonic() if runs else moved
+                    if largest > MEMORY:
+                        status = "more than %d MB of memory" % (MEMORY >> 20)
+                    elif used > PATIENCE or time.monotonic() > moved + ASLEEP:
+                        status = "hangs"
+                        process.send_signal(signal.SIGABRT)  # says where
+                        time.sleep(1)
             try:
                 os.killpg(process.pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -646,7 +673,6 @@ def main():
         import faulthandler
         if "LD_PRELOAD" not in os.environ:
             faulthandler.enable()
-        faulthandler.dump_traceback_later(PATIENCE - 20, exit=True)
         warnings.simplefilter("ignore")
         for seed in options.seed:
             os.write(1, b"%d " % seed)
