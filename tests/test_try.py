@@ -423,6 +423,17 @@ def test_a_trace_that_may_not_be_written_is_refused_before_anything_runs(run, li
     assert "cannot be written" in refused(run, path, "f", "limit=3")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_the_command_of_another_users_trace_does_not_run_unasked(run, limited):
+    path = limited("open('ran', 'w')")
+    (path.parent / "ran").unlink()
+    os.chown(path, 12345, -1)
+    assert "belongs to another user" in refused(run, path, "f", "limit=3")
+    assert not (path.parent / "ran").exists()
+    tried(run, path, "f", "limit=3", "--yes")
+    assert (path.parent / "ran").exists()
+
+
 def test_a_damaged_trace_is_refused_before_anything_runs(run, limited):
     path = limited()
     data = bytearray(path.read_bytes())

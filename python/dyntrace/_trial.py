@@ -3,10 +3,10 @@
 Runs in: the traced process, quietly, around calls of the function (src/tracer/torch/bridge.c). It
 changes nothing of the program; with --calls it ends it, which is what was asked for.
 
-The unchanged run writes a line of JSON for each call into NAME.index, which describes the value, and
-the numbers of tensors and arrays into NAME.data. Another run reads these line by line and writes for
-each of its calls a line into NAME.verdict: equal, close, different, or unknown. NAME is the rank and
-which process of it was the how manieth to call the function.
+The unchanged run writes a line of JSON for each call into NAME.index, which describes the value,
+and the numbers of tensors and arrays into NAME.data. Another run reads these line by line and
+writes for each of its calls a line into NAME.verdict: equal, close, different, or unknown. NAME is
+RANK.N, for the process that was the Nth of its rank to call the function.
 """
 
 import json

@@ -741,7 +741,11 @@ static bool trying_plan(struct trying *trying, char *const *files, const char *n
     struct db *db;
     bool found;
 
-    if (!plan_read(plan, files) || !(db = find_open(files)))
+    plan->any_owner = given.yes;
+    if (!plan_read(plan, files))
+        return false;
+    db = find_open(files);
+    if (!db)
         return false;
     found = plan_find(plan, db, name);
     for (; found && *settings; settings++)

@@ -33,8 +33,8 @@ struct session_options {
     uint32_t setting_count;      /* SETTINGS_MAX at most */
 };
 
-/* How to run the command again, for `meta`: texts that `dyntrace try` needs besides the command. NULL:
- * not known, or not to be kept. Borrowed. */
+/* How to run the command again, for `meta`: texts that `dyntrace try` needs besides the command.
+ * NULL: not known, or not to be kept. Borrowed. */
 struct session_again {
     const char *directory;  /* where it ran */
     const char *executable; /* what was executed: of a script, -m or -c the interpreter */

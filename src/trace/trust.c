@@ -104,7 +104,7 @@ static bool schema_is_ours(sqlite3 *handle, int *status)
     return same;
 }
 
-/* Make in `temp`, empty, the tables of ours that are younger than HANDLE's file, which has THEIRS. */
+/* Make in `temp`, empty, our tables that are younger than HANDLE's file, which has THEIRS. */
 static void younger_make(sqlite3 *handle, const char *theirs, int *status)
 {
     static const char lacking[] =

@@ -22,7 +22,7 @@ char *trust_schema(struct sqlite3 *handle, int *status);
  * Borrowed. */
 const char *trust_schema_made(void);
 
-/* Make in HANDLE's file, which may be read and can be written, the tables and views of trials, where
+/* Make the tables and views of trials in HANDLE's file, which may be read and can be written, where
  * it has none. SQLite's status. */
 int trust_make_trials(struct sqlite3 *handle);
 

@@ -141,7 +141,7 @@ static struct text plain_text(const char *path, bool sorted)
 
 /* ---- comparing ----------------------------------------------------------- */
 
-/* The word at *AT, its LENGTH, and *AT behind it; a line's end is a word. NULL: there is no more. */
+/* The word at *AT, its LENGTH, and *AT behind it. A line's end is a word. NULL: that was all. */
 static const char *word_next(const char **at, size_t *length)
 {
     const char *word = *at + strspn(*at, " \t");

@@ -167,6 +167,13 @@ static bool is_writable(const char *path)
     return stat(path, &status) == 0 && status.st_mode & 0222 && access(path, W_OK) == 0;
 }
 
+static bool is_own(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && status.st_uid == geteuid();
+}
+
 bool plan_read(struct plan *plan, char *const *files)
 {
     struct traces traces = traces_list(files);
@@ -193,6 +200,8 @@ bool plan_read(struct plan *plan, char *const *files)
                 db_integer(db, 0, "SELECT COUNT(DISTINCT rank) > 1 FROM process WHERE rank >= 0");
     options_read(plan, db);
     why = refusal_of(plan, db);
+    if (!why && !plan->any_owner && !is_own(plan->path))
+        why = "belongs to another user, and its command would run as you: --yes runs it";
     if (why && !db_failed(db))
         say_error("try: %s: %s", plan->path, why);
     else if (!why && !is_writable(plan->path))

@@ -36,6 +36,7 @@ struct plan {
     const char *executable; /* what was executed, or NULL */
     bool interpreted;       /* an interpreter, of a script, -m or -c */
     const char *command_json;
+    bool any_owner;   /* the trace may be another user's; set before plan_read() */
     bool values_kept; /* the recording keeps values: so may we */
     bool job;         /* several ranks: their lines come in any order */
     /* FUNC, if one was named; else the one with most recompiles, which step times are of */
@@ -48,7 +49,7 @@ struct plan {
     bool chosen;           /* by us: pairs of the best follow */
 };
 
-/* Read from the trace of FILES how its command runs again. False: it was said why that cannot be. */
+/* Read from the trace of FILES how its command runs again. False: it was said why it cannot. */
 bool plan_read(struct plan *plan, char *const *files);
 
 /* Find the function NAME in DB, or for NULL the worst. False: it was said why not. */
