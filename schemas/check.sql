@@ -43,9 +43,13 @@ INSERT INTO limits VALUES (?1, ?2, ?3, ?4);
 -- Those that made code; for limit 0 only recompiles, in a part of the trace only those whose cache held an entry then.
 INSERT INTO found
 SELECT ?1, COUNT(*) OVER (PARTITION BY m.process_id), m.process_id, m.code_id, COALESCE(n.calls, 0), m.compile_id,
-       substr(COALESCE(k.why, m.reason), 1, min(400, instr(COALESCE(k.why, m.reason) || char(10), char(10)) - 1))
+       COALESCE(cause_words(k.kind, k.source, k.aspect, k.dimension, substr(k.expected, 1, 400), substr(k.actual, 1, 400), substr(k.text, 1, 1000)),
+                substr(as_written(substr(COALESCE(k.why, m.reason), 1, 4000)), 1, min(400, instr(COALESCE(k.why, m.reason) || char(10), char(10)) - 1)))
+       || COALESCE('; needed by ' || needed_by(substr(g.user_stack, 1, 4000), substr(k.text, 1, 1000), c.qualname), '')
 FROM compiles m
 LEFT JOIN recompile_causes k ON k.cause_id = m.cause_id
+LEFT JOIN guard g ON g.guard_id = k.guard_id
+LEFT JOIN code c ON c.code_id = m.code_id
 LEFT JOIN counted n ON n.code_id = m.code_id AND n.process_id = m.process_id
 WHERE m.cache_entry_id IS NOT NULL AND (?1 > 0 OR m.is_recompile)
   AND (?1 > 0 OR NOT EXISTS (SELECT 1 FROM asked) OR EXISTS (
@@ -62,7 +66,8 @@ ORDER BY m.process_id, m.start_ns, m.compile_id;
 -- in a process that inherited it.
 INSERT INTO found
 WITH made AS MATERIALIZED (
-    SELECT b.graph_break_id, b.line, COALESCE(b.reason, '?') AS reason, m.compile_id, m.code_id, m.process_id, m.cache_entry_id, m.start_ns
+    SELECT b.graph_break_id, b.line, COALESCE(b.reason, '?') AS reason, substr(b.user_stack, 1, 4000) AS user_stack,
+           (SELECT qualname FROM code c WHERE c.code_id = m.code_id) AS qualname, m.compile_id, m.code_id, m.process_id, m.cache_entry_id, m.start_ns
     FROM graph_break b JOIN compiles m ON m.compile_id = b.compile_id
     WHERE m.code_id IN meant OR NOT EXISTS (SELECT 1 FROM meant)),
 met AS MATERIALIZED (
@@ -82,6 +87,7 @@ broke AS (
 )
 SELECT ?1, COUNT(*) OVER (PARTITION BY met_in), met_in, b.code_id, COALESCE(n.calls, 0), b.compile_id,
        'line ' || COALESCE(b.line, '?') || ': ' || substr(b.reason, 1, min(400, instr(b.reason || char(10), char(10)) - 1)) ||
+       COALESCE('; at ' || needed_by(b.user_stack, NULL, b.qualname), '') || COALESCE('; by ' || stack_path(b.user_stack), '') ||
        iif(times, printf('; compiled in the warm-up, met by %d call%s after it', times, iif(times = 1, '', 's')), '')
 FROM broke b LEFT JOIN counted n ON n.code_id = b.code_id AND n.process_id = b.met_in
 ORDER BY met_in, b.graph_break_id;

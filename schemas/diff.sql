@@ -60,7 +60,7 @@ FROM graph_break b JOIN compiles m USING (compile_id)
 WHERE ?2 IS NULL OR m.rank = ?2
 GROUP BY m.code_id, 4
 UNION ALL
-SELECT m.code_id, 'reason', 1, substr(COALESCE(r.kind, '?') || ' ' || COALESCE(r.source, r.text, '?'), 1, 400), COUNT(*)
+SELECT m.code_id, 'reason', 1, substr(COALESCE(r.kind, '?') || ' ' || COALESCE(as_written(r.source), r.text, '?'), 1, 400), COUNT(*)
 FROM recompile_cause r JOIN compiles m USING (compile_id)
 WHERE r.ordinal = 0 AND (?2 IS NULL OR m.rank = ?2)
 GROUP BY m.code_id, 4

@@ -272,7 +272,7 @@ ORDER BY before IS NULL, differs = 0, late IS NULL, ended IS NULL, slow IS NULL,
 --title Where ranks differ first
 --none All ranks compiled alike.
 --page `function` | `where` | ranks | compile | lookup | `guard` | `here` | `others` | at_ns: at
--- Where ranks differ, in order of time; ?1: how many rows, -1 or NULL all.
+-- Where ranks differ, in order of time; ?1: how many rows, -1 or NULL all; ?2: for a program, which gets the compiler's text.
 SELECT f.qualname AS function, f.filename || ':' || f.first_line AS "where",
        (SELECT group_concat(said, ',') FROM (
             SELECT CASE WHEN ROW_NUMBER() OVER (ORDER BY MIN(rank)) = 17 THEN '...' WHEN MIN(rank) = MAX(rank) THEN MIN(rank)
@@ -280,7 +280,8 @@ SELECT f.qualname AS function, f.filename || ':' || f.first_line AS "where",
             FROM (SELECT r.rank, r.rank - ROW_NUMBER() OVER (ORDER BY r.rank) AS island FROM differing g JOIN rank r USING(rank_id)
                   WHERE g.differs_id = d.differs_id)
             GROUP BY island ORDER BY MIN(rank) LIMIT 17)) AS ranks, d.nth AS compile, COALESCE(e.lookup, t.lookup) AS lookup,
-       d.source AS guard, substr(d.here, 1, 500) AS here, substr(d.there, 1, 500) AS others,
+       iif(?2, d.source, as_written(d.source)) AS guard, iif(?2, substr(d.here, 1, 500), as_written(substr(d.here, 1, 500))) AS here,
+       iif(?2, substr(d.there, 1, 500), as_written(substr(d.there, 1, 500))) AS others,
        COALESCE(e.at_ns, t.at_ns) - (SELECT MIN(began_ns) FROM rank) AS at_ns
 FROM differs d JOIN function f USING(function_id) LEFT JOIN event e ON e.event_id = d.event_id LEFT JOIN event t ON t.event_id = d.other_id
 ORDER BY d.differs_id LIMIT COALESCE(?1, -1);

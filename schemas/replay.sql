@@ -101,9 +101,9 @@ SELECT cache_entry_id FROM cache_entry WHERE label = ?1;
 SELECT COALESCE(NULLIF(label, ''), '#' || cache_entry_id) FROM cache_entry WHERE cache_entry_id = ?1;
 
 -- name: entry
--- Entry ?1, and what lookup ?2 did with it: "fail: EQUALS_MATCH L['x'] == 3", "pass".
+-- Entry ?1, and what lookup ?2 did with it: "fail: EQUALS_MATCH x == 3", "pass".
 SELECT label, backend, guard_count, death_cause,
-       (SELECT k.result || COALESCE(': ' || g.kind, '') || COALESCE(' ' || COALESCE(NULLIF(g.expression, ''), g.source), '')
+       (SELECT k.result || COALESCE(': ' || g.kind, '') || COALESCE(' ' || as_written(COALESCE(NULLIF(g.expression, ''), g.source)), '')
         FROM guard_check k LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
         WHERE k.lookup_id = ?2 AND k.cache_entry_id = cache_entry.cache_entry_id LIMIT 1)
 FROM cache_entry WHERE cache_entry_id = ?1;
@@ -140,7 +140,7 @@ WHERE code_id = ?1 AND typeof(filename) = 'text' AND first_line BETWEEN 1 AND 21
 
 -- name: guards-of
 -- Of entry ?1, or of those with the label ?2, at most ?3.
-SELECT e.label, g.ordinal, g.kind, g.source, g.expression
+SELECT e.label, g.ordinal, g.kind, as_written(g.source), as_written(g.expression)
 FROM cache_entry e LEFT JOIN guard g ON g.cache_entry_id = e.cache_entry_id
 WHERE e.cache_entry_id = ?1 OR e.label = ?2
 ORDER BY e.cache_entry_id, g.ordinal LIMIT ?3;
@@ -177,10 +177,11 @@ FROM compile WHERE compile_id = ?1;
 
 -- name: causes
 -- Why compile ?1 was needed: what in which older entry did not fit.
-SELECT COALESCE(e.label, '#' || r.cache_entry_id), r.kind, r.source,
-       COALESCE(', wanted ' || NULLIF(r.expected, ''), ': ' || NULLIF(r.text, ''), ''),
-       iif(r.expected <> '', ', saw ' || COALESCE(r.actual, '?'), '')
-FROM recompile_cause r LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id
+SELECT COALESCE(e.label, '#' || r.cache_entry_id), r.kind,
+       COALESCE(cause_words(r.kind, r.source, r.aspect, r.dimension, r.expected, r.actual, r.text),
+                cause_name(r.kind, r.source, r.aspect, r.dimension, r.expected, r.actual, r.text) || COALESCE(': ' || as_written(NULLIF(r.text, '')), '')),
+       COALESCE('; needed by ' || needed_by(g.user_stack, r.text, (SELECT qualname FROM compile m JOIN code c ON c.code_id = m.code_id WHERE m.compile_id = ?1)), '')
+FROM recompile_cause r LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id LEFT JOIN guard g ON g.guard_id = r.guard_id
 WHERE r.compile_id = ?1 AND COALESCE(r.how, '') NOT LIKE 're-checked%'
 ORDER BY r.rowid LIMIT 8;
 

@@ -174,31 +174,41 @@ HAVING COUNT(m.cache_entry_id) + SUM(m.outcome IS 'limit') + SUM(m.outcome IS 'e
 ORDER BY recompiles DESC, graph_breaks DESC, compile_ns DESC, m.qualname;
 
 -- name: causes
--- The guards that decided recompiles (compiles.cause_id), by function and by what they looked at: each recompile once. What
--- they saw is a list in order, of the first hundred.
+-- The guards that decided recompiles (compiles.cause_id), by function and by source: each recompile once. The actual
+-- values are a list in order, of the first hundred. Columns with a _ are for people (src/trace/functions.h).
 --id recompiles
 --title Recompiles, by what made them needed
 --none Nothing was compiled again.
---text recompiles | kind: guard | looked_at 80: looked at | seen 60: saw | qualname: function | filename: where
---page recompiles | `qualname`: function | filename: where | `kind`: guard (its kind) | `looked_at`: looked at | `expected`: wanted first | `seen`: saw (one after the other) | first_ns: first at | last_ns: last at
+--text recompiles | kind: guard | _name 80: source | _seen 60: actual | _needed? 80: needed by | qualname: function | filename: where
+--page recompiles | `qualname`: function | filename: where | `kind`: guard (its kind) | `_name`: source | `_first`: expected first | `_seen`: actual (one after the other) | `_needed`?: needed by (the line of the program) | first_ns: first at | last_ns: last at
 WITH decided AS MATERIALIZED (
     SELECT k.compile_id, k.qualname, k.filename, k.first_line, k.start_ns, k.kind, k.source, k.aspect, k.dimension,
-           k.expected, k.actual, COALESCE(k.text, '') AS text, k.how
-    FROM compiles m JOIN recompile_causes k ON k.cause_id = m.cause_id
+           k.expected, k.actual, COALESCE(k.text, '') AS text, k.how, substr(g.user_stack, 1, 4000) AS user_stack
+    FROM compiles m JOIN recompile_causes k ON k.cause_id = m.cause_id LEFT JOIN guard g ON g.guard_id = k.guard_id
     WHERE m.is_recompile
     ORDER BY k.compile_id
 ),
 ranked AS MATERIALIZED (
     SELECT *, ROW_NUMBER() OVER (PARTITION BY filename, qualname, first_line, source, COALESCE(aspect, kind) ORDER BY compile_id) AS n FROM decided
+),
+grouped AS (
+    SELECT qualname, filename, first_line, COUNT(DISTINCT compile_id) AS recompiles, MAX(CASE WHEN n = 1 THEN kind END) AS kind, source,
+           iif(MIN(aspect) = MAX(aspect), MIN(aspect), NULL) AS aspect, iif(MIN(dimension) = MAX(dimension), MIN(dimension), NULL) AS dimension,
+           MAX(CASE WHEN n = 1 THEN expected END) AS expected,
+           group_concat(CASE WHEN n <= 100 THEN substr(actual, 1, 100) END, ', ') AS seen,
+           MIN(start_ns) AS first_ns, MAX(start_ns) AS last_ns, substr(MAX(text), 1, 1000) AS text, MIN(how) AS how,
+           COALESCE(source, substr(MAX(text), 1, 1000)) AS looked_at,
+           MAX(CASE WHEN n = 1 THEN actual END) AS _actual, MAX(CASE WHEN n = 1 THEN user_stack END) AS _stack,
+           MAX(CASE WHEN n = 1 THEN text END) AS _text,
+           group_concat(CASE WHEN n <= 100 THEN cause_seen(kind, source, aspect, dimension, expected, substr(actual, 1, 100), text) END, ', ') AS _values
+    FROM ranked
+    GROUP BY filename, qualname, first_line, source, COALESCE(ranked.aspect, ranked.kind)
 )
-SELECT qualname, filename, first_line, COUNT(DISTINCT compile_id) AS recompiles, MAX(CASE WHEN n = 1 THEN kind END) AS kind, source,
-       iif(MIN(aspect) = MAX(aspect), MIN(aspect), NULL) AS aspect, iif(MIN(dimension) = MAX(dimension), MIN(dimension), NULL) AS dimension,
-       MAX(CASE WHEN n = 1 THEN expected END) AS expected,
-       group_concat(CASE WHEN n <= 100 THEN substr(actual, 1, 100) END, ', ') AS seen,
-       MIN(start_ns) AS first_ns, MAX(start_ns) AS last_ns, substr(MAX(text), 1, 1000) AS text, MIN(how) AS how,
-       COALESCE(source, substr(MAX(text), 1, 1000)) AS looked_at
-FROM ranked
-GROUP BY filename, qualname, first_line, source, COALESCE(ranked.aspect, ranked.kind)
+SELECT *, iif(source IS NULL AND expected IS NULL AND _actual IS NULL, as_written(looked_at),
+              cause_name(kind, source, aspect, dimension, expected, _actual, _text)) AS _name,
+       cause_expected(kind, source, aspect, dimension, expected, _actual, _text) AS _first,
+       as_written(brief(_values, NULL)) AS _seen, needed_by(_stack, _text, qualname) AS _needed
+FROM grouped
 ORDER BY recompiles DESC, first_ns, 5, source;
 
 -- name: recompiles
@@ -206,11 +216,13 @@ ORDER BY recompiles DESC, first_ns, 5, source;
 --id each-recompile
 --title Each recompile
 --none Nothing was compiled again.
---page start_ns: at | `label`: compile | compile_ns: took | `qualname`: function | filename: where | `older_entry`: did not fit (the older entry) | what: because (click: the guard, the source lines that it is there for, and the what-if setting that spares it)
+--page start_ns: at | `label`: compile | compile_ns: took | `qualname`: function | filename: where | `older_entry`: did not fit (the older entry) | _what: because (click: the guard, the source lines that it is there for, and the what-if setting that spares it)
 SELECT k.compile_id, k.label, k.start_ns, k.compile_ns, k.qualname, k.filename, k.first_line, k.older_entry, k.kind,
        k.source, k.aspect, k.dimension, k.expected, k.actual, substr(k.text, 1, 2000) AS text, -- from `kind` on as cause_read() wants them
        k.guard_id AS _guard_id, k.compile_id AS _compile_id, k.cache_entry_id AS _cache_entry_id, k.how,
        substr(COALESCE(k.why, k.kind, '?'), 1, 400) AS what,
+       substr(COALESCE(cause_words(k.kind, k.source, k.aspect, k.dimension, k.expected, k.actual, k.text), as_written(k.why), k.kind, '?'), 1, 400)
+           || COALESCE('; needed by ' || needed_by(substr(g.user_stack, 1, 4000), k.text, k.qualname), '') AS _what,
        COALESCE(k.kind, 'guard') || COALESCE(' ' || k.source, '') || COALESCE(': ' || substr(g.expression, 1, 1500), '') ||
        COALESCE(char(10) || substr(k.text, 1, 1500), '') || COALESCE(char(10) || k.how, '') AS _guard,
        COALESCE(substr(g.user_stack, 1, 3000), k.filename || ':' || k.first_line, '') AS _source
@@ -224,10 +236,10 @@ ORDER BY k.compile_id, k.cache_entry_id;
 -- Breaks differ in the first line of the reason; the rest is the same for all that begin so.
 --title Graph breaks, by place
 --none No graph broke.
---text times | what 100: reason | qualname: function | filename: where
---page times | `qualname`: function | filename: where | what: reason | `resume_function`: the rest is (function made of what comes after)
+--text times | what 100: reason | _at? 80: at | qualname: function | filename: where
+--page times | `qualname`: function | filename: where | what: reason | `_at`?: at (the innermost line of the program) | `_path`?: by (how the program came there) | `resume_function`: the rest is (function made of what comes after)
 SELECT p.qualname, p.filename, p.first_line, p.line, p.times, p.what, p.reason, p.user_stack,
-       r.qualname AS resume_function,
+       r.qualname AS resume_function, needed_by(p.user_stack, NULL, p.qualname) AS _at, stack_path(p.user_stack) AS _path,
        COALESCE(p.line, p.first_line) AS at_line
 FROM (SELECT c.qualname, c.filename, c.first_line, b.line, COUNT(*) AS times,
              substr(b.reason, 1, instr(substr(b.reason, 1, 500) || char(10), char(10)) - 1) AS what,
@@ -265,11 +277,14 @@ ORDER BY at_ns;
 -- name: guards
 --title Guards, most costly first (a check's time is divided evenly among those that ran)
 --none No guard was checked.
---text evaluations | failures | estimated_ns: time | kind: guard | source 80: looks at
---page `kind`: guard (its kind) | `source`: looks at | evaluations | failures | estimated_ns: time (an estimate: a check's time divided evenly among the guards that ran) | entries (that have it)
-SELECT kind, source, evaluations, failures, CAST(estimated_ns AS INTEGER) AS estimated_ns, entries
+--text evaluations | failures | estimated_ns: time | kind: guard | _name 80: source
+--page `kind`: guard (its kind) | `_name`: source | evaluations | failures | estimated_ns: time (an estimate: a check's time divided evenly among the guards that ran) | entries (that have it)
+-- torch numbers the names by which each entry reaches the builtins: one guard of the program's, many sources.
+SELECT kind, MIN(source) AS source, SUM(evaluations) AS evaluations, SUM(failures) AS failures,
+       CAST(SUM(estimated_ns) AS INTEGER) AS estimated_ns, SUM(entries) AS entries, as_written(MIN(source)) AS _name
 FROM guard_bill
-ORDER BY 5 DESC, evaluations DESC, kind, source;
+GROUP BY kind, iif(source GLOB 'G[[]''__builtins_dict__*', as_written(source), COALESCE(source, ''))
+ORDER BY 5 DESC, 3 DESC, kind, source;
 
 -- name: functions
 --title Functions, most own time first

@@ -18,8 +18,9 @@ WHERE m.code_id IN (SELECT value FROM json_each(?3)) AND (?1 IS NULL OR m.label 
 -- why compile ?1 was needed
 SELECT e.label AS older_entry, r.kind, r.source, r.aspect, r.dimension, substr(r.expected, 1, 2000) AS expected,
     substr(r.actual, 1, 2000) AS actual,
-       substr(r.text, 1, 2000) AS text, r.how
-FROM recompile_cause r LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id WHERE r.compile_id = ?1
+       substr(r.text, 1, 2000) AS text, r.how, substr(g.user_stack, 1, 4000) AS user_stack
+FROM recompile_cause r LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id LEFT JOIN guard g ON g.guard_id = r.guard_id
+WHERE r.compile_id = ?1
 ORDER BY COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.cache_entry_id, r.rowid LIMIT ?2;
 
 -- name: guards

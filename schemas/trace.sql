@@ -315,8 +315,8 @@ CREATE TABLE recompile_cause(
                             --   'dispatch_keys' of a tensor, 'value', 'type', 'identity', 'length', 'keys', 'attribute',
                             --   'alive', 'state', 'relation' between sources, 'backend'; NULL: not known
     dimension      INTEGER, -- of a 'size' or 'stride', from 0; NULL: none, or all of them
-    expected       TEXT,    -- what it wanted
-    actual         TEXT,    -- what it saw
+    expected       TEXT,    -- the value for which it holds
+    actual         TEXT,    -- the value that there was
     text           TEXT,    -- the whole in words
     how            TEXT     -- 'observed' when it happened, 're-checked' when it was asked afterwards; 're-checked in part':
                             --   no cause, but there was no time to ask all the others

@@ -297,7 +297,7 @@ LEFT JOIN thread t ON t.thread_id = v.thread_id
 LEFT JOIN cache_entry e ON e.cache_entry_id = v.cache_entry_id;
 
 
--- recompile_causes: why each recompile was needed: which guard of which older entry, what it wanted, what it saw.
+-- recompile_causes: why each recompile was needed: which guard of which older entry, what it expected, and the actual value.
 -- `decided` is 1 for the first thing that did not fit in that entry, one row of each; the others would have failed as well. Of a compile whose
 -- older entries had all died, why the last one did.
 CREATE VIEW recompile_causes AS
@@ -307,7 +307,7 @@ SELECT r.rowid AS cause_id, r.compile_id, m.label, m.code_id, c.qualname, c.file
            SELECT 1 FROM recompile_cause b WHERE b.compile_id = r.compile_id AND b.cache_entry_id IS r.cache_entry_id
            AND COALESCE(b.ordinal, 0) = 0 AND b.rowid < r.rowid) AS decided,
        r.guard_id, r.kind, r.source, r.aspect, r.dimension, r.expected, r.actual, r.text,
-       COALESCE(CASE WHEN r.aspect = 'length' AND r.source NOT LIKE 'len(%' THEN 'len(' || r.source || ')' ELSE r.source END || ' was ' || r.actual || ', wanted ' || r.expected, r.text) AS why, r.how
+       COALESCE(CASE WHEN r.aspect = 'length' AND r.source NOT LIKE 'len(%' THEN 'len(' || r.source || ')' ELSE r.source END || ': expected ' || r.expected || ', actual ' || r.actual, r.text) AS why, r.how
 FROM recompile_cause r
 LEFT JOIN compile m ON m.compile_id = r.compile_id
 LEFT JOIN code c ON c.code_id = m.code_id

@@ -65,7 +65,7 @@ def test_rows_tell_why(run, sized):
     rows = table(run("check", sized, "--max-recompiles", "0", "--max-graph-breaks", "0", "--max-eager-share", "0",
                      "--require-compiled", "nix").stdout)
     first, = [r for r in rows if r["compile"] == "0/1" and r["check"] == "max-recompiles"]
-    assert first["why"] == "L['x'] was size[0] = 18, wanted size[0] = 16"
+    assert first["why"] == "x size[0]: expected 16, actual 18"
     assert (first["allowed"], first["found"], first["function"], first["where"]) == ("0", "3", "f", "src/app.py:10")
     assert [r["why"] for r in rows if r["check"] == "max-graph-breaks"] == ["line 12: call of print"]
     assert [(r["found"], r["why"]) for r in rows if r["check"] == "max-eager-share"] == [("0.4375", "7 limit")]

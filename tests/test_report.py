@@ -120,7 +120,7 @@ def test_page_is_whole(run, decided):
     links = {value for tag, name, value in page.attributes if tag == "a" and name == "href"}
     assert links <= {"#" + s for s in sections}
     texts = {t for _, t in page.texts}
-    assert {"L['x']", "size[0] = 18, size[0] = 20, size[0] = 22", "call of print", "cache_size_limit", "python app.py", "43.8 %", "31.2 %"} <= texts
+    assert {"x size[0]", "18, 20, 22", "call of print", "cache_size_limit", "python app.py", "43.8 %", "31.2 %"} <= texts
     assert [t for tag, t in page.texts if tag == "b"] == ["1", "1", "16", "31.2 %", "43.8 %", "4", "2 ms", "3", "1", "3.9 us"]  # cards
     drawn, = [json.loads(t) for tag, t in page.texts if tag == "script" and t.startswith("{")]
     assert drawn["span"] == drawn["all"] == 20000000 and drawn["threads"] == {"1": ["thread 100 of 100", None, None]}
@@ -140,7 +140,7 @@ def test_each_recompile_leads_to_its_guard_and_what_if(run, decided):
     assert len(rows) == 6 and section.count("<th") <= 9  # a row for each older entry; columns, and thead: at 1400 px they have room
     for row in rows:
         text = html.unescape(row)
-        assert "<summary>L['x'] was " in text and "TENSOR_MATCH L['x']" in text and "observed" in text
+        assert "<summary>x size[0]: expected " in text and "needed by y = x + 1, src/app.py:11</summary>" in text and "TENSOR_MATCH L['x']" in text and "observed" in text
         assert "    y = x + 1" in text and "without it: dyntrace replay --what-if dynamic=L['x'][0]" in text
     one = json.loads(run("report", decided, "--json").stdout)["recompiles"][0]
     assert not [key for key in one if key.startswith("_")]

@@ -381,4 +381,4 @@ def test_the_first_screen_has_as_many_functions_as_there_is_room_for(dyntrace, f
 def test_causes_that_are_alike_are_one_line_of_the_function(dyntrace, place):
     out = lines(dyntrace, place, "2 Enter", "plain.db")
     at = next(i for i, line in enumerate(out) if line == " Recompiles")
-    assert "L['x'] was size[0] = 20, 0/0 wanted size[0] = 16, +1 entry, same guard" in out[at + 2] and not out[at + 3]
+    assert "x size[0]: expected 16 (0/0), actual 20, +1 entry, same guard" in out[at + 2] and not out[at + 3]

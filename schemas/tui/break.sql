@@ -19,6 +19,11 @@ WHERE b.graph_break_id = ?1;
 --text 80 {reason}
 SELECT reason FROM graph_break WHERE graph_break_id = ?1 AND instr(reason, char(10));
 
+--| at         {line:200}
+--| [by         {path:400}]
+SELECT needed_by(b.user_stack, NULL, c.qualname) AS line, stack_path(b.user_stack) AS path
+FROM graph_break b LEFT JOIN code c ON c.code_id = b.code_id WHERE b.graph_break_id = ?1 AND b.user_stack <> '';
+
 --# Stack, innermost last
 --text 80 {user_stack}
 SELECT user_stack FROM graph_break WHERE graph_break_id = ?1 AND user_stack IS NOT NULL;

@@ -41,9 +41,11 @@ SELECT s.text AS inputs FROM lookup l JOIN signature s ON s.signature_id = l.sig
 --|   {entry:<8} {!result}{result:<8}{!n}  {ran:90}, {took:duration|time not known}  => entry {cache_entry_id}
 --| [           {!b}{kind:60}{!n} {source:200|?}]  => entry {cache_entry_id}
 --| [{?kind}           {expression:400|?}]
+--| [           needed by {needed:200}]
 SELECT e.label AS entry, k.result,
        iif(k.result = 'pass' AND k.guards_run = 0 AND e.guard_count > 0, 'only guards that tell entries apart ran (skip_guard_eval_unsafe)',
-           COALESCE(k.guards_run, '?') || ' of ' || COALESCE(e.guard_count, '?') || ' guards ran') AS ran, k.duration_ns AS took, g.kind, g.source, g.expression,
+           COALESCE(k.guards_run, '?') || ' of ' || COALESCE(e.guard_count, '?') || ' guards ran') AS ran, k.duration_ns AS took, g.kind, as_written(g.source) AS source,
+       as_written(g.expression) AS expression, needed_by(g.user_stack, NULL, NULL) AS needed,
        k.cache_entry_id
 FROM guard_check k LEFT JOIN cache_entry e ON e.cache_entry_id = k.cache_entry_id LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
 WHERE k.lookup_id = -?1 ORDER BY k.position LIMIT 1000;

@@ -29,9 +29,10 @@ WHERE m.compile_id = ?1 LIMIT 1;
 -- `compile_remedy` reads the columns up to the version by number; those from kind to cache_entry_id are CAUSE_COLUMNS of trace/cause.h.
 --# Why no older entry fitted
 --start
---| [    {!d}and {!n}{too:120}{!d} would have failed too: wanted {expected:80|?}, was {actual:80|?}]  => entry {cache_entry_id}
---| [  {!b}{deciding:160}{!n} was {!r}{actual:160}{!n}; entry {entry:40} wanted {!b}{expected:160}{!n}]  => entry {cache_entry_id}
+--| [    {!d}and {!n}{too:120}{!d} would have failed too: expected {said:80|?}, actual {was:80|?}]  => entry {cache_entry_id}
+--| [  {!b}{deciding:160}{!n}: expected {!b}{said:160}{!n} (entry {entry:40}), actual {!r}{was:160}{!n}]  => entry {cache_entry_id}
 --| [  entry {entry:40} did not fit: {!b}{other:300}{!n}]  => entry {cache_entry_id}
+--| [    needed by {!b}{needed:200}]  => entry {cache_entry_id}
 --| [{?first}    {!d}{kind:60|?}, {how:30|?}: {text:400|?}]  => entry {cache_entry_id}
 --call compile_remedy
 WITH cause AS (
@@ -40,10 +41,12 @@ WITH cause AS (
   FROM recompile_cause WHERE compile_id = ?1 LIMIT 200)
 SELECT a.nth, a.first, a.kind, a.source, a.aspect, a.dimension, a.expected, a.actual, a.text, a.guard_id, a.compile_id, a.cache_entry_id,
        c.qualname, c.kind AS code, p.torch_version, a.how, COALESCE(e.label, '#' || a.cache_entry_id) AS entry,
-       iif(a.first, NULL, COALESCE(a.source, a.kind, '?')) AS too, iif(a.first AND a.known, COALESCE(a.source, a.kind, '?'), NULL) AS deciding,
-       iif(a.first AND NOT a.known, COALESCE(a.text, a.source, '?'), NULL) AS other
+       iif(a.first, NULL, cause_name(a.kind, a.source, a.aspect, a.dimension, a.expected, a.actual, a.text)) AS too, iif(a.first AND a.known, cause_name(a.kind, a.source, a.aspect, a.dimension, a.expected, a.actual, a.text), NULL) AS deciding,
+       cause_expected(a.kind, a.source, a.aspect, a.dimension, a.expected, a.actual, a.text) AS said, cause_actual(a.kind, a.source, a.aspect, a.dimension, a.expected, a.actual, a.text) AS was, needed_by(g.user_stack, a.text, c.qualname) AS needed,
+       iif(a.first AND NOT a.known, COALESCE(as_written(a.text), as_written(a.source), '?'), NULL) AS other
 FROM cause a LEFT JOIN compile m ON m.compile_id = ?1 LEFT JOIN code c ON c.code_id = m.code_id
      LEFT JOIN process p ON p.process_id = c.process_id LEFT JOIN cache_entry e ON e.cache_entry_id = a.cache_entry_id
+     LEFT JOIN guard g ON g.guard_id = a.guard_id
 ORDER BY a.nth;
 
 --# Graph breaks

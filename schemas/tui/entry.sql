@@ -17,8 +17,8 @@ SELECT COALESCE(SUM(outcome = 1), 0) AS hits, MAX(iif(outcome = 2, start_ns + CO
        iif(COUNT(*), NULL, ', never used') AS never, iif(SUM(outcome = 1) > 0, 'g', 'w') AS style, ?1 AS cache_entry_id
 FROM lookup WHERE code_id = (SELECT code_id FROM cache_entry WHERE cache_entry_id = ?1) AND cache_entry_id = ?1;
 
---# Guards: {count}, as a tree of what they look at
---| [{?any}  {!d}    #       ran   failed  looks at]
+--# Guards: {count}, as a tree of their sources
+--| [{?any}  {!d}    #       ran   failed  source]
 --call guards
 SELECT COUNT(*) AS count, NULLIF(COUNT(*), 0) AS any FROM (SELECT 1 FROM guard WHERE cache_entry_id = ?1 LIMIT 20000);
 

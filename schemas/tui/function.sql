@@ -34,14 +34,17 @@ SELECT (SELECT name FROM enum WHERE kind = 'outcome' AND value = a.outcome) AS n
 FROM asked a GROUP BY a.outcome ORDER BY 2 DESC, a.outcome;
 
 --# Recompiles
---|   {label:<7|} {took:duration>6<9|}  [{!b}{source:80}{!n} was {!r}{actual:100}{!n}, {entry:20} wanted {expected:100}][{text:200}][, +{alike:count~entry}, same guard]  => compile {compile_id}
+--|   {label:<7|} {took:duration>6<9|}  [{!b}{source:80}{!n}: expected {expected:100} ({entry:20}), actual {!r}{actual:100}{!n}][{text:200}][, +{alike:count~entry}, same guard]  => compile {compile_id}
+--| [                    needed by {needed:160}]  => compile {compile_id}
 --more 60   {!d}more ...  => causes WHERE code_id IN $codes | {function}
 SELECT compile_id, iif(nth = 1, COALESCE(label, '?'), NULL) AS label, iif(nth = 1, compile_ns, NULL) AS took,
-       iif(expected IS NULL OR actual IS NULL, NULL, COALESCE(source, kind, '?')) AS source, expected, actual,
-       iif(expected IS NULL OR actual IS NULL, COALESCE(text, why, '?'), NULL) AS text, COALESCE(older_entry, '?') AS entry, NULLIF(alike - 1, 0) AS alike,
+       iif(expected IS NULL OR actual IS NULL, NULL, cause_name(kind, source, aspect, dimension, expected, actual, text)) AS source,
+       cause_expected(kind, source, aspect, dimension, expected, actual, text) AS expected, cause_actual(kind, source, aspect, dimension, expected, actual, text) AS actual,
+       (SELECT needed_by(g.user_stack, text, qualname) FROM guard g WHERE g.guard_id = n.guard_id) AS needed,
+       iif(expected IS NULL OR actual IS NULL, as_written(COALESCE(text, why, '?')), NULL) AS text, COALESCE(older_entry, '?') AS entry, NULLIF(alike - 1, 0) AS alike,
        qualname AS function
 FROM (SELECT *, row_number() OVER (PARTITION BY compile_id ORDER BY cause_id) AS nth, row_number() OVER (guard ORDER BY cause_id) AS of_guard, COUNT(*) OVER guard AS alike
-      FROM recompile_causes WHERE decided AND compile_id IN (SELECT compile_id FROM compiles WHERE is_recompile AND code_id IN $codes) WINDOW guard AS (PARTITION BY compile_id, COALESCE(source, kind, text)))
+      FROM recompile_causes WHERE decided AND compile_id IN (SELECT compile_id FROM compiles WHERE is_recompile AND code_id IN $codes) WINDOW guard AS (PARTITION BY compile_id, COALESCE(source, kind, text))) n
 WHERE of_guard = 1 ORDER BY start_ns, cause_id LIMIT 61;
 
 --# Trials of dyntrace try

@@ -14,7 +14,7 @@
 --none no guard was recorded
 WITH one AS MATERIALIZED (SELECT kind, source, COUNT(DISTINCT cache_entry_id) AS entries, MIN(expression) AS expression, MIN(guard_id) AS guard_id,
                                  MIN(cache_entry_id) AS cache_entry_id FROM guard GROUP BY kind, source)
-SELECT o.kind AS kind, o.source AS source, COALESCE(b.entries, o.entries) AS entries, b.evaluations AS evaluations, b.failures AS failures,
+SELECT o.kind AS kind, as_written(o.source) AS source, COALESCE(b.entries, o.entries) AS entries, b.evaluations AS evaluations, b.failures AS failures,
        CAST(b.estimated_ns AS INTEGER) AS "time (est.)", o.expression AS expression, o.guard_id AS guard_id, o.cache_entry_id AS cache_entry_id
 FROM one o LEFT JOIN (SELECT * FROM guard_bill WHERE NOT $quick) b ON b.kind IS o.kind AND b.source IS o.source
 WHERE $quick OR b.evaluations ORDER BY b.estimated_ns DESC, o.guard_id;

@@ -75,14 +75,18 @@ FROM compile HAVING COUNT(*) OR EXISTS (SELECT 1 FROM lookup);
 SELECT COUNT(*) AS n, iif(COUNT(*), 'r', 'g') AS style FROM compiles WHERE is_recompile HAVING EXISTS (SELECT 1 FROM compile UNION ALL SELECT 1 FROM lookup);
 
 --start
---| [{?one}  {!r}{n:count>4}{!n} x {!b}{function:60}{!n}: [{source:80} was {!r}{was:80}{!n}, not {expected:60}][{text:160}]]  => compile {compile_id}
---| [{?more}  {!r}{n:count>4}{!n} x {!b}{function:60}{!n}: [{source:80} was {!r}{was:80}{!n}, not {expected:60}][{text:160}]]  => causes {compile_id} WHERE id IN (SELECT m.cause_id FROM recompiles m JOIN recompiles o ON o.cause_id = {id} AND COALESCE(m.source, m.kind) IS COALESCE(o.source, o.kind)) AND code_id IN $codes | {function}
+--| [{?one}  {!r}{n:count>4}{!n} x {!b}{function:60}{!n}: [{source:80}: expected {expected:60}, actual {!r}{was:80}{!n}][{text:160}]]  => compile {compile_id}
+--| [{?more}  {!r}{n:count>4}{!n} x {!b}{function:60}{!n}: [{source:80}: expected {expected:60}, actual {!r}{was:80}{!n}][{text:160}]]  => causes {compile_id} WHERE id IN (SELECT m.cause_id FROM recompiles m JOIN recompiles o ON o.cause_id = {id} AND COALESCE(m.source, m.kind) IS COALESCE(o.source, o.kind)) AND code_id IN $codes | {function}
+--| [        needed by {needed:160}]  => compile {compile_id}
 WITH found AS ( -- the bare columns are those of the first
-  SELECT cause_id AS id, qualname AS function, COALESCE(source, kind) AS source, COUNT(*) AS n,
-         replace(group_concat(DISTINCT actual), ',', ', ') AS was, expected, why AS text, compile_id, code_id, MIN(start_ns)
+  SELECT cause_id AS id, qualname AS function, COALESCE(source, kind) AS source, COUNT(*) AS n, kind, source AS part, aspect, dimension, actual,
+         replace(group_concat(DISTINCT cause_seen(kind, source, aspect, dimension, expected, actual, why)), ',', ', ') AS was,
+         expected, why AS text, compile_id, code_id, MIN(start_ns)
   FROM recompiles GROUP BY filename, qualname, first_line, 3 ORDER BY 4 DESC, MIN(start_ns) LIMIT 8)
-SELECT id, function, iif(was IS NULL OR expected IS NULL, NULL, source) AS source, n, was, expected, compile_id, code_id,
-       iif(was IS NULL OR expected IS NULL, COALESCE(text, '?'), NULL) AS text, iif(n = 1, 1, NULL) AS one, iif(n > 1, 1, NULL) AS more
+SELECT id, function, iif(was IS NULL OR expected IS NULL, NULL, cause_name(kind, part, aspect, dimension, expected, actual, text)) AS source, n,
+       as_written(brief(was, expected)) AS was, cause_expected(kind, part, aspect, dimension, expected, actual, text) AS expected,
+       (SELECT needed_by(g.user_stack, r.text, found.function) FROM recompile_cause r JOIN guard g ON g.guard_id = r.guard_id WHERE r.rowid = id) AS needed,
+       compile_id, code_id, iif(was IS NULL OR expected IS NULL, as_written(COALESCE(text, '?')), NULL) AS text, iif(n = 1, 1, NULL) AS one, iif(n > 1, 1, NULL) AS more
 FROM found;
 
 --# Trials: {n:count~run} of the recorded command by dyntrace try, {!style}{gains:count~gain}{!n}

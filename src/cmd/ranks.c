@@ -622,6 +622,7 @@ static int64_t rows_print(struct db *all, const char *name, const char *title, i
         heads[i] = head;
     }
     query_bind_integer(query, 1, limit);
+    query_bind_integer(query, 2, json);
     for (; query_step(query); rows++) {
         if (!rows && title)
             printf("\n%s\n", title);

@@ -12,12 +12,15 @@
 #include "lib/say.h"
 #include "lib/times.h"
 #include "schema.h"
+#include "trace/cause.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
+#include "trace/expression.h"
 #include "trace/find_code.h"
 #include "trace/prose.h"
 #include "trace/result.h"
 #include "trace/torch_words.h"
+#include "trace/user_stack.h"
 
 enum {
     COMPILES = 10,    /* shown, unless --full */
@@ -107,13 +110,26 @@ static void lines(const char *listing, int indent, long most)
 
 static void cause_row(struct query *query)
 {
-    prose_print(stdout, "    {%.*s: }{%.*s }{%.*s }", wide(40), text(query, "older_entry"),
-                wide(40), text(query, "kind"), wide(WIDTH), text(query, "source"));
-    if (filled(query, "expected") || filled(query, "actual"))
-        prose_print(stdout, "wanted %.*s, was %.*s", wide(WIDTH), text(query, "expected"),
-                    wide(WIDTH), text(query, "actual"));
-    else
-        prose_print(stdout, "%.*s", wide(WIDTH), text(query, "text"));
+    struct cause cause = {.kind = text(query, "kind"),
+                          .source = text(query, "source"),
+                          .aspect = text(query, "aspect"),
+                          .dimension = query_type(query, column(query, "dimension")) == QUERY_NULL
+                                           ? -1
+                                           : integer(query, "dimension"),
+                          .expected = text(query, "expected"),
+                          .actual = text(query, "actual"),
+                          .text = text(query, "text")};
+    char *words = cause_sentence(&cause), *written = expression_of(cause.text);
+    char *line = user_stack_line(text(query, "user_stack"), cause.text, show.code.qualname,
+                                 db_lines(show.db));
+
+    prose_print(stdout, "    {%.*s: }{%.*s }", wide(40), text(query, "older_entry"), wide(40),
+                cause.kind);
+    prose_print(stdout, "%.*s", wide(3 * WIDTH), words ? words : written);
+    prose_print(stdout, "{; needed by %.*s}", wide(3 * WIDTH), line);
+    free(words);
+    free(written);
+    free(line);
     printf("  [%s]\n", filled(query, "how") && strcmp(text(query, "how"), "observed") ? "re-checked"
                                                                                       : "observed");
 }
@@ -121,12 +137,15 @@ static void cause_row(struct query *query)
 static void guard_row(struct query *query)
 {
     const char *stack = text(query, "user_stack");
+    char *source = expression_of(text(query, "source"));
+    char *line = user_stack_line(stack, NULL, show.code.qualname, db_lines(show.db));
 
     prose_print(stdout, "    %3jd  %.*s  %.*s{  %.*s}", integer(query, "ordinal"), wide(40),
-                text(query, "kind"), wide(WIDTH), text(query, "source"), wide(WIDTH),
-                text(query, "expression"));
-    if (stack && !given.full)
-        prose_place(stdout, "  # ", stack);
+                text(query, "kind"), wide(WIDTH), source, wide(WIDTH), text(query, "expression"));
+    if (!given.full)
+        prose_print(stdout, "{  # %.*s}", wide(3 * WIDTH), line);
+    free(source);
+    free(line);
     putchar('\n');
     if (stack && given.full)
         lines(stack, 9, 0);
@@ -135,6 +154,7 @@ static void guard_row(struct query *query)
 static void break_row(struct query *query)
 {
     const struct torch_reason reason = torch_reason_split(text(query, "reason"));
+    char *line;
 
     prose_print(stdout, "    line %jd: ", integer(query, "line"));
     prose_print(stdout, "%.200s{\n      %.300s}{\n      hint: %.300s}", reason.what, reason.why,
@@ -146,8 +166,11 @@ static void break_row(struct query *query)
                     show.torch ? text(query, "resume_function") : NULL);
     }
     putchar('\n');
+    line = user_stack_line(text(query, "user_stack"), NULL, show.code.qualname, db_lines(show.db));
+    prose_print(stdout, "{      at %.*s\n}", wide(3 * WIDTH), line);
     if (filled(query, "user_stack"))
         lines(text(query, "user_stack"), 6, 10);
+    free(line);
 }
 
 /* A graph's nodes, their cells below one another. */

@@ -5,29 +5,9 @@
 #include <stdlib.h>
 
 #include "lib/say.h"
-#include "trace/db.h"
+#include "trace/brief.h"
+#include "trace/expression.h"
 #include "trace/prose.h"
-
-static const char *text_of(struct query *query, int column)
-{
-    return query_type(query, column) == QUERY_NULL ? NULL : query_text(query, column, NULL);
-}
-
-struct cause cause_read(struct query *query, int first)
-{
-    return (struct cause){.kind = text_of(query, first),
-                          .source = text_of(query, first + 1),
-                          .aspect = text_of(query, first + 2),
-                          .dimension = query_type(query, first + 3) == QUERY_INTEGER
-                                           ? query_integer(query, first + 3)
-                                           : -1,
-                          .expected = text_of(query, first + 4),
-                          .actual = text_of(query, first + 5),
-                          .text = text_of(query, first + 6),
-                          .guard_id = query_integer(query, first + 7),
-                          .compile_id = query_integer(query, first + 8),
-                          .cache_entry_id = query_integer(query, first + 9)};
-}
 
 char *cause_about(const struct cause *cause)
 {
@@ -97,6 +77,74 @@ const char *cause_seen(const struct cause *cause)
         !strncmp(seen + length, " = ", 3) && seen[length + 3])
         seen += length + 3;
     return seen;
+}
+
+/* ---- the words of every page ----------------------------------------------- */
+
+/* The cause is about ASPECT of all that it names in ABOUT, which has no CALL yet. */
+static bool is_of(const struct cause *cause, const char *part, const char *about,
+                  const char *aspect, const char *call)
+{
+    bool is_whole = prose_same(cause->aspect, aspect) && !part && prose_filled(cause->source);
+
+    return is_whole && strncmp(about, call, strlen(call)) != 0;
+}
+
+char *cause_called(const struct cause *cause)
+{
+    char *about = cause_about(cause), *part = cause_part(cause), *written = expression_of(about);
+    const char *call = is_of(cause, part, about, "length", "len(")  ? "len("
+                       : is_of(cause, part, about, "type", "type(") ? "type("
+                                                                    : NULL;
+    char *name = say_print("%s%s%s%s%s", call ? call : "", written, call ? ")" : "",
+                           part ? " " : "", part ? part : "");
+
+    free(about);
+    free(part);
+    free(written);
+    return name;
+}
+
+/* VALUE, which has BESIDE it, as a page prints it; the caller frees it. */
+static char *value_print(const struct cause *cause, const char *value, const char *beside)
+{
+    size_t bytes = cause->source ? strlen(cause->source) : 0;
+    char *shortened, *written;
+
+    if (!value)
+        return NULL;
+    /* an expression, "L['n'] == 6", of which the name is printed already */
+    if (bytes && !strncmp(value, cause->source, bytes) && !strncmp(value + bytes, " == ", 4))
+        value += bytes + 4;
+    shortened = brief_of(value, beside);
+    written = expression_of(shortened);
+    free(shortened);
+    return written;
+}
+
+char *cause_expected(const struct cause *cause)
+{
+    return value_print(cause, prose_filled(cause_wanted(cause)), cause_seen(cause));
+}
+
+char *cause_actual(const struct cause *cause)
+{
+    return value_print(cause, prose_filled(cause_seen(cause)), cause_wanted(cause));
+}
+
+char *cause_sentence(const struct cause *cause)
+{
+    char *name = cause_called(cause), *expected = cause_expected(cause),
+         *actual = cause_actual(cause), *words = NULL;
+
+    if (expected || actual)
+        words = say_print("%s: %s%s%s%s%s", name, expected ? "expected " : "",
+                          expected ? expected : "", expected && actual ? ", " : "",
+                          actual ? "actual " : "", actual ? actual : "");
+    free(name);
+    free(expected);
+    free(actual);
+    return words;
 }
 
 int cause_base(const char *source)

@@ -5,28 +5,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct query;
-
 struct cause {                                    /* texts are borrowed, or NULL */
     int64_t compile_id, cache_entry_id, guard_id; /* 0: not known */
     const char *older_entry, *kind, *source, *aspect, *expected, *actual, *text;
-    int64_t dimension; /* -1: none */
-    const char *how;   /* "observed" when it happened, or "rechecked" afterwards */
-    bool decided;      /* the first guard of that entry that did not hold */
+    int64_t dimension;      /* -1: none */
+    const char *user_stack; /* the program's line that needs the guard: trace/user_stack.h */
+    const char *how;        /* "observed" when it happened, or "rechecked" afterwards */
+    bool decided;           /* the first guard of that entry that did not hold */
     /* nothing else of that guard ever failed: without it, or with this mended, is the same */
     bool whole;
 };
-
-/* What cause_read() reads, of a row r of recompile_cause. */
-#define CAUSE_COLUMNS                                                                              \
-    "substr(r.kind, 1, 200), substr(r.source, 1, 400), r.aspect, r.dimension, substr(r.expected, " \
-    "1, 400),\n"                                                                                   \
-    "       substr(r.actual, 1, 400), substr(r.text, 1, 400), r.guard_id, r.compile_id, "          \
-    "r.cache_entry_id"
-enum { CAUSE_READ = 10 /* columns */ };
-
-/* The cause in the current row of QUERY, from column FIRST on; its texts are the row's. */
-struct cause cause_read(struct query *query, int first);
 
 /* What a cause is about: its source, else its kind. Torch's global flags are named. The caller
  * frees it. */
@@ -38,6 +26,19 @@ char *cause_about(const struct cause *cause);
 char *cause_part(const struct cause *cause);
 const char *cause_wanted(const struct cause *cause);
 const char *cause_seen(const struct cause *cause);
+
+/* ---- the words of every page: why, report, HTML, TUI, check, replay ---- */
+
+/* What a cause is about, as the program writes it: "len(x)", "self.kv.size". The caller frees it. */
+char *cause_called(const struct cause *cause);
+
+/* The expected and the actual value, as short as tells them apart. The caller frees them; NULL: not
+ * known. */
+char *cause_expected(const struct cause *cause);
+char *cause_actual(const struct cause *cause);
+
+/* "n: expected 6, actual 7". The caller frees it; NULL: neither value is known. */
+char *cause_sentence(const struct cause *cause);
 
 /* Bytes of SOURCE without what is asked of it: of L['x'] in L['x'].size()[0]. */
 int cause_base(const char *source);

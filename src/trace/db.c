@@ -13,6 +13,7 @@
 #include "lib/list.h"
 #include "lib/say.h"
 #include "schema.h"
+#include "trace/functions.h"
 #include "trace/path.h"
 #include "trace/swap.h"
 #include "trace/trust.h"
@@ -36,6 +37,7 @@ struct db {
     char *name; /* owned: what it is called; NULL: as its file */
     void (*progress)(void *context);
     void *progress_context;
+    struct functions *functions; /* owned: with the connection */
     bool error, views;
     /* owned: trust_schema of it, where it reads one of many traces (db_open_each), so that the next
      * may take its place */
@@ -176,6 +178,8 @@ static int connect(struct db *db, const char *uri, int flags, const char *vfs)
     status = sqlite3_open_v2(uri, &db->handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, vfs);
     harden(db->handle);
     sqlite3_progress_handler(db->handle, PROGRESS_STEPS, progress, db);
+    if (status == SQLITE_OK)
+        db->functions = functions_add(db->handle);
     return status;
 }
 
@@ -198,6 +202,8 @@ static void handle_close(struct db *db)
     free(db->schema);
     db->schema = NULL;
     sqlite3_close(db->handle);
+    functions_free(db->functions);
+    db->functions = NULL;
     db->handle = NULL;
 }
 
@@ -213,6 +219,7 @@ static bool file_take(struct db *db, const char *absolute)
                        : NULL;
     bool same = schema && !strcmp(schema, db->schema);
 
+    functions_forget(db->functions);
     free(schema);
     if (!same)
         handle_close(db);
@@ -432,6 +439,11 @@ bool db_interrupted(struct db *db)
 struct sqlite3 *db_sqlite(struct db *db)
 {
     return db->handle;
+}
+
+struct lines *db_lines(struct db *db)
+{
+    return functions_lines(db->functions);
 }
 
 /* ---- queries ------------------------------------------------------------- */

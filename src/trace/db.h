@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 struct db;
+struct lines;
 struct query;
 
 /* Open the trace at PATH, or for NULL the newest *.db trace in the current directory. NULL when it
@@ -130,6 +131,9 @@ void db_each(struct db *db, const char *sql,
 
 /* For trace/scan.c, which does the same for a whole table. */
 struct sqlite3 *db_sqlite(struct db *db);
+
+/* Lines of the recorded program's source. Borrowed. */
+struct lines *db_lines(struct db *db);
 
 /* Run SCRIPT, which makes tables in `temp`, for what C has counted. From here on SQL may write
  * there. */

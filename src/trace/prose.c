@@ -17,17 +17,6 @@ void prose_title(FILE *out, const char *title)
     fprintf(out, "\n%s%s%s\n", colour ? "\033[1m" : "", title, colour ? "\033[0m" : "");
 }
 
-size_t prose_cut(const char *text, size_t width)
-{
-    size_t bytes = strnlen(text, width + 1);
-
-    if (bytes <= width)
-        return bytes;
-    while (width > 0 && ((unsigned char)text[width] & 0xc0) == 0x80)
-        width--;
-    return width;
-}
-
 void prose_text(FILE *out, const char *text, size_t width)
 {
     size_t bytes = text ? prose_cut(text, width) : 0;
@@ -198,19 +187,6 @@ void prose_shell_word(FILE *out, const char *text)
     putc('\'', out);
 }
 
-void prose_place(FILE *out, const char *before, const char *stack)
-{
-    static const char file[] = "File \"";
-    const char *last = stack;
-    char *path = NULL, line[12], function[80];
-
-    for (const char *at = stack; (at = strstr(at, file)); at++)
-        last = at;
-    if (sscanf(last, "File \"%m[^\"]\", line %11[0-9], in %79[^\n]", &path, line, function) == 3)
-        prose_print(out, "%s%.80s:%s in %.60s", before, prose_path(path), line, function);
-    free(path);
-}
-
 void prose_lines(FILE *out, const char *text, int indent, long lines)
 {
     long line = 0;
@@ -227,16 +203,6 @@ void prose_lines(FILE *out, const char *text, int indent, long lines)
     }
     if (lines >= 0 && line > lines)
         fprintf(out, "%*s(%ld more lines; --full shows all)\n", indent, "", line - lines);
-}
-
-const char *prose_path(const char *path)
-{
-    const char *end = path + strlen(path);
-
-    for (int slashes = 0; end > path; end--)
-        if (end[-1] == '/' && ++slashes == 2)
-            break;
-    return end;
 }
 
 char *prose_column(struct query *query, int column)

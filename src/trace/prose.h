@@ -57,19 +57,32 @@ void prose_shell_word(FILE *out, const char *text);
 /* How many columns prose_cell() needs for TEXT. */
 size_t prose_columns(const char *text, size_t width);
 
-/* BEFORE and the innermost place of a user's stack, 'File "/a/b/c.py", line 3, in f' last:
- * "b/c.py:3 in f". Nothing for other texts. */
-void prose_place(FILE *out, const char *before, const char *stack);
-
 /* The longest beginning of TEXT within WIDTH bytes that does not end inside a rune. */
-size_t prose_cut(const char *text, size_t width);
+static inline size_t prose_cut(const char *text, size_t width)
+{
+    size_t bytes = strnlen(text, width + 1);
+
+    if (bytes <= width)
+        return bytes;
+    while (width > 0 && ((unsigned char)text[width] & 0xc0) == 0x80)
+        width--;
+    return width;
+}
 
 /* TEXT line by line, each with INDENT spaces before it; at most LINES,
  * long ones cut, then how many were left out. -1: all of it. */
 void prose_lines(FILE *out, const char *text, int indent, long lines);
 
 /* The last two parts of a path: enough to know a file by. Borrowed from PATH. */
-const char *prose_path(const char *path);
+static inline const char *prose_path(const char *path)
+{
+    const char *end = path + strlen(path);
+
+    for (int slashes = 0; end > path; end--)
+        if (end[-1] == '/' && ++slashes == 2)
+            break;
+    return end;
+}
 
 /* How a process ended, as the view process_tree has it, with a signal's name: "signal 9 (SIGKILL)".
  * The caller frees it. */

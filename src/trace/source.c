@@ -12,6 +12,11 @@
 
 enum { SOURCE_MOST = 8 << 20, LINES_MOST = 400000 };
 
+static int64_t nanoseconds(struct timespec time)
+{
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
 static void lines_read(struct source *source, int fd, const struct stat *st)
 {
     size_t room = (size_t)st->st_size + 1, length;
@@ -19,7 +24,10 @@ static void lines_read(struct source *source, int fd, const struct stat *st)
     ssize_t got = read(fd, rest, room - 1);
 
     rest[got > 0 ? got : 0] = 0;
-    source->changed_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+    source->changed_ns = nanoseconds(st->st_mtim);
+    source->touched_ns = nanoseconds(st->st_ctim);
+    if (source->changed_ns > source->touched_ns)
+        source->touched_ns = source->changed_ns;
     source->lines = malloc((LINES_MOST < room ? LINES_MOST : room) * sizeof *source->lines);
     while (rest && *rest && source->count < LINES_MOST) {
         source->lines[source->count++] = line = strsep(&rest, "\n");
@@ -34,11 +42,13 @@ struct source source_read(const char *path)
     struct source source = {0};
     struct stat st;
     bool file = path[0] != '<'; /* "<string>", "<frozen os>" */
-    int fd = file ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+    /* a device is not opened at all: for some that alone does something */
+    bool is_other = file && stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    int fd = file && !is_other ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
 
     if (!file)
         snprintf(source.why, sizeof source.why, "this code was not read from a file");
-    else if (fd < 0 || fstat(fd, &st) != 0)
+    else if (!is_other && (fd < 0 || fstat(fd, &st) != 0))
         snprintf(source.why, sizeof source.why, "the source file cannot be read here: %s",
                  strerror(errno));
     else if (!S_ISREG(st.st_mode))

@@ -13,6 +13,7 @@ struct source {
     size_t count;
     char why[160];      /* why it cannot be read */
     int64_t changed_ns; /* when it was changed last, wall clock */
+    int64_t touched_ns; /* when it, its name or its times were changed last, which none can set */
 };
 
 struct source source_read(const char *path);

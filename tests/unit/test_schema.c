@@ -6,6 +6,7 @@
 
 #include "recorder_sqlite.h"
 #include "schema.h"
+#include "trace/functions.h"
 #include "tables.h"
 #include "vocabulary.h"
 
@@ -129,6 +130,7 @@ int main(void)
     sqlite3 *db, *both, *ranks;
 
     sqlite3_open(":memory:", &db);
+    functions_add(db);
     sqlite3_create_function(db, "each", -1, SQLITE_UTF8, NULL, each, NULL, NULL);
     check(sqlite3_exec(db, schema_trace_sql, NULL, NULL, NULL) == SQLITE_OK, "trace.sql", sqlite3_errmsg(db));
     check(sqlite3_exec(db, schema_views_sql, NULL, NULL, NULL) == SQLITE_OK, "views.sql", sqlite3_errmsg(db));
@@ -174,8 +176,10 @@ int main(void)
         check(sqlite3_exec(db, schema_statement((const char *[]){"range/asked", "range/part"}[i]), NULL, NULL, NULL) == SQLITE_OK, "range",
               sqlite3_errmsg(db));
     sqlite3_open(":memory:", &both);
+    functions_add(both);
     check(sqlite3_exec(both, schema_statement("diff/tables"), NULL, NULL, NULL) == SQLITE_OK, "diff/tables", sqlite3_errmsg(both));
     sqlite3_open(":memory:", &ranks);
+    functions_add(ranks);
     check(sqlite3_exec(ranks, schema_statement("ranks/tables"), NULL, NULL, NULL) == SQLITE_OK, "ranks/tables", sqlite3_errmsg(ranks));
     check(sqlite3_exec(ranks, schema_statement("given/tables"), NULL, NULL, NULL) == SQLITE_OK, "given/tables", sqlite3_errmsg(ranks));
     for (const struct schema_query *s = schema_statements; s->name; s++)

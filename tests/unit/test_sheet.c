@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "schema.h"
+#include "trace/functions.h"
 #include "trace/db.h"
 #include "tui/sheet.h"
 
@@ -89,6 +90,7 @@ int main(void)
     sqlite3 *db;
 
     sqlite3_open(":memory:", &db);
+    functions_add(db);
     check(sqlite3_exec(db, schema_trace_sql, NULL, NULL, NULL) == SQLITE_OK, "trace", "", sqlite3_errmsg(db));
     check(sqlite3_exec(db, schema_views_sql, NULL, NULL, NULL) == SQLITE_OK, "views", "", sqlite3_errmsg(db));
     for (const struct schema_query *s = schema_statements; s->name; s++)

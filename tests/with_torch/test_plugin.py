@@ -34,4 +34,4 @@ def test_limits(dyntrace, python, tmp_path):
     done = subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "dyntrace.pytest_plugin", f"--basetemp={tmp_path}/base", "test_it.py"],
                           cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=280)
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
-    assert "max-recompiles (1, allowed 0): scale " in done.stdout and "L['x'].size()[0] was 3, wanted 2" in done.stdout
+    assert "max-recompiles (1, allowed 0): scale " in done.stdout and "x.size(0): expected 2, actual 3" in done.stdout

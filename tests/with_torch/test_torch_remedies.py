@@ -216,7 +216,7 @@ def test_inputs_of_the_first_call_are_told(traces, dyntrace):
 def test_entries_that_died_are_causes(traces, dyntrace, python):
     rows = subprocess.run([dyntrace, "sql", traces["shim", "needs"], "SELECT why FROM recompiles WHERE qualname LIKE '%class_dies_f' ORDER BY compile_id"],
                           capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()[1:]
-    words = r"L\['options'\] was \S+\.Options at 0x\w+, wanted \S+\.Options at 0x\w+" if facts_of(python)[2] else r"\S+ had died: .*type\(L\['options'\]\) got deallocated"
+    words = r"L\['options'\]: expected \S+\.Options at 0x\w+, actual \S+\.Options at 0x\w+" if facts_of(python)[2] else r"\S+ had died: .*type\(L\['options'\]\) got deallocated"
     assert len(rows) == 2 and all(re.fullmatch(words, row) for row in rows), rows
 
 

@@ -10,7 +10,7 @@
 #include "lib/say.h"
 #include "lib/table.h"
 #include "schema.h"
-#include "trace/cause.h"
+#include "trace/cause_read.h"
 #include "trace/db.h"
 #include "trace/prose.h"
 
@@ -139,7 +139,7 @@ static void cell_html(const struct report *report, struct query *query, const st
     FILE *out = report->out;
     char *words = cell_words(report, query, column, 400), *setting = NULL;
     /* behind it are the last two of a cause's columns */
-    int guard = !strcmp(column->name, "what") ? column_at(query, "_guard_id") : -1;
+    int guard = !strcmp(column->name, "_what") ? column_at(query, "_guard_id") : -1;
 
     if (guard >= 0)
         setting = cause_setting(&(struct cause[]){cause_read(query, guard - CAUSE_READ + 3)}[0]);
@@ -156,7 +156,7 @@ static void cell_html(const struct report *report, struct query *query, const st
     } else {
         fprintf(out, "<td class=\"w%s\">", column->code ? " code" : "");
     }
-    if (!strcmp(column->name, "what")) {
+    if (!strcmp(column->name, "_what")) {
         fputs("<details><summary>", out);
         html_text(out, words, 300);
         fputs("</summary><pre>", out);

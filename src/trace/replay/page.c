@@ -274,7 +274,7 @@ static void event_print(const struct cursor *c)
         break;
     case REPLAY_COMPILE:
         rows_print(c, "replay/compile", s.id, ": %%+%\n");
-        rows_print(c, "replay/causes", s.id, "  % did not fit: % %%%\n");
+        rows_print(c, "replay/causes", s.id, "  % did not fit: % %%\n");
         break;
     case REPLAY_BREAK:
         rows_print(c, "replay/break", s.id, "@: line %: %\n");

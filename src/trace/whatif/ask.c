@@ -13,7 +13,7 @@
 #include "lib/table.h"
 #include "replay.h"
 #include "schema.h"
-#include "trace/cause.h"
+#include "trace/cause_read.h"
 #include "trace/db.h"
 #include "trace/find_code.h"
 #include "trace/prose.h"

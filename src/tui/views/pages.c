@@ -7,7 +7,7 @@
 #include "lib/say.h"
 #include "replay.h"
 #include "schema.h"
-#include "trace/cause.h"
+#include "trace/cause_read.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/prose.h"

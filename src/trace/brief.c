@@ -1,0 +1,123 @@
+/* trace/brief.c -- values of the program, as short as tells them apart. See trace/brief.h. */
+#include "trace/brief.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/list.h"
+
+enum {
+    DIGITS_LEAST = 4,
+    DIGITS_MOST = 17, /* tell any two doubles apart */
+    NUMBERS_MOST = 128,
+    NUMBER_BYTES = 40, /* in a text */
+    ROUNDED_BYTES = 320,
+};
+
+struct numbers {
+    double at[NUMBERS_MOST];
+    int count;
+};
+
+static bool is_name(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* The bytes of the floating-point number at AT, digits with a point or an exponent; 0: there is
+ * none, but a whole number, a version (1.2.3) or part of a name. */
+static size_t number_bytes(const char *text, const char *at)
+{
+    const char *end = at;
+    bool is_inside = at > text && (is_name(at[-1]) || at[-1] == '.');
+    bool is_float = false;
+
+    if (is_inside || !isdigit((unsigned char)*at))
+        return 0;
+    while (isdigit((unsigned char)*end))
+        end++;
+    if (*end == '.' && isdigit((unsigned char)end[1])) {
+        is_float = true;
+        for (end++; isdigit((unsigned char)*end);)
+            end++;
+    }
+    if (*end == 'e') {
+        const char *exponent = end + 1 + (end[1] == '-' || end[1] == '+');
+        if (isdigit((unsigned char)*exponent)) {
+            is_float = true;
+            for (end = exponent; isdigit((unsigned char)*end);)
+                end++;
+        }
+    }
+    if (!is_float || is_name(*end) || *end == '.' || end - at >= NUMBER_BYTES)
+        return 0;
+    return (size_t)(end - at);
+}
+
+static void numbers_add(struct numbers *numbers, const char *text)
+{
+    for (const char *at = text; text && *at && numbers->count < NUMBERS_MOST;) {
+        size_t bytes = number_bytes(text, at);
+        if (bytes)
+            numbers->at[numbers->count++] = strtod(at, NULL);
+        at += bytes ? bytes : 1;
+    }
+}
+
+static int number_order(const void *one, const void *other)
+{
+    double a = *(const double *)one, b = *(const double *)other;
+
+    return (a > b) - (a < b);
+}
+
+/* How many digits tell all of NUMBERS apart. Rounding keeps order, so that only neighbours can
+ * become one. */
+static int digits_for(struct numbers *numbers)
+{
+    int digits = DIGITS_LEAST;
+
+    qsort(numbers->at, (size_t)numbers->count, sizeof *numbers->at, number_order);
+    for (int i = 1; i < numbers->count; i++) {
+        char one[ROUNDED_BYTES], other[ROUNDED_BYTES];
+        bool are_same = numbers->at[i] == numbers->at[i - 1];
+        while (!are_same && digits < DIGITS_MOST) {
+            snprintf(one, sizeof one, "%.*g", digits, numbers->at[i - 1]);
+            snprintf(other, sizeof other, "%.*g", digits, numbers->at[i]);
+            if (strcmp(one, other) != 0)
+                break;
+            digits++;
+        }
+    }
+    return digits;
+}
+
+char *brief_of(const char *text, const char *beside)
+{
+    struct numbers numbers = {.count = 0};
+    LIST(char) out = {0};
+    int digits;
+
+    if (!text)
+        return NULL;
+    numbers_add(&numbers, text);
+    numbers_add(&numbers, beside);
+    digits = digits_for(&numbers);
+    for (const char *at = text; *at;) {
+        size_t bytes = number_bytes(text, at), kept = bytes ? bytes : 1;
+        double number = bytes ? strtod(at, NULL) : 0;
+        char rounded[ROUNDED_BYTES];
+        snprintf(rounded, sizeof rounded, "%.*g", digits, number);
+        if (bytes && strlen(rounded) < bytes && strtod(rounded, NULL) != number)
+            memcpy(list_add_many(&out, strlen(rounded)), rounded, strlen(rounded));
+        else
+            memcpy(list_add_many(&out, kept), at, kept);
+        at += kept;
+    }
+    *list_add(&out) = 0;
+    return out.at;
+}

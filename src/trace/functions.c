@@ -1,0 +1,188 @@
+/* trace/functions.c -- SQL functions of the statements in schemas/. See trace/functions.h. */
+#include "trace/functions.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "trace/brief.h"
+#include "trace/cause.h"
+#include "trace/expression.h"
+#include "trace/lines.h"
+#include "trace/user_stack.h"
+
+enum { TEXT_MOST = 16384, CAUSE_ARGUMENTS = 7 };
+
+struct functions {
+    sqlite3 *handle; /* borrowed */
+    struct lines lines;
+    bool is_known; /* whether lines may be read */
+};
+
+/* When the recording began, where it was made on this machine: then its source files are here. */
+static const char began_here[] =
+    "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'started_unix_ns' "
+    "AND (SELECT COUNT(*) > 0 AND MIN(host) = ?1 AND MAX(host) = ?1 FROM ("
+    "SELECT value AS host FROM meta WHERE key = 'host' UNION ALL "
+    "SELECT host FROM process WHERE host IS NOT NULL))";
+
+struct lines *functions_lines(struct functions *functions)
+{
+    char host[256] = "";
+    sqlite3_stmt *statement = NULL;
+
+    if (functions->is_known)
+        return &functions->lines;
+    functions->is_known = true;
+    gethostname(host, sizeof host - 1);
+    if (sqlite3_prepare_v2(functions->handle, began_here, -1, &statement, NULL) == SQLITE_OK) {
+        sqlite3_bind_text(statement, 1, host, -1, SQLITE_STATIC);
+        if (sqlite3_step(statement) == SQLITE_ROW)
+            functions->lines.until_ns = sqlite3_column_int64(statement, 0);
+    }
+    sqlite3_finalize(statement);
+    return &functions->lines;
+}
+
+/* An argument; NULL for NULL. What is longer than any guard is cut. */
+static const char *text_of(sqlite3_value *value)
+{
+    const char *text = (const char *)sqlite3_value_text(value);
+
+    return text && sqlite3_value_bytes(value) <= TEXT_MOST ? text : NULL;
+}
+
+static void result(sqlite3_context *context, char *text)
+{
+    if (text)
+        sqlite3_result_text(context, text, -1, free);
+    else
+        sqlite3_result_null(context);
+}
+
+static void as_written(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    const char *text = text_of(values[0]);
+
+    if (text)
+        result(context, expression_of(text));
+    else
+        sqlite3_result_value(context, values[0]);
+}
+
+static void brief(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    const char *text = text_of(values[0]);
+
+    if (text)
+        result(context, brief_of(text, text_of(values[1])));
+    else
+        sqlite3_result_value(context, values[0]);
+}
+
+static struct cause cause_of(sqlite3_value **values)
+{
+    bool has_dimension = sqlite3_value_type(values[3]) == SQLITE_INTEGER;
+
+    return (struct cause){.kind = text_of(values[0]),
+                          .source = text_of(values[1]),
+                          .aspect = text_of(values[2]),
+                          .dimension = has_dimension ? sqlite3_value_int64(values[3]) : -1,
+                          .expected = text_of(values[4]),
+                          .actual = text_of(values[5]),
+                          .text = text_of(values[6])};
+}
+
+static void name(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct cause cause = cause_of(values);
+
+    result(context, cause_called(&cause));
+}
+
+static void expected(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct cause cause = cause_of(values);
+
+    result(context, cause_expected(&cause));
+}
+
+static void actual(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct cause cause = cause_of(values);
+
+    result(context, cause_actual(&cause));
+}
+
+/* The actual value as it was recorded, for lists of them, which are cut short together. */
+static void seen(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct cause cause = cause_of(values);
+    const char *value = cause_seen(&cause);
+
+    sqlite3_result_text(context, value, -1, SQLITE_TRANSIENT);
+}
+
+static void words(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct cause cause = cause_of(values);
+
+    result(context, cause_sentence(&cause));
+}
+
+static void needed_by(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct functions *functions = sqlite3_user_data(context);
+    const char *stack = text_of(values[0]);
+
+    if (stack && *stack)
+        result(context, user_stack_line(stack, text_of(values[1]), text_of(values[2]),
+                                        functions_lines(functions)));
+}
+
+static void stack_path(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    result(context, user_stack_path(text_of(values[0])));
+}
+
+static const struct {
+    const char *name;
+    int arguments;
+    void (*call)(sqlite3_context *context, int count, sqlite3_value **values);
+} functions_made[] = {
+    {"as_written", 1, as_written},
+    {"brief", 2, brief},
+    {"cause_name", CAUSE_ARGUMENTS, name},
+    {"cause_expected", CAUSE_ARGUMENTS, expected},
+    {"cause_actual", CAUSE_ARGUMENTS, actual},
+    {"cause_seen", CAUSE_ARGUMENTS, seen},
+    {"cause_words", CAUSE_ARGUMENTS, words},
+    {"needed_by", 3, needed_by},
+    {"stack_path", 1, stack_path},
+};
+
+struct functions *functions_add(sqlite3 *handle)
+{
+    struct functions *functions = calloc(1, sizeof *functions);
+
+    functions->handle = handle;
+    for (size_t i = 0; i < sizeof functions_made / sizeof *functions_made; i++)
+        sqlite3_create_function_v2(handle, functions_made[i].name, functions_made[i].arguments,
+                                   SQLITE_UTF8 | SQLITE_DIRECTONLY, functions,
+                                   functions_made[i].call, NULL, NULL, NULL);
+    return functions;
+}
+
+void functions_forget(struct functions *functions)
+{
+    lines_free(&functions->lines);
+    functions->is_known = false;
+}
+
+void functions_free(struct functions *functions)
+{
+    if (functions)
+        lines_free(&functions->lines);
+    free(functions);
+}

@@ -1,0 +1,52 @@
+/* trace/lines.c -- single lines of the traced program's source. See trace/lines.h. */
+#include "trace/lines.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_python(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+
+    return *path == '/' && dot && (!strcmp(dot, ".py") || !strcmp(dot, ".pyw"));
+}
+
+static const struct source *file_of(struct lines *lines, const char *path)
+{
+    for (int i = 0; i < LINES_FILES; i++)
+        if (lines->files[i].path && !strcmp(lines->files[i].path, path))
+            return &lines->files[i].source;
+    unsigned place = lines->next++ % LINES_FILES;
+    free(lines->files[place].path);
+    source_free(&lines->files[place].source);
+    lines->files[place].path = strdup(path);
+    lines->files[place].source = source_read(path);
+    return &lines->files[place].source;
+}
+
+const char *lines_text(struct lines *lines, const char *path, int64_t line)
+{
+    const struct source *source;
+    const char *text;
+
+    if (!lines->until_ns || !is_python(path))
+        return NULL;
+    source = file_of(lines, path);
+    if (!source->text || source->touched_ns > lines->until_ns)
+        return NULL;
+    if (line < 1 || line > (int64_t)source->count)
+        return NULL;
+    text = source->lines[line - 1];
+    text += strspn(text, " \t\f");
+    return *text ? text : NULL;
+}
+
+void lines_free(struct lines *lines)
+{
+    for (int i = 0; i < LINES_FILES; i++) {
+        free(lines->files[i].path);
+        source_free(&lines->files[i].source);
+    }
+    *lines = (struct lines){0};
+}

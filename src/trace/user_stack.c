@@ -1,0 +1,211 @@
+/* trace/user_stack.c -- lines of the program that something is there for. See trace/user_stack.h.
+ *
+ * Stacks come from traced programs: what does not read as a place is passed over. */
+#include "trace/user_stack.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/say.h"
+#include "trace/lines.h"
+#include "trace/prose.h"
+
+enum {
+    PLACES_MOST = 32, /* that are kept, the innermost */
+    PLACES_SHOWN = 8, /* of a path */
+    CODE_BYTES = 100,
+    NAME_BYTES = 80,
+};
+
+struct place {
+    char *file; /* owned */
+    char *code; /* owned: its text, where the stack has it; else NULL */
+    int64_t line;
+    char function[NAME_BYTES];
+};
+
+struct places {
+    struct place at[PLACES_MOST];
+    int count;
+};
+
+static void place_free(struct place *place)
+{
+    free(place->file);
+    free(place->code);
+}
+
+static void place_add(struct places *places, const struct place *place)
+{
+    if (places->count == PLACES_MOST) {
+        place_free(&places->at[0]);
+        memmove(places->at, places->at + 1, sizeof *places->at * (PLACES_MOST - 1));
+        places->count--;
+    }
+    places->at[places->count++] = *place;
+}
+
+/* A line that is no place is the code of the one before it, as Python prints tracebacks. */
+static void code_add(struct places *places, const char *line)
+{
+    struct place *last = places->count ? &places->at[places->count - 1] : NULL;
+
+    line += strspn(line, " \t");
+    if (last && !last->code && *line && line[strspn(line, "^~ ")])
+        last->code = strdup(line);
+}
+
+static void places_read(struct places *places, const char *stack)
+{
+    places->count = 0;
+    while (stack && *stack) {
+        struct place place = {0};
+        size_t bytes = strcspn(stack, "\n");
+        char *line = strndup(stack, bytes);
+        int read = sscanf(line, " File \"%m[^\"]\", line %" SCNd64 ", in %79[^\n]", &place.file,
+                          &place.line, place.function);
+        if (read == 3) {
+            place_add(places, &place);
+        } else {
+            free(place.file);
+            code_add(places, line);
+        }
+        free(line);
+        stack += bytes + (stack[bytes] == '\n');
+    }
+}
+
+static void places_free(struct places *places)
+{
+    for (int i = 0; i < places->count; i++)
+        place_free(&places->at[i]);
+}
+
+/* The end of the guard in torch's sentence, "L['n'] == 6 # if n in d: # a/b.py:8 in f": its first
+ * "#" outside of literals. NULL: there is none. */
+static const char *comment_of(const char *said)
+{
+    char quote = 0;
+
+    for (const char *at = said; *at; at++) {
+        if (quote && *at == '\\' && at[1])
+            at++;
+        else if (quote)
+            quote = *at == quote ? 0 : quote;
+        else if (*at == '\'' || *at == '"')
+            quote = *at;
+        else if (*at == '#')
+            return at + 1;
+    }
+    return NULL;
+}
+
+/* The text of PLACE that torch's sentence quotes; the caller frees it. NULL: it quotes none, or
+ * another line. */
+static char *code_said(const char *said, const struct place *place)
+{
+    const char *code = said ? comment_of(said) : NULL, *at, *path;
+    char *needle = say_print(":%" PRId64 " in %s", place->line, place->function);
+    size_t bytes, file_bytes = strlen(place->file);
+    bool is_file;
+
+    at = code ? strstr(code, needle) : NULL;
+    free(needle);
+    if (!at)
+        return NULL;
+    for (path = at; path > code && strncmp(path - 1, "# ", 2) != 0; path--)
+        continue;
+    if (path == code) /* there is no code before it */
+        return NULL;
+    path++;
+    bytes = (size_t)(at - path);
+    is_file =
+        bytes && bytes <= file_bytes && !memcmp(place->file + file_bytes - bytes, path, bytes);
+    code += strspn(code, " ");
+    for (path -= 2; path > code && path[-1] == ' '; path--)
+        continue;
+    return is_file && path > code ? strndup(code, (size_t)(path - code)) : NULL;
+}
+
+/* The text of PLACE, without the colon of a compound statement; the caller frees it. NULL: not
+ * known. */
+static char *code_of(const struct place *place, const char *said, struct lines *lines)
+{
+    char *code = place->code ? strdup(place->code) : code_said(said, place);
+    const char *text = code ? NULL : lines_text(lines, place->file, place->line);
+    size_t bytes;
+
+    if (text)
+        code = strdup(text);
+    if (!code)
+        return NULL;
+    bytes = strlen(code);
+    while (bytes && strchr(" \t\r:", code[bytes - 1]))
+        bytes--;
+    code[bytes] = 0;
+    if (bytes > CODE_BYTES)
+        strcpy(code + prose_cut(code, CODE_BYTES - 3), "...");
+    if (*code)
+        return code;
+    free(code);
+    return NULL;
+}
+
+/* NAME is the last part of FUNCTION, "Net.forward" or "Net.<locals>.forward". */
+static bool is_function(const char *name, const char *function)
+{
+    const char *dot = function ? strrchr(function, '.') : NULL;
+
+    return function && (prose_same(name, function) || (dot && !strcmp(name, dot + 1)));
+}
+
+char *user_stack_line(const char *stack, const char *said, const char *function,
+                      struct lines *lines)
+{
+    struct places places;
+    const struct place *last;
+    char *code, *words = NULL;
+
+    places_read(&places, stack);
+    if (places.count) {
+        last = &places.at[places.count - 1];
+        code = code_of(last, said, lines);
+        words = say_print("%s%s%.200s:%" PRId64 "%s%s", code ? code : "", code ? ", " : "",
+                          prose_path(last->file), last->line,
+                          is_function(last->function, function) ? "" : " in ",
+                          is_function(last->function, function) ? "" : last->function);
+        free(code);
+    }
+    places_free(&places);
+    return words;
+}
+
+char *user_stack_path(const char *stack)
+{
+    struct places places;
+    char *words = NULL;
+    size_t room = 0;
+    FILE *out;
+
+    places_read(&places, stack);
+    if (places.count > 1) {
+        out = open_memstream(&words, &room);
+        for (int i = 0; i < places.count; i++) {
+            const struct place *place = &places.at[i];
+            int left = places.count - PLACES_SHOWN;
+            if (left > 1 && i == PLACES_SHOWN / 2) {
+                fprintf(out, " -> (%d more)", left);
+                i += left - 1;
+                continue;
+            }
+            fprintf(out, "%s%s (%.200s:%" PRId64 ")", i ? " -> " : "", place->function,
+                    prose_path(place->file), place->line);
+        }
+        fclose(out);
+    }
+    places_free(&places);
+    return words;
+}
