@@ -18,9 +18,11 @@ SELECT cache_entry_id, code_id, compile_id, COALESCE(label, 'entry ' || cache_en
 FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY cache_entry_id LIMIT 10000;
 
 -- name: compiles
--- its compiles
+-- its compiles; user_stack: the lines of the program at which one failed, where the compiler names them at the end of its reason
 SELECT compile_id, code_id, cache_entry_id, label, start_ns, end_ns, outcome, substr(reason, 1, 2000) AS reason, sticky, rank,
-       is_recompile AS recompile
+       is_recompile AS recompile,
+       COALESCE(substr(reason, NULLIF(instr(reason, 'from user code:'), 0), 8000),
+                substr(reason, NULLIF(instr(reason, 'User stack:'), 0), 8000)) AS user_stack
 FROM compiles WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY compile_id LIMIT 10000;
 
 -- name: reasons
@@ -62,6 +64,7 @@ ORDER BY MIN(cache_entry_id) LIMIT 1000;
 SELECT r.compile_id, r.cache_entry_id, COALESCE(e.label, 'entry ' || r.cache_entry_id) AS older_entry, r.guard_id,
        substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect, r.dimension,
        substr(r.expected, 1, 400) AS expected, substr(r.actual, 1, 400) AS actual, substr(r.text, 1, 400) AS text,
+       substr(g.user_stack, 1, 4000) AS user_stack,
        iif(COALESCE(r.how, 'observed') = 'observed', 'observed', 'rechecked') AS how,
        COALESCE(r.ordinal, 0) = 0 AND 1 = ROW_NUMBER() OVER (
            PARTITION BY r.compile_id, r.cache_entry_id, COALESCE(r.ordinal, 0) = 0
@@ -226,7 +229,8 @@ WHERE NOT (SELECT lookups FROM few) AND cache_entry_id IN ours;
 
 -- name: guard
 -- guard ?1
-SELECT kind, source, substr(expression, 1, 400) AS expression FROM guard WHERE guard_id = ?1;
+SELECT kind, source, substr(expression, 1, 400) AS expression, substr(user_stack, 1, 4000) AS user_stack
+FROM guard WHERE guard_id = ?1;
 
 -- name: signatures
 -- what the inputs of its compiles were like

@@ -165,19 +165,19 @@ def never_asked(p):
 
 PLANTED = [  # cause, the first remedy's name, words on the page
     (size_changes, "dynamic dimension", ["dimension 0 of L['x']", "16, 18, 20, 22", "dynamic_sizes=[0]", "Raise recompile_limit to 5",
-                                         "7 calls ran as Python", "Reached at 10 ms"]),
+                                         "7 calls ran as Python", "Reached at 0.010 s"]),
     (size_source_changes, "dynamic dimension", ["dimension 1 of L['x'] dynamic", "4, 8, 12"]),
     (size_in_words, "dynamic dimension", ["dimension 2 of L['x'] dynamic", "3, 5"]),
     (stride_changes, "dynamic stride", ["stride 1 was 4, 1"]),
     (rank_changes, "one rank", ["it was 1, 2, 3"]),
-    (dtype_changes, "one dtype", ["L['x'] dtype was float64; 0/0 wanted float32"]),
+    (dtype_changes, "one dtype", ["x dtype: expected float32 (0/0), actual float64"]),
     (device_changes, "one device", ["it was cpu, cuda:0"]),
     (grad_changes, "one grad mode", ["requires_grad for L['x']"]),
     (number_changes, "hoist", ["L['n'] was 1, 2, 3"]),
     (global_changes, "hoist", ["Set the global G['step'] once"]),
     (attribute_counts, "hoist", ["L['self'].calls was 1, 2, 3"]),
     (string_changes, "one value", ["'train', 'eval'"]),
-    (type_changes, "one type", ["L['x'] was float; 0/0 wanted int"]),
+    (type_changes, "one type", ["type(x): expected int (0/0), actual float"]),
     (object_changes, "one object", ["Make L['cfg'] once"]),
     (length_changes, "one length", ["it was 3, 4"]),
     (keys_change, "one set of keys", ["keys of L['d']"]),
@@ -188,11 +188,11 @@ PLANTED = [  # cause, the first remedy's name, words on the page
     (opaque, "name the guard", ["the guard returned False"]),
     (other_backend, "backend", ["one backend object", "another backend asked"]),
     (weakref_dead, "keep alive", ["Keep L['m'] alive"]),
-    (entry_dies, "keep alive", ["0/0 had died at 3 ms: L['m'] was collected", "died at 3 ms"]),
+    (entry_dies, "keep alive", ["0/0 had died at 0.003 s: L['m'] was collected", "died at 0.003 s"]),
     (cache_reset, "no reset", ["3 entries died"]),
     (limit_reached, "one value", ["Raise recompile_limit to 4", "inputs of 3 calls: mode: str 'c'"]),
     (run_only, "warm up", ["all 2 kinds of input", "inputs of 4 calls: x: str"]),
-    (skipped, "unskip", ["marked never to be compiled", "first at 2 ms, last at 4 ms"]),
+    (skipped, "unskip", ["marked never to be compiled", "first at 0.002 s, last at 0.004 s"]),
     (declined, "declined", ["Unsupported: generator"]),
     (disabled, "turn on", ["callback is set per thread"]),
     (guard_raises, "mend the guard", ["L['x'].size: x.size > 3", "raised 1 time: 0/0 LAMBDA"]),
@@ -517,7 +517,7 @@ def test_a_recompile_that_follows_from_another(run, plant, frames):
     page, told = follows(run, cascade(plant(), frames).done())
     assert told[0] is None
     assert told[2] == {"compile_id": 3, "function": "f", "label": "0/2", "source": "L['x'] size[0]", "expected": "18", "actual": "20"}
-    assert "         follows from: f 0/1 (L['x'] size[0] 16 -> 18)\n" in page
+    assert "         follows from: f 0/1 (x size[0]: expected 16, actual 18)\n" in page
 
 
 @pytest.mark.parametrize("frames", [True, False])

@@ -11,10 +11,13 @@
 #include "lib/option.h"
 #include "lib/say.h"
 #include "lib/times.h"
+#include "trace/brief.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
+#include "trace/expression.h"
 #include "trace/prose.h"
 #include "trace/torch_words.h"
+#include "trace/user_stack.h"
 
 enum {
     /* lines of the page */
@@ -22,7 +25,9 @@ enum {
     COMPILES_FIRST = 4,
     COMPILES_LAST = 2,
     CAUSES_SHOWN = 4,
+    CAUSES_READ = 200, /* of a compile: each is held against each */
     OLDER_SHOWN = 3,
+    LINES_SHOWN = 3,
     HISTORIES_SHOWN = 6,
     ENTRIES_SHOWN = 8,
     GUARDS_SHOWN = 3,
@@ -61,6 +66,56 @@ static const char *entry_of(const struct cause *cause)
 static double percent(int64_t part, int64_t all)
 {
     return 100.0 * (double)part / (double)all;
+}
+
+/* ---- moments ------------------------------------------------------------- */
+
+enum { DECIMALS_LEAST = 3, DECIMALS_MOST = 9 };
+
+/* Of a second: as many as it takes that moments of one list that differ still do on the page. */
+static int decimals = DECIMALS_LEAST;
+
+static int64_t rounded(int64_t ns, int digits)
+{
+    int64_t unit = 1000000000;
+
+    while (digits-- > 0)
+        unit /= 10;
+    return ns / unit;
+}
+
+static void moments_differ(int64_t before, int64_t after)
+{
+    bool are_known = before != UNKNOWN && after != UNKNOWN && before != after;
+
+    while (are_known && decimals < DECIMALS_MOST &&
+           rounded(before, decimals) == rounded(after, decimals))
+        decimals++;
+}
+
+static void moments_choose(const struct why *why)
+{
+    decimals = DECIMALS_LEAST;
+    for (size_t i = 1; i < why->compiles.count; i++)
+        moments_differ(why->compiles.at[i - 1].start_ns, why->compiles.at[i].start_ns);
+    for (size_t i = 0; i < why->calls.count; i++) {
+        moments_differ(why->calls.at[i].first_ns, why->calls.at[i].last_ns);
+        for (size_t j = 0; j < i && i < HITS_SHOWN + OUTCOMES; j++)
+            moments_differ(why->calls.at[j].first_ns, why->calls.at[i].first_ns);
+    }
+}
+
+/* NS after the recording began, "1.093 s"; NULL: UNKNOWN. */
+static const char *moment(struct why *why, int64_t ns)
+{
+    int64_t unit = 1000000000;
+
+    if (ns == UNKNOWN)
+        return NULL;
+    if (ns < 0)
+        return arena_print(&why->arena, "%.*f s", decimals, (double)ns / 1e9);
+    return arena_print(&why->arena, "%jd.%0*jd s", (intmax_t)(ns / unit), decimals,
+                       (intmax_t)rounded(ns % unit, decimals));
 }
 
 /* A list of COUNT, of which SHOWN are printed, has more. */
@@ -137,7 +192,8 @@ static void shares_print(struct why *why, FILE *out)
     if (asked)
         prose_print(out, ": %.3g %% ran compiled code, %.3g %% ran %s though a compiler was set",
                     percent(compiled, asked), percent(why->shared.python, asked), as_python(why));
-    prose_print(out, "{; %jd compile(s) (%jd recompile(s))}{, %jd without code}\n",
+    prose_print(out,
+                "{; %jd compile(s) (%jd recompile(s))}{ and %jd attempt(s) that gave no code}\n",
                 compiles ? why->made : UNKNOWN, why->recompiles, prose_any(compiles - why->made));
 }
 
@@ -205,9 +261,9 @@ static void calls_print(struct why *why, FILE *out)
         prose_print(out, "%'9jd %5.1f %%  %-14s  %s", class->calls,
                     why->all_calls > 0 ? percent(class->calls, why->all_calls) : 100.0,
                     outcome_word(class->outcome), words_of(why, class->outcome));
-        prose_print(out, "{ of %.40s}; %sat %+jd{, last at %+jd}\n", class->entry,
-                    class->calls > 1 ? "first " : "", class->first_ns,
-                    class->calls > 1 ? class->last_ns : UNKNOWN);
+        prose_print(out, "{ of %.40s}; %sat %s{, last at %s}\n", class->entry,
+                    class->calls > 1 ? "first " : "", moment(why, class->first_ns),
+                    class->calls > 1 ? moment(why, class->last_ns) : NULL);
     }
     if (folded)
         prose_print(out, "%'9jd %5.1f %%  %-14s  ran compiled code of %jd other entries\n", folded,
@@ -224,26 +280,104 @@ static void calls_print(struct why *why, FILE *out)
 
 /* ---- compiles ------------------------------------------------------------ */
 
-/* They say the same of the same, but for the older entries and what those wanted. */
+/* Both are about one thing that had one value: one cause, in however many older entries and by
+ * however many guards of these it failed. */
 static bool is_same(const struct cause *one, const struct cause *other)
 {
-    return prose_same(one->source, other->source) && prose_same(one->kind, other->kind) &&
-           prose_same(one->actual, other->actual) && one->decided == other->decided;
+    return prose_same(one->source, other->source) && prose_same(one->actual, other->actual) &&
+           prose_same(one->aspect, other->aspect) && one->dimension == other->dimension;
 }
 
-/* "0/0 wanted 16, 0/1 wanted 18" for the causes FROM..END that are like FIRST. */
-static void wanted_print(FILE *out, const struct cause *from, const struct cause *end,
-                         const struct cause *first)
+static bool has_values(const struct cause *cause)
+{
+    return prose_filled(cause->expected) || prose_filled(cause->actual);
+}
+
+/* ONE is printed with OTHER. Without values that are one text of one entry. */
+static bool is_printed_with(const struct cause *one, const struct cause *other)
+{
+    if (!is_same(one, other))
+        return false;
+    return has_values(one) ||
+           (prose_same(one->kind, other->kind) && prose_same(one->text, other->text) &&
+            one->cache_entry_id == other->cache_entry_id);
+}
+
+/* The first of FROM..END that is printed with CAUSE and has the same expected value. */
+static const struct cause *first_expecting(const struct cause *from, const struct cause *end,
+                                           const struct cause *cause)
+{
+    while (from < end &&
+           !(is_printed_with(from, cause) && prose_same(from->expected, cause->expected)))
+        from++;
+    return from;
+}
+
+/* "expected 16 (0/0, 0/2), 18 (0/1)" of the causes FROM..END that are one with FIRST. */
+static void expected_print(struct why *why, FILE *out, const struct cause *from,
+                           const struct cause *end, const struct cause *first)
 {
     int64_t shown = 0;
 
-    for (const struct cause *c = from; c < end; c++)
-        if (is_same(c, first) && shown++ < OLDER_SHOWN)
-            prose_print(out, "%s%.40s wanted %.70s", shown > 1 ? ", " : "", entry_of(c),
-                        cause_wanted(c));
-    if (shown > OLDER_SHOWN)
-        prose_print(out, ", %jd more entr%s something else", shown - OLDER_SHOWN,
-                    shown == OLDER_SHOWN + 1 ? "y" : "ies");
+    for (const struct cause *c = from; c < end; c++) {
+        const struct cause *last = NULL;
+        int64_t entries = 0;
+        if (!is_printed_with(c, first) || first_expecting(from, end, c) < c)
+            continue;
+        if (shown++ >= OLDER_SHOWN)
+            continue;
+        prose_print(out, "%s%.70s (", shown > 1 ? ", " : "expected ",
+                    why_keep(why, cause_expected(c)));
+        for (const struct cause *same = c; same < end; same++) {
+            bool is_other = !last || last->cache_entry_id != same->cache_entry_id;
+            if (!is_printed_with(same, c) || !prose_same(same->expected, c->expected) || !is_other)
+                continue;
+            last = same;
+            if (entries++ < OLDER_SHOWN)
+                prose_print(out, "%s%.40s", entries > 1 ? ", " : "", entry_of(same));
+        }
+        prose_print(out, "{ and %jd more})", prose_any(entries - OLDER_SHOWN));
+    }
+    prose_print(out, "{ and %jd other value(s)}", prose_any(shown - OLDER_SHOWN));
+}
+
+/* The guards of FROM..END that are one cause with FIRST: "EQUALS_MATCH, LAMBDA_GUARD". */
+static void kinds_print(FILE *out, const struct cause *from, const struct cause *end,
+                        const struct cause *first)
+{
+    for (const struct cause *c = from; c < end; c++) {
+        const struct cause *before = from;
+        if (!is_printed_with(c, first) || !prose_filled(c->kind))
+            continue;
+        while (before < c && !(is_printed_with(before, c) && prose_same(before->kind, c->kind)))
+            before++;
+        if (before == c)
+            prose_print(out, "%.40s, ", c->kind);
+    }
+}
+
+/* The lines of the program that need the guards of FROM..END that are one cause with FIRST, each
+ * behind BEFORE. */
+static void needed_print(struct why *why, FILE *out, const struct cause *from,
+                         const struct cause *end, const struct cause *first, const char *before)
+{
+    int shown = 0;
+
+    for (const struct cause *c = from; c < end; c++) {
+        const struct cause *other = from;
+        const char *line;
+        if (!is_printed_with(c, first) || !prose_filled(c->user_stack))
+            continue;
+        while (other < c &&
+               !(is_printed_with(other, c) && prose_same(other->user_stack, c->user_stack)))
+            other++;
+        if (other < c || shown++ >= LINES_SHOWN)
+            continue;
+        line = why_keep(
+            why, user_stack_line(c->user_stack, c->text, why->code.qualname, db_lines(why->db)));
+        if (line)
+            prose_print(out, "%sneeded by %.250s\n", before, line);
+    }
 }
 
 /* What was compared has no older value beside it: that another backend asked. */
@@ -261,33 +395,49 @@ static void backend_print(struct why *why, FILE *out, const struct compile *comp
                 same ? ", another object of that name" : "");
 }
 
-/* The causes of a recompile, those alike on one line. */
+/* One of the causes FROM..END, with those that are one with it. */
+static void cause_print(struct why *why, FILE *out, const struct compile *compile,
+                        const struct cause *from, const struct cause *end, const struct cause *c)
+{
+    bool is_backend = why->torch.number && c->kind && !strncmp(c->kind, "BACKEND_", 8);
+    bool is_decided = false;
+
+    for (const struct cause *other = from; other < end; other++)
+        is_decided = is_decided || (is_printed_with(other, c) && other->decided);
+    fputs(is_decided ? "         " : "         also ", out);
+    if (has_values(c)) {
+        prose_print(out, "%.110s: ", why_keep(why, cause_called(c)));
+        if (prose_filled(c->expected))
+            expected_print(why, out, from, end, c);
+        prose_print(out, prose_filled(c->expected) ? "{, actual %.70s}" : "{actual %.70s}",
+                    why_keep(why, cause_actual(c)));
+    } else if (is_backend) {
+        backend_print(why, out, compile, c);
+    } else {
+        prose_print(out, "%.40s: %.140s", entry_of(c),
+                    prose_or(c->text, prose_or(c->source, "no reason was recorded")));
+    }
+    fputs("  [", out);
+    kinds_print(out, from, end, c);
+    fprintf(out, "%s]\n", prose_same(c->how, "observed") ? "observed" : "re-checked");
+    needed_print(why, out, from, end, c, "           ");
+}
+
+/* The causes of a recompile, each once. */
 static void causes_print(struct why *why, FILE *out, const struct compile *compile)
 {
     const struct cause *from = &why->causes.at[compile->first_cause], *end = from + compile->causes,
                        *before;
     int64_t shown = 0;
 
-    for (const struct cause *c = from; c < end && c - from < 5000; c++) {
-        bool values = prose_filled(c->expected) || prose_filled(c->actual);
-        for (before = from; before < c; before++)
-            if (is_same(before, c) && (values || (prose_same(before->text, c->text) &&
-                                                  before->cache_entry_id == c->cache_entry_id)))
-                break;
+    if (end - from > CAUSES_READ)
+        end = from + CAUSES_READ;
+    for (const struct cause *c = from; c < end; c++) {
+        for (before = from; before < c && !is_printed_with(before, c); before++)
+            continue;
         if (before < c || shown++ >= CAUSES_SHOWN)
             continue;
-        fputs(c->decided ? "         " : "         also ", out);
-        if (values) {
-            prose_print(out, "%.110s was %.70s; ", cause_name(why, c), cause_seen(c));
-            wanted_print(out, from, end, c);
-        } else if (why->torch.number && c->kind && !strncmp(c->kind, "BACKEND_", 8)) {
-            backend_print(why, out, compile, c);
-        } else {
-            prose_print(out, "%.40s: %.140s", entry_of(c),
-                        prose_or(c->text, prose_or(c->source, "no reason was recorded")));
-        }
-        prose_print(out, "  [{%.40s, }%s]\n", c->kind,
-                    prose_same(c->how, "observed") ? "observed" : "re-checked");
+        cause_print(why, out, compile, from, end, c);
     }
     if (shown > CAUSES_SHOWN)
         prose_print(out, "         %jd other failing guards; --json has them all\n",
@@ -306,8 +456,8 @@ static bool deaths_before_print(struct why *why, FILE *out, const struct compile
             e->died_ns > compile->start_ns)
             continue;
         shown++;
-        prose_print(out, "         %.40s had died at %+jd: %.140s\n", e->label, e->died_ns,
-                    prose_or(e->death_cause, NO_CAUSE));
+        prose_print(out, "         %.40s had died at %s: %.140s\n", e->label,
+                    moment(why, e->died_ns), prose_or(e->death_cause, NO_CAUSE));
     }
     if (other)
         prose_print(
@@ -317,9 +467,23 @@ static bool deaths_before_print(struct why *why, FILE *out, const struct compile
     return shown || other;
 }
 
-/* What the inputs of calls were like. Those that torch passes to resume functions say nothing. */
-static void inputs_print(FILE *out, const char *inputs)
+/* Where the program was, behind BEFORE: the innermost line, then the path to it. */
+static void stack_print(struct why *why, FILE *out, const char *stack, const char *before)
 {
+    const char *line =
+        why_keep(why, user_stack_line(stack, NULL, why->code.qualname, db_lines(why->db)));
+
+    if (line)
+        prose_print(out, "%sat %.250s\n", before, line);
+    line = why_keep(why, user_stack_path(stack));
+    if (line)
+        prose_print(out, "%sby %.1000s\n", before, line);
+}
+
+/* What the inputs of calls were like. Those that torch passes to resume functions say nothing. */
+static void inputs_print(struct why *why, FILE *out, const char *inputs)
+{
+    inputs = why_keep(why, brief_of(inputs, NULL));
     while (!strncmp(inputs, "__nested_", 9) && strstr(inputs, ", "))
         inputs = strstr(inputs, ", ") + 2;
     prose_print(out, "%.140s\n", inputs);
@@ -331,9 +495,9 @@ static void compile_print(struct why *why, FILE *out, const struct compile *comp
     const char *refusal = compile_refusal(why, compile);
     bool made = compile_made(compile), ended = compile->end_ns != UNKNOWN;
 
-    prose_print(out, "  %-5.20s {rank %jd, }at %+jd{, took %+jd}%s",
+    prose_print(out, "  %-5.20s {rank %jd, }at %s{, took %+jd}%s",
                 prose_or(compile->label, why->torch.number ? "-" : "?"),
-                why->ranks.count > 1 ? compile->rank : UNKNOWN, compile->start_ns,
+                why->ranks.count > 1 ? compile->rank : UNKNOWN, moment(why, compile->start_ns),
                 ended ? times_span(compile->start_ns, compile->end_ns) : UNKNOWN,
                 ended ? "" : ", did not end");
     if (!made) /* "skipped, for good: frame is in the skipfiles list" */
@@ -345,16 +509,19 @@ static void compile_print(struct why *why, FILE *out, const struct compile *comp
                     : why->torch.number ? "torch did not say why"
                                         : NULL);
     fputs(made && !compile->recompile && !compile->causes ? ": the first\n" : "\n", out);
+    stack_print(why, out, compile->user_stack, "         ");
     if (compile->causes)
         causes_print(why, out, compile);
     else if (compile->recompile && !deaths_before_print(why, out, compile) && made)
         prose_print(out, "         %.140s\n", prose_or(compile->reason, "why is not recorded"));
     if (parent->compile_id)
-        prose_print(out, "         follows from: %.70s{ %.20s} (%.110s{ %.70s -> %.70s})\n",
-                    parent->function, parent->label, parent->source, parent->expected,
-                    parent->actual);
+        prose_print(
+            out, "         follows from: %.70s{ %.20s} (%.110s{: expected %.70s, actual %.70s})\n",
+            parent->function, parent->label, why_keep(why, expression_of(parent->source)),
+            why_keep(why, brief_of(parent->expected, parent->actual)),
+            why_keep(why, brief_of(parent->actual, parent->expected)));
     if (compile->inputs)
-        fputs("         inputs: ", out), inputs_print(out, compile->inputs);
+        fputs("         inputs: ", out), inputs_print(why, out, compile->inputs);
 }
 
 static void compiles_print(struct why *why, FILE *out)
@@ -386,12 +553,14 @@ static void histories_print(struct why *why, FILE *out)
         if (!prose_filled(h->text) || before < h || shown == HISTORIES_SHOWN)
             continue;
         if (!shown++)
-            prose_title(out, "What failing sources were over the recompiles");
+            prose_title(out, "Values that forced recompiles");
         prose_print(out,
                     "  %.110s  %.140s  [decided %jd recompile(s){ and %jd attempt(s) that gave no "
                     "code}%s]\n",
-                    cause_name(why, h->cause), h->text, h->recompiles, prose_any(h->refused),
+                    why_keep(why, cause_called(h->cause)), h->text, h->recompiles,
+                    prose_any(h->refused),
                     prose_same(h->cause->how, "observed") ? "" : ", found when checked again");
+        needed_print(why, out, h->cause, h->cause + 1, h->cause, "    ");
     }
 }
 
@@ -413,14 +582,15 @@ static void entries_print(struct why *why, FILE *out)
                 continue;
             }
             prose_print(out,
-                        "{tried %'jd time(s), }%s{hit %'jd, last at %+jd}{, passed over %'jd "
+                        "{tried %'jd time(s), }%s{hit %'jd, last at %s}{, passed over %'jd "
                         "time(s): another backend asked}{; %'jd hit(s) under "
                         "set_stance(skip_guard_eval_unsafe=True): not all guards ran}{; died at "
-                        "%+jd: %.70s}\n",
+                        "%s: %.70s}\n",
                         /* only the tries that ended in a hit were seen there */
                         why->torch.observed ? UNKNOWN : e->tried, e->hit ? "" : "never hit",
-                        prose_any(e->hit), e->last_hit_ns, prose_any(e->backend_mismatches),
-                        prose_any(e->few_guards), e->died_ns, prose_or(e->death_cause, NO_CAUSE));
+                        prose_any(e->hit), moment(why, e->last_hit_ns),
+                        prose_any(e->backend_mismatches), prose_any(e->few_guards),
+                        moment(why, e->died_ns), prose_or(e->death_cause, NO_CAUSE));
         }
     more_print(out, ENTRIES_SHOWN, why->entries.count);
 }
@@ -434,7 +604,7 @@ static void marks_print(struct why *why, FILE *out)
         each_of(m, why->marks, MARKS_SHOWN)
         {
             bool skip = prose_same(m->action, "skip"), run_only = prose_same(m->action, "run_only");
-            prose_print(out, "  since %+jd{, in region %jd}", m->at_ns, m->region_id);
+            prose_print(out, "  since %s{, in region %jd}", moment(why, m->at_ns), m->region_id);
             if (skip)
                 fprintf(out, ": never compiled, runs %s", as_python(why));
             fputs(!skip && run_only ? ": entries are used, nothing new is compiled" : "", out);
@@ -467,11 +637,12 @@ static void limit_print(struct why *why, FILE *out)
             continue;
         prose_title(out, "Limit");
         prose_print(out,
-                    "  %.70s%s at %+jd with %jd compile(s); since then %'jd call(s) ran %s, the "
-                    "last at %+jd.\n",
+                    "  %.70s%s at %s with %jd compile(s); since then %'jd call(s) ran %s, the "
+                    "last at %s.\n",
                     limit ? limit : "Reached",
-                    !limit || strstr(limit, "reached") ? "" : ": reached", class->first_ns,
-                    why->made, class->calls, as_python(why), class->last_ns);
+                    !limit || strstr(limit, "reached") ? "" : ": reached",
+                    moment(why, class->first_ns), why->made, class->calls, as_python(why),
+                    moment(why, class->last_ns));
     }
     if ((why->inputs.count || why->forbidders.count) && !why_calls(why, OUTCOME_LIMIT))
         prose_title(out, "Calls that no entry fitted");
@@ -484,7 +655,7 @@ static void limit_print(struct why *why, FILE *out)
         each_of(input, why->inputs, INPUTS_SHOWN)
         {
             prose_print(out, "  inputs of %'jd call(s): ", input->calls);
-            inputs_print(out, input->inputs ? input->inputs : "?");
+            inputs_print(why, out, input->inputs ? input->inputs : "?");
         }
 }
 
@@ -525,7 +696,10 @@ static void guards_print(struct why *why, FILE *out)
                                  : "failed",
                         g->times, g->entry);
             if (!mismatch && g->kind)
-                prose_print(out, "%.40s %.70s\n", g->kind, prose_or(g->source, g->expression));
+                prose_print(out, "%.40s %.110s{, needed by %.250s}\n", g->kind,
+                            why_keep(why, expression_of(prose_or(g->source, g->expression))),
+                            why_keep(why, user_stack_line(g->user_stack, NULL, why->code.qualname,
+                                                          db_lines(why->db))));
             else
                 fputs(mismatch ? "(another backend)\n" : "(which guard is not recorded)\n", out);
         }
@@ -566,8 +740,7 @@ static void breaks_print(struct why *why, FILE *out)
             const struct torch_reason reason = torch_reason_split(b->reason);
             prose_print(out, "  line %jd, %jd time(s): ", b->line, b->times);
             prose_print(out, "%.140s\n{           %.140s\n}", reason.what, reason.why);
-            if (b->user_stack && strchr(b->user_stack, '\n')) /* one line is the break's own */
-                prose_lines(out, b->user_stack, 11, 6);
+            stack_print(why, out, b->user_stack, "           ");
             if (b->resume_function)
                 rest_print(out, b);
         }
@@ -737,9 +910,11 @@ static int why_main(int count, char **operands)
     progress_end(&why.progress);
     if (found == FIND_ONE && !db_failed(why.db) && given.json)
         why_json(&why, stdout);
-    else if (found == FIND_ONE && !db_failed(why.db))
+    else if (found == FIND_ONE && !db_failed(why.db)) {
+        moments_choose(&why);
         for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
             sections[i](&why, stdout);
+    }
     status = find_status(why.db, found);
     why_free(&why);
     return status ? status : measured;

@@ -4,6 +4,7 @@
 
 #include "replay.h"
 #include "schema.h"
+#include "trace/brief.h"
 #include "trace/db.h"
 #include "trace/torch_words.h"
 #include "trace/whatif/whatif.h"
@@ -36,6 +37,7 @@ static void histories_make(struct why *why)
         struct history *h = list_add(&why->histories);
         why_row(why, query, histories_fields, h);
         why_row(why, query, fields, h);
+        h->text = why_keep(why, brief_of(h->text, NULL));
         h->cause = &why->causes.at[h->place];
     }
     query_close(query);
@@ -115,7 +117,7 @@ static const char *because_of(struct why *why, enum remedy_on on, const struct r
                *s = facts->count == 1 ? "" : "s";
 
     if (on == ON_CAUSE)
-        return arena_print(&why->arena, "%s%s%s, %s", cause_name(why, &facts->cause),
+        return arena_print(&why->arena, "%s%s%s, %s", why_keep(why, cause_called(&facts->cause)),
                            prose_filled(facts->values) ? " was " : ": ",
                            prose_or(facts->values, prose_or(text, "it did not hold")),
                            concerned(why, facts));

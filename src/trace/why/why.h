@@ -90,7 +90,8 @@ struct parent {
     F(compile, INTEGER, compile_id) F(compile, INTEGER, code_id) F(compile, MAYBE, rank) \
     F(compile, TEXT, label) F(compile, INTEGER, start_ns) F(compile, MAYBE, end_ns) \
     F(compile, TEXT, outcome) F(compile, ID, cache_entry_id) F(compile, TRUTH, recompile) \
-    F(compile, TEXT, reason) F(compile, MAYBE, sticky) F(compile, TEXT, inputs) \
+    F(compile, TEXT, reason) F(compile, TEXT, user_stack) F(compile, MAYBE, sticky) \
+    F(compile, TEXT, inputs) \
     F(compile, PARENT, follows_from)
 /* clang-format on */
 struct compile {
@@ -103,7 +104,7 @@ struct compile {
     F(cause, INTEGER, compile_id) F(cause, ID, cache_entry_id) F(cause, TEXT, older_entry) \
     F(cause, ID, guard_id) F(cause, TEXT, kind) F(cause, TEXT, source) F(cause, TEXT, aspect) \
     F(cause, PLACE, dimension) F(cause, TEXT, expected) F(cause, TEXT, actual) \
-    F(cause, TEXT, text) F(cause, TEXT, how) F(cause, TRUTH, decided) F(cause, TRUTH, whole)
+    F(cause, TEXT, text) F(cause, TEXT, user_stack) F(cause, TEXT, how) F(cause, TRUTH, decided) F(cause, TRUTH, whole)
 
 /* The values of a source that decided recompiles; aspect: the part of it, "size[0]"; refused:
  * attempts that made no code. */
@@ -122,7 +123,8 @@ struct history {
 /* clang-format off */
 #define GUARD_FIELDS(F) /* that ended checks */ \
     F(failed_guard, TEXT, result) F(failed_guard, INTEGER, times) F(failed_guard, TEXT, entry) \
-    F(failed_guard, TEXT, kind) F(failed_guard, TEXT, source) F(failed_guard, TEXT, expression)
+    F(failed_guard, TEXT, kind) F(failed_guard, TEXT, source) F(failed_guard, TEXT, expression) \
+    F(failed_guard, TEXT, user_stack)
 /* clang-format on */
 struct failed_guard {
     GUARD_FIELDS(MEMBER)
@@ -341,7 +343,7 @@ struct entry *why_entry(const struct why *why, int64_t cache_entry_id);
  * one that COMPILE made. */
 const struct entry *why_other_region(const struct why *why, const struct compile *compile);
 
-/* "L['x'] size[0]": what a cause is about, and what of it. */
+/* What a cause is about, in the compiler's text: "L['x'] size[0]". Pages print cause_called(). */
 const char *cause_name(struct why *why, const struct cause *cause);
 
 /* ---- between the parts --------------------------------------------------- */
