@@ -5,6 +5,7 @@ compile is named by the id that the evaluator gave it.
 """
 from ._native import native
 
+REASON = 4000      # characters of why a compile gave no code
 _TEXT = 256 << 10  # characters of a listing, or of a graph's nodes
 
 
@@ -19,7 +20,7 @@ def torch(version, mode, why):
 
 def compile(compile, label, outcome, reason, sticky):
     """How a compile ended. "" and None: not known."""
-    native._note("NOTE", (compile, -1 if sticky is None else sticky), (_cut(label, 100), _cut(outcome, 100), _cut(reason, 4000)))
+    native._note("NOTE", (compile, -1 if sticky is None else sticky), (_cut(label, 100), _cut(outcome, 100), _cut(reason, REASON)))
 
 
 def graph(compile, name, nodes):

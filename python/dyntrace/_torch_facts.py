@@ -50,6 +50,7 @@ from ._native import native
 
 _BOUND = 2000           # characters of one node's arguments, one instruction's argument
 _REASON_BOUND = 16384   # characters of one reason
+_PLACES_BOUND = 16      # lines of the program behind one
 _LOSSES_MAX = 20        # per process: a fault of ours that is met at every compile is said often enough
 _GUARDS_MAX = 20000     # lines of one tree
 _EVENTS_MAX = 1000      # open phases on a thread; more means that torch does not report ends
@@ -76,7 +77,7 @@ class _Compile:
     """A compile from begin() to end(). Holds on to objects of torch's and the program's, but no longer than that."""
 
     __slots__ = ("id", "code", "label", "breaks", "places", "globals", "event_depth", "counted", "unsupported",
-                 "skipped", "graphs")
+                 "unsupported_at", "skipped", "graphs")
 
     def __init__(self, id, code, event_depth):
         self.id, self.code, self.event_depth = id, code, event_depth
@@ -86,6 +87,7 @@ class _Compile:
         self.globals = None     # of the frame: there torch puts the resume functions
         self.counted = None     # reason of the break that add_to_stats has just counted
         self.unsupported = ""   # the last thing that torch said it cannot do
+        self.unsupported_at = None  # the program's lines there, a StackSummary
         self.skipped = ""       # why it last gave up a frame as a whole, where only its exception says so
         self.graphs = 0
 
@@ -202,8 +204,32 @@ def _made_code(result):
 
 def _note_outcome(token, result, error):
     outcome, reason, sticky = _outcome(token, result, error)
+    if outcome == "declined":
+        reason = _with_places(reason, _places_of(token))
     notes.compile(token.id, token.label, outcome, reason[:_REASON_BOUND], sticky)
     return outcome
+
+
+def _places(stack):
+    """The program's lines of a StackSummary, outermost first, as a traceback has them but for the code."""
+    return ['File "%s", line %s, in %s' % (entry.filename, entry.lineno, entry.name) for entry in stack or ()]
+
+
+def _places_of(token):
+    """Where the program was when torch met what it declined the frame for."""
+    what = token.unsupported.partition("\n")[0]
+    failure = _suppressed_failure(token)
+    return _places(token.unsupported_at) if what and (what in failure or not failure) else []
+
+
+def _with_places(reason, places):
+    """REASON, cut so that PLACES fit behind it. Where they do not, the outermost are left out. Names of files and
+    functions are no values, so --values does not hide them."""
+    added = "".join("\n" + place for place in places[-_PLACES_BOUND:])
+    if not added or len(added) > notes.REASON // 2:
+        return reason
+    added = "\nfrom user code:" + added
+    return reason[:notes.REASON - len(added)] + added
 
 
 def _outcome(token, result, error):
@@ -529,6 +555,7 @@ def _hook_unsupported():
             _try("graph break", _counted_break, self, sys._getframe(1))
         elif _thread.compiles:
             _thread.compiles[-1].unsupported = getattr(self, "msg", "")
+            _thread.compiles[-1].unsupported_at = getattr(self, "real_stack", None)
 
     unsupported.add_to_stats = native._around(None, unsupported.add_to_stats, after)
 
@@ -580,8 +607,7 @@ def _reasoned_break(reason, frame):
 def _add_break(token, frame, reason, user_stack, counted):
     found = _Break()
     found.reason = private.reason(reason)[:_REASON_BOUND]
-    found.user_stack = "\n".join('File "%s", line %s, in %s' % (entry.filename, entry.lineno, entry.name)
-                                 for entry in user_stack or ())
+    found.user_stack = "\n".join(_places(user_stack))
     found.code, found.line, found.offset, found.targets = token.code, -1, -1, ()
     translator, instruction = frame.f_locals.get("self"), frame.f_locals.get("inst")
     if not hasattr(translator, "current_instruction"):
