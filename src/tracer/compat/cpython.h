@@ -396,30 +396,37 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
          compat_set_c_remaining(ts, compat_c_remaining(ts) + (n)))
 #endif
 
-/* Each free variable of FRAME, which does not begin any more, gets its cell, if FRAME has an object:
- * somebody may keep that who saw FRAME while it was watched, another thread. Up to 3.12 f_locals
+/* FRAME does not begin any more. If it has an object, each free variable gets its cell: somebody
+ * may keep that object who saw FRAME while it was watched, another thread. Up to 3.12 f_locals
  * reads a cell from each without looking; or takes them from the function's closure, if FRAME has
  * not started, which a resume function lets go of. */
 static inline void compat_give_cells(compat_frame *frame)
 {
     PyCodeObject *code = compat_code(frame);
-    const int first = code->co_nlocalsplus - code->co_nfreevars;
+    const int count = code->co_nfreevars;
+    const int first = code->co_nlocalsplus - count;
     PyObject *closure;
+    PyObject *cell;
 
-    if (!frame->frame_obj)
+    if (!frame->frame_obj) {
         return;
+    }
     closure = compat_function(frame)->func_closure;
-    for (int i = 0; i < code->co_nfreevars; i++) {
-        const bool has = closure && i < PyTuple_GET_SIZE(closure);
-
-        if (compat_local(frame, first + i))
+    for (int i = 0; i < count; i++) {
+        if (compat_local(frame, first + i)) {
             continue;
-        compat_give_local(frame, first + i,
-                          has ? Py_NewRef(PyTuple_GET_ITEM(closure, i)) : PyCell_New(NULL));
+        }
+        if (closure && i < PyTuple_GET_SIZE(closure)) {
+            cell = Py_NewRef(PyTuple_GET_ITEM(closure, i));
+        } else {
+            cell = PyCell_New(NULL);
+        }
+        compat_give_local(frame, first + i, cell);
     }
 #if PY_VERSION_HEX < 0x030d0000
-    if (code->co_nfreevars && !compat_has_started(frame))
+    if (count && !compat_has_started(frame)) {
         frame->prev_instr = _PyCode_CODE(code); /* as f_locals does */
+    }
 #endif
 }
 

@@ -140,8 +140,8 @@ static PyObject *leave(PyObject *object, PyObject *ignored)
     PyObject *const link = link_of(resume);
     /* all, or none */
     const int named = resume->co_kwonlyargcount, arguments = resume->co_argcount + named;
-    const int cell_count = resume->co_nfreevars,
-              locals = link ? (int)link_number(link, LINK_LOCALS) : 0;
+    const int cell_count = resume->co_nfreevars;
+    int locals;
     OWNED PyObject *cells = NULL, *handed = NULL, *made = NULL, *keys = NULL;
     PyFunctionObject *function;
     vectorcallfunc call;
@@ -149,6 +149,7 @@ static PyObject *leave(PyObject *object, PyObject *ignored)
 
     if (!frame || !link || !find_constant(compat_code(frame), leave, object))
         return PyErr_Format(PyExc_RuntimeError, "only the first part of a function may call this");
+    locals = (int)link_number(link, LINK_LOCALS);
     if (!(cells = take_all(frame, resume, resume->co_nlocalsplus - cell_count, cell_count, INT_MAX,
                            false)) ||
         !(handed = take_all(frame, resume, 0, arguments, locals, true)) ||
