@@ -20,7 +20,8 @@ def torch(version, mode, why):
 
 def compile(compile, label, outcome, reason, sticky):
     """How a compile ended. "" and None: not known."""
-    native._note("NOTE", (compile, -1 if sticky is None else sticky), (_cut(label, 100), _cut(outcome, 100), _cut(reason, REASON)))
+    native._note("NOTE", (compile, -1 if sticky is None else sticky),
+                 (_cut(label, 100), _cut(outcome, 100), _cut(reason, REASON)))
 
 
 def graph(compile, name, nodes):

@@ -211,8 +211,9 @@ def _note_outcome(token, result, error):
 
 
 def _places(stack):
-    """The program's lines of a StackSummary, outermost first, as a traceback has them but for the code."""
-    return ['File "%s", line %s, in %s' % (entry.filename, entry.lineno, entry.name) for entry in stack or ()]
+    """The lines of a StackSummary, outermost first, as a traceback has them but for the code."""
+    return ['File "%s", line %s, in %s' % (entry.filename, entry.lineno, entry.name)
+            for entry in stack or ()]
 
 
 def _places_of(token):
@@ -223,8 +224,8 @@ def _places_of(token):
 
 
 def _with_places(reason, places):
-    """REASON, cut so that PLACES fit behind it. Where they do not, the outermost are left out. Names of files and
-    functions are no values, so --values does not hide them."""
+    """REASON, cut so that PLACES fit behind it. Where they do not, the outermost are left out. Names
+    of files and functions are no values, so --values does not hide them."""
     added = "".join("\n" + place for place in places[-_PLACES_BOUND:])
     if not added or len(added) > notes.REASON // 2:
         return reason

@@ -261,7 +261,7 @@ static bool calls_print(const struct whatif_asked *asked, const struct whatif_an
     {
         uint32_t code = replay_index(&r->code_ids, query_integer(row, 0));
         if (code != REPLAY_NONE)
-            names[code] = prose_column(row, 1);
+            names[code] = query_copy(row, 1);
     }
     for (size_t i = 0; i < r->lookups.count; i++) {
         const struct replay_lookup *l = &r->lookups.at[r->order[i]];

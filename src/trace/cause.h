@@ -29,7 +29,8 @@ const char *cause_seen(const struct cause *cause);
 
 /* ---- the words of every page: why, report, HTML, TUI, check, replay ---- */
 
-/* What a cause is about, as the program writes it: "len(x)", "self.kv.size". The caller frees it. */
+/* What a cause is about, as the program writes it: "len(x)", "self.kv.size". The caller frees
+ * it. */
 char *cause_called(const struct cause *cause);
 
 /* The expected and the actual value, as short as tells them apart. The caller frees them; NULL: not

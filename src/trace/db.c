@@ -662,6 +662,11 @@ const char *query_text(struct query *query, int column, size_t *bytes)
     return text;
 }
 
+char *query_copy(struct query *query, int column)
+{
+    return query_type(query, column) == QUERY_NULL ? NULL : strdup(query_text(query, column, NULL));
+}
+
 void db_temporary(struct db *db, const char *script)
 {
     free(db->schema); /* no other trace gets its tables */

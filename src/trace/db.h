@@ -155,6 +155,9 @@ const char *query_text(struct query *query, int column, size_t *bytes);
  * whole of it, 16 MB at most, for what is copied, parsed, or long by its nature. */
 const char *query_whole(struct query *query, int column, size_t *bytes);
 
+/* A column as text that the caller frees; NULL when it is NULL. */
+char *query_copy(struct query *query, int column);
+
 /* The first column of the first row of a query that needs no parameters, or
  * OTHERWISE when there is none or it is NULL. */
 int64_t db_integer(struct db *db, int64_t otherwise, const char *sql);

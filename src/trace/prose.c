@@ -6,7 +6,6 @@
 
 #include "lib/say.h"
 #include "lib/table.h"
-#include "trace/db.h"
 
 enum { LINE_BYTES = 400 }; /* of a line of a text of which not all lines are shown */
 
@@ -203,9 +202,4 @@ void prose_lines(FILE *out, const char *text, int indent, long lines)
     }
     if (lines >= 0 && line > lines)
         fprintf(out, "%*s(%ld more lines; --full shows all)\n", indent, "", line - lines);
-}
-
-char *prose_column(struct query *query, int column)
-{
-    return query_type(query, column) == QUERY_NULL ? NULL : strdup(query_text(query, column, NULL));
 }

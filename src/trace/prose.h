@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-struct query;
-
 /* An empty line, then TITLE in bold where there are colours. */
 void prose_title(FILE *out, const char *title);
 
@@ -87,9 +85,6 @@ static inline const char *prose_path(const char *path)
 /* How a process ended, as the view process_tree has it, with a signal's name: "signal 9 (SIGKILL)".
  * The caller frees it. */
 char *prose_ended(const char *ended);
-
-/* A column as text that the caller frees; NULL when it is NULL. */
-char *prose_column(struct query *query, int column);
 
 /* TEXT equals OTHER; NULL equals NULL. */
 static inline bool prose_same(const char *text, const char *other)

@@ -29,7 +29,7 @@ char *replay_entry_name(const struct replay *r, uint32_t entry)
     char *name = NULL;
 
     db_rows(row, r->db, schema_statement("replay/entry-name"),
-            entry == REPLAY_NONE ? 0 : r->entries.at[entry].id) name = prose_column(row, 0);
+            entry == REPLAY_NONE ? 0 : r->entries.at[entry].id) name = query_copy(row, 0);
     return name;
 }
 

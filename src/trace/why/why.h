@@ -104,7 +104,8 @@ struct compile {
     F(cause, INTEGER, compile_id) F(cause, ID, cache_entry_id) F(cause, TEXT, older_entry) \
     F(cause, ID, guard_id) F(cause, TEXT, kind) F(cause, TEXT, source) F(cause, TEXT, aspect) \
     F(cause, PLACE, dimension) F(cause, TEXT, expected) F(cause, TEXT, actual) \
-    F(cause, TEXT, text) F(cause, TEXT, user_stack) F(cause, TEXT, how) F(cause, TRUTH, decided) F(cause, TRUTH, whole)
+    F(cause, TEXT, text) F(cause, TEXT, user_stack) F(cause, TEXT, how) \
+    F(cause, TRUTH, decided) F(cause, TRUTH, whole)
 
 /* The values of a source that decided recompiles; aspect: the part of it, "size[0]"; refused:
  * attempts that made no code. */

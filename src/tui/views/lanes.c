@@ -152,7 +152,7 @@ static void lanes_run(struct job *base, struct db *db)
         lane->thread_id = query_integer(row, 0);
         lane->buckets = calloc(BUCKETS, sizeof *lane->buckets); /* most of it is never touched */
         lane->first = BUCKETS;
-        lane->name = arena_keep(&job->names.arena, prose_column(row, 1));
+        lane->name = arena_keep(&job->names.arena, query_copy(row, 1));
     }
     lookups_read(job, db);
     db_rows(row, db, schema_statement("tui/timeline-compiles"), job->span_ns) *

@@ -129,8 +129,8 @@ void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
         values = doc_print(doc, "%.100s, %.100s", cause_wanted(&cause), cause_seen(&cause));
     struct remedy_facts facts = {.cause = cause,
                                  .values = values,
-                                 .function = doc_keep(doc, prose_column(row, FUNCTION)),
-                                 .code = doc_keep(doc, prose_column(row, FUNCTION + 1)),
+                                 .function = doc_keep(doc, query_copy(row, FUNCTION)),
+                                 .code = doc_keep(doc, query_copy(row, FUNCTION + 1)),
                                  .count = 1,
                                  .torch = torch_version(query_text(row, FUNCTION + 2, NULL))};
     if ((remedy = doc_keep(doc, remedy_for(ON_CAUSE, &facts, NULL)))) {
@@ -145,8 +145,8 @@ void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
 /* Columns: reason, function, line, torch's version. */
 void part_break_remedy(struct doc *doc, struct db *db, struct query *row)
 {
-    struct remedy_facts facts = {.cause.text = doc_keep(doc, prose_column(row, 0)),
-                                 .function = doc_keep(doc, prose_column(row, 1)),
+    struct remedy_facts facts = {.cause.text = doc_keep(doc, query_copy(row, 0)),
+                                 .function = doc_keep(doc, query_copy(row, 1)),
                                  .line = query_integer(row, 2),
                                  .torch = torch_version(query_text(row, 3, NULL)),
                                  .count = 1};
