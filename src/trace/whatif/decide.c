@@ -752,6 +752,7 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
         ((w->knobs->isolate && c.torch && !w->codes[c.code].several) ||
          ((w->knobs->isolate || w->knobs->backends_apart) && w->codes[c.code].namesakes))) {
         found |= WHATIF_UNDECIDED;
+        decided.settled = false; /* its entry may be one that it does not see */
         w->assumed[ASSUMED_GROUPS] = true;
     }
     bounds->lost = bounds->lost || is_after_loss(w, &c);
