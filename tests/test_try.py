@@ -471,7 +471,7 @@ def test_trials_are_on_every_page(run, limited, tmp_path):
     done = run("check", path, "--max-recompiles", "99")
     assert done.returncode == 0 and "holds 3 trials of `dyntrace try`, 1 a gain, such as limit=12" in done.stderr
     found = table(run("sql", path, "trials").stdout)
-    assert [(row["function"], row["setting"], row["note"][:5]) for row in found if row["function"] == "f"] == [
+    assert [(row["function"], row["setting"], (row["note"] or "")[:5]) for row in found if row["function"] == "f"] == [
         ("f", "(unchanged)", ""), ("f", "limit=12", "gain"), ("f", "limit=2", "no ga"), ("f", "nope=1", "there")]
 
 
