@@ -85,7 +85,8 @@
 #define COLUMNS_trial(KEY, ID, TIME, NUMBER, TEXT) /* written by trace/trials.c */ \
     KEY(trial_id, TRIAL) ID(batch, TRIAL) TEXT(setting) TEXT(command) ID(function_id, CODE) \
     NUMBER(started_unix_ns) NUMBER(duration_ns) NUMBER(exit_code) NUMBER(exit_signal) \
-    NUMBER(output_same) TEXT(difference) TEXT(values_same) TEXT(error) NUMBER(step_ns) NUMBER(compiles) \
+    NUMBER(output_same) TEXT(difference) TEXT(values_same) TEXT(error) NUMBER(step_ns) \
+    NUMBER(compiles) \
     NUMBER(recompiles) NUMBER(breaks) NUMBER(eager) NUMBER(hits) NUMBER(compile_ns)
 #define COLUMNS_trial_function(KEY, ID, TIME, NUMBER, TEXT) \
     ID(trial_id, TRIAL) ID(function_id, CODE) NUMBER(compiles) NUMBER(recompiles) NUMBER(breaks) \
