@@ -28,7 +28,7 @@ PRACTICE = {
     "train_step_whole": {
         "function": "train_step",
         "subject": "optimizer wrapped by a scheduler",
-        "fixes": {"step_alone": {"setting": None, "names": ["allow in graph", "wrapped optimizer"]}},
+        "fixes": {"step_alone": {"setting": None, "names": ["optimizer"]}},
         "best": ["step_alone"],
     },
     "own_adam": {
@@ -318,8 +318,8 @@ PRACTICE = {
         "function": "combine",
         "subject": "order of dict keys",
         "fixes": {
-            "sorted": {"setting": None, "names": ["key order", "one set of keys"]},
-            "one_order": {"setting": None, "names": ["key order", "one set of keys"]},
+            "sorted": {"setting": None, "names": ["order of keys"]},
+            "one_order": {"setting": None, "names": ["order of keys"]},
         },
         "best": ["sorted", "one_order"],
     },
@@ -398,7 +398,7 @@ PRACTICE = {
     "per_sample_vmap": {
         "function": "energy",
         "subject": "vmap",
-        "fixes": {"batched": {"setting": None, "names": ["vmap", "functorch level"]}},
+        "fixes": {"batched": {"setting": None, "names": ["modes"]}},
         "best": ["batched"],
     },
     "checkpoint_block": {
@@ -501,7 +501,7 @@ PRACTICE = {
     "func_grad": {
         "function": "energy",
         "subject": "vmap",
-        "fixes": {"inside": {"setting": None, "names": ["vmap", "functorch level"]}},
+        "fixes": {"inside": {"setting": None, "names": ["modes"]}},
         "best": ["inside"],
     },
     "checkpoint_flag": {

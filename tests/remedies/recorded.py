@@ -199,13 +199,19 @@ def best_of(name, measured):
             if measured[fix]["status"] == measured[""]["status"] and gain(measured[fix]) < gain(measured[""])]
 
 
+def works(name, text, measured, advised):
+    """Whether the program under these settings ends and prints as it does without."""
+    run = advised[name, text]
+    same = (run["status"], run["out"]) == (measured[""]["status"], measured[""]["out"])
+    return same and not run["refused"] and text not in PRACTICE[name].get("never", [])
+
+
 def is_best(name, remedy, measured, advised):
     """Whether the remedy does as much as the best fixes, by what torch counts of them."""
     best = max(gain(measured[fix]) for fix in best_of(name, measured))
     if remedy.get("setting"):
-        run = advised[name, remedy["setting"]]
-        works = run["status"] == 0 and run["out"] == measured[""]["out"] and not run["refused"]
-        return works and gain(run["counts"]) <= best
+        text = remedy["setting"]
+        return works(name, text, measured, advised) and gain(advised[name, text]["counts"]) <= best
     return bool(set(named_fixes(name, remedy)) & set(best_of(name, measured)))
 
 

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from recorded import (PRACTICE, PRINTED, Recorder, expected, figure_is_right, figure_of, first_is_right, of_function, settings_in,
-                      true_counts)
+                      true_counts, works)
 
 
 def words(good):
@@ -31,24 +31,26 @@ def main():
     fixed = recorder.under(wanted, "fix")
     advised = recorder.under([(name, text) for name in plain for text in settings_in(plain[name]["remedies"])], "advised")
     tried = {} if given.no_try else recorder.tries(wanted)
-    sums = {"counts": [], "first": [], "figures": [], "settings": [], "try": []}
-    print("| program | subject | torch: compiles, eager | best | first remedy | first | figures | setting = edit | try = edit |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    sums = {"counts": [], "first": [], "figures": [], "printed settings that work": [], "settings": [], "try": []}
+    print("| program | subject | torch: compiles, eager | best | first remedy | first | figures | printed settings that work | setting = edit | try = edit |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for name in plain:
         measured, remedies = recorder.measure(name), plain[name]["remedies"]
         sums["counts"].append(plain[name]["counts"] == expected(measured[""]))
         sums["first"].append(first_is_right(name, remedies, measured, advised))
         figures = [figure_is_right(one, true_counts(name, one, measured, advised)) for one in remedies[:PRINTED] if figure_of(one)]
+        safe = [works(name, text, measured, advised) for text in settings_in(remedies[:PRINTED])]
         fixes = [(fix, more["setting"]) for fix, more in PRACTICE[name]["fixes"].items() if (name, more["setting"]) in fixed]
         settings = [fixed[name, text].get("counts") == expected(measured[fix]) for fix, text in fixes]
         trials = [tried[name, text] == of_function(measured[fix]) for fix, text in fixes if (name, text) in tried]
         sums["figures"] += figures
+        sums["printed settings that work"] += safe
         sums["settings"] += settings
         sums["try"] += trials
         first = remedies[0] if remedies else {"name": "none", "setting": None}
         cells = [name, PRACTICE[name]["subject"], f"{measured['']['compiles']}, {measured['']['eager']}",
                  ", ".join(PRACTICE[name]["best"]) or "as it is", first["setting"] or first["name"], words(sums["first"][-1])]
-        cells += [f"{sum(some)} of {len(some)}" if some else "" for some in (figures, settings, trials)]
+        cells += [f"{sum(some)} of {len(some)}" if some else "" for some in (figures, safe, settings, trials)]
         print("| " + " | ".join(cells) + " |")
     print()
     for title, some in sums.items():
