@@ -133,7 +133,7 @@ def test_skips_tell_why_and_since_when(torch, why, reason, kind, name, words):
     assert "skipped, for good: " + (reason or "torch did not say why").split("\n")[0][:130] in page
     assert "since 0.001 s: never compiled, runs eagerly: " + (reason or "torch did not say why").split("\n")[0][:130] in page
     assert found["remedies"][0]["name"] == name and all(word in found["remedies"][0]["text"] for word in words), found["remedies"]
-    assert found["compiles"][0]["sticky"] == 1 and found["recompiles"] == 0 and "1 without code" in page
+    assert found["compiles"][0]["sticky"] == 1 and found["recompiles"] == 0 and "1 attempt that gave no code" in page
 
 
 def test_skipped_for_one_call_and_skipped_because_somebody_asked(torch, why):
