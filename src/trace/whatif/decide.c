@@ -869,6 +869,8 @@ static void notes_make(struct whatif *w, struct whatif_result *result)
     assumed[ASSUMED_SMALL] = torch && w->knobs->dynamic.count && !w->knobs->dynamic_all;
     assumed[ASSUMED_UNRECORDED] = result->total.unrecorded;
     assumed[ASSUMED_VALUES] = w->blind;
+    result->uncertain =
+        assumed[ASSUMED_LOSSES] || assumed[ASSUMED_VALUES] || assumed[ASSUMED_DEATHS];
     for (int i = 0; i < ASSUMED_KINDS; i++)
         if (assumed[i])
             *list_add(&result->notes) = words[i];

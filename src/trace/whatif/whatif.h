@@ -87,6 +87,9 @@ struct whatif_result {
     /* owned: by lookup, enum outcome, or WHATIF_GONE; with WHATIF_UNDECIDED added */
     uint8_t *outcomes;
     LIST(const char *) notes; /* what was taken for granted */
+    /* Something of that may be otherwise without a call being marked as undecided: events were
+     * lost, values not recorded, or deaths are taken to come as they did. */
+    bool uncertain;
 };
 enum { WHATIF_OUTCOME = 31, WHATIF_GONE = 31, WHATIF_UNDECIDED = 128 };
 
