@@ -123,26 +123,36 @@ FROM kept k JOIN cut c ON c.place = k.place LEFT JOIN said s ON s.history = k.hi
 ORDER BY k.recompiles + k.refused DESC, k.place LIMIT 1000;
 
 -- name: about
--- A cause that looked at ?2, aspect ?3, dimension ?4: is it one of these cases, with what, and which what-if is for it?
---   many      each compile was of another function, or of a method of another object
---   again     a class of one name was another one
---   constant  torch made a size a number again after it had changed, although it makes such sizes dynamic by itself
---   needs     compiled code holds for some sizes only
---   together  other sizes changed with this one
+-- A cause that looked at ?2, aspect ?3, dimension ?4: which of these cases is it, with what, and which what-if is for it?
+--   never       an entry wants what the call that it was made for did not have
+--   many        each compile was of another function, or of a method of another object
+--   again       a class of one name was another one
+--   constant    torch made a size or number a number again after it had changed, although it makes such ones dynamic by itself;
+--               of a number with the user's stack that needs it
+--   several     other sizes changed as well, in this compile or another
+--   ragged      the first dimension was smaller than before, after several calls
+--   breaks      the function has a graph break, behind which the same sizes are looked at again
+--   needs       compiled code holds for some sizes only
+--   together    other sizes changed with this one
+--   order       the same keys came in another order
+--   transforms  torch.func's transforms (vmap, grad) were others
 WITH ours AS MATERIALIZED (
-    SELECT compile_id, cache_entry_id, outcome FROM compile WHERE code_id IN (SELECT value FROM json_each(?1)) LIMIT 10000),
+    SELECT compile_id, cache_entry_id, outcome, start_ns FROM compile WHERE code_id IN (SELECT value FROM json_each(?1)) LIMIT 10000),
 mine AS MATERIALIZED (
-    SELECT m.compile_id, m.cache_entry_id, r.expected, r.actual
+    SELECT m.compile_id, m.cache_entry_id, m.start_ns, r.cache_entry_id AS older, r.expected, r.actual
     FROM ours m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
     WHERE COALESCE(r.source, '') = ?2 AND COALESCE(r.aspect, '') = ?3 AND COALESCE(r.dimension, -1) = ?4 LIMIT 10000),
 called AS MATERIALIZED (
     SELECT l.text FROM ours m CROSS JOIN listing l ON l.compile_id = m.compile_id AND l.kind = 'called_as'
-    WHERE m.cache_entry_id IS NOT NULL OR m.outcome = 'limit'),
+    WHERE m.cache_entry_id IS NOT NULL OR m.outcome IN ('limit', 'failed', 'error')),
+sizes AS MATERIALIZED (
+    SELECT r.compile_id, r.source, r.dimension FROM ours m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
+    WHERE ?3 = 'size' AND r.aspect = 'size' AND r.source GLOB 'L*.size()[[]*' AND r.source NOT GLOB '*_parameters*'
+          AND r.dimension >= 0 AND length(r.source) < 200 LIMIT 20000),
 together AS MATERIALIZED (
-    SELECT r.source, 'dynamic=' || substr(r.source, 1, instr(r.source, '.size()') - 1) || '[' || r.dimension || ']' AS setting
-    FROM mine m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
-    WHERE ?3 = 'size' AND r.aspect = 'size' AND r.source GLOB 'L*.size()[[]*' AND r.dimension >= 0 AND length(r.source) < 200
-    GROUP BY 1 ORDER BY 1 LIMIT 8),
+    SELECT source, 'dynamic=' || substr(source, 1, instr(source, '.size()') - 1) || '[' || dimension || ']' AS setting
+    FROM sizes WHERE compile_id IN (SELECT compile_id FROM mine) GROUP BY 1 ORDER BY 1 LIMIT 8),
+several AS MATERIALIZED (SELECT DISTINCT source FROM sizes ORDER BY 1 LIMIT 8),
 static AS MATERIALIZED (
     SELECT '[' || replace(substr(size, 1, instr(size, ']') - 1), 'None', 'null') || ']' AS sizes
     FROM (SELECT substr(g.expression, instr(g.expression, 'size=[') + 6, 400) AS size
@@ -153,28 +163,91 @@ static AS MATERIALIZED (
                  AND kind IN ('automatic_dynamic_shapes', 'called_as')) = 'called_as' -- else it was off, or is not known
           LIMIT 1000)),
 parts AS MATERIALIZED (
-    SELECT '["' || replace(replace(replace(substr(g.expression, 1, 4000), '\', '\\'), '"', '\"'), ' and ', '","') || '"]' AS parts
+    SELECT '["' || replace(replace(replace(substr(g.expression, 1, 4000), '\', '\\'), '"', '\"'), ' and ', '","') || '"]' AS parts,
+           g.user_stack
     FROM ours m CROSS JOIN guard g ON g.cache_entry_id = m.cache_entry_id
-    WHERE ?3 = 'size' AND (g.kind GLOB 'LAMBDA_GUARD*' OR g.kind GLOB '*SHAPE*') AND instr(g.expression, ?2) LIMIT 1000),
-needs AS MATERIALIZED (
-    SELECT part.value AS part FROM parts CROSS JOIN json_each(iif(json_valid(parts), parts, '[]')) part
-    WHERE instr(part.value, ?2) AND part.value <> '2 <= ' || ?2 AND part.value NOT GLOB 'L* == L*' LIMIT 1),
-found AS (
-    SELECT CASE
-        WHEN (?2 GLOB 'L[[]''self''*' OR ?3 <> 'size' AND (SELECT COUNT(DISTINCT substr(text, 1, 30)) > 1 FROM called))
-            AND (SELECT COUNT(*) > 2 AND COUNT(*) = COUNT(DISTINCT text) FROM called) THEN 'many'
-        WHEN EXISTS (SELECT 1 FROM mine WHERE ?3 = 'type' AND instr(expected, ' at 0x') > 0 AND expected <> actual
-                     AND substr(expected, 1, instr(expected, ' at 0x')) = substr(actual, 1, instr(actual, ' at 0x'))) THEN 'again'
-        WHEN EXISTS (SELECT 1 FROM static WHERE json_type(iif(json_valid(sizes), sizes, '[]'), '$[' || MIN(MAX(?4, 0), 99) || ']') = 'integer')
-            THEN 'constant'
-        WHEN EXISTS (SELECT 1 FROM needs) THEN 'needs'
-        WHEN (SELECT COUNT(*) FROM together) > 1 THEN 'together' END AS "is")
-SELECT "is", CASE "is" WHEN 'many' THEN (SELECT COUNT(*) FROM called)
-                       WHEN 'again' THEN (SELECT substr(expected, 1, instr(expected, ' at 0x') - 1) FROM mine LIMIT 1)
-                       WHEN 'together' THEN (SELECT group_concat(source, ', ') FROM together)
-                       WHEN 'needs' THEN (SELECT part FROM needs) END AS more,
-       iif("is" = 'together', (SELECT group_concat(setting) FROM together), NULL) AS setting
-FROM found;
+    WHERE ?3 IN ('size', 'value', '') AND (g.kind GLOB 'LAMBDA_GUARD*' OR g.kind GLOB '*SHAPE*') AND ?2 <> '' AND instr(g.expression, ?2)
+    LIMIT 1000),
+part AS MATERIALIZED (
+    SELECT part.value AS part, user_stack FROM parts CROSS JOIN json_each(iif(json_valid(parts), parts, '[]')) part
+    WHERE instr(part.value, ?2)),
+needs AS MATERIALIZED ( -- strides follow from sizes
+    SELECT part FROM part WHERE ?3 = 'size' AND part <> '2 <= ' || ?2 AND part NOT GLOB 'L* == L*' AND part NOT GLOB '*.stride()*'
+                                AND part NOT GLOB '*.storage_offset()*' LIMIT 1),
+number AS MATERIALIZED ( -- "L['n'] == 2", or "___as_tensor(L['a']).item() == 1.5"
+    SELECT user_stack FROM part
+    WHERE ?3 <> 'size' AND (substr(part, instr(part, ?2) + length(?2), 5) GLOB ' == [-0-9]'
+                            OR substr(part, instr(part, ?2) + length(?2), 13) GLOB ').item() == [-0-9]') LIMIT 100),
+needed AS MATERIALIZED (
+    SELECT user_stack FROM number WHERE user_stack GLOB '*File "*'
+    UNION ALL SELECT g.user_stack FROM ours m CROSS JOIN guard g ON g.cache_entry_id = m.cache_entry_id
+    WHERE ?3 <> 'size' AND ?2 <> '' AND g.source = ?2 AND g.user_stack GLOB '*File "*' LIMIT 1),
+first AS MATERIALIZED (SELECT start_ns, CAST(expected AS INTEGER) AS size FROM mine WHERE expected NOT GLOB '*[^0-9]*'
+                       ORDER BY compile_id, older LIMIT 1),
+smaller AS MATERIALIZED (SELECT DISTINCT CAST(actual AS INTEGER) AS size FROM (
+    SELECT iif(instr(actual, ' = '), substr(actual, instr(actual, ' = ') + 3), actual) AS actual FROM mine) LIMIT 100),
+pair AS MATERIALIZED (SELECT DISTINCT compile_id, older FROM mine WHERE ?2 GLOB 'list(dict.keys(*' LIMIT 1000),
+keys AS MATERIALIZED (
+    SELECT (SELECT group_concat(key, char(10)) FROM (
+                SELECT r.expected AS key FROM recompile_cause r WHERE r.compile_id = p.compile_id AND r.cache_entry_id = p.older
+                    AND substr(r.source, 1, instr(?2, '))')) = substr(?2, 1, instr(?2, '))')) ORDER BY 1)) AS expected,
+           (SELECT group_concat(key, char(10)) FROM (
+                SELECT r.actual AS key FROM recompile_cause r WHERE r.compile_id = p.compile_id AND r.cache_entry_id = p.older
+                    AND substr(r.source, 1, instr(?2, '))')) = substr(?2, 1, instr(?2, '))')) ORDER BY 1)) AS actual
+    FROM pair p),
+state AS MATERIALIZED (
+    SELECT DISTINCT substr(g.expression, instr(g.expression, 'functorch_state(') + 16, 200) AS state
+    FROM ours m CROSS JOIN guard g ON g.cache_entry_id = m.cache_entry_id
+    WHERE EXISTS (SELECT 1 FROM mine WHERE expected GLOB '*compare_functorch_state(*')
+      AND g.kind GLOB 'LAMBDA_GUARD*' AND instr(g.expression, 'compare_functorch_state(') LIMIT 8),
+constant AS MATERIALIZED (
+    SELECT 1 FROM static WHERE json_type(iif(json_valid(sizes), sizes, '[]'), '$[' || MIN(MAX(?4, 0), 99) || ']') = 'integer' LIMIT 1)
+SELECT 'never' AS "is", NULL AS more, NULL AS setting WHERE EXISTS (
+    SELECT 1 FROM mine a JOIN mine b ON b.older = a.cache_entry_id
+    WHERE ?2 <> '' AND a.expected = b.expected AND a.actual = b.actual AND a.actual <> a.expected)
+UNION ALL SELECT 'many', (SELECT COUNT(*) FROM called), NULL WHERE
+    (replace(replace(replace(?2, 'len(', ''), 'dict(', ''), 'type(', '') GLOB 'L[[]''self''*'
+     OR ?3 <> 'size' AND (SELECT COUNT(DISTINCT substr(text, 1, 30)) > 1 FROM called))
+    AND (SELECT COUNT(*) > 2 AND COUNT(*) = COUNT(DISTINCT text) FROM called)
+UNION ALL SELECT * FROM (
+    SELECT 'again', substr(expected, 1, instr(expected, ' at 0x') - 1), NULL FROM mine
+    WHERE ?3 = 'type' AND instr(expected, ' at 0x') > 0 AND expected <> actual
+      AND substr(expected, 1, instr(expected, ' at 0x')) = substr(actual, 1, instr(actual, ' at 0x')) LIMIT 1)
+UNION ALL SELECT 'constant', (SELECT user_stack FROM needed), NULL WHERE EXISTS (SELECT 1 FROM constant) OR EXISTS (SELECT 1 FROM number)
+UNION ALL SELECT 'several', (SELECT group_concat(source, ', ') FROM several), NULL
+    WHERE (SELECT COUNT(*) FROM several) > 1 AND NOT EXISTS (SELECT 1 FROM constant)
+UNION ALL SELECT 'ragged', (SELECT size || ', then ' || (SELECT group_concat(size, ', ') FROM smaller) FROM first), NULL
+    WHERE ?3 = 'size' AND ?4 = 0 AND ?2 GLOB 'L*.size()[[]0]' AND ?2 NOT GLOB '*_parameters*'
+      AND (SELECT MAX(size) FROM smaller) < (SELECT size FROM first)
+      AND (SELECT COUNT(*) FROM (SELECT 1 FROM lookup l WHERE l.code_id IN (SELECT value FROM json_each(?1))
+                                 AND l.start_ns < (SELECT start_ns FROM first) LIMIT 3)) = 3
+UNION ALL SELECT 'breaks', NULL, NULL WHERE ?3 = 'size' AND EXISTS (
+    SELECT 1 FROM ours m CROSS JOIN graph_break b ON b.compile_id = m.compile_id WHERE b.resume_code_id IS NOT NULL)
+UNION ALL SELECT 'needs', part, NULL FROM needs
+UNION ALL SELECT 'together', (SELECT group_concat(source, ', ') FROM together), (SELECT group_concat(setting) FROM together)
+    WHERE (SELECT COUNT(*) FROM together) > 1
+UNION ALL SELECT 'order', NULL, NULL WHERE EXISTS (SELECT 1 FROM keys) AND NOT EXISTS (SELECT 1 FROM keys WHERE expected IS NOT actual)
+UNION ALL SELECT 'transforms', (
+    SELECT group_concat(CASE WHEN state GLOB '[[]]*' THEN 'none' ELSE
+        replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(substr(state, 1, instr(state, ']')), '), (', '/'), '(', ''), ')', ''), '[', ''), ']', ''), '''', ''), ', error', ''), ', different', ''), ', same', ''), ', True', ''), ', False', ''), 'Vmap, ', 'vmap '), 'Grad, ', 'grad '), 'Jvp, ', 'jvp '), '/', ' in ') END, '; ') FROM state), NULL
+    WHERE EXISTS (SELECT 1 FROM state);
+
+-- name: unguarded
+-- hooks of modules that were registered after it had been compiled, and that no guard of code that was hit since asks for
+WITH made AS MATERIALIZED (
+    SELECT cache_entry_id, born_ns FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1))),
+registered AS MATERIALIZED (
+    SELECT c.qualname, f.start_ns FROM code c CROSS JOIN frame f ON f.code_id = c.code_id
+    WHERE c.qualname GLOB 'Module.register_*_hook' AND c.filename GLOB '*/torch/nn/modules/module.py'
+      AND c.process_id IN (SELECT process_id FROM code WHERE code_id IN (SELECT value FROM json_each(?1)))
+      AND f.start_ns > (SELECT MIN(born_ns) FROM made) LIMIT 1000)
+SELECT qualname AS text, COUNT(*) AS times FROM registered
+WHERE EXISTS (SELECT 1 FROM lookup l JOIN made e ON e.cache_entry_id = l.cache_entry_id
+              WHERE l.outcome = 1 AND l.code_id IN (SELECT value FROM json_each(?1)) AND l.start_ns > registered.start_ns
+                AND e.born_ns < registered.start_ns)
+  AND EXISTS (SELECT 1 FROM guard g WHERE g.cache_entry_id IN (SELECT cache_entry_id FROM made) AND g.source GLOB '*_modules*')
+  AND NOT EXISTS (SELECT 1 FROM guard g WHERE g.cache_entry_id IN (SELECT cache_entry_id FROM made) AND g.source GLOB 'L*_hooks*')
+GROUP BY 1 ORDER BY 1 LIMIT 4;
 
 -- name: lookups
 -- how its calls were decided, hits by entry
@@ -319,6 +392,11 @@ rest AS MATERIALIZED (
                GROUP BY code_id) l ON l.code_id = s.code_id
     GROUP BY s.function_id)
 SELECT * FROM alike LEFT JOIN rest USING (function_id) ORDER BY times DESC, line, first LIMIT 1000;
+
+-- name: graphs
+-- how many graphs its compiles made that do something
+SELECT COUNT(*) FROM compile m CROSS JOIN graph g ON g.compile_id = m.compile_id
+WHERE m.code_id IN (SELECT value FROM json_each(?1)) AND g.node_count > 0;
 
 -- name: phases
 -- where the time of its compiles went: what a phase took by itself is what those within it leave. Late: compiled later on its

@@ -76,7 +76,9 @@ def test_a_cause_has_one_setting(dyntrace, tmp_path, change, setting):
         db.execute("UPDATE guard SET source = 'L[''n'']' WHERE guard_id % 10 = 1") # a what-if is of a source that some guard has
     ask = lambda *arguments: subprocess.run([dyntrace, *arguments], capture_output=True, text=True, check=True, timeout=100).stdout
     why = json.loads(ask("why", "step", trace, "--json"))
-    assert setting in [remedy["what_if"] for remedy in why["remedies"]], why["remedies"]
+    # to pass a number as a tensor or to hoist a value is not what the setting does, so `why` has no what-if for those
+    expected = [] if "aspect = 'value'" in change else [setting]
+    assert [remedy["what_if"] for remedy in why["remedies"] if remedy["what_if"]] == expected, why["remedies"]
     screen = ask("tui", trace, "--dump", "--screen", "100x30", "--keys", "3 Enter j Enter w")
     assert re.search(r"dynamic=L\S+|drop_guard=\w+$", screen, re.M)[0] == setting
     best = json.loads(ask("replay", trace, "--what-if", "best", "--json"))

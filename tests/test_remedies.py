@@ -8,22 +8,23 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).resolve().parent / "programs" / "remedy_cases.py"
-# function: remedy, words of it, has it a figure
+# function: remedy, words of it, has it a figure: where a what-if does what the remedy does, and the trace decides each call. To fill
+# in a key or to pad is not to drop the guard, and code that was never compiled may not compile.
 EXPECTED = {
     "size_f": ("dynamic dimension", "dynamic_sizes=[0]", True),
     "dtype_f": ("one dtype", "Cast L['x']", True),
-    "length_f": ("one length", "Keep the length of L['items']", True),
-    "keys_f": ("one set of keys", "Keep the keys of L['batch']", True),
-    "none_f": ("one value", "L['mask']", True),
-    "flag_f": ("one value", "Keep L['flag'] fixed", True),
-    "number_f": ("hoist", "L['n'] was 2, 3, 4", True),
-    "string_f": ("one value", "Hoist L['mode']", True),
+    "length_f": ("one length", "Keep the length of L['items']", False),
+    "keys_f": ("one set of keys", "Keep the keys of L['batch']", False),
+    "none_f": ("one value", "L['mask']", False),
+    "flag_f": ("one value", "Keep L['flag'] fixed", False),
+    "number_f": ("hoist", "L['n'] was 2, 3, 4", False),
+    "string_f": ("one value", "Hoist L['mode']", False),
     "global_f": ("hoist", "Set the global G['SCALE'] once", True),
     "function_f": ("define once", "Define the function L['act'] once", True),
     "object_f": ("one object", "Make L['thing'] once", True),
-    "type_f": ("one type", "Pass one type as L['thing']", True),
-    "attribute_f": ("attribute", "in __init__", True),
-    "limit_f": ("raise the limit", "to 6 at most", True),
+    "type_f": ("one type", "Pass one type as L['thing']", False),
+    "attribute_f": ("attribute", "in __init__", False),
+    "limit_f": ("raise the limit", "to 6 at most", False),
     "reset_f": ("no reset", "Do not reset the cache", False),
 }
 
@@ -48,6 +49,6 @@ def test_the_promise_equals_the_count(dyntrace, traces, function):
     given, = [r for r in found["remedies"] if r["name"] == name and words in r["text"]]
     now, then = counted(found), counted(mended)
     assert then != now and then[::-1] < now[::-1]
-    assert (given["predicted_compiles"] is not None) == figure
-    if figure and not given["undecided"]:
+    assert (given["predicted_compiles"] is not None) == figure and given["status"] == ("exact" if figure else "not measured")
+    if figure:
         assert (given["compiles"], given["eager"]) == now and (given["predicted_compiles"], given["predicted_eager"]) == then

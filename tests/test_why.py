@@ -278,11 +278,11 @@ def test_pages(run, plant):
     for command in ("why", "show"):
         done = run(command, "Net.forward", path)
         assert (done.returncode, done.stderr) == (0, "")
-        golden(command, done.stdout)
+        golden(command, done.stdout.replace(str(path), "t.db"))
     p = plant()
     size_changes(p)
     path = p.done()
-    golden("why-sql", run("why", "f", path, "--sql").stdout)
+    golden("why-sql", run("why", "f", path, "--sql").stdout.replace(str(path), "t.db"))
     golden("why-json", run("why", "f", path.name, "--json").stdout)
 
 
@@ -422,11 +422,14 @@ def test_what_if_of_remedies(run, plant):
     size_changes(p)
     path = p.done()
     page = run("why", "f", path).stdout
-    assert "     what-if dynamic=L['x'][0]: 1 compile instead of 4, 0 eager calls instead of 7\n" in page
-    assert "     what-if recompile_limit=5: 5 compiles instead of 4, 0 eager calls instead of 7\n" in page
+    assert "     exact (what-if dynamic=L['x'][0]): 1 compile instead of 4, 0 eager calls instead of 7\n" in page
     found = json.loads(run("why", "f", path, "--json").stdout)
-    for key in ("dynamic", "recompile_limit"): # replay says the same
+    limit = remedy(found, "recompile_limit") # that a fifth compile would give code is not known
+    assert (limit["status"], limit["compiles"], limit["predicted_compiles"]) == ("not measured", None, None)
+    assert f"     not measured: dyntrace try {path} f limit=5\n" in page
+    for key in ("dynamic",): # replay says the same
         one = remedy(found, key)
+        assert one["status"] == "exact"
         asked = json.loads(run("replay", path, "--what-if", one["what_if"], "--function", "f", "--json").stdout)["functions"][0]
         assert (one["compiles"], one["eager"]) == (asked["recorded"]["compiles"], asked["recorded"]["eager"]) == (4, 7)
         assert (one["predicted_compiles"], one["predicted_eager"]) == (asked["predicted"]["compiles"], asked["predicted"]["eager"])
@@ -447,12 +450,22 @@ def test_what_if_is_of_that_function_only(run, plant):
 
 def test_what_if_of_a_guard(run, plant):
     p = plant()
+    p.sequence("TENSOR_MATCH", "L['x'].dtype", ["torch.float32", "torch.float64", "torch.int8"])
+    path = p.done()
+    page, found = run("why", "f", path).stdout, json.loads(run("why", "f", path, "--json").stdout)
+    assert f"     exact (what-if drop_guard={p.entries[1][2][0]}): 1 compile instead of 3\n" in page
+    assert remedy(found, "drop_guard")["predicted_compiles"] == 1
+
+
+def test_a_remedy_that_is_not_its_what_if_has_no_figure(run, plant):
+    """To hoist a value is not to drop the guard on it."""
+    p = plant()
     p.sequence("EQUALS_MATCH", "L['n']", ["'a'", "'b'", "'c'"], signatures="n: str %s")
     path = p.done()
     page, found = run("why", "f", path).stdout, json.loads(run("why", "f", path, "--json").stdout)
-    guard = p.entries[1][2][0]
-    assert f"     what-if drop_guard={guard} (EQUALS_MATCH L['n'] not checked): 1 compile instead of 3\n" in page
-    assert remedy(found, "drop_guard")["predicted_compiles"] == 1
+    one = found["remedies"][0]
+    assert (one["name"], one["status"], one["what_if"], one["compiles"]) == ("one value", "not measured", None, None)
+    assert "     not measured: it needs an edit of the program\n" in page and "no gain" not in page
 
 
 def test_calls_that_cannot_be_decided_are_said(run, plant):
@@ -460,8 +473,11 @@ def test_calls_that_cannot_be_decided_are_said(run, plant):
     p.sequence("EQUALS_MATCH", "L['n']", [1, 2]) # nothing is known of the inputs
     for i in range(3):
         p.call("limit")
-    page = run("why", "f", p.done()).stdout
-    assert "what-if recompile_limit=" in page and "undecided, a guess is counted" in page
+    path = p.done()
+    page, found = run("why", "f", path).stdout, json.loads(run("why", "f", path, "--json").stdout)
+    limit = remedy(found, "recompile_limit")
+    assert limit["undecided"] > 0 and (limit["status"], limit["predicted_eager"]) == ("not measured", None)
+    assert "no gain" not in page and " instead of " not in page
 
 
 def test_a_long_trace_is_left_to_replay(run, plant):
@@ -471,7 +487,7 @@ def test_a_long_trace_is_left_to_replay(run, plant):
     p.db.execute("UPDATE guard_check SET lookup_id = lookup_id + 300000")
     path = p.done()
     page = run("why", "f", path).stdout
-    line, = [line for line in page.splitlines() if "'dynamic=" in line]
+    line, = [line for line in page.splitlines() if "dynamic=L" in line and "dyntrace replay" in line]
     command = line.partition("long: dyntrace ")[2].partition(", or why --what-if")[0]
     asked = subprocess.run(["sh", "-c", f'"$0" {command}', os.environ.get("DYNTRACE") or str(ROOT / "build/dyntrace")],
                            capture_output=True, text=True, timeout=60)

@@ -36,6 +36,8 @@ enum {
     PHASES_SHOWN = 6,
     MARKS_SHOWN = 4,
     RANKS_SHOWN = 16,
+    REMEDIES_SHOWN = 3,
+    NOTES_SHOWN = 2,
     WIDTH = WHY_WIDTH, /* bytes of a text from the trace within a line */
 };
 
@@ -776,6 +778,12 @@ static void phases_print(struct why *why, FILE *out)
                     late, percent(late, all));
 }
 
+/* What is asked for. */
+static struct {
+    bool sql, json, whatif, ranks, all;
+    bool measure; /* --try */
+} given;
+
 /* ---- remedies ------------------------------------------------------------ */
 
 /* "4 compiles instead of 9" */
@@ -785,54 +793,123 @@ static void instead_print(FILE *out, const char *what, int64_t would, int64_t is
                 would == is ? UNKNOWN : is);
 }
 
-/* What would come of the remedy, or how to ask. */
-static void whatif_print(struct why *why, FILE *out, const struct remedy *r)
+/* The settings of a remedy, each as a word of the shell. */
+static void setting_print(FILE *out, const char *setting)
 {
-    bool predicted = r->compiles != UNKNOWN,
-         drops = r->cause && r->what_if && !strncmp(r->what_if, "drop_guard=", 11);
-
-    if (!r->what_if || !(predicted || why->long_trace))
+    if (*setting == '\'') { /* it is one */
+        fprintf(out, " %s", setting);
         return;
-    fputs("     what-if ", out);
-    if (!predicted) {
-        fputs("takes a while on a trace this long: dyntrace replay ", out);
+    }
+    for (size_t bytes; *setting; setting += bytes + strspn(setting + bytes, " ")) {
+        bytes = strcspn(setting, " ");
+        char *one = say_print("%.*s", (int)bytes, setting);
+        putc(' ', out);
+        prose_shell_word(out, one);
+        free(one);
+    }
+}
+
+/* "1 compile instead of 8, 0 eager calls instead of 4" */
+static void figures_print(FILE *out, const struct remedy *r)
+{
+    bool measured = r->measured_compiles != UNKNOWN;
+    int64_t eager = measured ? r->measured_eager : r->predicted_eager;
+
+    instead_print(out, "compile", measured ? r->measured_compiles : r->predicted_compiles,
+                  r->compiles);
+    if (r->eager || eager) {
+        fputs(", ", out);
+        instead_print(out, "eager call", eager, r->eager);
+    }
+    if (measured && r->breaks != r->measured_breaks) {
+        fputs(", ", out);
+        instead_print(out, "graph break", r->measured_breaks, r->breaks);
+    }
+    prose_print(out, "{, %jd call(s) not looked up any more}", prose_any(r->gone));
+    fputs(r->gain ? "\n" : "; no gain\n", out);
+}
+
+/* How much the remedy helps, or how to find out. */
+static void outcome_print(struct why *why, FILE *out, const struct remedy *r)
+{
+    fputs("     ", out);
+    if (remedy_has_figures(r)) {
+        if (r->trial != UNKNOWN)
+            prose_print(out, "measured (trial %jd): ", r->trial);
+        else
+            prose_print(out, "exact (what-if %.140s): ", r->what_if);
+        figures_print(out, r);
+        return;
+    }
+    if (r->what_if && why->long_trace) {
+        fputs("not computed, for the trace is long: dyntrace replay ", out);
         prose_shell_word(out, db_path(why->db));
         fputs(" --what-if ", out);
         prose_shell_word(out, r->what_if);
         fputs(" --function ", out);
         prose_shell_word(out, why->code.qualname);
-        fputs(", or why --what-if\n", out);
+        fputs(", or why --what-if\n     ", out);
+    }
+    if (r->trial != UNKNOWN) {
+        prose_print(out, "not measured (trial %jd): %.200s\n", r->trial, r->trial_error);
         return;
     }
-    prose_print(out, "%.140s", r->what_if);
-    if (drops && r->cause->kind)
-        prose_print(out, " (%.40s %.70s not checked)", r->cause->kind,
-                    prose_or(r->cause->source, ""));
-    fputs(": ", out);
-    instead_print(out, "compile", r->predicted_compiles, r->compiles);
-    if (r->eager || r->predicted_eager)
-        fputs(", ", out), instead_print(out, "eager call", r->predicted_eager, r->eager);
-    prose_print(out,
-                "{, %jd call(s) not looked up any more}{, at least %jd call(s) of which the trace "
-                "has nothing}{; %jd call(s) undecided, a guess is counted}%s\n",
-                prose_any(r->gone), prose_any(r->unrecorded), prose_any(r->undecided),
-                remedy_gain(r) > 0 ? "" : "; no gain by itself");
+    if (!r->setting) {
+        fputs("not measured: it needs an edit of the program\n", out);
+        return;
+    }
+    fputs("not measured: dyntrace try ", out);
+    prose_shell_word(out, db_path(why->db));
+    putc(' ', out);
+    prose_shell_word(out, why->code.qualname);
+    setting_print(out, r->setting);
+    putc('\n', out);
+}
+
+/* What is normal, so that there is nothing to change, and what compiled code does not notice. */
+static void notes_print(struct why *why, FILE *out)
+{
+    int shown = 0;
+
+    for each (r, why->remedies) {
+        bool normal = r->effort == EFFORT_NORMAL;
+        if ((!normal && r->effort != EFFORT_UNGUARDED) || (!given.all && shown++ >= NOTES_SHOWN))
+            continue;
+        prose_print(out, "  %s: %.1000s\n", normal ? "Normal" : "Not guarded by this torch",
+                    r->text);
+    }
 }
 
 static void remedies_print(struct why *why, FILE *out)
 {
-    if (why->remedies.count)
+    int shown = 0, more = 0;
+    bool printed = false;
+
+    for each (r, why->remedies)
+        printed = printed || !r->rejected;
+    if (printed)
         prose_title(out, "What would have helped");
     else if (why->shared.asked && !why->shared.python && !why->recompiles && !why->breaks.count &&
              !why->undecided)
         fprintf(out, "\nNothing to improve: compiled once%s, and every other call ran that.\n",
                 why->missing ? ", as far as was recorded" : "");
-    for (size_t i = 0; i < why->remedies.count; i++) {
-        fprintf(out, "  %zu. ", i + 1);
-        prose_print(out, "%.1000s\n{     because: %.300s\n}", why->remedies.at[i].text,
-                    why->remedies.at[i].because);
-        whatif_print(why, out, &why->remedies.at[i]);
+    for each (r, why->remedies) {
+        if (!remedy_is_shown(r))
+            continue;
+        if (shown == REMEDIES_SHOWN && !given.all) {
+            more++;
+            continue;
+        }
+        fprintf(out, "  %d. ", ++shown);
+        prose_print(out, "%.1000s\n{     because: %.300s\n}", r->text, r->because);
+        outcome_print(why, out, r);
     }
+    if (more) {
+        fprintf(out, "  and %d more: dyntrace why ", more);
+        prose_shell_word(out, why->code.qualname);
+        fputs(" --all\n", out);
+    }
+    notes_print(why, out);
 }
 
 static void sql_print(struct why *why, FILE *out)
@@ -855,11 +932,6 @@ static void (*const sections[])(struct why *why, FILE *out) = {
     breaks_print,    phases_print,   sql_print,
 };
 
-static struct {
-    bool sql, json, whatif, ranks;
-    bool measure; /* --try */
-} given;
-
 static const struct option options[] = {
     {"sql", .read = option_flag, .to = &given.sql, .help = "also print the SQL that answers"},
     {"ranks", .read = option_flag, .to = &given.ranks,
@@ -870,6 +942,7 @@ static const struct option options[] = {
              "does, and measure them"},
     {"json", .read = option_flag, .to = &given.json,
      .help = "the same for a program, complete, times in nanoseconds"},
+    {"all", .read = option_flag, .to = &given.all, .help = "print all remedies, not only three"},
     {"what-if", .read = option_flag, .to = &given.whatif,
      .help = "decide the recorded calls again for each remedy, on a long trace too. One with more "
              "than 200,000 lookups or a million guard checks would make the answer wait, so that "

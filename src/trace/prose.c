@@ -173,6 +173,19 @@ void prose_cell(FILE *out, const char *text, size_t width, size_t columns)
 
 void prose_shell_word(FILE *out, const char *text)
 {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=./,:@%";
+
+    if (*text && !text[strspn(text, plain)]) {
+        fputs(text, out);
+        return;
+    }
+    if (strchr(text, '\'') && !strpbrk(text, "\"\\$`!")) {
+        putc('"', out);
+        say_escaped(out, text, strlen(text));
+        putc('"', out);
+        return;
+    }
     putc('\'', out);
     while (*text) {
         size_t bytes = strcspn(text, "'");

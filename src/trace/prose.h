@@ -49,7 +49,7 @@ static inline const char *prose_or(const char *text, const char *otherwise)
  * "-". */
 void prose_cell(FILE *out, const char *text, size_t width, size_t columns);
 
-/* TEXT in single quotes, as one word of a shell. */
+/* TEXT as one word of a shell, in quotes where it needs them. */
 void prose_shell_word(FILE *out, const char *text);
 
 /* How many columns prose_cell() needs for TEXT. */

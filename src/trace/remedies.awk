@@ -14,7 +14,7 @@ BEGIN {
     close_rule()
     split(substr($0, 2, index($0, "]") - 2), head, " ")
     on = toupper(head[2])
-    if (on !~ /^(CAUSE|DEATH|BREAK|GUARDS|AGAIN|BEST)$/) { outcome = ", .outcome = OUTCOME_" on; on = "OUTCOME" } else outcome = ""
+    if (on !~ /^(CAUSE|DEATH|BREAK|GUARDS|AGAIN|BEST|TRIED|UNGUARDED)$/) { outcome = ", .outcome = OUTCOME_" on; on = "OUTCOME" } else outcome = ""
     printf "    {.torch = %d, .on = ON_%s%s, .name = %s", head[1] == "torch", on, outcome, quoted(substr($0, index($0, "]") + 2))
     next
 }
@@ -33,7 +33,9 @@ BEGIN {
         else if (key ~ /^(since|until)$/) {
             split(value, version, ".")
             value = version[1] * 100 + version[2]
-        } else
+        } else if (key ~ /^(proven|beside)$/)
+            value = value == "yes" ? "true" : toupper(key "_" value)
+        else
             value = quoted(value)
         printf ", .%s = %s", key, value
     }

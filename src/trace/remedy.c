@@ -5,8 +5,10 @@
 #include <inttypes.h>
 
 #include "lib/list.h"
+#include "trace/lines.h"
 #include "trace/prose.h"
 #include "trace/torch_words.h"
+#include "trace/user_stack.h"
 
 enum { WORD_BYTES = 100 }; /* of a fact within a sentence */
 
@@ -56,20 +58,90 @@ static bool is_like(const char *patterns, const char *text)
     return !patterns || any_of(patterns, text, like);
 }
 
+static bool is_float(const char *number)
+{
+    return strpbrk(number, ".eEnN"); /* 1.0, 1e-05, inf, nan */
+}
+
+/* The number in TEXT of a guard that is an expression: "0.5" of "L['lr'] == 0.5". */
+static const char *after_equals(const char *text)
+{
+    const char *equals = text ? strstr(text, "= ") : NULL;
+
+    return equals ? equals + 2 : text;
+}
+
+/* number: a value that was a number both times; integer, float: which kind of number. */
 static bool is_aspect(const char *aspect, const struct remedy_facts *facts)
 {
-    bool number = prose_same(facts->cause.aspect, "value") && cause_number(facts->cause.expected) &&
-                  cause_number(facts->cause.actual);
+    const struct cause *cause = &facts->cause;
+    const bool expression = !cause->aspect && is_like("LAMBDA_GUARD*|*SHAPE*", cause->kind);
+    const char *expected = expression ? after_equals(cause->expected) : cause->expected;
+    const char *actual = expression ? after_equals(cause->actual) : cause->actual;
+    bool value = expression || prose_same(cause->aspect, "value");
+    bool number = value && cause_number(expected) && cause_number(actual);
 
-    return !aspect || (strcmp(aspect, "number") ? prose_same(facts->cause.aspect, aspect) : number);
+    if (!aspect)
+        return true;
+    if (!strcmp(aspect, "number"))
+        return number;
+    if (!strcmp(aspect, "float"))
+        return number && (is_float(expected) || is_float(actual));
+    if (!strcmp(aspect, "integer"))
+        return number && !is_float(expected) && !is_float(actual);
+    return prose_same(cause->aspect, aspect);
+}
+
+/* The case of FACTS that is called IS; NULL: they have none. */
+static const struct remedy_case *case_of(const struct remedy_facts *facts, const char *is)
+{
+    const struct remedy_case *found = is ? facts->cases : NULL;
+
+    while (found && found->is && strcmp(found->is, is) != 0)
+        found++;
+    return found && found->is ? found : NULL;
+}
+
+/* At most one of "1, 5, 1" is another size than 0 and 1, and one is 0 or 1: torch compiles these
+ * apart, and all others can have one entry. */
+static bool is_small(const char *values)
+{
+    const char *other = NULL;
+    size_t bytes, other_bytes = 0;
+    bool small = false;
+
+    for (const char *at = values; at && *at; at += bytes + strspn(at + bytes, ", ")) {
+        bytes = strcspn(at, ", ");
+        if (bytes == 1 && (*at == '0' || *at == '1')) {
+            small = true;
+        } else if (!other) {
+            other = at;
+            other_bytes = bytes;
+        } else if (bytes != other_bytes || strncmp(at, other, bytes) != 0) {
+            return false;
+        }
+    }
+    return small;
+}
+
+/* The innermost line of STACK is within another function than the outermost. */
+static bool is_inlined(const char *stack)
+{
+    static const char file[] = "File \"";
+    const char *first = stack ? strstr(stack, file) : NULL;
+
+    return first && strstr(first + 1, file);
 }
 
 static bool is_when(const struct remedy_rule *rule, const struct remedy_facts *facts)
 {
     switch (rule->when) {
-    case WHEN_SMALL: /* sizes of 0 and 1 only, of "1, 0" */
-        return prose_filled(facts->values) && !facts->values[strspn(facts->values, "01, ")] &&
-               !strstr(facts->values, "10") && !strstr(facts->values, "11");
+    case WHEN_SMALL:
+        return is_small(facts->values);
+    case WHEN_LIMITED:
+        return facts->limited;
+    case WHEN_INLINED:
+        return is_inlined(facts->stack);
     case WHEN_NEEDED:
         return facts->needed > 0;
     case WHEN_HINT:
@@ -93,7 +165,7 @@ static bool fits(const struct remedy_rule *rule, enum remedy_on on,
            is_like(rule->expected, facts->cause.expected) &&
            is_like(rule->function, facts->function) && is_like(rule->reason, facts->cause.text) &&
            (!rule->code || prose_same(rule->code, facts->code)) &&
-           (!rule->is || prose_same(rule->is, facts->is)) &&
+           (!rule->is || case_of(facts, rule->is)) && is_like(rule->stack, facts->stack) &&
            (!said || has_words(facts->cause.expected, said) ||
             has_words(facts->cause.actual, said) || has_words(facts->cause.text, said)) &&
            /* in its first line */
@@ -101,6 +173,15 @@ static bool fits(const struct remedy_rule *rule, enum remedy_on on,
             (*words == '^' ? has_words(torch_reason_split(facts->cause.text).what, words + 1)
                            : has_words(facts->cause.text, words))) &&
            is_when(rule, facts);
+}
+
+/* FACTS are about the case that RULE asks for. */
+static void choose_case(const struct remedy_rule *rule, struct remedy_facts *facts)
+{
+    const struct remedy_case *chosen = case_of(facts, rule->is);
+
+    facts->more = chosen ? chosen->more : NULL;
+    facts->setting = chosen ? chosen->setting : NULL;
 }
 
 /* ---- sentences ----------------------------------------------------------- */
@@ -154,6 +235,44 @@ static const char *function_of(struct arena *arena, const struct remedy_facts *f
         free(function);
     }
     return made;
+}
+
+/* " (n in d, src/net.py:12)": the innermost line of the program's stack in FACTS; else empty. */
+static const char *place_of(struct arena *arena, const struct remedy_facts *facts)
+{
+    struct lines none = {0};
+    const char *stack = facts->more ? facts->more : facts->stack;
+    char *line = user_stack_line(stack ? stack : prose_or(facts->cause.text, ""), facts->cause.text,
+                                 facts->function, &none);
+
+    lines_free(&none);
+    if (!line)
+        return "";
+    return arena_print(arena, " (%s)", (char *)arena_keep(arena, line));
+}
+
+/* What is marked as dynamic and must not be, as torch says it. */
+static const char *constraint_of(struct arena *arena, const char *text)
+{
+    static const char before[] = "You marked ";
+    const char *found = text ? strstr(text, before) : NULL;
+    const char *end = found ? strstr(found, " as dynamic") : NULL;
+
+    if (!end)
+        return "the size";
+    found += strlen(before);
+    return arena_print(arena, "%.*s", (int)(end - found), found);
+}
+
+/* The dict whose keys SOURCE is about: L['d'] of list(dict.keys(L['d']))[0]. */
+static const char *dict_of(struct arena *arena, const char *source)
+{
+    static const char before[] = "dict.keys(";
+    const char *found = strstr(source, before), *end = found ? strstr(found, "))") : NULL;
+
+    return end ? arena_print(arena, "%.*s", (int)(end - found - (int)strlen(before)),
+                             found + strlen(before))
+               : source;
 }
 
 /* Torch's option for the limit that FACTS are about. */
@@ -218,6 +337,9 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
         {"what", prose_or(reason.what, "no reason was recorded")},
         {"hint", prose_or(reason.hint, "none")},
         {"more", prose_or(facts->more, "?")},
+        {"place", place_of(&arena, facts)},
+        {"constraint", constraint_of(&arena, facts->cause.text)},
+        {"dict", dict_of(&arena, source)},
         {"function", function_of(&arena, facts)},
         {"limit", limit_of(facts)},
         {"count", count},
@@ -297,14 +419,14 @@ static const char *marks_of(struct arena *arena, const char *dynamic, const char
         source = settable(arena, source);
         if (!source || strpbrk(source, " \t\n"))
             return NULL;
-        marks =
-            arena_print(arena, "%s%smark_dynamic=%s%s", marks, *marks ? " " : "", source, function);
+        marks = arena_print(arena, "%s%smaybe_mark_dynamic=%s%s", marks, *marks ? " " : "", source,
+                            function);
         from = end ? end + strlen(between) : NULL;
     }
     return prose_filled(marks);
 }
 
-/* SETTING as one word of the shell, if it needs quotes to be one. */
+/* SETTING in single quotes as the shell reads them, if it has blanks. */
 static char *one_word(char *setting)
 {
     char *quoted = NULL;
@@ -314,14 +436,19 @@ static char *one_word(char *setting)
     if (!strpbrk(setting, " \t\n"))
         return setting;
     out = open_memstream(&quoted, &room);
-    prose_shell_word(out, setting);
+    putc('\'', out);
+    for (const char *at = setting; *at; at++)
+        fputs(*at == '\'' ? "'\\''" : (const char[]){*at, 0}, out);
+    putc('\'', out);
     fclose(out);
     free(setting);
     return quoted;
 }
 
-char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *facts)
+char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *about)
 {
+    struct remedy_facts chosen = *about;
+    const struct remedy_facts *facts = &chosen;
     struct arena arena = {0};
     const char *source = prose_or(facts->cause.source, "");
     const char *base = arena_print(&arena, "%.*s", cause_base(source), source);
@@ -335,6 +462,7 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
 
     if (!rule->set)
         return NULL;
+    choose_case(rule, &chosen);
     if (facts->torch && facts->function)
         torch_resume(facts->function, &whole, NULL);
     const struct word words[] = {
@@ -364,19 +492,22 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
 
 /* ---- the answer ---------------------------------------------------------- */
 
-/* What is between BEFORE and AFTER in TEXT; the caller frees it. NULL: nothing is. */
+/* The part of TEXT between BEFORE and AFTER; the caller frees it. NULL: there is none. */
 static char *between(const char *text, const char *before, const char *after)
 {
-    const char *start = text ? strstr(text, before) : NULL,
-               *end = start ? strstr(start, after) : NULL;
+    const char *start = text ? strstr(text, before) : NULL, *end;
 
-    return end ? strndup(start + strlen(before), (size_t)(end - start) - strlen(before)) : NULL;
+    if (!start)
+        return NULL;
+    start += strlen(before);
+    end = strstr(start, after);
+    return end ? strndup(start, (size_t)(end - start)) : NULL;
 }
 
-char *remedy_for(enum remedy_on on, const struct remedy_facts *facts,
-                 const struct remedy_rule **rule)
+/* The first rule that fits from FOUND on, as remedy_for() has it. */
+static char *remedy_from(const struct remedy_rule *found, enum remedy_on on,
+                         const struct remedy_facts *facts, const struct remedy_rule **rule)
 {
-    const struct remedy_rule *found = remedy_rules;
     struct remedy_facts more = *facts;
     char *named = NULL, *made;
 
@@ -384,8 +515,11 @@ char *remedy_for(enum remedy_on on, const struct remedy_facts *facts,
         found++;
     if (!found->name)
         return NULL;
-    if (on == ON_BREAK) { /* torch names what it was about */
+    choose_case(found, &more);
+    if (on == ON_BREAK) { /* torch names the function */
         named = between(facts->cause.text, "<function ", " at 0x");
+        if (!named)
+            named = between(facts->cause.text, "the function `", "`");
         more.cause.source = named ? named : "it";
     } else if (on == ON_DEATH && facts->torch &&
                (named = between(facts->cause.text, "because ", " got deallocated"))) {
@@ -396,4 +530,16 @@ char *remedy_for(enum remedy_on on, const struct remedy_facts *facts,
     made = sentence(found->text, &more);
     free(named);
     return made;
+}
+
+char *remedy_for(enum remedy_on on, const struct remedy_facts *facts,
+                 const struct remedy_rule **rule)
+{
+    return remedy_from(remedy_rules, on, facts, rule);
+}
+
+char *remedy_next(enum remedy_on on, const struct remedy_facts *facts,
+                  const struct remedy_rule **rule)
+{
+    return (*rule)->beside ? remedy_from(*rule + 1, on, facts, rule) : NULL;
 }

@@ -5,10 +5,28 @@
 #ifndef DYNTRACE_REMEDY_H
 #define DYNTRACE_REMEDY_H
 
+#include "lib/list.h"
 #include "trace/cause.h"
 #include "vocabulary.h"
 
-enum remedy_on { ON_CAUSE, ON_DEATH, ON_OUTCOME, ON_BREAK, ON_GUARDS, ON_AGAIN, ON_BEST };
+enum remedy_on {
+    ON_CAUSE,
+    ON_DEATH,
+    ON_OUTCOME,
+    ON_BREAK,
+    ON_GUARDS,
+    ON_AGAIN,
+    ON_BEST,
+    ON_TRIED,
+    ON_UNGUARDED
+};
+
+/* Something that the trace shows besides a cause or a break, which a rule can ask for with `is`. */
+struct remedy_case {
+    const char *is;      /* "many" */
+    const char *more;    /* its subject in words, {more} in a text */
+    const char *setting; /* a what-if for it, or NULL */
+};
 
 /* What happened. Texts are borrowed and may be NULL. */
 struct remedy_facts {
@@ -19,19 +37,30 @@ struct remedy_facts {
     const char *values;   /* "16, 18, 20": over the recompiles; of guards their share of a call */
     const char *function; /* in which */
     const char *code;     /* what that is: "generator" */
-    /* of a cause, by why/about: its case, and what that is about; a what-if for it */
-    const char *is, *more, *setting;
-    int64_t count;   /* calls or recompiles concerned; */
-    int64_t refused; /* and compiles that gave no code */
-    int64_t needed;  /* different inputs seen, 0 when not known */
-    int64_t line;    /* of a break; 0 not known */
-    int64_t raised;  /* a limit that is high enough for sure; 0: not known */
+    const char *stack;    /* the user's, of a break */
+    const struct remedy_case *cases; /* of a cause by why/about; up to one without `is`, or NULL */
+    const char *more, *setting;      /* of the case that the rule asked for */
+    bool limited;                    /* a limit was reached */
+    int64_t count;                   /* calls or recompiles concerned; */
+    int64_t refused;                 /* and compiles that gave no code */
+    int64_t needed;                  /* different inputs seen, 0 when not known */
+    int64_t line;                    /* of a break; 0 not known */
+    int64_t raised;                  /* a limit that is high enough for sure; 0: not known */
     /* 213 for torch 2.13 (torch_version()), 0: the program has a compiler of its own */
     int torch;
 };
 
-/* How much there is to change; "now": the call fails without. */
-enum remedy_effort { EFFORT_NOW, EFFORT_LINE, EFFORT_CALLS, EFFORT_REWRITE, EFFORT_PUT_OFF };
+/* How much there is to change; "now": the call fails without; "normal": nothing, it is as it has to
+ * be; "unguarded": no remedy, but compiled code does not notice a change. */
+enum remedy_effort {
+    EFFORT_NOW,
+    EFFORT_LINE,
+    EFFORT_CALLS,
+    EFFORT_REWRITE,
+    EFFORT_PUT_OFF,
+    EFFORT_NORMAL,
+    EFFORT_UNGUARDED,
+};
 
 /* What it does is what the setting for its cause does; or less, or something else. */
 enum remedy_effect { EFFECT_SAME, EFFECT_NONE };
@@ -43,19 +72,34 @@ struct remedy_rule {
     const char *name;
     /* NULL: any; is: none */
     const char *kind, *source, *aspect, *said, *reason, *words, *code, *is, *expected, *function;
-    enum { WHEN_ANY, WHEN_SMALL, WHEN_NEEDED, WHEN_HINT } when;
+    const char *stack;
+    enum { WHEN_ANY, WHEN_SMALL, WHEN_NEEDED, WHEN_HINT, WHEN_LIMITED, WHEN_INLINED } when;
     int since, until; /* as remedy_facts.torch; until 0: still */
     enum remedy_effort effort;
     enum remedy_effect effect;
+    bool proven;     /* the conditions show that it helps, not only that it may */
+    bool beside;     /* one more rule is taken after this one */
     const char *set; /* the same without an edit, for `run --set`; NULL: it needs one */
     const char *text;
 };
 extern const struct remedy_rule remedy_rules[]; /* up to one without a name */
 
+struct db;
+
+/* Fill CASES with what the trace shows about CAUSE, of the function whose code has the IDS, "3, 7".
+ * Texts live in ARENA. */
+enum { REMEDY_CASES = 16 };
+void remedy_cases_read(struct db *db, struct arena *arena, const char *ids,
+                       const struct cause *cause, struct remedy_case cases[REMEDY_CASES]);
+
 /* The first rule that fits, and what it says of FACTS, which the caller frees; NULL: nothing. RULE
  * may be NULL. */
 char *remedy_for(enum remedy_on on, const struct remedy_facts *facts,
                  const struct remedy_rule **rule);
+
+/* The same for the next rule after *RULE, which stands beside it; NULL: none does. */
+char *remedy_next(enum remedy_on on, const struct remedy_facts *facts,
+                  const struct remedy_rule **rule);
 
 /* The settings of `run --set` that do what RULE says of FACTS, with a blank between; one that has a
  * blank itself is quoted as the shell does. The caller frees it; NULL: it needs an edit. */

@@ -177,25 +177,35 @@ struct input {
 
 /* clang-format off */
 /* because: the evidence. setting: of `run --set`, that do the same without an edit, or NULL
- * (remedy_setting()). what_if: settings for `replay --what-if` that do what the remedy does and
- * no more, or NULL. Then, UNKNOWN unless predicted: the recorded numbers, the predicted ones, for
- * how many calls the prediction is a guess, for how many the trace has nothing, and how many calls
- * would not be looked up any more. */
+ * (remedy_setting()). what_if: settings for `replay --what-if` that do what the remedy does and no
+ * more, or NULL.
+ *
+ * status: "measured", a trial of the trace had this setting; "exact", each call was decided again
+ * from recorded facts; "not measured"; "normal", there is nothing to change; or "not guarded",
+ * compiled code does not notice a change. Of the first two the numbers without the remedy, as
+ * recorded or in the trial's baseline, and those with it; else UNKNOWN. undecided: calls that the
+ * what-if cannot decide; unrecorded: calls of which the trace has nothing; gone: calls that would
+ * not be looked up any more. trial_error: why the trial with this setting does not work, or NULL;
+ * rejected: it shows that this is no remedy. */
 #define REMEDY_FIELDS(F) \
     F(remedy, TEXT, name) F(remedy, TEXT, because) F(remedy, TEXT, text) F(remedy, TEXT, setting) \
-    F(remedy, TEXT, what_if) \
-    F(remedy, MAYBE, compiles) F(remedy, MAYBE, predicted_compiles) F(remedy, MAYBE, eager) \
-    F(remedy, MAYBE, predicted_eager) F(remedy, MAYBE, undecided) F(remedy, MAYBE, unrecorded) \
-    F(remedy, MAYBE, gone)
+    F(remedy, TEXT, status) F(remedy, MAYBE, trial) F(remedy, TEXT, trial_error) \
+    F(remedy, TRUTH, rejected) \
+    F(remedy, TEXT, what_if) F(remedy, MAYBE, compiles) F(remedy, MAYBE, predicted_compiles) \
+    F(remedy, MAYBE, measured_compiles) F(remedy, MAYBE, eager) F(remedy, MAYBE, predicted_eager) \
+    F(remedy, MAYBE, measured_eager) F(remedy, MAYBE, breaks) F(remedy, MAYBE, measured_breaks) \
+    F(remedy, MAYBE, undecided) F(remedy, MAYBE, unrecorded) F(remedy, MAYBE, gone)
 /* clang-format on */
 struct remedy {
     REMEDY_FIELDS(MEMBER)
-    const struct cause *cause; /* that the settings stand for, or NULL */
     enum remedy_effort effort;
     enum remedy_effect effect;
+    bool fails; /* calls fail without it */
+    bool proven;
+    bool gain; /* measured or exact: it spares eager calls or compiles */
     /* settings that do something else than this one, which helps against the same, or NULL */
     const char *refused;
-    size_t place; /* before predictions were made */
+    size_t place; /* before the figures were known */
 };
 
 /* a caller because of which calls, of those that were looked into, are not compiled */
@@ -306,8 +316,8 @@ struct why {
     int64_t timed_checks;
 };
 
-/* Fill in all lists; histories and remedies; what would come of the remedies that have settings.
- * db_failed(): it was said what went wrong. */
+/* Fill in all lists; histories and remedies; how much each of these helps, and their order.
+ * db_failed(): the error has been reported. */
 void why_gather(struct why *why);
 void why_follow(struct why *why);
 void why_whatif(struct why *why);
@@ -324,8 +334,11 @@ int64_t why_calls(const struct why *why, enum outcome outcome);
 /* What guards take of a call, in percent; -1: not known. */
 double why_guard_share(const struct why *why);
 
-/* How many calls that run as Python it spares by its prediction, or else how many compiles. */
-int64_t remedy_gain(const struct remedy *remedy);
+/* A page prints it as one of the remedies: it is not rejected, and there is something to change. */
+bool remedy_is_shown(const struct remedy *remedy);
+
+/* It has figures that are certain. */
+bool remedy_has_figures(const struct remedy *remedy);
 
 /* The compiler gave code. */
 bool compile_made(const struct compile *compile);
@@ -359,6 +372,14 @@ struct field {
 #define LIST_FIELDS(member, type, fields, key) extern const struct field member##_fields[];
 WHY_LISTS(LIST_FIELDS)
 extern const struct field parent_fields[], torch_fields[];
+
+void histories_make(struct why *why);
+
+/* The remedies of the rules for FACTS, each of which MADE, which may be NULL, completes. The last
+ * that was added, or NULL. */
+struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remedy_facts *facts,
+                          void (*made)(struct why *why, struct remedy *remedy,
+                                       const struct remedy_facts *facts));
 
 /* The current row of QUERY into ITEM, as far as FIELDS name its columns. */
 void why_row(struct why *why, struct query *query, const struct field *fields, void *item);

@@ -119,15 +119,23 @@ void part_bytecode(struct doc *doc, struct db *db, struct query *row)
 void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
 {
     enum { CAUSE = 2, FUNCTION = CAUSE + CAUSE_READ };
+    struct remedy_case cases[REMEDY_CASES] = {0};
+    struct arena arena = {0};
     struct cause cause;
     const char *values = NULL, *remedy;
+    int64_t code;
 
     if (query_integer(row, 0) != 1 || query_type(row, 1) == QUERY_NULL)
         return;
     cause = cause_read(row, CAUSE);
     if (cause.expected && cause.actual)
         values = doc_print(doc, "%.100s, %.100s", cause_wanted(&cause), cause_seen(&cause));
+    code = db_integer(db, 0,
+                      arena_print(&arena, "SELECT code_id FROM compile WHERE compile_id = %lld",
+                                  (long long)cause.compile_id));
+    remedy_cases_read(db, &arena, arena_print(&arena, "%lld", (long long)code), &cause, cases);
     struct remedy_facts facts = {.cause = cause,
+                                 .cases = cases,
                                  .values = values,
                                  .function = doc_keep(doc, query_copy(row, FUNCTION)),
                                  .code = doc_keep(doc, query_copy(row, FUNCTION + 1)),
@@ -140,6 +148,7 @@ void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
             doc, (struct target){.kind = VIEW_WHATIF, .id = doc->target.id, .about = VIEW_COMPILE});
         doc_wrap(doc, doc_print(doc, "    %s", doc_safe(doc, remedy, 800)), (struct target){0});
     }
+    arena_free(&arena);
 }
 
 /* Columns: reason, function, line, torch's version. */

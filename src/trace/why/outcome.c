@@ -1,0 +1,373 @@
+/* trace/why/outcome.c -- how much each remedy helps: measured, computed, or not known. See
+ * trace/why/why.h. */
+#include <inttypes.h>
+
+#include "replay.h"
+#include "trace/db.h"
+#include "trace/trials.h"
+#include "trace/whatif/whatif.h"
+#include "trace/why/why.h"
+
+enum { LOOKUPS_READ = 200000, CHECKS_READ = 1000000, LOOKUPS_SEARCHED = 20000 };
+
+static const char measured[] = "measured", exact[] = "exact";
+
+bool remedy_has_figures(const struct remedy *remedy)
+{
+    return prose_same(remedy->status, measured) || prose_same(remedy->status, exact);
+}
+
+bool remedy_is_shown(const struct remedy *remedy)
+{
+    return !remedy->rejected && remedy->effort < EFFORT_NORMAL;
+}
+
+/* ---- measured: trials ----------------------------------------------------------------
+ *
+ * `dyntrace try` runs the program under settings and keeps in the trace what came of it. A trial
+ * with the setting of a remedy is that remedy, measured. */
+
+/* The setting of REMEDY as `run --set` takes it. */
+static const char *setting_as_given(struct why *why, const struct remedy *remedy)
+{
+    const char *from = remedy->setting;
+    char *raw, *to;
+
+    if (!from || *from != '\'')
+        return from;
+    raw = to = arena_print(&why->arena, "%s", from);
+    while (*from) {
+        bool escaped = !strncmp(from, "'\\''", 4);
+        if (escaped)
+            *to++ = '\'';
+        else if (*from != '\'')
+            *to++ = *from;
+        from += escaped ? 4 : 1;
+    }
+    *to = 0;
+    return raw;
+}
+
+/* WORD, of BYTES, is one of the words of TEXT. */
+static bool has_word(const char *text, const char *word, size_t bytes)
+{
+    for (size_t length; *text; text += length + strspn(text + length, " ")) {
+        length = strcspn(text, " ");
+        if (length == bytes && !strncmp(text, word, bytes))
+            return true;
+    }
+    return false;
+}
+
+/* Both have the same settings, in any order. */
+static bool is_same_setting(const char *one, const char *other)
+{
+    if (!strcmp(one, other))
+        return true;
+    if (strlen(one) != strlen(other))
+        return false;
+    for (size_t length; *one; one += length + strspn(one + length, " ")) {
+        length = strcspn(one, " ");
+        if (!has_word(other, one, length))
+            return false;
+    }
+    return true;
+}
+
+/* Why TRIAL does not work. */
+static const char *trial_failed(struct why *why, const struct trial *trial)
+{
+    if (trial->error)
+        return arena_print(&why->arena, "%s", trial->error);
+    return prose_same(trial->values_same, "different") ? "it returned other values"
+                                                       : "its output was another";
+}
+
+/* TRIAL shows that its settings are no remedy: it ended or answered otherwise than BASELINE. A
+ * trial that was stopped shows nothing, nor one whose settings this torch does not have. Where
+ * calls failed without the remedy, the program has to go on otherwise. */
+static bool is_evidence(const struct why *why, const struct trial *trial,
+                        const struct trial *baseline)
+{
+    bool ended_alike =
+        trial->exit_code == baseline->exit_code && trial->exit_signal == baseline->exit_signal;
+    bool stopped = trial->error && !strncmp(trial->error, "stopped after ", 14);
+
+    if (why_calls(why, OUTCOME_CALLBACK_ERROR) || stopped)
+        return false;
+    return !trial->error || (!ended_alike && trial->compiles != UNKNOWN);
+}
+
+static void measure(struct why *why, struct remedy *remedy, const struct trial *trial,
+                    const struct trial *baseline)
+{
+    remedy->trial = trial->trial_id;
+    remedy->trial_error = trial->works ? NULL : trial_failed(why, trial);
+    remedy->rejected = !trial->works && is_evidence(why, trial, baseline);
+    if (!trial->works)
+        return;
+    remedy->status = measured;
+    remedy->gain = trial->gain;
+    remedy->compiles = baseline->compiles;
+    remedy->eager = baseline->eager;
+    remedy->breaks = baseline->breaks;
+    remedy->measured_compiles = trial->compiles;
+    remedy->measured_eager = trial->eager;
+    remedy->measured_breaks = trial->breaks;
+}
+
+/* TRIAL helped, and no remedy says so: its settings are one. */
+static void add_tried(struct why *why, const struct trial *trial, const struct trial *baseline)
+{
+    const struct remedy_case cases[] = {{.is = "tried", .more = trial->setting}, {0}};
+    const struct remedy_facts facts = {
+        .torch = why->torch.number, .cases = cases, .cause.dimension = -1};
+    struct remedy *remedy = trial->gain ? remedy_add(why, ON_TRIED, &facts, NULL) : NULL;
+
+    if (!remedy)
+        return;
+    remedy->setting = trial->setting;
+    measure(why, remedy, trial, baseline);
+}
+
+/* The remedies that were tried; the last trial counts. */
+static void measure_remedies(struct why *why)
+{
+    struct trials trials = {0};
+
+    trials_read(why->db, &why->arena, why->code.ids, &trials);
+    for (size_t i = 0; i < trials.count; i++) {
+        const struct trial *trial = &trials.at[i], *baseline = trials_baseline(&trials, trial);
+        bool found = false;
+        if (trial->baseline || !baseline)
+            continue;
+        for (size_t j = 0; j < why->remedies.count; j++) {
+            struct remedy *remedy = &why->remedies.at[j];
+            const char *setting = setting_as_given(why, remedy);
+            if (!setting || !is_same_setting(setting, trial->setting))
+                continue;
+            remedy->status = NULL;
+            measure(why, remedy, trial, baseline);
+            found = true;
+        }
+        if (!found)
+            add_tried(why, trial, baseline);
+    }
+    list_free(&trials);
+}
+
+/* ---- exact: what-ifs -----------------------------------------------------------------
+ *
+ * The recorded calls are decided again as `replay --what-if` does: a cause that is a size becomes a
+ * dynamic dimension, another one whose guard is known a guard that is not checked, a limit a higher
+ * one; of the function that is asked about only. Where the trace decides each call, and the what-if
+ * does what the remedy does, the answer is exact; else there is no answer. All decisions of a trace
+ * are read for it, so a long one is left to `replay`, unless it is asked for. */
+
+static void predict(struct whatif *whatif, const bool *codes, struct remedy *remedy)
+{
+    struct whatif_knobs knobs = {.codes = codes};
+    struct whatif_result result = {0};
+    struct remedy sum = *remedy;
+    bool known = true, any = false;
+
+    if (whatif_knob(&knobs, remedy->what_if))
+        whatif_run(whatif, &knobs, &result);
+    sum.compiles = sum.predicted_compiles = sum.eager = sum.predicted_eager = 0;
+    sum.undecided = sum.unrecorded = sum.gone = 0;
+    for (size_t i = 0; i < result.functions.count; i++) {
+        const struct whatif_function *f = &result.functions.at[i];
+        if (!codes[f->code])
+            continue;
+        any = true;
+        known = known && whatif_is_exact(f);
+        sum.compiles += f->recorded.compiles;
+        sum.predicted_compiles += f->predicted.compiles;
+        sum.eager += f->recorded.eager;
+        sum.predicted_eager += f->predicted.eager;
+        sum.undecided += f->undecided;
+        sum.unrecorded += f->unrecorded;
+        sum.gone += f->gone;
+    }
+    remedy->undecided = any ? sum.undecided : UNKNOWN;
+    remedy->unrecorded = any ? sum.unrecorded : UNKNOWN;
+    if (any && known && !sum.undecided && !sum.unrecorded && !result.uncertain) {
+        *remedy = sum;
+        remedy->status = exact;
+        remedy->gain = sum.predicted_eager < sum.eager ||
+                       (sum.predicted_eager == sum.eager && sum.predicted_compiles < sum.compiles);
+    }
+    whatif_result_free(&result);
+    whatif_knobs_free(&knobs);
+}
+
+/* ---- the order ----------------------------------------------------------------------- */
+
+static int64_t eager_with(const struct remedy *r)
+{
+    return r->measured_eager == UNKNOWN ? r->predicted_eager : r->measured_eager;
+}
+
+static int64_t compiles_with(const struct remedy *r)
+{
+    return r->measured_compiles == UNKNOWN ? r->predicted_compiles : r->measured_compiles;
+}
+
+/* By the calls that run eagerly and the compiles that are left. */
+static int result_order(const struct remedy *a, const struct remedy *b)
+{
+    int order = list_order(eager_with(a), eager_with(b));
+
+    return order ? order : list_order(compiles_with(a), compiles_with(b));
+}
+
+enum remedy_rank {
+    RANK_FAILS, /* calls fail without it */
+    RANK_MEASURED,
+    RANK_EXACT,
+    RANK_PROVEN,
+    RANK_OTHER,
+    RANK_PUT_OFF,
+    RANK_NO_GAIN, /* for certain */
+    RANK_NORMAL,
+    RANK_REJECTED,
+};
+
+static enum remedy_rank remedy_rank(const struct remedy *r)
+{
+    if (r->rejected)
+        return RANK_REJECTED;
+    if (r->effort >= EFFORT_NORMAL)
+        return RANK_NORMAL;
+    if (r->fails)
+        return RANK_FAILS;
+    if (remedy_has_figures(r) && !r->gain)
+        return RANK_NO_GAIN;
+    if (r->effort == EFFORT_PUT_OFF)
+        return RANK_PUT_OFF;
+    if (r->gain)
+        return prose_same(r->status, measured) ? RANK_MEASURED : RANK_EXACT;
+    return r->proven ? RANK_PROVEN : RANK_OTHER;
+}
+
+static int remedy_order(const void *a, const void *b)
+{
+    const struct remedy *x = a, *y = b;
+    enum remedy_rank rank = remedy_rank(x);
+    int order = (int)rank - (int)remedy_rank(y);
+
+    if (!order && (rank == RANK_MEASURED || rank == RANK_EXACT))
+        order = result_order(x, y);
+    if (!order)
+        order = list_order(x->effort, y->effort);
+    return order ? order : list_order(x->place, y->place);
+}
+
+/* ---- several at once ----------------------------------------------------------------- */
+
+/* It is needless to combine settings, or wrong. */
+static bool is_best_needless(const struct why *why, const struct remedy *best)
+{
+    if (!prose_same(best->status, exact) || !best->gain)
+        return true;
+    for (const struct remedy *r = why->remedies.at; r < best; r++) {
+        if (r->refused && strstr(best->what_if, r->refused))
+            return true;
+        if (remedy_has_figures(r) && result_order(r, best) <= 0)
+            return true;
+    }
+    return false;
+}
+
+/* What `replay --what-if best` finds, unless a remedy alone does as much. */
+static void add_best(struct why *why, struct replay *replay, struct whatif *whatif,
+                     const bool *codes)
+{
+    const struct remedy_facts facts = {.torch = why->torch.number, .cause.dimension = -1};
+    const char *function =
+        arena_print(&why->arena, "%s:%" PRId64, why->code.filename, why->code.first_line);
+    FILE *nowhere = fopen("/dev/null", "w");
+    struct whatif_answer answer = {0};
+    struct remedy *best;
+    char *settings = "", *limit;
+
+    if (nowhere && whatif_ask(&(struct whatif_asked){.db = why->db,
+                                                     .replay = replay,
+                                                     .settings = (const char *const[]){"best"},
+                                                     .count = 1,
+                                                     .function = function,
+                                                     .out = nowhere},
+                              &answer))
+        settings = arena_print(&why->arena, "%s", answer.knobs.text ? answer.knobs.text : "");
+    /* it is for others */
+    if (!why_calls(why, OUTCOME_LIMIT) && (limit = strstr(settings, "recompile_limit=")))
+        limit[-(limit > settings)] = 0;
+    best = *settings ? remedy_add(why, ON_BEST, &facts, NULL) : NULL; /* at the end */
+    if (best) {
+        size_t place = (size_t)(best - why->remedies.at);
+        best->place = place;
+        best->what_if = settings;
+        best->effort = EFFORT_LINE;
+        predict(whatif, codes, best);
+        if (is_best_needless(why, best)) {
+            why->remedies.count--;
+            memmove(best, best + 1, (why->remedies.count - place) * sizeof *best);
+        }
+    }
+    whatif_answer_free(&answer);
+    if (nowhere)
+        fclose(nowhere);
+}
+
+/* ---- all of it ----------------------------------------------------------------------- */
+
+static void predict_remedies(struct why *why)
+{
+    struct replay *replay = NULL;
+    struct whatif *whatif = NULL;
+    bool *codes = NULL, any = false;
+    int64_t lookups;
+
+    for (size_t i = 0; i < why->remedies.count; i++)
+        any = any || why->remedies.at[i].what_if;
+    /* at least as many as there are */
+    lookups = any ? db_integer(why->db, 0, "SELECT MAX(lookup_id) FROM lookup") : 0;
+    if (!lookups)
+        return;
+    why->long_trace =
+        !why->force_whatif &&
+        (lookups > LOOKUPS_READ ||
+         db_integer(why->db, 0, "SELECT MAX(guard_check_id) FROM guard_check") > CHECKS_READ);
+    if (why->long_trace)
+        return;
+    replay = replay_open(why->db, true);
+    whatif = replay ? whatif_open(why->db, replay) : NULL;
+    codes = whatif ? replay_codes(replay, why->code.ids) : NULL;
+    for (size_t i = 0; codes && i < why->remedies.count; i++) {
+        struct remedy *remedy = &why->remedies.at[i];
+        if (remedy->what_if && !remedy->status && !remedy->rejected)
+            predict(whatif, codes, remedy);
+    }
+    if (codes && strchr(why->code.filename, '/') &&
+        (why->force_whatif || lookups <= LOOKUPS_SEARCHED))
+        add_best(why, replay, whatif, codes);
+    free(codes);
+    whatif_free(whatif);
+    replay_free(replay);
+}
+
+void why_whatif(struct why *why)
+{
+    measure_remedies(why);
+    for (size_t i = 0; i < why->remedies.count; i++)
+        why->remedies.at[i].place = i;
+    predict_remedies(why);
+    for (size_t i = 0; i < why->remedies.count; i++) {
+        struct remedy *remedy = &why->remedies.at[i];
+        if (!remedy->status)
+            remedy->status = remedy->effort == EFFORT_NORMAL      ? "normal"
+                             : remedy->effort == EFFORT_UNGUARDED ? "not guarded"
+                                                                  : "not measured";
+    }
+    list_sort(&why->remedies, remedy_order);
+}

@@ -1,0 +1,366 @@
+/* trace/why/remedies.c -- which remedies there are against what happened to a function's calls. See
+ * trace/why/why.h. */
+#include <inttypes.h>
+
+#include "schema.h"
+#include "trace/db.h"
+#include "trace/torch_words.h"
+#include "trace/why/why.h"
+
+/* ---- remedies ------------------------------------------------------------ */
+
+enum { CAUSES_USED = 4, BREAKS_USED = 4, KEPT = 32, LIMIT_MOST = 100000 };
+enum { FRAMES_READ = 12000000 }; /* more frames are not searched */
+
+/* "7 recompiles and 1 attempt that gave no code": what takes a limit or raises is no recompile. */
+static const char *concerned(struct why *why, const struct remedy_facts *facts)
+{
+    const char *recompiles = arena_print(&why->arena, "%" PRId64 " recompile%s", facts->count,
+                                         facts->count == 1 ? "" : "s");
+    const char *refused;
+
+    if (!facts->refused)
+        return recompiles;
+    refused = arena_print(&why->arena, "%" PRId64 " attempt%s that gave no code", facts->refused,
+                          facts->refused == 1 ? "" : "s");
+    if (!facts->count)
+        return refused;
+    return arena_print(&why->arena, "%s and %s", recompiles, refused);
+}
+
+/* What happened, of which FACTS are, in a line; NULL: the remedy says it. */
+static const char *because_of(struct why *why, enum remedy_on on, const struct remedy_facts *facts)
+{
+    const struct outcome_facts *outcome = &outcome_facts[facts->outcome];
+    const struct torch_reason reason = torch_reason_split(facts->cause.text);
+    const char *text =
+                   facts->torch || on == ON_BREAK ? reason.what : prose_or(facts->cause.text, ""),
+               *colon = *text ? ": " : "";
+    const char *count = arena_print(&why->arena, "%" PRId64, facts->count),
+               *s = facts->count == 1 ? "" : "s";
+
+    if (on == ON_CAUSE)
+        return arena_print(&why->arena, "%s%s%s, %s", why_keep(why, cause_called(&facts->cause)),
+                           prose_filled(facts->values) ? " was " : ": ",
+                           prose_or(facts->values, prose_or(text, "it did not hold")),
+                           concerned(why, facts));
+    if (on == ON_OUTCOME)
+        return arena_print(&why->arena, "%s call%s: %s%s%s", count, s,
+                           facts->torch && outcome->torch ? outcome->torch : outcome->words, colon,
+                           text);
+    if (on == ON_BREAK && facts->line > 0)
+        return arena_print(&why->arena, "graph break in line %" PRId64 ", %s time%s%s%s",
+                           facts->line, count, s, colon, text);
+    return on == ON_DEATH ? arena_print(&why->arena, "%s entr%s died%s%s", count, *s ? "ies" : "y",
+                                        colon, text)
+                          : NULL;
+}
+
+/* A remedy with TEXT, once, before those that are more work; for other compilers than torch's they
+ * stay in the order of events. NULL: it is there already. */
+static struct remedy *remedy_put(struct why *why, const struct remedy_rule *rule, const char *text,
+                                 const struct remedy_facts *facts)
+{
+    const char *setting = why_keep(why, remedy_setting(rule, facts));
+    struct remedy *remedy;
+
+    for (size_t i = 0; i < why->remedies.count; i++) {
+        const struct remedy *other = &why->remedies.at[i];
+        if (!strcmp(other->text, text))
+            return NULL;
+        /* what it does is the same, though its source is another */
+        if (setting && prose_same(other->setting, setting) && !strcmp(other->name, rule->name))
+            return NULL;
+    }
+    remedy = list_add(&why->remedies);
+    for (; facts->torch && remedy > why->remedies.at && remedy[-1].effort > rule->effort; remedy--)
+        *remedy = remedy[-1];
+    *remedy = (struct remedy){.name = rule->name,
+                              .text = text,
+                              .setting = setting,
+                              .effort = rule->effort,
+                              .effect = rule->effect,
+                              .fails = rule->torch && rule->effort == EFFORT_NOW,
+                              .proven = rule->proven,
+                              .trial = UNKNOWN,
+                              .compiles = UNKNOWN,
+                              .predicted_compiles = UNKNOWN,
+                              .measured_compiles = UNKNOWN,
+                              .eager = UNKNOWN,
+                              .predicted_eager = UNKNOWN,
+                              .measured_eager = UNKNOWN,
+                              .breaks = UNKNOWN,
+                              .measured_breaks = UNKNOWN,
+                              .undecided = UNKNOWN,
+                              .unrecorded = UNKNOWN,
+                              .gone = UNKNOWN};
+    return remedy;
+}
+
+struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remedy_facts *facts,
+                          void (*made)(struct why *why, struct remedy *remedy,
+                                       const struct remedy_facts *facts))
+{
+    const struct remedy_rule *rule = NULL;
+    struct remedy *remedy = NULL;
+    char *text = remedy_for(on, facts, &rule);
+
+    while (text && why->remedies.count < KEPT) {
+        remedy = remedy_put(why, rule, why_keep(why, text), facts);
+        if (remedy)
+            remedy->because = because_of(why, on, facts);
+        if (remedy && made)
+            made(why, remedy, facts);
+        text = remedy_next(on, facts, &rule);
+    }
+    return remedy;
+}
+
+/* Torch gave up for something that would elsewhere be a graph break: what to do about that, where a
+ * rule knows it. */
+static void add_for_unsupported(struct why *why, const struct remedy_facts *facts)
+{
+    static const char before[] = "Unsupported: ";
+    const char *found = facts->cause.text ? strstr(facts->cause.text, before) : NULL;
+    const struct remedy_rule *rule = NULL;
+    struct remedy_facts more = *facts;
+
+    if (!found)
+        return;
+    more.cause.text = found + sizeof before - 1;
+    more.line = 0;
+    free(remedy_for(ON_BREAK, &more, &rule));
+    if (rule && rule->effort < EFFORT_REWRITE)
+        remedy_add(why, ON_BREAK, &more, NULL);
+}
+
+/* A limit that is high enough for sure; 0: none. */
+static int64_t limit_raised(const struct why *why, const struct remedy_facts *facts)
+{
+    int64_t limit = why->made + facts->count; /* an entry for every call */
+
+    if (facts->needed > why->made)
+        limit = facts->needed;
+    if (limit < 1)
+        return 0;
+    return limit < LIMIT_MOST ? limit : LIMIT_MOST;
+}
+
+/* The setting of a what-if for that; NULL: none fits. */
+static const char *setting_of_limit(struct why *why, const struct remedy_facts *facts)
+{
+    bool accumulated = facts->cause.text && strstr(facts->cause.text, "accumulated");
+
+    if (!facts->raised)
+        return NULL;
+    return arena_print(&why->arena, "%s=%" PRId64,
+                       accumulated ? "accumulated_limit" : "recompile_limit", facts->raised);
+}
+
+/* An entry was hit after a newer one had been made: inputs come back, so that entries are worth
+ * having. Else a higher limit only postpones. */
+static bool inputs_come_back(const struct why *why)
+{
+    for (size_t i = 0; i < why->entries.count; i++)
+        for (size_t j = i + 1; j < why->entries.count; j++) {
+            const struct entry *older = &why->entries.at[i], *newer = &why->entries.at[j];
+            if (newer->code_id == older->code_id && older->last_hit_ns > newer->born_ns)
+                return true;
+        }
+    return false;
+}
+
+/* Of a limit: the what-if for it, and how much it is worth. */
+static void limit_made(struct why *why, struct remedy *remedy, const struct remedy_facts *facts)
+{
+    remedy->what_if = setting_of_limit(why, facts);
+    remedy->effort = inputs_come_back(why) ? EFFORT_LINE : EFFORT_PUT_OFF;
+}
+
+/* A remedy for calls that ended in OUTCOME, if there are any; TEXT says why they did. */
+static void add_for_outcome(struct why *why, enum outcome outcome, struct remedy_facts facts,
+                            const char *text)
+{
+    facts.outcome = outcome;
+    facts.cause.text = text;
+    if (!facts.count && !(facts.count = why_calls(why, outcome)))
+        return;
+    if (facts.torch && (outcome == OUTCOME_CALLBACK_ERROR || outcome == OUTCOME_SKIP ||
+                        outcome == OUTCOME_DECLINED))
+        add_for_unsupported(why, &facts);
+    if ((outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY) &&
+        why->different_inputs > (int64_t)why->entries.count)
+        facts.needed = why->different_inputs;
+    facts.raised = limit_raised(why, &facts);
+    remedy_add(why, ON_OUTCOME, &facts, outcome == OUTCOME_LIMIT ? limit_made : NULL);
+}
+
+/* Of a cause: the what-if for it, if that does what the remedy does. */
+static void cause_made(struct why *why, struct remedy *remedy, const struct remedy_facts *facts)
+{
+    const char *setting = NULL;
+    bool whole;
+
+    /* all sizes that changed together, where the rule is about those */
+    for (const struct remedy_case *one = facts->cases; one->is && !setting; one++)
+        if (remedy->effect == EFFECT_SAME)
+            setting = one->setting;
+    if (!setting)
+        setting = why_keep(why, cause_setting(&facts->cause));
+    /* A dropped guard stands for all of its parts that failed; this remedy may mend one. */
+    whole = facts->cause.whole || (setting && strncmp(setting, "drop_guard=", 11) != 0);
+    if (remedy->effort != EFFORT_NORMAL)
+        *(remedy->effect == EFFECT_SAME && whole ? &remedy->what_if : &remedy->refused) = setting;
+}
+
+static void add_for_causes(struct why *why, const struct remedy_facts *base)
+{
+    for (size_t i = 0; i < why->histories.count && i < CAUSES_USED - !base->torch; i++) {
+        const struct history *h = &why->histories.at[i];
+        struct remedy_case cases[REMEDY_CASES] = {0};
+        struct remedy_facts facts = *base;
+        const char *about = why_keep(why, cause_about(h->cause));
+        facts.cause = *h->cause;
+        remedy_cases_read(why->db, &why->arena, why->code.ids, &facts.cause, cases);
+        facts.cases = cases;
+        facts.cause.source = base->torch && h->source ? about : h->source;
+        facts.values = h->text;
+        facts.count = h->recompiles;
+        facts.refused = h->refused;
+        remedy_add(why, ON_CAUSE, &facts, cause_made);
+    }
+}
+
+/* A remedy for each of the reasons that STATEMENT has, with how often: of calls that ended in
+ * OUTCOME, or, PLAIN, of entries that died and were asked for again. */
+static void add_for_reasons(struct why *why, const struct remedy_facts *base, enum outcome outcome,
+                            const char *statement)
+{
+    struct query *query = db_query(why->db, schema_statement(statement));
+
+    find_bind(query, 1, &why->code);
+    while (query_step(query) && (!outcome || why_calls(why, outcome))) {
+        struct remedy_facts facts = *base;
+        facts.cause.text = query_text(query, 0, NULL);
+        facts.count = query_integer(query, 1);
+        if (outcome)
+            add_for_outcome(why, outcome, facts, facts.cause.text);
+        else
+            remedy_add(why, ON_DEATH, &facts, NULL);
+    }
+    query_close(query);
+}
+
+/* Changes that compiled code does not notice, where the trace has the frames to tell. */
+static void add_for_unguarded(struct why *why, const struct remedy_facts *base)
+{
+    struct query *query;
+
+    if (!base->torch || !why_calls(why, OUTCOME_HIT) ||
+        db_meta_integer(why->db, "frame_count", -1) > FRAMES_READ)
+        return;
+    query = db_query(why->db, schema_statement("why/unguarded"));
+    find_bind(query, 1, &why->code);
+    while (query_step(query)) {
+        struct remedy_facts facts = *base;
+        facts.cause.text = query_text(query, 0, NULL);
+        remedy_add(why, ON_UNGUARDED, &facts, NULL);
+    }
+    query_close(query);
+}
+
+/* Its compiles made no graph that does something. */
+static bool has_no_graph(struct why *why)
+{
+    struct query *query = db_query(why->db, schema_statement("why/graphs"));
+    bool none;
+
+    find_bind(query, 1, &why->code);
+    none = query_step(query) && query_integer(query, 0) == 0;
+    query_close(query);
+    return none;
+}
+
+static void add_for_breaks(struct why *why, const struct remedy_facts *base)
+{
+    bool alone = why->breaks.count && has_no_graph(why);
+
+    for (size_t i = 0; i < why->breaks.count && i < BREAKS_USED; i++) {
+        const struct graph_break *b = &why->breaks.at[i];
+        struct remedy_case cases[3] = {0}, *next = cases;
+        struct remedy_facts facts = *base;
+        if (b->made_by)
+            *next++ = (struct remedy_case){.is = b->made_by};
+        if (alone)
+            *next++ = (struct remedy_case){.is = "alone"};
+        facts.cause.text = b->reason;
+        facts.line = b->line;
+        facts.stack = b->user_stack;
+        facts.cases = cases;
+        facts.count = b->times;
+        remedy_add(why, ON_BREAK, &facts, NULL);
+    }
+}
+
+/* A limit was reached, or a call failed because of one. */
+static bool is_limited(const struct why *why)
+{
+    return why_calls(why, OUTCOME_LIMIT) > 0 || why->limit_reason ||
+           (why->raised_reason && strstr(why->raised_reason, "LimitHit"));
+}
+
+static void remedies_make(struct why *why)
+{
+    const struct remedy_facts base = {.function = why->code.qualname,
+                                      .code = why->code.kind,
+                                      .torch = why->torch.number,
+                                      .limited = is_limited(why),
+                                      .cause.dimension = -1};
+    struct remedy_facts raised = base, run_only = base, plain = base, slow = base;
+    int64_t plain_calls = why_calls(why, OUTCOME_PLAIN);
+
+    if (why->forbidders.count)
+        run_only.cause.source = why->forbidders.at[0].function;
+    plain.count = why->all_calls;
+    slow.values = arena_print(&why->arena, "%.2g %%", why_guard_share(why));
+    /* they are first */
+    for (size_t i = 0;
+         i < why->guards.count && !strcmp(why->guards.at[i].result, check_words[CHECK_ERROR]);
+         i++) {
+        raised.cause.source = why->guards.at[i].source;
+        raised.count = why->guards.at[i].times;
+        add_for_outcome(why, OUTCOME_GUARD_ERROR, raised, why->guards.at[i].expression);
+    }
+    if (!raised.count)
+        add_for_outcome(why, OUTCOME_GUARD_ERROR, raised, NULL);
+    add_for_reasons(why, &base, OUTCOME_CALLBACK_ERROR, "why/errors");
+    add_for_causes(why, &base);
+    add_for_reasons(why, &base, OUTCOME_PLAIN, "why/deaths");
+    if (why->code.code_objects > why->code.processes && why->made > why->code.processes &&
+        !torch_resume(base.function, NULL, NULL))
+        remedy_add(why, ON_AGAIN,
+                   &(struct remedy_facts){.function = base.function,
+                                          .torch = base.torch,
+                                          .cause.source = why->code.filename,
+                                          .count = why->code.code_objects},
+                   NULL);
+    add_for_outcome(why, OUTCOME_LIMIT, base, why->limit_reason);
+    add_for_outcome(why, OUTCOME_RUN_ONLY, run_only,
+                    why->forbidders.count ? "called from a caller that forbids it"
+                                          : why->declined_reason);
+    add_for_outcome(why, OUTCOME_SKIP, base, why->declined_reason);
+    add_for_outcome(why, OUTCOME_DECLINED, base, why->declined_reason);
+    add_for_outcome(why, OUTCOME_DISABLED, base, why->declined_reason);
+    if (why->disabled_words || (plain_calls && plain_calls == why->all_calls))
+        add_for_outcome(why, OUTCOME_PLAIN, plain, why->disabled_words);
+    add_for_breaks(why, &base);
+    if (why->guards_slow)
+        remedy_add(why, ON_GUARDS, &slow, NULL);
+    add_for_unguarded(why, &base);
+}
+
+void why_follow(struct why *why)
+{
+    histories_make(why);
+    remedies_make(why);
+}

@@ -1,0 +1,132 @@
+"""Remedies that `dyntrace try` has measured: what `why` says of them, and in which order. The trials are planted."""
+import json
+import re
+
+import pytest
+
+from planted_torch import Torch
+
+pytestmark = pytest.mark.one_python
+
+BASELINE = dict(compiles=3, recompiles=2, breaks=0, eager=5, hits=0)
+
+
+@pytest.fixture
+def why(run):
+    def why(path, *more):
+        done = run("why", "f", path, *more)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout, json.loads(run("why", "f", path, "--json").stdout)["remedies"]
+    return why
+
+
+@pytest.fixture
+def sizes(tmp_path):
+    """Three sizes of x and three of y, then the limit."""
+    p = Torch(tmp_path / "t.db")
+    p.sizes(4, 5, 6)
+    p.limit("recompile_limit (3) reached", calls=4)
+    p.trials = 0
+    return p
+
+
+def tried(p, setting, exit_code=0, output_same=1, values_same=None, error=None, **counts):
+    """A trial, the first of them the baseline, with what it counted of f."""
+    p.trials += 1
+    ended = dict(exit_code=exit_code, output_same=None if p.trials == 1 else output_same, values_same=values_same, error=error)
+    counts = {**BASELINE, **counts, "compile_ns": 9}
+    p.insert("trial", trial_id=p.trials, batch=1, setting=setting, command="[]", **ended, **counts)
+    p.insert("trial_function", trial_id=p.trials, function_id=1, **counts)
+
+
+MARK, RAISE = "mark_dynamic=L['x'][0]@f", "config.recompile_limit=7"
+
+
+def test_a_trial_is_the_figure(why, sizes):
+    tried(sizes, "")
+    tried(sizes, MARK, compiles=1, recompiles=0, eager=0, hits=7)
+    page, remedies = why(sizes.done())
+    first = remedies[0]
+    assert (first["setting"], first["status"], first["trial"]) == (MARK, "measured", 2)
+    assert (first["compiles"], first["measured_compiles"], first["eager"], first["measured_eager"]) == (3, 1, 5, 0)
+    assert "     measured (trial 2): 1 compile instead of 3, 0 eager calls instead of 5\n" in page
+    assert all(one["status"] != "measured" for one in remedies[1:]) and "no gain" not in page
+
+
+def test_the_last_trial_counts(why, sizes):
+    tried(sizes, "")
+    tried(sizes, MARK, error="stopped after 1 s (--timeout)", exit_code=None)
+    tried(sizes, MARK, compiles=2, recompiles=1, eager=0)
+    _, remedies = why(sizes.done())
+    assert (remedies[0]["status"], remedies[0]["trial"], remedies[0]["measured_compiles"]) == ("measured", 3, 2)
+
+
+def test_the_better_trial_is_first(why, sizes):
+    tried(sizes, "")
+    tried(sizes, MARK, compiles=2, recompiles=1, eager=0)
+    tried(sizes, RAISE, compiles=8, recompiles=7, eager=0)
+    page, remedies = why(sizes.done())
+    assert [one["setting"] for one in remedies[:1]] == [MARK]
+    # a limit that only postpones stays behind, with its figure
+    assert remedies[-1]["setting"] == RAISE and "8 compiles instead of 3, 0 eager calls instead of 5" in page
+
+
+def test_no_gain_is_said_of_a_trial(why, sizes):
+    tried(sizes, "")
+    tried(sizes, MARK)
+    page, remedies = why(sizes.done())
+    assert remedies[-1]["setting"] == MARK and remedies[-1]["status"] == "measured"
+    assert "     measured (trial 2): still 3 compiles, still 5 eager calls; no gain\n" in page
+
+
+@pytest.mark.parametrize("ended, words", [
+    (dict(exit_code=1, error="RuntimeError: no such size"), "RuntimeError: no such size"),
+    (dict(output_same=0), "its output was another"), (dict(values_same="different"), "it returned other values")])
+def test_a_remedy_that_failed_is_not_printed(why, sizes, ended, words):
+    tried(sizes, "")
+    tried(sizes, MARK, compiles=1, eager=0, **ended)
+    page, remedies = why(sizes.done())
+    assert remedies[-1]["setting"] == MARK and remedies[-1]["rejected"] and remedies[-1]["trial_error"] == words
+    assert (remedies[-1]["status"], remedies[-1]["compiles"]) == ("not measured", None)
+    assert "mark_dynamic(x, 0)" not in page and re.search(r"^  1\. Raise the limit", page, re.M)
+
+
+@pytest.mark.parametrize("ended", [dict(error="stopped after 1 s (--timeout)", exit_code=None), dict(error="no call had such an argument")])
+def test_a_trial_that_is_no_answer_rejects_nothing(why, sizes, ended):
+    tried(sizes, "")
+    tried(sizes, MARK, **ended)
+    page, remedies = why(sizes.done())
+    one, = [one for one in remedies if one["setting"] == MARK]
+    assert not one["rejected"] and one["status"] == "not measured"
+    assert f"     not measured (trial 2): {ended['error']}\n" in page
+
+
+def test_settings_that_no_rule_names(why, sizes):
+    tried(sizes, "")
+    tried(sizes, "dynamic=True@f config.specialize_float=True", compiles=1, recompiles=0, eager=0)
+    tried(sizes, "mode=default@f")
+    page, remedies = why(sizes.done())
+    assert (remedies[0]["name"], remedies[0]["setting"]) == ("tried", "dynamic=True@f config.specialize_float=True")
+    assert "mode=default" not in page
+
+
+def test_words_in_another_order_are_the_same_setting(why, tmp_path):
+    p = Torch(tmp_path / "t.db")
+    for i, (x, y) in enumerate(((4, 4), (5, 5), (6, 6))):
+        p.compile([dict(entry=j, kind="TENSOR_MATCH", source=f"L['{name}'].size()[0]", expected=str(4 + j), actual=str(value))
+                   for j in range(i) for name, value in (("x", x), ("y", y))], guards=(("TENSOR_MATCH", "L['x']", "?"),))
+    p.trials = 0
+    tried(p, "", eager=0)
+    tried(p, "maybe_mark_dynamic=L['y'][0]@f maybe_mark_dynamic=L['x'][0]@f", compiles=1, eager=0)
+    _, remedies = why(p.done())
+    assert remedies[0]["setting"] == "maybe_mark_dynamic=L['x'][0]@f maybe_mark_dynamic=L['y'][0]@f" and remedies[0]["measured_compiles"] == 1
+
+
+def test_three_remedies_are_printed(why, tmp_path):
+    p = Torch(tmp_path / "t.db")
+    for i, source in enumerate(("L['a']", "L['b']", "L['c']", "L['d']")):
+        p.sequence("EQUALS_MATCH", source, [2 * i, 2 * i + 1])
+    page, remedies = why(p.done())
+    assert len(remedies) == 4 and re.search(r"^  and 1 more: dyntrace why f --all$", page, re.M) and "  4. " not in page
+    everything, _ = why(p.path, "--all")
+    assert "  4. " in everything and " more: dyntrace" not in everything
