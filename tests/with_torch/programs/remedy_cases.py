@@ -56,6 +56,163 @@ def each(f, *calls):
 # ---- recompiles ------------------------------------------------------------
 
 @case
+def automatic(mended):
+    """The second entry shows what a dynamic one takes."""
+    def automatic_f(x):
+        return x.sin() + 31
+    f = compiled(automatic_f)
+    for n in (4, 5, 6, 4, 7):
+        x = ones(n, 3)
+        if mended:
+            torch._dynamo.mark_dynamic(x, 0)
+        f(x)
+
+
+@case
+def automatic_two(mended):
+    def automatic_two_f(x):
+        return x.sin() + 32
+    f = compiled(automatic_two_f)
+    for n in (4, 5, 6):
+        x = ones(n, n + 3)
+        if mended:
+            torch._dynamo.maybe_mark_dynamic(x, (0, 1))
+        f(x)
+
+
+@case
+def all_dynamic(mended):
+    """Batch and length change one after the other, as in training."""
+    def all_dynamic_f(x):
+        return x.sin() + 33
+    f = compiled(all_dynamic_f, **{"dynamic": True} if mended else {})
+    for batch, length in ((8, 27), (8, 32), (6, 24), (6, 30)):
+        f(ones(batch, length))
+
+
+@case
+def behind_a_break(mended):
+    """mark_dynamic(x, 0) raises here: x + y behind the break wants the size of y, which is no dynamic one."""
+    def behind_a_break_f(x):
+        y = x * 2
+        torch._dynamo.graph_break()
+        return x + y
+    f = compiled(behind_a_break_f)
+    for n in (6, 3):
+        x = ones(n)
+        if mended:
+            torch._dynamo.maybe_mark_dynamic(x, 0)
+        f(x)
+
+
+@case
+def last_batch(mended):
+    def last_batch_f(x):
+        return x.sin() + 34
+    f = compiled(last_batch_f)
+    for n in (8, 8, 8, 3) * 2:
+        if n == 8 or not mended:
+            f(ones(n, 5))
+
+
+@case
+def constant_number(mended):
+    """A tensor is no key of a dict: to pass one gives another result."""
+    def constant_number_f(x, table, n):
+        if n if mended else n in table:
+            return x + 35
+        return x + 36
+    f = compiled(constant_number_f)
+    for n in range(2, 6):
+        table = dict.fromkeys(range(2, 6))
+        f(ones(2), table, n in table if mended else n)
+
+
+@case
+def scheduled_rate(mended):
+    """alpha= is a number in the graph, so torch makes the rate one again after it made it dynamic."""
+    def scheduled_rate_f(x, grad, lr):
+        return x.add(grad, alpha=-lr) if not torch.is_tensor(lr) else x - grad * lr
+    f = torch.compile(scheduled_rate_f, backend="aot_eager")
+    for lr in (0.5, 0.4, 0.3, 0.2):
+        f(ones(3), ones(3), torch.tensor(lr) if mended else lr)
+
+
+@case
+def float_again(mended):
+    def float_again_f(x, grad, share):
+        return x.add(grad, alpha=share) if not torch.is_tensor(share) else x + grad * share
+    f = torch.compile(float_again_f, backend="aot_eager")
+    for share in (0.5, 0.4, 0.3, 0.2):
+        f(ones(3), ones(3), torch.tensor(share) if mended else share)
+
+
+@case
+def parameter_sizes(mended):
+    def parameter_sizes_f(parameters):
+        return [one - one.mean() for one in parameters]
+    f = compiled(parameter_sizes_f)
+    with config.patch(force_parameter_static_shapes=False) if mended else contextlib.nullcontext():
+        for n in (40, 8, 12, 16):
+            f([nn.Parameter(ones(4, n))])
+
+
+@case
+def key_order(mended):
+    def key_order_f(**feats):
+        total = 0
+        for name in sorted(feats) if mended else feats:
+            total = total * 2 + feats[name]
+        return total
+    f = compiled(key_order_f)
+    for names in ("abc", "cab", "bca"):
+        f(**{name: ones(3) for name in names})
+
+
+@case
+def lengths_of_modules(mended):
+    class Stack(nn.Module):
+        def __init__(self, count):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(count))
+
+        def lengths_of_modules_f(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return x
+        forward = lengths_of_modules_f
+    with config.patch({LIMIT: 3}):
+        for count in range(1, 6):
+            by_itself(Stack(count), mended)(ones(2, 4))
+
+
+@case
+def one_then_more(mended):
+    def one_then_more_f(x):
+        return x.sin() + 37
+    f = compiled(one_then_more_f, dynamic=True)
+    for n in (1, 2, 5, 1):
+        x = ones(n, 3)
+        if mended:
+            torch._dynamo.decorators.mark_unbacked(x, 0)
+        f(x)
+
+
+@case
+def inlined_print(mended):
+    """What torch 2.13 lets print at the end of the graph, it loses where the print is in a function that was taken in."""
+    def noisy(x):
+        if not mended:
+            print("", end="")
+        return x * 2
+
+    def inlined_print_f(x):
+        return noisy(x) + 38
+    f = compiled(inlined_print_f)
+    f(ones(3)), f(ones(3))
+
+
+@case
 def size(mended):
     def size_f(x):
         return x.sin() + 1

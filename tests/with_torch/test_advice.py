@@ -1,0 +1,126 @@
+"""What `why` says where nothing is to be changed, where only an edit helps, and what compiled code does not notice.
+
+The programs are the functions of programs/advice.py; where a remedy has counts, test_torch_remedies.py has its program."""
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from shared import run_whole
+
+pytestmark = pytest.mark.slow
+
+PROGRAM = Path(__file__).resolve().parent / "programs" / "advice.py"
+LINES = PROGRAM.read_text().splitlines()
+
+
+def record(dyntrace, python, path, program, *more):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("TORCH", "PYTHON"))}
+    environment.update(OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+    done = run_whole([dyntrace, "run", "-o", path, "--torch", "shim", "--python", python, *more, "--", program], 400,
+                     cwd=path.parent, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done
+
+
+@pytest.fixture(scope="module")
+def trace(dyntrace, python, tmp_path_factory):
+    path = tmp_path_factory.mktemp("advice") / "t.db"
+    record(dyntrace, python, path, PROGRAM, "--frames", "decided")
+    return path
+
+
+@pytest.fixture
+def why(dyntrace, trace):
+    """why(name) -> (page, what --json says)"""
+    def why(name, path=trace):
+        pages = []
+        for more in ([], ["--json"]):
+            done = subprocess.run([dyntrace, "why", name, path, *more], capture_output=True, text=True, timeout=60)
+            assert (done.returncode, done.stderr) == (0, "")
+            pages.append(done.stdout)
+        return pages[0], json.loads(pages[1])
+    return why
+
+
+def has_isolate(found):
+    return tuple(map(int, found["torch"]["version"].split(".")[:2])) >= (2, 13)
+
+
+NORMAL = {
+    "transforms_f": ("transforms", ["none; vmap 1; vmap 1 in vmap 2"]),
+    "train_and_evaluate_f": ("grad mode", ["training and evaluation need an entry each"]),
+    "closures_f": ("many functions", ["3 of which were compiled", "which was not reached"]),
+    "scheduled_f": ("optimizer", ["the work is in SGD.step", "`dyntrace why SGD.step`"]),
+}
+
+
+@pytest.mark.parametrize("name", NORMAL)
+def test_what_is_normal_is_no_remedy(why, name):
+    page, found = why(name)
+    if not has_isolate(found):
+        pytest.skip("the texts of older torches' guards and breaks differ")
+    rule, words = NORMAL[name]
+    one, = [remedy for remedy in found["remedies"] if remedy["name"] == rule]
+    assert one["status"] == "normal" and all(word in one["text"] for word in words), one["text"]
+    assert one["setting"] is None and one["compiles"] is None
+    assert f"\n  Normal: {one['text'][:60]}" in page
+    assert "isolate_recompiles" not in page.partition("Its calls")[0]
+
+
+def test_grad_mode_is_not_to_be_mixed(why):
+    """Training and evaluation differ in both flags: two compiles are what it takes."""
+    page, found = why("train_and_evaluate_f")
+    assert len(found["compiles"]) == 2 and "  1. " not in page.partition("Its calls")[0]
+
+
+def test_a_marked_size_that_is_needed_as_a_number(why):
+    page, found = why("marked_f")
+    first = found["remedies"][0]
+    line = LINES.index("        return (x + weight).sum(1)") + 1
+    assert first["name"] == "give the reason" and "maybe_mark_dynamic" in first["text"]
+    assert "L['x'].size()[0]" in first["text"] and f"advice.py:{line} in" in first["text"]
+
+
+def test_a_number_that_range_needs(why):
+    page, found = why("ranges_f")
+    line = LINES.index("        for i in range(start + 1, end):") + 1
+    names = [remedy["name"] for remedy in found["remedies"]]
+    assert names[0] == "constant number" and names[-1] == "raise the limit"
+    assert f"advice.py:{line} in" in found["remedies"][0]["text"]
+    assert not any("torch.tensor(" in remedy["text"] for remedy in found["remedies"])
+
+
+def test_a_limit_is_worth_raising_where_inputs_come_back(why):
+    _, found = why("come_back_f")
+    place = [remedy["name"] for remedy in found["remedies"]].index("raise the limit")
+    assert place == 0 or found["remedies"][0]["status"] == "exact"
+
+
+def test_hooks_that_no_guard_asks_for(dyntrace, python, tmp_path, why):
+    program = tmp_path / "late.py"
+    program.write_text("""
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = torch.nn.Linear(4, 4)
+    def forward(self, x):
+        return self.lin(x) + 1
+net, ran = Net(), []
+f = torch.compile(net, backend="eager")
+with torch.no_grad():
+    f(torch.ones(2, 4)), f(torch.ones(2, 4))
+    net.lin.register_forward_hook(lambda *more: ran.append(1))
+    f(torch.ones(2, 4))
+print(len(ran))
+""")
+    done = record(dyntrace, python, tmp_path / "t.db", program)
+    page, found = why("Net.forward", tmp_path / "t.db")
+    told = [remedy for remedy in found["remedies"] if remedy["status"] == "not guarded"]
+    assert len(told) == (done.stdout == "0\n") # this torch guards hooks, or compiled code does not run one
+    if told:
+        assert "\n  Not guarded by this torch: Module.register_forward_hook was called after Net.forward" in page
+        assert "Nothing to improve" not in page
