@@ -44,7 +44,7 @@ def plain(dyntrace, tmp_path_factory):
 
 
 @pytest.mark.parametrize("question, keys, pattern", [
-    ("what recompiles most, and why", "", r"^.  +2 x step: L\['x'\] was size\[0\] = 18, size\[0\] = 20, not size\[0\] = 16"),
+    ("what recompiles most, and why", "", r"^.  +2 x step: x size\[0\]: expected 16, actual 18, 20\n +needed by model.py:6"),
     ("which guard, which value", "3 Enter Enter", r"x size\[0\]: expected 16 \(entry 0/0\), actual 18"),
     ("where it breaks, and what runs after", "2 Enter", r"line 7  2 x  Failed to trace builtin operator.*the rest runs as torch_dynamo_resume_in_step_at_7"),
     ("eager since when", "", r"50 x helper  limit since 0\.143 s"),

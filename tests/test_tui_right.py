@@ -343,7 +343,7 @@ def test_a_function_without_a_name_is_seen(dyntrace, tmp_path):
     db.close()
     assert any(line.startswith((">''", " ''")) for line in lines(dyntrace, tmp_path, "2", "t.db"))
     assert any(line.endswith(" ''") for line in lines(dyntrace, tmp_path, "8", "t.db"))
-    assert any(" x '': L['x'] was" in line for line in lines(dyntrace, tmp_path, "", "t.db"))
+    assert any(" x '': x size[0]: expected" in line for line in lines(dyntrace, tmp_path, "", "t.db"))
     assert lines(dyntrace, tmp_path, ":function Space 2 Enter", "t.db")[1].strip(" >").startswith("''")
 
 
@@ -365,7 +365,7 @@ def test_the_first_screen_has_values_whole_at_80_columns(dyntrace, tmp_path):
     db.commit()
     db.close()
     told = " ".join(dump(dyntrace, tmp_path, "", "80x40").split())
-    assert "L['x'] was function main.<locals>.<lambda> (train.py:43), not function main.<locals>.<lambda> (train.py:44)" in told
+    assert "expected function main.<locals>.<lambda> (train.py:44), actual function main.<locals>.<lambda> (train.py:43)" in told
 
 
 def test_the_first_screen_has_as_many_functions_as_there_is_room_for(dyntrace, folder):
@@ -381,4 +381,5 @@ def test_the_first_screen_has_as_many_functions_as_there_is_room_for(dyntrace, f
 def test_causes_that_are_alike_are_one_line_of_the_function(dyntrace, place):
     out = lines(dyntrace, place, "2 Enter", "plain.db")
     at = next(i for i, line in enumerate(out) if line == " Recompiles")
-    assert "x size[0]: expected 16 (0/0), actual 20, +1 entry, same guard" in out[at + 2] and not out[at + 3]
+    assert "x size[0]: expected 16 (0/0), actual 20, +1 entry, same guard" in out[at + 3]
+    assert out[at + 4].strip() == "needed by model.py:6" and not out[at + 5]
