@@ -793,17 +793,17 @@ static void instead_print(FILE *out, const char *what, int64_t would, int64_t is
                 would == is ? UNKNOWN : is);
 }
 
-/* The settings of a remedy, each as a word of the shell. */
-static void setting_print(FILE *out, const char *setting)
+/* The settings of a remedy, each as a word of the shell behind BEFORE. */
+static void setting_print(FILE *out, const char *before, const char *setting)
 {
     if (*setting == '\'') { /* it is one */
-        fprintf(out, " %s", setting);
+        fprintf(out, " %s%s", before, setting);
         return;
     }
     for (size_t bytes; *setting; setting += bytes + strspn(setting + bytes, " ")) {
         bytes = strcspn(setting, " ");
         char *one = say_print("%.*s", (int)bytes, setting);
-        putc(' ', out);
+        fprintf(out, " %s", before);
         prose_shell_word(out, one);
         free(one);
     }
@@ -858,11 +858,17 @@ static void outcome_print(struct why *why, FILE *out, const struct remedy *r)
         fputs("not measured: it needs an edit of the program\n", out);
         return;
     }
+    if (prose_same(why->torch.mode, "import")) { /* the trace does not have its command */
+        fputs("not measured: dyntrace run", out);
+        setting_print(out, "--set ", r->setting);
+        fputs(" shows it\n", out);
+        return;
+    }
     fputs("not measured: dyntrace try ", out);
     prose_shell_word(out, db_path(why->db));
     putc(' ', out);
     prose_shell_word(out, why->code.qualname);
-    setting_print(out, r->setting);
+    setting_print(out, "", r->setting);
     putc('\n', out);
 }
 
