@@ -86,7 +86,7 @@ CAUSES = [  # kind, source, values, torch's sentence, case, words of the remedy
     ("EQUALS_MATCH", "L['lr']", [0.1, 0.2], None, "learning rate", ["lr=torch.tensor(...)"]),
     ("LAMBDA_GUARD", "L['lr']", [0.1, 0.2], None, "learning rate", ["lr=torch.tensor(...)"]),
     ("LAMBDA_GUARD", "L['rate']", [0.1, 0.2], None, "move into a tensor", ["torch.tensor(rate)"]),
-    ("EQUALS_MATCH", "list(dict.keys(L['d']))[0]", ["'a'", "'b'"], None, "one set of keys", ["the same keys in L['d']"]),
+    ("EQUALS_MATCH", "list(dict.keys(L['d']))[0]", ["'a'", "'b'"], None, "one set of keys", ["the same keys in d"]),
     ("TENSOR_MATCH", "L['p'].size()[0]", [4, 8], "tensor 'L['p']' size mismatch. Guard failed on a parameter, consider using ...",
      "dynamic parameter", ["force_parameter_static_shapes = False"]),
     ("EQUALS_MATCH", "G['step']", [2, 3], None, "move into a tensor", ["Set the global"]),

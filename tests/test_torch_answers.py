@@ -105,7 +105,7 @@ def test_causes_without_a_guard(torch, why):
     p.compile()
     page, found = why(p.done())
     assert "0/0 had died at 0.002 s: Cache line invalidated because L['kind'] got deallocated" in page
-    assert found["remedies"][0]["text"].startswith("Keep L['kind'] alive between calls and pass that same one (1 entry died with it)")
+    assert found["remedies"][0]["text"].startswith("Keep kind alive between calls and pass that same one (1 entry died with it)")
 
     p = torch()
     for _ in range(2):

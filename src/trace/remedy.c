@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "lib/list.h"
+#include "trace/expression.h"
 #include "trace/lines.h"
 #include "trace/prose.h"
 #include "trace/torch_words.h"
@@ -201,16 +202,6 @@ static void put_word(FILE *out, const char *text)
         fputs("…", out);
 }
 
-/* L['x'].a as the program writes it: x.a. */
-static const char *name_of(struct arena *arena, const char *base)
-{
-    const char *quote =
-        strchr("LG", base[0]) && !strncmp(base + 1, "['", 2) ? strstr(base + 3, "']") : NULL;
-
-    return quote ? arena_print(arena, "%.*s%s", (int)(quote - base - 3), base + 3, quote + 2)
-                 : base;
-}
-
 /* Is 0 or 1 among "1, 5, 7"? */
 static bool small_among(const char *values)
 {
@@ -314,6 +305,16 @@ static bool fill(FILE *out, const char *text, const struct word *words,
     return known;
 }
 
+/* TEXT, guard sources or an expression of them, as the program writes it. */
+static const char *written(struct arena *arena, const char *text)
+{
+    char *expression = expression_of(text);
+    const char *kept = expression ? arena_print(arena, "%s", expression) : NULL;
+
+    free(expression);
+    return kept;
+}
+
 /* The sentence of a rule about FACTS. The caller frees it. */
 static char *sentence(const char *text, const struct remedy_facts *facts)
 {
@@ -321,25 +322,25 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
     const struct torch_reason reason = torch_reason_split(facts->cause.text);
     const char *source = prose_or(facts->cause.source, "the input");
     const char *base = arena_print(&arena, "%.*s", cause_base(source), source);
+    const char *expected = facts->cause.expected ? facts->cause.expected
+                                                 : prose_or(facts->cause.text, "its guards pass");
     const char *count = arena_print(&arena, "%" PRId64, facts->count);
     const char *plural = facts->count == 1 ? "" : "s";
     const struct word words[] = {
-        {"source", source},
-        {"base", base},
-        {"name", name_of(&arena, base)},
+        {"source", written(&arena, source)},
+        {"base", written(&arena, base)},
+        {"guarded", base},
         {"kind", prose_or(facts->cause.kind, "that failed")},
-        {"expected", facts->cause.expected ? facts->cause.expected
-                     : facts->cause.text   ? facts->cause.text
-                                           : "its guards pass"},
-        {"actual", facts->cause.actual ? facts->cause.actual : "something else"},
+        {"expected", written(&arena, expected)},
+        {"actual", written(&arena, prose_or(facts->cause.actual, "something else"))},
         {"values", prose_or(facts->values, "not always the same")},
         {"text", prose_or(facts->cause.text, "no reason was recorded")},
         {"what", prose_or(reason.what, "no reason was recorded")},
         {"hint", prose_or(reason.hint, "none")},
-        {"more", prose_or(facts->more, "?")},
+        {"more", written(&arena, prose_or(facts->more, "?"))},
         {"place", place_of(&arena, facts)},
         {"constraint", constraint_of(&arena, facts->cause.text)},
-        {"dict", dict_of(&arena, source)},
+        {"dict", written(&arena, dict_of(&arena, source))},
         {"function", function_of(&arena, facts)},
         {"limit", limit_of(facts)},
         {"count", count},
