@@ -81,7 +81,7 @@ def test_a_marked_size_that_is_needed_as_a_number(why):
     first = found["remedies"][0]
     line = LINES.index("        return (x + weight).sum(1)") + 1
     assert first["name"] == "give the reason" and "maybe_mark_dynamic" in first["text"]
-    assert "L['x'].size()[0]" in first["text"] and f"advice.py:{line}" in first["text"]
+    assert "x.size(0)" in first["text"] and f"advice.py:{line}" in first["text"]
 
 
 def test_a_number_that_range_needs(why):

@@ -37,21 +37,21 @@ RECOMPILED = {
                  "constant size", "mark_static() off it", None),
     "rank_f": (2, "x.ndim: ... actual 2", "L['x'].ndim", ["1", "2", "3"], "one rank", "one number of dimensions", None),
     "dtype_f": (1, "x.dtype: ... actual torch.float64", "L['x'].dtype", ["torch.float32", "torch.float64"],
-                "one dtype", "Cast L['x']", ("drop_guard=", 1)),
+                "one dtype", "Cast x", ("drop_guard=", 1)),
     "stride_f": (1, "x.stride(0): ... actual 1", "L['x'].stride()[0]", ["4", "1"], "dynamic stride", ".contiguous()", ("drop_guard=", 1)),
     "requires_grad_f": (1, "x.requires_grad: ... actual True", "L['x'].requires_grad", ["False", "True"],
                         "requires_grad", "detach()", ("drop_guard=", 1)),
     "integer_f": (2, "n: ... actual 3", "L['n']", ["2", "3", "4"], "move into a tensor", "torch.tensor(n)", None),
     "floating_f": (2, "rate: ... actual 0.25", "L['rate']", ["0.5", "0.25", "0.125"], "move into a tensor", "torch.tensor(rate)", None),
-    "string_f": (1, "mode: ... actual 'tanh'", "L['mode']", ["'relu'", "'tanh'"], "one value", "Hoist L['mode']", None),
-    "global_f": (1, "SCALE: ... actual 7", "G['SCALE']", ["2", "7"], "move into a tensor", "Set the global G['SCALE'] once", None),
+    "string_f": (1, "mode: ... actual 'tanh'", "L['mode']", ["'relu'", "'tanh'"], "one value", "Hoist mode", None),
+    "global_f": (1, "SCALE: ... actual 7", "G['SCALE']", ["2", "7"], "move into a tensor", "Set the global SCALE once", None),
     "Scaled.forward": (1, "self.scale: ... actual 3.0", "L['self'].scale", ["2.0", "3.0"], "move into a tensor", "a buffer", None),
     "lambda_f": (2, "act.__code__: ... actual code <lambda>", "L['act'].__code__", None, "define once", "once, outside of the loop",
                  ("drop_guard=", 1)),
-    "closure_f": (1, "factor: ... actual 3", "L['factor']", ["2", "3"], "move into a tensor", "L['factor']", None),
+    "closure_f": (1, "factor: ... actual 3", "L['factor']", ["2", "3"], "move into a tensor", "factor", None),
     "list_f": (2, "len(tensors): ... actual 2", "L['tensors']", ["1", "2", "3"], "one length", "at one length", None),
     "dict_f": (1, "batch: ... actual has 'mask'", "L['batch']", ["lacks 'mask'", "has 'mask'"], "one set of keys",
-               "Keep the keys of L['batch'] fixed", None),
+               "Keep the keys of batch fixed", None),
     "none_f": (1, "mask: ... actual Tensor float32[3] cpu", "L['mask']", ["None", "Tensor float32[3] cpu"], "one value",
                "always or never", None),
     "Dropping.forward": (1, "self.training: ... actual False", "L['self'].training", ["True", "False"], "training flag",
@@ -92,7 +92,7 @@ ANSWERED = {
     "item_f": ({"hit": 1, "compiled": 1}, r"line %d, 1 time: .*item\(\)" % line_of("n = x.sum().item()"), "capture scalars",
                "capture_scalar_outputs = True"),
     "branch_f": ({"hit": 1, "compiled": 1}, r"line %d, 1 time: .*branch" % line_of("if x.sum() > 0:"), "no branch", "torch.where"),
-    "holder_f": ({"compiled": 2}, r"had died at .*L\['kind'\].*dealloc", "keep alive", "Keep L['kind'] alive"),
+    "holder_f": ({"compiled": 2}, r"had died at .*L\['kind'\].*dealloc", "keep alive", "Keep kind alive"),
     "reset_f": ({"compiled": 2}, r"had died at .*reset", None, "torch.compiler.reset()"),
 }
 # function, or the line of a graph break for what is after it: what its recompiles follow from
@@ -107,7 +107,7 @@ OLD_RECOMPILED = {
     "floating_f": (1, "rate: ... actual 0.25", "L['rate']", ["0.5", "0.25"], "move into a tensor", "torch.tensor(rate)",
                    ("drop_guard=", 1)),
     # A dict's keys are guarded by their number first.
-    "dict_f": (1, "batch: ... actual 2", "L['batch']", ["1", "2"], "one set of keys", "Keep the keys of L['batch'] fixed", None),
+    "dict_f": (1, "batch: ... actual 2", "L['batch']", ["1", "2"], "one set of keys", "Keep the keys of batch fixed", None),
     # Autocast is no part of the global state yet; the tensor's keys tell.
     "autocast_f": (1, "torch._C._dispatch_keys(x): ... actual AutocastCPU", "torch._C._dispatch_keys(L['x'])",
                    ["not AutocastCPU", "AutocastCPU"], "modes", "autocast", None),
@@ -117,7 +117,7 @@ OLD_RECOMPILED = {
     "lambda_f": None,  # below: an entry ends with the code that it is guarded by
 }
 OLD_ANSWERED = {
-    "lambda_f": ({"compiled": 3}, r"had died at .*L\['act'\]\.__code__ got dealloc", "keep alive", "Keep L['act'].__code__ alive"),
+    "lambda_f": ({"compiled": 3}, r"had died at .*L\['act'\]\.__code__ got dealloc", "keep alive", "Keep act.__code__ alive"),
     "loud_f": ({"plain": 2}, r"called in line %d of \S*disabling_f after a graph break: .*torch._dynamo.disable\(\)"
                % line_of("return loud_f(x + 1) + 1"), "enable", "Take torch.compiler.disable off"),
     "disabling_f": ({"hit": 1, "compiled": 1}, r"line %d, 1 time: .*torch._dynamo.disable\(\)" % line_of("return loud_f(x + 1) + 1"),
