@@ -310,6 +310,38 @@ for error in KeyboardInterrupt("a handler's"), MemoryError():
     assert out == ["KeyboardInterrupt(\"a handler's\")"] * 2 + ["a break", "[3. 3.]"] * 2
 
 
+def test_variables_named_as_ours(alone):
+    """A program's variables with the names of those that the code made for a break has for the stack; and the first part of a split function,
+    called as a function, whose such variables are in use at its break."""
+    out = alone("""
+import types
+import numpy as np, dyntrace
+from dyntrace import eval_frame, resume
+def named(x):
+    ___stack0 = x * 2
+    ___stack1 = x * 3
+    ___stack2 = x * 4
+    print("a break")
+    return ___stack0 + ___stack1 + ___stack2
+kept = []
+def appends(x):
+    kept.append(x)
+    return x + 1
+x = np.ones(2)
+compiled = dyntrace.compile(named)
+for _ in range(3):
+    print(compiled(x))
+splits = [resume.split(appends.__code__, offset) for offset in resume.points(appends.__code__)]
+for split in splits:
+    first = dyntrace.compile(types.FunctionType(split.prefix, globals()))
+    for _ in range(3):
+        print(first(x), end=" ")
+print(len(kept) == 3 * len(splits))
+""").stdout.splitlines()
+    assert out[:6] == ["a break", "[9. 9.]"] * 3
+    assert out[6].replace("[2. 2.] ", "") == "True"
+
+
 def test_a_reason_with_a_long_name(alone):
     """A reason has a part of it, which may end in the midst of a letter: the call gives what it gives all the same."""
     assert alone("""

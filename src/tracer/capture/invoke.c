@@ -486,8 +486,8 @@ static enum ended enter(struct capture *c, struct watched *w, const struct call 
     for (int i = 0; i < w->depth - call->slots; i++)
         if (!compat_local(w->frame, w->variables + i))
             w->shadow[w->variables + i] = &shadow_of_null;
-    c->begun |= !w->outer;
-    if (!w->outer)
+    c->begun |= result && !w->outer;
+    if (c->begun && !w->outer)
         memcpy(c->initial, w->shadow, sizeof *c->initial * (size_t)w->variables);
     return stack_result(c, w, call->slots, result, result ? shadow_const(c, result) : NULL);
 }
