@@ -222,7 +222,8 @@ class _Program:
         places = known + [None] * len(handed) + others + in_cells + [None] * len(code.co_cellvars) + list(range(free, len(names)))
         moved = {old: new for new, old in enumerate(places)}  # each cell is a free variable as well
 
-        enter = _native._enter(origin, step, len(known), len(stack), itself)
+        filled = bytes(word == "value" for word in stack)
+        enter = _native._enter(origin, step, len(known), len(stack), filled, itself)
         steps = [("COPY_FREE_VARS", len(closure))] if closure else []
         # CPython takes a variable for one in a cell if its MAKE_CELL has run: f_locals would show
         # the cell, and put the value in the cell's place. enter exchanges the cells made here.

@@ -288,6 +288,38 @@ class Frames(unittest.TestCase):
             function = types.FunctionType(made, globals(), "f", None, tuple(types.CellType(1) for _ in made.co_freevars))
             with self.assertRaises(RuntimeError):
                 function(*range(made.co_argcount))
+            function.__doc__ = (resume.UNBOUND,)  # as that of the function that leave makes
+            with self.assertRaises(RuntimeError):
+                function(*[resume.UNBOUND] * made.co_argcount)
+
+    def test_a_slot_that_is_unbound(self):
+        """A value of the stack that a trace function has taken away, which must be there, is missed in words."""
+        def f(a):
+            return [a, abs(a)]
+
+        def trace(frame, event, argument):
+            if frame.f_code is not split.prefix:
+                return None
+            frame.f_trace_opcodes = True
+            for name in list(frame.f_locals):
+                if name.startswith("___stack"):
+                    frame.f_locals[name] = resume.UNBOUND
+            return trace
+
+        gone = 0
+        for offset in resume.points(f.__code__):
+            split = resume.split(f.__code__, offset)
+            prefix = types.FunctionType(split.prefix, globals())
+            sys.settrace(trace)
+            try:
+                prefix(-3)
+            except RuntimeError as error:
+                self.assertRegex(str(error), "a value on the stack of __resume_at_[0-9]+_[0-9]+\\(\\) is gone")
+                gone += 1
+            finally:
+                sys.settrace(None)
+            self.assertEqual(prefix(-3), [-3, 3])
+        self.assertGreater(gone, 2)
 
 
 if __name__ == "__main__":

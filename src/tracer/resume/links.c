@@ -184,6 +184,7 @@ static bool let_go(compat_frame *frame)
     bool is_marked = handed && PyTuple_CheckExact(handed) && PyTuple_GET_SIZE(handed) > 0;
 
     is_marked = is_marked && PyTuple_GET_ITEM(handed, PyTuple_GET_SIZE(handed) - 1) == UNBOUND;
+    is_marked = is_marked && function->vectorcall == refuse_call; /* __doc__ is anybody's to set */
     if (is_marked) {
         Py_CLEAR(function->func_closure); /* the frame has the cells */
         Py_CLEAR(function->func_doc);
@@ -223,15 +224,27 @@ static PyObject *enter(PyObject *link, PyObject *ignored)
     compat_frame *frame = compat_current_frame(PyThreadState_Get());
     PyCodeObject *code = frame ? compat_code(frame) : NULL;
     const Py_ssize_t locals = link_number(link, LINK_LOCALS), depth = link_number(link, LINK_DEPTH);
+    const char *filled = PyBytes_AS_STRING(PyTuple_GET_ITEM(link, LINK_FILLED));
+    bool lacks = false;
 
     if (!code || link_of(code) != link || !let_go(frame))
         return PyErr_Format(PyExc_RuntimeError, "only a resume function may call this, once");
     for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++)
         place_cell(frame, code, i);
-    for (int i = 0; i < code->co_nlocalsplus + depth; i++) /* the stack lies behind the variables */
-        if ((i >= locals && i < code->co_argcount + code->co_kwonlyargcount) ||
-            compat_local(frame, i) == UNBOUND)
+    for (int i = 0; i < code->co_nlocalsplus + depth;
+         i++) { /* the stack lies behind the variables */
+        const bool is_argument = i >= locals && i < code->co_argcount + code->co_kwonlyargcount;
+        if (!is_argument && compat_local(frame, i) != UNBOUND)
+            continue;
+        /* A program has unbound the first part's variable (f_locals): CPython would call a NULL. */
+        if (i >= code->co_nlocalsplus && filled[i - code->co_nlocalsplus])
+            lacks = true;
+        else
             compat_drop_local(frame, i);
+    }
+    if (lacks)
+        return PyErr_Format(PyExc_RuntimeError, "a value on the stack of %U() is gone",
+                            code->co_name);
     Py_RETURN_NONE;
 }
 

@@ -101,12 +101,15 @@ static PyObject *make_leave(PyObject *module, PyObject *code)
 static PyObject *make_enter(PyObject *module, PyObject *link)
 {
     PyObject *origin, *itself;
+    PyObject *filled;
     int first, locals, depth;
 
-    return PyArg_ParseTuple(link, "O!iiiO:_enter", &_PyWeakref_RefType, &origin, &first, &locals,
-                            &depth, &itself)
-               ? PyCFunction_New(&enter_method, link)
-               : NULL;
+    if (!PyArg_ParseTuple(link, "O!iiiO!O:_enter", &_PyWeakref_RefType, &origin, &first, &locals,
+                          &depth, &PyBytes_Type, &filled, &itself))
+        return NULL;
+    if (PyBytes_GET_SIZE(filled) != depth)
+        return PyErr_Format(PyExc_ValueError, "expected a byte for each slot of the stack");
+    return PyCFunction_New(&enter_method, link);
 }
 
 PyMethodDef resume_methods[] = {
@@ -128,7 +131,8 @@ PyMethodDef resume_methods[] = {
     {"_leave", make_leave, METH_O,
      "_leave(code)\n\nWhat a prefix calls, of its resume function's code."},
     {"_enter", make_enter, METH_VARARGS,
-     "_enter(origin, first, locals, depth, itself)\n\nWhat a resume function calls: enum link."},
+     "_enter(origin, first, locals, depth, filled, itself)\n\nWhat a resume function calls: enum "
+     "link."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -24,6 +24,7 @@ enum link {
     LINK_FIRST,  /* the step of the original at which it goes on */
     LINK_LOCALS, /* arguments that are variables; the others are slots of the stack */
     LINK_DEPTH,  /* of the stack */
+    LINK_FILLED, /* bytes: 1 for each slot of the stack that must have a value */
     /* a list of a weak reference to the resume function's code, when that is made: a copy is none
      * */
     LINK_ITSELF,
