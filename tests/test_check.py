@@ -244,6 +244,23 @@ def test_traces_without_a_compiler_among_others_are_named(record, run, python, t
     assert done.returncode == 3 and "a.db: not checked" in done.stderr
 
 
+def test_the_launcher_of_a_job_need_not_have_a_compiler(record, run, python, tmp_path):
+    """torchrun's own process decides nothing and has no rank: it is left out in silence where ranks are there; a rank that decided
+    nothing is not, nor a launcher by itself."""
+    for name, text in (("plain", PLAIN), ("rank", COMPILER)):
+        (tmp_path / f"{name}.py").write_text(text)
+    of_rank = {number: dict(os.environ, TORCHELASTIC_RUN_ID="j", RANK=str(number), LOCAL_RANK=str(number), WORLD_SIZE="2") for number in (0, 1)}
+    launcher = record(["plain.py"], python=python).path
+    first = record(["rank.py"], python=python, env=of_rank[0]).path
+    second = record(["rank.py"], python=python, env=of_rank[1]).path
+    idle = record(["plain.py"], python=python, env=of_rank[1]).path
+    done = run("check", launcher, first, second, "--max-recompiles", "0")
+    assert (done.returncode, done.stderr) == (0, "") and ": ok: " in done.stdout
+    done = run("check", launcher, first, idle, "--max-recompiles", "0")
+    assert done.returncode == 3 and one_line(done.stderr).startswith(f"dyntrace: {idle}: not checked: ")
+    assert run("check", launcher, "--max-recompiles", "0").returncode == 2
+
+
 def test_a_part_in_which_nothing_was_decided(record, run, python, tmp_path):
     (tmp_path / "b.py").write_text(COMPILER)
     path = record(["b.py"], python=python).path
