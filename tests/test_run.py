@@ -1247,6 +1247,30 @@ def losses_of_children(path):
 
 
 @pytest.mark.no_sanitizer
+def test_scripts_whose_first_line_ignores_the_environment(run, tmp_path, python):
+    """A script that is started and whose #! line keeps the recorder out is a row of loss; others are recorded, and no row."""
+    first = {"one": f"{python} -I", "two": f"{python} -sE ", "three": f"/usr/bin/env -S {python} -S", "four": f"/usr/bin/env -S -i {python}",
+             "plain": python, "late": f"/bin/sh\n#!{python} -I"}
+    for name, line in first.items():
+        (tmp_path / name).write_text(f"#!{line}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "one").symlink_to(tmp_path / "plain")
+    os.mkfifo(tmp_path / "fifo", 0o755)
+    lost = [("with -I,", 'go("./one")'), ("with -E,", 'go("two")'), ("with -S,", 'go("timeout", "60", here + "/three")'), ("by env,", 'go(here + "/four")'),
+            ("with -I,", 'go(here + "/one; true", shell=True)'), ("with -I,", 'os.posix_spawn(here + "/one", ["name"], os.environ); assert os.wait()[1] == 0')]
+    kept = ['go(here + "/plain")', 'go("./late")', 'go("./one", cwd="in")', 'go("true", here + "/one")',
+            'try:\n        go("./fifo")\n    except OSError:\n        pass']
+    script(tmp_path / "p.py", LAUNCHED + "\n    here = os.getcwd()" + "".join(f"\n    {how}" for how in [how for _, how in lost] + kept))
+    done = run("--force", "p.py", python=python)
+    assert done.returncode == 0, done.stderr
+    causes = losses_of_children(tmp_path / "p.db")
+    assert len(causes) == len(lost), "\n".join(causes)
+    for (word, how), cause in zip(lost, causes):
+        assert word in cause, (how, cause)
+
+
+@pytest.mark.no_sanitizer
 def test_children_without_the_environment(run, tmp_path, python):
     """A Python that another program starts, and which does not get the environment, is a row of loss. Each of these calls leaf()
     ten times and is lost; what gets the environment is recorded, and no row."""

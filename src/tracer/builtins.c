@@ -5,11 +5,14 @@
  * text; only where it leads is ours, which goes on to the original. */
 #include "tracer/tracer.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include "launchers.h"
 
 #define P tracer_process
 
-enum { WORDS = 128, DEPTH_MOST = 8 };
+enum { WORDS = 128, DEPTH_MOST = 8, FIRST_LINE = 256 /* bytes of it that the kernel reads */ };
 
 struct led {
     const char *module, *name;
@@ -58,6 +61,7 @@ static const char *text_of(PyObject *word)
 struct start {
     const char *by; /* the launcher that does not hand on the environment, or NULL */
     bool paths;     /* it gets another PYTHONPATH */
+    bool elsewhere; /* in another directory, which relative names are not of here */
     int depth;      /* launchers and scripts around it */
 };
 
@@ -104,6 +108,7 @@ static const char *script_of(const char *const *words)
 }
 
 static void note_script(const char *script, struct start start);
+static void note_words(const char *const *words, struct start start);
 
 /* env -S TEXT: its own words are in that. */
 static void note_split(const char *text, struct start start)
@@ -114,6 +119,59 @@ static void note_split(const char *text, struct start start)
         return;
     note_script(command, start);
     free(command);
+}
+
+/* Fill LINE with the first line of PATH behind its "#!". False: PATH is no script. Only a regular
+ * file is opened: to open a FIFO or a device may have effects. */
+static bool read_first_line(const char *path, char line[FIRST_LINE + 1])
+{
+    struct stat is;
+    ssize_t length = -1;
+    int file = -1;
+    char *end;
+
+    if (!stat(path, &is) && S_ISREG(is.st_mode) && !access(path, X_OK))
+        file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file < 0)
+        return false;
+    if (!fstat(file, &is) && S_ISREG(is.st_mode))
+        length = read(file, line, FIRST_LINE);
+    close(file);
+    if (length < 2 || line[0] != '#' || line[1] != '!')
+        return false;
+    end = memchr(line, '\n', (size_t)length);
+    if (!end && length == FIRST_LINE)
+        return false; /* cut off */
+    if (!end)
+        end = line + length;
+    while (end > line + 2 && strchr(" \t", end[-1]))
+        end--;
+    *end = 0;
+    memmove(line, line + 2, (size_t)(end - line - 1));
+    return true;
+}
+
+/* The file PATH is started. If it is a script, the kernel starts the program that its first line
+ * names, with the rest of that line as one word. */
+static void note_file(const char *path, struct start start)
+{
+    const char *words[4] = {NULL};
+    char line[FIRST_LINE + 1], *program, *rest;
+    int count = 0;
+
+    if (!strchr(path, '/') || (*path != '/' && start.elsewhere) || !read_first_line(path, line))
+        return;
+    program = line + strspn(line, " \t");
+    if (!*program)
+        return;
+    words[count++] = program;
+    rest = program + strcspn(program, " \t");
+    if (*rest) {
+        *rest++ = 0;
+        words[count++] = rest + strspn(rest, " \t");
+    }
+    words[count] = path;
+    note_words(words, start);
 }
 
 /* The program WORDS is started, up to a NULL, of which there is at least one. */
@@ -138,6 +196,8 @@ static void note_words(const char *const *words, struct start start)
         note_words(found.program, start);
     else if (!launcher && python_is(words[0]))
         note_python(words, start);
+    else if (!launcher)
+        note_file(words[0], start);
 }
 
 /* One simple command of a script: WORDS, COUNT of them and a NULL. PATHS: what is true of the
@@ -194,16 +254,20 @@ static void note_script(const char *script, struct start start)
 }
 
 /* PROGRAM (or a tuple of where it may be) is about to be started with the words of LIST, the first
- * its name. */
-static void note_program(PyObject *program, PyObject *list)
+ * its name. ELSEWHERE: in another directory. */
+static void note_program(PyObject *program, PyObject *list, bool elsewhere)
 {
     const char *words[WORDS + 1] = {NULL}, *name;
     bool there = false;
 
     if (PyTuple_CheckExact(program)) { /* where it may lie, along PATH */
         name = PyTuple_GET_SIZE(program) ? text_of(PyTuple_GET_ITEM(program, 0)) : "";
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(program) && !there; i++)
-            there = access(text_of(PyTuple_GET_ITEM(program, i)), X_OK) == 0;
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(program) && !there; i++) {
+            const char *candidate = text_of(PyTuple_GET_ITEM(program, i));
+            there = access(candidate, X_OK) == 0;
+            if (there)
+                name = candidate;
+        }
     } else {
         name = text_of(program);
         there = !strchr(name, '/') || access(name, X_OK) == 0;
@@ -215,7 +279,7 @@ static void note_program(PyObject *program, PyObject *list)
     if (!words[0])
         return;
     words[0] = name;
-    note_words(words, (struct start){0});
+    note_words(words, (struct start){.elsewhere = elsewhere});
 }
 
 /* ---- children are traced too ----
@@ -305,6 +369,14 @@ static PyObject *mend_mapping(PyObject *mapping)
     return copy;
 }
 
+/* Is the program to be started in a directory of its own? */
+static bool has_directory(const struct led *f, PyObject *const *args, Py_ssize_t count)
+{
+    const Py_ssize_t directory = f->environment - 1; /* fork_exec(): before the environment */
+
+    return !strcmp(f->name, "fork_exec") && count > directory && args[directory] != Py_None;
+}
+
 static PyObject *follow(const struct led *f, PyObject *self, PyObject *const *args,
                         Py_ssize_t count, PyObject *names)
 {
@@ -321,7 +393,7 @@ static PyObject *follow(const struct led *f, PyObject *self, PyObject *const *ar
             if (!PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i - count), "env"))
                 at = i;
         if (f->program >= 0 && count > f->program && count > f->words)
-            note_program(args[f->program], args[f->words]);
+            note_program(args[f->program], args[f->words], has_directory(f, args, count));
         else if (f->program < 0 && given)
             note_script(text_of(args[0]), (struct start){0});
         if (at < 0 || args[at] == Py_None)
