@@ -111,6 +111,21 @@ def test_decisions_on_library_code_are_kept(recorded):
     assert query(trace, "SELECT COUNT(*) FROM code WHERE filename LIKE '%/textwrap.py'") == [(0,)]
 
 
+@pytest.mark.parametrize("depth", ["1", "2"])
+@pytest.mark.parametrize("frames", ["all", "user", "decided"])
+def test_decisions_below_the_depth_are_counted(recorded, frames, depth):
+    """Each lookup of a whole recording is kept or counted as left out."""
+    lookups = "SELECT COUNT(*) FROM lookup"
+    whole = recorded(DECIDED, "--frames", frames)
+    every = query(whole, lookups)[0][0]
+    assert every == 5 and left_out(whole)[0][2] == 0
+    trace = recorded(DECIDED, "--frames", frames, "--max-depth", depth)
+    kept = query(trace, lookups)[0][0]
+    assert kept + left_out(trace)[0][2] == every
+    if frames != "decided":
+        assert kept < every
+
+
 def test_what_is_excluded_by_name_is_counted_and_named(recorded, dyntrace):
     trace = recorded(DECIDED, "--exclude", "capwords")
     (functions, count, decisions), = left_out(trace)

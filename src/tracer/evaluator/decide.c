@@ -767,6 +767,12 @@ static bool is_decided(const struct tracer *t, PyCodeObject *code)
                  : t->callback != Py_False;
 }
 
+/* Would a frame here be deeper than --max-depth? */
+static bool is_below_depth(const struct tracer *t)
+{
+    return t->open && t->open->depth + 1 >= tracer_process.max_depth;
+}
+
 /* While the compiler compiles, the thread has no callback: most of the frames that come here. */
 static inline __attribute__((always_inline)) PyObject *
 record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
@@ -828,6 +834,9 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         if (decides || !tracer_process.decided_only)
             entered = record_call(t, &open, ts, frame, mark, throwflag, resumed, clock,
                                   tracer_process.max_depth != 0);
+        if (unlikely(!entered && asks && tracer_process.max_depth && !(mark & CODE_SKIP)) &&
+            is_below_depth(t) && is_decided(t, compat_code(frame)))
+            tracer_left_out(LEFT_DECISIONS);
     }
     callback = t->callback;
     if (!asks || !callback) {
