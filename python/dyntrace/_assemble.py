@@ -160,11 +160,13 @@ class _Assembly:
         code, record, reached = self.code, self.record, self.reach()
         depths = [len(self.plan.slots or ())] + [len(split.stack) for split in self.splits.values()]
         temporaries = [TEMPORARY % slot for slot in range(max(depths))]
-        # A resume function has some as arguments, which are unbound once it has begun. Others are in use: they are the
-        # program's own, or this is a prefix, called as a function.
+        # A resume function has some as arguments, which are unbound once it has begun. Others are in
+        # use: they are the program's own, or this is a prefix, called as a function.
         arguments = code.co_argcount + code.co_kwonlyargcount if record["begun"] else 0
         if not set(temporaries).isdisjoint(code.co_varnames[arguments:]):
-            raise Unknown("it has a variable whose name begins with ___stack, as those have that are added here")
+            raise Unknown(
+                "it has a variable whose name begins with ___stack, as those that are added have"
+            )
         names = code.co_varnames + tuple(name for name in temporaries if name not in code.co_varnames)
         self.where, self.variables, more = list(map(names.index, temporaries)), _variables(code), len(names) - code.co_nlocals
         self.moved = [at if at < code.co_nlocals else at + more for at in range(len(self.variables))]

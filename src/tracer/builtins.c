@@ -12,7 +12,11 @@
 
 #define P tracer_process
 
-enum { WORDS = 128, DEPTH_MOST = 8, FIRST_LINE = 256 /* bytes of it that the kernel reads */ };
+enum {
+    WORDS = 128,
+    DEPTH_MOST = 8,
+    FIRST_LINE = 256, /* bytes of it that the kernel reads */
+};
 
 struct led {
     const char *module, *name;
@@ -130,14 +134,18 @@ static bool read_first_line(const char *path, char line[FIRST_LINE + 1])
     int file = -1;
     char *end;
 
-    if (!stat(path, &is) && S_ISREG(is.st_mode) && !access(path, X_OK))
+    if (stat(path, &is) || !S_ISREG(is.st_mode))
+        return false;
+    if (!access(path, X_OK))
         file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (file < 0)
         return false;
     if (!fstat(file, &is) && S_ISREG(is.st_mode))
         length = read(file, line, FIRST_LINE);
     close(file);
-    if (length < 2 || line[0] != '#' || line[1] != '!')
+    if (length < 2)
+        return false;
+    if (line[0] != '#' || line[1] != '!')
         return false;
     end = memchr(line, '\n', (size_t)length);
     if (!end && length == FIRST_LINE)
@@ -156,10 +164,13 @@ static bool read_first_line(const char *path, char line[FIRST_LINE + 1])
 static void note_file(const char *path, struct start start)
 {
     const char *words[4] = {NULL};
-    char line[FIRST_LINE + 1], *program, *rest;
+    char line[FIRST_LINE + 1];
+    char *program;
+    char *rest;
     int count = 0;
+    bool found = strchr(path, '/') && (*path == '/' || !start.elsewhere);
 
-    if (!strchr(path, '/') || (*path != '/' && start.elsewhere) || !read_first_line(path, line))
+    if (!found || !read_first_line(path, line))
         return;
     program = line + strspn(line, " \t");
     if (!*program)

@@ -770,7 +770,11 @@ static bool is_decided(const struct tracer *t, PyCodeObject *code)
 /* Would a frame here be deeper than --max-depth? */
 static bool is_below_depth(const struct tracer *t)
 {
-    return t->open && t->open->depth + 1 >= tracer_process.max_depth;
+    const uint32_t most = tracer_process.max_depth;
+
+    if (!most || !t->open)
+        return false;
+    return t->open->depth + 1 >= most;
 }
 
 /* While the compiler compiles, the thread has no callback: most of the frames that come here. */
@@ -834,8 +838,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         if (decides || !tracer_process.decided_only)
             entered = record_call(t, &open, ts, frame, mark, throwflag, resumed, clock,
                                   tracer_process.max_depth != 0);
-        if (unlikely(!entered && asks && tracer_process.max_depth && !(mark & CODE_SKIP)) &&
-            is_below_depth(t) && is_decided(t, compat_code(frame)))
+        if (unlikely(!entered && asks && is_below_depth(t)) && !(mark & CODE_SKIP) &&
+            is_decided(t, compat_code(frame)))
             tracer_left_out(LEFT_DECISIONS);
     }
     callback = t->callback;
