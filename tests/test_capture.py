@@ -461,7 +461,7 @@ def test_seed_from_the_trace(toy, dyntrace):
     """show, why and the rows tell what the program was told: graph, bytecode before and after, guards, the break, its resume functions."""
     shown = subprocess.run([dyntrace, "show", "toy_example", toy], capture_output=True, text=True).stdout
     assert "graph __compiled_fn_0, 8 nodes" in shown and "call_method    sum_1     sum" in shown
-    assert "bytecode before" in shown and "bytecode after" in shown and "TENSOR_MATCH  L['a']" in shown
+    assert "bytecode before" in shown and "bytecode after" in shown and re.search(r"TENSOR_MATCH +a\b", shown)
     page = subprocess.run([dyntrace, "why", "toy_example", toy], capture_output=True, text=True).stdout
     assert "line 18" in page and "whether a numpy.bool is true decides what runs" in page, page
     (line, reason), = set(query(toy, "SELECT line, reason FROM graph_breaks WHERE qualname = 'toy_example'"))

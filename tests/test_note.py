@@ -52,7 +52,7 @@ def test_every_answer_tells_them(noted, dyntrace):
         return subprocess.run([dyntrace, *words], capture_output=True, text=True)
     page = said("why", "f", trace).stdout
     assert "Mend the break at line 13 (a call of print): print the result." in page
-    assert "line 13, 2 times: a call of print\n           it prints\n           goes on in rest" in page
+    assert "line 13, 2 times: a call of print\n           it prints\n" in page and "\n           goes on in rest" in page
     assert "capture" in page.partition("Where compile time went")[2]
     shown = said("show", "f", trace).stdout
     assert "graph __compiled_fn_0, 3 nodes" in shown and "hint: print the result" in shown and "input x" in shown

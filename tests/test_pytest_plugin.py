@@ -71,7 +71,7 @@ def test_nothing_ran(): pass
 def test_unmarked(): run(1, 2, 3)
 """)
     assert "2 failed, 4 passed" in done.stdout, done.stdout + done.stderr
-    assert re.search(r"^  max-recompiles \(1, allowed 0\): total \S+/suite/test_it.py:7 \[\d+/1\]: L\['values'\] .*$", done.stdout, re.M), done.stdout
+    assert re.search(r"^  max-recompiles \(1, allowed 0\): total \S+/suite/test_it.py:7 \[\d+/1\]: values size\[0\]: expected 16, actual 18$", done.stdout, re.M), done.stdout
     assert "  require-compiled: other: is not in the trace" in done.stdout and "(dyntrace why 'total' " in done.stdout
     assert "FAILED test_it.py::test_two_sizes - Failed: dyntrace: not within the limits" in done.stdout
     assert "pytest_plugin.py" not in done.stdout  # no traceback through us

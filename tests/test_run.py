@@ -1259,7 +1259,7 @@ def test_scripts_whose_first_line_ignores_the_environment(run, tmp_path, python)
     os.mkfifo(tmp_path / "fifo", 0o755)
     lost = [("with -I,", 'go("./one")'), ("with -E,", 'go("two")'), ("with -S,", 'go("timeout", "60", here + "/three")'), ("by env,", 'go(here + "/four")'),
             ("with -I,", 'go(here + "/one; true", shell=True)'), ("with -I,", 'os.posix_spawn(here + "/one", ["name"], os.environ); assert os.wait()[1] == 0')]
-    kept = ['go(here + "/plain")', 'go("./late")', 'go("./one", cwd="in")', 'go("true", here + "/one")',
+    kept = ['go(here + "/plain")', 'go("./late")', 'go("./one", cwd="in")', 'go("cd in && ./one", shell=True)', 'go("true", here + "/one")',
             'try:\n        go("./fifo")\n    except OSError:\n        pass']
     script(tmp_path / "p.py", LAUNCHED + "\n    here = os.getcwd()" + "".join(f"\n    {how}" for how in [how for _, how in lost] + kept))
     done = run("--force", "p.py", python=python)

@@ -229,6 +229,7 @@ static void note_command(const char *const *words, size_t count, struct start st
 static void note_script(const char *script, struct start start)
 {
     static const char *const before[] = {"then", "do", "else", "!", "{", "if", "while", NULL};
+    static const char *const moves[] = {"cd", "pushd", "popd", NULL};
     const char *words[WORDS + 1], *from = script;
     char *copy = malloc(strlen(script) + 1), *to = copy;
     struct start own = start;
@@ -241,6 +242,7 @@ static void note_script(const char *script, struct start start)
         if (!*from || strchr(";|&()\n`", *from)) { /* a command ends */
             words[count] = NULL;
             note_command(words, count, own, &start.paths);
+            start.elsewhere |= count && is_one_of(words[0], moves);
             own = start;
             count = 0;
             to = copy;

@@ -518,6 +518,8 @@ def play(seeds, without, only, control):
             except BaseException:
                 if os.getpid() != main_pid:
                     os._exit(0)
+            with contextlib.suppress(Exception):
+                calm()  # a trace function is called for this, too: it ends when it raises
             calm()
         del kept[:-10]
         if chance(0.2):

@@ -305,22 +305,25 @@ static enum like guard_takes(struct whatif *w, uint32_t made, const struct guard
 {
     uint32_t code = w->classes.at[made].code;
     enum like like;
+    bool unknown;
 
     if (dropped(w, code, g)) {
         w->assumed[ASSUMED_DROPPED] = true;
         return LIKE_YES;
     }
     like = guard_holds(w, g, other, first);
+    /* values may not have been recorded (--values), though the guard was seen to fail */
+    unknown = like == LIKE_GUESS_NO || (like == LIKE_NO && !g->want.literal);
     if (like == LIKE_NO && g->about == ABOUT_ALIKE && w->weaker)
         like = LIKE_GUESS_NO; /* which kind would say so is not known */
     if (like != LIKE_YES && g->about == ABOUT_TENSOR)
         like = tensor_takes(w, made, g, other, first);
     else if (like == LIKE_NO && g->about == ABOUT_VALUE && g->want.low == g->want.high)
         like = number_takes(w, made, g, other, first);
-    else if (like == LIKE_GUESS_NO && g->about == ABOUT_VALUE &&
-             made_dynamic(w, code, g->source, -1) &&
-             number_takes(w, made, g, other, first) == LIKE_YES)
-        like = LIKE_YES; /* whichever number it is */
+    else if (unknown && g->about == ABOUT_VALUE && made_dynamic(w, code, g->source, -1))
+        like = number_takes(w, made, g, other, first) == LIKE_YES
+                   ? LIKE_YES /* whichever number it is */
+                   : LIKE_GUESS_NO;
     if (like != LIKE_GUESS_NO ||
         (w->steady && (other >= w->r->entries.count || !after(g->source, "L[")) &&
          !varies(w, code, g) && !shadowed(w, made, g))) {
