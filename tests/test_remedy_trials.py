@@ -30,10 +30,11 @@ def sizes(tmp_path):
     return p
 
 
-def tried(p, setting, exit_code=0, output_same=1, values_same=None, error=None, **counts):
+def tried(p, setting, exit_code=0, output_same=1, values_same=None, error=None, difference=None, **counts):
     """A trial, the first of them the baseline, with what it counted of f."""
     p.trials += 1
-    ended = dict(exit_code=exit_code, output_same=None if p.trials == 1 else output_same, values_same=values_same, error=error)
+    ended = dict(exit_code=exit_code, output_same=None if p.trials == 1 else output_same, values_same=values_same, error=error,
+                 difference=difference)
     counts = {**BASELINE, **counts, "compile_ns": 9}
     p.insert("trial", trial_id=p.trials, batch=1, setting=setting, command="[]", **ended, **counts)
     p.insert("trial_function", trial_id=p.trials, function_id=1, **counts)
@@ -81,7 +82,7 @@ def test_no_gain_is_said_of_a_trial(why, sizes):
 
 @pytest.mark.parametrize("ended, words", [
     (dict(exit_code=1, error="RuntimeError: no such size"), "RuntimeError: no such size"),
-    (dict(output_same=0), "its output was another"), (dict(values_same="different"), "it returned other values")])
+    (dict(values_same="different"), "it returned other values")])
 def test_a_remedy_that_failed_is_not_printed(why, sizes, ended, words):
     tried(sizes, "")
     tried(sizes, MARK, compiles=1, eager=0, **ended)
@@ -89,6 +90,20 @@ def test_a_remedy_that_failed_is_not_printed(why, sizes, ended, words):
     assert remedies[-1]["setting"] == MARK and remedies[-1]["rejected"] and remedies[-1]["trial_error"] == words
     assert (remedies[-1]["status"], remedies[-1]["compiles"]) == ("not measured", None)
     assert "mark_dynamic(x, 0)" not in page and re.search(r"^  1\. Raise the limit", page, re.M)
+
+
+def test_a_remedy_with_another_output_is_told_apart(why, sizes):
+    """A program that prints how often it compiled writes something else under each remedy: its author decides."""
+    tried(sizes, "")
+    tried(sizes, MARK, compiles=1, eager=0, output_same=0, difference="stdout: 'graphs 1', unchanged 'graphs 3'")
+    tried(sizes, RAISE, compiles=3, eager=5, output_same=0)  # spares nothing
+    page, remedies = why(sizes.done())
+    one, = [one for one in remedies if one["setting"] == MARK]
+    assert one["rejected"] and (one["status"], one["compiles"]) == ("not measured", None)
+    told = page.partition("Tried, and not advised: the program wrote something else\n")[2]
+    assert "mark_dynamic(x, 0)" in told and f"     trial 2, {MARK}: compiles 1 instead of 3, eager calls 0 instead of 5\n" in told
+    assert "its output was another: stdout: 'graphs 1', unchanged 'graphs 3'" in told and RAISE not in told
+    assert not re.search(r"^  1\. Mark", page, re.M)
 
 
 @pytest.mark.parametrize("ended", [dict(error="stopped after 1 s (--timeout)", exit_code=None), dict(error="no call had such an argument")])

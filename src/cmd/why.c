@@ -886,6 +886,23 @@ static void notes_print(struct why *why, FILE *out)
     }
 }
 
+/* Settings under which the program compiled less and wrote something else. Whether that matters is
+ * for its author to see: a program that prints how often it compiled is one of these. */
+static void other_output_print(struct why *why, FILE *out)
+{
+    bool titled = false;
+
+    for each (r, why->remedies) {
+        if (!r->other_output)
+            continue;
+        if (!titled)
+            prose_title(out, "Tried, and not advised: the program wrote something else");
+        titled = true;
+        prose_print(out, "  * %.1000s\n     trial %jd, %.200s: %.200s\n     %.300s\n", r->text,
+                    r->trial, r->setting, r->other_output, r->trial_error);
+    }
+}
+
 static void remedies_print(struct why *why, FILE *out)
 {
     int shown = 0, more = 0;
@@ -916,6 +933,7 @@ static void remedies_print(struct why *why, FILE *out)
         fputs(" --all\n", out);
     }
     notes_print(why, out);
+    other_output_print(why, out);
 }
 
 static void sql_print(struct why *why, FILE *out)

@@ -77,10 +77,29 @@ static bool is_same_setting(const char *one, const char *other)
 /* Why TRIAL does not work. */
 static const char *trial_failed(struct why *why, const struct trial *trial)
 {
+    const char *difference;
+
     if (trial->error)
         return arena_print(&why->arena, "%s", trial->error);
-    return prose_same(trial->values_same, "different") ? "it returned other values"
-                                                       : "its output was another";
+    if (prose_same(trial->values_same, "different"))
+        return "it returned other values";
+    difference = trial->note ? strchr(trial->note, ':') : NULL;
+    if (!difference)
+        return "its output was another";
+    return arena_print(&why->arena, "its output was another%s", difference);
+}
+
+/* The only thing said against TRIAL is its output, which may name what the setting is to change, as
+ * a count of graphs does; and it spares eager calls or compiles. */
+static bool is_other_output(const struct trial *trial, const struct trial *baseline)
+{
+    bool ended = !trial->error && !prose_same(trial->values_same, "different");
+
+    if (trial->works || !ended || trial->output_same != 0)
+        return false;
+    if (trial->eager != baseline->eager)
+        return trial->eager < baseline->eager;
+    return trial->compiles < baseline->compiles;
 }
 
 /* TRIAL shows that its settings are no remedy: it ended or answered otherwise than BASELINE. A
@@ -104,6 +123,12 @@ static void measure(struct why *why, struct remedy *remedy, const struct trial *
     remedy->trial = trial->trial_id;
     remedy->trial_error = trial->works ? NULL : trial_failed(why, trial);
     remedy->rejected = !trial->works && is_evidence(why, trial, baseline);
+    if (remedy->rejected && is_other_output(trial, baseline))
+        remedy->other_output =
+            arena_print(&why->arena,
+                        "compiles %" PRId64 " instead of %" PRId64 ", eager calls %" PRId64
+                        " instead of %" PRId64,
+                        trial->compiles, baseline->compiles, trial->eager, baseline->eager);
     if (!trial->works)
         return;
     remedy->status = measured;

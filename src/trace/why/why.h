@@ -203,6 +203,8 @@ struct remedy {
     bool fails; /* calls fail without it */
     bool proven;
     bool gain; /* measured or exact: it spares eager calls or compiles */
+    /* Rejected only because the program wrote something else: what the trial spared; or NULL. */
+    const char *other_output;
     /* settings that do something else than this one, which helps against the same, or NULL */
     const char *refused;
     size_t place; /* before the figures were known */
