@@ -21,5 +21,5 @@ def test_recordings_follow(runs, dyntrace, program, mode):
     same = json.loads(done.stdout)
     keys = ["calls", "hits", "misses", "compiles", "eager", *(["checks"] if mode == "shim" else [])]
     assert (same["changed"], same["gone"]) == (0, 0)
-    assert same["undecided"] == 0 or program == "regions"  # whose entry a call of a region ran is not known for certain
+    assert same["undecided"] == 0
     assert [same["recorded"][key] for key in keys] == [same["predicted"][key] for key in keys]

@@ -103,6 +103,7 @@ static void sim_doubt(struct whatif *w, struct sim *s, size_t place)
         s->cache.at[i].unsure = !s->cache.at[i].ghost;
     }
     s->bounds.compiled.count = 0;
+    s->bounds.moved = true;
     w->assumed[ASSUMED_DEATHS] = true;
 }
 
@@ -181,6 +182,7 @@ static void forks_until(struct whatif *w, size_t *next, int64_t now)
         s->ever = parent->ever;
         s->bounds.open = parent->bounds.open;
         s->bounds.lost = parent->bounds.lost;
+        s->bounds.moved = parent->bounds.moved;
         while (s->born < cache->entry_count &&
                w->r->entries.at[cache->entries[s->born]].born_ns <= fork_ns)
             s->born++;
@@ -681,6 +683,18 @@ static bool may_be_limited(const struct whatif *w, const struct sim *s, const st
     return c->group == UNKNOWN_GROUP || limited(s, c) || most_entries(w, s, c) >= limit;
 }
 
+/* C was compiled when it was recorded, and finds the same cache and limits now. Then no limit stops
+ * the compile, whatever the limit is. */
+static bool is_as_recorded(const struct whatif *w, const struct sim *s, const struct call *c)
+{
+    const struct whatif_knobs *knobs = w->knobs;
+    bool limits = knobs->recompile_limit || knobs->accumulated_limit;
+    bool groups = knobs->isolate || knobs->backends_apart;
+    bool same = !limits && !groups && !c->around && !s->bounds.moved;
+
+    return same && c->l->outcome == OUTCOME_COMPILED;
+}
+
 /* What is known of C before it is decided. */
 static struct decided decided_before(const struct whatif *w, const struct sim *s,
                                      const struct call *c)
@@ -690,7 +704,7 @@ static struct decided decided_before(const struct whatif *w, const struct sim *s
     return (struct decided){.class_ = c->class_,
                             .called = !c->around,
                             .hittable = s->cache.count,
-                            .limited = may_be_limited(w, s, c),
+                            .limited = !is_as_recorded(w, s, c) && may_be_limited(w, s, c),
                             .runnable = c->run_only || c->around || outcome_facts[recorded].python,
                             .raising = recorded == OUTCOME_CALLBACK_ERROR,
                             .compilable = !c->run_only,
@@ -768,6 +782,7 @@ static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
         found |= WHATIF_UNDECIDED;
         f->undecided++;
     }
+    bounds->moved = bounds->moved || predicted != recorded || !decided.certain;
     outcomes[lookup] = found;
     if (predicted == WHATIF_GONE) {
         f->gone++;

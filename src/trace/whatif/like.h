@@ -348,8 +348,9 @@ struct decided {
 struct bounds {
     struct whatif_range compiles, hits, eager, misses, calls;
     int64_t others; /* calls that may end in something else, at most */
-    bool open; /* a compile that was not recorded: nothing after it is certain, until a reset */
-    bool lost; /* the same for good: the cache is not known */
+    bool open;  /* a compile that was not recorded: nothing after it is certain, until a reset */
+    bool lost;  /* the same for good: the cache is not known */
+    bool moved; /* a call ended otherwise than recorded, or may have: the cache may be another */
     /* owned: classes of recorded entries, for each of which a compile is in compiles.high */
     LIST(uint32_t) compiled;
 };
