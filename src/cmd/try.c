@@ -81,7 +81,7 @@ struct trying {
     bool has_again;              /* a second unchanged run was made, because some output differed */
     LIST(struct result) results; /* the baseline is the first */
     size_t made, wanted;         /* runs */
-    bool stopped;                /* Ctrl-C */
+    bool stopped;                /* the user pressed Ctrl-C: no further run is started */
 };
 
 static void tick(void *context)
@@ -158,7 +158,8 @@ static void words_print(FILE *out, const struct words *words)
     }
 }
 
-/* How many runs there will be at most. */
+/* The most runs that can follow: unchanged, each setting, and pairs of settings where try chose
+ * them. */
 static size_t runs_wanted(const struct plan *plan)
 {
     size_t singles = plan->settings.count;
@@ -733,7 +734,7 @@ static bool is_setting(const char *word)
     return name && word[name] == '=';
 }
 
-/* Find what is to be tried. False: it was said why not, or there is nothing. */
+/* Find the function and the settings to try. False: there are none, or an error was reported. */
 static bool trying_plan(struct trying *trying, char *const *files, const char *name,
                         char *const *settings)
 {

@@ -44,8 +44,9 @@ struct db *db_open_each(const char *path, bool views);
 /* The same as db_open, but NAME is what it is called: it is made of what the user has named. */
 struct db *db_open_called(const char *path, const char *name);
 
-/* The trace at PATH, to which trials can be added (trace/trials.h), nothing else: its tables of
- * trials are made if it has none. NULL: it was said why not. The caller ends it with db_close. */
+/* Open the trace at PATH for adding trials (trace/trials.h); nothing else can be written. Creates
+ * the tables of trials if there are none. NULL on error, which has been reported. The caller ends
+ * it with db_close. */
 struct db *db_open_for_trials(const char *path);
 
 /* A database of our own, made by SCRIPT, for what is worked out from more than one trace. WHAT

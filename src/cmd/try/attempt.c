@@ -61,7 +61,7 @@ static const char *first_word(const struct plan *plan)
     return path_search(word, path) && !strcmp(path, plan->executable) ? word : plan->executable;
 }
 
-/* The settings of ours that stop the run after so many calls, and keep or compare values. */
+/* Add the --set options that implement --calls and --compare (python/dyntrace/_trial.py). */
 static void own_settings_add(const struct plan *plan, const struct attempt_given *given,
                              const struct attempt *attempt, struct arena *arena,
                              struct words *words)
@@ -172,7 +172,7 @@ static void child_wait(pid_t pid, const struct attempt_given *given, struct atte
             group_stop(pid, SIGKILL);
         }
     }
-    group_stop(pid, SIGKILL); /* what it left behind */
+    group_stop(pid, SIGKILL); /* children that outlived the command */
 }
 
 static int64_t wall_ns(void)

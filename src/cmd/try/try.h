@@ -37,7 +37,7 @@ struct plan {
     bool interpreted;       /* an interpreter, of a script, -m or -c */
     const char *command_json;
     bool any_owner;   /* the trace may be another user's; set before plan_read() */
-    bool values_kept; /* the recording keeps values: so may we */
+    bool values_kept; /* recorded with --values all: output and values may be quoted */
     bool job;         /* several ranks: their lines come in any order */
     /* FUNC, if one was named; else the one with most recompiles, which step times are of */
     bool named;
@@ -49,10 +49,12 @@ struct plan {
     bool chosen;           /* by us: pairs of the best follow */
 };
 
-/* Read from the trace of FILES how its command runs again. False: it was said why it cannot. */
+/* Read the recorded command and how to run it from the trace of FILES. False: the trace lacks it,
+ * which has been reported. */
 bool plan_read(struct plan *plan, char *const *files);
 
-/* Find the function NAME in DB, or for NULL the worst. False: it was said why not. */
+/* Find the function NAME in DB; for NULL, the function with the most recompiles and eager calls.
+ * False: NAME is unknown or ambiguous, which has been reported. */
 bool plan_find(struct plan *plan, struct db *db, const char *name);
 
 /* Add at most MOST settings: those of why's remedies for the named function, else for the worst. */
@@ -83,11 +85,11 @@ struct attempt {
     int64_t started_unix_ns, duration_ns;
     int status;     /* of `dyntrace run`, or the launcher, as waitpid() has it */
     bool timed_out; /* we stopped it */
-    bool stopped;   /* Ctrl-C */
+    bool stopped;   /* the user pressed Ctrl-C */
 };
 
-/* Run PLAN's command under SETTING as NAME, up to its end. False: it was said why it cannot be
- * started. TICK is called a few times a second. */
+/* Run PLAN's command under SETTING and wait for its end; its files are called NAME. TICK is called
+ * a few times a second. False: the command could not be started, which has been reported. */
 bool attempt_run(const struct plan *plan, const struct attempt_given *given, const char *name,
                  const char *setting, struct attempt *attempt, void (*tick)(void *context),
                  void *context);

@@ -695,7 +695,7 @@ static bool is_as_recorded(const struct whatif *w, const struct sim *s, const st
     return same && c->l->outcome == OUTCOME_COMPILED;
 }
 
-/* What is known of C before it is decided. */
+/* How C may end, as far as the cache and the recording tell before C is decided. */
 static struct decided decided_before(const struct whatif *w, const struct sim *s,
                                      const struct call *c)
 {

@@ -390,8 +390,8 @@ static enum like failed_takes(struct whatif *w, uint32_t made, const struct guar
     return dynamic || dropped(w, code, g) ? guard_takes(w, made, g, other, first) : LIKE_NO;
 }
 
-/* After a miss the evaluator asks again which other guards fail, but only those that run no code of
- * the program's. Is G one of these for certain? Then it passed where it is no cause. */
+/* Is G certainly re-evaluated after a miss? The evaluator does that for guards that run no code of
+ * the program, to list all that fail: such a guard passed if it is not among the causes. */
 static bool is_asked_again(const struct guard *g)
 {
     static const char *const quiet[] = {

@@ -323,7 +323,7 @@ void guards_make(struct whatif *w, uint32_t class_, struct guards *guards);
 
 /* ---- trace/whatif/bounds.c ----------------------------------------------- */
 
-/* What is known of one call's outcome. */
+/* One call: its predicted outcome, and which other outcomes are possible. */
 struct decided {
     unsigned outcome; /* as predicted: enum outcome, or WHATIF_GONE */
     uint32_t class_;
@@ -338,7 +338,7 @@ struct decided {
     bool compilable; /* it may be compiled, if nothing fits */
     bool recorded;   /* its class is that of a recorded entry: a compile of it gives code */
     bool alike;      /* and one entry takes all calls of that class, whichever comes first */
-    /* What follows (bounds_call): */
+    /* Set by bounds_call: */
     bool certain; /* it comes out as predicted */
     bool eager;   /* it may run as Python */
     bool fresh;   /* it may make code of which the trace has nothing */

@@ -121,8 +121,8 @@ static inline PyObject *local_at(compat_frame *frame, const PyCodeObject *code, 
 
     if (i < free_at)
         return cell ? NULL : compat_local(frame, i);
-    /* The function's closure need not fit the frame's code: enter() of a resume function takes it
-     * away, and extensions may set it. */
+    /* The closure may be shorter than the code's list of free variables, or NULL: a resume
+     * function gives it up when it begins, and extensions may set it. */
     closure = compat_function(frame)->func_closure;
     if (!closure || i - free_at >= PyTuple_GET_SIZE(closure))
         return NULL;

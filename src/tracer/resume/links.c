@@ -134,7 +134,7 @@ static PyObject *refuse_call(PyObject *function, PyObject *const *args, size_t c
 
 static PyObject *leave(PyObject *object, PyObject *ignored)
 {
-    PyCodeObject *resume = (PyCodeObject *)object; /* resume.c has looked */
+    PyCodeObject *resume = (PyCodeObject *)object; /* make_leave() checked the type */
     PyThreadState *ts = PyThreadState_Get();
     compat_frame *frame = compat_current_frame(ts);
     PyObject *const link = link_of(resume);
