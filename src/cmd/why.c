@@ -17,6 +17,7 @@
 #include "trace/expression.h"
 #include "trace/prose.h"
 #include "trace/torch_words.h"
+#include "trace/trials.h"
 #include "trace/user_stack.h"
 
 enum {
@@ -305,7 +306,8 @@ static bool is_printed_with(const struct cause *one, const struct cause *other)
             one->cache_entry_id == other->cache_entry_id);
 }
 
-/* The first of FROM..END that is printed with CAUSE and has the same expected value. */
+/* Causes that differ only in the older entry share one line. The first cause in FROM..END that is
+ * on the line of CAUSE and expects the same value; END: none. */
 static const struct cause *first_expecting(const struct cause *from, const struct cause *end,
                                            const struct cause *cause)
 {
@@ -865,7 +867,7 @@ static void outcome_print(struct why *why, FILE *out, const struct remedy *r)
         return;
     }
     fputs("not measured: dyntrace try ", out);
-    prose_shell_word(out, db_path(why->db));
+    prose_shell_word(out, trials_trace(why->db));
     putc(' ', out);
     prose_shell_word(out, why->code.qualname);
     setting_print(out, "", r->setting);

@@ -1,6 +1,8 @@
 /* trace/trials.c -- the runs of `dyntrace try` that a trace holds. See trace/trials.h. */
 #include "trace/trials.h"
 
+#include <unistd.h>
+
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/prose.h"
@@ -52,6 +54,11 @@ bool trials_read(struct db *db, struct arena *arena, const char *ids, struct tri
     query_close(row);
     free(array);
     return !db_failed(db);
+}
+
+const char *trials_trace(const struct db *db)
+{
+    return access(db_path(db), F_OK) ? "TRACE" : db_path(db);
 }
 
 const struct trial *trials_baseline(const struct trials *trials, const struct trial *trial)

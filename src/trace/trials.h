@@ -45,11 +45,16 @@ struct trials {
 };
 
 /* Add the trials of DB to INTO, with the counts of the function that has the code ids IDS, "3, 7"
- * (find_code.h), or of whole runs for NULL. Texts live in ARENA. False: it was said what failed. */
+ * (find_code.h), or of whole runs for NULL. Texts live in ARENA. False on error,
+ * which has been reported. */
 bool trials_read(struct db *db, struct arena *arena, const char *ids, struct trials *into);
 
 /* The baseline of TRIAL among TRIALS; NULL: it is not there. */
 const struct trial *trials_baseline(const struct trials *trials, const struct trial *trial);
+
+/* The word that names DB in a `dyntrace try` command: its path, or TRACE for several traces that
+ * are read as one and have no file of their own. */
+const char *trials_trace(const struct db *db);
 
 /* ---- what `try` stores --------------------------------------------------- */
 
@@ -71,7 +76,7 @@ struct trial_figures {
 };
 
 /* Count what DB, the trace of a run, says, by the definitions of views.sql. Texts live in ARENA.
- * False: it was said what failed. */
+ * False on error, which has been reported. */
 bool trials_count(struct db *db, struct arena *arena, struct trial_figures *figures);
 
 /* The counts of the function that FIND names; NULL: it was neither compiled nor called. */

@@ -14,6 +14,7 @@
 #include "trace/db.h"
 #include "trace/prose.h"
 #include "trace/torch_words.h"
+#include "trace/trials.h"
 #include "trace/whatif/whatif.h"
 
 /* torch_version() of the trace's program, 0: no torch. */
@@ -107,7 +108,7 @@ char *whatif_try_words(const struct whatif_asked *asked, const struct whatif_kno
     if (!possible || (!torch && (weaker || knobs->isolate)) || !knobs->text)
         return NULL;
     out = open_memstream(&text, &bytes);
-    word_print(out, db_path(asked->db));
+    word_print(out, trials_trace(asked->db));
     if (asked->function)
         word(out, say_print("%s", asked->function));
     limit_word(out, torch, knobs->recompile_limit, false);
