@@ -417,6 +417,11 @@ def test_traces_that_cannot_be_tried_say_why(run, limited, trace, tmp_path, reco
     assert f"ran in {gone}" in refused(run, path, "f", "limit=3")
 
 
+@pytest.mark.parametrize("number", ["0", "1", "-3", "many"])
+def test_a_number_of_runs_without_room_for_a_setting_is_refused(run, limited, number):
+    assert f"--runs {number}: not a number from 2 on" in refused(run, limited("print('ran')"), "f", f"--runs={number}")
+
+
 def test_a_trace_that_may_not_be_written_is_refused_before_anything_runs(run, limited):
     path = limited("print('ran')")
     path.chmod(0o444)

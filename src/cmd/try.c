@@ -42,8 +42,16 @@ static struct {
     double rtol;
 } given = {.runs = RUNS, .rtol = 1e-5};
 
+/* --runs: one of them is the unchanged run. */
+static const char *runs_read(const struct option *option, const char *value)
+{
+    return !option_count(option, value) && given.runs >= 2
+               ? NULL
+               : "not a number from 2 on: the unchanged run is one of them";
+}
+
 static const struct option options[] = {
-    {"runs", .value = "N", .read = option_count, .to = &given.runs,
+    {"runs", .value = "N", .read = runs_read, .to = &given.runs,
      .help = "at most so many runs, the unchanged one among them, where no SETTING is given; 8 "
              "unless given"},
     {"calls", .value = "N", .read = option_count, .to = &given.calls,
