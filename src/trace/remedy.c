@@ -339,7 +339,7 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
         {"hint", prose_or(reason.hint, "none")},
         {"more", written(&arena, prose_or(facts->more, "?"))},
         {"place", place_of(&arena, facts)},
-        {"constraint", constraint_of(&arena, facts->cause.text)},
+        {"constraint", written(&arena, constraint_of(&arena, facts->cause.text))},
         {"dict", written(&arena, dict_of(&arena, source))},
         {"function", function_of(&arena, facts)},
         {"limit", limit_of(facts)},

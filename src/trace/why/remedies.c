@@ -56,6 +56,14 @@ static const char *because_of(struct why *why, enum remedy_on on, const struct r
                           : NULL;
 }
 
+/* Do the two say the same of the same event? Their sources may be different ones. */
+static bool is_same_advice(const struct remedy_rule *one, const struct remedy_rule *other)
+{
+    bool event = one->on == other->on && one->outcome == other->outcome;
+
+    return event && !strcmp(one->name, other->name);
+}
+
 /* A remedy with TEXT, once, before those that are more work; for other compilers than torch's they
  * stay in the order of events. NULL: it is there already. */
 static struct remedy *remedy_put(struct why *why, const struct remedy_rule *rule, const char *text,
@@ -68,14 +76,14 @@ static struct remedy *remedy_put(struct why *why, const struct remedy_rule *rule
         const struct remedy *other = &why->remedies.at[i];
         if (!strcmp(other->text, text))
             return NULL;
-        /* what it does is the same, though its source is another */
-        if (setting && prose_same(other->setting, setting) && !strcmp(other->name, rule->name))
+        if (setting && prose_same(other->setting, setting) && is_same_advice(other->rule, rule))
             return NULL;
     }
     remedy = list_add(&why->remedies);
     for (; facts->torch && remedy > why->remedies.at && remedy[-1].effort > rule->effort; remedy--)
         *remedy = remedy[-1];
-    *remedy = (struct remedy){.name = rule->name,
+    *remedy = (struct remedy){.rule = rule,
+                              .name = rule->name,
                               .text = text,
                               .setting = setting,
                               .effort = rule->effort,

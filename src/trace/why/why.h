@@ -198,6 +198,7 @@ struct input {
 /* clang-format on */
 struct remedy {
     REMEDY_FIELDS(MEMBER)
+    const struct remedy_rule *rule;
     enum remedy_effort effort;
     enum remedy_effect effect;
     bool fails; /* calls fail without it */
