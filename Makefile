@@ -8,10 +8,11 @@
 #   make help                  the other targets
 #
 # There are two halves, and which side of the process boundary a source lives
-# on is seen from its folder. src/tracer_shim.c and src/tracer/ are loaded into
-# the traced Python process: they become one extension per interpreter,
-# build/lib/_dyntrace*.so, and know no SQLite. All other sources are the program
-# build/dyntrace: it is linked to no Python. A new one needs no new line here.
+# on is seen from its folder. src/tracer_shim.c, src/tracer/ and capture/src/ are
+# loaded into the traced Python process: they become one extension per
+# interpreter, build/lib/_dyntrace*.so, and know no SQLite. All other sources are
+# the program build/dyntrace: it is linked to no Python. A new one needs no new
+# line here.
 
 # ---- what you may set ------------------------------------------------------
 
@@ -28,7 +29,7 @@ SANITIZE ?=
 FUZZ_SECONDS ?= 30
 # For `make test`: what pytest is given, and who runs it.
 PYTEST  ?= $(firstword $(PYTHONS)) -m pytest
-TESTS   ?= tests --ignore=tests/with_torch
+TESTS   ?= tests capture/tests --ignore=tests/with_torch --ignore=capture/tests/with_torch
 
 # ---- hardening -------------------------------------------------------------
 
@@ -59,6 +60,7 @@ inside    = $(foreach name,$(1),$(if $(filter /%,$(shell $(CC) -print-file-name=
 BUNDLE    = $(WRAP) -Wl,-Bstatic $(call inside,sqlite3 edit ncursesw tinfo bsd md) -Wl,-Bdynamic -lsqlite3 -ledit -lncursesw -lmd -lresolv -lpthread -lm
 
 TRACER  := src/tracer_shim.c $(sort $(shell find src/tracer -name "*.c"))
+CAPTURE := $(sort $(wildcard capture/src/*.c))
 SOURCES := $(filter-out $(TRACER),$(sort $(shell find src -name "*.c")))
 OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o $(BUILD)/obj/schema_empty.o $(BUILD)/obj/remedies.o $(BUILD)/obj/embedded.o
 SQL     := $(sort $(shell find schemas -name "*.sql" -o -type d))
@@ -132,10 +134,12 @@ BYTECODE :=
 SEEN :=
 UNFIT :=
 PACKAGE := $(wildcard python/dyntrace/*.py python/dyntrace/*.pyi)
+# Modules of the same package.
+CAPTURING := $(wildcard capture/python/*.py)
 # Each has a folder of its own: whoever puts the package's on PYTHONPATH must not get our sitecustomize, and an
 # interpreter that is led to that one finds nothing else. Python would make their __pycache__ with the mode that the
 # umask of a recorded program leaves; they are there before, and only their owner may write to them.
-MODULE := $(BUILD)/lib/inject/sitecustomize.py $(PACKAGE:%=$(BUILD)/lib/%)
+MODULE := $(BUILD)/lib/inject/sitecustomize.py $(PACKAGE:%=$(BUILD)/lib/%) $(CAPTURING:capture/python/%=$(BUILD)/lib/python/dyntrace/%)
 FOLDERS := inject inject/__pycache__ python python/dyntrace python/dyntrace/__pycache__
 
 # $(call facts,PYTHON): "ok SOABI SUFFIX -isystem ...", or a sentence that says
@@ -152,15 +156,18 @@ BYTECODE += $(call bytecode,$(1))
 $(call bytecode,$(1)): $(BUILD)/lib/inject/sitecustomize.py
 	$(4) -c 'import py_compile as p; p.compile("$$<", "$$@", doraise=True, invalidation_mode=p.PycInvalidationMode.CHECKED_HASH)'
 EXTENSIONS += $(BUILD)/lib/_dyntrace$(2)
-$(BUILD)/lib/_dyntrace$(2): $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.o) | $(BUILD)/lib/inject/__pycache__
+$(BUILD)/lib/_dyntrace$(2): $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.o) $(CAPTURE:capture/src/%.c=$(BUILD)/obj-$(1)/capture/%.o) | $(BUILD)/lib/inject/__pycache__
 	$(CC) $(CFLAGS) $(STANDARD) $(RELRO) $(LDFLAGS) -shared -fPIC -o $$@ $$^ -lpthread
 $(BUILD)/bundle/_dyntrace$(2): $(BUILD)/lib/_dyntrace$(2)
 	@mkdir -p $$(@D)
 	strip -o $$@ $$<
 $(BUILD)/obj-$(1)/%.o: src/%.c Makefile
 	@mkdir -p $$(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) $$(if $(GUARDS),$$(if $$(filter $(HOT),$$*),-fno-stack-protector)) -fPIC -fvisibility=hidden -MD -MP -Isrc $(3) -c -o $$@ $$<
--include $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.d)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) $$(if $(GUARDS),$$(if $$(filter $(HOT),$$*),-fno-stack-protector)) -fPIC -fvisibility=hidden -MD -MP -I. -Isrc $(3) -c -o $$@ $$<
+$(BUILD)/obj-$(1)/capture/%.o: capture/src/%.c Makefile
+	@mkdir -p $$(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIC -fvisibility=hidden -MD -MP -Isrc $(3) -c -o $$@ $$<
+-include $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.d) $(CAPTURE:capture/src/%.c=$(BUILD)/obj-$(1)/capture/%.d)
 endef
 
 # Two names may be the same interpreter ("python3 python3.11"): first one wins.
@@ -189,6 +196,9 @@ $(BUILD)/lib/inject/sitecustomize.py: python/sitecustomize.py | $(BUILD)/lib/inj
 $(BUILD)/lib/python/dyntrace/%: python/dyntrace/% | $(BUILD)/lib/inject/__pycache__
 	$(INSTALL) -m 644 $< $@
 
+$(BUILD)/lib/python/dyntrace/%: capture/python/% | $(BUILD)/lib/inject/__pycache__
+	$(INSTALL) -m 644 $< $@
+
 # ---- install ---------------------------------------------------------------
 
 BINDIR := $(DESTDIR)$(PREFIX)/bin
@@ -198,16 +208,17 @@ DOCDIR := $(DESTDIR)$(PREFIX)/share/doc/dyntrace
 COMPLETIONDIR := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 
 install: all
-	$(INSTALL) -d $(BINDIR) $(LIBDIR) $(FOLDERS:%=$(LIBDIR)/%) $(MANDIR) $(DOCDIR)/docs $(DOCDIR)/examples $(DOCDIR)/schemas/queries $(COMPLETIONDIR)
+	$(INSTALL) -d $(BINDIR) $(LIBDIR) $(FOLDERS:%=$(LIBDIR)/%) $(MANDIR) $(DOCDIR)/docs $(DOCDIR)/capture $(DOCDIR)/examples $(DOCDIR)/schemas/queries $(COMPLETIONDIR)
 	$(INSTALL) -m 755 $(BUILD)/dyntrace $(BINDIR)/dyntrace
 	$(INSTALL) -m 755 $(BUILD)/lib/_dyntrace*.so $(LIBDIR)
 	$(INSTALL) -m 644 python/sitecustomize.py $(LIBDIR)/inject
 	$(INSTALL) -m 644 $(BYTECODE) $(LIBDIR)/inject/__pycache__
-	$(INSTALL) -m 644 $(PACKAGE) $(LIBDIR)/python/dyntrace
+	$(INSTALL) -m 644 $(PACKAGE) $(CAPTURING) $(LIBDIR)/python/dyntrace
 	$(INSTALL) -m 644 $(BUILD)/dyntrace.1 $(MANDIR)/dyntrace.1
 	$(INSTALL) -m 644 completions/dyntrace.bash $(COMPLETIONDIR)/dyntrace
 	$(INSTALL) -m 644 README.md SECURITY.md LICENSE $(DOCDIR)
 	$(INSTALL) -m 644 $(wildcard docs/*.md) $(DOCDIR)/docs
+	$(INSTALL) -m 644 capture/README.md $(DOCDIR)/capture
 	$(INSTALL) -m 644 $(wildcard examples/*.py) $(DOCDIR)/examples
 	$(INSTALL) -m 644 schemas/trace.sql schemas/views.sql $(DOCDIR)/schemas
 	$(INSTALL) -m 644 $(wildcard schemas/queries/*.sql) $(DOCDIR)/schemas/queries
@@ -240,7 +251,7 @@ unit: unit-build
 
 unit-build: $(UNIT)
 
-# What the tree of src/ promises: which folder may include which, formatting, numbers that only go down, where versions
+# What the tree of src/ and capture/src/ promises: which folder may include which, formatting, numbers that only go down, where versions
 # are named. Call cycles are read from the object files, of the program and of the first extension.
 CLANG_FORMAT ?= clang-format
 LINKED = --objects $(BUILD)/obj $(addprefix --objects $(BUILD)/obj-,$(firstword $(SEEN)))
@@ -248,7 +259,7 @@ lint: all
 	CLANG_FORMAT="$(CLANG_FORMAT)" python3 tests/lint.py $(LINKED)
 
 format:
-	@$(CLANG_FORMAT) -i $(shell find src -name "*.[ch]")
+	@$(CLANG_FORMAT) -i $(shell find src capture/src -name "*.[ch]")
 
 ratchet: all
 	python3 tests/ratchet.py --renew $(LINKED)
@@ -295,7 +306,7 @@ evaluator-fuzz: all
 # Random hostile functions under dyntrace.compile and dyntrace.resume: no process crashes.
 capture-fuzz: all
 	$(MAKE) BUILD=build/san SANITIZE="$(SAN_FLAGS)" CFLAGS="-O1 -g" all
-	$(firstword $(PYTHONS)) tests/fuzz/captured.py $(PYTHONS:%=--python %) --build $(BUILD) --build build/san --seconds $(FUZZ_SECONDS)
+	$(firstword $(PYTHONS)) capture/tests/fuzz_captured.py $(PYTHONS:%=--python %) --build $(BUILD) --build build/san --seconds $(FUZZ_SECONDS)
 
 # Random programs under random settings: what --what-if predicts beside what then happens.
 PAIRS ?= 400
@@ -334,24 +345,24 @@ cpython-tests: all
 # where TORCH_PYTHON is one; CPython's tests under `run --capture`, and with all of their functions captured; graphs beside
 # torch.compile's. RANDOM: how many functions; WATCHED=--all: all of those modules.
 RANDOM ?= 2000
-JUDGED = $(1) tests/capture/corpus.py --library $(2); $(1) tests/capture/random_functions.py --library $(2) --count $(RANDOM); \
-    if $(1) -c 'import hypothesis'; then $(1) tests/capture/random_functions.py --library $(2) --hypothesis --count $(RANDOM); fi
+JUDGED = $(1) capture/tests/corpus.py --library $(2); $(1) capture/tests/random_functions.py --library $(2) --count $(RANDOM); \
+    if $(1) -c 'import hypothesis'; then $(1) capture/tests/random_functions.py --library $(2) --hypothesis --count $(RANDOM); fi
 capture-judges: all
 	@set -ex; export PYTHONPATH="$(abspath $(BUILD))/lib/python"; \
 	    for python in $(PYTHONS); do if $$python -c 'import numpy'; then $(call JUDGED,$$python,numpy); \
-	        $$python tests/capture/lifetimes.py 0 $(RANDOM); $$python tests/capture/corpus.py --compile every; $$python tests/capture/random_functions.py --plain --count $(RANDOM); fi; done
+	        $$python capture/tests/lifetimes.py 0 $(RANDOM); $$python capture/tests/corpus.py --compile every; $$python capture/tests/random_functions.py --plain --count $(RANDOM); fi; done
 	$(firstword $(PYTHONS)) tests/cpython/compare.py $(PYTHONS:%=--python %) --quick --dyntrace-option=--capture $(COMPARE)
-	$(firstword $(PYTHONS)) tests/cpython/watched.py $(PYTHONS:%=--python %) --build $(BUILD) $(WATCHED)
+	$(firstword $(PYTHONS)) capture/tests/watched.py $(PYTHONS:%=--python %) --build $(BUILD) $(WATCHED)
 	@if ! $(TORCH_PYTHON) -c 'import torch' 2>/dev/null; then echo "$(TORCH_PYTHON) has no torch: with numpy only"; else set -ex; \
 	    export PYTHONPATH="$(abspath $(BUILD))/lib/python"; $(call JUDGED,$(TORCH_PYTHON),torch); \
-	    $(TORCH_PYTHON) tests/capture/beside_torch.py --dyntrace $(BUILD)/dyntrace; fi
+	    $(TORCH_PYTHON) capture/tests/beside_torch.py --dyntrace $(BUILD)/dyntrace; fi
 
 # torch.compile programs with and without us; TORCH_PYTHON has torch and pytest.
 TORCH_PYTHON ?= $(or $(DYNTRACE_TORCH_PYTHON),$(firstword $(PYTHONS)))
 torch-tests:
 	$(MAKE) PYTHONS="$(TORCH_PYTHON)" all
 	DYNTRACE="$(abspath $(BUILD))/dyntrace" DYNTRACE_TORCH_PYTHON="$(TORCH_PYTHON)" \
-	    $(TORCH_PYTHON) -m pytest $(or $(TORCH_TESTS),tests/with_torch)
+	    $(TORCH_PYTHON) -m pytest $(or $(TORCH_TESTS),tests/with_torch capture/tests/with_torch)
 
 # What dyntrace counts, advises and promises of the programs in tests/remedies, beside what torch does: a table, and status 1
 # where something is wrong. tests/remedies/test_remedies_practice.py asserts the same.
@@ -401,7 +412,7 @@ help:
 	@echo "make test            lint, unit tests, then pytest; TESTS=tests/test_x.py for a part"
 	@echo "make unit            unit tests alone"
 	@echo "make lint            what the tree promises: includes run downwards, code is formatted, tests/ratchet.txt is held"
-	@echo "make format          lay out src/ as .clang-format has it, with clang-format 14"
+	@echo "make format          lay out src/ and capture/src/ as .clang-format has it, with clang-format 14"
 	@echo "make ratchet         lower the numbers of tests/ratchet.txt to today's"
 	@echo "make wheel           build/dist/: a wheel for each of PYTHONS, for other machines, too; make sdist: the sources"
 	@echo "make wheel-test      wheels and sdist of every one of PYTHONS, installed and used"

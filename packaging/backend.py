@@ -146,7 +146,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None, 
              "Debian's -dev packages have them. `pip install .` works as it is")
     tag = f"{interpreter()}-{interpreter()}-{where}"
     inject = "dyntrace/inject"
-    sources = {f"dyntrace/{path.name}": path for path in sorted(Path("python/dyntrace").glob("*.py"))}
+    modules = [*Path("python/dyntrace").glob("*.py"), *Path("capture/python").glob("*.py")]
+    sources = {f"dyntrace/{path.name}": path for path in sorted(modules)}
     sources |= {f"{inject}/sitecustomize.py": Path("python/sitecustomize.py"),
                 "dyntrace/share/dyntrace.1": program.parent.parent / "dyntrace.1",
                 "dyntrace/share/dyntrace.bash": Path("completions/dyntrace.bash")}

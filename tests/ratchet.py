@@ -14,6 +14,7 @@ Usage: ratchet.py [--objects FOLDER]... [--renew]
 """
 
 import argparse
+import itertools
 import os
 import re
 import subprocess
@@ -21,6 +22,7 @@ import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 FILE = os.path.join(ROOT, "tests", "ratchet.txt")
+TOPS = "src", "capture/src"
 WIDTH = 100
 TOKEN = re.compile(r"""[A-Za-z_]\w*|\d[\w.]*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s\w]""")
 
@@ -60,9 +62,9 @@ def sources(top, ends):
 
 
 def density():
-    """{folder: [tokens, lines of code]} of src/; comments and blank lines do not count."""
+    """{folder: [tokens, lines of code]} of src/ and capture/src/; comments and blank lines do not count."""
     sums = {}
-    for folder, text in sources("src", (".c", ".h")):
+    for folder, text in itertools.chain(*(sources(top, (".c", ".h")) for top in TOPS)):
         code = re.sub(r"//[^\n]*", "", re.sub(r"/\*.*?\*/", "", text, flags=re.S))
         mine = sums.setdefault(folder, [0, 0])
         mine[0] += len(TOKEN.findall(code))
@@ -93,10 +95,10 @@ def calls(objects):
 def measure(objects):
     """{name: numbers}, as tests/ratchet.txt has them."""
     sums = density()
-    now = {"tokens in src": [sum(tokens for tokens, _ in sums.values())]}
+    now = {f"tokens in {top}": [sum(tokens for folder, (tokens, _) in sums.items() if f"{folder}/".startswith(f"{top}/"))] for top in TOPS}
     for folder, (tokens, lines) in sums.items():
         now[f"tokens a line in {folder}"] = [round(tokens / lines, 2)]
-    for top, ends in (("src", (".c", ".h")), ("python", ".py")):
+    for top, ends in (*((top, (".c", ".h")) for top in TOPS), ("python", ".py"), ("capture/python", ".py")):
         wide = [line for _, text in sources(top, ends) for line in text.split("\n") if len(line) > WIDTH]
         now[f"lines over {WIDTH} columns in {top}"] = [len(wide)]
     for folder in objects:

@@ -19,4 +19,4 @@ export UBSAN_OPTIONS=print_stacktrace=1
 # One interpreter is enough: the extension's differences between them are few.
 DYNTRACE_PYTHONS=$("$python" -c 'import sys; print(sys.executable)')
 export DYNTRACE_PYTHONS DYNTRACE_SANITIZED=1
-LD_PRELOAD=$runtime exec "$@" -q -p no:cacheprovider ${TESTS:-tests}
+LD_PRELOAD=$runtime exec "$@" -q -p no:cacheprovider ${TESTS:-tests capture/tests}

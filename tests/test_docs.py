@@ -1,4 +1,5 @@
 """What is said of the commands' options, in --help, the manual page and the completions, is one and the same, and true."""
+import os
 import re
 import subprocess
 
@@ -83,7 +84,7 @@ def test_completions(dyntrace, words, offered):
 
 # ---- the documents ----
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "capture/README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def test_the_readme_is_read_in_three_minutes():
@@ -93,15 +94,15 @@ def test_the_readme_is_read_in_three_minutes():
 def test_the_index_names_every_document():
     index = (ROOT / "docs/README.md").read_text()
     for page in [*PAGES[1:]]:
-        assert page.name == "README.md" or page.name in index, page.name
+        assert page == ROOT / "docs/README.md" or os.path.relpath(page, ROOT / "docs") in index, page.name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_document_leads_to_is_there(page):
     text = page.read_text()
     for link in re.findall(r"\]\(([^)#]+)\)", text):
         assert link.startswith("http") or (page.parent / link).exists(), link
-    for path in re.findall(r"(?<![\w/.-])((?:src/[\w/]+\.[ch]|schemas/[\w/-]+\.sql|python/[\w/]+\.py|(?:src|schemas|tests|bench|examples)/[\w/-]*\w/))", text):
+    for path in re.findall(r"(?<![\w/.-])((?:src/[\w/]+\.[ch]|schemas/[\w/-]+\.sql|(?:capture/)?python/[\w/]+\.py|capture/[\w/]*\w\.(?:[ch]|py)|(?:src|capture|schemas|tests|bench|examples)/[\w/-]*\w/))", text):
         assert (ROOT / path).exists(), path
 
 

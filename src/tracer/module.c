@@ -5,7 +5,7 @@
  * take the hook away and put it back, for programs that measure themselves.
  *
  * The shim's objects belong to the home (tracer/place.c); elsewhere its functions raise. */
-#include "tracer/capture/capture.h"
+#include "capture/src/capture.h"
 #include "tracer/resume/resume.h"
 #include "tracer/torch/torch.h"
 

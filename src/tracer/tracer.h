@@ -97,7 +97,7 @@ struct open_frame {
     /* what it was made of, or itself; see tracer/evaluator/decide.c */                            \
     PyCodeObject *replacement_for;                                                                 \
     compat_frame *replaced;    /* the frame whose arguments it takes over, or NULL */              \
-    struct capture *capturing; /* the call that is watched: tracer/capture/capture.h; or NULL */   \
+    struct capture *capturing; /* the call that is watched: capture/src/capture.h; or NULL */      \
     /* what its code gives when it runs for the first time; or NULL */                             \
     struct capture_going *replay;
 struct stack_state {

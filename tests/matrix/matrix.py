@@ -36,6 +36,7 @@ from pathlib import Path
 import environment
 
 ROOT = Path(__file__).resolve().parents[2]
+WHOLE = ["tests/with_torch", "capture/tests/with_torch"]
 BUILD = ROOT / "build"
 VERSIONS = ["2.6.0", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.11.0", "2.12.0", "2.13.0", "2.14.1"]
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
@@ -106,9 +107,9 @@ def run_pair(python, name, options, before):
     pytest = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     with open(folder / "log", "w", encoding="utf-8") as log:
         subprocess.run([*pytest, "-m", "slow" if options.slow else "not slow", f"--junitxml={report}",
-                        *(options.tests or ["tests/with_torch"])], cwd=ROOT, env=environ, stdout=log, stderr=subprocess.STDOUT)
-    listed = subprocess.run([*pytest, "--collect-only", "tests/with_torch"], cwd=ROOT, env=environ, capture_output=True, text=True).stdout
-    there = {module + test for module, test in re.findall(r"^tests/with_torch/(\w+)\.py(::.+)$", listed, re.M)}
+                        *(options.tests or WHOLE)], cwd=ROOT, env=environ, stdout=log, stderr=subprocess.STDOUT)
+    listed = subprocess.run([*pytest, "--collect-only", *WHOLE], cwd=ROOT, env=environ, capture_output=True, text=True).stdout
+    there = {module + test for module, test in re.findall(r"^(?:capture/)?tests/with_torch/(\w+)\.py(::.+)$", listed, re.M)}
     version, minor = facts_of(python)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     tests = outcomes_of(report)
@@ -197,7 +198,7 @@ def main():
     parser.add_argument("--results", type=Path, default=BUILD / "torch-matrix", help="where results are kept")
     parser.add_argument("--python", action="append", default=[], help="a Python to make environments from; again for more")
     parser.add_argument("--slow", action="store_true", help="run the tests marked slow, not the quick ones")
-    parser.add_argument("--tests", action="append", help="an argument to pytest, instead of tests/with_torch; again for more")
+    parser.add_argument("--tests", action="append", help="an argument to pytest, instead of tests/with_torch and capture's; again for more")
     parser.add_argument("--make", action="append", default=[], help="an argument to make; again for more")
     parser.add_argument("--docs", type=Path, help="put the table into this file, between its marks")
     options = parser.parse_args()

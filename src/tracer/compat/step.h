@@ -1,7 +1,7 @@
 /* tracer/compat/step.h -- what an instruction does, by CPython version, and a frame that somebody
  * else than CPython steps.
  *
- * Runs in: the traced process, under the GIL. For src/tracer/capture/. */
+ * Runs in: the traced process, under the GIL. For capture/src/. */
 #ifndef DYNTRACE_COMPAT_STEP_H
 #define DYNTRACE_COMPAT_STEP_H
 

@@ -4,7 +4,7 @@
  *
  * Names, argument order and meaning follow torch._C._dynamo.eval_frame, so that
  * code written for it runs after changing its imports. */
-#include "tracer/capture/capture.h"
+#include "capture/src/capture.h"
 
 #include <structmember.h>
 

@@ -20,7 +20,7 @@
  * stays None, and the exception is the call's result. Frames that are thrown into or have started
  * are evaluated as they are, and so are those of trace functions, audit hooks and the like, unless
  * torch of this version decides them (shim_decides). */
-#include "tracer/capture/capture.h"
+#include "capture/src/capture.h"
 #include "tracer/record.h"
 #include "tracer/torch/torch.h"
 

@@ -1,0 +1,102 @@
+"""The guards of a capture, from what C saw (capture/src/).
+
+Runs in: the traced process.
+"""
+import operator
+
+from . import guards as _guards
+from ._guard_words import text
+from ._native import native
+from .graph import BINARY, UNARY
+from .guards import Guard, GuardTree, Source, attribute
+
+
+def source_of(path):
+    """The Source of PATH, of source_path() in value.c: (that of what it is behind, or None; step; key)."""
+    before, step, key = path
+    if before is not None:
+        return attribute(source_of(before), key) if step == "." else source_of(before)[key]
+    if step == "C":
+        return Source((("c", key, "cell(%s)" % key),))
+    return Source((("S", key, "sys.modules"),)) if step == "S" else Source(((step.upper(), None, step.upper()),))
+
+
+def _sizes(record, path, value):
+    """Dimensions of VALUE that may be of any size from 2 on: those that have changed between compiles of this code. A size of 0 or 1 is
+    guarded as it is: what a backend makes of a graph may depend on what is broadcast."""
+    dynamic = record["dynamic"]  # None: when they have changed
+    shape = getattr(value, "shape", None)
+    if dynamic is False or not isinstance(shape, tuple):
+        return None
+    seen = record["frame_state"].setdefault("sizes", {})
+    before = seen.get(path)
+    now = tuple(map(int, shape))
+    if before is None or len(before) != len(now):
+        seen[path] = now if dynamic is None else tuple(None if size > 1 else size for size in now)
+    else:
+        seen[path] = tuple(old if old == new else None for old, new in zip(before, now))
+    found = [i for i, size in enumerate(seen[path]) if size is None and now[i] > 1]
+    return None if record["shapes_read"] else found or None
+
+
+def _has_shape(value):
+    """Is there more of an array to guard than its class? One that a program registered may have nothing."""
+    try:
+        return hasattr(value, "dtype") and hasattr(value, "shape") or memoryview(value) is not None
+    except TypeError:
+        return False
+
+
+_SIGNS = {**BINARY, **UNARY}
+
+
+def _text(number, paths):
+    """What NUMBER, of expression_of() in operate.c, is called; PATHS gets those that it reads."""
+    if not isinstance(number, tuple):
+        return text(number)
+    if len(number) == 1:
+        if number[0] not in paths:
+            paths.append(number[0])
+        return repr(source_of(number[0]))
+    sign, words = _SIGNS[number[0]], [_text(one, paths) for one in number[1:]]
+    return "(%s %s %s)" % (words[0], sign, words[1]) if len(words) > 1 else "(%s%s)" % (sign, words[0])
+
+
+def _numbered(number, paths):
+    """NUMBER with the numbers of PATHS in their places."""
+    if not isinstance(number, tuple):
+        return number
+    return (paths.index(number[0]),) if len(number) == 1 else (number[0], *(_numbered(one, paths) for one in number[1:]))
+
+
+def _comparison(comparison, result):
+    """A guard: numbers compare as they did, and are of type int."""
+    paths = []
+    shown = _text(comparison, paths)[1:-1]
+    return _guards.LAMBDA(native._check((_numbered(comparison, paths), result)), shown if result else "not (%s)" % shown, *map(source_of, paths))
+
+
+def guards_of(record):
+    """The GuardTree of RECORD."""
+    made = []
+    for kind, path, value in record["guards"]:
+        source = source_of(path)
+        if kind == "TENSOR_MATCH" and not _has_shape(value):
+            made.append(_guards.TYPE_MATCH(source, type(value)))
+        elif kind == "TENSOR_MATCH":
+            sizes = _sizes(record, path, value)
+            made.append(_guards.TENSOR_MATCH(source, sizes, value=value))
+            made += [_guards.SHAPE_BOUND(source.shape[i], 2) for i in sizes or ()]
+        elif kind == "NO_ALIASING":
+            made.append(_guards.NO_ALIASING([source, source_of(value)]))
+        elif kind == "COMPARISON":
+            made.append(_comparison(*value))
+        elif kind == "ALIASING":
+            made.append(_guards.LAMBDA(operator.is_, "%r is %r" % (source, source_of(value)), source, source_of(value)))
+        elif kind == "DICT_ORDER":
+            made.append(_guards.LAMBDA(native._check(value), "tuple(%r) == %r" % (source, value), source))
+        elif kind == "CONSTANT_MATCH":
+            made.append(_guards.CONSTANT_MATCH(source, value))
+        else:
+            made.append(getattr(_guards, kind)(source, value))
+    return GuardTree(made)

@@ -1,0 +1,264 @@
+"""What builtins do that go through an iterator or call functions, as a capture steps into it (capture/src/known.c); and what is known
+of functions by their names.
+
+Runs in: the traced process, in place of the builtin while a call of it is watched. Each function does exactly what the builtin does, exceptions
+included; tracebacks and sys._getframe() pass over these functions. They use no globals: what they need is the default of a
+parameter, which no program gives a value to (known.c says how many arguments a call may have).
+"""
+import abc
+import enum
+import functools
+import itertools
+import operator
+import os
+
+_missing = object()
+class End:
+    pass
+
+
+end = End()  # in place of an item: the iterator has come to its end. No program gets it
+
+
+def order(keys, reverse):
+    """The numbers of KEYS, sorted by them as list.sort() does."""
+    return sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
+
+
+def _sum(iterable, /, start=0, type=type, int=int, float=float, bool=bool, total=sum):
+    numbers = [] if type(start) is int or type(start) is float or type(start) is bool else None
+    for item in iterable:
+        if numbers is not None:
+            kind = type(item)
+            if kind is int or kind is float or kind is bool:  # their sum is rounded in a way of its own
+                numbers.append(item)
+                continue
+            start = total(numbers, start)
+            numbers = None
+        start = start + item
+    return start if numbers is None else total(numbers, start)
+
+
+def _any(iterable, /):
+    for item in iterable:
+        if item:
+            return True
+    return False
+
+
+def _bool(value, /):
+    return True if value else False
+
+
+def _all(iterable, /):
+    for item in iterable:
+        if not item:
+            return False
+    return True
+
+
+def _min(iterable, /, key=None, default=_missing, missing=_missing, empty=min):
+    first = True
+    for item in iterable:
+        value = item if key is None else key(item)
+        if first or value < least:
+            first, least, result = False, value, item
+    return result if not first else empty(()) if default is missing else default
+
+
+def _max(iterable, /, key=None, default=_missing, missing=_missing, empty=max):
+    first = True
+    for item in iterable:
+        value = item if key is None else key(item)
+        if first or value > most:
+            first, most, result = False, value, item
+    return result if not first else empty(()) if default is missing else default
+
+
+def _sorted(iterable, /, key=None, reverse=False, list=list, order=order):
+    items = list(iterable)
+    keys = items
+    if key is not None:
+        keys = []
+        for item in items:
+            keys.append(key(item))
+    result = []
+    for i in order(keys, reverse):
+        result.append(items[i])
+    return result
+
+
+def _reduce(function, iterable, /, initial=_missing, missing=_missing, empty=functools.reduce):
+    for item in iterable:
+        initial = item if initial is missing else function(initial, item)
+    return empty(function, ()) if initial is missing else initial
+
+
+def _list(iterable):
+    items = []
+    for item in iterable:
+        items.append(item)
+    return items
+
+
+def _tuple(iterable, list=list):
+    return (*list(iterable),)
+
+
+def _extend(items, iterable):
+    for item in iterable:
+        items.append(item)
+
+
+def _unpack(iterable, before, behind, whole, len=len, list=list, error=ValueError):
+    """The values of BEFORE targets, and of a starred one and BEHIND more, if that is not None. WHOLE: it is a list or tuple."""
+    items = list(iterable) if whole else []
+    for item in () if whole else iterable:
+        items.append(item)
+        if behind is None and len(items) > before:
+            raise error("too many values to unpack (expected %d)" % before)
+    least = before if behind is None else before + behind
+    if len(items) < least:
+        raise error("not enough values to unpack (expected %s%d, got %d)" % ("" if behind is None else "at least ", least, len(items)))
+    return items if behind is None else [*items[:before], items[before:len(items) - behind], *items[len(items) - behind:]]
+
+
+# ---- the next item of map(), filter() and zip(), from the iterators that they have, or `end` ----
+
+def _next_map(function, iterators, next=next, end=end):
+    items = []
+    for iterator in iterators:
+        item = next(iterator, end)
+        if item is end:
+            return end
+        items.append(item)
+    return (*items,) if function is None else function(*(*items,))  # of zip(), of map()
+
+
+def _next_filter(function, iterators, end=end):
+    for item in iterators[0]:
+        if item if function is None else function(item):
+            return item
+    return end
+
+
+def _iadd(items, iterable, /):
+    for item in iterable:
+        items.append(item)
+    return items
+
+
+def _contains(items, value, /):
+    for item in items:
+        if item is value or item == value:
+            return True
+    return False
+
+
+def _eq(a, b, /, type=type, list=list, range=range, len=len, min=min):
+    if type(a) is list and len(a) != len(b):
+        return False
+    for i in range(min(len(a), len(b))):
+        if not (a[i] is b[i] or a[i] == b[i]):
+            return False
+    return len(a) == len(b)
+
+
+def _get(items, key, default=None, /):
+    return items[key] if key in items else default
+
+
+def _hasattr(owner, name, /, getattr=getattr, end=end, type=type, kind=End):
+    return type(getattr(owner, name, end)) is not kind
+
+
+def _getitem(a, b, /):
+    return a[b]
+
+
+def _dict(items=(), /):
+    made = {}
+    for key, value in items:
+        made[key] = value
+    return made
+
+
+# ---- objects that are made again behind the graph, and calls of them ----
+
+ABCMeta, EnumType, enum_value, enum_name = abc.ABCMeta, enum.EnumType, vars(enum.Enum)["value"], vars(enum.Enum)["name"]
+partial, itemgetter, methodcaller, fspath = functools.partial, operator.itemgetter, operator.methodcaller, os.fspath
+# Iterators that only move what they go through: what they give of capsules says where each item comes from.
+moving = (itertools.chain, itertools.count, itertools.cycle, itertools.islice, itertools.product, itertools.permutations,
+          itertools.combinations, itertools.pairwise, itertools.zip_longest)
+
+
+def made_partial(function, args, keywords):
+    return partial(function, *args, **keywords)
+
+
+def _make_partial(function, /, *args, dyntrace_made=made_partial, dyntrace_type=type, dyntrace_partial=partial, **keywords):
+    if dyntrace_type(function) is dyntrace_partial:
+        return dyntrace_made(function.func, (*function.args, *args), {**function.keywords, **keywords})
+    return dyntrace_made(function, args, keywords)
+
+
+def _partial(function, args, keywords, /, *more, **named):
+    return function(*args, *more, **{**keywords, **named})
+
+
+def _itemgetter(key, item, /):
+    return item[key]
+
+
+def _methodcaller(name, item, /, getattr=getattr):
+    return getattr(item, name)()
+
+
+# ---- what is known of functions by their names, numpy's and torch's above all ----
+
+# The shape of what it gives follows from those of its arguments: always, or if what is behind the first is known, or if all are
+elementwise = frozenset("""
+    abs absolute fabs add sub subtract mul multiply div divide true_divide floor_divide remainder mod fmod pow power float_power exp
+    exp2 expm1 log log2 log10 log1p sqrt rsqrt square sin cos tan asin acos atan arcsin arccos arctan sinh cosh tanh asinh acosh
+    atanh sigmoid relu relu6 gelu silu elu selu celu leaky_relu softplus softsign mish hardtanh hardswish floor ceil round trunc
+    rint sign sgn neg negative positive reciprocal clamp clip minimum maximum fmin fmax eq ne lt le gt ge not_equal less greater
+    less_equal greater_equal logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not invert
+    isnan isinf isfinite signbit matmul mm bmm mv dot inner outer addmm linear zeros_like ones_like empty_like full_like rand_like
+    randn_like clone detach contiguous float double half bfloat16 int long atan2 arctan2 hypot lerp erf erfc masked_fill nan_to_num
+    conj lshift rshift and_ or_ xor stack cat concatenate""".split())
+shaped = frozenset("""
+    sum mean std var prod any all argmax argmin amax amin max min cumsum cumprod sort argsort norm logsumexp softmax log_softmax
+    reshape view expand broadcast_to narrow select roll flip transpose permute
+    t swapaxes moveaxis squeeze unsqueeze expand_dims flatten ravel copy astype to type tril triu trace diagonal repeat tile
+    expand_as view_as type_as dropout requires_grad_ asarray array tensor as_tensor from_numpy chunk split unbind median
+    layer_norm conv1d conv2d conv3d max_pool2d avg_pool2d""".split())
+made_of_shape = frozenset("zeros ones empty full rand randn arange linspace eye".split())
+# It only looks at shape and type
+fact = frozenset("""
+    size dim ndim numel nelement stride ndimension shape is_floating_point is_complex is_tensor is_contiguous element_size result_type
+    promote_types can_cast iscomplexobj isrealobj issubdtype""".split())
+# Attributes of arrays that say so; and of those, what says nothing of sizes; and those that are arrays
+fact_attribute = frozenset("""
+    shape size ndim dtype device itemsize nbytes strides requires_grad is_cuda layout is_sparse is_quantized is_meta""".split())
+sizeless = frozenset("dtype device ndim requires_grad is_cuda".split())
+same_shape = frozenset("T mT real imag data H mH".split())
+# Methods of arrays that give what depends on their data, or do more than give a result
+data = frozenset("item tolist tobytes tofile dump dumps backward register_hook".split())
+# Keywords with which it does nothing besides giving a result
+harmless = frozenset("dim axis keepdim keepdims dtype device".split())
+# Builtins that may be called with what is known, and with arrays
+pure = frozenset("range int float bool str abs min max sum round divmod pow ord chr repr complex slice all any bin hex oct sorted".split())
+on_arrays = frozenset("abs pow round divmod sum".split())
+# Functions of operator's and methods that only move items: what they take besides the list, tuple or dict. k: what is known; e: an item; s: items.
+# First: "=": that is only read; "+": nothing that was in it goes; "-": something may
+moves = {
+    "list": {"append": "+e", "extend": "+s", "insert": "+ke", "pop": "+k", "reverse": "+", "clear": "-", "copy": "=", "delitem": "-k", "setitem": "-ks",
+             "getitem": "=k", "add": "=s", "iadd": "+s", "mul": "=k", "list": "=", "tuple": "="},
+    "tuple": {"getitem": "=k", "add": "=s", "iadd": "=s", "mul": "=k", "list": "=", "tuple": "="},
+    "dict": {"clear": "-", "copy": "=", "get": "=ke", "pop": "-ke", "setdefault": "-ke", "update": "-s", "items": "=", "keys": "=", "values": "=",
+             "delitem": "-k", "list": "=", "tuple": "=", "dict": "="}}
+# What is done by a function here: with how many arguments, at the least and at the most, and what else may be named
+instead = {
+    "list": (1, 1, ()), "tuple": (1, 1, ()), "dict": (0, 1, ()), "hasattr": (2, 2, ()), "iadd": (2, 2, ()), "getitem": (2, 2, ()),
+    "sum": (1, 2, ("start",)), "min": (1, 1, ("key", "default")), "max": (1, 1, ("key", "default")),
+    "any": (1, 1, ()), "all": (1, 1, ()), "sorted": (1, 1, ("key", "reverse")), "reduce": (2, 3, ()), "bool": (1, 1, ())}

@@ -1,0 +1,255 @@
+"""dyntrace.compile and what goes with it: functions captured as graphs of operations on arrays.
+
+Runs in: the traced process. capture/README.md has the rules. C watches a call and says what it saw (finish() has what that is);
+here that becomes a graph module, goes to the backend, and is told to the trace.
+"""
+import dis
+import functools
+import itertools
+import sys
+import time
+import types
+
+from . import _assemble  # which C looks for
+from . import _notes as notes
+from ._capture import guards_of, source_of
+from ._native import native
+from .graph import GraphModule, row
+from .guards import _source as steps
+
+__all__ = ["Explanation", "GraphBreak", "backends", "compile", "disable", "explain", "graph_break", "register_array"]
+
+backends = {"eager": lambda module, example_inputs: module}
+"""By name: what takes a GraphModule and its example inputs, and returns what runs in its place."""
+
+graph_break = native.graph_break
+_names = itertools.count()
+
+
+class GraphBreak(RuntimeError):
+    """With fullgraph=True: what could not be captured, and where."""
+
+
+def register_array(kind):
+    """Objects of the class KIND are arrays from now on: operations on them go into graphs. Returns KIND."""
+    if not isinstance(kind, type):
+        raise TypeError("register_array() takes a class, not %s" % _kind(kind))
+    native._register_array(kind)
+    return kind
+
+
+class Compiled(functools.partial):
+    """FN, called under a Capture; or, with None, under no callback."""
+
+    fn = property(lambda self: self.args[0], doc="The function as it was given.")
+    callback = property(lambda self: self.args[1], doc="Under which it is called.")
+
+    def __get__(self, owner, kind=None):
+        return self if owner is None else types.MethodType(self, owner)
+
+    def __repr__(self):
+        return "<%r, %s>" % (self.fn, "not compiled" if self.callback is None else "compiled")
+
+
+def compile(fn=None, *, backend="eager", dynamic=None, fullgraph=False):
+    """FN, its operations on arrays captured as graphs for BACKEND when it is first called, and again when a guard fails.
+
+    FN: a function, a method, or an object that can be called; without it, a decorator. BACKEND: "eager", which runs the
+    graph as it is, or backend(graph_module, example_inputs) -> callable. DYNAMIC: sizes are guarded as they are until they
+    change (None), never (True), always (False). FULLGRAPH: raise GraphBreak where a graph would break.
+    """
+    if fn is None:
+        return functools.partial(compile, backend=backend, dynamic=dynamic, fullgraph=fullgraph)
+    make = _backend(backend)
+    if dynamic not in (None, True, False):
+        raise TypeError("dynamic is %r: None, True or False" % (dynamic,))
+    dynamic = None if dynamic is None else bool(dynamic)
+    return _wrapped(fn, native.Capture((functools.partial(finish, make, None, bool(fullgraph)), backend, dynamic, bool(fullgraph), False)), "compile")
+
+
+def disable(fn):
+    """FN, never captured, nor what it calls. A call of it from captured code breaks the graph."""
+    return _wrapped(fn, None, "disable")
+
+
+def explain(fn, *, dynamic=None):
+    """explain(fn)(*args): call FN and return an Explanation of what was captured. What was captured before stays as it is."""
+    def explained(*args, **kwargs):
+        explanation = Explanation()
+        backend = lambda module, example_inputs: module  # one of its own: entries of others do not fit
+        capture = native.Capture((functools.partial(finish, backend, explanation, False), backend, dynamic, False, False))
+        explanation.result = _wrapped(fn, capture, "explain")(*args, **kwargs)
+        return explanation
+    return explained
+
+
+def _kind(value):
+    return "a " + type(value).__name__
+
+
+def _backend(backend):
+    if callable(backend):
+        return backend
+    if not isinstance(backend, str):
+        raise TypeError("a backend is a name or a function (graph_module, example_inputs) -> callable, not %s" % _kind(backend))
+    if backend not in backends:
+        raise ValueError("no backend is called %r: %s, or give a function (graph_module, example_inputs) -> callable" % (backend, ", ".join(backends)))
+    return backends[backend]
+
+
+def _wrapped(fn, callback, what):
+    if isinstance(fn, Compiled) and fn.callback is not None:
+        fn = fn.fn
+    if isinstance(fn, type) or not callable(fn):
+        raise TypeError("%s() takes a function, a method or an object that can be called, not %s" % (what, "a class" if isinstance(fn, type) else _kind(fn)))
+    is_function = isinstance(fn, (types.FunctionType, types.MethodType, types.BuiltinFunctionType))
+    return functools.update_wrapper(Compiled(native._call_under, fn, callback), fn, updated=("__dict__",) if is_function else ())
+
+
+# ---- a capture -----------------------------------------------------------------
+
+def finish(backend, explanation, fullgraph, record):
+    """What runs for a capture, and when: (callable, GuardTree). Called at the end of each, within the compile. The callable is None: the graph as it is.
+
+    BACKEND: a function, or a name. EXPLANATION: gets it, too; or None.
+    RECORD: code; nodes; inputs, the values of the placeholders; guards, (kind, path, value); break, None or (kind, reason, offset, line,
+    stack); resume, the splits that go on; modified, the code that runs instead; plan, which stands for the graph in it; began,
+    as time.monotonic_ns() has it.
+    """
+    broken, nodes = record["break"], record["nodes"]
+    if fullgraph and broken:
+        raise GraphBreak("%s\n%s" % (broken[1], _stack(broken[4])))
+    module = run = None
+    compiling = native._compiling()
+    if compiling:
+        now = time.time_ns()
+        notes.phase(compiling[0], "capture", now - (time.monotonic_ns() - record["began"]), now, "")
+    if nodes:
+        record["plan"].name = name = "__compiled_fn_%d" % next(_names)
+        record["module"] = module = GraphModule(nodes, name, record["places"])
+        start = time.time_ns()
+        run = _backend(backend)(module, record["inputs"])
+        if module.is_as_written(run):
+            run = None
+        elif not callable(run):
+            raise TypeError("the backend returned %s for %s, which cannot be called" % (_kind(run), name))
+        if compiling:
+            notes.phase(compiling[0], "backend", start, time.time_ns(), "")
+    if explanation is not None:
+        explanation.add(record, module)
+    if compiling:
+        _note(compiling[0], record, module)
+    return run, guards_of(record)
+
+
+def reset_names():
+    global _names
+    _names = itertools.count()
+
+
+def _stack(stack):
+    return "\n".join('  File "%s", line %d, in %s' % place for place in stack)
+
+
+def _note(compile, record, module):
+    code, broken = record["code"], record["break"]
+    if module:
+        notes.graph(compile, module.name, list(map(row, module.graph.nodes)))
+        if native._values() == "all":
+            inputs = (node.name for node in module.graph.nodes if node.op == "placeholder")
+            for name, value in zip(inputs, record["inputs"]):
+                notes.listing(compile, "input " + name, _input(value))
+    if broken:
+        kind, reason, offset, line, stack = broken
+        resume = record["resume"][0].resume if record["resume"] else None
+        notes.graph_break(compile, code, line, offset, reason, _stack(stack), resume)
+    notes.listing(compile, "original_bytecode", _bytecode(code))
+    notes.listing(compile, "modified_bytecode", _bytecode(record["modified"]))
+
+
+def _input(value):
+    try:
+        return "%s[%s]" % (str(value.dtype).rpartition(".")[2], ", ".join(map(str, value.shape)))
+    except Exception:
+        return type(value).__name__
+
+
+class _Shown:
+    """A constant of made code, as it is listed."""
+
+    def __init__(self, word):
+        self.word = word
+
+    def __repr__(self):
+        return self.word
+
+
+def _shown(constant):
+    """What hands over to a resume function is listed by that one's name, what takes over there as "restore"; a plan by its graph's name."""
+    if type(constant) is type(native._globals):
+        return _Shown(constant.name)
+    if type(constant) is not types.BuiltinFunctionType or constant.__name__ not in ("leave", "enter"):
+        return constant
+    to = constant.__self__
+    return _Shown(to.co_name if isinstance(to, types.CodeType) else "restore")
+
+
+def _bytecode(code):
+    try:
+        return dis.Bytecode(code.replace(co_consts=tuple(map(_shown, code.co_consts)))).dis() if code else ""
+    except Exception as error:  # code without a line table
+        return "cannot be shown: %r" % error
+
+
+# ---- explain -------------------------------------------------------------------
+
+_SCOPES = {"L": "local", "G": "global", "B": "builtin"}
+
+
+def _guard(guard):
+    """A guard as a line: local 'a' TENSOR_MATCH."""
+    kind, path = guard[0], steps(source_of(guard[1]))
+    if len(path) == 1:
+        return " - %s %s" % (path[0][2], kind)
+    return " - %s %r%s %s" % (_SCOPES.get(path[0][0], path[0][0]), path[1][1], path[-1][2][len(path[1][2]):], kind)
+
+
+class Explanation:
+    """What a call had captured. str() has, of each capture, its graph, original and modified bytecode, and guards.
+
+    `.graphs`, GraphModules; `.breaks`, (kind, reason, line, stack) of each; `.graph_count`, `.graph_break_count`, `.op_count`; `.result`, of the call.
+    """
+
+    def __init__(self):
+        self.captures, self.graphs, self.breaks, self.result = [], [], [], None
+
+    def add(self, record, module):
+        self.captures.append((record["code"], module, record["modified"], record["guards"], record["break"]))
+        if module:
+            self.graphs.append(module)
+        if record["break"]:
+            kind, reason, offset, line, stack = record["break"]
+            self.breaks.append((kind, reason, line, stack))
+
+    graph_count = property(lambda self: len(self.graphs))
+    graph_break_count = property(lambda self: len(self.breaks))
+
+    @property
+    def op_count(self):
+        return sum(node.op.startswith("call") for module in self.graphs for node in module.graph.nodes)
+
+    def __str__(self):
+        texts = []
+        for code, module, modified, guards, broken in self.captures:
+            if module:
+                texts.append("%s %s\n%s\n" % (module.name, module.file, module.graph.table()))
+            texts.append("ORIGINAL BYTECODE %s %s %d\n%s" % (code.co_name, code.co_filename, code.co_firstlineno, _bytecode(code)))
+            texts.append("MODIFIED BYTECODE\n" + _bytecode(modified))
+            if broken:
+                kind, reason, offset, line, stack = broken
+                texts.append("GRAPH BREAK at %d, line %s: %s\n" % (offset, line, reason))
+            texts.append("GUARDS:\n%s\n" % "\n".join(dict.fromkeys(map(_guard, guards))))
+        return "\n".join(texts)
+
+    def __repr__(self):
+        return "<%d graphs, %d breaks, %d operations>" % (self.graph_count, self.graph_break_count, self.op_count)

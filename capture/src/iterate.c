@@ -1,0 +1,271 @@
+/* capture/src/iterate.c -- what is gone through and unpacked: containers, iterators, generators.
+ * See capture.h.
+ *
+ * An iterator of CPython's gives its next item itself, and the shadow follows. A generator's frame
+ * is stepped when that is resumed (step.c). map(), filter() and zip() have nothing but iterators
+ * and a function: with those a function in Python that is stepped does what they would do
+ * (python/dyntrace/_polyfills.py), and they are as if they had done it. */
+#include "capture.h"
+
+/* The node of item I of VALUE, one of the graph's: its shadow, or NULL. */
+static struct shadow *item_node(struct capture *c, PyObject *value, struct shadow *of, Py_ssize_t i)
+{
+    OWNED PyObject *array = value_argument(c, value, of),
+                   *args = array ? Py_BuildValue("(On)", array, i) : NULL;
+    PyObject *target = operator_named("getitem");
+    OWNED PyObject *node =
+        args && target ? node_new(word_of("call_function"), NULL, target, Py_NewRef(args), NULL)
+                       : NULL;
+
+    PyErr_Clear();
+    if (!node || add_node(c, node) || !capture_keep(c, node))
+        return NULL;
+    return shadow_node(c, node, is_fixed(c, value, of) && value_is_array(value),
+                       is_fixed(c, value, of));
+}
+
+static bool has_known_length(PyObject *value, const struct shadow *of)
+{
+    return of && (of->kind == SHADOW_SOURCE ||
+                  (of->kind == SHADOW_NODE && (value_is_array(value) ? of->fixed : of->counted)));
+}
+
+/* ---- iterators ---- */
+
+struct shadow *iterator_shadow(struct capture *c, char how, PyObject *value, struct shadow *of)
+{
+    struct shadow *made = shadow_new(c, SHADOW_ITERATOR, 0);
+
+    if (made) {
+        made->step = how;
+        made->value = value ? capture_keep(c, value) : NULL;
+        made->parent = of;
+    }
+    return made;
+}
+
+enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, PyObject **iterator,
+                       struct shadow **shadow)
+{
+    const bool itself = of && (of->kind == SHADOW_GENERATOR ||
+                               (of->kind == SHADOW_ITERATOR && Py_TYPE(value)->tp_iternext));
+    const bool view = of && of->kind == SHADOW_ITERATOR && !itself; /* a dict's */
+    enum ended ended;
+
+    if (is_graph(value, of)) {
+        if (!has_known_length(value, of) || !value_type_known(c, value, of))
+            return break_at(c, "data", "a loop over a result whose length may depend on its data");
+        if ((ended = may_operate(c, true)))
+            return ended;
+        c->shapes_read = true;
+    } else if (!itself && !view && !is_set(value, of) &&
+               !(PyDict_CheckExact(value) &&
+                 dict_shadow(c, value, of)) && /* its keys are known as CPython gives them */
+               (!of || !(is_sequence(value) ? value_type_known(c, value, of)
+                                            : (value_is_simple(value) || PyTuple_Check(value)) &&
+                                                  value_known(c, value, of)))) {
+        return break_at(c, "container", "a loop over a %.200s", Py_TYPE(value)->tp_name);
+    }
+    /* the capture would keep it */
+    if (!itself && is_container(of) && c->mortal->count && !value_dies_quietly(value))
+        return break_at(c, "value", "an iterator that may keep what runs code when it dies");
+    *shadow = itself ? of
+              : view ? iterator_shadow(c, 0, of->value, of->parent)
+                     : iterator_shadow(c, 0, value, of);
+    *iterator = *shadow ? PyObject_GetIter(value) : NULL;
+    return *iterator ? ENDED_NOT : *shadow ? ENDED_RAISED : no_memory_at(c);
+}
+
+/* Does its next item come from CPython alone, and from generators? */
+static bool is_native(const struct shadow *of)
+{
+    if (!of || of->kind != SHADOW_ITERATOR || !of->step || of->step == 'r' || of->step == 'i')
+        return of &&
+               (of->kind == SHADOW_ITERATOR || (of->kind == SHADOW_GENERATOR && !of->counted));
+    for (Py_ssize_t i = 0; i < of->count; i++)
+        if (!is_native(of->items[i]))
+            return false;
+    return of->step == 'e' || of->step == 'z';
+}
+
+/* The shadow of ITEM, which ITERATOR, of OF, has just given. */
+static struct shadow *given(struct capture *c, struct shadow *of, PyObject *iterator,
+                            PyObject *item)
+{
+    const bool counts = of->kind == SHADOW_ITERATOR && of->step == 'e';
+    struct shadow *made;
+    Py_ssize_t left;
+
+    if (!shadow_change(c, of))
+        return NULL;
+    if (of->kind == SHADOW_GENERATOR)
+        return of->child;
+    if (of->step == 'i')
+        return mirror_next(c, of);
+    if (counts || of->step == 'z') {
+        made =
+            PyTuple_CheckExact(item) ? shadow_new(c, SHADOW_TUPLE, PyTuple_GET_SIZE(item)) : NULL;
+        if (made && counts)
+            shadow_add(c, made, NULL, shadow_const(c, PyTuple_GET_ITEM(item, 0)));
+        for (Py_ssize_t i = 0; made && i < of->count; i++)
+            shadow_add(c, made, NULL,
+                       given(c, of->items[i], of->keys[i], PyTuple_GET_ITEM(item, i + counts)));
+        return made;
+    }
+    if (is_graph(of->value, of->parent))
+        return item_node(c, of->value, of->parent, of->at++);
+    if (!is_sequence(of->value))
+        return shadow_const(c, item);
+    left = PyObject_LengthHint(iterator, 0);
+    PyErr_Clear();
+    return value_item(c, of->value, of->parent,
+                      of->step == 'r' ? left : PySequence_Fast_GET_SIZE(of->value) - left - 1);
+}
+
+/* An iterator has come to its end: how far what a zip() goes through has come is not known if that
+ * does not say so itself, and what was mirrored may be changed again. */
+static void lose(struct capture *c, struct shadow *of)
+{
+    c->failed |= !shadow_change(c, of);
+    while (of->kind == SHADOW_ITERATOR && of->step == 'i' && of->count) {
+        struct shadow *in = of->items[--of->count];
+        c->failed |= !shadow_change(c, in);
+        in->mirrors--;
+    }
+    for (Py_ssize_t i = 0; of->kind == SHADOW_ITERATOR && i < of->count; i++) {
+        struct shadow *in = of->items[i];
+        lose(c, in);
+        if (in->kind == SHADOW_ITERATOR && (in->step == 'i' || is_graph(in->value, in->parent))) {
+            c->failed |= !shadow_change(c, in);
+            in->step = '?';
+        }
+    }
+}
+
+/* The call of a function in Python does what map(), filter() or zip() OF does for its next item. */
+static enum ended next_of_each(struct capture *c, struct watched *w, struct shadow *of, int slots)
+{
+    OWNED PyObject *iterators = PyTuple_New(of->count);
+    struct shadow *all = shadow_new(c, SHADOW_TUPLE, of->count);
+    struct operands operands = {{of->value ? of->value : Py_None, iterators},
+                                {of->parent ? of->parent : shadow_const(c, Py_None), all}};
+
+    for (Py_ssize_t i = 0; iterators && all && i < of->count; i++) {
+        PyTuple_SET_ITEM(iterators, i, Py_NewRef(of->keys[i]));
+        shadow_add(c, all, NULL, of->items[i]);
+    }
+    if (!iterators || !all)
+        return no_memory_at(c);
+    return step_polyfill(
+        c, w, of->step == 'f' ? "_next_filter" : "_next_map",
+        &(struct call){
+            .args = operands.values, .shadows = operands.of, .count = 2, .slots = slots});
+}
+
+enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterator,
+                         struct shadow *of, int slots)
+{
+    const struct attempt attempt = attempt_begin(c);
+    struct tracer_exception raised;
+    enum ended ended;
+    PyObject *item;
+
+    /* of a class of the program's */
+    if (of && (of->kind == SHADOW_OBJECT || of->kind == SHADOW_SOURCE)) {
+        c->may_end = true;
+        c->ends = false;
+        ended = special(c, w, "__next__",
+                        &(struct call){.callable = builtin_named("next"),
+                                       .args = &iterator,
+                                       .shadows = &of,
+                                       .count = 1,
+                                       .slots = slots});
+        c->may_end = false;
+        if (ended == ENDED_BEFORE && !c->kind)
+            return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
+        if (ended != ENDED_RAISED || !PyErr_ExceptionMatches(PyExc_StopIteration))
+            return ended;
+        c->kind = c->ends ? NULL : c->kind;
+        c->inner_broke = !c->ends;
+    } else {
+        if (of && of->kind == SHADOW_ITERATOR && strchr("mfz", of->step) && !is_native(of))
+            return next_of_each(c, w, of, slots);
+        /* a dict's view has the shadow of an iterator and is none: next() of it raises */
+        if (!is_native(of) || !PyIter_Check(iterator))
+            return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
+        if (of->kind == SHADOW_ITERATOR && !of->step && is_graph(of->value, of->parent) &&
+            (ended = may_operate(c, true)))
+            return ended;
+        c->inner_broke = false;
+        item = c->sent ? run_call(c->sent) : Py_TYPE(iterator)->tp_iternext(iterator);
+        c->sent = NULL;
+        if (c->inner_broke)
+            attempt_undo(c, &attempt);
+        if (item)
+            stack_result(c, w, slots, item, c->inner_broke ? NULL : given(c, of, iterator, item));
+        if (item || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_StopIteration)))
+            return !item ? ENDED_RAISED : c->inner_broke ? ENDED_BEHIND : ENDED_NOT;
+        lose(c, of);
+    }
+    raised = tracer_exception_aside();
+    c->raised = capture_keep(c, raised.value);
+    tracer_exception_drop(&raised);
+    item = polyfill("end");
+    stack_result(c, w, slots, Py_XNewRef(item), shadow_const(c, item));
+    return c->inner_broke ? ENDED_BEHIND : ENDED_NOT;
+}
+
+/* ---- instructions ---- */
+
+enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ssize_t behind)
+{
+    OWNED PyObject *items = Py_NewRef(stack_value(w, 0)), *first = PyLong_FromSsize_t(before),
+                   *last = behind < 0 ? Py_NewRef(Py_None) : PyLong_FromSsize_t(behind);
+    struct shadow *of = stack_shadow(w, 0);
+    const bool whole = is_sequence(items) && !is_graph(items, of) && value_type_known(c, items, of);
+    PyObject *values[] = {items, first, last, whole ? Py_True : Py_False};
+    struct shadow *shadows[] = {of, shadow_const(c, first), shadow_const(c, last),
+                                shadow_const(c, values[3])};
+    enum ended ended = ENDED_NOT;
+
+    if (behind >= 0 || !(whole || (PyTuple_Check(items) && !is_graph(items, of) && of &&
+                                   ((of->kind == SHADOW_SOURCE && of->varies == 3) ||
+                                    value_known(c, items, of))))) {
+        ended = step_polyfill(
+            c, w, "_unpack",
+            &(struct call){.args = values, .shadows = shadows, .count = 4, .slots = 1});
+        if (ended == ENDED_BEFORE || ended == ENDED_RAISED)
+            return ended;
+        Py_SETREF(items, Py_NewRef(stack_value(w, 0)));
+        of = stack_shadow(w, 0);
+    } else if (PySequence_Fast_GET_SIZE(items) != before) {
+        /* CPython's words depend on the version */
+        return break_at(c, "container", "%zd values are unpacked of %zd", before,
+                        PySequence_Fast_GET_SIZE(items));
+    }
+    stack_drop(w, 1);
+    for (Py_ssize_t i = PySequence_Fast_GET_SIZE(items); i-- > 0;)
+        stack_push(w, Py_NewRef(PySequence_Fast_GET_ITEM(items, i)),
+                   ended ? NULL : value_item(c, items, of, i));
+    return ended;
+}
+
+enum ended iterate_call(struct capture *c, struct watched *w, const struct call *call,
+                        const char *name)
+{
+    PyObject *value = call->args[0], *iterator;
+    struct shadow *of = call->shadows[0], *shadow;
+    enum ended ended;
+
+    if (name[0] == 'i') {
+        if ((ended = operate_special(c, w, name, call)) != ENDED_BEFORE || c->kind)
+            return ended;
+        ended = iterator_of(c, value, of, &iterator, &shadow);
+        return ended ? ended : stack_result(c, w, call->slots, iterator, shadow);
+    }
+    if (!is_sequence(value) || is_graph(value, of) || !value_type_known(c, value, of) ||
+        !(shadow = iterator_shadow(c, 'r', value, of)) || !shadow_change(c, of))
+        return ENDED_BEFORE;
+    of->fixed |= PyList_CheckExact(value); /* its items are those that the shadow has now */
+    return stack_result(c, w, call->slots, run_call(call), shadow);
+}

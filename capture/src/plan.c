@@ -1,0 +1,334 @@
+/* capture/src/plan.c -- what is made again behind a graph, as dyntrace._plan takes it, and what
+ * runs that. See capture.h.
+ *
+ * A plan is a constant of the code that takes a function's place, called there with those of its
+ * variables that are needed. It has a function, whose source dyntrace._plan writes. That reads what
+ * else is needed by attribute and item, as the guards have just done; runs the graph; makes
+ * containers anew. A container that two variables share is made once. */
+#include "capture.h"
+#include "tracer/torch/torch.h"
+
+#include <structmember.h>
+
+/* ---- what is to be made ---- */
+
+/* SHADOW's part, or False: there is none. */
+static PyObject *part_if_any(struct capture *c, struct shadow *shadow)
+{
+    return shadow ? plan_part(c, shadow) : Py_False;
+}
+
+/* (what, step, number, thing, keys, items, parent, defaults of keywords, globals), a new reference.
+ * NULL: it cannot be made again. */
+static PyObject *told(struct capture *c, struct shadow *shadow)
+{
+    static const char *const words[] = {
+        [SHADOW_CONST] = "constant", [SHADOW_SOURCE] = "source", [SHADOW_NODE] = "node",
+        [SHADOW_TUPLE] = "tuple",    [SHADOW_LIST] = "list",     [SHADOW_DICT] = "dict",
+        [SHADOW_SLICE] = "slice",    [SHADOW_OBJECT] = "object", [SHADOW_CALL] = "call",
+        [SHADOW_SUPER] = "super",    [SHADOW_METHOD] = "method", [SHADOW_FUNCTION] = "function",
+        [SHADOW_CELL] = "cell",      [SHADOW_CHANGED] = NULL};
+    const enum shadow_kind kind = shadow->kind;
+    const bool function = kind == SHADOW_FUNCTION, source = kind == SHADOW_SOURCE && shadow->value,
+               builtin = source && shadow->parent == c->builtins;
+    const bool constant =
+        kind == SHADOW_CONST || builtin || (source && shadow->parent == c->modules);
+    const Py_ssize_t count = kind == SHADOW_CELL ? shadow->items[0] != NULL
+                             : function || (kind >= SHADOW_TUPLE && kind <= SHADOW_SUPER)
+                                 ? shadow->count
+                                 : 0;
+    PyObject *thing = constant ? shadow->value : kind == SHADOW_NODE ? shadow->node : shadow->key;
+    OWNED PyObject *keys = NULL, *items = NULL;
+
+    if (kind == SHADOW_CELL && shadow->guarded)
+        return Py_NewRef(plan_part(c, shadow->parent));
+    if (!words[kind] || (constant && !thing) ||
+        (builtin && shadow->guarded != 2 && guard_on(c, shadow, "ID_MATCH", thing)))
+        return NULL;
+    items = plan_parts(c, count, shadow->items);
+    keys = PyTuple_New(kind == SHADOW_DICT || kind == SHADOW_OBJECT ? count : 0);
+    for (Py_ssize_t i = 0; keys && i < PyTuple_GET_SIZE(keys); i++)
+        PyTuple_SET_ITEM(keys, i, Py_NewRef(shadow->keys[i]));
+    return !keys || !items
+               ? NULL
+               : Py_BuildValue(
+                     "(sCnOOOOOO)", constant ? "constant" : words[kind], shadow->step, shadow->at,
+                     thing ? thing : Py_None, keys, items,
+                     part_if_any(c, constant || kind == SHADOW_CALL ? NULL : shadow->parent),
+                     part_if_any(c, function ? shadow->next : NULL),
+                     part_if_any(c, function ? shadow->child : NULL));
+}
+
+PyObject *plan_part(struct capture *c, struct shadow *shadow)
+{
+    OWNED PyObject *made = NULL;
+
+    if (shadow && !shadow->told && shadow->origin)
+        return plan_part(c, shadow->origin);
+    if (shadow && !shadow->told && !Py_EnterRecursiveCall(" while a graph is made")) {
+        shadow->told = Py_None; /* what is in itself cannot be made */
+        if ((made = told(c, shadow)))
+            shadow->told = capture_keep(c, made);
+        Py_LeaveRecursiveCall();
+    }
+    PyErr_Clear();
+    return shadow && shadow->told ? shadow->told : Py_None;
+}
+
+PyObject *plan_parts(struct capture *c, Py_ssize_t count, struct shadow *const *shadows)
+{
+    PyObject *made = PyTuple_New(count);
+
+    for (Py_ssize_t i = 0; made && i < count; i++)
+        PyTuple_SET_ITEM(made, i, Py_NewRef(plan_part(c, shadows[i])));
+    return made;
+}
+
+static bool is_cell(const struct watched *w, int variable)
+{
+    PyObject *value = compat_local(w->frame, variable);
+
+    return value &&
+           _PyLocals_GetKind(w->code->co_localspluskinds, variable) &
+               (CO_FAST_CELL | CO_FAST_FREE) &&
+           PyCell_Check(value);
+}
+
+static PyObject *variables_told(struct capture *c, const struct watched *w)
+{
+    PyObject *list = PyList_New(0);
+
+    for (int i = 0; list && i < w->variables; i++) {
+        const bool cell = is_cell(w, i);
+        struct shadow *shadow = w->shadow[i], *before = c->initial[i];
+        PyObject *value = compat_local(w->frame, i);
+        OWNED PyObject *made = NULL;
+
+        if (cell && (!shadow || shadow->kind != SHADOW_CELL || shadow->guarded))
+            continue; /* it is not ours to set */
+        if (cell) {
+            value = compat_cell_content(value);
+            shadow = shadow->items[0];
+        }
+        if (value ? shadow && shadow == before : !before)
+            continue;
+        made = value ? Py_BuildValue("(iOO)", i, plan_part(c, shadow), value)
+                     : Py_BuildValue("(i)", i);
+        if (!made || PyList_Append(list, made))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *const *shadows,
+                     int depth)
+{
+    PyObject *stack = PyTuple_New(depth), *cells = PyTuple_New(w->variables);
+
+    for (int i = 0; cells && i < w->variables; i++) {
+        struct shadow *shadow = w->shadow[i];
+        OWNED PyObject *own = Py_BuildValue("(sCi)", "own", 0, i);
+        /* the frame's, as long as that goes on */
+        if (shadow && shadow->kind == SHADOW_CELL && !shadow->guarded && !shadow->told)
+            shadow->told = capture_keep(c, own);
+        PyTuple_SET_ITEM(
+            cells, i,
+            Py_NewRef(!w->resumed && is_cell(w, i) ? compat_local(w->frame, i) : Py_None));
+    }
+    for (int i = 0; stack && i < depth; i++) {
+        /* NULL: an instruction that breaks behind itself has taken it */
+        PyObject *value = compat_local(w->frame, w->variables + i);
+        PyTuple_SET_ITEM(
+            stack, i,
+            shadows[i] == &shadow_of_null
+                ? PyTuple_New(0)
+                : Py_BuildValue("(OO)", plan_part(c, shadows[i]), value ? value : Py_None));
+    }
+    return Py_BuildValue("(NNN)", variables_told(c, w), stack, cells);
+}
+
+/* ---- a plan that runs ---- */
+
+/* The first run: what it gives is there. CODE had variable I where the frame has it, or behind
+ * those that it has more: dyntrace._assemble. */
+static PyObject *replayed(struct plan *plan, compat_frame *frame)
+{
+    struct capture_going *going = tracer_thread ? tracer_thread->replay : NULL;
+    PyObject *values, *cells;
+    Py_ssize_t more;
+
+    if (!going || going->plan != (PyObject *)plan || going->frame != frame)
+        return NULL;
+    cells = PyTuple_GET_ITEM(going->values, 1);
+    more = compat_code(frame)->co_nlocalsplus - PyTuple_GET_SIZE(cells);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(cells); i++) {
+        PyObject *cell = PyTuple_GET_ITEM(cells, i);
+        const int at = (int)(i < compat_code(frame)->co_nlocals - more ? i : i + more);
+        if (cell != Py_None) {
+            compat_drop_local(frame, at);
+            compat_give_local(frame, at, Py_NewRef(cell));
+        }
+    }
+    values = Py_NewRef(PyTuple_GET_ITEM(going->values, 0));
+    Py_CLEAR(going->values);
+    tracer_thread->replay = NULL;
+    return values;
+}
+
+/* TRACE, whose first COUNT frames dyntrace._plan has made but the first, which is the program's:
+ * each has been called by the one before. */
+static void link_frames(PyObject *trace, long count, compat_frame *frame)
+{
+    PyTracebackObject *at = (PyTracebackObject *)trace;
+    PyFrameObject *outer = at->tb_frame;
+
+    compat_hide(frame);
+    outer->f_lineno = at->tb_lineno;
+    while (--count > 0 && (at = at->tb_next)) {
+        Py_XSETREF(at->tb_frame->f_back, (PyFrameObject *)Py_NewRef((PyObject *)outer));
+        outer = at->tb_frame;
+    }
+}
+
+/* PLAN's function has raised, in the code that FRAME runs: see raised() in dyntrace._plan. */
+static PyObject *raised_in(struct plan *plan, PyThreadState *ts, compat_frame *frame)
+{
+    struct tracer_exception raised = tracer_exception_aside();
+    struct torch_quiet quiet;
+    OWNED PyObject *trace = NULL, *seen = (PyObject *)PyThreadState_GetFrame(ts);
+
+    torch_quiet_begin(&quiet);
+    compat_uncount(ts, OWN_CALLS);
+    if (seen)
+        trace = PyObject_CallFunctionObjArgs(
+            plan->raised, raised.traceback ? raised.traceback : Py_None, seen, NULL);
+    compat_uncount(ts, -OWN_CALLS);
+    PyErr_Clear();
+    torch_quiet_end(&quiet);
+    if (trace == Py_True) {
+        /* a signal's handler has raised that: it is to come where it is */
+        if (!PyErr_GivenExceptionMatches(raised.type, PyExc_Exception))
+            PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), raised.type);
+        tracer_exception_drop(&raised);
+        return Py_NewRef((PyObject *)plan);
+    }
+    if (trace && PyTuple_CheckExact(trace)) {
+        PyObject *made = PyTuple_GET_ITEM(trace, 0);
+        Py_XSETREF(raised.traceback, Py_NewRef(made));
+        link_frames(made, PyLong_AsLong(PyTuple_GET_ITEM(trace, 1)), frame);
+    }
+    tracer_exception_back(&raised);
+    return NULL;
+}
+
+/* PLAN's function is called in the place of FRAME's: with its globals, and nobody sees FRAME. */
+static PyObject *run_in(struct plan *plan, compat_frame *frame, PyObject *const *args, size_t given,
+                        PyObject *names)
+{
+    static PyObject *nothing;
+    PyFunctionObject *run = (PyFunctionObject *)plan->run;
+    const bool is_bound =
+        run->func_globals == frame->f_globals && run->func_builtins == frame->f_builtins;
+    struct compat_hidden hidden;
+    OWNED PyObject *other = NULL;
+    PyObject *result;
+
+    if (!nothing && !(nothing = PyDict_New()))
+        return NULL;
+    if (!is_bound && plan->running) { /* for a function with other globals */
+        if (!(other = PyFunction_New(run->func_code, frame->f_globals)))
+            return NULL;
+        run = (PyFunctionObject *)other;
+        run->func_closure = Py_XNewRef(((PyFunctionObject *)plan->run)->func_closure);
+    }
+    if (!is_bound)
+        compat_bind(run, frame->f_globals, frame->f_builtins);
+    plan->running += !other;
+    hidden = compat_hide_awhile(frame);
+    result = PyObject_Vectorcall((PyObject *)run, args, given, names);
+    compat_show(frame, hidden);
+    if (!other && !--plan->running)
+        compat_bind(run, nothing, nothing);
+    return result;
+}
+
+static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given, PyObject *names)
+{
+    struct plan *plan = (struct plan *)object;
+    PyThreadState *ts = PyThreadState_Get();
+    struct tracer *t = tracer_thread;
+    compat_frame *frame = compat_current_frame(ts);
+    const struct front *front;
+    PyObject *result, *before;
+
+    if (t)
+        tracer_follow(t, ts, NULL);
+    result = replayed(plan, frame);
+    before = t ? t->callback : NULL;
+    front = t ? t->front : NULL; /* what the backend made may be torch's */
+    if (result)
+        return result;
+    if (!frame)
+        return PyErr_Format(PyExc_TypeError, "only code that dyntrace made may call %U",
+                            plan->name);
+    if (!plan->run)
+        return Py_NewRef(frame->f_globals);
+    if (before) /* What the backend made is not captured. */
+        t->callback = NULL;
+    compat_uncount(ts, 1);
+    result = run_in(plan, frame, args, given, names);
+    if (!result)
+        result = raised_in(plan, ts, frame);
+    compat_uncount(ts, -1);
+    if (t)
+        tracer_follow(t, ts, NULL);
+    if (before && !t->callback) {
+        t->callback = before;
+        t->front = front;
+    } else {
+        Py_XDECREF(before);
+    }
+    return result;
+}
+
+static void plan_free(PyObject *object)
+{
+    struct plan *plan = (struct plan *)object;
+
+    Py_XDECREF(plan->name);
+    Py_XDECREF(plan->run);
+    Py_XDECREF(plan->raised);
+    PyObject_Free(object);
+}
+
+PyObject *plan_new(const char *name)
+{
+    struct plan *plan = PyObject_New(struct plan, &plan_type);
+
+    if (plan) {
+        plan->call = call_plan;
+        plan->name = PyUnicode_FromString(name);
+        plan->run = plan->raised = NULL;
+        plan->running = 0;
+    }
+    return (PyObject *)plan;
+}
+
+static PyMemberDef plan_members[] = {
+    {"name", T_OBJECT, offsetof(struct plan, name), 0, "What the graph is called."},
+    {"run", T_OBJECT, offsetof(struct plan, run), 0, "What the plan does."},
+    {"raised", T_OBJECT, offsetof(struct plan, raised), 0,
+     "What it does when that raises: see dyntrace._plan."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+PyTypeObject plan_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dyntrace.Plan",
+    .tp_basicsize = sizeof(struct plan),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc = "Runs a graph in the code that was made for it, and gives that the values behind it.",
+    .tp_dealloc = plan_free,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(struct plan, call),
+    .tp_members = plan_members,
+};

@@ -1,0 +1,598 @@
+"""dyntrace.compile: capture/tests/ with numpy, the functions and backends of capture/README.md, and seed 003 as it is printed.
+
+with_torch/test_capture_torch.py has torch's arrays.
+"""
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shared import ROOT, golden, holds, one_line, query
+
+CAPTURE = Path(__file__).resolve().parent
+TOY = ROOT / "examples" / "toy_example.py"
+
+
+@pytest.fixture
+def alone(dyntrace, python, tmp_path):
+    """alone(text or path, *words) -> what subprocess.run returns: a program that imports dyntrace, without a recording."""
+    if subprocess.run([python, "-c", "import numpy"], capture_output=True).returncode:
+        pytest.skip("no numpy there")
+
+    def run(program, *words, status=0):
+        if isinstance(program, str):
+            (tmp_path / "program.py").write_text(program)
+            program = tmp_path / "program.py"
+        done = subprocess.run([python, program, *words], capture_output=True, text=True, timeout=600,
+                              env=dict(os.environ, PYTHONPATH=str(Path(dyntrace).parent / "lib" / "python")))
+        assert done.returncode == status, done.stdout[-4000:] + done.stderr[-4000:]
+        return done
+    return run
+
+
+# ---- what is captured does the same --------------------------------------------
+
+def test_corpus(alone):
+    """Every function by language feature; the last line says that graphs were made."""
+    last = alone(CAPTURE / "corpus.py").stdout.splitlines()[-1]
+    functions, differ, graphs, nodes = map(int, re.findall(r"\d+", last))
+    assert functions > 500 and differ == 0 and graphs > 500, last
+
+
+@pytest.mark.parametrize("words", [(), ("--plain",), ("--hypothesis",)])
+def test_random_functions(alone, python, words):
+    if "--hypothesis" in words and subprocess.run([python, "-c", "import hypothesis"], capture_output=True).returncode:
+        pytest.skip("no hypothesis there")
+    assert alone(CAPTURE / "random_functions.py", "--count", "150", *words).stdout.startswith("150 functions, 0 differ")
+
+
+def test_lifetimes_and_warnings(alone, record, python):
+    """When objects die and what is warned of is as without: alone and recorded."""
+    assert alone(CAPTURE / "lifetimes.py", "0", "80").stdout == "0 of 80 differ\n"
+    assert record([CAPTURE / "lifetimes.py", "1000", "30"], python=python).out == "0 of 30 differ\n"
+
+
+KEPT = """
+import weakref, numpy as np, dyntrace
+seen = []
+class Thing:
+    def __init__(self, v):
+        self.v, self.big = v, np.zeros(10); print(end="")
+def f(x):
+    out = []
+    out.append(Thing(x))
+    seen.append(weakref.ref(out[0]))
+    return x + len(out)
+class Layer:
+    def run(self, x): return x * 2
+def g(x):
+    return Layer().run(x + len([print(end="")])) + x
+def h(x):
+    return (x * 2).sum(len([print(end="")]) - 1)
+for function in f, g, h:
+    captured = dyntrace.compile(function)
+    for _ in range(12):
+        assert (captured(np.arange(2.0)) == function(np.arange(2.0))).all()
+        assert not any(ref() for ref in seen), "alive"
+"""
+
+
+def test_nothing_is_kept(alone, record, python, tmp_path):
+    """What a function made and dropped dies with the call, and a method on the stack, made anew each time, is no reason to compile anew."""
+    (tmp_path / "kept.py").write_text(KEPT)
+    trace = record(["kept.py"], python=python)
+    assert trace.rows("SELECT c.qualname, count(*) FROM compile m JOIN code c USING (code_id) GROUP BY c.qualname HAVING count(*) > 2") == []
+
+
+METADATA = """
+import numpy as np, dyntrace
+kinds = [np.dtype("f8", metadata={"x": 1}), np.dtype("f8", metadata={"x": 2}), np.dtype("f8")]
+kinds += [np.dtype([("a", kind)]) for kind in kinds] + [np.dtype((kind, (2,))) for kind in kinds]
+def f(a): return a.dtype.metadata, a.dtype.fields and a.dtype.fields["a"][0].metadata, a[:1]
+def g(a, kind): return kind.metadata, kind.fields and kind.fields["a"][0].metadata, kind.subdtype and kind.subdtype[0].metadata, a + 1
+for function in f, g:
+    captured = dyntrace.compile(function)
+    for kind in kinds + kinds:
+        args = (np.zeros(2, kind),) if function is f else (np.ones(2), kind)
+        assert str(function(*args)) == str(captured(*args)), (function(*args), captured(*args))
+"""
+
+
+def test_metadata_of_dtypes(alone):
+    alone(METADATA)
+
+
+def test_values_that_change_meanwhile(alone):
+    """What the program's code does to variables, cells, containers and classes of a call that is watched is seen, and no crash."""
+    assert alone(CAPTURE / "changed.py").stdout == "24 cases, 0 differ\n"
+
+
+@pytest.mark.parametrize("ways", [(), ("trace",), ("read",), ("trace", "read")], ids="-".join)
+def test_threads_and_cells(python, dyntrace, ways):
+    """Threads capture, split and call functions with cells while trace functions, or another thread, read their frames."""
+    done = subprocess.run([python, "-X", "faulthandler", CAPTURE / "threads.py", "2", *ways], capture_output=True, text=True, timeout=300,
+                          env=dict(os.environ, PYTHONPATH=str(Path(dyntrace).parent / "lib" / "python")))
+    assert done.returncode == 0 and done.stdout.endswith(" calls, 0 wrong\n"), done.stdout + done.stderr
+
+
+def test_wrong_compilers_are_found(alone):
+    """The judge itself: the functions agree with themselves, and each compiler that is wrong in one way is seen."""
+    assert ", 0 differ" in alone(CAPTURE / "corpus.py", "--compile", "identity").stdout
+    for wrong, where in {"repeats": "operators", "twice": "effects", "swallows": "exceptions", "copies": "aliasing", "silent": "effects", "late": "exceptions"}.items():
+        assert "differs" in alone(CAPTURE / "corpus.py", "--compile", wrong, where, status=1).stdout
+        assert wrong in ("silent", "late") or "differs" in alone(CAPTURE / "random_functions.py", "--compile", wrong, "--count", "60", status=1).stdout
+
+
+# ---- graphs ----------------------------------------------------------------------
+
+GRAPHS = """
+import numpy as np, dyntrace
+def backend(module, inputs):
+    print(module.name, [node.op for node in module.graph.nodes], len(inputs))
+    module.print_tabular()
+    print(module.code)
+    assert str(module(*inputs)) == str(module.forward(*inputs))
+    return module
+@dyntrace.compile(backend=backend)
+def f(a, b=2, *, flip=False):
+    '''Its words.'''
+    c = np.maximum(a, 0.5)[1:3]
+    c = np.add(c, 1, dtype="f8") + -c * b - c.T
+    return c if flip else c.reshape((2, -1))
+assert f.__name__ == "f" and f.__doc__ == "Its words." and f.__wrapped__
+for _ in range(3):
+    f(np.arange(4.0))
+"""
+
+
+def test_a_backend_gets_a_graph(alone):
+    out = alone(GRAPHS).stdout
+    assert out == """__compiled_fn_0 ['placeholder', 'call_function', 'call_function', 'call_function', 'call_function', 'call_function', 'call_function', 'call_function', 'call_function', 'call_method', 'output'] 1
+opcode         name       target                       args                          kwargs
+-------------  ---------  ---------------------------  ----------------------------  ---------------
+placeholder    a          a                            ()                            {}
+call_function  maximum    <ufunc 'maximum'>            (a, 0.5)                      {}
+call_function  getitem    <built-in function getitem>  (maximum, slice(1, 3, None))  {}
+call_function  add        <ufunc 'add'>                (getitem, 1)                  {'dtype': 'f8'}
+call_function  neg        <built-in function neg>      (getitem,)                    {}
+call_function  mul        <built-in function mul>      (neg, 2)                      {}
+call_function  add_1      <built-in function add>      (add, mul)                    {}
+call_function  getattr_1  <built-in function getattr>  (getitem, 'T')                {}
+call_function  sub        <built-in function sub>      (add_1, getattr_1)            {}
+call_method    reshape    reshape                      (sub, (2, -1))                {}
+output         output     output                       ((reshape,),)                 {}
+def forward(a):
+    maximum = numpy_maximum(a, 0.5)
+    getitem = maximum[slice(1, 3, None)];  maximum = None
+    add = numpy_add(getitem, 1, dtype='f8')
+    neg = -getitem
+    mul = neg * 2;  neg = None
+    add_1 = add + mul;  add = mul = None
+    getattr_1 = getitem.T;  getitem = None
+    sub = add_1 - getattr_1;  add_1 = getattr_1 = None
+    reshape = sub.reshape((2, (-1),));  sub = None
+    return (reshape,)
+
+"""
+
+
+def test_near_the_recursion_limit(alone):
+    """What ours needs to make code and graph is not the program's depth: captured where it nearly meets the limit, a function runs as before."""
+    done = alone("""
+import inspect, sys, numpy as np, dyntrace
+x = np.ones(3)
+for room in range(6, 31):
+    def f(x):
+        return x * 2 + 1
+    g = dyntrace.compile(f)
+    sys.setrecursionlimit(len(inspect.stack(0)) + room)
+    try:
+        y = g(x)
+    finally:
+        sys.setrecursionlimit(1000)
+    graphs = []
+    dyntrace.compile(f, backend=lambda module, inputs: graphs.append(module) or module.forward)(x)
+    print(y.tolist(), len(graphs))
+    dyntrace.reset()
+""").stdout.splitlines()
+    assert done == ["[3.0, 3.0, 3.0] 1"] * 25
+
+
+def test_memory_and_names(alone):
+    """1,000 nodes in at most 1 MB; names as torch.fx makes them."""
+    done = alone("""
+import gc, tracemalloc, numpy as np, dyntrace
+scope = {"np": np}
+exec("def f(x):\\n" + "    x = np.sin(x) + 1.5\\n" * 500 + "    return x", scope)
+kept = []
+def backend(module, inputs):
+    kept.append(module)
+    return module.forward
+f, x = dyntrace.compile(scope["f"], backend=backend), np.ones(3)
+dyntrace.compile(lambda v: np.sin(v) + 1.5, backend=backend)(x)
+tracemalloc.start()
+before = tracemalloc.get_traced_memory()[0]
+f(x)
+gc.collect()  # empties the free lists
+print(tracemalloc.get_traced_memory()[0] - before)
+print(*[node.name for node in kept[-1].graph.nodes][:5], kept[-1].graph.nodes[-2].name, len(kept[-1].graph.nodes))
+""").stdout.splitlines()
+    assert int(done[0]) <= 1 << 20
+    assert done[1] == "x sin add sin_1 add_1 add_499 1002"
+
+
+# ---- the front -------------------------------------------------------------------
+
+def test_the_front(alone):
+    """What is compiled, taken out, broken, refused; each says so in a sentence."""
+    out = alone("""
+import numpy as np, dyntrace
+counts = []
+def counting(module, inputs):
+    counts.append(len(module.graph.nodes))
+    return module.forward
+def said(call):
+    try:
+        call()
+    except Exception as error:
+        print(type(error).__name__, error)
+x = np.ones(3)
+class Layer:
+    def __call__(self, v): return v * 2
+    def method(self, v): return v + self.n
+    n = 3
+    @dyntrace.compile(backend=counting)
+    def inside(self, v): return v - self.n
+layer = Layer()
+print(dyntrace.compile(layer, backend=counting)(x), dyntrace.compile(layer.method, backend=counting)(x), layer.inside(x), Layer.inside(layer, x), len(counts))
+@dyntrace.disable
+def apart(v): return v + 1
+@dyntrace.compile(backend=counting)
+def broken(v):
+    v = v * 2
+    dyntrace.graph_break()
+    v = apart(v)
+    return v * 3
+del counts[:]
+print(broken(x), broken(x), len(counts))
+e = dyntrace.explain(broken)(x)
+print(repr(e), e.graph_count, e.graph_break_count, e.op_count, e.result)
+said(lambda: dyntrace.compile(lambda v: broken(v), fullgraph=True)(x))
+said(lambda: dyntrace.compile(3))
+said(lambda: dyntrace.compile(Layer))
+said(lambda: dyntrace.compile(apart, backend="inductor"))
+said(lambda: dyntrace.compile(apart, backend=3))
+said(lambda: dyntrace.compile(apart, dynamic=3))
+said(lambda: dyntrace.compile(lambda v: v + 1, backend=lambda module, inputs: 3)(x))
+said(lambda: dyntrace.compile(lambda v: v + 1, backend=lambda module, inputs: 1 / 0)(x))
+said(lambda: dyntrace.register_array(3))
+dyntrace.reset()
+print(dyntrace.explain(lambda v: v + 1)(x).graphs)
+""").stdout.splitlines()
+    assert out[0] == "[2. 2. 2.] [4. 4. 4.] [-2. -2. -2.] [-2. -2. -2.] 3"
+    assert out[1] == "[9. 9. 9.] [9. 9. 9.] 2"
+    assert out[2].endswith(" [9. 9. 9.]") and out[2].startswith("<2 graphs, 2 breaks, 2 operations> 2 2 2")
+    assert out[3].startswith("GraphBreak ")
+    text = "\n".join(out)
+    assert "TypeError compile() takes a function, a method or an object that can be called, not a int" in text
+    assert "TypeError compile() takes a function, a method or an object that can be called, not a class" in text
+    assert "ValueError no backend is called 'inductor': eager, or give a function (graph_module, example_inputs) -> callable" in text
+    assert "TypeError a backend is a name or a function (graph_module, example_inputs) -> callable, not a int" in text
+    assert "TypeError dynamic is 3: None, True or False" in text
+    assert "TypeError the backend returned a int for __compiled_fn_" in text and "ZeroDivisionError division by zero" in text
+    assert "TypeError register_array() takes a class, not a int" in text
+    assert out[-1] == "[GraphModule(__compiled_fn_0, 3 nodes)]"
+
+
+def test_a_split_that_fails(alone):
+    """An exception of a signal's handler comes out of the call, without one more step of the function; for another one it runs as Python."""
+    out = alone("""
+import numpy as np, dyntrace
+from dyntrace import resume
+def fails(code, offset):
+    raise error
+resume._split = fails
+for error in KeyboardInterrupt("a handler's"), MemoryError():
+    @dyntrace.compile
+    def f(v):
+        v = v * 2
+        print("a break")
+        return v + 1
+    for _ in range(2):
+        try:
+            print(f(np.ones(2)))
+        except BaseException as raised:
+            print(repr(raised))
+""").stdout.splitlines()
+    assert out == ["KeyboardInterrupt(\"a handler's\")"] * 2 + ["a break", "[3. 3.]"] * 2
+
+
+def test_variables_named_as_ours(alone):
+    """A program's variables with the names of those that the code made for a break has for the stack; and the first part of a split function,
+    called as a function, whose such variables are in use at its break."""
+    out = alone("""
+import types
+import numpy as np, dyntrace
+from dyntrace import eval_frame, resume
+def named(x):
+    ___stack0 = x * 2
+    ___stack1 = x * 3
+    ___stack2 = x * 4
+    print("a break")
+    return ___stack0 + ___stack1 + ___stack2
+kept = []
+def appends(x):
+    kept.append(x)
+    return x + 1
+x = np.ones(2)
+compiled = dyntrace.compile(named)
+for _ in range(3):
+    print(compiled(x))
+splits = [resume.split(appends.__code__, offset) for offset in resume.points(appends.__code__)]
+for split in splits:
+    first = dyntrace.compile(types.FunctionType(split.prefix, globals()))
+    for _ in range(3):
+        print(first(x), end=" ")
+print(len(kept) == 3 * len(splits))
+""").stdout.splitlines()
+    assert out[:6] == ["a break", "[9. 9.]"] * 3
+    assert out[6].replace("[2. 2.] ", "") == "True"
+
+
+def test_a_reason_with_a_long_name(alone):
+    """A reason has a part of it, which may end in the midst of a letter: the call gives what it gives all the same."""
+    assert alone("""
+import numpy as np, dyntrace
+exec("def f(x, c):\\n    y = x + 1\\n    z = c.a%s\\n    return y * z\\n" % ("\u00e9" * 70))
+class C:
+    def __getattr__(self, name):
+        return len(name)
+f = dyntrace.compile(f)
+print(f(np.ones(2), C()), f(np.zeros(2), C()))
+""").stdout == "[142. 142.] [71. 71.]\n"
+
+
+def test_a_function_without_builtins(alone):
+    """What the capture itself needs is imported before the function is watched."""
+    assert alone("""
+import itertools, types, numpy as np, dyntrace
+def f(x, l):
+    x = np.sin(x) * 0 + total(l, start=2) + most(l) + other(l)[0]
+    for a in chain(l, l):
+        x = x + a
+    return x
+f = dyntrace.compile(types.FunctionType(f.__code__, {"__builtins__": {}, "np": np, "total": sum, "most": max, "other": sorted, "chain": itertools.chain}))
+print(f(np.ones(2), [1, 2, 3]), f(np.ones(2), [1, 2, 3]))
+""").stdout == "[24. 24.] [24. 24.]\n"
+
+
+def test_an_array_type_of_ones_own(alone):
+    out = alone("""
+import dyntrace
+@dyntrace.register_array
+class Array:
+    def __init__(self, values): self.values = list(values)
+    def __add__(self, n): return Array(v + n for v in self.values)
+    def total(self): return sum(self.values)
+e = dyntrace.explain(lambda a: (a + 1).total())(Array([1, 2]))
+print(e.result, *[node.name for node in e.graphs[0].graph.nodes])
+""").stdout
+    assert out == "5 a add output\n"  # what total() gives is no array
+
+
+def test_constants_that_cannot_be_shown(record, python):
+    """A number that Python refuses to write is in a graph all the same."""
+    trace = record(["-c", """
+import dyntrace
+@dyntrace.register_array
+class Array:
+    def __init__(self, value): self.value = value
+    def __add__(self, n): return Array(self.value + n)
+    def plus(self, numbers): return self + numbers[0]
+big = 10 ** 5000
+def added(x):
+    return (x + big).plus([-2 * big])
+captured, explained = dyntrace.compile(added), dyntrace.explain(added)(Array(1))
+assert captured(Array(1)).value == captured(Array(1)).value == explained.result.value == 1 - big
+assert explained.graph_count == 1 and str(explained).count("cannot be shown") == 2, str(explained)
+"""], python=python)
+    assert trace.rows("SELECT count(*) FROM graph_node WHERE args LIKE '%cannot be shown: ValueError%'") == [(4,)]
+
+
+def test_importing_costs_nothing_more(alone):
+    """What `import dyntrace` loads is what it loaded before there was a compiler."""
+    out = alone("import sys, dyntrace\nprint(sorted(name for name in sys.modules if 'dyntrace' in name))").stdout
+    assert out == "['dyntrace', 'dyntrace._names', 'dyntrace._native', 'dyntrace.config', 'dyntrace.record']\n"
+
+
+# ---- seed 003 --------------------------------------------------------------------
+
+TABLE = """opcode         name      target                       args              kwargs
+-------------  --------  ---------------------------  ----------------  ------
+placeholder    a         a                            ()                {}
+placeholder    b         b                            ()                {}
+call_function  absolute  <ufunc 'absolute'>           (a,)              {}
+call_function  add       <built-in function add>      (absolute, 1)     {}
+call_function  truediv   <built-in function truediv>  (a, add)          {}
+call_method    sum_1     sum                          (b,)              {}
+call_function  lt        <built-in function lt>       (sum_1, 0)        {}
+output         output    output                       ((truediv, lt),)  {}
+"""
+
+
+def sections(text):
+    """What an Explanation prints, by its headings."""
+    return re.findall(r"^((?:__compiled_fn_\d+ <|ORIGINAL BYTECODE|MODIFIED BYTECODE|GRAPH BREAK|GUARDS:)[^\n]*)\n(.*?)(?=^__compiled_fn_\d+ <|^ORIGINAL|^MODIFIED|^GRAPH BREAK|^GUARDS|\Z)", text, re.M | re.S)
+
+
+def test_seed_as_printed(alone, tmp_path):
+    """The printouts of the page: graph, original and modified bytecode, guards; then those of the resume function."""
+    assert alone(TOY).stdout.startswith(TABLE)
+    text = TOY.read_text().partition("for step")[0] + "print(dyntrace.explain(toy_example)(np.ones(10), np.full(10, -1.0)))"
+    found = sections(alone(text).stdout)
+    heads = [head.partition(" <")[0].partition(str(tmp_path))[0] for head, _ in found]
+    name = heads[6 - 1].partition("__resume")[0]
+    assert heads[:2] + heads[2:3] == ["__compiled_fn_0", "ORIGINAL BYTECODE toy_example ", "MODIFIED BYTECODE"], (heads, name)
+    assert found[0][1] == TABLE + "\n"
+    assert found[1][0].endswith("program.py %d" % (1 + text[:text.index("@dyntrace.compile")].count("\n")))
+    modified = found[2][1]
+    assert "__compiled_fn_0" in modified and len(set(re.findall(r"__resume_at_\d+_\d+", modified))) == 2, modified
+    assert found[3][0].startswith("GRAPH BREAK at ") and ": whether a numpy.bool is true decides what runs" in found[3][0]
+    assert sorted(found[4][1].split("\n")) == ["", "", " - global 'np'.abs FUNCTION_MATCH", " - local 'a' TENSOR_MATCH", " - local 'b' TENSOR_MATCH"]
+    resume = found[5:]
+    assert resume[0][0].startswith("__compiled_fn_1 <") and re.search(r"mul_1 .*\(x, mul\)", resume[0][1])
+    assert re.match(r"ORIGINAL BYTECODE __resume_at_\d+_\d+ ", resume[1][0]) and [head.split()[0] for head, _ in resume[2:]] == ["MODIFIED", "GUARDS:"]
+
+
+@pytest.fixture(scope="module")
+def toy(dyntrace, python, tmp_path_factory):
+    if subprocess.run([python, "-c", "import numpy"], capture_output=True).returncode:
+        pytest.skip("no numpy there")
+    trace = tmp_path_factory.mktemp("toy") / "toy.db"
+    done = subprocess.run([dyntrace, "run", "-o", trace, "--python", python, TOY], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return holds(trace)
+
+
+def test_seed_from_the_trace(toy, dyntrace):
+    """show, why and the rows tell what the program was told: graph, bytecode before and after, guards, the break, its resume functions."""
+    shown = subprocess.run([dyntrace, "show", "toy_example", toy], capture_output=True, text=True).stdout
+    assert "graph __compiled_fn_0, 8 nodes" in shown and "call_method    sum_1     sum" in shown
+    assert "bytecode before" in shown and "bytecode after" in shown and re.search(r"TENSOR_MATCH +a\b", shown)
+    page = subprocess.run([dyntrace, "why", "toy_example", toy], capture_output=True, text=True).stdout
+    assert "line 18" in page and "whether a numpy.bool is true decides what runs" in page, page
+    (line, reason), = set(query(toy, "SELECT line, reason FROM graph_breaks WHERE qualname = 'toy_example'"))
+    assert line == 18 and reason
+    names = query(toy, "SELECT DISTINCT qualname FROM code WHERE kind = 'resume'")
+    assert len(names) == 2 and all(re.fullmatch(r"__resume_at_\d+_\d+", name) for name, in names)
+
+
+# ---- run --capture ---------------------------------------------------------------
+
+SCRIPT = """
+import sys, threading, numpy as np
+def work(x):
+    y = np.sin(x) + 1
+    print("half")
+    return y * 2
+class Model:
+    def __init__(self, n): self.n = n
+    def __call__(self, x): return work(x * self.n)
+total = Model(3)(np.ones(4)).sum() + Model(3)(np.zeros(4)).sum()
+t = threading.Thread(target=lambda: print(work(np.ones(2)).sum()))
+t.start(); t.join()
+print(total, sys.argv, [name for name in sys.modules if name == "dyntrace.capture"])
+sys.exit(3)
+"""
+
+
+def test_an_unchanged_script_is_captured(alone, dyntrace, python, record, tmp_path):
+    plain = alone(SCRIPT, status=3)
+    trace = record([tmp_path / "program.py"], "--capture", python=python, status=3)
+    assert plain.stdout.replace("[]", "['dyntrace.capture']") == trace.out and trace.err == ""
+    holds(trace)
+    graphs = trace.rows("SELECT qualname, count(*) FROM graph JOIN compiles USING (compile_id) GROUP BY 1 ORDER BY 1")
+    assert "work" in dict(graphs), graphs
+    assert trace.rows("SELECT count(*) FROM graph_breaks WHERE qualname = 'work'")[0][0] >= 1
+    assert trace.rows("SELECT count(*) FROM compiles WHERE filename NOT LIKE '%program.py'") == [(0,)]
+    module = record(["-m", "program"], "--capture", python=python, status=3, cwd=tmp_path)
+    assert module.out.splitlines()[:4] == trace.out.splitlines()[:4]
+    assert dict(module.rows("SELECT qualname, count(*) FROM graph JOIN compiles USING (compile_id) GROUP BY 1"))["work"]
+
+
+LOOKED_AT = """
+import gc
+import numpy
+
+class Plain:
+    def __init__(self):
+        self.number, self.array = 1, None
+
+def read(o):
+    return o.number
+
+def add(o, x):
+    return x + o.number
+
+o = Plain()
+print(read(o), add(o, numpy.ones(2)), [type(what).__name__ for what in gc.get_referents(o)])
+"""
+
+
+def test_an_object_that_is_looked_at_gets_no_dict(alone, python, record, tmp_path):
+    """Its class keeps the values of its attributes in place until somebody asks for its dict, which gc would see."""
+    plain = alone(LOOKED_AT)
+    assert "dict" not in plain.stdout
+    assert record([tmp_path / "program.py"], "--capture", python=python).out == plain.stdout
+
+
+RAISES = """
+import dyntrace, numpy as np, sys, threading
+@dyntrace.compile
+def raises(x, i):
+    return x[i] + 1
+def call(i):
+    try:
+        raises(np.ones(3), np.array([i]))
+    except IndexError:
+        print("raised")
+for i in (0, 0, 9, 9):
+    call(i)
+seen = []
+sys.settrace(lambda frame, event, value: seen.append(frame.f_code.co_name))
+call(9)
+sys.settrace(None)
+print([name for name in seen if name in ("raises", "raised")])
+"""
+
+
+def test_a_graph_that_raises_is_one_call(alone, python, record, tmp_path):
+    """What tells the program's lines of it is no call of the program's function, for a recording nor a trace function."""
+    assert alone(RAISES).stdout == "raised\n" * 3 + "['raises']\n"
+    trace = record([tmp_path / "program.py"], python=python)
+    assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'raises' AND filename LIKE '%program.py'") == [(5,)]
+    assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'Plan.raised'") == [(0,)]
+
+
+LAST = """
+import gc, numpy as np, os, sys
+class Last:
+    def __init__(self):
+        self.itself, self.x = self, np.ones(3)
+    def __del__(self, write=os.write, error=Exception):
+        write(1, b"deleted\\n")
+        y = self.x * 2
+        try:
+            import math
+        except error:
+            write(1, b"no modules\\n")
+        return y
+gc.disable()
+Last()
+gc.collect()      # compiled
+sys.last = Last() # in a cycle: it goes when the modules have gone
+"""
+
+
+def test_what_is_deleted_at_the_end(record, python, tmp_path):
+    """Where there is no sys.modules any more nothing is watched, and no guard looks for it there."""
+    (tmp_path / "program.py").write_text(LAST)
+    plain = subprocess.run([python, tmp_path / "program.py"], capture_output=True, text=True)
+    if "numpy" in plain.stderr:
+        pytest.skip("no numpy there")
+    assert plain.returncode == 0 and plain.stdout.endswith("no modules\n")
+    assert record([tmp_path / "program.py"], "--capture", python=python).out == plain.stdout
+
+
+@pytest.mark.one_python
+@pytest.mark.parametrize("words, said", [
+    (["--frames", "none"], "--capture needs the hook that --frames none leaves out: give one of the two"),
+    (["--torch", "shim"], "--capture compiles, and --torch shim watches torch compile: give one of the two"),
+    (["--torch", "observe"], "--capture compiles, and --torch observe watches torch compile: give one of the two")])
+def test_what_does_not_go_together(run, tmp_path, words, said):
+    done = run("run", "--capture", *words, "-o", tmp_path / "t.db", "-c", "1")
+    assert (done.returncode, one_line(done.stderr)) == (2, f"dyntrace: run: {said}\n")
+    assert not (tmp_path / "t.db").exists()
