@@ -42,12 +42,6 @@ int command_start(const struct command *command, int argc, char **argv);
 /* `dyntrace ...`: find the command among COMMANDS, which ends with a NULL, and start it. */
 int command_main(const struct command *const *commands, int argc, char **argv);
 
-/* Where this program's data lies (the extensions, sitecustomize): "build/lib" beside an uninstalled
- * program, else PREFIX/lib/dyntrace, or the package that pip installed; of several the first that
- * has an extension with SUFFIX (NULL: as before, or any). No symlinks in it. Owned by the callee.
- * */
-const char *command_library_directory(const char *suffix);
-
 #define DYNTRACE_VERSION "0.1.0"
 
 #endif

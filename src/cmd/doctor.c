@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "cmd/library.h"
 #include "cmd/run/run.h"
 #include "collector/session.h"
 #include "command.h"
@@ -85,8 +86,8 @@ static bool diagnose_recorded(const char *python, double plain, double hooked)
 /* What is to be said about PYTHON. True when it can be recorded. */
 static bool diagnose(const char *python)
 {
-    const char *const argv[] = {
-        python, "-E", "-S", "-c", ask_alone_py, command_library_directory(NULL), NULL};
+    const char *const argv[] = {python, "-E", "-S", "-c", ask_alone_py, library_directory(NULL),
+                                NULL};
     struct asked asked = interpreter_ask(argv, false);
     char text[512], name[64] = "", suffix[128] = "", remedy[PATH_MAX + 80];
     double plain, hooked;
@@ -195,7 +196,7 @@ static int run(int count, char **operands)
     clock_report();
     printf("Ring memory\n");
     memory_report();
-    printf("Extensions\n  %s\n", command_library_directory(NULL));
+    printf("Extensions\n  %s\n", library_directory(NULL));
     return ready ? 0 : 1;
 }
 

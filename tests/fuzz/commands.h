@@ -34,11 +34,6 @@ const char *__ubsan_default_options(void)
     return "abort_on_error=1:print_stacktrace=1";
 }
 
-const char *command_library_directory(const char *suffix) /* main.c's */
-{
-    return "/nowhere";
-}
-
 static char fuzz_directory[32]; /* of this process's files; gone at the end */
 
 static void fuzz_path(char *path, size_t room, const char *name)

@@ -4,16 +4,10 @@
  * where(2 bytes, in units of 8) and 8 bytes. So a few bytes reach every field of
  * the header, the names, the ring's header and its words. */
 #include "collector/traced.h"
-#include "command.h"
 #include "ring.h"
 #include "../unit/frames_db.h"
 
 int fuzz_one(const uint8_t *data, size_t bytes);
-
-const char *command_library_directory(const char *suffix) /* main.c's */
-{
-    return "/nowhere";
-}
 
 enum { HEADER = (sizeof(struct process_file) + 4095) & ~4095, FACTS = 8192, RING = RING_HEADER + RING_SMALLEST, RINGS = 2,
        FILE_BYTES = HEADER + FACTS + RINGS * RING };

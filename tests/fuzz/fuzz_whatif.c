@@ -4,15 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command.h"
 #include "trace/whatif/whatif.h"
 
 int fuzz_one(const uint8_t *data, size_t bytes);
-
-const char *command_library_directory(const char *suffix) /* main.c's */
-{
-    return "/nowhere";
-}
 
 int fuzz_one(const uint8_t *data, size_t bytes)
 {

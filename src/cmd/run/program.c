@@ -6,7 +6,7 @@
 #include <sys/auxv.h>
 #include <sys/wait.h>
 
-#include "command.h"
+#include "cmd/library.h"
 #include "launchers.h"
 #include "lib/say.h"
 #include "versions.h"
@@ -210,8 +210,8 @@ static bool is_known(const char *path)
 
     if (!name || sscanf(name, "/python3.%d%n", &minor, &length) < 1 || name[length])
         return false;
-    snprintf(pattern, sizeof pattern, "%s/_dyntrace.cpython-3%d-*.so",
-             command_library_directory(NULL), minor);
+    snprintf(pattern, sizeof pattern, "%s/_dyntrace.cpython-3%d-*.so", library_directory(NULL),
+             minor);
     known = glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
     globfree(&found);
     return known;
@@ -228,14 +228,14 @@ struct asked program_ask(const struct program *t)
 
 static bool is_debian(void)
 {
-    return !strcmp(command_library_directory(NULL), "/usr/lib/dyntrace");
+    return !strcmp(library_directory(NULL), "/usr/lib/dyntrace");
 }
 
 static const char debian[] = "apt install --reinstall python3-dyntrace";
 
 const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80])
 {
-    bool pip = strstr(command_library_directory(NULL), "-packages/") ||
+    bool pip = strstr(library_directory(NULL), "-packages/") ||
                (is_debian() && strncmp(python, "/usr/bin/", 9));
     char beside[PATH_MAX + 16], own[PATH_MAX], other[PATH_MAX];
     bool another = snprintf(beside, sizeof beside, "%.*s/dyntrace",
@@ -266,7 +266,7 @@ bool program_fits(const struct program *t, struct asked *asked, bool quiet)
         say_error("%s: %s %d.%d is not supported: use " CPYTHON_SUPPORTED
                   ", or run untraced with --frames none",
                   t->path, strcmp(name, "cpython") ? name : "CPython", major, minor);
-    snprintf(path, sizeof path, "%s/_dyntrace%s", command_library_directory(suffix), suffix);
+    snprintf(path, sizeof path, "%s/_dyntrace%s", library_directory(suffix), suffix);
     if (!fits || access(path, R_OK) == 0)
         return fits;
     if (!quiet)
@@ -309,7 +309,7 @@ static const char *line_next(const char *text)
 /* Where _settings.py lies. */
 static void settings_path(char path[PATH_MAX + 64])
 {
-    const char *library = command_library_directory(NULL);
+    const char *library = library_directory(NULL);
 
     snprintf(path, PATH_MAX + 64, "%s/python/dyntrace/_settings.py", library);
     if (access(path, R_OK)) /* pip: they are one */
@@ -357,7 +357,7 @@ static char inject[PATH_MAX + 80];
 
 const char *program_inject(void)
 {
-    const char *library = command_library_directory(NULL);
+    const char *library = library_directory(NULL);
     char file[sizeof inject + 32];
 
     snprintf(inject, sizeof inject, "%s/inject", library);

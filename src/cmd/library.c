@@ -1,0 +1,77 @@
+/* cmd/library.c -- where this program's data lies. See library.h. */
+#include "cmd/library.h"
+
+#include <libgen.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "versions.h"
+
+/* Below the directory of the program: in place; by `make install`; by pip, as Pythons that share a
+ * bin/ have it, then with --target. */
+static const char *const places[] = {
+    "lib",
+    "../lib/dyntrace",
+    "../lib/python3.%d/site-packages/dyntrace",
+    "../lib64/python3.%d/site-packages/dyntrace",
+    "../lib/python3.%d/dist-packages/dyntrace",
+    "../dyntrace",
+    NULL,
+};
+
+enum { PLACE_BYTES = PATH_MAX + 64 };
+
+/* Store the directory that this program lies in; "" where /proc does not tell, which is the root:
+ * others may write into the working directory. */
+static void find_own(char self[PATH_MAX])
+{
+    ssize_t length = readlink("/proc/self/exe", self, PATH_MAX - 1);
+
+    self[length > 0 ? length : 0] = 0;
+    dirname(self);
+}
+
+/* Does PLACE have an extension with SUFFIX, or with NULL, sitecustomize's directory? */
+static bool has_data(const char *place, const char *suffix)
+{
+    char file[PLACE_BYTES + 300];
+
+    if (suffix)
+        snprintf(file, sizeof file, "%s/_dyntrace%s", place, suffix);
+    else
+        snprintf(file, sizeof file, "%s/inject", place);
+    return access(file, R_OK) == 0;
+}
+
+/* Store the first place that has the data into FOUND. False: none has. */
+static bool find_data(const char *own, const char *suffix, char found[PLACE_BYTES])
+{
+    char place[PLACE_BYTES], real[PATH_MAX];
+
+    for (int i = 0; places[i]; i++)
+        for (int minor = CPYTHON_OLDEST; minor <= CPYTHON_NEWEST; minor++) {
+            int length = snprintf(place, sizeof place, "%s/", own);
+            snprintf(place + length, sizeof place - length, places[i], minor);
+            if (!has_data(place, suffix))
+                continue;
+            snprintf(found, PLACE_BYTES, "%s", realpath(place, real) ? real : place);
+            return true;
+        }
+    return false;
+}
+
+const char *library_directory(const char *suffix)
+{
+    static char path[PLACE_BYTES];
+    char self[PATH_MAX];
+
+    if (path[0] && !suffix)
+        return path;
+    find_own(self);
+    if (!find_data(self, suffix, path) && !path[0])
+        snprintf(path, sizeof path, "%s/lib/dyntrace", dirname(self));
+    return path;
+}
