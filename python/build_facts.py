@@ -1,4 +1,5 @@
-"""build_facts.py NAME -- what the Makefile must know of the interpreter NAME. build_facts.py: what is supported.
+"""build_facts.py NAME -- what the Makefile must know of the interpreter NAME. build_facts.py: what
+is supported.
 
 Run by that interpreter. Prints one line: "ok SOABI SUFFIX -isystem DIR ...",
 or a sentence that says why no extension can be built for it. It must itself
@@ -7,6 +8,7 @@ through a shell's double quotes: keep it plain.
 
 Without NAME: the supported versions, "3.N 3.M ...", for ./dev.
 """
+
 import os
 import re
 import sys
@@ -17,9 +19,14 @@ version = "%d.%d" % sys.version_info[:2]
 
 def supported():
     """Minor versions of CPython 3, the oldest and the newest, from the header that names them."""
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src", "versions.h")) as header:
+    with open(
+        os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src", "versions.h")
+    ) as header:
         text = header.read()
-    return [int(re.search("#define CPYTHON_%s ([0-9]+)" % which, text).group(1)) for which in ("OLDEST", "NEWEST")]
+    return [
+        int(re.search("#define CPYTHON_%s ([0-9]+)" % which, text).group(1))
+        for which in ("OLDEST", "NEWEST")
+    ]
 
 
 def facts(name):
@@ -27,20 +34,42 @@ def facts(name):
     if sys.version_info[0] < 3 or sys.implementation.name != "cpython":
         return "%s: this is not CPython 3.%d to 3.%d" % (name, oldest, newest)
     if not oldest <= sys.version_info[1] <= newest or sys.version_info[0] != 3:
-        return "%s: CPython %s is not supported, only 3.%d to 3.%d are, build for one of those" % (name, version, oldest, newest)
+        return "%s: CPython %s is not supported, only 3.%d to 3.%d are, build for one of those" % (
+            name,
+            version,
+            oldest,
+            newest,
+        )
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        return "%s: this CPython %s is free-threaded, only builds with the GIL are supported" % (name, version)
+        return "%s: this CPython %s is free-threaded, only builds with the GIL are supported" % (
+            name,
+            version,
+        )
     directories = []
     for key in "include", "platinclude":
         directory = sysconfig.get_path(key)
         if directory not in directories:
             directories.append(directory)
-    if not os.path.exists(os.path.join(directories[-1], "pyconfig.h")) or \
-       not os.path.exists(os.path.join(directories[0], "internal", "pycore_frame.h")):
-        package = "python%s-dev" % version if sys.prefix == "/usr" else "the development files of this Python"
-        return "%s: CPython %s has no C headers in %s, install %s" % (name, version, directories[0], package)
+    if not os.path.exists(os.path.join(directories[-1], "pyconfig.h")) or not os.path.exists(
+        os.path.join(directories[0], "internal", "pycore_frame.h")
+    ):
+        package = (
+            "python%s-dev" % version
+            if sys.prefix == "/usr"
+            else "the development files of this Python"
+        )
+        return "%s: CPython %s has no C headers in %s, install %s" % (
+            name,
+            version,
+            directories[0],
+            package,
+        )
     flags = " ".join("-isystem " + directory for directory in directories)
-    return "ok %s %s %s" % (sysconfig.get_config_var("SOABI"), sysconfig.get_config_var("EXT_SUFFIX"), flags)
+    return "ok %s %s %s" % (
+        sysconfig.get_config_var("SOABI"),
+        sysconfig.get_config_var("EXT_SUFFIX"),
+        flags,
+    )
 
 
 if len(sys.argv) > 1:

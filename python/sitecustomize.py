@@ -1,14 +1,17 @@
 """Loads dyntrace into an interpreter that `dyntrace run` started, then steps aside.
 
-Runs in: the traced process, while site.py starts up. The directory inject/ of the installation, where this lies, is an
-entry of PYTHONPATH; DYNTRACE_SESSION names the session (src/inject.h). Everything that shows it is undone before the
-program runs: the entry in sys.path, the variables in os.environ, this module in sys.modules. Then the user's own
-sitecustomize is imported in our place; if there is none, the ImportError is the one that site.py expects and ignores.
+Runs in: the traced process, while site.py starts up. The directory inject/ of the installation,
+where this lies, is an entry of PYTHONPATH; DYNTRACE_SESSION names the session (src/inject.h).
+Everything that shows it is undone before the program runs: the entry in sys.path, the variables in
+os.environ, this module in sys.modules. Then the user's own sitecustomize is imported in our place;
+if there is none, the ImportError is the one that site.py expects and ignores.
 
-Daemons start interpreters long after the session: then nothing else is done here, and nothing is said.
+Daemons start interpreters long after the session: then nothing else is done here, and nothing is
+said.
 
 Any Python version may read this file, so its syntax is as old as can be.
 """
+
 import os
 import sys
 
@@ -21,7 +24,10 @@ def _package(directory):
     package = type(sys)("dyntrace")
     package.__path__ = [directory]
     package.__file__ = os.path.join(directory, "__init__.py")
-    package.__spec__ = _frozen_importlib.ModuleSpec("dyntrace", None, origin=package.__file__, is_package=True)  # for python -m dyntrace
+    # for python -m dyntrace
+    package.__spec__ = _frozen_importlib.ModuleSpec(
+        "dyntrace", None, origin=package.__file__, is_package=True
+    )
     package.__spec__.submodule_search_locations.append(directory)
 
     lock = _thread.RLock()
@@ -70,7 +76,8 @@ def _extension():
         import _imp
     except ImportError:  # Python 2
         return None
-    # The first suffix names the implementation and its version: no extension of ours is for another.
+    # The first suffix names the implementation and its version: no extension of ours is for
+    # another.
     for suffix in _imp.extension_suffixes()[:1]:
         path = os.path.join(os.path.dirname(_inject), "_dyntrace" + suffix)
         if os.path.exists(path):
@@ -102,7 +109,8 @@ def _start(inject, session):
         package = os.path.join(library, "python", "dyntrace")
         package = _package(package if os.path.exists(package) else library)  # pip: they are one
         standard = os.path.dirname(os.__file__)
-        why = module._start(session, standard, inject)  # from here on calls of Python functions are recorded
+        # from here on calls of Python functions are recorded
+        why = module._start(session, standard, inject)
         if why is None:
             sys.modules["_dyntrace"] = module
             sys.modules["dyntrace"] = package
@@ -111,14 +119,22 @@ def _start(inject, session):
         sys.modules.pop("_dyntrace", None)
         if why != "another":  # an extension of another version is as good as none
             return why
-    _note(session, "%s %d.%d at %s" % (getattr(getattr(sys, "implementation", None), "name", "python"),
-                                       sys.version_info[0], sys.version_info[1], sys.executable))
+    _note(
+        session,
+        "%s %d.%d at %s"
+        % (
+            getattr(getattr(sys, "implementation", None), "name", "python"),
+            sys.version_info[0],
+            sys.version_info[1],
+            sys.executable,
+        ),
+    )
     return "unsupported"
 
 
 def _note(session, text):
-    """The parent reads this file and tells the user; the program just runs. Whether the directory is what it was when
-    the session was made is asked as in src/session_check.h."""
+    """The parent reads this file and tells the user; the program just runs. Whether the directory
+    is what it was when the session was made is asked as in src/session_check.h."""
     directory = os.open(session, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         status = os.fstat(directory)
@@ -137,7 +153,8 @@ def _hide(inject):
     sys.path[:] = [entry for entry in sys.path if entry not in ours]
     for entry in ours:
         sys.path_importer_cache.pop(entry, None)
-    data = getattr(os.environ, "_data", None)  # so that C's environment, which children inherit, keeps them
+    # so that C's environment, which children inherit, keeps them
+    data = getattr(os.environ, "_data", None)
     if data is None:  # Python 2
         data = os.environ.data
     encode = (lambda text: text) if sys.version_info[0] == 2 else os.fsencode
@@ -155,7 +172,9 @@ def _hide(inject):
 
 
 def _uncache():
-    """Take our bytecode away again where it lies among the user's (-X pycache_prefix), or `pip uninstall` would not know of it."""
+    """Take our bytecode away again where it lies among the user's (-X pycache_prefix), or `pip
+    uninstall` would not know of it.
+    """
     cached = getattr(globals().get("__spec__"), "cached", None)
     if not cached:
         return

@@ -1,4 +1,5 @@
-"""dyntrace from inside a program: a frame evaluator that runs what your compiler returns, and graphs of array operations for it.
+"""dyntrace from inside a program: a frame evaluator that runs what your compiler returns, and
+graphs of array operations for it.
 
 Runs in: the traced process. The work is done in C (`_dyntrace`); this package gives it names.
 
@@ -12,8 +13,10 @@ Runs in: the traced process. The work is done in C (`_dyntrace`); this package g
     dyntrace.graph        the graphs that dyntrace.compile makes
     dyntrace.config       recompile_limit, accumulated_recompile_limit
 
-    compile, explain, disable, graph_break, register_array: dyntrace.capture, loaded when one of them is first asked for
+    compile, explain, disable, graph_break, register_array: dyntrace.capture, loaded when one of
+    them is first asked for
 """
+
 import importlib
 import sys
 

@@ -1,4 +1,5 @@
 """`python -m dyntrace ...` is the program dyntrace, asked to record with this Python."""
+
 import os
 import sys
 

@@ -2,23 +2,27 @@
 
 Runs in: the traced process; while it records, quietly: when an entry is made and before a compile.
 
-src/tracer/guards/ reads and compares, and says which guards do not hold. Here each kind of guard is a row of KINDS: how
-it is written, what it looks at, what the extension gets for it, and what is there when it does not hold.
+src/tracer/guards/ reads and compares, and says which guards do not hold. Here each kind of guard is
+a row of KINDS: how it is written, what it looks at, what the extension gets for it, and what is
+there when it does not hold.
 
-The values are the program's: a list of a million, a tensor that would be computed in order to be printed, a __repr__ that
-raises. So containers are cut before they are printed, arrays are summed up, and only the rest is given to repr(), whose
-failure is in the text. Objects that a guard names are not kept alive by what is said of them.
+The values are the program's: a list of a million, a tensor that would be computed in order to be
+printed, a __repr__ that raises. So containers are cut before they are printed, arrays are summed
+up, and only the rest is given to repr(), whose failure is in the text. Objects that a guard names
+are not kept alive by what is said of them.
 
-A value that must not be in the trace (--values) never gets into shared memory: the text for it is not made. The text that
-stands for it says so, so that no reader can take it for a value:
+A value that must not be in the trace (--values) never gets into shared memory: the text for it is
+not made. The text that stands for it says so, so that no reader can take it for a value:
 
     all     L['x'] == 'abc'
     types   L['x'] == str: value not recorded (--values types)
     off     L['x'] == value not recorded (--values off)
 
-Names of the program's text are no values: of variables, attributes, functions, classes, files. Keys and indices in a guard's
-source are: L['d']['abc'] becomes L['d'][<str>]. _torch_private.py is the same for torch's.
+Names of the program's text are no values: of variables, attributes, functions, classes, files. Keys
+and indices in a guard's source are: L['d']['abc'] becomes L['d'][<str>]. _torch_private.py is the
+same for torch's.
 """
+
 import itertools
 import sys
 import types
@@ -29,14 +33,15 @@ from operator import index
 from ._native import native
 
 ALL, TYPES, OFF = range(3)  # enum session_values of src/ring.h
-MOST = 120                  # characters of a text
-ITEMS, DEPTH = 6, 3         # of containers
+MOST = 120  # characters of a text
+ITEMS, DEPTH = 6, 3  # of containers
 
 
 # ---- values in words -------------------------------------------------------
 
+
 def clip(text):
-    return text if len(text) <= MOST else text[:MOST - 3] + "..."
+    return text if len(text) <= MOST else text[: MOST - 3] + "..."
 
 
 def type_name(kind):
@@ -86,11 +91,18 @@ def _container(value, kind, depth):
     if depth == DEPTH and size:
         return left + "..." + right
     if kind is dict:  # copied: a __repr__ may change it
-        shown = ["%s: %s" % (_text(key, depth + 1), _text(item, depth + 1))
-                 for key, item in list(itertools.islice(value.items(), ITEMS))]
+        shown = [
+            "%s: %s" % (_text(key, depth + 1), _text(item, depth + 1))
+            for key, item in list(itertools.islice(value.items(), ITEMS))
+        ]
     else:
         shown = [_text(item, depth + 1) for item in value[:ITEMS]]
-    return left + ", ".join(shown) + (", ..." if size > ITEMS else "," if size == 1 and kind is tuple else "") + right
+    return (
+        left
+        + ", ".join(shown)
+        + (", ..." if size > ITEMS else "," if size == 1 and kind is tuple else "")
+        + right
+    )
 
 
 def _array(value, kind):
@@ -99,7 +111,10 @@ def _array(value, kind):
         if kind is memoryview or hasattr(kind, "dtype") or hasattr(kind, "requires_grad"):
             shape = value.shape
             if issubclass(type(shape), tuple):  # torch.Size is a subclass
-                return "%s of shape %s" % (type_name(kind), _container(tuple.__getitem__(shape, slice(None)), tuple, 0))
+                return "%s of shape %s" % (
+                    type_name(kind),
+                    _container(tuple.__getitem__(shape, slice(None)), tuple, 0),
+                )
     except Exception:
         pass
     return None
@@ -109,14 +124,22 @@ def _text(value, depth):
     kind = type(value)
     if kind is str:
         return repr(value[:MOST])
-    if (kind is bytes or kind is bytearray) and len(value) > MOST or (kind is set or kind is frozenset) and len(value) > ITEMS:
+    if (
+        (kind is bytes or kind is bytearray)
+        and len(value) > MOST
+        or (kind is set or kind is frozenset)
+        and len(value) > ITEMS
+    ):
         return "%s of length %d" % (kind.__name__, len(value))
     if kind is int and value.bit_length() > 512:  # its decimal digits take long, or are refused
         return "an int of %d bits" % value.bit_length()
     if kind is tuple or kind is list or kind is dict:
         return _container(value, kind, depth)
-    if (_own_name(value, kind) or issubclass(kind, (type, types.BuiltinFunctionType))
-            or type.__getattribute__(kind, "__repr__") is object.__repr__):
+    if (
+        _own_name(value, kind)
+        or issubclass(kind, (type, types.BuiltinFunctionType))
+        or type.__getattribute__(kind, "__repr__") is object.__repr__
+    ):
         return object_text(value)
     array = _array(value, kind)
     if array:
@@ -128,7 +151,9 @@ def _text(value, depth):
 
 
 def text(value):
-    """A short text for VALUE. Calls the program's __repr__; raises only what that raises and is no Exception."""
+    """A short text for VALUE. Calls the program's __repr__; raises only what that raises and is no
+    Exception.
+    """
     return clip(_text(value, 0))
 
 
@@ -146,8 +171,8 @@ def hidden(keep, name=None):
 
 # ---- what the extension gets for a guard -----------------------------------
 #
-# Whether the guard may run the program's code; the objects that it names, and what is said when one dies; what to compare
-# with or call; two numbers.
+# Whether the guard may run the program's code; the objects that it names, and what is said when one
+# dies; what to compare with or call; two numbers.
 
 _SIMPLE = frozenset(map(id, (str, int, float, bool, bytes, complex, type(None))))
 
@@ -201,12 +226,18 @@ def _type(leaf, kind):
 
 
 def _function(leaf, function):
-    """A method is made anew at each access: what must stay the same are its function, or a builtin's definition, and its
-    object."""
+    """A method is made anew at each access: what must stay the same are its function, or a
+    builtin's definition, and its object."""
     kind = type(function)
     if kind is types.MethodType:
-        owner, name, objects = function.__self__, object_text(function.__func__), (leaf.named(function.__func__),)
-    elif issubclass(kind, types.BuiltinFunctionType) and not issubclass(type(function.__self__), types.ModuleType):
+        owner, name, objects = (
+            function.__self__,
+            object_text(function.__func__),
+            (leaf.named(function.__func__),),
+        )
+    elif issubclass(kind, types.BuiltinFunctionType) and not issubclass(
+        type(function.__self__), types.ModuleType
+    ):
         owner, name, objects = function.__self__, "builtin " + function.__name__, (None,)
     else:
         owner = None
@@ -235,9 +266,22 @@ def _length(leaf, length):
 
 
 def _bound(leaf, low, high):
-    leaf.expected = ("at least %d" % low if high is None else "at most %d" % high if low is None
-                     else "%d" % low if low == high else "%d to %d" % (low, high))
-    return False, (), None, -sys.maxsize - 1 if low is None else low, sys.maxsize if high is None else high
+    leaf.expected = (
+        "at least %d" % low
+        if high is None
+        else (
+            "at most %d" % high
+            if low is None
+            else "%d" % low if low == high else "%d to %d" % (low, high)
+        )
+    )
+    return (
+        False,
+        (),
+        None,
+        -sys.maxsize - 1 if low is None else low,
+        sys.maxsize if high is None else high,
+    )
 
 
 def _divisible(leaf, by):
@@ -257,9 +301,9 @@ def _call(leaf, check, expression):
 
 
 def _tensor(leaf, value, wanted, check, words):
-    """WANTED of the example: (name, value) of its attributes, dtype first, or none; its buffer's format and itemsize; sizes;
-    strides, or None; the dispatch keys and torch's functions for them, or None. CHECK compares all of that, if it is not
-    None. All in WORDS."""
+    """WANTED of the example: (name, value) of its attributes, dtype first, or none; its buffer's
+    format and itemsize; sizes; strides, or None; the dispatch keys and torch's functions for them,
+    or None. CHECK compares all of that, if it is not None. All in WORDS."""
     leaf.expected, leaf.exact = "%s %s" % (type_name(type(value)), words), object_text(type(value))
     leaf.tensor = weakref.ref(type(value)), wanted
     return False, (leaf.named(type(value)),), (value, *wanted[:5], check), 0, 0
@@ -267,11 +311,14 @@ def _tensor(leaf, value, wanted, check, words):
 
 # ---- what is there instead -------------------------------------------------
 #
-# A text; or a tuple of it and, where they are more exact than the guard's, what was expected, the aspect and the dimension.
+# A text; or a tuple of it and, where they are more exact than the guard's, what was expected, the
+# aspect and the dimension.
+
 
 def _actual_type(leaf, value):
     actual = type_name(type(value))
-    return (object_text(type(value)), leaf.exact) if actual == leaf.expected else actual  # made twice: a class in a function
+    # made twice: a class in a function
+    return (object_text(type(value)), leaf.exact) if actual == leaf.expected else actual
 
 
 def _actual_object(leaf, value):
@@ -310,7 +357,9 @@ def _actual_length(leaf, value):
 
 
 def _actual_keys(leaf, value):
-    return text(_sorted(dict.keys(value))) if issubclass(type(value), dict) else type_name(type(value))
+    return (
+        text(_sorted(dict.keys(value))) if issubclass(type(value), dict) else type_name(type(value))
+    )
 
 
 def _actual_key(leaf, value):
@@ -325,8 +374,10 @@ def _actual_different(leaf, *values):
     for second in range(len(values)):
         for first in range(second):
             if values[first] is values[second]:
-                return ("number %d and number %d are the same object" % (first + 1, second + 1),
-                        "%d different objects" % len(values))
+                return (
+                    "number %d and number %d are the same object" % (first + 1, second + 1),
+                    "%d different objects" % len(values),
+                )
     return "different objects by now", "%d different objects" % len(values)
 
 
@@ -395,12 +446,14 @@ def tensor_differs(wanted, value):
 
 # ---- the kinds -------------------------------------------------------------
 
-# What a kind's texts reveal, for a trace without values: a value; what the kind's name says and then a value; a type or the
-# length of a container; a number that may be a tensor's size; what differs of a tensor; nothing of any value.
+# What a kind's texts reveal, for a trace without values: a value; what the kind's name says and
+# then a value; a type or the length of a container; a number that may be a tensor's size; what
+# differs of a tensor; nothing of any value.
 VALUE, KIND, TYPE, SIZE, TENSOR, NOTHING = range(6)
 
-# How it is written, of a source s and what is expected, e; what it looks at, as recompile_cause.aspect, or None; what its
-# texts reveal; the two functions; its check in src/tracer/guards/kinds.c, if of another name; may it run the program's code?
+# How it is written, of a source s and what is expected, e; what it looks at, as
+# recompile_cause.aspect, or None; what its texts reveal; the two functions; its check in
+# src/tracer/guards/kinds.c, if of another name; may it run the program's code?
 Kind = namedtuple("Kind", "words aspect reveals take actual check stays", defaults=(None, False))
 
 KINDS = {
@@ -412,7 +465,9 @@ KINDS = {
     "TRUE_MATCH": Kind("{s} is {e}", "value", KIND, _value, _actual_value, "NONE_MATCH"),
     "FALSE_MATCH": Kind("{s} is {e}", "value", KIND, _value, _actual_value, "NONE_MATCH"),
     "HASATTR": Kind("hasattr({s}, {e})", "attribute", VALUE, _name, _actual_without, stays=True),
-    "NO_HASATTR": Kind("not hasattr({s}, {e})", "attribute", VALUE, _name, _actual_with, stays=True),
+    "NO_HASATTR": Kind(
+        "not hasattr({s}, {e})", "attribute", VALUE, _name, _actual_with, stays=True
+    ),
     "DICT_LENGTH": Kind("len({s}) == {e}", "length", TYPE, _length, _actual_length),
     "LIST_LENGTH": Kind("len({s}) == {e}", "length", TYPE, _length, _actual_length),
     "TUPLE_LENGTH": Kind("len({s}) == {e}", "length", TYPE, _length, _actual_length),
@@ -422,16 +477,24 @@ KINDS = {
     "DICT_NOT_CONTAINS": Kind("{e} not in {s}", "keys", VALUE, _key, _actual_key),
     "FUNCTION_MATCH": Kind("{s} is {e}", "identity", VALUE, _function, _actual_object),
     "CLOSURE_MATCH": Kind("{s}.__code__ is {e}", "identity", VALUE, _object, _actual_code),
-    "BUILTIN_MATCH": Kind("{s} is {e}", "identity", VALUE, _builtin, _actual_object, "FUNCTION_MATCH"),
+    "BUILTIN_MATCH": Kind(
+        "{s} is {e}", "identity", VALUE, _builtin, _actual_object, "FUNCTION_MATCH"
+    ),
     "MODULE_MATCH": Kind("{s} is {e}", "identity", VALUE, _object, _actual_object, "ID_MATCH"),
-    "WEAKREF_ALIVE": Kind("{s} is alive", "alive", NOTHING, _alive, lambda leaf, value: ("dead", "alive")),
+    "WEAKREF_ALIVE": Kind(
+        "{s} is alive", "alive", NOTHING, _alive, lambda leaf, value: ("dead", "alive")
+    ),
     "GLOBAL_STATE": Kind("{s} == {e}", "state", VALUE, _value, _actual_equal, "EQUALS_MATCH"),
     "TENSOR_MATCH": Kind("{s} is {e}", None, TENSOR, _tensor, _actual_tensor),
     "SHAPE_BOUND": Kind("{s} is {e}", "value", SIZE, _bound, _actual_value, stays=True),
     "SHAPE_DIVISIBLE": Kind("{s} is {e}", "value", SIZE, _divisible, _actual_value, stays=True),
     # of several sources, or to be checked last
-    "SHAPE_EQUAL": Kind("{s} are equal", "relation", SIZE, _nothing, lambda leaf, *values: text(values), stays=True),
-    "NO_ALIASING": Kind("{s} are different objects", "relation", NOTHING, _nothing, _actual_different),
+    "SHAPE_EQUAL": Kind(
+        "{s} are equal", "relation", SIZE, _nothing, lambda leaf, *values: text(values), stays=True
+    ),
+    "NO_ALIASING": Kind(
+        "{s} are different objects", "relation", NOTHING, _nothing, _actual_different
+    ),
     "LAMBDA": Kind("{e}", None, VALUE, _call, lambda leaf, *values: ("False", "True"), stays=True),
 }
 RELATIONS = {"SHAPE_EQUAL", "NO_ALIASING", "LAMBDA"}
@@ -454,22 +517,47 @@ def _steps(path):
 class Leaf:
     """A guard of a tree, in words."""
 
-    __slots__ = ("ordinal", "name", "kind", "paths", "source", "bare", "are_shapes", "aspect", "dimension", "expected",
-                 "exact", "type", "tensor")
+    __slots__ = (
+        "ordinal",
+        "name",
+        "kind",
+        "paths",
+        "source",
+        "bare",
+        "are_shapes",
+        "aspect",
+        "dimension",
+        "expected",
+        "exact",
+        "type",
+        "tensor",
+    )
 
     def __init__(self, ordinal, name, paths, source, bare, are_shapes, shape, dimension):
         self.ordinal, self.name, self.kind, self.paths = ordinal, name, KINDS[name], paths
         self.source, self.bare, self.are_shapes = source, bare, are_shapes
-        self.aspect, self.dimension = (shape, dimension) if shape and self.kind.aspect == "value" else (self.kind.aspect, -1)
+        self.aspect, self.dimension = (
+            (shape, dimension) if shape and self.kind.aspect == "value" else (self.kind.aspect, -1)
+        )
         self.expected = self.exact = self.type = self.tensor = None
 
     def taken(self, arguments):
         """What the extension makes of it: src/tracer/guards/build.c."""
         stays, *rest = self.kind.take(self, *arguments)
-        return (self.kind.check or self.name, tuple(map(_steps, self.paths)), stays or self.kind.stays, *rest)
+        return (
+            self.kind.check or self.name,
+            tuple(map(_steps, self.paths)),
+            stays or self.kind.stays,
+            *rest,
+        )
 
     def named(self, value):
-        return value, "%s died, which guard %d named: %s of %s" % (object_text(value), self.ordinal, self.name, self.source)
+        return value, "%s died, which guard %d named: %s of %s" % (
+            object_text(value),
+            self.ordinal,
+            self.name,
+            self.source,
+        )
 
     def row(self, keep):
         """(kind, source, expression), as far as it may be recorded."""
@@ -477,20 +565,27 @@ class Leaf:
         return self.name, source, self.kind.words.format(s=source, e=self.wanted(keep))
 
     def shows(self, keep, values=()):
-        """May what the guard expects be recorded and, if it did not hold for VALUES, what was there instead?"""
+        """May what the guard expects be recorded and, if it did not hold for VALUES, what was there
+        instead?
+        """
         reveals = NOTHING if keep == ALL else self.kind.reveals
         if reveals == SIZE:
             return keep == TYPES and self.are_shapes and all(type(value) is int for value in values)
-        return reveals == NOTHING or (not values if reveals == KIND else reveals != VALUE and keep == TYPES)
+        return reveals == NOTHING or (
+            not values if reveals == KIND else reveals != VALUE and keep == TYPES
+        )
 
     def wanted(self, keep):
         if not self.shows(keep):
             return hidden(keep, self.type)
-        return self.expected or self.kind.words.format(s=self.source if keep == ALL else self.bare, e="")
+        return self.expected or self.kind.words.format(
+            s=self.source if keep == ALL else self.bare, e=""
+        )
 
     def failure(self, step, error, values, keep):
-        """(expected, actual, aspect, dimension). It saw VALUES, and raised ERROR if that is not None. No VALUES: its source
-        could not be read from STEP on; of a relation: its source number STEP."""
+        """(expected, actual, aspect, dimension). It saw VALUES, and raised ERROR if that is not
+        None. No VALUES: its source could not be read from STEP on; of a relation: its source number
+        STEP."""
         expected, actual, aspect, dimension = None, None, self.aspect, self.dimension
         if error is None and values:
             try:
@@ -514,9 +609,15 @@ class Leaf:
             found = (found,) if type(found) is str else found
         else:
             found = (hidden(keep, None if self.name in RELATIONS else type_name(type(values[0]))),)
-        actual, expected, aspect, dimension = found + (None, self.aspect, self.dimension)[len(found) - 1:]
+        actual, expected, aspect, dimension = (
+            found + (None, self.aspect, self.dimension)[len(found) - 1 :]
+        )
         if not shows and self.kind.reveals == TENSOR:  # what differs, but not how
-            at = "" if aspect is None else aspect + " " if dimension < 0 else "%s[%d] = " % (aspect, dimension)
+            at = (
+                ""
+                if aspect is None
+                else aspect + " " if dimension < 0 else "%s[%d] = " % (aspect, dimension)
+            )
             actual = expected = at + hidden(keep)
         return actual, expected, aspect, dimension
 
@@ -524,7 +625,7 @@ class Leaf:
         what, key, source = self.paths[0][step]
         if what == "." or what == "[":
             local = step == 1 and what == "[" and self.paths[0][0][0] == "L" and type(key) is str
-            words = ("not bound" if local else "no such attribute" if what == "." else "no such item")
+            words = "not bound" if local else "no such attribute" if what == "." else "no such item"
             return words if keep != ALL else source + (" is " if local else ": ") + words
         return source + " cannot be called" if keep == ALL else "it cannot be called"
 
@@ -548,5 +649,10 @@ class Tree(native.GuardTree):
         return [leaf.row(keep) for leaf in self._leaves]
 
     def _why(self, found, keep):
-        """FOUND is what _explain() gave: [(ordinal, expected, actual, aspect or None, dimension or -1)]."""
-        return [(ordinal, *self._leaves[ordinal].failure(step, error, values, keep)) for ordinal, step, error, values in found]
+        """FOUND is what _explain() gave: [(ordinal, expected, actual, aspect or None, dimension or
+        -1)].
+        """
+        return [
+            (ordinal, *self._leaves[ordinal].failure(step, error, values, keep))
+            for ordinal, step, error, values in found
+        ]

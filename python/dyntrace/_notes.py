@@ -1,11 +1,12 @@
 """What is noted of compiles, and of torch: each function makes one fact of src/facts.h.
 
-Runs in: the traced process. native._note(name, numbers, texts) takes the members of struct fact_NAME in their order. A
-compile is named by the id that the evaluator gave it.
+Runs in: the traced process. native._note(name, numbers, texts) takes the members of struct
+fact_NAME in their order. A compile is named by the id that the evaluator gave it.
 """
+
 from ._native import native
 
-REASON = 4000      # characters of why a compile gave no code
+REASON = 4000  # characters of why a compile gave no code
 _TEXT = 256 << 10  # characters of a listing, or of a graph's nodes
 
 
@@ -20,8 +21,11 @@ def torch(version, mode, why):
 
 def compile(compile, label, outcome, reason, sticky):
     """How a compile ended. "" and None: not known."""
-    native._note("NOTE", (compile, -1 if sticky is None else sticky),
-                 (_cut(label, 100), _cut(outcome, 100), _cut(reason, REASON)))
+    native._note(
+        "NOTE",
+        (compile, -1 if sticky is None else sticky),
+        (_cut(label, 100), _cut(outcome, 100), _cut(reason, REASON)),
+    )
 
 
 def graph(compile, name, nodes):
@@ -32,8 +36,11 @@ def graph(compile, name, nodes):
 
 def graph_break(compile, code, line, offset, reason, user_stack, resume):
     """Where a graph ends. OFFSET and LINE -1, RESUME, the code that goes on, None: not known."""
-    native._note("BREAK", (compile, native._code_id(code), line, offset, native._code_id(resume)),
-                 (_cut(reason, 4000), _cut(user_stack, 16000)))
+    native._note(
+        "BREAK",
+        (compile, native._code_id(code), line, offset, native._code_id(resume)),
+        (_cut(reason, 4000), _cut(user_stack, 16000)),
+    )
 
 
 def listing(compile, kind, text):

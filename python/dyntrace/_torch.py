@@ -1,13 +1,17 @@
 """Puts torch.compile on dyntrace's evaluator, or hooks round torch's own.
 
-Runs in: the traced process. The extension calls attach() when the module code of torch._dynamo is about to run, so
-torch itself is loaded and its compiler is not: whoever imports a name from torch._C._dynamo.eval_frame later gets ours.
+Runs in: the traced process. The extension calls attach() when the module code of torch._dynamo is
+about to run, so torch itself is loaded and its compiler is not: whoever imports a name from
+torch._C._dynamo.eval_frame later gets ours.
 
     shim      every attribute of that module that holds state is set to ours, in place
-    observe   torch's stay; set_eval_frame is wrapped, so that hooks of ours lie above and below torch's (_torch_observe)
+    observe   torch's stay; set_eval_frame is wrapped, so that hooks of ours lie above and below
+              torch's (_torch_observe)
 
-Nothing here raises to the program or prints. What goes wrong is a row of the table `loss`, or the process's torch_note.
+Nothing here raises to the program or prints. What goes wrong is a row of the table `loss`, or the
+process's torch_note.
 """
+
 import functools
 import operator
 import sys
@@ -24,7 +28,8 @@ _attached = None  # (version, mode, why), for the sessions after the first
 def attach(wanted, late):
     """Watch torch as WANTED (AUTO, SHIM, OBSERVE) says and as this torch allows.
 
-    LATE: torch's compiler is loaded and may have compiled, which cannot be taken over: it is observed.
+    LATE: torch's compiler is loaded and may have compiled, which cannot be taken over: it is
+    observed.
     """
     global _attached
     if _attached is None:
@@ -51,29 +56,50 @@ def _attach(torch, wanted, late):
         from . import _torch_observe
 
         _torch_observe.attach(module, late)
-        return version, "observe", why and "torch %s is observed, not run on dyntrace's evaluator: %s" % (version, why)
+        return (
+            version,
+            "observe",
+            why and "torch %s is observed, not run on dyntrace's evaluator: %s" % (version, why),
+        )
     _replace(module)
     return version, "shim", ""
 
 
 def _why_not(version, module, asked):
-    """Why torch cannot run on our evaluator; "" when it can. ASKED: even if the pair was never tested."""
+    """Why torch cannot run on our evaluator; "" when it can. ASKED: even if the pair was never
+    tested.
+    """
     ours = _attributes()
-    unknown = [name for name in dir(module)
-               if not name.startswith("__") and name not in ours and name not in versions.STATELESS and name not in versions.ANSWERS
-               and name != "skip_code"]
+    unknown = [
+        name
+        for name in dir(module)
+        if not name.startswith("__")
+        and name not in ours
+        and name not in versions.STATELESS
+        and name not in versions.ANSWERS
+        and name != "skip_code"
+    ]
     if unknown:
-        return "its evaluator has functions that dyntrace does not know (%s)" % ", ".join(unknown[:5])
-    # torch's own are functions of C; another was put there by the program, which expects it to be called.
-    theirs = [name for name, value in vars(module).items()
-              if name in ours and callable(value) and not isinstance(value, (type, type(len)))]
+        return "its evaluator has functions that dyntrace does not know (%s)" % ", ".join(
+            unknown[:5]
+        )
+    # torch's own are functions of C; another was put there by the program, which expects it to be
+    # called.
+    theirs = [
+        name
+        for name, value in vars(module).items()
+        if name in ours and callable(value) and not isinstance(value, (type, type(len)))
+    ]
     if theirs:
         return "the program has replaced %s" % ", ".join(theirs[:5])
     owner = _dyntrace._owner()
     if owner != "-" and "_dyntrace" not in owner:
         return "%s has taken CPython's place for a frame evaluator" % owner
     if not asked and _minor(version) not in versions.TESTED.get(sys.version_info[:2], ()):
-        return ("it was not tested with Python %d.%d; --torch shim runs it all the same" % sys.version_info[:2])
+        return (
+            "it was not tested with Python %d.%d; --torch shim runs it all the same"
+            % sys.version_info[:2]
+        )
     return ""
 
 
@@ -86,12 +112,16 @@ def _minor(version):
 
 
 def _attributes():
-    """What takes the place of torch._C._dynamo.eval_frame's attributes. An entry is its own state (cache.c). What every call
-    or compile runs through is a function of C, which the program's trace functions do not see; here is what only sets or asks."""
+    """What takes the place of torch._C._dynamo.eval_frame's attributes. An entry is its own state
+    (cache.c). What every call or compile runs through is a function of C, which the program's trace
+    functions do not see; here is what only sets or asks.
+    """
     part = _dyntrace._torch_bridge
     types = dict.fromkeys(("_CacheEntry", "_PrecompileEntry", "_ExtraState"), _dyntrace.CacheEntry)
     return {
-        **_dyntrace._torch_attributes(), **types, "_PyInterpreterFrame": _dyntrace.DynamoFrameType,
+        **_dyntrace._torch_attributes(),
+        **types,
+        "_PyInterpreterFrame": _dyntrace.DynamoFrameType,
         "set_guard_error_hook": _setter("guard_error_hook"),
         "set_guard_complete_hook": functools.partial(part, "guard_complete_hook"),
         "set_bytecode_debugger_callback": _setter("debugger"),
@@ -117,7 +147,7 @@ def _register_breakpoint(code):
 
 
 def _set_c_recursion_limit(limit):
-    if limit != -1 and not 1 <= limit <= 0x7fffffff:
+    if limit != -1 and not 1 <= limit <= 0x7FFFFFFF:
         raise ValueError("recursion limit must be >= 1, or -1 to reset")
     _dyntrace._torch_bridge("c_recursion_limit", operator.index(limit))
 
@@ -133,6 +163,7 @@ def _replace(module):
 
 def _first(facts):
     """FACTS.begin, which is preceded, once, by what needs torch._dynamo to be wholly imported."""
+
     def begin(compile, code):
         _dyntrace._torch_bridge("begin", facts.begin)
         facts.prepare()
@@ -146,11 +177,17 @@ def _first(facts):
 
 def _bridge(torch, module):
     """Give the extension what it asks about guards and compiles. Without a part it records less."""
-    parts = {part: getattr(module, name) for name, part in versions.ANSWERS.items() if hasattr(module, name)}
-    parts.update(while_tracing=versions.decides_while_tracing(_minor(str(torch.__version__))) or None,
-                 tensor=getattr(torch, "Tensor", None),
-                 override=getattr(getattr(module, "_EvalFrameOverride", None), "NONE", None),
-                 range=getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None))
+    parts = {
+        part: getattr(module, name)
+        for name, part in versions.ANSWERS.items()
+        if hasattr(module, name)
+    }
+    parts.update(
+        while_tracing=versions.decides_while_tracing(_minor(str(torch.__version__))) or None,
+        tensor=getattr(torch, "Tensor", None),
+        override=getattr(getattr(module, "_EvalFrameOverride", None), "NONE", None),
+        range=getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None),
+    )
     try:
         from . import _torch_guards
 
@@ -206,7 +243,9 @@ def _canary():
 
 
 def _canary_of(getframe):
-    """Run other code in place of a function's, and look at all that must not change. "" when it is as it should be."""
+    """Run other code in place of a function's, and look at all that must not change. "" when it is
+    as it should be.
+    """
     scope = {"_getframe": getframe}
     exec(compile(_CANARY, "<dyntrace>", "exec"), scope)
     original, depth, code = scope["original"], scope["depth"], scope["compiled"].__code__
@@ -230,18 +269,28 @@ def _canary_of(getframe):
             _dyntrace.set_eval_frame(prior)
         return results, deep
 
-    results, deep = sys.call_tracing(run, ()) # the bridge is quiet, and the evaluator decides nothing while it is
+    # the bridge is quiet, and the evaluator decides nothing while it is
+    results, deep = sys.call_tracing(run, ())
     _dyntrace.reset_code(original.__code__)
     names, at = [], error.__traceback__ if error else None
     while at:
         names.append(at.tb_frame.f_code.co_name)
         at = at.tb_next
-    if any(result[:4] != (value, (4,), 2, {"c": 5}) for result in results if result) or None in results:
+    if (
+        any(result[:4] != (value, (4,), 2, {"c": 5}) for result in results if result)
+        or None in results
+    ):
         return "a function that it replaced gave another result than it should"
     if results[0][4] - deep not in ((1, 2) if versions.REPLACED_MAY_BE_DEEPER else (1,)):
-        return "in a function that it replaced the stack is %d deep, not %d" % (results[0][4], deep + 1)
+        return "in a function that it replaced the stack is %d deep, not %d" % (
+            results[0][4],
+            deep + 1,
+        )
     if names != ["run", "compiled"]:
-        return "a traceback through a function that it replaced is another than it should be: %s" % names
+        return (
+            "a traceback through a function that it replaced is another than it should be: %s"
+            % names
+        )
     del results, error, at
     if sys.getrefcount(value) != before:
         return "a function that it replaced kept its argument alive"

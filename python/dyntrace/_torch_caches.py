@@ -1,12 +1,15 @@
 """What torch's caches did for a compile, and what inductor made of it: listings of the compile.
 
-Runs in: the traced process, within torch's compiles. Torch tells its structured log (TORCH_TRACE) of each by
-torch._logging.trace_structured(name, metadata_fn, payload_fn=...), which is a leaf; what is asked for here are texts that it
-has ready, whether anybody listens or not. `dyntrace import` has them from that log, under the same kinds:
+Runs in: the traced process, within torch's compiles. Torch tells its structured log (TORCH_TRACE)
+of each by torch._logging.trace_structured(name, metadata_fn, payload_fn=...), which is a leaf; what
+is asked for here are texts that it has ready, whether anybody listens or not. `dyntrace import` has
+them from that log, under the same kinds:
 
     inductor_output_code, inductor_post_grad_graph      texts
-    fx_graph_cache_hit, aotautograd_cache_bypass, ...   JSON: what torch says of the cache, its view is compile_caches
+    fx_graph_cache_hit, aotautograd_cache_bypass, ...   JSON: what torch says of the cache, its view
+                                                        is compile_caches
 """
+
 import collections
 import json
 import re
@@ -17,22 +20,37 @@ from ._native import native
 
 _TEXTS = ("inductor_output_code", "inductor_post_grad_graph")
 _EVENT = re.compile(r"(?:fx_graph|aotautograd|precompile|dynamo)_cache_(?:hit|miss|bypass)")
-_KEPT = ("key", "cache_bypass_reason", "_reason", "cache_status_detailed", "time_saved_ms", "time_taken_ns")
-_PARTS, _NAME, _VALUE, _HASH = 2000, 100, 40, 10    # of a key: how many; characters of a part's name, value and hash
+_KEPT = (
+    "key",
+    "cache_bypass_reason",
+    "_reason",
+    "cache_status_detailed",
+    "time_saved_ms",
+    "time_taken_ns",
+)
+# of a key: how many; characters of a part's name, value and hash
+_PARTS, _NAME, _VALUE, _HASH = 2000, 100, 40, 10
 
-_compiles = collections.OrderedDict()   # label -> our id, of the last compiles: a backward may be compiled long after
-_current = None                         # -> the compile under way on this thread, or None: see _torch_facts
+# label -> our id, of the last compiles: a backward may be compiled long after
+_compiles = collections.OrderedDict()
+# -> the compile under way on this thread, or None: see _torch_facts
+_current = None
 _lost = None
 
 
 def hook(current, lost):
-    """Called once torch._dynamo is imported. Whoever imported the function by name has it replaced, too."""
+    """Called once torch._dynamo is imported. Whoever imported the function by name has it replaced,
+    too.
+    """
     global _current, _lost
     _current, _lost = current, lost
     theirs = sys.modules["torch._logging"].trace_structured
     ours = native._around(None, theirs, _told)
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == "torch" and getattr(module, "__dict__", {}).get("trace_structured") is theirs:
+        if (
+            name.partition(".")[0] == "torch"
+            and getattr(module, "__dict__", {}).get("trace_structured") is theirs
+        ):
             module.trace_structured = ours
 
 
@@ -53,9 +71,13 @@ def missed(compile):
 def _told(token, name, metadata_fn=dict, *_, payload_fn=None, **__):
     if name == "artifact":
         name = metadata_fn().get("name")
-    if name == "after_post_grad_graph":             # so torch 2.8 and 2.9 call it
+    if name == "after_post_grad_graph":  # so torch 2.8 and 2.9 call it
         name = "inductor_post_grad_graph"
-    if payload_fn is None or name not in _TEXTS and not (type(name) is str and _EVENT.fullmatch(name)):
+    if (
+        payload_fn is None
+        or name not in _TEXTS
+        and not (type(name) is str and _EVENT.fullmatch(name))
+    ):
         return
     try:
         _note(name, payload_fn)
@@ -64,7 +86,7 @@ def _told(token, name, metadata_fn=dict, *_, payload_fn=None, **__):
 
 
 def _note(name, payload_fn):
-    if name in _TEXTS and not private.whole():      # the program's constants are in them
+    if name in _TEXTS and not private.whole():  # the program's constants are in them
         return
     compile = _compile()
     if compile is not None:
@@ -79,7 +101,9 @@ def _compile():
 
 
 def _event(said):
-    """What torch SAID of a cache, as far as it is kept: of the parts of a key their hashes, names and beginnings."""
+    """What torch SAID of a cache, as far as it is kept: of the parts of a key their hashes, names
+    and beginnings.
+    """
     said = json.loads(said) if type(said) is str else said
     kept = {name: said[name] for name in _KEPT if said.get(name) is not None}
     parts = said.get("components")
@@ -92,8 +116,14 @@ def _event(said):
 
 
 def _part(line):
-    """"[hash] name: value", bounded. Of hundreds of settings the value is left to torch's config."""
+    """ "[hash] name: value", bounded. Of hundreds of settings the value is left to torch's
+    config.
+    """
     hash, mark, rest = str(line).partition("] ")
     name, colon, value = rest.partition(": ")
-    value = " ".join(value[:2 * _VALUE].split())[:_VALUE] if private.whole() and not name.startswith("inductor_config") else ""
+    value = (
+        " ".join(value[: 2 * _VALUE].split())[:_VALUE]
+        if private.whole() and not name.startswith("inductor_config")
+        else ""
+    )
     return "%s%s%s%s%s" % (hash[:_HASH], mark, name[:_NAME], colon, value)

@@ -1,40 +1,53 @@
 """What a compile of torch's did: its outcome, graph breaks, graphs, listings and phases.
 
-Runs in: the traced process, within torch's compiles. begin() and end() stand around each call of the callback that
-torch gave to set_eval_frame; prepare() sets the three hooks for what cannot be asked for afterwards. Nothing here
-raises, prints, or leaves a trace in what torch does: where something of ours goes wrong there is a loss row, and torch
-goes on.
+Runs in: the traced process, within torch's compiles. begin() and end() stand around each call of
+the callback that torch gave to set_eval_frame; prepare() sets the three hooks for what cannot be
+asked for afterwards. Nothing here raises, prints, or leaves a trace in what torch does: where
+something of ours goes wrong there is a loss row, and torch goes on.
 
 Where each fact comes from:
 
-    label           the compile id that torch puts on its first timed event, so that failed compiles have theirs too
-    outcome, reason what the callback returned or raised; for what torch suppressed, the newest compilation metrics
-    phases          torch._dynamo.utils calls record_chromium_event_internal(event) at both ends of all that it times:
-                    an empty function, there to be filled, and a leaf: filling it adds no frame to any traceback
-    graphs          the graph module is a local of the frame that times "backend_compile", before the backend sees it
-    graph breaks    Unsupported.add_to_stats and GraphCompileReason.__post_init__, both leaves as well
-    listings        the code objects and the guards in what the callback returned; of inductor and of torch's caches what
+    label           the compile id that torch puts on its first timed event, so that failed compiles
+                    have theirs too
+    outcome, reason what the callback returned or raised; for what torch suppressed, the newest
+    compilation metrics
+    phases          torch._dynamo.utils calls record_chromium_event_internal(event) at both ends of
+                    all that it times:
+                    an empty function, there to be filled, and a leaf: filling it adds no frame to
+                    any traceback
+    graphs          the graph module is a local of the frame that times "backend_compile", before
+                    the backend sees it
+    graph breaks    Unsupported.add_to_stats and GraphCompileReason.__post_init__, both leaves as
+                    well
+    listings        the code objects and the guards in what the callback returned; of inductor and
+                    of torch's caches what
                     it tells its structured log (_torch_caches)
 
-**Graph breaks and torch's counter.** counters["graph_break"][message] goes up when an `Unsupported` reaches an
-instruction that the graph can be broken at (also for one that came out of an inlined call, and also again when the
-analysis starts over from nothing and meets the same instruction a second time). A row is made at that very moment, and
-its `reason` is the counter's key to the letter (up to _REASON_BOUND); so the rows whose reason is such a key are, by
-message, as many as the counter says. From torch 2.8 or so the key's first line is the break's type.
+**Graph breaks and torch's counter.** counters["graph_break"][message] goes up when an `Unsupported`
+reaches an instruction that the graph can be broken at (also for one that came out of an inlined
+call, and also again when the analysis starts over from nothing and meets the same instruction a
+second time). A row is made at that very moment, and its `reason` is the counter's key to the letter
+(up to _REASON_BOUND); so the rows whose reason is such a key are, by message, as many as the
+counter says. From torch 2.8 or so the key's first line is the break's type.
 
-Some breaks are not counted by torch: those at a jump that depends on data ("generic_jump ..."), those that torch can
-only make at an earlier statement ("step_unsupported"), at a comprehension, those that the optimizer of
-DistributedDataParallel makes, and those caused by a `UserError` (torch 2.13; 2.6 counts them). They are rows too, one
-for each place however often the analysis starts over, and where it is known the cause follows the first line; for
-"step_unsupported" that is the last thing that torch said it cannot do. Frames that torch gives up as a whole
-(fullgraph, a loop with a break in it) are no breaks but compiles with the outcome 'declined' or 'error'; 'skipped' is what its rules exclude.
+Some breaks are not counted by torch: those at a jump that depends on data ("generic_jump ..."),
+those that torch can only make at an earlier statement ("step_unsupported"), at a comprehension,
+those that the optimizer of DistributedDataParallel makes, and those caused by a `UserError` (torch
+2.13; 2.6 counts them). They are rows too, one for each place however often the analysis starts
+over, and where it is known the cause follows the first line; for "step_unsupported" that is the
+last thing that torch said it cannot do. Frames that torch gives up as a whole (fullgraph, a loop
+with a break in it) are no breaks but compiles with the outcome 'declined' or 'error'; 'skipped' is
+what its rules exclude.
 
-A break's code, line and offset are where the frame stops that is being compiled, which is where its resume function
-goes on; the last line of its user stack is the cause, possibly in a function that was being inlined.
+A break's code, line and offset are where the frame stops that is being compiled, which is where its
+resume function goes on; the last line of its user stack is the cause, possibly in a function that
+was being inlined.
 
-**What was not done and why.** A handler on torch's trace log makes torch render every payload; wrapping torch's own
-functions puts our frame into its tracebacks and its stack filters; register_bytecode_hook shows up as a phase.
+**What was not done and why.** A handler on torch's trace log makes torch render every payload;
+wrapping torch's own functions puts our frame into its tracebacks and its stack filters;
+register_bytecode_hook shows up as a phase.
 """
+
 import collections
 import dis
 import os
@@ -48,12 +61,13 @@ import weakref
 from . import _torch_caches as caches, _notes as notes, _torch_private as private
 from ._native import native
 
-_BOUND = 2000           # characters of one node's arguments, one instruction's argument
-_REASON_BOUND = 16384   # characters of one reason
-_PLACES_BOUND = 16      # lines of the program behind one
-_LOSSES_MAX = 20        # per process: a fault of ours that is met at every compile is said often enough
-_GUARDS_MAX = 20000     # lines of one tree
-_EVENTS_MAX = 1000      # open phases on a thread; more means that torch does not report ends
+_BOUND = 2000  # characters of one node's arguments, one instruction's argument
+_REASON_BOUND = 16384  # characters of one reason
+_PLACES_BOUND = 16  # lines of the program behind one
+# per process: a fault of ours that is met at every compile is said often enough
+_LOSSES_MAX = 20
+_GUARDS_MAX = 20000  # lines of one tree
+_EVENTS_MAX = 1000  # open phases on a thread; more means that torch does not report ends
 
 # Filled by prepare(). Late, because this module is imported while torch still is.
 _torch = _dynamo_utils = _resume_cache = _node_class = None
@@ -66,29 +80,44 @@ class _Thread(threading.local):
 
     def __init__(self):
         self.compiles = []  # _Compile, innermost last: a compile may run code that is compiled
-        self.events = []    # (name, start_ns) of phases that have begun
-        self.names = None   # node -> what it is called in a graph that is shown without values
+        self.events = []  # (name, start_ns) of phases that have begun
+        self.names = None  # node -> what it is called in a graph that is shown without values
 
 
 _thread = _Thread()
 
 
 class _Compile:
-    """A compile from begin() to end(). Holds on to objects of torch's and the program's, but no longer than that."""
+    """A compile from begin() to end(). Holds on to objects of torch's and the program's, but no
+    longer than that.
+    """
 
-    __slots__ = ("id", "code", "label", "breaks", "places", "globals", "event_depth", "counted", "unsupported",
-                 "unsupported_at", "skipped", "graphs")
+    __slots__ = (
+        "id",
+        "code",
+        "label",
+        "breaks",
+        "places",
+        "globals",
+        "event_depth",
+        "counted",
+        "unsupported",
+        "unsupported_at",
+        "skipped",
+        "graphs",
+    )
 
     def __init__(self, id, code, event_depth):
         self.id, self.code, self.event_depth = id, code, event_depth
         self.label = ""
-        self.breaks = None      # list of _Break
-        self.places = None      # set of (code, offset) of those
-        self.globals = None     # of the frame: there torch puts the resume functions
-        self.counted = None     # reason of the break that add_to_stats has just counted
-        self.unsupported = ""   # the last thing that torch said it cannot do
+        self.breaks = None  # list of _Break
+        self.places = None  # set of (code, offset) of those
+        self.globals = None  # of the frame: there torch puts the resume functions
+        self.counted = None  # reason of the break that add_to_stats has just counted
+        self.unsupported = ""  # the last thing that torch said it cannot do
         self.unsupported_at = None  # the program's lines there, a StackSummary
-        self.skipped = ""       # why it last gave up a frame as a whole, where only its exception says so
+        # why it last gave up a frame as a whole, where only its exception says so
+        self.skipped = ""
         self.graphs = 0
 
 
@@ -116,37 +145,54 @@ def _try(where, function, *values):
 
 # ---- the front: what the evaluator calls
 
+
 def prepare():
-    """Set the hooks. Called once, before the first compile, when torch._dynamo is wholly imported."""
+    """Set the hooks. Called once, before the first compile, when torch._dynamo is wholly
+    imported.
+    """
     global _torch, _dynamo_utils, _resume_cache, _node_class
     try:
         _torch = sys.modules["torch"]
         _dynamo_utils = sys.modules["torch._dynamo.utils"]
-        _resume_cache = getattr(sys.modules.get("torch._dynamo.resume_execution"), "ContinueExecutionCache", None)
+        _resume_cache = getattr(
+            sys.modules.get("torch._dynamo.resume_execution"), "ContinueExecutionCache", None
+        )
         _node_class = sys.modules["torch.fx.node"].Node
     except (KeyError, AttributeError) as error:
         _lost("prepare", error)
         return
-    for hook in (_hook_events, _hook_unsupported, _hook_skipped, _hook_break, _hook_caches, _skip_ourselves, _note_rank_given):
+    for hook in (
+        _hook_events,
+        _hook_unsupported,
+        _hook_skipped,
+        _hook_break,
+        _hook_caches,
+        _skip_ourselves,
+        _note_rank_given,
+    ):
         _try(hook.__name__, hook)
 
 
 def begin(compile, code):
-    """A frame's compile starts: COMPILE is our id for it, CODE what is compiled. Returns a token for end()."""
+    """A frame's compile starts: COMPILE is our id for it, CODE what is compiled. Returns a token
+    for end().
+    """
     token = _Compile(compile, code, len(_thread.events))
     _thread.compiles.append(token)
     return token
 
 
 def end(token, result, error):
-    """It is over: RESULT is what the callback returned or None, ERROR the exception that left it or None."""
+    """It is over: RESULT is what the callback returned or None, ERROR the exception that left it or
+    None.
+    """
     if token is None:
         return
     state = _thread
     # Whatever lies above was begun later and never ended.
     while state.compiles and state.compiles.pop() is not token:
         pass
-    del state.events[token.event_depth:]
+    del state.events[token.event_depth :]
     outcome = _try("outcome", _note_outcome, token, result, error)
     made = _made_code(result)
     # A frame that was turned away unread costs as good as nothing: there may be thousands.
@@ -175,7 +221,7 @@ def _note_rank():
     """The rank is known from when the program joins its group."""
     global _rank_known
     distributed = _torch.distributed
-    _rank_known = True # if this raises, once is enough
+    _rank_known = True  # if this raises, once is enough
     _rank_known = distributed.is_available() and distributed.is_initialized()
     if _rank_known:
         notes.rank(int(distributed.get_rank()), int(os.environ.get("LOCAL_RANK", -1)))
@@ -184,10 +230,25 @@ def _note_rank():
 def _skip_ourselves():
     """A lazily compiled backward may run while torch's evaluator is on: it would compile our hooks.
 
-    Torch's own files are on its list of files to skip; this is the same for ours, without touching that list."""
+    Torch's own files are on its list of files to skip; this is the same for ours, without touching
+    that list.
+    """
     skip_code = sys.modules["torch._dynamo.eval_frame"].skip_code
-    owners = globals(), vars(caches), vars(private), vars(notes), vars(_Compile), vars(_Thread), vars(_Hidden)
-    pending = [value.__code__ for owner in owners for value in owner.values() if isinstance(value, types.FunctionType)]
+    owners = (
+        globals(),
+        vars(caches),
+        vars(private),
+        vars(notes),
+        vars(_Compile),
+        vars(_Thread),
+        vars(_Hidden),
+    )
+    pending = [
+        value.__code__
+        for owner in owners
+        for value in owner.values()
+        if isinstance(value, types.FunctionType)
+    ]
     while pending:
         code = pending.pop()
         skip_code(code)
@@ -196,8 +257,11 @@ def _skip_ourselves():
 
 # ---- outcome
 
+
 def _made_code(result):
-    """The code that the compile made, or None. Torch 2.6 returns the guarded code itself, later ones a wrapper."""
+    """The code that the compile made, or None. Torch 2.6 returns the guarded code itself, later
+    ones a wrapper.
+    """
     code = getattr(getattr(result, "guarded_code", result), "code", None)
     return code if isinstance(code, types.CodeType) else None
 
@@ -212,8 +276,10 @@ def _note_outcome(token, result, error):
 
 def _places(stack):
     """The lines of a StackSummary, outermost first, as a traceback has them but for the code."""
-    return ['File "%s", line %s, in %s' % (entry.filename, entry.lineno, entry.name)
-            for entry in stack or ()]
+    return [
+        'File "%s", line %s, in %s' % (entry.filename, entry.lineno, entry.name)
+        for entry in stack or ()
+    ]
 
 
 def _places_of(token):
@@ -224,17 +290,19 @@ def _places_of(token):
 
 
 def _with_places(reason, places):
-    """REASON, cut so that PLACES fit behind it. Where they do not, the outermost are left out. Names
-    of files and functions are no values, so --values does not hide them."""
+    """REASON, cut so that PLACES fit behind it. Where they do not, the outermost are left out.
+    Names of files and functions are no values, so --values does not hide them."""
     added = "".join("\n" + place for place in places[-_PLACES_BOUND:])
     if not added or len(added) > notes.REASON // 2:
         return reason
     added = "\nfrom user code:" + added
-    return reason[:notes.REASON - len(added)] + added
+    return reason[: notes.REASON - len(added)] + added
 
 
 def _outcome(token, result, error):
-    """(outcome, reason, sticky): see _notes.compile(). Sticky: the answer holds for the calls to come as well."""
+    """(outcome, reason, sticky): see _notes.compile(). Sticky: the answer holds for the calls to
+    come as well.
+    """
     if error is not None:
         return "error", private.reason(_exception_text(error)), None
     if _made_code(result) is not None:
@@ -242,15 +310,21 @@ def _outcome(token, result, error):
     strategy = getattr(result, "frame_exec_strategy", None)
     said = getattr(result, "skip_reason", None) or ""
     if not said and getattr(result, "apply_to_code", True) is False:
-        # Torch 2.8 to 2.12 does not say why, but answers for a single call in this case only. 2.13's words.
+        # Torch 2.8 to 2.12 does not say why, but answers for a single call in this case only.
+        # 2.13's words.
         said = "tracing is non-recursively disabled for this frame"
     flags = sys.modules["torch._C._dynamo.eval_frame"]
     if strategy is not None:
         action = str(getattr(strategy, "cur_action", "")).rpartition(".")[2]
         sticky = bool(getattr(result, "apply_to_code", True)) and action != "DEFAULT"
     elif result is None:
-        # Torch 2.6 skips from then on; where there is a ConvertFrameReturn, None is no proper answer.
-        action = "DEFAULT" if hasattr(sys.modules.get("torch._dynamo.types"), "ConvertFrameReturn") else "SKIP"
+        # Torch 2.6 skips from then on; where there is a ConvertFrameReturn, None is no proper
+        # answer.
+        action = (
+            "DEFAULT"
+            if hasattr(sys.modules.get("torch._dynamo.types"), "ConvertFrameReturn")
+            else "SKIP"
+        )
         sticky = action == "SKIP" or None
     elif result is getattr(flags, "cache_limit_hit_flag", token):
         action, sticky = "RUN_ONLY", True
@@ -259,27 +333,38 @@ def _outcome(token, result, error):
     else:
         return "declined", "torch returned %s" % type(result).__name__, None
     failure = _suppressed_failure(token)
-    in_loop = not failure and "graph break in a" in token.skipped     # a failure, though torch says it skips
+    # a failure, though torch says it skips
+    in_loop = not failure and "graph break in a" in token.skipped
     if token.skipped and not failure:
         cause = "Unsupported: %s\n" % token.unsupported if in_loop and token.unsupported else ""
         failure = cause + "SkipFrame: " + token.skipped
     limit = _limit(failure)
     if limit:
         return "limit", limit, sticky
-    reason = (said + (": " if said and failure else "") if private.whole() else "") + private.reason(failure)
+    reason = (
+        said + (": " if said and failure else "") if private.whole() else ""
+    ) + private.reason(failure)
     if action == "RUN_ONLY":
-        # Only a limit makes torch do this today; if the metrics are gone or say otherwise, tell what is known.
+        # Only a limit makes torch do this today; if the metrics are gone or say otherwise, tell
+        # what is known.
         return "limit", reason, sticky
-    excluded = (action == "SKIP" or said) and (not failure or failure.startswith("SkipFrame")) and not in_loop
+    excluded = (
+        (action == "SKIP" or said)
+        and (not failure or failure.startswith("SkipFrame"))
+        and not in_loop
+    )
     return ("skipped" if excluded else "declined"), reason, sticky
 
 
 def _suppressed_failure(token):
-    """The exception that torch met and kept to itself, "Type: message", from the metrics of this compile; else ""."""
+    """The exception that torch met and kept to itself, "Type: message", from the metrics of this
+    compile; else "".
+    """
     if not token.label:
         return ""
     metrics = getattr(_dynamo_utils, "_compilation_metrics", ())
-    for position in range(len(metrics) - 1, max(len(metrics) - 9, -1), -1): # nested compiles come before it
+    # nested compiles come before it
+    for position in range(len(metrics) - 1, max(len(metrics) - 9, -1), -1):
         record = metrics[position]
         if str(getattr(record, "compile_id", None)) == token.label:
             kind = getattr(record, "fail_type", None)
@@ -299,32 +384,41 @@ def _limit(failure):
 
 
 def _exception_text(error):
-    """Type and first line, of torch's own the whole: it explains and has hints. Only torch and Python are asked for it:
-    a program's __str__ is the program's code."""
+    """Type and first line, of torch's own the whole: it explains and has hints. Only torch and
+    Python are asked for it: a program's __str__ is the program's code."""
     kind = type(error)
     if kind.__str__ is BaseException.__str__ or _of_torch(kind):
         lines = [line.strip() for line in str(error)[:_REASON_BOUND].splitlines() if line.strip()]
         message = lines[0] if lines else ""
         if _of_torch(kind):
             message = "\n".join(lines)
-        elif message.endswith(":") and len(lines) > 1: # "backend='inductor' raised:", and the next line says what
+        # "backend='inductor' raised:", and the next line says what
+        elif message.endswith(":") and len(lines) > 1:
             message += " " + lines[1]
     else:
         arguments = BaseException.__getattribute__(error, "args")
-        message = next((argument for argument in arguments if type(argument) is str), "").partition("\n")[0]
+        message = next((argument for argument in arguments if type(argument) is str), "").partition(
+            "\n"
+        )[0]
     return "%s: %s" % (kind.__qualname__, message) if message else kind.__qualname__
 
 
 # ---- phases and graphs
 
-def _hook_events():
-    filled = _dynamo_utils.record_chromium_event_internal # here, or whatever it was filled with before us
 
-    _dynamo_utils.record_chromium_event_internal = native._around(None, filled, lambda token, event: _try("phase", _event, event))
+def _hook_events():
+    # here, or whatever it was filled with before us
+    filled = _dynamo_utils.record_chromium_event_internal
+
+    _dynamo_utils.record_chromium_event_internal = native._around(
+        None, filled, lambda token, event: _try("phase", _event, event)
+    )
 
 
 def _event(event):
-    """An end of something that torch times. Times are in microseconds; a float holds them to a quarter of one."""
+    """An end of something that torch times. Times are in microseconds; a float holds them to a
+    quarter of one.
+    """
     state = _thread
     name = event["name"]
     if event["ph"] == "B":
@@ -334,7 +428,7 @@ def _event(event):
         start = int(event["ts"] * 1000)
         if name == "backend_compile" and token is not None:
             _try("graph", _graph, token)
-            start = time.time_ns() # our rendering is not the backend's work
+            start = time.time_ns()  # our rendering is not the backend's work
         if len(state.events) >= _EVENTS_MAX:
             state.events.clear()
         state.events.append((name, start))
@@ -343,12 +437,13 @@ def _event(event):
             if state.events[position][0] == name:
                 break
         else:
-            return # began before us
+            return  # began before us
         start = state.events[position][1]
         del state.events[position:]
         label = _label(event)
         token = state.compiles[-1] if state.compiles else None
-        # A backward, compiled when it is first needed, has the label of its forward and no compile of its own.
+        # A backward, compiled when it is first needed, has the label of its forward and no compile
+        # of its own.
         compile = token.id if token is not None and token.label == label else -1
         notes.phase(compile, name, start, max(start, int(event["ts"] * 1000)), label)
 
@@ -370,7 +465,7 @@ def _graph(token):
             name = getattr(module, "meta", {}).get("backend_id") or ""
             if name:
                 break
-        elif frame.f_code.co_name == "compile_and_call_fx_graph": # torch 2.6: only there
+        elif frame.f_code.co_name == "compile_and_call_fx_graph":  # torch 2.6: only there
             name = frame.f_locals.get("name") or ""
             break
     if module is None:
@@ -382,7 +477,7 @@ def _graph(token):
         _thread.names = None if private.whole() else {}
         with _torch._C.DisableTorchFunction():
             _render_graph(module, name, rows, lines, 0)
-    finally: # as far as it came
+    finally:  # as far as it came
         _thread.names = None
         notes.graph(token.id, name, rows)
         notes.listing(token.id, "graph", "\n".join(lines))
@@ -401,7 +496,7 @@ def _render_graph(module, name, rows, lines, depth):
         if depth == 0:
             rows.append((op, node_name, target, args, kwargs))
         stack = node.meta.get("stack_trace")
-        if stack is not at: # nodes often share one
+        if stack is not at:  # nodes often share one
             at, before, where = stack, where, _where(stack)
             if where and where != before:
                 lines.append(where)
@@ -434,7 +529,9 @@ _CALLS = ("call_function", "call_method")
 
 
 def _name(node):
-    """A node's name. Torch makes those of inputs and attributes from the keys by which the program reaches them."""
+    """A node's name. Torch makes those of inputs and attributes from the keys by which the program
+    reaches them.
+    """
     names = _thread.names
     if names is None or node.op in _CALLS or node.op == "output":
         return node.name
@@ -442,7 +539,9 @@ def _name(node):
 
 
 def _annotation(node):
-    """The shape that torch found for a value. Only torch's stand-ins are asked: others may run the program's code."""
+    """The shape that torch found for a value. Only torch's stand-ins are asked: others may run the
+    program's code.
+    """
     value = node.meta.get("example_value", node.meta.get("val"))
     if private.kept() == "off":
         return ""
@@ -455,19 +554,28 @@ def _annotation(node):
 
 
 def _where(stack):
-    """A line that says where the innermost frame is of the stack that torch remembers for a node."""
+    """A line that says where the innermost frame is of the stack that torch remembers for a
+    node.
+    """
     if type(stack) is not str:
         return ""
-    # At the start of a line: the program's own lines, which stand between, may have such words in them.
+    # At the start of a line: the program's own lines, which stand between, may have such words in
+    # them.
     file, mark, rest = ("\n" + stack).rpartition('\n  File "')[2].partition('", line ')
     line = rest.partition(",")[0].partition("\n")[0]
-    # Inputs that are made before the first instruction have the line -1: those of torch._dynamo.export().
+    # Inputs that are made before the first instruction have the line -1: those of
+    # torch._dynamo.export().
     return "    # %s:%s" % (file, line) if mark and line.isdigit() else ""
 
 
-_functions = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
-              type)
-_target_texts = {} # of builtins, which live for ever
+_functions = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    type,
+)
+_target_texts = {}  # of builtins, which live for ever
 
 
 def _of_torch(kind):
@@ -510,7 +618,9 @@ def _text(value, depth=0):
     if kind in _AS_REPR and _thread.names is not None and value is not None:
         return "<%s>" % kind.__name__
     if kind in _AS_REPR:
-        return repr(value) if kind is not str or len(value) <= _BOUND else repr(value[:_BOUND]) + "..."
+        return (
+            repr(value) if kind is not str or len(value) <= _BOUND else repr(value[:_BOUND]) + "..."
+        )
     if isinstance(value, _node_class):
         return _name(value)
     if depth > 6:
@@ -524,8 +634,11 @@ def _text(value, depth=0):
         return "{%s}" % _texts(value.items(), depth)
     if kind is slice:
         return "slice(%s)" % _texts((value.start, value.stop, value.step), depth)
-    if kind.__name__ in ("dtype", "device", "layout", "memory_format", "SymInt", "SymFloat", "SymBool") \
-            and kind.__module__.partition(".")[0] == "torch":
+    if (
+        kind.__name__
+        in ("dtype", "device", "layout", "memory_format", "SymInt", "SymFloat", "SymBool")
+        and kind.__module__.partition(".")[0] == "torch"
+    ):
         return str(value)
     if callable(value) and _of_torch(kind):
         return _target(value)
@@ -537,7 +650,11 @@ def _texts(values, depth):
     pairs = not isinstance(values, (tuple, list))
     parts, length = [], 0
     for value in values:
-        part = "%s: %s" % (_text(value[0], depth + 1), _text(value[1], depth + 1)) if pairs else _text(value, depth + 1)
+        part = (
+            "%s: %s" % (_text(value[0], depth + 1), _text(value[1], depth + 1))
+            if pairs
+            else _text(value, depth + 1)
+        )
         parts.append(part)
         length += len(part) + 2
         if length > _BOUND:
@@ -547,6 +664,7 @@ def _texts(values, depth):
 
 
 # ---- graph breaks
+
 
 def _hook_unsupported():
     unsupported = sys.modules["torch._dynamo.exc"].Unsupported
@@ -562,8 +680,12 @@ def _hook_unsupported():
 
 
 def _hook_skipped():
-    """Where torch does not return why it skips a frame, only the exception that it catches has it."""
-    if hasattr(getattr(sys.modules.get("torch._dynamo.types"), "ConvertFrameReturn", None), "skip_reason"):
+    """Where torch does not return why it skips a frame, only the exception that it catches has
+    it.
+    """
+    if hasattr(
+        getattr(sys.modules.get("torch._dynamo.types"), "ConvertFrameReturn", None), "skip_reason"
+    ):
         return
     skipped = sys.modules["torch._dynamo.exc"].SkipFrame
 
@@ -579,7 +701,8 @@ def _hook_break():
 
     def after(token, self):
         if _thread.compiles and getattr(self, "graph_break", False):
-            _try("graph break", _reasoned_break, self, sys._getframe(2)) # 1 is the __init__ that dataclass wrote
+            # 1 is the __init__ that dataclass wrote
+            _try("graph break", _reasoned_break, self, sys._getframe(2))
 
     reason_class.__post_init__ = native._around(None, reason_class.__post_init__, after)
 
@@ -592,7 +715,9 @@ def _counted_break(error, frame):
 
 
 def _reasoned_break(reason, frame):
-    """Torch has written down why a graph ends: the reason of the break just counted, or of one that it never counts."""
+    """Torch has written down why a graph ends: the reason of the break just counted, or of one that
+    it never counts.
+    """
     token = _thread.compiles[-1]
     counted, token.counted = token.counted, None
     if counted is not None and counted == reason.reason:
@@ -621,23 +746,37 @@ def _add_break(token, frame, reason, user_stack, counted):
         line = getattr(instruction.positions, "lineno", None) or getattr(translator, "lineno", None)
         found.line = line if isinstance(line, int) else -1
         # Where it goes on: behind the instruction, or there and at the jump's target.
-        instructions, position = translator.instructions, getattr(translator, "instruction_pointer", None)
-        following = instructions[position] if isinstance(position, int) and position < len(instructions) else None
-        found.targets = [place.offset for one in (following, getattr(instruction, "target", None)) if one is not None
-                         for place in (one, getattr(one, "target", None)) if place is not None]
+        instructions, position = translator.instructions, getattr(
+            translator, "instruction_pointer", None
+        )
+        following = (
+            instructions[position]
+            if isinstance(position, int) and position < len(instructions)
+            else None
+        )
+        found.targets = [
+            place.offset
+            for one in (following, getattr(instruction, "target", None))
+            if one is not None
+            for place in (one, getattr(one, "target", None))
+            if place is not None
+        ]
         token.globals = getattr(getattr(translator, "output", None), "global_scope", None)
-    place = (id(found.code), getattr(instruction, "offset", None)) # torch's number: each has one
+    place = (id(found.code), getattr(instruction, "offset", None))  # torch's number: each has one
     if token.breaks is None:
         token.breaks, token.places = [], set()
-    # An analysis that starts over comes by the same place again. Torch counts some of these twice, so we do.
+    # An analysis that starts over comes by the same place again. Torch counts some of these twice,
+    # so we do.
     if counted or place[1] is None or place not in token.places:
         token.breaks.append(found)
     token.places.add(place)
 
 
 def _offset(code, instructions, instruction):
-    """The offset in CODE of one of torch's INSTRUCTIONS. Torch rewrites some, and then numbers all of them anew: what
-    remains are operation and position in the source, and its place among those with the same. -1: torch's invention."""
+    """The offset in CODE of one of torch's INSTRUCTIONS. Torch rewrites some, and then numbers all
+    of them anew: what remains are operation and position in the source, and its place among those
+    with the same. -1: torch's invention.
+    """
     positions, opcode, nth = instruction.positions, instruction.opcode, 0
     for other in instructions:
         if other is instruction:
@@ -653,7 +792,9 @@ def _offset(code, instructions, instruction):
 
 
 def _note_breaks(token, made):
-    """A compile stops at its first break, so the resume functions are the last one's; the others led to a new start."""
+    """A compile stops at its first break, so the resume functions are the last one's; the others
+    led to a new start.
+    """
     resumes = _resume_codes(token, made)
     metadata = getattr(_resume_cache, "generated_code_metadata", {})
     for _, code in resumes:
@@ -663,15 +804,21 @@ def _note_breaks(token, made):
         resume = None
         if found is token.breaks[-1]:
             # By offset; if torch has moved the place, the only one there is.
-            resume = next((code for offset in found.targets for at, code in resumes if at == offset), None)
+            resume = next(
+                (code for offset in found.targets for at, code in resumes if at == offset), None
+            )
             if resume is None and len(resumes) == 1:
                 resume = resumes[0][1]
-        notes.graph_break(token.id, found.code, found.line, found.offset, found.reason, found.user_stack, resume)
+        notes.graph_break(
+            token.id, found.code, found.line, found.offset, found.reason, found.user_stack, resume
+        )
 
 
 def _resume_codes(token, made):
-    """[(offset, code)] of the resume functions that the compiled code calls. Torch names them by the offset at which
-    they go on and puts them among the frame's globals: a function, a code object, or a maker of closures around one."""
+    """[(offset, code)] of the resume functions that the compiled code calls. Torch names them by
+    the offset at which they go on and puts them among the frame's globals: a function, a code
+    object, or a maker of closures around one.
+    """
     if made is None or token.globals is None:
         return []
     resumes = []
@@ -683,49 +830,63 @@ def _resume_codes(token, made):
             value = next((one for one in held if isinstance(one, types.CodeType)), value.__code__)
         if isinstance(value, types.CodeType):
             resumes.append((int(found[1]), value))
-    # Torch 2.6 loads the code of a closure as a constant: its global is for the debugger and not among the names.
+    # Torch 2.6 loads the code of a closure as a constant: its global is for the debugger and not
+    # among the names.
     if _resume_cache is not None:
         known = _resume_cache.generated_code_metadata
         for constant in made.co_consts:
             if isinstance(constant, types.CodeType) and constant in known:
-                offset = next((int(name.split("_")[4]) for name, value in list(token.globals.items())
-                               if value is constant and name.startswith("__resume_at_")), -1)
+                offset = next(
+                    (
+                        int(name.split("_")[4])
+                        for name, value in list(token.globals.items())
+                        if value is constant and name.startswith("__resume_at_")
+                    ),
+                    -1,
+                )
                 resumes.append((offset, constant))
     return resumes
 
 
 # ---- listings
 
-_listings = collections.OrderedDict() # id(code) -> (weak code, text, whether with constants): what is compiled again is not listed anew
+# id(code) -> (weak code, text, whether with constants): what is compiled again is not listed anew
+_listings = collections.OrderedDict()
 
 
 def _note_listings(token, result, made):
     known, whole = _listings.get(id(token.code)), private.whole()
     if known is None or known[0]() is not token.code or known[2] != whole:
-        known = _listings[id(token.code)] = (weakref.ref(token.code), _bytecode(token.code, whole), whole)
+        known = _listings[id(token.code)] = (
+            weakref.ref(token.code),
+            _bytecode(token.code, whole),
+            whole,
+        )
         if len(_listings) > 64:
             _listings.popitem(last=False)
     notes.listing(token.id, "original_bytecode", known[1])
     config = sys.modules.get("torch._dynamo.config")
-    if not getattr(config, "automatic_dynamic_shapes", True):   # torch.compile(dynamic=False)
+    if not getattr(config, "automatic_dynamic_shapes", True):  # torch.compile(dynamic=False)
         notes.listing(token.id, "automatic_dynamic_shapes", "False")
     if made is None:
         return
     notes.listing(token.id, "modified_bytecode", _bytecode(made, whole))
     guards = getattr(getattr(result, "guarded_code", result), "guard_manager", None)
     root = getattr(guards, "root", None)
-    if root is not None and whole: # else the rows of `guard` have all that may be shown
+    if root is not None and whole:  # else the rows of `guard` have all that may be shown
         notes.listing(token.id, "guards", _guards(root))
 
 
 def _guards(root):
-    """The tree of guards: what each manager looks at, and its guards. str(manager) says little more and takes four
-    times as long."""
+    """The tree of guards: what each manager looks at, and its guards. str(manager) says little more
+    and takes four times as long."""
     lines = []
     _guards_below(root, "", "", lines)
     epilogue = getattr(root, "get_epilogue_lambda_guards", None)
     for guard in epilogue() if epilogue else ():
-        lines.append("+- %s: %s" % (type(guard).__name__, "; ".join(guard.verbose_code_parts()).rstrip()))
+        lines.append(
+            "+- %s: %s" % (type(guard).__name__, "; ".join(guard.verbose_code_parts()).rstrip())
+        )
     if len(lines) > _GUARDS_MAX:
         lines.append("...")
     return "\n".join(lines)
@@ -737,8 +898,11 @@ def _guards_below(manager, indent, role, lines):
     lines.append("%s+- %s%s" % (indent, role, manager.get_source() if indent else "root"))
     indent += "| "
     for guard in manager.get_leaf_guards():
-        lines.append("%s+- %s: %s" % (indent, type(guard).__name__, "; ".join(guard.verbose_code_parts()).rstrip()))
-    if hasattr(manager, "get_key_value_managers"): # of a dict whose order matters
+        lines.append(
+            "%s+- %s: %s"
+            % (indent, type(guard).__name__, "; ".join(guard.verbose_code_parts()).rstrip())
+        )
+    if hasattr(manager, "get_key_value_managers"):  # of a dict whose order matters
         for position, (key, value) in sorted(manager.get_key_value_managers().items()):
             _guards_below(key, indent, "key %d: " % position, lines)
             _guards_below(value, indent, "value %d: " % position, lines)
@@ -757,23 +921,44 @@ class _Hidden:
 
 
 def _bytecode(code, whole=True):
-    """A disassembly: line, `>>` at targets of jumps and at handlers, offset, operation, argument. Constants may be values that
-    torch put there: without WHOLE only their types are shown."""
-    listing = dis.Bytecode(code if whole else code.replace(co_consts=tuple(map(_Hidden, code.co_consts))))
+    """A disassembly: line, `>>` at targets of jumps and at handlers, offset, operation, argument.
+    Constants may be values that torch put there: without WHOLE only their types are shown."""
+    listing = dis.Bytecode(
+        code if whole else code.replace(co_consts=tuple(map(_Hidden, code.co_consts)))
+    )
     lines, line = [], None
-    targets = {*dis.findlabels(code.co_code), *(entry.target for entry in listing.exception_entries)}
+    targets = {
+        *dis.findlabels(code.co_code),
+        *(entry.target for entry in listing.exception_entries),
+    }
     for one in listing:
         text, argument = one.argrepr[:_BOUND], "" if one.arg is None else one.arg
         if one.opcode in dis.hasjrel:
             text = "to %d" % one.argval
-        elif one.opname == "LOAD_SMALL_INT" and not whole: # a constant in the instruction
+        elif one.opname == "LOAD_SMALL_INT" and not whole:  # a constant in the instruction
             text = argument = ""
-        at, line = "" if one.positions.lineno == line else one.positions.lineno, one.positions.lineno or line
-        row = "%5s %s %5d %-24s %s" % (at or "", ">>" if one.offset in targets else "  ", one.offset, one.opname, argument)
+        at, line = (
+            "" if one.positions.lineno == line else one.positions.lineno
+        ), one.positions.lineno or line
+        row = "%5s %s %5d %-24s %s" % (
+            at or "",
+            ">>" if one.offset in targets else "  ",
+            one.offset,
+            one.opname,
+            argument,
+        )
         lines.append("%s (%s)" % (row, text) if text else row)
     if listing.exception_entries:
         lines.append("exceptions:")
         for entry in listing.exception_entries:
-            lines.append("      %d to %d -> %d, depth %d%s" % (entry.start, entry.end, entry.target, entry.depth,
-                                                               ", with the instruction" if entry.lasti else ""))
+            lines.append(
+                "      %d to %d -> %d, depth %d%s"
+                % (
+                    entry.start,
+                    entry.end,
+                    entry.target,
+                    entry.depth,
+                    ", with the instruction" if entry.lasti else "",
+                )
+            )
     return "\n".join(lines)

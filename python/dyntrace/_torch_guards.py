@@ -1,17 +1,21 @@
 """What an entry of torch's cache asks of a call, which of it failed, and what it saw instead.
 
-Runs in: the traced process, at the birth of an entry and after a check of it has failed. The shim calls it; it never
-prints, never calls check() (that counts and reorders), and never keeps an object of the program alive.
+Runs in: the traced process, at the birth of an entry and after a check of it has failed. The shim
+calls it; it never prints, never calls check() (that counts and reorders), and never keeps an object
+of the program alive.
 
     guards = Guards(entry.guard_manager)
-    guards.rows                             [(kind, source, expression, user_stack), ...]     ordinal = index
+    guards.rows                             [(kind, source, expression, user_stack), ...]
+                                            ordinal = index
     guards.failing(f_locals, f_globals)     (ordinal of the guard that ended the check just now, how
                                              many ran, the order from now on if it is another)
-    guards.explain(f_locals, f_globals)     [(ordinal, kind, source, expected, actual, aspect, dimension, text), ...]
+    guards.explain(f_locals, f_globals)     [(ordinal, kind, source, expected, actual, aspect,
+                                            dimension, text), ...]
 
-torch keeps an entry's guards as a tree. A manager stands for a value ("L['m'].weight"); it has leaf guards, which are
-asked first, and children, reached through accessors (.weight, ['a'], ...). A dict whose order matters has managers for
-its keys and values instead. Guards of the whole call come last ("epilogue").
+torch keeps an entry's guards as a tree. A manager stands for a value ("L['m'].weight"); it has leaf
+guards, which are asked first, and children, reached through accessors (.weight, ['a'], ...). A dict
+whose order matters has managers for its keys and values instead. Guards of the whole call come last
+("epilogue").
 
                 root                     leaves: GLOBAL_STATE, ...        rows 0, 1, 2
                /    \\
@@ -19,19 +23,22 @@ its keys and values instead. Guards of the whole call come last ("epilogue").
           ['a']                          leaves: TENSOR_MATCH, ...        4, 5
         epilogue                         leaves: LAMBDA_GUARD             9
 
-Three things can fail without being a leaf, so they have rows of their own: a dict whose order matters has another type
-or length (DICT_LENGTH), an attribute is gone (HASATTR), or something else is gone (EXISTS). The last two have a row
-only where nothing below them has one; else the first row below stands for them.
+Three things can fail without being a leaf, so they have rows of their own: a dict whose order
+matters has another type or length (DICT_LENGTH), an attribute is gone (HASATTR), or something else
+is gone (EXISTS). The last two have a row only where nothing below them has one; else the first row
+below stands for them.
 
-When guards fail, torch moves them forward among their siblings. So the place of a guard is looked up by what it says,
-in the tree as it is now. How many ran is counted in the order that the check had: _torch_order
-keeps that.
+When guards fail, torch moves them forward among their siblings. So the place of a guard is looked
+up by what it says, in the tree as it is now. How many ran is counted in the order that the check
+had: _torch_order keeps that.
 
-Expected values are read from a guard's code (an expression), actual ones from the call, by walking the tree with the
-accessors that torch walks (_torch_values); _torch_kinds knows them kind by kind. What fails is asked of torch's
-leaves, one by one. Where hasattr() would run code of the program's, which it has run once in the check, nothing of torch's
-is asked again: which guard was first is not known then, and what else does not hold is.
+Expected values are read from a guard's code (an expression), actual ones from the call, by walking
+the tree with the accessors that torch walks (_torch_values); _torch_kinds knows them kind by kind.
+What fails is asked of torch's leaves, one by one. Where hasattr() would run code of the program's,
+which it has run once in the check, nothing of torch's is asked again: which guard was first is not
+known then, and what else does not hold is.
 """
+
 import array
 import functools
 import itertools
@@ -46,53 +53,73 @@ import weakref
 from . import _torch_private as private
 from ._torch_order import RELATIONS, Order
 from ._torch_kinds import ASPECT, EXPLAIN
-from ._torch_values import (MAX_ITEMS, MAX_VALUE, Missing, Scope, Unreadable, attribute_of, clip, describe, evaluate,
-                            need, quiet, read, runs_program, torch_here, type_name)
+from ._torch_values import (
+    MAX_ITEMS,
+    MAX_VALUE,
+    Missing,
+    Scope,
+    Unreadable,
+    attribute_of,
+    clip,
+    describe,
+    evaluate,
+    need,
+    quiet,
+    read,
+    runs_program,
+    torch_here,
+    type_name,
+)
 
 __all__ = ["Guards", "describe"]
 
-MAX_TEXT = 4000         # characters of an expression
-MAX_SENTENCE = 1000     # of torch's sentence
-MAX_PARTS = 256         # of a guard
-MAX_CAUSES = 64         # rows of one explanation
-MAX_KNOWN = 512         # remembered messages of one entry
-MAX_CACHE = 1024        # of each cache below
-MAX_SECONDS = 0.1       # of processor time for what else would have failed; what decided is always looked at
-_CUT = -2               # in place of a guard's ordinal: the others were not all looked at
-MAX_DICT = 100_000      # items walked to find a dict's n-th key
-MAX_FINALIZERS = 20_000 # looked through for the object that a guard names by its id
+MAX_TEXT = 4000  # characters of an expression
+MAX_SENTENCE = 1000  # of torch's sentence
+MAX_PARTS = 256  # of a guard
+MAX_CAUSES = 64  # rows of one explanation
+MAX_KNOWN = 512  # remembered messages of one entry
+MAX_CACHE = 1024  # of each cache below
+# of processor time for what else would have failed; what decided is always looked at
+MAX_SECONDS = 0.1
+_CUT = -2  # in place of a guard's ordinal: the others were not all looked at
+MAX_DICT = 100_000  # items walked to find a dict's n-th key
+MAX_FINALIZERS = 20_000  # looked through for the object that a guard names by its id
 
 
-# ---- torch's texts ---------------------------------------------------------------------------------------------------
+# ---- torch's texts -------------------------------------------------------------------------------
 
 # Code up to a comment, string literals passed over whole.
 _CODE = re.compile(r"""(?:[^'"#]+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*""", re.S)
 _PLACE = re.compile(r"# ([^#\n]+?):(\d+) in ([^\s()]+)")
-_comments = {}          # comment -> where it points
-_paths = {}             # shortened path -> whole
+_comments = {}  # comment -> where it points
+_paths = {}  # shortened path -> whole
 
 
 def _split(part):
-    """The code and the comment of one verbose code part: "L['k'] == 2   # return x * k  # a/b.py:12 in f"."""
+    """The code and the comment of one verbose code part: "L['k'] == 2   # return x * k  # a/b.py:12
+    in f".
+    """
     if len(part) > 2 * MAX_TEXT:
         part = part[:MAX_TEXT] + part[-MAX_TEXT:]
     code, mark, comment = part.partition("  # ")
     if "#" in code or "\\" in code or code.count("'") % 2 or code.count('"') % 2:
         end = _CODE.match(part).end()
-        if part[end:end + 1] == "#":
-            code, comment = part[:end], part[end + 1:]
+        if part[end : end + 1] == "#":
+            code, comment = part[:end], part[end + 1 :]
         elif end == len(part):
             code, comment = part, ""
     code = code.rstrip()
     if not mark and code.endswith(")") and " (HINT: " in code:
-        code = code[:code.rindex(" (HINT: ")].rstrip()
+        code = code[: code.rindex(" (HINT: ")].rstrip()
     if "\n" in code or "\r" in code:
         code = " ".join(code.split())
     return clip(code, MAX_TEXT), comment
 
 
 def _place(comment):
-    """'File "a/b.py", line 12, in f' for a comment that ends "# a/b.py:12 in f", when that is the program's own."""
+    """'File "a/b.py", line 12, in f' for a comment that ends "# a/b.py:12 in f", when that is the
+    program's own.
+    """
     if not comment:
         return ""
     place = _comments.get(comment)
@@ -100,7 +127,7 @@ def _place(comment):
         if len(_comments) >= MAX_CACHE:
             _comments.clear()
         place = ""
-        for found in _PLACE.finditer("# " + comment[-2 * MAX_SENTENCE:]):
+        for found in _PLACE.finditer("# " + comment[-2 * MAX_SENTENCE :]):
             path, line, function = found.groups()
             if not path.lstrip("(").startswith("_dynamo/"):
                 place = 'File "%s", line %s, in %s' % (_whole_path(path.strip()), line, function)
@@ -109,8 +136,8 @@ def _place(comment):
 
 
 def _whole_path(short):
-    """torch cuts off what a path has in common with torch's own folder, and one character more. The line of source
-    beside it came from linecache, which therefore knows the whole path."""
+    """torch cuts off what a path has in common with torch's own folder, and one character more. The
+    line of source beside it came from linecache, which therefore knows the whole path."""
     whole = _paths.get(short)
     if whole is None:
         if len(_paths) >= MAX_CACHE:
@@ -120,7 +147,7 @@ def _whole_path(short):
         found = set()
         for path in list(linecache.cache):
             if type(path) is str and path.endswith(short) and os.path.isabs(path):
-                if path[len(os.path.commonpath([path, base])) + 1:] == short:
+                if path[len(os.path.commonpath([path, base])) + 1 :] == short:
                     found.add(path)
         whole = _paths[short] = found.pop() if len(found) == 1 else short
     return whole
@@ -139,9 +166,12 @@ def _sources_in(text):
 
 
 # Guards of the whole call belong to no value.
-_AMBIENT = {"GLOBAL_STATE": "global state", "DEFAULT_DEVICE": "torch.utils._device.CURRENT_DEVICE",
-            "TORCH_FUNCTION_MODE_STACK": "torch function modes",
-            "DUAL_LEVEL_MATCH": "torch.autograd.forward_ad._current_level"}
+_AMBIENT = {
+    "GLOBAL_STATE": "global state",
+    "DEFAULT_DEVICE": "torch.utils._device.CURRENT_DEVICE",
+    "TORCH_FUNCTION_MODE_STACK": "torch function modes",
+    "DUAL_LEVEL_MATCH": "torch.autograd.forward_ad._current_level",
+}
 
 
 def _ambient_source(kind, expression):
@@ -152,14 +182,29 @@ def _ambient_source(kind, expression):
     return _sources_in(expression)
 
 
-# ---- the tree --------------------------------------------------------------------------------------------------------
+# ---- the tree ------------------------------------------------------------------------------------
+
 
 class _Step:
-    """A manager on the walk through the tree, and its own guards: [(kind, source, parts, leaf), ...].
+    """A manager on the walk through the tree, and its own guards: [(kind, source, parts, leaf),
+    ...].
 
-    `said` is its source as torch's messages have it. `how` leads to it from its parent: an accessor, ("key", n) or
-    ("value", n) below an ordered dict, None for the root, "epilogue" for the guards that come last."""
-    __slots__ = ("serial", "parent", "index", "manager", "source", "said", "guards", "ordered_dict", "accessors")
+    `said` is its source as torch's messages have it. `how` leads to it from its parent: an
+    accessor, ("key", n) or ("value", n) below an ordered dict, None for the root, "epilogue" for
+    the guards that come last.
+    """
+
+    __slots__ = (
+        "serial",
+        "parent",
+        "index",
+        "manager",
+        "source",
+        "said",
+        "guards",
+        "ordered_dict",
+        "accessors",
+    )
 
     def __init__(self, serial, parent, index, manager, source):
         self.serial, self.parent, self.index, self.manager = serial, parent, index, manager
@@ -218,10 +263,14 @@ def _walk(root):
                     todo.append((key, step, ("key", place)))
         for place in range(len(children) - 1, -1, -1):
             todo.append((children[place], step, place))
-    epilogue = root.get_epilogue_lambda_guards() if hasattr(root, "get_epilogue_lambda_guards") else ()
+    epilogue = (
+        root.get_epilogue_lambda_guards() if hasattr(root, "get_epilogue_lambda_guards") else ()
+    )
     if epilogue:
         step = _Step(serial, None, "epilogue", root, "L")
-        step.guards = [(type(leaf).__name__, "L", leaf.verbose_code_parts(), leaf) for leaf in epilogue]
+        step.guards = [
+            (type(leaf).__name__, "L", leaf.verbose_code_parts(), leaf) for leaf in epilogue
+        ]
         yield step
 
 
@@ -230,12 +279,14 @@ _ORDINARY = frozenset(("GuardManager", "RootGuardManager"))
 
 
 def _mark(guard):
-    """What a guard is known by while the tree is reordered. Two guards with the same mark ask the same."""
+    """What a guard is known by while the tree is reordered. Two guards with the same mark ask the
+    same.
+    """
     kind, source, parts, _ = guard
     return hash((kind, source)) if parts is None else hash((kind, source, *parts))
 
 
-# ---- looking at a call -----------------------------------------------------------------------------------------------
+# ---- looking at a call ---------------------------------------------------------------------------
 
 # Guards that relate several values.
 _RELATIONS = frozenset(("OBJECT_ALIASING", "STORAGE_OVERLAPPING", "SYMBOLIC_SHAPE_GUARD"))
@@ -277,41 +328,49 @@ class _GuardLook:
             return type_name(type(self.value))
 
     def explain(self):
-        """[(source, expected, actual) with an aspect and a dimension where they are known, ...], None when it holds after all."""
+        """[(source, expected, actual) with an aspect and a dimension where they are known, ...],
+        None when it holds after all.
+        """
         try:
             rows = EXPLAIN[self.kind](self) if self.kind in EXPLAIN else []
         except Exception:
             rows = []
         if rows is None:
             return None
-        return [(clip(source, MAX_TEXT), clip(expected, MAX_VALUE), clip(actual, MAX_VALUE), *rest)
-                for source, expected, actual, *rest in rows] or [(self.source, clip(self.expression, MAX_VALUE), "")]
+        return [
+            (clip(source, MAX_TEXT), clip(expected, MAX_VALUE), clip(actual, MAX_VALUE), *rest)
+            for source, expected, actual, *rest in rows
+        ] or [(self.source, clip(self.expression, MAX_VALUE), "")]
 
 
 class _Look:
-    """A walk through the tree beside a call's values: what does not hold, in the order of evaluation."""
+    """A walk through the tree beside a call's values: what does not hold, in the order of
+    evaluation.
+    """
 
     def __init__(self, guards, manager, root, f_locals, f_globals):
         self.scope = Scope(manager, f_locals, f_globals)
         self.guards = guards
         self.root = root
-        self.causes = []            # (ordinal, kind, source, expected, actual, aspect, dimension): see _cause
-        self.tensors = {}           # id -> source, for NO_TENSOR_ALIASING
-        self.relations = {}         # a relation's code -> its part of `causes`
-        self.message = ""           # torch's, of the guard that failed first
-        self.cut = False            # time was over before all guards were asked
-        self.asks_program = False   # hasattr() would run code of the program's, and is not asked
-        self._alive = None          # id -> weak reference, see alive()
+        # (ordinal, kind, source, expected, actual, aspect, dimension): see _cause
+        self.causes = []
+        self.tensors = {}  # id -> source, for NO_TENSOR_ALIASING
+        self.relations = {}  # a relation's code -> its part of `causes`
+        self.message = ""  # torch's, of the guard that failed first
+        self.cut = False  # time was over before all guards were asked
+        self.asks_program = False  # hasattr() would run code of the program's, and is not asked
+        self._alive = None  # id -> weak reference, see alive()
 
     def run(self, most=MAX_CAUSES):
-        """Fills `causes`, up to MOST of them, and those after the first as far as time allows. Processor time: how busy
-        the machine is changes nothing."""
+        """Fills `causes`, up to MOST of them, and those after the first as far as time allows.
+        Processor time: how busy the machine is changes nothing."""
         ordinals = self.guards._places()
         end = time.thread_time() + MAX_SECONDS
-        values = {}                 # serial -> ("is", value), ("missing", [its source, until reported]), ("skip", None)
+        # serial -> ("is", value), ("missing", [its source, until reported]), ("skip", None)
+        values = {}
         steps = _walk(self.root)
         self._step(next(steps), values, ordinals)
-        with quiet():               # as torch does, from the root's children on
+        with quiet():  # as torch does, from the root's children on
             for step in steps:
                 if len(self.causes) >= most or most > 1 and time.thread_time() > end:
                     self.cut = len(self.causes) < most
@@ -320,7 +379,9 @@ class _Look:
         del self.causes[most:]
 
     def decide(self, ordinal):
-        """What the guard ORDINAL saw, which has ended the check: only what leads to it is read, so no time is too short."""
+        """What the guard ORDINAL saw, which has ended the check: only what leads to it is read, so
+        no time is too short.
+        """
         ordinals = self.guards._places()
         for step in _walk(self.root):
             found = [guard for guard in step.guards if ordinals.next(_mark(guard)) == ordinal]
@@ -339,7 +400,9 @@ class _Look:
         return self.causes
 
     def _cause(self, ordinal, kind, source, expected, actual, aspect=None, dimension=-1):
-        self.causes.append((ordinal, kind, source, expected, actual, aspect or ASPECT.get(kind, ""), dimension))
+        self.causes.append(
+            (ordinal, kind, source, expected, actual, aspect or ASPECT.get(kind, ""), dimension)
+        )
 
     def _step(self, step, values, ordinals):
         state, value = self._value(step, values)
@@ -396,7 +459,7 @@ class _Look:
                 self._cause(ordinal, kind, source, "its own tensor", "the same tensor as " + other)
             return False
         if kind == "MAPPING_KEYS_MATCH" and type(value) is not types.MappingProxyType:
-            return True             # torch's check would crash
+            return True  # torch's check would crash
         if kind in _RELATIONS:
             self._relation(guard, value, ordinal)
             return False
@@ -416,8 +479,9 @@ class _Look:
         return kind in _TYPE_KINDS or kind == "DICT_LENGTH" and not issubclass(type(value), dict)
 
     def _relation(self, guard, value, ordinal):
-        """A guard that stands at several values and remembers those that it has seen. torch does not let it be checked alone;
-        its expression can be asked. The last place is the one where torch notices."""
+        """A guard that stands at several values and remembers those that it has seen. torch does
+        not let it be checked alone; its expression can be asked. The last place is the one where
+        torch notices."""
         kind, parts = guard[0], tuple(guard[2])
         if parts in self.relations:
             start, end = self.relations[parts]
@@ -433,7 +497,9 @@ class _Look:
         self.relations[parts] = start, len(self.causes)
 
     def alive(self, identity):
-        """The object that torch's guard names by its id: torch left a finalizer on it when it made the guard."""
+        """The object that torch's guard names by its id: torch left a finalizer on it when it made
+        the guard.
+        """
         if self._alive is None:
             self._alive = {}
             for info in list(getattr(weakref.finalize, "_registry", {}).values())[-MAX_FINALIZERS:]:
@@ -445,22 +511,49 @@ class _Look:
         return found() if found is not None else None
 
     def _ordered_dict(self, step, value, ordinal):
-        """torch checks type and length of such a dict itself, and says what it wanted only when that decided."""
+        """torch checks type and length of such a dict itself, and says what it wanted only when
+        that decided.
+        """
         manager, kind, source = step.manager, type(value), step.source
-        wanted = manager.get_type_of_guarded_value() if hasattr(manager, "get_type_of_guarded_value") else None
+        wanted = (
+            manager.get_type_of_guarded_value()
+            if hasattr(manager, "get_type_of_guarded_value")
+            else None
+        )
         if issubclass(type(wanted), type) and kind is not wanted:
-            self._cause(ordinal, "DICT_LENGTH", "type(%s)" % source, type_name(wanted), type_name(kind), "type")
+            self._cause(
+                ordinal,
+                "DICT_LENGTH",
+                "type(%s)" % source,
+                type_name(wanted),
+                type_name(kind),
+                "type",
+            )
             return True
         if not issubclass(kind, dict) or self.message == "TYPE_MISMATCH(%s)" % source:
-            self._cause(ordinal, "DICT_LENGTH", "type(%s)" % source, "dict", type_name(kind), "type")
+            self._cause(
+                ordinal, "DICT_LENGTH", "type(%s)" % source, "dict", type_name(kind), "type"
+            )
             return True
         head = "len(%s) != " % source
         if self.message.startswith(head):
-            self._cause(ordinal, "DICT_LENGTH", "len(%s)" % source, self.message[len(head):], "%d" % dict.__len__(value))
+            self._cause(
+                ordinal,
+                "DICT_LENGTH",
+                "len(%s)" % source,
+                self.message[len(head) :],
+                "%d" % dict.__len__(value),
+            )
         else:
             least = max(manager.get_key_value_managers(), default=-1) + 1
             if dict.__len__(value) < least:
-                self._cause(ordinal, "DICT_LENGTH", "len(%s)" % source, "%d or more" % least, "%d" % dict.__len__(value))
+                self._cause(
+                    ordinal,
+                    "DICT_LENGTH",
+                    "len(%s)" % source,
+                    "%d or more" % least,
+                    "%d" % dict.__len__(value),
+                )
         return False
 
 
@@ -478,7 +571,8 @@ def _once(causes):
     return list(found.values())
 
 
-# ---- an entry's guards -----------------------------------------------------------------------------------------------
+# ---- an entry's guards ---------------------------------------------------------------------------
+
 
 class _Places:
     """Gives guards of the tree as it is now their ordinals from birth."""
@@ -501,16 +595,28 @@ class _Places:
 
 
 class Guards:
-    """The guards of one entry. Holds texts only: the entry's guard manager weakly, nothing of the program."""
+    """The guards of one entry. Holds texts only: the entry's guard manager weakly, nothing of the
+    program.
+    """
 
-    __slots__ = ("rows", "_manager", "_marks", "_known", "_known_tensors", "_order", "_instead",
-                 "_hasattrs", "__weakref__")
+    __slots__ = (
+        "rows",
+        "_manager",
+        "_marks",
+        "_known",
+        "_known_tensors",
+        "_order",
+        "_instead",
+        "_hasattrs",
+        "__weakref__",
+    )
 
     def __init__(self, guard_manager):
         self._manager = weakref.ref(guard_manager)
-        self._known = {}            # (torch's message, its count) -> ordinal, in the present order
-        self._known_tensors = {}    # the same for TENSOR_MATCH, whose messages have numbers in them: (source, count)
-        self._hasattrs = []         # their code: see asks_program()
+        self._known = {}  # (torch's message, its count) -> ordinal, in the present order
+        # the same for TENSOR_MATCH, whose messages have numbers in them: (source, count)
+        self._known_tensors = {}
+        self._hasattrs = []  # their code: see asks_program()
         rows, marks = [], array.array("q")
         order = Order(guard_manager.root)
         for step in _walk(guard_manager.root):
@@ -533,14 +639,19 @@ class Guards:
             if kind == "HASATTR":
                 base, _, name = source.rpartition(".")
                 return kind, source, "hasattr(%s, %r)" % (base, name), ""
-            return kind, source, "%s exists" % source if kind == "EXISTS" else "type and length of %s" % source, ""
+            return (
+                kind,
+                source,
+                "%s exists" % source if kind == "EXISTS" else "type and length of %s" % source,
+                "",
+            )
         expression, comment = _split(parts[0]) if parts else ("", "")
         place = _place(comment)
         if len(parts) > 1:
             codes, tail = [expression], "  # " + comment
             for part in parts[1:MAX_PARTS]:
-                if comment and part.endswith(tail):     # mostly the same
-                    codes.append(part[:-len(tail)].rstrip())
+                if comment and part.endswith(tail):  # mostly the same
+                    codes.append(part[: -len(tail)].rstrip())
                 else:
                     code, other = _split(part)
                     codes.append(code)
@@ -556,8 +667,10 @@ class Guards:
         return _Places(self._marks)
 
     def _asks_program(self, scope):
-        """Would a guard that has been asked run code of the program's when it is asked once more, a __getattr__, a property?
-        Where classes are guarded first torch reads no such attribute; hasattr() it asks of any object."""
+        """Would a guard that has been asked run code of the program's when it is asked once more, a
+        __getattr__, a property? Where classes are guarded first torch reads no such attribute;
+        hasattr() it asks of any object.
+        """
         return any(runs_program(code, scope) for code in self._hasattrs)
 
     def order(self):
@@ -567,7 +680,9 @@ class Guards:
             return []
         try:
             places = self._places()
-            return [places.next(_mark(guard)) for step in _walk(manager.root) for guard in step.guards]
+            return [
+                places.next(_mark(guard)) for step in _walk(manager.root) for guard in step.guards
+            ]
         except Exception:
             return []
 
@@ -607,14 +722,16 @@ class Guards:
                     changed = self._order.missed(manager.root)
             except Exception:
                 ran = 0
-        if changed:                 # other guards are counted before them from now on
+        if changed:  # other guards are counted before them from now on
             self._known.clear()
             self._known_tensors.clear()
         return ordinal, ran, str(self._order.ordinals()) if changed else None
 
     @staticmethod
     def _ask(root, f_locals):
-        """torch's answer to why; None when it raises instead, for example from a metaclass's __str__."""
+        """torch's answer to why; None when it raises instead, for example from a metaclass's
+        __str__.
+        """
         try:
             return root.check_verbose(f_locals)
         except Exception:
@@ -623,9 +740,10 @@ class Guards:
     def _first(self, manager, root, info, f_locals, f_globals):
         """The ordinal of the guard that ended the check that INFO is about, -1 if none is known,
         and torch's count."""
-        if info is None:            # torch's check raised
+        if info is None:  # torch's check raised
             parts, count = [], 0
-        elif info.result:           # by now it holds: something raised in the check, or what it looked at has changed
+        # by now it holds: something raised in the check, or what it looked at has changed
+        elif info.result:
             return -1, 0
         else:
             parts, count = info.verbose_code_parts, info.num_guards_executed
@@ -661,12 +779,13 @@ class Guards:
         """Finds the guard that said PARTS after torch had counted COUNT leaves: (its ordinal, the
         tensor's source), None where nothing fits.
 
-        torch's count leaves out what is no leaf, and what an ordered dict has before its keys; so it is counted along
-        in the same way."""
+        torch's count leaves out what is no leaf, and what an ordered dict has before its keys; so
+        it is counted along in the same way."""
         places, counted, message = self._places(), 0, parts[0] if parts else ""
         said, loosely, reached = None, [], None
-        inside = {}                 # ordered dicts: torch's count on entering
-        pending = []                # managers whose first guard is still to come: (step, torch's count on entering)
+        inside = {}  # ordered dicts: torch's count on entering
+        # managers whose first guard is still to come: (step, torch's count on entering)
+        pending = []
         for step in _walk(root):
             if type(step.index) is tuple and step.parent.serial in inside:
                 counted = inside.pop(step.parent.serial)
@@ -677,28 +796,42 @@ class Guards:
             for kind, source, texts, leaf in step.guards:
                 ordinal = places.next(_mark((kind, source, texts, leaf)))
                 for above, entered in pending:
-                    # Nothing of what ABOVE leads to was asked: it could not be reached, or its dict is another one.
-                    if entered == count and above.parent is not None and above.said in message \
-                            and (reached is None or len(above.said) >= len(reached[1])):
+                    # Nothing of what ABOVE leads to was asked: it could not be reached, or its dict
+                    # is another one.
+                    if (
+                        entered == count
+                        and above.parent is not None
+                        and above.said in message
+                        and (reached is None or len(above.said) >= len(reached[1]))
+                    ):
                         reached = ordinal, above.said
                 pending = []
                 if leaf is None:
                     continue
                 counted += 1
                 # a shape guard in C++ adds a part that has the call's numbers in it
-                if texts == parts or kind == "SYMBOLIC_SHAPE_GUARD" and texts == parts[:len(texts)]:
+                if (
+                    texts == parts
+                    or kind == "SYMBOLIC_SHAPE_GUARD"
+                    and texts == parts[: len(texts)]
+                ):
                     if counted == count:
                         return ordinal, None
                     loosely.append(ordinal)
                 elif counted == count and said is None:
-                    if kind == "TENSOR_MATCH" and message.startswith(("tensor '%s' " % source,
-                                                                      "expected type of '%s'" % source)):
+                    if kind == "TENSOR_MATCH" and message.startswith(
+                        ("tensor '%s' " % source, "expected type of '%s'" % source)
+                    ):
                         return ordinal, source if message.startswith("tensor") else None
-                    if kind == "GLOBAL_STATE" and message.startswith("GLOBAL_STATE") \
-                            or kind == "NO_TENSOR_ALIASING" and message.startswith("Duplicate tensor"):
+                    if (
+                        kind == "GLOBAL_STATE"
+                        and message.startswith("GLOBAL_STATE")
+                        or kind == "NO_TENSOR_ALIASING"
+                        and message.startswith("Duplicate tensor")
+                    ):
                         return ordinal, None
                     if kind.startswith("LAMBDA_GUARD"):
-                        said = ordinal              # it raised: the message is the exception's
+                        said = ordinal  # it raised: the message is the exception's
         if reached is not None:
             return reached[0], None
         if len(loosely) == 1:
@@ -714,13 +847,21 @@ class Guards:
         return False
 
     def causes(self, f_locals, f_globals):
-        """What explain() says in the order in which the extension reads it: as of a tree of ours, then torch's own."""
-        return [(ordinal, expected, actual, aspect, dimension, kind, source, text)
-                for ordinal, kind, source, expected, actual, aspect, dimension, text in self.explain(f_locals, f_globals)]
+        """What explain() says in the order in which the extension reads it: as of a tree of ours,
+        then torch's own.
+        """
+        return [
+            (ordinal, expected, actual, aspect, dimension, kind, source, text)
+            for ordinal, kind, source, expected, actual, aspect, dimension, text in self.explain(
+                f_locals, f_globals
+            )
+        ]
 
     def explain(self, f_locals, f_globals):
-        """Every guard that does not hold now, the one that ended the check first: (ordinal, kind, source, expected,
-        actual, aspect, dimension, text). One guard may have several rows: each property of a tensor is one. Empty when all hold."""
+        """Every guard that does not hold now, the one that ended the check first: (ordinal, kind,
+        source, expected, actual, aspect, dimension, text). One guard may have several rows: each
+        property of a tensor is one. Empty when all hold.
+        """
         manager = self._manager()
         if manager is None:
             return []
@@ -733,7 +874,11 @@ class Guards:
                 return []
             parts = list(info.verbose_code_parts) if info is not None else []
             look.message = str(parts[0]) if parts else ""
-            first = -1 if look.asks_program else self._first(manager, root, info, f_locals, f_globals)[0]
+            first = (
+                -1
+                if look.asks_program
+                else self._first(manager, root, info, f_locals, f_globals)[0]
+            )
             try:
                 look.run()
             except Exception:
@@ -747,11 +892,40 @@ class Guards:
             if self._instead is not None and self._instead[0] == first:
                 first = self._instead[1]
                 causes = self._had_failed(causes, first)
-            rows = self._sorted(causes, first, parts) if not look.asks_program else [
-                (-1, "", "", "", "", "", -1, "it did not hold when it was checked; asking which one would run the program's code again"),
-                *(private.cause(*cause, clip(self.rows[cause[0]][2], MAX_SENTENCE)) for cause in causes[:MAX_CAUSES])]
+            rows = (
+                self._sorted(causes, first, parts)
+                if not look.asks_program
+                else [
+                    (
+                        -1,
+                        "",
+                        "",
+                        "",
+                        "",
+                        "",
+                        -1,
+                        "it did not hold when it was checked; asking which one would run the "
+                        "program's code again",
+                    ),
+                    *(
+                        private.cause(*cause, clip(self.rows[cause[0]][2], MAX_SENTENCE))
+                        for cause in causes[:MAX_CAUSES]
+                    ),
+                ]
+            )
             if look.cut:
-                rows.append((_CUT, "", "", "", "", "", -1, "not every guard was looked at: there was no time for more"))
+                rows.append(
+                    (
+                        _CUT,
+                        "",
+                        "",
+                        "",
+                        "",
+                        "",
+                        -1,
+                        "not every guard was looked at: there was no time for more",
+                    )
+                )
             return rows
         except Exception:
             return []
@@ -766,14 +940,17 @@ class Guards:
             if cause[1] != kind or not tensors and self.rows[cause[0]][2] != expression:
                 others.append(cause)
             elif tensors and cause[2] != source:
-                made.append((first, kind, source, cause[3], "the same tensor as " + cause[2],
-                             *cause[5:]))
+                made.append(
+                    (first, kind, source, cause[3], "the same tensor as " + cause[2], *cause[5:])
+                )
             else:
                 made.append((first, *cause[1:]))
         return made + others
 
     def _sorted(self, causes, first, parts):
-        """The deciding guard's rows first, with torch's sentence; the others with the code that they are."""
+        """The deciding guard's rows first, with torch's sentence; the others with the code that
+        they are.
+        """
         if first < 0 and causes:
             first = causes[0][0]
         # torch has found that those before it hold: what we could not find there is our fault
@@ -782,17 +959,25 @@ class Guards:
         decided = [cause for cause in causes if cause[0] == first]
         if not decided:
             kind, source, expression = self.rows[first][:3] if first >= 0 else ("", "", "")
-            decided = [(first, kind, source, clip(expression, MAX_VALUE), "", ASPECT.get(kind, ""), -1)]
+            decided = [
+                (first, kind, source, clip(expression, MAX_VALUE), "", ASPECT.get(kind, ""), -1)
+            ]
         rows = []
         for number, cause in enumerate(_once(decided)):
-            if len(parts) > 1:      # a shape guard: the part that this row is about, or all of them
-                rows.append((*cause, _sentence([p for p in parts if _split(p)[0] == cause[3]] or parts)))
+            if len(parts) > 1:  # a shape guard: the part that this row is about, or all of them
+                rows.append(
+                    (*cause, _sentence([p for p in parts if _split(p)[0] == cause[3]] or parts))
+                )
             else:
                 rows.append((*cause, _sentence(parts) if number == 0 else ""))
         seen = {first}
         for cause in _once(causes):
             if cause[0] != first and not any(cause[2:] == other[2:7] for other in rows):
-                text = "" if cause[0] in seen or cause[0] < 0 else clip(self.rows[cause[0]][2], MAX_SENTENCE)
+                text = (
+                    ""
+                    if cause[0] in seen or cause[0] < 0
+                    else clip(self.rows[cause[0]][2], MAX_SENTENCE)
+                )
                 seen.add(cause[0])
                 rows.append((*cause, text))
         return [private.cause(*cause) for cause in rows[:MAX_CAUSES]]

@@ -3,27 +3,41 @@
 Runs in: the traced process, when _torch_guards has found a guard that does not hold.
 
     EXPLAIN["TENSOR_MATCH"](look)    [(source, expected, actual), ...], None when it holds after all
-    ASPECT["EQUALS_MATCH"]           "value": what the guards of a kind look at, as recompile_cause.aspect
+    ASPECT["EQUALS_MATCH"]           "value": what the guards of a kind look at, as
+                                     recompile_cause.aspect
 """
+
 import ast
 import json
 import re
 import sys
 import types
 
-from ._torch_values import (MAX_ITEMS, MAX_VALUE, SIMPLE, clip, describe, evaluate, name_of, parse, qualname,
-                            torch_here, type_name)
+from ._torch_values import (
+    MAX_ITEMS,
+    MAX_VALUE,
+    SIMPLE,
+    clip,
+    describe,
+    evaluate,
+    name_of,
+    parse,
+    qualname,
+    torch_here,
+    type_name,
+)
 
-# Each of these: (guard's look) -> [(source, expected, actual), ...], with (..., aspect) or (..., aspect, dimension) where
-# that is not the kind's. A look has: kind, source, expression, codes (the
-# expression's parts), value, leaf, look (the whole walk). An empty list leaves it to the expression alone.
+# Each of these: (guard's look) -> [(source, expected, actual), ...], with (..., aspect) or (...,
+# aspect, dimension) where that is not the kind's. A look has: kind, source, expression, codes (the
+# expression's parts), value, leaf, look (the whole walk). An empty list leaves it to the expression
+# alone.
 
 
 def _wanted(look):
     """The right side of "source == value"."""
     head = look.source + " == "
     if look.expression.startswith(head):
-        return look.expression[len(head):]
+        return look.expression[len(head) :]
     found = look.expression.rpartition(" == ")
     return found[2] if found[1] else ""
 
@@ -51,7 +65,7 @@ def _length(look):
         actual = "%d" % base.__len__(look.value)
     else:
         try:
-            actual = "%d" % len(look.value)         # as torch asked it
+            actual = "%d" % len(look.value)  # as torch asked it
         except Exception:
             actual = type_name(kind)
     return [(look.source, expected, actual)]
@@ -70,10 +84,17 @@ def _type(look):
             expected = expected[8:-2]
         if not expected:
             kind = look.look.alive(int(found.group(1)))
-            expected = type_name(kind) if issubclass(type(kind), type) else "class at %#x" % int(found.group(1))
+            expected = (
+                type_name(kind)
+                if issubclass(type(kind), type)
+                else "class at %#x" % int(found.group(1))
+            )
     actual = type_name(type(look.value))
-    if expected == actual:          # made anew: the same name for two classes
-        expected, actual = "%s at %#x" % (expected, int(found.group(1))), "%s at %#x" % (actual, id(type(look.value)))
+    if expected == actual:  # made anew: the same name for two classes
+        expected, actual = "%s at %#x" % (expected, int(found.group(1))), "%s at %#x" % (
+            actual,
+            id(type(look.value)),
+        )
     return [(look.source, expected, actual)]
 
 
@@ -84,24 +105,38 @@ def _identity(look):
     if found:
         identity = int(found.group(1))
         if identity in _CONSTANTS:  # torch 2.6: None, where others ask NONE_MATCH
-            return [(look.source, _CONSTANTS[identity], describe(value) if actual == type_name(type(value)) else actual)]
+            return [
+                (
+                    look.source,
+                    _CONSTANTS[identity],
+                    describe(value) if actual == type_name(type(value)) else actual,
+                )
+            ]
         thing = look.look.alive(identity)
         expected = name_of(thing, type(thing)) if thing is not None else ""
         if not expected:
             kind = (found.group(2) or "").strip()
-            expected = "%s at %#x" % (kind[8:-2] if kind.startswith("<class '") else "object", identity)
+            expected = "%s at %#x" % (
+                kind[8:-2] if kind.startswith("<class '") else "object",
+                identity,
+            )
             actual = "%s at %#x" % (actual, id(value))
-        elif expected == actual:    # made anew: a lambda, a module
+        elif expected == actual:  # made anew: a lambda, a module
             expected, actual = "%s at %#x" % (expected, identity), "%s at %#x" % (actual, id(value))
     return [(look.source, expected, actual)]
 
 
-_TENSOR = re.compile(r"(?:, (?P<type>.*?))?, DispatchKeySet\((?P<keys>[^)]*)\), (?P<dtype>torch\.\w+), "
-                     r"device=(?P<device>\w+), requires_grad=(?P<grad>\w+), size=\[(?P<size>[^\]]*)\], "
-                     r"stride=\[(?P<stride>[^\]]*)\]\)$", re.S)
+_TENSOR = re.compile(
+    r"(?:, (?P<type>.*?))?, DispatchKeySet\((?P<keys>[^)]*)\), (?P<dtype>torch\.\w+), "
+    r"device=(?P<device>\w+), requires_grad=(?P<grad>\w+), size=\[(?P<size>[^\]]*)\], "
+    r"stride=\[(?P<stride>[^\]]*)\]\)$",
+    re.S,
+)
 _DEVICES = {"privateuse1": "privateuseone"}
-_KEY_DEVICE = re.compile(r"^(?:Autograd|SparseCsr|Sparse|Quantized|NestedTensor)?"
-                         r"(CPU|CUDA|HIP|XLA|MPS|IPU|XPU|HPU|VE|Lazy|Meta|MTIA|MAIA|PrivateUse\d)$")
+_KEY_DEVICE = re.compile(
+    r"^(?:Autograd|SparseCsr|Sparse|Quantized|NestedTensor)?"
+    r"(CPU|CUDA|HIP|XLA|MPS|IPU|XPU|HPU|VE|Lazy|Meta|MTIA|MAIA|PrivateUse\d)$"
+)
 
 
 def _key_names(text):
@@ -118,8 +153,10 @@ def _device_of(keys):
 
 
 def _numbers(text):
-    """"3, None, s0" -> [3, None, None]: what is not a number was not asked."""
-    return [int(n) if n.strip().lstrip("-").isdigit() else None for n in text.split(",") if n.strip()]
+    """ "3, None, s0" -> [3, None, None]: what is not a number was not asked."""
+    return [
+        int(n) if n.strip().lstrip("-").isdigit() else None for n in text.split(",") if n.strip()
+    ]
 
 
 def _dense(sizes, strides):
@@ -145,9 +182,12 @@ def _tensor_match(look):
         actual = qualname(kind) if issubclass(kind, torch.Tensor) else type_name(kind)
         return [("type(%s)" % name, wanted_type or "Tensor", actual, "type")]
     rows = []
-    keys = (torch._C._dispatch_keys(value) | torch._C._dispatch_tls_local_include_set()) \
-        - torch._C._dispatch_tls_local_exclude_set()
-    wanted, seen = _key_names(found.group("keys")), _key_names(repr(keys).partition("(")[2].rstrip(")"))
+    keys = (
+        torch._C._dispatch_keys(value) | torch._C._dispatch_tls_local_include_set()
+    ) - torch._C._dispatch_tls_local_exclude_set()
+    wanted, seen = _key_names(found.group("keys")), _key_names(
+        repr(keys).partition("(")[2].rstrip(")")
+    )
     device, index = _device_of(wanted) or value.device.type, found.group("device")
     expected, actual = device, value.device.type
     if index != "None" or value.device.index is not None:
@@ -156,12 +196,25 @@ def _tensor_match(look):
         rows.append((name + ".device", expected, actual, "device"))
     elif set(wanted) != set(seen):
         lost, new = [k for k in wanted if k not in seen], [k for k in seen if k not in wanted]
-        rows.append(("torch._C._dispatch_keys(%s)" % name, ", ".join(lost + ["not " + k for k in new]),
-                     ", ".join(new + ["not " + k for k in lost]), "dispatch_keys"))
+        rows.append(
+            (
+                "torch._C._dispatch_keys(%s)" % name,
+                ", ".join(lost + ["not " + k for k in new]),
+                ", ".join(new + ["not " + k for k in lost]),
+                "dispatch_keys",
+            )
+        )
     if found.group("dtype") != str(value.dtype):
         rows.append((name + ".dtype", found.group("dtype"), str(value.dtype), "dtype"))
     if found.group("grad") != str(value.requires_grad):
-        rows.append((name + ".requires_grad", found.group("grad"), str(value.requires_grad), "requires_grad"))
+        rows.append(
+            (
+                name + ".requires_grad",
+                found.group("grad"),
+                str(value.requires_grad),
+                "requires_grad",
+            )
+        )
     sizes, strides = _numbers(found.group("size")), _numbers(found.group("stride"))
     if len(sizes) != value.dim():
         rows.append((name + ".ndim", "%d" % len(sizes), "%d" % value.dim(), "ndim"))
@@ -172,8 +225,11 @@ def _tensor_match(look):
     if value.layout is torch.strided:
         steps = list(value.stride())
         if not (off and _dense(sizes, strides) is not False and _dense(actual, steps)):
-            rows += [("%s.stride()[%d]" % (name, i), "%d" % n, str(steps[i]), "stride", i)
-                     for i, n in enumerate(strides) if n is not None and n != steps[i]]
+            rows += [
+                ("%s.stride()[%d]" % (name, i), "%d" % n, str(steps[i]), "stride", i)
+                for i, n in enumerate(strides)
+                if n is not None and n != steps[i]
+            ]
     return rows
 
 
@@ -185,7 +241,13 @@ def _contains(look):
     found = _QUOTED.search(look.expression) if "___dict_contains" in look.expression else None
     what = found.group(1) if found else look.expression.rpartition(", ")[2].rstrip(")")
     lacks = look.expression.startswith("not ")
-    return [(look.source, "lacks " + what if lacks else "has " + what, "has " + what if lacks else "lacks " + what)]
+    return [
+        (
+            look.source,
+            "lacks " + what if lacks else "has " + what,
+            "has " + what if lacks else "lacks " + what,
+        )
+    ]
 
 
 def _no_attribute(look):
@@ -198,7 +260,9 @@ _MARKING = re.compile(r"'(_dynamo_\w+)'")
 
 
 def _marking(look):
-    """mark_dynamic() and its like put attributes on tensors; each part of the guard asks about one."""
+    """mark_dynamic() and its like put attributes on tensors; each part of the guard asks about
+    one.
+    """
     rows = []
     fields = object.__getattribute__(look.value, "__dict__")
     for code in look.codes:
@@ -207,8 +271,13 @@ def _marking(look):
             continue
         name = found.group(1)
         subset = re.search(r"issubset\((.*?)\)\)", code)
-        rows.append(("%s.%s" % (look.source, name), "within " + subset.group(1) if subset else "missing",
-                     describe(fields[name]) if name in fields else "missing"))
+        rows.append(
+            (
+                "%s.%s" % (look.source, name),
+                "within " + subset.group(1) if subset else "missing",
+                describe(fields[name]) if name in fields else "missing",
+            )
+        )
     return rows
 
 
@@ -234,20 +303,37 @@ def _default_device(look):
 
 
 def _modes(look):
-    """The types of the torch function modes in force. Those expected are in torch's own Python version of the check."""
+    """The types of the torch function modes in force. Those expected are in torch's own Python
+    version of the check.
+    """
     torch, expected = torch_here(), ""
     check = look.look.scope.helpers.get("___check_torch_function_mode_stack")
     if type(check) is types.FunctionType and "types" in check.__code__.co_freevars:
         cell = check.__closure__[check.__code__.co_freevars.index("types")].cell_contents
         expected = "[%s]" % ", ".join(type_name(kind) for kind in cell[:MAX_ITEMS])
     count = torch._C._len_torch_function_stack()
-    actual = [type_name(type(torch._C._get_function_stack_at(i))) for i in range(min(count, MAX_ITEMS))]
+    actual = [
+        type_name(type(torch._C._get_function_stack_at(i))) for i in range(min(count, MAX_ITEMS))
+    ]
     return [(look.source, expected, "[%s]" % ", ".join(actual))]
 
 
 _AUTOCAST = ("cpu", "cuda", "mtia", "maia", "xpu", "ipu", "hpu", "xla", "privateuseone", "mps")
-_DTYPES = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64",
-           8: "complex32", 9: "complex64", 10: "complex128", 11: "bool", 15: "bfloat16"}
+_DTYPES = {
+    0: "uint8",
+    1: "int8",
+    2: "int16",
+    3: "int32",
+    4: "int64",
+    5: "float16",
+    6: "float32",
+    7: "float64",
+    8: "complex32",
+    9: "complex64",
+    10: "complex128",
+    11: "bool",
+    15: "bfloat16",
+}
 
 
 def _flags(state):
@@ -259,26 +345,34 @@ def _flags(state):
             for i, enabled in enumerate(value.get("enabled", ())):
                 device = _AUTOCAST[i] if i < len(_AUTOCAST) else i
                 flags["autocast(%s)_enabled" % device] = enabled
-                flags["autocast(%s)_dtype" % device] = _DTYPES.get((value.get("dtype") or {i: None})[i])
+                flags["autocast(%s)_dtype" % device] = _DTYPES.get(
+                    (value.get("dtype") or {i: None})[i]
+                )
         elif name.startswith("allow_") and type(value) is int and value in (0, 1):
             flags[name] = bool(value)
         else:
-            flags[name] = "torch." + _DTYPES[value] if name == "default_dtype" and value in _DTYPES else value
+            flags[name] = (
+                "torch." + _DTYPES[value] if name == "default_dtype" and value in _DTYPES else value
+            )
     return flags
 
 
 def _flag_now(torch, name):
     """For a torch whose state cannot be listed."""
-    asked = {"grad_mode": torch.is_grad_enabled, "torch_function": torch._C._is_torch_function_enabled,
-             "deterministic_algorithms": torch.are_deterministic_algorithms_enabled,
-             "deterministic_algorithms_warn_only": torch.is_deterministic_algorithms_warn_only_enabled,
-             "num_threads": torch.get_num_threads, "default_dtype": torch.get_default_dtype}.get(name)
+    asked = {
+        "grad_mode": torch.is_grad_enabled,
+        "torch_function": torch._C._is_torch_function_enabled,
+        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled,
+        "deterministic_algorithms_warn_only": torch.is_deterministic_algorithms_warn_only_enabled,
+        "num_threads": torch.get_num_threads,
+        "default_dtype": torch.get_default_dtype,
+    }.get(name)
     return asked() if asked else None
 
 
 def _state_text(guard):
     """What a GlobalStateGuard of torch's compares with, JSON; None: this torch does not say."""
-    for name in ("__getstate__", "dump"):       # dump: torch 2.7 to 2.9
+    for name in ("__getstate__", "dump"):  # dump: torch 2.7 to 2.9
         said = getattr(guard, name, None)
         text = said() if said is not None else None
         if type(text) is str:
@@ -298,13 +392,22 @@ def _global_state(look):
         rows = []
         for name in changed:
             now = _flag_now(torch, name)
-            rows.append((name, str(not now) if type(now) is bool else "", "" if now is None else str(now)))
+            rows.append(
+                (name, str(not now) if type(now) is bool else "", "" if now is None else str(now))
+            )
         return rows
-    was, now = _flags(json.loads(before)), _flags(json.loads(_state_text(torch._C._dynamo.guards.GlobalStateGuard())))
+    was, now = _flags(json.loads(before)), _flags(
+        json.loads(_state_text(torch._C._dynamo.guards.GlobalStateGuard()))
+    )
     names = [name for name in was if was[name] != now.get(name)]
-    # In the order in which torch compares them: whoever asks wants the first to be the one that decided. Up to torch 2.9
-    # all of autocast is one name.
-    names = [name for said in changed for name in names if name == said or said == "autocast" and name.startswith(said)] or names
+    # In the order in which torch compares them: whoever asks wants the first to be the one that
+    # decided. Up to torch 2.9 all of autocast is one name.
+    names = [
+        name
+        for said in changed
+        for name in names
+        if name == said or said == "autocast" and name.startswith(said)
+    ] or names
     return [(name, str(was[name]), str(now.get(name))) for name in names]
 
 
@@ -331,7 +434,11 @@ def _only_number(tree, sources):
     number dynamic, and constant after all. None: the expression asks something else."""
     if len(sources) != 1 or _OF_SHAPE.search(sources[0]):
         return None
-    if not isinstance(tree, ast.Compare) or len(tree.ops) != 1 or not isinstance(tree.ops[0], ast.Eq):
+    if (
+        not isinstance(tree, ast.Compare)
+        or len(tree.ops) != 1
+        or not isinstance(tree.ops[0], ast.Eq)
+    ):
         return None
     sides = [ast.unparse(tree.left), ast.unparse(tree.comparators[0])]
     if sources[0] not in sides:
@@ -349,7 +456,9 @@ _OF_SHAPE = re.compile(r"\.(size|stride)\(\)\[(\d+)\]$")
 
 
 def _expressions(look):
-    """Guards that are expressions over the whole call: those that are broken, and the values that broke them."""
+    """Guards that are expressions over the whole call: those that are broken, and the values that
+    broke them.
+    """
     rows, unknown = [], False
     for code in look.codes:
         if "saved_tensors_hooks ids == " in code:
@@ -368,7 +477,7 @@ def _expressions(look):
             rows.append((", ".join(sources), words[not same], words[same], "relation"))
             continue
         number = _only_number(tree, sources)
-        if number:              # as EQUALS_MATCH says it, which other entries of the function have
+        if number:  # as EQUALS_MATCH says it, which other entries of the function have
             value = evaluate(sources[0], look.look.scope)
             rows.append(_equals_row(sources[0], clip(number, MAX_VALUE), value))
             continue
@@ -377,8 +486,16 @@ def _expressions(look):
         aspect = (found[1], int(found[2])) if found else ("relation",) if len(sources) > 1 else ()
         if len(sources) == 1 and not found and _is_arithmetic(tree):
             aspect = ("value",)
-        rows.append((", ".join(sources[:MAX_ITEMS]) or look.source, clip(code, MAX_VALUE), ", ".join(values), *aspect))
-    # When none of those on the whole call is broken, they fail because others do: a source leads nowhere.
+        rows.append(
+            (
+                ", ".join(sources[:MAX_ITEMS]) or look.source,
+                clip(code, MAX_VALUE),
+                ", ".join(values),
+                *aspect,
+            )
+        )
+    # When none of those on the whole call is broken, they fail because others do: a source leads
+    # nowhere.
     return rows if rows or unknown or not look.ambient else None
 
 
@@ -386,12 +503,18 @@ def _hooks(code):
     """Hooks that torch.autograd.graph.saved_tensors_hooks() has put in force."""
     module = sys.modules.get("torch._functorch._aot_autograd.utils")
     hooks = module.top_saved_tensors_hooks() if module is not None else None
-    actual = "None" if hooks is None else "(%s)" % ", ".join(name_of(h, type(h)) for h in tuple(hooks)[:2])
+    actual = (
+        "None"
+        if hooks is None
+        else "(%s)" % ", ".join(name_of(h, type(h)) for h in tuple(hooks)[:2])
+    )
     return "saved tensors hooks", code.rpartition(" == ")[2], actual
 
 
 def _overlapping(look):
-    """Which tensors share memory; torch's guard names those that should and those that should not."""
+    """Which tensors share memory; torch's guard names those that should and those that should
+    not.
+    """
     try:
         call = ast.parse(look.expression, mode="eval").body
         should = [ast.unparse(node) for node in call.keywords[0].value.elts]
@@ -403,38 +526,92 @@ def _overlapping(look):
     actual = [names[i] for i in sorted(shared)]
     if set(actual) == set(should):
         return None
-    return [(", ".join(names), "sharing memory: %s" % (", ".join(should) or "none"),
-             "sharing memory: %s" % (", ".join(actual) or "none"))]
+    return [
+        (
+            ", ".join(names),
+            "sharing memory: %s" % (", ".join(should) or "none"),
+            "sharing memory: %s" % (", ".join(actual) or "none"),
+        )
+    ]
 
 
 def _constant(expected):
     return lambda look: [(look.source, expected, describe(look.value))]
 
 
-# What guards of a kind look at, where a row does not say it itself. schemas/embed.sh reads these lines for `dyntrace import`, too.
+# What guards of a kind look at, where a row does not say it itself. schemas/embed.sh reads these
+# lines for `dyntrace import`, too.
 ASPECT = {
-    "EQUALS_MATCH": "value", "CONSTANT_MATCH": "value", "TRUE_MATCH": "value", "FALSE_MATCH": "value", "NONE_MATCH": "value",
-    "NOT_NONE": "value", "FLOAT_IS_NAN": "value", "COMPLEX_IS_NAN": "value", "RANGE_ITERATOR_MATCH": "value",
-    "TYPE_MATCH": "type", "FAKE_SCRIPT_TYPE_MATCH": "type", "ID_MATCH": "identity", "NO_TENSOR_ALIASING": "relation",
-    "LENGTH_CHECK": "length", "DICT_LENGTH": "length", "TUPLE_ITERATOR_LEN": "length", "DICT_CONTAINS": "keys",
-    "SET_CONTAINS": "keys", "MAPPING_KEYS_MATCH": "keys", "DICT_VERSION": "keys", "HASATTR": "attribute", "NO_HASATTR": "attribute",
-    "EXISTS": "attribute", "GLOBAL_STATE": "state", "DEFAULT_DEVICE": "state", "TORCH_FUNCTION_MODE_STACK": "state",
-    "DUAL_LEVEL_MATCH": "state", "OBJECT_ALIASING": "relation", "STORAGE_OVERLAPPING": "relation", "WEAKREF_ALIVE": "alive",
+    "EQUALS_MATCH": "value",
+    "CONSTANT_MATCH": "value",
+    "TRUE_MATCH": "value",
+    "FALSE_MATCH": "value",
+    "NONE_MATCH": "value",
+    "NOT_NONE": "value",
+    "FLOAT_IS_NAN": "value",
+    "COMPLEX_IS_NAN": "value",
+    "RANGE_ITERATOR_MATCH": "value",
+    "TYPE_MATCH": "type",
+    "FAKE_SCRIPT_TYPE_MATCH": "type",
+    "ID_MATCH": "identity",
+    "NO_TENSOR_ALIASING": "relation",
+    "LENGTH_CHECK": "length",
+    "DICT_LENGTH": "length",
+    "TUPLE_ITERATOR_LEN": "length",
+    "DICT_CONTAINS": "keys",
+    "SET_CONTAINS": "keys",
+    "MAPPING_KEYS_MATCH": "keys",
+    "DICT_VERSION": "keys",
+    "HASATTR": "attribute",
+    "NO_HASATTR": "attribute",
+    "EXISTS": "attribute",
+    "GLOBAL_STATE": "state",
+    "DEFAULT_DEVICE": "state",
+    "TORCH_FUNCTION_MODE_STACK": "state",
+    "DUAL_LEVEL_MATCH": "state",
+    "OBJECT_ALIASING": "relation",
+    "STORAGE_OVERLAPPING": "relation",
+    "WEAKREF_ALIVE": "alive",
 }
 
 EXPLAIN = {
-    "EQUALS_MATCH": _equals, "CONSTANT_MATCH": _equals,
-    "TRUE_MATCH": _constant("True"), "FALSE_MATCH": _constant("False"), "NONE_MATCH": _constant("None"),
-    "NOT_NONE": _constant("not None"), "FLOAT_IS_NAN": _constant("nan"), "COMPLEX_IS_NAN": _constant("nan"),
-    "TYPE_MATCH": _type, "FAKE_SCRIPT_TYPE_MATCH": _type, "ID_MATCH": _identity,
-    "LENGTH_CHECK": _length, "DICT_LENGTH": _length,
-    "TUPLE_ITERATOR_LEN": _iterator_length, "RANGE_ITERATOR_MATCH": _range_iterator,
-    "TENSOR_MATCH": _tensor_match, "DICT_CONTAINS": _contains, "SET_CONTAINS": _contains, "NO_HASATTR": _no_attribute,
-    "DIMENSION_DYNAMIC_MARKING_GUARD": _marking, "DYNAMIC_INDICES": _marking,
-    "DICT_VERSION": _version, "MAPPING_KEYS_MATCH": _mapping_keys,
-    "GLOBAL_STATE": _global_state, "DEFAULT_DEVICE": _default_device, "TORCH_FUNCTION_MODE_STACK": _modes,
-    "DUAL_LEVEL_MATCH": lambda look: [(look.source, _wanted(look), describe(
-        sys.modules["torch.autograd.forward_ad"]._current_level))],
-    "LAMBDA_GUARD": _expressions, "LAMBDA_GUARD_NO_ARGS": _expressions, "LAMBDA_GUARD_NO_FRAMELOCALS": _expressions,
-    "SYMBOLIC_SHAPE_GUARD": _expressions, "OBJECT_ALIASING": _expressions, "STORAGE_OVERLAPPING": _overlapping,
+    "EQUALS_MATCH": _equals,
+    "CONSTANT_MATCH": _equals,
+    "TRUE_MATCH": _constant("True"),
+    "FALSE_MATCH": _constant("False"),
+    "NONE_MATCH": _constant("None"),
+    "NOT_NONE": _constant("not None"),
+    "FLOAT_IS_NAN": _constant("nan"),
+    "COMPLEX_IS_NAN": _constant("nan"),
+    "TYPE_MATCH": _type,
+    "FAKE_SCRIPT_TYPE_MATCH": _type,
+    "ID_MATCH": _identity,
+    "LENGTH_CHECK": _length,
+    "DICT_LENGTH": _length,
+    "TUPLE_ITERATOR_LEN": _iterator_length,
+    "RANGE_ITERATOR_MATCH": _range_iterator,
+    "TENSOR_MATCH": _tensor_match,
+    "DICT_CONTAINS": _contains,
+    "SET_CONTAINS": _contains,
+    "NO_HASATTR": _no_attribute,
+    "DIMENSION_DYNAMIC_MARKING_GUARD": _marking,
+    "DYNAMIC_INDICES": _marking,
+    "DICT_VERSION": _version,
+    "MAPPING_KEYS_MATCH": _mapping_keys,
+    "GLOBAL_STATE": _global_state,
+    "DEFAULT_DEVICE": _default_device,
+    "TORCH_FUNCTION_MODE_STACK": _modes,
+    "DUAL_LEVEL_MATCH": lambda look: [
+        (
+            look.source,
+            _wanted(look),
+            describe(sys.modules["torch.autograd.forward_ad"]._current_level),
+        )
+    ],
+    "LAMBDA_GUARD": _expressions,
+    "LAMBDA_GUARD_NO_ARGS": _expressions,
+    "LAMBDA_GUARD_NO_FRAMELOCALS": _expressions,
+    "SYMBOLIC_SHAPE_GUARD": _expressions,
+    "OBJECT_ALIASING": _expressions,
+    "STORAGE_OVERLAPPING": _overlapping,
 }

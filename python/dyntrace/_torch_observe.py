@@ -1,24 +1,38 @@
-"""Observes torch's own evaluator: hooks round it, and the one thing that they cannot see, why an entry was invalidated.
+"""Observes torch's own evaluator: hooks round it, and the one thing that they cannot see, why an
+entry was invalidated.
 
 Runs in: the traced process. The hooks themselves are src/tracer/torch/observe.c.
 """
+
 import sys
 
 import _dyntrace
 
 
 def attach(module, late):
-    """MODULE is torch._C._dynamo.eval_frame. LATE: others have imported its functions by name already."""
+    """MODULE is torch._C._dynamo.eval_frame. LATE: others have imported its functions by name
+    already.
+    """
     before = dict(vars(module))
     for name in ("_debug_get_cache_entry_list", "_PyInterpreterFrame"):
         _dyntrace._torch_bridge(name, getattr(module, name))
-    for name in ("set_eval_frame", "set_code_exec_strategy", "skip_code", "reset_code", "get_eval_frame_isolate_recompiles_id"):
-        _dyntrace._torch_bridge(name, before.get(name))     # None: this torch has it not
+    for name in (
+        "set_eval_frame",
+        "set_code_exec_strategy",
+        "skip_code",
+        "reset_code",
+        "get_eval_frame_isolate_recompiles_id",
+    ):
+        _dyntrace._torch_bridge(name, before.get(name))  # None: this torch has it not
     for name, ours in _dyntrace._observe().items():
         if name in before:
             setattr(module, name, ours)
     if late:
-        changed = {id(before[name]): value for name, value in vars(module).items() if before.get(name) is not value}
+        changed = {
+            id(before[name]): value
+            for name, value in vars(module).items()
+            if before.get(name) is not value
+        }
         for name, other in list(sys.modules.items()):
             if name.startswith("torch") and other is not module:
                 for key, value in list(getattr(other, "__dict__", {}).items()):
@@ -34,7 +48,9 @@ def watch_deaths():
         return
 
     def before(self, *args, **kwargs):
-        return getattr(getattr(getattr(self, "guard_manager", None), "cache_entry", None), "code", None)
+        return getattr(
+            getattr(getattr(self, "guard_manager", None), "cache_entry", None), "code", None
+        )
 
     def after(code, self, *args, **kwargs):
         reason = getattr(getattr(self, "guard_manager", None), "invalidation_reason", None)

@@ -24,6 +24,7 @@ A relation (NO_TENSOR_ALIASING, ...) stands at several managers and fails at the
 last. Once these have changed places that is another one. So where there are relations and the order
 has changed, the manager that failed is the one whose count is higher than before.
 """
+
 import array
 import bisect
 
@@ -31,8 +32,9 @@ from ._torch_values import attribute_of
 
 __all__ = ["Order"]
 
-RELATIONS = frozenset(("NO_TENSOR_ALIASING", "OBJECT_ALIASING", "STORAGE_OVERLAPPING",
-                       "SYMBOLIC_SHAPE_GUARD"))
+RELATIONS = frozenset(
+    ("NO_TENSOR_ALIASING", "OBJECT_ALIASING", "STORAGE_OVERLAPPING", "SYMBOLIC_SHAPE_GUARD")
+)
 
 # std::sort() keeps the order of equal ones in ranges as short as this (libstdc++, libc++).
 SORTED_STABLY = 16
@@ -61,8 +63,18 @@ def fails_of(root):
 class Order:
     """The present order of one entry's guards. Holds numbers only."""
 
-    __slots__ = ("_parent", "_end", "_start", "_key", "_pair", "_moved", "_fails", "_settled",
-                 "_relations", "_counts")
+    __slots__ = (
+        "_parent",
+        "_end",
+        "_start",
+        "_key",
+        "_pair",
+        "_moved",
+        "_fails",
+        "_settled",
+        "_relations",
+        "_counts",
+    )
 
     def __init__(self, root):
         self._parent, self._end, self._start, self._key = (array.array("q") for _ in range(4))
@@ -113,7 +125,7 @@ class Order:
 
     def _children(self, node):
         born, moved = self._born(node), self._moved.get(node)
-        return born if moved is None else moved + born[len(moved):]
+        return born if moved is None else moved + born[len(moved) :]
 
     def _of(self, ordinal):
         return bisect.bisect_right(self._start, ordinal) - 1
@@ -136,12 +148,12 @@ class Order:
             moved = () if self._pair[node] else self._moved.get(parent, ())
             if moved:
                 place += start[parent + 1] - start[parent]
-                for child in moved[:moved.index(node)]:
+                for child in moved[: moved.index(node)]:
                     place += start[end[child]] - start[child]
             else:
                 place += start[node] - start[parent]
             node = parent
-        return place + start[node]      # the epilogue comes after all else
+        return place + start[node]  # the epilogue comes after all else
 
     def ordinals(self):
         """All of them in the order tried."""
@@ -173,7 +185,7 @@ class Order:
             return ordinal, 0, False
         self._fails = fails
         path = self._path(self._of(ordinal))
-        counted = path[0] == 0          # a failure of the epilogue is not
+        counted = path[0] == 0  # a failure of the epilogue is not
         if fails != before + counted:
             return ordinal, 0, self._read_all(root)
         settled = self._settled.get((ordinal, count))
@@ -198,8 +210,10 @@ class Order:
     def _follow(self, ordinal, count, path, root):
         """As failed(), without relations: ORDINAL is the guard. What moved is on PATH to it."""
         ran, changed, unstable, manager = self.place(ordinal) + 1, False, False, root
-        sorts = [not self._pair[child] and self._children(node)[0] != child
-                 for node, child in zip(path, path[1:])]
+        sorts = [
+            not self._pair[child] and self._children(node)[0] != child
+            for node, child in zip(path, path[1:])
+        ]
         if not any(sorts):
             self._settled[ordinal, count] = ordinal, ran
             return ordinal, ran, False
@@ -233,7 +247,7 @@ class Order:
         node = path[-1]
         earlier = [each for each in self._relations if self._of(each) == node and each < ordinal]
         at = [each for each in self._relations if self._of(each) in has_failed]
-        if not changed:                 # asked again, the same guards have given the same answers
+        if not changed:  # asked again, the same guards have given the same answers
             found = ordinal
             self._settled[ordinal, count] = ordinal, places[ordinal] + 1
         elif node in has_failed and not earlier:
@@ -257,7 +271,7 @@ class Order:
 
     def _keep(self, node, order):
         """The children of NODE that may move have this ORDER now. Has it changed?"""
-        born = self._born(node)[:len(order)]
+        born = self._born(node)[: len(order)]
         if order == self._moved.get(node, born):
             return False
         if order == born:

@@ -1,43 +1,63 @@
 """What of a program's values torch's bridge may put into the trace: the option --values.
 
-Runs in: the traced process. The same as _guard_words.py, for texts of torch's making: those hold values in many
-places, so what is not known to hold none is left out.
+Runs in: the traced process. The same as _guard_words.py, for texts of torch's making: those hold
+values in many places, so what is not known to hold none is left out.
 
     whole()                     everything may be shown
     source("L['d']['key']")     "L['d'][<str>]": keys are data
     row(...), cause(...)        of _torch_guards, as far as they may be shown
     reason(text)                why a graph broke or a compile failed: torch's own fixed words
 """
+
 import re
 import sys
 
 try:
     from ._native import native
+
     kept = native._values
 except ImportError:  # the guards alone, without the extension: nothing is recorded
 
     def kept():
         return "all"
 
+
 _HIDDEN = "value not recorded (--values %s)"
 _STRING = re.compile(r"""[bB]?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _WORDS = re.compile(r"[A-Za-z_][\w.]*|[.(), ]|[A-Za-z_]+")
 _OF_SHAPE = re.compile(r"\b(?:size|stride|shape)(?:\(\))?$")
-_CHAIN = re.compile(r"\b[LG]\[(?:[^'\"\[\]()]|\[|\]|\(\)|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")*?"
-                    r"(?:\.(?:size|stride)\(\)\[\d+\]|\.(?:storage_offset|dim|ndimension)\(\))")
-_ARITHMETIC = re.compile(r"(?:[\s\d<>=!()+*/%,.-]|and|or|not|Mod|FloorDiv|Max|Min|Eq|Ne|math|floor|ceil)*")
-_TENSOR = re.compile(r"(?:, [\w.]*)?, DispatchKeySet\([\w, ]*\), torch\.\w+, device=\w+, requires_grad=\w+, "
-                     r"size=\[[\w, *+/()-]*\], stride=\[[\w, *+/()-]*\]\)$")
+_CHAIN = re.compile(
+    r"\b[LG]\[(?:[^'\"\[\]()]|\[|\]|\(\)|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")*?"
+    r"(?:\.(?:size|stride)\(\)\[\d+\]|\.(?:storage_offset|dim|ndimension)\(\))"
+)
+_ARITHMETIC = re.compile(
+    r"(?:[\s\d<>=!()+*/%,.-]|and|or|not|Mod|FloorDiv|Max|Min|Eq|Ne|math|floor|ceil)*"
+)
+_TENSOR = re.compile(
+    r"(?:, [\w.]*)?, DispatchKeySet\([\w, ]*\), torch\.\w+, device=\w+, requires_grad=\w+, "
+    r"size=\[[\w, *+/()-]*\], stride=\[[\w, *+/()-]*\]\)$"
+)
 _TYPE = re.compile(r"type=<class '([\w.<>]+)'>$")
 _LENGTH = re.compile(r" == (\d+)$")
 
 # What a guard of these kinds wants follows from its kind.
-_BY_KIND = {"NONE_MATCH": "None", "NOT_NONE": "not None", "TRUE_MATCH": "True", "FALSE_MATCH": "False"}
-_SHAPES = frozenset(("SYMBOLIC_SHAPE_GUARD", "LAMBDA_GUARD", "LAMBDA_GUARD_NO_ARGS", "LAMBDA_GUARD_NO_FRAMELOCALS"))
-_TYPES = frozenset(("TENSOR_MATCH", "TYPE_MATCH", "LENGTH_CHECK", "DICT_LENGTH", "TUPLE_ITERATOR_LEN"))
+_BY_KIND = {
+    "NONE_MATCH": "None",
+    "NOT_NONE": "not None",
+    "TRUE_MATCH": "True",
+    "FALSE_MATCH": "False",
+}
+_SHAPES = frozenset(
+    ("SYMBOLIC_SHAPE_GUARD", "LAMBDA_GUARD", "LAMBDA_GUARD_NO_ARGS", "LAMBDA_GUARD_NO_FRAMELOCALS")
+)
+_TYPES = frozenset(
+    ("TENSOR_MATCH", "TYPE_MATCH", "LENGTH_CHECK", "DICT_LENGTH", "TUPLE_ITERATOR_LEN")
+)
 _PLAIN = re.compile(r"[\w.:, -]*( at 0x[0-9a-f]+)?")
-_NO_VALUES = frozenset(("present", "missing", "its own tensor", "the same object", "different objects"))
+_NO_VALUES = frozenset(
+    ("present", "missing", "its own tensor", "the same object", "different objects")
+)
 
 
 def whole():
@@ -49,23 +69,32 @@ def hidden():
 
 
 def source(text):
-    """A source without the keys and indices in it, but for those of sizes and strides. From the first thing on that is
-    not understood, nothing."""
+    """A source without the keys and indices in it, but for those of sizes and strides. From the
+    first thing on that is not understood, nothing."""
     shown, at = "", 0
     while at < len(text):
         if text[at] == "[" and (shown[-1:].isidentifier() or shown[-1:] in "])"):
             found = _STRING.match(text, at + 1) or _NUMBER.match(text, at + 1)
             end = found.end() if found else -1
-            if not found or text[end:end + 1] != "]":
+            if not found or text[end : end + 1] != "]":
                 return shown + "[<key>]"
             key = found[0]
             name = key[1:-1] if key[0] in "'\"" else ""
-            if name.isidentifier() and shown[-1:] in "LG" and not shown[-2:-1].isidentifier() and shown[-2:-1] not in (".", "]", ")"):
+            if (
+                name.isidentifier()
+                and shown[-1:] in "LG"
+                and not shown[-2:-1].isidentifier()
+                and shown[-2:-1] not in (".", "]", ")")
+            ):
                 shown += "['%s']" % name
             elif not name and key[0] not in "bB'\"" and len(key) < 3 and _OF_SHAPE.search(shown):
                 shown += "[%s]" % key
             else:
-                shown += "[<%s>]" % ("str" if key[0] in "'\"" else "bytes" if key[0] in "bB" else "float" if "." in key else "int")
+                shown += "[<%s>]" % (
+                    "str"
+                    if key[0] in "'\""
+                    else "bytes" if key[0] in "bB" else "float" if "." in key else "int"
+                )
             at = end + 1
             continue
         found = _STRING.match(text, at) or _NUMBER.match(text, at)
@@ -100,7 +129,9 @@ def row(kind, where, expression, place):
     elif kind == "EXISTS":
         expression = "%s exists" % where
     else:
-        expression = (_expression(kind, where, expression) if kept() == "types" else "") or "%s of %s: %s" % (kind, where, hidden())
+        expression = (
+            _expression(kind, where, expression) if kept() == "types" else ""
+        ) or "%s of %s: %s" % (kind, where, hidden())
     return kind, where, expression, place
 
 
@@ -119,10 +150,21 @@ def _expression(kind, where, expression):
 
 
 def cause(ordinal, kind, where, expected, actual, aspect, dimension, text):
-    """Why a guard did not hold. Torch's own sentence has values of the call in it: the other columns say what may be shown."""
+    """Why a guard did not hold. Torch's own sentence has values of the call in it: the other
+    columns say what may be shown.
+    """
     if whole():
         return ordinal, kind, where, expected, actual, aspect, dimension, text
-    return ordinal, kind, source(where), _wanted(kind, expected), _said(kind, actual), aspect, dimension, ""
+    return (
+        ordinal,
+        kind,
+        source(where),
+        _wanted(kind, expected),
+        _said(kind, actual),
+        aspect,
+        dimension,
+        "",
+    )
 
 
 def _wanted(kind, text):
@@ -133,10 +175,14 @@ def _said(kind, text):
     if text in _NO_VALUES:
         return text
     if text.startswith("the same tensor as "):
-        return "the same tensor as " + source(text[len("the same tensor as "):])
+        return "the same tensor as " + source(text[len("the same tensor as ") :])
     shown = ""
     if kept() == "types":
-        shown = text if kind in _TYPES and _PLAIN.fullmatch(text) else _shape(text) if kind in _SHAPES else ""
+        shown = (
+            text
+            if kind in _TYPES and _PLAIN.fullmatch(text)
+            else _shape(text) if kind in _SHAPES else ""
+        )
     return shown or hidden()
 
 
@@ -145,11 +191,16 @@ def error(error):
     return "%s: %s" % (type(error).__name__, str(error)[:200]) if whole() else type(error).__name__
 
 
-# ---- why torch stopped -----------------------------------------------------------------------------------------------
+# ---- why torch stopped ---------------------------------------------------------------------------
 
 _fixed = None
 _KIND = re.compile(r"[A-Z]\w*(?=: )|[A-Z]\w*$")
-_OLD_WORDS = ("step_unsupported", "generic_jump", "graph_break_in_inlined_function", "comprehension")
+_OLD_WORDS = (
+    "step_unsupported",
+    "generic_jump",
+    "graph_break_in_inlined_function",
+    "comprehension",
+)
 
 
 def _fixed_words():
@@ -166,11 +217,11 @@ def _fixed_words():
 
 
 def reason(text):
-    """"Type: words of torch's", or what stands for them."""
+    """ "Type: words of torch's", or what stands for them."""
     if whole() or not text:
         return text
     kind = _KIND.match(text)
-    words = text[kind.end():].lstrip(": ") if kind else text
+    words = text[kind.end() :].lstrip(": ") if kind else text
     first = words.partition("\n")[0].strip()
     fixed = _fixed_words()
     shown = next((words for words in (first, first.partition(" ")[0]) if words in fixed), "")

@@ -1,13 +1,16 @@
 """A call's values: short texts for them, and the ways in which the guards of torch reach them.
 
-Runs in: the traced process. Nothing here keeps a value alive, and nothing runs code of the program for a text: no
-__repr__, __str__, __eq__ or __hash__, no property, no __torch_function__. Reading what a guard looks at does run what
-torch runs there at every check: attributes, items, __getattr__.
+Runs in: the traced process. Nothing here keeps a value alive, and nothing runs code of the program
+for a text: no __repr__, __str__, __eq__ or __hash__, no property, no __torch_function__. Reading
+what a guard looks at does run what torch runs there at every check: attributes, items, __getattr__.
 
-    describe(value)                         "Tensor float32[4, 8] cpu requires_grad", "Linear(training)", "[1, 'a']"
-    read(accessor, source, value, scope)    from a parent's value to its child's, as torch's accessor does it
+    describe(value)                         "Tensor float32[4, 8] cpu requires_grad",
+                                            "Linear(training)", "[1, 'a']"
+    read(accessor, source, value, scope)    from a parent's value to its child's, as torch's
+                                            accessor does it
     evaluate(text, scope)                   an expression of torch's, if it only reads
 """
+
 import ast
 import contextlib
 import enum
@@ -20,14 +23,14 @@ import weakref
 
 from ._native import native
 
-MAX_VALUE = 240         # characters of a value
-MAX_ITEMS = 8           # of a container, shown
-MAX_DIMENSIONS = 16     # of a tensor, shown
-MAX_CODE = 4000         # characters of an expression that is evaluated
-MAX_CACHE = 1024        # entries of each cache below
+MAX_VALUE = 240  # characters of a value
+MAX_ITEMS = 8  # of a container, shown
+MAX_DIMENSIONS = 16  # of a tensor, shown
+MAX_CODE = 4000  # characters of an expression that is evaluated
+MAX_CACHE = 1024  # entries of each cache below
 
 
-# ---- texts -----------------------------------------------------------------------------------------------------------
+# ---- texts ---------------------------------------------------------------------------------------
 
 # Read through `type` itself: a metaclass may have put code of the program behind these names.
 qualname = type.__dict__["__qualname__"].__get__
@@ -40,7 +43,7 @@ def type_name(kind):
 
 
 def clip(text, most):
-    return text if len(text) <= most else text[:most - 3] + "..."
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def torch_here():
@@ -56,7 +59,9 @@ def quiet():
 
 
 def describe(value):
-    """A short text for a value: a tensor's type, shape and place, small builtins as they are written, else a type."""
+    """A short text for a value: a tensor's type, shape and place, small builtins as they are
+    written, else a type.
+    """
     try:
         simple = SIMPLE.get(id(type(value)))
         if simple is not None:
@@ -77,9 +82,21 @@ def _str(value):
 
 
 # By id: to look a class up would run its metaclass's __hash__ and __eq__.
-SIMPLE = {id(kind): f for kind, f in (
-    (type(None), repr), (bool, repr), (int, _int), (float, repr), (complex, repr), (str, _str), (bytes, _str),
-    (type(...), repr), (type(NotImplemented), repr), (range, repr))}
+SIMPLE = {
+    id(kind): f
+    for kind, f in (
+        (type(None), repr),
+        (bool, repr),
+        (int, _int),
+        (float, repr),
+        (complex, repr),
+        (str, _str),
+        (bytes, _str),
+        (type(...), repr),
+        (type(NotImplemented), repr),
+        (range, repr),
+    )
+}
 
 
 def _describe(value, depth):
@@ -103,13 +120,17 @@ def _describe(value, depth):
                 return qualname(kind)
             return qualname(kind) + ("(training)" if training else "(eval)")
     if kind is slice:
-        return "slice(%s, %s, %s)" % tuple(_describe(v, depth + 1) for v in (value.start, value.stop, value.step))
+        return "slice(%s, %s, %s)" % tuple(
+            _describe(v, depth + 1) for v in (value.start, value.stop, value.step)
+        )
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         if kind is getattr(numpy, "ndarray", None):
             return "ndarray %s%s" % (value.dtype, list(value.shape[:MAX_DIMENSIONS]))
         # numpy's own scalar types; a class of the program is not found under its name there
-        if issubclass(kind, getattr(numpy, "generic", ())) and kind is getattr(numpy, kind.__name__, None):
+        if issubclass(kind, getattr(numpy, "generic", ())) and kind is getattr(
+            numpy, kind.__name__, None
+        ):
             return clip(repr(value), 80)
     for base in (dict, list, tuple, set, frozenset):
         if issubclass(kind, base):
@@ -118,14 +139,18 @@ def _describe(value, depth):
 
 
 def name_of(value, kind):
-    """A thing that is what it is: functions, classes, modules by name, other objects by their type."""
+    """A thing that is what it is: functions, classes, modules by name, other objects by their
+    type.
+    """
     if issubclass(kind, type):
         return "class " + type_name(value)
     if kind is types.FunctionType:
         return "function %s (%s)" % (value.__qualname__, _line(value.__code__))
     if kind is types.MethodType:
         inner = value.__func__
-        return "method " + (inner.__qualname__ if type(inner) is types.FunctionType else type_name(type(inner)))
+        return "method " + (
+            inner.__qualname__ if type(inner) is types.FunctionType else type_name(type(inner))
+        )
     if kind is types.BuiltinFunctionType:
         return "builtin " + value.__name__
     if kind is types.CodeType:
@@ -150,8 +175,16 @@ def _enum(value, kind):
     return "<%s.%s: %s>" % (qualname(kind), name if type(name) is str else "?", inside)
 
 
-_BRACKETS = {id(kind): pair for kind, pair in (
-    (list, ("[", "]")), (tuple, ("(", ")")), (set, ("{", "}")), (frozenset, ("frozenset({", "})")), (dict, ("{", "}")))}
+_BRACKETS = {
+    id(kind): pair
+    for kind, pair in (
+        (list, ("[", "]")),
+        (tuple, ("(", ")")),
+        (set, ("{", "}")),
+        (frozenset, ("frozenset({", "})")),
+        (dict, ("{", "}")),
+    )
+}
 
 
 def _container(value, kind, depth):
@@ -162,8 +195,10 @@ def _container(value, kind, depth):
         return kind.__name__ + "()"
     left, right = _BRACKETS[id(kind)]
     if kind is dict:
-        shown = ["%s: %s" % (_describe(k, depth + 1), _describe(v, depth + 1))
-                 for k, v in itertools.islice(value.items(), MAX_ITEMS)]
+        shown = [
+            "%s: %s" % (_describe(k, depth + 1), _describe(v, depth + 1))
+            for k, v in itertools.islice(value.items(), MAX_ITEMS)
+        ]
     else:
         shown = [_describe(v, depth + 1) for v in itertools.islice(value, MAX_ITEMS)]
     if len(value) > MAX_ITEMS:
@@ -174,15 +209,24 @@ def _container(value, kind, depth):
 
 
 def _tensor(torch, value, kind):
-    """"Tensor float32[4, 8] cpu requires_grad"; also a layout or strides that are not the usual ones."""
+    """ "Tensor float32[4, 8] cpu requires_grad"; also a layout or strides that are not the usual
+    ones.
+    """
     name = qualname(kind)
     if kind is not torch.Tensor and kind is not torch.nn.Parameter:
         # A class with a __torch_dispatch__ may answer even for its sizes with code of the program.
         fields = (type.__dict__["__dict__"].__get__(base) for base in _mro(kind))
-        dispatch = next((names["__torch_dispatch__"] for names in fields if "__torch_dispatch__" in names), None)
+        dispatch = next(
+            (names["__torch_dispatch__"] for names in fields if "__torch_dispatch__" in names), None
+        )
         if dispatch is not torch.Tensor.__dict__.get("__torch_dispatch__"):
             return name + " (tensor)"
-    text = "%s %s[%s] %s" % (name, str(value.dtype).replace("torch.", ""), _sizes(value.shape), value.device)
+    text = "%s %s[%s] %s" % (
+        name,
+        str(value.dtype).replace("torch.", ""),
+        _sizes(value.shape),
+        value.device,
+    )
     if value.layout is not torch.strided:
         text += " " + str(value.layout).replace("torch.", "")
     elif not value.is_contiguous():
@@ -194,7 +238,8 @@ def _sizes(numbers):
     return ", ".join(_int(n) if type(n) is int else "?" for n in numbers[:MAX_DIMENSIONS])
 
 
-# ---- reading a call's values -----------------------------------------------------------------------------------------
+# ---- reading a call's values ---------------------------------------------------------------------
+
 
 class Missing(Exception):
     """torch would not find it either."""
@@ -206,8 +251,8 @@ class Unreadable(Exception):
 
 _LAST = re.compile(r"(?:\.([A-Za-z_]\w*)|\['([^'\\\]]*)'\]|\[(-?\d+)\])$")
 _NO_KEY = object()
-_keys = {}              # source -> its last attribute, key or index
-_parsed = {}            # expression -> (tree, code), or None when it is not harmless
+_keys = {}  # source -> its last attribute, key or index
+_parsed = {}  # expression -> (tree, code), or None when it is not harmless
 
 
 def _last_key(source):
@@ -245,7 +290,7 @@ def attribute_of(accessor):
     """The name that a GetAttrGuardAccessor reads."""
     if hasattr(accessor, "get_attr_name"):
         return accessor.get_attr_name()
-    return accessor.repr()[len("GetAttrGuardAccessor("):-1]
+    return accessor.repr()[len("GetAttrGuardAccessor(") : -1]
 
 
 def _function(value):
@@ -261,7 +306,7 @@ def need(value, kind):
 def _read_dict(value, source, accessor, scope):
     if _last_key(source) is _NO_KEY:
         return evaluate(source, scope)
-    if type(value) is types.MappingProxyType:       # of a class, see TypeDictGuardAccessor
+    if type(value) is types.MappingProxyType:  # of a class, see TypeDictGuardAccessor
         return value[_last_key(source)]
     return dict.__getitem__(need(value, dict), _last_key(source))
 
@@ -275,26 +320,38 @@ _READ = {
     "FrameLocalsGuardAccessor": _read_dict,
     "DictGetItemGuardAccessor": _read_dict,
     "GlobalsGuardAccessor": lambda value, source, accessor, scope: scope.globals,
-    "GetAttrGuardAccessor": lambda value, source, accessor, scope: getattr(value, attribute_of(accessor)),
-    "GenericGetAttrGuardAccessor": lambda value, source, accessor, scope:
-        object.__getattribute__(value, _key(source)),
-    "GetGenericDictGuardAccessor": lambda value, source, accessor, scope:
-        object.__getattribute__(value, "__dict__"),
-    "ListGetItemGuardAccessor": lambda value, source, accessor, scope:
-        list.__getitem__(need(value, list), _key(source)),
-    "TupleGetItemGuardAccessor": lambda value, source, accessor, scope:
-        tuple.__getitem__(need(value, tuple), _key(source)),
+    "GetAttrGuardAccessor": lambda value, source, accessor, scope: getattr(
+        value, attribute_of(accessor)
+    ),
+    "GenericGetAttrGuardAccessor": lambda value, source, accessor, scope: object.__getattribute__(
+        value, _key(source)
+    ),
+    "GetGenericDictGuardAccessor": lambda value, source, accessor, scope: object.__getattribute__(
+        value, "__dict__"
+    ),
+    "ListGetItemGuardAccessor": lambda value, source, accessor, scope: list.__getitem__(
+        need(value, list), _key(source)
+    ),
+    "TupleGetItemGuardAccessor": lambda value, source, accessor, scope: tuple.__getitem__(
+        need(value, tuple), _key(source)
+    ),
     "GetItemGuardAccessor": lambda value, source, accessor, scope: value[_key(source)],
     "TypeGuardAccessor": lambda value, source, accessor, scope: type(value),
-    "TypeDictGuardAccessor": lambda value, source, accessor, scope:
-        type.__dict__["__dict__"].__get__(need(value, type)),
+    "TypeDictGuardAccessor": lambda value, source, accessor, scope: type.__dict__[
+        "__dict__"
+    ].__get__(need(value, type)),
     "TypeMROGuardAccessor": lambda value, source, accessor, scope: _mro(need(value, type)),
-    "FuncDefaultsGuardAccessor": lambda value, source, accessor, scope: _function(value).__defaults__,
-    "FuncKwDefaultsGuardAccessor": lambda value, source, accessor, scope: _function(value).__kwdefaults__,
+    "FuncDefaultsGuardAccessor": lambda value, source, accessor, scope: _function(
+        value
+    ).__defaults__,
+    "FuncKwDefaultsGuardAccessor": lambda value, source, accessor, scope: _function(
+        value
+    ).__kwdefaults__,
     "CodeGuardAccessor": lambda value, source, accessor, scope: _function(value).__code__,
     "ClosureGuardAccessor": lambda value, source, accessor, scope: _function(value).__closure__,
-    "GlobalWeakRefGuardAccessor": lambda value, source, accessor, scope:
-        _read_weak(dict.__getitem__(need(value, dict), _key(source))),
+    "GlobalWeakRefGuardAccessor": lambda value, source, accessor, scope: _read_weak(
+        dict.__getitem__(need(value, dict), _key(source))
+    ),
     "WeakRefCallGuardAccessor": lambda value, source, accessor, scope: _read_weak(value),
 }
 
@@ -314,33 +371,86 @@ class Scope:
         if self._names is None:
             self._names = dict(self.helpers)
             self._names.update(_BUILTINS, L=self.locals, G=self.globals, __builtins__={})
-            self._names.update(dict.fromkeys(("__load_module", "__import__"), sys.modules.__getitem__))
+            self._names.update(
+                dict.fromkeys(("__load_module", "__import__"), sys.modules.__getitem__)
+            )
         return self._names
 
 
-_BUILTINS = {f.__name__: f for f in (list, dict, tuple, set, len, type, isinstance, getattr, hasattr, int, float, bool,
-                                     min, max, abs)}
-_METHODS = frozenset(("size", "stride", "storage_offset", "dim", "ndimension", "keys", "issubset", "raw_repr"))
-_NODES = (ast.Expression, ast.Name, ast.Load, ast.Attribute, ast.Subscript, ast.Constant, ast.Slice, ast.Tuple,
-          ast.List, ast.Set, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.UnaryOp, ast.unaryop, ast.BinOp,
-          ast.operator, ast.IfExp, ast.Call)
+_BUILTINS = {
+    f.__name__: f
+    for f in (
+        list,
+        dict,
+        tuple,
+        set,
+        len,
+        type,
+        isinstance,
+        getattr,
+        hasattr,
+        int,
+        float,
+        bool,
+        min,
+        max,
+        abs,
+    )
+}
+_METHODS = frozenset(
+    ("size", "stride", "storage_offset", "dim", "ndimension", "keys", "issubset", "raw_repr")
+)
+_NODES = (
+    ast.Expression,
+    ast.Name,
+    ast.Load,
+    ast.Attribute,
+    ast.Subscript,
+    ast.Constant,
+    ast.Slice,
+    ast.Tuple,
+    ast.List,
+    ast.Set,
+    ast.Compare,
+    ast.cmpop,
+    ast.BoolOp,
+    ast.boolop,
+    ast.UnaryOp,
+    ast.unaryop,
+    ast.BinOp,
+    ast.operator,
+    ast.IfExp,
+    ast.Call,
+)
 
 
 def _harmless(tree):
-    """Whether an expression only reads. Its text is torch's, but reprs of the program's keys may stand in it."""
+    """Whether an expression only reads. Its text is torch's, but reprs of the program's keys may
+    stand in it.
+    """
     for node in ast.walk(tree):
         if not isinstance(node, _NODES):
             return False
         if isinstance(node, ast.Call):
             f = node.func
             if isinstance(f, ast.Name):
-                good = f.id in _BUILTINS or f.id == "IsNonOverlappingAndDenseIndicator" \
-                    or f.id.startswith("__") and "stream" not in f.id       # a stream may set up a device
+                # a stream may set up a device
+                good = (
+                    f.id in _BUILTINS
+                    or f.id == "IsNonOverlappingAndDenseIndicator"
+                    or f.id.startswith("__")
+                    and "stream" not in f.id
+                )
             elif isinstance(f, ast.Attribute):
                 module = f.value.id if isinstance(f.value, ast.Name) else None
-                good = f.attr in _METHODS or module == "math" \
-                    or module == "torch" and f.attr.startswith(("sym_", "_sym")) \
-                    or module == "set" and f.attr == "__contains__"
+                good = (
+                    f.attr in _METHODS
+                    or module == "math"
+                    or module == "torch"
+                    and f.attr.startswith(("sym_", "_sym"))
+                    or module == "set"
+                    and f.attr == "__contains__"
+                )
             else:
                 good = False
             if not good or node.keywords:
@@ -348,11 +458,18 @@ def _harmless(tree):
         elif isinstance(node, ast.BinOp):
             if isinstance(node.op, (ast.LShift, ast.MatMult)):
                 return False
-            if isinstance(node.op, ast.Pow) and not (isinstance(node.right, ast.Constant)
-                                                     and type(node.right.value) is int and node.right.value <= 16):
+            if isinstance(node.op, ast.Pow) and not (
+                isinstance(node.right, ast.Constant)
+                and type(node.right.value) is int
+                and node.right.value <= 16
+            ):
                 return False
-            if any(isinstance(side, (ast.List, ast.Tuple)) or isinstance(side, ast.Constant)
-                   and type(side.value) in (str, bytes) for side in (node.left, node.right)):
+            if any(
+                isinstance(side, (ast.List, ast.Tuple))
+                or isinstance(side, ast.Constant)
+                and type(side.value) in (str, bytes)
+                for side in (node.left, node.right)
+            ):
                 return False
     return True
 
@@ -387,10 +504,14 @@ def evaluate(text, scope):
 
 
 def _reached(node, scope):
-    """What names, items and attributes lead to; Unreadable where that could run code of the program's."""
+    """What names, items and attributes lead to; Unreadable where that could run code of the
+    program's.
+    """
     if isinstance(node, ast.Name):
         return scope.names()[node.id]
-    value = _reached(node.value, scope) if isinstance(node, (ast.Attribute, ast.Subscript)) else None
+    value = (
+        _reached(node.value, scope) if isinstance(node, (ast.Attribute, ast.Subscript)) else None
+    )
     if isinstance(node, ast.Subscript) and type(value) in (dict, list, tuple):
         return value[ast.literal_eval(node.slice)]
     if isinstance(node, ast.Attribute) and native.GuardTree._is_quiet(value, node.attr):
@@ -399,14 +520,20 @@ def _reached(node, scope):
 
 
 def _asks_torch(kind, name):
-    """Is NAME of an object of the class KIND, if it is in no dict, looked for by torch.nn.Module's __getattr__?"""
+    """Is NAME of an object of the class KIND, if it is in no dict, looked for by torch.nn.Module's
+    __getattr__?
+    """
     classes = [vars(each) for each in type.__getattribute__(kind, "__mro__")]
     hook = next((each["__getattr__"] for each in classes if "__getattr__" in each), None)
-    return hook is sys.modules["torch"].nn.Module.__getattr__ and not any(name in each for each in classes)
+    return hook is sys.modules["torch"].nn.Module.__getattr__ and not any(
+        name in each for each in classes
+    )
 
 
 def runs_program(text, scope):
-    """Would `hasattr(object, name)` in TEXT, a guard's code, run code of the program's? Not where OBJECT is not there."""
+    """Would `hasattr(object, name)` in TEXT, a guard's code, run code of the program's? Not where
+    OBJECT is not there.
+    """
     try:
         called = next(node for node in ast.walk(parse(text)[0]) if isinstance(node, ast.Call))
         value, name = _reached(called.args[0], scope), called.args[1].value

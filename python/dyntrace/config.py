@@ -5,6 +5,7 @@
 
 A call that would need one more runs as it is. Runs in: the traced process.
 """
+
 import sys
 import types
 
@@ -14,7 +15,10 @@ from . import _native
 class _Config(types.ModuleType):
     def __setattr__(self, name, value):
         if not isinstance(getattr(type(self), name, None), property) and not name.startswith("__"):
-            raise AttributeError("dyntrace.config has no setting %r: recompile_limit, accumulated_recompile_limit" % name)
+            raise AttributeError(
+                "dyntrace.config has no setting %r: recompile_limit, accumulated_recompile_limit"
+                % name
+            )
         super().__setattr__(name, value)
 
     @property

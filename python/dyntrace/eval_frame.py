@@ -2,6 +2,7 @@
 
 Runs in: the traced process. docs/shim.md tells the rules.
 """
+
 from ._native import native as _native
 from .types import FrameAction as _FrameAction
 from .types import FrameExecStrategy as _FrameExecStrategy

@@ -13,16 +13,20 @@ Runs in: the traced process.
     ], example=frame.f_locals, globals=frame.f_globals)
     return GuardedCode(code, tree)
 
-A source is written as the program would: L are the call's variables, G the globals of its function, B the builtins;
-attributes, items and calls without arguments are recorded and read anew at each check, each once. A source that finds
-nothing there (an unbound variable, a missing attribute or item) makes its guards fail; whatever else is raised while
-reading or comparing is an error, which the call sees.
+A source is written as the program would: L are the call's variables, G the globals of its function,
+B the builtins; attributes, items and calls without arguments are recorded and read anew at each
+check, each once. A source that finds nothing there (an unbound variable, a missing attribute or
+item) makes its guards fail; whatever else is raised while reading or comparing is an error, which
+the call sees.
 
-A guard whose value is left out takes it from the example: EQUALS_MATCH(L["n"]) is what L["n"] is now.
+A guard whose value is left out takes it from the example: EQUALS_MATCH(L["n"]) is what L["n"] is
+now.
 
-Objects that a guard names (ID_MATCH, FUNCTION_MATCH, the classes of TYPE_MATCH and TENSOR_MATCH, ...) are held weakly
-where that is possible. When one dies, the cache entries that named it are invalidated at once.
+Objects that a guard names (ID_MATCH, FUNCTION_MATCH, the classes of TYPE_MATCH and TENSOR_MATCH,
+...) are held weakly where that is possible. When one dies, the cache entries that named it are
+invalidated at once.
 """
+
 import sys as _sys
 from functools import partial as _partial
 from operator import index as _index
@@ -30,19 +34,53 @@ from operator import index as _index
 from . import _guard_words as _words
 
 __all__ = [
-    "L", "G", "B", "Source", "attribute", "Guard", "GuardTree", "register_global_state", "global_state",
-    "TYPE_MATCH", "ID_MATCH", "EQUALS_MATCH", "CONSTANT_MATCH", "NONE_MATCH", "NOT_NONE", "TRUE_MATCH", "FALSE_MATCH",
-    "HASATTR", "NO_HASATTR", "DICT_LENGTH", "LIST_LENGTH", "TUPLE_LENGTH", "SEQUENCE_LENGTH", "DICT_KEYS",
-    "DICT_CONTAINS", "DICT_NOT_CONTAINS", "FUNCTION_MATCH", "CLOSURE_MATCH", "BUILTIN_MATCH", "MODULE_MATCH",
-    "WEAKREF_ALIVE", "GLOBAL_STATE", "TENSOR_MATCH", "SHAPE_EQUAL", "SHAPE_BOUND", "SHAPE_DIVISIBLE", "NO_ALIASING",
+    "L",
+    "G",
+    "B",
+    "Source",
+    "attribute",
+    "Guard",
+    "GuardTree",
+    "register_global_state",
+    "global_state",
+    "TYPE_MATCH",
+    "ID_MATCH",
+    "EQUALS_MATCH",
+    "CONSTANT_MATCH",
+    "NONE_MATCH",
+    "NOT_NONE",
+    "TRUE_MATCH",
+    "FALSE_MATCH",
+    "HASATTR",
+    "NO_HASATTR",
+    "DICT_LENGTH",
+    "LIST_LENGTH",
+    "TUPLE_LENGTH",
+    "SEQUENCE_LENGTH",
+    "DICT_KEYS",
+    "DICT_CONTAINS",
+    "DICT_NOT_CONTAINS",
+    "FUNCTION_MATCH",
+    "CLOSURE_MATCH",
+    "BUILTIN_MATCH",
+    "MODULE_MATCH",
+    "WEAKREF_ALIVE",
+    "GLOBAL_STATE",
+    "TENSOR_MATCH",
+    "SHAPE_EQUAL",
+    "SHAPE_BOUND",
+    "SHAPE_DIVISIBLE",
+    "NO_ALIASING",
     "LAMBDA",
 ]
 
 
 # ---- sources ---------------------------------------------------------------
 
+
 class Source:
-    """How to get at a value: L['x'].size()[0]. Attributes, items and calls without arguments make longer ones.
+    """How to get at a value: L['x'].size()[0]. Attributes, items and calls without arguments make
+    longer ones.
 
     Names that every object has (__class__, __doc__, __eq__, ...) need attribute(source, name).
     """
@@ -79,7 +117,7 @@ def _key_text(key, most=80):
         text = repr(key)
     except Exception as error:
         text = "<%s whose repr raised %s>" % (type(key).__name__, type(error).__name__)
-    return text if len(text) <= most else text[:most - 3] + "..."
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def attribute(source, name):
@@ -121,11 +159,20 @@ def _read(path, example, globals):
     return value
 
 
-_SHAPES = {"size": "size", "shape": "size", "stride": "stride", "strides": "stride", "ndim": "ndim", "dim": "ndim"}
+_SHAPES = {
+    "size": "size",
+    "shape": "size",
+    "stride": "stride",
+    "strides": "stride",
+    "ndim": "ndim",
+    "dim": "ndim",
+}
 
 
 def _shape(path):
-    """What PATH ends in: ("size", "stride" or "ndim" of a tensor, or None; the dimension, or -1)."""
+    """What PATH ends in: ("size", "stride" or "ndim" of a tensor, or None; the dimension, or
+    -1).
+    """
     at, dimension = len(path) - 1, -1
     if path[at][0] == "[":
         key = path[at][1]
@@ -146,7 +193,7 @@ def _bare(path):
             text += "." + (key if key.isidentifier() else "<name>")
         elif at == 1 and path[0][0] != "S" and type(key) is str and key.isidentifier():
             text += "['%s']" % key
-        elif type(key) is int and abs(key) < 64 and _shape(path[max(at - 4, 0):at])[0]:
+        elif type(key) is int and abs(key) < 64 and _shape(path[max(at - 4, 0) : at])[0]:
             text += "[%d]" % key
         else:
             text += "[<%s>]" % _words.type_name(type(key))
@@ -159,7 +206,9 @@ _states = {}
 
 
 def register_global_state(name, read):
-    """From now on global_state(NAME) is what READ() returns: grad mode, a device, a flag of the library."""
+    """From now on global_state(NAME) is what READ() returns: grad mode, a device, a flag of the
+    library.
+    """
     if not callable(read):
         raise TypeError("register_global_state: expected a callable, got %s" % type(read).__name__)
     _states[str(name)] = read
@@ -168,7 +217,9 @@ def register_global_state(name, read):
 def global_state(name):
     """The source of a registered state."""
     if name not in _states:
-        raise KeyError("no global state called %r: register_global_state(name, read) makes one" % (name,))
+        raise KeyError(
+            "no global state called %r: register_global_state(name, read) makes one" % (name,)
+        )
     return Source((("S", _states[name], "global_state(%r)" % (name,)),))
 
 
@@ -179,7 +230,9 @@ _EXAMPLE = type("_Example", (), {"__repr__": lambda self: "<from the example>"})
 
 
 class Guard:
-    """A condition on one source, or on several. Says what it wants of a value once GuardTree has it."""
+    """A condition on one source, or on several. Says what it wants of a value once GuardTree has
+    it.
+    """
 
     __slots__ = ("kind", "sources", "value", "arguments")
 
@@ -201,7 +254,9 @@ class Guard:
         value = _read(self.sources[0], example, globals) if self.value is _EXAMPLE else self.value
         shapes = [_shape(path) for path in self.sources] or [(None, -1)]
         bare, are_shapes = ", ".join(map(_bare, self.sources)), all(name for name, _ in shapes)
-        leaf = _words.Leaf(ordinal, self.kind, self.sources, self.source, bare, are_shapes, *shapes[-1])
+        leaf = _words.Leaf(
+            ordinal, self.kind, self.sources, self.source, bare, are_shapes, *shapes[-1]
+        )
         return leaf, leaf.taken(self.arguments(value))
 
 
@@ -241,7 +296,9 @@ def ID_MATCH(source, value=_EXAMPLE):
 
 
 def EQUALS_MATCH(source, value=_EXAMPLE):
-    """The source has VALUE's type and equals it; so do the items of tuples and lists. All nans are equal."""
+    """The source has VALUE's type and equals it; so do the items of tuples and lists. All nans are
+    equal.
+    """
     return Guard("EQUALS_MATCH", [source], value, lambda value: (_frozen(value),))
 
 
@@ -318,14 +375,22 @@ def DICT_NOT_CONTAINS(source, key):
 
 
 def FUNCTION_MATCH(source, function=_EXAMPLE):
-    """This very function, class or callable. Of a bound method: the same function of the same object."""
+    """This very function, class or callable. Of a bound method: the same function of the same
+    object.
+    """
     return Guard("FUNCTION_MATCH", [source], function)
 
 
 def CLOSURE_MATCH(source, function=_EXAMPLE):
     """A function made by the same def or lambda: it shares FUNCTION's code object."""
-    return Guard("CLOSURE_MATCH", [source], function,
-                 lambda value: (_expected("CLOSURE_MATCH", "a Python function", value, _type_of(_frozen)).__code__,))
+    return Guard(
+        "CLOSURE_MATCH",
+        [source],
+        function,
+        lambda value: (
+            _expected("CLOSURE_MATCH", "a Python function", value, _type_of(_frozen)).__code__,
+        ),
+    )
 
 
 def BUILTIN_MATCH(source, function=_EXAMPLE):
@@ -335,8 +400,12 @@ def BUILTIN_MATCH(source, function=_EXAMPLE):
 
 def MODULE_MATCH(source, module=_EXAMPLE):
     """This very module."""
-    return Guard("MODULE_MATCH", [source], module,
-                 lambda value: (_expected("MODULE_MATCH", "a module", value, _type_of(_sys)),))
+    return Guard(
+        "MODULE_MATCH",
+        [source],
+        module,
+        lambda value: (_expected("MODULE_MATCH", "a module", value, _type_of(_sys)),),
+    )
 
 
 def WEAKREF_ALIVE(source, referent=_EXAMPLE):
@@ -355,28 +424,42 @@ def GLOBAL_STATE(name, value=_EXAMPLE):
 def TENSOR_MATCH(source, dynamic_sizes=None, dynamic_strides=None, *, value=_EXAMPLE):
     """Class, dtype, device, requires_grad, dispatch key, ndim, sizes and strides are VALUE's.
 
-    DYNAMIC_SIZES and DYNAMIC_STRIDES name dimensions that may be anything: a list of indices, or True for all. With
-    DYNAMIC_STRIDES left out those that depend on a dynamic size are dynamic. VALUE is a torch.Tensor, a numpy.ndarray,
-    or anything with dtype and shape or with the buffer protocol.
+    DYNAMIC_SIZES and DYNAMIC_STRIDES name dimensions that may be anything: a list of indices, or
+    True for all. With DYNAMIC_STRIDES left out those that depend on a dynamic size are dynamic.
+    VALUE is a torch.Tensor, a numpy.ndarray, or anything with dtype and shape or with the buffer
+    protocol.
     """
-    return Guard("TENSOR_MATCH", [source], value, lambda value: _tensor(value, dynamic_sizes, dynamic_strides))
+    return Guard(
+        "TENSOR_MATCH",
+        [source],
+        value,
+        lambda value: _tensor(value, dynamic_sizes, dynamic_strides),
+    )
 
 
 def _tensor(value, dynamic_sizes, dynamic_strides):
     """What is to be known of an example: _guard_words._tensor has what each is."""
     attributes, format, itemsize, keys = (), None, 0, None
     if hasattr(value, "dtype") and hasattr(value, "shape"):
-        found = [(name, getattr(value, name, _EXAMPLE)) for name in ("dtype", "device", "requires_grad")]
+        found = [
+            (name, getattr(value, name, _EXAMPLE)) for name in ("dtype", "device", "requires_grad")
+        ]
         attributes = tuple(pair for pair in found if pair[1] is not _EXAMPLE)
-        sizes, strides, keys = tuple(map(_index, value.shape)), _strides(value), _dispatch_keys(value)
+        sizes, strides, keys = (
+            tuple(map(_index, value.shape)),
+            _strides(value),
+            _dispatch_keys(value),
+        )
         if strides is not None and len(strides) != len(sizes):
             strides = None
     else:
         try:
             view = memoryview(value)
         except TypeError:
-            raise TypeError("TENSOR_MATCH: the example, a %s, has neither dtype and shape nor the buffer protocol"
-                            % type(value).__name__) from None
+            raise TypeError(
+                "TENSOR_MATCH: the example, a %s, has neither dtype and shape nor the buffer "
+                "protocol" % type(value).__name__
+            ) from None
         with view:
             format, itemsize, sizes, strides = view.format, view.itemsize, view.shape, view.strides
     count = len(sizes)
@@ -394,7 +477,9 @@ def _tensor(value, dynamic_sizes, dynamic_strides):
         words.append("stride " + _numbers(strides, any_stride))
     if keys:
         words.append(_key_text(keys[0], 120))
-    sizes, strides = _fixed(sizes, any_size), strides if strides is None else _fixed(strides, any_stride)
+    sizes, strides = _fixed(sizes, any_size), (
+        strides if strides is None else _fixed(strides, any_stride)
+    )
     wanted = attributes, format, itemsize, sizes, strides, keys
     return value, wanted, keys and _torch_check(value, wanted), " ".join(words)
 
@@ -408,7 +493,9 @@ def _strides(value):
 
 
 def _marked(which, count):
-    """For each of COUNT dimensions: does WHICH (None or False: none, True: all, or a sequence of indices) name it?"""
+    """For each of COUNT dimensions: does WHICH (None or False: none, True: all, or a sequence of
+    indices) name it?
+    """
     marks = [which is True] * count
     for i in () if which is None or which is False or which is True else map(_index, which):
         if not -count <= i < count:
@@ -418,7 +505,9 @@ def _marked(which, count):
 
 
 def _depending(strides, any_size):
-    """Which strides depend on a dynamic size: those of the dimensions around the innermost of them."""
+    """Which strides depend on a dynamic size: those of the dimensions around the innermost of
+    them.
+    """
     sizes = [(abs(strides[i]), -i) for i, any_ in enumerate(any_size) if any_]
     return [bool(sizes) and (abs(stride), -i) > min(sizes) for i, stride in enumerate(strides)]
 
@@ -435,26 +524,39 @@ def _numbers(numbers, any_):
 
 
 def _dispatch_keys(value):
-    """What decides where torch's dispatcher goes: its key set now, and the functions that give it; or None."""
+    """What decides where torch's dispatcher goes: its key set now, and the functions that give it;
+    or None.
+    """
     try:
         torch = _sys.modules.get("torch")
         if not torch or not issubclass(type(value), torch.Tensor):
             return None
-        of, include, exclude = (getattr(torch._C, name) for name in (
-            "_dispatch_keys", "_dispatch_tls_local_include_set", "_dispatch_tls_local_exclude_set"))
+        of, include, exclude = (
+            getattr(torch._C, name)
+            for name in (
+                "_dispatch_keys",
+                "_dispatch_tls_local_include_set",
+                "_dispatch_tls_local_exclude_set",
+            )
+        )
         return (of(value) | include()) - exclude(), of, include, exclude
     except Exception:
         return None
 
 
 def _torch_check(value, wanted):
-    """torch's own check of the same facts, which makes no Python objects of them, if it is there and holds for VALUE."""
+    """torch's own check of the same facts, which makes no Python objects of them, if it is there
+    and holds for VALUE.
+    """
     sizes, strides = wanted[3:5]
     try:
         from torch._C._dynamo.guards import TensorGuards
 
-        check = TensorGuards(value, dynamic_dims_sizes=[list(sizes)],
-                             dynamic_dims_strides=[list(strides or [None] * len(sizes))]).check
+        check = TensorGuards(
+            value,
+            dynamic_dims_sizes=[list(sizes)],
+            dynamic_dims_strides=[list(strides or [None] * len(sizes))],
+        ).check
         if check(value) is True:
             return check
     except Exception:  # another torch
@@ -490,7 +592,9 @@ def NO_ALIASING(sources):
 
 
 def LAMBDA(check, expression=None, *sources):
-    """check(*values of the sources) returns True. Without sources it gets the call's variables as a dict."""
+    """check(*values of the sources) returns True. Without sources it gets the call's variables as a
+    dict.
+    """
     if not callable(check):
         raise TypeError("LAMBDA: expected a callable, got %s" % type(check).__name__)
     if expression is None:
@@ -500,12 +604,14 @@ def LAMBDA(check, expression=None, *sources):
 
 # ---- the tree --------------------------------------------------------------
 
+
 class GuardTree(_words.Tree):
     """Guards that must all hold: GuardedCode(code, GuardTree([...])).
 
-    EXAMPLE, variables by name, gives the values that guards were not given. G is read from the frame that is about to
-    run; from GLOBALS when check() is called with a dict. Guards have numbers, 0, 1, ..., in the order given. They are
-    tried source by source; one that fails moves forward, so order() changes, their numbers do not.
+    EXAMPLE, variables by name, gives the values that guards were not given. G is read from the
+    frame that is about to run; from GLOBALS when check() is called with a dict. Guards have
+    numbers, 0, 1, ..., in the order given. They are tried source by source; one that fails moves
+    forward, so order() changes, their numbers do not.
     """
 
     __slots__ = ()
@@ -521,5 +627,8 @@ class GuardTree(_words.Tree):
         return tree
 
     def __repr__(self):
-        lines = ["\n  %d %s: %s" % (number, kind, text) for number, (kind, _, text) in enumerate(self.guards())]
+        lines = [
+            "\n  %d %s: %s" % (number, kind, text)
+            for number, (kind, _, text) in enumerate(self.guards())
+        ]
         return "GuardTree of %d guards" % len(lines) + "".join(lines)

@@ -1,9 +1,11 @@
 """What a compile of yours did, for the trace: its graphs, graph breaks, texts, phases and inputs.
 
-A callback of dyntrace.eval_frame calls these while it compiles, on its own thread. They are rows of that compile, the same as
-those of torch's compiles, so that `report`, `why`, `show`, `check` and the TUI tell them. Where nothing is recorded, or no
-compile is asked for, they do nothing. None of them raises but for an argument of a wrong type.
+A callback of dyntrace.eval_frame calls these while it compiles, on its own thread. They are rows of
+that compile, the same as those of torch's compiles, so that `report`, `why`, `show`, `check` and
+the TUI tell them. Where nothing is recorded, or no compile is asked for, they do nothing. None of
+them raises but for an argument of a wrong type.
 """
+
 import contextlib
 import time
 import types
@@ -21,21 +23,36 @@ def _text(value, what):
 
 
 def _word(value):
-    """One member of a node as text: a str as it is, a function by its name, anything else by its repr."""
+    """One member of a node as text: a str as it is, a function by its name, anything else by its
+    repr.
+    """
     if isinstance(value, str):
         return value
     if callable(value) and isinstance(getattr(value, "__qualname__", None), str):
         module = getattr(value, "__module__", None)
-        return value.__qualname__ if module in (None, "builtins") else "%s.%s" % (module, value.__qualname__)
+        return (
+            value.__qualname__
+            if module in (None, "builtins")
+            else "%s.%s" % (module, value.__qualname__)
+        )
     return repr(value)
 
 
 def graph(name, nodes):
-    """A graph that the compile made. NODES: of each node (op, name, target, args, kwargs), or an object with these attributes."""
+    """A graph that the compile made. NODES: of each node (op, name, target, args, kwargs), or an
+    object with these attributes.
+    """
     _text(name, "name")
     compiling = native._compiling()
     if compiling:
-        members = [node if isinstance(node, (tuple, list)) else (node.op, node.name, node.target, node.args, node.kwargs) for node in nodes]
+        members = [
+            (
+                node
+                if isinstance(node, (tuple, list))
+                else (node.op, node.name, node.target, node.args, node.kwargs)
+            )
+            for node in nodes
+        ]
         if any(len(node) != 5 for node in members):
             raise TypeError("a node is (op, name, target, args, kwargs)")
         notes.graph(compiling[0], name, [tuple(map(_word, node)) for node in members])
@@ -44,8 +61,9 @@ def graph(name, nodes):
 def graph_break(reason, line=None, offset=None, hint=None, resume=None):
     """Where the code that is compiled leaves the graph, and why.
 
-    REASON in words; HINT says what to do about it. OFFSET, in bytes, is that of the instruction in the code, LINE its line,
-    which OFFSET gives as well. RESUME goes on from there: a function, its code, or what dyntrace.resume.split() returned.
+    REASON in words; HINT says what to do about it. OFFSET, in bytes, is that of the instruction in
+    the code, LINE its line, which OFFSET gives as well. RESUME goes on from there: a function, its
+    code, or what dyntrace.resume.split() returned.
     """
     _text(reason, "reason")
     if hint is not None:
@@ -54,6 +72,7 @@ def graph_break(reason, line=None, offset=None, hint=None, resume=None):
     if not compiling:
         return
     from .resume import Split  # not for those who never compile
+
     compile, code = compiling
     split = isinstance(resume, Split)
     resume = resume.resume if split else getattr(resume, "__code__", resume)
@@ -63,12 +82,26 @@ def graph_break(reason, line=None, offset=None, hint=None, resume=None):
         line = next((line for start, end, line in code.co_lines() if start <= offset < end), None)
     if resume is not None and not split:  # of a split's the recorder knows it
         notes.origin(resume, code, "resume")
-    stack = 'File "%s", line %d, in %s' % (code.co_filename, line or code.co_firstlineno, code.co_name)
-    notes.graph_break(compile, code, -1 if line is None else line, -1 if offset is None else offset, reason, stack, resume)
+    stack = 'File "%s", line %d, in %s' % (
+        code.co_filename,
+        line or code.co_firstlineno,
+        code.co_name,
+    )
+    notes.graph_break(
+        compile,
+        code,
+        -1 if line is None else line,
+        -1 if offset is None else offset,
+        reason,
+        stack,
+        resume,
+    )
 
 
 def listing(kind, text):
-    """A text that the compile made or read: KIND is your word for it, such as "modified_bytecode"."""
+    """A text that the compile made or read: KIND is your word for it, such as
+    "modified_bytecode".
+    """
     _text(kind, "kind"), _text(text, "text")
     compiling = native._compiling()
     if compiling:
@@ -89,7 +122,9 @@ def phase(name):
 
 
 def input(name, text):
-    """What the compile took for an input: "x", "float32[4, 3]". Not recorded under --values types and off."""
+    """What the compile took for an input: "x", "float32[4, 3]". Not recorded under --values types
+    and off.
+    """
     _text(name, "name"), _text(text, "text")
     compiling = native._compiling()
     if compiling and native._values() == "all":

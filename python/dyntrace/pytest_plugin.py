@@ -14,24 +14,29 @@ Runs in: the traced process.
         with dyntrace_record(max_recompiles=0, max_graph_breaks=0) as path:
             train()
 
-The test is recorded (dyntrace.record) and its trace held against the limits (`dyntrace check`). When it does not keep
-them the test fails, and the report shows the rows that offend and where the trace is. Limits are those of `dyntrace check`
-with underscores: max_recompiles, max_compiles, max_graph_breaks, max_guard_us, max_eager_share, require_compiled,
-function, after_warmup; the last but one and require_compiled may be lists. reset=True forgets what was compiled before.
+The test is recorded (dyntrace.record) and its trace held against the limits (`dyntrace check`).
+When it does not keep them the test fails, and the report shows the rows that offend and where the
+trace is. Limits are those of `dyntrace check` with underscores: max_recompiles, max_compiles,
+max_graph_breaks, max_guard_us, max_eager_share, require_compiled, function, after_warmup; the last
+but one and require_compiled may be lists. reset=True forgets what was compiled before.
 
-Where the process is recorded already (`dyntrace run -m pytest`) nothing is recorded twice: the limits are held against what
-that recording has of the test, from its begin to its end, in its process and those that this started. A compile is a recompile
-then where an earlier test had compiled the same function, unless reset=True. What such a recording cannot tell while it goes on is
+Where the process is recorded already (`dyntrace run -m pytest`) nothing is recorded twice: the
+limits are held against what that recording has of the test, from its begin to its end, in its
+process and those that this started. A compile is a recompile then where an earlier test had
+compiled the same function, unless reset=True. What such a recording cannot tell while it goes on is
 not checked, and a warning says so; --no-dyntrace leaves all of it out.
 
-`pytest --dyntrace` records the other tests, too, and keeps the traces of those that fail. Where nothing is to be recorded neither the
-extension nor the program is touched: an installation that lacks them fails marked tests only.
+`pytest --dyntrace` records the other tests, too, and keeps the traces of those that fail. Where
+nothing is to be recorded neither the extension nor the program is touched: an installation that
+lacks them fails marked tests only.
 
 Where no compiler decided anything within a marked test its limits are not checked, and a warning
 says so: a mark on a module is on tests that compile nothing, too. With require_compiled it fails.
 
-A mark on a class or module holds for its tests; a nearer one overrides it limit by limit, None takes one back.
+A mark on a class or module holds for its tests; a nearer one overrides it limit by limit, None
+takes one back.
 """
+
 import contextlib
 import json
 import os
@@ -46,7 +51,14 @@ from . import _native
 from . import reset as _reset
 from .record import _program, record
 
-_LIMITS = ("max_recompiles", "max_compiles", "max_graph_breaks", "max_guard_us", "max_eager_share", "after_warmup")
+_LIMITS = (
+    "max_recompiles",
+    "max_compiles",
+    "max_graph_breaks",
+    "max_guard_us",
+    "max_eager_share",
+    "after_warmup",
+)
 _LISTS = ("require_compiled", "function")
 _values = "all"  # --dyntrace-values
 _SHOWN = 20  # rows of a failure; the trace has them all
@@ -55,7 +67,9 @@ _LEFT_OUT = "--no-dyntrace runs marked tests without any of this"
 
 
 class LimitsExceeded(AssertionError):
-    """A recording does not keep its limits. `rows` are those that offend, as `dyntrace check --json` has them."""
+    """A recording does not keep its limits. `rows` are those that offend, as `dyntrace check
+    --json` has them.
+    """
 
     def __init__(self, text, rows=()):
         super().__init__(text)
@@ -64,27 +78,53 @@ class LimitsExceeded(AssertionError):
 
 def pytest_addoption(parser):
     group = parser.getgroup("dyntrace", "recording tests")
-    group.addoption("--dyntrace-dir", metavar="DIR", help="keep the trace of every recorded test as DIR/TEST.db; else only of those that fail")
-    group.addoption("--dyntrace-values", metavar="WHICH", choices=("all", "types", "off"), default="all",
-                    help="what traces keep of arguments and of what guards compare: all, types or off")
-    group.addoption("--dyntrace", action="store_true", help="record tests without the mark, too, and keep the traces of those that fail")
-    group.addoption("--no-dyntrace", action="store_true", help="run tests that are marked `dyntrace` without recording them")
+    group.addoption(
+        "--dyntrace-dir",
+        metavar="DIR",
+        help="keep the trace of every recorded test as DIR/TEST.db; else only of those that fail",
+    )
+    group.addoption(
+        "--dyntrace-values",
+        metavar="WHICH",
+        choices=("all", "types", "off"),
+        default="all",
+        help="what traces keep of arguments and of what guards compare: all, types or off",
+    )
+    group.addoption(
+        "--dyntrace",
+        action="store_true",
+        help="record tests without the mark, too, and keep the traces of those that fail",
+    )
+    group.addoption(
+        "--no-dyntrace",
+        action="store_true",
+        help="run tests that are marked `dyntrace` without recording them",
+    )
 
 
 def pytest_configure(config):
     global _values
     _values = config.getoption("dyntrace_values")
-    config.addinivalue_line("markers", "dyntrace(max_recompiles=N, max_compiles=N, max_graph_breaks=N, max_guard_us=T, max_eager_share=P, "
-                            "require_compiled=FUNC, function=GLOB, after_warmup=N, reset=False): record the test and hold it against limits")
+    config.addinivalue_line(
+        "markers",
+        "dyntrace(max_recompiles=N, max_compiles=N, max_graph_breaks=N, max_guard_us=T, "
+        "max_eager_share=P, "
+        "require_compiled=FUNC, function=GLOB, after_warmup=N, reset=False): record the test and "
+        "hold it against limits",
+    )
 
 
-# ---- limits ----------------------------------------------------------------------------------------------------------
+# ---- limits --------------------------------------------------------------------------------------
+
 
 def _arguments(limits):
     """Options of `dyntrace check`, from keywords of a mark."""
     unknown = set(limits) - set(_LIMITS) - set(_LISTS) - {"reset"}
     if unknown:
-        raise pytest.UsageError(f"dyntrace: no such limit: {', '.join(sorted(unknown))}; there are {', '.join((*_LIMITS, *_LISTS, 'reset'))}")
+        raise pytest.UsageError(
+            f"dyntrace: no such limit: {', '.join(sorted(unknown))}; there are "
+            f"{', '.join((*_LIMITS, *_LISTS, 'reset'))}"
+        )
     made = []
     for name in _LIMITS:
         if limits.get(name) is not None:
@@ -105,25 +145,37 @@ def _line(row):
 
 
 def check(path, limits, part=()):
-    """Hold the trace PATH against LIMITS, a dict as of the mark. LimitsExceeded: it does not keep them.
+    """Hold the trace PATH against LIMITS, a dict as of the mark. LimitsExceeded: it does not keep
+    them.
 
-    Without a limit there is nothing to hold it against, and so nothing is checked. PART: options of `dyntrace check` for a part."""
+    Without a limit there is nothing to hold it against, and so nothing is checked. PART: options of
+    `dyntrace check` for a part.
+    """
     arguments = _arguments(limits)
     if not any(a.startswith(("--max", "--require")) for a in arguments):
         return
     import subprocess
 
-    done = subprocess.run([_program(), "check", os.fspath(path), "--json", "--limit", "0", *arguments, *part], capture_output=True, text=True)
+    done = subprocess.run(
+        [_program(), "check", os.fspath(path), "--json", "--limit", "0", *arguments, *part],
+        capture_output=True,
+        text=True,
+    )
     if not done.returncode:
         return
-    unknown = [line for line in done.stderr.splitlines()
-               if "nothing can be checked" in line or part and "while this is recorded" in line]
+    unknown = [
+        line
+        for line in done.stderr.splitlines()
+        if "nothing can be checked" in line or part and "while this is recorded" in line
+    ]
     if unknown:
         raise _Unknown(unknown[0].removeprefix("dyntrace: "))
     try:
         rows = json.loads(done.stdout)["rows"]
     except (ValueError, KeyError):
-        raise LimitsExceeded(f"dyntrace check: {done.stderr.strip() or 'exit %d' % done.returncode}\ntrace: {path}") from None
+        raise LimitsExceeded(
+            f"dyntrace check: {done.stderr.strip() or 'exit %d' % done.returncode}\ntrace: {path}"
+        ) from None
     lines = [_line(row) for row in rows[:_SHOWN]]
     if len(rows) > _SHOWN:
         lines.append(f"  ... and {len(rows) - _SHOWN} more")
@@ -136,7 +188,9 @@ def check(path, limits, part=()):
 
 @contextlib.contextmanager
 def recorded(path, limits):
-    """Record what runs inside into PATH, then hold it against LIMITS; not when it raised: that is the better message."""
+    """Record what runs inside into PATH, then hold it against LIMITS; not when it raised: that is
+    the better message.
+    """
     joined = _native.native._active()
     with _begin(path, limits):
         yield _native.native._recording()[0] if joined and _native.native._recording() else path
@@ -156,7 +210,8 @@ def _begin(path, limits):
     return record(path, force=True, values=_values, strict=True)
 
 
-# ---- within a recording that is there already --------------------------------------------------------------------------
+# ---- within a recording that is there already ----------------------------------------------------
+
 
 class _Unknown(Exception):
     """Why the recording cannot be asked: it goes on, or no compiler decided anything in it."""
@@ -188,20 +243,30 @@ def _joined(limits):
     try:
         if not begin or not end or begin[0] != end[0]:
             raise _Unknown("the recording began or ended within the test")
-        check(end[0], limits, ["--time", f"{begin[1] / 1e3:.3f}us..{end[1] / 1e3:.3f}us", *_processes(end)])
+        check(
+            end[0],
+            limits,
+            ["--time", f"{begin[1] / 1e3:.3f}us..{end[1] / 1e3:.3f}us", *_processes(end)],
+        )
     except (_Unknown, sqlite3.Error) as error:
         _warn(error)
 
 
 def _processes(end):
-    """Wait until the recording has all up to END; then its options for this process and those that it forked.
+    """Wait until the recording has all up to END; then its options for this process and those that
+    it forked.
 
-    The collector reads all rings, then commits, again and again. What this thread wrote being taken, the second commit from
-    then on has the test, whichever thread ran it."""
+    The collector reads all rings, then commits, again and again. What this thread wrote being
+    taken, the second commit from then on has the test, whichever thread ran it."""
     import sqlite3
 
     until = time.monotonic() + _WAIT
-    with contextlib.closing(sqlite3.connect(f"file:{end[0].replace('%', '%25').replace('?', '%3f').replace('#', '%23')}?mode=ro", uri=True)) as trace:
+    with contextlib.closing(
+        sqlite3.connect(
+            f"file:{end[0].replace('%', '%25').replace('?', '%3f').replace('#', '%23')}?mode=ro",
+            uri=True,
+        )
+    ) as trace:
         version, commits = None, -1
         while commits < 2:
             if time.monotonic() > until:
@@ -212,14 +277,18 @@ def _processes(end):
                 before, version = version, trace.execute("PRAGMA data_version").fetchone()
                 commits += version != before
         # ? and not ?1, which some versions of sqlite3 take for a name and warn.
-        pids = trace.execute("WITH RECURSIVE own(id) AS"
-                             " (SELECT MAX(process_id) FROM process WHERE pid = ? UNION"
-                             " SELECT p.process_id FROM own JOIN process p ON p.parent_process_id = own.id)"
-                             " SELECT pid FROM own JOIN process ON process_id = id", (os.getpid(),)).fetchall()
+        pids = trace.execute(
+            "WITH RECURSIVE own(id) AS"
+            " (SELECT MAX(process_id) FROM process WHERE pid = ? UNION"
+            " SELECT p.process_id FROM own JOIN process p ON p.parent_process_id = own.id)"
+            " SELECT pid FROM own JOIN process ON process_id = id",
+            (os.getpid(),),
+        ).fetchall()
     return [f"--process={pid}" for pid, in pids]
 
 
-# ---- tests -----------------------------------------------------------------------------------------------------------
+# ---- tests ---------------------------------------------------------------------------------------
+
 
 def _path(config, factory, nodeid):
     name = re.sub(r"[^\w.-]+", "-", nodeid).strip("-")[-120:] + ".db"
@@ -238,7 +307,9 @@ def _discard(config, path):
 
 @pytest.fixture
 def dyntrace_record(request, tmp_path_factory):
-    """dyntrace_record(**limits): a context manager that records what runs inside and holds it against the limits."""
+    """dyntrace_record(**limits): a context manager that records what runs inside and holds it
+    against the limits.
+    """
     count = 0
 
     @contextlib.contextmanager
@@ -252,6 +323,7 @@ def dyntrace_record(request, tmp_path_factory):
         with recorded(path, limits) as trace:
             yield trace
         _discard(request.config, path)
+
     return part
 
 
@@ -302,7 +374,9 @@ def pytest_runtest_call(item):
 
 
 def _fail(outcome, error):
-    """The test fails with ERROR, without a traceback through pytest: no line of the test is to blame."""
+    """The test fails with ERROR, without a traceback through pytest: no line of the test is to
+    blame.
+    """
     kind = pytest.fail.Exception
     wrong = kind(f"dyntrace: {error}", pytrace=False)
     if hasattr(outcome, "force_exception"):

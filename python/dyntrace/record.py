@@ -1,7 +1,9 @@
 """Record from inside a program or a notebook.
 
-Runs in: the traced process. The trace is written by another one, `dyntrace collect`, which this module starts.
+Runs in: the traced process. The trace is written by another one, `dyntrace collect`, which this
+module starts.
 """
+
 import contextlib
 import os
 import shutil
@@ -14,48 +16,69 @@ _said = False  # that a record() has joined another recording
 
 
 def _program():
-    """The `dyntrace` that belongs to this package: in bin/ (installed; by pip, too), beside the library (in place), or on PATH.
+    """The `dyntrace` that belongs to this package: in bin/ (installed; by pip, too), beside the
+    library (in place), or on PATH.
 
     RuntimeError: it is nowhere."""
     folder = os.path.dirname(os.path.realpath(os.path.dirname(__file__)))
     library = os.path.dirname(folder)
-    for path in (os.path.join(library, os.pardir, os.pardir, "bin", "dyntrace"), os.path.join(library, os.pardir, "dyntrace"),
-                 os.path.join(folder, "bin", "dyntrace")):  # the last: pip install --target
+    for path in (
+        os.path.join(library, os.pardir, os.pardir, "bin", "dyntrace"),
+        os.path.join(library, os.pardir, "dyntrace"),
+        os.path.join(folder, "bin", "dyntrace"),
+    ):  # the last: pip install --target
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return os.path.abspath(path)
     if not (path := shutil.which("dyntrace")):
-        raise RuntimeError("the program `dyntrace` is neither beside this package nor on PATH: " + _native.remedy())
+        raise RuntimeError(
+            "the program `dyntrace` is neither beside this package nor on PATH: " + _native.remedy()
+        )
     return path
 
 
 def _in_python(errors):
     """What the program said, its options as record() has them."""
-    said = os.fsdecode(errors).strip().replace("use --force to replace it, or -o for another name", "force=True replaces it, or give another path")
+    said = (
+        os.fsdecode(errors)
+        .strip()
+        .replace(
+            "use --force to replace it, or -o for another name",
+            "force=True replaces it, or give another path",
+        )
+    )
     return said.replace("use -o to record to another place", "give another path")
 
 
 def _joined(path, trace, strict):
-    """The process is recorded into TRACE already. Say so once, by a warning that cannot become an error."""
+    """The process is recorded into TRACE already. Say so once, by a warning that cannot become an
+    error.
+    """
     global _said
     if strict:
-        raise RuntimeError("this process is being recorded already, into %s (by `dyntrace run`, or by "
-                           "another record())" % trace)
+        raise RuntimeError(
+            "this process is being recorded already, into %s (by `dyntrace run`, or by "
+            "another record())" % trace
+        )
     if _said:
         return
     _said = True
     with contextlib.suppress(Exception):  # -W error
-        warnings.warn("dyntrace.record(%r) joins the recording that goes on: what it would record is "
-                      "in %s" % (os.fspath(path), trace), stacklevel=4)
+        warnings.warn(
+            "dyntrace.record(%r) joins the recording that goes on: what it would record is "
+            "in %s" % (os.fspath(path), trace),
+            stacklevel=4,
+        )
 
 
 @contextlib.contextmanager
 def record(path, *, force=False, values="all", argv=True, strict=False):
     """Record every frame that this process evaluates inside the `with` block into the trace PATH.
 
-    All threads of the main interpreter are recorded, and forked children; programs that are started are not, nor are
-    sub-interpreters (`dyntrace run` records both). Frames that were already running when the block began are not in the
-    trace. FORCE replaces an existing file. VALUES says what of arguments and of what guards compare is kept: "all";
-    "types", which is types, shapes and dtypes; "off". Without ARGV command lines are not kept. Yields PATH.
+    All threads of the main interpreter are recorded, and forked children; programs that are started
+    are not, nor are sub-interpreters (`dyntrace run` records both). Frames that were already
+    running when the block began are not in the trace. FORCE replaces an existing file. VALUES says
+    what of arguments and of what guards compare is kept: "all"; "types", which is types, shapes and
+    dtypes; "off". Without ARGV command lines are not kept. Yields PATH.
 
     Where the process is being recorded already, by `dyntrace run` or by another record(), the block
     is part of that recording, which ends when it would have ended without the block. PATH is not
@@ -71,18 +94,37 @@ def record(path, *, force=False, values="all", argv=True, strict=False):
         yield trace
         return
     program = _program()
-    command = [program, "collect", "-o", os.fspath(path), "--pid", str(os.getpid()), "--values", values]
+    command = [
+        program,
+        "collect",
+        "-o",
+        os.fspath(path),
+        "--pid",
+        str(os.getpid()),
+        "--values",
+        values,
+    ]
     command += (["--force"] if force else []) + ([] if argv else ["--no-argv"])
     # A session of its own: Ctrl-C in a terminal is the program's affair.
-    collector = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                 start_new_session=True)
+    collector = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
     session = os.fsdecode(collector.stdout.readline()).rstrip("\n")
     why = _native.native._start(session, os.path.dirname(os.__file__)) if session else "gone"
     if why is not None:
         _, errors = collector.communicate()
-        reasons = {"elsewhere": "record() is for the main interpreter",
-                   "another": "%s is of another version of dyntrace than this package: %s" % (program, _native.remedy())}
-        raise RuntimeError(reasons.get(why) or _in_python(errors) or "the recording could not be started")
+        reasons = {
+            "elsewhere": "record() is for the main interpreter",
+            "another": "%s is of another version of dyntrace than this package: %s"
+            % (program, _native.remedy()),
+        }
+        raise RuntimeError(
+            reasons.get(why) or _in_python(errors) or "the recording could not be started"
+        )
     try:
         yield path
     finally:

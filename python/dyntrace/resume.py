@@ -1,14 +1,20 @@
-"""A function split in two at an instruction: a prefix, and a resume function that goes on from there.
+"""A function split in two at an instruction: a prefix, and a resume function that goes on from
+there.
 
-    prefix    the original up to the offset, where the stack goes into variables, and leave is called (src/tracer/resume/links.c)
-    resume    the original behind a prologue, which puts the stack back in its place, calls enter and jumps to the offset. Cells come
-              as free variables, and are put where the original has them, too: what CPython says of an unbound variable depends on that
+    prefix    the original up to the offset, where the stack goes into variables, and leave is
+              called (src/tracer/resume/links.c)
+    resume    the original behind a prologue, which puts the stack back in its place, calls enter
+              and jumps to the offset. Cells come
+              as free variables, and are put where the original has them, too: what CPython says of
+              an unbound variable depends on that
 
-A resume function that is split again goes on in the same resume function as the original, split there: its steps are the original's
-behind the prologue's. What was made of a code object is kept with its state, until a reset; nothing of it holds that code object.
+A resume function that is split again goes on in the same resume function as the original, split
+there: its steps are the original's behind the prologue's. What was made of a code object is kept
+with its state, until a reset; nothing of it holds that code object.
 
 Runs in: the traced process. docs/resume.md has the rules.
 """
+
 import bisect
 import inspect
 import itertools
@@ -29,9 +35,10 @@ _numbers = itertools.count()
 class Split:
     """A function split in two at an instruction.
 
-    prefix: code with the same arguments, which runs up to the offset, then returns what the rest does. resume: code of the rest: its
-    arguments are variables, then slots of the stack. stack: for each slot, from the bottom, 'value', 'NULL' or 'value or NULL'.
-    locals: the names of the variables that are handed over, without those in cells. offset: where, in the original.
+    prefix: code with the same arguments, which runs up to the offset, then returns what the rest
+    does. resume: code of the rest: its arguments are variables, then slots of the stack. stack: for
+    each slot, from the bottom, 'value', 'NULL' or 'value or NULL'. locals: the names of the
+    variables that are handed over, without those in cells. offset: where, in the original.
     """
 
     __slots__ = "prefix", "resume", "stack", "locals", "offset", "_origin", "_leave"
@@ -48,20 +55,24 @@ class Split:
 
     @property
     def origin(self):
-        """The original code object, also of a resume function that is split again; None: it is gone."""
+        """The original code object, also of a resume function that is split again; None: it is
+        gone.
+        """
         return self._origin()
 
 
 def split(code, offset):
-    """Split a function before the instruction at OFFSET (ValueError: it cannot be). The same code and offset give the same object,
-    until a reset."""
+    """Split a function before the instruction at OFFSET (ValueError: it cannot be). The same code
+    and offset give the same object, until a reset."""
     program = _Program(code)
     why = program.why_not(offset)
     if why:
         raise ValueError("%s() cannot be split at offset %d: %s" % (code.co_qualname, offset, why))
     made = program.split(offset)
     if not made.prefix:
-        object.__setattr__(made, "prefix", program.prefix(program.step(offset), made.stack, made._leave))
+        object.__setattr__(
+            made, "prefix", program.prefix(program.step(offset), made.stack, made._leave)
+        )
     return made
 
 
@@ -77,8 +88,10 @@ def why_not(code, offset):
 
 
 def call_resume(split):
-    """The instructions that hand over to the resume function and return its result, for code of your own that has the original's
-    stack, variables and cells. The argument of STORE_FAST is a variable to be added, that of LOAD_CONST the constant."""
+    """The instructions that hand over to the resume function and return its result, for code of
+    your own that has the original's stack, variables and cells. The argument of STORE_FAST is a
+    variable to be added, that of LOAD_CONST the constant.
+    """
     if not isinstance(split, Split):
         raise TypeError("expected what split() returns, got %s" % type(split).__name__)
     return _hand_over(split.stack, split._leave)
@@ -103,12 +116,19 @@ def _word(slot):
 
 
 def _call(constant):
-    return [(name, constant if name == "LOAD_CONST" else 0) for name in map(_opnames.__getitem__, _native._call)]
+    return [
+        (name, constant if name == "LOAD_CONST" else 0)
+        for name in map(_opnames.__getitem__, _native._call)
+    ]
 
 
 def _variables(code):
     """As CPython numbers them."""
-    return code.co_varnames + tuple(name for name in code.co_cellvars if name not in code.co_varnames) + code.co_freevars
+    return (
+        code.co_varnames
+        + tuple(name for name in code.co_cellvars if name not in code.co_varnames)
+        + code.co_freevars
+    )
 
 
 def _refused(code):
@@ -116,7 +136,9 @@ def _refused(code):
     if code is None:
         return "the code object that it was made from is gone"
     if any(name.startswith("___stack") for name in _variables(code)):
-        return "it has a variable whose name begins with ___stack, as those have that are added here"
+        return (
+            "it has a variable whose name begins with ___stack, as those have that are added here"
+        )
     if set(code.co_cellvars) & set(code.co_freevars):
         return "a comprehension in it has a variable of its own in the place of a free variable"
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
@@ -128,8 +150,8 @@ def _refused(code):
 
 
 class _Program:
-    """What is known of CODE: the ORIGIN, which is itself but for a resume function, STEPS of that, and its own, PLACES, behind the
-    PROLOGUE of a resume function."""
+    """What is known of CODE: the ORIGIN, which is itself but for a resume function, STEPS of that,
+    and its own, PLACES, behind the PROLOGUE of a resume function."""
 
     def __init__(self, code):
         if not isinstance(code, types.CodeType):
@@ -150,7 +172,7 @@ class _Program:
                 if self.origin is not code:
                     self.places = _native._steps(code, 0)
                     self.prologue = len(self.places) - len(self.steps)
-                    del self.places[:self.prologue]
+                    del self.places[: self.prologue]
                 elif not _native.FREE_MAY_BE_NULL and any(map(self.is_shadowed, self.begun())):
                     raise ValueError(_SHADOWED)
             except ValueError as error:
@@ -171,8 +193,15 @@ class _Program:
     def step(self, offset):
         """The step of the instruction at OFFSET, or that has it behind an EXTENDED_ARG; or None."""
         at = bisect.bisect_right(self.places, offset, key=operator.itemgetter(0))
-        if offset % 2 == 0: # the second half of an instruction has its offset as well
-            return next((step for step in (at - 1, at - 2) if step >= 0 and self.places[step][0] <= offset < self.places[step][1]), None)
+        if offset % 2 == 0:  # the second half of an instruction has its offset as well
+            return next(
+                (
+                    step
+                    for step in (at - 1, at - 2)
+                    if step >= 0 and self.places[step][0] <= offset < self.places[step][1]
+                ),
+                None,
+            )
 
     def why_not(self, offset):
         step = self.step(operator.index(offset))
@@ -184,7 +213,7 @@ class _Program:
             return "it is in the midst of an instruction"
         if slots is None:
             return "it is never reached"
-        variables, stack = set(slots[:self.count]), set(slots[self.count:])
+        variables, stack = set(slots[: self.count]), set(slots[self.count :])
         if any(slot & _native.SLOT_HANDLER for slot in stack):
             return "it is inside an except handler, where CPython keeps the exception on the stack"
         if any(slot & _native.SLOT_CELL and slot != _native.SLOT_CELL for slot in variables):
@@ -196,30 +225,50 @@ class _Program:
         step = self.step(offset)
         made = _native._splits(self.code)
         if step not in made:
-            made.setdefault(step, self.first_split(step) if self.origin is self.code else self.split_again(step))
+            made.setdefault(
+                step, self.first_split(step) if self.origin is self.code else self.split_again(step)
+            )
         return made[step]
 
     def split_again(self, step):
         """All but the prefix is that of the original."""
         other = _Program(self.origin).split(self.steps[step][0])
-        return Split(None, other.resume, other.stack, other.locals, other.offset, other._origin, other._leave)
+        return Split(
+            None, other.resume, other.stack, other.locals, other.offset, other._origin, other._leave
+        )
 
     def first_split(self, step):
-        """The variables of a resume function are arguments, slots of the stack, others, those that are in cells alone, and free ones."""
+        """The variables of a resume function are arguments, slots of the stack, others, those that
+        are in cells alone, and free ones.
+        """
         code, itself, origin = self.code, [], weakref.ref(self.code)
         begin, _, _, slots = self.steps[step]
         names, cells = _variables(code), set(code.co_cellvars)
         free, takes_super = len(names) - len(code.co_freevars), "super" in code.co_names
-        # super() without arguments takes the frame's first argument, and has a message if there are none
-        known = [at for at in range(free) if slots[at] & _native.SLOT_VALUE or at == 0 < code.co_argcount and takes_super]
+        # super() without arguments takes the frame's first argument, and has a message if there are
+        # none
+        known = [
+            at
+            for at in range(free)
+            if slots[at] & _native.SLOT_VALUE or at == 0 < code.co_argcount and takes_super
+        ]
         rest = sorted(set(range(free)).difference(known))
-        others, in_cells = [at for at in rest if names[at] not in cells], [at for at in rest if names[at] in cells]
-        stack = tuple(map(_word, slots[self.count:]))
+        others, in_cells = [at for at in rest if names[at] not in cells], [
+            at for at in rest if names[at] in cells
+        ]
+        stack = tuple(map(_word, slots[self.count :]))
         handed = [TEMPORARY % slot for slot, word in enumerate(stack) if word != "NULL"]
         locals_ = tuple(names[at] for at in known)
         arguments, closure = len(known) + len(handed), code.co_cellvars + code.co_freevars
         bare = not code.co_argcount and takes_super
-        places = known + [None] * len(handed) + others + in_cells + [None] * len(code.co_cellvars) + list(range(free, len(names)))
+        places = (
+            known
+            + [None] * len(handed)
+            + others
+            + in_cells
+            + [None] * len(code.co_cellvars)
+            + list(range(free, len(names)))
+        )
         moved = {old: new for new, old in enumerate(places)}  # each cell is a free variable as well
 
         filled = bytes(word == "value" for word in stack)
@@ -229,38 +278,81 @@ class _Program:
         # the cell, and put the value in the cell's place. enter exchanges the cells made here.
         steps += [("MAKE_CELL", moved[at]) for at in range(free) if names[at] in cells]
         steps.append(("RESUME", 0))
-        steps += [("PUSH_NULL", 0) if word == "NULL" else ("LOAD_FAST", TEMPORARY % slot) for slot, word in enumerate(stack)]
+        steps += [
+            ("PUSH_NULL", 0) if word == "NULL" else ("LOAD_FAST", TEMPORARY % slot)
+            for slot, word in enumerate(stack)
+        ]
         steps += _call(enter) + [("POP_TOP", 0), ("JUMP_FORWARD", step)]
         name = "__resume_at_%d_%d" % (begin, next(_numbers))
-        made = _made(code, len(self.steps), 0, steps, locals_ + tuple(handed) + tuple(names[at] for at in others), [moved[at] for at in range(len(names))],
-                     co_name=name, co_qualname="".join(code.co_qualname.rpartition(".")[:2]) + name, co_freevars=closure,
-                     co_argcount=0 if bare else arguments, co_posonlyargcount=0, co_kwonlyargcount=arguments if bare else 0,
-                     co_flags=code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
+        made = _made(
+            code,
+            len(self.steps),
+            0,
+            steps,
+            locals_ + tuple(handed) + tuple(names[at] for at in others),
+            [moved[at] for at in range(len(names))],
+            co_name=name,
+            co_qualname="".join(code.co_qualname.rpartition(".")[:2]) + name,
+            co_freevars=closure,
+            co_argcount=0 if bare else arguments,
+            co_posonlyargcount=0,
+            co_kwonlyargcount=arguments if bare else 0,
+            co_flags=code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS),
+        )
         itself.append(weakref.ref(made))
         return Split(None, made, stack, locals_, begin, origin, _native._leave(made))
 
     def prefix(self, step, stack, leave):
-        """A resume function goes on where it begins, and leaves when it comes there once more, in a loop."""
+        """A resume function goes on where it begins, and leaves when it comes there once more, in a
+        loop.
+        """
         code = self.code
-        names = code.co_varnames + tuple(name for name in map(TEMPORARY.__mod__, range(len(stack))) if name not in code.co_varnames)
+        names = code.co_varnames + tuple(
+            name
+            for name in map(TEMPORARY.__mod__, range(len(stack)))
+            if name not in code.co_varnames
+        )
         more = len(names) - code.co_nlocals
         moved = [at if at < code.co_nlocals else at + more for at in range(len(_variables(code)))]
         past = self.prologue - 1 if self.prologue and step == self.first else None
-        return _made(code, self.prologue + len(self.places), self.prologue + step, _hand_over(stack, leave), names, moved, past)
+        return _made(
+            code,
+            self.prologue + len(self.places),
+            self.prologue + step,
+            _hand_over(stack, leave),
+            names,
+            moved,
+            past,
+        )
 
 
 def _made(code, count, at, steps, names, moved, past=None, **changes):
-    """CODE, of COUNT steps, with STEPS, (name, argument), before number AT, with NAMES for its variables, and those that it has MOVED. What
-    jumps there comes to them, but for the step PAST."""
+    """CODE, of COUNT steps, with STEPS, (name, argument), before number AT, with NAMES for its
+    variables, and those that it has MOVED. What jumps there comes to them, but for the step
+    PAST."""
     encoded, constants, parts = [], code.co_consts, [*range(count)]
     for name, argument in steps:
         if name in ("LOAD_FAST", "STORE_FAST"):
             argument = names.index(argument)
         elif name == "LOAD_CONST":
             constants, argument = constants + (argument,), len(constants)
-        encoded.append((_opcodes[name], 0, argument) if name == "JUMP_FORWARD" else (_opcodes[name], argument or 0))
+        encoded.append(
+            (_opcodes[name], 0, argument)
+            if name == "JUMP_FORWARD"
+            else (_opcodes[name], argument or 0)
+        )
     parts[at:at] = [~at, *encoded, ~count]
     if past is not None:
         parts[past] = _opcodes["JUMP_FORWARD"], 0, count
-    return _native._make(code, tuple(parts), tuple(moved), dict(
-        changes, co_varnames=names, co_nlocals=len(names), co_consts=constants, co_stacksize=code.co_stacksize + len(_native._call)))
+    return _native._make(
+        code,
+        tuple(parts),
+        tuple(moved),
+        dict(
+            changes,
+            co_varnames=names,
+            co_nlocals=len(names),
+            co_consts=constants,
+            co_stacksize=code.co_stacksize + len(_native._call),
+        ),
+    )

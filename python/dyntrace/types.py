@@ -2,6 +2,7 @@
 
 Runs in: the traced process.
 """
+
 import enum
 from typing import Any, Callable, Dict, Optional, Protocol, Union
 
@@ -44,12 +45,20 @@ class GuardFn(Protocol):
 class GuardedCode:
     """Compiled code and the guard under which it may run.
 
-    CODE takes the same arguments and free variables as the original. CHECK_FN(f_locals) returns a bool; an object
-    with a method check(f_locals) is as good. GUARD_MANAGER is another name for CHECK_FN.
+    CODE takes the same arguments and free variables as the original. CHECK_FN(f_locals) returns a
+    bool; an object with a method check(f_locals) is as good. GUARD_MANAGER is another name for
+    CHECK_FN.
     """
 
-    def __init__(self, code, check_fn: Optional[Callable[[Dict[str, Any]], bool]] = None, compile_id=None,
-                 trace_annotation="Unknown", *, guard_manager=None):
+    def __init__(
+        self,
+        code,
+        check_fn: Optional[Callable[[Dict[str, Any]], bool]] = None,
+        compile_id=None,
+        trace_annotation="Unknown",
+        *,
+        guard_manager=None,
+    ):
         self.code = code
         self.check_fn = guard_manager if check_fn is None else check_fn
         self.guard_manager = self.check_fn
@@ -60,13 +69,22 @@ class GuardedCode:
 class ConvertFrameReturn:
     """A callback's whole answer: code or None, what to do with callees, and whether that stays."""
 
-    def __init__(self, frame_exec_strategy=None, apply_to_code=True, guarded_code: Optional[GuardedCode] = None,
-                 skip_reason=None):
-        self.frame_exec_strategy = FrameExecStrategy() if frame_exec_strategy is None else frame_exec_strategy
+    def __init__(
+        self,
+        frame_exec_strategy=None,
+        apply_to_code=True,
+        guarded_code: Optional[GuardedCode] = None,
+        skip_reason=None,
+    ):
+        self.frame_exec_strategy = (
+            FrameExecStrategy() if frame_exec_strategy is None else frame_exec_strategy
+        )
         self.apply_to_code = apply_to_code
         self.guarded_code = guarded_code
         self.skip_reason = skip_reason
 
 
-DynamoCallbackFn = Callable[[DynamoFrameType, Optional[CacheEntry], FrameState],
-                            Union[None, GuardedCode, ConvertFrameReturn]]
+DynamoCallbackFn = Callable[
+    [DynamoFrameType, Optional[CacheEntry], FrameState],
+    Union[None, GuardedCode, ConvertFrameReturn],
+]
