@@ -19,6 +19,7 @@ would make it with those that its umask leaves.
 
 A wheel is for the glibc whose symbols it needs, at most that of the machine where it is made.
 """
+
 import base64
 import csv
 import gzip
@@ -57,50 +58,76 @@ def moment():
 
 # ---- what is said of the package -------------------------------------------------------------------------------------
 
+
 def metadata():
-    lines = ["Metadata-Version: 2.4", "Name: dyntrace", f"Version: {VERSION}", f"Summary: {PROJECT['description']}",
-             f"Keywords: {','.join(PROJECT['keywords'])}", f"License-Expression: {PROJECT['license']}"]
+    lines = [
+        "Metadata-Version: 2.4",
+        "Name: dyntrace",
+        f"Version: {VERSION}",
+        f"Summary: {PROJECT['description']}",
+        f"Keywords: {','.join(PROJECT['keywords'])}",
+        f"License-Expression: {PROJECT['license']}",
+    ]
     lines += [f"License-File: {path}" for path in PROJECT["license-files"]]
     lines += [f"Classifier: {words}" for words in PROJECT["classifiers"]]
-    lines += [f"Requires-Python: {PROJECT['requires-python']}", "Description-Content-Type: text/markdown"]
+    lines += [
+        f"Requires-Python: {PROJECT['requires-python']}",
+        "Description-Content-Type: text/markdown",
+    ]
     return "\n".join(lines) + "\n\n" + (ROOT / PROJECT["readme"]).read_text()
 
 
 def entry_points():
-    return "".join(f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in entries.items())
-                   for group, entries in PROJECT["entry-points"].items())
+    return "".join(
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in entries.items())
+        for group, entries in PROJECT["entry-points"].items()
+    )
 
 
 def about(tag):
     """The files of NAME.dist-info, but for RECORD."""
-    files = {"METADATA": metadata(), "entry_points.txt": entry_points(),
-             "WHEEL": f"Wheel-Version: 1.0\nGenerator: dyntrace\nRoot-Is-Purelib: false\nTag: {tag}\n"}
+    files = {
+        "METADATA": metadata(),
+        "entry_points.txt": entry_points(),
+        "WHEEL": f"Wheel-Version: 1.0\nGenerator: dyntrace\nRoot-Is-Purelib: false\nTag: {tag}\n",
+    }
     files |= {f"licenses/{path}": (ROOT / path).read_text() for path in PROJECT["license-files"]}
     return {f"{NAME}.dist-info/{name}": text.encode() for name, text in files.items()}
 
 
 # ---- wheel -----------------------------------------------------------------------------------------------------------
 
+
 def built(tree):
     """make's part; the path of the program and of the extension."""
-    facts = subprocess.run([sys.executable, "python/build_facts.py", sys.executable], capture_output=True, text=True).stdout.strip()
+    facts = subprocess.run(
+        [sys.executable, "python/build_facts.py", sys.executable], capture_output=True, text=True
+    ).stdout.strip()
     if not facts.startswith("ok "):
         stop(facts or f"{sys.executable}: cannot be run")
     try:
         os.makedirs(tree, exist_ok=True)
     except OSError as error:
-        stop(f"{ROOT / tree}: cannot be written: {error.strerror}; build from a copy of these files that is yours")
+        stop(
+            f"{ROOT / tree}: cannot be written: {error.strerror}; build from a copy of these files that is yours"
+        )
     if not os.access(tree, os.W_OK):
         stop(f"{ROOT / tree}: cannot be written; build from a copy of these files that is yours")
     environment = os.environ if "CFLAGS" in os.environ else os.environ | {"CFLAGS": "-O2"}
-    jobs = [] if "jobserver" in os.environ.get("MAKEFLAGS", "") else [f"-j{os.cpu_count() or 1}"]  # `make -j wheel` shares its own
+    jobs = (
+        [] if "jobserver" in os.environ.get("MAKEFLAGS", "") else [f"-j{os.cpu_count() or 1}"]
+    )  # `make -j wheel` shares its own
     command = ["make", "-s", *jobs, f"BUILD={tree}", f"PYTHONS={sys.executable}", "bundle"]
     try:
         status = subprocess.run(command, stdout=sys.stderr, env=environment).returncode
     except OSError as error:
-        stop(f"make: {error.strerror}: apt install gcc make libsqlite3-dev libedit-dev libmd-dev libncurses-dev")
+        stop(
+            f"make: {error.strerror}: apt install gcc make libsqlite3-dev libedit-dev libmd-dev libncurses-dev"
+        )
     if status:
-        stop("make failed, see above; it needs gcc, libsqlite3-dev, libedit-dev, libmd-dev and libncurses-dev")
+        stop(
+            "make failed, see above; it needs gcc, libsqlite3-dev, libedit-dev, libmd-dev and libncurses-dev"
+        )
     return Path(tree, "bundle/dyntrace"), Path(tree, "bundle", "_dyntrace" + facts.split()[2])
 
 
@@ -123,13 +150,17 @@ def pack(path, files):
     rows = csv.writer(record, lineterminator="\n")
     date = time.gmtime(max(moment(), 315532800))[:6]  # a zip begins in 1980
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
+
         def add(name, content, mode):
             info = zipfile.ZipInfo(name, date)
             info.external_attr = (0o100000 | mode) << 16
             info.compress_type = zipfile.ZIP_DEFLATED
             wheel.writestr(info, content)
+
         for name, (content, mode) in files.items():
-            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+            digest = (
+                base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+            )
             rows.writerow([name, f"sha256={digest}", len(content)])
             add(name, content, mode)
         rows.writerow([f"{NAME}.dist-info/RECORD", "", ""])
@@ -142,15 +173,19 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None, 
     program, extension = built((config_settings or {}).get("build", TREE))
     where = platform(program, extension)
     if everywhere and not where.startswith("manylinux"):
-        stop("a wheel for other machines needs libsqlite3.a, libedit.a, libncursesw.a and libtinfo.a, which are not here; "
-             "Debian's -dev packages have them. `pip install .` works as it is")
+        stop(
+            "a wheel for other machines needs libsqlite3.a, libedit.a, libncursesw.a and libtinfo.a, which are not here; "
+            "Debian's -dev packages have them. `pip install .` works as it is"
+        )
     tag = f"{interpreter()}-{interpreter()}-{where}"
     inject = "dyntrace/inject"
     modules = [*Path("python/dyntrace").glob("*.py"), *Path("capture/python").glob("*.py")]
     sources = {f"dyntrace/{path.name}": path for path in sorted(modules)}
-    sources |= {f"{inject}/sitecustomize.py": Path("python/sitecustomize.py"),
-                "dyntrace/share/dyntrace.1": program.parent.parent / "dyntrace.1",
-                "dyntrace/share/dyntrace.bash": Path("completions/dyntrace.bash")}
+    sources |= {
+        f"{inject}/sitecustomize.py": Path("python/sitecustomize.py"),
+        "dyntrace/share/dyntrace.1": program.parent.parent / "dyntrace.1",
+        "dyntrace/share/dyntrace.bash": Path("completions/dyntrace.bash"),
+    }
     files = {name: (path.read_bytes(), 0o644) for name, path in sources.items()}
     files |= {f"{folder}/__pycache__/.keep": (b"", 0o644) for folder in ("dyntrace", inject)}
     files[f"dyntrace/{extension.name}"] = extension.read_bytes(), 0o755
@@ -161,7 +196,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None, 
 
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
-    for name, content in about(f"{interpreter()}-{interpreter()}-{sysconfig.get_platform().replace('-', '_')}").items():
+    for name, content in about(
+        f"{interpreter()}-{interpreter()}-{sysconfig.get_platform().replace('-', '_')}"
+    ).items():
         path = Path(metadata_directory, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -170,13 +207,22 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
 
 # ---- source distribution ---------------------------------------------------------------------------------------------
 
+
 def sources():
     """What git knows, or, in an unpacked source distribution, what is there and was not made."""
     if (ROOT / ".git").exists():
-        return sorted(subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=True).stdout.splitlines())
+        return sorted(
+            subprocess.run(
+                ["git", "ls-files"], capture_output=True, text=True, check=True
+            ).stdout.splitlines()
+        )
     found = []
     for folder, folders, names in os.walk("."):
-        folders[:] = [name for name in folders if name not in ("__pycache__", ".pytest_cache") and (folder, name) != (".", "build")]
+        folders[:] = [
+            name
+            for name in folders
+            if name not in ("__pycache__", ".pytest_cache") and (folder, name) != (".", "build")
+        ]
         found += [os.path.relpath(os.path.join(folder, name), ".") for name in names]
     return sorted(set(found) - {"PKG-INFO"})
 
@@ -187,9 +233,11 @@ def build_sdist(sdist_directory, config_settings=None):
         info.size, info.mtime, info.mode = len(content), moment(), mode
         archive.addfile(info, io.BytesIO(content))
 
-    with open(Path(sdist_directory, f"{NAME}.tar.gz"), "wb") as file, \
-         gzip.GzipFile("", "wb", fileobj=file, mtime=moment()) as packed, \
-         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
+    with (
+        open(Path(sdist_directory, f"{NAME}.tar.gz"), "wb") as file,
+        gzip.GzipFile("", "wb", fileobj=file, mtime=moment()) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
         for path in map(Path, sources()):
             member(path, path.read_bytes(), 0o755 if os.access(path, os.X_OK) else 0o644)
         member("PKG-INFO", metadata().encode(), 0o644)
