@@ -85,8 +85,22 @@ def work():
 
 
 def in_threads():
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    [thread.start() for thread in threads], [thread.join() for thread in threads]
+    """work() in four threads at a time. Each starts by itself: where an audit hook of one lets the
+    GIL go in the midst of sys.settrace(), CPython refuses the trace function of another."""
+    together = threading.Barrier(4)
+    has_begun = threading.Semaphore(0)
+
+    def begin_and_work():
+        has_begun.release()
+        together.wait()
+        work()
+
+    threads = [threading.Thread(target=begin_and_work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+        has_begun.acquire()
+    for thread in threads:
+        thread.join()
 
 
 sys.addaudithook(hook)
