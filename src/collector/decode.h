@@ -87,6 +87,17 @@ struct decode_stack {
 
 struct traced;
 
+/* What holds between two calls of decode_words(), whatever the words were:
+ *
+ *     now == place->at[place->which], and the ring's words below now.tail are done with
+ *     page is the thread's own: no other decoder has it. Its rows [0, rows) are in place->rows, and
+ *       `used` bytes of it are needed for them, at most FRAME_PAGE_ROOM
+ *     stack, from the outermost to the innermost frame: ids rise, each is the parent of the next,
+ *       and the last is now.current (or the stack is empty, and that is 0)
+ *     active[code] is how often `code` is in `stack`; the frames of greenlets that do not run, in
+ *       `parked`, do not count
+ *     now.clock never falls, and no frame ends before it starts
+ */
 struct decoder {
     struct decode_session *session;  /* borrowed */
     struct traced *owner;            /* borrowed: whose ring it is */

@@ -1,18 +1,108 @@
-/* collector/frame_pages.c -- writes the b-tree of `frame`. See collector/frame_pages.h.
+/* collector/frame_pages.c -- writes the b-tree of `frame`. The interface: collector/frame_pages.h.
  *
- * A leaf page:
+ * This file writes pages of a SQLite database without SQLite. Below is why that is safe: what a
+ * page looks like, where it lies, who may see it at which time, and what a kill leaves behind.
  *
- *     13, 0 0, cells(2), content(2), 0 | pointer(2) per cell | ... | cell 1 .. cell n
  *
- * A cell: payload length, rowid, then the record: its header's length, a serial type per column,
- * and the columns' bytes, big endian:
+ * 1. A LEAF PAGE
+ *
+ *     0        1   3       5         7   8
+ *     | 13 | 0 0 | cells | content | 0 | pointer | pointer | ... |   free   | cell | cell | ... |
+ *                                                                           ^ content
+ *
+ * All numbers are big endian. `pointer` and `content` are offsets in the page. The pointers stand
+ * in the order of the ids. A cell is
+ *
+ *     payload length, rowid (both varints), record
+ *
+ * and a record is its header's length, one serial type for each column, then the columns' bytes:
  *
  *     column   frame_id thread parent code kind outcome start end cache_entry exit
  *     type     NULL     int    int    int  int  int     int   int int or NULL int
  *
- * Serial types 1 2 3 4 5 6 are integers of 1 2 3 4 6 8 bytes, 8 and 9 are the constants 0 and 1,
- * which take no bytes, 0 is NULL. A row stored before it ended reserves outcome, end and exit at
- * full width: patched in place later. */
+ * Serial types 1 2 3 4 5 6 are integers of 1 2 3 4 6 8 bytes. 8 and 9 are the constants 0 and 1,
+ * which take no bytes. 0 is NULL; frame_id is NULL because it is the rowid.
+ *
+ * A row may be stored before its call has returned. Its outcome, end and exit then have the widest
+ * type (1, 6 and 1), so that their values can be written into the cell later without moving a byte.
+ * patch() changes a row only where it finds these three types.
+ *
+ *
+ * 2. WHERE A PAGE LIES
+ *
+ * Pages are numbered from 0 in the order in which they are taken. Page n is file page first + n,
+ * or one more beyond SQLite's lock page. So the number of a page, and the id of a frame, say where
+ * it lies in the file at any time, and two pages can be written in any order.
+ *
+ *     trace.db-frames, while frames are recorded:
+ *
+ *     | 1 .. first-1          | 0 | 1 | 2 |   | 4 | 5 | ...      the list of a page's frames is
+ *     | written by SQLite:    |   |   |   |   |   |   |          made by one thread's decoder; 3 is
+ *     | schema, empty tables  |   |   |   | 3 |   |   |          still with it: a hole in the file
+ *
+ * A page is in one of three places:
+ *
+ *     with a decoder   rows in struct decode_place, not yet a page; `cells` of it is 0
+ *     in the window    a whole page in shared memory: number >= written, and `holds` names it
+ *     in the file      number < written, or the window was past it when its decoder came with it
+ *
+ * The window exists to write in pieces of 1 MB; write_window() moves `written` upwards only. A slow
+ * thread's page, which is not there when `written` passes it, goes to the file by a write of its
+ * own.
+ *
+ *
+ * 3. WHO SEES WHICH PAGE WHEN
+ *
+ *     program's threads    none of this: they write words into rings
+ *     the collector        all pages
+ *     a reader of a live   none: it opens trace.db, which SQLite writes. Lookups and checks are
+ *       recording          copied there row by row (lookup_pages_show); frames are not
+ *     SQLite               none, until frame_pages_finish() has returned
+ *     a later collector    all that is in the window and in the file
+ *     a reader of the      all, once trace.db-frames has taken trace.db's place
+ *       finished trace
+ *
+ * For SQLite the file ends at first - 1 as long as frames are recorded, since page 1 says how many
+ * pages there are. What makes all of our pages SQLite's is one write of page 1's first 100 bytes.
+ * It comes last:
+ *
+ *     leaves        write_window() writes what is still in the window
+ *     interior      levels_make(): pages behind the last leaf; then the root, which is the page
+ *     and roots       that SQLite made for the empty table. A tree of one leaf has a copy of that
+ *                     leaf as its root
+ *     free pages    holes, and leaves that were copied: SQLite's free list, at the end of the file
+ *     header        page count, free list, change counter
+ *     finished = 1  in shared memory: from here on the pages are SQLite's
+ *
+ *
+ * 4. WHAT A KILL LEAVES
+ *
+ * A collector may be killed between any two instructions. The kernel keeps the window (shared
+ * memory) and all finished writes. The next collector takes both and goes on:
+ *
+ *     killed while                      what it finds, and does
+ *     a decoder fills rows              rows below decode_at.rows count; the words of those beyond
+ *                                       are decoded again and give the same rows (decode.h)
+ *     store() copies into the window    `holds` is 0: no page there. The words were not committed
+ *                                       yet, and the page is stored again
+ *     write_window() writes             `written` has not moved: the same pages are written again
+ *     a page is written past the        a page that is whole, or not there, or cut off in the
+ *       window                          middle; not committed either, so it is written again
+ *     patch() changes a row             some of its three values are set. Ends are decoded again
+ *                                       with the same words: setting them twice is as good as once
+ *     frame_pages_drop() writes         the old page in the window, or the new one in the file,
+ *                                       which counts once `holds` is 0
+ *     trees_make() writes               leaves are as before, since nothing here changes a leaf:
+ *                                       all levels are made again, over the same pages
+ *     after the header was written      the same, or `finished` is 1 and no page is touched
+ *
+ * If the machine goes down, shared memory is lost, and what the kernel had not written. Then
+ * recorder_window() takes as many leaves as the file has, frame_pages_open() believes those whose
+ * first cell has the id and the form that it must have, and the rest are holes.
+ *
+ * If the disk is full, disk_full() gives up the last pages: they may be half written, and the rest
+ * of the trace needs room. `limit` is then the first page that is not stored; rows beyond are
+ * counted in `lost`. */
 #include "collector/frame_pages.h"
 
 #include <errno.h>

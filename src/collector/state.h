@@ -1,6 +1,31 @@
 /* collector/state.h -- what a collector must not forget when it is killed.
  *
- * The session's file `state`, mapped: struct state_file, then the decoders' places. */
+ * The collector may be killed at any instruction, and another carries on (collector/launch.c). All
+ * that the next one needs is in the session's directory:
+ *
+ *     a process's file     rings and facts. The words below a ring's tail are forgotten, all others
+ *                          are still there. Facts are never forgotten: each is read again, and has
+ *                          the row id in it that it was given
+ *     state                this file: mapped memory, shared with nobody who lives. See below
+ *     trace.db             rows that SQLite has committed
+ *     trace.db-frames      pages that were written (collector/frame_pages.c, section 4)
+ *
+ * `state` is struct state_file, then the decoders' places (struct decode_place, one for each ring).
+ * Three kinds of data are in it, and each has its own way to stay right:
+ *
+ *     ids to give next     header.next_*. They only grow, and an id is taken before it is used. A
+ *                          kill in between wastes one
+ *     ids of words' rows   header.next: taken as rows are made, so they run ahead. A decoder's
+ *                          commit copies them into its place (decode_at.next). After a kill each id
+ *                          that no commit has covered is taken back, and its row is cut off
+ *                          (collector_state_recall), since its words are decoded again. header.sure
+ *                          is where losses begin that come from no words: SQLite has all below
+ *     places, pages        written at positions that the last commit implies; what is beyond it is
+ *                          written again (collector/decode.h)
+ *
+ * So the collector's own memory is a cache: stacks of open frames follow from the rows' parents,
+ * totals from the rows, the ids of code objects and threads from the facts. Nothing is in it alone,
+ * but the totals of frames that --min-duration leaves out since SQLite's last commit. */
 #ifndef DYNTRACE_COLLECTOR_STATE_H
 #define DYNTRACE_COLLECTOR_STATE_H
 
