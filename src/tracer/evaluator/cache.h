@@ -31,19 +31,43 @@
  * not run any: strings, bytes, ints and objects that the collector does not track being made,
  * memory, tracer_fact().
  *
- * So it is kept:
+ * What follows from the rule:
  *
- *     An answer is read to its end into values that are owned; then the cache changes in one
- *       stretch that calls nothing of the above, which begins with finding the state and making
- *       room (cache_entry_add).
- *     What an entry checks and runs is its `parts`. Who uses them pins them (cache_entry_pin): they
- *       are then whole until they are unpinned, whatever becomes of the entry. Whether it may still
- *       run is looked at again (`valid`).
- *     What goes is unlinked first, all of it, and dropped when everything is as it will stay.
- *     A state is referenced by the slot and by every decision that is under way, so that
- *       reset_code() or the death of the code object leaves them something to finish with; `code`
- *       is NULL from then on, and what comes after belongs to the state that the code has then
- *       (state_now() in tracer/evaluator/decide.c). */
+ *     1. Read an answer to its end first, into values that are owned. Then change the cache in one
+ *        stretch that runs nothing of the list above. The stretch begins with finding the state
+ *        and making room (cache_entry_add).
+ *     2. Unlink first, drop last. What goes out of the cache is unlinked, all of it, while it is
+ *        still owned; the references are dropped when everything is as it will stay.
+ *     3. Hold what is used. A state has a reference from the slot and one from each decision that
+ *        is under way, so reset_code() or the death of the code object leaves the decision
+ *        something to finish with. The state's `code` is NULL from then on, and what comes after
+ *        belongs to the state that the code has then (state_now() in tracer/evaluator/decide.c).
+ *     4. Pin what runs, see below.
+ *
+ * Entries and their parts. An entry can become invalid while its guard is being checked, or while
+ * its code runs: the guard's own code may reset the cache. So what is checked and run lies in a
+ * struct of its own, which outlives the entry:
+ *
+ *     list --> entry --(pin)--> parts { guard, check, code, difference, view }
+ *                                 ^
+ *     a lookup, or a call --(pin)-+
+ *
+ *     valid entry, not in use       1 pin: the entry's
+ *     its guard is checked          2: cache_entry_pin() gave one to the lookup
+ *     ... and invalidates it        1: the entry let go of its pin and is the list's last. The
+ *                                   lookup goes on with whole parts, and then sees that `valid` is
+ *                                   false: the entry is no hit
+ *     the lookup unpins             0: the parts are freed, which may run finalisers; nothing of
+ *                                   the cache is held at that moment
+ *
+ * Invariants of an entry, wherever code of the program may run:
+ *
+ *     a valid one has its parts; `valid` never becomes true again
+ *     it is in a list of `state`, or state is NULL
+ *     valid entries stand before invalid ones in a list
+ *     an invalid entry keeps what the program may still ask of it: compile_id, label,
+ *       invalid_reason, instead
+ */
 #ifndef DYNTRACE_TRACER_CACHE_H
 #define DYNTRACE_TRACER_CACHE_H
 
