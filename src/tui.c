@@ -31,7 +31,9 @@ enum {
 
 static void on_error(void *context, const char *line)
 {
-    tui_alarm(context, "%s", line);
+    struct tui *tui = context;
+
+    tui_alarm(tui, "%s", line);
 }
 
 /* ---- a trace that changes ------------------------------------------------ */
@@ -272,7 +274,7 @@ static void foot_draw(struct loop *loop)
         screen_put(screen, y, 0, screen->columns, STYLE_ALARM,
                    "the program draws a screen of its own: run it without --live, and `dyntrace "
                    "tui --live` on its trace in another terminal");
-    } else if (loop->output.text.count && loop_top(loop)->ops != view_of(VIEW_OUTPUT)) {
+    } else if (loop->output.text.count && loop_top(loop)->target.kind != VIEW_OUTPUT) {
         char *last = output_last(&loop->output);
         int x = screen_put(screen, y, 0, screen->columns, STYLE_DIM, "O: ");
         screen_put(screen, y, x, screen->columns - x, STYLE_NORMAL, last);
@@ -403,6 +405,9 @@ int tui_run(const struct tui_options *options, const char *path)
     bool damaged = false;
 
     loop->places.tui = &loop->face;
+    loop->face.calls = &loop_calls;
+    loop->face.views = loop_views;
+    loop->face.parts = loop_parts;
     if (trace_take(loop, path)) {
         screen = options->dump ? screen_open_memory(options->rows, options->columns, options->ascii)
                                : screen_open_terminal(options->ascii, &why);

@@ -194,7 +194,7 @@ static const char *empty_words(const struct list *list, char *made, size_t bytes
     if (!list->q.where || !list->block)
         return none ? none : "no rows";
     snprintf(made, bytes, "there are none here; :%s has those of the whole trace",
-             list->view.ops->name);
+             view_name(list->view.target.kind));
     return made;
 }
 
@@ -470,7 +470,7 @@ static void list_open(struct view *view)
 {
     struct list *list = (struct list *)view;
 
-    sheet_open(&list->sheet, view->ops->name, NULL);
+    sheet_open(&list->sheet, view_name(view->target.kind), NULL);
     list->block = &list->sheet.blocks.at[0];
     list->q =
         (struct question){.sql = text_with(&view->arena, list->block->sql, "$quick", "0"),

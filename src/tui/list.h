@@ -134,6 +134,9 @@ static inline bool windowed(const struct list *list)
     return list->q.key != NULL;
 }
 
+/* What views of the kind LIST are built on. */
+extern const struct view_ops list_ops;
+
 /* rows.c: the SQL for that; the caller frees it. */
 char *question_sql(const struct question *question, enum ask what, bool first);
 /* The values of the row that is shown as number AT, or NULL. */

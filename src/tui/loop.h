@@ -60,6 +60,11 @@ struct loop {
     int64_t version;    /* of its rows when it was looked at last, 0: not yet */
 };
 
+/* What struct tui gives the views: calls (tui/requests.c) and tables (tui/view_table.c). */
+extern const struct tui_calls loop_calls;
+extern const struct view_ops *const loop_views[VIEW_KINDS];
+extern const struct page_part *const loop_parts;
+
 static inline struct view *loop_top(const struct loop *loop)
 {
     return places_top(&loop->places);

@@ -51,16 +51,9 @@ static const char *field_whole(struct query *query, const struct row *row, const
 
 static void part_put(struct doc *doc, struct db *db, struct query *row, const char *name)
 {
-#define X(name) {#name, part_##name},
-    static const struct {
-        const char *name;
-        void (*put)(struct doc *doc, struct db *db, struct query *row);
-    } parts[] = {PAGE_PARTS(X)};
-#undef X
-
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (!strcmp(parts[i].name, name))
-            parts[i].put(doc, db, row);
+    for (const struct page_part *part = doc->tui->parts; part->name; part++)
+        if (!strcmp(part->name, name))
+            part->put(doc, db, row);
 }
 
 /* What `o` opens on the last line, which is of ROW. */
@@ -182,7 +175,7 @@ void page_build(struct doc *doc, struct db *db)
 {
     struct sheet sheet = {0};
 
-    sheet_open(&sheet, doc->ops->name,
+    sheet_open(&sheet, view_name(doc->target.kind),
                doc->ops->all == VIEW_FUNCTIONS ? page_codes(doc, db, doc->target.id) : NULL);
     for (size_t i = 0; i < sheet.blocks.count; i++) {
         const struct sheet_block *block = &sheet.blocks.at[i];

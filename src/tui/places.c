@@ -39,7 +39,7 @@ static void view_fit(const struct places *places, struct view *view, bool aside)
 
 static struct view *view_begin(struct places *places, const struct target *target, bool aside)
 {
-    const struct view_ops *ops = view_of((int)target->kind);
+    const struct view_ops *ops = view_of(places->tui, target->kind);
     struct view *view = calloc(1, view_op(ops, size));
 
     view->ops = ops;
@@ -93,7 +93,7 @@ bool places_go(struct places *places, const struct target *target)
                 *view = kept ? *kept : NULL;
     int at = 0;
 
-    if (!view_of((int)target->kind))
+    if (!view_of(places->tui, target->kind))
         return false;
     while (view && at < places->height && places->stack[at] != view)
         at++;
@@ -238,7 +238,7 @@ void places_draw(struct places *places)
         screen_put(screen, y, edge.x - 1, 1, STYLE_DIM, "│");
     screen_fill(screen, edge.y - 1, edge.x, edge.columns, STYLE_BAR);
     snprintf(words, sizeof words, " %s %.160s%s",
-             aside ? aside->ops->name : "this line leads nowhere further",
+             aside ? view_name(aside->target.kind) : "this line leads nowhere further",
              aside ? aside->title : "",
              aside && aside->busy && !places->tui->scripted ? " ..." : "");
     screen_put(screen, edge.y - 1, edge.x, edge.columns, STYLE_BAR, words);
@@ -262,7 +262,7 @@ void places_bar_draw(struct places *places, const char *name, const char *state)
     x += screen_put(screen, 0, x, room - x, STYLE_BAR, state);
     for (int i = 0; i < places->depth; i++) {
         starts[i] = end;
-        end += sprintf(end, " > %.40s", places->stack[i]->ops->name);
+        end += sprintf(end, " > %.40s", view_name(places->stack[i]->target.kind));
     }
     sprintf(end, "%s%s", view->title[0] ? " " : "", view->title);
     while (from < places->depth - 1 && screen_width(screen, starts[from], SCREEN_MOST) > room - x)

@@ -17,7 +17,7 @@
 
 /* ---- what the loop does for views ---------------------------------------- */
 
-void tui_print(struct tui *tui, bool alarm, const char *format, ...)
+static void do_print(struct tui *tui, bool alarm, const char *format, ...)
 {
     struct loop *loop = (struct loop *)tui;
     va_list arguments;
@@ -28,7 +28,7 @@ void tui_print(struct tui *tui, bool alarm, const char *format, ...)
     loop->alarm = alarm;
 }
 
-bool tui_wait(struct tui *tui)
+static bool do_wait(struct tui *tui)
 {
     struct loop *loop = (struct loop *)tui;
 
@@ -61,7 +61,7 @@ static bool moment_show(struct loop *loop, bool near)
     return true;
 }
 
-void tui_go(struct tui *tui, const struct target *target)
+static void do_go(struct tui *tui, const struct target *target)
 {
     struct loop *loop = (struct loop *)tui;
     struct target was = subject(loop);
@@ -79,7 +79,7 @@ void tui_go(struct tui *tui, const struct target *target)
         moment_show(loop, false);
 }
 
-void tui_open(struct tui *tui)
+static void do_open(struct tui *tui)
 {
     struct loop *loop = (struct loop *)tui;
     struct target target = places_lead(&loop->places);
@@ -105,11 +105,9 @@ char *loop_complete(void *context, const char *word, bool first, int again)
 
     if (loop->asked == REQUEST_COMMAND && first) {
         for (int i = 0; i < REQUESTS + VIEW_KINDS + (int)COMMANDS; i++) {
-            const struct view_ops *ops = view_of(i - REQUESTS);
-            const char *name = i < REQUESTS                 ? bindings[i].name
-                               : ops                        ? ops->name
-                               : i >= REQUESTS + VIEW_KINDS ? commands[i - REQUESTS - VIEW_KINDS]
-                                                            : NULL;
+            const char *name = i < REQUESTS                ? bindings[i].name
+                               : i < REQUESTS + VIEW_KINDS ? view_name(i - REQUESTS)
+                                                           : commands[i - REQUESTS - VIEW_KINDS];
             if (name && !strncmp(name, word, length) && skip-- == 0)
                 return strdup(name);
         }
@@ -137,10 +135,18 @@ static void ask_line(struct loop *loop, enum request asked, const char *label, c
     tui_prompt_begin(&loop->prompt, label, text);
 }
 
-void tui_ask(struct tui *tui, const char *label, const char *text)
+static void do_ask(struct tui *tui, const char *label, const char *text)
 {
     ask_line((struct loop *)tui, REQUEST_INPUT, label, text);
 }
+
+const struct tui_calls loop_calls = {
+    .go = do_go,
+    .open = do_open,
+    .wait = do_wait,
+    .print = do_print,
+    .ask = do_ask,
+};
 
 /* HAS, and if not, it is said. */
 static bool can(struct loop *loop, bool has, const char *otherwise)
@@ -204,7 +210,7 @@ static int64_t moment_now(struct loop *loop)
 /* `:view REST`: its number, or what to filter by, or what is typed into it. */
 static void view_command(struct loop *loop, enum view_kind kind, const char *rest)
 {
-    const struct view_ops *ops = view_of((int)kind);
+    const struct view_ops *ops = view_of(&loop->face, kind);
     struct target target = {.kind = kind, .id = ops->all ? strtoll(rest, NULL, 10) : 0};
 
     if (ops->all && target.id <= 0)
@@ -379,7 +385,7 @@ static void export(struct loop *loop)
 
     if (!can(loop, view_op(view->ops, export), "this view cannot be exported"))
         return;
-    snprintf(name, sizeof name, "%s.%s", view->ops->name, view_op(view->ops, writes));
+    snprintf(name, sizeof name, "%s.%s", view_name(view->target.kind), view_op(view->ops, writes));
     ask_line(loop, REQUEST_EXPORT, "write to: ", name);
 }
 

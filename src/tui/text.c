@@ -380,7 +380,6 @@ const struct view_ops text_ops = {
     .size = sizeof(struct text),
     .asked = 1,
     .jobs = 2,
-    .build = page_build,
     .open = text_restart,
     .settle = text_settle,
     .draw = text_draw,

@@ -35,14 +35,15 @@ struct doc {
     LIST(struct doc_line) lines;
     struct arena arena;         /* all texts of lines and targets, and what doc_safe made */
     const struct view_ops *ops; /* borrowed: of the view */
-    const struct tui *tui;      /* borrowed, for one that is no job */
-    struct target target;       /* of the view */
-    int columns, rows;          /* of the view */
-    bool aside;                 /* it stands beside the one on top */
-    bool dense;                 /* set by build(): no empty lines between parts */
-    bool fills;                 /* set by build(): it has as many lines as there are rows */
-    bool quick;                 /* only what takes no time, for the first look */
-    bool whole;                 /* but this is the second: what build() cut then is wanted whole */
+    /* borrowed; in a thread only its tables may be read: what else it has changes meanwhile */
+    const struct tui *tui;
+    struct target target;  /* of the view */
+    int columns, rows;     /* of the view */
+    bool aside;            /* it stands beside the one on top */
+    bool dense;            /* set by build(): no empty lines between parts */
+    bool fills;            /* set by build(): it has as many lines as there are rows */
+    bool quick;            /* only what takes no time, for the first look */
+    bool whole;            /* but this is the second: what build() cut then is wanted whole */
     bool more, cut;        /* set by build(): quick was not all; and a part of it is not whole */
     bool failed;           /* a line says why it is not all */
     const char *heading;   /* the last one of a page */
@@ -60,6 +61,9 @@ struct text {
     int skip;                /* columns scrolled to the right */
     bool right;              /* the right half of lines that have one is chosen */
 };
+
+/* What views that are texts are built on; their ops->build() makes the text. */
+extern const struct view_ops text_ops;
 
 /* By printf: a text that lives as long as DOC, a line, a heading. */
 #define doc_print(doc, ...) arena_print(&(doc)->arena, __VA_ARGS__)
@@ -120,7 +124,13 @@ void page_build(struct doc *doc, struct db *db);
 /* The code objects that are the same function as CODE_ID: "(1, 2)". */
 const char *page_codes(struct doc *doc, struct db *db, int64_t code_id);
 
-/* What C makes of a row of a page, by its name in `--call NAME` (tui/views/). */
+/* What C makes of a row of a page, by its NAME in `--call NAME`. */
+struct page_part {
+    const char *name; /* NULL ends a table of them */
+    void (*put)(struct doc *doc, struct db *db, struct query *row);
+};
+
+/* All of them, in tui/views/; tui/view_table.c makes the table. */
 /* clang-format off */
 #define PAGE_PARTS(X) \
     X(doubts) X(guards) X(bytecode) X(compile_remedy) X(break_remedy) X(break_source) X(origin) \

@@ -1,8 +1,4 @@
-/* tui/view.c -- which views there are, and what they have in common: targets, and the chosen line.
- * See tui/view.h.
- *
- * A list or a page is its file in schemas/tui/; the others, and the parts that C makes of a page,
- * are in tui/views/. */
+/* tui/view.c -- what views have in common: names, targets, and the chosen line. See tui/view.h. */
 #include "tui/view.h"
 
 #include <ctype.h>
@@ -17,26 +13,8 @@
 #include "trace/db.h"
 #include "trace/prose.h"
 
-#define DECLARE_LIST(...)
-#define DECLARE_PAGE(...)
-#define DECLARE_OWN(ops) extern const struct view_ops ops;
-#define X(kind, made, ...) DECLARE_##made(__VA_ARGS__)
-VIEWS(X)
-#undef X
-
-#define VIEW_LIST(name_, summary_)                            \
-    &(const struct view_ops)                                  \
-    {                                                         \
-        .name = name_, .summary = summary_, .base = &list_ops \
-    }
-#define VIEW_PAGE(name_, all_, summary_, ...)                                                    \
-    &(const struct view_ops)                                                                     \
-    {                                                                                            \
-        .name = name_, .all = VIEW_##all_, .summary = summary_, .base = &text_ops, ##__VA_ARGS__ \
-    }
-#define VIEW_OWN(ops) &ops
-#define X(kind, made, ...) [VIEW_##kind] = VIEW_##made(__VA_ARGS__),
-static const struct view_ops *const views[VIEW_KINDS] = {VIEWS(X)};
+#define X(kind, made, name, ...) [VIEW_##kind] = name,
+static const char *const view_names[VIEW_KINDS] = {VIEWS(X)};
 #undef X
 
 const char *view_keys(const char **at, int *bytes)
@@ -50,17 +28,18 @@ const char *view_keys(const char **at, int *bytes)
     return from;
 }
 
-const struct view_ops *view_of(int kind)
+const char *view_name(enum view_kind kind)
 {
-    return kind >= 0 && kind < VIEW_KINDS ? views[kind] : NULL;
+    return kind < VIEW_KINDS ? view_names[kind] : NULL;
 }
 
 enum view_kind view_named(const char *name, size_t bytes)
 {
-    for (int kind = 0; kind < VIEW_KINDS; kind++)
-        if (views[kind] && strlen(views[kind]->name) == bytes &&
-            !memcmp(views[kind]->name, name, bytes))
+    for (int kind = VIEW_NONE + 1; kind < VIEW_KINDS; kind++) {
+        const char *known = view_names[kind];
+        if (strlen(known) == bytes && !memcmp(known, name, bytes))
             return (enum view_kind)kind;
+    }
     return VIEW_NONE;
 }
 
@@ -101,7 +80,7 @@ static struct query *place_find(struct tui *tui, const struct target *target)
 
     if (!query)
         return NULL;
-    query_bind_text(query, 1, view_of((int)target->kind)->name);
+    query_bind_text(query, 1, view_name(target->kind));
     query_bind_integer(query, 2, target->id);
     if (query_step(query))
         return query;
@@ -131,8 +110,7 @@ const char *target_words(struct tui *tui, struct arena *arena, const struct targ
                                         : "";
 
     words = arena_print(arena, at_ns ? "%s%s%.160s at %.6f s" : "%s%s%.160s",
-                        view_of((int)target->kind)->name, *words ? " " : "", words,
-                        (double)at_ns / 1e9);
+                        view_name(target->kind), *words ? " " : "", words, (double)at_ns / 1e9);
     query_close(query);
     return words;
 }

@@ -35,9 +35,25 @@ void output_print(const struct output *output);
 
 struct marks;
 struct db;
+struct tui;
+struct target;
+
+/* What a view has the loop do: tui/requests.c, which lies above the views, fills it in. The macros
+ * and functions tui_go() to tui_ask(), below, call it. */
+struct tui_calls {
+    void (*go)(struct tui *tui, const struct target *target);
+    void (*open)(struct tui *tui);
+    bool (*wait)(struct tui *tui);
+    void (*print)(struct tui *tui, bool alarm, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+    void (*ask)(struct tui *tui, const char *label, const char *text);
+};
 
 /* What views see of the loop. Borrowed. */
 struct tui {
+    const struct tui_calls *calls;
+    const struct view_ops *const *views; /* by enum view_kind; NULL: VIEW_NONE (tui/view_table.c) */
+    const struct page_part *parts;       /* what C makes of pages (tui/text.h) */
     struct work *work;
     struct db *db; /* for what is known at once */
     struct screen *screen;
@@ -80,7 +96,6 @@ struct doc;
 struct db;
 
 struct view_ops {
-    const char *name;    /* of the view, as `:name` opens it, and of its file in schemas/tui/ */
     const char *summary; /* for the help */
     const char *writes;  /* how the names end of the files that e writes */
     /* what its keys do: "+ - zooms  n finds", two spaces between; for the last line, and the help
@@ -135,9 +150,6 @@ struct view_ops {
 #define view_do(view, name, ...) \
     (view_op((view)->ops, name) ? view_op((view)->ops, name)(view, ##__VA_ARGS__) : (void)0)
 
-/* A list of rows and a page, each made from its file in schemas/tui/ (tui/list.h, tui/text.h). */
-extern const struct view_ops list_ops, text_ops;
-
 struct view {
     const struct view_ops *ops;
     struct tui *tui;         /* borrowed */
@@ -158,9 +170,15 @@ struct view {
  * more. */
 const char *view_keys(const char **at, int *bytes);
 
-/* By its number; NULL: there is no such view. */
-const struct view_ops *view_of(int kind);
-/* By its name, BYTES long; VIEW_NONE: none has it. */
+/* The view of KIND; NULL: there is none. */
+static inline const struct view_ops *view_of(const struct tui *tui, enum view_kind kind)
+{
+    return kind < VIEW_KINDS ? tui->views[kind] : NULL;
+}
+
+/* What `:name` opens it by, and the name of its file in schemas/tui/; NULL: VIEW_NONE has none. */
+const char *view_name(enum view_kind kind);
+/* The view that NAME, BYTES long, is of; VIEW_NONE: none has it. */
 enum view_kind view_named(const char *name, size_t bytes);
 
 /* The editor, at the place of the line under the cursor. */
@@ -195,14 +213,24 @@ bool view_take_(struct view *view, job_held *asked, job_held *shown);
  * styles. */
 int view_row(const struct view *view, struct screen *screen, int y, bool chosen);
 
-/* Open what TARGET names on top; what the line under the cursor leads to. TARGET stays the
- * caller's. */
-void tui_go(struct tui *tui, const struct target *target);
-void tui_open(struct tui *tui);
+/* Open what TARGET names on top; TARGET stays the caller's. */
+static inline void tui_go(struct tui *tui, const struct target *target)
+{
+    tui->calls->go(tui, target);
+}
+
+/* Open what the line under the cursor leads to. */
+static inline void tui_open(struct tui *tui)
+{
+    tui->calls->open(tui);
+}
 
 /* What the key is about may still come: then it is taken again until it is there (true), and what
  * is typed meanwhile after it. */
-bool tui_wait(struct tui *tui);
+static inline bool tui_wait(struct tui *tui)
+{
+    return tui->calls->wait(tui);
+}
 
 /* TEXT with VALUE for every NAME; TEXT as one word of a command (tui/views/commands.c). */
 char *text_with(struct arena *arena, const char *text, const char *name, const char *value);
@@ -222,10 +250,12 @@ const char *target_words(struct tui *tui, struct arena *arena, const struct targ
 /* A line for the user, at the bottom until the next key. */
 #define tui_say(tui, ...) tui_print(tui, false, __VA_ARGS__)
 #define tui_alarm(tui, ...) tui_print(tui, true, __VA_ARGS__)
-void tui_print(struct tui *tui, bool alarm, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+#define tui_print(tui, alarm, ...) ((tui)->calls->print(tui, alarm, __VA_ARGS__))
 
 /* Ask for a line, begun with TEXT; ops->input() of the view on top gets it. */
-void tui_ask(struct tui *tui, const char *label, const char *text);
+static inline void tui_ask(struct tui *tui, const char *label, const char *text)
+{
+    tui->calls->ask(tui, label, text);
+}
 
 #endif

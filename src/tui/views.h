@@ -4,7 +4,7 @@
  * LIST   schemas/tui/NAME.sql is all of it (tui/list.h): name, words
  * PAGE   that, too (tui/text.h): name, the list of all of what it shows one of or NONE, words, and
  *        members of struct view_ops
- * OWN    a struct view_ops of tui/views/ */
+ * OWN    name, a struct view_ops of tui/views/ */
 #ifndef DYNTRACE_TUI_VIEWS_H
 #define DYNTRACE_TUI_VIEWS_H
 
@@ -26,22 +26,22 @@
     X(BREAK, PAGE, "break", BREAKS, "one graph break, with its stack and source")                  \
     X(LEDGER, LIST, "ledger", "every call of watched code and how it was decided")                 \
     X(FRAMES, LIST, "frames", "every call that was recorded, of any function")                     \
-    X(CALL, OWN, view_call)                                                                        \
-    X(REPLAY, OWN, view_replay)                                                                    \
-    X(TIMELINE, OWN, view_timeline)                                                                \
-    X(FLAME, OWN, view_flame)                                                                      \
+    X(CALL, OWN, "call", view_call)                                                                \
+    X(REPLAY, OWN, "replay", view_replay)                                                          \
+    X(TIMELINE, OWN, "timeline", view_timeline)                                                    \
+    X(FLAME, OWN, "flame", view_flame)                                                             \
     X(GUARDS, LIST, "guards",                                                                      \
       "what guards cost, by kind and source; Enter: where they failed, or ran")                    \
     X(CHECKS, LIST, "checks", "each time that an entry's guards were run")                         \
     X(PROCESSES, LIST, "processes", "the processes that were followed, as a tree")                 \
     X(PROCESS, PAGE, "process", PROCESSES, "one process: how it ended, and what was running then") \
     X(LOSSES, LIST, "losses", "what is missing from the trace, and why")                           \
-    X(SQL, OWN, view_sql)                                                                          \
-    X(HELP, OWN, view_help)                                                                        \
-    X(MARKS, OWN, view_marks)                                                                      \
-    X(DYNTRACE, OWN, view_dyntrace)                                                                \
-    X(WHATIF, OWN, view_whatif)                                                                    \
-    X(OUTPUT, OWN, view_output)
+    X(SQL, OWN, "sql", view_sql)                                                                   \
+    X(HELP, OWN, "help", view_help)                                                                \
+    X(MARKS, OWN, "marks", view_marks)                                                             \
+    X(DYNTRACE, OWN, "dyntrace", view_dyntrace)                                                    \
+    X(WHATIF, OWN, "what-if", view_whatif)                                                         \
+    X(OUTPUT, OWN, "output", view_output)
 /* clang-format on */
 
 #define VIEW_KIND_(kind, ...) VIEW_##kind,

@@ -281,7 +281,9 @@ static int bucket_of(int64_t ns)
 {
     int power = ns < FINE ? 0 : 64 - __builtin_clzll((uint64_t)ns) - FINE_BITS;
 
-    return ns <= 0 ? 0 : power ? power * FINE + (int)(ns >> (power - 1) & (FINE - 1)) : (int)ns;
+    if (ns <= 0)
+        return 0;
+    return power ? power * FINE + (int)(ns >> (power - 1) & (FINE - 1)) : (int)ns;
 }
 
 /* Its middle. */
@@ -624,7 +626,6 @@ static void call_build(struct doc *doc, struct db *db)
 }
 
 const struct view_ops view_call = {
-    .name = "call",
     .summary = "one call: how it was decided, what ran inside, and who called; p n: a slower or a "
                "faster one of its function",
     .keys = "Enter opens  p slower  n faster  u caller  t timeline  r replay  v beside  o source",

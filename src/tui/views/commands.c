@@ -251,7 +251,6 @@ static void command_build(struct doc *doc, struct db *db)
 }
 
 const struct view_ops view_dyntrace = {
-    .name = "dyntrace",
     .summary = "what another command says of this trace: :check --max-recompiles 0, :diff OTHER, "
                ":fsck, :ranks, :verify, :why FUNC",
     .keys = "Enter opens  i another command  / search  v beside  e export",

@@ -279,7 +279,9 @@ static int heat(const struct flame *flame, uint32_t node)
     double all = (double)node_at(flame, 0)->total_ns,
            self = node ? (double)node_at(flame, node)->self_ns : 0;
 
-    return self * 5 > all ? STYLE_ALARM : self * 20 > all ? STYLE_WARN : STYLE_NORMAL;
+    if (self * 5 > all)
+        return STYLE_ALARM;
+    return self * 20 > all ? STYLE_WARN : STYLE_NORMAL;
 }
 
 /* "share  total  self  calls" of a node; of a thread no calls. */
@@ -558,7 +560,6 @@ static void flame_close(struct view *view)
 }
 
 const struct view_ops view_flame = {
-    .name = "flame",
     .summary = "who called whom and what it took, as a tree or a flame graph (Tab)",
     .size = sizeof(struct flame),
     .asked = 2,

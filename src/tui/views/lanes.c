@@ -42,7 +42,9 @@ static int bucket_of(int64_t at_ns, int64_t span_ns)
 {
     double share = span_ns > 0 ? (double)at_ns / (double)span_ns : 0;
 
-    return share <= 0 ? 0 : share >= 1 ? BUCKETS - 1 : (int)(share * BUCKETS);
+    if (share <= 0)
+        return 0;
+    return share >= 1 ? BUCKETS - 1 : (int)(share * BUCKETS);
 }
 
 /* A time of a row; one that no recording has, from a broken file, is brought near, so that
@@ -51,7 +53,9 @@ static int64_t time_read(struct query *query, int column)
 {
     int64_t ns = query_integer(query, column), most = INT64_MAX / 4;
 
-    return ns > most ? most : ns < -most ? -most : ns;
+    if (ns > most)
+        return most;
+    return ns < -most ? -most : ns;
 }
 
 static void ids_add(struct ids *ids, int64_t id)
@@ -196,7 +200,9 @@ static int column_of(const struct detail_job *job, int64_t at_ns)
     double share =
         ((double)at_ns - (double)job->from_ns) / ((double)job->to_ns - (double)job->from_ns);
 
-    return share < 0 ? -1 : share >= 1 ? job->columns : (int)(share * job->columns);
+    if (share < 0)
+        return -1;
+    return share >= 1 ? job->columns : (int)(share * job->columns);
 }
 
 typedef LIST(int64_t) frame_stack;

@@ -134,7 +134,6 @@ static void output_input(struct view *view, const char *text)
 }
 
 const struct view_ops view_output = {
-    .name = "output",
     .summary = "what the program printed, under run --live",
     .size = sizeof(struct view),
     .keys = "i types a line to the program  G follows  I interrupts it  K ends it",

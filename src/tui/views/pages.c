@@ -283,7 +283,6 @@ static void whatif_build(struct doc *doc, struct db *db)
 }
 
 const struct view_ops view_whatif = {
-    .name = "what-if",
     .summary = "what a change would have made of the recorded calls",
     .base = &text_ops,
     .asks = "what if: ",
@@ -296,13 +295,14 @@ const struct view_ops view_whatif = {
 
 static void help_build(struct doc *doc, struct db *db)
 {
-    const struct view_ops *from = view_of((int)doc->target.about);
+    const struct view_ops *from = view_of(doc->tui, doc->target.about);
     const struct target nowhere = {0};
     int bytes;
 
     if (from && view_op(from, keys)) {
         doc_wrap(doc,
-                 doc_print(doc, MARK "bIn this view" MARK "n, %s: %s", from->name, from->summary),
+                 doc_print(doc, MARK "bIn this view" MARK "n, %s: %s", view_name(doc->target.about),
+                           from->summary),
                  nowhere);
         for (const char *at = view_op(from, keys), *words; (words = view_keys(&at, &bytes));) {
             int key = (int)strcspn(words, " ");
@@ -331,14 +331,11 @@ static void help_build(struct doc *doc, struct db *db)
                  nowhere);
     }
     doc_part(doc, "Views, by name: :functions, :ledger outcome = 'limit'");
-    for (int kind = 0; kind < VIEW_KINDS; kind++) {
-        const struct view_ops *ops = view_of(kind);
-        if (!ops)
-            continue;
-        doc_wrap(
-            doc,
-            doc_print(doc, "  " MARK "a%s" MARK "n %s", doc_fit(doc, ops->name, 15), ops->summary),
-            (struct target){.kind = (enum view_kind)kind});
+    for (enum view_kind kind = VIEW_NONE + 1; kind < VIEW_KINDS; kind++) {
+        const char *name = doc_fit(doc, view_name(kind), 15);
+        const char *line =
+            doc_print(doc, "  " MARK "a%s" MARK "n %s", name, view_of(doc->tui, kind)->summary);
+        doc_wrap(doc, line, (struct target){.kind = kind});
     }
     doc_part(doc, "What is typed");
     doc_wrap(doc,
@@ -359,7 +356,7 @@ static void help_build(struct doc *doc, struct db *db)
 }
 
 const struct view_ops view_help = {
-    .name = "help", .summary = "this", .build = help_build, .at_once = true, .base = &text_ops};
+    .summary = "this", .build = help_build, .at_once = true, .base = &text_ops};
 
 /* ---- marks --------------------------------------------------------------- */
 
@@ -376,7 +373,6 @@ static void marks_build(struct doc *doc, struct db *unused)
 }
 
 const struct view_ops view_marks = {
-    .name = "marks",
     .summary = "what was marked with m",
     .build = marks_build,
     .at_once = true,

@@ -356,7 +356,7 @@ static void replay_view_open(struct view *view)
     if (about->id < 0) { /* a call by its lookup */
         move_add(r, "goto lookup %" PRId64, -about->id);
     } else if (about->id > 0 && (kind == VIEW_COMPILE || kind == VIEW_BREAK)) {
-        move_add(r, "goto %s %" PRId64, view_of((int)kind)->name, about->id);
+        move_add(r, "goto %s %" PRId64, view_name(kind), about->id);
     } else if (about->at_ns > 0 && !(about->id > 0 && kind == VIEW_FUNCTION)) {
         moment_add(r, about->at_ns);
     } else {
@@ -371,7 +371,6 @@ static void replay_view_close(struct view *view)
 }
 
 const struct view_ops view_replay = {
-    .name = "replay",
     .summary = "step through the recorded decisions, the cache as it stood; it replays decisions, "
                "not the program",
     .size = sizeof(struct replay_view),

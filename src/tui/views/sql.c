@@ -56,7 +56,6 @@ static void sql_lead(struct view *view, struct arena *arena, struct target *targ
 }
 
 const struct view_ops view_sql = {
-    .name = "sql",
     .summary = "a prompt for SQL, and the result; :sql QUERY",
     .base = &list_ops,
     .open = sql_open,

@@ -82,7 +82,9 @@ static int column_at(const struct timeline *t, double at)
 {
     double column = (at - t->from) / column_wide(t);
 
-    return !(column >= 0) ? 0 : column >= t->view.columns ? t->view.columns - 1 : (int)column;
+    if (!(column >= 0))
+        return 0;
+    return column >= t->view.columns ? t->view.columns - 1 : (int)column;
 }
 
 /* Of the cursor, which may be where a column begins, or as good as there. */
@@ -678,7 +680,6 @@ static void timeline_refresh(struct view *view)
 }
 
 const struct view_ops view_timeline = {
-    .name = "timeline",
     .summary = "threads and processes as lanes; + - zoom, n N to the next compile",
     .size = sizeof(struct timeline),
     .asked = 2,

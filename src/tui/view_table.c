@@ -1,0 +1,36 @@
+/* tui/view_table.c -- the tables of all views, and of what C makes of pages.
+ *
+ * This file lies above the views: nothing below calls it, they get the tables by struct tui. A
+ * list or a page is its file in schemas/tui/; the others, and the parts that C makes of a page, are
+ * in tui/views/. */
+#include "tui/list.h"
+#include "tui/loop.h"
+#include "tui/text.h"
+
+#define DECLARE_LIST(...)
+#define DECLARE_PAGE(...)
+#define DECLARE_OWN(name, ops) extern const struct view_ops ops;
+#define X(kind, made, ...) DECLARE_##made(__VA_ARGS__)
+VIEWS(X)
+#undef X
+
+#define VIEW_LIST(name, summary_)              \
+    &(const struct view_ops)                   \
+    {                                          \
+        .summary = summary_, .base = &list_ops \
+    }
+#define VIEW_PAGE(name, all_, summary_, ...)                                             \
+    &(const struct view_ops)                                                             \
+    {                                                                                    \
+        .all = VIEW_##all_, .summary = summary_, .build = page_build, .base = &text_ops, \
+        ##__VA_ARGS__                                                                    \
+    }
+#define VIEW_OWN(name, ops) &ops
+#define X(kind, made, ...) [VIEW_##kind] = VIEW_##made(__VA_ARGS__),
+const struct view_ops *const loop_views[VIEW_KINDS] = {VIEWS(X)};
+#undef X
+
+#define X(name) {#name, part_##name},
+static const struct page_part parts[] = {PAGE_PARTS(X){NULL, NULL}};
+#undef X
+const struct page_part *const loop_parts = parts;
