@@ -52,8 +52,9 @@ class _Assembly:
 
     def leaves(self, step):
         """Does it leave at STEP? Behind the instruction at the break, and where that jumps to; if a handler would see what the graph raises:
-        outside of those. Without a split there, the rest runs where it is."""
-        if step <= self.begun or step == self.broken:
+        outside of those. Without a split there, the rest runs where it is. Nowhere before the break: only a graph that raised comes there,
+        and a resume function that left where it begins would call itself for ever."""
+        if step <= max(self.begun, self.broken):
             return False
         if self.record["handled"]:
             handler = self.handlers[step]

@@ -139,6 +139,17 @@ def after_break(x, at):
         return x + 5
 
 
+@calls("A(4), I(2) * 0", "A(4), I(2) * 0 + 99", "A(4), I(2) * 0 + 99")
+def changes_after_break(x, at):
+    log("first")
+    try:
+        y = x[at]
+        y[0] = 7.0
+        return y * 2
+    except IndexError:
+        return x + 5
+
+
 @calls("A(4), 3, I(2) * 0", "A(4), 3, I(2) * 0 + 99", "A(4), 4, I(2) * 0", "A(4), 5, I(2) * 0 + 99")
 def with_number(x, n, at):
     try:
