@@ -308,6 +308,8 @@ static inline bool is_sequence(PyObject *value)
 }
 /* Is VALUE an array of numpy's or torch's own, whose operations run no code of the program's? */
 bool value_is_theirs(PyObject *value);
+/* One of torch's own? Those of numpy warn: of a division by zero, of a number that does not fit. */
+bool value_is_quiet(PyObject *value);
 /* May an operation on VALUE, an array, run code of the program's? And the end of its life, whatever
  * it is? */
 bool value_is_foreign(PyObject *value);

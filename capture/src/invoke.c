@@ -146,36 +146,41 @@ static enum ended unknown_argument(struct capture *c, const struct call *call)
     return unknown_operand(c, call, name_of(call->callable, text, sizeof text));
 }
 
+/* Is CALLABLE a function of numpy's, which may warn also of numbers: np.log(-1.0)? */
+static bool is_numpys(PyObject *callable)
+{
+    OWNED PyObject *module = NULL;
+
+    if (!strcmp(Py_TYPE(callable)->tp_name, "numpy.ufunc"))
+        return true;
+    module = PyObject_GetAttr(callable, word_of("__module__"));
+    PyErr_Clear();
+    return module && PyUnicode_CheckExact(module) && is_of(PyUnicode_AsUTF8(module), "numpy");
+}
+
 /* Does a call of NAME, or of that method, give a result and do nothing else, whatever its arguments
- * are? */
+ * are? A warning is something else. */
 static bool is_pure(const struct call *call, const char *name)
 {
     const char *last = *name ? name + strlen(name) - 1 : name;
-    const bool same = !call->bound && !strcmp(Py_TYPE(call->callable)->tp_name, "numpy.ufunc");
-    OWNED PyObject *takes = same ? PyObject_GetAttrString(call->callable, "nin") : NULL;
-    /* one more may be for the result */
-    Py_ssize_t arrays = 0, most = takes                    ? PyLong_AsSsize_t(takes)
-                                  : !strcmp(name, "where") ? 3
-                                  : !strcmp(name, "dot")   ? 2
-                                                           : 1;
+    const bool in_place = *last == '_' && strcmp(name, "and_") && strcmp(name, "or_");
+    const bool is_random = strstr(name, "rand") || !strcmp(name, "dropout");
 
-    PyErr_Clear();
-    if (!keeps_shape(name, 3, false, false) ||
-        (*last == '_' && strcmp(name, "and_") && strcmp(name, "or_")) || strstr(name, "rand") ||
-        !strcmp(name, "dropout"))
+    if (!keeps_shape(name, 3, false, false) || in_place || is_random || is_numpys(call->callable))
         return false;
     for (int i = 0; i < call->count; i++) {
         PyObject *value = call->args[i];
-        if (value == Py_True || (value_is_array(value) && !value_is_theirs(value)))
+        if (value == Py_True || (value_has_array(value, 2) && !value_is_quiet(value)))
             return false;
-        arrays += value_has_array(value, 2);
-        most = value_is_array(value) && !strcmp(Py_TYPE(value)->tp_name, "Tensor") ? 9 : most;
     }
-    for (Py_ssize_t i = 0; call->names && i < PyTuple_GET_SIZE(call->names); i++)
-        if (!PyUnicode_AsUTF8(PyTuple_GET_ITEM(call->names, i)) ||
-            !is_in(PyUnicode_AsUTF8(PyTuple_GET_ITEM(call->names, i)), "harmless"))
-            return PyErr_Clear(), false;
-    return arrays <= most;
+    for (Py_ssize_t i = 0; call->names && i < PyTuple_GET_SIZE(call->names); i++) {
+        const char *keyword = PyUnicode_AsUTF8(PyTuple_GET_ITEM(call->names, i));
+        if (!keyword || !is_in(keyword, "harmless")) {
+            PyErr_Clear();
+            return false;
+        }
+    }
+    return true;
 }
 
 enum ended array_call(struct capture *c, struct watched *w, const struct call *call,

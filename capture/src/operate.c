@@ -213,7 +213,8 @@ bool code_handles(PyCodeObject *code, const uint8_t *bytes, int32_t unit)
 }
 
 /* The graph runs where its code begins: no handler sees what it raises. But a graph that has done
- * nothing but give results can be left. */
+ * nothing but give results can be left, and the function's own code run from its beginning. PURE:
+ * the operation gives a result, and does and warns of nothing. */
 enum ended may_operate(struct capture *c, bool pure)
 {
     bool handled = false;
@@ -227,7 +228,8 @@ enum ended may_operate(struct capture *c, bool pure)
     if (c->attempted && !pure)
         return break_at(
             c, "instruction",
-            "an operation that changes something, behind one whose exception would be handled");
+            "an operation that changes something or may warn, behind one whose exception would "
+            "be handled");
     c->attempted |= handled;
     c->impure |= !pure;
     return ENDED_NOT;
@@ -340,6 +342,7 @@ enum ended operate_graph(struct capture *c, struct watched *w, const char *name,
                          const struct call *call, bool keeps)
 {
     const bool numbers = are_numbers(c, call), in_place = name[0] == 'i' && strcmp(name, "invert");
+    const bool reads = !strcmp(name, "getitem") || !strcmp(name, "getattr"); /* warns of nothing */
     bool pure = numbers || (!in_place && strcmp(name, "setitem")), first, rest;
     struct operation operation;
     struct shadow *shadow;
@@ -347,7 +350,8 @@ enum ended operate_graph(struct capture *c, struct watched *w, const char *name,
     PyObject *result;
 
     for (int i = 0; i < call->count; i++)
-        pure &= !value_is_array(call->args[i]) || value_is_theirs(call->args[i]);
+        if (value_is_array(call->args[i]))
+            pure &= reads ? value_is_theirs(call->args[i]) : value_is_quiet(call->args[i]);
     if ((ended = may_operate(c, pure)))
         return ended;
     if (!node_arguments(c, call, strstr(name, "item"), &operation, &first, &rest))

@@ -71,8 +71,8 @@ bool value_is_array(PyObject *value)
     return false;
 }
 
-/* Is TYPE a class of numpy's or torch's own? */
-static bool is_of_package(PyTypeObject *type)
+/* The module of TYPE, or the name it is called by. Borrowed. */
+static const char *module_of(PyTypeObject *type)
 {
     PyObject *module =
         type->tp_flags & Py_TPFLAGS_HEAPTYPE ? _PyType_Lookup(type, word_of("__module__")) : NULL;
@@ -80,12 +80,23 @@ static bool is_of_package(PyTypeObject *type)
         module && PyUnicode_CheckExact(module) ? PyUnicode_AsUTF8(module) : type->tp_name;
 
     PyErr_Clear();
-    return is_array_package(name);
+    return name;
+}
+
+/* Is TYPE a class of numpy's or torch's own? */
+static bool is_of_package(PyTypeObject *type)
+{
+    return is_array_package(module_of(type));
 }
 
 bool value_is_theirs(PyObject *value)
 {
     return value_is_array(value) && !value_is_foreign(value) && is_of_package(Py_TYPE(value));
+}
+
+bool value_is_quiet(PyObject *value)
+{
+    return value_is_theirs(value) && strncmp(module_of(Py_TYPE(value)), "numpy", 5);
 }
 
 bool value_is_foreign(PyObject *value)

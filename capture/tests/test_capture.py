@@ -105,6 +105,64 @@ def test_metadata_of_dtypes(alone):
     alone(METADATA)
 
 
+ATTEMPTS = """
+import warnings, numpy as np, dyntrace
+def inside(x, at):
+    try:
+        y = np.log(-x)
+        return y[at]
+    except IndexError:
+        return None
+def leaves(x, at):
+    try:
+        return (x / (x - x))[at]
+    finally:
+        x = None
+def manager(x, at):
+    with np.errstate(divide="warn"):
+        y = x / (x - x)
+        return y[at]
+def called(x, at):
+    return np.sqrt(-x)[at]
+def caller(x, at):
+    try:
+        return called(x, at)
+    except IndexError:
+        return x
+def before(x, at):
+    y = np.log(-x)
+    try:
+        return y[at]
+    except IndexError:
+        return x
+def numbers(x, at):
+    try:
+        y = np.log(-1.0)
+        return x[at] + y
+    except IndexError:
+        return x
+def warned(function):
+    found = []
+    for at in 0, 0, 99, 0:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                function(np.arange(1.0, 5.0), np.zeros(2, int) + at)
+            except IndexError:
+                found.append("raised")
+            found.append([(str(w.message), w.lineno) for w in caught])
+    return found
+for function in inside, leaves, manager, caller, before, numbers:
+    plain, captured = warned(function), warned(dyntrace.compile(function))
+    assert plain == captured and plain[0], (function.__name__, plain, captured)
+"""
+
+
+def test_an_attempt_that_is_left_warns_once(alone):
+    """Where an operation raises inside `try`, nothing that has warned before runs again."""
+    alone(ATTEMPTS)
+
+
 def test_values_that_change_meanwhile(alone):
     """What the program's code does to variables, cells, containers and classes of a call that is watched is seen, and no crash."""
     assert alone(CAPTURE / "changed.py").stdout == "24 cases, 0 differ\n"
