@@ -95,8 +95,8 @@ $(BUILD)/obj/schema_%.o: $(BUILD)/schema_%.c Makefile
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIE -MMD -MP -Isrc -c -o $@ $<
 
 # Removing a file must also renew it, hence the directories.
-$(BUILD)/schema_sql.c: schemas/embed.sh $(SQL) python/dyntrace/_torch_kinds.py | $(BUILD)/obj
-	sh schemas/embed.sh > $@.new
+$(BUILD)/schema_sql.c: schemas/embed.sh schemas/names.awk src/vocabulary.h $(SQL) python/dyntrace/_torch_kinds.py | $(BUILD)/obj
+	sh schemas/embed.sh $(BUILD) > $@.new
 	mv $@.new $@
 
 # The machine that builds makes it: HOSTCC is for that machine.
@@ -220,8 +220,8 @@ install: all
 	$(INSTALL) -m 644 $(wildcard docs/*.md) $(DOCDIR)/docs
 	$(INSTALL) -m 644 capture/README.md $(DOCDIR)/capture
 	$(INSTALL) -m 644 $(wildcard examples/*.py) $(DOCDIR)/examples
-	$(INSTALL) -m 644 schemas/trace.sql schemas/views.sql $(DOCDIR)/schemas
-	$(INSTALL) -m 644 $(wildcard schemas/queries/*.sql) $(DOCDIR)/schemas/queries
+	$(INSTALL) -m 644 $(BUILD)/schemas/trace.sql $(BUILD)/schemas/views.sql $(DOCDIR)/schemas
+	$(INSTALL) -m 644 $(patsubst %,$(BUILD)/%,$(wildcard schemas/queries/*.sql)) $(DOCDIR)/schemas/queries
 
 # What packaging/backend.py puts into a wheel.
 bundle: fit $(BUILD)/bundle/dyntrace $(EXTENSIONS:$(BUILD)/lib/%=$(BUILD)/bundle/%) $(BUILD)/dyntrace.1

@@ -1,6 +1,7 @@
 """Traces that are made for a measurement, and kept in build/ for the next."""
 import os
 import sqlite3
+import subprocess
 
 from interpreters import BENCH
 
@@ -19,9 +20,9 @@ def made_trace(name, fill):
         os.unlink(part)
     db = sqlite3.connect(part)
     db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
-    for schema in ("trace", "views"):
-        with open(os.path.join(ROOT, "schemas", schema + ".sql")) as file:
-            db.executescript(file.read())
+    files = [os.path.join(ROOT, name) for name in ("src/vocabulary.h", "schemas/trace.sql", "schemas/views.sql")]
+    command = ["awk", "-f", os.path.join(ROOT, "schemas/names.awk"), *files]
+    db.executescript(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
     late = db.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name IN ('lookup', 'guard_check')"
                       " AND sql IS NOT NULL").fetchall()
     for index, _ in late:

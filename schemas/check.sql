@@ -74,7 +74,7 @@ met AS MATERIALIZED (
     SELECT l.cache_entry_id, n.process_id, n.warm_ns, COUNT(*) AS times
     FROM lookup l CROSS JOIN thread t ON t.thread_id = l.thread_id
     CROSS JOIN counted n ON n.code_id = l.code_id AND n.process_id = t.process_id
-    WHERE ?2 > 0 AND l.outcome = 1 AND l.start_ns >= n.warm_ns
+    WHERE ?2 > 0 AND l.outcome = $HIT AND l.start_ns >= n.warm_ns
       AND (NOT EXISTS (SELECT 1 FROM asked) OR l.lookup_id IN (SELECT lookup_id FROM part_lookup)) AND l.cache_entry_id IN (SELECT cache_entry_id FROM made)
     GROUP BY l.cache_entry_id, n.process_id),
 broke AS (

@@ -1,8 +1,15 @@
 #!/bin/sh
-# embed.sh -- writes what is under schemas/ as C strings, so that build/dyntrace
+# embed.sh BUILD -- writes what is under schemas/ as C strings, so that build/dyntrace
 # needs no files at run time. src/schema.h declares the symbols and says how C
 # asks for them. Run from the top of the tree; the C goes to standard output.
+# The SQL with values for its names (schemas/names.awk) stays in BUILD/schemas.
 set -e
+
+rm -rf "$1/schemas"
+find schemas -type d | while read -r folder; do mkdir -p "$1/$folder"; done
+find schemas -name '*.sql' | LC_ALL=C sort | xargs awk -v to="$1" -f schemas/names.awk src/vocabulary.h
+top=$PWD
+cd "$1"
 
 # $1: a file. Each line becomes one string literal; C joins them.
 literal() {
@@ -59,13 +66,13 @@ awk '/^}/ { listed = 0 }
     listed { gsub(/^ +| +$/, ""); gsub(/": "/, "\047, \047"); gsub(/", "/, "\047), (\047"); gsub(/^"/, "(\047"); gsub(/",$/, "\047)")
              rows = rows (rows == "" ? "" : ", ") $0 }
     /^ASPECT = {/ { listed = 1 }
-    END { print "    {\"import/aspects\",\n     \"CREATE TEMP TABLE aspect AS SELECT column1 AS kind, column2 AS aspect FROM (VALUES " rows ")\"}," }' python/dyntrace/_torch_kinds.py
+    END { print "    {\"import/aspects\",\n     \"CREATE TEMP TABLE aspect AS SELECT column1 AS kind, column2 AS aspect FROM (VALUES " rows ")\"}," }' "$top/python/dyntrace/_torch_kinds.py"
 # And the torches that are tested: the table `tested`, 206 and 214 for 2.6 and 2.14.
 awk '/^_FROM_.*range\([0-9]+, [0-9]+\)/ {
         sub(/.*range\(/, "")
         split($0, ends, /[^0-9]+/)
         printf "    {\"import/tested\",\n     \"CREATE TEMP TABLE tested AS SELECT %d AS least, %d AS most\"},\n", 200 + ends[1], 199 + ends[2]
-    }' python/dyntrace/_torch_versions.py
+    }' "$top/python/dyntrace/_torch_versions.py"
 find schemas -name '*.sql' ! -path 'schemas/queries/*' ! -path schemas/engines/sqlite.sql ! -path schemas/trace.sql ! -path schemas/views.sql | LC_ALL=C sort |
 while read -r file; do
     awk -v file="$file" '

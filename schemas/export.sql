@@ -61,9 +61,9 @@ WITH track AS MATERIALIZED (
     SELECT k.thread_id, k.pid, k.tid, e.end_ns FROM tracks k JOIN thread_ends e ON e.thread_id = k.thread_id)
 SELECT 'X' AS ph, COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid, f.start_ns AS ts, COALESCE(f.end_ns, k.end_ns, ?1) AS dur,
        'frame' AS cat, COALESCE(c.qualname, '?') AS name, NULL AS args, f.frame_id AS frame, c.filename AS file, c.first_line AS line,
-       CASE WHEN f.kind <> 0 THEN (SELECT name FROM enum WHERE kind = 'frame.kind' AND value = f.kind) END AS kind,
-       CASE WHEN f.outcome <> 0 THEN (SELECT name FROM enum WHERE kind = 'outcome' AND value = f.outcome) END AS outcome,
-       CASE WHEN f.exit <> 0 THEN (SELECT name FROM enum WHERE kind = 'frame.exit' AND value = f.exit) END AS exit,
+       CASE WHEN f.kind <> $FRAME_CALL THEN (SELECT name FROM enum WHERE kind = 'frame.kind' AND value = f.kind) END AS kind,
+       CASE WHEN f.outcome <> $PLAIN THEN (SELECT name FROM enum WHERE kind = 'outcome' AND value = f.outcome) END AS outcome,
+       CASE WHEN f.exit <> $EXIT_RETURN THEN (SELECT name FROM enum WHERE kind = 'frame.exit' AND value = f.exit) END AS exit,
        iif(f.end_ns IS NULL, 1, NULL) AS open
 FROM frame f
 LEFT JOIN track k ON k.thread_id = f.thread_id

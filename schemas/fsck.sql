@@ -78,8 +78,8 @@ WHERE frame_id IS NULL OR start_ns IS NULL OR COALESCE(duration_ns, -1) < 0
 -- In a child that was forked meanwhile the frame is one that it inherited, and begins later.
 SELECT l.lookup_id FROM lookup l LEFT JOIN frame f ON f.frame_id = l.frame_id
 WHERE CASE WHEN f.frame_id IS NULL THEN EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%' OR events IS NULL)
-           ELSE f.kind NOT IN (0, 3) OR f.thread_id IS NOT l.thread_id OR f.code_id IS NOT l.code_id
-                OR f.outcome IS NOT l.outcome OR f.cache_entry_id IS NOT l.cache_entry_id OR (l.start_ns < f.start_ns AND f.kind = 0)
+           ELSE f.kind NOT IN ($FRAME_CALL, $FRAME_INHERITED) OR f.thread_id IS NOT l.thread_id OR f.code_id IS NOT l.code_id
+                OR f.outcome IS NOT l.outcome OR f.cache_entry_id IS NOT l.cache_entry_id OR (l.start_ns < f.start_ns AND f.kind = $FRAME_CALL)
                 OR l.start_ns + l.duration_ns > f.end_ns END;
 
 -- name: lookup-once
@@ -90,14 +90,14 @@ SELECT MIN(lookup_id) FROM lookup WHERE frame_id IS NOT NULL GROUP BY frame_id H
 -- a lookup that compiled, or that hit an entry whose guards passed, says which entry
 SELECT lookup_id FROM lookup l
 WHERE cache_entry_id IS NULL
-  AND (outcome = 2 OR (outcome = 1 AND EXISTS (SELECT 1 FROM guard_check k WHERE k.lookup_id = l.lookup_id AND k.result = 'pass')));
+  AND (outcome = $COMPILED OR (outcome = $HIT AND EXISTS (SELECT 1 FROM guard_check k WHERE k.lookup_id = l.lookup_id AND k.result = $CHECK_PASS)));
 
 -- name: lookup-compile
 -- a lookup that asked the compiler has its compile
 -- The parent's, of one that was forked while it compiled. One that ended in an error may have raised before it asked.
 SELECT lookup_id FROM lookup l
-WHERE outcome = 2 AND NOT EXISTS (SELECT 1 FROM compile m WHERE m.frame_id = l.frame_id AND m.code_id IS l.code_id)
-  AND NOT EXISTS (SELECT 1 FROM frame f WHERE f.frame_id = l.frame_id AND f.kind = 3);
+WHERE outcome = $COMPILED AND NOT EXISTS (SELECT 1 FROM compile m WHERE m.frame_id = l.frame_id AND m.code_id IS l.code_id)
+  AND NOT EXISTS (SELECT 1 FROM frame f WHERE f.frame_id = l.frame_id AND f.kind = $FRAME_INHERITED);
 
 -- name: check-guards
 -- a check that passed ran all guards of its entry, or those that tell torch's entries apart; one that failed ran those before the guard that failed, and that
@@ -112,7 +112,7 @@ failed AS MATERIALIZED (
                 WHERE w.cache_entry_id = k.cache_entry_id AND t.thread_id = l.thread_id AND w.from_ns <= l.start_ns
                 ORDER BY w.from_ns DESC, w.order_id DESC LIMIT 1) END AS order_id
     FROM guard_check k CROSS JOIN lookup l ON l.lookup_id = k.lookup_id
-    WHERE k.result NOT IN ('pass', 'backend_mismatch') AND k.guards_run IS NOT NULL AND k.failed_guard_id IS NOT NULL),
+    WHERE k.result NOT IN ($CHECK_PASS, $CHECK_BACKEND_MISMATCH) AND k.guards_run IS NOT NULL AND k.failed_guard_id IS NOT NULL),
 place AS MATERIALIZED (
     SELECT f.failed_guard_id, f.order_id,
            COALESCE((SELECT j.key FROM json_each(iif(json_valid(o.ordinals), o.ordinals, '[]')) j WHERE j.value = g.ordinal), g.ordinal) AS place
@@ -123,10 +123,10 @@ FROM guard_check k CROSS JOIN lookup l ON l.lookup_id = k.lookup_id CROSS JOIN c
 LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
 WHERE k.duration_ns < 0 OR k.duration_ns > l.duration_ns
    OR CASE k.result
-      WHEN 'pass' THEN k.guards_run IS NOT e.guard_count AND NOT (k.guards_run = 0 AND e.code_id IN shim)
-      WHEN 'backend_mismatch' THEN k.guards_run IS NOT 0
+      WHEN $CHECK_PASS THEN k.guards_run IS NOT e.guard_count AND NOT (k.guards_run = 0 AND e.code_id IN shim)
+      WHEN $CHECK_BACKEND_MISMATCH THEN k.guards_run IS NOT 0
       ELSE k.guards_run NOT BETWEEN 1 AND e.guard_count
-        OR (g.guard_id IS NULL AND NOT (k.failed_guard_id IS NULL AND k.guards_run IS NULL AND (k.result = 'error' OR e.code_id IN shim)))
+        OR (g.guard_id IS NULL AND NOT (k.failed_guard_id IS NULL AND k.guards_run IS NULL AND (k.result = $CHECK_ERROR OR e.code_id IN shim)))
       END
 UNION
 SELECT f.guard_check_id FROM failed f CROSS JOIN place p ON p.failed_guard_id = f.failed_guard_id AND p.order_id IS f.order_id
@@ -185,8 +185,8 @@ WHERE e.compile_id IS NOT NULL AND m.cache_entry_id IS NOT e.cache_entry_id;
 -- a compile and the frame for which it ran agree: thread, code, time, what came of it
 SELECT m.compile_id FROM compile m JOIN frame f ON f.frame_id = m.frame_id
 WHERE (f.thread_id IS NOT m.thread_id OR f.code_id IS NOT m.code_id OR m.start_ns < f.start_ns OR m.end_ns > f.end_ns
-       OR CASE m.outcome WHEN 'compiled' THEN f.outcome <> 2 OR f.cache_entry_id IS NOT m.cache_entry_id WHEN 'limit' THEN f.outcome <> 5
-                         WHEN 'error' THEN f.outcome <> 9 WHEN 'declined' THEN f.outcome <> 6 WHEN 'skipped' THEN f.outcome <> 6 END)
+       OR CASE m.outcome WHEN 'compiled' THEN f.outcome <> $COMPILED OR f.cache_entry_id IS NOT m.cache_entry_id WHEN 'limit' THEN f.outcome <> $LIMIT
+                         WHEN 'error' THEN f.outcome <> $CALLBACK_ERROR WHEN 'declined' THEN f.outcome <> $DECLINED WHEN 'skipped' THEN f.outcome <> $DECLINED END)
   AND NOT EXISTS (SELECT 1 FROM process p WHERE p.parent_process_id IS NOT NULL AND p.start_ns BETWEEN m.start_ns AND m.end_ns);
 
 -- name: compile-phase
@@ -224,10 +224,10 @@ WHERE COALESCE(r.how, '') NOT IN ('observed', 're-checked', 're-checked in part'
 SELECT COALESCE(r.rowid, 'compile ' || m.compile_id)
 FROM lookup l
 CROSS JOIN compile m ON m.frame_id = l.frame_id AND m.code_id = l.code_id
-CROSS JOIN guard_check k ON k.lookup_id = l.lookup_id AND k.result <> 'pass'
+CROSS JOIN guard_check k ON k.lookup_id = l.lookup_id AND k.result <> $CHECK_PASS
 LEFT JOIN recompile_cause r ON r.compile_id = m.compile_id AND r.cache_entry_id = k.cache_entry_id AND r.ordinal = 0
     AND (r.how = 'observed' OR k.failed_guard_id IS NULL)
-WHERE l.outcome = 2 AND (r.rowid IS NULL OR (r.guard_id IS NOT k.failed_guard_id AND k.failed_guard_id IS NOT NULL));
+WHERE l.outcome = $COMPILED AND (r.rowid IS NULL OR (r.guard_id IS NOT k.failed_guard_id AND k.failed_guard_id IS NOT NULL));
 
 -- name: graph-break
 -- a break is in its compile's code, and what is behind it is a rest of that

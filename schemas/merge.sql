@@ -49,3 +49,7 @@ SELECT 'frame_count', SUM(frames) FROM number UNION ALL SELECT 'open_frame_count
 -- name: frames
 -- Of the merged trace.
 SELECT 'frame_count', COUNT(*) FROM frame UNION ALL SELECT 'open_frame_count', COUNT(*) FROM frame WHERE end_ns IS NULL;
+
+-- name: only-decided
+-- What follows the columns of `frame` where only frames come along whose calls no lookup tells of.
+WHERE outcome IN ($SKIP, $DISABLED);

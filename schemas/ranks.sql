@@ -107,8 +107,8 @@ waited AS (SELECT COALESCE(p.rank, CAST((SELECT value FROM meta WHERE key = 'ran
            FROM grouped g CROSS JOIN frame f JOIN named n ON n.code_id = f.code_id JOIN thread t ON t.thread_id = f.thread_id
            JOIN process p ON p.process_id = t.process_id WHERE f.end_ns - f.start_ns >= 5000000 OR meets),
 met AS (SELECT *, iif(meets, ROW_NUMBER() OVER (PARTITION BY rank, meets ORDER BY start_ns), NULL) AS nth FROM waited)
-SELECT rank, z.ns + start_ns, z.ns + end_ns, iif(nth <= 100 AND exit = 0, nth, NULL) FROM met CROSS JOIN zero z
-WHERE end_ns - start_ns >= 5000000 OR (nth <= 100 AND exit = 0);
+SELECT rank, z.ns + start_ns, z.ns + end_ns, iif(nth <= 100 AND exit = $EXIT_RETURN, nth, NULL) FROM met CROSS JOIN zero z
+WHERE end_ns - start_ns >= 5000000 OR (nth <= 100 AND exit = $EXIT_RETURN);
 
 -- name: rank
 INSERT INTO rank(file, job, rank, world_size, doubt_ns, host, pid, began_ns, ended_ns, exit_code, exit_signal, compiles, recompiles, breaks,
@@ -203,7 +203,7 @@ WHERE d.what IN (?1, ?2) AND e.source IS NOT NULL ORDER BY d.differs_id LIMIT 50
 -- name: entry-hit
 -- Of a trace: which entry lookup ?1 of a function (?2, ?3, ?4) hit in rank ?5.
 SELECT e.label FROM code c JOIN lookup l ON l.code_id = c.code_id JOIN thread t ON t.thread_id = l.thread_id JOIN process p ON p.process_id = t.process_id
-LEFT JOIN cache_entry e ON e.cache_entry_id = l.cache_entry_id AND l.outcome = 1
+LEFT JOIN cache_entry e ON e.cache_entry_id = l.cache_entry_id AND l.outcome = $HIT
 WHERE c.filename IS ?2 AND c.qualname = ?3 AND c.first_line IS ?4
   AND COALESCE(p.rank, CAST((SELECT value FROM meta WHERE key = 'rank') AS INTEGER)) = ?5 ORDER BY l.start_ns LIMIT 1 OFFSET MAX(0, ?1 - 1);
 

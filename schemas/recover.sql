@@ -38,8 +38,8 @@ DELETE FROM trace.code_total WHERE NOT EXISTS (SELECT 1 FROM trace.meta WHERE ke
 
 -- name: frames
 -- In the order in which they began: kind 0 is a call, exit 2 an exception.
-SELECT frame_id, thread_id, parent_id, code_id, kind = 0,
-       MAX(COALESCE(end_ns, (SELECT e.end_ns FROM trace.thread_ends e WHERE e.thread_id = frame.thread_id)) - start_ns, 0), exit = 2
+SELECT frame_id, thread_id, parent_id, code_id, kind = $FRAME_CALL,
+       MAX(COALESCE(end_ns, (SELECT e.end_ns FROM trace.thread_ends e WHERE e.thread_id = frame.thread_id)) - start_ns, 0), exit = $EXIT_RAISE
 FROM trace.frame ORDER BY frame_id;
 
 -- name: orphan

@@ -37,14 +37,14 @@ SELECT each(guard_id, cache_entry_id) FROM guard NOT INDEXED;
 -- In the order in which the recorder writes them, which is that of their lookups: so it needs no sort. A result is its
 -- number in src/vocabulary.h.
 SELECT each(lookup_id, cache_entry_id,
-            CASE result WHEN 'fail' THEN 0 WHEN 'pass' THEN 1 WHEN 'error' THEN 2 WHEN 'backend_mismatch' THEN 3 ELSE 4 END,
+            CASE result $CHECK_NUMBERS ELSE $CHECK_RESULTS END,
             failed_guard_id, position, guards_run, duration_ns)
 FROM guard_check NOT INDEXED;
 
 -- name: checks-sorted
 -- The same where somebody has changed that.
 SELECT each(lookup_id, cache_entry_id,
-            CASE result WHEN 'fail' THEN 0 WHEN 'pass' THEN 1 WHEN 'error' THEN 2 WHEN 'backend_mismatch' THEN 3 ELSE 4 END,
+            CASE result $CHECK_NUMBERS ELSE $CHECK_RESULTS END,
             failed_guard_id, position, guards_run, duration_ns)
 FROM (SELECT * FROM guard_check ORDER BY lookup_id, position, guard_check_id);
 

@@ -47,7 +47,7 @@ later AS MATERIALIZED (
     JOIN function f ON f.function_id = l.function_id
     JOIN frame r ON r.code_id = f.code_id
     JOIN thread t ON t.thread_id = r.thread_id AND t.process_id = l.process_id
-    WHERE r.kind = 0 AND r.start_ns >= l.end_ns AND r.end_ns IS NOT NULL
+    WHERE r.kind = $FRAME_CALL AND r.start_ns >= l.end_ns AND r.end_ns IS NOT NULL
       AND NOT EXISTS (SELECT 1 FROM entry e WHERE e.thread_id = r.thread_id AND e.start_ns BETWEEN r.start_ns AND r.end_ns)),
 step AS MATERIALIZED (
     SELECT function_id, ns FROM (

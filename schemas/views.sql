@@ -5,15 +5,12 @@
 -- a long recording those take minutes.
 
 
--- outcomes: what an outcome means; the numbers and words are those of src/vocabulary.h.
+-- outcomes: what an outcome means, from src/vocabulary.h.
 --   asked          compiled code was wanted: the call counts in shares
 --   missed         compiled code was looked for, and none fitted
 --   ran_as_python  though compiled code was wanted (a skip: of a function that was given up, see there)
-CREATE VIEW outcomes(outcome, name, asked, missed, ran_as_python) AS VALUES
-    (0, 'plain', 0, 0, 0), (1, 'hit', 1, 0, 0), (2, 'compiled', 1, 1, 0), (3, 'run_only', 1, 1, 1),
-    (4, 'skip', 1, 0, 1),
-    (5, 'limit', 1, 1, 1), (6, 'declined', 1, 1, 1), (7, 'disabled', 0, 0, 0), (8, 'guard_error', 1, 1, 0),
-    (9, 'callback_error', 1, 1, 0);
+CREATE VIEW outcomes(outcome, name, asked, missed, ran_as_python) AS VALUES $OUTCOME_ROWS;
+
 
 
 -- lineage: whose cache entries a process began with: its own, and those of the processes that it was forked from, made
@@ -65,7 +62,7 @@ WHERE cache_entry_id IS NULL AND code_id IS NOT NULL
 CREATE VIEW skipped_calls AS
 SELECT f.frame_id, f.thread_id, f.code_id, f.start_ns
 FROM (SELECT 1 FROM given_up LIMIT 1) CROSS JOIN frame f -- in this order: without any, no frame is read
-WHERE f.outcome = 4 AND f.kind = 0 AND f.code_id IN (SELECT code_id FROM given_up);
+WHERE f.outcome = $SKIP AND f.kind = $FRAME_CALL AND f.code_id IN (SELECT code_id FROM given_up);
 
 
 -- calls: a row per call of code that the compiler watches, in the process that made it (a forked process shares the
@@ -75,9 +72,9 @@ WHERE f.outcome = 4 AND f.kind = 0 AND f.code_id IN (SELECT code_id FROM given_u
 CREATE VIEW calls AS
 WITH call AS (
     SELECT lookup_id, frame_id, thread_id, code_id, outcome, cache_entry_id, entries_checked, start_ns, duration_ns FROM lookup
-    WHERE outcome IS NOT 4
+    WHERE outcome IS NOT $SKIP
     UNION ALL
-    SELECT NULL, frame_id, thread_id, code_id, 4, NULL, 0, start_ns, 0 FROM skipped_calls
+    SELECT NULL, frame_id, thread_id, code_id, $SKIP, NULL, 0, start_ns, 0 FROM skipped_calls
 )
 SELECT l.lookup_id, l.frame_id, COALESCE(t.process_id, c.process_id) AS process_id, p.pid, l.thread_id, l.code_id,
        c.qualname,
@@ -219,7 +216,7 @@ ORDER BY self_ns DESC;
 -- losses: what is missing, with names.
 CREATE VIEW losses AS
 SELECT l.process_id, p.pid, l.thread_id, t.name AS thread, l.at_ns, l.events, l.cause,
-       l.cause LIKE 'stall:%' AS is_stall
+       l.cause LIKE $LOSS_STALL || '%' AS is_stall
 FROM loss l
 LEFT JOIN process p ON p.process_id = l.process_id
 LEFT JOIN thread t ON t.thread_id = l.thread_id;
@@ -235,8 +232,8 @@ WITH call AS (
     UNION ALL
     SELECT NULL, f.frame_id, f.thread_id, f.code_id, f.outcome, NULL, 0, f.start_ns, 0, NULL
     FROM (SELECT 1 FROM lookup UNION ALL SELECT 1 FROM code_mark LIMIT 1) CROSS JOIN frame f
-    WHERE f.outcome IN (4, 7) AND f.kind = 0
-      AND f.frame_id NOT IN (SELECT frame_id FROM lookup WHERE outcome IN (4, 7) AND frame_id IS NOT NULL)
+    WHERE f.outcome IN ($SKIP, $DISABLED) AND f.kind = $FRAME_CALL
+      AND f.frame_id NOT IN (SELECT frame_id FROM lookup WHERE outcome IN ($SKIP, $DISABLED) AND frame_id IS NOT NULL)
 )
 SELECT l.lookup_id, l.frame_id, t.process_id, l.thread_id, l.code_id, c.qualname, c.filename, c.first_line,
        (SELECT name FROM enum WHERE kind = 'outcome' AND value = l.outcome) AS outcome,
@@ -264,8 +261,8 @@ FROM cache_entry e
 LEFT JOIN code c ON c.code_id = e.code_id
 LEFT JOIN (SELECT cache_entry_id, COUNT(*) AS tried FROM guard_check GROUP BY cache_entry_id) tries
        ON tries.cache_entry_id = e.cache_entry_id
-LEFT JOIN (SELECT cache_entry_id, SUM(outcome = 1) AS hit, MAX(iif(outcome = 2, start_ns + COALESCE(duration_ns, 0), start_ns)) AS last_use_ns
-           FROM lookup WHERE outcome IN (1, 2) GROUP BY cache_entry_id) uses
+LEFT JOIN (SELECT cache_entry_id, SUM(outcome = $HIT) AS hit, MAX(iif(outcome = $COMPILED, start_ns + COALESCE(duration_ns, 0), start_ns)) AS last_use_ns
+           FROM lookup WHERE outcome IN ($HIT, $COMPILED) GROUP BY cache_entry_id) uses
        ON uses.cache_entry_id = e.cache_entry_id;
 
 
@@ -407,7 +404,7 @@ FROM guard_order o CROSS JOIN lineage a
 CREATE VIEW guard_evaluation AS
 SELECT k.guard_check_id, k.lookup_id, k.position, k.cache_entry_id, g.guard_id, g.ordinal, g.kind, g.source,
        g.expression,
-       CASE WHEN g.guard_id = k.failed_guard_id THEN k.result ELSE 'pass' END AS result,
+       CASE WHEN g.guard_id = k.failed_guard_id THEN k.result ELSE $CHECK_PASS END AS result,
        k.duration_ns * 1.0 / NULLIF(k.guards_run, 0) AS share_ns
 FROM guard_check k
 JOIN lookup l ON l.lookup_id = k.lookup_id
@@ -431,7 +428,7 @@ WITH checks AS MATERIALIZED (
                 JOIN guard_orders w ON w.process_id = t.process_id AND w.from_ns <= l.start_ns
                 WHERE w.cache_entry_id = k.cache_entry_id AND l.lookup_id = k.lookup_id
                 ORDER BY w.from_ns DESC, w.order_id DESC LIMIT 1) END AS order_id,
-           COUNT(*) AS times, SUM(result <> 'pass') AS failures, SUM(duration_ns) AS ns
+           COUNT(*) AS times, SUM(result <> $CHECK_PASS) AS failures, SUM(duration_ns) AS ns
     FROM guard_check k
     GROUP BY 1, 2, 3, 4
 )

@@ -73,7 +73,7 @@ ORDER BY COALESCE(source, ''), COALESCE(kind, ''), guard_id LIMIT 4096;
 -- name: tried
 -- What is known of the guards of entry ?2 when lookup ?1 tried it, which had entry ?3 made, or NULL: whether each passed. The
 -- causes of a compile are all that failed; 1 in the third column: they are there.
-SELECT guard_id, result = 'pass', 0 FROM guard_evaluation WHERE lookup_id = ?1 AND cache_entry_id = ?2
+SELECT guard_id, result = $CHECK_PASS, 0 FROM guard_evaluation WHERE lookup_id = ?1 AND cache_entry_id = ?2
 UNION ALL
 SELECT r.guard_id, 0, 1 FROM recompile_cause r JOIN compile m ON m.compile_id = r.compile_id
 WHERE m.cache_entry_id = ?3 AND r.cache_entry_id = ?2 AND r.guard_id IS NOT NULL;

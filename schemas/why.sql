@@ -243,7 +243,7 @@ registered AS MATERIALIZED (
       AND f.start_ns > (SELECT MIN(born_ns) FROM made) LIMIT 1000)
 SELECT qualname AS text, COUNT(*) AS times FROM registered
 WHERE EXISTS (SELECT 1 FROM lookup l JOIN made e ON e.cache_entry_id = l.cache_entry_id
-              WHERE l.outcome = 1 AND l.code_id IN (SELECT value FROM json_each(?1)) AND l.start_ns > registered.start_ns
+              WHERE l.outcome = $HIT AND l.code_id IN (SELECT value FROM json_each(?1)) AND l.start_ns > registered.start_ns
                 AND e.born_ns < registered.start_ns)
   AND EXISTS (SELECT 1 FROM guard g WHERE g.cache_entry_id IN (SELECT cache_entry_id FROM made) AND g.source GLOB '*_modules*')
   AND NOT EXISTS (SELECT 1 FROM guard g WHERE g.cache_entry_id IN (SELECT cache_entry_id FROM made) AND g.source GLOB 'L*_hooks*')
@@ -270,23 +270,23 @@ AND (COALESCE((SELECT SUM(calls) FROM code_total WHERE code_id IN (SELECT value 
 -- name: frames
 -- the same by its frames, for calls that needed no lookup
 SELECT outcome, COUNT(*) AS calls, MIN(start_ns) AS first_ns, MAX(start_ns) AS last_ns FROM frame
-WHERE code_id IN (SELECT value FROM json_each(?1)) AND COALESCE(kind, 0) = 0 AND COALESCE(outcome, 0) IN (0, 4, 7)
+WHERE code_id IN (SELECT value FROM json_each(?1)) AND COALESCE(kind, $FRAME_CALL) = $FRAME_CALL AND COALESCE(outcome, $PLAIN) IN ($PLAIN, $SKIP, $DISABLED)
     GROUP BY outcome;
 
 -- name: frames-rows
 SELECT outcome, start_ns FROM frame
-WHERE code_id IN (SELECT value FROM json_each(?1)) AND COALESCE(kind, 0) = 0 AND COALESCE(outcome, 0) IN (0, 4, 7);
+WHERE code_id IN (SELECT value FROM json_each(?1)) AND COALESCE(kind, $FRAME_CALL) = $FRAME_CALL AND COALESCE(outcome, $PLAIN) IN ($PLAIN, $SKIP, $DISABLED);
 
 -- name: checks
 -- its entries' guards: how often tried, what failed, what it took
 SELECT k.*, g.kind, g.source, g.expression
 FROM (SELECT cache_entry_id, result, failed_guard_id, COUNT(*) AS times, SUM(duration_ns) AS duration_ns,
-             SUM(result = 'pass' AND guards_run = 0) AS few_guards
+             SUM(result = $CHECK_PASS AND guards_run = 0) AS few_guards
       FROM guard_check WHERE cache_entry_id IN (SELECT cache_entry_id FROM cache_entry
           WHERE code_id IN (SELECT value FROM json_each(?1)))
       GROUP BY cache_entry_id, result, failed_guard_id) k
 LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
-ORDER BY k.result = 'error' DESC, k.times DESC;
+ORDER BY k.result = $CHECK_ERROR DESC, k.times DESC;
 
 -- name: checks-rows
 -- By the index of its lookups, where these are few; to read all checks in their order takes as long as to find a tenth of them so.
@@ -310,9 +310,9 @@ FROM guard WHERE guard_id = ?1;
 WITH ours AS MATERIALIZED (SELECT compile_id, frame_id, cache_entry_id FROM compile
                            WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY compile_id LIMIT 10000),
 taken AS (SELECT lookup_id, frame_id, cache_entry_id, signature_id, outcome FROM lookup
-          WHERE outcome IN (2, 5, 6, 8, 9) AND signature_id IS NOT NULL AND code_id IN (SELECT value FROM json_each(?1)))
+          WHERE outcome IN ($COMPILED, $LIMIT, $DECLINED, $GUARD_ERROR, $CALLBACK_ERROR) AND signature_id IS NOT NULL AND code_id IN (SELECT value FROM json_each(?1)))
 SELECT m.compile_id, (SELECT substr(text, 1, 400) FROM signature s WHERE s.signature_id = l.signature_id) AS inputs
-FROM taken l JOIN ours m ON m.cache_entry_id = l.cache_entry_id WHERE l.outcome = 2
+FROM taken l JOIN ours m ON m.cache_entry_id = l.cache_entry_id WHERE l.outcome = $COMPILED
 UNION ALL
 SELECT m.compile_id, (SELECT substr(text, 1, 400) FROM signature s WHERE s.signature_id = l.signature_id)
 FROM taken l JOIN ours m ON m.frame_id = l.frame_id WHERE l.outcome > 2 AND m.cache_entry_id IS NULL;
@@ -328,14 +328,14 @@ SELECT group_concat(class, ', ') AS self_class FROM (
 -- inputs of calls that no entry fitted and that ran as Python
 SELECT (SELECT substr(text, 1, 400) FROM signature s WHERE s.signature_id = l.signature_id) AS inputs, calls
 FROM (SELECT signature_id, COUNT(*) AS calls FROM lookup
-      WHERE outcome IN (3, 5) AND signature_id IS NOT NULL AND code_id IN (SELECT value FROM json_each(?1))
+      WHERE outcome IN ($RUN_ONLY, $LIMIT) AND signature_id IS NOT NULL AND code_id IN (SELECT value FROM json_each(?1))
       GROUP BY signature_id ORDER BY calls DESC, signature_id LIMIT 20) l ORDER BY calls DESC;
 
 -- name: different
 -- how many different inputs all misses had, and for how many that ran as Python they are not known
 SELECT COUNT(DISTINCT signature_id) AS different_inputs,
-       SUM(outcome <> 2 AND signature_id IS NULL) AS unknown_inputs FROM lookup
-WHERE outcome IN (2, 3, 5) AND code_id IN (SELECT value FROM json_each(?1));
+       SUM(outcome <> $COMPILED AND signature_id IS NULL) AS unknown_inputs FROM lookup
+WHERE outcome IN ($COMPILED, $RUN_ONLY, $LIMIT) AND code_id IN (SELECT value FROM json_each(?1));
 
 -- name: processes
 -- the processes that it ran in: which torch, the oldest first, and how it was watched
@@ -488,7 +488,7 @@ ORDER BY of.compile_id, COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.
 -- name: forbidders
 -- callers because of which its calls were not compiled
 WITH RECURSIVE up(call, frame_id, depth) AS (
-    SELECT * FROM (SELECT frame_id AS call, frame_id, 0 FROM lookup WHERE outcome = 3
+    SELECT * FROM (SELECT frame_id AS call, frame_id, 0 FROM lookup WHERE outcome = $RUN_ONLY
         AND code_id IN (SELECT value FROM json_each(?1)) LIMIT 100)
     UNION ALL SELECT call, f.parent_id, depth + 1 FROM up CROSS JOIN frame f ON f.frame_id = up.frame_id
     WHERE depth < 200 AND f.parent_id < f.frame_id)
@@ -525,7 +525,7 @@ JOIN guard g ON g.cache_entry_id = e.cache_entry_id GROUP BY 1 ORDER BY estimate
 -- as long as hundreds
 WITH last AS MATERIALIZED (
     SELECT l.duration_ns AS lookup_ns, f.end_ns - f.start_ns AS call_ns
-    FROM (SELECT frame_id, duration_ns FROM lookup WHERE outcome = 1 AND code_id IN (SELECT value FROM json_each(?1))
+    FROM (SELECT frame_id, duration_ns FROM lookup WHERE outcome = $HIT AND code_id IN (SELECT value FROM json_each(?1))
           ORDER BY lookup_id DESC LIMIT 1000) l
     CROSS JOIN frame f ON f.frame_id = l.frame_id WHERE l.duration_ns <= f.end_ns - f.start_ns)
 SELECT (SELECT lookup_ns FROM last ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(*) / 2 FROM last)) AS share_ns,

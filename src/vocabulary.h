@@ -3,11 +3,10 @@
  * Runs in: the traced process, the collector and the viewer.
  *
  * A vocabulary is a list of rows X(number, NAME, "word", ...). The number is what the trace stores,
- * the word is what people read. The numbers are those of the table `enum` (schemas/trace.sql) and
- * of the view `outcomes` (schemas/views.sql); tests/unit/test_schema.c holds them to this file. A
- * number is never given a new meaning.
- *
- * Some words are for SQL that is a C string: LOSS_STALL joins with its neighbours. */
+ * the word is what people read. SQL under schemas/ has these names too, $HIT or $CHECK_PASS, and
+ * schemas/names.awk, which reads this file, puts their values there. trace.sql alone, which is for
+ * readers, spells the numbers in its table `enum`; tests/unit/test_schema.c holds them to this
+ * file. A number is never given a new meaning. */
 #ifndef DYNTRACE_VOCABULARY_H
 #define DYNTRACE_VOCABULARY_H
 

@@ -101,7 +101,13 @@ def script(path, text, mode=0o644):
     return path
 
 
-SCHEMA = (ROOT / "schemas/trace.sql").read_text() + (ROOT / "schemas/views.sql").read_text()
+def schema_sql(*names):
+    """The text of files below schemas/, such as "views", with the values of their names ($HIT)."""
+    command = ["awk", "-f", ROOT / "schemas/names.awk", ROOT / "src/vocabulary.h", *(ROOT / f"schemas/{name}.sql" for name in names)]
+    return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
+
+
+SCHEMA = schema_sql("trace", "views")
 
 
 def one_line(text):

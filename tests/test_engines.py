@@ -14,13 +14,13 @@ import time
 
 import pytest
 
-from shared import ROOT, one_line
+from shared import ROOT, one_line, schema_sql
 from test_ranks import job, recorded  # noqa: F401  a fixture
 
 pytestmark = pytest.mark.one_python
 HERE = ROOT / "build" / "engines" / "bin" / "python"
 PYTHON = os.environ.get("DYNTRACE_ENGINES_PYTHON") or (str(HERE) if HERE.exists() else sys.executable)
-QUESTIONS = dict(re.findall(r"^-- name: (\w+)\n((?:.|\n)*?);\n", (ROOT / "schemas/engines/questions.sql").read_text(), re.M))
+QUESTIONS = dict(re.findall(r"^-- name: (\w+)\n((?:.|\n)*?);\n", schema_sql("engines/questions"), re.M))
 
 ASK = ROOT / "schemas/engines/ask.py"
 

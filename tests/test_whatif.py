@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from shared import PYTHONS, ROOT, predict
+from shared import PYTHONS, ROOT, SCHEMA, predict
 
 sys.path.insert(0, str(ROOT / "tests/fuzz"))
 from whatif_pairs import RANGES, by_name
@@ -315,7 +315,7 @@ def test_nonsense_is_survived(dyntrace, sizes, tmp_path, seed):
 
 def test_an_empty_trace(dyntrace, tmp_path):
     db = sqlite3.connect(tmp_path / "t.db")
-    db.executescript((ROOT / "schemas/trace.sql").read_text() + (ROOT / "schemas/views.sql").read_text())
+    db.executescript(SCHEMA)
     db.close()
     done = subprocess.run([dyntrace, "replay", tmp_path / "t.db", "--what-if", "recompile_limit=3"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "") and "no lookups are recorded" in done.stderr and done.stderr.count("\n") == 1

@@ -4,11 +4,13 @@ a graph break, an entry that dies, a limit, a loss, and names that would like to
 Also a program: tests/tui_trace.py OUT.db [LOOKUPS]; the fuzzer and the benchmark use that."""
 import json
 import sqlite3
+import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SCHEMA = (ROOT / "schemas/trace.sql").read_text() + (ROOT / "schemas/views.sql").read_text()
+SCHEMA = subprocess.run(["awk", "-f", ROOT / "schemas/names.awk", ROOT / "src/vocabulary.h", ROOT / "schemas/trace.sql", ROOT / "schemas/views.sql"],
+                        stdout=subprocess.PIPE, check=True, text=True).stdout
 
 SOURCE = '''import torch
 

@@ -12,6 +12,7 @@ import importlib.util
 import json
 import os
 import re
+import subprocess
 import sys
 
 
@@ -81,9 +82,11 @@ ENGINES = {"duckdb": duckdb, "chdb": chdb, "pyspark": pyspark, "datasette": data
 
 
 def words(name):
-    """A file of SQL beside this one, without comments but those that name a statement."""
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name)) as file:
-        return re.sub(r"^--(?! name:).*\n", "", file.read(), flags=re.M)
+    """A file of SQL beside this one, with values for its names, without comments but those that name a statement."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    command = ["awk", "-f", f"{here}/../names.awk", f"{here}/../../src/vocabulary.h", f"{here}/{name}"]
+    text = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
+    return re.sub(r"^--(?! name:).*\n", "", text, flags=re.M)
 
 
 if __name__ == "__main__":

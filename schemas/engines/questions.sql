@@ -36,7 +36,7 @@ GROUP BY c.qualname ORDER BY guard_ns DESC, qualname LIMIT 20;
 
 -- name: eager
 -- Of the lookups that wanted compiled code, the share that ran as Python, by host (outcomes: schemas/views.sql).
-SELECT p.host AS host, COUNT(*) AS calls, SUM(CASE WHEN l.outcome IN (3, 5, 6) THEN 1 ELSE 0 END) AS ran_as_python
+SELECT p.host AS host, COUNT(*) AS calls, SUM(CASE WHEN l.outcome IN ($RUN_ONLY, $LIMIT, $DECLINED) THEN 1 ELSE 0 END) AS ran_as_python
 FROM lookup l JOIN thread t ON t.job = l.job AND t.rank = l.rank AND t.thread_id = l.thread_id
 JOIN process p ON p.job = t.job AND p.rank = t.rank AND p.process_id = t.process_id
-WHERE l.outcome IN (1, 2, 3, 5, 6, 8, 9) GROUP BY p.host ORDER BY host;
+WHERE l.outcome IN ($HIT, $COMPILED, $RUN_ONLY, $LIMIT, $DECLINED, $GUARD_ERROR, $CALLBACK_ERROR) GROUP BY p.host ORDER BY host;

@@ -6,9 +6,9 @@
 --   has as many entries as it may; declined: the compiler gave no code; disabled: it was off; error: a guard or the
 --   compiler raised; lookup_ms: until it was known what runs.
 WITH decided AS MATERIALIZED (
-    SELECT code_id, COUNT(*) AS lookups, SUM(outcome = 1) AS hit, SUM(outcome = 2) AS compiled, SUM(outcome = 3) AS run_only,
-           SUM(outcome = 4) AS skip, SUM(outcome = 5) AS at_limit, SUM(outcome = 6) AS declined, SUM(outcome = 7) AS disabled,
-           SUM(outcome IN (8, 9)) AS error, SUM(duration_ns) AS lookup_ns
+    SELECT code_id, COUNT(*) AS lookups, SUM(outcome = $HIT) AS hit, SUM(outcome = $COMPILED) AS compiled, SUM(outcome = $RUN_ONLY) AS run_only,
+           SUM(outcome = $SKIP) AS skip, SUM(outcome = $LIMIT) AS at_limit, SUM(outcome = $DECLINED) AS declined, SUM(outcome = $DISABLED) AS disabled,
+           SUM(outcome IN ($GUARD_ERROR, $CALLBACK_ERROR)) AS error, SUM(duration_ns) AS lookup_ns
     FROM lookup
     GROUP BY code_id
 )

@@ -7,7 +7,7 @@
 --
 -- The view guard_bill breaks this down by kind and source, by an estimate that reads every guard of every check.
 WITH bill AS MATERIALIZED (
-    SELECT cache_entry_id, COUNT(*) AS checks, SUM(result <> 'pass') AS failures, SUM(guards_run) AS guards_run,
+    SELECT cache_entry_id, COUNT(*) AS checks, SUM(result <> $CHECK_PASS) AS failures, SUM(guards_run) AS guards_run,
            SUM(duration_ns) AS duration_ns
     FROM guard_check
     GROUP BY cache_entry_id

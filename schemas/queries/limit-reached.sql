@@ -10,11 +10,11 @@ WITH reached AS (
     GROUP BY code_id
     UNION ALL -- a compiler without compiles that say so
     SELECT code_id, MIN(start_ns), NULL FROM lookup
-    WHERE outcome = 5 AND code_id NOT IN (SELECT code_id FROM compile WHERE outcome IN ('limit', 'error') AND code_id IS NOT NULL)
+    WHERE outcome = $LIMIT AND code_id NOT IN (SELECT code_id FROM compile WHERE outcome IN ('limit', 'error') AND code_id IS NOT NULL)
     GROUP BY code_id
 ),
 eager AS MATERIALIZED (
-    SELECT code_id, COUNT(*) AS calls, MAX(start_ns) AS last_ns FROM lookup WHERE outcome = 5 GROUP BY code_id
+    SELECT code_id, COUNT(*) AS calls, MAX(start_ns) AS last_ns FROM lookup WHERE outcome = $LIMIT GROUP BY code_id
 )
 SELECT c.qualname, c.filename, c.first_line, MAX(r.reason) AS reason, round(MIN(r.since_ns) / 1e9, 6) AS since_s,
        SUM((SELECT COUNT(*) FROM cache_entry e WHERE e.code_id = r.code_id)) AS entries, COALESCE(SUM(g.calls), 0) AS eager_calls,

@@ -12,9 +12,9 @@ WITH me(frame_id, lookup_id) AS (SELECT ?1, NULL WHERE ?1 > 0 UNION ALL SELECT f
 SELECT ?1 AS call_id, me.frame_id, c.qualname AS function, c.filename, c.first_line, c.kind, c.code_id, COALESCE(f.start_ns, l.start_ns) AS at, h.thread_id,
        h.name AS thread, p.pid, COALESCE(f.end_ns, (SELECT x.end_ns FROM thread_ends x WHERE x.thread_id = f.thread_id)) - f.start_ns AS took,
        iif(f.end_ns IS NULL, 'still open when its process ended',
-           CASE f.exit WHEN 1 THEN 'then suspended by a yield' WHEN 2 THEN 'ended by an exception' WHEN 3 THEN 'abandoned' END) AS ended,
-       CASE f.kind WHEN 1 THEN 'as a generator or coroutine that carried on after a yield' WHEN 2 THEN 'with an exception that was thrown into a generator'
-                   WHEN 3 THEN 'before this process was forked, or before what was lost' END AS begun
+           CASE f.exit WHEN $EXIT_YIELD THEN 'then suspended by a yield' WHEN $EXIT_RAISE THEN 'ended by an exception' WHEN $EXIT_ABANDONED THEN 'abandoned' END) AS ended,
+       CASE f.kind WHEN $FRAME_RESUME THEN 'as a generator or coroutine that carried on after a yield' WHEN $FRAME_THROW THEN 'with an exception that was thrown into a generator'
+                   WHEN $FRAME_INHERITED THEN 'before this process was forked, or before what was lost' END AS begun
 FROM me LEFT JOIN frame f ON f.frame_id = me.frame_id LEFT JOIN lookup l ON l.lookup_id = me.lookup_id
      LEFT JOIN code c ON c.code_id = COALESCE(f.code_id, l.code_id) LEFT JOIN thread h ON h.thread_id = COALESCE(f.thread_id, l.thread_id)
      LEFT JOIN process p ON p.process_id = h.process_id
@@ -43,7 +43,7 @@ SELECT s.text AS inputs FROM lookup l JOIN signature s ON s.signature_id = l.sig
 --| [{?kind}           {expression:400|?}]
 --| [           needed by {needed:200}]
 SELECT e.label AS entry, k.result,
-       iif(k.result = 'pass' AND k.guards_run = 0 AND e.guard_count > 0, 'only guards that tell entries apart ran (skip_guard_eval_unsafe)',
+       iif(k.result = $CHECK_PASS AND k.guards_run = 0 AND e.guard_count > 0, 'only guards that tell entries apart ran (skip_guard_eval_unsafe)',
            COALESCE(k.guards_run, '?') || ' of ' || COALESCE(e.guard_count, '?') || ' guards ran') AS ran, k.duration_ns AS took, g.kind, as_written(g.source) AS source,
        as_written(g.expression) AS expression, needed_by(g.user_stack, NULL, NULL) AS needed,
        k.cache_entry_id

@@ -18,9 +18,9 @@
 --none no cache entry was recorded
 -- One that was compiled ran when that was over.
 WITH tries AS MATERIALIZED (SELECT cache_entry_id, COUNT(*) AS tried FROM guard_check WHERE NOT $quick GROUP BY 1),
-  uses AS MATERIALIZED (SELECT cache_entry_id, SUM(outcome = 1) AS hits,
-                               MAX(iif(outcome = 2, start_ns + COALESCE(duration_ns, 0), start_ns)) AS last
-                        FROM lookup WHERE outcome IN (1, 2) AND NOT $quick GROUP BY 1)
+  uses AS MATERIALIZED (SELECT cache_entry_id, SUM(outcome = $HIT) AS hits,
+                               MAX(iif(outcome = $COMPILED, start_ns + COALESCE(duration_ns, 0), start_ns)) AS last
+                        FROM lookup WHERE outcome IN ($HIT, $COMPILED) AND NOT $quick GROUP BY 1)
 SELECT c.qualname AS function, e.label AS label, iif($quick, NULL, COALESCE(u.hits, 0)) AS hits, iif($quick, NULL, COALESCE(t.tried, 0)) AS tried, e.guard_count AS guards, e.born_ns AS born,
        u.last AS "last used", e.died_ns AS died, e.death_cause AS "death cause", e.backend AS backend, e.region_id AS region,
        c.filename || ':' || c.first_line AS "where", e.compile_id AS compile_id, e.code_id AS code_id, e.cache_entry_id AS cache_entry_id

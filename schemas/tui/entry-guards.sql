@@ -1,7 +1,7 @@
 -- The guards of an entry, by what they look at; and unless ?2, how often each ran and failed: checks that ended alike are one
 -- before their guards are looked at, and the guards have their places in the order of that moment.
 WITH ended AS MATERIALIZED (
-  SELECT k.guards_run, k.failed_guard_id, k.result <> 'pass' AS failed, COUNT(*) AS times,
+  SELECT k.guards_run, k.failed_guard_id, k.result <> $CHECK_PASS AS failed, COUNT(*) AS times,
          CASE WHEN ?1 IN (SELECT cache_entry_id FROM guard_order) THEN
            (SELECT o.order_id FROM lookup l JOIN thread t USING (thread_id)
              JOIN guard_orders o ON o.process_id = t.process_id AND o.from_ns <= l.start_ns

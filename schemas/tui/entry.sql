@@ -13,8 +13,8 @@ FROM cache_entry e LEFT JOIN code c ON c.code_id = e.code_id WHERE e.cache_entry
 -- One that was compiled ran when that was over.
 --slow ...
 --| {!style}{hits:count~hit}[{!n}, last used {last:time} s]{never|}  => ledger WHERE cache_entry_id = {cache_entry_id} | its hits
-SELECT COALESCE(SUM(outcome = 1), 0) AS hits, MAX(iif(outcome = 2, start_ns + COALESCE(duration_ns, 0), start_ns)) AS last,
-       iif(COUNT(*), NULL, ', never used') AS never, iif(SUM(outcome = 1) > 0, 'g', 'w') AS style, ?1 AS cache_entry_id
+SELECT COALESCE(SUM(outcome = $HIT), 0) AS hits, MAX(iif(outcome = $COMPILED, start_ns + COALESCE(duration_ns, 0), start_ns)) AS last,
+       iif(COUNT(*), NULL, ', never used') AS never, iif(SUM(outcome = $HIT) > 0, 'g', 'w') AS style, ?1 AS cache_entry_id
 FROM lookup WHERE code_id = (SELECT code_id FROM cache_entry WHERE cache_entry_id = ?1) AND cache_entry_id = ?1;
 
 --# Guards: {count}, as a tree of their sources

@@ -61,9 +61,9 @@ FROM compile WHERE code_id IN $codes AND cache_entry_id IS NULL ORDER BY start_n
 --# Cache entries
 --|   {!b}{label:<8}{!n} {!style}{hits:count>14~hit}{!n}  {guards:count>10~guard}  born {born:seconds}[, last used {last:seconds}][{!r}, died {died:seconds}: {death_cause:120|?}]  => entry {cache_entry_id}
 --more 40   {!d}more ...  => entries WHERE code_id IN $codes | {function}
-WITH uses AS MATERIALIZED (SELECT cache_entry_id, SUM(outcome = 1) AS hits,
-                                  MAX(iif(outcome = 2, start_ns + COALESCE(duration_ns, 0), start_ns)) AS last
-                           FROM lookup WHERE code_id IN $codes AND outcome IN (1, 2) GROUP BY cache_entry_id)
+WITH uses AS MATERIALIZED (SELECT cache_entry_id, SUM(outcome = $HIT) AS hits,
+                                  MAX(iif(outcome = $COMPILED, start_ns + COALESCE(duration_ns, 0), start_ns)) AS last
+                           FROM lookup WHERE code_id IN $codes AND outcome IN ($HIT, $COMPILED) GROUP BY cache_entry_id)
 SELECT e.cache_entry_id, e.label, iif(u.hits > 0, 'n', 'w') AS style, COALESCE(u.hits, 0) AS hits, e.guard_count AS guards, e.born_ns AS born, u.last,
        e.died_ns AS died, e.death_cause, (SELECT qualname FROM code WHERE code_id = ?1) AS function
 FROM cache_entry e LEFT JOIN uses u ON u.cache_entry_id = e.cache_entry_id WHERE e.code_id IN $codes ORDER BY e.born_ns LIMIT 41;

@@ -11,4 +11,4 @@
 --none nothing is missing, and the program never waited for the recorder
 SELECT l.at_ns AS at, l.events AS events, p.pid AS pid, t.name AS thread, l.cause AS cause, l.process_id AS process_id, l.rowid AS id
 FROM loss l LEFT JOIN process p ON p.process_id = l.process_id LEFT JOIN thread t ON t.thread_id = l.thread_id
-ORDER BY l.cause LIKE 'stall:%', l.at_ns, l.rowid;
+ORDER BY l.cause LIKE $LOSS_STALL || '%', l.at_ns, l.rowid;

@@ -118,7 +118,7 @@ GROUP BY c.filename, c.qualname, c.first_line, e.outcome ORDER BY 4 DESC, 1 LIMI
 --slow
 --# Guards
 --|   {n:count~check} of entries took {ns:duration}, {each:duration} each; {failed:count} failed  => guards
-SELECT COUNT(*) AS n, COALESCE(SUM(duration_ns), 0) AS ns, COALESCE(SUM(duration_ns), 0) / COUNT(*) AS each, SUM(result = 'fail') AS failed
+SELECT COUNT(*) AS n, COALESCE(SUM(duration_ns), 0) AS ns, COALESCE(SUM(duration_ns), 0) / COUNT(*) AS each, SUM(result = $CHECK_FAIL) AS failed
 FROM guard_check HAVING COUNT(*) > 0;
 
 --# Most own time

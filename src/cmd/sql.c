@@ -29,12 +29,15 @@ enum {
 
 static struct {
     bool list, json, headless;
-    const char *then;
+    const char *print, *then;
 } given;
 
 static const struct option options[] = {
     {"list", .read = option_flag, .to = &given.list,
      .help = "the named queries and what they answer"},
+    {"print", .value = "NAME", .read = option_text, .to = &given.print,
+     .help = "the text of a named query, of a statement of the sources (report/functions), or of "
+             "all `views`"},
     {"json", .read = option_flag, .to = &given.json,
      .help = "an array of objects instead of a table or TSV"},
     {"no-header", .read = option_flag, .to = &given.headless, .help = "no line of column names"},
@@ -334,6 +337,24 @@ static int files_ask(char **files, const char *text)
     return status;
 }
 
+/* Print the SQL called NAME. The exit status. */
+static int text_print(const char *name)
+{
+    const char *text = sql_text(name);
+    size_t length = text ? strlen(text) : 0;
+    bool whole = length && text[length - 1] == '\n';
+
+    if (!text) {
+        say_error("sql: --print %s: no such query; `dyntrace sql --list` lists the named ones",
+                  name);
+        return 2;
+    }
+    fputs(text, stdout);
+    if (!whole)
+        fputs(";\n", stdout);
+    return out_flush() ? 0 : 1;
+}
+
 static int sql_main(int count, char **operands)
 {
     bool asked = count && !is_file(operands[count - 1]);
@@ -341,6 +362,8 @@ static int sql_main(int count, char **operands)
     char *named;
     int status;
 
+    if (given.print)
+        return text_print(given.print);
     for (int i = 0; i + 1 < count; i++)
         if (!is_file(operands[i])) {
             say_error("sql: %s: no such file; the query stands last, in quotes", operands[i]);

@@ -42,8 +42,8 @@ static void table_prepare(struct merge *merge, enum row_table table)
     }
     put = say_print("INSERT INTO %s(%s) VALUES (%s)", facts->name, names, marks);
     merge->puts[table] = db_query(merge->out, put);
-    merge->gets[table] = say_print("SELECT %s FROM %s NOT INDEXED%s", names, facts->name,
-                                   some ? " WHERE outcome IN (4, 7)" : "");
+    merge->gets[table] = say_print("SELECT %s FROM %s NOT INDEXED %s", names, facts->name,
+                                   some ? schema_statement("merge/only-decided") : "");
     free(put);
 }
 

@@ -40,6 +40,21 @@ char *sql_named(const char *line)
     return made;
 }
 
+const char *sql_text(const char *name)
+{
+    if (!strcmp(name, "trace"))
+        return schema_trace_sql;
+    if (!strcmp(name, "views"))
+        return schema_views_sql;
+    for (const struct schema_query *s = schema_queries; s->name; s++)
+        if (!strcmp(s->name, name))
+            return s->text;
+    for (const struct schema_query *s = schema_statements; s->name; s++)
+        if (!strcmp(s->name, name))
+            return s->text;
+    return NULL;
+}
+
 char *sql_match(const char *text, const char *const *list, size_t count, size_t *next, int again)
 {
     const char *dot = strrchr(text, '.'), *part = dot ? dot + 1 : text;

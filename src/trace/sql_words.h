@@ -18,6 +18,10 @@ void sql_words_free(struct sql_words *words);
  * or a command such as ".schema frame". NULL: it names none. */
 char *sql_named(const char *line);
 
+/* The text called NAME below schemas/: a named query, a statement ("report/functions"), "views" or
+ * "trace". NULL: there is none. */
+const char *sql_text(const char *name);
+
 /* One match of TEXT in LIST after the other; the first with AGAIN 0. NEXT is kept for the search
  * between two calls. TEXT may be "f.par": what stands before the last dot is kept. The caller frees
  * it; NULL: no more. */

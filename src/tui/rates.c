@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "lib/table.h"
+#include "schema.h"
 #include "trace/db.h"
 #include "trace/prose.h"
 #include "tui/sheet.h"
@@ -42,13 +43,12 @@ void rates_look(struct rates *rates, struct db *db)
 
     sums[CALLS] = db_integer(db, 0, "SELECT SUM(calls) FROM code_total");
     sums[COMPILES] = db_integer(db, 0, "SELECT COUNT(*) FROM compile");
-    db_rows(row, db,
-            "SELECT COALESCE(SUM(outcome = 1), 0), MAX(lookup_id) FROM lookup WHERE lookup_id > ?1",
-            rates->lookup_id)
+    db_rows(row, db, schema_statement("tui/rates"), rates->lookup_id)
     {
+        int64_t last = query_integer(row, 1);
         sums[HITS] += query_integer(row, 0);
-        rates->lookup_id =
-            query_integer(row, 1) > rates->lookup_id ? query_integer(row, 1) : rates->lookup_id;
+        if (last > rates->lookup_id)
+            rates->lookup_id = last;
     }
     if (sums[COMPILES] != rates->sums[COMPILES])
         sums[RECOMPILES] = db_integer(db, 0, "SELECT SUM(is_recompile) FROM compiles");

@@ -609,19 +609,19 @@ int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns)
 
 /* ---- call ---------------------------------------------------------------- */
 
-/* The lookup of a frame is found among those of its function, which takes as long as those are
- * many. */
 static void call_build(struct doc *doc, struct db *db)
 {
     int64_t id = doc->target.id;
 
-    if (doc->target.about == VIEW_TIMELINE) /* what ran there at that moment */
-        id = doc->target.id = frame_at(db, id, doc->target.at_ns);
+    if (doc->target.about == VIEW_TIMELINE) { /* what ran there at that moment */
+        id = frame_at(db, id, doc->target.at_ns);
+        doc->target.id = id;
+    }
     if (id > 0 && !doc->quick)
-        db_rows(row, db,
-                "SELECT -l.lookup_id FROM frame f CROSS JOIN lookup l ON l.code_id = f.code_id "
-                "WHERE f.frame_id = ?1 AND f.outcome <> 0 AND l.frame_id = ?1",
-                id) doc->target.id = query_integer(row, 0);
+        db_rows(row, db, schema_statement("tui/call-lookup"), id)
+        {
+            doc->target.id = query_integer(row, 0);
+        }
     page_build(doc, db);
 }
 
