@@ -13,8 +13,8 @@ split AS (
            iif(name <> head AND head GLOB '?*@', substr(head, 1, length(head) - 1), NULL) AS of
     FROM parts),
 asked AS MATERIALIZED (
-    SELECT *, rtrim(of, replace(of, '.', '')) || 'torch_dynamo_resume_in_' || substr(of, length(rtrim(of, replace(of, '.', ''))) + 1)
-                  || '_at_' || line AS rest,
+    SELECT *, rtrim(of, replace(of, '.', '')) || $RESUME_IN || substr(of, length(rtrim(of, replace(of, '.', ''))) + 1)
+                  || $RESUME_AT || line AS rest,
            (SELECT MAX(first_line) FROM code WHERE (filename = file OR substr(filename, -length(file) - 1) = '/' || file)
             AND first_line < line AND kind IS NOT 'compiled') AS above
     FROM split),

@@ -8,7 +8,7 @@
 #   $OUTCOMES, $CHECK_RESULTS        how many there are
 #   $OUTCOME_ROWS, $CHECK_ROWS       rows for VALUES: number, word, then 0 or 1 for each flag
 #   $CHECK_NUMBERS                   for CASE result ... END: the number of a word
-#   $LOSS_STALL                      the text of a #define
+#   $LOSS_STALL, $RESUME_GLOB        the text of a #define
 #
 # A name that is none ends the build with its file and line. Names are in capitals: sqlite's own parameters here are not.
 

@@ -73,13 +73,13 @@ SELECT COALESCE(p.rank, CAST((SELECT value FROM meta WHERE key = 'rank') AS INTE
        (SELECT group_concat(said, char(10)) FROM (
             SELECT 'broke at line ' || COALESCE(b.line, '?') || COALESCE(': ' || replace(b.reason, char(10), ' '), '') AS said
             FROM graph_break b WHERE b.compile_id = m.compile_id ORDER BY b.line, b.graph_break_id)),
-       iif(c.kind = 'resume' OR c.qualname GLOB '*torch_dynamo_resume_in_*', COALESCE(
+       iif(c.kind = 'resume' OR c.qualname GLOB $RESUME_GLOB, COALESCE(
            (SELECT 'broke at line ' || COALESCE(b.line, '?') || COALESCE(' of ' || o.qualname, '')
                    || COALESCE(': ' || replace(b.reason, char(10), ' '), '')
             FROM graph_break b JOIN code r ON r.code_id = b.resume_code_id LEFT JOIN code o ON o.code_id = b.code_id
             WHERE r.filename IS c.filename AND r.qualname = c.qualname AND r.process_id = c.process_id LIMIT 1),
            'broke at line ' || c.first_line), NULL),
-       iif(c.kind = 'resume' OR c.qualname GLOB '*torch_dynamo_resume_in_*', NULL, NULLIF(c.fingerprint, 0)),
+       iif(c.kind = 'resume' OR c.qualname GLOB $RESUME_GLOB, NULL, NULLIF(c.fingerprint, 0)),
        m.cache_entry_id
 FROM zero z CROSS JOIN compiles m JOIN process p USING(process_id) LEFT JOIN code c ON c.code_id = m.code_id
 LEFT JOIN recompile_cause k ON k.rowid = m.cause_id

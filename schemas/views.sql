@@ -33,7 +33,7 @@ CREATE VIEW functions AS
 SELECT code_id, MIN(code_id) OVER (PARTITION BY filename, qualname, first_line) AS function_id, process_id, filename,
        qualname,
        first_line, kind, origin_code_id,
-       kind IS 'resume' OR (kind IS NOT 'compiled' AND qualname GLOB '*torch_dynamo_resume_in_*_at_[0-9]*') AS is_resume
+       kind IS 'resume' OR (kind IS NOT 'compiled' AND qualname GLOB $RESUME_GLOB) AS is_resume
 FROM code;
 
 

@@ -141,4 +141,10 @@ enum frame_exit {
 #define LOSS_KILLED \
     "collector: it was killed" /* and what it had not yet written is accounted for */
 
+/* Torch's name for the function that runs the rest after a graph break:
+ * "Net.torch_dynamo_resume_in_forward_at_12" goes on with Net.forward after line 12. */
+#define RESUME_IN "torch_dynamo_resume_in_"
+#define RESUME_AT "_at_"
+#define RESUME_GLOB "*" RESUME_IN "*" RESUME_AT "[0-9]*"
+
 #endif

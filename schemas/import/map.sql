@@ -88,12 +88,12 @@ WHERE name IS NULL;
 
 -- Torch logs a code object's name, not its qualified one.
 INSERT INTO code(process_id, filename, qualname, first_line, kind) SELECT process_id, filename, name, line,
-  CASE WHEN name GLOB 'torch_dynamo_resume_in_*' THEN 'resume' WHEN name = '<lambda>' THEN 'lambda' WHEN name = '<module>' THEN 'module'
+  CASE WHEN name GLOB $RESUME_IN || '*' THEN 'resume' WHEN name = '<lambda>' THEN 'lambda' WHEN name = '<module>' THEN 'module'
        ELSE 'function' END
 FROM made WHERE name IS NOT NULL GROUP BY process_id, filename, name, line ORDER BY MIN(compile_id);
 CREATE INDEX temp_code ON code(process_id, qualname);
 UPDATE code SET origin_code_id = (SELECT o.code_id FROM code o WHERE o.process_id = code.process_id AND o.filename IS code.filename
-  AND o.kind <> 'resume' AND code.qualname GLOB 'torch_dynamo_resume_in_' || o.qualname || '_at_[0-9]*'
+  AND o.kind <> 'resume' AND code.qualname GLOB $RESUME_IN || o.qualname || $RESUME_AT || '[0-9]*'
   AND o.first_line <= code.first_line ORDER BY o.first_line DESC LIMIT 1) WHERE kind = 'resume';
 
 -- A compile that reached a limit, and one that raised (torch logs that as dynamo_error), failed; others gave no code, of which

@@ -147,8 +147,8 @@ parts AS (
     SELECT *, iif(user, substr(body, 1, user - 1), body) AS before, -- then "NoneType: None", or the exception's own traceback
         iif(user, substr(body, user + 22, MIN(iif(instr(substr(body, user + 22), char(10) || char(10)),
             instr(substr(body, user + 22), char(10) || char(10)) - 1, 8000), 100000)), NULL) AS stack,
-        iif(qualname GLOB 'torch_dynamo_resume_in_*',
-            substr(qualname, 24, MAX(length(rtrim(qualname, '0123456789')) - 27, 0)), qualname) AS name
+        iif(qualname GLOB $RESUME_IN || '*', substr(qualname, length($RESUME_IN) + 1,
+            MAX(length(rtrim(qualname, '0123456789')) - length($RESUME_IN || $RESUME_AT), 0)), qualname) AS name
     FROM logged),
 broken AS MATERIALIZED (
     SELECT id, compile_id, code_id, stack,
@@ -167,4 +167,4 @@ SELECT compile_id, code_id, line, reason, stack FROM (SELECT *, MIN(id) AS first
 UPDATE graph_break SET resume_code_id = (SELECT r.code_id FROM code c JOIN code r ON r.process_id = c.process_id
     AND r.filename IS c.filename AND r.kind = 'resume' WHERE c.code_id = graph_break.code_id
     AND r.qualname = CASE WHEN c.kind = 'resume' THEN substr(c.qualname, 1, length(rtrim(c.qualname, '0123456789')))
-                     ELSE 'torch_dynamo_resume_in_' || c.qualname || '_at_' END || graph_break.line);
+                     ELSE $RESUME_IN || c.qualname || $RESUME_AT END || graph_break.line);

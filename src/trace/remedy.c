@@ -145,6 +145,8 @@ static bool is_when(const struct remedy_rule *rule, const struct remedy_facts *f
         return is_inlined(facts->stack);
     case WHEN_NEEDED:
         return facts->needed > 0;
+    case WHEN_REST:
+        return facts->function && torch_resume(facts->function, NULL, NULL);
     case WHEN_HINT:
         return *torch_reason_split(facts->cause.text).hint;
     default:

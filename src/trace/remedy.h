@@ -73,7 +73,15 @@ struct remedy_rule {
     /* NULL: any; is: none */
     const char *kind, *source, *aspect, *said, *reason, *words, *code, *is, *expected, *function;
     const char *stack;
-    enum { WHEN_ANY, WHEN_SMALL, WHEN_NEEDED, WHEN_HINT, WHEN_LIMITED, WHEN_INLINED } when;
+    enum {
+        WHEN_ANY,
+        WHEN_SMALL,
+        WHEN_NEEDED,
+        WHEN_HINT,
+        WHEN_LIMITED,
+        WHEN_INLINED,
+        WHEN_REST
+    } when;
     int since, until; /* as remedy_facts.torch; until 0: still */
     enum remedy_effort effort;
     enum remedy_effect effect;

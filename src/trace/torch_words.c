@@ -6,6 +6,7 @@
 
 #include "lib/say.h"
 #include "trace/prose.h"
+#include "vocabulary.h"
 
 int torch_version(const char *text)
 {
@@ -30,29 +31,26 @@ const char *torch_limit_name(int version, bool ever)
 
 /* ---- names --------------------------------------------------------------- */
 
-#define RESUME "torch_dynamo_resume_in_"
-#define AT "_at_"
-
 bool torch_resume(const char *qualname, char **function, int64_t *line)
 {
     const char *start = NULL, *name, *end = qualname + strlen(qualname), *digits = end;
 
-    for (const char *found = qualname; (found = strstr(found, RESUME)); found++)
+    for (const char *found = qualname; (found = strstr(found, RESUME_IN)); found++)
         if (found == qualname || found[-1] == '.')
             start = found;
     if (!start)
         return false;
-    name = start + strlen(RESUME);
+    name = start + strlen(RESUME_IN);
     while (digits > name && isdigit((unsigned char)digits[-1]))
         digits--;
-    if (digits == end || end - digits > 9 || digits - name <= (ptrdiff_t)strlen(AT) ||
-        strncmp(digits - strlen(AT), AT, strlen(AT)))
+    if (digits == end || end - digits > 9 || digits - name <= (ptrdiff_t)strlen(RESUME_AT) ||
+        strncmp(digits - strlen(RESUME_AT), RESUME_AT, strlen(RESUME_AT)))
         return false;
     if (line)
         *line = strtoll(digits, NULL, 10);
     if (function)
         *function = say_print("%.*s%.*s", (int)(start - qualname), qualname,
-                              (int)(digits - strlen(AT) - name), name);
+                              (int)(digits - strlen(RESUME_AT) - name), name);
     return true;
 }
 
