@@ -2,7 +2,7 @@
 
 The trace is made here, once, and kept in build/: 4 threads, 100 functions with guards on the size of an input, each called
 with 12 sizes, of which 8 are compiled before the limit is reached. Its decisions follow from one another, as recorded ones
-do. Reading the trace counts in --verify and --what-if; a step is what a step more takes.
+do. Reading the trace counts.
 """
 import os
 import random
@@ -21,7 +21,6 @@ FRAMES_OF_CALL = 10
 CALL_NS = 20000
 BATCH = 250       # calls of one thread after the other, as threads take turns
 VERSION = 3       # of what is below
-STEPS = 400
 MEMORY_MB = 200
 
 
@@ -96,15 +95,13 @@ def fill(db, lookups):
     flush()
 
 
-def measure(argv, times, status=0, stdin=None):
+def measure(argv, times, status=0):
     """(best processor seconds, best seconds, worst resident MB) of a command."""
     cpu, wall, memory = [], [], []
     for _ in range(times):
-        with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+") as error:
-            given.write(stdin or "")
-            given.seek(0)
+        with tempfile.TemporaryFile("w+") as error:
             begun = time.monotonic()
-            process = subprocess.Popen(argv, stdin=given, stdout=subprocess.DEVNULL, stderr=error)
+            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=error)
             _, ended, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(ended)
             wall.append(time.monotonic() - begun)
@@ -116,14 +113,8 @@ def measure(argv, times, status=0, stdin=None):
     return min(cpu), min(wall), max(memory)
 
 
-# What is stepped over, from where.
-WALKS = [("lookup", "goto 50%"), ("miss", "goto 50%"), ("compile", "goto 0%"), ("break", "goto 0%"), ("event", "goto 50%"), ("frame", "goto 50%"),
-         ("lookup", "filter function f7; goto 50%"), ("lookup", "filter outcome limit; filter thread 2; goto 50%")]
-
-
 @figure("replay", "dyntrace replay on a large trace", ["python", "figure", "processor", "resident", "held to", "measured", "target", ""], [
     "processor: seconds of all threads, user and system; lookups a second are those of the clock, the trace read included",
-    "a step is what one more takes, of processor time",
     "all lookups verified or decided again in one run; `best` decides them once for each setting that it tries"])
 def replay(table, python, options):
     lookups = 1_000_000 // options.divisor
@@ -139,18 +130,6 @@ def replay(table, python, options):
         table.add(python.version, what, "", "", "resident MB", *at_most(memory, MEMORY_MB, "{:.0f}"))
 
     add("--verify", ["--verify"], 1)
-    for knobs in ("recompile_limit=4", "recompile_limit=16", "dynamic=L['x'][0]", "order=fifo"):
+    for knobs in ("recompile_limit=4", "recompile_limit=16", "dynamic=L['x'][0]"):
         add(f"--what-if {knobs}", ["--what-if", knobs], 1)
     add("--what-if best", ["--what-if", "best"], None)
-    for what, begin in WALKS:
-        cost = {}
-        for word in ("next", "previous"):
-            many = STEPS if what not in ("compile", "break") else 80
-            far = begin if word == "next" else begin.replace("goto 0%", f"goto last {what}")
-            none, _, _ = measure([program, "replay", trace], times, stdin=f"{far}\n")
-            some, _, memory = measure([program, "replay", trace], times, stdin=f"{far}\n" + f"{word} {what}\n" * many)
-            cost[word] = max(0, (some - none) / many * 1e3)
-        name = f"step: {what}" + (f" ({begin.rpartition(';')[0]})" if ";" in begin else "")
-        table.raw.append({"what": name, **cost})
-        for word, ms in cost.items():
-            table.add(python.version, f"{name}, {word}", "", f"{memory:.0f} MB", "ms a step", *at_most(ms, 5))

@@ -57,32 +57,6 @@ SELECT frame_id FROM compile WHERE compile_id = ?1;
 -- name: frame-of-break
 SELECT frame_id FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id WHERE graph_break_id = ?1;
 
--- name: frame
-SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id = ?1;
-
--- name: frame-before
--- The frame of thread ?2 before frame ?1.
-SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id < ?1 AND thread_id = ?2 ORDER BY frame_id DESC LIMIT 1;
-
--- name: frame-after
-SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id > ?1 AND thread_id = ?2 ORDER BY frame_id LIMIT 1;
-
--- name: frame-from
-SELECT frame_id, start_ns, thread_id FROM frame WHERE frame_id >= ?1 AND thread_id = ?2 ORDER BY frame_id LIMIT 1;
-
--- name: frame-since
--- An id from which on the frames of thread ?2 start at ?1 or later: on a thread ids follow time, so halves are asked for
--- their first frame of it.
-WITH RECURSIVE step(low, high) AS (
-    SELECT MAX(MIN(frame_id), 1), MIN(MAX(frame_id), 9223372036854775806) + 1 FROM frame
-    UNION ALL
-    SELECT iif(f.start_ns < ?1, f.frame_id + 1, low), iif(f.start_ns < ?1, high, low + (high - low) / 2)
-    FROM step LEFT JOIN frame f ON f.frame_id = (
-        SELECT frame_id FROM frame
-        WHERE frame_id >= low + (high - low) / 2 AND frame_id < high AND thread_id = ?2 ORDER BY frame_id LIMIT 1)
-    WHERE low < high)
-SELECT MAX(low) FROM step;
-
 -- name: in-file
 -- For a filter: the code objects in files like the glob ?1.
 SELECT code_id FROM code WHERE filename GLOB ?1 OR filename GLOB '*/' || ?1;
@@ -126,10 +100,6 @@ WITH RECURSIVE up(frame_id, depth) AS (
     WHERE f.parent_id BETWEEN 1 AND f.frame_id - 1 AND depth < ?2)
 SELECT f.code_id, f.frame_id FROM up LEFT JOIN frame f ON f.frame_id = up.frame_id;
 
--- name: line-of-frame
-SELECT c.filename, c.first_line FROM frame f JOIN code c ON c.code_id = f.code_id
-WHERE f.frame_id = ?1 AND typeof(c.filename) = 'text' AND c.first_line BETWEEN 1 AND 2147483646;
-
 -- name: line-of-break
 SELECT c.filename, b.line FROM graph_break b JOIN code c ON c.code_id = b.code_id
 WHERE b.graph_break_id = ?1 AND typeof(c.filename) = 'text' AND b.line BETWEEN 1 AND 2147483646;
@@ -137,13 +107,6 @@ WHERE b.graph_break_id = ?1 AND typeof(c.filename) = 'text' AND b.line BETWEEN 1
 -- name: line-of-code
 SELECT filename, first_line FROM code
 WHERE code_id = ?1 AND typeof(filename) = 'text' AND first_line BETWEEN 1 AND 2147483646;
-
--- name: guards-of
--- Of entry ?1, or of those with the label ?2, at most ?3.
-SELECT e.label, g.ordinal, g.kind, as_written(g.source), as_written(g.expression)
-FROM cache_entry e LEFT JOIN guard g ON g.cache_entry_id = e.cache_entry_id
-WHERE e.cache_entry_id = ?1 OR e.label = ?2
-ORDER BY e.cache_entry_id, g.ordinal LIMIT ?3;
 
 -- name: inputs
 SELECT text FROM signature WHERE signature_id = ?1;
@@ -167,9 +130,6 @@ SELECT s.text FROM lookup l JOIN signature s ON s.signature_id = l.signature_id 
 SELECT t.thread_id, COALESCE(' (' || NULLIF(t.name, '') || ')', ''), COALESCE(p.pid, 0)
 FROM thread t LEFT JOIN process p ON p.process_id = t.process_id
 WHERE t.thread_id = ?1;
-
--- name: frame-ran
-SELECT code_id, outcome, iif(end_ns IS NULL, ', never ended', ''), duration_ns FROM frames WHERE frame_id = ?1;
 
 -- name: compile
 SELECT outcome, COALESCE(' ' || NULLIF(label, ''), ''), end_ns - start_ns, COALESCE('; ' || substr(reason, 1, instr(reason || char(10), char(10)) - 1), '')

@@ -428,6 +428,8 @@ int tui_run(const struct tui_options *options, const char *path)
         tui_prompt_past_read(&loop->prompt, options->keys ? NULL : state_file("tui_history"));
         say_divert(on_error, &loop->face);
         tui_go(&loop->face, &(struct target){.kind = VIEW_OVERVIEW});
+        if (options->replay)
+            tui_go(&loop->face, &(struct target){.kind = VIEW_REPLAY});
         if (options->keys)
             keys_play(loop, options->keys);
         loop->face.scripted = false;

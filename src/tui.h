@@ -13,6 +13,7 @@ struct tui_options {
     bool dump;
     int rows, columns;
     bool ascii, live;
+    bool replay;  /* begin at its view */
     bool running; /* under `run --live`: output_fd is what the program prints */
     /* what is written to it is typed to the program, where it reads from there: */
     int output_fd;

@@ -28,8 +28,8 @@ decisions=$logs/decisions.db
 checked run -o "$decisions" examples/shapes.py
 checked replay "$decisions" --verify >/dev/null
 checked replay "$decisions" --what-if best >/dev/null
-checked replay "$decisions" --what-if recompile_limit=2,drop_guard=TENSOR_MATCH,order=fifo --json >/dev/null
-checked replay "$decisions" --goto 'first miss' --next miss --previous lookup --guards 0/1 --next frame --stack >/dev/null
+checked replay "$decisions" --what-if recompile_limit=2,drop_guard=TENSOR_MATCH --json >/dev/null
+checked replay "$decisions" --to 'first miss' >/dev/null
 
 # "==PID==" is an error; "--PID--" a remark, as on system calls that an old valgrind does not know.
 unclean=$(grep -l '^==' "$logs"/*.log || true)

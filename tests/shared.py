@@ -180,7 +180,7 @@ def environment(**changes):
 
 
 COMMANDS = {
-    "replay": ["replay", "FILE", "--next", "lookup", "--cache", "--stack"], "verify": ["replay", "FILE", "--verify"],
+    "replay": ["replay", "FILE", "--to", "first lookup"], "verify": ["replay", "FILE", "--verify"],
     "what-if": ["replay", "FILE", "--what-if", "dynamic=all"], "best": ["replay", "FILE", "--what-if", "best"],
     "why": ["why", "total", "FILE"], "show": ["show", "total", "FILE"], "check": ["check", "FILE", "--max-recompiles", "9"],
     "guards": ["check", "FILE", "--max-guard-us", "1000"], "diff": ["diff", "FILE", "OTHER", "--lookups"],

@@ -75,7 +75,7 @@ def test_options(run, dyntrace, command):
     (["run", "--fr"], {"--frames"}), (["run", "--frames", ""], {"all", "user", "decided", "none"}), (["run", "--frames", "d"], {"decided"}),
     (["run", "--force", "x.py", "--fr"], set()), (["run", "--frames", "all", "x.py", ""], set()), (["run", "-m", "x", "-"], set()),
     (["export", "t.db", "--format", "s"], {"speedscope"}), (["diff", "--fail-on", "out"], {"outcome"}),
-    (["replay", "--what-if", "order"], {"order=mru", "order=fifo", "order=static"}), (["check", "--limit", ""], set()),
+    (["replay", "--what-if", "dyn"], {"dynamic=", "dynamic=all"}), (["check", "--limit", ""], set()),
     (["sql", "hot-f"], {"hot-functions"}), (["nix", ""], set()),
 ])
 def test_completions(dyntrace, words, offered):

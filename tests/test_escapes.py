@@ -114,9 +114,9 @@ READERS = [
     ["why", "step", "t.db", "--json"], ["why", "step", "t.db", "--ranks"], ["why", "step", "t.db", "--what-if"], ["why", "model.py:5", "t.db"], ["why", "nothing", "t.db"],
     ["why", "e", "t.db"], ["why", "helper", "t.db"], ["why", "*", "t.db"],
     ["show", "step", "t.db"], ["show", "step", "t.db", "--full"], ["show", "step", "t.db", "--json"], ["show", "*", "t.db"],
-    ["replay", "t.db", "--next", "lookup", "--here", "--cache", "--stack", "--source"], ["replay", "t.db", "--next", "miss", "--guards", "0/0"], ["replay", "t.db", "--next", "death", "--next", "compile", "--here"],
+    ["replay", "t.db", "--to", "first lookup"], ["replay", "t.db", "--to", "first miss"], ["replay", "t.db", "--to", "last compile"], ["replay", "t.db", "--to", "last death", "--json"],
     ["replay", "t.db", "--verify"], ["replay", "t.db", "--what-if", "dynamic=all"], ["replay", "t.db", "--what-if", "best"], ["replay", "t.db", "--what-if", "recompile_limit=1", "--calls"],
-    ["replay", "t.db", "--what-if", "recompile_limit=1", "--json"], ["replay", "t.db", "--what-if", "drop_guard=nothing"], ["replay", "t.db", "--commands", "next; here; cache; stack; find *; filter function e; next; list"],
+    ["replay", "t.db", "--what-if", "recompile_limit=1", "--json"], ["replay", "t.db", "--what-if", "drop_guard=nothing"], ["tui", "t.db", "--dump", "--keys", "9 f function Space e Enter ] ]"],
     ["check", "t.db", "--max-recompiles", "0", "--max-compiles", "0", "--max-graph-breaks", "0", "--max-eager-share", "0%", "--max-guard-us", "0"],
     ["check", "t.db", "--max-recompiles", "0", "--json"], ["check", "t.db", "--require-compiled", "helper"], ["check", "t.db", "--require-compiled", "nothing*"],
     ["diff", "t.db", "u.db", "--lookups"], ["diff", "t.db", "u.db", "--json"], ["ranks", "t.db"], ["ranks", "t.db", "--json"], ["ranks", "t.db", "u.db"],
@@ -166,10 +166,9 @@ def test_the_tui_on_a_terminal(dyntrace, place, monkeypatch):
         assert not re.search("\x1b\\]|\x1bc|\x1bP|[\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]|pwn\x07", text), (name, text[-2000:])
 
 
-def test_a_prompt_of_sql_and_of_replay(dyntrace, place, monkeypatch):
+def test_a_prompt_of_sql(dyntrace, place, monkeypatch):
     monkeypatch.chdir(place)
-    for words, lines in (["sql", "t.db"], ["SELECT qualname, filename FROM code;", ".tables", "SELECT * FROM guard LIMIT 3;"]), (
-            ["replay", "t.db"], ["next", "cache", "stack", "here", "source", "find *"]):
+    for words, lines in ((["sql", "t.db"], ["SELECT qualname, filename FROM code;", ".tables", "SELECT * FROM guard LIMIT 3;"]),):
         screen = Screen([dyntrace, *words], size=(40, 130))
         screen.wait("> ")
         for line in lines:

@@ -12,7 +12,7 @@ from tui_trace import make_trace
 PROGRAM = "import torch\n\ndef step(model, x):\n    if x.shape[0] == 16:\n        return model(x)\n"
 LINE = "if x.shape[0] == 16"
 PAGES = {"why": ["why", "step", "t.db"], "report": ["report", "t.db"], "check": ["check", "t.db", "--max-recompiles", "0"],
-         "show": ["show", "step", "t.db"], "replay": ["replay", "t.db", "--goto", "compile 2", "--here"],
+         "show": ["show", "step", "t.db"], "replay": ["replay", "t.db", "--to", "compile 2"],
          "overview": ["tui", "t.db", "--dump", "--screen", "200x60"],
          "recompile": ["tui", "t.db", "--dump", "--screen", "200x60", "--keys", "3 Enter Enter"],
          "recompiles": ["tui", "t.db", "--dump", "--screen", "250x40", "--keys", "3"]}

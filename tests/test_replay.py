@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from planted import size_changes
-from shared import PROGRAMS, SCHEMA, golden
+from shared import PROGRAMS, SCHEMA, Screen, golden
 
 
 @pytest.fixture
@@ -288,24 +288,51 @@ def planted(tmp_path_factory):
     return path
 
 
-def steps(replay, path, commands, status=0):
-    done = replay(path, "--commands", commands)
-    assert done.returncode == status, done.stdout + done.stderr
+def page(replay, path, place, *more):
+    done = replay(path, "--to", place, *more)
+    assert done.returncode == 0 and not done.stderr, done
     return done.stdout
 
 
-def test_the_whole_page(replay, planted):
-    text = replay(planted, "--verify").stdout
-    for commands in ("n", "goto lookup 4", "goto first recompile", "goto 60%; n event; guards 0/1", "goto last break", "goto lookup 7; n; n",
-                     "goto frame 3; p frame; p frame", "stop when entry 0/0 is hit; c; c; b; b", "filter thread worker; goto last; filter",
-                     "stop when f recompiles; stop when entry 0/1 dies; stop; c; c; c", "help"):
-        text += f"\n$ {commands}\n" + steps(replay, planted, commands)
-    golden("replay", text)
+def test_the_page_of_a_lookup(replay, planted):
+    """The decision, the cache as it stood with what each entry's guards said, the call stack."""
+    assert page(replay, planted, "lookup 4") == """\
+lookup 4  event 6 of 13  0.040000 s  40.0 %  thread 1 (MainThread) of process 100
+  f (src/app.py:10): hit 0/0, 2 entries checked, 3 us
+  cache as this lookup found it, in the order tried
+     # entry      backend      hits born       last hit   guards
+     0 0/1        eager           0 30.0 ms    -               1  fail: EQUALS_MATCH x == 2
+     1 0/0        eager           1 10.0 ms    20.0 ms         1  pass
+  call stack
+    f (src/app.py:10)
+    <module> (src/app.py:1)
+"""
+
+
+@pytest.mark.parametrize("place, lines", [
+    ("1", ["lookup 1  event 1 of 13  0.010000 s  10.0 %  thread 1", "  inputs: x: int 1", "    (empty)"]),
+    ("first recompile", ["compile 2  event 5 of 13  0.030001 s", "  0/0 did not fit: EQUALS_MATCH x: expected 1, actual 2", "     0 0/0        eager           1 "]),
+    ("last break", ["break 1  event 9 of 13  0.050001 s", "  C.g (src/lib.py:5): line 7: a call of print()"]),
+    ("last death", ["death 2  event 11 of 13  0.060000 s", "  f (src/app.py:10): entry 0/1 died", "     - 0/1 "]),
+    ("lookup 7", ["lookup 7  event 12 of 13  0.070000 s", "  f (src/app.py:10): limit", "  died 60 ms: the model was freed\\x1b[31m"]),
+    ("60%", ["before event 11 of 13  0.060000 s  60.0 %"]), ("2s", ["after the last of 13 events"])])
+def test_a_place_is_shown(replay, planted, place, lines):
+    text = page(replay, planted, place)
+    assert text.startswith(lines[0]) and all(f"\n{line}" in text or line in text for line in lines[1:]), text
+
+
+def test_a_place_for_a_program(replay, planted):
+    found = json.loads(page(replay, planted, "lookup 7", "--json"))
+    assert {key: found[key] for key in ("event", "events", "kind", "id", "function", "outcome")} == {
+        "event": 12, "events": 13, "kind": "lookup", "id": 7, "function": "f (src/app.py:10)", "outcome": "limit"}
+    assert found["cache"] == [{"entry": "0/0", "dead": False, "hits": 2, "last_hit_ns": 40 * MS + 100}, {"entry": "0/1", "dead": True, "hits": 0, "last_hit_ns": None}]
+    assert [json.loads(page(replay, planted, n, "--json"))["event"] for n in (1, 5, 13)] == [1, 5, 13]
+    assert [json.loads(page(replay, planted, f"compile {n}", "--json"))["recompile"] for n in (1, 2, 3)] == [False, True, False]
 
 
 def test_the_whole_prediction(replay, planted):
     text = ""
-    for settings in ("recompile_limit=1", "recompile_limit=4", "drop_guard=EQUALS_MATCH", "order=fifo", "dynamic=x", "isolate=region", "best"):
+    for settings in ("recompile_limit=1", "recompile_limit=4", "drop_guard=EQUALS_MATCH", "dynamic=x", "isolate=region", "best"):
         done = replay(planted, "--what-if", settings)
         assert done.returncode == 0, done.stderr
         text += f"$ --what-if {settings}\n{done.stdout}\n"
@@ -313,52 +340,19 @@ def test_the_whole_prediction(replay, planted):
     golden("replay-whatif", text.replace(str(planted), "t.db"))
 
 
-KINDS = ["lookup", "compile", "recompile", "break", "death", "hit", "miss", "event"]
-
-
-def at_of(text):
-    """The places that a list of steps printed, by their first lines."""
-    return [line for line in text.splitlines() if " event " in line and " of " in line]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_there_and_back(replay, planted, kind):
-    there = at_of(steps(replay, planted, f"goto first {kind};" + f"n {kind};" * 20))
-    back = at_of(steps(replay, planted, f"goto last {kind};" + f"p {kind};" * 20))
-    assert there and there == back[::-1]
-
-
-def test_forwards_then_backwards_is_the_identity(replay, worked):
-    """From random places: as many steps on as back, over whatever kind of event, end where they began, cache and all."""
-    choose = random.Random(3)
-    (most,), = rows(worked, "SELECT COUNT(*) FROM lookup")
-    for _ in range(12):
-        kind, far = choose.choice(["lookup", "hit", "miss", "event"]), choose.randrange(1, 30)
-        start = choose.randrange(far, most - 2 * far)
-        filtered = choose.choice(["", "filter function f;", "filter outcome hit,limit;", "filter where entries_checked > 1;"])
-        begin = f"{filtered} goto lookup {start}; n {kind};"
-        here = steps(replay, worked, begin)
-        there_and_back = steps(replay, worked, begin + f"n {kind};" * far + f"p {kind};" * far)
-        pages = there_and_back.split("\nlookup ")
-        last = here.split("\nlookup ")[-1]
-        assert "(no later" in there_and_back or pages[-1] == last, (begin, far)
-
-
 def test_the_cache_at_a_lookup_is_what_it_tried(replay, worked):
     """The list is in the order in which the lookup then tried the entries."""
     for lookup, in rows(worked, "SELECT lookup_id FROM lookup WHERE entries_checked >= 2 ORDER BY lookup_id")[::9]:
         tried = [label for label, in rows(worked, "SELECT e.label FROM guard_check k JOIN cache_entry e USING (cache_entry_id)"
                                                   " WHERE lookup_id = ? ORDER BY position", lookup)]
-        page = steps(replay, worked, f"goto lookup {lookup}").splitlines()
-        begin = next(i for i, line in enumerate(page) if line.startswith("     # entry"))
-        end = next(i for i, line in enumerate(page) if line == "  call stack")
-        listed = [line.split()[1] for line in page[begin + 1:end] if line.split()[0].isdigit()]
-        assert listed[:len(tried)] == tried
+        listed = json.loads(page(replay, worked, f"lookup {lookup}", "--json"))["cache"]
+        assert [slot["entry"] for slot in listed][:len(tried)] == tried
 
 
 def test_a_recording_shows_its_source(replay, worked):
     line = (PROGRAMS / "replay_work.py").read_text().splitlines().index("def f(x):") + 1
-    assert f"\n  > {line:4}  def f(x):\n" in steps(replay, worked, "filter function f; n")
+    (lookup,), = rows(worked, "SELECT MIN(lookup_id) FROM lookup JOIN code USING (code_id) WHERE qualname = 'f'")
+    assert f"\n  > {line:4}  def f(x):\n" in page(replay, worked, f"lookup {lookup}")
 
 
 def test_a_break_is_in_the_frame_of_its_compile(run, plant, dyntrace):
@@ -368,54 +362,68 @@ def test_a_break_is_in_the_frame_of_its_compile(run, plant, dyntrace):
                        "UPDATE compile SET frame_id = 2 WHERE compile_id = 2;")
     p.insert("graph_break", graph_break_id=7, compile_id=2, code_id=1, line=12, reason="call of print\n  Hint: do not\n")
     path = p.done()
-    done = run("replay", path, input="next break\nstack\n")
+    done = run("replay", path, "--to", "first break")
     assert "): line 12: call of print\n" in done.stdout and "Hint" not in done.stdout and "\\n" not in done.stdout, done.stdout
-    assert "no frame is known" not in done.stdout and "main" in done.stdout, done.stdout
+    assert "  call stack\n" in done.stdout and "main" in done.stdout, done.stdout
 
 
-def test_filters_hold_together(replay, planted):
-    text = steps(replay, planted, "filter function f; filter outcome hit; filter thread 1; goto first; n; n; n")
-    assert [line.split()[1] for line in at_of(text) if line.startswith("lookup")] == ["2", "4", "8"]
-    text = steps(replay, planted, "filter file lib.py; goto first event; n event; n event; n event; n event")
-    assert len(at_of(text)) == 4 and "(no later event that passes the filter)" in text
-    assert "2 of 13 events pass" in steps(replay, planted, "filter where signature GLOB 'x: int 1'")
+def test_places_that_are_not_there(replay, planted):
+    for bad in ("nowhere", "lookup 99", "lookup x", "99", "0", "first unicorn", "frame 1", "1.5 miles"):
+        done = replay(planted, "--to", bad)
+        assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith("dyntrace: replay: ") and done.stderr.count("\n") == 1, (bad, done)
+    assert replay(planted, "--to", "").returncode == 2
+    done = replay(planted)
+    assert (done.returncode, done.stdout) == (2, "") and "not a terminal: --to N prints an event" in done.stderr
 
 
-def test_commands_from_stdin_and_their_errors(replay, planted):
-    done = replay(planted, input="n\nn; p\nq\nn\n")
-    assert done.returncode == 0 and len(at_of(done.stdout)) == 3
-    for bad in ("nonsense", "goto", "goto nowhere", "goto lookup 99", "goto lookup x", "n unicorn", "filter colour red", "filter outcome blue",
-                "filter where nothing_like_it = 1", "filter where 1) UNION SELECT 1 --", "stop when f", "stop when nobody recompiles",
-                "stop when entry 9/9 is hit", "filter thread 99"):
-        done = replay(planted, "--commands", bad)
-        assert done.returncode == 2 and done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") <= 2, (bad, done)
+def test_a_terminal_gets_the_replay_view(dyntrace, planted):
+    screen = Screen([dyntrace, "replay", planted], size=(40, 120))
+    screen.wait("event 1 of 13")
+    screen.type("]")
+    screen.wait("(worker) of process 100")
+    screen.type("[Q")
+    assert screen.finish()[1] == 0
 
 
-def test_frames_around_a_moment(replay, worked):
-    """Found by bisection, as a thread's frames are in order of time."""
-    frames = rows(worked, "SELECT frame_id, start_ns FROM frame WHERE thread_id = 1 ORDER BY frame_id")
-    assert len(frames) > 2000
-    for at in range(50, len(frames) - 1, len(frames) // 12):
-        (before, _), (after, start) = frames[at - 1], frames[at]
-        while frames[at][1] == frames[at - 1][1]:  # two of one moment
-            at -= 1
-            (before, _), (after, start) = frames[at - 1], frames[at]
-        text = steps(replay, worked, f"goto frame 1; goto {start}ns; n frame; goto {start}ns; p frame")
-        assert [int(line.split()[1]) for line in text.splitlines() if line.startswith("frame ")] == [1, after, before]
+def stepped(dyntrace, path, keys):
+    """The replay view after KEYS."""
+    done = subprocess.run([dyntrace, "tui", path, "--dump", "--screen", "150x40", "--keys", f"9 {keys}"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and not done.stderr, done
+    return done.stdout
 
 
-def test_commands_as_options(replay, planted):
-    """Each command is an option as well, done in the order given."""
-    done = replay(planted, "--filter", "function f", "--goto", "first miss", "--next", "miss", "--guards", "0/1", "--stop", "when f recompiles",
-                  "--back", "--cache", "--stack", "--source", "--here", "--previous", "event")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == steps(replay, planted, "filter function f; goto first miss; next miss; guards 0/1; stop when f recompiles; back; cache; "
-                                                 "stack; source; here; previous event")
-    assert replay(planted, "--goto").returncode == 2 and replay(planted, "--help-me").returncode == 2
+@pytest.mark.parametrize("by, passing", [("function Space f", "9"), ("file Space lib.py", "4"), ("thread Space worker", "6"), ("process Space 100", "12"),
+                                         ("outcome Space hit,limit", "5"), ("where Space signature Space GLOB Space 'x:?int?1'", "2")])
+def test_filters_of_the_replay_view(dyntrace, planted, by, passing):
+    assert f"{passing} of 13 events pass" in stepped(dyntrace, planted, f"f {by} Enter")
+
+
+def test_filters_hold_together(dyntrace, planted):
+    both = "f function Space f Enter f outcome Space hit Enter "
+    assert "3 of 13 events pass" in stepped(dyntrace, planted, both)
+    assert "lookup 2  event 3 of 13" in stepped(dyntrace, planted, both + "g")
+    assert "lookup 8  event 13 of 13" in stepped(dyntrace, planted, both + "g j j j j j")
+
+
+@pytest.mark.parametrize("keys, why", [("f outcome Space blue Enter", "blue: no such outcome"), ("f where Space nothing_like_it=1 Enter", "no such column"),
+                                       ("f thread Space 99 Enter", "99: nothing recorded is like that"), ("f function Space nobody Enter", "nobody"),
+                                       ("b C-u nobody Space recompiles Enter", "nobody"), ("b C-u entry Space 9/9 Space dies Enter", "9/9: nothing recorded is like that"),
+                                       ("b C-u when Space f Enter", "when what?"), ("i nowhere Enter", "nowhere: not a time")])
+def test_what_the_replay_view_refuses(dyntrace, planted, keys, why):
+    assert why in stepped(dyntrace, planted, keys)
+
+
+def test_stops_of_the_replay_view(dyntrace, planted):
+    """} runs on to the next stop, { back to the one before."""
+    stop = "b C-u entry Space 0/0 Space is Space hit Enter "
+    assert "lookup 2  event 3 of 13" in stepped(dyntrace, planted, stop + "}") and "lookup 4  event 6 of 13" in stepped(dyntrace, planted, stop + "} }")
+    assert "lookup 2  event 3 of 13" in stepped(dyntrace, planted, stop + "} } {")
+    assert "death 2  event 11 of 13" in stepped(dyntrace, planted, "b C-u f Space recompiles Enter b C-u entry Space 0/1 Space dies Enter } }")
+    assert "(the end after " in stepped(dyntrace, planted, stop + "} } } } }")
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_steps_survive_nonsense(replay, worked, tmp_path, seed):
+def test_steps_survive_nonsense(dyntrace, replay, worked, tmp_path, seed):
     path, choose = tmp_path / "t.db", random.Random(100 + seed)
     shutil.copy(worked, path)
     db = sqlite3.connect(path)
@@ -426,13 +434,17 @@ def test_steps_survive_nonsense(replay, worked, tmp_path, seed):
             db.execute(f"UPDATE {table} SET {choose.choice(names)} = ? WHERE rowid % 5 = ?", (value, choose.randrange(5)))
     db.commit()
     db.close()
-    done = replay(path, "--commands", "n event;" * 60 + "goto 50%;" + "p event;" * 60 + "n frame; p frame; guards; cache; stack; source; goto last; b")
+    for place in ("1", "first miss", "50%", "lookup 20", "last death", "last"):
+        for more in ([], ["--json"]):
+            done = replay(path, "--to", place, *more)
+            assert done.returncode in (0, 2) and "\x1b" not in done.stdout + done.stderr, done
+    done = subprocess.run([dyntrace, "tui", path, "--dump", "--keys", "9 " + "] j " * 40 + "[ k " * 40 + "G } {"], capture_output=True, text=True, timeout=60)
     assert done.returncode in (0, 2) and "\x1b" not in done.stdout + done.stderr, done
 
 
 # ---- what makes it doubtful, and options
 
-@pytest.mark.parametrize("argv", [["--verify"], ["--next", "lookup"], ["--what-if", "order=mru"]])
+@pytest.mark.parametrize("argv", [["--verify"], ["--to", "first lookup"], ["--what-if", "isolate=no"]])
 def test_doubts_are_said(replay, worked, tmp_path, argv):
     path = tmp_path / "t.db"
     shutil.copy(worked, path)
@@ -445,15 +457,9 @@ def test_doubts_are_said(replay, worked, tmp_path, argv):
 
 
 def test_values_with_an_equals_sign(replay, worked):
-    for apart, together in ((["--what-if", "order=fifo"], ["--what-if=order=fifo"]), (["--next", "miss"], ["--next=miss"]),
-                            (["--commands", "next; next"], ["--commands=next; next"])):
+    for apart, together in ((["--what-if", "recompile_limit=2"], ["--what-if=recompile_limit=2"]), (["--to", "first miss"], ["--to=first miss"])):
         one, other = replay(worked, *apart), replay(worked, *together)
         assert one.returncode == other.returncode == 0 and one.stdout == other.stdout != "", other.stderr
-    for bad in ("--next=nix", "--what-if=", "--function=", "--goto="):
+    for bad in ("--to=nix", "--what-if=", "--function=", "--to="):
         done = replay(worked, bad)
         assert done.returncode == 2 and done.stderr.count("\n") == 1 and not done.stdout, done
-
-
-def test_an_entry_that_is_not_there(replay, worked):
-    done = replay(worked, "--guards", "77/77")
-    assert done.returncode == 2 and "77/77: no such entry" in done.stderr and done.stdout == ""

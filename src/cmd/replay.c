@@ -1,13 +1,11 @@
-/* cmd/replay.c -- `dyntrace replay`: the recorded decisions again, step by step, verified, or
- * decided otherwise.
+/* cmd/replay.c -- `dyntrace replay`: the recorded decisions shown, verified, or decided otherwise.
  *
  * What is replayed are the recorded decisions, not the program: nothing of it runs, and no Python
- * is needed. Steps are commands; the place is kept by trace/replay/cursor.c and printed by
- * trace/replay/page.c. */
+ * is needed. The TUI steps through them; --to prints one. trace/replay/cursor.c keeps the place,
+ * trace/replay/page.c prints it. */
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "cmd/prompt.h"
 #include "command.h"
 #include "lib/json.h"
 #include "lib/option.h"
@@ -20,7 +18,9 @@
 #include "trace/prose.h"
 #include "trace/replay/cursor.h"
 #include "trace/result.h"
+#include "trace/traces.h"
 #include "trace/whatif/whatif.h"
+#include "tui.h"
 
 enum { LISTED = 20, LISTED_JSON = 10000 };
 
@@ -306,191 +306,91 @@ static int whatif(const struct whatif_asked *asked, bool calls)
     return ok ? 0 : 2;
 }
 
-/* ---- steps --------------------------------------------------------------- */
+/* ---- --to ---------------------------------------------------------------- */
 
-/* The commands, which are options as well: name, short name, what follows it or NULL, help. */
-/* clang-format off */
-#define STEP_COMMANDS(X) \
-    X(next, "n", "WHAT", \
-      "the next lookup, compile, recompile, break, death, hit, miss, event or frame; alone: as " \
-      "before") \
-    X(previous, "p", "WHAT", "the one before") \
-    X(goto, "g", "PLACE", "1.5s, 50%, lookup 20, compile 3, frame 7, first miss, last compile") \
-    X(here, ".", NULL, "print this place") \
-    X(filter, "f", "BY", \
-      "function NAME, file GLOB, thread ID, process ID, outcome NAME, where SQL (of " \
-      "call_ledger); off") \
-    X(stop, "s", "WHEN", \
-      "when FUNC recompiles, compiles, misses, is called; when entry 0/3 is hit, dies; off") \
-    X(continue, "c", NULL, "on to the next stop, or the end") \
-    X(back, "b", NULL, "back to the stop before, or the beginning") \
-    X(cache, "", NULL, "all entries of the cache, as they stood") \
-    X(guards, "", "LABEL", "the guards of this entry, or of the one with that label") \
-    X(stack, "", NULL, "the whole call stack") \
-    X(source, "", NULL, "source lines")
-/* clang-format on */
+/* One entry of the cache as it stood. */
+static void slot_json(struct json *json, const struct replay *r, const struct replay_slot *slot)
+{
+    char *name = replay_entry_name(r, slot->entry);
 
-static const struct step_command {
-    const char *name, *brief, *words, *help;
-} commands[] = {
-#define X(name, ...) {#name, __VA_ARGS__},
-    STEP_COMMANDS(X) X(help, "h", NULL, "this") X(quit, "q", NULL, "or Ctrl-D")
-#undef X
-};
-enum step {
-#define X(name, ...) STEP_##name,
-    STEP_COMMANDS(X) X(help) X(quit)
-#undef X
-        STEPS
-};
+    json_object(json, NULL);
+    json_string(json, "entry", name);
+    json_bool(json, "dead", slot->dead);
+    json_integer(json, "hits", slot->hits);
+    json_maybe(json, "last_hit_ns", slot->last_hit_ns >= 0, slot->last_hit_ns);
+    json_end(json);
+    free(name);
+}
 
-/* What to do, in order: a command with its words, or with NAME NULL a list of them with ';'
- * between. */
-struct to_do {
-    const char *name, *words; /* borrowed */
-};
-typedef LIST(struct to_do) script;
+/* The event that C is on, or before which it is, for programs. */
+static void place_json(const struct cursor *c)
+{
+    const struct replay_event *event = cursor_event(c);
+    struct json json = {.out = c->out};
+    struct replay_state state = {0};
 
-static struct {
+    json_object(&json, NULL);
+    json_integer(&json, "event", (int64_t)c->at + 1);
+    json_integer(&json, "events", (int64_t)c->r->events.count);
+    json_integer(&json, "at_ns", cursor_ns(c));
+    if (event) {
+        struct replay_subject about = cursor_subject(c);
+        char *function = replay_code_name(c->r, about.code);
+        json_string(&json, "kind", replay_kind_word(event->kind));
+        json_integer(&json, "id", about.id);
+        json_string(&json, "function", function);
+        if (event->kind == REPLAY_LOOKUP)
+            json_string(&json, "outcome", outcome_word(c->r->lookups.at[event->index].outcome));
+        else if (event->kind == REPLAY_COMPILE)
+            json_bool(&json, "recompile", c->r->compiles.at[event->index].recompile);
+        free(function);
+    }
+    cursor_cache(c, &state);
+    json_list(&json, "cache");
+    json_lines(&json);
+    for (size_t i = 0; i < state.count; i++)
+        slot_json(&json, c->r, &state.at[i]);
+    json_end(&json);
+    json_end(&json);
+    putchar('\n');
+    list_free(&state);
+}
+
+/* Print the event at PLACE. Returns the exit status: 1 where there is no such event. */
+static int place_print(struct db *db, struct replay *replay, const char *place, bool json)
+{
     struct cursor c;
-    bool failed; /* a command could not be done */
-} at;
-
-static void step_refuse(const char *what, const char *why)
-{
-    at.failed = true;
-    say_error("replay: %s: %s", what, why);
-}
-
-static bool interrupted(void *unused)
-{
-    return prompt_interrupted();
-}
-
-static void step_help(void)
-{
-    for (int i = 0; i < STEPS; i++) {
-        char left[64];
-        snprintf(left, sizeof left, "%s %s", commands[i].name,
-                 commands[i].words ? commands[i].words : "");
-        printf("  %-2s %-20s %s\n", commands[i].brief, left, commands[i].help);
-    }
-    puts("Recorded decisions are replayed, not the program: nothing of it runs.");
-}
-
-/* One command, LINE, which is changed. False: that was the last one. */
-static bool step(char *line)
-{
-    char *rest, *word = strtok_r(line, " \t\r", &rest);
     enum cursor_result result;
-    int command = 0;
 
-    if (!word)
-        return true;
-    rest += strspn(rest, " \t\r");
-    for (char *end = rest + strlen(rest); end > rest && strchr(" \t\r", end[-1]);)
-        *--end = 0;
-    while (command < STEPS && strcmp(word, commands[command].name) &&
-           strcmp(word, commands[command].brief))
-        command++;
-    switch (command) {
-    case STEP_next:
-    case STEP_previous:
-    case STEP_goto:
-    case STEP_filter:
-    case STEP_stop:
-    case STEP_continue:
-    case STEP_back:
-        result = cursor_do(&at.c, commands[command].name, rest);
-        at.failed = at.failed || result == CURSOR_ERROR;
-        if (result == CURSOR_THERE)
-            replay_page(&at.c);
-        break;
-    case STEP_here:
-        replay_page(&at.c);
-        break;
-    case STEP_cache:
-        if (!replay_page_cache(&at.c, true))
-            step_refuse("cache", "here is no decision about one; `next` goes to one");
-        break;
-    case STEP_guards:
-        if (!replay_page_guards(&at.c, *rest ? rest : NULL))
-            step_refuse(rest, "no such entry; `cache` lists those of the function");
-        break;
-    case STEP_stack:
-        if (!replay_page_stack(&at.c, true))
-            puts("(no frame is known here)");
-        break;
-    case STEP_source:
-        replay_page_source(&at.c);
-        break;
-    case STEP_help:
-        step_help();
-        break;
-    case STEP_quit:
-        return false;
-    default:
-        step_refuse(word, "no such command; `help` lists them");
-    }
-    return true;
+    cursor_begin(&c, db, replay, stdout);
+    result = cursor_do(&c, "goto", place);
+    if (result == CURSOR_THERE && json)
+        place_json(&c);
+    else if (result == CURSOR_THERE)
+        replay_page(&c);
+    cursor_end(&c);
+    if (result == CURSOR_ERROR)
+        return 2;
+    return result == CURSOR_NONE;
 }
 
-/* Commands with ';' or line ends between them; a ';' within quotes is not one. */
-static bool steps(char *list)
-{
-    while (*list) {
-        char *end = list, quote = 0;
-        bool last;
-        for (; *end && (quote || (*end != ';' && *end != '\n')); end++)
-            if (*end == '\'' || *end == '"')
-                quote = !quote ? *end : quote == *end ? 0 : quote;
-        last = !*end;
-        *end = 0;
-        if (!step(list))
-            return false;
-        list = last ? end : end + 1;
-    }
-    return true;
-}
+/* ---- on the whole screen ------------------------------------------------- */
 
-/* Do TODO, or, when that is empty, what is typed at a prompt or comes from stdin. The exit status:
- * 2 when a command of a script could not be done. */
-static int step_all(struct db *db, struct replay *replay, const script *todo)
+static int screen_step(char **operands)
 {
-    bool scripted = todo->count > 0,
-         terminal = !scripted && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO), go_on = true;
-    char *line = NULL;
-    size_t room = 0;
+    struct tui_options options = {.replay = true};
+    const char *path = NULL;
 
-    at.failed = false;
-    cursor_begin(&at.c, db, replay, stdout);
-    at.c.interrupted = interrupted;
-    if (terminal) {
-        prose_print(stdout,
-                    "Replays the decisions recorded in %.70s (%jd lookups, %jd compiles), not the "
-                    "program. \"help\" lists the commands.\n",
-                    db_path(db), (int64_t)replay->lookups.count, (int64_t)replay->compiles.count);
-        prompt_begin();
+    if (!isatty(STDOUT_FILENO)) {
+        say_error("replay: standard output is not a terminal: --to N prints an event");
+        return 2;
     }
-    for (size_t i = 0; i < todo->count && go_on; i++) {
-        const char *name = todo->at[i].name, *words = todo->at[i].words;
-        line = name ? say_print("%s %s", name, words) : strdup(words);
-        go_on = name ? step(line) : steps(line);
-        free(line);
+    if (operands[0]) {
+        path = traces_file(operands, MERGE_FRAMES, &options.name);
+        if (!path)
+            return 2;
     }
-    for (line = NULL; !scripted && go_on &&
-                      (terminal ? (line = prompt_line("replay> ")) != NULL
-                                : getline(&line, &room, stdin) >= 0);) {
-        if (terminal)
-            prompt_remember(line);
-        go_on = steps(line);
-        free(line), line = NULL, room = 0;
-    }
-    free(line);
-    if (terminal && go_on)
-        putchar('\n');
-    cursor_end(&at.c);
-    return at.failed && !terminal ? 2 : 0;
+    return tui_run(&options, path);
 }
 
 /* ---- the command --------------------------------------------------------- */
@@ -498,19 +398,8 @@ static int step_all(struct db *db, struct replay *replay, const script *todo)
 static struct {
     bool verify, json, calls;
     LIST(const char *) settings; /* of --what-if */
-    const char *function;
-    script script;
+    const char *function, *to;
 } given;
-
-/* `--commands LIST`, or a command as an option: `--goto PLACE`. */
-static const char *command_read(const struct option *option, const char *value)
-{
-    if (option->value && !*value)
-        return option_empty;
-    *list_add(&given.script) =
-        (struct to_do){strcmp(option->name, "commands") ? option->name : NULL, value ? value : ""};
-    return NULL;
-}
 
 static const char *whatif_read(const struct option *option, const char *value)
 {
@@ -521,25 +410,21 @@ static const char *whatif_read(const struct option *option, const char *value)
 }
 
 static const struct option options[] = {
-    {"commands", .value = "LIST", .read = command_read,
-     .help = "do these commands, with ; between them, and end; `help` is one of them. Each is an "
-             "option as well; they are done in the order given"},
-#define X(name_, brief, words, help_) {#name_, .value = words, .read = command_read, .help = help_},
-    STEP_COMMANDS(X)
-#undef X
-        {"verify", .read = option_flag, .to = &given.verify,
-         .help = "decide every recorded lookup again, from its cache's entries, their order and "
-                 "the results of their guards, and list those that do not follow; exit status 1 if "
-                 "there are any"},
+    {"to", .value = "PLACE", .read = option_text, .to = &given.to,
+     .help = "print one event and end: event number 12, or 1.5s, 50%, lookup 20, compile 3, first "
+             "miss, last recompile"},
+    {"verify", .read = option_flag, .to = &given.verify,
+     .help = "decide every recorded lookup again, from its cache's entries, their order and "
+             "the results of their guards, and list those that do not follow; exit status 1 if "
+             "there are any"},
     {"what-if", .value = "KEY=VALUE", .read = whatif_read, .many = true,
-     .words = "best recompile_limit= accumulated_limit= order=mru order=fifo order=static "
+     .words = "best recompile_limit= accumulated_limit= "
               "isolate=region backend_shared=no dynamic= dynamic=all drop_guard=",
      .help =
          "decide the recorded calls again under another setting, and print what would come of them "
          "beside what was recorded, and how many calls the trace does not decide. Several hold "
          "together, with commas between them or each with --what-if:\n"
          "  recompile_limit=N, accumulated_limit=N: entries of a function at once, and ever\n"
-         "  order=mru|fifo|static: a hit moves its entry to the front; oldest first; newest first\n"
          "  isolate=region: every torch.compile() has entries and a limit of its own\n"
          "  backend_shared=no: every backend has\n"
          "  dynamic=SOURCE[DIM]: L['x'][0] or x[0], a size that does not matter; dynamic=all\n"
@@ -553,22 +438,45 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* False after saying which of the options do not go together. */
+/* The option that lacks the one which it goes with, and that one; NULL: none does. */
+static const char *option_alone(void)
+{
+    bool asks = given.settings.count > 0;
+
+    if (given.calls && !asks)
+        return "--calls goes with --what-if";
+    if (given.function && !asks)
+        return "--function goes with --what-if";
+    if (given.verify || given.to)
+        return NULL;
+    if (given.json && !asks)
+        return "--json goes with --to, --verify or --what-if";
+    return NULL;
+}
+
+/* False on options that exclude each other, which has been reported. */
 static bool options_agree(void)
 {
-    const char *needs = given.calls                   ? "--calls"
-                        : given.function              ? "--function"
-                        : given.json && !given.verify ? "--json"
-                                                      : NULL;
+    const char *alone = option_alone();
+    int ways = given.verify;
 
-    if (needs && !given.settings.count)
-        say_error("replay: %s goes with %s--what-if", needs,
-                  strcmp(needs, "--json") ? "" : "--verify or ");
-    else if (given.verify + (given.settings.count > 0) + (given.script.count > 0) > 1)
-        say_error("replay: --verify, --what-if and commands are each done alone");
-    else
-        return true;
-    return false;
+    ways += given.settings.count > 0;
+    ways += given.to != NULL;
+    if (alone)
+        say_error("replay: %s", alone);
+    else if (ways > 1)
+        say_error("replay: --to, --verify and --what-if are each done alone");
+    return !alone && ways <= 1;
+}
+
+/* What the options ask of the opened trace. Returns the exit status. */
+static int replay_answer(const struct whatif_asked *asked)
+{
+    if (given.verify)
+        return verify(asked->replay, given.json);
+    if (given.to)
+        return place_print(asked->db, asked->replay, given.to, given.json);
+    return whatif(asked, given.calls);
 }
 
 static int replay_main(int count, char **operands)
@@ -580,16 +488,19 @@ static int replay_main(int count, char **operands)
                                  .json = given.json};
     int status = 2;
 
-    if (!options_agree() || !(asked.db = find_open(operands)))
+    if (!options_agree())
+        return 2;
+    if (!given.to && !given.verify && !asked.count)
+        return screen_step(operands);
+    asked.db = find_open(operands);
+    if (!asked.db)
         return 2;
     doubts_say(asked.db, "what is replayed is what it has so far",
                asked.count ? NULL : "what came after them is uncertain");
     doubts_say_settings(asked.db);
     asked.replay = replay_open(asked.db, given.verify || asked.count);
     if (asked.replay)
-        status = given.verify  ? verify(asked.replay, given.json)
-                 : asked.count ? whatif(&asked, given.calls)
-                               : step_all(asked.db, asked.replay, &given.script);
+        status = replay_answer(&asked);
     if (db_failed(asked.db))
         status = 2;
     replay_free(asked.replay);
@@ -603,7 +514,7 @@ const struct command command_replay = {
     .operands = "[FILE...]",
     .about = "Steps through the decisions that a trace has recorded, forwards and backwards. It "
              "does not run the program again. FILE is the newest *.db trace here unless given. "
-             "Commands come from a prompt on a terminal, else from standard input.",
+             "On a terminal it opens the TUI's replay view, in which ] and [ step.",
     .options = options,
     .operands_most = OPERANDS_ANY,
     .run = replay_main,

@@ -150,7 +150,7 @@ int fuzz_one(const uint8_t *data, size_t bytes)
         {&command_export, {"export", "%1", "--format", "jsonl"}}, {&command_export, {"export", "%1", "--format", "csv"}},
         {&command_export, {"export", "%1", "--format", "stacks"}}, {&command_fsck, {"fsck", "%1"}}, {&command_replay, {"replay", "%1", "--verify"}},
         {&command_replay, {"replay", "%1", "--what-if", "dynamic=all", "--json"}}, {&command_replay, {"replay", "%1", "--what-if", "recompile_limit=1"}},
-        {&command_replay, {"replay", "%1", "--commands", "step 9,state,back 3"}}, {&command_tui, {"tui", "%1", "--dump"}},
+        {&command_replay, {"replay", "%1", "--to", "last miss"}}, {&command_tui, {"tui", "%1", "--dump"}},
         {&command_tui, {"tui", "%1", "--dump", "--keys", "g Enter Enter"}}, {&command_sql, {"sql", "%1", "hot-functions"}},
         {&command_merge, {"merge", "%1", "%2", "-o", "%3", "--force"}},
     };

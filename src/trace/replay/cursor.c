@@ -11,8 +11,8 @@
 #include "trace/find_code.h"
 #include "trace/prose.h"
 
-const char *const cursor_whats[NEXT_KINDS] = {"lookup", "compile", "recompile", "break", "death",
-                                              "hit",    "miss",    "event",     "frame"};
+const char *const cursor_whats[NEXT_KINDS] = {"lookup", "compile", "recompile", "break",
+                                              "death",  "hit",     "miss",      "event"};
 
 static enum cursor_result wrong(const char *what, const char *why)
 {
@@ -81,7 +81,6 @@ static size_t find(const struct cursor *c, size_t at, bool gap, enum cursor_what
 void cursor_begin(struct cursor *c, struct db *db, struct replay *replay, FILE *out)
 {
     *c = (struct cursor){.db = db, .r = replay, .out = out, .gap = true};
-    c->frame_thread = db_integer(db, 0, "SELECT MIN(thread_id) FROM thread");
 }
 
 void cursor_end(struct cursor *c)
@@ -93,16 +92,10 @@ void cursor_end(struct cursor *c)
 /* To the place of EVENT; events.count: there is none. */
 static enum cursor_result to_event(struct cursor *c, size_t event)
 {
-    uint32_t thread;
-
     if (event >= c->r->events.count)
         return CURSOR_NONE;
     c->at = event;
     c->gap = false;
-    c->frame_id = 0;
-    thread = cursor_subject(c).thread;
-    if (thread != REPLAY_NONE)
-        c->frame_thread = c->r->threads.at[thread].id;
     return CURSOR_THERE;
 }
 
@@ -110,8 +103,7 @@ void cursor_to_time(struct cursor *c, int64_t at_ns)
 {
     c->at = replay_seek(c->r, at_ns);
     c->gap = true;
-    c->frame_id = 0;
-    c->frame_ns = at_ns;
+    c->gap_ns = at_ns;
 }
 
 const struct replay_event *cursor_event(const struct cursor *c)
@@ -126,7 +118,7 @@ struct replay_subject cursor_subject(const struct cursor *c)
 
 int64_t cursor_ns(const struct cursor *c)
 {
-    return c->gap ? c->frame_ns : c->r->events.at[c->at].at_ns;
+    return c->gap ? c->gap_ns : c->r->events.at[c->at].at_ns;
 }
 
 /* The first column of QUERY's first row, or 0. Ends it. */
@@ -142,8 +134,8 @@ int64_t cursor_frame(const struct cursor *c)
 {
     const struct replay_event *e = cursor_event(c);
 
-    if (c->frame_id || !e || e->kind == REPLAY_DEATH)
-        return c->frame_id;
+    if (!e || e->kind == REPLAY_DEATH)
+        return 0;
     return number_of(
         db_asked(c->db,
                  schema_statement(e->kind == REPLAY_LOOKUP    ? "replay/frame-of-lookup"
@@ -152,41 +144,9 @@ int64_t cursor_frame(const struct cursor *c)
                  cursor_subject(c).id));
 }
 
-/* To the frame that QUERY finds. Ends it. */
-static enum cursor_result to_frame(struct cursor *c, struct query *query)
-{
-    enum cursor_result result = query_step(query)     ? CURSOR_THERE
-                                : query_failed(query) ? CURSOR_ERROR
-                                                      : CURSOR_NONE;
-
-    if (result == CURSOR_THERE) {
-        cursor_to_time(c, query_integer(query, 1));
-        c->frame_id = query_integer(query, 0);
-        c->frame_thread = query_integer(query, 2);
-    }
-    query_close(query);
-    return result;
-}
-
-/* The next frame of the thread that the cursor is on; frames stay in the file. */
-static enum cursor_result frame_step(struct cursor *c, int direction)
-{
-    int64_t at = cursor_frame(c),
-            from = at ? at
-                      : number_of(db_asked(c->db, schema_statement("replay/frame-since"),
-                                           cursor_ns(c), c->frame_thread));
-
-    return to_frame(c, db_asked(c->db,
-                                schema_statement(direction < 0 ? "replay/frame-before"
-                                                 : at          ? "replay/frame-after"
-                                                               : "replay/frame-from"),
-                                from, c->frame_thread));
-}
-
 enum cursor_result cursor_step(struct cursor *c, enum cursor_what what, int direction)
 {
-    return what == NEXT_FRAME ? frame_step(c, direction)
-                              : to_event(c, find(c, c->at, c->gap, what, direction));
+    return to_event(c, find(c, c->at, c->gap, what, direction));
 }
 
 enum cursor_result cursor_far(struct cursor *c, enum cursor_what what, bool last)
@@ -200,8 +160,6 @@ enum cursor_result cursor_to(struct cursor *c, enum cursor_what what, int64_t id
     const struct replay_break *b;
     uint32_t index;
 
-    if (what == NEXT_FRAME)
-        return to_frame(c, db_asked(c->db, schema_statement("replay/frame"), id));
     if (what == NEXT_EVENT)
         return to_event(c, id > 0 && (uint64_t)id <= r->events.count ? (size_t)id - 1
                                                                      : r->events.count);
@@ -262,14 +220,19 @@ enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_
 
     *what = NEXT_EVENT;
     if (words < 1)
-        return wrong("goto",
-                     "where to? A time (1.5s), a part (50%), lookup 20, first miss, last compile");
+        return wrong("goto", "where to? Event 12, a time (1.5s), a part (50%), lookup 20, first "
+                             "miss, last compile");
     if (!strcmp(word, "first") || !strcmp(word, "last")) {
-        if ((words > 1 && !cursor_what(more, what)) || *what == NEXT_FRAME)
+        if (words > 1 && !cursor_what(more, what))
             return wrong(
                 more,
                 "no such event: lookup, compile, recompile, break, death, hit, miss or event");
         return cursor_far(c, *what, !strcmp(word, "last"));
+    }
+    if (words == 1 && !word[strspn(word, "0123456789")]) {
+        words = 2;
+        strcpy(more, word);
+        strcpy(word, cursor_whats[NEXT_EVENT]);
     }
     if (words > 1 && cursor_what(word, what)) {
         errno = 0;
@@ -527,31 +490,26 @@ static enum cursor_result run_on(struct cursor *c, int direction)
     return stop ? CURSOR_THERE : CURSOR_NONE;
 }
 
-/* Words, or "off"; without any, which there are. */
+/* BY: words, or "off". */
 static enum cursor_result filter_do(struct cursor *c, const char *by)
 {
-    if (*by && strcmp(by, "off")) {
+    if (strcmp(by, "off")) {
         if (!cursor_filter(c, by))
             return CURSOR_ERROR;
         fprintf(c->out, "%zu of %zu events pass\n", cursor_passing(c), c->r->events.count);
         return CURSOR_NONE;
     }
-    if (*by)
-        cursor_filter_off(c);
-    prose_print(c->out, c->filtered ? "filter: %.280s\n" : "no filter\n", c->filtered);
+    cursor_filter_off(c);
+    fputs("no filter\n", c->out);
     return CURSOR_NONE;
 }
 
 static enum cursor_result stop_do(struct cursor *c, const char *when)
 {
-    if (*when && strcmp(when, "off"))
+    if (strcmp(when, "off"))
         return cursor_stop_add(c, when) ? CURSOR_NONE : CURSOR_ERROR;
-    if (*when)
-        cursor_stops_off(c);
-    for (size_t i = 0; i < c->stops.count; i++)
-        prose_print(c->out, "%jd. %.140s\n", (int64_t)i + 1, c->stops.at[i].text);
-    if (!c->stops.count)
-        fputs("no stops\n", c->out);
+    cursor_stops_off(c);
+    fputs("no stops\n", c->out);
     return CURSOR_NONE;
 }
 
@@ -570,10 +528,9 @@ enum cursor_result cursor_do(struct cursor *c, const char *name, const char *res
     if (!strcmp(name, "goto")) {
         result = cursor_goto(c, rest, &what);
     } else {
-        if (*rest && !cursor_what(rest, &c->last))
+        if (!cursor_what(rest, &what))
             return wrong(rest, "no such event: lookup, compile, recompile, break, death, hit, "
-                               "miss, event or frame");
-        what = c->last;
+                               "miss or event");
         result = cursor_step(c, what, next ? 1 : -1);
     }
     if (result == CURSOR_NONE)
@@ -581,10 +538,7 @@ enum cursor_result cursor_do(struct cursor *c, const char *name, const char *res
                 *name == 'g' ? ""
                 : next       ? "later "
                              : "earlier ",
-                cursor_whats[what],
-                what == NEXT_FRAME ? " on this thread"
-                : c->filtered      ? " that passes the filter"
-                                   : "");
+                cursor_whats[what], c->filtered ? " that passes the filter" : "");
     return result;
 }
 

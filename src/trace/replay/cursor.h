@@ -1,6 +1,6 @@
 /* trace/replay/cursor.h -- a place among a trace's decisions, moved either way.
  *
- * `dyntrace replay` moves it by commands that are typed, the TUI by keys that stand for some.
+ * The TUI moves it by keys, `dyntrace replay --to` once.
  *
  *     struct cursor c;
  *     cursor_begin(&c, db, replay_open(db, false), stdout);
@@ -10,7 +10,7 @@
  *     cursor_end(&c);
  *
  * It is on an event (a lookup, a compile, a graph break, the death of an entry) or,
- * after a jump or a step over frames, in the gap before one:
+ * after a jump to a moment, in the gap before one:
  *
  *     events   ... [41] [42] [43] ...
  *                    ^    on 42:  next is 43, previous 41
@@ -31,7 +31,6 @@ enum cursor_what {
     NEXT_HIT,
     NEXT_MISS,
     NEXT_EVENT,
-    NEXT_FRAME,
     NEXT_KINDS,
 };
 extern const char *const cursor_whats[NEXT_KINDS]; /* "lookup", ... */
@@ -54,12 +53,9 @@ struct cursor {
     FILE *out;
     bool (*interrupted)(void *context); /* asked while it runs on to a stop */
     void *context;
-    enum cursor_what last; /* what `next` alone goes to */
-    size_t at;             /* the event that it is on, or before which it is */
+    size_t at; /* the event that it is on, or before which it is */
     bool gap;
-    int64_t frame_id;       /* after a step over frames: that frame; else 0 */
-    int64_t frame_thread;   /* row id: whose frames are stepped over */
-    int64_t frame_ns;       /* its start; in a gap that was jumped to: the moment */
+    int64_t gap_ns;         /* in a gap: the moment that was jumped to */
     bool *filters[FILTERS]; /* owned: what passes, by index of codes, threads, lookups; NULL: all */
     char *filtered;         /* owned: words for them, or NULL */
     LIST(struct cursor_stop) stops;
@@ -85,8 +81,8 @@ enum cursor_result cursor_to(struct cursor *cursor, enum cursor_what what, int64
 /* The gap before the first event at AT_NS or later. */
 void cursor_to_time(struct cursor *cursor, int64_t at_ns);
 
-/* To what PLACE says: "1.5s", "50%", "lookup 20", "frame 7", "first miss", "last compile". NONE: no
- * such event; *WHAT is what was looked for. */
+/* To PLACE: "12" (an event), "1.5s", "50%", "lookup 20", "first miss", "last compile".
+ * NONE: no such event; *WHAT is the kind that was looked for. */
 enum cursor_result cursor_goto(struct cursor *cursor, const char *place, enum cursor_what *what);
 
 /* "function NAME", "file GLOB", "thread ID", "process ID", "outcome NAME,NAME", "where SQL".
@@ -107,7 +103,7 @@ const struct cursor_stop *cursor_stopped(const struct cursor *cursor);
  * words go to OUT, in a line. THERE: it has moved. NONE: it has not, or to the end. */
 enum cursor_result cursor_do(struct cursor *cursor, const char *name, const char *rest);
 
-/* What it is on: NULL in a gap or on a frame. */
+/* What it is on: NULL in a gap. */
 const struct replay_event *cursor_event(const struct cursor *cursor);
 int64_t cursor_ns(const struct cursor *cursor);
 /* What that event is about. It is on one. */
@@ -124,12 +120,7 @@ bool cursor_cache(const struct cursor *cursor, struct replay_state *state);
 
 /* The event, and the cache, stack and source there, each cut to a few lines. */
 void replay_page(const struct cursor *cursor);
-
-/* One part of it, or ALL of that. LABEL: of the entries with that label; NULL: of the one that the
- * event is about. False: there is none here. */
-bool replay_page_cache(const struct cursor *cursor, bool all);
-bool replay_page_stack(const struct cursor *cursor, bool all);
-bool replay_page_guards(const struct cursor *cursor, const char *label);
-void replay_page_source(const struct cursor *cursor);
+/* "lookup", "compile", "break", "death". */
+const char *replay_kind_word(uint32_t kind);
 
 #endif

@@ -16,10 +16,8 @@
 enum {
     WIDTH = 70,
     STACK_SHOWN = 4,
-    STACK_ALL = 200,
     ENTRIES_SHOWN = 16,
     SOURCE_AROUND = 2,
-    GUARDS_SHOWN = 40,
 };
 
 /* ---- rows and names ------------------------------------------------------ */
@@ -114,7 +112,7 @@ static void slot_print(const struct cursor *c, const struct replay_slot *slot, s
 
 /* Entries in the order in which they are tried; beside each what the lookup did with it, where the
  * cursor is on one. */
-bool replay_page_cache(const struct cursor *c, bool all)
+static void cache_print(const struct cursor *c)
 {
     const struct replay_event *e = cursor_event(c);
     struct replay_state state = {0};
@@ -122,7 +120,7 @@ bool replay_page_cache(const struct cursor *c, bool all)
     int64_t checked = e && e->kind == REPLAY_LOOKUP ? c->r->lookups.at[e->index].id : 0;
 
     if (!cursor_cache(c, &state))
-        return false;
+        return;
     fprintf(c->out, "  cache %s, in the order tried\n",
             checked ? "as this lookup found it" : "at that moment");
     if (!state.count)
@@ -135,25 +133,25 @@ bool replay_page_cache(const struct cursor *c, bool all)
     if (state.count)
         fprintf(c->out, "     # entry      backend    %s  hits born       last hit   guards\n",
                 regions ? "region" : "");
-    for (size_t i = 0; i < state.count && (all || i < ENTRIES_SHOWN); i++)
+    for (size_t i = 0; i < state.count && i < ENTRIES_SHOWN; i++)
         slot_print(c, &state.at[i], i, regions, checked);
-    if (!all && state.count > ENTRIES_SHOWN)
-        fprintf(c->out, "    (%d of %zu; `cache` prints all)\n", ENTRIES_SHOWN, state.count);
+    if (state.count > ENTRIES_SHOWN)
+        fprintf(c->out, "    (%d of %zu; --json has all)\n", ENTRIES_SHOWN, state.count);
     list_free(&state);
-    return true;
 }
 
-/* ---- stack, source, guards ----------------------------------------------- */
+/* ---- stack, source ------------------------------------------------------- */
 
-bool replay_page_stack(const struct cursor *c, bool all)
+static void stack_print(const struct cursor *c)
 {
     int64_t id = cursor_frame(c);
-    int depth = 0, most = all ? STACK_ALL : STACK_SHOWN;
+    int depth = 0;
 
     if (!id)
-        return false;
+        return;
     fputs("  call stack\n", c->out);
-    db_rows(row, c->db, schema_statement("replay/stack"), id, most + 1) if (++depth > most)
+    db_rows(row, c->db, schema_statement("replay/stack"), id,
+            STACK_SHOWN + 1) if (++depth > STACK_SHOWN)
     {
         fputs("    ...\n", c->out);
     }
@@ -169,7 +167,6 @@ bool replay_page_stack(const struct cursor *c, bool all)
         name_print(c, code_name(c->db, query_integer(row, 0)));
         putc('\n', c->out);
     }
-    return true;
 }
 
 /* The lines around LINE of FILENAME, where it can be read. */
@@ -192,44 +189,18 @@ static void lines_print(const struct cursor *c, const char *filename, int64_t li
     source_free(&source);
 }
 
-void replay_page_source(const struct cursor *c)
+static void source_print(const struct cursor *c)
 {
     const struct replay_event *e = cursor_event(c);
-    const char *statement = schema_statement("replay/line-of-frame");
-    int64_t id = c->frame_id;
+    const char *statement = "replay/line-of-code";
+    int64_t id = c->r->codes.at[cursor_subject(c).code].id;
 
-    if (!id && e && e->kind == REPLAY_BREAK)
-        id = cursor_subject(c).id, statement = schema_statement("replay/line-of-break");
-    else if (!id && e)
-        id = c->r->codes.at[cursor_subject(c).code].id,
-        statement = schema_statement("replay/line-of-code");
-    db_rows(row, c->db, statement, id)
+    if (e->kind == REPLAY_BREAK) {
+        id = cursor_subject(c).id;
+        statement = "replay/line-of-break";
+    }
+    db_rows(row, c->db, schema_statement(statement), id)
         lines_print(c, query_text(row, 0, NULL), query_integer(row, 1));
-}
-
-bool replay_page_guards(const struct cursor *c, const char *label)
-{
-    uint32_t entry = cursor_event(c) ? cursor_subject(c).entry : REPLAY_NONE;
-    struct query *query = db_query(c->db, schema_statement("replay/guards-of"));
-    bool any = false;
-
-    if (label)
-        query_bind_text(query, 2, label);
-    else if (entry != REPLAY_NONE)
-        query_bind_integer(query, 1, c->r->entries.at[entry].id);
-    query_bind_integer(query, 3, GUARDS_SHOWN);
-    for (; query_step(query); any = true)
-        if (query_type(query, 1) == QUERY_NULL)
-            fputs("(no guards)\n", c->out);
-        else
-            prose_print(c->out, "  %.70s %3jd  %-20.20s %-24.24s %.70s\n",
-                        query_text(query, 0, NULL), query_integer(query, 1),
-                        query_text(query, 2, NULL), query_text(query, 3, NULL),
-                        query_text(query, 4, NULL));
-    query_close(query);
-    if (!any && !label)
-        fputs("(no guards)\n", c->out);
-    return any || !label;
 }
 
 /* ---- the event ----------------------------------------------------------- */
@@ -243,23 +214,20 @@ static void moment_print(const struct cursor *c)
             last_ns > 0 ? at_ns * 100 / (double)last_ns : 0);
 }
 
-static void frame_print(const struct cursor *c)
+const char *replay_kind_word(uint32_t kind)
 {
-    fprintf(c->out, "frame %" PRId64, c->frame_id);
-    moment_print(c);
-    rows_print(c, "replay/thread", c->frame_thread, "  thread %% of process %");
-    fputs("\n  ", c->out);
-    rows_print(c, "replay/frame-ran", c->frame_id, "@: %%+\n");
+    static const char *const words[] = {"lookup", "compile", "break", "death"};
+
+    return words[kind];
 }
 
 static void event_print(const struct cursor *c)
 {
-    static const char *const kinds[] = {"lookup", "compile", "break", "death"};
     const struct replay *r = c->r;
     const struct replay_event *e = cursor_event(c);
     struct replay_subject s = cursor_subject(c);
 
-    fprintf(c->out, "%s %" PRId64 "  event %zu of %zu", kinds[e->kind], s.id, c->at + 1,
+    fprintf(c->out, "%s %" PRId64 "  event %zu of %zu", replay_kind_word(e->kind), s.id, c->at + 1,
             r->events.count);
     moment_print(c);
     if (s.thread != REPLAY_NONE)
@@ -288,20 +256,16 @@ static void event_print(const struct cursor *c)
 
 void replay_page(const struct cursor *c)
 {
-    if (c->frame_id) {
-        frame_print(c);
-    } else if (cursor_event(c)) {
+    if (cursor_event(c)) {
         event_print(c);
+        cache_print(c);
+        stack_print(c);
+        source_print(c);
     } else if (c->at < c->r->events.count) {
         fprintf(c->out, "before event %zu of %zu", c->at + 1, c->r->events.count);
         moment_print(c);
         putc('\n', c->out);
-        return;
     } else {
         fprintf(c->out, "after the last of %zu events\n", c->r->events.count);
-        return;
     }
-    replay_page_cache(c, false);
-    replay_page_stack(c, false);
-    replay_page_source(c);
 }

@@ -276,8 +276,8 @@ static bool replay_request(struct view *view, enum request request, const struct
     case REQUEST_SORT_TURN:
     case REQUEST_PREVIOUS_PART:
         r->unit = (r->unit +
-                   (request == REQUEST_SORT || request == REQUEST_NEXT_PART ? 1 : NEXT_FRAME - 1)) %
-                  NEXT_FRAME;
+                   (request == REQUEST_SORT || request == REQUEST_NEXT_PART ? 1 : NEXT_KINDS - 1)) %
+                  NEXT_KINDS;
         tui_say(view->tui, "] and [ step by %s", cursor_whats[r->unit]);
         break;
     case REQUEST_BREAKPOINT:
