@@ -105,7 +105,7 @@ GUESSES = {
     # which of the two limits was met
     "values": [("accumulated_limit=2", "accumulated_limit=50"), ("accumulated_limit=2", "recompile_limit=50"), ("recompile_limit=2", "accumulated_limit=50")],
     "deaths": [("accumulated_limit=3", "accumulated_limit=50"), ("recompile_limit=2", "accumulated_limit=9"), ("accumulated_limit=4", "recompile_limit=9")],
-    "functions_as_guards": [("recompile_limit=1", "recompile_limit=8"), ("", "recompile_limit=1"), ("", "order=fifo")],
+    "functions_as_guards": [("recompile_limit=1", "recompile_limit=8"), ("", "recompile_limit=1")],
     "one_qualname": [("", "recompile_limit=2"), ("recompile_limit=2", "recompile_limit=9")],
 }
 
@@ -191,22 +191,12 @@ def test_drop_guard_of_each_kind(record, dyntrace, kind):
     assert found["functions"][0]["either"] or found["predicted"]["checks"] == checks
 
 
-@pytest.mark.parametrize("under, settings, guesses", [("recompile_limit=2", "recompile_limit=8", 9), ("", "recompile_limit=2", 0), ("", "order=static", 0)])
+@pytest.mark.parametrize("under, settings, guesses", [("recompile_limit=2", "recompile_limit=8", 9), ("", "recompile_limit=2", 0)])
 def test_classes_of_one_name_are_several(record, dyntrace, under, settings, guesses):
     a = record([CASES, "one_qualname", *words(as_program(under))])
-    b = record([CASES, "one_qualname", *words({**as_program(under), **as_program(settings if "order" not in settings else "")})])
+    b = record([CASES, "one_qualname", *words({**as_program(under), **as_program(settings)})])
     told, truth = predicted(dyntrace, a.path, settings), recorded(b.path)
     assert compare(told, truth) == sum(map(len, truth.values())) - guesses, (told, truth)
-
-
-def test_a_call_may_fit_several_entries(record, dyntrace):
-    """In another order it runs another one: known where the values are, else told."""
-    path = record([CASES, "several_fit"]).path
-    found = predict(dyntrace, path, "order=static")
-    assert found["changed"] == 0 and found["functions"][0]["either"] > 0
-    page = subprocess.run([dyntrace, "replay", path, "--what-if", "order=static"], capture_output=True, text=True).stdout
-    assert "hit one of several entries: which is not known" in page
-    assert re.search(r"predicted +13 .* \? +\? ", page), "so the number of checks is not known either"
 
 
 def test_best_is_no_guess(record, dyntrace):
@@ -238,11 +228,9 @@ def test_a_guard_by_its_id_is_those_like_it(dyntrace, sizes):
     assert by_id["predicted"] == by_kind["predicted"] and by_id["changed"] > 0
 
 
-def test_orders_do_not_change_what_hits(dyntrace, sizes):
-    found = {order: predict(dyntrace, sizes, f"order={order}") for order in ("mru", "fifo", "static")}
-    assert all(one["changed"] == one["undecided"] == 0 for one in found.values())
-    assert found["mru"]["predicted"] == found["mru"]["recorded"]
-    assert len({one["predicted"]["checks"] for one in found.values()}) > 1
+def test_settings_as_recorded_change_nothing(dyntrace, sizes):
+    found = predict(dyntrace, sizes, "isolate=no")
+    assert found["changed"] == found["undecided"] == 0 and found["predicted"] == found["recorded"]
 
 
 def test_best(dyntrace, sizes):
@@ -269,7 +257,7 @@ def test_what_is_a_guess_is_told(dyntrace, record):
 
 def test_backends_of_one_name(dyntrace, record):
     path = record([CASES, "namesakes"]).path
-    assert predict(dyntrace, path, "order=mru")["undecided"] == 0
+    assert predict(dyntrace, path, "isolate=no")["undecided"] == 0
     found = predict(dyntrace, path, "backend_shared=no")
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
         alike, = db.execute("SELECT COUNT(*) FROM call_ledger WHERE qualname = 'f' AND outcome IN ('hit', 'limit')").fetchone()
@@ -278,9 +266,9 @@ def test_backends_of_one_name(dyntrace, record):
 
 @pytest.mark.parametrize("settings, why", [
     ("", "KEY=VALUE"), ("nonsense", "KEY=VALUE"), ("colour=red", "no such setting"), ("recompile_limit=0", "not a number"), ("recompile_limit=1x", "not a number"),
-    ("recompile_limit=99999999999999999999", "not a number"), ("order=random", "not an order"), ("isolate=yes", "isolate=region"), ("backend_shared=maybe", "yes or no"),
+    ("recompile_limit=99999999999999999999", "not a number"), ("order=fifo", "no such setting"), ("isolate=yes", "isolate=region"), ("backend_shared=maybe", "yes or no"),
     ("dynamic=", "of what"), ("dynamic=y[0]", "no guard looks at that; most recompiles come of L['x']"), ("drop_guard=", "which"), ("drop_guard=NO_SUCH", "no guard"),
-    ("drop_guard=123456", "no guard"), ("best,order=mru", "KEY=VALUE"), ("recompile_limit=3,recompile_limit=5", "it is set already"), ("\x1b[31m=1", "no such setting")])
+    ("drop_guard=123456", "no guard"), ("best,isolate=no", "KEY=VALUE"), ("recompile_limit=3,recompile_limit=5", "it is set already"), ("\x1b[31m=1", "no such setting")])
 def test_bad_settings(dyntrace, sizes, settings, why):
     done = subprocess.run([dyntrace, "replay", sizes, "--what-if", settings], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") == 1
@@ -288,8 +276,8 @@ def test_bad_settings(dyntrace, sizes, settings, why):
 
 
 def test_usage(dyntrace, sizes):
-    for argv in (["--what-if"], ["--calls"], ["--function", "f"], ["--what-if", "order=mru", "--verify"], ["--what-if", "order=mru", "--here"],
-                 ["--what-if", "best", "--what-if", "order=fifo"], ["--what-if", "order=mru", "--function", "nobody"]):
+    for argv in (["--what-if"], ["--calls"], ["--function", "f"], ["--what-if", "isolate=no", "--verify"], ["--what-if", "isolate=no", "--to", "1"],
+                 ["--what-if", "best", "--what-if", "isolate=no"], ["--what-if", "isolate=no", "--function", "nobody"]):
         done = subprocess.run([dyntrace, "replay", sizes, *argv], capture_output=True, text=True)
         assert done.returncode == 2 and done.stderr.startswith("dyntrace: "), argv
 
@@ -307,7 +295,7 @@ def test_nonsense_is_survived(dyntrace, sizes, tmp_path, seed):
             db.execute(f"UPDATE {table} SET {choose.choice(names)} = ? WHERE rowid % 5 = ?", (value, choose.randrange(5)))
     db.commit()
     db.close()
-    for settings in ("recompile_limit=2", "dynamic=all,drop_guard=EQUALS_MATCH,order=fifo", "isolate=region", "backend_shared=no,accumulated_limit=2", "best"):
+    for settings in ("recompile_limit=2", "dynamic=all,drop_guard=EQUALS_MATCH", "isolate=region", "backend_shared=no,accumulated_limit=2", "best"):
         for more in ([], ["--json"], ["--calls"]):
             done = subprocess.run([dyntrace, "replay", path, "--what-if", settings, *more], capture_output=True, timeout=60)
             assert done.returncode in (0, 2) and b"\x1b" not in done.stdout + done.stderr, done
@@ -325,11 +313,11 @@ def test_time_that_was_not_measured_is_not_told(dyntrace, sizes, tmp_path):
     """As in observe mode."""
     path = tmp_path / "t.db"
     path.write_bytes(sizes.read_bytes())
-    assert predict(dyntrace, path, "order=fifo")["recorded"]["check_ns"] > 0
+    assert predict(dyntrace, path, "isolate=no")["recorded"]["check_ns"] > 0
     with sqlite3.connect(path) as db:
         db.execute("UPDATE guard_check SET duration_ns = NULL")
     db.close()
-    found = predict(dyntrace, path, "order=fifo")
+    found = predict(dyntrace, path, "isolate=no")
     assert found["recorded"]["check_ns"] is None and found["recorded"]["checks"] > 0
-    done = subprocess.run([dyntrace, "replay", path, "--what-if", "order=fifo"], capture_output=True, text=True)
+    done = subprocess.run([dyntrace, "replay", path, "--what-if", "isolate=no"], capture_output=True, text=True)
     assert " 0 ns" not in done.stdout and "  -  " in done.stdout

@@ -26,7 +26,7 @@ ALSO = {"EQUALS_MATCH": "CONSTANT_MATCH"}  # what makes guards of that kind
 
 # (recorded under, what if, what the program is given for that)
 SETTINGS = [({}, "recompile_limit=2", {"recompile_limit": 2}), ({"recompile_limit": 2}, "recompile_limit=8", {}), ({}, "dynamic=all", {"dynamic": True}),
-            ({}, "order=fifo", {"order": "fifo"}), ({}, "dynamic=x[0]", {"mark": 0}), ({}, "accumulated_limit=2", {"accumulated_limit": 2}),
+            ({}, "dynamic=x[0]", {"mark": 0}), ({}, "accumulated_limit=2", {"accumulated_limit": 2}),
             ({}, "drop_guard=EQUALS_MATCH", {"drop": "EQUALS_MATCH"}), ({}, "drop_guard=TENSOR_MATCH", {"drop": "TENSOR_MATCH"}),
             ({"recompile_limit": 2}, "dynamic=all", {"recompile_limit": 2, "dynamic": True}), ({}, "isolate=region", {"isolate": True})]
 
@@ -63,8 +63,6 @@ def play(seed, count, settings):
 
     torch._dynamo.config.recompile_limit = settings.get("recompile_limit", 8)
     torch._dynamo.config.accumulated_recompile_limit = settings.get("accumulated_limit", 256)
-    if settings.get("order") == "fifo":
-        torch._C._dynamo.eval_frame._set_lru_cache(False)
     more = {"isolate_recompiles": True} if settings.get("isolate") else {}
     if settings.get("drop"):
         more["options"] = {"guard_filter_fn": lambda guards: [not drops(settings["drop"], one) for one in guards]}

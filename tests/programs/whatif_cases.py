@@ -310,22 +310,6 @@ def kinds():
         set_eval_frame(None)
 
 
-def several_fit():
-    """The entry for a length under 6 and the one for an even length: a call with 4 fits both."""
-    from dyntrace.guards import SHAPE_BOUND, SHAPE_DIVISIBLE
-
-    def compiler(frame, entry, state):
-        size, shape = len(frame.f_locals["x"]), L["x"].shape[0]
-        made = [TENSOR_MATCH(L["x"], dynamic_sizes=True)]
-        made += [SHAPE_BOUND(shape, None, 5)] if size < 6 else [SHAPE_DIVISIBLE(shape, 2 - size % 2)]
-        return GuardedCode(frame.f_code.replace(), GuardTree(made, example=frame.f_locals)) if frame.f_code is f.__code__ else None
-    for size in (8, 4, 3, 4, 5, 8, 4, 3, 9, 4, 6, 2, 3):
-        x = numbers(size)
-        set_eval_frame(compiler)
-        f(x)
-        set_eval_frame(None)
-
-
 def invalidate(*places):
     entries = [entry for entry in _debug_get_cache_entry_list(g.__code__) if entry.valid]
     for place in places:

@@ -27,9 +27,8 @@
 #include <stdint.h>
 
 enum order_policy {
-    ORDER_MRU,    /* the evaluator's: new entries and hit ones go in front */
-    ORDER_FIFO,   /* oldest first, hits move nothing: torch can be set to this */
-    ORDER_STATIC, /* newest first, hits move nothing */
+    ORDER_MRU,  /* the evaluator's: new entries and hit ones go in front */
+    ORDER_FIFO, /* oldest first, hits move nothing: torch can be set to this */
 };
 
 struct cached {

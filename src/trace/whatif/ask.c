@@ -70,8 +70,6 @@ static const struct setting {
      .at = offsetof(struct whatif_knobs, recompile_limit)},
     {"accumulated_limit", "not a number from 1 on",
      .at = offsetof(struct whatif_knobs, accumulated_limit)},
-    {"order", "not an order: mru, fifo or static", .at = offsetof(struct whatif_knobs, order),
-     .words = {[ORDER_MRU] = "mru", [ORDER_FIFO] = "fifo", [ORDER_STATIC] = "static"}},
     {"isolate", "isolate by what? isolate=region", .at = offsetof(struct whatif_knobs, isolate),
      .words = {"no", "region"}},
     {"backend_shared", "backend_shared is yes or no",
@@ -79,9 +77,8 @@ static const struct setting {
     {"dynamic", "of what? A source and a dimension, L['x'][0], or all", .add = add_dynamic},
     {"drop_guard", "which? A guard's id, or a kind such as TENSOR_MATCH", .add = add_drop},
 };
-#define NAMES                                                                                      \
-    "recompile_limit, accumulated_limit, order, isolate, backend_shared, dynamic, drop_guard; or " \
-    "best"
+#define NAMES \
+    "recompile_limit, accumulated_limit, isolate, backend_shared, dynamic, drop_guard; or best"
 
 /* False: S does not take VALUE. */
 static bool setting_take(struct whatif_knobs *k, const struct setting *s, const char *value)

@@ -84,8 +84,6 @@ static bool is_other_cache(const struct whatif *w, const struct sim *s, uint32_t
     const struct replay_entry *entries = w->r->entries.at, *died = &entries[entry];
     size_t same = 0, recorded = 0;
 
-    if (w->knobs->order)
-        return true;
     for (size_t i = 0; i < w->r->entries.count; i++) {
         bool lived = entries[i].code == died->code && entries[i].born_ns < died->died_ns &&
                      entries[i].died_ns >= died->died_ns;
@@ -903,8 +901,7 @@ void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
     like_begin(w);
     w->sims = calloc(r->caches.count + 1, sizeof *w->sims);
     for (size_t i = 0; i < r->caches.count; i++)
-        w->sims[i].cache.policy = (enum order_policy)knobs->order;
-    w->threads = calloc(r->threads.count + 1, sizeof *w->threads);
+        w->threads = calloc(r->threads.count + 1, sizeof *w->threads);
     w->functions = calloc(r->codes.count + 1, sizeof *w->functions);
     for (size_t i = 0; i < r->lookups.count; i++) {
         forks_until(w, &fork, r->lookups.at[r->order[i]].start_ns);

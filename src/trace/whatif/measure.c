@@ -5,7 +5,7 @@
  *     recompile_limit=16           config.recompile_limit=16 limit=16
  *     dynamic=L['x'][0]            maybe_mark_dynamic=...    - (a compiler of the program's own)
  *     drop_guard=12                drop_guard=KIND SOURCE    -
- *     order=fifo                   -                         -
+ *     backend_shared=no            -                         -
  */
 #include <inttypes.h>
 
@@ -100,7 +100,7 @@ char *whatif_try_words(const struct whatif_asked *asked, const struct whatif_kno
 {
     int torch = torch_of(asked->db);
     bool weaker = knobs->dynamic_all || knobs->dynamic.count || knobs->drops.count;
-    bool possible = !knobs->order && !knobs->backends_apart;
+    bool possible = !knobs->backends_apart;
     char *text = NULL;
     size_t bytes;
     FILE *out;

@@ -37,7 +37,6 @@ struct whatif_knobs {
     char *text; /* owned: them as they were typed, with commas between; NULL: none was changed */
     unsigned given;                             /* a bit for each setting that was */
     int64_t recompile_limit, accumulated_limit; /* 0: as recorded */
-    int order;                                  /* enum order_policy */
     int isolate;        /* entries and limit of each region, torch.compile(), for itself */
     int backends_apart; /* entries and limit of each backend for themselves */
     bool dynamic_all;

@@ -255,7 +255,7 @@ static void whatif_build(struct doc *doc, struct db *db)
              "n asks for other settings:",
              (struct target){0});
     doc_wrap(doc,
-             MARK "drecompile_limit=N accumulated_limit=N order=mru|fifo|static isolate=region "
+             MARK "drecompile_limit=N accumulated_limit=N isolate=region "
                   "backend_shared=no dynamic=SOURCE[DIM]|all drop_guard=ID|KIND, with commas "
                   "between them, or best",
              (struct target){0});
