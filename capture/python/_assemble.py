@@ -51,9 +51,13 @@ class _Assembly:
         return any(0 <= to <= self.broken for to in self.jumps[self.broken:])
 
     def leaves(self, step):
-        """Does it leave at STEP? Behind the instruction at the break, and where that jumps to; if a handler would see what the graph raises:
-        outside of those. Without a split there, the rest runs where it is. Nowhere before the break: only a graph that raised comes there,
-        and a resume function that left where it begins would call itself for ever."""
+        """Does the code leave the function at STEP?
+
+        It does behind the instruction at the break, and where that instruction jumps to. If a
+        handler would see what the graph raises, only places outside of those count. Without a
+        split there, the rest runs where it is. It never leaves before the break: only a graph
+        that raised comes there, and a resume function that left where it begins would call itself
+        for ever."""
         if step <= max(self.begun, self.broken):
             return False
         if self.record["handled"]:
