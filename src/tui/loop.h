@@ -1,5 +1,5 @@
 /* tui/loop.h -- the loop of `dyntrace tui`: where the door (tui.c) meets what it does itself with
- * keys (tui/requests.c). */
+ * keys (tui/requests.c) and with the trace's file (tui/trace_file.c). */
 #ifndef DYNTRACE_LOOP_H
 #define DYNTRACE_LOOP_H
 
@@ -70,7 +70,7 @@ static inline struct view *loop_top(const struct loop *loop)
     return places_top(&loop->places);
 }
 
-/* What no view takes, and what was typed for ASKED. */
+/* tui/requests.c: what no view takes, and what was typed for ASKED. */
 void loop_request(struct loop *loop, enum request request, const struct key *key);
 void loop_answer(struct loop *loop, enum request asked, char *text);
 
@@ -78,9 +78,17 @@ void loop_answer(struct loop *loop, enum request asked, char *text);
  * first; for SQL the trace's own words. */
 char *loop_complete(void *context, const char *word, bool first, int again);
 
-/* The file that has the trace's name now becomes the trace, or another, unless it cannot be read.
- * */
-void loop_reopen(struct loop *loop);
+/* tui/trace_file.c */
+/* Show the trace at PATH, or NULL for the newest here, in place of the one before. False on error,
+ * which has been reported. */
+bool loop_take(struct loop *loop, const char *path);
+/* The same, and begin with its overview. */
 void loop_open(struct loop *loop, const char *path);
+/* Open the file that has the trace's name now, unless it cannot be read. */
+void loop_reopen(struct loop *loop);
+/* See whether the file is still there, and has other rows. */
+void loop_look(struct loop *loop);
+/* Close the trace and all views of it. */
+void loop_leave(struct loop *loop);
 
 #endif

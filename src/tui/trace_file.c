@@ -1,0 +1,133 @@
+/* tui/trace_file.c -- the trace that the loop shows: opened, followed, replaced. See tui/loop.h.
+ *
+ * The file may be deleted, written to, or replaced by another of its name while it is shown. */
+#include <errno.h>
+
+#include "clock.h"
+#include "lib/say.h"
+#include "trace/db.h"
+#include "trace/prose.h"
+#include "tui/loop.h"
+
+void loop_reopen(struct loop *loop)
+{
+    struct stat st;
+    struct db *fresh = db_open(loop->path);
+
+    if (!fresh || stat(loop->path, &st) != 0) {
+        db_close(fresh);
+        return;
+    }
+    db_close(loop->face.db);
+    loop->face.db = fresh;
+    loop->file = st;
+    loop->gone = loop->replaced = false;
+    loop->version = 0;
+    work_reconnect(loop->face.work);
+}
+
+/* How the program ended, which is the first process of the trace. */
+static void end_say(struct loop *loop, const char *state)
+{
+    struct query *query =
+        db_query(loop->face.db, "SELECT ended FROM process_tree ORDER BY path LIMIT 1");
+    char *ended = query_step(query) && query_type(query, 0) != QUERY_NULL
+                      ? prose_ended(query_text(query, 0, NULL))
+                      : NULL;
+
+    tui_print(&loop->face, ended && !strncmp(ended, "signal", 6),
+              "the program has ended%s%s: the trace is %s", ended ? ", " : "", ended ? ended : "",
+              state);
+    free(ended);
+    query_close(query);
+}
+
+static void live_set(struct loop *loop, bool live)
+{
+    loop->live = live;
+    loop->face.below = live;
+    places_fit(&loop->places);
+}
+
+void loop_look(struct loop *loop)
+{
+    struct stat st;
+    int64_t version;
+    char *state;
+    bool recording;
+
+    loop->ticked_ms = clock_monotonic_ms();
+    if (!loop->gone && !loop->replaced) {
+        loop->gone = stat(loop->path, &st) != 0;
+        loop->replaced =
+            !loop->gone && (st.st_dev != loop->file.st_dev || st.st_ino != loop->file.st_ino);
+        if (loop->gone)
+            tui_alarm(&loop->face, "the trace was deleted; what it had can still be read here");
+        else if (loop->replaced && !loop->live)
+            tui_alarm(&loop->face, "the trace was replaced by another file; R looks into that");
+    }
+    if (!loop->live || (loop->hold && !loop->replaced))
+        return;
+    /* the recorder puts the whole trace in the place of the one that it wrote */
+    if (loop->replaced)
+        loop_reopen(loop);
+    rates_look(&loop->rates, loop->face.db);
+    version = db_integer(loop->face.db, 0, "PRAGMA data_version");
+    if (version == loop->version)
+        return;
+    loop->version = version;
+    state = db_meta(loop->face.db, "state");
+    recording = !state || !strcmp(state, "recording");
+    if (!recording)
+        /* frames were joined to the file without SQLite: it need not notice */
+        work_reconnect(loop->face.work);
+    places_refresh(&loop->places);
+    if (!recording) {
+        live_set(loop, false);
+        end_say(loop, state);
+    }
+    free(state);
+}
+
+void loop_leave(struct loop *loop)
+{
+    places_close(&loop->places);
+    work_close(loop->face.work);
+    sql_words_free(&loop->words);
+    loop->words = (struct sql_words){0};
+    db_close(loop->face.db);
+    free(loop->path);
+}
+
+bool loop_take(struct loop *loop, const char *path)
+{
+    struct db *db = db_open(path);
+    char *absolute = db ? db_absolute(db_path(db)) : NULL;
+    struct work *work = NULL;
+
+    if (absolute && stat(absolute, &loop->file) != 0)
+        say_error("%s: %s", db_path(db), strerror(errno));
+    else if (absolute)
+        work = work_open(absolute, loop->ended_fd);
+    if (!work) {
+        db_close(db);
+        free(absolute);
+        return false;
+    }
+    loop_leave(loop);
+    loop->face.work = work;
+    loop->face.db = db;
+    loop->path = absolute;
+    loop->name = strrchr(absolute, '/') + 1;
+    loop->gone = loop->replaced = false;
+    return true;
+}
+
+void loop_open(struct loop *loop, const char *path)
+{
+    if (!loop_take(loop, path))
+        return;
+    live_set(loop, false);
+    loop->face.moment_ns = 0;
+    tui_go(&loop->face, &(struct target){.kind = VIEW_OVERVIEW});
+}
