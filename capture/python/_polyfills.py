@@ -246,6 +246,10 @@ same_shape = frozenset("T mT real imag data H mH".split())
 data = frozenset("item tolist tobytes tofile dump dumps backward register_hook".split())
 # Keywords with which it does nothing besides giving a result
 harmless = frozenset("dim axis keepdim keepdims dtype device".split())
+# What torch warns of: of some sizes, or of what it copies; of a mask of uint8; of complex numbers that it makes real
+warns = frozenset("std var asarray array tensor as_tensor from_numpy".split())
+masks = frozenset("getitem where masked_fill".split())
+casts = frozenset("float double half bfloat16 int long to type type_as view_as".split())
 # Builtins that may be called with what is known, and with arrays
 pure = frozenset("range int float bool str abs min max sum round divmod pow ord chr repr complex slice all any bin hex oct sorted".split())
 on_arrays = frozenset("abs pow round divmod sum".split())

@@ -543,6 +543,8 @@ enum ended super_attribute(struct capture *c, struct watched *w, PyObject *name,
 /* Does the shape of what the array function or method NAME gives follow from its arguments' shapes?
  * FIRST, REST: the first argument, those behind it, are of the graph. */
 bool keeps_shape(const char *name, int count, bool first, bool rest);
+/* May CALL of NAME, on tensors of torch's own, warn though it gives a result? By its arguments. */
+bool torch_warns(const struct call *call, const char *name);
 /* Is NAME in a set of dyntrace._polyfills? */
 bool is_in(const char *name, const char *set);
 extern PyObject *capture_builtins; /* a dict: as they were when we came */

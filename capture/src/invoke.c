@@ -168,6 +168,8 @@ static bool is_pure(const struct call *call, const char *name)
 
     if (!keeps_shape(name, 3, false, false) || in_place || is_random || is_numpys(call->callable))
         return false;
+    if (torch_warns(call, name))
+        return false;
     for (int i = 0; i < call->count; i++) {
         PyObject *value = call->args[i];
         if (value == Py_True || (value_has_array(value, 2) && !value_is_quiet(value)))

@@ -19,6 +19,62 @@ bool keeps_shape(const char *name, int count, bool first, bool rest)
            (!first && !rest && is_in(name, "made_of_shape"));
 }
 
+/* Is VALUE a tensor, or has it one, whose dtype's name begins with NAME? */
+static bool has_dtype(PyObject *value, const char *name, int depth)
+{
+    OWNED PyObject *dtype = NULL, *text = NULL;
+    bool is;
+
+    if (depth && is_sequence(value))
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value) && i < 64; i++)
+            if (has_dtype(PySequence_Fast_GET_ITEM(value, i), name, depth - 1))
+                return true;
+    if (!value_is_theirs(value))
+        return false;
+    dtype = PyObject_GetAttr(value, word_of("dtype"));
+    text = dtype ? PyObject_Repr(dtype) : NULL;
+    is = text && !strncmp(PyUnicode_AsUTF8(text), name, strlen(name));
+    PyErr_Clear();
+    return is;
+}
+
+/* Is attribute NAME of VALUE, a tensor, one that torch warns of unless it has two dimensions? */
+static bool is_turned(PyObject *value, PyObject *name)
+{
+    OWNED PyObject *dimensions = NULL;
+    bool is = !PyUnicode_CompareWithASCIIString(name, "T") ||
+              !PyUnicode_CompareWithASCIIString(name, "H");
+
+    if (!is || !has_dtype(value, "torch.", 0))
+        return false;
+    dimensions = PyObject_GetAttr(value, word_of("ndim"));
+    is = !dimensions || PyLong_AsLong(dimensions) != 2;
+    PyErr_Clear();
+    return is;
+}
+
+bool torch_warns(const struct call *call, const char *name)
+{
+    const bool masks = is_in(name, "masks"), casts = is_in(name, "casts");
+    const bool is_padded = !strncmp(name, "conv", 4);
+
+    if (is_in(name, "warns"))
+        return true;
+    if (strstr(name, "softmax"))
+        return call->count < 2;
+    if (!strcmp(name, "getattr"))
+        return is_turned(call->args[0], call->args[1]);
+    for (int i = 0; i < call->count; i++) {
+        PyObject *value = call->args[i];
+
+        if ((masks && has_dtype(value, "torch.uint8", 2)) ||
+            (casts && has_dtype(value, "torch.complex", 0)) ||
+            (is_padded && PyUnicode_Check(value)))
+            return true;
+    }
+    return false;
+}
+
 /* ---- builtins ---- */
 
 PyObject *capture_builtins;

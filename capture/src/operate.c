@@ -342,7 +342,8 @@ enum ended operate_graph(struct capture *c, struct watched *w, const char *name,
                          const struct call *call, bool keeps)
 {
     const bool numbers = are_numbers(c, call), in_place = name[0] == 'i' && strcmp(name, "invert");
-    const bool reads = !strcmp(name, "getitem") || !strcmp(name, "getattr"); /* warns of nothing */
+    const bool reads =
+        !strcmp(name, "getitem") || !strcmp(name, "getattr"); /* numpy warns of nothing */
     bool pure = numbers || (!in_place && strcmp(name, "setitem")), first, rest;
     struct operation operation;
     struct shadow *shadow;
@@ -352,6 +353,7 @@ enum ended operate_graph(struct capture *c, struct watched *w, const char *name,
     for (int i = 0; i < call->count; i++)
         if (value_is_array(call->args[i]))
             pure &= reads ? value_is_theirs(call->args[i]) : value_is_quiet(call->args[i]);
+    pure &= !torch_warns(call, name);
     if ((ended = may_operate(c, pure)))
         return ended;
     if (!node_arguments(c, call, strstr(name, "item"), &operation, &first, &rest))

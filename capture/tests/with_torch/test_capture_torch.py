@@ -28,6 +28,39 @@ def alone(dyntrace, *words):
     return done.stdout
 
 
+WARNED = """
+import torch, warnings, dyntrace
+F = torch.nn.functional
+layer = torch.nn.Conv1d(1, 1, 2, padding="same")
+cases = {
+    "x[:1].std()": 1, "torch.var(x[:1])": 1, "x[:, None, None].T": 1, "F.softmax(x)": 1, "F.mse_loss(x, x[:1])": 1, "layer(x[None, None])": 1,
+    "torch.where((x > 2).to(torch.uint8), x, x)": 1, "x[(x > 2).to(torch.uint8)]": 1, "x[None][0, (x > 2).to(torch.uint8)]": 1,
+    "(x * 1j).to(torch.float32)": 1, "(x * 1j).float()": 1, "torch.tensor(x)": 1, "(x * 2).requires_grad_().mul(2).grad": 1,
+    "F.softmax(x, 0) + x[None].T[:, 0]": 0, "x.float() / 2": 0}
+def made(value):
+    space = {"torch": torch, "F": F, "layer": layer}
+    exec(f"def attempt(x, at):\\n  try:\\n    y = {value}\\n    return x[at]\\n  except IndexError:\\n    return x", space)
+    return space["attempt"]
+def warned(function):
+    found = []
+    for at in 0, 0, 99, 0:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            function(torch.arange(1.0, 5.0), torch.zeros(2, dtype=int) + at)
+        found.append([(str(w.message), w.lineno) for w in caught])
+    return found
+torch.set_warn_always(True)
+for value, warns in cases.items():
+    plain, captured = warned(made(value)), warned(dyntrace.compile(made(value)))
+    assert plain == captured and len(plain[0]) == warns, (value, plain, captured)
+"""
+
+
+def test_an_attempt_that_is_left_warns_once(dyntrace):
+    """What torch warns of, of operations that only give a result, is not in a graph that may be left."""
+    alone(dyntrace, "-c", WARNED)
+
+
 def test_corpus(dyntrace):
     functions, differ, graphs, nodes = map(int, re.findall(r"\d+", alone(dyntrace, CAPTURE / "corpus.py", "--library", "torch").splitlines()[-1]))
     assert functions > 500 and differ == 0 and graphs > 500
