@@ -480,6 +480,8 @@ static enum ended operate_call(struct capture *c, struct watched *w, const char 
 
     if (!call->callable)
         return no_memory_at(c);
+    if (PyBool_Check(first) && !strcmp(name, "invert")) /* from 3.12 on */
+        return break_at(c, "value", "~ of a bool, which CPython warns of");
     if (is_graph(first, call->shadows[0]) || (two && is_graph(call->args[1], call->shadows[1])) ||
         gives_number(c, name, call))
         return operate_graph(c, w, name, call, true);

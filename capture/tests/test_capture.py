@@ -158,6 +158,34 @@ for function in inside, leaves, manager, caller, before, numbers:
 """
 
 
+INVERTED = """
+import warnings, numpy as np, dyntrace
+def inverted(x, flag):
+    return x + ~flag
+def attempted(x, flag):
+    try:
+        return x[3 + ~flag]
+    except IndexError:
+        return ~flag
+def warned(function):
+    found = []
+    for flag in True, False, True, True:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found.append(np.array(function(np.arange(4.0), flag)).tolist())
+            found.append([(str(w.message), w.lineno) for w in caught])
+    return found
+for function in inverted, attempted:
+    plain, captured = warned(function), warned(dyntrace.compile(function))
+    assert plain == captured, (function.__name__, plain, captured)
+"""
+
+
+def test_an_operation_on_known_values_warns_at_each_call(alone):
+    """CPython 3.12 and later warn of ~ of a bool, where it runs."""
+    alone(INVERTED)
+
+
 def test_an_attempt_that_is_left_warns_once(alone):
     """Where an operation raises inside `try`, nothing that has warned before runs again."""
     alone(ATTEMPTS)
