@@ -156,7 +156,10 @@ with record("second.db"): work()
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+QUICK = {"plain", "raises within", "ends in a compiled call", "fork"}
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=() if case in QUICK else pytest.mark.slow) for case in CASES])
 def test_after_the_end(dyntrace, python, tmp_path, case):
     environment = dict(os.environ, PYTHONPATH=str(Path(dyntrace).parent / "lib" / "python"))
     done = subprocess.run([python, "-W", "ignore", "-c", START + CASES[case] + END], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=280)
@@ -189,6 +192,7 @@ def test_after():
 """
 
 
+@pytest.mark.slow
 def test_plugin(dyntrace, python, tmp_path):
     if subprocess.run([python, "-c", "import pytest"], capture_output=True).returncode:
         pytest.skip("this Python has no pytest")

@@ -1,4 +1,5 @@
 """--frames decided: every decision that --frames all has, no other frame, and no hook where nothing is decided."""
+import functools
 import re
 import sqlite3
 import subprocess
@@ -38,9 +39,18 @@ def record(dyntrace, python, folder, mode, frames, *program):
     return done.stdout, sqlite3.connect(path)
 
 
-@pytest.mark.parametrize("mode", ["shim", "observe"])
-def test_the_same_decisions(dyntrace, python, tmp_path, mode):
-    (said, every), (said_too, decided) = (record(dyntrace, python, tmp_path, mode, frames, EXAMPLE) for frames in ("all", "decided"))
+@pytest.fixture(scope="module")
+def example(dyntrace, python, tmp_path_factory):
+    """example(mode, frames) -> what record() returns of the example, made once."""
+    @functools.cache
+    def example(mode, frames):
+        return record(dyntrace, python, tmp_path_factory.mktemp("example"), mode, frames, EXAMPLE)
+    return example
+
+
+@pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
+def test_the_same_decisions(example, mode):
+    (said, every), (said_too, decided) = (example(mode, frames) for frames in ("all", "decided"))
     assert said == said_too
     for table in TABLES:
         assert every.execute(table).fetchall() == decided.execute(table).fetchall(), table
@@ -55,6 +65,7 @@ def test_the_hook_is_taken_away(dyntrace, python, tmp_path, mode):
     assert db.execute("SELECT outcome, count(*) FROM lookup JOIN code USING (code_id) WHERE qualname = 'f' GROUP BY 1 ORDER BY 1").fetchall() == [(1, 1), (2, 1)]
 
 
+@pytest.mark.slow
 def test_a_large_trace_says_what_would_have_done(dyntrace, python, tmp_path):
     program = "import torch\nf = torch.compile(lambda x: x + 1, backend='eager')\nf(torch.ones(3))\ndef g():\n    pass\nfor _ in range(6_000_000): g()"
     path, small = tmp_path / "t.db", tmp_path / "small.db"
@@ -71,10 +82,11 @@ def test_a_large_trace_says_what_would_have_done(dyntrace, python, tmp_path):
     assert small.stat().st_size / 2**20 <= most < size / 20
 
 
-def test_why_says_of_the_example_what_the_readme_says(dyntrace, python, tmp_path):
+def test_why_says_of_the_example_what_the_readme_says(dyntrace, example, tmp_path):
     """What is printed in the README under "torch.compile programs": the same but for times."""
-    _, db = record(dyntrace, python, tmp_path, "shim", "decided", EXAMPLE)
-    (tmp_path / "decided.db").rename(tmp_path / "recompiles.db")
+    _, db = example("shim", "decided")
+    with sqlite3.connect(tmp_path / "recompiles.db") as copy:
+        db.backup(copy)
     (version,), = db.execute("SELECT torch_version FROM process")
     if [int(n) for n in version.split(".")[:2]] < [2, 13]:
         pytest.skip("a float is a constant in the first compile of this torch")

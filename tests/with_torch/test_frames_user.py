@@ -19,7 +19,7 @@ for i in range(3):
 """
 
 
-@pytest.mark.parametrize("mode", ["shim", "observe"])
+@pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
 def test_a_compiled_method_of_torch(dyntrace, python, tmp_path, mode):
     (tmp_path / "p.py").write_text(PROGRAM)
     (_, every), (_, users) = (record(dyntrace, python, tmp_path, mode, frames, tmp_path / "p.py") for frames in ("all", "user"))

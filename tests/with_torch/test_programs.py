@@ -16,7 +16,7 @@ from shared import holds
 
 ALL = sorted(path.stem for path in PROGRAMS.glob("*.py") if "from know import" in path.read_text() or path.stem == "no_torch")
 # The others take minutes, together: `make torch-tests` has them, `./dev test` has not.
-QUICK = {"batch_limit", "no_torch", "stances", "transformer", "uncaught"}
+QUICK = {"batch_limit", "no_torch", "stances", "uncaught"}
 
 
 def programs(but=()):

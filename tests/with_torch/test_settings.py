@@ -65,7 +65,7 @@ def edited(by_hand):
     return hand
 
 
-@pytest.mark.parametrize("mode", ["shim", "observe"])
+@pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
 def test_each_setting_does_what_its_edit_does(dyntrace, python, tmp_path, mode, available, edited):
     done = run(dyntrace, python, tmp_path, available, CASES, mode=mode)
     assert said(done) == []
@@ -76,12 +76,12 @@ def test_each_setting_does_what_its_edit_does(dyntrace, python, tmp_path, mode, 
 
 
 @pytest.mark.parametrize("mode, settings, edits", [
-    ("shim", ["dynamic=True", "backend=aot_eager", "config.capture_scalar_outputs=True"], None),
+    pytest.param("shim", ["dynamic=True", "backend=aot_eager", "config.capture_scalar_outputs=True"], None, marks=pytest.mark.slow),
     ("observe", ["fullgraph=True", "config.recompile_limit=2", "tensor=L['n']", "mark_dynamic=L['x'][0]"],
      ["fullgraph=True", "config.recompile_limit=2", "number", "rows"]),
-    ("shim", ["stance=eager_on_recompile"], None),
-    ("observe", ["stance=eager_on_recompile", "config.torch._dynamo.config.automatic_dynamic_shapes=False"],
-     ["stance=eager_on_recompile", "config.automatic_dynamic_shapes=False"]),
+    pytest.param("shim", ["stance=eager_on_recompile"], None, marks=pytest.mark.slow),
+    pytest.param("observe", ["stance=eager_on_recompile", "config.torch._dynamo.config.automatic_dynamic_shapes=False"],
+                 ["stance=eager_on_recompile", "config.automatic_dynamic_shapes=False"], marks=pytest.mark.slow),
 ])
 def test_settings_for_the_whole_program(dyntrace, python, tmp_path, by_hand, mode, settings, edits):
     done = run(dyntrace, python, tmp_path, settings, WHOLE, mode=mode)
@@ -110,6 +110,7 @@ print(dict(torch._dynamo.utils.counters["stats"]))
 """
 
 
+@pytest.mark.slow
 def test_what_is_no_tensor_is_marked_by_torchs_lists(dyntrace, python, tmp_path):
     pytest.importorskip("numpy")
     program = script(tmp_path / "marks.py", NUMBERS)
@@ -152,7 +153,7 @@ def test_what_is_known_to_be_wrong_is_refused_before_the_program(dyntrace, pytho
         assert not (tmp_path / "t.db").exists()
 
 
-@pytest.mark.parametrize("mode", ["shim", "observe"])
+@pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
 def test_what_matched_nothing_is_an_error_and_the_program_as_it_is(dyntrace, python, tmp_path, mode):
     program = script(tmp_path / "p.py", PROGRAM)
     settings = ["tensor=L['m']", "tensor=L['x']", "mark_static=L['x'][7]", "backend=nosuch", "dynamic=True@g", "limit=3",
@@ -173,6 +174,7 @@ def test_a_forced_config_outlives_assignments(dyntrace, python, tmp_path):
     assert done.returncode == 5 and done.stdout.endswith("\n1 1\n"), done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_each_process_is_under_the_settings(dyntrace, python, tmp_path):
     program = script(tmp_path / "children.py", """
         import multiprocessing, sys

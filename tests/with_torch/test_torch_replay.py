@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-QUICK = ["batch_limit", "stances", "regions"]
-SLOW = ["tokenizer", "dynamic", "shared_forward", "exceptions", "kv_generate", "reset_reload", "threads"]
+QUICK = ["batch_limit", "stances"]
+SLOW = ["regions", "tokenizer", "dynamic", "shared_forward", "exceptions", "kv_generate", "reset_reload", "threads"]
 PROGRAMS = QUICK + [pytest.param(name, marks=pytest.mark.slow) for name in SLOW]
 
 

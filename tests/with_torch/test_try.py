@@ -4,7 +4,7 @@ import os
 import subprocess
 
 import pytest
-from conftest import MODES, PROGRAMS
+from conftest import PROGRAMS
 
 from shared import holds, query, script
 
@@ -35,7 +35,7 @@ def by_hand(python, folder, *words):
     return int((folder / "counted").read_text())
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
 def test_a_learning_rate_becomes_a_tensor(dyntrace, python, tmp_path, mode):
     path = recorded(dyntrace, python, tmp_path, TRIED, "rate", mode=mode)
     trials = tried(dyntrace, path, "step", "--compare")
@@ -46,6 +46,7 @@ def test_a_learning_rate_becomes_a_tensor(dyntrace, python, tmp_path, mode):
     holds(path)
 
 
+@pytest.mark.slow
 def test_the_best_of_remedies_and_their_pairs_is_found(dyntrace, python, tmp_path):
     path = recorded(dyntrace, python, tmp_path, TRIED, "sizes")
     trials = tried(dyntrace, path, "forward")
@@ -56,6 +57,7 @@ def test_the_best_of_remedies_and_their_pairs_is_found(dyntrace, python, tmp_pat
         assert trial["compiles"] + trial["hits"] == 16 and trial["works"]
 
 
+@pytest.mark.slow
 def test_a_remedy_that_raises_is_marked(dyntrace, python, tmp_path):
     path = recorded(dyntrace, python, tmp_path, TRIED, "mark")
     trials = tried(dyntrace, path, "broken", "mark_dynamic=L['x'][0]", "dynamic=True")
@@ -75,6 +77,7 @@ def test_scaled():
 """
 
 
+@pytest.mark.slow
 def test_pytest_runs_again(dyntrace, python, tmp_path):
     """Its last line has the time that it took, which is another each time."""
     script(tmp_path / "test_it.py", TEST)
