@@ -12,6 +12,8 @@ import pytest
 
 from crash_help import Work, rows
 
+pytestmark = pytest.mark.one_python
+
 KILLS = int(os.environ.get("DYNTRACE_KILLS", "12"))
 
 

@@ -73,6 +73,7 @@ def for_all(python, public):
     pytest.param(["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev/shm; exec "$0" "$@"'], marks=unshares),
     ["setsid", "-w"],
 ], ids=["env", "exec", "shell", "setpriv", "unshare", "other /dev/shm", "setsid"])
+@pytest.mark.one_python
 def test_state_through_a_program_between(installed, for_all, public, tmp_path, way, paths):
     """sys.path, PYTHONPATH and os.environ are those without us, whoever the interpreter runs as, and whatever it sees of the
     session."""
@@ -111,6 +112,7 @@ def test_state_in_a_venv(dyntrace, python, tmp_path):
 LOOK = "import os, sys; print(sorted(os.environ.items()), sys.path, sorted(sys.modules))"
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("before", ["/x:$PYTHONPATH", "$PYTHONPATH:/x"])
 def test_shell_adds_to_the_path(dyntrace, python, tmp_path, before):
     """A shell cannot know that our entry is not there; where it puts something beside it, ours goes and that stays."""
@@ -120,6 +122,7 @@ def test_shell_adds_to_the_path(dyntrace, python, tmp_path, before):
     assert f"('PYTHONPATH', '{before.replace('$PYTHONPATH', '/y')}')" in (tmp_path / "out").read_text()
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("paths", [None, "", "/nowhere"], ids=["unset", "empty", "set"])
 def test_recorder_in_a_recorded_program(dyntrace, python, tmp_path, paths):
     """The inner one records what it starts, and the program sees neither."""
@@ -133,6 +136,7 @@ def test_recorder_in_a_recorded_program(dyntrace, python, tmp_path, paths):
 
 
 @as_root
+@pytest.mark.one_python
 def test_run_says_that_the_installation_is_closed(installed, for_all, public, tmp_path):
     """The other user's interpreter cannot read sitecustomize.py: that is the reason, not -I."""
     library = public / "usr" / "lib" / "dyntrace"
@@ -162,6 +166,7 @@ def test_installed(installed, python, public, tmp_path):
     assert calls(holds(tmp_path / "r.db"), "<lambda>") == 1
 
 
+@pytest.mark.one_python
 def test_nothing_of_ours_becomes_writable(installed, python, public, tmp_path):
     """A recorded program with umask 0 leaves no bytecode, and no directory for it, that others can write."""
     subprocess.run([installed, "run", "-o", tmp_path / "t.db", "--python", python, "-c",
@@ -173,6 +178,7 @@ def test_nothing_of_ours_becomes_writable(installed, python, public, tmp_path):
         assert not path.stat().st_mode & 0o022, path
 
 
+@pytest.mark.one_python
 def test_colon_in_the_installations_name(dyntrace, python, tmp_path):
     build = tmp_path / "a:b"
     (build / "lib" / "inject").mkdir(parents=True)
@@ -279,6 +285,7 @@ def tree(path):
 
 @pytest.mark.no_sanitizer
 @as_root
+@pytest.mark.one_python
 @pytest.mark.parametrize("link", [False, True], ids=["directory", "link"])
 @pytest.mark.parametrize("way", ["shell daemon", "python daemon", "recorder killed"])
 def test_what_survives_leads_nowhere(dyntrace, python, tmp_path, public, way, link):
@@ -421,6 +428,7 @@ def join(dyntrace, python, place, timeout=60):
     return [path.name for path in place.parent.rglob("*") if path not in before]
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("wrong", [None, *WRONG])
 def test_session_is_looked_at(dyntrace, python, left, wrong):
     """One that is right is joined; one that is wrong in anything is not there, and nobody hears of it."""
@@ -435,6 +443,7 @@ def test_session_is_looked_at(dyntrace, python, left, wrong):
         assert bool(joined) == (not wrong and path == place)
 
 
+@pytest.mark.one_python
 def test_session_without_a_name(dyntrace, python, tmp_path):
     for place in ("", "x", "/", "/dev/shm", "/nowhere/dyntrace-0-aaaaaa", "/dev/null", "x" * 5000, "\udcff/dyntrace-0-aaaaaa"):
         inject = Path(dyntrace).resolve().parent / "lib" / "inject"
@@ -481,6 +490,7 @@ def write_names(session, spill, trace):
     path.write_bytes(data)
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("by", ["run", "fsck FILE"])
 @pytest.mark.parametrize("place", ["dyntrace-notes", "dyntrace-0-zzzzzz", "dyntrace-0-zzzzzz/", "link"])
 def test_directory_of_the_users_stays(dyntrace, python, tmp_path, killed, by, place):
@@ -499,6 +509,7 @@ def test_directory_of_the_users_stays(dyntrace, python, tmp_path, killed, by, pl
     work.check([0])
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("by", ["run", "fsck FILE"])
 @pytest.mark.parametrize("what", ["text", "database", "another trace", "a recording", "link", "half"])
 def test_file_of_the_users_stays(dyntrace, python, tmp_path, killed, by, what):
@@ -533,6 +544,7 @@ def test_file_of_the_users_stays(dyntrace, python, tmp_path, killed, by, what):
     shutil.rmtree(session, ignore_errors=True)
 
 
+@pytest.mark.one_python
 def test_pipe_in_the_session(dyntrace, python, tmp_path):
     """A named pipe with a ring's name is nothing to wait for."""
     code = "import os, sqlite3\nplace = sqlite3.connect('t.db').execute(\"SELECT value FROM meta WHERE key = 'session'\").fetchone()[0]\n" \

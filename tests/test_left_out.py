@@ -9,6 +9,8 @@ import pytest
 import planted
 from shared import holds, query, script, version_of
 
+pytestmark = pytest.mark.one_python
+
 CALLS = """
 import os, sys, textwrap
 def mine(n):

@@ -17,6 +17,8 @@ import pytest
 from crash_help import collector_of, fsck, gone, mounted, needs_root, ring_offsets, rows, until
 from shared import PYTHONS
 
+pytestmark = pytest.mark.one_python
+
 LEAVE = """
 import ctypes, os, resource, sys, threading, warnings
 warnings.simplefilter("ignore")  # of forks beside threads

@@ -11,6 +11,8 @@ import pytest
 from crash_help import collector_of, fsck, rows, until
 from shared import PYTHONS, script
 
+pytestmark = pytest.mark.one_python
+
 
 def can(*options):
     """Can namespaces be made by unshare(1) with these OPTIONS here?"""

@@ -8,6 +8,8 @@ import pytest
 
 from shared import PROGRAMS, ROOT, holds, query
 
+pytestmark = pytest.mark.one_python
+
 PROGRAM = PROGRAMS / "notes.py"
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from shared import holds
 
+pytestmark = pytest.mark.one_python
+
 
 # What torch/_dynamo/__init__.py finds when it begins. Its functions are written in C, as a real torch's.
 EVALUATOR = """
