@@ -40,7 +40,7 @@ ROOT = Path(__file__).resolve().parent.parent
 os.chdir(ROOT)  # pip's front end is there already
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-VERSION = re.search(r'#define DYNTRACE_VERSION "(.*)"', (ROOT / "src/command.h").read_text())[1]
+VERSION = re.search(r'#define DYNTRACE_VERSION "(.*)"', (ROOT / "src/versions.h").read_text())[1]
 NAME = f"dyntrace-{VERSION}"
 TREE = "build/release"  # of its own, and with its own flags: what lies in build/ may be made for a debugger
 LIBRARIES = re.compile(rb"\blib(?:sqlite3|edit|ncursesw|tinfo|bsd|md)\.so\.\d+")

@@ -42,6 +42,4 @@ int command_start(const struct command *command, int argc, char **argv);
 /* `dyntrace ...`: find the command among COMMANDS, which ends with a NULL, and start it. */
 int command_main(const struct command *const *commands, int argc, char **argv);
 
-#define DYNTRACE_VERSION "0.1.0"
-
 #endif

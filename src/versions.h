@@ -1,14 +1,17 @@
-/* versions.h -- the CPython versions that dyntrace supports: the only place that names them.
+/* versions.h -- dyntrace's own version, and the CPython versions that it supports: the only place
+ * that names them.
  *
  * Runs in: the traced process (tracer/compat/cpython.h refuses to be built for any other) and the
  * command line, whose messages name them. python/build_facts.py reads the two numbers here for the
- * build and ./dev; tests/lint.py holds docs to them. What differs between the versions lies in
+ * build and ./dev, packaging/backend.py the version; tests/lint.py holds docs to them. What differs between the versions lies in
  * tracer/compat/. */
 #ifndef DYNTRACE_VERSIONS_H
 #define DYNTRACE_VERSIONS_H
 
 #include <stdbool.h>
 #include <string.h>
+
+#define DYNTRACE_VERSION "0.1.0"
 
 /* Minor versions of CPython 3. */
 #define CPYTHON_OLDEST 11

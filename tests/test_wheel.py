@@ -119,7 +119,7 @@ def test_what_is_in_it(wheel):
         assert [name for name in names if "/inject/" in name and "__pycache__" not in name] == ["dyntrace/inject/sitecustomize.py"]
         said = {name: files.read(f"{about}/{name}").decode() for name in ("METADATA", "WHEEL", "licenses/packaging/BUNDLED.txt")}
         program = files.read(next(name for name in names if name.endswith("/scripts/dyntrace")))
-    version = re.search(r'DYNTRACE_VERSION "(.*)"', (ROOT / "src/command.h").read_text())[1]
+    version = re.search(r'DYNTRACE_VERSION "(.*)"', (ROOT / "src/versions.h").read_text())[1]
     assert f"\nVersion: {version}\n" in said["METADATA"] and f"\nTag: {wheel.stem.partition(f'{version}-')[2]}\n" in said["WHEEL"]
     assert all(name in said["licenses/packaging/BUNDLED.txt"] for name in ("SQLite", "libedit", "ncurses", "terminfo"))
     assert program[:4] == b"\x7fELF"  # no Python that starts it

@@ -475,16 +475,21 @@ static PyObject *read_steps(PyObject *module, PyObject *code)
 }
 
 PyMethodDef capture_methods[] = {
-    {"graph_break", graph_break, METH_NOARGS, "graph_break()\n\nA graph ends here."},
+    {"graph_break", graph_break, METH_NOARGS,
+     "graph_break($module, /)\n--\n\n"
+     "End the graph that is being captured here. Elsewhere it does nothing."},
     {"_call_under", (PyCFunction)(void (*)(void))call_under, METH_FASTCALL | METH_KEYWORDS,
-     "_call_under(fn, callback, *args, **keywords)\n\nA call of FN under a Capture; or, with None, "
+     "_call_under($module, fn, callback, /, *args, **keywords)\n--\n\nA call of FN under a "
+     "Capture; or, with None, "
      "under no callback."},
-    {"_modules", modules, METH_NOARGS, "_modules()\n\nsys.modules, as import sees it."},
+    {"_modules", modules, METH_NOARGS,
+     "_modules($module, /)\n--\n\nsys.modules, as import sees it."},
     {"_read", read_steps, METH_O,
-     "_read(code) -> [(opcode, to, handler, unit, ends)]\n\nThe steps of CODE: those to which it "
+     "_read($module, code, /)\n--\n\n[(opcode, to, handler, unit, ends)]: the steps of CODE: those "
+     "to which it "
      "may jump, and where its exceptions are handled, or -1."},
     {"_register_array", register_array, METH_O,
-     "_register_array(type)\n\nOperations on instances of TYPE go into graphs."},
+     "_register_array($module, type, /)\n--\n\nOperations on instances of TYPE go into graphs."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -27,6 +27,7 @@
 #include "trace/db.h"
 #include "trace/traces.h"
 #include "trace/trust.h"
+#include "versions.h"
 #include "vocabulary.h"
 
 enum {

@@ -14,6 +14,7 @@
 #include "lib/out_file.h"
 #include "lib/say.h"
 #include "trace/traces.h"
+#include "versions.h"
 
 enum {
     WIDTH = 100,     /* columns of --help */

@@ -27,6 +27,7 @@
 #include "lib/say.h"
 #include "schema.h"
 #include "trace/db.h"
+#include "versions.h"
 
 enum {
     TICK_ROWS = 1 << 8,

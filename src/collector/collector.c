@@ -28,6 +28,7 @@
 #include "collector/watch.h"
 #include "command.h"
 #include "job.h"
+#include "versions.h"
 #include "vocabulary.h"
 
 #define MS UINT64_C(1000000)

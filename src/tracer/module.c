@@ -8,6 +8,7 @@
 #include "capture/src/capture.h"
 #include "tracer/resume/resume.h"
 #include "tracer/torch/torch.h"
+#include "versions.h"
 
 #include <dlfcn.h>
 
@@ -230,9 +231,27 @@ static PyObject *cost(PyObject *module, PyObject *function)
     return Py_BuildValue("(KK)", ns[0], ns[1]);
 }
 
+/* The module is a finder of sys.meta_path, where sitecustomize.py puts it: that makes the package
+ * importable in programs that `dyntrace run` started. In C, an import costs no frame. */
+static PyObject *find_spec(PyObject *module, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"fullname", "path", "target", NULL};
+    PyObject *name, *path, *target;
+
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|OO:find_spec", names, &name, &path,
+                                     &target))
+        return NULL;
+    if (PyUnicode_CompareWithASCIIString(name, "dyntrace"))
+        Py_RETURN_NONE;
+    return PyObject_GetAttrString(module, "_package");
+}
+
 static PyMethodDef methods[] = {
+    {"find_spec", (PyCFunction)(void (*)(void))find_spec, METH_VARARGS | METH_KEYWORDS,
+     "find_spec($module, /, fullname, path=None, target=None)\n--\n\n"
+     "As a finder of sys.meta_path has it: `_package`, if that is the name."},
     {"_start", start, METH_VARARGS,
-     "_start(session, standard_library, inject=None) -> str | None\n\n"
+     "_start($module, session, standard_library, inject=None, /)\n--\n\n"
      "Join the recording session in directory SESSION and install the frame hook. STANDARD_LIBRARY "
      "is the directory\n"
      "whose files `--frames user` leaves out. With INJECT, sitecustomize.py's, programs that this "
@@ -243,25 +262,31 @@ static PyMethodDef methods[] = {
      "knows), 'memory',\n"
      "'elsewhere' (the main one may join)."},
     {"_finish_late", finish_late, METH_O,
-     "_finish_late(record)\n\ndyntrace.capture.finish(), of `dyntrace run --capture`."},
-    {"_stop", stop, METH_NOARGS, "_stop()\n\nLeave the session. Another may be joined later."},
+     "_finish_late($module, record, /)\n--\n\ndyntrace.capture.finish(), of `dyntrace run "
+     "--capture`."},
+    {"_stop", stop, METH_NOARGS,
+     "_stop($module, /)\n--\n\nLeave the session. Another may be joined later."},
     {"_active", active, METH_NOARGS,
-     "_active() -> str | None\n\nThe trace that this process is being recorded into."},
+     "_active($module, /)\n--\n\n"
+     "The path of the trace that this process is being recorded into, or None."},
     {"_recording", recording, METH_NOARGS,
-     "_recording() -> (path, now, written, taken) | None\n\nThe trace that this process is "
+     "_recording($module, /)\n--\n\n(path, now, written, taken): the trace that this process is "
      "recorded into, the time in it (ns), and\n"
      "words that this thread has written and the collector has taken; the next commit has those. "
      "None: not recorded yet."},
     {"pause", pause_recording, METH_NOARGS,
-     "pause()\n\nStop recording frames in this process until resume(); in a sub-interpreter: its "
+     "pause($module, /)\n--\n\nStop recording frames in this process until resume(); in a "
+     "sub-interpreter: its "
      "own."},
     {"resume", resume_recording, METH_NOARGS,
-     "resume()\n\nRecord frames in this process again, if a session is open."},
+     "resume($module, /)\n--\n\nRecord frames in this process again, if a session is open."},
     {"_owner", owner, METH_NOARGS,
-     "_owner() -> str\n\nWho has the PEP 523 slot: \"-\" for CPython itself, else the file of the "
+     "_owner($module, /)\n--\n\nWho has the PEP 523 slot: \"-\" for CPython itself, else the file "
+     "of the "
      "hook's code."},
     {"_cost", cost, METH_O,
-     "_cost(function) -> (plain, hooked)\n\nNanoseconds that function() takes without a hook and "
+     "_cost($module, function, /)\n--\n\n(plain, hooked): nanoseconds that function() takes "
+     "without a hook and "
      "with one that passes on."},
     {NULL, NULL, 0, NULL},
 };
@@ -317,6 +342,8 @@ static int fill(PyObject *module)
 {
     enum tracer_place place = tracer_place();
 
+    if (PyModule_AddStringConstant(module, "__version__", DYNTRACE_VERSION))
+        return -1;
     if (P.extra < 0 && P.interpreter) {
         PyErr_SetString(PyExc_ImportError,
                         "_dyntrace: CPython has no slot left for data of code objects");

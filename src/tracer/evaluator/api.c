@@ -354,29 +354,52 @@ static PyObject *get_limits(PyObject *module, PyObject *ignored)
 
 PyMethodDef shim_methods[] = {
     {"set_eval_frame", set_eval_frame, METH_O,
-     "set_eval_frame(callback) -> the callback before\n\nOf this thread: None (off), False (run "
-     "only) or a callable."},
+     "set_eval_frame($module, callback, /)\n--\n\n"
+     "Set this thread's callback and return the one before.\n\n"
+     "Parameters\n----------\n"
+     "callback\n"
+     "    None: off. False: run cached code, compile nothing. Else a function\n"
+     "    callback(frame, cache_entry, frame_state), called for each frame that\n"
+     "    no cache entry fits; types.DynamoCallbackFn is its type."},
     {"get_eval_frame_callback", shim_get_eval_frame_callback, METH_NOARGS,
-     "This thread's callback."},
+     "get_eval_frame_callback($module, /)\n--\n\n"
+     "Return this thread's callback: None, False or a callable."},
     {"reset_code", shim_reset_code, METH_O,
-     "reset_code(code)\n\nForget the entries and marks of a code object."},
-    {"reset", reset, METH_NOARGS, "reset()\n\nForget those of every code object."},
-    {"skip_code", skip_code, METH_O, "skip_code(code)\n\nNever ask for this code object again."},
+     "reset_code($module, code, /)\n--\n\n"
+     "Forget the cache entries and marks of a code object."},
+    {"reset", reset, METH_NOARGS,
+     "reset($module, /)\n--\n\n"
+     "Forget the cache entries and marks of every code object."},
+    {"skip_code", skip_code, METH_O,
+     "skip_code($module, code, /)\n--\n\n"
+     "Never call the callback for this code object again."},
     {"set_code_exec_strategy", shim_set_code_exec_strategy, METH_VARARGS,
-     "set_code_exec_strategy(code, strategy)\n\nWhat to do with calls of CODE, and with what they "
-     "call."},
+     "set_code_exec_strategy($module, code, strategy, /)\n--\n\n"
+     "Set what happens to calls of a code object, and to the calls that they make.\n\n"
+     "Parameters\n----------\n"
+     "code\n    A code object.\n"
+     "strategy\n    A types.FrameExecStrategy."},
     {"unsupported", unsupported, METH_VARARGS,
-     "unsupported(a, b) -> b\n\nA call that compilers cannot see through."},
+     "unsupported($module, a, b, /)\n--\n\n"
+     "Return b: a call that compilers cannot see through."},
     {"set_guard_error_hook", set_guard_error_hook, METH_O,
-     "set_guard_error_hook(hook) -> old\n\nhook(guard, code, f_locals, index, last) when a guard "
-     "raises."},
+     "set_guard_error_hook($module, hook, /)\n--\n\n"
+     "Set what is called when a guard raises; return the hook before.\n\n"
+     "Parameters\n----------\n"
+     "hook\n    hook(guard, code, f_locals, index, last), or None."},
     {"set_guard_fail_hook", set_guard_fail_hook, METH_O,
-     "set_guard_fail_hook(hook) -> old\n\nhook(guard, code, f_locals, index, last) when a guard "
-     "does not pass."},
+     "set_guard_fail_hook($module, hook, /)\n--\n\n"
+     "Set what is called when a guard does not pass; return the hook before.\n\n"
+     "Parameters\n----------\n"
+     "hook\n    hook(guard, code, f_locals, index, last), or None."},
     {"_debug_get_cache_entry_list", entry_list, METH_O,
-     "The entries of a code object, in the order tried."},
-    {"_set_limits", set_limits, METH_VARARGS, "_set_limits(per code object, over its life)"},
-    {"_get_limits", get_limits, METH_NOARGS, "The two limits."},
+     "_debug_get_cache_entry_list($module, code, /)\n--\n\n"
+     "Return the cache entries of a code object, in the order in which they are tried."},
+    {"_set_limits", set_limits, METH_VARARGS,
+     "_set_limits($module, per_code, over_its_life, /)\n--\n\n"
+     "Set how many entries a code object may have, and may have had."},
+    {"_get_limits", get_limits, METH_NOARGS,
+     "_get_limits($module, /)\n--\n\nReturn the two limits of _set_limits()."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -574,10 +574,13 @@ static PyMemberDef entry_members[] = {
 
 static PyMethodDef entry_methods[] = {
     {"invalidate", entry_invalidate, METH_VARARGS,
-     "invalidate(reason='...')\n\nNever match again. torch: invalidate(entry, "
-     "deleted_guard_manager)."},
+     "invalidate($self, /, *arguments)\n--\n\n"
+     "Never match again.\n\n"
+     "invalidate() or invalidate(reason), a str; as torch calls it,\n"
+     "invalidate(entry, deleted_guard_manager)."},
     {"update_diff_guard_root_manager", entry_update_difference, METH_NOARGS,
-     "torch: its guard manager has new guards that tell entries apart."},
+     "update_diff_guard_root_manager($self, /)\n--\n\n"
+     "torch calls it when its guard manager has new guards that tell entries apart."},
     {NULL, NULL, 0, NULL},
 };
 

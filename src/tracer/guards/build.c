@@ -500,16 +500,21 @@ static PyObject *tree_order(PyObject *self, PyObject *ignored)
 
 static PyMethodDef tree_methods[] = {
     {"check", tree_check, METH_O,
-     "check(f_locals) -> bool\n\nDo all guards hold? What a guard raises is raised."},
+     "check($self, f_locals, /)\n--\n\n"
+     "Return whether all guards hold for these variables, by name.\n\n"
+     "An exception of a guard is raised."},
     {"check_verbose", tree_check_verbose, METH_O,
-     "check_verbose(f_locals) -> (passed, guards run, ordinal of the guard that did not hold or "
-     "None)"},
+     "check_verbose($self, f_locals, /)\n--\n\n"
+     "Return (passed, guards run, number of the guard that did not hold or None)."},
     {"_explain", guard_tree_failures, METH_O,
-     "_explain(f_locals) -> [(ordinal, step, exception or None, values)]"},
+     "_explain($self, f_locals, /)\n--\n\nA list of (ordinal, step, exception or None, values)."},
     {"_is_quiet", guard_is_quiet, METH_VARARGS | METH_STATIC,
-     "_is_quiet(object, name) -> can the attribute be read without code of the program's?"},
+     "_is_quiet(object, name, /)\n--\n\n"
+     "Can the attribute be read without code of the program's?"},
     {"order", tree_order, METH_NOARGS,
-     "order() -> [ordinal]\n\nHow they are tried now; failures change it."},
+     "order($self, /)\n--\n\n"
+     "Return the numbers of the guards in the order in which they are tried now.\n\n"
+     "Failures change it."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -517,7 +522,7 @@ PyTypeObject guard_tree_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "_dyntrace.GuardTree",
     .tp_basicsize = sizeof(struct guard_tree),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
-    .tp_doc = "GuardTree(guards, globals=None)\n\nWhat dyntrace.guards.GuardTree is made of.",
+    .tp_doc = "GuardTree(guards, globals=None)\n--\n\nWhat dyntrace.guards.GuardTree is made of.",
     .tp_new = tree_new,
     .tp_dealloc = tree_free,
     .tp_traverse = tree_traverse,

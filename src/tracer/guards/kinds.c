@@ -315,7 +315,8 @@ static PyObject *make_check(PyObject *module, PyObject *of)
 
 PyMethodDef guard_methods[] = {
     {"_check", make_check, METH_O,
-     "_check(words) or _check((comparison, result)) -> callable\n\nDoes a dict have these keys in "
+     "_check($module, of, /)\n--\n\nA function, _check(words) or _check((comparison, result)): "
+     "does a dict have these keys in "
      "this order? Does the comparison of numbers give that?"},
     {NULL, NULL, 0, NULL},
 };

@@ -114,24 +114,29 @@ static PyObject *make_enter(PyObject *module, PyObject *link)
 
 PyMethodDef resume_methods[] = {
     {"_link", known_link, METH_O,
-     "_link(code) -> tuple | None\n\nWhat _enter() was given, of a resume function, its prefix or "
+     "_link($module, code, /)\n--\n\nA tuple or None: what _enter() was given, of a resume "
+     "function, its prefix or "
      "a copy."},
     {"_splits", splits, METH_O,
-     "_splits(code) -> dict\n\nFor what is made of CODE; kept with it until a reset."},
+     "_splits($module, code, /)\n--\n\nA dict. For what is made of CODE; kept with it until a "
+     "reset."},
     {"_steps", steps, METH_VARARGS,
-     "_steps(code, first) -> [(begin, end, why, slots)]\n\nThe steps of CODE, if it is entered at "
+     "_steps($module, code, first, /)\n--\n\nA list of (begin, end, why, slots). The steps of "
+     "CODE, if it is entered at "
      "FIRST. The second half of an instruction has no end.\n"
      "WHY it belongs to others. What SLOTS may have, variables, then the stack; None: it is never "
      "reached."},
     {"_make", make, METH_VARARGS,
-     "_make(code, parts, moved, changes) -> code\n\nOf PARTS: a step of CODE by its number; ~ that "
+     "_make($module, code, parts, moved, changes, /)\n--\n\nCode of PARTS: a step of CODE by its "
+     "number; ~ that "
      "of one, or of none: what jumps there leads here; or a new\n"
      "step, (opcode, argument), and the number to which it jumps, and the unit whose place in the "
      "source it has. MOVED: where CODE's variables are then."},
     {"_leave", make_leave, METH_O,
-     "_leave(code)\n\nWhat a prefix calls, of its resume function's code."},
+     "_leave($module, code, /)\n--\n\nWhat a prefix calls, of its resume function's code."},
     {"_enter", make_enter, METH_VARARGS,
-     "_enter(origin, first, locals, depth, filled, itself)\n\nWhat a resume function calls: enum "
+     "_enter($module, origin, first, locals, depth, filled, itself, /)\n--\n\nWhat a resume "
+     "function calls: enum "
      "link."},
     {NULL, NULL, 0, NULL},
 };

@@ -560,24 +560,30 @@ static PyObject *set_plans(PyObject *module, PyObject *args)
 
 PyMethodDef bridge_methods[] = {
     {"_note", note, METH_VARARGS,
-     "_note(name, numbers, texts)\n\nA fact of src/facts.h, its members in their order, texts as "
+     "_note($module, name, numbers, texts, /)\n--\n\nA fact of src/facts.h, its members in their "
+     "order, texts as "
      "bytes."},
-    {"_note_loss", note_loss, METH_O, "_note_loss(text)\n\nSomething could not be recorded."},
+    {"_note_loss", note_loss, METH_O,
+     "_note_loss($module, text, /)\n--\n\nSomething could not be recorded."},
     {"_code_id", code_id, METH_O,
-     "_code_id(code) -> the trace's id of it + 1; 0: it is not recorded"},
+     "_code_id($module, code, /)\n--\n\nThe trace's id of it + 1; 0: it is not recorded."},
     {"_compiling", compiling, METH_NOARGS,
-     "_compiling() -> (compile, code)\n\nWhat this thread's callback compiles. None: nothing, or "
+     "_compiling($module, /)\n--\n\n(compile, code): what this thread's callback compiles. None: "
+     "nothing, or "
      "nothing that is recorded."},
     {"_values", kept, METH_NOARGS,
-     "_values() -> 'all', 'types' or 'off'\n\nWhat of the program's values may be noted."},
+     "_values($module, /)\n--\n\n'all', 'types' or 'off': what of the program's values may be "
+     "noted."},
     {"_around", around, METH_VARARGS,
-     "_around(before, theirs, after) -> function, also for a class\n\n"
-     "Calls token = before(...), result = theirs(...) and, if it did not raise, after(token, ...). "
+     "_around($module, before, theirs, after, /)\n--\n\n"
+     "A function, also for a class. It calls token = before(...), result = theirs(...) and, if it "
+     "did not raise, after(token, ...). "
      "Nobody sees ours."},
     {"_begin_settings", begin_settings, METH_NOARGS,
-     "_begin_settings()\n\nOf `dyntrace run --set`, if any."},
+     "_begin_settings($module, /)\n--\n\nOf `dyntrace run --set`, if any."},
     {"_set_plans", set_plans, METH_VARARGS,
-     "_set_plans(plan, limits)\n\nplan(code) -> None or (when, act[, watch]), limits(code) -> (per "
+     "_set_plans($module, plan, limits, /)\n--\n\nplan(code) -> None or (when, act[, watch]), "
+     "limits(code) -> (per "
      "code "
      "object, over its life) or None; either may be None."},
     {NULL, NULL, 0, NULL},

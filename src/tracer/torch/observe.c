@@ -793,9 +793,10 @@ static PyObject *entry_died(PyObject *self, PyObject *args)
 
 PyMethodDef observe_methods[] = {
     {"_observe", observe, METH_NOARGS,
-     "_observe() -> dict\n\nFunctions for torch._C._dynamo.eval_frame: hooks of ours see what "
+     "_observe($module, /)\n--\n\nA dict of functions for torch._C._dynamo.eval_frame: hooks of "
+     "ours see what "
      "torch's evaluator does."},
     {"_observe_death", entry_died, METH_VARARGS,
-     "_observe_death(compiled_code, reason)\n\nIts entry was invalidated."},
+     "_observe_death($module, compiled_code, reason, /)\n--\n\nIts entry was invalidated."},
     {NULL, NULL, 0, NULL},
 };

@@ -380,14 +380,15 @@ static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
     return shim_set_eval_frame(callback, &torch_front);
 }
 
-PyDoc_STRVAR(bridge_doc, "_torch_bridge(name[, value]) -> what it was\n\n"
-                         "What the shim calls or compares with: guards, begin, end, describe, "
-                         "tensor (see _torch.py); skip_recursively,\n"
-                         "limit_reached (torch 2.6's answers); range (torch's profiler range); "
-                         "while_tracing (it decides what CPython runs\n"
-                         "with tracing set); hooks, limits and torch 2.11's override, set by "
-                         "functions of torch._C._dynamo.eval_frame; and, to be\n"
-                         "observed, what that module has under the other names.");
+PyDoc_STRVAR(bridge_doc,
+             "_torch_bridge($module, name, /, *value)\n--\n\nReturn the value before.\n\n"
+             "What the shim calls or compares with: guards, begin, end, describe, "
+             "tensor (see _torch.py); skip_recursively,\n"
+             "limit_reached (torch 2.6's answers); range (torch's profiler range); "
+             "while_tracing (it decides what CPython runs\n"
+             "with tracing set); hooks, limits and torch 2.11's override, set by "
+             "functions of torch._C._dynamo.eval_frame; and, to be\n"
+             "observed, what that module has under the other names.");
 
 static PyObject *set_bridge(PyObject *module, PyObject *args)
 {
@@ -478,7 +479,8 @@ static PyObject *torch_attributes(PyObject *module, PyObject *ignored)
 
 static PyMethodDef torch_methods[] = {
     {"_torch_attributes", torch_attributes, METH_NOARGS,
-     "_torch_attributes() -> dict\n\nFunctions under the names of torch._C._dynamo.eval_frame; "
+     "_torch_attributes($module, /)\n--\n\nA dict of functions under the names of "
+     "torch._C._dynamo.eval_frame; "
      "_torch.py has the others."},
     {"_torch_bridge", set_bridge, METH_VARARGS, bridge_doc},
     {NULL, NULL, 0, NULL},
