@@ -16,58 +16,26 @@ import os
 import sys
 
 
-def _package(directory):
-    """The package dyntrace, for programs that use it; nothing of it is read before they do."""
-    import _frozen_importlib
-    import _thread
+def _spec(library):
+    """Where the package dyntrace is, as the import system has it; None: it cannot be seen."""
+    from _frozen_importlib_external import SourceFileLoader, spec_from_file_location
 
-    package = type(sys)("dyntrace")
-    package.__path__ = [directory]
-    package.__file__ = os.path.join(directory, "__init__.py")
-    # for python -m dyntrace
-    package.__spec__ = _frozen_importlib.ModuleSpec(
-        "dyntrace", None, origin=package.__file__, is_package=True
+    directory = os.path.join(library, "python", "dyntrace")
+    if not os.path.exists(directory):  # pip: they are one
+        directory = library
+    path = os.path.join(directory, "__init__.py")
+    if not os.path.exists(path):
+        return None
+    loader = SourceFileLoader("dyntrace", path)
+    return spec_from_file_location(
+        "dyntrace", path, loader=loader, submodule_search_locations=[directory]
     )
-    package.__spec__.submodule_search_locations.append(directory)
 
-    lock = _thread.RLock()
-    state = []
-    public = []
 
-    def read(path, scope):
-        with open(path, encoding="utf-8") as source:
-            exec(compile(source.read(), path, "exec"), scope)
-
-    def names():
-        if not public:
-            scope = {}
-            try:
-                read(os.path.join(directory, "_names.py"), scope)
-            except Exception:  # the process is another user's by now, or has another root
-                return []
-            public.extend((scope["ALL"], scope["MODULES"]))
-        return public
-
-    def load(name):
-        # Only for what is the package's: programs ask every module for all sorts of
-        # attributes while they walk sys.modules, which must not change then.
-        with lock:
-            known = names() if name == "__all__" or name[:2] != "__" else []
-            if name == "__all__" and known:
-                return known[0]
-            if any(name in some for some in known) and not state:
-                state.append("loading")  # an attribute that the package itself lacks ends here
-                read(package.__file__, package.__dict__)
-        if name in package.__dict__:
-            return package.__dict__[name]
-        if package.__getattr__ is not load and name[:2] != "__":
-            # The package's own: what it loads when it is asked for.
-            return package.__getattr__(name)
-        raise AttributeError("module 'dyntrace' has no attribute %r" % name)
-
-    package.__package__ = "dyntrace"
-    package.__getattr__ = load
-    return package
+def _finder_place():
+    """Before the finder of sys.path, so that ours is the package whatever the program installed."""
+    names = [getattr(finder, "__name__", "") for finder in sys.meta_path]
+    return names.index("PathFinder") if "PathFinder" in names else len(names)
 
 
 def _extension():
@@ -106,14 +74,15 @@ def _start(inject, session):
     """Record this process. None, or why that cannot be: see _start.__doc__ of the extension."""
     library, module = os.path.dirname(inject), _load(_extension())
     if module:
-        package = os.path.join(library, "python", "dyntrace")
-        package = _package(package if os.path.exists(package) else library)  # pip: they are one
+        spec, place = _spec(library), _finder_place()
         standard = os.path.dirname(os.__file__)
         # from here on calls of Python functions are recorded
         why = module._start(session, standard, inject)
         if why is None:
             sys.modules["_dyntrace"] = module
-            sys.modules["dyntrace"] = package
+            if spec:
+                module._package = spec
+                sys.meta_path.insert(place, module)  # it has a find_spec() for this one name
             module._begin_settings()
             return None
         sys.modules.pop("_dyntrace", None)

@@ -138,7 +138,7 @@ def test_own_sitecustomize(both, tmp_path, what):
 def test_own_usercustomize(both, python, tmp_path):
     site = tmp_path / "user" / "lib" / f"python{version_of(python)}" / "site-packages"
     site.mkdir(parents=True)
-    (site / "usercustomize.py").write_text("import sys; sys.customised = 'by the user'; print(sorted(set(sys.modules) - {'_dyntrace', 'dyntrace'}))")
+    (site / "usercustomize.py").write_text("import sys; sys.customised = 'by the user'; print(sorted(set(sys.modules) - {'_dyntrace'}))")
     (site / "sitecustomize.py").write_text("print('sitecustomize', __file__)")
     (site / "dotted.pth").write_text("import sys; print('pth', sys.argv)\n/nowhere\n")  # sys.path still has our entry here
     done = both([STATE], python, env=environment(PYTHONUSERBASE=tmp_path / "user", PYTHONNOUSERSITE=None))

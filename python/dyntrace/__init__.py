@@ -1,44 +1,79 @@
-"""dyntrace from inside a program: a frame evaluator that runs what your compiler returns, and
-graphs of array operations for it.
+"""dyntrace from inside a program: evaluate frames, compile functions, record what happens.
 
-Runs in: the traced process. The work is done in C (`_dyntrace`); this package gives it names.
-
-    dyntrace.eval_frame   set_eval_frame and what goes with it, as in torch._C._dynamo.eval_frame
-    dyntrace.types        what callbacks get and return
-    dyntrace.bytecode     questions about code objects
-    dyntrace.record       record("trace.db"): a context manager that records the process it runs in
-    dyntrace.guards       native guards
-    dyntrace.note         what a callback has to say of its compile
-    dyntrace.resume       functions split in two, where compiled code ends and Python goes on
-    dyntrace.graph        the graphs that dyntrace.compile makes
+    dyntrace.record       record("trace.db"): a context manager that records this process
+    dyntrace.compile      capture a function's array operations as graphs; also explain, disable,
+                          graph_break, register_array
+    dyntrace.reset        forget every cache entry
     dyntrace.config       recompile_limit, accumulated_recompile_limit
 
-    compile, explain, disable, graph_break, register_array: dyntrace.capture, loaded when one of
-    them is first asked for
+    dyntrace.eval_frame   set_eval_frame and what belongs to it, as in torch._C._dynamo.eval_frame
+    dyntrace.types        what callbacks get and return
+    dyntrace.guards       guards that are built in Python and checked in C
+    dyntrace.note         facts about a compile, for the trace
+    dyntrace.resume       split a function in two, where compiled code ends and Python goes on
+    dyntrace.graph        the graphs that dyntrace.compile makes
+    dyntrace.bytecode     questions about code objects
+
+`import dyntrace` alone is cheap: the C extension and the compiler are loaded at their first use.
+
+Runs in: the traced process.
 """
 
-import importlib
+from __future__ import annotations
+
 import sys
 
-from . import _names, _native, config
+from . import _native, config
 from .record import record
 
-__all__ = _names.ALL
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .capture import compile, disable, explain, graph_break, register_array
+
+    __version__: str
+
+# The public names: `import *`, dir(), the docs and the tests follow this list. Names that are not
+# defined below belong to dyntrace.capture.
+__all__ = [
+    "compile",
+    "config",
+    "disable",
+    "explain",
+    "graph_break",
+    "record",
+    "register_array",
+    "reset",
+]
+
+# The public modules that are loaded when they are first asked for.
+_MODULES = ("bytecode", "capture", "eval_frame", "graph", "guards", "note", "resume", "types")
 
 
-def reset():
+def reset() -> None:
     """Forget the cache entries and marks of every code object."""
     _native.native.reset()
-    if __name__ + ".capture" in sys.modules:
-        sys.modules[__name__ + ".capture"].reset_names()
+    capture = sys.modules.get(__name__ + ".capture")
+    if capture:
+        capture.reset_names()
 
 
-def __getattr__(name):
-    if name in _names.MODULES:  # these load the extension
-        return importlib.import_module("." + name, __name__)
-    if name not in _names.CAPTURE:
-        raise AttributeError("module %r has no attribute %r" % (__name__, name))
-    capture = importlib.import_module(".capture", __name__)
-    # Captured code reads them as it reads any module's.
-    globals().update({name: getattr(capture, name) for name in _names.CAPTURE})
-    return globals()[name]
+if not TYPE_CHECKING:  # else a type checker would accept any name
+
+    def __getattr__(name):
+        if name == "__version__":
+            return _native.native.__version__
+        if name not in _MODULES and name not in __all__:
+            raise AttributeError("module %r has no attribute %r" % (__name__, name))
+        import importlib
+
+        if name in _MODULES:
+            return importlib.import_module("." + name, __name__)
+        capture = importlib.import_module(".capture", __name__)
+        # Captured code reads these names as it reads any module's, so they must be attributes.
+        scope = globals()
+        scope.update({name: getattr(capture, name) for name in __all__ if name not in scope})
+        return scope[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES, "__version__"})

@@ -1,7 +1,7 @@
 """What a program can find out about its surroundings, printed. With and without a recorder it must be the same."""
 import sys
 
-MODULES = sorted(name for name in sys.modules if name not in ("_dyntrace", "dyntrace"))
+MODULES = sorted(name for name in sys.modules if name != "_dyntrace")
 IMPORTERS = sorted(sys.path_importer_cache)
 FRAMES = []
 frame = sys._getframe()
@@ -33,7 +33,8 @@ state = {
     "flags": repr(sys.flags),
     "site": [site.ENABLE_USER_SITE, site.USER_SITE, site.PREFIXES],
     "prefixes": [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.executable],
-    "hooks": list(map(repr, map(type, sys.path_hooks))) + list(map(repr, sys.meta_path)),
+    "hooks": list(map(repr, map(type, sys.path_hooks))) + [
+        repr(finder) for finder in sys.meta_path if getattr(finder, "__name__", "") != "_dyntrace"],
     "hooked": list(map(repr, (sys.gettrace(), sys.getprofile(), threading.gettrace(), threading.getprofile(),
                               sys.excepthook, sys.displayhook, sys.unraisablehook, sys.breakpointhook))),
     "recursion": [sys.getrecursionlimit(), len(inspect.stack()), inspect.stack()[0].function],
