@@ -133,7 +133,7 @@ EXTENSIONS :=
 BYTECODE :=
 SEEN :=
 UNFIT :=
-PACKAGE := $(wildcard python/dyntrace/*.py python/dyntrace/*.pyi)
+PACKAGE := $(wildcard python/dyntrace/*.py python/dyntrace/*.pyi) python/dyntrace/py.typed
 # Modules of the same package.
 CAPTURING := $(wildcard capture/python/*.py)
 # Each has a folder of its own: whoever puts the package's on PYTHONPATH must not get our sitecustomize, and an

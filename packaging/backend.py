@@ -179,7 +179,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None, 
         )
     tag = f"{interpreter()}-{interpreter()}-{where}"
     inject = "dyntrace/inject"
-    modules = [*Path("python/dyntrace").glob("*.py"), *Path("capture/python").glob("*.py")]
+    modules = [*Path("python/dyntrace").glob("*.py*"), Path("python/dyntrace/py.typed")]
+    modules += Path("capture/python").glob("*.py")
     sources = {f"dyntrace/{path.name}": path for path in sorted(modules)}
     sources |= {
         f"{inject}/sitecustomize.py": Path("python/sitecustomize.py"),

@@ -3,6 +3,8 @@
 Runs in: the traced process. capture/README.md has the rules. C watches a call and says what it saw (finish() has what that is);
 here that becomes a graph module, goes to the backend, and is told to the trace.
 """
+from __future__ import annotations
+
 import dis
 import functools
 import itertools
@@ -17,21 +19,37 @@ from ._native import native
 from .graph import GraphModule, row
 from .guards import _source as steps
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, ParamSpec, TypeVar, overload
+
+    _Function = TypeVar("_Function", bound=Callable[..., Any])
+    _Class = TypeVar("_Class", bound=type)
+    _P = ParamSpec("_P")
+    _Backend = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
+
 __all__ = ["Explanation", "GraphBreak", "backends", "compile", "disable", "explain", "graph_break", "register_array"]
 
-backends = {"eager": lambda module, example_inputs: module}
-"""By name: what takes a GraphModule and its example inputs, and returns what runs in its place."""
+backends: dict[str, _Backend] = {"eager": lambda module, example_inputs: module}
+"""Backends by name. Each takes a GraphModule and its example inputs, and returns a callable."""
 
 graph_break = native.graph_break
 _names = itertools.count()
 
 
 class GraphBreak(RuntimeError):
-    """With fullgraph=True: what could not be captured, and where."""
+    """Raised with fullgraph=True. The message says what could not be captured, and where."""
 
 
-def register_array(kind):
-    """Objects of the class KIND are arrays from now on: operations on them go into graphs. Returns KIND."""
+def register_array(kind: _Class) -> _Class:
+    """Treat objects of a class as arrays: from now on operations on them go into graphs.
+
+    Parameters
+    ----------
+    kind
+        The class. It is returned, so that this is a decorator.
+    """
     if not isinstance(kind, type):
         raise TypeError("register_array() takes a class, not %s" % _kind(kind))
     native._register_array(kind)
@@ -51,12 +69,60 @@ class Compiled(functools.partial):
         return "<%r, %s>" % (self.fn, "not compiled" if self.callback is None else "compiled")
 
 
-def compile(fn=None, *, backend="eager", dynamic=None, fullgraph=False):
-    """FN, its operations on arrays captured as graphs for BACKEND when it is first called, and again when a guard fails.
+if TYPE_CHECKING:
 
-    FN: a function, a method, or an object that can be called; without it, a decorator. BACKEND: "eager", which runs the
-    graph as it is, or backend(graph_module, example_inputs) -> callable. DYNAMIC: sizes are guarded as they are until they
-    change (None), never (True), always (False). FULLGRAPH: raise GraphBreak where a graph would break.
+    @overload
+    def compile(
+        fn: _Function,
+        *,
+        backend: str | _Backend = "eager",
+        dynamic: bool | None = None,
+        fullgraph: bool = False,
+    ) -> _Function: ...
+    @overload
+    def compile(
+        fn: None = None,
+        *,
+        backend: str | _Backend = "eager",
+        dynamic: bool | None = None,
+        fullgraph: bool = False,
+    ) -> Callable[[_Function], _Function]: ...
+
+
+def compile(
+    fn: Any = None,
+    *,
+    backend: str | _Backend = "eager",
+    dynamic: bool | None = None,
+    fullgraph: bool = False,
+) -> Any:
+    """Return a function that runs its operations on arrays as graphs of a backend.
+
+    The graphs are captured at the first call, and again when a guard fails.
+
+        @dyntrace.compile
+        def f(a, b):
+            return (a + b).sum()
+
+    Parameters
+    ----------
+    fn
+        A function, a method, or another object that can be called. Without it, compile() returns a
+        decorator.
+    backend
+        "eager", which runs the graph as it is; or backend(graph_module, example_inputs), which
+        returns a callable.
+    dynamic
+        Which sizes are guarded. None: each until it changes. True: none. False: all.
+    fullgraph
+        Raise GraphBreak where a graph would break.
+
+    Raises
+    ------
+    TypeError
+        fn cannot be called, or is a class; backend is neither a name nor a function.
+    ValueError
+        No backend has this name.
     """
     if fn is None:
         return functools.partial(compile, backend=backend, dynamic=dynamic, fullgraph=fullgraph)
@@ -67,14 +133,32 @@ def compile(fn=None, *, backend="eager", dynamic=None, fullgraph=False):
     return _wrapped(fn, native.Capture((functools.partial(finish, make, None, bool(fullgraph)), backend, dynamic, bool(fullgraph), False)), "compile")
 
 
-def disable(fn):
-    """FN, never captured, nor what it calls. A call of it from captured code breaks the graph."""
+def disable(fn: _Function) -> _Function:
+    """Return a function that is never captured, nor are its callees.
+
+    A call of it from captured code breaks the graph.
+    """
     return _wrapped(fn, None, "disable")
 
 
-def explain(fn, *, dynamic=None):
-    """explain(fn)(*args): call FN and return an Explanation of what was captured. What was captured before stays as it is."""
-    def explained(*args, **kwargs):
+def explain(
+    fn: Callable[_P, object], *, dynamic: bool | None = None
+) -> Callable[_P, Explanation]:
+    """Return a function that calls fn and returns an Explanation of the capture.
+
+        print(dyntrace.explain(f)(a, b))
+
+    Captures that were made before stay as they are.
+
+    Parameters
+    ----------
+    fn
+        As for compile().
+    dynamic
+        As for compile().
+    """
+
+    def explained(*args: _P.args, **kwargs: _P.kwargs) -> Explanation:
         explanation = Explanation()
         backend = lambda module, example_inputs: module  # one of its own: entries of others do not fit
         capture = native.Capture((functools.partial(finish, backend, explanation, False), backend, dynamic, False, False))
@@ -142,7 +226,7 @@ def finish(backend, explanation, fullgraph, record):
     return run, guards_of(record)
 
 
-def reset_names():
+def reset_names() -> None:
     global _names
     _names = itertools.count()
 
@@ -215,15 +299,28 @@ def _guard(guard):
 
 
 class Explanation:
-    """What a call had captured. str() has, of each capture, its graph, original and modified bytecode, and guards.
+    """The captures of one call.
 
-    `.graphs`, GraphModules; `.breaks`, (kind, reason, line, stack) of each; `.graph_count`, `.graph_break_count`, `.op_count`; `.result`, of the call.
+    str() gives for each capture its graph, original and modified bytecode, and guards.
+
+    Attributes
+    ----------
+    graphs
+        A list of GraphModules.
+    breaks
+        (kind, reason, line, stack) of each graph break.
+    result
+        What the call returned.
     """
 
-    def __init__(self):
-        self.captures, self.graphs, self.breaks, self.result = [], [], [], None
+    def __init__(self) -> None:
+        self.captures: list[tuple[Any, ...]] = []
+        self.graphs: list[GraphModule] = []
+        self.breaks: list[tuple[str, str, int | None, Any]] = []
+        self.result: Any = None
 
-    def add(self, record, module):
+    def add(self, record: dict[str, Any], module: GraphModule | None) -> None:
+        """Add a capture: what C recorded, and its graph."""
         self.captures.append((record["code"], module, record["modified"], record["guards"], record["break"]))
         if module:
             self.graphs.append(module)
@@ -231,14 +328,22 @@ class Explanation:
             kind, reason, offset, line, stack = record["break"]
             self.breaks.append((kind, reason, line, stack))
 
-    graph_count = property(lambda self: len(self.graphs))
-    graph_break_count = property(lambda self: len(self.breaks))
+    @property
+    def graph_count(self) -> int:
+        """How many graphs were captured."""
+        return len(self.graphs)
 
     @property
-    def op_count(self):
+    def graph_break_count(self) -> int:
+        """How often a graph broke."""
+        return len(self.breaks)
+
+    @property
+    def op_count(self) -> int:
+        """How many operations the graphs have."""
         return sum(node.op.startswith("call") for module in self.graphs for node in module.graph.nodes)
 
-    def __str__(self):
+    def __str__(self) -> str:
         texts = []
         for code, module, modified, guards, broken in self.captures:
             if module:
@@ -251,5 +356,5 @@ class Explanation:
             texts.append("GUARDS:\n%s\n" % "\n".join(dict.fromkeys(map(_guard, guards))))
         return "\n".join(texts)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "<%d graphs, %d breaks, %d operations>" % (self.graph_count, self.graph_break_count, self.op_count)

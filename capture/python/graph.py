@@ -11,6 +11,8 @@ Runs in: the traced process. Names of things and of nodes are those of torch.fx.
 The nodes are written as the source of one function, module.code, which Python compiles: running a graph costs what its operations
 cost, and making it takes time and memory in proportion to them. A value is let go of after its last use.
 """
+from __future__ import annotations
+
 import builtins
 import functools
 import keyword
@@ -21,18 +23,39 @@ import types
 
 from ._framed import Frame, Framed, Statement
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
 __all__ = ["Graph", "GraphModule", "Node"]
 
 
 class Node:
-    """One step of a graph."""
+    """One step of a graph, as torch.fx has it.
+
+    Parameters
+    ----------
+    op
+        "placeholder", "call_function", "call_method", "get_attr" or "output".
+    name
+        The name of its value.
+    target
+        The function, the method's name, or the input's name.
+    args
+        Positional arguments: values, nodes, or containers of them.
+    kwargs
+        Arguments by name.
+    """
 
     __slots__ = "op", "name", "target", "args", "kwargs"
 
-    def __init__(self, op, name, target, args, kwargs):
+    def __init__(
+        self, op: str, name: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         self.op, self.name, self.target, self.args, self.kwargs = op, name, target, args, kwargs
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return self.name if isinstance(self.name, str) else "<node at %#x>" % id(self)
 
 
@@ -220,19 +243,26 @@ def _write(nodes):
 # ---- graphs ----------------------------------------------------------------
 
 class Graph:
-    """What was seen of a function, in the order in which it ran. `.nodes`: a list."""
+    """The operations of a function in the order in which they ran.
 
-    def __init__(self, nodes):
+    Parameters
+    ----------
+    nodes
+        The nodes; the attribute `nodes` is a list of them.
+    """
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
         self.nodes = list(nodes)
 
-    def print_tabular(self):
+    def print_tabular(self) -> None:
+        """Print a table of the nodes."""
         print(self.table())
 
-    def table(self):
-        """The text that print_tabular() prints."""
+    def table(self) -> str:
+        """Return the text that print_tabular() prints."""
         return table(map(row, self.nodes))
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "\n".join("%%%s = %s[target=%s](args = %s, kwargs = %s)" % (name, op, *rest) for op, name, *rest in map(row, self.nodes))
 
 
@@ -264,14 +294,25 @@ def _globals_like(name):
 
 
 class GraphModule:
-    """A graph that runs: module(*inputs) is the tuple of its outputs.
+    """A graph that runs: module(*inputs) returns the tuple of its outputs.
 
-    `.graph`, `.name` ("__compiled_fn_0"), `.code` (Python source), `.scope` (what its names stand for), `.forward` (the function of that source).
+    Attributes
+    ----------
+    graph
+        The Graph.
+    name
+        "__compiled_fn_0", for example.
+    code
+        Its Python source.
+    scope
+        The globals of that source, by name.
+    forward
+        The function of that source.
     """
 
     _count = 0
 
-    def __init__(self, nodes, name="graph", places=None):
+    def __init__(self, nodes: Iterable[Node], name: str = "graph", places: Any = None) -> None:
         self.graph, self.name, self._places = Graph(nodes), name, places
         self._own = self.framed = None
         written, self._result, source = _write(self.graph.nodes)
@@ -283,13 +324,14 @@ class GraphModule:
         GraphModule._count += 1
         self.file = "<eval_with_key>.%d" % GraphModule._count
 
-    def statements(self, frames):
+    def statements(self, frames: Callable[[int], Any]) -> list[Any]:
         """The lines of the function but the last. FRAMES(number) says where a node was made."""
         return [Statement(text, number, frames(number), node.name, uses)
                 for number, (text, node, uses) in enumerate(_write(self.graph.nodes)[0])]
 
     @functools.cached_property
-    def forward(self):
+    def forward(self) -> Callable[..., tuple[Any, ...]]:
+        """The function of the source, which is compiled at its first use."""
         scope = dict(self.scope)
         if self._places:
             self._own = self._framed(scope)
@@ -320,17 +362,18 @@ class GraphModule:
                              {node.name for node in kept}, scope, names, _globals_like(module))
         return self.framed.function
 
-    def is_as_written(self, run):
+    def is_as_written(self, run: object) -> bool:
         """Is RUN this graph, which nobody has given another function?"""
         forward = self.__dict__.get("forward")
         own = forward is self._own
         return own and (run is self or (forward is not None and run is forward))
 
-    def __call__(self, *inputs):
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         return self.forward(*inputs)
 
-    def print_tabular(self):
+    def print_tabular(self) -> None:
+        """Print a table of the nodes."""
         self.graph.print_tabular()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "GraphModule(%s, %d nodes)" % (self.name, len(self.graph.nodes))

@@ -23,6 +23,8 @@ and indices in a guard's source are: L['d']['abc'] becomes L['d'][<str>]. _torch
 same for torch's.
 """
 
+from __future__ import annotations
+
 import itertools
 import sys
 import types
@@ -631,16 +633,16 @@ class Leaf:
 
 
 class Tree(native.GuardTree):
-    """What GuardTree of guards.py says of its guards."""
+    """The part of GuardTree (guards.py) that describes its guards."""
 
     __slots__ = ("_leaves",)
 
-    def guards(self):
-        """[(kind, source, expression)], by ordinal."""
+    def guards(self) -> list[tuple[str, str, str]]:
+        """Return (kind, source, expression) of each guard, by its number."""
         return self._rows(ALL)
 
-    def explain(self, f_locals):
-        """[(ordinal, expected, actual)]: every guard that does not hold. Moves nothing."""
+    def explain(self, f_locals: dict[str, object]) -> list[tuple[int, str, str]]:
+        """Return (number, expected, actual) of every guard that does not hold; order() stays."""
         return [found[:3] for found in self._why(self._explain(f_locals), ALL)]
 
     # src/tracer/guards/check.c calls these.

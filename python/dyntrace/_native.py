@@ -1,37 +1,47 @@
-"""Finds the C extension: the one that `dyntrace run` has loaded, one that lies in this package's
-folder (pip) or beside it.
+"""Finds the C extension: the one that `dyntrace run` has loaded, or the one in this package's folder
+(pip) or beside it.
 
-    from ._native import native         loads it; `import dyntrace` alone does not: a plugin of
-                                        pytest's costs those nothing who have no use for it
+    from ._native import native    loads it
+
+`import dyntrace` alone does not load it: a plugin of pytest costs nothing where nobody uses it.
 
 Runs in: the traced process.
 """
 
-import importlib.machinery
-import importlib.util
+from __future__ import annotations
+
 import os
 import sys
+
+__all__ = ["native", "remedy"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import _dyntrace
+
+    native = _dyntrace
 
 _package = os.path.realpath(os.path.dirname(__file__))  # Debian's Python finds a link to it
 _library = os.path.dirname(os.path.dirname(_package))
 _built = not os.path.isdir(os.path.join(_package, "inject"))  # by make, not by pip
 
 
-def remedy():
-    """How what this installation lacks is had: src/cmd/run/program.c says it, too."""
+def remedy() -> str:
+    """How to mend this installation. src/cmd/run/program.c prints the same words."""
     if _library == "/usr/lib/dyntrace":
         return "apt install --reinstall dyntrace python3-dyntrace"
-    return (
-        "build it with `make PYTHONS=%s`" if _built else "reinstall it with `%s -m pip`"
-    ) % sys.executable
+    words = "build it with `make PYTHONS=%s`" if _built else "reinstall it with `%s -m pip`"
+    return words % sys.executable
 
 
 def _load():
     if "_dyntrace" in sys.modules:
         return sys.modules["_dyntrace"]
-    path = os.path.join(
-        _library if _built else _package, "_dyntrace" + importlib.machinery.EXTENSION_SUFFIXES[0]
-    )
+    import importlib.machinery
+    import importlib.util
+
+    name = "_dyntrace" + importlib.machinery.EXTENSION_SUFFIXES[0]
+    path = os.path.join(_library if _built else _package, name)
     if not os.path.exists(path):
         raise ImportError("dyntrace has no extension for this Python (%s): %s" % (path, remedy()))
     loader = importlib.machinery.ExtensionFileLoader("_dyntrace", path)
@@ -42,7 +52,9 @@ def _load():
     return module
 
 
-def __getattr__(name):
-    if name != "native":
-        raise AttributeError("module %r has no attribute %r" % (__name__, name))
-    return globals().setdefault("native", _load())
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name != "native":
+            raise AttributeError("module %r has no attribute %r" % (__name__, name))
+        return globals().setdefault("native", _load())

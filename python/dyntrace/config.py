@@ -3,23 +3,36 @@
     dyntrace.config.recompile_limit = 16              valid entries of one code object
     dyntrace.config.accumulated_recompile_limit = 512 entries ever made for one code object
 
-A call that would need one more runs as it is. Runs in: the traced process.
+A call that would need one more entry runs as plain Python.
+
+Runs in: the traced process.
 """
+
+from __future__ import annotations
 
 import sys
 import types
 
 from . import _native
 
+__all__ = ["accumulated_recompile_limit", "recompile_limit"]
+
+recompile_limit: int
+accumulated_recompile_limit: int
+
 
 class _Config(types.ModuleType):
     def __setattr__(self, name, value):
-        if not isinstance(getattr(type(self), name, None), property) and not name.startswith("__"):
+        is_setting = isinstance(getattr(type(self), name, None), property)
+        if not is_setting and not name.startswith("__"):
             raise AttributeError(
                 "dyntrace.config has no setting %r: recompile_limit, accumulated_recompile_limit"
                 % name
             )
         super().__setattr__(name, value)
+
+    def __dir__(self):
+        return sorted({*vars(self), *__all__})
 
     @property
     def recompile_limit(self):

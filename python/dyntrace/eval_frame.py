@@ -1,11 +1,32 @@
 """The frame evaluator's switches, named and ordered as in torch._C._dynamo.eval_frame.
 
-Runs in: the traced process. docs/shim.md tells the rules.
+docs/shim.md has the rules.
+
+Runs in: the traced process.
 """
+
+from __future__ import annotations
 
 from ._native import native as _native
 from .types import FrameAction as _FrameAction
 from .types import FrameExecStrategy as _FrameExecStrategy
+
+# Names that begin with an underscore are public here where they are torch's.
+__all__ = [
+    "_CacheEntry",
+    "_FrameAction",
+    "_FrameExecStrategy",
+    "_PyInterpreterFrame",
+    "_debug_get_cache_entry_list",
+    "get_eval_frame_callback",
+    "reset_code",
+    "set_code_exec_strategy",
+    "set_eval_frame",
+    "set_guard_error_hook",
+    "set_guard_fail_hook",
+    "skip_code",
+    "unsupported",
+]
 
 _CacheEntry = _native.CacheEntry
 _PyInterpreterFrame = _native.DynamoFrameType

@@ -27,11 +27,18 @@ Objects that a guard names (ID_MATCH, FUNCTION_MATCH, the classes of TYPE_MATCH 
 invalidated at once.
 """
 
+from __future__ import annotations
+
 import sys as _sys
 from functools import partial as _partial
 from operator import index as _index
 
 from . import _guard_words as _words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
 
 __all__ = [
     "L",
@@ -89,23 +96,23 @@ class Source:
     __iter__ = None  # endless, by __getitem__
     __contains__ = None
 
-    def __init__(self, path):
+    def __init__(self, path: tuple[Any, ...]) -> None:
         self.__path = path
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Source:
         return attribute(self, name)
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: object) -> Source:
         text = _key_text(key)
         return Source(self.__path + (("[", key, "%s[%s]" % (self.__path[-1][2], text)),))
 
-    def __call__(self):
+    def __call__(self) -> Source:
         return Source(self.__path + (("(", None, "%s()" % self.__path[-1][2]),))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return self.__path[-1][2]
 
-    def __reduce__(self):
+    def __reduce__(self) -> str:
         raise TypeError("a source cannot be pickled or copied")
 
 
@@ -120,8 +127,8 @@ def _key_text(key, most=80):
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def attribute(source, name):
-    """The source `source.name`, for any name."""
+def attribute(source: Source, name: str) -> Source:
+    """Return the source `source.name`, for any name."""
     if type(name) is not str:
         raise TypeError("an attribute's name must be a str, not %s" % type(name).__name__)
     return Source(_source(source) + ((".", name, "%s.%s" % (_source(source)[-1][2], name)),))
@@ -205,17 +212,23 @@ def _bare(path):
 _states = {}
 
 
-def register_global_state(name, read):
-    """From now on global_state(NAME) is what READ() returns: grad mode, a device, a flag of the
-    library.
+def register_global_state(name: str, read: Callable[[], object]) -> None:
+    """Make a state of the program, such as grad mode or a device, a source for guards.
+
+    Parameters
+    ----------
+    name
+        The name for global_state() and GLOBAL_STATE().
+    read
+        read() returns the state as it is now.
     """
     if not callable(read):
         raise TypeError("register_global_state: expected a callable, got %s" % type(read).__name__)
     _states[str(name)] = read
 
 
-def global_state(name):
-    """The source of a registered state."""
+def global_state(name: str) -> Source:
+    """Return the source of a state that register_global_state() has made."""
     if name not in _states:
         raise KeyError(
             "no global state called %r: register_global_state(name, read) makes one" % (name,)
@@ -236,17 +249,24 @@ class Guard:
 
     __slots__ = ("kind", "sources", "value", "arguments")
 
-    def __init__(self, kind, sources, value=_EXAMPLE, arguments=lambda value: (value,)):
+    def __init__(
+        self,
+        kind: str,
+        sources: Iterable[Source],
+        value: Any = _EXAMPLE,
+        arguments: Callable[[Any], tuple[Any, ...]] = lambda value: (value,),
+    ) -> None:
         self.kind = kind
         self.sources = tuple(map(_source, sources))
         self.value = value
         self.arguments = arguments
 
     @property
-    def source(self):
+    def source(self) -> str:
+        """The sources as text, separated by commas."""
         return ", ".join(path[-1][2] for path in self.sources)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "%s(%s)" % (self.kind, self.source)
 
     def _leaf(self, ordinal, example, globals):
@@ -283,43 +303,47 @@ def _expected(kind, what, value, type):
     return value
 
 
-def TYPE_MATCH(source, type=_EXAMPLE):
-    """type(source) is TYPE, no subclass."""
+def TYPE_MATCH(source: Source, type: Any = _EXAMPLE) -> Guard:
+    """type(source) is this type, no subclass."""
     if type is _EXAMPLE:
         return Guard("TYPE_MATCH", [source], type, lambda value: (_type_of(value),))
     return Guard("TYPE_MATCH", [source], type)
 
 
-def ID_MATCH(source, value=_EXAMPLE):
+def ID_MATCH(source: Source, value: Any = _EXAMPLE) -> Guard:
     """The source is this very object."""
     return Guard("ID_MATCH", [source], value)
 
 
-def EQUALS_MATCH(source, value=_EXAMPLE):
-    """The source has VALUE's type and equals it; so do the items of tuples and lists. All nans are
+def EQUALS_MATCH(source: Source, value: Any = _EXAMPLE) -> Guard:
+    """The source has the value's type and equals it; so do the items of tuples and lists. All nans are
     equal.
     """
     return Guard("EQUALS_MATCH", [source], value, lambda value: (_frozen(value),))
 
 
-def NONE_MATCH(source):
+def NONE_MATCH(source: Source) -> Guard:
+    """The source is None."""
     return Guard("NONE_MATCH", [source], None)
 
 
-def NOT_NONE(source):
+def NOT_NONE(source: Source) -> Guard:
+    """The source is not None."""
     return Guard("NOT_NONE", [source], None)
 
 
-def TRUE_MATCH(source):
+def TRUE_MATCH(source: Source) -> Guard:
+    """The source is True."""
     return Guard("TRUE_MATCH", [source], True)
 
 
-def FALSE_MATCH(source):
+def FALSE_MATCH(source: Source) -> Guard:
+    """The source is False."""
     return Guard("FALSE_MATCH", [source], False)
 
 
-def CONSTANT_MATCH(source, value):
-    """NONE_MATCH, TRUE_MATCH, FALSE_MATCH or EQUALS_MATCH, by VALUE."""
+def CONSTANT_MATCH(source: Source, value: object) -> Guard:
+    """NONE_MATCH, TRUE_MATCH, FALSE_MATCH or EQUALS_MATCH, depending on the value."""
     if value is None:
         return NONE_MATCH(source)
     if value is True:
@@ -327,11 +351,13 @@ def CONSTANT_MATCH(source, value):
     return FALSE_MATCH(source) if value is False else EQUALS_MATCH(source, value)
 
 
-def HASATTR(source, name):
+def HASATTR(source: Source, name: str) -> Guard:
+    """The source has an attribute of this name."""
     return Guard("HASATTR", [source], name)
 
 
-def NO_HASATTR(source, name):
+def NO_HASATTR(source: Source, name: str) -> Guard:
+    """The source has no attribute of this name."""
     return Guard("NO_HASATTR", [source], name)
 
 
@@ -341,48 +367,50 @@ def _length(kind, source, length):
     return Guard(kind, [source], length)
 
 
-def DICT_LENGTH(source, length=_EXAMPLE):
+def DICT_LENGTH(source: Source, length: Any = _EXAMPLE) -> Guard:
     """A dict of so many items."""
     return _length("DICT_LENGTH", source, length)
 
 
-def LIST_LENGTH(source, length=_EXAMPLE):
+def LIST_LENGTH(source: Source, length: Any = _EXAMPLE) -> Guard:
     """A list of so many items."""
     return _length("LIST_LENGTH", source, length)
 
 
-def TUPLE_LENGTH(source, length=_EXAMPLE):
+def TUPLE_LENGTH(source: Source, length: Any = _EXAMPLE) -> Guard:
     """A tuple of so many items."""
     return _length("TUPLE_LENGTH", source, length)
 
 
-def SEQUENCE_LENGTH(source, length=_EXAMPLE):
+def SEQUENCE_LENGTH(source: Source, length: Any = _EXAMPLE) -> Guard:
     """Anything with this len()."""
     return _length("SEQUENCE_LENGTH", source, length)
 
 
-def DICT_KEYS(source, keys=_EXAMPLE):
+def DICT_KEYS(source: Source, keys: Any = _EXAMPLE) -> Guard:
     """A dict with these keys and no others, in any order."""
     return Guard("DICT_KEYS", [source], keys, lambda value: (tuple(dict.fromkeys(value)),))
 
 
-def DICT_CONTAINS(source, key):
+def DICT_CONTAINS(source: Source, key: object) -> Guard:
+    """A dict that has this key."""
     return Guard("DICT_CONTAINS", [source], key)
 
 
-def DICT_NOT_CONTAINS(source, key):
+def DICT_NOT_CONTAINS(source: Source, key: object) -> Guard:
+    """A dict that does not have this key."""
     return Guard("DICT_NOT_CONTAINS", [source], key)
 
 
-def FUNCTION_MATCH(source, function=_EXAMPLE):
+def FUNCTION_MATCH(source: Source, function: Any = _EXAMPLE) -> Guard:
     """This very function, class or callable. Of a bound method: the same function of the same
     object.
     """
     return Guard("FUNCTION_MATCH", [source], function)
 
 
-def CLOSURE_MATCH(source, function=_EXAMPLE):
-    """A function made by the same def or lambda: it shares FUNCTION's code object."""
+def CLOSURE_MATCH(source: Source, function: Any = _EXAMPLE) -> Guard:
+    """A function made by the same def or lambda: it shares the function's code object."""
     return Guard(
         "CLOSURE_MATCH",
         [source],
@@ -393,12 +421,12 @@ def CLOSURE_MATCH(source, function=_EXAMPLE):
     )
 
 
-def BUILTIN_MATCH(source, function=_EXAMPLE):
+def BUILTIN_MATCH(source: Source, function: Any = _EXAMPLE) -> Guard:
     """This very builtin. Of a builtin's method, [].append: the same method of the same object."""
     return Guard("BUILTIN_MATCH", [source], function)
 
 
-def MODULE_MATCH(source, module=_EXAMPLE):
+def MODULE_MATCH(source: Source, module: Any = _EXAMPLE) -> Guard:
     """This very module."""
     return Guard(
         "MODULE_MATCH",
@@ -408,26 +436,39 @@ def MODULE_MATCH(source, module=_EXAMPLE):
     )
 
 
-def WEAKREF_ALIVE(source, referent=_EXAMPLE):
+def WEAKREF_ALIVE(source: Source, referent: Any = _EXAMPLE) -> Guard:
     """The source is a weak reference that is alive, or what calling one gives, not None.
 
-    REFERENT is what it refers to now; its death invalidates.
+    referent is the object that it refers to now; the object's death invalidates the entry.
     """
     return Guard("WEAKREF_ALIVE", [source], referent)
 
 
-def GLOBAL_STATE(name, value=_EXAMPLE):
+def GLOBAL_STATE(name: str, value: Any = _EXAMPLE) -> Guard:
     """A registered state has this value; the one it has when the tree is built, if left out."""
     return Guard("GLOBAL_STATE", [global_state(name)], value, lambda value: (_frozen(value),))
 
 
-def TENSOR_MATCH(source, dynamic_sizes=None, dynamic_strides=None, *, value=_EXAMPLE):
-    """Class, dtype, device, requires_grad, dispatch key, ndim, sizes and strides are VALUE's.
+def TENSOR_MATCH(
+    source: Source,
+    dynamic_sizes: Sequence[int] | bool | None = None,
+    dynamic_strides: Sequence[int] | bool | None = None,
+    *,
+    value: Any = _EXAMPLE,
+) -> Guard:
+    """Class, dtype, device, requires_grad, dispatch key, ndim, sizes and strides are the value's.
 
-    DYNAMIC_SIZES and DYNAMIC_STRIDES name dimensions that may be anything: a list of indices, or
-    True for all. With DYNAMIC_STRIDES left out those that depend on a dynamic size are dynamic.
-    VALUE is a torch.Tensor, a numpy.ndarray, or anything with dtype and shape or with the buffer
-    protocol.
+    Parameters
+    ----------
+    source
+        Where the tensor is.
+    dynamic_sizes
+        The dimensions that may have any size: a list of indices, or True for all.
+    dynamic_strides
+        The same for strides. Default: those that depend on a dynamic size.
+    value
+        A torch.Tensor, a numpy.ndarray, or anything with dtype and shape or with the buffer
+        protocol.
     """
     return Guard(
         "TENSOR_MATCH",
@@ -564,8 +605,8 @@ def _torch_check(value, wanted):
     return _partial(_words.same_tensor, wanted)
 
 
-def SHAPE_EQUAL(source, *others):
-    """All these integers are equal; an OTHER may be a number."""
+def SHAPE_EQUAL(source: Source, *others: Source | int) -> Guard:
+    """All these integers are equal: sources, or one source and a number."""
     numbers = [other for other in others if isinstance(other, int)]
     if len(numbers) == 1 and len(others) == 1:
         return SHAPE_BOUND(source, numbers[0], numbers[0])
@@ -574,26 +615,34 @@ def SHAPE_EQUAL(source, *others):
     return Guard("SHAPE_EQUAL", [source, *others], None, _nothing)
 
 
-def SHAPE_BOUND(source, low=None, high=None):
+def SHAPE_BOUND(source: Source, low: int | None = None, high: int | None = None) -> Guard:
     """low <= source <= high; None is no bound."""
     if low is None and high is None:
         raise TypeError("SHAPE_BOUND: give a bound, low or high")
     return Guard("SHAPE_BOUND", [source], None, lambda value: (low, high))
 
 
-def SHAPE_DIVISIBLE(source, by):
+def SHAPE_DIVISIBLE(source: Source, by: int) -> Guard:
     """source % by == 0."""
     return Guard("SHAPE_DIVISIBLE", [source], by)
 
 
-def NO_ALIASING(sources):
+def NO_ALIASING(sources: Iterable[Source]) -> Guard:
     """No two of the sources are the same object."""
     return Guard("NO_ALIASING", list(sources), None, _nothing)
 
 
-def LAMBDA(check, expression=None, *sources):
-    """check(*values of the sources) returns True. Without sources it gets the call's variables as a
-    dict.
+def LAMBDA(check: Callable[..., object], expression: str | None = None, *sources: Source) -> Guard:
+    """A function of yours returns True.
+
+    Parameters
+    ----------
+    check
+        check(*values of the sources); without sources it gets the call's variables as a dict.
+    expression
+        What it checks, in words. Default: its name.
+    *sources
+        Where the values are.
     """
     if not callable(check):
         raise TypeError("LAMBDA: expected a callable, got %s" % type(check).__name__)
@@ -608,15 +657,28 @@ def LAMBDA(check, expression=None, *sources):
 class GuardTree(_words.Tree):
     """Guards that must all hold: GuardedCode(code, GuardTree([...])).
 
-    EXAMPLE, variables by name, gives the values that guards were not given. G is read from the
-    frame that is about to run; from GLOBALS when check() is called with a dict. Guards have
-    numbers, 0, 1, ..., in the order given. They are tried source by source; one that fails moves
-    forward, so order() changes, their numbers do not.
+    Guards have numbers, 0, 1, ..., in the order given. They are tried source by source. One that
+    fails moves forward, so order() changes; the numbers do not.
+
+    Parameters
+    ----------
+    guards
+        What the functions of this module return.
+    globals
+        Globals for check() when it is called with a dict. Otherwise G is read from the frame that
+        is about to run.
+    example
+        Variables by name: the values for guards that were given none.
     """
 
     __slots__ = ()
 
-    def __new__(cls, guards, globals=None, example=None):
+    def __new__(
+        cls,
+        guards: Iterable[Guard],
+        globals: dict[str, Any] | None = None,
+        example: Mapping[str, Any] | None = None,
+    ) -> GuardTree:
         leaves = []
         for guard in guards:
             if not isinstance(guard, Guard):
@@ -626,7 +688,7 @@ class GuardTree(_words.Tree):
         tree._leaves = tuple(leaf for leaf, _ in leaves)
         return tree
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = [
             "\n  %d %s: %s" % (number, kind, text)
             for number, (kind, _, text) in enumerate(self.guards())

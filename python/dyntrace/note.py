@@ -1,10 +1,12 @@
-"""What a compile of yours did, for the trace: its graphs, graph breaks, texts, phases and inputs.
+"""Facts about a compile of yours, for the trace: graphs, graph breaks, texts, phases and inputs.
 
-A callback of dyntrace.eval_frame calls these while it compiles, on its own thread. They are rows of
-that compile, the same as those of torch's compiles, so that `report`, `why`, `show`, `check` and
-the TUI tell them. Where nothing is recorded, or no compile is asked for, they do nothing. None of
-them raises but for an argument of a wrong type.
+A callback of dyntrace.eval_frame calls these functions while it compiles, on its own thread. The
+facts become rows of that compile, as those of torch's compiles do, so that `report`, `why`, `show`,
+`check` and the TUI print them. The functions do nothing where nothing is recorded, and outside of a
+compile. They raise TypeError for an argument of a wrong type, and nothing else.
 """
+
+from __future__ import annotations
 
 import contextlib
 import time
@@ -12,6 +14,13 @@ import types
 
 from . import _notes as notes
 from ._native import native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from .resume import Split
 
 __all__ = ["graph", "graph_break", "input", "listing", "phase"]
 
@@ -38,9 +47,15 @@ def _word(value):
     return repr(value)
 
 
-def graph(name, nodes):
-    """A graph that the compile made. NODES: of each node (op, name, target, args, kwargs), or an
-    object with these attributes.
+def graph(name: str, nodes: Iterable[Any]) -> None:
+    """Note a graph that the compile made.
+
+    Parameters
+    ----------
+    name
+        What it is called: "__compiled_fn_0".
+    nodes
+        For each node (op, name, target, args, kwargs), or an object with these attributes.
     """
     _text(name, "name")
     compiling = native._compiling()
@@ -58,12 +73,28 @@ def graph(name, nodes):
         notes.graph(compiling[0], name, [tuple(map(_word, node)) for node in members])
 
 
-def graph_break(reason, line=None, offset=None, hint=None, resume=None):
-    """Where the code that is compiled leaves the graph, and why.
+def graph_break(
+    reason: str,
+    line: int | None = None,
+    offset: int | None = None,
+    hint: str | None = None,
+    resume: types.FunctionType | types.CodeType | Split | None = None,
+) -> None:
+    """Note where the code that is being compiled leaves the graph, and why.
 
-    REASON in words; HINT says what to do about it. OFFSET, in bytes, is that of the instruction in
-    the code, LINE its line, which OFFSET gives as well. RESUME goes on from there: a function, its
-    code, or what dyntrace.resume.split() returned.
+    Parameters
+    ----------
+    reason
+        Why, in words.
+    line
+        The line of the instruction. Default: the line at the offset.
+    offset
+        Where in the code the instruction is, in bytes.
+    hint
+        How to avoid the break, in words.
+    resume
+        The code that goes on from there: a function, its code, or what dyntrace.resume.split()
+        returned.
     """
     _text(reason, "reason")
     if hint is not None:
@@ -98,19 +129,32 @@ def graph_break(reason, line=None, offset=None, hint=None, resume=None):
     )
 
 
-def listing(kind, text):
-    """A text that the compile made or read: KIND is your word for it, such as
-    "modified_bytecode".
+def listing(kind: str, text: str) -> None:
+    """Note a text that the compile made or read.
+
+    Parameters
+    ----------
+    kind
+        Your word for it, such as "modified_bytecode".
+    text
+        The text.
     """
-    _text(kind, "kind"), _text(text, "text")
+    _text(kind, "kind")
+    _text(text, "text")
     compiling = native._compiling()
     if compiling:
         notes.listing(compiling[0], kind, text)
 
 
 @contextlib.contextmanager
-def phase(name):
-    """with phase("lowering"): the time that this part of the compile takes."""
+def phase(name: str) -> Iterator[None]:
+    """Note how long a part of the compile takes: `with phase("lowering"):`.
+
+    Parameters
+    ----------
+    name
+        Your word for the part.
+    """
     _text(name, "name")
     compiling = native._compiling()
     start = time.time_ns()
@@ -121,11 +165,18 @@ def phase(name):
             notes.phase(compiling[0], name, start, time.time_ns(), "")
 
 
-def input(name, text):
-    """What the compile took for an input: "x", "float32[4, 3]". Not recorded under --values types
-    and off.
+def input(name: str, text: str) -> None:
+    """Note an input of the compile. `--values types` and `off` leave it out.
+
+    Parameters
+    ----------
+    name
+        Its name: "x".
+    text
+        Its description: "float32[4, 3]".
     """
-    _text(name, "name"), _text(text, "text")
+    _text(name, "name")
+    _text(text, "text")
     compiling = native._compiling()
     if compiling and native._values() == "all":
         notes.listing(compiling[0], "input " + name, text)

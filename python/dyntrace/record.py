@@ -4,13 +4,19 @@ Runs in: the traced process. The trace is written by another one, `dyntrace coll
 module starts.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
-import shutil
-import subprocess
-import warnings
 
-from . import _native
+from . import _native  # this and no more: `import dyntrace` is cheap
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Literal
+
+__all__ = ["record"]
 
 _said = False  # that a record() has joined another recording
 
@@ -29,7 +35,10 @@ def _program():
     ):  # the last: pip install --target
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return os.path.abspath(path)
-    if not (path := shutil.which("dyntrace")):
+    import shutil
+
+    path = shutil.which("dyntrace")
+    if not path:
         raise RuntimeError(
             "the program `dyntrace` is neither beside this package nor on PATH: " + _native.remedy()
         )
@@ -62,6 +71,8 @@ def _joined(path, trace, strict):
     if _said:
         return
     _said = True
+    import warnings
+
     with contextlib.suppress(Exception):  # -W error
         warnings.warn(
             "dyntrace.record(%r) joins the recording that goes on: what it would record is "
@@ -71,28 +82,57 @@ def _joined(path, trace, strict):
 
 
 @contextlib.contextmanager
-def record(path, *, force=False, values="all", argv=True, strict=False):
-    """Record every frame that this process evaluates inside the `with` block into the trace PATH.
+def record(
+    path: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    values: Literal["all", "types", "off"] = "all",
+    argv: bool = True,
+    strict: bool = False,
+) -> Iterator[str | os.PathLike[str]]:
+    """Record every frame that this process evaluates inside the `with` block.
 
-    All threads of the main interpreter are recorded, and forked children; programs that are started
-    are not, nor are sub-interpreters (`dyntrace run` records both). Frames that were already
-    running when the block began are not in the trace. FORCE replaces an existing file. VALUES says
-    what of arguments and of what guards compare is kept: "all"; "types", which is types, shapes and
-    dtypes; "off". Without ARGV command lines are not kept. Yields PATH.
+        with dyntrace.record("trace.db"):
+            work()
 
-    Where the process is being recorded already, by `dyntrace run` or by another record(), the block
-    is part of that recording, which ends when it would have ended without the block. PATH is not
-    made, the other arguments do not count, a warning says so the first time, and the path of that
-    recording's trace is yielded.
+    All threads of the main interpreter are recorded, and forked children. Programs that are started
+    are not, nor are sub-interpreters: `dyntrace run` records both. Frames that were already running
+    when the block began are not in the trace.
 
-    RuntimeError: no trace could be made, or, if STRICT, the process is being recorded already; the
-    message says why.
+    Parameters
+    ----------
+    path
+        The trace to write.
+    force
+        Replace an existing file.
+    values
+        How much of arguments and of compared values to keep: "all"; "types", that is types, shapes
+        and dtypes; or "off".
+    argv
+        Keep command lines.
+    strict
+        Raise where the process is being recorded already. Otherwise the block joins that recording,
+        which goes on after the block: path is not written, the other arguments have no effect, and
+        a warning says so the first time.
+
+    Yields
+    ------
+    str or os.PathLike
+        path; or the path of the trace of the recording that the block has joined.
+
+    Raises
+    ------
+    RuntimeError
+        No trace could be made, or strict is true and the process is being recorded already. The
+        message says why.
     """
     trace = _native.native._active()
     if trace:
         _joined(path, trace, strict)
         yield trace
         return
+    import subprocess
+
     program = _program()
     command = [
         program,

@@ -15,6 +15,8 @@ with its state, until a reset; nothing of it holds that code object.
 Runs in: the traced process. docs/resume.md has the rules.
 """
 
+from __future__ import annotations
+
 import bisect
 import inspect
 import itertools
@@ -24,6 +26,12 @@ import weakref
 from opcode import opmap as _opcodes, opname as _opnames
 
 from ._native import native as _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Split", "UNBOUND", "call_resume", "points", "split", "why_not"]
 
 UNBOUND = _native.UNBOUND
 
@@ -35,15 +43,30 @@ _numbers = itertools.count()
 class Split:
     """A function split in two at an instruction.
 
-    prefix: code with the same arguments, which runs up to the offset, then returns what the rest
-    does. resume: code of the rest: its arguments are variables, then slots of the stack. stack: for
-    each slot, from the bottom, 'value', 'NULL' or 'value or NULL'. locals: the names of the
-    variables that are handed over, without those in cells. offset: where, in the original.
+    Attributes
+    ----------
+    prefix
+        Code with the same arguments. It runs up to the offset, then returns what the rest returns.
+    resume
+        Code of the rest. Its arguments are variables, then slots of the stack.
+    stack
+        For each slot, from the bottom, "value", "NULL" or "value or NULL".
+    locals
+        The names of the variables that are handed over, without those in cells.
+    offset
+        Where the original is split, in bytes.
     """
 
     __slots__ = "prefix", "resume", "stack", "locals", "offset", "_origin", "_leave"
 
-    def __init__(self, *values):
+    if TYPE_CHECKING:
+        prefix: types.CodeType
+        resume: types.CodeType
+        stack: tuple[str, ...]
+        locals: tuple[str, ...]
+        offset: int
+
+    def __init__(self, *values: Any) -> None:
         for name, value in zip(self.__slots__, values):
             object.__setattr__(self, name, value)
 
@@ -54,16 +77,33 @@ class Split:
         return "<split of %s() at offset %d>" % (self.prefix.co_qualname, self.offset)
 
     @property
-    def origin(self):
+    def origin(self) -> types.CodeType | None:
         """The original code object, also of a resume function that is split again; None: it is
         gone.
         """
         return self._origin()
 
 
-def split(code, offset):
-    """Split a function before the instruction at OFFSET (ValueError: it cannot be). The same code
-    and offset give the same object, until a reset."""
+def split(code: types.CodeType, offset: int) -> Split:
+    """Split a function before an instruction.
+
+    Parameters
+    ----------
+    code
+        The function's code, or that of a resume function.
+    offset
+        Where the instruction is, in bytes.
+
+    Returns
+    -------
+    Split
+        The same object for the same code and offset, until a reset.
+
+    Raises
+    ------
+    ValueError
+        The function cannot be split there; the message says why.
+    """
     program = _Program(code)
     why = program.why_not(offset)
     if why:
@@ -76,21 +116,32 @@ def split(code, offset):
     return made
 
 
-def points(code):
-    """The offsets at which CODE can be split."""
+def points(code: types.CodeType) -> tuple[int, ...]:
+    """Return the offsets at which a function with this code can be split."""
     program = _Program(code)
     return tuple(place[0] for step, place in enumerate(program.places) if not program.forbids(step))
 
 
-def why_not(code, offset):
-    """Why CODE cannot be split at OFFSET; None: it can be."""
+def why_not(code: types.CodeType, offset: int) -> str | None:
+    """Return why the code cannot be split at the offset, or None: it can be."""
     return _Program(code).why_not(offset)
 
 
-def call_resume(split):
-    """The instructions that hand over to the resume function and return its result, for code of
-    your own that has the original's stack, variables and cells. The argument of STORE_FAST is a
-    variable to be added, that of LOAD_CONST the constant.
+def call_resume(split: Split) -> list[tuple[str, Any]]:
+    """Return the instructions that call the resume function and return its result.
+
+    They are for code of your own that has the original's stack, variables and cells.
+
+    Parameters
+    ----------
+    split
+        What split() returned.
+
+    Returns
+    -------
+    list
+        (name, argument) of each instruction. The argument of STORE_FAST is the name of a variable
+        to be added, that of LOAD_CONST the constant.
     """
     if not isinstance(split, Split):
         raise TypeError("expected what split() returns, got %s" % type(split).__name__)

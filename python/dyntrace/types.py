@@ -3,19 +3,37 @@
 Runs in: the traced process.
 """
 
-import enum
-from typing import Any, Callable, Dict, Optional, Protocol, Union
+from __future__ import annotations
+
+import enum as _enum
+import typing as _t
 
 from ._native import native as _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType as _CodeType
+
+__all__ = [
+    "CacheEntry",
+    "ConvertFrameReturn",
+    "DynamoCallbackFn",
+    "DynamoFrameType",
+    "FrameAction",
+    "FrameExecStrategy",
+    "FrameState",
+    "GuardFn",
+    "GuardedCode",
+]
 
 CacheEntry = _native.CacheEntry
 DynamoFrameType = _native.DynamoFrameType
 
-FrameState = Dict[Any, Any]
+FrameState = _t.Dict[_t.Any, _t.Any]
 """Notes of the callback on one code object; the same dict at every call."""
 
 
-class FrameAction(enum.IntEnum):
+class FrameAction(_enum.IntEnum):
     """What to do with a call."""
 
     DEFAULT = 0
@@ -24,41 +42,69 @@ class FrameAction(enum.IntEnum):
 
 
 class FrameExecStrategy:
-    """What to do with a call (cur_action), and with the calls that it makes (recursive_action)."""
+    """What to do with a call, and with the calls that it makes.
+
+    Parameters
+    ----------
+    cur_action
+        For the call itself.
+    recursive_action
+        For the calls that it makes.
+    """
 
     __slots__ = ("cur_action", "recursive_action")
 
-    def __init__(self, cur_action=FrameAction.DEFAULT, recursive_action=FrameAction.DEFAULT):
+    def __init__(
+        self,
+        cur_action: FrameAction = FrameAction.DEFAULT,
+        recursive_action: FrameAction = FrameAction.DEFAULT,
+    ) -> None:
         self.cur_action = cur_action
         self.recursive_action = recursive_action
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "FrameExecStrategy(%r, %r)" % (self.cur_action, self.recursive_action)
 
 
-class GuardFn(Protocol):
+class GuardFn(_t.Protocol):
     """Decides from the values of a call's variables, by name, whether an entry fits."""
 
-    def __call__(self, f_locals: Dict[str, Any]) -> bool: ...
+    def __call__(self, f_locals: _t.Dict[str, _t.Any], /) -> bool: ...
+
+
+class _Checker(_t.Protocol):
+    """An object that is as good as a GuardFn: a GuardTree, for example."""
+
+    def check(self, f_locals: _t.Dict[str, _t.Any], /) -> bool: ...
 
 
 class GuardedCode:
     """Compiled code and the guard under which it may run.
 
-    CODE takes the same arguments and free variables as the original. CHECK_FN(f_locals) returns a
-    bool; an object with a method check(f_locals) is as good. GUARD_MANAGER is another name for
-    CHECK_FN.
+    Parameters
+    ----------
+    code
+        Takes the same arguments and free variables as the original.
+    check_fn
+        check_fn(f_locals) returns a bool; an object with a method check(f_locals) is as good.
+        None: the code always fits.
+    compile_id
+        Which compilation made the code. Default: "code/attempt" with the trace's numbers.
+    trace_annotation
+        Words for profilers.
+    guard_manager
+        torch's name for check_fn.
     """
 
     def __init__(
         self,
-        code,
-        check_fn: Optional[Callable[[Dict[str, Any]], bool]] = None,
-        compile_id=None,
-        trace_annotation="Unknown",
+        code: _CodeType,
+        check_fn: _t.Optional[GuardFn | _Checker] = None,
+        compile_id: object = None,
+        trace_annotation: str = "Unknown",
         *,
-        guard_manager=None,
-    ):
+        guard_manager: _t.Optional[GuardFn | _Checker] = None,
+    ) -> None:
         self.code = code
         self.check_fn = guard_manager if check_fn is None else check_fn
         self.guard_manager = self.check_fn
@@ -67,24 +113,37 @@ class GuardedCode:
 
 
 class ConvertFrameReturn:
-    """A callback's whole answer: code or None, what to do with callees, and whether that stays."""
+    """A callback's whole answer.
+
+    Parameters
+    ----------
+    frame_exec_strategy
+        What to do with the call and its callees. Default: the usual.
+    apply_to_code
+        Whether the strategy stays for later calls of this code.
+    guarded_code
+        The compiled code; None: run the original.
+    skip_reason
+        Why nothing was compiled, for the trace.
+    """
 
     def __init__(
         self,
-        frame_exec_strategy=None,
-        apply_to_code=True,
-        guarded_code: Optional[GuardedCode] = None,
-        skip_reason=None,
-    ):
-        self.frame_exec_strategy = (
-            FrameExecStrategy() if frame_exec_strategy is None else frame_exec_strategy
-        )
+        frame_exec_strategy: _t.Optional[FrameExecStrategy] = None,
+        apply_to_code: bool = True,
+        guarded_code: _t.Optional[GuardedCode] = None,
+        skip_reason: _t.Optional[str] = None,
+    ) -> None:
+        if frame_exec_strategy is None:
+            frame_exec_strategy = FrameExecStrategy()
+        self.frame_exec_strategy = frame_exec_strategy
         self.apply_to_code = apply_to_code
         self.guarded_code = guarded_code
         self.skip_reason = skip_reason
 
 
-DynamoCallbackFn = Callable[
-    [DynamoFrameType, Optional[CacheEntry], FrameState],
-    Union[None, GuardedCode, ConvertFrameReturn],
+DynamoCallbackFn = _t.Callable[
+    [DynamoFrameType, _t.Optional[CacheEntry], FrameState],
+    _t.Union[None, GuardedCode, ConvertFrameReturn],
 ]
+"""A callback for set_eval_frame: (frame, first cache entry, frame_state) -> its answer."""
