@@ -193,10 +193,13 @@ fit:
 $(BUILD)/lib/inject/sitecustomize.py: python/sitecustomize.py | $(BUILD)/lib/inject/__pycache__
 	$(INSTALL) -m 644 $< $@
 
+# A link of `pip install -e .` leads to the source itself.
 $(BUILD)/lib/python/dyntrace/%: python/dyntrace/% | $(BUILD)/lib/inject/__pycache__
+	@rm -f $@
 	$(INSTALL) -m 644 $< $@
 
 $(BUILD)/lib/python/dyntrace/%: capture/python/% | $(BUILD)/lib/inject/__pycache__
+	@rm -f $@
 	$(INSTALL) -m 644 $< $@
 
 # ---- install ---------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""Makes wheels and the source distribution (PEP 517), for `pip install .`, `make wheel` and `make sdist`.
+"""Makes wheels and the source distribution (PEP 517, PEP 660), for `pip install .`,
+`pip install -e .`, `make wheel` and `make sdist`.
 
     python packaging/backend.py wheel DIRECTORY        a wheel for this python, one that runs elsewhere, or the reason why not
     python packaging/backend.py sdist DIRECTORY
@@ -27,6 +28,7 @@ import hashlib
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -98,8 +100,10 @@ def about(tag):
 # ---- wheel -----------------------------------------------------------------------------------------------------------
 
 
-def built(tree):
-    """make's part; the path of the program and of the extension."""
+def run_make(tree, target, flags):
+    """Build TARGET in TREE for this Python, with CFLAGS of FLAGS unless the caller has set some.
+    Returns the suffix of the extension.
+    """
     facts = subprocess.run(
         [sys.executable, "python/build_facts.py", sys.executable], capture_output=True, text=True
     ).stdout.strip()
@@ -113,11 +117,11 @@ def built(tree):
         )
     if not os.access(tree, os.W_OK):
         stop(f"{ROOT / tree}: cannot be written; build from a copy of these files that is yours")
-    environment = os.environ if "CFLAGS" in os.environ else os.environ | {"CFLAGS": "-O2"}
+    environment = flags | os.environ
     jobs = (
         [] if "jobserver" in os.environ.get("MAKEFLAGS", "") else [f"-j{os.cpu_count() or 1}"]
     )  # `make -j wheel` shares its own
-    command = ["make", "-s", *jobs, f"BUILD={tree}", f"PYTHONS={sys.executable}", "bundle"]
+    command = ["make", "-s", *jobs, f"BUILD={tree}", f"PYTHONS={sys.executable}", target]
     try:
         status = subprocess.run(command, stdout=sys.stderr, env=environment).returncode
     except OSError as error:
@@ -128,7 +132,13 @@ def built(tree):
         stop(
             "make failed, see above; it needs gcc, libsqlite3-dev, libedit-dev, libmd-dev and libncurses-dev"
         )
-    return Path(tree, "bundle/dyntrace"), Path(tree, "bundle", "_dyntrace" + facts.split()[2])
+    return facts.split()[2]
+
+
+def built(tree):
+    """make's part; the path of the program and of the extension."""
+    suffix = run_make(tree, "bundle", {"CFLAGS": "-O2"})
+    return Path(tree, "bundle/dyntrace"), Path(tree, "bundle", "_dyntrace" + suffix)
 
 
 def platform(program, extension):
@@ -204,6 +214,43 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     return f"{NAME}.dist-info"
+
+
+# ---- editable installation ---------------------------------------------------------------------
+
+
+def link_sources(package):
+    """Have PACKAGE, which make has filled with copies, lead to the sources. make keeps the links:
+    they are as new as their sources.
+    """
+    for folder in ("python/dyntrace", "capture/python"):
+        for source in Path(folder).glob("*.py*"):
+            link = package / source.name
+            link.unlink(missing_ok=True)
+            link.symlink_to(source.resolve())
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    """A wheel that leads to this checkout (PEP 660): to what make builds in build/, and to the
+    Python sources. After a change of C, or a new file, `make` is enough.
+    config_settings: as for build_wheel.
+    """
+    tree = (config_settings or {}).get("build", "build")
+    run_make(tree, "all", {})
+    place = Path(tree).resolve()
+    link_sources(place / "lib/python/dyntrace")
+    tag = f"{interpreter()}-{interpreter()}-linux_{sysconfig.get_platform().rpartition('-')[2]}"
+    program = f'#!/bin/sh\nexec {shlex.quote(str(place / "dyntrace"))} "$@"\n'
+    files = {
+        "__editable__.dyntrace.pth": (f"{place}/lib/python\n".encode(), 0o644),
+        f"{NAME}.data/scripts/dyntrace": (program.encode(), 0o755),
+    }
+    files |= {name: (content, 0o644) for name, content in about(tag).items()}
+    pack(Path(wheel_directory, f"{NAME}-{tag}.whl"), files)
+    return f"{NAME}-{tag}.whl"
+
+
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 # ---- source distribution ---------------------------------------------------------------------------------------------

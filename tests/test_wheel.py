@@ -401,6 +401,52 @@ def test_it_leaves_nothing(there):
 
 # ---- as they are released --------------------------------------------------------------------------------------------
 
+# ---- an editable installation ------------------------------------------------------------------
+
+
+@pytest.fixture
+def editable(interpreter, tmp_path, dyntrace):
+    """An environment with what `pip install -e .` installs from a copy of the sources.
+
+    The copy has a copy of what was built for the tests, so that make has nothing to compile.
+    """
+    sources = tmp_path / "sources"
+    for name in subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines():
+        (sources / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, sources / name)
+    shutil.copytree(Path(dyntrace).resolve().parent, sources / "build")
+    environment = Environment(interpreter, tmp_path)
+    environment.before = environment.listing()
+    environment.sources = sources
+    environment.pip("install", "--no-deps", "-e", sources)
+    return environment
+
+
+def test_editable(editable):
+    """The program, the extension, changed sources, a recording, `make` afterwards; then it goes."""
+    python, sources = editable.python, editable.sources
+    assert not editable.package.exists()
+    look = "import dyntrace; print(dyntrace.__file__, dyntrace.__version__, dyntrace.reset.__doc__)"
+    file, version, *_ = editable.run(python, "-c", look).stdout.split()
+    assert Path(file).resolve() == sources / "python/dyntrace/__init__.py"
+    assert editable.run(editable.program, "--version").stdout == f"dyntrace {version}\n"
+    source = sources / "python/dyntrace/__init__.py"
+    source.write_text(source.read_text().replace("Forget the cache entries", "Drop the entries"))
+    assert "Drop the entries" in editable.run(python, "-c", look).stdout
+    editable.run("make", "-s", f"PYTHONS={python}", start=["env", "-C", sources])
+    assert "Drop the entries" in editable.run(python, "-c", look).stdout
+    program = editable.write("program.py", "import dyntrace\ndyntrace.reset()\nprint('ran')\n")
+    done = editable.run(editable.program, "run", "-o", "t.db", "--python", python, "--", program)
+    assert done.stdout == "ran\n" and holds(editable.here / "t.db")
+    code = "import dyntrace\nwith dyntrace.record('r.db'): (lambda: 1)()"
+    editable.run(python, "-c", code)
+    assert holds(editable.here / "r.db")
+    assert "dyntrace" in editable.pip("list", "--editable").stdout
+    editable.pip("uninstall", "-y", "dyntrace")
+    left = set(editable.listing()) - set(editable.before)
+    assert not [path for path in left if "dyntrace" in path]
+
+
 @pytest.mark.skipif(not ALL, reason="make wheel-test")
 def test_from_the_source_distribution(interpreter, tmp_path):
     environment = Environment(interpreter, tmp_path)
