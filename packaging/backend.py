@@ -70,6 +70,9 @@ def metadata():
         f"Keywords: {','.join(PROJECT['keywords'])}",
         f"License-Expression: {PROJECT['license']}",
     ]
+    for author in PROJECT["authors"]:
+        lines += [f"Author-email: {author['name']} <{author['email']}>"]
+    lines += [f"Project-URL: {label}, {url}" for label, url in PROJECT["urls"].items()]
     lines += [f"License-File: {path}" for path in PROJECT["license-files"]]
     lines += [f"Classifier: {words}" for words in PROJECT["classifiers"]]
     lines += [

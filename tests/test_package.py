@@ -518,3 +518,28 @@ def test_misspelled_keywords_are_rejected(checked, line, word):
     said = checked(program + line + "\n")
     errors = [row for row in said.splitlines() if ": error: " in row]
     assert errors and word in errors[0], said
+
+
+# ---- what pip knows ----
+
+
+def test_metadata(python, tmp_path):
+    """Author, addresses, the types, and the Pythons of src/versions.h, no others."""
+    backend = ROOT / "packaging/backend.py"
+    subprocess.run([python, backend, "metadata", tmp_path], check=True)
+    text = next(tmp_path.glob("*.dist-info/METADATA")).read_text()
+    fields = [line.partition(": ")[::2] for line in text.partition("\n\n")[0].splitlines()]
+    classifiers = [value for name, value in fields if name == "Classifier"]
+    header = (ROOT / "src/versions.h").read_text()
+    oldest, newest = (
+        int(re.search(rf"#define CPYTHON_{which} (\d+)", header)[1])
+        for which in ("OLDEST", "NEWEST")
+    )
+    minors = [re.fullmatch(r"Programming Language :: Python :: 3\.(\d+)", c) for c in classifiers]
+    assert [int(found[1]) for found in minors if found] == [*range(oldest, newest + 1)]
+    assert dict(fields)["Requires-Python"] == f">=3.{oldest}"
+    assert "Typing :: Typed" in classifiers
+    assert dict(fields)["Author-email"].startswith("The dyntrace authors <")
+    labels = {value.partition(",")[0] for name, value in fields if name == "Project-URL"}
+    assert labels == {"Homepage", "Documentation", "Source", "Issues"}
+    assert next(tmp_path.glob("*.dist-info/entry_points.txt")).read_text().startswith("[pytest11]")
