@@ -136,6 +136,9 @@ ORDER BY k.recompiles + k.refused DESC, k.place LIMIT 1000;
 --   together    other sizes changed with this one
 --   order       the same keys came in another order
 --   transforms  torch.func's transforms (vmap, grad) were others
+--   grown       a number and a tensor's size, both of an object that is an argument, changed alike
+--   numbers     other numbers with a fraction changed with this one
+--   momentum    the momentum of an optimizer changed with this one
 WITH ours AS MATERIALIZED (
     SELECT compile_id, cache_entry_id, outcome, start_ns FROM compile WHERE code_id IN (SELECT value FROM json_each(?1)) LIMIT 10000),
 mine AS MATERIALIZED (
@@ -200,6 +203,20 @@ state AS MATERIALIZED (
     FROM ours m CROSS JOIN guard g ON g.cache_entry_id = m.cache_entry_id
     WHERE EXISTS (SELECT 1 FROM mine WHERE expected GLOB '*compare_functorch_state(*')
       AND g.kind GLOB 'LAMBDA_GUARD*' AND instr(g.expression, 'compare_functorch_state(') LIMIT 8),
+beside AS MATERIALIZED ( -- what else had changed by the same compiles
+    SELECT DISTINCT r.source, r.expected, r.actual
+    FROM (SELECT DISTINCT compile_id FROM mine LIMIT 1000) m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
+    WHERE ?3 IN ('value', 'size') AND r.aspect = 'value' AND r.source GLOB '[LG][[]*' AND length(r.source) < 200 LIMIT 1000),
+grown AS MATERIALIZED (
+    SELECT b.source FROM beside b JOIN (
+        SELECT r.expected, r.actual
+        FROM (SELECT DISTINCT compile_id FROM mine LIMIT 1000) m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
+        WHERE r.aspect = 'size' AND r.source GLOB 'L[[]*].*.size()[[]*' LIMIT 1000) size
+    WHERE b.source GLOB 'L[[]*].*' AND b.expected = size.expected AND b.actual = size.actual AND CAST(b.actual AS INTEGER) > CAST(b.expected AS INTEGER)
+    LIMIT 1),
+fraction AS MATERIALIZED (
+    SELECT DISTINCT source FROM beside WHERE expected GLOB '*[0-9].[0-9]*' AND actual GLOB '*[0-9].[0-9]*'
+        AND expected NOT GLOB '*[^-+.0-9e]*' AND actual NOT GLOB '*[^-+.0-9e]*' AND source NOT GLOB '*(*' ORDER BY 1 LIMIT 8),
 constant AS MATERIALIZED (
     SELECT 1 FROM static WHERE json_type(iif(json_valid(sizes), sizes, '[]'), '$[' || MIN(MAX(?4, 0), 99) || ']') = 'integer' LIMIT 1)
 SELECT 'never' AS "is", NULL AS more, NULL AS setting WHERE EXISTS (
@@ -230,7 +247,12 @@ UNION ALL SELECT 'order', NULL, NULL WHERE EXISTS (SELECT 1 FROM keys) AND NOT E
 UNION ALL SELECT 'transforms', (
     SELECT group_concat(CASE WHEN state GLOB '[[]]*' THEN 'none' ELSE
         replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(substr(state, 1, instr(state, ']')), '), (', '/'), '(', ''), ')', ''), '[', ''), ']', ''), '''', ''), ', error', ''), ', different', ''), ', same', ''), ', True', ''), ', False', ''), 'Vmap, ', 'vmap '), 'Grad, ', 'grad '), 'Jvp, ', 'jvp '), '/', ' in ') END, '; ') FROM state), NULL
-    WHERE EXISTS (SELECT 1 FROM state);
+    WHERE EXISTS (SELECT 1 FROM state)
+UNION ALL SELECT 'grown', source, NULL FROM grown
+UNION ALL SELECT 'numbers', (SELECT group_concat(source, ', ') FROM fraction), (SELECT group_concat('dynamic=' || source) FROM fraction)
+    WHERE (SELECT COUNT(*) FROM fraction) > 1
+UNION ALL SELECT 'momentum', MIN(source), NULL FROM beside WHERE source GLOB '*[[]''betas'']*' OR source GLOB '*[[]''momentum'']'
+    HAVING COUNT(*) > 0;
 
 -- name: unguarded
 -- hooks of modules that were registered after it had been compiled, and that no guard of code that was hit since asks for

@@ -28,7 +28,7 @@ BEGIN {
     for (i = 1; i <= count; i++) {
         key = substr(conditions[i], 1, index(conditions[i], " ") - 1)
         value = substr(conditions[i], index(conditions[i], " ") + 1)
-        if (key ~ /^(when|effort|effect)$/)
+        if (key ~ /^(when|effort|effect|use)$/)
             value = toupper(key "_" value)
         else if (key ~ /^(since|until)$/) {
             split(value, version, ".")

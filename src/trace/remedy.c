@@ -154,28 +154,91 @@ static bool is_when(const struct remedy_rule *rule, const struct remedy_facts *f
     }
 }
 
+static bool is_use(enum remedy_use use, const struct remedy_facts *facts)
+{
+    char *expression;
+    bool fits;
+
+    if (use == USE_ANY)
+        return true;
+    if (!facts->line_text || !facts->cause.source)
+        return false;
+    expression = expression_of(facts->cause.source);
+    fits = remedy_use_of(facts->line_text, expression ? expression : facts->cause.source) == use;
+    free(expression);
+    return fits;
+}
+
+/* RULE is for this event. */
+static bool is_on(const struct remedy_rule *rule, enum remedy_on on,
+                  const struct remedy_facts *facts)
+{
+    enum outcome outcome = facts->outcome;
+
+    if (facts->torch && outcome == OUTCOME_DECLINED)
+        outcome = OUTCOME_SKIP;
+    if (rule->on != on || rule->torch != (facts->torch > 0))
+        return false;
+    if (on == ON_OUTCOME && rule->outcome != outcome)
+        return false;
+    if (facts->torch < rule->since)
+        return false;
+    return !rule->until || facts->torch <= rule->until;
+}
+
+/* The rule's `said` is in what was wanted, seen or said. */
+static bool is_said(const char *said, const struct cause *cause)
+{
+    if (!said)
+        return true;
+    return has_words(cause->expected, said) || has_words(cause->actual, said) ||
+           has_words(cause->text, said);
+}
+
+/* The rule's `words` are in TEXT; ^: in its first line. */
+static bool is_worded(const char *words, const char *text)
+{
+    if (!words)
+        return true;
+    if (*words == '^')
+        return has_words(torch_reason_split(text).what, words + 1);
+    return has_words(text, words);
+}
+
 static bool fits(const struct remedy_rule *rule, enum remedy_on on,
                  const struct remedy_facts *facts)
 {
-    enum outcome outcome =
-        facts->torch && facts->outcome == OUTCOME_DECLINED ? OUTCOME_SKIP : facts->outcome;
-    const char *said = rule->said, *words = rule->words;
+    const struct cause *cause = &facts->cause;
 
-    return rule->on == on && rule->torch == (facts->torch > 0) &&
-           (on != ON_OUTCOME || rule->outcome == outcome) && facts->torch >= rule->since &&
-           (!rule->until || facts->torch <= rule->until) && is_aspect(rule->aspect, facts) &&
-           is_like(rule->kind, facts->cause.kind) && is_like(rule->source, facts->cause.source) &&
-           is_like(rule->expected, facts->cause.expected) &&
-           is_like(rule->function, facts->function) && is_like(rule->reason, facts->cause.text) &&
-           (!rule->code || prose_same(rule->code, facts->code)) &&
-           (!rule->is || case_of(facts, rule->is)) && is_like(rule->stack, facts->stack) &&
-           (!said || has_words(facts->cause.expected, said) ||
-            has_words(facts->cause.actual, said) || has_words(facts->cause.text, said)) &&
-           /* in its first line */
-           (!words ||
-            (*words == '^' ? has_words(torch_reason_split(facts->cause.text).what, words + 1)
-                           : has_words(facts->cause.text, words))) &&
-           is_when(rule, facts);
+    if (!is_on(rule, on, facts))
+        return false;
+    if (!is_aspect(rule->aspect, facts))
+        return false;
+    if (!is_like(rule->kind, cause->kind))
+        return false;
+    if (!is_like(rule->source, cause->source))
+        return false;
+    if (!is_like(rule->expected, cause->expected))
+        return false;
+    if (!is_like(rule->function, facts->function))
+        return false;
+    if (!is_like(rule->reason, cause->text))
+        return false;
+    if (rule->code && !prose_same(rule->code, facts->code))
+        return false;
+    if (rule->is && !case_of(facts, rule->is))
+        return false;
+    if (!is_like(rule->stack, facts->stack))
+        return false;
+    if (!is_like(rule->line, facts->line_text))
+        return false;
+    if (!is_said(rule->said, cause))
+        return false;
+    if (!is_worded(rule->words, cause->text))
+        return false;
+    if (!is_when(rule, facts))
+        return false;
+    return is_use(rule->use, facts);
 }
 
 /* FACTS are about the case that RULE asks for. */
@@ -335,12 +398,15 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
         {"kind", prose_or(facts->cause.kind, "that failed")},
         {"expected", written(&arena, expected)},
         {"actual", written(&arena, prose_or(facts->cause.actual, "something else"))},
-        {"values", prose_or(facts->values, "not always the same")},
+        {"values", facts->values && strstr(facts->values, "['")
+                       ? written(&arena, facts->values)
+                       : prose_or(facts->values, "not always the same")},
         {"text", prose_or(facts->cause.text, "no reason was recorded")},
         {"what", prose_or(reason.what, "no reason was recorded")},
         {"hint", prose_or(reason.hint, "none")},
         {"more", written(&arena, prose_or(facts->more, "?"))},
         {"place", place_of(&arena, facts)},
+        {"line", facts->line_text ? arena_print(&arena, " (%s)", facts->line_text) : ""},
         {"constraint", written(&arena, constraint_of(&arena, facts->cause.text))},
         {"dict", written(&arena, dict_of(&arena, source))},
         {"function", function_of(&arena, facts)},
@@ -407,8 +473,10 @@ static const char *only_for(struct arena *arena, const char *function)
     return writable && strcmp(function, "<module>") != 0 ? arena_print(arena, "@%s", function) : "";
 }
 
-/* A mark for each dimension of DYNAMIC, settings of a what-if: "dynamic=L['x'][0],dynamic=...". */
-static const char *marks_of(struct arena *arena, const char *dynamic, const char *function)
+/* A setting NAME for each source of DYNAMIC, settings of a what-if:
+ * "dynamic=L['x'][0],dynamic=...". */
+static const char *each_of(struct arena *arena, const char *name, const char *dynamic,
+                           const char *function)
 {
     static const char between[] = ",dynamic=";
     const char *marks = "";
@@ -422,8 +490,7 @@ static const char *marks_of(struct arena *arena, const char *dynamic, const char
         source = settable(arena, source);
         if (!source || strpbrk(source, " \t\n"))
             return NULL;
-        marks = arena_print(arena, "%s%smaybe_mark_dynamic=%s%s", marks, *marks ? " " : "", source,
-                            function);
+        marks = arena_print(arena, "%s%s%s=%s%s", marks, *marks ? " " : "", name, source, function);
         from = end ? end + strlen(between) : NULL;
     }
     return prose_filled(marks);
@@ -474,7 +541,8 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
         {"dim", facts->cause.dimension < 0
                     ? NULL
                     : arena_print(&arena, "%" PRId64, facts->cause.dimension)},
-        {"marks", marks_of(&arena, facts->setting, function)},
+        {"marks", each_of(&arena, "maybe_mark_dynamic", facts->setting, function)},
+        {"tensors", each_of(&arena, "tensor", facts->setting, function)},
         {"@function", function},
         {"@compiled", whole ? only_for(&arena, whole) : function},
         {"limit", limit_of(facts)},
@@ -484,7 +552,8 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
     out = open_memstream(&made, &room);
     known = fill(out, rule->set, words, put_raw);
     fclose(out);
-    if (known && !strstr(rule->set, "{marks}") && !strchr(rule->set, ' '))
+    if (known && !strstr(rule->set, "{marks}") && !strstr(rule->set, "{tensors}") &&
+        !strchr(rule->set, ' '))
         made = one_word(made);
     free(whole);
     arena_free(&arena);
@@ -544,5 +613,9 @@ char *remedy_for(enum remedy_on on, const struct remedy_facts *facts,
 char *remedy_next(enum remedy_on on, const struct remedy_facts *facts,
                   const struct remedy_rule **rule)
 {
-    return (*rule)->beside ? remedy_from(*rule + 1, on, facts, rule) : NULL;
+    const struct remedy_rule *next = *rule;
+
+    while (next->name && !strcmp(next->name, (*rule)->name)) /* others of its kind */
+        next++;
+    return (*rule)->beside ? remedy_from(next, on, facts, rule) : NULL;
 }

@@ -34,10 +34,11 @@ struct remedy_facts {
     /* ON_CAUSE; else only its text, the reason, and its source, what that is about; no dimension:
      * -1 */
     struct cause cause;
-    const char *values;   /* "16, 18, 20": over the recompiles; of guards their share of a call */
-    const char *function; /* in which */
-    const char *code;     /* what that is: "generator" */
-    const char *stack;    /* the user's, of a break */
+    const char *values;    /* "16, 18, 20": over the recompiles; of guards their share of a call */
+    const char *function;  /* in which */
+    const char *code;      /* what that is: "generator" */
+    const char *stack;     /* the user's, of a break */
+    const char *line_text; /* the program's line that needs the guard or breaks the graph */
     const struct remedy_case *cases; /* of a cause by why/about; up to one without `is`, or NULL */
     const char *more, *setting;      /* of the case that the rule asked for */
     bool limited;                    /* a limit was reached */
@@ -65,6 +66,19 @@ enum remedy_effort {
 /* What it does is what the setting for its cause does; or less, or something else. */
 enum remedy_effect { EFFECT_SAME, EFFECT_NONE };
 
+/* How a line of the program uses a number. */
+enum remedy_use {
+    USE_ANY,
+    USE_COMPUTED, /* it calculates with it */
+    USE_TESTED,   /* it branches on it */
+    USE_SLICED,   /* it cuts by it, or loops over a range up to it */
+    USE_PASSED,   /* it passes it as it is to a function */
+};
+
+/* How LINE uses EXPRESSION, as the program writes it. USE_ANY: it is not in the line, or the line
+ * is not known. */
+enum remedy_use remedy_use_of(const char *line, const char *expression);
+
 struct remedy_rule {
     bool torch;
     enum remedy_on on;
@@ -72,7 +86,8 @@ struct remedy_rule {
     const char *name;
     /* NULL: any; is: none */
     const char *kind, *source, *aspect, *said, *reason, *words, *code, *is, *expected, *function;
-    const char *stack;
+    const char *stack, *line;
+    enum remedy_use use;
     enum {
         WHEN_ANY,
         WHEN_SMALL,

@@ -183,6 +183,18 @@ char *user_stack_line(const char *stack, const char *said, const char *function,
     return words;
 }
 
+char *user_stack_code(const char *stack, const char *said, struct lines *lines)
+{
+    struct places places;
+    char *code = NULL;
+
+    places_read(&places, stack);
+    if (places.count)
+        code = code_of(&places.at[places.count - 1], said, lines);
+    places_free(&places);
+    return code;
+}
+
 char *user_stack_path(const char *stack)
 {
     struct places places;

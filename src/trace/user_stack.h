@@ -17,6 +17,9 @@ struct lines;
 char *user_stack_line(const char *stack, const char *said, const char *function,
                       struct lines *lines);
 
+/* The text of the innermost place of STACK alone, "x = y[n]". NULL: it is not known. */
+char *user_stack_code(const char *stack, const char *said, struct lines *lines);
+
 /* From the outermost place of STACK to the innermost: "train (b/train.py:25) -> timer
  * (b/train.py:12)". NULL: there are fewer than two places. The caller frees it. */
 char *user_stack_path(const char *stack);

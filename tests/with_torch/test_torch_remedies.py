@@ -120,6 +120,9 @@ SAME_COUNT = {"branching_size"}
 
 # The beginnings of texts of [torch ...] rules that are tried elsewhere or cannot be: why.
 UNTRIED = {
+    "programs of tests/remedies have them": [
+        "Make {more}, and the tensor whose size it is", "Make the learning rate a tensor, lr=torch.tensor(...), and leave", "Compute in {function} with {source}",
+        "Mask in place of cutting", "Compute both sides in {function}", "Pass these numbers as tensors", "Keep what {function} appends", "Return the tensor from {function}"],
     "an older torch, or one without isolate_recompiles": [
         "Give each a code object", "Pass one backend object to every torch.compile of {function}: an entry", 
         "Parameters are static in every dimension", "Call torch.set_default_device() once, before the first call of {function} (it", "Raise torch._dynamo.config.{limit} to {needed}", "Hoist the logging{at} out of {function}, or let torch leave it out: torch._dynamo.config.ignore_logger",

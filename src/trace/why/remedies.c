@@ -4,7 +4,9 @@
 
 #include "schema.h"
 #include "trace/db.h"
+#include "trace/expression.h"
 #include "trace/torch_words.h"
+#include "trace/user_stack.h"
 #include "trace/why/why.h"
 
 /* ---- remedies ------------------------------------------------------------ */
@@ -28,6 +30,21 @@ static const char *concerned(struct why *why, const struct remedy_facts *facts)
     return arena_print(&why->arena, "%s and %s", recompiles, refused);
 }
 
+/* "lr was 0.1, 0.2, 1 recompile"; TEXT is torch's sentence. */
+static const char *because_of_cause(struct why *why, const struct remedy_facts *facts,
+                                    const char *text)
+{
+    const char *about = why_keep(why, cause_called(&facts->cause));
+    const char *values = facts->values;
+    const char *is = prose_filled(values) ? " was " : ": ";
+
+    if (values && strstr(values, "['"))
+        values = why_keep(why, expression_of(values));
+    if (!values)
+        values = prose_or(text, "it did not hold");
+    return arena_print(&why->arena, "%s%s%s, %s", about, is, values, concerned(why, facts));
+}
+
 /* What happened, of which FACTS are, in a line; NULL: the remedy says it. */
 static const char *because_of(struct why *why, enum remedy_on on, const struct remedy_facts *facts)
 {
@@ -40,10 +57,7 @@ static const char *because_of(struct why *why, enum remedy_on on, const struct r
                *s = facts->count == 1 ? "" : "s";
 
     if (on == ON_CAUSE)
-        return arena_print(&why->arena, "%s%s%s, %s", why_keep(why, cause_called(&facts->cause)),
-                           prose_filled(facts->values) ? " was " : ": ",
-                           prose_or(facts->values, prose_or(text, "it did not hold")),
-                           concerned(why, facts));
+        return because_of_cause(why, facts, text);
     if (on == ON_OUTCOME)
         return arena_print(&why->arena, "%s call%s: %s%s%s", count, s,
                            facts->torch && outcome->torch ? outcome->torch : outcome->words, colon,
@@ -221,6 +235,15 @@ static void cause_made(struct why *why, struct remedy *remedy, const struct reme
         *(remedy->effect == EFFECT_SAME && whole ? &remedy->what_if : &remedy->refused) = setting;
 }
 
+/* The text of the program's line that STACK ends in, of which torch said SAID; NULL: not known. */
+static const char *line_of(struct why *why, const char *stack, const char *said)
+{
+    struct lines *lines = db_lines(why->db);
+    char *line = user_stack_code(stack, said, lines);
+
+    return why_keep(why, line);
+}
+
 static void add_for_causes(struct why *why, const struct remedy_facts *base)
 {
     for (size_t i = 0; i < why->histories.count && i < CAUSES_USED - !base->torch; i++) {
@@ -233,6 +256,7 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
         facts.cases = cases;
         facts.cause.source = base->torch && h->source ? about : h->source;
         facts.values = h->text;
+        facts.line_text = line_of(why, h->cause->user_stack, h->cause->text);
         facts.count = h->recompiles;
         facts.refused = h->refused;
         remedy_add(why, ON_CAUSE, &facts, cause_made);
@@ -304,6 +328,7 @@ static void add_for_breaks(struct why *why, const struct remedy_facts *base)
         facts.cause.text = b->reason;
         facts.line = b->line;
         facts.stack = b->user_stack;
+        facts.line_text = line_of(why, b->user_stack, b->reason);
         facts.cases = cases;
         facts.count = b->times;
         remedy_add(why, ON_BREAK, &facts, NULL);

@@ -14,6 +14,7 @@
 #include "trace/remedy.h"
 #include "trace/source.h"
 #include "trace/torch_words.h"
+#include "trace/user_stack.h"
 #include "trace/whatif/whatif.h"
 #include "tui/sheet.h"
 #include "tui/text.h"
@@ -134,13 +135,15 @@ void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
                       arena_print(&arena, "SELECT code_id FROM compile WHERE compile_id = %lld",
                                   (long long)cause.compile_id));
     remedy_cases_read(db, &arena, arena_print(&arena, "%lld", (long long)code), &cause, cases);
-    struct remedy_facts facts = {.cause = cause,
-                                 .cases = cases,
-                                 .values = values,
-                                 .function = doc_keep(doc, query_copy(row, FUNCTION)),
-                                 .code = doc_keep(doc, query_copy(row, FUNCTION + 1)),
-                                 .count = 1,
-                                 .torch = torch_version(query_text(row, FUNCTION + 2, NULL))};
+    struct remedy_facts facts = {
+        .cause = cause,
+        .cases = cases,
+        .values = values,
+        .function = doc_keep(doc, query_copy(row, FUNCTION)),
+        .code = doc_keep(doc, query_copy(row, FUNCTION + 1)),
+        .line_text = doc_keep(doc, user_stack_code(cause.user_stack, cause.text, db_lines(db))),
+        .count = 1,
+        .torch = torch_version(query_text(row, FUNCTION + 2, NULL))};
     if ((remedy = doc_keep(doc, remedy_for(ON_CAUSE, &facts, NULL)))) {
         doc_line(doc, "    " MARK "gWhat would have helped" MARK
                       "n, and what it would have made of the run: Enter");
