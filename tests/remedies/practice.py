@@ -105,7 +105,7 @@ PRACTICE = {
     "static_cache_slice": {
         "function": "attend",
         "subject": "decoding with a cache",
-        "fixes": {"mask": {"setting": None, "names": ["move into a tensor"]}},
+        "fixes": {"mask": {"setting": None, "names": ["sliced number"]}},
         "best": ["mask"],
     },
     "layer_lists": {
@@ -120,7 +120,7 @@ PRACTICE = {
     "rope_grows": {
         "function": "Rotary.forward",
         "subject": "transformers-like block",
-        "fixes": {"long_enough": {"setting": None, "names": ["module integer"]}},
+        "fixes": {"long_enough": {"setting": None, "names": ["grows"]}},
         "best": ["long_enough"],
     },
     "mask_or_none": {
@@ -228,7 +228,7 @@ PRACTICE = {
         "subject": "RL rollout",
         "fixes": {
             "one": {"setting": "tensor=L['epsilon']@act", "names": ["move into a tensor"]},
-            "both": {"setting": "tensor=L['epsilon']@act tensor=L['temperature']@act", "names": ["together"]},
+            "both": {"setting": "tensor=L['epsilon']@act tensor=L['temperature']@act", "names": ["several numbers"]},
         },
         "best": ["both"],
     },
@@ -458,7 +458,7 @@ PRACTICE = {
     "guidance_scale": {
         "function": "denoise",
         "subject": "diffusers-like block",
-        "fixes": {"always": {"setting": None, "names": ["move into a tensor"]}},
+        "fixes": {"always": {"setting": None, "names": ["branch on a number"]}},
         "best": ["always"],
     },
     "channels_last": {
@@ -567,5 +567,191 @@ PRACTICE = {
         "subject": "varying lengths",
         "fixes": {"dynamic": {"setting": "dynamic=True@similarity", "names": ["dynamic dimension"]}},
         "best": ["dynamic"],
+    },
+    "metric_updates": {
+        "function": "Accuracy.update",
+        "subject": "metrics",
+        "fixes": {
+            "unspec": {"setting": "config.allow_unspec_int_on_nn_module=True", "names": ["module integer"]},
+            "tensor": {"setting": "tensor=L['self']._update_count@Accuracy.update", "names": ["move into a tensor"]},
+        },
+        "best": ["tensor"],
+    },
+    "attention_processors": {
+        "function": "Block.forward",
+        "subject": "many modules of one class",
+        "fixes": {
+            "shared": {"setting": None, "names": ["one object"]},
+            "isolate": {"setting": "isolate_recompiles=True@Block", "names": ["many functions"]},
+        },
+        "best": [],
+    },
+    "foreach_shapes": {
+        "function": "apply_updates",
+        "subject": "parameter shapes",
+        "fixes": {
+            "unforced": {"setting": "config.force_parameter_static_shapes=False", "names": ["dynamic parameter"]},
+            "data": {"setting": None, "names": ["dynamic parameter"]},
+        },
+        "best": ["unforced", "data"],
+    },
+    "plateau": {
+        "function": "Adam.step",
+        "subject": "training with a schedule",
+        "fixes": {"tensor": {"setting": "tensor=L['self'].param_groups[0]['lr']@Adam.step", "names": ["learning rate", "one type"]}},
+        "best": [],
+    },
+    "onecycle_betas": {
+        "function": "Adam.step",
+        "subject": "training with a schedule",
+        "fixes": {
+            "lr": {"setting": "tensor=L['self'].param_groups[0]['lr']@Adam.step", "names": ["learning rate"]},
+            "steady": {"setting": None, "names": ["move into a tensor"]},
+            "steady_lr": {"setting": None, "names": ["learning rate"]},
+        },
+        "best": ["steady_lr"],
+    },
+    "kv_size_nested": {
+        "function": "Decoder.forward",
+        "subject": "decoding with a cache",
+        "fixes": {
+            "unspec": {"setting": "config.allow_unspec_int_on_nn_module=True", "names": ["module integer"]},
+            "position": {"setting": "tensor=L['self'].attention.cache.size@Decoder.forward", "names": ["move into a tensor"]},
+        },
+        "best": ["position"],
+    },
+    "cache_dict_index": {
+        "function": "attend",
+        "subject": "decoding with a cache",
+        "fixes": {"tensor": {"setting": "tensor=L['cache']['end']@attend", "names": ["move into a tensor"]}},
+        "best": ["tensor"],
+    },
+    "segment_counts": {
+        "function": "loss",
+        "subject": "range over numbers",
+        "fixes": {"mask": {"setting": None, "names": ["constant number", "one value"]}},
+        "best": ["mask"],
+    },
+    "box_ints": {
+        "function": "area",
+        "subject": ".item()",
+        "fixes": {
+            "capture": {"setting": "config.capture_scalar_outputs=True", "names": ["capture scalars"]},
+            "tensor": {"setting": None, "names": ["capture scalars"]},
+        },
+        "best": ["capture", "tensor"],
+    },
+    "numpy_dct": {
+        "function": "features",
+        "subject": "graph break",
+        "fixes": {"torch": {"setting": None, "names": ["enable"]}},
+        "best": ["torch"],
+    },
+    "masked_mean": {
+        "function": "pooled",
+        "subject": "boolean index",
+        "fixes": {
+            "capture": {"setting": "config.capture_dynamic_output_shape_ops=True", "names": ["capture shapes"]},
+            "weights": {"setting": None, "names": ["capture shapes"]},
+        },
+        "best": ["capture", "weights"],
+    },
+    "size_table": {
+        "function": "encode",
+        "subject": "dict keys",
+        "fixes": {"outside": {"setting": None, "names": ["constant size"]}},
+        "best": ["outside"],
+    },
+    "keyword_sets": {
+        "function": "Model.forward",
+        "subject": "dict keys",
+        "fixes": {"always": {"setting": None, "names": ["one set of keys"]}},
+        "best": ["always"],
+    },
+    "ppo_coefficients": {
+        "function": "ppo_loss",
+        "subject": "RL rollout",
+        "fixes": {
+            "clip": {"setting": "tensor=L['clip_range']@ppo_loss", "names": ["move into a tensor"]},
+            "both": {"setting": "tensor=L['clip_range']@ppo_loss tensor=L['entropy_coef']@ppo_loss", "names": ["several numbers"]},
+        },
+        "best": ["both"],
+    },
+    "ema_step": {
+        "function": "Average.update",
+        "subject": "custom optimizer",
+        "fixes": {"tensor": {"setting": None, "names": ["move into a tensor", "constant number"]}},
+        "best": ["tensor"],
+    },
+    "gumbel_anneal": {
+        "function": "sample",
+        "subject": "RL rollout",
+        "fixes": {
+            "temperature": {"setting": "tensor=L['temperature']@sample", "names": ["move into a tensor"]},
+            "tensor": {"setting": None, "names": ["one value"]},
+        },
+        "best": ["tensor"],
+    },
+    "graph_batches": {
+        "function": "Conv.forward",
+        "subject": "varying lengths",
+        "fixes": {
+            "dynamic": {"setting": "dynamic=True@Conv", "names": ["dynamic dimension", "dynamic shapes"]},
+            "mark": {"setting": "maybe_mark_dynamic=L['x'][0]@Conv.forward maybe_mark_dynamic=L['edges'][1]@Conv.forward",
+                     "names": ["dynamic dimension"]},
+        },
+        "best": ["dynamic", "mark"],
+    },
+    "ray_chunks": {
+        "function": "render",
+        "subject": "small last batches",
+        "fixes": {
+            "dynamic": {"setting": "dynamic=True@render", "names": ["dynamic dimension"]},
+            "pad": {"setting": None, "names": ["last batch"]},
+        },
+        "best": ["dynamic", "pad"],
+    },
+    "step_from_outside": {
+        "function": "Model.forward",
+        "subject": "module counters",
+        "fixes": {
+            "unspec": {"setting": "config.allow_unspec_int_on_nn_module=True", "names": ["module integer"]},
+            "tensor": {"setting": "tensor=L['self'].global_step@Model.forward", "names": ["module integer"]},
+        },
+        "best": ["tensor"],
+    },
+    "dropout_curriculum": {
+        "function": "drop",
+        "subject": "training with a schedule",
+        "fixes": {"mask": {"setting": None, "names": ["number only"]}},
+        "best": ["mask"],
+        "never": ["tensor=L['p']@drop"],
+    },
+    "mixup_lambda": {
+        "function": "mix",
+        "subject": "training with a schedule",
+        "fixes": {"tensor": {"setting": "tensor=L['share']@mix", "names": ["move into a tensor"]}},
+        "best": ["tensor"],
+    },
+    "growing_history": {
+        "function": "Memory.forward",
+        "subject": "growing lists",
+        "fixes": {"sum": {"setting": None, "names": ["grows with each call"]}},
+        "best": ["sum"],
+    },
+    "norm_in_text": {
+        "function": "clip",
+        "subject": ".item()",
+        "fixes": {"after": {"setting": None, "names": ["value in a text"]}},
+        "best": ["after"],
+    },
+    "jitted_in_loop": {
+        "function": "make.<locals>.loss",
+        "subject": "compile in a loop",
+        "fixes": {
+            "tensor": {"setting": "tensor=L['weight']@make.<locals>.loss", "names": ["move into a tensor"]},
+            "argument": {"setting": None, "names": ["define once", "move into a tensor"]},
+        },
+        "best": ["argument", "tensor"],
     },
 }
