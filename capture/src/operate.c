@@ -480,7 +480,7 @@ static enum ended operate_call(struct capture *c, struct watched *w, const char 
 
     if (!call->callable)
         return no_memory_at(c);
-    if (PyBool_Check(first) && !strcmp(name, "invert")) /* from 3.12 on */
+    if (PyBool_Check(first) && !strcmp(name, "invert"))
         return break_at(c, "value", "~ of a bool, which CPython warns of");
     if (is_graph(first, call->shadows[0]) || (two && is_graph(call->args[1], call->shadows[1])) ||
         gives_number(c, name, call))
