@@ -178,6 +178,17 @@ def test_lists_are_sorted_and_whole(alone, public):
 INTERNAL = {"Compiled", "finish", "name_nodes", "reset_names", "row", "table"}
 
 
+def test_page_names_each_public_name(public):
+    """docs/python.md has the names of the lists, and no others."""
+    page = (ROOT / "docs/python.md").read_text()
+    named = {}
+    for section in page.split("\n## ")[1:]:
+        title, _, text = section.partition("\n")
+        cells = re.findall(r"^\| (`.*?) \|", text, re.M)
+        named[title] = sorted(name for cell in cells for name in re.findall(r"`(\w+)`", cell))
+    assert named == {module: sorted(names) for module, names in public.items()}
+
+
 SHOWN = """
 import importlib, inspect, json
 def signature(value):
