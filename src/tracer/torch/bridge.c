@@ -429,7 +429,7 @@ static void arguments_set(compat_frame *frame, PyObject *changed)
 }
 
 /* The innermost frame of this thread that watch() was called for. */
-static __thread compat_frame *measured;
+static __thread compat_frame *measured __attribute__((tls_model("initial-exec")));
 
 /* Call watch(), the last of PLAN if it has three, for FRAME. */
 static void watch_call(struct settings_call *call, PyObject *plan, compat_frame *frame)
