@@ -2,9 +2,9 @@
  * that names them.
  *
  * Runs in: the traced process (tracer/compat/cpython.h refuses to be built for any other) and the
- * command line, whose messages name them. python/build_facts.py reads the two numbers for the build
- * and ./dev, packaging/backend.py reads the version, and tests/lint.py compares docs with them. What
- * differs between the versions lies in tracer/compat/. */
+ * command line, whose messages name them. python/build_facts.py reads the two numbers for the
+ * build and ./dev, packaging/backend.py reads the version, and tests/lint.py compares docs with
+ * them. What differs between the versions lies in tracer/compat/. */
 #ifndef DYNTRACE_VERSIONS_H
 #define DYNTRACE_VERSIONS_H
 
