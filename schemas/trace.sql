@@ -125,8 +125,8 @@ CREATE TABLE process(
     left_out_functions INTEGER, -- code objects
     left_out_frames    INTEGER, -- calls and resumptions of these, and those that were too deep; on 3.13 without calls of
                                 --   __init__ that CPython hides from a frame evaluator
-    left_out_decisions INTEGER  -- lookups of calls of these, and of calls that were too deep (but not where torch
-                                --   was only observed); --frames user leaves none out
+    left_out_decisions INTEGER  -- lookups of calls of these, and of calls that were too deep; --frames user leaves none
+                                --   out
 );
 
 

@@ -371,9 +371,7 @@ uintptr_t tracer_name_code(PyCodeObject *code)
 
 uintptr_t tracer_mark_decided(PyCodeObject *code)
 {
-    uintptr_t mark = tracer_name_code(code);
+    const uintptr_t mark = tracer_name_code(code);
 
-    if (mark & CODE_EXCLUDED)
-        tracer_left_out(LEFT_DECISIONS);
     return mark & CODE_NAMED ? mark & ~(uintptr_t)CODE_SKIP : mark;
 }

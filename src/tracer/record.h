@@ -72,6 +72,12 @@ static inline __attribute__((always_inline)) void record_open(struct tracer *t,
     }
 }
 
+/* Is a call that T makes now too deep to be recorded? */
+static inline bool record_is_too_deep(const struct tracer *t)
+{
+    return t->open && t->open->depth + 1 >= tracer_process.max_depth;
+}
+
 /* Write the ENTER. When, by the session's clock; 0: this frame is not recorded. */
 static inline __attribute__((always_inline)) uint64_t
 record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag,
@@ -79,8 +85,9 @@ record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring
 {
     uint64_t now = tracer_now_by(clock);
 
-    if (limit_depth && t->open && t->open->depth + 1 >= tracer_process.max_depth) {
-        tracer_left_out(LEFT_FRAMES);
+    if (limit_depth && record_is_too_deep(t)) {
+        if (!t->quiet)
+            tracer_left_out(LEFT_FRAMES);
         return 0;
     }
     if (unlikely(t->head >= t->limit || now > t->until))

@@ -770,11 +770,7 @@ static bool is_decided(const struct tracer *t, PyCodeObject *code)
 /* Would a frame here be deeper than --max-depth? */
 static bool is_below_depth(const struct tracer *t)
 {
-    const uint32_t most = tracer_process.max_depth;
-
-    if (!most || !t->open)
-        return false;
-    return t->open->depth + 1 >= most;
+    return tracer_process.max_depth && record_is_too_deep(t);
 }
 
 /* While the compiler compiles, the thread has no callback: most of the frames that come here. */
@@ -793,6 +789,15 @@ record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int thr
     result = record_evaluate(t, ts, frame, throwflag);
     record_exit(t, &open, ts, frame, result, resumed, SESSION_TSC);
     return result;
+}
+
+/* A call of CODE, which has MARK, is not recorded: is it decided, and left out for what it is? */
+static __attribute__((noinline)) bool leaves_decision(const struct tracer *t, PyCodeObject *code,
+                                                      uintptr_t mark)
+{
+    const bool is_left = mark & CODE_SKIP ? mark & CODE_EXCLUDED : is_below_depth(t);
+
+    return is_left && is_decided(t, code);
 }
 
 PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
@@ -838,8 +843,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         if (decides || !tracer_process.decided_only)
             entered = record_call(t, &open, ts, frame, mark, throwflag, resumed, clock,
                                   tracer_process.max_depth != 0);
-        if (unlikely(!entered && asks && is_below_depth(t)) && !(mark & CODE_SKIP) &&
-            is_decided(t, compat_code(frame)))
+        if (unlikely(!entered && asks) && leaves_decision(t, compat_code(frame), mark))
             tracer_left_out(LEFT_DECISIONS);
     }
     callback = t->callback;

@@ -39,6 +39,7 @@ struct pending {
     bool done, asked, asking;   /* passed on; the callback was called; it is running */
     /* torch lets the frame run without a look at it: what it sets stays */
     bool untouched;
+    bool left;     /* it is left out: `open` is that around it, what torch decides is counted */
     bool deciding; /* `decision` is filled: whatever is more than a hit */
     struct decision decision;
 };
@@ -245,6 +246,27 @@ static bool missed(struct pending *p, PyObject *backend)
     return sound;
 }
 
+/* FRAME is a call of the callback, which compiles for P's frame, which is left out. */
+static __attribute__((noinline)) PyObject *compile_left_out(struct pending *p, PyThreadState *ts,
+                                                            compat_frame *frame)
+{
+    const int64_t region = region_now();
+    struct answer answer = {0};
+    PyObject *result = below(ts, frame, 0);
+
+    if (result && answer_read(result, &answer)) /* torch says so itself */
+        PyErr_Clear();
+    p->state->compiles += answer.guarded != NULL;
+    if (answer.for_code && !answer.guarded) {
+        answer.actions.limited = answer_outcome(&answer, &observed) == OUTCOME_LIMIT;
+        if (code_state_act(p->state, region, answer.actions))
+            PyErr_Clear();
+    }
+    Py_XDECREF(answer.guarded);
+    Py_XDECREF(answer.reason);
+    return result;
+}
+
 /* FRAME is a call of the callback, which compiles for P's frame. */
 static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadState *ts,
                                                    compat_frame *frame)
@@ -255,15 +277,6 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
     struct torch_quiet quiet;
     PyObject *result;
 
-    if (!p->state) {
-        p->state = code_state_of(compat_code(p->frame), true);
-        if (!p->state) { /* no memory */
-            PyErr_Clear();
-            return below(ts, frame, 0);
-        }
-        p->state->references++;
-    }
-    p->asked = true;
     torch_quiet_begin(&quiet); /* the attributes may be the program's code */
     backend = shim_backend_of(callback_of(frame));
     torch_quiet_end(&quiet);
@@ -332,11 +345,17 @@ static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending
 {
     const struct code_actions actions = actions_of(compat_code(p->frame));
     enum outcome outcome = plain_outcome(p, actions);
+    const bool is_decision =
+        ran != p->frame || p->asked || outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY;
 
-    if (ran != p->frame) {
+    if (p->left && is_decision) {
+        tracer_left_out(LEFT_DECISIONS);
+    } else if (p->left) {
+        p->untouched = outcome == OUTCOME_SKIP && actions.callees == ACTION_DEFAULT;
+    } else if (ran != p->frame) {
         outcome = entry && entry == p->entry ? OUTCOME_COMPILED : OUTCOME_HIT;
         decision_write(decision_of(p), t, outcome, entry);
-    } else if (p->asked || outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY) {
+    } else if (is_decision) {
         decision_write(decision_of(p), t, outcome, NULL);
     } else if (outcome == OUTCOME_SKIP) {
         decision_outcome(t, outcome);
@@ -356,7 +375,7 @@ static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct 
     p->done = true;
     /* Callees have a callback again: torch's own code puts it back without a call that we see. */
     t->observed = unlikely(callees != ACTION_DEFAULT) ? callees : p->callback;
-    if (likely(entry && !p->deciding))
+    if (likely(entry && !p->deciding && !p->left))
         decision_hit(t, p->entered, entry);
     else
         passed_on(t, p, frame, entry);
@@ -385,8 +404,16 @@ static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, str
     if (p->asked || !is_callback(t, p, frame))
         return below(ts, frame, 0);
     /* whatever runs in there is the callback's or ours, even if it looks like compiled code */
-    p->asking = true;
-    result = compile(p, ts, frame);
+    if (!p->state) {
+        p->state = code_state_of(original, true);
+        if (!p->state) { /* no memory */
+            PyErr_Clear();
+            return below(ts, frame, 0);
+        }
+        p->state->references++;
+    }
+    p->asked = p->asking = true;
+    result = p->left ? compile_left_out(p, ts, frame) : compile(p, ts, frame);
     p->asking = false;
     return result;
 }
@@ -467,7 +494,9 @@ static __attribute__((noinline)) void settle(struct tracer *t, struct pending *p
         t->observed = ACTION_SKIP;
     else if (!p->untouched)
         t->observed = p->callback;
-    if (!p->done) /* it never ran */
+    if (!p->done && p->left)
+        tracer_left_out(LEFT_DECISIONS);
+    else if (!p->done) /* it never ran */
         decision_write(decision_of(p), t,
                        p->asked ? OUTCOME_CALLBACK_ERROR
                                 : decision_raised(decision_of(p), p->open->code & ~OPEN_LOST),
@@ -477,6 +506,14 @@ static __attribute__((noinline)) void settle(struct tracer *t, struct pending *p
     Py_XDECREF(p->entry);
     if (p->state)
         code_state_release(p->state);
+}
+
+/* Is a call that T makes now, of code with MARK, left out for what it is? */
+static inline bool is_left_out(const struct tracer *t, uintptr_t mark)
+{
+    if (unlikely(t->quiet))
+        return false;
+    return mark & CODE_SKIP ? mark & CODE_EXCLUDED : P.max_depth && record_is_too_deep(t);
 }
 
 /* torch decides what runs for FRAME. */
@@ -491,12 +528,14 @@ static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThrea
 
     if (unlikely(mark & CODE_SKIP))
         mark = tracer_mark_decided(compat_code(frame));
+    p.left = is_left_out(t, mark);
+    p.open = p.left ? t->open : &open;
     p.entered = record_call(t, &open, ts, frame, mark, 0, false, clock, P.max_depth != 0);
-    if (!p.entered)
+    if (!p.entered && !p.left)
         return torch_evaluate(ts, frame, 0);
     p.outer = t->pending;
     p.frame = frame;
-    p.open = &open;
+    p.decision.outcome = OUTCOME_PLAIN;
     p.state = NULL;
     p.entry = NULL;
     p.callback = t->observed;
@@ -511,7 +550,8 @@ static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThrea
         settle(t, &p, result);
     if (t->observed_at == &p)
         t->observed_at = NULL;
-    record_exit(t, &open, ts, frame, result, false, clock);
+    if (likely(!p.left))
+        record_exit(t, &open, ts, frame, result, false, clock);
     return result;
 }
 
