@@ -30,6 +30,17 @@ def work():
     good(torch.ones(3))
     good(torch.ones(2))
     leaf()
+going = [threading.Event() for _ in range(2)]
+@torch._dynamo.disable
+def hold():
+    going[0].set()
+    going[1].wait(60)
+@torch.compile(backend="eager")
+def held(then):
+    torch._dynamo.graph_break()
+    hold()
+    if then:
+        then(torch.ones(2))
 class record:
     def __init__(self, name): self.recording = dyntrace.record(name)
     def __enter__(self): self.recording.__enter__()
@@ -78,18 +89,9 @@ work()
 """,
     # another thread is in a call of torch's, which then ends
     "begins in a compiled call": """
-def held():
-    torch._dynamo.graph_break()
-    hold()
-going = [threading.Event() for _ in range(4)]
-@torch._dynamo.disable
-def hold():
-    going[0].set()
-    going[1].wait(60)
-held = torch.compile(held, backend="eager")
 for name in "first.db", "second.db":
     going[0].clear(), going[1].clear()
-    thread = threading.Thread(target=held)
+    thread = threading.Thread(target=held, args=(None,))
     thread.start()
     going[0].wait(60)
     with record(name):
@@ -99,21 +101,11 @@ for name in "first.db", "second.db":
     leaf()
 """,
     "ends in a compiled call": """
-def held():
-    torch._dynamo.graph_break()
-    hold()
-    good(torch.ones(2))
-going = [threading.Event() for _ in range(4)]
-@torch._dynamo.disable
-def hold():
-    going[0].set()
-    going[1].wait(60)
-held = torch.compile(held, backend="eager")
 for name in "first.db", "second.db":
     going[0].clear(), going[1].clear()
     with record(name):
         work()
-        thread = threading.Thread(target=held)
+        thread = threading.Thread(target=held, args=(good,))
         thread.start()
         going[0].wait(60)
     leaf()

@@ -73,13 +73,41 @@ static int same_first(PyObject *x, PyObject *y)
     return same_metadata(PyTuple_GET_ITEM(x, 0), PyTuple_GET_ITEM(y, 0));
 }
 
+/* What is equal without being the same object, the program's code would have to say. */
+static int same_object(PyObject *x, PyObject *y)
+{
+    return x == y;
+}
+
+/* Have the mappings FIRST and SECOND the same keys, with items that are the SAME? -1: an error. */
+static int same_items(PyObject *first, PyObject *second, int (*same)(PyObject *x, PyObject *y))
+{
+    OWNED PyObject *keys = NULL;
+    int result = 1;
+
+    if (PyMapping_Size(first) != PyMapping_Size(second))
+        return 0;
+    keys = PyMapping_Keys(first);
+    if (!keys)
+        return -1;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys) && result == 1; i++) {
+        PyObject *key = PyList_GET_ITEM(keys, i);
+        OWNED PyObject *x = PyObject_GetItem(first, key);
+        OWNED PyObject *y = NULL;
+
+        if (x)
+            y = PyObject_GetItem(second, key);
+        PyErr_Clear(); /* it has no such key */
+        result = y ? same(x, y) : 0;
+    }
+    return result;
+}
+
 /* Likewise of the dtypes that A and B are made of, which ATTRIBUTE has. */
 static int same_parts(PyObject *a, PyObject *b, const char *attribute)
 {
     OWNED PyObject *first = tracer_attribute(a, attribute);
     OWNED PyObject *second = NULL;
-    OWNED PyObject *keys = NULL;
-    int result = 1;
 
     if (first)
         second = tracer_attribute(b, attribute);
@@ -89,46 +117,7 @@ static int same_parts(PyObject *a, PyObject *b, const char *attribute)
         return first == second;
     if (PyTuple_Check(first)) /* of an array in an item */
         return same_first(first, second);
-    keys = PyMapping_Keys(first);
-    if (!keys)
-        return -1;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys); i++) {
-        PyObject *key = PyList_GET_ITEM(keys, i);
-        OWNED PyObject *x = PyObject_GetItem(first, key);
-        OWNED PyObject *y = NULL;
-
-        if (x)
-            y = PyObject_GetItem(second, key);
-        result = y ? same_first(x, y) : -1;
-        if (result != 1)
-            return result;
-    }
-    return 1;
-}
-
-/* Have the mappings FIRST and SECOND the same objects? What is equal without being that, the
- * program's code would have to say. */
-static int same_items(PyObject *first, PyObject *second)
-{
-    OWNED PyObject *keys = NULL;
-
-    if (PyMapping_Size(first) != PyMapping_Size(second))
-        return 0;
-    keys = PyMapping_Keys(first);
-    if (!keys)
-        return -1;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys); i++) {
-        PyObject *key = PyList_GET_ITEM(keys, i);
-        OWNED PyObject *x = PyObject_GetItem(first, key);
-        OWNED PyObject *y = NULL;
-
-        if (x)
-            y = PyObject_GetItem(second, key);
-        PyErr_Clear(); /* it has no such key */
-        if (!x || x != y)
-            return 0;
-    }
-    return 1;
+    return same_items(first, second, same_first);
 }
 
 /* Have the dtypes A and B, which are equal, the same metadata, which == leaves out? */
@@ -148,7 +137,7 @@ static int same_metadata(PyObject *a, PyObject *b)
     if (first == Py_None || second == Py_None)
         result = first == second;
     else
-        result = same_items(first, second);
+        result = same_items(first, second, same_object);
     if (result == 1)
         result = same_parts(a, b, "fields");
     if (result == 1)
