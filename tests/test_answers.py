@@ -379,3 +379,41 @@ def test_recompiles_are_one_number_everywhere(record, run, python, tmp_path):
     assert {f["function"]: (f["recompiles"], f["compiles"]) for f in worst} == AGAIN
     events = json.loads(run("replay", path, "--to", "1", "--json").stdout)["events"]
     assert sum(json.loads(run("replay", path, "--to", n + 1, "--json").stdout).get("recompile", False) for n in range(events)) == total
+
+
+def test_recompiles_are_one_number_on_pages_and_of_ranks(record, run, python, tmp_path, monkeypatch):
+    """The same on the TUI's pages, in the HTML report, and of two ranks that ran it."""
+    (tmp_path / "again.py").write_text(RECOMPILES)
+    path = record([tmp_path / "again.py"], python=python).path
+    total, made = (sum(numbers[at] for numbers in AGAIN.values()) for at in (0, 1))
+
+    def page(keys):
+        return run("tui", path, "--dump", "--screen", "200x60", "--keys", keys).stdout
+
+    def column(text, name):
+        """Of a list: the numbers below NAME, which is right-aligned, summed by function."""
+        found, lines = {}, [line for line in text.splitlines() if line.strip()]
+        head, = [at for at, line in enumerate(lines) if " function " in line and f" {name} " in line]
+        end = lines[head].index(f" {name} ") + len(name) + 1
+        for line in lines[head + 1:]:
+            function = line[1:].split()[0] if line[1:].split() else ""
+            if function in AGAIN:
+                found[function] = found.get(function, 0) + int(line[:end].split()[-1])
+        return found
+    assert f" {total} recompiles\n" in page(":overview Enter")
+    assert column(page(":functions Enter"), "recompiles") == {name: again for name, (again, _) in AGAIN.items()}
+    assert column(page(":recompiles Enter"), "recompiles") == {name: again for name, (again, _) in AGAIN.items() if again}
+
+    html = run("report", path, "--html", "-").stdout
+    assert f"{made} compiles of {len(AGAIN)} code objects" in html and f"; {total} recompiles, " in html
+    table_of = re.search(r'<table class="sort" id="t-compiles">(.*?)</table>', html, re.S)[1]
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", table_of)]
+    assert {row[0]: (int(row[3]), int(row[2])) for row in rows if row and row[0] in AGAIN} == AGAIN
+
+    (tmp_path / "job").mkdir()
+    for rank in "01":
+        monkeypatch.setenv("RANK", rank)
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        record([tmp_path / "again.py"], "-o", tmp_path / "job" / f"{rank}.db", python=python)
+    ranks = json.loads(run("ranks", tmp_path / "job", "--json").stdout)
+    assert [(row["compiles"], row["recompiles"]) for row in ranks["table"]] == [(made, total)] * 2
