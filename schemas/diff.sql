@@ -42,7 +42,7 @@ WHERE kind IS NOT 'compiled' AND (?1 IS NULL OR qualname GLOB ?1 OR qualname GLO
 
 -- name: facts
 -- What was counted of code objects, but for calls and checks of guards. Of reasons (number 1) what was seen (sizes,
--- values) is no part.
+-- values) is no part; they are counted by recompiles, so that one which only attempts without code had is there, as 0.
 SELECT e.code_id, 'entry', 0, 'cache entries', COUNT(*)
 FROM cache_entry e LEFT JOIN compile m USING (compile_id) LEFT JOIN thread t USING (thread_id) LEFT JOIN code c ON c.code_id = e.code_id
 LEFT JOIN process p ON p.process_id = COALESCE(t.process_id, c.process_id)
@@ -60,7 +60,8 @@ FROM graph_break b JOIN compiles m USING (compile_id)
 WHERE ?2 IS NULL OR m.rank = ?2
 GROUP BY m.code_id, 4
 UNION ALL
-SELECT m.code_id, 'reason', 1, substr(COALESCE(r.kind, '?') || ' ' || COALESCE(as_written(r.source), r.text, '?'), 1, 400), COUNT(*)
+SELECT m.code_id, 'reason', 1, substr(COALESCE(r.kind, '?') || ' ' || COALESCE(as_written(r.source), r.text, '?'), 1, 400),
+       COUNT(DISTINCT iif(m.is_recompile, m.compile_id, NULL))
 FROM recompile_cause r JOIN compiles m USING (compile_id)
 WHERE r.ordinal = 0 AND (?2 IS NULL OR m.rank = ?2)
 GROUP BY m.code_id, 4

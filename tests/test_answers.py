@@ -381,6 +381,16 @@ def test_recompiles_are_one_number_everywhere(record, run, python, tmp_path):
     assert sum(json.loads(run("replay", path, "--to", n + 1, "--json").stdout).get("recompile", False) for n in range(events)) == total
 
 
+def test_diff_counts_a_reason_by_recompiles(record, run, python, tmp_path):
+    """Not by the older entries that did not fit, nor attempts that raised or took a limit."""
+    (tmp_path / "again.py").write_text(RECOMPILES)
+    path = record([tmp_path / "again.py"], python=python).path
+    (tmp_path / "again.py").write_text(RECOMPILES.replace("recompile_limit = 3", "recompile_limit = 2"))
+    less = record([tmp_path / "again.py"], python=python).path
+    found = {row["function"]: (row["a"], row["b"]) for row in table(run("diff", path, less).stdout) if row["kind"] == "reason"}
+    assert found == {"limited": ("2", "1"), "forked": ("2", "1")}
+
+
 def test_recompiles_are_one_number_on_pages_and_of_ranks(record, run, python, tmp_path, monkeypatch):
     """The same on the TUI's pages, in the HTML report, and of two ranks that ran it."""
     (tmp_path / "again.py").write_text(RECOMPILES)
