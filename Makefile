@@ -324,8 +324,8 @@ whatif-torch-pairs:
 # Every key in every view of the TUI, with ASan and UBSan in it, then under valgrind.
 tui-tour: program
 	$(MAKE) BUILD=build/san SANITIZE="$(SAN_FLAGS)" CFLAGS="-O1 -g" program
-	DYNTRACE="$(abspath build/san)/dyntrace" $(PYTEST) tests/test_tui_tour.py
-	DYNTRACE="$(abspath tests)/under_valgrind.sh" DYNTRACE_CHECKED="$(abspath $(BUILD))/dyntrace" $(PYTEST) tests/test_tui_tour.py
+	DYNTRACE_TOUR=1 DYNTRACE="$(abspath build/san)/dyntrace" $(PYTEST) tests/test_tui_tour.py
+	DYNTRACE_TOUR=1 DYNTRACE="$(abspath tests)/under_valgrind.sh" DYNTRACE_CHECKED="$(abspath $(BUILD))/dyntrace" $(PYTEST) tests/test_tui_tour.py
 
 # The driver must not be told about itself.
 $(BUILD)/obj/fuzz_driver.o: tests/fuzz/driver.c | $(BUILD)/obj

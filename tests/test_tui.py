@@ -65,17 +65,6 @@ def test_the_names_of_keys_are_said_alike(dyntrace):
         assert not [name for name in (*names, "Space", "C-l") if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
 
 
-def test_every_key_in_every_view(dyntrace, place):
-    """None of them fails, and one that leads deeper can be taken back."""
-    keys = ("k j h l PgUp PgDn C-u C-d g G Tab S-Tab Space + - * s S n N y R F C-l C-c [ ] { } b o Click:5,5 Click:5,6 Click:5,6 WheelUp WheelDown"
-            " / x Enter f x Enter f Enter : 3 Enter e Esc i Esc r Esc t Esc w Esc ? Esc Enter Esc")
-    for name, start in VIEWS.items():
-        if name in ("prompt", "help"):
-            continue
-        out = dump(dyntrace, place, f"{start} {keys}")
-        assert out.count("\n") == 24, name
-
-
 def test_going_back_finds_the_place_again(dyntrace, place):
     before = dump(dyntrace, place, "5 j j j j Right")
     assert dump(dyntrace, place, "5 j j j j Right Left Enter Esc Right") == before

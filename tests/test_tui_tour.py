@@ -2,7 +2,8 @@
 test_tui.py, which must be all that `?` lists: what is bound tomorrow is toured without a word here. Ctrl-Z and $EDITOR, which
 need a terminal, are typed into each view in one; and there each key comes once as the bytes that a terminal sends.
 
-`make tui-tour` runs this with ASan and UBSan, then under valgrind: neither may find an error or a leak."""
+`make tui-tour` runs this with ASan and UBSan, then under valgrind: neither may find an error or a leak. It tours every state of
+a view that test_tui.py has; `./dev test` tours each view once."""
 import os
 import re
 import shlex
@@ -33,6 +34,12 @@ STAY = set("""up down left right page-up page-down half-up half-down first last 
     copy-sql edit zoom-in zoom-out zoom-all step step-back run run-back cancel refresh follow redraw stop wheel-up wheel-down""".split())
 STOPS = not os.environ.get("DYNTRACE_CHECKED")  # valgrind takes no heed of SIGTSTP: the screen is given up and taken again, that is all
 END = "Q"  # ends the program at once, so it is the last one
+# The same views sorted, filtered, searched, zoomed, stopped: toured by `make tui-tour` only, which says so by DYNTRACE_TOUR.
+AGAIN = set("""functions-sorted functions-filter function-source entry-bytecode ledger-end ledger-filter ledger-search timeline-zoomed
+    replay-miss replay-stop replay-filter what-if-asked sql-error sql marks""".split())
+# Views of each kind: a page, a list, pictures, one with a prompt, lines that an editor opens.
+SHELL = {"overview", "functions", "function", "timeline", "flame-graph", "replay", "sql-result", "prompt"}
+WHOLE = bool(os.environ.get("DYNTRACE_TOUR"))
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +62,7 @@ def opened(screen):
     return [re.sub(r"^.* > |  +", " ", first), *rest]
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("name", [name for name in VIEWS if WHOLE or name not in AGAIN])
 def test_every_key_in_every_view(dyntrace, place, table, name):
     start = VIEWS[name]
     again = f"Esc 1 1 {anew(start)}" if start else "2 1 1"  # a number typed twice begins anew
@@ -84,7 +91,7 @@ MOUSE = {"Click": (0, 1), "WheelUp": (64, 1), "WheelDown": (65, 1)}  # button, h
 
 
 @needs_tmux
-@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("name", [name for name in VIEWS if WHOLE or name in SHELL])
 def test_to_the_shell_and_to_the_editor_from_every_view(dyntrace, place, name):
     start, end = VIEWS[name], "Escape" if name == "prompt" else "C-l"
     wanted = [rows_of(dump(dyntrace, place, f"{start} {key}", trace="plain.db")) for key in ("", "C-z", "C-z o")]

@@ -35,7 +35,7 @@ VIEWS = {
     "timeline": ("7", r"MainThread \[\d+\] +9 calls looked up", r"│<module>"),
     "timeline-zoomed": ("7 + +", r"MainThread \[\d+\] +9 calls looked up", r"│<module>"),
     "flame": ("8", r"100\.0 % .* 1 +▾ <module>", r" 2 +▸ report", r" 3 +▸ scale"),
-    "flame-graph": ("8 Tab", r"│MainThread \[\d+\]", r"│<module>", r"│scale"),
+    "flame-graph": ("8 Tab", r"│MainThread \[\d+\]", r"│<module>"),
     "replay": ("9", r"lookup 1 +event 1 of 16", r"scale .*: compiled 0/0, 0 entries checked", r"\(empty\)"),
     "replay-break": ("9 ] ] ]", r"lookup 5 +event 9 of 16", r"compiled 2/0, 0 entries checked"),
     "what-if": ("3 Enter Enter w", r"dynamic=L\['factor'\]", r"recorded .*\n.*predicted"),
