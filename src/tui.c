@@ -289,7 +289,6 @@ int tui_run(const struct tui_options *options, const char *path)
         loop->face.scripted = options->keys;
         loop->face.below = loop->live;
         loop->face.output = options->running ? &loop->output : NULL;
-        loop->face.marks = &loop->places.marks;
         loop->name = options->name ? options->name : loop->name;
         loop->prompt = (struct prompt){.complete = loop_complete, .context = loop};
         loop->output.open = options->running;

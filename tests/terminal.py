@@ -52,7 +52,6 @@ VIEWS = {
     "output": ":output Enter",
     "help": "?",
     "dyntrace": ":check Space --max-recompiles Space 0 Enter",
-    "marks": "2 m j m '",
     "split": "2 v",
     "prompt": "2 f self Space > 1",
 }

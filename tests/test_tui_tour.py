@@ -36,7 +36,7 @@ STOPS = not os.environ.get("DYNTRACE_CHECKED")  # valgrind takes no heed of SIGT
 END = "Q"  # ends the program at once, so it is the last one
 # The same views sorted, filtered, searched, zoomed, stopped: toured by `make tui-tour` only, which says so by DYNTRACE_TOUR.
 AGAIN = set("""functions-sorted functions-filter function-source entry-bytecode ledger-end ledger-filter ledger-search timeline-zoomed
-    replay-miss replay-stop replay-filter what-if-asked sql-error sql marks""".split())
+    replay-miss replay-stop replay-filter what-if-asked sql-error sql""".split())
 # Views of each kind: a page, a list, pictures, one with a prompt, lines that an editor opens.
 SHELL = {"overview", "functions", "function", "timeline", "flame-graph", "replay", "sql-result", "prompt"}
 WHOLE = bool(os.environ.get("DYNTRACE_TOUR"))

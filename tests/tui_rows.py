@@ -158,10 +158,6 @@ ROWS = {
         'check allowed found pid function where calls compile compile_id at_ns why',
         'max-recompiles 0 2 4711 step model.py:5 296 0/1 2 400000000 x size[0]: expected…',
     ],
-    "marks": [
-        '>function step',
-        'function Net.forward',
-    ],
     "split": [
         'function calls hits misses recompiles│ function step',
         '>step 296 293 3 2│ step model.py:5 function',

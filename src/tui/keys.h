@@ -76,8 +76,6 @@ struct key {
     X(FORWARD, "forward", ('>'), NONE, 0, "forward again, to where one went back from", 0)         \
     X(SPLIT, "split", ('v'), NONE, 0,                                                              \
       "show what Enter opens below, or beside, and follow the cursor; again: no more", 0)          \
-    X(BOOKMARK, "mark", ('m'), NONE, 0, "mark what this line leads to", 0)                         \
-    X(MARKS, "marks", ('\''), MARKS, 0, "what was marked", 0)                                      \
     X(MOMENT, "moment", ('@'), NONE, 0, "go to a moment: 0.3, 15.2s, +100ms; also :0.3, :+100ms",  \
       0)                                                                                           \
     X(QUIT, "quit", ('Q'), NONE, 0, "end", "q ends")                                               \

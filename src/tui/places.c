@@ -198,19 +198,6 @@ void places_settle(struct places *places)
         view_settle(places->aside);
 }
 
-/* ---- marks --------------------------------------------------------------- */
-
-void places_mark(struct places *places, const struct target *target, const char *words)
-{
-    struct marks *marks = &places->marks;
-
-    for (size_t i = 0; i < marks->all.count; i++)
-        if (target_same(&marks->all.at[i].target, target))
-            return;
-    *list_add(&marks->all) =
-        (struct mark){arena_print(&marks->arena, "%s", words), target_keep(&marks->arena, target)};
-}
-
 /* ---- drawing ------------------------------------------------------------- */
 
 static void view_show(struct places *places, struct view *view)
@@ -320,7 +307,5 @@ void places_close(struct places *places)
         view_end(places->kept[kind]);
     view_end(places->aside);
     arena_free(&places->lead);
-    list_free(&places->marks.all);
-    arena_free(&places->marks.arena);
     *places = (struct places){.tui = places->tui};
 }

@@ -25,8 +25,7 @@ struct places {
     struct view *kept[VIEW_KINDS]; /* owned: the places, which the stack borrows; or NULL */
     /* owned: while tui->split; or NULL: what the cursor is on leads nowhere */
     struct view *aside;
-    struct arena lead;  /* the texts of its target */
-    struct marks marks; /* owned */
+    struct arena lead; /* the texts of its target */
     /* where the names of views begin in the uppermost line, as it was drawn; 0: not there */
     int crumbs[PLACES_DEEP + 1];
 };
@@ -50,9 +49,6 @@ void places_split(struct places *places);
 
 /* Where the line under the cursor leads; its texts hold until the next call. */
 struct target places_lead(struct places *places);
-
-/* Keep TARGET, which is called WORDS, for the view `marks`. */
-void places_mark(struct places *places, const struct target *target, const char *words);
 
 /* The size of the screen, or how it is split, has changed. */
 void places_fit(struct places *places);

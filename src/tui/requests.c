@@ -419,21 +419,6 @@ static void caller_go(struct loop *loop)
                                  : "this line is not about one call");
 }
 
-/* Keep where the line leads, or else the view itself. */
-static void mark(struct loop *loop)
-{
-    struct target target = places_lead(&loop->places);
-    struct view *view = loop_top(loop);
-    const char *words;
-
-    if (!target.kind && tui_wait(&loop->face))
-        return;
-    target = target.kind ? target : view->target;
-    words = target_words(&loop->face, &view->arena, &target, subject(loop).at_ns);
-    places_mark(&loop->places, &target, words);
-    tui_say(&loop->face, "marked: %s; ' lists what is marked", words);
-}
-
 void loop_request(struct loop *loop, enum request request, const struct key *key)
 {
     struct view *view = loop_top(loop);
@@ -466,9 +451,6 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
         break;
     case REQUEST_SPLIT:
         places_split(&loop->places);
-        break;
-    case REQUEST_BOOKMARK:
-        mark(loop);
         break;
     case REQUEST_CALLER:
         caller_go(loop);

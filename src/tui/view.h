@@ -33,7 +33,6 @@ char *output_last(const struct output *output);
 /* All of it, as it came. */
 void output_print(const struct output *output);
 
-struct marks;
 struct db;
 struct tui;
 struct target;
@@ -63,7 +62,6 @@ struct tui {
     /* keys come from a script: what changes while one looks is not shown */
     bool scripted;
     char searched[200]; /* what the last search looked for, "" when there was none */
-    const struct marks *marks;
     /* what the program under `run --live` has printed, NULL where none runs */
     const struct output *output;
 };
@@ -80,16 +78,6 @@ struct target {
 
 /* A copy whose texts are in ARENA. */
 struct target target_keep(struct arena *arena, const struct target *target);
-
-/* What was marked, for the view `marks`. */
-struct marks {
-    LIST(struct mark {
-        const char *words;
-        struct target target;
-    })
-    all;
-    struct arena arena; /* of texts */
-};
 
 struct view;
 struct doc;

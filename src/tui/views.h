@@ -38,7 +38,6 @@
     X(LOSSES, LIST, "losses", "what is missing from the trace, and why")                           \
     X(SQL, OWN, "sql", view_sql)                                                                   \
     X(HELP, OWN, "help", view_help)                                                                \
-    X(MARKS, OWN, "marks", view_marks)                                                             \
     X(DYNTRACE, OWN, "dyntrace", view_dyntrace)                                                    \
     X(WHATIF, OWN, "what-if", view_whatif)                                                         \
     X(OUTPUT, OWN, "output", view_output)

@@ -30,7 +30,7 @@ TYPED = ["/step Enter", "/日 Enter", "f step Enter", "f calls Space > Space 3 E
          ":function Space 2 Enter", ":entry Space 1 Enter", ":compile Space 99 Enter", ":call Space 7 Enter", ":break Space 1 Enter", ":losses Enter",
          ":entries Enter", ":causes Enter", ":compiles Enter", ":checks Enter", ":nonsense Enter", "f ' Enter", "f x( Space IN Space Enter", ":999999999999 Enter",
          "@ 0.7 Enter", ":+100ms Enter", ":-1s Enter", ":9e18ns Enter", ":call Space -3 Enter", ":frames Enter", ":check Space --max-recompiles Space 0 Enter",
-         ":verify Enter", ":open Space plain.db Enter", ":marks Enter", "7 f main Enter", "/Main Enter"]
+         ":verify Enter", ":open Space plain.db Enter", "7 f main Enter", "/Main Enter"]
 RARE = ("Resize:40x12", "Resize:80x24", "Resize:200x60", "Resize:3x2", "Resize:1x1", "Resize:41x13")
 
 

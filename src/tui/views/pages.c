@@ -360,25 +360,3 @@ static void help_build(struct doc *doc, struct db *db)
 
 const struct view_ops view_help = {
     .summary = "this", .build = help_build, .at_once = true, .base = &text_ops};
-
-/* ---- marks --------------------------------------------------------------- */
-
-static void marks_build(struct doc *doc, struct db *unused)
-{
-    const struct marks *marks = doc->tui->marks;
-
-    if (!marks->all.count)
-        doc_line(doc, MARK "dnothing was marked: m marks what a line leads to");
-    for (size_t i = 0; i < marks->all.count; i++) {
-        doc_add(doc, doc_safe(doc, marks->all.at[i].words, 240));
-        doc_target(doc, target_keep(&doc->arena, &marks->all.at[i].target));
-    }
-}
-
-const struct view_ops view_marks = {
-    .summary = "what was marked with m",
-    .build = marks_build,
-    .at_once = true,
-    .base = &text_ops,
-    .keys = "Enter opens  v beside",
-};
