@@ -302,8 +302,8 @@ def test_keys_wait_for_the_rows_that_they_are_about(dyntrace, place):
             terminal.type("1", f":sql {count.format(2)}", "Enter", line, "Enter", "s")
             screen = terminal.wait(lambda screen: "1/1" in screen and "by code_id" in screen)
             assert "> sql" in screen.splitlines()[0] and "not found" not in screen
-        terminal.type("1", f":sql {count.format(2)}", "Enter", "/2", "Enter", "Escape", ":marks", "Enter")
-        terminal.wait(lambda screen: "nothing was marked" in screen)
+        terminal.type("1", f":sql {count.format(2)}", "Enter", "/2", "Enter", "Escape", ":losses", "Enter")
+        terminal.wait(lambda screen: "> losses" in screen)
         (place / "dyntrace.txt").unlink(missing_ok=True)
         terminal.type("1", f":dyntrace sql '{count.format(2)}'", "Enter", "e", "Enter")
         terminal.wait(lambda screen: "dyntrace.txt: 2 lines written" in screen)

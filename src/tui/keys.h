@@ -73,7 +73,6 @@ struct key {
       "go deeper: what this line, or this number of it, is made of", 0)                            \
     X(BACK, "back", (K_ESCAPE, 'q', K_BACKSPACE), NONE, 0,                                         \
       "back to the view before; q in the first one ends", "Esc back")                              \
-    X(FORWARD, "forward", ('>'), NONE, 0, "forward again, to where one went back from", 0)         \
     X(SPLIT, "split", ('v'), NONE, 0,                                                              \
       "show what Enter opens below, or beside, and follow the cursor; again: no more", 0)          \
     X(MOMENT, "moment", ('@'), NONE, 0, "go to a moment: 0.3, 15.2s, +100ms; also :0.3, :+100ms",  \

@@ -87,6 +87,13 @@ static void leave(struct places *places, struct view *view)
         view_end(view);
 }
 
+/* Back to the view before DEPTH. */
+static void leave_to(struct places *places, int depth)
+{
+    while (places->depth > depth)
+        leave(places, places->stack[--places->depth]);
+}
+
 bool places_go(struct places *places, const struct target *target)
 {
     struct view **kept = place_is(target) ? &places->kept[target->kind] : NULL,
@@ -95,11 +102,11 @@ bool places_go(struct places *places, const struct target *target)
 
     if (!view_of(places->tui, target->kind))
         return false;
-    while (view && at < places->height && places->stack[at] != view)
+    while (view && at < places->depth && places->stack[at] != view)
         at++;
-    if (view && at < places->height) {
+    if (view && at < places->depth) {
         bool again = at == places->depth - 1;
-        places->depth = at + 1;
+        leave_to(places, at + 1);
         if (again) {
             view_end(view);
             places->stack[at] = *kept = view_begin(places, target, false);
@@ -108,8 +115,6 @@ bool places_go(struct places *places, const struct target *target)
     }
     if (places->depth && !kept && target_same(&places_top(places)->target, target))
         return false; /* it is shown */
-    while (places->height > places->depth)
-        leave(places, places->stack[--places->height]);
     if (view) {
         view_fit(places, view, false);
         if (!places->tui->scripted)
@@ -118,24 +123,22 @@ bool places_go(struct places *places, const struct target *target)
     if (places->depth == PLACES_DEEP) {
         leave(places, places->stack[1]);
         memmove(&places->stack[1], &places->stack[2], (PLACES_DEEP - 2) * sizeof *places->stack);
-        places->depth = --places->height;
+        places->depth--;
     }
     view = view ? view : view_begin(places, target, false);
     if (kept)
         *kept = view;
-    places->stack[places->depth] = view;
-    places->height = ++places->depth;
+    places->stack[places->depth++] = view;
     return false;
 }
 
-bool places_move(struct places *places, int by)
+bool places_back(struct places *places)
 {
-    int to = places->depth + by;
+    bool back = places->depth > 1;
 
-    if (to < 1 || to > places->height)
-        return false;
-    places->depth = to;
-    return true;
+    if (back)
+        leave_to(places, places->depth - 1);
+    return back;
 }
 
 void places_split(struct places *places)
@@ -163,7 +166,7 @@ struct target places_lead(struct places *places)
 
 void places_fit(struct places *places)
 {
-    for (int i = 0; i < places->height; i++)
+    for (int i = 0; i < places->depth; i++)
         view_fit(places, places->stack[i], false);
     if (places->aside)
         view_fit(places, places->aside, true);
@@ -171,7 +174,7 @@ void places_fit(struct places *places)
 
 void places_refresh(struct places *places)
 {
-    for (int i = 0; i < places->height; i++)
+    for (int i = 0; i < places->depth; i++)
         view_do(places->stack[i], refresh);
 }
 
@@ -190,7 +193,7 @@ static void aside_settle(struct places *places)
 
 void places_settle(struct places *places)
 {
-    for (int i = 0; i < places->height; i++)
+    for (int i = 0; i < places->depth; i++)
         view_settle(places->stack[i]);
     if (places->tui->split)
         aside_settle(places);
@@ -286,7 +289,7 @@ bool places_click(struct places *places, struct key *key)
         for (int i = places->depth; i-- > 0;)
             if (places->crumbs[i] && key->x >= places->crumbs[i] &&
                 key->x < places->crumbs[places->depth]) {
-                places->depth = i + 1;
+                leave_to(places, i + 1);
                 break;
             }
         return false;
@@ -301,8 +304,7 @@ bool places_click(struct places *places, struct key *key)
 
 void places_close(struct places *places)
 {
-    while (places->height)
-        leave(places, places->stack[--places->height]);
+    leave_to(places, 0);
     for (int kind = 0; kind < VIEW_KINDS; kind++)
         view_end(places->kept[kind]);
     view_end(places->aside);

@@ -1,8 +1,6 @@
-/* tui/places.h -- the views that are open: the way to the one on top, those that one came back
- * from, and the one beside it.
+/* tui/places.h -- the views that are open: the way to the one on top, and the one beside it.
  *
- *     overview > functions > function slow          stack, up to `depth`: Esc goes back, > forward
- *                                                   again
+ *     overview > functions > function slow          stack, up to `depth`: Esc goes back
  *     [ functions         ]
  *     [ > slow            ]
  *     [ function slow     ]                         aside: what Enter would open, and follows the
@@ -20,9 +18,8 @@ enum { PLACES_DEEP = 64 /* views; the oldest but the first goes when there are m
 struct places {
     struct tui *tui;                 /* borrowed */
     struct view *stack[PLACES_DEEP]; /* owned, but for places */
-    /* the view on top is the one before depth; from there to height is what > goes to */
-    int depth, height;
-    struct view *kept[VIEW_KINDS]; /* owned: the places, which the stack borrows; or NULL */
+    int depth;                       /* the view on top is the one before it */
+    struct view *kept[VIEW_KINDS];   /* owned: the places, which the stack borrows; or NULL */
     /* owned: while tui->split; or NULL: what the cursor is on leads nowhere */
     struct view *aside;
     struct arena lead; /* the texts of its target */
@@ -41,8 +38,8 @@ bool place_is(const struct target *target);
 /* Open what TARGET names, or go there. On top already: a place begins anew (true), others stay. */
 bool places_go(struct places *places, const struct target *target);
 
-/* One view back, or forward; false: there is none. */
-bool places_move(struct places *places, int by);
+/* One view back; false: there is none. */
+bool places_back(struct places *places);
 
 /* Show what Enter opens beside the view on top, or no more. */
 void places_split(struct places *places);

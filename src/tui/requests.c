@@ -431,7 +431,7 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
         request = REQUEST_INPUT; /* in that view, ask for another */
     switch (request) {
     case REQUEST_BACK:
-        if (places_move(&loop->places, -1))
+        if (places_back(&loop->places))
             break;
         if (key->code == 'q')
             loop->quit = true;
@@ -442,9 +442,6 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
         if (can(loop, view_op(view->ops, asks), "nothing is typed into this view"))
             ask_line(loop, request, view_op(view->ops, asks),
                      view->target.where ? view->target.where : "");
-        break;
-    case REQUEST_FORWARD:
-        can(loop, places_move(&loop->places, 1), "there is nothing to go forward to");
         break;
     case REQUEST_OPEN:
         tui_open(tui);
