@@ -420,7 +420,7 @@ static int run(int count, char **operands)
         say_error("%s: not started: its option -%c makes it ignore the environment, by which it "
                   "would be recorded: leave it out, or run untraced with --frames none",
                   program.argv[0], ignoring);
-    else if (!given.session.setting_count || settings_fit(&program, &given.session))
+    else if (!given.session.setting_count || settings_fit(&program, &given.session, "run: --set "))
         status = record(&program, count, operands);
 done:
     free(program.argv);

@@ -420,9 +420,17 @@ static const char *values_judge(struct trying *trying, const struct attempt *att
 
 /* ---- one after the other ------------------------------------------------- */
 
+/* Eager calls that were not counted come last: there was one at least, and there may be many. */
+static int eager_order(int64_t a, int64_t b)
+{
+    int order = list_order(a == UNKNOWN, b == UNKNOWN);
+
+    return order ? order : list_order(a, b);
+}
+
 static int counts_order(const struct trial_counts *a, const struct trial_counts *b)
 {
-    int order = list_order(a->eager, b->eager);
+    int order = eager_order(a->eager, b->eager);
 
     order = order ? order : list_order(a->compiles, b->compiles);
     order = order ? order : list_order(a->recompiles, b->recompiles);
@@ -594,6 +602,16 @@ static void output_put(struct table *table, const struct trial *trial)
                                                   : NULL);
 }
 
+static void eager_put(struct table *table, const struct trial *trial)
+{
+    bool given_up = trial->eager == UNKNOWN && trial->compiles != UNKNOWN;
+
+    if (given_up)
+        table_figure(table, "not counted");
+    else
+        number_put(table, trial->eager);
+}
+
 static void trial_print(struct table *table, const struct trial *trial, bool compared)
 {
     const char *note = trial->note;
@@ -604,7 +622,7 @@ static void trial_print(struct table *table, const struct trial *trial, bool com
     number_put(table, trial->compiles);
     number_put(table, trial->recompiles);
     number_put(table, trial->breaks);
-    number_put(table, trial->eager);
+    eager_put(table, trial);
     number_put(table, trial->hits);
     time_put(table, trial->compile_ns);
     time_put(table, trial->step_ns);
@@ -768,6 +786,8 @@ static bool trying_plan(struct trying *trying, char *const *files, const char *n
     else if (found && !plan->settings.count)
         say_error("try: no remedy of `dyntrace why` can be had by a setting: name SETTINGs of "
                   "`dyntrace run --set`");
+    else if (found && !plan->chosen && !plan_settings_fit(plan))
+        return false;
     else
         return found;
     return false;

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/json.h"
@@ -197,6 +198,14 @@ static char *nearest_list(struct db *db, const char *name)
     return list;
 }
 
+/* NAME is a file, and meant as one: a trace, perhaps, whose name does not end in ".db". */
+static bool is_file(const char *name)
+{
+    struct stat status;
+
+    return stat(name, &status) == 0 && S_ISREG(status.st_mode);
+}
+
 /* Say that NAME is not there, and where it is instead, or what comes nearest to it. */
 static void none_say(struct db *db, const char *name)
 {
@@ -206,7 +215,11 @@ static void none_say(struct db *db, const char *name)
     char *list, *left_out = doubts_left_out(db);
 
     query_bind_text(query, 1, last);
-    if (*last && query_step(query)) {
+    if (is_file(name)) {
+        say_error("%.200s: a file, but no trace by its name, which would end in .db, and no such "
+                  "function in %s",
+                  name, db_path(db));
+    } else if (*last && query_step(query)) {
         say_error(
             "%.200s: no call of it is in %s: torch has taken it into the code of %.200s, see there",
             name, db_path(db), query_text(query, 0, NULL));

@@ -284,7 +284,7 @@ bool program_fits(const struct program *t, struct asked *asked, bool quiet)
 enum { ANSWER_MAX = 16 << 10 };
 
 /* Report the setting whose refusal LINE is, "NUMBER WHY". False: it is no such line. */
-static bool refusal_print(const char *line, const struct session_options *options)
+static bool refusal_print(const char *line, const struct session_options *options, const char *who)
 {
     char *why;
     unsigned long number = strtoul(line, &why, 10);
@@ -294,7 +294,7 @@ static bool refusal_print(const char *line, const struct session_options *option
         return false;
     why++;
     length = (int)strcspn(why, "\n");
-    say_error("run: --set %s: %.*s", options->settings[number], length, why);
+    say_error("%s%s: %.*s", who, options->settings[number], length, why);
     return true;
 }
 
@@ -316,7 +316,7 @@ static void settings_path(char path[PATH_MAX + 64])
         snprintf(path, PATH_MAX + 64, "%s/_settings.py", library);
 }
 
-bool settings_fit(const struct program *t, const struct session_options *options)
+bool settings_fit(const struct program *t, const struct session_options *options, const char *who)
 {
     char path[PATH_MAX + 64];
     const char *argv[6 + SETTINGS_MAX] = {"", "-c", ask_settings_py, path};
@@ -332,7 +332,7 @@ bool settings_fit(const struct program *t, const struct session_options *options
     asked = interpreter_ask(argv, false);
     interpreter_answer(&asked, text, ANSWER_MAX);
     for (const char *line = text; *line; line = line_next(line))
-        if (refusal_print(line, options))
+        if (refusal_print(line, options, who))
             fit = false;
     free(text);
     return fit;

@@ -63,8 +63,9 @@ const char *program_inject(void);
 /* Say why nothing of T was recorded, which ended as waitpid() says in ENDED. */
 void program_say_unrecorded(const struct program *t, int ended);
 
-/* Can the settings be, as far as can be told before T runs? If not each is reported. */
-bool settings_fit(const struct program *t, const struct session_options *options);
+/* Can the settings be, as far as can be told before T runs? If not each is reported, in a line that
+ * begins with WHO, "run: --set ". */
+bool settings_fit(const struct program *t, const struct session_options *options, const char *who);
 
 /* Report those that did nothing, TEXT of struct collector_result. Returns how many. */
 int settings_print_unused(const char *text);

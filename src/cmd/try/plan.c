@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cmd/run/run.h"
 #include "cmd/try/try.h"
 #include "lib/say.h"
 #include "schema.h"
@@ -287,6 +288,46 @@ void plan_choose(struct plan *plan, char *const *files, struct db *db, size_t mo
     for (size_t i = 0; i < names.count; i++)
         choose_for(plan, files, names.at[i], most);
     list_free(&names);
+}
+
+/* The interpreter that runs PLAN's command, in T; a command that is no interpreter has none, and
+ * neither has a job, whose launcher starts it. */
+static void interpreter_find(const struct plan *plan, struct program *t)
+{
+    const char *python = NULL;
+    const char *executed = plan->executable ? strrchr(plan->executable, '/') : NULL;
+
+    for (size_t i = 0; i + 1 < plan->options.count; i++)
+        if (!strcmp(plan->options.at[i], "--python"))
+            python = plan->options.at[i + 1];
+    if (!python && executed && !strncmp(executed, "/python", 7))
+        python = plan->executable;
+    if (plan->launcher.count)
+        python = NULL;
+    t->python = python;
+    snprintf(t->path, sizeof t->path, "%s", prose_or(python, ""));
+}
+
+bool plan_settings_fit(const struct plan *plan)
+{
+    struct program program = {0};
+    struct arena arena = {0};
+    bool fit = true;
+
+    interpreter_find(plan, &program);
+    for (size_t i = 0; i < plan->settings.count; i++) {
+        struct words settings = settings_split(&arena, plan->settings.at[i]);
+        bool many = settings.count > SETTINGS_MAX;
+        struct session_options options = {
+            .settings = settings.at,
+            .setting_count = many ? SETTINGS_MAX : (uint32_t)settings.count,
+        };
+        if (!settings_fit(&program, &options, "try: "))
+            fit = false;
+        list_free(&settings);
+    }
+    arena_free(&arena);
+    return fit;
 }
 
 void plan_free(struct plan *plan)
