@@ -256,7 +256,7 @@ ORDER BY p.times DESC, p.filename, p.line, p.what;
 -- What `dyntrace try` measured, by the figures of whole runs; --json has those of each function in the view trial_functions.
 --title Trials: the recorded command under settings (dyntrace try)
 --text setting 60: setting | compiles | recompiles | breaks | eager | hits | compile_ns: compile time | step_ns: step | ended? | output? | values_same?: values | note 60: note
---page `setting`: setting (of run --set) | compiles (that made code) | recompiles | breaks (graph breaks) | eager (calls that ran as Python) | hits | compile_ns: compile time | step_ns: step (median time of a call of the function beside it, after its last compile) | `of`?: of | ended? | output? (beside the unchanged run) | values_same?: values (what the function returned) | note
+--page `setting`: setting (of run --set) | compiles (that made code) | recompiles | breaks (graph breaks) | eager (calls that ran as Python; empty where they were not counted) | hits | compile_ns: compile time | step_ns: step (median time of a call of the function beside it, after its last compile) | `of`?: of | ended? | output? (beside the unchanged run) | values_same?: values (what the function returned) | note
 SELECT trial_id, batch, iif(baseline, '(unchanged)', setting) AS setting, baseline, works, gain, compiles, recompiles, breaks, eager, hits, compile_ns,
        step_ns, qualname AS of, COALESCE('signal ' || exit_signal, 'exit ' || exit_code) AS ended,
        CASE output_same WHEN 1 THEN 'same' WHEN 0 THEN 'differs' END AS output, values_same, error, COALESCE(note, '') AS note,

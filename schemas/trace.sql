@@ -418,7 +418,8 @@ CREATE TABLE trial(
     compiles        INTEGER, -- that made code
     recompiles      INTEGER, -- of them, as in the view `compiles`
     breaks          INTEGER, -- graph breaks
-    eager           INTEGER, -- calls that ran as Python though compiled code was wanted
+    eager           INTEGER, -- calls that ran as Python though compiled code was wanted; NULL: not counted, for a function was
+                             --   given up, whose later calls --frames decided does not record
     hits            INTEGER, -- calls that ran a cache entry
     compile_ns      INTEGER  -- time in the compiler
 );
@@ -432,7 +433,7 @@ CREATE TABLE trial_function(
     compiles    INTEGER, -- as of a trial, and so are the others:
     recompiles  INTEGER, -- compiles of a function that had code,
     breaks      INTEGER, -- graph breaks,
-    eager       INTEGER, -- calls that ran as Python,
+    eager       INTEGER, -- calls that ran as Python; NULL: not counted, for the function was given up,
     hits        INTEGER, -- calls that ran a cache entry,
     compile_ns  INTEGER, -- time in the compiler,
     step_ns     INTEGER  -- median time of a call after the last compile

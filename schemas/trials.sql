@@ -15,9 +15,14 @@ WHERE t.function_id IN (SELECT function_id FROM functions WHERE code_id IN (SELE
 ORDER BY t.trial_id LIMIT 10000;
 
 -- name: count-run
--- Of a trial's own trace: the figures of the whole run, which are those of `report`.
+-- Of a trial's own trace: the figures of the whole run, which are those of `report`. Of a function that was given up, a call that
+-- ran as Python is known, and those after it are not: they are frames, which --frames decided does not have. Then the number is NULL.
+WITH eager AS MATERIALIZED (
+    SELECT TOTAL(ran_as_python) AS calls,
+           MAX(code_id IN (SELECT code_id FROM code_mark WHERE action = 'skip' AND region_id IS NULL)) AS given_up
+    FROM calls WHERE counted AND ran_as_python)
 SELECT COUNT(cache_entry_id) AS compiles, TOTAL(is_recompile), (SELECT COUNT(*) FROM graph_break), TOTAL(compile_ns),
-       (SELECT TOTAL(counted AND ran_as_python) FROM calls), (SELECT TOTAL(counted AND is_hit) FROM calls)
+       (SELECT iif(given_up, NULL, calls) FROM eager), (SELECT TOTAL(counted AND is_hit) FROM calls)
 FROM compiles;
 
 -- name: count-functions
@@ -32,7 +37,9 @@ made AS MATERIALIZED (
     FROM every m JOIN function f USING (code_id) LEFT JOIN broken b ON b.compile_id = m.compile_id
     GROUP BY f.function_id),
 ran AS MATERIALIZED (
-    SELECT f.function_id, TOTAL(l.counted AND l.ran_as_python) AS eager, TOTAL(l.counted AND l.is_hit) AS hits
+    SELECT f.function_id, TOTAL(l.counted AND l.ran_as_python) AS eager, TOTAL(l.counted AND l.is_hit) AS hits,
+           MAX(l.counted AND l.ran_as_python AND l.code_id IN (
+               SELECT code_id FROM code_mark WHERE action = 'skip' AND region_id IS NULL)) AS given_up
     FROM calls l JOIN function f USING (code_id)
     GROUP BY f.function_id),
 last AS MATERIALIZED (
@@ -56,7 +63,7 @@ step AS MATERIALIZED (
         FROM later)
     WHERE calls >= 5 AND place = (calls + 1) / 2)
 SELECT f.filename, f.qualname, f.first_line, COALESCE(m.compiles, 0), COALESCE(m.recompiles, 0), COALESCE(m.breaks, 0),
-       COALESCE(m.compile_ns, 0), COALESCE(r.eager, 0), COALESCE(r.hits, 0), s.ns
+       COALESCE(m.compile_ns, 0), iif(r.given_up, NULL, COALESCE(r.eager, 0)), COALESCE(r.hits, 0), s.ns
 FROM function f
 LEFT JOIN made m ON m.function_id = f.function_id
 LEFT JOIN ran r ON r.function_id = f.function_id

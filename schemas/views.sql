@@ -449,7 +449,8 @@ ORDER BY estimated_ns DESC;
 --   works  it ended as the baseline did, wrote the same, --compare found no other values, and nothing is said against it.
 --          Of a baseline: nothing is said against it
 --   gain   it works, and had fewer eager calls than the baseline; or as many, and fewer compiles; then recompiles; then graph
---          breaks. Of the whole run: that of one function is in trial_functions
+--          breaks. Of the whole run: that of one function is in trial_functions. Where eager calls were not counted there was one
+--          at least: a run without any had fewer, two such runs are held to have as many, and else there is no gain
 --   note   that in words, or why it does not work; NULL for a baseline that works
 CREATE VIEW trials AS
 WITH judged AS (
@@ -467,8 +468,12 @@ WITH judged AS (
 ),
 weighed AS (
     SELECT *, fault IS NULL AS works,
-           fault IS NULL AND NOT baseline AND COALESCE((eager, compiles, recompiles, breaks)
-               < (baseline_eager, baseline_compiles, baseline_recompiles, baseline_breaks), 0) AS gain
+           fault IS NULL AND NOT baseline AND CASE
+               WHEN eager IS NULL AND baseline_eager IS NULL
+                   THEN COALESCE((compiles, recompiles, breaks) < (baseline_compiles, baseline_recompiles, baseline_breaks), 0)
+               WHEN baseline_eager IS NULL THEN baseline_compiles IS NOT NULL AND eager = 0
+               ELSE COALESCE((eager, compiles, recompiles, breaks)
+                             < (baseline_eager, baseline_compiles, baseline_recompiles, baseline_breaks), 0) END AS gain
     FROM judged
 )
 SELECT j.trial_id, j.batch, j.setting, j.baseline, j.works, j.gain,
@@ -486,7 +491,7 @@ WITH tried AS (SELECT DISTINCT t.batch, f.function_id FROM trial_function f JOIN
 counted AS (
     SELECT t.trial_id, t.batch, t.setting, t.baseline, t.works, t.fault, d.function_id,
            COALESCE(f.compiles, t.compiles * 0) AS compiles, COALESCE(f.recompiles, t.compiles * 0) AS recompiles,
-           COALESCE(f.breaks, t.compiles * 0) AS breaks, COALESCE(f.eager, t.compiles * 0) AS eager,
+           COALESCE(f.breaks, t.compiles * 0) AS breaks, iif(f.trial_id IS NULL, t.compiles * 0, f.eager) AS eager,
            COALESCE(f.hits, t.compiles * 0) AS hits, COALESCE(f.compile_ns, t.compiles * 0) AS compile_ns, f.step_ns,
            t.duration_ns, t.exit_code, t.exit_signal, t.output_same, t.values_same, t.error
     FROM trials t
@@ -497,8 +502,12 @@ counted AS (
 weighed AS (
     SELECT n.*, b.compiles AS baseline_compiles, b.recompiles AS baseline_recompiles, b.breaks AS baseline_breaks,
            b.eager AS baseline_eager, b.hits AS baseline_hits, b.compile_ns AS baseline_compile_ns, b.step_ns AS baseline_step_ns,
-           n.works AND NOT n.baseline AND COALESCE((n.eager, n.compiles, n.recompiles, n.breaks)
-               < (b.eager, b.compiles, b.recompiles, b.breaks), 0) AS gain
+           n.works AND NOT n.baseline AND CASE
+               WHEN n.eager IS NULL AND b.eager IS NULL
+                   THEN COALESCE((n.compiles, n.recompiles, n.breaks) < (b.compiles, b.recompiles, b.breaks), 0)
+               WHEN b.eager IS NULL THEN b.compiles IS NOT NULL AND n.eager = 0
+               ELSE COALESCE((n.eager, n.compiles, n.recompiles, n.breaks) < (b.eager, b.compiles, b.recompiles, b.breaks), 0)
+               END AS gain
     FROM counted n LEFT JOIN counted b ON b.trial_id = n.batch AND b.function_id = n.function_id
 )
 SELECT n.trial_id, n.batch, n.setting, n.baseline, n.works, n.gain,

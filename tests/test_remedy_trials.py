@@ -80,6 +80,22 @@ def test_no_gain_is_said_of_a_trial(why, sizes):
     assert "     measured (trial 2): still 3 compiles, still 5 eager calls; no gain\n" in page
 
 
+@pytest.mark.parametrize("before, after, gain, words", [
+    (None, 0, True, "1 compile instead of 3, 0 eager calls instead of some that were not counted"),
+    (None, 2, False, "1 compile instead of 3, 2 eager calls instead of some that were not counted; no gain"),
+    (None, None, True, "1 compile instead of 3, eager calls not counted"),
+    (2, None, False, "1 compile instead of 3, eager calls not counted; no gain")])
+def test_eager_calls_that_were_not_counted(why, sizes, before, after, gain, words):
+    """Of a function that was given up. There was one at least."""
+    tried(sizes, "", eager=before)
+    tried(sizes, MARK, compiles=1, recompiles=0, eager=after)
+    page, remedies = why(sizes.done())
+    one, = [one for one in remedies if one["setting"] == MARK]
+    assert (one["measured_eager"], one["eager"], one["status"]) == (after, before, "measured")
+    assert f"     measured (trial 2): {words}\n" in page
+    assert (remedies[0] is one) == gain
+
+
 @pytest.mark.parametrize("ended, words", [
     (dict(exit_code=1, error="RuntimeError: no such size"), "RuntimeError: no such size"),
     (dict(values_same="different"), "it returned other values")])

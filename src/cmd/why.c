@@ -811,6 +811,15 @@ static void setting_print(FILE *out, const char *before, const char *setting)
     }
 }
 
+/* Eager calls of which one of the two numbers is not known. */
+static void eager_print(FILE *out, int64_t then, int64_t now)
+{
+    if (then == UNKNOWN)
+        fputs(", eager calls not counted", out);
+    else
+        prose_print(out, ", %jd eager call(s) instead of some that were not counted", then);
+}
+
 /* "1 compile instead of 8, 0 eager calls instead of 4" */
 static void figures_print(FILE *out, const struct remedy *r)
 {
@@ -819,7 +828,9 @@ static void figures_print(FILE *out, const struct remedy *r)
 
     instead_print(out, "compile", measured ? r->measured_compiles : r->predicted_compiles,
                   r->compiles);
-    if (r->eager || eager) {
+    if (r->eager == UNKNOWN || eager == UNKNOWN) {
+        eager_print(out, eager, r->eager);
+    } else if (r->eager || eager) {
         fputs(", ", out);
         instead_print(out, "eager call", eager, r->eager);
     }

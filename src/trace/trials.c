@@ -79,7 +79,7 @@ static struct trial_counts counts_read_from(struct query *row, int first)
         .recompiles = query_integer(row, first + 1),
         .breaks = query_integer(row, first + 2),
         .compile_ns = query_integer(row, first + 3),
-        .eager = query_integer(row, first + 4),
+        .eager = known_integer(row, first + 4),
         .hits = query_integer(row, first + 5),
         .step_ns = PROSE_UNKNOWN,
     };
@@ -130,7 +130,7 @@ static void bind_counts(struct query *query, int parameter, const struct trial_c
     query_bind_integer(query, parameter + 1, counts->recompiles);
     query_bind_integer(query, parameter + 2, counts->breaks);
     query_bind_integer(query, parameter + 3, counts->compile_ns);
-    query_bind_integer(query, parameter + 4, counts->eager);
+    bind_known(query, parameter + 4, counts->eager);
     query_bind_integer(query, parameter + 5, counts->hits);
 }
 

@@ -59,7 +59,8 @@ const char *trials_trace(const struct db *db);
 /* ---- what `try` stores --------------------------------------------------- */
 
 struct trial_counts {
-    int64_t compiles, recompiles, breaks, compile_ns, eager, hits;
+    int64_t compiles, recompiles, breaks, compile_ns, hits;
+    int64_t eager;   /* PROSE_UNKNOWN: a function was given up, and its later calls were not seen */
     int64_t step_ns; /* PROSE_UNKNOWN: too few calls */
 };
 

@@ -57,6 +57,27 @@ def test_the_best_of_remedies_and_their_pairs_is_found(dyntrace, python, tmp_pat
         assert trial["compiles"] + trial["hits"] == 16 and trial["works"]
 
 
+def test_calls_after_a_function_was_given_up_are_not_counted(dyntrace, python, tmp_path):
+    """--frames decided has no frames, and nothing is looked up any more."""
+    text = """
+import torch
+@torch.compile(backend="eager")
+def rows(x):
+    out = x
+    for i in range(2):
+        out = out + torch.nonzero(x > i).sum()
+    return out
+for _ in range(4):
+    rows(torch.ones(3))
+"""
+    path = recorded(dyntrace, python, tmp_path, script(tmp_path / "rows.py", text))
+    base, mended, other = tried(dyntrace, path, "rows", "config.capture_dynamic_output_shape_ops=True", "dynamic=True@rows")
+    assert (base["eager"], base["compiles"]) == (None, 0) == (other["eager"], other["compiles"]) and not other["gain"]
+    assert (mended["eager"], mended["hits"], mended["gain"]) == (0, 3, True)
+    assert "not counted" in run(dyntrace, "try", path, "rows", "dynamic=True@rows").stdout
+    holds(path)
+
+
 @pytest.mark.slow
 def test_a_remedy_that_raises_is_marked(dyntrace, python, tmp_path):
     path = recorded(dyntrace, python, tmp_path, TRIED, "mark")

@@ -97,9 +97,19 @@ static bool is_other_output(const struct trial *trial, const struct trial *basel
 
     if (trial->works || !ended || trial->output_same != 0)
         return false;
-    if (trial->eager != baseline->eager)
-        return trial->eager < baseline->eager;
-    return trial->compiles < baseline->compiles;
+    if (trial->eager == baseline->eager)
+        return trial->compiles < baseline->compiles;
+    if (baseline->eager == UNKNOWN) /* there was one at least */
+        return !trial->eager;
+    return trial->eager != UNKNOWN && trial->eager < baseline->eager;
+}
+
+/* "eager calls 0 instead of 4"; where one was not counted, that. */
+static const char *eager_words(struct why *why, int64_t then, int64_t now)
+{
+    if (then == UNKNOWN || now == UNKNOWN)
+        return then == UNKNOWN ? "eager calls not counted" : "eager calls fewer than before";
+    return arena_print(&why->arena, "eager calls %" PRId64 " instead of %" PRId64, then, now);
 }
 
 /* TRIAL shows that its settings are no remedy: it ended or answered otherwise than BASELINE. A
@@ -124,11 +134,9 @@ static void measure(struct why *why, struct remedy *remedy, const struct trial *
     remedy->trial_error = trial->works ? NULL : trial_failed(why, trial);
     remedy->rejected = !trial->works && is_evidence(why, trial, baseline);
     if (remedy->rejected && is_other_output(trial, baseline))
-        remedy->other_output =
-            arena_print(&why->arena,
-                        "compiles %" PRId64 " instead of %" PRId64 ", eager calls %" PRId64
-                        " instead of %" PRId64,
-                        trial->compiles, baseline->compiles, trial->eager, baseline->eager);
+        remedy->other_output = arena_print(
+            &why->arena, "compiles %" PRId64 " instead of %" PRId64 ", %s", trial->compiles,
+            baseline->compiles, eager_words(why, trial->eager, baseline->eager));
     if (!trial->works)
         return;
     remedy->status = measured;
@@ -228,9 +236,12 @@ static void predict(struct whatif *whatif, const bool *codes, struct remedy *rem
 
 /* ---- the order ----------------------------------------------------------------------- */
 
+/* A measured one that was not counted comes last. */
 static int64_t eager_with(const struct remedy *r)
 {
-    return r->measured_eager == UNKNOWN ? r->predicted_eager : r->measured_eager;
+    if (r->measured_compiles == UNKNOWN)
+        return r->predicted_eager;
+    return r->measured_eager == UNKNOWN ? INT64_MAX : r->measured_eager;
 }
 
 static int64_t compiles_with(const struct remedy *r)
