@@ -169,7 +169,8 @@ SELECT m.qualname, m.filename, m.first_line, COUNT(m.cache_entry_id) AS compiles
        AS ended
 FROM every m
 LEFT JOIN broken b ON b.compile_id = m.compile_id
-GROUP BY m.filename, m.qualname, m.first_line
+LEFT JOIN functions f ON f.code_id = m.code_id
+GROUP BY f.function_id
 HAVING COUNT(m.cache_entry_id) + SUM(m.outcome IS 'limit') + SUM(m.outcome IS 'error') > 0
 ORDER BY recompiles DESC, graph_breaks DESC, compile_ns DESC, m.qualname;
 
@@ -182,14 +183,15 @@ ORDER BY recompiles DESC, graph_breaks DESC, compile_ns DESC, m.qualname;
 --text recompiles | kind: guard | _name 80: source | _seen 60: actual | _needed? 80: needed by | qualname: function | filename: where
 --page recompiles | `qualname`: function | filename: where | `kind`: guard (its kind) | `_name`: source | `_first`: expected first | `_seen`: actual (one after the other) | `_needed`?: needed by (the line of the program) | first_ns: first at | last_ns: last at
 WITH decided AS MATERIALIZED (
-    SELECT k.compile_id, k.qualname, k.filename, k.first_line, k.start_ns, k.kind, k.source, k.aspect, k.dimension,
+    SELECT k.compile_id, f.function_id, k.qualname, k.filename, k.first_line, k.start_ns, k.kind, k.source, k.aspect, k.dimension,
            k.expected, k.actual, COALESCE(k.text, '') AS text, k.how, substr(g.user_stack, 1, 4000) AS user_stack
     FROM compiles m JOIN recompile_causes k ON k.cause_id = m.cause_id LEFT JOIN guard g ON g.guard_id = k.guard_id
+    LEFT JOIN functions f ON f.code_id = k.code_id
     WHERE m.is_recompile
     ORDER BY k.compile_id
 ),
 ranked AS MATERIALIZED (
-    SELECT *, ROW_NUMBER() OVER (PARTITION BY filename, qualname, first_line, source, COALESCE(aspect, kind) ORDER BY compile_id) AS n FROM decided
+    SELECT *, ROW_NUMBER() OVER (PARTITION BY function_id, source, COALESCE(aspect, kind) ORDER BY compile_id) AS n FROM decided
 ),
 grouped AS (
     SELECT qualname, filename, first_line, COUNT(DISTINCT compile_id) AS recompiles, MAX(CASE WHEN n = 1 THEN kind END) AS kind, source,
@@ -202,7 +204,7 @@ grouped AS (
            MAX(CASE WHEN n = 1 THEN text END) AS _text,
            group_concat(CASE WHEN n <= 100 THEN cause_seen(kind, source, aspect, dimension, expected, substr(actual, 1, 100), text) END, ', ') AS _values
     FROM ranked
-    GROUP BY filename, qualname, first_line, source, COALESCE(ranked.aspect, ranked.kind)
+    GROUP BY function_id, source, COALESCE(ranked.aspect, ranked.kind)
 )
 SELECT *, iif(source IS NULL AND expected IS NULL AND _actual IS NULL, as_written(looked_at),
               cause_name(kind, source, aspect, dimension, expected, _actual, _text)) AS _name,
@@ -247,8 +249,8 @@ FROM (SELECT c.qualname, c.filename, c.first_line, b.line, COUNT(*) AS times,
              MAX(b.resume_code_id) AS resume_code_id
       FROM graph_break b
       LEFT JOIN compile m ON m.compile_id = b.compile_id
-      LEFT JOIN code c ON c.code_id = COALESCE(b.code_id, m.code_id)
-      GROUP BY c.filename, c.qualname, c.first_line, b.line, what) p
+      LEFT JOIN functions c ON c.code_id = COALESCE(b.code_id, m.code_id)
+      GROUP BY c.function_id, b.line, what) p
 LEFT JOIN code r ON r.code_id = p.resume_code_id
 ORDER BY p.times DESC, p.filename, p.line, p.what;
 
@@ -268,10 +270,10 @@ FROM trials ORDER BY trial_id;
 --title Functions that are not compiled any more
 --none None reached the limit.
 --page `qualname`: function | filename: where | at_ns: since | times | reason
-SELECT qualname, filename, first_line, MIN(start_ns) AS at_ns, COUNT(*) AS times, substr(MIN(reason), 1, 1000) AS reason
-FROM compiles
+SELECT m.qualname, m.filename, m.first_line, MIN(start_ns) AS at_ns, COUNT(*) AS times, substr(MIN(reason), 1, 1000) AS reason
+FROM compiles m LEFT JOIN functions f ON f.code_id = m.code_id
 WHERE outcome = 'limit'
-GROUP BY filename, qualname, first_line
+GROUP BY f.function_id
 ORDER BY at_ns;
 
 -- name: guards

@@ -208,9 +208,9 @@ SELECT c.qualname, c.filename, c.first_line, c.kind,
        SUM(n.total_ns) / NULLIF(SUM(n.calls), 0) AS ns_per_call,
        MIN(n.code_id) AS code_id, COUNT(*) AS code_objects
 FROM code_total n
-LEFT JOIN code c ON c.code_id = n.code_id
-GROUP BY c.filename, c.qualname, c.first_line, c.kind
-ORDER BY self_ns DESC;
+LEFT JOIN functions c ON c.code_id = n.code_id
+GROUP BY c.function_id, c.kind
+ORDER BY self_ns DESC, c.filename, c.qualname, c.first_line, c.kind;
 
 
 -- losses: what is missing, with names.

@@ -16,7 +16,7 @@ SELECT c.qualname, c.filename, c.first_line, SUM(d.lookups) AS lookups, SUM(d.hi
        SUM(d.run_only) AS run_only, SUM(d.skip) AS skip, SUM(d.at_limit) AS at_limit, SUM(d.declined) AS declined,
        SUM(d.disabled) AS disabled, SUM(d.error) AS error, round(SUM(d.lookup_ns) / 1e6, 3) AS lookup_ms
 FROM decided d
-LEFT JOIN code c ON c.code_id = d.code_id
-GROUP BY c.filename, c.qualname, c.first_line
-ORDER BY SUM(d.lookups) DESC
+LEFT JOIN functions c ON c.code_id = d.code_id
+GROUP BY c.function_id
+ORDER BY SUM(d.lookups) DESC, c.filename, c.qualname, c.first_line
 LIMIT 100;

@@ -13,8 +13,8 @@ SELECT c.qualname, c.filename, c.first_line, e.outcome, SUM(e.calls) AS calls,
        round(100.0 * SUM(e.calls) / NULLIF(SUM(n.calls), 0), 1) AS percent_of_calls,
        round(MIN(e.first_ns) / 1e9, 6) AS first_s, round(MAX(e.last_ns) / 1e9, 6) AS last_s
 FROM eager e
-LEFT JOIN code c ON c.code_id = e.code_id
+LEFT JOIN functions c ON c.code_id = e.code_id
 LEFT JOIN code_total n ON n.code_id = e.code_id
-GROUP BY c.filename, c.qualname, c.first_line, e.outcome
-ORDER BY SUM(e.calls) DESC
+GROUP BY c.function_id, e.outcome
+ORDER BY SUM(e.calls) DESC, c.filename, c.qualname, c.first_line, e.outcome
 LIMIT 100;

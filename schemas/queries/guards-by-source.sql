@@ -20,9 +20,9 @@ SELECT c.qualname, g.source, COUNT(*) AS guards, COUNT(DISTINCT g.cache_entry_id
        COALESCE(SUM(f.times), 0) AS failures, COALESCE(MAX(r.recompiles), 0) AS recompiles, MAX(g.user_stack) AS user_stack
 FROM guard g
 LEFT JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id
-LEFT JOIN code c ON c.code_id = e.code_id
+LEFT JOIN functions c ON c.code_id = e.code_id
 LEFT JOIN failed f ON f.failed_guard_id = g.guard_id
 LEFT JOIN caused r ON r.code_id = e.code_id AND r.source IS g.source
-GROUP BY c.filename, c.qualname, c.first_line, g.source
-ORDER BY failures DESC, guards DESC
+GROUP BY c.function_id, g.source
+ORDER BY failures DESC, guards DESC, c.filename, c.qualname, c.first_line, g.source
 LIMIT 200;

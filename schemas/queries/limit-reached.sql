@@ -21,8 +21,8 @@ SELECT c.qualname, c.filename, c.first_line, MAX(r.reason) AS reason, round(MIN(
        SUM(n.calls) AS calls, round(MAX(g.last_ns) / 1e9, 6) AS last_s
 FROM reached r
 LEFT JOIN eager g ON g.code_id = r.code_id
-LEFT JOIN code c ON c.code_id = r.code_id
+LEFT JOIN functions c ON c.code_id = r.code_id
 LEFT JOIN code_total n ON n.code_id = r.code_id
-GROUP BY c.filename, c.qualname, c.first_line
-ORDER BY eager_calls DESC
+GROUP BY c.function_id
+ORDER BY eager_calls DESC, c.filename, c.qualname, c.first_line
 LIMIT 100;

@@ -11,7 +11,8 @@ SELECT r.qualname, r.filename, r.first_line, MIN(r.kind) AS kind, r.source,
        round(MIN(r.start_ns) / 1e9, 6) AS first_s
 FROM compiles m
 JOIN recompile_causes r ON r.compile_id = m.compile_id
+LEFT JOIN functions f ON f.code_id = r.code_id
 WHERE m.is_recompile
-GROUP BY r.filename, r.qualname, r.first_line, COALESCE(r.aspect, r.kind), r.source
-ORDER BY decided DESC, recompiles DESC, first_s
+GROUP BY f.function_id, COALESCE(r.aspect, r.kind), r.source
+ORDER BY decided DESC, recompiles DESC, first_s, r.filename, r.qualname, r.first_line
 LIMIT 50;

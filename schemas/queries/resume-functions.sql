@@ -11,6 +11,6 @@ LEFT JOIN code_total n ON n.code_id = c.code_id
 LEFT JOIN (SELECT code_id, COUNT(cache_entry_id) AS compiles, SUM(is_recompile) AS recompiles, SUM(compile_ns) AS compile_ns
            FROM compiles GROUP BY code_id) m ON m.code_id = c.code_id
 WHERE c.is_resume
-GROUP BY c.filename, c.qualname, c.first_line
-ORDER BY SUM(n.calls) DESC
+GROUP BY c.function_id
+ORDER BY SUM(n.calls) DESC, c.filename, c.qualname, c.first_line
 LIMIT 200;

@@ -20,8 +20,8 @@ WITH turned AS (
 SELECT c.qualname, c.filename, c.first_line, SUM(n.calls) AS calls, SUM(t.times) AS times, t.how, MAX(t.sticky) AS sticky,
        round(MIN(t.since_ns) / 1e9, 6) AS since_s, t.reason
 FROM turned t
-LEFT JOIN code c ON c.code_id = t.code_id
+LEFT JOIN functions c ON c.code_id = t.code_id
 LEFT JOIN code_total n ON n.code_id = t.code_id
-GROUP BY c.filename, c.qualname, c.first_line, t.how, t.reason
-ORDER BY calls DESC
+GROUP BY c.function_id, t.how, t.reason
+ORDER BY calls DESC, c.filename, c.qualname, c.first_line, t.how, t.reason
 LIMIT 200;

@@ -3,8 +3,8 @@
 WITH here AS (SELECT filename FROM code WHERE code_id = ?1),
   found AS (
     SELECT c.code_id, c.first_line, c.kind, c.qualname, SUM(n.self_ns) AS self, SUM(n.calls) AS calls
-    FROM here JOIN code c ON c.filename = here.filename AND c.first_line BETWEEN ?2 AND ?3 LEFT JOIN code_total n ON n.code_id = c.code_id
-    GROUP BY c.first_line, c.qualname, c.kind ORDER BY c.first_line LIMIT 200)
+    FROM here JOIN functions c ON c.filename = here.filename AND c.first_line BETWEEN ?2 AND ?3 LEFT JOIN code_total n ON n.code_id = c.code_id
+    GROUP BY c.function_id, c.kind ORDER BY c.first_line, c.qualname, c.kind LIMIT 200)
 SELECT 0 AS of_code, MIN(b.graph_break_id), b.line, NULL, substr(b.reason, 1, instr(b.reason || char(10), char(10)) - 1), NULL, NULL, NULL
 FROM graph_break b
 WHERE b.code_id IN (SELECT code_id FROM functions WHERE function_id = (SELECT function_id FROM functions WHERE code_id = ?1))

@@ -38,8 +38,8 @@ SELECT c.qualname AS function, SUM(n.calls) AS calls, SUM(d.hits) AS hits, SUM(d
        COALESCE(SUM(e.n), 0) AS entries, SUM(k.ns) AS guards, SUM(m.ns) AS compiling, SUM(n.self_ns) AS self,
        SUM(n.total_ns) AS total, SUM(n.total_ns) / NULLIF(SUM(n.calls), 0) AS "per call", SUM(n.raised) AS raised, group_concat(d.wave) AS "over time", c.filename || ':' || c.first_line AS "where", c.kind AS kind,
        MIN(c.code_id) AS code_id
-FROM code c LEFT JOIN code_total n ON n.code_id = c.code_id LEFT JOIN made m ON m.code_id = c.code_id
+FROM functions c LEFT JOIN code_total n ON n.code_id = c.code_id LEFT JOIN made m ON m.code_id = c.code_id
      LEFT JOIN broken b ON b.code_id = c.code_id LEFT JOIN entered e ON e.code_id = c.code_id
      LEFT JOIN decided d ON d.code_id = c.code_id LEFT JOIN checked k ON k.code_id = c.code_id
-GROUP BY c.filename, c.qualname, c.first_line, c.kind
+GROUP BY c.function_id, c.kind
 ORDER BY recompiles DESC, breaks DESC, hits + misses DESC, entries DESC, self DESC, MIN(c.code_id);

@@ -82,7 +82,7 @@ WITH found AS ( -- the bare columns are those of the first
   SELECT cause_id AS id, qualname AS function, COALESCE(source, kind) AS source, COUNT(*) AS n, kind, source AS part, aspect, dimension, actual,
          replace(group_concat(DISTINCT cause_seen(kind, source, aspect, dimension, expected, actual, why)), ',', ', ') AS was,
          expected, why AS text, compile_id, code_id, MIN(start_ns)
-  FROM recompiles GROUP BY filename, qualname, first_line, 3 ORDER BY 4 DESC, MIN(start_ns) LIMIT 8)
+  FROM recompiles LEFT JOIN (SELECT code_id, function_id FROM functions) USING (code_id) GROUP BY function_id, 3 ORDER BY 4 DESC, MIN(start_ns) LIMIT 8)
 SELECT id, function, iif(was IS NULL OR expected IS NULL, NULL, cause_name(kind, part, aspect, dimension, expected, actual, text)) AS source, n,
        as_written(brief(was, expected)) AS was, cause_expected(kind, part, aspect, dimension, expected, actual, text) AS expected,
        (SELECT needed_by(g.user_stack, r.text, found.function) FROM recompile_cause r JOIN guard g ON g.guard_id = r.guard_id WHERE r.rowid = id) AS needed,
@@ -103,8 +103,8 @@ SELECT COUNT(*) AS n, iif(COUNT(*), 'w', 'g') AS style FROM graph_break HAVING E
 --|   {!w}{times:count>4}{!n} x {!b}{function:60}:{line}{!n} {reason:160}  => break {graph_break_id}
 SELECT MIN(b.graph_break_id) AS graph_break_id, substr(b.reason, 1, instr(b.reason || char(10), char(10)) - 1) AS reason, COUNT(*) AS times,
        c.qualname AS function, b.line
-FROM graph_break b LEFT JOIN code c ON c.code_id = b.code_id
-GROUP BY c.filename, c.qualname, c.first_line, b.line, 2 ORDER BY 3 DESC, 1 LIMIT 4;
+FROM graph_break b LEFT JOIN functions c ON c.code_id = b.code_id
+GROUP BY c.function_id, b.line, 2 ORDER BY 3 DESC, 1 LIMIT 4;
 
 --slow
 --# Ran as Python though a compiler was set
@@ -112,8 +112,8 @@ GROUP BY c.filename, c.qualname, c.first_line, b.line, 2 ORDER BY 3 DESC, 1 LIMI
 WITH eager AS MATERIALIZED (SELECT code_id, outcome, COUNT(*) AS calls, MIN(start_ns) AS first FROM calls
                             WHERE counted AND ran_as_python GROUP BY 1, 2)
 SELECT MIN(e.code_id) AS code_id, c.qualname AS function, e.outcome, SUM(e.calls) AS calls, MIN(e.first) AS first
-FROM eager e LEFT JOIN code c ON c.code_id = e.code_id
-GROUP BY c.filename, c.qualname, c.first_line, e.outcome ORDER BY 4 DESC, 1 LIMIT 4;
+FROM eager e LEFT JOIN functions c ON c.code_id = e.code_id
+GROUP BY c.function_id, e.outcome ORDER BY 4 DESC, 1 LIMIT 4;
 
 --slow
 --# Guards
@@ -126,8 +126,8 @@ FROM guard_check HAVING COUNT(*) > 0;
 --fill 4
 --none # Most own time
 SELECT MIN(n.code_id) AS code_id, c.qualname AS function, SUM(n.self_ns) AS self, SUM(n.calls) AS calls, c.filename, c.first_line
-FROM code_total n LEFT JOIN code c ON c.code_id = n.code_id
-GROUP BY c.filename, c.qualname, c.first_line, c.kind ORDER BY 3 DESC, 1 LIMIT 200;
+FROM code_total n LEFT JOIN functions c ON c.code_id = n.code_id
+GROUP BY c.function_id, c.kind ORDER BY 3 DESC, 1 LIMIT 200;
 
 --|   {!d}all functions  => functions
 ;

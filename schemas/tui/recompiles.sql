@@ -17,21 +17,21 @@
 --id id
 --none nothing was compiled again
 -- A recompile counts where what decided it is: the view recompiles, as in the numbers of the other views.
-WITH decided AS MATERIALIZED (SELECT cause_id AS id, kind, COALESCE(aspect, kind) AS aspect, aspect AS part, dimension, source, expected, actual, why, code_id, start_ns, compile_ns, filename, qualname, first_line,
-         MAX(start_ns) OVER (PARTITION BY filename, qualname, first_line, COALESCE(aspect, kind), source) AS last FROM recompiles),
+WITH decided AS MATERIALIZED (SELECT cause_id AS id, kind, COALESCE(aspect, kind) AS aspect, aspect AS part, dimension, source, expected, actual, why, code_id, function_id, start_ns, compile_ns, filename, qualname, first_line,
+         MAX(start_ns) OVER (PARTITION BY function_id, COALESCE(aspect, kind), source) AS last
+  FROM recompiles LEFT JOIN (SELECT code_id, function_id FROM functions) USING (code_id)),
 seen AS MATERIALIZED (
-  SELECT filename, qualname, first_line, aspect, source, cause_seen(kind, source, part, dimension, expected, actual, why) AS actual, MIN(start_ns) AS at
-  FROM decided WHERE actual IS NOT NULL GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 7),
+  SELECT function_id, aspect, source, cause_seen(kind, source, part, dimension, expected, actual, why) AS actual, MIN(start_ns) AS at
+  FROM decided WHERE actual IS NOT NULL GROUP BY 1, 2, 3, 4 ORDER BY 5),
 grouped AS MATERIALIZED ( -- the bare columns are those of the first
-  SELECT id, filename, qualname, first_line, kind, aspect, part, dimension, source, expected, actual, why, COUNT(*) AS recompiles, SUM(compile_ns) AS ns,
+  SELECT id, function_id, filename, qualname, first_line, kind, aspect, part, dimension, source, expected, actual, why, COUNT(*) AS recompiles, SUM(compile_ns) AS ns,
          MIN(start_ns) AS first, last, code_id
-  FROM decided GROUP BY filename, qualname, first_line, aspect, source)
+  FROM decided GROUP BY function_id, aspect, source)
 SELECT d.qualname AS function, d.recompiles AS recompiles,
        iif(d.source IS NULL AND d.expected IS NULL, NULL, cause_name(d.kind, d.source, d.part, d.dimension, d.expected, d.actual, d.why)) AS source,
        cause_expected(d.kind, d.source, d.part, d.dimension, d.expected, d.actual, d.why) AS expected,
        (SELECT as_written(brief(group_concat(substr(v.actual, 1, 60), ', '), NULL))
-        FROM (SELECT actual FROM seen v WHERE v.filename IS d.filename AND v.qualname IS d.qualname AND v.first_line IS d.first_line
-              AND v.aspect IS d.aspect AND v.source IS d.source LIMIT 12) v) AS actual,
+        FROM (SELECT actual FROM seen v WHERE v.function_id IS d.function_id AND v.aspect IS d.aspect AND v.source IS d.source LIMIT 12) v) AS actual,
        (SELECT needed_by(g.user_stack, r.text, d.qualname) FROM recompile_cause r JOIN guard g ON g.guard_id = r.guard_id WHERE r.rowid = d.id) AS "needed by",
        d.kind AS kind, d.ns AS compiling, d.first AS first, d.last AS last, d.filename || ':' || d.first_line AS "where", COALESCE(cause_words(d.kind, d.source, d.part, d.dimension, d.expected, d.actual, d.why), as_written(d.why)) AS text,
        d.code_id AS code_id, d.id AS id

@@ -9,6 +9,7 @@
 #include "trace/brief.h"
 #include "trace/cause.h"
 #include "trace/expression.h"
+#include "trace/function_ids.h"
 #include "trace/lines.h"
 #include "trace/user_stack.h"
 
@@ -18,6 +19,7 @@ struct functions {
     sqlite3 *handle; /* borrowed */
     struct lines lines;
     bool is_known; /* whether lines may be read */
+    struct function_ids ids;
 };
 
 /* When the recording began, where it was made on this machine: then its source files are here. */
@@ -146,6 +148,22 @@ static void stack_path(sqlite3_context *context, int count, sqlite3_value **valu
     result(context, user_stack_path(text_of(values[0])));
 }
 
+/* In our view `functions`, so not for top-level SQL alone. */
+static void function_of(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct functions *functions = sqlite3_user_data(context);
+    int64_t found = 0;
+    int status = SQLITE_OK;
+
+    if (sqlite3_value_type(values[0]) == SQLITE_INTEGER)
+        status = function_ids_find(&functions->ids, functions->handle,
+                                   sqlite3_value_int64(values[0]), &found);
+    if (status != SQLITE_OK)
+        sqlite3_result_error_code(context, status);
+    else if (found)
+        sqlite3_result_int64(context, found);
+}
+
 static const struct {
     const char *name;
     int arguments;
@@ -171,18 +189,23 @@ struct functions *functions_add(sqlite3 *handle)
         sqlite3_create_function_v2(handle, functions_made[i].name, functions_made[i].arguments,
                                    SQLITE_UTF8 | SQLITE_DIRECTONLY, functions,
                                    functions_made[i].call, NULL, NULL, NULL);
+    sqlite3_create_function_v2(handle, "function_of", 1, SQLITE_UTF8 | SQLITE_INNOCUOUS, functions,
+                               function_of, NULL, NULL, NULL);
     return functions;
 }
 
 void functions_forget(struct functions *functions)
 {
     lines_free(&functions->lines);
+    function_ids_free(&functions->ids);
     functions->is_known = false;
 }
 
 void functions_free(struct functions *functions)
 {
-    if (functions)
+    if (functions) {
         lines_free(&functions->lines);
+        function_ids_free(&functions->ids);
+    }
     free(functions);
 }

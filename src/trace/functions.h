@@ -12,6 +12,7 @@
  *     needed_by(stack, text, function)
  *                                    the line of the program: "if n in d, a/b.py:8"
  *     stack_path(stack)              "train (a.py:25) -> timer (a.py:12)"
+ *     function_of(code_id)           functions.function_id (trace/function_ids.h)
  *
  * CAUSE: kind, source, aspect, dimension, expected, actual, text of recompile_cause. Only SQL that
  * is typed or ours may call them, no view of a trace's own. */

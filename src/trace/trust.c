@@ -11,6 +11,7 @@
 
 #include "lib/say.h"
 #include "schema.h"
+#include "trace/function_ids.h"
 
 /* The first column of the first row of SQL, whose ?1 is TEXT and ?2 SECOND; the caller frees it.
  * NULL: none, or an error, now or before, in *STATUS. */
@@ -74,7 +75,8 @@ static void made_find(void)
                     "FROM sqlite_schema",
                     NULL, NULL);
     made.views = ask(ours, &status,
-                     "SELECT group_concat('CREATE TEMP ' || substr(sql, 8), ';') FROM "
+                     "SELECT group_concat('CREATE TEMP ' || replace(substr(sql, 8), "
+                     "'" FUNCTION_ID_VIEW "', '" FUNCTION_ID_OURS "'), ';') FROM "
                      "sqlite_schema WHERE type = 'view'",
                      NULL, NULL);
     sqlite3_close(ours);

@@ -1,0 +1,119 @@
+/* trace/function_ids.c -- which code objects are one function. See trace/function_ids.h. */
+#include "trace/function_ids.h"
+
+#include <sqlite3.h>
+
+#include "lib/say.h"
+
+enum { CODE_ID, FILENAME, QUALNAME, FIRST_LINE };
+
+static bool is_same_text(const char *one, const char *other)
+{
+    return one && other ? !strcmp(one, other) : one == other;
+}
+
+static uint64_t text_hash(uint64_t hash, const char *text)
+{
+    for (; text && *text; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return hash * 31 + !text;
+}
+
+static const char *text_keep(struct arena *arena, const char *text)
+{
+    return text ? arena_text(arena, text, strlen(text)) : NULL;
+}
+
+static void code_add(struct function_ids *ids, sqlite3_stmt *row)
+{
+    struct function_id code = {
+        .filename = (const char *)sqlite3_column_text(row, FILENAME),
+        .qualname = (const char *)sqlite3_column_text(row, QUALNAME),
+        .first_line = sqlite3_column_int64(row, FIRST_LINE),
+        .is_lined = sqlite3_column_type(row, FIRST_LINE) != SQLITE_NULL,
+        .function_id = sqlite3_column_int64(row, CODE_ID),
+    };
+    uint64_t hash = text_hash(text_hash((uint64_t)code.first_line, code.qualname), code.filename);
+    int64_t *place = map_put(&ids->hashes, (int64_t)hash);
+    size_t at = (size_t)*place;
+
+    while (at) {
+        const struct function_id *other = &ids->functions.at[at - 1];
+        bool is_named_so = is_same_text(other->qualname, code.qualname) &&
+                           is_same_text(other->filename, code.filename);
+        bool is_there = other->first_line == code.first_line && other->is_lined == code.is_lined;
+        if (is_named_so && is_there)
+            break;
+        at = other->before;
+    }
+    *map_put(&ids->codes, code.function_id) =
+        at ? ids->functions.at[at - 1].function_id : code.function_id;
+    if (at)
+        return;
+    code.filename = text_keep(&ids->texts, code.filename);
+    code.qualname = text_keep(&ids->texts, code.qualname);
+    code.before = (size_t)*place;
+    *list_add(&ids->functions) = code;
+    *place = (int64_t)ids->functions.count;
+}
+
+/* Read the code objects behind the last that was read. An error of SQLite, or 0. */
+static int codes_read(struct function_ids *ids, sqlite3 *handle)
+{
+    static const char sql[] = "SELECT code_id, filename, qualname, first_line FROM code "
+                              "WHERE code_id > ?1 OR ?1 = 0 ORDER BY code_id";
+    sqlite3_stmt *row = NULL;
+    int status = sqlite3_prepare_v2(handle, sql, -1, &row, NULL);
+
+    if (status == SQLITE_OK)
+        sqlite3_bind_int64(row, 1, ids->last);
+    while (status == SQLITE_OK && (status = sqlite3_step(row)) == SQLITE_ROW) {
+        code_add(ids, row);
+        ids->last = sqlite3_column_int64(row, CODE_ID);
+        status = SQLITE_OK;
+    }
+    sqlite3_finalize(row);
+    return status == SQLITE_DONE ? SQLITE_OK : status;
+}
+
+/* Is there such a code object, known or not? */
+static bool code_exists(sqlite3 *handle, int64_t code_id)
+{
+    sqlite3_stmt *row = NULL;
+    bool exists = false;
+
+    if (sqlite3_prepare_v2(handle, "SELECT 1 FROM code WHERE code_id = ?1", -1, &row, NULL) ==
+        SQLITE_OK) {
+        sqlite3_bind_int64(row, 1, code_id);
+        exists = sqlite3_step(row) == SQLITE_ROW;
+    }
+    sqlite3_finalize(row);
+    return exists;
+}
+
+int function_ids_find(struct function_ids *ids, sqlite3 *handle, int64_t code_id, int64_t *found)
+{
+    const int64_t *known = map_get(&ids->codes, code_id);
+    int status = SQLITE_OK;
+
+    if (!known)
+        status = codes_read(ids, handle);
+    if (!known)
+        known = map_get(&ids->codes, code_id);
+    if (!known && status == SQLITE_OK && code_exists(handle, code_id)) { /* it came late */
+        function_ids_free(ids);
+        status = codes_read(ids, handle);
+        known = map_get(&ids->codes, code_id);
+    }
+    *found = known ? *known : 0;
+    return status;
+}
+
+void function_ids_free(struct function_ids *ids)
+{
+    map_free(&ids->codes);
+    map_free(&ids->hashes);
+    list_free(&ids->functions);
+    arena_free(&ids->texts);
+    ids->last = 0;
+}
