@@ -470,8 +470,8 @@ static void list_open(struct view *view)
 {
     struct list *list = (struct list *)view;
 
-    sheet_open(&list->sheet, view_name(view->target.kind), NULL);
-    list->block = &list->sheet.blocks.at[0];
+    view_template_open(&list->template, view_name(view->target.kind), NULL);
+    list->block = &list->template.blocks.at[0];
     list->q =
         (struct question){.sql = text_with(&view->arena, list->block->sql, "$quick", "0"),
                           .key = block_word(list->block, "window"),
@@ -495,7 +495,7 @@ static void list_close(struct view *view)
     free(list->order);
     list_free(&list->q.columns);
     arena_free(&list->names);
-    sheet_close(&list->sheet);
+    template_close(&list->template);
 }
 
 const struct view_ops list_ops = {

@@ -2,7 +2,7 @@
  *
  * Runs in: the viewer; the jobs in threads.
  *
- * A list is its file in schemas/tui/ (tui/sheet.h). Everything else -- scrolling, sorting, filters,
+ * A list is its file in schemas/tui/ (tui/lead.h). Everything else -- scrolling, sorting, filters,
  * search, export, refreshing, where Enter leads -- is in list.c (drawing, and the keys) and rows.c
  * (what is asked, and the rows that are there).
  *
@@ -14,15 +14,15 @@
 #ifndef DYNTRACE_TUI_LIST_H
 #define DYNTRACE_TUI_LIST_H
 
-#include "tui/sheet.h"
+#include "tui/lead.h"
 
 struct list_column {
     const char *name; /* in the SQL, and the heading */
     enum cell_format format;
     int width; /* at least; texts share what is left of the line */
-    /* what Enter opens on this column (tui/sheet.h); NULL: what the row opens */
+    /* what Enter opens on this column (tui/lead.h); NULL: what the row opens */
     const char *lead;
-    bool empty; /* whole lists of a sheet: no row has anything there but 0 */
+    bool empty; /* whole lists of a template: no row has anything there but 0 */
 };
 
 typedef LIST(struct list_column) list_columns;
@@ -87,11 +87,11 @@ struct list {
     struct list_job *read;   /* the rows; windowed: the ids */
     struct list_job *window; /* windowed: some rows */
 
-    struct sheet sheet;              /* owned */
-    const struct sheet_block *block; /* of the sheet; NULL: any SQL */
-    struct question q;               /* owned */
-    struct arena names;              /* of columns that the sheet does not name */
-    int id;                          /* whole: the column that names a row, -1: none does */
+    struct template template;           /* owned */
+    const struct template_block *block; /* of the template; NULL: any SQL */
+    struct question q;                  /* owned */
+    struct arena names;                 /* of columns that the template does not name */
+    int id;                             /* whole: the column that names a row, -1: none does */
 
     /* owned: whole: rows as they are shown, after the filter; view.count of them */
     uint32_t *order;

@@ -19,7 +19,7 @@ const char *page_codes(struct doc *doc, struct db *db, int64_t code_id)
     return codes;
 }
 
-static bool is(const struct sheet_line *line, const char *word)
+static bool is(const struct template_line *line, const char *word)
 {
     return !strcmp(line->word, word);
 }
@@ -28,7 +28,7 @@ static bool is(const struct sheet_line *line, const char *word)
 static void line_put(struct doc *doc, struct arena *arena, const struct row *row, const char *text,
                      bool part)
 {
-    const char *made = row_print(arena, row, text, true);
+    const char *made = row_print(arena, row, text, TEMPLATE_MARKED);
     struct target target = made ? row_target(&doc->arena, row, text) : (struct target){0};
 
     if (!made)
@@ -67,7 +67,7 @@ static void place_put(struct doc *doc, const struct row *row)
 }
 
 /* Is row NUMBER of BLOCK, counted from 0, shown only where there is room? */
-static bool fills(const struct sheet_block *block, int number)
+static bool fills(const struct template_block *block, int number)
 {
     const char *least = block_word(block, "fill");
 
@@ -76,13 +76,13 @@ static bool fills(const struct sheet_block *block, int number)
 
 /* Row NUMBER of a block. False: the last that is shown. */
 static bool row_put(struct doc *doc, struct db *db, struct arena *arena,
-                    const struct sheet_block *block, struct query *query, const struct row *row,
+                    const struct template_block *block, struct query *query, const struct row *row,
                     int number)
 {
     const bool filling = fills(block, number);
 
     for (size_t i = 0; i < block->lines.count; i++) {
-        const struct sheet_line *line = &block->lines.at[i];
+        const struct template_line *line = &block->lines.at[i];
         char *rest = line->rest;
         long most = strtol(rest, &rest, 10);
         const char *text;
@@ -95,7 +95,7 @@ static bool row_put(struct doc *doc, struct db *db, struct arena *arena,
         if (filling && !i && (int)doc->lines.count + 1 >= doc->rows)
             return false;
         if (is(line, "#")) { /* a heading, where it is another one than that of the row before */
-            text = row_print(arena, row, line->rest, true);
+            text = row_print(arena, row, line->rest, TEMPLATE_MARKED);
             if (text && (!number || !doc->heading || strcmp(text, doc->heading))) {
                 doc->heading = doc_print(doc, "%s", text);
                 line_put(doc, arena, row, line->rest, true);
@@ -120,7 +120,7 @@ static bool row_put(struct doc *doc, struct db *db, struct arena *arena,
         } else if (is(line, "call")) {
             part_put(doc, db, query, line->rest);
         } else if (is(line, "title")) {
-            text = row_print(arena, row, line->rest, false);
+            text = row_print(arena, row, line->rest, TEMPLATE_PLAIN);
             snprintf(doc->title, sizeof doc->title, "%s",
                      text ? text_safe(arena, text, sizeof doc->title - 4) : "");
         } else if (is(line, "subject")) {
@@ -133,7 +133,7 @@ static bool row_put(struct doc *doc, struct db *db, struct arena *arena,
 }
 
 /* The lines that stand there in place of rows: WORD is "none", or "slow" for the first look. */
-static void instead_put(struct doc *doc, const struct sheet_block *block, const char *word)
+static void instead_put(struct doc *doc, const struct template_block *block, const char *word)
 {
     static const struct row none = {0};
 
@@ -145,7 +145,7 @@ static void instead_put(struct doc *doc, const struct sheet_block *block, const 
     }
 }
 
-static void block_put(struct doc *doc, struct db *db, const struct sheet_block *block)
+static void block_put(struct doc *doc, struct db *db, const struct template_block *block)
 {
     struct query *query = *block->sql ? db_asked(db, block->sql, doc->target.id) : NULL;
     int number = 0, columns = query_columns(query);
@@ -173,12 +173,13 @@ static void block_put(struct doc *doc, struct db *db, const struct sheet_block *
 
 void page_build(struct doc *doc, struct db *db)
 {
-    struct sheet sheet = {0};
+    struct template template = {0};
 
-    sheet_open(&sheet, view_name(doc->target.kind),
-               doc->ops->all == VIEW_FUNCTIONS ? page_codes(doc, db, doc->target.id) : NULL);
-    for (size_t i = 0; i < sheet.blocks.count; i++) {
-        const struct sheet_block *block = &sheet.blocks.at[i];
+    view_template_open(&template, view_name(doc->target.kind),
+                       doc->ops->all == VIEW_FUNCTIONS ? page_codes(doc, db, doc->target.id)
+                                                       : NULL);
+    for (size_t i = 0; i < template.blocks.count; i++) {
+        const struct template_block *block = &template.blocks.at[i];
         doc->dense = doc->dense || block_word(block, "dense");
         if (doc->quick && block_word(block, "slow")) {
             instead_put(doc, block, "slow");
@@ -187,7 +188,7 @@ void page_build(struct doc *doc, struct db *db)
             block_put(doc, db, block);
         }
     }
-    sheet_close(&sheet);
+    template_close(&template);
 }
 
 static int indentation(const char *line)

@@ -10,7 +10,7 @@
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/prose.h"
-#include "tui/sheet.h"
+#include "tui/lead.h"
 
 enum { CALLS, HITS, COMPILES, RECOMPILES };
 enum { MEMORY_COLUMNS = 18, BARS_LEAST = 3 };

@@ -419,7 +419,7 @@ void rows_forget(struct list *list)
 
 /* ---- taking what was found ----------------------------------------------- */
 
-/* A column of SQL that no sheet describes, by its values. */
+/* A column of SQL that no template describes, by its values. */
 static struct list_column column_guess(const char *name, const struct list_job *job, int column)
 {
     struct list_column made = {.name = name, .format = AS_INTEGER, .width = 4};
@@ -443,8 +443,8 @@ static void empty_find(struct list *list, const struct list_job *job, bool whole
     }
 }
 
-/* What is wrong with JOB's answer, or NULL. Columns that it has after those of the sheet are
- * hidden; without a sheet all are shown. */
+/* What is wrong with JOB's answer, or NULL. Columns that it has after those of the template are
+ * hidden; without a template all are shown. */
 static const char *answer_fault(struct list *list, const struct list_job *job)
 {
     if (job->job.error)

@@ -10,28 +10,8 @@
 #include <stdio.h>
 #include <wchar.h>
 
+#include "lib/style.h"
 #include "tui/keys.h"
-
-enum style {
-    STYLE_NORMAL,
-    STYLE_DIM,
-    STYLE_BOLD,
-    STYLE_HEAD,
-    STYLE_BAR,
-    STYLE_ALARM,
-    STYLE_WARN,
-    STYLE_GOOD,
-    STYLE_ACCENT,
-    STYLE_MATCH,
-    STYLES,
-    STYLE_SELECTED = 0x40, /* added to one of these */
-};
-
-/* In marked text, a style begins with this byte and the letter of one: n(ormal) d(im) b(old) h(ead)
- * r(ed: alarm) w(arning) g(ood) a(ccent) m(atch). What comes from a trace is escaped before it is
- * put into marked text. */
-#define MARK "\x01"
-#define STYLE_LETTERS "ndbh-rwgam" /* in the order of enum style; no text has STYLE_BAR */
 
 enum { SCREEN_ROWS_LEAST = 12, SCREEN_COLUMNS_LEAST = 40, SCREEN_MOST = 1000, CELL_RUNES = 4 };
 

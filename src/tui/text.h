@@ -11,12 +11,12 @@
  *
  * Text from a trace goes through doc_safe(): then no byte of it can be taken for a style.
  *
- * Most of them are pages: made by page_build() from their file in schemas/tui/ (tui/sheet.h). */
+ * Most of them are pages: made by page_build() from their file in schemas/tui/ (tui/lead.h). */
 #ifndef DYNTRACE_TUI_TEXT_H
 #define DYNTRACE_TUI_TEXT_H
 
 #include "lib/table.h"
-#include "tui/sheet.h"
+#include "tui/lead.h"
 
 struct source;
 
@@ -84,7 +84,8 @@ void doc_target(struct doc *doc, struct target target);
  * DOC. */
 #define doc_safe(doc, text, width) text_safe(&(doc)->arena, text, width)
 #define doc_fit(doc, text, columns) text_fit(&(doc)->arena, text, columns)
-#define doc_counted(doc, count, noun) text_counted(&(doc)->arena, count, noun, strlen(noun))
+#define doc_counted(doc, count, noun) \
+    text_counted_as(&(doc)->arena, count, true, noun, strlen(noun))
 #define doc_count(doc, count) table_count(arena_take(&(doc)->arena, TABLE_HUMAN), count)
 #define doc_time(doc, ns) table_duration(arena_take(&(doc)->arena, TABLE_HUMAN), ns)
 

@@ -11,7 +11,7 @@
 #define DYNTRACE_TUI_LANES_H
 
 #include "lib/list.h"
-#include "tui/sheet.h"
+#include "tui/lead.h"
 
 enum {
     BUCKETS = 4096,

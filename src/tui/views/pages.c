@@ -16,7 +16,7 @@
 #include "trace/torch_words.h"
 #include "trace/user_stack.h"
 #include "trace/whatif/whatif.h"
-#include "tui/sheet.h"
+#include "tui/lead.h"
 #include "tui/text.h"
 
 void part_doubts(struct doc *doc, struct db *db, struct query *unused)

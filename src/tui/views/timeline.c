@@ -16,7 +16,7 @@
 
 #include "lib/table.h"
 #include "trace/db.h"
-#include "tui/sheet.h"
+#include "tui/lead.h"
 #include "tui/views/lanes.h"
 
 enum { LANE_ROWS = 3, ZOOM_LEAST_NS = 20 };

@@ -1,4 +1,4 @@
-/* test_sheet.c -- the files of schemas/tui/: each statement fits the schema, each field is a column of it, each lead a view. */
+/* test_template.c -- fields and what they escape; the files of schemas/tui/: each statement fits the schema, each field is a column of it, each lead a view. */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "schema.h"
 #include "trace/functions.h"
 #include "trace/db.h"
-#include "tui/sheet.h"
+#include "tui/lead.h"
 
 static int failures;
 
@@ -41,13 +41,13 @@ static void line_check(sqlite3_stmt *statement, const char *file, const char *li
 
 static void file_check(sqlite3 *db, const char *name)
 {
-    struct sheet sheet = {0};
+    struct template template = {0};
 
     /* The page `function` has one for all of its statements. */
-    sheet_open(&sheet, name + strlen("tui/"), !strcmp(name, "tui/function") ? "(1)" : NULL);
-    check(sheet.blocks.count, name, "", "is empty");
-    for (size_t i = 0; i < sheet.blocks.count; i++) {
-        struct sheet_block *block = &sheet.blocks.at[i];
+    view_template_open(&template, name + strlen("tui/"), !strcmp(name, "tui/function") ? "(1)" : NULL);
+    check(template.blocks.count, name, "", "is empty");
+    for (size_t i = 0; i < template.blocks.count; i++) {
+        struct template_block *block = &template.blocks.at[i];
         sqlite3_stmt *statement = NULL;
         if (*block->sql)
             check(sqlite3_prepare_v2(db, block->sql, -1, &statement, NULL) == SQLITE_OK && statement, name, block->sql, sqlite3_errmsg(db));
@@ -55,7 +55,7 @@ static void file_check(sqlite3 *db, const char *name)
             line_check(statement, name, block->lines.at[k].rest);
         sqlite3_finalize(statement);
     }
-    sheet_close(&sheet);
+    template_close(&template);
 }
 
 /* Fields, brackets, leads. */
@@ -75,13 +75,39 @@ static void fields_check(void)
     struct target target = row_target(&arena, &row, "x => ledger {n} WHERE a = {name} AND b = {n} | of {name}");
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *made = row_print(&arena, &row, cases[i].text, true);
+        const char *made = row_print(&arena, &row, cases[i].text, TEMPLATE_MARKED);
         check(made && cases[i].made ? !strcmp(made, cases[i].made) : made == cases[i].made, "", cases[i].text, made ? made : "nothing");
     }
     check(target.kind == VIEW_LEDGER && target.id == 1500 && !strcmp(target.where, "a = 'it''s' AND b = 1500"), "", "a lead", target.where);
     check(!strcmp(target.title, "of it's"), "", "its title", target.title);
     check(row_target(&arena, &row, "x => function {none}").kind == VIEW_NONE, "", "a lead", "to nothing");
     check(!row_target(&arena, &row, "x").kind, "", "no lead", "leads somewhere");
+    arena_free(&arena);
+}
+
+/* Values that would like to be more than text, as each output has them. */
+static void ways_check(void)
+{
+    static const char *const names[] = {"bad", "long", "empty", "n", "style"};
+    static char text[301];
+    struct value values[] = {{.type = QUERY_TEXT, .text = "\033[2J{n}[x]\n\001r"}, {.type = QUERY_TEXT, .text = text},
+                             {.type = QUERY_TEXT, .text = ""}, {.type = QUERY_INTEGER, .integer = 1}, {.type = QUERY_TEXT, .text = "limit"}};
+    struct row row = {values, names, 5};
+    static const struct { enum template_way way; const char *text, *made; } cases[] = {
+        {TEMPLATE_LINES, "{bad}", "\\x1b[2J{n}[x]\\n\\x01r"}, {TEMPLATE_MARKED, "{bad}", "\\x1b[2J{n}[x]\\n\\x01r"},
+        {TEMPLATE_COLOUR, "{!b}{bad}{!n}", "\033[1m\\x1b[2J{n}[x]\\n\\x01r\033[0m"}, {TEMPLATE_LINES, "{!b}x{!style}y{!n}", "xy"},
+        {TEMPLATE_COLOUR, "{!style}y", "\033[1;31my"}, {TEMPLATE_SQL, "a = {bad}", "a = '\033[2J{n}[x]\n\001r'"},
+        {TEMPLATE_LINES, "{long:10}", "aaaaaaaaaa…"}, {TEMPLATE_WHOLE, "{long:10}", text}, {TEMPLATE_LINES, "a[ b {empty}]c[ {none|d}]", "ac d"},
+        {TEMPLATE_LINES, "{n:integer~entry}, {n:count~pass}, {none:integer~entry|no entries}", "1 entry, 1 pass, no entries"},
+        {TEMPLATE_LINES, "{n|a:b~c}, {none|a:b~c}", "1, a:b~c"}, {TEMPLATE_LINES, "{n", "{n"}, {TEMPLATE_LINES, "[{n}", "[1"},
+    };
+    struct arena arena = {0};
+
+    memset(text, 'a', sizeof text - 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *made = row_print(&arena, &row, cases[i].text, cases[i].way);
+        check(made && !strcmp(made, cases[i].made), "", cases[i].text, made ? made : "nothing");
+    }
     arena_free(&arena);
 }
 
@@ -97,6 +123,7 @@ int main(void)
         if (!strncmp(s->name, "tui/", 4))
             file_check(db, s->name);
     fields_check();
+    ways_check();
     sqlite3_close(db);
     return failures != 0;
 }

@@ -1,11 +1,24 @@
-/* tui/sheet.h -- a view's file in schemas/tui/: SQL statements, and how their rows are shown.
+/* trace/template.h -- the language of the pages: text with fields of rows, in files below schemas/.
  *
- * A file is blocks: lines "--word rest", then a statement. docs/internals.md, "The files of the
- * screen", has the words, and the fields that may stand behind them. */
-#ifndef DYNTRACE_TUI_SHEET_H
-#define DYNTRACE_TUI_SHEET_H
+ * A file is SQL statements. Above each, lines that begin with "--" say how its rows are printed:
+ *
+ *     --# graph breaks
+ *     --|     line {line}: {reason:200}[, at {place}]
+ *     SELECT ...
+ *
+ * docs/internals.md, "Templates", has the words and the fields. This file reads the lines and fills
+ * in the fields; tui/page.c prints the lines on the screen.
+ *
+ * Values are text of traced programs: long, hostile. A field escapes its value for where it is
+ * printed, and cuts it; nothing of a value is read as a template. */
+#ifndef DYNTRACE_TEMPLATE_H
+#define DYNTRACE_TEMPLATE_H
 
-#include "tui/view.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/list.h"
+#include "lib/style.h"
 
 struct query;
 
@@ -67,8 +80,9 @@ const char *text_safe(struct arena *arena, const char *text, size_t width);
 /* TEXT, which may have styles marked in it, cut or filled to COLUMNS on the screen. */
 const char *text_fit(struct arena *arena, const char *text, int columns);
 
-/* "1 call", "2 calls", "2 entries": COUNT of what the BYTES of NOUN name. */
-const char *text_counted(struct arena *arena, int64_t count, const char *noun, size_t bytes);
+/* "1 call", "2 calls", "2 entries": COUNT of what the BYTES of NOUN name; BRIEFLY: "41.2 M". */
+const char *text_counted_as(struct arena *arena, int64_t count, bool briefly, const char *noun,
+                            size_t bytes);
 
 /* TEXT between QUOTEs, which are doubled in it. */
 void text_quote(FILE *out, const char *text, size_t bytes, char quote);
@@ -78,26 +92,27 @@ void text_quote(FILE *out, const char *text, size_t bytes, char quote);
 int word_style(const char *word);
 char word_mark(const char *word);
 
-struct sheet_line {
+struct template_line {
     char *word, *rest;
 };
 
-struct sheet_block {
-    LIST(struct sheet_line) lines;
+struct template_block {
+    LIST(struct template_line) lines;
     const char *sql; /* "" : none */
 };
 
-struct sheet {
+struct template
+{
     struct arena arena; /* the file, cut into the parts of the blocks */
-    LIST(struct sheet_block) blocks;
+    LIST(struct template_block) blocks;
 };
 
-/* The view NAME's file, with CODES for "$codes", or NULL, as the blocks of an empty SHEET. */
-void sheet_open(struct sheet *sheet, const char *name, const char *codes);
-void sheet_close(struct sheet *sheet);
+/* The blocks of TEXT, which is copied, in an empty TEMPLATE. */
+void template_open(struct template *template, const char *text);
+void template_close(struct template *template);
 
 /* What stands behind WORD; NULL: the block, which may be NULL, has no such line. */
-const char *block_word(const struct sheet_block *block, const char *word);
+const char *block_word(const struct template_block *block, const char *word);
 
 /* The row that fields are of. */
 struct row {
@@ -110,15 +125,23 @@ struct row {
 const struct value *row_field(const struct row *row, const char *text);
 bool row_integer(const struct row *row, const char *text, int64_t *integer);
 
-/* TEXT up to its "=>", with fields filled in. MARKED: styles are marked and values are escaped, for
- * a doc; else plain. NULL: all of it stood in brackets and is left out. */
-const char *row_print(struct arena *arena, const struct row *row, const char *text, bool marked);
+/* Where a line is printed: values are escaped for that, styles are what it has for them. */
+enum template_way {
+    TEMPLATE_PLAIN,  /* as they are, without styles */
+    TEMPLATE_MARKED, /* on the screen: styles are marked (lib/style.h) */
+    TEMPLATE_LINES,  /* in a terminal or a file, without styles */
+    TEMPLATE_COLOUR, /* in a terminal that has colours */
+    TEMPLATE_WHOLE,  /* as TEMPLATE_LINES, but no value is cut */
+    TEMPLATE_HTML,
+    TEMPLATE_SQL, /* as literals; brackets are text */
+};
 
-/* What a column called NAME, of SQL or of a command's output, leads to by the ID in it; VIEW_NONE:
- * nowhere. */
-struct target id_target(const char *name, int64_t id);
+/* BYTES of TEXT with fields filled in. NULL: all of it stood in brackets and is left out. */
+const char *template_print(struct arena *arena, const struct row *row, enum template_way way,
+                           const char *text, size_t bytes);
 
-/* Where TEXT leads; VIEW_NONE: nowhere. Its texts are in ARENA. */
-struct target row_target(struct arena *arena, const struct row *row, const char *text);
+/* TEXT up to its "=>", with fields filled in; as template_print. */
+const char *row_print(struct arena *arena, const struct row *row, const char *text,
+                      enum template_way way);
 
 #endif

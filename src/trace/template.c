@@ -1,0 +1,584 @@
+/* trace/template.c -- text with fields of rows. See trace/template.h. */
+#include "trace/template.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+
+#include "lib/table.h"
+#include "trace/db.h"
+#include "trace/prose.h"
+#include "trace/torch_words.h"
+#include "vocabulary.h"
+
+enum { TEXT_MOST = 400 /* bytes of a cell */, BARS_MOST = 60, FIELD_BYTES = 200 };
+
+/* ---- values -------------------------------------------------------------- */
+
+enum cell_format format_named(const char *word, size_t bytes)
+{
+#define X(NAME, word) word,
+    static const char *const words[FORMATS] = {FORMAT_ROWS(X)};
+#undef X
+    int i = 0;
+
+    while (i < FORMATS && (strlen(words[i]) != bytes || memcmp(words[i], word, bytes) != 0))
+        i++;
+    return (enum cell_format)i;
+}
+
+struct value value_read(struct arena *arena, struct query *query, int column)
+{
+    struct value value = {.type = (unsigned char)query_type(query, column)};
+    const char *text;
+    size_t bytes;
+
+    switch (value.type) {
+    case QUERY_INTEGER:
+        value.integer = query_integer(query, column);
+        break;
+    case QUERY_REAL:
+        value.real = query_real(query, column);
+        break;
+    case QUERY_TEXT:
+        text = query_text(query, column, NULL);
+        if (!strcmp(query_name(query, column), "function"))
+            text = name_shown(text);
+        value.text = arena_text(arena, text, prose_cut(text, TEXT_MOST));
+        break;
+    case QUERY_BLOB:
+        query_whole(query, column, &bytes);
+        value.type = QUERY_TEXT;
+        value.text = arena_print(arena, "(%zu bytes)", bytes);
+        break;
+    default:
+        break;
+    }
+    return value;
+}
+
+const char *spark_glyph(double share, const char *none)
+{
+    static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+
+    return share > 0 ? bars[(int)(share * 7.999)] : none;
+}
+
+void spark_line(char *made, const double *heights, int width)
+{
+    double most = 0;
+
+    *made = 0;
+    for (int i = 0; i < width; i++)
+        most = heights[i] > most ? heights[i] : most;
+    for (int i = 0; i < width; i++)
+        made = stpcpy(made, spark_glyph(most > 0 ? heights[i] / most : 0, "·"));
+}
+
+/* "3:10,4:7" -> bars: how many there were in each of WIDTH stretches of the whole. */
+static void spark_print(char *made, const char *text, int width)
+{
+    double counts[BARS_MOST] = {0}, count;
+    long long bucket;
+
+    for (const char *p = text; sscanf(p, "%lld:%lf", &bucket, &count) == 2;) {
+        if (bucket >= 0 && bucket < width && count > 0)
+            counts[bucket] += count;
+        p += strcspn(p, ",");
+        p += *p == ',';
+    }
+    spark_line(made, counts, *text ? width : 0);
+}
+
+const char *bar_print(char *made, double share, int width)
+{
+    char *end = made;
+
+    for (int i = 0; i < width; i++) /* what is more than nothing has one */
+        end = stpcpy(end, share * width + 0.5 >= i + 1 || (!i && share > 0) ? "█" : " ");
+    return made;
+}
+
+/* What the outcome called WORD means; other words as they are. */
+static const char *outcome_meaning(const char *word)
+{
+    for (int i = 0; i < OUTCOMES; i++)
+        if (!strcmp(outcome_facts[i].word, word))
+            return outcome_facts[i].words;
+    return word;
+}
+
+/* What is shown of TEXT. */
+static void text_print(char *made, const char *text, enum cell_format format)
+{
+    char what[TORCH_PART];
+    char *ended = NULL;
+    size_t bytes;
+
+    switch (format) {
+    case AS_ENDED:
+        ended = prose_ended(text);
+        text = ended;
+        break;
+    case AS_REASON:
+        text = strcpy(what, torch_reason_split(text).what);
+        break;
+    case AS_PATH:
+        text = prose_path(text);
+        break;
+    case AS_PHASE:
+        text = torch_phase_words(text);
+        break;
+    case AS_WORDS:
+        text = outcome_meaning(text);
+        break;
+    default:
+        break;
+    }
+    if (text) {
+        bytes = prose_cut(text, CELL_TEXT - 8);
+        snprintf(made, CELL_TEXT, "%.*s", (int)bytes, text);
+    }
+    free(ended);
+}
+
+static int64_t whole_of(double number)
+{
+    return fabs(number) < 9e18 ? (int64_t)number : 0;
+}
+
+static void number_print(char *made, const struct value *value, enum cell_format format, int width)
+{
+    bool is_real = value->type == QUERY_REAL;
+    double number = is_real ? value->real : (double)value->integer;
+    int64_t whole = is_real ? whole_of(number) : value->integer;
+
+    switch (format) {
+    case AS_COUNT:
+    case AS_ALARM_COUNT:
+        table_count(made, whole);
+        break;
+    case AS_DURATION:
+        table_duration(made, whole);
+        break;
+    case AS_TIME:
+        snprintf(made, CELL_TEXT, "%.6f", number / 1e9);
+        break;
+    case AS_SECONDS:
+        snprintf(made, CELL_TEXT, "%.3f s", number / 1e9);
+        break;
+    case AS_BAR:
+        bar_print(made, number, width);
+        break;
+    default:
+        if (is_real)
+            snprintf(made, CELL_TEXT, "%.6g", number);
+        else
+            snprintf(made, CELL_TEXT, "%" PRId64, whole);
+    }
+}
+
+const char *value_print(char *made, const struct value *value, enum cell_format format, int width)
+{
+    bool is_text = format <= AS_SPARK;
+
+    if (width > BARS_MOST)
+        width = BARS_MOST;
+    made[0] = 0;
+    if (value->type == QUERY_NULL)
+        return strcpy(made, is_text ? "" : "-");
+    if (value->type != QUERY_TEXT)
+        number_print(made, value, format, width);
+    else if (format == AS_SPARK)
+        spark_print(made, value->text, width);
+    else
+        text_print(made, value->text, format);
+    return made;
+}
+
+static double real_of(const struct value *value)
+{
+    return value->type == QUERY_REAL ? value->real : (double)value->integer;
+}
+
+int value_compare(const struct value *a, const struct value *b)
+{
+    static const int rank[] = {
+        [QUERY_NULL] = 0, [QUERY_INTEGER] = 1, [QUERY_REAL] = 1, [QUERY_TEXT] = 2};
+    double x = real_of(a);
+    double y = real_of(b);
+
+    if (rank[a->type] != rank[b->type] || a->type == QUERY_NULL)
+        return rank[a->type] - rank[b->type];
+    if (a->type == QUERY_TEXT)
+        return strcmp(a->text, b->text);
+    if (a->type == QUERY_INTEGER && b->type == QUERY_INTEGER)
+        return (a->integer > b->integer) - (a->integer < b->integer);
+    return (x > y) - (x < y);
+}
+
+const char *text_safe(struct arena *arena, const char *text, size_t width)
+{
+    char *made;
+    size_t bytes;
+    FILE *out = open_memstream(&made, &bytes);
+
+    prose_text(out, text, width);
+    fclose(out);
+    return arena_keep(arena, made);
+}
+
+const char *text_fit(struct arena *arena, const char *text, int columns)
+{
+    int used;
+    bool cut = text[text_room(text, columns, &used)];
+    size_t bytes = text_room(text, columns - cut, &used);
+
+    return arena_print(arena, "%.*s%s%*s", (int)bytes, text, cut ? "…" : "", columns - used - cut,
+                       "");
+}
+
+const char *text_counted_as(struct arena *arena, int64_t count, bool briefly, const char *noun,
+                            size_t bytes)
+{
+    char last = noun[bytes - 1], made[TABLE_HUMAN];
+    bool one = count == 1, takes_ies = last == 'y' && !one;
+    const char *ending = last == 's' ? "es" : "s";
+
+    if (briefly)
+        table_count(made, count);
+    else
+        snprintf(made, sizeof made, "%" PRId64, count);
+    if (one)
+        ending = "";
+    else if (takes_ies)
+        ending = "ies";
+    return arena_print(arena, "%s %.*s%s", made, (int)bytes - takes_ies, noun, ending);
+}
+
+void text_quote(FILE *out, const char *text, size_t bytes, char quote)
+{
+    putc(quote, out);
+    for (size_t i = 0; i < bytes; i++) {
+        if (text[i] == quote)
+            putc(quote, out);
+        putc(text[i], out);
+    }
+    putc(quote, out);
+}
+
+int word_style(const char *word)
+{
+    static const struct {
+        const char *word;
+        int style;
+    } words[] = {
+#define X(number, NAME, word, asked, missed, python, style, ...) {word, STYLE_##style},
+        OUTCOME_ROWS(X)
+#undef X
+#define X(number, NAME, word, style) {word, STYLE_##style},
+            CHECK_ROWS(X)
+#undef X
+                {"skipped", STYLE_DIM}, /* compile.outcome */
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(words[i].word, word))
+            return words[i].style;
+    return STYLE_NORMAL;
+}
+
+char word_mark(const char *word)
+{
+    return STYLE_LETTERS[word_style(word)];
+}
+
+/* ---- a file -------------------------------------------------------------- */
+
+void template_open(struct template *template, const char *text)
+{
+    struct template_block *block = NULL;
+
+    for (char *at = arena_print(&template->arena, "%s", text), *end; *at; at = end) {
+        size_t length = strcspn(at, "\n");
+        size_t word = strcspn(at, " \n");
+        end = at + length + (at[length] == '\n');
+        if (!length || !strncmp(at, "-- ", 3))
+            continue;
+        if (!block) {
+            block = list_add(&template->blocks);
+            block->sql = "";
+        }
+        if (!strncmp(at, "--", 2)) {
+            char *rest = at + word + (at[word] == ' ');
+            *list_add(&block->lines) = (struct template_line){at + 2, rest};
+            at[word] = 0;
+            at[length] = 0;
+            continue;
+        }
+        block->sql = at; /* up to the line that ends with ';', or all that is left */
+        end = strstr(at, ";\n");
+        if (!end)
+            break;
+        *end = 0;
+        end += 2;
+        block = NULL;
+    }
+}
+
+void template_close(struct template *template)
+{
+    for (size_t i = 0; i < template->blocks.count; i++)
+        list_free(&template->blocks.at[i].lines);
+    list_free(&template->blocks);
+    arena_free(&template->arena);
+}
+
+const char *block_word(const struct template_block *block, const char *word)
+{
+    for (size_t i = 0; block && i < block->lines.count; i++)
+        if (!strcmp(block->lines.at[i].word, word))
+            return block->lines.at[i].rest;
+    return NULL;
+}
+
+/* The value of the column NAME, which has so many BYTES, or NULL. */
+static const struct value *row_value(const struct row *row, const char *name, size_t bytes)
+{
+    for (int i = 0; i < row->count; i++)
+        if (!strncmp(row->names[i], name, bytes) && !row->names[i][bytes])
+            return &row->values[i];
+    return NULL;
+}
+
+const struct value *row_field(const struct row *row, const char *text)
+{
+    const char *brace = strchr(text, '{');
+
+    return brace ? row_value(row, brace + 1, strcspn(brace + 1, "}")) : NULL;
+}
+
+bool row_integer(const struct row *row, const char *text, int64_t *integer)
+{
+    const struct value *value = row_field(row, text);
+
+    if (!value || value->type != QUERY_INTEGER)
+        return false;
+    *integer = value->integer;
+    return true;
+}
+
+/* ---- fields of a row ----------------------------------------------------- */
+
+/* A row, and where it is printed. */
+struct printer {
+    FILE *out;
+    struct arena *arena; /* for what is printed on the way */
+    const struct row *row;
+    enum template_way way;
+};
+
+/* What a terminal has for the style of a LETTER. */
+static const char *style_escape(char letter)
+{
+    switch (letter) {
+    case 'd':
+        return "\033[2m";
+    case 'b':
+    case 'h':
+        return "\033[1m";
+    case 'r':
+        return "\033[1;31m";
+    case 'w':
+        return "\033[33m";
+    case 'g':
+        return "\033[32m";
+    case 'a':
+        return "\033[1;34m";
+    default:
+        return "\033[0m";
+    }
+}
+
+/* {!r}, {!name} */
+static void style_put(const struct printer *p, const char *name, size_t bytes)
+{
+    const struct value *value = row_value(p->row, name, bytes);
+    const char *text = value && value->type == QUERY_TEXT ? value->text : NULL;
+    char letter = 'n';
+
+    if (!value && bytes == 1)
+        letter = *name;
+    else if (text && *text && !text[1])
+        letter = *text;
+    else if (text)
+        letter = word_mark(text);
+    if (p->way == TEMPLATE_MARKED)
+        fprintf(p->out, MARK "%c", letter);
+    else if (p->way == TEMPLATE_COLOUR)
+        fputs(style_escape(letter), p->out);
+}
+
+static void sql_put(FILE *out, const struct value *value)
+{
+    if (value && value->type == QUERY_INTEGER)
+        fprintf(out, "%" PRId64, value->integer);
+    else if (value && value->type == QUERY_TEXT)
+        text_quote(out, value->text, strlen(value->text), '\'');
+    else
+        fputs("NULL", out);
+}
+
+/* A field, "name:count>9~noun|other words". */
+struct field {
+    const struct value *value; /* NULL: no such column */
+    enum cell_format format;
+    int width; /* the number; of texts the most bytes */
+    int right; /* columns that it is set right in */
+    int fill;  /* columns that it is filled up to */
+    const char *noun, *other;
+    size_t noun_bytes, other_bytes;
+};
+
+static struct field field_read(const struct row *row, const char *at, size_t bytes)
+{
+    const char *end = at + bytes;
+    const char *colon = memchr(at, ':', bytes), *bar = memchr(at, '|', bytes);
+    const char *noun = memchr(at, '~', bytes);
+    size_t name = bytes;
+    struct field field = {.format = AS_TEXT};
+
+    if (bar && colon > bar)
+        colon = NULL;
+    if (bar) {
+        field.other = bar + 1;
+        field.other_bytes = (size_t)(end - bar) - 1;
+        name = (size_t)(bar - at);
+    }
+    if (noun && (!bar || noun < bar)) {
+        field.noun = noun + 1;
+        field.noun_bytes = (size_t)((bar ? bar : end) - noun) - 1;
+    }
+    if (colon) {
+        const char *look = colon + 1;
+        size_t word = strcspn(look, "0123456789<>~|}");
+        name = (size_t)(colon - at);
+        if (word)
+            field.format = format_named(look, word);
+        look += word;
+        sscanf(look, "%d", &field.width);
+        sscanf(look + strspn(look, "0123456789"), ">%d", &field.right);
+        sscanf(look + strspn(look, "0123456789>"), "<%d", &field.fill);
+    }
+    field.value = row_value(row, at, name);
+    return field;
+}
+
+/* The value of FIELD in words: NULL as the field says, or "?". */
+static const char *field_words(const struct printer *p, const struct field *field)
+{
+    const struct value *value = field->value;
+    bool known = value && value->type != QUERY_NULL;
+
+    if (!known && field->other)
+        return arena_print(p->arena, "%.*s", (int)field->other_bytes, field->other);
+    if (!known)
+        return "?";
+    if (value->type == QUERY_TEXT && field->format == AS_TEXT)
+        return value->text;
+    if (field->noun)
+        return text_counted_as(p->arena, value->integer, field->format != AS_INTEGER, field->noun,
+                               field->noun_bytes);
+    return value_print(arena_take(p->arena, CELL_TEXT), value, field->format, field->width);
+}
+
+/* Print the field of BYTES at AT. False: it is NULL or empty and has no other words. */
+static bool field_put(const struct printer *p, const char *at, size_t bytes)
+{
+    bool is_asked = *at == '?';
+    const struct field field = field_read(p->row, at + is_asked, bytes - is_asked);
+    bool known = field.value && field.value->type != QUERY_NULL;
+    size_t most = SIZE_MAX - 1;
+    const char *text;
+
+    if (p->way == TEMPLATE_SQL) {
+        sql_put(p->out, field.value);
+        return true;
+    }
+    if (*at == '!')
+        style_put(p, at + 1, bytes - 1);
+    if (*at == '!' || is_asked)
+        return *at == '!' || known;
+    text = field_words(p, &field);
+    known = known && *text;
+    text = arena_print(p->arena, "%*s", field.right, text);
+    if (p->way != TEMPLATE_WHOLE)
+        most = field.width && !field.fill && field.format < AS_SPARK ? (size_t)field.width
+                                                                     : FIELD_BYTES;
+    if (p->way != TEMPLATE_PLAIN)
+        text = text_safe(p->arena, text, most);
+    if (field.fill && p->way != TEMPLATE_PLAIN)
+        text = text_fit(p->arena, text, field.fill);
+    fputs(text, p->out);
+    return known || field.other;
+}
+
+/* Of the bracket at TEXT. */
+static const char *bracket_end(const char *text, const char *end)
+{
+    for (int depth = 0; text < end; text++) {
+        depth += (*text == '[') - (*text == ']');
+        if (!depth)
+            return text;
+    }
+    return NULL;
+}
+
+/* TEXT up to END with its fields; *ALL becomes false where one of them is NULL. */
+static const char *fields_print(struct arena *arena, const struct row *row, enum template_way way,
+                                const char *text, const char *end, bool *all)
+{
+    char *made;
+    size_t bytes;
+    struct printer printer = {open_memstream(&made, &bytes), arena, row, way};
+
+    for (; text < end; text++) {
+        bool bracket = *text == '[' && way != TEMPLATE_SQL, whole = true;
+        const char *close = *text == '{' ? memchr(text, '}', (size_t)(end - text))
+                            : bracket    ? bracket_end(text, end)
+                                         : NULL;
+        if (!close) {
+            putc(*text, printer.out);
+            continue;
+        }
+        if (bracket) {
+            const char *inner = fields_print(arena, row, way, text + 1, close, &whole);
+            fputs(whole ? inner : "", printer.out);
+        } else {
+            *all = field_put(&printer, text + 1, (size_t)(close - text - 1)) && *all;
+        }
+        text = close;
+    }
+    fclose(printer.out);
+    return arena_keep(arena, made);
+}
+
+const char *template_print(struct arena *arena, const struct row *row, enum template_way way,
+                           const char *text, size_t bytes)
+{
+    bool all = true;
+    const char *made = fields_print(arena, row, way, text, text + bytes, &all);
+
+    return *made || *text != '[' ? made : NULL;
+}
+
+const char *row_print(struct arena *arena, const struct row *row, const char *text,
+                      enum template_way way)
+{
+    const char *lead = strstr(text, "=> ");
+    size_t bytes = lead ? (size_t)(lead - text) : strlen(text);
+
+    while (lead && bytes > 0 && text[bytes - 1] == ' ')
+        bytes--;
+    return template_print(arena, row, way, text, bytes);
+}

@@ -1,0 +1,63 @@
+/* tui/lead.c -- where rows lead. See tui/lead.h. */
+#include "tui/lead.h"
+
+#include "schema.h"
+
+#define SAME_FUNCTION                                                                   \
+    "(SELECT s.code_id FROM functions s JOIN functions o ON o.code_id = {code_id} AND " \
+    "s.function_id = o.function_id AND s.kind IS o.kind)"
+
+void view_template_open(struct template *template, const char *name, const char *codes)
+{
+    struct arena arena = {0};
+    const char *text = schema_statement(arena_print(&arena, "tui/%s", name));
+
+    template_open(template, text_with(&arena, text, "$codes", codes ? codes : SAME_FUNCTION));
+    arena_free(&arena);
+}
+
+struct target id_target(const char *name, int64_t id)
+{
+    static const struct {
+        const char *name;
+        enum view_kind kind;
+        int sign;
+    } ids[] = {
+        {"compile_id", VIEW_COMPILE, 1},      {"lookup_id", VIEW_CALL, -1},
+        {"frame_id", VIEW_CALL, 1},           {"graph_break_id", VIEW_BREAK, 1},
+        {"code_id", VIEW_FUNCTION, 1},        {"origin_code_id", VIEW_FUNCTION, 1},
+        {"resume_code_id", VIEW_FUNCTION, 1}, {"cache_entry_id", VIEW_ENTRY, 1},
+        {"process_id", VIEW_PROCESS, 1},
+    };
+
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        if (id > 0 && !strcmp(ids[i].name, name))
+            return (struct target){.kind = ids[i].kind, .id = ids[i].sign * id};
+    return (struct target){0};
+}
+
+struct target row_target(struct arena *arena, const struct row *row, const char *text)
+{
+    const char *lead = strstr(text, "=> "), *where, *title, *at;
+    struct target target = {0};
+    size_t name;
+
+    if (!lead)
+        return target;
+    lead += 3;
+    name = strcspn(lead, " ");
+    title = strstr(lead, " | ");
+    where = strstr(lead, " WHERE ");
+    at = strstr(lead, " AT {");
+    target.kind = view_named(lead, name);
+    if (at)
+        row_integer(row, at, &target.at_ns);
+    if (lead[name] == ' ' && lead[name + 1] == '{' && !row_integer(row, lead + name, &target.id))
+        target.kind = VIEW_NONE;
+    if (target.kind && where)
+        target.where = template_print(arena, row, TEMPLATE_SQL, where + 7,
+                                      title ? (size_t)(title - where) - 7 : strlen(where + 7));
+    if (target.kind && title)
+        target.title = row_print(arena, row, title + 3, TEMPLATE_PLAIN);
+    return target;
+}
