@@ -5,7 +5,12 @@
 
 #include "lib/say.h"
 
-enum { CODE_ID, FILENAME, QUALNAME, FIRST_LINE };
+enum {
+    CODE_ID,
+    FILENAME,
+    QUALNAME,
+    FIRST_LINE,
+};
 
 static bool is_same_text(const char *one, const char *other)
 {
@@ -46,10 +51,11 @@ static void code_add(struct function_ids *ids, sqlite3_stmt *row)
             break;
         at = other->before;
     }
-    *map_put(&ids->codes, code.function_id) =
-        at ? ids->functions.at[at - 1].function_id : code.function_id;
-    if (at)
+    if (at) {
+        *map_put(&ids->codes, code.function_id) = ids->functions.at[at - 1].function_id;
         return;
+    }
+    *map_put(&ids->codes, code.function_id) = code.function_id;
     code.filename = text_keep(&ids->texts, code.filename);
     code.qualname = text_keep(&ids->texts, code.qualname);
     code.before = (size_t)*place;

@@ -1,16 +1,19 @@
 /* trace/functions.c -- SQL functions of the statements in schemas/. See trace/functions.h. */
 #include "trace/functions.h"
 
+#include <inttypes.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/say.h"
 #include "trace/brief.h"
 #include "trace/cause.h"
 #include "trace/expression.h"
 #include "trace/function_ids.h"
 #include "trace/lines.h"
+#include "trace/torch_words.h"
 #include "trace/user_stack.h"
 
 enum { TEXT_MOST = 16384, CAUSE_ARGUMENTS = 7 };
@@ -148,6 +151,37 @@ static void stack_path(sqlite3_context *context, int count, sqlite3_value **valu
     result(context, user_stack_path(text_of(values[0])));
 }
 
+/* What in torch's reason says it, why, or a hint; NULL: nothing does. */
+static void reason_part(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    const char *part = text_of(values[1]);
+    const struct torch_reason reason = torch_reason_split(text_of(values[0]));
+    const char *text = "";
+
+    if (!part)
+        return;
+    if (!strcmp(part, "what"))
+        text = reason.what;
+    else if (!strcmp(part, "why"))
+        text = reason.why;
+    else if (!strcmp(part, "hint"))
+        text = reason.hint;
+    if (*text)
+        sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+}
+
+/* "the rest of f after line 12" of the name of a resume function; NULL for another one. */
+static void resume_words(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    const char *name = text_of(values[0]);
+    char *function = NULL;
+    int64_t line;
+
+    if (name && torch_resume(name, &function, &line))
+        result(context, say_print("the rest of %s after line %" PRId64, function, line));
+    free(function);
+}
+
 /* In our view `functions`, so not for top-level SQL alone. */
 static void function_of(sqlite3_context *context, int count, sqlite3_value **values)
 {
@@ -177,6 +211,8 @@ static const struct {
     {"cause_seen", CAUSE_ARGUMENTS, seen},
     {"cause_words", CAUSE_ARGUMENTS, words},
     {"needed_by", 3, needed_by},
+    {"reason_part", 2, reason_part},
+    {"resume_words", 1, resume_words},
     {"stack_path", 1, stack_path},
 };
 

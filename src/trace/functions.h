@@ -12,6 +12,8 @@
  *     needed_by(stack, text, function)
  *                                    the line of the program: "if n in d, a/b.py:8"
  *     stack_path(stack)              "train (a.py:25) -> timer (a.py:12)"
+ *     reason_part(reason, part)      'what', 'why' or 'hint' of torch's reason; NULL: it has none
+ *     resume_words(qualname)         "the rest of f after line 12"; NULL: no resume function
  *     function_of(code_id)           functions.function_id (trace/function_ids.h)
  *
  * CAUSE: kind, source, aspect, dimension, expected, actual, text of recompile_cause. Only SQL that

@@ -11,7 +11,10 @@
 #include "trace/torch_words.h"
 #include "vocabulary.h"
 
-enum { TEXT_MOST = 400 /* bytes of a cell */, BARS_MOST = 60, FIELD_BYTES = 200 };
+enum {
+    BARS_MOST = 60,
+    FIELD_BYTES = 200,
+};
 
 /* ---- values -------------------------------------------------------------- */
 
@@ -27,7 +30,7 @@ enum cell_format format_named(const char *word, size_t bytes)
     return (enum cell_format)i;
 }
 
-struct value value_read(struct arena *arena, struct query *query, int column)
+struct value value_read(struct arena *arena, struct query *query, int column, size_t most)
 {
     struct value value = {.type = (unsigned char)query_type(query, column)};
     const char *text;
@@ -41,10 +44,11 @@ struct value value_read(struct arena *arena, struct query *query, int column)
         value.real = query_real(query, column);
         break;
     case QUERY_TEXT:
-        text = query_text(query, column, NULL);
+        text =
+            most > VALUE_LONG ? query_whole(query, column, NULL) : query_text(query, column, NULL);
         if (!strcmp(query_name(query, column), "function"))
             text = name_shown(text);
-        value.text = arena_text(arena, text, prose_cut(text, TEXT_MOST));
+        value.text = arena_text(arena, text, prose_cut(text, most));
         break;
     case QUERY_BLOB:
         query_whole(query, column, &bytes);
@@ -498,7 +502,8 @@ static bool field_put(const struct printer *p, const char *at, size_t bytes)
     bool is_asked = *at == '?';
     const struct field field = field_read(p->row, at + is_asked, bytes - is_asked);
     bool known = field.value && field.value->type != QUERY_NULL;
-    size_t most = SIZE_MAX - 1;
+    bool has_width = field.width && !field.fill && field.format < AS_SPARK;
+    size_t most = has_width ? (size_t)field.width : FIELD_BYTES;
     const char *text;
 
     if (p->way == TEMPLATE_SQL) {
@@ -512,9 +517,8 @@ static bool field_put(const struct printer *p, const char *at, size_t bytes)
     text = field_words(p, &field);
     known = known && *text;
     text = arena_print(p->arena, "%*s", field.right, text);
-    if (p->way != TEMPLATE_WHOLE)
-        most = field.width && !field.fill && field.format < AS_SPARK ? (size_t)field.width
-                                                                     : FIELD_BYTES;
+    if (p->way == TEMPLATE_WHOLE)
+        most = SIZE_MAX - 1;
     if (p->way != TEMPLATE_PLAIN)
         text = text_safe(p->arena, text, most);
     if (field.fill && p->way != TEMPLATE_PLAIN)
@@ -540,13 +544,21 @@ static const char *fields_print(struct arena *arena, const struct row *row, enum
 {
     char *made;
     size_t bytes;
-    struct printer printer = {open_memstream(&made, &bytes), arena, row, way};
+    struct printer printer = {
+        .out = open_memstream(&made, &bytes),
+        .arena = arena,
+        .row = row,
+        .way = way,
+    };
 
     for (; text < end; text++) {
-        bool bracket = *text == '[' && way != TEMPLATE_SQL, whole = true;
-        const char *close = *text == '{' ? memchr(text, '}', (size_t)(end - text))
-                            : bracket    ? bracket_end(text, end)
-                                         : NULL;
+        bool bracket = *text == '[' && way != TEMPLATE_SQL;
+        bool whole = true;
+        const char *close = NULL;
+        if (*text == '{')
+            close = memchr(text, '}', (size_t)(end - text));
+        else if (bracket)
+            close = bracket_end(text, end);
         if (!close) {
             putc(*text, printer.out);
             continue;

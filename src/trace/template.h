@@ -7,7 +7,7 @@
  *     SELECT ...
  *
  * docs/internals.md, "Templates", has the words and the fields. This file reads the lines and fills
- * in the fields; tui/page.c prints the lines on the screen.
+ * in the fields; tui/page.c prints the lines on the screen, trace/page_text.c elsewhere.
  *
  * Values are text of traced programs: long, hostile. A field escapes its value for where it is
  * printed, and cuts it; nothing of a value is read as a template. */
@@ -37,11 +37,24 @@ struct value {
  * it; words are an outcome's; phase and reason are torch's: what a phase of a compile is about,
  * what broke a graph. */
 /* clang-format off */
-#define FORMAT_ROWS(X)                                                                             \
-    X(TEXT, "text") X(PATH, "path") X(ENDED, "ended") X(DIFFER, "differ") X(OUTCOME, "outcome")    \
-    X(SPARK, "spark") X(INTEGER, "integer") X(COUNT, "count") X(ALARM_COUNT, "alarm")              \
-    X(DURATION, "duration") X(TIME, "time") X(SECONDS, "seconds") X(BAR, "bar") X(WORDS, "words")  \
-    X(PHASE, "phase") X(REASON, "reason") X(HIDDEN, "hidden")
+#define FORMAT_ROWS(X)    \
+    X(TEXT, "text") \
+    X(PATH, "path") \
+    X(ENDED, "ended") \
+    X(DIFFER, "differ") \
+    X(OUTCOME, "outcome") \
+    X(SPARK, "spark") \
+    X(INTEGER, "integer") \
+    X(COUNT, "count") \
+    X(ALARM_COUNT, "alarm") \
+    X(DURATION, "duration") \
+    X(TIME, "time") \
+    X(SECONDS, "seconds") \
+    X(BAR, "bar") \
+    X(WORDS, "words") \
+    X(PHASE, "phase") \
+    X(REASON, "reason") \
+    X(HIDDEN, "hidden")
 /* clang-format on */
 
 #define FORMAT_(NAME, word) AS_##NAME,
@@ -57,8 +70,12 @@ static inline const char *name_shown(const char *name)
     return *name ? name : "''";
 }
 
-/* Its text is in ARENA. Columns `function` have names. */
-struct value value_read(struct arena *arena, struct query *query, int column);
+/* Its text is in ARENA, the first MOST bytes of it. Columns `function` have names. */
+enum {
+    VALUE_TEXT = 400,
+    VALUE_LONG = 4000
+}; /* on the screen; elsewhere, unless all is asked for */
+struct value value_read(struct arena *arena, struct query *query, int column, size_t most);
 
 /* MADE has room for CELL_TEXT bytes and is returned. WIDTH: how many columns a bar or a line of
  * bars has. */

@@ -159,7 +159,7 @@ static void block_put(struct doc *doc, struct db *db, const struct template_bloc
     for (; more && query_step(query); number++) {
         arena_free(&arena);
         for (int i = 0; i < columns; i++) {
-            values[i] = value_read(&arena, query, i);
+            values[i] = value_read(&arena, query, i, VALUE_TEXT);
             names[i] = query_name(query, i);
         }
         more =

@@ -108,7 +108,7 @@ static void row_read(struct list_job *ask, struct query *query)
     struct value *row = list_add_many(&ask->values, (size_t)ask->width);
 
     for (int i = 0; query && i < ask->width; i++) {
-        row[i] = value_read(&ask->arena, query, i);
+        row[i] = value_read(&ask->arena, query, i, VALUE_TEXT);
         ask->bytes += sizeof *row + (row[i].type == QUERY_TEXT ? strlen(row[i].text) + 16 : 0);
     }
     ask->row_count++;

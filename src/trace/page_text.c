@@ -1,0 +1,138 @@
+/* trace/page_text.c -- pages of commands. See trace/page_text.h. */
+#include "trace/page_text.h"
+
+#include "lib/say.h"
+#include "schema.h"
+#include "trace/db.h"
+#include "trace/prose.h"
+
+static bool is_word(const struct template_line *line, const char *word)
+{
+    return !strcmp(line->word, word);
+}
+
+static void line_print(struct page_text *page, struct arena *arena, const struct row *row,
+                       const char *text)
+{
+    const char *made = row_print(arena, row, text, page->way);
+
+    if (made)
+        fprintf(page->out, "%s\n", made);
+}
+
+/* The text of the field in TEXT line by line, at most MOST lines. */
+static void text_print(struct page_text *page, struct query *query, const struct row *row,
+                       const char *text, long most)
+{
+    const struct value *value = row_field(row, text);
+    int indent = (int)strcspn(text, "{");
+    const char *whole;
+
+    if (!value || value->type != QUERY_TEXT)
+        return;
+    whole = query_whole(query, (int)(value - row->values), NULL);
+    prose_lines(page->out, whole, indent, page->way == TEMPLATE_WHOLE ? -1 : most);
+}
+
+/* "show/guards {compile_id}" */
+static void nested_print(struct page_text *page, struct arena *arena, const struct row *row,
+                         const char *text)
+{
+    const char *name = arena_print(arena, "%.*s", (int)strcspn(text, " "), text);
+    int64_t id;
+
+    if (row_integer(row, text, &id))
+        page_text_print(page, name, id);
+}
+
+static void row_lines(struct page_text *page, struct arena *arena,
+                      const struct template_block *block, struct query *query,
+                      const struct row *row, int64_t number)
+{
+    for (size_t i = 0; i < block->lines.count; i++) {
+        const struct template_line *line = &block->lines.at[i];
+        char *rest = line->rest;
+        if (is_word(line, "#") && !number) {
+            line_print(page, arena, row, rest);
+        } else if (is_word(line, "|")) {
+            line_print(page, arena, row, rest);
+        } else if (is_word(line, "rows")) {
+            nested_print(page, arena, row, rest);
+        } else if (is_word(line, "call")) {
+            page->call(rest, query);
+        } else if (is_word(line, "text")) {
+            long most = strtol(rest, &rest, 10);
+            text_print(page, query, row, rest + (*rest == ' '), most);
+        }
+    }
+}
+
+/* The lines WORD of BLOCK, "none" or "more", that are for row NUMBER. False: there is none. */
+static bool instead_print(struct page_text *page, struct arena *arena,
+                          const struct template_block *block, const struct row *row,
+                          const char *word, int64_t number)
+{
+    bool is_counted = !strcmp(word, "more");
+    bool any = false;
+
+    for (size_t i = 0; i < block->lines.count; i++) {
+        const struct template_line *line = &block->lines.at[i];
+        char *rest = line->rest;
+        if (!is_word(line, word))
+            continue;
+        if (is_counted) {
+            long at = strtol(rest, &rest, 10);
+            if (at != number)
+                continue;
+            rest += *rest == ' ';
+        }
+        line_print(page, arena, row, rest);
+        any = true;
+    }
+    return any;
+}
+
+int64_t page_text_print(struct page_text *page, const char *name, int64_t id)
+{
+    struct template template = {0};
+    const struct template_block *block;
+    struct query *query;
+    struct arena arena = {0}; /* of a row */
+    int64_t number = 0;
+    size_t most = page->way == TEMPLATE_WHOLE ? SIZE_MAX - 1 : VALUE_LONG;
+    int columns;
+
+    template_open(&template, schema_statement(name));
+    block = &template.blocks.at[0];
+    query = db_query(page->db, block->sql);
+    query_bind_integer(query, 1, id);
+    page->bind(query);
+    columns = query_columns(query);
+    struct value values[columns + 1];
+    const char *names[columns + 1];
+    struct row row = {values, names, columns};
+    for (bool more = true; more && query_step(query); number += more) {
+        arena_free(&arena);
+        for (int i = 0; i < columns; i++) {
+            values[i] = value_read(&arena, query, i, most);
+            names[i] = query_name(query, i);
+        }
+        if (page->way != TEMPLATE_WHOLE)
+            more = !instead_print(page, &arena, block, &row, "more", number);
+        if (more)
+            row_lines(page, &arena, block, query, &row, number);
+    }
+    if (!number && !query_failed(query))
+        instead_print(page, &arena, block, &(struct row){0}, "none", 0);
+    query_close(query);
+    arena_free(&arena);
+    template_close(&template);
+    return number;
+}
+
+enum template_way page_text_way(FILE *out, bool whole)
+{
+    if (whole)
+        return TEMPLATE_WHOLE;
+    return say_colour(out) ? TEMPLATE_COLOUR : TEMPLATE_LINES;
+}
