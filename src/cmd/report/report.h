@@ -1,7 +1,7 @@
 /* cmd/report/report.h -- what the forms of `dyntrace report` share.
  *
- * cmd/report.c           the command; the recording as a whole, and its calls; for a terminal and
- *                        for programs
+ * cmd/report.c           the command; for a terminal and for programs
+ * cmd/report/facts.c     the recording as a whole, and its calls
  * cmd/report/tables.c    the tables, whose columns schemas/report.sql lists
  * cmd/report/html.c      for a browser; timeline and flame graph are data that page/report.js draws
  *                        */
@@ -43,6 +43,9 @@ struct report {
     int64_t missed, stride;
     struct progress progress;
 };
+
+/* Count the calls of the trace, by outcome, and its open frames. */
+void report_calls_read(struct report *report);
 
 /* True when any call was decided. PART of the calls that count in shares, in percent; negative when
  * there are none. */
