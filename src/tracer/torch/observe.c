@@ -256,7 +256,8 @@ static __attribute__((noinline)) PyObject *compile_left_out(struct pending *p, P
 
     if (result && answer_read(result, &answer)) /* torch says so itself */
         PyErr_Clear();
-    p->state->compiles += answer.guarded != NULL;
+    if (answer.guarded)
+        p->state->compiles++;
     if (answer.for_code && !answer.guarded) {
         answer.actions.limited = answer_outcome(&answer, &observed) == OUTCOME_LIMIT;
         if (code_state_act(p->state, region, answer.actions))
@@ -513,7 +514,11 @@ static inline bool is_left_out(const struct tracer *t, uintptr_t mark)
 {
     if (unlikely(t->quiet))
         return false;
-    return mark & CODE_SKIP ? mark & CODE_EXCLUDED : P.max_depth && record_is_too_deep(t);
+    if (mark & CODE_SKIP)
+        return mark & CODE_EXCLUDED;
+    if (!P.max_depth)
+        return false;
+    return record_is_too_deep(t);
 }
 
 /* torch decides what runs for FRAME. */
