@@ -60,7 +60,8 @@ bool plan_find(struct plan *plan, struct db *db, const char *name);
 /* Add at most MOST settings: those of why's remedies for the named function, else for the worst. */
 void plan_choose(struct plan *plan, char *const *files, struct db *db, size_t most);
 
-/* Can PLAN's settings be, as far as can be told before the command runs? If not each is reported. */
+/* Is each of PLAN's settings possible, as far as can be checked before the command runs? Those that
+ * are not are reported. */
 bool plan_settings_fit(const struct plan *plan);
 
 /* The settings that TEXT is, in ARENA: with a blank between; one that has a blank itself may be in
