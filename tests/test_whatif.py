@@ -1,4 +1,5 @@
 """`dyntrace replay --what-if`: what it predicts, beside what then is recorded."""
+import functools
 import random
 import re
 import shutil
@@ -111,12 +112,22 @@ GUESSES = {
 
 
 @pytest.fixture(scope="module")
-def sizes(dyntrace, tmp_path_factory):
-    """A recording of "size_and_number". Copy it before you change it."""
-    path = tmp_path_factory.mktemp("whatif") / "t.db"
-    done = subprocess.run([dyntrace, "run", "-o", path, "--python", PYTHONS[0], "--", CASES, "size_and_number"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return path
+def ran(dyntrace, tmp_path_factory):
+    """ran(case, *words) -> the trace of that case of whatif_cases.py, recorded once. Copy it before you change it."""
+    folder = tmp_path_factory.mktemp("whatif")
+
+    @functools.cache
+    def ran(*words):
+        path = folder / f"{len(list(folder.iterdir()))}.db"
+        done = subprocess.run([dyntrace, "run", "-o", path, "--python", PYTHONS[0], "--", CASES, *words], capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        return path
+    return ran
+
+
+@pytest.fixture(scope="module")
+def sizes(ran):
+    return ran("size_and_number")
 
 
 def as_program(settings):
@@ -142,22 +153,22 @@ def of(pairs):
 
 
 @of(GUESSES)
-def test_what_a_trace_does_not_show_is_a_guess(record, dyntrace, case, under, settings):
+def test_what_a_trace_does_not_show_is_a_guess(ran, dyntrace, case, under, settings):
     under = as_program(under)
-    a = record([CASES, case, *words(under)])
-    b = record([CASES, case, *words({**under, **as_program(settings)})])
-    truth = recorded(b.path)
-    compare(predicted(dyntrace, a.path, settings), truth)
-    assert not outside(predict(dyntrace, a.path, settings), truth)
+    a = ran(case, *words(under))
+    b = ran(case, *words({**under, **as_program(settings)}))
+    truth = recorded(b)
+    compare(predicted(dyntrace, a, settings), truth)
+    assert not outside(predict(dyntrace, a, settings), truth)
 
 
 @of(TRUTHS)
-def test_predictions_come_true(record, dyntrace, case, under, settings):
+def test_predictions_come_true(ran, dyntrace, case, under, settings):
     under = as_program(under)
-    a = record([CASES, case, *words(under)])
-    b = record([CASES, case, *words({**under, **as_program(settings)})])
-    told, truth = predicted(dyntrace, a.path, settings), recorded(b.path)
-    decided, found = compare(told, truth), predict(dyntrace, a.path, settings)
+    a = ran(case, *words(under))
+    b = ran(case, *words({**under, **as_program(settings)}))
+    told, truth = predicted(dyntrace, a, settings), recorded(b)
+    decided, found = compare(told, truth), predict(dyntrace, a, settings)
     assert not outside(found, truth)
     if raises_limit(as_words(under), settings):
         assert case == "types" or {name: [outcome for outcome, _ in calls] for name, calls in told.items()} == truth
@@ -179,38 +190,38 @@ KINDS = re.findall(r'^    "([A-Z_]+)": Kind', (ROOT / "python/dyntrace/_guard_wo
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_drop_guard_of_each_kind(record, dyntrace, kind):
+def test_drop_guard_of_each_kind(ran, dyntrace, kind):
     """It does what a compiler without that guard does, call by call; the number of checks, too, where nothing is a guess."""
-    a, b = record([CASES, "kinds", f"kind={kind}"]), record([CASES, "kinds", f"kind={kind}", f"drop={kind}"])
-    told, truth = predicted(dyntrace, a.path, f"drop_guard={kind}"), recorded(b.path)
-    found = predict(dyntrace, a.path, f"drop_guard={kind}")
+    a, b = ran("kinds", f"kind={kind}"), ran("kinds", f"kind={kind}", f"drop={kind}")
+    told, truth = predicted(dyntrace, a, f"drop_guard={kind}"), recorded(b)
+    found = predict(dyntrace, a, f"drop_guard={kind}")
     assert compare(told, truth) == sum(map(len, truth.values())), (told, truth)
-    assert (found["changed"] > 0) == (truth != recorded(a.path))
-    with sqlite3.connect(f"file:{b.path}?mode=ro", uri=True) as db:
+    assert (found["changed"] > 0) == (truth != recorded(a))
+    with sqlite3.connect(f"file:{b}?mode=ro", uri=True) as db:
         checks, = db.execute("SELECT SUM(entries_checked) FROM call_ledger").fetchone()
     assert found["functions"][0]["either"] or found["predicted"]["checks"] == checks
 
 
 @pytest.mark.parametrize("under, settings, guesses", [("recompile_limit=2", "recompile_limit=8", 9), ("", "recompile_limit=2", 0)])
-def test_classes_of_one_name_are_several(record, dyntrace, under, settings, guesses):
-    a = record([CASES, "one_qualname", *words(as_program(under))])
-    b = record([CASES, "one_qualname", *words({**as_program(under), **as_program(settings)})])
-    told, truth = predicted(dyntrace, a.path, settings), recorded(b.path)
+def test_classes_of_one_name_are_several(ran, dyntrace, under, settings, guesses):
+    a = ran("one_qualname", *words(as_program(under)))
+    b = ran("one_qualname", *words({**as_program(under), **as_program(settings)}))
+    told, truth = predicted(dyntrace, a, settings), recorded(b)
     assert compare(told, truth) == sum(map(len, truth.values())) - guesses, (told, truth)
 
 
-def test_best_is_no_guess(record, dyntrace):
+def test_best_is_no_guess(ran, dyntrace):
     """Only what is proven wins. What may help more is named apart, with the command that measures it."""
-    path = record([CASES, "functions_as_guards", "recompile_limit=1"]).path
+    path = ran("functions_as_guards", "recompile_limit=1")
     found = predict(dyntrace, path, "best")
     assert found["settings"] == "" and found["exact"] and found["unproven"] == "recompile_limit=4"
     page = subprocess.run([dyntrace, "replay", path, "--what-if", "best"], capture_output=True, text=True).stdout
     assert "none is proven to have fewer" in page and f"To measure it: dyntrace try {path} limit=4\n" in page
 
 
-def test_a_range_in_all_texts(record, dyntrace):
+def test_a_range_in_all_texts(ran, dyntrace):
     """What the trace does not decide is "at least, at most", in words and in JSON; how to measure it stands below."""
-    path = record([CASES, "functions_as_guards", "recompile_limit=1"]).path
+    path = ran("functions_as_guards", "recompile_limit=1")
     found, = [one for one in predict(dyntrace, path, "recompile_limit=8")["functions"] if one["qualname"] == "g"]
     assert (found["compiles_low"], found["compiles_high"], found["exact"]) == (1, 5, False)
     assert found["hits_low"] == 1 and found["eager_low"] == 0 and found["calls_high"] == 8
@@ -239,8 +250,8 @@ def test_best(dyntrace, sizes):
     assert found["predicted"]["compiles"] < found["recorded"]["compiles"]
 
 
-def test_only_for_one_function(dyntrace, record):
-    path = record([CASES, "two_functions"]).path
+def test_only_for_one_function(dyntrace, ran):
+    path = ran("two_functions")
     for function, other in (("f", "g"), ("g", "f")):
         found = {f["qualname"]: f for f in predict(dyntrace, path, "drop_guard=TENSOR_MATCH,drop_guard=EQUALS_MATCH", "--function", function)["functions"]}
         assert list(found) == [function] and found[function]["predicted"]["compiles"] == 1
@@ -248,15 +259,15 @@ def test_only_for_one_function(dyntrace, record):
         assert whole[other]["predicted"]["compiles"] == 1
 
 
-def test_what_is_a_guess_is_told(dyntrace, record):
+def test_what_is_a_guess_is_told(dyntrace, ran):
     """Guards that are Python functions, of which nothing is known but what they said."""
-    path = record([CASES, "functions_as_guards", "recompile_limit=1"]).path
+    path = ran("functions_as_guards", "recompile_limit=1")
     found = predict(dyntrace, path, "recompile_limit=8")
     assert found["undecided"] > 0 and any("functions of the program" in note for note in found["assumptions"])
 
 
-def test_backends_of_one_name(dyntrace, record):
-    path = record([CASES, "namesakes"]).path
+def test_backends_of_one_name(dyntrace, ran):
+    path = ran("namesakes")
     assert predict(dyntrace, path, "isolate=no")["undecided"] == 0
     found = predict(dyntrace, path, "backend_shared=no")
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
