@@ -104,6 +104,18 @@ def measured_here(name, fix, function):
     return {**counter.counts(counter.is_function), "all": {one: whole[one] for one in COUNTS[:4]}, "status": status}
 
 
+def truths_text(truths):
+    """JSON with a line for each fix of each program: {version: {program: {fix: counts}}}."""
+    versions = []
+    for version in sorted(truths):
+        programs = []
+        for name in sorted(truths[version]):
+            fixes = [f"   {json.dumps(fix)}: {json.dumps(counts, sort_keys=True)}" for fix, counts in sorted(truths[version][name].items())]
+            programs.append(f"  {json.dumps(name)}: {{\n" + ",\n".join(fixes) + "\n  }")
+        versions.append(f" {json.dumps(version)}: {{\n" + ",\n".join(programs) + "\n }")
+    return "{\n" + ",\n".join(versions) + "\n}\n"
+
+
 def main():
     words = sys.argv[1:]
     renew = "--renew" in words
@@ -121,7 +133,7 @@ def main():
         version = ".".join(torch.__version__.split(".")[:2])
         truths = json.loads(TRUTHS.read_text()) if TRUTHS.exists() else {}
         truths.setdefault(version, {}).update(measured)
-        TRUTHS.write_text(json.dumps(truths, indent=1, sort_keys=True) + "\n")
+        TRUTHS.write_text(truths_text(truths))
 
 
 if __name__ == "__main__":
