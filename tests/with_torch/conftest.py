@@ -17,42 +17,19 @@ import shutil
 import socket
 import sqlite3
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from shared import run_whole
+from torch_here import MODES, PROGRAMS, torch_python
 
-ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = Path(__file__).resolve().parent / "programs"
-MODES = ("shim", "observe")
 # What is recorded of frames. All of them are 1.5 million in each process for the import of torch alone, so a few programs
 # do for that; but the compiler looks at frames of torch and the library, too, where user frames are all that is wanted.
 ALL_FRAMES = {"tokenizer", "callables"}
 LONG_FRAMES = {"ddp"}
 collect_ignore = ["programs"]
-
-
-@functools.lru_cache(None)
-def torch_python():
-    """The Python with torch and why there is none."""
-    named = os.environ.get("DYNTRACE_TORCH_PYTHON")
-    library = Path(os.environ.get("DYNTRACE", ROOT / "build" / "dyntrace")).parent / "lib"
-    why = "no Python with torch: set DYNTRACE_TORCH_PYTHON"
-    for python in [shutil.which(named) or named] if named else [sys.executable, str(ROOT / "build" / "torch" / "bin" / "python")]:
-        if not os.access(python, os.X_OK):
-            continue
-        ask = "import sys, sysconfig, importlib.util as u; print(u.find_spec('torch') is not None, sysconfig.get_config_var('SOABI'))"
-        done = subprocess.run([python, "-c", ask], capture_output=True, text=True, cwd="/")
-        has, _, abi = done.stdout.strip().partition(" ")
-        if has != "True":
-            continue
-        if list(library.glob(f"**/_dyntrace.{abi}.so")):
-            return python, ""
-        why = f"{python} has torch, but dyntrace was not built for it: make PYTHONS={python}"
-    return None, why
 
 
 def pytest_collection_modifyitems(items):

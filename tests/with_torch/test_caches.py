@@ -13,7 +13,7 @@ import textwrap
 
 import pytest
 
-from conftest import MODES
+from torch_here import MODES
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not shutil.which("g++"), reason="inductor needs a C++ compiler")]
 modes = pytest.mark.parametrize("mode", MODES)

@@ -12,7 +12,7 @@ import textwrap
 
 import pytest
 
-from conftest import MODES
+from torch_here import MODES
 from test_programs import lines_of
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from conftest import MODES, PROGRAMS
+from torch_here import MODES, PROGRAMS
 from shared import holds
 
 ALL = sorted(path.stem for path in PROGRAMS.glob("*.py") if "from know import" in path.read_text() or path.stem == "no_torch")

@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import PROGRAMS, torch_python
+from torch_here import PROGRAMS, torch_python
 
 from shared import command_path, holds, query
 

@@ -4,7 +4,7 @@ import os
 import subprocess
 
 import pytest
-from conftest import PROGRAMS
+from torch_here import PROGRAMS
 
 from shared import holds, query, script
 
