@@ -596,16 +596,16 @@ PRACTICE = {
         "best": ["unforced", "data"],
     },
     "plateau": {
-        "function": "Adam.step",
+        "function": "step",
         "subject": "training with a schedule",
-        "fixes": {"tensor": {"setting": "tensor=L['self'].param_groups[0]['lr']@Adam.step", "names": ["learning rate", "one type"]}},
+        "fixes": {"tensor": {"setting": None, "names": ["one type"]}},
         "best": [],
     },
-    "onecycle_betas": {
-        "function": "Adam.step",
+    "onecycle_momentum": {
+        "function": "NAdam.step",
         "subject": "training with a schedule",
         "fixes": {
-            "lr": {"setting": "tensor=L['self'].param_groups[0]['lr']@Adam.step", "names": ["learning rate"]},
+            "lr": {"setting": "tensor=L['self'].param_groups[0]['lr']@NAdam.step", "names": ["learning rate"]},
             "steady": {"setting": None, "names": ["move into a tensor"]},
             "steady_lr": {"setting": None, "names": ["learning rate"]},
         },

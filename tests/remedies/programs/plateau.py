@@ -6,12 +6,17 @@ import torch.nn as nn
 
 FIX = sys.argv[1] if len(sys.argv) > 1 else ""
 
-
 torch.manual_seed(0)
 model = nn.Linear(3, 1)
-optimizer = torch.optim.Adam(model.parameters(), lr=torch.tensor(0.1))
+optimizer = torch.optim.Adagrad(model.parameters(), lr=torch.tensor(0.1))
 scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
-step = torch.compile(lambda: optimizer.step(), backend="eager")
+
+
+@torch.compile(backend="eager")
+def step():
+    optimizer.step()
+
+
 for i in range(12):
     optimizer.zero_grad()
     model(torch.ones(2, 3)).sum().backward()

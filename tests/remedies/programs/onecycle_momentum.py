@@ -1,4 +1,4 @@
-"""OneCycleLR moves the learning rate and, as it does unless told not to, Adam's first beta."""
+"""OneCycleLR moves the learning rate and, as it does unless told not to, the first beta."""
 import sys
 
 import torch
@@ -9,7 +9,7 @@ FIX = sys.argv[1] if len(sys.argv) > 1 else ""
 
 torch.manual_seed(0)
 model = nn.Linear(3, 1)
-optimizer = torch.optim.AdamW(model.parameters(), lr=0.001)
+optimizer = torch.optim.NAdam(model.parameters(), lr=0.001)
 scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=30, cycle_momentum=FIX not in ("steady", "steady_lr"))
 step = torch.compile(lambda: optimizer.step(), backend="eager")
 for i in range(12):
