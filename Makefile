@@ -316,10 +316,13 @@ PAIRS ?= 400
 whatif-pairs: all
 	$(firstword $(PYTHONS)) tests/fuzz/whatif_pairs.py --dyntrace $(BUILD)/dyntrace --pairs $(PAIRS) $(SEEDS)
 
-# The same of torch programs: 18 programs under 10 settings for each of SEEDS.
+# The same of torch programs: 18 programs under 10 settings for each of SEEDS, in each of MODES.
+MODES = shim observe
 whatif-torch-pairs:
 	$(MAKE) PYTHONS="$(TORCH_PYTHON)" all
-	OMP_NUM_THREADS=1 $(TORCH_PYTHON) tests/fuzz/whatif_torch.py --dyntrace $(BUILD)/dyntrace --python $(TORCH_PYTHON) $(SEEDS)
+	OMP_NUM_THREADS=1; export OMP_NUM_THREADS; status=0; for mode in $(MODES); do echo "$$mode:"; \
+	    $(TORCH_PYTHON) tests/fuzz/whatif_torch.py --dyntrace $(BUILD)/dyntrace --python $(TORCH_PYTHON) --mode $$mode $(SEEDS) || status=1; \
+	done; exit $$status
 
 # Every key in every view of the TUI, with ASan and UBSan in it, then under valgrind.
 tui-tour: program
