@@ -13,12 +13,8 @@
  *
  * The hook is one function per combination of options, so that the common one does nothing it need
  * not. */
+#include "tracer/hooks.h"
 #include "tracer/record.h"
-#include "tracer/torch/torch.h"
-
-struct tracer_process tracer_process = {
-    .extra = -1, .evaluate = _PyEval_EvalFrameDefault, .left_out = tracer_left_uncounted};
-__thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
 
 /* The frame as whoever was there before us runs it. In a sub-interpreter that is CPython: what the
  * main one had is its own. */
@@ -34,8 +30,8 @@ evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag
 static __attribute__((noinline)) PyObject *detour(PyThreadState *ts, compat_frame *frame,
                                                   int throwflag)
 {
-    if (shim_settings.active_threads)
-        return decide_frame(ts, frame, throwflag);
+    if (tracer_process.active_threads)
+        return tracer_hooks.decide(ts, frame, throwflag);
     if (compat_evaluator(ts->interp) == tracer_process.hook)
         tracer_rehook();
     return tracer_process.evaluate(ts, frame, throwflag);
@@ -87,50 +83,29 @@ static PyObject *record_in_sub(PyThreadState *ts, compat_frame *frame, int throw
                         true);
 }
 
-/* With --set: the hook that there would be without, NULL if none, behind a look at the call. */
-static _PyFrameEvalFunction set_over;
-
-static PyObject *apply_settings(PyThreadState *ts, compat_frame *frame, int throwflag)
-{
-    const bool starts = !throwflag && !compat_is_resumed(frame) && !compat_has_started(frame);
-    struct settings_call call = {0};
-    PyObject *result;
-
-    if (starts)
-        call = settings_before(frame, false);
-    if (set_over)
-        result = set_over(ts, frame, throwflag);
-    else if (tracer_thread)
-        result = record_evaluate(tracer_thread, ts, frame, throwflag);
-    else
-        result = tracer_process.evaluate(ts, frame, throwflag);
-    if (starts)
-        settings_after(&call, result);
-    return result;
-}
-
-static _PyFrameEvalFunction hook_without_settings(void)
+static _PyFrameEvalFunction hook_below(void)
 {
     static const _PyFrameEvalFunction recorders[][2] = {
         {record_by_counter, record_by_counter_to_depth},
         {record_by_monotonic, record_by_monotonic_to_depth},
         {record_coarsely, record_coarsely_to_depth}};
 
-    if (shim_settings.active_threads)
-        return decide_frame;
+    if (tracer_process.active_threads)
+        return tracer_hooks.decide;
     if (!tracer_process.recording)
         return NULL;
     if (tracer_process.decided_only)
-        return tracer_process.torch_seen ? NULL : decide_frame; /* which sees its import */
+        return tracer_process.torch_seen ? NULL : tracer_hooks.decide; /* which sees its import */
     return recorders[tracer_process.clock][tracer_process.max_depth != 0];
 }
 
 static _PyFrameEvalFunction wanted_hook(void)
 {
-    if (!settings.plan || !tracer_process.recording)
-        return hook_without_settings();
-    set_over = hook_without_settings();
-    return apply_settings;
+    const _PyFrameEvalFunction hook = hook_below();
+
+    if (!tracer_process.recording || !tracer_hooks.hook_over)
+        return hook;
+    return tracer_hooks.hook_over(hook);
 }
 
 void tracer_hook_sub(bool on)
@@ -140,11 +115,6 @@ void tracer_hook_sub(bool on)
 
     if (compat_evaluator(interpreter) == before)
         compat_set_evaluator(interpreter, on ? record_in_sub : _PyEval_EvalFrameDefault);
-}
-
-bool tracer_is_ours(_PyFrameEvalFunction evaluate)
-{
-    return evaluate == tracer_process.hook || observe_is_around(evaluate) || observe_is(evaluate);
 }
 
 /* One slot for the interpreter, so one hook for recording and shim. Torch's evaluator, observed,
@@ -157,11 +127,11 @@ void tracer_rehook(void)
     const _PyFrameEvalFunction wanted = wanted_hook();
     _PyFrameEvalFunction current;
 
-    tracer_process.detour = shim_settings.active_threads || !tracer_process.recording;
+    tracer_process.detour = tracer_process.active_threads || !tracer_process.recording;
     if (wanted == tracer_process.hook || PyInterpreterState_Get() != interpreter)
         return;
     current = compat_evaluator(interpreter);
-    if (observe_is_around(current)) {
+    if (tracer_hooks.is_around && tracer_hooks.is_around(current)) {
         tracer_process.hook = wanted;
         return;
     }
@@ -182,5 +152,6 @@ void tracer_record(bool on)
     tracer_process.every_frame = on && !tracer_process.decided_only &&
                                  tracer_process.clock == SESSION_TSC && !tracer_process.max_depth;
     tracer_rehook();
-    observe_follow();
+    if (tracer_hooks.record_changed)
+        tracer_hooks.record_changed();
 }

@@ -7,52 +7,13 @@
  *     id << CODE_SHIFT | CODE_SEEN  [| CODE_SKIP [| CODE_LEFT [| CODE_NAMED]]] [| CODE_INIT]
  *
  * so that the choice of --frames, --include and --exclude costs nothing later. */
-#include "tracer/evaluator/cache.h"
-#include "tracer/resume/resume.h"
+#include "tracer/hooks.h"
 
 #include <fnmatch.h>
 
 #define P tracer_process
 
 enum { NAME_MAX_BYTES = 16 << 10 };
-
-/* ---- names ---- */
-
-const char *values_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **keep)
-{
-    Py_ssize_t length = 0;
-    const char *utf8 = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &length) : NULL;
-
-    *keep = NULL;
-    if (!utf8) {
-        PyErr_Clear();
-        *keep = PyUnicode_Check(text) ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace")
-                                      : NULL;
-        if (!*keep || PyBytes_AsStringAndSize(*keep, (char **)&utf8, &length)) {
-            PyErr_Clear();
-            *bytes = 1;
-            return "?";
-        }
-    }
-    if ((size_t)length > most)
-        for (length = (Py_ssize_t)most; (utf8[length] & 0xc0) == 0x80;)
-            length--;
-    *bytes = (size_t)length;
-    return utf8;
-}
-
-PyObject *values_name(PyObject *object)
-{
-    PyObject *text;
-
-    if (PyFunction_Check(object))
-        return Py_NewRef(((PyCodeObject *)PyFunction_GET_CODE(object))->co_qualname);
-    /* <class 'a.b'>; a metaclass may have one of its own */
-    text = PyType_Type.tp_repr((PyObject *)Py_TYPE(object));
-    if (text)
-        Py_SETREF(text, PyUnicode_Substring(text, 8, PyUnicode_GET_LENGTH(text) - 2));
-    return text;
-}
 
 /* ---- whether to record ---- */
 
@@ -267,10 +228,10 @@ static bool is_elsewhere(PyCodeObject *code)
 /* Put MARK where the hook will find it. */
 static void mark_put(PyCodeObject *code, uintptr_t mark)
 {
-    struct code_state *state = code_state_of(code, false);
+    uintptr_t slot = compat_extra(code, P.extra);
 
-    if (state)
-        state->mark = mark;
+    if (tracer_is_state(slot))
+        *(uintptr_t *)slot = mark;
     else if (compat_set_extra(code, P.extra, (void *)mark))
         PyErr_Clear();
 }
@@ -298,15 +259,13 @@ static bool ends_in(const char *name, size_t bytes, const char *end)
 static uintptr_t give_id(PyCodeObject *code, struct fact_text name, struct fact_text file)
 {
     uint32_t id = __atomic_fetch_add(&P.codes, 1, __ATOMIC_RELAXED);
-    PyObject *link = link_of(code);
-    PyCodeObject *origin;
+    PyCodeObject *origin = NULL;
     uintptr_t from;
 
     tracer_fact(CODE, .code = id, .first_line = code->co_firstlineno, .flags = code->co_flags,
                 .fingerprint = (int64_t)fingerprint(code), .qualname = name, .filename = file);
-    if (!link)
+    if (!tracer_hooks.is_resume || !tracer_hooks.is_resume(code, &origin))
         return (uintptr_t)id << CODE_SHIFT;
-    origin = link_origin(link);
     from = origin ? tracer_name_code(origin) : CODE_SKIP;
     tracer_fact(ORIGIN, .code = id,
                 .from = tracer_has_id(from) ? (int64_t)(from >> CODE_SHIFT) : -1,
@@ -344,8 +303,9 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
     mark = mark_keep(code, mark);
     /* The file that torch.compile's front end begins with. */
     if (ends_in(name, bytes[0], "<module>") &&
-        ends_in(file, bytes[1], "/torch/_dynamo/__init__.py") && tracer_place() == PLACE_HOME)
-        torch_attach(false);
+        ends_in(file, bytes[1], "/torch/_dynamo/__init__.py") && tracer_place() == PLACE_HOME &&
+        tracer_hooks.torch_begins)
+        tracer_hooks.torch_begins(false);
     return mark;
 }
 

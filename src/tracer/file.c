@@ -485,8 +485,6 @@ static void file_wait_for_look(void)
             break;
 }
 
-uint64_t tracer_left_uncounted[LEFT_KINDS];
-
 /* The session's own directory, or the second one when that is full; a forked child that can make
  * none there has its parent's. When there is no room at all, the parent's file or an empty one lets
  * the collector know. */

@@ -33,11 +33,4 @@ void rings_forked(struct tracer *thread);
 /* The session is left: threads that wait stop that, and none has a ring. */
 void rings_leave(void);
 
-/* tracer/session.c */
-/* Handlers of fork() that were registered before ours run before it in the child, and may be Python
- * code: the first thing that comes here does what ours would do. */
-void fork_check(void);
-/* Is a fork() under way? Then the next event may be the child's. */
-bool fork_is_near(void);
-
 #endif

@@ -6,6 +6,7 @@
  *
  * The shim's objects belong to the home (tracer/place.c); elsewhere its functions raise. */
 #include "capture/src/capture.h"
+#include "tracer/hooks.h"
 #include "tracer/resume/resume.h"
 #include "tracer/torch/torch.h"
 #include "versions.h"
@@ -383,8 +384,20 @@ static struct PyModuleDef definition = {
     .m_traverse = traverse,
 };
 
+/* What the base calls of those above it, and of itself (tracer/hooks.h). */
+static void register_parts(void)
+{
+    tracer_hooks.record = tracer_record;
+    tracer_hooks.slot_reached = slot_reached;
+    tracer_hooks.forked = session_forked;
+    evaluator_register();
+    resume_register();
+    torch_register();
+}
+
 PyMODINIT_FUNC PyInit__dyntrace(void);
 PyMODINIT_FUNC PyInit__dyntrace(void)
 {
+    register_parts();
     return PyModuleDef_Init(&definition);
 }

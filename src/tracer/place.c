@@ -3,7 +3,7 @@
  * One process is recorded once, whatever interpreters it has: docs/internals.md has what each has
  * for itself. The home is the main interpreter as it was first initialised; sub-interpreters are
  * recorded, too, if the index of their code data is the same. */
-#include "tracer/evaluator/cache.h"
+#include "tracer/hooks.h"
 
 #define P tracer_process
 
@@ -27,7 +27,7 @@ static Py_ssize_t request_extra(PyInterpreterState *interpreter)
     static const freefunc not_null[] = {free_earlier_0, free_earlier_1, free_earlier_2,
                                         free_earlier_3, free_earlier_4, free_earlier_5,
                                         free_earlier_6, free_earlier_7};
-    Py_ssize_t ours = compat_request_extra(code_state_free);
+    Py_ssize_t ours = compat_request_extra(tracer_hooks.code_freed);
 
     for (int i = 0; i < ours && i < 8; i++) {
         earlier[i] = interpreter->co_extra_freefuncs[i];
@@ -60,9 +60,10 @@ static enum tracer_place place_new(PyInterpreterState *interpreter)
         P.hook = NULL;
         P.evaluate = _PyEval_EvalFrameDefault;
         P.torch_seen = true; /* and stays alone */
-        shim_settings.active_threads = 0;
-        shim_settings.for_all = NULL;
+        P.active_threads = 0;
         tracer_forget_callbacks();
+        if (tracer_hooks.home_gone)
+            tracer_hooks.home_gone();
         return PLACE_AGAIN;
     }
     if (interpreter != PyInterpreterState_Main())

@@ -13,6 +13,7 @@
  * open_frame lies on the C stack, which the child has a copy of. Of greenlets each has its own
  * frames and its own FACT_THREAD; the words are of one of them until a CONTROL_SWITCH. */
 #include "tracer/file.h"
+#include "tracer/hooks.h"
 #include "tracer/record.h"
 
 #include <linux/futex.h>
@@ -381,7 +382,7 @@ static void stop(struct tracer *t, uint64_t now, int error)
     t->gone = true;
     gap_begin(t, now, error);
     if (atomic_load(&P.session->closed))
-        tracer_record(false);
+        tracer_hooks.record(false);
 }
 
 /* ---- threads ---- */
@@ -494,8 +495,8 @@ struct tracer *tracer_attach(compat_frame *frame)
             pthread_setspecific(thread_key, t);
         if (P.session)
             ring_attach(t, frame);
-        if (frame)
-            tracer_thread_begins();
+        if (frame && tracer_hooks.thread_begins)
+            tracer_hooks.thread_begins();
     }
     errno = saved_errno;
     return t;
@@ -568,7 +569,7 @@ uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, 
     uint64_t entered = tracer_room(t, now);
 
     if (unlikely(P.slot_watched))
-        slot_reached();
+        tracer_hooks.slot_reached();
     if (entered) {
         record_open(t, open, code, tag, entered, true);
         goto done;
@@ -577,7 +578,7 @@ uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, 
         goto done;
     if (atomic_load_explicit(&P.session->closed, memory_order_relaxed)) {
         if (P.recording)
-            tracer_record(false);
+            tracer_hooks.record(false);
         goto done;
     }
     if (t->ring)

@@ -15,11 +15,8 @@
 
 #define P tracer_process
 
-/* ---- fork(), and the lock for what interpreters share ---- */
+/* ---- fork() ---- */
 
-/* again: Python code in a handler of fork() */
-static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static pid_t forking_pid;   /* the process that is in fork(), 0: none */
 static uint64_t fork_clock; /* of the last fork() */
 static bool watched;        /* for fork() */
 
@@ -42,7 +39,7 @@ static void forking(void)
     slot_look(true);
     tracer_lock();
     fork_clock = tracer_now();
-    forking_pid = getpid();
+    fork_begins();
     if (P.root)
         atomic_fetch_add(&P.root->forking, 1);
     if (tracer_thread)
@@ -54,7 +51,7 @@ static void forking(void)
 /* After it, in the parent. */
 static void has_forked(void)
 {
-    forking_pid = 0;
+    fork_ends();
     if (P.interpreters)
         tracer_unlock();
 }
@@ -62,17 +59,13 @@ static void has_forked(void)
 /* In the child, inside fork(): only this thread exists, and little is safe to
  * call. Once, by whoever is first. The parent's rings and facts are unmapped so that nothing can
  * write to them, and its header too once the child has a file of its own. */
-static void forked(void)
+void session_forked(void)
 {
     int saved_errno = errno;
     struct tracer *t = tracer_thread;
     char parent[sizeof P.file_name];
 
-    if (!forking_pid)
-        return;
-    forking_pid = 0;
     tracer_perf_forked();
-    lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
     if (!P.session)
         return;
     memcpy(parent, P.file_name, sizeof parent);
@@ -86,28 +79,6 @@ static void forked(void)
         t->gone = !P.file;
     slot_forked();
     errno = saved_errno;
-}
-
-void fork_check(void)
-{
-    if (unlikely(forking_pid) && getpid() != forking_pid)
-        forked();
-}
-
-bool fork_is_near(void)
-{
-    return forking_pid;
-}
-
-void tracer_lock(void)
-{
-    fork_check();
-    pthread_mutex_lock(&lock);
-}
-
-void tracer_unlock(void)
-{
-    pthread_mutex_unlock(&lock);
 }
 
 /* ---- joining and leaving ---- */
@@ -189,7 +160,7 @@ static const char *open_session(const char *directory)
     clock_look();
     P.decided_only = session->frames == SESSION_DECIDED;
     P.max_depth = session->max_depth;
-    if (!watched && pthread_atfork(forking, has_forked, forked)) {
+    if (!watched && pthread_atfork(forking, has_forked, fork_child)) {
         P.session = NULL;
         return "memory";
     }

@@ -18,6 +18,7 @@
  * all events take the slow path (slot_watched) until there was one. Where there is none until the
  * next look, or none will be any more, a frame of our own is evaluated: does it arrive? */
 #include "tracer/file.h"
+#include "tracer/hooks.h"
 
 #include <dlfcn.h>
 
@@ -56,6 +57,14 @@ static double seconds(uint64_t clock)
     const uint64_t ticks = clock - P.session->start_clock;
 
     return (double)((unsigned __int128)ticks * P.session->ns_per_tick_32 >> 32) / 1e9;
+}
+
+/* Is EVALUATE, which is in the main interpreter's slot, ours, or such that it reaches ours? */
+static bool is_ours(_PyFrameEvalFunction evaluate)
+{
+    if (evaluate == P.hook)
+        return true;
+    return tracer_hooks.is_observed && tracer_hooks.is_observed(evaluate);
 }
 
 /* ---- rows ---- */
@@ -184,7 +193,7 @@ static void glance(void)
 
     if (!current || watch.state != OURS)
         return;
-    if (tracer_is_ours(current) || current == watch.chains) {
+    if (is_ours(current) || current == watch.chains) {
         watch.sure = tracer_now();
         return;
     }
@@ -212,7 +221,7 @@ void slot_look(bool last)
     current = see_slot();
     if (!current || watch.state == OURS)
         return;
-    if (tracer_is_ours(current)) {
+    if (is_ours(current)) {
         find_hook(tracer_now());
         clear_suspicion();
     } else if (watch.state == SUSPECT &&
@@ -240,7 +249,7 @@ void slot_reached(void)
 
     if (!is_home() || !current || watch.state == OURS)
         return;
-    if (tracer_is_ours(current))
+    if (is_ours(current))
         find_hook(tracer_now());
     else if (watch.state == LOST)
         return; /* it calls ours now and then */

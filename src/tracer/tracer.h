@@ -5,13 +5,15 @@
  * guards it. What all interpreters use, which may have GILs of their own, is guarded by
  * tracer_lock(): files, rings, and ids of code and threads.
  *
+ *   module.c           the module: start, pause, resume; what all parts register (hooks.h)
  *   tracer_shim.c      the PEP 523 hook: an ENTER and an EXIT word per frame (record.h)
- *   module.c           the module: start, pause, resume
+ *   state.c            the state of process and threads, and the lock
  *   place.c            sub-interpreters, and a main one that is initialised again
  *   slot.c             whether our hook is still called, or somebody else has its place
  *   session.c          joining a session, and fork(); file.c, ring.c: what is shared with the
  *                      collector
  *   code.c             code objects: their ids, names, and whether to record them
+ *   values.c           text of the program's values; quiet.c: code of ours runs unseen
  *   stack.c            deep recursion: more C stack when a thread's runs short
  *   greenlet.c         one thread, several stacks of frames
  *   builtins.c         children, and the environment that makes them trace themselves; perf's
@@ -197,8 +199,9 @@ struct tracer_process {
     _PyFrameEvalFunction evaluate;
     /* ours, if it is in the slot, or below the evaluator of somebody else who is there; or NULL */
     _PyFrameEvalFunction hook;
-    bool recording;    /* frames go to a ring */
-    bool detour;       /* they do not, or some thread has a callback */
+    unsigned long active_threads; /* with a callback that is not None */
+    bool recording;               /* frames go to a ring */
+    bool detour;                  /* they do not, or some thread has a callback */
     bool slot_watched; /* each event is to tell that it reached our hook: slot_reached() */
     bool decided_only; /* ... those that a compiler decides */
     /* ... all, to any depth, by the counter: nothing need be asked again */
@@ -221,7 +224,9 @@ struct tracer_process {
     uint64_t *left_out;              /* by enum left_out; of `file`, or of nobody */
 };
 
-extern struct tracer_process tracer_process;
+/* Not exported. Said here as well, so that other files need not load the address from a table. */
+#define HIDDEN __attribute__((visibility("hidden")))
+extern struct tracer_process tracer_process HIDDEN;
 extern __thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
 
 /* tracer/place.c */
@@ -242,8 +247,6 @@ void tracer_join_interpreter(void);
  * nothing. */
 void tracer_rehook(void);
 void tracer_record(bool on);
-/* Is EVALUATE, which is in the main interpreter's slot, ours, or such that it reaches ours? */
-bool tracer_is_ours(_PyFrameEvalFunction evaluate);
 /* Put the hook into, or out of, the slot of the sub-interpreter that runs. */
 void tracer_hook_sub(bool on);
 
@@ -266,20 +269,28 @@ bool slot_is_probe(const PyCodeObject *code);
 /* NULL, or why this process is not recorded (static) */
 const char *tracer_open_session(const char *directory);
 void tracer_close_session(void); /* of dyntrace.record(): another may follow */
+void session_forked(void);       /* hooks.h: forked */
+
+/* tracer/state.c */
 /* For what interpreters share. Nothing that may run Python code, or wait for a GIL, is called in
  * between. */
 void tracer_lock(void);
 void tracer_unlock(void);
+/* In the parent, before a fork() and after it; in the child. */
+void fork_begins(void);
+void fork_ends(void);
+void fork_child(void);
+/* Handlers of fork() that were registered before ours run before it in the child, and may be Python
+ * code: the first thing that comes here does what ours would do. */
+void fork_check(void);
+/* Is a fork() under way? Then the next event may be the child's. */
+bool fork_is_near(void);
 
 /* tracer/ring.c and file.c. All are slow paths; they keep the pending exception. */
 /* The interpreter is initialised again: what threads kept of the shim went with the one before. */
 void tracer_forget_callbacks(void);
 /* The next event of each thread goes through tracer_room(). */
 void rings_go_slow(void);
-/* tracer/evaluator/api.c: `dyntrace run --capture`: CALLBACK (a new reference to it is kept) is
- * that of each thread from its first frame on. */
-int tracer_callback_for_all(PyObject *callback);
-void tracer_thread_begins(void);
 /* Make this thread's tracer; FRAME is its first, or NULL. NULL: no memory. */
 struct tracer *tracer_attach(compat_frame *frame);
 static inline struct tracer *tracer_here(void)
@@ -303,9 +314,8 @@ void facts_entry_died(uint32_t entry);
 /* Something happens now that is not recorded: CAUSE says what. */
 void tracer_loss(const char *cause);
 
-/* tracer/file.c */
 /* One more of WHAT is left out. The GIL guards the count, if there is one for all. */
-extern uint64_t tracer_left_uncounted[LEFT_KINDS];
+extern uint64_t tracer_left_uncounted[LEFT_KINDS] HIDDEN;
 static inline void tracer_left_out(enum left_out what)
 {
     uint64_t *count = &tracer_process.left_out[what];
@@ -353,6 +363,7 @@ bool tracer_is_wanted(PyCodeObject *code);
 /* Neither of the standard library nor of an installed package, nor ours? */
 bool tracer_is_users(PyCodeObject *code);
 
+/* tracer/values.c */
 /* TEXT as UTF-8, cut between two characters where it is longer than MOST bytes. Lone surrogates,
  * which UTF-8 cannot hold, become \udcXX. Borrowed from TEXT or from *KEEP, which the caller
  * releases. */
@@ -407,10 +418,15 @@ void tracer_back_on_stack(struct tracer *t, char *low);
 char *tracer_stack_low(bool most);
 void tracer_stack_release(struct tracer *t);
 
-/* tracer/torch/bridge.c */
-/* The module code of torch._dynamo is about to run, or, LATE, has run before the session began:
- * watch it. */
-void torch_attach(bool late);
+/* tracer/quiet.c */
+/* While these enclose it, code of ours runs unseen: not recorded, not traced, without garbage
+ * collection. */
+struct torch_quiet {
+    struct tracer_exception pending;
+    bool collects;
+};
+void torch_quiet_begin(struct torch_quiet *q);
+void torch_quiet_end(struct torch_quiet *q);
 
 /* tracer/builtins.c */
 void tracer_perf_start(void);

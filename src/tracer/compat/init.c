@@ -15,7 +15,7 @@
  *
  * A closed class is called in a slow way: CPython makes a tuple of the arguments. `construct` does
  * without, and takes about as long as the specialised call and a hook would. */
-#include "tracer/evaluator/cache.h"
+#include "tracer/tracer.h"
 
 #if COMPAT_INIT_BYPASSES_HOOK
 
@@ -336,7 +336,7 @@ static void open_unwanted(PyTypeObject *type)
     PyObject *init = python_init(type);
     int id;
 
-    if (for_shim || shim_settings.active_threads)
+    if (for_shim || tracer_process.active_threads)
         return;
     if (!init || !is_unwanted((PyCodeObject *)PyFunction_GET_CODE(init)))
         return;

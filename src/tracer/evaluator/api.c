@@ -5,6 +5,7 @@
  * Names, argument order and meaning follow torch._C._dynamo.eval_frame, so that
  * code written for it runs after changing its imports. */
 #include "capture/src/capture.h"
+#include "tracer/hooks.h"
 
 #include <structmember.h>
 
@@ -108,7 +109,7 @@ void shim_set_active(struct tracer *t, bool active)
     t->active = active;
     if (t->shim)
         PyCapsule_SetContext(t->shim, active ? t : NULL);
-    shim_settings.active_threads += active ? 1 : -1;
+    tracer_process.active_threads += active ? 1 : -1;
     tracer_rehook();
 }
 
@@ -127,7 +128,7 @@ static void thread_cleared(PyObject *capsule)
         Py_CLEAR(t->given);
         Py_CLEAR(t->aside);
     } else if (PyCapsule_GetContext(capsule)) {
-        shim_settings.active_threads--;
+        tracer_process.active_threads--;
         tracer_rehook();
     }
 }
@@ -207,7 +208,7 @@ int tracer_callback_for_all(PyObject *callback)
     return before ? 0 : -1;
 }
 
-void tracer_thread_begins(void)
+static void thread_begins(void)
 {
     OWNED PyObject *callback = Py_XNewRef(shim_settings.for_all), *before = NULL;
 
@@ -410,4 +411,17 @@ int shim_types_ready(PyObject *module)
                    PyModule_AddFunctions(module, shim_methods)
                ? -1
                : 0;
+}
+
+static void home_gone(void)
+{
+    shim_settings.for_all = NULL;
+}
+
+void evaluator_register(void)
+{
+    tracer_hooks.decide = decide_frame;
+    tracer_hooks.thread_begins = thread_begins;
+    tracer_hooks.home_gone = home_gone;
+    tracer_hooks.code_freed = code_state_free;
 }

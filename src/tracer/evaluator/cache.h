@@ -375,7 +375,6 @@ void decision_entry_died(struct cache_entry *entry, const char *cause);
 /* tracer/evaluator/decide.c */
 extern struct shim_settings {
     unsigned long recompile_limit, accumulated_limit;
-    unsigned long active_threads;                 /* with a callback that is not None */
     PyObject *guard_error_hook, *guard_fail_hook; /* owned, or NULL */
     /* owned: answers of torch 2.6's callback, no strategies; or NULL */
     PyObject *skip_recursively, *limit_reached;
@@ -447,5 +446,10 @@ PyObject *shim_exchange(PyObject **slot, PyObject *value);
 void shim_set_active(struct tracer *t, bool active);
 extern PyMethodDef shim_methods[];
 int shim_types_ready(PyObject *module);
+/* `dyntrace run --capture`: CALLBACK (a new reference to it is kept) is that of each thread from
+ * its first frame on. */
+int tracer_callback_for_all(PyObject *callback);
+/* Fill in what the base calls: tracer/hooks.h. */
+void evaluator_register(void);
 
 #endif

@@ -21,8 +21,8 @@
  * are evaluated as they are, and so are those of trace functions, audit hooks and the like, unless
  * torch of this version decides them (shim_decides). */
 #include "capture/src/capture.h"
+#include "tracer/hooks.h"
 #include "tracer/record.h"
-#include "tracer/torch/torch.h"
 
 struct shim_settings shim_settings = {.recompile_limit = 8, .accumulated_limit = 256};
 
@@ -570,8 +570,8 @@ static bool is_at_limit(const struct code_state *state, const struct front *fron
 
     TAILQ_FOREACH(entry, &state->entries, order)
     valid += entry->valid && entry->front == front;
-    if (unlikely(settings.limits != NULL))
-        settings_limits(state->code, &limit, &accumulated);
+    if (unlikely(tracer_hooks.limits != NULL))
+        tracer_hooks.limits(state->code, &limit, &accumulated);
     return valid >= limit || state->compiles >= accumulated;
 }
 
@@ -813,7 +813,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     uintptr_t mark = 0;
 
     if (unlikely(!t)) {
-        if (!tracer_process.recording && !shim_settings.active_threads)
+        if (!tracer_process.recording && !tracer_process.active_threads)
             return tracer_process.evaluate(ts, frame, throwflag); /* it was over: see detour() */
         t = tracer_attach(frame);
         if (!t)

@@ -9,7 +9,8 @@
  *
  * Nothing here changes a decision, and no failure shows: a thing that cannot be noted is left out.
  * */
-#include "tracer/torch/torch.h"
+#include "tracer/evaluator/cache.h"
+#include "tracer/hooks.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -91,7 +92,7 @@ static bool makes_buffer(PyObject *value)
 static void text_value(struct text *t, PyObject *value)
 {
     const bool whole = values_kept() == SESSION_VALUES_ALL;
-    OWNED PyObject *words = torch_describe(value);
+    OWNED PyObject *words = tracer_hooks.describe ? tracer_hooks.describe(value) : NULL;
     Py_buffer view;
 
     PyErr_Clear();

@@ -7,7 +7,6 @@
  * same tree again or let another thread check it. So whoever has a tree checked holds it, a check
  * holds every value it has read, and moves nothing while another check of the tree is under way. */
 #include "tracer/guards/tree.h"
-#include "tracer/torch/torch.h"
 
 /* ---- checking ---- */
 

@@ -4,6 +4,7 @@
 #include "tracer/resume/resume.h"
 
 #include "tracer/evaluator/cache.h"
+#include "tracer/hooks.h"
 #include "tracer/resume/program.h"
 
 static PyObject *known_link(PyObject *module, PyObject *code)
@@ -155,4 +156,19 @@ int resume_types_ready(PyObject *module)
                    PyModule_AddFunctions(module, resume_methods)
                ? -1
                : 0;
+}
+
+static bool is_resume(PyCodeObject *code, PyCodeObject **origin)
+{
+    PyObject *link = link_of(code);
+
+    if (!link)
+        return false;
+    *origin = link_origin(link);
+    return true;
+}
+
+void resume_register(void)
+{
+    tracer_hooks.is_resume = is_resume;
 }

@@ -40,5 +40,7 @@ int link_enter_again(PyFunctionObject *function, PyObject *closure);
 
 extern PyMethodDef resume_methods[];
 int resume_types_ready(PyObject *module);
+/* Fill in what the base calls: tracer/hooks.h. */
+void resume_register(void);
 
 #endif

@@ -5,41 +5,14 @@
  *
  * The bridge is code of ours in the program's process: it runs unseen and raises nothing. What it
  * cannot say is left out, or, where a reader would miss it, a loss row. */
+#include "tracer/hooks.h"
+#include "tracer/record.h"
 #include "tracer/torch/torch.h"
 
 #define P tracer_process
 #define S torch_settings
 
 enum { TOTAL_MAX = 16 << 20 }; /* bytes of all texts in a process: they lie in its memory */
-
-void torch_quiet_begin(struct torch_quiet *q)
-{
-    struct tracer *t = tracer_here();
-
-    if (t)
-        tracer_follow(t, PyThreadState_Get(), NULL);
-    q->pending = tracer_exception_aside();
-    q->collects = PyGC_Disable(); /* finalisers are the program's */
-    PyThreadState_EnterTracing(PyThreadState_Get());
-    if (t) {
-        t->quiet++;
-        t->limit = 0; /* so that every event goes through tracer_room(), which says no */
-    }
-}
-
-void torch_quiet_end(struct torch_quiet *q)
-{
-    struct tracer *t = tracer_here();
-
-    if (t) {
-        tracer_follow(t, PyThreadState_Get(), NULL);
-        t->quiet--;
-    }
-    PyThreadState_LeaveTracing(PyThreadState_Get());
-    if (q->collects)
-        PyGC_Enable();
-    tracer_exception_back(&q->pending);
-}
 
 void torch_note_failure(const char *what)
 {
@@ -94,7 +67,7 @@ void torch_attach(bool late)
     tracer_rehook();
 }
 
-PyObject *torch_describe(PyObject *value)
+static PyObject *describe(PyObject *value)
 {
     if (!S.tensor || !PyType_Check(S.tensor) ||
         !PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)S.tensor))
@@ -306,6 +279,7 @@ static PyObject *around(PyObject *module, PyObject *args)
  * the frame's value, or without one if it raised. */
 
 struct settings settings;
+static PyObject *settings_of_limits; /* owned: limits(code) -> (per code, over its life), or NULL */
 
 enum { UNWANTED = 1 };
 enum when {
@@ -490,9 +464,10 @@ void settings_after(struct settings_call *call, PyObject *result)
     Py_CLEAR(call->after);
 }
 
-void settings_limits(PyCodeObject *code, unsigned long *recompile, unsigned long *accumulated)
+static void settings_limits(PyCodeObject *code, unsigned long *recompile,
+                            unsigned long *accumulated)
 {
-    OWNED PyObject *limits = NULL, *held = Py_NewRef(settings.limits);
+    OWNED PyObject *limits = NULL, *held = Py_NewRef(settings_of_limits);
     long value[2];
 
     if (!code) /* it was reset */
@@ -503,6 +478,37 @@ void settings_limits(PyCodeObject *code, unsigned long *recompile, unsigned long
         *accumulated = value[1] >= 0 ? (unsigned long)value[1] : *accumulated;
     }
     PyErr_Clear();
+}
+
+/* The hook that there would be without settings, NULL if none. */
+static _PyFrameEvalFunction set_over;
+
+/* Our hook while there are settings: it looks at the call before the one below does. */
+static PyObject *apply_settings(PyThreadState *ts, compat_frame *frame, int throwflag)
+{
+    const bool starts = !throwflag && !compat_is_resumed(frame) && !compat_has_started(frame);
+    struct settings_call call = {0};
+    PyObject *result;
+
+    if (starts)
+        call = settings_before(frame, false);
+    if (set_over)
+        result = set_over(ts, frame, throwflag);
+    else if (tracer_thread)
+        result = record_evaluate(tracer_thread, ts, frame, throwflag);
+    else
+        result = P.evaluate(ts, frame, throwflag);
+    if (starts)
+        settings_after(&call, result);
+    return result;
+}
+
+static _PyFrameEvalFunction settings_over(_PyFrameEvalFunction hook)
+{
+    if (!settings.plan)
+        return hook;
+    set_over = hook;
+    return apply_settings;
 }
 
 /* The settings of this session. */
@@ -553,7 +559,8 @@ static PyObject *set_plans(PyObject *module, PyObject *args)
     if (slot < 0)
         return PyErr_Format(PyExc_RuntimeError, "code objects have no slot left");
     Py_XSETREF(settings.plan, plan == Py_None ? NULL : Py_NewRef(plan));
-    Py_XSETREF(settings.limits, limits == Py_None ? NULL : Py_NewRef(limits));
+    Py_XSETREF(settings_of_limits, limits == Py_None ? NULL : Py_NewRef(limits));
+    tracer_hooks.limits = settings_of_limits ? settings_limits : NULL;
     tracer_rehook();
     Py_RETURN_NONE;
 }
@@ -588,3 +595,10 @@ PyMethodDef bridge_methods[] = {
      "object, over its life) or None; either may be None."},
     {NULL, NULL, 0, NULL},
 };
+
+void bridge_register(void)
+{
+    tracer_hooks.torch_begins = torch_attach;
+    tracer_hooks.hook_over = settings_over;
+    tracer_hooks.describe = describe;
+}

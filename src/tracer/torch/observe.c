@@ -21,6 +21,7 @@
  *     nothing, and an exception    a guard or the callback raised
  *
  * Which entries failed before a hit, and at which guard, cannot be seen: NULL. */
+#include "tracer/hooks.h"
 #include "tracer/record.h"
 #include "tracer/torch/torch.h"
 
@@ -610,18 +611,18 @@ static HOT PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag
                                                                   : looked_at(t, ts, frame);
 }
 
-bool observe_is(_PyFrameEvalFunction evaluate)
+static bool observe_is(_PyFrameEvalFunction evaluate)
 {
     return evaluate == upper || evaluate == lower || (torch_evaluate && evaluate == torch_evaluate);
 }
 
-bool observe_is_around(_PyFrameEvalFunction evaluate)
+static bool observe_is_around(_PyFrameEvalFunction evaluate)
 {
     return evaluate == upper || evaluate == lower ||
            (torch_evaluate && evaluate == torch_evaluate && !alone);
 }
 
-void observe_follow(void)
+static void observe_follow(void)
 {
     _PyFrameEvalFunction current;
 
@@ -845,3 +846,10 @@ PyMethodDef observe_methods[] = {
      "_observe_death($module, compiled_code, reason, /)\n--\n\nIts entry was invalidated."},
     {NULL, NULL, 0, NULL},
 };
+
+void observe_register(void)
+{
+    tracer_hooks.is_observed = observe_is;
+    tracer_hooks.is_around = observe_is_around;
+    tracer_hooks.record_changed = observe_follow;
+}

@@ -496,3 +496,9 @@ int torch_types_ready(PyObject *module)
                ? -1
                : 0;
 }
+
+void torch_register(void)
+{
+    bridge_register();
+    observe_register();
+}

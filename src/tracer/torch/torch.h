@@ -30,8 +30,6 @@ extern struct torch_settings {
 } torch_settings;
 
 /* What both front ends have in common; struct front says what each does. */
-/* a tensor in words: a new str, or NULL, perhaps with an exception */
-PyObject *torch_describe(PyObject *value);
 PyObject *torch_compile_begins(uint32_t compile, PyObject *code);
 void torch_compile_ends(PyObject *token, PyObject *result);
 PyObject *torch_leaves(PyObject *guard, PyObject **view);
@@ -42,32 +40,14 @@ PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals);
 /* The bridge failed with the pending exception in doing WHAT: a loss row. */
 void torch_note_failure(const char *what);
 
-/* While these enclose it, code of ours runs unseen: not recorded, not traced, without garbage
- * collection. */
-struct torch_quiet {
-    struct tracer_exception pending;
-    bool collects;
-};
-void torch_quiet_begin(struct torch_quiet *q);
-void torch_quiet_end(struct torch_quiet *q);
-
 /* METHODS, bound to MODULE, by name: a new dict. */
 PyObject *torch_functions(PyObject *module, PyMethodDef *methods);
-/* tracer/torch/observe.c: is EVALUATE torch's evaluator, or one of the hooks around it? */
-bool observe_is(_PyFrameEvalFunction evaluate);
-/* ... and goes on to the hook of ours below, which asks for tracer_process.hook? */
-bool observe_is_around(_PyFrameEvalFunction evaluate);
-/* Recording began, or ended: if torch's evaluator is in the slot, put the hook around it or take
- * it away. */
-void observe_follow(void);
-
 /* tracer/torch/observe.c: torch's set_eval_frame, with our hooks around it. */
 PyObject *observe_set_callback(PyObject *callback);
 
-/* tracer/torch/bridge.c, of `dyntrace run --set`; all is NULL, and nothing is called, without. */
+/* tracer/torch/bridge.c, of `dyntrace run --set`; it is NULL, and nothing is called, without. */
 extern struct settings {
-    PyObject *plan;   /* owned: plan(code) -> None, (when, act) or (when, act, watch) */
-    PyObject *limits; /* owned: limits(code) -> (recompile_limit, accumulated_limit) or None */
+    PyObject *plan; /* owned: plan(code) -> None, (when, act) or (when, act, watch) */
 } settings;
 /* A call under settings. */
 struct settings_call {
@@ -80,10 +60,16 @@ struct settings_call {
 struct settings_call settings_before(compat_frame *frame, bool looked_at);
 /* RESULT is the value, or NULL with an exception set. */
 void settings_after(struct settings_call *call, PyObject *result);
-/* The limits of CODE, where settings change them. */
-void settings_limits(PyCodeObject *code, unsigned long *recompile, unsigned long *accumulated);
+
+/* The module code of torch._dynamo is about to run, or, LATE, has run before the session began:
+ * watch it. */
+void torch_attach(bool late);
 
 extern PyMethodDef bridge_methods[], observe_methods[];
 int torch_types_ready(PyObject *module);
+/* Fill in what the base calls: tracer/hooks.h. The first does the other two. */
+void torch_register(void);
+void bridge_register(void);
+void observe_register(void);
 
 #endif

@@ -1,0 +1,62 @@
+/* tracer/state.c -- the state of the process and of its threads, and the lock for what interpreters
+ * share. See tracer.h and hooks.h.
+ *
+ * Runs in: the traced process. This is the lowest file: it calls none of the others.
+ *
+ * The lock and fork() belong together: a child begins with the lock as the parent had it, and
+ * whoever comes first to what was shared makes it the child's. */
+#include "tracer/hooks.h"
+
+#include <pthread.h>
+
+uint64_t tracer_left_uncounted[LEFT_KINDS];
+
+struct tracer_process tracer_process = {
+    .extra = -1, .evaluate = _PyEval_EvalFrameDefault, .left_out = tracer_left_uncounted};
+__thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
+struct tracer_hooks tracer_hooks;
+
+/* again: Python code in a handler of fork() */
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static pid_t forking_pid; /* the process that is in fork(), 0: none */
+
+void fork_begins(void)
+{
+    forking_pid = getpid();
+}
+
+void fork_ends(void)
+{
+    forking_pid = 0;
+}
+
+void fork_child(void)
+{
+    if (!forking_pid)
+        return;
+    forking_pid = 0;
+    lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    tracer_hooks.forked();
+}
+
+void fork_check(void)
+{
+    if (unlikely(forking_pid) && getpid() != forking_pid)
+        fork_child();
+}
+
+bool fork_is_near(void)
+{
+    return forking_pid;
+}
+
+void tracer_lock(void)
+{
+    fork_check();
+    pthread_mutex_lock(&lock);
+}
+
+void tracer_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,40 @@
+/* tracer/values.c -- text of the program's values, as facts hold it.
+ *
+ * Runs in: the traced process, under the GIL. */
+#include "tracer/tracer.h"
+
+const char *values_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **keep)
+{
+    Py_ssize_t length = 0;
+    const char *utf8 = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &length) : NULL;
+
+    *keep = NULL;
+    if (!utf8) {
+        PyErr_Clear();
+        *keep = PyUnicode_Check(text) ? PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace")
+                                      : NULL;
+        if (!*keep || PyBytes_AsStringAndSize(*keep, (char **)&utf8, &length)) {
+            PyErr_Clear();
+            *bytes = 1;
+            return "?";
+        }
+    }
+    if ((size_t)length > most)
+        for (length = (Py_ssize_t)most; (utf8[length] & 0xc0) == 0x80;)
+            length--;
+    *bytes = (size_t)length;
+    return utf8;
+}
+
+PyObject *values_name(PyObject *object)
+{
+    PyObject *text;
+
+    if (PyFunction_Check(object))
+        return Py_NewRef(((PyCodeObject *)PyFunction_GET_CODE(object))->co_qualname);
+    /* <class 'a.b'>; a metaclass may have one of its own */
+    text = PyType_Type.tp_repr((PyObject *)Py_TYPE(object));
+    if (text)
+        Py_SETREF(text, PyUnicode_Substring(text, 8, PyUnicode_GET_LENGTH(text) - 2));
+    return text;
+}
