@@ -3,6 +3,8 @@
 * Includes run downwards: BELOW lists the folders that a folder may include besides itself and the headers at the top.
 * No circle of includes: a file (its .c and .h are one) includes nothing that leads back to it.
 * C code is formatted as .clang-format has it: `make format` does it.
+* Calls run downwards, as the linker sees them: by BELOW, too; where a lower layer needs an upper one, that registers a
+  function. No circle of calls leads through two folders, and none through more than CIRCLE_MOST files.
 * Density, width and call cycles only shrink: tests/ratchet.py.
 * CPython's versions are listed in src/versions.h, and documents agree with it. What differs between them is named in
   src/tracer/compat/ and python/dyntrace/_torch_versions.py alone.
@@ -27,25 +29,46 @@ TOP = os.path.join(ROOT, "src")
 FORMATTER = 14  # the major version of clang-format; others lay out some lines in another way
 
 # The four doors lie at the top of src/; each belongs to a folder.
-DOORS = {"tracer_shim": "tracer", "recorder_sqlite": "collector", "replay": "trace", "tui": "tui", "main": "cmd"}
+# The file that makes the extension is a layer of its own, above all parts of the tracer.
+DOORS = {
+    "tracer_shim": "tracer",
+    "tracer/module": "tracer/module",
+    "recorder_sqlite": "collector",
+    "replay": "trace",
+    "tui": "tui",
+    "main": "cmd",
+}
+# The order of the tree: which layers a layer may include and call besides itself. `tracer` is the base of the tracer,
+# with compat/; src/tracer/hooks.h is how it calls upwards.
 BELOW = {
     "lib": set(),
-    "tracer": {"capture"},  # until capture registers what the tracer calls of it
-    "capture": {"tracer"},
+    "tracer": set(),
+    "tracer/guards": {"tracer"},
+    "tracer/evaluator": {"tracer", "tracer/guards", "capture"},  # until capture registers what is called of it
+    "tracer/resume": {"tracer", "tracer/guards", "tracer/evaluator"},
+    "tracer/torch": {"tracer", "tracer/guards", "tracer/evaluator"},
+    "tracer/module": {"tracer", "tracer/guards", "tracer/evaluator", "tracer/resume", "tracer/torch", "capture"},
+    "capture": {"tracer", "tracer/guards", "tracer/evaluator", "tracer/resume", "tracer/torch"},
     "collector": {"lib"},
     "trace": {"lib"},
     "tui": {"trace", "lib"},
     "cmd": {"tui", "trace", "collector", "lib"},
 }
+CIRCLE_MOST = 3  # files of one folder that call each other in a circle
 VERSION = re.compile(r"\bPY_(VERSION_HEX|M[AJIN]+OR_VERSION)\b|\b3\.1[1-9]\b|\b0x030[B-Fb-f]|\(3, 1[1-9]\)")
 VERSIONED = ("src/tracer/compat/", "src/versions.h", "python/dyntrace/_torch_versions.py")
 
 
 def folder(path):
     """The layer that a path relative to src/ belongs to; None for the headers that all share."""
-    if "/" in path:
-        return path.split("/")[0]
-    return DOORS.get(path.rsplit(".", 1)[0])
+    file = path.rsplit(".", 1)[0]
+    if file in DOORS:
+        return DOORS[file]
+    parts = path.split("/")
+    if len(parts) == 1:
+        return None
+    part = "/".join(parts[:2])
+    return part if part in BELOW else parts[0]
 
 
 def read(path):
@@ -140,11 +163,41 @@ def includes():
         yield f"src/: a circle of includes: {', '.join(group)}"
 
 
+def upward_calls(edges):
+    """Calls between files that run upwards in BELOW. EDGES as ratchet.calls() gives them."""
+    for module in sorted(edges):
+        mine = folder(module)
+        for other, names in sorted(edges[module].items()):
+            theirs = folder(other)
+            if mine and theirs and theirs != mine and theirs not in BELOW[mine]:
+                yield f"src/{module}.c: {mine} may not call {theirs}: {', '.join(sorted(names))} of src/{other}.c"
+
+
+def call_circles(edges):
+    """Circles of calls between folders, and those of many files in one; but of capture, which tests/ratchet.txt holds."""
+    below = {module: [other for other in others if folder(other) != "capture"] for module, others in edges.items()}
+    for group in ratchet.circles(below):
+        folders = {os.path.dirname(module) or folder(module) for module in group}
+        if len(folders) > 1:
+            yield f"src/: a circle of calls between folders: {', '.join(group)}"
+        elif len(group) > CIRCLE_MOST:
+            yield f"src/: a circle of calls of more than {CIRCLE_MOST} files: {', '.join(group)}"
+
+
+def linked(objects):
+    """What is wrong with the calls in the object files below each of OBJECTS, as the linker sees them."""
+    for top in objects:
+        edges = ratchet.calls(top)
+        yield from upward_calls(edges)
+        yield from call_circles(edges)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--objects", action="append", default=[])
     given = parser.parse_args()
-    wrong = [*versions(), *torches(), *unformatted(), *includes(), *ratchet.exceeded(given.objects)]
+    wrong = [*versions(), *torches(), *unformatted(), *includes(), *linked(given.objects)]
+    wrong += ratchet.exceeded(given.objects)
     for line in wrong:
         print(line)
     return 1 if wrong else 0

@@ -73,7 +73,7 @@ def density():
 
 
 def calls(objects):
-    """{file: files whose symbols it uses} of the object files below OBJECTS."""
+    """{file: {other file: its symbols that the first uses}} of the object files below OBJECTS."""
     defines, uses = {}, {}
     for folder, _, names in os.walk(objects):
         for name in names:
@@ -88,8 +88,14 @@ def calls(objects):
                     uses.setdefault(module, set()).add(fields[-1])
                 elif len(fields) >= 2 and fields[-2] in "TDBRC":
                     defines[fields[-1]] = module
-    return {module: {defines[name] for name in names if defines.get(name, module) != module}
-            for module, names in uses.items()}
+    edges = {}
+    for module, names in uses.items():
+        edges[module] = {}
+        for name in names:
+            other = defines.get(name, module)
+            if other != module:
+                edges[module].setdefault(other, set()).add(name)
+    return edges
 
 
 def measure(objects):
