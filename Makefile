@@ -62,7 +62,7 @@ BUNDLE    = $(WRAP) -Wl,-Bstatic $(call inside,sqlite3 edit ncursesw tinfo bsd m
 TRACER  := src/tracer_shim.c $(sort $(shell find src/tracer -name "*.c"))
 CAPTURE := $(sort $(wildcard capture/src/*.c))
 SOURCES := $(filter-out $(TRACER),$(sort $(shell find src -name "*.c")))
-OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o $(BUILD)/obj/schema_empty.o $(BUILD)/obj/remedies.o $(BUILD)/obj/embedded.o
+OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o $(BUILD)/obj/schema_empty.o $(BUILD)/obj/embedded.o
 SQL     := $(sort $(shell find schemas -name "*.sql" -o -type d))
 
 all: program extensions
@@ -107,17 +107,10 @@ $(BUILD)/schema_empty.c: schemas/empty.c $(BUILD)/schema_sql.c
 	$(BUILD)/empty $(BUILD)/empty.db > $@.new
 	mv $@.new $@
 
-$(BUILD)/obj/remedies.o: $(BUILD)/remedies.c Makefile
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIE -Isrc -c -o $@ $<
-
-$(BUILD)/remedies.c: src/trace/remedies.txt src/trace/remedies.awk src/trace/remedy.h src/vocabulary.h | $(BUILD)/obj
-	awk -f src/trace/remedies.awk src/trace/remedies.txt > $@.new
-	mv $@.new $@
-
 $(BUILD)/obj/embedded.o: $(BUILD)/embedded.c Makefile
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIE -c -o $@ $<
 
-$(BUILD)/embedded.c: src/cmd/embed.sh $(wildcard src/cmd/report/page/* src/cmd/ask/*) | $(BUILD)/obj
+$(BUILD)/embedded.c: src/cmd/embed.sh src/trace/remedies.txt $(wildcard src/cmd/report/page/* src/cmd/ask/*) | $(BUILD)/obj
 	sh $^ > $@.new
 	mv $@.new $@
 

@@ -5,9 +5,11 @@
 #include <inttypes.h>
 
 #include "lib/list.h"
+#include "trace/db.h"
 #include "trace/expression.h"
 #include "trace/lines.h"
 #include "trace/prose.h"
+#include "trace/template.h"
 #include "trace/torch_words.h"
 #include "trace/user_stack.h"
 
@@ -254,17 +256,19 @@ static void choose_case(const struct remedy_rule *rule, struct remedy_facts *fac
 
 /* TEXT without line ends, cut to WORD_BYTES and to whole runes; all of it with its last dot away,
  * the sentence has its own. */
-static void put_word(FILE *out, const char *text)
+static const char *word_of(struct arena *arena, const char *text)
 {
     size_t bytes = prose_cut(text, WORD_BYTES);
     bool cut = text[bytes];
+    char *made;
 
     while (bytes > 0 && text[bytes - 1] == '.' && !cut)
         bytes--;
-    for (size_t i = 0; i < bytes; i++)
-        putc(text[i] == '\n' ? ' ' : text[i], out);
-    if (cut)
-        fputs("…", out);
+    made = arena_print(arena, "%.*s%s", (int)bytes, text, cut ? "…" : "");
+    for (char *at = made; *at; at++)
+        if (*at == '\n')
+            *at = ' ';
+    return made;
 }
 
 /* Is 0 or 1 among "1, 5, 7"? */
@@ -344,30 +348,24 @@ struct word {
     const char *name, *text; /* NULL: not known */
 };
 
-/* TEXT of a rule with its names in braces replaced by WORDS, each written by PUT. False: one of
- * them is not known. */
-static bool fill(FILE *out, const char *text, const struct word *words,
-                 void (*put)(FILE *out, const char *text))
+/* TEXT of a rule with its names in braces replaced by those of COUNT WORDS. */
+static char *fill(const char *text, const struct word *words, int count)
 {
-    bool known = true;
-    size_t length;
+    struct arena arena = {0};
+    struct value values[count];
+    const char *names[count];
+    const struct row row = {values, names, count};
+    char *made;
 
-    for (; *text; text += length) {
-        length = strcspn(text, "{");
-        fwrite(text, 1, length, out);
-        text += length;
-        if (!*text)
-            break;
-        length = strcspn(text, "}") + 1;
-        for (const struct word *word = words; word->name; word++) {
-            bool named =
-                strlen(word->name) == length - 2 && !strncmp(text + 1, word->name, length - 2);
-            known = known && (!named || word->text);
-            if (named && word->text)
-                put(out, word->text);
-        }
+    for (int i = 0; i < count; i++) {
+        names[i] = words[i].name;
+        values[i] = (struct value){.type = QUERY_NULL};
+        if (words[i].text)
+            values[i] = (struct value){.type = QUERY_TEXT, .text = words[i].text};
     }
-    return known;
+    made = strdup(template_print(&arena, &row, TEMPLATE_SENTENCE, text, strlen(text)));
+    arena_free(&arena);
+    return made;
 }
 
 /* TEXT, guard sources or an expression of them, as the program writes it. */
@@ -391,7 +389,7 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
                                                  : prose_or(facts->cause.text, "its guards pass");
     const char *count = arena_print(&arena, "%" PRId64, facts->count);
     const char *plural = facts->count == 1 ? "" : "s";
-    const struct word words[] = {
+    struct word words[] = {
         {"source", written(&arena, source)},
         {"base", written(&arena, base)},
         {"guarded", base},
@@ -421,24 +419,18 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
         {"at", facts->line > 0 ? arena_print(&arena, " at line %" PRId64, facts->line) : ""},
         {"apart",
          small_among(facts->values) ? ". Sizes 0 and 1 are compiled apart all the same" : ""},
-        {0},
     };
-    char *made = NULL;
-    size_t room = 0;
-    FILE *out = open_memstream(&made, &room);
+    const int count_of_words = sizeof words / sizeof *words;
+    char *made;
 
-    fill(out, text, words, put_word);
-    fclose(out);
+    for (int i = 0; i < count_of_words; i++)
+        words[i].text = word_of(&arena, prose_or(words[i].text, ""));
+    made = fill(text, words, count_of_words);
     arena_free(&arena);
     return made;
 }
 
 /* ---- settings ------------------------------------------------------------ */
-
-static void put_raw(FILE *out, const char *text)
-{
-    fputs(text, out);
-}
 
 static const char from_numpy[] = "___from_numpy(";
 
@@ -515,6 +507,17 @@ static char *one_word(char *setting)
     return quoted;
 }
 
+/* Is NAME in braces in TEXT? */
+static bool is_named(const char *text, const char *name)
+{
+    size_t bytes = strlen(name);
+
+    for (const char *at = text; (at = strchr(at, '{')); at++)
+        if (!strncmp(at + 1, name, bytes) && at[1 + bytes] == '}')
+            return true;
+    return false;
+}
+
 char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *about)
 {
     struct remedy_facts chosen = *about;
@@ -526,9 +529,7 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
     const bool listed = !strncmp(base, from_numpy, strlen(from_numpy));
     const char *function = only_for(&arena, listed ? NULL : facts->function);
     char *made = NULL, *whole = NULL;
-    size_t room = 0;
-    bool known;
-    FILE *out;
+    bool known = true;
 
     if (!rule->set)
         return NULL;
@@ -547,19 +548,18 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
         {"@compiled", whole ? only_for(&arena, whole) : function},
         {"limit", limit_of(facts)},
         {"raised", facts->raised > 0 ? arena_print(&arena, "%" PRId64, facts->raised) : NULL},
-        {0},
     };
-    out = open_memstream(&made, &room);
-    known = fill(out, rule->set, words, put_raw);
-    fclose(out);
+    const int count = sizeof words / sizeof *words;
+    for (int i = 0; i < count; i++)
+        known = known && (words[i].text || !is_named(rule->set, words[i].name));
+    if (known)
+        made = fill(rule->set, words, count);
     if (known && !strstr(rule->set, "{marks}") && !strstr(rule->set, "{tensors}") &&
         !strchr(rule->set, ' '))
         made = one_word(made);
     free(whole);
     arena_free(&arena);
-    if (!known)
-        free(made);
-    return known ? made : NULL;
+    return made;
 }
 
 /* ---- the answer ---------------------------------------------------------- */
@@ -607,7 +607,7 @@ static char *remedy_from(const struct remedy_rule *found, enum remedy_on on,
 char *remedy_for(enum remedy_on on, const struct remedy_facts *facts,
                  const struct remedy_rule **rule)
 {
-    return remedy_from(remedy_rules, on, facts, rule);
+    return remedy_from(remedy_rules(), on, facts, rule);
 }
 
 char *remedy_next(enum remedy_on on, const struct remedy_facts *facts,

@@ -105,7 +105,9 @@ struct remedy_rule {
     const char *set; /* the same without an edit, for `run --set`; NULL: it needs one */
     const char *text;
 };
-extern const struct remedy_rule remedy_rules[]; /* up to one without a name */
+
+/* All of them, up to one without a name (trace/remedy_rules.c). */
+const struct remedy_rule *remedy_rules(void);
 
 struct db;
 

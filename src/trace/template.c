@@ -500,6 +500,7 @@ static const char *field_words(const struct printer *p, const struct field *fiel
 static bool field_put(const struct printer *p, const char *at, size_t bytes)
 {
     bool is_asked = *at == '?';
+    bool is_escaped = p->way != TEMPLATE_PLAIN && p->way != TEMPLATE_SENTENCE;
     const struct field field = field_read(p->row, at + is_asked, bytes - is_asked);
     bool known = field.value && field.value->type != QUERY_NULL;
     bool has_width = field.width && !field.fill && field.format < AS_SPARK;
@@ -519,9 +520,9 @@ static bool field_put(const struct printer *p, const char *at, size_t bytes)
     text = arena_print(p->arena, "%*s", field.right, text);
     if (p->way == TEMPLATE_WHOLE)
         most = SIZE_MAX - 1;
-    if (p->way != TEMPLATE_PLAIN)
+    if (is_escaped)
         text = text_safe(p->arena, text, most);
-    if (field.fill && p->way != TEMPLATE_PLAIN)
+    if (field.fill && is_escaped)
         text = text_fit(p->arena, text, field.fill);
     fputs(text, p->out);
     return known || field.other;
@@ -542,6 +543,7 @@ static const char *bracket_end(const char *text, const char *end)
 static const char *fields_print(struct arena *arena, const struct row *row, enum template_way way,
                                 const char *text, const char *end, bool *all)
 {
+    const bool has_brackets = way != TEMPLATE_SQL && way != TEMPLATE_SENTENCE;
     char *made;
     size_t bytes;
     struct printer printer = {
@@ -552,7 +554,7 @@ static const char *fields_print(struct arena *arena, const struct row *row, enum
     };
 
     for (; text < end; text++) {
-        bool bracket = *text == '[' && way != TEMPLATE_SQL;
+        bool bracket = *text == '[' && has_brackets;
         bool whole = true;
         const char *close = NULL;
         if (*text == '{')

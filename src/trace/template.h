@@ -144,11 +144,12 @@ bool row_integer(const struct row *row, const char *text, int64_t *integer);
 
 /* Where a line is printed: values are escaped for that, styles are what it has for them. */
 enum template_way {
-    TEMPLATE_PLAIN,  /* as they are, without styles */
-    TEMPLATE_MARKED, /* on the screen: styles are marked (lib/style.h) */
-    TEMPLATE_LINES,  /* in a terminal or a file, without styles */
-    TEMPLATE_COLOUR, /* in a terminal that has colours */
-    TEMPLATE_WHOLE,  /* as TEMPLATE_LINES, but no value is cut */
+    TEMPLATE_PLAIN,    /* as they are, without styles */
+    TEMPLATE_SENTENCE, /* as they are, and brackets are text: rules of remedies.txt */
+    TEMPLATE_MARKED,   /* on the screen: styles are marked (lib/style.h) */
+    TEMPLATE_LINES,    /* in a terminal or a file, without styles */
+    TEMPLATE_COLOUR,   /* in a terminal that has colours */
+    TEMPLATE_WHOLE,    /* as TEMPLATE_LINES, but no value is cut */
     TEMPLATE_HTML,
     TEMPLATE_SQL, /* as literals; brackets are text */
 };

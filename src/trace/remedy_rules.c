@@ -1,0 +1,215 @@
+/* trace/remedy_rules.c -- the rules of src/trace/remedies.txt, read once. See trace/remedy.h.
+ *
+ * The file is built in (remedies_txt) and has a head of its own that says how a rule is written. A
+ * word that is none ends the program: tests/unit/test_remedies.c reads all of it. */
+#include <ctype.h>
+#include <pthread.h>
+#include <stddef.h>
+
+#include "trace/remedy.h"
+
+extern const char remedies_txt[]; /* src/cmd/embed.sh */
+
+static struct {
+    LIST(struct remedy_rule) rules; /* the last has no name */
+    struct arena texts;
+} book;
+static pthread_once_t book_once = PTHREAD_ONCE_INIT;
+
+static void refuse(const char *what, const char *word)
+{
+    fprintf(stderr, "src/trace/remedies.txt: %s: no such %s\n", word, what);
+    abort();
+}
+
+/* A word and its number. */
+struct named {
+    const char *word;
+    int number;
+};
+
+static const struct named events[] = {
+    {"cause", ON_CAUSE},   {"death", ON_DEATH},         {"break", ON_BREAK},
+    {"guards", ON_GUARDS}, {"again", ON_AGAIN},         {"best", ON_BEST},
+    {"tried", ON_TRIED},   {"unguarded", ON_UNGUARDED}, {NULL, 0},
+};
+
+static const struct named efforts[] = {
+    {"now", EFFORT_NOW},
+    {"line", EFFORT_LINE},
+    {"calls", EFFORT_CALLS},
+    {"rewrite", EFFORT_REWRITE},
+    {"put_off", EFFORT_PUT_OFF},
+    {"normal", EFFORT_NORMAL},
+    {"unguarded", EFFORT_UNGUARDED},
+    {NULL, 0},
+};
+
+static const struct named effects[] = {
+    {"same", EFFECT_SAME},
+    {"none", EFFECT_NONE},
+    {NULL, 0},
+};
+
+static const struct named whens[] = {
+    {"small", WHEN_SMALL},
+    {"needed", WHEN_NEEDED},
+    {"hint", WHEN_HINT},
+    {"limited", WHEN_LIMITED},
+    {"inlined", WHEN_INLINED},
+    {"rest", WHEN_REST},
+    {NULL, 0},
+};
+
+static const struct named uses[] = {
+    {"computed", USE_COMPUTED},
+    {"tested", USE_TESTED},
+    {"sliced", USE_SLICED},
+    {"passed", USE_PASSED},
+    {NULL, 0},
+};
+
+static const struct named answers[] = {
+    {"no", false},
+    {"yes", true},
+    {NULL, 0},
+};
+
+static int number_of(const struct named *list, const char *what, const char *word)
+{
+    while (list->word && strcmp(list->word, word))
+        list++;
+    if (!list->word)
+        refuse(what, word);
+    return list->number;
+}
+
+/* Conditions that are texts, by the member that they fill. */
+#define TEXT_KEYS(X) \
+    X(kind)          \
+    X(source)        \
+    X(aspect)        \
+    X(said)          \
+    X(reason)        \
+    X(words)         \
+    X(code)          \
+    X(is)            \
+    X(expected)      \
+    X(function)      \
+    X(stack)         \
+    X(line)          \
+    X(set)
+
+/* "2.13" */
+static int version_of(const char *text)
+{
+    char *end;
+    long major = strtol(text, &end, 10);
+    long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
+
+    return (int)(major * 100 + minor);
+}
+
+static void condition_read(struct remedy_rule *rule, const char *key, const char *value)
+{
+#define X(name)                \
+    if (!strcmp(key, #name)) { \
+        rule->name = value;    \
+        return;                \
+    }
+    TEXT_KEYS(X)
+#undef X
+    if (!strcmp(key, "effort"))
+        rule->effort = (enum remedy_effort)number_of(efforts, "effort", value);
+    else if (!strcmp(key, "effect"))
+        rule->effect = (enum remedy_effect)number_of(effects, "effect", value);
+    else if (!strcmp(key, "when"))
+        rule->when = (__typeof__(rule->when))number_of(whens, "when", value);
+    else if (!strcmp(key, "use"))
+        rule->use = (enum remedy_use)number_of(uses, "use", value);
+    else if (!strcmp(key, "proven"))
+        rule->proven = number_of(answers, "answer", value);
+    else if (!strcmp(key, "beside"))
+        rule->beside = number_of(answers, "answer", value);
+    else if (!strcmp(key, "since"))
+        rule->since = version_of(value);
+    else if (!strcmp(key, "until"))
+        rule->until = version_of(value);
+    else
+        refuse("condition", key);
+}
+
+/* "kind BACKEND_*; effort line" */
+static void conditions_read(struct remedy_rule *rule, char *line)
+{
+    while (line) {
+        char *next = strstr(line, "; ");
+        char *value;
+        if (next) {
+            *next = 0;
+            next += strlen("; ");
+        }
+        value = strchr(line, ' ');
+        if (!value)
+            refuse("condition", line);
+        *value = 0;
+        condition_read(rule, line, value + 1);
+        line = next;
+    }
+}
+
+/* "[torch cause] one rank" */
+static void head_read(struct remedy_rule *rule, char *line)
+{
+    char *event = strchr(line, ' ');
+    char *end = strchr(line, ']');
+
+    if (!event || !end || event > end)
+        refuse("head of a rule", line);
+    *event = 0;
+    *end = 0;
+    event++;
+    rule->name = end + 2;
+    rule->torch = !strcmp(line + 1, "torch");
+    if (!rule->torch && strcmp(line + 1, "own"))
+        refuse("whom", line + 1);
+    for (int i = 0; i < OUTCOMES; i++)
+        if (!strcmp(outcome_facts[i].word, event)) {
+            rule->on = ON_OUTCOME;
+            rule->outcome = (enum outcome)i;
+            return;
+        }
+    rule->on = (enum remedy_on)number_of(events, "event", event);
+}
+
+static void book_read(void)
+{
+    char *text = arena_text(&book.texts, remedies_txt, strlen(remedies_txt));
+    struct remedy_rule *rule = NULL;
+
+    for (char *line; (line = strsep(&text, "\n"));) {
+        bool is_remark = !*line || *line == '#';
+        bool is_text = line[0] == ' ' && line[1] == ' ';
+        if (is_remark)
+            continue;
+        if (*line == '[') {
+            rule = list_add(&book.rules);
+            head_read(rule, line);
+        } else if (!rule) {
+            refuse("rule", line);
+        } else if (!is_text) {
+            conditions_read(rule, line);
+        } else if (rule->text) {
+            rule->text = arena_print(&book.texts, "%s %s", rule->text, line + 2);
+        } else {
+            rule->text = line + 2;
+        }
+    }
+    list_add(&book.rules);
+}
+
+const struct remedy_rule *remedy_rules(void)
+{
+    pthread_once(&book_once, book_read);
+    return book.rules.at;
+}
