@@ -142,13 +142,21 @@ JOIN outcomes o ON o.name = c.key
 WHERE calls > 0
 ORDER BY o.outcome;
 
+-- name: call_sums
+-- All calls in a sentence. ?1: those that count in shares, ?2 and ?3: those of them that hit and that ran as Python, ?4: calls of functions
+-- that the compiler turned away unread.
+--| [{hits:share} % hits, {python:share} % ran as Python, of {asked:count} calls]
+--| [not counted: {turned_away:count} calls of functions that the compiler turned away unread (`dyntrace sql FILE skips`)]
+SELECT NULLIF(?1, 0) AS asked, 100.0 * ?2 / ?1 AS hits, 100.0 * ?3 / ?1 AS python, NULLIF(?4, 0) AS turned_away;
+
 -- name: compile_sums
--- All compiles in a row.
+-- All compiles in a sentence.
+--| {made:count~compile} of {code_objects:count~code object}, {compile_ns:duration}; {recompiles:count~recompile}, {graph_breaks:count~graph break}[; {limits:count} reached the limit][; {errors:count} failed][; {without_code:count~attempt} without code (`dyntrace sql FILE skips`)]
 SELECT COUNT(cache_entry_id) AS made, COUNT(DISTINCT CASE WHEN cache_entry_id IS NOT NULL THEN code_id END) AS code_objects,
-       SUM(compile_ns) AS compile_ns, SUM(is_recompile) AS recompiles,
+       COALESCE(SUM(compile_ns), 0) AS compile_ns, COALESCE(SUM(is_recompile), 0) AS recompiles,
        (SELECT COUNT(*) FROM graph_break) AS graph_breaks,
-       COUNT(DISTINCT CASE WHEN outcome = 'limit' THEN code_id END) AS limits, SUM(outcome IS 'error') AS errors,
-       SUM(cache_entry_id IS NULL AND outcome IS NOT 'error') AS without_code, COUNT(*) AS tries
+       NULLIF(COUNT(DISTINCT CASE WHEN outcome = 'limit' THEN code_id END), 0) AS limits, NULLIF(SUM(outcome IS 'error'), 0) AS errors,
+       NULLIF(SUM(cache_entry_id IS NULL AND outcome IS NOT 'error'), 0) AS without_code
 FROM compiles;
 
 -- name: compiles

@@ -195,7 +195,7 @@ static void part_call(const char *name, struct query *row)
     }
 }
 
-static void page_bind(struct query *query)
+static void page_bind(const void *context, struct query *query)
 {
     query_bind_integer(query, 2, given.full ? ALL : JSON_ROWS);
     shared_bind(query);

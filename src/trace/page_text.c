@@ -106,7 +106,7 @@ int64_t page_text_print(struct page_text *page, const char *name, int64_t id)
     block = &template.blocks.at[0];
     query = db_query(page->db, block->sql);
     query_bind_integer(query, 1, id);
-    page->bind(query);
+    page->bind(page->context, query);
     columns = query_columns(query);
     struct value values[columns + 1];
     const char *names[columns + 1];

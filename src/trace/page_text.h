@@ -26,8 +26,9 @@ struct page_text {
     FILE *out;
     struct db *db;
     enum template_way way; /* TEMPLATE_WHOLE: nothing is cut or left out */
+    const void *context;   /* of bind() */
     /* Bind what all statements of the page take, but ?1. */
-    void (*bind)(struct query *query);
+    void (*bind)(const void *context, struct query *query);
     /* Print the part NAME, behind --call, of a row. */
     void (*call)(const char *name, struct query *row);
 };

@@ -171,6 +171,9 @@ static void number_print(char *made, const struct value *value, enum cell_format
     case AS_SECONDS:
         snprintf(made, CELL_TEXT, "%.3f s", number / 1e9);
         break;
+    case AS_SHARE:
+        snprintf(made, CELL_TEXT, "%.3g", number);
+        break;
     case AS_BAR:
         bar_print(made, number, width);
         break;

@@ -50,6 +50,7 @@ struct value {
     X(DURATION, "duration") \
     X(TIME, "time") \
     X(SECONDS, "seconds") \
+    X(SHARE, "share") \
     X(BAR, "bar") \
     X(WORDS, "words") \
     X(PHASE, "phase") \

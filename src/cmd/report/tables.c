@@ -12,6 +12,7 @@
 #include "schema.h"
 #include "trace/cause_read.h"
 #include "trace/db.h"
+#include "trace/page_text.h"
 #include "trace/prose.h"
 
 enum { COLUMNS = 16 };
@@ -178,42 +179,31 @@ static void cell_html(const struct report *report, struct query *query, const st
 
 /* ---- tables -------------------------------------------------------------- */
 
-/* What all calls, or all compiles, were in a sentence. */
-static void sums_print(const struct report *report, const char *name, FILE *out)
+static void sums_bind(const void *context, struct query *query)
 {
-    struct query *query;
+    const struct report *report = context;
 
-    if (!strcmp(name, "outcomes")) {
-        if (report->sums.asked)
-            fprintf(out, "%.3g %% hits, %.3g %% ran as Python",
-                    report_percent(report, report->sums.hits),
-                    report_percent(report, report->sums.python));
-        if (report->sums.asked)
-            prose_print(out, ", of %'jd calls\n", (intmax_t)report->sums.asked);
-        if (report->turned_away)
-            prose_print(out,
-                        "not counted: %'jd calls of functions that the compiler turned away unread "
-                        "(`dyntrace sql FILE skips`)\n",
-                        (intmax_t)report->turned_away);
-    } else if (!strcmp(name, "compiles")) {
-        query = db_query(report->db, schema_statement("report/compile_sums"));
-        if (query_step(query))
-            prose_print(out,
-                        "%'jd compile(s) of %'jd code object(s), %+jd; %'jd recompile(s), %'jd "
-                        "graph break(s)",
-                        (intmax_t)query_integer(query, 0), (intmax_t)query_integer(query, 1),
-                        (intmax_t)query_integer(query, 2), (intmax_t)query_integer(query, 3),
-                        (intmax_t)query_integer(query, 4));
-        if (query_integer(query, 5))
-            prose_print(out, "; %'jd reached the limit", (intmax_t)query_integer(query, 5));
-        if (query_integer(query, 6))
-            prose_print(out, "; %'jd failed", (intmax_t)query_integer(query, 6));
-        if (query_integer(query, 7))
-            prose_print(out, "; %'jd attempt(s) without code (`dyntrace sql FILE skips`)",
-                        (intmax_t)query_integer(query, 7));
-        putc('\n', out);
-        query_close(query);
-    }
+    query_bind_integer(query, 1, report->sums.asked);
+    query_bind_integer(query, 2, report->sums.hits);
+    query_bind_integer(query, 3, report->sums.python);
+    query_bind_integer(query, 4, report->turned_away);
+}
+
+/* What all calls, or all compiles, were in a sentence. */
+static void sums_print(const struct report *report, const char *name)
+{
+    struct page_text page = {
+        .out = report->out,
+        .db = report->db,
+        .way = TEMPLATE_LINES,
+        .context = report,
+        .bind = sums_bind,
+    };
+
+    if (!strcmp(name, "outcomes"))
+        page_text_print(&page, "report/call_sums", report->sums.asked);
+    else if (!strcmp(name, "compiles"))
+        page_text_print(&page, "report/compile_sums", 0);
 }
 
 /* The rows of QUERY, which is at the first if there is ANY, for a terminal. Returns how many. */
@@ -276,7 +266,7 @@ static void heading_put(const struct report *report, const char *name, const cha
         fprintf(report->out, "<h2>%s</h2>\n<p class=\"soft\">", cut);
     else
         prose_title(report->out, cut);
-    sums_print(report, name, report->out); /* words of ours and numbers: there is no markup in it */
+    sums_print(report, name); /* words of ours and numbers: there is no markup in it */
     if (report->page)
         fputs("</p>\n", report->out);
     free(cut);
