@@ -8,11 +8,11 @@
 #   make help                  the other targets
 #
 # There are two halves, and which side of the process boundary a source lives
-# on is seen from its folder. src/tracer_shim.c, src/tracer/ and capture/src/ are
-# loaded into the traced Python process: they become one extension per
-# interpreter, build/lib/_dyntrace*.so, and know no SQLite. All other sources are
-# the program build/dyntrace: it is linked to no Python. A new one needs no new
-# line here.
+# on is seen from its folder. src/tracer_shim.c and src/tracer/ are loaded into
+# the traced Python process: they become one extension per interpreter,
+# build/lib/_dyntrace.SOABI.so, and know no SQLite; capture/src/ becomes another,
+# _dyntrace_capture.SOABI.so. All other sources are the program build/dyntrace: it
+# is linked to no Python. A new one needs no new line here.
 
 # ---- what you may set ------------------------------------------------------
 
@@ -61,6 +61,9 @@ BUNDLE    = $(WRAP) -Wl,-Bstatic $(call inside,sqlite3 edit ncursesw tinfo bsd m
 
 TRACER  := src/tracer_shim.c $(sort $(shell find src/tracer -name "*.c"))
 CAPTURE := $(sort $(wildcard capture/src/*.c))
+# Of src/tracer/, what knows the bytecode of CPython's versions. Capture links copies of both: its extension
+# and the shim's are not linked to each other.
+STEPS   := tracer/compat/bytecode tracer/compat/step
 SOURCES := $(filter-out $(TRACER),$(sort $(shell find src -name "*.c")))
 OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o $(BUILD)/obj/schema_empty.o $(BUILD)/obj/embedded.o
 SQL     := $(sort $(shell find schemas -name "*.sql" -o -type d))
@@ -128,7 +131,7 @@ SEEN :=
 UNFIT :=
 PACKAGE := $(wildcard python/dyntrace/*.py python/dyntrace/*.pyi) python/dyntrace/py.typed
 # Modules of the same package.
-CAPTURING := $(wildcard capture/python/*.py)
+CAPTURING := $(wildcard capture/python/*.py capture/python/*.pyi)
 # Each has a folder of its own: whoever puts the package's on PYTHONPATH must not get our sitecustomize, and an
 # interpreter that is led to that one finds nothing else. Python would make their __pycache__ with the mode that the
 # umask of a recorded program leaves; they are there before, and only their owner may write to them.
@@ -149,14 +152,16 @@ BYTECODE += $(call bytecode,$(1))
 $(call bytecode,$(1)): $(BUILD)/lib/inject/sitecustomize.py
 	$(4) -c 'import py_compile as p; p.compile("$$<", "$$@", doraise=True, invalidation_mode=p.PycInvalidationMode.CHECKED_HASH)'
 EXTENSIONS += $(BUILD)/lib/_dyntrace$(2)
-$(BUILD)/lib/_dyntrace$(2): $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.o) $(CAPTURE:capture/src/%.c=$(BUILD)/obj-$(1)/capture/%.o) | $(BUILD)/lib/inject/__pycache__
+$(BUILD)/lib/_dyntrace$(2): $(TRACER:src/%.c=$(BUILD)/obj-$(1)/%.o) | $(BUILD)/lib/inject/__pycache__
 	$(CC) $(CFLAGS) $(STANDARD) $(RELRO) $(LDFLAGS) -shared -fPIC -o $$@ $$^ -lpthread
-$(BUILD)/bundle/_dyntrace$(2): $(BUILD)/lib/_dyntrace$(2)
-	@mkdir -p $$(@D)
-	strip -o $$@ $$<
+ifneq ($(CAPTURE),)
+EXTENSIONS += $(BUILD)/lib/_dyntrace_capture$(2)
+endif
+$(BUILD)/lib/_dyntrace_capture$(2): $(CAPTURE:capture/src/%.c=$(BUILD)/obj-$(1)/capture/%.o) $(STEPS:%=$(BUILD)/obj-$(1)/%.o) | $(BUILD)/lib/inject/__pycache__
+	$(CC) $(CFLAGS) $(STANDARD) $(RELRO) $(LDFLAGS) -shared -fPIC -o $$@ $$^
 $(BUILD)/obj-$(1)/%.o: src/%.c Makefile
 	@mkdir -p $$(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) $$(if $(GUARDS),$$(if $$(filter $(HOT),$$*),-fno-stack-protector)) -fPIC -fvisibility=hidden -MD -MP -I. -Isrc $(3) -c -o $$@ $$<
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) $$(if $(GUARDS),$$(if $$(filter $(HOT),$$*),-fno-stack-protector)) -fPIC -fvisibility=hidden -MD -MP -Isrc $(3) -c -o $$@ $$<
 $(BUILD)/obj-$(1)/capture/%.o: capture/src/%.c Makefile
 	@mkdir -p $$(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -fPIC -fvisibility=hidden -MD -MP -Isrc $(3) -c -o $$@ $$<
@@ -177,6 +182,10 @@ endef
 ifneq ($(filter-out clean help program sdist uninstall wheel-test deb-test,$(or $(MAKECMDGOALS),all)),)
 $(foreach python,$(PYTHONS),$(eval $(call interpreter,$(python))))
 endif
+
+$(BUILD)/bundle/_dyntrace%: $(BUILD)/lib/_dyntrace%
+	@mkdir -p $(@D)
+	strip -o $@ $<
 
 extensions: fit $(EXTENSIONS) $(MODULE) $(BYTECODE)
 

@@ -12,6 +12,7 @@ needed, so that pip needs no network.
     bin/dyntrace                                the program, as it is
     site-packages/dyntrace/                     the package, which is the program's library directory, too:
         _dyntrace.SOABI.so                      the extension
+        _dyntrace_capture.SOABI.so              that of dyntrace.compile, from capture/
         inject/sitecustomize.py                 alone in its folder (SECURITY.md)
         share/                                  manual page and completion; pip would leave the folders of share/man/man1 behind
 
@@ -139,18 +140,19 @@ def run_make(tree, target, flags):
 
 
 def built(tree):
-    """make's part; the path of the program and of the extension."""
+    """make's part; the path of the program and those of the extensions."""
     suffix = run_make(tree, "bundle", {"CFLAGS": "-O2"})
-    return Path(tree, "bundle/dyntrace"), Path(tree, "bundle", "_dyntrace" + suffix)
+    names = [name + suffix for name in ("_dyntrace", "_dyntrace_capture")]
+    return Path(tree, "bundle/dyntrace"), [Path(tree, "bundle", name) for name in names]
 
 
-def platform(program, extension):
+def platform(program, extensions):
     """The platform tag. A program that needs libraries that other machines may lack is for this one: linux_MACHINE."""
-    both = program.read_bytes() + extension.read_bytes()
+    all_ = b"".join(path.read_bytes() for path in (program, *extensions))
     machine = sysconfig.get_platform().rpartition("-")[2]
-    if LIBRARIES.search(both):
+    if LIBRARIES.search(all_):
         return f"linux_{machine}"
-    return f"manylinux_2_{max(map(int, GLIBC.findall(both)))}_{machine}"
+    return f"manylinux_2_{max(map(int, GLIBC.findall(all_)))}_{machine}"
 
 
 def interpreter():
@@ -183,8 +185,8 @@ def pack(path, files):
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None, everywhere=False):
     """config_settings: build=DIRECTORY, a tree of make's to be used instead of build/release.
     EVERYWHERE: only one that other machines can run."""
-    program, extension = built((config_settings or {}).get("build", TREE))
-    where = platform(program, extension)
+    program, extensions = built((config_settings or {}).get("build", TREE))
+    where = platform(program, extensions)
     if everywhere and not where.startswith("manylinux"):
         stop(
             "a wheel for other machines needs libsqlite3.a, libedit.a, libncursesw.a and libtinfo.a, which are not here; "
@@ -193,7 +195,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None, 
     tag = f"{interpreter()}-{interpreter()}-{where}"
     inject = "dyntrace/inject"
     modules = [*Path("python/dyntrace").glob("*.py*"), Path("python/dyntrace/py.typed")]
-    modules += Path("capture/python").glob("*.py")
+    modules += Path("capture/python").glob("*.py*")
     sources = {f"dyntrace/{path.name}": path for path in sorted(modules)}
     sources |= {
         f"{inject}/sitecustomize.py": Path("python/sitecustomize.py"),
@@ -202,7 +204,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None, 
     }
     files = {name: (path.read_bytes(), 0o644) for name, path in sources.items()}
     files |= {f"{folder}/__pycache__/.keep": (b"", 0o644) for folder in ("dyntrace", inject)}
-    files[f"dyntrace/{extension.name}"] = extension.read_bytes(), 0o755
+    files |= {f"dyntrace/{path.name}": (path.read_bytes(), 0o755) for path in extensions}
     files[f"{NAME}.data/scripts/dyntrace"] = program.read_bytes(), 0o755
     files |= {name: (content, 0o644) for name, content in about(tag).items()}
     pack(Path(wheel_directory, f"{NAME}-{tag}.whl"), files)

@@ -38,8 +38,8 @@ def _finder_place():
     return names.index("PathFinder") if "PathFinder" in names else len(names)
 
 
-def _extension():
-    """The extension for this interpreter, or None."""
+def _extension(name="_dyntrace"):
+    """The extension NAME for this interpreter, or None."""
     try:
         import _imp
     except ImportError:  # Python 2
@@ -47,23 +47,32 @@ def _extension():
     # The first suffix names the implementation and its version: no extension of ours is for
     # another.
     for suffix in _imp.extension_suffixes()[:1]:
-        path = os.path.join(os.path.dirname(_inject), "_dyntrace" + suffix)
+        path = os.path.join(os.path.dirname(_inject), name + suffix)
         if os.path.exists(path):
             return path
     return None
 
 
-def _load(path):
-    """The extension PATH. None: there is none that this interpreter can load."""
+def _extension_spec(name):
+    """The spec of the extension NAME, or None."""
+    path = _extension(name)
     if not path:
         return None
     import _frozen_importlib
     import _frozen_importlib_external
+
+    loader = _frozen_importlib_external.ExtensionFileLoader(name, path)
+    return _frozen_importlib.ModuleSpec(name, loader, origin=path)
+
+
+def _load(spec):
+    """The extension of SPEC. None: there is none that this interpreter can load."""
+    if not spec:
+        return None
     import _imp
 
-    loader = _frozen_importlib_external.ExtensionFileLoader("_dyntrace", path)
     try:
-        module = _imp.create_dynamic(_frozen_importlib.ModuleSpec("_dyntrace", loader, origin=path))
+        module = _imp.create_dynamic(spec)
     except ImportError:
         return None
     _imp.exec_dynamic(module)
@@ -72,12 +81,13 @@ def _load(path):
 
 def _start(inject, session):
     """Record this process. None, or why that cannot be: see _start.__doc__ of the extension."""
-    library, module = os.path.dirname(inject), _load(_extension())
+    library, module = os.path.dirname(inject), _load(_extension_spec("_dyntrace"))
     if module:
         spec, place = _spec(library), _finder_place()
         standard = os.path.dirname(os.__file__)
+        capture = _extension_spec("_dyntrace_capture")
         # from here on calls of Python functions are recorded
-        why = module._start(session, standard, inject)
+        why = module._start(session, standard, inject, capture)
         if why is None:
             sys.modules["_dyntrace"] = module
             if spec:

@@ -33,6 +33,7 @@ FORMATTER = 14  # the major version of clang-format; others lay out some lines i
 DOORS = {
     "tracer_shim": "tracer",
     "tracer/module": "tracer/module",
+    "tracer/services": "tracer/module",  # for capture/, of all parts
     "recorder_sqlite": "collector",
     "replay": "trace",
     "tui": "tui",
@@ -44,11 +45,11 @@ BELOW = {
     "lib": set(),
     "tracer": set(),
     "tracer/guards": {"tracer"},
-    "tracer/evaluator": {"tracer", "tracer/guards", "capture"},  # until capture registers what is called of it
+    "tracer/evaluator": {"tracer", "tracer/guards"},
     "tracer/resume": {"tracer", "tracer/guards", "tracer/evaluator"},
     "tracer/torch": {"tracer", "tracer/guards", "tracer/evaluator"},
-    "tracer/module": {"tracer", "tracer/guards", "tracer/evaluator", "tracer/resume", "tracer/torch", "capture"},
-    "capture": {"tracer", "tracer/guards", "tracer/evaluator", "tracer/resume", "tracer/torch"},
+    "tracer/module": {"tracer", "tracer/guards", "tracer/evaluator", "tracer/resume", "tracer/torch"},
+    "capture": {"tracer", "tracer/evaluator"},
     "collector": {"lib"},
     "trace": {"lib"},
     "tui": {"trace", "lib"},

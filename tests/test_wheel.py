@@ -312,7 +312,7 @@ def test_the_extension_of_another_version(there):
 
 
 def test_an_extension_that_cannot_be_loaded(there, half):
-    extension, = there.package.glob("_dyntrace*.so")
+    extension, = there.package.glob("_dyntrace.*.so")
     half(extension)
     extension.write_bytes(b"cut off")
     done = there.run(there.program, "run", "-o", "cut.db", "-c", "print(1)")
@@ -322,7 +322,7 @@ def test_an_extension_that_cannot_be_loaded(there, half):
 
 
 def test_the_extension_is_gone(there, half, suite):
-    extension, = there.package.glob("_dyntrace*.so")
+    extension, = there.package.glob("_dyntrace.*.so")
     half(extension)
     said = one_line(there.run(there.program, "run", "-c", "pass", status=2).stderr)
     assert str(extension) in said and f"`{there.path}/bin/python3 -m pip`" in said

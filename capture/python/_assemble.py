@@ -14,6 +14,7 @@ from inspect import CO_VARARGS, CO_VARKEYWORDS
 from opcode import opmap as _opcodes
 
 from ._capture import source_of as _source_of
+from ._capture_native import native as _captures
 from ._framed import line_of
 from ._native import native as _native
 from ._plan import Plan, Unknown
@@ -103,7 +104,7 @@ class _Assembly:
             self.put(op, len(self.constants) - 1 if op == _opcodes["LOAD_CONST"] else 0)
         for argument in arguments:
             if argument is None:
-                self.put_call(_native._globals)
+                self.put_call(_captures._globals)
             elif isinstance(argument, int):
                 self.put("LOAD_FAST", self.moved[argument])
             else:

@@ -15,6 +15,7 @@ import types
 from . import _assemble  # which C looks for
 from . import _notes as notes
 from ._capture import guards_of, source_of
+from ._capture_native import native as captures
 from ._native import native
 from .graph import GraphModule, row
 from .guards import _source as steps
@@ -34,7 +35,7 @@ __all__ = ["Explanation", "GraphBreak", "backends", "compile", "disable", "expla
 backends: dict[str, _Backend] = {"eager": lambda module, example_inputs: module}
 """Backends by name. Each takes a GraphModule and its example inputs, and returns a callable."""
 
-graph_break = native.graph_break
+graph_break = captures.graph_break
 _names = itertools.count()
 
 
@@ -52,7 +53,7 @@ def register_array(kind: _Class) -> _Class:
     """
     if not isinstance(kind, type):
         raise TypeError("register_array() takes a class, not %s" % _kind(kind))
-    native._register_array(kind)
+    captures._register_array(kind)
     return kind
 
 
@@ -130,7 +131,7 @@ def compile(
     if dynamic not in (None, True, False):
         raise TypeError("dynamic is %r: None, True or False" % (dynamic,))
     dynamic = None if dynamic is None else bool(dynamic)
-    return _wrapped(fn, native.Capture((functools.partial(finish, make, None, bool(fullgraph)), backend, dynamic, bool(fullgraph), False)), "compile")
+    return _wrapped(fn, captures.Capture((functools.partial(finish, make, None, bool(fullgraph)), backend, dynamic, bool(fullgraph), False)), "compile")
 
 
 def disable(fn: _Function) -> _Function:
@@ -161,7 +162,7 @@ def explain(
     def explained(*args: _P.args, **kwargs: _P.kwargs) -> Explanation:
         explanation = Explanation()
         backend = lambda module, example_inputs: module  # one of its own: entries of others do not fit
-        capture = native.Capture((functools.partial(finish, backend, explanation, False), backend, dynamic, False, False))
+        capture = captures.Capture((functools.partial(finish, backend, explanation, False), backend, dynamic, False, False))
         explanation.result = _wrapped(fn, capture, "explain")(*args, **kwargs)
         return explanation
     return explained
@@ -270,7 +271,7 @@ class _Shown:
 
 def _shown(constant):
     """What hands over to a resume function is listed by that one's name, what takes over there as "restore"; a plan by its graph's name."""
-    if type(constant) is type(native._globals):
+    if type(constant) is type(captures._globals):
         return _Shown(constant.name)
     if type(constant) is not types.BuiltinFunctionType or constant.__name__ not in ("leave", "enter"):
         return constant

@@ -6,9 +6,6 @@
 #include "capture.h"
 
 #include "clock.h"
-#include "tracer/resume/program.h"
-#include "tracer/resume/resume.h"
-#include "tracer/torch/torch.h"
 
 enum { MOST_VARIABLES = 10000 /* each is looked for among the others */ };
 
@@ -97,13 +94,13 @@ static void capture_close(struct capture *c)
         _PyArena_Free(c->arena);
 }
 
-static bool capture_open(struct capture *c, struct tracer *t, PyThreadState *ts, PyObject *callback,
+static bool capture_open(struct capture *c, PyThreadState *ts, PyObject *callback,
                          compat_frame *frame)
 {
     struct shadow **const roots[] = {&c->locals, &c->globals, &c->builtins, &c->modules};
     struct shadow **const tuples[] = {&c->taken, &c->mortal, &c->effects, &c->generators};
 
-    *c = (struct capture){.t = t, .ts = ts, .callback = callback, .arena = _PyArena_New()};
+    *c = (struct capture){.ts = ts, .callback = callback, .arena = _PyArena_New()};
     for (int i = 0; i < CAPTURE_LISTS; i++)
         c->failed |= !(c->lists[i] = PyList_New(0));
     if (!c->arena)
@@ -126,12 +123,12 @@ static bool capture_open(struct capture *c, struct tracer *t, PyThreadState *ts,
 static bool begin(struct capture *c, struct watched *w)
 {
     w->globals = c->globals;
-    w->resumed = link_of(w->code) != NULL;
+    w->resumed = shim->link_of(w->code) != NULL;
     for (int i = 0; i < w->variables; i++) {
         PyObject *value = compat_local(w->frame, i);
         if (value &&
             !(w->shadow[i] =
-                  value == UNBOUND
+                  value == shim->unbound
                       ? shadow_const(c, value)
                       : source_read(c, c->locals, 'l',
                                     PyTuple_GET_ITEM(w->code->co_localsplusnames, i), value)))
@@ -159,7 +156,7 @@ static void restore(struct capture *c, struct watched *w)
         Py_XDECREF(old);
     }
     if (w->resumed && c->begun)
-        c->failed |= link_enter_again(compat_function(w->frame), c->closure) < 0;
+        c->failed |= shim->link_enter_again(compat_function(w->frame), c->closure) < 0;
     compat_go_on(w->frame, 0, w->variables);
 }
 
@@ -197,6 +194,31 @@ static bool dies_with(struct capture *c, const struct watched *w)
     return false;
 }
 
+/* The arguments of dyntrace._assemble.finish(), borrowed. */
+struct finishing {
+    PyThreadState *ts;
+    PyObject *finish, *every, *record; /* record: or NULL */
+};
+
+static PyObject *call_finish(void *data)
+{
+    const struct finishing *given = data;
+    static PyObject *module;
+    PyObject *function = NULL;
+    PyObject *result;
+
+    compat_uncount(given->ts, OWN_CALLS);
+    if (given->record)
+        function = module_has(&module, "dyntrace._assemble", "finish");
+    if (function)
+        result = PyObject_CallFunctionObjArgs(function, given->finish, given->every, given->record,
+                                              NULL);
+    else
+        result = reason_text("code for it could not be made");
+    compat_uncount(given->ts, -OWN_CALLS);
+    return result;
+}
+
 /* See finish() in dyntrace._assemble, and in dyntrace.capture what the record is: (GuardedCode,
  * values for the first run), or why it is skipped. */
 static PyObject *finish(struct capture *c, struct watched *w, enum ended ended, PyObject *plan,
@@ -229,35 +251,22 @@ static PyObject *finish(struct capture *c, struct watched *w, enum ended ended, 
                             "state", state, "shapes_read", c->shapes_read, "group", w->group,
                             "unit", w->unit, "begun", c->begun, "handled", c->handled, "again",
                             c->attempted, "make_bool", c->make_bool && ended == ENDED_BEFORE);
-    static PyObject *module;
-    struct tracer_exception raised;
-    struct torch_quiet quiet;
-    PyObject *function, *result;
+    struct finishing finishing = {c->ts, finish, every, record};
 
     PyErr_Clear();
-    torch_quiet_begin(&quiet);
-    compat_uncount(c->ts, OWN_CALLS);
-    function = record ? module_has(&module, "dyntrace._assemble", "finish") : NULL;
-    result = function ? PyObject_CallFunctionObjArgs(function, finish, every, record, NULL)
-                      : reason_text("code for it could not be made");
-    compat_uncount(c->ts, -OWN_CALLS);
-    raised = tracer_exception_aside(); /* quiet_end has those from before it */
-    torch_quiet_end(&quiet);
-    tracer_exception_back(&raised);
-    return result;
+    return shim->quietly(call_finish, &finishing);
 }
 
-static void skip(struct answer *answer, const char *why, bool for_code)
+static void skip(struct watched_answer *answer, const char *why, bool for_code)
 {
-    *answer = (struct answer){.reason = reason_text(why), .for_code = for_code};
+    *answer = (struct watched_answer){.reason = reason_text(why), .for_code = for_code};
     PyErr_Clear();
-    answer->actions.own = for_code ? ACTION_SKIP : ACTION_DEFAULT;
 }
 
 /* W has been watched. -1: an exception, of finish() or a signal's handler; then and in every case
  * the frame is in order. */
 static int conclude(struct capture *c, struct watched *w, enum ended ended, uint64_t began,
-                    PyObject *frame_state, struct answer *answer, struct capture_going *going)
+                    PyObject *frame_state, struct watched_answer *answer, struct watched_rest *rest)
 {
     struct tracer_exception raised =
         ended == ENDED_RAISED ? tracer_exception_aside() : (struct tracer_exception){0};
@@ -266,7 +275,7 @@ static int conclude(struct capture *c, struct watched *w, enum ended ended, uint
     OWNED PyObject *made = NULL, *plan = NULL;
 
     PyErr_Clear();
-    *answer = (struct answer){0};
+    *answer = (struct watched_answer){0};
     /* What its caller sees raised leaves nothing: the next call that comes there is watched as
      * well. But by a call: that is a break. */
     c->failed |= ((ended == ENDED_RAISED && !c->inner_broke) || w->op == RAISE_VARARGS ||
@@ -289,16 +298,16 @@ static int conclude(struct capture *c, struct watched *w, enum ended ended, uint
         skip(answer, PyUnicode_AsUTF8(made), true);
     PyErr_Clear();
     if (answer->guarded && ended == ENDED_BEFORE) {
-        going->plan = Py_NewRef(plan);
-        going->values = Py_NewRef(PyTuple_GET_ITEM(made, 1));
-        going->original = w->frame;
+        rest->plan = Py_NewRef(plan);
+        rest->values = Py_NewRef(PyTuple_GET_ITEM(made, 1));
+        rest->original = w->frame;
         restore(c, w);
         return 0;
     }
-    going->on = true;
+    rest->on = true;
     if (ended == ENDED_RAISED)
         tracer_exception_back(&raised);
-    going->throws = hand_over(c, w, ended, &going->pending);
+    rest->throws = hand_over(c, w, ended, &rest->pending);
     return 0;
 }
 
@@ -319,8 +328,7 @@ static const char *why_not(PyThreadState *ts, compat_frame *frame, PyObject *cal
         return "it is a generator or coroutine";
     if (~flags & (CO_OPTIMIZED | CO_NEWLOCALS))
         return "its variables lie in a mapping: it is a module, a class body or the like";
-    if (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) == Py_True &&
-        !tracer_is_users(compat_code(frame)))
+    if (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) == Py_True && !shim->is_users(compat_code(frame)))
         return "";
     if (PyDict_CheckExact(frame->f_globals) &&
         is_package(PyDict_GetItemString(frame->f_globals, "__name__")))
@@ -334,32 +342,33 @@ static const char *why_not(PyThreadState *ts, compat_frame *frame, PyObject *cal
                : NULL;
 }
 
-int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct code_state *state,
-                struct decision *d, struct answer *answer, struct capture_going *going)
+bool capture_refuses(PyThreadState *ts, PyObject *callback, compat_frame *frame,
+                     struct watched_answer *answer)
 {
-    compat_frame *frame = d->frame;
-    struct capture *around;
-    OWNED PyObject *frame_state = Py_NewRef(state->frame_state), *numbers = NULL;
+    bool for_code;
+    const char *why = why_not(ts, frame, callback, &for_code);
+
+    if (!why && polyfill("end")) /* imported here: the function may have no builtins for that */
+        return false;
+    skip(answer, why ? why : "", for_code);
+    return true;
+}
+
+int capture_call(PyThreadState *ts, PyObject *callback, compat_frame *frame, PyObject *frame_state,
+                 struct watched_answer *answer, struct watched_rest *rest)
+{
+    OWNED PyObject *numbers = NULL;
     const uint64_t began = clock_monotonic_ns();
+    struct capture *around;
     struct capture c;
     struct watched w;
     enum ended ended;
-    int status = 0;
-    bool for_code;
-    const char *why;
+    int status;
 
-    /* imported here: the function may have no builtins to do that with */
-    if ((why = why_not(ts, frame, callback, &for_code)) || !polyfill("end")) {
-        skip(answer, why ? why : "", for_code);
-        return 0;
-    }
-    decision_ask(d, state);
-    Py_CLEAR(d->locals); /* what the frame drops must die when it does */
-    if (!capture_open(&c, t, ts, callback, frame) || watched_open(&c, &w, frame)) {
+    if (!capture_open(&c, ts, callback, frame) || watched_open(&c, &w, frame)) {
         skip(answer, "", false);
         capture_close(&c);
         PyErr_Clear();
-        decision_asked(d, Py_None);
         return 0;
     }
     numbers = PyDict_CheckExact(frame_state)
@@ -372,136 +381,13 @@ int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct 
                     : NULL;
     c.sizes = c.numbers ? PyDict_GetItemString(frame_state, "sizes") : NULL;
     PyErr_Clear();
-    tracer_follow(t, ts, NULL);
-    around = t->capturing;
-    t->capturing = &c;
+    around = shim->set_watching(ts, &c);
     if (!begin(&c, &w))
         c.failed = true;
     ended = watch(&c, &w);
-    tracer_follow(t, ts, NULL);
-    t->capturing = around;
-    status = conclude(&c, &w, ended, began, frame_state, answer, going);
+    shim->set_watching(ts, around);
+    status = conclude(&c, &w, ended, began, frame_state, answer, rest);
     watched_close(&c, &w);
     capture_close(&c);
-    decision_asked(d, status ? NULL : Py_None);
     return status;
-}
-
-void capture_going_end(struct capture_going *going)
-{
-    Py_CLEAR(going->values);
-    Py_CLEAR(going->plan);
-    tracer_exception_drop(&going->pending);
-}
-
-/* ---- callbacks ---- */
-
-PyTypeObject *capture_type;
-
-static int capture_type_ready(PyObject *module)
-{
-    static PyStructSequence_Field fields[] = {
-        [CAPTURE_FINISH] = {"finish", "Called with the record of each capture."},
-        [CAPTURE_BACKEND] = {"backend", "Part of an entry's match."},
-        [CAPTURE_DYNAMIC] = {"dynamic", "True, False, or None: when a size has changed."},
-        [CAPTURE_FULLGRAPH] = {"fullgraph", "No break is allowed."},
-        [CAPTURE_EVERY] =
-            {"every", "True: the program has not asked for it: its own functions only. None: all "
-                      "functions, those without arrays as well: tests/cpython/watched.py."},
-        {NULL, NULL}};
-    static PyStructSequence_Desc is = {
-        "dyntrace.Capture", "A callback under which calls are captured.", fields, CAPTURE_PARTS};
-
-    capture_type = PyStructSequence_NewType(&is);
-    return capture_type ? PyModule_AddType(module, capture_type) : -1;
-}
-
-/* A call of the first argument with those behind the second, under that as callback. */
-static PyObject *call_under(PyObject *module, PyObject *const *args, Py_ssize_t count,
-                            PyObject *names)
-{
-    /* first: it looks which greenlet runs */
-    OWNED PyObject *before = shim_get_eval_frame_callback(NULL, NULL), *old = NULL;
-    const struct front *const front = tracer_thread ? tracer_thread->front : &front_own;
-    PyObject *result;
-
-    if (count < 2 || !PyCallable_Check(args[0]) || (args[1] != Py_None && !capture_is(args[1])))
-        return PyErr_Format(PyExc_TypeError, "expected a callable and a Capture or None");
-    if (args[1] != before && !(old = shim_set_on_stack(args[1], &front_own)))
-        return NULL;
-    result = PyObject_Vectorcall(args[0], args + 2, (size_t)count - 2, names);
-    if (old) {
-        KEPT struct tracer_exception pending = tracer_exception_aside();
-        OWNED PyObject *now = shim_set_on_stack(before, front);
-        PyErr_Clear();
-    }
-    return result;
-}
-
-/* ---- functions ---- */
-
-static PyObject *graph_break(PyObject *module, PyObject *ignored)
-{
-    Py_RETURN_NONE;
-}
-
-static PyObject *register_array(PyObject *module, PyObject *type)
-{
-    return value_register(type) ? NULL : Py_NewRef(Py_None);
-}
-
-static PyObject *modules(PyObject *module, PyObject *ignored)
-{
-    /* it may be gone */
-    return compat_is_finalizing() ? PyDict_New() : Py_NewRef(PyImport_GetModuleDict());
-}
-
-static PyObject *read_steps(PyObject *module, PyObject *code)
-{
-    OWNED PyObject *list = PyList_New(0);
-    struct program p = {0};
-    bool good =
-        list && (PyCode_Check(code) ? !program_read(&p, (PyCodeObject *)code) : !program_is_none());
-
-    for (int32_t i = 0; good && i < p.count; i++) {
-        const struct step *step = &p.steps[i];
-        OWNED PyObject *one = Py_BuildValue("(iiiii)", step->op, step->to,
-                                            step->span < 0 ? -1 : p.spans[step->span].to,
-                                            step->from, compat_ops[step->op].ends);
-        good = one && !PyList_Append(list, one);
-    }
-    program_close(&p);
-    return good ? Py_NewRef(list) : NULL;
-}
-
-PyMethodDef capture_methods[] = {
-    {"graph_break", graph_break, METH_NOARGS,
-     "graph_break($module, /)\n--\n\n"
-     "End the graph that is being captured here. Elsewhere it does nothing."},
-    {"_call_under", (PyCFunction)(void (*)(void))call_under, METH_FASTCALL | METH_KEYWORDS,
-     "_call_under($module, fn, callback, /, *args, **keywords)\n--\n\nA call of FN under a "
-     "Capture; or, with None, "
-     "under no callback."},
-    {"_modules", modules, METH_NOARGS,
-     "_modules($module, /)\n--\n\nsys.modules, as import sees it."},
-    {"_read", read_steps, METH_O,
-     "_read($module, code, /)\n--\n\n[(opcode, to, handler, unit, ends)]: the steps of CODE: those "
-     "to which it "
-     "may jump, and where its exceptions are handled, or -1."},
-    {"_register_array", register_array, METH_O,
-     "_register_array($module, type, /)\n--\n\nOperations on instances of TYPE go into graphs."},
-    {NULL, NULL, 0, NULL},
-};
-
-PyObject *capture_modules;
-
-int capture_types_ready(PyObject *module)
-{
-    capture_builtins = PyDict_Copy(PyEval_GetBuiltins());
-    return !capture_builtins || PyType_Ready(&plan_type) || capture_type_ready(module) ||
-                   PyModule_AddObject(module, "_globals", plan_new("globals")) ||
-                   PyModule_AddFunctions(module, capture_methods) ||
-                   !(capture_modules = PyObject_GetAttrString(module, "_modules"))
-               ? -1
-               : 0;
 }

@@ -19,7 +19,8 @@
  *                  functions
  *     step.c       one instruction after the other
  *     plan.c       what rebuilds variables and stack behind the graph: with dyntrace._plan
- *     capture.c    all of it, and the types that Python sees
+ *     capture.c    a call, from its beginning to the code that is made of it
+ *     module.c     the module and the types that Python sees
  *
  * The code that runs instead is made in Python: dyntrace._assemble, dyntrace._plan. */
 #ifndef DYNTRACE_CAPTURE_H
@@ -27,7 +28,10 @@
 
 #include "tracer/compat/guards.h"
 #include "tracer/compat/step.h"
-#include "tracer/evaluator/cache.h"
+#include "tracer/evaluator/watcher.h"
+
+/* What the shim does for us: set when _dyntrace_capture is attached to it. */
+extern const struct shim_services *shim;
 
 enum shadow_kind {
     SHADOW_CONST,  /* value is the object, which nobody can change */
@@ -136,7 +140,6 @@ enum {
     OWN_CALLS = 100 /* deep, of our own, which the recursion limit does not see */
 };
 struct capture {
-    struct tracer *t;
     PyThreadState *ts;
     PyObject *callback; /* borrowed */
     union {
@@ -191,17 +194,6 @@ struct capture {
     bool entered, inner_broke;       /* it began; it could not be stepped to its end */
 };
 
-/* What the thread is to do with a frame that was watched. */
-struct capture_going {
-    bool on; /* go on in it, from where it is */
-    int throws;
-    struct tracer_exception pending;
-    /* owned: what the plan gives when its code runs the first time, and the frame's cells; or NULL
-     * */
-    PyObject *values, *plan;
-    compat_frame *original, *frame; /* in whose place it runs, and where; NULL: it has not begun */
-};
-
 /* A callback is a tuple of these. */
 enum {
     CAPTURE_FINISH,
@@ -212,11 +204,6 @@ enum {
     CAPTURE_PARTS
 };
 extern PyTypeObject *capture_type, plan_type;
-static inline bool capture_is(PyObject *callback)
-{
-    return Py_IS_TYPE(callback, capture_type);
-}
-
 /* ---- value.c ---- */
 /* numpy and torch are looked for among the modules that are there. */
 void values_begin(void);
@@ -547,7 +534,10 @@ bool keeps_shape(const char *name, int count, bool first, bool rest);
 bool torch_warns(const struct call *call, const char *name);
 /* Is NAME in a set of dyntrace._polyfills? */
 bool is_in(const char *name, const char *set);
-extern PyObject *capture_builtins; /* a dict: as they were when we came */
+extern PyObject
+    *capture_builtins; /* a dict: CPython's own, of those that were there when we came */
+/* That dict, a new reference; NULL with an exception. */
+PyObject *builtins_as_cpython_made_them(void);
 PyObject *builtin_named(const char *name);
 /* What MODULE, that of WHICH name if it is NULL, has as NAME: borrowed, or NULL. */
 PyObject *module_has(PyObject **module, const char *which, const char *name);
@@ -573,19 +563,12 @@ int watched_open(struct capture *c, struct watched *w, compat_frame *frame);
 /* The variables of W's frame have been put there by CPython. */
 void watched_put(struct watched *w);
 void watched_close(struct capture *c, struct watched *w);
-static inline bool capture_awaits(struct capture *c, compat_frame *frame)
-{
-    bool is = c->awaited_code == compat_code(frame) && !compat_has_started(frame);
-
-    for (Py_ssize_t i = 0; !is && i < c->generators->count && compat_is_resumed(frame); i++)
-        is = compat_frame_of(c->generators->items[i]->value) == frame;
-    c->innermost->unseen |= !is;
-    return is;
-}
+/* Is FRAME, which is about to begin, the one that C has called? */
+bool capture_awaits(struct capture *c, compat_frame *frame);
 /* The frame of the function that C awaits is about to begin: step it. */
-PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *frame);
+PyObject *capture_step(struct capture *c, PyThreadState *ts, compat_frame *frame);
 /* FRAME, which was handed over, goes on. */
-PyObject *capture_evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throws);
+PyObject *capture_go_on(PyThreadState *ts, compat_frame *frame, int throws);
 
 /* The frame of W goes on under CPython: where, and with what. 1: it is to throw PENDING. */
 int hand_over(struct capture *c, struct watched *w, enum ended ended,
@@ -615,13 +598,14 @@ PyObject *plan_new(const char *name);
 /* A node of the graph; the references of ARGS and KEYWORDS (NULL: none) go to it. */
 PyObject *node_new(PyObject *op, PyObject *name, PyObject *target, PyObject *args,
                    PyObject *keywords);
-/* FRAME missed under CALLBACK. 0: ANSWER and GOING say what becomes of it; -1: an exception, and
- * FRAME is to be disposed of. */
-int capture_ask(struct tracer *t, PyThreadState *ts, PyObject *callback, struct code_state *state,
-                struct decision *d, struct answer *answer, struct capture_going *going);
-void capture_going_end(struct capture_going *going);
+/* Of struct watcher. */
+bool capture_refuses(PyThreadState *ts, PyObject *callback, compat_frame *frame,
+                     struct watched_answer *answer);
+int capture_call(PyThreadState *ts, PyObject *callback, compat_frame *frame, PyObject *frame_state,
+                 struct watched_answer *answer, struct watched_rest *rest);
+
+/* ---- module.c ---- */
 extern PyMethodDef capture_methods[];
 extern PyObject *capture_modules; /* a function that gives sys.modules, for guards */
-int capture_types_ready(PyObject *module);
 
 #endif

@@ -2,10 +2,9 @@
  * functions that are stepped. See capture.h.
  *
  * A function that is stepped is called as CPython would call it, and its frame comes back to the
- * evaluator (capture_inline). If it cannot be stepped to its end, CPython goes on in it, what the
+ * evaluator (capture_step). If it cannot be stepped to its end, CPython goes on in it, what the
  * graph got of it is taken back, and the call is a break. */
 #include "capture.h"
-#include "tracer/resume/resume.h"
 
 enum { MOST_INLINES = 24, MOST_ARGUMENTS = 256 };
 
@@ -540,7 +539,7 @@ static enum ended dispatch(struct capture *c, struct watched *w, const struct ca
     struct shadow *method = callable && of && of->kind == SHADOW_SOURCE &&
                                     value_is_bound(callable) &&
                                     !(w->resumed && PyCFunction_CheckExact(callable) &&
-                                      PyCFunction_GET_SELF(callable) == link_of(w->code))
+                                      PyCFunction_GET_SELF(callable) == shim->link_of(w->code))
                                 ? bound_shadow(c, callable, of)
                                 : NULL;
     PyObject *self = callable && (method || (of && of->kind == SHADOW_METHOD))
@@ -560,7 +559,7 @@ static enum ended dispatch(struct capture *c, struct watched *w, const struct ca
         of = bound.of = method;
     }
     if (w->resumed && PyCFunction_CheckExact(callable) &&
-        PyCFunction_GET_SELF(callable) == link_of(w->code))
+        PyCFunction_GET_SELF(callable) == shim->link_of(w->code))
         return enter(c, w, call);
     if (self && !of->value &&
         (of->parent->kind == SHADOW_NODE || of->parent->kind == SHADOW_SOURCE) &&

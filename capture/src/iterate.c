@@ -167,19 +167,18 @@ enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterato
 {
     const struct attempt attempt = attempt_begin(c);
     struct tracer_exception raised;
+    PyObject *const next = builtin_named("next");
     enum ended ended;
     PyObject *item;
 
     /* of a class of the program's */
-    if (of && (of->kind == SHADOW_OBJECT || of->kind == SHADOW_SOURCE)) {
+    if (next && of && (of->kind == SHADOW_OBJECT || of->kind == SHADOW_SOURCE)) {
         c->may_end = true;
         c->ends = false;
-        ended = special(c, w, "__next__",
-                        &(struct call){.callable = builtin_named("next"),
-                                       .args = &iterator,
-                                       .shadows = &of,
-                                       .count = 1,
-                                       .slots = slots});
+        ended = special(
+            c, w, "__next__",
+            &(struct call){
+                .callable = next, .args = &iterator, .shadows = &of, .count = 1, .slots = slots});
         c->may_end = false;
         if (ended == ENDED_BEFORE && !c->kind)
             return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);

@@ -88,6 +88,32 @@ PyObject *module_has(PyObject **module, const char *which, const char *name)
     return *module ? PyDict_GetItemString(PyModule_GetDict(*module), name) : NULL;
 }
 
+/* Is VALUE what CPython has as NAME in builtins, and no other function that was put there? */
+static bool is_cpythons(PyObject *name, PyObject *value)
+{
+    if (PyCFunction_Check(value))
+        return PyUnicode_CompareWithASCIIString(name,
+                                                ((PyCFunctionObject *)value)->m_ml->ml_name) == 0;
+    if (!PyType_Check(value))
+        return false;
+    if (PyType_FastSubclass((PyTypeObject *)value, Py_TPFLAGS_BASE_EXC_SUBCLASS))
+        return true;
+    return !PyType_HasFeature((PyTypeObject *)value, Py_TPFLAGS_HEAPTYPE);
+}
+
+PyObject *builtins_as_cpython_made_them(void)
+{
+    PyObject *builtins = PyEval_GetBuiltins();
+    PyObject *found = PyDict_New();
+    PyObject *name, *value;
+    Py_ssize_t at = 0;
+
+    while (found && PyDict_Next(builtins, &at, &name, &value))
+        if (PyUnicode_Check(name) && is_cpythons(name, value) && PyDict_SetItem(found, name, value))
+            Py_CLEAR(found);
+    return found;
+}
+
 PyObject *builtin_named(const char *name)
 {
     return PyDict_GetItemString(capture_builtins, name);

@@ -5,7 +5,6 @@
  * CPython left it, and ENDED_BEFORE breaks there. What has run and gave no array breaks behind it
  * (ENDED_BEHIND), what raised is raised (ENDED_RAISED). */
 #include "capture.h"
-#include "tracer/resume/program.h"
 
 #include <stdarg.h>
 
@@ -203,7 +202,7 @@ bool code_handles(PyCodeObject *code, const uint8_t *bytes, int32_t unit)
     while (at < end) {
         uint32_t row[4]; /* its first unit, how many, that of what handles it, the stack then */
         for (int i = 0; i < 4; i++)
-            if (!program_number(&at, end, &row[i]))
+            if (!compat_read_number(&at, end, &row[i]))
                 return true;
         if ((unit < 0 || ((uint32_t)unit >= row[0] && (uint32_t)unit < row[0] + row[1])) &&
             ((Py_ssize_t)row[2] >= Py_SIZE(code) || bytes[2 * row[2]] == PUSH_EXC_INFO))

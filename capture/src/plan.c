@@ -6,8 +6,6 @@
  * else is needed by attribute and item, as the guards have just done; runs the graph; makes
  * containers anew. A container that two variables share is made once. */
 #include "capture.h"
-#include "tracer/torch/torch.h"
-
 #include <structmember.h>
 
 /* ---- what is to be made ---- */
@@ -151,15 +149,15 @@ PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *
 
 /* The first run: what it gives is there. CODE had variable I where the frame has it, or behind
  * those that it has more: dyntrace._assemble. */
-static PyObject *replayed(struct plan *plan, compat_frame *frame)
+static PyObject *replayed(struct plan *plan, PyThreadState *ts, compat_frame *frame)
 {
-    struct capture_going *going = tracer_thread ? tracer_thread->replay : NULL;
-    PyObject *values, *cells;
+    OWNED PyObject *values = shim->take_values(ts, (PyObject *)plan, frame);
+    PyObject *cells;
     Py_ssize_t more;
 
-    if (!going || going->plan != (PyObject *)plan || going->frame != frame)
+    if (!values)
         return NULL;
-    cells = PyTuple_GET_ITEM(going->values, 1);
+    cells = PyTuple_GET_ITEM(values, 1);
     more = compat_code(frame)->co_nlocalsplus - PyTuple_GET_SIZE(cells);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(cells); i++) {
         PyObject *cell = PyTuple_GET_ITEM(cells, i);
@@ -169,10 +167,7 @@ static PyObject *replayed(struct plan *plan, compat_frame *frame)
             compat_give_local(frame, at, Py_NewRef(cell));
         }
     }
-    values = Py_NewRef(PyTuple_GET_ITEM(going->values, 0));
-    Py_CLEAR(going->values);
-    tracer_thread->replay = NULL;
-    return values;
+    return Py_NewRef(PyTuple_GET_ITEM(values, 0));
 }
 
 /* TRACE, whose first COUNT frames dyntrace._plan has made but the first, which is the program's:
@@ -190,21 +185,34 @@ static void link_frames(PyObject *trace, long count, compat_frame *frame)
     }
 }
 
+/* The arguments of a plan's `raised`, borrowed. */
+struct raising {
+    PyThreadState *ts;
+    PyObject *raised, *traceback, *seen;
+};
+
+static PyObject *call_raised(void *data)
+{
+    const struct raising *given = data;
+    PyObject *trace;
+
+    compat_uncount(given->ts, OWN_CALLS);
+    trace = PyObject_CallFunctionObjArgs(given->raised, given->traceback, given->seen, NULL);
+    compat_uncount(given->ts, -OWN_CALLS);
+    PyErr_Clear();
+    return trace;
+}
+
 /* PLAN's function has raised, in the code that FRAME runs: see raised() in dyntrace._plan. */
 static PyObject *raised_in(struct plan *plan, PyThreadState *ts, compat_frame *frame)
 {
     struct tracer_exception raised = tracer_exception_aside();
-    struct torch_quiet quiet;
     OWNED PyObject *trace = NULL, *seen = (PyObject *)PyThreadState_GetFrame(ts);
+    struct raising raising = {ts, plan->raised, raised.traceback ? raised.traceback : Py_None,
+                              seen};
 
-    torch_quiet_begin(&quiet);
-    compat_uncount(ts, OWN_CALLS);
     if (seen)
-        trace = PyObject_CallFunctionObjArgs(
-            plan->raised, raised.traceback ? raised.traceback : Py_None, seen, NULL);
-    compat_uncount(ts, -OWN_CALLS);
-    PyErr_Clear();
-    torch_quiet_end(&quiet);
+        trace = shim->quietly(call_raised, &raising);
     if (trace == Py_True) {
         /* a signal's handler has raised that: it is to come where it is */
         if (!PyErr_GivenExceptionMatches(raised.type, PyExc_Exception))
@@ -256,16 +264,10 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
 {
     struct plan *plan = (struct plan *)object;
     PyThreadState *ts = PyThreadState_Get();
-    struct tracer *t = tracer_thread;
     compat_frame *frame = compat_current_frame(ts);
-    const struct front *front;
-    PyObject *result, *before;
+    PyObject *result = replayed(plan, ts, frame);
+    struct masked_callback masked;
 
-    if (t)
-        tracer_follow(t, ts, NULL);
-    result = replayed(plan, frame);
-    before = t ? t->callback : NULL;
-    front = t ? t->front : NULL; /* what the backend made may be torch's */
     if (result)
         return result;
     if (!frame)
@@ -273,21 +275,13 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
                             plan->name);
     if (!plan->run)
         return Py_NewRef(frame->f_globals);
-    if (before) /* What the backend made is not captured. */
-        t->callback = NULL;
+    masked = shim->mask(ts); /* the backend's own code is not captured */
     compat_uncount(ts, 1);
     result = run_in(plan, frame, args, given, names);
     if (!result)
         result = raised_in(plan, ts, frame);
     compat_uncount(ts, -1);
-    if (t)
-        tracer_follow(t, ts, NULL);
-    if (before && !t->callback) {
-        t->callback = before;
-        t->front = front;
-    } else {
-        Py_XDECREF(before);
-    }
+    shim->unmask(ts, masked);
     return result;
 }
 

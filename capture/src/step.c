@@ -4,7 +4,6 @@
  * Before each instruction, the shadows of the stack are kept: where it breaks after all, what the
  * graph has to give is what was there then. */
 #include "capture.h"
-#include "tracer/record.h"
 
 enum { MOST_JUMPS = 40000, MOST_NODES = 40000 };
 
@@ -694,12 +693,12 @@ static bool take_up(struct capture *c, struct watched *w, struct shadow *of)
     return w->depth > 0 && compat_local(w->frame, count - 1) == (sent ? sent->args[0] : Py_None);
 }
 
-PyObject *capture_evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throws)
+PyObject *capture_go_on(PyThreadState *ts, compat_frame *frame, int throws)
 {
     OWNED PyObject *code = Py_NewRef((PyObject *)compat_code(frame));
     int count;
     const int32_t unit = throws ? compat_resumes_at(frame, &count) - 1 : 0;
-    PyObject *result = record_evaluate(t, ts, frame, throws);
+    PyObject *result = shim->evaluate(ts, frame, throws);
 
     if (!result && throws) {
         struct tracer_exception raised = tracer_exception_aside();
@@ -709,9 +708,18 @@ PyObject *capture_evaluate(struct tracer *t, PyThreadState *ts, compat_frame *fr
     return result;
 }
 
-PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+bool capture_awaits(struct capture *c, compat_frame *frame)
 {
-    struct capture *c = t->capturing;
+    bool is = c->awaited_code == compat_code(frame) && !compat_has_started(frame);
+
+    for (Py_ssize_t i = 0; !is && i < c->generators->count && compat_is_resumed(frame); i++)
+        is = compat_frame_of(c->generators->items[i]->value) == frame;
+    c->innermost->unseen |= !is;
+    return is;
+}
+
+PyObject *capture_step(struct capture *c, PyThreadState *ts, compat_frame *frame)
+{
     struct shadow *generator = NULL;
     struct tracer_exception pending = {0};
     enum ended ended = ENDED_BEFORE;
@@ -734,7 +742,7 @@ PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *fram
     if (!known || watched_open(c, &w, frame)) {
         if (generator)
             generator->counted = c->inner_broke = true;
-        return record_evaluate(t, ts, frame, 0);
+        return shim->evaluate(ts, frame, 0);
     }
     c->inner_broke = false;
     if (!generator) {
@@ -775,7 +783,7 @@ PyObject *capture_inline(struct tracer *t, PyThreadState *ts, compat_frame *fram
     throws = hand_over(c, &w, ended, &pending);
     watched_close(c, &w);
     tracer_exception_back(&pending);
-    result = capture_evaluate(t, ts, frame, throws);
+    result = capture_go_on(ts, frame, throws);
     c->entered |= !generator;
     c->inner_broke = broke;
     c->ends = ends && !generator;

@@ -421,9 +421,6 @@ void shadows_back(struct capture *c, struct undo *mark)
 
 /* ---- sources ---- */
 
-/* of a path: each step has a guard, so that what they take grows with the cube */
-enum { MOST_STEPS = GUARD_DEEPEST / 4 };
-
 /* Can no code of the program's change what is read by STEP behind PARENT? */
 static bool is_settled(const struct shadow *parent, char step)
 {
@@ -444,7 +441,8 @@ struct shadow *source_read(struct capture *c, struct shadow *parent, char step, 
 {
     struct shadow *one, **last = &parent->child;
 
-    if (parent->steps == MOST_STEPS || (value && compat_is_lazy(value)) ||
+    /* Each step of a path has a guard: the cost of all grows with the cube. */
+    if (parent->steps == shim->deepest_path / 4 || (value && compat_is_lazy(value)) ||
         (c->foreign && !is_settled(parent, step)) || !is_apart(c, parent))
         return NULL;
     for (one = parent->child; one; last = &one->next, one = one->next)

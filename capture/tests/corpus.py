@@ -205,8 +205,9 @@ def eager(function):
 def every(function):
     """As eager; functions without operations on arrays are captured as well."""
     from dyntrace import capture
+    from dyntrace._capture_native import native as captures
     from dyntrace._native import native
-    return capture.Compiled(native._call_under, function, native.Capture((functools.partial(capture.finish, counting, None, False), counting, None, False, None)))
+    return capture.Compiled(native._call_under, function, captures.Capture((functools.partial(capture.finish, counting, None, False), counting, None, False, None)))
 
 
 def identity(function):

@@ -6,6 +6,7 @@ import pytest
 
 COMMON = '''
 import sys, warnings
+from dyntrace._capture_native import native as captures
 from dyntrace._native import native
 from dyntrace.capture import Compiled
 from dyntrace.graph import Node
@@ -29,7 +30,7 @@ class Array:
     def first(self): return self.items[0]
     def __repr__(self): return repr(self.items)
 
-native._register_array(Array)
+captures._register_array(Array)
 logged = []
 log = logged.append
 runs, breaks = [], []
@@ -53,7 +54,7 @@ def finish(record):
     return run, guards_of(record)
 
 def compile(function):
-    return Compiled(native._call_under, function, native.Capture((finish, "eager", None, False, False)))
+    return Compiled(native._call_under, function, captures.Capture((finish, "eager", None, False, False)))
 
 def entries(function):
     return [entry.hits for entry in native._debug_get_cache_entry_list(function.__code__)]
@@ -177,11 +178,11 @@ def f(a):
     return a + 1
 
 try:
-    Compiled(native._call_under, f, native.Capture((bad, "eager", None, False, False)))(Array(1))
+    Compiled(native._call_under, f, captures.Capture((bad, "eager", None, False, False)))(Array(1))
 except ValueError as error:
     print(error)
-print(Compiled(native._call_under, f, native.Capture((bad, "eager", None, False, True)))(Array(1)))
-print(Compiled(native._call_under, f, native.Capture((lambda record: None, "eager", None, False, False)))(Array(1)))
+print(Compiled(native._call_under, f, captures.Capture((bad, "eager", None, False, True)))(Array(1)))
+print(Compiled(native._call_under, f, captures.Capture((lambda record: None, "eager", None, False, False)))(Array(1)))
 ''', ["no", "(2,)", "(2,)"]),
     "a backend that gives the graph another function": ('''
 import dyntrace
@@ -307,7 +308,7 @@ def reached(callback, room):
 
 for room in 12, 30, 60:
     plain = reached(None, room)
-    print(reached(native.Capture((finish, "eager", None, False, False)), room) - plain, end=" ")
+    print(reached(captures.Capture((finish, "eager", None, False, False)), room) - plain, end=" ")
     native.reset()
 ''', ["0 0 0 "]),
     "code without lines": ('''

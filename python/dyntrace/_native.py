@@ -34,22 +34,27 @@ def remedy() -> str:
     return words % sys.executable
 
 
-def _load():
-    if "_dyntrace" in sys.modules:
-        return sys.modules["_dyntrace"]
+def load(extension, lacks):
+    """The EXTENSION, which is not in sys.modules yet. ImportError begins with LACKS if its file is
+    not there."""
     import importlib.machinery
     import importlib.util
 
-    name = "_dyntrace" + importlib.machinery.EXTENSION_SUFFIXES[0]
+    name = extension + importlib.machinery.EXTENSION_SUFFIXES[0]
     path = os.path.join(_library if _built else _package, name)
     if not os.path.exists(path):
-        raise ImportError("dyntrace has no extension for this Python (%s): %s" % (path, remedy()))
-    loader = importlib.machinery.ExtensionFileLoader("_dyntrace", path)
-    spec = importlib.util.spec_from_file_location("_dyntrace", path, loader=loader)
+        raise ImportError("%s (%s): %s" % (lacks, path, remedy()))
+    loader = importlib.machinery.ExtensionFileLoader(extension, path)
+    spec = importlib.util.spec_from_file_location(extension, path, loader=loader)
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
-    sys.modules["_dyntrace"] = module
     return module
+
+
+def _load():
+    if "_dyntrace" not in sys.modules:
+        sys.modules["_dyntrace"] = load("_dyntrace", "dyntrace has no extension for this Python")
+    return sys.modules["_dyntrace"]
 
 
 if not TYPE_CHECKING:

@@ -314,7 +314,7 @@ static int record(const struct program *t, int argc, char **argv)
     struct session session = SESSION_CLOSED;
     struct collector_result said = {0};
     struct launch l = {.link = -1};
-    struct asked asked = program_ask(t);
+    struct asked asked = program_ask(t, given.session.capture);
     char *command = again_words(given.session.no_argv ? 0 : (size_t)argc, argv);
     int status = 2, ended;
     bool made = false, untraced = false;
@@ -324,7 +324,7 @@ static int record(const struct program *t, int argc, char **argv)
         goto done;
     made = true;
     again_fill(&session.again, t, &given.session);
-    if (!program_fits(t, &asked, given.session.frames == SESSION_NONE)) {
+    if (!program_fits(t, &asked, given.session.capture, given.session.frames == SESSION_NONE)) {
         untraced = given.session.frames == SESSION_NONE;
         goto done;
     }
@@ -358,8 +358,8 @@ static int record(const struct program *t, int argc, char **argv)
         session.directory[0] = 0;
 done:
     live_close();
-    program_fits(t, &asked, true); /* it is waited for in any case */
-    if (made) {                    /* nothing ran: leave nothing behind */
+    program_fits(t, &asked, false, true); /* it is waited for in any case */
+    if (made) {                           /* nothing ran: leave nothing behind */
         unlink(session.trace);
         unlink(session.frames);
         if (*session.destination) { /* and so its directory */

@@ -5,7 +5,7 @@
  * take the hook away and put it back, for programs that measure themselves.
  *
  * The shim's objects belong to the home (tracer/place.c); elsewhere its functions raise. */
-#include "capture/src/capture.h"
+#include "tracer/evaluator/cache.h"
 #include "tracer/hooks.h"
 #include "tracer/resume/resume.h"
 #include "tracer/torch/torch.h"
@@ -41,29 +41,39 @@ void tracer_join_interpreter(void)
 
 /* ---- the module ---- */
 
-/* `dyntrace run --capture`: from here on the user's functions are captured. */
-static void capture_all(PyObject *module)
+/* The extension of SPEC, a new reference; NULL with an exception. It is loaded by functions in C:
+ * calls of importlib's own would be recorded as the program's. */
+static PyObject *extension_load(PyObject *spec)
 {
-    OWNED PyObject *finish = PyObject_GetAttrString(module, "_finish_late"), *capture = NULL;
+    OWNED PyObject *imp = PyImport_ImportModule("_imp");
+    OWNED PyObject *extension = NULL;
+    OWNED PyObject *executed = NULL;
 
-    if (finish)
-        capture = PyObject_CallMethod(module, "Capture", "((OsOOO))", finish, "eager", Py_None,
-                                      Py_False, Py_True);
-    if (!capture || tracer_callback_for_all(capture)) {
-        PyErr_Clear();
-        tracer_loss("capture: could not be begun");
-    }
+    if (imp)
+        extension = tracer_call(imp, "create_dynamic", spec, NULL, NULL);
+    if (extension)
+        executed = tracer_call(imp, "exec_dynamic", extension, NULL, NULL);
+    if (!executed)
+        return NULL;
+    return Py_NewRef(extension);
 }
 
-/* What a capture comes to (python/dyntrace/capture.py, finish), in Python that is loaded when there
- * is one. */
-static PyObject *finish_late(PyObject *module, PyObject *record)
+/* `dyntrace run --capture`: from here on the user's functions are captured. SPEC is that of the
+ * extension `_dyntrace_capture`. -1 with an exception. */
+static int capture_begin(PyObject *module, PyObject *spec)
 {
-    OWNED PyObject *capture = PyImport_ImportModule("dyntrace.capture");
+    OWNED PyObject *capture = extension_load(spec);
+    OWNED PyObject *shim = tracer_attribute(module, "_shim");
+    OWNED PyObject *attached = NULL;
+    OWNED PyObject *begun = NULL;
 
-    return capture
-               ? PyObject_CallMethod(capture, "finish", "sOOO", "eager", Py_None, Py_False, record)
-               : NULL;
+    if (capture && shim)
+        attached = tracer_call(capture, "_attach", shim, NULL, NULL);
+    if (attached)
+        begun = tracer_call(capture, "_begin_for_all", NULL, NULL, NULL);
+    if (!begun)
+        return -1;
+    return PyDict_SetItemString(PyImport_GetModuleDict(), "_dyntrace_capture", capture);
 }
 
 /* The recording of this process ends. What is left of us afterwards, and can be reached, does
@@ -115,15 +125,21 @@ static const char *join(const char *session, const char *library, const char *in
 static PyObject *start(PyObject *module, PyObject *args)
 {
     PyObject *session = NULL, *library = NULL, *inject = NULL;
+    PyObject *capture = Py_None;
     const char *why;
+    bool captures;
 
-    if (!PyArg_ParseTuple(args, "O&O&|O&:_start", PyUnicode_FSConverter, &session,
-                          PyUnicode_FSConverter, &library, PyUnicode_FSConverter, &inject))
+    if (!PyArg_ParseTuple(args, "O&O&|O&O:_start", PyUnicode_FSConverter, &session,
+                          PyUnicode_FSConverter, &library, PyUnicode_FSConverter, &inject,
+                          &capture))
         return NULL;
     why = join(PyBytes_AS_STRING(session), PyBytes_AS_STRING(library),
                inject ? PyBytes_AS_STRING(inject) : NULL);
-    if (!why && inject && P.session->capture && tracer_place() == PLACE_HOME)
-        capture_all(module);
+    captures = !why && inject && P.session->capture && tracer_place() == PLACE_HOME;
+    if (captures && capture_begin(module, capture)) {
+        PyErr_Clear();
+        tracer_loss("capture: its extension could not be loaded");
+    }
     Py_DECREF(session);
     Py_DECREF(library);
     Py_XDECREF(inject);
@@ -252,19 +268,17 @@ static PyMethodDef methods[] = {
      "find_spec($module, /, fullname, path=None, target=None)\n--\n\n"
      "As a finder of sys.meta_path has it: `_package`, if that is the name."},
     {"_start", start, METH_VARARGS,
-     "_start($module, session, standard_library, inject=None, /)\n--\n\n"
+     "_start($module, session, standard_library, inject=None, capture=None, /)\n--\n\n"
      "Join the recording session in directory SESSION and install the frame hook. STANDARD_LIBRARY "
      "is the directory\n"
      "whose files `--frames user` leaves out. With INJECT, sitecustomize.py's, programs that this "
      "one starts join too.\n"
+     "CAPTURE is the spec of `_dyntrace_capture`, which is loaded if the session captures.\n"
      "None: done. Else why nothing is recorded in this process: 'gone' (no such session of this "
      "user's), 'over',\n"
      "'another' (another version's), 'denied' (probably another user's), 'room' (the session "
      "knows), 'memory',\n"
      "'elsewhere' (the main one may join)."},
-    {"_finish_late", finish_late, METH_O,
-     "_finish_late($module, record, /)\n--\n\ndyntrace.capture.finish(), of `dyntrace run "
-     "--capture`."},
     {"_stop", stop, METH_NOARGS,
      "_stop($module, /)\n--\n\nLeave the session. Another may be joined later."},
     {"_active", active, METH_NOARGS,
@@ -297,17 +311,13 @@ static struct PyModuleDef definition;
 /* The shim is for the home: elsewhere each of its names says so. */
 static PyObject *not_here(PyObject *module, PyObject *name)
 {
-    static const char *const types[] = {"CacheEntry", "DynamoFrameType", "GuardTree", "Capture",
-                                        "Node"};
+    static const char *const types[] = {"CacheEntry", "DynamoFrameType", "GuardTree", "_shim"};
     bool shim = false;
 
     for (const PyMethodDef *method = shim_methods; method->ml_name && PyUnicode_Check(name);
          method++)
         shim |= !PyUnicode_CompareWithASCIIString(name, method->ml_name);
     for (const PyMethodDef *method = resume_methods; method->ml_name && PyUnicode_Check(name);
-         method++)
-        shim |= !PyUnicode_CompareWithASCIIString(name, method->ml_name);
-    for (const PyMethodDef *method = capture_methods; method->ml_name && PyUnicode_Check(name);
          method++)
         shim |= !PyUnicode_CompareWithASCIIString(name, method->ml_name);
     for (size_t i = 0; i < sizeof types / sizeof *types && PyUnicode_Check(name); i++)
@@ -355,7 +365,7 @@ static int fill(PyObject *module)
     if (place != PLACE_HOME)
         return PyModule_AddFunctions(module, elsewhere);
     return shim_types_ready(module) || torch_types_ready(module) || resume_types_ready(module) ||
-                   capture_types_ready(module)
+                   services_ready(module)
                ? -1
                : 0;
 }

@@ -27,13 +27,11 @@
 #ifndef DYNTRACE_TRACER_H
 #define DYNTRACE_TRACER_H
 
-#include "tracer/compat/cpython.h"
+#include "tracer/references.h"
 
 #include "clock.h"
 #include "ring.h"
 
-#define likely(x) __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
 /* Side by side in memory with the others that every call runs through: the processor has few lines
  * for instructions. */
 #define HOT __attribute__((hot))
@@ -43,36 +41,6 @@
 #else
     #define UNGUARDED
 #endif
-
-/* A local variable that owns a reference, or NULL: it is given up where its scope ends. */
-#define OWNED __attribute__((cleanup(tracer_let_go)))
-static inline void tracer_let_go(PyObject **object)
-{
-    Py_XDECREF(*object);
-}
-/* The pending exception, put aside until the end of its scope: then it takes the place of any that
- * came up since. */
-#define KEPT __attribute__((cleanup(tracer_exception_back)))
-struct tracer_exception {
-    PyObject *type, *value, *traceback;
-};
-static inline struct tracer_exception tracer_exception_aside(void)
-{
-    struct tracer_exception pending;
-
-    PyErr_Fetch(&pending.type, &pending.value, &pending.traceback);
-    return pending;
-}
-static inline void tracer_exception_back(struct tracer_exception *pending)
-{
-    PyErr_Restore(pending->type, pending->value, pending->traceback);
-}
-static inline void tracer_exception_drop(struct tracer_exception *pending)
-{
-    Py_CLEAR(pending->type);
-    Py_CLEAR(pending->value);
-    Py_CLEAR(pending->traceback);
-}
 
 /* A recorded frame that is running; lives on the C stack of its evaluator call. */
 struct open_frame {
@@ -99,9 +67,9 @@ struct open_frame {
     /* what it was made of, or itself; see tracer/evaluator/decide.c */                            \
     PyCodeObject *replacement_for;                                                                 \
     compat_frame *replaced;    /* the frame whose arguments it takes over, or NULL */              \
-    struct capture *capturing; /* the call that is watched: capture/src/capture.h; or NULL */      \
+    struct capture *capturing; /* the call that is watched: evaluator/watcher.h; or NULL */        \
     /* what its code gives when it runs for the first time; or NULL */                             \
-    struct capture_going *replay;
+    struct watched_rest *replay;
 struct stack_state {
     STACK_STATE
 };

@@ -2,7 +2,7 @@
 import functools
 
 from dyntrace import capture, resume
-from dyntrace._native import native
+from dyntrace._capture_native import native
 
 
 def unnamed(made, code, *args, **changes):

@@ -200,7 +200,7 @@ bool interpreter_answer(struct asked *asked, char *text, size_t room)
 /* Does the name of PATH say which CPython it is, and is there an extension for that? One that is
  * another after all finds none, and says so when it runs. To ask takes as long as to start a
  * Python. */
-static bool is_known(const char *path)
+static bool is_known(const char *path, const char *extension)
 {
     char real[PATH_MAX], pattern[PATH_MAX + 80];
     const char *name = realpath(path, real) ? strrchr(real, '/') : NULL;
@@ -210,20 +210,25 @@ static bool is_known(const char *path)
 
     if (!name || sscanf(name, "/python3.%d%n", &minor, &length) < 1 || name[length])
         return false;
-    snprintf(pattern, sizeof pattern, "%s/_dyntrace.cpython-3%d-*.so", library_directory(NULL),
+    snprintf(pattern, sizeof pattern, "%s/%s.cpython-3%d-*.so", library_directory(NULL), extension,
              minor);
     known = glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
     globfree(&found);
     return known;
 }
 
-struct asked program_ask(const struct program *t)
+struct asked program_ask(const struct program *t, bool capture)
 {
     /* Python 2 knows no -I */
     const char *const argv[] = {t->path, "-E", "-S", "-c", ask_which_py, NULL};
+    bool known;
 
-    return t->python && !is_known(t->path) ? interpreter_ask(argv, false)
-                                           : (struct asked){.fd = -1};
+    if (!t->python)
+        return (struct asked){.fd = -1};
+    known = is_known(t->path, "_dyntrace");
+    if (capture)
+        known = known && is_known(t->path, "_dyntrace_capture");
+    return known ? (struct asked){.fd = -1} : interpreter_ask(argv, false);
 }
 
 static bool is_debian(void)
@@ -252,7 +257,7 @@ const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80])
     return remedy;
 }
 
-bool program_fits(const struct program *t, struct asked *asked, bool quiet)
+bool program_fits(const struct program *t, struct asked *asked, bool capture, bool quiet)
 {
     char text[256], name[64], suffix[128], path[PATH_MAX + 400], remedy[PATH_MAX + 80];
     int major, minor;
@@ -267,11 +272,21 @@ bool program_fits(const struct program *t, struct asked *asked, bool quiet)
                   ", or run untraced with --frames none",
                   t->path, strcmp(name, "cpython") ? name : "CPython", major, minor);
     snprintf(path, sizeof path, "%s/_dyntrace%s", library_directory(suffix), suffix);
-    if (!fits || access(path, R_OK) == 0)
-        return fits;
+    if (!fits)
+        return false;
+    if (access(path, R_OK)) {
+        if (!quiet)
+            say_error("%s: no extension for this CPython %d.%d is built (%s): %s", t->path, major,
+                      minor, path, extension_remedy(t->path, remedy));
+        return false;
+    }
+    snprintf(path, sizeof path, "%s/_dyntrace_capture%s", library_directory(suffix), suffix);
+    if (!capture || access(path, R_OK) == 0)
+        return true;
     if (!quiet)
-        say_error("%s: no extension for this CPython %d.%d is built (%s): %s", t->path, major,
-                  minor, path, extension_remedy(t->path, remedy));
+        say_error("run: --capture needs capture, which is not in this installation (%s): %s, or "
+                  "run without --capture",
+                  path, extension_remedy(t->path, remedy));
     return false;
 }
 

@@ -49,10 +49,10 @@ int program_find(struct program *t, const char *python, int argc, char **argv);
 
 /* Ask T's interpreter which it is; nothing is asked of a program, or where the interpreter's name
  * says it. */
-struct asked program_ask(const struct program *t);
+struct asked program_ask(const struct program *t, bool capture);
 
 /* False: the interpreter is not supported, or has no extension, which is said unless QUIET. */
-bool program_fits(const struct program *t, struct asked *asked, bool quiet);
+bool program_fits(const struct program *t, struct asked *asked, bool capture, bool quiet);
 
 /* What to do where there is no extension for PYTHON. Returns REMEDY. */
 const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80]);

@@ -70,4 +70,21 @@ static inline Py_ssize_t compat_take_index(compat_frame *frame, int i)
  * with 0. */
 extern const unsigned char compat_call[];
 
+/* A number of an exception table, at *AT, which then points behind it. False: it does not end
+ * before END. */
+static inline bool compat_read_number(const unsigned char **at, const unsigned char *end,
+                                      uint32_t *number)
+{
+    unsigned char byte;
+
+    *number = 0;
+    do {
+        if (*at == end || *number >> 25)
+            return false;
+        byte = *(*at)++;
+        *number = *number << 6 | (byte & 63);
+    } while (byte & 64);
+    return true;
+}
+
 #endif

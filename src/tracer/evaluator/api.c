@@ -4,7 +4,7 @@
  *
  * Names, argument order and meaning follow torch._C._dynamo.eval_frame, so that
  * code written for it runs after changing its imports. */
-#include "capture/src/capture.h"
+#include "tracer/evaluator/cache.h"
 #include "tracer/hooks.h"
 
 #include <structmember.h>
@@ -156,7 +156,7 @@ PyObject *shim_set_on_stack(PyObject *callback, const struct front *front)
     if (!t)
         return PyErr_NoMemory();
     tracer_follow(t, PyThreadState_Get(), NULL);
-    if (callback != Py_None && callback != Py_False && !capture_is(callback) &&
+    if (callback != Py_None && callback != Py_False && !callback_watches(callback) &&
         !PyCallable_Check(callback))
         return PyErr_Format(PyExc_TypeError,
                             "expected a callable, None (off) or False (run only), got %s",
@@ -168,7 +168,7 @@ PyObject *shim_set_on_stack(PyObject *callback, const struct front *front)
      * was. */
     aside = t->aside;
     t->aside = NULL;
-    if (capture_is(callback))
+    if (callback_watches(callback))
         front = &front_own;
     else if (callback == aside)
         front = t->aside_front;
@@ -219,6 +219,29 @@ static void thread_begins(void)
         PyErr_Clear();
         tracer_loss("capture: not on one thread, which had no memory left");
     }
+}
+
+/* Call the first argument with those behind the second, under that as callback. */
+static PyObject *call_under(PyObject *module, PyObject *const *args, Py_ssize_t count,
+                            PyObject *names)
+{
+    /* first: it looks which greenlet runs */
+    OWNED PyObject *before = shim_get_eval_frame_callback(NULL, NULL), *old = NULL;
+    const struct front *const front = tracer_thread ? tracer_thread->front : &front_own;
+    PyObject *result;
+
+    if (count < 2 || !PyCallable_Check(args[0]) ||
+        (args[1] != Py_None && !callback_watches(args[1])))
+        return PyErr_Format(PyExc_TypeError, "expected a callable and a Capture or None");
+    if (args[1] != before && !(old = shim_set_on_stack(args[1], &front_own)))
+        return NULL;
+    result = PyObject_Vectorcall(args[0], args + 2, (size_t)count - 2, names);
+    if (old) {
+        KEPT struct tracer_exception pending = tracer_exception_aside();
+        OWNED PyObject *now = shim_set_on_stack(before, front);
+        PyErr_Clear();
+    }
+    return result;
 }
 
 static PyObject *set_eval_frame(PyObject *module, PyObject *callback)
@@ -365,6 +388,9 @@ PyMethodDef shim_methods[] = {
     {"get_eval_frame_callback", shim_get_eval_frame_callback, METH_NOARGS,
      "get_eval_frame_callback($module, /)\n--\n\n"
      "Return this thread's callback: None, False or a callable."},
+    {"_call_under", (PyCFunction)(void (*)(void))call_under, METH_FASTCALL | METH_KEYWORDS,
+     "_call_under($module, fn, callback, /, *args, **keywords)\n--\n\nCall FN under a watcher's "
+     "callback; with None, under none."},
     {"reset_code", shim_reset_code, METH_O,
      "reset_code($module, code, /)\n--\n\n"
      "Forget the cache entries and marks of a code object."},

@@ -71,6 +71,7 @@
 #ifndef DYNTRACE_TRACER_CACHE_H
 #define DYNTRACE_TRACER_CACHE_H
 
+#include "tracer/evaluator/watcher.h"
 #include "tracer/guards/guard.h"
 #include "vocabulary.h"
 
@@ -371,6 +372,15 @@ void decision_entry_born(PyObject *birth, struct cache_entry *entry,
 void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t clock);
 void decision_entry_ordinals(struct cache_entry *entry, PyObject *ordinals);
 void decision_entry_died(struct cache_entry *entry, const char *cause);
+
+/* tracer/services.c */
+extern struct watcher shim_watcher; /* all zero: none has attached */
+static inline bool callback_watches(PyObject *callback)
+{
+    return Py_IS_TYPE(callback, shim_watcher.type);
+}
+/* The module gets `_shim`. -1 with an exception. */
+int services_ready(PyObject *module);
 
 /* tracer/evaluator/decide.c */
 extern struct shim_settings {

@@ -20,7 +20,7 @@
  * stays None, and the exception is the call's result. Frames that are thrown into or have started
  * are evaluated as they are, and so are those of trace functions, audit hooks and the like, unless
  * torch of this version decides them (shim_decides). */
-#include "capture/src/capture.h"
+#include "tracer/evaluator/cache.h"
 #include "tracer/hooks.h"
 #include "tracer/record.h"
 
@@ -31,8 +31,8 @@ PyObject *shim_backend_of(PyObject *callback)
     static PyObject *names[2];
     PyObject *at;
 
-    if (capture_is(callback))
-        return Py_NewRef(PyTuple_GET_ITEM(callback, CAPTURE_BACKEND));
+    if (callback_watches(callback))
+        return Py_NewRef(PyTuple_GET_ITEM(callback, shim_watcher.backend));
     at = Py_NewRef(callback);
     if (!names[0]) {
         names[0] = PyUnicode_InternFromString("_torchdynamo_orig_backend");
@@ -293,6 +293,28 @@ static int ask(PyThreadState *ts, PyObject *callback, struct code_state *state, 
     decision_asked(d, result);
     shim_frame_close(view);
     return result ? answer_read(result, answer) : -1;
+}
+
+/* Ask CALLBACK's watcher to watch the call. -1: it raised. */
+static int watch(PyThreadState *ts, PyObject *callback, struct code_state *state,
+                 struct decision *d, struct answer *answer, struct watched_rest *rest)
+{
+    compat_frame *frame = d->frame;
+    OWNED PyObject *frame_state = Py_NewRef(state->frame_state);
+    struct watched_answer given = {0};
+    int status = 0;
+
+    if (!shim_watcher.refuses(ts, callback, frame, &given)) {
+        decision_ask(d, state);
+        Py_CLEAR(d->locals); /* what the frame drops must die when it does */
+        status = shim_watcher.watch(ts, callback, frame, frame_state, &given, rest);
+        decision_asked(d, status ? NULL : Py_None);
+    }
+    *answer = (struct answer){
+        .guarded = given.guarded, .reason = given.reason, .for_code = given.for_code};
+    if (!given.guarded && given.for_code)
+        answer->actions.own = ACTION_SKIP;
+    return status;
 }
 
 /* ---- other code in place of a frame ----
@@ -586,27 +608,27 @@ static enum outcome refused(const struct code_state *state, const struct code_ac
     return front->limits && is_at_limit(state, front) ? OUTCOME_LIMIT : OUTCOME_COMPILED;
 }
 
-/* FRAME has been watched: it goes on where GOING says, or, with an entry that was made of it, from
+/* FRAME has been watched: it goes on where REST says, or, with an entry that was made of it, from
  * its start. */
 static PyObject *go_on(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback,
                        PyObject *under, struct cache_entry *entry, PyObject *code,
-                       struct capture_going *going)
+                       struct watched_rest *rest)
 {
-    struct capture_going *const around = t->replay;
+    struct watched_rest *const around = t->replay;
     const struct front *const front = t->front;
     PyObject *result;
 
-    if (!going->on && code) {
-        t->replay = going;
+    if (!rest->on && code) {
+        t->replay = rest;
         result = run(t, ts, frame, callback, under, entry, code);
     } else {
         if (entry) /* what it did is what the entry does */
             entry->hits++;
         if (t->callback != under)
             set_callback(t, under, front);
-        tracer_exception_back(&going->pending);
-        going->pending = (struct tracer_exception){0};
-        result = capture_evaluate(t, ts, frame, going->throws);
+        tracer_exception_back(&rest->pending);
+        rest->pending = (struct tracer_exception){0};
+        result = shim_watcher.go_on(ts, frame, rest->throws);
         tracer_follow(t, ts, NULL);
         if (under != callback && t->callback == under)
             set_callback(t, callback, front);
@@ -629,7 +651,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     const bool masked = t->masked;
     struct code_actions actions;
     struct answer answer = {0};
-    struct capture_going going = {0};
+    struct watched_rest rest = {0};
     enum outcome outcome = OUTCOME_PLAIN;
     struct decision decision;
 
@@ -694,8 +716,8 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         decision_actions(state, region, NULL); /* those that a guard has just set */
         goto run;
     }
-    if (capture_is(callback) ? capture_ask(t, ts, callback, state, &decision, &answer, &going)
-                             : ask(ts, callback, state, &decision, &answer)) {
+    if (callback_watches(callback) ? watch(ts, callback, state, &decision, &answer, &rest)
+                                   : ask(ts, callback, state, &decision, &answer)) {
         outcome = OUTCOME_CALLBACK_ERROR;
         decision_answer(&decision, state, NULL, outcome);
         goto err;
@@ -723,8 +745,8 @@ run:
     decision_end(&decision);   /* with its locals: what the frame drops must die when it does */
     if (entry && entry->valid) /* nothing has just invalidated it */
         compiled = Py_NewRef(entry->parts->code);
-    if (unlikely(going.on || going.plan))
-        result = go_on(t, ts, frame, callback, under, entry, compiled, &going);
+    if (unlikely(rest.on || rest.plan))
+        result = go_on(t, ts, frame, callback, under, entry, compiled, &rest);
     else
         result = compiled && front->run ? front->run(t, ts, frame, callback, under, entry, compiled)
                                         : run(t, ts, frame, callback, under, entry, compiled);
@@ -744,7 +766,9 @@ done:
     Py_XDECREF(entry);
     Py_XDECREF(answer.guarded);
     Py_XDECREF(answer.reason);
-    capture_going_end(&going);
+    Py_XDECREF(rest.values);
+    Py_XDECREF(rest.plan);
+    tracer_exception_drop(&rest.pending);
     if (state)
         code_state_release(state);
     return result;
@@ -825,8 +849,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         replace_begin(t, frame);
         return record_evaluate(t, ts, frame, throwflag);
     }
-    if (unlikely(t->capturing != NULL) && !throwflag && capture_awaits(t->capturing, frame))
-        return capture_inline(t, ts, frame);
+    if (unlikely(t->capturing != NULL) && !throwflag && shim_watcher.awaits(t->capturing, frame))
+        return shim_watcher.step(t->capturing, ts, frame);
     if (!t->callback && tracer_process.every_frame)
         return record_unasked(t, ts, frame, throwflag);
     resumed = compat_is_resumed(frame);

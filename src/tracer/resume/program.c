@@ -59,20 +59,6 @@ static bool read_step(struct program *p, const unsigned char *bytes, int32_t *un
     return true;
 }
 
-bool program_number(const unsigned char **at, const unsigned char *end, uint32_t *number)
-{
-    unsigned char byte;
-
-    *number = 0;
-    do {
-        if (*at == end || *number >> 25)
-            return false;
-        byte = *(*at)++;
-        *number = *number << 6 | (byte & 63);
-    } while (byte & 64);
-    return true;
-}
-
 /* The step at UNIT; the end of the code has one, too. */
 static int32_t step_of(const struct program *p, int64_t unit)
 {
@@ -87,8 +73,8 @@ static bool read_spans(struct program *p)
     int32_t done = 0, spans = 0;
 
     while (at < end) {
-        if (!program_number(&at, end, &first) || !program_number(&at, end, &length) ||
-            !program_number(&at, end, &to) || !program_number(&at, end, &depth))
+        if (!compat_read_number(&at, end, &first) || !compat_read_number(&at, end, &length) ||
+            !compat_read_number(&at, end, &to) || !compat_read_number(&at, end, &depth))
             return false;
         const int32_t begin = step_of(p, first), behind = step_of(p, (int64_t)first + length),
                       handler = step_of(p, to);

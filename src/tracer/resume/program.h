@@ -51,9 +51,6 @@ int program_read(struct program *p, PyCodeObject *code);
  * there is not reached; or 0. */
 int program_open(struct program *p, PyCodeObject *code, int32_t first);
 int program_is_none(void); /* -1 with the ValueError of bytecode that makes no sense */
-/* One of the exception table's numbers, at *AT, which goes behind it. False: there is none before
- * END. */
-bool program_number(const unsigned char **at, const unsigned char *end, uint32_t *number);
 static inline unsigned char *program_slots(const struct program *p, int32_t step)
 {
     return p->slots + (size_t)step * (size_t)p->width;

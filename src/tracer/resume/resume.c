@@ -113,6 +113,24 @@ static PyObject *make_enter(PyObject *module, PyObject *link)
     return PyCFunction_New(&enter_method, link);
 }
 
+static PyObject *read_steps(PyObject *module, PyObject *code)
+{
+    OWNED PyObject *list = PyList_New(0);
+    struct program p = {0};
+    bool good =
+        list && (PyCode_Check(code) ? !program_read(&p, (PyCodeObject *)code) : !program_is_none());
+
+    for (int32_t i = 0; good && i < p.count; i++) {
+        const struct step *step = &p.steps[i];
+        OWNED PyObject *one = Py_BuildValue("(iiiii)", step->op, step->to,
+                                            step->span < 0 ? -1 : p.spans[step->span].to,
+                                            step->from, compat_ops[step->op].ends);
+        good = one && !PyList_Append(list, one);
+    }
+    program_close(&p);
+    return good ? Py_NewRef(list) : NULL;
+}
+
 PyMethodDef resume_methods[] = {
     {"_link", known_link, METH_O,
      "_link($module, code, /)\n--\n\nA tuple or None: what _enter() was given, of a resume "
@@ -127,6 +145,9 @@ PyMethodDef resume_methods[] = {
      "FIRST. The second half of an instruction has no end.\n"
      "WHY it belongs to others. What SLOTS may have, variables, then the stack; None: it is never "
      "reached."},
+    {"_read", read_steps, METH_O,
+     "_read($module, code, /)\n--\n\n[(opcode, to, handler, unit, ends)]: the steps of CODE, those "
+     "to which it may jump, and where its exceptions are handled, or -1."},
     {"_make", make, METH_VARARGS,
      "_make($module, code, parts, moved, changes, /)\n--\n\nCode of PARTS: a step of CODE by its "
      "number; ~ that "

@@ -1,0 +1,37 @@
+"""Finds capture's C extension, `_dyntrace_capture`, and attaches it to the shim's.
+
+    from ._capture_native import native
+
+Runs in: the traced process. `dyntrace run --capture` has loaded it already; else it is loaded when
+dyntrace.capture is imported, that is for dyntrace.compile and its kin. It lies beside `_dyntrace`.
+Everything else works without it.
+"""
+from __future__ import annotations
+
+import sys
+
+from . import _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import _dyntrace_capture
+
+    native = _dyntrace_capture
+
+
+def _load():
+    shim = _native.native._shim  # raises where there is no shim: in a sub-interpreter
+    module = sys.modules.get("_dyntrace_capture")
+    if not module:
+        module = _native.load(
+            "_dyntrace_capture",
+            "dyntrace.compile needs capture, which is not in this installation",
+        )
+        sys.modules["_dyntrace_capture"] = module
+    if not hasattr(module, "Capture"):
+        module._attach(shim)
+    return module
+
+
+if not TYPE_CHECKING:
+    native = _load()

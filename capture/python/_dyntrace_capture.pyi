@@ -1,0 +1,6 @@
+"""What type checkers know of the extension `_dyntrace_capture`, built from capture/src/."""
+
+from typing import Any
+
+def graph_break() -> None: ...
+def __getattr__(name: str) -> Any: ...

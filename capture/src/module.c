@@ -1,0 +1,158 @@
+/* capture/src/module.c -- the extension module `_dyntrace_capture`.
+ *
+ * It is loaded for dyntrace.compile (dyntrace._capture_native) and by `run --capture`
+ * (src/tracer/module.c). Until _attach() has been given the shim's capsule there is nothing else in
+ * it: capture needs the shim, which exists in the main interpreter only. */
+#include "capture.h"
+
+const struct shim_services *shim;
+PyTypeObject *capture_type;
+PyObject *capture_modules;
+
+/* ---- a callback ---- */
+
+static PyTypeObject *callback_type_new(void)
+{
+    static PyStructSequence_Field fields[] = {
+        [CAPTURE_FINISH] = {"finish", "Called with the record of each capture."},
+        [CAPTURE_BACKEND] = {"backend", "Part of an entry's match."},
+        [CAPTURE_DYNAMIC] = {"dynamic", "True, False, or None: when a size has changed."},
+        [CAPTURE_FULLGRAPH] = {"fullgraph", "No break is allowed."},
+        [CAPTURE_EVERY] =
+            {"every", "True: the program has not asked for it: its own functions only. None: all "
+                      "functions, those without arrays as well: capture/tests/watched.py."},
+        {NULL, NULL}};
+    static PyStructSequence_Desc is = {
+        "dyntrace.Capture", "A callback under which calls are captured.", fields, CAPTURE_PARTS};
+
+    return PyStructSequence_NewType(&is);
+}
+
+/* ---- functions ---- */
+
+static PyObject *graph_break(PyObject *module, PyObject *ignored)
+{
+    Py_RETURN_NONE;
+}
+
+static PyObject *register_array(PyObject *module, PyObject *type)
+{
+    return value_register(type) ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *modules(PyObject *module, PyObject *ignored)
+{
+    /* it may be gone */
+    return compat_is_finalizing() ? PyDict_New() : Py_NewRef(PyImport_GetModuleDict());
+}
+
+/* dyntrace.capture.finish() of `run --capture`. That module is imported when the first capture
+ * ends. */
+static PyObject *finish_late(PyObject *module, PyObject *record)
+{
+    OWNED PyObject *capture = PyImport_ImportModule("dyntrace.capture");
+
+    if (!capture)
+        return NULL;
+    return PyObject_CallMethod(capture, "finish", "sOOO", "eager", Py_None, Py_False, record);
+}
+
+static PyObject *begin_for_all(PyObject *module, PyObject *ignored)
+{
+    OWNED PyObject *finish = PyObject_GetAttrString(module, "_finish_late");
+    OWNED PyObject *callback = NULL;
+
+    if (finish)
+        callback = PyObject_CallMethod(module, "Capture", "((OsOOO))", finish, "eager", Py_None,
+                                       Py_False, Py_True);
+    if (!callback || shim->callback_for_all(callback))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+PyMethodDef capture_methods[] = {
+    {"graph_break", graph_break, METH_NOARGS,
+     "graph_break($module, /)\n--\n\n"
+     "End the graph that is being captured here. Elsewhere it does nothing."},
+    {"_modules", modules, METH_NOARGS,
+     "_modules($module, /)\n--\n\nsys.modules, as import sees it."},
+    {"_register_array", register_array, METH_O,
+     "_register_array($module, type, /)\n--\n\nOperations on instances of TYPE go into graphs."},
+    {"_finish_late", finish_late, METH_O,
+     "_finish_late($module, record, /)\n--\n\ndyntrace.capture.finish(), of `dyntrace run "
+     "--capture`."},
+    {"_begin_for_all", begin_for_all, METH_NOARGS,
+     "_begin_for_all($module, /)\n--\n\nCapture the user's functions on every thread: `dyntrace "
+     "run --capture`."},
+    {NULL, NULL, 0, NULL},
+};
+
+/* ---- the module ---- */
+
+/* What all modules share that are loaded in this process, one after the other. -1 with an
+ * exception. */
+static int prepare(PyObject *module)
+{
+    if (PyType_Ready(&plan_type))
+        return -1;
+    capture_builtins = builtins_as_cpython_made_them();
+    capture_type = callback_type_new();
+    capture_modules = PyObject_GetAttrString(module, "_modules");
+    return capture_builtins && capture_type && capture_modules ? 0 : -1;
+}
+
+/* Give MODULE its types and functions. -1 with an exception. */
+static int fill(PyObject *module)
+{
+    if (PyModule_AddFunctions(module, capture_methods))
+        return -1;
+    if (!capture_modules && prepare(module))
+        return -1;
+    if (PyModule_AddType(module, capture_type))
+        return -1;
+    return PyModule_AddObject(module, "_globals", plan_new("globals"));
+}
+
+static PyObject *attach(PyObject *module, PyObject *capsule)
+{
+    struct watcher watcher = {
+        .backend = CAPTURE_BACKEND,
+        .refuses = capture_refuses,
+        .watch = capture_call,
+        .awaits = capture_awaits,
+        .step = capture_step,
+        .go_on = capture_go_on,
+    };
+    const struct shim_services *services = PyCapsule_GetPointer(capsule, SHIM_SERVICES);
+
+    if (!services)
+        return NULL;
+    if (services->size != sizeof *services)
+        return PyErr_Format(PyExc_ImportError, "_dyntrace and _dyntrace_capture are of different "
+                                               "builds of dyntrace: reinstall it");
+    if (fill(module))
+        return NULL;
+    shim = services;
+    watcher.type = capture_type;
+    shim->attach(&watcher);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"_attach", attach, METH_O,
+     "_attach($module, capsule, /)\n--\n\nBegin to work for the shim of `_dyntrace._shim`."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_dyntrace_capture",
+    .m_doc = "dyntrace.compile: see the dyntrace package.",
+    .m_methods = methods,
+};
+
+PyMODINIT_FUNC PyInit__dyntrace_capture(void);
+PyMODINIT_FUNC PyInit__dyntrace_capture(void)
+{
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,42 @@
+/* tracer/references.h -- references and exceptions that are released where their scope ends.
+ *
+ * Runs in: the traced process. */
+#ifndef DYNTRACE_TRACER_REFERENCES_H
+#define DYNTRACE_TRACER_REFERENCES_H
+
+#include "tracer/compat/cpython.h"
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* A local variable that owns a reference, or NULL: it is released where its scope ends. */
+#define OWNED __attribute__((cleanup(tracer_let_go)))
+static inline void tracer_let_go(PyObject **object)
+{
+    Py_XDECREF(*object);
+}
+/* The pending exception, put aside until the end of its scope: then it takes the place of any that
+ * came up since. */
+#define KEPT __attribute__((cleanup(tracer_exception_back)))
+struct tracer_exception {
+    PyObject *type, *value, *traceback;
+};
+static inline struct tracer_exception tracer_exception_aside(void)
+{
+    struct tracer_exception pending;
+
+    PyErr_Fetch(&pending.type, &pending.value, &pending.traceback);
+    return pending;
+}
+static inline void tracer_exception_back(struct tracer_exception *pending)
+{
+    PyErr_Restore(pending->type, pending->value, pending->traceback);
+}
+static inline void tracer_exception_drop(struct tracer_exception *pending)
+{
+    Py_CLEAR(pending->type);
+    Py_CLEAR(pending->value);
+    Py_CLEAR(pending->traceback);
+}
+
+#endif

@@ -1,0 +1,112 @@
+/* tracer/services.c -- what a watcher, capture/, uses of the shim. See watcher.h.
+ *
+ * Runs in: the traced process, under the GIL. */
+#include "tracer/evaluator/cache.h"
+#include "tracer/record.h"
+#include "tracer/resume/resume.h"
+
+struct watcher shim_watcher;
+
+static void attach(const struct watcher *watcher)
+{
+    shim_watcher = *watcher;
+}
+
+static PyObject *evaluate(PyThreadState *ts, compat_frame *frame, int throws)
+{
+    return record_evaluate(tracer_thread, ts, frame, throws);
+}
+
+static struct capture *set_watching(PyThreadState *ts, struct capture *capture)
+{
+    struct tracer *t = tracer_thread;
+    struct capture *before;
+
+    tracer_follow(t, ts, NULL);
+    before = t->capturing;
+    t->capturing = capture;
+    return before;
+}
+
+static struct masked_callback mask(PyThreadState *ts)
+{
+    struct tracer *t = tracer_thread;
+    struct masked_callback masked = {0};
+
+    if (!t)
+        return masked;
+    tracer_follow(t, ts, NULL);
+    masked.callback = t->callback;
+    masked.front = t->front; /* code that runs meanwhile may be torch's */
+    t->callback = NULL;
+    return masked;
+}
+
+static void unmask(PyThreadState *ts, struct masked_callback masked)
+{
+    struct tracer *t = tracer_thread;
+
+    if (t)
+        tracer_follow(t, ts, NULL);
+    if (masked.callback && !t->callback) {
+        t->callback = masked.callback;
+        t->front = masked.front;
+    } else {
+        Py_XDECREF(masked.callback);
+    }
+}
+
+static PyObject *take_values(PyThreadState *ts, PyObject *plan, compat_frame *frame)
+{
+    struct tracer *t = tracer_thread;
+    struct watched_rest *rest;
+    PyObject *values;
+
+    if (!t)
+        return NULL;
+    tracer_follow(t, ts, NULL);
+    rest = t->replay;
+    if (!rest || rest->plan != plan || rest->frame != frame)
+        return NULL;
+    values = rest->values;
+    rest->values = NULL;
+    t->replay = NULL;
+    return values;
+}
+
+static PyObject *quietly(PyObject *(*work)(void *data), void *data)
+{
+    struct tracer_exception raised;
+    struct torch_quiet quiet;
+    PyObject *result;
+
+    torch_quiet_begin(&quiet);
+    result = work(data);
+    raised = tracer_exception_aside(); /* torch_quiet_end() restores the exception before it */
+    torch_quiet_end(&quiet);
+    if (raised.type)
+        tracer_exception_back(&raised);
+    return result;
+}
+
+static struct shim_services services = {
+    .size = sizeof services,
+    .deepest_path = GUARD_DEEPEST,
+    .attach = attach,
+    .callback_for_all = tracer_callback_for_all,
+    .evaluate = evaluate,
+    .set_watching = set_watching,
+    .mask = mask,
+    .unmask = unmask,
+    .take_values = take_values,
+    .quietly = quietly,
+    .is_users = tracer_is_users,
+    .unbound = UNBOUND,
+    .link_of = link_of,
+    .link_enter_again = link_enter_again,
+};
+
+int services_ready(PyObject *module)
+{
+    return PyModule_AddObject(module, "_shim", PyCapsule_New(&services, SHIM_SERVICES, NULL));
+}
