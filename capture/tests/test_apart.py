@@ -30,6 +30,9 @@ print([name for name in sys.modules if "capture" in name])
 """
 
 
+pytestmark = pytest.mark.every_python
+
+
 @pytest.fixture
 def without(dyntrace, tmp_path):
     """An installation that lacks capture's extension: the path of its program."""

@@ -35,6 +35,7 @@ def alone(dyntrace, python, tmp_path):
 
 # ---- what is captured does the same --------------------------------------------
 
+@pytest.mark.slow
 def test_corpus(alone):
     """Every function by language feature; the last line says that graphs were made."""
     last = alone(CAPTURE / "corpus.py").stdout.splitlines()[-1]
@@ -42,6 +43,7 @@ def test_corpus(alone):
     assert functions > 500 and differ == 0 and graphs > 500, last
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("--plain",), ("--hypothesis",)])
 def test_random_functions(alone, python, words):
     if "--hypothesis" in words and subprocess.run([python, "-c", "import hypothesis"], capture_output=True).returncode:
@@ -49,6 +51,7 @@ def test_random_functions(alone, python, words):
     assert alone(CAPTURE / "random_functions.py", "--count", "150", *words).stdout.startswith("150 functions, 0 differ")
 
 
+@pytest.mark.slow
 def test_lifetimes_and_warnings(alone, record, python):
     """When objects die and what is warned of is as without: alone and recorded."""
     assert alone(CAPTURE / "lifetimes.py", "0", "80").stdout == "0 of 80 differ\n"
@@ -80,6 +83,7 @@ for function in f, g, h:
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_kept(alone, record, python, tmp_path):
     """What a function made and dropped dies with the call, and a method on the stack, made anew each time, is no reason to compile anew."""
     (tmp_path / "kept.py").write_text(KEPT)
@@ -191,11 +195,13 @@ def test_an_attempt_that_is_left_warns_once(alone):
     alone(ATTEMPTS)
 
 
+@pytest.mark.slow
 def test_values_that_change_meanwhile(alone):
     """What the program's code does to variables, cells, containers and classes of a call that is watched is seen, and no crash."""
     assert alone(CAPTURE / "changed.py").stdout == "24 cases, 0 differ\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ways", [(), ("trace",), ("read",), ("trace", "read")], ids="-".join)
 def test_threads_and_cells(python, dyntrace, ways):
     """Threads capture, split and call functions with cells while trace functions, or another thread, read their frames."""
@@ -204,6 +210,7 @@ def test_threads_and_cells(python, dyntrace, ways):
     assert done.returncode == 0 and done.stdout.endswith(" calls, 0 wrong\n"), done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_wrong_compilers_are_found(alone):
     """The judge itself: the functions agree with themselves, and each compiler that is wrong in one way is seen."""
     assert ", 0 differ" in alone(CAPTURE / "corpus.py", "--compile", "identity").stdout
@@ -287,6 +294,7 @@ for room in range(6, 31):
     assert done == ["[3.0, 3.0, 3.0] 1"] * 25
 
 
+@pytest.mark.slow
 def test_memory_and_names(alone):
     """1,000 nodes in at most 1 MB; names as torch.fx makes them."""
     done = alone("""

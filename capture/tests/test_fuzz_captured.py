@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
 FUZZER = Path(__file__).resolve().parent / "fuzz_captured.py"
 # A batch for each of the fuzzer's APART: trace functions, threads, greenlets.
 SEEDS = range(30000, 30060)

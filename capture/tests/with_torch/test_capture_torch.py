@@ -61,11 +61,13 @@ def test_an_attempt_that_is_left_warns_once(dyntrace):
     alone(dyntrace, "-c", WARNED)
 
 
+@pytest.mark.slow
 def test_corpus(dyntrace):
     functions, differ, graphs, nodes = map(int, re.findall(r"\d+", alone(dyntrace, CAPTURE / "corpus.py", "--library", "torch").splitlines()[-1]))
     assert functions > 500 and differ == 0 and graphs > 500
 
 
+@pytest.mark.slow
 def test_functions_that_hypothesis_chooses(dyntrace):
     """Torch that a user has may come without it."""
     pytest.importorskip("hypothesis")
