@@ -76,33 +76,94 @@ static enum ended array_attribute(struct capture *c, struct watched *w, int slot
     return operate_graph(c, w, "getattr", &call, is_in(text, "same_shape"));
 }
 
+/* ---- attributes of objects and classes ----
+ *
+ * The question for each `owner.name`: may it be read now, and what must a guard check so that a
+ * later call reads the same? It is read only where no code of the program runs. Anything else ends
+ * the graph, and the resume function reads the attribute as CPython does. */
+
+/* Where the value of an attribute comes from. Decided once for each read. */
+enum attribute_origin {
+    ORIGIN_UNKNOWN,      /* reading it may run code of the program, e.g. a property */
+    ORIGIN_ABSENT,       /* a class does not have it, or has a descriptor that may run code */
+    ORIGIN_INSTANCE,     /* the object's __dict__ or a slot */
+    ORIGIN_CLASS,        /* a plain value or a static method of the class */
+    ORIGIN_METHOD,       /* a Python function of the class, bound to the object */
+    ORIGIN_C_METHOD,     /* a method of a built-in type: the type decides it */
+    ORIGIN_CLASS_METHOD, /* a classmethod, bound to the class */
+    ORIGIN_SUPER,        /* the owner is super() */
+    ORIGIN_OWN_CLASS,    /* owner.__class__ */
+    ORIGIN_MRO,          /* a class's __mro__ */
+    ORIGIN_ENUM_MEMBER,  /* .value and .name of a member, or a member of an enumeration */
+    ORIGIN_PARTIAL,      /* func, args or keywords of a functools.partial that was made here */
+    ORIGIN_TORCH_MODULE, /* perhaps in a dict of torch.nn.Module, as its __getattr__ finds it */
+};
+
+struct attribute_read {
+    PyObject *owner, *name; /* borrowed */
+    struct shadow *of;      /* the owner's */
+    /* owned by the caller: what the owner's class has under the name, or NULL; for a read from a
+     * class, what that class has */
+    PyObject *descriptor;
+    PyObject *value; /* owned by the caller: what was read; or NULL */
+};
+
+/* A class that overrides attribute access can do anything. */
+static bool uses_standard_lookup(PyTypeObject *type)
+{
+    PyObject *name = word_of("__getattribute__");
+
+    if (type->tp_getattro == PyObject_GenericGetAttr)
+        return true;
+    if (type->tp_getattro == PyModule_Type.tp_getattro)
+        return true;
+    return _PyType_Lookup(type, name) == _PyType_Lookup(&PyBaseObject_Type, name);
+}
+
+/* Descriptors whose __get__ does what is known: slots, functions, static methods. */
+static bool is_predictable(PyObject *descriptor)
+{
+    PyTypeObject *type = Py_TYPE(descriptor);
+
+    if (type == &PyMemberDescr_Type)
+        return true;
+    if (type->tp_descr_set)
+        return false;
+    if (!type->tp_descr_get || PyFunction_Check(descriptor))
+        return true;
+    return type == &PyStaticMethod_Type;
+}
+
+/* Is VALUE the method FUNCTION of OWNER? */
+static bool is_bound_to(PyObject *value, PyObject *function, PyObject *owner)
+{
+    if (!PyFunction_Check(function) || !PyMethod_Check(value))
+        return false;
+    return PyMethod_GET_SELF(value) == owner && PyMethod_GET_FUNCTION(value) == function;
+}
+
 enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)
 {
     PyTypeObject *type = Py_TYPE(owner);
     /* a key of the object's dict may compare by code that takes it away */
     OWNED PyObject *descriptor = Py_XNewRef(_PyType_Lookup(type, name));
-    const bool own = !descriptor || Py_IS_TYPE(descriptor, &PyMemberDescr_Type),
-               function = descriptor && PyFunction_Check(descriptor);
 
     *value = NULL;
-    if (type->tp_getattro != PyObject_GenericGetAttr &&
-        type->tp_getattro != PyModule_Type.tp_getattro &&
-        _PyType_Lookup(type, word_of("__getattribute__")) !=
-            _PyType_Lookup(&PyBaseObject_Type, word_of("__getattribute__")))
+    if (!uses_standard_lookup(type))
         return FOUND_NOT;
-    if (!own &&
-        (Py_TYPE(descriptor)->tp_descr_set || (Py_TYPE(descriptor)->tp_descr_get && !function &&
-                                               !Py_IS_TYPE(descriptor, &PyStaticMethod_Type))))
+    if (descriptor && !is_predictable(descriptor))
         return FOUND_NOT;
     *value = PyObject_GenericGetAttr(owner, name);
     PyErr_Clear();
-    if (function && *value && PyMethod_Check(*value) && PyMethod_GET_SELF(*value) == owner &&
-        PyMethod_GET_FUNCTION(*value) == descriptor)
+    if (!*value)
+        return FOUND_NOT;
+    if (!descriptor)
+        return FOUND_OWN;
+    if (is_bound_to(*value, descriptor, owner))
         return FOUND_METHOD;
-    return !*value ? FOUND_NOT
-           : *value == descriptor || (descriptor && Py_IS_TYPE(descriptor, &PyStaticMethod_Type))
-               ? FOUND_CLASS
-               : FOUND_OWN;
+    if (*value == descriptor || Py_IS_TYPE(descriptor, &PyStaticMethod_Type))
+        return FOUND_CLASS;
+    return FOUND_OWN;
 }
 
 /* torch.nn.Module keeps parameters, buffers and modules in dicts of their own, which its
@@ -160,107 +221,298 @@ bool lacks_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyOb
     return !guard_on(c, of, "NO_HASATTR", name);
 }
 
-/* The following give the shadow of what OWNER, of OF, has as NAME, and that in *VALUE, a new
- * reference. NULL: it is not known, or C says why. */
+/* The functions below return the shadow of an attribute and put its value into READ. NULL: it is
+ * not known, or C has the reason. */
 
-static struct shadow *class_attribute(struct capture *c, PyObject *owner, struct shadow *of,
-                                      PyObject *name, PyObject **value)
+static struct shadow *break_because(struct capture *c, const struct attribute_read *read,
+                                    const char *format)
 {
-    PyTypeObject *type = (PyTypeObject *)owner;
-    OWNED PyObject *found = Py_XNewRef(_PyType_Lookup(type, name));
-    const bool in_c = found && (Py_IS_TYPE(found, &PyMethodDescr_Type) ||
-                                Py_IS_TYPE(found, &PyClassMethodDescr_Type));
-    bool is_class_method;
-
-    if (in_c && value_known(c, owner, of) &&
-        (is_array_package(PyDescr_TYPE(found)->tp_name) ||
-         !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) &&
-        !_PyType_Lookup(Py_TYPE(owner), name)) /* it cannot be changed */
-        return (*value = PyObject_GetAttr(owner, name)) ? shadow_const(c, *value) : NULL;
-    if (of->kind != SHADOW_SOURCE || !Py_IS_TYPE(owner, &PyType_Type))
-        return NULL;
-    if (!PyUnicode_CompareWithASCIIString(name, "__mro__"))
-        return source_read(c, of, '.', name, *value = Py_NewRef(type->tp_mro));
-    if (class_changed(c, of, name))
-        return break_at(c, "attribute",
-                        "attribute %.100s of a class, which has been set by another name",
-                        PyUnicode_AsUTF8(name)),
-               NULL;
-    is_class_method = found && Py_IS_TYPE(found, &PyClassMethod_Type);
-    if (!found ||
-        !(is_class_method || !Py_TYPE(found)->tp_descr_get || PyFunction_Check(found) ||
-          Py_IS_TYPE(found, &PyStaticMethod_Type) || Py_IS_TYPE(found, &PyMethodDescr_Type)) ||
-        !(*value = PyObject_GetAttr(owner, name)))
-        return NULL;
-    return !is_class_method         ? source_read(c, of, '.', name, *value)
-           : PyMethod_Check(*value) ? class_method(c, of, name, *value)
-                                    : NULL;
+    break_at(c, "attribute", format, PyUnicode_AsUTF8(read->name));
+    return NULL;
 }
 
-static struct shadow *object_attribute(struct capture *c, PyObject *owner, struct shadow *of,
-                                       PyObject *name, PyObject **value)
+/* Sets the value to what CPython reads. False: it raised. */
+static bool read_value(struct attribute_read *read)
 {
-    OWNED PyObject *descriptor = Py_XNewRef(_PyType_Lookup(Py_TYPE(owner), name));
-    const bool made = of->kind == SHADOW_OBJECT;
-    struct shadow *source;
-    enum found found;
+    read->value = PyObject_GetAttr(read->owner, read->name);
+    return read->value != NULL;
+}
+
+/* The method is CPython's own, and its class cannot be changed. */
+static struct shadow *read_c_method(struct capture *c, struct attribute_read *read)
+{
+    if (!read_value(read))
+        return NULL;
+    return method_of(c, read->of, read->name, NULL, NULL, NULL);
+}
+
+/* A class method, whose class is the source OF_CLASS. */
+static struct shadow *read_class_method(struct capture *c, struct attribute_read *read,
+                                        struct shadow *of_class)
+{
+    if (!of_class || !read_value(read) || !PyMethod_Check(read->value))
+        return NULL;
+    return class_method(c, of_class, read->name, read->value);
+}
+
+/* ---- of a class ---- */
+
+/* Has a class that nobody can change, or numpy or torch, a method in C as READ's name? */
+static bool is_fixed_method(struct capture *c, const struct attribute_read *read)
+{
+    PyTypeObject *type = (PyTypeObject *)read->owner;
+    PyObject *found = read->descriptor;
+    bool is_fixed_class;
+
+    if (!found)
+        return false;
+    if (!Py_IS_TYPE(found, &PyMethodDescr_Type) && !Py_IS_TYPE(found, &PyClassMethodDescr_Type))
+        return false;
+    if (!value_known(c, read->owner, read->of))
+        return false;
+    is_fixed_class = !(type->tp_flags & Py_TPFLAGS_HEAPTYPE);
+    if (!is_fixed_class && !is_array_package(PyDescr_TYPE(found)->tp_name))
+        return false;
+    return !_PyType_Lookup(Py_TYPE(read->owner), read->name);
+}
+
+static enum attribute_origin classify_in_class(struct capture *c, const struct attribute_read *read)
+{
+    PyObject *found = read->descriptor;
+
+    if (is_fixed_method(c, read))
+        return ORIGIN_C_METHOD;
+    if (read->of->kind != SHADOW_SOURCE || !Py_IS_TYPE(read->owner, &PyType_Type))
+        return ORIGIN_UNKNOWN;
+    if (!PyUnicode_CompareWithASCIIString(read->name, "__mro__"))
+        return ORIGIN_MRO;
+    if (!found)
+        return ORIGIN_ABSENT;
+    if (Py_IS_TYPE(found, &PyClassMethod_Type))
+        return ORIGIN_CLASS_METHOD;
+    if (!Py_TYPE(found)->tp_descr_get || PyFunction_Check(found))
+        return ORIGIN_CLASS;
+    if (Py_IS_TYPE(found, &PyStaticMethod_Type) || Py_IS_TYPE(found, &PyMethodDescr_Type))
+        return ORIGIN_CLASS;
+    return ORIGIN_ABSENT;
+}
+
+static struct shadow *class_attribute(struct capture *c, struct attribute_read *read)
+{
+    const enum attribute_origin origin = classify_in_class(c, read);
+    const bool from_class =
+        origin == ORIGIN_CLASS || origin == ORIGIN_CLASS_METHOD || origin == ORIGIN_ABSENT;
+
+    if (from_class && class_changed(c, read->of, read->name))
+        return break_because(c, read,
+                             "attribute %.100s of a class, which has been set by another name");
+    switch (origin) {
+    case ORIGIN_C_METHOD:
+        return read_value(read) ? shadow_const(c, read->value) : NULL;
+    case ORIGIN_MRO:
+        read->value = Py_NewRef(((PyTypeObject *)read->owner)->tp_mro);
+        return source_read(c, read->of, '.', read->name, read->value);
+    case ORIGIN_CLASS_METHOD:
+        return read_class_method(c, read, read->of);
+    case ORIGIN_CLASS:
+        if (!read_value(read))
+            return NULL;
+        return source_read(c, read->of, '.', read->name, read->value);
+    default:
+        return NULL;
+    }
+}
+
+/* ---- of an object ---- */
+
+/* Is OWNER a value of a built-in type, whose methods are CPython's own? */
+static bool is_builtin_value(PyObject *owner, const struct shadow *of)
+{
+    if (value_is_simple(owner) || is_sequence(owner) || PyDict_CheckExact(owner))
+        return true;
+    if (PyTuple_Check(owner) || is_set(owner, of))
+        return true;
+    return of->kind == SHADOW_GENERATOR;
+}
+
+/* Is it something of an enumeration? Its code runs none of the program's. */
+static bool is_enum_member(const struct attribute_read *read)
+{
+    PyObject *descriptor = read->descriptor;
+
+    if (!descriptor)
+        return (PyObject *)Py_TYPE(read->owner) == polyfill("EnumType");
+    return descriptor == polyfill("enum_value") || descriptor == polyfill("enum_name");
+}
+
+static bool is_partial(const struct shadow *of)
+{
+    return of->kind == SHADOW_CALL && of->items[0]->value == polyfill("made_partial");
+}
+
+static bool is_own_class(const PyObject *descriptor)
+{
+    return descriptor && descriptor == _PyType_Lookup(&PyBaseObject_Type, word_of("__class__"));
+}
+
+/* An object whose class has standard attributes is looked into; READ has the value then. */
+static enum attribute_origin classify_found(struct capture *c, struct attribute_read *read)
+{
+    const struct shadow *of = read->of;
+
+    if (of->kind != SHADOW_OBJECT && of->kind != SHADOW_SOURCE)
+        return ORIGIN_UNKNOWN;
+    if (!value_type_known(c, read->owner, read->of))
+        return ORIGIN_UNKNOWN;
+    switch (find_attribute(read->owner, read->name, &read->value)) {
+    case FOUND_OWN:
+        return ORIGIN_INSTANCE;
+    case FOUND_CLASS:
+        return ORIGIN_CLASS;
+    case FOUND_METHOD:
+        return ORIGIN_METHOD;
+    case FOUND_NOT:
+        break;
+    }
+    return ORIGIN_UNKNOWN;
+}
+
+static enum attribute_origin classify(struct capture *c, struct attribute_read *read)
+{
+    PyObject *descriptor = read->descriptor;
+    const struct shadow *of = read->of;
+    enum attribute_origin origin;
+    bool is_readable_source;
 
     if (descriptor && Py_IS_TYPE(descriptor, &PyMethodDescr_Type) &&
-        (value_is_simple(owner) || is_sequence(owner) || PyDict_CheckExact(owner) ||
-         PyTuple_Check(owner) || is_set(owner, of) || of->kind == SHADOW_GENERATOR))
-        return (*value = PyObject_GetAttr(owner, name)) ? method_of(c, of, name, NULL, NULL, NULL)
-                                                        : NULL;
-    found = (made || of->kind == SHADOW_SOURCE) && value_type_known(c, owner, of)
-                ? find_attribute(owner, name, value)
-                : FOUND_NOT;
-    if ((found == FOUND_CLASS || found == FOUND_METHOD || of->kind == SHADOW_SUPER) &&
-        class_changed(c, NULL, name))
-        return break_at(c, "attribute",
-                        "attribute %.100s of an object, which has been set in a class",
-                        PyUnicode_AsUTF8(name)),
-               NULL;
-    if (of->kind == SHADOW_SUPER) {
-        source = super_method(c, of->value, of->node, of, name);
-        return source && (*value = PyObject_GetAttr(owner, name)) ? source : NULL;
+        is_builtin_value(read->owner, of))
+        return ORIGIN_C_METHOD;
+    if (of->kind == SHADOW_SUPER)
+        return ORIGIN_SUPER;
+    origin = classify_found(c, read);
+    if (origin != ORIGIN_UNKNOWN)
+        return origin;
+    if (descriptor && Py_IS_TYPE(descriptor, &PyClassMethod_Type))
+        return ORIGIN_CLASS_METHOD;
+    if (is_own_class(descriptor))
+        return ORIGIN_OWN_CLASS;
+    if (is_partial(of))
+        return ORIGIN_PARTIAL;
+    is_readable_source = of->kind == SHADOW_SOURCE && !c->failed;
+    if (is_readable_source && is_enum_member(read))
+        return ORIGIN_ENUM_MEMBER;
+    if (is_readable_source && !descriptor)
+        return ORIGIN_TORCH_MODULE;
+    return ORIGIN_UNKNOWN;
+}
+
+static struct shadow *read_super(struct capture *c, struct attribute_read *read)
+{
+    struct shadow *source = super_method(c, read->of->value, read->of->node, read->of, read->name);
+
+    return source && read_value(read) ? source : NULL;
+}
+
+/* The class of an object that was made here is its parent's source. */
+static struct shadow *read_method(struct capture *c, struct attribute_read *read)
+{
+    PyObject *function = read->descriptor;
+    struct shadow *of = read->of;
+    struct shadow *source;
+
+    if (of->kind == SHADOW_OBJECT) {
+        source = source_read(c, of->parent, '.', read->name, function);
+    } else {
+        source = source_read(c, of, '.', read->name, NULL);
+        if (source)
+            source = source_attribute(c, source, "__func__", function);
     }
-    if (descriptor && Py_IS_TYPE(descriptor, &PyClassMethod_Type) && !found &&
-        (source = class_source(c, owner, of)))
-        return (*value = PyObject_GetAttr(owner, name)) && PyMethod_Check(*value)
-                   ? class_method(c, source, name, *value)
-                   : NULL;
-    if (found == FOUND_METHOD) {
-        source = made ? source_read(c, of->parent, '.', name, descriptor)
-                      : source_read(c, of, '.', name, NULL);
-        if (source && !made)
-            source = source_attribute(c, source, "__func__", descriptor);
-        return source && value_known(c, descriptor, source)
-                   ? method_of(c, of, name, descriptor, source, of)
-                   : NULL;
+    if (!source || !value_known(c, function, source))
+        return NULL;
+    return method_of(c, of, read->name, function, source, of);
+}
+
+/* An attribute of the object itself, or a value of its class. */
+static struct shadow *read_found(struct capture *c, struct attribute_read *read)
+{
+    struct shadow *of = read->of;
+    struct shadow *own;
+
+    if (of->kind != SHADOW_OBJECT)
+        return source_read(c, of, '.', read->name, read->value);
+    own = object_has(of, read->name);
+    return own ? own : source_read(c, of->parent, '.', read->name, read->value);
+}
+
+static struct shadow *read_own_class(struct capture *c, struct attribute_read *read)
+{
+    struct shadow *source = class_source(c, read->owner, read->of);
+
+    if (source)
+        read->value = Py_NewRef((PyObject *)Py_TYPE(read->owner));
+    return source;
+}
+
+static struct shadow *read_enum_member(struct capture *c, struct attribute_read *read)
+{
+    const bool is_class = !read->descriptor;
+
+    if (is_class && !value_known(c, read->owner, read->of))
+        return NULL;
+    if (!read_value(read))
+        return NULL;
+    if (is_class && (PyObject *)Py_TYPE(read->value) != read->owner)
+        return NULL;
+    return source_read(c, read->of, '.', read->name, read->value);
+}
+
+/* The call that made it has them as arguments, in this order. */
+static struct shadow *read_partial(struct attribute_read *read)
+{
+    static const char *const names[] = {"func", "args", "keywords"};
+
+    for (int i = 0; i < 3; i++)
+        if (!PyUnicode_CompareWithASCIIString(read->name, names[i]))
+            return read_value(read) ? read->of->items[1 + i] : NULL;
+    return NULL;
+}
+
+static struct shadow *object_attribute(struct capture *c, struct attribute_read *read)
+{
+    const enum attribute_origin origin = classify(c, read);
+    const bool from_class =
+        origin == ORIGIN_CLASS || origin == ORIGIN_METHOD || origin == ORIGIN_SUPER;
+
+    /* The guard on the class covers its attributes only while nobody sets one. */
+    if (from_class && class_changed(c, NULL, read->name))
+        return break_because(c, read,
+                             "attribute %.100s of an object, which has been set in a class");
+    switch (origin) {
+    case ORIGIN_C_METHOD:
+        return read_c_method(c, read);
+    case ORIGIN_SUPER:
+        return read_super(c, read);
+    case ORIGIN_METHOD:
+        return read_method(c, read);
+    case ORIGIN_INSTANCE:
+    case ORIGIN_CLASS:
+        return read_found(c, read);
+    case ORIGIN_CLASS_METHOD:
+        return read_class_method(c, read, class_source(c, read->owner, read->of));
+    case ORIGIN_OWN_CLASS:
+        return read_own_class(c, read);
+    case ORIGIN_PARTIAL:
+        return read_partial(read);
+    case ORIGIN_ENUM_MEMBER:
+        return read_enum_member(c, read);
+    case ORIGIN_TORCH_MODULE:
+        return module_attribute(c, read->owner, read->of, read->name, &read->value);
+    case ORIGIN_MRO:
+    case ORIGIN_ABSENT:
+    case ORIGIN_UNKNOWN:
+        break;
     }
-    if (found)
-        return !made                  ? source_read(c, of, '.', name, *value)
-               : object_has(of, name) ? object_has(of, name)
-                                      : source_read(c, of->parent, '.', name, *value);
-    if (descriptor && descriptor == _PyType_Lookup(&PyBaseObject_Type, word_of("__class__")) &&
-        (source = class_source(c, owner, of)))
-        return *value = Py_NewRef((PyObject *)Py_TYPE(owner)), source;
-    if (of->kind == SHADOW_SOURCE && !c->failed &&
-        (descriptor
-             ? descriptor == polyfill("enum_value") || descriptor == polyfill("enum_name")
-             /* an enumeration's runs no code of the program's */
-             : (PyObject *)Py_TYPE(owner) == polyfill("EnumType") && value_known(c, owner, of)))
-        return (*value = PyObject_GetAttr(owner, name)) &&
-                       (descriptor || (PyObject *)Py_TYPE(*value) == owner)
-                   ? source_read(c, of, '.', name, *value)
-                   : NULL;
-    for (int i = 0;
-         of->kind == SHADOW_CALL && of->items[0]->value == polyfill("made_partial") && i < 3; i++)
-        if (!PyUnicode_CompareWithASCIIString(name,
-                                              (const char *const[]){"func", "args", "keywords"}[i]))
-            return (*value = PyObject_GetAttr(owner, name)) ? of->items[1 + i] : NULL;
-    return of->kind == SHADOW_SOURCE && !c->failed && !descriptor
-               ? module_attribute(c, owner, of, name, value)
-               : NULL;
+    return NULL;
 }
 
 /* Of what nobody can change, or what its guard says. */
@@ -286,6 +538,29 @@ static struct shadow *constant_attribute(struct capture *c, PyObject *owner, str
                                                                : NULL;
 }
 
+/* VALUE gets a new reference, or NULL. DESCRIPTOR: what OWNER's class has as NAME, or NULL. */
+static struct shadow *object_or_class_attribute(struct capture *c, PyObject *owner,
+                                                struct shadow *of, PyObject *name,
+                                                PyObject *descriptor, PyObject **value)
+{
+    struct attribute_read read = {.owner = owner, .name = name, .of = of};
+    OWNED PyObject *in_class = NULL;
+    struct shadow *shadow = NULL;
+
+    if (PyType_Check(owner)) {
+        in_class = Py_XNewRef(_PyType_Lookup((PyTypeObject *)owner, name));
+        read.descriptor = in_class;
+        shadow = class_attribute(c, &read);
+    }
+    /* torch's classes have a metaclass, enumerations another */
+    if (!read.value && !Py_IS_TYPE(owner, &PyType_Type)) {
+        read.descriptor = descriptor;
+        shadow = object_attribute(c, &read);
+    }
+    *value = read.value;
+    return shadow;
+}
+
 enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObject *owner,
                           struct shadow *of, PyObject *name, bool method)
 {
@@ -306,10 +581,7 @@ enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObj
         value = Py_XNewRef(PyDict_GetItemWithError(PyModule_GetDict(owner), name));
         shadow = value && of->kind == SHADOW_SOURCE ? source_read(c, of, '.', name, value) : NULL;
     } else if (of && !value) {
-        shadow = PyType_Check(owner) ? class_attribute(c, owner, of, name, &value) : NULL;
-        /* torch's classes have a metaclass, enumerations another */
-        if (!value && !Py_IS_TYPE(owner, &PyType_Type))
-            shadow = object_attribute(c, owner, of, name, &value);
+        shadow = object_or_class_attribute(c, owner, of, name, descriptor, &value);
     }
     PyErr_Clear();
     if (shadow && value)
