@@ -202,7 +202,7 @@ static struct shadow *mirror_shadow(struct capture *c, PyObject *mirror)
 enum ended mirror_iterator(struct capture *c, struct watched *w, const struct call *call)
 {
     const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0;
-    struct shadow *made = iterator_shadow(c, 'i', NULL, NULL);
+    struct shadow *made = iterator_shadow(c, ITERATES_MIRROR, NULL, NULL);
     PyObject *args[8] = {NULL}, *mirror = NULL;
     int i = 0;
 
@@ -211,7 +211,8 @@ enum ended mirror_iterator(struct capture *c, struct watched *w, const struct ca
         struct shadow *of = call->shadows[i];
         const bool keyword = i >= call->count - named,
                    items = !keyword && (is_sequence(value) || PyDict_CheckExact(value));
-        if (of && of->kind == SHADOW_ITERATOR && of->step == 'i' && of->at == of->child->at)
+        if (of && of->kind == SHADOW_ITERATOR && of->how == ITERATES_MIRROR &&
+            of->at == of->child->at)
             args[i] = Py_NewRef(of->node);
         else if (items ? of && shadow_change(c, of)
                        : keyword || value_is_simple(value)) /* keyword: fillvalue, an item */
@@ -255,7 +256,7 @@ static struct shadow *view_shadow(struct capture *c, struct shadow *of, PyObject
     if (!shadows || !values || !shadow_change(c, of))
         return NULL;
     of->fixed = true;
-    return iterator_shadow(c, 0, values, mirror_shadow(c, shadows));
+    return iterator_shadow(c, ITERATES_ITEMS, values, mirror_shadow(c, shadows));
 }
 
 /* What NAME, a function of operator's or a method, takes besides SELF: as `moves` in

@@ -49,10 +49,8 @@ enum shadow_kind {
     /* attribute key of parent, a bound method; value: its function, or NULL; items: the source of
      * that, and its self */
     SHADOW_METHOD,
-    /* over value, of parent; if that is of the graph, at number at. step: 'r': backwards; 'i': the
-     * mirror node (build.c), child->at items of which have been taken, gives capsules where it
-     * gives items; 'z', 'e', 'm', 'f': zip(), enumerate(), map(), filter() of items, the iterators
-     * keys, with the function value; '?': it is not known how far it has come */
+    /* how it iterates: enum iteration. Over value, of parent; if that is of the graph, at number
+     * at */
     SHADOW_ITERATOR,
     /* value, of the function parent; items: variables, then its stack; child: what it gave last;
      * counted: it is not followed */
@@ -66,13 +64,30 @@ enum shadow_kind {
     SHADOW_CHANGED, /* child of a source: what was there has given way to value, of items[0] */
 };
 
+/* How the iterator of a SHADOW_ITERATOR goes on. */
+enum iteration {
+    ITERATES_ITEMS,     /* forwards, over a container, an array, or a dict's view */
+    ITERATES_BACKWARDS, /* reversed(), over a tuple or list */
+    /* the mirror node (build.c), child->at items of which have been taken, gives capsules where it
+     * gives items */
+    ITERATES_MIRROR,
+    ITERATES_ZIP,       /* zip() of items, the iterators keys; and so do the next three */
+    ITERATES_ENUMERATE, /* enumerate() of one */
+    ITERATES_MAP,       /* map(), with the function value */
+    ITERATES_FILTER,    /* filter(), likewise */
+    ITERATES_UNKNOWN,   /* it is not known how far it has come */
+};
+
 struct shadow {
     enum shadow_kind kind;
     /* of a source: behind its root; of a node that gives a number: operands that it is calculated
      * of */
     unsigned char steps;
-    /* of a source: 'l' 'G' 'B' '.' '[', or 'C', the cell of a free variable, number at */
-    char step;
+    union {
+        /* of a source: 'l' 'G' 'B' '.' '[', or 'C', the cell of a free variable, number at */
+        char step;
+        enum iteration how; /* of an iterator */
+    };
     char guarded; /* a source: 1: its type (and length), 2: what it is is guarded */
     bool changed; /* a source: some of its children are */
     /* a source: 1: a number that is an input of the graph, 2: not, 3: a shape that has such (items;
@@ -382,7 +397,8 @@ enum ended no_memory_at(struct capture *c);
 struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of);
 
 /* ---- iterate.c ---- */
-struct shadow *iterator_shadow(struct capture *c, char how, PyObject *value, struct shadow *of);
+struct shadow *iterator_shadow(struct capture *c, enum iteration how, PyObject *value,
+                               struct shadow *of);
 /* iter(VALUE): a new reference. Not ENDED_NOT: there is none. */
 enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, PyObject **iterator,
                        struct shadow **shadow);

@@ -1,5 +1,5 @@
-/* capture/src/iterate.c -- what is gone through and unpacked: containers, iterators, generators.
- * See capture.h.
+/* capture/src/iterate.c -- iteration and unpacking: containers, iterators, generators. See
+ * capture.h.
  *
  * An iterator of CPython's gives its next item itself, and the shadow follows. A generator's frame
  * is stepped when that is resumed (step.c). map(), filter() and zip() have nothing but iterators
@@ -32,12 +32,13 @@ static bool has_known_length(PyObject *value, const struct shadow *of)
 
 /* ---- iterators ---- */
 
-struct shadow *iterator_shadow(struct capture *c, char how, PyObject *value, struct shadow *of)
+struct shadow *iterator_shadow(struct capture *c, enum iteration how, PyObject *value,
+                               struct shadow *of)
 {
     struct shadow *made = shadow_new(c, SHADOW_ITERATOR, 0);
 
     if (made) {
-        made->step = how;
+        made->how = how;
         made->value = value ? capture_keep(c, value) : NULL;
         made->parent = of;
     }
@@ -70,74 +71,118 @@ enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, Py
     if (!itself && is_container(of) && c->mortal->count && !value_dies_quietly(value))
         return break_at(c, "value", "an iterator that may keep what runs code when it dies");
     *shadow = itself ? of
-              : view ? iterator_shadow(c, 0, of->value, of->parent)
-                     : iterator_shadow(c, 0, value, of);
+              : view ? iterator_shadow(c, ITERATES_ITEMS, of->value, of->parent)
+                     : iterator_shadow(c, ITERATES_ITEMS, value, of);
     *iterator = *shadow ? PyObject_GetIter(value) : NULL;
     return *iterator ? ENDED_NOT : *shadow ? ENDED_RAISED : no_memory_at(c);
+}
+
+static bool iterates(const struct shadow *of, enum iteration how)
+{
+    return of && of->kind == SHADOW_ITERATOR && of->how == how;
 }
 
 /* Does its next item come from CPython alone, and from generators? */
 static bool is_native(const struct shadow *of)
 {
-    if (!of || of->kind != SHADOW_ITERATOR || !of->step || of->step == 'r' || of->step == 'i')
-        return of &&
-               (of->kind == SHADOW_ITERATOR || (of->kind == SHADOW_GENERATOR && !of->counted));
+    if (!of)
+        return false;
+    if (of->kind == SHADOW_GENERATOR)
+        return !of->counted;
+    if (of->kind != SHADOW_ITERATOR)
+        return false;
+    switch (of->how) {
+    case ITERATES_ITEMS:
+    case ITERATES_BACKWARDS:
+    case ITERATES_MIRROR:
+        return true;
+    case ITERATES_ZIP:
+    case ITERATES_ENUMERATE:
+        break;
+    case ITERATES_MAP:
+    case ITERATES_FILTER:
+    case ITERATES_UNKNOWN:
+        return false;
+    }
     for (Py_ssize_t i = 0; i < of->count; i++)
         if (!is_native(of->items[i]))
             return false;
-    return of->step == 'e' || of->step == 'z';
+    return true;
+}
+
+static struct shadow *given(struct capture *c, struct shadow *of, PyObject *iterator,
+                            PyObject *item);
+
+/* The tuple ITEM that a zip() or, with a number first, an enumerate() has just given. */
+static struct shadow *given_tuple(struct capture *c, struct shadow *of, PyObject *item)
+{
+    const bool counts = of->how == ITERATES_ENUMERATE;
+    struct shadow *made;
+
+    if (!PyTuple_CheckExact(item))
+        return NULL;
+    made = shadow_new(c, SHADOW_TUPLE, PyTuple_GET_SIZE(item));
+    if (made && counts)
+        shadow_add(c, made, NULL, shadow_const(c, PyTuple_GET_ITEM(item, 0)));
+    for (Py_ssize_t i = 0; made && i < of->count; i++) {
+        PyObject *part = PyTuple_GET_ITEM(item, i + counts);
+        shadow_add(c, made, NULL, given(c, of->items[i], of->keys[i], part));
+    }
+    return made;
+}
+
+/* ITEM of the container that ITERATOR, of OF, iterates over. */
+static struct shadow *given_item(struct capture *c, struct shadow *of, PyObject *iterator,
+                                 PyObject *item)
+{
+    Py_ssize_t at;
+
+    if (is_graph(of->value, of->parent))
+        return item_node(c, of->value, of->parent, of->at++);
+    if (!is_sequence(of->value))
+        return shadow_const(c, item);
+    at = PyObject_LengthHint(iterator, 0);
+    PyErr_Clear();
+    if (of->how != ITERATES_BACKWARDS)
+        at = PySequence_Fast_GET_SIZE(of->value) - at - 1;
+    return value_item(c, of->value, of->parent, at);
 }
 
 /* The shadow of ITEM, which ITERATOR, of OF, has just given. */
 static struct shadow *given(struct capture *c, struct shadow *of, PyObject *iterator,
                             PyObject *item)
 {
-    const bool counts = of->kind == SHADOW_ITERATOR && of->step == 'e';
-    struct shadow *made;
-    Py_ssize_t left;
-
     if (!shadow_change(c, of))
         return NULL;
     if (of->kind == SHADOW_GENERATOR)
         return of->child;
-    if (of->step == 'i')
+    if (of->how == ITERATES_MIRROR)
         return mirror_next(c, of);
-    if (counts || of->step == 'z') {
-        made =
-            PyTuple_CheckExact(item) ? shadow_new(c, SHADOW_TUPLE, PyTuple_GET_SIZE(item)) : NULL;
-        if (made && counts)
-            shadow_add(c, made, NULL, shadow_const(c, PyTuple_GET_ITEM(item, 0)));
-        for (Py_ssize_t i = 0; made && i < of->count; i++)
-            shadow_add(c, made, NULL,
-                       given(c, of->items[i], of->keys[i], PyTuple_GET_ITEM(item, i + counts)));
-        return made;
-    }
-    if (is_graph(of->value, of->parent))
-        return item_node(c, of->value, of->parent, of->at++);
-    if (!is_sequence(of->value))
-        return shadow_const(c, item);
-    left = PyObject_LengthHint(iterator, 0);
-    PyErr_Clear();
-    return value_item(c, of->value, of->parent,
-                      of->step == 'r' ? left : PySequence_Fast_GET_SIZE(of->value) - left - 1);
+    if (of->how == ITERATES_ENUMERATE || of->how == ITERATES_ZIP)
+        return given_tuple(c, of, item);
+    return given_item(c, of, iterator, item);
 }
 
-/* An iterator has come to its end: how far what a zip() goes through has come is not known if that
- * does not say so itself, and what was mirrored may be changed again. */
-static void lose(struct capture *c, struct shadow *of)
+/* The iterator OF has ended. How far the iterators of a zip() have come is unknown if they do not
+ * tell it themselves, and mirrored containers may be changed again. */
+static void iterator_forget_position(struct capture *c, struct shadow *of)
 {
     c->failed |= !shadow_change(c, of);
-    while (of->kind == SHADOW_ITERATOR && of->step == 'i' && of->count) {
+    if (of->kind != SHADOW_ITERATOR)
+        return;
+    while (of->how == ITERATES_MIRROR && of->count) {
         struct shadow *in = of->items[--of->count];
         c->failed |= !shadow_change(c, in);
         in->mirrors--;
     }
-    for (Py_ssize_t i = 0; of->kind == SHADOW_ITERATOR && i < of->count; i++) {
+    for (Py_ssize_t i = 0; i < of->count; i++) {
         struct shadow *in = of->items[i];
-        lose(c, in);
-        if (in->kind == SHADOW_ITERATOR && (in->step == 'i' || is_graph(in->value, in->parent))) {
+        iterator_forget_position(c, in);
+        if (in->kind != SHADOW_ITERATOR)
+            continue;
+        if (in->how == ITERATES_MIRROR || is_graph(in->value, in->parent)) {
             c->failed |= !shadow_change(c, in);
-            in->step = '?';
+            in->how = ITERATES_UNKNOWN;
         }
     }
 }
@@ -157,7 +202,7 @@ static enum ended next_of_each(struct capture *c, struct watched *w, struct shad
     if (!iterators || !all)
         return no_memory_at(c);
     return step_polyfill(
-        c, w, of->step == 'f' ? "_next_filter" : "_next_map",
+        c, w, of->how == ITERATES_FILTER ? "_next_filter" : "_next_map",
         &(struct call){
             .args = operands.values, .shadows = operands.of, .count = 2, .slots = slots});
 }
@@ -187,12 +232,14 @@ enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterato
         c->kind = c->ends ? NULL : c->kind;
         c->inner_broke = !c->ends;
     } else {
-        if (of && of->kind == SHADOW_ITERATOR && strchr("mfz", of->step) && !is_native(of))
+        const bool calls = iterates(of, ITERATES_MAP) || iterates(of, ITERATES_FILTER) ||
+                           iterates(of, ITERATES_ZIP);
+        if (calls && !is_native(of))
             return next_of_each(c, w, of, slots);
         /* a dict's view has the shadow of an iterator and is none: next() of it raises */
         if (!is_native(of) || !PyIter_Check(iterator))
             return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
-        if (of->kind == SHADOW_ITERATOR && !of->step && is_graph(of->value, of->parent) &&
+        if (iterates(of, ITERATES_ITEMS) && is_graph(of->value, of->parent) &&
             (ended = may_operate(c, true)))
             return ended;
         c->inner_broke = false;
@@ -204,7 +251,7 @@ enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterato
             stack_result(c, w, slots, item, c->inner_broke ? NULL : given(c, of, iterator, item));
         if (item || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_StopIteration)))
             return !item ? ENDED_RAISED : c->inner_broke ? ENDED_BEHIND : ENDED_NOT;
-        lose(c, of);
+        iterator_forget_position(c, of);
     }
     raised = tracer_exception_aside();
     c->raised = capture_keep(c, raised.value);
@@ -263,7 +310,7 @@ enum ended iterate_call(struct capture *c, struct watched *w, const struct call 
         return ended ? ended : stack_result(c, w, call->slots, iterator, shadow);
     }
     if (!is_sequence(value) || is_graph(value, of) || !value_type_known(c, value, of) ||
-        !(shadow = iterator_shadow(c, 'r', value, of)) || !shadow_change(c, of))
+        !(shadow = iterator_shadow(c, ITERATES_BACKWARDS, value, of)) || !shadow_change(c, of))
         return ENDED_BEFORE;
     of->fixed |= PyList_CheckExact(value); /* its items are those that the shadow has now */
     return stack_result(c, w, call->slots, run_call(call), shadow);

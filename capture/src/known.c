@@ -223,13 +223,22 @@ static enum ended type_of(struct capture *c, struct watched *w, const struct cal
                : ENDED_BEFORE;
 }
 
+static enum iteration iteration_named(const char *name)
+{
+    if (!strcmp(name, "map"))
+        return ITERATES_MAP;
+    if (!strcmp(name, "filter"))
+        return ITERATES_FILTER;
+    return strcmp(name, "enumerate") ? ITERATES_ZIP : ITERATES_ENUMERATE;
+}
+
 /* enumerate(), zip(), map(), filter(): the iterators of their arguments are made here, so that they
  * are known. */
 static enum ended go_through(struct capture *c, struct watched *w, const struct call *call,
                              const char *name)
 {
     const int first = name[0] == 'm' || name[0] == 'f', last = name[0] == 'e' ? 1 : call->count;
-    struct shadow *shadow = iterator_shadow(c, name[0], first ? call->args[0] : NULL,
+    struct shadow *shadow = iterator_shadow(c, iteration_named(name), first ? call->args[0] : NULL,
                                             first ? call->shadows[0] : NULL),
                   *of;
     struct call made = *call;
@@ -470,7 +479,7 @@ static enum ended step_instead(struct capture *c, struct watched *w, const struc
         /* pairs */
         (!strcmp(builtin, "dict") && first &&
          !(of && of->kind == SHADOW_ITERATOR &&
-           ((of->step == 'z' && of->count == 2) || of->step == 'e'))) ||
+           ((of->how == ITERATES_ZIP && of->count == 2) || of->how == ITERATES_ENUMERATE))) ||
         (!strcmp(builtin, "sum") && start && !PyLong_CheckExact(start) &&
          !PyFloat_CheckExact(start) && !value_is_array(start)))
         return ENDED_BEFORE;
