@@ -5,8 +5,6 @@
 #include "tracer/record.h"
 #include "tracer/resume/resume.h"
 
-struct watcher shim_watcher;
-
 static void attach(const struct watcher *watcher)
 {
     shim_watcher = *watcher;

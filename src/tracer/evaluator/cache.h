@@ -373,13 +373,14 @@ void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t cl
 void decision_entry_ordinals(struct cache_entry *entry, PyObject *ordinals);
 void decision_entry_died(struct cache_entry *entry, const char *cause);
 
-/* tracer/services.c */
-extern struct watcher shim_watcher; /* all zero: none has attached */
+/* tracer/evaluator/decide.c: who watches calls that missed. All zero: none has attached
+ * (tracer/services.c). */
+extern struct watcher shim_watcher;
 static inline bool callback_watches(PyObject *callback)
 {
     return Py_IS_TYPE(callback, shim_watcher.type);
 }
-/* The module gets `_shim`. -1 with an exception. */
+/* tracer/services.c: the module gets `_shim`. -1 with an exception. */
 int services_ready(PyObject *module);
 
 /* tracer/evaluator/decide.c */

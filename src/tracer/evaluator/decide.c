@@ -25,6 +25,7 @@
 #include "tracer/record.h"
 
 struct shim_settings shim_settings = {.recompile_limit = 8, .accumulated_limit = 256};
+struct watcher shim_watcher;
 
 PyObject *shim_backend_of(PyObject *callback)
 {
