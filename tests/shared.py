@@ -2,6 +2,7 @@
 import base64
 import collections
 import contextlib
+import difflib
 import fcntl
 import functools
 import importlib
@@ -204,7 +205,9 @@ def golden(name, text):
     if os.environ.get("DYNTRACE_RENEW"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    assert path.exists() and text == path.read_text(), f"{path} differs; DYNTRACE_RENEW=1 writes it anew"
+    wanted = path.read_text() if path.exists() else ""
+    changes = difflib.unified_diff(wanted.splitlines(), text.splitlines(), str(path), "now", n=1, lineterm="")
+    assert text == wanted, "\n".join(["DYNTRACE_RENEW=1 writes the page anew", *changes])
 
 
 def secrets():
