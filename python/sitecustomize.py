@@ -32,12 +32,6 @@ def _spec(library):
     )
 
 
-def _finder_place():
-    """Before the finder of sys.path, so that ours is the package whatever the program installed."""
-    names = [getattr(finder, "__name__", "") for finder in sys.meta_path]
-    return names.index("PathFinder") if "PathFinder" in names else len(names)
-
-
 def _extension(name="_dyntrace"):
     """The extension NAME for this interpreter, or None."""
     try:
@@ -83,7 +77,7 @@ def _start(inject, session):
     """Record this process. None, or why that cannot be: see _start.__doc__ of the extension."""
     library, module = os.path.dirname(inject), _load(_extension_spec("_dyntrace"))
     if module:
-        spec, place = _spec(library), _finder_place()
+        spec = _spec(library)
         standard = os.path.dirname(os.__file__)
         capture = _extension_spec("_dyntrace_capture")
         # from here on calls of Python functions are recorded
@@ -92,7 +86,9 @@ def _start(inject, session):
             sys.modules["_dyntrace"] = module
             if spec:
                 module._package = spec
-                sys.meta_path.insert(place, module)  # it has a find_spec() for this one name
+                # It has a find_spec() for this one name. The last: imports that succeed do not see
+                # it, and a package of that name that the program has stays the program's.
+                sys.meta_path.append(module)
             module._begin_settings()
             return None
         sys.modules.pop("_dyntrace", None)

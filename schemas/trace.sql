@@ -213,7 +213,8 @@ CREATE TABLE guard_check(
     failed_guard_id INTEGER, -- the guard that failed or raised
     guards_run      INTEGER, -- how many ran, the failed one included, in the order of that moment (guard_order); 0 of one that
                              -- passed: only those of torch's that tell entries apart (its stance skip_guard_eval_unsafe). NULL of
-                             -- one that did not: not known (the order was changed unseen or in the midst of the lookup, torch's
+                             -- one that did not: not known (the order was changed unseen or in the
+                             -- middle of the lookup, torch's
                              -- guards held when they were asked again, ...). Of a dict that has not changed since all of its
                              -- guards held, torch does not ask those on constants once more: they count as run
     duration_ns     INTEGER  -- of all of them together

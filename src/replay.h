@@ -143,8 +143,8 @@ struct replay {
     } * times;
 };
 
-/* All of DB's decisions (trace/replay/load.c); CHECKS: also what each lookup tried. NULL: it was
- * said why not. replay_free ends it. */
+/* All of DB's decisions (trace/replay/load.c); CHECKS: also what each lookup tried. NULL: the
+ * error has been reported. replay_free ends it. */
 struct replay *replay_open(struct db *db, bool checks);
 void replay_free(struct replay *replay);
 

@@ -85,15 +85,22 @@ def test_reload_and_import_again_under_run(record, python):
     import dyntrace
     print(first == dyntrace.__file__, callable(dyntrace.record), sys.meta_path[-1].__name__)
     """
-    assert record(["-c", textwrap.dedent(code)], python=python).out == "True True PathFinder\n"
+    assert record(["-c", textwrap.dedent(code)], python=python).out == "True True _dyntrace\n"
 
 
 def test_imports_of_others_are_not_recorded_as_ours(record, python, tmp_path):
-    """Our finder is asked for each import; that costs no frame."""
+    """Our finder is asked for each import; that costs no frame, and no profile function sees it."""
     script(tmp_path / "other.py", "x = 1\n")
-    code = "import sys, other; print(*(type(f.find_spec).__name__ for f in sys.meta_path))"
-    run = record(["-c", code], python=python)
-    assert run.out.split().count("builtin_function_or_method") == 1
+    code = """
+    import sys
+    called = []
+    sys.setprofile(lambda frame, event, what: called.append(getattr(what, "__name__", "")))
+    import other
+    sys.setprofile(None)
+    print(*(type(f.find_spec).__name__ for f in sys.meta_path), "find_spec" in called)
+    """
+    run = record(["-c", textwrap.dedent(code)], python=python)
+    assert run.out.split().count("find_spec") == 1 and run.out.endswith(" False\n")
     assert run.rows("SELECT count(*) FROM frames WHERE filename LIKE '%/python/dyntrace/%'") == [
         (0,)
     ]
@@ -295,7 +302,8 @@ def test_import_costs_no_annotations(alone):
     before = set(sys.modules)
     import dyntrace
     print(sorted(set(sys.modules) - before - {"contextlib", "collections", "functools"}))
-    print(dyntrace.reset.__annotations__, "subprocess" in sys.modules, "typing" in sys.modules)
+    new = set(sys.modules) - before
+    print(dyntrace.reset.__annotations__, "subprocess" in new, "typing" in new)
     """
     modules, rest = alone(code).splitlines()
     names = ast.literal_eval(modules)

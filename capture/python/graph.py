@@ -9,7 +9,8 @@ Runs in: the traced process. Names of things and of nodes are those of torch.fx.
         return module.forward
 
 The nodes are written as the source of one function, module.code, which Python compiles: running a graph costs what its operations
-cost, and making it takes time and memory in proportion to them. A value is let go of after its last use.
+cost, and making it takes time and memory in proportion to them. A value is released after its last
+use.
 """
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ static void restore(struct capture *c, struct watched *w)
     compat_go_on(w->frame, 0, w->variables);
 }
 
-/* A reason, in which a long name may end in the midst of a letter. */
+/* A reason, in which a long name may end in the middle of a letter. */
 static PyObject *reason_text(const char *reason)
 {
     return PyUnicode_DecodeUTF8(reason, (Py_ssize_t)strlen(reason), "replace");

@@ -426,7 +426,7 @@ struct shadow *one_of(struct capture *c, struct shadow *shadow);
 /* What is read behind SHADOW has not been changed by an effect under another name, now and at each
  * hit. */
 bool is_apart(struct capture *c, struct shadow *shadow);
-/* OLD, of SHADOW, is let go of by an effect: does it die quietly, and at each hit? */
+/* OLD, of SHADOW, is released by an effect: does it die quietly, and at each hit? */
 bool lets_go(struct capture *c, PyObject *old, struct shadow *shadow);
 /* May the container of SHADOW, of KIND, be changed now? A list that was there before is of that
  * kind then. */

@@ -261,7 +261,7 @@ class _Program:
     def forbids(self, step):
         begin, end, why, slots = self.steps[step]
         if begin == end:
-            return "it is in the midst of an instruction"
+            return "it is in the middle of an instruction"
         if slots is None:
             return "it is never reached"
         variables, stack = set(slots[: self.count]), set(slots[self.count :])

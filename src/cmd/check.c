@@ -280,7 +280,7 @@ static void idle_say(struct check *check)
     query_close(query);
 }
 
-/* Every limit that was given. False when one could not be checked, which was said. */
+/* Every limit that was given. False when one could not be checked, which has been reported. */
 static bool checks_run(struct check *check)
 {
     const char *of_calls = given.warmup          ? "after-warmup"

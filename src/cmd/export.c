@@ -30,9 +30,9 @@ enum {
 
 struct export
 {
-    struct db *db;                 /* borrowed */
-    struct out_file *out;          /* borrowed */
-    bool failed;                   /* for another reason than the trace or OUT: it was said why */
+    struct db *db;        /* borrowed */
+    struct out_file *out; /* borrowed */
+    bool failed; /* for another reason than the trace or OUT: the error has been reported */
     struct speedscope *speedscope; /* borrowed: of that format */
     struct progress progress;
     int64_t end_ns;     /* of the recording */

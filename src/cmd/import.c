@@ -236,7 +236,7 @@ static int64_t name_rank(const char *name)
     return rank <= INT32_MAX ? rank : -1;
 }
 
-/* False: the file could not be read, which was said. */
+/* False: the file could not be read, which has been reported. */
 static bool file_read(struct import *import, const char *path)
 {
     const char *slash = strrchr(path, '/');

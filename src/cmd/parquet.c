@@ -298,7 +298,7 @@ static bool traces_write(struct traces *traces, FILE *to, bool frames)
         for (int i = 0; i < ROW_TABLES && !db_failed(db); i++)
             if (i != TABLE_frame || frames)
                 table_write(&batch, db, (enum row_table)i, job, rank);
-        if (db_failed(db)) /* which was said; what was read of it stays */
+        if (db_failed(db)) /* which has been reported; what was read of it stays */
             traces_left_out(1);
         else
             written++;

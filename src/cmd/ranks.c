@@ -159,8 +159,8 @@ static void waits_read(struct ranks *ranks, struct db *db)
     query_close(waits);
 }
 
-/* What DB, whose name is its file's, has of its ranks. False: it has none, or cannot be read, which
- * was said. */
+/* What DB, whose name is its file's, has of its ranks. False: it has none, or cannot be read,
+ * which has been reported. */
 static bool trace_read(struct ranks *ranks, struct db *db)
 {
     struct query *processes = db_query(db, schema_statement("ranks/processes"));
@@ -183,7 +183,7 @@ static bool trace_read(struct ranks *ranks, struct db *db)
     return any && !db_failed(db);
 }
 
-/* False: there are none to compare, or they cannot be kept, which was said. */
+/* False: there are none to compare, or they cannot be kept, which has been reported. */
 static bool traces_read(struct ranks *ranks, struct traces *traces)
 {
     ranks->rank = db_query(ranks->all, schema_statement("ranks/rank"));

@@ -10,7 +10,8 @@ struct db;
 
 /* What the ranks of the traces that FILES, which ends with a NULL, name have in common and where
  * they differ, for the statements `about`, `ranks`, `differs` and `storms` of schemas/ranks.sql;
- * FUNCTION, a GLOB: only in functions of that name. NULL: it was said why. The caller ends it with
+ * FUNCTION, a GLOB: only in functions of that name. NULL: the error has been reported. The caller
+ * ends it with
  * db_close. */
 struct db *ranks_compared(char *const *files, const char *function);
 

@@ -56,7 +56,7 @@ struct session {
 
 /* ---- running queries ----------------------------------------------------- */
 
-/* Print what QUERY finds. Takes QUERY over. False: it failed, which was said. */
+/* Print what QUERY finds. Takes QUERY over. False: it failed, which has been reported. */
 static bool result_print(struct session *session, struct query *query)
 {
     struct progress progress = progress_begin("running");

@@ -50,7 +50,7 @@ struct launch {
     bool orphan;                  /* it is nobody's child: when it dies nobody takes its place */
 };
 
-/* Let go of standard input and output and of inherited descriptors; stderr stays. */
+/* Release standard input and output and of inherited descriptors; stderr stays. */
 void launch_let_go(void);
 
 /* Fork the collector of SESSION, whose lock goes over to it. ARGV: the command, a JSON array. 0

@@ -141,7 +141,7 @@ static void visit(const char *directory, void *context)
     session_close(&session);
 }
 
-/* Is there a session to carry on in DIRECTORY (NULL: no), now or once somebody lets go of its lock?
+/* Is there a session to carry on in DIRECTORY (NULL: no), now or once somebody releases its lock?
  * */
 static bool is_there(const char *directory)
 {

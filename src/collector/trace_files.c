@@ -88,7 +88,7 @@ static int file_new(const char *path, bool force)
     return fd;
 }
 
-/* A file at PATH of these BYTES. False: it was said why not. */
+/* A file at PATH of these BYTES. False: the error has been reported. */
 static bool file_make(const char *path, bool force, const unsigned char *content, size_t bytes)
 {
     int fd = file_new(path, force);

@@ -16,7 +16,7 @@
  * `frame`. With FORCE an existing PATH is replaced. Prints what is wrong; 0 or -1. */
 int recorder_create(const char *path, const char *frames, bool force);
 /* Take away what is at PATH, for a trace that will be there. False: it is no file, or cannot be
- * taken away, which was said. */
+ * taken away, which has been reported. */
 bool recorder_clear(const char *path);
 /* Where the pages of `frame` lie in FRAMES: `first` and `root`; and how many have been written
  * there. FRESH: it is as recorder_create() made it. False: it is none of ours. */

@@ -52,8 +52,9 @@ extern const char option_empty[]; /* what a reader returns for a value that must
 enum { OPTION_HELP = -1, OPTION_BAD = -2 };
 
 /* Read ARGV[1...] by OPTIONS. Moves the operands to the front of ARGV, a NULL or two behind them,
- * and returns how many they are. OPTION_HELP: --help is among the options. OPTION_BAD: it was said
- * why, as COMMAND. STOP: the first operand ends the options, as the rest is the command line of
+ * and returns how many they are. OPTION_HELP: --help is among the options. OPTION_BAD: the error
+ * has been reported, as COMMAND. STOP: the first operand ends the options, as the rest is the
+ * command line of
  * another program. */
 int option_parse(const char *command, const struct option *options, bool stop, int argc,
                  char **argv);

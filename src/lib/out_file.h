@@ -25,18 +25,19 @@ struct out_file {
     bool force;
 };
 
-/* PATH NULL or "-" is standard output. False: it was said why. An existing file is replaced only
+/* PATH NULL or "-" is standard output. False: the error has been reported. An existing file is
+ * replaced only
  * with FORCE, and never when it is not a regular file. */
 bool out_open(struct out_file *out, const char *path, bool force);
 
 /* A path, good in this process and in its children, of a new, empty file without a name: it is gone
- * when this process is, however that ends. NULL: it was said why. */
+ * when this process is, however that ends. NULL: the error has been reported. */
 const char *out_scratch(struct arena *arena);
 
-/* Write what was printed to standard output. False: it was said why it is not there. */
+/* Write what was printed to standard output. False: it is not there, and the error has been reported. */
 bool out_flush(void);
 
-/* Move it to its place. False: it was said why. */
+/* Move it to its place. False: the error has been reported. */
 bool out_commit(struct out_file *out);
 
 void out_close(struct out_file *out);

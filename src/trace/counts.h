@@ -54,7 +54,7 @@ struct counts {
     struct progress *progress; /* borrowed */
 };
 
-/* False: it was said why. */
+/* False: the error has been reported. */
 bool counts_read(struct counts *counts, struct db *db, struct progress *progress);
 void counts_free(struct counts *counts);
 

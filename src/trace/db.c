@@ -287,7 +287,7 @@ static char *open_file(struct db *db, enum how how)
     return why;
 }
 
-/* Open PATH. NULL when it is no trace that can be read, which was said. */
+/* Open PATH. NULL when it is no trace that can be read, which has been reported. */
 static struct db *open_path(const char *path, enum how how)
 {
     struct db *db = how & EACH ? atomic_exchange(&kept[!!(how & VIEWS)], NULL) : NULL;

@@ -87,7 +87,8 @@ struct query *db_query_next(struct db *db, const char *sql, const char **rest);
     for (struct query *row = db_asked(__VA_ARGS__); query_step(row) || (query_close(row), false);)
 struct query *db_asked_(struct db *db, const char *sql, const int64_t *values, size_t count);
 
-/* True when any query of DB has failed since it was opened, or since db_retry: it was said why. So
+/* True when any query of DB has failed since it was opened, or since db_retry: the error has been
+ * reported. So
  * nobody needs to carry errors upwards: a query that failed has no more rows, and a command asks
  * once, at its end. db_retry forgets it, and damage is said once more. */
 bool db_failed(const struct db *db);

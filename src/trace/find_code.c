@@ -225,7 +225,7 @@ static void none_say(struct db *db, const char *name)
             name, db_path(db), query_text(query, 0, NULL));
     } else {
         list = nearest_list(db, name);
-        if (!db_failed(db)) /* which was said: it may be there */
+        if (!db_failed(db)) /* which has been reported: it may be there */
             say_error("%.200s: no %s in %s%s%s%s", name,
                       is_label ? "compile or cache entry has this label" : "such function",
                       db_path(db),

@@ -52,7 +52,7 @@ void found_json(struct json *json, const struct found_code *found);
 bool find_operands(const char *command, int count, char **given, const char **name, char ***files);
 
 /* Open the traces that FILES name, or the newest one, for an answer about decisions: one snapshot,
- * so that the facts agree while the recording goes on. NULL: it was said why not. */
+ * so that the facts agree while the recording goes on. NULL: the error has been reported. */
 struct db *find_open(char *const *files);
 
 /* The exit status of an answer: 0, 1 when several functions were listed, 2 when it failed. */

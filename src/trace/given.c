@@ -25,7 +25,7 @@ bool given_ended(struct db *db)
 }
 
 /* When DB began, by the clock that the traces share if they share one; 0: it does not say, which
- * was said. */
+ * has been reported. */
 static int64_t began_ns(struct db *db)
 {
     int64_t began = db_meta_integer(db, "started_unix_ns", 0),
@@ -40,7 +40,7 @@ static int64_t began_ns(struct db *db)
     return 0;
 }
 
-/* False: it has a process that another one has, which was said. */
+/* False: it has a process that another one has, which has been reported. */
 static bool processes_read(struct reader *reader, struct db *db, int64_t number, int64_t began)
 {
     bool apart;
@@ -60,7 +60,7 @@ static bool processes_read(struct reader *reader, struct db *db, int64_t number,
     return apart;
 }
 
-/* What trace NUMBER says. False: it is left out, which was said. */
+/* What trace NUMBER says. False: it is left out, which has been reported. */
 static bool trace_read(struct reader *reader, const char *path, int64_t number)
 {
     struct db *db = db_open_each(path, false);

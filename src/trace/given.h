@@ -15,7 +15,7 @@
 struct db;
 
 /* Of the *COUNT files at PATHS, each owned: those left out are freed and taken away. NULL: it
- * cannot be kept, which was said. The caller ends it with db_close. */
+ * cannot be kept, which has been reported. The caller ends it with db_close. */
 struct db *given_read(char **paths, size_t *count);
 
 /* False after saying that the recording of DB goes on. */

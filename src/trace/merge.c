@@ -87,7 +87,7 @@ static bool row_bind(struct merge *merge, enum row_table table, struct query *fr
     return true;
 }
 
-/* False: SOURCE cannot be copied, which was said, or nothing can be written. */
+/* False: SOURCE cannot be copied, which has been reported, or nothing can be written. */
 static bool table_copy(struct merge *merge, struct db *source, enum row_table table)
 {
     struct query *from = db_query(source, merge->gets[table]), *to = merge->puts[table];

@@ -32,8 +32,8 @@ enum merge_frames {
 struct db;
 
 /* Make PATH, an empty file, one trace of those in GIVEN (trace/given.h). What cannot be read is
- * said and forgotten there; *MERGED is how many are left. False: it could not be made, which was
- * said, or none was left. *LOST: events that the traces lost. */
+ * said and forgotten there; *MERGED is how many are left. False: it could not be made, which has
+ * been reported, or none was left. *LOST: events that the traces lost. */
 bool merge_traces(const char *path, struct db *given, enum merge_frames frames, size_t *merged,
                   int64_t *lost);
 

@@ -16,7 +16,7 @@ struct sqlite3;
  * (trace/path.h): a log or a journal belongs to a name. */
 const char *swap_vfs(void);
 
-/* HANDLE, which runs no statement and has no transaction, lets go of its file; and reads the one at
+/* HANDLE, which runs no statement and has no transaction, releases its file; and reads the one at
  * PATH from here on, which can be locked (LOCKS, of struct path_facts) or not. False: that cannot
  * be opened. */
 void swap_out(struct sqlite3 *handle);

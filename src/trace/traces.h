@@ -37,11 +37,11 @@ struct db *traces_next(struct traces *traces);
 void traces_free(struct traces *traces);
 
 /* The traces of WORDS as one; without a word the newest *.db here. Of several it has the frames
- * that FRAMES says. NULL: it was said why. The caller ends it with db_close. */
+ * that FRAMES says. NULL: the error has been reported. The caller ends it with db_close. */
 struct db *traces_open(char *const *words, enum merge_frames frames);
 
 /* The same as a file: the only one itself, or a temporary one without a name (lib/out_file.h).
- * NULL: it was said why. Borrowed. *NAME: what to call it, borrowed, or NULL. */
+ * NULL: the error has been reported. Borrowed. *NAME: what to call it, borrowed, or NULL. */
 const char *traces_file(char *const *words, enum merge_frames frames, const char **name);
 
 /* Is PATH one of those that were listed? An output must not be an input. */

@@ -249,8 +249,10 @@ static PyObject *cost(PyObject *module, PyObject *function)
 }
 
 /* The module is a finder of sys.meta_path, where sitecustomize.py puts it: that makes the package
- * importable in programs that `dyntrace run` started. In C, an import costs no frame. */
-static PyObject *find_spec(PyObject *module, PyObject *args, PyObject *keywords)
+ * importable in programs that `dyntrace run` started. Its find_spec() is called at each import, and
+ * the program must not see that: in C it costs no frame, and as an object of a type of its own
+ * profile functions are not called for it, as they are for built-in functions. */
+static PyObject *find_spec(PyObject *self, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"fullname", "path", "target", NULL};
     PyObject *name, *path, *target;
@@ -260,13 +262,30 @@ static PyObject *find_spec(PyObject *module, PyObject *args, PyObject *keywords)
         return NULL;
     if (PyUnicode_CompareWithASCIIString(name, "dyntrace"))
         Py_RETURN_NONE;
-    return PyObject_GetAttrString(module, "_package");
+    return PyObject_GetAttrString(PyType_GetModule(Py_TYPE(self)), "_package");
+}
+
+static PyType_Slot find_spec_slots[] = {
+    {Py_tp_call, (void *)find_spec},
+    {Py_tp_doc, "As a finder of sys.meta_path has it: `_package`, if that is the name."},
+    {0, NULL},
+};
+static PyType_Spec find_spec_type = {
+    .name = "_dyntrace.find_spec",
+    .basicsize = sizeof(PyObject),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = find_spec_slots,
+};
+
+static int add_find_spec(PyObject *module)
+{
+    OWNED PyObject *type = PyType_FromModuleAndSpec(module, &find_spec_type, NULL);
+    OWNED PyObject *made = type ? PyType_GenericAlloc((PyTypeObject *)type, 0) : NULL;
+
+    return made ? PyModule_AddObjectRef(module, "find_spec", made) : -1;
 }
 
 static PyMethodDef methods[] = {
-    {"find_spec", (PyCFunction)(void (*)(void))find_spec, METH_VARARGS | METH_KEYWORDS,
-     "find_spec($module, /, fullname, path=None, target=None)\n--\n\n"
-     "As a finder of sys.meta_path has it: `_package`, if that is the name."},
     {"_start", start, METH_VARARGS,
      "_start($module, session, standard_library, inject=None, capture=None, /)\n--\n\n"
      "Join the recording session in directory SESSION and install the frame hook. STANDARD_LIBRARY "
@@ -353,7 +372,8 @@ static int fill(PyObject *module)
 {
     enum tracer_place place = tracer_place();
 
-    if (PyModule_AddStringConstant(module, "__version__", DYNTRACE_VERSION))
+    if (PyModule_AddStringConstant(module, "__version__", DYNTRACE_VERSION) ||
+        add_find_spec(module))
         return -1;
     if (P.extra < 0 && P.interpreter) {
         PyErr_SetString(PyExc_ImportError,

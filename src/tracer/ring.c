@@ -4,7 +4,7 @@
  *
  * A ring belongs to one thread at a time. When the thread ends the ring goes to a free list; the
  * next thread writes a CONTROL_THREAD word and carries on. A thread that finds its ring full waits,
- * and lets go of the GIL if that takes long.
+ * and releases the GIL if that takes long.
  *
  * When the collector takes nothing for --max-stall, or the filesystem is full, a thread goes on in
  * a *gap*: nothing is written, frames are counted. It ends with the first event for which there is

@@ -33,7 +33,7 @@ static void clock_look(void)
 
 /* Before a fork(). A child has what there was at this time: it may begin to run much later. What
  * the lock guards is whole then. It stays locked where interpreters have GILs of their own, and
- * only there: handlers that run Python code may let go of the GIL. */
+ * only there: handlers that run Python code may release the GIL. */
 static void forking(void)
 {
     slot_look(true);

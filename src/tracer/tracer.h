@@ -266,7 +266,7 @@ static inline struct tracer *tracer_here(void)
     return tracer_thread ? tracer_thread : tracer_attach(NULL);
 }
 /* Make room for an ENTER or EXIT of clock NOW. Its clock, which moves on if that took a wait; 0:
- * write nothing. A long wait lets go of the GIL: nothing that was read before may be believed. */
+ * write nothing. A long wait releases the GIL: nothing that was read before may be believed. */
 uint64_t tracer_room(struct tracer *t, uint64_t now);
 /* Likewise for a record about the innermost open frame. The GIL stays held. */
 bool tracer_room_within(struct tracer *t);

@@ -40,7 +40,7 @@ struct job {
 };
 
 /* Connections to the trace at PATH. ENDED_FD, an eventfd, is written to when a job has ended. NULL:
- * it was said why not. */
+ * the error has been reported. */
 struct work *work_open(const char *path, int ended_fd);
 void work_close(struct work *work); /* harmless on NULL */
 

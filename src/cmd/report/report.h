@@ -66,7 +66,7 @@ void report_table_of(struct report *report, struct db *db, const char *path, boo
 /* {"hit": {"calls": 5, "lookup_ns": 2500}, ...} */
 void report_outcomes(const struct report *report, struct json *json, const char *key);
 
-bool report_html(struct report *report); /* false: it was said why not */
+bool report_html(struct report *report); /* false: the error has been reported */
 
 /* TEXT for HTML: markup is spelled out, so are controls but line ends; cut to WIDTH bytes. */
 void html_text(FILE *out, const char *text, size_t width);

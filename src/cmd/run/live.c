@@ -17,7 +17,7 @@ enum { LOOK_MS = 100, QUIET_MS = 300 };
 
 static struct {
     int master, slave; /* of the pseudo terminal; -1: none */
-    int in, out;       /* the user's, which `run` lets go of once the command has them */
+    int in, out;       /* the user's, which `run` releases once the command has them */
     /* the command keeps its standard input, which is no terminal: the keys come from /dev/tty */
     bool keeps;
     int command; /* a pidfd; -1: none */

@@ -73,7 +73,7 @@ const char *program_why_not(const char *program, int error)
     return strerror(error);
 }
 
-/* Can Python run FILE, which is no program? False: it was said why not. */
+/* Can Python run FILE, which is no program? False: the error has been reported. */
 static bool is_script(const char *file)
 {
     struct stat status;

@@ -88,7 +88,7 @@ char *again_words(size_t count, char *const *words);
  *
  * All but live_open do nothing where it is not open. */
 
-/* False: it was said why there can be no screen. */
+/* False: there can be no screen, and the error has been reported. */
 bool live_open(void);
 
 /* In the command, before it is executed. */
@@ -110,7 +110,7 @@ bool rank_locks_work(const char *path);
 
 /* Fill the destination of SESSION with OUTPUT below HERE, its directory made, and how far the clock
  * there is ahead; PATH becomes where to record it, in a new directory on a local disk. With FORCE
- * what is there now goes. False: it was said why not. */
+ * what is there now goes. False: the error has been reported. */
 bool rank_place(struct session *session, const char *output, const char *here, bool force,
                 char *path, size_t room);
 

@@ -251,7 +251,8 @@ enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_
 
 /* ---- filters and stops --------------------------------------------------- */
 
-/* Marks in a new array the codes of the functions that NAME is; NULL: it was said why not. */
+/* Marks in a new array the codes of the functions that NAME is; NULL: the error has been reported.
+ * */
 static bool *codes_named(struct cursor *c, const char *name)
 {
     struct found_code found;
@@ -265,7 +266,8 @@ static bool *codes_named(struct cursor *c, const char *name)
 }
 
 /* Marks in a new array of COUNT the index that MAP has for the ids of QUERY's rows, and ends it;
- * without a MAP they are lookups. TEXT is what was asked for: its ?1. NULL: it was said why not. */
+ * without a MAP they are lookups. TEXT is what was asked for: its ?1. NULL: the error has been
+ * reported. */
 static bool *ids_marked(struct cursor *c, struct query *query, const char *text,
                         const struct map *map, size_t count)
 {
@@ -306,8 +308,8 @@ void cursor_filter_off(struct cursor *c)
     c->filtered = NULL;
 }
 
-/* Marks in a new array the lookups with an outcome of LIST, "skip, limit"; NULL: it was said why
- * not. */
+/* Marks in a new array the lookups with an outcome of LIST, "skip, limit"; NULL: the error has
+ * been reported. */
 static bool *outcomes_marked(struct cursor *c, char *list)
 {
     bool *marks = calloc(c->r->lookups.count + 1, sizeof *marks);
@@ -330,7 +332,7 @@ static bool *outcomes_marked(struct cursor *c, char *list)
 }
 
 /* The marks of the filter KIND, "function", "thread", ..., for TEXT, and which FILTER they are;
- * NULL: it was said why not. */
+ * NULL: the error has been reported. */
 static bool *filter_marks(struct cursor *c, const char *kind, char *text, int *filter)
 {
     static const struct {

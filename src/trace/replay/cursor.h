@@ -35,7 +35,7 @@ enum cursor_what {
 };
 extern const char *const cursor_whats[NEXT_KINDS]; /* "lookup", ... */
 
-/* ERROR: it was said why. */
+/* ERROR: the error has been reported. */
 enum cursor_result { CURSOR_THERE, CURSOR_NONE, CURSOR_ERROR };
 
 struct cursor_stop {
@@ -87,12 +87,12 @@ enum cursor_result cursor_goto(struct cursor *cursor, const char *place, enum cu
 
 /* "function NAME", "file GLOB", "thread ID", "process ID", "outcome NAME,NAME", "where SQL".
  * Filters of several kinds hold together; one of the same kind takes the place of the former.
- * False: it was said why not. */
+ * False: the error has been reported. */
 bool cursor_filter(struct cursor *cursor, const char *by);
 void cursor_filter_off(struct cursor *cursor);
 size_t cursor_passing(const struct cursor *cursor); /* how many events pass it */
 
-/* "when FUNC recompiles", "when entry 0/3 is hit". False: it was said why not. */
+/* "when FUNC recompiles", "when entry 0/3 is hit". False: the error has been reported. */
 bool cursor_stop_add(struct cursor *cursor, const char *when);
 void cursor_stops_off(struct cursor *cursor);
 

@@ -161,7 +161,7 @@ void whatif_knobs_free(struct whatif_knobs *k)
 }
 
 /* Does DB have what STATEMENT, "whatif/unknown-...", looks for by NAME, which was typed after KEY?
- * False: it was said why not. */
+ * False: the error has been reported. */
 static bool known(struct db *db, const char *statement, const char *key, const char *name)
 {
     struct query *query = db_query(db, schema_statement(statement));

@@ -120,8 +120,8 @@ void whatif_result_free(struct whatif_result *result);
 
 /* ---- trace/whatif/ask.c -------------------------------------------------- */
 
-/* KEY=VALUE or several, with commas between them outside of brackets, added to KNOBS. False: it was
- * said why not. */
+/* KEY=VALUE or several, with commas between them outside of brackets, added to KNOBS. False: the
+ * error has been reported. */
 bool whatif_knob(struct whatif_knobs *knobs, const char *text);
 void whatif_knobs_free(struct whatif_knobs *knobs);
 
@@ -145,7 +145,7 @@ struct whatif_answer { /* all owned: whatif_answer_free, also after a failure */
     char *unproven;
 };
 
-/* False: it was said why not. */
+/* False: the error has been reported. */
 bool whatif_ask(const struct whatif_asked *asked, struct whatif_answer *answer);
 void whatif_answer_free(struct whatif_answer *answer);
 

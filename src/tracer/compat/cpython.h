@@ -185,7 +185,7 @@ static inline void compat_set_function(compat_frame *frame, PyFunctionObject *fu
     Py_DECREF(old);
 }
 
-/* Let go of local number I, which has another owner. */
+/* Release local number I, which has another owner. */
 static inline void compat_drop_local(compat_frame *frame, int i)
 {
 #if PY_VERSION_HEX >= 0x030e0000
@@ -197,7 +197,7 @@ static inline void compat_drop_local(compat_frame *frame, int i)
 #endif
 }
 
-/* Local number I, which the frame lets go of: a new reference, or NULL. */
+/* Local number I, which the frame releases: a new reference, or NULL. */
 static inline PyObject *compat_take_local(compat_frame *frame, int i)
 {
 #if PY_VERSION_HEX >= 0x030e0000
@@ -325,7 +325,7 @@ static inline int compat_has_yielded(compat_frame *frame)
  * Setting is our own as well. CPython's makes room for every index there is, and calls all their
  * free functions when the code dies, with NULL where nothing was set: a program that registers one
  * after us would have it called for every code object that we mark, also when it can no longer be
- * called. We make room up to our index. The caller lets go of what was in the slot. -1 with
+ * called. We make room up to our index. The caller releases what was in the slot. -1 with
  * MemoryError. */
 struct compat_extra {
     Py_ssize_t size;
@@ -399,7 +399,7 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
 /* FRAME does not begin any more. If it has an object, each free variable gets its cell: somebody
  * may keep that object who saw FRAME while it was watched, another thread. Up to 3.12 f_locals
  * reads a cell from each without looking; or takes them from the function's closure, if FRAME has
- * not started, which a resume function lets go of. */
+ * not started, which a resume function releases. */
 static inline void compat_give_cells(compat_frame *frame)
 {
     PyCodeObject *code = compat_code(frame);

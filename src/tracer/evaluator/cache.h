@@ -54,7 +54,7 @@
  *
  *     valid entry, not in use       1 pin: the entry's
  *     its guard is checked          2: cache_entry_pin() gave one to the lookup
- *     ... and invalidates it        1: the entry let go of its pin and is the list's last. The
+ *     ... and invalidates it        1: the entry dropped its pin and is the list's last. The
  *                                   lookup goes on with whole parts, and then sees that `valid` is
  *                                   false: the entry is no hit
  *     the lookup unpins             0: the parts are freed, which may run finalisers; nothing of
@@ -117,7 +117,7 @@ struct front {
      * set. */
     PyObject *(*check_of)(PyObject *guard);
     /* ENTRY is new, its PARTS are pinned: its guard learns of it; -1 with an exception. ENTRY has
-     * let go of GUARD. */
+     * released GUARD. */
     int (*bind)(struct cache_entry *entry, struct cache_parts *parts);
     void (*unbind)(struct cache_entry *entry, PyObject *guard);
     /* The guards of PARTS that tell entries apart are others now. May leave an exception. */
@@ -164,7 +164,7 @@ struct cache_entry {
     PyObject_HEAD struct code_state *state; /* borrowed; NULL once dropped from its code's list */
     TAILQ_ENTRY(cache_entry) order;
     const struct front *front;
-    struct cache_parts *parts; /* pinned; NULL once invalid and let go of */
+    struct cache_parts *parts; /* pinned; NULL once invalid and released */
     bool valid;                /* may match; once false, false for good */
     bool tree;                 /* its guard is a GuardTree: checked without a call */
     bool dead;                 /* the trace has its death */
@@ -425,7 +425,7 @@ struct answer {
     struct code_actions actions;
     bool for_code; /* they are for later calls as well */
 };
-/* RESULT is what it returned. -1 with an exception. Either way the caller lets go of what ANSWER
+/* RESULT is what it returned. -1 with an exception. Either way the caller releases what ANSWER
  * has. */
 int answer_read(PyObject *result, struct answer *answer);
 /* What that makes of the call, if the code is as it must be. */

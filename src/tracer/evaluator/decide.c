@@ -333,7 +333,7 @@ static int watch(PyThreadState *ts, PyObject *callback, struct code_state *state
  *
  * When the new frame is about to start, the flat code and the function made of it
  * have done their work: it becomes a frame of the callback's code and the original
- * function, and the old one lets go of the arguments. The old frame was never
+ * function, and the old one releases the arguments. The old frame was never
  * linked into the thread's stack, so depth, tracebacks and sys._getframe() are as
  * if the original had run. Then it is disposed of.
  * Class bodies, modules and exec() have their namespace in the frame instead
@@ -458,7 +458,7 @@ static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code
     return result;
 }
 
-/* FRAME, which runs in place of another, is about to start. That one lets go of its arguments: they
+/* FRAME, which runs in place of another, is about to start. That one releases its arguments: they
  * die when FRAME drops them. */
 static void replace_begin(struct tracer *t, compat_frame *frame)
 {

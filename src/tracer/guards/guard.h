@@ -63,7 +63,7 @@ struct guard_binding {
 };
 /* OBJECT, a cache entry, has come to life with this tree: objects guarded by identity now
  * invalidate it when they die; if one is dead already, at once. The tree and OBJECT hold each
- * other, so OBJECT must be invalidated before it is dropped, which lets go of the tree. 0, or -1
+ * other, so OBJECT must be invalidated before it is dropped, which releases the tree. 0, or -1
  * with an exception. */
 int guard_tree_bind(PyObject *tree, PyObject *object, const struct guard_binding *to);
 

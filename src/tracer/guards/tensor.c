@@ -331,8 +331,8 @@ static bool are_pairs(PyObject *attributes)
     return true;
 }
 
-/* The constant is what _tensor() of python/dyntrace/_guard_words.py says of an example; it is let
- * go of. */
+/* The constant is what _tensor() of python/dyntrace/_guard_words.py says of an example; it is
+ * released. */
 int tensor_prepare(struct guard_leaf *leaf)
 {
     PyObject *value, *attributes, *format, *sizes, *strides, *check;

@@ -1,6 +1,6 @@
 /* tracer/resume/links.c -- what runs between the two parts of a split function.
  *
- * Values are moved: the first part's frame keeps none, and the tuple in which they go lets go of
+ * Values are moved: the first part's frame keeps none, and the tuple in which they go releases
  * them when the second part has them (enter). So each dies when it would have died in the function
  * as it was. While the second part runs, the first one's frame is passed over by tracebacks,
  * sys._getframe() and the like, and does not count against the recursion limit. */
@@ -175,7 +175,7 @@ static PyObject *leave(PyObject *object, PyObject *ignored)
 
 /* ---- to the second part ---- */
 
-/* The function made by leave() that FRAME is a call of lets go of what it was for. False: FRAME is
+/* The function made by leave() that FRAME is a call of releases what it was for. False: FRAME is
  * a call of another function, or has been entered before (a debugger jumped to its first line). */
 static bool let_go(compat_frame *frame)
 {
