@@ -52,6 +52,8 @@ def test_calls_do_not_pay(files):
     if not shutil.which("objdump") or os.uname().machine != "x86_64":
         pytest.skip("x86-64 and objdump")
     for path in files[1:]:
+        if path.name.startswith("_dyntrace_capture."):  # calls reach it only while one is watched
+            continue
         text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], capture_output=True, text=True, check=True).stdout
         bodies = dict(re.findall(r"^[0-9a-f]+ <([\w.]+)>:\n((?:.+\n)+)", text, re.M))
         hot = [name for name in bodies if re.match(r"record_by_|decide_frame$|decision_hit$|decision_outcome$|guard_tree_check$|guard_step_read$", name)]

@@ -36,7 +36,10 @@ def test_the_screen_of_each_view(dyntrace, place, name):
         assert screen.count("\n") == int(size.split("x")[1]) and not CONTROLS.search(screen) and not SINGULAR.search(screen), (size, screen)
     if name not in ROWS:
         text = "".join(f"==== {size}: {VIEWS[name]}\n{screens[size]}" for size in SIZES)
-        golden(f"tui/{name}", re.sub(r"(?<=try )/\S*/t\.db", "t.db", text))
+        text = re.sub(r"(?<=try )/\S*/t\.db", "t.db", text)
+        if name == "what-if":  # how many lines the trace's path takes differs
+            text = re.sub(r"(what-if +\d+/)\d+", r"\1N", text)
+        golden(f"tui/{name}", text)
         return
     rows = [" ".join(line.split()) for line in screens["120x40"].splitlines()]
     for row in ROWS[name]:
