@@ -9,6 +9,7 @@
 * CPython's versions are listed in src/versions.h, and documents agree with it. What differs between them is named in
   src/tracer/compat/ and python/dyntrace/_torch_versions.py alone.
 * The pairs of torch and CPython that take the shim by default are those that passed in the table of docs/torch.md.
+* No text uses a phrase of tests/phrases.txt.
 * A statement that C asks for, schema_statement("report/functions"), is in schemas/: src/schema.h.
 
 Usage: lint.py [--objects FOLDER]...   folders of object files, for call cycles
@@ -89,6 +90,23 @@ def files(top, *ends):
 
 def sources():
     return files("src", ".c", ".h") + files("capture/src", ".c", ".h")
+
+
+def phrases():
+    """Uses of the phrases that tests/phrases.txt forbids, also where a line ends in the middle of one."""
+    gap = r"(?:\s|\n\s*(?:\*|//|#|--)\s)+"
+    rules = [line.partition(" -> ") for line in read("tests/phrases.txt") if line and not line.startswith("#")]
+    found = [(re.compile(gap.join(map(re.escape, phrase.split())), re.I), phrase, better) for phrase, _, better in rules]
+    folders = ("src", "capture", "python", "schemas", "docs", "bench", "packaging", "examples", "tests")
+    paths = [path for top in folders for path in files(top, ".c", ".h", ".py", ".sql", ".txt", ".md", ".in", ".awk", ".sh")]
+    for path in paths + ["README.md", "CONTRIBUTING.md", "SECURITY.md", "Makefile", "dev"]:
+        if path == "tests/phrases.txt":
+            continue
+        text = "\n".join(read(path))
+        for pattern, phrase, better in found:
+            for use in pattern.finditer(text):
+                at = text.count("\n", 0, use.start()) + 1
+                yield f"{path}:{at}: {phrase!r}: write {better}"
 
 
 def versions():
@@ -197,7 +215,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--objects", action="append", default=[])
     given = parser.parse_args()
-    wrong = [*versions(), *torches(), *unformatted(), *includes(), *linked(given.objects)]
+    wrong = [*phrases(), *versions(), *torches(), *unformatted(), *includes(), *linked(given.objects)]
     wrong += ratchet.exceeded(given.objects)
     for line in wrong:
         print(line)

@@ -438,7 +438,7 @@ print(len(kept) == 3 * len(splits))
 
 
 def test_a_reason_with_a_long_name(alone):
-    """A reason has a part of it, which may end in the midst of a letter: the call gives what it gives all the same."""
+    """A reason has a part of it, which may end in the middle of a letter: the call gives what it gives all the same."""
     assert alone("""
 import numpy as np, dyntrace
 exec("def f(x, c):\\n    y = x + 1\\n    z = c.a%s\\n    return y * z\\n" % ("\u00e9" * 70))

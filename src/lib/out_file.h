@@ -34,7 +34,7 @@ bool out_open(struct out_file *out, const char *path, bool force);
  * when this process is, however that ends. NULL: the error has been reported. */
 const char *out_scratch(struct arena *arena);
 
-/* Write what was printed to standard output. False: it is not there, and the error has been reported. */
+/* Write what was printed to standard output. False on error, which has been reported. */
 bool out_flush(void);
 
 /* Move it to its place. False: the error has been reported. */

@@ -81,7 +81,7 @@ struct tracer_stack {
     struct open_frame *open;
     char *stack_low;        /* likewise: the thread's */
     uint32_t thread;        /* its FACT_THREAD ... */
-    uint32_t rings;         /* ... in the ring that was the thread's so-manieth */
+    uint32_t rings;         /* ... in its ring of this number */
     bool apart;             /* its callback, in `own`, is not the one that the thread was given */
     struct stack_state own; /* while another runs */
 };

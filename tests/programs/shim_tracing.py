@@ -86,7 +86,7 @@ def work():
 
 def in_threads():
     """work() in four threads at a time. Each starts by itself: where an audit hook of one lets the
-    GIL go in the midst of sys.settrace(), CPython refuses the trace function of another."""
+    GIL go in the middle of sys.settrace(), CPython refuses the trace function of another."""
     together = threading.Barrier(4)
     has_begun = threading.Semaphore(0)
 

@@ -731,9 +731,9 @@ static struct recording *left_restore(const struct left *left, uint64_t min_ns)
     return r;
 }
 
-/* WINDOWED: pages are kept in the window; else they go to the file at once. A child decodes BATCH words at a time. Every
- * so-manieth state that differs from the one before is tried, those in which a page was taken or stored or a commit made, and
- * all with DYNTRACE_ALL_KILLS. */
+/* WINDOWED: pages are kept in the window; else they go to the file at once. A child decodes BATCH
+ * words at a time. Of the states that differ from the one before these are tried: one in `every`,
+ * and each in which a page was taken or stored or a commit made; all with DYNTRACE_ALL_KILLS. */
 static void test_every_instruction(size_t n, uint64_t min_ns, bool windowed, size_t batch)
 {
     static struct left left, before;

@@ -53,7 +53,7 @@ int main(void)
     check(!facts.plain && facts.locks && !facts.idle, "a file with a log");
     check(is_free(path) == 0, "and has it when the file was looked at");
     sqlite3_close(db);
-    check(is_free(path) == 1, "and lets go of it");
+    check(is_free(path) == 1, "and releases it");
     facts = path_look(path);
     check(!facts.plain && facts.idle, "a log in the header and none beside it");
     snprintf(log, sizeof log, "%s/none.db", folder);
