@@ -29,7 +29,7 @@ SANITIZE ?=
 FUZZ_SECONDS ?= 30
 # For `make test`: what pytest is given, and who runs it.
 PYTEST  ?= $(firstword $(PYTHONS)) -m pytest
-TESTS   ?= tests capture/tests --ignore=tests/with_torch --ignore=capture/tests/with_torch
+TESTS   ?= tests capture/tests --ignore=tests/with_torch --ignore=capture/tests/with_torch --ignore=tests/remedies
 
 # ---- hardening -------------------------------------------------------------
 
@@ -370,7 +370,7 @@ TORCH_PYTHON ?= $(or $(DYNTRACE_TORCH_PYTHON),$(firstword $(PYTHONS)))
 torch-tests:
 	$(MAKE) PYTHONS="$(TORCH_PYTHON)" all
 	DYNTRACE="$(abspath $(BUILD))/dyntrace" DYNTRACE_TORCH_PYTHON="$(TORCH_PYTHON)" \
-	    $(TORCH_PYTHON) -m pytest $(or $(TORCH_TESTS),tests/with_torch capture/tests/with_torch)
+	    $(TORCH_PYTHON) -m pytest $(or $(TORCH_TESTS),tests/with_torch capture/tests/with_torch tests/remedies)
 
 # What dyntrace counts, advises and promises of the programs in tests/remedies, beside what torch does: a table, and status 1
 # where something is wrong. tests/remedies/test_remedies_practice.py asserts the same.

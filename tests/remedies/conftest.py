@@ -1,4 +1,4 @@
-"""A Python with torch, found as tests/with_torch/conftest.py finds it."""
+"""A Python with torch, found as tests/with_torch/torch_here.py finds it."""
 import importlib.util
 from pathlib import Path
 
@@ -8,8 +8,8 @@ collect_ignore = ["programs", "measure.py", "practice.py", "children.py", "recor
 
 
 def with_torch():
-    path = Path(__file__).resolve().parent.parent / "with_torch" / "conftest.py"
-    spec = importlib.util.spec_from_file_location("with_torch_conftest", path)
+    path = Path(__file__).resolve().parent.parent / "with_torch" / "torch_here.py"
+    spec = importlib.util.spec_from_file_location("torch_here", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
