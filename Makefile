@@ -351,7 +351,7 @@ cpython-tests: all
 
 # dyntrace.compile judged: functions by language feature and random ones beside themselves uncompiled, with numpy, and with torch
 # where TORCH_PYTHON is one; CPython's tests under `run --capture`, and with all of their functions captured; graphs beside
-# torch.compile's, unless BESIDE=no. RANDOM: how many functions; WATCHED=--all: all of those modules.
+# torch.compile's, JUDGES=quick: without CPython's and torch.compile. RANDOM: how many functions; WATCHED=--all: all of those modules.
 RANDOM ?= 2000
 JUDGED = $(1) capture/tests/corpus.py --library $(2); $(1) capture/tests/random_functions.py --library $(2) --count $(RANDOM); \
     if $(1) -c 'import hypothesis'; then $(1) capture/tests/random_functions.py --library $(2) --hypothesis --count $(RANDOM); fi
@@ -359,11 +359,13 @@ capture-judges: all
 	@set -ex; export PYTHONPATH="$(abspath $(BUILD))/lib/python"; \
 	    for python in $(PYTHONS); do if $$python -c 'import numpy'; then $(call JUDGED,$$python,numpy); \
 	        $$python capture/tests/lifetimes.py 0 $(RANDOM); $$python capture/tests/corpus.py --compile every; $$python capture/tests/random_functions.py --plain --count $(RANDOM); fi; done
+ifneq ($(JUDGES),quick)
 	$(firstword $(PYTHONS)) tests/cpython/compare.py $(PYTHONS:%=--python %) --quick --dyntrace-option=--capture $(COMPARE)
 	$(firstword $(PYTHONS)) capture/tests/watched.py $(PYTHONS:%=--python %) --build $(BUILD) $(WATCHED)
+endif
 	@if ! $(TORCH_PYTHON) -c 'import torch' 2>/dev/null; then echo "$(TORCH_PYTHON) has no torch: with numpy only"; else set -ex; \
 	    export PYTHONPATH="$(abspath $(BUILD))/lib/python"; $(call JUDGED,$(TORCH_PYTHON),torch); \
-	    [ "$(BESIDE)" = no ] || $(TORCH_PYTHON) capture/tests/beside_torch.py --dyntrace $(BUILD)/dyntrace; fi
+	    [ "$(JUDGES)" = quick ] || $(TORCH_PYTHON) capture/tests/beside_torch.py --dyntrace $(BUILD)/dyntrace; fi
 
 # torch.compile programs with and without us; TORCH_PYTHON has torch and pytest.
 TORCH_PYTHON ?= $(or $(DYNTRACE_TORCH_PYTHON),$(firstword $(PYTHONS)))
