@@ -231,7 +231,7 @@ static struct shadow *break_because(struct capture *c, const struct attribute_re
     return NULL;
 }
 
-/* Sets the value to what CPython reads. False: it raised. */
+/* Read the attribute as CPython does, into read->value. False: that raised. */
 static bool read_value(struct attribute_read *read)
 {
     read->value = PyObject_GetAttr(read->owner, read->name);
@@ -413,7 +413,7 @@ static struct shadow *read_super(struct capture *c, struct attribute_read *read)
     return source && read_value(read) ? source : NULL;
 }
 
-/* The class of an object that was made here is its parent's source. */
+/* A method. The source of an object that the function made is its class: `parent` of its shadow. */
 static struct shadow *read_method(struct capture *c, struct attribute_read *read)
 {
     PyObject *function = read->descriptor;
@@ -466,7 +466,8 @@ static struct shadow *read_enum_member(struct capture *c, struct attribute_read 
     return source_read(c, read->of, '.', read->name, read->value);
 }
 
-/* The call that made it has them as arguments, in this order. */
+/* An attribute of a functools.partial: its shadow has the call's items, of which [1], [2] and [3]
+ * are func, args and keywords. */
 static struct shadow *read_partial(struct attribute_read *read)
 {
     static const char *const names[] = {"func", "args", "keywords"};

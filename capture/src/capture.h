@@ -64,7 +64,7 @@ enum shadow_kind {
     SHADOW_CHANGED, /* child of a source: what was there has given way to value, of items[0] */
 };
 
-/* How the iterator of a SHADOW_ITERATOR goes on. */
+/* Where the next item of a SHADOW_ITERATOR comes from. */
 enum iteration {
     ITERATES_ITEMS,     /* forwards, over a container, an array, or a dict's view */
     ITERATES_BACKWARDS, /* reversed(), over a tuple or list */

@@ -145,7 +145,7 @@ static enum ended unknown_argument(struct capture *c, const struct call *call)
     return unknown_operand(c, call, name_of(call->callable, text, sizeof text));
 }
 
-/* Is CALLABLE a function of numpy's, which may warn also of numbers: np.log(-1.0)? */
+/* Is CALLABLE a function of numpy? It may warn even if its argument is a number: np.log(-1.0). */
 static bool is_numpys(PyObject *callable)
 {
     OWNED PyObject *module = NULL;

@@ -8,8 +8,8 @@ there when it does not hold.
 
 The values are the program's: a list of a million, a tensor that would be computed in order to be
 printed, a __repr__ that raises. So containers are cut before they are printed, arrays are summed
-up, and only the rest is given to repr(), whose failure is in the text. Objects that a guard names
-are not kept alive by what is said of them.
+up, and only the rest is given to repr(), whose failure is in the text. The texts keep no object
+of a guard alive.
 
 A value that must not be in the trace (--values) never gets into shared memory: the text for it is
 not made. The text that stands for it says so, so that no reader can take it for a value:

@@ -38,7 +38,7 @@ static struct {
 static struct {
     struct db *db; /* owned */
     struct found_code code;
-    bool torch;     /* some process that it ran in uses torch */
+    bool torch;     /* at least one process of the function uses torch */
     char *settings; /* owned: of the recording, or NULL */
     char *before;   /* owned: the bytecode that was last shown as before a compile */
     int64_t ends[PHASE_DEPTH], longest; /* of the phases around the current one; of the compile */

@@ -166,7 +166,7 @@ static inline const struct view_ops *view_of(const struct tui *tui, enum view_ki
 
 /* What `:name` opens it by, and the name of its file in schemas/tui/; NULL: VIEW_NONE has none. */
 const char *view_name(enum view_kind kind);
-/* The view that NAME, BYTES long, is of; VIEW_NONE: none has it. */
+/* The view with NAME, which is BYTES long; VIEW_NONE if there is none. */
 enum view_kind view_named(const char *name, size_t bytes);
 
 /* The editor, at the place of the line under the cursor. */

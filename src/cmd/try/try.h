@@ -92,8 +92,9 @@ struct attempt {
     bool stopped;   /* the user pressed Ctrl-C */
 };
 
-/* Run PLAN's command under SETTING and wait for its end; its files are called NAME. TICK is called
- * a few times a second. False: the command could not be started, which has been reported. */
+/* Run PLAN's command under SETTING and wait for its end; NAME begins the names of its files. TICK
+ * is called a few times a second. False: the command could not be started, which has been
+ * reported. */
 bool attempt_run(const struct plan *plan, const struct attempt_given *given, const char *name,
                  const char *setting, struct attempt *attempt, void (*tick)(void *context),
                  void *context);
