@@ -1,4 +1,5 @@
 """Callers and times are true whatever switches stacks: greenlet, gevent, eventlet, SQLAlchemy's bridge to asyncio."""
+import itertools
 import json
 import os
 import random
@@ -56,9 +57,12 @@ def same_calls(path, noted):
     for frame, (_, tid, _, end) in sorted(frames.items(), key=lambda item: item[1][3] or 0):
         if frame in number and end:
             ends[tid].append(number[frame])
+    told = """SELECT 'thread', t.thread_id, t.os_tid, t.name, count(f.frame_id) FROM thread t LEFT JOIN frame f USING (thread_id) GROUP BY 1, 2
+        UNION ALL SELECT 'loss', process_id, thread_id, cause, events FROM losses"""
     for tid, thread in noted.items():
-        assert calls[int(tid)] == thread["calls"], f"thread {tid}: (function, number of its caller's call)"
-        assert ends[int(tid)] == thread["ends"], f"thread {tid}: ends"
+        for what, have in (("calls", calls[int(tid)]), ("ends", ends[int(tid)])):
+            differ = [pair for pair in enumerate(itertools.zip_longest(have, thread[what])) if pair[1][0] != pair[1][1]]
+            assert not differ, f"thread {tid}: {what}: {len(have)} of {len(thread[what])}; {differ[:3]} ...; the trace tells of {rows(path, told)}"
 
 
 def noted_in(out):
