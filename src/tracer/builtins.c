@@ -1,8 +1,8 @@
-/* tracer/builtins.c -- built-in functions whose calls pass through us: those that start a program,
- * those of sys that look at the PEP 523 slot, and some at which we look at it.
+/* tracer/builtins.c -- wraps built-in functions: those that start a program, those of sys that read
+ * the PEP 523 slot, and some after which we check that slot.
  *
- * They are changed in place: the function object stays the same object, with the same name and
- * text; only where it leads is ours, which goes on to the original. */
+ * They are patched in place. The function object keeps its identity, name and repr; only its C
+ * entry point is ours, which calls the original. */
 #include "tracer/tracer.h"
 
 #include <fcntl.h>
@@ -15,20 +15,20 @@
 enum {
     WORDS = 128,
     DEPTH_MOST = 8,
-    FIRST_LINE = 256, /* bytes of it that the kernel reads */
+    FIRST_LINE = 256, /* bytes of a script's first line that the kernel reads */
 };
 
 struct led {
     const char *module, *name;
     PyObject *(*entry)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
-    /* What the entry does: call_original() is to be called in it. */
+    /* What the entry point does; it must call call_original(). */
     PyObject *(*run)(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count,
                      PyObject *names);
-    /* of one that starts a program: position of its environment argument, -1: inherits C's; of one
-     * at which our hook is looked for: 1, that is the last time */
+    /* for a function that starts a program: position of its environment argument, -1: it inherits
+     * C's; for one after which the slot is checked: 1 = this is the last check */
     int environment;
     int program, words; /* of the program's name and its arguments, -1: one text for a shell */
-    PyMethodDef real;   /* what its module's table said before; the same for all interpreters */
+    PyMethodDef real;   /* the method definition before the patch; the same in all interpreters */
 };
 
 /* A function object for the original is made for the module of the interpreter that calls. SELF is
@@ -45,10 +45,9 @@ static PyObject *call_original(const struct led *f, PyObject *self, PyObject *co
 
 /* ---- a child that is started so that it cannot be recorded is a row of loss ----
  *
- * What is looked at is the program's own: only plain str and bytes are read, in plain lists and
- * tuples, so that no code of the program's runs. Of a shell's script the simple commands are
- * understood, nothing that needs a shell: what stands in variables, functions and files is not
- * seen, nor what other programs start. */
+ * The arguments are the program's objects, so only exact str and bytes in exact lists and tuples
+ * are read: no code of the program runs. In a shell script, only simple commands are parsed.
+ * Variables, functions, sourced files, and what those programs start in turn are not seen. */
 
 static const char *text_of(PyObject *word)
 {
@@ -61,7 +60,7 @@ static const char *text_of(PyObject *word)
     return text ? text : "";
 }
 
-/* What is known of a program before its own words are read. */
+/* Facts about a program from the words before its own arguments. */
 struct start {
     const char *by; /* the launcher that does not hand on the environment, or NULL */
     bool paths;     /* it gets another PYTHONPATH */
@@ -211,8 +210,8 @@ static void note_words(const char *const *words, struct start start)
         note_file(words[0], start);
 }
 
-/* One simple command of a script: WORDS, COUNT of them and a NULL. PATHS: what is true of the
- * commands after it. */
+/* One simple command of a script: WORDS has COUNT words and a NULL. PATHS: settings that hold for
+ * the commands after it. */
 static void note_command(const char *const *words, size_t count, struct start start, bool *paths)
 {
     bool exports = count && !strcmp(words[0], "export");
@@ -297,10 +296,9 @@ static void note_program(PyObject *program, PyObject *list, bool elsewhere)
 
 /* ---- children are traced too ----
  *
- * The program does not see our variables (inject.h) in os.environ, so it may hand a child an
- * environment without them, or overwrite the one that C sees. So they are added to the child's
- * environment, whose sitecustomize takes them out again. The caller's own environment object is
- * never changed: a copy is passed. */
+ * os.environ does not show our variables (inject.h), so the program may pass a child an environment
+ * without them. We add them to the child's environment; the child's sitecustomize removes them
+ * again. The caller's environment object is never changed: the child gets a copy. */
 
 /* The value of NAME in an entry "NAME=value" of a list, or NULL. Borrowed. */
 static const char *value_in(PyObject *entry, const char *name)
@@ -350,10 +348,9 @@ static int mapping_set(PyObject *mapping, const char *name, const char *value)
     return key && bytes ? PyDict_SetItem(mapping, key, bytes) : -1;
 }
 
-/* The same for a mapping of names to values, str or bytes. It is read as the original would read
- * it, by keys() and values(), once each: those may be the program's code. The original then reads
- * our copy. Of a name that is there as str and as bytes the first counts, as it does for getenv().
- * */
+/* The same for a mapping of names to values (str or bytes). Like the original, it calls keys() and
+ * values() once each, which may be the program's code. The original then reads our copy. If a name
+ * occurs as str and as bytes, the first counts, as in getenv(). */
 static PyObject *mend_mapping(PyObject *mapping)
 {
     OWNED PyObject *path_key = PyBytes_FromString(INJECT_PATHS), *old = NULL;
@@ -427,10 +424,10 @@ static PyObject *follow(const struct led *f, PyObject *self, PyObject *const *ar
 
 /* ---- perf's trampolines ----
  *
- * With -X perf, or sys.activate_stack_trampoline(), CPython puts an evaluator of its own into the
- * slot that also our hook is in. Ours calls the one that was there before (record_evaluate), so the
- * trampolines run; but the functions of sys, and CPython after a fork, look at the slot itself.
- * While they do, it holds what it would hold without us:
+ * With -X perf, or sys.activate_stack_trampoline(), CPython puts its own evaluator into the PEP 523
+ * slot. Our hook calls the evaluator that it found there (record_evaluate), so the trampolines run.
+ * But sys.*_stack_trampoline(), and CPython after a fork, read the slot itself. While they run, the
+ * slot holds what it would hold without us:
  *
  *     sys.*_stack_trampoline()    hook out, the original, what it left is what we call from now on,
  *                                 hook in
@@ -444,7 +441,7 @@ static bool aside;   /* the hook is out, in a child that was just forked */
 static bool take_out(void)
 {
     if (!P.hook || compat_evaluator(P.interpreter) != P.hook)
-        return false; /* another hook lies above ours: the slot shows that one */
+        return false; /* another hook is above ours, and the slot holds that one */
     compat_set_evaluator(P.interpreter, P.evaluate);
     return true;
 }

@@ -116,8 +116,9 @@ enum { HASHED_DEPTH = 8 }; /* tuples and functions in each other */
 static uint64_t hash_object(uint64_t hash, PyObject *object, int depth);
 static uint64_t hash_code(uint64_t hash, PyCodeObject *code, int depth);
 
-/* The items of SET, in any order: a process has one of its own. Neither this nor what it calls
- * makes an object that the garbage collector knows, for that might run code of the program's. */
+/* Hash the items of SET, independent of their order, which differs between processes. Neither this
+ * function nor its callees create an object that the garbage collector tracks, since a collection
+ * may run code of the program. */
 static uint64_t hash_set(uint64_t hash, PySetObject *set, int depth)
 {
     uint64_t sum = 0;
@@ -219,7 +220,7 @@ static uint64_t fingerprint(PyCodeObject *code)
 
 /* ---- code that interpreters share ---- */
 
-/* Only the main interpreter looks at what static code objects hold. */
+/* Only the main interpreter reads the extra slots of static code objects. */
 static bool is_elsewhere(PyCodeObject *code)
 {
     return compat_is_shared(code) && PyInterpreterState_Get() != P.interpreter;
@@ -236,7 +237,8 @@ static void mark_put(PyCodeObject *code, uintptr_t mark)
         PyErr_Clear();
 }
 
-/* The same. What it is from now on: another interpreter may have been quicker. */
+/* Set the same mark. Returns the mark that holds from now on: another interpreter may have set it
+ * first. */
 static uintptr_t mark_keep(PyCodeObject *code, uintptr_t mark)
 {
     if (compat_is_shared(code))
@@ -285,7 +287,7 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
         mark_keep(code, mark);
     if (mark & CODE_SEEN)
         return mark;
-    if (!P.session || slot_is_probe(code)) /* the session may have ended since we were asked */
+    if (!P.session || slot_is_probe(code)) /* the session may have ended since the caller looked */
         return CODE_SEEN | CODE_SKIP;
 
     KEPT struct tracer_exception pending = tracer_exception_aside();

@@ -1,10 +1,10 @@
-/* tracer/file.c -- a process's file: how it is made, its extents, and the facts in it. See ring.h
+/* tracer/file.c -- a process's shared file: creating it, its extents, the facts in it. See ring.h
  * and facts.h.
  *
- * The program may close every descriptor it finds, become another user, or lose sight of the
- * session's directory. So nothing but the header's mapping is needed to map more of the file
- * (mremap), and the file is as large as it will ever be. A forked child makes a file of its own, or
- * a nested one in its parent's. */
+ * The program may close every descriptor it finds, change its user, or lose access to the session's
+ * directory. So mapping more of the file needs only the header's mapping (mremap), and the file has
+ * its final size from the start. A forked child makes its own file, or one nested in its parent's.
+ */
 #include "tracer/file.h"
 #include "job.h"
 
@@ -24,7 +24,7 @@
 enum {
     HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
     FIRST_FACTS = 128 << 10, /* bytes of the first chunk of facts */
-    MORE_FACTS = 512 << 10,  /* of those after it */
+    MORE_FACTS = 512 << 10,  /* size of the extents after the first */
     ARGV_MAX = 64 << 10,
     LOOKED_NS = 250000000, /* the collector looks every few milliseconds */
 };
@@ -56,7 +56,7 @@ int file_reserve(char *at, size_t bytes)
     return error == EFAULT ? ENOSPC : error;
 }
 
-/* Is there room for BYTES now? What is reserved later should not come as a surprise. */
+/* Is there room for BYTES now? Checked early, so that a later reservation seldom fails. */
 static bool has_free(size_t bytes)
 {
     struct statvfs status;
@@ -84,7 +84,7 @@ static void mappings_drop(size_t first)
     }
 }
 
-/* What is mapped of the file at OFFSET. NULL: nothing. */
+/* The address at which OFFSET of the file is mapped. NULL: not mapped. */
 static void *file_at(uint64_t offset)
 {
     for (size_t i = 0; i < mapping_count; i++)
@@ -110,8 +110,8 @@ static int file_again(void)
     return fd;
 }
 
-/* Map more of the file. mremap() of a shared mapping whose old size is 0 maps the same file once
- * more, from the same place on: no descriptor and no name is needed. NULL with errno. */
+/* Map more of the file. mremap() of a shared mapping with old size 0 maps the same file a second
+ * time, from the same offset, without a descriptor or a name. NULL with errno. */
 static void *map_extent(uint64_t at, size_t bytes)
 {
     const struct mapping *near = &mappings[mapping_count - 1];
@@ -123,7 +123,7 @@ static void *map_extent(uint64_t at, size_t bytes)
         munmap(mapped, before);
     if (mapped != MAP_FAILED) {
         mapped += before;
-    } else if ((fd = file_again()) >= 0) { /* valgrind knows no such mremap() */
+    } else if ((fd = file_again()) >= 0) { /* valgrind does not support this use of mremap() */
         mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)at);
         close(fd);
     }
@@ -218,7 +218,7 @@ void tracer_loss(const char *cause)
     tracer_fact(LOSS, .clock = (int64_t)tracer_now(), .events = 1, .cause = fact_string(cause));
 }
 
-/* What the launcher says; -1: it is no number. */
+/* The number in the launcher's variable; -1: not a number. */
 static int64_t rank_in(enum job_fact which)
 {
     const char *text = job_fact(which);
@@ -470,8 +470,8 @@ static int nested_make(const struct birth *birth)
     return 0;
 }
 
-/* Who this process is for others, the collector alone can find out where the two are in different
- * pid namespaces, and only while the process is there: so it waits a moment to be looked at. */
+/* If the collector is in another pid namespace, only the collector can find out this process's pid
+ * there, and only while the process lives. So the process waits a moment for it. */
 static void file_wait_for_look(void)
 {
     const uint64_t recorder = P.session->pid_namespace;

@@ -1,11 +1,12 @@
 /* tracer/greenlet.c -- one thread, several stacks of frames: greenlet, gevent, eventlet, and
  * whatever else switches them.
  *
- * Who switches stacks exchanges, in the thread state, the chunks of memory that the frames' data is
- * in. So each event asks whether they are those of the event before: two loads and a compare. A
- * stack is known by its lowest chunk. Each has its own list of open frames, which lie on its C
- * stack: greenlet moves that to the heap while another runs, so a list is only looked at while its
- * stack runs. What the ring's words are of is said by a CONTROL_SWITCH (tracer/ring.c). */
+ * A library that switches stacks replaces, in the thread state, the memory chunks that hold the
+ * frames' data. So each event compares the current chunk with that of the event before: two loads
+ * and a compare. A stack is identified by its lowest chunk. Each stack has its own list of open
+ * frames. These lie on its C stack, which greenlet moves to the heap while another stack runs, so a
+ * list is read only while its stack runs. A CONTROL_SWITCH word in the ring names the stack that
+ * the following words are about (tracer/ring.c). */
 #include "tracer/tracer.h"
 
 #include <search.h>
@@ -30,7 +31,7 @@ static int by_bottom(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Is nothing of T's state only of the stack that runs? */
+/* Does T hold no state that belongs only to the running stack? */
 static bool is_idle(const struct tracer *t)
 {
     const struct stack_state *own = &t->own;
@@ -39,8 +40,8 @@ static bool is_idle(const struct tracer *t)
     return !runs && !own->quiet && !own->masked && own->callback == t->given;
 }
 
-/* T's stack that runs gives way: it keeps its state. Nothing dies: T has the callback that it was
- * given as well. */
+/* Save the state of T's running stack, which is about to be switched away. Drops no last reference:
+ * T->given holds the callback, too. */
 static void put_away(struct tracer *t)
 {
     struct tracer_stack *here = t->here;
@@ -55,7 +56,7 @@ static void put_away(struct tracer *t)
     here->own = t->own;
 }
 
-/* TO runs from now on. Where nothing of ours runs on it, it has the callback of its thread. */
+/* Switch T to TO. If none of our code is active on TO, TO uses the thread's callback. */
 static void take_up(struct tracer *t, struct tracer_stack *to)
 {
     t->here = to;
@@ -101,7 +102,7 @@ void tracer_stacks_forget(struct tracer *t)
     t->apart = 0;
 }
 
-/* The stack that runs is from now on that of BOTTOM. */
+/* From now on the running stack is the one whose lowest chunk is BOTTOM. */
 static void rename_here(struct tracer *t, const void *bottom)
 {
     tdelete(t->here, &t->stacks, by_bottom);
@@ -145,9 +146,9 @@ static void switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
     found = tfind(&key, &t->stacks, by_bottom);
     to = found ? *found : NULL;
     if (to && frame && compat_is_first(ts, frame))
-        forget(t, to); /* the one that had this address is gone */
+        forget(t, to); /* the former stack at this address is gone */
     if (!to && ((!t->open && is_idle(t)) || t->here->bottom == &no_chunk)) {
-        /* nothing of the one before is open: most likely it has ended */
+        /* the former stack has no open frame, so it has probably ended */
         rename_here(t, key.bottom);
         return;
     }

@@ -1,16 +1,16 @@
-/* tracer/hooks.h -- what the base of the tracer has others do.
+/* tracer/hooks.h -- callbacks by which the tracer's base calls the parts above it.
  *
  * Runs in: the traced process.
  *
  * Calls run downwards: module.c > torch/, resume/ > evaluator/ > guards/ > the base, which is the
- * other files of tracer/ itself, tracer_shim.c and compat/. The base calls nothing above it: where
- * it meets something that is theirs it calls a member of this table.
+ * other files of tracer/ itself, tracer_shim.c and compat/. The base calls no function of those
+ * parts directly, only members of this table.
  *
  * Each part fills in its members in its X_register(), which module.c calls when the extension is
- * loaded, before anything is recorded. From then on nobody writes to the table but the owner of a
- * member, under the home's GIL. A member that is NULL has nothing to do.
+ * loaded, before anything is recorded. From then on only the owner of a member changes it, under
+ * the home's GIL. A NULL member is not called.
  *
- * "GIL": the caller holds the GIL of the interpreter that runs. None is called under
+ * "GIL": the caller holds the GIL of the interpreter that runs. No member is called under
  * tracer_lock(). */
 #ifndef DYNTRACE_TRACER_HOOKS_H
 #define DYNTRACE_TRACER_HOOKS_H
@@ -27,8 +27,8 @@ struct tracer_hooks {
     /* The thread that runs has got its struct tracer, at its first frame. tracer_attach() calls it
      * once for each thread. GIL; the pending exception is put aside; may run the program's code. */
     void (*thread_begins)(void);
-    /* The main interpreter is initialised again: forget, without releasing it, what was kept of
-     * the one before. tracer_place() calls it at the first call in the new one. GIL. */
+    /* The main interpreter is initialised again: forget, without releasing, all references into the
+     * former one. tracer_place() calls it at the first call in the new one. GIL. */
     void (*home_gone)(void);
     /* CPython frees a code object whose slot has SLOT, a mark or a code_state. It calls this
      * function itself. GIL; an exception may be pending, and stays so. */
@@ -63,7 +63,7 @@ struct tracer_hooks {
     /* Is EVALUATE torch's evaluator, or one of the hooks around it? slot.c calls it. GIL of the
      * main interpreter; runs nothing, as the next. */
     bool (*is_observed)(_PyFrameEvalFunction evaluate);
-    /* ... and goes on to the hook of ours below, for which it looks at tracer_process.hook?
+    /* ... and does it call our hook below it, which it finds in tracer_process.hook?
      * tracer_rehook() calls it. */
     bool (*is_around)(_PyFrameEvalFunction evaluate);
     /* Recording began, or ended. tracer_record() calls it. GIL of any interpreter; runs nothing. */
@@ -76,9 +76,9 @@ struct tracer_hooks {
     /* slot.c: a frame has reached our hook while tracer_process.slot_watched. ring.c calls it at
      * that frame's ENTER. GIL; runs nothing. */
     void (*slot_reached)(void);
-    /* session.c: this is the child of a fork(), and comes first to what the parent shared. state.c
-     * calls it once, inside fork() or at the first event after it. No other thread exists; the
-     * lock is free; little is safe to call. */
+    /* session.c: this is the child of a fork(), before it touches anything that the parent shared.
+     * state.c calls it once, inside fork() or at the first event after it. No other thread exists;
+     * the lock is free; only async-signal-safe calls are allowed. */
     void (*forked)(void);
 };
 extern struct tracer_hooks tracer_hooks HIDDEN;

@@ -2,9 +2,10 @@
  *
  * Importing it does nothing but make the shim's functions (tracer/evaluator/api.c) available.
  * `_start`, called by sitecustomize.py, joins the session of `dyntrace run`; pause() and resume()
- * take the hook away and put it back, for programs that measure themselves.
+ * remove the hook and restore it, for programs that measure themselves.
  *
- * The shim's objects belong to the home (tracer/place.c); elsewhere its functions raise. */
+ * The shim's objects belong to the home interpreter (tracer/place.c); in other interpreters its
+ * functions raise. */
 #include "tracer/evaluator/cache.h"
 #include "tracer/hooks.h"
 #include "tracer/resume/resume.h"
@@ -58,8 +59,8 @@ static PyObject *extension_load(PyObject *spec)
     return Py_NewRef(extension);
 }
 
-/* `dyntrace run --capture`: from here on the user's functions are captured. SPEC is that of the
- * extension `_dyntrace_capture`. -1 with an exception. */
+/* `dyntrace run --capture`: capture the user's functions from now on. SPEC is the module spec of
+ * `_dyntrace_capture`. -1 with an exception. */
 static int capture_begin(PyObject *module, PyObject *spec)
 {
     OWNED PyObject *capture = extension_load(spec);
@@ -76,8 +77,8 @@ static int capture_begin(PyObject *module, PyObject *spec)
     return PyDict_SetItemString(PyImport_GetModuleDict(), "_dyntrace_capture", capture);
 }
 
-/* The recording of this process ends. What is left of us afterwards, and can be reached, does
- * nothing: docs/internals.md has the list. */
+/* End the recording of this process. Our hooks and callbacks that can still be reached do nothing
+ * afterwards; docs/internals.md lists them. */
 static void leave(void)
 {
     tracer_close_session();
@@ -197,7 +198,7 @@ static PyObject *resume_recording(PyObject *module, PyObject *ignored)
         tracer_join_interpreter();
     } else if (P.session && P.session->frames != SESSION_NONE) {
         if (COMPAT_INIT_BYPASSES_HOOK)
-            tracer_fix_all_types(false); /* for those that were made meanwhile */
+            tracer_fix_all_types(false); /* for interpreters that were created meanwhile */
         tracer_record(true);
         slot_look(true);
     }
@@ -327,7 +328,8 @@ static PyMethodDef methods[] = {
 
 static struct PyModuleDef definition;
 
-/* The shim is for the home: elsewhere each of its names says so. */
+/* The shim works in the home only. In other interpreters each of its functions raises an error that
+ * says so. */
 static PyObject *not_here(PyObject *module, PyObject *name)
 {
     static const char *const types[] = {"CacheEntry", "DynamoFrameType", "GuardTree", "_shim"};
@@ -414,7 +416,7 @@ static struct PyModuleDef definition = {
     .m_traverse = traverse,
 };
 
-/* What the base calls of those above it, and of itself (tracer/hooks.h). */
+/* Fill in tracer/hooks.h: the parts above the base, then the base's own members. */
 static void register_parts(void)
 {
     tracer_hooks.record = tracer_record;

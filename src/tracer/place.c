@@ -1,8 +1,8 @@
-/* tracer/place.c -- what the interpreter that runs is to the recording.
+/* tracer/place.c -- how the running interpreter takes part in the recording.
  *
- * One process is recorded once, whatever interpreters it has: docs/internals.md has what each has
- * for itself. The home is the main interpreter as it was first initialised; sub-interpreters are
- * recorded, too, if the index of their code data is the same. */
+ * A process has one recording, however many interpreters it has; docs/internals.md lists what each
+ * interpreter has for itself. The home is the main interpreter as it was first initialised;
+ * sub-interpreters are recorded, too, if the index of their code data is the same. */
 #include "tracer/hooks.h"
 
 #define P tracer_process
@@ -56,7 +56,7 @@ static enum tracer_place place_new(PyInterpreterState *interpreter)
             return PLACE_NONE;
         if (interpreter != PyInterpreterState_Main())
             return PLACE_SUB;
-        /* What it knew of us went with the interpreter that it was before. */
+        /* Its references to us went with the former main interpreter. */
         P.hook = NULL;
         P.evaluate = _PyEval_EvalFrameDefault;
         P.torch_seen = true; /* and stays alone */
@@ -67,13 +67,13 @@ static enum tracer_place place_new(PyInterpreterState *interpreter)
         return PLACE_AGAIN;
     }
     if (interpreter != PyInterpreterState_Main())
-        return PLACE_NONE; /* the main one knows nothing of us: nothing is recorded */
+        return PLACE_NONE; /* the main interpreter has not met us: record nothing */
     P.interpreter = interpreter;
     P.extra = request_extra(interpreter);
     return P.extra < 0 ? PLACE_NONE : PLACE_HOME;
 }
 
-/* Interpreters come and go, at the same addresses: each keeps itself what it is. */
+/* A new interpreter may reuse an old one's address, so each stores its place itself. */
 enum tracer_place tracer_place(void)
 {
     PyInterpreterState *interpreter = PyInterpreterState_Get();

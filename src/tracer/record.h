@@ -7,8 +7,8 @@
 
 #include "tracer/tracer.h"
 
-/* Run the frame as CPython would have run it: the depth that it may recurse to
- * is what it would be without a hook (tracer/compat/cpython.h, tracer/stack.c). */
+/* Run the frame as CPython would have run it, with the recursion depth that it would have without a
+ * hook (tracer/compat/cpython.h, tracer/stack.c). */
 static inline __attribute__((always_inline)) PyObject *
 record_evaluate_by(_PyFrameEvalFunction evaluate, struct tracer *t, PyThreadState *ts,
                    compat_frame *frame, int throwflag)
@@ -96,7 +96,7 @@ record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring
     return now;
 }
 
-/* The same for a frame whose code has MARK: 0 as well when that is not recorded. */
+/* The same for a frame whose code has MARK. Also 0 if such frames are not recorded. */
 static inline __attribute__((always_inline)) uint64_t
 record_call(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame,
             uintptr_t mark, int throwflag, bool resumed, const enum session_clock clock,

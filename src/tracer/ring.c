@@ -6,12 +6,13 @@
  * next thread writes a CONTROL_THREAD word and carries on. A thread that finds its ring full waits,
  * and releases the GIL if that takes long.
  *
- * When the collector takes nothing for --max-stall, or the filesystem is full, a thread goes on in
- * a *gap*: nothing is written, frames are counted. It ends with the first event for which there is
- * room: a CONTROL_GAP says how many frames were lost and which of the open ones are left, and those
- * that began in the gap are named. After a fork the open frames are named likewise: struct
- * open_frame lies on the C stack, which the child has a copy of. Of greenlets each has its own
- * frames and its own FACT_THREAD; the words are of one of them until a CONTROL_SWITCH. */
+ * When the collector takes nothing for --max-stall, or the filesystem is full, the thread continues
+ * in a *gap*: it writes nothing and counts frames. The gap ends with the first event for which
+ * there is room. A CONTROL_GAP then gives the number of lost frames and which open frames are left,
+ * and CONTROL_ENTER words name the open frames that began in the gap. A forked child names its open
+ * frames in the same way; struct open_frame lies on the C stack, which the child has a copy of.
+ * Each greenlet has its own frames and its own FACT_THREAD; words belong to one greenlet until the
+ * next CONTROL_SWITCH. */
 #include "tracer/file.h"
 #include "tracer/hooks.h"
 #include "tracer/record.h"
@@ -24,7 +25,7 @@
 
 enum {
     WAIT_MS = 20,           /* between looks whether the session is over */
-    HOLD_MS = 5,            /* a waiting thread keeps the GIL so long, as one that computes may */
+    HOLD_MS = 5,            /* a waiting thread holds the GIL: the switch interval */
     STALL_MS = 10,          /* a wait longer than this is a row */
     RESERVE_STEP = 2 << 20, /* bytes of a ring that get memory at a time */
 };
@@ -40,7 +41,7 @@ static _Atomic bool closing;      /* ... which must stop that */
 
 /* Under tracer_lock(): */
 static uint64_t ring_bytes_used;
-static struct ring *free_rings[RING_MAX]; /* whose thread has ended */
+static struct ring *free_rings[RING_MAX]; /* their threads have ended */
 static unsigned free_ring_count;
 static struct tracer *all_tracers;
 
@@ -64,8 +65,8 @@ static uint64_t address_space_share(void)
     return getrlimit(RLIMIT_AS, &limit) ? UINT64_MAX : limit.rlim_cur / 64;
 }
 
-/* A ring's size falls as the process has more of them, so that hundreds of threads stay near the
- * session's budget: 64 KB each beyond it. NULL: there is no room, which is noted. */
+/* Each further ring of a process is smaller, so that hundreds of threads stay near the session's
+ * budget; beyond it a ring has 64 KB. NULL: no room, which has been recorded. */
 static struct ring *ring_new(void)
 {
     uint64_t left =
@@ -99,8 +100,8 @@ static struct ring *ring_new(void)
     return ring;
 }
 
-/* A ring for the thread that runs: one whose thread has ended and of which the collector has taken
- * enough, or a new one. */
+/* A ring for the running thread: a free one that the collector has drained far enough, or a new
+ * one. */
 static struct ring *ring_take(void)
 {
     for (unsigned i = free_ring_count; i-- > 0;) {
@@ -179,8 +180,8 @@ static bool reserve_more(struct ring *ring)
     return true;
 }
 
-/* Can T's ring take a control word and an event? Looks at its tail again. False with no limit: it
- * has no memory. */
+/* Can T's ring take a control word and an event? Rereads the tail. False, and T->limit is 0: the
+ * ring has no memory. */
 static bool ring_has_room(struct tracer *t)
 {
     /* D: matches the collector's C. */
@@ -201,10 +202,10 @@ static bool is_past(const struct ring *ring, uint64_t full)
     return (int64_t)(atomic_load_explicit(&ring->tail, memory_order_acquire) - full) > 0;
 }
 
-/* The ring is full: sleep until the collector has taken some of it, for --max-stall at most. False
- * when it has not. The first moments with the GIL, as letting go could reorder what threads do
- * where nothing but the recorder is slow; then, if it MAY_LET_GO, without. Then even the session
- * may be another afterwards, and nothing of the ring is touched. */
+/* The ring is full: sleep until the collector has taken some words, at most --max-stall. False: it
+ * has not. Holds the GIL for the first HOLD_MS, because releasing it can reorder the program's
+ * threads; then releases it if MAY_LET_GO. After a release even the session may be another one, so
+ * the ring is not touched. */
 static bool wait_for_collector(struct tracer *t, bool may_let_go, uint64_t *waited)
 {
     const uint64_t began = clock_monotonic_ns(),
@@ -254,7 +255,7 @@ static bool room_held(struct tracer *t, uint64_t *now)
 
 /* ---- gaps ---- */
 
-/* From now on nothing is written, for ERROR, or because the collector takes nothing (0). */
+/* Stop writing, because of ERROR, or because the collector takes nothing (0). */
 static void gap_begin(struct tracer *t, uint64_t now, int error)
 {
     t->limit = 0;
@@ -264,8 +265,8 @@ static void gap_begin(struct tracer *t, uint64_t now, int error)
     }
 }
 
-/* ENTERs of the open frames whose ENTER is not in the ring, the outermost first. False: there was
- * no room for all. */
+/* Write an ENTER for each open frame whose ENTER is not in the ring, outermost first. False: no
+ * room for all of them. */
 static bool gap_write_open(struct tracer *t, uint64_t *now)
 {
     struct open_frame **stack, *open;
@@ -276,7 +277,7 @@ static bool gap_write_open(struct tracer *t, uint64_t *now)
         count++;
     stack = count ? malloc(count * sizeof *stack) : NULL;
     if (!stack)
-        return true; /* none; or what runs next has other parents: there is no memory for more */
+        return true; /* no memory: leave them out, and the next frames get an outer parent */
     for (at = count, open = t->open; at; open = open->outer)
         stack[--at] = open;
     for (size_t n = 0; n < count && room; n++) {
@@ -338,7 +339,7 @@ static bool write_switch(struct tracer *t, uint64_t *now)
     return gap_write_open(t, now);
 }
 
-/* Say in the ring what is missing from it. LEFT open frames are those from before the gap. */
+/* Write the CONTROL_GAP that tells what is missing. LEFT: open frames that began before the gap. */
 static void write_gap(struct tracer *t, uint64_t now, uint64_t left, uint32_t innermost,
                       uint64_t still_open)
 {
@@ -352,7 +353,7 @@ static void write_gap(struct tracer *t, uint64_t now, uint64_t left, uint32_t in
     t->until = now + RING_EPOCH_TICKS;
 }
 
-/* There was no room for all that is open: what was not written is lost. */
+/* There was no room for all open frames: those not written are lost. */
 static void gap_again(struct tracer *t, uint64_t now)
 {
     gap_begin(t, now, 0);
@@ -360,7 +361,7 @@ static void gap_again(struct tracer *t, uint64_t now)
         t->ring->lost++;
 }
 
-/* There is room again: the words go on, unless it does not suffice for what is open. */
+/* There is room again: resume writing, unless the room is too small for the open frames. */
 static bool gap_end(struct tracer *t, uint64_t *now)
 {
     uint64_t left, still_open = 0;
@@ -387,7 +388,7 @@ static void stop(struct tracer *t, uint64_t now, int error)
 
 /* ---- threads ---- */
 
-/* Give T a ring and say in it who writes; after a fork also what was running. */
+/* Give T a ring and write whose it is; after a fork also the open frames. */
 static bool ring_attach(struct tracer *t, compat_frame *frame)
 {
     struct ring *ring;
@@ -412,7 +413,7 @@ static bool ring_attach(struct tracer *t, compat_frame *frame)
     t->mask = ring->words - 1;
     t->head = atomic_load_explicit(&ring->head, memory_order_relaxed);
     t->entered = 0;
-    if (!ring_has_room(t)) { /* half of it is free: it has no memory */
+    if (!ring_has_room(t)) { /* half of the ring is free, so the cause is missing memory */
         stop(t, now, ENOSPC);
         return false;
     }
@@ -532,7 +533,7 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
         } else {
             bool moved = wait_for_collector(t, at_frame, &waited);
             *now = tracer_now();
-            /* Anything may have happened meanwhile, if the GIL was let go. */
+            /* If the GIL was released, anything may have happened meanwhile. */
             if (!moved && P.session && t->ring && !is_abandoned())
                 gap_begin(t, *now, 0);
         }
@@ -600,7 +601,7 @@ done:
 
 /* ---- the session ends, or the process forks ---- */
 
-/* Nobody has a ring. */
+/* No thread has a ring. */
 static void detach_all(void)
 {
     for (struct tracer *t = all_tracers; t; t = t->next_tracer) {

@@ -1,4 +1,4 @@
-/* tracer/services.c -- what a watcher, capture/, uses of the shim. See watcher.h.
+/* tracer/services.c -- the shim's functions for a watcher (capture/). See watcher.h.
  *
  * Runs in: the traced process, under the GIL. */
 #include "tracer/evaluator/cache.h"

@@ -20,7 +20,7 @@
 static uint64_t fork_clock; /* of the last fork() */
 static bool watched;        /* for fork() */
 
-/* This process may be in another time namespace than the one that it was forked from. */
+/* This process may be in another time namespace than its parent. */
 static void clock_look(void)
 {
     static int64_t own_ahead;
@@ -31,9 +31,10 @@ static void clock_look(void)
     P.clock_ahead_ns = own_ahead - P.session->clock_ahead_ns;
 }
 
-/* Before a fork(). A child has what there was at this time: it may begin to run much later. What
- * the lock guards is whole then. It stays locked where interpreters have GILs of their own, and
- * only there: handlers that run Python code may release the GIL. */
+/* Before a fork(). The child starts with the state of this moment, maybe much later, so everything
+ * that the lock guards must be consistent now. The lock stays held only where interpreters have
+ * their own GILs: elsewhere it would deadlock with handlers that run Python code and release the
+ * GIL. */
 static void forking(void)
 {
     slot_look(true);
@@ -56,9 +57,9 @@ static void has_forked(void)
         tracer_unlock();
 }
 
-/* In the child, inside fork(): only this thread exists, and little is safe to
- * call. Once, by whoever is first. The parent's rings and facts are unmapped so that nothing can
- * write to them, and its header too once the child has a file of its own. */
+/* In the child, inside fork(): only this thread exists, and little is safe to call. Runs once, from
+ * the first caller. The parent's rings and facts are unmapped so that nothing can write to them,
+ * and its header too once the child has a file of its own. */
 void session_forked(void)
 {
     int saved_errno = errno;
@@ -97,7 +98,8 @@ static void absent(const char *directory)
 
     if (fd < 0)
         return;
-    /* A name of the kernel's choice, to be answered at. Nobody listens when the session is over. */
+    /* Bind to a name that the kernel chooses, for the answer. After the session has ended nobody
+     * answers. */
     if (bind(fd, (struct sockaddr *)&from, sizeof from.sun_family) == 0 &&
         sendto(fd, "", 1, MSG_NOSIGNAL, (struct sockaddr *)&to, length) == 1)
         poll(&answer, 1, ANSWER_MS);
@@ -147,7 +149,8 @@ static const char *open_session(const char *directory)
         return "over";
     }
     strcpy(P.session_directory, directory);
-    /* Two directories of one name: what the file says is not believed to be anywhere else. */
+    /* The spill directory has the same base name as the session's; a file that names any other is
+     * not believed. */
     spill = session->text;
     P.spill_directory[0] = 0;
     if (strlen(spill) < sizeof P.spill_directory && !strcmp(basename(spill), basename(directory)))
@@ -184,7 +187,7 @@ const char *tracer_open_session(const char *directory)
     return why;
 }
 
-/* The GIL is held, so no other thread is writing; those in the middle of a frame find no ring at
+/* The GIL is held, so no other thread is writing; threads inside a recorded frame find no ring at
  * its end. */
 void tracer_close_session(void)
 {
@@ -198,7 +201,7 @@ void tracer_close_session(void)
     }
     rings_leave();
     file_close();
-    free(P.inject_directory); /* what one that follows starts is not recorded */
+    free(P.inject_directory); /* programs started from now on are not recorded */
     P.inject_directory = NULL;
     P.now = NULL;
     P.max_depth = 0;

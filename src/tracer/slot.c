@@ -1,10 +1,10 @@
-/* tracer/slot.c -- is our hook still called? Another user of PEP 523 may take its place.
+/* tracer/slot.c -- is our hook still called? Another PEP 523 user may replace it.
  *
  * Runs in: the traced process, never for a call.
  *
- * Whoever puts an evaluator into the interpreter's slot after us is expected to call the one that
- * was there. One that does not ends the recording of frames, and our hook hears nothing of it. So
- * the slot is compared with ours where the program passes anyway:
+ * An evaluator put into the interpreter's slot after ours should call the one that it found there.
+ * One that does not ends the recording of frames, and our hook cannot notice. So we compare the
+ * slot with our hook at points that the program passes anyway:
  *
  *     an extension module has been imported     it may be the other user
  *     a thread or a program is started, fork(), os._exit()
@@ -15,8 +15,8 @@
  *                                  |________calls ours__________________________________^
  *
  * A suspect calls ours if a frame reaches our hook while the suspect is in the slot. To see that,
- * all events take the slow path (slot_watched) until there was one. Where there is none until the
- * next look, or none will be any more, a frame of our own is evaluated: does it arrive? */
+ * all events take the slow path (slot_watched) until there was one. If no frame came until the next
+ * look, or no more frames will come, we evaluate a frame of our own and see whether it arrives. */
 #include "tracer/file.h"
 #include "tracer/hooks.h"
 
@@ -24,12 +24,12 @@
 
 #define P tracer_process
 
-enum { ROWS_MAX = 100 /* in a process: somebody may come and go for ever */ };
+enum { ROWS_MAX = 100 /* changes recorded per process: a program may swap evaluators for ever */ };
 
 static struct {
     enum { OURS, SUSPECT, LOST } state;
     _PyFrameEvalFunction suspect; /* in the slot since then, or LOST to it */
-    _PyFrameEvalFunction chains;  /* the last one that was seen to call ours; or NULL */
+    _PyFrameEvalFunction chains;  /* the last evaluator that was seen to call ours; or NULL */
     uint64_t sure;                /* clock when ours was last known to be called */
     uint64_t since;               /* clock when the suspect was noticed */
     bool on; /* from slot_begin() on, until the interpreter or the recording ends */
@@ -51,7 +51,7 @@ static bool is_home(void)
     return ts && ts == PyThreadState_GET() && ts->interp == P.interpreter;
 }
 
-/* CLOCK in the trace's time, as far as the collector has said what a tick is. */
+/* CLOCK in the trace's time, once the collector has published the length of a tick. */
 static double seconds(uint64_t clock)
 {
     const uint64_t ticks = clock - P.session->start_clock;
@@ -59,7 +59,7 @@ static double seconds(uint64_t clock)
     return (double)((unsigned __int128)ticks * P.session->ns_per_tick_32 >> 32) / 1e9;
 }
 
-/* Is EVALUATE, which is in the main interpreter's slot, ours, or such that it reaches ours? */
+/* Is EVALUATE, from the main interpreter's slot, our hook, or known to call our hook? */
 static bool is_ours(_PyFrameEvalFunction evaluate)
 {
     if (evaluate == P.hook)
@@ -82,7 +82,7 @@ static void name_evaluator(_PyFrameEvalFunction evaluate, char *words, size_t ro
         snprintf(words, room, "another frame evaluator");
 }
 
-/* EVENTS -1: nobody can know. */
+/* EVENTS -1: unknown. */
 static void put_row(uint64_t clock, int64_t events, const char *cause)
 {
     if (watch.rows++ < ROWS_MAX)
@@ -155,7 +155,8 @@ static bool probe_hook(void)
     return watch.arrived || !globals || !code;
 }
 
-/* Torch's evaluator, where it is not watched: it calls the one that it found, and would compile. */
+/* Torch's evaluator, not observed: it calls the evaluator that it found; a probe would be compiled.
+ */
 static bool is_torch(_PyFrameEvalFunction evaluate)
 {
     Dl_info info;
@@ -181,7 +182,7 @@ void slot_begin(void)
     P.slot_watched = false;
 }
 
-/* What is in the slot, if ours ought to be there; else NULL. */
+/* The evaluator in the slot if our hook should be there; else NULL. */
 static _PyFrameEvalFunction see_slot(void)
 {
     return is_over() || !P.hook ? NULL : compat_evaluator(P.interpreter);

@@ -119,7 +119,7 @@ PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, comp
     bounds = compat_set_bounds(ts, segment, segment + SEGMENT_BYTES);
     result = tracer_call_on_stack(ts, frame, throwflag, segment + SEGMENT_BYTES - 64, evaluate);
     compat_restore_bounds(ts, bounds);
-    if (t->greenlets) /* one that began there comes back to it: it stays */
+    if (t->greenlets) /* a frame that began on the new stack returns to it, so it is kept */
         return result;
     if (t->spare)
         segment_free(segment);
@@ -143,8 +143,8 @@ void tracer_stack_release(struct tracer *t)
     t->spare = NULL;
 }
 
-/* Where the calling thread's stack is half used; MOST: nearly all of it. NULL: unknown, never
- * switch. */
+/* The address at which half of the calling thread's stack is used; MOST: nearly all of it. NULL:
+ * unknown, never switch. */
 char *tracer_stack_low(bool most)
 {
     const size_t part = most ? 16 : 2;

@@ -1,10 +1,10 @@
-/* tracer/state.c -- the state of the process and of its threads, and the lock for what interpreters
- * share. See tracer.h and hooks.h.
+/* tracer/state.c -- the process's and threads' state, and the lock between interpreters. See
+ * tracer.h and hooks.h.
  *
  * Runs in: the traced process. This is the lowest file: it calls none of the others.
  *
- * The lock and fork() belong together: a child begins with the lock as the parent had it, and
- * whoever comes first to what was shared makes it the child's. */
+ * The lock and fork() are in one file because a child starts with the parent's lock state: the
+ * first call in the child that touches shared state resets it. */
 #include "tracer/hooks.h"
 
 #include <pthread.h>

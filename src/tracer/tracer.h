@@ -1,27 +1,26 @@
 /* tracer/tracer.h -- what the files of the extension share.
  *
  * Runs in: the traced process. A thread's own struct tracer is touched by that thread only.
- * Everything that the shim has belongs to one interpreter, the home (tracer/place.c), and its GIL
- * guards it. What all interpreters use, which may have GILs of their own, is guarded by
- * tracer_lock(): files, rings, and ids of code and threads.
+ * The shim's state belongs to one interpreter, the home (tracer/place.c), whose GIL guards it.
+ * State shared by all interpreters, which may have their own GILs, is guarded by tracer_lock():
+ * files, rings, ids of code and threads.
  *
  *   module.c           the module: start, pause, resume; what all parts register (hooks.h)
  *   tracer_shim.c      the PEP 523 hook: an ENTER and an EXIT word per frame (record.h)
  *   state.c            the state of process and threads, and the lock
  *   place.c            sub-interpreters, and a main one that is initialised again
  *   slot.c             whether our hook is still called, or somebody else has its place
- *   session.c          joining a session, and fork(); file.c, ring.c: what is shared with the
- *                      collector
+ *   session.c joining a session, and fork(); file.c, ring.c: memory shared with the collector
  *   code.c             code objects: their ids, names, and whether to record them
  *   values.c           text of the program's values; quiet.c: code of ours runs unseen
  *   stack.c            deep recursion: more C stack when a thread's runs short
  *   greenlet.c         one thread, several stacks of frames
  *   builtins.c         children, and the environment that makes them trace themselves; perf's
  *                      trampolines
- *   evaluator/         the shim: what to run for a call; guards/: when; torch/: what torch's front
- *                      end needs besides
+ *   evaluator/         the shim: which code runs for a call; guards/: its checks; torch/: torch's
+ *                      front end
  *   resume/            a function split in two, for compilers
- *   compat/            what differs between CPython's versions, and what mends it
+ *   compat/            differences between CPython versions, and repairs
  *
  * The traced program comes first: nothing here raises, prints or exits. */
 #ifndef DYNTRACE_TRACER_H
@@ -32,8 +31,8 @@
 #include "clock.h"
 #include "ring.h"
 
-/* Side by side in memory with the others that every call runs through: the processor has few lines
- * for instructions. */
+/* Keep functions that every call runs together in memory: they then share instruction cache lines.
+ */
 #define HOT __attribute__((hot))
 /* No stack protector, as in the files that the Makefile calls HOT: nothing here is a buffer. */
 #if __has_attribute(no_stack_protector)
@@ -57,18 +56,18 @@ struct open_frame {
  * docs/internals.md lists it. */
 #define STACK_STATE                                                                                \
     PyObject *callback;        /* owned: False or a callable; NULL = None */                       \
-    const struct front *front; /* whose the callback is; NULL: there never was one */              \
-    bool masked;               /* guards or a callback run: the callback comes back */             \
+    const struct front *front; /* the callback's front end; NULL: there was no callback yet */     \
+    bool masked;               /* guards or a callback run; restore it afterwards */               \
     /* the frame that torch's own evaluator has; tracer/torch/observe.c */                         \
     struct pending *pending;                                                                       \
-    struct pending *observed_at; /* the one in whose compile `observed` was set, or NULL */        \
+    struct pending *observed_at; /* the frame in whose compile `observed` was set; or NULL */      \
     unsigned quiet;              /* > 0: dyntrace's own Python code runs, which is not recorded */ \
     PyCodeObject *replacement;   /* borrowed: code about to run in place of a frame, and */        \
-    /* what it was made of, or itself; see tracer/evaluator/decide.c */                            \
+    /* the code that it replaces, or the same; see tracer/evaluator/decide.c */                    \
     PyCodeObject *replacement_for;                                                                 \
     compat_frame *replaced;    /* the frame whose arguments it takes over, or NULL */              \
-    struct capture *capturing; /* the call that is watched: evaluator/watcher.h; or NULL */        \
-    /* what its code gives when it runs for the first time; or NULL */                             \
+    struct capture *capturing; /* the call being watched: evaluator/watcher.h; or NULL */          \
+    /* the result that its code returns at its first run; or NULL */                               \
     struct watched_rest *replay;
 struct stack_state {
     STACK_STATE
@@ -77,52 +76,69 @@ struct stack_state {
 /* A stack of frames. A thread has one, and one more for each greenlet. */
 struct tracer_stack {
     const void *bottom; /* its lowest chunk (compat_chunk); NULL: none yet */
-    /* while another runs: its innermost recorded frame, on a C stack that may be elsewhere then */
+    /* while another stack runs: its innermost recorded frame, on a C stack that may be moved */
     struct open_frame *open;
     char *stack_low;        /* likewise: the thread's */
     uint32_t thread;        /* its FACT_THREAD ... */
     uint32_t rings;         /* ... in its ring of this number */
-    bool apart;             /* its callback, in `own`, is not the one that the thread was given */
+    bool apart;             /* its callback (in `own`) differs from `given` */
     struct stack_state own; /* while another runs */
 };
 
 enum { TRACER_NO_CALLBACK = 1 }; /* ACTION_SKIP of tracer/evaluator/cache.h */
 
-/* A compile that a thread's callback is asked for. Not on the C stack: greenlet moves that away
- * meanwhile. */
+/* A compile requested from a thread's callback. Allocated on the heap, because greenlet may move
+ * the C stack meanwhile. */
 struct asking {
-    struct asking *around; /* the one that began before; owned */
+    struct asking *around; /* the compile begun before it; owned */
     const void *stack;     /* bottom of the stack that it runs on (tracer_stack_bottom) */
     PyCodeObject *code;    /* owned */
     uint32_t compile;      /* compile id + 1, 0: it is not recorded */
-    bool ended;            /* while a later one, on another stack, goes on */
+    bool ended;            /* ended while a later compile still runs on another stack */
 };
 
-/* One thread's state. Invariant: words [head, limit) are free to write, or limit is 0 and the slow
- * path decides. */
+/* One thread's state. Only its own thread touches it, under the GIL of the interpreter in which it
+ * runs; `next_tracer` alone is under tracer_lock().
+ *
+ * Invariants between two events:
+ *
+ *   The words [head, limit) are free to write, and limit is at most the ring's tail + its size; or
+ *   limit is 0, and the slow path (tracer_room) decides.
+ *
+ *   `open` leads through the recorded frames of the stack `here`, innermost first. All of them lie
+ *   on that stack, so nothing follows the list while another stack runs.
+ *
+ *   `written` is `here`, or the next event writes a CONTROL_SWITCH first.
+ *
+ *   An open frame without OPEN_LOST has its ENTER in the ring. Frames with OPEN_LOST are the
+ *   innermost ones.
+ *
+ *   If `gone`, `ring` is NULL or no longer read, and nothing is written.
+ *
+ *   `active` says whether tracer_process.active_threads counts this thread. */
 struct tracer {
     /* the ring, as this producer sees it */
     uint64_t *words;   /* shared; NULL until the first event after a fork */
     uint64_t mask;     /* words in the ring - 1 */
     uint64_t head;     /* next word to write */
-    uint64_t limit;    /* may write below this without looking at tail again */
+    uint64_t limit;    /* may write below this without rereading the tail */
     uint64_t until;    /* past this clock a full one is written first */
     struct ring *ring; /* shared */
     /* frames */
     struct open_frame *open; /* innermost recorded frame */
     uint32_t entered;        /* ENTERs so far: the next frame's ordinal */
-    /* compat_chunk() at the last event: if it is another now, look whether the stack is */
+    /* compat_chunk() at the last event; when it changes, the stack may have changed */
     const void *chunk;
-    /* the stack that runs, and the one that the ring's words are of */
+    /* the running stack, and the stack that the ring's last words are about */
     struct tracer_stack *here, *written;
-    PyThreadState *switches; /* borrowed, compared only: whose stacks they are */
-    void *stacks;            /* tsearch()'s, of all struct tracer_stack of this thread; owned */
-    uint32_t rings;          /* that it has had */
+    PyThreadState *switches; /* borrowed, compared only: the thread state that owns the stacks */
+    void *stacks;            /* a tsearch() tree of this thread's struct tracer_stack; owned */
+    uint32_t rings;          /* rings used so far */
     bool greenlets;          /* it has had more than one stack */
-    bool gone;               /* no ring, or none that is read: count losses, write nothing */
-    compat_frame *finished_under; /* the frame whose generator has just finished, and */
+    bool gone;               /* no ring, or it is no longer read: count losses, write nothing */
+    compat_frame *finished_under; /* the frame whose generator has just finished, */
     uint32_t finished_at;         /* `entered` then; see tracer/compat/mend.c */
-    Py_tracefunc trace;           /* the program's, which ours was put before there; or NULL */
+    Py_tracefunc trace;           /* the program's trace function behind ours; or NULL */
     /* the shim */
     union {
         struct stack_state own;
@@ -130,57 +146,56 @@ struct tracer {
             STACK_STATE
         };
     };
-    /* owned: the callback that the program gave the thread, and whose it is: what a stack has that
-     * runs nothing of ours */
+    /* owned: the callback that the program set for the thread, and its front end. A stack that runs
+     * none of our code uses them */
     PyObject *given;
     const struct front *given_front;
-    /* borrowed: what its thread state keeps of it, or NULL (tracer/evaluator/api.c) */
+    /* borrowed: the capsule in its thread state, or NULL (tracer/evaluator/api.c) */
     PyObject *shim;
-    unsigned apart; /* stacks that wait with a callback of their own */
+    unsigned apart; /* waiting stacks with a callback of their own */
     bool active;    /* counted among the threads with a callback */
-    /* owned: that which a callback of the other front has taken the place of, a callable; or NULL
-     * */
+    /* owned: the callable that the other front end's callback has replaced; or NULL */
     PyObject *aside;
     const struct front *aside_front; /* whose that is */
     int64_t region;                  /* torch's region of this thread, -1 = the common one */
     int observed;                    /* enum frame_action: torch's own callback; SKIP = none */
-    /* owned: its compiles, the latest first; tracer/evaluator/decision.c */
+    /* owned: its open compiles, latest first; tracer/evaluator/decision.c */
     struct asking *asking;
     /* C stack */
     char *stack_low;            /* below this address the stack runs short */
-    char *spare;                /* a segment of stack that is not in use: tracer/stack.c; or NULL */
-    struct tracer *next_tracer; /* all threads'; under tracer_lock() */
+    char *spare;                /* an unused stack segment (tracer/stack.c), or NULL */
+    struct tracer *next_tracer; /* list of all threads; under tracer_lock() */
 };
 
 /* The whole process. */
 struct tracer_process {
     const struct session_file *session; /* shared, read only; NULL: not started */
     struct process_file *file;          /* shared; NULL: could not be made */
-    /* shared; what `file` lies in, or itself; without one the parent's */
+    /* shared; the file that contains `file`, or `file` itself; without `file` the parent's */
     struct process_file *root;
     char session_directory[256];
-    char spill_directory[256];  /* where rings go when that is full; "" = none */
-    char *inject_directory;     /* where sitecustomize.py lies: inject.h; owned */
-    char file_name[64];         /* within the directory it lies in */
+    char spill_directory[256];  /* for rings when that is full; "" = none */
+    char *inject_directory;     /* directory of sitecustomize.py: inject.h; owned */
+    char file_name[64];         /* within its directory */
     const char *file_directory; /* session_directory or spill_directory */
-    /* the evaluator that was there before us, in `interpreter` */
+    /* the evaluator that we found in `interpreter` */
     _PyFrameEvalFunction evaluate;
-    /* ours, if it is in the slot, or below the evaluator of somebody else who is there; or NULL */
+    /* our hook, while it is in the slot or below another evaluator there; or NULL */
     _PyFrameEvalFunction hook;
-    unsigned long active_threads; /* with a callback that is not None */
+    unsigned long active_threads; /* threads whose callback is not None */
     bool recording;               /* frames go to a ring */
-    bool detour;                  /* they do not, or some thread has a callback */
-    bool slot_watched; /* each event is to tell that it reached our hook: slot_reached() */
-    bool decided_only; /* ... those that a compiler decides */
-    /* ... all, to any depth, by the counter: nothing need be asked again */
+    bool detour;                  /* frames do not go to a ring, or some thread has a callback */
+    bool slot_watched;            /* each event calls slot_reached() */
+    bool decided_only;            /* record only frames that a compiler decides */
+    /* record all frames, at any depth, by the cycle counter: the fast path */
     bool every_frame;
-    /* torch_attach() was called: its import need not be waited for */
+    /* torch_attach() was called: no need to wait for torch's import */
     bool torch_seen;
     uint32_t max_depth;       /* of recorded frames; 0: no limit */
     enum session_clock clock; /* what is read */
-    /* SESSION_MONOTONIC: by how much it is ahead of the recorder's, in a time namespace */
+    /* SESSION_MONOTONIC: nanoseconds ahead of the recorder's clock, in a time namespace */
     int64_t clock_ahead_ns;
-    /* shared; what SESSION_COARSE reads; NULL: this is no such session */
+    /* shared; the time that SESSION_COARSE reads; NULL: another clock */
     const _Atomic uint64_t *now;
     Py_ssize_t extra;                       /* code-extra slot, the same in all interpreters */
     uint32_t codes;                         /* code ids given */
@@ -189,41 +204,41 @@ struct tracer_process {
     char standard_library[512];      /* prefix of the standard library's files, "" = unknown */
     PyInterpreterState *interpreter; /* the main one; NULL: not seen yet */
     bool interpreters;               /* there are others, or were */
-    uint64_t *left_out;              /* by enum left_out; of `file`, or of nobody */
+    uint64_t *left_out;              /* by enum left_out; in `file`, or unread */
 };
 
-/* Not exported. Said here as well, so that other files need not load the address from a table. */
+/* Not exported. Declared here too, so that other files need not load the address from the GOT. */
 #define HIDDEN __attribute__((visibility("hidden")))
 extern struct tracer_process tracer_process HIDDEN;
 extern __thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
 
 /* tracer/place.c */
 enum tracer_place {
-    PLACE_HOME,  /* the main interpreter, as it was first initialised: recording and the shim */
+    PLACE_HOME,  /* the main interpreter of the first initialisation: recording and the shim */
     PLACE_AGAIN, /* ... initialised again: recording only */
     PLACE_SUB,   /* a sub-interpreter: recording only */
     PLACE_NONE,  /* one in which our code-extra index was taken */
 };
-/* What the interpreter that runs is to us. The first call in it makes it known. */
+/* The place of the running interpreter. The first call in an interpreter registers it. */
 enum tracer_place tracer_place(void);
 /* tracer/module.c */
 /* The session that is open records the interpreter that runs as well, from here on. */
 void tracer_join_interpreter(void);
 
 /* tracer_shim.c */
-/* Put into the main interpreter's slot what recording and the shim need now. Elsewhere: does
- * nothing. */
+/* Put the hook that recording and the shim need now into the main interpreter's slot. In other
+ * interpreters: does nothing. */
 void tracer_rehook(void);
 void tracer_record(bool on);
 /* Put the hook into, or out of, the slot of the sub-interpreter that runs. */
 void tracer_hook_sub(bool on);
 
-/* tracer/slot.c: has somebody taken the place of our hook? */
+/* tracer/slot.c: has another evaluator replaced our hook? */
 void slot_begin(void); /* it was put there, or is below an evaluator that calls it */
-/* Compare. Runs nothing. */
+/* Compare the slot with our hook. Runs no Python code. */
 void slot_glance(void);
-/* Compare, and find out whether who is there calls ours: if he is there since the last look, or if
- * this one is the LAST that may be. That may run anything. */
+/* Compare, and if another evaluator has been there since the last look, or this is the LAST look,
+ * find out whether it calls our hook. That may run any code. */
 void slot_look(bool last);
 /* The last look: the interpreter ends, or the recording. */
 void slot_end(void);
@@ -240,8 +255,8 @@ void tracer_close_session(void); /* of dyntrace.record(): another may follow */
 void session_forked(void);       /* hooks.h: forked */
 
 /* tracer/state.c */
-/* For what interpreters share. Nothing that may run Python code, or wait for a GIL, is called in
- * between. */
+/* Guards state shared by interpreters. While it is held, call nothing that may run Python code or
+ * wait for a GIL. */
 void tracer_lock(void);
 void tracer_unlock(void);
 /* In the parent, before a fork() and after it; in the child. */
@@ -265,8 +280,8 @@ static inline struct tracer *tracer_here(void)
 {
     return tracer_thread ? tracer_thread : tracer_attach(NULL);
 }
-/* Make room for an ENTER or EXIT of clock NOW. Its clock, which moves on if that took a wait; 0:
- * write nothing. A long wait releases the GIL: nothing that was read before may be believed. */
+/* Make room for an ENTER or EXIT of clock NOW. Returns its clock, later than NOW if it had to wait;
+ * 0: write nothing. A long wait releases the GIL: values read before are stale. */
 uint64_t tracer_room(struct tracer *t, uint64_t now);
 /* Likewise for a record about the innermost open frame. The GIL stays held. */
 bool tracer_room_within(struct tracer *t);
@@ -277,12 +292,13 @@ uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, 
 /* A fact for the collector: tracer_fact(GUARD, .entry = 3, ...), see facts.h. */
 #define tracer_fact(NAME, ...) tracer_put_fact(FACT_##NAME, &(struct fact_##NAME){__VA_ARGS__})
 void tracer_put_fact(enum fact_kind kind, const void *fact);
-/* A cache entry died, in a session or between two: the next session hears nothing of it. */
+/* A cache entry died, in a session or between two. The next session does not list it. */
 void facts_entry_died(uint32_t entry);
-/* Something happens now that is not recorded: CAUSE says what. */
+/* Record that something is missing from here on: CAUSE. */
 void tracer_loss(const char *cause);
 
-/* One more of WHAT is left out. The GIL guards the count, if there is one for all. */
+/* Count one more event that is left out, of kind WHAT. The GIL guards the count if there is only
+ * one. */
 extern uint64_t tracer_left_uncounted[LEFT_KINDS] HIDDEN;
 static inline void tracer_left_out(enum left_out what)
 {
@@ -298,10 +314,10 @@ static inline void tracer_left_out(enum left_out what)
  * tracer/evaluator/cache.h), 0 = not seen yet. */
 enum {
     CODE_SEEN = 1,
-    CODE_SKIP = 2,     /* its frames are not recorded: it is ours, or */
-    CODE_LEFT = 4,     /* --frames user leaves them out, but not what is decided about it, or */
-    CODE_EXCLUDED = 8, /* --include or --exclude leaves out all of it */
-    CODE_NAMED = 16,   /* CODE_LEFT, and something was decided: it has an id */
+    CODE_SKIP = 2,     /* its frames are not recorded: code of dyntrace, or one of: */
+    CODE_LEFT = 4,     /* --frames user leaves out its frames, not its decisions */
+    CODE_EXCLUDED = 8, /* --include or --exclude leaves out frames and decisions */
+    CODE_NAMED = 16,   /* CODE_LEFT, with a decision: it has an id */
     CODE_INIT = 32,    /* it is an __init__ */
     CODE_SHIFT = 6
 };
@@ -346,8 +362,8 @@ static inline enum session_values values_kept(void)
 }
 
 /* tracer/compat/init.c (COMPAT_INIT_BYPASSES_HOOK) */
-/* From now on calls of all types of the interpreter that runs reach the hook, those made later
- * included. Without SHIM a type whose __init__ is not recorded is left to CPython once the hook has
+/* Make calls of all types of the running interpreter reach the hook, including types created later.
+ * Without SHIM, a type whose __init__ is not recorded is given back to CPython once the hook has
  * seen that __init__. */
 void tracer_fix_all_types(bool shim);
 /* The recording has ended: undo that, but for the shim. */
@@ -361,16 +377,16 @@ uintptr_t tracer_shared_mark(PyCodeObject *code, uintptr_t mark);
 void tracer_generator_finished(struct tracer *t, PyThreadState *ts);
 
 /* tracer/greenlet.c */
-/* What a stack is known by: its lowest chunk. */
+/* A stack's identity: its lowest chunk. */
 const void *tracer_stack_bottom(PyThreadState *ts);
-/* The frames' data is put elsewhere now. FRAME is about to begin, or NULL. */
+/* The memory chunk of the frames' data has changed. FRAME is about to begin, or NULL. */
 void tracer_switched(struct tracer *t, PyThreadState *ts, compat_frame *frame);
 /* Another stack of T, with the lowest chunk BOTTOM; NULL: not known yet. NULL: no memory. */
 struct tracer_stack *tracer_stack_new(struct tracer *t, const void *bottom);
 void tracer_stacks_release(struct tracer *t);
 /* The interpreter of T's stacks is gone, and all that their states hold. */
 void tracer_stacks_forget(struct tracer *t);
-/* To be asked before each event: T's open frames are those of the stack that runs afterwards. */
+/* Call before each event. Afterwards T->open belongs to the running stack. */
 static inline __attribute__((always_inline)) void tracer_follow(struct tracer *t, PyThreadState *ts,
                                                                 compat_frame *frame)
 {
@@ -399,7 +415,7 @@ void torch_quiet_end(struct torch_quiet *q);
 /* tracer/builtins.c */
 void tracer_perf_start(void);
 void tracer_perf_forked(void); /* in the child */
-/* Lead the programs that this one starts to INJECT, where sitecustomize.py lies. */
+/* Make programs started by this one load the sitecustomize.py in directory INJECT. */
 void tracer_follow_children(const char *inject);
 
 /* Attributes by name. PyObject_GetAttrString() makes a new string each time, and CPython's cache of
@@ -411,7 +427,7 @@ static inline PyObject *tracer_attribute(PyObject *object, const char *name)
 
     return word ? PyObject_GetAttr(object, word) : NULL;
 }
-/* OBJECT.NAME(A, B, C), or with the fewer arguments that come before a NULL. */
+/* OBJECT.NAME(A, B, C), with the arguments before the first NULL. */
 static inline PyObject *tracer_call(PyObject *object, const char *name, PyObject *a, PyObject *b,
                                     PyObject *c)
 {

@@ -8,7 +8,8 @@
 
 #include "tracer/compat/cpython.h"
 
-/* What a slot of the stack or a local variable may hold; those that may be several are added up. */
+/* What a stack slot or local variable may hold. Bits: a slot that may hold several kinds has
+ * several. */
 enum compat_slot {
     SLOT_VALUE = 1,
     SLOT_NULL = 2,
@@ -24,12 +25,12 @@ enum compat_slot {
 struct compat_op {
     /* its argument is a way, from behind the caches. 1: forwards, -1: backwards */
     signed char jumps;
-    bool ends;             /* what follows does not run after it */
+    bool ends;             /* the next instruction does not run after it */
     bool has_variable;     /* its argument is the number of one */
     unsigned char half[2]; /* the two instructions with one variable each that it is; or 0 */
     /* what its variable holds after it, if that does not depend on the stack; or 0 */
     unsigned char variable;
-    /* the top of the stack after it, if that is not what was there or a SLOT_VALUE pushed; or 0 */
+    /* kind of the stack's top after it; 0: as it was, or a pushed SLOT_VALUE */
     unsigned char top;
     bool below, if_odd; /* of top: the slot below that one; only if the argument is odd */
     const char *not_before, *not_behind; /* why a function cannot be split there; or NULL */
@@ -39,8 +40,8 @@ extern const struct compat_op compat_ops[256];
 /* Units of cache behind OP. */
 extern const uint8_t _PyOpcode_Caches[256];
 #define compat_caches(op) ((int)_PyOpcode_Caches[op])
-/* OP runs: what the variables and the stack hold, BEFORE slots and then DEPTH. False: that makes no
- * sense. */
+/* Apply OP to the kinds of variables and stack slots; the stack goes from BEFORE to DEPTH slots.
+ * False: invalid bytecode. */
 bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *stack, int before,
                 int depth);
 

@@ -92,8 +92,8 @@ enum compat_other_opcodes {
 
 typedef struct _PyInterpreterFrame compat_frame;
 
-/* What a frame refers to: a tagged reference since 3.14. Its code is f_executable since 3.13, its
- * function f_funcobj since 3.12. */
+/* A frame's references: tagged since 3.14. Its code is in f_executable since 3.13, its function in
+ * f_funcobj since 3.12. */
 #if PY_VERSION_HEX >= 0x030e0000
     #define COMPAT_BORROWED(reference) ((void *)PyStackRef_AsPyObjectBorrow(reference))
     #define COMPAT_OWNED(object) PyStackRef_FromPyObjectNew(object)
@@ -108,9 +108,9 @@ typedef struct _PyInterpreterFrame compat_frame;
     #define f_funcobj f_func
 #endif
 
-/* What was public, and often called otherwise, only later: an attribute that need not be there,
- * without the cost of an exception; is the interpreter shutting down; user data in code objects.
- * And what is left of the recursion limit, which counts Python and C apart since 3.12. */
+/* Functions that became public, often renamed, in a later version: optional attributes without the
+ * cost of an exception; whether the interpreter is shutting down; user data in code objects. Also
+ * the remaining recursion depth, which counts Python and C separately since 3.12. */
 #if PY_VERSION_HEX >= 0x030d0000
     #define compat_optional_attribute PyObject_GetOptionalAttr
     #define compat_is_finalizing Py_IsFinalizing
@@ -149,8 +149,8 @@ static inline PyObject *compat_local(compat_frame *frame, int i)
     return COMPAT_BORROWED(frame->localsplus[i]);
 }
 
-/* Is local number I of CODE the variable of an inlined comprehension (PEP 709)? Those are not the
- * function's. */
+/* Is local number I of CODE the variable of an inlined comprehension (PEP 709)? Such variables are
+ * not the function's. */
 #if PY_VERSION_HEX >= 0x030c0000
     #define compat_is_hidden(code, i) \
         (_PyLocals_GetKind((code)->co_localspluskinds, i) & CO_FAST_HIDDEN)
@@ -211,8 +211,7 @@ static inline PyObject *compat_take_local(compat_frame *frame, int i)
 #endif
 }
 
-/* Local number I, without a value now, becomes VALUE, whose reference goes to the frame; or NULL.
- * */
+/* Set local number I, which has no value now, to VALUE (steals the reference) or NULL. */
 static inline void compat_give_local(compat_frame *frame, int i, PyObject *value)
 {
 #if PY_VERSION_HEX >= 0x030e0000
@@ -222,7 +221,7 @@ static inline void compat_give_local(compat_frame *frame, int i, PyObject *value
 #endif
 }
 
-/* What is in CELL, borrowed; NULL: nothing, or it is no cell. */
+/* The content of CELL, borrowed; NULL: empty, or not a cell. */
 static inline PyObject *compat_cell_content(PyObject *cell)
 {
     if (!cell || !PyCell_Check(cell))
@@ -230,13 +229,13 @@ static inline PyObject *compat_cell_content(PyObject *cell)
     return PyCell_GET(cell);
 }
 
-/* May a free variable of a frame that runs be NULL? Up to 3.12 f_locals reads a cell there without
- * looking; PEP 667's does not see one that is not there. */
+/* May a running frame have a NULL free variable? Up to 3.12 f_locals assumes a cell there without
+ * checking; with PEP 667 it skips NULL. */
 #define COMPAT_FREE_MAY_BE_NULL (PY_VERSION_HEX >= 0x030d0000)
 
-/* Let tracebacks, sys._getframe() and all else pass over FRAME, as over one that has not started,
- * until its next instruction. A frame object, as of sys._getframe().f_lineno, gets the line of what
- * comes behind the instructions put in here. */
+/* Hide FRAME from tracebacks, sys._getframe() and others until its next instruction, like a frame
+ * that has not started. A frame object (sys._getframe().f_lineno) gets the line of the instruction
+ * after the inserted ones. */
 static inline void compat_hide(compat_frame *frame)
 {
     PyCodeObject *code = compat_code(frame);
@@ -322,11 +321,11 @@ static inline int compat_has_yielded(compat_frame *frame)
 /* A slot of user data in each code object: PyUnstable_Code_GetExtra() in line, which saves a call
  * on every frame.
  *
- * Setting is our own as well. CPython's makes room for every index there is, and calls all their
- * free functions when the code dies, with NULL where nothing was set: a program that registers one
- * after us would have it called for every code object that we mark, also when it can no longer be
- * called. We make room up to our index. The caller releases what was in the slot. -1 with
- * MemoryError. */
+ * Setting is our own as well. CPython's setter makes room for every registered index and, when the
+ * code dies, calls every free function, with NULL for unset slots. A program that registers an
+ * index after us would get such calls for every code object that we mark, even when its function
+ * can no longer be called. So we make room only up to our index. The caller releases the slot's
+ * former value. -1 with MemoryError. */
 struct compat_extra {
     Py_ssize_t size;
     void *slot[];
@@ -370,7 +369,7 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
 
 /* With any PEP 523 hook a Python-to-Python call goes through C. 3.12 and 3.13 count that against
  * the C recursion limit, two units a call, so that a program would raise RecursionError far sooner
- * than without us: give the units back. 3.11 has no such count; 3.14 looks at the stack pointer
+ * than without us: give the units back. 3.11 has no such count; 3.14 checks the stack pointer
  * instead. */
 #if PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000
     #define COMPAT_C_UNITS 2
@@ -396,10 +395,10 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
          compat_set_c_remaining(ts, compat_c_remaining(ts) + (n)))
 #endif
 
-/* FRAME does not begin any more. If it has an object, each free variable gets its cell: somebody
- * may keep that object who saw FRAME while it was watched, another thread. Up to 3.12 f_locals
- * reads a cell from each without looking; or takes them from the function's closure, if FRAME has
- * not started, which a resume function releases. */
+/* FRAME will never start. If it has a frame object, give each free variable its cell, because
+ * another thread that saw FRAME may keep that object. Up to 3.12 f_locals assumes a cell in each
+ * free variable, or, if FRAME has not started, takes the cells from the function's closure, which a
+ * resume function releases. */
 static inline void compat_give_cells(compat_frame *frame)
 {
     PyCodeObject *code = compat_code(frame);
@@ -473,12 +472,12 @@ static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
  * code. */
 #define COMPAT_HAS_BUFFER_METHOD (PY_VERSION_HEX >= 0x030c0000)
 
-/* What runs frames, _PyInterpreterState_GetEvalFrameFunc() and
- * _PyInterpreterState_SetEvalFrameFunc(): in line, as it changes with each compiled call of an
- * observed torch. Since 3.13 more belongs to a change. 3.15's
+/* Inline versions of _PyInterpreterState_GetEvalFrameFunc() and
+ * _PyInterpreterState_SetEvalFrameFunc(), because an observed torch changes the slot at each
+ * compiled call. Since 3.13 a change has more steps. 3.15's
  * _PyInterpreterState_SetEvalFrameAllowSpecialization() (gh-146031) stays off: CPython's own loop
- * takes the general way as long as any hook is there, so that a specialised call is one more test
- * that fails (docs/costs.md). */
+ * takes the general path while any hook is set, so a specialised call would only add a failing test
+ * (docs/costs.md). */
 static inline _PyFrameEvalFunction compat_evaluator(PyInterpreterState *interpreter)
 {
     return interpreter->eval_frame ? interpreter->eval_frame : _PyEval_EvalFrameDefault;
@@ -496,8 +495,8 @@ static inline void compat_set_evaluator(PyInterpreterState *interpreter,
 /* sys.activate_stack_trampoline(), -X perf. */
 #define COMPAT_HAS_TRAMPOLINES (PY_VERSION_HEX >= 0x030c0000)
 
-/* f_lasti of a frame that has not started, in code units: 3.13 points at the next
- * instruction, those before at the last one. */
+/* f_lasti of a frame that has not started, in code units: since 3.13 it points at the next
+ * instruction, before that at the last one. */
 #define COMPAT_NOT_STARTED (PY_VERSION_HEX >= 0x030d0000 ? 0 : -1)
 
 /* Where the frames' data is put: a list of chunks, of which the lowest stays as long as the stack

@@ -1,9 +1,8 @@
 /* tracer/compat/guards.h -- where instances keep their attributes, by CPython version.
  *
- * Since 3.11 a class's instances keep attribute values in an array, ordered as the keys that the
- * class holds (PEP 412 taken further), until somebody asks for an instance's __dict__.
- * PyObject_GetAttr finds its way through that each time; a guard that reads one attribute at every
- * call remembers the place. */
+ * Since 3.11 instances keep attribute values in an array, in the order of the class's shared keys
+ * (PEP 412), until an instance's __dict__ is requested. PyObject_GetAttr searches at each call; a
+ * guard that reads one attribute at every call remembers the index. */
 #ifndef DYNTRACE_TRACER_GUARD_COMPAT_H
 #define DYNTRACE_TRACER_GUARD_COMPAT_H
 

@@ -1,20 +1,20 @@
 /* tracer/compat/init.c -- calls of __init__ that CPython 3.13 hides from the hook.
  *
- * A specialised call C() runs C.__init__ without asking the hook. The specialiser refuses a type
- * whose tp_alloc is not the generic one, so each class that it could take gets an equivalent of its
- * own (the class is "closed"), before anybody can call it:
+ * A specialised call C() runs C.__init__ without calling the hook. The specialiser refuses a type
+ * whose tp_alloc is not the generic one. So each class that it could specialise gets our equivalent
+ * tp_alloc (the class is "closed") before it can be called:
  *
  *     a class that exists already    tracer_fix_all_types() visits the subclasses of object
  *     a class that is made later     PyType_Ready() adds it to the dict of subclasses of each base,
  *                                    before __set_name__ and __init_subclass__ see the class; our
- *                                    dict watcher is called then. So that there is a dict to
- *                                    watch, each class gets one before its first subclass
+ *                                    dict watcher is called then. Each class gets that dict
+ *                                    before its first subclass, so that there is one to watch
  *
  * A class whose __init__ is not recorded (--frames user) is opened again by the first call of that
  * __init__ that the hook sees. A type watcher closes it when the class or a base changes.
  *
- * A closed class is called in a slow way: CPython makes a tuple of the arguments. `construct` does
- * without, and takes about as long as the specialised call and a hook would. */
+ * CPython calls a closed class slowly, through a tuple of the arguments. `construct` avoids the
+ * tuple and takes about as long as the specialised call and a hook would. */
 #include "tracer/tracer.h"
 
 #if COMPAT_INIT_BYPASSES_HOOK
@@ -30,8 +30,8 @@ static PyObject *allocate(PyTypeObject *type, Py_ssize_t items)
     return PyType_GenericAlloc(type, items);
 }
 
-/* type.__call__(). From the lookup, which is pinned, to the call nothing of the program runs: 3.13
- * collects garbage between instructions only. */
+/* type.__call__(). No code of the program runs between the lookup (whose result is held) and the
+ * call: 3.13 collects garbage only between instructions. */
 HOT static PyObject *construct(PyObject *callable, PyObject *const *args, size_t given,
                                PyObject *names)
 {
@@ -162,7 +162,8 @@ static void give_watchers_back(void)
         here->type_watchers[type] = NULL;
 }
 
-/* Where TYPE's dict of subclasses is. That of a builtin is the interpreter's. NULL: not found. */
+/* The place of TYPE's dict of subclasses. A builtin type's is in the interpreter state. NULL: not
+ * found. */
 static PyObject **subclasses_of(PyTypeObject *type)
 {
     PyInterpreterState *here = PyInterpreterState_Get();
@@ -191,8 +192,8 @@ static PyObject *dead_reference(PyObject *zero)
     return made && !PyDict_SetItem(*objects, zero, made) ? made : NULL;
 }
 
-/* Have subclass_added() called for each subclass of TYPE. CPython drops a dict of subclasses with
- * its last entry, so each has one that stays. */
+/* Have subclass_added() called for each new subclass of TYPE. CPython drops a dict of subclasses
+ * with its last entry, so we add an entry that stays. */
 static void watch_subclasses(PyTypeObject *type)
 {
     PyObject **dict = subclasses_of(type), *dead;
@@ -212,8 +213,8 @@ static void watch_subclasses(PyTypeObject *type)
     PyErr_Clear();
 }
 
-/* Can calls of TYPE or of a subclass be specialised? Only those of plain objects, with their
- * attributes in line. */
+/* Can calls of TYPE or of a subclass be specialised? Only calls that create plain objects with
+ * inline attribute values can. */
 static bool is_plain(PyTypeObject *type)
 {
     return type->tp_basicsize == sizeof(PyObject) && !type->tp_itemsize;
@@ -244,7 +245,8 @@ static int subclass_added(PyDict_WatchEvent event, PyObject *dict, PyObject *key
 
 /* ---- all classes ---- */
 
-/* Add those of SUBCLASSES to TYPES that are not among SEEN, by address. -1 with an exception. */
+/* Append to TYPES the SUBCLASSES that are not in SEEN (compared by address). -1 with an exception.
+ */
 static int add_unseen(PyObject *types, PyObject *seen, PyObject *subclasses)
 {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(subclasses); i++) {

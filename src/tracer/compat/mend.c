@@ -1,5 +1,4 @@
-/* tracer/compat/mend.c -- what a PEP 523 hook, or a CPython with one, would make different for the
- * program or for us. */
+/* tracer/compat/mend.c -- repairs for side effects of a PEP 523 hook. */
 #include "tracer/tracer.h"
 
 #include <search.h>
@@ -70,8 +69,9 @@ void tracer_generator_finished(struct tracer *t, PyThreadState *ts)
 
 /* ---- code objects that all interpreters share ----
  *
- * There is memory of the main interpreter's in such a code object, which no other may make or free,
- * so the others find its mark here, by its address. They are some hundreds. Under tracer_lock(). */
+ * The extra slots of such a code object are the main interpreter's memory, which no other
+ * interpreter may allocate or free. So other interpreters look up its mark here, by address. There
+ * are some hundreds. Under tracer_lock(). */
 #if COMPAT_SHARES_CODE
 
 struct shared_mark {

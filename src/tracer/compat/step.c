@@ -9,7 +9,7 @@ enum { NAME_AND_FLAG = PY_VERSION_HEX >= 0x030c0000 };
 
 /* What an instruction does that is not named here, it does with its own argument, and no flag. */
 static const struct {
-    unsigned short as;       /* the opcode that says what it does; or 0: its own */
+    unsigned short as;       /* the opcode that it behaves like; 0: itself */
     unsigned char shift;     /* its argument is the bits from this one on */
     unsigned char flag_bits; /* and the flag these, if not 0 */
     unsigned char flag;      /* else */
@@ -69,7 +69,7 @@ static uint32_t jump_to(int op, uint32_t arg, int32_t unit)
 {
     int32_t behind = unit + 1 + compat_caches(op);
 
-    if (op == FOR_ITER) /* what it jumps to pops the iterator, and is jumped over with that done */
+    if (op == FOR_ITER) /* the jump target pops the iterator: pop it here and skip the target */
         behind += PY_VERSION_HEX >= 0x030d0000 ? 2 : PY_VERSION_HEX >= 0x030c0000 ? 1 : 0;
     return (uint32_t)(compat_ops[op].jumps < 0 ? behind - (int32_t)arg : behind + (int32_t)arg);
 }

@@ -1,5 +1,5 @@
-/* tracer/compat/step.h -- what an instruction does, by CPython version, and a frame that somebody
- * else than CPython steps.
+/* tracer/compat/step.h -- an instruction's effect, by CPython version; and frames that are stepped
+ * from outside CPython.
  *
  * Runs in: the traced process, under the GIL. For capture/src/. */
 #ifndef DYNTRACE_COMPAT_STEP_H
@@ -7,7 +7,7 @@
 
 #include "tracer/compat/bytecode.h"
 
-/* What an instruction does: what OP does, of a version that has it, but for
+/* An instruction's effect: that of OP in a version that has OP, except
  *
  *     LOAD_FAST_LOAD_FAST                  compat_ops[].half with variables ARG >> 4 and ARG & 15
  *     LOAD_GLOBAL, LOAD_ATTR, LOAD_SUPER_ATTR, IMPORT_NAME    name ARG. FLAG: with the NULL of a
@@ -86,7 +86,7 @@ static inline void compat_step_at(compat_frame *frame, int32_t unit)
     frame->compat_instruction = _PyCode_CODE(compat_code(frame)) + unit;
 }
 
-/* Where FRAME, a generator's that is resumed, goes on, and how many slots are in use. */
+/* Where FRAME, a resumed generator's, continues, and how many of its slots are in use. */
 static inline int32_t compat_resumes_at(compat_frame *frame, int *count)
 {
     *count = (int)compat_depth(frame);
@@ -100,8 +100,8 @@ static inline compat_frame *compat_frame_of(PyObject *generator)
     return (compat_frame *)&((PyGenObject *)generator)->gi_iframe;
 }
 
-/* Tracebacks, sys._getframe() and all else pass over frames of CODE, as over those that have not
- * started, but where it ends (with nothing that can be traced, CPython 3.12 does not begin). */
+/* Hide frames of CODE from tracebacks and sys._getframe() like frames that have not started, except
+ * at its end (CPython 3.12 does not start a code without any traceable line). */
 static inline void compat_hide_code(PyCodeObject *code)
 {
     code->_co_firsttraceable = (int)Py_SIZE(code) - 1;
@@ -111,17 +111,17 @@ static inline bool compat_hides(const PyCodeObject *code)
     return code->_co_firsttraceable == (int)Py_SIZE(code) - 1;
 }
 
-/* CPython, given the frame with COUNT slots in use, variables and then the stack, goes on with the
- * instruction at UNIT, or begins if UNIT is 0. Told to throw, it raises the pending exception at
- * the instruction before: since 3.13 the handler is looked for one unit before what comes next, and
- * what the traceback then says is put right behind it. */
+/* Prepare FRAME so that CPython continues at UNIT, or starts it if UNIT is 0, with COUNT slots in
+ * use (variables, then the stack). If it is evaluated with throwflag, CPython raises the pending
+ * exception at the instruction before UNIT. Since 3.13 CPython looks for the handler one unit
+ * before the next instruction, so the traceback's line is corrected afterwards. */
 static inline void compat_go_on(compat_frame *frame, int32_t unit, int count)
 {
     compat_set_depth(frame, count);
     frame->compat_instruction = _PyCode_CODE(compat_code(frame)) + unit - COMPAT_RAN_LAST;
 }
-/* The frame of CODE has ended by an exception, with TRACEBACK (or NULL), after it was told to throw
- * at UNIT. */
+/* The frame of CODE, evaluated with throwflag at UNIT, has ended by an exception with TRACEBACK (or
+ * NULL). */
 static inline void compat_thrown(PyCodeObject *code, PyObject *traceback, int32_t unit)
 {
 #if PY_VERSION_HEX >= 0x030d0000
