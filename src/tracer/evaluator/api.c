@@ -113,9 +113,9 @@ void shim_set_active(struct tracer *t, bool active)
     tracer_rehook();
 }
 
-/* A thread that ends gives its callback up. CPython clears its thread state, and with it this
- * capsule, which has a context while the thread is active. The GIL is held: in the thread itself,
- * or, after fork() and at exit, in the one that is left, and then the tracer may be gone. */
+/* Drops an ending thread's callback: the destructor of a capsule in the thread state, which has a
+ * context while the thread is active. Runs under the GIL, in the thread itself or, after fork() and
+ * at exit, in the remaining thread; then the tracer may be gone. */
 static void thread_cleared(PyObject *capsule)
 {
     struct tracer *t = tracer_thread;
@@ -164,8 +164,8 @@ PyObject *shim_set_on_stack(PyObject *callback, const struct front *front)
     if (!t->shim && watch_thread(t))
         return NULL;
     old = t->callback;
-    /* torch puts back by a function of its own what was there before, and so do we: it is whose it
-     * was. */
+    /* Torch and dyntrace.compile each restore the former callback with their own function. A
+     * restored callback keeps the front end that it had. */
     aside = t->aside;
     t->aside = NULL;
     if (callback_watches(callback))
@@ -178,7 +178,7 @@ PyObject *shim_set_on_stack(PyObject *callback, const struct front *front)
     t->callback = callback == Py_None ? NULL : Py_NewRef(callback);
     t->front = front;
     if (COMPAT_INIT_BYPASSES_HOOK && t->callback && !t->active) {
-        /* Not for torch, whose own evaluator does not see all calls either. */
+        /* Not for torch: its own evaluator misses such calls, too. */
         if (front == &front_own)
             tracer_fix_all_types(true);
     }
@@ -221,7 +221,7 @@ static void thread_begins(void)
     }
 }
 
-/* Call the first argument with those behind the second, under that as callback. */
+/* (function, callback, *args): call function(*args) with CALLBACK set. */
 static PyObject *call_under(PyObject *module, PyObject *const *args, Py_ssize_t count,
                             PyObject *names)
 {

@@ -18,7 +18,8 @@ struct code_state *code_state_make(PyCodeObject *code)
 
     if (!frame_state)
         return NULL;
-    if (unlikely(tracer_is_state(slot))) /* what the garbage collector ran has made it */
+    /* a garbage collection in PyDict_New() may run code that makes the state */
+    if (unlikely(tracer_is_state(slot)))
         return (struct code_state *)slot;
     state = calloc(1, sizeof *state);
     if (!state || compat_set_extra(code, tracer_process.extra, state)) {
@@ -39,7 +40,7 @@ struct code_state *code_state_make(PyCodeObject *code)
     return state;
 }
 
-/* ENTRY never matches from here on. Runs nothing: entry_let_go() does what is left. */
+/* Mark ENTRY invalid for good. Runs no Python code; entry_let_go() must follow. */
 static void entry_end(struct cache_entry *entry, const char *reason, PyObject *instead)
 {
     if (!entry->valid)
@@ -50,7 +51,7 @@ static void entry_end(struct cache_entry *entry, const char *reason, PyObject *i
     decision_entry_died(entry, reason);
 }
 
-/* ENTRY, which has ended, gives up what it had of the program's. */
+/* Release the invalid ENTRY's references to the program's objects. May run finalisers. */
 static void entry_let_go(struct cache_entry *entry)
 {
     OWNED PyObject *flat = entry->flat, *function = entry->function;
@@ -136,7 +137,7 @@ void code_state_drop_precompiled(struct code_state *state)
 
 void code_state_reset_all(void)
 {
-    const unsigned long newest = states_made; /* finalisers may make others: those stay */
+    const unsigned long newest = states_made; /* states that finalisers create meanwhile stay */
     struct code_state *state = LIST_FIRST(&all_states);
 
     while (state) {
@@ -220,8 +221,8 @@ PyObject *shim_optional(PyObject *object, const char *name)
     return value;
 }
 
-/* Can CODE run in place of ORIGINAL? What it takes from the frame must be there. Else an exception
- * is set. */
+/* Can CODE run in place of ORIGINAL? The arguments and free variables that it needs must exist.
+ * False with an exception. */
 static bool fits(PyCodeObject *code, PyCodeObject *original)
 {
     const int flags = CO_VARARGS | CO_VARKEYWORDS | CO_NEWLOCALS | CO_OPTIMIZED;
@@ -323,8 +324,8 @@ static int read_guarded(struct cache_entry *entry, PyCodeObject *original, PyObj
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* ENTRY joins ORIGINAL's list, that of PRECOMPILED ones or the other, and nothing runs from when
- * that is found until it has. -1: no memory, with an exception. */
+/* Insert ENTRY into ORIGINAL's list of PRECOMPILED entries, or its main list. Runs no Python code
+ * between finding the list and inserting. -1: no memory, with an exception. */
 static int join(struct cache_entry *entry, PyCodeObject *original, bool precompiled,
                 PyObject *birth)
 {
@@ -362,15 +363,15 @@ static void entry_guarded_died(PyObject *entry, const char *reason)
 
 static const struct guard_binding to_tree = {entry_is_valid, entry_guarded_died};
 
-/* ENTRY, new, becomes one of ORIGINAL's: of its PRECOMPILED ones, or of the others, whose guards
- * learn of their entry. -1 with an exception. */
+/* Add the new ENTRY to ORIGINAL's PRECOMPILED entries, or to the others and bind its guards to it.
+ * -1 with an exception. */
 static int publish(struct cache_entry *entry, PyCodeObject *original, bool precompiled)
 {
     OWNED PyObject *birth =
         decision_birth(entry, tracer_mark_in(compat_extra(original, tracer_process.extra)),
                        entry->parts->guard, entry->backend);
     int status = join(entry, original, precompiled, birth);
-    /* what follows may end it */
+    /* binding may invalidate it */
     struct cache_parts *parts = status || precompiled ? NULL : cache_entry_pin(entry);
 
     if (!parts)
@@ -508,7 +509,7 @@ static PyObject *entry_invalidate(PyObject *self, PyObject *args)
     OWNED PyObject *given = NULL;
     const char *reason = "invalidated by the program";
 
-    /* torch: what it has as the entry's state is the entry itself */
+    /* torch passes the entry and its state; our entry stands for both */
     if (PyTuple_GET_SIZE(args) > 1) {
         if (!PyArg_ParseTuple(args, "O!O|O:invalidate", &cache_entry_type, &entry, &instead, &more))
             return NULL;

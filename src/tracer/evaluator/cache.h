@@ -1,4 +1,4 @@
-/* tracer/evaluator/cache.h -- what the shim keeps for each code object.
+/* tracer/evaluator/cache.h -- the shim's cache for each code object.
  *
  * Runs in: the traced process, under the GIL.
  *
@@ -12,41 +12,40 @@
  *
  *     After code of the program may have run, nothing read before is believed.
  *
- * What may run the program's code:
+ * These may run the program's code:
  *
  *     guards, callbacks, hooks; __eq__, __hash__, __bool__, __index__, __str__, __repr__, buffers;
  *       attributes of an answer, a backend, a value; audit hooks
- *     Py_DECREF and Py_CLEAR of anything, PyErr_Clear, an exception that takes another's place:
- *       finalisers and callbacks of weak references
- *     whatever the garbage collector tracks being made (dict, list, tuple, function, bound method,
- *       exception, frame object): the collector runs there and then or, by CPython's version,
- *       wherever signals are looked at
+ *     Py_DECREF and Py_CLEAR of anything, PyErr_Clear, replacing a pending exception: finalisers
+ *       and callbacks of weak references
+ *     creating an object that the garbage collector tracks (dict, list, tuple, function, bound
+ *       method, exception, frame object): the collector runs at once or, depending on CPython's
+ *       version, where signals are handled
  *     PyErr_CheckSignals, which PyObject_Repr and PyObject_Str begin with: signal handlers
  *     a lookup in a dict whose keys need not all be exact strings
- *     letting the GIL go, as a wait for room in the ring may (record_enter, record_exit): other
- *     threads
+ *     releasing the GIL, as a wait for room in the ring may (record_enter, record_exit): other
+ *       threads
  *
- * It may reset this state or all, invalidate or add entries, replace callbacks and hooks, drop the
- * last reference to whatever is not held, and give the code object other code's place. What does
- * not run any: strings, bytes, ints and objects that the collector does not track being made,
- * memory, tracer_fact().
+ * Such code may reset this state or all states, invalidate or add entries, replace callbacks and
+ * hooks, and drop the last reference to anything that we do not hold. Safe are: creating strings,
+ * bytes, ints and other untracked objects; allocating memory; tracer_fact().
  *
  * What follows from the rule:
  *
  *     1. Read an answer to its end first, into values that are owned. Then change the cache in one
  *        stretch that runs nothing of the list above. The stretch begins with finding the state
  *        and making room (cache_entry_add).
- *     2. Unlink first, drop last. What goes out of the cache is unlinked, all of it, while it is
- *        still owned; the references are dropped when everything is as it will stay.
- *     3. Hold what is used. A state has a reference from the slot and one from each decision that
- *        is under way, so reset_code() or the death of the code object leaves the decision
- *        something to finish with. The state's `code` is NULL from then on, and what comes after
- *        belongs to the state that the code has then (state_now() in tracer/evaluator/decide.c).
- *     4. Pin what runs, see below.
+ *     2. Unlink first, drop last. Everything that leaves the cache is unlinked while it is still
+ *        owned; its references are dropped once the cache is consistent again.
+ *     3. Hold what is used. A state has a reference from the slot and one from each decision under
+ *        way, so a decision can finish after reset_code() or the death of the code object. The old
+ *        state's `code` is then NULL, and later changes belong to the code's new state (state_now()
+ *        in tracer/evaluator/decide.c).
+ *     4. Pin the parts that run; see below.
  *
  * Entries and their parts. An entry can become invalid while its guard is being checked, or while
- * its code runs: the guard's own code may reset the cache. So what is checked and run lies in a
- * struct of its own, which outlives the entry:
+ * its code runs: the guard's own code may reset the cache. So the guard and code lie in a struct of
+ * their own, which can outlive the entry:
  *
  *     list --> entry --(pin)--> parts { guard, check, code, difference, view }
  *                                 ^
@@ -65,7 +64,7 @@
  *     a valid one has its parts; `valid` never becomes true again
  *     it is in a list of `state`, or state is NULL
  *     valid entries stand before invalid ones in a list
- *     an invalid entry keeps what the program may still ask of it: compile_id, label,
+ *     an invalid entry keeps the attributes that the program may still read: compile_id, label,
  *       invalid_reason, instead
  */
 #ifndef DYNTRACE_TRACER_CACHE_H
@@ -84,47 +83,47 @@ struct cache_entry;
 struct cache_parts;
 struct decision;
 
-/* What is done with calls of a code object, and with the calls that those make. */
+/* How calls of a code object are treated, and the calls that these make. */
 struct code_actions {
     enum frame_action own, callees;
     bool limited;   /* ACTION_RUN_ONLY since a limit was reached */
     bool written;   /* the trace has them */
-    int64_t region; /* torch: they hold there */
+    int64_t region; /* torch: the region they hold in */
 };
 
 /* Who sets a thread's callback, and whose guards an entry has: a compiler of the program's own
  * (cache.c), torch on this evaluator (tracer/torch/torch.c), or torch on its own, observed
- * (tracer/torch/observe.c). Everything that differs between them is here. A function that is NULL
- * has nothing to do. */
+ * (tracer/torch/observe.c). Everything that differs between them is here. A NULL function is not
+ * called. */
 struct front {
     bool insertion_order; /* entries stay where they were put */
     /* a stance: check only what tells entries apart; a miss is an error */
     bool skip_guards_unsafe;
     bool observed; /* another evaluator decides: which guard failed is not seen */
-    /* the limits are ours; else the callback has some, and says so by ACTION_RUN_ONLY */
+    /* the shim applies the limits; else the callback does, and answers ACTION_RUN_ONLY */
     bool limits;
-    bool regions; /* a thread is in one, and sees its entries */
-    /* compile ids hold no values of the program's, and the bridge notes them */
+    bool regions; /* each thread is in a region, and sees only that region's entries */
+    /* compile ids contain no values of the program; the bridge records them */
     bool ids_public;
-    /* a backend is the front end's wrapper, which says what the program gave */
+    /* a backend is the front end's wrapper of the program's backend */
     bool wraps_backends;
-    /* guard_fail_hook is called; and hooks get the function's code, not the compiled */
+    /* guard_fail_hook is called; hooks get the original code, not the compiled code */
     bool fail_hook;
     int not_started;         /* f_lasti of the frame that a callback sees */
     const char *unexplained; /* why a guard of unknown parts failed */
 
-    /* Guards. What is called to check GUARD: a new reference; NULL: nothing, or an exception is
-     * set. */
+    /* Guards. The callable that checks GUARD: a new reference; NULL: none, or an exception is set.
+     */
     PyObject *(*check_of)(PyObject *guard);
-    /* ENTRY is new, its PARTS are pinned: its guard learns of it; -1 with an exception. ENTRY has
-     * released GUARD. */
+    /* bind: tell the guard of the new ENTRY, whose PARTS are pinned, about ENTRY; -1 with an
+     * exception. unbind: ENTRY has released GUARD. */
     int (*bind)(struct cache_entry *entry, struct cache_parts *parts);
     void (*unbind)(struct cache_entry *entry, PyObject *guard);
-    /* The guards of PARTS that tell entries apart are others now. May leave an exception. */
+    /* The set of PARTS' guards that tell entries apart has changed. May leave an exception. */
     void (*update_difference)(struct cache_parts *parts);
 
-    /* For the trace. The leaves of GUARD, a new tuple of (kind, source, expression, user's code),
-     * or NULL; and what else will be known of it, a new reference in *VIEW. */
+    /* For the trace. The leaves of GUARD: a new tuple of (kind, source, expression, user's code),
+     * or NULL. *VIEW: a new reference to an object for explain(). */
     PyObject *(*leaves)(PyObject *guard, PyObject **view);
     /* PARTS, ENTRY's, have just been checked and did not hold: which guard? */
     struct guard_outcome (*failed)(struct cache_entry *entry, const struct cache_parts *parts,
@@ -133,12 +132,12 @@ struct front {
      * actual, aspect, dimension, text), or NULL. */
     PyObject *(*explain)(PyObject *view, compat_frame *frame, PyObject *locals);
 
-    /* Before and after a compile: a token (owned, or NULL), and what becomes of it, which takes the
-     * reference. RESULT is borrowed, or NULL with an exception, which is kept, here and below. */
+    /* Before and after a compile: compile_begins returns a token (owned, or NULL), compile_ends
+     * takes it. RESULT is borrowed, or NULL with an exception, which is kept, here and below. */
     PyObject *(*compile_begins)(uint32_t compile, PyObject *code);
     void (*compile_ends)(PyObject *token, PyObject *result);
 
-    /* Steps of decide() with what belongs around them; NULL: nothing does. */
+    /* Replacements for steps of decide(); NULL: the shim's own step. */
     int (*look_up)(struct code_state *state, PyObject *backend, struct decision *d,
                    struct cache_entry **found);
     PyObject *(*ask)(PyThreadState *ts, PyObject *callback, PyObject *const arguments[3]);
@@ -152,11 +151,11 @@ extern const struct front front_own;
 struct cache_parts {
     unsigned pins;
     PyObject *guard; /* owned: check(f_locals) -> bool */
-    PyObject *check; /* owned: what is called, `guard` or its bound check method */
+    PyObject *check; /* owned: the callable: `guard` or its bound check method */
     PyObject *code;  /* owned */
-    /* owned: torch's check of only what tells its entries apart, or NULL */
+    /* owned: torch's check of only the guards that tell its entries apart, or NULL */
     PyObject *difference;
-    PyObject *view; /* owned: what the bridge knows of torch's guards, or NULL */
+    PyObject *view; /* owned: the bridge's view of torch's guards, or NULL */
 };
 
 /* dyntrace.types.CacheEntry: compiled code and the guards under which it fits. */
@@ -175,7 +174,7 @@ struct cache_entry {
     PyObject *function;
     unsigned running;         /* calls of `function` under way */
     PyObject *backend;        /* owned; NULL for one of torch's own evaluator */
-    PyObject *born_for;       /* owned: weak reference to such a one's backend, or NULL */
+    PyObject *born_for;       /* owned: weak reference to the backend of such an entry, or NULL */
     PyObject *compile_id;     /* owned: "2/0": third code object compiled, first time */
     char label[64];           /* the same as the trace has it */
     PyObject *annotation;     /* owned */
@@ -199,13 +198,13 @@ struct code_state {
     uintptr_t mark;
     unsigned references;
     PyCodeObject *code;   /* borrowed; NULL once the code object is gone or was reset */
-    unsigned long serial; /* each state has a higher one than those before it */
-    /* precompiled: torch's that were loaded, tried before the others */
+    unsigned long serial; /* higher than that of every earlier state */
+    /* precompiled: loaded by torch, tried before the others */
     struct entry_list entries, precompiled;
-    PyObject *frame_state; /* owned dict: the callback's own notes */
-    PyObject *splits;      /* owned dict: what tracer/resume/ has made of the code; or NULL */
+    PyObject *frame_state; /* owned dict: for the callback's own use */
+    PyObject *splits;      /* owned dict: tracer/resume/'s splits of the code; or NULL */
     struct code_actions actions;
-    struct code_actions *regions; /* owned: of torch's regions that have their own */
+    struct code_actions *regions; /* owned: actions of torch's regions that differ */
     unsigned region_count;
     /* owned: the entry that this code was compiled for (torch observed), or NULL */
     struct cache_entry *compiled;
@@ -228,30 +227,29 @@ static inline struct code_state *code_state_of(PyCodeObject *code, bool make)
 }
 /* Who holds one adds to its references. */
 void code_state_release(struct code_state *state);
-/* Forget what is known of CODE; its entries die. */
+/* Drop CODE's state; its entries die. */
 void code_state_reset(PyCodeObject *code);
 void code_state_reset_all(void);
-/* The session has ended: the trace of the next one has nothing of what is done with calls. */
+/* The session has ended: actions must be written again in the next session's trace. */
 void code_states_leave_trace(void);
-/* torch: what was loaded for STATE's code goes. */
+/* torch: drop the precompiled entries of STATE's code. */
 void code_state_drop_precompiled(struct code_state *state);
 /* For PyUnstable_Eval_RequestCodeExtraIndex: the code object is going away. */
 void code_state_free(void *slot);
 
-/* A new entry in front of ORIGINAL's list, from a GuardedCode. New reference; NULL: an exception is
- * set, which says what is wrong with it. */
+/* A new entry in front of ORIGINAL's list, from a GuardedCode. New reference; NULL with an
+ * exception that names the fault. */
 struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, PyObject *backend,
                                     const struct front *front);
 /* torch: an entry that was compiled elsewhere joins ORIGINAL's precompiled ones. -1 with an
  * exception. */
 int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region,
                      const struct front *front);
-/* An entry that is in no list, with parts of which nothing is set. New reference; NULL: no memory.
- * */
+/* An entry in no list, with empty parts. New reference; NULL: no memory. */
 struct cache_entry *cache_entry_new(const struct front *front, int64_t region);
-/* The entry never matches again: a guarded object died, or the program said so. INSTEAD is what it
- * then shows as its guard. Only what follows once it is invalid runs anything; the caller holds the
- * entry. */
+/* The entry never matches again: a guarded object died, or the program said so. INSTEAD is shown as
+ * its guard from then on. Runs Python code only after the entry is marked invalid; the caller holds
+ * the entry. */
 void cache_entry_invalidate(struct cache_entry *entry, const char *reason, PyObject *instead);
 void cache_parts_free(struct cache_parts *parts);
 /* What ENTRY checks and runs, until it is unpinned; NULL: the entry is invalid. */
@@ -285,30 +283,30 @@ int code_state_act(struct code_state *state, int64_t region, struct code_actions
 struct cache_entry *cache_entry_first(const struct code_state *state, int64_t region,
                                       const struct front *front);
 
-/* tracer/evaluator/decision.c: a lookup, and what is recorded of it while ON. */
+/* tracer/evaluator/decision.c: a lookup, recorded if ON. */
 #define CHECK_TICKS_UNKNOWN UINT64_MAX
 struct decision_check {
     struct cache_entry *entry; /* owned */
     uint64_t ticks;
-    uint32_t run, failed;     /* leaves looked at, ordinal or UINT32_MAX */
+    uint32_t run, failed;     /* leaves checked; ordinal or UINT32_MAX */
     enum check_result result; /* CHECK_RESULTS: not tried */
-    /* owned: what the leaf that failed was asked of, see guard_tree_check(); or NULL */
+    /* owned: the value that the failed leaf checked, see guard_tree_check(); or NULL */
     PyObject *seen;
-    PyObject *why; /* owned: what explain() said; or NULL */
+    PyObject *why; /* owned: explain()'s result; or NULL */
 };
 struct decision {
     bool on;
-    bool older;                /* there are entries, if none that we know */
-    const struct front *front; /* whose the callback is */
+    bool older;                /* entries existed before recording; none is known to us */
+    const struct front *front; /* the callback's front end */
     compat_frame *frame;       /* the call */
     PyObject *locals;          /* owned: its variables, when they were needed; or NULL */
     int64_t region;            /* in which entries are looked for */
     enum outcome outcome;      /* once the callback has answered */
-    uint64_t began, ours;      /* clock; ticks since that were ours, spent on finding out why */
+    uint64_t began, ours;      /* clock; ticks of it that dyntrace spent finding causes */
     uint32_t compile;          /* compile id + 1, 0 = none */
     uint32_t signature;        /* signature id + 1, 0 = none */
     uint64_t compile_began;
-    /* borrowed: the thread's node of it, while the callback runs; or NULL */
+    /* borrowed: the thread's list node while the callback runs; or NULL */
     struct asking *asking;
     PyObject *token; /* owned: the bridge's, while the callback runs; or NULL */
     uint32_t count, room;
@@ -332,43 +330,42 @@ static inline void decision_begin(struct decision *d, uint64_t began, const stru
 PyObject *decision_locals(struct decision *d);
 /* ENTRY is next in the order tried. NULL: no memory. */
 struct decision_check *decision_add(struct decision *d, struct cache_entry *entry);
-/* A miss: note the values that missed and, if the callback will be asked, why each entry did,
- * before anybody changes them. False: a signal's handler has raised meanwhile, and so must the
- * call. */
+/* A miss: record the values and, if the callback will be called, why each entry missed, before
+ * anything changes them. False: a signal handler has raised meanwhile, and the call must raise that
+ * exception. */
 bool decision_missed(struct decision *d, bool asks);
-/* The callback is asked to compile STATE's code; it has returned RESULT (borrowed; NULL with an
- * exception, which is kept); and that made ENTRY, or nothing: OUTCOME says why. */
+/* ask: the callback is about to compile STATE's code. asked: it has returned RESULT (borrowed; NULL
+ * with an exception, which is kept). answer: the result became ENTRY, or NULL: OUTCOME says why. */
 void decision_ask(struct decision *d, const struct code_state *state);
 void decision_asked(struct decision *d, PyObject *result);
-/* What this thread is asked to compile: (compile id, code). None: nothing, or nothing that is
- * recorded. */
+/* This thread's innermost open compile: (compile id, code). None: no recorded one. */
 PyObject *decision_compiling(void);
 void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry,
                      enum outcome outcome);
-/* An observed lookup raised before it asked: a guard did, or torch's stance forbids a miss, which
- * is a compile that failed. */
+/* An observed lookup raised before its compile: a guard raised, or torch's stance forbids a miss
+ * (recorded as a failed compile). */
 enum outcome decision_raised(struct decision *d, uint32_t code);
 /* The frame runs now: write the lookup. Of an observed evaluator's, which entries were tried in
  * vain is not known. */
 void decision_write(struct decision *d, struct tracer *t, enum outcome outcome,
                     struct cache_entry *entry);
 void decision_outcome(struct tracer *t, enum outcome outcome);
-/* Torch's own evaluator, asked at BEGAN, has found ENTRY: decision_add() and decision_write()
- * without a decision. */
+/* Torch's own evaluator, called at BEGAN, has hit ENTRY: decision_add() and decision_write()
+ * without a struct decision. */
 void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry);
 void decision_end(struct decision *d);
 /* Write, once, that calls of STATE's code are not compiled any more, for REASON (str, or NULL). */
 void decision_actions(struct code_state *state, int64_t region, PyObject *reason);
-/* What the trace will say of ENTRY, which is private to the caller so far, as far as the program's
- * code may run while it is found out: a new reference, or NULL. MARK is its code's; GUARD and
- * BACKEND, what it was made from. */
+/* Collect the parts of ENTRY's facts for which the program's code may run, while only the caller
+ * knows ENTRY: a new reference, or NULL. MARK is its code's; GUARD and BACKEND are its sources. */
 PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *guard,
                          PyObject *backend);
-/* ENTRY is in STATE's list now: write it, with its BIRTH. Runs nothing, nor do the next. */
+/* ENTRY is in STATE's list now: write its facts, with its BIRTH. Like the next functions it runs no
+ * Python code. */
 void decision_entry_born(PyObject *birth, struct cache_entry *entry,
                          const struct code_state *state);
-/* The guards of ENTRY, those of TREE or ORDINALS (a JSON array in a str), are tried in another
- * order from now on. */
+/* The guards of ENTRY are tried in another order from now on: TREE's order, or ORDINALS (a JSON
+ * array in a str). */
 void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t clock);
 void decision_entry_ordinals(struct cache_entry *entry, PyObject *ordinals);
 void decision_entry_died(struct cache_entry *entry, const char *cause);
@@ -403,14 +400,14 @@ static inline bool shim_decides(const struct tracer *t, const PyThreadState *ts,
            (shim_settings.while_tracing && !t->quiet && front != &front_own);
 }
 PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag);
-/* The evaluator's own steps of decide(). The first entry that fits: a new reference in *FOUND, or
- * NULL. -1: a guard raised, or gave something that is not a bool. */
+/* The evaluator's own steps of decide(). *FOUND: a new reference to the first entry that fits, or
+ * NULL. -1: a guard raised, or did not return a bool. */
 int shim_look_up(struct code_state *state, PyObject *backend, struct decision *d,
                  struct cache_entry **found);
 PyObject *shim_run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback,
                    PyObject *under, struct cache_entry *entry, PyObject *code);
-/* The backend that CALLBACK stands for: callbacks wrap one another. New reference.
- * The attributes may be the program's code. */
+/* The backend inside CALLBACK: callbacks wrap one another. New reference. Reading the attributes
+ * may run the program's code. */
 PyObject *shim_backend_of(PyObject *callback);
 /* Does an entry for backend ENTRY do where WANTED is (Py_False: run-only)? Runs their __eq__. */
 bool shim_same_backend(PyObject *entry, PyObject *wanted);
@@ -418,49 +415,49 @@ bool shim_same_backend(PyObject *entry, PyObject *wanted);
 PyObject *shim_frame_open(const struct decision *d);
 void shim_frame_close(PyObject *view);
 
-/* What a callback wants done. */
+/* A callback's answer. */
 struct answer {
     PyObject *guarded; /* owned, or NULL: no code */
     PyObject *reason;  /* owned: why not, or NULL */
     struct code_actions actions;
-    bool for_code; /* they are for later calls as well */
+    bool for_code; /* actions hold for later calls as well */
 };
-/* RESULT is what it returned. -1 with an exception. Either way the caller releases what ANSWER
- * has. */
+/* Read the callback's RESULT into ANSWER. -1 with an exception. In both cases the caller releases
+ * ANSWER's members. */
 int answer_read(PyObject *result, struct answer *answer);
-/* What that makes of the call, if the code is as it must be. */
+/* The call's outcome, if the answer's code is valid. */
 enum outcome answer_outcome(const struct answer *answer, const struct front *front);
-/* What a FrameExecStrategy says. -1 with an exception. */
+/* Read a FrameExecStrategy into ACTIONS. -1 with an exception. */
 int answer_strategy(PyObject *strategy, struct code_actions *actions);
 
 /* tracer/evaluator/api.c */
-/* This thread's callback is CALLBACK (a callable, False or None), FRONT's, from now on. The old
- * one, or NULL with an exception. */
+/* Set this thread's callback to CALLBACK (a callable, False or None), which belongs to FRONT.
+ * Returns the old callback, or NULL with an exception. */
 PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front);
-/* Likewise, of the stack that runs only, until it is put back: other greenlets keep theirs. */
+/* The same for the running stack only, until restored: other greenlets keep theirs. */
 PyObject *shim_set_on_stack(PyObject *callback, const struct front *front);
-/* The functions that torch's front end has under the same names. */
+/* These functions have the same names in torch's front end. */
 PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored);
 PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args);
 PyObject *shim_reset_code(PyObject *module, PyObject *object);
 /* The state of OBJECT, a code object; MAKE it if there is none. NULL: there is none, or, with an
  * exception, no memory or no code object. */
 struct code_state *shim_state_of(PyObject *object, bool make);
-/* Those of OBJECT's entries, or of its PRECOMPILED ones, that are in REGION and of FRONT (NULL: of
- * all): a new list, lower regions first. */
+/* OBJECT's entries, or its PRECOMPILED ones, in REGION and of FRONT (NULL: of all): a new list,
+ * lower regions first. */
 PyObject *shim_list(PyObject *object, bool precompiled, int64_t region, const struct front *front);
 #define SHIM_ALL_REGIONS INT64_MIN
-/* Put VALUE (None: nothing) in *SLOT; returns what was there. */
+/* Set *SLOT to VALUE (None: NULL); returns the old value. */
 PyObject *shim_exchange(PyObject **slot, PyObject *value);
-/* Count thread T among those with a callback, or no longer: the hook goes in with the first, out
- * with the last. */
+/* Count thread T as having a callback, or not. The hook is installed for the first such thread and
+ * removed after the last. */
 void shim_set_active(struct tracer *t, bool active);
 extern PyMethodDef shim_methods[];
 int shim_types_ready(PyObject *module);
-/* `dyntrace run --capture`: CALLBACK (a new reference to it is kept) is that of each thread from
- * its first frame on. */
+/* `dyntrace run --capture`: set CALLBACK (keeps a new reference) in each thread at its first frame.
+ */
 int tracer_callback_for_all(PyObject *callback);
-/* Fill in what the base calls: tracer/hooks.h. */
+/* Fill in the evaluator's members of tracer/hooks.h. */
 void evaluator_register(void);
 
 #endif

@@ -1,5 +1,4 @@
-/* tracer/evaluator/decide.c -- what to run for a call: the shim's rules, for callbacks of one's own
- * and for torch's.
+/* tracer/evaluator/decide.c -- which code runs for a call: the shim's rules, for any callback.
  *
  * Runs in: the traced process, on every Python call while some thread has a callback
  * (set_eval_frame).
@@ -14,12 +13,12 @@
  *       GuardedCode               a new entry in front, which runs
  *       ConvertFrameReturn        the same with a say in how callees are treated
  *
- * What differs for torch's callbacks, which keep their limits themselves, is in their struct front.
+ * Differences for torch's callbacks, which apply their own limits, are in their struct front.
  *
  * While guards and callback run, the thread's callback is None. After an exception from either it
- * stays None, and the exception is the call's result. Frames that are thrown into or have started
- * are evaluated as they are, and so are those of trace functions, audit hooks and the like, unless
- * torch of this version decides them (shim_decides). */
+ * stays None, and the exception is the call's result. Frames that have started, or are evaluated
+ * with throwflag, run as they are. So do frames of trace functions, audit hooks and the like,
+ * except for torch versions that decide them (shim_decides). */
 #include "tracer/evaluator/cache.h"
 #include "tracer/hooks.h"
 #include "tracer/record.h"
@@ -65,13 +64,13 @@ bool shim_same_backend(PyObject *entry, PyObject *wanted)
     return same > 0;
 }
 
-/* Do the guards hold of ENTRY, whose PARTS are pinned? A tree is checked on the frame itself. SEEN:
- * as guard_tree_check()'s. */
+/* Check the guards of ENTRY, whose PARTS are pinned. A tree is checked on the frame itself. SEEN:
+ * as in guard_tree_check(). */
 static struct guard_outcome check_entry(const struct cache_entry *entry,
                                         const struct cache_parts *parts, struct decision *d,
                                         PyObject **seen)
 {
-    /* How many of those that tell entries apart there are is torch's: none is said to have run. */
+    /* torch does not tell how many differentiating guards ran; report 0. */
     const uint32_t run = entry->front->skip_guards_unsafe ? 0 : entry->guards;
     OWNED PyObject *check = NULL, *result = NULL;
 
@@ -142,7 +141,7 @@ static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_
     bool ordered;
     bool fits;
 
-    if (!parts) /* by what was looked at before it */
+    if (!parts) /* invalidated by an earlier entry's guard */
         return 0;
     outcome = check_entry(entry, parts, d, d->on ? &check->seen : NULL);
     if (d->on)
@@ -307,7 +306,7 @@ static int watch(PyThreadState *ts, PyObject *callback, struct code_state *state
 
     if (!shim_watcher.refuses(ts, callback, frame, &given)) {
         decision_ask(d, state);
-        Py_CLEAR(d->locals); /* what the frame drops must die when it does */
+        Py_CLEAR(d->locals); /* it would keep the frame's values alive */
         status = shim_watcher.watch(ts, callback, frame, frame_state, &given, rest);
         decision_asked(d, status ? NULL : Py_None);
     }
@@ -320,12 +319,11 @@ static int watch(PyThreadState *ts, PyObject *callback, struct code_state *state
 
 /* ---- other code in place of a frame ----
  *
- * CPython has no call for "evaluate this code with that frame's arguments". But
- * in a frame that has not started, the arguments are its first locals, in the
- * order: positional, keyword-only, *args, **kwargs. So the compiled code is
- * made "flat", every argument positional, once; a function is made of it with
- * the globals and closure of the original; and a vectorcall of that function
- * with the locals as arguments does what CPython itself does for a call:
+ * CPython has no function to evaluate a code with another frame's arguments. But in a frame that
+ * has not started, the arguments are its first locals, in the order: positional, keyword-only,
+ * *args, **kwargs. So the compiled code is made "flat", every argument positional, once; a function
+ * is made of it with the globals and closure of the original; and a vectorcall of that function
+ * with the locals as arguments is an ordinary CPython call:
  *
  *     frame of f(a, *b, c):   localsplus = [a, c, b, ...]
  *     flat code:              co_argcount 3, no flags for * and **
@@ -335,9 +333,8 @@ static int watch(PyThreadState *ts, PyObject *callback, struct code_state *state
  * have done their work: it becomes a frame of the callback's code and the original
  * function, and the old one releases the arguments. The old frame was never
  * linked into the thread's stack, so depth, tracebacks and sys._getframe() are as
- * if the original had run. Then it is disposed of.
- * Class bodies, modules and exec() have their namespace in the frame instead
- * and take another road (PyEval_EvalCodeEx). */
+ * if the original had run. Then the old frame is cleared. Class bodies, modules and exec() have
+ * their namespace in the frame instead and take another road (PyEval_EvalCodeEx). */
 
 enum { SMALL_ARGUMENTS = 15, GENERATORS = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR };
 
@@ -368,9 +365,9 @@ static PyObject *flat_of(struct cache_entry *entry, PyCodeObject *code)
     return flat;
 }
 
-/* The kept function between calls: bound to nothing of the program's. The garbage collector does
- * not look into code objects, so whatever their entries keep, and leads back to the code, is never
- * freed: globals do. */
+/* The kept function between calls holds none of the program's objects. The garbage collector does
+ * not visit code objects, so an entry that keeps an object which leads back to the code, as globals
+ * do, would never be freed. */
 static PyObject *nothing;
 
 static void name_like(PyFunctionObject *function, PyFunctionObject *original)
@@ -381,9 +378,9 @@ static void name_like(PyFunctionObject *function, PyFunctionObject *original)
         Py_SETREF(function->func_qualname, Py_NewRef(original->func_qualname));
 }
 
-/* A function of ENTRY's flat code (CODE, made flat) that stands for FRAME's. New reference, to be
- * given back with function_done. One is kept in the entry; never with a closure, nor for
- * generators, which keep theirs. */
+/* A function with ENTRY's flat code (CODE, made flat) and FRAME's function's globals and closure.
+ * New reference; release it with function_done. The entry keeps one for reuse, except with a
+ * closure, or for generators, which keep theirs. */
 static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_frame *frame)
 {
     PyFunctionObject *original = compat_function(frame),
@@ -473,8 +470,8 @@ static void replace_begin(struct tracer *t, compat_frame *frame)
         compat_drop_local(t->replaced, i);
     if (t->replaced)
         compat_give_cells(t->replaced);
-    /* Nobody sees the function that was made. But a generator's frame is laid out by its function's
-     * code. */
+    /* The new function is not visible to the program. But a generator's frame has the layout of its
+     * function's code. */
     if (t->replaced && !(compat_code(frame)->co_flags & GENERATORS))
         compat_set_function(frame, compat_function(t->replaced));
 }
@@ -496,8 +493,8 @@ static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame
     if (!(compat_code(frame)->co_flags & CO_NEWLOCALS)) {
         t->replacement = t->replacement_for = (PyCodeObject *)code;
         t->replaced = NULL;
-        /* It makes a function first: what the garbage collector runs then leaves this as it finds
-         * it. */
+        /* Creating the function may run the garbage collector, so do it before changing any state.
+         */
         result = PyEval_EvalCodeEx(code, frame->f_globals,
                                    frame->f_locals ? frame->f_locals : frame->f_globals, NULL, 0,
                                    NULL, 0, NULL, 0, NULL, compat_function(frame)->func_closure);
@@ -537,8 +534,8 @@ static PyObject *callback_under(PyObject *callback, enum frame_action action)
     return action == ACTION_SKIP ? NULL : action == ACTION_RUN_ONLY ? Py_False : callback;
 }
 
-/* Run the frame as it is, or CODE in its place, if that is not NULL: of ENTRY; the caller holds
- * both. Callees run under UNDER; then CALLBACK is put back, unless the frame itself has set
+/* Run the frame as it is, or ENTRY's CODE in its place if CODE is not NULL; the caller holds both.
+ * The callback is UNDER meanwhile; then CALLBACK is restored, unless the frame itself has set
  * another. */
 static inline __attribute__((always_inline)) PyObject *
 run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under,
@@ -568,8 +565,8 @@ PyObject *shim_run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyO
     return run(t, ts, frame, callback, under, entry, code);
 }
 
-/* The state that CODE has now. STATE, which the caller holds, is the one that it had: it was reset
- * if it has no code, and then what the caller holds becomes the other. NULL with MemoryError. */
+/* CODE's current state. The caller holds STATE, the former one. If STATE was reset (it has no
+ * code), the caller's reference moves to the new state. NULL with MemoryError. */
 static struct code_state *state_now(struct code_state *state, PyCodeObject *code)
 {
     while (unlikely(state && !state->code)) {
@@ -609,8 +606,8 @@ static enum outcome refused(const struct code_state *state, const struct code_ac
     return front->limits && is_at_limit(state, front) ? OUTCOME_LIMIT : OUTCOME_COMPILED;
 }
 
-/* FRAME has been watched: it goes on where REST says, or, with an entry that was made of it, from
- * its start. */
+/* Finish the watched FRAME: continue it at the place in REST or, if an entry was made from it, run
+ * that from its start. */
 static PyObject *go_on(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback,
                        PyObject *under, struct cache_entry *entry, PyObject *code,
                        struct watched_rest *rest)
@@ -623,7 +620,7 @@ static PyObject *go_on(struct tracer *t, PyThreadState *ts, compat_frame *frame,
         t->replay = rest;
         result = run(t, ts, frame, callback, under, entry, code);
     } else {
-        if (entry) /* what it did is what the entry does */
+        if (entry) /* the watched call counts as the entry's first run */
             entry->hits++;
         if (t->callback != under)
             set_callback(t, under, front);
@@ -692,7 +689,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     if (!decision_missed(&decision,
                          refused(state, &actions, callback, front) == OUTCOME_COMPILED)) {
         tracer_follow(t, ts, NULL);
-        set_callback(t, callback, front); /* it has done nothing wrong */
+        set_callback(t, callback, front); /* the callback was not called, so it stays set */
         outcome = OUTCOME_CALLBACK_ERROR;
         goto err;
     }
@@ -714,7 +711,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     under = callback_under(callback, actions.callees);
     outcome = refused(state, &actions, callback, front);
     if (outcome != OUTCOME_COMPILED) {
-        decision_actions(state, region, NULL); /* those that a guard has just set */
+        decision_actions(state, region, NULL); /* actions that a guard has just set */
         goto run;
     }
     if (callback_watches(callback) ? watch(ts, callback, state, &decision, &answer, &rest)
@@ -730,7 +727,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         goto err;
     outcome = answer.guarded && !entry ? OUTCOME_CALLBACK_ERROR : answer_outcome(&answer, front);
     decision_answer(&decision, state, entry, outcome);
-    if (outcome == OUTCOME_CALLBACK_ERROR) /* a wrong answer changes nothing */
+    if (outcome == OUTCOME_CALLBACK_ERROR) /* an invalid answer changes nothing */
         goto err;
     if (answer.for_code) {
         answer.actions.limited = outcome == OUTCOME_LIMIT;
@@ -741,10 +738,10 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
 run:
     tracer_follow(t, ts, NULL);
     t->masked = masked;
-    t->front = front; /* a callback of the other kind may have been set and ours put back */
+    t->front = front; /* the other front end may have set a callback and restored ours */
     decision_write(&decision, t, outcome, entry);
-    decision_end(&decision);   /* with its locals: what the frame drops must die when it does */
-    if (entry && entry->valid) /* nothing has just invalidated it */
+    decision_end(&decision);   /* with its locals, which would keep the frame's values alive */
+    if (entry && entry->valid) /* not invalidated since the lookup */
         compiled = Py_NewRef(entry->parts->code);
     if (unlikely(rest.on || rest.plan))
         result = go_on(t, ts, frame, callback, under, entry, compiled, &rest);
@@ -816,7 +813,7 @@ record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int thr
     return result;
 }
 
-/* A call of CODE, which has MARK, is not recorded: is it decided, and left out for what it is? */
+/* A call of CODE with MARK is not recorded. Is it a decided call that a filter leaves out? */
 static __attribute__((noinline)) bool leaves_decision(const struct tracer *t, PyCodeObject *code,
                                                       uintptr_t mark)
 {

@@ -1,14 +1,13 @@
-/* tracer/evaluator/decision.c -- what the shim decides, for the trace.
+/* tracer/evaluator/decision.c -- records the shim's decisions.
  *
  * Runs in: the traced process, under the GIL.
  *
- * Every lookup is a few words in the thread's ring (ring.h, CONTROL_CHECK and what follows it), as
- * it may happen millions of times. What happens once per entry or compilation is a fact: names,
- * guards, causes. Facts name things by the process's own ids, so words and facts may be read in any
- * order.
+ * A lookup may happen millions of times, so it is a few words in the thread's ring (ring.h, from
+ * CONTROL_CHECK on). Data of an entry or a compilation, such as names, guards and causes, are
+ * facts. Facts use the process's own ids, so words and facts may be read in any order.
  *
- * Nothing here changes a decision, and no failure shows: a thing that cannot be noted is left out.
- * */
+ * Nothing here changes a decision. If something cannot be recorded, it is left out without an
+ * error. */
 #include "tracer/evaluator/cache.h"
 #include "tracer/hooks.h"
 
@@ -41,8 +40,9 @@ static __attribute__((format(printf, 2, 3))) void text_print(struct text *t, con
         t->used += (size_t)count < room ? (size_t)count : room - 1;
 }
 
-/* VALUE's UTF-8 to BYTES, at most MOST of it, cut between two characters: how much that is. Any
- * other VALUE has none. Runs nothing: the codec has this error handler built in. */
+/* Copy at most MOST bytes of the str VALUE as UTF-8 to BYTES, cut between characters. Returns the
+ * number of bytes; 0 if VALUE is not a str. Runs no Python code: this error handler is built into
+ * the codec. */
 static size_t put_utf8(char *bytes, size_t most, PyObject *value)
 {
     OWNED PyObject *encoded = value && PyUnicode_Check(value)
@@ -59,8 +59,8 @@ static size_t put_utf8(char *bytes, size_t most, PyObject *value)
     return count;
 }
 
-/* T with VALUE's UTF-8, at most LIMIT bytes, at its end; that part of it, for a fact that is made
- * while T is there. */
+/* Append VALUE's UTF-8, at most LIMIT bytes, to T. Returns the appended part; it is valid as long
+ * as T. */
 static struct fact_text text_part(struct text *t, PyObject *value, size_t limit)
 {
     const char *from = t->bytes + t->used;
@@ -166,7 +166,7 @@ void decision_entry_ordinals(struct cache_entry *entry, PyObject *ordinals)
 void decision_actions(struct code_state *state, int64_t region, PyObject *reason)
 {
     struct code_actions actions = code_state_actions(state, region);
-    struct text words; /* large, and this is asked at each call of skipped code */
+    struct text words; /* large, so not initialised: this runs at each call of skipped code */
 
     if (!is_seen(state->mark) || actions.written ||
         (actions.own == ACTION_DEFAULT && actions.callees == ACTION_DEFAULT))
@@ -192,8 +192,8 @@ static PyObject *name_in(PyObject *object, const char *name)
     return value;
 }
 
-/* A backend by its name if it has one, or WRAPPED in torch's by what torch.compile was given: its
- * repr would tell an address. What is the program's own is asked for no other attribute. */
+/* A backend's name; for a backend WRAPPED by torch, the name of torch.compile's argument. Not its
+ * repr, which contains an address. No other attribute of the program's object is read. */
 static PyObject *backend_name(PyObject *backend, bool wrapped)
 {
     const bool whole = values_kept() == SESSION_VALUES_ALL;
@@ -211,7 +211,7 @@ static PyObject *backend_name(PyObject *backend, bool wrapped)
     return name ? name : PyUnicode_FromString(Py_TYPE(backend)->tp_name);
 }
 
-/* COUNT guards, of which only what holds them is known: GUARD. New reference; NULL: no memory. */
+/* COUNT leaves for GUARD, whose parts are unknown. New reference; NULL: no memory. */
 static PyObject *leaves_unknown(PyObject *guard, uint32_t count)
 {
     OWNED PyObject *leaf = Py_BuildValue(
@@ -316,15 +316,15 @@ void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t cl
     free(numbers.text);
 }
 
-/* Is the program over? weakref.finalize() calls at exit what it would have called at the death of
- * objects that live. */
+/* Is the program at its exit? There weakref.finalize() calls its callbacks for objects that are
+ * still alive. */
 static bool at_exit(void)
 {
     compat_frame *frame = compat_current_frame(PyThreadState_Get());
     bool found = compat_is_finalizing();
 
     for (int depth = 0; frame && !found && depth < 16; frame = frame->previous)
-        /* not one that C code stands for in the stack */
+        /* skip frames that stand for C code */
         if (PyCode_Check((PyObject *)compat_code(frame))) {
             found = !PyUnicode_CompareWithASCIIString(compat_code(frame)->co_qualname,
                                                       "finalize._exitfunc");
@@ -366,9 +366,9 @@ static uint32_t signature_of(PyObject *locals)
         Py_DECREF(name);
         Py_DECREF(value);
     }
-    /* From here on nothing runs: the keys are bytes. */
+    /* From here on no Python code runs: the keys are bytes. */
     if (!known)
-        known = Py_XNewRef(made); /* what ran may have made one */
+        known = Py_XNewRef(made); /* code that ran above may have made the dict */
     key = PyBytes_FromStringAndSize(text.bytes, (Py_ssize_t)text.used);
     number = PyLong_FromUnsignedLong(P.signatures);
     value = known && key ? PyDict_GetItem(known, key) : NULL; /* borrowed */
@@ -699,8 +699,8 @@ static inline __attribute__((always_inline)) void write_begin(struct tracer *t)
     tracer_follow(t, PyThreadState_GET(), NULL);
 }
 
-/* COUNT WORDS, of whole records, if there is room for them (at most RING_MARGIN - 8): what was read
- * before is not believed after. Their times are whole ones, which need no epoch. */
+/* Write COUNT WORDS (whole records, at most RING_MARGIN - 8) if there is room. May release the GIL:
+ * values read before are stale. Times in them are full clocks, which need no epoch. */
 static inline __attribute__((always_inline)) void put_words(struct tracer *t, const uint64_t *words,
                                                             unsigned count)
 {

@@ -15,22 +15,21 @@
 /* A call that is being watched: the watcher's own; NULL: none. */
 struct capture;
 
-/* How the frame of a watched call goes on. */
+/* How a watched call's frame continues. */
 struct watched_rest {
-    bool on; /* go on in the frame, from where it is; else run `plan`'s code from its start */
+    bool on; /* continue the frame where it is; else run `plan`'s code from its start */
     int throws;
     struct tracer_exception pending;
-    /* owned: what the plan returns when its code runs the first time, and the frame's cells; or
-     * NULL */
+    /* owned: the plan's result at its first run, and the frame's cells; or NULL */
     PyObject *values, *plan;
-    compat_frame *original, *frame; /* in whose place it runs, and where; NULL: it has not begun */
+    compat_frame *original, *frame; /* the frame that it replaces, and its own; NULL: not started */
 };
 
-/* What the watcher answers for a call that missed. */
+/* The watcher's answer for a call that missed. */
 struct watched_answer {
     PyObject *guarded; /* owned: a GuardedCode; or NULL: no code */
-    PyObject *reason;  /* owned: a str, why there is none; or NULL */
-    bool for_code;     /* there is none for later calls either */
+    PyObject *reason;  /* owned: a str, why there is no code; or NULL */
+    bool for_code;     /* the reason holds for later calls as well */
 };
 
 struct watcher {
@@ -38,21 +37,20 @@ struct watcher {
      * match. */
     PyTypeObject *type;
     Py_ssize_t backend;
-    /* Is a miss of FRAME not to be watched? Then ANSWER says why. */
+    /* Should a miss of FRAME not be watched? Then ANSWER has the reason. */
     bool (*refuses)(PyThreadState *ts, PyObject *callback, compat_frame *frame,
                     struct watched_answer *answer);
-    /* Run the call. 0: ANSWER and REST say what becomes of it; -1: an exception, and FRAME is to be
-     * disposed of. */
+    /* Run the call. 0: ANSWER and REST are set; -1: an exception, and the caller clears FRAME. */
     int (*watch)(PyThreadState *ts, PyObject *callback, compat_frame *frame, PyObject *frame_state,
                  struct watched_answer *answer, struct watched_rest *rest);
-    /* FRAME is about to begin. Does CAPTURE wait for it? Then step() runs it. */
+    /* Does CAPTURE wait for FRAME, which is about to begin? Then step() runs it. */
     bool (*awaits)(struct capture *capture, compat_frame *frame);
     PyObject *(*step)(struct capture *capture, PyThreadState *ts, compat_frame *frame);
-    /* CPython goes on with FRAME, which the watcher has handed over. */
+    /* Let CPython continue FRAME, which the watcher has handed over. */
     PyObject *(*go_on)(PyThreadState *ts, compat_frame *frame, int throws);
 };
 
-/* A thread's callback while it is taken away; see shim_services.mask. */
+/* A thread's callback while it is removed; see shim_services.mask. */
 struct masked_callback {
     PyObject *callback; /* owned, or NULL */
     const struct front *front;
@@ -62,15 +60,14 @@ struct shim_services {
     size_t size;      /* of this struct: another build's watcher does not attach */
     int deepest_path; /* the most steps in a path of a guard */
     void (*attach)(const struct watcher *watcher);
-    /* CALLBACK is that of each thread from its first frame on: `run --capture`. -1 with an
-     * exception. */
+    /* Set CALLBACK in each thread at its first frame: `run --capture`. -1 with an exception. */
     int (*callback_for_all)(PyObject *callback);
 
     /* Evaluate FRAME as CPython does. */
     PyObject *(*evaluate)(PyThreadState *ts, compat_frame *frame, int throws);
-    /* The thread watches CAPTURE from here on; returns what it watched before. */
+    /* Make CAPTURE the call that this thread watches; returns the former one. */
     struct capture *(*set_watching)(PyThreadState *ts, struct capture *capture);
-    /* Take the thread's callback away, and put it back unless there is another. */
+    /* Remove the thread's callback; restore it unless another has been set. */
     struct masked_callback (*mask)(PyThreadState *ts);
     void (*unmask)(PyThreadState *ts, struct masked_callback masked);
     /* The values of a watched_rest that FRAME waits for, which runs PLAN the first time: a new
