@@ -8,10 +8,10 @@
  *     ("TYPE_MATCH", ((("l", "x", 1), (".", "mode", 2)),), False, ((str, "class str died, which
  *     ..."),), None, 0, 0)
  *
- * A path is a tuple of steps (what, key, number among those that the program wrote): one of L, G, B
+ * A path is a tuple of steps (what, key, position in the program's own numbering): one of L, G, B
  * (builtins), S (a host's state, key is a callable) or l, a local variable; then "." attribute, "["
- * item, "(" call, "m" a method's call. An object is one to be held weakly, with what is said when
- * it dies, or None. */
+ * item, "(" call, "m" a method's call. An object is held weakly; it comes with the reason text for
+ * its death, or None. */
 #include "tracer/guards/tree.h"
 
 /* ---- nodes ---- */
@@ -147,7 +147,7 @@ static PyObject *object_died(PyObject *capsule, PyObject *ref)
     PyObject *tree = PyCapsule_GetContext(capsule);
 
     if (tree && Py_REFCNT(tree)) {
-        Py_INCREF(tree); /* what is bound may hold the last reference */
+        Py_INCREF(tree); /* the bound object may hold the last reference */
         invalidate_bound((struct guard_tree *)tree, ref);
         Py_DECREF(tree);
     }
@@ -201,8 +201,8 @@ static int take_slots(struct guard_tree *tree, struct guard_leaf *leaf, PyObject
     return leaves_add(&tree->relations, leaf);
 }
 
-/* OBJECT is LEAF's identity INDEX: what the tree is bound to becomes invalid with it, and DEATH
- * says why. */
+/* Make OBJECT LEAF's identity INDEX. When OBJECT dies, the object bound to the tree becomes invalid
+ * with reason DEATH. */
 static int identify(struct guard_tree *tree, struct guard_leaf *leaf, int index, PyObject *object,
                     PyObject *death)
 {
@@ -246,7 +246,7 @@ static int leaf_add(struct guard_tree *tree, PyObject *guard)
         return -1;
     }
     Py_INCREF(leaf->constant);
-    leaf->ordinal = tree->count++; /* from here on the tree frees what it holds */
+    leaf->ordinal = tree->count++; /* from here on the tree owns the leaf's parts */
     leaf->stays = stays;
     leaf->is[0].at = &leaf->is[0].object;
     for (int i = 0; i < 2 && i < PyTuple_GET_SIZE(objects); i++)
@@ -312,7 +312,7 @@ static int tree_clear(PyObject *self)
     if (tree->checking) /* a finaliser has brought it back, and another thread checks it */
         return 0;
 
-    /* What is freed may run code that sees the tree: it is empty by then. */
+    /* Freeing may run code that sees the tree, so empty the tree first. */
     tree->cleared = true;
     tree->leaves = NULL;
     tree->count = tree->slots = tree->bound_count = 0;
@@ -410,7 +410,7 @@ done:
     return (PyObject *)tree;
 }
 
-/* ---- what can be asked of it ---- */
+/* ---- methods of a tree ---- */
 
 static void each_leaf(const struct guard_leaves *leaves, void (*add)(void *, uint32_t),
                       void *context)
@@ -475,7 +475,7 @@ static PyObject *tree_check(PyObject *self, PyObject *locals)
                                               : NULL;
 }
 
-/* The same, in full: (passed, guards run, ordinal of the one that failed or None). */
+/* check() with details: (passed, guards run, ordinal of the failed guard or None). */
 static PyObject *tree_check_verbose(PyObject *self, PyObject *locals)
 {
     struct guard_outcome outcome;

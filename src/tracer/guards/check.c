@@ -1,11 +1,11 @@
-/* tracer/guards/check.c -- checking a guard tree, and what of it does not hold. See
- * tracer/guards/tree.h.
+/* tracer/guards/check.c -- checks a guard tree, and explains failures. See tracer/guards/tree.h.
  *
  * Runs in: the traced process, under the GIL.
  *
  * Guards may run the program's code (tracer/evaluator/cache.h has the rule), which may check the
- * same tree again or let another thread check it. So whoever has a tree checked holds it, a check
- * holds every value it has read, and moves nothing while another check of the tree is under way. */
+ * same tree again or let another thread check it. So the caller of a check holds the tree; a check
+ * holds every value that it has read; and it reorders nothing while another check of the tree is
+ * under way. */
 #include "tracer/guards/tree.h"
 
 /* ---- checking ---- */
@@ -21,8 +21,8 @@ struct guard_reading {
     uint32_t run, failed, moved;
 };
 
-/* The one at AT in LIST has failed: before all that failed less often. FAILS_AT is where a count
- * lies in them. */
+/* The item at AT in LIST has failed: move it before the items that failed less often. FAILS_AT:
+ * offset of the count in an item. */
 static void move_forward(struct guard_reading *r, void **list, uint32_t at, size_t fails_at)
 {
 #define FAILS(item) (*(uint32_t *)((char *)(item) + fails_at))
@@ -57,7 +57,7 @@ static bool uses(const struct guard_leaf *leaf, int slot)
     return false;
 }
 
-/* The first guard for whose sake NODE is read. */
+/* The first guard that needs NODE's value. */
 static uint32_t first_leaf(const struct guard_tree *tree, const struct guard_node *node)
 {
     if (node->leaves.count)
@@ -127,7 +127,7 @@ static PyObject *tuple_of(PyObject *const *values, uint32_t count)
     return tuple;
 }
 
-/* The relations, with the values that were kept. VALUES has room for those of each. */
+/* Check the relations on the kept values. VALUES has room for one relation's values. */
 static int check_relations(struct guard_reading *r, PyObject **values)
 {
     struct guard_leaves *relations = &r->tree->relations;
@@ -192,10 +192,10 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
                                   r.run, r.failed, r.moved};
 }
 
-/* ---- what does not hold ---- */
+/* ---- explaining a failure ---- */
 
-/* After a check that was the program's, nothing of the program's may run once more: then QUIET is
- * set, and what ended the check is told from what it saw. */
+/* If the check could run the program's code, that code must not run a second time: QUIET is set,
+ * and the failure is explained from the value that the check saw. */
 struct explanation {
     const struct guard_tree *tree;
     struct guard_values values;
@@ -261,7 +261,7 @@ static int add_unread(struct explanation *x, const struct guard_node *node, int 
 
 static int explain_node(struct explanation *x, struct guard_node *node, PyObject *parent)
 {
-    /* a copy: what it remembers of places is not for us to change */
+    /* a copy, so that the tree's attribute cache stays unchanged */
     struct guard_step step = node->step;
     OWNED PyObject *value = NULL, *raised = NULL;
     int status;
@@ -308,7 +308,7 @@ static PyObject *failures(struct guard_tree *tree, struct explanation *x)
     x->values.globals = tree->globals;
     x->list = PyList_New(0);
     x->kept = PyMem_Calloc(tree->slots + 1, sizeof *x->kept);
-    tree->checking++; /* so that nothing moves under our feet */
+    tree->checking++; /* so that no check reorders the tree meanwhile */
     if (x->list && x->kept && arguments) {
         status = !ended            ? 0
                  : ended->relation ? add_failure(x, ended, -1, NULL, &PyTuple_GET_ITEM(x->seen, 0),

@@ -26,37 +26,37 @@ struct guard_values {
 struct guard_outcome {
     /* ERROR: an exception is set */
     enum { GUARD_FAIL = 0, GUARD_PASS = 1, GUARD_ERROR = -1 } result;
-    uint32_t guards_run; /* leaves looked at, the failing one included */
+    uint32_t guards_run; /* leaves checked, the failing one included */
     /* ordinal of the leaf that failed or raised; UINT32_MAX: none, or not a leaf's fault */
     uint32_t failed;
     uint32_t moved; /* how many changes of the order of guards this check has made */
 };
 
-/* The caller holds the tree, here and below. *SEEN, if SEEN is not NULL: what the leaf that failed
- * was asked of, owned: a value, of a relation the tuple of all; left as it is if nothing could be
- * read for it. */
+/* The caller holds the tree, here and below. *SEEN, if SEEN is not NULL: the value that the failed
+ * leaf checked (owned); for a relation, the tuple of its values. Unchanged if no value could be
+ * read. */
 struct guard_outcome guard_tree_check(PyObject *tree, const struct guard_values *values,
                                       PyObject **seen);
 
 /* How many leaves the tree has. */
 uint32_t guard_tree_count(PyObject *tree);
-/* Leaves of the tree, as (kind, source, expression) tuples in a new tuple, by ordinal. KEEP: what
- * of values may be in them. NULL: there are no words for them. This and the next keep the pending
+/* Leaves of the tree, as (kind, source, expression) tuples in a new tuple, by ordinal. KEEP: which
+ * values they may contain. NULL: they cannot be described. This and the next keep the pending
  * exception. */
 PyObject *guard_tree_list(PyObject *tree, enum session_values keep);
 /* Every leaf that does not hold, as (ordinal, expected, actual, aspect or None, dimension or -1) in
- * a new list: FAILED, which ended a check, of what it has SEEN there, and those others that can be
- * asked without running code of the program's. Has no effect on the tree. G[...] is that of the
- * frame, if VALUES has one. */
+ * a new list: the leaf FAILED, which ended a check, with the value that it has SEEN; and the other
+ * leaves that can be checked without running the program's code. Does not change the tree. G[...]
+ * is read from the frame, if VALUES has one. */
 PyObject *guard_tree_explain(PyObject *tree, const struct guard_values *values, uint32_t failed,
                              PyObject *seen, enum session_values keep);
 
-/* The ordinals in the order in which guards are tried now, each given to ADD; runs nothing else. It
- * changes when a guard fails, and guard_tree_moves says how often it has. */
+/* Call ADD with each guard's ordinal, in the current order of checks; runs no Python code. The
+ * order changes when a guard fails; guard_tree_moves counts the changes. */
 void guard_tree_each(PyObject *tree, void (*add)(void *context, uint32_t ordinal), void *context);
 uint32_t guard_tree_moves(PyObject *tree);
 
-/* What an object that is bound to a tree can do. */
+/* Functions of an object that is bound to a tree. */
 struct guard_binding {
     bool (*is_valid)(PyObject *object);
     void (*invalidate)(PyObject *object, const char *reason); /* may run anything */

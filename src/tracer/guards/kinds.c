@@ -255,7 +255,7 @@ static APART int call_lambda(const struct guard_leaf *leaf, PyObject *const *val
 /* ---- what captures call in a LAMBDA ---- */
 
 /* The number that NUMBER stands for: a constant; (i,), the value number I, an int; or (operator,
- * operands ...). A new reference; NULL: that is no int, or an exception. */
+ * operands ...). A new reference; NULL: not an int, or an exception. */
 static PyObject *number_of(PyObject *number, PyObject *const *values)
 {
     PyObject *operands[2] = {NULL}, *made = NULL;
@@ -274,7 +274,7 @@ static PyObject *number_of(PyObject *number, PyObject *const *values)
     return made;
 }
 
-/* SELF: a comparison, and what it gives. */
+/* SELF: a comparison and its expected result. */
 static PyObject *compares(PyObject *self, PyObject *const *values, Py_ssize_t count)
 {
     OWNED PyObject *result = number_of(PyTuple_GET_ITEM(self, 0), values);

@@ -11,8 +11,8 @@
 
 /* ---- attributes ---- */
 
-/* May an attribute be taken from an instance of TYPE without asking its class? Yes, unless it has a
- * __getattribute__ of its own. A __getattr__ only comes into play when nothing is found. */
+/* May an attribute of a TYPE instance be read without calling code of its class? Yes, unless the
+ * class defines __getattribute__. A __getattr__ matters only when the attribute is missing. */
 static bool is_plain(PyTypeObject *type)
 {
     static PyObject *name;
@@ -195,7 +195,7 @@ static int read_item(struct guard_step *step, PyObject *parent, PyObject **value
 {
     PyTypeObject *type = Py_TYPE(parent);
 
-    /* A defaultdict must not get a new item from being looked at. */
+    /* Reading must not add an item to a defaultdict. */
     if (PyDict_Check(parent) &&
         type->tp_as_mapping->mp_subscript == PyDict_Type.tp_as_mapping->mp_subscript)
         return from_dict(parent, step->key, value);
@@ -304,8 +304,8 @@ int guard_step_read(struct guard_step *step, PyObject *parent, const struct guar
 
 /* ---- without running anything ---- */
 
-/* What a class has, or NULL: does getting it from an object run code? A method is bound, a slot is
- * read. */
+/* FOUND: a class attribute, or NULL. Can it be read through an instance without running code?
+ * Binding a method and reading a slot can. */
 static bool is_quiet_found(PyObject *found)
 {
     PyTypeObject *type = found ? Py_TYPE(found) : NULL;

@@ -3,12 +3,12 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * Three ways to read them, chosen from the example. The class is looked at first, so the way that
- * fitted it fits.
+ * There are three ways to read them, chosen by the example. The class is compared first, so a value
+ * of the same class can be read in the same way.
  *
  *     TENSOR_NUMPY       from numpy's array struct. Its first fields are part of numpy's binary
- *                        interface, compiled into every extension that uses it; still, they are
- *                        believed only after they have given what the example's attributes give.
+ *       interface, compiled into every extension that uses it. They are used only if, for the
+ *       example, they agree with its attributes.
  *     TENSOR_ATTRIBUTES  .dtype, .device, .requires_grad, .shape, .stride(): torch.Tensor and what
  *                        behaves like it
  *     TENSOR_BUFFER      the buffer protocol's format, shape and strides: array.array, memoryview,
@@ -73,7 +73,7 @@ static int same_first(PyObject *x, PyObject *y)
     return same_metadata(PyTuple_GET_ITEM(x, 0), PyTuple_GET_ITEM(y, 0));
 }
 
-/* What is equal without being the same object, the program's code would have to say. */
+/* Compares identity only: equality would run the program's code. */
 static int same_object(PyObject *x, PyObject *y)
 {
     return x == y;
@@ -235,7 +235,7 @@ static PyObject *strides_of(PyObject *value)
     Py_CLEAR(got);
     if (!PyErr_Occurred())
         compat_optional_attribute(value, strides_name, &got);
-    if (got == Py_None) /* nothing to say: contiguous, says cupy's and others' interface */
+    if (got == Py_None) /* None means contiguous in the array interface (cupy and others) */
         Py_CLEAR(got);
     return got;
 }

@@ -1,31 +1,31 @@
-/* tracer/guards/tree.h -- what a guard tree is made of.
+/* tracer/guards/tree.h -- the parts of a guard tree.
  *
  * Runs in: the traced process, under the GIL.
  *
- *     L['x'] ------------ .size() -- [0]      nodes: how to get at a value
+ *     L['x'] ------------ .size() -- [0]      nodes: how to read a value
  *        |  |                         |
- *        |  TYPE_MATCH  #0            EQUALS_MATCH #2      leaves: what it must be
+ *        |  TYPE_MATCH  #0            EQUALS_MATCH #2      leaves: what the value must be
  *        +- ['mode']
  *             +- EQUALS_MATCH #1
  *     relations: NO_ALIASING(L['x'], L['y']) #3
  *
- * A check reads a node once, looks at its leaves in order, then goes on to its children in order,
- * and at the end looks at the relations, whose values were kept aside on the way. Leaves stand
- * before children, because they make sure that it is safe to look further.
+ * A check reads each node once, checks its leaves in order, then visits its children in order. At
+ * the end it checks the relations, on values kept during the visit. Leaves come before children
+ * because they ensure that it is safe to read further.
  *
- * What does not hold moves forward, before all that has failed less often: a leaf among the leaves
- * of its node, a node among its brothers, a relation among relations. A leaf that may run the
- * program's code stays where it is, because one before it may be what keeps it from raising. */
+ * A failing item moves forward, before the items that have failed less often: a leaf among its
+ * node's leaves, a node among its siblings, a relation among relations. A leaf that may run the
+ * program's code does not move, because a leaf before it may be what keeps it from raising. */
 #ifndef DYNTRACE_TRACER_GUARD_TREE_H
 #define DYNTRACE_TRACER_GUARD_TREE_H
 
 #include "tracer/guards/guard.h"
 
-/* ---- reading what a guard's source names (tracer/guards/read.c) ---- */
+/* ---- reading a guard's source (tracer/guards/read.c) ---- */
 
 enum guard_step_kind {
     STEP_UNREAD,    /* its value is not needed: NULL */
-    STEP_LOCALS,    /* L: all of them, a dict */
+    STEP_LOCALS,    /* L: all locals, a dict */
     STEP_GLOBALS,   /* G */
     STEP_BUILTINS,  /* B */
     STEP_STATE,     /* a host's state: key(), called anew at each check */
@@ -37,8 +37,8 @@ enum guard_step_kind {
     STEP_CALL,      /* () */
 };
 
-/* Where an attribute of instances of a type lies, found once. Good as long as the type has this
- * version: CPython gives it another when it or a base changes. */
+/* Place of an attribute in instances of a type. Valid while the type has this version: CPython
+ * changes the version when the type or a base changes. */
 struct attribute_cache {
     PyTypeObject *type; /* borrowed, compared only together with: */
     unsigned version;   /* 0: not filled */
@@ -53,9 +53,9 @@ struct guard_step {
     struct attribute_cache cache;
 };
 
-/* 1: *VALUE is a new reference; 0: there is nothing (an unbound local, no such key or attribute, an
- * index out of range, something that has no items), and the guards behind it do not hold; -1: an
- * exception, of whatever else was raised. */
+/* 1: *VALUE is a new reference. 0: no value (an unbound local, no such key or attribute, an index
+ * out of range, an object without items), and the guards that need it do not hold. -1: any other
+ * exception. */
 int guard_step_read(struct guard_step *step, PyObject *parent, const struct guard_values *values,
                     PyObject **value);
 /* Can it be read without running code of the program's? */
@@ -69,10 +69,10 @@ PyObject *guard_is_quiet(PyObject *ignored, PyObject *args);
 /* An object that must be the very one. Held weakly where it can be: *AT is then the weak
  * reference's own idea of the object, None once that is dead. */
 struct guard_identity {
-    PyObject **at;    /* NULL: names nothing */
+    PyObject **at;    /* NULL: no object */
     PyObject *ref;    /* owned weak reference, or NULL */
     PyObject *object; /* owned, for what cannot be referenced weakly, or NULL */
-    PyObject *death;  /* owned: what is said when it dies */
+    PyObject *death;  /* owned: the reason when it dies */
 };
 
 static inline bool guard_is(const struct guard_identity *identity, PyObject *value)
@@ -94,7 +94,7 @@ struct guard_leaf {
     bool stays;    /* may run the program's code: never moves */
 };
 
-/* LEAF has what Python gave, which must be what the kind called NAME needs. 0, or -1 with an
+/* Check that LEAF's parts, given by Python code, fit the kind called NAME. 0, or -1 with an
  * exception. */
 int guard_prepare(struct guard_leaf *leaf, const char *name);
 extern PyMethodDef guard_methods[];

@@ -1,10 +1,11 @@
-/* tracer/torch/bridge.c -- the bridge to torch, python/dyntrace: what the shim asks of it, what it
- * notes as facts, and the settings under which torch runs.
+/* tracer/torch/bridge.c -- the bridge to torch, python/dyntrace: the shim's calls to it, the facts
+ * it records, and torch's settings.
  *
  * Runs in: the traced process, under the GIL.
  *
- * The bridge is code of ours in the program's process: it runs unseen and raises nothing. What it
- * cannot say is left out, or, where a reader would miss it, a loss row. */
+ * The bridge is our Python code in the program's process. Its frames are not recorded, and it
+ * raises nothing. If it fails, the fact is left out; where a reader would miss the fact, a loss row
+ * tells so. */
 #include "tracer/hooks.h"
 #include "tracer/record.h"
 #include "tracer/torch/torch.h"
@@ -27,9 +28,8 @@ void torch_note_failure(const char *what)
     tracer_loss(words && PyUnicode_AsUTF8(words) ? PyUnicode_AsUTF8(words) : "torch bridge");
 }
 
-/* PART(A, B, C) of the bridge, or its method NAME, with the fewer arguments that come before a
- * NULL; the pending exception is kept. NULL: there is no such part, or it failed in saying WHAT,
- * and that is noted. */
+/* Call PART of the bridge, or its method NAME, with the arguments before the first NULL. Keeps the
+ * pending exception. NULL: no such part, or it failed; the failure is recorded as missing WHAT. */
 static PyObject *ask(const char *what, PyObject *part, const char *name, PyObject *a, PyObject *b,
                      PyObject *c)
 {
@@ -224,8 +224,7 @@ static PyObject *call_quietly(PyObject *ours, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-/* THREE is (before, theirs, after). A function of C, so that in the stack there is nothing of ours.
- * */
+/* THREE is (before, theirs, after). In C, so that the Python stack has no frame of ours. */
 static PyObject *call_around(PyObject *three, PyObject *args, PyObject *kwargs)
 {
     /* theirs may drop the function */
@@ -261,22 +260,22 @@ static PyObject *around(PyObject *module, PyObject *args)
 
 /* ---- settings: `dyntrace run --set` ----
  *
- * Arguments of calls are changed before torch sees them, in the main interpreter, only with --set.
- * python/dyntrace/_settings.py knows the settings. Asked once for each code object, plan(code), it
- * answers None, or for which calls it wants to act, and act. The answer is kept in a slot of the
- * code object that is only for this:
+ * Changes arguments of calls before torch sees them; only with --set, in the main interpreter.
+ * python/dyntrace/_settings.py has the settings. Its plan(code), called once for each code object,
+ * returns None, or for which calls it acts and the function that acts. The result is kept in an
+ * extra slot of the code object, used only for this:
  *
  *     0            not asked yet
  *     UNWANTED     None
  *     otherwise    the tuple (when, act) or (when, act, watch), owned
  *
- * act(locals, globals, function) gives a dict of arguments that become others, or None.
- * torch.compile itself is such a function: its arguments are changed as those of the user's
- * functions are. Where it gives a callable, that is called when the frame has ended.
+ * act(locals, globals, function) returns a dict of changed arguments, or None. torch.compile is
+ * such a function, too: its arguments are changed like those of the user's functions. If act
+ * returns a callable, it is called when the frame has ended.
  *
- * watch() is called before each call, looked at or not, once: torch's evaluator may have a frame
- * that it has looked at evaluated by a hook of ours. Where it gives a callable, that is called with
- * the frame's value, or without one if it raised. */
+ * watch() is called once before each call, whether torch looks at the call or not (torch's
+ * evaluator may pass a frame that it has looked at to our hook). If watch returns a callable, it is
+ * called with the frame's return value, or without arguments if the frame raised. */
 
 struct settings settings;
 static PyObject *settings_of_limits; /* owned: limits(code) -> (per code, over its life), or NULL */
@@ -483,7 +482,7 @@ static void settings_limits(PyCodeObject *code, unsigned long *recompile,
 /* The hook that there would be without settings, NULL if none. */
 static _PyFrameEvalFunction set_over;
 
-/* Our hook while there are settings: it looks at the call before the one below does. */
+/* Our hook while there are settings: it acts on the call before the hook below sees it. */
 static PyObject *apply_settings(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     const bool starts = !throwflag && !compat_is_resumed(frame) && !compat_has_started(frame);

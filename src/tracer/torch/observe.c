@@ -1,17 +1,17 @@
-/* tracer/torch/observe.c -- torch's own evaluator stays, and hooks above and below it see what it
- * did.
+/* tracer/torch/observe.c -- torch's own evaluator stays; hooks above and below it record what it
+ * does.
  *
  * Runs in: the traced process, on every Python call while torch's evaluator is in the interpreter's
  * slot.
  *
  *     slot -> upper -> torch's evaluator -> lower -> recorder's hook, CPython
  *
- * torch takes what it finds in the slot as its "previous" evaluator, so `lower` is put there just
- * before it installs itself, and `upper` just after; around each of its set_eval_frame() calls the
- * slot looks as torch left it.
+ * torch calls the evaluator that it finds in the slot as its "previous" one. So `lower` is put
+ * there just before torch installs itself, and `upper` just after. During each of its
+ * set_eval_frame() calls the slot holds what torch left there.
  *
- * A frame that torch decides is `pending` from upper on. What then arrives at lower shows what
- * torch did:
+ * A frame that torch decides is `pending` from upper on. The next frame that arrives at lower shows
+ * what torch did:
  *
  *     the frame itself             it runs as it is
  *     compiled code we know        a hit, or what was just compiled
@@ -34,19 +34,21 @@ struct pending {
     compat_frame *frame;
     struct open_frame *open;    /* its record */
     struct code_state *state;   /* of its code; held. NULL until a compile */
-    struct cache_entry *entry;  /* owned: what the compile made, or NULL */
+    struct cache_entry *entry;  /* owned: the entry that the compile made, or NULL */
     uint64_t entered;           /* when, by the session's clock */
     enum frame_action callback; /* in force: DEFAULT = a callable, RUN_ONLY = False */
     bool done, asked, asking;   /* passed on; the callback was called; it is running */
-    /* torch lets the frame run without a look at it: what it sets stays */
+    /* torch runs the frame without looking at it: a callback that it sets stays */
     bool untouched;
-    bool left;     /* it is left out: `open` is that around it, what torch decides is counted */
+    /* the frame is left out: `open` is the frame around it; torch's decisions are counted */
+    bool left;
     bool deciding; /* `decision` is filled: whatever is more than a hit */
     struct decision decision;
 };
 
 static _PyFrameEvalFunction torch_evaluate; /* torch's, while it is in the slot */
-static bool alone; /* it was put there while nothing was recorded: `lower` is not below it */
+/* torch installed its evaluator while nothing was recorded: `lower` is not below it */
+static bool alone;
 /* torch's set_eval_frame, if it has one: several calls of it belong to every hit */
 static PyCFunction torch_set_direct;
 static PyObject *torch_set_self; /* borrowed; its first argument */
@@ -72,8 +74,8 @@ static struct cache_entry *entry_of(PyCodeObject *code)
     return state ? state->compiled : NULL;
 }
 
-/* GUARDED, the callback's answer, becomes an entry of ours, known by its code. It
- * keeps nothing of the program's: it dies with the code, which torch keeps. */
+/* Make an entry of ours from GUARDED, the callback's answer, identified by its code. The entry
+ * holds none of the program's objects: it dies with the code, which torch holds. */
 static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded, PyObject *backend,
                                      int64_t region)
 {
@@ -91,7 +93,7 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
     entry->compile_id = tracer_attribute(guarded, "compile_id");
     PyErr_Clear();
     birth = decision_birth(entry, state->mark, guard, backend);
-    /* nothing of the program's runs until it has the entry */
+    /* no code of the program runs until the entry is in place */
     compiled = code_state_of((PyCodeObject *)code, true);
     if (compiled && !compiled->compiled) {
         decision_entry_born(birth, entry, state);
@@ -104,13 +106,13 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
     return entry;
 }
 
-/* What is in the slot without torch's evaluator. */
+/* The slot's evaluator when torch's is not installed. */
 static inline _PyFrameEvalFunction ours_or_below(void)
 {
     return P.hook ? P.hook : P.evaluate;
 }
 
-/* What is below torch's evaluator and ours. */
+/* The evaluator below torch's and ours. */
 static inline __attribute__((always_inline)) PyObject *below(PyThreadState *ts, compat_frame *frame,
                                                              int throwflag)
 {
@@ -122,7 +124,7 @@ static inline __attribute__((always_inline)) PyObject *below(PyThreadState *ts, 
                          : P.evaluate(ts, frame, throwflag);
 }
 
-/* What is recorded of P's decision. */
+/* Record P's decision. */
 static struct decision *decision_of(struct pending *p)
 {
     if (!p->deciding)
@@ -133,7 +135,7 @@ static struct decision *decision_of(struct pending *p)
 
 /* ---- a compile ---- */
 
-/* Is ARGUMENT torch's view of P's frame? What torch does beside may make it look at others. */
+/* Is ARGUMENT torch's view of P's frame? Torch may also create views of other frames. */
 static bool is_view(const struct pending *p, PyObject *argument)
 {
     const bool view = argument && (PyObject *)Py_TYPE(argument) == S.frame_type;
@@ -143,8 +145,8 @@ static bool is_view(const struct pending *p, PyObject *argument)
     return code && code == (PyObject *)compat_code(p->frame);
 }
 
-/* Is FRAME the callback's? It gets torch's view of the frame that it is asked about, first, or
- * after self. */
+/* Is FRAME the callback's? Its first argument, or the one after self, is torch's view of the
+ * pending frame. */
 static bool is_callback(const struct tracer *t, const struct pending *p, compat_frame *frame)
 {
     const PyCodeObject *code = compat_code(frame);
@@ -163,8 +165,8 @@ static bool is_callback(const struct tracer *t, const struct pending *p, compat_
            is_view(p, PyTuple_GET_ITEM(rest, 0));
 }
 
-/* What torch calls to compile, of which FRAME is the call: its self, or a function, as a stance has
- * it. Borrowed. */
+/* The callable that torch calls to compile, given its call FRAME: FRAME's self, or, under a stance,
+ * the function. Borrowed. */
 static PyObject *callback_of(compat_frame *frame)
 {
     PyObject *self = compat_code(frame)->co_argcount ? compat_local(frame, 0) : NULL;
@@ -183,8 +185,8 @@ static int64_t region_now(void)
     return region;
 }
 
-/* What torch does with calls of CODE now. Which region it looks into is asked only where that
- * matters, and may run anything. */
+/* How torch treats calls of CODE now. Reads torch's current region only where that matters; that
+ * may run any code. */
 static struct code_actions actions_of(PyCodeObject *code)
 {
     struct code_state *state = code_state_of(code, false);
@@ -199,7 +201,7 @@ static struct code_actions actions_of(PyCodeObject *code)
     return state ? code_state_actions(state, region) : (struct code_actions){0};
 }
 
-/* Was ITEM, an entry of torch's, which ours stands for, made for BACKEND? Unknown: true. */
+/* Was torch's entry ITEM made for BACKEND? True if unknown. */
 static bool is_for(const struct cache_entry *entry, PyObject *item, PyObject *backend)
 {
     OWNED PyObject *own = tracer_attribute(item, "backend");
@@ -230,7 +232,7 @@ static bool missed(struct pending *p, PyObject *backend)
         struct cache_entry *entry =
             code && PyCode_Check(code) ? entry_of((PyCodeObject *)code) : NULL;
         struct decision_check *check = NULL;
-        /* others are not looked at */
+        /* torch does not look at other calls */
         if (entry && (entry->region < 0 || entry->region == d->region))
             check = decision_add(d, entry);
         if (check)
@@ -312,7 +314,7 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
 
 /* ---- the hooks ---- */
 
-/* The frame runs as it is: why, if that is known. */
+/* The frame runs as it is. Returns the reason, if known. */
 static enum outcome plain_outcome(const struct pending *p, struct code_actions actions)
 {
     const struct code_state *state = code_state_of(compat_code(p->frame), false);
@@ -328,7 +330,7 @@ static enum outcome plain_outcome(const struct pending *p, struct code_actions a
     return OUTCOME_PLAIN;
 }
 
-/* The program asked that FRAME's code be skipped, before the trace knew the code. */
+/* The program marked FRAME's code as skipped before the code had an id. */
 static __attribute__((noinline)) void write_skip(compat_frame *frame)
 {
     const int64_t region = region_now();
@@ -420,8 +422,8 @@ static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, str
     return result;
 }
 
-/* Is a call that torch's evaluator gets one that it decides? Guards and callbacks of the pending
- * frame run without a callback. */
+/* Does torch's evaluator decide the call that it gets? Guards and callbacks of the pending frame
+ * run without a callback. */
 static inline bool is_watched(const struct tracer *t, const PyThreadState *ts, compat_frame *frame,
                               int throwflag)
 {
@@ -473,7 +475,7 @@ static HOT PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag
     return below(ts, frame, throwflag);
 }
 
-/* torch runs the frame as it is, and those that it calls by ACTION. */
+/* torch runs the frame as it is, and its callees by ACTION. */
 static __attribute__((noinline)) PyObject *undecided(struct tracer *t, PyThreadState *ts,
                                                      compat_frame *frame, enum frame_action action)
 {
@@ -489,9 +491,9 @@ static __attribute__((noinline)) PyObject *undecided(struct tracer *t, PyThreadS
 /* P, with RESULT, was more than a hit. */
 static __attribute__((noinline)) void settle(struct tracer *t, struct pending *p, PyObject *result)
 {
-    /* torch puts no callback back after an error of it. If unsure, assume the callback is still
-     * set: calls that torch then does not decide show as such; assuming it gone would miss calls.
-     * */
+    /* torch does not restore the callback after the callback raised. If unsure, assume the callback
+     * is still set: calls that torch then does not decide show as such; assuming it gone would miss
+     * calls. */
     if (p->asked && !p->done && !result)
         t->observed = ACTION_SKIP;
     else if (!p->untouched)
@@ -510,7 +512,7 @@ static __attribute__((noinline)) void settle(struct tracer *t, struct pending *p
         code_state_release(p->state);
 }
 
-/* Is a call that T makes now, of code with MARK, left out for what it is? */
+/* Does a filter leave out the call that T makes now, of code with MARK? */
 static inline bool is_left_out(const struct tracer *t, uintptr_t mark)
 {
     if (unlikely(t->quiet))
@@ -522,7 +524,7 @@ static inline bool is_left_out(const struct tracer *t, uintptr_t mark)
     return record_is_too_deep(t);
 }
 
-/* torch decides what runs for FRAME. */
+/* Run FRAME, which torch decides. */
 static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThreadState *ts,
                                                        compat_frame *frame)
 {
@@ -561,7 +563,7 @@ static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThrea
     return result;
 }
 
-/* torch looks at a call, whose arguments are as they will be. */
+/* torch looks at a call, after settings have changed its arguments. */
 static HOT __attribute__((noinline)) PyObject *looked_at_as_is(struct tracer *t, PyThreadState *ts,
                                                                compat_frame *frame)
 {
@@ -629,7 +631,7 @@ static void observe_follow(void)
     if (!torch_evaluate || PyInterpreterState_Get() != P.interpreter)
         return;
     current = compat_evaluator(P.interpreter);
-    if (current == lower) /* put back by a function of torch's that we do not know */
+    if (current == lower) /* restored by a torch function that we do not wrap */
         compat_set_evaluator(P.interpreter, ours_or_below());
     else if (current == upper && !P.recording)
         compat_set_evaluator(P.interpreter, torch_evaluate);
@@ -639,15 +641,15 @@ static void observe_follow(void)
 
 /* ---- torch's functions, as its Python code finds them ---- */
 
-/* torch_set_direct for what is no plain C function. */
+/* torch_set_direct for a callable that is not a plain C function. */
 static PyObject *torch_set_called(PyObject *function, PyObject *callback)
 {
     return PyObject_CallOneArg(function, callback);
 }
 
-/* The callback changes to a callable or False. Torch's evaluator goes on top of ours or, while we
- * have none, of any that is there. False: it does not, since somebody else's is in the slot, which
- * is BEFORE, or it is there already. */
+/* The callback changes to a callable or False. Torch's evaluator is installed above ours or, while
+ * we have none, above any other. False: not installed, because another evaluator (BEFORE) is in the
+ * slot, or because it is there already. */
 static bool prepare_place(_PyFrameEvalFunction before)
 {
     static bool said;
@@ -665,8 +667,8 @@ static bool prepare_place(_PyFrameEvalFunction before)
     return on_ours;
 }
 
-/* The callback changes, and what is in the slot, BEFORE, is not what change() expects. While
- * nothing is recorded none of our hooks is put around torch's evaluator. */
+/* The callback changes while the slot holds BEFORE, which change() does not expect. While nothing
+ * is recorded, we put no hooks around torch's evaluator. */
 static __attribute__((noinline)) PyObject *change_rarely(PyObject *callback,
                                                          _PyFrameEvalFunction before)
 {
@@ -765,8 +767,8 @@ PyObject *observe_set_callback(PyObject *callback)
     return set_eval_frame(NULL, callback);
 }
 
-/* RESULT is what torch's function gave; if it did, calls of CODE are treated by ACTIONS from now
- * on. */
+/* RESULT is the return value of torch's function; if not NULL, calls of CODE are treated by ACTIONS
+ * from now on. */
 static PyObject *then_act(PyObject *result, PyObject *code, struct code_actions actions)
 {
     struct code_state *state =
@@ -812,7 +814,7 @@ static PyMethodDef observers[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* What goes around torch's functions of these names, which the bridge has given us. */
+/* Wrappers for the torch functions of these names, which the bridge has passed to us. */
 static PyObject *observe(PyObject *module, PyObject *none)
 {
     torch_set_direct = torch_set_called;

@@ -1,12 +1,12 @@
-/* tracer/torch/torch.c -- torch's front end on this shim: what only torch._C._dynamo.eval_frame
- * has.
+/* tracer/torch/torch.c -- torch's front end on this shim: the functions that only
+ * torch._C._dynamo.eval_frame has.
  *
  * Runs in: the traced process, under the GIL.
  *
  * torch/_dynamo calls these functions under the names that torch's own module has for them
- * (python/dyntrace/_torch.py sets the attributes). What they mean was read off torch 2.6 to 2.14,
- * and is compared with torch's by tests/with_torch and `make conformance`. Versions differ by what
- * they call: nothing here depends on which torch it is. */
+ * (python/dyntrace/_torch.py sets the attributes). Their behaviour is that of torch 2.6 to 2.14;
+ * tests/with_torch and `make conformance` compare them with torch's own. Torch versions call
+ * different functions; nothing here depends on the version. */
 #include "tracer/torch/torch.h"
 
 #include <dlfcn.h>
@@ -21,10 +21,10 @@ static PyObject *random_module; /* torch.package changes imports later */
 
 /* ---- entries whose guards are torch's ----
  *
- * A guard manager of torch's has a tree, `root`, whose check() is the check of an entry, and is
- * given its entry and that one's state (`cache_entry`, `extra_state`: the entry, too), through
- * which it invalidates the entry when an object that it names dies. What its guards ask,
- * python/dyntrace/_torch_guards.py reads off it. */
+ * A torch guard manager has a tree, `root`, whose check() is the check of an entry. It gets its
+ * entry and the entry's state (attributes `cache_entry` and `extra_state`; we pass the entry for
+ * both), and invalidates the entry through them when a guarded object dies.
+ * python/dyntrace/_torch_guards.py reads the guards from it. */
 
 /* The bound check of guard manager GUARD's tree NAME. New reference; NULL: it has none, or, with an
  * exception, it could not be had. */
@@ -62,7 +62,7 @@ static int bind_entry(struct cache_entry *entry, struct cache_parts *parts)
         return -1;
     update_difference(parts);
     PyErr_Clear();
-    /* what ran has invalidated it: it was to forget the entry, and has learned of it since */
+    /* code that ran has invalidated the entry meanwhile: unbind it again */
     if (!entry->valid)
         tell_guard(parts->guard, Py_None);
     PyErr_Clear();
@@ -281,7 +281,7 @@ static PyObject *set_fullgraph_count(PyObject *module, PyObject *value)
 
     if (number == -1 && PyErr_Occurred())
         return NULL;
-    if (number < 0 || old < 0) /* who counts already goes on */
+    if (number < 0 || old < 0) /* a thread that counts already continues */
         S.fullgraph_frames = number;
     return PyLong_FromLong(old);
 }

@@ -45,18 +45,17 @@ PyObject *torch_functions(PyObject *module, PyMethodDef *methods);
 /* tracer/torch/observe.c: torch's set_eval_frame, with our hooks around it. */
 PyObject *observe_set_callback(PyObject *callback);
 
-/* tracer/torch/bridge.c, of `dyntrace run --set`; it is NULL, and nothing is called, without. */
+/* tracer/torch/bridge.c, for `dyntrace run --set`. Without --set `plan` is NULL. */
 extern struct settings {
     PyObject *plan; /* owned: plan(code) -> None, (when, act) or (when, act, watch) */
 } settings;
 /* A call under settings. */
 struct settings_call {
     PyObject *after;        /* owned: to be called when it has run, or NULL */
-    bool wants_value;       /* with its value, or without one if it raised; else with nothing */
+    bool wants_value;       /* `after` gets the frame's value, if it returned one */
     compat_frame *measured; /* what settings_measured was before */
 };
-/* FRAME is about to run; LOOKED_AT: torch will look at it. What it gives ends with
- * settings_after. */
+/* FRAME is about to run; LOOKED_AT: torch will look at it. Pass the result to settings_after. */
 struct settings_call settings_before(compat_frame *frame, bool looked_at);
 /* RESULT is the value, or NULL with an exception set. */
 void settings_after(struct settings_call *call, PyObject *result);
@@ -67,7 +66,7 @@ void torch_attach(bool late);
 
 extern PyMethodDef bridge_methods[], observe_methods[];
 int torch_types_ready(PyObject *module);
-/* Fill in what the base calls: tracer/hooks.h. The first does the other two. */
+/* Fill in torch's members of tracer/hooks.h. The first function calls the other two. */
 void torch_register(void);
 void bridge_register(void);
 void observe_register(void);
