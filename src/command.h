@@ -1,10 +1,10 @@
-/* command.h -- what a subcommand is.
+/* command.h -- the description of a subcommand.
  *
  * Runs in: the command line.
  *
- * A command is a constant in the file that holds its function; main.c only lists them. What it
- * declares here is all that there is about its command line: --help, the man page and the
- * completions are made from it (cmd/help.c). */
+ * A command is a constant in the file that holds its function; main.c only lists them. Its command
+ * line is described here alone: --help, the man page and the completions are made from it
+ * (cmd/help.c). */
 #ifndef DYNTRACE_COMMAND_H
 #define DYNTRACE_COMMAND_H
 
@@ -16,11 +16,11 @@ struct command {
     const char *name;             /* as typed: "run" */
     const char *summary;          /* one line for `dyntrace help` */
     const char *operands;         /* as --help has them, "FUNC [FILE]"; "": none */
-    const char *about;            /* what it does: paragraphs with an empty line between */
+    const char *about;            /* description: paragraphs separated by empty lines */
     const struct option *options; /* lib/option.h; ends with OPTION_END */
     const char *more;             /* what --help says after the options, or NULL */
     int operands_most;            /* how many it takes */
-    const char *too_many;         /* said of one more; NULL: "one trace at a time" */
+    const char *too_many;         /* error for one operand too many; NULL: "one trace at a time" */
     bool internal;                /* started by dyntrace itself */
     bool runs;                    /* the operands are a program with its arguments */
     /* Gets the operands, a NULL or two behind them; options are stored already. Returns the exit

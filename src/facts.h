@@ -1,15 +1,15 @@
-/* facts.h -- what a traced process says to the collector beside the words of its rings.
+/* facts.h -- records from a traced process to the collector, beside its rings.
  *
  * Runs in: the traced process (writes) and the collector (reads).
  *
- * Facts must never be lost or overwritten: names of code objects, guards, what a compile was. They
- * stand in the process's file (ring.h), in the order in which they were made, and are read again
- * when a session is recovered.
+ * Facts must never be lost or overwritten: names of code objects, guards, compiles. They lie in the
+ * process's file (ring.h), in the order in which they were written, and are read again when a
+ * session is recovered.
  *
  * A fact is a struct, numbers first, then texts: the process fills it in, tracer_fact(GUARD, .entry
  * = 3, ...), and the collector has the same again from fact_read(). FACTS counts the members of
- * each. A new fact is a row there, its struct, and whoever says and hears it. Ids are the process's
- * own, each kind from 0; clocks are the session's. */
+ * each. To add a fact: a row there, its struct, its writer, and its reader in collector/facts.c.
+ * Ids are the process's own, each kind from 0; clocks are the session's. */
 #ifndef DYNTRACE_FACTS_H
 #define DYNTRACE_FACTS_H
 
@@ -74,7 +74,7 @@ struct fact_GUARD {
     struct fact_text kind, source, expression, stack;
 };
 struct fact_ASKED {
-    int64_t compile, code, clock; /* before anything else is said of that compile */
+    int64_t compile, code, clock; /* written before any other fact of that compile */
 };
 struct fact_COMPILE {
     int64_t compile, code, began, ended;
@@ -107,7 +107,7 @@ struct fact_SIGNATURE {
     struct fact_text text;
 };
 
-/* What torch's bridge notes (tracer/torch/bridge.c). */
+/* Facts from torch's bridge (tracer/torch/bridge.c). */
 struct fact_TORCH {
     struct fact_text version, mode, why;
 };
@@ -174,7 +174,7 @@ union fact_any {
     int64_t numbers[5];
 };
 
-/* As it stands in the file: this, then the texts. */
+/* Layout in the file: this header, then the texts. */
 struct fact {
     uint32_t bytes; /* of the whole record, a multiple of 8 */
     uint16_t kind, reserved;
@@ -213,8 +213,8 @@ static inline void fact_write(struct fact *made, enum fact_kind kind, const void
     }
 }
 
-/* The struct of a record, whose BYTES are there; its texts are in the record. False: it makes no
- * sense. */
+/* Decode a record of BYTES into its struct; the struct's texts point into the record. False:
+ * malformed. */
 static inline bool fact_read(const struct fact *record, union fact_any *made)
 {
     bool known = record->kind && record->kind < FACT_KINDS;

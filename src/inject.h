@@ -1,18 +1,17 @@
-/* inject.h -- how an interpreter that is started finds the recorder, and which command lines keep
- * it from that.
+/* inject.h -- how a started interpreter finds the recorder, and which command lines prevent it.
  *
  * Runs in: the command line, which starts the command, and the traced process, which starts
  * children.
  *
  *     PYTHONPATH=INJECT:REST       it was REST
  *     PYTHONPATH=INJECT            it was not set
- *     PYTHONPATH=INJECT/           it was set to nothing, which is no entry to Python
+ *     PYTHONPATH=INJECT/           it was set and empty
  *     DYNTRACE_SESSION=DIRECTORY
  *
- * INJECT is the installation's directory with sitecustomize.py in it, which takes both out again.
- * Daemons keep the variables long after the session, so neither may lead to what another user can
- * make: INJECT is as safe as the program dyntrace itself, and DIRECTORY is checked when it is
- * opened (session_check.h). */
+ * INJECT is the installation's directory with sitecustomize.py, which removes both variables again.
+ * Daemons keep the variables long after the session, so neither may name a place where another user
+ * can create files: INJECT is as safe as the program dyntrace itself, and DIRECTORY is checked when
+ * it is opened (session_check.h). */
 #ifndef DYNTRACE_INJECT_H
 #define DYNTRACE_INJECT_H
 

@@ -1,9 +1,9 @@
-/* job.h -- what a launcher says of the rank that this process is: torchrun, mpirun, srun, ray.
+/* job.h -- this process's rank as its launcher set it: torchrun, mpirun, srun, ray.
  *
  * Runs in: traced processes, and `run`.
  *
- * A launcher says it in the environment. Where two say something, as torchrun under srun, the one
- * that is nearer to the program is first. */
+ * A launcher sets environment variables. With two launchers, such as torchrun under srun, the one
+ * nearer to the program counts. */
 #ifndef DYNTRACE_JOB_H
 #define DYNTRACE_JOB_H
 
@@ -15,7 +15,7 @@ enum job_fact { JOB_ID, JOB_RANK, JOB_LOCAL_RANK, JOB_WORLD_SIZE, JOB_FACTS };
 /* The key in `meta` of each. */
 #define JOB_KEYS "job", "rank", "local_rank", "world_size"
 
-/* NULL: nobody says. */
+/* NULL: not set. */
 static inline const char *job_fact(enum job_fact which)
 {
     static const char *const names[JOB_FACTS][6] = {

@@ -1,11 +1,11 @@
-/* launchers.h -- programs that start the program which their words name: env, sudo, timeout.
+/* launchers.h -- programs that start another program named in their arguments: env, sudo, timeout.
  *
  * Runs in: the command line, and the traced process, which start such programs.
  *
  *     env -i PATH=/bin timeout -k 1 5 python3 app.py
  *
- * An interpreter finds the recorder by its environment (inject.h), so it matters which of them hand
- * that on. What is not in the table is taken for the program itself. */
+ * An interpreter finds the recorder through its environment (inject.h), so it matters which
+ * launchers pass the environment on. A word that is not in the table is the program itself. */
 #ifndef DYNTRACE_LAUNCHERS_H
 #define DYNTRACE_LAUNCHERS_H
 
@@ -17,7 +17,7 @@
 struct launcher {
     const char *name;
     const char *valued;      /* letters of options whose value may be the next word */
-    const char *clears;      /* letters of those that keep the environment from the program */
+    const char *clears;      /* letters of options that hide the environment from the program */
     const char *clears_long; /* such an option in full, or NULL */
     const char *keeps_long;  /* one by which it is handed on after all, or its beginning, or NULL */
     int operands;            /* words between the options and the program */
@@ -64,7 +64,7 @@ static inline const struct launcher *launcher_find(const char *program)
     return NULL;
 }
 
-/* What stands before the program that is started. */
+/* The words before the started program. */
 struct launch_words {
     const char *const *program; /* it and its words, up to a NULL; may be none */
     const char *script;         /* the text for a shell that is started instead, or NULL */
@@ -73,7 +73,7 @@ struct launch_words {
     bool user;                  /* runuser -u: the program comes as words */
 };
 
-/* Does WORD take PYTHONPATH away, or set it without what it was? */
+/* Does WORD unset PYTHONPATH, or set it without its former value? */
 static inline bool launcher_sets_paths(const char *word)
 {
     size_t length = strlen(INJECT_PATHS);
@@ -120,7 +120,7 @@ static inline const char *const *launcher_option(const struct launcher *launcher
     return at;
 }
 
-/* What LAUNCHER starts, of whose own WORDS the first is its name. */
+/* The program that LAUNCHER starts. WORDS: its command line from its own name on. */
 static inline struct launch_words launcher_words(const struct launcher *launcher,
                                                  const char *const *words)
 {

@@ -2,9 +2,9 @@
  *
  * Runs in: the collector, never in the traced program.
  *
- * Frames, lookups and guard checks are written elsewhere (collector/frame_pages.c, lookup_pages.c):
- * they come a thousand times more often than all others together. The latter two come here as well,
- * for those who read while the program runs. */
+ * Frames, lookups and guard checks are a thousand times more frequent than all other rows together
+ * and are written elsewhere (collector/frame_pages.c, lookup_pages.c). Lookups and checks are also
+ * written here, for readers during the recording. */
 #include "recorder_sqlite.h"
 
 #include <sqlite3.h>
@@ -42,7 +42,7 @@ struct recorder {
     struct put put[PUTS];
     sqlite3_stmt *meta;
     bool begun, failed;
-    bool once; /* a row that will not be said again is not committed */
+    bool once; /* a row that cannot be repeated is not committed yet */
     char error[256];
 };
 
@@ -87,7 +87,7 @@ static char *put_text(enum recorder_put which, struct put *put)
         sqlite3_str_appendf(names, put->count > 1 ? ", %.*s" : "%.*s", length, name);
         if (put->count == 1)
             continue;                               /* the key */
-        if (memchr(name, '=', (size_t)(at - name))) /* what is there already stays */
+        if (memchr(name, '=', (size_t)(at - name))) /* an existing value stays */
             sqlite3_str_appendf(updates, "%s%.*s = COALESCE(%.*s, excluded.%.*s)", comma, length,
                                 name, length, name, length, name);
         else

@@ -8,12 +8,11 @@
  *     recorder_commit(r)                     now readers see them
  *     recorder_close(r)
  *
- * Rows have ids that the collector gives, and a row that is put again is written over, so that a
- * recovered session may repeat itself. What a killed collector had said since the last commit is
- * forgotten; most of it is said again, from facts. Rows that come from words, which are taken from
- * their ring, or from what the system says once, are committed before anything else happens:
- * recorder_settle(). A row that cannot be written (disk full) is tried again at the next
- * recorder_commit. */
+ * The collector chooses the ids of rows. Writing a row again replaces it, so that a recovered
+ * session may repeat itself. If the collector is killed, its rows since the last commit are lost;
+ * most are written again, from facts. Rows that cannot be repeated, because they come from words
+ * taken from a ring or from one-time answers of the system, are committed first: recorder_settle().
+ * A row that cannot be written (disk full) is tried again at the next recorder_commit. */
 #ifndef DYNTRACE_RECORDER_SQLITE_H
 #define DYNTRACE_RECORDER_SQLITE_H
 
@@ -37,9 +36,9 @@ struct sqlite3;
  *   columns   the first is the key. "end_ns=": what is there already stays. "label?": an empty text
  *             is NULL
  *
- * Who puts a row fills in all its columns: a text or an id that is left out is NULL, but a time or
- * a number is 0, and 0 is written over what a PART has there. What becomes known on its own is a
- * put of its own (PROCESS_RANK). */
+ * The caller fills in all columns of a row. A text or id that is left out becomes NULL, but a time
+ * or number becomes 0, and 0 replaces a PART's value. So values that become known separately are
+ * separate rows here (PROCESS_RANK). */
 /* clang-format off */
 #define RECORDER_PUTS(X) \
     X(PROCESS, process, PART, "process_id pid= own_pid= parent_process_id= mode start_ns") \
@@ -97,8 +96,8 @@ enum recorder_put {
 RECORDER_PUTS(X)
 #undef X
 
-/* Write a row: the columns of NAME above, the others are not looked at; none whose own id is 0.
- * Texts may go away afterwards. */
+/* Write a row with the columns of NAME above; other members are ignored. A row whose own id is 0 is
+ * not written. The texts are copied. */
 #define recorder_put(r, NAME, ...) recorder_write((r), PUT_##NAME, &(PUT_##NAME##_ROW){__VA_ARGS__})
 void recorder_write(struct recorder *r, enum recorder_put which, const void *row);
 
@@ -112,9 +111,9 @@ void recorder_meta(struct recorder *r, const char *key, const char *text, int64_
 
 /* Owned by the caller; recorder_close frees it. NULL: *ERROR says why (static). */
 struct recorder *recorder_open(const char *path, const char **error);
-/* The file has a trace's views from here on: as rows of its schema, which nobody parses who does
- * not open it again. To parse them is most of the time that a short recording takes, and even this
- * can be done while the program starts. */
+/* Add a trace's views to the file, as rows of its schema, which are parsed only when the file is
+ * opened again. Parsing them would take most of a short recording's time; adding them runs while
+ * the program starts. */
 void recorder_views(struct recorder *r);
 /* Its connection, borrowed. */
 struct sqlite3 *recorder_database(struct recorder *r);
@@ -124,15 +123,15 @@ const char *recorder_why(struct sqlite3 *db);
 int recorder_system_error(struct sqlite3 *db);
 void recorder_close(struct recorder *r);
 
-/* Commit if a row was put that will not be said again. */
+/* Commit if a row was written that cannot be repeated. */
 void recorder_settle(struct recorder *r);
 /* True while everything put so far is in the file. */
 bool recorder_commit(struct recorder *r);
 /* What went wrong last, or NULL. Borrowed until the next call. */
 const char *recorder_error(const struct recorder *r);
 
-/* Rows of `loss` for what is missing and is not counted elsewhere; WORST: what the largest of them
- * says. */
+/* Number of `loss` rows about missing events that are not counted elsewhere; WORST: the cause of
+ * the largest. */
 uint64_t recorder_missing(struct recorder *r, char *worst, size_t room);
 
 /* True while SQLite is at work, whose memory must not be left in the middle. */

@@ -139,8 +139,8 @@ void replay_live_hit(struct replay_live *live, uint32_t entry)
         cache_order_hit(&live->order, place);
 }
 
-/* LIVE's cache goes through the first RANK lookups of cache INDEX, after those of the caches that
- * forks made that from. SLOTS, by place among its entries, count the hits. */
+/* Apply the first RANK lookups of cache INDEX to LIVE's cache, after those of the caches that it
+ * was forked from. SLOTS, by entry, count the hits. */
 static void play(struct replay_live *live, uint32_t index, size_t rank, struct replay_slot *slots,
                  int generation)
 {

@@ -6,18 +6,17 @@
  *             replay_state_at(r, r->events.at[at].index, &state);
  *     replay_free(r);
  *
- * What is replayed are recorded decisions, not the program: a lookup is found,
- * it is not made again. All lookups are held in memory, some 70 bytes each;
- * frames, which are far more, stay in the file.
+ * The recorded decisions are replayed, not the program: nothing is looked up or run again. All
+ * lookups are in memory, some 70 bytes each; frames, far more numerous, stay in the file.
  *
  *     lookups   by lookup_id          \
  *     order     the same by time       > indices, 32 bits
  *     caches    a process's entries for a code object, its lookups by time
  *     events    lookups, compiles, breaks and deaths by time
  *
- * The order of a cache's entries follows from when each was last touched: at its birth or by a hit.
- * So the state at a lookup is found by searching each entry's hits, whichever way one came from. A
- * forked process begins with the cache of its parent as it stood. */
+ * A cache's entries are in the order of their last use: birth or hit. So the state at any lookup is
+ * found by a search in each entry's hits, forwards or backwards. A forked process starts with a
+ * copy of its parent's cache. */
 #ifndef DYNTRACE_REPLAY_H
 #define DYNTRACE_REPLAY_H
 
@@ -27,7 +26,7 @@
 
 struct db;
 
-#define REPLAY_NONE UINT32_MAX /* no such thing, or the trace does not have it */
+#define REPLAY_NONE UINT32_MAX /* none, or not in the trace */
 #define REPLAY_NEVER INT64_MAX
 
 enum replay_kind { REPLAY_LOOKUP, REPLAY_COMPILE, REPLAY_BREAK, REPLAY_DEATH, REPLAY_KINDS };
@@ -40,7 +39,7 @@ struct replay_check {
     uint32_t result : 3; /* enum check_result; CHECK_RESULTS: a word that is none */
     /* the guard that failed is not one of the entry's, or it ran more than the entry has */
     uint32_t bad_guard : 1;
-    /* its position is not the one after that of the check before it, or the first not 0 */
+    /* its position does not follow that of the check before it (0 for the first) */
     uint32_t misplaced : 1;
     /* row id of the guard that failed, 0: none, REPLAY_IN_PART: it passed, but not all ran */
     int64_t failed;
@@ -53,7 +52,7 @@ struct replay_lookup {
     int64_t id, start_ns, end_ns;
     int64_t signature;      /* row id; 0: what its inputs were like is not known */
     uint32_t cache, thread; /* indices; thread may be REPLAY_NONE */
-    uint32_t entry;         /* hit: the one that fitted, compiled: the one made; or REPLAY_NONE */
+    uint32_t entry;         /* the entry that was hit or compiled; or REPLAY_NONE */
     uint32_t checks;        /* the first of its checks */
     uint16_t check_count;
     uint16_t checked; /* entries_checked as recorded */
@@ -97,7 +96,7 @@ struct replay_cache { /* of a code object, in a process */
     uint32_t code, process, parent;
     uint32_t *lookups; /* borrowed: indices by time */
     uint32_t count;
-    /* borrowed: indices by birth, by death; with those that a fork handed on */
+    /* borrowed: indices by birth, by death; including entries inherited by fork */
     uint32_t *entries, *deaths;
     uint32_t entry_count;
 };
@@ -131,7 +130,7 @@ struct replay {
     LIST(struct replay_break) breaks;
     LIST(struct replay_event) events;
     uint32_t *order; /* owned: lookups by time */
-    /* owned: what those of the caches point into */
+    /* owned: the caches' lists point into it */
     uint32_t *cache_lookups, *cache_entries, *cache_deaths;
     int64_t orphans; /* checks of lookups that are not there */
     int64_t last_ns;
@@ -183,8 +182,7 @@ int replay_by_birth(const void *a, const void *b, void *entries);
 int replay_by_time(const void *a, const void *b, void *lookups);
 int replay_by_moment(const void *a, const void *b);
 
-/* The place of ENTRY among CACHE's entries, which are sorted by birth; entry_count when it is none
- * of them. */
+/* The index of ENTRY among CACHE's entries, sorted by birth; entry_count: not found. */
 uint32_t replay_place(const struct replay *replay, const struct replay_cache *cache,
                       uint32_t entry);
 
@@ -220,7 +218,7 @@ struct replay_state {
     size_t count, room;
 };
 
-/* The cache that lookup LOOKUP asked, as it found it. */
+/* The cache of lookup LOOKUP, in its state before the lookup. */
 void replay_state_at(const struct replay *replay, uint32_t lookup, struct replay_state *state);
 /* Cache CACHE as it stood at AT_NS, after all that had happened by then. */
 void replay_state_when(const struct replay *replay, uint32_t cache, int64_t at_ns,
@@ -250,7 +248,7 @@ struct replay_finding {
 };
 
 struct replay_verdict {
-    LIST(struct replay_finding) findings; /* owned: those that do not follow, by time */
+    LIST(struct replay_finding) findings; /* owned: inconsistent lookups, by time */
     int64_t lookups;                      /* all */
     int64_t whole;                        /* decided again from all that the rules depend on */
     int64_t observed;                     /* in part: which entries were tried is not known */

@@ -2,8 +2,8 @@
  *
  * Runs in: the traced process (writes) and the collector (reads).
  *
- * `dyntrace run` makes one session directory, readable by its owner only, which DYNTRACE_SESSION
- * names (inject.h) and which is checked by whoever opens it (session_check.h):
+ * `dyntrace run` makes one session directory, readable by its owner only. DYNTRACE_SESSION names it
+ * (inject.h), and each process that opens it checks it (session_check.h):
  *
  *     session             struct session_file: what to record, which clock
  *     collector.lock      flock'ed by the collector as long as it lives
@@ -22,10 +22,9 @@
  *     nested       struct process_file                    a forked child's, and
  *                  its facts and rings                    all that it needs
  *
- * A child that may not make a file of its own, or finds no descriptor for it, has its extents in
- * the file of its parent, which fork has mapped for it. Nested processes are a list: `nested` of
- * the process at 0 is the newest, `next_nested` the one before. Every offset is from the start of
- * the file.
+ * A child that may not create a file, or has no descriptor for it, has its extents in its parent's
+ * file, which is mapped in it since the fork. Nested processes are a list: `nested` of the process
+ * at 0 is the newest, `next_nested` the one before. Every offset is from the start of the file.
  *
  * One ring, one writer thread, one reader. Counters of words run free and are compared by
  * difference; a word's place is counter % words.
@@ -98,13 +97,13 @@ enum ring_control {
     CONTROL_STALL,  /* +2 words: clock at its end, nanoseconds waited for the collector */
     /* +3 words: clock at its end and at its start, frames lost 32 | ordinal 32; payload: open
      * frames that are left of those from before it, the innermost of that ordinal, or RING_ALL.
-     * Those that it began are INHERITED next. */
+     * Open frames that began in the gap follow as INHERITED. */
     CONTROL_GAP,
     /* +2 words: the clock, how many frames are open; payload: the FACT_THREAD that stands for the
      * stack of frames that runs from here on. Open frames that are not in the ring yet are
      * INHERITED next. */
     CONTROL_SWITCH,
-    /* What the shim decided for the innermost open frame, in this order:
+    /* The shim's decision for the innermost open frame, in this order:
      *
      *     CHECK*  COMPILED?  DECISION     a lookup, before the frame runs
      *     OUTCOME                         decided without one (skip) */
@@ -160,14 +159,15 @@ struct facts {
     char data[];
 };
 
-/* What the choice of --frames, --include, --exclude or --max-depth leaves out of a trace. */
+/* Kinds of events that --frames, --include, --exclude or --max-depth leave out. */
 enum left_out { LEFT_CODES, LEFT_FRAMES, LEFT_DECISIONS, LEFT_KINDS };
 
 struct process_file {
     char magic[8];
     uint32_t format, word_bytes;
     uint32_t pid, parent_pid;
-    /* All three as it is to itself: in namespaces of its own that is not what others see. */
+    /* All three as the process itself sees them; in another namespace other processes see other
+     * values. */
     uint64_t start_time;      /* /proc/PID/stat field 22, in clock ticks since boot */
     uint64_t born_clock;      /* session clock when this file was made, or the process forked */
     char parent_file[64];     /* forked: file name of the process it was forked from, else "" */

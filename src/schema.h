@@ -3,26 +3,25 @@
  * Runs in: the collector (makes the tables) and the viewer.
  *
  *     schemas/trace.sql      what a trace is: its tables
- *     schemas/views.sql      the definitions: what a call, a recompile, a share is. db_open makes
- *                            these views of our own over any trace, so that SQL in any file here
- *                            may use them
+ *     schemas/views.sql      the definitions: call, recompile, share. db_open creates these views
+ *       over any trace, so that SQL in every file here may use them
  *     schemas/queries/       named queries, for users: `dyntrace sql NAME`
  *     schemas/WHO.sql        the statements of one command or part: report.sql, import.sql,
  *                            tui/ledger.sql
  *
- * A file of the last kind holds statements with names:
+ * A file of the last kind holds named statements:
  *
  *     -- name: functions
  *     -- Why it is asked, and what ?1 is.
  *     SELECT qualname FROM hot_functions LIMIT ?1;
  *
  * and C asks `db_query(db, schema_statement("report/functions"))`: the path below schemas/ without
- * ".sql", then the name. What comes before the first name is for readers of the file. A file
- * without names is one statement: "tui/ledger". A statement has no ';' at its end any more, so that
- * it can stand in another's FROM (...). SQL lives there, C keeps what it binds; a list of ids is
- * bound as a JSON array, "IN (SELECT value FROM json_each(?1))". A new file needs no line anywhere:
- * schemas/embed.sh, which the Makefile runs, takes every *.sql. tests/unit/test_schema.c prepares
- * the statements on an empty trace, and `make lint` finds a name that is not there. */
+ * ".sql", then the name. Text before the first name is a comment. A file without names is one
+ * statement: "tui/ledger". The final ';' of a statement is removed, so that it can be used in
+ * another's FROM (...). SQL lives there, C keeps what it binds; a list of ids is bound as a JSON
+ * array, "IN (SELECT value FROM json_each(?1))". A new file needs no registration:
+ * schemas/embed.sh, run by the Makefile, takes every *.sql. tests/unit/test_schema.c prepares the
+ * statements on an empty trace, and `make lint` finds a name that does not exist. */
 #ifndef DYNTRACE_SCHEMA_H
 #define DYNTRACE_SCHEMA_H
 
@@ -32,9 +31,8 @@ enum { SCHEMA_VERSION = 2 };
 extern const char schema_trace_sql[]; /* schemas/trace.sql */
 extern const char schema_views_sql[]; /* schemas/views.sql */
 
-/* A trace without rows and views, a file's bytes; what the statement recover/pages says of it; and
- * SQL that puts its views there, where there are none, as rows of sqlite_schema. Made by
- * schemas/empty.c. */
+/* The bytes of a trace file without rows and views; the result of the statement recover/pages for
+ * it; and SQL that adds its views as rows of sqlite_schema. Made by schemas/empty.c. */
 extern const unsigned char schema_empty[];
 extern const unsigned long schema_empty_bytes;
 extern const char schema_empty_pages[], schema_view_rows[];
@@ -49,8 +47,8 @@ struct schema_query {
 extern const struct schema_query schema_queries[];
 extern const int schema_query_count;
 
-/* The statement called NAME, such as "report/functions". A static text; a name that is none ends
- * the program. */
+/* The statement called NAME, such as "report/functions". A static text; an unknown name ends the
+ * program. */
 const char *schema_statement(const char *name);
 
 /* All of them; the last has no name. */

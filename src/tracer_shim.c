@@ -4,20 +4,20 @@
  *
  *     mark = the code object's extra slot      which id, recorded or not
  *     ENTER word                               code id, clock
- *     evaluate                                 whoever was there before us
+ *     evaluate the evaluator below us
  *     EXIT word                                how it ended, clock
  *
  * There is no shadow stack in shared memory: an open frame is an ENTER without an EXIT, and the
  * collector rebuilds ids and parents. A list of open frames runs through the C stack; fork needs it
  * (tracer/ring.c).
  *
- * The hook is one function per combination of options, so that the common one does nothing it need
- * not. */
+ * There is one hook function for each combination of options, so that the common one does no extra
+ * work. */
 #include "tracer/hooks.h"
 #include "tracer/record.h"
 
-/* The frame as whoever was there before us runs it. In a sub-interpreter that is CPython: what the
- * main one had is its own. */
+/* Run the frame by the evaluator below us. In a sub-interpreter that is CPython's: the evaluator
+ * that we found belongs to the main one. */
 static inline __attribute__((always_inline)) PyObject *
 evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag, const bool sub)
 {
@@ -25,8 +25,8 @@ evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag
                               frame, throwflag);
 }
 
-/* A foreign hook above ours goes on calling the one that it found, whatever is wanted by now. When
- * nothing is, ours leaves as soon as it is in the slot itself, and until then it does nothing. */
+/* A foreign hook above ours keeps calling the hook that it found, even if that is no longer needed.
+ * An unneeded hook of ours leaves once it is in the slot itself, and does nothing until then. */
 static __attribute__((noinline)) PyObject *detour(PyThreadState *ts, compat_frame *frame,
                                                   int throwflag)
 {
@@ -117,10 +117,10 @@ void tracer_hook_sub(bool on)
         compat_set_evaluator(interpreter, on ? record_in_sub : _PyEval_EvalFrameDefault);
 }
 
-/* One slot for the interpreter, so one hook for recording and shim. Torch's evaluator, observed,
- * asks which it is for each frame. Anybody else's that was put above ours calls the one that it
- * found: that stays where it is, can neither be taken out nor exchanged, and does what is needed
- * (detour). Nor is another of ours put on top, as both would be called for a frame. */
+/* An interpreter has one slot, so recording and shim share one hook. Torch's evaluator, observed,
+ * asks for the current hook at each frame. Any other evaluator above ours keeps calling the hook
+ * that it found. That hook can then be neither removed nor replaced, so it handles every case
+ * itself (detour). We do not add a second hook on top, because both would be called for a frame. */
 void tracer_rehook(void)
 {
     PyInterpreterState *interpreter = tracer_process.interpreter;

@@ -3,11 +3,11 @@
  *
  *     row 0       name of the trace, the views on the stack ... a note of the one on top
  *     rows 1 to   the view on top
- *     last row    a message, a line that is typed, or what the keys are
+ *     last row a message, a line being typed, or the keys
  *
- * Keys never wait for the trace: views ask in threads (tui/work.h) and are drawn
- * with what they have. With --keys the same code waits before each key until
- * nothing is asked any more, so that a script sees the same screens every time. */
+ * Keys never wait for the trace: views run their queries in threads (tui/work.h) and draw the rows
+ * that they have. With --keys the same code waits before each key until all queries are done, so
+ * that a script always sees the same screens. */
 #include "tui.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include "tui/loop.h"
 
 enum {
-    DRAW_WAIT_MS = 20, /* for what a key asked, so that a screen is drawn once and not twice */
+    DRAW_WAIT_MS = 20, /* wait for a key's query, to draw the screen once instead of twice */
     TICK_MS = 500,     /* between two looks at a live trace */
     DOUBLE_MS = 400,   /* between the presses of a double click */
 };
@@ -36,7 +36,7 @@ static void on_error(void *context, const char *line)
 
 /* ---- keys ---------------------------------------------------------------- */
 
-/* What a key asks for. */
+/* A key's request. */
 static enum request key_request(int code)
 {
     for (int i = REQUEST_NONE + 1; i < REQUESTS; i++)
@@ -87,7 +87,7 @@ static void key_take(struct loop *loop, const struct key *typed)
         loop->opened_ms = clock_monotonic_ms();
 }
 
-/* Take what was typed, up to a key that has to wait. */
+/* Handle typed keys, up to a key that has to wait. */
 static void typed_take(struct loop *loop)
 {
     size_t taken = 0;
@@ -191,7 +191,7 @@ static bool wait_for_something(struct loop *loop, int64_t ms, bool also)
     return polled[0].revents;
 }
 
-/* Wait until nothing is asked any more, and all of it is shown. */
+/* Wait until all queries are done and drawn. */
 static void calm(struct loop *loop)
 {
     for (int quiet = 0; quiet < 3; quiet++) { /* what settles may ask for more */
@@ -220,9 +220,9 @@ static void keys_play(struct loop *loop, const char *keys)
     free(spaced);
 }
 
-/* Give what a key asked a moment, so that the next screen has it, or what is known of it first.
- * Where nothing was TYPED an answer has come, which is drawn at once: what it asks for in turn is
- * not waited for. */
+/* After a TYPED key wait a moment for its query, so that the next screen shows its first rows.
+ * Otherwise an answer has arrived: draw it at once, without waiting for the queries that it starts.
+ */
 static void settle_soon(struct loop *loop, bool typed)
 {
     int64_t until = typed ? clock_monotonic_ms() + DRAW_WAIT_MS : 0, left;
@@ -242,7 +242,7 @@ static void keys_take(struct loop *loop)
     while (!loop->quit) {
         int64_t idle;
         struct key key;
-        if (!work_pending(loop->face.work)) /* what is asked from here on has its own time */
+        if (!work_pending(loop->face.work)) /* later queries have their own time limit */
             bounds_attended();
         settle_soon(loop, any);
         if (loop->waits) {

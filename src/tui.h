@@ -8,14 +8,14 @@
 
 struct tui_options {
     const char *keys; /* borrowed: typed first, or NULL */
-    const char *name; /* borrowed: what the trace is called; NULL: as its file */
+    const char *name; /* borrowed: the trace's name; NULL: that of its file */
     /* then print the screen and end; it needs no terminal and is of this size: */
     bool dump;
     int rows, columns;
     bool ascii, live;
     bool replay;  /* begin at its view */
-    bool running; /* under `run --live`: output_fd is what the program prints */
-    /* what is written to it is typed to the program, where it reads from there: */
+    bool running; /* under `run --live`: output_fd carries the program's output */
+    /* bytes written to it are the program's typed input: */
     int output_fd;
     bool program_reads;
     int program_fd, program_pid; /* a pidfd, or -1 */

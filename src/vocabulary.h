@@ -1,4 +1,4 @@
-/* vocabulary.h -- the words of a trace, each said once.
+/* vocabulary.h -- the numbers and words of a trace, each defined once.
  *
  * Runs in: the traced process, the collector and the viewer.
  *
@@ -68,13 +68,13 @@ static const struct outcome_facts outcome_facts[OUTCOMES] = {
 #undef X
 };
 
-/* A number of a trace, which may be any, as an outcome: what is none is taken for plain. */
+/* Any number of a trace as an outcome; an unknown number counts as plain. */
 static inline enum outcome outcome_of(int64_t number)
 {
     return number >= 0 && number < OUTCOMES ? (enum outcome)number : OUTCOME_PLAIN;
 }
 
-/* The word of a number; "?" for what is none. */
+/* The word of a number; "?" if unknown. */
 static inline const char *outcome_word(int64_t number)
 {
     return number >= 0 && number < OUTCOMES ? outcome_facts[number].word : "?";
@@ -136,13 +136,13 @@ enum frame_exit {
 };
 
 /* How the causes of some losses begin (loss.cause); the rest is words. */
-#define LOSS_STALL "stall: " /* the program waited for the recorder, nothing is missing */
+#define LOSS_STALL "stall: " /* the program waited for the recorder; nothing is missing */
 #define LOSS_INTERPRETER "interpreter: " /* a process of a Python for which there is no extension */
 #define LOSS_KILLED \
-    "collector: it was killed" /* and what it had not yet written is accounted for */
+    "collector: it was killed" /* its unwritten events were recovered or are counted */
 
-/* Torch's name for the function that runs the rest after a graph break:
- * "Net.torch_dynamo_resume_in_forward_at_12" goes on with Net.forward after line 12. */
+/* Torch's name for a resume function, which runs the rest after a graph break:
+ * "Net.torch_dynamo_resume_in_forward_at_12" continues Net.forward after line 12. */
 #define RESUME_IN "torch_dynamo_resume_in_"
 #define RESUME_AT "_at_"
 #define RESUME_GLOB "*" RESUME_IN "*" RESUME_AT "[0-9]*"

@@ -30,7 +30,7 @@ static atomic_int mode; /* an enum mode */
 static atomic_bool armed, needed;
 static atomic_llong time_ns, since_ns; /* the bound, and where it counts from */
 static struct rlimit data_before;
-/* made beforehand: they are said from a signal handler */
+/* formatted beforehand, because a signal handler prints them */
 static char name[600], memory_words[300], time_words[300];
 static void (*at_end[AT_END])(void);
 static atomic_flag ending = ATOMIC_FLAG_INIT;
@@ -70,7 +70,7 @@ static void on_time(int unused)
 static void timer_set(void)
 {
     int64_t left = atomic_load(&time_ns) - (time_used() - atomic_load(&since_ns));
-    /* again each second: one that came while attended is forgotten */
+    /* rearm every second: a signal during an interactive wait is ignored */
     struct itimerval timer = {{1, 0}, {0, 0}};
 
     if (left < 1000000)
@@ -107,7 +107,7 @@ static void memory_set(int64_t bytes)
 #endif
 }
 
-/* What a file really takes on the disk: one with holes may claim any size. */
+/* A file's allocated size: a sparse file may claim any size. */
 static int64_t bytes_of(const struct stat *st)
 {
     int64_t blocks = (int64_t)st->st_blocks * 512;
@@ -130,7 +130,7 @@ void bounds_trace(const char *path)
     safe = say_escape(path, strnlen(path, 140));
     pthread_mutex_lock(&lock);
     known = map_put(&traces, (int64_t)(file.st_dev << 48 ^ file.st_ino));
-    trace_bytes += bytes - *known; /* one that is opened once more may have grown */
+    trace_bytes += bytes - *known; /* a file that is opened again may have grown */
     *known = bytes;
     seconds += trace_bytes / 1000000 * S_PER_GB / 1000;
     megabytes += trace_bytes / 1000000 * SIZES;

@@ -40,9 +40,9 @@ struct json {
 
 void json_object(struct json *json, const char *key);
 void json_list(struct json *json, const char *key);
-void json_end(struct json *json); /* of what was begun last */
+void json_end(struct json *json); /* of the innermost open object or array */
 
-/* Of what was begun last, each member stands on a line of its own. */
+/* Print each member of the innermost open object or array on its own line. */
 void json_lines(struct json *json);
 
 /* The next member or end begins a line. */
@@ -56,7 +56,8 @@ void json_integer(struct json *json, const char *key, int64_t value);
 void json_maybe(struct json *json, const char *key, bool known, int64_t value);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
-/* PRECISION digits; 0: as few as give the same number again. What is not finite is null. */
+/* PRECISION digits; 0: the fewest that read back as the same number. Numbers that are not finite
+ * become null. */
 void json_real(struct json *json, const char *key, double value, int precision);
 void json_hex(struct json *json, const char *key, const void *bytes, size_t count); /* a blob */
 /* TEXT is JSON already: it is written as it is, but for controls. */
@@ -73,8 +74,8 @@ enum { JSON_DIGITS = 40 };
 const char *json_digits(char *made, double value);
 size_t json_decimal(char *made, int64_t value);
 
-/* Write TEXT with controls, bidirectional overrides and what is no UTF-8 spelled out: in a string
- * of JSON, which has its quotes escaped as well, in JSON, or byte by byte, as \xNN. */
+/* Write TEXT with control characters, bidirectional overrides and invalid UTF-8 escaped: as JSON
+ * does if JSON (quotes are then escaped, too), else byte by byte as \xNN. */
 enum json_escape { ESCAPE_STRING, ESCAPE_JSON, ESCAPE_BYTES };
 void json_escape(FILE *out, const char *text, size_t bytes, enum json_escape form);
 

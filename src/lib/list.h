@@ -1,9 +1,8 @@
-/* lib/list.h -- a list that grows, a search in what is sorted, a map, and memory that is freed at
- * once.
+/* lib/list.h -- growing lists, binary search, a map, and an arena.
  *
- * Runs in: the program. In the collector the answer without memory is NULL, and what was there
- * before is as it was; in a command that reads there is always memory (lib/bounds.h). All of these
- * are empty when they are zero, and can be used again after they are freed.
+ * Runs in: the program. In the collector a failed allocation returns NULL and leaves the list
+ * unchanged; in the reading commands allocations do not fail (lib/bounds.h). All of these types are
+ * empty when zero, and can be used again after they are freed.
  *
  *     LIST(struct code) codes = {0};
  *     struct code *code = list_add(&codes);          zeroed, at the end; NULL: no memory
@@ -12,8 +11,8 @@
  *                                                    sorted; NULL: none
  *     list_free(&codes);
  *
- * An item's address holds until the next list_add(). Who includes this has stdio.h, stdlib.h,
- * string.h and the integers. */
+ * An item's address is valid until the next list_add(). This header includes stdio.h, stdlib.h,
+ * string.h and stdint.h. */
 #ifndef DYNTRACE_LIST_H
 #define DYNTRACE_LIST_H
 
@@ -24,8 +23,8 @@
 
 /* ---- lists --------------------------------------------------------------- */
 
-/* The type of a list. Two of them are two types: a list that is handed on gets a name (typedef, or
- * a struct around it). */
+/* The type of a list. Each use is a new type, so a list that is passed to functions needs a name
+ * (typedef, or a struct around it). */
 #define LIST(type)            \
     struct {                  \
         type *at; /* owned */ \

@@ -29,7 +29,7 @@ struct option {
     const char *words; /* the values that there are, separated by blanks; NULL: any text */
     const char *help;  /* sentences; `other command --option` stands between backquotes */
     bool many;         /* it may be repeated */
-    bool needed;       /* the command does nothing without it */
+    bool needed;       /* the option is required */
 };
 
 #define OPTION_END   \
@@ -47,7 +47,7 @@ option_reader option_rows;     /* int64_t, from 0 on, where 0 is stored as -1: a
 option_reader option_share;    /* double from 0 on: 0.05 or 5% */
 option_reader option_duration; /* uint64_t, nanoseconds: 1.5ms */
 
-extern const char option_empty[]; /* what a reader returns for a value that must not be empty */
+extern const char option_empty[]; /* a reader's error for an empty value */
 
 enum { OPTION_HELP = -1, OPTION_BAD = -2 };
 

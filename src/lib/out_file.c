@@ -17,14 +17,14 @@
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 enum { ENDING = sizeof ending / sizeof *ending };
 static char *volatile unfinished; /* borrowed: the temporary file, for on_signal */
-/* what those signals did, which they do again when all is in its place */
+/* the former signal actions, restored when the file is in place */
 static struct sigaction before[NSIG];
 
 /* Safe in a signal handler. */
 static void take_away(void)
 {
     if (unfinished)
-        unlink(unfinished); /* SQLite puts nothing beside it: db_make */
+        unlink(unfinished); /* SQLite creates no journal beside it: db_make */
 }
 
 static void on_signal(int number)
@@ -116,7 +116,7 @@ bool out_open(struct out_file *out, const char *path, bool force)
     return true;
 }
 
-/* What was written to FILE is there; else it is said, once. */
+/* Flush FILE and check for write errors; reports an error once. */
 static bool flush(FILE *file, const char *name)
 {
     errno = 0;
@@ -142,7 +142,7 @@ bool out_commit(struct out_file *out)
         return true;
     moved =
         renameat2(AT_FDCWD, out->temporary, AT_FDCWD, out->path, out->force ? 0 : RENAME_NOREPLACE);
-    /* a filesystem that has no such rename */
+    /* the filesystem does not support this rename */
     if (moved != 0 && !out->force && (errno == EINVAL || errno == ENOSYS)) {
         moved = link(out->temporary, out->path);
         if (moved == 0)

@@ -1,4 +1,4 @@
-/* lib/out_file.h -- a file that is there whole or not at all.
+/* lib/out_file.h -- an output file that is complete or absent.
  *
  * Runs in: the viewer.
  *
@@ -8,8 +8,8 @@
  *     if (ok) ok = out_commit(&out);
  *     out_close(&out);              removes what was not committed
  *
- * It is written beside its place under another name and moved there at the end.
- * A signal that ends the program takes the unfinished file away. One at a time. */
+ * It is written under a temporary name in the same directory and renamed at the end. A signal that
+ * ends the program removes the unfinished file. Only one at a time. */
 #ifndef DYNTRACE_OUT_FILE_H
 #define DYNTRACE_OUT_FILE_H
 
@@ -34,7 +34,7 @@ bool out_open(struct out_file *out, const char *path, bool force);
  * when this process is, however that ends. NULL: the error has been reported. */
 const char *out_scratch(struct arena *arena);
 
-/* Write what was printed to standard output. False on error, which has been reported. */
+/* Flush standard output. False on error, which has been reported. */
 bool out_flush(void);
 
 /* Move it to its place. False: the error has been reported. */
@@ -52,7 +52,7 @@ bool out_is(const char *path, const char *other);
  * there is no place for one. The caller frees it. */
 char *state_file(const char *name);
 
-/* What a command that makes a trace is given, and its options. */
+/* Operands and options of a command that makes a trace. */
 extern struct out_given {
     const char *path; /* -o */
     bool force;

@@ -1,5 +1,4 @@
-/* lib/page_bytes.h -- what the pages of SQLite's files are made of: numbers, big endian, and
- * varints. */
+/* lib/page_bytes.h -- numbers in SQLite's file pages: big endian, and varints. */
 #ifndef DYNTRACE_PAGE_BYTES_H
 #define DYNTRACE_PAGE_BYTES_H
 

@@ -17,7 +17,7 @@
 void say_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* From now on say_error() in this thread hands its line, already escaped and without "dyntrace: ",
- * to TO and prints nothing: for a program that has the whole screen. NULL ends that. */
+ * to TO and prints nothing: for a full-screen program. NULL restores printing. */
 void say_divert(void (*to)(void *context, const char *line), void *context);
 
 bool say_diverted(void);
@@ -37,8 +37,8 @@ char *say_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* True when OUT may be coloured: a terminal, and NO_COLOR unset or empty. */
 bool say_colour(FILE *out);
 
-/* One line on the terminal that says something long is under way; nothing in the first second, nor
- * when stderr is no terminal. WHAT, "checking", is borrowed, and may be set anew while it runs. */
+/* A progress line on the terminal; nothing in the first second, or if stderr is not a terminal.
+ * WHAT ("checking") is borrowed, and may change while it runs. */
 struct progress {
     const char *what;
     int64_t begun_ms, drawn_ms;
@@ -46,14 +46,13 @@ struct progress {
 };
 struct progress progress_begin(const char *what);
 
-/* DONE of ALL; ALL 0 when nobody knows, then seconds are shown. Cheap enough for every few thousand
- * rows. */
+/* Show DONE of ALL; with ALL 0 (unknown), seconds. Cheap enough for every few thousand rows. */
 void progress_tick(struct progress *progress, int64_t done, int64_t all);
 
 /* The same of work without end, for db_on_progress. */
 void progress_spin(void *progress);
 
-/* Take the line away. Harmless twice. */
+/* Erase the line. May be called twice. */
 void progress_end(struct progress *progress);
 
 #endif

@@ -1,8 +1,8 @@
 /* lib/table.c -- rows printed for people and for programs. See lib/table.h.
  *
- * To align columns one must know the widest cell, and a result may have no end. So the first rows
- * are kept until there are enough of them to tell, then everything is printed as it comes; a later
- * number that is wider sticks out. */
+ * Aligned columns need the widest cell, but a result may be endless. So the widths come from the
+ * first rows, which are kept until there are enough; later rows are printed at once, and a wider
+ * number sticks out. */
 #include "lib/table.h"
 
 #include <inttypes.h>
@@ -48,7 +48,7 @@ struct table {
     int filled;             /* cells of the current row */
     uint64_t rows;
     bool headless, alarm;
-    bool terminal;    /* somebody reads what a program should: a CSV is escaped */
+    bool terminal;    /* a CSV goes to a terminal: escape it */
     struct json json; /* TABLE_JSON, TABLE_LINES */
 
     /* TABLE_ALIGNED */
@@ -261,8 +261,8 @@ static void csv_put(const struct table *table, const char *text, size_t bytes)
         putc_unlocked('"', table->out);
 }
 
-/* The same with nothing in it that would drive a terminal; a program reads files and pipes, where
- * a cell is the text byte for byte. */
+/* The same with terminal escapes removed. In files and pipes, which programs read, a cell is the
+ * text byte for byte. */
 static void csv_put_escaped(const struct table *table, const char *text, size_t bytes)
 {
     char *safe = say_escape(text, bytes);
@@ -271,7 +271,7 @@ static void csv_put_escaped(const struct table *table, const char *text, size_t 
     free(safe);
 }
 
-/* TABLE_TSV and the CSVs: one cell and what follows it. */
+/* TABLE_TSV and the CSVs: one cell and its separator. */
 static void plain_put(struct table *table, enum kind kind, const char *text, size_t bytes,
                       bool last)
 {

@@ -11,12 +11,11 @@
  * TABLE_ALIGNED   columns of equal width, long cells cut: for a terminal
  * TABLE_TSV       a line of names, then a line per row; NULL is the empty cell
  * TABLE_CSV       the same by RFC 4180: NULL is an empty cell, an empty text ""
- * TABLE_SAFE_CSV  and an apostrophe before what a spreadsheet would take for a formula
- * TABLE_JSON      an array of one object per row
- * TABLE_LINES     an object per row, each on a line
+ * TABLE_SAFE_CSV and an apostrophe before a cell that a spreadsheet would read as a formula
+ * TABLE_JSON      an array of one object per row TABLE_LINES     an object per row, each on a line
  *
- * Text comes from traced programs, so control characters are never printed as
- * they are, but in CSV, which goes into files: \xNN, \t and \n in the first two, \uNNNN in JSON. */
+ * Text comes from traced programs, so control characters are escaped: \xNN, \t and \n in the first
+ * two, \uNNNN in JSON. CSV, which goes into files, keeps them. */
 #ifndef DYNTRACE_TABLE_H
 #define DYNTRACE_TABLE_H
 
@@ -52,8 +51,7 @@ void table_json(struct table *table, const char *json); /* is JSON already; else
 /* Print the current row in red, where there are colours. */
 void table_alarm(struct table *table);
 
-/* Print what is left and free it. False when something could not be written, or there is no table.
- * */
+/* Print the remaining rows and free the table. False: a write failed, or T is NULL. */
 bool table_close(struct table *table);
 
 /* "1.25 ms", "3 min 20 s", "41.2 M": for people. MADE has room for TABLE_HUMAN bytes and is

@@ -1,4 +1,4 @@
-/* lib/times.h -- sums and lengths of what a trace says; it may hold any number.
+/* lib/times.h -- sums and durations of a trace's times, which may be any number.
  *
  * Runs in: the viewer. Units are those that a user types, too. */
 #ifndef DYNTRACE_TIMES_H
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Nanoseconds of the unit that WORD, of so many BYTES, is; 0: it is none. */
+/* Nanoseconds of the unit WORD (BYTES long); 0: not a unit. */
 static inline double times_unit(const char *word, size_t bytes)
 {
     static const struct {
@@ -21,7 +21,7 @@ static inline double times_unit(const char *word, size_t bytes)
     return 0;
 }
 
-/* A + B; what is too much is the most there is. */
+/* A + B, saturating. */
 static inline int64_t times_sum(int64_t a, int64_t b)
 {
     int64_t made;
